@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+# The one table: which compiler flags a source file gets from the end of its name, and on which processor it exists.
+# A file without such an ending is built for the baseline, so wide instructions cannot leak into it.
+set(STINT_ISA_TABLE
+  # suffix|processor|flags
+  "_avx2|x86_64|-mavx2 -mfma -mf16c"
+  "_avx512|x86_64|-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512cd -mavx2 -mfma -mf16c -mprefer-vector-width=512"
+  "_avx512vnni|x86_64|-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mfma -mf16c"
+  "_avx512bf16|x86_64|-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512bf16 -mfma -mf16c"
+  "_amx|x86_64|-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512bf16 -mamx-tile -mamx-int8 -mamx-bf16 -mfma -mf16c"
+  "_neon|aarch64|-O2"
+  "_dotprod|aarch64|-march=armv8.2-a+dotprod"
+  "_i8mm|aarch64|-march=armv8.2-a+i8mm+dotprod"
+  "_bf16|aarch64|-march=armv8.2-a+bf16")
+
+# Removes the files of other processors from the list and gives the rest their flags.
+function(stint_filter_isa list_name)
+  set(files ${${list_name}})
+  foreach(row ${STINT_ISA_TABLE})
+    string(REPLACE "|" ";" cells "${row}")
+    list(GET cells 0 suffix)
+    list(GET cells 1 processor)
+    list(GET cells 2 flags)
+    separate_arguments(flags)
+    foreach(file ${files})
+      if(file MATCHES "${suffix}\\.c$")
+        if(CMAKE_SYSTEM_PROCESSOR STREQUAL processor)
+          set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${flags}")
+        else()
+          list(REMOVE_ITEM files ${file})
+        endif()
+      endif()
+    endforeach()
+  endforeach()
+  set(${list_name} ${files} PARENT_SCOPE)
+endfunction()

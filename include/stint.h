@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stint: large language models on one small device.
+ *
+ * Two handles matter. A stint_model is a loaded checkpoint: immutable, shared by any number of
+ * threads and sessions. A stint_session is one conversation with it: its KV cache, its scratch
+ * memory and its sampler; it belongs to one thread at a time. Close every session before its model.
+ *
+ * Conventions
+ * - Calls return a stint_status: 0 or a negative code. The text of this thread's last failure is in
+ *   stint_error_text(). Out-parameters come last and are untouched on failure.
+ * - Options structs begin with `size` (set it to sizeof the struct) and mean their default wherever
+ * a field is zero; a NULL pointer to one means all defaults.
+ * - Ownership: a callee that *borrows* keeps no pointer after it returns unless it says until when;
+ * what a call *returns* is freed with the call it names. Every close accepts NULL.
+ * - The library never prints and never ends the process.
+ */
+#ifndef STINT_H
+#define STINT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define STINT_API __attribute__((visibility("default")))
+
+#define STINT_VERSION "0.1.0"
+
+/* The version of the library that is linked, e.g. "0.1.0". */
+STINT_API const char *stint_version(void);
+
+/* ---- Errors
+ * -------------------------------------------------------------------------------------------------
+ */
+
+/* code, value, sentence; values are never renumbered */
+#define STINT_STATUS_LIST(X)                                                                       \
+    X(OK, 0, "done")                                                                               \
+    X(E_ARG, -1, "an argument is out of its range")                                                \
+    X(E_NOMEM, -2, "not enough memory")                                                            \
+    X(E_IO, -3, "a file could not be read or written")                                             \
+    X(E_FORMAT, -4, "a file is damaged or not what it says it is")                                 \
+    X(E_UNSUPPORTED, -5, "valid, but not something stint can run")                                 \
+    X(E_LIMIT, -6, "a memory or context bound was reached")                                        \
+    X(E_DEVICE, -7, "a device failed")                                                             \
+    X(E_CANCELED, -8, "canceled")                                                                  \
+    X(E_INTERNAL, -9, "a bug in stint")
+
+typedef enum stint_status {
+#define X(id, value, sentence) STINT_##id = value,
+    STINT_STATUS_LIST(X)
+#undef X
+} stint_status;
+
+/* One sentence for a code; never NULL. Static. */
+STINT_API const char *stint_status_text(stint_status status);
+
+/* This thread's last failure: what, where, with numbers, and the mend. Never NULL; valid until this
+ * thread's next failing call. */
+STINT_API const char *stint_error_text(void);
+
+/* The same, copied to buf[0, n) and terminated; returns the length it would have had. For bindings.
+ */
+STINT_API size_t stint_error_copy(char *buf, size_t n);
+
+typedef enum stint_log_level {
+    STINT_LOG_ERROR = 1,
+    STINT_LOG_WARNING = 2,
+    STINT_LOG_INFO = 3,
+    STINT_LOG_DEBUG = 4
+} stint_log_level;
+
+/* Receives messages up to `level`, from any thread, one at a time. NULL, the default, drops them.
+ * `context` must live until the callback is replaced. Set it before other calls. */
+typedef void stint_log_fn(void *context, stint_log_level level, const char *text);
+STINT_API void stint_log_set(stint_log_fn *fn, void *context, stint_log_level level);
+
+/* Progress of long work: `done` of `total` units of what `what` names. Called from the thread that
+ * called in. */
+typedef void stint_progress_fn(void *context, const char *what, uint64_t done, uint64_t total);
+
+/* ---- Models
+ * -------------------------------------------------------------------------------------------------
+ */
+
+typedef struct stint_model stint_model;
+
+typedef struct stint_model_options {
+    size_t size;
+    stint_progress_fn *progress; /* default NULL: none */
+    void *progress_context;
+    bool no_tokenizer; /* skip the vocabulary; only token ids can be used then */
+} stint_model_options;
+
+/* Opens a Hugging Face folder (config.json, *.safetensors, tokenizer) or a .gguf file. Weights are
+ * mapped, not copied. STINT_E_IO, E_FORMAT, E_UNSUPPORTED (the text lists what is known), E_NOMEM.
+ * *model is *returned*; free with stint_model_close. */
+STINT_API stint_status stint_model_open(const char *path, const stint_model_options *options,
+                                        stint_model **model);
+
+/* Random BF16 weights of a known model's shape, to size a device without a download. No tokenizer.
+ * E_ARG for an unknown name, with the known ones in the text. */
+STINT_API stint_status stint_model_open_shape(const char *name, const stint_model_options *options,
+                                              stint_model **model);
+
+/* The i-th known shape's name, or NULL past the last. Static. */
+STINT_API const char *stint_shape_name(size_t i);
+
+STINT_API void stint_model_close(stint_model *model);
+
+typedef struct stint_model_info {
+    size_t size;               /* set by the caller */
+    const char *architecture;  /* e.g. "qwen2"; borrowed from the model, as all strings here */
+    const char *source;        /* "huggingface", "gguf" or "shape" */
+    const char *weight_type;   /* the type most weight bytes have, e.g. "bf16" */
+    const char *activation;    /* e.g. "silu" */
+    const char *norm;          /* "rmsnorm" or "layernorm" */
+    const char *rope_scaling;  /* "none", "linear", "dynamic", "llama3", "yarn", "longrope" */
+    const char *chat_template; /* the recognised built-in one, e.g. "chatml", or "raw" */
+    uint32_t n_layers, n_heads, n_kv_heads, head_dim, hidden, ffn, n_experts, n_experts_used;
+    uint32_t vocab;     /* rows of the output head */
+    uint32_t context;   /* tokens the checkpoint was made for */
+    uint32_t window;    /* sliding window in tokens, 0: none */
+    uint32_t rope_dims; /* rotated elements per head, 0: none */
+    float rope_theta;
+    uint64_t n_parameters;
+    uint64_t weight_bytes;            /* as stored */
+    uint64_t linear_ops_per_token;    /* 2 x multiply-adds of all linears, output head excluded */
+    uint64_t bytes_per_decoded_token; /* weight bytes one decode step reads */
+    uint64_t kv_bytes_per_token_f32;  /* halve for f16 */
+    uint32_t subgraphs_per_layer;     /* 6 */
+    uint32_t static_subgraphs_per_layer; /* 5: shared by all chunks */
+} stint_model_info;
+
+STINT_API stint_status stint_model_describe(const stint_model *model, stint_model_info *info);
+
+/* ---- Tokenizers
+ * --------------------------------------------------------------------------------------------- */
+
+typedef struct stint_tokenizer stint_tokenizer;
+
+/* Opens a tokenizer alone: a folder, tokenizer.json, tokenizer.model, vocab.json (with merges.txt
+ * beside it) or a .gguf. *tokenizer is *returned*; free with stint_tokenizer_close. */
+STINT_API stint_status stint_tokenizer_open(const char *path, stint_tokenizer **tokenizer);
+STINT_API void stint_tokenizer_close(stint_tokenizer *tokenizer);
+
+/* The model's own, borrowed until the model is closed; NULL if it has none. */
+STINT_API const stint_tokenizer *stint_model_tokenizer(const stint_model *model);
+
+enum {
+    STINT_TOKENIZE_ADD_BOS = 1,  /* begin with BOS where the checkpoint asks for it */
+    STINT_TOKENIZE_PLAIN = 2,    /* special tokens in the text are ordinary characters */
+    STINT_DETOKENIZE_SPECIAL = 4 /* special tokens appear in the text */
+};
+
+/* Encodes text[0, n_bytes) (UTF-8; broken sequences are replaced by U+FFFD as the reference
+ * tokenizers do). Writes at most `capacity` ids and sets *n_ids to how many there are; E_LIMIT if
+ * they did not fit. ids may be NULL with capacity 0 to ask. Thread-safe. */
+STINT_API stint_status stint_tokenize(const stint_tokenizer *tokenizer, const char *text,
+                                      size_t n_bytes, uint32_t flags, int32_t *ids, size_t capacity,
+                                      size_t *n_ids);
+
+/* Decodes ids to text, terminated; same size rule in bytes without the terminator (capacity
+ * includes it). */
+STINT_API stint_status stint_detokenize(const stint_tokenizer *tokenizer, const int32_t *ids,
+                                        size_t n_ids, uint32_t flags, char *text, size_t capacity,
+                                        size_t *n_bytes);
+
+STINT_API size_t stint_tokenizer_vocab(const stint_tokenizer *tokenizer);
+STINT_API int32_t stint_tokenizer_bos(const stint_tokenizer *tokenizer); /* -1: none */
+STINT_API int32_t stint_tokenizer_eos(const stint_tokenizer *tokenizer); /* -1: none */
+
+typedef struct stint_message {
+    const char *role; /* "system", "user" or "assistant" */
+    const char *content;
+} stint_message;
+
+/* Renders a conversation with the built-in template recognised from the checkpoint
+ * (stint_model_info.chat_template) and the opening of the assistant's turn. The text holds special
+ * tokens: tokenize it without STINT_TOKENIZE_PLAIN and without ADD_BOS. *text is *returned*,
+ * terminated; free with stint_free. */
+STINT_API stint_status stint_chat_format(const stint_model *model, const stint_message *messages,
+                                         size_t n_messages, char **text);
+STINT_API void stint_free(void *pointer);
+
+/* ---- Sessions
+ * -----------------------------------------------------------------------------------------------
+ */
+
+typedef struct stint_session stint_session;
+
+typedef enum stint_kv_type { STINT_KV_F32 = 0, STINT_KV_F16 = 1 } stint_kv_type;
+
+typedef struct stint_session_options {
+    size_t size;
+    uint32_t n_threads; /* default 0: one per core this process may run on */
+    uint32_t n_context; /* most tokens prompt and answer may have; default 0: the model's own, at
+                           most 4096 */
+    uint32_t n_batch;   /* prompt tokens computed together; default 0: 256 */
+    stint_kv_type kv;   /* default F32 */
+    uint64_t memory; /* bytes all resident weights and caches may take; default 0: no bound. E_LIMIT
+                        if not enough */
+} stint_session_options;
+
+/* *session is *returned*; free with stint_session_close. E_LIMIT, E_NOMEM, E_ARG. */
+STINT_API stint_status stint_session_open(const stint_model *model,
+                                          const stint_session_options *options,
+                                          stint_session **session);
+STINT_API void stint_session_close(stint_session *session);
+
+/* Bytes a session with these options would take, KV cache and scratch together. */
+STINT_API stint_status stint_session_measure(const stint_model *model,
+                                             const stint_session_options *options,
+                                             uint64_t *kv_bytes, uint64_t *scratch_bytes);
+
+STINT_API size_t stint_session_length(const stint_session *session);  /* tokens held */
+STINT_API size_t stint_session_context(const stint_session *session); /* most it can hold */
+
+/* Forgets all tokens from `length` on; a length beyond the held ones is E_ARG. */
+STINT_API stint_status stint_session_truncate(stint_session *session, size_t length);
+
+/* Appends tokens. `logits`: NULL, or float32 [n_tokens, vocab] for every position if `all` is set,
+ * else [1, vocab] for the last one. E_ARG for an id outside the vocabulary, E_LIMIT if the context
+ * is full, E_CANCELED; on failure the session holds what it held before. */
+STINT_API stint_status stint_session_eval(stint_session *session, const int32_t *ids, size_t n_ids,
+                                          bool all, float *logits);
+
+/* Asks the call that runs in `session` to stop soon with E_CANCELED. From any thread or a signal
+ * handler. */
+STINT_API void stint_session_cancel(stint_session *session);
+
+/* ---- Generation
+ * --------------------------------------------------------------------------------------------- */
+
+typedef struct stint_sampling {
+    size_t size;
+    float temperature;    /* default 0: greedy */
+    uint32_t top_k;       /* default 0: off */
+    float top_p;          /* default 0: off; (0, 1] */
+    float min_p;          /* default 0: off; [0, 1) */
+    float repeat_penalty; /* default 0: off; > 1 makes tokens of the last `repeat_last` rarer */
+    uint32_t repeat_last; /* default 0: 64 */
+    uint64_t seed;        /* same seed, same text, for any thread count; default 0 */
+} stint_sampling;
+
+typedef enum stint_stop_reason {
+    STINT_STOP_LENGTH = 0,   /* n_tokens reached */
+    STINT_STOP_EOS = 1,      /* the model ended its answer */
+    STINT_STOP_CONTEXT = 2,  /* the context is full */
+    STINT_STOP_CALLBACK = 3, /* the callback asked for it */
+    STINT_STOP_CANCELED = 4
+} stint_stop_reason;
+
+STINT_API const char *stint_stop_reason_name(stint_stop_reason reason);
+
+/* Receives text as it becomes whole characters (never half a UTF-8 sequence), with the token that
+ * completed it. `n_bytes` can be 0. Return false to stop. */
+typedef bool stint_text_fn(void *context, const char *text, size_t n_bytes, int32_t id);
+
+typedef struct stint_generation {
+    size_t size;
+    uint32_t n_tokens; /* default 0: until EOS or the context is full */
+    bool ignore_eos;
+    const stint_sampling *sampling; /* default NULL: greedy; borrowed during the call */
+    stint_text_fn *text;            /* default NULL */
+    void *context;
+    stint_progress_fn *progress; /* prefill, in tokens; default NULL */
+    void *progress_context;
+} stint_generation;
+
+typedef struct stint_generation_result {
+    size_t size; /* set by the caller */
+    stint_stop_reason stop_reason;
+    size_t prompt_tokens, generated_tokens;
+    double prefill_seconds, decode_seconds; /* decode: from the first generated token on */
+} stint_generation_result;
+
+/* Appends the prompt ids (at least one unless the session holds some) and generates. The generated
+ * ids go to ids[0, capacity) where ids is not NULL; generation stops at `capacity` then. Canceling
+ * is not a failure here: the call returns OK with STINT_STOP_CANCELED. */
+STINT_API stint_status stint_generate(stint_session *session, const int32_t *prompt,
+                                      size_t n_prompt, const stint_generation *options,
+                                      int32_t *ids, size_t capacity,
+                                      stint_generation_result *result);
+
+/* ---- The machine
+ * -------------------------------------------------------------------------------------------- */
+
+typedef struct stint_roofline {
+    size_t size;                  /* set by the caller */
+    double int8_ops_per_second;   /* the widest INT8 multiply-add the CPU has, register to register,
+                                     all threads */
+    double bf16_flops_per_second; /* the same for BF16; 0 where the CPU has none */
+    double float_flops_per_second; /* F32 multiply-add */
+    double bytes_per_second;       /* reads of memory far larger than any cache */
+} stint_roofline;
+
+/* Measures for about `seconds` (0: 0.5) per figure with n_threads (0: all). */
+STINT_API stint_status stint_roofline_measure(uint32_t n_threads, double seconds,
+                                              stint_roofline *roofline);
+
+STINT_API uint64_t stint_peak_rss_bytes(void); /* of this process, so far */
+STINT_API const char *stint_cpu_name(void);
+/* The instruction sets in use, space-separated, e.g. "avx2 avx512 vnni". Static. */
+STINT_API const char *stint_cpu_features(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Read-only files mapped into memory.
+#ifndef ST_BASE_MAP_H
+#define ST_BASE_MAP_H
+
+#include "base/status.h"
+
+struct st_map {
+    const unsigned char *data; // NULL if the file is empty
+    size_t bytes;
+};
+
+// Maps a regular file. A directory, a missing file, no permission: STINT_E_IO with a text that
+// names `path`. *map is untouched on failure.
+stint_status st_map_open(const char *path, struct st_map *map);
+void st_map_close(struct st_map *map); // accepts a zeroed map
+
+#endif

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// A checkpoint on disk as the rest of stint sees it: tensors by name, and the file that describes
+// them. Owns the mapped files.
+#ifndef ST_FORMAT_CHECKPOINT_H
+#define ST_FORMAT_CHECKPOINT_H
+
+#include "base/json.h"
+#include "format/gguf.h"
+#include "format/tensors.h"
+
+enum st_source { ST_SOURCE_HF, ST_SOURCE_GGUF, ST_SOURCE_SHAPE };
+
+struct st_checkpoint {
+    enum st_source source;
+    struct st_tensors *tensors;
+    struct st_gguf *gguf;      // GGUF only
+    json_t *config;            // HF only: config.json, an object
+    json_t *generation_config; // HF only; NULL if absent
+    struct st_map *maps;
+    size_t n_maps;
+};
+
+// `path`: an HF folder (model.safetensors, or model.safetensors.index.json with its shards, which
+// must all be there and hold what the index says) or a .gguf file. A file that is neither:
+// STINT_E_FORMAT that says what was expected. Shard names in an index may not leave the folder.
+// *checkpoint is untouched on failure.
+stint_status st_checkpoint_open(const char *path, struct st_checkpoint *checkpoint);
+void st_checkpoint_close(struct st_checkpoint *checkpoint); // accepts a zeroed one
+
+#endif

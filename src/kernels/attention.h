@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of attention that are no matrix product. Two forms: queries in vector lanes with an
+// online softmax over tiles of keys (prompts; after FlashAttention, Dao et al. 2022, section 3),
+// and one query at a time (decoding).
+#ifndef ST_KERNELS_ATTENTION_H
+#define ST_KERNELS_ATTENTION_H
+
+#include "base/dtype.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct st_attention {
+    const char *name;
+    uint64_t isa;
+
+    // One step of the online softmax over a tile of keys, for `width` queries in lanes (width a
+    // multiple of the tile's lanes, at most ST_TILE_MAX_WIDTH). scores [n_keys, width] become
+    // exp(score - maximum) in place, where score = softcap * tanh(scale * s / softcap), or scale *
+    // s if softcap is 0. The key at row j has position first_key + j; lane l attends to positions
+    // in [low[l], high[l]), others count as minus infinity (probability 0). maximum[l] and sum[l]
+    // are carried along (start: -INFINITY and 0); factor[l] = what the output so far must be
+    // multiplied with. A lane that has seen no key yet keeps maximum -INFINITY, sum 0, factor 1.
+    void (*softmax_tile)(float *scores, size_t n_keys, size_t width, int32_t first_key,
+                         const int32_t *low, const int32_t *high, float scale, float softcap,
+                         float *maximum, float *sum, float *factor);
+    // out[d, lane] *= factor[lane] for d in [0, n)
+    void (*rescale)(float *out, size_t n, size_t width, const float *factor);
+
+    // One query over keys [0, n_keys): out[d] = sum_j softmax_j(scale * q . key_j) * value_j.
+    // keys and values: [n_keys, head_dim] of `kv` (F32 or F16), 4-byte aligned. scores: scratch,
+    // n_keys floats. softcap as above.
+    void (*decode)(const float *q, const void *keys, const void *values, enum st_dtype kv,
+                   size_t n_keys, size_t head_dim, float scale, float softcap, float *scores,
+                   float *out);
+
+    // F32 to F16, round to nearest even: what the KV cache stores.
+    void (*to_f16)(const float *x, size_t n, uint16_t *y);
+};
+
+extern const struct st_attention st_attentions[]; // best first; ends with a NULL name
+const struct st_attention *st_attention_choose(uint64_t cpu_flags);
+
+#endif

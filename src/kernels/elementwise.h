@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Norms, activations, rotary embedding, residual sums: everything between the linears, on one row
+// at a time.
+#ifndef ST_KERNELS_ELEMENTWISE_H
+#define ST_KERNELS_ELEMENTWISE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// name in config.json and in output
+#define ST_ACT_LIST(X)                                                                             \
+    X(SILU, "silu")                                                                                \
+    X(GELU_TANH, "gelu_tanh") /* 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */                \
+    X(GELU_ERF, "gelu")                                                                            \
+    X(RELU, "relu")                                                                                \
+    X(RELU2, "relu2") /* relu(x)^2 */                                                              \
+    X(DRELU, "drelu") /* relu(gate) * relu(up); as a plain activation it is relu */
+
+enum st_act {
+#define X(id, name) ST_ACT_##id,
+    ST_ACT_LIST(X)
+#undef X
+        ST_N_ACTS
+};
+
+// y may be x itself in every function of this file unless it says otherwise.
+struct st_elementwise {
+    const char *name;
+    uint64_t isa;
+    // y[i] = x[i] * weight[i] / sqrt(mean(x^2) + epsilon)
+    void (*rmsnorm)(const float *x, const float *weight, float epsilon, size_t n, float *y);
+    // y[i] = (x[i] - mean) / sqrt(variance + epsilon) * weight[i] + bias[i]; weight and bias may be
+    // NULL (1 and 0)
+    void (*layernorm)(const float *x, const float *weight, const float *bias, float epsilon,
+                      size_t n, float *y);
+    // y[i] = act(x[i])
+    void (*act)(enum st_act act, const float *x, size_t n, float *y);
+    // y[i] = act(gate[i]) * up[i]; DRELU: relu(gate[i]) * relu(up[i])
+    void (*act_gated)(enum st_act act, const float *gate, const float *up, size_t n, float *y);
+    // y[i] += x[i]
+    void (*add)(const float *x, size_t n, float *y);
+    // y[i] += scale * x[i]
+    void (*axpy)(float scale, const float *x, size_t n, float *y);
+    // y[i] = scale * x[i]
+    void (*scale)(float scale, const float *x, size_t n, float *y);
+    // y[i] = cap * tanh(x[i] / cap)
+    void (*softcap)(float cap, const float *x, size_t n, float *y);
+    // Rotates x[0, n_dims) in place; cosine and sine have n_dims / 2 entries. Pairs are (i, i +
+    // n_dims / 2), or (2 i, 2 i + 1) if interleaved.
+    void (*rope)(float *x, const float *cosine, const float *sine, size_t n_dims, bool interleaved);
+    // The largest element's index, the lowest one of equals; NaN never wins. n >= 1.
+    size_t (*argmax)(const float *x, size_t n);
+};
+
+extern const struct st_elementwise st_elementwises[]; // best first; ends with a NULL name
+const struct st_elementwise *st_elementwise_choose(uint64_t cpu_flags);
+
+#endif

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stored weights to float, exactly as their type defines them.
+#ifndef ST_KERNELS_EXPAND_H
+#define ST_KERNELS_EXPAND_H
+
+#include "base/dtype.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+// dst[i] = element first + i of the row that starts at src, i in [0, n). first and n are multiples
+// of the type's block_items. src may have any alignment.
+typedef void st_expand_fn(const void *src, size_t first, size_t n, float *dst);
+
+struct st_expand {
+    const char *name;
+    uint64_t isa;
+    st_expand_fn *fn[ST_N_DTYPES];
+};
+
+extern const struct st_expand st_expands[]; // best first; ends with a NULL name
+const struct st_expand *st_expand_choose(uint64_t cpu_flags);
+
+#endif

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Text to token ids and back, whatever file the vocabulary came in. A tokenizer is immutable and
+// shared by threads.
+//
+// Encoding runs: split at added tokens -> normalize -> pre-tokenize -> model (BPE or unigram) ->
+// post-process. Each stage is data read from the file; see text/README in docs/ARCHITECTURE.md.
+#ifndef ST_TEXT_TOKENIZER_H
+#define ST_TEXT_TOKENIZER_H
+
+#include "base/status.h"
+#include "format/gguf.h"
+
+struct stint_tokenizer; // the public handle is this struct
+
+// A folder (tokenizer.json, else vocab.json + merges.txt, else tokenizer.model;
+// tokenizer_config.json is read for special tokens, add_bos_token and the chat template), or one of
+// these files, or a .gguf. STINT_E_IO if there is none (the text lists what was looked for),
+// E_FORMAT, E_UNSUPPORTED.
+stint_status st_tokenizer_open(const char *path, struct stint_tokenizer **tokenizer);
+// From tokenizer.ggml.* of an open GGUF. STINT_E_IO where it has no vocabulary ("no_vocab" or no
+// key): the caller may go on without one.
+stint_status st_tokenizer_from_gguf(const struct st_gguf *gguf, struct stint_tokenizer **tokenizer);
+void st_tokenizer_close(struct stint_tokenizer *tokenizer); // accepts NULL
+
+// A growing array of ids; zero-initialise, free with st_ids_free.
+struct st_ids {
+    int32_t *data;
+    size_t count, capacity;
+};
+void st_ids_free(struct st_ids *ids);
+
+// Appends the ids of text[0, n_bytes). flags: STINT_TOKENIZE_*.
+stint_status st_tokenizer_encode(const struct stint_tokenizer *tokenizer, const char *text,
+                                 size_t n_bytes, uint32_t flags, struct st_ids *ids);
+
+// Streaming decoder: bytes of one token at a time; holds back the tail of an unfinished UTF-8
+// sequence and SPM's leading-space rule. Zero-initialise.
+struct st_detokenizer {
+    unsigned char pending[8]; // an unfinished sequence
+    size_t n_pending;
+    size_t n_tokens; // seen so far
+};
+
+enum {
+    ST_PIECE_MAX_BYTES = 4096
+}; // no token decodes to more; longer ones are refused when the vocabulary is read
+
+// Writes the whole characters that `id` completes to text (capacity ST_PIECE_MAX_BYTES + 8) and
+// returns their bytes. Bytes that cannot become valid UTF-8 come out as U+FFFD. Ids outside the
+// vocabulary give nothing.
+size_t st_detokenizer_push(struct st_detokenizer *state, const struct stint_tokenizer *tokenizer,
+                           int32_t id, uint32_t flags, char *text);
+// What is still pending at the end, as U+FFFD.
+size_t st_detokenizer_finish(struct st_detokenizer *state, char *text);
+
+size_t st_tokenizer_vocab(const struct stint_tokenizer *tokenizer);
+int32_t st_tokenizer_bos(const struct stint_tokenizer *tokenizer); // -1: none
+int32_t st_tokenizer_eos(const struct stint_tokenizer *tokenizer); // -1: none
+// The id of a token given by its exact text (added and special tokens first); -1 if there is none.
+int32_t st_tokenizer_find(const struct stint_tokenizer *tokenizer, const char *text);
+// The checkpoint's own Jinja chat template, or NULL.
+const char *st_tokenizer_chat_template(const struct stint_tokenizer *tokenizer);
+
+#endif
