@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/arch.h"
+
+#include <stdio.h>
+#include <string.h>
+
+// What most Hugging Face folders call their tensors; the prefix before "model." is found by st_weights.
+static const struct st_names hf_names = {{
+    [ST_ROLE_EMBED] = "model.embed_tokens",
+    [ST_ROLE_FINAL_NORM] = "model.norm",
+    [ST_ROLE_HEAD] = "lm_head",
+    [ST_ROLE_ATTN_NORM] = "model.layers.%u.input_layernorm",
+    [ST_ROLE_Q] = "model.layers.%u.self_attn.q_proj",
+    [ST_ROLE_K] = "model.layers.%u.self_attn.k_proj",
+    [ST_ROLE_V] = "model.layers.%u.self_attn.v_proj",
+    [ST_ROLE_QKV] = "model.layers.%u.self_attn.qkv_proj",
+    [ST_ROLE_O] = "model.layers.%u.self_attn.o_proj",
+    [ST_ROLE_Q_NORM] = "model.layers.%u.self_attn.q_norm",
+    [ST_ROLE_K_NORM] = "model.layers.%u.self_attn.k_norm",
+    [ST_ROLE_FFN_NORM] = "model.layers.%u.post_attention_layernorm",
+    [ST_ROLE_GATE] = "model.layers.%u.mlp.gate_proj",
+    [ST_ROLE_UP] = "model.layers.%u.mlp.up_proj",
+    [ST_ROLE_GATE_UP] = "model.layers.%u.mlp.gate_up_proj",
+    [ST_ROLE_DOWN] = "model.layers.%u.mlp.down_proj",
+    [ST_ROLE_ROUTER] = "model.layers.%u.block_sparse_moe.gate",
+    [ST_ROLE_EXPERT_GATE] = "model.layers.%u.block_sparse_moe.experts.%u.w1",
+    [ST_ROLE_EXPERT_UP] = "model.layers.%u.block_sparse_moe.experts.%u.w3",
+    [ST_ROLE_EXPERT_DOWN] = "model.layers.%u.block_sparse_moe.experts.%u.w2",
+}};
+
+static const struct st_names sandwich_names = {{
+    [ST_ROLE_POST_ATTN_NORM] = "model.layers.%u.post_attention_layernorm",
+    [ST_ROLE_FFN_NORM] = "model.layers.%u.pre_feedforward_layernorm",
+    [ST_ROLE_POST_FFN_NORM] = "model.layers.%u.post_feedforward_layernorm",
+}};
+
+static const struct st_names phi_names = {{
+    [ST_ROLE_FINAL_NORM] = "model.final_layernorm",
+    [ST_ROLE_O] = "model.layers.%u.self_attn.dense",
+    [ST_ROLE_Q_NORM] = "model.layers.%u.self_attn.q_layernorm",
+    [ST_ROLE_K_NORM] = "model.layers.%u.self_attn.k_layernorm",
+    [ST_ROLE_UP] = "model.layers.%u.mlp.fc1",
+    [ST_ROLE_DOWN] = "model.layers.%u.mlp.fc2",
+}};
+
+// One norm per head: the second %u is the head.
+static const struct st_names stablelm_names = {{
+    [ST_ROLE_Q_NORM] = "model.layers.%u.self_attn.q_layernorm.norms.%u",
+    [ST_ROLE_K_NORM] = "model.layers.%u.self_attn.k_layernorm.norms.%u",
+}};
+
+static const struct st_names opt_names = {{
+    [ST_ROLE_EMBED] = "model.decoder.embed_tokens",
+    [ST_ROLE_POSITIONS] = "model.decoder.embed_positions",
+    [ST_ROLE_PROJECT_IN] = "model.decoder.project_in",
+    [ST_ROLE_PROJECT_OUT] = "model.decoder.project_out",
+    [ST_ROLE_FINAL_NORM] = "model.decoder.final_layer_norm",
+    [ST_ROLE_ATTN_NORM] = "model.decoder.layers.%u.self_attn_layer_norm",
+    [ST_ROLE_Q] = "model.decoder.layers.%u.self_attn.q_proj",
+    [ST_ROLE_K] = "model.decoder.layers.%u.self_attn.k_proj",
+    [ST_ROLE_V] = "model.decoder.layers.%u.self_attn.v_proj",
+    [ST_ROLE_O] = "model.decoder.layers.%u.self_attn.out_proj",
+    [ST_ROLE_FFN_NORM] = "model.decoder.layers.%u.final_layer_norm",
+    [ST_ROLE_UP] = "model.decoder.layers.%u.fc1",
+    [ST_ROLE_DOWN] = "model.decoder.layers.%u.fc2",
+}};
+
+static const struct st_names gguf_names = {{
+    [ST_ROLE_EMBED] = "token_embd",
+    [ST_ROLE_FINAL_NORM] = "output_norm",
+    [ST_ROLE_HEAD] = "output",
+    [ST_ROLE_ROPE_FACTORS] = "rope_freqs",
+    [ST_ROLE_ROPE_SHORT] = "rope_factors_short",
+    [ST_ROLE_ROPE_LONG] = "rope_factors_long",
+    [ST_ROLE_ATTN_NORM] = "blk.%u.attn_norm",
+    [ST_ROLE_Q] = "blk.%u.attn_q",
+    [ST_ROLE_K] = "blk.%u.attn_k",
+    [ST_ROLE_V] = "blk.%u.attn_v",
+    [ST_ROLE_QKV] = "blk.%u.attn_qkv",
+    [ST_ROLE_O] = "blk.%u.attn_output",
+    [ST_ROLE_Q_NORM] = "blk.%u.attn_q_norm",
+    [ST_ROLE_K_NORM] = "blk.%u.attn_k_norm",
+    [ST_ROLE_POST_ATTN_NORM] = "blk.%u.post_attention_norm",
+    [ST_ROLE_FFN_NORM] = "blk.%u.ffn_norm",
+    [ST_ROLE_GATE] = "blk.%u.ffn_gate",
+    [ST_ROLE_UP] = "blk.%u.ffn_up",
+    [ST_ROLE_GATE_UP] = "blk.%u.ffn_up", // told apart by its rows
+    [ST_ROLE_DOWN] = "blk.%u.ffn_down",
+    [ST_ROLE_POST_FFN_NORM] = "blk.%u.post_ffw_norm",
+    [ST_ROLE_ROUTER] = "blk.%u.ffn_gate_inp",
+    [ST_ROLE_EXPERT_GATE] = "blk.%u.ffn_gate.%u",
+    [ST_ROLE_EXPERT_UP] = "blk.%u.ffn_up.%u",
+    [ST_ROLE_EXPERT_DOWN] = "blk.%u.ffn_down.%u",
+    [ST_ROLE_EXPERTS_GATE] = "blk.%u.ffn_gate_exps",
+    [ST_ROLE_EXPERTS_UP] = "blk.%u.ffn_up_exps",
+    [ST_ROLE_EXPERTS_DOWN] = "blk.%u.ffn_down_exps",
+}};
+
+#define GEMMA (ST_ARCH_GATED | ST_ARCH_NORM_PLUS_ONE | ST_ARCH_EMBED_SCALE | ST_ARCH_GELU_IS_TANH)
+
+const struct st_arch st_archs[] = {
+    {.name = "llama",
+     .model_types = {"llama"},
+     .gguf = "llama",
+     .flags = ST_ARCH_GATED | ST_ARCH_GGUF_INTERLEAVED,
+     .window = ST_WINDOW_ALL},
+    {.name = "mistral",
+     .model_types = {"mistral"},
+     .gguf = "mistral",
+     .flags = ST_ARCH_GATED | ST_ARCH_GGUF_INTERLEAVED,
+     .window = ST_WINDOW_ALL},
+    {.name = "mixtral",
+     .model_types = {"mixtral"},
+     .flags = ST_ARCH_GATED,
+     .window = ST_WINDOW_ALL},
+    {.name = "qwen2",
+     .model_types = {"qwen2"},
+     .gguf = "qwen2",
+     .flags = ST_ARCH_GATED | ST_ARCH_QKV_BIAS,
+     .window = ST_WINDOW_FROM},
+    {.name = "qwen3",
+     .model_types = {"qwen3"},
+     .gguf = "qwen3",
+     .flags = ST_ARCH_GATED | ST_ARCH_QK_NORM,
+     .window = ST_WINDOW_FROM},
+    {.name = "gemma", .model_types = {"gemma"}, .gguf = "gemma", .flags = GEMMA},
+    {.name = "gemma2",
+     .model_types = {"gemma2"},
+     .gguf = "gemma2",
+     .flags = GEMMA,
+     .block = ST_BLOCK_SANDWICH,
+     .window = ST_WINDOW_ALTERNATE,
+     .names = &sandwich_names,
+     .defaults = "{\"query_pre_attn_scalar\":256,\"sliding_window\":4096,"
+                 "\"attn_logit_softcapping\":50.0,\"final_logit_softcapping\":30.0}",
+     .gguf_wide_scale_layers = 46},
+    {.name = "gemma3",
+     .model_types = {"gemma3_text", "gemma3"},
+     .gguf = "gemma3",
+     .flags = GEMMA | ST_ARCH_QK_NORM,
+     .block = ST_BLOCK_SANDWICH,
+     .window = ST_WINDOW_PATTERN,
+     .names = &sandwich_names,
+     .defaults = "{\"num_attention_heads\":8,\"num_key_value_heads\":4,\"head_dim\":256,"
+                 "\"vocab_size\":262208,\"rms_norm_eps\":1e-6,\"rope_theta\":1000000.0,"
+                 "\"rope_local_base_freq\":10000.0,\"query_pre_attn_scalar\":256,"
+                 "\"sliding_window\":4096,\"max_position_embeddings\":131072}",
+     .gguf_wide_scale_layers = 62},
+    {.name = "phi",
+     .model_types = {"phi"},
+     .gguf = "phi2",
+     .norm = ST_NORM_LAYER,
+     .block = ST_BLOCK_PARALLEL,
+     .flags = ST_ARCH_BIAS | ST_ARCH_HEAD_BIAS,
+     .names = &phi_names,
+     .defaults = "{\"partial_rotary_factor\":0.5}"},
+    {.name = "phi3",
+     .model_types = {"phi3"},
+     .gguf = "phi3",
+     .flags = ST_ARCH_GATED,
+     .window = ST_WINDOW_ALL},
+    {.name = "stablelm",
+     .model_types = {"stablelm", "stablelm_epoch"},
+     .gguf = "stablelm",
+     .norm = ST_NORM_LAYER,
+     .flags = ST_ARCH_GATED,
+     .names = &stablelm_names,
+     .defaults = "{\"partial_rotary_factor\":0.25}"},
+    {.name = "opt",
+     .model_types = {"opt"},
+     .norm = ST_NORM_LAYER,
+     .flags = ST_ARCH_BIAS | ST_ARCH_POSITIONS,
+     .names = &opt_names,
+     .defaults = "{\"hidden_act\":\"relu\",\"layer_norm_eps\":1e-5}"},
+    {.name = "bamboo",
+     .model_types = {"bamboo"},
+     .flags = ST_ARCH_GATED | ST_ARCH_DUAL_ACT,
+     .window = ST_WINDOW_ALL},
+    {.name = NULL},
+};
+
+// All names of one layout, for the error that an unknown one gets.
+static void list_known(bool gguf, char *text, size_t capacity) {
+    size_t used = 0;
+    text[0] = 0;
+    for (const struct st_arch *a = st_archs; a->name; a++) {
+        const char *name = gguf ? a->gguf : a->model_types[0];
+        if (!name) continue;
+        int n = snprintf(text + used, capacity - used, "%s%s", used ? ", " : "", name);
+        if (n < 0 || (size_t)n >= capacity - used) return;
+        used += (size_t)n;
+    }
+}
+
+stint_status st_arch_find_hf(const char *model_type, const struct st_arch **arch) {
+    for (const struct st_arch *a = st_archs; a->name; a++)
+        for (size_t i = 0; i < 4 && a->model_types[i]; i++)
+            if (strcmp(a->model_types[i], model_type) == 0) {
+                *arch = a;
+                return STINT_OK;
+            }
+    char known[512];
+    list_known(false, known, sizeof known);
+    return st_fail(STINT_E_UNSUPPORTED, "model_type '%.64s' is not known; known are: %s", model_type,
+                   known);
+}
+
+stint_status st_arch_find_gguf(const char *name, size_t n_bytes, const struct st_arch **arch) {
+    for (const struct st_arch *a = st_archs; a->name; a++)
+        if (a->gguf && strlen(a->gguf) == n_bytes && memcmp(a->gguf, name, n_bytes) == 0) {
+            *arch = a;
+            return STINT_OK;
+        }
+    char known[512];
+    list_known(true, known, sizeof known);
+    return st_fail(STINT_E_UNSUPPORTED,
+                   "general.architecture '%.*s' is not known; known are: %s",
+                   (int)(n_bytes < 64 ? n_bytes : 64), name, known);
+}
+
+const char *st_arch_role(const struct st_arch *arch, bool gguf, enum st_role role) {
+    if (gguf) return gguf_names.role[role];
+    if (arch->names && arch->names->role[role]) return arch->names->role[role];
+    return hf_names.role[role];
+}

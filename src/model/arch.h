@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// The known architectures, one table row each: what a family's name implies beyond the numbers in its config.
+// A new architecture is a new row (and, where its tensors are called otherwise, a row of names).
+#ifndef ST_MODEL_ARCH_H
+#define ST_MODEL_ARCH_H
+
+#include "base/status.h"
+#include "kernels/elementwise.h"
+
+enum st_norm { ST_NORM_RMS, ST_NORM_LAYER };
+
+// Where norms and residual sums stand in a layer.
+enum st_block {
+    ST_BLOCK_PRE,      // x += attn(norm(x)); x += ffn(norm(x))
+    ST_BLOCK_PARALLEL, // n = norm(x); x += attn(n) + ffn(n)
+    ST_BLOCK_SANDWICH, // x += norm(attn(norm(x))); x += norm(ffn(norm(x)))
+    ST_BLOCK_POST,     // x = norm(x + attn(x)); x = norm(x + ffn(x))
+};
+
+// Which layers attend to a sliding window only.
+enum st_window_rule {
+    ST_WINDOW_NONE,
+    ST_WINDOW_ALL,       // all, where the config gives a window
+    ST_WINDOW_FROM,      // those from max_window_layers on, if use_sliding_window
+    ST_WINDOW_ALTERNATE, // even ones
+    ST_WINDOW_PATTERN,   // all but every sliding_window_pattern-th
+};
+
+enum {
+    ST_ARCH_GATED = 1,           // down(act(gate x) * up x)
+    ST_ARCH_NORM_PLUS_ONE = 2,   // stored norm weights are w - 1 (Hugging Face layout)
+    ST_ARCH_EMBED_SCALE = 4,     // embeddings times sqrt(hidden)
+    ST_ARCH_QKV_BIAS = 8,        // q, k, v have biases
+    ST_ARCH_BIAS = 16,           // every linear of a layer has one
+    ST_ARCH_HEAD_BIAS = 32,      // so has the output head
+    ST_ARCH_QK_NORM = 64,        // RMSNorm of each head's q and k before the rotation
+    ST_ARCH_DUAL_ACT = 128,      // hidden_act "relu" means relu on gate and on up
+    ST_ARCH_GELU_IS_TANH = 256,  // "gelu" without hidden_activation means the tanh form
+    ST_ARCH_POSITIONS = 512,     // learned positions instead of a rotation, offset by 2
+    ST_ARCH_GGUF_INTERLEAVED = 1024, // GGUF stores q and k with rotation pairs (2i, 2i + 1)
+};
+
+// What a tensor is for. Per layer from ST_ROLE_ATTN_NORM on; %u is the layer, the second %u the expert.
+enum st_role {
+    ST_ROLE_EMBED,
+    ST_ROLE_POSITIONS,
+    ST_ROLE_PROJECT_IN,
+    ST_ROLE_PROJECT_OUT,
+    ST_ROLE_FINAL_NORM,
+    ST_ROLE_HEAD,
+    ST_ROLE_ROPE_FACTORS,
+    ST_ROLE_ROPE_SHORT,
+    ST_ROLE_ROPE_LONG,
+    ST_ROLE_ATTN_NORM,
+    ST_ROLE_Q,
+    ST_ROLE_K,
+    ST_ROLE_V,
+    ST_ROLE_QKV,
+    ST_ROLE_O,
+    ST_ROLE_Q_NORM,
+    ST_ROLE_K_NORM,
+    ST_ROLE_POST_ATTN_NORM,
+    ST_ROLE_FFN_NORM,
+    ST_ROLE_GATE,
+    ST_ROLE_UP,
+    ST_ROLE_GATE_UP,
+    ST_ROLE_DOWN,
+    ST_ROLE_POST_FFN_NORM,
+    ST_ROLE_ROUTER,
+    ST_ROLE_EXPERT_GATE,
+    ST_ROLE_EXPERT_UP,
+    ST_ROLE_EXPERT_DOWN,
+    ST_ROLE_EXPERTS_GATE, // all experts in one tensor [experts, out, in]
+    ST_ROLE_EXPERTS_UP,
+    ST_ROLE_EXPERTS_DOWN,
+    ST_N_ROLES
+};
+
+// Printf patterns without ".weight" / ".bias"; NULL: this layout does not have it.
+struct st_names {
+    const char *role[ST_N_ROLES];
+};
+
+struct st_arch {
+    const char *name;
+    const char *model_types[4]; // config.json's model_type; NULL-terminated unless full
+    const char *gguf;           // general.architecture; NULL: none
+    enum st_norm norm;
+    enum st_block block;
+    enum st_window_rule window;
+    unsigned flags; // ST_ARCH_*
+    const struct st_names *names; // overrides of the Hugging Face names; NULL: none
+    const char *defaults;         // JSON: values of keys that real config.json files of the family leave out; or NULL
+    unsigned gguf_wide_scale_layers; // GGUF: with this many layers queries are scaled by hidden / heads; 0: never
+};
+
+extern const struct st_arch st_archs[]; // ends with a NULL name
+
+// By config.json's model_type or GGUF's general.architecture. STINT_E_UNSUPPORTED that lists the known ones.
+stint_status st_arch_find_hf(const char *model_type, const struct st_arch **arch);
+stint_status st_arch_find_gguf(const char *name, size_t n_bytes, const struct st_arch **arch);
+
+// The pattern of a role in this layout, or NULL.
+const char *st_arch_role(const struct st_arch *arch, bool gguf, enum st_role role);
+
+#endif

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/config.h"
+
+#include "base/size.h"
+
+#include <math.h>
+
+static const char *const scaling_names[ST_N_ROPE_SCALINGS] = {
+#define X(id, name) name,
+    ST_ROPE_SCALING_LIST(X)
+#undef X
+};
+
+const char *st_rope_scaling_name(enum st_rope_scaling scaling) { return scaling_names[scaling]; }
+
+stint_status st_config_read(const struct st_checkpoint *checkpoint, struct st_config *config) {
+    if (checkpoint->source == ST_SOURCE_GGUF) return st_config_from_gguf(checkpoint, config);
+    return st_config_from_hf(checkpoint, config);
+}
+
+void st_config_windows(struct st_config *config, uint32_t pattern) {
+    for (uint32_t i = 0; i < config->n_layers && i < ST_MAX_LAYERS; i++) {
+        bool sliding = false;
+        switch (config->arch->window) {
+        case ST_WINDOW_NONE: break;
+        case ST_WINDOW_ALL: sliding = true; break;
+        case ST_WINDOW_FROM: sliding = i >= pattern; break;
+        case ST_WINDOW_ALTERNATE: sliding = i % 2 == 0; break;
+        case ST_WINDOW_PATTERN: sliding = pattern != 0 && (i + 1) % pattern != 0; break;
+        }
+        config->sliding[i] = sliding && config->window != 0;
+    }
+}
+
+void st_config_add_stop(struct st_config *config, int64_t id) {
+    if (id < 0 || id > INT32_MAX || config->n_stop_ids == ST_MAX_STOP_IDS) return;
+    for (uint32_t i = 0; i < config->n_stop_ids; i++)
+        if (config->stop_ids[i] == id) return;
+    config->stop_ids[config->n_stop_ids++] = (int32_t)id;
+}
+
+struct range {
+    const char *name;
+    uint32_t value, min, max;
+};
+
+static stint_status check_rope(const struct st_config *c, const struct st_rope *rope) {
+    if (c->rope_dims == 0) return STINT_OK;
+    if (c->rope_dims % 2 != 0 || c->rope_dims > c->head_dim)
+        return st_fail(STINT_E_FORMAT, "rotary size %u: expected an even number of at most %u",
+                       c->rope_dims, c->head_dim);
+    if (!(rope->theta > 1.0))
+        return st_fail(STINT_E_FORMAT, "rope_theta %g: expected more than 1", rope->theta);
+    if (rope->scaling != ST_ROPE_NONE && !(rope->factor > 0.0))
+        return st_fail(STINT_E_FORMAT, "rope scaling factor %g: expected more than 0",
+                       rope->factor);
+    if (rope->scaling > ST_ROPE_LINEAR && !(rope->original_context >= 1.0))
+        return st_fail(STINT_E_FORMAT, "rope scaling: the original context is %g tokens",
+                       rope->original_context);
+    if (rope->scaling == ST_ROPE_LLAMA3 &&
+        !(rope->low_factor > 0.0 && rope->high_factor > rope->low_factor))
+        return st_fail(STINT_E_FORMAT, "rope scaling: low_freq_factor %g, high_freq_factor %g",
+                       rope->low_factor, rope->high_factor);
+    if (rope->scaling == ST_ROPE_YARN && !(rope->beta_slow > 0.0 && rope->beta_fast > 0.0))
+        return st_fail(STINT_E_FORMAT, "rope scaling: beta_fast %g, beta_slow %g", rope->beta_fast,
+                       rope->beta_slow);
+    return STINT_OK;
+}
+
+stint_status st_config_check(const struct st_config *c) {
+    const struct range ranges[] = {
+        {"layers", c->n_layers, 1, ST_MAX_LAYERS},
+        {"hidden size", c->hidden, 1, 1u << 20},
+        {"embedding size", c->embed, 1, 1u << 20},
+        {"heads", c->n_heads, 1, 1u << 14},
+        {"key-value heads", c->n_kv_heads, 1, 1u << 14},
+        {"head size", c->head_dim, 1, ST_MAX_HEAD_DIM},
+        {"feed-forward size", c->ffn, 1, 1u << 22},
+        {"vocabulary", c->vocab, 1, 1u << 24},
+        {"context", c->context, 1, 1u << 28},
+        {"experts", c->n_experts, 0, ST_MAX_EXPERTS},
+    };
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        if (ranges[i].value < ranges[i].min || ranges[i].value > ranges[i].max)
+            return st_fail(STINT_E_FORMAT, "%s: %u is not in %u..%u", ranges[i].name,
+                           ranges[i].value, ranges[i].min, ranges[i].max);
+    if (c->n_heads % c->n_kv_heads != 0)
+        return st_fail(STINT_E_FORMAT, "%u heads do not divide by %u key-value heads", c->n_heads,
+                       c->n_kv_heads);
+    if ((uint64_t)c->n_heads * c->head_dim > 1u << 20)
+        return st_fail(STINT_E_FORMAT, "%u heads of %u are beyond any limit", c->n_heads,
+                       c->head_dim);
+    if (c->n_experts != 0 && (c->n_experts_used == 0 || c->n_experts_used > c->n_experts))
+        return st_fail(STINT_E_FORMAT, "%u of %u experts per token: expected 1..%u",
+                       c->n_experts_used, c->n_experts, c->n_experts);
+    if (!(c->norm_epsilon >= 0.0f && c->norm_epsilon < 1.0f))
+        return st_fail(STINT_E_FORMAT, "norm epsilon %g: expected 0..1", (double)c->norm_epsilon);
+    const float scales[] = {c->embed_scale, c->attn_scale};
+    for (size_t i = 0; i < 2; i++)
+        if (!isfinite(scales[i]) || scales[i] <= 0.0f)
+            return st_fail(STINT_E_FORMAT, "a scale of %g makes no sense", (double)scales[i]);
+    if (!(c->attn_softcap >= 0.0f && c->final_softcap >= 0.0f) || !isfinite(c->attn_softcap) ||
+        !isfinite(c->final_softcap))
+        return st_fail(STINT_E_FORMAT, "a softcap of %g, %g makes no sense",
+                       (double)c->attn_softcap, (double)c->final_softcap);
+    ST_TRY(check_rope(c, &c->rope));
+    return check_rope(c, &c->rope_local);
+}

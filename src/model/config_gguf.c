@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// GGUF metadata, by the key names of the GGUF specification ("<architecture>.<key>").
+#include "model/config.h"
+
+#include "base/half.h"
+#include "base/size.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+struct reader {
+    const struct st_gguf *gguf;
+    char prefix[64];
+};
+
+struct key {
+    char text[160];
+};
+
+static struct key full_key(const struct reader *r, const char *key) {
+    struct key k;
+    snprintf(k.text, sizeof k.text, "%s.%s", r->prefix, key);
+    return k;
+}
+
+static stint_status read_size(const struct reader *r, const char *key, uint32_t *out) {
+    uint64_t value = *out;
+    ST_TRY(st_gguf_u64(r->gguf, full_key(r, key).text, INT32_MAX, &value));
+    *out = (uint32_t)value;
+    return STINT_OK;
+}
+
+static stint_status read_number(const struct reader *r, const char *key, double *out) {
+    return st_gguf_f64(r->gguf, full_key(r, key).text, out);
+}
+
+// Some writers store one value per layer; all must be equal for us.
+static stint_status read_size_or_equal(const struct reader *r, const char *key, uint32_t *out) {
+    struct key k = full_key(r, key);
+    struct st_gguf_array array = {.type = ST_GGUF_N_TYPES};
+    if (st_gguf_array(r->gguf, k.text, ST_GGUF_I32, &array) != STINT_OK &&
+        st_gguf_array(r->gguf, k.text, ST_GGUF_U32, &array) != STINT_OK)
+        return read_size(r, key, out);
+    if (array.type == ST_GGUF_N_TYPES || array.count == 0) return STINT_OK;
+    uint64_t first = st_gguf_array_u64(&array, 0);
+    for (uint64_t i = 1; i < array.count; i++)
+        if (st_gguf_array_u64(&array, i) != first)
+            return st_fail(STINT_E_UNSUPPORTED, "'%s' differs between layers", k.text);
+    if (first > INT32_MAX) return st_fail(STINT_E_FORMAT, "'%s' is out of range", k.text);
+    *out = (uint32_t)first;
+    return STINT_OK;
+}
+
+static stint_status read_sizes(const struct reader *r, const struct st_checkpoint *checkpoint,
+                               struct st_config *c) {
+    c->context = 2048;
+    ST_TRY(read_size(r, "block_count", &c->n_layers));
+    ST_TRY(read_size(r, "embedding_length", &c->hidden));
+    ST_TRY(read_size(r, "context_length", &c->context));
+    ST_TRY(read_size_or_equal(r, "feed_forward_length", &c->ffn));
+    ST_TRY(read_size_or_equal(r, "attention.head_count", &c->n_heads));
+    c->n_kv_heads = c->n_heads;
+    ST_TRY(read_size_or_equal(r, "attention.head_count_kv", &c->n_kv_heads));
+    ST_TRY(read_size(r, "expert_count", &c->n_experts));
+    ST_TRY(read_size(r, "expert_used_count", &c->n_experts_used));
+    if (c->n_layers == 0) return st_fail(STINT_E_FORMAT, "'%s.block_count' is missing", r->prefix);
+    if (c->n_heads == 0)
+        return st_fail(STINT_E_FORMAT, "'%s.attention.head_count' is missing or 0", r->prefix);
+    if (c->n_kv_heads == 0)
+        return st_fail(STINT_E_UNSUPPORTED, "'%s.attention.head_count_kv' is 0", r->prefix);
+    c->head_dim = c->hidden / c->n_heads;
+    ST_TRY(read_size(r, "attention.key_length", &c->head_dim));
+    uint32_t value_dim = c->head_dim;
+    ST_TRY(read_size(r, "attention.value_length", &value_dim));
+    if (value_dim != c->head_dim)
+        return st_fail(STINT_E_UNSUPPORTED, "key length %u, value length %u: they must be equal",
+                       c->head_dim, value_dim);
+    const struct st_tensor *embed = st_tensors_find(checkpoint->tensors, "token_embd.weight");
+    if (!embed)
+        return st_fail(STINT_E_FORMAT, "tensor 'token_embd.weight' is missing; a file with a "
+                                       "vocabulary alone can only be used by `stint tokenize`");
+    c->vocab = embed->dims[0] <= INT32_MAX ? (uint32_t)embed->dims[0] : 0;
+    c->embed = c->hidden;
+    return STINT_OK;
+}
+
+// A [n] F32 tensor of divisors, copied because the file does not promise alignment.
+static stint_status read_factors(const struct st_checkpoint *checkpoint, struct st_config *c,
+                                 enum st_role role, float *store, const float **out) {
+    char name[64];
+    snprintf(name, sizeof name, "%s.weight", st_arch_role(c->arch, true, role));
+    const struct st_tensor *t = st_tensors_find(checkpoint->tensors, name);
+    if (!t) return STINT_OK;
+    if (t->dtype != ST_DTYPE_F32 || t->n_dims != 1 || t->dims[0] != c->rope_dims / 2)
+        return st_fail(STINT_E_FORMAT, "tensor '%s': expected %u float32 values", name,
+                       c->rope_dims / 2);
+    memcpy(store, t->data, t->dims[0] * sizeof(float));
+    for (uint64_t i = 0; i < t->dims[0]; i++)
+        if (!(store[i] > 0.0f) || !isfinite(store[i]))
+            return st_fail(STINT_E_FORMAT, "tensor '%s'[%llu] must be a positive number", name,
+                           (unsigned long long)i);
+    *out = store;
+    return STINT_OK;
+}
+
+static stint_status read_rope_scaling(const struct reader *r, struct st_config *c) {
+    struct st_gguf_string type = {"", 0};
+    struct st_rope *rope = &c->rope;
+    struct key key = full_key(r, "rope.scaling.type");
+    ST_TRY(st_gguf_str(r->gguf, key.text, &type));
+    rope->factor = 1.0;
+    rope->beta_fast = 32.0;
+    rope->beta_slow = 1.0;
+    rope->original_context = c->context;
+    ST_TRY(read_number(r, "rope.scaling.factor", &rope->factor));
+    ST_TRY(read_number(r, "rope.scaling.attn_factor", &rope->attention_factor));
+    ST_TRY(read_number(r, "rope.scaling.yarn_beta_fast", &rope->beta_fast));
+    ST_TRY(read_number(r, "rope.scaling.yarn_beta_slow", &rope->beta_slow));
+    uint32_t original = c->context;
+    ST_TRY(read_size(r, "rope.scaling.original_context_length", &original));
+    rope->original_context = original;
+    if (type.bytes == 0 || (type.bytes == 4 && memcmp(type.data, "none", 4) == 0)) return STINT_OK;
+    for (int i = 0; i < ST_N_ROPE_SCALINGS; i++) {
+        const char *name = st_rope_scaling_name((enum st_rope_scaling)i);
+        if (strlen(name) == type.bytes && memcmp(name, type.data, type.bytes) == 0) {
+            rope->scaling = (enum st_rope_scaling)i;
+            // GGUF's factor comes on top of YaRN's own formula, config.json's replaces it.
+            if (rope->scaling == ST_ROPE_YARN && rope->attention_factor > 0.0 && rope->factor > 1.0)
+                rope->attention_factor *= 1.0 + 0.1 * log(rope->factor);
+            return STINT_OK;
+        }
+    }
+    return st_fail(STINT_E_UNSUPPORTED, "'%s' is '%.*s'", key.text,
+                   (int)st_min(type.bytes, 40), type.data);
+}
+
+static stint_status read_rope(const struct reader *r, const struct st_checkpoint *checkpoint,
+                              struct st_config *c) {
+    c->rope_dims = c->head_dim;
+    c->rope.theta = 10000.0;
+    ST_TRY(read_size(r, "rope.dimension_count", &c->rope_dims));
+    ST_TRY(read_number(r, "rope.freq_base", &c->rope.theta));
+    c->rope_interleaved = (c->flags & ST_ARCH_GGUF_INTERLEAVED) != 0;
+    c->rope_local = c->rope;
+    ST_TRY(read_rope_scaling(r, c));
+    if (c->rope_dims % 2 != 0 || c->rope_dims > c->head_dim || c->head_dim > ST_MAX_HEAD_DIM)
+        return st_fail(STINT_E_FORMAT, "'%s.rope.dimension_count' is %u for heads of %u", r->prefix,
+                       c->rope_dims, c->head_dim);
+    struct st_rope *rope = &c->rope;
+    float(*store)[ST_MAX_HEAD_DIM / 2] = c->rope_store;
+    ST_TRY(read_factors(checkpoint, c, ST_ROLE_ROPE_FACTORS, store[0], &rope->factors[0]));
+    rope->factors[1] = rope->factors[0];
+    if (!rope->factors[0]) {
+        ST_TRY(read_factors(checkpoint, c, ST_ROLE_ROPE_SHORT, store[0], &rope->factors[0]));
+        ST_TRY(read_factors(checkpoint, c, ST_ROLE_ROPE_LONG, store[1], &rope->factors[1]));
+        if (!rope->factors[0] != !rope->factors[1])
+            return st_fail(STINT_E_FORMAT, "one of the rope factor tensors is missing");
+        if (rope->factors[0]) {
+            rope->scaling = ST_ROPE_LONGROPE;
+            rope->factor = c->context / rope->original_context;
+        }
+    }
+    if (rope->scaling == ST_ROPE_LONGROPE && !rope->factors[0])
+        return st_fail(STINT_E_FORMAT, "longrope without tensors rope_factors_short and _long");
+    if (c->arch->window == ST_WINDOW_PATTERN) {
+        c->rope_local.theta = 10000.0; // not in the file: the family's constant
+        return read_number(r, "rope.freq_base_swa", &c->rope_local.theta);
+    }
+    c->rope_local = c->rope;
+    return STINT_OK;
+}
+
+static stint_status read_scales(const struct reader *r, struct st_config *c) {
+    double epsilon = 1e-5, attn = 0.0, final = 0.0;
+    bool gemma2 = c->arch->window == ST_WINDOW_ALTERNATE;
+    if (gemma2) {
+        attn = 50.0;
+        final = 30.0;
+    }
+    ST_TRY(read_number(r, "attention.layer_norm_rms_epsilon", &epsilon));
+    ST_TRY(read_number(r, "attention.layer_norm_epsilon", &epsilon));
+    ST_TRY(read_number(r, "attn_logit_softcapping", &attn));
+    ST_TRY(read_number(r, "final_logit_softcapping", &final));
+    bool wide = c->arch->gguf_wide_scale_layers == c->n_layers;
+    double scale = 1.0 / sqrt(wide ? (double)c->hidden / c->n_heads : (double)c->head_dim);
+    ST_TRY(read_number(r, "attention.scale", &scale));
+    c->norm_epsilon = (float)epsilon;
+    c->attn_softcap = (float)attn;
+    c->final_softcap = (float)final;
+    c->attn_scale = (float)scale;
+    c->embed_scale = c->flags & ST_ARCH_EMBED_SCALE ? (float)sqrt(c->hidden) : 1.0f;
+    return STINT_OK;
+}
+
+static stint_status read_rest(const struct reader *r, struct st_config *c) {
+    bool parallel = c->block == ST_BLOCK_PARALLEL;
+    ST_TRY(st_gguf_bool(r->gguf, full_key(r, "use_parallel_residual").text, &parallel));
+    if (parallel) c->block = ST_BLOCK_PARALLEL;
+    if (c->arch->window != ST_WINDOW_NONE) {
+        uint32_t pattern = c->arch->window == ST_WINDOW_PATTERN ? 6 : 0;
+        if (c->arch->window == ST_WINDOW_ALTERNATE) c->window = 4096;
+        ST_TRY(read_size(r, "attention.sliding_window", &c->window));
+        st_config_windows(c, pattern);
+    }
+    c->act = c->flags & ST_ARCH_GATED ? ST_ACT_SILU : ST_ACT_GELU_TANH;
+    if (c->flags & ST_ARCH_GELU_IS_TANH) c->act = ST_ACT_GELU_TANH;
+    if (c->flags & ST_ARCH_DUAL_ACT) c->act = ST_ACT_DRELU;
+    static const char *const stops[] = {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
+                                        "tokenizer.ggml.eom_token_id"};
+    for (size_t i = 0; i < sizeof stops / sizeof *stops; i++)
+        if (st_gguf_has(r->gguf, stops[i])) {
+            uint64_t id = 0;
+            ST_TRY(st_gguf_u64(r->gguf, stops[i], UINT32_MAX, &id));
+            st_config_add_stop(c, (int64_t)id);
+        }
+    uint64_t bos = UINT32_MAX;
+    ST_TRY(st_gguf_u64(r->gguf, "tokenizer.ggml.bos_token_id", UINT32_MAX, &bos));
+    if (bos <= INT32_MAX) c->bos_id = (int32_t)bos;
+    return STINT_OK;
+}
+
+static stint_status read_all(const struct reader *r, const struct st_checkpoint *checkpoint,
+                             struct st_config *c) {
+    ST_TRY(read_sizes(r, checkpoint, c));
+    ST_TRY(read_rope(r, checkpoint, c));
+    ST_TRY(read_scales(r, c));
+    ST_TRY(read_rest(r, c));
+    return st_config_check(c);
+}
+
+stint_status st_config_from_gguf(const struct st_checkpoint *checkpoint, struct st_config *config) {
+    struct st_gguf_string name = {NULL, 0};
+    const struct st_arch *arch;
+    ST_TRY(st_gguf_str(checkpoint->gguf, "general.architecture", &name));
+    if (!name.data) return st_fail(STINT_E_FORMAT, "'general.architecture' is missing");
+    ST_TRY(st_arch_find_gguf(name.data, name.bytes, &arch));
+    struct reader reader = {.gguf = checkpoint->gguf};
+    snprintf(reader.prefix, sizeof reader.prefix, "%s", arch->gguf);
+
+    struct st_config c = {.arch = arch,
+                          .norm = arch->norm,
+                          .block = arch->block,
+                          .flags = arch->flags,
+                          .bos_id = -1,
+                          .final_norm = true,
+                          .tied_if_absent = true};
+    ST_TRY(read_all(&reader, checkpoint, &c));
+    *config = c;
+    for (int i = 0; i < 2; i++) { // the factors lie inside the struct that was copied
+        if (!c.rope.factors[i]) continue;
+        config->rope.factors[i] = config->rope_store[c.rope.factors[i] == c.rope_store[1]];
+        if (arch->window != ST_WINDOW_PATTERN) config->rope_local.factors[i] = config->rope.factors[i];
+    }
+    return STINT_OK;
+}

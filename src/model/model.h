@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// A loaded model: the checkpoint with its mapped files, the checked config, the bound weights and the tokenizer.
+// Immutable once it is open, so any number of sessions and threads share it.
+#ifndef ST_MODEL_MODEL_H
+#define ST_MODEL_MODEL_H
+
+#include "model/config.h"
+#include "model/shape.h"
+#include "model/weights.h"
+#include "text/chat_template.h"
+
+struct stint_model {
+    struct st_checkpoint checkpoint;
+    struct st_config config;
+    struct st_arena arena; // norms, biases, the layer table
+    struct st_weights weights;
+    struct st_shape_weights *shape_weights; // ST_SOURCE_SHAPE only
+    struct stint_tokenizer *tokenizer;      // NULL: ids only
+    const struct st_chat_format *chat_format;
+};
+
+// True if `id` ends generation: EOS by config, tokenizer or chat format.
+bool st_model_stops(const struct stint_model *model, int32_t id);
+
+#endif

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random weights in the shape of a known model: what a device can do is measured without downloading anything.
+#ifndef ST_MODEL_SHAPE_H
+#define ST_MODEL_SHAPE_H
+
+#include "model/weights.h"
+
+struct st_shape {
+    const char *name;
+    const char *config; // what the model's config.json says, as far as it matters
+};
+
+extern const struct st_shape st_shapes[]; // ends with a NULL name
+
+// STINT_E_ARG that lists the known names.
+stint_status st_shape_find(const char *name, const struct st_shape **shape);
+
+// The generator behind a weight source: BF16 tensors, handed out on demand and kept until close.
+struct st_shape_weights;
+stint_status st_shape_weights_open(struct st_tensors *tensors, struct st_shape_weights **weights);
+void st_shape_weights_close(struct st_shape_weights *weights); // accepts NULL
+// For st_weight_source.make; context is the struct.
+stint_status st_shape_weights_make(void *context, const char *name, uint32_t n_dims,
+                                   const uint64_t *dims, struct st_tensor *tensor);
+// Fills everything made so far.
+void st_shape_weights_fill(struct st_shape_weights *weights, stint_progress_fn *progress,
+                           void *context);
+
+#endif

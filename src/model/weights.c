@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/weights.h"
+
+#include "base/size.h"
+#include "kernels/expand.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { NAME_BYTES = 192 };
+
+// Hugging Face files differ in what stands before the names of arch.c: nothing, a multimodal
+// wrapper's name, or that in place of "model.".
+struct prefix {
+    const char *text;
+    bool replaces_model;
+};
+
+static const struct prefix prefixes[] = {
+    {"", false}, {"language_model.", false}, {"model.language_model.", true}, {"", true}};
+
+struct binder {
+    const struct st_weight_source *source;
+    struct st_config *config;
+    struct st_arena *arena;
+    const struct prefix *prefix;
+};
+
+
+static void full_name(const struct binder *b, const char *pattern, const char *suffix, uint32_t i,
+                      uint32_t j, char *name) {
+    char base[NAME_BYTES];
+// The patterns are ours (arch.c), with at most two %u.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+#pragma GCC diagnostic ignored "-Wformat-extra-args"
+    snprintf(base, sizeof base, pattern, i, j);
+#pragma GCC diagnostic pop
+    bool model = strncmp(base, "model.", 6) == 0, replace = b->prefix->replaces_model;
+    snprintf(name, NAME_BYTES, "%s%s%s", replace && !model ? "" : b->prefix->text,
+             base + (replace && model ? 6 : 0), suffix);
+}
+
+// Finds (or makes) a tensor and checks its shape; *found is false where it is absent and that is allowed.
+static stint_status find(const struct binder *b, enum st_role role, const char *suffix, uint32_t i,
+                         uint32_t j, uint32_t n_dims, const uint64_t *dims, bool required,
+                         struct st_tensor *tensor, bool *found) {
+    const char *pattern = st_arch_role(b->config->arch, b->source->gguf, role);
+    *found = false;
+    if (!pattern) {
+        if (!required) return STINT_OK;
+        return st_fail(STINT_E_UNSUPPORTED, "this layout has no tensor for role %d", (int)role);
+    }
+    char name[NAME_BYTES], wanted[96] = "", got[96] = "";
+    full_name(b, pattern, suffix, i, j, name);
+    const struct st_tensor *t = st_tensors_find(b->source->tensors, name);
+    if (!t && b->source->make && required) {
+        ST_TRY(b->source->make(b->source->context, name, n_dims, dims, tensor));
+        *found = true;
+        return STINT_OK;
+    }
+    if (!t) {
+        if (!required) return STINT_OK;
+        return st_fail(STINT_E_FORMAT, "tensor '%s' is missing", name);
+    }
+    bool same = t->n_dims == n_dims;
+    for (uint32_t d = 0; d < n_dims; d++) {
+        same = same && t->dims[d] == dims[d];
+        size_t used = strlen(wanted);
+        snprintf(wanted + used, sizeof wanted - used, "%s%llu", d ? ", " : "",
+                 (unsigned long long)dims[d]);
+    }
+    for (uint32_t d = 0; d < t->n_dims && d < ST_MAX_DIMS; d++) {
+        size_t used = strlen(got);
+        snprintf(got + used, sizeof got - used, "%s%llu", d ? ", " : "",
+                 (unsigned long long)t->dims[d]);
+    }
+    if (!same)
+        return st_fail(STINT_E_FORMAT, "tensor '%s' is [%s], the config says [%s]", name, got,
+                       wanted);
+    *tensor = *t;
+    *found = true;
+    return STINT_OK;
+}
+
+// A 1-D tensor as floats in the arena, plus `offset`. NULL where absent.
+static stint_status bind_vector(const struct binder *b, enum st_role role, const char *suffix,
+                                uint32_t i, uint32_t j, uint64_t n, bool required, float offset,
+                                const float **out) {
+    struct st_tensor t;
+    bool found;
+    ST_TRY(find(b, role, suffix, i, j, 1, &n, required, &t, &found));
+    *out = NULL;
+    if (!found) return STINT_OK;
+    float *copy = ST_TAKE(b->arena, float, n);
+    if (!copy) return STINT_OK; // measuring
+    st_expand_choose(0)->fn[t.dtype](t.data, 0, n, copy);
+    for (uint64_t e = 0; e < n; e++) copy[e] += offset;
+    *out = copy;
+    return STINT_OK;
+}
+
+static void view_rows(const struct st_tensor *t, uint64_t row0, uint32_t n_out, uint32_t n_in,
+                      struct st_linear_weight *linear) {
+    linear->row_bytes = st_dtype_row_bytes(t->dtype, n_in);
+    linear->data = (const unsigned char *)t->data + row0 * linear->row_bytes;
+    linear->dtype = t->dtype;
+    linear->n_out = n_out;
+    linear->n_in = n_in;
+    linear->bias = NULL;
+}
+
+static stint_status bind_linear_at(const struct binder *b, enum st_role role, uint32_t i, uint32_t j,
+                                   uint32_t n_out, uint32_t n_in, bool required, bool bias,
+                                   struct st_linear_weight *linear) {
+    struct st_tensor t;
+    bool found;
+    uint64_t dims[] = {n_out, n_in};
+    memset(linear, 0, sizeof *linear);
+    ST_TRY(find(b, role, ".weight", i, j, 2, dims, required, &t, &found));
+    if (!found) return STINT_OK;
+    view_rows(&t, 0, n_out, n_in, linear);
+    return bind_vector(b, role, ".bias", i, j, n_out, bias, 0.0f, &linear->bias);
+}
+
+static stint_status bind_linear(const struct binder *b, enum st_role role, uint32_t layer,
+                                uint32_t n_out, uint32_t n_in, bool bias,
+                                struct st_linear_weight *linear) {
+    return bind_linear_at(b, role, layer, 0, n_out, n_in, true, bias, linear);
+}
+
+// Several linears that share one input and are stored one below the other in one tensor, if it is there.
+static stint_status bind_fused(const struct binder *b, enum st_role role, uint32_t layer, bool bias,
+                               struct st_linear_weight *const *parts, const uint32_t *n_out,
+                               size_t n_parts, uint32_t n_in, bool *found) {
+    uint64_t dims[] = {0, n_in};
+    for (size_t p = 0; p < n_parts; p++) dims[0] += n_out[p];
+    const char *pattern = st_arch_role(b->config->arch, b->source->gguf, role);
+    *found = false;
+    if (!pattern) return STINT_OK;
+    char name[NAME_BYTES];
+    full_name(b, pattern, ".weight", layer, 0, name);
+    const struct st_tensor *t = st_tensors_find(b->source->tensors, name);
+    if (!t || (role == ST_ROLE_GATE_UP && t->dims[0] != dims[0])) return STINT_OK;
+    struct st_linear_weight whole;
+    ST_TRY(bind_linear_at(b, role, layer, 0, (uint32_t)dims[0], n_in, true, bias, &whole));
+    uint64_t row = 0;
+    for (size_t p = 0; p < n_parts; p++) {
+        view_rows(t, row, n_out[p], n_in, parts[p]);
+        parts[p]->bias = whole.bias ? whole.bias + row : NULL;
+        row += n_out[p];
+    }
+    *found = true;
+    return STINT_OK;
+}
+
+static stint_status bind_norm(const struct binder *b, enum st_role role, uint32_t i, uint32_t n,
+                              bool required, struct st_norm_weight *norm) {
+    bool layer_norm = b->config->norm == ST_NORM_LAYER;
+    memset(norm, 0, sizeof *norm);
+    ST_TRY(bind_vector(b, role, ".weight", i, 0, n, required, b->config->norm_offset,
+                       &norm->weight));
+    return bind_vector(b, role, ".bias", i, 0, n, required && layer_norm, 0.0f, &norm->bias);
+}
+
+// q and k norms: one weight for all heads, one per head in one tensor, or one tensor per head.
+static stint_status bind_head_norm(const struct binder *b, enum st_role role, uint32_t layer,
+                                   uint32_t n_heads, struct st_norm_weight *norm) {
+    const struct st_config *c = b->config;
+    const char *pattern = st_arch_role(c->arch, b->source->gguf, role);
+    memset(norm, 0, sizeof *norm);
+    if (!pattern)
+        return st_fail(STINT_E_UNSUPPORTED, "%s has no norms of q and k", c->arch->name);
+    uint64_t dims[] = {n_heads, c->head_dim};
+    char name[NAME_BYTES];
+    full_name(b, pattern, ".weight", layer, 0, name);
+    const struct st_tensor *t = st_tensors_find(b->source->tensors, name);
+    bool per_tensor = strstr(pattern, "norms.%u") != NULL, one = t && t->n_dims == 2;
+    if (!per_tensor && !one) {
+        ST_TRY(bind_vector(b, role, ".weight", layer, 0, c->head_dim, true, c->norm_offset,
+                           &norm->weight));
+        return bind_vector(b, role, ".bias", layer, 0, c->head_dim, false, 0.0f, &norm->bias);
+    }
+    norm->per_head = true;
+    float *all = ST_TAKE(b->arena, float, dims[0] * dims[1]);
+    norm->weight = all;
+    if (one && !all) return STINT_OK;
+    if (one) {
+        if (t->dims[0] != dims[0] || t->dims[1] != dims[1] || t->dtype != ST_DTYPE_F32)
+            return st_fail(STINT_E_FORMAT, "tensor '%s': expected float32 [%u, %u]", name, n_heads,
+                           c->head_dim);
+        memcpy(all, t->data, t->bytes);
+        return STINT_OK;
+    }
+    for (uint32_t h = 0; h < n_heads; h++) {
+        const float *head;
+        ST_TRY(bind_vector(b, role, ".weight", layer, h, c->head_dim, true, 0.0f, &head));
+        if (all && head) memcpy(all + (size_t)h * c->head_dim, head, c->head_dim * sizeof(float));
+    }
+    return STINT_OK;
+}
+
+static stint_status bind_attention(const struct binder *b, uint32_t i, struct st_layer *layer) {
+    const struct st_config *c = b->config;
+    uint32_t n_q = c->n_heads * c->head_dim, n_kv = c->n_kv_heads * c->head_dim;
+    bool bias = (c->flags & (ST_ARCH_BIAS | ST_ARCH_QKV_BIAS)) != 0;
+    struct st_linear_weight *const parts[] = {&layer->q, &layer->k, &layer->v};
+    const uint32_t n_out[] = {n_q, n_kv, n_kv};
+    bool fused;
+    ST_TRY(bind_norm(b, ST_ROLE_ATTN_NORM, i, c->hidden, true, &layer->attn_norm));
+    ST_TRY(bind_fused(b, ST_ROLE_QKV, i, bias, parts, n_out, 3, c->hidden, &fused));
+    if (!fused) {
+        ST_TRY(bind_linear(b, ST_ROLE_Q, i, n_q, c->hidden, bias, &layer->q));
+        ST_TRY(bind_linear(b, ST_ROLE_K, i, n_kv, c->hidden, bias, &layer->k));
+        ST_TRY(bind_linear(b, ST_ROLE_V, i, n_kv, c->hidden, bias, &layer->v));
+    }
+    ST_TRY(bind_linear(b, ST_ROLE_O, i, c->hidden, n_q, (c->flags & ST_ARCH_BIAS) != 0, &layer->o));
+    if (!(c->flags & ST_ARCH_QK_NORM)) return STINT_OK;
+    ST_TRY(bind_head_norm(b, ST_ROLE_Q_NORM, i, c->n_heads, &layer->q_norm));
+    return bind_head_norm(b, ST_ROLE_K_NORM, i, c->n_kv_heads, &layer->k_norm);
+}
+
+// All experts of one kind in one tensor [experts, n_out, n_in].
+static stint_status bind_experts(const struct binder *b, enum st_role role, uint32_t layer,
+                                 uint32_t n_out, uint32_t n_in, struct st_ffn_weight *ffn,
+                                 size_t offset, bool *found) {
+    uint64_t dims[] = {b->config->n_experts, n_out, n_in};
+    struct st_tensor t;
+    ST_TRY(find(b, role, ".weight", layer, 0, 3, dims, false, &t, found));
+    if (!*found || !ffn) return STINT_OK;
+    for (uint32_t e = 0; e < b->config->n_experts; e++)
+        view_rows(&t, (uint64_t)e * n_out, n_out, n_in,
+                  (struct st_linear_weight *)((char *)&ffn[e] + offset));
+    return STINT_OK;
+}
+
+static stint_status bind_mixture(const struct binder *b, uint32_t i, struct st_layer *layer) {
+    const struct st_config *c = b->config;
+    bool found;
+    ST_TRY(bind_linear(b, ST_ROLE_ROUTER, i, c->n_experts, c->hidden, false, &layer->router));
+    const struct {
+        enum st_role all, one;
+        uint32_t n_out, n_in;
+        size_t offset;
+    } kinds[] = {
+        {ST_ROLE_EXPERTS_GATE, ST_ROLE_EXPERT_GATE, c->ffn, c->hidden,
+         offsetof(struct st_ffn_weight, gate)},
+        {ST_ROLE_EXPERTS_UP, ST_ROLE_EXPERT_UP, c->ffn, c->hidden,
+         offsetof(struct st_ffn_weight, up)},
+        {ST_ROLE_EXPERTS_DOWN, ST_ROLE_EXPERT_DOWN, c->hidden, c->ffn,
+         offsetof(struct st_ffn_weight, down)},
+    };
+    for (size_t k = 0; k < 3; k++) {
+        ST_TRY(bind_experts(b, kinds[k].all, i, kinds[k].n_out, kinds[k].n_in, layer->ffn,
+                            kinds[k].offset, &found));
+        if (found) continue;
+        for (uint32_t e = 0; e < c->n_experts; e++) {
+            struct st_linear_weight linear;
+            ST_TRY(bind_linear_at(b, kinds[k].one, i, e, kinds[k].n_out, kinds[k].n_in, true, false,
+                                  &linear));
+            if (layer->ffn)
+                memcpy((char *)&layer->ffn[e] + kinds[k].offset, &linear, sizeof linear);
+        }
+    }
+    return STINT_OK;
+}
+
+static stint_status bind_ffn(const struct binder *b, uint32_t i, struct st_layer *layer) {
+    const struct st_config *c = b->config;
+    bool bias = (c->flags & ST_ARCH_BIAS) != 0, fused = false;
+    layer->ffn = ST_TAKE(b->arena, struct st_ffn_weight, st_max(1, c->n_experts));
+    if (c->n_experts) return bind_mixture(b, i, layer);
+    struct st_ffn_weight ffn = {0};
+    struct st_linear_weight *const parts[] = {&ffn.gate, &ffn.up};
+    const uint32_t n_out[] = {c->ffn, c->ffn};
+    if (c->flags & ST_ARCH_GATED) {
+        ST_TRY(bind_fused(b, ST_ROLE_GATE_UP, i, bias, parts, n_out, 2, c->hidden, &fused));
+        if (!fused) ST_TRY(bind_linear(b, ST_ROLE_GATE, i, c->ffn, c->hidden, bias, &ffn.gate));
+    }
+    if (!fused) ST_TRY(bind_linear(b, ST_ROLE_UP, i, c->ffn, c->hidden, bias, &ffn.up));
+    ST_TRY(bind_linear(b, ST_ROLE_DOWN, i, c->hidden, c->ffn, bias, &ffn.down));
+    if (layer->ffn) *layer->ffn = ffn;
+    return STINT_OK;
+}
+
+static stint_status bind_layer(const struct binder *b, uint32_t i, struct st_layer *layer) {
+    const struct st_config *c = b->config;
+    bool sandwich = c->block == ST_BLOCK_SANDWICH;
+    ST_TRY(bind_attention(b, i, layer));
+    ST_TRY(bind_norm(b, ST_ROLE_FFN_NORM, i, c->hidden, c->block != ST_BLOCK_PARALLEL,
+                     &layer->ffn_norm));
+    if (sandwich) {
+        ST_TRY(bind_norm(b, ST_ROLE_POST_ATTN_NORM, i, c->hidden, true, &layer->post_attn_norm));
+        ST_TRY(bind_norm(b, ST_ROLE_POST_FFN_NORM, i, c->hidden, true, &layer->post_ffn_norm));
+    }
+    return bind_ffn(b, i, layer);
+}
+
+static stint_status bind_head(const struct binder *b, struct st_weights *w) {
+    struct st_config *c = b->config;
+    if (c->tied_if_absent) {
+        char name[NAME_BYTES];
+        full_name(b, st_arch_role(c->arch, b->source->gguf, ST_ROLE_HEAD), ".weight", 0, 0, name);
+        c->tied = !st_tensors_find(b->source->tensors, name);
+        c->tied_if_absent = false;
+    }
+    if (c->tied) {
+        w->head = w->embed;
+        return STINT_OK;
+    }
+    return bind_linear(b, ST_ROLE_HEAD, 0, c->vocab, c->embed, (c->flags & ST_ARCH_HEAD_BIAS) != 0,
+                       &w->head);
+}
+
+static stint_status bind_ends(const struct binder *b, struct st_weights *w) {
+    const struct st_config *c = b->config;
+    ST_TRY(bind_linear(b, ST_ROLE_EMBED, 0, c->vocab, c->embed, false, &w->embed));
+    if (c->flags & ST_ARCH_POSITIONS)
+        ST_TRY(bind_linear(b, ST_ROLE_POSITIONS, 0, c->context + 2, c->hidden, false,
+                           &w->positions));
+    if (c->embed != c->hidden) {
+        ST_TRY(bind_linear(b, ST_ROLE_PROJECT_IN, 0, c->hidden, c->embed, false, &w->project_in));
+        ST_TRY(bind_linear(b, ST_ROLE_PROJECT_OUT, 0, c->embed, c->hidden, false, &w->project_out));
+    }
+    ST_TRY(bind_norm(b, ST_ROLE_FINAL_NORM, 0, c->hidden, c->final_norm, &w->final_norm));
+    return bind_head(b, w);
+}
+
+// The prefix under which the embedding is found; the plain one where none fits.
+static const struct prefix *find_prefix(struct binder b) {
+    char name[NAME_BYTES];
+    const char *pattern = st_arch_role(b.config->arch, b.source->gguf, ST_ROLE_EMBED);
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes && !b.source->gguf; i++) {
+        b.prefix = &prefixes[i];
+        full_name(&b, pattern, ".weight", 0, 0, name);
+        if (st_tensors_find(b.source->tensors, name)) return b.prefix;
+    }
+    return prefixes;
+}
+
+stint_status st_weights_bind(const struct st_weight_source *source, struct st_config *config,
+                             struct st_arena *arena, struct st_weights *weights) {
+    struct binder b = {source, config, arena, prefixes};
+    b.prefix = find_prefix(b);
+    struct st_layer unused;
+    struct st_weights w = {.layers = ST_TAKE(arena, struct st_layer, config->n_layers)};
+    ST_TRY(bind_ends(&b, &w));
+    for (uint32_t i = 0; i < config->n_layers; i++)
+        ST_TRY(bind_layer(&b, i, w.layers ? &w.layers[i] : &unused));
+    *weights = w;
+    return STINT_OK;
+}

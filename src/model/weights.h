@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tensors of a checkpoint bound to their places in the layers, every shape checked against the config. Linears
+// stay where they are (mapped); norms and biases are small and become float copies in the model's arena.
+#ifndef ST_MODEL_WEIGHTS_H
+#define ST_MODEL_WEIGHTS_H
+
+#include "base/arena.h"
+#include "model/config.h"
+
+// y[n_out] = W x + bias, W [n_out, n_in] as stored.
+struct st_linear_weight {
+    const void *data; // NULL: this model has no such linear
+    const float *bias; // [n_out] or NULL
+    size_t row_bytes;
+    uint32_t n_out, n_in;
+    enum st_dtype dtype;
+};
+
+struct st_norm_weight {
+    const float *weight; // NULL: no such norm
+    const float *bias;   // or NULL
+    bool per_head;       // q and k norms: weight is [heads, head_dim] instead of [head_dim]
+};
+
+// One gated or plain feed-forward block; a mixture has several.
+struct st_ffn_weight {
+    struct st_linear_weight gate, up, down; // gate.data is NULL if not gated
+};
+
+struct st_layer {
+    struct st_norm_weight attn_norm, q_norm, k_norm, post_attn_norm, ffn_norm, post_ffn_norm;
+    struct st_linear_weight q, k, v, o, router;
+    struct st_ffn_weight *ffn; // [max(1, n_experts)]
+};
+
+struct st_weights {
+    struct st_layer *layers; // [n_layers]
+    struct st_linear_weight embed, positions, project_in, project_out, head;
+    struct st_norm_weight final_norm;
+};
+
+// Where a tensor comes from: a checkpoint, or a generator of random ones.
+struct st_weight_source {
+    const struct st_tensors *tensors; // looked up first
+    // Makes a tensor that is not there; NULL: it is missing. dims as in struct st_tensor.
+    stint_status (*make)(void *context, const char *name, uint32_t n_dims, const uint64_t *dims,
+                         struct st_tensor *tensor);
+    void *context;
+    bool gguf;
+};
+
+// Binds everything; what does not fit the config is named. Runs twice on `arena` (base/arena.h): while measuring the
+// pointers that it sets must not be used. May finish config->tied.
+stint_status st_weights_bind(const struct st_weight_source *source, struct st_config *config,
+                             struct st_arena *arena, struct st_weights *weights);
+
+#endif
