@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-// What most Hugging Face folders call their tensors; the prefix before "model." is found by st_weights.
+// What most Hugging Face folders call their tensors; the prefix before "model." is found by
+// st_weights.
 static const struct st_names hf_names = {{
     [ST_ROLE_EMBED] = "model.embed_tokens",
     [ST_ROLE_FINAL_NORM] = "model.norm",
@@ -201,8 +202,8 @@ stint_status st_arch_find_hf(const char *model_type, const struct st_arch **arch
             }
     char known[512];
     list_known(false, known, sizeof known);
-    return st_fail(STINT_E_UNSUPPORTED, "model_type '%.64s' is not known; known are: %s", model_type,
-                   known);
+    return st_fail(STINT_E_UNSUPPORTED, "model_type '%.64s' is not known; known are: %s",
+                   model_type, known);
 }
 
 stint_status st_arch_find_gguf(const char *name, size_t n_bytes, const struct st_arch **arch) {
@@ -213,8 +214,7 @@ stint_status st_arch_find_gguf(const char *name, size_t n_bytes, const struct st
         }
     char known[512];
     list_known(true, known, sizeof known);
-    return st_fail(STINT_E_UNSUPPORTED,
-                   "general.architecture '%.*s' is not known; known are: %s",
+    return st_fail(STINT_E_UNSUPPORTED, "general.architecture '%.*s' is not known; known are: %s",
                    (int)(n_bytes < 64 ? n_bytes : 64), name, known);
 }
 

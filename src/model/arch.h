@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The known architectures, one table row each: what a family's name implies beyond the numbers in its config.
-// A new architecture is a new row (and, where its tensors are called otherwise, a row of names).
+// The known architectures, one table row each: what a family's name implies beyond the numbers in
+// its config. A new architecture is a new row (and, where its tensors are called otherwise, a row
+// of names).
 #ifndef ST_MODEL_ARCH_H
 #define ST_MODEL_ARCH_H
 
@@ -27,20 +28,21 @@ enum st_window_rule {
 };
 
 enum {
-    ST_ARCH_GATED = 1,           // down(act(gate x) * up x)
-    ST_ARCH_NORM_PLUS_ONE = 2,   // stored norm weights are w - 1 (Hugging Face layout)
-    ST_ARCH_EMBED_SCALE = 4,     // embeddings times sqrt(hidden)
-    ST_ARCH_QKV_BIAS = 8,        // q, k, v have biases
-    ST_ARCH_BIAS = 16,           // every linear of a layer has one
-    ST_ARCH_HEAD_BIAS = 32,      // so has the output head
-    ST_ARCH_QK_NORM = 64,        // RMSNorm of each head's q and k before the rotation
-    ST_ARCH_DUAL_ACT = 128,      // hidden_act "relu" means relu on gate and on up
-    ST_ARCH_GELU_IS_TANH = 256,  // "gelu" without hidden_activation means the tanh form
-    ST_ARCH_POSITIONS = 512,     // learned positions instead of a rotation, offset by 2
+    ST_ARCH_GATED = 1,               // down(act(gate x) * up x)
+    ST_ARCH_NORM_PLUS_ONE = 2,       // stored norm weights are w - 1 (Hugging Face layout)
+    ST_ARCH_EMBED_SCALE = 4,         // embeddings times sqrt(hidden)
+    ST_ARCH_QKV_BIAS = 8,            // q, k, v have biases
+    ST_ARCH_BIAS = 16,               // every linear of a layer has one
+    ST_ARCH_HEAD_BIAS = 32,          // so has the output head
+    ST_ARCH_QK_NORM = 64,            // RMSNorm of each head's q and k before the rotation
+    ST_ARCH_DUAL_ACT = 128,          // hidden_act "relu" means relu on gate and on up
+    ST_ARCH_GELU_IS_TANH = 256,      // "gelu" without hidden_activation means the tanh form
+    ST_ARCH_POSITIONS = 512,         // learned positions instead of a rotation, offset by 2
     ST_ARCH_GGUF_INTERLEAVED = 1024, // GGUF stores q and k with rotation pairs (2i, 2i + 1)
 };
 
-// What a tensor is for. Per layer from ST_ROLE_ATTN_NORM on; %u is the layer, the second %u the expert.
+// What a tensor is for. Per layer from ST_ROLE_ATTN_NORM on; %u is the layer, the second %u the
+// expert.
 enum st_role {
     ST_ROLE_EMBED,
     ST_ROLE_POSITIONS,
@@ -88,15 +90,18 @@ struct st_arch {
     enum st_norm norm;
     enum st_block block;
     enum st_window_rule window;
-    unsigned flags; // ST_ARCH_*
+    unsigned flags;               // ST_ARCH_*
     const struct st_names *names; // overrides of the Hugging Face names; NULL: none
-    const char *defaults;         // JSON: values of keys that real config.json files of the family leave out; or NULL
-    unsigned gguf_wide_scale_layers; // GGUF: with this many layers queries are scaled by hidden / heads; 0: never
+    const char *defaults; // JSON: values of keys that real config.json files of the family leave
+                          // out; or NULL
+    unsigned gguf_wide_scale_layers; // GGUF: with this many layers queries are scaled by hidden /
+                                     // heads; 0: never
 };
 
 extern const struct st_arch st_archs[]; // ends with a NULL name
 
-// By config.json's model_type or GGUF's general.architecture. STINT_E_UNSUPPORTED that lists the known ones.
+// By config.json's model_type or GGUF's general.architecture. STINT_E_UNSUPPORTED that lists the
+// known ones.
 stint_status st_arch_find_hf(const char *model_type, const struct st_arch **arch);
 stint_status st_arch_find_gguf(const char *name, size_t n_bytes, const struct st_arch **arch);
 

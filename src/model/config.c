@@ -11,7 +11,9 @@ static const char *const scaling_names[ST_N_ROPE_SCALINGS] = {
 #undef X
 };
 
-const char *st_rope_scaling_name(enum st_rope_scaling scaling) { return scaling_names[scaling]; }
+const char *st_rope_scaling_name(enum st_rope_scaling scaling) {
+    return scaling_names[scaling];
+}
 
 stint_status st_config_read(const struct st_checkpoint *checkpoint, struct st_config *config) {
     if (checkpoint->source == ST_SOURCE_GGUF) return st_config_from_gguf(checkpoint, config);
@@ -22,11 +24,20 @@ void st_config_windows(struct st_config *config, uint32_t pattern) {
     for (uint32_t i = 0; i < config->n_layers && i < ST_MAX_LAYERS; i++) {
         bool sliding = false;
         switch (config->arch->window) {
-        case ST_WINDOW_NONE: break;
-        case ST_WINDOW_ALL: sliding = true; break;
-        case ST_WINDOW_FROM: sliding = i >= pattern; break;
-        case ST_WINDOW_ALTERNATE: sliding = i % 2 == 0; break;
-        case ST_WINDOW_PATTERN: sliding = pattern != 0 && (i + 1) % pattern != 0; break;
+        case ST_WINDOW_NONE:
+            break;
+        case ST_WINDOW_ALL:
+            sliding = true;
+            break;
+        case ST_WINDOW_FROM:
+            sliding = i >= pattern;
+            break;
+        case ST_WINDOW_ALTERNATE:
+            sliding = i % 2 == 0;
+            break;
+        case ST_WINDOW_PATTERN:
+            sliding = pattern != 0 && (i + 1) % pattern != 0;
+            break;
         }
         config->sliding[i] = sliding && config->window != 0;
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hyper-parameters of a model, whichever file they came from: checked, with every default filled in.
+// The hyper-parameters of a model, whichever file they came from: checked, with every default
+// filled in.
 #ifndef ST_MODEL_CONFIG_H
 #define ST_MODEL_CONFIG_H
 
@@ -33,35 +34,35 @@ struct st_rope {
     enum st_rope_scaling scaling;
     double theta;
     double factor;
-    double original_context;          // tokens, before scaling
-    double low_factor, high_factor;   // llama3
-    double beta_fast, beta_slow;      // yarn
-    double attention_factor;          // cosine and sine are multiplied with it; 0: from the formula
-    double mscale, mscale_all_dim;    // yarn; 0: absent
-    const float *factors[2];          // [n_dims / 2] divisors of the frequencies: short, long; or NULL
+    double original_context;        // tokens, before scaling
+    double low_factor, high_factor; // llama3
+    double beta_fast, beta_slow;    // yarn
+    double attention_factor;        // cosine and sine are multiplied with it; 0: from the formula
+    double mscale, mscale_all_dim;  // yarn; 0: absent
+    const float *factors[2]; // [n_dims / 2] divisors of the frequencies: short, long; or NULL
 };
 
 struct st_config {
     const struct st_arch *arch;
     uint32_t n_layers, hidden, n_heads, n_kv_heads, head_dim, ffn, vocab, context;
-    uint32_t embed;               // width of the embedding rows; hidden unless projected
+    uint32_t embed; // width of the embedding rows; hidden unless projected
     uint32_t n_experts, n_experts_used;
-    uint32_t window;              // tokens; 0: none
+    uint32_t window;                // tokens; 0: none
     uint8_t sliding[ST_MAX_LAYERS]; // 1: the layer attends to the window only
     enum st_norm norm;
     enum st_block block;
     enum st_act act;
-    unsigned flags; // ST_ARCH_*, after what the config says
-    bool qk_layernorm; // LayerNorm instead of RMSNorm where q and k are normalised
-    bool tied;         // the output head is the embedding
+    unsigned flags;      // ST_ARCH_*, after what the config says
+    bool qk_layernorm;   // LayerNorm instead of RMSNorm where q and k are normalised
+    bool tied;           // the output head is the embedding
     bool tied_if_absent; // decided by whether the file holds a head
     bool final_norm;
     bool rope_interleaved;
-    uint32_t rope_dims; // rotated elements of a head; 0: none
-    struct st_rope rope, rope_local; // local: for layers with sliding[i]
+    uint32_t rope_dims;                       // rotated elements of a head; 0: none
+    struct st_rope rope, rope_local;          // local: for layers with sliding[i]
     float rope_store[2][ST_MAX_HEAD_DIM / 2]; // what rope.factors point to, if anything
     float norm_epsilon;
-    float norm_offset; // added to stored norm weights
+    float norm_offset;                                          // added to stored norm weights
     float embed_scale, attn_scale, attn_softcap, final_softcap; // softcaps: 0 is off
     int32_t stop_ids[ST_MAX_STOP_IDS];
     uint32_t n_stop_ids;
@@ -76,7 +77,8 @@ stint_status st_config_from_hf(const struct st_checkpoint *checkpoint, struct st
 stint_status st_config_from_gguf(const struct st_checkpoint *checkpoint, struct st_config *config);
 // The checks they share: every size in its range, products that fit, heads that divide.
 stint_status st_config_check(const struct st_config *config);
-// Fills sliding[] from the architecture's rule. `pattern`: ST_WINDOW_PATTERN's period or ST_WINDOW_FROM's first layer.
+// Fills sliding[] from the architecture's rule. `pattern`: ST_WINDOW_PATTERN's period or
+// ST_WINDOW_FROM's first layer.
 void st_config_windows(struct st_config *config, uint32_t pattern);
 void st_config_add_stop(struct st_config *config, int64_t id);
 

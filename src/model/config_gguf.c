@@ -131,8 +131,8 @@ static stint_status read_rope_scaling(const struct reader *r, struct st_config *
             return STINT_OK;
         }
     }
-    return st_fail(STINT_E_UNSUPPORTED, "'%s' is '%.*s'", key.text,
-                   (int)st_min(type.bytes, 40), type.data);
+    return st_fail(STINT_E_UNSUPPORTED, "'%s' is '%.*s'", key.text, (int)st_min(type.bytes, 40),
+                   type.data);
 }
 
 static stint_status read_rope(const struct reader *r, const struct st_checkpoint *checkpoint,
@@ -187,7 +187,7 @@ static stint_status read_scales(const struct reader *r, struct st_config *c) {
     ST_TRY(read_number(r, "attention.scale", &scale));
     c->norm_epsilon = (float)epsilon;
     c->attn_softcap = (float)attn;
-    c->final_softcap = (float)final;
+    c->final_softcap = (float) final;
     c->attn_scale = (float)scale;
     c->embed_scale = c->flags & ST_ARCH_EMBED_SCALE ? (float)sqrt(c->hidden) : 1.0f;
     return STINT_OK;
@@ -206,7 +206,8 @@ static stint_status read_rest(const struct reader *r, struct st_config *c) {
     c->act = c->flags & ST_ARCH_GATED ? ST_ACT_SILU : ST_ACT_GELU_TANH;
     if (c->flags & ST_ARCH_GELU_IS_TANH) c->act = ST_ACT_GELU_TANH;
     if (c->flags & ST_ARCH_DUAL_ACT) c->act = ST_ACT_DRELU;
-    static const char *const stops[] = {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
+    static const char *const stops[] = {"tokenizer.ggml.eos_token_id",
+                                        "tokenizer.ggml.eot_token_id",
                                         "tokenizer.ggml.eom_token_id"};
     for (size_t i = 0; i < sizeof stops / sizeof *stops; i++)
         if (st_gguf_has(r->gguf, stops[i])) {
@@ -250,7 +251,8 @@ stint_status st_config_from_gguf(const struct st_checkpoint *checkpoint, struct 
     for (int i = 0; i < 2; i++) { // the factors lie inside the struct that was copied
         if (!c.rope.factors[i]) continue;
         config->rope.factors[i] = config->rope_store[c.rope.factors[i] == c.rope_store[1]];
-        if (arch->window != ST_WINDOW_PATTERN) config->rope_local.factors[i] = config->rope.factors[i];
+        if (arch->window != ST_WINDOW_PATTERN)
+            config->rope_local.factors[i] = config->rope.factors[i];
     }
     return STINT_OK;
 }

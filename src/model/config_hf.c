@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// config.json and generation_config.json, as the Hugging Face configuration classes define their keys.
+// config.json and generation_config.json, as the Hugging Face configuration classes define their
+// keys.
 #include "model/config.h"
 
 #include "base/size.h"
@@ -61,12 +62,18 @@ static stint_status read_size(const json_t *json, const char *key, uint32_t *out
 // `required` ones must be given; the others keep what they hold.
 static stint_status read_sizes(const json_t *json, struct st_config *c) {
     const struct size_key keys[] = {
-        {"num_hidden_layers", &c->n_layers},     {"hidden_size", &c->hidden},
-        {"num_attention_heads", &c->n_heads},    {"vocab_size", &c->vocab},
-        {"num_key_value_heads", &c->n_kv_heads}, {"head_dim", &c->head_dim},
-        {"intermediate_size", &c->ffn},          {"ffn_dim", &c->ffn},
-        {"max_position_embeddings", &c->context}, {"num_local_experts", &c->n_experts},
-        {"num_experts_per_tok", &c->n_experts_used}, {"word_embed_proj_dim", &c->embed},
+        {"num_hidden_layers", &c->n_layers},
+        {"hidden_size", &c->hidden},
+        {"num_attention_heads", &c->n_heads},
+        {"vocab_size", &c->vocab},
+        {"num_key_value_heads", &c->n_kv_heads},
+        {"head_dim", &c->head_dim},
+        {"intermediate_size", &c->ffn},
+        {"ffn_dim", &c->ffn},
+        {"max_position_embeddings", &c->context},
+        {"num_local_experts", &c->n_experts},
+        {"num_experts_per_tok", &c->n_experts_used},
+        {"word_embed_proj_dim", &c->embed},
     };
     for (size_t i = 0; i < 4; i++)
         if (json_is_null(json_object_get(json, keys[i].key)) || !json_object_get(json, keys[i].key))
@@ -118,11 +125,15 @@ static stint_status read_numbers(const json_t *json, struct st_rope *rope) {
         const char *key;
         double *out;
     } keys[] = {
-        {"rope_theta", &rope->theta},           {"factor", &rope->factor},
-        {"low_freq_factor", &rope->low_factor}, {"high_freq_factor", &rope->high_factor},
-        {"beta_fast", &rope->beta_fast},        {"beta_slow", &rope->beta_slow},
+        {"rope_theta", &rope->theta},
+        {"factor", &rope->factor},
+        {"low_freq_factor", &rope->low_factor},
+        {"high_freq_factor", &rope->high_factor},
+        {"beta_fast", &rope->beta_fast},
+        {"beta_slow", &rope->beta_slow},
         {"attention_factor", &rope->attention_factor},
-        {"mscale", &rope->mscale},              {"mscale_all_dim", &rope->mscale_all_dim},
+        {"mscale", &rope->mscale},
+        {"mscale_all_dim", &rope->mscale_all_dim},
         {"original_max_position_embeddings", &rope->original_context},
     };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
@@ -143,8 +154,8 @@ static stint_status read_rope_scaling(const json_t *json, const json_t *scaling,
     rope->beta_fast = 32.0;
     rope->beta_slow = 1.0;
     rope->original_context = c->context;
-    ST_TRY(st_json_number(json, "original_max_position_embeddings", 1, 1e12,
-                          &rope->original_context));
+    ST_TRY(
+        st_json_number(json, "original_max_position_embeddings", 1, 1e12, &rope->original_context));
     ST_TRY(read_numbers(scaling, rope));
     if (rope->scaling != ST_ROPE_LONGROPE) return STINT_OK;
     if (rope->original_context >= 1.0 && json_object_get(json, "original_max_position_embeddings"))
@@ -232,8 +243,7 @@ static stint_status read_block(const json_t *json, struct st_config *c) {
     ST_TRY(st_json_bool(json, "do_layer_norm_before", &norm_first));
     ST_TRY(st_json_bool(json, "_remove_final_layer_norm", &no_final));
     ST_TRY(st_json_bool(json, "layer_norm_elementwise_affine", &affine));
-    if (!affine)
-        return st_fail(STINT_E_UNSUPPORTED, "'layer_norm_elementwise_affine' is false");
+    if (!affine) return st_fail(STINT_E_UNSUPPORTED, "'layer_norm_elementwise_affine' is false");
     if (parallel) c->block = ST_BLOCK_PARALLEL;
     if (!norm_first) c->block = ST_BLOCK_POST;
     c->final_norm = norm_first && !no_final;
@@ -257,7 +267,7 @@ static stint_status read_scales(const json_t *json, struct st_config *c) {
     ST_TRY(st_json_number(json, "query_pre_attn_scalar", 0.0, 1e9, &query));
     c->norm_epsilon = (float)epsilon;
     c->attn_softcap = (float)attn;
-    c->final_softcap = (float)final;
+    c->final_softcap = (float) final;
     c->attn_scale = (float)(1.0 / sqrt(query));
     c->embed_scale = c->flags & ST_ARCH_EMBED_SCALE ? (float)sqrt(c->hidden) : 1.0f;
     c->norm_offset = c->flags & ST_ARCH_NORM_PLUS_ONE ? 1.0f : 0.0f;
@@ -325,8 +335,12 @@ stint_status st_config_from_hf(const struct st_checkpoint *checkpoint, struct st
     if (status == STINT_OK) status = st_arch_find_hf(model_type, &arch);
     if (status != STINT_OK) return st_fail_prefix("config.json: ");
 
-    struct st_config c = {.arch = arch, .norm = arch->norm, .block = arch->block,
-                          .flags = arch->flags, .bos_id = -1, .final_norm = true};
+    struct st_config c = {.arch = arch,
+                          .norm = arch->norm,
+                          .block = arch->block,
+                          .flags = arch->flags,
+                          .bos_id = -1,
+                          .final_norm = true};
     json_t *json = NULL;
     ST_TRY(with_defaults(checkpoint->config, arch, &json));
     status = read_all(json, checkpoint->generation_config, &c);

@@ -79,7 +79,8 @@ static stint_status open_shape(const char *name, const stint_model_options *opti
     ST_TRY(st_shape_weights_open(m->checkpoint.tensors, &m->shape_weights));
     ST_TRY(st_config_read(&m->checkpoint, &m->config));
     m->config.tied_if_absent = false;
-    // The first binding makes the tensors, the second reads the norms among them: fill them in between.
+    // The first binding makes the tensors, the second reads the norms among them: fill them in
+    // between.
     struct st_weight_source source = {m->checkpoint.tensors, st_shape_weights_make,
                                       m->shape_weights, false};
     struct st_arena measure = st_arena_measure();
@@ -125,4 +126,6 @@ stint_status stint_chat_format(const stint_model *model, const stint_message *me
     return st_chat_render(model->chat_format, model->tokenizer, messages, n_messages, text);
 }
 
-void stint_free(void *pointer) { free(pointer); }
+void stint_free(void *pointer) {
+    free(pointer);
+}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A loaded model: the checkpoint with its mapped files, the checked config, the bound weights and the tokenizer.
-// Immutable once it is open, so any number of sessions and threads share it.
+// A loaded model: the checkpoint with its mapped files, the checked config, the bound weights and
+// the tokenizer. Immutable once it is open, so any number of sessions and threads share it.
 #ifndef ST_MODEL_MODEL_H
 #define ST_MODEL_MODEL_H
 

@@ -5,13 +5,18 @@
 
 static const double two_pi = 6.28318530717958647692;
 
-static double clamp01(double x) { return x < 0.0 ? 0.0 : x > 1.0 ? 1.0 : x; }
+static double clamp01(double x) {
+    return x < 0.0 ? 0.0 : x > 1.0 ? 1.0 : x;
+}
 
-// Llama 3.1: long waves are slowed down by the factor, short ones are kept, with a smooth band between.
+// Llama 3.1: long waves are slowed down by the factor, short ones are kept, with a smooth band
+// between.
 static void scale_llama3(const struct st_rope *rope, uint32_t half, double *f) {
     for (uint32_t i = 0; i < half; i++) {
-        double waves = rope->original_context * f[i] / two_pi; // full turns over the original context
-        double smooth = clamp01((waves - rope->low_factor) / (rope->high_factor - rope->low_factor));
+        double waves =
+            rope->original_context * f[i] / two_pi; // full turns over the original context
+        double smooth =
+            clamp01((waves - rope->low_factor) / (rope->high_factor - rope->low_factor));
         f[i] = (1.0 - smooth) * f[i] / rope->factor + smooth * f[i];
     }
 }
@@ -48,8 +53,8 @@ static double magnitude_of(const struct st_rope *rope) {
     return yarn_mscale(rope->factor, 1.0);
 }
 
-void st_rope_frequencies(const struct st_rope *rope, uint32_t n_dims, uint64_t n_tokens,
-                         double *f, double *magnitude) {
+void st_rope_frequencies(const struct st_rope *rope, uint32_t n_dims, uint64_t n_tokens, double *f,
+                         double *magnitude) {
     uint32_t half = n_dims / 2;
     double theta = rope->theta, n = (double)n_tokens;
     if (rope->scaling == ST_ROPE_DYNAMIC && n > rope->original_context && n_dims > 2)

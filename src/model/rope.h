@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rotary position embedding (Su et al. 2021): frequencies under every kind of scaling, and the cosines and sines of
-// a run of positions.
+// Rotary position embedding (Su et al. 2021): frequencies under every kind of scaling, and the
+// cosines and sines of a run of positions.
 #ifndef ST_MODEL_ROPE_H
 #define ST_MODEL_ROPE_H
 
 #include "model/config.h"
 
-// frequencies[n_dims / 2] in radians per token, and what cosine and sine are multiplied with, for a text of n_tokens
-// in all (dynamic and longrope depend on it).
-// linear: Chen et al. 2023; dynamic: NTK-aware with the text's length; llama3: Llama 3.1's banded scaling;
-// yarn: Peng et al. 2023, section 3; longrope: Ding et al. 2024.
+// frequencies[n_dims / 2] in radians per token, and what cosine and sine are multiplied with, for a
+// text of n_tokens in all (dynamic and longrope depend on it). linear: Chen et al. 2023; dynamic:
+// NTK-aware with the text's length; llama3: Llama 3.1's banded scaling; yarn: Peng et al. 2023,
+// section 3; longrope: Ding et al. 2024.
 void st_rope_frequencies(const struct st_rope *rope, uint32_t n_dims, uint64_t n_tokens,
                          double *frequencies, double *magnitude);
 

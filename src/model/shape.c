@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define COMMON(type, layers, hidden, heads, kv, ffn, vocab, context)                               \
-    "{\"model_type\":\"" type "\",\"num_hidden_layers\":" #layers ",\"hidden_size\":" #hidden     \
+    "{\"model_type\":\"" type "\",\"num_hidden_layers\":" #layers ",\"hidden_size\":" #hidden      \
     ",\"num_attention_heads\":" #heads ",\"num_key_value_heads\":" #kv                             \
     ",\"intermediate_size\":" #ffn ",\"vocab_size\":" #vocab                                       \
     ",\"max_position_embeddings\":" #context ","
@@ -28,10 +28,9 @@ const struct st_shape st_shapes[] = {
                           40960) "\"head_dim\":128,\"tie_word_embeddings\":true}"},
     {"gemma-2b", COMMON("gemma", 18, 2048, 8, 1, 16384, 256000,
                         8192) "\"head_dim\":256,\"tie_word_embeddings\":true}"},
-    {"gemma-2-2b",
-     COMMON("gemma2", 26, 2304, 8, 4, 9216, 256000,
-            8192) "\"head_dim\":256,\"hidden_activation\":\"gelu_pytorch_tanh\","
-                  "\"tie_word_embeddings\":true}"},
+    {"gemma-2-2b", COMMON("gemma2", 26, 2304, 8, 4, 9216, 256000,
+                          8192) "\"head_dim\":256,\"hidden_activation\":\"gelu_pytorch_tanh\","
+                                "\"tie_word_embeddings\":true}"},
     {"phi-1.5", COMMON("phi", 24, 2048, 32, 32, 8192, 51200,
                        2048) "\"hidden_act\":\"gelu_new\",\"tie_word_embeddings\":false}"},
     {"phi-2", COMMON("phi", 32, 2560, 32, 32, 10240, 51200,
@@ -43,8 +42,8 @@ const struct st_shape st_shapes[] = {
      COMMON("llama", 22, 2048, 32, 4, 5632, 32000, 2048) "\"tie_word_embeddings\":false}"},
     {"llama-3.2-1b",
      COMMON("llama", 16, 2048, 32, 8, 8192, 128256, 131072) "\"tie_word_embeddings\":true}"},
-    {"stablelm-3b", COMMON("stablelm", 32, 2560, 32, 32, 6912, 50304,
-                           4096) "\"tie_word_embeddings\":false}"},
+    {"stablelm-3b",
+     COMMON("stablelm", 32, 2560, 32, 32, 6912, 50304, 4096) "\"tie_word_embeddings\":false}"},
     {"llama-2-7b",
      COMMON("llama", 32, 4096, 32, 32, 11008, 32000, 4096) "\"tie_word_embeddings\":false}"},
     {"mistral-7b", COMMON("mistral", 32, 4096, 32, 8, 14336, 32000,
@@ -60,8 +59,8 @@ stint_status st_shape_find(const char *name, const struct st_shape **shape) {
             *shape = s;
             return STINT_OK;
         }
-        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "",
-                                 s->name);
+        used +=
+            (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", s->name);
     }
     return st_fail(STINT_E_ARG, "shape '%.64s' is not known; known are: %s", name, known);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random weights in the shape of a known model: what a device can do is measured without downloading anything.
+// Random weights in the shape of a known model: what a device can do is measured without
+// downloading anything.
 #ifndef ST_MODEL_SHAPE_H
 #define ST_MODEL_SHAPE_H
 

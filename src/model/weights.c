@@ -26,7 +26,6 @@ struct binder {
     const struct prefix *prefix;
 };
 
-
 static void full_name(const struct binder *b, const char *pattern, const char *suffix, uint32_t i,
                       uint32_t j, char *name) {
     char base[NAME_BYTES];
@@ -41,7 +40,8 @@ static void full_name(const struct binder *b, const char *pattern, const char *s
              base + (replace && model ? 6 : 0), suffix);
 }
 
-// Finds (or makes) a tensor and checks its shape; *found is false where it is absent and that is allowed.
+// Finds (or makes) a tensor and checks its shape; *found is false where it is absent and that is
+// allowed.
 static stint_status find(const struct binder *b, enum st_role role, const char *suffix, uint32_t i,
                          uint32_t j, uint32_t n_dims, const uint64_t *dims, bool required,
                          struct st_tensor *tensor, bool *found) {
@@ -110,9 +110,9 @@ static void view_rows(const struct st_tensor *t, uint64_t row0, uint32_t n_out, 
     linear->bias = NULL;
 }
 
-static stint_status bind_linear_at(const struct binder *b, enum st_role role, uint32_t i, uint32_t j,
-                                   uint32_t n_out, uint32_t n_in, bool required, bool bias,
-                                   struct st_linear_weight *linear) {
+static stint_status bind_linear_at(const struct binder *b, enum st_role role, uint32_t i,
+                                   uint32_t j, uint32_t n_out, uint32_t n_in, bool required,
+                                   bool bias, struct st_linear_weight *linear) {
     struct st_tensor t;
     bool found;
     uint64_t dims[] = {n_out, n_in};
@@ -129,7 +129,8 @@ static stint_status bind_linear(const struct binder *b, enum st_role role, uint3
     return bind_linear_at(b, role, layer, 0, n_out, n_in, true, bias, linear);
 }
 
-// Several linears that share one input and are stored one below the other in one tensor, if it is there.
+// Several linears that share one input and are stored one below the other in one tensor, if it is
+// there.
 static stint_status bind_fused(const struct binder *b, enum st_role role, uint32_t layer, bool bias,
                                struct st_linear_weight *const *parts, const uint32_t *n_out,
                                size_t n_parts, uint32_t n_in, bool *found) {
@@ -158,8 +159,8 @@ static stint_status bind_norm(const struct binder *b, enum st_role role, uint32_
                               bool required, struct st_norm_weight *norm) {
     bool layer_norm = b->config->norm == ST_NORM_LAYER;
     memset(norm, 0, sizeof *norm);
-    ST_TRY(bind_vector(b, role, ".weight", i, 0, n, required, b->config->norm_offset,
-                       &norm->weight));
+    ST_TRY(
+        bind_vector(b, role, ".weight", i, 0, n, required, b->config->norm_offset, &norm->weight));
     return bind_vector(b, role, ".bias", i, 0, n, required && layer_norm, 0.0f, &norm->bias);
 }
 
@@ -169,8 +170,7 @@ static stint_status bind_head_norm(const struct binder *b, enum st_role role, ui
     const struct st_config *c = b->config;
     const char *pattern = st_arch_role(c->arch, b->source->gguf, role);
     memset(norm, 0, sizeof *norm);
-    if (!pattern)
-        return st_fail(STINT_E_UNSUPPORTED, "%s has no norms of q and k", c->arch->name);
+    if (!pattern) return st_fail(STINT_E_UNSUPPORTED, "%s has no norms of q and k", c->arch->name);
     uint64_t dims[] = {n_heads, c->head_dim};
     char name[NAME_BYTES];
     full_name(b, pattern, ".weight", layer, 0, name);
@@ -316,8 +316,8 @@ static stint_status bind_ends(const struct binder *b, struct st_weights *w) {
     const struct st_config *c = b->config;
     ST_TRY(bind_linear(b, ST_ROLE_EMBED, 0, c->vocab, c->embed, false, &w->embed));
     if (c->flags & ST_ARCH_POSITIONS)
-        ST_TRY(bind_linear(b, ST_ROLE_POSITIONS, 0, c->context + 2, c->hidden, false,
-                           &w->positions));
+        ST_TRY(
+            bind_linear(b, ST_ROLE_POSITIONS, 0, c->context + 2, c->hidden, false, &w->positions));
     if (c->embed != c->hidden) {
         ST_TRY(bind_linear(b, ST_ROLE_PROJECT_IN, 0, c->hidden, c->embed, false, &w->project_in));
         ST_TRY(bind_linear(b, ST_ROLE_PROJECT_OUT, 0, c->embed, c->hidden, false, &w->project_out));

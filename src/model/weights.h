@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tensors of a checkpoint bound to their places in the layers, every shape checked against the config. Linears
-// stay where they are (mapped); norms and biases are small and become float copies in the model's arena.
+// The tensors of a checkpoint bound to their places in the layers, every shape checked against the
+// config. Linears stay where they are (mapped); norms and biases are small and become float copies
+// in the model's arena.
 #ifndef ST_MODEL_WEIGHTS_H
 #define ST_MODEL_WEIGHTS_H
 
@@ -9,7 +10,7 @@
 
 // y[n_out] = W x + bias, W [n_out, n_in] as stored.
 struct st_linear_weight {
-    const void *data; // NULL: this model has no such linear
+    const void *data;  // NULL: this model has no such linear
     const float *bias; // [n_out] or NULL
     size_t row_bytes;
     uint32_t n_out, n_in;
@@ -49,8 +50,8 @@ struct st_weight_source {
     bool gguf;
 };
 
-// Binds everything; what does not fit the config is named. Runs twice on `arena` (base/arena.h): while measuring the
-// pointers that it sets must not be used. May finish config->tied.
+// Binds everything; what does not fit the config is named. Runs twice on `arena` (base/arena.h):
+// while measuring the pointers that it sets must not be used. May finish config->tied.
 stint_status st_weights_bind(const struct st_weight_source *source, struct st_config *config,
                              struct st_arena *arena, struct st_weights *weights);
 

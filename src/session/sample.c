@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// The next token from the logits: repeat penalty, temperature, top-k, top-p, min-p, in this order.
+// The draw comes from a counter-based generator, so that a seed gives the same text whatever else
+// ran in between.
+#include "session/session.h"
+
+#include "base/size.h"
+
+#include <math.h>
+
+double st_random_draw(uint64_t seed, uint64_t n) { // SplitMix64, Steele et al. 2014
+    uint64_t z = seed + (n + 1) * 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
+}
+
+// Each distinct token of the recent ones once: positive logits divided, negative ones multiplied
+// (Keskar et al. 2019).
+static void penalise(struct stint_session *s, float penalty, size_t last) {
+    size_t from = s->length > last ? s->length - last : 0;
+    for (size_t i = from; i < s->length; i++) {
+        int32_t id = s->history[i];
+        bool seen = false;
+        for (size_t j = from; j < i && !seen; j++) seen = s->history[j] == id;
+        if (seen) continue;
+        float *logit = &s->logits[id];
+        *logit = *logit > 0.0f ? *logit / penalty : *logit * penalty;
+    }
+}
+
+static int by_probability(const struct st_candidate *x, const struct st_candidate *y) {
+    if (x->p != y->p) return x->p > y->p ? -1 : 1;
+    return x->id < y->id ? -1 : x->id > y->id; // a total order: the same for every sort
+}
+
+// Moves the k most likely of n to the front, in no order (quickselect under by_probability).
+static void select_best(struct st_candidate *c, size_t n, size_t k) {
+    size_t low = 0, high = n;
+    while (high - low > 1) {
+        struct st_candidate pivot = c[low + (high - low) / 2];
+        size_t i = low, j = high - 1;
+        for (;;) {
+            while (by_probability(&c[i], &pivot) < 0) i++;
+            while (by_probability(&c[j], &pivot) > 0) j--;
+            if (i >= j) break;
+            struct st_candidate swap = c[i];
+            c[i++] = c[j];
+            c[j--] = swap;
+        }
+        size_t split = j + 1; // [low, split) are at least as likely as [split, high)
+        if (split == high) split--;
+        if (split == k) return;
+        if (split > k)
+            high = split;
+        else
+            low = split;
+    }
+}
+
+static void shell_sort(struct st_candidate *c, size_t n) {
+    for (size_t gap = n / 2; gap > 0; gap = gap == 2 ? 1 : gap * 5 / 11)
+        for (size_t i = gap; i < n; i++) {
+            struct st_candidate item = c[i];
+            size_t j = i;
+            for (; j >= gap && by_probability(&item, &c[j - gap]) < 0; j -= gap) c[j] = c[j - gap];
+            c[j] = item;
+        }
+}
+
+// Sorts as many of the likeliest to the front as it takes to reach `share` of the sum; returns how
+// many.
+static size_t cut_top_p(struct st_candidate *c, size_t n, double sum, double share) {
+    for (size_t k = st_min(n, 64);; k = st_min(n, k * 8)) {
+        double total = 0.0;
+        if (k < n) select_best(c, n, k);
+        shell_sort(c, k);
+        for (size_t i = 0; i < k; i++) {
+            total += (double)c[i].p;
+            if (total >= share * sum) return i + 1;
+        }
+        if (k == n) return n;
+    }
+}
+
+static int32_t draw_from(const struct st_candidate *c, size_t n, double draw) {
+    double sum = 0.0, at = 0.0;
+    for (size_t i = 0; i < n; i++) sum += (double)c[i].p;
+    for (size_t i = 0; i < n; i++) {
+        at += (double)c[i].p;
+        if (at > draw * sum) return c[i].id;
+    }
+    return c[n - 1].id;
+}
+
+int32_t st_session_sample(struct stint_session *s, const stint_sampling *sampling, double draw) {
+    size_t n = s->model->config.vocab;
+    struct st_candidate *c = s->candidates;
+    if (sampling && sampling->repeat_penalty > 0.0f && sampling->repeat_penalty != 1.0f)
+        penalise(s, sampling->repeat_penalty, sampling->repeat_last ? sampling->repeat_last : 64);
+    size_t best = s->kernels.elementwise->argmax(s->logits, n);
+    if (!sampling || sampling->temperature <= 0.0f || sampling->top_k == 1) return (int32_t)best;
+    double sum = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        c[i].p = expf((s->logits[i] - s->logits[best]) / sampling->temperature);
+        c[i].id = (int32_t)i;
+    }
+    if (sampling->top_k != 0 && sampling->top_k < n) {
+        select_best(c, n, sampling->top_k);
+        n = sampling->top_k;
+    }
+    if (sampling->min_p > 0.0f) { // relative to the likeliest, whose weight is 1
+        size_t kept = 0;
+        for (size_t i = 0; i < n; i++)
+            if (c[i].p >= sampling->min_p) c[kept++] = c[i];
+        n = kept;
+    }
+    for (size_t i = 0; i < n; i++) sum += (double)c[i].p;
+    if (sampling->top_p > 0.0f && sampling->top_p < 1.0f)
+        n = cut_top_p(c, n, sum, (double)sampling->top_p);
+    return draw_from(c, n, draw);
+}

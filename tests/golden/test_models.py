@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Every golden checkpoint, as a Hugging Face folder and as GGUF: logits within 2e-4 of their
+standard deviation, the same greedy continuation, and the same again for chunked prompts, F16 keys
+and values (looser) and every instruction set."""
+import array
+import json
+import math
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+COMMAND = os.environ["STINT_COMMAND"]
+SHARED = pathlib.Path(os.environ["STINT_SHARED_DATA"])
+MODELS = SHARED / "fixtures" / "models"
+TOLERANCE = 2e-4  # of the logits' standard deviation
+
+
+def read_floats(path):
+    values = array.array("f")
+    values.frombytes(pathlib.Path(path).read_bytes())
+    return values
+
+
+def worst_difference(got, golden):
+    if len(got) != len(golden):
+        raise AssertionError(f"{len(got)} logits, expected {len(golden)}")
+    mean = math.fsum(golden) / len(golden)
+    deviation = math.sqrt(math.fsum((x - mean) ** 2 for x in golden) / len(golden))
+    worst = max(abs(a - b) for a, b in zip(got, golden))
+    return worst / deviation if worst == worst else math.inf
+
+
+def run(*arguments, **environment):
+    return subprocess.run([COMMAND, *map(str, arguments)], capture_output=True, text=True,
+                          env={**os.environ, **environment}, check=False)
+
+
+def logits(model, tokens, *options, **environment):
+    with tempfile.TemporaryDirectory() as folder:
+        out = pathlib.Path(folder) / "out.f32"
+        done = run("logits", model, "--tokens", tokens, "-o", out, *options, **environment)
+        if done.returncode != 0:
+            raise AssertionError(f"{model}: {done.stderr.strip()}")
+        return read_floats(out)
+
+
+def checkpoints():
+    """(name, model, tokens, golden, greedy or None)"""
+    for folder in sorted(MODELS.iterdir()):
+        if folder.name == "llama-q" or not folder.is_dir():
+            continue
+        for model in (folder, folder / "model.gguf"):
+            if model.exists():
+                yield (f"{folder.name}{'' if model == folder else '.gguf'}", model,
+                       folder / "tokens.json", folder / "logits.f32", folder / "greedy.json")
+    for model in sorted((MODELS / "llama-q").glob("*.gguf")):
+        yield (f"llama-q/{model.stem}", model, MODELS / "llama-q" / "tokens.json",
+               MODELS / "llama-q" / f"logits-{model.stem}.f32", None)
+    for folder in sorted((SHARED / "models").iterdir()):
+        if folder.is_dir():
+            yield (folder.name, folder, folder / "tokens.json", folder / "logits.f32", None)
+
+
+class Golden(unittest.TestCase):
+    def test_logits_agree_with_the_goldens(self):
+        for name, model, tokens, golden, _ in checkpoints():
+            with self.subTest(name):
+                worst = worst_difference(logits(model, tokens), read_floats(golden))
+                print(f"{name:24} {worst:.2e}", file=sys.stderr)
+                self.assertLess(worst, TOLERANCE)
+
+    def test_greedy_continuation_is_the_golden_one(self):
+        for name, model, tokens, _, greedy in checkpoints():
+            if greedy is None:
+                continue
+            with self.subTest(name), tempfile.TemporaryDirectory() as folder:
+                ids = json.loads(tokens.read_text())["tokens"]
+                expected = json.loads(greedy.read_text())["tokens"]
+                # Position by position, as a decoder meets them: each best logit is the next id.
+                path = pathlib.Path(folder) / "tokens.json"
+                path.write_text(json.dumps({"tokens": ids + expected[:-1]}))
+                # A batch of one token runs the decode kernels.
+                for batch in ("64", "1"):
+                    values = logits(model, path, "--batch", batch)
+                    vocab = len(values) // (len(ids) + len(expected) - 1)
+                    got = []
+                    for i in range(len(expected)):
+                        row = values[(len(ids) - 1 + i) * vocab:(len(ids) + i) * vocab]
+                        got.append(max(range(vocab), key=row.__getitem__))
+                    self.assertEqual(got, expected)
+
+    def test_batches_do_not_change_the_result(self):
+        for name in ("llama3", "gemma3", "mixtral", "phi2", "opt"):
+            tokens, golden = MODELS / name / "tokens.json", read_floats(MODELS / name / "logits.f32")
+            whole = logits(MODELS / name, tokens)
+            with self.subTest(name):
+                # 48 tokens in batches of 16: all of them run the kernels for prompts.
+                self.assertEqual(logits(MODELS / name, tokens, "--batch", "16"), whole)
+                for batch in ("1", "3", "5", "7"):
+                    got = logits(MODELS / name, tokens, "--batch", batch)
+                    self.assertLess(worst_difference(got, golden), TOLERANCE)
+
+    def test_threads_do_not_change_a_bit(self):
+        for name in ("qwen2", "gemma3", "mixtral"):
+            tokens = MODELS / name / "tokens.json"
+            one = logits(MODELS / name, tokens, "--threads", "1")
+            for threads in ("2", "3"):
+                with self.subTest(name, threads=threads):
+                    self.assertEqual(logits(MODELS / name, tokens, "--threads", threads), one)
+
+    def test_every_instruction_set_agrees(self):
+        for flags in ("scalar", "avx2", "avx512", "neon"):
+            for name in ("llama3", "gemma", "phi2"):
+                with self.subTest(name, flags=flags):
+                    got = logits(MODELS / name, MODELS / name / "tokens.json", STINT_CPU=flags)
+                    golden = read_floats(MODELS / name / "logits.f32")
+                    self.assertLess(worst_difference(got, golden), TOLERANCE)
+
+    def test_f16_cache_stays_close(self):
+        for name in ("llama3", "gemma3"):
+            with self.subTest(name):
+                tokens = MODELS / name / "tokens.json"
+                got = logits(MODELS / name, tokens, "--kv", "f16")
+                worst = worst_difference(got, read_floats(MODELS / name / "logits.f32"))
+                self.assertLess(worst, 2e-2)
+                self.assertNotEqual(got, logits(MODELS / name, tokens))
+
+
+if __name__ == "__main__":
+    if not MODELS.is_dir():
+        print("1 skipped: no golden files", file=sys.stderr)
+        sys.exit(77)
+    unittest.main()
