@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/json.h"
+
+#include "base/map.h"
+
+stint_status st_json_parse(const char *name, const void *data, size_t bytes, json_t **json) {
+    json_error_t error;
+    json_t *value = json_loadb(bytes ? data : "", bytes, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL,
+                               &error);
+    if (!value)
+        return st_fail(STINT_E_FORMAT, "%s: line %d: not valid JSON: %s", name, error.line,
+                       error.text);
+    *json = value;
+    return STINT_OK;
+}
+
+stint_status st_json_open(const char *path, json_t **json) {
+    struct st_map map = {0};
+    ST_TRY(st_map_open(path, &map));
+    stint_status status = st_json_parse(path, map.data, map.bytes, json);
+    st_map_close(&map);
+    return status;
+}
+
+// The member, or NULL where it is absent or null.
+static const json_t *member(const json_t *object, const char *key) {
+    const json_t *value = json_object_get(object, key);
+    return json_is_null(value) ? NULL : value;
+}
+
+stint_status st_json_int(const json_t *object, const char *key, int64_t min, int64_t max,
+                         int64_t *out) {
+    const json_t *value = member(object, key);
+    if (!value) return STINT_OK;
+    if (!json_is_integer(value)) return st_fail(STINT_E_FORMAT, "'%s' is not an integer", key);
+    int64_t number = json_integer_value(value);
+    if (number < min || number > max)
+        return st_fail(STINT_E_FORMAT, "'%s' is %lld: expected %lld..%lld", key, (long long)number,
+                       (long long)min, (long long)max);
+    *out = number;
+    return STINT_OK;
+}
+
+stint_status st_json_number(const json_t *object, const char *key, double min, double max,
+                            double *out) {
+    const json_t *value = member(object, key);
+    if (!value) return STINT_OK;
+    if (!json_is_number(value)) return st_fail(STINT_E_FORMAT, "'%s' is not a number", key);
+    double number = json_number_value(value);
+    if (!(number >= min && number <= max))
+        return st_fail(STINT_E_FORMAT, "'%s' is %g: expected %g..%g", key, number, min, max);
+    *out = number;
+    return STINT_OK;
+}
+
+stint_status st_json_bool(const json_t *object, const char *key, bool *out) {
+    const json_t *value = member(object, key);
+    if (!value) return STINT_OK;
+    if (!json_is_boolean(value)) return st_fail(STINT_E_FORMAT, "'%s' is not true or false", key);
+    *out = json_is_true(value);
+    return STINT_OK;
+}
+
+stint_status st_json_string(const json_t *object, const char *key, const char **out) {
+    const json_t *value = member(object, key);
+    if (!value) return STINT_OK;
+    if (!json_is_string(value)) return st_fail(STINT_E_FORMAT, "'%s' is not a string", key);
+    *out = json_string_value(value);
+    return STINT_OK;
+}

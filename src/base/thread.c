@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// A loop is announced by a new generation number and is over when every worker has reported back. Items are handed
+// out by one atomic counter. Workers look for the next generation for a while, then sleep on a futex-backed
+// condition variable; the caller waits for them in the same way.
+#include "base/thread.h"
+
+#include "base/clock.h"
+#include "base/cpu.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+enum { SPIN_NS = 100000, LINE = 64 };
+
+struct st_pool {
+    size_t n_threads;
+    pthread_t *threads; // [n_threads - 1]
+    st_pool_fn *fn;     // of the loop that runs, as are the next two
+    void *context;
+    size_t n_items;
+    _Alignas(LINE) atomic_size_t next;       // item to hand out
+    _Alignas(LINE) atomic_uint generation;   // of the loop
+    _Alignas(LINE) atomic_size_t n_running;  // workers that have not finished the loop
+    _Alignas(LINE) atomic_uint n_sleepers;   // workers on the condition variable
+    pthread_mutex_t mutex;
+    pthread_cond_t wake;
+    atomic_bool closing;
+};
+
+struct worker {
+    struct st_pool *pool;
+    size_t index;
+};
+
+static void relax(void) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static void take_items(struct st_pool *pool, size_t worker) {
+    for (;;) {
+        size_t item = atomic_fetch_add_explicit(&pool->next, 1, memory_order_relaxed);
+        if (item >= pool->n_items) return;
+        pool->fn(pool->context, item, worker);
+    }
+}
+
+// Waits until the generation is another than `seen`; returns it.
+static unsigned wait_for_loop(struct st_pool *pool, unsigned seen) {
+    uint64_t until = st_now_ns() + SPIN_NS;
+    for (unsigned turn = 1;; turn++) {
+        unsigned now = atomic_load_explicit(&pool->generation, memory_order_acquire);
+        if (now != seen) return now;
+        relax();
+        if (turn % 64 == 0 && st_now_ns() > until) break;
+    }
+    pthread_mutex_lock(&pool->mutex);
+    atomic_fetch_add(&pool->n_sleepers, 1);
+    unsigned now;
+    while ((now = atomic_load(&pool->generation)) == seen)
+        pthread_cond_wait(&pool->wake, &pool->mutex);
+    atomic_fetch_sub(&pool->n_sleepers, 1);
+    pthread_mutex_unlock(&pool->mutex);
+    return now;
+}
+
+static void *work(void *argument) {
+    struct worker self = *(struct worker *)argument;
+    struct st_pool *pool = self.pool;
+    free(argument);
+    for (unsigned seen = 0;;) {
+        seen = wait_for_loop(pool, seen);
+        if (atomic_load(&pool->closing)) return NULL;
+        take_items(pool, self.index);
+        atomic_fetch_sub_explicit(&pool->n_running, 1, memory_order_release);
+    }
+}
+
+static void announce(struct st_pool *pool) {
+    atomic_fetch_add(&pool->generation, 1);
+    if (atomic_load(&pool->n_sleepers) == 0) return;
+    pthread_mutex_lock(&pool->mutex); // a worker between its last look and its wait holds it
+    pthread_cond_broadcast(&pool->wake);
+    pthread_mutex_unlock(&pool->mutex);
+}
+
+static stint_status start_worker(struct st_pool *pool, size_t index) {
+    struct worker *worker = malloc(sizeof *worker);
+    if (!worker) return st_fail(STINT_E_NOMEM, "no memory for a thread");
+    *worker = (struct worker){pool, index};
+    if (pthread_create(&pool->threads[index - 1], NULL, work, worker) != 0) {
+        free(worker);
+        return st_fail(STINT_E_NOMEM, "the system gives no thread %zu of %zu", index + 1,
+                       pool->n_threads);
+    }
+    return STINT_OK;
+}
+
+stint_status st_pool_open(size_t n_threads, struct st_pool **pool) {
+    if (n_threads == 0) n_threads = st_cpu_cores();
+    struct st_pool *p = aligned_alloc(LINE, sizeof *p);
+    if (!p) return st_fail(STINT_E_NOMEM, "no memory for a thread pool");
+    *p = (struct st_pool){.n_threads = 1};
+    pthread_mutex_init(&p->mutex, NULL);
+    pthread_cond_init(&p->wake, NULL);
+    p->threads = calloc(n_threads, sizeof *p->threads);
+    stint_status status =
+        p->threads ? STINT_OK : st_fail(STINT_E_NOMEM, "no memory for a thread pool");
+    for (size_t i = 1; status == STINT_OK && i < n_threads; i++) {
+        status = start_worker(p, i);
+        if (status == STINT_OK) p->n_threads++;
+    }
+    if (status != STINT_OK) {
+        st_pool_close(p);
+        return status;
+    }
+    *pool = p;
+    return STINT_OK;
+}
+
+void st_pool_close(struct st_pool *pool) {
+    if (!pool) return;
+    atomic_store(&pool->closing, true);
+    announce(pool);
+    for (size_t i = 1; i < pool->n_threads; i++) pthread_join(pool->threads[i - 1], NULL);
+    pthread_cond_destroy(&pool->wake);
+    pthread_mutex_destroy(&pool->mutex);
+    free(pool->threads);
+    free(pool);
+}
+
+size_t st_pool_threads(const struct st_pool *pool) { return pool->n_threads; }
+
+void st_pool_run(struct st_pool *pool, st_pool_fn *fn, void *context, size_t n_items) {
+    if (pool->n_threads == 1 || n_items <= 1) {
+        for (size_t i = 0; i < n_items; i++) fn(context, i, 0);
+        return;
+    }
+    pool->fn = fn;
+    pool->context = context;
+    pool->n_items = n_items;
+    atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
+    atomic_store_explicit(&pool->n_running, pool->n_threads - 1, memory_order_relaxed);
+    announce(pool);
+    take_items(pool, 0);
+    for (unsigned turn = 1; atomic_load_explicit(&pool->n_running, memory_order_acquire) != 0; turn++) {
+        relax();
+        if (turn % 4096 == 0) sched_yield(); // more threads than cores: let them finish
+    }
+}
