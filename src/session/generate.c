@@ -48,7 +48,7 @@ static stint_status eval_batches(struct stint_session *s, const struct eval *e) 
     for (size_t done = 0; done < e->n;) {
         struct st_batch batch = {st_min(s->n_batch, e->n - done), s->length, total};
         ST_TRY(st_session_forward(s, e->ids + done, &batch));
-        memcpy(s->history + s->length, e->ids + done, batch.n * sizeof(int32_t));
+        memmove(s->history + s->length, e->ids + done, batch.n * sizeof(int32_t));
         s->length += batch.n;
         if (e->logits && e->all) ST_TRY(st_session_logits(s, 0, batch.n, e->logits + done * vocab));
         done += batch.n;
@@ -132,11 +132,13 @@ static stint_status generate(struct generator *g, const int32_t *prompt, size_t 
                      .progress = g->options.progress,
                      .progress_context = g->options.progress_context};
     uint64_t start = st_now_ns();
-    if (n_prompt == 0) { // begin from the last token that is held
+    size_t held = s->length;
+    if (n_prompt == 0) { // the last token that is held gives the first logits once more
         e.ids = &s->history[--s->length];
         e.n = 1;
     }
     stint_status status = eval(s, &e);
+    if (status != STINT_OK) s->length = held;
     uint64_t prefilled = st_now_ns();
     g->result.prefill_seconds = (double)(prefilled - start) * 1e-9;
     if (status == STINT_OK) status = decode(g);

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sampler on hand-made logits: what each setting keeps, and how often it is drawn.
+#include "session/session.h"
+
+#include "base/cpu.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { VOCAB = 1000 };
+
+static struct stint_model model;
+static float logits[VOCAB];
+static struct st_candidate candidates[VOCAB];
+static int32_t history[8];
+
+static struct stint_session make(void) {
+    model.config.vocab = VOCAB;
+    struct stint_session s = {
+        .model = &model, .logits = logits, .candidates = candidates, .history = history};
+    s.kernels.elementwise = st_elementwise_choose(st_cpu_flags());
+    return s;
+}
+
+// Probabilities fall by half from token 0 on: 1/2, 1/4, ...
+static void halving_logits(void) {
+    for (int i = 0; i < VOCAB; i++) logits[i] = -logf(2.0f) * (float)(i + 1);
+}
+
+static int draws[VOCAB];
+
+static void draw_many(const stint_sampling *sampling, int n) {
+    struct stint_session s = make();
+    memset(draws, 0, sizeof draws);
+    for (int i = 0; i < n; i++) {
+        halving_logits();
+        draws[st_session_sample(&s, sampling, st_random_draw(1, (uint64_t)i))]++;
+    }
+}
+
+static void assert_share(int id, double wanted, int n) {
+    double got = (double)draws[id] / n;
+    if (fabs(got - wanted) > 0.03) fail_msg("token %d: share %.3f, expected %.3f", id, got, wanted);
+}
+
+static void greedy_takes_the_first_of_equals(void **state) {
+    (void)state;
+    struct stint_session s = make();
+    memset(logits, 0, sizeof logits);
+    logits[17] = logits[900] = 3.0f;
+    assert_int_equal(st_session_sample(&s, NULL, 0.9), 17);
+}
+
+static void temperature_one_draws_the_distribution(void **state) {
+    (void)state;
+    draw_many(&(stint_sampling){.temperature = 1.0f}, 4000);
+    assert_share(0, 0.5, 4000);
+    assert_share(1, 0.25, 4000);
+    assert_share(2, 0.125, 4000);
+}
+
+static void temperature_half_squares_it(void **state) {
+    (void)state;
+    draw_many(&(stint_sampling){.temperature = 0.5f}, 4000);
+    assert_share(0, 0.75, 4000);
+    assert_share(1, 0.1875, 4000);
+}
+
+static void top_k_keeps_k(void **state) {
+    (void)state;
+    draw_many(&(stint_sampling){.temperature = 1.0f, .top_k = 2}, 3000);
+    assert_share(0, 2.0 / 3.0, 3000);
+    assert_share(1, 1.0 / 3.0, 3000);
+    assert_int_equal(draws[0] + draws[1], 3000);
+}
+
+static void top_p_keeps_the_smallest_set_that_reaches_it(void **state) {
+    (void)state;
+    draw_many(&(stint_sampling){.temperature = 1.0f, .top_p = 0.7f}, 2000);
+    assert_int_equal(draws[0] + draws[1], 2000);
+    assert_true(draws[1] > 0);
+}
+
+static void top_p_works_where_nothing_stands_out(void **state) {
+    (void)state;
+    struct stint_session s = make();
+    int seen = 0;
+    memset(draws, 0, sizeof draws);
+    for (int i = 0; i < 4000; i++) {
+        memset(logits, 0, sizeof logits);
+        stint_sampling sampling = {.temperature = 1.0f, .top_p = 0.5f};
+        int32_t id = st_session_sample(&s, &sampling, st_random_draw(2, (uint64_t)i));
+        seen += draws[id]++ == 0;
+        assert_true(id < VOCAB / 2); // equals are taken in order of their ids
+    }
+    assert_true(seen > 400);
+}
+
+static void min_p_is_relative_to_the_best(void **state) {
+    (void)state;
+    draw_many(&(stint_sampling){.temperature = 1.0f, .min_p = 0.2f}, 2000);
+    assert_int_equal(draws[0] + draws[1] + draws[2], 2000);
+    assert_true(draws[2] > 0);
+}
+
+static void repeat_penalty_makes_recent_tokens_rarer(void **state) {
+    (void)state;
+    struct stint_session s = make();
+    memset(logits, 0, sizeof logits);
+    logits[3] = 2.0f;
+    logits[4] = 1.5f;
+    history[0] = history[1] = 3;
+    s.length = 2;
+    stint_sampling sampling = {.repeat_penalty = 2.0f};
+    assert_int_equal(st_session_sample(&s, &sampling, 0.0), 4);
+    assert_true(logits[3] == 1.0f); // once, however often it occurred
+    logits[5] = -1.0f;
+    history[0] = 5;
+    st_session_sample(&s, &sampling, 0.0);
+    assert_true(logits[5] == -2.0f);
+}
+
+static void draws_are_uniform_and_repeatable(void **state) {
+    (void)state;
+    double sum = 0.0;
+    for (uint64_t i = 0; i < 10000; i++) {
+        double draw = st_random_draw(42, i);
+        assert_true(draw >= 0.0 && draw < 1.0);
+        assert_true(draw == st_random_draw(42, i));
+        sum += draw;
+    }
+    assert_true(fabs(sum / 10000 - 0.5) < 0.02);
+    assert_true(st_random_draw(42, 0) != st_random_draw(43, 0));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(greedy_takes_the_first_of_equals),
+        cmocka_unit_test(temperature_one_draws_the_distribution),
+        cmocka_unit_test(temperature_half_squares_it),
+        cmocka_unit_test(top_k_keeps_k),
+        cmocka_unit_test(top_p_keeps_the_smallest_set_that_reaches_it),
+        cmocka_unit_test(top_p_works_where_nothing_stands_out),
+        cmocka_unit_test(min_p_is_relative_to_the_best),
+        cmocka_unit_test(repeat_penalty_makes_recent_tokens_rarer),
+        cmocka_unit_test(draws_are_uniform_and_repeatable),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
