@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+// stint bench: prefill and decode speed beside what this machine could do at most, measured in the
+// same run. Figures are medians after a warm-up; slow cases are repeated less often.
+#include "cli/commands.h"
+#include "cli/common.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { DECODE_PROMPT = 16, REPS_MOST = 100, REPS_DEFAULT = 5 };
+// Without --reps no case is begun again after this many seconds.
+static const double case_seconds = 6;
+
+struct bench_options {
+    struct st_cli_common common;
+    const char *shape;
+    struct st_cli_uints prompts;
+    uint32_t n_tokens, n_reps;
+};
+
+static const struct st_cli_option rows[] = {
+    {.name = "shape",
+     .kind = ST_CLI_TEXT,
+     .value = "NAME",
+     .help = "random weights of a known model's shape instead of MODEL; 'list' names them",
+     .offset = offsetof(struct bench_options, shape)},
+    {.name = "prompt-tokens",
+     .letter = 'p',
+     .kind = ST_CLI_UINTS,
+     .value = "N,N",
+     .preset = "64,256,1024",
+     .least = 1,
+     .most = 1 << 20,
+     .help = "prompt lengths",
+     .offset = offsetof(struct bench_options, prompts)},
+    {.name = "tokens",
+     .letter = 'n',
+     .kind = ST_CLI_UINT,
+     .value = "N",
+     .preset = "64",
+     .most = 1 << 20,
+     .help = "tokens to decode; 0: none",
+     .offset = offsetof(struct bench_options, n_tokens)},
+    {.name = "reps",
+     .letter = 'r',
+     .kind = ST_CLI_UINT,
+     .value = "N",
+     .least = 1,
+     .most = REPS_MOST,
+     .help = "repetitions of each case; without it up to 5, fewer of slow ones",
+     .offset = offsetof(struct bench_options, n_reps)},
+    {.name = NULL}};
+
+struct bench {
+    const struct st_cli_command *command;
+    const struct bench_options *options;
+    stint_model *model;
+    stint_session *session;
+    stint_model_info info;
+    stint_roofline roofline;
+    int32_t *ids;
+    float *logits;
+    struct st_cli_progress progress;
+    uint64_t cases_done, cases;
+    double prefill_seconds[ST_CLI_UINTS_MOST];
+    double decode_seconds;
+};
+
+static uint32_t thread_count(const struct bench_options *options) {
+    cpu_set_t set;
+    if (options->common.n_threads != 0) return options->common.n_threads;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? (uint32_t)CPU_COUNT(&set) : 1;
+}
+
+static int by_value(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+// One timed pass: the whole prompt at once, or after a short prompt token by token.
+static stint_status pass(struct bench *bench, uint32_t n_prompt, uint32_t n_decode,
+                         double *seconds) {
+    stint_status status = stint_session_truncate(bench->session, 0);
+    double begun = st_cli_seconds();
+    if (status == STINT_OK)
+        status = stint_session_eval(bench->session, bench->ids, n_prompt, false, bench->logits);
+    if (n_decode > 0) begun = st_cli_seconds();
+    for (uint32_t i = 0; status == STINT_OK && i < n_decode; i++)
+        status =
+            stint_session_eval(bench->session, bench->ids + n_prompt + i, 1, false, bench->logits);
+    *seconds = st_cli_seconds() - begun;
+    return status;
+}
+
+// The median of repeated passes after one that warms up caches and pages.
+static bool measure(struct bench *bench, uint32_t n_prompt, uint32_t n_decode, double *median) {
+    uint32_t n_reps = bench->options->n_reps != 0 ? bench->options->n_reps : REPS_DEFAULT;
+    double seconds[REPS_MOST], begun = st_cli_seconds();
+    stint_status status = pass(bench, n_prompt, n_decode, seconds);
+    size_t n = 0;
+    while (status == STINT_OK && n < n_reps) {
+        status = pass(bench, n_prompt, n_decode, &seconds[n++]);
+        if (bench->options->n_reps == 0 && st_cli_seconds() - begun > case_seconds) break;
+    }
+    if (status != STINT_OK) return st_cli_failed(bench->command), false;
+    qsort(seconds, n, sizeof seconds[0], by_value);
+    *median = n % 2 == 1 ? seconds[n / 2] : (seconds[n / 2 - 1] + seconds[n / 2]) / 2;
+    st_cli_progress_show(&bench->progress, "bench", ++bench->cases_done, bench->cases);
+    return true;
+}
+
+// BF16 weights are held against the BF16 units where there are any.
+static double prefill_peak(const struct bench *bench, const char **name) {
+    bool bf16 =
+        strcmp(bench->info.weight_type, "bf16") == 0 && bench->roofline.bf16_flops_per_second > 0;
+    *name = bf16 ? "bf16" : "float";
+    return bf16 ? bench->roofline.bf16_flops_per_second : bench->roofline.float_flops_per_second;
+}
+
+static double prefill_fraction(const struct bench *bench, size_t i) {
+    const char *name;
+    double peak = prefill_peak(bench, &name);
+    double ops = (double)bench->info.linear_ops_per_token * bench->options->prompts.values[i];
+    return peak > 0 ? ops / bench->prefill_seconds[i] / peak : 0;
+}
+
+static double best_prefill_fraction(const struct bench *bench) {
+    double best = 0;
+    for (size_t i = 0; i < bench->options->prompts.count; i++)
+        if (prefill_fraction(bench, i) > best) best = prefill_fraction(bench, i);
+    return best;
+}
+
+static double decode_fraction(const struct bench *bench) {
+    double bytes = (double)bench->info.bytes_per_decoded_token * bench->options->n_tokens;
+    if (bench->options->n_tokens == 0 || !(bench->roofline.bytes_per_second > 0)) return 0;
+    return bytes / bench->decode_seconds / bench->roofline.bytes_per_second;
+}
+
+static uint32_t weight_bits(const struct bench *bench) {
+    static const struct {
+        const char *type;
+        uint32_t bits;
+    } widths[] = {{"f32", 32}, {"f16", 16}, {"bf16", 16}, {"q8_0", 8}, {"q6_k", 6},
+                  {"q5_0", 5}, {"q5_1", 5}, {"q5_k", 5},  {"q4_0", 4}, {"q4_1", 4},
+                  {"q4_k", 4}, {"q3_k", 3}, {"q2_k", 2}};
+    for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++)
+        if (strcasecmp(widths[i].type, bench->info.weight_type) == 0) return widths[i].bits;
+    return 32;
+}
+
+static const char *model_name(const struct bench *bench) {
+    return bench->options->shape != NULL ? bench->options->shape : bench->options->common.model;
+}
+
+static bool print_object(const struct bench *bench) {
+    const struct bench_options *options = bench->options;
+    const stint_roofline *roofline = &bench->roofline;
+    json_t *prefill = json_array(), *decode = json_array();
+    for (size_t i = 0; i < options->prompts.count; i++) {
+        uint32_t n = options->prompts.values[i];
+        json_array_append_new(prefill,
+                              json_pack("{s:I, s:f, s:f}", "tokens", (json_int_t)n, "seconds",
+                                        bench->prefill_seconds[i], "tokens_per_second",
+                                        st_cli_rate(n, bench->prefill_seconds[i])));
+    }
+    if (options->n_tokens > 0)
+        json_array_append_new(decode,
+                              json_pack("{s:I, s:I, s:f}", "tokens", (json_int_t)options->n_tokens,
+                                        "bits", (json_int_t)weight_bits(bench), "tokens_per_second",
+                                        st_cli_rate(options->n_tokens, bench->decode_seconds)));
+    const char *peak;
+    prefill_peak(bench, &peak);
+    json_t *limits = json_pack(
+        "{s:f, s:f, s:f, s:f, s:f, s:s, s:f}", "int8_ops_per_second", roofline->int8_ops_per_second,
+        "bf16_flops_per_second", roofline->bf16_flops_per_second, "float_flops_per_second",
+        roofline->float_flops_per_second, "bytes_per_second", roofline->bytes_per_second,
+        "prefill_fraction", best_prefill_fraction(bench), "prefill_peak", peak, "decode_fraction",
+        decode_fraction(bench));
+    json_t *object = json_pack(
+        "{s:s, s:s, s:s, s:I, s:s, s:s, s:o, s:o, s:I, s:o}", "model", model_name(bench), "exec",
+        "float", "device", "cpu", "threads", (json_int_t)thread_count(options), "cpu",
+        stint_cpu_name(), "cpu_features", stint_cpu_features(), "prefill", prefill, "decode",
+        decode, "peak_rss_bytes", (json_int_t)stint_peak_rss_bytes(), "roofline", limits);
+    return st_cli_print_json(bench->command->name, object);
+}
+
+static void print_table(const struct bench *bench) {
+    const struct bench_options *options = bench->options;
+    const stint_roofline *roofline = &bench->roofline;
+    char bytes[ST_CLI_SIZE_BYTES], peak_bytes[ST_CLI_SIZE_BYTES];
+    const char *peak;
+    prefill_peak(bench, &peak);
+    st_cli_title(model_name(bench));
+    st_cli_row("weights", "%s, %s", st_cli_size(bench->info.weight_bytes, bytes),
+               bench->info.weight_type);
+    st_cli_row("computed by", "%s, %u threads", stint_cpu_name(), thread_count(options));
+    st_cli_row("instructions", "%s", stint_cpu_features());
+    for (size_t i = 0; i < options->prompts.count; i++) {
+        uint32_t n = options->prompts.values[i];
+        st_cli_row(i == 0 ? "prefill" : "",
+                   "%6u tokens %9.3f s %10.1f tokens/s %6.1f %% of %s peak", n,
+                   bench->prefill_seconds[i], st_cli_rate(n, bench->prefill_seconds[i]),
+                   100 * prefill_fraction(bench, i), peak);
+    }
+    if (options->n_tokens > 0)
+        st_cli_row("decode", "%6u tokens %9.3f s %10.1f tokens/s %6.1f %% of memory bandwidth",
+                   options->n_tokens, bench->decode_seconds,
+                   st_cli_rate(options->n_tokens, bench->decode_seconds),
+                   100 * decode_fraction(bench));
+    st_cli_row("machine at most", "int8 %.2f, bf16 %.2f, float %.3f TOPS; memory %.1f GB/s",
+               roofline->int8_ops_per_second * 1e-12, roofline->bf16_flops_per_second * 1e-12,
+               roofline->float_flops_per_second * 1e-12, roofline->bytes_per_second * 1e-9);
+    st_cli_row("peak memory", "%s", st_cli_size(stint_peak_rss_bytes(), peak_bytes));
+}
+
+static uint32_t longest_case(const struct bench_options *options) {
+    uint32_t most = options->n_tokens > 0 ? DECODE_PROMPT + options->n_tokens : 0;
+    for (size_t i = 0; i < options->prompts.count; i++)
+        if (options->prompts.values[i] > most) most = options->prompts.values[i];
+    return most;
+}
+
+// Token ids that look like text to the caches: spread over the vocabulary, the same in every run.
+static void fill_ids(struct bench *bench, uint32_t n) {
+    uint64_t state = 1;
+    for (uint32_t i = 0; i < n; i++) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        bench->ids[i] = (int32_t)((state >> 33) % bench->info.vocab);
+    }
+}
+
+static bool measure_all(struct bench *bench) {
+    const struct bench_options *options = bench->options;
+    bench->cases = options->prompts.count + (options->n_tokens > 0) + 1;
+    st_cli_progress_show(&bench->progress, "bench", 0, bench->cases);
+    bool ok = stint_roofline_measure(options->common.n_threads, 0, &bench->roofline) == STINT_OK;
+    if (!ok) st_cli_failed(bench->command);
+    st_cli_progress_show(&bench->progress, "bench", ++bench->cases_done, bench->cases);
+    st_cli_interrupt_watch(bench->session);
+    for (size_t i = 0; ok && i < options->prompts.count; i++)
+        ok = measure(bench, options->prompts.values[i], 0, &bench->prefill_seconds[i]);
+    if (ok && options->n_tokens > 0)
+        ok = measure(bench, DECODE_PROMPT, options->n_tokens, &bench->decode_seconds);
+    st_cli_interrupt_watch(NULL);
+    st_cli_progress_end(&bench->progress);
+    return ok;
+}
+
+static bool open_session(struct bench *bench) {
+    stint_session_options session_options = st_cli_session_options(&bench->options->common);
+    uint32_t most = longest_case(bench->options);
+    session_options.n_context = most;
+    bench->ids = malloc((size_t)most * sizeof *bench->ids);
+    bench->logits = malloc((size_t)bench->info.vocab * sizeof *bench->logits);
+    if (bench->ids == NULL || bench->logits == NULL) {
+        st_cli_error(bench->command->name, "not enough memory");
+        return false;
+    }
+    fill_ids(bench, most);
+    if (stint_session_open(bench->model, &session_options, &bench->session) == STINT_OK)
+        return true;
+    st_cli_failed(bench->command);
+    return false;
+}
+
+static int list_shapes(void) {
+    const char *name;
+    for (size_t i = 0; (name = stint_shape_name(i)) != NULL; i++) printf("%s\n", name);
+    return ST_CLI_DONE;
+}
+
+static int run(const struct st_cli_command *command, void *target) {
+    const struct bench_options *options = target;
+    if ((options->common.model != NULL) == (options->shape != NULL)) {
+        st_cli_error(command->name, "give either a MODEL or --shape NAME");
+        return ST_CLI_USAGE;
+    }
+    if (options->shape != NULL && strcmp(options->shape, "list") == 0) return list_shapes();
+    struct bench bench = {.command = command,
+                          .options = options,
+                          .info = {.size = sizeof bench.info},
+                          .roofline = {.size = sizeof bench.roofline}};
+    bench.model = st_cli_open_model(command, &options->common, options->shape);
+    int status = ST_CLI_FAILED;
+    if (bench.model != NULL && stint_model_describe(bench.model, &bench.info) == STINT_OK &&
+        open_session(&bench) && measure_all(&bench)) {
+        status = ST_CLI_DONE;
+        if (!options->common.json)
+            print_table(&bench);
+        else if (!print_object(&bench))
+            status = ST_CLI_FAILED;
+    }
+    free(bench.ids);
+    free(bench.logits);
+    stint_session_close(bench.session);
+    stint_model_close(bench.model);
+    return status;
+}
+
+const struct st_cli_command st_cli_bench_command = {
+    .name = "bench",
+    .summary = "speed, beside what this machine could do at most",
+    .operand = "[MODEL]",
+    .about =
+        "Times prefill at several prompt lengths and decoding with random tokens, and measures "
+        "the machine's arithmetic and memory bandwidth in the same run. --shape sizes a "
+        "device for a known model without a download.",
+    .example = "stint bench --shape qwen1.5-1.8b -p 256 -n 32",
+    .common = (ST_CLI_COMMON_SESSION & ~ST_CLI_COMMON_CONTEXT) | ST_CLI_COMMON_JSON,
+    .options = rows,
+    .options_bytes = sizeof(struct bench_options),
+    .run = run};

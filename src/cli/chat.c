@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// stint chat: messages in, answers out, on a terminal or through pipes. Lines that begin with a
+// slash are commands to the chat itself.
+#include "cli/commands.h"
+#include "cli/conversation.h"
+#include "cli/file.h"
+#include "cli/line.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct chat_options {
+    struct st_cli_common common;
+    const char *system;
+    uint32_t n_tokens;
+};
+
+static const struct st_cli_option rows[] = {
+    {.name = "system",
+     .letter = 's',
+     .kind = ST_CLI_TEXT,
+     .value = "TEXT",
+     .help = "a system message to begin with",
+     .offset = offsetof(struct chat_options, system)},
+    {.name = "tokens",
+     .letter = 'n',
+     .kind = ST_CLI_UINT,
+     .value = "N",
+     .most = 1 << 24,
+     .help = "most tokens of one answer; 0: until the model ends or the context is full",
+     .offset = offsetof(struct chat_options, n_tokens)},
+    {.name = NULL}};
+
+struct chat {
+    const struct st_cli_command *command;
+    const struct chat_options *options;
+    struct st_cli_conversation conversation;
+    struct st_cli_progress progress;
+    uint64_t seed;
+    bool interactive, quit, failed;
+};
+
+static bool take_text(void *context, const char *text, size_t n_bytes, int32_t id) {
+    struct chat *chat = context;
+    (void)id;
+    st_cli_progress_end(&chat->progress);
+    return st_cli_write(text, n_bytes);
+}
+
+// What a person should know of how the answer ended.
+static void explain_end(const struct chat *chat) {
+    const struct st_cli_conversation *c = &chat->conversation;
+    if (c->n_dropped > 0)
+        st_cli_error("chat", "the context is full: the oldest %zu messages were left out",
+                     c->n_dropped);
+    if (c->last.stop_reason == STINT_STOP_CONTEXT)
+        st_cli_error("chat", "the context of %zu tokens is full: the answer is cut",
+                     stint_session_context(c->session));
+}
+
+static bool answer(struct chat *chat) {
+    stint_sampling sampling = st_cli_sampling_options(&chat->options->common);
+    sampling.seed = chat->seed;
+    stint_generation generation = {.size = sizeof generation,
+                                   .n_tokens = chat->options->n_tokens,
+                                   .sampling = &sampling,
+                                   .text = take_text,
+                                   .context = chat,
+                                   .progress = st_cli_progress_show,
+                                   .progress_context = &chat->progress};
+    bool ok = st_cli_conversation_answer(&chat->conversation, &generation);
+    st_cli_progress_end(&chat->progress);
+    if (ok) {
+        st_cli_write("\n", 1);
+        explain_end(chat);
+    }
+    return ok;
+}
+
+static bool say(struct chat *chat, const char *text) {
+    struct st_cli_conversation *c = &chat->conversation;
+    if (!st_cli_conversation_add(c, "user", text)) {
+        st_cli_error("chat", "not enough memory");
+        return false;
+    }
+    if (answer(chat)) return true;
+    st_cli_conversation_cut(c, c->n_messages - 1);
+    return false;
+}
+
+static bool do_help(struct chat *chat, const char *argument);
+
+static bool do_clear(struct chat *chat, const char *argument) {
+    struct st_cli_conversation *c = &chat->conversation;
+    (void)argument;
+    bool system = c->n_messages > 0 && strcmp(c->messages[0].role, "system") == 0;
+    st_cli_conversation_cut(c, system ? 1 : 0);
+    return true;
+}
+
+static bool do_system(struct chat *chat, const char *argument) {
+    st_cli_conversation_cut(&chat->conversation, 0);
+    return *argument == 0 || st_cli_conversation_add(&chat->conversation, "system", argument);
+}
+
+static bool do_retry(struct chat *chat, const char *argument) {
+    struct st_cli_conversation *c = &chat->conversation;
+    (void)argument;
+    if (c->n_messages == 0 || strcmp(c->messages[c->n_messages - 1].role, "assistant") != 0) {
+        st_cli_error("chat", "there is no answer to try again");
+        return false;
+    }
+    st_cli_conversation_cut(c, c->n_messages - 1);
+    chat->seed++;
+    return answer(chat);
+}
+
+static bool do_save(struct chat *chat, const char *argument) {
+    const struct st_cli_conversation *c = &chat->conversation;
+    if (*argument == 0) {
+        st_cli_error("chat", "/save needs a file name");
+        return false;
+    }
+    json_t *messages = json_array();
+    for (size_t i = 0; i < c->n_messages; i++)
+        json_array_append_new(messages, json_pack("{s:s, s:s}", "role", c->messages[i].role,
+                                                  "content", c->messages[i].content));
+    json_t *object = json_pack("{s:o}", "messages", messages);
+    char *text = json_dumps(object, JSON_INDENT(2));
+    json_decref(object);
+    struct st_cli_writer writer;
+    bool ok = text != NULL && st_cli_writer_open(&writer, "chat", argument);
+    if (ok) {
+        ok = st_cli_writer_put(&writer, text, strlen(text)) && st_cli_writer_put(&writer, "\n", 1);
+        ok = st_cli_writer_close(&writer, ok) && ok;
+    }
+    free(text);
+    return ok;
+}
+
+static bool do_stats(struct chat *chat, const char *argument) {
+    const struct st_cli_conversation *c = &chat->conversation;
+    char peak[ST_CLI_SIZE_BYTES];
+    (void)argument;
+    fprintf(stderr,
+            "last prompt %zu new tokens after %zu kept, %.1f tokens/s; generated %zu tokens, %.1f "
+            "tokens/s; context %zu of %zu tokens; peak memory %s\n",
+            c->last.prompt_tokens, c->n_reused,
+            st_cli_rate(c->last.prompt_tokens, c->last.prefill_seconds), c->last.generated_tokens,
+            st_cli_decode_rate(&c->last), stint_session_length(c->session),
+            stint_session_context(c->session), st_cli_size(stint_peak_rss_bytes(), peak));
+    return true;
+}
+
+static bool do_quit(struct chat *chat, const char *argument) {
+    (void)argument;
+    chat->quit = true;
+    return true;
+}
+
+static const struct chat_command {
+    const char *name, *argument, *help;
+    bool (*run)(struct chat *chat, const char *argument);
+} chat_commands[] = {
+    {"help", "", "this list", do_help},
+    {"clear", "", "forget the conversation, keep the system message", do_clear},
+    {"system", " TEXT", "forget the conversation and set the system message", do_system},
+    {"retry", "", "answer the last message again with another seed", do_retry},
+    {"save", " FILE", "write the conversation as JSON", do_save},
+    {"stats", "", "speed of the last answer, context and memory in use", do_stats},
+    {"quit", "", "end; so does Ctrl-D", do_quit},
+};
+enum { N_COMMANDS = sizeof chat_commands / sizeof chat_commands[0] };
+
+static bool do_help(struct chat *chat, const char *argument) {
+    (void)chat, (void)argument;
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        fprintf(stderr, "  /%s%-*s %s\n", chat_commands[i].name,
+                (int)(13 - strlen(chat_commands[i].name)), chat_commands[i].argument,
+                chat_commands[i].help);
+    fputs("  Ctrl-C stops an answer. A backslash at a line's end continues the message.\n", stderr);
+    return true;
+}
+
+static bool obey(struct chat *chat, const char *line) {
+    size_t n = strcspn(line, " ");
+    const char *argument = line + n + strspn(line + n, " ");
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        if (strlen(chat_commands[i].name) == n && memcmp(chat_commands[i].name, line, n) == 0)
+            return chat_commands[i].run(chat, argument);
+    st_cli_error("chat", "unknown command '/%.*s'; /help lists them", (int)n, line);
+    return false;
+}
+
+static void converse(struct chat *chat, struct st_cli_line *line) {
+    bool hinted = false;
+    while (!chat->quit) {
+        const char *text;
+        enum st_cli_line_end end = st_cli_line_read(line, &text);
+        if (end == ST_CLI_LINE_END) break;
+        if (end == ST_CLI_LINE_INTERRUPTED) {
+            if (!hinted) fputs("Ctrl-D or /quit ends the chat.\n", stderr);
+            hinted = true;
+            continue;
+        }
+        if (text[strspn(text, " \t\r\n")] == 0) continue;
+        bool ok = text[0] == '/' ? obey(chat, text + 1) : say(chat, text);
+        if (!ok && !chat->interactive) chat->failed = true;
+        if (!st_cli_write("", 0)) break;
+    }
+}
+
+static void greet(const struct chat *chat, const stint_model *model) {
+    stint_model_info info = {.size = sizeof info};
+    if (!chat->interactive || stint_model_describe(model, &info) != STINT_OK) return;
+    fprintf(stderr, "%s%s, template %s. /help lists the commands, Ctrl-D ends.%s\n",
+            st_cli_style(stderr, ST_CLI_DIM), info.architecture, info.chat_template,
+            st_cli_style(stderr, ST_CLI_PLAIN));
+}
+
+static bool hold_chat(struct chat *chat, const stint_model *model, stint_session *session) {
+    struct st_cli_line *line = st_cli_line_open();
+    bool ok = line != NULL &&
+              st_cli_conversation_open(&chat->conversation, chat->command, model, session);
+    const char *system = chat->options->system;
+    if (ok && system != NULL) ok = st_cli_conversation_add(&chat->conversation, "system", system);
+    if (ok) {
+        chat->interactive = st_cli_line_interactive(line);
+        greet(chat, model);
+        converse(chat, line);
+        if (chat->interactive && !chat->quit) st_cli_write("\n", 1);
+    } else {
+        st_cli_error("chat", "not enough memory");
+    }
+    st_cli_conversation_close(&chat->conversation);
+    st_cli_line_close(line);
+    return ok && !chat->failed;
+}
+
+static int run(const struct st_cli_command *command, void *target) {
+    struct chat chat = {.command = command, .options = target};
+    chat.seed = chat.options->common.seed;
+    stint_model *model = st_cli_open_model(command, &chat.options->common, NULL);
+    if (model == NULL) return ST_CLI_FAILED;
+    stint_session *session = NULL;
+    stint_session_options session_options = st_cli_session_options(&chat.options->common);
+    bool ok = false;
+    if (stint_model_tokenizer(model) == NULL)
+        st_cli_error(command->name, "%s: has no tokenizer", chat.options->common.model);
+    else if (stint_session_open(model, &session_options, &session) != STINT_OK)
+        st_cli_failed(command);
+    else
+        ok = hold_chat(&chat, model, session);
+    stint_session_close(session);
+    stint_model_close(model);
+    return ok ? ST_CLI_DONE : ST_CLI_FAILED;
+}
+
+const struct st_cli_command st_cli_chat_command = {
+    .name = "chat",
+    .summary = "a conversation, with line editing and /commands",
+    .operand = "MODEL",
+    .about = "Talks with a model through the chat template recognised from its checkpoint. What "
+             "was said stays in the KV cache: each turn evaluates only the new part. Reads lines "
+             "from a terminal or a pipe; /help lists the commands. Ctrl-C stops an answer, Ctrl-D "
+             "ends the chat.",
+    .example = "stint chat models/novels-10m -n 40 --system \"You write like Dickens.\"",
+    .common = ST_CLI_COMMON_SESSION | ST_CLI_COMMON_SAMPLING,
+    .options = rows,
+    .options_bytes = sizeof(struct chat_options),
+    .run = run};

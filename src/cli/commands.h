@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// The commands; one file each.
+#ifndef ST_CLI_COMMANDS_H
+#define ST_CLI_COMMANDS_H
+
+#include "cli/options.h"
+
+extern const struct st_cli_command st_cli_inspect_command;
+extern const struct st_cli_command st_cli_run_command;
+extern const struct st_cli_command st_cli_chat_command;
+extern const struct st_cli_command st_cli_logits_command;
+extern const struct st_cli_command st_cli_tokenize_command;
+extern const struct st_cli_command st_cli_bench_command;
+
+#endif

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/common.h"
+
+#include "cli/output.h"
+#include "cli/progress.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+const struct st_cli_option st_cli_common_rows[] = {
+    {.name = "exec",
+     .kind = ST_CLI_CHOICE,
+     .value = "HOW",
+     .preset = "float",
+     .choices = "float|npu",
+     .help = "float: exact arithmetic; npu: integer, needs a package",
+     .offset = offsetof(struct st_cli_common, exec)},
+    {.name = "threads",
+     .kind = ST_CLI_UINT,
+     .value = "N",
+     .least = 1,
+     .most = 1024,
+     .help = "threads to compute with; without it one per core",
+     .offset = offsetof(struct st_cli_common, n_threads)},
+    {.name = "memory",
+     .kind = ST_CLI_SIZE,
+     .value = "SIZE",
+     .help = "most that weights and caches may take, e.g. 800M or 2G",
+     .offset = offsetof(struct st_cli_common, memory)},
+    {.name = "kv",
+     .kind = ST_CLI_CHOICE,
+     .value = "TYPE",
+     .preset = "f32",
+     .choices = "f32|f16",
+     .help = "number type of the KV cache",
+     .offset = offsetof(struct st_cli_common, kv)},
+    {.name = "ctx",
+     .kind = ST_CLI_UINT,
+     .value = "N",
+     .least = 1,
+     .most = 1 << 24,
+     .help = "most tokens of prompt and answer; without it the model's own, at most 4096",
+     .offset = offsetof(struct st_cli_common, n_context)},
+    {.name = "batch",
+     .kind = ST_CLI_UINT,
+     .value = "N",
+     .preset = "256",
+     .least = 1,
+     .most = 1 << 16,
+     .help = "prompt tokens computed together",
+     .offset = offsetof(struct st_cli_common, n_batch)},
+    {.name = "verbose",
+     .letter = 'v',
+     .kind = ST_CLI_FLAG,
+     .help = "say what the library does, on standard error",
+     .offset = offsetof(struct st_cli_common, verbose)},
+    {.name = "json",
+     .kind = ST_CLI_FLAG,
+     .help = "print one JSON object",
+     .offset = offsetof(struct st_cli_common, json)},
+    {.name = "temp",
+     .kind = ST_CLI_FLOAT,
+     .value = "T",
+     .preset = "0",
+     .most = 100,
+     .help = "temperature; 0 always takes the likeliest token",
+     .offset = offsetof(struct st_cli_common, temperature)},
+    {.name = "top-k",
+     .kind = ST_CLI_UINT,
+     .value = "N",
+     .most = 1e6,
+     .help = "draw from the N likeliest tokens; 0: from all",
+     .offset = offsetof(struct st_cli_common, top_k)},
+    {.name = "top-p",
+     .kind = ST_CLI_FLOAT,
+     .value = "P",
+     .most = 1,
+     .help = "draw from the likeliest tokens that together reach P; 0: from all",
+     .offset = offsetof(struct st_cli_common, top_p)},
+    {.name = "min-p",
+     .kind = ST_CLI_FLOAT,
+     .value = "P",
+     .most = 1,
+     .help = "leave out tokens below P times the likeliest one",
+     .offset = offsetof(struct st_cli_common, min_p)},
+    {.name = "repeat-penalty",
+     .kind = ST_CLI_FLOAT,
+     .value = "X",
+     .most = 100,
+     .help = "above 1 makes recent tokens rarer; 0: off",
+     .offset = offsetof(struct st_cli_common, repeat_penalty)},
+    {.name = "repeat-last",
+     .kind = ST_CLI_UINT,
+     .value = "N",
+     .preset = "64",
+     .least = 1,
+     .most = 1e6,
+     .help = "how many tokens are recent",
+     .offset = offsetof(struct st_cli_common, repeat_last)},
+    {.name = "seed",
+     .kind = ST_CLI_UINT64,
+     .value = "N",
+     .preset = "0",
+     .help = "same seed, same text, for any number of threads",
+     .offset = offsetof(struct st_cli_common, seed)},
+    {.name = NULL}};
+
+static void print_log(void *context, stint_log_level level, const char *text) {
+    (void)level;
+    st_cli_error(context, "%s", text);
+}
+
+static bool can_execute(const struct st_cli_command *command, const struct st_cli_common *common) {
+    if (common->verbose)
+        stint_log_set(print_log, (void *)(uintptr_t)command->name, STINT_LOG_DEBUG);
+    if (common->exec == ST_CLI_EXEC_FLOAT) return true;
+    st_cli_error(command->name,
+                 "--exec npu needs a package, and this is a checkpoint; use --exec float");
+    return false;
+}
+
+stint_model *st_cli_open_model(const struct st_cli_command *command,
+                               const struct st_cli_common *common, const char *shape) {
+    if (!can_execute(command, common)) return NULL;
+    struct st_cli_progress progress = {0};
+    stint_model_options options = {
+        .size = sizeof options, .progress = st_cli_progress_show, .progress_context = &progress};
+    stint_model *model = NULL;
+    stint_status status = shape != NULL ? stint_model_open_shape(shape, &options, &model)
+                                        : stint_model_open(common->model, &options, &model);
+    st_cli_progress_end(&progress);
+    if (status != STINT_OK) st_cli_failed(command);
+    return model;
+}
+
+stint_session_options st_cli_session_options(const struct st_cli_common *common) {
+    return (stint_session_options){.size = sizeof(stint_session_options),
+                                   .n_threads = common->n_threads,
+                                   .n_context = common->n_context,
+                                   .n_batch = common->n_batch,
+                                   .kv = common->kv == 1 ? STINT_KV_F16 : STINT_KV_F32,
+                                   .memory = common->memory};
+}
+
+int st_cli_failed(const struct st_cli_command *command) {
+    st_cli_error(command->name, "%s", stint_error_text());
+    return ST_CLI_FAILED;
+}
+
+stint_sampling st_cli_sampling_options(const struct st_cli_common *common) {
+    return (stint_sampling){.size = sizeof(stint_sampling),
+                            .temperature = common->temperature,
+                            .top_k = common->top_k,
+                            .top_p = common->top_p,
+                            .min_p = common->min_p,
+                            .repeat_penalty = common->repeat_penalty,
+                            .repeat_last = common->repeat_last,
+                            .seed = common->seed};
+}
+
+int32_t *st_cli_tokenize(const stint_tokenizer *tokenizer, const char *text, size_t n_bytes,
+                         uint32_t flags, size_t *n_ids) {
+    size_t capacity = n_bytes + 16;
+    for (;;) {
+        int32_t *ids = malloc(capacity * sizeof *ids);
+        if (ids == NULL) return NULL;
+        size_t count = 0;
+        stint_status status =
+            stint_tokenize(tokenizer, text, n_bytes, flags, ids, capacity, &count);
+        if (status == STINT_OK) {
+            *n_ids = count;
+            return ids;
+        }
+        free(ids);
+        if (status != STINT_E_LIMIT || count <= capacity) return NULL;
+        capacity = count;
+    }
+}
+
+double st_cli_rate(size_t n, double seconds) {
+    return seconds > 0 ? (double)n / seconds : 0;
+}
+
+double st_cli_decode_rate(const stint_generation_result *result) {
+    size_t n_steps = result->generated_tokens;
+    if (result->stop_reason != STINT_STOP_EOS && n_steps > 0) n_steps--;
+    return st_cli_rate(n_steps, result->decode_seconds);
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the commands share: the options of more than one command, opening a model with them, and
+// small steps on the public API.
+#ifndef ST_CLI_COMMON_H
+#define ST_CLI_COMMON_H
+
+#include "cli/options.h"
+#include "stint.h"
+
+enum { ST_CLI_EXEC_FLOAT, ST_CLI_EXEC_NPU };
+
+// First member of every command's options.
+struct st_cli_common {
+    const char *model; // the operand
+    uint32_t exec;
+    uint32_t n_threads;
+    uint64_t memory;
+    uint32_t kv;
+    uint32_t n_context;
+    uint32_t n_batch;
+    bool verbose;
+    bool json;
+    float temperature, top_p, min_p, repeat_penalty;
+    uint32_t top_k, repeat_last;
+    uint64_t seed;
+};
+
+extern const struct st_cli_option st_cli_common_rows[];
+
+// Bits of st_cli_command.common, in the order of the rows.
+enum {
+    ST_CLI_COMMON_EXEC = 1,
+    ST_CLI_COMMON_THREADS = 2,
+    ST_CLI_COMMON_MEMORY = 4,
+    ST_CLI_COMMON_KV = 8,
+    ST_CLI_COMMON_CONTEXT = 16,
+    ST_CLI_COMMON_BATCH = 32,
+    ST_CLI_COMMON_VERBOSE = 64,
+    ST_CLI_COMMON_JSON = 128,
+    ST_CLI_COMMON_SAMPLING = 127 << 8,
+    ST_CLI_COMMON_SESSION = 63 + ST_CLI_COMMON_VERBOSE
+};
+
+// Opens common->model, or random weights of `shape` where that is not NULL, with a progress bar; or
+// says why not and returns NULL.
+stint_model *st_cli_open_model(const struct st_cli_command *command,
+                               const struct st_cli_common *common, const char *shape);
+stint_session_options st_cli_session_options(const struct st_cli_common *common);
+
+// Prints this thread's last library error as the command's; returns ST_CLI_FAILED.
+int st_cli_failed(const struct st_cli_command *command);
+
+// What the sampling options say.
+stint_sampling st_cli_sampling_options(const struct st_cli_common *common);
+
+// text[0, n_bytes) as ids, malloc'ed; NULL with the library's error.
+int32_t *st_cli_tokenize(const stint_tokenizer *tokenizer, const char *text, size_t n_bytes,
+                         uint32_t flags, size_t *n_ids);
+
+// Decode steps per second: the first token comes with the prompt, and EOS is a step but no token. 0
+// where nothing was timed.
+double st_cli_decode_rate(const stint_generation_result *result);
+double st_cli_rate(size_t n, double seconds);
+
+#endif

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// stint inspect: what a model is, what memory a session of it takes, and how many subgraphs a
+// prompt of it needs with and without chunk sharing.
+#include "cli/commands.h"
+#include "cli/common.h"
+#include "cli/output.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { PROMPT_TOKENS = 1024, CHUNK_TOKENS = 256, CONTEXT_DEFAULT = 4096 };
+
+struct inspect_options {
+    struct st_cli_common common;
+};
+
+static const struct st_cli_option rows[] = {{.name = NULL}};
+
+// Everything that is shown, gathered before a line is printed.
+struct report {
+    const char *path;
+    stint_model_info info;
+    uint64_t context, kv_f32, kv_f16, scratch;
+    bool has_tokenizer;
+    size_t tokenizer_vocab;
+    int32_t bos, eos;
+    uint64_t chunks, shared, subgraphs, shared_graphs, unshared_graphs;
+};
+
+// Static subgraphs are built once and serve every chunk; dynamic ones exist per chunk position.
+static void count_subgraphs(struct report *report) {
+    const stint_model_info *info = &report->info;
+    uint64_t layers = info->n_layers, dynamic = info->subgraphs_per_layer;
+    dynamic -= info->static_subgraphs_per_layer;
+    report->chunks = PROMPT_TOKENS / CHUNK_TOKENS;
+    report->subgraphs = layers * info->subgraphs_per_layer;
+    report->shared = layers * info->static_subgraphs_per_layer;
+    report->shared_graphs = report->shared + layers * dynamic * report->chunks;
+    report->unshared_graphs = report->subgraphs * report->chunks;
+}
+
+static bool gather(const struct st_cli_command *command, const struct inspect_options *options,
+                   const stint_model *model, struct report *report) {
+    report->path = options->common.model;
+    report->info.size = sizeof report->info;
+    stint_session_options session = st_cli_session_options(&options->common);
+    if (stint_model_describe(model, &report->info) != STINT_OK ||
+        (session.kv = STINT_KV_F16,
+         stint_session_measure(model, &session, &report->kv_f16, &report->scratch)) != STINT_OK ||
+        (session.kv = STINT_KV_F32,
+         stint_session_measure(model, &session, &report->kv_f32, &report->scratch)) != STINT_OK)
+        return st_cli_failed(command), false;
+    uint32_t own = report->info.context;
+    report->context = options->common.n_context != 0 ? options->common.n_context
+                      : own < CONTEXT_DEFAULT        ? own
+                                                     : CONTEXT_DEFAULT;
+    const stint_tokenizer *tokenizer = stint_model_tokenizer(model);
+    report->has_tokenizer = tokenizer != NULL;
+    if (tokenizer != NULL) {
+        report->tokenizer_vocab = stint_tokenizer_vocab(tokenizer);
+        report->bos = stint_tokenizer_bos(tokenizer);
+        report->eos = stint_tokenizer_eos(tokenizer);
+    }
+    count_subgraphs(report);
+    return true;
+}
+
+static bool print_object(const struct st_cli_command *command, const struct report *report) {
+    const stint_model_info *info = &report->info;
+    json_t *object = json_pack(
+        "{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "model",
+        report->path, "architecture", info->architecture, "source", info->source, "weight_type",
+        info->weight_type, "parameters", (json_int_t)info->n_parameters, "layers",
+        (json_int_t)info->n_layers, "hidden", (json_int_t)info->hidden, "heads",
+        (json_int_t)info->n_heads, "kv_heads", (json_int_t)info->n_kv_heads, "head_dim",
+        (json_int_t)info->head_dim, "ffn", (json_int_t)info->ffn, "experts",
+        (json_int_t)info->n_experts, "experts_used", (json_int_t)info->n_experts_used, "vocab",
+        (json_int_t)info->vocab, "context", (json_int_t)info->context, "window",
+        (json_int_t)info->window);
+    json_t *more = json_pack(
+        "{s:s, s:s, s:I, s:f, s:s, s:s, s:I, s:I}", "activation", info->activation, "norm",
+        info->norm, "rope_dims", (json_int_t)info->rope_dims, "rope_theta",
+        (double)info->rope_theta, "rope_scaling", info->rope_scaling, "chat_template",
+        info->chat_template, "linear_ops_per_token", (json_int_t)info->linear_ops_per_token,
+        "bytes_per_decoded_token", (json_int_t)info->bytes_per_decoded_token);
+    json_t *memory = json_pack(
+        "{s:I, s:I, s:I, s:I, s:I}", "weight_bytes", (json_int_t)info->weight_bytes,
+        "context_tokens", (json_int_t)report->context, "kv_bytes_f32", (json_int_t)report->kv_f32,
+        "kv_bytes_f16", (json_int_t)report->kv_f16, "scratch_bytes", (json_int_t)report->scratch);
+    json_t *subgraphs =
+        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "per_layer",
+                  (json_int_t)info->subgraphs_per_layer, "static_per_layer",
+                  (json_int_t)info->static_subgraphs_per_layer, "total",
+                  (json_int_t)report->subgraphs, "shared", (json_int_t)report->shared,
+                  "prompt_tokens", (json_int_t)PROMPT_TOKENS, "chunk_tokens",
+                  (json_int_t)CHUNK_TOKENS, "built_with_sharing", (json_int_t)report->shared_graphs,
+                  "built_without_sharing", (json_int_t)report->unshared_graphs);
+    json_t *tokenizer =
+        report->has_tokenizer
+            ? json_pack("{s:I, s:I, s:I}", "vocab", (json_int_t)report->tokenizer_vocab, "bos",
+                        (json_int_t)report->bos, "eos", (json_int_t)report->eos)
+            : json_null();
+    json_object_update(object, more);
+    json_decref(more);
+    json_object_set_new(object, "memory", memory);
+    json_object_set_new(object, "subgraphs", subgraphs);
+    json_object_set_new(object, "tokenizer", tokenizer);
+    return st_cli_print_json(command->name, object);
+}
+
+static void print_model(const struct report *report) {
+    const stint_model_info *info = &report->info;
+    char bytes[ST_CLI_SIZE_BYTES];
+    st_cli_title(report->path);
+    st_cli_row("architecture", "%s (%s)", info->architecture, info->source);
+    st_cli_row("parameters", "%.1f M, mostly %s, %s", (double)info->n_parameters * 1e-6,
+               info->weight_type, st_cli_size(info->weight_bytes, bytes));
+    st_cli_row("layers", "%u of hidden size %u, %s", info->n_layers, info->hidden, info->norm);
+    st_cli_row("attention", "%u heads, %u key-value heads of %u", info->n_heads, info->n_kv_heads,
+               info->head_dim);
+    if (info->window != 0) st_cli_row("sliding window", "%u tokens", info->window);
+    st_cli_row("FFN", "%u, %s", info->ffn, info->activation);
+    if (info->n_experts != 0)
+        st_cli_row("experts", "%u, %u used for a token", info->n_experts, info->n_experts_used);
+    if (info->rope_dims != 0)
+        st_cli_row("rope", "%u of %u, theta %.10g, scaling %s", info->rope_dims, info->head_dim,
+                   (double)info->rope_theta, info->rope_scaling);
+    st_cli_row("context", "%u tokens", info->context);
+    st_cli_row("work per token", "%.3f G operations in the linears",
+               (double)info->linear_ops_per_token * 1e-9);
+    if (report->has_tokenizer)
+        st_cli_row("tokenizer", "%zu tokens, BOS %d, EOS %d; %u rows in the output head",
+                   report->tokenizer_vocab, (int)report->bos, (int)report->eos, info->vocab);
+    else
+        st_cli_row("tokenizer", "none; %u rows in the output head", info->vocab);
+    st_cli_row("chat template", "%s", info->chat_template);
+}
+
+static void print_memory(const struct report *report) {
+    const stint_model_info *info = &report->info;
+    char a[ST_CLI_SIZE_BYTES], b[ST_CLI_SIZE_BYTES];
+    uint64_t rest = info->weight_bytes + report->scratch;
+    st_cli_title("Memory");
+    st_cli_row("weights", "%s, mapped from the file", st_cli_size(info->weight_bytes, a));
+    st_cli_row("KV cache", "%s in f32, %s in f16, for %" PRIu64 " tokens",
+               st_cli_size(report->kv_f32, a), st_cli_size(report->kv_f16, b), report->context);
+    st_cli_row("scratch", "%s", st_cli_size(report->scratch, a));
+    st_cli_row("together", "%s with KV f32, %s with KV f16", st_cli_size(rest + report->kv_f32, a),
+               st_cli_size(rest + report->kv_f16, b));
+    st_cli_row("decode reads", "%s for each token", st_cli_size(info->bytes_per_decoded_token, a));
+}
+
+static void print_subgraphs(const struct report *report) {
+    const stint_model_info *info = &report->info;
+    char title[64];
+    snprintf(title, sizeof title, "Subgraphs of a %d-token prompt in chunks of %d", PROMPT_TOKENS,
+             CHUNK_TOKENS);
+    st_cli_title(title);
+    st_cli_row("per layer", "%u, %u of them static: one serves every chunk",
+               info->subgraphs_per_layer, info->static_subgraphs_per_layer);
+    st_cli_row("in all layers", "%" PRIu64 ", %" PRIu64 " of them shared", report->subgraphs,
+               report->shared);
+    st_cli_row("to build", "%" PRIu64 " with sharing, %" PRIu64 " without", report->shared_graphs,
+               report->unshared_graphs);
+}
+
+static int run(const struct st_cli_command *command, void *target) {
+    const struct inspect_options *options = target;
+    stint_model *model = st_cli_open_model(command, &options->common, NULL);
+    if (model == NULL) return ST_CLI_FAILED;
+    struct report report = {0};
+    bool ok = gather(command, options, model, &report);
+    if (ok && options->common.json) {
+        ok = print_object(command, &report);
+    } else if (ok) {
+        print_model(&report);
+        print_memory(&report);
+        print_subgraphs(&report);
+    }
+    stint_model_close(model);
+    return ok ? ST_CLI_DONE : ST_CLI_FAILED;
+}
+
+const struct st_cli_command st_cli_inspect_command = {
+    .name = "inspect",
+    .summary = "architecture, sizes, memory plan",
+    .operand = "MODEL",
+    .about = "Shows what a model is, what memory it needs with a given context, and the subgraphs "
+             "of a prompt: how many a chunk-shared prefill builds and how many an unshared one.",
+    .example = "stint inspect models/novels-10m --ctx 1024",
+    .common = ST_CLI_COMMON_THREADS | ST_CLI_COMMON_CONTEXT | ST_CLI_COMMON_BATCH |
+              ST_CLI_COMMON_VERBOSE | ST_CLI_COMMON_JSON,
+    .options = rows,
+    .options_bytes = sizeof(struct inspect_options),
+    .run = run};

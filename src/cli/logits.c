@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// stint logits: the logits at every position of given tokens, as float32 little-endian [n, vocab].
+#include "cli/commands.h"
+#include "cli/common.h"
+#include "cli/file.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "the file is written as the floats lie in memory"
+#endif
+
+enum { JSON_MOST_BYTES = 64 << 20, ROWS_MOST_BYTES = 256 << 20, ROWS_MOST = 256 };
+
+struct logits_options {
+    struct st_cli_common common;
+    const char *tokens, *output;
+};
+
+static const struct st_cli_option rows[] = {
+    {.name = "tokens",
+     .letter = 't',
+     .kind = ST_CLI_TEXT,
+     .value = "FILE.json",
+     .help = "the tokens to evaluate: {\"tokens\": [1, 2, 3]}",
+     .offset = offsetof(struct logits_options, tokens)},
+    {.name = "output",
+     .letter = 'o',
+     .kind = ST_CLI_TEXT,
+     .value = "FILE.f32",
+     .help = "where the logits go: float32 little-endian [n_tokens, vocab]",
+     .offset = offsetof(struct logits_options, output)},
+    {.name = NULL}};
+
+// The ids of {"tokens": [...]}, malloc'ed; NULL with the error printed.
+static int32_t *ids_of(const struct st_cli_command *command, const char *path, const json_t *root,
+                       size_t *n_ids) {
+    const json_t *array = json_object_get(root, "tokens");
+    size_t n = json_array_size(array);
+    if (n == 0) {
+        st_cli_error(command->name, "%s: no {\"tokens\": [...]} with at least one id", path);
+        return NULL;
+    }
+    int32_t *ids = malloc(n * sizeof *ids);
+    if (ids == NULL) {
+        st_cli_error(command->name, "not enough memory for %zu ids", n);
+        return NULL;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const json_t *item = json_array_get(array, i);
+        json_int_t id = json_integer_value(item);
+        if (!json_is_integer(item) || id < 0 || id > INT32_MAX) {
+            st_cli_error(command->name, "%s: tokens[%zu] is not a token id", path, i);
+            free(ids);
+            return NULL;
+        }
+        ids[i] = (int32_t)id;
+    }
+    *n_ids = n;
+    return ids;
+}
+
+static int32_t *read_tokens(const struct st_cli_command *command, const char *path, size_t *n_ids) {
+    size_t n_bytes;
+    char *text = st_cli_read_all(command->name, path, JSON_MOST_BYTES, &n_bytes);
+    if (text == NULL) return NULL;
+    json_error_t error;
+    json_t *root = json_loadb(text, n_bytes, JSON_REJECT_DUPLICATES, &error);
+    free(text);
+    if (root == NULL) {
+        st_cli_error(command->name, "%s: line %d: %s", path, error.line, error.text);
+        return NULL;
+    }
+    int32_t *ids = ids_of(command, path, root, n_ids);
+    json_decref(root);
+    return ids;
+}
+
+// Evaluates the ids a batch at a time, so that the rows held at once stay few, and writes them.
+static bool write_logits(const struct st_cli_command *command, stint_session *session,
+                         const int32_t *ids, size_t n_ids, size_t vocab,
+                         struct st_cli_writer *writer) {
+    size_t n_rows = ROWS_MOST_BYTES / (vocab * sizeof(float));
+    n_rows = n_rows < 1 ? 1 : n_rows > ROWS_MOST ? ROWS_MOST : n_rows;
+    if (n_rows > n_ids) n_rows = n_ids;
+    float *logits = malloc(n_rows * vocab * sizeof *logits);
+    if (logits == NULL)
+        st_cli_error(command->name, "not enough memory for %zu logits", n_rows * vocab);
+    struct st_cli_progress progress = {0};
+    bool ok = logits != NULL;
+    for (size_t done = 0; ok && done < n_ids;) {
+        size_t n = n_ids - done < n_rows ? n_ids - done : n_rows;
+        ok = stint_session_eval(session, ids + done, n, true, logits) == STINT_OK;
+        if (!ok) st_cli_failed(command);
+        ok = ok && st_cli_writer_put(writer, logits, n * vocab * sizeof *logits);
+        done += n;
+        st_cli_progress_show(&progress, "logits", done, n_ids);
+    }
+    st_cli_progress_end(&progress);
+    free(logits);
+    return ok;
+}
+
+static bool evaluate(const struct st_cli_command *command, const struct logits_options *options,
+                     const stint_model *model, const int32_t *ids, size_t n_ids, size_t vocab) {
+    stint_session_options session_options = st_cli_session_options(&options->common);
+    session_options.n_context = (uint32_t)n_ids;
+    stint_session *session;
+    if (stint_session_open(model, &session_options, &session) != STINT_OK) {
+        st_cli_failed(command);
+        return false;
+    }
+    struct st_cli_writer writer;
+    bool ok = st_cli_writer_open(&writer, command->name, options->output);
+    if (ok) {
+        st_cli_interrupt_watch(session);
+        ok = write_logits(command, session, ids, n_ids, vocab, &writer);
+        st_cli_interrupt_watch(NULL);
+        ok = st_cli_writer_close(&writer, ok) && ok;
+    }
+    stint_session_close(session);
+    return ok;
+}
+
+static int report(const struct st_cli_command *command, const struct logits_options *options,
+                  size_t n_ids, size_t vocab, double seconds) {
+    if (!options->common.json) {
+        fprintf(stderr, "%zu tokens x %zu logits in %.2f s, written to %s\n", n_ids, vocab, seconds,
+                options->output);
+        return ST_CLI_DONE;
+    }
+    json_t *object = json_pack("{s:I, s:I, s:f, s:s}", "tokens", (json_int_t)n_ids, "vocab",
+                               (json_int_t)vocab, "seconds", seconds, "output", options->output);
+    return st_cli_print_json(command->name, object) ? ST_CLI_DONE : ST_CLI_FAILED;
+}
+
+static int run(const struct st_cli_command *command, void *target) {
+    const struct logits_options *options = target;
+    if (options->tokens == NULL || options->output == NULL) {
+        st_cli_error(command->name, "%s is missing",
+                     options->tokens == NULL ? "--tokens FILE.json" : "-o FILE.f32");
+        return ST_CLI_USAGE;
+    }
+    size_t n_ids = 0;
+    int32_t *ids = read_tokens(command, options->tokens, &n_ids);
+    if (ids == NULL) return ST_CLI_FAILED;
+    int status = ST_CLI_FAILED;
+    stint_model *model = st_cli_open_model(command, &options->common, NULL);
+    stint_model_info info = {.size = sizeof info};
+    if (model != NULL && stint_model_describe(model, &info) == STINT_OK) {
+        double begun = st_cli_seconds();
+        if (evaluate(command, options, model, ids, n_ids, info.vocab))
+            status = report(command, options, n_ids, info.vocab, st_cli_seconds() - begun);
+    }
+    stint_model_close(model);
+    free(ids);
+    return status;
+}
+
+const struct st_cli_command st_cli_logits_command = {
+    .name = "logits",
+    .summary = "the logits at every position of given tokens",
+    .operand = "MODEL",
+    .about = "Evaluates tokens in one causal pass and writes the logits at every position, to "
+             "compare engines or to score text. The file appears complete or not at all.",
+    .example = "stint logits models/novels-10m --tokens tokens.json -o logits.f32",
+    .common = ST_CLI_COMMON_EXEC | ST_CLI_COMMON_THREADS | ST_CLI_COMMON_MEMORY | ST_CLI_COMMON_KV |
+              ST_CLI_COMMON_BATCH | ST_CLI_COMMON_VERBOSE | ST_CLI_COMMON_JSON,
+    .options = rows,
+    .options_bytes = sizeof(struct logits_options),
+    .run = run};

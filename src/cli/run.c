@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// stint run: continues one prompt, or answers it with --chat, and streams the text.
+#include "cli/commands.h"
+#include "cli/common.h"
+#include "cli/file.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PROMPT_MOST_BYTES = 64 << 20, ECHO_MOST_BYTES = 1000 };
+
+struct run_options {
+    struct st_cli_common common;
+    const char *prompt, *file;
+    uint32_t n_tokens;
+    bool chat, ignore_eos;
+};
+
+static const struct st_cli_option rows[] = {
+    {.name = "prompt",
+     .letter = 'p',
+     .kind = ST_CLI_TEXT,
+     .value = "TEXT",
+     .help = "the prompt; without -p and -f it is read from standard input",
+     .offset = offsetof(struct run_options, prompt)},
+    {.name = "file",
+     .letter = 'f',
+     .kind = ST_CLI_TEXT,
+     .value = "FILE",
+     .help = "read the prompt from a file, - for standard input",
+     .offset = offsetof(struct run_options, file)},
+    {.name = "tokens",
+     .letter = 'n',
+     .kind = ST_CLI_UINT,
+     .value = "N",
+     .most = 1 << 24,
+     .help = "most tokens to generate; 0: until the model ends or the context is full",
+     .offset = offsetof(struct run_options, n_tokens)},
+    {.name = "chat",
+     .letter = 'c',
+     .kind = ST_CLI_FLAG,
+     .help = "put the prompt into the checkpoint's chat template, as one user message",
+     .offset = offsetof(struct run_options, chat)},
+    {.name = "ignore-eos",
+     .kind = ST_CLI_FLAG,
+     .help = "go on after the model ended its text",
+     .offset = offsetof(struct run_options, ignore_eos)},
+    {.name = NULL}};
+
+// Text as it comes: to standard output, or collected for --json.
+struct sink {
+    struct st_cli_progress *progress;
+    FILE *collect; // NULL: standard output
+};
+
+static bool take_text(void *context, const char *text, size_t n_bytes, int32_t id) {
+    struct sink *sink = context;
+    (void)id;
+    st_cli_progress_end(sink->progress);
+    if (n_bytes == 0) return true;
+    if (sink->collect != NULL) return fwrite(text, 1, n_bytes, sink->collect) == n_bytes;
+    return st_cli_write(text, n_bytes);
+}
+
+// The prompt, malloc'ed; NULL with *status set and the error printed.
+static char *read_prompt(const struct st_cli_command *command, const struct run_options *options,
+                         size_t *n_bytes, int *status) {
+    const char *file = options->file;
+    *status = ST_CLI_USAGE;
+    if (options->prompt != NULL && file != NULL) {
+        st_cli_error(command->name, "-p and -f exclude each other");
+        return NULL;
+    }
+    if (options->prompt == NULL && file == NULL) {
+        if (isatty(STDIN_FILENO)) {
+            st_cli_error(command->name, "no prompt: give one with -p TEXT or -f FILE");
+            return NULL;
+        }
+        file = "-";
+    }
+    *status = ST_CLI_FAILED;
+    if (file != NULL) return st_cli_read_all(command->name, file, PROMPT_MOST_BYTES, n_bytes);
+    *n_bytes = strlen(options->prompt);
+    char *prompt = strdup(options->prompt);
+    if (prompt == NULL) st_cli_error(command->name, "not enough memory");
+    return prompt;
+}
+
+static int32_t *prompt_ids(const struct run_options *options, const stint_model *model,
+                           const char *prompt, size_t n_bytes, size_t *n_ids) {
+    const stint_tokenizer *tokenizer = stint_model_tokenizer(model);
+    if (!options->chat)
+        return st_cli_tokenize(tokenizer, prompt, n_bytes, STINT_TOKENIZE_ADD_BOS, n_ids);
+    stint_message message = {.role = "user", .content = prompt};
+    char *text;
+    if (stint_chat_format(model, &message, 1, &text) != STINT_OK) return NULL;
+    int32_t *ids = st_cli_tokenize(tokenizer, text, strlen(text), 0, n_ids);
+    stint_free(text);
+    return ids;
+}
+
+// On a terminal the prompt is shown before its continuation; in a pipe there is the text alone.
+static void echo_prompt(const struct run_options *options, const char *prompt, size_t n_bytes) {
+    if (options->chat || options->common.json || n_bytes > ECHO_MOST_BYTES) return;
+    if (!isatty(STDOUT_FILENO) || !isatty(STDERR_FILENO)) return;
+    fprintf(stderr, "%s%s%s", st_cli_style(stderr, ST_CLI_DIM), prompt,
+            st_cli_style(stderr, ST_CLI_PLAIN));
+}
+
+static void print_figures(const stint_generation_result *result) {
+    char peak[ST_CLI_SIZE_BYTES];
+    fprintf(stderr,
+            "%sprompt %zu tokens, %.1f tokens/s; generated %zu tokens, %.1f tokens/s; peak memory "
+            "%s%s\n",
+            st_cli_style(stderr, ST_CLI_DIM), result->prompt_tokens,
+            st_cli_rate(result->prompt_tokens, result->prefill_seconds), result->generated_tokens,
+            st_cli_decode_rate(result), st_cli_size(stint_peak_rss_bytes(), peak),
+            st_cli_style(stderr, ST_CLI_PLAIN));
+}
+
+static bool print_object(const struct st_cli_command *command,
+                         const stint_generation_result *result, const char *text, size_t n_bytes) {
+    json_t *object = json_pack(
+        "{s:o, s:I, s:I, s:f, s:f, s:I, s:s}", "text", json_stringn(text, n_bytes), "prompt_tokens",
+        (json_int_t)result->prompt_tokens, "generated_tokens", (json_int_t)result->generated_tokens,
+        "prefill_tokens_per_second", st_cli_rate(result->prompt_tokens, result->prefill_seconds),
+        "decode_tokens_per_second", st_cli_decode_rate(result), "peak_rss_bytes",
+        (json_int_t)stint_peak_rss_bytes(), "stop_reason",
+        stint_stop_reason_name(result->stop_reason));
+    return st_cli_print_json(command->name, object);
+}
+
+static bool generate(const struct st_cli_command *command, const struct run_options *options,
+                     stint_session *session, const int32_t *ids, size_t n_ids) {
+    struct st_cli_progress progress = {0};
+    struct sink sink = {.progress = &progress};
+    char *text = NULL;
+    size_t n_bytes = 0;
+    if (options->common.json) {
+        sink.collect = open_memstream(&text, &n_bytes);
+        if (sink.collect == NULL) {
+            st_cli_error(command->name, "not enough memory");
+            return false;
+        }
+    }
+    stint_sampling sampling = st_cli_sampling_options(&options->common);
+    stint_generation generation = {.size = sizeof generation,
+                                   .n_tokens = options->n_tokens,
+                                   .ignore_eos = options->ignore_eos,
+                                   .sampling = &sampling,
+                                   .text = take_text,
+                                   .context = &sink,
+                                   .progress = st_cli_progress_show,
+                                   .progress_context = &progress};
+    stint_generation_result result = {.size = sizeof result};
+    st_cli_interrupt_watch(session);
+    bool ok = stint_generate(session, ids, n_ids, &generation, NULL, 0, &result) == STINT_OK;
+    st_cli_interrupt_watch(NULL);
+    st_cli_progress_end(&progress);
+    if (sink.collect != NULL) fclose(sink.collect);
+    if (!ok) st_cli_failed(command);
+    if (ok && !options->common.json) st_cli_write("\n", 1);
+    if (ok) print_figures(&result);
+    if (ok && options->common.json) ok = print_object(command, &result, text, n_bytes);
+    free(text);
+    return ok;
+}
+
+static bool answer(const struct st_cli_command *command, const struct run_options *options,
+                   const stint_model *model, const char *prompt, size_t n_bytes) {
+    if (stint_model_tokenizer(model) == NULL) {
+        st_cli_error(command->name,
+                     "%s: has no tokenizer, so it can read token ids only; see "
+                     "'stint logits'",
+                     options->common.model);
+        return false;
+    }
+    size_t n_ids;
+    int32_t *ids = prompt_ids(options, model, prompt, n_bytes, &n_ids);
+    if (ids == NULL) {
+        st_cli_failed(command);
+        return false;
+    }
+    stint_session_options session_options = st_cli_session_options(&options->common);
+    stint_session *session = NULL;
+    bool ok = false;
+    if (n_ids == 0) {
+        st_cli_error(command->name, "the prompt is empty");
+    } else if (stint_session_open(model, &session_options, &session) != STINT_OK) {
+        st_cli_failed(command);
+    } else {
+        echo_prompt(options, prompt, n_bytes);
+        ok = generate(command, options, session, ids, n_ids);
+    }
+    stint_session_close(session);
+    free(ids);
+    return ok;
+}
+
+static int run(const struct st_cli_command *command, void *target) {
+    const struct run_options *options = target;
+    size_t n_bytes;
+    int status;
+    char *prompt = read_prompt(command, options, &n_bytes, &status);
+    if (prompt == NULL) return status;
+    stint_model *model = st_cli_open_model(command, &options->common, NULL);
+    bool ok = model != NULL && answer(command, options, model, prompt, n_bytes);
+    stint_model_close(model);
+    free(prompt);
+    return ok ? ST_CLI_DONE : ST_CLI_FAILED;
+}
+
+const struct st_cli_command st_cli_run_command = {
+    .name = "run",
+    .summary = "continue a prompt, or answer it with --chat",
+    .operand = "MODEL",
+    .about = "Streams the continuation of a prompt to standard output and ends with one line of "
+             "figures on standard error. Ctrl-C stops the text; a second Ctrl-C ends the program.",
+    .example = "stint run models/novels-10m -p \"It was a cold evening\" -n 64 --temp 0.7 --seed 7",
+    .common = ST_CLI_COMMON_SESSION | ST_CLI_COMMON_JSON | ST_CLI_COMMON_SAMPLING,
+    .options = rows,
+    .options_bytes = sizeof(struct run_options),
+    .run = run};
