@@ -7,7 +7,9 @@
 
 enum { ALIGNMENT = 64, HUGE_PAGE_BYTES = 2 << 20 };
 
-struct st_arena st_arena_measure(void) { return (struct st_arena){.capacity = SIZE_MAX}; }
+struct st_arena st_arena_measure(void) {
+    return (struct st_arena){.capacity = SIZE_MAX};
+}
 
 stint_status st_arena_open(struct st_arena *arena, size_t bytes) {
     size_t capacity = bytes ? bytes : ALIGNMENT;

@@ -62,7 +62,9 @@ static uint64_t saved_state(void) { // what the system saves at a task switch
     return (uint64_t)high << 32 | low;
 }
 
-static bool all(uint64_t bits, uint64_t wanted) { return (bits & wanted) == wanted; }
+static bool all(uint64_t bits, uint64_t wanted) {
+    return (bits & wanted) == wanted;
+}
 
 // Linux grants tiles to a process that asks (Documentation/arch/x86/xstate.rst).
 static bool tiles_granted(void) {
@@ -112,12 +114,18 @@ static uint64_t detect_flags(void) {
     return flags;
 }
 
-static void detect_name(char *name, size_t n) { snprintf(name, n, "aarch64"); }
+static void detect_name(char *name, size_t n) {
+    snprintf(name, n, "aarch64");
+}
 
 #else
 
-static uint64_t detect_flags(void) { return 0; }
-static void detect_name(char *name, size_t n) { snprintf(name, n, "unknown"); }
+static uint64_t detect_flags(void) {
+    return 0;
+}
+static void detect_name(char *name, size_t n) {
+    snprintf(name, n, "unknown");
+}
 
 #endif
 
@@ -153,14 +161,18 @@ uint64_t st_cpu_flags(void) {
     return cpu.flags & atomic_load(&cpu.mask);
 }
 
-void st_cpu_mask(uint64_t allowed) { atomic_store(&cpu.mask, allowed); }
+void st_cpu_mask(uint64_t allowed) {
+    atomic_store(&cpu.mask, allowed);
+}
 
 const char *st_cpu_name(void) {
     pthread_once(&cpu.once, detect);
     return cpu.name;
 }
 
-const char *stint_cpu_name(void) { return st_cpu_name(); }
+const char *stint_cpu_name(void) {
+    return st_cpu_name();
+}
 
 const char *stint_cpu_features(void) {
     pthread_once(&cpu.once, detect);

@@ -10,7 +10,9 @@ static const struct st_dtype_traits traits[ST_N_DTYPES] = {
 #undef X
 };
 
-const struct st_dtype_traits *st_dtype_traits(enum st_dtype dtype) { return &traits[dtype]; }
+const struct st_dtype_traits *st_dtype_traits(enum st_dtype dtype) {
+    return &traits[dtype];
+}
 
 size_t st_dtype_row_bytes(enum st_dtype dtype, size_t n) {
     return n / traits[dtype].block_items * traits[dtype].block_bytes;

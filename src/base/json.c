@@ -5,8 +5,8 @@
 
 stint_status st_json_parse(const char *name, const void *data, size_t bytes, json_t **json) {
     json_error_t error;
-    json_t *value = json_loadb(bytes ? data : "", bytes, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL,
-                               &error);
+    json_t *value =
+        json_loadb(bytes ? data : "", bytes, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
     if (!value)
         return st_fail(STINT_E_FORMAT, "%s: line %d: not valid JSON: %s", name, error.line,
                        error.text);

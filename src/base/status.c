@@ -38,9 +38,13 @@ stint_status st_fail_prefix(const char *format, ...) {
     return last.status;
 }
 
-const char *st_error_text(void) { return last.text; }
+const char *st_error_text(void) {
+    return last.text;
+}
 
-void st_error_save(struct st_error *error) { *error = last; }
+void st_error_save(struct st_error *error) {
+    *error = last;
+}
 
 stint_status st_error_restore(const struct st_error *error) {
     last = *error;
@@ -53,7 +57,9 @@ const char *stint_status_text(stint_status status) {
     return "unknown status";
 }
 
-const char *stint_error_text(void) { return last.text; }
+const char *stint_error_text(void) {
+    return last.text;
+}
 
 size_t stint_error_copy(char *buf, size_t n) {
     size_t length = strlen(last.text);
@@ -65,4 +71,6 @@ size_t stint_error_copy(char *buf, size_t n) {
     return length;
 }
 
-const char *stint_version(void) { return STINT_VERSION; }
+const char *stint_version(void) {
+    return STINT_VERSION;
+}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A loop is announced by a new generation number and is over when every worker has reported back. Items are handed
-// out by one atomic counter. Workers look for the next generation for a while, then sleep on a futex-backed
-// condition variable; the caller waits for them in the same way.
+// A loop is announced by a new generation number and is over when every worker has reported back.
+// Items are handed out by one atomic counter. Workers look for the next generation for a while,
+// then sleep on a futex-backed condition variable; the caller waits for them in the same way.
 #include "base/thread.h"
 
 #include "base/clock.h"
@@ -21,10 +21,10 @@ struct st_pool {
     st_pool_fn *fn;     // of the loop that runs, as are the next two
     void *context;
     size_t n_items;
-    _Alignas(LINE) atomic_size_t next;       // item to hand out
-    _Alignas(LINE) atomic_uint generation;   // of the loop
-    _Alignas(LINE) atomic_size_t n_running;  // workers that have not finished the loop
-    _Alignas(LINE) atomic_uint n_sleepers;   // workers on the condition variable
+    _Alignas(LINE) atomic_size_t next;      // item to hand out
+    _Alignas(LINE) atomic_uint generation;  // of the loop
+    _Alignas(LINE) atomic_size_t n_running; // workers that have not finished the loop
+    _Alignas(LINE) atomic_uint n_sleepers;  // workers on the condition variable
     pthread_mutex_t mutex;
     pthread_cond_t wake;
     atomic_bool closing;
@@ -135,7 +135,9 @@ void st_pool_close(struct st_pool *pool) {
     free(pool);
 }
 
-size_t st_pool_threads(const struct st_pool *pool) { return pool->n_threads; }
+size_t st_pool_threads(const struct st_pool *pool) {
+    return pool->n_threads;
+}
 
 void st_pool_run(struct st_pool *pool, st_pool_fn *fn, void *context, size_t n_items) {
     if (pool->n_threads == 1 || n_items <= 1) {
@@ -149,7 +151,8 @@ void st_pool_run(struct st_pool *pool, st_pool_fn *fn, void *context, size_t n_i
     atomic_store_explicit(&pool->n_running, pool->n_threads - 1, memory_order_relaxed);
     announce(pool);
     take_items(pool, 0);
-    for (unsigned turn = 1; atomic_load_explicit(&pool->n_running, memory_order_acquire) != 0; turn++) {
+    for (unsigned turn = 1; atomic_load_explicit(&pool->n_running, memory_order_acquire) != 0;
+         turn++) {
         relax();
         if (turn % 4096 == 0) sched_yield(); // more threads than cores: let them finish
     }

@@ -38,7 +38,7 @@ struct st_attention {
     void (*to_f16)(const float *x, size_t n, uint16_t *y);
 };
 
-extern const struct st_attention st_attentions[]; // best first; ends with a NULL name
+extern const struct st_attention *const st_attentions[]; // best first; ends with NULL
 const struct st_attention *st_attention_choose(uint64_t cpu_flags);
 
 #endif

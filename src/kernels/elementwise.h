@@ -53,7 +53,7 @@ struct st_elementwise {
     size_t (*argmax)(const float *x, size_t n);
 };
 
-extern const struct st_elementwise st_elementwises[]; // best first; ends with a NULL name
+extern const struct st_elementwise *const st_elementwises[]; // best first; ends with NULL
 const struct st_elementwise *st_elementwise_choose(uint64_t cpu_flags);
 
 #endif

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// The definitions, with libm.
+#include "base/half.h"
+#include "kernels/elementwise_rows.h"
+
+#include <math.h>
+
+static float capped(float score, float scale, float softcap) {
+    return softcap == 0.0f ? score * scale : softcap * tanhf(score * scale / softcap);
+}
+
+static void softmax_lane(float *scores, size_t n_keys, size_t width, int32_t first_key, int32_t low,
+                         int32_t high, float scale, float softcap, float *maximum, float *sum,
+                         float *factor) {
+    float before = *maximum;
+    for (size_t j = 0; j < n_keys; j++) {
+        int32_t key = first_key + (int32_t)j;
+        float s = capped(scores[j * width], scale, softcap);
+        if (key < low || key >= high) s = -INFINITY;
+        scores[j * width] = s;
+        *maximum = fmaxf(*maximum, s);
+    }
+    *factor = before == -INFINITY ? 1.0f : expf(before - *maximum);
+    *sum *= *factor;
+    for (size_t j = 0; j < n_keys; j++) {
+        float s = scores[j * width];
+        scores[j * width] = s == -INFINITY ? 0.0f : expf(s - *maximum);
+        *sum += scores[j * width];
+    }
+}
+
+static void softmax_tile(float *scores, size_t n_keys, size_t width, int32_t first_key,
+                         const int32_t *low, const int32_t *high, float scale, float softcap,
+                         float *maximum, float *sum, float *factor) {
+    for (size_t l = 0; l < width; l++)
+        softmax_lane(scores + l, n_keys, width, first_key, low[l], high[l], scale, softcap,
+                     maximum + l, sum + l, factor + l);
+}
+
+static void rescale(float *out, size_t n, size_t width, const float *factor) {
+    for (size_t d = 0; d < n; d++)
+        for (size_t l = 0; l < width; l++) out[d * width + l] *= factor[l];
+}
+
+static float at(const void *rows, enum st_dtype kv, size_t i) {
+    return kv == ST_DTYPE_F16 ? st_f32_from_f16(((const uint16_t *)rows)[i])
+                              : ((const float *)rows)[i];
+}
+
+static void decode(const float *q, const void *keys, const void *values, enum st_dtype kv,
+                   size_t n_keys, size_t head_dim, float scale, float softcap, float *scores,
+                   float *out) {
+    float most = -INFINITY, sum = 0.0f;
+    for (size_t j = 0; j < n_keys; j++) {
+        float dot = 0.0f;
+        for (size_t d = 0; d < head_dim; d++) dot += q[d] * at(keys, kv, j * head_dim + d);
+        scores[j] = capped(dot, scale, softcap);
+        most = fmaxf(most, scores[j]);
+    }
+    for (size_t j = 0; j < n_keys; j++) {
+        scores[j] = expf(scores[j] - most);
+        sum += scores[j];
+    }
+    for (size_t d = 0; d < head_dim; d++) {
+        float total = 0.0f;
+        for (size_t j = 0; j < n_keys; j++) total += scores[j] * at(values, kv, j * head_dim + d);
+        out[d] = total / sum;
+    }
+}
+
+static void to_f16(const float *x, size_t n, uint16_t *y) {
+    for (size_t i = 0; i < n; i++) y[i] = st_f16_from_f32(x[i]);
+}
+
+const struct st_attention st_attention_scalar = {.name = "attention_scalar",
+                                                 .softmax_tile = softmax_tile,
+                                                 .rescale = rescale,
+                                                 .decode = decode,
+                                                 .to_f16 = to_f16};

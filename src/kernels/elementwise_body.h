@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything between the linears for one instruction set: whole vectors, then one partial one.
+#include "base/cpu.h"
+#include "kernels/elementwise_rows.h"
+#include "kernels/vec.h"
+
+#include <math.h>
+
+#define INLINE static inline __attribute__((always_inline))
+
+// One vector of a map; p is its parameter.
+typedef vf map_fn(vf a, vf b, float p);
+
+// y[i] = fn(a[i], b[i], p)
+INLINE void map(map_fn *fn, const float *a, const float *b, float p, size_t n, float *y) {
+    size_t i = 0;
+    for (; i + VF_LANES <= n; i += VF_LANES) vf_store(y + i, fn(vf_load(a + i), vf_load(b + i), p));
+    if (i < n) vf_store_n(y + i, fn(vf_load_n(a + i, n - i), vf_load_n(b + i, n - i), p), n - i);
+}
+
+INLINE vf tanh_of(vf x) { // 1 - 2 / (e^2x + 1): right at both infinities, 1e-7 absolute
+    vf e = vf_exp(vf_add(x, x));
+    return vf_sub(vf_set1(1.0f), vf_div(vf_set1(2.0f), vf_add(e, vf_set1(1.0f))));
+}
+
+// Abramowitz and Stegun 7.1.26: 1.5e-7 absolute.
+INLINE vf erf_of(vf x) {
+    vf a = vf_abs(x), t = vf_div(vf_set1(1.0f), vf_fma(a, vf_set1(0.3275911f), vf_set1(1.0f)));
+    vf p = vf_fma(t, vf_set1(1.061405429f), vf_set1(-1.453152027f));
+    p = vf_fma(p, t, vf_set1(1.421413741f));
+    p = vf_fma(p, t, vf_set1(-0.284496736f));
+    p = vf_mul(vf_fma(p, t, vf_set1(0.254829592f)), t);
+    vf y = vf_sub(vf_set1(1.0f), vf_mul(p, vf_exp(vf_sub(vf_zero(), vf_mul(a, a)))));
+    return vf_select(vf_lt(x, vf_zero()), vf_sub(vf_zero(), y), y);
+}
+
+INLINE vf silu(vf x, vf b, float p) {
+    (void)b, (void)p;
+    return vf_div(x, vf_add(vf_set1(1.0f), vf_exp(vf_sub(vf_zero(), x))));
+}
+
+INLINE vf gelu_tanh(vf x, vf b, float p) {
+    (void)b, (void)p;
+    vf cube = vf_mul(vf_mul(x, x), x);
+    vf inner = vf_mul(vf_set1(0.7978845608f), vf_fma(vf_set1(0.044715f), cube, x));
+    return vf_mul(vf_mul(vf_set1(0.5f), x), vf_add(vf_set1(1.0f), tanh_of(inner)));
+}
+
+INLINE vf gelu_erf(vf x, vf b, float p) {
+    (void)b, (void)p;
+    vf e = erf_of(vf_mul(x, vf_set1(0.7071067812f)));
+    return vf_mul(vf_mul(vf_set1(0.5f), x), vf_add(vf_set1(1.0f), e));
+}
+
+INLINE vf relu(vf x, vf b, float p) {
+    (void)b, (void)p;
+    return vf_max(vf_zero(), x); // the second operand where one is NaN: it stays one
+}
+
+INLINE vf relu2(vf x, vf b, float p) {
+    vf r = relu(x, b, p);
+    return vf_mul(r, r);
+}
+
+INLINE vf silu_up(vf x, vf up, float p) {
+    return vf_mul(silu(x, up, p), up);
+}
+INLINE vf gelu_tanh_up(vf x, vf up, float p) {
+    return vf_mul(gelu_tanh(x, up, p), up);
+}
+INLINE vf gelu_erf_up(vf x, vf up, float p) {
+    return vf_mul(gelu_erf(x, up, p), up);
+}
+INLINE vf relu_up(vf x, vf up, float p) {
+    return vf_mul(relu(x, up, p), up);
+}
+INLINE vf relu2_up(vf x, vf up, float p) {
+    return vf_mul(relu2(x, up, p), up);
+}
+INLINE vf relu_both(vf x, vf up, float p) {
+    return vf_mul(relu(x, up, p), relu(up, x, p));
+}
+
+INLINE vf sum_of(vf a, vf b, float p) {
+    (void)p;
+    return vf_add(a, b);
+}
+INLINE vf axpy_of(vf a, vf b, float p) {
+    return vf_fma(vf_set1(p), a, b);
+}
+INLINE vf scale_of(vf a, vf b, float p) {
+    (void)b;
+    return vf_mul(a, vf_set1(p));
+}
+INLINE vf softcap_of(vf a, vf b, float p) {
+    (void)b;
+    return vf_mul(vf_set1(p), tanh_of(vf_div(a, vf_set1(p))));
+}
+INLINE vf shift_of(vf a, vf b, float p) {
+    (void)b;
+    return vf_sub(a, vf_set1(p));
+}
+
+static void act(enum st_act kind, const float *x, size_t n, float *y) {
+    switch (kind) {
+    case ST_ACT_SILU:
+        map(silu, x, x, 0.0f, n, y);
+        break;
+    case ST_ACT_GELU_TANH:
+        map(gelu_tanh, x, x, 0.0f, n, y);
+        break;
+    case ST_ACT_GELU_ERF:
+        map(gelu_erf, x, x, 0.0f, n, y);
+        break;
+    case ST_ACT_RELU2:
+        map(relu2, x, x, 0.0f, n, y);
+        break;
+    case ST_ACT_RELU:
+    case ST_ACT_DRELU:
+    case ST_N_ACTS:
+        map(relu, x, x, 0.0f, n, y);
+        break;
+    }
+}
+
+static void act_gated(enum st_act kind, const float *gate, const float *up, size_t n, float *y) {
+    switch (kind) {
+    case ST_ACT_SILU:
+        map(silu_up, gate, up, 0.0f, n, y);
+        break;
+    case ST_ACT_GELU_TANH:
+        map(gelu_tanh_up, gate, up, 0.0f, n, y);
+        break;
+    case ST_ACT_GELU_ERF:
+        map(gelu_erf_up, gate, up, 0.0f, n, y);
+        break;
+    case ST_ACT_RELU:
+        map(relu_up, gate, up, 0.0f, n, y);
+        break;
+    case ST_ACT_RELU2:
+        map(relu2_up, gate, up, 0.0f, n, y);
+        break;
+    case ST_ACT_DRELU:
+    case ST_N_ACTS:
+        map(relu_both, gate, up, 0.0f, n, y);
+        break;
+    }
+}
+
+static void add(const float *x, size_t n, float *y) {
+    map(sum_of, x, y, 0.0f, n, y);
+}
+static void axpy(float p, const float *x, size_t n, float *y) {
+    map(axpy_of, x, y, p, n, y);
+}
+static void scale(float p, const float *x, size_t n, float *y) {
+    map(scale_of, x, x, p, n, y);
+}
+static void softcap(float p, const float *x, size_t n, float *y) {
+    map(softcap_of, x, x, p, n, y);
+}
+
+// Sum of x[i] b[i], in four accumulators.
+INLINE float dot(const float *x, const float *b, size_t n) {
+    vf sum[4] = {vf_zero(), vf_zero(), vf_zero(), vf_zero()};
+    size_t i = 0;
+    for (; i + 4 * VF_LANES <= n; i += 4 * VF_LANES)
+        _Pragma("GCC unroll 4") for (size_t j = 0; j < 4; j++) sum[j] =
+            vf_fma(vf_load(x + i + j * VF_LANES), vf_load(b + i + j * VF_LANES), sum[j]);
+    for (; i < n; i += VF_LANES) {
+        size_t rest = n - i < VF_LANES ? n - i : VF_LANES;
+        sum[0] = vf_fma(vf_load_n(x + i, rest), vf_load_n(b + i, rest), sum[0]);
+    }
+    return vf_sum(vf_add(vf_add(sum[0], sum[1]), vf_add(sum[2], sum[3])));
+}
+
+INLINE float sum_all(const float *x, size_t n) {
+    vf sum = vf_zero();
+    for (size_t i = 0; i < n; i += VF_LANES)
+        sum = vf_add(sum, vf_load_n(x + i, n - i < VF_LANES ? n - i : VF_LANES));
+    return vf_sum(sum);
+}
+
+INLINE vf times_weight(vf a, vf w, float p) {
+    return vf_mul(vf_mul(a, vf_set1(p)), w);
+}
+
+static void rmsnorm(const float *x, const float *weight, float epsilon, size_t n, float *y) {
+    map(times_weight, x, weight, 1.0f / sqrtf(dot(x, x, n) / (float)n + epsilon), n, y);
+}
+
+static void layernorm(const float *x, const float *weight, const float *bias, float epsilon,
+                      size_t n, float *y) {
+    map(shift_of, x, x, sum_all(x, n) / (float)n, n, y);
+    float factor = 1.0f / sqrtf(dot(y, y, n) / (float)n + epsilon);
+    if (weight)
+        map(times_weight, y, weight, factor, n, y);
+    else
+        map(scale_of, y, y, factor, n, y);
+    if (bias) map(sum_of, y, bias, 0.0f, n, y);
+}
+
+static void rope(float *x, const float *cosine, const float *sine, size_t n_dims,
+                 bool interleaved) {
+    size_t half = n_dims / 2, i = 0;
+    if (interleaved) {
+        for (; i < half; i++) {
+            float a = x[2 * i], b = x[2 * i + 1];
+            x[2 * i] = a * cosine[i] - b * sine[i];
+            x[2 * i + 1] = a * sine[i] + b * cosine[i];
+        }
+        return;
+    }
+    for (; i < half; i += VF_LANES) {
+        size_t n = half - i < VF_LANES ? half - i : VF_LANES;
+        vf a = vf_load_n(x + i, n), b = vf_load_n(x + half + i, n);
+        vf c = vf_load_n(cosine + i, n), s = vf_load_n(sine + i, n);
+        vf_store_n(x + i, vf_sub(vf_mul(a, c), vf_mul(b, s)), n);
+        vf_store_n(x + half + i, vf_add(vf_mul(a, s), vf_mul(b, c)), n);
+    }
+}
+
+// The largest value first, then where it stands.
+static size_t argmax(const float *x, size_t n) {
+    vf best = vf_set1(-INFINITY);
+    float lanes[VF_LANES], most = -INFINITY;
+    size_t i = 0;
+    for (; i + VF_LANES <= n; i += VF_LANES) best = vf_max(vf_load(x + i), best); // NaN loses
+    vf_store(lanes, best);
+    for (size_t l = 0; l < VF_LANES; l++) most = lanes[l] > most ? lanes[l] : most;
+    for (; i < n; i++) most = x[i] > most ? x[i] : most;
+    for (i = 0; i < n; i++)
+        if (x[i] == most) return i;
+    return 0;
+}
+
+const struct st_elementwise ELEMENTWISE = {.name = ELEMENTWISE_NAME,
+                                           .isa = ELEMENTWISE_ISA,
+                                           .rmsnorm = rmsnorm,
+                                           .layernorm = layernorm,
+                                           .act = act,
+                                           .act_gated = act_gated,
+                                           .add = add,
+                                           .axpy = axpy,
+                                           .scale = scale,
+                                           .softcap = softcap,
+                                           .rope = rope,
+                                           .argmax = argmax};

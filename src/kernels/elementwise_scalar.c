@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// The definitions, with libm.
+#include "kernels/elementwise_rows.h"
+
+#include <math.h>
+
+static float act_of(enum st_act kind, float x) {
+    switch (kind) {
+    case ST_ACT_SILU:
+        return x / (1.0f + expf(-x));
+    case ST_ACT_GELU_TANH:
+        return 0.5f * x * (1.0f + tanhf(0.7978845608f * (x + 0.044715f * x * x * x)));
+    case ST_ACT_GELU_ERF:
+        return 0.5f * x * (1.0f + erff(x * 0.7071067812f));
+    case ST_ACT_RELU2:
+        return x < 0.0f ? 0.0f : x * x;
+    case ST_ACT_RELU:
+    case ST_ACT_DRELU:
+    case ST_N_ACTS:
+        break;
+    }
+    return x < 0.0f ? 0.0f : x;
+}
+
+static void act(enum st_act kind, const float *x, size_t n, float *y) {
+    for (size_t i = 0; i < n; i++) y[i] = act_of(kind, x[i]);
+}
+
+static void act_gated(enum st_act kind, const float *gate, const float *up, size_t n, float *y) {
+    for (size_t i = 0; i < n; i++)
+        y[i] = act_of(kind, gate[i]) * (kind == ST_ACT_DRELU ? act_of(kind, up[i]) : up[i]);
+}
+
+static void add(const float *x, size_t n, float *y) {
+    for (size_t i = 0; i < n; i++) y[i] += x[i];
+}
+
+static void axpy(float factor, const float *x, size_t n, float *y) {
+    for (size_t i = 0; i < n; i++) y[i] += factor * x[i];
+}
+
+static void scale(float factor, const float *x, size_t n, float *y) {
+    for (size_t i = 0; i < n; i++) y[i] = factor * x[i];
+}
+
+static void softcap(float cap, const float *x, size_t n, float *y) {
+    for (size_t i = 0; i < n; i++) y[i] = cap * tanhf(x[i] / cap);
+}
+
+static void rmsnorm(const float *x, const float *weight, float epsilon, size_t n, float *y) {
+    double sum = 0.0;
+    for (size_t i = 0; i < n; i++) sum += (double)x[i] * (double)x[i];
+    float factor = (float)(1.0 / sqrt(sum / (double)n + (double)epsilon));
+    for (size_t i = 0; i < n; i++) y[i] = x[i] * factor * weight[i];
+}
+
+static void layernorm(const float *x, const float *weight, const float *bias, float epsilon,
+                      size_t n, float *y) {
+    double mean = 0.0, variance = 0.0;
+    for (size_t i = 0; i < n; i++) mean += (double)x[i] / (double)n;
+    for (size_t i = 0; i < n; i++) variance += (x[i] - mean) * (x[i] - mean) / (double)n;
+    double factor = 1.0 / sqrt(variance + (double)epsilon);
+    for (size_t i = 0; i < n; i++)
+        y[i] =
+            (float)((x[i] - mean) * factor) * (weight ? weight[i] : 1.0f) + (bias ? bias[i] : 0.0f);
+}
+
+static void rope(float *x, const float *cosine, const float *sine, size_t n_dims,
+                 bool interleaved) {
+    size_t half = n_dims / 2;
+    for (size_t i = 0; i < half; i++) {
+        float *a = interleaved ? x + 2 * i : x + i, *b = interleaved ? a + 1 : a + half;
+        float rotated = *a * cosine[i] - *b * sine[i];
+        *b = *a * sine[i] + *b * cosine[i];
+        *a = rotated;
+    }
+}
+
+static size_t argmax(const float *x, size_t n) {
+    size_t best = n;
+    for (size_t i = 0; i < n; i++)
+        if (best == n ? x[i] == x[i] : x[i] > x[best]) best = i;
+    return best == n ? 0 : best;
+}
+
+const struct st_elementwise st_elementwise_scalar = {.name = "elementwise_scalar",
+                                                     .rmsnorm = rmsnorm,
+                                                     .layernorm = layernorm,
+                                                     .act = act,
+                                                     .act_gated = act_gated,
+                                                     .add = add,
+                                                     .axpy = axpy,
+                                                     .scale = scale,
+                                                     .softcap = softcap,
+                                                     .rope = rope,
+                                                     .argmax = argmax};

@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: Apache-2.0
+#define NAME(type) st_expand_##type##_scalar
+#include "kernels/expand_body.h"

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrix times 1..4 vectors for one instruction set: GEMV_ROWS rows at once, so that several
+// streams of weights are under way; one accumulator per row and column, summed in ascending order
+// of k.
+#include "base/dtype.h"
+#include "base/size.h"
+#include "kernels/expand_rows.h"
+#include "kernels/gemv_rows.h"
+#include "kernels/vec.h"
+
+#include <string.h>
+
+enum { GEMV_ROWS = 4, EXPANDED = 256 };
+
+#define UNROLL _Pragma("GCC unroll 4")
+#define INLINE static inline __attribute__((always_inline))
+
+// Loads VF_LANES weights at p.
+typedef vf load_fn(const void *p);
+
+INLINE vf load_f32(const void *p) {
+    float t[VF_LANES];
+    memcpy(t, p, sizeof t);
+    return vf_load(t);
+}
+
+// The last n < VF_LANES weights, zeros behind them.
+INLINE vf load_tail(load_fn *load, const unsigned char *p, size_t n, size_t item_bytes) {
+    unsigned char t[VF_LANES * sizeof(float)] = {0};
+    memcpy(t, p, n * item_bytes);
+    return load(t);
+}
+
+// n_rows rows and n_columns columns, both constants where this is called.
+INLINE void dot_rows(load_fn *load, size_t item_bytes, const unsigned char *w, size_t row_bytes,
+                     size_t n_rows, size_t k, const float *x, size_t x_col, size_t n_columns,
+                     float (*y)[GEMV_ROWS], bool first) {
+    vf sum[GEMV_ROWS][ST_GEMV_MAX_COLUMNS];
+    UNROLL for (size_t r = 0; r < n_rows; r++) UNROLL for (size_t c = 0; c < n_columns; c++)
+        sum[r][c] = vf_zero();
+    size_t whole = k / VF_LANES * VF_LANES;
+    for (size_t i = 0; i < whole; i += VF_LANES) UNROLL for (size_t r = 0; r < n_rows; r++) {
+            vf v = load(w + r * row_bytes + i * item_bytes);
+            UNROLL for (size_t c = 0; c < n_columns; c++) sum[r][c] =
+                vf_fma(v, vf_load(x + c * x_col + i), sum[r][c]);
+        }
+    if (whole < k) UNROLL for (size_t r = 0; r < n_rows; r++) {
+            vf v = load_tail(load, w + r * row_bytes + whole * item_bytes, k - whole, item_bytes);
+            UNROLL for (size_t c = 0; c < n_columns; c++) sum[r][c] =
+                vf_fma(v, vf_load_n(x + c * x_col + whole, k - whole), sum[r][c]);
+        }
+    UNROLL for (size_t c = 0; c < n_columns; c++) UNROLL for (size_t r = 0; r < n_rows; r++)
+        y[c][r] = (first ? 0.0f : y[c][r]) + vf_sum(sum[r][c]);
+}
+
+// What one call of dot_rows works on, for types with and without expansion.
+INLINE void store_rows(float (*sums)[GEMV_ROWS], size_t n_rows, size_t n_columns, float *y,
+                       size_t y_col) {
+    for (size_t c = 0; c < n_columns; c++)
+        for (size_t r = 0; r < n_rows; r++) y[c * y_col + r] = sums[c][r];
+}
+
+INLINE void gemv_columns(load_fn *load, size_t item_bytes, const unsigned char *w, size_t row_bytes,
+                         size_t n_rows, size_t k, const float *x, size_t n_columns, float *y,
+                         size_t y_col) {
+    float sums[ST_GEMV_MAX_COLUMNS][GEMV_ROWS];
+    size_t r = 0;
+    for (; r + GEMV_ROWS <= n_rows; r += GEMV_ROWS) {
+        dot_rows(load, item_bytes, w + r * row_bytes, row_bytes, GEMV_ROWS, k, x, k, n_columns,
+                 sums, true);
+        store_rows(sums, GEMV_ROWS, n_columns, y + r, y_col);
+    }
+    for (; r < n_rows; r++) {
+        dot_rows(load, item_bytes, w + r * row_bytes, row_bytes, 1, k, x, k, n_columns, sums, true);
+        store_rows(sums, 1, n_columns, y + r, y_col);
+    }
+}
+
+// Block types: EXPANDED elements of a row at a time become floats, then as above.
+INLINE void gemv_expanded(st_expand_fn *expand, const unsigned char *w, size_t row_bytes,
+                          size_t n_rows, size_t k, const float *x, size_t n_columns, float *y,
+                          size_t y_col) {
+    float sums[ST_GEMV_MAX_COLUMNS][GEMV_ROWS], row[EXPANDED];
+    for (size_t r = 0; r < n_rows; r++) {
+        for (size_t k0 = 0; k0 < k; k0 += EXPANDED) {
+            size_t n = st_min(EXPANDED, k - k0);
+            expand(w + r * row_bytes, k0, n, row);
+            for (size_t c = 0; c < n_columns; c++)
+                dot_rows(load_f32, sizeof(float), (const unsigned char *)row, 0, 1, n,
+                         x + c * k + k0, k, 1, sums + c, k0 == 0);
+        }
+        store_rows(sums, 1, n_columns, y + r, y_col);
+    }
+}
+
+// The number of columns becomes a constant.
+#define GEMV_NATIVE(type, load, item_bytes)                                                        \
+    void NAME(type)(const void *w, size_t row_bytes, size_t n_rows, size_t k, const float *x,      \
+                    size_t n_columns, float *y, size_t y_col) {                                    \
+        if (n_columns == 1)                                                                        \
+            gemv_columns(load, item_bytes, w, row_bytes, n_rows, k, x, 1, y, y_col);               \
+        else if (n_columns == 2)                                                                   \
+            gemv_columns(load, item_bytes, w, row_bytes, n_rows, k, x, 2, y, y_col);               \
+        else if (n_columns == 3)                                                                   \
+            gemv_columns(load, item_bytes, w, row_bytes, n_rows, k, x, 3, y, y_col);               \
+        else                                                                                       \
+            gemv_columns(load, item_bytes, w, row_bytes, n_rows, k, x, 4, y, y_col);               \
+    }
+
+GEMV_NATIVE(f32, load_f32, 4)
+GEMV_NATIVE(f16, vf_load_f16, 2)
+GEMV_NATIVE(bf16, vf_load_bf16, 2)
+
+#define GEMV_BLOCKS(type)                                                                          \
+    void NAME(type)(const void *w, size_t row_bytes, size_t n_rows, size_t k, const float *x,      \
+                    size_t n_columns, float *y, size_t y_col) {                                    \
+        gemv_expanded(EXPAND(type), w, row_bytes, n_rows, k, x, n_columns, y, y_col);              \
+    }
+
+GEMV_BLOCKS(q4_0)
+GEMV_BLOCKS(q4_1)
+GEMV_BLOCKS(q5_0)
+GEMV_BLOCKS(q5_1)
+GEMV_BLOCKS(q8_0)
+GEMV_BLOCKS(q2_k)
+GEMV_BLOCKS(q3_k)
+GEMV_BLOCKS(q4_k)
+GEMV_BLOCKS(q5_k)
+GEMV_BLOCKS(q6_k)
+GEMV_BLOCKS(iq4_nl)
+GEMV_BLOCKS(iq4_xs)

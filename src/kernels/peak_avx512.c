@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
+#define PEAK_F32  st_peak_f32_avx512
+#define PEAK_READ st_peak_read_avx512
+#include "kernels/peak_body.h"

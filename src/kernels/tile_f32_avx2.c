@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#define TILE_M       6
+#define TILE_VECTORS 2
+#include "kernels/tile_body.h"
+
+#include "kernels/tile_rows.h"
+
+void st_tile_f32_avx2_1(size_t k, const float *a, size_t a_row, size_t a_col, const float *b,
+                        float *c, size_t c_row) {
+    tile_any_stride(1, k, a, a_row, a_col, b, c, c_row);
+}
+
+void st_tile_f32_avx2_2(size_t k, const float *a, size_t a_row, size_t a_col, const float *b,
+                        float *c, size_t c_row) {
+    tile_any_stride(2, k, a, a_row, a_col, b, c, c_row);
+}

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// One float vector type per instruction set, chosen by the flags a file is compiled with
+// (cmake/isa.cmake), so that a kernel body is written once and included by one thin file per set.
+// Loads and stores take any alignment; the _n forms touch the first n < VF_LANES floats only.
+#ifndef ST_KERNELS_VEC_H
+#define ST_KERNELS_VEC_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__AVX512F__)
+#include <immintrin.h>
+
+#define VF_LANES 16
+typedef __m512 vf;
+typedef __m512i vi;
+typedef __mmask16 vm;
+
+static inline vf vf_load(const float *p) {
+    return _mm512_loadu_ps(p);
+}
+static inline void vf_store(float *p, vf x) {
+    _mm512_storeu_ps(p, x);
+}
+static inline vf vf_load_n(const float *p, size_t n) {
+    return _mm512_maskz_loadu_ps((vm)((1u << n) - 1), p);
+}
+static inline void vf_store_n(float *p, vf x, size_t n) {
+    _mm512_mask_storeu_ps(p, (vm)((1u << n) - 1), x);
+}
+static inline vf vf_set1(float x) {
+    return _mm512_set1_ps(x);
+}
+static inline vf vf_add(vf a, vf b) {
+    return _mm512_add_ps(a, b);
+}
+static inline vf vf_sub(vf a, vf b) {
+    return _mm512_sub_ps(a, b);
+}
+static inline vf vf_mul(vf a, vf b) {
+    return _mm512_mul_ps(a, b);
+}
+static inline vf vf_div(vf a, vf b) {
+    return _mm512_div_ps(a, b);
+}
+static inline vf vf_fma(vf a, vf b, vf c) {
+    return _mm512_fmadd_ps(a, b, c);
+} // a b + c
+static inline vf vf_max(vf a, vf b) {
+    return _mm512_max_ps(a, b);
+} // b where one is NaN
+static inline vf vf_min(vf a, vf b) {
+    return _mm512_min_ps(a, b);
+}
+static inline float vf_sum(vf a) {
+    return _mm512_reduce_add_ps(a);
+}
+static inline vf vf_round(vf a) {
+    return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+static inline vm vf_lt(vf a, vf b) {
+    return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ);
+}
+static inline vf vf_select(vm m, vf yes, vf no) {
+    return _mm512_mask_blend_ps(m, no, yes);
+}
+static inline vf vf_abs(vf a) {
+    return _mm512_abs_ps(a);
+}
+// x 2^n for whole n in [-126, 127]
+static inline vf vf_scale2(vf x, vf n) {
+    vi bits =
+        _mm512_slli_epi32(_mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127)), 23);
+    return _mm512_mul_ps(x, _mm512_castsi512_ps(bits));
+}
+static inline vf vf_load_bf16(const void *p) {
+    __m256i half = _mm256_loadu_si256((const __m256i *)p);
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
+}
+static inline vf vf_load_f16(const void *p) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p));
+}
+static inline void vf_store_f16(uint16_t *p, vf x) {
+    _mm256_storeu_si256((__m256i *)p, _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+}
+static inline vf vf_load_i8(const int8_t *p) {
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p)));
+}
+
+#elif defined(__AVX2__)
+#include <immintrin.h>
+
+#define VF_LANES 8
+typedef __m256 vf;
+typedef __m256i vi;
+typedef __m256 vm;
+
+static inline vi vf_first(size_t n) { // all ones in the first n lanes
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+static inline vf vf_load(const float *p) {
+    return _mm256_loadu_ps(p);
+}
+static inline void vf_store(float *p, vf x) {
+    _mm256_storeu_ps(p, x);
+}
+static inline vf vf_load_n(const float *p, size_t n) {
+    return _mm256_maskload_ps(p, vf_first(n));
+}
+static inline void vf_store_n(float *p, vf x, size_t n) {
+    _mm256_maskstore_ps(p, vf_first(n), x);
+}
+static inline vf vf_set1(float x) {
+    return _mm256_set1_ps(x);
+}
+static inline vf vf_add(vf a, vf b) {
+    return _mm256_add_ps(a, b);
+}
+static inline vf vf_sub(vf a, vf b) {
+    return _mm256_sub_ps(a, b);
+}
+static inline vf vf_mul(vf a, vf b) {
+    return _mm256_mul_ps(a, b);
+}
+static inline vf vf_div(vf a, vf b) {
+    return _mm256_div_ps(a, b);
+}
+static inline vf vf_fma(vf a, vf b, vf c) {
+    return _mm256_fmadd_ps(a, b, c);
+}
+static inline vf vf_max(vf a, vf b) {
+    return _mm256_max_ps(a, b);
+}
+static inline vf vf_min(vf a, vf b) {
+    return _mm256_min_ps(a, b);
+}
+static inline float vf_sum(vf a) {
+    __m128 s = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_add_ss(s, _mm_shuffle_ps(s, s, 1)));
+}
+static inline vf vf_round(vf a) {
+    return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+static inline vm vf_lt(vf a, vf b) {
+    return _mm256_cmp_ps(a, b, _CMP_LT_OQ);
+}
+static inline vf vf_select(vm m, vf yes, vf no) {
+    return _mm256_blendv_ps(no, yes, m);
+}
+static inline vf vf_abs(vf a) {
+    return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a);
+}
+static inline vf vf_scale2(vf x, vf n) {
+    vi bits =
+        _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127)), 23);
+    return _mm256_mul_ps(x, _mm256_castsi256_ps(bits));
+}
+static inline vf vf_load_bf16(const void *p) {
+    __m128i half = _mm_loadu_si128((const __m128i *)p);
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
+}
+static inline vf vf_load_f16(const void *p) {
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
+}
+static inline void vf_store_f16(uint16_t *p, vf x) {
+    _mm_storeu_si128((__m128i *)p, _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+}
+static inline vf vf_load_i8(const int8_t *p) {
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)p)));
+}
+
+#elif defined(__ARM_NEON)
+#include <arm_neon.h>
+
+#define VF_LANES 4
+typedef float32x4_t vf;
+typedef uint32x4_t vm;
+
+static inline vf vf_load(const float *p) {
+    return vld1q_f32(p);
+}
+static inline void vf_store(float *p, vf x) {
+    vst1q_f32(p, x);
+}
+static inline vf vf_load_n(const float *p, size_t n) {
+    float t[4] = {0, 0, 0, 0};
+    memcpy(t, p, n * sizeof *t);
+    return vld1q_f32(t);
+}
+static inline void vf_store_n(float *p, vf x, size_t n) {
+    float t[4];
+    vst1q_f32(t, x);
+    memcpy(p, t, n * sizeof *t);
+}
+static inline vf vf_set1(float x) {
+    return vdupq_n_f32(x);
+}
+static inline vf vf_add(vf a, vf b) {
+    return vaddq_f32(a, b);
+}
+static inline vf vf_sub(vf a, vf b) {
+    return vsubq_f32(a, b);
+}
+static inline vf vf_mul(vf a, vf b) {
+    return vmulq_f32(a, b);
+}
+static inline vf vf_div(vf a, vf b) {
+    return vdivq_f32(a, b);
+}
+static inline vf vf_fma(vf a, vf b, vf c) {
+    return vfmaq_f32(c, a, b);
+}
+static inline vf vf_max(vf a, vf b) {
+    return vbslq_f32(vcgtq_f32(a, b), a, b);
+}
+static inline vf vf_min(vf a, vf b) {
+    return vbslq_f32(vcltq_f32(a, b), a, b);
+}
+static inline float vf_sum(vf a) {
+    return vaddvq_f32(a);
+}
+static inline vf vf_round(vf a) {
+    return vrndnq_f32(a);
+}
+static inline vm vf_lt(vf a, vf b) {
+    return vcltq_f32(a, b);
+}
+static inline vf vf_select(vm m, vf yes, vf no) {
+    return vbslq_f32(m, yes, no);
+}
+static inline vf vf_abs(vf a) {
+    return vabsq_f32(a);
+}
+static inline vf vf_scale2(vf x, vf n) {
+    int32x4_t bits = vshlq_n_s32(vaddq_s32(vcvtq_s32_f32(n), vdupq_n_s32(127)), 23);
+    return vmulq_f32(x, vreinterpretq_f32_s32(bits));
+}
+static inline vf vf_load_bf16(const void *p) {
+    uint16_t t[4];
+    memcpy(t, p, sizeof t);
+    return vreinterpretq_f32_u32(vshlq_n_u32(vmovl_u16(vld1_u16(t)), 16));
+}
+static inline vf vf_load_f16(const void *p) {
+    uint16_t t[4];
+    memcpy(t, p, sizeof t);
+    return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(t)));
+}
+static inline void vf_store_f16(uint16_t *p, vf x) {
+    vst1_u16(p, vreinterpret_u16_f16(vcvt_f16_f32(x)));
+}
+static inline vf vf_load_i8(const int8_t *p) {
+    int8_t t[8] = {0};
+    memcpy(t, p, 4);
+    return vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(vld1_s8(t)))));
+}
+
+#else
+#error "vec.h is for files with an instruction set in their name"
+#endif
+
+static inline vf vf_zero(void) {
+    return vf_set1(0.0f);
+}
+
+// e^x, at most 2 ulp off; 0 below -87.3 (no subnormals), infinity above 88.7, NaN stays NaN.
+// x = n ln 2 + r with |r| <= ln 2 / 2, e^r by a polynomial (Cody and Waite's reduction in two
+// steps).
+static inline vf vf_exp(vf x) {
+    vf n = vf_round(vf_mul(x, vf_set1(1.44269504f)));
+    n = vf_max(vf_min(n, vf_set1(127.0f)), vf_set1(-126.0f));
+    vf r = vf_fma(n, vf_set1(-0.693359375f), x);
+    r = vf_fma(n, vf_set1(2.12194440e-4f), r);
+    vf p = vf_set1(1.9875691500e-4f);
+    p = vf_fma(p, r, vf_set1(1.3981999507e-3f));
+    p = vf_fma(p, r, vf_set1(8.3334519073e-3f));
+    p = vf_fma(p, r, vf_set1(4.1665795894e-2f));
+    p = vf_fma(p, r, vf_set1(1.6666665459e-1f));
+    p = vf_fma(p, r, vf_set1(5.0000001201e-1f));
+    p = vf_add(vf_fma(p, vf_mul(r, r), r), vf_set1(1.0f));
+    vf y = vf_scale2(p, n);
+    y = vf_select(vf_lt(x, vf_set1(-87.3f)), vf_zero(), y);
+    return vf_select(vf_lt(vf_set1(88.72f), x), vf_set1(__builtin_inff()), y);
+}
+
+#endif
