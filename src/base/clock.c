@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// CLOCK_MONOTONIC: never set back, stands still while the machine sleeps.
 #include "base/clock.h"
 
 #include <time.h>

@@ -2,6 +2,9 @@
 // Built for the baseline, without link-time optimisation: what is asked here decides what may run.
 #include "base/cpu.h"
 
+#include "base/log.h"
+#include "base/size.h"
+
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -20,20 +23,28 @@
 static const struct {
     const char *name;
     uint64_t bit;
-    uint64_t implies; // sets that a CPU with this one is known to have
 } sets[] = {
-    {"avx2", ST_CPU_AVX2, 0},
-    {"avx512", ST_CPU_AVX512, ST_CPU_AVX2},
-    {"vnni", ST_CPU_AVX512VNNI, ST_CPU_AVX512 | ST_CPU_AVX2},
-    {"avx512bf16", ST_CPU_AVX512BF16, ST_CPU_AVX512 | ST_CPU_AVX2},
-    {"vbmi", ST_CPU_AVX512VBMI, ST_CPU_AVX512 | ST_CPU_AVX2},
-    {"gfni", ST_CPU_GFNI, ST_CPU_AVX512 | ST_CPU_AVX2},
-    {"amx-int8", ST_CPU_AMX_INT8, ST_CPU_AVX512 | ST_CPU_AVX2 | ST_CPU_AVX512VNNI},
-    {"amx-bf16", ST_CPU_AMX_BF16, ST_CPU_AVX512 | ST_CPU_AVX2 | ST_CPU_AVX512BF16},
-    {"neon", ST_CPU_NEON, 0},
-    {"dotprod", ST_CPU_DOTPROD, ST_CPU_NEON},
-    {"i8mm", ST_CPU_I8MM, ST_CPU_NEON | ST_CPU_DOTPROD},
+#define X(id, name, bit) {name, ST_CPU_##id},
+    ST_CPU_LIST(X)
+#undef X
 };
+
+// Sets that a CPU with the first one is known to have.
+static const struct {
+    uint64_t bit, lower;
+} implied[] = {
+    {ST_CPU_AVX512, ST_CPU_AVX2},
+    {ST_CPU_AVX512VNNI, ST_CPU_AVX512 | ST_CPU_AVX2},
+    {ST_CPU_AVX512BF16, ST_CPU_AVX512 | ST_CPU_AVX2},
+    {ST_CPU_AVX512VBMI, ST_CPU_AVX512 | ST_CPU_AVX2},
+    {ST_CPU_GFNI, ST_CPU_AVX512 | ST_CPU_AVX2},
+    {ST_CPU_AMX_INT8, ST_CPU_AVX512VNNI | ST_CPU_AVX512 | ST_CPU_AVX2},
+    {ST_CPU_AMX_BF16, ST_CPU_AVX512BF16 | ST_CPU_AVX512 | ST_CPU_AVX2},
+    {ST_CPU_DOTPROD, ST_CPU_NEON},
+    {ST_CPU_I8MM, ST_CPU_DOTPROD | ST_CPU_NEON},
+};
+
+enum { N_SETS = sizeof sets / sizeof *sets, N_IMPLIED = sizeof implied / sizeof *implied };
 
 // Written once by detect(); the mask by st_cpu_mask.
 static struct {
@@ -129,16 +140,25 @@ static void detect_name(char *name, size_t n) {
 
 #endif
 
-// STINT_CPU: names that may be used, each with those it implies.
+// The sets that a name allows: its own and the lower ones. None for "scalar".
+static uint64_t allowed_by_name(const char *name, size_t n) {
+    uint64_t allowed = 0;
+    for (size_t i = 0; i < N_SETS; i++)
+        if (strlen(sets[i].name) == n && memcmp(sets[i].name, name, n) == 0) allowed = sets[i].bit;
+    for (size_t i = 0; i < N_IMPLIED; i++)
+        if (implied[i].bit == allowed) return allowed | implied[i].lower;
+    if (allowed == 0 && !(n == 6 && memcmp(name, "scalar", n) == 0))
+        st_log(STINT_LOG_WARNING, "STINT_CPU: no instruction set is called '%.*s'", (int)n, name);
+    return allowed;
+}
+
 static uint64_t allowed_by_environment(void) {
     const char *text = getenv("STINT_CPU");
     uint64_t allowed = 0;
     if (!text || !*text) return UINT64_MAX;
     while (*text) {
         size_t n = strcspn(text, ",");
-        for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
-            if (strlen(sets[i].name) == n && memcmp(sets[i].name, text, n) == 0)
-                allowed |= sets[i].bit | sets[i].implies;
+        allowed |= allowed_by_name(text, n);
         text += n;
         text += *text == ',';
     }
@@ -150,7 +170,7 @@ static void detect(void) {
     cpu.flags = detect_flags() & allowed_by_environment();
     detect_name(cpu.name, sizeof cpu.name);
     snprintf(cpu.features, sizeof cpu.features, "scalar");
-    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
+    for (size_t i = 0; i < N_SETS; i++)
         if (cpu.flags & sets[i].bit)
             used += (size_t)snprintf(cpu.features + used, sizeof cpu.features - used, "%s%s",
                                      used ? " " : "", sets[i].name);
@@ -179,12 +199,28 @@ const char *stint_cpu_features(void) {
     return cpu.features;
 }
 
-size_t st_cpu_cores(void) {
+// What a container may use: cgroup v2's "QUOTA PERIOD", rounded up to whole cores. SIZE_MAX: no
+// bound.
+static size_t cores_of_quota(void) {
+    unsigned long long quota, period;
+    FILE *file = fopen("/sys/fs/cgroup/cpu.max", "re");
+    if (!file) return SIZE_MAX;
+    int n_read = fscanf(file, "%llu %llu", &quota, &period); // "max" is no number
+    fclose(file);
+    if (n_read != 2 || quota == 0 || period == 0) return SIZE_MAX;
+    return st_ceil_div((size_t)quota, (size_t)period);
+}
+
+static size_t cores_of_affinity(void) {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0)
         return (size_t)CPU_COUNT(&set);
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    long n = sysconf(_SC_NPROCESSORS_ONLN); // more cores than a cpu_set_t holds
     return n > 0 ? (size_t)n : 1;
+}
+
+size_t st_cpu_cores(void) {
+    return st_min(cores_of_affinity(), cores_of_quota());
 }
 
 size_t st_cpu_cache_bytes(int level) {

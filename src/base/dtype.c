@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The table, from the one list in the header, and look-ups in it.
 #include "base/dtype.h"
 
 #include <string.h>

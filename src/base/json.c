@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+// Typed access over jansson, which bounds the depth (2048) and refuses invalid UTF-8 and numbers
+// beyond 64 bits.
 #include "base/json.h"
 
 #include "base/map.h"
+
+#include <string.h>
 
 stint_status st_json_parse(const char *name, const void *data, size_t bytes, json_t **json) {
     json_error_t error;
@@ -65,6 +69,8 @@ stint_status st_json_string(const json_t *object, const char *key, const char **
     const json_t *value = member(object, key);
     if (!value) return STINT_OK;
     if (!json_is_string(value)) return st_fail(STINT_E_FORMAT, "'%s' is not a string", key);
+    if (memchr(json_string_value(value), 0, json_string_length(value)))
+        return st_fail(STINT_E_FORMAT, "'%s' holds a NUL character", key);
     *out = json_string_value(value);
     return STINT_OK;
 }

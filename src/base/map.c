@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The file is closed at once; the mapping alone keeps it open.
 #include "base/map.h"
 
 #include <errno.h>

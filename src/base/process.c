@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// What the system counts about this process.
 #include "stint.h"
 
 #include <sys/resource.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// One record per thread. Texts are built aside first: an argument may point into the old record.
 #include "base/status.h"
 
 #include <stdarg.h>
@@ -19,7 +20,7 @@ static const struct {
 stint_status st_fail(stint_status status, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    struct st_error error = {.status = status}; // arguments may point into `last`
+    struct st_error error = {.status = status};
     vsnprintf(error.text, sizeof error.text, format, arguments);
     va_end(arguments);
     last = error;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A loop is announced by a new generation number and is over when every worker has reported back.
 // Items are handed out by one atomic counter. Workers look for the next generation for a while,
-// then sleep on a futex-backed condition variable; the caller waits for them in the same way.
+// then sleep on a condition variable; the caller only spins: its own items end about when theirs
+// do.
 #include "base/thread.h"
 
 #include "base/clock.h"
