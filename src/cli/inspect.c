@@ -108,6 +108,17 @@ static bool print_object(const struct st_cli_command *command, const struct repo
     return st_cli_print_json(command->name, object);
 }
 
+static void print_tokenizer(const struct report *report) {
+    char bos[16] = "none", eos[16] = "none";
+    if (report->bos >= 0) snprintf(bos, sizeof bos, "%" PRId32, report->bos);
+    if (report->eos >= 0) snprintf(eos, sizeof eos, "%" PRId32, report->eos);
+    if (report->has_tokenizer)
+        st_cli_row("tokenizer", "%zu tokens, BOS %s, EOS %s; %u rows in the output head",
+                   report->tokenizer_vocab, bos, eos, report->info.vocab);
+    else
+        st_cli_row("tokenizer", "none; %u rows in the output head", report->info.vocab);
+}
+
 static void print_model(const struct report *report) {
     const stint_model_info *info = &report->info;
     char bytes[ST_CLI_SIZE_BYTES];
@@ -128,11 +139,7 @@ static void print_model(const struct report *report) {
     st_cli_row("context", "%u tokens", info->context);
     st_cli_row("work per token", "%.3f G operations in the linears",
                (double)info->linear_ops_per_token * 1e-9);
-    if (report->has_tokenizer)
-        st_cli_row("tokenizer", "%zu tokens, BOS %d, EOS %d; %u rows in the output head",
-                   report->tokenizer_vocab, (int)report->bos, (int)report->eos, info->vocab);
-    else
-        st_cli_row("tokenizer", "none; %u rows in the output head", info->vocab);
+    print_tokenizer(report);
     st_cli_row("chat template", "%s", info->chat_template);
 }
 

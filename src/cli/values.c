@@ -159,6 +159,7 @@ size_t st_cli_distance(const char *a, const char *b) {
 bool st_cli_resembles(const char *word, const char *name) {
     size_t n = strlen(word);
     if (n == 0) return false;
-    if (n >= 3 && strncmp(name, word, n) == 0) return true;
+    size_t n_name = strlen(name), n_both = smaller(n, n_name);
+    if (n_both >= 3 && strncmp(name, word, n_both) == 0) return true;
     return st_cli_distance(word, name) <= (n <= 4 ? 1u : 2u);
 }
