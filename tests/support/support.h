@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tests share: golden files, temporary files, seeded randomness and failing allocations.
+#ifndef TESTS_SUPPORT_H
+#define TESTS_SUPPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// The path of a golden file, e.g. ts_shared("fixtures/models/llama2"); valid until the seventh next
+// call of a path function here. Where the file is not there, the running test is skipped, which
+// cmocka prints and counts.
+const char *ts_shared(const char *relative);
+
+// The same for a file of the source tree, which must be there.
+const char *ts_source(const char *relative);
+
+// A fresh folder of this process, removed with all it holds when the process exits. Fails the test
+// where it cannot be made.
+const char *ts_temp_folder(void);
+
+// Writes folder/name, where the folder is ts_temp_folder()'s, and returns its path.
+const char *ts_write(const char *name, const void *data, size_t bytes);
+const char *ts_write_text(const char *name, const char *text);
+
+// The file's bytes, terminated with a NUL; free() them. bytes may be NULL.
+unsigned char *ts_read(const char *path, size_t *bytes);
+
+// The sequence is the same for the same STINT_SEED; without it the seed is taken from the clock.
+// Printed once, so that a failure can be repeated.
+uint64_t ts_random(void);
+size_t ts_random_below(size_t n);             // [0, n); pre: n > 0
+float ts_random_float(float low, float high); // [low, high)
+void ts_random_bytes(void *data, size_t bytes);
+
+// Lets the n-th allocation from now on fail (1 is the next; 0: none does), once. Counted are
+// malloc, calloc, realloc, aligned_alloc, strdup, strndup and mmap as called from the tests and the
+// library, and jansson's; not what other shared libraries call themselves.
+void ts_fail_allocation(size_t n);
+size_t ts_allocations(void);     // since the last ts_fail_allocation
+bool ts_allocation_failed(void); // the failure has happened
+
+#endif
