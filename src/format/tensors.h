@@ -7,12 +7,11 @@
 #include "base/dtype.h"
 #include "base/status.h"
 
-enum { ST_MAX_DIMS = 4 };
+enum { ST_MAX_DIMS = 4, ST_MAX_NAME_BYTES = 255 };
 
 // A view: data belongs to the checkpoint. dims are outermost first (a linear is [outputs, inputs]);
-// unused ones are
-// 1. Elements of the last dimension are adjacent; its length is a multiple of the type's
-// block_items. data may have any alignment: read it with unaligned loads (memcpy).
+// unused ones are 1. Elements of the last dimension are adjacent; its length is a multiple of the
+// type's block_items. data may have any alignment: read it with unaligned loads (memcpy).
 struct st_tensor {
     const char *name;
     const void *data;
@@ -22,17 +21,34 @@ struct st_tensor {
     uint32_t n_dims;
 };
 
+// The bytes that type and dims take. Dims that are 0 or more than ST_MAX_DIMS, a product that
+// wraps, a row that is no whole number of blocks: STINT_E_FORMAT.
+stint_status st_tensor_measure(const struct st_tensor *tensor, size_t *bytes);
+
 struct st_tensors;
 
 stint_status st_tensors_open(size_t capacity, struct st_tensors **tensors);
 void st_tensors_close(struct st_tensors *tensors); // accepts NULL
 
-// Copies the tensor and its name. A second one of the same name, dims whose product wraps or does
-// not give `tensor->bytes`, a row that is no whole number of blocks: STINT_E_FORMAT.
+// Copies the tensor and its name. An empty name or one over ST_MAX_NAME_BYTES, a second one of the
+// same name, a shape that cannot be measured or does not take `tensor->bytes`: STINT_E_FORMAT.
 stint_status st_tensors_add(struct st_tensors *tensors, const struct st_tensor *tensor);
 
-// NULL if absent; borrowed until close.
+// Remembers a tensor that a file holds but that cannot be read, and why (a whole clause, e.g. "its
+// type I64 cannot be used"): only its use is an error then. Copies both. A second one of the same
+// name: STINT_E_FORMAT.
+stint_status st_tensors_set_aside(struct st_tensors *tensors, const char *name, const char *why);
+
+// NULL if absent or set aside; borrowed until close.
 const struct st_tensor *st_tensors_find(const struct st_tensors *tensors, const char *name);
+// Why a tensor was set aside; NULL if it was not. Borrowed until close.
+const char *st_tensors_why_aside(const struct st_tensors *tensors, const char *name);
+// The failure for a name that st_tensors_find does not know: STINT_E_UNSUPPORTED with the reason if
+// it was set aside, else STINT_E_FORMAT "is missing".
+stint_status st_tensors_missing(const struct st_tensors *tensors, const char *name);
+
+// STINT_E_FORMAT, naming both, if two of the tensors from the `first`-th on share bytes.
+stint_status st_tensors_check_overlap(const struct st_tensors *tensors, size_t first);
 
 size_t st_tensors_count(const struct st_tensors *tensors);
 const struct st_tensor *st_tensors_at(const struct st_tensors *tensors,

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opens a checkpoint by what it is, not by what it is called: a folder is a Hugging Face one, a
+// file must begin as GGUF does. Splits (an index with shards, or "-00001-of-00003.gguf") end in one
+// table of tensors. Everything hangs on a local checkpoint that one close releases on failure.
+#include "format/checkpoint.h"
+
+#include "base/size.h"
+#include "format/safetensors.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const char single_name[] = "model.safetensors";
+static const char index_name[] = "model.safetensors.index.json";
+
+static stint_status no_memory(const char *path) {
+    return st_fail(STINT_E_NOMEM, "%s: no memory to open it", path);
+}
+
+// NULL without memory; free() it.
+static char *join(const char *folder, const char *name) {
+    char *path;
+    return asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
+}
+
+// A file that is there but may not be read counts: opening it gives the better text.
+static bool is_there(const char *folder, const char *name) {
+    struct stat info;
+    char *path = join(folder, name);
+    bool missing = path && stat(path, &info) != 0 && (errno == ENOENT || errno == ENAMETOOLONG);
+    free(path);
+    return !missing;
+}
+
+static bool ends_with(const char *text, const char *end) {
+    size_t n = strlen(text), m = strlen(end);
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+static stint_status add_map(struct st_checkpoint *c, const char *path) {
+    struct st_map *grown = realloc(c->maps, (c->n_maps + 1) * sizeof *grown);
+    if (!grown) return no_memory(path);
+    c->maps = grown;
+    ST_TRY(st_map_open(path, &c->maps[c->n_maps]));
+    c->n_maps++;
+    return STINT_OK;
+}
+
+// ---- Hugging Face folders
+
+static stint_status read_object(const char *folder, const char *name, json_t **out) {
+    json_t *json = NULL;
+    char *path = join(folder, name);
+    stint_status status = path ? st_json_open(path, &json) : no_memory(folder);
+    if (status == STINT_OK && !json_is_object(json))
+        status = st_fail(STINT_E_FORMAT, "%s: is not a JSON object", path);
+    free(path);
+    if (status != STINT_OK) {
+        json_decref(json);
+        return status;
+    }
+    *out = json;
+    return STINT_OK;
+}
+
+static stint_status read_shard(struct st_checkpoint *c, const char *folder, const char *name) {
+    char *path = join(folder, name);
+    if (!path) return no_memory(folder);
+    stint_status status = add_map(c, path);
+    if (status == STINT_OK) status = st_safetensors_read(path, &c->maps[c->n_maps - 1], c->tensors);
+    free(path);
+    return status;
+}
+
+// The index names files of its own folder, nothing else.
+static bool is_plain_name(const json_t *value) {
+    const char *name = json_string_value(value);
+    return name && *name && strlen(name) == json_string_length(value) && !strpbrk(name, "/\\") &&
+           strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+}
+
+// Sets `shards`, an object, to shard name -> index of its map. All missing shards go in one text.
+static stint_status list_shards(const char *folder, json_t *weights, json_t *shards) {
+    const char *tensor;
+    json_t *value;
+    char missing[512] = "";
+    size_t n_missing = 0, used = 0;
+    json_object_foreach(weights, tensor, value) {
+        if (!is_plain_name(value))
+            return st_fail(STINT_E_FORMAT, "tensor '%.99s': its shard is not a file of the folder",
+                           tensor);
+        const char *shard = json_string_value(value);
+        if (json_object_get(shards, shard)) continue;
+        if (json_object_set_new(shards, shard, json_integer(0)) != 0) return no_memory(folder);
+        if (is_there(folder, shard)) continue;
+        used += (size_t)snprintf(missing + used, sizeof missing - used, "%s%s",
+                                 n_missing ? ", " : "", shard);
+        used = st_min(used, sizeof missing - 1);
+        n_missing++;
+    }
+    if (n_missing == 0) return STINT_OK;
+    return st_fail(STINT_E_IO, "%zu of %zu shards are missing in %s: %s", n_missing,
+                   json_object_size(shards), folder, missing);
+}
+
+static bool is_within(const struct st_map *map, const struct st_tensor *tensor) {
+    uintptr_t at = (uintptr_t)tensor->data, base = (uintptr_t)map->data;
+    return at >= base && at - base < map->bytes;
+}
+
+// Every tensor must lie where the index says.
+static stint_status check_index(const struct st_checkpoint *c, json_t *weights, json_t *shards) {
+    const char *name;
+    json_t *value;
+    json_object_foreach(weights, name, value) {
+        const char *shard = json_string_value(value);
+        json_int_t i = json_integer_value(json_object_get(shards, shard));
+        const struct st_tensor *tensor = st_tensors_find(c->tensors, name);
+        if (!tensor && st_tensors_why_aside(c->tensors, name)) continue;
+        if (!tensor || !is_within(&c->maps[i], tensor))
+            return st_fail(STINT_E_FORMAT, "tensor '%.99s' is not in '%.99s' as the index says",
+                           name, shard);
+    }
+    return STINT_OK;
+}
+
+static stint_status read_weight_map(struct st_checkpoint *c, const char *folder, json_t *weights,
+                                    json_t *shards) {
+    const char *shard;
+    json_t *value;
+    if (json_object_size(weights) == 0)
+        return st_fail(STINT_E_FORMAT, "'weight_map' is not an object with tensors");
+    ST_TRY(list_shards(folder, weights, shards));
+    json_object_foreach(shards, shard, value) {
+        json_integer_set(value, (json_int_t)c->n_maps);
+        ST_TRY(read_shard(c, folder, shard));
+    }
+    return check_index(c, weights, shards);
+}
+
+static stint_status read_index(struct st_checkpoint *c, const char *folder) {
+    json_t *index = NULL;
+    ST_TRY(read_object(folder, index_name, &index));
+    json_t *shards = json_object();
+    stint_status status =
+        shards ? read_weight_map(c, folder, json_object_get(index, "weight_map"), shards)
+               : no_memory(folder);
+    json_decref(shards);
+    json_decref(index);
+    return status == STINT_OK ? STINT_OK : st_fail_prefix("%s/%s: ", folder, index_name);
+}
+
+// What a folder without the usual names holds: one name of each kind, the first in the alphabet.
+struct listing {
+    char safetensors[256], gguf[256], pytorch[256];
+    size_t n_safetensors;
+};
+
+static void keep_first(char *kept, size_t bytes, const char *name) {
+    if (!*kept || strcmp(name, kept) < 0) snprintf(kept, bytes, "%s", name);
+}
+
+static stint_status list_folder(const char *folder, struct listing *out) {
+    DIR *dir = opendir(folder);
+    if (!dir) return st_fail(STINT_E_IO, "%s: %s", folder, strerror(errno));
+    memset(out, 0, sizeof *out);
+    for (struct dirent *file; (file = readdir(dir));) {
+        const char *name = file->d_name;
+        if (ends_with(name, ".safetensors")) {
+            keep_first(out->safetensors, sizeof out->safetensors, name);
+            out->n_safetensors++;
+        } else if (ends_with(name, ".gguf")) {
+            keep_first(out->gguf, sizeof out->gguf, name);
+        } else if (ends_with(name, ".bin") || ends_with(name, ".pt") || ends_with(name, ".pth")) {
+            keep_first(out->pytorch, sizeof out->pytorch, name);
+        }
+    }
+    closedir(dir);
+    return STINT_OK;
+}
+
+static stint_status read_any(struct st_checkpoint *c, const char *folder) {
+    struct listing files;
+    ST_TRY(list_folder(folder, &files));
+    if (files.n_safetensors == 1) return read_shard(c, folder, files.safetensors);
+    if (files.n_safetensors > 1)
+        return st_fail(STINT_E_IO, "%s: %zu .safetensors files but no %s that joins them", folder,
+                       files.n_safetensors, index_name);
+    if (*files.pytorch)
+        return st_fail(STINT_E_UNSUPPORTED,
+                       "%s: has PyTorch weights only ('%s'): convert them to safetensors", folder,
+                       files.pytorch);
+    return st_fail(STINT_E_IO, "%s: no weights: expected %s or %s", folder, single_name,
+                   index_name);
+}
+
+static stint_status no_config(const char *folder) {
+    struct listing files;
+    ST_TRY(list_folder(folder, &files));
+    if (*files.gguf)
+        return st_fail(STINT_E_IO, "%s: no config.json; to open the GGUF file give %s/%s", folder,
+                       folder, files.gguf);
+    return st_fail(STINT_E_IO, "%s: no config.json: this is no Hugging Face folder", folder);
+}
+
+static stint_status open_folder(struct st_checkpoint *c, const char *folder) {
+    static const char generation[] = "generation_config.json";
+    c->source = ST_SOURCE_HF;
+    if (!is_there(folder, "config.json")) return no_config(folder);
+    ST_TRY(read_object(folder, "config.json", &c->config));
+    if (is_there(folder, generation))
+        ST_TRY(read_object(folder, generation, &c->generation_config));
+    if (is_there(folder, single_name)) return read_shard(c, folder, single_name);
+    if (is_there(folder, index_name)) return read_index(c, folder);
+    return read_any(c, folder);
+}
+
+// ---- GGUF files
+
+static stint_status read_split(const struct st_gguf *gguf, uint64_t *number, uint64_t *count) {
+    *number = *count = 0;
+    ST_TRY(st_gguf_u64(gguf, "split.no", UINT16_MAX, number));
+    return st_gguf_u64(gguf, "split.count", UINT16_MAX, count);
+}
+
+static stint_status read_split_file(struct st_checkpoint *c, const char *path, uint64_t number,
+                                    uint64_t count) {
+    struct st_gguf *gguf = NULL;
+    uint64_t found = 0, total = 0;
+    ST_TRY(add_map(c, path));
+    ST_TRY(st_gguf_open(path, &c->maps[c->n_maps - 1], c->tensors, &gguf));
+    stint_status status = read_split(gguf, &found, &total);
+    st_gguf_close(gguf);
+    if (status != STINT_OK) return st_fail_prefix("%s: ", path);
+    if (found == number && total == count) return STINT_OK;
+    return st_fail(STINT_E_FORMAT, "%s: says it is part %llu of %llu, expected %llu of %llu", path,
+                   (unsigned long long)found + 1, (unsigned long long)total,
+                   (unsigned long long)number + 1, (unsigned long long)count);
+}
+
+// The other parts of a split file lie beside the first: "x-00001-of-00003.gguf". The first one
+// holds the metadata of all.
+static stint_status read_splits(struct st_checkpoint *c, const char *path) {
+    uint64_t number, count, n_tensors = UINT64_MAX;
+    char end[64];
+    if (read_split(c->gguf, &number, &count) != STINT_OK ||
+        st_gguf_u64(c->gguf, "split.tensors.count", INT32_MAX, &n_tensors) != STINT_OK)
+        return st_fail_prefix("%s: ", path);
+    if (count <= 1) return STINT_OK;
+    if (number != 0)
+        return st_fail(STINT_E_UNSUPPORTED, "%s: is part %llu of %llu: give the first one", path,
+                       (unsigned long long)number + 1, (unsigned long long)count);
+    snprintf(end, sizeof end, "-00001-of-%05llu.gguf", (unsigned long long)count);
+    if (!ends_with(path, end))
+        return st_fail(STINT_E_UNSUPPORTED,
+                       "%s: is part 1 of %llu but its name does not end in '%s', so that the "
+                       "others cannot be found",
+                       path, (unsigned long long)count, end);
+    for (uint64_t i = 1; i < count; i++) {
+        char *part;
+        int stem = (int)(strlen(path) - strlen(end));
+        if (asprintf(&part, "%.*s-%05llu-of-%05llu.gguf", stem, path, (unsigned long long)i + 1,
+                     (unsigned long long)count) < 0)
+            return no_memory(path);
+        stint_status status = read_split_file(c, part, i, count);
+        free(part);
+        if (status != STINT_OK) return status;
+    }
+    if (n_tensors == UINT64_MAX || n_tensors == st_tensors_count(c->tensors)) return STINT_OK;
+    return st_fail(STINT_E_FORMAT, "%s: all parts together have %zu tensors, expected %llu", path,
+                   st_tensors_count(c->tensors), (unsigned long long)n_tensors);
+}
+
+// First bytes of files that people take for models.
+static const struct {
+    const char *magic, *text;
+} others[] = {
+    {"PK\003\004", "is a PyTorch file: convert the model to safetensors"},
+    {"\x80\002", "is a PyTorch file: convert the model to safetensors"},
+    {"ggjt", "is a GGML file from before GGUF: convert the model again"},
+    {"tjgg", "is a GGML file from before GGUF: convert the model again"},
+    {"lmgg", "is a GGML file from before GGUF: convert the model again"},
+    {"version https://git-lfs", "is a Git LFS pointer, not the file: fetch it with git lfs pull"},
+};
+
+static bool begins_with(const struct st_map *map, const char *text) {
+    size_t n = strlen(text);
+    return map->bytes >= n && memcmp(map->data, text, n) == 0;
+}
+
+static stint_status not_a_model(const char *path, const struct st_map *map) {
+    if (map->bytes == 0) return st_fail(STINT_E_FORMAT, "%s: the file is empty", path);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (begins_with(map, others[i].magic))
+            return st_fail(STINT_E_FORMAT, "%s: %s", path, others[i].text);
+    if (map->bytes > 8 && map->data[8] == '{')
+        return st_fail(STINT_E_FORMAT,
+                       "%s: is a safetensors file: give the folder that holds it and config.json",
+                       path);
+    return st_fail(STINT_E_FORMAT,
+                   "%s: is neither a GGUF file nor a folder with config.json and safetensors",
+                   path);
+}
+
+static stint_status open_file(struct st_checkpoint *c, const char *path) {
+    c->source = ST_SOURCE_GGUF;
+    ST_TRY(add_map(c, path));
+    if (!begins_with(c->maps, "GGUF")) return not_a_model(path, c->maps);
+    ST_TRY(st_gguf_open(path, c->maps, c->tensors, &c->gguf));
+    return read_splits(c, path);
+}
+
+stint_status st_checkpoint_open(const char *path, struct st_checkpoint *checkpoint) {
+    struct st_checkpoint c = {0};
+    struct stat info;
+    if (stat(path, &info) != 0) return st_fail(STINT_E_IO, "%s: %s", path, strerror(errno));
+    stint_status status = st_tensors_open(0, &c.tensors);
+    if (status == STINT_OK)
+        status = S_ISDIR(info.st_mode) ? open_folder(&c, path) : open_file(&c, path);
+    if (status != STINT_OK) {
+        st_checkpoint_close(&c);
+        return status;
+    }
+    *checkpoint = c;
+    return STINT_OK;
+}
+
+void st_checkpoint_close(struct st_checkpoint *checkpoint) {
+    st_gguf_close(checkpoint->gguf);
+    st_tensors_close(checkpoint->tensors);
+    json_decref(checkpoint->config);
+    json_decref(checkpoint->generation_config);
+    for (size_t i = 0; i < checkpoint->n_maps; i++) st_map_close(&checkpoint->maps[i]);
+    free(checkpoint->maps);
+    *checkpoint = (struct st_checkpoint){0};
+}
