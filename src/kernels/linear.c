@@ -1,17 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/linear.h"
 
+#include "base/cpu.h"
 #include "base/size.h"
+#include "kernels/linear_amx.h"
 
 #include <string.h>
 
 // K_BLOCK x m floats of weights stay in the first-level cache, K_BLOCK x width of the input pass
 // through it from the second; a multiple of every block_items.
-enum { K_BLOCK = 512, ROWS = 64 };
+enum { K_BLOCK = 512 };
 
 size_t st_linear_scratch_floats(const struct st_tile *tile, size_t n_tokens) {
-    size_t rows = st_round_up(ROWS, tile->m);
-    return tile->m * K_BLOCK + rows * (st_tile_padded(tile, n_tokens) + 16) + ST_TILE_MAX_WIDTH;
+    size_t rows = st_round_up(ST_LINEAR_ROWS, st_max(tile->m, ST_AMX_ROWS)) + tile->m;
+    size_t padded = st_round_up(n_tokens, st_max(ST_TILE_MAX_WIDTH, ST_AMX_TOKENS));
+    return tile->m * K_BLOCK + rows * (padded + 16);
+}
+
+size_t st_linear_packed_floats(const struct st_tile *tile, size_t n_tokens, size_t k) {
+    return st_max(st_tile_padded(tile, n_tokens), st_round_up(n_tokens, ST_AMX_TOKENS)) * k;
 }
 
 // out[m, K_BLOCK]: rows [row, row + m), elements [k0, k0 + n); rows past row1 are zeros.
@@ -54,8 +61,8 @@ static void store(const struct st_linear_args *a, size_t row0, size_t row1, cons
     }
 }
 
-static void tile_rows(const struct st_linear_kernels *kernels, const struct st_linear_args *a,
-                      size_t row0, size_t row1, float *scratch) {
+static void tile_block(const struct st_linear_kernels *kernels, const struct st_linear_args *a,
+                       size_t row0, size_t row1, float *scratch) {
     const struct st_tile *tile = kernels->tile;
     // Rows a power of two apart would fall into the same cache sets.
     size_t sum_row = st_tile_padded(tile, a->n_tokens) + 16;
@@ -67,7 +74,8 @@ static void tile_rows(const struct st_linear_kernels *kernels, const struct st_l
 }
 
 static void gemv_rows(const struct st_linear_kernels *kernels, const struct st_linear_args *a,
-                      size_t row0, size_t row1) {
+                      size_t row0, size_t row1, float *scratch) {
+    (void)scratch;
     kernels->gemv->fn[a->dtype]((const unsigned char *)a->w + row0 * a->row_bytes, a->row_bytes,
                                 row1 - row0, a->k, a->x, a->n_tokens, a->y + row0, a->y_row);
     if (!a->bias) return;
@@ -75,12 +83,43 @@ static void gemv_rows(const struct st_linear_kernels *kernels, const struct st_l
         for (size_t row = row0; row < row1; row++) a->y[t * a->y_row + row] += a->bias[row];
 }
 
-void st_linear_rows(const struct st_linear_kernels *kernels, const struct st_linear_args *args,
-                    size_t row0, size_t row1, float *scratch) {
-    if (args->n_tokens <= ST_GEMV_MAX_COLUMNS) {
-        gemv_rows(kernels, args, row0, row1);
-        return;
-    }
-    for (size_t row = row0; row < row1; row += ROWS)
-        tile_rows(kernels, args, row, st_min(row + ROWS, row1), scratch);
+static void tile_rows(const struct st_linear_kernels *kernels, const struct st_linear_args *a,
+                      size_t row0, size_t row1, float *scratch) {
+    for (size_t row = row0; row < row1; row += ST_LINEAR_ROWS)
+        tile_block(kernels, a, row, st_min(row + ST_LINEAR_ROWS, row1), scratch);
+}
+
+static size_t tile_block_tokens(const struct st_linear_kernels *kernels) {
+    return kernels->tile->vectors * kernels->tile->lanes;
+}
+
+static void tile_pack(const struct st_linear_kernels *kernels, const float *x, size_t n_tokens,
+                      size_t k, size_t block, float *out) {
+    size_t width = tile_block_tokens(kernels), t = block * width;
+    st_tile_pack(kernels->tile, x + t * k, k, st_min(width, n_tokens - t), k, out + t * k);
+}
+
+static bool few_tokens(enum st_dtype dtype, size_t k, size_t n_tokens) {
+    (void)dtype, (void)k;
+    return n_tokens <= ST_GEMV_MAX_COLUMNS;
+}
+
+static bool anything(enum st_dtype dtype, size_t k, size_t n_tokens) {
+    (void)dtype, (void)k, (void)n_tokens;
+    return true;
+}
+
+const struct st_linear_path st_linear_paths[] = {
+    {"gemv", 0, few_tokens, NULL, NULL, gemv_rows},
+#if defined(__x86_64__)
+    {"bf16_amx", ST_CPU_AMX_BF16, st_linear_bf16_amx_takes, st_linear_bf16_amx_block_tokens,
+     st_linear_bf16_amx_pack, st_linear_bf16_amx_rows},
+#endif
+    {"tile", 0, anything, tile_block_tokens, tile_pack, tile_rows},
+    {0},
+};
+
+bool st_linear_path_fits(const struct st_linear_path *path, uint64_t cpu_flags, enum st_dtype dtype,
+                         size_t k, size_t n_tokens) {
+    return (path->isa & cpu_flags) == path->isa && path->takes(dtype, k, n_tokens);
 }

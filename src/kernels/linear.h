@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// A linear: y[t, n] = sum over k of x[t, k] * w[n, k] + bias[n], for some of its rows n. Few tokens
-// go through gemv.h; more go through the register tile: a block of weight rows is expanded to
-// floats that stay in the nearest cache and swept over all tokens. The result of one output depends
-// on its row and token alone, not on which call or thread computed it.
+// A linear: y[t, n] = sum over k of x[t, k] * w[n, k] + bias[n], for some of its rows n. Several
+// paths lead there; each packs its input in its own order, once for all linears that share it. The
+// result of one output depends on its row and token alone, not on which call or thread computed it.
 #ifndef ST_KERNELS_LINEAR_H
 #define ST_KERNELS_LINEAR_H
 
 #include "kernels/expand.h"
 #include "kernels/gemv.h"
 #include "kernels/tile.h"
+
+#include <stdbool.h>
+
+enum { ST_LINEAR_ROWS = 64 }; // rows a path keeps sums of
 
 struct st_linear_kernels {
     const struct st_tile *tile;
@@ -22,17 +25,34 @@ struct st_linear_args {
     enum st_dtype dtype;
     size_t k;
     size_t n_tokens;
-    // n_tokens <= ST_GEMV_MAX_COLUMNS: [n_tokens, k]. More: packed by st_tile_pack.
-    const float *x;
+    const float *x;    // packed by the path, or [n_tokens, k] where it does not pack
     const float *bias; // [rows] or NULL
     float *y;          // y[t * y_row + n], n counted from row 0
     size_t y_row;
 };
 
-// Computes rows [row0, row1). scratch: st_linear_scratch_floats floats, one per caller.
-void st_linear_rows(const struct st_linear_kernels *kernels, const struct st_linear_args *args,
-                    size_t row0, size_t row1, float *scratch);
+struct st_linear_path {
+    const char *name;
+    uint64_t isa; // ST_CPU_* bits it needs
+    bool (*takes)(enum st_dtype dtype, size_t k, size_t n_tokens);
+    // Tokens packed together; pack() works on one block of x [n_tokens, k] at a time. 0: no
+    // packing.
+    size_t (*block_tokens)(const struct st_linear_kernels *kernels);
+    void (*pack)(const struct st_linear_kernels *kernels, const float *x, size_t n_tokens, size_t k,
+                 size_t block, float *out);
+    // Rows [row0, row1); scratch: st_linear_scratch_floats floats, one per caller.
+    void (*rows)(const struct st_linear_kernels *kernels, const struct st_linear_args *args,
+                 size_t row0, size_t row1, float *scratch);
+};
 
+// Best first; the last one takes everything. Ends with a NULL name.
+extern const struct st_linear_path st_linear_paths[];
+// True if the CPU can run it and it takes such a linear.
+bool st_linear_path_fits(const struct st_linear_path *path, uint64_t cpu_flags, enum st_dtype dtype,
+                         size_t k, size_t n_tokens);
+
+// Enough for every path.
 size_t st_linear_scratch_floats(const struct st_tile *tile, size_t n_tokens);
+size_t st_linear_packed_floats(const struct st_tile *tile, size_t n_tokens, size_t k);
 
 #endif

@@ -9,7 +9,8 @@
 
 static struct st_kernel_set choose_kernels(void) {
     uint64_t flags = st_cpu_flags();
-    return (struct st_kernel_set){.tile = st_tile_choose(flags),
+    return (struct st_kernel_set){.cpu_flags = flags,
+                                  .tile = st_tile_choose(flags),
                                   .expand = st_expand_choose(flags),
                                   .gemv = st_gemv_choose(flags),
                                   .elementwise = st_elementwise_choose(flags),
@@ -56,7 +57,7 @@ static void lay_out_batch(struct stint_session *s, struct st_arena *a) {
     s->attended = ST_TAKE(a, float, n * c->n_heads * c->head_dim);
     s->gate = ST_TAKE(a, float, c->flags &ST_ARCH_GATED ? n * c->ffn : 0);
     s->up = ST_TAKE(a, float, n * c->ffn);
-    s->packed = ST_TAKE(a, float, st_tile_padded(s->kernels.tile, n) * widest_input(c));
+    s->packed = ST_TAKE(a, float, st_linear_packed_floats(s->kernels.tile, n, widest_input(c)));
     for (int i = 0; i < 2; i++) {
         s->cosine[i] = ST_TAKE(a, float, n *half);
         s->sine[i] = ST_TAKE(a, float, n *half);

@@ -15,12 +15,13 @@
 enum {
     ST_DECODE_TOKENS = ST_GEMV_MAX_COLUMNS, // batches up to this size run the decode kernels
     ST_KEY_TILE = 64,                       // keys per step of the online softmax
-    ST_ROW_BLOCK = 64,                      // weight rows per item of a parallel loop
+    ST_ROW_BLOCK = ST_LINEAR_ROWS,          // weight rows per item of a parallel loop
     ST_MAX_LINEARS = 4,                     // linears that share one input
 };
 
 // The kernels that this process runs, chosen once per session.
 struct st_kernel_set {
+    uint64_t cpu_flags;
     const struct st_tile *tile;
     const struct st_expand *expand;
     const struct st_gemv *gemv;

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tile instructions that the kernels use, all tiles 16 rows of 64 bytes; or, with
+// ST_AMX_EMULATED, the same in plain C (Intel's instruction set reference, TDPBF16PS), so that what
+// is built on them can be tested anywhere.
+#ifndef ST_KERNELS_AMX_TILE_H
+#define ST_KERNELS_AMX_TILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#if !defined(ST_AMX_EMULATED)
+#include <immintrin.h>
+
+#define st_amx_zero(tile)              _tile_zero(tile)
+#define st_amx_load(tile, from, bytes) _tile_loadd(tile, from, bytes)
+#define st_amx_store(tile, to, bytes)  _tile_stored(tile, to, bytes)
+#define st_amx_bf16(c, a, b)           _tile_dpbf16ps(c, a, b)
+#define st_amx_release()               _tile_release()
+
+static inline void st_amx_configure(void) {
+    struct {
+        uint8_t palette, start_row, reserved[14];
+        uint16_t row_bytes[16];
+        uint8_t rows[16];
+    } config = {.palette = 1};
+    for (int i = 0; i < 8; i++) {
+        config.row_bytes[i] = 64;
+        config.rows[i] = 16;
+    }
+    _tile_loadconfig(&config);
+}
+
+#else
+#include "base/half.h"
+
+static _Thread_local unsigned char st_amx_tiles[8][16][64];
+
+static inline void st_amx_configure(void) {
+    memset(st_amx_tiles, 0, sizeof st_amx_tiles);
+}
+static inline void st_amx_release(void) {}
+static inline void st_amx_zero(int tile) {
+    memset(st_amx_tiles[tile], 0, 1024);
+}
+static inline void st_amx_load(int tile, const void *from, size_t bytes) {
+    for (int r = 0; r < 16; r++)
+        memcpy(st_amx_tiles[tile][r], (const char *)from + (size_t)r * bytes, 64);
+}
+static inline void st_amx_store(int tile, void *to, size_t bytes) {
+    for (int r = 0; r < 16; r++) memcpy((char *)to + (size_t)r * bytes, st_amx_tiles[tile][r], 64);
+}
+static inline void st_amx_bf16(int c, int a, int b) {
+    for (int m = 0; m < 16; m++)
+        for (int k = 0; k < 16; k++)
+            for (int n = 0; n < 16; n++) {
+                float sum;
+                uint16_t x[2], y[2];
+                memcpy(&sum, &st_amx_tiles[c][m][4 * n], 4);
+                memcpy(x, &st_amx_tiles[a][m][4 * k], 4);
+                memcpy(y, &st_amx_tiles[b][k][4 * n], 4);
+                sum += st_f32_from_bf16(x[0]) * st_f32_from_bf16(y[0]);
+                sum += st_f32_from_bf16(x[1]) * st_f32_from_bf16(y[1]);
+                memcpy(&st_amx_tiles[c][m][4 * n], &sum, 4);
+            }
+}
+#endif
+
+#endif
