@@ -9,11 +9,10 @@ enum {
     TILE_ITEMS = 16 * 32,        // BF16 elements of one tile
     STEP_ITEMS = 4 * TILE_ITEMS, // of one step of k in the packed input
     K_BLOCK = 256,
-    FEW_TOKENS = 12, // below, half-empty tiles cost more than the float path
 };
 
 bool st_linear_bf16_amx_takes(enum st_dtype dtype, size_t k, size_t n_tokens) {
-    return dtype == ST_DTYPE_BF16 && k % ST_AMX_K == 0 && n_tokens >= FEW_TOKENS;
+    return dtype == ST_DTYPE_BF16 && k % ST_AMX_K == 0 && n_tokens > ST_GEMV_MAX_COLUMNS;
 }
 
 size_t st_linear_bf16_amx_block_tokens(const struct st_linear_kernels *kernels) {

@@ -75,7 +75,9 @@ static void run_mixture(struct stint_session *s, const struct st_layer *layer, c
             s->expert_tokens[count++] = (int32_t)t;
         }
         if (count == 0) continue;
-        run_block(s, &layer->ffn[e], s->expert_in, count, s->expert_out);
+        size_t run = n > ST_DECODE_TOKENS ? st_max(count, ST_DECODE_TOKENS + 1) : count;
+        memset(s->expert_in + count * hidden, 0, (run - count) * hidden * sizeof(float));
+        run_block(s, &layer->ffn[e], s->expert_in, run, s->expert_out);
         for (size_t i = 0; i < count; i++) {
             size_t t = (size_t)s->expert_tokens[i];
             k->axpy(s->route[t * c->n_experts + e], s->expert_out + i * hidden, hidden,
