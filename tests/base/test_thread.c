@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pool's promises: each item once, by a worker that exists, all done on return, nothing
+// allocated. Under the thread sanitizer this is also the proof that a loop's data is handed over.
+#include "base/thread.h"
+#include "base/cpu.h"
+#include "support/support.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+#include <cmocka.h>
+
+enum { MAX_ITEMS = 2000, MAX_THREADS = 8 };
+
+struct loop {
+    struct st_pool *pool;
+    unsigned n_runs[MAX_ITEMS]; // plain on purpose: each item has one writer
+    size_t per_worker[MAX_THREADS];
+    atomic_bool bad_worker;
+};
+
+static void count(void *context, size_t item, size_t worker) {
+    struct loop *loop = context;
+    if (worker >= st_pool_threads(loop->pool)) loop->bad_worker = true;
+    loop->n_runs[item]++;
+    loop->per_worker[worker]++;
+}
+
+static void check_loop(struct st_pool *pool, size_t n_items) {
+    static struct loop loop;
+    memset(&loop, 0, sizeof loop);
+    loop.pool = pool;
+    st_pool_run(pool, count, &loop, n_items);
+    size_t n = 0;
+    for (size_t i = 0; i < MAX_ITEMS; i++) assert_int_equal(loop.n_runs[i], i < n_items ? 1 : 0);
+    for (size_t i = 0; i < MAX_THREADS; i++) n += loop.per_worker[i];
+    assert_int_equal(n, n_items);
+    assert_false(loop.bad_worker);
+}
+
+static void thread_pool_runs_each_item_once(void **state) {
+    (void)state;
+    static const size_t n_threads[] = {1, 2, 3, MAX_THREADS}, n_items[] = {0, 1, 2, 7, MAX_ITEMS};
+    for (size_t t = 0; t < sizeof n_threads / sizeof *n_threads; t++) {
+        struct st_pool *pool;
+        assert_int_equal(st_pool_open(n_threads[t], &pool), STINT_OK);
+        assert_int_equal(st_pool_threads(pool), n_threads[t]);
+        for (size_t i = 0; i < sizeof n_items / sizeof *n_items; i++) check_loop(pool, n_items[i]);
+        for (int i = 0; i < 100; i++) check_loop(pool, ts_random_below(20));
+        st_pool_close(pool);
+    }
+}
+
+static void thread_pool_wakes_workers_that_have_parked(void **state) {
+    (void)state;
+    struct st_pool *pool;
+    assert_int_equal(st_pool_open(3, &pool), STINT_OK);
+    for (int i = 0; i < 20; i++) {
+        struct timespec pause = {.tv_nsec = (long)ts_random_below(400000)};
+        nanosleep(&pause, NULL); // around the time after which a worker parks
+        check_loop(pool, 50);
+    }
+    st_pool_close(pool);
+}
+
+struct shared_work {
+    size_t n_items, inputs[64], outputs[64];
+};
+
+static void square(void *context, size_t item, size_t worker) {
+    (void)worker;
+    struct shared_work *work = context;
+    work->outputs[item] = work->inputs[item] * work->inputs[item];
+}
+
+static void thread_pool_hands_over_plain_memory_both_ways(void **state) {
+    (void)state;
+    struct st_pool *pool;
+    struct shared_work work = {.n_items = 64};
+    assert_int_equal(st_pool_open(4, &pool), STINT_OK);
+    for (size_t round = 0; round < 300; round++) {
+        for (size_t i = 0; i < work.n_items; i++) work.inputs[i] = round + i;
+        st_pool_run(pool, square, &work, work.n_items);
+        for (size_t i = 0; i < work.n_items; i++)
+            assert_int_equal(work.outputs[i], (round + i) * (round + i));
+    }
+    st_pool_close(pool);
+}
+
+static void thread_pool_allocates_nothing_in_a_loop(void **state) {
+    (void)state;
+    struct st_pool *pool;
+    struct shared_work work = {.n_items = 64};
+    assert_int_equal(st_pool_open(2, &pool), STINT_OK);
+    ts_fail_allocation(0);
+    for (int i = 0; i < 50; i++) st_pool_run(pool, square, &work, work.n_items);
+    assert_int_equal(ts_allocations(), 0);
+    st_pool_close(pool);
+}
+
+static void thread_pool_of_default_size_has_one_thread_per_core(void **state) {
+    (void)state;
+    struct st_pool *pool;
+    assert_int_equal(st_pool_open(0, &pool), STINT_OK);
+    assert_int_equal(st_pool_threads(pool), st_cpu_cores());
+    st_pool_close(pool);
+    st_pool_close(NULL);
+}
+
+static void thread_pool_opens_whole_or_not_at_all(void **state) {
+    (void)state;
+    struct st_pool *pool = NULL;
+    size_t n = 1;
+    for (;; n++) {
+        ts_fail_allocation(n);
+        stint_status status = st_pool_open(3, &pool);
+        bool failed = ts_allocation_failed();
+        ts_fail_allocation(0);
+        if (!failed) break;
+        assert_int_equal(status, STINT_E_NOMEM);
+        assert_null(pool);
+    }
+    assert_true(n > 3);
+    check_loop(pool, 10);
+    st_pool_close(pool);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(thread_pool_runs_each_item_once),
+        cmocka_unit_test(thread_pool_wakes_workers_that_have_parked),
+        cmocka_unit_test(thread_pool_hands_over_plain_memory_both_ways),
+        cmocka_unit_test(thread_pool_allocates_nothing_in_a_loop),
+        cmocka_unit_test(thread_pool_of_default_size_has_one_thread_per_core),
+        cmocka_unit_test(thread_pool_opens_whole_or_not_at_all),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
