@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the end-to-end tests share: the command under test and the bundled model."""
+import json
+import os
+import pathlib
+import subprocess
+
+COMMAND = os.environ["STINT_COMMAND"]
+SOURCE = pathlib.Path(os.environ["STINT_SOURCE_DIR"])
+MODEL = SOURCE / "models" / "novels-10m"
+PROMPT = "It was a cold evening in November, and"
+
+
+def stint(*arguments, text=None, timeout=300, **options):
+    """Runs the command; standard input is `text`, never the terminal."""
+    return subprocess.run([COMMAND, *map(str, arguments)], input=text or "", capture_output=True,
+                          encoding="utf-8", timeout=timeout, check=False, **options)
+
+
+def stint_json(*arguments, **options):
+    """Runs the command with --json and returns its one object."""
+    done = stint(*arguments, "--json", **options)
+    if done.returncode != 0:
+        raise AssertionError(f"{arguments}: exit {done.returncode}: {done.stderr.strip()}")
+    if done.stdout.count("\n") != 1:
+        raise AssertionError(f"{arguments}: not one line: {done.stdout!r}")
+    return json.loads(done.stdout)

@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""stint chat: a session through pipes, and one on a terminal."""
+import json
+import os
+import pathlib
+import pty
+import re
+import select
+import subprocess
+import tempfile
+import time
+import unittest
+
+from command import COMMAND, MODEL, stint
+
+
+class Piped(unittest.TestCase):
+    def chat(self, *lines, options=("-n", "8"), returncode=0):
+        done = stint("chat", MODEL, *options, text="".join(f"{line}\n" for line in lines))
+        self.assertEqual(done.returncode, returncode, done.stderr)
+        return done
+
+    def test_answers_alone_go_to_standard_output(self):
+        done = self.chat("The old man said", "/quit", "never read")
+        self.assertRegex(done.stdout, r"\w")
+        self.assertNotIn("> ", done.stdout)
+        self.assertEqual(done.stderr, "")
+
+    def test_turns_evaluate_only_what_is_new(self):
+        done = self.chat("The old man said", "/stats", "Then she", "/stats")
+        (new_1, kept_1), (new_2, kept_2) = re.findall(r"(\d+) new tokens after (\d+) kept",
+                                                      done.stderr)
+        self.assertEqual(kept_1, "0")
+        self.assertGreaterEqual(int(kept_2), int(new_1))
+        self.assertLess(int(new_2), int(new_1) + 8)
+
+    def test_kept_tokens_do_not_change_the_answer(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "chat.json"
+            whole = self.chat("The old man said", "Then she", f"/save {path}")
+            messages = json.loads(path.read_text(encoding="utf-8"))["messages"]
+        self.assertEqual([m["role"] for m in messages], ["user", "assistant"] * 2)
+        contents = [m["content"] for m in messages]
+        self.assertEqual(contents[::2], ["The old man said", "Then she"])
+        self.assertEqual(whole.stdout, f"{contents[1]}\n{contents[3]}\n")
+        # The whole conversation as one prompt, with the raw format's line ends.
+        prompt = "".join(f"{content}\n" for content in contents[:3])
+        afresh = stint("run", MODEL, "-n", "8", "-p", prompt)
+        self.assertEqual(afresh.stdout, f"{contents[3]}\n")
+
+    def test_clear_forgets(self):
+        done = self.chat("The old man said", "/clear", "The old man said")
+        out = done.stdout
+        self.assertEqual(out[:len(out) // 2], out[len(out) // 2:])
+
+    def test_retry_answers_anew(self):
+        done = self.chat("The old man said", "/retry", "/retry",
+                         options=("-n", "12", "--temp", "1.5", "--seed", "3"))
+        self.assertNotEqual(len(done.stdout), 0)
+        sampled = self.chat("The old man said", options=("-n", "12", "--temp", "1.5", "--seed",
+                                                         "4"))
+        self.assertIn(sampled.stdout, done.stdout)
+
+    def test_full_context_drops_the_oldest_turns(self):
+        done = self.chat(*["She looked at the long grey road"] * 6, options=("-n", "8", "--ctx", "48"))
+        self.assertIn("the context is full", done.stderr)
+
+    def test_a_message_too_long_is_refused_and_the_chat_goes_on(self):
+        done = self.chat("word " * 100, "The old man", options=("-n", "4", "--ctx", "32"),
+                         returncode=1)
+        self.assertIn("the context 32", done.stderr)
+        self.assertRegex(done.stdout, r"\w")
+
+    def test_unknown_command_is_an_error(self):
+        self.assertIn("unknown command '/frob'", self.chat("/frob", returncode=1).stderr)
+
+    def test_save_needs_a_place(self):
+        self.chat("/save", returncode=1)
+        self.chat("/save /nonexistent/folder/file", returncode=1)
+
+
+class Terminal(unittest.TestCase):
+    """Typed into a pseudo-terminal."""
+
+    def setUp(self):
+        state = tempfile.TemporaryDirectory()
+        self.addCleanup(state.cleanup)
+        self.state = pathlib.Path(state.name)
+        self.master, slave = pty.openpty()
+        self.addCleanup(os.close, self.master)
+        environment = {**os.environ, "TERM": "xterm", "XDG_STATE_HOME": state.name}
+        self.process = subprocess.Popen([COMMAND, "chat", MODEL, "--ctx", "2048"], stdin=slave,
+                                        stdout=slave, stderr=slave, env=environment,
+                                        preexec_fn=lambda: self.take_terminal(slave))
+        os.close(slave)
+        self.addCleanup(self.process.kill)
+        self.shown = ""
+
+    @staticmethod
+    def take_terminal(slave):
+        os.setsid()
+        os.close(os.open(os.ttyname(slave), os.O_RDWR))
+
+    def wait_for(self, pattern, seconds=60):
+        """Reads until what is shown after the last match matches."""
+        until = time.monotonic() + seconds
+        while not (match := re.search(pattern, self.shown)):
+            self.assertLess(time.monotonic(), until, f"no {pattern!r} in {self.shown!r}")
+            if select.select([self.master], [], [], 0.1)[0]:
+                try:
+                    self.shown += os.read(self.master, 4096).decode("utf-8", "replace")
+                except OSError:  # the other side is closed
+                    self.assertRegex(self.shown, pattern)
+        self.shown = self.shown[match.end():]
+
+    def type(self, text):
+        os.write(self.master, text.encode())
+
+    def test_interrupts_stop_answers_and_control_d_ends(self):
+        self.wait_for("Ctrl-D ends")
+        self.wait_for("> ")
+        self.type("The old man said\n")
+        self.wait_for(r"said\r\n[^>]*\w+ \w+")  # the answer has begun, and would take long
+        self.type("\x03")
+        self.wait_for("> ")
+        self.type("never sent\x03")
+        self.wait_for(r"Ctrl-D or /quit ends")
+        self.wait_for("> ")
+        self.type("/stats\n")
+        self.wait_for(r"generated \d+ tokens")
+        self.wait_for("> ")
+        self.type("\x04")
+        self.assertEqual(self.process.wait(timeout=60), 0)
+        history = (self.state / "stint" / "history").read_text(encoding="utf-8")
+        self.assertIn("said", history)
+        self.assertNotIn("never", history)
+
+
+if __name__ == "__main__":
+    unittest.main()

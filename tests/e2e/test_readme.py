@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Every stint command that README.md shows in a block runs; every file it links to exists."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+from command import COMMAND, SOURCE
+
+README = (SOURCE / "README.md").read_text(encoding="utf-8")
+
+
+def shown_commands():
+    """Lines of sh blocks; in console blocks those after the prompt sign."""
+    for kind, block in re.findall(r"^```(sh|console)\n(.*?)^```", README, re.M | re.S):
+        lines = block.replace("\\\n", " ").splitlines()
+        for line in lines:
+            if kind == "console":
+                if not line.startswith("$ "):
+                    continue
+                line = line[2:]
+            line = line.split("  #")[0].strip()
+            if re.search(r"\bstint (?!\.)", line) and not line.startswith(("make", "cc ")):
+                yield line
+
+
+class Readme(unittest.TestCase):
+    def test_commands_run(self):
+        commands = list(shown_commands())
+        self.assertGreaterEqual(len(commands), 5)
+        with tempfile.TemporaryDirectory() as folder:
+            work = pathlib.Path(folder)
+            (work / "models").symlink_to(SOURCE / "models")
+            (work / "build").mkdir()
+            (work / "build" / "stint").symlink_to(shutil.which(COMMAND) or COMMAND)
+            environment = {**os.environ, "PATH": f"{work / 'build'}:{os.environ['PATH']}"}
+            for command in commands:
+                with self.subTest(command=command):
+                    done = subprocess.run(["sh", "-c", command], cwd=work, env=environment,
+                                          input="", capture_output=True, encoding="utf-8",
+                                          timeout=300, check=False)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_links_lead_somewhere(self):
+        for target in re.findall(r"\]\(([^)#:]+)\)", README):
+            self.assertTrue((SOURCE / target).exists(), target)
+
+
+if __name__ == "__main__":
+    unittest.main()

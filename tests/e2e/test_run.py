@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""stint run on the bundled model: the same text every time, every way to stop."""
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from command import COMMAND, MODEL, PROMPT, stint, stint_json
+
+
+def text(*options):
+    return stint_json("run", MODEL, "-p", PROMPT, "-n", "24", *options)["text"]
+
+
+class SameText(unittest.TestCase):
+    def test_greedy_text_is_english_and_repeats(self):
+        first = text()
+        self.assertEqual(first, text())
+        self.assertRegex(first, r"^ [a-z]+ [a-z]+ ")
+
+    def test_threads_do_not_change_the_text(self):
+        for options in ([], ["--temp", "0.9", "--top-p", "0.95", "--seed", "5"],
+                        ["--temp", "1.2", "--top-k", "40", "--min-p", "0.02", "--kv", "f16"]):
+            self.assertEqual(text("--threads", "1", *options), text("--threads", "2", *options))
+
+    def test_batch_does_not_change_greedy_text(self):
+        self.assertEqual(text("--batch", "1"), text("--batch", "256"))
+
+    def test_seeds_differ_and_repeat(self):
+        texts = [text("--temp", "1", "--seed", seed) for seed in (1, 2, 1)]
+        self.assertEqual(texts[0], texts[2])
+        self.assertNotEqual(texts[0], texts[1])
+
+    def test_top_k_1_is_greedy(self):
+        self.assertEqual(text("--temp", "2", "--top-k", "1", "--seed", "9"), text())
+
+    def test_repeat_penalty_changes_the_text(self):
+        long = ["-n", "80"]
+        self.assertNotEqual(text(*long), text(*long, "--repeat-penalty", "1.5"))
+
+    def test_streamed_text_is_the_json_text(self):
+        streamed = stint("run", MODEL, "-p", PROMPT, "-n", "24")
+        self.assertEqual(streamed.stdout, text() + "\n")
+        self.assertRegex(streamed.stderr, r"^prompt \d+ tokens, [\d.]+ tokens/s; generated 24 "
+                                          r"tokens, [\d.]+ tokens/s; peak memory [\d.]+ MiB\n$")
+
+
+class Prompt(unittest.TestCase):
+    def test_comes_from_option_file_or_pipe(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "prompt"
+            path.write_text(PROMPT, encoding="utf-8")
+            outs = {stint("run", MODEL, "-n", "6", "-p", PROMPT).stdout,
+                    stint("run", MODEL, "-n", "6", "-f", path).stdout,
+                    stint("run", MODEL, "-n", "6", "-f", "-", text=PROMPT).stdout,
+                    stint("run", MODEL, "-n", "6", text=PROMPT).stdout}
+        self.assertEqual(len(outs), 1)
+
+    def test_chat_template_is_the_checkpoint_s(self):
+        plain = stint_json("run", MODEL, "-p", PROMPT, "-n", "1")
+        chat = stint_json("run", MODEL, "-p", PROMPT, "-n", "1", "--chat")
+        self.assertGreater(chat["prompt_tokens"], plain["prompt_tokens"])
+
+    def test_longer_than_the_context_is_refused(self):
+        done = stint("run", MODEL, "-p", "word " * 200, "--ctx", "32")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("--ctx", done.stderr)
+
+
+class Stop(unittest.TestCase):
+    def test_length(self):
+        self.assertEqual(stint_json("run", MODEL, "-p", "x", "-n", "3")["stop_reason"], "length")
+
+    def test_context(self):
+        done = stint_json("run", MODEL, "-p", PROMPT, "--ctx", "32", "--ignore-eos")
+        self.assertEqual(done["stop_reason"], "context")
+        self.assertIn(done["prompt_tokens"] + done["generated_tokens"], (32, 33))
+
+    def test_memory_bound(self):
+        done = stint("run", MODEL, "-p", "x", "--memory", "1M")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stderr.count("\n"), 1)
+
+    def start(self):
+        process = subprocess.Popen([COMMAND, "run", MODEL, "-p", PROMPT, "--ignore-eos"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   stdin=subprocess.DEVNULL)
+        self.assertEqual(len(process.stdout.read(20)), 20)  # it generates now
+        return process
+
+    def test_interrupt_ends_the_text_with_its_figures(self):
+        process = self.start()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0)
+        self.assertTrue(out.endswith(b"\n"))
+        self.assertIn(b"generated", err)
+
+    def test_a_reader_that_leaves_ends_the_text(self):
+        process = self.start()
+        process.stdout.close()
+        err = process.stderr.read()
+        process.stderr.close()
+        self.assertEqual(process.wait(timeout=60), 1)
+        self.assertIn(b"closed by its reader", err)
+
+    def test_second_interrupt_ends_the_program(self):
+        process = self.start()
+        # Stopped, it cannot answer the first one in between.
+        process.send_signal(signal.SIGSTOP)
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGCONT)
+        time.sleep(0.05)
+        try:
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=60)
+        except ProcessLookupError:
+            process.communicate()
+        self.assertIn(process.returncode, (0, 130, -signal.SIGINT))
+
+
+if __name__ == "__main__":
+    os.environ.pop("STINT_CPU", None)
+    unittest.main()
