@@ -69,22 +69,30 @@ stint_status stint_model_open(const char *path, const stint_model_options *optio
     return finish_open(status, path, m, model);
 }
 
+// Lets the binding ask for every tensor once, which makes them: counted only while `bytes` is 0.
+static stint_status make_random(struct stint_model *m, size_t bytes) {
+    st_shape_weights_close(m->shape_weights);
+    st_tensors_close(m->checkpoint.tensors);
+    m->shape_weights = NULL;
+    m->checkpoint.tensors = NULL;
+    ST_TRY(st_tensors_open(1024, &m->checkpoint.tensors));
+    ST_TRY(st_shape_weights_open(m->checkpoint.tensors, bytes, &m->shape_weights));
+    struct st_weight_source source = {m->checkpoint.tensors, st_shape_weights_make,
+                                      m->shape_weights, false};
+    struct st_arena measure = st_arena_measure();
+    return st_weights_bind(&source, &m->config, &measure, &m->weights);
+}
+
 static stint_status open_shape(const char *name, const stint_model_options *options,
                                struct stint_model *m) {
     const struct st_shape *shape;
     ST_TRY(st_shape_find(name, &shape));
     m->checkpoint.source = ST_SOURCE_SHAPE;
     m->checkpoint.config = json_loads(shape->config, 0, NULL);
-    ST_TRY(st_tensors_open(1024, &m->checkpoint.tensors));
-    ST_TRY(st_shape_weights_open(m->checkpoint.tensors, &m->shape_weights));
     ST_TRY(st_config_read(&m->checkpoint, &m->config));
     m->config.tied_if_absent = false;
-    // The first binding makes the tensors, the second reads the norms among them: fill them in
-    // between.
-    struct st_weight_source source = {m->checkpoint.tensors, st_shape_weights_make,
-                                      m->shape_weights, false};
-    struct st_arena measure = st_arena_measure();
-    ST_TRY(st_weights_bind(&source, &m->config, &measure, &m->weights));
+    ST_TRY(make_random(m, 0));
+    ST_TRY(make_random(m, st_shape_weights_bytes(m->shape_weights)));
     st_shape_weights_fill(m->shape_weights, options ? options->progress : NULL,
                           options ? options->progress_context : NULL);
     return bind(m);

@@ -65,9 +65,7 @@ stint_status st_shape_find(const char *name, const struct st_shape **shape) {
     return st_fail(STINT_E_ARG, "shape '%.64s' is not known; known are: %s", name, known);
 }
 
-// Address space is reserved once and handed out from the front; only what is filled takes memory.
 enum { PATTERN_ITEMS = 1 << 20 };
-static const size_t reserved_bytes = (size_t)256 << 30;
 
 struct st_shape_weights {
     struct st_tensors *tensors;
@@ -83,10 +81,12 @@ static void fill_pattern(uint16_t *pattern) {
     }
 }
 
-stint_status st_shape_weights_open(struct st_tensors *tensors, struct st_shape_weights **weights) {
+stint_status st_shape_weights_open(struct st_tensors *tensors, size_t bytes,
+                                   struct st_shape_weights **weights) {
     struct st_shape_weights *w = calloc(1, sizeof *w);
     if (!w) return st_fail(STINT_E_NOMEM, "no memory for random weights");
-    stint_status status = st_arena_open(&w->arena, reserved_bytes);
+    w->arena = st_arena_measure();
+    stint_status status = bytes ? st_arena_open(&w->arena, bytes) : STINT_OK;
     if (status != STINT_OK) {
         free(w);
         return status;
@@ -101,6 +101,10 @@ void st_shape_weights_close(struct st_shape_weights *weights) {
     if (!weights) return;
     st_arena_close(&weights->arena);
     free(weights);
+}
+
+size_t st_shape_weights_bytes(const struct st_shape_weights *weights) {
+    return weights->arena.used;
 }
 
 stint_status st_shape_weights_make(void *context, const char *name, uint32_t n_dims,

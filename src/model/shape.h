@@ -17,8 +17,11 @@ extern const struct st_shape st_shapes[]; // ends with a NULL name
 stint_status st_shape_find(const char *name, const struct st_shape **shape);
 
 // The generator behind a weight source: BF16 tensors, handed out on demand and kept until close.
+// With `bytes` 0 it only counts (the tensors have no data): open it again with what it counted.
 struct st_shape_weights;
-stint_status st_shape_weights_open(struct st_tensors *tensors, struct st_shape_weights **weights);
+stint_status st_shape_weights_open(struct st_tensors *tensors, size_t bytes,
+                                   struct st_shape_weights **weights);
+size_t st_shape_weights_bytes(const struct st_shape_weights *weights);
 void st_shape_weights_close(struct st_shape_weights *weights); // accepts NULL
 // For st_weight_source.make; context is the struct.
 stint_status st_shape_weights_make(void *context, const char *name, uint32_t n_dims,

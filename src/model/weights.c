@@ -61,7 +61,7 @@ static stint_status find(const struct binder *b, enum st_role role, const char *
     }
     if (!t) {
         if (!required) return STINT_OK;
-        return st_fail(STINT_E_FORMAT, "tensor '%s' is missing", name);
+        return st_tensors_missing(b->source->tensors, name);
     }
     bool same = t->n_dims == n_dims;
     for (uint32_t d = 0; d < n_dims; d++) {
