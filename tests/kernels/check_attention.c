@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every row of attention that this CPU has, against a plain softmax in double precision.
+#include "kernels/attention.h"
+
+#include "base/cpu.h"
+#include "base/half.h"
+#include "kernel_check.h"
+
+enum { WIDTH = 48, KEYS = 150, TILE = 64 };
+
+static bool has(const struct st_attention *row) {
+    return (row->isa & st_cpu_flags()) == row->isa;
+}
+
+static double capped(double score, double scale, double softcap) {
+    return softcap == 0.0 ? score * scale : softcap * tanh(score * scale / softcap);
+}
+
+// Random scores in tiles, one value per key, and random windows: sum over keys of probability *
+// value.
+static void check_online(const struct st_attention *row, float softcap) {
+    float scores[KEYS * WIDTH], values[KEYS], tile[TILE * WIDTH];
+    float maximum[WIDTH], sum[WIDTH], factor[WIDTH], out[WIDTH];
+    int32_t low[WIDTH], high[WIDTH];
+    for (int i = 0; i < KEYS * WIDTH; i++) scores[i] = ts_random_float(-30.0f, 30.0f);
+    for (int i = 0; i < KEYS; i++) values[i] = ts_random_float(-1.0f, 1.0f);
+    for (int l = 0; l < WIDTH; l++) {
+        low[l] = (int32_t)ts_random_below(KEYS - 1);
+        high[l] = low[l] + 1 + (int32_t)ts_random_below((size_t)(KEYS - low[l]));
+        maximum[l] = -INFINITY;
+        sum[l] = out[l] = 0.0f;
+    }
+    for (int key0 = 0; key0 < KEYS; key0 += TILE) {
+        int n = KEYS - key0 < TILE ? KEYS - key0 : TILE;
+        memcpy(tile, scores + key0 * WIDTH, (size_t)(n * WIDTH) * sizeof(float));
+        row->softmax_tile(tile, (size_t)n, WIDTH, key0, low, high, 0.5f, softcap, maximum, sum,
+                          factor);
+        row->rescale(out, 1, WIDTH, factor);
+        for (int j = 0; j < n; j++)
+            for (int l = 0; l < WIDTH; l++) out[l] += tile[j * WIDTH + l] * values[key0 + j];
+    }
+    for (int l = 0; l < WIDTH; l++) {
+        double most = -INFINITY, total = 0.0, wanted = 0.0;
+        for (int j = low[l]; j < high[l]; j++)
+            most = fmax(most, capped((double)scores[j * WIDTH + l], 0.5, (double)softcap));
+        for (int j = low[l]; j < high[l]; j++) {
+            double p = exp(capped((double)scores[j * WIDTH + l], 0.5, (double)softcap) - most);
+            total += p;
+            wanted += p * (double)values[j];
+        }
+        float got = out[l] / sum[l], expected = (float)(wanted / total);
+        kc_near(&got, &expected, 1, 5e-6f, row->name);
+    }
+}
+
+static void online_softmax_equals_the_plain_one(void **state) {
+    (void)state;
+    for (const struct st_attention *const *row = st_attentions; *row; row++)
+        for (int i = 0; has(*row) && i < 20; i++) check_online(*row, i % 2 ? 20.0f : 0.0f);
+}
+
+// A lane that has met no key yet changes nothing and is not poisoned for the keys to come.
+static void lanes_without_keys_stay_empty(void **state) {
+    (void)state;
+    for (const struct st_attention *const *row = st_attentions; *row; row++) {
+        if (!has(*row)) continue;
+        float scores[2 * 16] = {0}, maximum[16], sum[16] = {0}, factor[16];
+        int32_t low[16], high[16];
+        for (int l = 0; l < 16; l++) {
+            maximum[l] = -INFINITY;
+            low[l] = l < 8 ? 0 : 100;
+            high[l] = low[l] + 1;
+        }
+        (*row)->softmax_tile(scores, 2, 16, 0, low, high, 1.0f, 0.0f, maximum, sum, factor);
+        for (int l = 0; l < 16; l++) {
+            assert_true(factor[l] == 1.0f);
+            assert_true(sum[l] == (l < 8 ? 1.0f : 0.0f));
+            assert_true(scores[l] == (l < 8 ? 1.0f : 0.0f) && scores[16 + l] == 0.0f);
+            assert_true(l < 8 ? maximum[l] == 0.0f : maximum[l] == -INFINITY);
+        }
+    }
+}
+
+static void check_decode(const struct st_attention *row, enum st_dtype kv, size_t n_keys,
+                         size_t head_dim, float softcap) {
+    size_t item = kv == ST_DTYPE_F16 ? 2 : 4, n = n_keys * head_dim;
+    struct kc_array q = kc_floats(head_dim, 1.0f), keys = kc_make(n * item, 4);
+    struct kc_array values = kc_make(n * item, 8), scores = kc_floats(n_keys, 1.0f);
+    struct kc_array out = kc_floats(head_dim, 1.0f);
+    float *wanted = calloc(head_dim, sizeof *wanted);
+    struct kc_array *both[] = {&keys, &values};
+    for (int b = 0; b < 2; b++)
+        for (size_t i = 0; i < n; i++) {
+            float value = ts_random_float(-2.0f, 2.0f);
+            uint16_t half = st_f16_from_f32(value);
+            memcpy((char *)both[b]->data + i * item, item == 2 ? (void *)&half : (void *)&value,
+                   item);
+        }
+    row->decode(q.data, keys.data, values.data, kv, n_keys, head_dim, 0.3f, softcap, scores.data,
+                out.data);
+    st_attention_choose(0)->decode(q.data, keys.data, values.data, kv, n_keys, head_dim, 0.3f,
+                                   softcap, scores.data, wanted);
+    kc_near(out.data, wanted, head_dim, 1e-5f, row->name);
+    free(wanted);
+    kc_free(&q, row->name);
+    kc_free(&keys, row->name);
+    kc_free(&values, row->name);
+    kc_free(&scores, row->name);
+    kc_free(&out, row->name);
+}
+
+static void decoding_equals_the_scalar_one(void **state) {
+    (void)state;
+    const size_t keys[] = {1, 2, 7, 16, 17, 100}, dims[] = {1, 8, 20, 64, 80, 100, 128, 256};
+    for (const struct st_attention *const *row = st_attentions; *row; row++)
+        for (size_t i = 0; has(*row) && i < 6 * 8; i++) {
+            check_decode(*row, ST_DTYPE_F32, keys[i % 6], dims[i / 6], i % 2 ? 10.0f : 0.0f);
+            check_decode(*row, ST_DTYPE_F16, keys[i % 6], dims[i / 6], i % 2 ? 0.0f : 10.0f);
+        }
+}
+
+static void halves_are_rounded_to_nearest_even(void **state) {
+    (void)state;
+    for (const struct st_attention *const *row = st_attentions; *row; row++) {
+        if (!has(*row)) continue;
+        float x[1000];
+        uint16_t got[1000];
+        for (int i = 0; i < 1000; i++)
+            x[i] = ldexpf(ts_random_float(-1.0f, 1.0f), (int)ts_random_below(44) - 26);
+        x[0] = 65519.0f; // the largest that does not round to infinity
+        x[1] = 65520.0f;
+        x[2] = INFINITY;
+        x[3] = 0x1.002p0f; // half way: to even
+        x[4] = 0x1.006p0f;
+        (*row)->to_f16(x, 1000, got);
+        for (int i = 0; i < 1000; i++) assert_int_equal(got[i], st_f16_from_f32(x[i]));
+        assert_int_equal(got[0], 0x7bff);
+        assert_int_equal(got[1], 0x7c00);
+        assert_int_equal(got[3], 0x3c00);
+        assert_int_equal(got[4], 0x3c02);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(online_softmax_equals_the_plain_one),
+        cmocka_unit_test(lanes_without_keys_stay_empty),
+        cmocka_unit_test(decoding_equals_the_scalar_one),
+        cmocka_unit_test(halves_are_rounded_to_nearest_even),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every row of elementwise that this CPU has against the scalar one, at all lengths around a
+// vector's.
+#include "kernels/elementwise.h"
+
+#include "base/cpu.h"
+#include "kernel_check.h"
+
+static const size_t lengths[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 64, 100, 127, 1000};
+enum { N_LENGTHS = sizeof lengths / sizeof *lengths };
+
+static struct kc_array a, b, got, wanted;
+
+// Fresh operands of length n; got and wanted begin with the same values.
+static void begin(size_t n, float range) {
+    a = kc_floats(n, range);
+    b = kc_floats(n, range);
+    got = kc_floats(n, range);
+    wanted = kc_floats(n, range);
+    memcpy(wanted.data, got.data, n * sizeof(float));
+}
+
+static void end(size_t n, float bound, const char *who) {
+    kc_near(got.data, wanted.data, n, bound, who);
+    kc_free(&a, who);
+    kc_free(&b, who);
+    kc_free(&got, who);
+    kc_free(&wanted, who);
+}
+
+static const struct st_elementwise *scalar(void) {
+    return st_elementwise_choose(0);
+}
+
+typedef void each_fn(const struct st_elementwise *row, size_t n);
+
+static void for_each(each_fn *fn) {
+    for (const struct st_elementwise *const *row = st_elementwises; *row; row++)
+        for (size_t i = 0; i < N_LENGTHS; i++)
+            if (((*row)->isa & st_cpu_flags()) == (*row)->isa) fn(*row, lengths[i]);
+}
+
+static void norms(const struct st_elementwise *row, size_t n) {
+    begin(n, 3.0f);
+    row->rmsnorm(a.data, b.data, 1e-5f, n, got.data);
+    scalar()->rmsnorm(a.data, b.data, 1e-5f, n, wanted.data);
+    end(n, 3e-6f, row->name);
+    for (int with = 0; with < 4; with++) {
+        begin(n, 3.0f);
+        const float *weight = with & 1 ? b.data : NULL, *bias = with & 2 ? b.data : NULL;
+        row->layernorm(a.data, weight, bias, 1e-5f, n, got.data);
+        scalar()->layernorm(a.data, weight, bias, 1e-5f, n, wanted.data);
+        end(n, 1e-5f, row->name);
+    }
+    begin(n, 3.0f); // in place
+    memcpy(got.data, a.data, n * sizeof(float));
+    scalar()->rmsnorm(a.data, b.data, 1e-5f, n, wanted.data);
+    row->rmsnorm(got.data, b.data, 1e-5f, n, got.data);
+    end(n, 3e-6f, row->name);
+}
+
+static void activations(const struct st_elementwise *row, size_t n) {
+    for (int act = 0; act < ST_N_ACTS; act++) {
+        begin(n, 12.0f);
+        row->act((enum st_act)act, a.data, n, got.data);
+        scalar()->act((enum st_act)act, a.data, n, wanted.data);
+        end(n, 5e-6f, row->name);
+        begin(n, 12.0f);
+        row->act_gated((enum st_act)act, a.data, b.data, n, got.data);
+        scalar()->act_gated((enum st_act)act, a.data, b.data, n, wanted.data);
+        end(n, 4e-5f, row->name);
+    }
+}
+
+static void sums(const struct st_elementwise *row, size_t n) {
+    begin(n, 2.0f);
+    row->add(a.data, n, got.data);
+    scalar()->add(a.data, n, wanted.data);
+    end(n, 0.0f, row->name);
+    begin(n, 2.0f);
+    row->axpy(1.7f, a.data, n, got.data);
+    scalar()->axpy(1.7f, a.data, n, wanted.data);
+    end(n, 1e-6f, row->name);
+    begin(n, 2.0f);
+    row->scale(-0.3f, a.data, n, got.data);
+    scalar()->scale(-0.3f, a.data, n, wanted.data);
+    end(n, 0.0f, row->name);
+    begin(n, 100.0f);
+    row->softcap(30.0f, a.data, n, got.data);
+    scalar()->softcap(30.0f, a.data, n, wanted.data);
+    end(n, 1e-5f, row->name);
+}
+
+static void rotations(const struct st_elementwise *row, size_t n) {
+    size_t even = n / 2 * 2;
+    for (int interleaved = 0; interleaved < 2; interleaved++) {
+        begin(even, 1.0f);
+        row->rope(got.data, a.data, b.data, even, interleaved);
+        scalar()->rope(wanted.data, a.data, b.data, even, interleaved);
+        end(even, 1e-6f, row->name);
+    }
+}
+
+static void maxima(const struct st_elementwise *row, size_t n) {
+    if (n == 0) return;
+    begin(n, 1.0f);
+    float *x = a.data;
+    x[ts_random_below(n)] = 5.0f;
+    x[ts_random_below(n)] = 5.0f; // the first of equals wins
+    assert_int_equal(row->argmax(x, n), scalar()->argmax(x, n));
+    x[ts_random_below(n)] = NAN;
+    x[0] = n > 1 ? NAN : x[0];
+    assert_int_equal(row->argmax(x, n), scalar()->argmax(x, n));
+    for (size_t i = 0; i < n; i++) x[i] = -INFINITY;
+    assert_int_equal(row->argmax(x, n), 0);
+    memcpy(got.data, wanted.data, n * sizeof(float));
+    end(n, 0.0f, row->name);
+}
+
+// What libm says about the ends of the number line.
+static void extremes(const struct st_elementwise *row, size_t n) {
+    if (n != 16) return;
+    const float x[16] = {0.0f,  -0.0f,  1e-30f, -1e-30f, 88.0f, -88.0f, 200.0f, -200.0f,
+                         1e30f, -1e30f, 5.0f,   -5.0f,   87.5f, -87.5f, 0.5f,   -0.5f};
+    for (int act = 0; act < ST_N_ACTS; act++) {
+        begin(n, 1.0f);
+        row->act((enum st_act)act, x, n, got.data);
+        scalar()->act((enum st_act)act, x, n, wanted.data);
+        for (size_t i = 0; i < n; i++) {
+            float g = ((float *)got.data)[i], w = ((float *)wanted.data)[i];
+            if (!(g == w || fabsf(g - w) <= 1e-5f * fmaxf(1.0f, fabsf(w))))
+                fail_msg("%s: activation %d of %g is %g, expected %g", row->name, act, (double)x[i],
+                         (double)g, (double)w);
+        }
+        memcpy(got.data, wanted.data, n * sizeof(float));
+        end(n, 0.0f, row->name);
+    }
+    float nan[16];
+    for (size_t i = 0; i < 16; i++) nan[i] = NAN;
+    float out[16];
+    for (int act = 0; act < ST_N_ACTS; act++) {
+        row->act((enum st_act)act, nan, 16, out);
+        if (!isnan(out[3])) fail_msg("%s: activation %d hides NaN", row->name, act);
+    }
+}
+
+static void norms_equal_the_scalar_ones(void **state) {
+    (void)state;
+    for_each(norms);
+}
+static void activations_equal_the_scalar_ones(void **state) {
+    (void)state;
+    for_each(activations);
+}
+static void sums_equal_the_scalar_ones(void **state) {
+    (void)state;
+    for_each(sums);
+}
+static void rotations_equal_the_scalar_ones(void **state) {
+    (void)state;
+    for_each(rotations);
+}
+static void maxima_stand_where_the_scalar_one_says(void **state) {
+    (void)state;
+    for_each(maxima);
+}
+static void extremes_come_out_as_in_libm(void **state) {
+    (void)state;
+    for_each(extremes);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(norms_equal_the_scalar_ones),
+        cmocka_unit_test(activations_equal_the_scalar_ones),
+        cmocka_unit_test(sums_equal_the_scalar_ones),
+        cmocka_unit_test(rotations_equal_the_scalar_ones),
+        cmocka_unit_test(maxima_stand_where_the_scalar_one_says),
+        cmocka_unit_test(extremes_come_out_as_in_libm),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

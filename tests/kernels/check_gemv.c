@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every row of gemv and of expand that this CPU has, for every type, against the scalar one.
+#include "kernels/gemv.h"
+
+#include "base/cpu.h"
+#include "base/half.h"
+#include "kernel_check.h"
+#include "kernels/expand.h"
+
+// Random weights of any type whose scales are finite: random bytes, with every f16 and float tamed.
+static void fill_weights(enum st_dtype dtype, unsigned char *w, size_t bytes) {
+    const struct st_dtype_traits *traits = st_dtype_traits(dtype);
+    // Where the f16 scales of a block lie.
+    static const struct {
+        enum st_dtype dtype;
+        size_t at[2];
+        size_t n;
+    } scales[] = {
+        {ST_DTYPE_Q4_0, {0, 0}, 1},   {ST_DTYPE_Q4_1, {0, 2}, 2},   {ST_DTYPE_Q5_0, {0, 0}, 1},
+        {ST_DTYPE_Q5_1, {0, 2}, 2},   {ST_DTYPE_Q8_0, {0, 0}, 1},   {ST_DTYPE_Q2_K, {80, 82}, 2},
+        {ST_DTYPE_Q3_K, {108, 0}, 1}, {ST_DTYPE_Q4_K, {0, 2}, 2},   {ST_DTYPE_Q5_K, {0, 2}, 2},
+        {ST_DTYPE_Q6_K, {208, 0}, 1}, {ST_DTYPE_IQ4_NL, {0, 0}, 1}, {ST_DTYPE_IQ4_XS, {0, 0}, 1}};
+    ts_random_bytes(w, bytes);
+    for (size_t b = 0; b + traits->block_bytes <= bytes; b += traits->block_bytes) {
+        float value = ts_random_float(-1.0f, 1.0f);
+        uint16_t half = dtype == ST_DTYPE_BF16 ? st_bf16_from_f32(value) : st_f16_from_f32(value);
+        if (dtype == ST_DTYPE_F32) memcpy(w + b, &value, sizeof value);
+        if (dtype == ST_DTYPE_F16 || dtype == ST_DTYPE_BF16) memcpy(w + b, &half, sizeof half);
+        half = st_f16_from_f32(value / 64.0f);
+        for (size_t i = 0; i < sizeof scales / sizeof *scales; i++)
+            for (size_t j = 0; scales[i].dtype == dtype && j < scales[i].n; j++)
+                memcpy(w + b + scales[i].at[j], &half, sizeof half);
+    }
+}
+
+static const struct st_expand *scalar_expand(void) {
+    return st_expand_choose(0);
+}
+
+static void check_expand(const struct st_expand *row, enum st_dtype dtype, size_t n) {
+    size_t items = st_dtype_traits(dtype)->block_items;
+    n = (n + items - 1) / items * items;
+    struct kc_array w = kc_make(st_dtype_row_bytes(dtype, n), ts_random_below(4));
+    struct kc_array got = kc_floats(n, 1.0f), wanted = kc_floats(n, 1.0f);
+    fill_weights(dtype, w.data, w.bytes);
+    size_t first = n ? ts_random_below(n / items) * items : 0;
+    row->fn[dtype](w.data, first, n - first, got.data);
+    scalar_expand()->fn[dtype](w.data, first, n - first, wanted.data);
+    kc_near(got.data, wanted.data, n - first, 0.0f, st_dtype_traits(dtype)->name);
+    kc_free(&w, row->name);
+    kc_free(&got, row->name);
+    kc_free(&wanted, row->name);
+}
+
+static void expanding_gives_the_same_floats_everywhere(void **state) {
+    (void)state;
+    const size_t lengths[] = {0, 1, 7, 8, 15, 16, 17, 31, 33, 256, 257, 1000};
+    for (const struct st_expand *row = st_expands; row->name; row++)
+        for (int dtype = 0; dtype < ST_N_DTYPES; dtype++)
+            for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+                if ((row->isa & st_cpu_flags()) == row->isa)
+                    check_expand(row, (enum st_dtype)dtype, lengths[i]);
+}
+
+// 16-bit types have few enough values to try them all.
+static void every_half_expands_exactly(void **state) {
+    (void)state;
+    uint16_t halves[4096];
+    float floats[4096];
+    for (const struct st_expand *row = st_expands; row->name; row++) {
+        if ((row->isa & st_cpu_flags()) != row->isa) continue;
+        for (size_t base = 0; base < 65536; base += 4096) {
+            for (size_t i = 0; i < 4096; i++) halves[i] = (uint16_t)(base + i);
+            row->fn[ST_DTYPE_F16](halves, 0, 4096, floats);
+            for (size_t i = 0; i < 4096; i++) {
+                float wanted = st_f32_from_f16(halves[i]);
+                assert_true(floats[i] == wanted || (isnan(floats[i]) && isnan(wanted)));
+                // And back: what was a half stays that half.
+                if (!isnan(wanted)) assert_int_equal(st_f16_from_f32(wanted), halves[i]);
+            }
+            row->fn[ST_DTYPE_BF16](halves, 0, 4096, floats);
+            for (size_t i = 0; i < 4096; i++)
+                assert_int_equal(st_float_bits(floats[i]), (uint32_t)halves[i] << 16);
+        }
+    }
+}
+
+static void check_gemv(const struct st_gemv *row, enum st_dtype dtype, size_t n_rows, size_t k,
+                       size_t n_columns) {
+    size_t items = st_dtype_traits(dtype)->block_items, y_col = n_rows + ts_random_below(3);
+    k = (k + items - 1) / items * items;
+    size_t row_bytes = st_dtype_row_bytes(dtype, k);
+    struct kc_array w = kc_make(row_bytes * n_rows, ts_random_below(4));
+    struct kc_array x = kc_floats(n_columns * k, 1.0f);
+    struct kc_array got = kc_floats(n_columns * y_col, 0.0f),
+                    wanted = kc_floats(n_columns * y_col, 0.0f);
+    memset(got.data, 0, got.bytes);
+    memset(wanted.data, 0, wanted.bytes);
+    fill_weights(dtype, w.data, w.bytes);
+    row->fn[dtype](w.data, row_bytes, n_rows, k, x.data, n_columns, got.data, y_col);
+    st_gemv_choose(0)->fn[dtype](w.data, row_bytes, n_rows, k, x.data, n_columns, wanted.data,
+                                 y_col);
+    // Weights reach about 20 in size, sums of k of them with signs.
+    kc_near(got.data, wanted.data, n_columns * y_col, 2e-5f * (float)(k + 1), row->name);
+    // A column's result does not depend on how many there are.
+    struct kc_array alone = kc_floats(n_rows, 0.0f);
+    row->fn[dtype](w.data, row_bytes, n_rows, k, (float *)x.data + (n_columns - 1) * k, 1,
+                   alone.data, n_rows);
+    assert_memory_equal(alone.data, (float *)got.data + (n_columns - 1) * y_col,
+                        n_rows * sizeof(float));
+    kc_free(&w, row->name);
+    kc_free(&x, row->name);
+    kc_free(&got, row->name);
+    kc_free(&wanted, row->name);
+    kc_free(&alone, row->name);
+}
+
+static void gemv_equals_the_scalar_one(void **state) {
+    (void)state;
+    const size_t rows[] = {1, 2, 3, 4, 5, 8, 13}, lengths[] = {1, 7, 16, 17, 33, 300, 512};
+    for (const struct st_gemv *row = st_gemvs; row->name; row++) {
+        if ((row->isa & st_cpu_flags()) != row->isa) continue;
+        for (int dtype = 0; dtype < ST_N_DTYPES; dtype++)
+            for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
+                for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+                    check_gemv(row, (enum st_dtype)dtype, rows[r], lengths[i],
+                               1 + ts_random_below(ST_GEMV_MAX_COLUMNS));
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(expanding_gives_the_same_floats_everywhere),
+        cmocka_unit_test(every_half_expands_exactly),
+        cmocka_unit_test(gemv_equals_the_scalar_one),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

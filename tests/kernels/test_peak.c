@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The peak kernels run, are chosen by what the CPU has, and read what they are given.
+#include "kernels/peak.h"
+
+#include "base/cpu.h"
+#include "kernel_check.h"
+
+static void every_peak_runs_on_its_cpu(void **state) {
+    (void)state;
+    static unsigned char data[4096];
+    for (const struct st_peak *row = st_peaks; row->name; row++) {
+        if ((row->isa & st_cpu_flags()) != row->isa) continue;
+        assert_true(row->ops_per_round > 0.0);
+        assert_true(row->fn(data, 3) == 0.0f); // zeros in, zero out
+    }
+}
+
+static void every_cpu_has_a_float_peak(void **state) {
+    (void)state;
+    assert_non_null(st_peak_choose(0, ST_PEAK_F32));
+    assert_null(st_peak_choose(0, ST_PEAK_BF16));
+    const struct st_peak *best = st_peak_choose(st_cpu_flags(), ST_PEAK_F32);
+    assert_true((best->isa & st_cpu_flags()) == best->isa);
+}
+
+static void reading_sees_every_byte(void **state) {
+    (void)state;
+    const uint64_t sets[] = {0, ST_CPU_AVX2, UINT64_MAX};
+    for (size_t s = 0; s < 3; s++) {
+        st_peak_read_fn *read = st_peak_read_choose(st_cpu_flags() & sets[s]);
+        static float data[1024];
+        memset(data, 0, sizeof data);
+        uint64_t zero = read(data, sizeof data);
+        for (size_t i = 0; i < 1024; i += 1 + ts_random_below(50)) {
+            data[i] = 1.0f;
+            assert_true(read(data, sizeof data) != zero);
+            data[i] = 0.0f;
+        }
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_peak_runs_on_its_cpu),
+        cmocka_unit_test(every_cpu_has_a_float_peak),
+        cmocka_unit_test(reading_sees_every_byte),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
