@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the hand-made seeds of fuzz/corpus/safetensors and fuzz/corpus/gguf: small files, right
+ones and wrong ones, that reach every branch of the readers. Inputs that once failed lie beside
+them under other names and are not touched."""
+import json
+import os
+import struct
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def write(parser, name, data):
+    folder = os.path.join(HERE, "corpus", parser)
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "seed-" + name), "wb") as file:
+        file.write(data)
+
+
+def safetensors(header, data_bytes):
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + bytes(range(data_bytes))
+
+
+def member(dtype, shape, begin, end):
+    return {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
+
+
+def make_safetensors():
+    good = {"__metadata__": {"format": "pt"}, "a": member("F32", [2, 2], 0, 16),
+            "b": member("BF16", [], 16, 18), "h": member("F16", [1, 1, 1, 3], 18, 24)}
+    aside = {"ids": member("I64", [1], 0, 8), "none": member("F32", [0], 8, 8),
+             "patch": member("F16", [1] * 5, 8, 10)}
+    write("safetensors", "good", safetensors(good, 24))
+    write("safetensors", "aside", safetensors(aside, 10))
+    write("safetensors", "overlap",
+          safetensors({"a": member("F32", [2], 0, 8), "b": member("F32", [1], 4, 8)}, 8))
+    write("safetensors", "past-end", safetensors({"a": member("F32", [2], 0, 8)}, 4))
+    write("safetensors", "wrap", safetensors({"a": member("F32", [1 << 32, 1 << 32], 0, 0)}, 0))
+    write("safetensors", "twice", safetensors(b'{"a":{},"a":{}}', 0))
+    write("safetensors", "length", b"\xff" * 8 + b"{}")
+
+
+def text(s):
+    return struct.pack("<Q", len(s)) + s.encode()
+
+
+def key(name, number, value):
+    return text(name) + struct.pack("<I", number) + value
+
+
+def array(name, number, count, values):
+    return key(name, 9, struct.pack("<IQ", number, count) + values)
+
+
+def tensor(name, dims, number, offset):
+    return (text(name) + struct.pack("<I", len(dims)) + struct.pack(f"<{len(dims)}Q", *dims)
+            + struct.pack("<IQ", number, offset))
+
+
+def gguf(keys, tensors=(), data_bytes=0, version=3, alignment=32, counts=None):
+    n_tensors, n_keys = counts or (len(tensors), len(keys))
+    out = b"GGUF" + struct.pack("<IQQ", version, n_tensors, n_keys) + b"".join(keys)
+    out += b"".join(tensors)
+    if data_bytes:
+        out += bytes(-len(out) % alignment) + bytes(i & 255 for i in range(data_bytes))
+    return out
+
+
+def make_gguf():
+    scalars = [key("k", n, bytes([1]) + bytes(size - 1))
+               for n, size in ((0, 1), (1, 1), (2, 2), (3, 2), (4, 4), (5, 4), (10, 8), (11, 8))]
+    words = text("<s>") + text("") + text("hello")
+    keys = [key("general.architecture", 8, text("llama")),
+            key("general.alignment", 4, struct.pack("<I", 64)),
+            key("llama.block_count", 4, struct.pack("<I", 2)),
+            key("llama.rope.freq_base", 6, struct.pack("<f", 1e4)),
+            key("tokenizer.ggml.add_bos", 7, b"\1"),
+            array("tokenizer.ggml.tokens", 8, 3, words),
+            array("tokenizer.ggml.scores", 6, 3, struct.pack("<3f", 0, -1, 2))]
+    tensors = [tensor("embed", [8, 2], 0, 0), tensor("q", [256, 1], 12, 64)]
+    write("gguf", "good", gguf(keys, tensors, 64 + 144, alignment=64))
+    write("gguf", "v2", gguf(keys[:1], [tensor("t", [32], 8, 0)], 34, version=2))
+    for i, scalar in enumerate(scalars):
+        write("gguf", f"scalar-{i}", gguf([scalar]))
+    write("gguf", "f64", gguf([key("k", 12, struct.pack("<d", float("nan")))]))
+    write("gguf", "i8-array", gguf([array("k", 1, 3, b"\1\2\xff")]))
+    write("gguf", "nested", gguf([array("k", 9, 1, bytes(24))]))
+    write("gguf", "twice", gguf([scalars[0], scalars[1]]))
+    write("gguf", "alignment-0", gguf([key("general.alignment", 4, bytes(4))]))
+    write("gguf", "many-tensors", gguf([], counts=(1 << 60, 0)))
+    write("gguf", "many-words", gguf([array("k", 8, 1 << 61, words)]))
+    write("gguf", "past-end", gguf([], [tensor("t", [1 << 20], 0, 0)], 64))
+    write("gguf", "wrap", gguf([], [tensor("t", [1 << 32, 1 << 32], 0, 0)], 64))
+    write("gguf", "offset", gguf([], [tensor("t", [8], 0, (1 << 64) - 32)], 64))
+    write("gguf", "overlap", gguf([], [tensor("a", [16], 0, 0), tensor("b", [8], 0, 32)], 96))
+    write("gguf", "type", gguf([], [tensor("t", [256], 99, 0)], 64))
+    write("gguf", "big-endian", gguf([], version=0x03000000))
+
+
+make_safetensors()
+make_gguf()
