@@ -1,49 +1,76 @@
 # SPDX-License-Identifier: Apache-2.0
-# The front door: each target is one line of cmake or a script. `make help` lists them.
-PRESET ?= release
+# The front door: each target is a line or two of cmake or a script. `make help` lists them.
 PREFIX ?= /usr/local
+CMAKE_FLAGS ?=                     # for configuring, e.g. CMAKE_FLAGS=-DSTINT_WERROR=ON
+JOBS ?= $(shell nproc)
 
-all: build/stint                      ## build the command at build/stint
-.PHONY: all build/stint demo test check asan tsan arm fuzz bench install clean help
+.PHONY: all demo test check asan tsan dev arm fuzz bench install clean help bootstrap everything
+.PHONY: build/stint
 
-build/stint: bootstrap
-	cmake --preset release >build/configure.log || { cat build/configure.log; exit 1; }
-	cmake --build --preset release
+all: build/stint                   ## build the command at build/stint
 
-.PHONY: bootstrap
-bootstrap:                            # installs what is missing, or says what to install
+bootstrap:
 	@scripts/bootstrap
+
+# Configured once; from then on ninja itself sees when that must be done again.
+build/build.ninja: CMakePresets.json | bootstrap
 	@mkdir -p build
+	cmake --preset release $(CMAKE_FLAGS) >build/configure.log || { cat build/configure.log; exit 1; }
+	@touch $@
 
-demo: build/stint                     ## answer a prompt with the bundled model
-	build/stint run models/novels-10m -p "It was a cold evening in November, and" -n 64 --temp 0.7 --top-p 0.9 --seed 7
+build/%/build.ninja: CMakePresets.json | bootstrap
+	@mkdir -p build
+	cmake --preset $* $(CMAKE_FLAGS) >build/configure-$*.log || { cat build/configure-$*.log; exit 1; }
+	@touch $@
 
-test: build/stint                     ## all tests that need no more than this machine
+build/stint: build/build.ninja | bootstrap
+	cmake --build --preset release -j $(JOBS) --target stint_command
+
+everything: build/build.ninja | bootstrap
+	cmake --build --preset release -j $(JOBS)
+
+demo: build/stint                  ## answer a prompt with the bundled model
+	build/stint run models/novels-10m -n 64 --temp 0.7 --top-p 0.9 --seed 7 \
+	  -p "It was a cold evening in November, and"
+
+test: everything                   ## style rules and all tests that this machine can run
 	scripts/check_style.py
-	ctest --preset release -j 2
+	ctest --preset release -j $(JOBS)
+	@scripts/count_skips build
 
-check: test                           ## the same under another well-known name
+check: test                        ## the same
 
-asan tsan dev aarch64: bootstrap      ## the tests under sanitizers, or for Arm under qemu
-	cmake --preset $@ >/dev/null
-	cmake --build --preset $@
-	ctest --preset $@ -j 2
+asan: build/asan/build.ninja       ## the tests under the address and undefined-behaviour sanitizers
+tsan: build/tsan/build.ninja       ## the tests under the thread sanitizer
+dev: build/dev/build.ninja         ## the tests without optimisation, for a debugger
+asan tsan dev:
+	cmake --build --preset $@ -j $(JOBS)
+	ctest --preset $@ -j $(JOBS)
+	@scripts/count_skips build/$@
 
-arm: aarch64                          ## cross-build and test for 64-bit Arm under qemu
+arm:                               ## cross-build for 64-bit Arm and test under qemu
+	@scripts/bootstrap arm
+	@$(MAKE) --no-print-directory build/aarch64/build.ninja
+	cmake --build --preset aarch64 -j $(JOBS)
+	ctest --preset aarch64 -j $(JOBS)
+	@scripts/count_skips build/aarch64
 
-fuzz: bootstrap                       ## 60 s of each fuzz target
-	cmake --preset fuzz >/dev/null
-	cmake --build --preset fuzz
-	scripts/fuzz 60
+FUZZ_SECONDS ?= 60
+fuzz:                              ## FUZZ_SECONDS=60 of each fuzz target
+	@scripts/bootstrap fuzz
+	@$(MAKE) --no-print-directory build/fuzz/build.ninja
+	cmake --build --preset fuzz -j $(JOBS)
+	scripts/fuzz $(FUZZ_SECONDS)
 
-bench: build/stint                    ## the fixed set; appends to bench/history.jsonl
+bench: build/stint                 ## the fixed set; appends to bench/history.jsonl, draws it
 	scripts/bench_history.py
+	scripts/bench_plot.py
 
-install: build/stint                  ## PREFIX=/usr/local
+install: everything                ## command, library and header below PREFIX=/usr/local
 	cmake --install build --prefix $(PREFIX)
 
-clean:                                ## remove build/
+clean:                             ## remove build/
 	rm -rf build
 
-help:                                 ## this list
-	@grep -hE '^[a-z].*##' Makefile | sed -E 's/^([^:]+):[^#]*## /  \1\t/' | expand -t 24
+help:                              ## this list
+	@sed -nE 's/^([a-z]+):[^#]*## (.*)/  make \1\t\2/p' Makefile | expand -t 18

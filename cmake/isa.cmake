@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-# The one table: which compiler flags a source file gets from the end of its name, and on which processor it exists.
+# The one table: which compiler flags a source file gets from the end of its name, and on which
+# processor it exists.
 # A file without such an ending is built for the baseline, so wide instructions cannot leak into it.
+set(avx512 "-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512cd -mfma -mf16c")
 set(STINT_ISA_TABLE
   # suffix|processor|flags
   "_avx2|x86_64|-mavx2 -mfma -mf16c"
-  "_avx512|x86_64|-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512cd -mavx2 -mfma -mf16c -mprefer-vector-width=512"
-  "_avx512vnni|x86_64|-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mfma -mf16c"
-  "_avx512bf16|x86_64|-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512bf16 -mfma -mf16c"
-  "_amx|x86_64|-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512bf16 -mamx-tile -mamx-int8 -mamx-bf16 -mfma -mf16c"
-  "_neon|aarch64|-O2"
+  "_avx512|x86_64|${avx512} -mprefer-vector-width=512"
+  "_avx512vnni|x86_64|${avx512} -mavx512vnni"
+  "_avx512bf16|x86_64|${avx512} -mavx512bf16"
+  "_amx|x86_64|${avx512} -mavx512bf16 -mamx-tile -mamx-int8 -mamx-bf16"
+  "_neon|aarch64|" # part of the baseline
   "_dotprod|aarch64|-march=armv8.2-a+dotprod"
-  "_i8mm|aarch64|-march=armv8.2-a+i8mm+dotprod"
-  "_bf16|aarch64|-march=armv8.2-a+bf16")
+  "_i8mm|aarch64|-march=armv8.2-a+i8mm+dotprod")
 
 # Removes the files of other processors from the list and gives the rest their flags.
 function(stint_filter_isa list_name)

@@ -17,5 +17,5 @@ set(CMAKE_EXE_LINKER_FLAGS_INIT
   "-Wl,-rpath-link,${arm_libraries} -Wl,-rpath-link,${arm_root}/lib/aarch64-linux-gnu")
 set(CMAKE_SHARED_LINKER_FLAGS_INIT "${CMAKE_EXE_LINKER_FLAGS_INIT}")
 
-set(CMAKE_CROSSCOMPILING_EMULATOR
-  "qemu-aarch64;-cpu;max;-L;/usr/aarch64-linux-gnu;-E;LD_LIBRARY_PATH=${arm_libraries}:${arm_root}/lib/aarch64-linux-gnu")
+set(CMAKE_CROSSCOMPILING_EMULATOR "qemu-aarch64;-cpu;max;-L;/usr/aarch64-linux-gnu;-E;\
+LD_LIBRARY_PATH=${arm_libraries}:${arm_root}/lib/aarch64-linux-gnu")

@@ -1,0 +1,250 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The rules of style that a machine can check: lengths, layers, forbidden calls, tests per file,
+exported symbols, the public header alone. Prints file:line for each violation, one summary line,
+and exits with 1 if there is any. Exceptions, each with its reason, are in style_allow.txt."""
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+MAX_FILE, MAX_FUNCTION, MAX_COLUMNS, MAX_SUBJECT = 500, 60, 100, 60
+FOLDERS = ("include", "src", "tests", "fuzz", "bench", "examples", "scripts", "cmake", ".ci")
+CODE = (".c", ".h")
+TEXT = CODE + (".py", ".sh", ".cmake", ".txt", ".in")
+
+# From the bottom up: a file includes only what stands before its own folder.
+LAYERS = ("base", "format", "text", "kernels", "device", "model", "neuron", "sched", "prepare",
+          "session", "eval", "server", "cli")
+
+UNSAFE = "strtok gets sprintf vsprintf strcpy strcat atoi atol atof system"
+ENDS_OR_PRINTS = ("exit _exit quick_exit abort printf vprintf puts putchar perror err errx warn "
+                  "warnx")
+# Endings of files that are one instruction set's version of a family, checked with the family.
+ISA = re.compile(r"_(scalar|avx2|avx512\w*|amx|neon|dotprod|i8mm)$")
+# Objects that may hold process-wide state, and why.
+STATE = {"status.c": "the record of each thread", "cpu.c": "what the CPU can do, detected once",
+         "log.c": "the callback of the embedding program"}
+# Source files whose test has another name.
+COVERED = {}
+
+
+class Report:
+    def __init__(self, root):
+        self.root, self.count = root, 0
+
+    def add(self, path, line, text):
+        self.count += 1
+        print(f"{pathlib.Path(path).relative_to(self.root)}:{line}: {text}")
+
+
+def read_allowances(root):
+    """{path or path:function: limit} from lines "PATH[:FUNCTION] LIMIT REASON"."""
+    allowed = {}
+    path = root / "scripts" / "style_allow.txt"
+    for line in path.read_text().splitlines() if path.exists() else []:
+        if line.strip() and not line.startswith("#"):
+            name, limit, reason = line.split(None, 2)
+            assert reason, line
+            allowed[name] = int(limit)
+    return allowed
+
+
+def source_files(root):
+    for folder in FOLDERS:
+        for path in sorted((root / folder).rglob("*")):
+            parts = path.relative_to(root).parts
+            if path.is_file() and "corpus" not in parts and "__pycache__" not in parts:
+                if path.suffix in TEXT or (folder in ("scripts", ".ci") and not path.suffix):
+                    yield path
+
+
+def blank_comments_and_strings(text):
+    """The same text with comments and literals as blanks; lines stay where they are."""
+    pattern = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
+    return pattern.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), text)
+
+
+def check_text(report, path, text, allowed):
+    lines = text.splitlines()
+    name = path.relative_to(report.root).as_posix()
+    if path.suffix not in (".txt", ".in") and not any(
+            "SPDX-License-Identifier: Apache-2.0" in line for line in lines[:2]):
+        report.add(path, 1, "no SPDX line")
+    limit = allowed.get(name, MAX_FILE)
+    if len(lines) > limit and not path.stem.endswith("_tables"):
+        report.add(path, len(lines), f"{len(lines)} lines, at most {limit}")
+    unfinished = re.compile(r"\b(" + "TO" + "DO|FIX" + "ME|XX" + r"X)\b")
+    for number, line in enumerate(lines, 1):
+        if "\t" in line and path.name != "Makefile":
+            report.add(path, number, "a tab")
+        if line != line.rstrip():
+            report.add(path, number, "blanks at the end")
+        if len(line) > MAX_COLUMNS and not path.stem.endswith("_tables"):
+            report.add(path, number, f"{len(line)} columns, at most {MAX_COLUMNS}")
+        if unfinished.search(line):
+            report.add(path, number, "unfinished work belongs into an issue")
+    if text and not text.endswith("\n"):
+        report.add(path, len(lines), "no newline at the end")
+
+
+def functions(code):
+    """(name, first line, last line) of each function of formatted code without comments."""
+    depth, head, first = 0, "", 0
+    for number, line in enumerate(code.splitlines(), 1):
+        if line.lstrip().startswith("#"):
+            continue
+        if depth == 0 and line.strip():
+            if not head:
+                first = number
+            head += " " + line.strip()
+        depth += line.count("{") - line.count("}")
+        if depth == 0 and head.endswith((";", "}", ")")) or (depth == 0 and "}" in line):
+            match = re.search(r"(\w+)\s*\(", head)
+            if "}" in line and match and "{" in head and "=" not in head.split("{")[0]:
+                if not re.match(r"\s*(static\s+)?(const\s+)?(struct|enum|union)\s+\w*\s*{", head):
+                    yield match.group(1), first, number
+            if "{" in head or head.endswith(";"):
+                head = ""
+
+
+def check_functions(report, path, code, allowed):
+    name = path.relative_to(report.root).as_posix()
+    for function, first, last in functions(code):
+        limit = allowed.get(f"{name}:{function}", MAX_FUNCTION)
+        if last - first + 1 > limit:
+            report.add(path, first, f"{function}: {last - first + 1} lines, at most {limit}")
+
+
+def check_includes(report, path, text):
+    parts = path.relative_to(report.root).parts
+    if parts[0] != "src" or len(parts) < 3:
+        return
+    module = parts[1]
+    if module not in LAYERS:
+        report.add(path, 1, f"the folder {module} has no place in the layers")
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        match = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
+        if not match or match.group(1) == "stint.h":
+            continue
+        included = match.group(1).split("/")[0]
+        if module == "cli" and included != "cli":
+            report.add(path, number, f"cli talks to stint.h alone, not to {match.group(1)}")
+        elif included not in LAYERS:
+            report.add(path, number, f"include by folder and name, not {match.group(1)}")
+        elif LAYERS.index(included) > LAYERS.index(module):
+            report.add(path, number, f"{module} stands below {included}")
+
+
+def check_calls(report, path, code):
+    parts = path.relative_to(report.root).parts
+    if parts[0] != "src":
+        return
+    names = UNSAFE if parts[1] == "cli" else UNSAFE + " " + ENDS_OR_PRINTS
+    call = re.compile(r"(?<![\w.>])(" + "|".join(names.split()) + r")\s*\(")
+    for number, line in enumerate(code.splitlines(), 1):
+        match = call.search(line)
+        if match:
+            report.add(path, number, f"{match.group(1)} must not be called here")
+        if parts[1] != "cli" and re.search(r"\b(stdout|stderr)\b", line):
+            report.add(path, number, "the library prints nothing")
+
+
+def check_tests(report):
+    root = report.root
+    for path in sorted((root / "src").rglob("*.c")):
+        module, stem = path.parent.name, path.stem
+        name = path.relative_to(root).as_posix()
+        if module == "cli" or stem.endswith("_tables"):
+            continue
+        family = ISA.sub("", stem)
+        stems = {stem, family}
+        if family != stem:  # linear_bf16_amx is checked with linear
+            stems.add(family.split("_")[0])
+        wanted = [f"{kind}_{x}.c" for kind in ("test", "check") for x in stems]
+        if name in COVERED:
+            if not (root / COVERED[name]).exists():
+                report.add(path, 1, f"its test {COVERED[name]} is not there")
+        elif not any((root / "tests" / module / x).exists() for x in wanted):
+            report.add(path, 1, f"no tests/{module}/test_{family}.c or check_{family}.c")
+
+
+def check_header_alone(report):
+    header = report.root / "include" / "stint.h"
+    for compiler, language, standard in (("gcc", "c", "c17"), ("g++", "c++", "c++17")):
+        if not shutil.which(compiler):
+            continue
+        done = subprocess.run([compiler, f"-std={standard}", "-Wall", "-Wextra", "-pedantic",
+                               "-Werror", "-fsyntax-only", "-x", language, header],
+                              capture_output=True, text=True, check=False)
+        if done.returncode:
+            report.add(header, 1, f"does not compile alone as {standard}:\n{done.stderr}")
+
+
+def symbols(command):
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return [line.split() for line in done.stdout.splitlines()]
+
+
+def check_symbols(report, build):
+    shared, archive = build / "libstint.so", build / "libstint.a"
+    if not shutil.which("nm") or not archive.exists():
+        return
+    listings = [(archive, ["nm", "-g", "--defined-only"], ("stint_", "st_"))]
+    if shared.exists():
+        listings.append((shared, ["nm", "-D", "--defined-only"], ("stint_",)))
+    for path, command, prefixes in listings:
+        for row in symbols(command + [path]):
+            if len(row) == 3 and not row[2].startswith(prefixes):
+                report.add(report.root / "CMakeLists.txt", 1, f"{path.name} exports {row[2]}")
+    member = ""
+    for row in symbols(["objdump", "-t", archive]):
+        if len(row) > 1 and row[1:3] == ["file", "format"]:
+            member = row[0].removesuffix(":").removesuffix(".o")
+        elif len(row) >= 5 and re.match(r"\.t?(data|bss)$", row[-3]) and row[-1][0] != ".":
+            if member not in STATE:
+                report.add(report.root / "CMakeLists.txt", 1,
+                           f"{member} keeps state in '{row[-1]}': put it into a handle")
+
+
+def check_subject(report):
+    done = subprocess.run(["git", "-C", report.root, "log", "-1", "--no-merges", "--format=%s"],
+                          capture_output=True, text=True, check=False)
+    subject = done.stdout.strip()
+    if subject and (len(subject) > MAX_SUBJECT or not re.match(r"[a-z0-9_/-]+: [a-z]", subject)):
+        report.add(report.root / ".git", 1, f"the last commit's subject is not 'area: imperative' "
+                   f"of at most {MAX_SUBJECT} characters: {subject}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    here = pathlib.Path(__file__).resolve().parent.parent
+    parser.add_argument("--root", type=pathlib.Path, default=here)
+    parser.add_argument("--build", type=pathlib.Path)
+    options = parser.parse_args()
+    root = options.root.resolve()
+    build = options.build or pathlib.Path(os.environ.get("STINT_BUILD_DIR", root / "build"))
+    report, allowed, n_files = Report(root), read_allowances(root), 0
+    for path in source_files(root):
+        text = path.read_text(encoding="utf-8")
+        n_files += 1
+        check_text(report, path, text, allowed)
+        if path.suffix in CODE:
+            code = blank_comments_and_strings(text)
+            check_functions(report, path, code, allowed)
+            check_includes(report, path, text)
+            check_calls(report, path, code)
+    check_tests(report)
+    check_header_alone(report)
+    check_symbols(report, build)
+    check_subject(report)
+    print(f"style: {n_files} files, {report.count} violations")
+    return 1 if report.count else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
