@@ -8,6 +8,7 @@ import datetime
 import json
 import os
 import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
@@ -60,6 +61,8 @@ def medians(results):
 
 def current_commit():
     def git(*arguments):
+        if not shutil.which("git"):
+            return ""
         return subprocess.run(["git", "-C", ROOT, *arguments], capture_output=True, text=True,
                               check=False).stdout.strip()
 

@@ -212,6 +212,8 @@ def check_symbols(report, build):
 
 
 def check_subject(report):
+    if not shutil.which("git"):
+        return
     done = subprocess.run(["git", "-C", report.root, "log", "-1", "--no-merges", "--format=%s"],
                           capture_output=True, text=True, check=False)
     subject = done.stdout.strip()

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A loop is announced by a new generation number and is over when every worker has reported back.
-// Items are handed out by one atomic counter. Workers look for the next generation for a while,
-// then sleep on a condition variable; the caller only spins: its own items end about when theirs
-// do.
+// A loop is open from the moment its number is announced until its caller finds no item left. A
+// worker enters an open loop, takes items by one atomic counter, and leaves; the caller then waits
+// for those inside alone, so a worker that wakes up late delays nobody. Workers look for the next
+// loop for a while, then sleep on a condition variable.
+//
+// gate = number of the loop << 32 | OPEN | workers inside. Invariant: fn, context, n_items and next
+// are written only while the loop is closed and nobody is inside.
 #include "base/thread.h"
 
 #include "base/clock.h"
@@ -12,9 +15,13 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 enum { SPIN_NS = 100000, LINE = 64 };
+
+#define OPEN   ((uint64_t)1 << 31)
+#define INSIDE (OPEN - 1)
 
 struct st_pool {
     size_t n_threads;
@@ -22,10 +29,9 @@ struct st_pool {
     st_pool_fn *fn;     // of the loop that runs, as are the next two
     void *context;
     size_t n_items;
-    _Alignas(LINE) atomic_size_t next;      // item to hand out
-    _Alignas(LINE) atomic_uint generation;  // of the loop
-    _Alignas(LINE) atomic_size_t n_running; // workers that have not finished the loop
-    _Alignas(LINE) atomic_uint n_sleepers;  // workers on the condition variable
+    _Alignas(LINE) atomic_size_t next; // item to hand out
+    _Alignas(LINE) _Atomic uint64_t gate;
+    _Alignas(LINE) atomic_uint n_sleepers; // workers on the condition variable
     pthread_mutex_t mutex;
     pthread_cond_t wake;
     atomic_bool closing;
@@ -52,39 +58,56 @@ static void take_items(struct st_pool *pool, size_t worker) {
     }
 }
 
-// Waits until the generation is another than `seen`; returns it.
-static unsigned wait_for_loop(struct st_pool *pool, unsigned seen) {
+static uint32_t number_of(uint64_t gate) {
+    return (uint32_t)(gate >> 32);
+}
+
+// Waits until the loop has another number than `seen`; returns it.
+static uint32_t wait_for_loop(struct st_pool *pool, uint32_t seen) {
     uint64_t until = st_now_ns() + SPIN_NS;
     for (unsigned turn = 1;; turn++) {
-        unsigned now = atomic_load_explicit(&pool->generation, memory_order_acquire);
+        uint32_t now = number_of(atomic_load_explicit(&pool->gate, memory_order_acquire));
         if (now != seen) return now;
         relax();
         if (turn % 64 == 0 && st_now_ns() > until) break;
     }
     pthread_mutex_lock(&pool->mutex);
     atomic_fetch_add(&pool->n_sleepers, 1);
-    unsigned now;
-    while ((now = atomic_load(&pool->generation)) == seen)
+    uint32_t now;
+    while ((now = number_of(atomic_load(&pool->gate))) == seen)
         pthread_cond_wait(&pool->wake, &pool->mutex);
     atomic_fetch_sub(&pool->n_sleepers, 1);
     pthread_mutex_unlock(&pool->mutex);
     return now;
 }
 
+// False if the loop of that number is over.
+static bool enter(struct st_pool *pool, uint32_t number) {
+    uint64_t gate = atomic_load_explicit(&pool->gate, memory_order_relaxed);
+    while (number_of(gate) == number && (gate & OPEN))
+        if (atomic_compare_exchange_weak_explicit(&pool->gate, &gate, gate + 1,
+                                                  memory_order_acquire, memory_order_relaxed))
+            return true;
+    return false;
+}
+
 static void *work(void *argument) {
     struct worker self = *(struct worker *)argument;
     struct st_pool *pool = self.pool;
     free(argument);
-    for (unsigned seen = 0;;) {
+    for (uint32_t seen = 0;;) {
         seen = wait_for_loop(pool, seen);
         if (atomic_load(&pool->closing)) return NULL;
+        if (!enter(pool, seen)) continue;
         take_items(pool, self.index);
-        atomic_fetch_sub_explicit(&pool->n_running, 1, memory_order_release);
+        atomic_fetch_sub_explicit(&pool->gate, 1, memory_order_release);
     }
 }
 
-static void announce(struct st_pool *pool) {
-    atomic_fetch_add(&pool->generation, 1);
+// The next number, with the loop open or not; wakes who sleeps.
+static void announce(struct st_pool *pool, uint64_t open) {
+    uint32_t number = number_of(atomic_load_explicit(&pool->gate, memory_order_relaxed)) + 1;
+    atomic_store(&pool->gate, (uint64_t)number << 32 | open);
     if (atomic_load(&pool->n_sleepers) == 0) return;
     pthread_mutex_lock(&pool->mutex); // a worker between its last look and its wait holds it
     pthread_cond_broadcast(&pool->wake);
@@ -128,7 +151,7 @@ stint_status st_pool_open(size_t n_threads, struct st_pool **pool) {
 void st_pool_close(struct st_pool *pool) {
     if (!pool) return;
     atomic_store(&pool->closing, true);
-    announce(pool);
+    announce(pool, 0);
     for (size_t i = 1; i < pool->n_threads; i++) pthread_join(pool->threads[i - 1], NULL);
     pthread_cond_destroy(&pool->wake);
     pthread_mutex_destroy(&pool->mutex);
@@ -149,10 +172,10 @@ void st_pool_run(struct st_pool *pool, st_pool_fn *fn, void *context, size_t n_i
     pool->context = context;
     pool->n_items = n_items;
     atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
-    atomic_store_explicit(&pool->n_running, pool->n_threads - 1, memory_order_relaxed);
-    announce(pool);
+    announce(pool, OPEN);
     take_items(pool, 0);
-    for (unsigned turn = 1; atomic_load_explicit(&pool->n_running, memory_order_acquire) != 0;
+    atomic_fetch_and_explicit(&pool->gate, ~OPEN, memory_order_relaxed);
+    for (unsigned turn = 1; atomic_load_explicit(&pool->gate, memory_order_acquire) & INSIDE;
          turn++) {
         relax();
         if (turn % 4096 == 0) sched_yield(); // more threads than cores: let them finish
