@@ -56,6 +56,8 @@ size_t st_detokenizer_finish(struct st_detokenizer *state, char *text);
 size_t st_tokenizer_vocab(const struct stint_tokenizer *tokenizer);
 int32_t st_tokenizer_bos(const struct stint_tokenizer *tokenizer); // -1: none
 int32_t st_tokenizer_eos(const struct stint_tokenizer *tokenizer); // -1: none
+// True if the token is special: no part of the text itself.
+bool st_tokenizer_is_special(const struct stint_tokenizer *tokenizer, int32_t id);
 // The id of a token given by its exact text (added and special tokens first); -1 if there is none.
 int32_t st_tokenizer_find(const struct stint_tokenizer *tokenizer, const char *text);
 // The checkpoint's own Jinja chat template, or NULL.

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Building and closing a tokenizer.
+#include "text/tokenizer_parts.h"
+
+#include "base/size.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char st_gpt2_pattern[] =
+    "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
+
+stint_status st_tokenizer_new(size_t most_tokens, struct stint_tokenizer **tokenizer) {
+    struct stint_tokenizer *t = calloc(1, sizeof *t);
+    if (!t) return st_fail(STINT_E_NOMEM, "no memory for a tokenizer");
+    t->bos = t->eos = t->bpe.unknown = -1;
+    stint_status status = st_vocab_open(&t->vocab, most_tokens);
+    if (status != STINT_OK) {
+        st_tokenizer_close(t);
+        return status;
+    }
+    *tokenizer = t;
+    return STINT_OK;
+}
+
+void st_tokenizer_close(struct stint_tokenizer *t) {
+    if (!t) return;
+    st_vocab_close(&t->vocab);
+    st_bpe_close(&t->bpe);
+    for (size_t i = 0; i < t->n_normalizers; i++) st_normalizer_close(&t->normalizers[i]);
+    for (size_t i = 0; i < t->n_pretokenizers; i++) st_pretokenizer_close(&t->pretokenizers[i]);
+    for (size_t i = 0; i < t->n_added; i++) free(t->added[i].text);
+    free(t->added);
+    free(t->chat_template);
+    free(t);
+}
+
+stint_status st_tokenizer_add_normalizer(struct stint_tokenizer *t, struct st_normalizer step) {
+    stint_status status =
+        t->n_normalizers < ST_MAX_STEPS
+            ? st_normalizer_check(&step)
+            : st_fail(STINT_E_UNSUPPORTED, "more than %d normalizers", ST_MAX_STEPS);
+    if (status == STINT_OK)
+        t->normalizers[t->n_normalizers++] = step;
+    else
+        st_normalizer_close(&step);
+    return status;
+}
+
+stint_status st_tokenizer_add_pretokenizer(struct stint_tokenizer *t, struct st_pretokenizer step) {
+    if (t->n_pretokenizers < ST_MAX_STEPS) {
+        t->pretokenizers[t->n_pretokenizers++] = step;
+        return STINT_OK;
+    }
+    st_pretokenizer_close(&step);
+    return st_fail(STINT_E_UNSUPPORTED, "more than %d pre-tokenizers", ST_MAX_STEPS);
+}
+
+stint_status st_tokenizer_add_split(struct stint_tokenizer *t, const char *pattern, size_t n,
+                                    enum st_split behavior, bool invert) {
+    struct st_pretokenizer step = {
+        .kind = ST_PRETOKENIZE_SPLIT, .behavior = behavior, .invert = invert};
+    ST_TRY(st_regex_open(pattern, n, &step.regex));
+    return st_tokenizer_add_pretokenizer(t, step);
+}
+
+stint_status st_tokenizer_add_replace(struct stint_tokenizer *t, const char *from, const char *to) {
+    struct st_normalizer step = {.kind = ST_NORMALIZE_REPLACE,
+                                 .from = strdup(from),
+                                 .to = strdup(to),
+                                 .from_bytes = strlen(from),
+                                 .to_bytes = strlen(to)};
+    if (step.from && step.to) return st_tokenizer_add_normalizer(t, step);
+    st_normalizer_close(&step);
+    return st_fail(STINT_E_NOMEM, "no memory for a tokenizer");
+}
+
+stint_status st_tokenizer_add_prepend(struct stint_tokenizer *t, const char *text, size_t n) {
+    struct st_normalizer step = {
+        .kind = ST_NORMALIZE_PREPEND, .to = strndup(text, n), .to_bytes = n};
+    if (!step.to) return st_fail(STINT_E_NOMEM, "no memory for a tokenizer");
+    return st_tokenizer_add_normalizer(t, step);
+}
+
+stint_status st_tokenizer_add_token(struct stint_tokenizer *t, const struct st_added *added) {
+    enum st_token_kind kind = added->special ? ST_TOKEN_CONTROL : ST_TOKEN_ADDED;
+    if (added->bytes == 0)
+        return st_fail(STINT_E_FORMAT, "added token %d is empty", (int)added->id);
+    ST_TRY(st_vocab_add(&t->vocab, added->id, added->text, added->bytes, kind, 0.0));
+    ST_TRY(st_grow((void **)&t->added, &t->added_capacity, t->n_added, 1, sizeof *t->added));
+    struct st_added copy = *added;
+    copy.text = strndup(added->text, added->bytes);
+    if (!copy.text) return st_fail(STINT_E_NOMEM, "no memory for a tokenizer");
+    copy.bytes = strlen(copy.text); // a NUL cannot be looked for
+    t->added[t->n_added++] = copy;
+    return STINT_OK;
+}
+
+static int by_first_byte_then_length(const void *a, const void *b) {
+    const struct st_added *x = a, *y = b;
+    unsigned char first = x->bytes ? (unsigned char)x->text[0] : 0;
+    unsigned char second = y->bytes ? (unsigned char)y->text[0] : 0;
+    if (first != second) return first < second ? -1 : 1;
+    if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static stint_status normalize_added(struct stint_tokenizer *t) {
+    for (size_t i = 0; i < t->n_added; i++) {
+        struct st_added *a = &t->added[i];
+        if (!a->normalized || t->n_normalizers == 0) continue;
+        struct st_bytes text = {0};
+        stint_status status = st_bytes_append(&text, a->text, a->bytes);
+        if (status == STINT_OK) status = st_normalize(t->normalizers, t->n_normalizers, &text);
+        if (status == STINT_OK) status = st_bytes_append(&text, "", 1);
+        if (status != STINT_OK) {
+            st_bytes_free(&text);
+            return status;
+        }
+        free(a->text);
+        a->text = text.data;
+        a->bytes = strlen(text.data);
+    }
+    return STINT_OK;
+}
+
+stint_status st_tokenizer_finish(struct stint_tokenizer *t) {
+    if (t->vocab.n == 0) return st_fail(STINT_E_FORMAT, "the vocabulary is empty");
+    ST_TRY(normalize_added(t));
+    if (t->n_added) qsort(t->added, t->n_added, sizeof *t->added, by_first_byte_then_length);
+    for (size_t i = 0, byte = 0; byte <= 256; byte++) {
+        while (i < t->n_added && t->added[i].bytes && (unsigned char)t->added[i].text[0] < byte)
+            i++;
+        while (byte == 0 && i < t->n_added && t->added[i].bytes == 0) i++; // nothing to look for
+        t->first_added[byte] = i;
+    }
+    if (t->byte_level)
+        st_vocab_single_bytes(&t->vocab);
+    else if (t->bpe.byte_fallback)
+        st_vocab_mark_bytes(&t->vocab);
+    t->worst_score = 0.0;
+    for (size_t id = 0; id < t->vocab.n; id++)
+        if (t->vocab.tokens[id].kind == ST_TOKEN_NORMAL &&
+            (double)t->vocab.tokens[id].score < t->worst_score)
+            t->worst_score = (double)t->vocab.tokens[id].score;
+    return STINT_OK;
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a tokenizer is made of: data that the readers fill in and tokenizer.c runs.
+#ifndef ST_TEXT_TOKENIZER_PARTS_H
+#define ST_TEXT_TOKENIZER_PARTS_H
+
+#include "text/bpe.h"
+#include "text/normalize.h"
+#include "text/pretokenize.h"
+#include "text/vocab.h"
+
+#include "base/json.h"
+#include "base/map.h"
+
+enum { ST_MAX_STEPS = 16 };
+
+// A token that is looked for in the text before anything else happens to it.
+struct st_added {
+    char *text; // owned; normalized already where that is asked for
+    size_t bytes;
+    int32_t id;
+    bool special;        // not looked for under STINT_TOKENIZE_PLAIN
+    bool normalized;     // looked for after normalisation
+    bool lstrip, rstrip; // takes the white space beside it along
+    bool single_word;    // only where no letter or digit is beside it
+};
+
+struct stint_tokenizer {
+    struct st_vocab vocab;
+    struct st_bpe bpe; // for a unigram model: what becomes of unknown characters
+    bool unigram;
+    double worst_score; // unigram
+    struct st_normalizer normalizers[ST_MAX_STEPS];
+    size_t n_normalizers;
+    struct st_pretokenizer pretokenizers[ST_MAX_STEPS];
+    size_t n_pretokenizers;
+    struct st_added *added; // sorted by first byte, longest first
+    size_t n_added, added_capacity;
+    size_t first_added[257]; // of each first byte
+    bool byte_level;         // tokens are bytes as they are
+    bool metaspace;          // U+2581 is a space
+    bool strip_first_space;  // of a text
+    bool add_bos, add_eos;
+    int32_t bos, eos;
+    char *chat_template;
+};
+
+stint_status st_tokenizer_new(size_t most_tokens, struct stint_tokenizer **tokenizer);
+stint_status st_tokenizer_add_normalizer(struct stint_tokenizer *t, struct st_normalizer step);
+stint_status st_tokenizer_add_pretokenizer(struct stint_tokenizer *t, struct st_pretokenizer step);
+// Shorthands for the common steps.
+stint_status st_tokenizer_add_split(struct stint_tokenizer *t, const char *pattern, size_t n,
+                                    enum st_split behavior, bool invert);
+stint_status st_tokenizer_add_replace(struct stint_tokenizer *t, const char *from, const char *to);
+stint_status st_tokenizer_add_prepend(struct stint_tokenizer *t, const char *text, size_t n);
+// Also puts the token into the vocabulary if it is not there. `added->text` is borrowed and copied.
+stint_status st_tokenizer_add_token(struct stint_tokenizer *t, const struct st_added *added);
+// Sorts, normalizes the added tokens that ask for it, checks the rest. Once, at the end of a
+// reader.
+stint_status st_tokenizer_finish(struct stint_tokenizer *t);
+
+// The pattern of GPT-2 (Radford et al. 2019), which ByteLevel implies.
+extern const char st_gpt2_pattern[];
+
+// Readers. `name` stands in error texts.
+stint_status st_tokenizer_from_json(const char *name, const void *data, size_t bytes,
+                                    struct stint_tokenizer **tokenizer);
+stint_status st_tokenizer_from_vocab(const char *name, const struct st_map *vocab,
+                                     const struct st_map *merges, const json_t *config,
+                                     struct stint_tokenizer **tokenizer);
+stint_status st_tokenizer_from_sentencepiece(const char *name, const void *data, size_t bytes,
+                                             struct stint_tokenizer **tokenizer);
+// tokenizer_config.json: special tokens, add_bos_token, the chat template. NULL is allowed.
+stint_status st_tokenizer_apply_config(struct stint_tokenizer *t, const json_t *config);
+
+// Splits of the pre-tokenizer that GGUF's tokenizer.ggml.pre names, NULL-terminated; NULL if
+// unknown.
+const char *const *st_gguf_pretokenizer(const char *name, size_t n);
+// The names, for an error text.
+void st_gguf_pretokenizer_names(char *text, size_t capacity);
+
+#endif
