@@ -63,7 +63,8 @@ class Piped(unittest.TestCase):
         self.assertIn(sampled.stdout, done.stdout)
 
     def test_full_context_drops_the_oldest_turns(self):
-        done = self.chat(*["She looked at the long grey road"] * 6, options=("-n", "8", "--ctx", "48"))
+        done = self.chat(*["She looked at the long grey road"] * 6,
+                         options=("-n", "8", "--ctx", "48"))
         self.assertIn("the context is full", done.stderr)
 
     def test_a_message_too_long_is_refused_and_the_chat_goes_on(self):
