@@ -1,176 +1,167 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every stored type to floats, for one instruction set: NAME(type) gives the functions their names.
-// The block types are plain loops over one block that the compiler vectorises; their layouts are in
-// docs/FORMAT.md.
-#include "base/dtype.h"
+// A block type goes in two steps: bit fields to signed bytes, in fixed loops over arrays of this
+// file's own that the compiler vectorises, then bytes to floats times a scale. expand_scalar.c is
+// the definition and docs/FORMAT.md describes the layouts.
 #include "base/half.h"
+#include "kernels/expand_layout.h"
 #include "kernels/expand_rows.h"
-
-#if defined(EXPAND_VECTORS)
 #include "kernels/vec.h"
-#endif
 
 #include <string.h>
 
-#define BLOCK(type)                                                                                \
-    static inline __attribute__((always_inline)) void type(const unsigned char *b, float *y)
-#define F16_AT(p) st_f32_from_f16(u16_at(p))
+#define INLINE      static inline __attribute__((always_inline))
+#define UNROLLED    _Pragma("GCC unroll 16")
+#define BLOCK(type) INLINE void type(const unsigned char *b, float *y)
 
-static inline uint16_t u16_at(const unsigned char *p) {
-    return (uint16_t)(p[0] | p[1] << 8);
+INLINE float half_at(const unsigned char *p) {
+    return vf_half(st_u16_at(p));
 }
 
-// ---- 32 elements: [scale f16] [minimum f16] [fifth bits u32] [16 bytes of low and high nibbles]
+// y[i] = q[i] d
+INLINE void scaled(const int8_t *q, int n, float d, float *y) {
+    vf step = vf_set1(d);
+    UNROLLED for (int i = 0; i < n; i += VF_LANES) vf_store(y + i, vf_mul(vf_load_i8(q + i), step));
+}
+
+// y[i] = q[i] d + m
+INLINE void scaled_from(const int8_t *q, int n, float d, float m, float *y) {
+    vf step = vf_set1(d), from = vf_set1(m);
+    UNROLLED for (int i = 0; i < n; i += VF_LANES)
+        vf_store(y + i, vf_fma(vf_load_i8(q + i), step, from));
+}
+
+// The low nibbles of n bytes, then the high ones, each less `zero`.
+INLINE void nibbles(const unsigned char *p, int n, int zero, int8_t *q) {
+    for (int i = 0; i < n; i++) q[i] = (int8_t)((p[i] & 15) - zero);
+    for (int i = 0; i < n; i++) q[n + i] = (int8_t)((p[i] >> 4) - zero);
+}
+
+// ---- 32 elements
 
 BLOCK(q4_0) {
-    float d = F16_AT(b);
-    for (int i = 0; i < 16; i++) {
-        y[i] = (float)((b[2 + i] & 15) - 8) * d;
-        y[i + 16] = (float)((b[2 + i] >> 4) - 8) * d;
-    }
+    int8_t q[32];
+    nibbles(b + 2, 16, 8, q);
+    scaled(q, 32, half_at(b), y);
 }
 
 BLOCK(q4_1) {
-    float d = F16_AT(b), m = F16_AT(b + 2);
-    for (int i = 0; i < 16; i++) {
-        y[i] = (float)(b[4 + i] & 15) * d + m;
-        y[i + 16] = (float)(b[4 + i] >> 4) * d + m;
-    }
+    int8_t q[32];
+    nibbles(b + 4, 16, 0, q);
+    scaled_from(q, 32, half_at(b), half_at(b + 2), y);
 }
 
-static inline __attribute__((always_inline)) void five_bits(const unsigned char *fifth,
-                                                            const unsigned char *nibbles, int *q) {
-    uint32_t bits = (uint32_t)fifth[0] | (uint32_t)fifth[1] << 8 | (uint32_t)fifth[2] << 16 |
-                    (uint32_t)fifth[3] << 24;
-    for (int i = 0; i < 16; i++) {
-        q[i] = (nibbles[i] & 15) | (int)(bits >> i & 1) << 4;
-        q[i + 16] = nibbles[i] >> 4 | (int)(bits >> (i + 16) & 1) << 4;
-    }
+// Nibbles and the fifth bits of 32 codes, less `zero`.
+INLINE void five_bits(const unsigned char *fifth, const unsigned char *p, int zero, int8_t *q) {
+    int8_t high[32];
+    vec_bits_times_16(st_u32_at(fifth), high);
+    for (int i = 0; i < 16; i++) q[i] = (int8_t)((p[i] & 15) + high[i] - zero);
+    for (int i = 0; i < 16; i++) q[16 + i] = (int8_t)((p[i] >> 4) + high[16 + i] - zero);
 }
 
 BLOCK(q5_0) {
-    float d = F16_AT(b);
-    int q[32];
-    five_bits(b + 2, b + 6, q);
-    for (int i = 0; i < 32; i++) y[i] = (float)(q[i] - 16) * d;
+    int8_t q[32];
+    five_bits(b + 2, b + 6, 16, q);
+    scaled(q, 32, half_at(b), y);
 }
 
 BLOCK(q5_1) {
-    float d = F16_AT(b), m = F16_AT(b + 2);
-    int q[32];
-    five_bits(b + 4, b + 8, q);
-    for (int i = 0; i < 32; i++) y[i] = (float)q[i] * d + m;
+    int8_t q[32];
+    five_bits(b + 4, b + 8, 0, q);
+    scaled_from(q, 32, half_at(b), half_at(b + 2), y);
 }
 
 BLOCK(q8_0) {
-    float d = F16_AT(b);
-    for (int i = 0; i < 32; i++) y[i] = (float)(int8_t)b[2 + i] * d;
+    scaled((const int8_t *)b + 2, 32, half_at(b), y);
 }
 
-// Sixteen values at uneven distances, shared by both types.
-static const float iq4_values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
-                                     1,    13,   25,  38,  53,  69,  89,  113};
-
 BLOCK(iq4_nl) {
-    float d = F16_AT(b);
-    for (int i = 0; i < 16; i++) {
-        y[i] = iq4_values[b[2 + i] & 15] * d;
-        y[i + 16] = iq4_values[b[2 + i] >> 4] * d;
-    }
+    int8_t q[32];
+    vec_nibble_values(st_iq4_values, b + 2, q);
+    scaled(q, 32, half_at(b), y);
 }
 
 // ---- 256 elements
 
-// [16 scales: low nibble scale, high nibble minimum] [64 bytes: 2-bit codes] [d f16] [dmin f16]
+// 128 two-bit codes of 32 bytes, bits 0 and 1 first.
+INLINE void pairs(const unsigned char *p, int8_t *q) {
+    for (int i = 0; i < 32; i++) q[i] = (int8_t)(p[i] & 3);
+    for (int i = 0; i < 32; i++) q[32 + i] = (int8_t)(p[i] >> 2 & 3);
+    for (int i = 0; i < 32; i++) q[64 + i] = (int8_t)(p[i] >> 4 & 3);
+    for (int i = 0; i < 32; i++) q[96 + i] = (int8_t)(p[i] >> 6);
+}
+
 BLOCK(q2_k) {
-    const unsigned char *scales = b, *codes = b + 16;
-    float d = F16_AT(b + 80), dmin = F16_AT(b + 82);
-    for (int part = 0; part < 16; part++) { // 16 elements with one scale
-        int shift = part / 2 % 4 * 2;
-        const unsigned char *q = codes + part / 8 * 32 + part % 2 * 16;
-        float scale = d * (float)(scales[part] & 15), minimum = dmin * (float)(scales[part] >> 4);
-        for (int i = 0; i < 16; i++)
-            y[part * 16 + i] = scale * (float)(q[i] >> shift & 3) - minimum;
-    }
+    float d = half_at(b + 80), dmin = half_at(b + 82);
+    int8_t q[256];
+    pairs(b + 16, q);
+    pairs(b + 48, q + 128);
+    UNROLLED for (int part = 0; part < 16; part++)
+        scaled_from(q + part * 16, 16, d * (float)(b[part] & 15), -(dmin * (float)(b[part] >> 4)),
+                    y + part * 16);
 }
 
-// [32 bytes: third bits, inverted] [64 bytes: low two bits] [12 bytes: 16 scales of 6 bits] [d f16]
 BLOCK(q3_k) {
-    const unsigned char *high = b, *codes = b + 32, *scales = b + 96;
-    float d = F16_AT(b + 108);
-    for (int part = 0; part < 16; part++) {
-        int shift = part / 2 % 4 * 2, bit = part / 2;
-        int low = part < 8 ? scales[part] & 15 : scales[part - 8] >> 4;
-        int scale = (low | (scales[8 + part % 4] >> part / 4 * 2 & 3) << 4) - 32;
-        const unsigned char *q = codes + part / 8 * 32 + part % 2 * 16, *h = high + part % 2 * 16;
-        float step = d * (float)scale;
-        for (int i = 0; i < 16; i++)
-            y[part * 16 + i] = step * (float)((q[i] >> shift & 3) - ((h[i] >> bit & 1) ^ 1) * 4);
+    float d = half_at(b + 108);
+    int8_t q[256];
+    pairs(b + 32, q);
+    pairs(b + 64, q + 128);
+    for (int row = 0; row < 8; row++) { // a third bit that is not set takes 4 away
+        uint8_t bit = (uint8_t)(1 << row);
+        for (int i = 0; i < 32; i++)
+            q[row * 32 + i] = (int8_t)(q[row * 32 + i] - ((b[i] & bit) ? 0 : 4));
     }
+    UNROLLED for (int part = 0; part < 16; part++)
+        scaled(q + part * 16, 16, d * (float)st_q3_k_scale(b + 96, part), y + part * 16);
 }
 
-// Scale and minimum `j` of 8, packed in 12 bytes with 6 bits each (q4_k and q5_k).
-static inline __attribute__((always_inline)) void scale_and_minimum(const unsigned char *p, int j,
-                                                                    float d, float dmin,
-                                                                    float *scale, float *minimum) {
-    int s = j < 4 ? p[j] & 63 : (p[j + 4] & 15) | p[j - 4] >> 6 << 4;
-    int m = j < 4 ? p[j + 4] & 63 : p[j + 4] >> 4 | p[j] >> 6 << 4;
-    *scale = d * (float)s;
-    *minimum = dmin * (float)m;
+// 64 elements of q4_k and q5_k from row `part` on: two scales, two minima.
+INLINE void k_parts(const unsigned char *b, int part, const int8_t *q, float *y) {
+    float d = half_at(b), dmin = half_at(b + 2);
+    for (int i = 0; i < 2; i++)
+        scaled_from(q + i * 32, 32, d * (float)st_k_scale(b + 4, part + i),
+                    -(dmin * (float)st_k_minimum(b + 4, part + i)), y + i * 32);
 }
 
-// [d f16] [dmin f16] [12 bytes: scales] [128 bytes: nibbles, 32 low ones then 32 high ones]
 BLOCK(q4_k) {
-    float d = F16_AT(b), dmin = F16_AT(b + 2), scale, minimum;
-    for (int part = 0; part < 8; part++) {
-        const unsigned char *q = b + 16 + part / 2 * 32;
-        int shift = part % 2 * 4;
-        scale_and_minimum(b + 4, part, d, dmin, &scale, &minimum);
-        for (int i = 0; i < 32; i++)
-            y[part * 32 + i] = scale * (float)(q[i] >> shift & 15) - minimum;
+    UNROLLED for (int part = 0; part < 8; part += 2) {
+        int8_t q[64];
+        nibbles(b + 16 + part * 16, 32, 0, q);
+        k_parts(b, part, q, y + part * 32);
     }
 }
 
-// As q4_k with 32 bytes of fifth bits before the nibbles.
 BLOCK(q5_k) {
-    float d = F16_AT(b), dmin = F16_AT(b + 2), scale, minimum;
-    const unsigned char *high = b + 16;
-    for (int part = 0; part < 8; part++) {
-        const unsigned char *q = b + 48 + part / 2 * 32;
-        int shift = part % 2 * 4;
-        scale_and_minimum(b + 4, part, d, dmin, &scale, &minimum);
+    UNROLLED for (int part = 0; part < 8; part += 2) {
+        int8_t q[64];
+        uint8_t first = (uint8_t)(1 << part), second = (uint8_t)(2 << part);
+        nibbles(b + 48 + part * 16, 32, 0, q);
+        for (int i = 0; i < 32; i++) q[i] = (int8_t)(q[i] | ((b[16 + i] & first) ? 16 : 0));
         for (int i = 0; i < 32; i++)
-            y[part * 32 + i] =
-                scale * (float)((q[i] >> shift & 15) | (high[i] >> part & 1) << 4) - minimum;
+            q[32 + i] = (int8_t)(q[32 + i] | ((b[16 + i] & second) ? 16 : 0));
+        k_parts(b, part, q, y + part * 32);
     }
 }
 
-// [128 bytes: low nibbles] [64 bytes: high two bits] [16 scales i8] [d f16]
 BLOCK(q6_k) {
-    float d = F16_AT(b + 208);
-    for (int part = 0; part < 8; part++) { // 32 elements, two scales
-        int quarter = part % 4, half = part / 4;
-        const unsigned char *low = b + half * 64 + quarter % 2 * 32, *high = b + 128 + half * 32;
-        const unsigned char *scales = b + 192 + part * 2;
-        for (int i = 0; i < 32; i++) {
-            int q = (low[i] >> quarter / 2 * 4 & 15) | (high[i] >> quarter * 2 & 3) << 4;
-            y[part * 32 + i] = d * (float)(int8_t)scales[i / 16] * (float)(q - 32);
-        }
+    float d = half_at(b + 208);
+    for (int half = 0; half < 2; half++) {
+        int8_t q[128], high[128];
+        nibbles(b + half * 64, 64, 32, q);
+        pairs(b + 128 + half * 32, high);
+        for (int i = 0; i < 128; i++) q[i] = (int8_t)(q[i] + high[i] * 16);
+        UNROLLED for (int part = 0; part < 8; part++)
+            scaled(q + part * 16, 16, d * (float)(int8_t)b[192 + half * 8 + part],
+                   y + half * 128 + part * 16);
     }
 }
 
-// [d f16] [high scale bits u16] [4 bytes: low scale nibbles] [128 bytes: codes]
 BLOCK(iq4_xs) {
-    float d = F16_AT(b);
-    unsigned high = u16_at(b + 2);
-    for (int part = 0; part < 8; part++) {
-        const unsigned char *q = b + 8 + part * 16;
-        int scale = (b[4 + part / 2] >> part % 2 * 4 & 15) | (int)(high >> part * 2 & 3) << 4;
-        float step = d * (float)(scale - 32);
-        for (int i = 0; i < 16; i++) {
-            y[part * 32 + i] = step * iq4_values[q[i] & 15];
-            y[part * 32 + i + 16] = step * iq4_values[q[i] >> 4];
-        }
+    float d = half_at(b);
+    UNROLLED for (int part = 0; part < 8; part++) {
+        int8_t q[32];
+        vec_nibble_values(st_iq4_values, b + 8 + part * 16, q);
+        scaled(q, 32, d * (float)st_iq4_xs_scale(b, part), y + part * 32);
     }
 }
 
@@ -198,23 +189,16 @@ void NAME(f32)(const void *src, size_t first, size_t n, float *dst) {
 }
 
 // Whole vectors, then the rest one by one.
-#if defined(EXPAND_VECTORS)
-#define WHOLE_VECTORS(load)                                                                        \
-    for (; i + VF_LANES <= n; i += VF_LANES) vf_store(dst + i, load(from + 2 * i))
-#else
-#define WHOLE_VECTORS(load) (void)0
-#endif
-
 void NAME(f16)(const void *src, size_t first, size_t n, float *dst) {
     const unsigned char *from = (const unsigned char *)src + 2 * first;
     size_t i = 0;
-    WHOLE_VECTORS(vf_load_f16);
-    for (; i < n; i++) dst[i] = F16_AT(from + 2 * i);
+    for (; i + VF_LANES <= n; i += VF_LANES) vf_store(dst + i, vf_load_f16(from + 2 * i));
+    for (; i < n; i++) dst[i] = half_at(from + 2 * i);
 }
 
 void NAME(bf16)(const void *src, size_t first, size_t n, float *dst) {
     const unsigned char *from = (const unsigned char *)src + 2 * first;
     size_t i = 0;
-    WHOLE_VECTORS(vf_load_bf16);
-    for (; i < n; i++) dst[i] = st_f32_from_bf16(u16_at(from + 2 * i));
+    for (; i + VF_LANES <= n; i += VF_LANES) vf_store(dst + i, vf_load_bf16(from + 2 * i));
+    for (; i < n; i++) dst[i] = st_f32_from_bf16(st_u16_at(from + 2 * i));
 }

@@ -84,6 +84,9 @@ static inline vf vf_load_f16(const void *p) {
 static inline void vf_store_f16(uint16_t *p, vf x) {
     _mm256_storeu_si256((__m256i *)p, _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
 }
+static inline float vf_half(uint16_t h) { // one F16
+    return _cvtsh_ss(h);
+}
 static inline vf vf_load_i8(const int8_t *p) {
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p)));
 }
@@ -166,6 +169,9 @@ static inline vf vf_load_f16(const void *p) {
 }
 static inline void vf_store_f16(uint16_t *p, vf x) {
     _mm_storeu_si128((__m128i *)p, _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+}
+static inline float vf_half(uint16_t h) { // one F16
+    return _cvtsh_ss(h);
 }
 static inline vf vf_load_i8(const int8_t *p) {
     return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)p)));
@@ -250,14 +256,50 @@ static inline vf vf_load_f16(const void *p) {
 static inline void vf_store_f16(uint16_t *p, vf x) {
     vst1_u16(p, vreinterpret_u16_f16(vcvt_f16_f32(x)));
 }
+static inline float vf_half(uint16_t h) { // one F16
+    return vgetq_lane_f32(vcvt_f32_f16(vreinterpret_f16_u16(vdup_n_u16(h))), 0);
+}
 static inline vf vf_load_i8(const int8_t *p) {
-    int8_t t[8] = {0};
-    memcpy(t, p, 4);
-    return vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(vld1_s8(t)))));
+    int32_t four;
+    memcpy(&four, p, sizeof four);
+    return vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_s32(vdup_n_s32(four))))));
+}
+static inline void vec_bits_times_16(uint32_t bits, int8_t *q) {
+    const uint8x8_t own = vcreate_u8(0x8040201008040201u);
+    for (int i = 0; i < 4; i++) {
+        uint8x8_t set = vtst_u8(vdup_n_u8((uint8_t)(bits >> 8 * i)), own);
+        vst1_s8(q + 8 * i, vreinterpret_s8_u8(vand_u8(set, vdup_n_u8(16))));
+    }
+}
+static inline void vec_nibble_values(const int8_t values[16], const uint8_t *p, int8_t *q) {
+    int8x16_t table = vld1q_s8(values);
+    uint8x16_t codes = vld1q_u8(p);
+    vst1q_s8(q, vqtbl1q_s8(table, vandq_u8(codes, vdupq_n_u8(15))));
+    vst1q_s8(q + 16, vqtbl1q_s8(table, vshrq_n_u8(codes, 4)));
 }
 
 #else
 #error "vec.h is for files with an instruction set in their name"
+#endif
+
+#if defined(__AVX2__)
+// q[i] = bit i of bits ? 16 : 0, i in [0, 32)
+static inline void vec_bits_times_16(uint32_t bits, int8_t *q) {
+    const __m256i bytes =
+        _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
+    const __m256i own = _mm256_set1_epi64x((long long)0x8040201008040201u);
+    __m256i spread = _mm256_shuffle_epi8(_mm256_set1_epi32((int)bits), bytes);
+    __m256i set = _mm256_cmpeq_epi8(_mm256_and_si256(spread, own), own);
+    _mm256_storeu_si256((__m256i *)q, _mm256_and_si256(set, _mm256_set1_epi8(16)));
+}
+// q[i] = values[low nibble of p[i]], q[16 + i] = values[its high nibble], i in [0, 16)
+static inline void vec_nibble_values(const int8_t values[16], const uint8_t *p, int8_t *q) {
+    __m128i table = _mm_loadu_si128((const __m128i *)values);
+    __m128i codes = _mm_loadu_si128((const __m128i *)p), mask = _mm_set1_epi8(15);
+    __m128i high = _mm_and_si128(_mm_srli_epi16(codes, 4), mask);
+    _mm_storeu_si128((__m128i *)q, _mm_shuffle_epi8(table, _mm_and_si128(codes, mask)));
+    _mm_storeu_si128((__m128i *)(q + 16), _mm_shuffle_epi8(table, high));
+}
 #endif
 
 static inline vf vf_zero(void) {
