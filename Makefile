@@ -34,7 +34,6 @@ demo: build/stint                  ## answer a prompt with the bundled model
 	  -p "It was a cold evening in November, and"
 
 test: everything                   ## style rules and all tests that this machine can run
-	scripts/check_style.py
 	ctest --preset release -j $(JOBS)
 	@scripts/count_skips build
 

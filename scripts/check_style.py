@@ -30,6 +30,7 @@ STATE = {"status.c": "the record of each thread", "cpu.c": "what the CPU can do,
          "log.c": "the callback of the embedding program"}
 # Source files whose test has another name.
 GOLDEN, COMMANDS = "tests/golden/test_models.py", "tests/e2e/test_cli.py"
+TOKENIZERS = "tests/golden/test_tokenizers.py"
 COVERED = {
     "src/model/arch.c": "tests/model/test_config.c",
     "src/model/config_hf.c": "tests/model/test_config.c",
@@ -39,6 +40,13 @@ COVERED = {
     "src/model/describe.c": COMMANDS,  # inspect
     "src/model/graph.c": COMMANDS,
     "src/model/shape.c": COMMANDS,  # bench --shape
+    "src/text/load_files.c": TOKENIZERS,
+    "src/text/load_gguf.c": TOKENIZERS,
+    "src/text/load_json.c": TOKENIZERS,
+    "src/text/load_sentencepiece.c": TOKENIZERS,
+    "src/text/load_steps.c": TOKENIZERS,
+    "src/text/parts.c": TOKENIZERS,
+    "src/text/tokenizer_api.c": TOKENIZERS,
     "src/session/attention.c": GOLDEN,
     "src/session/ffn.c": GOLDEN,
     "src/session/forward.c": GOLDEN,
