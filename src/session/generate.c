@@ -176,6 +176,10 @@ stint_status stint_generate(stint_session *session, const int32_t *prompt, size_
     ST_TRY(check_sampling(&g.sampling));
     if (g.options.n_tokens) g.capacity = st_min(g.capacity, g.options.n_tokens);
     g.result.prompt_tokens = n_prompt;
+    // The first space belongs to the text where the text goes on.
+    int32_t last = n_prompt ? prompt[n_prompt - 1] : session->history[session->length - 1];
+    if (session->model->tokenizer)
+        g.detokenizer.n_tokens = !st_tokenizer_is_special(session->model->tokenizer, last);
     stint_status status = g.capacity ? generate(&g, prompt, n_prompt) : STINT_OK;
     atomic_store(&session->canceled, false);
     if (status != STINT_OK) return status;

@@ -79,6 +79,7 @@ stint_status st_tokenizer_add_prepend(struct stint_tokenizer *t, const char *tex
     struct st_normalizer step = {
         .kind = ST_NORMALIZE_PREPEND, .to = strndup(text, n), .to_bytes = n};
     if (!step.to) return st_fail(STINT_E_NOMEM, "no memory for a tokenizer");
+    t->prefix_every_text = true;
     return st_tokenizer_add_normalizer(t, step);
 }
 

@@ -167,11 +167,14 @@ size_t st_detokenizer_push(struct st_detokenizer *state, const struct stint_toke
                            int32_t id, uint32_t flags, char *text) {
     char bytes[ST_PIECE_MAX_BYTES + 8];
     size_t n = state->n_pending, written = 0, i = 0;
-    if (st_tokenizer_is_special(tokenizer, id) && !(flags & STINT_DETOKENIZE_SPECIAL)) return 0;
+    bool special = st_tokenizer_is_special(tokenizer, id);
+    if (special && !(flags & STINT_DETOKENIZE_SPECIAL)) return 0;
     memcpy(bytes, state->pending, n);
     size_t n_piece = piece(tokenizer, id, bytes + n);
     bool strip = tokenizer->strip_first_space && state->n_tokens == 0 && n_piece && bytes[n] == ' ';
     if (n_piece) state->n_tokens++;
+    // Encoding puts its space before every text between special tokens, not before the first alone.
+    if (special && tokenizer->prefix_every_text) state->n_tokens = 0;
     if (strip) memmove(bytes + n, bytes + n + 1, --n_piece);
     n += n_piece;
     while (i < n) {

@@ -39,7 +39,8 @@ struct stint_tokenizer {
     bool byte_level;         // tokens are bytes as they are
     bool metaspace;          // U+2581 is a space
     bool strip_first_space;  // of a text
-    bool add_bos, add_eos;
+    bool prefix_every_text;  // not the first alone begins with a space that is not the text's
+    bool add_bos;
     int32_t bos, eos;
     char *chat_template;
 };
