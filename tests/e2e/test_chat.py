@@ -12,7 +12,7 @@ import tempfile
 import time
 import unittest
 
-from command import COMMAND, MODEL, stint
+from command import COMMAND, MODEL, stint, stint_json
 
 
 class Piped(unittest.TestCase):
@@ -79,6 +79,29 @@ class Piped(unittest.TestCase):
     def test_save_needs_a_place(self):
         self.chat("/save", returncode=1)
         self.chat("/save /nonexistent/folder/file", returncode=1)
+
+
+class Template(unittest.TestCase):
+    """The bundled model with a chat template put into its tokenizer_config.json."""
+
+    def test_the_checkpoint_s_template_is_used(self):
+        jinja = ("{% for message in messages %}{{'<|im_start|>' + message['role'] + '\\n' + "
+                 "message['content'] + '<|im_end|>' + '\\n'}}{% endfor %}")
+        rendered = "<|im_start|>user\nThe old man<|im_end|>\n<|im_start|>assistant\n"
+        with tempfile.TemporaryDirectory() as folder:
+            model = pathlib.Path(folder)
+            for file in MODEL.iterdir():
+                (model / file.name).symlink_to(file)
+            config = json.loads((MODEL / "tokenizer_config.json").read_text(encoding="utf-8"))
+            (model / "tokenizer_config.json").unlink()
+            (model / "tokenizer_config.json").write_text(
+                json.dumps({**config, "chat_template": jinja}), encoding="utf-8")
+            self.assertEqual(stint_json("inspect", model)["chat_template"], "chatml")
+            ids = stint_json("tokenize", model, text=rendered)["ids"]
+            chat = stint_json("run", model, "--chat", "-p", "The old man", "-n", "12")
+            self.assertEqual(chat["prompt_tokens"], len(ids))
+            piped = stint("chat", model, "-n", "12", text="The old man\n")
+            self.assertEqual(piped.stdout, chat["text"] + "\n")
 
 
 class Terminal(unittest.TestCase):
