@@ -99,11 +99,11 @@ static stint_status load_strip(struct stint_tokenizer *t, const json_t *step, in
     return st_tokenizer_add_normalizer(t, made);
 }
 
-static stint_status load_accents(struct stint_tokenizer *t, const json_t *step, int option,
-                                 int depth) {
-    (void)step, (void)option, (void)depth;
-    return st_tokenizer_add_normalizer(t,
-                                       (struct st_normalizer){.kind = ST_NORMALIZE_STRIP_ACCENTS});
+static stint_status load_plain(struct stint_tokenizer *t, const json_t *step, int option,
+                               int depth) {
+    (void)step, (void)depth;
+    return st_tokenizer_add_normalizer(
+        t, (struct st_normalizer){.kind = (enum st_normalizer_kind)option});
 }
 
 // Base64 (RFC 4648); n is exact. -1 bytes: not Base64.
@@ -162,11 +162,11 @@ static const struct row normalizers[] = {
     {"NFD", load_unicode, NFD},
     {"NFKC", load_unicode, NFC | UTF8PROC_COMPAT},
     {"NFKD", load_unicode, NFD | UTF8PROC_COMPAT},
-    {"Lowercase", load_unicode, NFC | UTF8PROC_CASEFOLD},
+    {"Lowercase", load_plain, ST_NORMALIZE_LOWERCASE},
     {"Prepend", load_prepend, 0},
     {"Replace", load_replace, 0},
     {"Strip", load_strip, 0},
-    {"StripAccents", load_accents, 0},
+    {"StripAccents", load_plain, ST_NORMALIZE_STRIP_ACCENTS},
     {"Precompiled", load_charsmap, 0},
     {NULL, NULL, 0},
 };
@@ -244,11 +244,15 @@ static stint_status load_punctuation(struct stint_tokenizer *t, const json_t *st
     return st_tokenizer_add_split(t, pattern, sizeof pattern - 1, behavior, false);
 }
 
+// What the regex crate calls \w.
+#define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{200c}\\x{200d}"
+
 static stint_status load_whitespace(struct stint_tokenizer *t, const json_t *step, int option,
                                     int depth) {
     (void)step, (void)depth;
     if (option) return st_tokenizer_add_split(t, "\\s+", 3, ST_SPLIT_REMOVED, false);
-    return st_tokenizer_add_split(t, "\\w+|[^\\w\\s]+", 13, ST_SPLIT_REMOVED, true);
+    static const char words[] = "[" WORD "]+|[^" WORD "\\s]+";
+    return st_tokenizer_add_split(t, words, sizeof words - 1, ST_SPLIT_REMOVED, true);
 }
 
 static stint_status read_scheme(const json_t *step, enum st_prefix *prefix) {

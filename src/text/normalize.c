@@ -55,7 +55,7 @@ static stint_status unicode(const struct st_normalizer *step, const struct st_by
                             struct st_bytes *out) {
     bool ascii = true;
     for (size_t i = 0; i < in->count && ascii; i++) ascii = (unsigned char)in->data[i] < 0x80;
-    if (ascii && !(step->options & UTF8PROC_CASEFOLD)) // every form leaves it as it is
+    if (ascii) // every form leaves it as it is
         return st_bytes_append(out, in->data, in->count);
     utf8proc_uint8_t *mapped = NULL;
     utf8proc_ssize_t n =
@@ -93,9 +93,25 @@ static stint_status strip(const struct st_normalizer *step, const struct st_byte
 static stint_status strip_accents(const struct st_bytes *in, struct st_bytes *out) {
     for (size_t i = 0; i < in->count;) {
         size_t n = st_max(1, st_utf8_length(in->data + i, in->count - i));
-        utf8proc_int32_t c = (utf8proc_int32_t)st_utf8_decode(in->data + i, n);
-        if (utf8proc_category(c) != UTF8PROC_CATEGORY_MN)
+        utf8proc_category_t kind =
+            utf8proc_category((utf8proc_int32_t)st_utf8_decode(in->data + i, n));
+        if (kind < UTF8PROC_CATEGORY_MN || kind > UTF8PROC_CATEGORY_ME)
             ST_TRY(st_bytes_append(out, in->data + i, n));
+        i += n;
+    }
+    return STINT_OK;
+}
+
+// U+0130 alone becomes two characters (Unicode 15, SpecialCasing.txt).
+static stint_status lowercase(const struct st_bytes *in, struct st_bytes *out) {
+    for (size_t i = 0; i < in->count;) {
+        size_t n = st_max(1, st_utf8_length(in->data + i, in->count - i));
+        utf8proc_int32_t c = (utf8proc_int32_t)st_utf8_decode(in->data + i, n);
+        utf8proc_uint8_t lower[4];
+        utf8proc_ssize_t n_lower =
+            utf8proc_encode_char(c == 0x130 ? 'i' : utf8proc_tolower(c), lower);
+        ST_TRY(st_bytes_append(out, lower, (size_t)n_lower));
+        if (c == 0x130) ST_TRY(st_bytes_append(out, "\xcc\x87", 2));
         i += n;
     }
     return STINT_OK;
@@ -195,6 +211,8 @@ static stint_status apply(const struct st_normalizer *step, const struct st_byte
         return strip(step, in, out);
     case ST_NORMALIZE_STRIP_ACCENTS:
         return strip_accents(in, out);
+    case ST_NORMALIZE_LOWERCASE:
+        return lowercase(in, out);
     case ST_NORMALIZE_CHARSMAP:
         return apply_charsmap(step, in, out);
     case ST_NORMALIZE_SQUEEZE:

@@ -11,7 +11,8 @@ enum st_normalizer_kind {
     ST_NORMALIZE_REPLACE,       // every `from` (or match of the regex) by `to`
     ST_NORMALIZE_UNICODE,       // a utf8proc form, see options
     ST_NORMALIZE_STRIP,         // white space at the ends
-    ST_NORMALIZE_STRIP_ACCENTS, // nonspacing marks
+    ST_NORMALIZE_STRIP_ACCENTS, // combining marks
+    ST_NORMALIZE_LOWERCASE,     // character by character
     ST_NORMALIZE_CHARSMAP,      // SentencePiece's compiled table, in `from`
     ST_NORMALIZE_SQUEEZE,       // SentencePiece: no spaces at the ends, single ones within
 };

@@ -5,6 +5,7 @@
 #include "text/buffer.h"
 
 #include <pcre2.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,30 +14,51 @@ struct st_regex {
     pcre2_match_context *context;
 };
 
-// PCRE2's \s has one character more than White_Space (U+180E): spelled out.
+// Classes that PCRE2 means differently from Oniguruma, spelled out: \s there is White_Space
+// (PCRE2's has U+180E too), \w has marks and all letters, \h is a hexadecimal digit.
+static const struct class {
+    char letter, negated;
+    const char *inside;
+} classes[] = {
+    {'s', 'S', "\\t-\\r\\x{85}\\p{Z}"},
+    {'w', 'W', "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}"},
+    {'h', 'H', "0-9A-Fa-f"},
+};
+
+// An escape, of two characters; within a class a negated one stays as it is.
+static stint_status translate_escape(const char *escape, bool in_class, struct st_bytes *out) {
+    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
+        bool negated = escape[1] == classes[i].negated;
+        if ((!negated && escape[1] != classes[i].letter) || (negated && in_class)) continue;
+        if (!in_class) ST_TRY(st_bytes_append(out, negated ? "[^" : "[", negated ? 2 : 1));
+        ST_TRY(st_bytes_append(out, classes[i].inside, strlen(classes[i].inside)));
+        return in_class ? STINT_OK : st_bytes_append(out, "]", 1);
+    }
+    return st_bytes_append(out, escape, 2);
+}
+
 static stint_status translate(const char *pattern, size_t n, struct st_bytes *out) {
-    static const char inside[] = "\\t-\\r\\x{85}\\p{Z}";
     bool in_class = false;
-    for (size_t i = 0; i < n; i++) {
-        char c = pattern[i], next = i + 1 < n ? pattern[i + 1] : 0;
-        if (c == '\\' && next == 's') {
-            if (!in_class) ST_TRY(st_bytes_append(out, "[", 1));
-            ST_TRY(st_bytes_append(out, inside, sizeof inside - 1));
-            if (!in_class) ST_TRY(st_bytes_append(out, "]", 1));
-            i++;
-        } else if (c == '\\' && next == 'S' && !in_class) {
-            ST_TRY(st_bytes_append(out, "[^", 2));
-            ST_TRY(st_bytes_append(out, inside, sizeof inside - 1));
-            ST_TRY(st_bytes_append(out, "]", 1));
-            i++;
-        } else if (c == '\\' && i + 1 < n) {
-            ST_TRY(st_bytes_append(out, pattern + i, 2));
-            i++;
-        } else {
-            if (c == '[') in_class = true;
-            if (c == ']') in_class = false;
-            ST_TRY(st_bytes_append(out, &c, 1));
+    ST_TRY(st_bytes_append(out, "(*LF)", 5)); // what $ and . take for the end of a line
+    for (size_t i = 0; i < n;) {
+        size_t length = 1;
+        if (pattern[i] == '\\' && i + 1 < n) {
+            ST_TRY(translate_escape(pattern + i, in_class, out));
+            i += 2;
+            continue;
         }
+        if (in_class && pattern[i] == '[') { // [:alpha:]
+            const char *end = memmem(pattern + i, n - i, ":]", 2);
+            if (end && i + 1 < n && pattern[i + 1] == ':') length = (size_t)(end - pattern) + 2 - i;
+        } else if (pattern[i] == '[') {
+            in_class = true;
+            if (i + length < n && pattern[i + length] == '^') length++;
+            if (i + length < n && pattern[i + length] == ']') length++;
+        } else if (pattern[i] == ']') {
+            in_class = false;
+        }
+        ST_TRY(st_bytes_append(out, pattern + i, length));
+        i += length;
     }
     return STINT_OK;
 }
@@ -44,8 +66,8 @@ static stint_status translate(const char *pattern, size_t n, struct st_bytes *ou
 static stint_status compile(const struct st_bytes *pattern, struct st_regex *regex) {
     int error;
     PCRE2_SIZE offset;
-    regex->code = pcre2_compile((PCRE2_SPTR)pattern->data, pattern->count, PCRE2_UTF | PCRE2_UCP,
-                                &error, &offset, NULL);
+    regex->code = pcre2_compile((PCRE2_SPTR)pattern->data, pattern->count,
+                                PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE, &error, &offset, NULL);
     if (!regex->code) {
         char text[128] = "";
         pcre2_get_error_message(error, (PCRE2_UCHAR *)text, sizeof text);
