@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes as config.json: whatever they say, the reader answers with a status, and a config that it accepts is usable.
+// Bytes as config.json: whatever they say, the reader answers with a status, and a config that it
+// accepts is usable.
 #include "model/config.h"
 #include "model/rope.h"
 

@@ -172,11 +172,34 @@ stint_status st_unknown_append(const struct st_bpe *bpe, const struct st_vocab *
     return st_ids_append(ids, bpe->unknown);
 }
 
-stint_status st_bpe_encode(const struct st_bpe *bpe, const struct st_vocab *vocab,
-                           struct st_bpe_scratch *scratch, const char *text, size_t n,
-                           struct st_ids *ids) {
-    int32_t whole = bpe->ignore_merges ? st_vocab_find(vocab, text, n) : -1;
-    if (whole >= 0) return st_ids_append(ids, whole);
+static bool is_mark(const char *text, size_t n) {
+    return n >= 3 && memcmp(text, "\xe2\x96\x81", 3) == 0;
+}
+
+// The first place in text[0, n) where a mark follows another character; n if there is none.
+static size_t next_word(const char *text, size_t n) {
+    bool after_mark = true;
+    for (size_t i = 0; i < n;) {
+        bool mark = is_mark(text + i, n - i);
+        if (mark && !after_mark) return i;
+        after_mark = mark;
+        i += mark ? 3 : 1;
+    }
+    return n;
+}
+
+void st_bpe_find_words(struct st_bpe *bpe, const struct st_vocab *vocab) {
+    bpe->words = !bpe->byte_level;
+    for (size_t id = 0; id < vocab->n && bpe->words; id++) {
+        size_t n = 0;
+        const char *text = st_vocab_text(vocab, (int32_t)id, &n);
+        bpe->words = !text || next_word(text, n) == n;
+    }
+}
+
+static stint_status encode_word(const struct st_bpe *bpe, const struct st_vocab *vocab,
+                                struct st_bpe_scratch *scratch, const char *text, size_t n,
+                                struct st_ids *ids) {
     ST_TRY(st_grow((void **)&scratch->symbols, &scratch->symbol_capacity, 0, n,
                    sizeof *scratch->symbols));
     // Each join removes a symbol and pushes at most two pairs.
@@ -193,6 +216,19 @@ stint_status st_bpe_encode(const struct st_bpe *bpe, const struct st_vocab *voca
             ST_TRY(st_ids_append(ids, s->id));
         else
             ST_TRY(st_unknown_append(bpe, vocab, text + s->start, s->bytes, ids));
+    }
+    return STINT_OK;
+}
+
+stint_status st_bpe_encode(const struct st_bpe *bpe, const struct st_vocab *vocab,
+                           struct st_bpe_scratch *scratch, const char *text, size_t n,
+                           struct st_ids *ids) {
+    int32_t whole = bpe->ignore_merges ? st_vocab_find(vocab, text, n) : -1;
+    if (whole >= 0) return st_ids_append(ids, whole);
+    for (size_t at = 0; at < n;) {
+        size_t word = bpe->words ? next_word(text + at, n - at) : n;
+        ST_TRY(encode_word(bpe, vocab, scratch, text + at, word, ids));
+        at += word;
     }
     return STINT_OK;
 }

@@ -22,7 +22,10 @@ struct st_bpe {
     bool byte_fallback;     // an unknown character becomes its bytes' tokens
     bool fuse_unknown;      // neighbouring unknown ones become one
     bool ignore_merges;     // a piece that is a token is not split
-    int32_t unknown;        // -1: unknown ones are left out
+    // No token has U+2581 behind another character: a piece falls apart before each that begins a
+    // word, because no join can cross there. Set by st_bpe_find_words.
+    bool words;
+    int32_t unknown; // -1: unknown ones are left out
 };
 
 stint_status st_bpe_open_merges(struct st_bpe *bpe, size_t n_merges);
@@ -30,6 +33,8 @@ void st_bpe_close(struct st_bpe *bpe);
 // The rank-th merge; false if its parts or its result are no tokens.
 bool st_bpe_add_merge(struct st_bpe *bpe, const struct st_vocab *vocab, uint32_t rank,
                       const char *left, size_t n_left, const char *right, size_t n_right);
+
+void st_bpe_find_words(struct st_bpe *bpe, const struct st_vocab *vocab);
 
 // Scratch of one encoding, reused from piece to piece. Zero-initialise.
 struct st_bpe_scratch {

@@ -139,6 +139,7 @@ stint_status st_tokenizer_finish(struct stint_tokenizer *t) {
         st_vocab_single_bytes(&t->vocab);
     else if (t->bpe.byte_fallback)
         st_vocab_mark_bytes(&t->vocab);
+    st_bpe_find_words(&t->bpe, &t->vocab);
     t->worst_score = 0.0;
     for (size_t id = 0; id < t->vocab.n; id++)
         if (t->vocab.tokens[id].kind == ST_TOKEN_NORMAL &&
