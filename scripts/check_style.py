@@ -30,7 +30,7 @@ STATE = {"status.c": "the record of each thread", "cpu.c": "what the CPU can do,
          "log.c": "the callback of the embedding program"}
 # Source files whose test has another name.
 GOLDEN, COMMANDS = "tests/golden/test_models.py", "tests/e2e/test_cli.py"
-TOKENIZERS = "tests/golden/test_tokenizers.py"
+TOKENIZERS = "tests/golden/test_tokenizers.c"
 COVERED = {
     "src/model/arch.c": "tests/model/test_config.c",
     "src/model/config_hf.c": "tests/model/test_config.c",
@@ -40,6 +40,11 @@ COVERED = {
     "src/model/describe.c": COMMANDS,  # inspect
     "src/model/graph.c": COMMANDS,
     "src/model/shape.c": COMMANDS,  # bench --shape
+    "src/text/bpe.c": "tests/text/test_tokenizer.c",
+    "src/text/buffer.c": "tests/text/test_tokenizer.c",
+    "src/text/unigram.c": "tests/text/test_tokenizer.c",
+    "src/text/normalize.c": "tests/text/test_pretokenize.c",
+    "src/text/regex.c": "tests/text/test_pretokenize.c",
     "src/text/load_files.c": TOKENIZERS,
     "src/text/load_gguf.c": TOKENIZERS,
     "src/text/load_json.c": TOKENIZERS,

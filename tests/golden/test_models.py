@@ -95,7 +95,8 @@ class Golden(unittest.TestCase):
 
     def test_batches_do_not_change_the_result(self):
         for name in ("llama3", "gemma3", "mixtral", "phi2", "opt"):
-            tokens, golden = MODELS / name / "tokens.json", read_floats(MODELS / name / "logits.f32")
+            tokens = MODELS / name / "tokens.json"
+            golden = read_floats(MODELS / name / "logits.f32")
             whole = logits(MODELS / name, tokens)
             with self.subTest(name):
                 # 48 tokens in batches of 16: all of them run the kernels for prompts.

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes as tokenizer.json or, if they do not begin with '{', as a SentencePiece model; what opens
+// must encode and decode.
+#include "text/tokenizer_parts.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static const char text[] = "The 1st caf\xc3\xa9, \xf0\x9f\x98\x80 <s> \xff  end.";
+    struct stint_tokenizer *t = NULL;
+    stint_status status = size && data[0] == '{'
+                              ? st_tokenizer_from_json("fuzz", data, size, &t)
+                              : st_tokenizer_from_sentencepiece("fuzz", data, size, &t);
+    if (status != STINT_OK) return 0;
+    struct st_ids ids = {0};
+    if (st_tokenizer_encode(t, text, sizeof text - 1, STINT_TOKENIZE_ADD_BOS, &ids) == STINT_OK) {
+        struct st_detokenizer state = {0};
+        char piece[ST_PIECE_MAX_BYTES + 8];
+        for (size_t i = 0; i < ids.count; i++)
+            st_detokenizer_push(&state, t, ids.data[i], STINT_DETOKENIZE_SPECIAL, piece);
+        st_detokenizer_finish(&state, piece);
+    }
+    st_ids_free(&ids);
+    st_tokenizer_close(t);
+    return 0;
+}
