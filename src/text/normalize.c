@@ -67,19 +67,12 @@ static stint_status unicode(const struct st_normalizer *step, const struct st_by
     return status;
 }
 
-static bool is_space(const char *text, size_t n) {
-    uint32_t c = st_utf8_decode(text, n);
-    utf8proc_category_t kind = utf8proc_category((utf8proc_int32_t)c);
-    return (c >= 9 && c <= 13) || c == 0x85 || kind == UTF8PROC_CATEGORY_ZS ||
-           kind == UTF8PROC_CATEGORY_ZL || kind == UTF8PROC_CATEGORY_ZP;
-}
-
 static stint_status strip(const struct st_normalizer *step, const struct st_bytes *in,
                           struct st_bytes *out) {
     size_t first = in->count, end = 0; // of what is no space
     for (size_t i = 0; i < in->count;) {
         size_t n = st_max(1, st_utf8_length(in->data + i, in->count - i));
-        if (!is_space(in->data + i, n)) {
+        if (!st_utf8_is_space(st_utf8_decode(in->data + i, n))) {
             first = st_min(first, i);
             end = i + n;
         }

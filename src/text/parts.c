@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Building and closing a tokenizer.
-#include "text/tokenizer_parts.h"
+#include "text/added_tokens.h"
 
 #include "base/size.h"
 
@@ -97,15 +97,6 @@ stint_status st_tokenizer_add_token(struct stint_tokenizer *t, const struct st_a
     return STINT_OK;
 }
 
-static int by_first_byte_then_length(const void *a, const void *b) {
-    const struct st_added *x = a, *y = b;
-    unsigned char first = x->bytes ? (unsigned char)x->text[0] : 0;
-    unsigned char second = y->bytes ? (unsigned char)y->text[0] : 0;
-    if (first != second) return first < second ? -1 : 1;
-    if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
-    return x->id < y->id ? -1 : x->id > y->id;
-}
-
 static stint_status normalize_added(struct stint_tokenizer *t) {
     for (size_t i = 0; i < t->n_added; i++) {
         struct st_added *a = &t->added[i];
@@ -128,13 +119,7 @@ static stint_status normalize_added(struct stint_tokenizer *t) {
 stint_status st_tokenizer_finish(struct stint_tokenizer *t) {
     if (t->vocab.n == 0) return st_fail(STINT_E_FORMAT, "the vocabulary is empty");
     ST_TRY(normalize_added(t));
-    if (t->n_added) qsort(t->added, t->n_added, sizeof *t->added, by_first_byte_then_length);
-    for (size_t i = 0, byte = 0; byte <= 256; byte++) {
-        while (i < t->n_added && t->added[i].bytes && (unsigned char)t->added[i].text[0] < byte)
-            i++;
-        while (byte == 0 && i < t->n_added && t->added[i].bytes == 0) i++; // nothing to look for
-        t->first_added[byte] = i;
-    }
+    st_added_sort(t);
     if (t->byte_level)
         st_vocab_single_bytes(&t->vocab);
     else if (t->bpe.byte_fallback)

@@ -4,12 +4,12 @@
 #include "text/tokenizer.h"
 
 #include "base/size.h"
+#include "text/added_tokens.h"
 #include "text/tokenizer_parts.h"
 #include "text/unigram.h"
 #include "text/utf8.h"
 
 #include <string.h>
-#include <utf8proc.h>
 
 struct encoding {
     const struct stint_tokenizer *t;
@@ -36,62 +36,21 @@ static stint_status encode_pieces(struct encoding *e, struct st_bytes *text) {
     return status;
 }
 
-static bool is_word(const char *text, size_t n) {
-    utf8proc_category_t c = utf8proc_category((utf8proc_int32_t)st_utf8_decode(text, n));
-    return (c >= UTF8PROC_CATEGORY_LU && c <= UTF8PROC_CATEGORY_NO) || c == UTF8PROC_CATEGORY_PC;
-}
-
-static size_t before(const char *text, size_t at) { // start of the character before `at`
-    do at--;
-    while (at > 0 && ((unsigned char)text[at] & 0xc0) == 0x80);
-    return at;
-}
-
-static bool stands_alone(const char *text, size_t n, size_t start, size_t end) {
-    size_t left = start ? before(text, start) : 0;
-    if (start && is_word(text + left, start - left)) return false;
-    return end == n || !is_word(text + end, st_max(1, st_utf8_length(text + end, n - end)));
-}
-
-// The added token that begins at text[at], the longest one; NULL if there is none.
-static const struct st_added *match_added(const struct encoding *e, bool normalized,
-                                          const char *text, size_t n, size_t at) {
-    const struct stint_tokenizer *t = e->t;
-    unsigned char byte = (unsigned char)text[at];
-    for (size_t i = t->first_added[byte]; i < t->first_added[byte + 1]; i++) {
-        const struct st_added *a = &t->added[i];
-        if (a->normalized != normalized || a->bytes > n - at) continue;
-        if (a->special && (e->flags & STINT_TOKENIZE_PLAIN)) continue;
-        if (memcmp(text + at, a->text, a->bytes) != 0) continue;
-        if (a->single_word && !stands_alone(text, n, at, at + a->bytes)) continue;
-        return a;
-    }
-    return NULL;
-}
-
-static bool is_blank(char c) {
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
 typedef stint_status text_fn(struct encoding *e, const char *text, size_t n);
 
 // Calls `rest` for what lies between the added tokens and appends theirs.
 static stint_status cut_added(struct encoding *e, bool normalized, const char *text, size_t n,
                               text_fn *rest) {
+    struct st_added_search found = {0};
+    bool plain = (e->flags & STINT_TOKENIZE_PLAIN) != 0;
     size_t done = 0;
-    for (size_t at = 0; at < n; at++) {
-        const struct st_added *a = match_added(e, normalized, text, n, at);
-        if (!a) continue;
-        size_t start = at, end = at + a->bytes;
-        while (a->lstrip && start > done && is_blank(text[start - 1])) start--;
-        while (a->rstrip && end < n && is_blank(text[end])) end++;
-        ST_TRY(rest(e, text + done, start - done));
-        ST_TRY(st_ids_append(e->ids, a->id));
+    while (st_added_next(e->t, normalized, plain, text, n, &found)) {
+        if (found.start > done) ST_TRY(rest(e, text + done, found.start - done));
+        ST_TRY(st_ids_append(e->ids, found.id));
         e->first = false;
-        done = end;
-        at = end - 1;
+        done = found.end;
     }
-    return rest(e, text + done, n - done);
+    return done < n ? rest(e, text + done, n - done) : STINT_OK;
 }
 
 static stint_status encode_normalized(struct encoding *e, const char *text, size_t n) {

@@ -33,7 +33,7 @@ struct stint_tokenizer {
     size_t n_normalizers;
     struct st_pretokenizer pretokenizers[ST_MAX_STEPS];
     size_t n_pretokenizers;
-    struct st_added *added; // sorted by first byte, longest first
+    struct st_added *added; // sorted as byte strings
     size_t n_added, added_capacity;
     size_t first_added[257]; // of each first byte
     bool byte_level;         // tokens are bytes as they are

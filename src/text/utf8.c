@@ -52,3 +52,9 @@ uint32_t st_utf8_decode(const char *text, size_t n) {
     for (size_t i = 1; i < n; i++) c = c << 6 | (t[i] & 0x3f);
     return c;
 }
+
+int st_utf8_is_space(uint32_t c) {
+    return (c >= 0x09 && c <= 0x0d) || c == 0x20 || c == 0x85 || c == 0xa0 || c == 0x1680 ||
+           (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 || c == 0x202f ||
+           c == 0x205f || c == 0x3000;
+}

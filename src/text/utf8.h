@@ -20,4 +20,7 @@ int st_utf8_unfinished(const char *text, size_t n);
 // The character of a well-formed sequence of n bytes.
 uint32_t st_utf8_decode(const char *text, size_t n);
 
+// Unicode's White_Space.
+int st_utf8_is_space(uint32_t c);
+
 #endif
