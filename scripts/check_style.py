@@ -45,6 +45,7 @@ COVERED = {
     "src/text/unigram.c": "tests/text/test_tokenizer.c",
     "src/text/normalize.c": "tests/text/test_pretokenize.c",
     "src/text/regex.c": "tests/text/test_pretokenize.c",
+    "src/text/added_tokens.c": TOKENIZERS,
     "src/text/load_files.c": TOKENIZERS,
     "src/text/load_gguf.c": TOKENIZERS,
     "src/text/load_json.c": TOKENIZERS,

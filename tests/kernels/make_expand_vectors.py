@@ -23,7 +23,8 @@ def rows(values, form, per_line):
 def main():
     random = numpy.random.default_rng(2)
     out = ["// SPDX-License-Identifier: Apache-2.0",
-           "// Written by make_expand_vectors.py: blocks and the bits of the floats that they mean.",
+           "// Written by make_expand_vectors.py: blocks and the bits of the floats that they "
+           "mean.",
            "#ifndef TESTS_EXPAND_VECTORS_H", "#define TESTS_EXPAND_VECTORS_H", "",
            '#include "base/dtype.h"', ""]
     table = []
