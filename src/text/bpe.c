@@ -59,8 +59,9 @@ bool st_bpe_add_merge(struct st_bpe *bpe, const struct st_vocab *vocab, uint32_t
     if (n_left + n_right > sizeof joined) return false;
     memcpy(joined, left, n_left);
     memcpy(joined + n_left, right, n_right);
-    int32_t a = st_vocab_find(vocab, left, n_left), b = st_vocab_find(vocab, right, n_right);
-    int32_t id = st_vocab_find(vocab, joined, n_left + n_right);
+    int32_t a = st_vocab_find_model(vocab, left, n_left),
+            b = st_vocab_find_model(vocab, right, n_right);
+    int32_t id = st_vocab_find_model(vocab, joined, n_left + n_right);
     if (a < 0 || b < 0 || id < 0) return false;
     uint64_t pair = (uint64_t)(uint32_t)a << 32 | (uint32_t)b;
     size_t i = slot_of(pair, bpe->n_slots);
@@ -123,7 +124,7 @@ static void consider(struct encoder *e, size_t left) {
         pair.order = merge->rank;
         pair.id = merge->id;
     } else {
-        pair.id = st_vocab_find(e->vocab, e->text + a->start, pair.bytes);
+        pair.id = st_vocab_find_model(e->vocab, e->text + a->start, pair.bytes);
         if (pair.id < 0 || st_vocab_kind(e->vocab, pair.id) == ST_TOKEN_UNUSED) return;
         pair.order = -(double)e->vocab->tokens[pair.id].score;
     }
@@ -152,7 +153,7 @@ static size_t split(const struct encoder *e, size_t n) {
     for (size_t i = 0; i < n; count++) {
         size_t bytes = e->bpe->byte_level ? 1 : st_max(1, st_utf8_length(e->text + i, n - i));
         int32_t id = e->bpe->byte_level ? e->vocab->bytes[(unsigned char)e->text[i]]
-                                        : st_vocab_find(e->vocab, e->text + i, bytes);
+                                        : st_vocab_find_model(e->vocab, e->text + i, bytes);
         e->symbols[count] = (struct st_symbol){i, bytes, count ? count - 1 : NONE, count + 1, id};
         i += bytes;
     }
@@ -223,7 +224,7 @@ static stint_status encode_word(const struct st_bpe *bpe, const struct st_vocab 
 stint_status st_bpe_encode(const struct st_bpe *bpe, const struct st_vocab *vocab,
                            struct st_bpe_scratch *scratch, const char *text, size_t n,
                            struct st_ids *ids) {
-    int32_t whole = bpe->ignore_merges ? st_vocab_find(vocab, text, n) : -1;
+    int32_t whole = bpe->ignore_merges ? st_vocab_find_model(vocab, text, n) : -1;
     if (whole >= 0) return st_ids_append(ids, whole);
     for (size_t at = 0; at < n;) {
         size_t word = bpe->words ? next_word(text + at, n - at) : n;

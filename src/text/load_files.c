@@ -94,6 +94,7 @@ static stint_status read_vocab(struct stint_tokenizer *t, const json_t *vocab,
         added.text = (char *)text;
         added.bytes = strlen(text);
         added.id = (int32_t)value;
+        added.outside = st_vocab_kind(&t->vocab, added.id) == ST_TOKEN_NONE;
         ST_TRY(st_tokenizer_add_token(t, &added));
     }
     return st_tokenizer_finish(t);

@@ -128,6 +128,7 @@ static stint_status read_added(struct stint_tokenizer *t, const json_t *list) {
         if (!text || id < 0)
             return st_fail(STINT_E_FORMAT, "'added_tokens'[%zu] lacks content or id", i);
         a.id = (int32_t)id;
+        a.outside = st_vocab_kind(&t->vocab, a.id) == ST_TOKEN_NONE;
         ST_TRY(st_load_added_flags(item, &a));
         a.text = (char *)text;
         a.bytes = strlen(text);

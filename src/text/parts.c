@@ -92,6 +92,7 @@ stint_status st_tokenizer_add_token(struct stint_tokenizer *t, const struct st_a
     struct st_added copy = *added;
     copy.text = strndup(added->text, added->bytes);
     if (!copy.text) return st_fail(STINT_E_NOMEM, "no memory for a tokenizer");
+    t->vocab.tokens[added->id].outside = added->outside;
     copy.bytes = strlen(copy.text); // a NUL cannot be looked for
     t->added[t->n_added++] = copy;
     return STINT_OK;

@@ -21,6 +21,7 @@ struct st_added {
     bool special;        // not looked for under STINT_TOKENIZE_PLAIN
     bool normalized;     // looked for after normalisation
     bool lstrip, rstrip; // takes the white space beside it along
+    bool outside;        // no token of the model: only found here, never by a join
     bool single_word;    // only where no letter or digit is beside it
 };
 

@@ -28,7 +28,7 @@ static void search(const struct st_vocab *vocab, double unknown_score, const cha
         bool single = false;
         while (end < n && end - i < vocab->longest) {
             end += st_max(1, st_utf8_length(text + end, n - end));
-            int32_t id = st_vocab_find(vocab, text + i, end - i);
+            int32_t id = st_vocab_find_model(vocab, text + i, end - i);
             enum st_token_kind kind = st_vocab_kind(vocab, id);
             if (id < 0 || (kind != ST_TOKEN_NORMAL && kind != ST_TOKEN_ADDED)) continue;
             single = single || end - i == character;

@@ -111,6 +111,11 @@ int32_t st_vocab_find(const struct st_vocab *vocab, const char *text, size_t n) 
     return vocab->n_slots && n <= vocab->longest ? vocab->slots[find_slot(vocab, text, n)] : -1;
 }
 
+int32_t st_vocab_find_model(const struct st_vocab *vocab, const char *text, size_t n) {
+    int32_t id = st_vocab_find(vocab, text, n);
+    return id >= 0 && vocab->tokens[id].outside ? -1 : id;
+}
+
 const char *st_vocab_text(const struct st_vocab *vocab, int32_t id, size_t *n) {
     if (id < 0 || (size_t)id >= vocab->n || vocab->tokens[id].kind == ST_TOKEN_NONE) return NULL;
     *n = vocab->tokens[id].bytes;

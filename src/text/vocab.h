@@ -24,6 +24,7 @@ struct st_token {
     float score; // SentencePiece
     uint8_t kind;
     uint8_t byte; // ST_TOKEN_BYTE
+    bool outside; // an added token that the model does not know
 };
 
 struct st_vocab {
@@ -48,6 +49,8 @@ stint_status st_vocab_add(struct st_vocab *vocab, int64_t id, const char *text, 
                           enum st_token_kind kind, double score);
 // -1 if there is none.
 int32_t st_vocab_find(const struct st_vocab *vocab, const char *text, size_t n);
+// The same among the tokens that the model knows.
+int32_t st_vocab_find_model(const struct st_vocab *vocab, const char *text, size_t n);
 // The id's bytes; NULL for a gap or an id outside.
 const char *st_vocab_text(const struct st_vocab *vocab, int32_t id, size_t *n);
 enum st_token_kind st_vocab_kind(const struct st_vocab *vocab, int32_t id);
