@@ -14,10 +14,10 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-COMMAND = os.environ.get("STINT_COMMAND", str(ROOT / "build" / "stint"))
+COMMAND = os.path.abspath(os.environ.get("STINT_COMMAND", ROOT / "build" / "stint"))
 FIXED_SET = (
     ["--shape", "qwen1.5-1.8b", "-p", "64,256", "-n", "16"],
-    [str(ROOT / "models" / "novels-10m"), "-p", "256", "-n", "64"],
+    ["models/novels-10m", "-p", "256", "-n", "64"],
 )
 NOISE = 0.03  # a smaller change is not called one
 
@@ -28,8 +28,8 @@ def fail(text):
 
 def bench_once(arguments):
     try:
-        done = subprocess.run([COMMAND, "bench", *arguments, "--json"], stdout=subprocess.PIPE,
-                              text=True, check=False)
+        done = subprocess.run([COMMAND, "bench", *arguments, "--json"], cwd=ROOT,
+                              stdout=subprocess.PIPE, text=True, check=False)
     except OSError as error:
         fail(f"{COMMAND}: {error.strerror}; build it with: make")
     if done.returncode:
@@ -76,7 +76,7 @@ def measure(n_runs):
     for arguments in FIXED_SET:
         results = [bench_once(arguments) for _ in range(n_runs)]
         first = first or results[0]
-        models[results[0]["model"]] = medians(results)
+        models[pathlib.PurePath(results[0]["model"]).name] = medians(results)
     now = datetime.datetime.now(datetime.timezone.utc)
     return {"commit": current_commit(), "date": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
             "cpu": first["cpu"], "features": first.get("cpu_features", ""),
