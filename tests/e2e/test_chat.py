@@ -138,6 +138,15 @@ class Terminal(unittest.TestCase):
                     self.assertRegex(self.shown, pattern)
         self.shown = self.shown[match.end():]
 
+    def type_until(self, key, pattern):
+        for _ in range(30):
+            self.type(key)
+            try:
+                return self.wait_for(pattern, seconds=2)
+            except AssertionError:
+                pass
+        self.fail(f"no {pattern!r} in {self.shown!r}")
+
     def type(self, text):
         os.write(self.master, text.encode())
 
@@ -148,8 +157,10 @@ class Terminal(unittest.TestCase):
         self.wait_for(r"said\r\n[^>]*\w+ \w+")  # the answer has begun, and would take long
         self.type("\x03")
         self.wait_for("> ")
-        self.type("never sent\x03")
-        self.wait_for(r"Ctrl-D or /quit ends")
+        # The prompt is shown a moment before the line editor reads: until it does, a key goes nowhere.
+        self.type("never sent")
+        self.wait_for("never sent")
+        self.type_until("\x03", r"Ctrl-D or /quit ends")
         self.wait_for("> ")
         self.type("/stats\n")
         self.wait_for(r"generated \d+ tokens")
