@@ -9,7 +9,10 @@
 #include <math.h>
 #include <string.h>
 
-#define INLINE static inline __attribute__((always_inline))
+#define INLINE   static inline __attribute__((always_inline))
+#define UNROLLED _Pragma("GCC unroll 8")
+
+enum { MOST_VECTORS = 8 }; // accumulators of one pass over the values
 
 INLINE vf capped(vf score, float scale, float softcap) {
     vf s = vf_mul(score, vf_set1(scale));
@@ -53,11 +56,12 @@ static void softmax_tile(float *scores, size_t n_keys, size_t width, int32_t fir
                          const int32_t *low, const int32_t *high, float scale, float softcap,
                          float *maximum, float *sum, float *factor) {
     for (size_t l = 0; l < width; l += VF_LANES) {
-        // Positions as floats relative to the tile, where they are exact.
+        // Positions as floats relative to the tile: exact for its own keys, and others stay
+        // outside.
         float lows[VF_LANES], highs[VF_LANES];
         for (size_t i = 0; i < VF_LANES; i++) {
-            lows[i] = (float)(low[l + i] - first_key);
-            highs[i] = (float)(high[l + i] - first_key);
+            lows[i] = (float)((int64_t)low[l + i] - first_key);
+            highs[i] = (float)((int64_t)high[l + i] - first_key);
         }
         softmax_lanes(scores + l, n_keys, width, lows, highs, scale, softcap, maximum + l, sum + l,
                       factor + l);
@@ -83,14 +87,35 @@ INLINE vf row_part(const void *row, bool half, size_t d, size_t n) {
     return vf_load_f16(t);
 }
 
-INLINE float score(const float *q, const void *key, bool half, size_t head_dim) {
-    vf sum = vf_zero();
-    for (size_t d = 0; d < head_dim; d += VF_LANES) {
-        size_t n = head_dim - d < VF_LANES ? head_dim - d : VF_LANES;
-        vf x = n == VF_LANES ? vf_load(q + d) : vf_load_n(q + d, n);
-        sum = vf_fma(x, row_part(key, half, d, n), sum);
+// Dot products of q with four keys: four chains of additions, one reduction. The order of additions
+// is the same for every key.
+INLINE void score_four(const float *q, const char *const key[4], bool half, size_t head_dim,
+                       float score[4]) {
+    vf sum[4] = {vf_zero(), vf_zero(), vf_zero(), vf_zero()};
+    size_t d = 0;
+    for (; d + VF_LANES <= head_dim; d += VF_LANES) {
+        vf x = vf_load(q + d);
+        UNROLLED for (int j = 0; j < 4; j++) sum[j] =
+            vf_fma(x, row_part(key[j], half, d, VF_LANES), sum[j]);
     }
-    return vf_sum(sum);
+    if (d < head_dim) {
+        vf x = vf_load_n(q + d, head_dim - d);
+        UNROLLED for (int j = 0; j < 4; j++) sum[j] =
+            vf_fma(x, row_part(key[j], half, d, head_dim - d), sum[j]);
+    }
+    vf_sum4(sum[0], sum[1], sum[2], sum[3], score);
+}
+
+INLINE void score_keys(const float *q, const char *keys, bool half, size_t row_bytes, size_t n_keys,
+                       size_t head_dim, float *scores) {
+    for (size_t j = 0; j < n_keys; j += 4) {
+        size_t n = n_keys - j < 4 ? n_keys - j : 4;
+        const char *key[4]; // the last one stands in for those that are missing
+        float four[4];
+        for (size_t i = 0; i < 4; i++) key[i] = keys + (j + (i < n ? i : n - 1)) * row_bytes;
+        score_four(q, key, half, head_dim, four);
+        memcpy(scores + j, four, n * sizeof *four);
+    }
 }
 
 // scores become probabilities; returns their sum.
@@ -120,34 +145,53 @@ INLINE float softmax(float *scores, size_t n, float scale, float softcap) {
     return sum;
 }
 
-// out[d..] for one run of at most 4 vectors of the head, over all keys.
-INLINE void weighted_sum(const float *p, const char *values, bool half, size_t row_bytes,
-                         size_t n_keys, size_t d, size_t n, float factor, float *out) {
-    vf sum[4] = {vf_zero(), vf_zero(), vf_zero(), vf_zero()};
+// out[d, d + vectors * VF_LANES) over all keys; the last vector has `last` elements.
+INLINE void weigh(const float *p, const char *values, bool half, size_t row_bytes, size_t n_keys,
+                  size_t d, size_t vectors, size_t last, float factor, float *out) {
+    vf sum[MOST_VECTORS];
+    UNROLLED for (size_t v = 0; v < vectors; v++) sum[v] = vf_zero();
     for (size_t j = 0; j < n_keys; j++) {
         vf weight = vf_set1(p[j]);
         const char *row = values + j * row_bytes;
-        for (size_t v = 0; v * VF_LANES < n; v++) {
-            size_t rest = n - v * VF_LANES < VF_LANES ? n - v * VF_LANES : VF_LANES;
-            sum[v] = vf_fma(weight, row_part(row, half, d + v * VF_LANES, rest), sum[v]);
-        }
+        UNROLLED for (size_t v = 0; v < vectors; v++) sum[v] =
+            vf_fma(weight, row_part(row, half, d + v * VF_LANES, last), sum[v]);
     }
-    for (size_t v = 0; v * VF_LANES < n; v++) {
-        size_t rest = n - v * VF_LANES < VF_LANES ? n - v * VF_LANES : VF_LANES;
-        vf_store_n(out + d + v * VF_LANES, vf_mul(sum[v], vf_set1(factor)), rest);
+    UNROLLED for (size_t v = 0; v < vectors; v++) {
+        vf y = vf_mul(sum[v], vf_set1(factor));
+        if (last == VF_LANES)
+            vf_store(out + d + v * VF_LANES, y);
+        else
+            vf_store_n(out + d + v * VF_LANES, y, last);
     }
+}
+
+// The head in runs of 8, 4, 2, 1 vectors that stay in registers, then what is left of one.
+INLINE void weigh_all(const float *p, const char *values, bool half, size_t row_bytes,
+                      size_t n_keys, size_t head_dim, float factor, float *out) {
+    size_t d = 0;
+    for (; d + 8 * VF_LANES <= head_dim; d += 8 * VF_LANES)
+        weigh(p, values, half, row_bytes, n_keys, d, 8, VF_LANES, factor, out);
+    if (d + 4 * VF_LANES <= head_dim) {
+        weigh(p, values, half, row_bytes, n_keys, d, 4, VF_LANES, factor, out);
+        d += 4 * VF_LANES;
+    }
+    if (d + 2 * VF_LANES <= head_dim) {
+        weigh(p, values, half, row_bytes, n_keys, d, 2, VF_LANES, factor, out);
+        d += 2 * VF_LANES;
+    }
+    if (d + VF_LANES <= head_dim) {
+        weigh(p, values, half, row_bytes, n_keys, d, 1, VF_LANES, factor, out);
+        d += VF_LANES;
+    }
+    if (d < head_dim) weigh(p, values, half, row_bytes, n_keys, d, 1, head_dim - d, factor, out);
 }
 
 INLINE void attend(const float *q, const char *keys, const char *values, bool half, size_t n_keys,
                    size_t head_dim, float scale, float softcap, float *scores, float *out) {
     size_t row_bytes = head_dim * (half ? sizeof(uint16_t) : sizeof(float));
-    for (size_t j = 0; j < n_keys; j++) scores[j] = score(q, keys + j * row_bytes, half, head_dim);
+    score_keys(q, keys, half, row_bytes, n_keys, head_dim, scores);
     float factor = 1.0f / softmax(scores, n_keys, scale, softcap);
-    size_t d = 0;
-    for (; d + 4 * VF_LANES <= head_dim; d += 4 * VF_LANES)
-        weighted_sum(scores, values, half, row_bytes, n_keys, d, 4 * VF_LANES, factor, out);
-    if (d < head_dim)
-        weighted_sum(scores, values, half, row_bytes, n_keys, d, head_dim - d, factor, out);
+    weigh_all(scores, values, half, row_bytes, n_keys, head_dim, factor, out);
 }
 
 static void decode(const float *q, const void *keys, const void *values, enum st_dtype kv,

@@ -14,7 +14,7 @@ static void softmax_lane(float *scores, size_t n_keys, size_t width, int32_t fir
                          float *factor) {
     float before = *maximum;
     for (size_t j = 0; j < n_keys; j++) {
-        int32_t key = first_key + (int32_t)j;
+        int64_t key = first_key + (int64_t)j;
         float s = capped(scores[j * width], scale, softcap);
         if (key < low || key >= high) s = -INFINITY;
         scores[j * width] = s;

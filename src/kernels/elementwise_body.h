@@ -175,10 +175,14 @@ INLINE float dot(const float *x, const float *b, size_t n) {
 }
 
 INLINE float sum_all(const float *x, size_t n) {
-    vf sum = vf_zero();
-    for (size_t i = 0; i < n; i += VF_LANES)
-        sum = vf_add(sum, vf_load_n(x + i, n - i < VF_LANES ? n - i : VF_LANES));
-    return vf_sum(sum);
+    vf sum[4] = {vf_zero(), vf_zero(), vf_zero(), vf_zero()};
+    size_t i = 0;
+    for (; i + 4 * VF_LANES <= n; i += 4 * VF_LANES)
+        _Pragma("GCC unroll 4") for (size_t j = 0; j < 4; j++) sum[j] =
+            vf_add(vf_load(x + i + j * VF_LANES), sum[j]);
+    for (; i < n; i += VF_LANES)
+        sum[0] = vf_add(vf_load_n(x + i, n - i < VF_LANES ? n - i : VF_LANES), sum[0]);
+    return vf_sum(vf_add(vf_add(sum[0], sum[1]), vf_add(sum[2], sum[3])));
 }
 
 INLINE vf times_weight(vf a, vf w, float p) {
@@ -192,6 +196,7 @@ static void rmsnorm(const float *x, const float *weight, float epsilon, size_t n
 static void layernorm(const float *x, const float *weight, const float *bias, float epsilon,
                       size_t n, float *y) {
     map(shift_of, x, x, sum_all(x, n) / (float)n, n, y);
+    map(shift_of, y, y, sum_all(y, n) / (float)n, n, y); // what rounding left of the mean
     float factor = 1.0f / sqrtf(dot(y, y, n) / (float)n + epsilon);
     if (weight)
         map(times_weight, y, weight, factor, n, y);
@@ -200,36 +205,80 @@ static void layernorm(const float *x, const float *weight, const float *bias, fl
     if (bias) map(sum_of, y, bias, 0.0f, n, y);
 }
 
-static void rope(float *x, const float *cosine, const float *sine, size_t n_dims,
-                 bool interleaved) {
-    size_t half = n_dims / 2, i = 0;
-    if (interleaved) {
-        for (; i < half; i++) {
-            float a = x[2 * i], b = x[2 * i + 1];
-            x[2 * i] = a * cosine[i] - b * sine[i];
-            x[2 * i + 1] = a * sine[i] + b * cosine[i];
-        }
-        return;
+// The pairs (a[i], b[i]) of one vector, turned.
+INLINE void turn(vf *a, vf *b, vf cosine, vf sine) {
+    vf x = vf_sub(vf_mul(*a, cosine), vf_mul(*b, sine));
+    *b = vf_add(vf_mul(*a, sine), vf_mul(*b, cosine));
+    *a = x;
+}
+
+INLINE void rope_neighbours(float *x, const float *cosine, const float *sine, size_t half) {
+    size_t i = 0;
+    for (; i + VF_LANES <= half; i += VF_LANES) {
+        vf low = vf_load(x + 2 * i), high = vf_load(x + 2 * i + VF_LANES);
+        vf a = vf_even(low, high), b = vf_odd(low, high);
+        turn(&a, &b, vf_load(cosine + i), vf_load(sine + i));
+        vf_store(x + 2 * i, vf_zip_low(a, b));
+        vf_store(x + 2 * i + VF_LANES, vf_zip_high(a, b));
     }
-    for (; i < half; i += VF_LANES) {
-        size_t n = half - i < VF_LANES ? half - i : VF_LANES;
-        vf a = vf_load_n(x + i, n), b = vf_load_n(x + half + i, n);
-        vf c = vf_load_n(cosine + i, n), s = vf_load_n(sine + i, n);
-        vf_store_n(x + i, vf_sub(vf_mul(a, c), vf_mul(b, s)), n);
-        vf_store_n(x + half + i, vf_add(vf_mul(a, s), vf_mul(b, c)), n);
+    for (; i < half; i++) {
+        float a = x[2 * i], b = x[2 * i + 1];
+        x[2 * i] = a * cosine[i] - b * sine[i];
+        x[2 * i + 1] = a * sine[i] + b * cosine[i];
     }
 }
 
-// The largest value first, then where it stands.
-static size_t argmax(const float *x, size_t n) {
-    vf best = vf_set1(-INFINITY);
+INLINE void rope_halves(float *x, const float *cosine, const float *sine, size_t half) {
+    size_t i = 0;
+    for (; i + VF_LANES <= half; i += VF_LANES) {
+        vf a = vf_load(x + i), b = vf_load(x + half + i);
+        turn(&a, &b, vf_load(cosine + i), vf_load(sine + i));
+        vf_store(x + i, a);
+        vf_store(x + half + i, b);
+    }
+    if (i < half) {
+        size_t n = half - i;
+        vf a = vf_load_n(x + i, n), b = vf_load_n(x + half + i, n);
+        turn(&a, &b, vf_load_n(cosine + i, n), vf_load_n(sine + i, n));
+        vf_store_n(x + i, a, n);
+        vf_store_n(x + half + i, b, n);
+    }
+}
+
+static void rope(float *x, const float *cosine, const float *sine, size_t n_dims,
+                 bool interleaved) {
+    if (interleaved)
+        rope_neighbours(x, cosine, sine, n_dims / 2);
+    else
+        rope_halves(x, cosine, sine, n_dims / 2);
+}
+
+// The largest of n elements; -infinity where there is none. NaN loses.
+INLINE float most_of(const float *x, size_t n) {
+    const vf least = vf_set1(-INFINITY);
+    vf best[4] = {least, least, least, least};
     float lanes[VF_LANES], most = -INFINITY;
     size_t i = 0;
-    for (; i + VF_LANES <= n; i += VF_LANES) best = vf_max(vf_load(x + i), best); // NaN loses
-    vf_store(lanes, best);
+    for (; i + 4 * VF_LANES <= n; i += 4 * VF_LANES)
+        _Pragma("GCC unroll 4") for (size_t j = 0; j < 4; j++) best[j] =
+            vf_max(vf_load(x + i + j * VF_LANES), best[j]);
+    vf_store(lanes, vf_max(vf_max(best[0], best[1]), vf_max(best[2], best[3])));
     for (size_t l = 0; l < VF_LANES; l++) most = lanes[l] > most ? lanes[l] : most;
     for (; i < n; i++) most = x[i] > most ? x[i] : most;
-    for (i = 0; i < n; i++)
+    return most;
+}
+
+// The first block that has the largest value, then where in it that stands.
+static size_t argmax(const float *x, size_t n) {
+    enum { BLOCK = 1024 };
+    float most = -INFINITY;
+    size_t from = 0;
+    for (size_t i = 0; i < n; i += BLOCK) {
+        float here = most_of(x + i, n - i < BLOCK ? n - i : BLOCK);
+        if (here > most) from = i;
+        most = here > most ? here : most;
+    }
+    for (size_t i = from; i < n; i++)
         if (x[i] == most) return i;
     return 0;
 }

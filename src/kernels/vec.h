@@ -56,6 +56,31 @@ static inline vf vf_min(vf a, vf b) {
 static inline float vf_sum(vf a) {
     return _mm512_reduce_add_ps(a);
 }
+// Elements 0, 2, 4, ... (1, 3, 5, ...) of a then b, and the way back: zip_low is a[0] b[0] a[1] ...
+static inline vf vf_even(vf a, vf b) {
+    const vi at = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    return _mm512_permutex2var_ps(a, at, b);
+}
+static inline vf vf_odd(vf a, vf b) {
+    const vi at = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+    return _mm512_permutex2var_ps(a, at, b);
+}
+static inline vf vf_zip_low(vf a, vf b) {
+    const vi at = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    return _mm512_permutex2var_ps(a, at, b);
+}
+static inline vf vf_zip_high(vf a, vf b) {
+    const vi at = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    return _mm512_permutex2var_ps(a, at, b);
+}
+// out[i] = the sum of vector i
+static inline void vf_sum4(vf a, vf b, vf c, vf d, float out[4]) {
+    vf ab = _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b)); // a b a b ...
+    vf cd = _mm512_add_ps(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
+    vf s = _mm512_add_ps(_mm512_shuffle_ps(ab, cd, 0x44), _mm512_shuffle_ps(ab, cd, 0xee));
+    __m256 t = _mm256_add_ps(_mm512_castps512_ps256(s), _mm512_extractf32x8_ps(s, 1));
+    _mm_storeu_ps(out, _mm_add_ps(_mm256_castps256_ps128(t), _mm256_extractf128_ps(t, 1)));
+}
 static inline vf vf_round(vf a) {
     return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
@@ -68,11 +93,9 @@ static inline vf vf_select(vm m, vf yes, vf no) {
 static inline vf vf_abs(vf a) {
     return _mm512_abs_ps(a);
 }
-// x 2^n for whole n in [-126, 127]
+// x 2^n for whole n in [-126, 128]
 static inline vf vf_scale2(vf x, vf n) {
-    vi bits =
-        _mm512_slli_epi32(_mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127)), 23);
-    return _mm512_mul_ps(x, _mm512_castsi512_ps(bits));
+    return _mm512_scalef_ps(x, n);
 }
 static inline vf vf_load_bf16(const void *p) {
     __m256i half = _mm256_loadu_si256((const __m256i *)p);
@@ -143,6 +166,25 @@ static inline float vf_sum(vf a) {
     s = _mm_add_ps(s, _mm_movehl_ps(s, s));
     return _mm_cvtss_f32(_mm_add_ss(s, _mm_shuffle_ps(s, s, 1)));
 }
+static inline vf vf_pairs_in_order(vf x) { // after a shuffle within each half
+    return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(x), 0xd8));
+}
+static inline vf vf_even(vf a, vf b) {
+    return vf_pairs_in_order(_mm256_shuffle_ps(a, b, 0x88));
+}
+static inline vf vf_odd(vf a, vf b) {
+    return vf_pairs_in_order(_mm256_shuffle_ps(a, b, 0xdd));
+}
+static inline vf vf_zip_low(vf a, vf b) {
+    return _mm256_permute2f128_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b), 0x20);
+}
+static inline vf vf_zip_high(vf a, vf b) {
+    return _mm256_permute2f128_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b), 0x31);
+}
+static inline void vf_sum4(vf a, vf b, vf c, vf d, float out[4]) {
+    vf s = _mm256_hadd_ps(_mm256_hadd_ps(a, b), _mm256_hadd_ps(c, d));
+    _mm_storeu_ps(out, _mm_add_ps(_mm256_castps256_ps128(s), _mm256_extractf128_ps(s, 1)));
+}
 static inline vf vf_round(vf a) {
     return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
@@ -155,10 +197,12 @@ static inline vf vf_select(vm m, vf yes, vf no) {
 static inline vf vf_abs(vf a) {
     return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a);
 }
-static inline vf vf_scale2(vf x, vf n) {
-    vi bits =
-        _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127)), 23);
-    return _mm256_mul_ps(x, _mm256_castsi256_ps(bits));
+static inline vf vf_scale2(vf x, vf n) { // in two factors: 2^128 is no float
+    vi whole = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(whole, 1);
+    vi bias = _mm256_set1_epi32(127), rest = _mm256_sub_epi32(whole, half);
+    vi one = _mm256_slli_epi32(_mm256_add_epi32(half, bias), 23);
+    vi other = _mm256_slli_epi32(_mm256_add_epi32(rest, bias), 23);
+    return _mm256_mul_ps(_mm256_mul_ps(x, _mm256_castsi256_ps(one)), _mm256_castsi256_ps(other));
 }
 static inline vf vf_load_bf16(const void *p) {
     __m128i half = _mm_loadu_si128((const __m128i *)p);
@@ -227,6 +271,21 @@ static inline vf vf_min(vf a, vf b) {
 static inline float vf_sum(vf a) {
     return vaddvq_f32(a);
 }
+static inline vf vf_even(vf a, vf b) {
+    return vuzp1q_f32(a, b);
+}
+static inline vf vf_odd(vf a, vf b) {
+    return vuzp2q_f32(a, b);
+}
+static inline vf vf_zip_low(vf a, vf b) {
+    return vzip1q_f32(a, b);
+}
+static inline vf vf_zip_high(vf a, vf b) {
+    return vzip2q_f32(a, b);
+}
+static inline void vf_sum4(vf a, vf b, vf c, vf d, float out[4]) {
+    vst1q_f32(out, vpaddq_f32(vpaddq_f32(a, b), vpaddq_f32(c, d)));
+}
 static inline vf vf_round(vf a) {
     return vrndnq_f32(a);
 }
@@ -240,8 +299,10 @@ static inline vf vf_abs(vf a) {
     return vabsq_f32(a);
 }
 static inline vf vf_scale2(vf x, vf n) {
-    int32x4_t bits = vshlq_n_s32(vaddq_s32(vcvtq_s32_f32(n), vdupq_n_s32(127)), 23);
-    return vmulq_f32(x, vreinterpretq_f32_s32(bits));
+    int32x4_t whole = vcvtq_s32_f32(n), half = vshrq_n_s32(whole, 1), bias = vdupq_n_s32(127);
+    int32x4_t one = vshlq_n_s32(vaddq_s32(half, bias), 23);
+    int32x4_t other = vshlq_n_s32(vaddq_s32(vsubq_s32(whole, half), bias), 23);
+    return vmulq_f32(vmulq_f32(x, vreinterpretq_f32_s32(one)), vreinterpretq_f32_s32(other));
 }
 static inline vf vf_load_bf16(const void *p) {
     uint16_t t[4];
@@ -311,7 +372,7 @@ static inline vf vf_zero(void) {
 // steps).
 static inline vf vf_exp(vf x) {
     vf n = vf_round(vf_mul(x, vf_set1(1.44269504f)));
-    n = vf_max(vf_min(n, vf_set1(127.0f)), vf_set1(-126.0f));
+    n = vf_max(vf_min(n, vf_set1(128.0f)), vf_set1(-126.0f));
     vf r = vf_fma(n, vf_set1(-0.693359375f), x);
     r = vf_fma(n, vf_set1(2.12194440e-4f), r);
     vf p = vf_set1(1.9875691500e-4f);

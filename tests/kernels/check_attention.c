@@ -6,7 +6,7 @@
 #include "base/half.h"
 #include "kernel_check.h"
 
-enum { WIDTH = 48, KEYS = 150, TILE = 64 };
+enum { WIDTH = 48, MOST_WIDTH = 64, KEYS = 150, TILE = 64 };
 
 static bool has(const struct st_attention *row) {
     return (row->isa & st_cpu_flags()) == row->isa;
@@ -81,6 +81,87 @@ static void lanes_without_keys_stay_empty(void **state) {
     }
 }
 
+// One tile, every row against the scalar one: arrays of just their size, off by a float, windows up
+// to the ends of the integers, scores up to infinity, and nothing but 0 for a masked key.
+static void check_tile(const struct st_attention *row, size_t n_keys, size_t width) {
+    const int32_t ends[] = {INT32_MIN, -1, 0, 1, 1000, 1007, 1016, 1040, INT32_MAX};
+    enum { FIRST = 1000 };
+    struct kc_array got[4], wanted[4]; // scores, maximum, sum, factor
+    int32_t low[MOST_WIDTH], high[MOST_WIDTH];
+    for (size_t l = 0; l < width; l++) {
+        low[l] = ends[ts_random_below(9)];
+        high[l] = ends[ts_random_below(9)];
+    }
+    for (size_t i = 0; i < 4; i++) {
+        size_t n = i ? width : n_keys * width;
+        got[i] = kc_floats(n, 40.0f);
+        wanted[i] = kc_floats(n, 40.0f);
+        memcpy(wanted[i].data, got[i].data, n * sizeof(float));
+    }
+    for (size_t l = 0; l < width; l += 3) { // a third begins empty
+        ((float *)got[1].data)[l] = ((float *)wanted[1].data)[l] = -INFINITY;
+        ((float *)got[2].data)[l] = ((float *)wanted[2].data)[l] = 0.0f;
+    }
+    if (n_keys) ((float *)got[0].data)[0] = ((float *)wanted[0].data)[0] = -INFINITY;
+    row->softmax_tile(got[0].data, n_keys, width, FIRST, low, high, 0.5f, 0.0f, got[1].data,
+                      got[2].data, got[3].data);
+    st_attention_choose(0)->softmax_tile(wanted[0].data, n_keys, width, FIRST, low, high, 0.5f,
+                                         0.0f, wanted[1].data, wanted[2].data, wanted[3].data);
+    for (size_t i = 0; i < n_keys * width; i++) {
+        int64_t key = FIRST + (int64_t)(i / width);
+        bool masked = key < low[i % width] || key >= high[i % width];
+        if (masked) assert_true(((float *)got[0].data)[i] == 0.0f);
+    }
+    for (size_t i = 0; i < 4; i++) {
+        kc_near(got[i].data, wanted[i].data, i ? width : n_keys * width, 3e-5f, row->name);
+        kc_free(&got[i], row->name);
+        kc_free(&wanted[i], row->name);
+    }
+}
+
+static void tiles_equal_the_scalar_ones(void **state) {
+    (void)state;
+    const size_t keys[] = {0, 1, 2, 7, 16, 37};
+    for (const struct st_attention *const *row = st_attentions; *row; row++)
+        for (size_t i = 0; has(*row) && i < 6 * 4 * 5; i++)
+            check_tile(*row, keys[i % 6], (1 + i / 6 % 4) * 16);
+}
+
+static void rescaling_equals_the_scalar_one(void **state) {
+    (void)state;
+    const size_t counts[] = {0, 1, 3, 128};
+    for (const struct st_attention *const *row = st_attentions; *row; row++)
+        for (size_t i = 0; has(*row) && i < 4 * 4; i++) {
+            size_t width = (1 + i / 4) * 16, n = counts[i % 4] * width;
+            struct kc_array got = kc_floats(n, 2.0f), wanted = kc_floats(n, 2.0f);
+            struct kc_array factor = kc_floats(width, 1.0f);
+            memcpy(wanted.data, got.data, n * sizeof(float));
+            (*row)->rescale(got.data, counts[i % 4], width, factor.data);
+            st_attention_choose(0)->rescale(wanted.data, counts[i % 4], width, factor.data);
+            kc_near(got.data, wanted.data, n, 0.0f, (*row)->name);
+            kc_free(&got, (*row)->name);
+            kc_free(&wanted, (*row)->name);
+            kc_free(&factor, (*row)->name);
+        }
+}
+
+// A NaN among the keys is not hidden, and a damaged value spoils its own element alone.
+static void decoding_lets_nan_through(void **state) {
+    (void)state;
+    for (const struct st_attention *const *row = st_attentions; *row; row++) {
+        if (!has(*row)) continue;
+        float q[33], keys[6 * 33], values[6 * 33], scores[6], out[33];
+        for (int i = 0; i < 33; i++) q[i] = 0.1f;
+        for (int i = 0; i < 6 * 33; i++) keys[i] = values[i] = ts_random_float(-1.0f, 1.0f);
+        values[2 * 33 + 5] = NAN;
+        (*row)->decode(q, keys, values, ST_DTYPE_F32, 6, 33, 1.0f, 0.0f, scores, out);
+        for (int i = 0; i < 33; i++) assert_true(i == 5 ? isnan(out[i]) : isfinite(out[i]));
+        keys[4 * 33 + 32] = NAN;
+        (*row)->decode(q, keys, values, ST_DTYPE_F32, 6, 33, 1.0f, 0.0f, scores, out);
+        for (int i = 0; i < 33; i++) assert_true(isnan(out[i]));
+    }
+}
+
 static void check_decode(const struct st_attention *row, enum st_dtype kv, size_t n_keys,
                          size_t head_dim, float softcap) {
     size_t item = kv == ST_DTYPE_F16 ? 2 : 4, n = n_keys * head_dim;
@@ -111,11 +192,14 @@ static void check_decode(const struct st_attention *row, enum st_dtype kv, size_
 
 static void decoding_equals_the_scalar_one(void **state) {
     (void)state;
-    const size_t keys[] = {1, 2, 7, 16, 17, 100}, dims[] = {1, 8, 20, 64, 80, 100, 128, 256};
+    const size_t keys[] = {1, 2, 3, 4, 5, 7, 16, 17, 100};
+    const size_t dims[] = {1, 3, 8, 15, 16, 17, 20, 31, 33, 64, 80, 100, 113, 128, 251, 256};
+    enum { N_KEYS = sizeof keys / sizeof *keys, N_DIMS = sizeof dims / sizeof *dims };
     for (const struct st_attention *const *row = st_attentions; *row; row++)
-        for (size_t i = 0; has(*row) && i < 6 * 8; i++) {
-            check_decode(*row, ST_DTYPE_F32, keys[i % 6], dims[i / 6], i % 2 ? 10.0f : 0.0f);
-            check_decode(*row, ST_DTYPE_F16, keys[i % 6], dims[i / 6], i % 2 ? 0.0f : 10.0f);
+        for (size_t i = 0; has(*row) && i < N_KEYS * N_DIMS; i++) {
+            size_t n = keys[i % N_KEYS], dim = dims[i / N_KEYS];
+            check_decode(*row, ST_DTYPE_F32, n, dim, i % 2 ? 10.0f : 0.0f);
+            check_decode(*row, ST_DTYPE_F16, n, dim, i % 2 ? 0.0f : 10.0f);
         }
 }
 
@@ -145,6 +229,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(online_softmax_equals_the_plain_one),
         cmocka_unit_test(lanes_without_keys_stay_empty),
+        cmocka_unit_test(tiles_equal_the_scalar_ones),
+        cmocka_unit_test(rescaling_equals_the_scalar_one),
+        cmocka_unit_test(decoding_lets_nan_through),
         cmocka_unit_test(decoding_equals_the_scalar_one),
         cmocka_unit_test(halves_are_rounded_to_nearest_even),
     };

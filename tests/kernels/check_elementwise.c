@@ -144,6 +144,56 @@ static void extremes(const struct st_elementwise *row, size_t n) {
     }
 }
 
+// Relative to the result, over all exponents that e^-x has, up to where it is just no infinity.
+static void silu_keeps_its_digits(void **state) {
+    (void)state;
+    for (const struct st_elementwise *const *row = st_elementwises; *row; row++) {
+        if (((*row)->isa & st_cpu_flags()) != (*row)->isa) continue;
+        for (float from = -87.2f; from < 88.7f; from += 0.00937f) {
+            float x[16], y[16];
+            for (int i = 0; i < 16; i++) x[i] = -from - (float)i * 0.00059f;
+            (*row)->act(ST_ACT_SILU, x, 16, y);
+            for (int i = 0; i < 16; i++) {
+                if (x[i] < -88.7f) continue;
+                double exact = (double)x[i] / (1.0 + exp(-(double)x[i]));
+                if (!(fabs((double)y[i] - exact) <= 2.2e-7 * fabs(exact)))
+                    fail_msg("%s: silu of %.9g is %.9g, expected %.9g", (*row)->name, (double)x[i],
+                             (double)y[i], exact);
+            }
+        }
+    }
+}
+
+// The mean is far larger than what is around it.
+static void layernorm_takes_a_large_mean_away(void **state) {
+    (void)state;
+    enum { N = 257 };
+    for (const struct st_elementwise *const *row = st_elementwises; *row; row++) {
+        if (((*row)->isa & st_cpu_flags()) != (*row)->isa) continue;
+        float x[N], y[N], exact[N];
+        for (int i = 0; i < N; i++) x[i] = 1000.0f + ts_random_float(-0.5f, 0.5f);
+        (*row)->layernorm(x, NULL, NULL, 1e-5f, N, y);
+        scalar()->layernorm(x, NULL, NULL, 1e-5f, N, exact);
+        kc_near(y, exact, N, 2e-6f, (*row)->name);
+    }
+}
+
+// Blocks of the search, equals in several of them, NaN between.
+static void the_first_of_equal_maxima_wins_in_long_rows(void **state) {
+    (void)state;
+    enum { N = 5003 };
+    static float x[N + 1];
+    for (const struct st_elementwise *const *row = st_elementwises; *row; row++)
+        for (int round = 0; ((*row)->isa & st_cpu_flags()) == (*row)->isa && round < 50; round++) {
+            float *at = x + round % 2; // off by a float
+            for (int i = 0; i < N; i++)
+                at[i] = round % 3 ? ts_random_float(-1.0f, 0.0f) : -INFINITY;
+            for (int i = 0; i < 40; i++) at[ts_random_below(N)] = NAN;
+            for (int i = 0; i < round % 7; i++) at[ts_random_below(N)] = 1.0f;
+            assert_int_equal((*row)->argmax(at, N), scalar()->argmax(at, N));
+        }
+}
+
 static void norms_equal_the_scalar_ones(void **state) {
     (void)state;
     for_each(norms);
@@ -177,6 +227,9 @@ int main(void) {
         cmocka_unit_test(rotations_equal_the_scalar_ones),
         cmocka_unit_test(maxima_stand_where_the_scalar_one_says),
         cmocka_unit_test(extremes_come_out_as_in_libm),
+        cmocka_unit_test(silu_keeps_its_digits),
+        cmocka_unit_test(layernorm_takes_a_large_mean_away),
+        cmocka_unit_test(the_first_of_equal_maxima_wins_in_long_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Time per cached element of every row of attention: one query over many keys and values, and the
+// online softmax of a tile.
+#include "kernels/attention.h"
+
+#include "base/cpu.h"
+#include "base/half.h"
+#include "bench_rows.h"
+
+#include <math.h>
+
+enum { MOST_KEYS = 8192, MOST_DIM = 256, TILE_KEYS = 64, WIDTH = 64 };
+
+struct decode_case {
+    enum st_dtype kv;
+    size_t n_keys, head_dim;
+};
+
+static const struct st_attention *rows[BENCH_MOST_ROWS];
+static float q[MOST_DIM], out[MOST_DIM], scores[MOST_KEYS];
+static float *keys, *values; // MOST_KEYS * MOST_DIM floats, read as halves too
+
+static void decode(size_t row, void *context) {
+    const struct decode_case *c = context;
+    rows[row]->decode(q, keys, values, c->kv, c->n_keys, c->head_dim, 0.1f, 0.0f, scores, out);
+}
+
+static void softmax_tile(size_t row, void *context) {
+    static float tile[TILE_KEYS * WIDTH];
+    float maximum[WIDTH], sum[WIDTH], factor[WIDTH];
+    int32_t low[WIDTH], high[WIDTH];
+    for (int l = 0; l < WIDTH; l++) {
+        maximum[l] = -INFINITY;
+        sum[l] = 0.0f;
+        low[l] = 0;
+        high[l] = TILE_KEYS;
+    }
+    rows[row]->softmax_tile(tile, TILE_KEYS, WIDTH, 0, low, high, 0.1f, *(float *)context, maximum,
+                            sum, factor);
+}
+
+// Every 16-bit half of these floats is a finite F16 as well.
+static void fill(float *x, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits = (uint32_t)i * 2654435761u;
+        x[i] = st_float_from_bits((bits & 0x83ff83ffu) | 0x30003000u);
+    }
+}
+
+static void run_decode(const char *const *names, size_t n_rows) {
+    const size_t dims[] = {64, 80, 128, 256}, counts[] = {64, 1024, MOST_KEYS};
+    for (size_t i = 0; i < 4 * 3 * 2; i++) {
+        struct decode_case c = {i % 2 ? ST_DTYPE_F16 : ST_DTYPE_F32, counts[i / 2 % 3],
+                                dims[i / 6]};
+        char label[64];
+        double n = 2.0 * (double)(c.n_keys * c.head_dim);
+        snprintf(label, sizeof label, "decode %s %zu x %zu", st_dtype_traits(c.kv)->name, c.n_keys,
+                 c.head_dim);
+        bench_rows(label, names, n_rows, decode, &c, n, n * (i % 2 ? 2.0 : 4.0));
+    }
+}
+
+int main(void) {
+    const char *names[BENCH_MOST_ROWS];
+    size_t n_rows = 0, n = (size_t)MOST_KEYS * MOST_DIM;
+    for (const struct st_attention *const *row = st_attentions; *row; row++) {
+        if (((*row)->isa & st_cpu_flags()) != (*row)->isa) continue;
+        rows[n_rows] = *row;
+        names[n_rows++] = (*row)->name;
+    }
+    keys = malloc(n * sizeof *keys);
+    values = malloc(n * sizeof *values);
+    if (!keys || !values) return 1;
+    fill(keys, n);
+    fill(values, n);
+    fill(q, MOST_DIM);
+    run_decode(names, n_rows);
+    for (int i = 0; i < 2; i++) {
+        float softcap = i ? 30.0f : 0.0f;
+        bench_rows(i ? "softmax_tile, capped" : "softmax_tile", names, n_rows, softmax_tile,
+                   &softcap, TILE_KEYS * WIDTH, TILE_KEYS * WIDTH * 2.0 * sizeof(float));
+    }
+    free(keys);
+    free(values);
+    return 0;
+}
