@@ -157,7 +157,7 @@ class Terminal(unittest.TestCase):
         self.wait_for(r"said\r\n[^>]*\w+ \w+")  # the answer has begun, and would take long
         self.type("\x03")
         self.wait_for("> ")
-        # The prompt is shown a moment before the line editor reads: until it does, a key goes nowhere.
+        # The prompt is shown a moment before the line editor reads: until then a key goes nowhere.
         self.type("never sent")
         self.wait_for("never sent")
         self.type_until("\x03", r"Ctrl-D or /quit ends")
