@@ -119,7 +119,7 @@ class Terminal(unittest.TestCase):
                                         preexec_fn=lambda: self.take_terminal(slave))
         os.close(slave)
         self.addCleanup(self.process.kill)
-        self.shown = ""
+        self.shown = self.log = ""
 
     @staticmethod
     def take_terminal(slave):
@@ -133,19 +133,12 @@ class Terminal(unittest.TestCase):
             self.assertLess(time.monotonic(), until, f"no {pattern!r} in {self.shown!r}")
             if select.select([self.master], [], [], 0.1)[0]:
                 try:
-                    self.shown += os.read(self.master, 4096).decode("utf-8", "replace")
+                    more = os.read(self.master, 4096).decode("utf-8", "replace")
+                    self.shown += more
+                    self.log += more
                 except OSError:  # the other side is closed
                     self.assertRegex(self.shown, pattern)
         self.shown = self.shown[match.end():]
-
-    def type_until(self, key, pattern):
-        for _ in range(30):
-            self.type(key)
-            try:
-                return self.wait_for(pattern, seconds=2)
-            except AssertionError:
-                pass
-        self.fail(f"no {pattern!r} in {self.shown!r}")
 
     def type(self, text):
         os.write(self.master, text.encode())
