@@ -126,7 +126,7 @@ static void consider(struct encoder *e, size_t left) {
     } else {
         pair.id = st_vocab_find_model(e->vocab, e->text + a->start, pair.bytes);
         if (pair.id < 0 || st_vocab_kind(e->vocab, pair.id) == ST_TOKEN_UNUSED) return;
-        pair.order = -(double)e->vocab->tokens[pair.id].score;
+        pair.order = -e->vocab->tokens[pair.id].score;
     }
     push(e, pair);
 }

@@ -99,7 +99,7 @@ static stint_status read_byte_level(struct reader *r) {
 static stint_status read_sentencepiece(struct reader *r, bool unigram) {
     bool prefix = true, squeeze = false;
     struct stint_tokenizer *t = r->t;
-    t->unigram = unigram;
+    t->is_unigram = t->unigram.sentencepiece = unigram;
     t->metaspace = true;
     t->bpe.byte_fallback = true;
     ST_TRY(st_gguf_bool(r->gguf, KEY("add_space_prefix"), &prefix));

@@ -89,7 +89,7 @@ static stint_status read_bpe(struct stint_tokenizer *t, const json_t *model) {
 static stint_status read_unigram(struct stint_tokenizer *t, const json_t *model) {
     const json_t *vocab = json_object_get(model, "vocab");
     int64_t unknown = -1;
-    t->unigram = true;
+    t->is_unigram = true;
     t->bpe.fuse_unknown = true;
     ST_TRY(st_json_bool(model, "byte_fallback", &t->bpe.byte_fallback));
     if (!json_is_array(vocab)) return st_fail(STINT_E_FORMAT, "'vocab' is not a list");

@@ -156,7 +156,7 @@ static stint_status apply_steps(struct spm *m) {
     if (m->dummy_prefix) ST_TRY(st_tokenizer_add_prepend(t, " ", 1));
     if (m->escape) ST_TRY(st_tokenizer_add_replace(t, " ", "\xe2\x96\x81"));
     t->metaspace = m->escape;
-    t->strip_first_space = m->dummy_prefix;
+    t->strip_first_space = m->dummy_prefix || m->squeeze;
     return STINT_OK;
 }
 
@@ -166,18 +166,19 @@ static stint_status finish(struct spm *m) {
         return st_fail(STINT_E_UNSUPPORTED,
                        "model type %llu: only unigram (1) and BPE (2) are known",
                        (unsigned long long)m->model_type);
-    t->unigram = m->model_type == 1;
+    t->is_unigram = t->unigram.sentencepiece = m->model_type == 1;
     t->bpe.byte_fallback = m->byte_fallback;
     t->bpe.fuse_unknown = true;
     t->bpe.unknown = m->unknown >= 0 && m->unknown < m->n_pieces ? (int32_t)m->unknown : -1;
     t->bos = m->bos >= 0 && m->bos < m->n_pieces ? (int32_t)m->bos : -1;
     t->eos = m->eos >= 0 && m->eos < m->n_pieces ? (int32_t)m->eos : -1;
     t->add_bos = t->bos >= 0;
-    // User-defined pieces are cut out of the text before the normalizer's prefix could be told
-    // apart.
-    for (size_t i = 0; i < t->n_added; i++) t->added[i].normalized = false;
-    ST_TRY(apply_steps(m));
-    return st_tokenizer_finish(t);
+    // User-defined pieces are looked for in the text as the steps left it, so the pieces themselves
+    // do not go through the steps. A unigram model finds them by their scores.
+    for (size_t i = 0; t->is_unigram && i < t->n_added; i++) free(t->added[i].text);
+    if (t->is_unigram) t->n_added = 0;
+    ST_TRY(st_tokenizer_finish(t));
+    return apply_steps(m);
 }
 
 stint_status st_tokenizer_from_sentencepiece(const char *name, const void *data, size_t bytes,

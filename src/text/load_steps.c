@@ -136,7 +136,8 @@ static stint_status load_charsmap(struct stint_tokenizer *t, const json_t *step,
     const json_t *map = json_object_get(step, "precompiled_charsmap");
     size_t n = json_string_length(map);
     if (n == 0) return STINT_OK; // identity
-    struct st_normalizer made = {.kind = ST_NORMALIZE_CHARSMAP, .from = malloc(n)};
+    struct st_normalizer made = {
+        .kind = ST_NORMALIZE_CHARSMAP, .clusters = true, .from = malloc(n)};
     if (!made.from) return st_fail(STINT_E_NOMEM, "no memory for a tokenizer");
     if (!decode_base64(json_string_value(map), n, made.from, &made.from_bytes)) {
         st_normalizer_close(&made);

@@ -110,9 +110,19 @@ static stint_status lowercase(const struct st_bytes *in, struct st_bytes *out) {
     return STINT_OK;
 }
 
+// A written U+2581 counts as a space at the end, and only there.
 static stint_status squeeze(const struct st_bytes *in, struct st_bytes *out) {
     bool pending = false;
-    for (size_t i = 0; i < in->count; i++) {
+    size_t n = in->count;
+    for (;;) {
+        if (n >= 1 && in->data[n - 1] == ' ')
+            n--;
+        else if (n >= 3 && memcmp(in->data + n - 3, "\xe2\x96\x81", 3) == 0)
+            n -= 3;
+        else
+            break;
+    }
+    for (size_t i = 0; i < n; i++) {
         if (in->data[i] == ' ') {
             pending = out->count > 0;
             continue;
@@ -144,49 +154,87 @@ static struct charsmap open_charsmap(const struct st_normalizer *step) {
                              step->from_bytes - 4 - bytes};
 }
 
+static bool is_continuation(char c) {
+    return ((unsigned char)c & 0xc0) == 0x80;
+}
+
 stint_status st_normalizer_check(const struct st_normalizer *step) {
     if (step->kind != ST_NORMALIZE_CHARSMAP) return STINT_OK;
     const unsigned char *p = (const unsigned char *)step->from;
     if (step->from_bytes < 8 || u32_at(p) % 4 != 0 || u32_at(p) == 0 ||
         u32_at(p) > step->from_bytes - 5 || p[step->from_bytes - 1] != 0)
         return st_fail(STINT_E_FORMAT, "the normalizer's character map is damaged");
+    struct charsmap map = open_charsmap(step);
+    for (size_t i = 0, n; i < map.result_bytes; i += n) // NUL is a character as well
+        if (!(n = st_utf8_length(map.results + i, map.result_bytes - i)))
+            return st_fail(STINT_E_FORMAT, "the normalizer's character map is not UTF-8 at %zu", i);
     return STINT_OK;
 }
 
-// The longest prefix of text[0, n) in the table; 0 if there is none.
-static size_t look_up(const struct charsmap *map, const char *text, size_t n, const char **result) {
-    size_t longest = 0, node = 0;
+// The longest prefix of text[0, n), whole characters, in the table, or the shortest one; 0 if there
+// is none.
+static size_t look_up(const struct charsmap *map, bool shortest, const char *text, size_t n,
+                      const char **result) {
+    size_t found = 0, node = 0;
     uint32_t unit = u32_at(map->units);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && !(shortest && found); i++) {
         unsigned char c = (unsigned char)text[i];
         node ^= (size_t)(unit >> 10) << ((unit & 1u << 9) >> 6) ^ c;
         if (node >= map->n_units) break;
         unit = u32_at(map->units + 4 * node);
         if ((unit & (1u << 31 | 0xff)) != c) break;
-        if (!(unit >> 8 & 1)) continue;
+        if (!(unit >> 8 & 1) || (i + 1 < n && is_continuation(text[i + 1]))) continue;
         size_t leaf = node ^ (size_t)(unit >> 10) << ((unit & 1u << 9) >> 6);
         if (leaf >= map->n_units) break;
         uint32_t value = u32_at(map->units + 4 * leaf) & 0x7fffffff;
-        if (value >= map->result_bytes) break;
+        if (value >= map->result_bytes || is_continuation(map->results[value])) break;
         *result = map->results + value;
-        longest = i + 1;
+        found = i + 1;
     }
-    return longest;
+    return found;
+}
+
+// Bytes of the grapheme cluster that text[0, n) begins with.
+static size_t cluster(const char *text, size_t n) {
+    utf8proc_int32_t state = 0, last = -1;
+    size_t i = 0;
+    while (i < n) {
+        size_t bytes = st_max(1, st_utf8_length(text + i, n - i));
+        utf8proc_int32_t c = (utf8proc_int32_t)st_utf8_decode(text + i, bytes);
+        if (last >= 0 && utf8proc_grapheme_break_stateful(last, c, &state)) break;
+        last = c;
+        i += bytes;
+    }
+    return i;
+}
+
+static stint_status map_cluster(const struct charsmap *map, const char *text, size_t n,
+                                struct st_bytes *out) {
+    const char *result;
+    if (n < 6 && look_up(map, true, text, n, &result))
+        return st_bytes_append(out, result, strlen(result));
+    for (size_t i = 0, bytes; i < n; i += bytes) {
+        bytes = st_max(1, st_utf8_length(text + i, n - i));
+        bool known = look_up(map, true, text + i, bytes, &result) > 0;
+        ST_TRY(st_bytes_append(out, known ? result : text + i, known ? strlen(result) : bytes));
+    }
+    return STINT_OK;
 }
 
 static stint_status apply_charsmap(const struct st_normalizer *step, const struct st_bytes *in,
                                    struct st_bytes *out) {
     struct charsmap map = open_charsmap(step);
-    for (size_t i = 0; i < in->count;) {
-        const char *result;
-        size_t n = look_up(&map, in->data + i, in->count - i, &result);
-        if (n)
-            ST_TRY(st_bytes_append(out, result, strlen(result)));
-        else {
-            n = st_max(1, st_utf8_length(in->data + i, in->count - i));
-            ST_TRY(st_bytes_append(out, in->data + i, n));
+    for (size_t i = 0, n; i < in->count; i += n) {
+        const char *text = in->data + i, *result = text;
+        if (step->clusters) {
+            n = cluster(text, in->count - i);
+            ST_TRY(map_cluster(&map, text, n, out));
+            continue;
         }
-        i += n;
+        n = look_up(&map, false, text, in->count - i, &result);
+        size_t n_result = n ? strlen(result) : 0;
+        if (!n) n = n_result = st_max(1, st_utf8_length(text, in->count - i));
+        ST_TRY(st_bytes_append(out, result, n_result));
     }
     return STINT_OK;
 }

@@ -23,6 +23,7 @@ struct st_normalizer {
     size_t from_bytes, to_bytes;
     struct st_regex *regex;
     int options;      // UTF8PROC_*
+    bool clusters;    // CHARSMAP: look up grapheme clusters, not the longest prefix
     bool left, right; // STRIP: which ends
 };
 

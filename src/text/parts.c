@@ -3,6 +3,7 @@
 #include "text/added_tokens.h"
 
 #include "base/size.h"
+#include "text/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -93,7 +94,9 @@ stint_status st_tokenizer_add_token(struct stint_tokenizer *t, const struct st_a
     copy.text = strndup(added->text, added->bytes);
     if (!copy.text) return st_fail(STINT_E_NOMEM, "no memory for a tokenizer");
     t->vocab.tokens[added->id].outside = added->outside;
-    copy.bytes = strlen(copy.text); // a NUL cannot be looked for
+    copy.bytes = strlen(copy.text); // a NUL cannot be looked for, nor what is not UTF-8
+    for (size_t i = 0, n; i < copy.bytes; i += n)
+        if (!(n = st_utf8_length(copy.text + i, copy.bytes - i))) copy.bytes = 0;
     t->added[t->n_added++] = copy;
     return STINT_OK;
 }
@@ -126,10 +129,6 @@ stint_status st_tokenizer_finish(struct stint_tokenizer *t) {
     else if (t->bpe.byte_fallback)
         st_vocab_mark_bytes(&t->vocab);
     st_bpe_find_words(&t->bpe, &t->vocab);
-    t->worst_score = 0.0;
-    for (size_t id = 0; id < t->vocab.n; id++)
-        if (t->vocab.tokens[id].kind == ST_TOKEN_NORMAL &&
-            (double)t->vocab.tokens[id].score < t->worst_score)
-            t->worst_score = (double)t->vocab.tokens[id].score;
+    st_unigram_measure(&t->unigram, &t->vocab);
     return STINT_OK;
 }

@@ -67,7 +67,8 @@ static stint_status compile(const struct st_bytes *pattern, struct st_regex *reg
     int error;
     PCRE2_SIZE offset;
     regex->code = pcre2_compile((PCRE2_SPTR)pattern->data, pattern->count,
-                                PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE, &error, &offset, NULL);
+                                PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C,
+                                &error, &offset, NULL);
     if (!regex->code) {
         char text[128] = "";
         pcre2_get_error_message(error, (PCRE2_UCHAR *)text, sizeof text);

@@ -28,8 +28,8 @@ static stint_status encode_pieces(struct encoding *e, struct st_bytes *text) {
     for (size_t i = 0; status == STINT_OK && i < pieces.count; i++) {
         const char *piece = pieces.text.data + pieces.spans[i].start;
         size_t n = pieces.spans[i].end - pieces.spans[i].start;
-        status = t->unigram
-                     ? st_unigram_encode(&t->bpe, &t->vocab, t->worst_score, piece, n, e->ids)
+        status = t->is_unigram
+                     ? st_unigram_encode(&t->unigram, &t->bpe, &t->vocab, piece, n, e->ids)
                      : st_bpe_encode(&t->bpe, &t->vocab, &e->scratch, piece, n, e->ids);
     }
     st_pieces_free(&pieces);

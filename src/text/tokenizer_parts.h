@@ -6,6 +6,7 @@
 #include "text/bpe.h"
 #include "text/normalize.h"
 #include "text/pretokenize.h"
+#include "text/unigram.h"
 #include "text/vocab.h"
 
 #include "base/json.h"
@@ -28,8 +29,8 @@ struct st_added {
 struct stint_tokenizer {
     struct st_vocab vocab;
     struct st_bpe bpe; // for a unigram model: what becomes of unknown characters
-    bool unigram;
-    double worst_score; // unigram
+    bool is_unigram;
+    struct st_unigram unigram;
     struct st_normalizer normalizers[ST_MAX_STEPS];
     size_t n_normalizers;
     struct st_pretokenizer pretokenizers[ST_MAX_STEPS];

@@ -15,40 +15,67 @@ struct step {
     int32_t id; // -1: an unknown character
 };
 
-static void relax(struct step *to, double score, size_t from, int32_t id) {
-    if (score > to->score) *to = (struct step){score, from, id};
+void st_unigram_measure(struct st_unigram *unigram, const struct st_vocab *vocab) {
+    unigram->worst = unigram->best = 0.0;
+    bool first = true;
+    for (size_t id = 0; id < vocab->n; id++) {
+        double score = vocab->tokens[id].score;
+        if (vocab->tokens[id].kind != ST_TOKEN_NORMAL || vocab->tokens[id].outside) continue;
+        unigram->worst = first ? score : fmin(unigram->worst, score);
+        unigram->best = first ? score : fmax(unigram->best, score);
+        first = false;
+    }
 }
 
-static void search(const struct st_vocab *vocab, double unknown_score, const char *text, size_t n,
-                   struct step *steps) {
+// User-defined tokens have no score of their own: they win, the longer the more.
+static bool score_of(const struct st_unigram *unigram, const struct st_vocab *vocab, int32_t id,
+                     double *score) {
+    const struct st_token *t = &vocab->tokens[id];
+    *score = t->score;
+    if (t->kind == ST_TOKEN_ADDED && unigram->sentencepiece)
+        *score = (double)(float)((double)t->bytes * unigram->best - 0.1);
+    return t->kind == ST_TOKEN_NORMAL || t->kind == ST_TOKEN_ADDED ||
+           (t->kind == ST_TOKEN_BYTE && !unigram->sentencepiece);
+}
+
+static void relax(const struct st_unigram *unigram, struct step *steps, size_t from, size_t to,
+                  double score, int32_t id) {
+    double sum = steps[from].score + score;
+    if (unigram->sentencepiece) sum = (double)(float)sum;
+    if (sum > steps[to].score) steps[to] = (struct step){sum, from, id};
+}
+
+static void search(const struct st_unigram *unigram, const struct st_vocab *vocab, const char *text,
+                   size_t n, struct step *steps) {
+    double unknown = unigram->worst - 10.0, score;
     for (size_t i = 1; i <= n; i++) steps[i].score = -INFINITY;
     steps[0] = (struct step){0};
     for (size_t i = 0; i < n;) {
         size_t character = st_max(1, st_utf8_length(text + i, n - i)), end = i;
+        uint64_t hash = ST_VOCAB_HASH;
         bool single = false;
         while (end < n && end - i < vocab->longest) {
-            end += st_max(1, st_utf8_length(text + end, n - end));
-            int32_t id = st_vocab_find_model(vocab, text + i, end - i);
-            enum st_token_kind kind = st_vocab_kind(vocab, id);
-            if (id < 0 || (kind != ST_TOKEN_NORMAL && kind != ST_TOKEN_ADDED)) continue;
+            size_t bytes = st_max(1, st_utf8_length(text + end, n - end));
+            hash = st_vocab_hash(hash, text + end, bytes);
+            end += bytes;
+            int32_t id = st_vocab_find_hashed(vocab, hash, text + i, end - i);
+            if (id < 0 || !score_of(unigram, vocab, id, &score)) continue;
             single = single || end - i == character;
-            // User-defined tokens have no score of their own: they always win, the longer the more.
-            double score =
-                kind == ST_TOKEN_ADDED ? (double)(end - i) * 0.1 : (double)vocab->tokens[id].score;
-            relax(&steps[end], steps[i].score + score, i, id);
+            relax(unigram, steps, i, end, score, id);
         }
-        if (!single) relax(&steps[i + character], steps[i].score + unknown_score, i, -1);
+        if (!single) relax(unigram, steps, i, i + character, unknown, -1);
         i += character;
     }
 }
 
-stint_status st_unigram_encode(const struct st_bpe *rules, const struct st_vocab *vocab,
-                               double worst_score, const char *text, size_t n, struct st_ids *ids) {
+stint_status st_unigram_encode(const struct st_unigram *unigram, const struct st_bpe *rules,
+                               const struct st_vocab *vocab, const char *text, size_t n,
+                               struct st_ids *ids) {
     size_t bytes;
     struct step *steps = NULL;
     if (st_size_mul(n + 1, sizeof *steps, &bytes)) steps = malloc(bytes);
     if (!steps) return st_fail(STINT_E_NOMEM, "no memory to split %zu bytes", n);
-    search(vocab, worst_score - 10.0, text, n, steps);
+    search(unigram, vocab, text, n, steps);
     // Backwards from the end: turn the links round.
     size_t next = SIZE_MAX;
     for (size_t at = n; at != SIZE_MAX;) {

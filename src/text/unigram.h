@@ -6,8 +6,18 @@
 
 #include "text/bpe.h"
 
-// `rules` says what unknown characters become; an unknown one costs 10 more than the worst token.
-stint_status st_unigram_encode(const struct st_bpe *rules, const struct st_vocab *vocab,
-                               double worst_score, const char *text, size_t n, struct st_ids *ids);
+struct st_unigram {
+    double worst,
+        best; // scores of ordinary tokens; an unknown character costs 10 more than `worst`
+    bool sentencepiece; // sums in float, and byte tokens are not found by their names
+};
+
+// Finds worst and best.
+void st_unigram_measure(struct st_unigram *unigram, const struct st_vocab *vocab);
+
+// `rules` says what unknown characters become.
+stint_status st_unigram_encode(const struct st_unigram *unigram, const struct st_bpe *rules,
+                               const struct st_vocab *vocab, const char *text, size_t n,
+                               struct st_ids *ids);
 
 #endif

@@ -9,10 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t hash(const char *text, size_t n) { // FNV-1a, then mixed
-    uint64_t h = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)text[i]) * 0x100000001b3u;
-    return (size_t)(h ^ h >> 29);
+uint64_t st_vocab_hash(uint64_t hash, const char *text, size_t n) { // FNV-1a
+    for (size_t i = 0; i < n; i++) hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3u;
+    return hash;
 }
 
 stint_status st_vocab_open(struct st_vocab *vocab, size_t most) {
@@ -34,10 +33,14 @@ static bool same(const struct st_vocab *v, int32_t id, const char *text, size_t 
 }
 
 // The slot of this text, or the empty one where it belongs.
-static size_t find_slot(const struct st_vocab *v, const char *text, size_t n) {
-    size_t i = hash(text, n) & (v->n_slots - 1);
+static size_t find_slot(const struct st_vocab *v, uint64_t hash, const char *text, size_t n) {
+    size_t i = (size_t)(hash ^ hash >> 29) & (v->n_slots - 1);
     while (v->slots[i] >= 0 && !same(v, v->slots[i], text, n)) i = (i + 1) & (v->n_slots - 1);
     return i;
+}
+
+static size_t slot_of(const struct st_vocab *v, const char *text, size_t n) {
+    return find_slot(v, st_vocab_hash(ST_VOCAB_HASH, text, n), text, n);
 }
 
 static stint_status rehash(struct st_vocab *v, size_t n_slots) {
@@ -50,7 +53,7 @@ static stint_status rehash(struct st_vocab *v, size_t n_slots) {
     for (size_t id = 0; id < v->n; id++) {
         const struct st_token *t = &v->tokens[id];
         if (t->kind == ST_TOKEN_NONE) continue;
-        size_t i = find_slot(v, v->pool + t->start, t->bytes);
+        size_t i = slot_of(v, v->pool + t->start, t->bytes);
         if (v->slots[i] < 0) v->slots[i] = (int32_t)id;
     }
     return STINT_OK;
@@ -99,20 +102,26 @@ stint_status st_vocab_add(struct st_vocab *v, int64_t id, const char *text, size
     memcpy(v->pool + v->pool_bytes, text, n);
     v->pool[v->pool_bytes + n] = 0;
     v->tokens[id] = (struct st_token){
-        .start = v->pool_bytes, .bytes = (uint32_t)n, .score = (float)score, .kind = (uint8_t)kind};
+        .start = v->pool_bytes, .bytes = (uint32_t)n, .score = score, .kind = (uint8_t)kind};
     v->pool_bytes += n + 1;
     v->longest = st_max(v->longest, n);
-    size_t slot = find_slot(v, text, n);
+    size_t slot = slot_of(v, text, n);
     if (v->slots[slot] < 0) v->slots[slot] = (int32_t)id;
     return STINT_OK;
 }
 
 int32_t st_vocab_find(const struct st_vocab *vocab, const char *text, size_t n) {
-    return vocab->n_slots && n <= vocab->longest ? vocab->slots[find_slot(vocab, text, n)] : -1;
+    return vocab->n_slots && n <= vocab->longest ? vocab->slots[slot_of(vocab, text, n)] : -1;
 }
 
 int32_t st_vocab_find_model(const struct st_vocab *vocab, const char *text, size_t n) {
     int32_t id = st_vocab_find(vocab, text, n);
+    return id >= 0 && vocab->tokens[id].outside ? -1 : id;
+}
+
+int32_t st_vocab_find_hashed(const struct st_vocab *vocab, uint64_t hash, const char *text,
+                             size_t n) {
+    int32_t id = vocab->n_slots ? vocab->slots[find_slot(vocab, hash, text, n)] : -1;
     return id >= 0 && vocab->tokens[id].outside ? -1 : id;
 }
 

@@ -21,7 +21,7 @@ enum st_token_kind {
 struct st_token {
     size_t start; // in the pool
     uint32_t bytes;
-    float score; // SentencePiece
+    double score; // SentencePiece
     uint8_t kind;
     uint8_t byte; // ST_TOKEN_BYTE
     bool outside; // an added token that the model does not know
@@ -51,6 +51,13 @@ stint_status st_vocab_add(struct st_vocab *vocab, int64_t id, const char *text, 
 int32_t st_vocab_find(const struct st_vocab *vocab, const char *text, size_t n);
 // The same among the tokens that the model knows.
 int32_t st_vocab_find_model(const struct st_vocab *vocab, const char *text, size_t n);
+
+// The hash of a text grows with it: start from ST_VOCAB_HASH and add bytes.
+#define ST_VOCAB_HASH 0xcbf29ce484222325u
+uint64_t st_vocab_hash(uint64_t hash, const char *text, size_t n);
+// As st_vocab_find_model; pre: `hash` is that of text[0, n).
+int32_t st_vocab_find_hashed(const struct st_vocab *vocab, uint64_t hash, const char *text,
+                             size_t n);
 // The id's bytes; NULL for a gap or an id outside.
 const char *st_vocab_text(const struct st_vocab *vocab, int32_t id, size_t *n);
 enum st_token_kind st_vocab_kind(const struct st_vocab *vocab, int32_t id);
