@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <histedit.h>
 #include <locale.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,8 @@ struct st_cli_line {
 };
 
 static volatile sig_atomic_t interrupted;
+// SIGINT is held back while a line is read, but for the waits for a key: none can fall in between.
+static sigset_t waiting_mask;
 
 static void on_interrupt(int number) {
     (void)number;
@@ -39,9 +42,9 @@ static int read_character(EditLine *edit, wchar_t *character) {
     mbstate_t state = {0};
     for (;;) {
         char byte;
-        ssize_t n = read(STDIN_FILENO, &byte, 1);
-        if (n < 0 && errno == EINTR && !interrupted) continue;
-        if (n <= 0) return 0;
+        struct pollfd key = {.fd = STDIN_FILENO, .events = POLLIN};
+        if (ppoll(&key, 1, NULL, &waiting_mask) < 0 && errno == EINTR && !interrupted) continue;
+        if (interrupted || read(STDIN_FILENO, &byte, 1) <= 0) return 0;
         size_t used = mbrtowc(character, &byte, 1, &state);
         if (used == 0 || used == 1) return 1;
         if (used == (size_t)-1) memset(&state, 0, sizeof state); // not a character: drop it
@@ -124,7 +127,6 @@ static enum st_cli_line_end read_edited(struct st_cli_line *line) {
     size_t length = 0;
     for (line->continued = false;; line->continued = true) {
         int n = 0;
-        interrupted = 0;
         const char *text = el_gets(line->edit, &n);
         if (interrupted) {
             fputs("^C\n", stdout);
@@ -152,9 +154,15 @@ enum st_cli_line_end st_cli_line_read(struct st_cli_line *line, const char **tex
     enum st_cli_line_end end;
     if (line->edit != NULL) {
         struct sigaction action = {0}, before;
+        sigset_t held;
         action.sa_handler = on_interrupt;
+        interrupted = 0;
+        sigemptyset(&held);
+        sigaddset(&held, SIGINT);
+        sigprocmask(SIG_BLOCK, &held, &waiting_mask);
         sigaction(SIGINT, &action, &before);
         end = read_edited(line);
+        sigprocmask(SIG_SETMASK, &waiting_mask, NULL);
         sigaction(SIGINT, &before, NULL);
         HistEvent event;
         if (end == ST_CLI_LINE_TEXT && line->text[0] != 0 && strchr(line->text, '\n') == NULL)
