@@ -3,7 +3,7 @@
 #include "text/load_steps.h"
 
 #include "base/log.h"
-#include "base/size.h"
+#include "text/added_tokens.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -30,10 +30,13 @@ static const char qwen2_pattern[] = "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}
                                     "\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|"
                                     "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
 
+static const char *class_of(const json_t *config) {
+    return json_string_value(json_object_get(config, "tokenizer_class"));
+}
+
 static stint_status add_steps(struct stint_tokenizer *t, const json_t *config) {
-    const char *class = NULL, *pattern = st_gpt2_pattern;
+    const char *class = class_of(config), *pattern = st_gpt2_pattern;
     bool prefix = false;
-    ST_TRY(st_json_string(config, "tokenizer_class", &class));
     ST_TRY(st_json_bool(config, "add_prefix_space", &prefix));
     t->byte_level = t->bpe.byte_level = true;
     if (class && strncmp(class, "Qwen2Tokenizer", 14) == 0) {
@@ -80,24 +83,14 @@ static stint_status read_vocab(struct stint_tokenizer *t, const json_t *vocab,
     ST_TRY(add_steps(t, config));
     ST_TRY(st_load_bpe_vocab(t, vocab));
     ST_TRY(read_merges(t, merges));
-    const char *id;
-    json_t *item;
-    json_object_foreach(json_object_get(config, "added_tokens_decoder"), id, item) {
-        struct st_added added = {0};
-        const char *text = NULL;
-        char *end;
-        long long value = strtoll(id, &end, 10);
-        ST_TRY(st_json_string(item, "content", &text));
-        if (!text || *end || end == id || value < 0 || value > INT32_MAX)
-            return st_fail(STINT_E_FORMAT, "'added_tokens_decoder': '%.40s' is no token", id);
-        ST_TRY(st_load_added_flags(item, &added));
-        added.text = (char *)text;
-        added.bytes = strlen(text);
-        added.id = (int32_t)value;
-        added.outside = st_vocab_kind(&t->vocab, added.id) == ST_TOKEN_NONE;
-        ST_TRY(st_tokenizer_add_token(t, &added));
+    ST_TRY(st_tokenizer_finish(t));
+    if (!config || !class_of(config) || strncmp(class_of(config), "GPT2", 4) == 0) {
+        const char *end = "<|endoftext|>"; // what this class has where nothing else is said
+        t->bos = t->eos = st_vocab_find(&t->vocab, end, strlen(end));
+        ST_TRY(st_load_special(t, end));
+        st_added_sort(t);
     }
-    return st_tokenizer_finish(t);
+    return STINT_OK;
 }
 
 stint_status st_tokenizer_from_vocab(const char *name, const struct st_map *vocab,
@@ -118,49 +111,10 @@ stint_status st_tokenizer_from_vocab(const char *name, const struct st_map *voca
     return STINT_OK;
 }
 
-// ---- tokenizer_config.json
-
-// "token", or {"content": "token"}.
-static stint_status read_token(const struct stint_tokenizer *t, const json_t *config,
-                               const char *key, int32_t *id) {
-    const json_t *value = json_object_get(config, key);
-    const char *text = json_string_value(value);
-    if (json_is_object(value)) ST_TRY(st_json_string(value, "content", &text));
-    if (!text) return STINT_OK;
-    int32_t found = st_vocab_find(&t->vocab, text, strlen(text));
-    if (found >= 0) *id = found;
-    return STINT_OK;
-}
-
-// The template, or the one named "default" of several.
-static const char *find_template(const json_t *config) {
-    const json_t *value = json_object_get(config, "chat_template");
-    size_t i;
-    json_t *item;
-    json_array_foreach(value, i, item) {
-        const char *name = json_string_value(json_object_get(item, "name"));
-        if (name && strcmp(name, "default") == 0)
-            return json_string_value(json_object_get(item, "template"));
-    }
-    return json_string_value(value);
-}
-
-stint_status st_tokenizer_apply_config(struct stint_tokenizer *t, const json_t *config) {
-    bool add_bos = t->add_bos;
-    const char *template = find_template(config);
-    ST_TRY(read_token(t, config, "bos_token", &t->bos));
-    ST_TRY(read_token(t, config, "eos_token", &t->eos));
-    ST_TRY(st_json_bool(config, "add_bos_token", &add_bos));
-    t->add_bos = add_bos && t->bos >= 0;
-    if (template && !(t->chat_template = strdup(template)))
-        return st_fail(STINT_E_NOMEM, "no memory for a tokenizer");
-    return STINT_OK;
-}
-
 // ---- paths
 
 struct found {
-    char *file, *merges, *config, *template; // owned; NULL where there is none
+    char *file, *merges, *config, *specials, *template; // owned; NULL where there is none
 };
 
 static stint_status open_vocab(const struct found *f, const struct st_map *map,
@@ -205,6 +159,16 @@ static stint_status read_template_file(const struct found *f, struct stint_token
     return STINT_OK;
 }
 
+// What stands beside the vocabulary; `json` may be read already.
+static stint_status apply_file(const char *path, json_t *json, struct stint_tokenizer *t) {
+    json_t *opened = NULL;
+    if (!json && !exists(path)) return STINT_OK;
+    if (!json) ST_TRY(st_json_open(path, &opened));
+    stint_status status = st_tokenizer_apply_config(t, json ? json : opened);
+    json_decref(opened);
+    return status == STINT_OK ? status : st_fail_prefix("%s: ", path);
+}
+
 static stint_status open_found(const struct found *f, struct stint_tokenizer **tokenizer) {
     struct st_map map = {0};
     json_t *config = NULL;
@@ -212,10 +176,8 @@ static stint_status open_found(const struct found *f, struct stint_tokenizer **t
     ST_TRY(st_map_open(f->file, &map));
     stint_status status = exists(f->config) ? st_json_open(f->config, &config) : STINT_OK;
     if (status == STINT_OK) status = open_map(f, &map, config, &t);
-    if (status == STINT_OK && config) {
-        status = st_tokenizer_apply_config(t, config);
-        if (status != STINT_OK) st_fail_prefix("%s: ", f->config);
-    }
+    if (status == STINT_OK) status = apply_file(f->specials, NULL, t);
+    if (status == STINT_OK && config) status = apply_file(f->config, config, t);
     if (status == STINT_OK) status = read_template_file(f, t);
     st_map_close(&map);
     json_decref(config);
@@ -257,11 +219,13 @@ stint_status st_tokenizer_open(const char *path, struct stint_tokenizer **tokeni
         status = st_fail(STINT_E_NOMEM, "no memory for a path");
     f.merges = join(path, n_folder, "merges.txt");
     f.config = join(path, n_folder, "tokenizer_config.json");
+    f.specials = join(path, n_folder, "special_tokens_map.json");
     f.template = join(path, n_folder, "chat_template.jinja");
     if (status == STINT_OK) status = open_found(&f, tokenizer);
     free(f.file);
     free(f.merges);
     free(f.config);
+    free(f.specials);
     free(f.template);
     return status;
 }

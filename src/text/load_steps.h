@@ -11,6 +11,9 @@ stint_status st_load_normalizer(struct stint_tokenizer *t, const json_t *step, i
 stint_status st_load_pretokenizer(struct stint_tokenizer *t, const json_t *step, int depth);
 stint_status st_load_decoder(struct stint_tokenizer *t, const json_t *step, int depth);
 
+// Makes a token of the vocabulary special, if it is there. st_added_sort after the last.
+stint_status st_load_special(struct stint_tokenizer *t, const char *text);
+
 // special, normalized, lstrip, rstrip, single_word
 stint_status st_load_added_flags(const json_t *item, struct st_added *added);
 

@@ -84,45 +84,39 @@ stint_status st_tokenizer_add_prepend(struct stint_tokenizer *t, const char *tex
     return st_tokenizer_add_normalizer(t, step);
 }
 
+// What is looked for: a NUL cannot be, nor what is not UTF-8.
+static size_t searched_bytes(const char *text) {
+    size_t bytes = strlen(text);
+    for (size_t i = 0, n; i < bytes; i += n)
+        if (!(n = st_utf8_length(text + i, bytes - i))) return 0;
+    return bytes;
+}
+
 stint_status st_tokenizer_add_token(struct stint_tokenizer *t, const struct st_added *added) {
     enum st_token_kind kind = added->special ? ST_TOKEN_CONTROL : ST_TOKEN_ADDED;
+    struct st_bytes text = {0};
     if (added->bytes == 0)
         return st_fail(STINT_E_FORMAT, "added token %d is empty", (int)added->id);
     ST_TRY(st_vocab_add(&t->vocab, added->id, added->text, added->bytes, kind, 0.0));
-    ST_TRY(st_grow((void **)&t->added, &t->added_capacity, t->n_added, 1, sizeof *t->added));
-    struct st_added copy = *added;
-    copy.text = strndup(added->text, added->bytes);
-    if (!copy.text) return st_fail(STINT_E_NOMEM, "no memory for a tokenizer");
     t->vocab.tokens[added->id].outside = added->outside;
-    copy.bytes = strlen(copy.text); // a NUL cannot be looked for, nor what is not UTF-8
-    for (size_t i = 0, n; i < copy.bytes; i += n)
-        if (!(n = st_utf8_length(copy.text + i, copy.bytes - i))) copy.bytes = 0;
-    t->added[t->n_added++] = copy;
-    return STINT_OK;
-}
-
-static stint_status normalize_added(struct stint_tokenizer *t) {
-    for (size_t i = 0; i < t->n_added; i++) {
-        struct st_added *a = &t->added[i];
-        if (!a->normalized || t->n_normalizers == 0) continue;
-        struct st_bytes text = {0};
-        stint_status status = st_bytes_append(&text, a->text, a->bytes);
-        if (status == STINT_OK) status = st_normalize(t->normalizers, t->n_normalizers, &text);
-        if (status == STINT_OK) status = st_bytes_append(&text, "", 1);
-        if (status != STINT_OK) {
-            st_bytes_free(&text);
-            return status;
-        }
-        free(a->text);
-        a->text = text.data;
-        a->bytes = strlen(text.data);
+    ST_TRY(st_grow((void **)&t->added, &t->added_capacity, t->n_added, 1, sizeof *t->added));
+    stint_status status = st_bytes_append(&text, added->text, added->bytes);
+    if (status == STINT_OK && added->normalized)
+        status = st_normalize(t->normalizers, t->n_normalizers, &text);
+    if (status == STINT_OK) status = st_bytes_append(&text, "", 1);
+    if (status != STINT_OK) {
+        st_bytes_free(&text);
+        return status;
     }
+    t->vocab.tokens[added->id].added = true;
+    t->added[t->n_added] = *added;
+    t->added[t->n_added].text = text.data;
+    t->added[t->n_added++].bytes = searched_bytes(text.data);
     return STINT_OK;
 }
 
 stint_status st_tokenizer_finish(struct stint_tokenizer *t) {
     if (t->vocab.n == 0) return st_fail(STINT_E_FORMAT, "the vocabulary is empty");
-    ST_TRY(normalize_added(t));
     st_added_sort(t);
     if (t->byte_level)
         st_vocab_single_bytes(&t->vocab);

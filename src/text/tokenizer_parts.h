@@ -55,7 +55,8 @@ stint_status st_tokenizer_add_split(struct stint_tokenizer *t, const char *patte
                                     enum st_split behavior, bool invert);
 stint_status st_tokenizer_add_replace(struct stint_tokenizer *t, const char *from, const char *to);
 stint_status st_tokenizer_add_prepend(struct stint_tokenizer *t, const char *text, size_t n);
-// Also puts the token into the vocabulary if it is not there. `added->text` is borrowed and copied.
+// Also puts the token into the vocabulary if it is not there. `added->text` is borrowed and copied,
+// through the normalizers that the tokenizer has so far if it asks for that.
 stint_status st_tokenizer_add_token(struct stint_tokenizer *t, const struct st_added *added);
 // Sorts, normalizes the added tokens that ask for it, checks the rest. Once, at the end of a
 // reader.

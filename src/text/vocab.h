@@ -25,6 +25,7 @@ struct st_token {
     uint8_t kind;
     uint8_t byte; // ST_TOKEN_BYTE
     bool outside; // an added token that the model does not know
+    bool added;   // is looked for in the text before the model sees it
 };
 
 struct st_vocab {
