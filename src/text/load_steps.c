@@ -223,9 +223,11 @@ static stint_status load_byte_level(struct stint_tokenizer *t, const json_t *ste
         ST_TRY(
             st_tokenizer_add_pretokenizer(t, (struct st_pretokenizer){.kind = ST_PRETOKENIZE_PREFIX,
                                                                       .prefix = ST_PREFIX_ALWAYS}));
-    if (!regex) return STINT_OK;
-    return st_tokenizer_add_split(t, st_gpt2_pattern, strlen(st_gpt2_pattern), ST_SPLIT_ISOLATED,
-                                  false);
+    if (regex)
+        ST_TRY(st_tokenizer_add_split(t, st_gpt2_pattern, strlen(st_gpt2_pattern),
+                                      ST_SPLIT_ISOLATED, false));
+    t->bytes_mapped = true;
+    return STINT_OK;
 }
 
 static stint_status load_digits(struct stint_tokenizer *t, const json_t *step, int option,

@@ -49,12 +49,21 @@ stint_status st_tokenizer_add_normalizer(struct stint_tokenizer *t, struct st_no
 }
 
 stint_status st_tokenizer_add_pretokenizer(struct stint_tokenizer *t, struct st_pretokenizer step) {
-    if (t->n_pretokenizers < ST_MAX_STEPS) {
-        t->pretokenizers[t->n_pretokenizers++] = step;
-        return STINT_OK;
+    size_t room = ST_MAX_STEPS - t->n_pretokenizers;
+    if (room < (t->bytes_mapped ? 3 : 1)) {
+        st_pretokenizer_close(&step);
+        return st_fail(STINT_E_UNSUPPORTED, "more than %d pre-tokenizers", ST_MAX_STEPS);
     }
-    st_pretokenizer_close(&step);
-    return st_fail(STINT_E_UNSUPPORTED, "more than %d pre-tokenizers", ST_MAX_STEPS);
+    if (t->bytes_mapped) { // this one works between mapping and unmapping
+        struct st_pretokenizer *last = &t->pretokenizers[t->n_pretokenizers];
+        if (t->n_pretokenizers && last[-1].kind == ST_PRETOKENIZE_UNMAP_BYTES)
+            t->n_pretokenizers--;
+        else
+            t->pretokenizers[t->n_pretokenizers++].kind = ST_PRETOKENIZE_MAP_BYTES;
+    }
+    t->pretokenizers[t->n_pretokenizers++] = step;
+    if (t->bytes_mapped) t->pretokenizers[t->n_pretokenizers++].kind = ST_PRETOKENIZE_UNMAP_BYTES;
+    return STINT_OK;
 }
 
 stint_status st_tokenizer_add_split(struct stint_tokenizer *t, const char *pattern, size_t n,

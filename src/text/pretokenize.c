@@ -3,6 +3,7 @@
 
 #include "base/size.h"
 #include "text/utf8.h"
+#include "text/vocab.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -107,23 +108,54 @@ static bool wants_prefix(const struct st_pretokenizer *step, bool first, const c
     return n < n_prefix || memcmp(text, prefix, n_prefix) != 0;
 }
 
-// Steps that change the text itself: a prefix, and for METASPACE every space.
+static stint_status add_marked(const struct st_pretokenizer *step, bool first, const char *text,
+                               size_t n, struct st_bytes *out) {
+    bool meta = step->kind == ST_PRETOKENIZE_METASPACE;
+    const char *prefix = meta ? metaspace : " ";
+    size_t n_prefix = meta ? METASPACE_BYTES : 1;
+    bool spaced = meta && n && text[0] == ' '; // its space becomes the mark
+    if (!spaced && wants_prefix(step, first, text, n, prefix, n_prefix))
+        ST_TRY(st_bytes_append(out, prefix, n_prefix));
+    for (size_t j = 0; j < n; j++)
+        if (meta && text[j] == ' ')
+            ST_TRY(st_bytes_append(out, metaspace, METASPACE_BYTES));
+        else
+            ST_TRY(st_bytes_append(out, text + j, 1));
+    return STINT_OK;
+}
+
+static stint_status map_bytes(const char *text, size_t n, struct st_bytes *out) {
+    char character[2];
+    for (size_t i = 0; i < n; i++)
+        ST_TRY(st_bytes_append(out, character,
+                               st_byte_level_encode((unsigned char)text[i], character)));
+    return STINT_OK;
+}
+
+// A prefix that stands in for no byte stays as it is.
+static stint_status unmap_bytes(const char *text, size_t n, struct st_bytes *out) {
+    for (size_t i = 0, bytes; i < n; i += bytes) {
+        char byte;
+        size_t n_byte;
+        bytes = st_max(1, st_utf8_length(text + i, n - i));
+        bool known = st_byte_level_decode(text + i, bytes, &byte, &n_byte);
+        ST_TRY(st_bytes_append(out, known ? &byte : text + i, known ? 1 : bytes));
+    }
+    return STINT_OK;
+}
+
+// Steps that change the text itself.
 static stint_status edit(const struct st_pretokenizer *step, bool first, const struct st_pieces *in,
                          struct st_pieces *out) {
-    bool meta = step->kind == ST_PRETOKENIZE_METASPACE;
     for (size_t i = 0; i < in->count; i++) {
         const char *text = in->text.data + in->spans[i].start;
         size_t n = in->spans[i].end - in->spans[i].start, start = out->text.count;
-        const char *prefix = meta ? metaspace : " ";
-        size_t n_prefix = meta ? METASPACE_BYTES : 1;
-        bool spaced = meta && n && text[0] == ' '; // its space becomes the mark
-        if (!spaced && wants_prefix(step, first && i == 0, text, n, prefix, n_prefix))
-            ST_TRY(st_bytes_append(&out->text, prefix, n_prefix));
-        for (size_t j = 0; j < n; j++)
-            if (meta && text[j] == ' ')
-                ST_TRY(st_bytes_append(&out->text, metaspace, METASPACE_BYTES));
-            else
-                ST_TRY(st_bytes_append(&out->text, text + j, 1));
+        if (step->kind == ST_PRETOKENIZE_MAP_BYTES)
+            ST_TRY(map_bytes(text, n, &out->text));
+        else if (step->kind == ST_PRETOKENIZE_UNMAP_BYTES)
+            ST_TRY(unmap_bytes(text, n, &out->text));
+        else
+            ST_TRY(add_marked(step, first && i == 0, text, n, &out->text));
         ST_TRY(add_span(out, start, out->text.count));
     }
     return STINT_OK;

@@ -7,7 +7,13 @@
 #include "text/buffer.h"
 #include "text/regex.h"
 
-enum st_pretokenizer_kind { ST_PRETOKENIZE_SPLIT, ST_PRETOKENIZE_PREFIX, ST_PRETOKENIZE_METASPACE };
+enum st_pretokenizer_kind {
+    ST_PRETOKENIZE_SPLIT,
+    ST_PRETOKENIZE_PREFIX,
+    ST_PRETOKENIZE_METASPACE,
+    ST_PRETOKENIZE_MAP_BYTES,   // every byte by the character that byte-level files write for it
+    ST_PRETOKENIZE_UNMAP_BYTES, // and back
+};
 
 // What becomes of a match.
 enum st_split {

@@ -35,6 +35,7 @@ struct stint_tokenizer {
     size_t n_normalizers;
     struct st_pretokenizer pretokenizers[ST_MAX_STEPS];
     size_t n_pretokenizers;
+    bool bytes_mapped;      // pre-tokenizers added from now on see bytes as ByteLevel writes them
     struct st_added *added; // sorted as byte strings
     size_t n_added, added_capacity;
     size_t first_added[257]; // of each first byte

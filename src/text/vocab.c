@@ -187,3 +187,16 @@ bool st_byte_level_decode(const char *text, size_t n, char *out, size_t *n_out) 
     *n_out = written;
     return true;
 }
+
+size_t st_byte_level_encode(unsigned char byte, char out[2]) {
+    uint32_t c = byte;
+    if (byte <= 0x20)
+        c = 0x100u + byte;
+    else if (byte >= 0x7f && byte <= 0xa0)
+        c = 0x121u + byte - 0x7f;
+    else if (byte == 0xad)
+        c = 0x143;
+    out[0] = (char)(c < 0x80 ? c : 0xc0 | c >> 6);
+    out[1] = (char)(0x80 | (c & 0x3f));
+    return c < 0x80 ? 1 : 2;
+}

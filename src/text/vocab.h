@@ -73,4 +73,7 @@ void st_vocab_single_bytes(struct st_vocab *vocab);
 // where a character stands for no byte.
 bool st_byte_level_decode(const char *text, size_t n, char *out, size_t *n_out);
 
+// The character that files write for a byte, as UTF-8; returns its bytes, 1 or 2.
+size_t st_byte_level_encode(unsigned char byte, char out[2]);
+
 #endif
