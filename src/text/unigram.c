@@ -11,8 +11,8 @@
 // The best way to reach a position: its score, and the token that ends there.
 struct step {
     double score;
-    size_t from;
-    int32_t id; // -1: an unknown character
+    size_t from; // SIZE_MAX: not reached yet
+    int32_t id;  // -1: an unknown character
 };
 
 void st_unigram_measure(struct st_unigram *unigram, const struct st_vocab *vocab) {
@@ -42,13 +42,15 @@ static void relax(const struct st_unigram *unigram, struct step *steps, size_t f
                   double score, int32_t id) {
     double sum = steps[from].score + score;
     if (unigram->sentencepiece) sum = (double)(float)sum;
-    if (sum > steps[to].score) steps[to] = (struct step){sum, from, id};
+    // Scores of damaged files can add up to minus infinity: a way is still a way.
+    if (sum > steps[to].score || steps[to].from == SIZE_MAX)
+        steps[to] = (struct step){sum, from, id};
 }
 
 static void search(const struct st_unigram *unigram, const struct st_vocab *vocab, const char *text,
                    size_t n, struct step *steps) {
     double unknown = unigram->worst - 10.0, score;
-    for (size_t i = 1; i <= n; i++) steps[i].score = -INFINITY;
+    for (size_t i = 1; i <= n; i++) steps[i] = (struct step){-INFINITY, SIZE_MAX, -1};
     steps[0] = (struct step){0};
     for (size_t i = 0; i < n;) {
         size_t character = st_max(1, st_utf8_length(text + i, n - i)), end = i;
