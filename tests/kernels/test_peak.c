@@ -11,7 +11,8 @@ static void every_peak_runs_on_its_cpu(void **state) {
     for (const struct st_peak *row = st_peaks; row->name; row++) {
         if ((row->isa & st_cpu_flags()) != row->isa) continue;
         assert_true(row->ops_per_round > 0.0);
-        assert_true(row->fn(data, 3) == 0.0f); // zeros in, zero out
+        // Zeros add nothing to what the sums begin with, however long.
+        assert_true(row->fn(data, 3) == row->fn(data, 30));
     }
 }
 
