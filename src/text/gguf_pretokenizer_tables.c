@@ -35,42 +35,51 @@
     "\\x{fb00}-\\x{fb06}\\x{fb13}-\\x{fb17}\\x{ff21}-\\x{ff3a}\\x{ff41}-\\x{ff5a}"                 \
     "\\x{10400}-\\x{1044f}\\x{104b0}-\\x{104d3}\\x{104d8}-\\x{104fb}\\x{10c80}-\\x{10cb2}"         \
     "\\x{10cc0}-\\x{10cf2}\\x{118a0}-\\x{118df}\\x{1e900}-\\x{1e943}]+"
-#define CJK "[\\x{4e00}-\\x{9fa5}\\x{800}-\\x{4e00}\\x{ac00}-\\x{d7ff}]+"
+#define BLOOM " ?[^(\\s|.,!?\\x{2026}\\x{3002}\\x{ff0c}\\x{3001}\\x{964}\\x{6d4}\\x{60c})]+"
+#define CJK   "[\\x{4e00}-\\x{9fa5}\\x{800}-\\x{4e00}\\x{ac00}-\\x{d7ff}]+"
 
-static const struct {
-    const char *names[8];
-    const char *splits[7]; // ends with NULL
-} rows[] = {
-    {{"gpt-2", "phi-2", "olmo", "mpt", "jais", "gpt2"}, {GPT2}},
-    {{"default"}, {"[\\p{P}\\$\\+<=>\\^~\\|]+", GPT2, "\\p{N}+", TRIPLETS}},
-    {{"llama-bpe", "llama3", "llama-v3", "falcon3", "dbrx", "smaug-bpe"}, {LLAMA3("{1,3}")}},
-    {{"qwen2", "stablelm2", "deepseek-r1-qwen", "megrez", "hunyuan"}, {LLAMA3("")}},
-    {{"starcoder", "refact", "command-r", "smollm", "codeshell", "exaone"}, {"\\p{N}", GPT2}},
-    {{"falcon"}, {"[\\p{P}\\$\\+<=>\\^~\\|`]+", GPT2, TRIPLETS}},
-    {{"deepseek-llm"},
+static const struct st_gguf_splits rows[] = {
+    {false, {"gpt-2", "phi-2", "olmo", "mpt", "jais", "gpt2"}, {GPT2}},
+    {false, {"default"}, {"[\\p{P}\\$\\+<=>\\^~\\|]+", GPT2, "\\p{N}+", TRIPLETS}},
+    {true,
+     {"llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "lfm2"},
+     {LLAMA3("{1,3}")}},
+    {false, {"dbrx", "smaug-bpe", "chatglm-bpe", "glm4"}, {LLAMA3("{1,3}")}},
+    {false, {"bloom", "poro-chat", "gpt3-finnish"}, {BLOOM}},
+    {false, {"viking"}, {BLOOM, "\\p{N}"}},
+    {false, {"qwen2", "stablelm2", "deepseek-r1-qwen", "megrez", "hunyuan"}, {LLAMA3("")}},
+    {false,
+     {"starcoder", "refact", "command-r", "smollm", "codeshell", "exaone"},
+     {"\\p{N}", GPT2}},
+    {false, {"falcon"}, {"[\\p{P}\\$\\+<=>\\^~\\|`]+", GPT2, TRIPLETS}},
+    {false,
+     {"deepseek-llm"},
      {"[\\r\\n]", DEEPSEEK_WORDS,
       "\\s?[!-/:-~\\x{ff01}-\\x{ff0f}\\x{ff1a}-\\x{ff5e}\\x{2018}-\\x{201f}\\x{3000}-\\x{3002}]+",
       "\\s+$", CJK, "\\p{N}+"}},
-    {{"deepseek-coder"}, {"[\\r\\n]", "\\s?\\p{L}+", "\\s?\\p{P}+", CJK, "\\p{N}"}},
-    {{"deepseek-v3"},
+    {false, {"deepseek-coder"}, {"[\\r\\n]", "\\s?\\p{L}+", "\\s?\\p{P}+", CJK, "\\p{N}"}},
+    {false,
+     {"deepseek-v3"},
      {"\\p{N}{1,3}", CJK,
       "[!\"#$%&'()*+,\\-./"
       ":;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{"
       "M}]+| ?[\\p{P}\\p{S}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"}},
-    {{"gpt-4o", "llama4"},
+    {false,
+     {"gpt-4o", "llama4"},
      {CASED CONTRACTED
       "|" CASED_UPPER CONTRACTED
       "|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"}},
-    {{"tekken"},
+    {true,
+     {"tekken"},
      {CASED "|" CASED_UPPER
             "|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"}},
 };
 
-const char *const *st_gguf_pretokenizer(const char *name, size_t n) {
+const struct st_gguf_splits *st_gguf_pretokenizer(const char *name, size_t n) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (size_t j = 0; j < 8 && rows[i].names[j]; j++)
             if (strlen(rows[i].names[j]) == n && memcmp(rows[i].names[j], name, n) == 0)
-                return rows[i].splits;
+                return &rows[i];
     return NULL;
 }
 

@@ -74,15 +74,16 @@ static stint_status read_merges(struct reader *r) {
 static stint_status add_splits(struct reader *r) {
     struct st_gguf_string pre = {"default", 7};
     ST_TRY(st_gguf_str(r->gguf, KEY("pre"), &pre));
-    const char *const *splits = st_gguf_pretokenizer(pre.data, pre.bytes);
-    if (!splits) {
-        char known[512] = "";
+    const struct st_gguf_splits *row = st_gguf_pretokenizer(pre.data, pre.bytes);
+    if (!row) {
+        char known[768] = "";
         st_gguf_pretokenizer_names(known, sizeof known);
         return st_fail(STINT_E_UNSUPPORTED, KEY("pre") " '%.*s' is not known; known are: %s",
                        (int)st_min(pre.bytes, 40), pre.data, known);
     }
-    for (; *splits; splits++)
-        ST_TRY(st_tokenizer_add_split(r->t, *splits, strlen(*splits), ST_SPLIT_ISOLATED, false));
+    for (const char *const *split = row->splits; *split; split++)
+        ST_TRY(st_tokenizer_add_split(r->t, *split, strlen(*split), ST_SPLIT_ISOLATED, false));
+    r->t->bpe.ignore_merges = r->t->add_bos = row->whole;
     return STINT_OK;
 }
 
@@ -90,9 +91,6 @@ static stint_status read_byte_level(struct reader *r) {
     r->t->byte_level = r->t->bpe.byte_level = true;
     ST_TRY(add_splits(r));
     ST_TRY(read_tokens(r));
-    struct st_gguf_string pre = {"default", 7};
-    ST_TRY(st_gguf_str(r->gguf, KEY("pre"), &pre));
-    r->t->bpe.ignore_merges = equals(pre, "llama-bpe") || equals(pre, "tekken");
     return read_merges(r);
 }
 
@@ -101,6 +99,7 @@ static stint_status read_sentencepiece(struct reader *r, bool unigram) {
     struct stint_tokenizer *t = r->t;
     t->is_unigram = t->unigram.sentencepiece = unigram;
     t->metaspace = true;
+    t->add_bos = !unigram;
     t->bpe.byte_fallback = true;
     ST_TRY(st_gguf_bool(r->gguf, KEY("add_space_prefix"), &prefix));
     ST_TRY(st_gguf_bool(r->gguf, KEY("remove_extra_whitespaces"), &squeeze));
@@ -120,8 +119,9 @@ static stint_status read_id(struct reader *r, const char *key, int32_t *id) {
     return STINT_OK;
 }
 
-static stint_status read_special(struct reader *r, bool add_bos) {
+static stint_status read_special(struct reader *r) {
     struct stint_tokenizer *t = r->t;
+    bool add_bos = t->add_bos;
     struct st_gguf_string template = {NULL, 0};
     ST_TRY(read_id(r, KEY("bos_token_id"), &t->bos));
     ST_TRY(read_id(r, KEY("eos_token_id"), &t->eos));
@@ -144,7 +144,7 @@ static stint_status read_all(struct reader *r, struct st_gguf_string model) {
         return st_fail(STINT_E_UNSUPPORTED,
                        KEY("model") " '%.*s' is not known; known are: gpt2, llama, t5",
                        (int)st_min(model.bytes, 40), model.data);
-    ST_TRY(read_special(r, llama));
+    ST_TRY(read_special(r));
     return st_tokenizer_finish(r->t);
 }
 

@@ -77,9 +77,14 @@ stint_status st_tokenizer_from_sentencepiece(const char *name, const void *data,
 // tokenizer_config.json: special tokens, add_bos_token, the chat template. NULL is allowed.
 stint_status st_tokenizer_apply_config(struct stint_tokenizer *t, const json_t *config);
 
-// Splits of the pre-tokenizer that GGUF's tokenizer.ggml.pre names, NULL-terminated; NULL if
-// unknown.
-const char *const *st_gguf_pretokenizer(const char *name, size_t n);
+// What GGUF's tokenizer.ggml.pre names.
+struct st_gguf_splits {
+    bool whole; // a piece that is a token is not split, and BOS is the default
+    const char *names[8];
+    const char *splits[7]; // the last one is NULL
+};
+// NULL if the name is not known.
+const struct st_gguf_splits *st_gguf_pretokenizer(const char *name, size_t n);
 // The names, for an error text.
 void st_gguf_pretokenizer_names(char *text, size_t capacity);
 

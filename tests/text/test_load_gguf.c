@@ -164,6 +164,22 @@ static void an_unknown_pre_is_refused_with_the_known_ones(void **state) {
     assert_null(t);
 }
 
+static void every_known_pre_opens(void **state) {
+    (void)state;
+    char names[768] = "";
+    size_t n_names = 0;
+    st_gguf_pretokenizer_names(names, sizeof names);
+    for (char *name = strtok(names, ", "); name; name = strtok(NULL, ", "), n_names++) {
+        struct stint_tokenizer *t = NULL;
+        struct file f = gpt2;
+        f.pre = name;
+        if (open_file(&f, &t) != STINT_OK) fail_msg("%s: %s", name, st_error_text());
+        assert_ids(t, "ab", "3");
+        st_tokenizer_close(t);
+    }
+    assert_true(n_names > 35);
+}
+
 static void hostile_vocabularies_are_refused(void **state) {
     (void)state;
     struct stint_tokenizer *t = NULL;
@@ -242,6 +258,7 @@ int main(void) {
         cmocka_unit_test(bytes_that_are_none_are_text),
         cmocka_unit_test(byte_level_splits_as_pre_says),
         cmocka_unit_test(an_unknown_pre_is_refused_with_the_known_ones),
+        cmocka_unit_test(every_known_pre_opens),
         cmocka_unit_test(hostile_vocabularies_are_refused),
         cmocka_unit_test(user_tokens_cannot_cut_characters),
         cmocka_unit_test(no_lost_memory_when_memory_is_short),
