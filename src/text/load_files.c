@@ -100,7 +100,7 @@ stint_status st_tokenizer_from_vocab(const char *name, const struct st_map *voca
     struct stint_tokenizer *t = NULL;
     ST_TRY(st_json_parse(name, vocab->data, vocab->bytes, &json));
     // Added tokens come from another file: a few more than this one has bytes.
-    stint_status status = st_tokenizer_new(vocab->bytes + 65536, &t);
+    stint_status status = st_tokenizer_new(vocab->bytes / 6 + 65536, &t);
     if (status == STINT_OK) status = read_vocab(t, json, merges, config);
     json_decref(json);
     if (status != STINT_OK) {

@@ -191,7 +191,7 @@ stint_status st_tokenizer_from_sentencepiece(const char *name, const void *data,
                     .bos = 1,
                     .eos = 2};
     const unsigned char *start = data;
-    stint_status status = st_tokenizer_new(bytes, &m.t);
+    stint_status status = st_tokenizer_new(bytes / 5 + 65536, &m.t);
     if (status == STINT_OK && bytes) status = read_fields(&m, (struct wire){start, start + bytes});
     if (status == STINT_OK) status = finish(&m);
     if (status != STINT_OK) {

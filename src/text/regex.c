@@ -110,8 +110,11 @@ stint_status st_regex_find(const struct st_regex *regex, const char *text, size_
                            size_t *start, size_t *end) {
     pcre2_match_data *data = pcre2_match_data_create(1, NULL);
     if (!data) return st_fail(STINT_E_NOMEM, "no memory to match a regular expression");
-    int rc = pcre2_match(regex->code, (PCRE2_SPTR)(n ? text : ""), n, from, PCRE2_NO_UTF_CHECK,
-                         data, regex->context);
+    PCRE2_SPTR subject = (PCRE2_SPTR)(n ? text : "");
+    int rc = pcre2_match(regex->code, subject, n, from, PCRE2_NO_UTF_CHECK, data, regex->context);
+    if (rc == PCRE2_ERROR_JIT_STACKLIMIT) // the interpreter keeps its state on the heap
+        rc = pcre2_match(regex->code, subject, n, from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, data,
+                         regex->context);
     *start = *end = n;
     if (rc >= 0) {
         const PCRE2_SIZE *offsets = pcre2_get_ovector_pointer(data);

@@ -133,7 +133,9 @@ size_t st_detokenizer_push(struct st_detokenizer *state, const struct stint_toke
     bool strip = tokenizer->strip_first_space && state->n_tokens == 0 && n_piece && bytes[n] == ' ';
     if (n_piece) state->n_tokens++;
     // Encoding puts its space before every text between special tokens, not before the first alone.
-    if (special && tokenizer->prefix_every_text) state->n_tokens = 0;
+    // The unknown token more likely stands for a character within a text.
+    if (special && tokenizer->prefix_every_text && id != tokenizer->bpe.unknown)
+        state->n_tokens = 0;
     if (strip) memmove(bytes + n, bytes + n + 1, --n_piece);
     n += n_piece;
     while (i < n) {

@@ -78,12 +78,29 @@ static void a_pattern_that_never_ends_is_stopped(void **state) {
     st_regex_close(regex);
 }
 
+// More state than the compiled code's stack holds: the interpreter takes over.
+static void a_long_match_of_a_group_works(void **state) {
+    (void)state;
+    enum { N = 100000 };
+    char *text = malloc(N);
+    size_t start, end;
+    assert_non_null(text);
+    for (size_t i = 0; i < N; i++) text[i] = i % 2 ? 'a' : 'b';
+    struct st_regex *regex = open_pattern("(?:(a)|(b))+");
+    assert_int_equal(st_regex_find(regex, text, N, 0, &start, &end), STINT_OK);
+    assert_int_equal(start, 0);
+    assert_int_equal(end, N);
+    st_regex_close(regex);
+    free(text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(white_space_is_unicodes_property),
         cmocka_unit_test(words_have_marks_and_digits),
         cmocka_unit_test(a_dollar_is_the_end_of_any_line),
         cmocka_unit_test(what_cannot_be_compiled_is_refused),
+        cmocka_unit_test(a_long_match_of_a_group_works),
         cmocka_unit_test(a_pattern_that_never_ends_is_stopped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
