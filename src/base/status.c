@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One record per thread. Texts are built aside first: an argument may point into the old record.
+// They may quote names from files: a text stays one line and no terminal obeys it.
 #include "base/status.h"
 
 #include <stdarg.h>
@@ -17,12 +18,18 @@ static const struct {
 #undef X
 };
 
+static void replace_controls(char *text) {
+    for (char *c = text; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
+}
+
 stint_status st_fail(stint_status status, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     struct st_error error = {.status = status};
     vsnprintf(error.text, sizeof error.text, format, arguments);
     va_end(arguments);
+    replace_controls(error.text);
     last = error;
     return status;
 }
@@ -35,6 +42,7 @@ stint_status st_fail_prefix(const char *format, ...) {
     va_end(arguments);
     size_t used = strlen(error.text);
     snprintf(error.text + used, sizeof error.text - used, "%s", last.text);
+    replace_controls(error.text);
     last = error;
     return last.status;
 }

@@ -16,6 +16,7 @@ struct st_error {
 
 // Writes this thread's error record and returns `status`, so that `return st_fail(...)` reads as
 // one step. The text names what, with numbers, and the mend; no trailing newline.
+// Control characters, which names in files may hold, become '?'.
 stint_status st_fail(stint_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -43,6 +43,14 @@ static void status_cuts_text_that_is_too_long(void **state) {
     assert_int_equal(strlen(stint_error_text()), ST_ERROR_TEXT_BYTES - 1);
 }
 
+static void status_text_holds_no_control_characters(void **state) {
+    (void)state;
+    st_fail(STINT_E_FORMAT, "tensor '%s'", "\x1b[2J\n\t\x01\x7f\x1f ~Größe");
+    assert_string_equal(stint_error_text(), "tensor '?[2J????? ~Größe'");
+    st_fail_prefix("%s: ", "a\r\nb");
+    assert_string_equal(stint_error_text(), "a??b: tensor '?[2J????? ~Größe'");
+}
+
 static void *save_of_new_thread(void *argument) {
     struct st_error *saved = argument;
     st_error_save(saved);
@@ -112,6 +120,7 @@ int main(void) {
         cmocka_unit_test(status_prefix_goes_before_and_keeps_code),
         cmocka_unit_test(status_text_may_be_its_own_argument),
         cmocka_unit_test(status_cuts_text_that_is_too_long),
+        cmocka_unit_test(status_text_holds_no_control_characters),
         cmocka_unit_test(status_record_is_per_thread_and_travels),
         cmocka_unit_test(status_copy_ends_text_and_returns_full_length),
         cmocka_unit_test(status_each_code_has_its_own_sentence),
