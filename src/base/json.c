@@ -5,12 +5,18 @@
 
 #include "base/map.h"
 
+#include <errno.h>
 #include <string.h>
 
 stint_status st_json_parse(const char *name, const void *data, size_t bytes, json_t **json) {
     json_error_t error;
+    errno = 0;
     json_t *value =
         json_loadb(bytes ? data : "", bytes, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
+    // jansson has no code for it: an unfinished value reads as an invalid token, or as no error.
+    if (!value && errno == ENOMEM)
+        return st_fail(STINT_E_NOMEM, "%s: not enough memory to read %zu bytes of JSON", name,
+                       bytes);
     if (!value)
         return st_fail(STINT_E_FORMAT, "%s: line %d: not valid JSON: %s", name, error.line,
                        error.text);

@@ -9,7 +9,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-// New reference in *json (json_decref it). STINT_E_IO, STINT_E_FORMAT.
+// New reference in *json (json_decref it). STINT_E_IO, STINT_E_FORMAT, STINT_E_NOMEM.
 stint_status st_json_open(const char *path, json_t **json);
 // The same for bytes in memory; `name` stands in error texts.
 stint_status st_json_parse(const char *name, const void *data, size_t bytes, json_t **json);

@@ -42,6 +42,22 @@ static void json_refuses_endless_nesting(void **state) {
     free(text);
 }
 
+static void json_out_of_memory_is_not_called_a_damaged_file(void **state) {
+    (void)state;
+    static const char text[] = "{\"a\": [1, \"a text that does not fit\"], \"b\": {\"c\": 2.5}}";
+    for (size_t n = 1;; n++) {
+        json_t *json = NULL;
+        ts_fail_allocation(n);
+        stint_status status = st_json_parse("some.json", text, sizeof text - 1, &json);
+        bool failed = ts_allocation_failed();
+        ts_fail_allocation(0);
+        json_decref(json);
+        if (!failed) break;
+        assert_int_equal(status, STINT_E_NOMEM);
+        assert_non_null(strstr(stint_error_text(), "some.json: not enough memory"));
+    }
+}
+
 static void json_file_is_read_whole_or_refused_by_name(void **state) {
     (void)state;
     json_t *json = NULL;
@@ -138,6 +154,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(json_refuses_damaged_text_and_names_file_and_line),
         cmocka_unit_test(json_refuses_endless_nesting),
+        cmocka_unit_test(json_out_of_memory_is_not_called_a_damaged_file),
         cmocka_unit_test(json_file_is_read_whole_or_refused_by_name),
         cmocka_unit_test(json_integers_keep_their_default_or_their_bounds),
         cmocka_unit_test(json_numbers_take_integers_too),
