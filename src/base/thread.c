@@ -13,6 +13,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -114,11 +115,24 @@ static void announce(struct st_pool *pool, uint64_t open) {
     pthread_mutex_unlock(&pool->mutex);
 }
 
+// A worker takes no signal that is sent to the process, which would fall to whichever thread lets
+// it through: those are for the program's own threads. Those that a worker's own faults raise stay.
+static int create_deaf_thread(pthread_t *thread, void *argument) {
+    static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGPROF};
+    sigset_t deaf, before;
+    sigfillset(&deaf);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) sigdelset(&deaf, own[i]);
+    pthread_sigmask(SIG_SETMASK, &deaf, &before);
+    int error = pthread_create(thread, NULL, work, argument);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
+}
+
 static stint_status start_worker(struct st_pool *pool, size_t index) {
     struct worker *worker = malloc(sizeof *worker);
     if (!worker) return st_fail(STINT_E_NOMEM, "no memory for a thread");
     *worker = (struct worker){pool, index};
-    if (pthread_create(&pool->threads[index - 1], NULL, work, worker) != 0) {
+    if (create_deaf_thread(&pool->threads[index - 1], worker) != 0) {
         free(worker);
         return st_fail(STINT_E_NOMEM, "the system gives no thread %zu of %zu", index + 1,
                        pool->n_threads);

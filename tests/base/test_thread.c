@@ -8,10 +8,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 enum { MAX_ITEMS = 2000, MAX_THREADS = 8 };
@@ -111,6 +113,20 @@ static void thread_pool_of_default_size_has_one_thread_per_core(void **state) {
     st_pool_close(NULL);
 }
 
+static void thread_pool_leaves_signals_to_the_programs_threads(void **state) {
+    (void)state;
+    struct st_pool *pool;
+    sigset_t user, before;
+    assert_int_equal(st_pool_open(4, &pool), STINT_OK);
+    sigemptyset(&user);
+    sigaddset(&user, SIGUSR1);
+    assert_int_equal(pthread_sigmask(SIG_BLOCK, &user, &before), 0);
+    assert_int_equal(kill(getpid(), SIGUSR1), 0); // a worker that took it would end the process
+    assert_int_equal(sigtimedwait(&user, NULL, &(struct timespec){.tv_sec = 60}), SIGUSR1);
+    assert_int_equal(pthread_sigmask(SIG_SETMASK, &before, NULL), 0);
+    st_pool_close(pool);
+}
+
 static void thread_pool_opens_whole_or_not_at_all(void **state) {
     (void)state;
     struct st_pool *pool = NULL;
@@ -136,6 +152,7 @@ int main(void) {
         cmocka_unit_test(thread_pool_hands_over_plain_memory_both_ways),
         cmocka_unit_test(thread_pool_allocates_nothing_in_a_loop),
         cmocka_unit_test(thread_pool_of_default_size_has_one_thread_per_core),
+        cmocka_unit_test(thread_pool_leaves_signals_to_the_programs_threads),
         cmocka_unit_test(thread_pool_opens_whole_or_not_at_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
