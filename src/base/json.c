@@ -13,10 +13,12 @@ stint_status st_json_parse(const char *name, const void *data, size_t bytes, jso
     errno = 0;
     json_t *value =
         json_loadb(bytes ? data : "", bytes, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
-    // jansson has no code for it: an unfinished value reads as an invalid token, or as no error.
-    if (!value && errno == ENOMEM)
+    // jansson has no code for it: it reads an invalid token, sees no error, or drops a character.
+    if (errno == ENOMEM) {
+        json_decref(value);
         return st_fail(STINT_E_NOMEM, "%s: not enough memory to read %zu bytes of JSON", name,
                        bytes);
+    }
     if (!value)
         return st_fail(STINT_E_FORMAT, "%s: line %d: not valid JSON: %s", name, error.line,
                        error.text);
