@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix times 1..4 vectors for one instruction set: GEMV_ROWS rows at once, so that several
-// streams of weights are under way; one accumulator per row and column, summed in ascending order
-// of k.
+// Matrix times 1..4 vectors for one instruction set: several rows at once, so that many loads are
+// under way and the vectors are read from the cache once for all of them; the next rows are asked
+// for meanwhile. One accumulator per row and column, summed in ascending order of k.
 #include "base/dtype.h"
 #include "base/size.h"
 #include "kernels/expand_rows.h"
@@ -10,9 +10,10 @@
 
 #include <string.h>
 
-enum { GEMV_ROWS = 4, EXPANDED = 256 };
+// Rows at once for one column; fewer for several, whose accumulators would not fit the registers.
+enum { GEMV_ROWS = 8, GEMV_ROWS_OF_SEVERAL = 4, EXPANDED = 256, CACHE_LINE = 64 };
 
-#define UNROLL _Pragma("GCC unroll 4")
+#define UNROLL _Pragma("GCC unroll 8")
 #define INLINE static inline __attribute__((always_inline))
 
 // Loads VF_LANES weights at p.
@@ -40,7 +41,10 @@ INLINE void dot_rows(load_fn *load, size_t item_bytes, const unsigned char *w, s
         sum[r][c] = vf_zero();
     size_t whole = k / VF_LANES * VF_LANES;
     for (size_t i = 0; i < whole; i += VF_LANES) UNROLL for (size_t r = 0; r < n_rows; r++) {
-            vf v = load(w + r * row_bytes + i * item_bytes);
+            const unsigned char *at = w + r * row_bytes + i * item_bytes;
+            vf v = load(at);
+            // Into the second-level cache: the first holds x.
+            if (i * item_bytes % CACHE_LINE == 0) __builtin_prefetch(at + n_rows * row_bytes, 0, 2);
             UNROLL for (size_t c = 0; c < n_columns; c++) sum[r][c] =
                 vf_fma(v, vf_load(x + c * x_col + i), sum[r][c]);
         }
@@ -64,11 +68,12 @@ INLINE void gemv_columns(load_fn *load, size_t item_bytes, const unsigned char *
                          size_t n_rows, size_t k, const float *x, size_t n_columns, float *y,
                          size_t y_col) {
     float sums[ST_GEMV_MAX_COLUMNS][GEMV_ROWS];
+    const size_t rows = n_columns == 1 ? GEMV_ROWS : GEMV_ROWS_OF_SEVERAL;
     size_t r = 0;
-    for (; r + GEMV_ROWS <= n_rows; r += GEMV_ROWS) {
-        dot_rows(load, item_bytes, w + r * row_bytes, row_bytes, GEMV_ROWS, k, x, k, n_columns,
-                 sums, true);
-        store_rows(sums, GEMV_ROWS, n_columns, y + r, y_col);
+    for (; r + rows <= n_rows; r += rows) {
+        dot_rows(load, item_bytes, w + r * row_bytes, row_bytes, rows, k, x, k, n_columns, sums,
+                 true);
+        store_rows(sums, rows, n_columns, y + r, y_col);
     }
     for (; r < n_rows; r++) {
         dot_rows(load, item_bytes, w + r * row_bytes, row_bytes, 1, k, x, k, n_columns, sums, true);
