@@ -44,7 +44,7 @@ static void json_refuses_endless_nesting(void **state) {
 
 static void json_out_of_memory_is_not_called_a_damaged_file(void **state) {
     (void)state;
-    static const char text[] = "{\"a\": [1, \"a text that does not fit\"], \"b\": {\"c\": 2.5}}";
+    static const char text[] = "{\"b\": {\"c\": 2.5}, \"a\": [1, \"a text that does not fit\"]}";
     for (size_t n = 1;; n++) {
         json_t *json = NULL;
         ts_fail_allocation(n);
