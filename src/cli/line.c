@@ -127,6 +127,8 @@ static enum st_cli_line_end read_edited(struct st_cli_line *line) {
     size_t length = 0;
     for (line->continued = false;; line->continued = true) {
         int n = 0;
+        // Before the prompt: a Ctrl-D between the two would be the terminal's and not the editor's.
+        el_set(line->edit, EL_PREP_TERM, 1);
         const char *text = el_gets(line->edit, &n);
         if (interrupted) {
             fputs("^C\n", stdout);
