@@ -9,6 +9,7 @@ import re
 import select
 import subprocess
 import tempfile
+import termios
 import time
 import unittest
 
@@ -140,24 +141,32 @@ class Terminal(unittest.TestCase):
                     self.assertRegex(self.shown, pattern)
         self.shown = self.shown[match.end():]
 
+    def wait_for_prompt(self):
+        """The line editor shows its prompt a moment before it takes the terminal over."""
+        self.wait_for("> ")
+        until = time.monotonic() + 60
+        while termios.tcgetattr(self.master)[3] & termios.ICANON:
+            self.assertLess(time.monotonic(), until)
+            time.sleep(0.01)
+
     def type(self, text):
         os.write(self.master, text.encode())
 
     def test_interrupts_stop_answers_and_control_d_ends(self):
         self.wait_for("Ctrl-D ends")
-        self.wait_for("> ")
+        self.wait_for_prompt()
         self.type("The old man said\n")
         self.wait_for(r"said\r\n[^>]*\w+ \w+")  # the answer has begun, and would take long
         self.type("\x03")
-        self.wait_for("> ")
+        self.wait_for_prompt()
         self.type("never sent\x03")
         # The hint comes once: with the first interrupt where the answer was over by then.
         if "Ctrl-D or /quit ends" not in self.log:
             self.wait_for("Ctrl-D or /quit ends")
-        self.wait_for("> ")
+        self.wait_for_prompt()
         self.type("/stats\n")
         self.wait_for(r"generated \d+ tokens")
-        self.wait_for("> ")
+        self.wait_for_prompt()
         self.type("\x04")
         self.assertEqual(self.process.wait(timeout=60), 0)
         history = (self.state / "stint" / "history").read_text(encoding="utf-8")
