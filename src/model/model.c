@@ -24,15 +24,17 @@ static stint_status bind(struct stint_model *model) {
     return st_arena_check(&model->arena, "norms and biases");
 }
 
+// Where there is none, token ids still work; one that cannot be read is an error.
 static stint_status open_tokenizer(const char *path, struct stint_model *model) {
-    stint_status status = model->checkpoint.source == ST_SOURCE_GGUF
-                              ? st_tokenizer_from_gguf(model->checkpoint.gguf, &model->tokenizer)
-                              : st_tokenizer_open(path, &model->tokenizer);
-    if (status == STINT_E_IO) { // there is none: token ids still work
-        st_log(STINT_LOG_INFO, "no tokenizer: %s", st_error_text());
-        return STINT_OK;
-    }
-    return status;
+    bool gguf = model->checkpoint.source == ST_SOURCE_GGUF;
+    stint_status status = STINT_E_IO;
+    if (gguf)
+        status = st_tokenizer_from_gguf(model->checkpoint.gguf, &model->tokenizer);
+    else if (st_tokenizer_is_there(path))
+        return st_tokenizer_open(path, &model->tokenizer); // names its file itself
+    if (status != STINT_E_IO) return status == STINT_OK ? status : st_fail_prefix("%s: ", path);
+    st_log(STINT_LOG_INFO, "%s: no tokenizer", path);
+    return STINT_OK;
 }
 
 static void adopt_tokenizer(struct stint_model *model) {
@@ -64,9 +66,10 @@ stint_status stint_model_open(const char *path, const stint_model_options *optio
     if (status != STINT_OK) return finish_open(status, NULL, m, model); // names its file itself
     status = st_config_read(&m->checkpoint, &m->config);
     if (status == STINT_OK) status = bind(m);
-    if (status == STINT_OK && !(options && options->no_tokenizer)) status = open_tokenizer(path, m);
+    if (status != STINT_OK) return finish_open(status, path, m, model);
+    if (!(options && options->no_tokenizer)) status = open_tokenizer(path, m);
     if (status == STINT_OK) adopt_tokenizer(m);
-    return finish_open(status, path, m, model);
+    return finish_open(status, NULL, m, model);
 }
 
 // Lets the binding ask for every tensor once, which makes them: counted only while `bytes` is 0.

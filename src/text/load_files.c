@@ -204,6 +204,13 @@ static stint_status find_in_folder(const char *path, struct found *f) {
                    path);
 }
 
+bool st_tokenizer_is_there(const char *folder) {
+    struct found f = {0};
+    bool there = find_in_folder(folder, &f) == STINT_OK;
+    free(f.file);
+    return there;
+}
+
 stint_status st_tokenizer_open(const char *path, struct stint_tokenizer **tokenizer) {
     struct stat info;
     struct found f = {0};

@@ -17,6 +17,7 @@ struct stint_tokenizer; // the public handle is this struct
 // these files, or a .gguf. STINT_E_IO if there is none (the text lists what was looked for),
 // E_FORMAT, E_UNSUPPORTED.
 stint_status st_tokenizer_open(const char *path, struct stint_tokenizer **tokenizer);
+bool st_tokenizer_is_there(const char *folder); // one of the three, be it readable or not
 // From tokenizer.ggml.* of an open GGUF. STINT_E_IO where it has no vocabulary ("no_vocab" or no
 // key): the caller may go on without one.
 stint_status st_tokenizer_from_gguf(const struct st_gguf *gguf, struct stint_tokenizer **tokenizer);
