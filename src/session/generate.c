@@ -28,8 +28,10 @@ static stint_status check_ids(const struct stint_session *s, const int32_t *ids,
                        n, s->length, s->n_context);
     for (size_t i = 0; i < n; i++)
         if (ids[i] < 0 || (uint32_t)ids[i] >= vocab)
-            return st_fail(STINT_E_ARG, "token %zu is %d: the vocabulary has %u", i, (int)ids[i],
-                           vocab);
+            return st_fail(STINT_E_ARG,
+                           "token %zu is %d: the model's vocabulary has %u; the tokenizer must be "
+                           "the model's own",
+                           i, (int)ids[i], vocab);
     return STINT_OK;
 }
 
