@@ -25,9 +25,8 @@ static inline int bench_compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-// Prints one line per row: `elements` and `bytes` (read and written) of one run give the rates.
-static inline void bench_rows(const char *label, const char *const *names, size_t n_rows,
-                              bench_fn *fn, void *context, double elements, double bytes) {
+// median[row]: nanoseconds of one run.
+static inline void bench_medians(size_t n_rows, bench_fn *fn, void *context, double *median) {
     double ns[BENCH_MOST_ROWS][BENCH_ROUNDS];
     size_t repeats[BENCH_MOST_ROWS];
     for (size_t row = 0; row < n_rows; row++) {
@@ -37,14 +36,20 @@ static inline void bench_rows(const char *label, const char *const *names, size_
     for (size_t round = 0; round < BENCH_ROUNDS; round++)
         for (size_t row = 0; row < n_rows; row++)
             ns[row][round] = bench_sample(fn, row, context, repeats[row]);
-    for (size_t row = 0; row < n_rows; row++)
-        qsort(ns[row], BENCH_ROUNDS, sizeof(double), bench_compare);
-    double scalar = ns[n_rows - 1][BENCH_ROUNDS / 2];
     for (size_t row = 0; row < n_rows; row++) {
-        double median = ns[row][BENCH_ROUNDS / 2];
-        printf("%-28s %-20s %9.4f ns/element %8.1f GB/s %7.1f x scalar\n", label, names[row],
-               median / elements, bytes / median, scalar / median);
+        qsort(ns[row], BENCH_ROUNDS, sizeof(double), bench_compare);
+        median[row] = ns[row][BENCH_ROUNDS / 2];
     }
+}
+
+// Prints one line per row: `elements` and `bytes` (read and written) of one run give the rates.
+static inline void bench_rows(const char *label, const char *const *names, size_t n_rows,
+                              bench_fn *fn, void *context, double elements, double bytes) {
+    double median[BENCH_MOST_ROWS];
+    bench_medians(n_rows, fn, context, median);
+    for (size_t row = 0; row < n_rows; row++)
+        printf("%-28s %-20s %9.4f ns/element %8.1f GB/s %7.1f x scalar\n", label, names[row],
+               median[row] / elements, bytes / median[row], median[n_rows - 1] / median[row]);
 }
 
 #endif

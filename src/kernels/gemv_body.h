@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix times 1..4 vectors for one instruction set: several rows at once, so that many loads are
-// under way and the vectors are read from the cache once for all of them; the next rows are asked
-// for meanwhile. One accumulator per row and column, summed in ascending order of k.
+// Matrix times 1..4 vectors for one instruction set: several rows at once, so that many loads and
+// multiply-adds are under way and the vectors are read from the cache once for all of them; the
+// next rows are asked for meanwhile. One accumulator per row and column, summed in ascending order
+// of k, however many rows and columns there are.
 #include "base/dtype.h"
 #include "base/size.h"
 #include "kernels/expand_rows.h"
@@ -10,8 +11,8 @@
 
 #include <string.h>
 
-// Rows at once for one column; fewer for several, whose accumulators would not fit the registers.
-enum { GEMV_ROWS = 8, GEMV_ROWS_OF_SEVERAL = 4, EXPANDED = 256, CACHE_LINE = 64 };
+// Rows at once: as many as have their sums in registers, of which AVX2 has 16 and the others 32.
+enum { GEMV_ROWS = 8, MOST_SUMS = VF_LANES == 8 ? 8 : 16, EXPANDED = 256, CACHE_LINE = 64 };
 
 #define UNROLL _Pragma("GCC unroll 8")
 #define INLINE static inline __attribute__((always_inline))
@@ -20,9 +21,7 @@ enum { GEMV_ROWS = 8, GEMV_ROWS_OF_SEVERAL = 4, EXPANDED = 256, CACHE_LINE = 64 
 typedef vf load_fn(const void *p);
 
 INLINE vf load_f32(const void *p) {
-    float t[VF_LANES];
-    memcpy(t, p, sizeof t);
-    return vf_load(t);
+    return vf_load(p);
 }
 
 // The last n < VF_LANES weights, zeros behind them.
@@ -32,70 +31,92 @@ INLINE vf load_tail(load_fn *load, const unsigned char *p, size_t n, size_t item
     return load(t);
 }
 
-// n_rows rows and n_columns columns, both constants where this is called.
+// Adds n_rows rows times n_columns columns, both constants where this is called. ahead: what to ask
+// for meanwhile, a row's bytes at the same place so many bytes on; 0: nothing.
 INLINE void dot_rows(load_fn *load, size_t item_bytes, const unsigned char *w, size_t row_bytes,
-                     size_t n_rows, size_t k, const float *x, size_t x_col, size_t n_columns,
-                     float (*y)[GEMV_ROWS], bool first) {
-    vf sum[GEMV_ROWS][ST_GEMV_MAX_COLUMNS];
-    UNROLL for (size_t r = 0; r < n_rows; r++) UNROLL for (size_t c = 0; c < n_columns; c++)
-        sum[r][c] = vf_zero();
+                     size_t n_rows, size_t ahead, size_t k, const float *x, size_t x_col,
+                     size_t n_columns, vf *sum) {
     size_t whole = k / VF_LANES * VF_LANES;
     for (size_t i = 0; i < whole; i += VF_LANES) UNROLL for (size_t r = 0; r < n_rows; r++) {
             const unsigned char *at = w + r * row_bytes + i * item_bytes;
             vf v = load(at);
             // Into the second-level cache: the first holds x.
-            if (i * item_bytes % CACHE_LINE == 0) __builtin_prefetch(at + n_rows * row_bytes, 0, 2);
-            UNROLL for (size_t c = 0; c < n_columns; c++) sum[r][c] =
-                vf_fma(v, vf_load(x + c * x_col + i), sum[r][c]);
+            if (ahead && i * item_bytes % CACHE_LINE == 0) __builtin_prefetch(at + ahead, 0, 2);
+            UNROLL for (size_t c = 0; c < n_columns; c++) sum[r * n_columns + c] =
+                vf_fma(v, vf_load(x + c * x_col + i), sum[r * n_columns + c]);
         }
     if (whole < k) UNROLL for (size_t r = 0; r < n_rows; r++) {
             vf v = load_tail(load, w + r * row_bytes + whole * item_bytes, k - whole, item_bytes);
-            UNROLL for (size_t c = 0; c < n_columns; c++) sum[r][c] =
-                vf_fma(v, vf_load_n(x + c * x_col + whole, k - whole), sum[r][c]);
+            UNROLL for (size_t c = 0; c < n_columns; c++) sum[r * n_columns + c] =
+                vf_fma(v, vf_load_n(x + c * x_col + whole, k - whole), sum[r * n_columns + c]);
         }
-    UNROLL for (size_t c = 0; c < n_columns; c++) UNROLL for (size_t r = 0; r < n_rows; r++)
-        y[c][r] = (first ? 0.0f : y[c][r]) + vf_sum(sum[r][c]);
 }
 
-// What one call of dot_rows works on, for types with and without expansion.
-INLINE void store_rows(float (*sums)[GEMV_ROWS], size_t n_rows, size_t n_columns, float *y,
-                       size_t y_col) {
-    for (size_t c = 0; c < n_columns; c++)
-        for (size_t r = 0; r < n_rows; r++) y[c * y_col + r] = sums[c][r];
+INLINE void clear_sums(size_t n, vf *sum) {
+    UNROLL for (size_t i = 0; i < n; i++) sum[i] = vf_zero();
+}
+
+INLINE void store_rows(size_t n_rows, size_t n_columns, vf *sum, float *y, size_t y_col) {
+    UNROLL for (size_t c = 0; c < n_columns; c++) UNROLL for (size_t r = 0; r < n_rows; r++)
+        y[c * y_col + r] = vf_sum(sum[r * n_columns + c]);
+}
+
+INLINE void native_rows(load_fn *load, size_t item_bytes, const unsigned char *w, size_t row_bytes,
+                        size_t n_rows, size_t k, const float *x, size_t n_columns, float *y,
+                        size_t y_col) {
+    vf sum[MOST_SUMS];
+    clear_sums(n_rows * n_columns, sum);
+    dot_rows(load, item_bytes, w, row_bytes, n_rows, n_rows * row_bytes, k, x, k, n_columns, sum);
+    store_rows(n_rows, n_columns, sum, y, y_col);
 }
 
 INLINE void gemv_columns(load_fn *load, size_t item_bytes, const unsigned char *w, size_t row_bytes,
                          size_t n_rows, size_t k, const float *x, size_t n_columns, float *y,
                          size_t y_col) {
-    float sums[ST_GEMV_MAX_COLUMNS][GEMV_ROWS];
-    const size_t rows = n_columns == 1 ? GEMV_ROWS : GEMV_ROWS_OF_SEVERAL;
+    const size_t rows = n_columns == 1 ? GEMV_ROWS : MOST_SUMS / (n_columns == 3 ? 4 : n_columns);
     size_t r = 0;
-    for (; r + rows <= n_rows; r += rows) {
-        dot_rows(load, item_bytes, w + r * row_bytes, row_bytes, rows, k, x, k, n_columns, sums,
-                 true);
-        store_rows(sums, rows, n_columns, y + r, y_col);
-    }
-    for (; r < n_rows; r++) {
-        dot_rows(load, item_bytes, w + r * row_bytes, row_bytes, 1, k, x, k, n_columns, sums, true);
-        store_rows(sums, 1, n_columns, y + r, y_col);
-    }
+    for (; r + rows <= n_rows; r += rows)
+        native_rows(load, item_bytes, w + r * row_bytes, row_bytes, rows, k, x, n_columns, y + r,
+                    y_col);
+    for (; r < n_rows; r++)
+        native_rows(load, item_bytes, w + r * row_bytes, row_bytes, 1, k, x, n_columns, y + r,
+                    y_col);
 }
 
-// Block types: EXPANDED elements of a row at a time become floats, then as above.
-INLINE void gemv_expanded(st_expand_fn *expand, const unsigned char *w, size_t row_bytes,
+// Block types: EXPANDED elements of each row at a time become floats, then as above, a column at a
+// time.
+static void add_expanded(float (*rows)[EXPANDED], size_t n_rows, size_t n, const float *x,
+                         vf *sum) {
+    if (n_rows == GEMV_ROWS)
+        dot_rows(load_f32, sizeof(float), (const unsigned char *)rows, sizeof *rows, GEMV_ROWS, 0,
+                 n, x, 0, 1, sum);
+    else
+        for (size_t r = 0; r < n_rows; r++)
+            dot_rows(load_f32, sizeof(float), (const unsigned char *)rows[r], 0, 1, 0, n, x, 0, 1,
+                     sum + r);
+}
+
+static void expanded_rows(st_expand_fn *expand, const unsigned char *w, size_t row_bytes,
                           size_t n_rows, size_t k, const float *x, size_t n_columns, float *y,
                           size_t y_col) {
-    float sums[ST_GEMV_MAX_COLUMNS][GEMV_ROWS], row[EXPANDED];
-    for (size_t r = 0; r < n_rows; r++) {
-        for (size_t k0 = 0; k0 < k; k0 += EXPANDED) {
-            size_t n = st_min(EXPANDED, k - k0);
-            expand(w + r * row_bytes, k0, n, row);
-            for (size_t c = 0; c < n_columns; c++)
-                dot_rows(load_f32, sizeof(float), (const unsigned char *)row, 0, 1, n,
-                         x + c * k + k0, k, 1, sums + c, k0 == 0);
-        }
-        store_rows(sums, 1, n_columns, y + r, y_col);
+    vf sums[ST_GEMV_MAX_COLUMNS][GEMV_ROWS];
+    float rows[GEMV_ROWS][EXPANDED];
+    clear_sums(ST_GEMV_MAX_COLUMNS * GEMV_ROWS, sums[0]);
+    for (size_t k0 = 0; k0 < k; k0 += EXPANDED) {
+        size_t n = st_min(EXPANDED, k - k0);
+        for (size_t r = 0; r < n_rows; r++) expand(w + r * row_bytes, k0, n, rows[r]);
+        for (size_t c = 0; c < n_columns; c++)
+            add_expanded(rows, n_rows, n, x + c * k + k0, sums[c]);
     }
+    for (size_t c = 0; c < n_columns; c++) store_rows(n_rows, 1, sums[c], y + c * y_col, 0);
+}
+
+static void gemv_expanded(st_expand_fn *expand, const unsigned char *w, size_t row_bytes,
+                          size_t n_rows, size_t k, const float *x, size_t n_columns, float *y,
+                          size_t y_col) {
+    for (size_t r = 0; r < n_rows; r += GEMV_ROWS)
+        expanded_rows(expand, w + r * row_bytes, row_bytes, st_min(GEMV_ROWS, n_rows - r), k, x,
+                      n_columns, y + r, y_col);
 }
 
 // The number of columns becomes a constant.

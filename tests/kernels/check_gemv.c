@@ -117,7 +117,8 @@ static void check_gemv(const struct st_gemv *row, enum st_dtype dtype, size_t n_
 
 static void gemv_equals_the_scalar_one(void **state) {
     (void)state;
-    const size_t rows[] = {1, 2, 3, 4, 5, 8, 13}, lengths[] = {1, 7, 16, 17, 33, 300, 512};
+    const size_t rows[] = {0, 1, 2, 3, 4, 5, 8, 9, 13, 17},
+                 lengths[] = {1, 7, 16, 17, 33, 300, 512};
     for (const struct st_gemv *row = st_gemvs; row->name; row++) {
         if ((row->isa & st_cpu_flags()) != row->isa) continue;
         for (int dtype = 0; dtype < ST_N_DTYPES; dtype++)
@@ -128,11 +129,63 @@ static void gemv_equals_the_scalar_one(void **state) {
     }
 }
 
+// A row's result is its own: not a bit depends on which rows are computed in the same call.
+static void rows_do_not_depend_on_their_neighbours(void **state) {
+    (void)state;
+    enum { ROWS = 21, K = 512 };
+    for (const struct st_gemv *row = st_gemvs; row->name; row++)
+        for (int dtype = 0; dtype < ST_N_DTYPES; dtype++) {
+            if ((row->isa & st_cpu_flags()) != row->isa) continue;
+            size_t n = 1 + ts_random_below(ST_GEMV_MAX_COLUMNS);
+            size_t row_bytes = st_dtype_row_bytes((enum st_dtype)dtype, K);
+            struct kc_array w = kc_make(row_bytes * ROWS, ts_random_below(4));
+            struct kc_array x = kc_floats(n * K, 1.0f), all = kc_floats(n * ROWS, 0.0f);
+            struct kc_array cut = kc_floats(n * ROWS, 0.0f);
+            fill_weights((enum st_dtype)dtype, w.data, w.bytes);
+            row->fn[dtype](w.data, row_bytes, ROWS, K, x.data, n, all.data, ROWS);
+            for (size_t r = 0, count; r < ROWS; r += count) {
+                count = 1 + ts_random_below(ROWS - r);
+                row->fn[dtype]((unsigned char *)w.data + r * row_bytes, row_bytes, count, K, x.data,
+                               n, (float *)cut.data + r, ROWS);
+            }
+            assert_memory_equal(cut.data, all.data, all.bytes);
+            kc_free(&w, row->name);
+            kc_free(&x, row->name);
+            kc_free(&all, row->name);
+            kc_free(&cut, row->name);
+        }
+}
+
+// A weight or an input that is not finite reaches its own row or column, and no other.
+static void not_finite_stays_where_it_belongs(void **state) {
+    (void)state;
+    enum { ROWS = 11, K = 77, COLUMNS = 3 };
+    const float bad[] = {NAN, INFINITY, -INFINITY};
+    for (const struct st_gemv *row = st_gemvs; row->name; row++)
+        for (size_t i = 0; i < 30; i++) {
+            if ((row->isa & st_cpu_flags()) != row->isa) continue;
+            size_t r = ts_random_below(ROWS), c = ts_random_below(COLUMNS);
+            struct kc_array w = kc_floats(ROWS * K, 1.0f), x = kc_floats(COLUMNS * K, 1.0f);
+            struct kc_array y = kc_floats(COLUMNS * ROWS, 0.0f);
+            ((float *)w.data)[r * K + ts_random_below(K)] = bad[i % 3];
+            ((float *)x.data)[c * K + ts_random_below(K)] = bad[(i + 1) % 3];
+            row->fn[ST_DTYPE_F32](w.data, K * sizeof(float), ROWS, K, x.data, COLUMNS, y.data,
+                                  ROWS);
+            for (size_t j = 0; j < COLUMNS * ROWS; j++)
+                assert_int_equal(isfinite(((float *)y.data)[j]), j % ROWS != r && j / ROWS != c);
+            kc_free(&w, row->name);
+            kc_free(&x, row->name);
+            kc_free(&y, row->name);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(expanding_gives_the_same_floats_everywhere),
         cmocka_unit_test(every_half_expands_exactly),
         cmocka_unit_test(gemv_equals_the_scalar_one),
+        cmocka_unit_test(rows_do_not_depend_on_their_neighbours),
+        cmocka_unit_test(not_finite_stays_where_it_belongs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
