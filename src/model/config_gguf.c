@@ -128,7 +128,8 @@ static stint_status read_rope_scaling(const struct reader *r, struct st_config *
             // GGUF's factor comes on top of YaRN's own formula, config.json's replaces it.
             if (rope->scaling == ST_ROPE_YARN && rope->attention_factor > 0.0 && rope->factor > 1.0)
                 rope->attention_factor *= 1.0 + 0.1 * log(rope->factor);
-            return STINT_OK;
+            // This one is config.json's attention_factor, as converters copy it.
+            return read_number(r, "rope.scaling.yarn_attn_factor", &rope->attention_factor);
         }
     }
     return st_fail(STINT_E_UNSUPPORTED, "'%s' is '%.*s'", key.text, (int)st_min(type.bytes, 40),

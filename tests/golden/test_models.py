@@ -16,6 +16,7 @@ import unittest
 COMMAND = os.environ["STINT_COMMAND"]
 SHARED = pathlib.Path(os.environ["STINT_SHARED_DATA"])
 MODELS = SHARED / "fixtures" / "models"
+OWN = pathlib.Path(__file__).parent / "models"  # written by make_models.py
 TOLERANCE = 2e-4  # of the logits' standard deviation
 
 
@@ -60,7 +61,7 @@ def checkpoints():
     for model in sorted((MODELS / "llama-q").glob("*.gguf")):
         yield (f"llama-q/{model.stem}", model, MODELS / "llama-q" / "tokens.json",
                MODELS / "llama-q" / f"logits-{model.stem}.f32", None)
-    for folder in sorted((SHARED / "models").iterdir()):
+    for folder in sorted([*(SHARED / "models").iterdir(), *OWN.iterdir()]):
         if folder.is_dir():
             yield (folder.name, folder, folder / "tokens.json", folder / "logits.f32", None)
 

@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes tests/golden/models: tiny random checkpoints of the families and rope variants that have
+no golden elsewhere, with the logits of Hugging Face's transformers in float64. Not run by the
+tests; needs torch and transformers from PyPI: python3 tests/golden/make_models.py"""
+import copy
+import json
+import pathlib
+import shutil
+
+import torch
+import transformers
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+MODELS = pathlib.Path(__file__).parent / "models"
+N_TOKENS = 40
+COMMON = {"vocab_size": 48, "hidden_size": 32, "intermediate_size": 56, "num_hidden_layers": 3,
+          "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 64,
+          "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+OPT = {"vocab_size": 48, "hidden_size": 32, "ffn_dim": 56, "num_hidden_layers": 3,
+       "num_attention_heads": 4, "max_position_embeddings": 64, "bos_token_id": 2,
+       "eos_token_id": 2, "pad_token_id": 1}
+
+
+def rope(kind, **values):
+    return {"rope_parameters": {"rope_type": kind, "rope_theta": 10000.0, **values}}
+
+
+# name: (transformers class, config, how the checkpoint is written: "new" is transformers 5's
+# spelling of config.json, "old" is what earlier releases wrote, "multimodal" wraps the text model)
+CASES = {
+    "gemma2": ("Gemma2", {**COMMON, "head_dim": 12, "sliding_window": 12,
+                          "query_pre_attn_scalar": 20, "attn_logit_softcapping": 5.0,
+                          "final_logit_softcapping": 3.0}, "old"),
+    "gemma3-multimodal": ("Gemma3", {**COMMON, "head_dim": 12, "sliding_window": 12,
+                                     "query_pre_attn_scalar": 20, "num_hidden_layers": 4,
+                                     "sliding_window_pattern": 3}, "multimodal"),
+    "llama-dynamic": ("Llama", {**COMMON, "max_position_embeddings": 16,
+                                **rope("dynamic", factor=4.0)}, "old"),
+    "llama-yarn": ("Llama", {**COMMON, "attention_bias": True, "mlp_bias": True, "head_dim": 16,
+                             **rope("yarn", factor=8.0, original_max_position_embeddings=16,
+                                    mscale=1.0, mscale_all_dim=0.5)}, "new"),
+    "mistral-window": ("Mistral", {**COMMON, "sliding_window": 12}, "old"),
+    "mixtral-window": ("Mixtral", {**COMMON, "num_local_experts": 4, "num_experts_per_tok": 2,
+                                   "num_hidden_layers": 2, "sliding_window": 12}, "old"),
+    "opt-post": ("OPT", {**OPT, "do_layer_norm_before": False, "word_embed_proj_dim": 24}, "old"),
+    "phi-qk-norm": ("Phi", {**COMMON, "qk_layernorm": True, "partial_rotary_factor": 0.5}, "old"),
+    "phi3-longrope": ("Phi3", {**COMMON, "original_max_position_embeddings": 24,
+                               "sliding_window": 30,
+                               **rope("longrope", original_max_position_embeddings=24,
+                                      short_factor=[1.0, 1.1, 1.3, 1.4],
+                                      long_factor=[1.0, 1.5, 2.0, 3.0])}, "old"),
+    "phi3-short": ("Phi3", {**COMMON, "head_dim": 8, "original_max_position_embeddings": 48,
+                            **rope("longrope", original_max_position_embeddings=48,
+                                   partial_rotary_factor=0.75, short_factor=[1.0, 1.2, 1.4],
+                                   long_factor=[1.0, 2.0, 4.0])}, "new"),
+    "qwen2-window": ("Qwen2", {**COMMON, "use_sliding_window": True, "sliding_window": 12,
+                               "max_window_layers": 1}, "old"),
+    "qwen3-window": ("Qwen3", {**COMMON, "head_dim": 12, "use_sliding_window": True,
+                               "sliding_window": 12, "max_window_layers": 2}, "new"),
+    "stablelm-parallel": ("StableLm", {**COMMON, "use_parallel_residual": True,
+                                       "use_qkv_bias": True, "qk_layernorm": True,
+                                       "partial_rotary_factor": 0.5}, "old"),
+}
+
+
+def randomize(model, gemma):
+    generator = torch.Generator().manual_seed(7)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            values = torch.randn(parameter.shape, generator=generator)
+            if parameter.ndim == 1:
+                one = 1.0 if name.endswith("weight") and not gemma else 0.0
+                parameter.copy_(values * 0.2 + one)
+            else:
+                parameter.copy_(values * (0.5 if "embed" in name else 2 * parameter.shape[-1] ** -0.5))
+
+
+def old_spelling(config):
+    config = copy.deepcopy(config)
+    config["torch_dtype"] = config.pop("dtype")
+    config.pop("layer_types", None)
+    values = config.pop("rope_parameters", {"rope_type": "default"})
+    config["rope_theta"] = values.pop("rope_theta", 10000.0)
+    if "partial_rotary_factor" in values:
+        config["partial_rotary_factor"] = values.pop("partial_rotary_factor")
+    kind = values.pop("rope_type")
+    if kind == "longrope":
+        config["original_max_position_embeddings"] = values.pop("original_max_position_embeddings")
+    if kind != "default":
+        config["rope_scaling"] = {"type": kind, **values}
+    return config
+
+
+def respell(folder, style):
+    path = folder / "config.json"
+    config = json.loads(path.read_text())
+    if style == "old":
+        config = old_spelling(config)
+    if style == "multimodal":
+        config = {"architectures": ["Gemma3ForConditionalGeneration"], "model_type": "gemma3",
+                  "text_config": config, "vision_config": {}, "eos_token_id": [2, 5]}
+        weights = folder / "model.safetensors"
+        with safe_open(weights, "pt") as stored:
+            tensors = {"language_model." + key: stored.get_tensor(key) for key in stored.keys()}
+        save_file(tensors, weights, {"format": "pt"})
+    path.write_text(json.dumps(config, indent=1) + "\n")
+
+
+def main():
+    for name, (family, values, style) in CASES.items():
+        folder = MODELS / name
+        shutil.rmtree(folder, ignore_errors=True)
+        text = "TextConfig" if family == "Gemma3" else "Config"
+        config = getattr(transformers, family + text)(**values)
+        family_class = getattr(transformers, family + "ForCausalLM")
+        model = family_class(config)
+        randomize(model, family.startswith("Gemma"))
+        model.tie_weights()
+        model.to(torch.bfloat16).save_pretrained(folder)
+        (folder / "generation_config.json").unlink(missing_ok=True)
+        # Loaded anew: what rounding to BF16 did to the rope tables does not belong to the file.
+        model = family_class.from_pretrained(folder, dtype=torch.float32,
+                                             attn_implementation="eager",
+                                             experts_implementation="eager").double().eval()
+        tokens = [(i * 37 + 11) % (values["vocab_size"] - 4) + 3 for i in range(N_TOKENS)]
+        with torch.no_grad():
+            logits = model(torch.tensor([tokens])).logits[0]
+        (folder / "tokens.json").write_text(json.dumps({"tokens": tokens}) + "\n")
+        (folder / "logits.f32").write_bytes(logits.float().numpy().astype("<f4").tobytes())
+        respell(folder, style)
+        print(name)
+
+
+if __name__ == "__main__":
+    main()
