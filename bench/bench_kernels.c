@@ -37,6 +37,7 @@ static void report(const char *label, const char *const *names, size_t n_rows, b
 
 static unsigned char *weights; // WEIGHT_BYTES, every half of which is finite and normal
 static float *input, *packed, *output, *scratch;
+static size_t packed_floats, output_floats;
 static volatile float sink;
 
 static void run_peak(void) {
@@ -225,14 +226,13 @@ static void bench_gemv(struct st_pool *pool, enum st_dtype dtype, size_t k, size
 }
 
 static bool allocate(void) {
-    const struct st_tile *tile = st_tile_choose(st_cpu_flags()), *narrow = st_tile_choose(0);
-    size_t packed_floats = st_max(st_linear_packed_floats(tile, N_TOKENS, MOST_K),
-                                  st_linear_packed_floats(narrow, N_TOKENS, MOST_K));
     size_t scratch_floats = 0;
-    for (tile = st_tiles; tile->name; tile++)
+    for (const struct st_tile *tile = st_tiles; tile->name; tile++) {
         scratch_floats = st_max(scratch_floats, st_linear_scratch_floats(tile, N_TOKENS));
+        packed_floats = st_max(packed_floats, st_linear_packed_floats(tile, N_TOKENS, MOST_K));
+    }
     // gemv writes one float per row and column, of rows of at least 1024 bytes.
-    size_t output_floats = st_max(N_TOKENS * MOST_K, WEIGHT_BYTES / 1024 * ST_GEMV_MAX_COLUMNS);
+    output_floats = st_max(N_TOKENS * MOST_K, WEIGHT_BYTES / 1024 * ST_GEMV_MAX_COLUMNS);
     weights = aligned_alloc(64, WEIGHT_BYTES);
     input = calloc(N_TOKENS * MOST_K, sizeof *input);
     packed = calloc(packed_floats, sizeof *packed);
@@ -248,6 +248,10 @@ int main(int argc, char **argv) {
     for (size_t i = 0; i < WEIGHT_BYTES; i++)
         weights[i] = (unsigned char)(0x30 | ((uint32_t)i * 2654435761u >> 16 & 0x0b));
     for (size_t i = 0; i < N_TOKENS * MOST_K; i++) input[i] = (float)(i % 13) * 0.1f - 0.6f;
+    // Memory that was never written is one page of zeros in the first-level cache; the first write
+    // to a page takes as long as thousands of others.
+    memset(output, 1, output_floats * sizeof *output);
+    for (size_t i = 0; i < packed_floats; i++) packed[i] = input[i % (N_TOKENS * MOST_K)];
     const char *only = argc > 1 ? argv[1] : "tile linear pack gemv";
     if (strstr(only, "tile")) bench_tiles(false);
     if (strstr(only, "tile")) bench_tiles(true);

@@ -4,6 +4,7 @@
 #include "base/cpu.h"
 #include "base/size.h"
 #include "kernels/linear_amx.h"
+#include "kernels/linear_bf16_gemv.h"
 
 #include <string.h>
 
@@ -110,6 +111,10 @@ static bool anything(enum st_dtype dtype, size_t k, size_t n_tokens) {
 }
 
 const struct st_linear_path st_linear_paths[] = {
+#if defined(__x86_64__)
+    {"bf16_gemv", ST_CPU_AVX512, st_linear_bf16_gemv_takes, st_linear_bf16_gemv_block_tokens,
+     st_linear_bf16_gemv_pack, st_linear_bf16_gemv_rows},
+#endif
     {"gemv", 0, few_tokens, NULL, NULL, gemv_rows},
 #if defined(__x86_64__)
     {"bf16_amx", ST_CPU_AMX_BF16, st_linear_bf16_amx_takes, st_linear_bf16_amx_block_tokens,

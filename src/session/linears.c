@@ -11,6 +11,7 @@ struct job {
     size_t n_tokens, k;
     const struct st_matmul *linears;
     struct st_linear_kernels kernels;
+    size_t block_rows[ST_MAX_LINEARS];     // of one item of each linear
     size_t first_item[ST_MAX_LINEARS + 1]; // of each linear
 };
 
@@ -25,7 +26,7 @@ static void rows_item(void *context, size_t item, size_t worker) {
     size_t i = 0;
     while (item >= job->first_item[i + 1]) i++;
     const struct st_matmul *m = &job->linears[i];
-    size_t row = (item - job->first_item[i]) * ST_ROW_BLOCK;
+    size_t row = (item - job->first_item[i]) * job->block_rows[i];
     struct st_linear_args args = {
         .w = m->weight->data,
         .row_bytes = m->weight->row_bytes,
@@ -37,7 +38,7 @@ static void rows_item(void *context, size_t item, size_t worker) {
         .y = m->y,
         .y_row = m->y_row,
     };
-    job->path->rows(&job->kernels, &args, row, st_min(row + ST_ROW_BLOCK, m->weight->n_out),
+    job->path->rows(&job->kernels, &args, row, st_min(row + job->block_rows[i], m->weight->n_out),
                     job->s->workers[worker].linear);
 }
 
@@ -54,6 +55,15 @@ static const struct st_linear_path *choose_path(const struct stint_session *s, s
     return path;
 }
 
+// Prompts take small blocks, whose weights stay in the cache. Decoding streams through the weights,
+// the faster the longer a stream goes on, but every thread must get some of them.
+static size_t block_rows(const struct stint_session *s, size_t n_tokens, size_t n_out) {
+    enum { ITEMS_PER_THREAD = 4, LONGEST = 256 };
+    size_t share = n_out / (ITEMS_PER_THREAD * st_pool_threads(s->pool));
+    if (n_tokens > ST_DECODE_TOKENS) return ST_ROW_BLOCK;
+    return st_max(ST_ROW_BLOCK, st_min(LONGEST, share / ST_ROW_BLOCK * ST_ROW_BLOCK));
+}
+
 void st_session_linears(struct stint_session *s, const float *x, size_t n_tokens,
                         const struct st_matmul *linears, size_t n_linears) {
     struct job job = {.s = s,
@@ -63,9 +73,11 @@ void st_session_linears(struct stint_session *s, const float *x, size_t n_tokens
                       .k = linears[0].weight->n_in,
                       .linears = linears,
                       .kernels = {s->kernels.tile, s->kernels.expand, s->kernels.gemv}};
-    for (size_t i = 0; i < n_linears; i++)
-        job.first_item[i + 1] =
-            job.first_item[i] + st_ceil_div(linears[i].weight->n_out, ST_ROW_BLOCK);
+    for (size_t i = 0; i < n_linears; i++) {
+        size_t n_out = linears[i].weight->n_out;
+        job.block_rows[i] = block_rows(s, n_tokens, n_out);
+        job.first_item[i + 1] = job.first_item[i] + st_ceil_div(n_out, job.block_rows[i]);
+    }
     if (job.path->pack)
         st_pool_run(s->pool, pack_item, &job,
                     st_ceil_div(n_tokens, job.path->block_tokens(&job.kernels)));

@@ -74,7 +74,8 @@ def randomize(model, gemma):
                 one = 1.0 if name.endswith("weight") and not gemma else 0.0
                 parameter.copy_(values * 0.2 + one)
             else:
-                parameter.copy_(values * (0.5 if "embed" in name else 2 * parameter.shape[-1] ** -0.5))
+                scale = 0.5 if "embed" in name else 2 * parameter.shape[-1] ** -0.5
+                parameter.copy_(values * scale)
 
 
 def old_spelling(config):
