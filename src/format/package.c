@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reader believes nothing before its hash was checked, and nothing that follows from the rest:
+// every offset must be the one that the sections before it give.
+#include "format/package.h"
+
+#include "base/size.h"
+#include "format/package_layout.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+enum { HASH_BLOCK = 16 << 20, INT8_ROWS = 16, INT8_K = 64, INT8_MAX_K = 1 << 16 };
+
+struct st_package {
+    struct st_section *sections; // [n], in the order of the file
+    uint32_t *by_name;           // [n], indices in the order of the names
+    size_t n;
+};
+
+static const char *const type_names[ST_N_SECTION_TYPES] = {
+#define X(id, name) [ST_SECTION_##id] = name,
+    ST_SECTION_TYPE_LIST(X)
+#undef X
+};
+
+const char *st_section_type_name(enum st_section_type type) {
+    return type_names[type];
+}
+
+stint_status st_section_check_name(const char *name) {
+    size_t n = strlen(name);
+    if (n == 0 || n > ST_PACKAGE_NAME)
+        return st_fail(STINT_E_FORMAT, "section '%.99s': a name has 1 to %d bytes, not %zu", name,
+                       ST_PACKAGE_NAME, n);
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)name[i] < ' ' || name[i] == 0x7f)
+            return st_fail(STINT_E_FORMAT, "section '%.99s': its name has a control character",
+                           name);
+    return STINT_OK;
+}
+
+static bool items(const struct st_section *s, size_t *n) {
+    size_t product = 1;
+    for (uint32_t d = 0; d < s->n_dims; d++)
+        if (s->dims[d] == 0 || !st_size_mul(product, s->dims[d], &product)) return false;
+    *n = product;
+    return true;
+}
+
+static bool int8_bytes(const struct st_section *s, size_t *bytes) {
+    if (s->n_dims != 2 || s->dims[0] == 0 || s->dims[1] == 0) return false;
+    if (s->dims[0] > SIZE_MAX - INT8_ROWS || s->dims[1] > INT8_MAX_K) return false;
+    return st_size_mul(st_round_up(s->dims[0], INT8_ROWS), st_round_up(s->dims[1], INT8_K), bytes);
+}
+
+stint_status st_section_bytes(const struct st_section *s, size_t *bytes) {
+    bool possible = s->n_dims <= ST_MAX_DIMS;
+    for (uint32_t d = s->n_dims; d < ST_MAX_DIMS; d++) possible = possible && s->dims[d] == 1;
+    switch (possible ? s->type : ST_N_SECTION_TYPES) {
+    case ST_SECTION_BLOB:
+        possible = s->n_dims == 1;
+        if (possible) *bytes = s->dims[0];
+        break;
+    case ST_SECTION_TENSOR: {
+        struct st_tensor tensor = {.name = s->name, .dtype = s->dtype, .n_dims = s->n_dims};
+        memcpy(tensor.dims, s->dims, sizeof tensor.dims);
+        return st_tensor_measure(&tensor, bytes);
+    }
+    case ST_SECTION_I32: {
+        size_t n;
+        possible = items(s, &n) && st_size_mul(n, sizeof(int32_t), bytes);
+        break;
+    }
+    case ST_SECTION_INT8_N16K4:
+        possible = int8_bytes(s, bytes);
+        break;
+    case ST_N_SECTION_TYPES:
+        possible = false;
+    }
+    if (possible) return STINT_OK;
+    return st_fail(STINT_E_FORMAT, "section '%.99s': its shape is not possible", s->name);
+}
+
+bool st_package_is(const struct st_map *map) {
+    size_t n = strlen(ST_PACKAGE_MAGIC);
+    return map->bytes >= n && memcmp(map->data, ST_PACKAGE_MAGIC, n) == 0;
+}
+
+// The one place that the fuzzer, which cannot guess hashes, goes around.
+static bool has_hash(const void *data, size_t bytes, uint64_t hash) {
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+    (void)data, (void)bytes, (void)hash;
+    return true;
+#else
+    return XXH3_64bits(data, bytes) == hash;
+#endif
+}
+
+// What is read on the way through the file.
+struct reader {
+    const struct st_map *map;
+    size_t limit; // where the table begins
+    size_t end;   // of the part before
+    XXH3_state_t *state;
+};
+
+// A section is hashed in passing: it leaves memory again until it is used.
+static bool section_has_hash(const struct reader *r, const struct st_section *s, uint64_t hash) {
+    if (s->bytes <= HASH_BLOCK) return has_hash(s->data, s->bytes, hash);
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+    return r->state != NULL;
+#else
+    XXH3_64bits_reset(r->state);
+    for (size_t done = 0; done < s->bytes; done += HASH_BLOCK) {
+        const unsigned char *block = (const unsigned char *)s->data + done;
+        size_t n = st_min(HASH_BLOCK, s->bytes - done);
+        XXH3_64bits_update(r->state, block, n);
+        st_map_forget(block, n);
+    }
+    return XXH3_64bits_digest(r->state) == hash;
+#endif
+}
+
+static stint_status check_header(const struct st_map *map, const struct st_package_header *h) {
+    if (h->endian == __builtin_bswap32(ST_PACKAGE_ENDIAN))
+        return st_fail(STINT_E_UNSUPPORTED,
+                       "was written in the other byte order: prepare it here again");
+    if (h->version != ST_PACKAGE_VERSION)
+        return st_fail(STINT_E_UNSUPPORTED,
+                       "has version %u, this stint reads %d: prepare the package again", h->version,
+                       ST_PACKAGE_VERSION);
+    if (h->endian != ST_PACKAGE_ENDIAN ||
+        !has_hash(h, offsetof(struct st_package_header, header_hash), h->header_hash))
+        return st_fail(STINT_E_FORMAT, "the header is damaged: its hash differs");
+    if (h->file_bytes != map->bytes)
+        return st_fail(STINT_E_FORMAT, "the header says %llu bytes, the file has %zu: is it %s?",
+                       (unsigned long long)h->file_bytes, map->bytes,
+                       map->bytes < h->file_bytes ? "cut short" : "too long");
+    size_t table_bytes = (size_t)h->n_sections * sizeof(struct st_package_entry);
+    if (h->entry_bytes != sizeof(struct st_package_entry) || h->n_sections == 0 ||
+        h->n_sections > ST_PACKAGE_MAX_SECTIONS || h->table_offset % ST_PACKAGE_ALIGN != 0 ||
+        h->table_offset < ST_PACKAGE_ALIGN || h->table_offset > map->bytes ||
+        table_bytes != map->bytes - h->table_offset)
+        return st_fail(STINT_E_FORMAT, "the header is damaged: the table does not end the file");
+    if (!has_hash(map->data + h->table_offset, table_bytes, h->table_hash))
+        return st_fail(STINT_E_FORMAT, "the section table is damaged: its hash differs");
+    return STINT_OK;
+}
+
+static bool find_dtype(const char *name, enum st_dtype *dtype) {
+    for (int i = 0; i < ST_N_DTYPES; i++)
+        if (strcmp(st_dtype_traits((enum st_dtype)i)->name, name) == 0) {
+            *dtype = (enum st_dtype)i;
+            return true;
+        }
+    return false;
+}
+
+static stint_status read_type(const struct st_package_entry *e, struct st_section *s) {
+    int type = 0;
+    if (e->type[ST_PACKAGE_TYPE_BYTES - 1] || e->dtype[ST_PACKAGE_TYPE_BYTES - 1])
+        return st_fail(STINT_E_FORMAT, "section '%s': its type is no text", e->name);
+    while (type < ST_N_SECTION_TYPES && strcmp(type_names[type], e->type) != 0) type++;
+    if (type == ST_N_SECTION_TYPES)
+        return st_fail(STINT_E_UNSUPPORTED, "section '%s': type '%s' is not known to this stint",
+                       e->name, e->type);
+    s->type = (enum st_section_type)type;
+    if (s->type == ST_SECTION_TENSOR && !find_dtype(e->dtype, &s->dtype))
+        return st_fail(STINT_E_UNSUPPORTED, "section '%s': values of type '%s' are not known",
+                       e->name, e->dtype);
+    return STINT_OK;
+}
+
+static bool is_zero(const unsigned char *data, size_t bytes) {
+    unsigned char any = 0;
+    for (size_t i = 0; i < bytes; i++) any |= data[i];
+    return any == 0;
+}
+
+static stint_status check_place(const struct reader *r, const struct st_package_entry *e,
+                                size_t bytes) {
+    size_t offset = st_round_up(r->end, ST_PACKAGE_ALIGN);
+    if (bytes != e->bytes || e->unused != 0)
+        return st_fail(STINT_E_FORMAT, "section '%s': has %llu bytes, its shape says %zu", e->name,
+                       (unsigned long long)e->bytes, bytes);
+    if (e->offset != offset || offset > r->limit || bytes > r->limit - offset)
+        return st_fail(STINT_E_FORMAT, "section '%s': lies at byte %llu, not at %zu, or too long",
+                       e->name, (unsigned long long)e->offset, offset);
+    if (!is_zero(r->map->data + r->end, offset - r->end))
+        return st_fail(STINT_E_FORMAT, "bytes %zu to %zu, before section '%s', are damaged", r->end,
+                       offset, e->name);
+    return STINT_OK;
+}
+
+static stint_status read_section(struct reader *r, const struct st_package_entry *e,
+                                 struct st_section *s) {
+    if (e->name[ST_PACKAGE_NAME]) return st_fail(STINT_E_FORMAT, "a section's name has no end");
+    ST_TRY(st_section_check_name(e->name));
+    *s = (struct st_section){.name = e->name, .n_dims = e->n_dims};
+    memcpy(s->dims, e->dims, sizeof s->dims);
+    ST_TRY(read_type(e, s));
+    ST_TRY(st_section_bytes(s, &s->bytes));
+    ST_TRY(check_place(r, e, s->bytes));
+    s->data = r->map->data + e->offset;
+    r->end = e->offset + e->bytes;
+    if (section_has_hash(r, s, e->hash)) return STINT_OK;
+    return st_fail(STINT_E_FORMAT,
+                   "section '%s' is damaged: its hash differs; copy or prepare the package again",
+                   s->name);
+}
+
+static stint_status read_sections(struct reader *r, struct st_package *p) {
+    const struct st_package_entry *entries =
+        (const struct st_package_entry *)(const void *)(r->map->data + r->limit);
+    for (size_t i = 0; i < p->n; i++) ST_TRY(read_section(r, &entries[i], &p->sections[i]));
+    if (st_round_up(r->end, ST_PACKAGE_ALIGN) != r->limit ||
+        !is_zero(r->map->data + r->end, r->limit - r->end))
+        return st_fail(STINT_E_FORMAT, "bytes between the last section and the table are damaged");
+    return STINT_OK;
+}
+
+static int compare_names(const void *a, const void *b, void *context) {
+    const struct st_section *sections = context;
+    return strcmp(sections[*(const uint32_t *)a].name, sections[*(const uint32_t *)b].name);
+}
+
+static stint_status index_names(struct st_package *p) {
+    for (size_t i = 0; i < p->n; i++) p->by_name[i] = (uint32_t)i;
+    qsort_r(p->by_name, p->n, sizeof *p->by_name, compare_names, p->sections);
+    for (size_t i = 1; i < p->n; i++)
+        if (compare_names(&p->by_name[i - 1], &p->by_name[i], p->sections) == 0)
+            return st_fail(STINT_E_FORMAT, "section '%s' is there twice",
+                           p->sections[p->by_name[i]].name);
+    return STINT_OK;
+}
+
+static stint_status read_package(const struct st_map *map, struct st_package *p) {
+    struct st_package_header header;
+    if (map->bytes < ST_PACKAGE_ALIGN || !st_package_is(map))
+        return st_fail(STINT_E_FORMAT, "%zu bytes are no stint package", map->bytes);
+    memcpy(&header, map->data, sizeof header);
+    ST_TRY(check_header(map, &header));
+    struct reader r = {map, header.table_offset, sizeof header, XXH3_createState()};
+    p->n = header.n_sections;
+    p->sections = calloc(p->n, sizeof *p->sections);
+    p->by_name = calloc(p->n, sizeof *p->by_name);
+    stint_status status = STINT_OK;
+    if (!p->sections || !p->by_name || !r.state)
+        status = st_fail(STINT_E_NOMEM, "no memory for %zu sections", p->n);
+    if (status == STINT_OK) status = read_sections(&r, p);
+    XXH3_freeState(r.state);
+    return status == STINT_OK ? index_names(p) : status;
+}
+
+stint_status st_package_open(const char *name, const struct st_map *map,
+                             struct st_package **package) {
+    struct st_package *p = calloc(1, sizeof *p);
+    if (!p) return st_fail(STINT_E_NOMEM, "%s: no memory to open it", name);
+    if (read_package(map, p) != STINT_OK) {
+        st_package_close(p);
+        return st_fail_prefix("%s: ", name);
+    }
+    *package = p;
+    return STINT_OK;
+}
+
+void st_package_close(struct st_package *package) {
+    if (!package) return;
+    free(package->sections);
+    free(package->by_name);
+    free(package);
+}
+
+size_t st_package_count(const struct st_package *package) {
+    return package->n;
+}
+
+const struct st_section *st_package_at(const struct st_package *package, size_t i) {
+    return &package->sections[i];
+}
+
+const struct st_section *st_package_find(const struct st_package *package, const char *name) {
+    size_t low = 0, high = package->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct st_section *s = &package->sections[package->by_name[middle]];
+        int order = strcmp(name, s->name);
+        if (order == 0) return s;
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return NULL;
+}

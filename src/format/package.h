@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// The `.stint` package (docs/FORMAT.md): a header, named sections on 4 KiB boundaries, their table.
+// Little-endian. Every section has a type, a shape and a 64-bit hash; device-packed layouts are
+// types of their own, so that a package can hold several.
+#ifndef ST_FORMAT_PACKAGE_H
+#define ST_FORMAT_PACKAGE_H
+
+#include "base/map.h"
+#include "format/tensors.h"
+
+enum {
+    ST_PACKAGE_VERSION = 1,
+    ST_PACKAGE_ALIGN = 4096,
+    ST_PACKAGE_NAME = 191, // most bytes of a section's name
+    ST_PACKAGE_MAX_SECTIONS = 1 << 20,
+};
+
+// id, name in the file, bytes of a section with these dims as st_section_bytes() gives them
+#define ST_SECTION_TYPE_LIST(X)                                                                    \
+    X(BLOB, "blob")          /* any bytes; dims = {bytes} */                                       \
+    X(TENSOR, "tensor")      /* float weights as a checkpoint stores them; `dtype` says which */   \
+    X(I32, "i32")            /* int32 [dims...] */                                                 \
+    X(INT8_N16K4, "i8n16k4") /* kernels/int8.h; dims = {rows, k} */
+
+enum st_section_type {
+#define X(id, name) ST_SECTION_##id,
+    ST_SECTION_TYPE_LIST(X)
+#undef X
+        ST_N_SECTION_TYPES
+};
+
+struct st_section {
+    const char *name; // terminated; belongs to the package
+    enum st_section_type type;
+    enum st_dtype dtype; // of ST_SECTION_TENSOR
+    uint32_t n_dims;
+    uint64_t dims[ST_MAX_DIMS]; // unused ones are 1
+    const void *data;           // 4 KiB-aligned in the file, and so in memory
+    size_t bytes;
+};
+
+// The bytes that type, dtype and dims take. STINT_E_FORMAT where they are not possible.
+stint_status st_section_bytes(const struct st_section *section, size_t *bytes);
+
+// ---- Reading
+
+struct st_package;
+
+// True if the bytes begin as a package does.
+bool st_package_is(const struct st_map *map);
+
+// Checks header, table, bounds, overlap, types, shapes, names (unique, no control characters) and
+// the hash of every section. Borrows `map` until close. `name` stands in error texts, which name
+// the section: wrong magic, other endianness, another version, a file shorter or longer than it
+// says, a hash that differs. STINT_E_FORMAT, E_UNSUPPORTED (version), E_NOMEM.
+stint_status st_package_open(const char *name, const struct st_map *map,
+                             struct st_package **package);
+void st_package_close(struct st_package *package); // accepts NULL
+
+size_t st_package_count(const struct st_package *package);
+const struct st_section *st_package_at(const struct st_package *package, size_t i);
+const struct st_section *st_package_find(const struct st_package *package, const char *name);
+
+// ---- Writing
+
+struct st_package_writer;
+
+// Begins a package that will be called `path`; it is written under a temporary name in the same
+// folder until it is complete. STINT_E_IO where that cannot be made.
+stint_status st_package_create(const char *path, struct st_package_writer **writer);
+
+// Begins a section; data and bytes are not read. Then st_package_append() gives its bytes, piece by
+// piece, until st_section_bytes() of them are there. The first failure (a full disk, a name used
+// twice) is kept and returned by every later call.
+stint_status st_package_begin(struct st_package_writer *writer, const struct st_section *section);
+stint_status st_package_append(struct st_package_writer *writer, const void *data, size_t bytes);
+// Both, of a section whose data and bytes are set.
+stint_status st_package_add(struct st_package_writer *writer, const struct st_section *section);
+
+// Writes table and header, makes them durable and gives the file its name. On failure nothing of
+// that name is there but what was there before. Frees the writer in either case.
+stint_status st_package_finish(struct st_package_writer *writer);
+// Removes what was written. Accepts NULL.
+void st_package_abandon(struct st_package_writer *writer);
+// Bytes written so far.
+uint64_t st_package_written(const struct st_package_writer *writer);
+
+#endif
