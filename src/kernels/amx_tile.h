@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tile instructions that the kernels use, all tiles 16 rows of 64 bytes; or, with
-// ST_AMX_EMULATED, the same in plain C (Intel's instruction set reference, TDPBF16PS), so that what
-// is built on them can be tested anywhere.
+// ST_AMX_EMULATED, the same in plain C (Intel's instruction set reference, TDPBF16PS and TDPBSSD),
+// so that what is built on them can be tested anywhere.
 #ifndef ST_KERNELS_AMX_TILE_H
 #define ST_KERNELS_AMX_TILE_H
 
@@ -16,6 +16,7 @@
 #define st_amx_load(tile, from, bytes) _tile_loadd(tile, from, bytes)
 #define st_amx_store(tile, to, bytes)  _tile_stored(tile, to, bytes)
 #define st_amx_bf16(c, a, b)           _tile_dpbf16ps(c, a, b)
+#define st_amx_int8(c, a, b)           _tile_dpbssd(c, a, b)
 #define st_amx_release()               _tile_release()
 
 static inline void st_amx_configure(void) {
@@ -61,6 +62,18 @@ static inline void st_amx_bf16(int c, int a, int b) {
                 memcpy(y, &st_amx_tiles[b][k][4 * n], 4);
                 sum += st_f32_from_bf16(x[0]) * st_f32_from_bf16(y[0]);
                 sum += st_f32_from_bf16(x[1]) * st_f32_from_bf16(y[1]);
+                memcpy(&st_amx_tiles[c][m][4 * n], &sum, 4);
+            }
+}
+static inline void st_amx_int8(int c, int a, int b) {
+    for (int m = 0; m < 16; m++)
+        for (int k = 0; k < 16; k++)
+            for (int n = 0; n < 16; n++) {
+                int32_t sum;
+                memcpy(&sum, &st_amx_tiles[c][m][4 * n], 4);
+                for (int i = 0; i < 4; i++)
+                    sum += (int8_t)st_amx_tiles[a][m][4 * k + i] *
+                           (int8_t)st_amx_tiles[b][k][4 * n + i];
                 memcpy(&st_amx_tiles[c][m][4 * n], &sum, 4);
             }
 }

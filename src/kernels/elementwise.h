@@ -49,6 +49,13 @@ struct st_elementwise {
     // Rotates x[0, n_dims) in place; cosine and sine have n_dims / 2 entries. Pairs are (i, i +
     // n_dims / 2), or (2 i, 2 i + 1) if interleaved.
     void (*rope)(float *x, const float *cosine, const float *sine, size_t n_dims, bool interleaved);
+    // q[i] = clamp(round_half_even(x[i] / scale), -127, 127), stored as the byte zero + q[i].
+    // Returns how many were clipped: |x[i]| > 127 scale. Every row gives the same bits. scale > 0.
+    size_t (*quantize)(const float *x, size_t n, float scale, uint8_t zero, uint8_t *q);
+    // y[i] = (float)(sums[i] - zero * row_sums[i]) * scale[i] + bias[i], rounded after the product
+    // and after the sum, so that every row gives the same bits; bias may be NULL.
+    void (*dequantize)(const int32_t *sums, const int32_t *row_sums, int32_t zero,
+                       const float *scale, const float *bias, size_t n, float *y);
     // The largest element's index, the lowest one of equals; NaN never wins. n >= 1.
     size_t (*argmax)(const float *x, size_t n);
 };

@@ -253,6 +253,47 @@ static void rope(float *x, const float *cosine, const float *sine, size_t n_dims
         rope_halves(x, cosine, sine, n_dims / 2);
 }
 
+// One vector of quantize(); the first operand of max and min is the one that may be NaN.
+INLINE vf quantized(vf x, vf step) {
+    vf q = vf_round(vf_div(x, step));
+    return vf_min(vf_max(q, vf_set1(-127.0f)), vf_set1(127.0f));
+}
+
+static size_t quantize(const float *x, size_t n, float step, uint8_t zero, uint8_t *q) {
+    vf steps = vf_set1(step), edge = vf_set1(127.0f * step), offset = vf_set1((float)zero);
+    size_t i = 0, clipped = 0;
+    for (; i + VF_LANES <= n; i += VF_LANES) {
+        vf v = vf_load(x + i);
+        clipped += vf_count(vf_lt(edge, vf_abs(v)));
+        vf_store_u8(q + i, vf_add(quantized(v, steps), offset));
+    }
+    if (i < n) {
+        uint8_t rest[VF_LANES];
+        vf v = vf_load_n(x + i, n - i);
+        clipped += vf_count(vf_lt(edge, vf_abs(v)));
+        vf_store_u8(rest, vf_add(quantized(v, steps), offset));
+        memcpy(q + i, rest, n - i);
+    }
+    return clipped;
+}
+
+INLINE vf dequantized(const int32_t *sums, const int32_t *row_sums, int32_t zero, vf factor,
+                      vf bias) {
+    return vf_add(vf_mul(vf_from_i32(sums, row_sums, zero), factor), bias);
+}
+
+static void dequantize(const int32_t *sums, const int32_t *row_sums, int32_t zero,
+                       const float *factor, const float *bias, size_t n, float *y) {
+    size_t i = 0;
+    for (; i + VF_LANES <= n; i += VF_LANES)
+        vf_store(y + i, dequantized(sums + i, row_sums + i, zero, vf_load(factor + i),
+                                    bias ? vf_load(bias + i) : vf_zero()));
+    for (; i < n; i++) {
+        y[i] = (float)(sums[i] - zero * row_sums[i]) * factor[i];
+        if (bias) y[i] += bias[i];
+    }
+}
+
 // The largest of n elements; -infinity where there is none. NaN loses.
 INLINE float most_of(const float *x, size_t n) {
     const vf least = vf_set1(-INFINITY);
@@ -294,4 +335,6 @@ const struct st_elementwise ELEMENTWISE = {.name = ELEMENTWISE_NAME,
                                            .scale = scale,
                                            .softcap = softcap,
                                            .rope = rope,
+                                           .quantize = quantize,
+                                           .dequantize = dequantize,
                                            .argmax = argmax};

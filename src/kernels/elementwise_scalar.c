@@ -76,6 +76,26 @@ static void rope(float *x, const float *cosine, const float *sine, size_t n_dims
     }
 }
 
+static size_t quantize(const float *x, size_t n, float step, uint8_t zero, uint8_t *q) {
+    size_t clipped = 0;
+    for (size_t i = 0; i < n; i++) {
+        float v = rintf(x[i] / step);
+        clipped += fabsf(x[i]) > 127.0f * step;
+        v = v > -127.0f ? v : -127.0f;
+        v = v < 127.0f ? v : 127.0f;
+        q[i] = (uint8_t)((int)v + zero);
+    }
+    return clipped;
+}
+
+static void dequantize(const int32_t *sums, const int32_t *row_sums, int32_t zero,
+                       const float *factor, const float *bias, size_t n, float *y) {
+    for (size_t i = 0; i < n; i++) {
+        y[i] = (float)(sums[i] - zero * row_sums[i]) * factor[i];
+        if (bias) y[i] += bias[i];
+    }
+}
+
 static size_t argmax(const float *x, size_t n) {
     size_t best = n;
     for (size_t i = 0; i < n; i++)
@@ -93,4 +113,6 @@ const struct st_elementwise st_elementwise_scalar = {.name = "elementwise_scalar
                                                      .scale = scale,
                                                      .softcap = softcap,
                                                      .rope = rope,
+                                                     .quantize = quantize,
+                                                     .dequantize = dequantize,
                                                      .argmax = argmax};

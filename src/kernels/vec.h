@@ -110,6 +110,19 @@ static inline void vf_store_f16(uint16_t *p, vf x) {
 static inline float vf_half(uint16_t h) { // one F16
     return _cvtsh_ss(h);
 }
+// How many lanes hold.
+static inline size_t vf_count(vm m) {
+    return (size_t)__builtin_popcount(m);
+}
+// Whole numbers in [-128, 255], as their lowest bytes.
+static inline void vf_store_u8(uint8_t *p, vf x) {
+    _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(x)));
+}
+// a[i] - factor * b[i]
+static inline vf vf_from_i32(const int32_t *a, const int32_t *b, int32_t factor) {
+    vi product = _mm512_mullo_epi32(_mm512_loadu_si512(b), _mm512_set1_epi32(factor));
+    return _mm512_cvtepi32_ps(_mm512_sub_epi32(_mm512_loadu_si512(a), product));
+}
 static inline vf vf_load_i8(const int8_t *p) {
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p)));
 }
@@ -217,6 +230,20 @@ static inline void vf_store_f16(uint16_t *p, vf x) {
 static inline float vf_half(uint16_t h) { // one F16
     return _cvtsh_ss(h);
 }
+static inline size_t vf_count(vm m) {
+    return (size_t)__builtin_popcount((unsigned)_mm256_movemask_ps(m));
+}
+static inline void vf_store_u8(uint8_t *p, vf x) {
+    vi bytes = _mm256_and_si256(_mm256_cvtps_epi32(x), _mm256_set1_epi32(255));
+    vi halves = _mm256_packus_epi32(bytes, bytes), all = _mm256_packus_epi16(halves, halves);
+    int32_t low = _mm256_extract_epi32(all, 0), high = _mm256_extract_epi32(all, 4);
+    memcpy(p, &low, 4);
+    memcpy(p + 4, &high, 4);
+}
+static inline vf vf_from_i32(const int32_t *a, const int32_t *b, int32_t factor) {
+    vi product = _mm256_mullo_epi32(_mm256_loadu_si256((const vi *)b), _mm256_set1_epi32(factor));
+    return _mm256_cvtepi32_ps(_mm256_sub_epi32(_mm256_loadu_si256((const vi *)a), product));
+}
 static inline vf vf_load_i8(const int8_t *p) {
     return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)p)));
 }
@@ -319,6 +346,17 @@ static inline void vf_store_f16(uint16_t *p, vf x) {
 }
 static inline float vf_half(uint16_t h) { // one F16
     return vgetq_lane_f32(vcvt_f32_f16(vreinterpret_f16_u16(vdup_n_u16(h))), 0);
+}
+static inline size_t vf_count(vm m) {
+    return vaddvq_u32(vshrq_n_u32(m, 31));
+}
+static inline void vf_store_u8(uint8_t *p, vf x) {
+    int16x4_t halves = vmovn_s32(vcvtnq_s32_f32(x));
+    int8x8_t bytes = vmovn_s16(vcombine_s16(halves, halves));
+    vst1_lane_s32((int32_t *)(void *)p, vreinterpret_s32_s8(bytes), 0);
+}
+static inline vf vf_from_i32(const int32_t *a, const int32_t *b, int32_t factor) {
+    return vcvtq_f32_s32(vmlsq_n_s32(vld1q_s32(a), vld1q_s32(b), factor));
 }
 static inline vf vf_load_i8(const int8_t *p) {
     int32_t four;

@@ -59,6 +59,42 @@ static void norms(const struct st_elementwise *row, size_t n) {
     end(n, 3e-6f, row->name);
 }
 
+// Bit for bit, halves rounded to even, everything out of range counted.
+static void integers(const struct st_elementwise *row, size_t n) {
+    for (int zero = 0; zero <= 128; zero += 128) {
+        begin(n, 140.0f);
+        float *x = a.data;
+        const float edges[] = {127.0f, -127.0f, 127.25f, 0.5f, 1.5f, -2.5f, 1e30f, -INFINITY};
+        for (size_t i = 0; i < n; i += 3) x[i] = edges[i / 3 % 8];
+        struct kc_array q = kc_make(n, 1), r = kc_make(n, 3);
+        size_t clipped = row->quantize(x, n, 1.0f, (uint8_t)zero, q.data), expected = 0;
+        scalar()->quantize(x, n, 1.0f, (uint8_t)zero, r.data);
+        for (size_t i = 0; i < n; i++) {
+            float rounded = nearbyintf(fminf(fmaxf(x[i], -127.0f), 127.0f));
+            assert_int_equal(((uint8_t *)q.data)[i], (uint8_t)((int)rounded + zero));
+            expected += fabsf(x[i]) > 127.0f;
+        }
+        assert_int_equal(clipped, expected);
+        assert_memory_equal(q.data, r.data, n);
+        struct kc_array sums = kc_make(4 * n, 4), rows = kc_make(4 * n, 0);
+        ts_random_bytes(sums.data, sums.bytes);
+        ts_random_bytes(rows.data, rows.bytes);
+        for (size_t i = 0; i < n; i++) ((int32_t *)rows.data)[i] >>= 10;
+        for (size_t i = 0; i < n; i++) ((int32_t *)sums.data)[i] >>= 2;
+        for (int bias = 0; bias < 2; bias++) {
+            const float *b1 = bias ? b.data : NULL;
+            row->dequantize(sums.data, rows.data, zero, a.data, b1, n, got.data);
+            scalar()->dequantize(sums.data, rows.data, zero, a.data, b1, n, wanted.data);
+            if (n) assert_memory_equal(got.data, wanted.data, n * sizeof(float));
+        }
+        kc_free(&q, row->name);
+        kc_free(&r, row->name);
+        kc_free(&sums, row->name);
+        kc_free(&rows, row->name);
+        end(n, 0.0f, row->name);
+    }
+}
+
 static void activations(const struct st_elementwise *row, size_t n) {
     for (int act = 0; act < ST_N_ACTS; act++) {
         begin(n, 12.0f);
@@ -198,6 +234,10 @@ static void norms_equal_the_scalar_ones(void **state) {
     (void)state;
     for_each(norms);
 }
+static void integers_equal_the_scalar_ones(void **state) {
+    (void)state;
+    for_each(integers);
+}
 static void activations_equal_the_scalar_ones(void **state) {
     (void)state;
     for_each(activations);
@@ -222,6 +262,7 @@ static void extremes_come_out_as_in_libm(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(norms_equal_the_scalar_ones),
+        cmocka_unit_test(integers_equal_the_scalar_ones),
         cmocka_unit_test(activations_equal_the_scalar_ones),
         cmocka_unit_test(sums_equal_the_scalar_ones),
         cmocka_unit_test(rotations_equal_the_scalar_ones),
