@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/device.h"
+
+#include "device/cpu/cpu.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const struct st_device_type *const st_device_types[] = {&st_device_amx, &st_device_cpu, NULL};
+
+stint_status st_device_find(const char *name, const struct st_device_type **type) {
+    char known[128] = "";
+    size_t used = 0;
+    for (size_t i = 0; st_device_types[i]; i++) {
+        const struct st_device_type *t = st_device_types[i];
+        bool named = name && strcmp(name, t->name) == 0;
+        if (named && !t->present())
+            return st_fail(STINT_E_DEVICE, "device '%s': this machine has none (%s)", name,
+                           t->what);
+        if (named || (!name && t->present())) {
+            *type = t;
+            return STINT_OK;
+        }
+        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", t->name);
+    }
+    return st_fail(STINT_E_ARG, "device '%.64s' is not known; known are: %s", name, known);
+}
+
+size_t st_stage_packed_rows(enum st_epilogue epilogue, uint32_t n_parts, const uint32_t *rows) {
+    if (epilogue == ST_EPILOGUE_GATED) return 2 * st_round_up(rows[0], ST_GATED_GROUP);
+    size_t packed = 0;
+    for (uint32_t i = 0; i < n_parts; i++) packed += st_round_up(rows[i], ST_INT8_PANEL);
+    return packed;
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// The device interface (docs/ARCHITECTURE.md): what plays the NPU. A device compiles static INT8
+// subgraphs once and runs them on any number of chunks; input and output lie in memory that it
+// shares with the processors around it. Integer results are the same bit for bit on every device.
+#ifndef ST_DEVICE_DEVICE_H
+#define ST_DEVICE_DEVICE_H
+
+#include "base/thread.h"
+#include "kernels/elementwise.h"
+#include "kernels/int8.h"
+
+#include <stdatomic.h>
+
+enum {
+    ST_STAGE_PARTS = 3,                   // outputs of one product, as q, k and v
+    ST_DEVICE_GROUP = 4 * ST_INT8_PANEL,  // packed rows that share an epilogue
+    ST_GATED_GROUP = ST_DEVICE_GROUP / 2, // gate rows, then as many up rows, of one group
+    ST_DEVICE_PAD = 64,                   // bytes between the rows of a quantized buffer
+};
+
+// A W8A8 linear, packed as kernels/int8.h says; all arrays have a value per packed row.
+struct st_int8_weight {
+    const int8_t *panels; // NULL: there is no such linear
+    const int32_t *row_sums;
+    const float *factor; // input scale times weight scale
+    const float *bias;   // or NULL
+    uint32_t n_in, n_panels;
+    float input_scale;
+};
+
+// What becomes of the sums.
+enum st_epilogue {
+    ST_EPILOGUE_FLOAT, // parts of floats: part i has rows[i] outputs and begins at a new panel
+    ST_EPILOGUE_ACT,   // act(y), quantized for the next stage
+    ST_EPILOGUE_GATED, // act(gate) * up, quantized; groups of 32 gate rows, then 32 up rows
+};
+
+struct st_stage {
+    struct st_int8_weight weight;
+    enum st_epilogue epilogue;
+    enum st_act act;
+    uint32_t n_parts;
+    uint32_t rows[ST_STAGE_PARTS]; // outputs, without padding; rows[0] alone unless FLOAT
+};
+
+// One static subgraph: a product, or two with an activation between them.
+struct st_graph_desc {
+    struct st_stage stages[2]; // the last one is FLOAT, one before it is not
+    uint32_t n_stages;
+};
+
+// Shared buffers of one run.
+struct st_graph_io {
+    size_t n_tokens;   // at most what the graph was compiled for
+    const uint8_t *in; // [n_tokens, n_in], rows in_row bytes apart, as st_device_zero() says
+    size_t in_row;
+    uint8_t *middle; // [n_tokens, rows[0]] between two stages; NULL where there is one
+    size_t middle_row;
+    float *out[ST_STAGE_PARTS];
+    size_t out_row[ST_STAGE_PARTS]; // floats between tokens
+    atomic_size_t *clipped;         // counts the elements of `middle` beyond INT8
+};
+
+struct st_device;
+struct st_graph;
+
+struct st_device_type {
+    const char *name, *what;
+    // True if this machine has it.
+    bool (*present)(void);
+    // Borrows `pool` until close.
+    stint_status (*open)(const struct st_device_type *type, struct st_pool *pool,
+                         struct st_device **device);
+    void (*close)(struct st_device *device);
+    stint_status (*compile)(struct st_device *device, const struct st_graph_desc *desc,
+                            size_t n_tokens, struct st_graph **graph);
+    void (*free_graph)(struct st_graph *graph);
+    // Starts a run; the buffers belong to the device until wait returns. One run at a time.
+    stint_status (*submit)(struct st_graph *graph, const struct st_graph_io *io);
+    stint_status (*wait)(struct st_device *device);
+    // The byte that stands for 0 in its inputs.
+    uint8_t (*zero)(const struct st_device *device);
+    // Bytes that a compiled graph holds beside the weights it shares with the package.
+    size_t (*graph_bytes)(const struct st_graph *graph);
+};
+
+// Best first; ends with NULL.
+extern const struct st_device_type *const st_device_types[];
+
+// By name; NULL: the best that is present. STINT_E_ARG lists the known, STINT_E_DEVICE says that
+// this machine has none.
+stint_status st_device_find(const char *name, const struct st_device_type **type);
+
+// Bytes between the rows of a quantized buffer of n elements: padded as the kernels read it, and
+// off the powers of two, whose rows would share cache sets.
+static inline size_t st_device_row(size_t n) {
+    return st_int8_padded_k(n) + ST_DEVICE_PAD;
+}
+// Packed rows of a stage with these outputs.
+size_t st_stage_packed_rows(enum st_epilogue epilogue, uint32_t n_parts, const uint32_t *rows);
+
+#endif
