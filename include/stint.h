@@ -89,11 +89,19 @@ typedef void stint_progress_fn(void *context, const char *what, uint64_t done, u
 
 typedef struct stint_model stint_model;
 
+/* How a model's sessions compute. */
+typedef enum stint_exec {
+    STINT_EXEC_DEFAULT = 0, /* npu for a package, float for everything else */
+    STINT_EXEC_FLOAT = 1,   /* F32 arithmetic over the weights as stored */
+    STINT_EXEC_NPU = 2      /* INT8 linears on the NPU's role */
+} stint_exec;
+
 typedef struct stint_model_options {
     size_t size;
     stint_progress_fn *progress; /* default NULL: none */
     void *progress_context;
     bool no_tokenizer; /* skip the vocabulary; only token ids can be used then */
+    stint_exec exec;   /* E_UNSUPPORTED where the file has no weights for it */
 } stint_model_options;
 
 /* Opens a Hugging Face folder (config.json, *.safetensors, tokenizer) or a .gguf file. Weights are
@@ -102,8 +110,9 @@ typedef struct stint_model_options {
 STINT_API stint_status stint_model_open(const char *path, const stint_model_options *options,
                                         stint_model **model);
 
-/* Random BF16 weights of a known model's shape, to size a device without a download. No tokenizer.
- * E_ARG for an unknown name, with the known ones in the text. */
+/* Random weights of a known model's shape, to size a device without a download: BF16, or INT8 where
+ * options->exec is STINT_EXEC_NPU. No tokenizer. E_ARG for an unknown name, with the known ones in
+ * the text. */
 STINT_API stint_status stint_model_open_shape(const char *name, const stint_model_options *options,
                                               stint_model **model);
 
@@ -132,6 +141,7 @@ typedef struct stint_model_info {
     uint64_t linear_ops_per_token;    /* 2 x multiply-adds of all linears, output head excluded */
     uint64_t bytes_per_decoded_token; /* weight bytes one decode step reads */
     uint64_t kv_bytes_per_token_f32;  /* halve for f16 */
+    stint_exec exec;                  /* FLOAT or NPU */
     uint32_t subgraphs_per_layer;     /* 6 */
     uint32_t static_subgraphs_per_layer; /* 5: shared by all chunks */
 } stint_model_info;
@@ -187,6 +197,48 @@ STINT_API stint_status stint_chat_format(const stint_model *model, const stint_m
                                          size_t n_messages, char **text);
 STINT_API void stint_free(void *pointer);
 
+/* ---- Packages
+ * -------------------------------------------------------------------------------------------------
+ */
+
+/* How many weights share a scale. */
+typedef enum stint_weight_scale {
+    STINT_SCALE_CHANNEL = 0, /* those of one output channel */
+    STINT_SCALE_TENSOR = 1   /* all of a linear */
+} stint_weight_scale;
+
+typedef struct stint_prepare_options {
+    size_t size;
+    const char *text; /* to calibrate on; default NULL: one that ships with stint */
+    size_t text_bytes;
+    const int32_t *ids; /* instead of a text, for models without a tokenizer; default NULL */
+    size_t n_ids;
+    uint32_t n_tokens; /* at most so many of them; default 8192 */
+    stint_weight_scale weight_scale;
+    uint32_t n_threads; /* default: one per core */
+    stint_progress_fn *progress;
+    void *progress_context;
+    bool (*canceled)(void *context); /* asked often; true ends with E_CANCELED; default NULL */
+    void *canceled_context;
+} stint_prepare_options;
+
+typedef struct stint_prepare_summary {
+    size_t size;
+    uint64_t bytes;     /* of the package */
+    uint32_t n_linears; /* now INT8 */
+    uint32_t n_tokens;  /* calibrated on */
+    double seconds;
+} stint_prepare_summary;
+
+/* Turns a checkpoint (as stint_model_open() takes it) into a package of INT8 linears: runs the
+ * calibration text through it in float, layer by layer, so that about one layer and the embedding
+ * are in memory at a time. The package appears under its name complete or not at all. `summary` may
+ * be NULL. Where there is neither tokenizer nor ids, random ids are used and a warning is logged.
+ * E_IO, E_FORMAT, E_UNSUPPORTED (a package already), E_ARG, E_CANCELED, E_NOMEM. */
+STINT_API stint_status stint_prepare(const char *source, const char *package,
+                                     const stint_prepare_options *options,
+                                     stint_prepare_summary *summary);
+
 /* ---- Sessions
  * -----------------------------------------------------------------------------------------------
  */
@@ -195,15 +247,20 @@ typedef struct stint_session stint_session;
 
 typedef enum stint_kv_type { STINT_KV_F32 = 0, STINT_KV_F16 = 1 } stint_kv_type;
 
+#define STINT_CHUNK_AUTO UINT32_MAX
+
 typedef struct stint_session_options {
     size_t size;
     uint32_t n_threads; /* default 0: one per core this process may run on */
     uint32_t n_context; /* most tokens prompt and answer may have; default 0: the model's own, at
                            most 4096 */
-    uint32_t n_batch;   /* prompt tokens computed together; default 0: 256 */
+    uint32_t chunk_len; /* prompt tokens computed together; default 0: 256, STINT_CHUNK_AUTO: the
+                           length that is measured to be fastest. Results are the same */
     stint_kv_type kv;   /* default F32 */
     uint64_t memory; /* bytes all resident weights and caches may take; default 0: no bound. E_LIMIT
                         if not enough */
+    const char *device; /* what plays the NPU: "amx" or "cpu"; default NULL: the best this machine
+                           has. Borrowed during the call; without effect in float */
 } stint_session_options;
 
 /* *session is *returned*; free with stint_session_close. E_LIMIT, E_NOMEM, E_ARG. */
@@ -219,6 +276,25 @@ STINT_API stint_status stint_session_measure(const stint_model *model,
 
 STINT_API size_t stint_session_length(const stint_session *session);  /* tokens held */
 STINT_API size_t stint_session_context(const stint_session *session); /* most it can hold */
+
+/* Prompt tokens computed together. */
+STINT_API size_t stint_session_chunk(const stint_session *session);
+
+/* The device that computes, e.g. "cpu". Static. */
+STINT_API const char *stint_session_device(const stint_session *session);
+
+typedef struct stint_graph_info {
+    size_t size;
+    uint32_t n_graphs;      /* compiled static subgraphs; all chunks share them */
+    uint64_t bytes;         /* of them and their buffers, beside the weights */
+    double compile_seconds; /* when the session was opened */
+} stint_graph_info;
+
+/* Fills *info, whose size must be set; zeros in float. */
+STINT_API stint_status stint_session_graphs(const stint_session *session, stint_graph_info *info);
+
+/* Activations that did not fit INT8 and were clipped, since the session was opened; 0 in float. */
+STINT_API uint64_t stint_session_clipped(const stint_session *session);
 
 /* Forgets all tokens from `length` on; a length beyond the held ones is E_ARG. */
 STINT_API stint_status stint_session_truncate(stint_session *session, size_t length);

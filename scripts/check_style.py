@@ -32,6 +32,10 @@ STATE = {"status.c": "the record of each thread", "cpu.c": "what the CPU can do,
 GOLDEN, COMMANDS = "tests/golden/test_models.py", "tests/e2e/test_cli.py"
 TOKENIZERS = "tests/golden/test_tokenizers.c"
 COVERED = {
+    "src/device/cpu/cpu.c": "tests/device/test_device.c",
+    "src/model/shape_int8.c": "tests/model/test_weights_int8.c",
+    "src/prepare/calibration_tokens.c": "tests/prepare/test_calibrate.c",
+    "src/prepare/calibration_text.c": "tests/prepare/test_calibrate.c",
     "src/format/package_writer.c": "tests/format/test_package.c",
     "src/device/cpu/cpu.c": "tests/device/test_device.c",
     "src/model/arch.c": "tests/model/test_config.c",

@@ -3,8 +3,6 @@
 // beyond 64 bits.
 #include "base/json.h"
 
-#include "base/map.h"
-
 #include <errno.h>
 #include <string.h>
 
@@ -24,14 +22,6 @@ stint_status st_json_parse(const char *name, const void *data, size_t bytes, jso
                        error.text);
     *json = value;
     return STINT_OK;
-}
-
-stint_status st_json_open(const char *path, json_t **json) {
-    struct st_map map = {0};
-    ST_TRY(st_map_open(path, &map));
-    stint_status status = st_json_parse(path, map.data, map.bytes, json);
-    st_map_close(&map);
-    return status;
 }
 
 // The member, or NULL where it is absent or null.

@@ -9,9 +9,8 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-// New reference in *json (json_decref it). STINT_E_IO, STINT_E_FORMAT, STINT_E_NOMEM.
-stint_status st_json_open(const char *path, json_t **json);
-// The same for bytes in memory; `name` stands in error texts.
+// New reference in *json (json_decref it). `name` stands in error texts. STINT_E_FORMAT,
+// STINT_E_NOMEM.
 stint_status st_json_parse(const char *name, const void *data, size_t bytes, json_t **json);
 
 // Typed members of an object. Absent or null: *out keeps the default that it holds and the call

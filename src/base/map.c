@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -36,4 +37,11 @@ stint_status st_map_open(const char *path, struct st_map *map) {
 void st_map_close(struct st_map *map) {
     if (map->data) munmap((void *)map->data, map->bytes);
     *map = (struct st_map){0};
+}
+
+void st_map_forget(const void *data, size_t bytes) {
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t from = ((uintptr_t)data + page - 1) / page * page;
+    uintptr_t to = ((uintptr_t)data + bytes) / page * page;
+    if (from < to) madvise((void *)from, to - from, MADV_DONTNEED);
 }

@@ -5,6 +5,8 @@
 
 #include "base/status.h"
 
+#include <stddef.h>
+
 struct st_map {
     const unsigned char *data; // NULL if the file is empty
     size_t bytes;
@@ -14,5 +16,9 @@ struct st_map {
 // names `path`. *map is untouched on failure.
 stint_status st_map_open(const char *path, struct st_map *map);
 void st_map_close(struct st_map *map); // accepts a zeroed map
+
+// Gives the memory behind whole pages of data[0, bytes), part of a mapped file, back to the system;
+// they are read from the file again when they are next used.
+void st_map_forget(const void *data, size_t bytes);
 
 #endif

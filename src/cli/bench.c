@@ -117,12 +117,15 @@ static bool measure(struct bench *bench, uint32_t n_prompt, uint32_t n_decode, d
     return true;
 }
 
-// BF16 weights are held against the BF16 units where there are any.
+// INT8 is held against the INT8 units, BF16 weights against the BF16 units where there are any.
 static double prefill_peak(const struct bench *bench, const char **name) {
-    bool bf16 =
-        strcmp(bench->info.weight_type, "bf16") == 0 && bench->roofline.bf16_flops_per_second > 0;
-    *name = bf16 ? "bf16" : "float";
-    return bf16 ? bench->roofline.bf16_flops_per_second : bench->roofline.float_flops_per_second;
+    const stint_roofline *peaks = &bench->roofline;
+    bool bf16 = strcmp(bench->info.weight_type, "bf16") == 0 && peaks->bf16_flops_per_second > 0;
+    bool int8 = bench->info.exec == STINT_EXEC_NPU;
+    *name = int8 ? "int8" : bf16 ? "bf16" : "float";
+    return int8   ? peaks->int8_ops_per_second
+           : bf16 ? peaks->bf16_flops_per_second
+                  : peaks->float_flops_per_second;
 }
 
 static double prefill_fraction(const struct bench *bench, size_t i) {
@@ -149,9 +152,9 @@ static uint32_t weight_bits(const struct bench *bench) {
     static const struct {
         const char *type;
         uint32_t bits;
-    } widths[] = {{"f32", 32}, {"f16", 16}, {"bf16", 16}, {"q8_0", 8}, {"q6_k", 6},
-                  {"q5_0", 5}, {"q5_1", 5}, {"q5_k", 5},  {"q4_0", 4}, {"q4_1", 4},
-                  {"q4_k", 4}, {"q3_k", 3}, {"q2_k", 2}};
+    } widths[] = {{"f32", 32}, {"f16", 16}, {"bf16", 16}, {"int8", 8}, {"q8_0", 8},
+                  {"q6_k", 6}, {"q5_0", 5}, {"q5_1", 5},  {"q5_k", 5}, {"q4_0", 4},
+                  {"q4_1", 4}, {"q4_k", 4}, {"q3_k", 3},  {"q2_k", 2}};
     for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++)
         if (strcasecmp(widths[i].type, bench->info.weight_type) == 0) return widths[i].bits;
     return 32;
@@ -185,11 +188,14 @@ static bool print_object(const struct bench *bench) {
         roofline->float_flops_per_second, "bytes_per_second", roofline->bytes_per_second,
         "prefill_fraction", best_prefill_fraction(bench), "prefill_peak", peak, "decode_fraction",
         decode_fraction(bench));
-    json_t *object = json_pack(
-        "{s:s, s:s, s:s, s:I, s:s, s:s, s:o, s:o, s:I, s:o}", "model", model_name(bench), "exec",
-        "float", "device", "cpu", "threads", (json_int_t)thread_count(options), "cpu",
-        stint_cpu_name(), "cpu_features", stint_cpu_features(), "prefill", prefill, "decode",
-        decode, "peak_rss_bytes", (json_int_t)bench->peak_bytes, "roofline", limits);
+    json_t *object =
+        json_pack("{s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:o, s:o, s:I, s:o}", "model",
+                  model_name(bench), "exec", bench->info.exec == STINT_EXEC_NPU ? "npu" : "float",
+                  "device", stint_session_device(bench->session), "chunk_tokens",
+                  (json_int_t)stint_session_chunk(bench->session), "threads",
+                  (json_int_t)thread_count(options), "cpu", stint_cpu_name(), "cpu_features",
+                  stint_cpu_features(), "prefill", prefill, "decode", decode, "peak_rss_bytes",
+                  (json_int_t)bench->peak_bytes, "roofline", limits);
     return st_cli_print_json(bench->command->name, object);
 }
 
@@ -202,7 +208,8 @@ static void print_table(const struct bench *bench) {
     st_cli_title(model_name(bench));
     st_cli_row("weights", "%s, %s", st_cli_size(bench->info.weight_bytes, bytes),
                bench->info.weight_type);
-    st_cli_row("computed by", "%s, %u threads", stint_cpu_name(), thread_count(options));
+    st_cli_row("computed by", "%s, %u threads, chunks of %zu tokens", stint_cpu_name(),
+               thread_count(options), stint_session_chunk(bench->session));
     st_cli_row("instructions", "%s", stint_cpu_features());
     for (size_t i = 0; i < options->prompts.count; i++) {
         uint32_t n = options->prompts.values[i];

@@ -6,6 +6,7 @@
 #include "cli/options.h"
 
 extern const struct st_cli_command st_cli_inspect_command;
+extern const struct st_cli_command st_cli_prepare_command;
 extern const struct st_cli_command st_cli_run_command;
 extern const struct st_cli_command st_cli_chat_command;
 extern const struct st_cli_command st_cli_logits_command;

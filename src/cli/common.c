@@ -11,10 +11,15 @@ const struct st_cli_option st_cli_common_rows[] = {
     {.name = "exec",
      .kind = ST_CLI_CHOICE,
      .value = "HOW",
-     .preset = "float",
-     .choices = "float|npu",
-     .help = "float: exact arithmetic; npu: integer, needs a package",
+     .preset = "auto",
+     .choices = "auto|float|npu",
+     .help = "float: exact arithmetic; npu: INT8, needs a package; auto: what MODEL is made for",
      .offset = offsetof(struct st_cli_common, exec)},
+    {.name = "device",
+     .kind = ST_CLI_TEXT,
+     .value = "NAME",
+     .help = "what computes INT8: amx or cpu; without it the best this machine has",
+     .offset = offsetof(struct st_cli_common, device)},
     {.name = "threads",
      .kind = ST_CLI_UINT,
      .value = "N",
@@ -41,14 +46,14 @@ const struct st_cli_option st_cli_common_rows[] = {
      .most = 1 << 24,
      .help = "most tokens of prompt and answer; without it the model's own, at most 4096",
      .offset = offsetof(struct st_cli_common, n_context)},
-    {.name = "batch",
-     .kind = ST_CLI_UINT,
+    {.name = "chunk",
+     .kind = ST_CLI_AUTO,
      .value = "N",
      .preset = "256",
      .least = 1,
      .most = 1 << 16,
-     .help = "prompt tokens computed together",
-     .offset = offsetof(struct st_cli_common, n_batch)},
+     .help = "prompt tokens computed together; auto: the length that is measured to be fastest",
+     .offset = offsetof(struct st_cli_common, chunk_len)},
     {.name = "verbose",
      .letter = 'v',
      .kind = ST_CLI_FLAG,
@@ -110,21 +115,21 @@ static void print_log(void *context, stint_log_level level, const char *text) {
     st_cli_error(context, "%s", text);
 }
 
-static bool can_execute(const struct st_cli_command *command, const struct st_cli_common *common) {
-    if (common->verbose)
-        stint_log_set(print_log, (void *)(uintptr_t)command->name, STINT_LOG_DEBUG);
-    if (common->exec == ST_CLI_EXEC_FLOAT) return true;
-    st_cli_error(command->name,
-                 "--exec npu needs a package, and this is a checkpoint; use --exec float");
-    return false;
+void st_cli_log_to_stderr(const struct st_cli_command *command, bool verbose) {
+    stint_log_set(print_log, (void *)(uintptr_t)command->name,
+                  verbose ? STINT_LOG_DEBUG : STINT_LOG_WARNING);
 }
 
 stint_model *st_cli_open_model(const struct st_cli_command *command,
                                const struct st_cli_common *common, const char *shape) {
-    if (!can_execute(command, common)) return NULL;
     struct st_cli_progress progress = {0};
-    stint_model_options options = {
-        .size = sizeof options, .progress = st_cli_progress_show, .progress_context = &progress};
+    stint_model_options options = {.size = sizeof options,
+                                   .progress = st_cli_progress_show,
+                                   .progress_context = &progress,
+                                   .exec = (stint_exec)common->exec};
+    // Random weights are made for whatever is to be measured; what stint is for, unless told.
+    if (shape != NULL && options.exec == STINT_EXEC_DEFAULT) options.exec = STINT_EXEC_NPU;
+    st_cli_log_to_stderr(command, common->verbose);
     stint_model *model = NULL;
     stint_status status = shape != NULL ? stint_model_open_shape(shape, &options, &model)
                                         : stint_model_open(common->model, &options, &model);
@@ -137,9 +142,10 @@ stint_session_options st_cli_session_options(const struct st_cli_common *common)
     return (stint_session_options){.size = sizeof(stint_session_options),
                                    .n_threads = common->n_threads,
                                    .n_context = common->n_context,
-                                   .n_batch = common->n_batch,
+                                   .chunk_len = common->chunk_len,
                                    .kv = common->kv == 1 ? STINT_KV_F16 : STINT_KV_F32,
-                                   .memory = common->memory};
+                                   .memory = common->memory,
+                                   .device = common->device};
 }
 
 int st_cli_failed(const struct st_cli_command *command) {

@@ -7,17 +7,19 @@
 #include "cli/options.h"
 #include "stint.h"
 
-enum { ST_CLI_EXEC_FLOAT, ST_CLI_EXEC_NPU };
+// In the order of stint_exec.
+enum { ST_CLI_EXEC_AUTO, ST_CLI_EXEC_FLOAT, ST_CLI_EXEC_NPU };
 
 // First member of every command's options.
 struct st_cli_common {
     const char *model; // the operand
     uint32_t exec;
+    const char *device;
     uint32_t n_threads;
     uint64_t memory;
     uint32_t kv;
     uint32_t n_context;
-    uint32_t n_batch;
+    uint32_t chunk_len;
     bool verbose;
     bool json;
     float temperature, top_p, min_p, repeat_penalty;
@@ -30,16 +32,20 @@ extern const struct st_cli_option st_cli_common_rows[];
 // Bits of st_cli_command.common, in the order of the rows.
 enum {
     ST_CLI_COMMON_EXEC = 1,
-    ST_CLI_COMMON_THREADS = 2,
-    ST_CLI_COMMON_MEMORY = 4,
-    ST_CLI_COMMON_KV = 8,
-    ST_CLI_COMMON_CONTEXT = 16,
-    ST_CLI_COMMON_BATCH = 32,
-    ST_CLI_COMMON_VERBOSE = 64,
-    ST_CLI_COMMON_JSON = 128,
-    ST_CLI_COMMON_SAMPLING = 127 << 8,
-    ST_CLI_COMMON_SESSION = 63 + ST_CLI_COMMON_VERBOSE
+    ST_CLI_COMMON_DEVICE = 2,
+    ST_CLI_COMMON_THREADS = 4,
+    ST_CLI_COMMON_MEMORY = 8,
+    ST_CLI_COMMON_KV = 16,
+    ST_CLI_COMMON_CONTEXT = 32,
+    ST_CLI_COMMON_CHUNK = 64,
+    ST_CLI_COMMON_VERBOSE = 128,
+    ST_CLI_COMMON_JSON = 256,
+    ST_CLI_COMMON_SAMPLING = 127 << 9,
+    ST_CLI_COMMON_SESSION = 127 + ST_CLI_COMMON_VERBOSE
 };
+
+// Warnings of the library go to standard error; everything it says if `verbose`.
+void st_cli_log_to_stderr(const struct st_cli_command *command, bool verbose);
 
 // Opens common->model, or random weights of `shape` where that is not NULL, with a progress bar; or
 // says why not and returns NULL.

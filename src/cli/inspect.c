@@ -24,19 +24,38 @@ struct report {
     bool has_tokenizer;
     size_t tokenizer_vocab;
     int32_t bos, eos;
-    uint64_t chunks, shared, subgraphs, shared_graphs, unshared_graphs;
+    stint_graph_info graphs; // of a package
+    uint64_t chunk_len, chunks, shared, subgraphs, shared_graphs, unshared_graphs;
 };
+
+static bool is_npu(const struct report *report) {
+    return report->info.exec == STINT_EXEC_NPU;
+}
 
 // Static subgraphs are built once and serve every chunk; dynamic ones exist per chunk position.
 static void count_subgraphs(struct report *report) {
     const stint_model_info *info = &report->info;
     uint64_t layers = info->n_layers, dynamic = info->subgraphs_per_layer;
     dynamic -= info->static_subgraphs_per_layer;
-    report->chunks = PROMPT_TOKENS / CHUNK_TOKENS;
+    report->chunks = (PROMPT_TOKENS + report->chunk_len - 1) / report->chunk_len;
     report->subgraphs = layers * info->subgraphs_per_layer;
     report->shared = layers * info->static_subgraphs_per_layer;
     report->shared_graphs = report->shared + layers * dynamic * report->chunks;
     report->unshared_graphs = report->subgraphs * report->chunks;
+}
+
+// Compiled graphs are counted on a session that has them.
+static bool gather_graphs(const struct st_cli_command *command, const stint_model *model,
+                          const stint_session_options *options, struct report *report) {
+    stint_session *session = NULL;
+    report->chunk_len = options->chunk_len == STINT_CHUNK_AUTO ? CHUNK_TOKENS : options->chunk_len;
+    if (!is_npu(report)) return true;
+    report->graphs.size = sizeof report->graphs;
+    bool ok = stint_session_open(model, options, &session) == STINT_OK &&
+              stint_session_graphs(session, &report->graphs) == STINT_OK;
+    if (ok) report->chunk_len = stint_session_chunk(session);
+    stint_session_close(session);
+    return ok || (st_cli_failed(command), false);
 }
 
 static bool gather(const struct st_cli_command *command, const struct inspect_options *options,
@@ -61,8 +80,9 @@ static bool gather(const struct st_cli_command *command, const struct inspect_op
         report->bos = stint_tokenizer_bos(tokenizer);
         report->eos = stint_tokenizer_eos(tokenizer);
     }
+    bool ok = gather_graphs(command, model, &session, report);
     count_subgraphs(report);
-    return true;
+    return ok;
 }
 
 static bool print_object(const struct st_cli_command *command, const struct report *report) {
@@ -87,14 +107,14 @@ static bool print_object(const struct st_cli_command *command, const struct repo
         "{s:I, s:I, s:I, s:I, s:I}", "weight_bytes", (json_int_t)info->weight_bytes,
         "context_tokens", (json_int_t)report->context, "kv_bytes_f32", (json_int_t)report->kv_f32,
         "kv_bytes_f16", (json_int_t)report->kv_f16, "scratch_bytes", (json_int_t)report->scratch);
-    json_t *subgraphs =
-        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "per_layer",
-                  (json_int_t)info->subgraphs_per_layer, "static_per_layer",
-                  (json_int_t)info->static_subgraphs_per_layer, "total",
-                  (json_int_t)report->subgraphs, "shared", (json_int_t)report->shared,
-                  "prompt_tokens", (json_int_t)PROMPT_TOKENS, "chunk_tokens",
-                  (json_int_t)CHUNK_TOKENS, "built_with_sharing", (json_int_t)report->shared_graphs,
-                  "built_without_sharing", (json_int_t)report->unshared_graphs);
+    json_t *subgraphs = json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "per_layer",
+        (json_int_t)info->subgraphs_per_layer, "static_per_layer",
+        (json_int_t)info->static_subgraphs_per_layer, "total", (json_int_t)report->subgraphs,
+        "shared", (json_int_t)report->shared, "prompt_tokens", (json_int_t)PROMPT_TOKENS,
+        "chunk_tokens", (json_int_t)report->chunk_len, "built_with_sharing",
+        (json_int_t)report->shared_graphs, "built_without_sharing",
+        (json_int_t)report->unshared_graphs);
     json_t *tokenizer =
         report->has_tokenizer
             ? json_pack("{s:I, s:I, s:I}", "vocab", (json_int_t)report->tokenizer_vocab, "bos",
@@ -105,6 +125,14 @@ static bool print_object(const struct st_cli_command *command, const struct repo
     json_object_set_new(object, "memory", memory);
     json_object_set_new(object, "subgraphs", subgraphs);
     json_object_set_new(object, "tokenizer", tokenizer);
+    json_object_set_new(object, "exec", json_string(is_npu(report) ? "npu" : "float"));
+    if (is_npu(report))
+        json_object_set_new(object, "graphs",
+                            json_pack("{s:I, s:I, s:I, s:f}", "compiled",
+                                      (json_int_t)report->graphs.n_graphs, "bytes_shared",
+                                      (json_int_t)report->graphs.bytes, "bytes_unshared",
+                                      (json_int_t)(report->graphs.bytes * report->chunks),
+                                      "compile_seconds", report->graphs.compile_seconds));
     return st_cli_print_json(command->name, object);
 }
 
@@ -159,9 +187,9 @@ static void print_memory(const struct report *report) {
 
 static void print_subgraphs(const struct report *report) {
     const stint_model_info *info = &report->info;
-    char title[64];
-    snprintf(title, sizeof title, "Subgraphs of a %d-token prompt in chunks of %d", PROMPT_TOKENS,
-             CHUNK_TOKENS);
+    char title[64], a[ST_CLI_SIZE_BYTES], b[ST_CLI_SIZE_BYTES];
+    snprintf(title, sizeof title, "Subgraphs of a %d-token prompt in chunks of %" PRIu64,
+             PROMPT_TOKENS, report->chunk_len);
     st_cli_title(title);
     st_cli_row("per layer", "%u, %u of them static: one serves every chunk",
                info->subgraphs_per_layer, info->static_subgraphs_per_layer);
@@ -169,6 +197,11 @@ static void print_subgraphs(const struct report *report) {
                report->shared);
     st_cli_row("to build", "%" PRIu64 " with sharing, %" PRIu64 " without", report->shared_graphs,
                report->unshared_graphs);
+    if (!is_npu(report)) return;
+    st_cli_row("graph memory", "%s shared, %s unshared; compiled in %.1f ms",
+               st_cli_size(report->graphs.bytes, a),
+               st_cli_size(report->graphs.bytes * report->chunks, b),
+               1e3 * report->graphs.compile_seconds);
 }
 
 static int run(const struct st_cli_command *command, void *target) {
@@ -195,8 +228,8 @@ const struct st_cli_command st_cli_inspect_command = {
     .about = "Shows what a model is, what memory it needs with a given context, and the subgraphs "
              "of a prompt: how many a chunk-shared prefill builds and how many an unshared one.",
     .example = "stint inspect models/novels-10m --ctx 1024",
-    .common = ST_CLI_COMMON_THREADS | ST_CLI_COMMON_CONTEXT | ST_CLI_COMMON_BATCH |
-              ST_CLI_COMMON_VERBOSE | ST_CLI_COMMON_JSON,
+    .common = ST_CLI_COMMON_DEVICE | ST_CLI_COMMON_THREADS | ST_CLI_COMMON_CONTEXT |
+              ST_CLI_COMMON_CHUNK | ST_CLI_COMMON_VERBOSE | ST_CLI_COMMON_JSON,
     .options = rows,
     .options_bytes = sizeof(struct inspect_options),
     .run = run};

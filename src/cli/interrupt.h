@@ -8,5 +8,9 @@
 // From now on Ctrl-C cancels what runs in `session`; NULL gives Ctrl-C its usual effect back. Each
 // call forgets earlier interrupts.
 void st_cli_interrupt_watch(stint_session *session);
+// From now on the first Ctrl-C is only noted. For work without a session.
+void st_cli_interrupt_note(void);
+// Whether there was one since the last call of the two above; as a callback.
+bool st_cli_interrupted(void *unused);
 
 #endif

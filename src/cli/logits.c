@@ -6,6 +6,7 @@
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/tokens.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@
 #error "the file is written as the floats lie in memory"
 #endif
 
-enum { JSON_MOST_BYTES = 64 << 20, ROWS_MOST_BYTES = 256 << 20, ROWS_MOST = 256 };
+enum { ROWS_MOST_BYTES = 256 << 20, ROWS_MOST = 256 };
 
 struct logits_options {
     struct st_cli_common common;
@@ -35,50 +36,6 @@ static const struct st_cli_option rows[] = {
      .help = "where the logits go: float32 little-endian [n_tokens, vocab]",
      .offset = offsetof(struct logits_options, output)},
     {.name = NULL}};
-
-// The ids of {"tokens": [...]}, malloc'ed; NULL with the error printed.
-static int32_t *ids_of(const struct st_cli_command *command, const char *path, const json_t *root,
-                       size_t *n_ids) {
-    const json_t *array = json_object_get(root, "tokens");
-    size_t n = json_array_size(array);
-    if (n == 0) {
-        st_cli_error(command->name, "%s: no {\"tokens\": [...]} with at least one id", path);
-        return NULL;
-    }
-    int32_t *ids = malloc(n * sizeof *ids);
-    if (ids == NULL) {
-        st_cli_error(command->name, "not enough memory for %zu ids", n);
-        return NULL;
-    }
-    for (size_t i = 0; i < n; i++) {
-        const json_t *item = json_array_get(array, i);
-        json_int_t id = json_integer_value(item);
-        if (!json_is_integer(item) || id < 0 || id > INT32_MAX) {
-            st_cli_error(command->name, "%s: tokens[%zu] is not a token id", path, i);
-            free(ids);
-            return NULL;
-        }
-        ids[i] = (int32_t)id;
-    }
-    *n_ids = n;
-    return ids;
-}
-
-static int32_t *read_tokens(const struct st_cli_command *command, const char *path, size_t *n_ids) {
-    size_t n_bytes;
-    char *text = st_cli_read_all(command->name, path, JSON_MOST_BYTES, &n_bytes);
-    if (text == NULL) return NULL;
-    json_error_t error;
-    json_t *root = json_loadb(text, n_bytes, JSON_REJECT_DUPLICATES, &error);
-    free(text);
-    if (root == NULL) {
-        st_cli_error(command->name, "%s: line %d: %s", path, error.line, error.text);
-        return NULL;
-    }
-    int32_t *ids = ids_of(command, path, root, n_ids);
-    json_decref(root);
-    return ids;
-}
 
 // Evaluates the ids a batch at a time, so that the rows held at once stay few, and writes them.
 static bool write_logits(const struct st_cli_command *command, stint_session *session,
@@ -146,7 +103,7 @@ static int run(const struct st_cli_command *command, void *target) {
         return ST_CLI_USAGE;
     }
     size_t n_ids = 0;
-    int32_t *ids = read_tokens(command, options->tokens, &n_ids);
+    int32_t *ids = st_cli_read_tokens(command->name, options->tokens, &n_ids);
     if (ids == NULL) return ST_CLI_FAILED;
     int status = ST_CLI_FAILED;
     stint_model *model = st_cli_open_model(command, &options->common, NULL);
@@ -168,8 +125,9 @@ const struct st_cli_command st_cli_logits_command = {
     .about = "Evaluates tokens in one causal pass and writes the logits at every position, to "
              "compare engines or to score text. The file appears complete or not at all.",
     .example = "stint logits models/novels-10m --tokens tokens.json -o logits.f32",
-    .common = ST_CLI_COMMON_EXEC | ST_CLI_COMMON_THREADS | ST_CLI_COMMON_MEMORY | ST_CLI_COMMON_KV |
-              ST_CLI_COMMON_BATCH | ST_CLI_COMMON_VERBOSE | ST_CLI_COMMON_JSON,
+    .common = ST_CLI_COMMON_EXEC | ST_CLI_COMMON_DEVICE | ST_CLI_COMMON_THREADS |
+              ST_CLI_COMMON_MEMORY | ST_CLI_COMMON_KV | ST_CLI_COMMON_CHUNK |
+              ST_CLI_COMMON_VERBOSE | ST_CLI_COMMON_JSON,
     .options = rows,
     .options_bytes = sizeof(struct logits_options),
     .run = run};

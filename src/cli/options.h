@@ -14,6 +14,7 @@ enum { ST_CLI_DONE = 0, ST_CLI_FAILED = 1, ST_CLI_USAGE = 2, ST_CLI_GO = -1 };
 enum st_cli_kind {
     ST_CLI_FLAG,   // bool
     ST_CLI_UINT,   // uint32_t in [least, most]
+    ST_CLI_AUTO,   // the same, or UINT32_MAX for "auto"
     ST_CLI_UINT64, // uint64_t
     ST_CLI_FLOAT,  // float in [least, most]
     ST_CLI_SIZE,   // uint64_t bytes, with K, M, G

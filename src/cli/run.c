@@ -122,15 +122,16 @@ static void print_figures(const stint_generation_result *result) {
             st_cli_style(stderr, ST_CLI_PLAIN));
 }
 
-static bool print_object(const struct st_cli_command *command,
+static bool print_object(const struct st_cli_command *command, const stint_session *session,
                          const stint_generation_result *result, const char *text, size_t n_bytes) {
     json_t *object = json_pack(
-        "{s:o, s:I, s:I, s:f, s:f, s:I, s:s}", "text", json_stringn(text, n_bytes), "prompt_tokens",
-        (json_int_t)result->prompt_tokens, "generated_tokens", (json_int_t)result->generated_tokens,
-        "prefill_tokens_per_second", st_cli_rate(result->prompt_tokens, result->prefill_seconds),
-        "decode_tokens_per_second", st_cli_decode_rate(result), "peak_rss_bytes",
-        (json_int_t)stint_peak_rss_bytes(), "stop_reason",
-        stint_stop_reason_name(result->stop_reason));
+        "{s:o, s:I, s:I, s:f, s:f, s:I, s:s, s:s, s:I}", "text", json_stringn(text, n_bytes),
+        "prompt_tokens", (json_int_t)result->prompt_tokens, "generated_tokens",
+        (json_int_t)result->generated_tokens, "prefill_tokens_per_second",
+        st_cli_rate(result->prompt_tokens, result->prefill_seconds), "decode_tokens_per_second",
+        st_cli_decode_rate(result), "peak_rss_bytes", (json_int_t)stint_peak_rss_bytes(),
+        "stop_reason", stint_stop_reason_name(result->stop_reason), "device",
+        stint_session_device(session), "clipped", (json_int_t)stint_session_clipped(session));
     return st_cli_print_json(command->name, object);
 }
 
@@ -165,7 +166,7 @@ static bool generate(const struct st_cli_command *command, const struct run_opti
     if (!ok) st_cli_failed(command);
     if (ok && !options->common.json) st_cli_write("\n", 1);
     if (ok) print_figures(&result);
-    if (ok && options->common.json) ok = print_object(command, &result, text, n_bytes);
+    if (ok && options->common.json) ok = print_object(command, session, &result, text, n_bytes);
     free(text);
     return ok;
 }

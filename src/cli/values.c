@@ -41,6 +41,13 @@ static bool set_uint(const struct st_cli_option *option, const char *text, uint3
     return true;
 }
 
+static bool set_auto(const struct st_cli_option *option, const char *text, uint32_t *to, char *why,
+                     size_t why_bytes) {
+    if (strcmp(text, "auto") != 0) return set_uint(option, text, to, why, why_bytes);
+    *to = UINT32_MAX;
+    return true;
+}
+
 static bool set_float(const struct st_cli_option *option, const char *text, float *to, char *why,
                       size_t why_bytes) {
     char *end;
@@ -118,6 +125,8 @@ bool st_cli_set(const struct st_cli_option *option, const char *text, void *targ
         return true;
     case ST_CLI_UINT:
         return set_uint(option, text, to, why, why_bytes);
+    case ST_CLI_AUTO:
+        return set_auto(option, text, to, why, why_bytes);
     case ST_CLI_UINT64:
         return parse_u64(text, to) || refuse(why, why_bytes, text, "a whole number below 2^64");
     case ST_CLI_FLOAT:

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opens a checkpoint by what it is, not by what it is called: a folder is a Hugging Face one, a
-// file must begin as GGUF does. Splits (an index with shards, or "-00001-of-00003.gguf") end in one
-// table of tensors. Everything hangs on a local checkpoint that one close releases on failure.
+// file must begin as GGUF or a package does. Splits (an index with shards, or
+// "-00001-of-00003.gguf") end in one table of tensors. Everything hangs on a local checkpoint that
+// one close releases on failure.
 #include "format/checkpoint.h"
 
 #include "base/size.h"
+#include "format/files.h"
 #include "format/safetensors.h"
 
 #include <dirent.h>
@@ -27,13 +29,8 @@ static char *join(const char *folder, const char *name) {
     return asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
 }
 
-// A file that is there but may not be read counts: opening it gives the better text.
 static bool is_there(const char *folder, const char *name) {
-    struct stat info;
-    char *path = join(folder, name);
-    bool missing = path && stat(path, &info) != 0 && (errno == ENOENT || errno == ENAMETOOLONG);
-    free(path);
-    return !missing;
+    return st_files_has(&(struct st_files){folder, NULL}, name);
 }
 
 static bool ends_with(const char *text, const char *end) {
@@ -52,19 +49,26 @@ static stint_status add_map(struct st_checkpoint *c, const char *path) {
 
 // ---- Hugging Face folders
 
-static stint_status read_object(const char *folder, const char *name, json_t **out) {
+static stint_status read_object(const struct st_files *files, const char *name, json_t **out) {
+    struct st_file file;
     json_t *json = NULL;
-    char *path = join(folder, name);
-    stint_status status = path ? st_json_open(path, &json) : no_memory(folder);
-    if (status == STINT_OK && !json_is_object(json))
-        status = st_fail(STINT_E_FORMAT, "%s: is not a JSON object", path);
-    free(path);
-    if (status != STINT_OK) {
+    ST_TRY(st_files_open(files, name, &file));
+    stint_status status = st_json_parse(file.name, file.map.data, file.map.bytes, &json);
+    if (status == STINT_OK && !json_is_object(json)) {
+        status = st_fail(STINT_E_FORMAT, "%s: is not a JSON object", file.name);
         json_decref(json);
-        return status;
     }
-    *out = json;
-    return STINT_OK;
+    st_file_close(&file);
+    if (status == STINT_OK) *out = json;
+    return status;
+}
+
+static stint_status read_configs(struct st_checkpoint *c, const struct st_files *files) {
+    static const char generation[] = "generation_config.json";
+    c->source = ST_SOURCE_HF;
+    ST_TRY(read_object(files, "config.json", &c->config));
+    return st_files_has(files, generation) ? read_object(files, generation, &c->generation_config)
+                                           : STINT_OK;
 }
 
 static stint_status read_shard(struct st_checkpoint *c, const char *folder, const char *name) {
@@ -144,7 +148,7 @@ static stint_status read_weight_map(struct st_checkpoint *c, const char *folder,
 
 static stint_status read_index(struct st_checkpoint *c, const char *folder) {
     json_t *index = NULL;
-    ST_TRY(read_object(folder, index_name, &index));
+    ST_TRY(read_object(&(struct st_files){folder, NULL}, index_name, &index));
     json_t *shards = json_object();
     stint_status status =
         shards ? read_weight_map(c, folder, json_object_get(index, "weight_map"), shards)
@@ -208,12 +212,8 @@ static stint_status no_config(const char *folder) {
 }
 
 static stint_status open_folder(struct st_checkpoint *c, const char *folder) {
-    static const char generation[] = "generation_config.json";
-    c->source = ST_SOURCE_HF;
     if (!is_there(folder, "config.json")) return no_config(folder);
-    ST_TRY(read_object(folder, "config.json", &c->config));
-    if (is_there(folder, generation))
-        ST_TRY(read_object(folder, generation, &c->generation_config));
+    ST_TRY(read_configs(c, &(struct st_files){folder, NULL}));
     if (is_there(folder, single_name)) return read_shard(c, folder, single_name);
     if (is_there(folder, index_name)) return read_index(c, folder);
     return read_any(c, folder);
@@ -275,6 +275,38 @@ static stint_status read_splits(struct st_checkpoint *c, const char *path) {
                    st_tensors_count(c->tensors), (unsigned long long)n_tensors);
 }
 
+// ---- packages
+
+static stint_status read_gguf_metadata(struct st_checkpoint *c, const struct st_files *files) {
+    struct st_file file;
+    ST_TRY(st_files_open(files, ST_PACKAGE_GGUF, &file));
+    c->source = ST_SOURCE_GGUF;
+    stint_status status = st_gguf_open(file.name, &file.map, NULL, &c->gguf);
+    st_file_close(&file);
+    return status;
+}
+
+static stint_status open_package(struct st_checkpoint *c, const char *path) {
+    ST_TRY(st_package_open(path, c->maps, &c->package));
+    struct st_files files = {path, c->package};
+    for (size_t i = 0; i < st_package_count(c->package); i++) {
+        const struct st_section *s = st_package_at(c->package, i);
+        if (s->type != ST_SECTION_TENSOR) continue;
+        struct st_tensor tensor = {.name = s->name,
+                                   .data = s->data,
+                                   .bytes = s->bytes,
+                                   .dtype = s->dtype,
+                                   .n_dims = s->n_dims};
+        memcpy(tensor.dims, s->dims, sizeof tensor.dims);
+        if (st_tensors_add(c->tensors, &tensor) != STINT_OK) return st_fail_prefix("%s: ", path);
+    }
+    ST_TRY(read_object(&files, ST_PACKAGE_META, &c->meta));
+    return st_files_has(&files, ST_PACKAGE_GGUF) ? read_gguf_metadata(c, &files)
+                                                 : read_configs(c, &files);
+}
+
+// ---- any file
+
 // First bytes of files that people take for models.
 static const struct {
     const char *magic, *text;
@@ -302,13 +334,15 @@ static stint_status not_a_model(const char *path, const struct st_map *map) {
                        "%s: is a safetensors file: give the folder that holds it and config.json",
                        path);
     return st_fail(STINT_E_FORMAT,
-                   "%s: is neither a GGUF file nor a folder with config.json and safetensors",
+                   "%s: is neither a package, nor a GGUF file, nor a folder with config.json and "
+                   "safetensors",
                    path);
 }
 
 static stint_status open_file(struct st_checkpoint *c, const char *path) {
-    c->source = ST_SOURCE_GGUF;
     ST_TRY(add_map(c, path));
+    if (st_package_is(c->maps)) return open_package(c, path);
+    c->source = ST_SOURCE_GGUF;
     if (!begins_with(c->maps, "GGUF")) return not_a_model(path, c->maps);
     ST_TRY(st_gguf_open(path, c->maps, c->tensors, &c->gguf));
     return read_splits(c, path);
@@ -331,9 +365,11 @@ stint_status st_checkpoint_open(const char *path, struct st_checkpoint *checkpoi
 
 void st_checkpoint_close(struct st_checkpoint *checkpoint) {
     st_gguf_close(checkpoint->gguf);
+    st_package_close(checkpoint->package);
     st_tensors_close(checkpoint->tensors);
     json_decref(checkpoint->config);
     json_decref(checkpoint->generation_config);
+    json_decref(checkpoint->meta);
     for (size_t i = 0; i < checkpoint->n_maps; i++) st_map_close(&checkpoint->maps[i]);
     free(checkpoint->maps);
     *checkpoint = (struct st_checkpoint){0};

@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "format/gguf.h"
+#include "format/package.h"
 #include "format/tensors.h"
 
 enum st_source { ST_SOURCE_HF, ST_SOURCE_GGUF, ST_SOURCE_SHAPE };
@@ -13,16 +14,19 @@ enum st_source { ST_SOURCE_HF, ST_SOURCE_GGUF, ST_SOURCE_SHAPE };
 struct st_checkpoint {
     enum st_source source;
     struct st_tensors *tensors;
-    struct st_gguf *gguf;      // GGUF only
-    json_t *config;            // HF only: config.json, an object
-    json_t *generation_config; // HF only; NULL if absent
+    struct st_gguf *gguf;       // GGUF only
+    json_t *config;             // HF only: config.json, an object
+    json_t *generation_config;  // HF only; NULL if absent
+    json_t *meta;               // package only: how it was made
+    struct st_package *package; // NULL: not a package; `source` says what it was made from
     struct st_map *maps;
     size_t n_maps;
 };
 
 // `path`: an HF folder (model.safetensors, or model.safetensors.index.json with its shards, which
-// must all be there and hold what the index says) or a .gguf file. A file that is neither:
-// STINT_E_FORMAT that says what was expected. Shard names in an index may not leave the folder.
+// must all be there and hold what the index says), a .gguf file, or a package, whose float tensors
+// are those that no INT8 linear stands for. Another file: STINT_E_FORMAT that says what was
+// expected. Shard names in an index may not leave the folder.
 // *checkpoint is untouched on failure.
 stint_status st_checkpoint_open(const char *path, struct st_checkpoint *checkpoint);
 void st_checkpoint_close(struct st_checkpoint *checkpoint); // accepts a zeroed one

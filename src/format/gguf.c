@@ -248,9 +248,26 @@ static stint_status read_file(struct file *file) {
     ST_TRY(check_version(version));
     ST_TRY(take(&c, &n_tensors, sizeof n_tensors, "the header"));
     ST_TRY(take(&c, &n_keys, sizeof n_keys, "the header"));
+    file->gguf->bytes = c.at;
     ST_TRY(read_keys(&c, n_keys, file->gguf));
+    file->gguf->n_bytes = (size_t)(c.at - file->gguf->bytes);
     ST_TRY(read_alignment(file->gguf, &file->alignment));
     return read_tensors(&c, n_tensors, file);
+}
+
+stint_status st_gguf_metadata(const struct st_gguf *gguf, void **data, size_t *bytes) {
+    const struct {
+        char magic[MAGIC_BYTES];
+        uint32_t version;
+        uint64_t n_tensors, n_keys;
+    } header = {{'G', 'G', 'U', 'F'}, 3, 0, gguf->count};
+    unsigned char *out = malloc(sizeof header + gguf->n_bytes);
+    if (!out) return st_fail(STINT_E_NOMEM, "no memory for a GGUF file's metadata");
+    memcpy(out, &header, sizeof header);
+    memcpy(out + sizeof header, gguf->bytes, gguf->n_bytes);
+    *data = out;
+    *bytes = sizeof header + gguf->n_bytes;
+    return STINT_OK;
 }
 
 stint_status st_gguf_open(const char *name, const struct st_map *map, struct st_tensors *tensors,

@@ -44,6 +44,9 @@ stint_status st_gguf_open(const char *name, const struct st_map *map, struct st_
                           struct st_gguf **gguf);
 void st_gguf_close(struct st_gguf *gguf); // accepts NULL
 
+// The metadata alone, as a GGUF file without tensors; free() it. STINT_E_NOMEM.
+stint_status st_gguf_metadata(const struct st_gguf *gguf, void **data, size_t *bytes);
+
 // Metadata. Absent: *out keeps the default that it holds and the call succeeds. Wrong type or out
 // of range: STINT_E_FORMAT naming the key. Integers of every width and sign are taken if the value
 // fits.

@@ -26,6 +26,8 @@ struct st_gguf_entry {
 struct st_gguf {
     struct st_gguf_entry *entries; // sorted by key once st_gguf_kv_sort has run
     size_t count, capacity;
+    const unsigned char *bytes; // of all entries, as they lie in the file
+    size_t n_bytes;
 };
 
 stint_status st_gguf_kv_add(struct st_gguf *gguf, const struct st_gguf_entry *entry);

@@ -67,6 +67,7 @@ stint_status st_section_bytes(const struct st_section *s, size_t *bytes) {
         memcpy(tensor.dims, s->dims, sizeof tensor.dims);
         return st_tensor_measure(&tensor, bytes);
     }
+    case ST_SECTION_F32:
     case ST_SECTION_I32: {
         size_t n;
         possible = items(s, &n) && st_size_mul(n, sizeof(int32_t), bytes);

@@ -15,10 +15,17 @@ enum {
     ST_PACKAGE_MAX_SECTIONS = 1 << 20,
 };
 
+// The blob with the metadata of a GGUF file, as a GGUF file without tensors.
+#define ST_PACKAGE_GGUF "metadata.gguf"
+
+// The blob that says how a package was made: a JSON object.
+#define ST_PACKAGE_META "stint.json"
+
 // id, name in the file, bytes of a section with these dims as st_section_bytes() gives them
 #define ST_SECTION_TYPE_LIST(X)                                                                    \
     X(BLOB, "blob")          /* any bytes; dims = {bytes} */                                       \
     X(TENSOR, "tensor")      /* float weights as a checkpoint stores them; `dtype` says which */   \
+    X(F32, "f32")            /* float [dims...] of stint's own: scales, biases */                  \
     X(I32, "i32")            /* int32 [dims...] */                                                 \
     X(INT8_N16K4, "i8n16k4") /* kernels/int8.h; dims = {rows, k} */
 

@@ -26,6 +26,25 @@ static void add_linear(const struct st_linear_weight *w, uint64_t times, struct 
     t->bytes += (uint64_t)w->n_out * w->row_bytes * times;
 }
 
+static void add_stage(const struct st_stage *stage, uint64_t times, struct totals *t) {
+    const struct st_int8_weight *w = &stage->weight;
+    uint64_t rows = 0;
+    for (uint32_t i = 0; i < stage->n_parts; i++) rows += stage->rows[i];
+    if (stage->epilogue == ST_EPILOGUE_GATED) rows *= 2;
+    t->items += rows * w->n_in * times;
+    t->bytes += (uint64_t)w->n_panels * st_int8_panel_bytes(w->n_in) * times;
+}
+
+// The INT8 ones of one layer, with this many of its feed-forward blocks.
+static void add_int8_layer(const struct stint_model *m, uint32_t i, uint64_t n_ffn,
+                           struct totals *t) {
+    const struct st_layer_int8 *layer = &m->int8.layers[i];
+    add_stage(&layer->qkv, 1, t);
+    add_stage(&layer->o, 1, t);
+    add_stage(&layer->ffn->up, n_ffn, t);
+    add_stage(&layer->ffn->down, n_ffn, t);
+}
+
 // All linears of the layers that one token goes through.
 static struct totals count_layers(const struct stint_model *m) {
     struct totals t = {0, 0};
@@ -38,6 +57,7 @@ static struct totals count_layers(const struct stint_model *m) {
         add_linear(&layer->ffn->gate, used, &t);
         add_linear(&layer->ffn->up, used, &t);
         add_linear(&layer->ffn->down, used, &t);
+        if (m->int8.layers) add_int8_layer(m, i, used, &t);
     }
     return t;
 }
@@ -63,8 +83,18 @@ static void describe_costs(const struct stint_model *m, stint_model_info *out) {
         out->n_parameters += items;
         out->weight_bytes += t->bytes;
     }
-    struct totals layers = count_layers(m), head = {0, 0};
-    add_linear(&m->weights.head, 1, &head);
+    struct totals layers = count_layers(m), head = {0, 0}, int8 = {0, 0};
+    if (m->int8.layers) {
+        add_stage(&m->int8.head, 1, &head);
+        for (uint32_t i = 0; i < m->config.n_layers; i++)
+            add_int8_layer(m, i, st_max(1, m->config.n_experts), &int8);
+        out->n_parameters += int8.items + (m->config.tied ? 0 : head.items);
+        json_int_t counted = json_integer_value(json_object_get(m->checkpoint.meta, "parameters"));
+        if (counted > 0) out->n_parameters = (uint64_t)counted; // with biases, of the source
+        out->weight_bytes += int8.bytes + head.bytes;
+    } else {
+        add_linear(&m->weights.head, 1, &head);
+    }
     out->linear_ops_per_token = 2 * layers.items;
     out->bytes_per_decoded_token = layers.bytes + head.bytes;
     out->kv_bytes_per_token_f32 =
@@ -79,7 +109,7 @@ stint_status stint_model_describe(const stint_model *model, stint_model_info *in
         .size = info->size,
         .architecture = c->arch->name,
         .source = source_names[model->checkpoint.source],
-        .weight_type = main_type(model->checkpoint.tensors),
+        .weight_type = model->int8.layers ? "int8" : main_type(model->checkpoint.tensors),
         .activation = act_names[c->act],
         .norm = c->norm == ST_NORM_RMS ? "rmsnorm" : "layernorm",
         .rope_scaling = st_rope_scaling_name(c->rope.scaling),
@@ -97,6 +127,7 @@ stint_status stint_model_describe(const stint_model *model, stint_model_info *in
         .window = c->window,
         .rope_dims = c->rope_dims,
         .rope_theta = (float)c->rope.theta,
+        .exec = model->int8.layers ? STINT_EXEC_NPU : STINT_EXEC_FLOAT,
         .subgraphs_per_layer = ST_N_SUBGRAPHS,
         .static_subgraphs_per_layer = st_graph_static_per_layer(),
     };

@@ -12,26 +12,53 @@ bool st_model_stops(const struct stint_model *model, int32_t id) {
     return false;
 }
 
-static stint_status bind(struct stint_model *model) {
+static stint_status bind_on(struct stint_model *model, struct st_arena *arena) {
+    struct st_package *package = model->checkpoint.package;
+    bool int8 = package || model->shape_int8;
     struct st_weight_source source = {.tensors = model->checkpoint.tensors,
                                       .gguf = model->checkpoint.source == ST_SOURCE_GGUF,
                                       .make = model->shape_weights ? st_shape_weights_make : NULL,
-                                      .context = model->shape_weights};
+                                      .context = model->shape_weights,
+                                      .int8 = int8};
+    ST_TRY(st_weights_bind(&source, &model->config, arena, &model->weights));
+    if (!int8) return STINT_OK;
+    struct st_int8_source sections = {st_int8_find_in_package, package};
+    if (model->shape_int8) {
+        st_shape_int8_rewind(model->shape_int8);
+        sections = (struct st_int8_source){st_shape_int8_find, model->shape_int8};
+    }
+    return st_weights_int8_bind(&sections, &model->config, arena, &model->int8);
+}
+
+static stint_status bind(struct stint_model *model) {
     model->arena = st_arena_measure();
-    ST_TRY(st_weights_bind(&source, &model->config, &model->arena, &model->weights));
+    ST_TRY(bind_on(model, &model->arena));
     ST_TRY(st_arena_open(&model->arena, model->arena.used));
-    ST_TRY(st_weights_bind(&source, &model->config, &model->arena, &model->weights));
+    ST_TRY(bind_on(model, &model->arena));
     return st_arena_check(&model->arena, "norms and biases");
+}
+
+// A package holds INT8 linears alone, a checkpoint those that it was made from.
+static stint_status check_exec(const struct stint_model *m, const stint_model_options *options) {
+    stint_exec exec = options ? options->exec : STINT_EXEC_DEFAULT;
+    if (exec == STINT_EXEC_FLOAT && m->checkpoint.package)
+        return st_fail(STINT_E_UNSUPPORTED, "a package holds INT8 weights; for --exec float give "
+                                            "the checkpoint that it was prepared from");
+    if (exec == STINT_EXEC_NPU && !m->checkpoint.package)
+        return st_fail(STINT_E_UNSUPPORTED, "--exec npu needs a package: make one with "
+                                            "'stint prepare MODEL -o MODEL.stint'");
+    return STINT_OK;
 }
 
 // Where there is none, token ids still work; one that cannot be read is an error.
 static stint_status open_tokenizer(const char *path, struct stint_model *model) {
+    struct st_files files = {path, model->checkpoint.package};
     bool gguf = model->checkpoint.source == ST_SOURCE_GGUF;
     stint_status status = STINT_E_IO;
     if (gguf)
         status = st_tokenizer_from_gguf(model->checkpoint.gguf, &model->tokenizer);
-    else if (st_tokenizer_is_there(path))
-        return st_tokenizer_open(path, &model->tokenizer); // names its file itself
+    else if (st_tokenizer_is_there(&files))
+        return st_tokenizer_from_files(&files, &model->tokenizer); // names its file itself
     if (status != STINT_E_IO) return status == STINT_OK ? status : st_fail_prefix("%s: ", path);
     st_log(STINT_LOG_INFO, "%s: no tokenizer", path);
     return STINT_OK;
@@ -64,7 +91,8 @@ stint_status stint_model_open(const char *path, const stint_model_options *optio
     if (!m) return st_fail(STINT_E_NOMEM, "no memory for a model");
     stint_status status = st_checkpoint_open(path, &m->checkpoint);
     if (status != STINT_OK) return finish_open(status, NULL, m, model); // names its file itself
-    status = st_config_read(&m->checkpoint, &m->config);
+    status = check_exec(m, options);
+    if (status == STINT_OK) status = st_config_read(&m->checkpoint, &m->config);
     if (status == STINT_OK) status = bind(m);
     if (status != STINT_OK) return finish_open(status, path, m, model);
     if (!(options && options->no_tokenizer)) status = open_tokenizer(path, m);
@@ -80,8 +108,10 @@ static stint_status make_random(struct stint_model *m, size_t bytes) {
     m->checkpoint.tensors = NULL;
     ST_TRY(st_tensors_open(1024, &m->checkpoint.tensors));
     ST_TRY(st_shape_weights_open(m->checkpoint.tensors, bytes, &m->shape_weights));
-    struct st_weight_source source = {m->checkpoint.tensors, st_shape_weights_make,
-                                      m->shape_weights, false};
+    struct st_weight_source source = {.tensors = m->checkpoint.tensors,
+                                      .make = st_shape_weights_make,
+                                      .context = m->shape_weights,
+                                      .int8 = m->shape_int8 != NULL};
     struct st_arena measure = st_arena_measure();
     return st_weights_bind(&source, &m->config, &measure, &m->weights);
 }
@@ -94,6 +124,9 @@ static stint_status open_shape(const char *name, const stint_model_options *opti
     m->checkpoint.config = json_loads(shape->config, 0, NULL);
     ST_TRY(st_config_read(&m->checkpoint, &m->config));
     m->config.tied_if_absent = false;
+    if (options && options->exec == STINT_EXEC_NPU)
+        ST_TRY(st_shape_int8_open(&m->config, options->progress, options->progress_context,
+                                  &m->shape_int8));
     ST_TRY(make_random(m, 0));
     ST_TRY(make_random(m, st_shape_weights_bytes(m->shape_weights)));
     st_shape_weights_fill(m->shape_weights, options ? options->progress : NULL,
@@ -121,6 +154,7 @@ void stint_model_close(stint_model *model) {
     if (!model) return;
     st_tokenizer_close(model->tokenizer);
     st_shape_weights_close(model->shape_weights);
+    st_shape_int8_close(model->shape_int8);
     st_arena_close(&model->arena);
     st_checkpoint_close(&model->checkpoint);
     free(model);

@@ -6,7 +6,9 @@
 
 #include "model/config.h"
 #include "model/shape.h"
+#include "model/shape_int8.h"
 #include "model/weights.h"
+#include "model/weights_int8.h"
 #include "text/chat_template.h"
 
 struct stint_model {
@@ -14,7 +16,9 @@ struct stint_model {
     struct st_config config;
     struct st_arena arena; // norms, biases, the layer table
     struct st_weights weights;
+    struct st_weights_int8 int8;            // layers NULL: a float model
     struct st_shape_weights *shape_weights; // ST_SOURCE_SHAPE only
+    struct st_shape_int8 *shape_int8;       // the same, where it computes in INT8
     struct stint_tokenizer *tokenizer;      // NULL: ids only
     const struct st_chat_format *chat_format;
 };

@@ -78,6 +78,7 @@ static stint_status find(const struct binder *b, enum st_role role, const char *
     if (!same)
         return st_fail(STINT_E_FORMAT, "tensor '%s' is [%s], the config says [%s]", name, got,
                        wanted);
+    if (b->source->seen) b->source->seen(b->source->context, t);
     *tensor = *t;
     *found = true;
     return STINT_OK;
@@ -110,6 +111,21 @@ static void view_rows(const struct st_tensor *t, uint64_t row0, uint32_t n_out, 
     linear->bias = NULL;
 }
 
+// Linears that an INT8 model has in a form of its own.
+static bool is_int8(const struct binder *b, enum st_role role) {
+    static const bool covered[ST_N_ROLES] = {
+        [ST_ROLE_HEAD] = true,        [ST_ROLE_Q] = true,
+        [ST_ROLE_K] = true,           [ST_ROLE_V] = true,
+        [ST_ROLE_QKV] = true,         [ST_ROLE_O] = true,
+        [ST_ROLE_GATE] = true,        [ST_ROLE_UP] = true,
+        [ST_ROLE_GATE_UP] = true,     [ST_ROLE_DOWN] = true,
+        [ST_ROLE_EXPERT_GATE] = true, [ST_ROLE_EXPERT_UP] = true,
+        [ST_ROLE_EXPERT_DOWN] = true, [ST_ROLE_EXPERTS_GATE] = true,
+        [ST_ROLE_EXPERTS_UP] = true,  [ST_ROLE_EXPERTS_DOWN] = true,
+    };
+    return b->source->int8 && covered[role];
+}
+
 static stint_status bind_linear_at(const struct binder *b, enum st_role role, uint32_t i,
                                    uint32_t j, uint32_t n_out, uint32_t n_in, bool required,
                                    bool bias, struct st_linear_weight *linear) {
@@ -117,6 +133,9 @@ static stint_status bind_linear_at(const struct binder *b, enum st_role role, ui
     bool found;
     uint64_t dims[] = {n_out, n_in};
     memset(linear, 0, sizeof *linear);
+    linear->n_out = n_out;
+    linear->n_in = n_in;
+    if (is_int8(b, role)) return STINT_OK;
     ST_TRY(find(b, role, ".weight", i, j, 2, dims, required, &t, &found));
     if (!found) return STINT_OK;
     view_rows(&t, 0, n_out, n_in, linear);
@@ -138,7 +157,7 @@ static stint_status bind_fused(const struct binder *b, enum st_role role, uint32
     for (size_t p = 0; p < n_parts; p++) dims[0] += n_out[p];
     const char *pattern = st_arch_role(b->config->arch, b->source->gguf, role);
     *found = false;
-    if (!pattern) return STINT_OK;
+    if (!pattern || is_int8(b, role)) return STINT_OK;
     char name[NAME_BYTES];
     full_name(b, pattern, ".weight", layer, 0, name);
     const struct st_tensor *t = st_tensors_find(b->source->tensors, name);
@@ -184,6 +203,7 @@ static stint_status bind_head_norm(const struct binder *b, enum st_role role, ui
     norm->per_head = true;
     float *all = ST_TAKE(b->arena, float, dims[0] * dims[1]);
     norm->weight = all;
+    if (one && b->source->seen) b->source->seen(b->source->context, t);
     if (one && !all) return STINT_OK;
     if (one) {
         if (t->dims[0] != dims[0] || t->dims[1] != dims[1] || t->dtype != ST_DTYPE_F32)
@@ -226,6 +246,8 @@ static stint_status bind_experts(const struct binder *b, enum st_role role, uint
                                  size_t offset, bool *found) {
     uint64_t dims[] = {b->config->n_experts, n_out, n_in};
     struct st_tensor t;
+    *found = false;
+    if (is_int8(b, role)) return STINT_OK;
     ST_TRY(find(b, role, ".weight", layer, 0, 3, dims, false, &t, found));
     if (!*found || !ffn) return STINT_OK;
     for (uint32_t e = 0; e < b->config->n_experts; e++)

@@ -10,7 +10,7 @@
 
 // y[n_out] = W x + bias, W [n_out, n_in] as stored.
 struct st_linear_weight {
-    const void *data;  // NULL: this model has no such linear
+    const void *data;  // NULL: this model has no such linear, or has it as INT8 alone
     const float *bias; // [n_out] or NULL
     size_t row_bytes;
     uint32_t n_out, n_in;
@@ -48,6 +48,9 @@ struct st_weight_source {
                          struct st_tensor *tensor);
     void *context;
     bool gguf;
+    // Told of every tensor that is bound; or NULL.
+    void (*seen)(void *context, const struct st_tensor *tensor);
+    bool int8; // linears of the layers and the head are bound elsewhere (model/weights_int8.h)
 };
 
 // Binds everything; what does not fit the config is named. Runs twice on `arena` (base/arena.h):

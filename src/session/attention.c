@@ -30,7 +30,7 @@ static size_t kv_bytes(const struct stint_session *s) {
 static unsigned char *cache_at(const struct stint_session *s, unsigned char *cache, uint32_t layer,
                                size_t head, size_t position) {
     const struct st_config *c = &s->model->config;
-    size_t row = (size_t)layer * c->n_kv_heads + head;
+    size_t row = layer % s->kv_layers * c->n_kv_heads + head;
     return cache + (row * s->kv_stride + position * c->head_dim) * kv_bytes(s);
 }
 
@@ -204,7 +204,7 @@ void st_session_attention(struct stint_session *s, uint32_t index, const struct 
                       .window = c->sliding[index] ? c->window : 0,
                       .group = c->n_heads / c->n_kv_heads};
     st_pool_run(s->pool, prepare_token, &job, batch->n);
-    if (batch->n <= ST_DECODE_TOKENS) {
+    if (!s->prompt) {
         st_pool_run(s->pool, decode_item, &job, batch->n * c->n_heads);
         return;
     }

@@ -26,14 +26,16 @@ static void activate_token(void *context, size_t t, size_t worker) {
         k->act(act, up, a->n, up);
 }
 
-static void run_block(struct stint_session *s, const struct st_ffn_weight *ffn, const float *x,
-                      size_t n, float *y) {
+static void run_block(struct stint_session *s, const struct st_ffn_weight *ffn, uint32_t expert,
+                      const float *x, size_t n, float *y) {
     size_t n_ffn = s->model->config.ffn;
     bool gated = ffn->gate.data != NULL;
     struct st_matmul linears[] = {{&ffn->up, s->up, n_ffn}, {&ffn->gate, s->gate, n_ffn}};
     struct activation activation = {s, n_ffn, gated};
+    st_session_observe(s, ST_INT8_UP, expert, x, n, ffn->up.n_in);
     st_session_linears(s, x, n, linears, gated ? 2 : 1);
     st_pool_run(s->pool, activate_token, &activation, n);
+    st_session_observe(s, ST_INT8_DOWN, expert, s->up, n, n_ffn);
     st_session_linear(s, s->up, n, &ffn->down, y);
 }
 
@@ -58,9 +60,10 @@ static void choose_experts(float *route, size_t n_experts, size_t n_used) {
 
 // Expert by expert, over the tokens that were routed to it; each token adds its experts in
 // ascending order.
-static void run_mixture(struct stint_session *s, const struct st_layer *layer, const float *x,
-                        size_t n, float *y) {
+stint_status st_session_mixture(struct stint_session *s, uint32_t index, const float *x, size_t n,
+                                float *y, st_expert_fn *run_expert) {
     const struct st_config *c = &s->model->config;
+    const struct st_layer *layer = &s->model->weights.layers[index];
     const struct st_elementwise *k = s->kernels.elementwise;
     size_t hidden = c->hidden;
     st_session_linear(s, x, n, &layer->router, s->route);
@@ -75,21 +78,26 @@ static void run_mixture(struct stint_session *s, const struct st_layer *layer, c
             s->expert_tokens[count++] = (int32_t)t;
         }
         if (count == 0) continue;
-        size_t run = n > ST_DECODE_TOKENS ? st_max(count, ST_DECODE_TOKENS + 1) : count;
-        memset(s->expert_in + count * hidden, 0, (run - count) * hidden * sizeof(float));
-        run_block(s, &layer->ffn[e], s->expert_in, run, s->expert_out);
+        ST_TRY(run_expert(s, index, (uint32_t)e, s->expert_in, count, s->expert_out));
         for (size_t i = 0; i < count; i++) {
             size_t t = (size_t)s->expert_tokens[i];
             k->axpy(s->route[t * c->n_experts + e], s->expert_out + i * hidden, hidden,
                     y + t * hidden);
         }
     }
+    return STINT_OK;
+}
+
+static stint_status run_float_expert(struct stint_session *s, uint32_t layer, uint32_t expert,
+                                     const float *x, size_t n, float *y) {
+    run_block(s, &s->model->weights.layers[layer].ffn[expert], expert, x, n, y);
+    return STINT_OK;
 }
 
 void st_session_ffn(struct stint_session *s, uint32_t layer, const float *x, size_t n, float *y) {
     const struct st_layer *l = &s->model->weights.layers[layer];
     if (s->model->config.n_experts)
-        run_mixture(s, l, x, n, y);
+        st_session_mixture(s, layer, x, n, y, run_float_expert);
     else
-        run_block(s, l->ffn, x, n, y);
+        run_block(s, l->ffn, 0, x, n, y);
 }

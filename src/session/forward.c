@@ -17,17 +17,21 @@ struct norm_job {
     float *y;
 };
 
+void st_session_norm_row(const struct stint_session *s, const struct st_norm_weight *norm,
+                         const float *x, float *y) {
+    const struct st_config *c = &s->model->config;
+    const struct st_elementwise *k = s->kernels.elementwise;
+    if (c->norm == ST_NORM_RMS)
+        k->rmsnorm(x, norm->weight, c->norm_epsilon, c->hidden, y);
+    else
+        k->layernorm(x, norm->weight, norm->bias, c->norm_epsilon, c->hidden, y);
+}
+
 static void norm_row(void *context, size_t t, size_t worker) {
     (void)worker;
     const struct norm_job *j = context;
-    const struct st_config *c = &j->s->model->config;
-    const struct st_elementwise *k = j->s->kernels.elementwise;
-    const float *x = j->x + t * c->hidden;
-    float *y = j->y + t * c->hidden;
-    if (c->norm == ST_NORM_RMS)
-        k->rmsnorm(x, j->norm->weight, c->norm_epsilon, c->hidden, y);
-    else
-        k->layernorm(x, j->norm->weight, j->norm->bias, c->norm_epsilon, c->hidden, y);
+    size_t hidden = j->s->model->config.hidden;
+    st_session_norm_row(j->s, j->norm, j->x + t * hidden, j->y + t * hidden);
 }
 
 void st_session_norm(struct stint_session *s, const struct st_norm_weight *norm, const float *x,
@@ -36,17 +40,8 @@ void st_session_norm(struct stint_session *s, const struct st_norm_weight *norm,
     st_pool_run(s->pool, norm_row, &job, n);
 }
 
-// One layer of one batch; what the subgraphs hand to each other lies in the session.
-struct layer_run {
-    struct stint_session *s;
-    const struct st_layer *layer;
-    const struct st_batch *batch;
-    uint32_t index;
-};
-
-// x += y, with the norms that the block form puts around the sum.
-static void residual(const struct layer_run *r, const struct st_norm_weight *post,
-                     const struct st_norm_weight *after) {
+void st_session_residual(const struct st_layer_run *r, const struct st_norm_weight *post,
+                         const struct st_norm_weight *after) {
     struct stint_session *s = r->s;
     size_t n = r->batch->n;
     if (post->weight) st_session_norm(s, post, s->projected, n, s->projected);
@@ -54,49 +49,61 @@ static void residual(const struct layer_run *r, const struct st_norm_weight *pos
     if (s->model->config.block == ST_BLOCK_POST) st_session_norm(s, after, s->x, n, s->x);
 }
 
-static void attn_norm(const struct layer_run *r) {
+void st_session_block_norm(const struct st_layer_run *r, const struct st_norm_weight *norm) {
     struct stint_session *s = r->s;
     if (s->model->config.block == ST_BLOCK_POST)
         memcpy(s->normed, s->x, r->batch->n * s->model->config.hidden * sizeof(float));
     else
-        st_session_norm(s, &r->layer->attn_norm, s->x, r->batch->n, s->normed);
+        st_session_norm(s, norm, s->x, r->batch->n, s->normed);
 }
 
-static void qkv(const struct layer_run *r) {
+static stint_status attn_norm(const struct st_layer_run *r) {
+    st_session_block_norm(r, &r->layer->attn_norm);
+    return STINT_OK;
+}
+
+static stint_status qkv(const struct st_layer_run *r) {
     struct stint_session *s = r->s;
     const struct st_matmul linears[] = {{&r->layer->q, s->q, r->layer->q.n_out},
                                         {&r->layer->k, s->k, r->layer->k.n_out},
                                         {&r->layer->v, s->v, r->layer->v.n_out}};
+    st_session_observe(s, ST_INT8_QKV, 0, s->normed, r->batch->n, r->layer->q.n_in);
     st_session_linears(s, s->normed, r->batch->n, linears, 3);
+    return STINT_OK;
 }
 
-static void attention(const struct layer_run *r) {
+stint_status st_session_run_attention(const struct st_layer_run *r) {
     st_session_attention(r->s, r->index, r->batch);
+    return STINT_OK;
 }
 
-static void o(const struct layer_run *r) {
+static stint_status o(const struct st_layer_run *r) {
+    st_session_observe(r->s, ST_INT8_O, 0, r->s->attended, r->batch->n, r->layer->o.n_in);
     st_session_linear(r->s, r->s->attended, r->batch->n, &r->layer->o, r->s->projected);
-    residual(r, &r->layer->post_attn_norm, &r->layer->attn_norm);
+    st_session_residual(r, &r->layer->post_attn_norm, &r->layer->attn_norm);
+    return STINT_OK;
 }
 
-static void ffn_norm(const struct layer_run *r) {
-    struct stint_session *s = r->s;
-    if (s->model->config.block == ST_BLOCK_PARALLEL) return; // works on the first norm's result
-    if (s->model->config.block == ST_BLOCK_POST)
-        memcpy(s->normed, s->x, r->batch->n * s->model->config.hidden * sizeof(float));
-    else
-        st_session_norm(s, &r->layer->ffn_norm, s->x, r->batch->n, s->normed);
+static stint_status ffn_norm(const struct st_layer_run *r) {
+    // A parallel block's feed-forward part works on the first norm's result.
+    if (r->s->model->config.block != ST_BLOCK_PARALLEL)
+        st_session_block_norm(r, &r->layer->ffn_norm);
+    return STINT_OK;
 }
 
-static void ffn(const struct layer_run *r) {
+static stint_status ffn(const struct st_layer_run *r) {
     st_session_ffn(r->s, r->index, r->s->normed, r->batch->n, r->s->projected);
-    residual(r, &r->layer->post_ffn_norm, &r->layer->ffn_norm);
+    st_session_residual(r, &r->layer->post_ffn_norm, &r->layer->ffn_norm);
+    return STINT_OK;
 }
 
-static void (*const run_subgraph[ST_N_SUBGRAPHS])(const struct layer_run *) = {
-    [ST_SUBGRAPH_ATTN_NORM] = attn_norm, [ST_SUBGRAPH_QKV] = qkv,
-    [ST_SUBGRAPH_ATTENTION] = attention, [ST_SUBGRAPH_O] = o,
-    [ST_SUBGRAPH_FFN_NORM] = ffn_norm,   [ST_SUBGRAPH_FFN] = ffn,
+static st_subgraph_fn *const float_subgraphs[ST_N_SUBGRAPHS] = {
+    [ST_SUBGRAPH_ATTN_NORM] = attn_norm,
+    [ST_SUBGRAPH_QKV] = qkv,
+    [ST_SUBGRAPH_ATTENTION] = st_session_run_attention,
+    [ST_SUBGRAPH_O] = o,
+    [ST_SUBGRAPH_FFN_NORM] = ffn_norm,
+    [ST_SUBGRAPH_FFN] = ffn,
 };
 
 static void expand_row(const struct stint_session *s, const struct st_linear_weight *w, size_t row,
@@ -105,7 +112,7 @@ static void expand_row(const struct stint_session *s, const struct st_linear_wei
                                     to);
 }
 
-static void embed(struct stint_session *s, const int32_t *ids, const struct st_batch *batch) {
+void st_session_embed(struct stint_session *s, const int32_t *ids, const struct st_batch *batch) {
     const struct st_config *c = &s->model->config;
     const struct st_weights *w = &s->model->weights;
     const struct st_elementwise *k = s->kernels.elementwise;
@@ -123,7 +130,7 @@ static void embed(struct stint_session *s, const int32_t *ids, const struct st_b
     }
 }
 
-static void rotate_tables(struct stint_session *s, const struct st_batch *batch) {
+void st_session_rotations(struct stint_session *s, const struct st_batch *batch) {
     const struct st_config *c = &s->model->config;
     const struct st_rope *ropes[] = {&c->rope, &c->rope_local};
     double frequencies[ST_MAX_HEAD_DIM / 2], magnitude;
@@ -134,19 +141,23 @@ static void rotate_tables(struct stint_session *s, const struct st_batch *batch)
     }
 }
 
+stint_status st_session_layer(struct stint_session *s, uint32_t layer,
+                              const struct st_batch *batch) {
+    st_subgraph_fn *const *subgraphs = s->npu.device ? st_npu_subgraphs : float_subgraphs;
+    struct st_layer_run run = {s, &s->model->weights.layers[layer], batch, layer};
+    for (int kind = 0; kind < ST_N_SUBGRAPHS; kind++) {
+        if (atomic_load_explicit(&s->canceled, memory_order_relaxed))
+            return st_fail(STINT_E_CANCELED, "canceled");
+        ST_TRY(subgraphs[kind](&run));
+    }
+    return STINT_OK;
+}
+
 stint_status st_session_forward(struct stint_session *s, const int32_t *ids,
                                 const struct st_batch *batch) {
-    const struct st_config *c = &s->model->config;
-    embed(s, ids, batch);
-    rotate_tables(s, batch);
-    for (uint32_t i = 0; i < c->n_layers; i++) {
-        struct layer_run run = {s, &s->model->weights.layers[i], batch, i};
-        for (int kind = 0; kind < ST_N_SUBGRAPHS; kind++) {
-            if (atomic_load_explicit(&s->canceled, memory_order_relaxed))
-                return st_fail(STINT_E_CANCELED, "canceled");
-            run_subgraph[kind](&run);
-        }
-    }
+    st_session_embed(s, ids, batch);
+    st_session_rotations(s, batch);
+    for (uint32_t i = 0; i < s->model->config.n_layers; i++) ST_TRY(st_session_layer(s, i, batch));
     return STINT_OK;
 }
 
@@ -160,19 +171,24 @@ static bool all_finite(const float *x, size_t n) {
     return worst != 0x7f800000u;
 }
 
-stint_status st_session_logits(struct stint_session *s, size_t first, size_t n, float *logits) {
-    const struct st_config *c = &s->model->config;
+const float *st_session_head_input(struct stint_session *s, const float *x, size_t n) {
     const struct st_weights *w = &s->model->weights;
-    const float *x = s->x + first * c->hidden;
     if (w->final_norm.weight) {
         st_session_norm(s, &w->final_norm, x, n, s->normed);
         x = s->normed;
     }
-    if (w->project_out.data) {
-        st_session_linear(s, x, n, &w->project_out, s->projected);
-        x = s->projected;
-    }
-    st_session_linear(s, x, n, &w->head, logits);
+    if (!w->project_out.data) return x;
+    st_session_linear(s, x, n, &w->project_out, s->projected);
+    return s->projected;
+}
+
+stint_status st_session_logits(struct stint_session *s, size_t first, size_t n, float *logits) {
+    const struct st_config *c = &s->model->config;
+    const float *x = st_session_head_input(s, s->x + first * c->hidden, n);
+    if (s->npu.device)
+        ST_TRY(st_npu_head(s, x, n, logits));
+    else
+        st_session_linear(s, x, n, &s->model->weights.head, logits);
     if (c->final_softcap > 0.0f)
         s->kernels.elementwise->softcap(c->final_softcap, logits, n * c->vocab, logits);
     if (!all_finite(logits, n * c->vocab))

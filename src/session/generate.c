@@ -48,8 +48,11 @@ static stint_status eval_batches(struct stint_session *s, const struct eval *e) 
     size_t vocab = s->model->config.vocab;
     uint64_t total = s->length + e->n;
     for (size_t done = 0; done < e->n;) {
-        struct st_batch batch = {st_min(s->n_batch, e->n - done), s->length, total};
-        ST_TRY(st_session_forward(s, e->ids + done, &batch));
+        struct st_batch batch = {st_min(s->chunk_len, e->n - done), s->length, total};
+        s->prompt = e->n > ST_DECODE_TOKENS && s->chunk_len > ST_DECODE_TOKENS;
+        stint_status status = st_session_forward(s, e->ids + done, &batch);
+        s->prompt = false;
+        if (status != STINT_OK) return status;
         memmove(s->history + s->length, e->ids + done, batch.n * sizeof(int32_t));
         s->length += batch.n;
         if (e->logits && e->all) ST_TRY(st_session_logits(s, 0, batch.n, e->logits + done * vocab));

@@ -66,6 +66,8 @@ static size_t block_rows(const struct stint_session *s, size_t n_tokens, size_t 
 
 void st_session_linears(struct stint_session *s, const float *x, size_t n_tokens,
                         const struct st_matmul *linears, size_t n_linears) {
+    // Rows past the batch are scratch: what they give is not used.
+    if (s->prompt) n_tokens = st_max(n_tokens, ST_DECODE_TOKENS + 1);
     struct job job = {.s = s,
                       .path = choose_path(s, n_tokens, linears, n_linears),
                       .x = x,

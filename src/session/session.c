@@ -21,7 +21,7 @@ static void lay_out_cache(struct stint_session *s, struct st_arena *a) {
     const struct st_config *c = &s->model->config;
     // A key tile may be read past its end, by whole register tiles.
     s->kv_stride = (st_round_up(s->n_context, ST_KEY_TILE) + ST_TILE_MAX_M) * c->head_dim;
-    size_t rows = (size_t)c->n_layers * c->n_kv_heads, bytes = s->kv == ST_DTYPE_F32 ? 4 : 2;
+    size_t rows = s->kv_layers * c->n_kv_heads, bytes = s->kv == ST_DTYPE_F32 ? 4 : 2;
     s->keys = st_arena_take(a, rows * s->kv_stride, bytes);
     s->values = st_arena_take(a, rows * s->kv_stride, bytes);
 }
@@ -30,7 +30,7 @@ static void lay_out_worker(struct stint_session *s, struct st_arena *a, struct s
     const struct st_config *c = &s->model->config;
     size_t hd = c->head_dim, tile_rows = ST_KEY_TILE + ST_TILE_MAX_M;
     struct st_worker worker = {
-        .linear = ST_TAKE(a, float, st_linear_scratch_floats(s->kernels.tile, s->n_batch)),
+        .linear = ST_TAKE(a, float, st_linear_scratch_floats(s->kernels.tile, s->chunk_len)),
         .rows = ST_TAKE(a, float, ST_TILE_MAX_WIDTH *hd),
         .queries = ST_TAKE(a, float, ST_TILE_MAX_WIDTH *hd),
         .scores = ST_TAKE(a, float, st_max(tile_rows * ST_TILE_MAX_WIDTH, s->n_context)),
@@ -40,14 +40,16 @@ static void lay_out_worker(struct stint_session *s, struct st_arena *a, struct s
     if (w) *w = worker;
 }
 
-static size_t widest_input(const struct st_config *c) {
-    size_t heads = (size_t)c->n_heads * c->head_dim;
-    return st_max(st_max(c->hidden, c->embed), st_max(c->ffn, heads));
+// Of the linears that run in float.
+static size_t widest_input(const struct stint_session *s) {
+    const struct st_config *c = &s->model->config;
+    size_t heads = (size_t)c->n_heads * c->head_dim, ends = st_max(c->hidden, c->embed);
+    return s->model->int8.layers ? ends : st_max(ends, st_max(c->ffn, heads));
 }
 
 static void lay_out_batch(struct stint_session *s, struct st_arena *a) {
     const struct st_config *c = &s->model->config;
-    size_t n = s->n_batch, wide = st_max(c->hidden, c->embed), half = c->rope_dims / 2;
+    size_t n = s->chunk_len, wide = st_max(c->hidden, c->embed), half = c->rope_dims / 2;
     s->x = ST_TAKE(a, float, n * c->hidden);
     s->normed = ST_TAKE(a, float, n *wide);
     s->projected = ST_TAKE(a, float, n *wide);
@@ -55,9 +57,11 @@ static void lay_out_batch(struct stint_session *s, struct st_arena *a) {
     s->k = ST_TAKE(a, float, n * c->n_kv_heads * c->head_dim);
     s->v = ST_TAKE(a, float, n * c->n_kv_heads * c->head_dim);
     s->attended = ST_TAKE(a, float, n * c->n_heads * c->head_dim);
-    s->gate = ST_TAKE(a, float, c->flags &ST_ARCH_GATED ? n * c->ffn : 0);
-    s->up = ST_TAKE(a, float, n * c->ffn);
-    s->packed = ST_TAKE(a, float, st_linear_packed_floats(s->kernels.tile, n, widest_input(c)));
+    bool floats = !s->model->int8.layers;
+    s->gate = ST_TAKE(a, float, floats && c->flags & ST_ARCH_GATED ? n * c->ffn : 0);
+    s->up = ST_TAKE(a, float, floats ? n * c->ffn : 0);
+    if (!floats) st_npu_lay_out(s, a);
+    s->packed = ST_TAKE(a, float, st_linear_packed_floats(s->kernels.tile, n, widest_input(s)));
     for (int i = 0; i < 2; i++) {
         s->cosine[i] = ST_TAKE(a, float, n *half);
         s->sine[i] = ST_TAKE(a, float, n *half);
@@ -97,12 +101,16 @@ static stint_status apply_options(const struct stint_model *model,
                        o.n_context, most);
     if (o.kv != STINT_KV_F32 && o.kv != STINT_KV_F16)
         return st_fail(STINT_E_ARG, "kv type %d: expected f32 or f16", (int)o.kv);
-    if (o.n_threads > 1024 || o.n_batch > 65536)
-        return st_fail(STINT_E_ARG, "threads %u, batch %u: at most 1024 and 65536", o.n_threads,
-                       o.n_batch);
+    bool tune = o.chunk_len == STINT_CHUNK_AUTO;
+    if (tune) o.chunk_len = model->int8.layers ? ST_CHUNK_LONGEST : 0;
+    if (o.n_threads > 1024 || o.chunk_len > 65536)
+        return st_fail(STINT_E_ARG, "threads %u, chunk %u: at most 1024 and 65536", o.n_threads,
+                       o.chunk_len);
     s->model = model;
     s->n_context = o.n_context ? o.n_context : st_min(context, 4096);
-    s->n_batch = st_min(o.n_batch ? o.n_batch : 256, s->n_context);
+    s->chunk_len = st_min(o.chunk_len ? o.chunk_len : 256, s->n_context);
+    if (s->kv_layers == 0) s->kv_layers = model->config.n_layers;
+    s->npu.tune = tune && model->int8.layers;
     s->kv = o.kv == STINT_KV_F16 ? ST_DTYPE_F16 : ST_DTYPE_F32;
     s->kernels = choose_kernels();
     *n_threads = o.n_threads ? o.n_threads : st_cpu_cores();
@@ -118,7 +126,7 @@ static stint_status check_budget(const stint_model *model, const stint_session_o
     if (budget == 0 || needed <= budget) return STINT_OK;
     return st_fail(STINT_E_LIMIT,
                    "memory: %llu MiB are needed (weights %llu, cache and scratch %llu), %llu are "
-                   "allowed; raise the bound, or lower the context or the batch",
+                   "allowed; raise the bound, or lower the context or the chunk",
                    (unsigned long long)(needed >> 20),
                    (unsigned long long)(info.weight_bytes >> 20),
                    (unsigned long long)(session_bytes >> 20), (unsigned long long)(budget >> 20));
@@ -139,6 +147,11 @@ stint_status stint_session_measure(const stint_model *model, const stint_session
     return STINT_OK;
 }
 
+static const char *device_of(const stint_session_options *options) {
+    size_t end = offsetof(stint_session_options, device) + sizeof options->device;
+    return options && options->size >= end ? options->device : NULL;
+}
+
 static stint_status open_in(const stint_model *model, const stint_session_options *options,
                             struct stint_session *s) {
     size_t n_threads;
@@ -150,14 +163,16 @@ static stint_status open_in(const stint_model *model, const stint_session_option
     ST_TRY(st_arena_open(&s->arena, measure.used));
     lay_out(s, n_threads, &s->arena);
     ST_TRY(st_arena_check(&s->arena, "a session"));
-    return st_pool_open(n_threads, &s->pool);
+    ST_TRY(st_pool_open(n_threads, &s->pool));
+    return model->int8.layers ? st_npu_open(s, device_of(options)) : STINT_OK;
 }
 
-stint_status stint_session_open(const stint_model *model, const stint_session_options *options,
-                                stint_session **session) {
+static stint_status open_with(const stint_model *model, const stint_session_options *options,
+                              size_t kv_layers, stint_session **session) {
     if (!model || !session) return st_fail(STINT_E_ARG, "model and session may not be NULL");
     struct stint_session *s = calloc(1, sizeof *s);
     if (!s) return st_fail(STINT_E_NOMEM, "no memory for a session");
+    s->kv_layers = kv_layers;
     stint_status status = open_in(model, options, s);
     if (status != STINT_OK) {
         stint_session_close(s);
@@ -167,13 +182,35 @@ stint_status stint_session_open(const stint_model *model, const stint_session_op
     return STINT_OK;
 }
 
+stint_status stint_session_open(const stint_model *model, const stint_session_options *options,
+                                stint_session **session) {
+    return open_with(model, options, 0, session);
+}
+
+stint_status st_session_open_layerwise(const struct stint_model *model,
+                                       const stint_session_options *options,
+                                       struct stint_session **session) {
+    return open_with(model, options, 1, session);
+}
+
 void stint_session_close(stint_session *session) {
     if (!session) return;
+    st_npu_close(&session->npu);
     st_pool_close(session->pool);
     st_arena_close(&session->arena);
     free(session);
 }
 
+size_t stint_session_chunk(const stint_session *session) {
+    return session->chunk_len;
+}
+
+const char *stint_session_device(const stint_session *session) {
+    return session->npu.device ? session->npu.type->name : "cpu";
+}
+uint64_t stint_session_clipped(const stint_session *session) {
+    return atomic_load_explicit(&session->npu.clipped, memory_order_relaxed);
+}
 size_t stint_session_length(const stint_session *session) {
     return session->length;
 }

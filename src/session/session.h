@@ -8,6 +8,7 @@
 #include "base/thread.h"
 #include "kernels/kernels.h"
 #include "kernels/linear.h"
+#include "model/graph.h"
 #include "model/model.h"
 
 #include <stdatomic.h>
@@ -17,6 +18,7 @@ enum {
     ST_KEY_TILE = 64,                       // keys per step of the online softmax
     ST_ROW_BLOCK = ST_LINEAR_ROWS,          // weight rows per item of a parallel loop
     ST_MAX_LINEARS = 4,                     // linears that share one input
+    ST_CHUNK_LONGEST = 512,                 // that is tried where its length is to be measured
 };
 
 // The kernels that this process runs, chosen once per session.
@@ -45,30 +47,63 @@ struct st_candidate {
     int32_t id;
 };
 
+// INT8 execution: the device, its compiled graphs, and the buffers that both sides share.
+struct st_npu {
+    struct st_device *device; // NULL: this session computes in float
+    const struct st_device_type *type;
+    struct st_graph **graphs; // [layers, 2 + feed-forward blocks]: qkv, o, ffn...; then the head
+    size_t n_graphs;
+    double compile_seconds;
+    bool tune;                       // choose the length of a chunk by measuring
+    uint8_t *in, *attended, *middle; // [chunk_len, ..._row] quantized
+    size_t in_row, attended_row, middle_row;
+    atomic_size_t clipped; // elements that did not fit INT8, since the session was opened
+};
+
+// Sees the input x [n_tokens, n] of a linear that is about to run, in float: calibration.
+typedef void st_observe_fn(void *context, enum st_int8_role role, uint32_t expert, const float *x,
+                           size_t n_tokens, size_t n);
+
 struct stint_session {
     const struct stint_model *model;
     struct st_pool *pool;
     struct st_arena arena;
     struct st_kernel_set kernels;
-    size_t length;                // tokens in the KV cache
-    size_t n_context;             // most it can hold
-    size_t n_batch;               // most tokens computed together
+    size_t length;    // tokens in the KV cache
+    size_t n_context; // most it can hold
+    size_t chunk_len; // most tokens computed together
+    bool prompt; // the batch is of a prompt: however short, it runs the kernels for prompts, so
+                 // that its bits do not depend on how the prompt was cut
     enum st_dtype kv;             // F32 or F16
+    size_t kv_layers;             // layers the cache has room for; layer i uses slot i % kv_layers
     size_t kv_stride;             // elements of one head's keys in one layer
     int32_t *history;             // [n_context] the tokens held
     unsigned char *keys, *values; // [layers, kv heads, kv_stride / head_dim positions, head_dim]
-    // One batch: [n_batch, ...]
+    // One batch: [chunk_len, ...]
     float *x, *normed, *q, *k, *v, *attended, *gate, *up, *projected;
     float *packed;                   // one linear's input in tile order
-    float *cosine[2], *sine[2];      // [n_batch, rope_dims / 2]; 1: layers with a sliding window
-    float *route;                    // [n_batch, n_experts]
-    float *expert_in, *expert_out;   // [n_batch, hidden]
-    int32_t *expert_tokens;          // [n_batch] tokens of the expert at hand
+    float *cosine[2], *sine[2];      // [chunk_len, rope_dims / 2]; 1: layers with a sliding window
+    float *route;                    // [chunk_len, n_experts]
+    float *expert_in, *expert_out;   // [chunk_len, hidden]
+    int32_t *expert_tokens;          // [chunk_len] tokens of the expert at hand
     float *logits;                   // [vocab]
     struct st_candidate *candidates; // [vocab]
     struct st_worker *workers;       // [threads]
+    struct st_npu npu;
+    st_observe_fn *observe; // or NULL
+    void *observe_context;
     atomic_bool canceled;
 };
+
+// A session that takes its batches through one layer at a time (st_session_layer): its cache has
+// room for a single layer. Not for stint_session_eval.
+stint_status st_session_open_layerwise(const struct stint_model *model,
+                                       const stint_session_options *options,
+                                       struct stint_session **session);
+static inline void st_session_observe(const struct stint_session *s, enum st_int8_role role,
+                                      uint32_t expert, const float *x, size_t n_tokens, size_t n) {
+    if (s->observe) s->observe(s->observe_context, role, expert, x, n_tokens, n);
+}
 
 // One batch on its way through the layers.
 struct st_batch {
@@ -100,19 +135,61 @@ void st_session_attention(struct stint_session *s, uint32_t layer, const struct 
 
 // ---- ffn.c
 
-// y [n, hidden] = ffn(x)
+// y [n, hidden] = ffn(x), in float
 void st_session_ffn(struct stint_session *s, uint32_t layer, const float *x, size_t n, float *y);
+// The same of a routed mixture, whichever way its experts are computed.
+typedef stint_status st_expert_fn(struct stint_session *s, uint32_t layer, uint32_t expert,
+                                  const float *x, size_t n, float *y);
+stint_status st_session_mixture(struct stint_session *s, uint32_t layer, const float *x, size_t n,
+                                float *y, st_expert_fn *run);
 
 // ---- forward.c
 
+// One layer of one batch; what the subgraphs hand to each other lies in the session.
+struct st_layer_run {
+    struct stint_session *s;
+    const struct st_layer *layer;
+    const struct st_batch *batch;
+    uint32_t index;
+};
+typedef stint_status st_subgraph_fn(const struct st_layer_run *run);
+
+// A layer's input norm, or the input itself where the block form has none there.
+void st_session_block_norm(const struct st_layer_run *r, const struct st_norm_weight *norm);
+// x += projected, with the norms that the block form puts around the sum.
+void st_session_residual(const struct st_layer_run *r, const struct st_norm_weight *post,
+                         const struct st_norm_weight *after);
+st_subgraph_fn st_session_run_attention;
+
+// The steps of st_session_forward: embeddings of the ids into s->x, rotations of the batch's
+// positions, one layer of s->x.
+void st_session_embed(struct stint_session *s, const int32_t *ids, const struct st_batch *batch);
+void st_session_rotations(struct stint_session *s, const struct st_batch *batch);
+stint_status st_session_layer(struct stint_session *s, uint32_t layer,
+                              const struct st_batch *batch);
 // Runs one batch through all layers; s->x holds its last hidden states. STINT_E_CANCELED.
 stint_status st_session_forward(struct stint_session *s, const int32_t *ids,
                                 const struct st_batch *batch);
+// What the output head meets, [n, embed], of x [n, hidden]: valid until the next call.
+const float *st_session_head_input(struct stint_session *s, const float *x, size_t n);
 // logits [n, vocab] of rows first..first + n - 1 of s->x. STINT_E_FORMAT if they are not finite.
 stint_status st_session_logits(struct stint_session *s, size_t first, size_t n, float *logits);
-// Norm of every row of x [n, hidden] into y.
+// Norm of one row [hidden], and of every row of x [n, hidden], into y.
+void st_session_norm_row(const struct stint_session *s, const struct st_norm_weight *norm,
+                         const float *x, float *y);
 void st_session_norm(struct stint_session *s, const struct st_norm_weight *norm, const float *x,
                      size_t n, float *y);
+
+// ---- npu.c
+
+// Lays out the shared buffers; then, where the arena has memory, they can be used.
+void st_npu_lay_out(struct stint_session *s, struct st_arena *arena);
+// Opens the device (NULL: the best there is) and compiles every static subgraph.
+stint_status st_npu_open(struct stint_session *s, const char *device);
+void st_npu_close(struct st_npu *npu);
+extern st_subgraph_fn *const st_npu_subgraphs[ST_N_SUBGRAPHS];
+// logits [n, vocab] = head(x [n, embed])
+stint_status st_npu_head(struct stint_session *s, const float *x, size_t n, float *logits);
 
 // ---- sample.c
 

@@ -6,23 +6,9 @@
 #include "text/added_tokens.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
-
-// folder/name; free() it.
-static char *join(const char *folder, size_t n_folder, const char *name) {
-    size_t n = n_folder + strlen(name) + 2;
-    char *path = malloc(n);
-    if (path) snprintf(path, n, "%.*s%s%s", (int)n_folder, folder, n_folder ? "/" : "", name);
-    return path;
-}
-
-static bool exists(const char *path) {
-    return path && access(path, F_OK) == 0;
-}
 
 // ---- vocab.json + merges.txt
 
@@ -111,76 +97,87 @@ stint_status st_tokenizer_from_vocab(const char *name, const struct st_map *voca
     return STINT_OK;
 }
 
-// ---- paths
+// ---- files
 
-struct found {
-    char *file, *merges, *config, *specials, *template; // owned; NULL where there is none
-};
-
-static stint_status open_vocab(const struct found *f, const struct st_map *map,
+static stint_status open_vocab(const struct st_files *files, const struct st_file *vocab,
                                const json_t *config, struct stint_tokenizer **t) {
-    struct st_map merges = {0};
-    if (!exists(f->merges))
-        return st_fail(STINT_E_IO, "%s: merges.txt is missing beside it", f->file);
-    ST_TRY(st_map_open(f->merges, &merges));
-    stint_status status = st_tokenizer_from_vocab(f->file, map, &merges, config, t);
-    st_map_close(&merges);
+    struct st_file merges;
+    if (!st_files_has(files, "merges.txt"))
+        return st_fail(STINT_E_IO, "%s: merges.txt is missing beside it", vocab->name);
+    ST_TRY(st_files_open(files, "merges.txt", &merges));
+    stint_status status = st_tokenizer_from_vocab(vocab->name, &vocab->map, &merges.map, config, t);
+    st_file_close(&merges);
     return status;
 }
 
+static stint_status open_gguf(const struct st_file *file, struct stint_tokenizer **t) {
+    struct st_gguf *gguf = NULL;
+    ST_TRY(st_gguf_open(file->name, &file->map, NULL, &gguf));
+    stint_status status = st_tokenizer_from_gguf(gguf, t);
+    st_gguf_close(gguf);
+    return status == STINT_OK ? status : st_fail_prefix("%s: ", file->name);
+}
+
 // By content: GGUF's magic, JSON with a "model" or a plain object, else SentencePiece.
-static stint_status open_map(const struct found *f, const struct st_map *map, const json_t *config,
-                             struct stint_tokenizer **t) {
-    const char *name = strrchr(f->file, '/');
-    name = name ? name + 1 : f->file;
+static stint_status open_vocabulary(const struct st_files *files, const char *name,
+                                    const struct st_file *file, const json_t *config,
+                                    struct stint_tokenizer **t) {
+    const struct st_map *map = &file->map;
     size_t first = 0;
-    if (map->bytes == 0) return st_fail(STINT_E_FORMAT, "%s: is empty", f->file);
-    if (map->bytes >= 4 && memcmp(map->data, "GGUF", 4) == 0) {
-        struct st_gguf *gguf = NULL;
-        ST_TRY(st_gguf_open(f->file, map, NULL, &gguf));
-        stint_status status = st_tokenizer_from_gguf(gguf, t);
-        st_gguf_close(gguf);
-        return status == STINT_OK ? status : st_fail_prefix("%s: ", f->file);
-    }
+    if (map->bytes == 0) return st_fail(STINT_E_FORMAT, "%s: is empty", file->name);
+    if (map->bytes >= 4 && memcmp(map->data, "GGUF", 4) == 0) return open_gguf(file, t);
     while (first < map->bytes && strchr(" \t\r\n", map->data[first])) first++;
     if (first == map->bytes || map->data[first] != '{')
-        return st_tokenizer_from_sentencepiece(f->file, map->data, map->bytes, t);
-    if (strcmp(name, "vocab.json") == 0) return open_vocab(f, map, config, t);
-    return st_tokenizer_from_json(f->file, map->data, map->bytes, t);
+        return st_tokenizer_from_sentencepiece(file->name, map->data, map->bytes, t);
+    if (strcmp(name, "vocab.json") == 0) return open_vocab(files, file, config, t);
+    return st_tokenizer_from_json(file->name, map->data, map->bytes, t);
 }
 
 // Newer checkpoints keep the template in a file of its own.
-static stint_status read_template_file(const struct found *f, struct stint_tokenizer *t) {
-    struct st_map map = {0};
-    if (t->chat_template || !exists(f->template)) return STINT_OK;
-    ST_TRY(st_map_open(f->template, &map));
-    t->chat_template = map.bytes ? strndup((const char *)map.data, map.bytes) : NULL;
-    st_map_close(&map);
+static stint_status read_template_file(const struct st_files *files, struct stint_tokenizer *t) {
+    struct st_file file;
+    if (t->chat_template || !st_files_has(files, "chat_template.jinja")) return STINT_OK;
+    ST_TRY(st_files_open(files, "chat_template.jinja", &file));
+    t->chat_template = file.map.bytes ? strndup((const char *)file.map.data, file.map.bytes) : NULL;
+    st_file_close(&file);
     return STINT_OK;
 }
 
-// What stands beside the vocabulary; `json` may be read already.
-static stint_status apply_file(const char *path, json_t *json, struct stint_tokenizer *t) {
-    json_t *opened = NULL;
-    if (!json && !exists(path)) return STINT_OK;
-    if (!json) ST_TRY(st_json_open(path, &opened));
-    stint_status status = st_tokenizer_apply_config(t, json ? json : opened);
-    json_decref(opened);
-    return status == STINT_OK ? status : st_fail_prefix("%s: ", path);
+// Leaves *json NULL where the file is not there.
+static stint_status read_json(const struct st_files *files, const char *name, json_t **json) {
+    struct st_file file;
+    if (!st_files_has(files, name)) return STINT_OK;
+    ST_TRY(st_files_open(files, name, &file));
+    stint_status status = st_json_parse(file.name, file.map.data, file.map.bytes, json);
+    st_file_close(&file);
+    return status;
 }
 
-static stint_status open_found(const struct found *f, struct stint_tokenizer **tokenizer) {
-    struct st_map map = {0};
-    json_t *config = NULL;
+static stint_status apply(const struct st_files *files, const char *name, const json_t *json,
+                          struct stint_tokenizer *t) {
+    stint_status status = json ? st_tokenizer_apply_config(t, json) : STINT_OK;
+    if (status == STINT_OK) return STINT_OK;
+    return st_fail_prefix("%s%s%s: ", files->path, files->package ? ": " : "/", name);
+}
+
+// The vocabulary in `name`, and what stands beside it.
+static stint_status open_from(const struct st_files *files, const char *name,
+                              struct stint_tokenizer **tokenizer) {
+    static const char config_name[] = "tokenizer_config.json";
+    static const char specials_name[] = "special_tokens_map.json";
+    struct st_file file;
+    json_t *config = NULL, *specials = NULL;
     struct stint_tokenizer *t = NULL;
-    ST_TRY(st_map_open(f->file, &map));
-    stint_status status = exists(f->config) ? st_json_open(f->config, &config) : STINT_OK;
-    if (status == STINT_OK) status = open_map(f, &map, config, &t);
-    if (status == STINT_OK) status = apply_file(f->specials, NULL, t);
-    if (status == STINT_OK && config) status = apply_file(f->config, config, t);
-    if (status == STINT_OK) status = read_template_file(f, t);
-    st_map_close(&map);
+    ST_TRY(st_files_open(files, name, &file));
+    stint_status status = read_json(files, config_name, &config);
+    if (status == STINT_OK) status = read_json(files, specials_name, &specials);
+    if (status == STINT_OK) status = open_vocabulary(files, name, &file, config, &t);
+    if (status == STINT_OK) status = apply(files, specials_name, specials, t);
+    if (status == STINT_OK) status = apply(files, config_name, config, t);
+    if (status == STINT_OK) status = read_template_file(files, t);
+    st_file_close(&file);
     json_decref(config);
+    json_decref(specials);
     if (status != STINT_OK) {
         st_tokenizer_close(t);
         return status;
@@ -189,50 +186,55 @@ static stint_status open_found(const struct found *f, struct stint_tokenizer **t
     return STINT_OK;
 }
 
-static stint_status find_in_folder(const char *path, struct found *f) {
-    static const char *const names[] = {"tokenizer.json", "vocab.json", "tokenizer.model"};
-    for (size_t i = 0; i < 3; i++) {
-        char *file = join(path, strlen(path), names[i]);
-        if (exists(file)) {
-            f->file = file;
-            return STINT_OK;
-        }
-        free(file);
-    }
-    return st_fail(STINT_E_IO,
-                   "%s: no tokenizer: looked for tokenizer.json, vocab.json and tokenizer.model",
-                   path);
+// NULL: none of them.
+static const char *find_vocabulary(const struct st_files *files) {
+    static const char *const names[] = {ST_PACKAGE_GGUF, "tokenizer.json", "vocab.json",
+                                        "tokenizer.model"};
+    for (size_t i = files->package ? 0 : 1; i < sizeof names / sizeof *names; i++)
+        if (st_files_has(files, names[i])) return names[i];
+    return NULL;
 }
 
-bool st_tokenizer_is_there(const char *folder) {
-    struct found f = {0};
-    bool there = find_in_folder(folder, &f) == STINT_OK;
-    free(f.file);
-    return there;
+bool st_tokenizer_is_there(const struct st_files *files) {
+    return find_vocabulary(files) != NULL;
+}
+
+stint_status st_tokenizer_from_files(const struct st_files *files,
+                                     struct stint_tokenizer **tokenizer) {
+    const char *name = find_vocabulary(files);
+    if (name) return open_from(files, name, tokenizer);
+    return st_fail(STINT_E_IO,
+                   "%s: no tokenizer: looked for tokenizer.json, vocab.json and tokenizer.model",
+                   files->path);
+}
+
+// A package, or a vocabulary file with others beside it.
+static stint_status open_file(const char *path, struct stint_tokenizer **tokenizer) {
+    const char *slash = strrchr(path, '/');
+    struct st_map map;
+    ST_TRY(st_map_open(path, &map));
+    if (st_package_is(&map)) {
+        struct st_package *package = NULL;
+        stint_status status = st_package_open(path, &map, &package);
+        if (status == STINT_OK)
+            status = st_tokenizer_from_files(&(struct st_files){path, package}, tokenizer);
+        st_package_close(package);
+        st_map_close(&map);
+        return status;
+    }
+    st_map_close(&map);
+    // "/x" lies in the folder "/", which join() makes of "/." and not of "".
+    char *folder = slash == path ? strdup("/.") : strndup(path, slash ? (size_t)(slash - path) : 0);
+    if (!folder) return st_fail(STINT_E_NOMEM, "%s: no memory to open it", path);
+    stint_status status =
+        open_from(&(struct st_files){folder, NULL}, slash ? slash + 1 : path, tokenizer);
+    free(folder);
+    return status;
 }
 
 stint_status st_tokenizer_open(const char *path, struct stint_tokenizer **tokenizer) {
     struct stat info;
-    struct found f = {0};
-    stint_status status = STINT_OK;
     if (stat(path, &info) != 0) return st_fail(STINT_E_IO, "%s: %s", path, strerror(errno));
-    bool folder = S_ISDIR(info.st_mode);
-    const char *slash = strrchr(path, '/');
-    size_t n_folder = folder ? strlen(path) : slash ? (size_t)(slash - path) : 0;
-    if (slash == path && !folder) n_folder = 1;
-    if (folder)
-        status = find_in_folder(path, &f);
-    else if (!(f.file = strdup(path)))
-        status = st_fail(STINT_E_NOMEM, "no memory for a path");
-    f.merges = join(path, n_folder, "merges.txt");
-    f.config = join(path, n_folder, "tokenizer_config.json");
-    f.specials = join(path, n_folder, "special_tokens_map.json");
-    f.template = join(path, n_folder, "chat_template.jinja");
-    if (status == STINT_OK) status = open_found(&f, tokenizer);
-    free(f.file);
-    free(f.merges);
-    free(f.config);
-    free(f.specials);
-    free(f.template);
-    return status;
+    if (!S_ISDIR(info.st_mode)) return open_file(path, tokenizer);
+    return st_tokenizer_from_files(&(struct st_files){path, NULL}, tokenizer);
 }

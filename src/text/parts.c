@@ -86,8 +86,7 @@ stint_status st_tokenizer_add_replace(struct stint_tokenizer *t, const char *fro
 }
 
 stint_status st_tokenizer_add_prepend(struct stint_tokenizer *t, const char *text, size_t n) {
-    struct st_normalizer step = {
-        .kind = ST_NORMALIZE_PREPEND, .to = malloc(n + 1), .to_bytes = n};
+    struct st_normalizer step = {.kind = ST_NORMALIZE_PREPEND, .to = malloc(n + 1), .to_bytes = n};
     if (!step.to) return st_fail(STINT_E_NOMEM, "no memory for a tokenizer");
     memcpy(step.to, text, n); // a NUL may be among them
     t->prefix_every_text = true;

@@ -8,16 +8,19 @@
 #define ST_TEXT_TOKENIZER_H
 
 #include "base/status.h"
+#include "format/files.h"
 #include "format/gguf.h"
 
 struct stint_tokenizer; // the public handle is this struct
 
 // A folder (tokenizer.json, else vocab.json + merges.txt, else tokenizer.model;
 // tokenizer_config.json is read for special tokens, add_bos_token and the chat template), or one of
-// these files, or a .gguf. STINT_E_IO if there is none (the text lists what was looked for),
-// E_FORMAT, E_UNSUPPORTED.
+// these files, or a .gguf, or a package. STINT_E_IO if there is none (the text lists what was
+// looked for), E_FORMAT, E_UNSUPPORTED.
 stint_status st_tokenizer_open(const char *path, struct stint_tokenizer **tokenizer);
-bool st_tokenizer_is_there(const char *folder); // one of the three, be it readable or not
+stint_status st_tokenizer_from_files(const struct st_files *files,
+                                     struct stint_tokenizer **tokenizer);
+bool st_tokenizer_is_there(const struct st_files *files); // a vocabulary, be it readable or not
 // From tokenizer.ggml.* of an open GGUF. STINT_E_IO where it has no vocabulary ("no_vocab" or no
 // key): the caller may go on without one.
 stint_status st_tokenizer_from_gguf(const struct st_gguf *gguf, struct stint_tokenizer **tokenizer);

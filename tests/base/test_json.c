@@ -58,18 +58,6 @@ static void json_out_of_memory_is_not_called_a_damaged_file(void **state) {
     }
 }
 
-static void json_file_is_read_whole_or_refused_by_name(void **state) {
-    (void)state;
-    json_t *json = NULL;
-    assert_int_equal(st_json_open(ts_write_text("good.json", "{\"a\": [1, 2]}"), &json), STINT_OK);
-    assert_int_equal(json_array_size(json_object_get(json, "a")), 2);
-    json_decref(json);
-    const char *empty = ts_write_text("empty.json", "");
-    assert_int_equal(st_json_open(empty, &json), STINT_E_FORMAT);
-    assert_non_null(strstr(stint_error_text(), empty));
-    assert_int_equal(st_json_open("/nonexistent/x.json", &json), STINT_E_IO);
-}
-
 static void json_integers_keep_their_default_or_their_bounds(void **state) {
     (void)state;
     json_t *json = parse("{\"a\":7,\"b\":null,\"c\":7.0,\"d\":\"7\",\"e\":-9223372036854775808}");
@@ -135,12 +123,12 @@ static void json_members_of_what_is_no_object_are_absent(void **state) {
 
 static void json_leaks_nothing_when_memory_runs_out(void **state) {
     (void)state;
-    const char *path = ts_write_text("nested.json", "{\"a\": [1, {\"b\": \"text\"}, 2.5]}");
+    static const char text[] = "{\"a\": [1, {\"b\": \"text\"}, 2.5]}";
     size_t n = 1;
     for (;; n++) {
         json_t *json = NULL;
         ts_fail_allocation(n);
-        stint_status status = st_json_open(path, &json);
+        stint_status status = st_json_parse("nested.json", text, sizeof text - 1, &json);
         bool failed = ts_allocation_failed();
         ts_fail_allocation(0);
         if (status == STINT_OK) json_decref(json);
@@ -155,7 +143,6 @@ int main(void) {
         cmocka_unit_test(json_refuses_damaged_text_and_names_file_and_line),
         cmocka_unit_test(json_refuses_endless_nesting),
         cmocka_unit_test(json_out_of_memory_is_not_called_a_damaged_file),
-        cmocka_unit_test(json_file_is_read_whole_or_refused_by_name),
         cmocka_unit_test(json_integers_keep_their_default_or_their_bounds),
         cmocka_unit_test(json_numbers_take_integers_too),
         cmocka_unit_test(json_booleans_and_strings_are_typed),

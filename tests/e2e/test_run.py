@@ -28,7 +28,7 @@ class SameText(unittest.TestCase):
             self.assertEqual(text("--threads", "1", *options), text("--threads", "2", *options))
 
     def test_batch_does_not_change_greedy_text(self):
-        self.assertEqual(text("--batch", "1"), text("--batch", "256"))
+        self.assertEqual(text("--chunk", "1"), text("--chunk", "256"))
 
     def test_seeds_differ_and_repeat(self):
         texts = [text("--temp", "1", "--seed", seed) for seed in (1, 2, 1)]

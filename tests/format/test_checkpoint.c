@@ -120,7 +120,8 @@ static void checkpoint_refuses_paths_that_are_no_model(void **state) {
     (void)state;
     refuse("/nonexistent/model", STINT_E_IO, "No such file");
     refuse(ts_write("empty.gguf", "", 0), STINT_E_FORMAT, "the file is empty");
-    refuse(ts_write_text("text.gguf", "hello"), STINT_E_FORMAT, "neither a GGUF file nor a folder");
+    refuse(ts_write_text("text.gguf", "hello"), STINT_E_FORMAT,
+           "neither a package, nor a GGUF file, nor a folder");
     refuse(ts_write("torch.bin", "PK\3\4....", 8), STINT_E_FORMAT,
            "convert the model to safetensors");
     refuse(ts_write("one.safetensors", "\2\0\0\0\0\0\0\0{}", 10), STINT_E_FORMAT,

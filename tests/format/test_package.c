@@ -29,6 +29,7 @@ static const struct st_section sections[] = {
     {"config.json", ST_SECTION_BLOB, ST_DTYPE_F32, 1, {5, 1, 1, 1}, "hello", 5},
     {"empty", ST_SECTION_BLOB, ST_DTYPE_F32, 1, {0, 1, 1, 1}, "", 0},
     {"model.norm.weight", ST_SECTION_TENSOR, ST_DTYPE_F32, 2, {2, 3, 1, 1}, floats, 24},
+    {"layers.0.o.scale", ST_SECTION_F32, ST_DTYPE_F32, 1, {6, 1, 1, 1}, floats, 24},
     {"layers.0.o.sums", ST_SECTION_I32, ST_DTYPE_F32, 1, {3, 1, 1, 1}, integers, 12},
     {"layers.0.o.weight", ST_SECTION_INT8_N16K4, ST_DTYPE_F32, 2, {3, 5, 1, 1}, panels, 1024},
 };
@@ -99,7 +100,7 @@ static void a_section_comes_in_pieces(void **state) {
     struct st_package_writer *w = NULL;
     snprintf(path, sizeof path, "%s/pieces.stint", folder);
     assert_int_equal(st_package_create(path, &w), STINT_OK);
-    assert_int_equal(st_package_begin(w, &sections[4]), STINT_OK);
+    assert_int_equal(st_package_begin(w, &sections[5]), STINT_OK);
     for (size_t i = 0; i < sizeof panels; i += 128)
         assert_int_equal(st_package_append(w, panels + i, 128), STINT_OK);
     assert_failure(st_package_append(w, panels, 1), STINT_E_INTERNAL, "too many");
@@ -107,7 +108,7 @@ static void a_section_comes_in_pieces(void **state) {
     assert_failure(st_package_add(w, &sections[0]), STINT_E_INTERNAL, "too many");
     assert_failure(st_package_finish(w), STINT_E_INTERNAL, "too many");
     assert_int_equal(st_package_create(path, &w), STINT_OK);
-    assert_int_equal(st_package_begin(w, &sections[4]), STINT_OK);
+    assert_int_equal(st_package_begin(w, &sections[5]), STINT_OK);
     assert_int_equal(st_package_append(w, panels, 1000), STINT_OK);
     assert_failure(st_package_add(w, &sections[0]), STINT_E_INTERNAL, "24 bytes are missing");
     st_package_abandon(w);
@@ -138,7 +139,7 @@ static void shapes_that_cannot_be_are_refused(void **state) {
     size_t bytes;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_int_equal(st_section_bytes(&wrong[i], &bytes), STINT_E_FORMAT);
-    assert_int_equal(st_section_bytes(&sections[4], &bytes), STINT_OK);
+    assert_int_equal(st_section_bytes(&sections[5], &bytes), STINT_OK);
     assert_int_equal(bytes, 16 * 64);
     assert_int_equal(st_section_check_name(""), STINT_E_FORMAT);
     assert_int_equal(st_section_check_name("a\nb"), STINT_E_FORMAT);
@@ -195,8 +196,8 @@ static void seal(struct forged *f) {
 
 static void swap_entries(struct forged *f) {
     struct st_package_entry first = f->entries[2];
-    f->entries[2] = f->entries[3];
-    f->entries[3] = first;
+    f->entries[2] = f->entries[4];
+    f->entries[4] = first;
 }
 
 static void lies_with_right_hashes_are_refused(void **state) {
@@ -218,12 +219,12 @@ static void lies_with_right_hashes_are_refused(void **state) {
     assert_forged(f.entries[0].dims[0] = 1u << 30, STINT_E_FORMAT, "its shape says 1073741824");
     assert_forged((f.entries[0].dims[0] = f.entries[0].bytes = 1u << 30), STINT_E_FORMAT,
                   "too long");
-    assert_forged(strcpy(f.entries[3].name, "empty"), STINT_E_FORMAT, "is there twice");
-    assert_forged(memset(f.entries[3].name, 'a', sizeof f.entries[3].name), STINT_E_FORMAT,
+    assert_forged(strcpy(f.entries[4].name, "empty"), STINT_E_FORMAT, "is there twice");
+    assert_forged(memset(f.entries[4].name, 'a', sizeof f.entries[4].name), STINT_E_FORMAT,
                   "no end");
-    assert_forged(f.entries[3].name[0] = 0, STINT_E_FORMAT, "a name has 1 to");
-    assert_forged(strcpy(f.entries[3].type, "int3"), STINT_E_UNSUPPORTED, "'int3'");
-    assert_forged(memset(f.entries[3].type, 'a', 16), STINT_E_FORMAT, "no text");
+    assert_forged(f.entries[4].name[0] = 0, STINT_E_FORMAT, "a name has 1 to");
+    assert_forged(strcpy(f.entries[4].type, "int3"), STINT_E_UNSUPPORTED, "'int3'");
+    assert_forged(memset(f.entries[4].type, 'a', 16), STINT_E_FORMAT, "no text");
     assert_forged(strcpy(f.entries[2].dtype, "f33"), STINT_E_UNSUPPORTED, "'f33'");
     assert_forged(f.entries[2].hash++, STINT_E_FORMAT, "'model.norm.weight' is damaged");
     assert_forged(swap_entries(&f), STINT_E_FORMAT, "lies at");

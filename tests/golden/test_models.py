@@ -84,9 +84,9 @@ class Golden(unittest.TestCase):
                 # Position by position, as a decoder meets them: each best logit is the next id.
                 path = pathlib.Path(folder) / "tokens.json"
                 path.write_text(json.dumps({"tokens": ids + expected[:-1]}))
-                # A batch of one token runs the decode kernels.
-                for batch in ("64", "1"):
-                    values = logits(model, path, "--batch", batch)
+                # A chunk of one token runs the decode kernels.
+                for chunk in ("64", "1"):
+                    values = logits(model, path, "--chunk", chunk)
                     vocab = len(values) // (len(ids) + len(expected) - 1)
                     got = []
                     for i in range(len(expected)):
@@ -94,16 +94,17 @@ class Golden(unittest.TestCase):
                         got.append(max(range(vocab), key=row.__getitem__))
                     self.assertEqual(got, expected)
 
-    def test_batches_do_not_change_the_result(self):
+    def test_chunks_do_not_change_the_result(self):
         for name in ("llama3", "gemma3", "mixtral", "phi2", "opt"):
             tokens = MODELS / name / "tokens.json"
             golden = read_floats(MODELS / name / "logits.f32")
             whole = logits(MODELS / name, tokens)
             with self.subTest(name):
-                # 48 tokens in batches of 16: all of them run the kernels for prompts.
-                self.assertEqual(logits(MODELS / name, tokens, "--batch", "16"), whole)
-                for batch in ("1", "3", "5", "7"):
-                    got = logits(MODELS / name, tokens, "--batch", batch)
+                # All of them, however short, run the kernels for prompts.
+                for chunk in ("6", "7", "16"):
+                    self.assertEqual(logits(MODELS / name, tokens, "--chunk", chunk), whole)
+                for chunk in ("1", "3"):
+                    got = logits(MODELS / name, tokens, "--chunk", chunk)
                     self.assertLess(worst_difference(got, golden), TOLERANCE)
 
     def test_threads_do_not_change_a_bit(self):

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// stint prepare: turns a checkpoint into a package of INT8 linears.
+#include "cli/commands.h"
+#include "cli/common.h"
+#include "cli/file.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/tokens.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { TEXT_MOST_BYTES = 64 << 20 };
+
+struct prepare_options {
+    struct st_cli_common common;
+    const char *output, *text, *tokens;
+    uint32_t n_tokens, weight_scale;
+};
+
+static const struct st_cli_option rows[] = {
+    {.name = "output",
+     .letter = 'o',
+     .kind = ST_CLI_TEXT,
+     .value = "OUT.stint",
+     .help = "the package; it appears when it is complete",
+     .offset = offsetof(struct prepare_options, output)},
+    {.name = "calib",
+     .kind = ST_CLI_TEXT,
+     .value = "FILE",
+     .help = "a text like those the model will read, - for standard input; without it one that "
+             "ships with stint",
+     .offset = offsetof(struct prepare_options, text)},
+    {.name = "calib-ids",
+     .kind = ST_CLI_TEXT,
+     .value = "FILE.json",
+     .help = "the same as token ids, for a model without a tokenizer: {\"tokens\": [1, 2, 3]}",
+     .offset = offsetof(struct prepare_options, tokens)},
+    {.name = "calib-tokens",
+     .kind = ST_CLI_UINT,
+     .value = "N",
+     .preset = "8192",
+     .least = 1,
+     .most = 1 << 20,
+     .help = "most tokens of it to use",
+     .offset = offsetof(struct prepare_options, n_tokens)},
+    {.name = "weight-scale",
+     .kind = ST_CLI_CHOICE,
+     .value = "PER",
+     .preset = "channel",
+     .choices = "channel|tensor",
+     .help = "what shares a scale: an output channel, or all weights of a linear",
+     .offset = offsetof(struct prepare_options, weight_scale)},
+    {.name = NULL}};
+
+static int report(const struct st_cli_command *command, const struct prepare_options *options,
+                  const stint_prepare_summary *summary) {
+    char size[ST_CLI_SIZE_BYTES], peak[ST_CLI_SIZE_BYTES];
+    if (!options->common.json) {
+        fprintf(stderr,
+                "%s: %u linears in INT8, %s; calibrated on %u tokens in %.1f s; peak memory %s\n",
+                options->output, summary->n_linears, st_cli_size(summary->bytes, size),
+                summary->n_tokens, summary->seconds, st_cli_size(stint_peak_rss_bytes(), peak));
+        return ST_CLI_DONE;
+    }
+    json_t *object = json_pack(
+        "{s:s, s:s, s:I, s:I, s:I, s:s, s:f, s:I}", "source", options->common.model, "package",
+        options->output, "bytes", (json_int_t)summary->bytes, "linears",
+        (json_int_t)summary->n_linears, "calibration_tokens", (json_int_t)summary->n_tokens,
+        "weight_scale", options->weight_scale == STINT_SCALE_TENSOR ? "tensor" : "channel",
+        "seconds", summary->seconds, "peak_rss_bytes", (json_int_t)stint_peak_rss_bytes());
+    return st_cli_print_json(command->name, object) ? ST_CLI_DONE : ST_CLI_FAILED;
+}
+
+static int prepare(const struct st_cli_command *command, const struct prepare_options *options,
+                   const char *text, size_t text_bytes, const int32_t *ids, size_t n_ids) {
+    struct st_cli_progress progress = {0};
+    stint_prepare_options prepare_options = {.size = sizeof prepare_options,
+                                             .text = text,
+                                             .text_bytes = text_bytes,
+                                             .ids = ids,
+                                             .n_ids = n_ids,
+                                             .n_tokens = options->n_tokens,
+                                             .weight_scale =
+                                                 (stint_weight_scale)options->weight_scale,
+                                             .n_threads = options->common.n_threads,
+                                             .progress = st_cli_progress_show,
+                                             .progress_context = &progress,
+                                             .canceled = st_cli_interrupted};
+    stint_prepare_summary summary = {.size = sizeof summary};
+    st_cli_log_to_stderr(command, options->common.verbose);
+    st_cli_interrupt_note();
+    stint_status status =
+        stint_prepare(options->common.model, options->output, &prepare_options, &summary);
+    st_cli_interrupt_watch(NULL);
+    st_cli_progress_end(&progress);
+    return status == STINT_OK ? report(command, options, &summary) : st_cli_failed(command);
+}
+
+static int run(const struct st_cli_command *command, void *target) {
+    const struct prepare_options *options = target;
+    const char *wrong = options->output == NULL ? "-o OUT.stint is missing"
+                        : options->text != NULL && options->tokens != NULL
+                            ? "--calib and --calib-ids exclude each other"
+                            : NULL;
+    if (wrong != NULL) {
+        st_cli_error(command->name, "%s", wrong);
+        return ST_CLI_USAGE;
+    }
+    size_t n_bytes = 0, n_ids = 0;
+    char *text = NULL;
+    int32_t *ids = NULL;
+    if (options->text != NULL)
+        text = st_cli_read_all(command->name, options->text, TEXT_MOST_BYTES, &n_bytes);
+    if (options->tokens != NULL) ids = st_cli_read_tokens(command->name, options->tokens, &n_ids);
+    int status = ST_CLI_FAILED;
+    if ((options->text == NULL || text != NULL) && (options->tokens == NULL || ids != NULL))
+        status = prepare(command, options, text, n_bytes, ids, n_ids);
+    free(text);
+    free(ids);
+    return status;
+}
+
+const struct st_cli_command st_cli_prepare_command = {
+    .name = "prepare",
+    .summary = "turn a checkpoint into a package that runs in INT8",
+    .operand = "SRC",
+    .about = "Reads a Hugging Face folder or a GGUF file, runs a calibration text through it in "
+             "float, layer by layer, and writes its linears as INT8 (W8A8) for the integer units. "
+             "About one layer and the embedding are in memory at a time. The package holds all "
+             "that is needed: SRC may be removed afterwards.",
+    .example = "stint prepare models/novels-10m -o novels.stint",
+    .common = ST_CLI_COMMON_THREADS | ST_CLI_COMMON_VERBOSE | ST_CLI_COMMON_JSON,
+    .options = rows,
+    .options_bytes = sizeof(struct prepare_options),
+    .run = run};

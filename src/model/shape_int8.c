@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bindings ask for the same sections in the same order each time, so they are a list with a cursor:
+// the first binding counts, the second makes them, later ones find them.
+#include "model/shape_int8.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_SECTIONS = 1 << 16 };
+
+struct st_shape_int8 {
+    struct st_arena arena;
+    const void **data; // [n]
+    size_t n, next;
+    enum { COUNTING, MAKING, FINDING } phase;
+    stint_progress_fn *progress;
+    void *progress_context;
+};
+
+static void fill_panels(int8_t *panels, size_t bytes, size_t seed) {
+    uint64_t state = seed + 1;
+    for (size_t i = 0; i < bytes; i += 8) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        uint64_t random = state ^ state >> 29;
+        memcpy(panels + i, &random, 8);
+    }
+    // -128 is no weight.
+    for (size_t i = 0; i < bytes; i++) panels[i] = panels[i] == -128 ? -127 : panels[i];
+}
+
+// What a section of random weights says: activations up to 8, outputs about as large.
+static void fill(struct st_shape_int8 *shape, const struct st_section *s, void *data) {
+    float *f = data;
+    if (s->type == ST_SECTION_INT8_N16K4)
+        fill_panels(data, s->bytes, shape->next);
+    else if (s->type == ST_SECTION_F32 && s->dims[0] == 1)
+        f[0] = 8.0f / 127.0f;
+    else if (s->type == ST_SECTION_F32)
+        for (uint64_t i = 0; i < s->dims[0]; i++) f[i] = 2e-4f;
+}
+
+stint_status st_shape_int8_find(void *context, const char *name, bool required,
+                                struct st_section *section) {
+    struct st_shape_int8 *shape = context;
+    (void)name;
+    if (!required) return STINT_OK; // no biases
+    if (shape->next == MOST_SECTIONS) return st_fail(STINT_E_UNSUPPORTED, "too many linears");
+    if (shape->phase != FINDING) {
+        ST_TRY(st_section_bytes(section, &section->bytes));
+        void *data = st_arena_take(&shape->arena, section->bytes, 1);
+        if (data) fill(shape, section, data);
+        if (shape->data) shape->data[shape->next] = data;
+        if (shape->progress && shape->phase == MAKING)
+            shape->progress(shape->progress_context, "random weights", shape->next, shape->n);
+    }
+    if (shape->phase != COUNTING) section->data = shape->data[shape->next];
+    shape->next++;
+    return STINT_OK;
+}
+
+void st_shape_int8_rewind(struct st_shape_int8 *shape) {
+    shape->next = 0;
+}
+
+uint64_t st_shape_int8_bytes(const struct st_shape_int8 *shape) {
+    return shape->arena.used;
+}
+
+static stint_status make(struct st_shape_int8 *shape, const struct st_config *config) {
+    struct st_int8_source source = {st_shape_int8_find, shape};
+    struct st_arena measure = st_arena_measure();
+    struct st_weights_int8 unused;
+    ST_TRY(st_weights_int8_bind(&source, config, &measure, &unused));
+    ST_TRY(st_arena_check(&shape->arena, "random weights"));
+    shape->n = shape->next;
+    shape->data = calloc(shape->n, sizeof *shape->data);
+    if (!shape->data) return st_fail(STINT_E_NOMEM, "no memory for random weights");
+    ST_TRY(st_arena_open(&shape->arena, shape->arena.used));
+    shape->phase = MAKING;
+    st_shape_int8_rewind(shape);
+    measure = st_arena_measure();
+    ST_TRY(st_weights_int8_bind(&source, config, &measure, &unused));
+    shape->phase = FINDING;
+    return st_arena_check(&shape->arena, "random weights");
+}
+
+stint_status st_shape_int8_open(const struct st_config *config, stint_progress_fn *progress,
+                                void *progress_context, struct st_shape_int8 **shape) {
+    struct st_shape_int8 *s = calloc(1, sizeof *s);
+    if (!s) return st_fail(STINT_E_NOMEM, "no memory for random weights");
+    s->arena = st_arena_measure();
+    s->progress = progress;
+    s->progress_context = progress_context;
+    stint_status status = make(s, config);
+    if (progress) progress(progress_context, "random weights", s->n, s->n);
+    if (status != STINT_OK) {
+        st_shape_int8_close(s);
+        return status;
+    }
+    *shape = s;
+    return STINT_OK;
+}
+
+void st_shape_int8_close(struct st_shape_int8 *shape) {
+    if (!shape) return;
+    st_arena_close(&shape->arena);
+    free(shape->data);
+    free(shape);
+}

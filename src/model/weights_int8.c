@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/weights_int8.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+void st_int8_name(enum st_int8_role role, const struct st_config *config, uint32_t layer,
+                  uint32_t expert, char name[ST_INT8_NAME_BYTES]) {
+    static const char *const names[ST_INT8_ROLES] = {
+        [ST_INT8_QKV] = "qkv",   [ST_INT8_O] = "o",       [ST_INT8_UP] = "up",
+        [ST_INT8_DOWN] = "down", [ST_INT8_HEAD] = "head",
+    };
+    bool ffn = role == ST_INT8_UP || role == ST_INT8_DOWN;
+    if (role == ST_INT8_HEAD)
+        snprintf(name, ST_INT8_NAME_BYTES, "%s", names[role]);
+    else if (ffn && config->n_experts)
+        snprintf(name, ST_INT8_NAME_BYTES, "layers.%u.experts.%u.%s", layer, expert, names[role]);
+    else
+        snprintf(name, ST_INT8_NAME_BYTES, "layers.%u.%s", layer, names[role]);
+}
+
+bool st_int8_shape(enum st_int8_role role, const struct st_config *c, struct st_stage *stage) {
+    uint32_t n_q = c->n_heads * c->head_dim, n_kv = c->n_kv_heads * c->head_dim;
+    bool gated = (c->flags & ST_ARCH_GATED) != 0, bias = (c->flags & ST_ARCH_BIAS) != 0;
+    struct st_stage s = {.n_parts = 1, .act = c->act};
+    switch (role) {
+    case ST_INT8_QKV:
+        s = (struct st_stage){.n_parts = 3, .rows = {n_q, n_kv, n_kv}};
+        s.weight.n_in = c->hidden;
+        bias = bias || (c->flags & ST_ARCH_QKV_BIAS) != 0;
+        break;
+    case ST_INT8_O:
+        s.rows[0] = c->hidden;
+        s.weight.n_in = n_q;
+        break;
+    case ST_INT8_UP:
+        s.epilogue = gated ? ST_EPILOGUE_GATED : ST_EPILOGUE_ACT;
+        s.rows[0] = c->ffn;
+        s.weight.n_in = c->hidden;
+        break;
+    case ST_INT8_DOWN:
+        s.rows[0] = c->hidden;
+        s.weight.n_in = c->ffn;
+        break;
+    case ST_INT8_HEAD:
+    case ST_INT8_ROLES:
+        s.rows[0] = c->vocab;
+        s.weight.n_in = c->embed;
+        bias = (c->flags & ST_ARCH_HEAD_BIAS) != 0;
+        break;
+    }
+    size_t rows = st_stage_packed_rows(s.epilogue, s.n_parts, s.rows);
+    s.weight.n_panels = (uint32_t)(rows / ST_INT8_PANEL);
+    *stage = s;
+    return bias;
+}
+
+stint_status st_int8_find_in_package(void *context, const char *name, bool required,
+                                     struct st_section *section) {
+    const struct st_section *s = st_package_find(context, name);
+    if (!s && !required) return STINT_OK;
+    if (!s) return st_fail(STINT_E_FORMAT, "section '%s' is missing", name);
+    bool same = s->type == section->type && s->n_dims == section->n_dims;
+    for (uint32_t d = 0; d < section->n_dims; d++) same = same && s->dims[d] == section->dims[d];
+    if (!same)
+        return st_fail(STINT_E_FORMAT,
+                       "section '%s' has not the type and shape that the config says", name);
+    section->data = s->data;
+    section->bytes = s->bytes;
+    return STINT_OK;
+}
+
+struct binder {
+    const struct st_int8_source *source;
+    const struct st_config *config;
+    struct st_arena *arena;
+};
+
+// One section of a linear; NULL where it is absent and that is allowed.
+static stint_status find(const struct binder *b, const char *linear, const char *ending,
+                         enum st_section_type type, uint64_t rows, uint64_t k, bool required,
+                         const void **data) {
+    char name[ST_INT8_NAME_BYTES + 16];
+    snprintf(name, sizeof name, "%s%s", linear, ending);
+    struct st_section s = {
+        .name = name, .type = type, .n_dims = k ? 2 : 1, .dims = {rows, k ? k : 1, 1, 1}};
+    ST_TRY(b->source->find(b->source->context, name, required, &s));
+    *data = s.data;
+    return STINT_OK;
+}
+
+// Weight and activation scales come as one factor.
+static stint_status bind_factor(const struct binder *b, const char *linear, const float *scale,
+                                const float *input, size_t n, struct st_int8_weight *w) {
+    float *factor = ST_TAKE(b->arena, float, n);
+    w->factor = factor;
+    if (!factor || !scale || !input) return STINT_OK; // measuring
+    w->input_scale = *input;
+    if (!(*input > 0.0f) || !isfinite(*input))
+        return st_fail(STINT_E_FORMAT, "section '%s%s': a scale must be a positive number", linear,
+                       ST_INT8_INPUT);
+    for (size_t i = 0; i < n; i++) {
+        factor[i] = *input * scale[i];
+        if (!(scale[i] > 0.0f) || !isfinite(factor[i]))
+            return st_fail(STINT_E_FORMAT, "section '%s%s'[%zu]: a scale must be a positive number",
+                           linear, ST_INT8_SCALE, i);
+    }
+    return STINT_OK;
+}
+
+static stint_status bind(const struct binder *b, enum st_int8_role role, uint32_t layer,
+                         uint32_t expert, struct st_stage *out) {
+    char name[ST_INT8_NAME_BYTES];
+    const void *panels, *scale, *sums, *input, *bias = NULL;
+    struct st_stage stage;
+    bool must_bias = st_int8_shape(role, b->config, &stage);
+    size_t rows = (size_t)stage.weight.n_panels * ST_INT8_PANEL;
+    st_int8_name(role, b->config, layer, expert, name);
+    if (stage.weight.n_in > ST_INT8_MAX_K)
+        return st_fail(STINT_E_UNSUPPORTED, "'%s' has %u inputs, INT8 sums hold %d", name,
+                       stage.weight.n_in, ST_INT8_MAX_K);
+    ST_TRY(find(b, name, ST_INT8_WEIGHT, ST_SECTION_INT8_N16K4, rows, stage.weight.n_in, true,
+                &panels));
+    ST_TRY(find(b, name, ST_INT8_SCALE, ST_SECTION_F32, rows, 0, true, &scale));
+    ST_TRY(find(b, name, ST_INT8_SUMS, ST_SECTION_I32, rows, 0, true, &sums));
+    ST_TRY(find(b, name, ST_INT8_INPUT, ST_SECTION_F32, 1, 0, true, &input));
+    ST_TRY(find(b, name, ST_INT8_BIAS, ST_SECTION_F32, rows, 0, must_bias, &bias));
+    stage.weight.panels = panels;
+    stage.weight.row_sums = sums;
+    stage.weight.bias = bias;
+    ST_TRY(bind_factor(b, name, scale, input, rows, &stage.weight));
+    if (out) *out = stage;
+    return STINT_OK;
+}
+
+static stint_status bind_layer(const struct binder *b, uint32_t i, struct st_layer_int8 *layer) {
+    size_t n_ffn = st_max(1, b->config->n_experts);
+    struct st_ffn_int8 *ffn = ST_TAKE(b->arena, struct st_ffn_int8, n_ffn);
+    if (layer) layer->ffn = ffn;
+    ST_TRY(bind(b, ST_INT8_QKV, i, 0, layer ? &layer->qkv : NULL));
+    ST_TRY(bind(b, ST_INT8_O, i, 0, layer ? &layer->o : NULL));
+    for (uint32_t e = 0; e < n_ffn; e++) {
+        ST_TRY(bind(b, ST_INT8_UP, i, e, ffn ? &ffn[e].up : NULL));
+        ST_TRY(bind(b, ST_INT8_DOWN, i, e, ffn ? &ffn[e].down : NULL));
+    }
+    return STINT_OK;
+}
+
+stint_status st_weights_int8_bind(const struct st_int8_source *source,
+                                  const struct st_config *config, struct st_arena *arena,
+                                  struct st_weights_int8 *weights) {
+    struct binder b = {source, config, arena};
+    struct st_weights_int8 w = {.layers = ST_TAKE(arena, struct st_layer_int8, config->n_layers)};
+    for (uint32_t i = 0; i < config->n_layers; i++)
+        ST_TRY(bind_layer(&b, i, w.layers ? &w.layers[i] : NULL));
+    ST_TRY(bind(&b, ST_INT8_HEAD, 0, 0, &w.head));
+    *weights = w;
+    return STINT_OK;
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The W8A8 linears of a packaged model, bound to their places as device stages, every shape checked
+// against the config. Per layer: qkv, o, and for each feed-forward block up (with gate) and down.
+#ifndef ST_MODEL_WEIGHTS_INT8_H
+#define ST_MODEL_WEIGHTS_INT8_H
+
+#include "base/arena.h"
+#include "device/device.h"
+#include "format/package.h"
+#include "model/config.h"
+
+struct st_ffn_int8 {
+    struct st_stage up, down;
+};
+
+struct st_layer_int8 {
+    struct st_stage qkv, o;
+    struct st_ffn_int8 *ffn; // [max(1, n_experts)]
+};
+
+struct st_weights_int8 {
+    struct st_layer_int8 *layers; // [n_layers]; NULL: a float model
+    struct st_stage head;
+};
+
+// What a linear consists of in a package: sections NAME plus these endings.
+#define ST_INT8_WEIGHT ".weight" // ST_SECTION_INT8_N16K4 [packed rows, n_in]
+#define ST_INT8_SCALE  ".scale"  // F32 [packed rows], of the weights
+#define ST_INT8_SUMS   ".sums"   // I32 [packed rows], of each row's weights
+#define ST_INT8_INPUT  ".input"  // F32 [1], the static scale of the activations
+#define ST_INT8_BIAS   ".bias"   // F32 [packed rows], where there is one
+
+// The linears of a layer, in the order of a forward pass; %u: layer, then expert.
+enum st_int8_role { ST_INT8_QKV, ST_INT8_O, ST_INT8_UP, ST_INT8_DOWN, ST_INT8_HEAD, ST_INT8_ROLES };
+
+enum { ST_INT8_NAME_BYTES = 64 };
+
+// Writes the name of a linear, e.g. "layers.3.experts.1.up".
+void st_int8_name(enum st_int8_role role, const struct st_config *config, uint32_t layer,
+                  uint32_t expert, char name[ST_INT8_NAME_BYTES]);
+// Its stage without weights: outputs, epilogue, width of its input. True if it must have a bias;
+// others may.
+bool st_int8_shape(enum st_int8_role role, const struct st_config *config, struct st_stage *stage);
+
+// Where the sections come from: a package, or a generator of random ones.
+struct st_int8_source {
+    // Finds a section of this type and shape; `required` false: data stays NULL where it is absent.
+    stint_status (*find)(void *context, const char *name, bool required,
+                         struct st_section *section);
+    void *context;
+};
+
+// Runs twice on `arena` (base/arena.h). Scales must be finite and positive.
+stint_status st_weights_int8_bind(const struct st_int8_source *source,
+                                  const struct st_config *config, struct st_arena *arena,
+                                  struct st_weights_int8 *weights);
+
+// For st_int8_source.find; context is a struct st_package.
+stint_status st_int8_find_in_package(void *context, const char *name, bool required,
+                                     struct st_section *section);
+
+#endif

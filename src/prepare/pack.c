@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prepare/pack.h"
+
+#include "base/cpu.h"
+#include "base/size.h"
+#include "kernels/elementwise.h"
+#include "kernels/expand.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct st_packer {
+    const struct st_config *config;
+    const struct st_expand *expand;
+    const struct st_elementwise *elementwise;
+    struct st_arena arena;
+    float *row;    // [k] one row of the source
+    int8_t *rows;  // [16, k] quantized
+    int8_t *panel; // packed
+    float *scale;  // [packed rows], as are the next two
+    int32_t *sums;
+    float *bias;
+};
+
+static void widest(const struct st_config *config, size_t *k, size_t *rows) {
+    *k = *rows = 0;
+    for (int role = 0; role < ST_INT8_ROLES; role++) {
+        struct st_stage stage;
+        st_int8_shape((enum st_int8_role)role, config, &stage);
+        *k = st_max(*k, stage.weight.n_in);
+        *rows = st_max(*rows, (size_t)stage.weight.n_panels * ST_INT8_PANEL);
+    }
+}
+
+static void lay_out(struct st_packer *p, struct st_arena *arena) {
+    size_t k, rows;
+    widest(p->config, &k, &rows);
+    p->row = ST_TAKE(arena, float, k);
+    p->rows = ST_TAKE(arena, int8_t, k * ST_INT8_PANEL);
+    p->panel = ST_TAKE(arena, int8_t, st_int8_panel_bytes(k));
+    p->scale = ST_TAKE(arena, float, rows);
+    p->sums = ST_TAKE(arena, int32_t, rows);
+    p->bias = ST_TAKE(arena, float, rows);
+}
+
+stint_status st_packer_open(const struct st_config *config, struct st_packer **packer) {
+    struct st_packer *p = calloc(1, sizeof *p);
+    struct st_arena measure = st_arena_measure();
+    if (!p) return st_fail(STINT_E_NOMEM, "no memory to pack weights");
+    p->config = config;
+    p->expand = st_expand_choose(st_cpu_flags());
+    p->elementwise = st_elementwise_choose(st_cpu_flags());
+    lay_out(p, &measure);
+    stint_status status = st_arena_open(&p->arena, measure.used);
+    if (status == STINT_OK) {
+        lay_out(p, &p->arena);
+        status = st_arena_check(&p->arena, "packed weights");
+    }
+    if (status != STINT_OK) {
+        st_packer_close(p);
+        return status;
+    }
+    *packer = p;
+    return STINT_OK;
+}
+
+void st_packer_close(struct st_packer *packer) {
+    if (!packer) return;
+    st_arena_close(&packer->arena);
+    free(packer);
+}
+
+struct packing {
+    struct st_packer *p;
+    const struct st_pack_source *source;
+    struct st_stage stage;
+    char name[ST_INT8_NAME_BYTES];
+    float tensor_scale; // 0: one per row
+};
+
+// Which part and which of its rows a packed row is; false for padding.
+static bool find_row(const struct packing *j, size_t packed, uint32_t *part, size_t *row) {
+    const struct st_stage *s = &j->stage;
+    if (s->epilogue == ST_EPILOGUE_GATED) {
+        *part = packed % ST_DEVICE_GROUP >= ST_GATED_GROUP;
+        *row = packed / ST_DEVICE_GROUP * ST_GATED_GROUP + packed % ST_GATED_GROUP;
+        return *row < s->rows[0];
+    }
+    for (*part = 0; *part < s->n_parts; ++*part) {
+        size_t padded = st_round_up(s->rows[*part], ST_INT8_PANEL);
+        *row = packed;
+        if (packed < padded) return packed < s->rows[*part];
+        packed -= padded;
+    }
+    return false;
+}
+
+// The row as floats in p->row. Its largest magnitude.
+static stint_status load_row(const struct packing *j, uint32_t part, size_t row, float *most) {
+    const struct st_linear_weight *w = j->source->parts[part];
+    float *x = j->p->row, best = 0.0f;
+    j->p->expand->fn[w->dtype]((const unsigned char *)w->data + row * w->row_bytes, 0, w->n_in, x);
+    for (size_t i = 0; i < w->n_in; i++) {
+        float magnitude = fabsf(x[i]);
+        if (magnitude > best || isnan(magnitude)) best = magnitude; // nothing is above a NaN
+    }
+    if (!isfinite(best))
+        return st_fail(STINT_E_FORMAT, "'%s', row %zu, holds a value that is not finite", j->name,
+                       row);
+    *most = best;
+    return STINT_OK;
+}
+
+static float scale_of(float most) {
+    float scale = most / 127.0f;
+    return scale >= 0x1p-100f ? scale : 1.0f; // a row of zeros
+}
+
+static stint_status measure_tensor(struct packing *j) {
+    float most = 0.0f, row_most = 0.0f;
+    for (size_t packed = 0; packed < (size_t)j->stage.weight.n_panels * ST_INT8_PANEL; packed++) {
+        uint32_t part;
+        size_t row;
+        if (!find_row(j, packed, &part, &row)) continue;
+        ST_TRY(load_row(j, part, row, &row_most));
+        most = fmaxf(most, row_most);
+    }
+    j->tensor_scale = scale_of(most);
+    return STINT_OK;
+}
+
+static stint_status pack_row(const struct packing *j, size_t packed, int8_t *q) {
+    struct st_packer *p = j->p;
+    uint32_t part;
+    size_t row, k = j->stage.weight.n_in;
+    float most;
+    p->scale[packed] = 1.0f;
+    p->bias[packed] = 0.0f;
+    memset(q, 0, k);
+    if (!find_row(j, packed, &part, &row)) return STINT_OK;
+    ST_TRY(load_row(j, part, row, &most));
+    const struct st_linear_weight *w = j->source->parts[part];
+    p->scale[packed] = j->tensor_scale > 0.0f ? j->tensor_scale : scale_of(most);
+    if (w->bias) p->bias[packed] = w->bias[row];
+    p->elementwise->quantize(p->row, k, p->scale[packed], 0, (uint8_t *)q);
+    return STINT_OK;
+}
+
+static stint_status write_panels(const struct packing *j, struct st_package_writer *writer) {
+    size_t k = j->stage.weight.n_in;
+    for (size_t panel = 0; panel < j->stage.weight.n_panels; panel++) {
+        for (size_t r = 0; r < ST_INT8_PANEL; r++)
+            ST_TRY(pack_row(j, panel * ST_INT8_PANEL + r, j->p->rows + r * k));
+        st_int8_pack_panel(j->p->rows, ST_INT8_PANEL, k, j->p->panel,
+                           j->p->sums + panel * ST_INT8_PANEL);
+        ST_TRY(st_package_append(writer, j->p->panel, st_int8_panel_bytes(k)));
+    }
+    return STINT_OK;
+}
+
+static stint_status add(const struct packing *j, struct st_package_writer *writer,
+                        const char *ending, enum st_section_type type, const void *data, size_t n) {
+    char name[ST_INT8_NAME_BYTES + 16];
+    snprintf(name, sizeof name, "%s%s", j->name, ending);
+    struct st_section s = {.name = name,
+                           .type = type,
+                           .n_dims = 1,
+                           .dims = {n, 1, 1, 1},
+                           .data = data,
+                           .bytes = n * sizeof(float)};
+    return st_package_add(writer, &s);
+}
+
+static bool has_bias(const struct packing *j) {
+    for (uint32_t i = 0; i < ST_STAGE_PARTS; i++)
+        if (j->source->parts[i] && j->source->parts[i]->bias) return true;
+    return false;
+}
+
+stint_status st_pack_linear(struct st_packer *packer, const struct st_pack_source *source,
+                            struct st_package_writer *writer) {
+    struct packing j = {.p = packer, .source = source};
+    char name[ST_INT8_NAME_BYTES + 16];
+    st_int8_shape(source->role, packer->config, &j.stage);
+    st_int8_name(source->role, packer->config, source->layer, source->expert, j.name);
+    snprintf(name, sizeof name, "%s%s", j.name, ST_INT8_WEIGHT);
+    size_t rows = (size_t)j.stage.weight.n_panels * ST_INT8_PANEL;
+    struct st_section section = {.name = name,
+                                 .type = ST_SECTION_INT8_N16K4,
+                                 .n_dims = 2,
+                                 .dims = {rows, j.stage.weight.n_in, 1, 1}};
+    if (j.stage.weight.n_in > ST_INT8_MAX_K)
+        return st_fail(STINT_E_UNSUPPORTED, "'%s' has %u inputs, INT8 sums hold %d", j.name,
+                       j.stage.weight.n_in, ST_INT8_MAX_K);
+    if (source->per_tensor) ST_TRY(measure_tensor(&j));
+    ST_TRY(st_package_begin(writer, &section));
+    ST_TRY(write_panels(&j, writer));
+    ST_TRY(add(&j, writer, ST_INT8_SCALE, ST_SECTION_F32, packer->scale, rows));
+    ST_TRY(add(&j, writer, ST_INT8_SUMS, ST_SECTION_I32, packer->sums, rows));
+    if (has_bias(&j)) ST_TRY(add(&j, writer, ST_INT8_BIAS, ST_SECTION_F32, packer->bias, rows));
+    return add(&j, writer, ST_INT8_INPUT, ST_SECTION_F32, &source->input_scale, 1);
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Float linears to W8 (docs/NUMERICS.md): symmetric, one scale per output channel or per tensor,
+// packed as kernels/int8.h says, written row panel by row panel.
+#ifndef ST_PREPARE_PACK_H
+#define ST_PREPARE_PACK_H
+
+#include "format/package.h"
+#include "model/weights_int8.h"
+#include "model/weights.h"
+
+struct st_packer; // scratch
+
+stint_status st_packer_open(const struct st_config *config, struct st_packer **packer);
+void st_packer_close(struct st_packer *packer); // accepts NULL
+
+// What one linear is made of: float parts in the order of the stage (q, k, v; gate, up; one).
+struct st_pack_source {
+    enum st_int8_role role;
+    uint32_t layer, expert;
+    const struct st_linear_weight *parts[ST_STAGE_PARTS];
+    float input_scale;
+    bool per_tensor; // one scale for all rows
+};
+
+// Writes all sections of the linear. STINT_E_FORMAT where a weight is not finite.
+stint_status st_pack_linear(struct st_packer *packer, const struct st_pack_source *source,
+                            struct st_package_writer *writer);
+
+#endif

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// A batch of tokens through the layers with INT8 linears on the NPU's role (llm.npu, section 3):
+// norms, rotation and attention stay in float on the CPU, everything between them is a static
+// subgraph that was compiled once and serves every chunk.
+#include "session/session.h"
+
+#include "base/clock.h"
+#include "base/size.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    FIRST_FFN = 2, // a layer's graphs: qkv, o, then its feed-forward blocks
+    SHORTEST_CHUNK = 64,
+    TUNE_RUNS = 3,
+};
+
+static size_t graphs_per_layer(const struct st_config *c) {
+    return FIRST_FFN + st_max(1, c->n_experts);
+}
+
+static struct st_graph *graph_of(const struct stint_session *s, uint32_t layer, size_t i) {
+    return s->npu.graphs[layer * graphs_per_layer(&s->model->config) + i];
+}
+
+void st_npu_lay_out(struct stint_session *s, struct st_arena *arena) {
+    const struct st_config *c = &s->model->config;
+    struct st_npu *npu = &s->npu;
+    npu->in_row = st_device_row(st_max(c->hidden, c->embed));
+    npu->attended_row = st_device_row((size_t)c->n_heads * c->head_dim);
+    npu->middle_row = st_device_row(c->ffn);
+    npu->in = ST_TAKE(arena, uint8_t, s->chunk_len * npu->in_row);
+    npu->attended = ST_TAKE(arena, uint8_t, s->chunk_len * npu->attended_row);
+    npu->middle = ST_TAKE(arena, uint8_t, s->chunk_len * npu->middle_row);
+    npu->n_graphs = graphs_per_layer(c) * c->n_layers + 1;
+    npu->graphs = ST_TAKE(arena, struct st_graph *, npu->n_graphs);
+}
+
+static stint_status compile_one(struct stint_session *s, const struct st_stage *first,
+                                const struct st_stage *second, struct st_graph **graph) {
+    struct st_graph_desc desc = {.stages = {*first}, .n_stages = second ? 2 : 1};
+    if (second) desc.stages[1] = *second;
+    return s->npu.type->compile(s->npu.device, &desc, s->chunk_len, graph);
+}
+
+static stint_status compile_all(struct stint_session *s) {
+    const struct st_config *c = &s->model->config;
+    const struct st_weights_int8 *w = &s->model->int8;
+    struct st_graph **graph = s->npu.graphs;
+    for (uint32_t i = 0; i < c->n_layers; i++) {
+        ST_TRY(compile_one(s, &w->layers[i].qkv, NULL, graph++));
+        ST_TRY(compile_one(s, &w->layers[i].o, NULL, graph++));
+        for (uint32_t e = 0; e < st_max(1, c->n_experts); e++)
+            ST_TRY(compile_one(s, &w->layers[i].ffn[e].up, &w->layers[i].ffn[e].down, graph++));
+    }
+    return compile_one(s, &w->head, NULL, graph);
+}
+
+void st_npu_close(struct st_npu *npu) {
+    if (!npu->device) return;
+    for (size_t i = 0; i < npu->n_graphs; i++)
+        if (npu->graphs[i]) npu->type->free_graph(npu->graphs[i]);
+    npu->type->close(npu->device);
+    npu->device = NULL;
+}
+
+struct quantize_job {
+    struct stint_session *s;
+    const struct st_norm_weight *norm; // NULL: x as it is
+    const float *x;
+    float *normed;
+    size_t n;
+    float scale;
+    uint8_t *q;
+    size_t q_row;
+};
+
+static void quantize_row(void *context, size_t t, size_t worker) {
+    (void)worker;
+    const struct quantize_job *j = context;
+    struct stint_session *s = j->s;
+    const float *row = j->x + t * j->n;
+    if (j->norm) {
+        st_session_norm_row(s, j->norm, row, j->normed + t * j->n);
+        row = j->normed + t * j->n;
+    }
+    size_t clipped = s->kernels.elementwise->quantize(
+        row, j->n, j->scale, s->npu.type->zero(s->npu.device), j->q + t * j->q_row);
+    if (clipped) atomic_fetch_add_explicit(&s->npu.clipped, clipped, memory_order_relaxed);
+}
+
+// q [n_tokens] = x [n_tokens, n] over scale
+static void quantize(struct stint_session *s, const float *x, size_t n_tokens, size_t n,
+                     float scale, uint8_t *q, size_t q_row) {
+    struct quantize_job job = {.s = s, .x = x, .n = n, .scale = scale, .q = q, .q_row = q_row};
+    st_pool_run(s->pool, quantize_row, &job, n_tokens);
+}
+
+// Norm and quantization of a row while it lies in the first-level cache.
+static void norm_quantize(const struct st_layer_run *r, const struct st_norm_weight *norm,
+                          float scale) {
+    struct stint_session *s = r->s;
+    bool post = s->model->config.block == ST_BLOCK_POST;
+    struct quantize_job job = {.s = s,
+                               .norm = post ? NULL : norm,
+                               .x = s->x,
+                               .normed = s->normed,
+                               .n = s->model->config.hidden,
+                               .scale = scale,
+                               .q = s->npu.in,
+                               .q_row = s->npu.in_row};
+    st_pool_run(s->pool, quantize_row, &job, r->batch->n);
+}
+
+static stint_status run_graph(struct stint_session *s, struct st_graph *graph,
+                              const struct st_graph_io *io) {
+    ST_TRY(s->npu.type->submit(graph, io));
+    return s->npu.type->wait(s->npu.device);
+}
+
+static const struct st_layer_int8 *layer_of(const struct st_layer_run *r) {
+    return &r->s->model->int8.layers[r->index];
+}
+
+static stint_status attn_norm(const struct st_layer_run *r) {
+    norm_quantize(r, &r->layer->attn_norm, layer_of(r)->qkv.weight.input_scale);
+    return STINT_OK;
+}
+
+static stint_status qkv(const struct st_layer_run *r) {
+    struct stint_session *s = r->s;
+    const struct st_config *c = &s->model->config;
+    size_t n_q = (size_t)c->n_heads * c->head_dim, n_kv = (size_t)c->n_kv_heads * c->head_dim;
+    struct st_graph_io io = {.n_tokens = r->batch->n,
+                             .in = s->npu.in,
+                             .in_row = s->npu.in_row,
+                             .out = {s->q, s->k, s->v},
+                             .out_row = {n_q, n_kv, n_kv}};
+    return run_graph(s, graph_of(s, r->index, 0), &io);
+}
+
+static stint_status o(const struct st_layer_run *r) {
+    struct stint_session *s = r->s;
+    const struct st_config *c = &s->model->config;
+    quantize(s, s->attended, r->batch->n, (size_t)c->n_heads * c->head_dim,
+             layer_of(r)->o.weight.input_scale, s->npu.attended, s->npu.attended_row);
+    struct st_graph_io io = {.n_tokens = r->batch->n,
+                             .in = s->npu.attended,
+                             .in_row = s->npu.attended_row,
+                             .out = {s->projected},
+                             .out_row = {c->hidden}};
+    ST_TRY(run_graph(s, graph_of(s, r->index, 1), &io));
+    st_session_residual(r, &r->layer->post_attn_norm, &r->layer->attn_norm);
+    return STINT_OK;
+}
+
+static stint_status ffn_norm(const struct st_layer_run *r) {
+    struct stint_session *s = r->s;
+    const struct st_config *c = &s->model->config;
+    float scale = layer_of(r)->ffn->up.weight.input_scale;
+    if (c->n_experts) // each expert has a scale of its own
+        st_session_block_norm(r, &r->layer->ffn_norm);
+    else if (c->block == ST_BLOCK_PARALLEL)
+        quantize(s, s->normed, r->batch->n, c->hidden, scale, s->npu.in, s->npu.in_row);
+    else
+        norm_quantize(r, &r->layer->ffn_norm, scale);
+    return STINT_OK;
+}
+
+// s->npu.in -> y [n, hidden]
+static stint_status run_ffn(struct stint_session *s, uint32_t layer, uint32_t expert, size_t n,
+                            float *y) {
+    struct st_graph_io io = {.n_tokens = n,
+                             .in = s->npu.in,
+                             .in_row = s->npu.in_row,
+                             .middle = s->npu.middle,
+                             .middle_row = s->npu.middle_row,
+                             .out = {y},
+                             .out_row = {s->model->config.hidden},
+                             .clipped = &s->npu.clipped};
+    return run_graph(s, graph_of(s, layer, FIRST_FFN + expert), &io);
+}
+
+static stint_status run_expert(struct stint_session *s, uint32_t layer, uint32_t expert,
+                               const float *x, size_t n, float *y) {
+    float scale = s->model->int8.layers[layer].ffn[expert].up.weight.input_scale;
+    quantize(s, x, n, s->model->config.hidden, scale, s->npu.in, s->npu.in_row);
+    return run_ffn(s, layer, expert, n, y);
+}
+
+static stint_status ffn(const struct st_layer_run *r) {
+    struct stint_session *s = r->s;
+    size_t n = r->batch->n;
+    if (s->model->config.n_experts)
+        ST_TRY(st_session_mixture(s, r->index, s->normed, n, s->projected, run_expert));
+    else
+        ST_TRY(run_ffn(s, r->index, 0, n, s->projected));
+    st_session_residual(r, &r->layer->post_ffn_norm, &r->layer->ffn_norm);
+    return STINT_OK;
+}
+
+st_subgraph_fn *const st_npu_subgraphs[ST_N_SUBGRAPHS] = {
+    [ST_SUBGRAPH_ATTN_NORM] = attn_norm,
+    [ST_SUBGRAPH_QKV] = qkv,
+    [ST_SUBGRAPH_ATTENTION] = st_session_run_attention,
+    [ST_SUBGRAPH_O] = o,
+    [ST_SUBGRAPH_FFN_NORM] = ffn_norm,
+    [ST_SUBGRAPH_FFN] = ffn,
+};
+
+stint_status st_npu_head(struct stint_session *s, const float *x, size_t n, float *logits) {
+    const struct st_config *c = &s->model->config;
+    quantize(s, x, n, c->embed, s->model->int8.head.weight.input_scale, s->npu.in, s->npu.in_row);
+    struct st_graph_io io = {.n_tokens = n,
+                             .in = s->npu.in,
+                             .in_row = s->npu.in_row,
+                             .out = {logits},
+                             .out_row = {c->vocab}};
+    return run_graph(s, s->npu.graphs[s->npu.n_graphs - 1], &io);
+}
+
+// Seconds a token of the first layer's static subgraphs takes in a chunk of n, over what is in the
+// buffers: the best of a few runs.
+static stint_status time_chunk(struct stint_session *s, size_t n, double *seconds) {
+    const struct st_config *c = &s->model->config;
+    struct st_batch batch = {.n = n, .n_total = n};
+    struct st_layer_run run = {s, &s->model->weights.layers[0], &batch, 0};
+    *seconds = INFINITY;
+    for (int i = 0; i < TUNE_RUNS; i++) {
+        uint64_t begun = st_now_ns();
+        ST_TRY(qkv(&run));
+        ST_TRY(o(&run));
+        ST_TRY(run_ffn(s, 0, 0, n, s->projected));
+        *seconds = fmin(*seconds, (double)(st_now_ns() - begun) * 1e-9 / (double)n);
+    }
+    memset(s->x, 0, n * c->hidden * sizeof *s->x);
+    return STINT_OK;
+}
+
+// A longer chunk must earn its memory by being faster.
+static stint_status tune_chunk(struct stint_session *s) {
+    double best = INFINITY, seconds;
+    size_t chosen = s->chunk_len;
+    for (size_t n = SHORTEST_CHUNK; n <= s->chunk_len; n *= 2) {
+        ST_TRY(time_chunk(s, n, &seconds));
+        if (seconds >= best * 0.98) continue;
+        best = seconds;
+        chosen = n;
+    }
+    s->chunk_len = chosen;
+    atomic_store_explicit(&s->npu.clipped, 0, memory_order_relaxed);
+    return STINT_OK;
+}
+
+stint_status st_npu_open(struct stint_session *s, const char *device) {
+    ST_TRY(st_device_find(device, &s->npu.type));
+    ST_TRY(s->npu.type->open(s->npu.type, s->pool, &s->npu.device));
+    uint64_t begun = st_now_ns();
+    ST_TRY(compile_all(s));
+    s->npu.compile_seconds = (double)(st_now_ns() - begun) * 1e-9;
+    return s->npu.tune ? tune_chunk(s) : STINT_OK;
+}
+
+stint_status stint_session_graphs(const stint_session *session, stint_graph_info *info) {
+    if (!session || !info || info->size == 0)
+        return st_fail(STINT_E_ARG, "info->size must be set to sizeof(stint_graph_info)");
+    const struct st_npu *npu = &session->npu;
+    stint_graph_info out = {.size = info->size};
+    if (npu->device) {
+        out.n_graphs = (uint32_t)npu->n_graphs;
+        out.compile_seconds = npu->compile_seconds;
+        for (size_t i = 0; i < npu->n_graphs; i++)
+            out.bytes += npu->type->graph_bytes(npu->graphs[i]);
+        out.bytes += session->chunk_len * (npu->in_row + npu->attended_row + npu->middle_row);
+    }
+    memcpy(info, &out, st_min(info->size, sizeof out));
+    return STINT_OK;
+}

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Every golden checkpoint prepared as a package: it runs, its logits stay near the float goldens,
+and no bit of them depends on how the prompt is cut. The tiny random models of the fixtures say
+nothing about accuracy; the bound on them finds wrong wiring."""
+import json
+import math
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import test_models as golden
+
+SHARED = golden.SHARED
+CHANNEL_BOUND = 0.2  # root mean square of the difference, in standard deviations of the logits
+TRAINED_BOUND = 0.08
+
+
+def rms_difference(got, wanted):
+    if len(got) != len(wanted):
+        raise AssertionError(f"{len(got)} logits, expected {len(wanted)}")
+    mean = math.fsum(wanted) / len(wanted)
+    power = math.fsum((x - mean) ** 2 for x in wanted)
+    error = math.fsum((a - b) ** 2 for a, b in zip(got, wanted))
+    return math.sqrt(error / power) if error == error else math.inf
+
+
+class Packages(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def prepare(self, model, *options):
+        package = self.folder / "model.stint"
+        done = golden.run("prepare", model, "-o", package, "--json", *options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        report = json.loads(done.stdout)
+        self.assertEqual(report["bytes"], package.stat().st_size)
+        self.assertEqual([file.name for file in self.folder.iterdir()], ["model.stint"])
+        return package, report
+
+    def test_every_checkpoint_prepares_and_runs(self):
+        for name, model, tokens, logits, _ in golden.checkpoints():
+            with self.subTest(name):
+                # The tokens of the goldens themselves: what is calibrated on is what is run.
+                package, report = self.prepare(model, "--calib-ids", tokens)
+                self.assertEqual(report["calibration_tokens"],
+                                 len(json.loads(tokens.read_text())["tokens"]))
+                got = golden.logits(package, tokens)
+                difference = rms_difference(got, golden.read_floats(logits))
+                print(f"{name:24} {difference:.3f}", file=sys.stderr)
+                trained = name.startswith("novels")
+                self.assertLess(difference, TRAINED_BOUND if trained else CHANNEL_BOUND)
+                self.assertEqual(golden.logits(package, tokens, "--chunk", "11"), got)
+                self.assertEqual(golden.logits(package, tokens, "--threads", "1"), got)
+
+    def test_instruction_sets_agree(self):
+        tokens = SHARED / "models" / "novels-10m" / "tokens.json"
+        package, _ = self.prepare(SHARED / "models" / "novels-10m")
+        whole = golden.read_floats(SHARED / "models" / "novels-10m" / "logits.f32")
+        for flags in ("avx2", "none"):
+            got = golden.logits(package, tokens, STINT_CPU=flags)
+            self.assertLess(rms_difference(got, whole), TRAINED_BOUND)
+
+    def test_a_package_describes_itself_as_its_source(self):
+        for model in (SHARED / "models" / "novels-10m",
+                      golden.MODELS / "llama3" / "model.gguf"):
+            package, _ = self.prepare(model, "--calib-tokens", "32")
+            shown = [json.loads(golden.run("inspect", path, "--json").stdout)
+                     for path in (model, package)]
+            for key in ("architecture", "source", "layers", "hidden", "vocab", "context",
+                        "parameters", "tokenizer", "chat_template", "rope_scaling"):
+                self.assertEqual(shown[0][key], shown[1][key], key)
+            self.assertEqual((shown[0]["exec"], shown[1]["exec"]), ("float", "npu"))
+            graphs = shown[1]["graphs"]
+            self.assertEqual(graphs["bytes_unshared"], 4 * graphs["bytes_shared"])
+
+    def test_tokenizers_survive(self):
+        text = "It was 3 o'clock;\n  nobody came \u2014 na\u00efve \u671d.".encode()
+        weights = golden.MODELS / "llama3"
+        for tokenizer in sorted((SHARED / "fixtures" / "tokenizers").iterdir()):
+            if tokenizer.name.startswith("gguf"):
+                continue
+            with self.subTest(tokenizer.name), tempfile.TemporaryDirectory() as folder:
+                for file in (weights / "config.json", weights / "model.safetensors",
+                             *(x for x in tokenizer.iterdir() if x.name != "config.json")):
+                    (pathlib.Path(folder) / file.name).symlink_to(file)
+                package, _ = self.prepare(folder, "--calib-ids", weights / "tokens.json")
+                ids = [subprocess.run([golden.COMMAND, "tokenize", path], input=text, check=True,
+                                      capture_output=True).stdout for path in (folder, package)]
+                self.assertGreater(len(ids[0]), 10)
+                self.assertEqual(ids[0], ids[1])
+
+
+if __name__ == "__main__":
+    if not golden.MODELS.is_dir():
+        print(f"skipped: no golden files at {SHARED}", file=sys.stderr)
+        sys.exit(77)
+    unittest.main()

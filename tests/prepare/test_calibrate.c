@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// What calibration sees layer by layer is what a whole forward pass sees.
+#include "prepare/calibrate.h"
+#include "prepare/calibration_tokens.h"
+#include "support/support.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { N_IDS = 150, N_LAYERS = 12 };
+
+static stint_model *model;
+
+static int open_model(void **state) {
+    (void)state;
+    return stint_model_open(STINT_SOURCE_DIR "/models/novels-10m", NULL, &model) == STINT_OK ? 0
+                                                                                             : -1;
+}
+
+static int close_model(void **state) {
+    (void)state;
+    stint_model_close(model);
+    return 0;
+}
+
+// The largest input of every linear, in the order of a forward pass.
+struct seen {
+    float most[N_LAYERS * 4];
+    size_t n;
+};
+
+static void see(void *context, enum st_int8_role role, uint32_t expert, const float *x,
+                size_t n_tokens, size_t n) {
+    struct seen *s = context;
+    assert_int_equal(role, s->n % 4);
+    assert_int_equal(expert, 0);
+    assert_true(s->n < N_LAYERS * 4);
+    for (size_t i = 0; i < n_tokens * n; i++) s->most[s->n] = fmaxf(s->most[s->n], fabsf(x[i]));
+    s->n++;
+}
+
+static void random_ids(int32_t *ids, size_t n) {
+    for (size_t i = 0; i < n; i++) ids[i] = (int32_t)ts_random_below(4000);
+}
+
+static void layer_by_layer_is_the_whole_pass(void **state) {
+    (void)state;
+    int32_t ids[N_IDS];
+    struct seen seen = {.n = 0};
+    stint_session *s = NULL;
+    struct st_calibration c = {0};
+    const char *name = "layers.0.o";
+    random_ids(ids, N_IDS);
+    assert_int_equal(stint_session_open(model, NULL, &s), STINT_OK);
+    s->observe = see;
+    s->observe_context = &seen;
+    assert_int_equal(stint_session_eval(s, ids, N_IDS, false, NULL), STINT_OK);
+    assert_int_equal(seen.n, N_LAYERS * 4);
+    assert_int_equal(st_calibration_open(model, ids, N_IDS, 2, &c), STINT_OK);
+    for (uint32_t i = 0; i < N_LAYERS; i++) {
+        const struct st_maxima *maxima[] = {&c.maxima.qkv, &c.maxima.o, &c.maxima.up[0],
+                                            &c.maxima.down[0]};
+        assert_int_equal(st_calibration_layer(&c, i), STINT_OK);
+        for (size_t role = 0; role < 4; role++) {
+            float scale;
+            assert_int_equal(st_maxima_scale(maxima[role], name, &scale), STINT_OK);
+            assert_true(scale == seen.most[4 * i + role] / 127.0f);
+        }
+    }
+    assert_int_equal(st_calibration_head(&c), STINT_OK);
+    assert_int_equal(c.maxima.head.n, model->config.embed);
+    assert_true(c.maxima.head.channel[0] > 0.0f);
+    st_calibration_close(&c);
+    stint_session_close(s);
+}
+
+static bool stop(void *context) {
+    return --*(int *)context < 0;
+}
+
+static void it_stops_when_asked(void **state) {
+    (void)state;
+    int32_t ids[N_IDS];
+    int left = 3;
+    struct st_calibration c = {.stop = stop, .stop_context = &left};
+    random_ids(ids, N_IDS);
+    assert_int_equal(st_calibration_open(model, ids, N_IDS, 1, &c), STINT_OK);
+    assert_int_equal(st_calibration_layer(&c, 0), STINT_OK);
+    assert_int_equal(st_calibration_layer(&c, 1), STINT_OK);
+    assert_int_equal(st_calibration_layer(&c, 2), STINT_E_CANCELED);
+    st_calibration_close(&c);
+}
+
+static void scales_of_odd_maxima(void **state) {
+    (void)state;
+    float channel[3] = {0.0f, 0.0f, 0.0f}, scale;
+    struct st_maxima m = {channel, 3};
+    assert_int_equal(st_maxima_scale(&m, "x", &scale), STINT_OK);
+    assert_true(scale == 1.0f);
+    channel[1] = 254.0f;
+    assert_int_equal(st_maxima_scale(&m, "x", &scale), STINT_OK);
+    assert_true(scale == 2.0f);
+    channel[1] = 1e-44f;
+    assert_int_equal(st_maxima_scale(&m, "x", &scale), STINT_OK);
+    assert_true(scale > 0.0f && 1.0f / scale < INFINITY);
+    channel[2] = NAN;
+    assert_int_equal(st_maxima_scale(&m, "x", &scale), STINT_E_FORMAT);
+    assert_non_null(strstr(stint_error_text(), "'x', channel 2, is not finite"));
+}
+
+static void tokens_come_from_what_is_given(void **state) {
+    (void)state;
+    const int32_t given[] = {5, 6, 7}, beyond[] = {5, 4096};
+    struct st_calibration_input input = {.ids = given, .n_ids = 3, .most = 2};
+    struct st_ids ids = {0};
+    assert_int_equal(st_calibration_tokens(model, &input, &ids), STINT_OK);
+    assert_int_equal(ids.count, 2);
+    assert_memory_equal(ids.data, given, sizeof(int32_t) * 2);
+    st_ids_free(&ids);
+    input = (struct st_calibration_input){.ids = beyond, .n_ids = 2};
+    assert_int_equal(st_calibration_tokens(model, &input, &ids), STINT_E_ARG);
+    assert_non_null(strstr(stint_error_text(), "token 1 is 4096"));
+    st_ids_free(&ids);
+    input = (struct st_calibration_input){.text = "", .text_bytes = 0};
+    assert_int_equal(st_calibration_tokens(model, &input, &ids), STINT_E_ARG);
+    st_ids_free(&ids);
+    input = (struct st_calibration_input){.text = NULL};
+    assert_int_equal(st_calibration_tokens(model, &input, &ids), STINT_OK);
+    assert_in_range(ids.count, 2000, ST_CALIBRATION_TOKENS);
+    st_ids_free(&ids);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(layer_by_layer_is_the_whole_pass),
+        cmocka_unit_test(it_stops_when_asked),
+        cmocka_unit_test(scales_of_odd_maxima),
+        cmocka_unit_test(tokens_come_from_what_is_given),
+    };
+    return cmocka_run_group_tests(tests, open_model, close_model);
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Preparing as a whole: what it says, what it refuses, and that it leaves nothing half done.
+#include "stint.h"
+#include "support/support.h"
+
+#include <dirent.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <setjmp.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#define MODEL STINT_SOURCE_DIR "/models/novels-10m"
+
+static char out[512];
+
+static int name_package(void **state) {
+    (void)state;
+    snprintf(out, sizeof out, "%s/m.stint", ts_temp_folder());
+    return 0;
+}
+
+static size_t n_files(void) {
+    size_t n = 0;
+    DIR *dir = opendir(ts_temp_folder());
+    assert_non_null(dir);
+    for (struct dirent *e; (e = readdir(dir));) n += e->d_name[0] != '.';
+    closedir(dir);
+    return n;
+}
+
+static void assert_refused(stint_status status, stint_status expected, const char *piece) {
+    assert_int_equal(status, expected);
+    if (!strstr(stint_error_text(), piece))
+        fail_msg("the text '%s' lacks '%s'", stint_error_text(), piece);
+    assert_int_equal(n_files(), 0);
+}
+
+static void what_cannot_be_prepared_is_refused(void **state) {
+    (void)state;
+    const int32_t beyond = 5000;
+    stint_prepare_options options = {.size = sizeof options, .ids = &beyond, .n_ids = 1};
+    char nowhere[600];
+    snprintf(nowhere, sizeof nowhere, "%s/no/such.stint", ts_temp_folder());
+    assert_refused(stint_prepare(NULL, out, NULL, NULL), STINT_E_ARG, "NULL");
+    assert_refused(stint_prepare(MODEL, "", NULL, NULL), STINT_E_ARG, "NULL");
+    assert_refused(stint_prepare("/no/such/model", out, NULL, NULL), STINT_E_IO, "/no/such/model");
+    assert_refused(stint_prepare(MODEL, nowhere, NULL, NULL), STINT_E_IO, "No such file");
+    assert_refused(stint_prepare(MODEL, out, &options, NULL), STINT_E_ARG, "token 0 is 5000");
+    options = (stint_prepare_options){.size = sizeof options, .text = "", .text_bytes = 0};
+    assert_refused(stint_prepare(MODEL, out, &options, NULL), STINT_E_ARG, "empty");
+    options =
+        (stint_prepare_options){.size = sizeof options, .weight_scale = (stint_weight_scale)7};
+    assert_refused(stint_prepare(MODEL, out, &options, NULL), STINT_E_ARG, "weight scale 7");
+}
+
+static void progress_is_whole_and_rises(void *context, const char *what, uint64_t done,
+                                        uint64_t total) {
+    uint64_t *last = context;
+    assert_true(done == *last + 1 && done <= total && total == 26);
+    assert_non_null(what);
+    *last = done;
+}
+
+static void a_package_stands_alone(void **state) {
+    (void)state;
+    uint64_t last = 0;
+    stint_model *model = NULL;
+    stint_prepare_options options = {.size = sizeof options,
+                                     .n_tokens = 200,
+                                     .progress = progress_is_whole_and_rises,
+                                     .progress_context = &last,
+                                     .weight_scale = STINT_SCALE_TENSOR};
+    stint_prepare_summary summary = {.size = sizeof summary};
+    assert_int_equal(stint_prepare(MODEL, out, &options, &summary), STINT_OK);
+    assert_int_equal(last, 26);
+    assert_int_equal(summary.n_tokens, 200);
+    assert_int_equal(summary.n_linears, 49);
+    assert_true(summary.seconds > 0);
+    struct stat info;
+    assert_int_equal(stat(out, &info), 0);
+    assert_int_equal(summary.bytes, info.st_size);
+    assert_int_equal(n_files(), 1);
+    assert_int_equal(stint_model_open(out, NULL, &model), STINT_OK);
+    assert_non_null(stint_model_tokenizer(model));
+    assert_int_equal(stint_tokenizer_vocab(stint_model_tokenizer(model)), 4096);
+    stint_model_info described = {.size = sizeof described}, source = described;
+    assert_int_equal(stint_model_describe(model, &described), STINT_OK);
+    stint_model_close(model);
+    assert_int_equal(stint_model_open(MODEL, NULL, &model), STINT_OK);
+    assert_int_equal(stint_model_describe(model, &source), STINT_OK);
+    stint_model_close(model);
+    assert_string_equal(described.weight_type, "int8");
+    assert_int_equal(described.n_parameters, source.n_parameters);
+    assert_true(described.bytes_per_decoded_token * 2 == source.bytes_per_decoded_token);
+    // A package is no source, and its own name is not written over by accident.
+    assert_int_equal(stint_prepare(out, out, NULL, NULL), STINT_E_UNSUPPORTED);
+    assert_non_null(strstr(stint_error_text(), "is a package already"));
+    unlink(out);
+}
+
+static bool after_some_time(void *context) {
+    return --*(int *)context < 0;
+}
+
+static void a_canceled_package_leaves_nothing(void **state) {
+    (void)state;
+    for (int after = 0; after < 50; after += 7) {
+        int left = after;
+        stint_prepare_options options = {.size = sizeof options,
+                                         .n_tokens = 300,
+                                         .canceled = after_some_time,
+                                         .canceled_context = &left};
+        assert_refused(stint_prepare(MODEL, out, &options, NULL), STINT_E_CANCELED, "canceled");
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_cannot_be_prepared_is_refused),
+        cmocka_unit_test(a_package_stands_alone),
+        cmocka_unit_test(a_canceled_package_leaves_nothing),
+    };
+    return cmocka_run_group_tests(tests, name_package, NULL);
+}
