@@ -245,7 +245,11 @@ STINT_API stint_status stint_prepare(const char *source, const char *package,
 
 typedef struct stint_session stint_session;
 
-typedef enum stint_kv_type { STINT_KV_F32 = 0, STINT_KV_F16 = 1 } stint_kv_type;
+typedef enum stint_kv_type {
+    STINT_KV_DEFAULT = 0, /* f16 for a package, f32 for everything else */
+    STINT_KV_F32 = 1,
+    STINT_KV_F16 = 2
+} stint_kv_type;
 
 #define STINT_CHUNK_AUTO UINT32_MAX
 
@@ -256,7 +260,7 @@ typedef struct stint_session_options {
                            most 4096 */
     uint32_t chunk_len; /* prompt tokens computed together; default 0: 256, STINT_CHUNK_AUTO: the
                            length that is measured to be fastest. Results are the same */
-    stint_kv_type kv;   /* default F32 */
+    stint_kv_type kv;
     uint64_t memory; /* bytes all resident weights and caches may take; default 0: no bound. E_LIMIT
                         if not enough */
     const char *device; /* what plays the NPU: "amx" or "cpu"; default NULL: the best this machine

@@ -100,6 +100,10 @@ static stint_status pass(struct bench *bench, uint32_t n_prompt, uint32_t n_deco
     return status;
 }
 
+static const char *model_name(const struct bench *bench) {
+    return bench->options->shape != NULL ? bench->options->shape : bench->options->common.model;
+}
+
 // The median of repeated passes after one that warms up caches and pages.
 static bool measure(struct bench *bench, uint32_t n_prompt, uint32_t n_decode, double *median) {
     uint32_t n_reps = bench->options->n_reps != 0 ? bench->options->n_reps : REPS_DEFAULT;
@@ -110,7 +114,7 @@ static bool measure(struct bench *bench, uint32_t n_prompt, uint32_t n_decode, d
         status = pass(bench, n_prompt, n_decode, &seconds[n++]);
         if (bench->options->n_reps == 0 && st_cli_seconds() - begun > case_seconds) break;
     }
-    if (status != STINT_OK) return st_cli_failed(bench->command), false;
+    if (status != STINT_OK) return st_cli_failed_with(bench->command, model_name(bench)), false;
     qsort(seconds, n, sizeof seconds[0], by_value);
     *median = n % 2 == 1 ? seconds[n / 2] : (seconds[n / 2 - 1] + seconds[n / 2]) / 2;
     st_cli_progress_show(&bench->progress, "bench", ++bench->cases_done, bench->cases);
@@ -158,10 +162,6 @@ static uint32_t weight_bits(const struct bench *bench) {
     for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++)
         if (strcasecmp(widths[i].type, bench->info.weight_type) == 0) return widths[i].bits;
     return 32;
-}
-
-static const char *model_name(const struct bench *bench) {
-    return bench->options->shape != NULL ? bench->options->shape : bench->options->common.model;
 }
 
 static bool print_object(const struct bench *bench) {

@@ -35,9 +35,9 @@ const struct st_cli_option st_cli_common_rows[] = {
     {.name = "kv",
      .kind = ST_CLI_CHOICE,
      .value = "TYPE",
-     .preset = "f32",
-     .choices = "f32|f16",
-     .help = "number type of the KV cache",
+     .preset = "auto",
+     .choices = "auto|f32|f16",
+     .help = "number type of the KV cache; auto: f16 for a package, else f32",
      .offset = offsetof(struct st_cli_common, kv)},
     {.name = "ctx",
      .kind = ST_CLI_UINT,
@@ -143,9 +143,14 @@ stint_session_options st_cli_session_options(const struct st_cli_common *common)
                                    .n_threads = common->n_threads,
                                    .n_context = common->n_context,
                                    .chunk_len = common->chunk_len,
-                                   .kv = common->kv == 1 ? STINT_KV_F16 : STINT_KV_F32,
+                                   .kv = (stint_kv_type)common->kv,
                                    .memory = common->memory,
                                    .device = common->device};
+}
+
+int st_cli_failed_with(const struct st_cli_command *command, const char *model) {
+    st_cli_error(command->name, "%s: %s", model, stint_error_text());
+    return ST_CLI_FAILED;
 }
 
 int st_cli_failed(const struct st_cli_command *command) {

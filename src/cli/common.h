@@ -55,6 +55,8 @@ stint_session_options st_cli_session_options(const struct st_cli_common *common)
 
 // Prints this thread's last library error as the command's; returns ST_CLI_FAILED.
 int st_cli_failed(const struct st_cli_command *command);
+// The same of what went wrong while `model` ran.
+int st_cli_failed_with(const struct st_cli_command *command, const char *model);
 
 // What the sampling options say.
 stint_sampling st_cli_sampling_options(const struct st_cli_common *common);

@@ -38,8 +38,8 @@ static const struct st_cli_option rows[] = {
     {.name = NULL}};
 
 // Evaluates the ids a batch at a time, so that the rows held at once stay few, and writes them.
-static bool write_logits(const struct st_cli_command *command, stint_session *session,
-                         const int32_t *ids, size_t n_ids, size_t vocab,
+static bool write_logits(const struct st_cli_command *command, const char *model,
+                         stint_session *session, const int32_t *ids, size_t n_ids, size_t vocab,
                          struct st_cli_writer *writer) {
     size_t n_rows = ROWS_MOST_BYTES / (vocab * sizeof(float));
     n_rows = n_rows < 1 ? 1 : n_rows > ROWS_MOST ? ROWS_MOST : n_rows;
@@ -52,7 +52,7 @@ static bool write_logits(const struct st_cli_command *command, stint_session *se
     for (size_t done = 0; ok && done < n_ids;) {
         size_t n = n_ids - done < n_rows ? n_ids - done : n_rows;
         ok = stint_session_eval(session, ids + done, n, true, logits) == STINT_OK;
-        if (!ok) st_cli_failed(command);
+        if (!ok) st_cli_failed_with(command, model);
         ok = ok && st_cli_writer_put(writer, logits, n * vocab * sizeof *logits);
         done += n;
         st_cli_progress_show(&progress, "logits", done, n_ids);
@@ -75,7 +75,7 @@ static bool evaluate(const struct st_cli_command *command, const struct logits_o
     bool ok = st_cli_writer_open(&writer, command->name, options->output);
     if (ok) {
         st_cli_interrupt_watch(session);
-        ok = write_logits(command, session, ids, n_ids, vocab, &writer);
+        ok = write_logits(command, options->common.model, session, ids, n_ids, vocab, &writer);
         st_cli_interrupt_watch(NULL);
         ok = st_cli_writer_close(&writer, ok) && ok;
     }

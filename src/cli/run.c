@@ -163,7 +163,7 @@ static bool generate(const struct st_cli_command *command, const struct run_opti
     st_cli_interrupt_watch(NULL);
     st_cli_progress_end(&progress);
     if (sink.collect != NULL) fclose(sink.collect);
-    if (!ok) st_cli_failed(command);
+    if (!ok) st_cli_failed_with(command, options->common.model);
     if (ok && !options->common.json) st_cli_write("\n", 1);
     if (ok) print_figures(&result);
     if (ok && options->common.json) ok = print_object(command, session, &result, text, n_bytes);

@@ -149,14 +149,34 @@ void st_calibration_close(struct st_calibration *calibration) {
     calibration->session = NULL;
 }
 
+static bool is_silent(const struct st_maxima *m) {
+    for (size_t i = 0; i < m->n; i++)
+        if (m->channel[i] != 0.0f) return false;
+    return true;
+}
+
+// An expert that met no token takes what the others met at most, channel by channel.
+static void fill_silent(struct st_maxima *experts, size_t n) {
+    for (size_t e = 0; e < n; e++) {
+        if (!is_silent(&experts[e])) continue;
+        for (size_t other = 0; other < n; other++)
+            for (size_t i = 0; i < experts[e].n; i++)
+                experts[e].channel[i] = fmaxf(experts[e].channel[i], experts[other].channel[i]);
+    }
+}
+
 stint_status st_calibration_layer(struct st_calibration *c, uint32_t layer) {
+    size_t n_ffn = st_max(1, c->model->config.n_experts);
     clear(&c->maxima.qkv);
     clear(&c->maxima.o);
-    for (size_t e = 0; e < st_max(1, c->model->config.n_experts); e++) {
+    for (size_t e = 0; e < n_ffn; e++) {
         clear(&c->maxima.up[e]);
         clear(&c->maxima.down[e]);
     }
-    return for_batches(c, run_layer, layer);
+    ST_TRY(for_batches(c, run_layer, layer));
+    fill_silent(c->maxima.up, n_ffn);
+    fill_silent(c->maxima.down, n_ffn);
+    return STINT_OK;
 }
 
 stint_status st_calibration_head(struct st_calibration *c) {

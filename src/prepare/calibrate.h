@@ -35,7 +35,8 @@ stint_status st_calibration_open(const struct stint_model *model, const int32_t 
                                  uint32_t n_threads, struct st_calibration *calibration);
 void st_calibration_close(struct st_calibration *calibration); // accepts a zeroed one
 
-// Runs layer `layer` over all sequences; then maxima hold what its linears met.
+// Runs layer `layer` over all sequences; then maxima hold what its linears met. An expert that met
+// no token has the largest of the others.
 stint_status st_calibration_layer(struct st_calibration *calibration, uint32_t layer);
 // Runs the final norm; then maxima.head holds what the head meets.
 stint_status st_calibration_head(struct st_calibration *calibration);

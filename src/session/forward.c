@@ -122,6 +122,10 @@ void st_session_embed(struct stint_session *s, const int32_t *ids, const struct 
         if (c->embed_scale != 1.0f)
             k->scale(c->embed_scale, rows + t * c->embed, c->embed, rows + t * c->embed);
     }
+    // A prompt's rows lie scattered, and the system maps the neighbourhood of each: nearly all of
+    // the table would stay resident, of which a package uses nothing else.
+    if (s->prompt && s->model->checkpoint.package)
+        st_map_forget(w->embed.data, w->embed.n_out * w->embed.row_bytes);
     if (w->project_in.data) st_session_linear(s, rows, batch->n, &w->project_in, s->x);
     if (!w->positions.data) return;
     for (size_t t = 0; t < batch->n; t++) { // the first two rows are padding's

@@ -99,6 +99,7 @@ static stint_status apply_options(const struct stint_model *model,
     if (o.n_context > most)
         return st_fail(STINT_E_ARG, "context %u: this model has positions for %zu tokens",
                        o.n_context, most);
+    if (o.kv == STINT_KV_DEFAULT) o.kv = model->int8.layers ? STINT_KV_F16 : STINT_KV_F32;
     if (o.kv != STINT_KV_F32 && o.kv != STINT_KV_F16)
         return st_fail(STINT_E_ARG, "kv type %d: expected f32 or f16", (int)o.kv);
     bool tune = o.chunk_len == STINT_CHUNK_AUTO;

@@ -95,6 +95,28 @@ static void it_stops_when_asked(void **state) {
     st_calibration_close(&c);
 }
 
+// One token reaches two of Mixtral's eight experts.
+static void an_idle_expert_takes_the_others_maxima(void **state) {
+    (void)state;
+    stint_model *mixture = NULL;
+    const int32_t id = 7;
+    struct st_calibration c = {0};
+    const char *path = ts_shared("fixtures/models/mixtral");
+    assert_int_equal(stint_model_open(path, NULL, &mixture), STINT_OK);
+    uint32_t n = mixture->config.n_experts;
+    float most = 0.0f, least = INFINITY, scale;
+    assert_int_equal(st_calibration_open(mixture, &id, 1, 1, &c), STINT_OK);
+    assert_int_equal(st_calibration_layer(&c, 0), STINT_OK);
+    for (uint32_t e = 0; e < n; e++) {
+        assert_int_equal(st_maxima_scale(&c.maxima.down[e], "down", &scale), STINT_OK);
+        most = fmaxf(most, scale);
+        least = fminf(least, scale);
+    }
+    assert_true(n > 2 && least > 0.0f && least < most && most < 1.0f);
+    st_calibration_close(&c);
+    stint_model_close(mixture);
+}
+
 static void scales_of_odd_maxima(void **state) {
     (void)state;
     float channel[3] = {0.0f, 0.0f, 0.0f}, scale;
@@ -138,6 +160,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layer_by_layer_is_the_whole_pass),
         cmocka_unit_test(it_stops_when_asked),
+        cmocka_unit_test(an_idle_expert_takes_the_others_maxima),
         cmocka_unit_test(scales_of_odd_maxima),
         cmocka_unit_test(tokens_come_from_what_is_given),
     };

@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""stint prepare as people meet it: interrupted, killed, on a full disk, over damaged packages."""
+import pathlib
+import random
+import resource
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from command import COMMAND, MODEL, PROMPT, SOURCE, stint, stint_json
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.package = self.folder / "novels.stint"
+
+    def assert_fails(self, done, *pieces):
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        for piece in pieces:
+            self.assertIn(piece, done.stderr)
+
+    def names(self):
+        return sorted(file.name for file in self.folder.iterdir())
+
+
+class Prepare(Folder):
+    def test_a_package_is_used_like_a_model(self):
+        report = stint_json("prepare", MODEL, "-o", self.package)
+        self.assertEqual(set(report), {"source", "package", "bytes", "linears",
+                                       "calibration_tokens", "weight_scale", "seconds",
+                                       "peak_rss_bytes"})
+        self.assertEqual((report["linears"], report["weight_scale"]), (49, "channel"))
+        self.assertEqual(self.names(), ["novels.stint"])
+        text = [stint("run", self.package, "-p", PROMPT, "-n", "20", *options).stdout
+                for options in ((), ("--chunk", "32"), ("--chunk", "auto"), ("--threads", "1"),
+                                ("--device", "cpu"), ("--exec", "npu"))]
+        self.assertGreater(len(text[0]), 20)
+        self.assertEqual(set(text), {text[0]})
+        done = stint("chat", self.package, "-n", "8", text="Hello.\n")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        bench = stint_json("bench", self.package, "-p", "16", "-n", "2", "--reps", "1")
+        self.assertEqual((bench["exec"], bench["decode"][0]["bits"]), ("npu", 8))
+        self.assertEqual(bench["roofline"]["prefill_peak"], "int8")
+
+    def test_a_line_is_enough_to_calibrate(self):
+        for options, stdin in ((("--calib", "-"), "x\n"), (("--weight-scale", "tensor"), None),
+                               (("--calib-tokens", "1"), None)):
+            done = stint("prepare", MODEL, "-o", self.package, *options, text=stdin)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            ran = stint_json("run", self.package, "-p", PROMPT, "-n", "4")
+            if "tensor" not in options: # scales of one line are too small for another text
+                self.assertGreater(ran["clipped"], 0)
+
+    def test_what_is_wrong_is_said(self):
+        self.assertEqual(stint("prepare", MODEL).returncode, 2)
+        self.assertEqual(stint("prepare", MODEL, "-o", self.package, "--calib", "a", "--calib-ids",
+                               "b").returncode, 2)
+        self.assert_fails(stint("prepare", "/no/such", "-o", self.package), "/no/such")
+        self.assert_fails(stint("prepare", MODEL, "-o", self.package, "--calib", "/no/text"),
+                          "/no/text")
+        self.assert_fails(stint("prepare", MODEL, "-o", self.folder / "no" / "x.stint"),
+                          "No such file")
+        self.assert_fails(stint("prepare", MODEL, "-o", self.folder), "")
+        self.assert_fails(stint("run", MODEL, "-p", PROMPT, "--exec", "npu"), "stint prepare")
+        self.assertEqual(self.names(), [])
+
+    def start(self):
+        child = subprocess.Popen([COMMAND, "prepare", MODEL, "-o", self.package, "--calib-tokens",
+                                  "100000", "--calib", SOURCE / "README.md", "--threads", "1"],
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while not self.names() and child.poll() is None:
+            time.sleep(0.002)
+        self.assertIsNone(child.poll(), "it ended before it could be disturbed")
+        return child
+
+    def test_ctrl_c_leaves_nothing(self):
+        child = self.start()
+        child.send_signal(signal.SIGINT)
+        _, text = child.communicate(timeout=60)
+        self.assertEqual(child.returncode, 1)
+        self.assertIn("canceled", text)
+        self.assertEqual(self.names(), [])
+
+    def test_a_killed_run_leaves_no_package(self):
+        child = self.start()
+        child.kill()
+        child.communicate(timeout=60)
+        self.assertFalse(self.package.exists())
+        self.assertEqual(stint("prepare", MODEL, "-o", self.package).returncode, 0)
+        self.assertEqual(stint("inspect", self.package).returncode, 0)
+
+    def test_a_full_disk_keeps_what_was_there(self):
+        def bound_files():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (3 << 20, 3 << 20))
+        self.package.write_bytes(b"precious")
+        done = stint("prepare", MODEL, "-o", self.package, preexec_fn=bound_files)
+        self.assert_fails(done, "novels.stint.tmp-", "File too large")
+        self.assertEqual(self.package.read_bytes(), b"precious")
+        self.assertEqual(self.names(), ["novels.stint"])
+
+
+class Damage(Folder):
+    def setUp(self):
+        super().setUp()
+        self.assertEqual(stint("prepare", MODEL, "-o", self.package).returncode, 0)
+        self.data = self.package.read_bytes()
+
+    def refused(self, data, *pieces):
+        path = self.folder / "damaged.stint"
+        path.write_bytes(data)
+        for command in (("inspect", path), ("run", path, "-p", PROMPT, "-n", "1"),
+                        ("tokenize", path)):
+            self.assert_fails(stint(*command), "damaged.stint", *pieces)
+
+    def test_every_kind_of_damage_is_one_error(self):
+        data = self.data
+        self.refused(data[:-1], "cut short")
+        self.refused(data + b"\0", "too long")
+        self.refused(data[:8] + b"\2" + data[9:], "version 2", "prepare the package again")
+        self.refused(data[:12] + data[12:16][::-1] + data[16:], "byte order")
+        self.refused(data[:4096], "cut short")
+        order = random.Random(5)
+        for _ in range(30):
+            at = order.randrange(8, len(data))
+            self.refused(data[:at] + bytes([data[at] ^ 1 << order.randrange(8)]) + data[at + 1:])
+            self.refused(data[:order.randrange(8, len(data))])
+        half = len(data) // 8192 * 4096
+        self.refused(data[:4096] + data[half:half + 4096] + data[8192:half] + data[4096:8192]
+                     + data[half + 4096:], "damaged")
+
+
+if __name__ == "__main__":
+    unittest.main()
