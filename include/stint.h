@@ -207,6 +207,14 @@ typedef enum stint_weight_scale {
     STINT_SCALE_TENSOR = 1   /* all of a linear */
 } stint_weight_scale;
 
+/* Which linears run with shadow execution: what clipping their input to INT8 cut off is added in
+ * float. The others are clipped where that costs least. */
+typedef enum stint_outliers {
+    STINT_OUTLIERS_AUTO = 0,  /* as few as keep the loss on held-out text under 0.3 % */
+    STINT_OUTLIERS_SHARE = 1, /* all but the share `outlier_prune` of the least important */
+    STINT_OUTLIERS_NONE = 2   /* none, and nothing is clipped: scales reach the largest input */
+} stint_outliers;
+
 typedef struct stint_prepare_options {
     size_t size;
     const char *text; /* to calibrate on; default NULL: one that ships with stint */
@@ -215,7 +223,9 @@ typedef struct stint_prepare_options {
     size_t n_ids;
     uint32_t n_tokens; /* at most so many of them; default 8192 */
     stint_weight_scale weight_scale;
-    uint32_t n_threads; /* default: one per core */
+    stint_outliers outliers;
+    float outlier_prune; /* 0 to 1; with STINT_OUTLIERS_SHARE */
+    uint32_t n_threads;  /* default: one per core */
     stint_progress_fn *progress;
     void *progress_context;
     bool (*canceled)(void *context); /* asked often; true ends with E_CANCELED; default NULL */
@@ -224,9 +234,15 @@ typedef struct stint_prepare_options {
 
 typedef struct stint_prepare_summary {
     size_t size;
-    uint64_t bytes;     /* of the package */
-    uint32_t n_linears; /* now INT8 */
-    uint32_t n_tokens;  /* calibrated on */
+    uint64_t bytes;           /* of the package */
+    uint32_t n_linears;       /* now INT8 */
+    uint32_t n_shadowed;      /* of them, with shadow execution */
+    double pruned;            /* share of the linears that were not considered for it */
+    uint32_t n_tokens;        /* of the calibration text */
+    uint32_t held_out_tokens; /* of it, predicted to measure what the package loses; 0: too short */
+    double float_perplexity, perplexity; /* of them, by the source and by the package */
+    double divergence;                   /* mean Kullback-Leibler divergence from the source */
+    double top1_agreement;               /* share of them where both think the same likeliest */
     double seconds;
 } stint_prepare_summary;
 
@@ -299,6 +315,17 @@ STINT_API stint_status stint_session_graphs(const stint_session *session, stint_
 
 /* Activations that did not fit INT8 and were clipped, since the session was opened; 0 in float. */
 STINT_API uint64_t stint_session_clipped(const stint_session *session);
+
+typedef struct stint_shadow_info {
+    size_t size;
+    uint32_t n_linears;              /* with shadow execution */
+    double outlier_channels;         /* of such a linear in one chunk, on average */
+    uint64_t hot_hits;               /* outlier channels whose weights were in memory */
+    uint64_t cold_reads, cold_bytes; /* and those that were read from the package */
+} stint_shadow_info;
+
+/* Fills *info, whose size must be set, with what happened since the session was opened. */
+STINT_API stint_status stint_session_shadow(const stint_session *session, stint_shadow_info *info);
 
 /* Forgets all tokens from `length` on; a length beyond the held ones is E_ARG. */
 STINT_API stint_status stint_session_truncate(stint_session *session, size_t length);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file is closed at once; the mapping alone keeps it open.
+// The mapping alone keeps a file open.
 #include "base/map.h"
 
 #include <errno.h>
@@ -26,12 +26,22 @@ static stint_status map_file(const char *path, int file, struct st_map *map) {
     return STINT_OK;
 }
 
-stint_status st_map_open(const char *path, struct st_map *map) {
-    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a FIFO must not block
-    if (file < 0) return st_fail(STINT_E_IO, "%s: %s", path, strerror(errno));
-    stint_status status = map_file(path, file, map);
-    close(file);
+stint_status st_map_open_file(const char *path, struct st_map *map, int *file) {
+    int opened = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a FIFO must not block
+    if (opened < 0) return st_fail(STINT_E_IO, "%s: %s", path, strerror(errno));
+    stint_status status = map_file(path, opened, map);
+    if (status == STINT_OK)
+        *file = opened;
+    else
+        close(opened);
     return status;
+}
+
+stint_status st_map_open(const char *path, struct st_map *map) {
+    int file;
+    ST_TRY(st_map_open_file(path, map, &file));
+    close(file);
+    return STINT_OK;
 }
 
 void st_map_close(struct st_map *map) {

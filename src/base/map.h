@@ -15,6 +15,8 @@ struct st_map {
 // Maps a regular file. A directory, a missing file, no permission: STINT_E_IO with a text that
 // names `path`. *map is untouched on failure.
 stint_status st_map_open(const char *path, struct st_map *map);
+// The same; *file stays open for reading, for the caller to close.
+stint_status st_map_open_file(const char *path, struct st_map *map, int *file);
 void st_map_close(struct st_map *map); // accepts a zeroed map
 
 // Gives the memory behind whole pages of data[0, bytes), part of a mapped file, back to the system;

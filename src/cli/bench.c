@@ -188,14 +188,14 @@ static bool print_object(const struct bench *bench) {
         roofline->float_flops_per_second, "bytes_per_second", roofline->bytes_per_second,
         "prefill_fraction", best_prefill_fraction(bench), "prefill_peak", peak, "decode_fraction",
         decode_fraction(bench));
-    json_t *object =
-        json_pack("{s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:o, s:o, s:I, s:o}", "model",
-                  model_name(bench), "exec", bench->info.exec == STINT_EXEC_NPU ? "npu" : "float",
-                  "device", stint_session_device(bench->session), "chunk_tokens",
-                  (json_int_t)stint_session_chunk(bench->session), "threads",
-                  (json_int_t)thread_count(options), "cpu", stint_cpu_name(), "cpu_features",
-                  stint_cpu_features(), "prefill", prefill, "decode", decode, "peak_rss_bytes",
-                  (json_int_t)bench->peak_bytes, "roofline", limits);
+    json_t *object = json_pack(
+        "{s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:o, s:o, s:I, s:o, s:o}", "model", model_name(bench),
+        "exec", bench->info.exec == STINT_EXEC_NPU ? "npu" : "float", "device",
+        stint_session_device(bench->session), "chunk_tokens",
+        (json_int_t)stint_session_chunk(bench->session), "threads",
+        (json_int_t)thread_count(options), "cpu", stint_cpu_name(), "cpu_features",
+        stint_cpu_features(), "prefill", prefill, "decode", decode, "peak_rss_bytes",
+        (json_int_t)bench->peak_bytes, "roofline", limits, "shadow", st_cli_shadow(bench->session));
     return st_cli_print_json(bench->command->name, object);
 }
 

@@ -148,6 +148,15 @@ stint_session_options st_cli_session_options(const struct st_cli_common *common)
                                    .device = common->device};
 }
 
+json_t *st_cli_shadow(const stint_session *session) {
+    stint_shadow_info info = {.size = sizeof info};
+    if (stint_session_shadow(session, &info) != STINT_OK) return NULL;
+    return json_pack("{s:I, s:f, s:I, s:I, s:I}", "linears_active", (json_int_t)info.n_linears,
+                     "outlier_channels_mean", info.outlier_channels, "hot_hits",
+                     (json_int_t)info.hot_hits, "cold_reads", (json_int_t)info.cold_reads,
+                     "cold_bytes", (json_int_t)info.cold_bytes);
+}
+
 int st_cli_failed_with(const struct st_cli_command *command, const char *model) {
     st_cli_error(command->name, "%s: %s", model, stint_error_text());
     return ST_CLI_FAILED;

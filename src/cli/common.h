@@ -7,6 +7,8 @@
 #include "cli/options.h"
 #include "stint.h"
 
+#include <jansson.h>
+
 // In the order of stint_exec.
 enum { ST_CLI_EXEC_AUTO, ST_CLI_EXEC_FLOAT, ST_CLI_EXEC_NPU };
 
@@ -52,6 +54,9 @@ void st_cli_log_to_stderr(const struct st_cli_command *command, bool verbose);
 stint_model *st_cli_open_model(const struct st_cli_command *command,
                                const struct st_cli_common *common, const char *shape);
 stint_session_options st_cli_session_options(const struct st_cli_common *common);
+
+// What shadow execution did in the session, as an object of its own.
+json_t *st_cli_shadow(const stint_session *session);
 
 // Prints this thread's last library error as the command's; returns ST_CLI_FAILED.
 int st_cli_failed(const struct st_cli_command *command);

@@ -125,13 +125,14 @@ static void print_figures(const stint_generation_result *result) {
 static bool print_object(const struct st_cli_command *command, const stint_session *session,
                          const stint_generation_result *result, const char *text, size_t n_bytes) {
     json_t *object = json_pack(
-        "{s:o, s:I, s:I, s:f, s:f, s:I, s:s, s:s, s:I}", "text", json_stringn(text, n_bytes),
+        "{s:o, s:I, s:I, s:f, s:f, s:I, s:s, s:s, s:I, s:o}", "text", json_stringn(text, n_bytes),
         "prompt_tokens", (json_int_t)result->prompt_tokens, "generated_tokens",
         (json_int_t)result->generated_tokens, "prefill_tokens_per_second",
         st_cli_rate(result->prompt_tokens, result->prefill_seconds), "decode_tokens_per_second",
         st_cli_decode_rate(result), "peak_rss_bytes", (json_int_t)stint_peak_rss_bytes(),
         "stop_reason", stint_stop_reason_name(result->stop_reason), "device",
-        stint_session_device(session), "clipped", (json_int_t)stint_session_clipped(session));
+        stint_session_device(session), "clipped", (json_int_t)stint_session_clipped(session),
+        "shadow", st_cli_shadow(session));
     return st_cli_print_json(command->name, object);
 }
 

@@ -3,6 +3,7 @@
 
 #include "device/cpu/cpu.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,6 +25,18 @@ stint_status st_device_find(const char *name, const struct st_device_type **type
         used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", t->name);
     }
     return st_fail(STINT_E_ARG, "device '%.64s' is not known; known are: %s", name, known);
+}
+
+void st_spill_row(struct st_spill *spill, const float *x, size_t n, float scale, uint32_t token,
+                  uint32_t channel) {
+    float edge = 127.0f * scale;
+    for (size_t i = 0; i < n; i++) {
+        if (!(fabsf(x[i]) > edge)) continue;
+        size_t at = atomic_fetch_add_explicit(&spill->n, 1, memory_order_relaxed);
+        if (at < spill->capacity)
+            spill->entries[at] = (struct st_spilled){token, channel + (uint32_t)i,
+                                                     x[i] > 0.0f ? x[i] - edge : x[i] + edge};
+    }
 }
 
 size_t st_stage_packed_rows(enum st_epilogue epilogue, uint32_t n_parts, const uint32_t *rows) {

@@ -26,6 +26,12 @@ struct st_int8_weight {
     const float *bias;   // or NULL
     uint32_t n_in, n_panels;
     float input_scale;
+    // Shadow execution (session/shadow.c); a device knows nothing of it.
+    bool shadowed;
+    const float *scale;        // of the weights
+    const int32_t *hot;        // [n_in] row of hot_columns that a hot channel has, else -1
+    const int8_t *hot_columns; // [hot channels, packed rows]
+    const int8_t *columns; // [n_in, packed rows] in the package; NULL: only the panels hold them
 };
 
 // What becomes of the sums.
@@ -49,6 +55,22 @@ struct st_graph_desc {
     uint32_t n_stages;
 };
 
+// What clipping cut off.
+struct st_spilled {
+    uint32_t token, channel;
+    float residual; // x - scale * xq
+};
+
+struct st_spill {
+    struct st_spilled *entries;
+    size_t capacity; // every element of the buffer fits
+    atomic_size_t n;
+};
+
+// Appends what quantizing x[0, n) with this scale cut off; `channel` is that of x[0].
+void st_spill_row(struct st_spill *spill, const float *x, size_t n, float scale, uint32_t token,
+                  uint32_t channel);
+
 // Shared buffers of one run.
 struct st_graph_io {
     size_t n_tokens;   // at most what the graph was compiled for
@@ -59,6 +81,11 @@ struct st_graph_io {
     float *out[ST_STAGE_PARTS];
     size_t out_row[ST_STAGE_PARTS]; // floats between tokens
     atomic_size_t *clipped;         // counts the elements of `middle` beyond INT8
+    struct st_spill *spill;         // takes them, where the second stage is shadowed; or NULL
+    // Added to the first stage's outputs before its epilogue: row add_row[t] of add [.., packed
+    // rows] for token t, nothing where that is negative. NULL: nothing at all.
+    const float *add;
+    const int32_t *add_row;
 };
 
 struct st_device;

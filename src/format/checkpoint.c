@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static const char single_name[] = "model.safetensors";
 static const char index_name[] = "model.safetensors.index.json";
@@ -340,7 +341,15 @@ static stint_status not_a_model(const char *path, const struct st_map *map) {
 }
 
 static stint_status open_file(struct st_checkpoint *c, const char *path) {
-    ST_TRY(add_map(c, path));
+    c->maps = calloc(1, sizeof *c->maps);
+    if (!c->maps) return no_memory(path);
+    ST_TRY(st_map_open_file(path, c->maps, &c->file));
+    c->n_maps = 1;
+    c->path = strdup(path);
+    if (!c->path) {
+        close(c->file);
+        return no_memory(path);
+    }
     if (st_package_is(c->maps)) return open_package(c, path);
     c->source = ST_SOURCE_GGUF;
     if (!begins_with(c->maps, "GGUF")) return not_a_model(path, c->maps);
@@ -366,6 +375,8 @@ stint_status st_checkpoint_open(const char *path, struct st_checkpoint *checkpoi
 void st_checkpoint_close(struct st_checkpoint *checkpoint) {
     st_gguf_close(checkpoint->gguf);
     st_package_close(checkpoint->package);
+    if (checkpoint->path) close(checkpoint->file);
+    free(checkpoint->path);
     st_tensors_close(checkpoint->tensors);
     json_decref(checkpoint->config);
     json_decref(checkpoint->generation_config);

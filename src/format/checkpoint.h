@@ -14,10 +14,12 @@ enum st_source { ST_SOURCE_HF, ST_SOURCE_GGUF, ST_SOURCE_SHAPE };
 struct st_checkpoint {
     enum st_source source;
     struct st_tensors *tensors;
-    struct st_gguf *gguf;       // GGUF only
-    json_t *config;             // HF only: config.json, an object
-    json_t *generation_config;  // HF only; NULL if absent
-    json_t *meta;               // package only: how it was made
+    struct st_gguf *gguf;      // GGUF only
+    json_t *config;            // HF only: config.json, an object
+    json_t *generation_config; // HF only; NULL if absent
+    json_t *meta;              // package only: how it was made
+    char *path;                // of a single file, as is the next; NULL: a folder
+    int file;
     struct st_package *package; // NULL: not a package; `source` says what it was made from
     struct st_map *maps;
     size_t n_maps;

@@ -67,6 +67,9 @@ stint_status st_section_bytes(const struct st_section *s, size_t *bytes) {
         memcpy(tensor.dims, s->dims, sizeof tensor.dims);
         return st_tensor_measure(&tensor, bytes);
     }
+    case ST_SECTION_I8:
+        possible = items(s, bytes);
+        break;
     case ST_SECTION_F32:
     case ST_SECTION_I32: {
         size_t n;

@@ -25,6 +25,7 @@ enum {
 #define ST_SECTION_TYPE_LIST(X)                                                                    \
     X(BLOB, "blob")          /* any bytes; dims = {bytes} */                                       \
     X(TENSOR, "tensor")      /* float weights as a checkpoint stores them; `dtype` says which */   \
+    X(I8, "i8")              /* int8 [dims...] */                                                  \
     X(F32, "f32")            /* float [dims...] of stint's own: scales, biases */                  \
     X(I32, "i32")            /* int32 [dims...] */                                                 \
     X(INT8_N16K4, "i8n16k4") /* kernels/int8.h; dims = {rows, k} */
@@ -83,6 +84,12 @@ stint_status st_package_begin(struct st_package_writer *writer, const struct st_
 stint_status st_package_append(struct st_package_writer *writer, const void *data, size_t bytes);
 // Both, of a section whose data and bytes are set.
 stint_status st_package_add(struct st_package_writer *writer, const struct st_section *section);
+
+// A section that is written already, for reading; valid until the next call of the writer, or as
+// long as *map, which this call (re)opens, where that is later. Its data is NULL if there is none
+// of that name.
+stint_status st_package_look(struct st_package_writer *writer, struct st_map *map, const char *name,
+                             struct st_section *section);
 
 // Writes table and header, makes them durable and gives the file its name. On failure nothing of
 // that name is there but what was there before. Frees the writer in either case.

@@ -142,6 +142,27 @@ stint_status st_package_add(struct st_package_writer *w, const struct st_section
     return st_package_append(w, section->data, section->bytes);
 }
 
+// The map grows with the file: opened again where the section lies beyond it.
+stint_status st_package_look(struct st_package_writer *w, struct st_map *map, const char *name,
+                             struct st_section *section) {
+    const struct st_package_entry *e = NULL;
+    for (size_t i = 0; i < w->n && !e; i++)
+        if (strcmp(w->entries[i].name, name) == 0) e = &w->entries[i];
+    section->data = NULL;
+    if (!e) return STINT_OK;
+    if (w->why.status == STINT_OK && fflush(w->file) != 0) return io_error(w, "cannot be written");
+    if (w->why.status != STINT_OK) return st_error_restore(&w->why);
+    if (map->bytes < e->offset + e->bytes) {
+        st_map_close(map);
+        ST_TRY(st_map_open(w->temporary, map));
+    }
+    section->n_dims = e->n_dims;
+    memcpy(section->dims, e->dims, sizeof section->dims);
+    section->bytes = e->bytes;
+    section->data = map->data + e->offset;
+    return STINT_OK;
+}
+
 static stint_status write_table(struct st_package_writer *w) {
     ST_TRY(end_section(w));
     ST_TRY(pad(w));

@@ -56,6 +56,8 @@ struct st_elementwise {
     // and after the sum, so that every row gives the same bits; bias may be NULL.
     void (*dequantize)(const int32_t *sums, const int32_t *row_sums, int32_t zero,
                        const float *scale, const float *bias, size_t n, float *y);
+    // y[i] += a * x[i] * scale[i], rounded after each step, so that every row gives the same bits.
+    void (*axpy_int8)(float a, const int8_t *x, const float *scale, size_t n, float *y);
     // The largest element's index, the lowest one of equals; NaN never wins. n >= 1.
     size_t (*argmax)(const float *x, size_t n);
 };

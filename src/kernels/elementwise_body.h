@@ -294,6 +294,19 @@ static void dequantize(const int32_t *sums, const int32_t *row_sums, int32_t zer
     }
 }
 
+static void axpy_int8(float a, const int8_t *x, const float *scale, size_t n, float *y) {
+    vf factor = vf_set1(a);
+    size_t i = 0;
+    for (; i + VF_LANES <= n; i += VF_LANES) {
+        vf product = vf_mul(vf_mul(factor, vf_load_i8(x + i)), vf_load(scale + i));
+        vf_store(y + i, vf_add(vf_load(y + i), product));
+    }
+    for (; i < n; i++) {
+        float product = a * (float)x[i];
+        y[i] += product * scale[i];
+    }
+}
+
 // The largest of n elements; -infinity where there is none. NaN loses.
 INLINE float most_of(const float *x, size_t n) {
     const vf least = vf_set1(-INFINITY);
@@ -337,4 +350,5 @@ const struct st_elementwise ELEMENTWISE = {.name = ELEMENTWISE_NAME,
                                            .rope = rope,
                                            .quantize = quantize,
                                            .dequantize = dequantize,
+                                           .axpy_int8 = axpy_int8,
                                            .argmax = argmax};

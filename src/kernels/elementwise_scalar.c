@@ -96,6 +96,13 @@ static void dequantize(const int32_t *sums, const int32_t *row_sums, int32_t zer
     }
 }
 
+static void axpy_int8(float a, const int8_t *x, const float *scale, size_t n, float *y) {
+    for (size_t i = 0; i < n; i++) {
+        float product = a * (float)x[i];
+        y[i] += product * scale[i];
+    }
+}
+
 static size_t argmax(const float *x, size_t n) {
     size_t best = n;
     for (size_t i = 0; i < n; i++)
@@ -115,4 +122,5 @@ const struct st_elementwise st_elementwise_scalar = {.name = "elementwise_scalar
                                                      .rope = rope,
                                                      .quantize = quantize,
                                                      .dequantize = dequantize,
+                                                     .axpy_int8 = axpy_int8,
                                                      .argmax = argmax};

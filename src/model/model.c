@@ -22,10 +22,11 @@ static stint_status bind_on(struct stint_model *model, struct st_arena *arena) {
                                       .int8 = int8};
     ST_TRY(st_weights_bind(&source, &model->config, arena, &model->weights));
     if (!int8) return STINT_OK;
-    struct st_int8_source sections = {st_int8_find_in_package, package};
+    struct st_int8_source sections = {.find = st_int8_find_in_package, .context = package};
     if (model->shape_int8) {
         st_shape_int8_rewind(model->shape_int8);
-        sections = (struct st_int8_source){st_shape_int8_find, model->shape_int8};
+        sections =
+            (struct st_int8_source){.find = st_shape_int8_find, .context = model->shape_int8};
     }
     return st_weights_int8_bind(&sections, &model->config, arena, &model->int8);
 }

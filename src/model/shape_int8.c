@@ -33,8 +33,8 @@ static void fill(struct st_shape_int8 *shape, const struct st_section *s, void *
     float *f = data;
     if (s->type == ST_SECTION_INT8_N16K4)
         fill_panels(data, s->bytes, shape->next);
-    else if (s->type == ST_SECTION_F32 && s->dims[0] == 1)
-        f[0] = 8.0f / 127.0f;
+    else if (s->type == ST_SECTION_F32 && s->dims[0] == 2)
+        f[0] = f[1] = 8.0f / 127.0f;
     else if (s->type == ST_SECTION_F32)
         for (uint64_t i = 0; i < s->dims[0]; i++) f[i] = 2e-4f;
 }
@@ -67,7 +67,7 @@ uint64_t st_shape_int8_bytes(const struct st_shape_int8 *shape) {
 }
 
 static stint_status make(struct st_shape_int8 *shape, const struct st_config *config) {
-    struct st_int8_source source = {st_shape_int8_find, shape};
+    struct st_int8_source source = {.find = st_shape_int8_find, .context = shape};
     struct st_arena measure = st_arena_measure();
     struct st_weights_int8 unused;
     ST_TRY(st_weights_int8_bind(&source, config, &measure, &unused));

@@ -90,10 +90,46 @@ static stint_status find(const struct binder *b, const char *linear, const char 
     return STINT_OK;
 }
 
+// The columns of hot channels, side by side in memory.
+static stint_status bind_hot(const struct binder *b, const char *linear, size_t rows,
+                             struct st_int8_weight *w) {
+    const void *data = NULL;
+    int32_t n_hot = 0;
+    ST_TRY(find(b, linear, ST_INT8_HOT, ST_SECTION_I32, w->n_in, 0, true, &data));
+    const int32_t *hot = data;
+    for (uint32_t c = 0; c < w->n_in; c++) {
+        if (hot[c] == -1) continue;
+        if (hot[c] != n_hot)
+            return st_fail(STINT_E_FORMAT, "section '%s%s'[%u] is %d, expected -1 or %d", linear,
+                           ST_INT8_HOT, c, hot[c], n_hot);
+        n_hot++;
+    }
+    int8_t *columns = ST_TAKE(b->arena, int8_t, (size_t)n_hot * rows);
+    w->hot = hot;
+    w->hot_columns = columns;
+    for (uint32_t c = 0; c < w->n_in && columns; c++)
+        if (hot[c] >= 0) memcpy(columns + hot[c] * rows, w->columns + c * rows, rows);
+    return STINT_OK;
+}
+
+static stint_status bind_shadow(const struct binder *b, const char *linear, size_t rows,
+                                struct st_int8_weight *w) {
+    const void *columns = NULL;
+    if (b->source->shadowed) {
+        w->shadowed = b->source->shadowed(b->source->context, linear);
+        return STINT_OK;
+    }
+    ST_TRY(find(b, linear, ST_INT8_COLUMNS, ST_SECTION_I8, w->n_in, rows, false, &columns));
+    w->shadowed = columns != NULL;
+    w->columns = columns;
+    return columns ? bind_hot(b, linear, rows, w) : STINT_OK;
+}
+
 // Weight and activation scales come as one factor.
-static stint_status bind_factor(const struct binder *b, const char *linear, const float *scale,
-                                const float *input, size_t n, struct st_int8_weight *w) {
+static stint_status bind_factor(const struct binder *b, const char *linear, const float *inputs,
+                                size_t n, struct st_int8_weight *w) {
     float *factor = ST_TAKE(b->arena, float, n);
+    const float *scale = w->scale, *input = inputs ? &inputs[w->shadowed ? 0 : 1] : NULL;
     w->factor = factor;
     if (!factor || !scale || !input) return STINT_OK; // measuring
     w->input_scale = *input;
@@ -124,12 +160,14 @@ static stint_status bind(const struct binder *b, enum st_int8_role role, uint32_
                 &panels));
     ST_TRY(find(b, name, ST_INT8_SCALE, ST_SECTION_F32, rows, 0, true, &scale));
     ST_TRY(find(b, name, ST_INT8_SUMS, ST_SECTION_I32, rows, 0, true, &sums));
-    ST_TRY(find(b, name, ST_INT8_INPUT, ST_SECTION_F32, 1, 0, true, &input));
+    ST_TRY(find(b, name, ST_INT8_INPUT, ST_SECTION_F32, 2, 0, true, &input));
     ST_TRY(find(b, name, ST_INT8_BIAS, ST_SECTION_F32, rows, 0, must_bias, &bias));
     stage.weight.panels = panels;
     stage.weight.row_sums = sums;
     stage.weight.bias = bias;
-    ST_TRY(bind_factor(b, name, scale, input, rows, &stage.weight));
+    stage.weight.scale = scale;
+    ST_TRY(bind_shadow(b, name, rows, &stage.weight));
+    ST_TRY(bind_factor(b, name, input, rows, &stage.weight));
     if (out) *out = stage;
     return STINT_OK;
 }

@@ -27,8 +27,11 @@ struct st_weights_int8 {
 #define ST_INT8_WEIGHT ".weight" // ST_SECTION_INT8_N16K4 [packed rows, n_in]
 #define ST_INT8_SCALE  ".scale"  // F32 [packed rows], of the weights
 #define ST_INT8_SUMS   ".sums"   // I32 [packed rows], of each row's weights
-#define ST_INT8_INPUT  ".input"  // F32 [1], the static scale of the activations
+#define ST_INT8_INPUT  ".input"  // F32 [2], static scales of the activations: shadowed, pruned
 #define ST_INT8_BIAS   ".bias"   // F32 [packed rows], where there is one
+// Of a linear with shadow execution alone:
+#define ST_INT8_COLUMNS ".columns" // I8 [n_in, packed rows], the weights once more, by channel
+#define ST_INT8_HOT     ".hot"     // I32 [n_in], a number 0, 1, ... for each hot channel, else -1
 
 // The linears of a layer, in the order of a forward pass; %u: layer, then expert.
 enum st_int8_role { ST_INT8_QKV, ST_INT8_O, ST_INT8_UP, ST_INT8_DOWN, ST_INT8_HEAD, ST_INT8_ROLES };
@@ -48,6 +51,9 @@ struct st_int8_source {
     stint_status (*find)(void *context, const char *name, bool required,
                          struct st_section *section);
     void *context;
+    // Whether a linear runs with shadow execution although its columns are in the panels alone;
+    // NULL: those that have columns do.
+    bool (*shadowed)(void *context, const char *linear);
 };
 
 // Runs twice on `arena` (base/arena.h). Scales must be finite and positive.

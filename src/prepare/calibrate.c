@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layer by layer over the whole text, so that one layer's weights and one layer's KV cache are in
-// memory at a time (docs/ARCHITECTURE.md).
 #include "prepare/calibrate.h"
 
 #include "base/size.h"
@@ -9,63 +7,114 @@
 #include <math.h>
 #include <string.h>
 
-enum { BATCH_TOKENS = 256 };
+enum { BATCH_TOKENS = 256, LOGIT_ROWS = 16, COUNT_TOKENS = 1024, ERROR_EVERY = 8 };
 
-static struct st_maxima take_maxima(struct st_arena *arena, size_t n) {
-    return (struct st_maxima){ST_TAKE(arena, float, n), n};
+// ---- Memory
+
+static struct st_input_stats take_stats(struct st_arena *arena, size_t n) {
+    return (struct st_input_stats){.n = n,
+                                   .most = ST_TAKE(arena, float, n),
+                                   .norms = ST_TAKE(arena, float, n),
+                                   .beyond = ST_TAKE(arena, uint32_t, n * ST_CLIP_CANDIDATES)};
 }
 
 static void lay_out(struct st_calibration *c, struct st_arena *arena) {
     const struct st_config *config = &c->model->config;
     size_t n_ffn = st_max(1, config->n_experts);
-    struct st_layer_maxima *m = &c->maxima;
+    struct st_layer_stats *s = &c->stats;
     c->hidden = ST_TAKE(arena, float, c->n_ids * config->hidden);
-    m->qkv = take_maxima(arena, config->hidden);
-    m->o = take_maxima(arena, (size_t)config->n_heads * config->head_dim);
-    m->head = take_maxima(arena, config->embed);
-    m->up = ST_TAKE(arena, struct st_maxima, n_ffn);
-    m->down = ST_TAKE(arena, struct st_maxima, n_ffn);
+    if (c->n_observed == 0) return;
+    c->before = ST_TAKE(arena, float, c->n_ids * config->hidden);
+    s->qkv = take_stats(arena, config->hidden);
+    s->o = take_stats(arena, (size_t)config->n_heads * config->head_dim);
+    s->head = take_stats(arena, config->embed);
+    s->up = ST_TAKE(arena, struct st_input_stats, n_ffn);
+    s->down = ST_TAKE(arena, struct st_input_stats, n_ffn);
     for (size_t e = 0; e < n_ffn; e++) {
-        struct st_maxima up = take_maxima(arena, config->hidden);
-        struct st_maxima down = take_maxima(arena, config->ffn);
-        if (m->up) m->up[e] = up;
-        if (m->down) m->down[e] = down;
+        struct st_input_stats up = take_stats(arena, config->hidden);
+        struct st_input_stats down = take_stats(arena, config->ffn);
+        if (s->up) s->up[e] = up;
+        if (s->down) s->down[e] = down;
     }
 }
 
-static struct st_maxima *maxima_of(struct st_calibration *c, enum st_int8_role role,
-                                   uint32_t expert) {
-    struct st_layer_maxima *m = &c->maxima;
+// ---- Observation
+
+struct st_input_stats *st_calibration_stats(struct st_calibration *c, enum st_int8_role role,
+                                            uint32_t expert) {
+    struct st_layer_stats *s = &c->stats;
     switch (role) {
     case ST_INT8_QKV:
-        return &m->qkv;
+        return &s->qkv;
     case ST_INT8_O:
-        return &m->o;
+        return &s->o;
     case ST_INT8_UP:
-        return &m->up[expert];
+        return &s->up[expert];
     case ST_INT8_DOWN:
-        return &m->down[expert];
+        return &s->down[expert];
     case ST_INT8_HEAD:
     case ST_INT8_ROLES:
         break;
     }
-    return &m->head;
+    return &s->head;
+}
+
+static void see_maxima(struct st_input_stats *s, const float *x) {
+    for (size_t i = 0; i < s->n; i++) {
+        float magnitude = fabsf(x[i]);
+        // A NaN stays: nothing is above it.
+        if (magnitude > s->most[i] || isnan(magnitude)) s->most[i] = magnitude;
+    }
 }
 
 static void observe(void *context, enum st_int8_role role, uint32_t expert, const float *x,
                     size_t n_tokens, size_t n) {
-    float *channel = maxima_of(context, role, expert)->channel;
-    for (size_t t = 0; t < n_tokens; t++)
-        for (size_t i = 0; i < n; i++) {
-            float magnitude = fabsf(x[t * n + i]);
-            // A NaN stays: nothing is above it.
-            if (magnitude > channel[i] || isnan(magnitude)) channel[i] = magnitude;
-        }
+    struct st_calibration *c = context;
+    struct st_input_stats *s = st_calibration_stats(c, role, expert);
+    size_t stride = st_max(1, c->n_observed / COUNT_TOKENS);
+    if (c->phase == ST_CALIBRATE_MAXIMA)
+        for (size_t t = 0; t < n_tokens; t++) see_maxima(s, x + t * n);
+    else
+        for (size_t t = 0; t < n_tokens; t += stride)
+            st_outlier_count(s, x + t * n, s->n_tokens % ERROR_EVERY == 0);
 }
 
-static void clear(struct st_maxima *m) {
-    memset(m->channel, 0, m->n * sizeof *m->channel);
+static void clear_maxima(struct st_input_stats *s) {
+    memset(s->most, 0, s->n * sizeof *s->most);
 }
+
+static void clear_counts(struct st_input_stats *s) {
+    memset(s->beyond, 0, s->n * ST_CLIP_CANDIDATES * sizeof *s->beyond);
+    memset(s->errors, 0, sizeof s->errors);
+    s->n_tokens = 0;
+}
+
+static void for_layer(struct st_calibration *c, void (*fn)(struct st_input_stats *stats)) {
+    fn(&c->stats.qkv);
+    fn(&c->stats.o);
+    for (size_t e = 0; e < st_max(1, c->model->config.n_experts); e++) {
+        fn(&c->stats.up[e]);
+        fn(&c->stats.down[e]);
+    }
+}
+
+static bool is_silent(const struct st_input_stats *s) {
+    for (size_t i = 0; i < s->n; i++)
+        if (s->most[i] != 0.0f) return false;
+    return true;
+}
+
+// An expert that met no token takes what the others met at most, channel by channel.
+static void fill_silent(struct st_input_stats *experts, size_t n) {
+    for (size_t e = 0; e < n; e++) {
+        if (!is_silent(&experts[e])) continue;
+        for (size_t other = 0; other < n; other++)
+            for (size_t i = 0; i < experts[e].n; i++)
+                experts[e].most[i] = fmaxf(experts[e].most[i], experts[other].most[i]);
+    }
+}
+
+// ---- Passes
 
 // The batches of all sequences, one after the other.
 typedef stint_status batch_fn(struct st_calibration *c, const struct st_batch *batch, size_t first,
@@ -77,6 +126,8 @@ static stint_status for_batches(struct st_calibration *c, batch_fn *fn, uint32_t
         for (size_t done = 0; done < n; done += BATCH_TOKENS) {
             struct st_batch batch = {st_min(BATCH_TOKENS, n - done), done, n};
             if (c->stop && c->stop(c->stop_context)) return st_fail(STINT_E_CANCELED, "canceled");
+            // Whole batches are observed, up to the one that holds the last token to see.
+            c->session->observe = start + done < c->n_observed ? observe : NULL;
             ST_TRY(fn(c, &batch, start + done, layer));
         }
     }
@@ -111,9 +162,8 @@ static stint_status run_layer(struct st_calibration *c, const struct st_batch *b
 static stint_status run_head(struct st_calibration *c, const struct st_batch *batch, size_t first,
                              uint32_t layer) {
     (void)layer;
-    const float *x = hidden_of(c, first);
-    x = st_session_head_input(c->session, x, batch->n);
-    observe(c, ST_INT8_HEAD, 0, x, batch->n, c->model->config.embed);
+    const float *x = st_session_head_input(c->session, hidden_of(c, first), batch->n);
+    st_session_observe(c->session, ST_INT8_HEAD, 0, x, batch->n, c->model->config.embed);
     return STINT_OK;
 }
 
@@ -129,16 +179,17 @@ static stint_status open_in(struct st_calibration *c, uint32_t n_threads) {
     lay_out(c, &c->arena);
     ST_TRY(st_session_open_layerwise(c->model, &options, &c->session));
     c->session->prompt = c->n_sequence > ST_DECODE_TOKENS;
-    c->session->observe = observe;
     c->session->observe_context = c;
     return for_batches(c, embed, 0);
 }
 
 stint_status st_calibration_open(const struct stint_model *model, const int32_t *ids, size_t n_ids,
-                                 uint32_t n_threads, struct st_calibration *calibration) {
+                                 size_t n_observed, uint32_t n_threads,
+                                 struct st_calibration *calibration) {
     calibration->model = model;
     calibration->ids = ids;
     calibration->n_ids = n_ids;
+    calibration->n_observed = n_observed;
     calibration->n_sequence = st_min(st_calibration_sequence(model), n_ids);
     return open_in(calibration, n_threads);
 }
@@ -149,53 +200,122 @@ void st_calibration_close(struct st_calibration *calibration) {
     calibration->session = NULL;
 }
 
-static bool is_silent(const struct st_maxima *m) {
-    for (size_t i = 0; i < m->n; i++)
-        if (m->channel[i] != 0.0f) return false;
-    return true;
-}
-
-// An expert that met no token takes what the others met at most, channel by channel.
-static void fill_silent(struct st_maxima *experts, size_t n) {
-    for (size_t e = 0; e < n; e++) {
-        if (!is_silent(&experts[e])) continue;
-        for (size_t other = 0; other < n; other++)
-            for (size_t i = 0; i < experts[e].n; i++)
-                experts[e].channel[i] = fmaxf(experts[e].channel[i], experts[other].channel[i]);
-    }
-}
-
 stint_status st_calibration_layer(struct st_calibration *c, uint32_t layer) {
     size_t n_ffn = st_max(1, c->model->config.n_experts);
-    clear(&c->maxima.qkv);
-    clear(&c->maxima.o);
-    for (size_t e = 0; e < n_ffn; e++) {
-        clear(&c->maxima.up[e]);
-        clear(&c->maxima.down[e]);
+    c->phase = ST_CALIBRATE_MAXIMA;
+    if (c->n_observed) {
+        for_layer(c, clear_maxima);
+        memcpy(c->before, c->hidden, c->n_ids * row_bytes(c));
     }
     ST_TRY(for_batches(c, run_layer, layer));
-    fill_silent(c->maxima.up, n_ffn);
-    fill_silent(c->maxima.down, n_ffn);
+    if (c->n_observed) {
+        fill_silent(c->stats.up, n_ffn);
+        fill_silent(c->stats.down, n_ffn);
+    }
     return STINT_OK;
+}
+
+stint_status st_calibration_layer_again(struct st_calibration *c, uint32_t layer) {
+    c->phase = ST_CALIBRATE_OUTLIERS;
+    for_layer(c, clear_counts);
+    memcpy(c->hidden, c->before, c->n_ids * row_bytes(c));
+    return for_batches(c, run_layer, layer);
 }
 
 stint_status st_calibration_head(struct st_calibration *c) {
-    clear(&c->maxima.head);
+    c->phase = ST_CALIBRATE_MAXIMA;
+    clear_maxima(&c->stats.head);
     return for_batches(c, run_head, 0);
 }
 
-stint_status st_maxima_scale(const struct st_maxima *maxima, const char *name, float *scale) {
-    float most = 0.0f;
-    for (size_t i = 0; i < maxima->n; i++) {
-        if (!isfinite(maxima->channel[i]))
-            return st_fail(STINT_E_FORMAT,
-                           "the input of '%s', channel %zu, is not finite on the calibration text: "
-                           "weights of this model are damaged",
-                           name, i);
-        most = fmaxf(most, maxima->channel[i]);
+stint_status st_calibration_head_again(struct st_calibration *c) {
+    c->phase = ST_CALIBRATE_OUTLIERS;
+    clear_counts(&c->stats.head);
+    return for_batches(c, run_head, 0);
+}
+
+// ---- Predictions
+
+static double log_sum(const float *logits, size_t n) {
+    double sum = 0.0;
+    float most = -INFINITY;
+    for (size_t v = 0; v < n; v++) most = fmaxf(most, logits[v]);
+    for (size_t v = 0; v < n; v++) sum += exp((double)(logits[v] - most));
+    return log(sum) + (double)most;
+}
+
+// Sorted insertion: few of a vocabulary get past the last one.
+static void keep_likeliest(const float *logits, size_t n, double log_all,
+                           struct st_predicted *out) {
+    size_t kept = 0;
+    for (size_t v = 0; v < n; v++) {
+        float log_p = (float)((double)logits[v] - log_all);
+        if (kept == ST_PREDICTED && log_p <= out->log_p[kept - 1]) continue;
+        size_t at = kept < ST_PREDICTED ? kept++ : kept - 1;
+        for (; at > 0 && out->log_p[at - 1] < log_p; at--) {
+            out->id[at] = out->id[at - 1];
+            out->log_p[at] = out->log_p[at - 1];
+        }
+        out->id[at] = (int32_t)v;
+        out->log_p[at] = log_p;
     }
-    *scale = most > 0.0f ? most / 127.0f : 1.0f;
-    // A scale so small that it rounds to zero would divide by it.
-    if (*scale < 0x1p-100f) *scale = 0x1p-100f;
+    for (; kept < ST_PREDICTED; kept++) out->log_p[kept] = -INFINITY;
+}
+
+static double divergence(const struct st_predicted *exact, const float *logits, double log_all) {
+    double sum = 0.0, rest_p = 1.0, rest_q = 1.0;
+    for (size_t i = 0; i < ST_PREDICTED && isfinite(exact->log_p[i]); i++) {
+        double log_p = (double)exact->log_p[i], log_q = (double)logits[exact->id[i]] - log_all;
+        sum += exp(log_p) * (log_p - log_q);
+        rest_p -= exp(log_p);
+        rest_q -= exp(log_q);
+    }
+    rest_p = fmax(rest_p, 1e-9);
+    rest_q = fmax(rest_q, 1e-9);
+    return sum + rest_p * log(rest_p / rest_q);
+}
+
+static void predict_row(const struct st_calibration *c, const float *logits, int32_t wanted,
+                        struct st_predictions *p) {
+    size_t vocab = c->model->config.vocab;
+    double log_all = log_sum(logits, vocab);
+    keep_likeliest(logits, vocab, log_all, &p->at[p->n]);
+    p->loss += log_all - (double)logits[wanted];
+    if (p->exact) {
+        p->divergence += divergence(&p->exact->at[p->n], logits, log_all);
+        p->n_same += p->exact->at[p->n].id[0] == p->at[p->n].id[0];
+    }
+    p->n++;
+}
+
+// Rows [row, row + n) of the text; the last of a sequence predicts nothing that is known.
+static stint_status predict_rows(struct st_calibration *c, size_t row, size_t n, float *logits,
+                                 struct st_predictions *p) {
+    memcpy(c->session->x, hidden_of(c, row), n * row_bytes(c));
+    c->session->observe = NULL;
+    ST_TRY(st_session_logits(c->session, 0, n, logits));
+    for (size_t t = 0; t < n; t++) {
+        size_t next = row + t + 1;
+        if (next == c->n_ids || next % c->n_sequence == 0) continue;
+        predict_row(c, logits + t * c->model->config.vocab, c->ids[next], p);
+    }
     return STINT_OK;
+}
+
+stint_status st_calibration_predict(struct st_calibration *c, size_t first,
+                                    struct st_predictions *p) {
+    struct st_arena arena;
+    size_t rows = st_min(LOGIT_ROWS, c->session->chunk_len);
+    ST_TRY(st_arena_open(&arena, rows * c->model->config.vocab * sizeof(float)));
+    float *logits = ST_TAKE(&arena, float, rows * c->model->config.vocab);
+    stint_status status = STINT_OK;
+    p->loss = p->divergence = 0.0;
+    p->n = p->n_same = 0;
+    for (size_t row = first; row < c->n_ids && status == STINT_OK; row += rows) {
+        size_t n = st_min(rows, c->n_ids - row);
+        if (c->stop && c->stop(c->stop_context)) status = st_fail(STINT_E_CANCELED, "canceled");
+        if (status == STINT_OK) status = predict_rows(c, row, n, logits, p);
+    }
+    st_arena_close(&arena);
+    return status;
 }

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+enum { RANDOM_TOKENS = 4 * ST_CALIBRATION_SEQUENCE };
+
 size_t st_calibration_sequence(const struct stint_model *model) {
     return st_min(ST_CALIBRATION_SEQUENCE, model->config.context);
 }
@@ -72,6 +74,6 @@ stint_status st_calibration_tokens(const struct stint_model *model,
     if (input->text && !model->tokenizer)
         return st_fail(STINT_E_ARG, "this model has no tokenizer: calibrate it on token ids");
     if (input->text) return encode(model, input->text, input->text_bytes, most, ids);
-    if (!model->tokenizer) return random_ids(model, st_min(most, ST_CALIBRATION_SEQUENCE), ids);
+    if (!model->tokenizer) return random_ids(model, st_min(most, RANDOM_TOKENS), ids);
     return encode(model, st_calibration_text, strlen(st_calibration_text), most, ids);
 }

@@ -145,6 +145,7 @@ static stint_status pack_row(const struct packing *j, size_t packed, int8_t *q) 
     p->scale[packed] = j->tensor_scale > 0.0f ? j->tensor_scale : scale_of(most);
     if (w->bias) p->bias[packed] = w->bias[row];
     p->elementwise->quantize(p->row, k, p->scale[packed], 0, (uint8_t *)q);
+    for (size_t i = 0; i < k && j->source->norms; i++) j->source->norms[i] += p->row[i] * p->row[i];
     return STINT_OK;
 }
 
@@ -195,10 +196,11 @@ stint_status st_pack_linear(struct st_packer *packer, const struct st_pack_sourc
         return st_fail(STINT_E_UNSUPPORTED, "'%s' has %u inputs, INT8 sums hold %d", j.name,
                        j.stage.weight.n_in, ST_INT8_MAX_K);
     if (source->per_tensor) ST_TRY(measure_tensor(&j));
+    if (source->norms) memset(source->norms, 0, j.stage.weight.n_in * sizeof *source->norms);
     ST_TRY(st_package_begin(writer, &section));
     ST_TRY(write_panels(&j, writer));
     ST_TRY(add(&j, writer, ST_INT8_SCALE, ST_SECTION_F32, packer->scale, rows));
     ST_TRY(add(&j, writer, ST_INT8_SUMS, ST_SECTION_I32, packer->sums, rows));
-    if (has_bias(&j)) ST_TRY(add(&j, writer, ST_INT8_BIAS, ST_SECTION_F32, packer->bias, rows));
-    return add(&j, writer, ST_INT8_INPUT, ST_SECTION_F32, &source->input_scale, 1);
+    if (!has_bias(&j)) return STINT_OK;
+    return add(&j, writer, ST_INT8_BIAS, ST_SECTION_F32, packer->bias, rows);
 }

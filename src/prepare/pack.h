@@ -18,11 +18,11 @@ struct st_pack_source {
     enum st_int8_role role;
     uint32_t layer, expert;
     const struct st_linear_weight *parts[ST_STAGE_PARTS];
-    float input_scale;
     bool per_tensor; // one scale for all rows
+    float *norms;    // [n_in] gets the squared norms of the weights' columns; or NULL
 };
 
-// Writes all sections of the linear. STINT_E_FORMAT where a weight is not finite.
+// Writes the sections of the linear's weights. STINT_E_FORMAT where a weight is not finite.
 stint_status st_pack_linear(struct st_packer *packer, const struct st_pack_source *source,
                             struct st_package_writer *writer);
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a checkpoint to a package: layer by layer the calibration text runs in float, then the
-// layer's linears are quantized, written and forgotten (llm.npu, section 3; docs/NUMERICS.md).
+// From a checkpoint to a package: what is kept, what is converted (convert.c), what is measured
+// (choose.c).
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/size.h"
 #include "format/files.h"
-#include "prepare/calibrate.h"
 #include "prepare/calibration_tokens.h"
-#include "prepare/pack.h"
+#include "prepare/job.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,34 +24,23 @@ static const char *const kept_files[] = {
     "chat_template.jinja",
 };
 
-struct preparation {
-    const char *source;
-    const stint_prepare_options *options;
-    stint_model *model;
-    struct st_package_writer *writer;
-    struct st_packer *packer;
-    struct st_calibration calibration;
-    struct st_ids ids;
-    uint32_t n_linears;
-    uint64_t done; // steps
-};
-
-static bool is_canceled(void *context) {
-    const stint_prepare_options *o = context;
+bool st_prepare_is_canceled(void *options) {
+    const stint_prepare_options *o = options;
     return o->canceled && o->canceled(o->canceled_context);
 }
 
-// Two steps a layer, and two for the head.
-static stint_status step(struct preparation *p, const char *what) {
-    const stint_prepare_options *o = p->options;
-    uint64_t total = 2 * ((uint64_t)p->model->config.n_layers + 1);
-    if (o->progress) o->progress(o->progress_context, what, ++p->done, total);
-    return is_canceled((void *)(uintptr_t)o) ? st_fail(STINT_E_CANCELED, "canceled") : STINT_OK;
+// Two steps a layer, two for the head, one for the measurement.
+stint_status st_prepare_step(struct st_prepare_job *job, const char *what) {
+    const stint_prepare_options *o = job->options;
+    uint64_t total = 2 * ((uint64_t)job->model->config.n_layers + 1) + 1;
+    if (o->progress) o->progress(o->progress_context, what, ++job->done, total);
+    return st_prepare_is_canceled((void *)(uintptr_t)o) ? st_fail(STINT_E_CANCELED, "canceled")
+                                                        : STINT_OK;
 }
 
 // ---- What is kept as it is
 
-static stint_status add_blob(struct preparation *p, const char *name, const void *data,
+static stint_status add_blob(struct st_prepare_job *p, const char *name, const void *data,
                              size_t bytes) {
     struct st_section s = {.name = name,
                            .type = ST_SECTION_BLOB,
@@ -63,7 +51,7 @@ static stint_status add_blob(struct preparation *p, const char *name, const void
     return st_package_add(p->writer, &s);
 }
 
-static stint_status keep_files(struct preparation *p) {
+static stint_status keep_files(struct st_prepare_job *p) {
     struct st_files files = {p->source, NULL};
     for (size_t i = 0; i < sizeof kept_files / sizeof *kept_files; i++) {
         struct st_file file;
@@ -76,7 +64,7 @@ static stint_status keep_files(struct preparation *p) {
     return STINT_OK;
 }
 
-static stint_status keep_gguf(struct preparation *p) {
+static stint_status keep_gguf(struct st_prepare_job *p) {
     void *data;
     size_t bytes;
     ST_TRY(st_gguf_metadata(p->model->checkpoint.gguf, &data, &bytes));
@@ -85,14 +73,34 @@ static stint_status keep_gguf(struct preparation *p) {
     return status;
 }
 
-static stint_status add_meta(struct preparation *p) {
+static json_t *describe_linear(const struct st_planned *l) {
+    return json_pack("{s:s, s:f, s:f, s:f, s:I, s:I, s:f, s:I, s:b}", "linear", l->name,
+                     "threshold", (double)l->scales[0] * 127.0, "clip",
+                     (double)l->scales[1] * 127.0, "importance", (double)l->importance, "channels",
+                     (json_int_t)l->n_in, "outlier_channels", (json_int_t)l->n_outliers,
+                     "per_token", l->per_token, "hot_channels", (json_int_t)l->n_hot, "shadowed",
+                     l->shadowed);
+}
+
+static json_t *describe(const struct st_prepare_job *p, const stint_model_info *info) {
+    const stint_prepare_summary *s = &p->summary;
+    json_t *linears = json_array();
+    for (size_t i = 0; i < p->plan.n; i++)
+        json_array_append_new(linears, describe_linear(&p->plan.linears[i]));
+    return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:o}", "stint",
+                     stint_version(), "weights", "w8a8", "weight_scale",
+                     p->options->weight_scale == STINT_SCALE_TENSOR ? "tensor" : "channel",
+                     "made_from", info->weight_type, "parameters", (json_int_t)info->n_parameters,
+                     "calibration_tokens", (json_int_t)p->ids.count, "held_out_tokens",
+                     (json_int_t)s->held_out_tokens, "float_perplexity", s->float_perplexity,
+                     "perplexity", s->perplexity, "top1_agreement", s->top1_agreement, "divergence",
+                     s->divergence, "pruned", s->pruned, "linears", linears);
+}
+
+static stint_status add_meta(struct st_prepare_job *p) {
     stint_model_info info = {.size = sizeof info};
     ST_TRY(stint_model_describe(p->model, &info));
-    json_t *meta = json_pack(
-        "{s:s, s:s, s:s, s:s, s:I, s:I}", "stint", stint_version(), "weights", "w8a8",
-        "weight_scale", p->options->weight_scale == STINT_SCALE_TENSOR ? "tensor" : "channel",
-        "made_from", info.weight_type, "parameters", (json_int_t)info.n_parameters,
-        "calibration_tokens", (json_int_t)p->ids.count);
+    json_t *meta = describe(p, &info);
     char *text = meta ? json_dumps(meta, JSON_INDENT(1)) : NULL;
     stint_status status = text ? add_blob(p, ST_PACKAGE_META, text, strlen(text))
                                : st_fail(STINT_E_NOMEM, "no memory to describe the package");
@@ -101,7 +109,7 @@ static stint_status add_meta(struct preparation *p) {
     return status;
 }
 
-static stint_status add_tensor(struct preparation *p, const struct st_tensor *t) {
+static stint_status add_tensor(struct st_prepare_job *p, const struct st_tensor *t) {
     struct st_section s = {.name = t->name,
                            .type = ST_SECTION_TENSOR,
                            .dtype = t->dtype,
@@ -128,14 +136,14 @@ static void collect(void *context, const struct st_tensor *tensor) {
 }
 
 // Read while the config is, not bound.
-static void collect_rope_factors(const struct preparation *p, struct collector *c) {
+static void collect_rope_factors(const struct st_prepare_job *p, struct collector *c) {
     const struct st_tensors *all = p->model->checkpoint.tensors;
     for (size_t i = 0; i < st_tensors_count(all); i++)
         if (strncmp(st_tensors_at(all, i)->name, "rope_", 5) == 0)
             collect(c, st_tensors_at(all, i));
 }
 
-static stint_status keep_tensors(struct preparation *p) {
+static stint_status keep_tensors(struct st_prepare_job *p) {
     const struct st_checkpoint *checkpoint = &p->model->checkpoint;
     struct collector c = {.most = st_tensors_count(checkpoint->tensors)};
     struct st_weight_source source = {.tensors = checkpoint->tensors,
@@ -154,73 +162,21 @@ static stint_status keep_tensors(struct preparation *p) {
     return status;
 }
 
-// ---- Linears
-
-static stint_status pack(struct preparation *p, struct st_pack_source *s,
-                         const struct st_maxima *maxima) {
-    char name[ST_INT8_NAME_BYTES];
-    st_int8_name(s->role, &p->model->config, s->layer, s->expert, name);
-    s->per_tensor = p->options->weight_scale == STINT_SCALE_TENSOR;
-    ST_TRY(st_maxima_scale(maxima, name, &s->input_scale));
-    ST_TRY(st_pack_linear(p->packer, s, p->writer));
-    for (size_t i = 0; i < ST_STAGE_PARTS && s->parts[i]; i++)
-        st_map_forget(s->parts[i]->data, s->parts[i]->n_out * s->parts[i]->row_bytes);
-    p->n_linears++;
-    return STINT_OK;
-}
-
-static stint_status pack_ffn(struct preparation *p, uint32_t i, uint32_t expert) {
-    const struct st_ffn_weight *w = &p->model->weights.layers[i].ffn[expert];
-    const struct st_layer_maxima *m = &p->calibration.maxima;
-    bool gated = w->gate.data != NULL;
-    struct st_pack_source up = {.role = ST_INT8_UP, .layer = i, .expert = expert};
-    struct st_pack_source down = {
-        .role = ST_INT8_DOWN, .layer = i, .expert = expert, .parts = {&w->down}};
-    up.parts[0] = gated ? &w->gate : &w->up;
-    up.parts[1] = gated ? &w->up : NULL;
-    ST_TRY(pack(p, &up, &m->up[expert]));
-    return pack(p, &down, &m->down[expert]);
-}
-
-static stint_status pack_layer(struct preparation *p, uint32_t i) {
-    const struct st_layer *l = &p->model->weights.layers[i];
-    const struct st_layer_maxima *m = &p->calibration.maxima;
-    struct st_pack_source qkv = {.role = ST_INT8_QKV, .layer = i, .parts = {&l->q, &l->k, &l->v}};
-    struct st_pack_source o = {.role = ST_INT8_O, .layer = i, .parts = {&l->o}};
-    ST_TRY(pack(p, &qkv, &m->qkv));
-    ST_TRY(pack(p, &o, &m->o));
-    for (uint32_t e = 0; e < st_max(1, p->model->config.n_experts); e++) ST_TRY(pack_ffn(p, i, e));
-    return STINT_OK;
-}
-
-static stint_status pack_head(struct preparation *p) {
-    struct st_pack_source head = {.role = ST_INT8_HEAD, .parts = {&p->model->weights.head}};
-    return pack(p, &head, &p->calibration.maxima.head);
-}
-
-static stint_status calibrate_and_pack(struct preparation *p) {
-    for (uint32_t i = 0; i < p->model->config.n_layers; i++) {
-        ST_TRY(st_calibration_layer(&p->calibration, i));
-        ST_TRY(step(p, "calibrating"));
-        ST_TRY(pack_layer(p, i));
-        ST_TRY(step(p, "quantizing"));
-    }
-    ST_TRY(st_calibration_head(&p->calibration));
-    ST_TRY(step(p, "calibrating"));
-    ST_TRY(pack_head(p));
-    return step(p, "quantizing");
-}
-
-static stint_status write_package(struct preparation *p) {
+static stint_status write_package(struct st_prepare_job *p) {
     const stint_prepare_options *o = p->options;
     bool gguf = p->model->checkpoint.source == ST_SOURCE_GGUF;
-    ST_TRY(add_meta(p));
     ST_TRY(gguf ? keep_gguf(p) : keep_files(p));
     ST_TRY(st_packer_open(&p->model->config, &p->packer));
-    p->calibration.stop = is_canceled;
+    p->calibration.stop = st_prepare_is_canceled;
     p->calibration.stop_context = (void *)(uintptr_t)o;
-    ST_TRY(st_calibration_open(p->model, p->ids.data, p->ids.count, o->n_threads, &p->calibration));
-    ST_TRY(calibrate_and_pack(p));
+    ST_TRY(st_calibration_open(p->model, p->ids.data, p->ids.count, p->n_observed, o->n_threads,
+                               &p->calibration));
+    ST_TRY(st_prepare_convert(p));
+    ST_TRY(st_prepare_choose(p));
+    ST_TRY(st_prepare_step(p, "measuring"));
+    ST_TRY(st_prepare_write_columns(p));
+    for (size_t i = 0; i < p->plan.n; i++) p->summary.n_shadowed += p->plan.linears[i].shadowed;
+    ST_TRY(add_meta(p));
     return keep_tensors(p);
 }
 
@@ -231,7 +187,7 @@ static bool same_file(const char *a, const char *b) {
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-static stint_status open_source(struct preparation *p, const char *package) {
+static stint_status open_source(struct st_prepare_job *p, const char *package) {
     stint_model_options options = {.size = sizeof options};
     ST_TRY(stint_model_open(p->source, &options, &p->model));
     if (p->model->checkpoint.package)
@@ -241,15 +197,31 @@ static stint_status open_source(struct preparation *p, const char *package) {
     struct st_calibration_input input = {p->options->text, p->options->text_bytes, p->options->ids,
                                          p->options->n_ids, p->options->n_tokens};
     ST_TRY(st_calibration_tokens(p->model, &input, &p->ids));
+    // The last quarter is held out, in whole sequences, if that leaves one to calibrate on.
+    size_t sequence = st_calibration_sequence(p->model);
+    p->n_observed = st_max(sequence, p->ids.count * 3 / 4 / sequence * sequence);
+    p->n_observed = st_min(p->n_observed, p->ids.count);
     return st_package_create(package, &p->writer);
 }
 
-static void close_all(struct preparation *p) {
+static void close_all(struct st_prepare_job *p) {
     st_calibration_close(&p->calibration);
+    st_plan_close(&p->plan);
     st_packer_close(p->packer);
     st_package_abandon(p->writer);
     st_ids_free(&p->ids);
     stint_model_close(p->model);
+}
+
+static stint_status check_options(const stint_prepare_options *o) {
+    if (o->weight_scale != STINT_SCALE_CHANNEL && o->weight_scale != STINT_SCALE_TENSOR)
+        return st_fail(STINT_E_ARG, "weight scale %d: expected channel or tensor",
+                       (int)o->weight_scale);
+    if ((unsigned)o->outliers > STINT_OUTLIERS_NONE)
+        return st_fail(STINT_E_ARG, "outliers %d: expected auto, share or none", (int)o->outliers);
+    if (!(o->outlier_prune >= 0.0f && o->outlier_prune <= 1.0f))
+        return st_fail(STINT_E_ARG, "outlier_prune %g: expected 0 to 1", (double)o->outlier_prune);
+    return STINT_OK;
 }
 
 stint_status stint_prepare(const char *source, const char *package,
@@ -258,15 +230,13 @@ stint_status stint_prepare(const char *source, const char *package,
         return st_fail(STINT_E_ARG, "source and package may not be NULL");
     stint_prepare_options o = {0};
     if (options) memcpy(&o, options, st_min(options->size, sizeof o));
-    if (o.weight_scale != STINT_SCALE_CHANNEL && o.weight_scale != STINT_SCALE_TENSOR)
-        return st_fail(STINT_E_ARG, "weight scale %d: expected channel or tensor",
-                       (int)o.weight_scale);
-    struct preparation p = {.source = source, .options = &o};
+    ST_TRY(check_options(&o));
+    struct st_prepare_job p = {.source = source, .options = &o};
     uint64_t begun = st_now_ns();
     stint_status status = open_source(&p, package);
     if (status == STINT_OK && write_package(&p) != STINT_OK)
         status = st_fail_prefix("%s: ", source);
-    stint_prepare_summary out = {.n_linears = p.n_linears, .n_tokens = (uint32_t)p.ids.count};
+    p.summary.n_tokens = (uint32_t)p.ids.count;
     if (status == STINT_OK) {
         status = st_package_finish(p.writer);
         p.writer = NULL;
@@ -274,9 +244,9 @@ stint_status stint_prepare(const char *source, const char *package,
     close_all(&p);
     struct stat info;
     if (status != STINT_OK || !summary) return status;
-    if (stat(package, &info) == 0) out.bytes = (uint64_t)info.st_size;
-    out.size = summary->size;
-    out.seconds = (double)(st_now_ns() - begun) * 1e-9;
-    memcpy(summary, &out, st_min(summary->size, sizeof out));
+    if (stat(package, &info) == 0) p.summary.bytes = (uint64_t)info.st_size;
+    p.summary.size = summary->size;
+    p.summary.seconds = (double)(st_now_ns() - begun) * 1e-9;
+    memcpy(summary, &p.summary, st_min(summary->size, sizeof p.summary));
     return STINT_OK;
 }

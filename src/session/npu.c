@@ -74,6 +74,7 @@ struct quantize_job {
     float scale;
     uint8_t *q;
     size_t q_row;
+    struct st_spill *spill; // or NULL
 };
 
 static void quantize_row(void *context, size_t t, size_t worker) {
@@ -88,18 +89,25 @@ static void quantize_row(void *context, size_t t, size_t worker) {
     size_t clipped = s->kernels.elementwise->quantize(
         row, j->n, j->scale, s->npu.type->zero(s->npu.device), j->q + t * j->q_row);
     if (clipped) atomic_fetch_add_explicit(&s->npu.clipped, clipped, memory_order_relaxed);
+    if (clipped && j->spill) st_spill_row(j->spill, row, j->n, j->scale, (uint32_t)t, 0);
 }
 
-// q [n_tokens] = x [n_tokens, n] over scale
-static void quantize(struct stint_session *s, const float *x, size_t n_tokens, size_t n,
-                     float scale, uint8_t *q, size_t q_row) {
-    struct quantize_job job = {.s = s, .x = x, .n = n, .scale = scale, .q = q, .q_row = q_row};
+// q [n_tokens] = x [n_tokens, n], the input of `stage`, over its scale
+static void quantize(struct stint_session *s, const struct st_stage *stage, const float *x,
+                     size_t n_tokens, uint8_t *q, size_t q_row) {
+    struct quantize_job job = {.s = s,
+                               .x = x,
+                               .n = stage->weight.n_in,
+                               .scale = stage->weight.input_scale,
+                               .q = q,
+                               .q_row = q_row,
+                               .spill = st_shadow_spill(&s->shadow, stage, &s->shadow.in)};
     st_pool_run(s->pool, quantize_row, &job, n_tokens);
 }
 
 // Norm and quantization of a row while it lies in the first-level cache.
 static void norm_quantize(const struct st_layer_run *r, const struct st_norm_weight *norm,
-                          float scale) {
+                          const struct st_stage *stage) {
     struct stint_session *s = r->s;
     bool post = s->model->config.block == ST_BLOCK_POST;
     struct quantize_job job = {.s = s,
@@ -107,9 +115,10 @@ static void norm_quantize(const struct st_layer_run *r, const struct st_norm_wei
                                .x = s->x,
                                .normed = s->normed,
                                .n = s->model->config.hidden,
-                               .scale = scale,
+                               .scale = stage->weight.input_scale,
                                .q = s->npu.in,
-                               .q_row = s->npu.in_row};
+                               .q_row = s->npu.in_row,
+                               .spill = st_shadow_spill(&s->shadow, stage, &s->shadow.in)};
     st_pool_run(s->pool, quantize_row, &job, r->batch->n);
 }
 
@@ -119,12 +128,20 @@ static stint_status run_graph(struct stint_session *s, struct st_graph *graph,
     return s->npu.type->wait(s->npu.device);
 }
 
+// A graph of one product, and its shadow: columns are read while the device computes.
+static stint_status run_product(struct stint_session *s, const struct st_stage *stage,
+                                struct st_graph *graph, const struct st_graph_io *io) {
+    bool shadow = st_shadow_begin(&s->shadow, stage, &s->shadow.in, io->n_tokens);
+    ST_TRY(run_graph(s, graph, io));
+    return shadow ? st_shadow_finish(&s->shadow, io->out, io->out_row) : STINT_OK;
+}
+
 static const struct st_layer_int8 *layer_of(const struct st_layer_run *r) {
     return &r->s->model->int8.layers[r->index];
 }
 
 static stint_status attn_norm(const struct st_layer_run *r) {
-    norm_quantize(r, &r->layer->attn_norm, layer_of(r)->qkv.weight.input_scale);
+    norm_quantize(r, &r->layer->attn_norm, &layer_of(r)->qkv);
     return STINT_OK;
 }
 
@@ -137,20 +154,19 @@ static stint_status qkv(const struct st_layer_run *r) {
                              .in_row = s->npu.in_row,
                              .out = {s->q, s->k, s->v},
                              .out_row = {n_q, n_kv, n_kv}};
-    return run_graph(s, graph_of(s, r->index, 0), &io);
+    return run_product(s, &layer_of(r)->qkv, graph_of(s, r->index, 0), &io);
 }
 
 static stint_status o(const struct st_layer_run *r) {
     struct stint_session *s = r->s;
     const struct st_config *c = &s->model->config;
-    quantize(s, s->attended, r->batch->n, (size_t)c->n_heads * c->head_dim,
-             layer_of(r)->o.weight.input_scale, s->npu.attended, s->npu.attended_row);
+    quantize(s, &layer_of(r)->o, s->attended, r->batch->n, s->npu.attended, s->npu.attended_row);
     struct st_graph_io io = {.n_tokens = r->batch->n,
                              .in = s->npu.attended,
                              .in_row = s->npu.attended_row,
                              .out = {s->projected},
                              .out_row = {c->hidden}};
-    ST_TRY(run_graph(s, graph_of(s, r->index, 1), &io));
+    ST_TRY(run_product(s, &layer_of(r)->o, graph_of(s, r->index, 1), &io));
     st_session_residual(r, &r->layer->post_attn_norm, &r->layer->attn_norm);
     return STINT_OK;
 }
@@ -158,19 +174,21 @@ static stint_status o(const struct st_layer_run *r) {
 static stint_status ffn_norm(const struct st_layer_run *r) {
     struct stint_session *s = r->s;
     const struct st_config *c = &s->model->config;
-    float scale = layer_of(r)->ffn->up.weight.input_scale;
+    const struct st_stage *up = &layer_of(r)->ffn->up;
     if (c->n_experts) // each expert has a scale of its own
         st_session_block_norm(r, &r->layer->ffn_norm);
     else if (c->block == ST_BLOCK_PARALLEL)
-        quantize(s, s->normed, r->batch->n, c->hidden, scale, s->npu.in, s->npu.in_row);
+        quantize(s, up, s->normed, r->batch->n, s->npu.in, s->npu.in_row);
     else
-        norm_quantize(r, &r->layer->ffn_norm, scale);
+        norm_quantize(r, &r->layer->ffn_norm, up);
     return STINT_OK;
 }
 
 // s->npu.in -> y [n, hidden]
 static stint_status run_ffn(struct stint_session *s, uint32_t layer, uint32_t expert, size_t n,
                             float *y) {
+    const struct st_ffn_int8 *w = &s->model->int8.layers[layer].ffn[expert];
+    struct st_shadow *shadow = &s->shadow;
     struct st_graph_io io = {.n_tokens = n,
                              .in = s->npu.in,
                              .in_row = s->npu.in_row,
@@ -178,14 +196,21 @@ static stint_status run_ffn(struct stint_session *s, uint32_t layer, uint32_t ex
                              .middle_row = s->npu.middle_row,
                              .out = {y},
                              .out_row = {s->model->config.hidden},
-                             .clipped = &s->npu.clipped};
-    return run_graph(s, graph_of(s, layer, FIRST_FFN + expert), &io);
+                             .clipped = &s->npu.clipped,
+                             .spill = st_shadow_spill(shadow, &w->down, &shadow->middle)};
+    if (st_shadow_begin(shadow, &w->up, &shadow->in, n)) {
+        ST_TRY(st_shadow_finish_before(shadow));
+        io.add = shadow->add;
+        io.add_row = shadow->add_row;
+    }
+    ST_TRY(run_graph(s, graph_of(s, layer, FIRST_FFN + expert), &io));
+    if (!st_shadow_begin(shadow, &w->down, &shadow->middle, n)) return STINT_OK;
+    return st_shadow_finish(shadow, io.out, io.out_row);
 }
 
 static stint_status run_expert(struct stint_session *s, uint32_t layer, uint32_t expert,
                                const float *x, size_t n, float *y) {
-    float scale = s->model->int8.layers[layer].ffn[expert].up.weight.input_scale;
-    quantize(s, x, n, s->model->config.hidden, scale, s->npu.in, s->npu.in_row);
+    quantize(s, &s->model->int8.layers[layer].ffn[expert].up, x, n, s->npu.in, s->npu.in_row);
     return run_ffn(s, layer, expert, n, y);
 }
 
@@ -211,13 +236,14 @@ st_subgraph_fn *const st_npu_subgraphs[ST_N_SUBGRAPHS] = {
 
 stint_status st_npu_head(struct stint_session *s, const float *x, size_t n, float *logits) {
     const struct st_config *c = &s->model->config;
-    quantize(s, x, n, c->embed, s->model->int8.head.weight.input_scale, s->npu.in, s->npu.in_row);
+    const struct st_stage *head = &s->model->int8.head;
+    quantize(s, head, x, n, s->npu.in, s->npu.in_row);
     struct st_graph_io io = {.n_tokens = n,
                              .in = s->npu.in,
                              .in_row = s->npu.in_row,
                              .out = {logits},
                              .out_row = {c->vocab}};
-    return run_graph(s, s->npu.graphs[s->npu.n_graphs - 1], &io);
+    return run_product(s, head, s->npu.graphs[s->npu.n_graphs - 1], &io);
 }
 
 // Seconds a token of the first layer's static subgraphs takes in a chunk of n, over what is in the
@@ -226,6 +252,7 @@ static stint_status time_chunk(struct stint_session *s, size_t n, double *second
     const struct st_config *c = &s->model->config;
     struct st_batch batch = {.n = n, .n_total = n};
     struct st_layer_run run = {s, &s->model->weights.layers[0], &batch, 0};
+    atomic_store_explicit(&s->shadow.in.n, 0, memory_order_relaxed);
     *seconds = INFINITY;
     for (int i = 0; i < TUNE_RUNS; i++) {
         uint64_t begun = st_now_ns();
@@ -249,6 +276,7 @@ static stint_status tune_chunk(struct stint_session *s) {
         chosen = n;
     }
     s->chunk_len = chosen;
+    s->shadow.counts = (struct st_shadow_counts){0};
     atomic_store_explicit(&s->npu.clipped, 0, memory_order_relaxed);
     return STINT_OK;
 }

@@ -61,6 +61,7 @@ static void lay_out_batch(struct stint_session *s, struct st_arena *a) {
     s->gate = ST_TAKE(a, float, floats && c->flags & ST_ARCH_GATED ? n * c->ffn : 0);
     s->up = ST_TAKE(a, float, floats ? n * c->ffn : 0);
     if (!floats) st_npu_lay_out(s, a);
+    st_shadow_lay_out(&s->shadow, s->model, n, a);
     s->packed = ST_TAKE(a, float, st_linear_packed_floats(s->kernels.tile, n, widest_input(s)));
     for (int i = 0; i < 2; i++) {
         s->cosine[i] = ST_TAKE(a, float, n *half);
@@ -165,6 +166,7 @@ static stint_status open_in(const stint_model *model, const stint_session_option
     lay_out(s, n_threads, &s->arena);
     ST_TRY(st_arena_check(&s->arena, "a session"));
     ST_TRY(st_pool_open(n_threads, &s->pool));
+    ST_TRY(st_shadow_open(&s->shadow, model, s->pool, s->kernels.elementwise));
     return model->int8.layers ? st_npu_open(s, device_of(options)) : STINT_OK;
 }
 
@@ -197,6 +199,7 @@ stint_status st_session_open_layerwise(const struct stint_model *model,
 void stint_session_close(stint_session *session) {
     if (!session) return;
     st_npu_close(&session->npu);
+    st_shadow_close(&session->shadow);
     st_pool_close(session->pool);
     st_arena_close(&session->arena);
     free(session);

@@ -10,6 +10,7 @@
 #include "kernels/linear.h"
 #include "model/graph.h"
 #include "model/model.h"
+#include "session/shadow.h"
 
 #include <stdatomic.h>
 
@@ -90,6 +91,7 @@ struct stint_session {
     struct st_candidate *candidates; // [vocab]
     struct st_worker *workers;       // [threads]
     struct st_npu npu;
+    struct st_shadow shadow;
     st_observe_fn *observe; // or NULL
     void *observe_context;
     atomic_bool canceled;

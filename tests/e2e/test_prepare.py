@@ -34,8 +34,12 @@ class Prepare(Folder):
     def test_a_package_is_used_like_a_model(self):
         report = stint_json("prepare", MODEL, "-o", self.package)
         self.assertEqual(set(report), {"source", "package", "bytes", "linears",
-                                       "calibration_tokens", "weight_scale", "seconds",
+                                       "linears_shadowed", "pruned", "calibration_tokens",
+                                       "weight_scale", "held_out_tokens", "float_perplexity",
+                                       "perplexity", "top1_agreement", "divergence", "seconds",
                                        "peak_rss_bytes"})
+        self.assertLess(report["divergence"], 0.003)
+        self.assertGreater(report["top1_agreement"], 0.9)
         self.assertEqual((report["linears"], report["weight_scale"]), (49, "channel"))
         self.assertEqual(self.names(), ["novels.stint"])
         text = [stint("run", self.package, "-p", PROMPT, "-n", "20", *options).stdout

@@ -14,8 +14,8 @@ import unittest
 import test_models as golden
 
 SHARED = golden.SHARED
-CHANNEL_BOUND = 0.2  # root mean square of the difference, in standard deviations of the logits
-TRAINED_BOUND = 0.08
+CHANNEL_BOUND = 0.1  # root mean square of the difference, in standard deviations of the logits
+TRAINED_BOUND = 0.05
 
 
 def rms_difference(got, wanted):

@@ -82,7 +82,7 @@ static stint_status find(void *context, const char *name, bool required,
 
 static stint_status bind(struct sections *s, const struct st_config *config,
                          struct st_weights_int8 *weights, struct st_arena *arena) {
-    struct st_int8_source source = {find, s};
+    struct st_int8_source source = {.find = find, .context = s};
     struct st_arena measure = st_arena_measure();
     stint_status status = st_weights_int8_bind(&source, config, &measure, weights);
     if (status != STINT_OK) return status;
@@ -146,7 +146,7 @@ static void random_weights_are_the_same_each_time(void **state) {
     struct st_arena measure = st_arena_measure(), first, second;
     assert_int_equal(st_shape_int8_open(&c, NULL, NULL, &shape), STINT_OK);
     assert_true(st_shape_int8_bytes(shape) > 0);
-    struct st_int8_source source = {st_shape_int8_find, shape};
+    struct st_int8_source source = {.find = st_shape_int8_find, .context = shape};
     st_shape_int8_rewind(shape);
     assert_int_equal(st_weights_int8_bind(&source, &c, &measure, &a), STINT_OK);
     assert_int_equal(st_arena_open(&first, measure.used), STINT_OK);

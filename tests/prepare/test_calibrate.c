@@ -47,33 +47,75 @@ static void random_ids(int32_t *ids, size_t n) {
     for (size_t i = 0; i < n; i++) ids[i] = (int32_t)ts_random_below(4000);
 }
 
+static float largest(const struct st_input_stats *stats) {
+    float most = 0.0f;
+    for (size_t i = 0; i < stats->n; i++) most = fmaxf(most, stats->most[i]);
+    return most;
+}
+
 static void layer_by_layer_is_the_whole_pass(void **state) {
     (void)state;
     int32_t ids[N_IDS];
     struct seen seen = {.n = 0};
     stint_session *s = NULL;
     struct st_calibration c = {0};
-    const char *name = "layers.0.o";
     random_ids(ids, N_IDS);
     assert_int_equal(stint_session_open(model, NULL, &s), STINT_OK);
     s->observe = see;
     s->observe_context = &seen;
     assert_int_equal(stint_session_eval(s, ids, N_IDS, false, NULL), STINT_OK);
     assert_int_equal(seen.n, N_LAYERS * 4);
-    assert_int_equal(st_calibration_open(model, ids, N_IDS, 2, &c), STINT_OK);
+    assert_int_equal(st_calibration_open(model, ids, N_IDS, N_IDS, 2, &c), STINT_OK);
     for (uint32_t i = 0; i < N_LAYERS; i++) {
-        const struct st_maxima *maxima[] = {&c.maxima.qkv, &c.maxima.o, &c.maxima.up[0],
-                                            &c.maxima.down[0]};
         assert_int_equal(st_calibration_layer(&c, i), STINT_OK);
-        for (size_t role = 0; role < 4; role++) {
-            float scale;
-            assert_int_equal(st_maxima_scale(maxima[role], name, &scale), STINT_OK);
-            assert_true(scale == seen.most[4 * i + role] / 127.0f);
+        for (int role = 0; role < 4; role++) {
+            struct st_input_stats *stats = st_calibration_stats(&c, (enum st_int8_role)role, 0);
+            assert_true(largest(stats) == seen.most[4 * i + (size_t)role]);
+            assert_int_equal(st_outlier_scales(stats, "x"), STINT_OK);
         }
+        // The same input once more: the next layer does not notice.
+        assert_int_equal(st_calibration_layer_again(&c, i), STINT_OK);
+        assert_int_equal(c.stats.o.n_tokens, N_IDS);
     }
     assert_int_equal(st_calibration_head(&c), STINT_OK);
-    assert_int_equal(c.maxima.head.n, model->config.embed);
-    assert_true(c.maxima.head.channel[0] > 0.0f);
+    assert_int_equal(c.stats.head.n, model->config.embed);
+    assert_true(largest(&c.stats.head) > 0.0f);
+    st_calibration_close(&c);
+    stint_session_close(s);
+}
+
+static void predictions_are_those_of_a_session(void **state) {
+    (void)state;
+    int32_t ids[N_IDS];
+    size_t vocab = model->config.vocab;
+    float *logits = malloc(N_IDS * vocab * sizeof *logits);
+    stint_session *s = NULL;
+    struct st_calibration c = {0};
+    struct st_predictions first = {.at = calloc(N_IDS, sizeof *first.at)};
+    struct st_predictions again = {.at = calloc(N_IDS, sizeof *again.at), .exact = &first};
+    random_ids(ids, N_IDS);
+    assert_int_equal(stint_session_open(model, NULL, &s), STINT_OK);
+    assert_int_equal(stint_session_eval(s, ids, N_IDS, true, logits), STINT_OK);
+    double loss = 0.0;
+    for (size_t t = 0; t + 1 < N_IDS; t++) {
+        double sum = 0.0;
+        for (size_t v = 0; v < vocab; v++) sum += exp((double)logits[t * vocab + v]);
+        loss += log(sum) - (double)logits[t * vocab + (size_t)ids[t + 1]];
+    }
+    assert_int_equal(st_calibration_open(model, ids, N_IDS, 0, 2, &c), STINT_OK);
+    for (uint32_t i = 0; i < N_LAYERS; i++) assert_int_equal(st_calibration_layer(&c, i), STINT_OK);
+    assert_int_equal(st_calibration_predict(&c, 0, &first), STINT_OK);
+    assert_int_equal(first.n, N_IDS - 1);
+    assert_true(fabs(first.loss - loss) < 1e-4 * loss);
+    for (size_t i = 1; i < ST_PREDICTED; i++)
+        assert_true(first.at[3].log_p[i] <= first.at[3].log_p[i - 1]);
+    // Nothing is as near to a model as itself.
+    assert_int_equal(st_calibration_predict(&c, 0, &again), STINT_OK);
+    assert_int_equal(again.n_same, again.n);
+    assert_true(fabs(again.divergence) < 1e-3);
+    free(first.at);
+    free(again.at);
+    free(logits);
     st_calibration_close(&c);
     stint_session_close(s);
 }
@@ -88,7 +130,7 @@ static void it_stops_when_asked(void **state) {
     int left = 3;
     struct st_calibration c = {.stop = stop, .stop_context = &left};
     random_ids(ids, N_IDS);
-    assert_int_equal(st_calibration_open(model, ids, N_IDS, 1, &c), STINT_OK);
+    assert_int_equal(st_calibration_open(model, ids, N_IDS, N_IDS, 1, &c), STINT_OK);
     assert_int_equal(st_calibration_layer(&c, 0), STINT_OK);
     assert_int_equal(st_calibration_layer(&c, 1), STINT_OK);
     assert_int_equal(st_calibration_layer(&c, 2), STINT_E_CANCELED);
@@ -104,34 +146,17 @@ static void an_idle_expert_takes_the_others_maxima(void **state) {
     const char *path = ts_shared("fixtures/models/mixtral");
     assert_int_equal(stint_model_open(path, NULL, &mixture), STINT_OK);
     uint32_t n = mixture->config.n_experts;
-    float most = 0.0f, least = INFINITY, scale;
-    assert_int_equal(st_calibration_open(mixture, &id, 1, 1, &c), STINT_OK);
+    float most = 0.0f, least = INFINITY;
+    assert_int_equal(st_calibration_open(mixture, &id, 1, 1, 1, &c), STINT_OK);
     assert_int_equal(st_calibration_layer(&c, 0), STINT_OK);
     for (uint32_t e = 0; e < n; e++) {
-        assert_int_equal(st_maxima_scale(&c.maxima.down[e], "down", &scale), STINT_OK);
+        float scale = largest(&c.stats.down[e]);
         most = fmaxf(most, scale);
         least = fminf(least, scale);
     }
-    assert_true(n > 2 && least > 0.0f && least < most && most < 1.0f);
+    assert_true(n > 2 && least > 0.0f && least < most);
     st_calibration_close(&c);
     stint_model_close(mixture);
-}
-
-static void scales_of_odd_maxima(void **state) {
-    (void)state;
-    float channel[3] = {0.0f, 0.0f, 0.0f}, scale;
-    struct st_maxima m = {channel, 3};
-    assert_int_equal(st_maxima_scale(&m, "x", &scale), STINT_OK);
-    assert_true(scale == 1.0f);
-    channel[1] = 254.0f;
-    assert_int_equal(st_maxima_scale(&m, "x", &scale), STINT_OK);
-    assert_true(scale == 2.0f);
-    channel[1] = 1e-44f;
-    assert_int_equal(st_maxima_scale(&m, "x", &scale), STINT_OK);
-    assert_true(scale > 0.0f && 1.0f / scale < INFINITY);
-    channel[2] = NAN;
-    assert_int_equal(st_maxima_scale(&m, "x", &scale), STINT_E_FORMAT);
-    assert_non_null(strstr(stint_error_text(), "'x', channel 2, is not finite"));
 }
 
 static void tokens_come_from_what_is_given(void **state) {
@@ -161,7 +186,7 @@ int main(void) {
         cmocka_unit_test(layer_by_layer_is_the_whole_pass),
         cmocka_unit_test(it_stops_when_asked),
         cmocka_unit_test(an_idle_expert_takes_the_others_maxima),
-        cmocka_unit_test(scales_of_odd_maxima),
+        cmocka_unit_test(predictions_are_those_of_a_session),
         cmocka_unit_test(tokens_come_from_what_is_given),
     };
     return cmocka_run_group_tests(tests, open_model, close_model);

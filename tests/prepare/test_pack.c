@@ -56,7 +56,7 @@ struct packed {
     struct st_map map;
     struct st_package *package;
     const int8_t *panels;
-    const float *scale, *bias, *input;
+    const float *scale, *bias;
     const int32_t *sums;
 };
 
@@ -91,7 +91,6 @@ static struct packed pack(const struct st_config *c, const struct st_pack_source
     p.panels = data_of(&p, name, ST_INT8_WEIGHT);
     p.scale = data_of(&p, name, ST_INT8_SCALE);
     p.bias = data_of(&p, name, ST_INT8_BIAS);
-    p.input = data_of(&p, name, ST_INT8_INPUT);
     p.sums = data_of(&p, name, ST_INT8_SUMS);
     return p;
 }
@@ -124,16 +123,23 @@ static void parts_begin_at_panels(void **state) {
     struct st_config c = config(true);
     struct linear q = random_linear(70, HIDDEN, true), k = random_linear(14, HIDDEN, false);
     struct linear v = random_linear(14, HIDDEN, true);
+    float norms[HIDDEN];
     struct st_pack_source source = {
-        .role = ST_INT8_QKV, .parts = {&q.weight, &k.weight, &v.weight}, .input_scale = 0.25f};
+        .role = ST_INT8_QKV, .norms = norms, .parts = {&q.weight, &k.weight, &v.weight}};
     struct packed p = pack(&c, &source, "layers.0.qkv");
     for (size_t r = 0; r < 70; r++) check_row(&p, r, &q, r, true);
+    for (size_t i = 0; i < HIDDEN; i++) {
+        double sum = 0;
+        for (size_t r = 0; r < 70; r++) sum += pow((double)q.w[r * HIDDEN + i], 2);
+        for (size_t r = 0; r < 14; r++) sum += pow((double)k.w[r * HIDDEN + i], 2);
+        for (size_t r = 0; r < 14; r++) sum += pow((double)v.w[r * HIDDEN + i], 2);
+        assert_true(fabs((double)norms[i] - sum) < 1e-4 * sum);
+    }
     for (size_t r = 0; r < 14; r++) check_row(&p, 80 + r, &k, r, true);
     for (size_t r = 0; r < 14; r++) check_row(&p, 96 + r, &v, r, true);
     assert_true(p.bias[80] == 0.0f && p.bias[75] == 0.0f);
     assert_int_equal(p.sums[79], 0);
     assert_true(p.scale[79] == 1.0f); // padding
-    assert_true(*p.input == 0.25f);
     unpack(&p);
     drop(&q);
     drop(&k);
@@ -144,8 +150,7 @@ static void gate_and_up_alternate(void **state) {
     (void)state;
     struct st_config c = config(true);
     struct linear gate = random_linear(FFN, HIDDEN, false), up = random_linear(FFN, HIDDEN, false);
-    struct st_pack_source source = {
-        .role = ST_INT8_UP, .parts = {&gate.weight, &up.weight}, .input_scale = 1.0f};
+    struct st_pack_source source = {.role = ST_INT8_UP, .parts = {&gate.weight, &up.weight}};
     struct packed p = pack(&c, &source, "layers.0.up");
     for (size_t r = 0; r < FFN; r++) {
         check_row(&p, r / 32 * 64 + r % 32, &gate, r, true);
@@ -161,8 +166,7 @@ static void a_tensor_can_share_a_scale(void **state) {
     (void)state;
     struct st_config c = config(false);
     struct linear up = random_linear(FFN, HIDDEN, false);
-    struct st_pack_source source = {
-        .role = ST_INT8_UP, .parts = {&up.weight}, .input_scale = 1.0f, .per_tensor = true};
+    struct st_pack_source source = {.role = ST_INT8_UP, .parts = {&up.weight}, .per_tensor = true};
     struct packed p = pack(&c, &source, "layers.0.up");
     for (size_t r = 0; r < FFN; r++) {
         check_row(&p, r, &up, r, false);
@@ -177,8 +181,7 @@ static void zeros_and_damage(void **state) {
     char path[512];
     struct st_config c = config(false);
     struct linear down = random_linear(HIDDEN, FFN, false);
-    struct st_pack_source source = {
-        .role = ST_INT8_DOWN, .parts = {&down.weight}, .input_scale = 1.0f};
+    struct st_pack_source source = {.role = ST_INT8_DOWN, .parts = {&down.weight}};
     memset(down.w, 0, FFN * sizeof *down.w);
     struct packed p = pack(&c, &source, "layers.0.down");
     assert_true(p.scale[0] == 1.0f);

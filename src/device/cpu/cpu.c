@@ -36,6 +36,7 @@ struct job {
     const uint8_t *x;
     size_t x_row, block_groups, n_blocks;
     float next_scale; // of the quantized output
+    const float *add; // io->add in the first stage
 };
 
 // Sums of n_panels panels for some tokens, [n_tokens, ST_DEVICE_GROUP].
@@ -56,6 +57,13 @@ static void to_floats(const struct job *j, size_t row, size_t n_rows, size_t n, 
         j->device->elementwise->dequantize(sums + t * ST_DEVICE_GROUP, w->row_sums + row,
                                            j->device->kernel->zero, w->factor + row,
                                            w->bias ? w->bias + row : NULL, n_rows, y + t * y_row);
+}
+
+// Of the first stage, where something is to be added before its epilogue.
+static const float *added(const struct job *j, size_t token, size_t row) {
+    if (!j->add || j->io->add_row[token] < 0) return NULL;
+    size_t packed = (size_t)j->stage->weight.n_panels * ST_INT8_PANEL;
+    return j->add + (size_t)j->io->add_row[token] * packed + row;
 }
 
 // The group's rows [row, row1), part by part.
@@ -85,12 +93,18 @@ static size_t act_epilogue(const struct job *j, size_t row, size_t n_rows, size_
     for (size_t t = 0; t < n; t++) {
         float y[ST_DEVICE_GROUP];
         to_floats(j, row, n_rows, 1, y, 0, sums + t * ST_DEVICE_GROUP);
+        const float *add = added(j, token + t, row);
+        if (add) e->add(add, n_rows, y);
         if (gated)
             e->act_gated(stage->act, y, y + ST_GATED_GROUP, n_out, y);
         else
             e->act(stage->act, y, n_out, y);
-        clipped += e->quantize(y, n_out, j->next_scale, j->device->kernel->zero,
-                               j->io->middle + (token + t) * j->io->middle_row + first);
+        size_t n_clipped = e->quantize(y, n_out, j->next_scale, j->device->kernel->zero,
+                                       j->io->middle + (token + t) * j->io->middle_row + first);
+        if (n_clipped && j->io->spill)
+            st_spill_row(j->io->spill, y, n_out, j->next_scale, (uint32_t)(token + t),
+                         (uint32_t)first);
+        clipped += n_clipped;
     }
     return clipped;
 }
@@ -129,6 +143,7 @@ static stint_status submit(struct st_graph *graph, const struct st_graph_io *io)
                         .io = io,
                         .x = i ? io->middle : io->in,
                         .x_row = i ? io->middle_row : io->in_row,
+                        .add = i ? NULL : io->add,
                         .block_groups = 1};
         if (i + 1 < desc->n_stages) j.next_scale = desc->stages[i + 1].weight.input_scale;
         size_t n_groups = st_ceil_div(j.stage->weight.n_panels, ST_DEVICE_GROUP / ST_INT8_PANEL);

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/reader.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct range {
+    uint64_t offset;
+    size_t bytes;
+    void *to;
+};
+
+struct st_reader {
+    int file;
+    const char *name;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t asked, answered;
+    struct range ranges[ST_READER_DEPTH];
+    size_t n_asked, n_answered; // since the reader was opened
+    struct st_error why;        // of the first failure since the last wait
+    bool closing;
+};
+
+static stint_status read_range(const struct st_reader *r, struct range range) {
+    unsigned char *to = range.to;
+    while (range.bytes) {
+        ssize_t n = pread(r->file, to, range.bytes, (off_t)range.offset);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0)
+            return st_fail(STINT_E_IO, "%s: cannot be read at byte %llu: %s", r->name,
+                           (unsigned long long)range.offset, strerror(errno));
+        if (n == 0)
+            return st_fail(STINT_E_IO, "%s: ends at byte %llu: it was cut short while in use",
+                           r->name, (unsigned long long)range.offset);
+        to += n;
+        range.offset += (uint64_t)n;
+        range.bytes -= (size_t)n;
+    }
+    return STINT_OK;
+}
+
+static void *work(void *context) {
+    struct st_reader *r = context;
+    pthread_mutex_lock(&r->lock);
+    for (;;) {
+        while (r->n_answered == r->n_asked && !r->closing) pthread_cond_wait(&r->asked, &r->lock);
+        if (r->n_answered == r->n_asked) break;
+        struct range range = r->ranges[r->n_answered % ST_READER_DEPTH];
+        pthread_mutex_unlock(&r->lock);
+        stint_status status = read_range(r, range);
+        pthread_mutex_lock(&r->lock);
+        if (status != STINT_OK && r->why.status == STINT_OK) st_error_save(&r->why);
+        r->n_answered++;
+        pthread_cond_signal(&r->answered);
+    }
+    pthread_mutex_unlock(&r->lock);
+    return NULL;
+}
+
+stint_status st_reader_open(int file, const char *name, struct st_reader **reader) {
+    struct st_reader *r = calloc(1, sizeof *r);
+    if (!r) return st_fail(STINT_E_NOMEM, "%s: no memory to read it", name);
+    r->file = file;
+    r->name = name;
+    pthread_mutex_init(&r->lock, NULL);
+    pthread_cond_init(&r->asked, NULL);
+    pthread_cond_init(&r->answered, NULL);
+    int error = pthread_create(&r->thread, NULL, work, r);
+    if (error) {
+        free(r);
+        return st_fail(STINT_E_NOMEM, "%s: no thread to read it: %s", name, strerror(error));
+    }
+    *reader = r;
+    return STINT_OK;
+}
+
+void st_reader_close(struct st_reader *reader) {
+    if (!reader) return;
+    pthread_mutex_lock(&reader->lock);
+    reader->closing = true;
+    pthread_cond_signal(&reader->asked);
+    pthread_mutex_unlock(&reader->lock);
+    pthread_join(reader->thread, NULL);
+    pthread_cond_destroy(&reader->answered);
+    pthread_cond_destroy(&reader->asked);
+    pthread_mutex_destroy(&reader->lock);
+    free(reader);
+}
+
+void st_reader_ask(struct st_reader *reader, uint64_t offset, size_t bytes, void *to) {
+    pthread_mutex_lock(&reader->lock);
+    while (reader->n_asked - reader->n_answered == ST_READER_DEPTH)
+        pthread_cond_wait(&reader->answered, &reader->lock);
+    reader->ranges[reader->n_asked++ % ST_READER_DEPTH] = (struct range){offset, bytes, to};
+    pthread_cond_signal(&reader->asked);
+    pthread_mutex_unlock(&reader->lock);
+}
+
+stint_status st_reader_wait(struct st_reader *reader) {
+    pthread_mutex_lock(&reader->lock);
+    while (reader->n_answered != reader->n_asked)
+        pthread_cond_wait(&reader->answered, &reader->lock);
+    struct st_error why = reader->why;
+    reader->why.status = STINT_OK;
+    pthread_mutex_unlock(&reader->lock);
+    return why.status == STINT_OK ? STINT_OK : st_error_restore(&why);
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// The package that is being written runs before it is finished: over the linears that lie in the
+// file already, layer by layer, on the part of the text that calibration did not see.
+#include "prepare/job.h"
+
+#include "base/log.h"
+#include "base/size.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SEARCH_STEPS = 5 };
+
+static const double most_pruned = 0.85, loss_allowed = 0.003, loss_alarming = 0.01;
+
+// ---- The package as a model
+
+struct unfinished {
+    struct st_prepare_job *job;
+    struct st_map map;
+    bool failed;
+};
+
+static stint_status find(void *context, const char *name, bool required,
+                         struct st_section *section) {
+    struct unfinished *u = context;
+    ST_TRY(st_package_look(u->job->writer, &u->map, name, section));
+    if (section->data || !required) return STINT_OK;
+    return st_fail(STINT_E_INTERNAL, "section '%s' is not written yet", name);
+}
+
+static bool is_shadowed(void *context, const char *linear) {
+    const struct unfinished *u = context;
+    return st_plan_find(&u->job->plan, linear)->shadowed;
+}
+
+// Twice, as arenas want it; the first time also makes the map reach over all sections.
+static stint_status bind(struct unfinished *u, struct stint_model *m) {
+    struct st_int8_source source = {.find = find, .context = u, .shadowed = is_shadowed};
+    m->arena = st_arena_measure();
+    ST_TRY(st_weights_int8_bind(&source, &m->config, &m->arena, &m->int8));
+    ST_TRY(st_arena_open(&m->arena, m->arena.used));
+    ST_TRY(st_weights_int8_bind(&source, &m->config, &m->arena, &m->int8));
+    return st_arena_check(&m->arena, "scales");
+}
+
+// What was used of a layer leaves memory.
+static void forget_layer(const struct stint_model *m, uint32_t i) {
+    const struct st_layer_int8 *l = &m->int8.layers[i];
+    const struct st_int8_weight *w[4] = {&l->qkv.weight, &l->o.weight};
+    for (uint32_t e = 0; e < st_max(1, m->config.n_experts); e++) {
+        w[2] = &l->ffn[e].up.weight;
+        w[3] = &l->ffn[e].down.weight;
+        for (size_t j = 0; j < 4; j++)
+            st_map_forget(w[j]->panels, w[j]->n_panels * st_int8_panel_bytes(w[j]->n_in));
+    }
+}
+
+static stint_status run(struct st_prepare_job *job, const struct stint_model *m,
+                        struct st_predictions *p) {
+    struct st_calibration c = {.stop = st_prepare_is_canceled,
+                               .stop_context = (void *)(uintptr_t)job->options};
+    const int32_t *ids = job->ids.data + job->n_observed;
+    stint_status status = st_calibration_open(m, ids, job->ids.count - job->n_observed, 0,
+                                              job->options->n_threads, &c);
+    for (uint32_t i = 0; i < m->config.n_layers && status == STINT_OK; i++) {
+        status = st_calibration_layer(&c, i);
+        forget_layer(m, i);
+    }
+    if (status == STINT_OK) status = st_calibration_predict(&c, 0, p);
+    st_calibration_close(&c);
+    return status;
+}
+
+static stint_status predict(struct st_prepare_job *job, struct st_predictions *p) {
+    struct unfinished u = {.job = job};
+    struct stint_model *m = malloc(sizeof *m);
+    if (!m) return st_fail(STINT_E_NOMEM, "no memory for a model");
+    *m = *job->model; // the config's pointers lead into the original, which lives on
+    stint_status status = bind(&u, m);
+    if (status == STINT_OK) status = run(job, m, p);
+    st_arena_close(&m->arena);
+    st_map_close(&u.map);
+    free(m);
+    return status;
+}
+
+// ---- How much can be pruned
+
+struct search {
+    struct st_prepare_job *job;
+    struct st_predictions exact, got;
+    double loss; // mean divergence: the perplexity's relative increase if the source were right
+};
+
+static stint_status measure(struct search *s, double pruned) {
+    st_plan_prune(&s->job->plan, pruned);
+    ST_TRY(predict(s->job, &s->got));
+    s->loss = expm1(s->got.divergence / (double)s->got.n);
+    s->job->summary.pruned = pruned;
+    st_log(STINT_LOG_DEBUG, "%.0f %% pruned: divergence %.2f %%", 100 * pruned, 100 * s->loss);
+    return STINT_OK;
+}
+
+// The largest share that loses little; where none does, that of the least loss.
+static stint_status search(struct search *s) {
+    double low = 0.0, high = most_pruned, best = 0.0, least;
+    ST_TRY(measure(s, high));
+    if (s->loss <= loss_allowed) return STINT_OK;
+    double loss_of_most = s->loss;
+    ST_TRY(measure(s, 0.0));
+    least = s->loss;
+    if (loss_of_most <= s->loss) return measure(s, most_pruned);
+    for (int i = 0; i < SEARCH_STEPS; i++) {
+        double middle = (low + high) / 2;
+        ST_TRY(measure(s, middle));
+        bool enough = s->loss <= fmax(loss_allowed, least);
+        if (enough) best = middle;
+        *(enough ? &low : &high) = middle;
+    }
+    return measure(s, best);
+}
+
+static stint_status choose(struct search *s) {
+    const stint_prepare_options *o = s->job->options;
+    if (o->outliers == STINT_OUTLIERS_NONE) return measure(s, 1.0);
+    if (o->outliers == STINT_OUTLIERS_SHARE) return measure(s, (double)o->outlier_prune);
+    return search(s);
+}
+
+// JSON has no infinity.
+static double perplexity(const struct st_predictions *p) {
+    return fmin(exp(p->loss / (double)p->n), 1e300);
+}
+
+static void report(struct search *s) {
+    stint_prepare_summary *out = &s->job->summary;
+    out->held_out_tokens = (uint32_t)s->exact.n;
+    out->float_perplexity = perplexity(&s->exact);
+    out->perplexity = perplexity(&s->got);
+    out->top1_agreement = (double)s->got.n_same / (double)s->got.n;
+    out->divergence = fmin(s->got.divergence / (double)s->got.n, 1e300);
+    if (s->loss <= loss_alarming) return;
+    st_log(
+        STINT_LOG_WARNING,
+        "on held-out text the package's predictions are %.1f %% worse than the source's: calibrate "
+        "on more text, or on text like that which it will read (--calib FILE), or prune less "
+        "(--outlier-prune 0)",
+        100 * s->loss);
+}
+
+stint_status st_prepare_choose(struct st_prepare_job *job) {
+    size_t n = job->ids.count - job->n_observed;
+    struct search s = {.job = job};
+    if (n < 2) { // too little text to hold some out: shadow execution is the safe side
+        job->summary.pruned = job->options->outliers == STINT_OUTLIERS_NONE
+                                  ? 1.0
+                                  : (double)job->options->outlier_prune;
+        st_plan_prune(&job->plan, job->summary.pruned);
+        return STINT_OK;
+    }
+    s.exact.at = calloc(n, sizeof *s.exact.at);
+    s.got.at = calloc(n, sizeof *s.got.at);
+    s.got.exact = &s.exact;
+    stint_status status = STINT_OK;
+    if (!s.exact.at || !s.got.at)
+        status = st_fail(STINT_E_NOMEM, "no memory for %zu predictions", n);
+    if (status == STINT_OK)
+        status = st_calibration_predict(&job->calibration, job->n_observed, &s.exact);
+    if (status == STINT_OK) status = choose(&s);
+    if (status == STINT_OK) report(&s);
+    free(s.exact.at);
+    free(s.got.at);
+    return status;
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// One preparation under way, and its steps.
+#ifndef ST_PREPARE_JOB_H
+#define ST_PREPARE_JOB_H
+
+#include "prepare/calibrate.h"
+#include "prepare/pack.h"
+#include "prepare/plan.h"
+
+struct st_prepare_job {
+    const char *source;
+    const stint_prepare_options *options;
+    stint_model *model;
+    struct st_package_writer *writer;
+    struct st_packer *packer;
+    struct st_calibration calibration;
+    struct st_ids ids;
+    size_t n_observed; // of ids; the rest is held out
+    struct st_plan plan;
+    stint_prepare_summary summary;
+    uint64_t done; // steps
+};
+
+// Reports one more step. STINT_E_CANCELED if asked to stop.
+stint_status st_prepare_step(struct st_prepare_job *job, const char *what);
+// For the `stop` of a calibration; context is the options.
+bool st_prepare_is_canceled(void *options);
+
+// convert.c: calibrates and writes all linears, without the columns of shadowed ones.
+stint_status st_prepare_convert(struct st_prepare_job *job);
+// Writes them, for those that the plan says.
+stint_status st_prepare_write_columns(struct st_prepare_job *job);
+
+// choose.c: decides in job->plan which linears are shadowed, and measures what the package loses on
+// held-out text, in job->summary.
+stint_status st_prepare_choose(struct st_prepare_job *job);
+
+#endif

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prepare/outliers.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static const float smallest_scale = 0x1p-100f; // a division by it stays finite
+static const float step = 0.82f;               // from one candidate to the next
+static const float round_bias = 12582912.0f;   // 1.5 x 2^23: adding it rounds to whole numbers
+
+stint_status st_outlier_scales(struct st_input_stats *stats, const char *name) {
+    float most = 0.0f;
+    for (size_t i = 0; i < stats->n; i++) {
+        if (!isfinite(stats->most[i]))
+            return st_fail(STINT_E_FORMAT,
+                           "the input of '%s', channel %zu, is not finite on the calibration text: "
+                           "weights of this model are damaged",
+                           name, i);
+        most = fmaxf(most, stats->most[i]);
+    }
+    float scale = most > 0.0f ? most / 127.0f : 1.0f;
+    for (int i = 0; i < ST_CLIP_CANDIDATES; i++, scale *= step)
+        stats->scales[i] = fmaxf(scale, smallest_scale);
+    return STINT_OK;
+}
+
+// The first threshold that the magnitude exceeds; they fall.
+static int level(const struct st_input_stats *stats, float magnitude) {
+    int low = 0, high = ST_CLIP_CANDIDATES;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (magnitude > 127.0f * stats->scales[middle])
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+static void add_errors(struct st_input_stats *stats, const float *x) {
+    for (int c = 0; c < ST_CLIP_CANDIDATES; c++) {
+        float scale = stats->scales[c], inverse = 1.0f / scale, error = 0.0f;
+        for (size_t i = 0; i < stats->n; i++) {
+            float q = x[i] * inverse;
+            q = q < -127.0f ? -127.0f : q > 127.0f ? 127.0f : q;
+            q = (q + round_bias) - round_bias;
+            float difference = x[i] - q * scale;
+            error += stats->norms[i] * difference * difference;
+        }
+        stats->errors[c] += (double)error;
+    }
+}
+
+void st_outlier_count(struct st_input_stats *stats, const float *x, bool errors) {
+    for (size_t i = 0; i < stats->n; i++) {
+        int l = level(stats, fabsf(x[i]));
+        if (l < ST_CLIP_CANDIDATES) stats->beyond[i * ST_CLIP_CANDIDATES + (size_t)l]++;
+    }
+    stats->n_tokens++;
+    if (errors) add_errors(stats, x);
+}
+
+void st_outlier_choose(struct st_input_stats *stats) {
+    double most = fmax(ST_OUTLIER_SHARE * (double)stats->n, ST_OUTLIERS_FEW), n_beyond = 0.0;
+    stats->shadow = 0;
+    for (int l = 0; l < ST_CLIP_CANDIDATES; l++) {
+        for (size_t i = 0; i < stats->n; i++)
+            n_beyond += stats->beyond[i * ST_CLIP_CANDIDATES + (size_t)l];
+        if (n_beyond > most * (double)stats->n_tokens) return;
+        stats->shadow = l;
+    }
+}
+
+uint64_t st_outlier_hits(const struct st_input_stats *stats, size_t c) {
+    uint64_t hits = 0;
+    for (int l = 0; l <= stats->shadow; l++)
+        hits += stats->beyond[c * ST_CLIP_CANDIDATES + (size_t)l];
+    return hits;
+}
+
+float st_outlier_clip_scale(const struct st_input_stats *stats) {
+    int best = 0;
+    for (int c = 1; c < ST_CLIP_CANDIDATES; c++)
+        if (stats->errors[c] < stats->errors[best]) best = c;
+    return stats->scales[best];
+}
+
+static int by_hits(const void *a, const void *b, void *context) {
+    const struct st_input_stats *stats = context;
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    uint64_t hits_x = st_outlier_hits(stats, x), hits_y = st_outlier_hits(stats, y);
+    if (hits_x != hits_y) return hits_x < hits_y ? 1 : -1;
+    return x < y ? -1 : x > y; // the lower channel first
+}
+
+size_t st_outlier_hot(const struct st_input_stats *stats, uint32_t *order, int32_t *hot) {
+    uint64_t all = 0, covered = 0;
+    size_t n_hot = 0;
+    for (size_t c = 0; c < stats->n; c++) {
+        all += st_outlier_hits(stats, c);
+        order[c] = (uint32_t)c;
+        hot[c] = -1;
+    }
+    qsort_r(order, stats->n, sizeof *order, by_hits, (void *)(uintptr_t)stats);
+    for (size_t i = 0; i < stats->n && (double)covered < ST_HOT_COVER * (double)all; i++) {
+        covered += st_outlier_hits(stats, order[i]);
+        hot[order[i]] = 0;
+    }
+    for (size_t c = 0; c < stats->n; c++)
+        if (hot[c] == 0) hot[c] = (int32_t)n_hot++;
+    return n_hot;
+}

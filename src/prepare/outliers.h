@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Outliers of a linear's input (llm.npu, section 3.3; docs/NUMERICS.md): where to clip, what it
+// costs, which channels do it again and again. Pure functions on arrays.
+#ifndef ST_PREPARE_OUTLIERS_H
+#define ST_PREPARE_OUTLIERS_H
+
+#include "base/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    ST_CLIP_CANDIDATES = 40, // scales that are tried, falling from the one that max-min gives
+    ST_OUTLIERS_FEW = 16,    // elements of a token that may exceed a threshold in any case
+};
+
+// Share of a token's elements that may exceed the threshold of a shadowed linear, and of their
+// occurrences that hot channels cover.
+#define ST_OUTLIER_SHARE 0.003
+#define ST_HOT_COVER     0.8
+
+// What the input of one linear was on the calibration text. A threshold is 127 scales.
+struct st_input_stats {
+    size_t n;         // channels
+    float *most;      // [n] largest magnitudes
+    float *norms;     // [n] of the weights' columns, squared
+    uint32_t *beyond; // [n, ST_CLIP_CANDIDATES] elements beyond threshold i but not beyond i - 1
+    float scales[ST_CLIP_CANDIDATES];
+    double errors[ST_CLIP_CANDIDATES]; // of the output, where elements beyond are clipped
+    uint64_t n_tokens;                 // counted
+    int shadow;                        // the candidate that suits shadow execution
+};
+
+// From `most`: the scale that max-min gives (largest magnitude over 127; 1 where all were zero) and
+// those that are tried below it. STINT_E_FORMAT where a magnitude is not finite; `name` stands in
+// the text.
+stint_status st_outlier_scales(struct st_input_stats *stats, const char *name);
+
+// Counts a token's elements by threshold and, if `errors`, adds to each candidate's error.
+void st_outlier_count(struct st_input_stats *stats, const float *x, bool errors);
+
+// Sets stats->shadow: the smallest scale whose threshold few enough elements of a token exceed, on
+// average. What exceeds it is exact, so the smaller the scale, the smaller the error of the rest.
+void st_outlier_choose(struct st_input_stats *stats);
+
+// Elements of channel c beyond the threshold that was chosen.
+uint64_t st_outlier_hits(const struct st_input_stats *stats, size_t c);
+
+// The scale of the candidate with the least error; max-min's where nothing was counted.
+float st_outlier_clip_scale(const struct st_input_stats *stats);
+
+// Writes hot[c]: 0, 1, ... in ascending order for the channels of the smallest set that covers
+// ST_HOT_COVER of all hits, else -1. Returns their number. `order`: scratch, [n].
+size_t st_outlier_hot(const struct st_input_stats *stats, uint32_t *order, int32_t *hot);
+
+#endif

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+// The outlier channels of a run go by in ascending order, in waves: while one wave is added, the
+// cold columns of the next are read. Every product is added to its output by itself, so that
+// neither waves, nor chunks, nor where a column came from changes a bit.
+#include "session/session.h"
+
+#include "base/size.h"
+
+#include <string.h>
+
+enum { BLOCK_ROWS = 512 };
+
+// ---- Memory
+
+static void widen(const struct st_stage *stage, size_t *k, size_t *rows, uint32_t *n) {
+    if (!stage->weight.shadowed) return;
+    ++*n;
+    *k = st_max(*k, stage->weight.n_in);
+    *rows = st_max(*rows, (size_t)stage->weight.n_panels * ST_INT8_PANEL);
+}
+
+// The widest of the shadowed linears, and of those with an activation. How many they are.
+static uint32_t measure(const struct stint_model *model, size_t *k, size_t *rows,
+                        size_t *add_rows) {
+    const struct st_weights_int8 *w = &model->int8;
+    uint32_t any = 0, unused = 0;
+    *k = *rows = *add_rows = 0;
+    if (!w->layers) return 0;
+    for (uint32_t i = 0; i < model->config.n_layers; i++) {
+        widen(&w->layers[i].qkv, k, rows, &any);
+        widen(&w->layers[i].o, k, rows, &any);
+        for (uint32_t e = 0; e < st_max(1, model->config.n_experts); e++) {
+            size_t k_up = 0;
+            widen(&w->layers[i].ffn[e].up, k, rows, &any);
+            widen(&w->layers[i].ffn[e].up, &k_up, add_rows, &unused);
+            widen(&w->layers[i].ffn[e].down, k, rows, &any);
+        }
+    }
+    widen(&w->head, k, rows, &any);
+    return any;
+}
+
+void st_shadow_lay_out(struct st_shadow *s, const struct stint_model *model, size_t chunk_len,
+                       struct st_arena *arena) {
+    size_t k, add_rows;
+    s->n_linears = measure(model, &k, &s->widest_rows, &add_rows);
+    s->any = s->n_linears > 0;
+    if (!s->any) return;
+    s->in.capacity = s->middle.capacity = chunk_len * k;
+    s->in.entries = ST_TAKE(arena, struct st_spilled, s->in.capacity);
+    s->middle.entries = ST_TAKE(arena, struct st_spilled, s->middle.capacity);
+    s->sorted = ST_TAKE(arena, struct st_spilled, s->in.capacity);
+    s->first = ST_TAKE(arena, uint32_t, chunk_len + 1);
+    s->next = ST_TAKE(arena, uint32_t, chunk_len);
+    s->channels = ST_TAKE(arena, uint32_t, k);
+    s->seen = ST_TAKE(arena, uint8_t, k);
+    s->column = ST_TAKE(arena, const int8_t *, ST_SHADOW_WAVE);
+    s->cold = ST_TAKE(arena, int8_t, 2 * ST_SHADOW_WAVE * s->widest_rows);
+    s->add = ST_TAKE(arena, float, chunk_len *add_rows);
+    s->add_row = ST_TAKE(arena, int32_t, chunk_len);
+}
+
+stint_status st_shadow_open(struct st_shadow *s, const struct stint_model *model,
+                            struct st_pool *pool, const struct st_elementwise *elementwise) {
+    const struct st_checkpoint *c = &model->checkpoint;
+    if (!s->any) return STINT_OK;
+    s->pool = pool;
+    s->elementwise = elementwise;
+    if (!c->package) return STINT_OK;
+    s->file_base = (uintptr_t)c->maps->data;
+    return st_reader_open(c->file, c->path, &s->reader);
+}
+
+void st_shadow_close(struct st_shadow *shadow) {
+    st_reader_close(shadow->reader);
+    shadow->reader = NULL;
+}
+
+stint_status stint_session_shadow(const stint_session *session, stint_shadow_info *info) {
+    if (!session || !info || info->size == 0)
+        return st_fail(STINT_E_ARG, "info->size must be set to sizeof(stint_shadow_info)");
+    const struct st_shadow_counts *c = &session->shadow.counts;
+    stint_shadow_info out = {.size = info->size,
+                             .n_linears = session->shadow.n_linears,
+                             .hot_hits = c->hot_hits,
+                             .cold_reads = c->cold_reads,
+                             .cold_bytes = c->cold_bytes};
+    if (c->runs) out.outlier_channels = (double)c->channels / (double)c->runs;
+    memcpy(info, &out, st_min(info->size, sizeof out));
+    return STINT_OK;
+}
+
+// ---- What was spilled
+
+struct st_spill *st_shadow_spill(struct st_shadow *s, const struct st_stage *stage,
+                                 struct st_spill *spill) {
+    if (!s->any || !stage->weight.shadowed) return NULL;
+    atomic_store_explicit(&spill->n, 0, memory_order_relaxed);
+    return spill;
+}
+
+// By channel; entries of a token mostly come in order.
+static void sort_token(struct st_spilled *entries, size_t n) {
+    for (size_t i = 1; i < n; i++) {
+        struct st_spilled entry = entries[i];
+        size_t at = i;
+        for (; at > 0 && entries[at - 1].channel > entry.channel; at--)
+            entries[at] = entries[at - 1];
+        entries[at] = entry;
+    }
+}
+
+// Token by token into s->sorted.
+static void sort(struct st_shadow *s, const struct st_spill *spill, size_t n) {
+    memset(s->first, 0, (s->n_tokens + 1) * sizeof *s->first);
+    for (size_t i = 0; i < n; i++) s->first[spill->entries[i].token + 1]++;
+    for (size_t t = 0; t < s->n_tokens; t++) {
+        s->first[t + 1] += s->first[t];
+        s->next[t] = s->first[t];
+    }
+    for (size_t i = 0; i < n; i++)
+        s->sorted[s->next[spill->entries[i].token]++] = spill->entries[i];
+    for (size_t t = 0; t < s->n_tokens; t++) {
+        sort_token(s->sorted + s->first[t], s->first[t + 1] - s->first[t]);
+        s->next[t] = s->first[t];
+    }
+}
+
+static void list_channels(struct st_shadow *s, size_t n) {
+    size_t k = s->stage->weight.n_in;
+    memset(s->seen, 0, k);
+    for (size_t i = 0; i < n; i++) s->seen[s->sorted[i].channel] = 1;
+    s->n_channels = 0;
+    for (size_t c = 0; c < k; c++)
+        if (s->seen[c]) s->channels[s->n_channels++] = (uint32_t)c;
+}
+
+// ---- Columns
+
+static size_t packed_rows(const struct st_stage *stage) {
+    return (size_t)stage->weight.n_panels * ST_INT8_PANEL;
+}
+
+static int8_t *cold_slot(const struct st_shadow *s, size_t i) {
+    return s->cold + i % (2 * ST_SHADOW_WAVE) * s->widest_rows;
+}
+
+static bool is_hot(const struct st_int8_weight *w, uint32_t channel) {
+    return w->hot && w->hot[channel] >= 0;
+}
+
+// Out of the panels: a byte of every 64.
+static void gather(const struct st_int8_weight *w, uint32_t channel, int8_t *to) {
+    size_t panel_bytes = st_int8_panel_bytes(w->n_in);
+    const int8_t *from = w->panels + channel / 4 * 64 + channel % 4;
+    for (uint32_t p = 0; p < w->n_panels; p++, from += panel_bytes, to += ST_INT8_PANEL)
+        for (size_t r = 0; r < ST_INT8_PANEL; r++) to[r] = from[4 * r];
+}
+
+// Asks for the cold columns of the channels up to `end`.
+static void ask(struct st_shadow *s, size_t end) {
+    const struct st_int8_weight *w = &s->stage->weight;
+    size_t rows = packed_rows(s->stage);
+    for (; s->asked < end; s->asked++) {
+        uint32_t channel = s->channels[s->asked];
+        if (is_hot(w, channel)) {
+            s->counts.hot_hits++;
+            continue;
+        }
+        s->counts.cold_reads++;
+        s->counts.cold_bytes += rows;
+        if (s->reader && w->columns)
+            st_reader_ask(s->reader, (uintptr_t)(w->columns + channel * rows) - s->file_base, rows,
+                          cold_slot(s, s->asked));
+        else
+            gather(w, channel, cold_slot(s, s->asked));
+    }
+}
+
+bool st_shadow_begin(struct st_shadow *s, const struct st_stage *stage, struct st_spill *spill,
+                     size_t n_tokens) {
+    if (!s->any || !stage->weight.shadowed) return false;
+    size_t n = st_min(spill->n, spill->capacity);
+    s->counts.runs++;
+    if (n == 0) return false;
+    s->stage = stage;
+    s->n_tokens = n_tokens;
+    sort(s, spill, n);
+    list_channels(s, n);
+    s->counts.channels += s->n_channels;
+    s->asked = 0;
+    ask(s, st_min(ST_SHADOW_WAVE, s->n_channels));
+    return true;
+}
+
+// ---- Products
+
+// One wave: channels [wave, wave_end) of the list.
+struct job {
+    struct st_shadow *s;
+    size_t wave, wave_end;
+    float *const *out; // NULL: into s->add
+    const size_t *out_row;
+};
+
+// y[row] of a token and how many rows lie there side by side; NULL: padding.
+static float *output(const struct job *j, size_t token, size_t row, size_t *n) {
+    const struct st_stage *stage = j->s->stage;
+    if (!j->out) return j->s->add + (size_t)j->s->add_row[token] * packed_rows(stage) + row;
+    size_t start = 0;
+    for (uint32_t i = 0; i < stage->n_parts; i++) {
+        size_t padded = st_round_up(stage->rows[i], ST_INT8_PANEL);
+        if (row < start + padded) {
+            *n = st_min(*n, row < start + stage->rows[i] ? start + stage->rows[i] - row
+                                                         : start + padded - row);
+            return row < start + stage->rows[i] ? j->out[i] + token * j->out_row[i] + (row - start)
+                                                : NULL;
+        }
+        start += padded;
+    }
+    return NULL;
+}
+
+static void add_token(const struct job *j, size_t token, size_t row, size_t end) {
+    const struct st_shadow *s = j->s;
+    uint32_t last = s->channels[j->wave_end - 1];
+    while (row < end) {
+        size_t n = end - row, i = j->wave;
+        float *y = output(j, token, row, &n);
+        for (uint32_t e = s->next[token]; y && e < s->first[token + 1]; e++) {
+            const struct st_spilled *entry = &s->sorted[e];
+            if (entry->channel > last) break;
+            while (s->channels[i] != entry->channel) i++;
+            s->elementwise->axpy_int8(entry->residual, s->column[i - j->wave] + row,
+                                      s->stage->weight.scale + row, n, y);
+        }
+        row += n;
+    }
+}
+
+static void add_block(void *context, size_t block, size_t worker) {
+    (void)worker;
+    const struct job *j = context;
+    size_t row = block * BLOCK_ROWS, end = st_min(row + BLOCK_ROWS, packed_rows(j->s->stage));
+    for (size_t t = 0; t < j->s->n_tokens; t++)
+        if (j->s->next[t] < j->s->first[t + 1]) add_token(j, t, row, end);
+}
+
+static void add_wave(struct st_shadow *s, const struct job *j) {
+    const struct st_int8_weight *w = &s->stage->weight;
+    size_t rows = packed_rows(s->stage);
+    for (size_t i = j->wave; i < j->wave_end; i++) {
+        uint32_t channel = s->channels[i];
+        s->column[i - j->wave] =
+            is_hot(w, channel) ? w->hot_columns + (size_t)w->hot[channel] * rows : cold_slot(s, i);
+    }
+    st_pool_run(s->pool, add_block, (void *)(uintptr_t)j, st_ceil_div(rows, BLOCK_ROWS));
+    uint32_t last = s->channels[j->wave_end - 1];
+    for (size_t t = 0; t < s->n_tokens; t++)
+        while (s->next[t] < s->first[t + 1] && s->sorted[s->next[t]].channel <= last) s->next[t]++;
+}
+
+static stint_status add_all(struct st_shadow *s, float *const *out, const size_t *out_row) {
+    for (size_t wave = 0; wave < s->n_channels; wave += ST_SHADOW_WAVE) {
+        struct job j = {s, wave, st_min(wave + ST_SHADOW_WAVE, s->n_channels), out, out_row};
+        if (s->reader) ST_TRY(st_reader_wait(s->reader));
+        ask(s, st_min(j.wave_end + ST_SHADOW_WAVE, s->n_channels));
+        add_wave(s, &j);
+    }
+    return STINT_OK;
+}
+
+stint_status st_shadow_finish(struct st_shadow *shadow, float *const *out, const size_t *out_row) {
+    return add_all(shadow, out, out_row);
+}
+
+stint_status st_shadow_finish_before(struct st_shadow *s) {
+    size_t rows = packed_rows(s->stage), n = 0;
+    for (size_t t = 0; t < s->n_tokens; t++) {
+        s->add_row[t] = s->next[t] < s->first[t + 1] ? (int32_t)n : -1;
+        n += s->next[t] < s->first[t + 1];
+    }
+    memset(s->add, 0, n * rows * sizeof *s->add);
+    return add_all(s, NULL, NULL);
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shadow outlier execution (llm.npu, section 3.3; docs/NUMERICS.md): what clipping an input to INT8
+// cut off is multiplied with the same weights in float and added to the device's product. Columns
+// of hot channels lie in memory, the others are read from the package while the device computes.
+#ifndef ST_SESSION_SHADOW_H
+#define ST_SESSION_SHADOW_H
+
+#include "base/arena.h"
+#include "base/reader.h"
+#include "device/device.h"
+#include "model/model.h"
+
+enum { ST_SHADOW_WAVE = 64 }; // channels at once; at most ST_READER_DEPTH
+
+// What a session's shadowed linears met, since it was opened.
+struct st_shadow_counts {
+    uint64_t runs, channels; // linears times chunks; outlier channels of all of them
+    uint64_t hot_hits, cold_reads, cold_bytes;
+};
+
+struct st_shadow {
+    bool any; // a linear of this model is shadowed; all else is unset where it is not
+    uint32_t n_linears;
+    const struct st_elementwise *elementwise;
+    struct st_pool *pool;
+    struct st_reader *reader; // NULL: columns are taken from the panels
+    uint64_t file_base;       // address of the package's first byte
+    struct st_spill in, middle;
+    struct st_spilled *sorted; // [capacity of the larger spill]
+    uint32_t *first;           // [chunk_len + 1] each token's entries in `sorted`
+    uint32_t *next;            // [chunk_len] the first entry that is not added yet
+    uint32_t *channels;        // [widest input] outlier channels of the run, ascending
+    uint8_t *seen;             // [widest input]
+    const int8_t **column;     // [ST_SHADOW_WAVE]
+    int8_t *cold;              // [2, ST_SHADOW_WAVE, widest packed rows]
+    size_t widest_rows;
+    float *add; // [chunk_len, packed rows of up]
+    int32_t *add_row;
+    struct st_shadow_counts counts;
+    // The run at hand.
+    const struct st_stage *stage;
+    size_t n_tokens, n_channels, asked; // channels that were asked for
+};
+
+// Runs twice on `arena` (base/arena.h); does nothing for a model without shadowed linears.
+void st_shadow_lay_out(struct st_shadow *shadow, const struct stint_model *model, size_t chunk_len,
+                       struct st_arena *arena);
+// Borrows all until close. STINT_E_NOMEM.
+stint_status st_shadow_open(struct st_shadow *shadow, const struct stint_model *model,
+                            struct st_pool *pool, const struct st_elementwise *elementwise);
+void st_shadow_close(struct st_shadow *shadow); // accepts a zeroed one
+
+// The spill that quantizing the input of this stage fills; NULL where it is not shadowed. Emptied.
+struct st_spill *st_shadow_spill(struct st_shadow *shadow, const struct st_stage *stage,
+                                 struct st_spill *spill);
+
+// Sorts what was spilled of n_tokens tokens and asks for the first cold columns. False: nothing
+// was.
+bool st_shadow_begin(struct st_shadow *shadow, const struct st_stage *stage, struct st_spill *spill,
+                     size_t n_tokens);
+// Adds the shadow to the outputs of a FLOAT stage. STINT_E_IO where a column could not be read.
+stint_status st_shadow_finish(struct st_shadow *shadow, float *const *out, const size_t *out_row);
+// The same for a stage with an activation, before its product: shadow->add and add_row.
+stint_status st_shadow_finish_before(struct st_shadow *shadow);
+
+#endif

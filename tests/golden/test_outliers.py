@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Shadow execution where it is needed: twins of a trained model whose linears meet outliers, on text
+that neither training nor calibration saw. Without shadow execution they are ruined."""
+import array
+import json
+import math
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import test_models as golden
+
+TEXT = golden.SHARED / "data" / "novels" / "Corelli_Satan_1895.txt"
+MODEL = golden.SHARED / "models" / "novels-10m"
+PLANT = pathlib.Path(__file__).parent.parent / "tools" / "plant_outliers.py"
+WINDOWS, LENGTH = 5, 256
+
+
+class Outliers(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = pathlib.Path(folder.name)
+        text = TEXT.read_bytes()[200000:220000]
+        ids = subprocess.run([golden.COMMAND, "tokenize", MODEL], input=text, check=True,
+                             capture_output=True).stdout.split()
+        cls.windows = [list(map(int, ids[i * LENGTH:(i + 1) * LENGTH])) for i in range(WINDOWS)]
+        cls.exact = cls.loss(MODEL)
+
+    @classmethod
+    def loss(cls, model):
+        """Mean of -ln p over the windows."""
+        loss = 0.0
+        tokens = cls.folder / "tokens.json"
+        for ids in cls.windows:
+            tokens.write_text(json.dumps({"tokens": ids}))
+            logits = golden.logits(model, tokens)
+            vocab = len(logits) // LENGTH
+            for i, wanted in enumerate(ids[1:]):
+                row = array.array("f", logits[i * vocab:(i + 1) * vocab])
+                most = max(row)
+                loss += most + math.log(sum(math.exp(x - most) for x in row)) - row[wanted]
+        return loss / (WINDOWS * (LENGTH - 1))
+
+    def increase(self, twin, prune):
+        """Relative increase of the perplexity over the float source's, and prepare's report."""
+        package = self.folder / "package.stint"
+        done = golden.run("prepare", twin, "-o", package, "--outlier-prune", prune, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        increase = math.exp(self.loss(package) - self.exact) - 1
+        report = json.loads(done.stdout)
+        print(f"{twin.name} {prune}: {100 * increase:+.2f} %, {report['linears_shadowed']} "
+              "shadowed", file=sys.stderr)
+        return increase, report
+
+    def plant(self, strength, share):
+        twin = self.folder / f"twin-{strength}-{share}"
+        subprocess.run([sys.executable, PLANT, MODEL, twin, "--strength", str(strength), "--share",
+                        str(share)], check=True, stdout=subprocess.DEVNULL)
+        return twin
+
+    def test_twins_are_equivalent(self):
+        twin = self.plant(128, 1)
+        tokens = MODEL / "tokens.json"
+        self.assertEqual(golden.logits(twin, tokens), golden.logits(MODEL, tokens))
+
+    def test_outliers_ruin_plain_int8_and_not_shadow_execution(self):
+        for strength, share in ((16, 1), (128, 0.15), (128, 1)):
+            with self.subTest(strength=strength, share=share):
+                twin = self.plant(strength, share)
+                plain, report = self.increase(twin, "off")
+                self.assertGreater(plain, 0.05 if strength == 16 else 1.0)
+                self.assertEqual(report["linears_shadowed"], 0)
+                auto, report = self.increase(twin, "auto")
+                self.assertLess(auto, 0.015)
+                self.assertGreater(report["linears_shadowed"], 6)
+                unpruned, report = self.increase(twin, "0")
+                self.assertLess(unpruned, 0.01)
+                self.assertEqual(report["linears_shadowed"], 49)
+
+    def test_a_model_without_outliers_keeps_its_quality(self):
+        increase, report = self.increase(MODEL, "auto")
+        self.assertLess(increase, 0.01)
+        self.assertGreater(report["top1_agreement"], 0.9)
+
+
+if __name__ == "__main__":
+    if not TEXT.exists():
+        print(f"1 skipped: no {TEXT}", file=sys.stderr)
+        sys.exit(77)
+    unittest.main()

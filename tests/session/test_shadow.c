@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shadow execution against the reference of docs/NUMERICS.md: what is clipped is exact, the rest is
+// quantized; and a whole package whose columns lie in memory, in the file, or nowhere.
+#include "base/cpu.h"
+#include "base/size.h"
+#include "session/session.h"
+#include "support/support.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+enum { K = 150, ROWS = 70, TOKENS = 9, PACKED = 80, CASES = 30 };
+
+// One linear with all that a run needs. Columns are gathered from the panels, or hot.
+struct linear {
+    int8_t w[ROWS * K];
+    float scale[PACKED], factor[PACKED], x[TOKENS * K], y[TOKENS * ROWS];
+    int32_t row_sums[PACKED], hot[K];
+    int8_t *panels, *hot_columns;
+    struct st_stage stage;
+};
+
+static struct linear *make_linear(float input_scale, double outliers) {
+    struct linear *l = aligned_alloc(64, st_round_up(sizeof *l, 64));
+    assert_non_null(l);
+    memset(l, 0, sizeof *l);
+    int8_t rows[PACKED * K] = {0};
+    l->panels = aligned_alloc(64, PACKED / ST_INT8_PANEL * st_int8_panel_bytes(K));
+    l->hot_columns = calloc(K, PACKED);
+    for (size_t i = 0; i < ROWS * K; i++)
+        rows[i] = l->w[i] = (int8_t)((int)ts_random_below(255) - 127);
+    for (size_t r = 0; r < PACKED; r++) {
+        l->scale[r] = ts_random_float(1e-3f, 2e-3f);
+        l->factor[r] = input_scale * l->scale[r];
+    }
+    for (size_t r = 0; r < PACKED; r += ST_INT8_PANEL)
+        st_int8_pack_panel(rows + r * K, ST_INT8_PANEL, K,
+                           l->panels + r / ST_INT8_PANEL * st_int8_panel_bytes(K), l->row_sums + r);
+    int32_t n_hot = 0;
+    for (size_t c = 0; c < K; c++) {
+        l->hot[c] = ts_random_below(4) == 0 ? n_hot++ : -1;
+        for (size_t r = 0; r < PACKED && l->hot[c] >= 0; r++)
+            l->hot_columns[(size_t)l->hot[c] * PACKED + r] = rows[r * K + c];
+    }
+    for (size_t i = 0; i < TOKENS * K; i++) {
+        bool far = ts_random_float(0.0f, 1.0f) < (float)outliers;
+        l->x[i] = ts_random_float(-127.0f, 127.0f) * input_scale * (far ? 50.0f : 0.999f);
+    }
+    l->stage = (struct st_stage){.epilogue = ST_EPILOGUE_FLOAT, .n_parts = 1, .rows = {ROWS}};
+    l->stage.weight = (struct st_int8_weight){.panels = l->panels,
+                                              .row_sums = l->row_sums,
+                                              .factor = l->factor,
+                                              .n_in = K,
+                                              .n_panels = PACKED / ST_INT8_PANEL,
+                                              .input_scale = input_scale,
+                                              .shadowed = true,
+                                              .scale = l->scale};
+    return l;
+}
+
+static void drop(struct linear *l) {
+    free(l->panels);
+    free(l->hot_columns);
+    free(l);
+}
+
+// The buffers that st_shadow_lay_out() gives a model's session.
+static struct st_shadow make_shadow(struct st_pool *pool) {
+    struct st_shadow s = {.any = true,
+                          .pool = pool,
+                          .elementwise = st_elementwise_choose(~(uint64_t)0 & st_cpu_flags()),
+                          .widest_rows = PACKED};
+    s.in.capacity = TOKENS * K;
+    s.in.entries = calloc(TOKENS * K, sizeof *s.in.entries);
+    s.sorted = calloc(TOKENS * K, sizeof *s.sorted);
+    s.first = calloc(TOKENS + 1, sizeof *s.first);
+    s.next = calloc(TOKENS, sizeof *s.next);
+    s.channels = calloc(K, sizeof *s.channels);
+    s.seen = calloc(K, 1);
+    s.column = calloc(ST_SHADOW_WAVE, sizeof *s.column);
+    s.cold = calloc(2 * ST_SHADOW_WAVE, PACKED);
+    s.add = calloc(TOKENS * PACKED, sizeof *s.add);
+    s.add_row = calloc(TOKENS, sizeof *s.add_row);
+    return s;
+}
+
+static void drop_shadow(struct st_shadow *s) {
+    free(s->in.entries);
+    free(s->sorted);
+    free(s->first);
+    free(s->next);
+    free(s->channels);
+    free(s->seen);
+    free(s->column);
+    free(s->cold);
+    free(s->add);
+    free(s->add_row);
+}
+
+// The quantized product as the device gives it, then the shadow. Returns whether there was one.
+static bool run(struct linear *l, struct st_shadow *shadow, float *y) {
+    float scale = l->stage.weight.input_scale;
+    const struct st_elementwise *e = shadow->elementwise;
+    int8_t q[TOKENS * K];
+    struct st_spill *spill = st_shadow_spill(shadow, &l->stage, &shadow->in);
+    for (size_t t = 0; t < TOKENS; t++)
+        if (e->quantize(l->x + t * K, K, scale, 0, (uint8_t *)q + t * K))
+            st_spill_row(spill, l->x + t * K, K, scale, (uint32_t)t, 0);
+    for (size_t t = 0; t < TOKENS; t++)
+        for (size_t r = 0; r < ROWS; r++) {
+            int32_t sum = 0;
+            for (size_t c = 0; c < K; c++) sum += q[t * K + c] * l->w[r * K + c];
+            y[t * ROWS + r] = (float)sum * l->factor[r];
+        }
+    if (!st_shadow_begin(shadow, &l->stage, spill, TOKENS)) return false;
+    float *out[] = {y};
+    assert_int_equal(st_shadow_finish(shadow, out, (const size_t[]){ROWS}), STINT_OK);
+    return true;
+}
+
+static double reference(const struct linear *l, size_t t, size_t r) {
+    double scale = (double)l->stage.weight.input_scale, sum = 0.0;
+    for (size_t c = 0; c < K; c++) {
+        double x = (double)l->x[t * K + c];
+        double kept = fabs(x) > 127.0 * scale ? x : scale * rint(x / scale);
+        sum += kept * (double)l->scale[r] * l->w[r * K + c];
+    }
+    return sum;
+}
+
+static void clipped_elements_are_exact(void **state) {
+    (void)state;
+    struct st_pool *pool = NULL;
+    assert_int_equal(st_pool_open(2, &pool), STINT_OK);
+    struct st_shadow shadow = make_shadow(pool);
+    for (int i = 0; i < CASES; i++) {
+        // Up to far more channels than fit in a wave.
+        struct linear *l = make_linear(ts_random_float(0.01f, 0.1f), i % 3 == 0 ? 0.8 : 0.01 * i);
+        float cold[TOKENS * ROWS], hot[TOKENS * ROWS];
+        run(l, &shadow, cold);
+        for (size_t t = 0; t < TOKENS; t++)
+            for (size_t r = 0; r < ROWS; r++) {
+                double wanted = reference(l, t, r);
+                assert_true(fabs((double)cold[t * ROWS + r] - wanted) < 1e-3 + 2e-5 * fabs(wanted));
+            }
+        l->stage.weight.hot = l->hot;
+        l->stage.weight.hot_columns = l->hot_columns;
+        run(l, &shadow, hot);
+        assert_memory_equal(cold, hot, sizeof cold);
+        drop(l);
+    }
+    assert_true(shadow.counts.hot_hits > 0 && shadow.counts.cold_reads > shadow.counts.hot_hits);
+    assert_int_equal(shadow.counts.cold_bytes, shadow.counts.cold_reads * PACKED);
+    drop_shadow(&shadow);
+    st_pool_close(pool);
+}
+
+static void nothing_clipped_adds_nothing(void **state) {
+    (void)state;
+    struct st_pool *pool = NULL;
+    assert_int_equal(st_pool_open(1, &pool), STINT_OK);
+    struct st_shadow shadow = make_shadow(pool);
+    struct linear *l = make_linear(0.05f, 0.0);
+    float y[TOKENS * ROWS];
+    assert_false(run(l, &shadow, y));
+    l->stage.weight.shadowed = false;
+    assert_null(st_shadow_spill(&shadow, &l->stage, &shadow.in));
+    drop(l);
+    drop_shadow(&shadow);
+    st_pool_close(pool);
+}
+
+// ---- A whole package
+
+static char package[600];
+static int32_t ids[200];
+
+static int prepare(void **state) {
+    (void)state;
+    stint_prepare_options options = {
+        .size = sizeof options, .outliers = STINT_OUTLIERS_SHARE, .n_tokens = 600};
+    snprintf(package, sizeof package, "%s/novels.stint", ts_temp_folder());
+    if (stint_prepare(STINT_SOURCE_DIR "/models/novels-10m", package, &options, NULL) != STINT_OK)
+        fail_msg("%s", stint_error_text());
+    for (size_t i = 0; i < 200; i++) ids[i] = (int32_t)ts_random_below(4000);
+    return 0;
+}
+
+static float *evaluate(const stint_model *model, uint32_t chunk_len, uint32_t n_threads,
+                       bool from_panels, stint_shadow_info *info) {
+    stint_session *s = NULL;
+    stint_session_options options = {
+        .size = sizeof options, .chunk_len = chunk_len, .n_threads = n_threads};
+    float *logits = malloc(200 * 4096 * sizeof *logits);
+    if (stint_session_open(model, &options, &s) != STINT_OK) fail_msg("%s", stint_error_text());
+    if (from_panels) st_shadow_close(&s->shadow);
+    if (stint_session_eval(s, ids, 200, true, logits) != STINT_OK)
+        fail_msg("%s", stint_error_text());
+    assert_int_equal(stint_session_shadow(s, info), STINT_OK);
+    stint_session_close(s);
+    return logits;
+}
+
+static void where_columns_lie_does_not_matter(void **state) {
+    (void)state;
+    stint_model *model = NULL;
+    stint_shadow_info info = {.size = sizeof info}, other = info;
+    assert_int_equal(stint_model_open(package, NULL, &model), STINT_OK);
+    float *read = evaluate(model, 256, 2, false, &info);
+    assert_int_equal(info.n_linears, 49);
+    assert_true(info.outlier_channels > 1.0 && info.hot_hits > 0 && info.cold_reads > 0);
+    assert_true(info.cold_bytes > info.cold_reads);
+    float *gathered = evaluate(model, 256, 1, true, &other);
+    assert_memory_equal(read, gathered, 200 * 4096 * sizeof *read);
+    assert_int_equal(info.cold_reads, other.cold_reads);
+    free(gathered);
+    gathered = evaluate(model, 33, 3, false, &other);
+    assert_memory_equal(read, gathered, 200 * 4096 * sizeof *read);
+    free(gathered);
+    free(read);
+    stint_model_close(model);
+}
+
+static void a_read_that_fails_is_an_error(void **state) {
+    (void)state;
+    stint_model *model = NULL;
+    stint_session *s = NULL;
+    assert_int_equal(stint_model_open(package, NULL, &model), STINT_OK);
+    assert_int_equal(stint_session_open(model, NULL, &s), STINT_OK);
+    // A file without a byte in place of the package's.
+    int empty = open(ts_write_text("empty", ""), O_RDONLY), kept = dup(model->checkpoint.file);
+    assert_true(empty >= 0 && kept >= 0);
+    assert_int_equal(dup2(empty, model->checkpoint.file), model->checkpoint.file);
+    assert_int_equal(stint_session_eval(s, ids, 200, false, NULL), STINT_E_IO);
+    assert_non_null(strstr(stint_error_text(), "novels.stint: ends at byte"));
+    assert_int_equal(stint_session_length(s), 0);
+    assert_int_equal(dup2(kept, model->checkpoint.file), model->checkpoint.file);
+    assert_int_equal(stint_session_eval(s, ids, 200, false, NULL), STINT_OK);
+    close(empty);
+    close(kept);
+    stint_session_close(s);
+    stint_model_close(model);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(clipped_elements_are_exact),
+        cmocka_unit_test(nothing_clipped_adds_nothing),
+        cmocka_unit_test(where_columns_lie_does_not_matter),
+        cmocka_unit_test(a_read_that_fails_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, prepare, NULL);
+}
