@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Shadow execution where it is needed: twins of a trained model whose linears meet outliers, on text
-that neither training nor calibration saw. Without shadow execution they are ruined."""
+"""Shadow execution where it is needed: twins of a trained model whose linears meet outliers, on
+text that neither training nor calibration saw. Without shadow execution they are ruined."""
 import array
 import json
 import math
