@@ -415,6 +415,57 @@ STINT_API const char *stint_cpu_name(void);
 /* The instruction sets in use, space-separated, e.g. "avx2 avx512 vnni". Static. */
 STINT_API const char *stint_cpu_features(void);
 
+/* ---- Evaluation
+ * -------------------------------------------------------------------------------------------------
+ */
+
+enum { STINT_EVAL_METRICS = 4, STINT_EVAL_MOST_CHOICES = 8 };
+
+typedef struct stint_eval_metric {
+    const char *name;    /* "ppl", "acc", "acc_norm", "top1", "kl"; NULL: unused */
+    double value, error; /* standard error */
+} stint_eval_metric;
+
+typedef struct stint_eval_result {
+    size_t size;
+    uint64_t items, tokens; /* scored */
+    stint_eval_metric metrics[STINT_EVAL_METRICS];
+    double seconds;
+} stint_eval_result;
+
+/* One item of a task with choices, as it was scored. */
+typedef struct stint_eval_item {
+    uint64_t index;
+    uint32_t n_choices, answer;
+    double log_likelihood[STINT_EVAL_MOST_CHOICES];
+    uint32_t lengths[STINT_EVAL_MOST_CHOICES]; /* of the endings, in characters */
+    bool greedy; /* all tokens of the answer were the likeliest ones */
+} stint_eval_item;
+
+typedef struct stint_eval_options {
+    size_t size;
+    const char *task;             /* see stint_eval_task() */
+    const char *data;             /* its file, in the data set's own format; or a folder of them */
+    const stint_model *reference; /* of "agreement" */
+    uint64_t limit;               /* items or windows; default 0: all */
+    uint32_t window; /* tokens of text at once; default 0: 512, or the model's context */
+    uint32_t stride; /* by which windows move on; default 0: window, each token once */
+    const stint_session_options *session; /* default NULL */
+    stint_progress_fn *progress;
+    void (*running)(void *context, const stint_eval_result *result); /* after every item */
+    void (*item)(void *context, const stint_eval_item *item);
+    bool (*canceled)(void *context);
+    void *context; /* of these four */
+} stint_eval_options;
+
+/* The i-th task and a line about it; NULL past the last. Static. */
+STINT_API const char *stint_eval_task(size_t i, const char **about);
+
+/* Scores a model. result->size must be set. E_ARG for an unknown task (the text lists the known),
+ * E_IO, E_FORMAT (names file and line), E_CANCELED, and what sessions give. */
+STINT_API stint_status stint_eval(const stint_model *model, const stint_eval_options *options,
+                                  stint_eval_result *result);
+
 #ifdef __cplusplus
 }
 #endif

@@ -32,6 +32,12 @@ STATE = {"status.c": "the record of each thread", "cpu.c": "what the CPU can do,
 GOLDEN, COMMANDS = "tests/golden/test_models.py", "tests/e2e/test_cli.py"
 TOKENIZERS = "tests/golden/test_tokenizers.c"
 COVERED = {
+    "src/eval/lines.c": "tests/eval/test_items.c",
+    "src/eval/read_items.c": "tests/eval/test_items.c",
+    "src/eval/score.c": "tests/golden/test_eval.py",
+    "src/eval/tasks.c": "tests/golden/test_eval.py",
+    "src/eval/item_tasks.c": "tests/golden/test_eval.py",
+    "src/eval/text_tasks.c": "tests/golden/test_eval.py",
     "src/device/cpu/cpu.c": "tests/device/test_device.c",
     "src/model/shape_int8.c": "tests/model/test_weights_int8.c",
     "src/prepare/choose.c": "tests/prepare/test_prepare.c",

@@ -12,5 +12,6 @@ extern const struct st_cli_command st_cli_chat_command;
 extern const struct st_cli_command st_cli_logits_command;
 extern const struct st_cli_command st_cli_tokenize_command;
 extern const struct st_cli_command st_cli_bench_command;
+extern const struct st_cli_command st_cli_eval_command;
 
 #endif

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tasks made of items. Accuracies are those of lm-evaluation-harness: the choice of the highest
+// log-likelihood (acc), and of the highest per character of the ending (acc_norm).
+#include "eval/tasks.h"
+
+#include "base/size.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef void score_fn(struct st_eval *eval, const stint_eval_item *item, struct st_mean *means);
+
+// Characters of an ending, without the space that joins it.
+static uint32_t n_characters(const char *text) {
+    uint32_t n = 0;
+    for (text += *text == ' '; *text; text++) n += ((unsigned char)*text & 0xc0) != 0x80;
+    return n;
+}
+
+static stint_status score_item(struct st_scorer *scorer, const struct st_item *item,
+                               stint_eval_item *out) {
+    out->n_choices = item->n_choices;
+    out->answer = item->answer;
+    for (uint32_t i = 0; i < item->n_choices; i++) {
+        struct st_score score;
+        ST_TRY(st_score_ending(scorer, item->context[i], item->ending[i], &score));
+        out->log_likelihood[i] = score.log_likelihood;
+        out->lengths[i] = n_characters(item->ending[i]);
+        if (i == item->answer) out->greedy = score.greedy;
+    }
+    return STINT_OK;
+}
+
+static stint_status run_items(struct st_eval *eval, const struct st_items *items,
+                              struct st_scorer *scorer, score_fn *fn) {
+    struct st_mean means[STINT_EVAL_METRICS] = {{0}};
+    const stint_eval_options *o = eval->options;
+    for (size_t i = 0; i < items->n; i++) {
+        stint_eval_item item = {.index = i};
+        ST_TRY(score_item(scorer, &items->items[i], &item));
+        if (o->item) o->item(o->context, &item);
+        fn(eval, &item, means);
+        eval->result.items = i + 1;
+        eval->result.tokens = scorer->n_tokens;
+        ST_TRY(st_eval_step(eval, i + 1, items->n));
+    }
+    return STINT_OK;
+}
+
+static stint_status run(struct st_eval *eval, const struct st_task *task, score_fn *fn) {
+    const stint_eval_options *o = eval->options;
+    struct st_items items = {0};
+    struct st_scorer scorer = {0};
+    size_t n_context = st_min(eval->model->config.context, 4096);
+    stint_status status = task->read(o->data, o->limit, &items);
+    if (status == STINT_OK && items.n == 0)
+        status = st_fail(STINT_E_FORMAT, "%s: holds no items", o->data);
+    if (status == STINT_OK) status = st_scorer_open(eval->model, o->session, n_context, &scorer);
+    if (status == STINT_OK) status = run_items(eval, &items, &scorer, fn);
+    st_scorer_close(&scorer);
+    st_items_free(&items);
+    return status;
+}
+
+static stint_eval_metric metric(const char *name, const struct st_mean *mean) {
+    return (stint_eval_metric){name, st_mean_value(mean), st_mean_error(mean)};
+}
+
+static void score_choices(struct st_eval *eval, const stint_eval_item *item,
+                          struct st_mean *means) {
+    uint32_t best = 0, best_norm = 0;
+    double norm[STINT_EVAL_MOST_CHOICES];
+    for (uint32_t i = 0; i < item->n_choices; i++) {
+        norm[i] = item->log_likelihood[i] / (double)st_max(item->lengths[i], 1);
+        if (item->log_likelihood[i] > item->log_likelihood[best]) best = i;
+        if (norm[i] > norm[best_norm]) best_norm = i;
+    }
+    st_mean_add(&means[0], best == item->answer);
+    st_mean_add(&means[1], best_norm == item->answer);
+    eval->result.metrics[0] = metric("acc", &means[0]);
+    eval->result.metrics[1] = metric("acc_norm", &means[1]);
+}
+
+stint_status st_eval_choices(struct st_eval *eval, const struct st_task *task) {
+    return run(eval, task, score_choices);
+}
+
+static void score_last_word(struct st_eval *eval, const stint_eval_item *item,
+                            struct st_mean *means) {
+    st_mean_add(&means[0], item->greedy);
+    st_mean_add(&means[1], -item->log_likelihood[0]);
+    double ppl = fmin(exp(st_mean_value(&means[1])), 1e300);
+    eval->result.metrics[0] = metric("acc", &means[0]);
+    eval->result.metrics[1] = (stint_eval_metric){"ppl", ppl, ppl * st_mean_error(&means[1])};
+}
+
+stint_status st_eval_last_word(struct st_eval *eval, const struct st_task *task) {
+    return run(eval, task, score_last_word);
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is scored: texts with one or more endings, read from the data sets' own files.
+#ifndef ST_EVAL_ITEMS_H
+#define ST_EVAL_ITEMS_H
+
+#include "base/map.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { ST_EVAL_CHOICES = 8 };
+
+// Every choice is a context and an ending; contexts may be the same text.
+struct st_item {
+    char *context[ST_EVAL_CHOICES], *ending[ST_EVAL_CHOICES]; // owned
+    uint32_t n_choices;
+    uint32_t answer; // the right one
+};
+
+struct st_items {
+    struct st_item *items; // owned
+    size_t n, capacity;
+};
+
+void st_items_free(struct st_items *items);
+// Takes the item over, also on failure. STINT_E_NOMEM also where one of its texts is NULL.
+stint_status st_items_add(struct st_items *items, struct st_item *item);
+
+// Reads at most `limit` items (0: all) of a file or folder. STINT_E_FORMAT names file and line.
+typedef stint_status st_items_read_fn(const char *path, size_t limit, struct st_items *items);
+
+st_items_read_fn st_items_read_lambada;    // JSONL {"text"}: the last word is the ending
+st_items_read_fn st_items_read_hellaswag;  // six lines: context, answer, four endings
+st_items_read_fn st_items_read_winogrande; // JSONL or CSV: a sentence with _, two options
+st_items_read_fn st_items_read_openbookqa; // JSONL or TSV: stem, four choices
+st_items_read_fn st_items_read_mmlu; // CSV: question, A, B, C, D, letter or number; or a folder
+
+// ---- Reading lines
+
+struct st_lines {
+    const char *path;
+    struct st_map map;
+    size_t at;
+    size_t number; // of the line that was read last, from 1
+};
+
+stint_status st_lines_open(const char *path, struct st_lines *lines);
+void st_lines_close(struct st_lines *lines);
+// The next line without its end; false after the last one.
+bool st_lines_next(struct st_lines *lines, const char **line, size_t *n);
+// STINT_E_FORMAT "path: line N: text".
+stint_status st_lines_fail(const struct st_lines *lines, const char *text);
+
+// Splits a record at `separator` into at most `most` fields, malloc'ed; fields in double quotes may
+// hold separators, doubled quotes and line ends. *n is 0 after the last record.
+stint_status st_lines_record(struct st_lines *lines, char separator, char **fields, size_t most,
+                             size_t *n);
+
+#endif

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tasks of `stint eval`: one row each.
+#ifndef ST_EVAL_TASKS_H
+#define ST_EVAL_TASKS_H
+
+#include "eval/score.h"
+
+struct st_eval {
+    const struct stint_model *model;
+    const stint_eval_options *options;
+    stint_eval_result result;
+};
+
+struct st_task {
+    const char *name, *about;
+    st_items_read_fn *read; // NULL: the data are a text
+    stint_status (*run)(struct st_eval *eval, const struct st_task *task);
+};
+
+stint_status st_eval_choices(struct st_eval *eval, const struct st_task *task);
+stint_status st_eval_last_word(struct st_eval *eval, const struct st_task *task);
+stint_status st_eval_perplexity(struct st_eval *eval, const struct st_task *task);
+stint_status st_eval_agreement(struct st_eval *eval, const struct st_task *task);
+
+// After each item: shows progress and the running result. STINT_E_CANCELED if asked to stop.
+stint_status st_eval_step(struct st_eval *eval, uint64_t done, uint64_t total);
+
+// Mean and its standard error, one value at a time.
+struct st_mean {
+    double n, sum, squares;
+};
+void st_mean_add(struct st_mean *mean, double value);
+double st_mean_value(const struct st_mean *mean);
+double st_mean_error(const struct st_mean *mean); // 0 with fewer than two values
+
+#endif

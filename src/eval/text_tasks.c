@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tasks over a text: windows that move on by a stride; each token is scored once, with as many
+// before it as its window holds. A stride of a whole window is the way of chunks.
+#include "eval/tasks.h"
+
+#include "base/size.h"
+#include "text/buffer.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct text {
+    struct st_ids ids, first; // of the text; what every window begins with
+    size_t window, stride, n_windows;
+};
+
+// One window's ids: the beginning, then ids [from, from + n).
+struct window {
+    const int32_t *ids;
+    size_t n, scored; // ids from `scored` on are predicted for the first time
+};
+
+typedef stint_status window_fn(void *context, const struct window *window);
+
+static stint_status read_text(const struct st_eval *eval, struct text *t) {
+    const stint_eval_options *o = eval->options;
+    const struct stint_tokenizer *tokenizer = eval->model->tokenizer;
+    struct st_map map;
+    if (!tokenizer)
+        return st_fail(STINT_E_ARG, "this model has no tokenizer: texts cannot be scored");
+    ST_TRY(st_map_open(o->data, &map));
+    stint_status status = st_tokenizer_encode(tokenizer, map.bytes ? (const char *)map.data : "",
+                                              map.bytes, STINT_TOKENIZE_PLAIN, &t->ids);
+    st_map_close(&map);
+    if (status == STINT_OK)
+        status = st_tokenizer_encode(tokenizer, "", 0, STINT_TOKENIZE_ADD_BOS, &t->first);
+    return status;
+}
+
+static stint_status plan_windows(const struct st_eval *eval, struct text *t) {
+    const stint_eval_options *o = eval->options;
+    size_t longest = eval->model->config.context;
+    t->window = o->window ? o->window : st_min(512, longest);
+    t->stride = o->stride ? o->stride : t->window;
+    if (t->window > longest || t->window < t->first.count + 2)
+        return st_fail(STINT_E_ARG, "window %zu: expected %zu to %zu tokens", t->window,
+                       t->first.count + 2, longest);
+    t->window -= t->first.count;
+    t->stride = o->stride ? t->stride : t->window;
+    if (t->stride > t->window)
+        return st_fail(STINT_E_ARG, "stride %zu: at most the window's %zu tokens", t->stride,
+                       t->window);
+    if (t->ids.count < 2) return st_fail(STINT_E_FORMAT, "%s: is too short", o->data);
+    size_t n = t->ids.count > t->window ? t->ids.count - t->window : 0;
+    t->n_windows = 1 + st_ceil_div(n, t->stride);
+    if (o->limit) t->n_windows = st_min(t->n_windows, o->limit);
+    return STINT_OK;
+}
+
+static stint_status for_windows(struct st_eval *eval, const struct text *t, window_fn *fn,
+                                void *context) {
+    size_t n_first = t->first.count;
+    int32_t *ids = malloc((n_first + t->window) * sizeof *ids);
+    if (!ids) return st_fail(STINT_E_NOMEM, "no memory for a window");
+    stint_status status = STINT_OK;
+    if (n_first) memcpy(ids, t->first.data, n_first * sizeof *ids);
+    for (size_t w = 0, seen = 0; w < t->n_windows && status == STINT_OK; w++) {
+        size_t from = w * t->stride, n = st_min(t->window, t->ids.count - from);
+        memcpy(ids + n_first, t->ids.data + from, n * sizeof *ids);
+        struct window window = {ids, n_first + n, st_max(n_first + seen - from, 1)};
+        seen = from + n;
+        if (window.scored < window.n) status = fn(context, &window);
+        if (status == STINT_OK) status = st_eval_step(eval, w + 1, t->n_windows);
+    }
+    free(ids);
+    return status;
+}
+
+static void free_text(struct text *t) {
+    st_ids_free(&t->ids);
+    st_ids_free(&t->first);
+}
+
+// ---- Perplexity
+
+struct perplexity {
+    struct st_eval *eval;
+    struct st_scorer scorer;
+    struct st_mean windows; // of the windows' mean losses
+    double loss;
+    size_t n;
+    double window_loss;
+};
+
+static void add_loss(void *context, const float *logits, size_t vocab, int32_t next, size_t i) {
+    struct perplexity *p = context;
+    (void)i;
+    p->window_loss -= st_log_probability(logits, vocab, next);
+}
+
+static stint_status score_window(void *context, const struct window *w) {
+    struct perplexity *p = context;
+    size_t n = w->n - w->scored;
+    p->window_loss = 0.0;
+    ST_TRY(st_score_rows(&p->scorer, w->ids, w->n, w->scored - 1, add_loss, p));
+    p->loss += p->window_loss;
+    p->n += n;
+    st_mean_add(&p->windows, p->window_loss / (double)n);
+    double ppl = fmin(exp(p->loss / (double)p->n), 1e300);
+    p->eval->result.items++;
+    p->eval->result.tokens = p->n;
+    p->eval->result.metrics[0] = (stint_eval_metric){"ppl", ppl, ppl * st_mean_error(&p->windows)};
+    return STINT_OK;
+}
+
+stint_status st_eval_perplexity(struct st_eval *eval, const struct st_task *task) {
+    struct text text = {0};
+    struct perplexity p = {.eval = eval};
+    (void)task;
+    stint_status status = read_text(eval, &text);
+    if (status == STINT_OK) status = plan_windows(eval, &text);
+    if (status == STINT_OK)
+        status = st_scorer_open(eval->model, eval->options->session, text.window + text.first.count,
+                                &p.scorer);
+    if (status == STINT_OK) status = for_windows(eval, &text, score_window, &p);
+    st_scorer_close(&p.scorer);
+    free_text(&text);
+    return status;
+}
+
+// ---- Agreement
+
+struct agreement {
+    struct st_eval *eval;
+    struct st_scorer scorer, reference;
+    float *kept; // [window, vocab] what the reference says
+    size_t base; // position of its first row
+    struct st_mean same, divergence;
+};
+
+static void keep_row(void *context, const float *logits, size_t vocab, int32_t next, size_t i) {
+    struct agreement *a = context;
+    (void)next;
+    memcpy(a->kept + (i - a->base) * vocab, logits, vocab * sizeof *logits);
+}
+
+static void compare_row(void *context, const float *logits, size_t vocab, int32_t next, size_t i) {
+    struct agreement *a = context;
+    const float *exact = a->kept + (i - a->base) * vocab;
+    size_t best = 0, best_exact = 0;
+    (void)next;
+    for (size_t v = 1; v < vocab; v++) {
+        if (logits[v] > logits[best]) best = v;
+        if (exact[v] > exact[best_exact]) best_exact = v;
+    }
+    double log_p = st_log_probability(exact, vocab, 0) - (double)exact[0];
+    double log_q = st_log_probability(logits, vocab, 0) - (double)logits[0], sum = 0.0;
+    for (size_t v = 0; v < vocab; v++) {
+        double p = (double)exact[v] + log_p;
+        sum += exp(p) * (p - ((double)logits[v] + log_q));
+    }
+    st_mean_add(&a->same, best == best_exact);
+    st_mean_add(&a->divergence, sum);
+}
+
+static stint_status compare_window(void *context, const struct window *w) {
+    struct agreement *a = context;
+    a->base = w->scored - 1;
+    ST_TRY(st_score_rows(&a->reference, w->ids, w->n, a->base, keep_row, a));
+    ST_TRY(st_score_rows(&a->scorer, w->ids, w->n, a->base, compare_row, a));
+    stint_eval_result *r = &a->eval->result;
+    r->items++;
+    r->tokens = (uint64_t)a->same.n;
+    r->metrics[0] = (stint_eval_metric){"top1", st_mean_value(&a->same), st_mean_error(&a->same)};
+    r->metrics[1] =
+        (stint_eval_metric){"kl", st_mean_value(&a->divergence), st_mean_error(&a->divergence)};
+    return STINT_OK;
+}
+
+static stint_status open_pair(struct agreement *a, const struct text *t) {
+    const struct stint_model *reference = a->eval->options->reference;
+    size_t vocab = a->eval->model->config.vocab, n = t->window + t->first.count;
+    if (!reference)
+        return st_fail(STINT_E_ARG, "task 'agreement' needs a reference (--reference MODEL)");
+    if (reference->config.vocab != vocab)
+        return st_fail(STINT_E_ARG, "the reference has a vocabulary of %u, the model of %zu",
+                       reference->config.vocab, vocab);
+    ST_TRY(st_scorer_open(a->eval->model, a->eval->options->session, n, &a->scorer));
+    ST_TRY(st_scorer_open(reference, a->eval->options->session, n, &a->reference));
+    a->kept = calloc(n, vocab * sizeof *a->kept);
+    return a->kept ? STINT_OK : st_fail(STINT_E_NOMEM, "no memory for %zu logits", n * vocab);
+}
+
+stint_status st_eval_agreement(struct st_eval *eval, const struct st_task *task) {
+    struct text text = {0};
+    struct agreement a = {.eval = eval};
+    (void)task;
+    stint_status status = read_text(eval, &text);
+    if (status == STINT_OK) status = plan_windows(eval, &text);
+    if (status == STINT_OK) status = open_pair(&a, &text);
+    if (status == STINT_OK) status = for_windows(eval, &text, compare_window, &a);
+    st_scorer_close(&a.scorer);
+    st_scorer_close(&a.reference);
+    free(a.kept);
+    free_text(&text);
+    return status;
+}

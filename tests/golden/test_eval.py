@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""stint eval against sums over the logits that `stint logits` writes: twenty items of each task,
+and a text; prompts are written here once more, from the definitions of lm-evaluation-harness."""
+import csv
+import json
+import math
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import test_models as golden
+
+DATA = golden.SHARED / "data"
+MODEL = golden.SHARED / "models" / "novels-10m"
+ITEMS = 20
+
+
+def lines(*path):
+    return DATA.joinpath(*path).read_text(encoding="utf-8").split("\n")
+
+
+def lambada():
+    for line in filter(None, lines("lambada", "lambada_test.jsonl")):
+        context, _, word = json.loads(line)["text"].rpartition(" ")
+        yield [(context, " " + word)], 0
+
+
+def hellaswag():
+    text = lines("hellaswag", "hellaswag_val.txt")
+    for i in range(0, len(text) - 5, 6):
+        yield [(text[i], " " + ending) for ending in text[i + 2:i + 6]], int(text[i + 1])
+
+
+def winogrande():
+    for line in filter(None, lines("winogrande", "dev.jsonl")):
+        item = json.loads(line)
+        before, after = item["sentence"].split("_", 1)
+        yield [(before + item[o], after) for o in ("option1", "option2")], int(item["answer"]) - 1
+
+
+def openbookqa():
+    for line in filter(None, lines("openbookqa", "test.jsonl")):
+        item = json.loads(line)
+        choices = item["question"]["choices"]
+        yield ([(item["question"]["stem"], " " + c["text"]) for c in choices],
+               [c["label"] for c in choices].index(item["answerKey"]))
+
+
+def mmlu():
+    with (DATA / "mmlu" / "test" / "astronomy_test.csv").open(encoding="utf-8") as file:
+        rows = list(csv.reader(file))[1:]
+    for row in rows:
+        prompt = f"{row[0]}\n" + "".join(f"{x}. {text}\n" for x, text in zip("ABCD", row[1:5]))
+        yield [(prompt + "Answer:", f" {x}") for x in "ABCD"], int(row[5])
+
+
+TASKS = {"lambada": (lambada, DATA / "lambada" / "lambada_test.jsonl"),
+         "hellaswag": (hellaswag, DATA / "hellaswag" / "hellaswag_val.txt"),
+         "winogrande": (winogrande, DATA / "winogrande" / "dev.jsonl"),
+         "openbookqa": (openbookqa, DATA / "openbookqa" / "test.jsonl"),
+         "mmlu": (mmlu, DATA / "mmlu" / "test" / "astronomy_test.csv")}
+
+
+def tokenize(text):
+    done = subprocess.run([golden.COMMAND, "tokenize", MODEL], input=text.encode(), check=True,
+                          capture_output=True)
+    return [int(word) for word in done.stdout.split()]
+
+
+def log_probabilities(ids, folder):
+    """ln p of every id but the first."""
+    tokens = folder / "tokens.json"
+    tokens.write_text(json.dumps({"tokens": ids}))
+    logits = golden.logits(MODEL, tokens)
+    vocab = len(logits) // len(ids)
+    out = []
+    for i, wanted in enumerate(ids[1:]):
+        row = logits[i * vocab:(i + 1) * vocab]
+        most = max(row)
+        out.append(row[wanted] - most - math.log(sum(math.exp(x - most) for x in row)))
+    return out
+
+
+class Eval(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def evaluate(self, *options):
+        done = golden.run("eval", MODEL, "--json", *options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def bos(self):
+        """What a prompt of this model begins with."""
+        text = "a"
+        ids = tokenize(text)
+        done = golden.run("inspect", MODEL, "--json")
+        bos = json.loads(done.stdout)["tokenizer"]["bos"]
+        return [] if ids[0] == bos else [bos]
+
+    def test_items_are_the_sums_of_logits(self):
+        bos = self.bos()
+        for task, (items, data) in TASKS.items():
+            with self.subTest(task):
+                out = self.folder / "items.jsonl"
+                report = self.evaluate("--task", task, "--data", data, "--limit", ITEMS, "--items",
+                                       out)
+                self.assertEqual(report["items"], ITEMS)
+                got = [json.loads(line) for line in out.read_text().splitlines()]
+                right = right_norm = 0
+                for item, (choices, answer) in zip(got, items()):
+                    self.assertEqual(item["answer"], answer)
+                    sums = []
+                    for context, ending in choices:
+                        ids = bos + tokenize(context + ending)
+                        n_context = len(bos) + len(tokenize(context))
+                        sums.append(sum(log_probabilities(ids, self.folder)[n_context - 1:]))
+                    for a, b in zip(item["log_likelihood"], sums):
+                        self.assertAlmostEqual(a, b, delta=2e-3)
+                    norm = [s / len(e[1].removeprefix(" ")) for s, e in zip(sums, choices)]
+                    right += sums.index(max(sums)) == answer
+                    right_norm += norm.index(max(norm)) == answer
+                if task == "lambada":
+                    continue
+                self.assertAlmostEqual(report["metrics"]["acc"], right / ITEMS)
+                self.assertAlmostEqual(report["metrics"]["acc_norm"], right_norm / ITEMS)
+
+    def test_perplexity_of_windows(self):
+        text = (DATA / "novels" / "Corelli_Satan_1895.txt").read_text(encoding="utf-8")[:6000]
+        path = self.folder / "text"
+        path.write_text(text, encoding="utf-8")
+        bos, ids = self.bos(), tokenize(text)
+        for window, stride in ((128, 128 - len(bos)), (128, 50), (200, 200 - len(bos))):
+            room = window - len(bos)
+            loss, n, seen, start = 0.0, 0, 0, 0
+            while True:
+                part = ids[start:start + room]
+                values = log_probabilities(bos + part, self.folder)
+                new = values[max(len(bos) + seen - start, 1) - 1:]
+                loss, n, seen = loss - sum(new), n + len(new), start + len(part)
+                if seen == len(ids):
+                    break
+                start += stride
+            report = self.evaluate("--task", "ppl", "--data", path, "--window", window, "--stride",
+                                   stride)
+            self.assertEqual(report["tokens"], n)
+            self.assertAlmostEqual(math.log(report["metrics"]["ppl"]), loss / n, delta=1e-4)
+
+    def test_a_model_agrees_with_itself(self):
+        report = self.evaluate("--task", "agreement", "--reference", MODEL, "--data",
+                               DATA / "novels" / "Corelli_Satan_1895.txt", "--limit", 2)
+        self.assertEqual(report["metrics"]["top1"], 1.0)
+        self.assertLess(abs(report["metrics"]["kl"]), 1e-9)
+
+    def test_what_is_wrong_is_said(self):
+        text = self.folder / "text"
+        text.write_text("Some words.")
+        for options, piece in ((("--task", "quiz", "--data", text), "known are: ppl"),
+                               (("--task", "lambada", "--data", text), "line 1: is no JSON"),
+                               (("--task", "ppl", "--data", "/no/such"), "/no/such"),
+                               (("--task", "agreement", "--data", text), "needs a reference"),
+                               (("--task", "ppl", "--data", text, "--window", "1"), "window 1")):
+            done = golden.run("eval", MODEL, *options)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn(piece, done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1)
+        self.assertEqual(golden.run("eval", MODEL, "--task", "ppl").returncode, 2)
+
+
+if __name__ == "__main__":
+    if not DATA.is_dir():
+        print(f"1 skipped: no data at {DATA}", file=sys.stderr)
+        sys.exit(77)
+    unittest.main()
