@@ -232,6 +232,11 @@ typedef struct stint_prepare_options {
     void *canceled_context;
 } stint_prepare_options;
 
+/* How a package was made, as JSON text of *bytes bytes (docs/FORMAT.md): its calibration, what it
+ * loses, and for each linear threshold, importance and outliers. NULL for a model that is no
+ * package; belongs to the model. */
+STINT_API const char *stint_model_notes(const stint_model *model, size_t *bytes);
+
 typedef struct stint_prepare_summary {
     size_t size;
     uint64_t bytes;           /* of the package */

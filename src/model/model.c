@@ -161,6 +161,14 @@ void stint_model_close(stint_model *model) {
     free(model);
 }
 
+const char *stint_model_notes(const stint_model *model, size_t *bytes) {
+    const struct st_package *package = model->checkpoint.package;
+    const struct st_section *notes = package ? st_package_find(package, ST_PACKAGE_META) : NULL;
+    if (!notes) return NULL;
+    *bytes = notes->bytes;
+    return notes->data;
+}
+
 const stint_tokenizer *stint_model_tokenizer(const stint_model *model) {
     return model->tokenizer;
 }

@@ -102,7 +102,8 @@ size_t st_outlier_hot(const struct st_input_stats *stats, uint32_t *order, int32
         hot[c] = -1;
     }
     qsort_r(order, stats->n, sizeof *order, by_hits, (void *)(uintptr_t)stats);
-    for (size_t i = 0; i < stats->n && (double)covered < ST_HOT_COVER * (double)all; i++) {
+    size_t most = (size_t)ceil(ST_HOT_MOST * (double)stats->n);
+    for (size_t i = 0; i < most && (double)covered < ST_HOT_COVER * (double)all; i++) {
         covered += st_outlier_hits(stats, order[i]);
         hot[order[i]] = 0;
     }

@@ -15,10 +15,11 @@ enum {
     ST_OUTLIERS_FEW = 16,    // elements of a token that may exceed a threshold in any case
 };
 
-// Share of a token's elements that may exceed the threshold of a shadowed linear, and of their
-// occurrences that hot channels cover.
+// Share of a token's elements that may exceed the threshold of a shadowed linear; of their
+// occurrences that hot channels cover, as far as the share of channels that may be hot allows.
 #define ST_OUTLIER_SHARE 0.003
 #define ST_HOT_COVER     0.8
+#define ST_HOT_MOST      0.03
 
 // What the input of one linear was on the calibration text. A threshold is 127 scales.
 struct st_input_stats {
@@ -51,7 +52,8 @@ uint64_t st_outlier_hits(const struct st_input_stats *stats, size_t c);
 float st_outlier_clip_scale(const struct st_input_stats *stats);
 
 // Writes hot[c]: 0, 1, ... in ascending order for the channels of the smallest set that covers
-// ST_HOT_COVER of all hits, else -1. Returns their number. `order`: scratch, [n].
+// ST_HOT_COVER of all hits, at most ST_HOT_MOST of the channels, else -1. Returns their number.
+// `order`: scratch, [n].
 size_t st_outlier_hot(const struct st_input_stats *stats, uint32_t *order, int32_t *hot);
 
 #endif

@@ -53,6 +53,22 @@ class Prepare(Folder):
         self.assertEqual((bench["exec"], bench["decode"][0]["bits"]), ("npu", 8))
         self.assertEqual(bench["roofline"]["prefill_peak"], "int8")
 
+    def test_outliers_are_shown(self):
+        self.assertEqual(stint("prepare", MODEL, "-o", self.package).returncode, 0)
+        shown = stint("inspect", self.package, "--outliers").stdout.splitlines()
+        self.assertEqual(len(shown), 1 + 49)
+        notes = stint_json("inspect", self.package, "--outliers")
+        shadowed = [line["linear"] for line in notes["linears"] if line["shadowed"]]
+        self.assertEqual(len(notes["linears"]), 49)
+        self.assertEqual(len(shadowed), sum("shadowed" in line for line in shown))
+        self.assertTrue(0 < len(shadowed) < 49)
+        importance = [float(line.split()[1]) for line in shown[1:]]
+        self.assertEqual(importance, sorted(importance, reverse=True))
+        ran = stint_json("run", self.package, "-p", PROMPT, "-n", "4")["shadow"]
+        self.assertEqual(ran["linears_active"], len(shadowed))
+        self.assertGreater(ran["hot_hits"] + ran["cold_reads"], 0)
+        self.assert_fails(stint("inspect", MODEL, "--outliers"), "is no package")
+
     def test_a_line_is_enough_to_calibrate(self):
         for options, stdin in ((("--calib", "-"), "x\n"), (("--weight-scale", "tensor"), None),
                                (("--calib-tokens", "1"), None)):

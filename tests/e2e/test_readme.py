@@ -35,6 +35,7 @@ class Readme(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             work = pathlib.Path(folder)
             (work / "models").symlink_to(SOURCE / "models")
+            (work / "README.md").symlink_to(SOURCE / "README.md")
             (work / "build").mkdir()
             (work / "build" / "stint").symlink_to(shutil.which(COMMAND) or COMMAND)
             environment = {**os.environ, "PATH": f"{work / 'build'}:{os.environ['PATH']}"}

@@ -104,6 +104,16 @@ static void hot_channels_cover_most_hits(void **state) {
     free(in);
 }
 
+static void few_channels_can_be_hot(void **state) {
+    (void)state;
+    struct input *in = make(0, 1.0f); // spread evenly
+    uint32_t order[N];
+    int32_t hot[N];
+    in->stats.shadow = ST_CLIP_CANDIDATES - 1;
+    assert_int_equal(st_outlier_hot(&in->stats, order, hot), (size_t)(ST_HOT_MOST * N));
+    free(in);
+}
+
 static void odd_maxima(void **state) {
     (void)state;
     float most[3] = {0.0f, 0.0f, 0.0f};
@@ -154,6 +164,7 @@ int main(void) {
         cmocka_unit_test(thresholds_leave_few_elements_beyond),
         cmocka_unit_test(clipping_alone_takes_the_least_error),
         cmocka_unit_test(hot_channels_cover_most_hits),
+        cmocka_unit_test(few_channels_can_be_hot),
         cmocka_unit_test(odd_maxima),
         cmocka_unit_test(the_least_important_are_pruned_first),
     };
