@@ -109,6 +109,7 @@ static stint_status bind_hot(const struct binder *b, const char *linear, size_t 
     w->hot_columns = columns;
     for (uint32_t c = 0; c < w->n_in && columns; c++)
         if (hot[c] >= 0) memcpy(columns + hot[c] * rows, w->columns + c * rows, rows);
+    st_map_forget(w->columns, w->n_in * rows); // the others are read when they are needed
     return STINT_OK;
 }
 

@@ -56,8 +56,6 @@ static stint_status pack(struct st_prepare_job *job, struct st_pack_source *s) {
     s->per_tensor = job->options->weight_scale == STINT_SCALE_TENSOR;
     s->norms = stats->norms;
     ST_TRY(st_pack_linear(job->packer, s, job->writer));
-    for (size_t i = 0; i < ST_STAGE_PARTS && s->parts[i]; i++)
-        st_map_forget(s->parts[i]->data, s->parts[i]->n_out * s->parts[i]->row_bytes);
     job->summary.n_linears++;
     return STINT_OK;
 }
@@ -86,6 +84,8 @@ static stint_status plan(struct st_prepare_job *job, struct st_pack_source *s) {
     struct st_input_stats *stats = stats_of(job, s);
     char name[ST_INT8_NAME_BYTES];
     name_of(job, s, name);
+    for (size_t i = 0; i < ST_STAGE_PARTS && s->parts[i]; i++)
+        st_map_forget(s->parts[i]->data, s->parts[i]->n_out * s->parts[i]->row_bytes);
     st_outlier_choose(stats);
     ST_TRY(st_plan_add(&job->plan, name, s->role, s->layer, s->expert, stats));
     struct st_planned *l = &job->plan.linears[job->plan.n - 1];
