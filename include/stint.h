@@ -207,7 +207,7 @@ typedef enum stint_weight_scale {
     STINT_SCALE_TENSOR = 1   /* all of a linear */
 } stint_weight_scale;
 
-/* Which linears run with shadow execution: what clipping their input to INT8 cut off is added in
+/* Which linears run with shadow execution: what INT8 does not hold of their input is multiplied in
  * float. The others are clipped where that costs least. */
 typedef enum stint_outliers {
     STINT_OUTLIERS_AUTO = 0,  /* as few as keep the loss on held-out text under 0.3 % */

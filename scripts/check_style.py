@@ -41,6 +41,7 @@ COVERED = {
     "src/device/cpu/cpu.c": "tests/device/test_device.c",
     "src/model/shape_int8.c": "tests/model/test_weights_int8.c",
     "src/prepare/choose.c": "tests/prepare/test_prepare.c",
+    "src/prepare/columns.c": "tests/prepare/test_pack.c",
     "src/prepare/convert.c": "tests/prepare/test_prepare.c",
     "src/prepare/plan.c": "tests/prepare/test_outliers.c",
     "src/prepare/calibration_tokens.c": "tests/prepare/test_calibrate.c",

@@ -28,10 +28,11 @@ struct st_int8_weight {
     float input_scale;
     // Shadow execution (session/shadow.c); a device knows nothing of it.
     bool shadowed;
-    const float *scale;        // of the weights
+    const int8_t *columns; // [n_in, packed rows] the weights by channel, in the package
+    const float *scale;    // [packed rows] times column_scales [n_in]
+    const float *column_scales;
     const int32_t *hot;        // [n_in] row of hot_columns that a hot channel has, else -1
     const int8_t *hot_columns; // [hot channels, packed rows]
-    const int8_t *columns; // [n_in, packed rows] in the package; NULL: only the panels hold them
 };
 
 // What becomes of the sums.
@@ -55,10 +56,10 @@ struct st_graph_desc {
     uint32_t n_stages;
 };
 
-// What clipping cut off.
+// What is too large for INT8.
 struct st_spilled {
     uint32_t token, channel;
-    float residual; // x - scale * xq
+    float x;
 };
 
 struct st_spill {
@@ -67,9 +68,10 @@ struct st_spill {
     atomic_size_t n;
 };
 
-// Appends what quantizing x[0, n) with this scale cut off; `channel` is that of x[0].
+// Moves what quantizing x[0, n) to q with this scale clipped into the spill: q gets the byte zero
+// there. `channel` is that of x[0].
 void st_spill_row(struct st_spill *spill, const float *x, size_t n, float scale, uint32_t token,
-                  uint32_t channel);
+                  uint32_t channel, uint8_t zero, uint8_t *q);
 
 // Shared buffers of one run.
 struct st_graph_io {

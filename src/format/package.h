@@ -85,6 +85,10 @@ stint_status st_package_append(struct st_package_writer *writer, const void *dat
 // Both, of a section whose data and bytes are set.
 stint_status st_package_add(struct st_package_writer *writer, const struct st_section *section);
 
+// Sections begun so far; and takes back all but the first n of them.
+size_t st_package_sections(const struct st_package_writer *writer);
+stint_status st_package_drop(struct st_package_writer *writer, size_t n);
+
 // A section that is written already, for reading; valid until the next call of the writer, or as
 // long as *map, which this call (re)opens, where that is later. Its data is NULL if there is none
 // of that name.

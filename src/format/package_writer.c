@@ -23,6 +23,7 @@ struct st_package_writer {
     size_t n, capacity;
     uint64_t at;         // bytes written
     uint64_t missing;    // of the section at hand
+    bool closed;         // there is none at hand: the last one's hash is known
     struct st_error why; // of the first failure
 };
 
@@ -88,7 +89,8 @@ static stint_status end_section(struct st_package_writer *w) {
     if (w->missing)
         return keep(w, st_fail(STINT_E_INTERNAL, "section '%s': %llu bytes are missing",
                                w->entries[w->n - 1].name, (unsigned long long)w->missing));
-    if (w->n) w->entries[w->n - 1].hash = XXH3_64bits_digest(w->hash);
+    if (w->n && !w->closed) w->entries[w->n - 1].hash = XXH3_64bits_digest(w->hash);
+    w->closed = true;
     return STINT_OK;
 }
 
@@ -123,6 +125,7 @@ stint_status st_package_begin(struct st_package_writer *w, const struct st_secti
     memcpy(e.dims, section->dims, sizeof e.dims);
     w->entries[w->n++] = e;
     w->missing = bytes;
+    w->closed = false;
     XXH3_64bits_reset(w->hash);
     return STINT_OK;
 }
@@ -140,6 +143,23 @@ stint_status st_package_append(struct st_package_writer *w, const void *data, si
 stint_status st_package_add(struct st_package_writer *w, const struct st_section *section) {
     ST_TRY(st_package_begin(w, section));
     return st_package_append(w, section->data, section->bytes);
+}
+
+size_t st_package_sections(const struct st_package_writer *writer) {
+    return writer->n;
+}
+
+stint_status st_package_drop(struct st_package_writer *w, size_t n) {
+    if (n >= w->n) return STINT_OK;
+    ST_TRY(end_section(w));
+    w->at = w->entries[n].offset;
+    w->n = n;
+    w->missing = 0;
+    w->closed = true;
+    if (fflush(w->file) != 0 || ftruncate(fileno(w->file), (off_t)w->at) != 0 ||
+        fseeko(w->file, (off_t)w->at, SEEK_SET) != 0)
+        return io_error(w, "cannot be shortened");
+    return STINT_OK;
 }
 
 // The map grows with the file: opened again where the section lies beyond it.

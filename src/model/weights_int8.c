@@ -90,6 +90,15 @@ static stint_status find(const struct binder *b, const char *linear, const char 
     return STINT_OK;
 }
 
+static stint_status check_scales(const char *linear, const char *ending, const float *scales,
+                                 size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (!(scales[i] > 0.0f) || !isfinite(scales[i]))
+            return st_fail(STINT_E_FORMAT, "section '%s%s'[%zu]: a scale must be a positive number",
+                           linear, ending, i);
+    return STINT_OK;
+}
+
 // The columns of hot channels, side by side in memory.
 static stint_status bind_hot(const struct binder *b, const char *linear, size_t rows,
                              struct st_int8_weight *w) {
@@ -115,35 +124,30 @@ static stint_status bind_hot(const struct binder *b, const char *linear, size_t 
 
 static stint_status bind_shadow(const struct binder *b, const char *linear, size_t rows,
                                 struct st_int8_weight *w) {
-    const void *columns = NULL;
-    if (b->source->shadowed) {
-        w->shadowed = b->source->shadowed(b->source->context, linear);
-        return STINT_OK;
-    }
+    const void *columns = NULL, *scales = NULL;
+    if (b->source->shadowed && !b->source->shadowed(b->source->context, linear)) return STINT_OK;
     ST_TRY(find(b, linear, ST_INT8_COLUMNS, ST_SECTION_I8, w->n_in, rows, false, &columns));
-    w->shadowed = columns != NULL;
+    if (!columns) return STINT_OK;
+    ST_TRY(find(b, linear, ST_INT8_COLUMN_SCALES, ST_SECTION_F32, w->n_in, 0, true, &scales));
+    w->shadowed = true;
     w->columns = columns;
-    return columns ? bind_hot(b, linear, rows, w) : STINT_OK;
+    w->column_scales = scales;
+    ST_TRY(check_scales(linear, ST_INT8_COLUMN_SCALES, w->column_scales, w->n_in));
+    return bind_hot(b, linear, rows, w);
 }
 
 // Weight and activation scales come as one factor.
 static stint_status bind_factor(const struct binder *b, const char *linear, const float *inputs,
                                 size_t n, struct st_int8_weight *w) {
     float *factor = ST_TAKE(b->arena, float, n);
-    const float *scale = w->scale, *input = inputs ? &inputs[w->shadowed ? 0 : 1] : NULL;
+    const float *scale = w->scale;
     w->factor = factor;
-    if (!factor || !scale || !input) return STINT_OK; // measuring
-    w->input_scale = *input;
-    if (!(*input > 0.0f) || !isfinite(*input))
-        return st_fail(STINT_E_FORMAT, "section '%s%s': a scale must be a positive number", linear,
-                       ST_INT8_INPUT);
-    for (size_t i = 0; i < n; i++) {
-        factor[i] = *input * scale[i];
-        if (!(scale[i] > 0.0f) || !isfinite(factor[i]))
-            return st_fail(STINT_E_FORMAT, "section '%s%s'[%zu]: a scale must be a positive number",
-                           linear, ST_INT8_SCALE, i);
-    }
-    return STINT_OK;
+    if (!factor || !scale || !inputs) return STINT_OK; // measuring
+    w->input_scale = inputs[w->shadowed ? 0 : 1];
+    ST_TRY(check_scales(linear, ST_INT8_INPUT, &w->input_scale, 1));
+    for (size_t i = 0; i < n; i++) factor[i] = w->input_scale * scale[i];
+    ST_TRY(check_scales(linear, ST_INT8_SCALE, scale, n));
+    return check_scales(linear, ST_INT8_SCALE, factor, n);
 }
 
 static stint_status bind(const struct binder *b, enum st_int8_role role, uint32_t layer,

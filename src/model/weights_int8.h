@@ -30,8 +30,9 @@ struct st_weights_int8 {
 #define ST_INT8_INPUT  ".input"  // F32 [2], static scales of the activations: shadowed, pruned
 #define ST_INT8_BIAS   ".bias"   // F32 [packed rows], where there is one
 // Of a linear with shadow execution alone:
-#define ST_INT8_COLUMNS ".columns" // I8 [n_in, packed rows], the weights once more, by channel
-#define ST_INT8_HOT     ".hot"     // I32 [n_in], a number 0, 1, ... for each hot channel, else -1
+#define ST_INT8_COLUMNS       ".columns"       // I8 [n_in, packed rows], the weights by channel
+#define ST_INT8_COLUMN_SCALES ".column_scales" // F32 [n_in]
+#define ST_INT8_HOT           ".hot" // I32 [n_in], a number 0, 1, ... per hot channel, else -1
 
 // The linears of a layer, in the order of a forward pass; %u: layer, then expert.
 enum st_int8_role { ST_INT8_QKV, ST_INT8_O, ST_INT8_UP, ST_INT8_DOWN, ST_INT8_HEAD, ST_INT8_ROLES };
@@ -51,8 +52,7 @@ struct st_int8_source {
     stint_status (*find)(void *context, const char *name, bool required,
                          struct st_section *section);
     void *context;
-    // Whether a linear runs with shadow execution although its columns are in the panels alone;
-    // NULL: those that have columns do.
+    // Whether a linear that has columns runs with shadow execution; NULL: all of them do.
     bool (*shadowed)(void *context, const char *linear);
 };
 

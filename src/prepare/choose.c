@@ -96,6 +96,7 @@ struct search {
 
 static stint_status measure(struct search *s, double pruned) {
     st_plan_prune(&s->job->plan, pruned);
+    ST_TRY(st_prepare_write_columns(s->job));
     ST_TRY(predict(s->job, &s->got));
     s->loss = expm1(s->got.divergence / (double)s->got.n);
     s->job->summary.pruned = pruned;
@@ -158,7 +159,7 @@ stint_status st_prepare_choose(struct st_prepare_job *job) {
                                   ? 1.0
                                   : (double)job->options->outlier_prune;
         st_plan_prune(&job->plan, job->summary.pruned);
-        return STINT_OK;
+        return st_prepare_write_columns(job);
     }
     s.exact.at = calloc(n, sizeof *s.exact.at);
     s.got.at = calloc(n, sizeof *s.got.at);

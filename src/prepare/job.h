@@ -28,8 +28,10 @@ bool st_prepare_is_canceled(void *options);
 
 // convert.c: calibrates and writes all linears, without the columns of shadowed ones.
 stint_status st_prepare_convert(struct st_prepare_job *job);
-// Writes them, for those that the plan says.
+// Writes the columns of those linears that the plan says, as far as they are not there yet; and
+// removes those of others that came after them.
 stint_status st_prepare_write_columns(struct st_prepare_job *job);
+stint_status st_prepare_drop_columns(struct st_prepare_job *job);
 
 // choose.c: decides in job->plan which linears are shadowed, and measures what the package loses on
 // held-out text, in job->summary.

@@ -80,9 +80,7 @@ struct packing {
     float tensor_scale; // 0: one per row
 };
 
-// Which part and which of its rows a packed row is; false for padding.
-static bool find_row(const struct packing *j, size_t packed, uint32_t *part, size_t *row) {
-    const struct st_stage *s = &j->stage;
+bool st_pack_find_row(const struct st_stage *s, size_t packed, uint32_t *part, size_t *row) {
     if (s->epilogue == ST_EPILOGUE_GATED) {
         *part = packed % ST_DEVICE_GROUP >= ST_GATED_GROUP;
         *row = packed / ST_DEVICE_GROUP * ST_GATED_GROUP + packed % ST_GATED_GROUP;
@@ -123,7 +121,7 @@ static stint_status measure_tensor(struct packing *j) {
     for (size_t packed = 0; packed < (size_t)j->stage.weight.n_panels * ST_INT8_PANEL; packed++) {
         uint32_t part;
         size_t row;
-        if (!find_row(j, packed, &part, &row)) continue;
+        if (!st_pack_find_row(&j->stage, packed, &part, &row)) continue;
         ST_TRY(load_row(j, part, row, &row_most));
         most = fmaxf(most, row_most);
     }
@@ -139,7 +137,7 @@ static stint_status pack_row(const struct packing *j, size_t packed, int8_t *q) 
     p->scale[packed] = 1.0f;
     p->bias[packed] = 0.0f;
     memset(q, 0, k);
-    if (!find_row(j, packed, &part, &row)) return STINT_OK;
+    if (!st_pack_find_row(&j->stage, packed, &part, &row)) return STINT_OK;
     ST_TRY(load_row(j, part, row, &most));
     const struct st_linear_weight *w = j->source->parts[part];
     p->scale[packed] = j->tensor_scale > 0.0f ? j->tensor_scale : scale_of(most);

@@ -22,8 +22,16 @@ struct st_pack_source {
     float *norms;    // [n_in] gets the squared norms of the weights' columns; or NULL
 };
 
+// Which part and which of its rows a packed row of the stage is; false for padding.
+bool st_pack_find_row(const struct st_stage *stage, size_t packed, uint32_t *part, size_t *row);
+
 // Writes the sections of the linear's weights. STINT_E_FORMAT where a weight is not finite.
 stint_status st_pack_linear(struct st_packer *packer, const struct st_pack_source *source,
                             struct st_package_writer *writer);
+
+// columns.c: writes the weights of a shadowed linear once more, by channel, with a scale per
+// channel beside those of the packed rows (.columns, .column_scales). STINT_E_NOMEM.
+stint_status st_pack_columns(const struct st_config *config, const struct st_pack_source *source,
+                             const float *row_scales, struct st_package_writer *writer);
 
 #endif

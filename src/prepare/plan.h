@@ -18,6 +18,8 @@ struct st_planned {
     double per_token;               // elements beyond the threshold
     int32_t *hot;                   // [n_in], owned
     bool shadowed;
+    bool written;         // its columns are in the package,
+    size_t first_section; // from this one on
 };
 
 struct st_plan {

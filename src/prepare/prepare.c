@@ -174,7 +174,7 @@ static stint_status write_package(struct st_prepare_job *p) {
     ST_TRY(st_prepare_convert(p));
     ST_TRY(st_prepare_choose(p));
     ST_TRY(st_prepare_step(p, "measuring"));
-    ST_TRY(st_prepare_write_columns(p));
+    ST_TRY(st_prepare_drop_columns(p));
     for (size_t i = 0; i < p->plan.n; i++) p->summary.n_shadowed += p->plan.linears[i].shadowed;
     ST_TRY(add_meta(p));
     return keep_tensors(p);

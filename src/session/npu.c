@@ -86,10 +86,10 @@ static void quantize_row(void *context, size_t t, size_t worker) {
         st_session_norm_row(s, j->norm, row, j->normed + t * j->n);
         row = j->normed + t * j->n;
     }
-    size_t clipped = s->kernels.elementwise->quantize(
-        row, j->n, j->scale, s->npu.type->zero(s->npu.device), j->q + t * j->q_row);
+    uint8_t zero = s->npu.type->zero(s->npu.device), *q = j->q + t * j->q_row;
+    size_t clipped = s->kernels.elementwise->quantize(row, j->n, j->scale, zero, q);
     if (clipped) atomic_fetch_add_explicit(&s->npu.clipped, clipped, memory_order_relaxed);
-    if (clipped && j->spill) st_spill_row(j->spill, row, j->n, j->scale, (uint32_t)t, 0);
+    if (clipped && j->spill) st_spill_row(j->spill, row, j->n, j->scale, (uint32_t)t, 0, zero, q);
 }
 
 // q [n_tokens] = x [n_tokens, n], the input of `stage`, over its scale

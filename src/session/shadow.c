@@ -149,14 +149,6 @@ static bool is_hot(const struct st_int8_weight *w, uint32_t channel) {
     return w->hot && w->hot[channel] >= 0;
 }
 
-// Out of the panels: a byte of every 64.
-static void gather(const struct st_int8_weight *w, uint32_t channel, int8_t *to) {
-    size_t panel_bytes = st_int8_panel_bytes(w->n_in);
-    const int8_t *from = w->panels + channel / 4 * 64 + channel % 4;
-    for (uint32_t p = 0; p < w->n_panels; p++, from += panel_bytes, to += ST_INT8_PANEL)
-        for (size_t r = 0; r < ST_INT8_PANEL; r++) to[r] = from[4 * r];
-}
-
 // Asks for the cold columns of the channels up to `end`.
 static void ask(struct st_shadow *s, size_t end) {
     const struct st_int8_weight *w = &s->stage->weight;
@@ -169,11 +161,9 @@ static void ask(struct st_shadow *s, size_t end) {
         }
         s->counts.cold_reads++;
         s->counts.cold_bytes += rows;
-        if (s->reader && w->columns)
+        if (s->reader)
             st_reader_ask(s->reader, (uintptr_t)(w->columns + channel * rows) - s->file_base, rows,
                           cold_slot(s, s->asked));
-        else
-            gather(w, channel, cold_slot(s, s->asked));
     }
 }
 
@@ -231,8 +221,9 @@ static void add_token(const struct job *j, size_t token, size_t row, size_t end)
             const struct st_spilled *entry = &s->sorted[e];
             if (entry->channel > last) break;
             while (s->channels[i] != entry->channel) i++;
-            s->elementwise->axpy_int8(entry->residual, s->column[i - j->wave] + row,
-                                      s->stage->weight.scale + row, n, y);
+            const struct st_int8_weight *w = &s->stage->weight;
+            s->elementwise->axpy_int8(entry->x * w->column_scales[entry->channel],
+                                      s->column[i - j->wave] + row, w->scale + row, n, y);
         }
         row += n;
     }
@@ -251,8 +242,10 @@ static void add_wave(struct st_shadow *s, const struct job *j) {
     size_t rows = packed_rows(s->stage);
     for (size_t i = j->wave; i < j->wave_end; i++) {
         uint32_t channel = s->channels[i];
-        s->column[i - j->wave] =
-            is_hot(w, channel) ? w->hot_columns + (size_t)w->hot[channel] * rows : cold_slot(s, i);
+        s->column[i - j->wave] = is_hot(w, channel)
+                                     ? w->hot_columns + (size_t)w->hot[channel] * rows
+                                 : s->reader ? cold_slot(s, i)
+                                             : w->columns + channel * rows;
     }
     st_pool_run(s->pool, add_block, (void *)(uintptr_t)j, st_ceil_div(rows, BLOCK_ROWS));
     uint32_t last = s->channels[j->wave_end - 1];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shadow outlier execution (llm.npu, section 3.3; docs/NUMERICS.md): what clipping an input to INT8
-// cut off is multiplied with the same weights in float and added to the device's product. Columns
-// of hot channels lie in memory, the others are read from the package while the device computes.
+// Shadow outlier execution (llm.npu, section 3.3; docs/NUMERICS.md): what is too large for INT8 is
+// multiplied in float and added to the device's product. Columns of hot channels lie in memory, the
+// others are read from the package while the device computes.
 #ifndef ST_SESSION_SHADOW_H
 #define ST_SESSION_SHADOW_H
 
@@ -23,7 +23,7 @@ struct st_shadow {
     uint32_t n_linears;
     const struct st_elementwise *elementwise;
     struct st_pool *pool;
-    struct st_reader *reader; // NULL: columns are taken from the panels
+    struct st_reader *reader; // NULL: all columns lie in memory
     uint64_t file_base;       // address of the package's first byte
     struct st_spill in, middle;
     struct st_spilled *sorted; // [capacity of the larger spill]

@@ -121,6 +121,31 @@ static void a_section_comes_in_pieces(void **state) {
     remove(path);
 }
 
+static void the_last_sections_can_be_taken_back(void **state) {
+    (void)state;
+    char path[512], plain[512];
+    struct st_package_writer *w = NULL;
+    struct st_map map, other;
+    snprintf(plain, sizeof plain, "%s", write_all(ts_temp_folder()));
+    snprintf(path, sizeof path, "%s/dropped.stint", ts_temp_folder());
+    assert_int_equal(st_package_create(path, &w), STINT_OK);
+    for (size_t i = 0; i < N_SECTIONS; i++)
+        assert_int_equal(st_package_add(w, &sections[i]), STINT_OK);
+    assert_int_equal(st_package_drop(w, N_SECTIONS), STINT_OK);
+    assert_int_equal(st_package_drop(w, 2), STINT_OK);
+    assert_int_equal(st_package_sections(w), 2);
+    for (size_t i = 2; i < N_SECTIONS; i++)
+        assert_int_equal(st_package_add(w, &sections[i]), STINT_OK);
+    assert_int_equal(st_package_finish(w), STINT_OK);
+    assert_int_equal(st_map_open(path, &map), STINT_OK);
+    assert_int_equal(st_map_open(plain, &other), STINT_OK);
+    assert_int_equal(map.bytes, other.bytes);
+    assert_memory_equal(map.data, other.data, map.bytes);
+    st_map_close(&map);
+    st_map_close(&other);
+    remove(path);
+}
+
 static void shapes_that_cannot_be_are_refused(void **state) {
     (void)state;
     const struct st_section wrong[] = {
@@ -283,6 +308,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_written_is_read),
         cmocka_unit_test(a_section_comes_in_pieces),
+        cmocka_unit_test(the_last_sections_can_be_taken_back),
         cmocka_unit_test(shapes_that_cannot_be_are_refused),
         cmocka_unit_test(no_damaged_byte_goes_unseen),
         cmocka_unit_test(lies_with_right_hashes_are_refused),

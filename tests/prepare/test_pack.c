@@ -176,6 +176,49 @@ static void a_tensor_can_share_a_scale(void **state) {
     drop(&up);
 }
 
+// A column that is 200 times smaller than the others, and a row that is 200 times larger, keep
+// their precision: each element is right to half a step of its row's and its column's scale.
+static void columns_have_scales_of_their_own(void **state) {
+    (void)state;
+    enum { SMALL = 7, LARGE = 11, PACKED = 128, WIDE = 300 };
+    char path[512];
+    struct st_config c = config(true);
+    c.hidden = c.embed = WIDE;
+    struct linear gate = random_linear(FFN, WIDE, false), up = random_linear(FFN, WIDE, false);
+    for (size_t r = 0; r < FFN; r++) gate.w[r * WIDE + SMALL] /= 200.0f;
+    for (size_t r = 0; r < FFN; r++) up.w[r * WIDE + SMALL] /= 200.0f;
+    for (size_t i = 0; i < WIDE; i++) up.w[LARGE * WIDE + i] *= 200.0f;
+    struct st_pack_source source = {.role = ST_INT8_UP, .parts = {&gate.weight, &up.weight}};
+    struct packed p = pack(&c, &source, "layers.0.up");
+    struct st_package_writer *writer = NULL;
+    snprintf(path, sizeof path, "%s/columns.stint", ts_temp_folder());
+    assert_int_equal(st_package_create(path, &writer), STINT_OK);
+    assert_int_equal(st_pack_columns(&c, &source, p.scale, writer), STINT_OK);
+    assert_int_equal(st_package_finish(writer), STINT_OK);
+    struct packed written = {0};
+    assert_int_equal(st_map_open(path, &written.map), STINT_OK);
+    assert_int_equal(st_package_open(path, &written.map, &written.package), STINT_OK);
+    const int8_t *columns = data_of(&written, "layers.0.up", ST_INT8_COLUMNS);
+    const float *scales = data_of(&written, "layers.0.up", ST_INT8_COLUMN_SCALES);
+    for (size_t i = 0; i < WIDE; i++) {
+        int most = 0;
+        for (size_t at = 0; at < PACKED; at++) {
+            size_t row = at / 64 * 32 + at % 32;
+            const float *w = at % 64 < 32 ? gate.w : up.w;
+            int q = columns[i * PACKED + at];
+            float step = p.scale[at] * scales[i], wanted = row < FFN ? w[row * WIDE + i] : 0.0f;
+            assert_true(fabsf(wanted - step * (float)q) <= 0.5001f * step);
+            most = abs(q) > most ? abs(q) : most;
+        }
+        assert_int_equal(most, 127);
+    }
+    assert_true(scales[SMALL] < 0.02f * scales[SMALL + 1]);
+    unpack(&written);
+    unpack(&p);
+    drop(&gate);
+    drop(&up);
+}
+
 static void zeros_and_damage(void **state) {
     (void)state;
     char path[512];
@@ -203,6 +246,7 @@ int main(void) {
         cmocka_unit_test(parts_begin_at_panels),
         cmocka_unit_test(gate_and_up_alternate),
         cmocka_unit_test(a_tensor_can_share_a_scale),
+        cmocka_unit_test(columns_have_scales_of_their_own),
         cmocka_unit_test(zeros_and_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

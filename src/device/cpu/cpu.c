@@ -99,11 +99,12 @@ static size_t act_epilogue(const struct job *j, size_t row, size_t n_rows, size_
             e->act_gated(stage->act, y, y + ST_GATED_GROUP, n_out, y);
         else
             e->act(stage->act, y, n_out, y);
-        size_t n_clipped = e->quantize(y, n_out, j->next_scale, j->device->kernel->zero,
-                                       j->io->middle + (token + t) * j->io->middle_row + first);
+        uint8_t zero = j->device->kernel->zero;
+        uint8_t *q = j->io->middle + (token + t) * j->io->middle_row + first;
+        size_t n_clipped = e->quantize(y, n_out, j->next_scale, zero, q);
         if (n_clipped && j->io->spill)
             st_spill_row(j->io->spill, y, n_out, j->next_scale, (uint32_t)(token + t),
-                         (uint32_t)first);
+                         (uint32_t)first, zero, q);
         clipped += n_clipped;
     }
     return clipped;

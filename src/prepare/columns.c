@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// A column of weights that is multiplied in float has a scale of its own beside those of the rows,
+// so that it keeps its precision however small it is in each row (docs/NUMERICS.md).
+#include "base/cpu.h"
+#include "base/size.h"
+#include "kernels/expand.h"
+#include "prepare/pack.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK = 256 }; // channels at once; a multiple of every type's block
+
+struct job {
+    const struct st_pack_source *source;
+    struct st_stage stage;
+    const struct st_expand *expand;
+    size_t rows;
+    const float *row_scales; // [rows]
+    float *scales;           // [n_in]
+    int8_t *columns;         // [BLOCK, rows]
+};
+
+// Channels [first, first + n) of a packed row over its scale; false for padding.
+static bool load(const struct job *j, size_t packed, size_t first, size_t n, float *x) {
+    uint32_t part;
+    size_t row;
+    if (!st_pack_find_row(&j->stage, packed, &part, &row)) return false;
+    const struct st_linear_weight *w = j->source->parts[part];
+    j->expand->fn[w->dtype]((const unsigned char *)w->data + row * w->row_bytes, first, n, x);
+    for (size_t c = 0; c < n; c++) x[c] /= j->row_scales[packed];
+    return true;
+}
+
+static void measure(const struct job *j, size_t first, size_t n) {
+    float x[BLOCK], *most = j->scales + first;
+    for (size_t r = 0; r < j->rows; r++)
+        for (size_t c = 0, here = load(j, r, first, n, x) ? n : 0; c < here; c++)
+            most[c] = fmaxf(most[c], fabsf(x[c]));
+    for (size_t c = 0; c < n; c++)
+        most[c] = most[c] / 127.0f >= 0x1p-100f ? most[c] / 127.0f : 1.0f;
+}
+
+static void quantize(const struct job *j, size_t first, size_t n) {
+    float x[BLOCK];
+    memset(j->columns, 0, n * j->rows);
+    for (size_t r = 0; r < j->rows; r++)
+        for (size_t c = 0, here = load(j, r, first, n, x) ? n : 0; c < here; c++)
+            j->columns[c * j->rows + r] = (int8_t)rintf(x[c] / j->scales[first + c]);
+}
+
+static stint_status write_all(const struct job *j, const char *linear,
+                              struct st_package_writer *writer) {
+    char name[ST_INT8_NAME_BYTES + 16];
+    size_t k = j->stage.weight.n_in;
+    struct st_section columns = {
+        .name = name, .type = ST_SECTION_I8, .n_dims = 2, .dims = {k, j->rows, 1, 1}};
+    struct st_section scales = {.name = name,
+                                .type = ST_SECTION_F32,
+                                .n_dims = 1,
+                                .dims = {k, 1, 1, 1},
+                                .data = j->scales,
+                                .bytes = k * sizeof *j->scales};
+    snprintf(name, sizeof name, "%s%s", linear, ST_INT8_COLUMNS);
+    ST_TRY(st_package_begin(writer, &columns));
+    for (size_t first = 0; first < k; first += BLOCK) {
+        size_t n = st_min(BLOCK, k - first);
+        measure(j, first, n);
+        quantize(j, first, n);
+        ST_TRY(st_package_append(writer, j->columns, n * j->rows));
+    }
+    snprintf(name, sizeof name, "%s%s", linear, ST_INT8_COLUMN_SCALES);
+    return st_package_add(writer, &scales);
+}
+
+stint_status st_pack_columns(const struct st_config *config, const struct st_pack_source *source,
+                             const float *row_scales, struct st_package_writer *writer) {
+    struct job j = {
+        .source = source, .expand = st_expand_choose(st_cpu_flags()), .row_scales = row_scales};
+    char linear[ST_INT8_NAME_BYTES];
+    st_int8_name(source->role, config, source->layer, source->expert, linear);
+    st_int8_shape(source->role, config, &j.stage);
+    j.rows = (size_t)j.stage.weight.n_panels * ST_INT8_PANEL;
+    j.scales = calloc(j.stage.weight.n_in, sizeof *j.scales);
+    j.columns = malloc(BLOCK * j.rows);
+    stint_status status = j.scales && j.columns
+                              ? write_all(&j, linear, writer)
+                              : st_fail(STINT_E_NOMEM, "no memory for the columns of '%s'", linear);
+    free(j.scales);
+    free(j.columns);
+    return status;
+}
