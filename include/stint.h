@@ -451,11 +451,15 @@ typedef struct stint_eval_options {
     size_t size;
     const char *task;             /* see stint_eval_task() */
     const char *data;             /* its file, in the data set's own format; or a folder of them */
-    const stint_model *reference; /* of "agreement" */
+    const stint_model *reference; /* of "agreement"; default with a method: the model itself */
     uint64_t limit;               /* items or windows; default 0: all */
     uint32_t window; /* tokens of text at once; default 0: 512, or the model's context */
     uint32_t stride; /* by which windows move on; default 0: window, each token once */
     const stint_session_options *session; /* default NULL */
+    const char *method; /* see stint_eval_method(); default NULL: the model as it is. Needs a model
+                           in float, and all but "float" are calibrated on `text` */
+    const char *text;   /* default NULL: one that ships with stint */
+    size_t text_bytes;
     stint_progress_fn *progress;
     void (*running)(void *context, const stint_eval_result *result); /* after every item */
     void (*item)(void *context, const stint_eval_item *item);
@@ -465,6 +469,10 @@ typedef struct stint_eval_options {
 
 /* The i-th task and a line about it; NULL past the last. Static. */
 STINT_API const char *stint_eval_task(size_t i, const char **about);
+
+/* The i-th way of quantizing a model, to compare them, and a line about it; NULL past the last.
+ * Static. */
+STINT_API const char *stint_eval_method(size_t i, const char **about);
 
 /* Scores a model. result->size must be set. E_ARG for an unknown task (the text lists the known),
  * E_IO, E_FORMAT (names file and line), E_CANCELED, and what sessions give. */

@@ -12,9 +12,11 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { TEXT_MOST_BYTES = 64 << 20 };
+
 struct eval_options {
     struct st_cli_common common;
-    const char *task, *data, *reference, *items;
+    const char *task, *data, *reference, *items, *method, *methods, *calib;
     uint32_t limit, window, stride;
 };
 
@@ -36,6 +38,22 @@ static const struct st_cli_option rows[] = {
      .value = "MODEL",
      .help = "agreement: the model to compare with, e.g. the checkpoint of a package",
      .offset = offsetof(struct eval_options, reference)},
+    {.name = "method",
+     .kind = ST_CLI_TEXT,
+     .value = "NAME",
+     .help = "quantize a float model first: float, w8a8, clip, shadow, smoothquant, int8(), group, "
+             "rotation or prefix",
+     .offset = offsetof(struct eval_options, method)},
+    {.name = "methods",
+     .kind = ST_CLI_TEXT,
+     .value = "NAME,NAME...",
+     .help = "a table of several",
+     .offset = offsetof(struct eval_options, methods)},
+    {.name = "calib",
+     .kind = ST_CLI_TEXT,
+     .value = "FILE",
+     .help = "text that methods are calibrated on; without it one that ships with stint",
+     .offset = offsetof(struct eval_options, calib)},
     {.name = "limit",
      .kind = ST_CLI_UINT,
      .value = "N",
@@ -64,8 +82,8 @@ static const struct st_cli_option rows[] = {
 // What the library calls back into.
 struct watcher {
     struct st_cli_progress progress;
-    struct st_cli_writer writer;
-    bool writing, failed, live;
+    struct st_cli_writer *writer; // NULL: items are not written
+    bool failed, live;
     double shown;
 };
 
@@ -90,7 +108,7 @@ static void show_running(void *context, const stint_eval_result *result) {
 
 static void write_item(void *context, const stint_eval_item *item) {
     struct watcher *w = context;
-    if (!w->writing || w->failed) return;
+    if (w->writer == NULL || w->failed) return;
     json_t *scores = json_array(), *lengths = json_array();
     for (uint32_t i = 0; i < item->n_choices; i++) {
         json_array_append_new(scores, json_real(item->log_likelihood[i]));
@@ -100,64 +118,151 @@ static void write_item(void *context, const stint_eval_item *item) {
                                "log_likelihood", scores, "characters", lengths, "answer",
                                (json_int_t)item->answer, "greedy", item->greedy);
     char *line = object != NULL ? json_dumps(object, JSON_COMPACT) : NULL;
-    w->failed = line == NULL || !st_cli_writer_put(&w->writer, line, strlen(line)) ||
-                !st_cli_writer_put(&w->writer, "\n", 1);
+    w->failed = line == NULL || !st_cli_writer_put(w->writer, line, strlen(line)) ||
+                !st_cli_writer_put(w->writer, "\n", 1);
     free(line);
     json_decref(object);
 }
 
-static bool evaluate(const struct st_cli_command *command, const struct eval_options *options,
-                     const stint_model *model, const stint_model *reference,
-                     stint_eval_result *result) {
+// What is scored on what, of one call.
+struct subject {
+    const struct eval_options *options;
+    const stint_model *model, *reference;
+    char *text; // to calibrate on; NULL: stint's own
+    size_t text_bytes;
+};
+
+static bool evaluate(const struct st_cli_command *command, const struct subject *subject,
+                     const char *method, struct st_cli_writer *writer, stint_eval_result *result) {
+    const struct eval_options *options = subject->options;
     stint_session_options session = st_cli_session_options(&options->common);
-    struct watcher w = {.live = isatty(STDERR_FILENO)};
+    struct watcher w = {.live = isatty(STDERR_FILENO), .writer = writer};
     stint_eval_options eval = {.size = sizeof eval,
                                .task = options->task,
                                .data = options->data,
-                               .reference = reference,
+                               .reference = subject->reference,
                                .limit = options->limit,
                                .window = options->window,
                                .stride = options->stride,
                                .session = &session,
+                               .method = method,
+                               .text = subject->text,
+                               .text_bytes = subject->text_bytes,
                                .progress = show_progress,
                                .running = show_running,
                                .item = write_item,
                                .canceled = st_cli_interrupted,
                                .context = &w};
-    w.writing = options->items != NULL;
-    if (w.writing && !st_cli_writer_open(&w.writer, command->name, options->items)) return false;
     st_cli_interrupt_note();
-    bool ok = stint_eval(model, &eval, result) == STINT_OK;
+    bool ok = stint_eval(subject->model, &eval, result) == STINT_OK;
     st_cli_interrupt_watch(NULL);
     st_cli_progress_end(&w.progress);
     if (w.shown > 0) fputs("\r\033[K", stderr);
     if (!ok) st_cli_failed(command);
-    if (w.writing) ok = st_cli_writer_close(&w.writer, ok && !w.failed) && ok && !w.failed;
+    return ok && !w.failed;
+}
+
+static json_t *describe(const struct subject *subject, const char *method,
+                        const stint_eval_result *result) {
+    stint_model_info info = {.size = sizeof info};
+    bool npu =
+        stint_model_describe(subject->model, &info) == STINT_OK && info.exec == STINT_EXEC_NPU;
+    json_t *values = json_object(), *errors = json_object();
+    for (size_t i = 0; i < STINT_EVAL_METRICS && result->metrics[i].name != NULL; i++) {
+        json_object_set_new(values, result->metrics[i].name, json_real(result->metrics[i].value));
+        json_object_set_new(errors, result->metrics[i].name, json_real(result->metrics[i].error));
+    }
+    return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:f}", "model",
+                     subject->options->common.model, "exec", npu ? "npu" : "float", "task",
+                     subject->options->task, "method",
+                     method != NULL ? method
+                     : npu          ? "shadow"
+                                    : "float",
+                     "items", (json_int_t)result->items, "tokens", (json_int_t)result->tokens,
+                     "metrics", values, "stderr", errors, "seconds", result->seconds);
+}
+
+static void print_metrics(const stint_eval_result *result) {
+    for (size_t i = 0; i < STINT_EVAL_METRICS && result->metrics[i].name != NULL; i++)
+        printf("%-10s %.6g +- %.2g\n", result->metrics[i].name, result->metrics[i].value,
+               result->metrics[i].error);
+    fflush(stdout);
+    fprintf(stderr, "%llu items, %llu tokens scored in %.1f s\n", (unsigned long long)result->items,
+            (unsigned long long)result->tokens, result->seconds);
+}
+
+// One line of the table; the first also says what the columns are.
+static void print_row(const char *method, bool first, const stint_eval_result *result) {
+    const stint_eval_metric *m = result->metrics;
+    if (first) {
+        printf("%-12s", "method");
+        for (size_t i = 0; i < STINT_EVAL_METRICS && m[i].name != NULL; i++)
+            printf(" %20s", m[i].name);
+        putchar('\n');
+    }
+    printf("%-12s", method);
+    for (size_t i = 0; i < STINT_EVAL_METRICS && m[i].name != NULL; i++)
+        printf(" %10.5g +- %-6.2g", m[i].value, m[i].error);
+    putchar('\n');
+    fflush(stdout);
+}
+
+static bool run_one(const struct st_cli_command *command, const struct subject *subject,
+                    struct st_cli_writer *writer) {
+    stint_eval_result result = {.size = sizeof result};
+    const char *method = subject->options->method;
+    if (!evaluate(command, subject, method, writer, &result)) return false;
+    if (subject->options->common.json)
+        return st_cli_print_json(command->name, describe(subject, method, &result));
+    print_metrics(&result);
+    return true;
+}
+
+static bool run_methods(const struct st_cli_command *command, const struct subject *subject,
+                        struct st_cli_writer *writer) {
+    char *names = strdup(subject->options->methods), *rest = NULL;
+    bool json = subject->options->common.json, ok = names != NULL;
+    json_t *table = json_array();
+    for (char *name = ok ? strtok_r(names, ",", &rest) : NULL; name != NULL && ok;
+         name = strtok_r(NULL, ",", &rest)) {
+        stint_eval_result result = {.size = sizeof result};
+        ok = evaluate(command, subject, name, writer, &result);
+        if (ok && !json) print_row(name, json_array_size(table) == 0, &result);
+        if (ok) json_array_append_new(table, describe(subject, name, &result));
+    }
+    free(names);
+    if (ok && json) return st_cli_print_json(command->name, json_pack("{s:o}", "rows", table));
+    json_decref(table);
     return ok;
 }
 
-static bool report(const struct st_cli_command *command, const struct eval_options *options,
-                   const stint_model *model, const stint_eval_result *result) {
-    stint_model_info info = {.size = sizeof info};
-    if (stint_model_describe(model, &info) != STINT_OK) return st_cli_failed(command), false;
-    bool npu = info.exec == STINT_EXEC_NPU;
-    json_t *values = json_object(), *errors = json_object();
-    for (size_t i = 0; i < STINT_EVAL_METRICS && result->metrics[i].name != NULL; i++) {
-        const stint_eval_metric *m = &result->metrics[i];
-        if (!options->common.json) printf("%-10s %.6g +- %.2g\n", m->name, m->value, m->error);
-        json_object_set_new(values, m->name, json_real(m->value));
-        json_object_set_new(errors, m->name, json_real(m->error));
+static bool open_all(const struct st_cli_command *command, const struct eval_options *options,
+                     stint_model **model, stint_model **reference, struct subject *subject) {
+    subject->options = options;
+    if (options->calib != NULL) {
+        subject->text =
+            st_cli_read_all(command->name, options->calib, TEXT_MOST_BYTES, &subject->text_bytes);
+        if (subject->text == NULL) return false;
     }
-    json_t *object = json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:f}", "model",
-                               options->common.model, "exec", npu ? "npu" : "float", "task",
-                               options->task, "method", npu ? "shadow" : "float", "items",
-                               (json_int_t)result->items, "tokens", (json_int_t)result->tokens,
-                               "metrics", values, "stderr", errors, "seconds", result->seconds);
-    if (options->common.json) return st_cli_print_json(command->name, object);
-    json_decref(object);
-    fprintf(stderr, "%llu items, %llu tokens scored in %.1f s\n", (unsigned long long)result->items,
-            (unsigned long long)result->tokens, result->seconds);
-    return true;
+    subject->model = *model = st_cli_open_model(command, &options->common, NULL);
+    if (*model == NULL || options->reference == NULL) return *model != NULL;
+    struct st_cli_common common = options->common;
+    common.model = options->reference;
+    common.exec = ST_CLI_EXEC_AUTO;
+    subject->reference = *reference = st_cli_open_model(command, &common, NULL);
+    return *reference != NULL;
+}
+
+// With --items: into a file that is complete or not there.
+static bool run_all(const struct st_cli_command *command, const struct subject *subject) {
+    const struct eval_options *options = subject->options;
+    struct st_cli_writer writer = {0};
+    bool writing = options->items != NULL;
+    if (writing && !st_cli_writer_open(&writer, command->name, options->items)) return false;
+    struct st_cli_writer *to = writing ? &writer : NULL;
+    bool ok = options->methods != NULL ? run_methods(command, subject, to)
+                                       : run_one(command, subject, to);
+    return writing ? st_cli_writer_close(&writer, ok) && ok : ok;
 }
 
 static int run(const struct st_cli_command *command, void *target) {
@@ -167,18 +272,15 @@ static int run(const struct st_cli_command *command, void *target) {
                      options->task == NULL ? "--task NAME" : "--data FILE");
         return ST_CLI_USAGE;
     }
-    stint_model *model = st_cli_open_model(command, &options->common, NULL), *reference = NULL;
-    bool ok = model != NULL;
-    if (ok && options->reference != NULL) {
-        struct st_cli_common common = options->common;
-        common.model = options->reference;
-        common.exec = ST_CLI_EXEC_AUTO;
-        reference = st_cli_open_model(command, &common, NULL);
-        ok = reference != NULL;
+    if (options->method != NULL && options->methods != NULL) {
+        st_cli_error(command->name, "give one of --method and --methods");
+        return ST_CLI_USAGE;
     }
-    stint_eval_result result = {.size = sizeof result};
-    ok = ok && evaluate(command, options, model, reference, &result) &&
-         report(command, options, model, &result);
+    stint_model *model = NULL, *reference = NULL;
+    struct subject subject = {0};
+    bool ok =
+        open_all(command, options, &model, &reference, &subject) && run_all(command, &subject);
+    free(subject.text);
     stint_model_close(reference);
     stint_model_close(model);
     return ok ? ST_CLI_DONE : ST_CLI_FAILED;

@@ -55,7 +55,7 @@ static stint_status run(struct st_eval *eval, const struct st_task *task, score_
     stint_status status = task->read(o->data, o->limit, &items);
     if (status == STINT_OK && items.n == 0)
         status = st_fail(STINT_E_FORMAT, "%s: holds no items", o->data);
-    if (status == STINT_OK) status = st_scorer_open(eval->model, o->session, n_context, &scorer);
+    if (status == STINT_OK) status = st_scorer_open(&eval->subject, o->session, n_context, &scorer);
     if (status == STINT_OK) status = run_items(eval, &items, &scorer, fn);
     st_scorer_close(&scorer);
     st_items_free(&items);

@@ -11,13 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-stint_status st_scorer_open(const struct stint_model *model, const stint_session_options *options,
+stint_status st_scorer_open(const struct st_subject *subject, const stint_session_options *options,
                             size_t n_context, struct st_scorer *scorer) {
+    const struct stint_model *model = subject->model;
     struct st_scorer s = {.model = model};
     stint_session_options o = {0};
     if (options) memcpy(&o, options, st_min(options->size, sizeof o));
     o.size = sizeof o;
-    o.n_context = (uint32_t)n_context;
+    if (subject->baseline) s.n_prefix = st_baseline_prefix(subject->baseline);
+    o.n_context = (uint32_t)(n_context + s.n_prefix);
     if (!model->tokenizer)
         return st_fail(STINT_E_ARG, "this model has no tokenizer: texts cannot be scored");
     ST_TRY(stint_session_open(model, &o, &s.session));
@@ -25,6 +27,12 @@ stint_status st_scorer_open(const struct stint_model *model, const stint_session
     if (!s.logits) {
         st_scorer_close(&s);
         return st_fail(STINT_E_NOMEM, "no memory for logits");
+    }
+    stint_status status =
+        subject->baseline ? st_baseline_attach(subject->baseline, s.session) : STINT_OK;
+    if (status != STINT_OK) {
+        st_scorer_close(&s);
+        return status;
     }
     *scorer = s;
     return STINT_OK;
@@ -49,8 +57,8 @@ double st_log_probability(const float *logits, size_t vocab, int32_t id) {
 static stint_status hold(struct st_scorer *s, const int32_t *ids, size_t n) {
     size_t same = 0;
     while (same < n && same < s->last.count && s->last.data[same] == ids[same]) same++;
-    ST_TRY(stint_session_truncate(s->session, st_min(same, stint_session_length(s->session))));
-    same = stint_session_length(s->session);
+    same = st_min(same, stint_session_length(s->session) - s->n_prefix);
+    ST_TRY(stint_session_truncate(s->session, s->n_prefix + same));
     if (same < n) ST_TRY(stint_session_eval(s->session, ids + same, n - same, false, NULL));
     s->last.count = 0;
     for (size_t i = 0; i < n; i++) ST_TRY(st_ids_append(&s->last, ids[i]));
@@ -87,7 +95,7 @@ static stint_status score_ids(struct st_scorer *s, const struct st_ids *all, siz
                               struct st_score *score) {
     // One token must stand before the first that is scored, one must be scored.
     size_t first = st_min(st_max(n_context, 1), all->count - 1);
-    size_t room = stint_session_context(s->session), skip = 0;
+    size_t room = stint_session_context(s->session) - s->n_prefix, skip = 0;
     if (all->count > room) skip = st_min(all->count - room, first - 1);
     size_t n = st_min(all->count - skip, room);
     *score = (struct st_score){0.0, true};

@@ -4,20 +4,21 @@
 #define ST_EVAL_SCORE_H
 
 #include "eval/items.h"
-#include "session/session.h"
+#include "eval/methods.h"
 
 struct st_scorer {
     const struct stint_model *model;
     struct stint_session *session;
-    struct st_ids last; // what the session holds
-    float *logits;      // [ST_SCORE_ROWS, vocab]
-    uint64_t n_tokens;  // scored
+    struct st_ids last; // what the session holds after its prefix
+    size_t n_prefix;
+    float *logits;     // [ST_SCORE_ROWS, vocab]
+    uint64_t n_tokens; // scored
 };
 
 enum { ST_SCORE_ROWS = 64 };
 
 // n_context: longest sequence. STINT_E_ARG for a model without a tokenizer.
-stint_status st_scorer_open(const struct stint_model *model, const stint_session_options *options,
+stint_status st_scorer_open(const struct st_subject *subject, const stint_session_options *options,
                             size_t n_context, struct st_scorer *scorer);
 void st_scorer_close(struct st_scorer *scorer); // accepts a zeroed one
 

@@ -79,9 +79,14 @@ stint_status stint_eval(const stint_model *model, const stint_eval_options *opti
     ST_TRY(find(o.task, &task));
     if (!o.data) return st_fail(STINT_E_ARG, "task '%s' needs data", o.task);
     if (o.limit > SIZE_MAX / 64) return st_fail(STINT_E_ARG, "the limit is out of range");
-    struct st_eval eval = {model, &o, {.size = result->size}};
+    if (o.method && !o.reference) o.reference = model;
+    struct st_eval eval = {.options = &o, .result = {.size = result->size}};
     uint64_t begun = st_now_ns();
-    ST_TRY(task->run(&eval, task));
+    ST_TRY(st_subject_open(model, &o, &eval.subject));
+    eval.model = eval.subject.model;
+    stint_status status = task->run(&eval, task);
+    st_subject_close(&eval.subject);
+    ST_TRY(status);
     eval.result.seconds = (double)(st_now_ns() - begun) * 1e-9;
     memcpy(result, &eval.result, st_min(result->size, sizeof *result));
     return STINT_OK;

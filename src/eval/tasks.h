@@ -6,7 +6,8 @@
 #include "eval/score.h"
 
 struct st_eval {
-    const struct stint_model *model;
+    const struct stint_model *model; // the subject's
+    struct st_subject subject;
     const stint_eval_options *options;
     stint_eval_result result;
 };

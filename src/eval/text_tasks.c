@@ -121,8 +121,8 @@ stint_status st_eval_perplexity(struct st_eval *eval, const struct st_task *task
     stint_status status = read_text(eval, &text);
     if (status == STINT_OK) status = plan_windows(eval, &text);
     if (status == STINT_OK)
-        status = st_scorer_open(eval->model, eval->options->session, text.window + text.first.count,
-                                &p.scorer);
+        status = st_scorer_open(&eval->subject, eval->options->session,
+                                text.window + text.first.count, &p.scorer);
     if (status == STINT_OK) status = for_windows(eval, &text, score_window, &p);
     st_scorer_close(&p.scorer);
     free_text(&text);
@@ -186,8 +186,9 @@ static stint_status open_pair(struct agreement *a, const struct text *t) {
     if (reference->config.vocab != vocab)
         return st_fail(STINT_E_ARG, "the reference has a vocabulary of %u, the model of %zu",
                        reference->config.vocab, vocab);
-    ST_TRY(st_scorer_open(a->eval->model, a->eval->options->session, n, &a->scorer));
-    ST_TRY(st_scorer_open(reference, a->eval->options->session, n, &a->reference));
+    ST_TRY(st_scorer_open(&a->eval->subject, a->eval->options->session, n, &a->scorer));
+    ST_TRY(st_scorer_open(&(struct st_subject){.model = reference}, a->eval->options->session, n,
+                          &a->reference));
     a->kept = calloc(n, vocab * sizeof *a->kept);
     return a->kept ? STINT_OK : st_fail(STINT_E_NOMEM, "no memory for %zu logits", n * vocab);
 }

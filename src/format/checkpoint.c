@@ -345,11 +345,6 @@ static stint_status open_file(struct st_checkpoint *c, const char *path) {
     if (!c->maps) return no_memory(path);
     ST_TRY(st_map_open_file(path, c->maps, &c->file));
     c->n_maps = 1;
-    c->path = strdup(path);
-    if (!c->path) {
-        close(c->file);
-        return no_memory(path);
-    }
     if (st_package_is(c->maps)) return open_package(c, path);
     c->source = ST_SOURCE_GGUF;
     if (!begins_with(c->maps, "GGUF")) return not_a_model(path, c->maps);
@@ -358,10 +353,11 @@ static stint_status open_file(struct st_checkpoint *c, const char *path) {
 }
 
 stint_status st_checkpoint_open(const char *path, struct st_checkpoint *checkpoint) {
-    struct st_checkpoint c = {0};
+    struct st_checkpoint c = {.file = -1};
     struct stat info;
     if (stat(path, &info) != 0) return st_fail(STINT_E_IO, "%s: %s", path, strerror(errno));
-    stint_status status = st_tensors_open(0, &c.tensors);
+    c.path = strdup(path);
+    stint_status status = c.path ? st_tensors_open(0, &c.tensors) : no_memory(path);
     if (status == STINT_OK)
         status = S_ISDIR(info.st_mode) ? open_folder(&c, path) : open_file(&c, path);
     if (status != STINT_OK) {
@@ -375,7 +371,7 @@ stint_status st_checkpoint_open(const char *path, struct st_checkpoint *checkpoi
 void st_checkpoint_close(struct st_checkpoint *checkpoint) {
     st_gguf_close(checkpoint->gguf);
     st_package_close(checkpoint->package);
-    if (checkpoint->path) close(checkpoint->file);
+    if (checkpoint->path && checkpoint->file >= 0) close(checkpoint->file);
     free(checkpoint->path);
     st_tensors_close(checkpoint->tensors);
     json_decref(checkpoint->config);

@@ -18,8 +18,8 @@ struct st_checkpoint {
     json_t *config;            // HF only: config.json, an object
     json_t *generation_config; // HF only; NULL if absent
     json_t *meta;              // package only: how it was made
-    char *path;                // of a single file, as is the next; NULL: a folder
-    int file;
+    char *path;
+    int file;                   // -1: a folder
     struct st_package *package; // NULL: not a package; `source` says what it was made from
     struct st_map *maps;
     size_t n_maps;

@@ -67,16 +67,16 @@ static void see_maxima(struct st_input_stats *s, const float *x) {
     }
 }
 
-static void observe(void *context, enum st_int8_role role, uint32_t expert, const float *x,
-                    size_t n_tokens, size_t n) {
+static const float *observe(void *context, const struct st_linear_input *input) {
     struct st_calibration *c = context;
-    struct st_input_stats *s = st_calibration_stats(c, role, expert);
+    struct st_input_stats *s = st_calibration_stats(c, input->role, input->expert);
     size_t stride = st_max(1, c->n_observed / COUNT_TOKENS);
     if (c->phase == ST_CALIBRATE_MAXIMA)
-        for (size_t t = 0; t < n_tokens; t++) see_maxima(s, x + t * n);
+        for (size_t t = 0; t < input->n_tokens; t++) see_maxima(s, input->x + t * input->n);
     else
-        for (size_t t = 0; t < n_tokens; t += stride)
-            st_outlier_count(s, x + t * n, s->n_tokens % ERROR_EVERY == 0);
+        for (size_t t = 0; t < input->n_tokens; t += stride)
+            st_outlier_count(s, input->x + t * input->n, s->n_tokens % ERROR_EVERY == 0);
+    return input->x;
 }
 
 static void clear_maxima(struct st_input_stats *s) {
@@ -163,7 +163,8 @@ static stint_status run_head(struct st_calibration *c, const struct st_batch *ba
                              uint32_t layer) {
     (void)layer;
     const float *x = st_session_head_input(c->session, hidden_of(c, first), batch->n);
-    st_session_observe(c->session, ST_INT8_HEAD, 0, x, batch->n, c->model->config.embed);
+    st_session_observe(c->session, &(struct st_linear_input){0, 0, ST_INT8_HEAD, x, batch->n,
+                                                             c->model->config.embed});
     return STINT_OK;
 }
 

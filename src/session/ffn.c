@@ -26,17 +26,18 @@ static void activate_token(void *context, size_t t, size_t worker) {
         k->act(act, up, a->n, up);
 }
 
-static void run_block(struct stint_session *s, const struct st_ffn_weight *ffn, uint32_t expert,
-                      const float *x, size_t n, float *y) {
+static void run_block(struct stint_session *s, uint32_t layer, uint32_t expert, const float *x,
+                      size_t n, float *y) {
+    const struct st_ffn_weight *ffn = &s->model->weights.layers[layer].ffn[expert];
     size_t n_ffn = s->model->config.ffn;
     bool gated = ffn->gate.data != NULL;
     struct st_matmul linears[] = {{&ffn->up, s->up, n_ffn}, {&ffn->gate, s->gate, n_ffn}};
     struct activation activation = {s, n_ffn, gated};
-    st_session_observe(s, ST_INT8_UP, expert, x, n, ffn->up.n_in);
-    st_session_linears(s, x, n, linears, gated ? 2 : 1);
+    struct st_linear_input input = {layer, expert, ST_INT8_UP, x, n, s->model->config.hidden};
+    st_session_linears(s, st_session_observe(s, &input), n, linears, gated ? 2 : 1);
     st_pool_run(s->pool, activate_token, &activation, n);
-    st_session_observe(s, ST_INT8_DOWN, expert, s->up, n, n_ffn);
-    st_session_linear(s, s->up, n, &ffn->down, y);
+    input = (struct st_linear_input){layer, expert, ST_INT8_DOWN, s->up, n, n_ffn};
+    st_session_linear(s, st_session_observe(s, &input), n, &ffn->down, y);
 }
 
 // Turns one token's router logits into the weights of its best experts, 0 for the others: a softmax
@@ -90,14 +91,13 @@ stint_status st_session_mixture(struct stint_session *s, uint32_t index, const f
 
 static stint_status run_float_expert(struct stint_session *s, uint32_t layer, uint32_t expert,
                                      const float *x, size_t n, float *y) {
-    run_block(s, &s->model->weights.layers[layer].ffn[expert], expert, x, n, y);
+    run_block(s, layer, expert, x, n, y);
     return STINT_OK;
 }
 
 void st_session_ffn(struct stint_session *s, uint32_t layer, const float *x, size_t n, float *y) {
-    const struct st_layer *l = &s->model->weights.layers[layer];
     if (s->model->config.n_experts)
         st_session_mixture(s, layer, x, n, y, run_float_expert);
     else
-        run_block(s, l->ffn, 0, x, n, y);
+        run_block(s, layer, 0, x, n, y);
 }

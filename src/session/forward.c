@@ -67,8 +67,9 @@ static stint_status qkv(const struct st_layer_run *r) {
     const struct st_matmul linears[] = {{&r->layer->q, s->q, r->layer->q.n_out},
                                         {&r->layer->k, s->k, r->layer->k.n_out},
                                         {&r->layer->v, s->v, r->layer->v.n_out}};
-    st_session_observe(s, ST_INT8_QKV, 0, s->normed, r->batch->n, r->layer->q.n_in);
-    st_session_linears(s, s->normed, r->batch->n, linears, 3);
+    const struct st_linear_input input = {r->index,  0,           ST_INT8_QKV,
+                                          s->normed, r->batch->n, s->model->config.hidden};
+    st_session_linears(s, st_session_observe(s, &input), r->batch->n, linears, 3);
     return STINT_OK;
 }
 
@@ -78,8 +79,11 @@ stint_status st_session_run_attention(const struct st_layer_run *r) {
 }
 
 static stint_status o(const struct st_layer_run *r) {
-    st_session_observe(r->s, ST_INT8_O, 0, r->s->attended, r->batch->n, r->layer->o.n_in);
-    st_session_linear(r->s, r->s->attended, r->batch->n, &r->layer->o, r->s->projected);
+    const struct st_config *c = &r->s->model->config;
+    const struct st_linear_input input = {
+        r->index, 0, ST_INT8_O, r->s->attended, r->batch->n, (size_t)c->n_heads * c->head_dim};
+    st_session_linear(r->s, st_session_observe(r->s, &input), r->batch->n, &r->layer->o,
+                      r->s->projected);
     st_session_residual(r, &r->layer->post_attn_norm, &r->layer->attn_norm);
     return STINT_OK;
 }
@@ -192,7 +196,9 @@ stint_status st_session_logits(struct stint_session *s, size_t first, size_t n, 
     if (s->npu.device)
         ST_TRY(st_npu_head(s, x, n, logits));
     else
-        st_session_linear(s, x, n, &s->model->weights.head, logits);
+        st_session_linear(
+            s, st_session_observe(s, &(struct st_linear_input){0, 0, ST_INT8_HEAD, x, n, c->embed}),
+            n, &s->model->weights.head, logits);
     if (c->final_softcap > 0.0f)
         s->kernels.elementwise->softcap(c->final_softcap, logits, n * c->vocab, logits);
     if (!all_finite(logits, n * c->vocab))

@@ -43,8 +43,15 @@ static void lay_out_worker(struct stint_session *s, struct st_arena *a, struct s
 // Of the linears that run in float.
 static size_t widest_input(const struct stint_session *s) {
     const struct st_config *c = &s->model->config;
-    size_t heads = (size_t)c->n_heads * c->head_dim, ends = st_max(c->hidden, c->embed);
-    return s->model->int8.layers ? ends : st_max(ends, st_max(c->ffn, heads));
+    const struct st_weights *w = &s->model->weights;
+    size_t widest = st_max(st_max(c->hidden, c->embed), w->head.n_in);
+    for (uint32_t i = 0; i < c->n_layers && !s->model->int8.layers; i++) {
+        const struct st_layer *l = &w->layers[i];
+        widest = st_max(widest, st_max(l->q.n_in, l->o.n_in));
+        for (uint32_t e = 0; e < st_max(1, c->n_experts); e++)
+            widest = st_max(widest, st_max(l->ffn[e].up.n_in, l->ffn[e].down.n_in));
+    }
+    return widest;
 }
 
 static void lay_out_batch(struct stint_session *s, struct st_arena *a) {

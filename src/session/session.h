@@ -61,9 +61,16 @@ struct st_npu {
     atomic_size_t clipped; // elements that did not fit INT8, since the session was opened
 };
 
-// Sees the input x [n_tokens, n] of a linear that is about to run, in float: calibration.
-typedef void st_observe_fn(void *context, enum st_int8_role role, uint32_t expert, const float *x,
-                           size_t n_tokens, size_t n);
+// The input x [n_tokens, n] of a linear that is about to run in float.
+struct st_linear_input {
+    uint32_t layer, expert;
+    enum st_int8_role role;
+    const float *x;
+    size_t n_tokens, n;
+};
+// Sees it, and says what the linear gets, [n_tokens, its n_in]: calibration, and methods of
+// quantization that are only compared.
+typedef const float *st_observe_fn(void *context, const struct st_linear_input *input);
 
 struct stint_session {
     const struct stint_model *model;
@@ -102,9 +109,9 @@ struct stint_session {
 stint_status st_session_open_layerwise(const struct stint_model *model,
                                        const stint_session_options *options,
                                        struct stint_session **session);
-static inline void st_session_observe(const struct stint_session *s, enum st_int8_role role,
-                                      uint32_t expert, const float *x, size_t n_tokens, size_t n) {
-    if (s->observe) s->observe(s->observe_context, role, expert, x, n_tokens, n);
+static inline const float *st_session_observe(const struct stint_session *s,
+                                              const struct st_linear_input *input) {
+    return s->observe ? s->observe(s->observe_context, input) : input->x;
 }
 
 // One batch on its way through the layers.

@@ -157,6 +157,22 @@ class Eval(unittest.TestCase):
         self.assertEqual(report["metrics"]["top1"], 1.0)
         self.assertLess(abs(report["metrics"]["kl"]), 1e-9)
 
+    def test_methods_are_compared(self):
+        names = ("float", "w8a8", "clip", "shadow", "smoothquant", "int8()", "group", "rotation",
+                 "prefix")
+        data = DATA / "novels" / "Corelli_Satan_1895.txt"
+        common = ("--task", "agreement", "--data", data, "--limit", 2, "--window", 128)
+        rows = self.evaluate(*common, "--methods", ",".join(names))["rows"]
+        self.assertEqual([row["method"] for row in rows], list(names))
+        for row in rows:
+            exact = row["method"] == "float"
+            self.assertEqual(row["metrics"]["top1"] == 1.0 and row["metrics"]["kl"] < 1e-9, exact)
+            self.assertGreater(row["metrics"]["top1"], 0.85, row["method"])
+        one = self.evaluate(*common, "--method", "group")
+        self.assertEqual(one["metrics"], rows[6]["metrics"])
+        done = golden.run("eval", MODEL, *common, "--methods", "float,group")
+        self.assertRegex(done.stdout, r"method +top1 +kl\nfloat +1 .*\ngroup +0\.9")
+
     def test_what_is_wrong_is_said(self):
         text = self.folder / "text"
         text.write_text("Some words.")
@@ -164,6 +180,8 @@ class Eval(unittest.TestCase):
                                (("--task", "lambada", "--data", text), "line 1: is no JSON"),
                                (("--task", "ppl", "--data", "/no/such"), "/no/such"),
                                (("--task", "agreement", "--data", text), "needs a reference"),
+                               (("--task", "ppl", "--data", text, "--method", "magic"),
+                                "known are: float, w8a8"),
                                (("--task", "ppl", "--data", text, "--window", "1"), "window 1")):
             done = golden.run("eval", MODEL, *options)
             self.assertEqual(done.returncode, 1, done.stderr)

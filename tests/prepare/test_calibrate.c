@@ -33,14 +33,16 @@ struct seen {
     size_t n;
 };
 
-static void see(void *context, enum st_int8_role role, uint32_t expert, const float *x,
-                size_t n_tokens, size_t n) {
+static const float *see(void *context, const struct st_linear_input *input) {
     struct seen *s = context;
-    assert_int_equal(role, s->n % 4);
-    assert_int_equal(expert, 0);
+    assert_int_equal(input->layer, s->n / 4);
+    assert_int_equal(input->role, s->n % 4);
+    assert_int_equal(input->expert, 0);
     assert_true(s->n < N_LAYERS * 4);
-    for (size_t i = 0; i < n_tokens * n; i++) s->most[s->n] = fmaxf(s->most[s->n], fabsf(x[i]));
+    for (size_t i = 0; i < input->n_tokens * input->n; i++)
+        s->most[s->n] = fmaxf(s->most[s->n], fabsf(input->x[i]));
     s->n++;
+    return input->x;
 }
 
 static void random_ids(int32_t *ids, size_t n) {
