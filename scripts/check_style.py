@@ -32,6 +32,8 @@ STATE = {"status.c": "the record of each thread", "cpu.c": "what the CPU can do,
 GOLDEN, COMMANDS = "tests/golden/test_models.py", "tests/e2e/test_cli.py"
 TOKENIZERS = "tests/golden/test_tokenizers.c"
 COVERED = {
+    "src/cli/outliers.c": "tests/e2e/test_prepare.py",
+    "src/cli/outliers_svg.c": "tests/e2e/test_prepare.py",
     "src/eval/lines.c": "tests/eval/test_items.c",
     "src/eval/read_items.c": "tests/eval/test_items.c",
     "src/eval/score.c": "tests/golden/test_eval.py",

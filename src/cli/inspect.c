@@ -3,6 +3,7 @@
 // prompt of it needs with and without chunk sharing.
 #include "cli/commands.h"
 #include "cli/common.h"
+#include "cli/outliers.h"
 #include "cli/output.h"
 
 #include <inttypes.h>
@@ -14,6 +15,7 @@ enum { PROMPT_TOKENS = 1024, CHUNK_TOKENS = 256, CONTEXT_DEFAULT = 4096 };
 struct inspect_options {
     struct st_cli_common common;
     bool outliers;
+    const char *svg;
 };
 
 static const struct st_cli_option rows[] = {
@@ -22,6 +24,12 @@ static const struct st_cli_option rows[] = {
      .help = "of a package: threshold, importance and outlier channels of each linear, the most "
              "important first",
      .offset = offsetof(struct inspect_options, outliers)},
+    {.name = "svg",
+     .kind = ST_CLI_TEXT,
+     .value = "FILE",
+     .help = "of a package: draw importance and outlier channels by layer, and how few channels "
+             "most outliers are in",
+     .offset = offsetof(struct inspect_options, svg)},
     {.name = NULL}};
 
 // Everything that is shown, gathered before a line is printed.
@@ -212,63 +220,12 @@ static void print_subgraphs(const struct report *report) {
                1e3 * report->graphs.compile_seconds);
 }
 
-// ---- Outliers
-
-static double number(const json_t *object, const char *key) {
-    return json_number_value(json_object_get(object, key));
-}
-
-static int falling_importance(const void *a, const void *b) {
-    double x = number(*(json_t *const *)a, "importance");
-    double y = number(*(json_t *const *)b, "importance");
-    return (x < y) - (x > y);
-}
-
-static void print_outlier_rows(json_t **linears, size_t n) {
-    printf("%-24s %10s %10s %9s %9s %8s %5s\n", "linear", "importance", "threshold", "channels",
-           "per token", "hot", "");
-    for (size_t i = 0; i < n; i++) {
-        const json_t *l = linears[i];
-        const char *name = json_string_value(json_object_get(l, "linear"));
-        bool shadowed = json_is_true(json_object_get(l, "shadowed"));
-        printf("%-24s %10.2f %10.3g %9.0f %9.2f %8.0f %s\n", name != NULL ? name : "?",
-               number(l, "importance"), number(l, shadowed ? "threshold" : "clip"),
-               number(l, "outlier_channels"), number(l, "per_token"), number(l, "hot_channels"),
-               shadowed ? "shadowed" : "pruned");
-    }
-}
-
-static bool print_outliers(const struct st_cli_command *command,
-                           const struct inspect_options *options, const stint_model *model) {
-    size_t bytes = 0;
-    const char *text = stint_model_notes(model, &bytes);
-    json_t *notes = text != NULL ? json_loadb(text, bytes, 0, NULL) : NULL;
-    const json_t *list = json_object_get(notes, "linears");
-    size_t n = json_array_size(list);
-    json_t **linears = calloc(n + 1, sizeof *linears);
-    bool ok = text != NULL && linears != NULL;
-    if (text == NULL)
-        st_cli_error(command->name,
-                     "%s: is no package; --outliers shows what 'stint prepare' found",
-                     options->common.model);
-    for (size_t i = 0; i < n && ok; i++) linears[i] = json_array_get(list, i);
-    if (ok && options->common.json) {
-        ok = st_cli_print_json(command->name, json_incref(notes));
-    } else if (ok) {
-        qsort(linears, n, sizeof *linears, falling_importance);
-        print_outlier_rows(linears, n);
-    }
-    free(linears);
-    json_decref(notes);
-    return ok;
-}
-
 static int run(const struct st_cli_command *command, void *target) {
     const struct inspect_options *options = target;
     stint_model *model = st_cli_open_model(command, &options->common, NULL);
     if (model == NULL) return ST_CLI_FAILED;
-    if (options->outliers) {
-        bool shown = print_outliers(command, options, model);
+    if (options->outliers || options->svg != NULL) {
+        bool shown = st_cli_outliers_show(command, &options->common, options->svg, model);
         stint_model_close(model);
         return shown ? ST_CLI_DONE : ST_CLI_FAILED;
     }

@@ -111,3 +111,17 @@ size_t st_outlier_hot(const struct st_input_stats *stats, uint32_t *order, int32
         if (hot[c] == 0) hot[c] = (int32_t)n_hot++;
     return n_hot;
 }
+
+const double st_cover_shares[ST_COVER_POINTS] = {0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5, 1.0};
+
+void st_outlier_cover(const struct st_input_stats *stats, const uint32_t *order,
+                      double cover[ST_COVER_POINTS]) {
+    uint64_t all = 0, covered = 0;
+    size_t c = 0;
+    for (size_t i = 0; i < stats->n; i++) all += st_outlier_hits(stats, i);
+    for (size_t p = 0; p < ST_COVER_POINTS; p++) {
+        size_t end = (size_t)ceil(st_cover_shares[p] * (double)stats->n);
+        for (; c < end; c++) covered += st_outlier_hits(stats, order[c]);
+        cover[p] = all ? (double)covered / (double)all : 0.0;
+    }
+}

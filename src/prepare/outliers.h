@@ -56,4 +56,12 @@ float st_outlier_clip_scale(const struct st_input_stats *stats);
 // `order`: scratch, [n].
 size_t st_outlier_hot(const struct st_input_stats *stats, uint32_t *order, int32_t *hot);
 
+enum { ST_COVER_POINTS = 9 };
+// Shares of the channels, for a picture of how skewed their hits are.
+extern const double st_cover_shares[ST_COVER_POINTS];
+// cover[i]: the share of all hits that the st_cover_shares[i] channels with the most of them have;
+// 0 where there is none. `order` as st_outlier_hot() left it.
+void st_outlier_cover(const struct st_input_stats *stats, const uint32_t *order,
+                      double cover[ST_COVER_POINTS]);
+
 #endif

@@ -39,6 +39,7 @@ stint_status st_plan_add(struct st_plan *plan, const char *name, enum st_int8_ro
     }
     snprintf(l.name, sizeof l.name, "%s", name);
     l.n_hot = st_outlier_hot(stats, order, l.hot);
+    st_outlier_cover(stats, order, l.cover);
     for (size_t c = 0; c < stats->n; c++) {
         uint64_t hits = st_outlier_hits(stats, c);
         l.n_outliers += hits > 0;

@@ -73,13 +73,19 @@ static stint_status keep_gguf(struct st_prepare_job *p) {
     return status;
 }
 
+static json_t *describe_points(const double points[ST_COVER_POINTS]) {
+    json_t *array = json_array();
+    for (size_t i = 0; i < ST_COVER_POINTS; i++) json_array_append_new(array, json_real(points[i]));
+    return array;
+}
+
 static json_t *describe_linear(const struct st_planned *l) {
-    return json_pack("{s:s, s:f, s:f, s:f, s:I, s:I, s:f, s:I, s:b}", "linear", l->name,
+    return json_pack("{s:s, s:f, s:f, s:f, s:I, s:I, s:f, s:I, s:b, s:o}", "linear", l->name,
                      "threshold", (double)l->scales[0] * 127.0, "clip",
                      (double)l->scales[1] * 127.0, "importance", (double)l->importance, "channels",
                      (json_int_t)l->n_in, "outlier_channels", (json_int_t)l->n_outliers,
                      "per_token", l->per_token, "hot_channels", (json_int_t)l->n_hot, "shadowed",
-                     l->shadowed);
+                     l->shadowed, "cover", describe_points(l->cover));
 }
 
 static json_t *describe(const struct st_prepare_job *p, const stint_model_info *info) {
@@ -87,14 +93,15 @@ static json_t *describe(const struct st_prepare_job *p, const stint_model_info *
     json_t *linears = json_array();
     for (size_t i = 0; i < p->plan.n; i++)
         json_array_append_new(linears, describe_linear(&p->plan.linears[i]));
-    return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:o}", "stint",
-                     stint_version(), "weights", "w8a8", "weight_scale",
+    return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:o, s:o}",
+                     "stint", stint_version(), "weights", "w8a8", "weight_scale",
                      p->options->weight_scale == STINT_SCALE_TENSOR ? "tensor" : "channel",
                      "made_from", info->weight_type, "parameters", (json_int_t)info->n_parameters,
                      "calibration_tokens", (json_int_t)p->ids.count, "held_out_tokens",
                      (json_int_t)s->held_out_tokens, "float_perplexity", s->float_perplexity,
                      "perplexity", s->perplexity, "top1_agreement", s->top1_agreement, "divergence",
-                     s->divergence, "pruned", s->pruned, "linears", linears);
+                     s->divergence, "pruned", s->pruned, "cover_shares",
+                     describe_points(st_cover_shares), "linears", linears);
 }
 
 static stint_status add_meta(struct st_prepare_job *p) {

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import time
 import unittest
+import xml.etree.ElementTree
 
 from command import COMMAND, MODEL, PROMPT, SOURCE, stint, stint_json
 
@@ -68,6 +69,17 @@ class Prepare(Folder):
         self.assertEqual(ran["linears_active"], len(shadowed))
         self.assertGreater(ran["hot_hits"] + ran["cold_reads"], 0)
         self.assert_fails(stint("inspect", MODEL, "--outliers"), "is no package")
+        picture = self.folder / "outliers.svg"
+        self.assertEqual(stint("inspect", self.package, "--svg", picture).returncode, 0)
+        drawn = xml.etree.ElementTree.parse(picture).getroot()
+        svg = "{http://www.w3.org/2000/svg}"
+        titles = [title.text for title in drawn.iter(svg + "title")]
+        self.assertEqual(len(titles), 2 * 49)
+        self.assertEqual(len([t for t in titles if t.endswith(", shadowed")]),
+                         2 * len([l for l in notes["linears"] if l["shadowed"]]))
+        self.assertEqual(len(list(drawn.iter(svg + "polyline"))), 49)
+        for linear in notes["linears"]:
+            self.assertEqual(linear["cover"], sorted(linear["cover"]))
 
     def test_a_line_is_enough_to_calibrate(self):
         for options, stdin in ((("--calib", "-"), "x\n"), (("--weight-scale", "tensor"), None),

@@ -101,6 +101,10 @@ static void hot_channels_cover_most_hits(void **state) {
     assert_true(hot[0] >= 0); // beyond in every token
     assert_true((double)covered >= ST_HOT_COVER * (double)all);
     assert_true((double)(covered - least) < ST_HOT_COVER * (double)all);
+    double cover[ST_COVER_POINTS];
+    st_outlier_cover(&in->stats, order, cover);
+    for (size_t i = 1; i < ST_COVER_POINTS; i++) assert_true(cover[i] >= cover[i - 1]);
+    assert_true(cover[0] > 0.0 && cover[ST_COVER_POINTS - 1] == 1.0);
     free(in);
 }
 

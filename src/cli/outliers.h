@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `stint prepare` found out about a package's outliers, as its notes say.
+#ifndef ST_CLI_OUTLIERS_H
+#define ST_CLI_OUTLIERS_H
+
+#include "cli/common.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+// Prints a table, or the notes as they are with --json; with `svg` draws them into that file
+// instead. False with the error printed.
+bool st_cli_outliers_show(const struct st_cli_command *command, const struct st_cli_common *common,
+                          const char *svg, const stint_model *model);
+
+// Importance by layer, outlier channels by layer, and how few channels most outliers are in
+// (llm.npu, Figs. 10 to 12). False without memory.
+bool st_cli_outliers_draw(FILE *file, const json_t *notes);
+
+#endif
