@@ -327,6 +327,10 @@ typedef struct stint_shadow_info {
     double outlier_channels;         /* of such a linear in one chunk, on average */
     uint64_t hot_hits;               /* outlier channels whose weights were in memory */
     uint64_t cold_reads, cold_bytes; /* and those that were read from the package */
+    uint64_t resident_bytes; /* weights of hot channels, in memory */
+    uint64_t float_bytes;    /* what the float weights (F32) of these linears would take */
+    double seconds;          /* spent on shadow execution, not overlapped with the device */
+    double device_seconds;   /* the same linears on the device */
 } stint_shadow_info;
 
 /* Fills *info, whose size must be set, with what happened since the session was opened. */

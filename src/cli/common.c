@@ -151,10 +151,13 @@ stint_session_options st_cli_session_options(const struct st_cli_common *common)
 json_t *st_cli_shadow(const stint_session *session) {
     stint_shadow_info info = {.size = sizeof info};
     if (stint_session_shadow(session, &info) != STINT_OK) return NULL;
-    return json_pack("{s:I, s:f, s:I, s:I, s:I}", "linears_active", (json_int_t)info.n_linears,
-                     "outlier_channels_mean", info.outlier_channels, "hot_hits",
-                     (json_int_t)info.hot_hits, "cold_reads", (json_int_t)info.cold_reads,
-                     "cold_bytes", (json_int_t)info.cold_bytes);
+    return json_pack("{s:I, s:f, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "linears_active",
+                     (json_int_t)info.n_linears, "outlier_channels_mean", info.outlier_channels,
+                     "hot_hits", (json_int_t)info.hot_hits, "cold_reads",
+                     (json_int_t)info.cold_reads, "cold_bytes", (json_int_t)info.cold_bytes,
+                     "resident_bytes", (json_int_t)info.resident_bytes, "all_float_bytes",
+                     (json_int_t)info.float_bytes, "seconds", info.seconds, "npu_seconds",
+                     info.device_seconds);
 }
 
 int st_cli_failed_with(const struct st_cli_command *command, const char *model) {

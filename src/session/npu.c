@@ -128,12 +128,26 @@ static stint_status run_graph(struct stint_session *s, struct st_graph *graph,
     return s->npu.type->wait(s->npu.device);
 }
 
+// Adds the time since *begun to *ns, and begins anew.
+static void count_time(uint64_t *ns, uint64_t *begun) {
+    uint64_t now = st_now_ns();
+    *ns += now - *begun;
+    *begun = now;
+}
+
 // A graph of one product, and its shadow: columns are read while the device computes.
 static stint_status run_product(struct stint_session *s, const struct st_stage *stage,
                                 struct st_graph *graph, const struct st_graph_io *io) {
+    struct st_shadow_counts *counts = &s->shadow.counts;
+    if (!s->shadow.any || !stage->weight.shadowed) return run_graph(s, graph, io);
+    uint64_t begun = st_now_ns();
     bool shadow = st_shadow_begin(&s->shadow, stage, &s->shadow.in, io->n_tokens);
+    count_time(&counts->ns, &begun);
     ST_TRY(run_graph(s, graph, io));
-    return shadow ? st_shadow_finish(&s->shadow, io->out, io->out_row) : STINT_OK;
+    count_time(&counts->device_ns, &begun);
+    if (shadow) ST_TRY(st_shadow_finish(&s->shadow, io->out, io->out_row));
+    count_time(&counts->ns, &begun);
+    return STINT_OK;
 }
 
 static const struct st_layer_int8 *layer_of(const struct st_layer_run *r) {
@@ -198,14 +212,22 @@ static stint_status run_ffn(struct stint_session *s, uint32_t layer, uint32_t ex
                              .out_row = {s->model->config.hidden},
                              .clipped = &s->npu.clipped,
                              .spill = st_shadow_spill(shadow, &w->down, &shadow->middle)};
+    struct st_graph *graph = graph_of(s, layer, FIRST_FFN + expert);
+    if (!shadow->any || !(w->up.weight.shadowed || w->down.weight.shadowed))
+        return run_graph(s, graph, &io);
+    uint64_t begun = st_now_ns();
     if (st_shadow_begin(shadow, &w->up, &shadow->in, n)) {
         ST_TRY(st_shadow_finish_before(shadow));
         io.add = shadow->add;
         io.add_row = shadow->add_row;
     }
-    ST_TRY(run_graph(s, graph_of(s, layer, FIRST_FFN + expert), &io));
-    if (!st_shadow_begin(shadow, &w->down, &shadow->middle, n)) return STINT_OK;
-    return st_shadow_finish(shadow, io.out, io.out_row);
+    count_time(&shadow->counts.ns, &begun);
+    ST_TRY(run_graph(s, graph, &io));
+    count_time(&shadow->counts.device_ns, &begun);
+    if (st_shadow_begin(shadow, &w->down, &shadow->middle, n))
+        ST_TRY(st_shadow_finish(shadow, io.out, io.out_row));
+    count_time(&shadow->counts.ns, &begun);
+    return STINT_OK;
 }
 
 static stint_status run_expert(struct stint_session *s, uint32_t layer, uint32_t expert,

@@ -12,38 +12,49 @@ enum { BLOCK_ROWS = 512 };
 
 // ---- Memory
 
-static void widen(const struct st_stage *stage, size_t *k, size_t *rows, uint32_t *n) {
-    if (!stage->weight.shadowed) return;
-    ++*n;
-    *k = st_max(*k, stage->weight.n_in);
-    *rows = st_max(*rows, (size_t)stage->weight.n_panels * ST_INT8_PANEL);
+// Of the shadowed linears of a model.
+struct extent {
+    size_t k, rows, up_rows; // widest input, most packed rows, and of those with an activation
+    uint32_t n_linears;
+    uint64_t hot_bytes, float_bytes;
+};
+
+static void add_linear(const struct st_stage *stage, struct extent *e) {
+    const struct st_int8_weight *w = &stage->weight;
+    size_t rows = (size_t)w->n_panels * ST_INT8_PANEL;
+    if (!w->shadowed) return;
+    e->n_linears++;
+    e->k = st_max(e->k, w->n_in);
+    e->rows = st_max(e->rows, rows);
+    if (stage->epilogue != ST_EPILOGUE_FLOAT) e->up_rows = st_max(e->up_rows, rows);
+    e->float_bytes += (uint64_t)rows * w->n_in * sizeof(float);
+    for (uint32_t c = 0; c < w->n_in && w->hot; c++) e->hot_bytes += w->hot[c] >= 0 ? rows : 0;
 }
 
-// The widest of the shadowed linears, and of those with an activation. How many they are.
-static uint32_t measure(const struct stint_model *model, size_t *k, size_t *rows,
-                        size_t *add_rows) {
+static struct extent measure(const struct stint_model *model) {
     const struct st_weights_int8 *w = &model->int8;
-    uint32_t any = 0, unused = 0;
-    *k = *rows = *add_rows = 0;
-    if (!w->layers) return 0;
+    struct extent extent = {0};
+    if (!w->layers) return extent;
     for (uint32_t i = 0; i < model->config.n_layers; i++) {
-        widen(&w->layers[i].qkv, k, rows, &any);
-        widen(&w->layers[i].o, k, rows, &any);
+        add_linear(&w->layers[i].qkv, &extent);
+        add_linear(&w->layers[i].o, &extent);
         for (uint32_t e = 0; e < st_max(1, model->config.n_experts); e++) {
-            size_t k_up = 0;
-            widen(&w->layers[i].ffn[e].up, k, rows, &any);
-            widen(&w->layers[i].ffn[e].up, &k_up, add_rows, &unused);
-            widen(&w->layers[i].ffn[e].down, k, rows, &any);
+            add_linear(&w->layers[i].ffn[e].up, &extent);
+            add_linear(&w->layers[i].ffn[e].down, &extent);
         }
     }
-    widen(&w->head, k, rows, &any);
-    return any;
+    add_linear(&w->head, &extent);
+    return extent;
 }
 
 void st_shadow_lay_out(struct st_shadow *s, const struct stint_model *model, size_t chunk_len,
                        struct st_arena *arena) {
-    size_t k, add_rows;
-    s->n_linears = measure(model, &k, &s->widest_rows, &add_rows);
+    struct extent extent = measure(model);
+    size_t k = extent.k;
+    s->n_linears = extent.n_linears;
+    s->hot_bytes = extent.hot_bytes;
+    s->float_bytes = extent.float_bytes;
+    s->widest_rows = extent.rows;
     s->any = s->n_linears > 0;
     if (!s->any) return;
     s->in.capacity = s->middle.capacity = chunk_len * k;
@@ -56,7 +67,7 @@ void st_shadow_lay_out(struct st_shadow *s, const struct stint_model *model, siz
     s->seen = ST_TAKE(arena, uint8_t, k);
     s->column = ST_TAKE(arena, const int8_t *, ST_SHADOW_WAVE);
     s->cold = ST_TAKE(arena, int8_t, 2 * ST_SHADOW_WAVE * s->widest_rows);
-    s->add = ST_TAKE(arena, float, chunk_len *add_rows);
+    s->add = ST_TAKE(arena, float, chunk_len *extent.up_rows);
     s->add_row = ST_TAKE(arena, int32_t, chunk_len);
 }
 
@@ -84,7 +95,11 @@ stint_status stint_session_shadow(const stint_session *session, stint_shadow_inf
                              .n_linears = session->shadow.n_linears,
                              .hot_hits = c->hot_hits,
                              .cold_reads = c->cold_reads,
-                             .cold_bytes = c->cold_bytes};
+                             .cold_bytes = c->cold_bytes,
+                             .resident_bytes = session->shadow.hot_bytes,
+                             .float_bytes = session->shadow.float_bytes,
+                             .seconds = (double)c->ns * 1e-9,
+                             .device_seconds = (double)c->device_ns * 1e-9};
     if (c->runs) out.outlier_channels = (double)c->channels / (double)c->runs;
     memcpy(info, &out, st_min(info->size, sizeof out));
     return STINT_OK;

@@ -16,11 +16,13 @@ enum { ST_SHADOW_WAVE = 64 }; // channels at once; at most ST_READER_DEPTH
 struct st_shadow_counts {
     uint64_t runs, channels; // linears times chunks; outlier channels of all of them
     uint64_t hot_hits, cold_reads, cold_bytes;
+    uint64_t ns, device_ns; // in shadow execution; of the same linears' products
 };
 
 struct st_shadow {
     bool any; // a linear of this model is shadowed; all else is unset where it is not
     uint32_t n_linears;
+    uint64_t hot_bytes, float_bytes; // resident columns; the linears' weights in F32
     const struct st_elementwise *elementwise;
     struct st_pool *pool;
     struct st_reader *reader; // NULL: all columns lie in memory

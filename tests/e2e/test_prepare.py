@@ -68,6 +68,9 @@ class Prepare(Folder):
         ran = stint_json("run", self.package, "-p", PROMPT, "-n", "4")["shadow"]
         self.assertEqual(ran["linears_active"], len(shadowed))
         self.assertGreater(ran["hot_hits"] + ran["cold_reads"], 0)
+        self.assertGreater(ran["seconds"], 0)
+        self.assertGreater(ran["npu_seconds"], 0)
+        self.assertTrue(0 < ran["resident_bytes"] < ran["all_float_bytes"] / 100)
         self.assert_fails(stint("inspect", MODEL, "--outliers"), "is no package")
         picture = self.folder / "outliers.svg"
         self.assertEqual(stint("inspect", self.package, "--svg", picture).returncode, 0)
