@@ -32,6 +32,10 @@ STATE = {"status.c": "the record of each thread", "cpu.c": "what the CPU can do,
 GOLDEN, COMMANDS = "tests/golden/test_models.py", "tests/e2e/test_cli.py"
 TOKENIZERS = "tests/golden/test_tokenizers.c"
 COVERED = {
+    "src/sched/dag.c": "tests/sched/test_schedule.c",
+    "src/sched/prefill.c": "tests/sched/test_schedule.c",
+    "src/sched/timeline.c": "tests/sched/test_schedule.c",
+    "src/sched/trace_svg.c": "tests/sched/test_trace.c",
     "src/cli/outliers.c": "tests/e2e/test_prepare.py",
     "src/cli/outliers_svg.c": "tests/e2e/test_prepare.py",
     "src/eval/lines.c": "tests/eval/test_items.c",

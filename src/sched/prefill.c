@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chunk i, subgraph j needs (i, j - 1); attention also (0..i, j - 1); the first of a chunk that
+// takes over another's buffers the last one of that. A shadow needs what its linear needs, and is
+// needed by what follows the linear.
+#include "sched/dag.h"
+
+#include "base/size.h"
+
+static bool is_shadowed(const struct st_prefill_plan *p, uint32_t layer, uint32_t kind) {
+    return p->shadowed && p->shadowed[layer * ST_N_SUBGRAPHS + kind];
+}
+
+static uint32_t shadows(const struct st_prefill_plan *p) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; p->shadowed && i < p->n_layers * ST_N_SUBGRAPHS; i++)
+        n += p->shadowed[i] != 0;
+    return n;
+}
+
+static uint32_t window_of(const struct st_prefill_plan *p) {
+    return p->window ? st_min(p->window, p->n_chunks) : p->n_chunks;
+}
+
+uint32_t st_prefill_nodes(const struct st_prefill_plan *p) {
+    return p->n_chunks * (p->n_layers * ST_N_SUBGRAPHS + shadows(p));
+}
+
+uint32_t st_prefill_edges(const struct st_prefill_plan *p) {
+    uint32_t each = p->shadowed ? 2 : 1, in_chunk = p->n_layers * ST_N_SUBGRAPHS + shadows(p);
+    return p->n_chunks * each * (in_chunk + p->n_layers * window_of(p) + 1);
+}
+
+static float seconds_of(const struct st_prefill_plan *p, uint32_t layer, uint32_t chunk,
+                        uint32_t kind) {
+    size_t row = p->seconds_by_layer ? (size_t)layer * p->n_chunks + chunk : chunk;
+    return p->seconds[row * ST_NODE_KINDS + kind];
+}
+
+static uint32_t add(const struct st_prefill_plan *p, struct st_dag *dag, uint32_t chunk,
+                    uint32_t layer, uint32_t kind) {
+    return st_dag_add(dag, (struct st_node){.chunk = chunk,
+                                            .layer = (uint16_t)layer,
+                                            .kind = (uint8_t)kind,
+                                            .processor = p->processor[kind],
+                                            .seconds = seconds_of(p, layer, chunk, kind)});
+}
+
+// What a subgraph must wait for in its own chunk: the one before it, and that one's shadow.
+struct tail {
+    uint32_t node, shadow;
+    bool any, has_shadow;
+};
+
+static void need_tail(struct st_dag *dag, const struct tail *tail, uint32_t node) {
+    if (tail->any) st_dag_need(dag, tail->node, node);
+    if (tail->has_shadow) st_dag_need(dag, tail->shadow, node);
+}
+
+static void add_layer(const struct st_prefill_plan *p, struct st_dag *dag, uint32_t chunk,
+                      uint32_t layer, uint32_t nodes_per_chunk, struct tail *tail) {
+    uint32_t window = window_of(p), qkv = 0;
+    for (uint32_t kind = 0; kind < ST_N_SUBGRAPHS; kind++) {
+        uint32_t node = add(p, dag, chunk, layer, kind);
+        need_tail(dag, tail, node);
+        if (kind == ST_SUBGRAPH_QKV) qkv = node;
+        // Those that left the window are done.
+        for (uint32_t i = chunk + 1 > window ? chunk + 1 - window : 0;
+             kind == ST_SUBGRAPH_ATTENTION && i < chunk; i++) {
+            uint32_t before = qkv - (chunk - i) * nodes_per_chunk;
+            st_dag_need(dag, before, node);
+            if (is_shadowed(p, layer, ST_SUBGRAPH_QKV)) st_dag_need(dag, before + 1, node);
+        }
+        struct tail next = {.node = node, .any = true};
+        if (is_shadowed(p, layer, kind)) {
+            next.shadow = add(p, dag, chunk, layer, ST_SUBGRAPH_SHADOW);
+            next.has_shadow = true;
+            need_tail(dag, tail, next.shadow);
+        }
+        *tail = next;
+    }
+}
+
+void st_prefill_dag(const struct st_prefill_plan *p, struct st_dag *dag) {
+    uint32_t nodes_per_chunk = p->n_layers * ST_N_SUBGRAPHS + shadows(p), window = window_of(p);
+    uint32_t n_processors = 2;
+    for (uint32_t kind = 0; kind < ST_NODE_KINDS; kind++)
+        n_processors = st_max(n_processors, p->processor[kind] + 1u);
+    st_dag_begin(dag, n_processors);
+    for (uint32_t chunk = 0; chunk < p->n_chunks; chunk++) {
+        uint32_t first = dag->n;
+        struct tail tail = {0};
+        for (uint32_t layer = 0; layer < p->n_layers; layer++)
+            add_layer(p, dag, chunk, layer, nodes_per_chunk, &tail);
+        if (chunk < window) continue;
+        uint32_t last = first - (window - 1) * nodes_per_chunk - 1;
+        st_dag_need(dag, last, first);
+        if (is_shadowed(p, p->n_layers - 1, ST_SUBGRAPH_FFN)) st_dag_need(dag, last - 1, first);
+    }
+    st_dag_finish(dag);
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which ready node a processor takes next: the state of one run over a graph, and the policies that
+// decide. Real processors (sched/executor.h) and virtual time (sched/timeline.h) drive it alike.
+// Equal choices go to the lower node, so that a run is the same every time.
+#ifndef ST_SCHED_SCHEDULE_H
+#define ST_SCHED_SCHEDULE_H
+
+#include "sched/dag.h"
+
+#define ST_NO_NODE UINT32_MAX
+
+struct st_schedule;
+
+struct st_policy {
+    const char *name, *about;
+    // Before a run; NULL: nothing to prepare.
+    void (*begin)(struct st_schedule *schedule);
+    // How much a ready node should run; the highest does. NULL: each processor takes its nodes in
+    // ascending order alone, and waits for the next of them.
+    double (*score)(const struct st_schedule *schedule, uint32_t node);
+};
+
+// "inorder": each processor follows the order of chunks. "ooo": the node that shortens the NPU's
+// waiting most (llm.npu, section 3.4, eq. 6). "heft": the longest way to the end first (Topcuoglu
+// et al. 2002). Ends with NULL.
+extern const struct st_policy *const st_policies[];
+// NULL: unknown.
+const struct st_policy *st_policy_find(const char *name);
+
+struct st_schedule {
+    const struct st_dag *dag;
+    const struct st_policy *policy;
+    uint32_t *needs;  // [n] nodes that are waited for
+    uint32_t *needed; // [n] their numbers, combined by exclusive or: of a single one its number
+    float *gain;      // [n] seconds on the NPU, and elsewhere, [n, 2], of the nodes that only wait
+                      // for this one
+    float *rank;      // [n] of "heft"
+    uint32_t *ready[ST_MAX_PROCESSORS];
+    uint32_t n_ready[ST_MAX_PROCESSORS];
+    uint32_t *order[ST_MAX_PROCESSORS]; // each processor's nodes, ascending
+    uint32_t n_order[ST_MAX_PROCESSORS], next[ST_MAX_PROCESSORS];
+    uint32_t n_left;
+};
+
+// Room for graphs of this many nodes; runs twice on `arena` (base/arena.h).
+void st_schedule_lay_out(struct st_schedule *schedule, uint32_t most_nodes, struct st_arena *arena);
+// Begins a run over the graph, which is borrowed.
+void st_schedule_begin(struct st_schedule *schedule, const struct st_dag *dag,
+                       const struct st_policy *policy);
+// Takes the processor's next node, or ST_NO_NODE where it must wait.
+uint32_t st_schedule_pick(struct st_schedule *schedule, uint32_t processor);
+// The node has run. Nodes that become ready can be picked from now on.
+void st_schedule_done(struct st_schedule *schedule, uint32_t node);
+
+#endif
