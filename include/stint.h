@@ -286,6 +286,11 @@ typedef struct stint_session_options {
                         if not enough */
     const char *device; /* what plays the NPU: "amx" or "cpu"; default NULL: the best this machine
                            has. Borrowed during the call; without effect in float */
+    /* Default 0: NPU and CPU are the same threads, one subgraph of a prompt at a time runs on all
+     * of them. Otherwise prompts are split: each has so many threads (0: one) for its subgraphs. */
+    uint32_t npu_threads, cpu_threads;
+    const char *order; /* of a split prompt's subgraphs: "inorder", "ooo" or "heft"; default NULL:
+                          "ooo". Borrowed during the call. Results are the same */
 } stint_session_options;
 
 /* *session is *returned*; free with stint_session_close. E_LIMIT, E_NOMEM, E_ARG. */
@@ -327,14 +332,30 @@ typedef struct stint_shadow_info {
     double outlier_channels;         /* of such a linear in one chunk, on average */
     uint64_t hot_hits;               /* outlier channels whose weights were in memory */
     uint64_t cold_reads, cold_bytes; /* and those that were read from the package */
-    uint64_t resident_bytes; /* weights of hot channels, in memory */
-    uint64_t float_bytes;    /* what the float weights (F32) of these linears would take */
-    double seconds;          /* spent on shadow execution, not overlapped with the device */
-    double device_seconds;   /* the same linears on the device */
+    uint64_t resident_bytes;         /* weights of hot channels, in memory */
+    uint64_t float_bytes;            /* what the float weights (F32) of these linears would take */
+    double seconds;                  /* spent on shadow execution, not overlapped with the device */
+    double device_seconds;           /* the same linears on the device */
 } stint_shadow_info;
 
 /* Fills *info, whose size must be set, with what happened since the session was opened. */
 STINT_API stint_status stint_session_shadow(const stint_session *session, stint_shadow_info *info);
+
+typedef struct stint_prefill_info {
+    size_t size;
+    uint32_t chunks, subgraphs;
+    double seconds, npu_seconds, cpu_seconds; /* in all; busy */
+    double bubble_rate; /* share of the time in which the busier of the two waited */
+    const char *order;  /* of a split prefill, else NULL. Static */
+} stint_prefill_info;
+
+/* Fills *info, whose size must be set, with the last prompt's prefill; zeros before the first. */
+STINT_API stint_status stint_session_prefill(const stint_session *session,
+                                             stint_prefill_info *info);
+
+/* Draws it into a file: trace events for Perfetto (.json), or a Gantt chart (.svg). E_ARG for
+ * another ending, E_IO. */
+STINT_API stint_status stint_session_trace(const stint_session *session, const char *path);
 
 /* Forgets all tokens from `length` on; a length beyond the held ones is E_ARG. */
 STINT_API stint_status stint_session_truncate(stint_session *session, size_t length);

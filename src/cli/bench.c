@@ -70,6 +70,7 @@ struct bench {
     struct st_cli_progress progress;
     uint64_t cases_done, cases;
     double prefill_seconds[ST_CLI_UINTS_MOST];
+    json_t *schedules[ST_CLI_UINTS_MOST]; // of the last pass
     double decode_seconds;
     uint64_t peak_bytes;
 };
@@ -171,9 +172,10 @@ static bool print_object(const struct bench *bench) {
     for (size_t i = 0; i < options->prompts.count; i++) {
         uint32_t n = options->prompts.values[i];
         json_array_append_new(prefill,
-                              json_pack("{s:I, s:f, s:f}", "tokens", (json_int_t)n, "seconds",
+                              json_pack("{s:I, s:f, s:f, s:O}", "tokens", (json_int_t)n, "seconds",
                                         bench->prefill_seconds[i], "tokens_per_second",
-                                        st_cli_rate(n, bench->prefill_seconds[i])));
+                                        st_cli_rate(n, bench->prefill_seconds[i]), "schedule",
+                                        bench->schedules[i]));
     }
     if (options->n_tokens > 0)
         json_array_append_new(decode,
@@ -271,8 +273,11 @@ static bool measure_all(struct bench *bench) {
     st_cli_progress_show(&bench->progress, "bench", 0, bench->cases);
     bool ok = true;
     st_cli_interrupt_watch(bench->session);
-    for (size_t i = 0; ok && i < options->prompts.count; i++)
+    for (size_t i = 0; ok && i < options->prompts.count; i++) {
         ok = measure(bench, options->prompts.values[i], 0, &bench->prefill_seconds[i]);
+        bench->schedules[i] = st_cli_schedule(bench->session);
+    }
+    ok = ok && st_cli_trace(bench->command, &options->common, bench->session);
     if (ok && options->n_tokens > 0)
         ok = measure(bench, DECODE_PROMPT, options->n_tokens, &bench->decode_seconds);
     st_cli_interrupt_watch(NULL);
@@ -326,6 +331,7 @@ static int run(const struct st_cli_command *command, void *target) {
         else if (!print_object(&bench))
             status = ST_CLI_FAILED;
     }
+    for (size_t i = 0; i < options->prompts.count; i++) json_decref(bench.schedules[i]);
     free(bench.ids);
     free(bench.logits);
     stint_session_close(bench.session);
@@ -342,7 +348,8 @@ const struct st_cli_command st_cli_bench_command = {
         "the machine's arithmetic and memory bandwidth in the same run. --shape sizes a "
         "device for a known model without a download.",
     .example = "stint bench --shape qwen1.5-1.8b -p 256 -n 32",
-    .common = (ST_CLI_COMMON_SESSION & ~ST_CLI_COMMON_CONTEXT) | ST_CLI_COMMON_JSON,
+    .common =
+        (ST_CLI_COMMON_SESSION & ~ST_CLI_COMMON_CONTEXT) | ST_CLI_COMMON_JSON | ST_CLI_COMMON_TRACE,
     .options = rows,
     .options_bytes = sizeof(struct bench_options),
     .run = run};

@@ -108,6 +108,33 @@ const struct st_cli_option st_cli_common_rows[] = {
      .preset = "0",
      .help = "same seed, same text, for any number of threads",
      .offset = offsetof(struct st_cli_common, seed)},
+    {.name = "npu-threads",
+     .kind = ST_CLI_UINT,
+     .value = "N",
+     .least = 1,
+     .most = 1024,
+     .help = "split prompts: these play the NPU, --cpu-threads the CPU, each at a subgraph of its "
+             "own; without it all threads are at one subgraph at a time",
+     .offset = offsetof(struct st_cli_common, npu_threads)},
+    {.name = "cpu-threads",
+     .kind = ST_CLI_UINT,
+     .value = "N",
+     .least = 1,
+     .most = 1024,
+     .help = "see --npu-threads",
+     .offset = offsetof(struct st_cli_common, cpu_threads)},
+    {.name = "order",
+     .kind = ST_CLI_CHOICE,
+     .value = "HOW",
+     .preset = "ooo",
+     .choices = "inorder|ooo|heft",
+     .help = "in which order a split prompt's subgraphs run; the results are the same",
+     .offset = offsetof(struct st_cli_common, order)},
+    {.name = "trace",
+     .kind = ST_CLI_TEXT,
+     .value = "FILE",
+     .help = "draw who ran what when: .json opens in Perfetto, .svg is a chart",
+     .offset = offsetof(struct st_cli_common, trace)},
     {.name = NULL}};
 
 static void print_log(void *context, stint_log_level level, const char *text) {
@@ -138,6 +165,9 @@ stint_model *st_cli_open_model(const struct st_cli_command *command,
     return model;
 }
 
+// As --order's choices.
+static const char *const orders[] = {"inorder", "ooo", "heft"};
+
 stint_session_options st_cli_session_options(const struct st_cli_common *common) {
     return (stint_session_options){.size = sizeof(stint_session_options),
                                    .n_threads = common->n_threads,
@@ -145,7 +175,27 @@ stint_session_options st_cli_session_options(const struct st_cli_common *common)
                                    .chunk_len = common->chunk_len,
                                    .kv = (stint_kv_type)common->kv,
                                    .memory = common->memory,
-                                   .device = common->device};
+                                   .device = common->device,
+                                   .npu_threads = common->npu_threads,
+                                   .cpu_threads = common->cpu_threads,
+                                   .order = orders[common->order]};
+}
+
+json_t *st_cli_schedule(const stint_session *session) {
+    stint_prefill_info info = {.size = sizeof info};
+    if (stint_session_prefill(session, &info) != STINT_OK) return NULL;
+    return json_pack("{s:s, s:I, s:I, s:f, s:f, s:f, s:f}", "order",
+                     info.order != NULL ? info.order : "undivided", "chunks",
+                     (json_int_t)info.chunks, "subgraphs", (json_int_t)info.subgraphs, "seconds",
+                     info.seconds, "npu_seconds", info.npu_seconds, "cpu_seconds", info.cpu_seconds,
+                     "bubble_rate", info.bubble_rate);
+}
+
+bool st_cli_trace(const struct st_cli_command *command, const struct st_cli_common *common,
+                  const stint_session *session) {
+    bool ok = common->trace == NULL || stint_session_trace(session, common->trace) == STINT_OK;
+    if (!ok) st_cli_failed(command);
+    return ok;
 }
 
 json_t *st_cli_shadow(const stint_session *session) {

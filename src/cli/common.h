@@ -27,6 +27,9 @@ struct st_cli_common {
     float temperature, top_p, min_p, repeat_penalty;
     uint32_t top_k, repeat_last;
     uint64_t seed;
+    uint32_t npu_threads, cpu_threads;
+    uint32_t order; // of inorder, ooo, heft
+    const char *trace;
 };
 
 extern const struct st_cli_option st_cli_common_rows[];
@@ -43,7 +46,9 @@ enum {
     ST_CLI_COMMON_VERBOSE = 128,
     ST_CLI_COMMON_JSON = 256,
     ST_CLI_COMMON_SAMPLING = 127 << 9,
-    ST_CLI_COMMON_SESSION = 127 + ST_CLI_COMMON_VERBOSE
+    ST_CLI_COMMON_SPLIT = 7 << 16,
+    ST_CLI_COMMON_TRACE = 1 << 19,
+    ST_CLI_COMMON_SESSION = 127 + ST_CLI_COMMON_VERBOSE + ST_CLI_COMMON_SPLIT
 };
 
 // Warnings of the library go to standard error; everything it says if `verbose`.
@@ -57,6 +62,11 @@ stint_session_options st_cli_session_options(const struct st_cli_common *common)
 
 // What shadow execution did in the session, as an object of its own.
 json_t *st_cli_shadow(const stint_session *session);
+// How the last prompt's subgraphs went by, as an object of its own.
+json_t *st_cli_schedule(const stint_session *session);
+// Writes --trace, if it was given; false with the error printed.
+bool st_cli_trace(const struct st_cli_command *command, const struct st_cli_common *common,
+                  const stint_session *session);
 
 // Prints this thread's last library error as the command's; returns ST_CLI_FAILED.
 int st_cli_failed(const struct st_cli_command *command);

@@ -125,14 +125,14 @@ static void print_figures(const stint_generation_result *result) {
 static bool print_object(const struct st_cli_command *command, const stint_session *session,
                          const stint_generation_result *result, const char *text, size_t n_bytes) {
     json_t *object = json_pack(
-        "{s:o, s:I, s:I, s:f, s:f, s:I, s:s, s:s, s:I, s:o}", "text", json_stringn(text, n_bytes),
-        "prompt_tokens", (json_int_t)result->prompt_tokens, "generated_tokens",
-        (json_int_t)result->generated_tokens, "prefill_tokens_per_second",
+        "{s:o, s:I, s:I, s:f, s:f, s:I, s:s, s:s, s:I, s:o, s:o}", "text",
+        json_stringn(text, n_bytes), "prompt_tokens", (json_int_t)result->prompt_tokens,
+        "generated_tokens", (json_int_t)result->generated_tokens, "prefill_tokens_per_second",
         st_cli_rate(result->prompt_tokens, result->prefill_seconds), "decode_tokens_per_second",
         st_cli_decode_rate(result), "peak_rss_bytes", (json_int_t)stint_peak_rss_bytes(),
         "stop_reason", stint_stop_reason_name(result->stop_reason), "device",
         stint_session_device(session), "clipped", (json_int_t)stint_session_clipped(session),
-        "shadow", st_cli_shadow(session));
+        "shadow", st_cli_shadow(session), "schedule", st_cli_schedule(session));
     return st_cli_print_json(command->name, object);
 }
 
@@ -167,6 +167,7 @@ static bool generate(const struct st_cli_command *command, const struct run_opti
     if (!ok) st_cli_failed_with(command, options->common.model);
     if (ok && !options->common.json) st_cli_write("\n", 1);
     if (ok) print_figures(&result);
+    if (ok) ok = st_cli_trace(command, &options->common, session);
     if (ok && options->common.json) ok = print_object(command, session, &result, text, n_bytes);
     free(text);
     return ok;
@@ -223,7 +224,8 @@ const struct st_cli_command st_cli_run_command = {
     .about = "Streams the continuation of a prompt to standard output and ends with one line of "
              "figures on standard error. Ctrl-C stops the text; a second Ctrl-C ends the program.",
     .example = "stint run models/novels-10m -p \"It was a cold evening\" -n 64 --temp 0.7 --seed 7",
-    .common = ST_CLI_COMMON_SESSION | ST_CLI_COMMON_JSON | ST_CLI_COMMON_SAMPLING,
+    .common =
+        ST_CLI_COMMON_SESSION | ST_CLI_COMMON_JSON | ST_CLI_COMMON_SAMPLING | ST_CLI_COMMON_TRACE,
     .options = rows,
     .options_bytes = sizeof(struct run_options),
     .run = run};

@@ -144,25 +144,29 @@ static size_t row_bytes(const struct st_calibration *c) {
 
 static stint_status embed(struct st_calibration *c, const struct st_batch *batch, size_t first,
                           uint32_t layer) {
+    struct st_run run = st_session_run(c->session, batch);
     (void)layer;
-    st_session_embed(c->session, c->ids + first, batch);
-    memcpy(hidden_of(c, first), c->session->x, batch->n * row_bytes(c));
+    st_session_embed(&run, c->ids + first);
+    memcpy(hidden_of(c, first), run.lane->x, batch->n * row_bytes(c));
     return STINT_OK;
 }
 
 static stint_status run_layer(struct st_calibration *c, const struct st_batch *batch, size_t first,
                               uint32_t layer) {
-    memcpy(c->session->x, hidden_of(c, first), batch->n * row_bytes(c));
-    st_session_rotations(c->session, batch);
-    ST_TRY(st_session_layer(c->session, layer, batch));
-    memcpy(hidden_of(c, first), c->session->x, batch->n * row_bytes(c));
+    struct st_run run = st_session_run(c->session, batch);
+    run.layer = layer;
+    memcpy(run.lane->x, hidden_of(c, first), batch->n * row_bytes(c));
+    st_session_rotations(&run);
+    ST_TRY(st_session_layer(&run));
+    memcpy(hidden_of(c, first), run.lane->x, batch->n * row_bytes(c));
     return STINT_OK;
 }
 
 static stint_status run_head(struct st_calibration *c, const struct st_batch *batch, size_t first,
                              uint32_t layer) {
     (void)layer;
-    const float *x = st_session_head_input(c->session, hidden_of(c, first), batch->n);
+    struct st_run run = st_session_run(c->session, batch);
+    const float *x = st_session_head_input(&run, hidden_of(c, first), batch->n);
     st_session_observe(c->session, &(struct st_linear_input){0, 0, ST_INT8_HEAD, x, batch->n,
                                                              c->model->config.embed});
     return STINT_OK;
@@ -292,9 +296,10 @@ static void predict_row(const struct st_calibration *c, const float *logits, int
 // Rows [row, row + n) of the text; the last of a sequence predicts nothing that is known.
 static stint_status predict_rows(struct st_calibration *c, size_t row, size_t n, float *logits,
                                  struct st_predictions *p) {
-    memcpy(c->session->x, hidden_of(c, row), n * row_bytes(c));
+    struct st_run run = st_session_run(c->session, NULL);
+    memcpy(run.lane->x, hidden_of(c, row), n * row_bytes(c));
     c->session->observe = NULL;
-    ST_TRY(st_session_logits(c->session, 0, n, logits));
+    ST_TRY(st_session_logits(&run, 0, n, logits));
     for (size_t t = 0; t < n; t++) {
         size_t next = row + t + 1;
         if (next == c->n_ids || next % c->n_sequence == 0) continue;

@@ -12,10 +12,7 @@
 #include <string.h>
 
 struct job {
-    struct stint_session *s;
-    const struct st_layer *layer;
-    const struct st_batch *batch;
-    uint32_t index;       // of the layer
+    const struct st_run *run;
     uint32_t window;      // tokens; 0: none
     size_t group;         // query heads per key-value head
     size_t n_lanes;       // queries per key-value head
@@ -36,8 +33,8 @@ static unsigned char *cache_at(const struct stint_session *s, unsigned char *cac
 
 static void normalise_head(const struct job *job, const struct st_norm_weight *norm, size_t head,
                            float *x) {
-    const struct st_config *c = &job->s->model->config;
-    const struct st_elementwise *k = job->s->kernels.elementwise;
+    const struct st_config *c = &job->run->s->model->config;
+    const struct st_elementwise *k = job->run->s->kernels.elementwise;
     if (!norm->weight) return;
     const float *weight = norm->weight + (norm->per_head ? head * c->head_dim : 0);
     if (c->qk_layernorm)
@@ -54,31 +51,42 @@ static void store(const struct stint_session *s, const float *x, unsigned char *
         s->kernels.attention->to_f16(x, n, (uint16_t *)(void *)to);
 }
 
-// One token: norms of q and k, rotation, and its row of the cache.
-static void prepare_token(void *context, size_t t, size_t worker) {
+static void rotate(const struct job *job, size_t t, float *x) {
+    const struct st_config *c = &job->run->s->model->config;
+    const struct st_lane *lane = job->run->lane;
+    size_t half = c->rope_dims / 2;
+    bool local = c->sliding[job->run->layer];
+    if (half)
+        job->run->s->kernels.elementwise->rope(x, lane->cosine[local] + t * half,
+                                               lane->sine[local] + t * half, c->rope_dims,
+                                               c->rope_interleaved);
+}
+
+// One token's keys and values: norm, rotation, and its row of the cache.
+static void append_token(void *context, size_t t, size_t worker) {
     (void)worker;
     const struct job *job = context;
-    struct stint_session *s = job->s;
+    const struct stint_session *s = job->run->s;
     const struct st_config *c = &s->model->config;
-    size_t hd = c->head_dim, half = c->rope_dims / 2;
-    bool local = c->sliding[job->index];
-    const float *cosine = s->cosine[local] + t * half, *sine = s->sine[local] + t * half;
-    float *q = s->q + t * c->n_heads * hd;
-    float *k = s->k + t * c->n_kv_heads * hd, *v = s->v + t * c->n_kv_heads * hd;
-    for (size_t h = 0; h < c->n_heads; h++) {
-        normalise_head(job, &job->layer->q_norm, h, q + h * hd);
-        if (half)
-            s->kernels.elementwise->rope(q + h * hd, cosine, sine, c->rope_dims,
-                                         c->rope_interleaved);
-    }
+    size_t hd = c->head_dim, position = job->run->batch->position + t;
+    float *k = job->run->lane->k + t * c->n_kv_heads * hd;
+    const float *v = job->run->lane->v + t * c->n_kv_heads * hd;
     for (size_t h = 0; h < c->n_kv_heads; h++) {
-        normalise_head(job, &job->layer->k_norm, h, k + h * hd);
-        if (half)
-            s->kernels.elementwise->rope(k + h * hd, cosine, sine, c->rope_dims,
-                                         c->rope_interleaved);
-        size_t position = job->batch->position + t;
-        store(s, k + h * hd, cache_at(s, s->keys, job->index, h, position));
-        store(s, v + h * hd, cache_at(s, s->values, job->index, h, position));
+        normalise_head(job, &st_run_layer(job->run)->k_norm, h, k + h * hd);
+        rotate(job, t, k + h * hd);
+        store(s, k + h * hd, cache_at(s, s->keys, job->run->layer, h, position));
+        store(s, v + h * hd, cache_at(s, s->values, job->run->layer, h, position));
+    }
+}
+
+static void rotate_queries(void *context, size_t t, size_t worker) {
+    (void)worker;
+    const struct job *job = context;
+    const struct st_config *c = &job->run->s->model->config;
+    float *q = job->run->lane->q + t * c->n_heads * c->head_dim;
+    for (size_t h = 0; h < c->n_heads; h++) {
+        normalise_head(job, &st_run_layer(job->run)->q_norm, h, q + h * c->head_dim);
+        rotate(job, t, q + h * c->head_dim);
     }
 }
 
@@ -89,15 +97,16 @@ static size_t first_key(const struct job *job, size_t position) {
 // One query head of one token.
 static void decode_item(void *context, size_t item, size_t worker) {
     const struct job *job = context;
-    struct stint_session *s = job->s;
+    const struct stint_session *s = job->run->s;
     const struct st_config *c = &s->model->config;
     size_t t = item / c->n_heads, h = item % c->n_heads, hd = c->head_dim;
-    size_t position = job->batch->position + t, low = first_key(job, position);
-    s->kernels.attention->decode(
-        s->q + (t * c->n_heads + h) * hd, cache_at(s, s->keys, job->index, h / job->group, low),
-        cache_at(s, s->values, job->index, h / job->group, low), s->kv, position + 1 - low, hd,
-        c->attn_scale, c->attn_softcap, s->workers[worker].scores,
-        s->attended + (t * c->n_heads + h) * hd);
+    size_t position = job->run->batch->position + t, low = first_key(job, position);
+    s->kernels.attention->decode(job->run->lane->q + (t * c->n_heads + h) * hd,
+                                 cache_at(s, s->keys, job->run->layer, h / job->group, low),
+                                 cache_at(s, s->values, job->run->layer, h / job->group, low),
+                                 s->kv, position + 1 - low, hd, c->attn_scale, c->attn_softcap,
+                                 job->run->crew->workers[worker].scores,
+                                 job->run->lane->attended + (t * c->n_heads + h) * hd);
 }
 
 // Lanes [lane0, lane0 + width) of one key-value head: lane l is token l / group, head l % group of
@@ -109,18 +118,18 @@ struct lanes {
 };
 
 static float *lane_row(const struct job *job, const struct lanes *lanes, float *base, size_t l) {
-    const struct st_config *c = &job->s->model->config;
+    const struct st_config *c = &job->run->s->model->config;
     size_t lane = lanes->lane0 + l, t = lane / job->group;
     size_t h = lanes->head * job->group + lane % job->group;
     return base + (t * c->n_heads + h) * c->head_dim;
 }
 
 static void load_lanes(const struct job *job, struct lanes *lanes, struct st_worker *w) {
-    const struct stint_session *s = job->s;
+    const struct stint_session *s = job->run->s;
     size_t hd = s->model->config.head_dim;
     for (size_t l = 0; l < lanes->width; l++) {
-        size_t position = job->batch->position + (lanes->lane0 + l) / job->group;
-        memcpy(w->rows + l * hd, lane_row(job, lanes, s->q, l), hd * sizeof(float));
+        size_t position = job->run->batch->position + (lanes->lane0 + l) / job->group;
+        memcpy(w->rows + l * hd, lane_row(job, lanes, job->run->lane->q, l), hd * sizeof(float));
         lanes->low[l] = (int32_t)first_key(job, position);
         lanes->high[l] = (int32_t)position + 1;
     }
@@ -132,14 +141,18 @@ static void load_lanes(const struct job *job, struct lanes *lanes, struct st_wor
     }
 }
 
-// A tile of the cache as floats.
+// Rows [key0, key0 + n) of the cache as floats, with room for a whole tile. What follows them in
+// the cache may be written at this moment, for a later chunk, so part of a tile is copied.
 static const float *cache_tile(const struct job *job, struct st_worker *w, unsigned char *cache,
-                               size_t head, size_t key0) {
-    const struct stint_session *s = job->s;
-    size_t n = ST_KEY_TILE * (size_t)s->model->config.head_dim;
-    const unsigned char *rows = cache_at(s, cache, job->index, head, key0);
-    if (s->kv == ST_DTYPE_F32) return (const float *)(const void *)rows;
-    s->kernels.expand->fn[ST_DTYPE_F16](rows, 0, n, w->keys);
+                               size_t head, size_t key0, size_t n_keys) {
+    const struct stint_session *s = job->run->s;
+    size_t n = n_keys * s->model->config.head_dim;
+    const unsigned char *rows = cache_at(s, cache, job->run->layer, head, key0);
+    if (s->kv == ST_DTYPE_F32 && n_keys == ST_KEY_TILE) return (const float *)(const void *)rows;
+    if (s->kv == ST_DTYPE_F32)
+        memcpy(w->keys, rows, n * sizeof(float));
+    else
+        s->kernels.expand->fn[ST_DTYPE_F16](rows, 0, n, w->keys);
     return w->keys;
 }
 
@@ -153,25 +166,26 @@ static void tile_rows(const struct st_tile *tile, size_t rows, size_t k, const f
 
 static void attend_tile(const struct job *job, struct lanes *lanes, struct st_worker *w,
                         size_t key0, size_t n_keys) {
-    const struct stint_session *s = job->s;
+    const struct stint_session *s = job->run->s;
     const struct st_config *c = &s->model->config;
     const struct st_attention *attention = s->kernels.attention;
     size_t hd = c->head_dim, width = lanes->padded;
-    const float *keys = cache_tile(job, w, s->keys, lanes->head, key0);
+    const float *keys = cache_tile(job, w, s->keys, lanes->head, key0, n_keys);
     memset(w->scores, 0, (ST_KEY_TILE + ST_TILE_MAX_M) * width * sizeof(float));
     tile_rows(s->kernels.tile, n_keys, hd, keys, hd, 1, w->queries, width, w->scores);
     attention->softmax_tile(w->scores, n_keys, width, (int32_t)key0, lanes->low, lanes->high,
                             c->attn_scale, c->attn_softcap, lanes->maximum, lanes->sum,
                             lanes->factor);
     attention->rescale(w->out, hd, width, lanes->factor);
-    const float *values = cache_tile(job, w, s->values, lanes->head, key0);
+    const float *values = cache_tile(job, w, s->values, lanes->head, key0, n_keys);
     tile_rows(s->kernels.tile, hd, n_keys, values, 1, hd, w->scores, width, w->out);
 }
 
 static void store_lanes(const struct job *job, const struct lanes *lanes, const float *out) {
-    size_t hd = job->s->model->config.head_dim;
+    size_t hd = job->run->s->model->config.head_dim;
     for (size_t l = 0; l < lanes->width; l++) {
-        float *row = lane_row(job, lanes, job->s->attended, l), scale = 1.0f / lanes->sum[l];
+        float *row = lane_row(job, lanes, job->run->lane->attended, l),
+              scale = 1.0f / lanes->sum[l];
         for (size_t d = 0; d < hd; d++) row[d] = out[d * lanes->padded + l] * scale;
     }
 }
@@ -179,14 +193,14 @@ static void store_lanes(const struct job *job, const struct lanes *lanes, const 
 // One block of queries of one key-value head.
 static void prompt_item(void *context, size_t item, size_t worker) {
     const struct job *job = context;
-    struct st_worker *w = &job->s->workers[worker];
+    struct st_worker *w = &job->run->crew->workers[worker];
     // The last blocks see the most keys: begin with them, so that threads end together.
-    size_t block = job->n_lane_blocks - 1 - item / job->s->model->config.n_kv_heads;
-    struct lanes lanes = {.head = item % job->s->model->config.n_kv_heads,
+    size_t block = job->n_lane_blocks - 1 - item / job->run->s->model->config.n_kv_heads;
+    struct lanes lanes = {.head = item % job->run->s->model->config.n_kv_heads,
                           .lane0 = block * job->lane_block};
     lanes.width = st_min(job->lane_block, job->n_lanes - lanes.lane0);
     load_lanes(job, &lanes, w);
-    size_t rows = st_round_up(job->s->model->config.head_dim, ST_TILE_MAX_M);
+    size_t rows = st_round_up(job->run->s->model->config.head_dim, ST_TILE_MAX_M);
     memset(w->out, 0, rows * lanes.padded * sizeof(float));
     size_t end = (size_t)lanes.high[lanes.width - 1];
     for (size_t key0 = (size_t)lanes.low[0] / ST_KEY_TILE * ST_KEY_TILE; key0 < end;
@@ -195,21 +209,29 @@ static void prompt_item(void *context, size_t item, size_t worker) {
     store_lanes(job, &lanes, w->out);
 }
 
-void st_session_attention(struct stint_session *s, uint32_t index, const struct st_batch *batch) {
-    const struct st_config *c = &s->model->config;
-    struct job job = {.s = s,
-                      .layer = &s->model->weights.layers[index],
-                      .batch = batch,
-                      .index = index,
-                      .window = c->sliding[index] ? c->window : 0,
-                      .group = c->n_heads / c->n_kv_heads};
-    st_pool_run(s->pool, prepare_token, &job, batch->n);
+static struct job job_of(const struct st_run *r) {
+    const struct st_config *c = &r->s->model->config;
+    return (struct job){.run = r,
+                        .window = c->sliding[r->layer] ? c->window : 0,
+                        .group = c->n_heads / c->n_kv_heads};
+}
+
+void st_session_append(const struct st_run *r) {
+    struct job job = job_of(r);
+    st_pool_run(r->crew->pool, append_token, &job, r->batch->n);
+}
+
+stint_status st_session_attention(const struct st_run *r) {
+    const struct stint_session *s = r->s;
+    struct job job = job_of(r);
+    st_pool_run(r->crew->pool, rotate_queries, &job, r->batch->n);
     if (!s->prompt) {
-        st_pool_run(s->pool, decode_item, &job, batch->n * c->n_heads);
-        return;
+        st_pool_run(r->crew->pool, decode_item, &job, r->batch->n * s->model->config.n_heads);
+        return STINT_OK;
     }
-    job.n_lanes = batch->n * job.group;
+    job.n_lanes = r->batch->n * job.group;
     job.lane_block = s->kernels.tile->vectors * s->kernels.tile->lanes;
     job.n_lane_blocks = st_ceil_div(job.n_lanes, job.lane_block);
-    st_pool_run(s->pool, prompt_item, &job, job.n_lane_blocks * c->n_kv_heads);
+    st_pool_run(r->crew->pool, prompt_item, &job, job.n_lane_blocks * s->model->config.n_kv_heads);
+    return STINT_OK;
 }

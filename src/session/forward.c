@@ -3,6 +3,7 @@
 // after the other.
 #include "session/session.h"
 
+#include "base/clock.h"
 #include "base/size.h"
 #include "model/graph.h"
 #include "model/rope.h"
@@ -11,7 +12,7 @@
 #include <string.h>
 
 struct norm_job {
-    struct stint_session *s;
+    const struct stint_session *s;
     const struct st_norm_weight *norm;
     const float *x;
     float *y;
@@ -34,77 +35,76 @@ static void norm_row(void *context, size_t t, size_t worker) {
     st_session_norm_row(j->s, j->norm, j->x + t * hidden, j->y + t * hidden);
 }
 
-void st_session_norm(struct stint_session *s, const struct st_norm_weight *norm, const float *x,
+void st_session_norm(const struct st_run *r, const struct st_norm_weight *norm, const float *x,
                      size_t n, float *y) {
-    struct norm_job job = {s, norm, x, y};
-    st_pool_run(s->pool, norm_row, &job, n);
+    struct norm_job job = {r->s, norm, x, y};
+    st_pool_run(r->crew->pool, norm_row, &job, n);
 }
 
-void st_session_residual(const struct st_layer_run *r, const struct st_norm_weight *post,
+void st_session_residual(const struct st_run *r, const struct st_norm_weight *post,
                          const struct st_norm_weight *after) {
-    struct stint_session *s = r->s;
-    size_t n = r->batch->n;
-    if (post->weight) st_session_norm(s, post, s->projected, n, s->projected);
-    s->kernels.elementwise->add(s->projected, n * s->model->config.hidden, s->x);
-    if (s->model->config.block == ST_BLOCK_POST) st_session_norm(s, after, s->x, n, s->x);
-}
-
-void st_session_block_norm(const struct st_layer_run *r, const struct st_norm_weight *norm) {
-    struct stint_session *s = r->s;
-    if (s->model->config.block == ST_BLOCK_POST)
-        memcpy(s->normed, s->x, r->batch->n * s->model->config.hidden * sizeof(float));
-    else
-        st_session_norm(s, norm, s->x, r->batch->n, s->normed);
-}
-
-static stint_status attn_norm(const struct st_layer_run *r) {
-    st_session_block_norm(r, &r->layer->attn_norm);
-    return STINT_OK;
-}
-
-static stint_status qkv(const struct st_layer_run *r) {
-    struct stint_session *s = r->s;
-    const struct st_matmul linears[] = {{&r->layer->q, s->q, r->layer->q.n_out},
-                                        {&r->layer->k, s->k, r->layer->k.n_out},
-                                        {&r->layer->v, s->v, r->layer->v.n_out}};
-    const struct st_linear_input input = {r->index,  0,           ST_INT8_QKV,
-                                          s->normed, r->batch->n, s->model->config.hidden};
-    st_session_linears(s, st_session_observe(s, &input), r->batch->n, linears, 3);
-    return STINT_OK;
-}
-
-stint_status st_session_run_attention(const struct st_layer_run *r) {
-    st_session_attention(r->s, r->index, r->batch);
-    return STINT_OK;
-}
-
-static stint_status o(const struct st_layer_run *r) {
     const struct st_config *c = &r->s->model->config;
-    const struct st_linear_input input = {
-        r->index, 0, ST_INT8_O, r->s->attended, r->batch->n, (size_t)c->n_heads * c->head_dim};
-    st_session_linear(r->s, st_session_observe(r->s, &input), r->batch->n, &r->layer->o,
-                      r->s->projected);
-    st_session_residual(r, &r->layer->post_attn_norm, &r->layer->attn_norm);
+    struct st_lane *lane = r->lane;
+    size_t n = r->batch->n;
+    if (post->weight) st_session_norm(r, post, lane->projected, n, lane->projected);
+    r->s->kernels.elementwise->add(lane->projected, n * c->hidden, lane->x);
+    if (c->block == ST_BLOCK_POST) st_session_norm(r, after, lane->x, n, lane->x);
+}
+
+void st_session_block_norm(const struct st_run *r, const struct st_norm_weight *norm) {
+    const struct st_config *c = &r->s->model->config;
+    struct st_lane *lane = r->lane;
+    if (c->block == ST_BLOCK_POST)
+        memcpy(lane->normed, lane->x, r->batch->n * c->hidden * sizeof(float));
+    else
+        st_session_norm(r, norm, lane->x, r->batch->n, lane->normed);
+}
+
+static stint_status attn_norm(const struct st_run *r) {
+    st_session_block_norm(r, &st_run_layer(r)->attn_norm);
     return STINT_OK;
 }
 
-static stint_status ffn_norm(const struct st_layer_run *r) {
+static stint_status qkv(const struct st_run *r) {
+    const struct st_layer *l = st_run_layer(r);
+    struct st_lane *lane = r->lane;
+    const struct st_matmul linears[] = {
+        {&l->q, lane->q, l->q.n_out}, {&l->k, lane->k, l->k.n_out}, {&l->v, lane->v, l->v.n_out}};
+    const struct st_linear_input input = {r->layer,     0,           ST_INT8_QKV,
+                                          lane->normed, r->batch->n, r->s->model->config.hidden};
+    st_session_linears(r, st_session_observe(r->s, &input), r->batch->n, linears, 3);
+    st_session_append(r);
+    return STINT_OK;
+}
+
+static stint_status o(const struct st_run *r) {
+    const struct st_config *c = &r->s->model->config;
+    const struct st_layer *l = st_run_layer(r);
+    const struct st_linear_input input = {
+        r->layer, 0, ST_INT8_O, r->lane->attended, r->batch->n, (size_t)c->n_heads * c->head_dim};
+    st_session_linear(r, st_session_observe(r->s, &input), r->batch->n, &l->o, r->lane->projected);
+    st_session_residual(r, &l->post_attn_norm, &l->attn_norm);
+    return STINT_OK;
+}
+
+static stint_status ffn_norm(const struct st_run *r) {
     // A parallel block's feed-forward part works on the first norm's result.
     if (r->s->model->config.block != ST_BLOCK_PARALLEL)
-        st_session_block_norm(r, &r->layer->ffn_norm);
+        st_session_block_norm(r, &st_run_layer(r)->ffn_norm);
     return STINT_OK;
 }
 
-static stint_status ffn(const struct st_layer_run *r) {
-    st_session_ffn(r->s, r->index, r->s->normed, r->batch->n, r->s->projected);
-    st_session_residual(r, &r->layer->post_ffn_norm, &r->layer->ffn_norm);
+static stint_status ffn(const struct st_run *r) {
+    const struct st_layer *l = st_run_layer(r);
+    st_session_ffn(r, r->lane->normed, r->batch->n, r->lane->projected);
+    st_session_residual(r, &l->post_ffn_norm, &l->ffn_norm);
     return STINT_OK;
 }
 
 static st_subgraph_fn *const float_subgraphs[ST_N_SUBGRAPHS] = {
     [ST_SUBGRAPH_ATTN_NORM] = attn_norm,
     [ST_SUBGRAPH_QKV] = qkv,
-    [ST_SUBGRAPH_ATTENTION] = st_session_run_attention,
+    [ST_SUBGRAPH_ATTENTION] = st_session_attention,
     [ST_SUBGRAPH_O] = o,
     [ST_SUBGRAPH_FFN_NORM] = ffn_norm,
     [ST_SUBGRAPH_FFN] = ffn,
@@ -116,12 +116,15 @@ static void expand_row(const struct stint_session *s, const struct st_linear_wei
                                     to);
 }
 
-void st_session_embed(struct stint_session *s, const int32_t *ids, const struct st_batch *batch) {
+void st_session_embed(const struct st_run *r, const int32_t *ids) {
+    const struct stint_session *s = r->s;
+    struct st_lane *lane = r->lane;
     const struct st_config *c = &s->model->config;
     const struct st_weights *w = &s->model->weights;
     const struct st_elementwise *k = s->kernels.elementwise;
-    float *rows = w->project_in.data ? s->normed : s->x; // embed <= hidden or project_in exists
-    for (size_t t = 0; t < batch->n; t++) {
+    // embed <= hidden or project_in exists
+    float *rows = w->project_in.data ? lane->normed : lane->x;
+    for (size_t t = 0; t < r->batch->n; t++) {
         expand_row(s, &w->embed, (size_t)ids[t], rows + t * c->embed);
         if (c->embed_scale != 1.0f)
             k->scale(c->embed_scale, rows + t * c->embed, c->embed, rows + t * c->embed);
@@ -130,42 +133,61 @@ void st_session_embed(struct stint_session *s, const int32_t *ids, const struct 
     // the table would stay resident, of which a package uses nothing else.
     if (s->prompt && s->model->checkpoint.package)
         st_map_forget(w->embed.data, w->embed.n_out * w->embed.row_bytes);
-    if (w->project_in.data) st_session_linear(s, rows, batch->n, &w->project_in, s->x);
+    if (w->project_in.data) st_session_linear(r, rows, r->batch->n, &w->project_in, lane->x);
     if (!w->positions.data) return;
-    for (size_t t = 0; t < batch->n; t++) { // the first two rows are padding's
-        expand_row(s, &w->positions, batch->position + t + 2, s->projected);
-        k->add(s->projected, c->hidden, s->x + t * c->hidden);
+    for (size_t t = 0; t < r->batch->n; t++) { // the first two rows are padding's
+        expand_row(s, &w->positions, r->batch->position + t + 2, lane->projected);
+        k->add(lane->projected, c->hidden, lane->x + t * c->hidden);
     }
 }
 
-void st_session_rotations(struct stint_session *s, const struct st_batch *batch) {
-    const struct st_config *c = &s->model->config;
+void st_session_rotations(const struct st_run *r) {
+    const struct st_config *c = &r->s->model->config;
     const struct st_rope *ropes[] = {&c->rope, &c->rope_local};
     double frequencies[ST_MAX_HEAD_DIM / 2], magnitude;
     for (int i = 0; i < 2 && c->rope_dims; i++) {
-        st_rope_frequencies(ropes[i], c->rope_dims, batch->n_total, frequencies, &magnitude);
-        st_rope_table(frequencies, magnitude, c->rope_dims, batch->position, batch->n, s->cosine[i],
-                      s->sine[i]);
+        st_rope_frequencies(ropes[i], c->rope_dims, r->batch->n_total, frequencies, &magnitude);
+        st_rope_table(frequencies, magnitude, c->rope_dims, r->batch->position, r->batch->n,
+                      r->lane->cosine[i], r->lane->sine[i]);
     }
 }
 
-stint_status st_session_layer(struct stint_session *s, uint32_t layer,
-                              const struct st_batch *batch) {
-    st_subgraph_fn *const *subgraphs = s->npu.device ? st_npu_subgraphs : float_subgraphs;
-    struct st_layer_run run = {s, &s->model->weights.layers[layer], batch, layer};
+stint_status st_session_subgraph(const struct st_run *r, enum st_subgraph_kind kind) {
+    st_subgraph_fn *const *subgraphs = r->s->npu.device ? st_npu_subgraphs : float_subgraphs;
+    if (atomic_load_explicit(&r->s->canceled, memory_order_relaxed))
+        return st_fail(STINT_E_CANCELED, "canceled");
+    return subgraphs[kind](r);
+}
+
+static void record(const struct st_run *r, int kind, uint64_t begin) {
+    struct st_timeline *t = &r->s->timeline;
+    if (!r->s->prompt || t->n == r->s->most_events) return;
+    t->events[t->n] =
+        (struct st_event){.node = t->n,
+                          .chunk = t->n / (r->s->model->config.n_layers * (uint32_t)ST_N_SUBGRAPHS),
+                          .layer = (uint16_t)r->layer,
+                          .kind = (uint8_t)kind,
+                          .processor = (uint8_t)st_subgraphs[kind].processor,
+                          .begin = (double)begin * 1e-9,
+                          .end = (double)st_now_ns() * 1e-9};
+    t->n++;
+}
+
+stint_status st_session_layer(const struct st_run *r) {
     for (int kind = 0; kind < ST_N_SUBGRAPHS; kind++) {
-        if (atomic_load_explicit(&s->canceled, memory_order_relaxed))
-            return st_fail(STINT_E_CANCELED, "canceled");
-        ST_TRY(subgraphs[kind](&run));
+        uint64_t begin = st_now_ns();
+        ST_TRY(st_session_subgraph(r, (enum st_subgraph_kind)kind));
+        record(r, kind, begin);
     }
     return STINT_OK;
 }
 
-stint_status st_session_forward(struct stint_session *s, const int32_t *ids,
-                                const struct st_batch *batch) {
-    st_session_embed(s, ids, batch);
-    st_session_rotations(s, batch);
-    for (uint32_t i = 0; i < s->model->config.n_layers; i++) ST_TRY(st_session_layer(s, i, batch));
+stint_status st_session_forward(const struct st_run *run, const int32_t *ids) {
+    struct st_run r = *run;
+    st_session_embed(&r, ids);
+    st_session_rotations(&r);
+    for (r.layer = 0; r.layer < r.s->model->config.n_layers; r.layer++)
+        ST_TRY(st_session_layer(&r));
     return STINT_OK;
 }
 
@@ -179,26 +201,26 @@ static bool all_finite(const float *x, size_t n) {
     return worst != 0x7f800000u;
 }
 
-const float *st_session_head_input(struct stint_session *s, const float *x, size_t n) {
-    const struct st_weights *w = &s->model->weights;
+const float *st_session_head_input(const struct st_run *r, const float *x, size_t n) {
+    const struct st_weights *w = &r->s->model->weights;
     if (w->final_norm.weight) {
-        st_session_norm(s, &w->final_norm, x, n, s->normed);
-        x = s->normed;
+        st_session_norm(r, &w->final_norm, x, n, r->lane->normed);
+        x = r->lane->normed;
     }
     if (!w->project_out.data) return x;
-    st_session_linear(s, x, n, &w->project_out, s->projected);
-    return s->projected;
+    st_session_linear(r, x, n, &w->project_out, r->lane->projected);
+    return r->lane->projected;
 }
 
-stint_status st_session_logits(struct stint_session *s, size_t first, size_t n, float *logits) {
+stint_status st_session_logits(const struct st_run *r, size_t first, size_t n, float *logits) {
+    const struct stint_session *s = r->s;
     const struct st_config *c = &s->model->config;
-    const float *x = st_session_head_input(s, s->x + first * c->hidden, n);
+    struct st_linear_input input = {.role = ST_INT8_HEAD, .n_tokens = n, .n = c->embed};
+    input.x = st_session_head_input(r, r->lane->x + first * c->hidden, n);
     if (s->npu.device)
-        ST_TRY(st_npu_head(s, x, n, logits));
+        ST_TRY(st_npu_head(r, input.x, n, logits));
     else
-        st_session_linear(
-            s, st_session_observe(s, &(struct st_linear_input){0, 0, ST_INT8_HEAD, x, n, c->embed}),
-            n, &s->model->weights.head, logits);
+        st_session_linear(r, st_session_observe(s, &input), n, &s->model->weights.head, logits);
     if (c->final_softcap > 0.0f)
         s->kernels.elementwise->softcap(c->final_softcap, logits, n * c->vocab, logits);
     if (!all_finite(logits, n * c->vocab))

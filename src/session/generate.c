@@ -44,22 +44,49 @@ struct eval {
     void *progress_context;
 };
 
+// Runs the next ids: a chunk; where prompts are split as many chunks as there are, or, where each
+// one's hidden states are needed, as have buffers. *n gets their number.
+static stint_status step(struct stint_session *s, const struct eval *e, size_t done, uint64_t total,
+                         size_t *n) {
+    const int32_t *ids = e->ids + done;
+    *n = e->n - done;
+    if (s->split.on && s->prompt) {
+        if (e->logits && e->all) *n = st_min(*n, s->n_lanes * s->chunk_len);
+        return st_split_forward(s, ids, *n, total);
+    }
+    *n = st_min(*n, s->chunk_len);
+    struct st_batch batch = {*n, s->length, total};
+    struct st_run run = st_session_run(s, &batch);
+    return st_session_forward(&run, ids);
+}
+
+// Of rows [first, n) of a step, chunk by chunk.
+static stint_status step_logits(struct stint_session *s, size_t first, size_t n, float *logits) {
+    size_t vocab = s->model->config.vocab;
+    for (size_t at = first; at < n;) {
+        struct st_run run = st_session_run(s, NULL);
+        size_t row = at % s->chunk_len, rows = st_min(s->chunk_len - row, n - at);
+        run.lane = &s->lanes[at / s->chunk_len % s->n_lanes];
+        ST_TRY(st_session_logits(&run, row, rows, logits + (at - first) * vocab));
+        at += rows;
+    }
+    return STINT_OK;
+}
+
 static stint_status eval_batches(struct stint_session *s, const struct eval *e) {
     size_t vocab = s->model->config.vocab;
     uint64_t total = s->length + e->n;
-    for (size_t done = 0; done < e->n;) {
-        struct st_batch batch = {st_min(s->chunk_len, e->n - done), s->length, total};
+    if (e->n > ST_DECODE_TOKENS) s->timeline.n = 0;
+    for (size_t done = 0, n; done < e->n; done += n) {
         s->prompt = e->n > ST_DECODE_TOKENS && s->chunk_len > ST_DECODE_TOKENS;
-        stint_status status = st_session_forward(s, e->ids + done, &batch);
+        stint_status status = step(s, e, done, total, &n);
         s->prompt = false;
         if (status != STINT_OK) return status;
-        memmove(s->history + s->length, e->ids + done, batch.n * sizeof(int32_t));
-        s->length += batch.n;
-        if (e->logits && e->all) ST_TRY(st_session_logits(s, 0, batch.n, e->logits + done * vocab));
-        done += batch.n;
-        if (e->logits && !e->all && done == e->n)
-            ST_TRY(st_session_logits(s, batch.n - 1, 1, e->logits));
-        if (e->progress) e->progress(e->progress_context, "prompt", done, e->n);
+        memmove(s->history + s->length, e->ids + done, n * sizeof(int32_t));
+        s->length += n;
+        if (e->logits && e->all) ST_TRY(step_logits(s, 0, n, e->logits + done * vocab));
+        if (e->logits && !e->all && done + n == e->n) ST_TRY(step_logits(s, n - 1, n, e->logits));
+        if (e->progress) e->progress(e->progress_context, "prompt", done + n, e->n);
     }
     return STINT_OK;
 }

@@ -5,7 +5,7 @@
 #include "base/size.h"
 
 struct job {
-    struct stint_session *s;
+    const struct st_run *run;
     const struct st_linear_path *path;
     const float *x;
     size_t n_tokens, k;
@@ -18,7 +18,7 @@ struct job {
 static void pack_item(void *context, size_t item, size_t worker) {
     (void)worker;
     const struct job *job = context;
-    job->path->pack(&job->kernels, job->x, job->n_tokens, job->k, item, job->s->packed);
+    job->path->pack(&job->kernels, job->x, job->n_tokens, job->k, item, job->run->lane->packed);
 }
 
 static void rows_item(void *context, size_t item, size_t worker) {
@@ -33,13 +33,13 @@ static void rows_item(void *context, size_t item, size_t worker) {
         .dtype = m->weight->dtype,
         .k = job->k,
         .n_tokens = job->n_tokens,
-        .x = job->path->pack ? job->s->packed : job->x,
+        .x = job->path->pack ? job->run->lane->packed : job->x,
         .bias = m->weight->bias,
         .y = m->y,
         .y_row = m->y_row,
     };
     job->path->rows(&job->kernels, &args, row, st_min(row + job->block_rows[i], m->weight->n_out),
-                    job->s->workers[worker].linear);
+                    job->run->crew->workers[worker].linear);
 }
 
 // The best path that takes all of them.
@@ -57,18 +57,19 @@ static const struct st_linear_path *choose_path(const struct stint_session *s, s
 
 // Prompts take small blocks, whose weights stay in the cache. Decoding streams through the weights,
 // the faster the longer a stream goes on, but every thread must get some of them.
-static size_t block_rows(const struct stint_session *s, size_t n_tokens, size_t n_out) {
+static size_t block_rows(const struct st_run *r, size_t n_tokens, size_t n_out) {
     enum { ITEMS_PER_THREAD = 4, LONGEST = 256 };
-    size_t share = n_out / (ITEMS_PER_THREAD * st_pool_threads(s->pool));
+    size_t share = n_out / (ITEMS_PER_THREAD * st_pool_threads(r->crew->pool));
     if (n_tokens > ST_DECODE_TOKENS) return ST_ROW_BLOCK;
     return st_max(ST_ROW_BLOCK, st_min(LONGEST, share / ST_ROW_BLOCK * ST_ROW_BLOCK));
 }
 
-void st_session_linears(struct stint_session *s, const float *x, size_t n_tokens,
+void st_session_linears(const struct st_run *r, const float *x, size_t n_tokens,
                         const struct st_matmul *linears, size_t n_linears) {
+    const struct stint_session *s = r->s;
     // Rows past the batch are scratch: what they give is not used.
     if (s->prompt) n_tokens = st_max(n_tokens, ST_DECODE_TOKENS + 1);
-    struct job job = {.s = s,
+    struct job job = {.run = r,
                       .path = choose_path(s, n_tokens, linears, n_linears),
                       .x = x,
                       .n_tokens = n_tokens,
@@ -77,17 +78,17 @@ void st_session_linears(struct stint_session *s, const float *x, size_t n_tokens
                       .kernels = {s->kernels.tile, s->kernels.expand, s->kernels.gemv}};
     for (size_t i = 0; i < n_linears; i++) {
         size_t n_out = linears[i].weight->n_out;
-        job.block_rows[i] = block_rows(s, n_tokens, n_out);
+        job.block_rows[i] = block_rows(r, n_tokens, n_out);
         job.first_item[i + 1] = job.first_item[i] + st_ceil_div(n_out, job.block_rows[i]);
     }
     if (job.path->pack)
-        st_pool_run(s->pool, pack_item, &job,
+        st_pool_run(r->crew->pool, pack_item, &job,
                     st_ceil_div(n_tokens, job.path->block_tokens(&job.kernels)));
-    st_pool_run(s->pool, rows_item, &job, job.first_item[n_linears]);
+    st_pool_run(r->crew->pool, rows_item, &job, job.first_item[n_linears]);
 }
 
-void st_session_linear(struct stint_session *s, const float *x, size_t n_tokens,
+void st_session_linear(const struct st_run *r, const float *x, size_t n_tokens,
                        const struct st_linear_weight *weight, float *y) {
     const struct st_matmul linear = {weight, y, weight->n_out};
-    st_session_linears(s, x, n_tokens, &linear, 1);
+    st_session_linears(r, x, n_tokens, &linear, 1);
 }

@@ -20,8 +20,8 @@ static size_t graphs_per_layer(const struct st_config *c) {
     return FIRST_FFN + st_max(1, c->n_experts);
 }
 
-static struct st_graph *graph_of(const struct stint_session *s, uint32_t layer, size_t i) {
-    return s->npu.graphs[layer * graphs_per_layer(&s->model->config) + i];
+static struct st_graph *graph_of(const struct st_run *r, size_t i) {
+    return r->crew->npu->graphs[r->layer * graphs_per_layer(&r->s->model->config) + i];
 }
 
 void st_npu_lay_out(struct stint_session *s, struct st_arena *arena) {
@@ -30,31 +30,37 @@ void st_npu_lay_out(struct stint_session *s, struct st_arena *arena) {
     npu->in_row = st_device_row(st_max(c->hidden, c->embed));
     npu->attended_row = st_device_row((size_t)c->n_heads * c->head_dim);
     npu->middle_row = st_device_row(c->ffn);
-    npu->in = ST_TAKE(arena, uint8_t, s->chunk_len * npu->in_row);
-    npu->attended = ST_TAKE(arena, uint8_t, s->chunk_len * npu->attended_row);
-    npu->middle = ST_TAKE(arena, uint8_t, s->chunk_len * npu->middle_row);
     npu->n_graphs = graphs_per_layer(c) * c->n_layers + 1;
     npu->graphs = ST_TAKE(arena, struct st_graph *, npu->n_graphs);
 }
 
-static stint_status compile_one(struct stint_session *s, const struct st_stage *first,
-                                const struct st_stage *second, struct st_graph **graph) {
-    struct st_graph_desc desc = {.stages = {*first}, .n_stages = second ? 2 : 1};
-    if (second) desc.stages[1] = *second;
-    return s->npu.type->compile(s->npu.device, &desc, s->chunk_len, graph);
+void st_npu_lay_out_lane(const struct stint_session *s, struct st_lane *lane,
+                         struct st_arena *arena) {
+    lane->in8 = ST_TAKE(arena, uint8_t, s->chunk_len * s->npu.in_row);
+    lane->attended8 = ST_TAKE(arena, uint8_t, s->chunk_len * s->npu.attended_row);
+    lane->middle8 = ST_TAKE(arena, uint8_t, s->chunk_len * s->npu.middle_row);
 }
 
-static stint_status compile_all(struct stint_session *s) {
+static stint_status compile_one(const struct stint_session *s, const struct st_npu *npu,
+                                const struct st_stage *first, const struct st_stage *second,
+                                struct st_graph **graph) {
+    struct st_graph_desc desc = {.stages = {*first}, .n_stages = second ? 2 : 1};
+    if (second) desc.stages[1] = *second;
+    return npu->type->compile(npu->device, &desc, s->chunk_len, graph);
+}
+
+static stint_status compile_all(const struct stint_session *s, const struct st_npu *npu) {
     const struct st_config *c = &s->model->config;
     const struct st_weights_int8 *w = &s->model->int8;
-    struct st_graph **graph = s->npu.graphs;
+    struct st_graph **graph = npu->graphs;
     for (uint32_t i = 0; i < c->n_layers; i++) {
-        ST_TRY(compile_one(s, &w->layers[i].qkv, NULL, graph++));
-        ST_TRY(compile_one(s, &w->layers[i].o, NULL, graph++));
+        ST_TRY(compile_one(s, npu, &w->layers[i].qkv, NULL, graph++));
+        ST_TRY(compile_one(s, npu, &w->layers[i].o, NULL, graph++));
         for (uint32_t e = 0; e < st_max(1, c->n_experts); e++)
-            ST_TRY(compile_one(s, &w->layers[i].ffn[e].up, &w->layers[i].ffn[e].down, graph++));
+            ST_TRY(
+                compile_one(s, npu, &w->layers[i].ffn[e].up, &w->layers[i].ffn[e].down, graph++));
     }
-    return compile_one(s, &w->head, NULL, graph);
+    return compile_one(s, npu, &w->head, NULL, graph);
 }
 
 void st_npu_close(struct st_npu *npu) {
@@ -93,39 +99,42 @@ static void quantize_row(void *context, size_t t, size_t worker) {
 }
 
 // q [n_tokens] = x [n_tokens, n], the input of `stage`, over its scale
-static void quantize(struct stint_session *s, const struct st_stage *stage, const float *x,
+static void quantize(const struct st_run *r, const struct st_stage *stage, const float *x,
                      size_t n_tokens, uint8_t *q, size_t q_row) {
-    struct quantize_job job = {.s = s,
+    struct st_shadow *shadow = &r->lane->shadow;
+    struct quantize_job job = {.s = r->s,
                                .x = x,
                                .n = stage->weight.n_in,
                                .scale = stage->weight.input_scale,
                                .q = q,
                                .q_row = q_row,
-                               .spill = st_shadow_spill(&s->shadow, stage, &s->shadow.in)};
-    st_pool_run(s->pool, quantize_row, &job, n_tokens);
+                               .spill = st_shadow_spill(shadow, stage, &shadow->in)};
+    st_pool_run(r->crew->pool, quantize_row, &job, n_tokens);
 }
 
 // Norm and quantization of a row while it lies in the first-level cache.
-static void norm_quantize(const struct st_layer_run *r, const struct st_norm_weight *norm,
+static void norm_quantize(const struct st_run *r, const struct st_norm_weight *norm,
                           const struct st_stage *stage) {
     struct stint_session *s = r->s;
+    struct st_lane *lane = r->lane;
     bool post = s->model->config.block == ST_BLOCK_POST;
     struct quantize_job job = {.s = s,
                                .norm = post ? NULL : norm,
-                               .x = s->x,
-                               .normed = s->normed,
+                               .x = lane->x,
+                               .normed = lane->normed,
                                .n = s->model->config.hidden,
                                .scale = stage->weight.input_scale,
-                               .q = s->npu.in,
+                               .q = lane->in8,
                                .q_row = s->npu.in_row,
-                               .spill = st_shadow_spill(&s->shadow, stage, &s->shadow.in)};
-    st_pool_run(s->pool, quantize_row, &job, r->batch->n);
+                               .spill = st_shadow_spill(&lane->shadow, stage, &lane->shadow.in)};
+    st_pool_run(r->crew->pool, quantize_row, &job, r->batch->n);
 }
 
-static stint_status run_graph(struct stint_session *s, struct st_graph *graph,
+static stint_status run_graph(const struct st_run *r, struct st_graph *graph,
                               const struct st_graph_io *io) {
-    ST_TRY(s->npu.type->submit(graph, io));
-    return s->npu.type->wait(s->npu.device);
+    const struct st_npu *npu = r->crew->npu;
+    ST_TRY(npu->type->submit(graph, io));
+    return npu->type->wait(npu->device);
 }
 
 // Adds the time since *begun to *ns, and begins anew.
@@ -136,136 +145,141 @@ static void count_time(uint64_t *ns, uint64_t *begun) {
 }
 
 // A graph of one product, and its shadow: columns are read while the device computes.
-static stint_status run_product(struct stint_session *s, const struct st_stage *stage,
+static stint_status run_product(const struct st_run *r, const struct st_stage *stage,
                                 struct st_graph *graph, const struct st_graph_io *io) {
-    struct st_shadow_counts *counts = &s->shadow.counts;
-    if (!s->shadow.any || !stage->weight.shadowed) return run_graph(s, graph, io);
+    struct st_shadow *shadow = &r->lane->shadow;
+    struct st_shadow_counts *counts = &shadow->counts;
+    if (!shadow->any || !stage->weight.shadowed) return run_graph(r, graph, io);
     uint64_t begun = st_now_ns();
-    bool shadow = st_shadow_begin(&s->shadow, stage, &s->shadow.in, io->n_tokens);
+    bool spilled = st_shadow_begin(shadow, r->crew->pool, stage, &shadow->in, io->n_tokens);
     count_time(&counts->ns, &begun);
-    ST_TRY(run_graph(s, graph, io));
+    ST_TRY(run_graph(r, graph, io));
     count_time(&counts->device_ns, &begun);
-    if (shadow) ST_TRY(st_shadow_finish(&s->shadow, io->out, io->out_row));
+    if (spilled) ST_TRY(st_shadow_finish(shadow, io->out, io->out_row));
     count_time(&counts->ns, &begun);
     return STINT_OK;
 }
 
-static const struct st_layer_int8 *layer_of(const struct st_layer_run *r) {
-    return &r->s->model->int8.layers[r->index];
+static const struct st_layer_int8 *layer_of(const struct st_run *r) {
+    return &r->s->model->int8.layers[r->layer];
 }
 
-static stint_status attn_norm(const struct st_layer_run *r) {
-    norm_quantize(r, &r->layer->attn_norm, &layer_of(r)->qkv);
+static stint_status attn_norm(const struct st_run *r) {
+    norm_quantize(r, &st_run_layer(r)->attn_norm, &layer_of(r)->qkv);
     return STINT_OK;
 }
 
-static stint_status qkv(const struct st_layer_run *r) {
+static stint_status qkv(const struct st_run *r) {
     struct stint_session *s = r->s;
     const struct st_config *c = &s->model->config;
     size_t n_q = (size_t)c->n_heads * c->head_dim, n_kv = (size_t)c->n_kv_heads * c->head_dim;
     struct st_graph_io io = {.n_tokens = r->batch->n,
-                             .in = s->npu.in,
+                             .in = r->lane->in8,
                              .in_row = s->npu.in_row,
-                             .out = {s->q, s->k, s->v},
+                             .out = {r->lane->q, r->lane->k, r->lane->v},
                              .out_row = {n_q, n_kv, n_kv}};
-    return run_product(s, &layer_of(r)->qkv, graph_of(s, r->index, 0), &io);
-}
-
-static stint_status o(const struct st_layer_run *r) {
-    struct stint_session *s = r->s;
-    const struct st_config *c = &s->model->config;
-    quantize(s, &layer_of(r)->o, s->attended, r->batch->n, s->npu.attended, s->npu.attended_row);
-    struct st_graph_io io = {.n_tokens = r->batch->n,
-                             .in = s->npu.attended,
-                             .in_row = s->npu.attended_row,
-                             .out = {s->projected},
-                             .out_row = {c->hidden}};
-    ST_TRY(run_product(s, &layer_of(r)->o, graph_of(s, r->index, 1), &io));
-    st_session_residual(r, &r->layer->post_attn_norm, &r->layer->attn_norm);
+    ST_TRY(run_product(r, &layer_of(r)->qkv, graph_of(r, 0), &io));
+    st_session_append(r);
     return STINT_OK;
 }
 
-static stint_status ffn_norm(const struct st_layer_run *r) {
+static stint_status o(const struct st_run *r) {
+    struct stint_session *s = r->s;
+    const struct st_config *c = &s->model->config;
+    quantize(r, &layer_of(r)->o, r->lane->attended, r->batch->n, r->lane->attended8,
+             s->npu.attended_row);
+    struct st_graph_io io = {.n_tokens = r->batch->n,
+                             .in = r->lane->attended8,
+                             .in_row = s->npu.attended_row,
+                             .out = {r->lane->projected},
+                             .out_row = {c->hidden}};
+    ST_TRY(run_product(r, &layer_of(r)->o, graph_of(r, 1), &io));
+    st_session_residual(r, &st_run_layer(r)->post_attn_norm, &st_run_layer(r)->attn_norm);
+    return STINT_OK;
+}
+
+static stint_status ffn_norm(const struct st_run *r) {
     struct stint_session *s = r->s;
     const struct st_config *c = &s->model->config;
     const struct st_stage *up = &layer_of(r)->ffn->up;
     if (c->n_experts) // each expert has a scale of its own
-        st_session_block_norm(r, &r->layer->ffn_norm);
+        st_session_block_norm(r, &st_run_layer(r)->ffn_norm);
     else if (c->block == ST_BLOCK_PARALLEL)
-        quantize(s, up, s->normed, r->batch->n, s->npu.in, s->npu.in_row);
+        quantize(r, up, r->lane->normed, r->batch->n, r->lane->in8, s->npu.in_row);
     else
-        norm_quantize(r, &r->layer->ffn_norm, up);
+        norm_quantize(r, &st_run_layer(r)->ffn_norm, up);
     return STINT_OK;
 }
 
-// s->npu.in -> y [n, hidden]
-static stint_status run_ffn(struct stint_session *s, uint32_t layer, uint32_t expert, size_t n,
-                            float *y) {
-    const struct st_ffn_int8 *w = &s->model->int8.layers[layer].ffn[expert];
-    struct st_shadow *shadow = &s->shadow;
+// in8 -> y [n, hidden]
+static stint_status run_ffn(const struct st_run *r, uint32_t expert, size_t n, float *y) {
+    struct stint_session *s = r->s;
+    const struct st_ffn_int8 *w = &layer_of(r)->ffn[expert];
+    struct st_shadow *shadow = &r->lane->shadow;
     struct st_graph_io io = {.n_tokens = n,
-                             .in = s->npu.in,
+                             .in = r->lane->in8,
                              .in_row = s->npu.in_row,
-                             .middle = s->npu.middle,
+                             .middle = r->lane->middle8,
                              .middle_row = s->npu.middle_row,
                              .out = {y},
                              .out_row = {s->model->config.hidden},
                              .clipped = &s->npu.clipped,
                              .spill = st_shadow_spill(shadow, &w->down, &shadow->middle)};
-    struct st_graph *graph = graph_of(s, layer, FIRST_FFN + expert);
+    struct st_graph *graph = graph_of(r, FIRST_FFN + expert);
     if (!shadow->any || !(w->up.weight.shadowed || w->down.weight.shadowed))
-        return run_graph(s, graph, &io);
+        return run_graph(r, graph, &io);
     uint64_t begun = st_now_ns();
-    if (st_shadow_begin(shadow, &w->up, &shadow->in, n)) {
+    if (st_shadow_begin(shadow, r->crew->pool, &w->up, &shadow->in, n)) {
         ST_TRY(st_shadow_finish_before(shadow));
         io.add = shadow->add;
         io.add_row = shadow->add_row;
     }
     count_time(&shadow->counts.ns, &begun);
-    ST_TRY(run_graph(s, graph, &io));
+    ST_TRY(run_graph(r, graph, &io));
     count_time(&shadow->counts.device_ns, &begun);
-    if (st_shadow_begin(shadow, &w->down, &shadow->middle, n))
+    if (st_shadow_begin(shadow, r->crew->pool, &w->down, &shadow->middle, n))
         ST_TRY(st_shadow_finish(shadow, io.out, io.out_row));
     count_time(&shadow->counts.ns, &begun);
     return STINT_OK;
 }
 
-static stint_status run_expert(struct stint_session *s, uint32_t layer, uint32_t expert,
-                               const float *x, size_t n, float *y) {
-    quantize(s, &s->model->int8.layers[layer].ffn[expert].up, x, n, s->npu.in, s->npu.in_row);
-    return run_ffn(s, layer, expert, n, y);
+static stint_status run_expert(const struct st_run *r, uint32_t expert, const float *x, size_t n,
+                               float *y) {
+    quantize(r, &layer_of(r)->ffn[expert].up, x, n, r->lane->in8, r->s->npu.in_row);
+    return run_ffn(r, expert, n, y);
 }
 
-static stint_status ffn(const struct st_layer_run *r) {
-    struct stint_session *s = r->s;
+static stint_status ffn(const struct st_run *r) {
+    struct st_lane *lane = r->lane;
     size_t n = r->batch->n;
-    if (s->model->config.n_experts)
-        ST_TRY(st_session_mixture(s, r->index, s->normed, n, s->projected, run_expert));
+    if (r->s->model->config.n_experts)
+        ST_TRY(st_session_mixture(r, lane->normed, n, lane->projected, run_expert));
     else
-        ST_TRY(run_ffn(s, r->index, 0, n, s->projected));
-    st_session_residual(r, &r->layer->post_ffn_norm, &r->layer->ffn_norm);
+        ST_TRY(run_ffn(r, 0, n, lane->projected));
+    st_session_residual(r, &st_run_layer(r)->post_ffn_norm, &st_run_layer(r)->ffn_norm);
     return STINT_OK;
 }
 
 st_subgraph_fn *const st_npu_subgraphs[ST_N_SUBGRAPHS] = {
     [ST_SUBGRAPH_ATTN_NORM] = attn_norm,
     [ST_SUBGRAPH_QKV] = qkv,
-    [ST_SUBGRAPH_ATTENTION] = st_session_run_attention,
+    [ST_SUBGRAPH_ATTENTION] = st_session_attention,
     [ST_SUBGRAPH_O] = o,
     [ST_SUBGRAPH_FFN_NORM] = ffn_norm,
     [ST_SUBGRAPH_FFN] = ffn,
 };
 
-stint_status st_npu_head(struct stint_session *s, const float *x, size_t n, float *logits) {
+stint_status st_npu_head(const struct st_run *r, const float *x, size_t n, float *logits) {
+    struct stint_session *s = r->s;
     const struct st_config *c = &s->model->config;
     const struct st_stage *head = &s->model->int8.head;
-    quantize(s, head, x, n, s->npu.in, s->npu.in_row);
+    quantize(r, head, x, n, r->lane->in8, s->npu.in_row);
     struct st_graph_io io = {.n_tokens = n,
-                             .in = s->npu.in,
+                             .in = r->lane->in8,
                              .in_row = s->npu.in_row,
                              .out = {logits},
                              .out_row = {c->vocab}};
-    return run_product(s, head, s->npu.graphs[s->npu.n_graphs - 1], &io);
+    return run_product(r, head, r->crew->npu->graphs[s->npu.n_graphs - 1], &io);
 }
 
 // Seconds a token of the first layer's static subgraphs takes in a chunk of n, over what is in the
@@ -273,22 +287,22 @@ stint_status st_npu_head(struct stint_session *s, const float *x, size_t n, floa
 static stint_status time_chunk(struct stint_session *s, size_t n, double *seconds) {
     const struct st_config *c = &s->model->config;
     struct st_batch batch = {.n = n, .n_total = n};
-    struct st_layer_run run = {s, &s->model->weights.layers[0], &batch, 0};
-    atomic_store_explicit(&s->shadow.in.n, 0, memory_order_relaxed);
+    struct st_run run = st_session_run(s, &batch);
+    atomic_store_explicit(&run.lane->shadow.in.n, 0, memory_order_relaxed);
     *seconds = INFINITY;
     for (int i = 0; i < TUNE_RUNS; i++) {
         uint64_t begun = st_now_ns();
         ST_TRY(qkv(&run));
         ST_TRY(o(&run));
-        ST_TRY(run_ffn(s, 0, 0, n, s->projected));
+        ST_TRY(run_ffn(&run, 0, n, run.lane->projected));
         *seconds = fmin(*seconds, (double)(st_now_ns() - begun) * 1e-9 / (double)n);
     }
-    memset(s->x, 0, n * c->hidden * sizeof *s->x);
+    memset(run.lane->x, 0, n * c->hidden * sizeof *run.lane->x);
     return STINT_OK;
 }
 
 // A longer chunk must earn its memory by being faster.
-static stint_status tune_chunk(struct stint_session *s) {
+stint_status st_npu_tune(struct stint_session *s) {
     double best = INFINITY, seconds;
     size_t chosen = s->chunk_len;
     for (size_t n = SHORTEST_CHUNK; n <= s->chunk_len; n *= 2) {
@@ -298,18 +312,19 @@ static stint_status tune_chunk(struct stint_session *s) {
         chosen = n;
     }
     s->chunk_len = chosen;
-    s->shadow.counts = (struct st_shadow_counts){0};
+    s->lanes->shadow.counts = (struct st_shadow_counts){0};
     atomic_store_explicit(&s->npu.clipped, 0, memory_order_relaxed);
     return STINT_OK;
 }
 
-stint_status st_npu_open(struct stint_session *s, const char *device) {
-    ST_TRY(st_device_find(device, &s->npu.type));
-    ST_TRY(s->npu.type->open(s->npu.type, s->pool, &s->npu.device));
+stint_status st_npu_open(struct stint_session *s, const char *device, const struct st_crew *crew) {
+    struct st_npu *npu = crew->npu;
+    ST_TRY(st_device_find(device, &npu->type));
+    ST_TRY(npu->type->open(npu->type, crew->pool, &npu->device));
     uint64_t begun = st_now_ns();
-    ST_TRY(compile_all(s));
-    s->npu.compile_seconds = (double)(st_now_ns() - begun) * 1e-9;
-    return s->npu.tune ? tune_chunk(s) : STINT_OK;
+    ST_TRY(compile_all(s, npu));
+    npu->compile_seconds = (double)(st_now_ns() - begun) * 1e-9;
+    return STINT_OK;
 }
 
 stint_status stint_session_graphs(const stint_session *session, stint_graph_info *info) {

@@ -54,32 +54,54 @@ static size_t widest_input(const struct stint_session *s) {
     return widest;
 }
 
-static void lay_out_batch(struct stint_session *s, struct st_arena *a) {
+static void lay_out_lane(struct stint_session *s, struct st_arena *a, struct st_lane *lane) {
     const struct st_config *c = &s->model->config;
     size_t n = s->chunk_len, wide = st_max(c->hidden, c->embed), half = c->rope_dims / 2;
-    s->x = ST_TAKE(a, float, n * c->hidden);
-    s->normed = ST_TAKE(a, float, n *wide);
-    s->projected = ST_TAKE(a, float, n *wide);
-    s->q = ST_TAKE(a, float, n * c->n_heads * c->head_dim);
-    s->k = ST_TAKE(a, float, n * c->n_kv_heads * c->head_dim);
-    s->v = ST_TAKE(a, float, n * c->n_kv_heads * c->head_dim);
-    s->attended = ST_TAKE(a, float, n * c->n_heads * c->head_dim);
     bool floats = !s->model->int8.layers;
-    s->gate = ST_TAKE(a, float, floats && c->flags & ST_ARCH_GATED ? n * c->ffn : 0);
-    s->up = ST_TAKE(a, float, floats ? n * c->ffn : 0);
-    if (!floats) st_npu_lay_out(s, a);
-    st_shadow_lay_out(&s->shadow, s->model, n, a);
-    s->packed = ST_TAKE(a, float, st_linear_packed_floats(s->kernels.tile, n, widest_input(s)));
+    lane->x = ST_TAKE(a, float, n * c->hidden);
+    lane->normed = ST_TAKE(a, float, n *wide);
+    lane->projected = ST_TAKE(a, float, n *wide);
+    lane->q = ST_TAKE(a, float, n * c->n_heads * c->head_dim);
+    lane->k = ST_TAKE(a, float, n * c->n_kv_heads * c->head_dim);
+    lane->v = ST_TAKE(a, float, n * c->n_kv_heads * c->head_dim);
+    lane->attended = ST_TAKE(a, float, n * c->n_heads * c->head_dim);
+    lane->gate = ST_TAKE(a, float, floats && c->flags & ST_ARCH_GATED ? n * c->ffn : 0);
+    lane->up = ST_TAKE(a, float, floats ? n * c->ffn : 0);
+    if (!floats) st_npu_lay_out_lane(s, lane, a);
+    st_shadow_lay_out(&lane->shadow, s->model, n, a);
+    lane->packed = ST_TAKE(a, float, st_linear_packed_floats(s->kernels.tile, n, widest_input(s)));
     for (int i = 0; i < 2; i++) {
-        s->cosine[i] = ST_TAKE(a, float, n *half);
-        s->sine[i] = ST_TAKE(a, float, n *half);
+        lane->cosine[i] = ST_TAKE(a, float, n *half);
+        lane->sine[i] = ST_TAKE(a, float, n *half);
     }
-    if (c->n_experts) {
-        s->route = ST_TAKE(a, float, n * c->n_experts);
-        s->expert_in = ST_TAKE(a, float, n * c->hidden);
-        s->expert_out = ST_TAKE(a, float, n * c->hidden);
-        s->expert_tokens = ST_TAKE(a, int32_t, n);
+    if (!c->n_experts) return;
+    lane->route = ST_TAKE(a, float, n * c->n_experts);
+    lane->expert_in = ST_TAKE(a, float, n * c->hidden);
+    lane->expert_out = ST_TAKE(a, float, n * c->hidden);
+    lane->expert_tokens = ST_TAKE(a, int32_t, n);
+}
+
+static void lay_out_crew(struct stint_session *s, struct st_arena *a, struct st_crew *crew) {
+    crew->workers = ST_TAKE(a, struct st_worker, crew->n_threads);
+    for (size_t i = 0; i < crew->n_threads; i++)
+        lay_out_worker(s, a, crew->workers ? &crew->workers[i] : NULL);
+}
+
+static void lay_out_rest(struct stint_session *s, struct st_arena *a) {
+    const struct st_config *c = &s->model->config;
+    if (s->model->int8.layers) st_npu_lay_out(s, a);
+    s->lanes = ST_TAKE(a, struct st_lane, s->n_lanes);
+    for (size_t i = 0; i < s->n_lanes; i++) {
+        struct st_lane lane = {0};
+        lay_out_lane(s, a, &lane);
+        if (s->lanes) s->lanes[i] = lane;
     }
+    lay_out_crew(s, a, &s->crew);
+    for (int i = 0; i < 2 && s->split.on; i++) lay_out_crew(s, a, &s->split.crews[i]);
+    if (s->split.on) st_split_lay_out(s, a);
+    s->most_events =
+        (uint32_t)(st_ceil_div(s->n_context, s->chunk_len) + 1) * c->n_layers * ST_N_SUBGRAPHS;
+    st_timeline_lay_out(&s->timeline, s->most_events, a);
     s->logits = ST_TAKE(a, float, c->vocab);
     s->candidates = ST_TAKE(a, struct st_candidate, c->vocab);
     s->history = ST_TAKE(a, int32_t, s->n_context);
@@ -87,18 +109,31 @@ static void lay_out_batch(struct stint_session *s, struct st_arena *a) {
 
 // Runs twice: on a measuring arena, then on the real one (base/arena.h). Returns the cache's share
 // of the bytes.
-static size_t lay_out(struct stint_session *s, size_t n_threads, struct st_arena *a) {
+static size_t lay_out(struct stint_session *s, struct st_arena *a) {
     lay_out_cache(s, a);
     size_t cache_bytes = a->used;
-    lay_out_batch(s, a);
-    s->workers = ST_TAKE(a, struct st_worker, n_threads);
-    for (size_t i = 0; i < n_threads; i++) lay_out_worker(s, a, s->workers ? &s->workers[i] : NULL);
+    lay_out_rest(s, a);
     return cache_bytes;
 }
 
+// A split gives each processor threads of its own.
+static stint_status apply_split(const stint_session_options *o, struct stint_session *s) {
+    const char *order = o->order ? o->order : "ooo";
+    s->split.policy = st_policy_find(order);
+    if (!s->split.policy)
+        return st_fail(STINT_E_ARG, "order '%.64s' is not known; known are: inorder, ooo, heft",
+                       order);
+    if (o->npu_threads > 1024 || o->cpu_threads > 1024)
+        return st_fail(STINT_E_ARG, "threads %u and %u: at most 1024", o->npu_threads,
+                       o->cpu_threads);
+    s->split.on = o->npu_threads || o->cpu_threads;
+    s->split.crews[ST_PROCESSOR_NPU].n_threads = st_max(1, o->npu_threads);
+    s->split.crews[ST_PROCESSOR_CPU].n_threads = st_max(1, o->cpu_threads);
+    return STINT_OK;
+}
+
 static stint_status apply_options(const struct stint_model *model,
-                                  const stint_session_options *options, struct stint_session *s,
-                                  size_t *n_threads) {
+                                  const stint_session_options *options, struct stint_session *s) {
     stint_session_options o = {0};
     if (options) memcpy(&o, options, st_min(options->size, sizeof o));
     size_t context = model->config.context;
@@ -122,7 +157,9 @@ static stint_status apply_options(const struct stint_model *model,
     s->npu.tune = tune && model->int8.layers;
     s->kv = o.kv == STINT_KV_F16 ? ST_DTYPE_F16 : ST_DTYPE_F32;
     s->kernels = choose_kernels();
-    *n_threads = o.n_threads ? o.n_threads : st_cpu_cores();
+    s->crew.n_threads = o.n_threads ? o.n_threads : st_cpu_cores();
+    if (s->kv_layers == model->config.n_layers) ST_TRY(apply_split(&o, s));
+    s->n_lanes = s->split.on ? st_min(ST_SPLIT_LANES, st_ceil_div(s->n_context, s->chunk_len)) : 1;
     return STINT_OK;
 }
 
@@ -144,12 +181,11 @@ static stint_status check_budget(const stint_model *model, const stint_session_o
 stint_status stint_session_measure(const stint_model *model, const stint_session_options *options,
                                    uint64_t *kv_bytes, uint64_t *scratch_bytes) {
     struct stint_session s = {0};
-    size_t n_threads;
     if (!model || !kv_bytes || !scratch_bytes)
         return st_fail(STINT_E_ARG, "model and results may not be NULL");
-    ST_TRY(apply_options(model, options, &s, &n_threads));
+    ST_TRY(apply_options(model, options, &s));
     struct st_arena arena = st_arena_measure();
-    size_t cache_bytes = lay_out(&s, n_threads, &arena);
+    size_t cache_bytes = lay_out(&s, &arena);
     ST_TRY(st_arena_check(&arena, "a session"));
     *kv_bytes = cache_bytes;
     *scratch_bytes = arena.used - cache_bytes;
@@ -163,18 +199,21 @@ static const char *device_of(const stint_session_options *options) {
 
 static stint_status open_in(const stint_model *model, const stint_session_options *options,
                             struct stint_session *s) {
-    size_t n_threads;
-    ST_TRY(apply_options(model, options, s, &n_threads));
+    ST_TRY(apply_options(model, options, s));
     struct st_arena measure = st_arena_measure();
-    lay_out(s, n_threads, &measure);
+    lay_out(s, &measure);
     ST_TRY(st_arena_check(&measure, "a session"));
     ST_TRY(check_budget(model, options, measure.used));
     ST_TRY(st_arena_open(&s->arena, measure.used));
-    lay_out(s, n_threads, &s->arena);
+    lay_out(s, &s->arena);
     ST_TRY(st_arena_check(&s->arena, "a session"));
-    ST_TRY(st_pool_open(n_threads, &s->pool));
-    ST_TRY(st_shadow_open(&s->shadow, model, s->pool, s->kernels.elementwise));
-    return model->int8.layers ? st_npu_open(s, device_of(options)) : STINT_OK;
+    ST_TRY(st_pool_open(s->crew.n_threads, &s->crew.pool));
+    for (size_t i = 0; i < s->n_lanes; i++)
+        ST_TRY(st_shadow_open(&s->lanes[i].shadow, model, s->kernels.elementwise));
+    s->crew.npu = &s->npu;
+    if (model->int8.layers) ST_TRY(st_npu_open(s, device_of(options), &s->crew));
+    if (s->npu.tune) ST_TRY(st_npu_tune(s));
+    return s->split.on ? st_split_open(s, device_of(options)) : STINT_OK;
 }
 
 static stint_status open_with(const stint_model *model, const stint_session_options *options,
@@ -205,9 +244,11 @@ stint_status st_session_open_layerwise(const struct stint_model *model,
 
 void stint_session_close(stint_session *session) {
     if (!session) return;
+    st_split_close(session);
     st_npu_close(&session->npu);
-    st_shadow_close(&session->shadow);
-    st_pool_close(session->pool);
+    for (size_t i = 0; i < session->n_lanes && session->lanes; i++)
+        st_shadow_close(&session->lanes[i].shadow);
+    st_pool_close(session->crew.pool);
     st_arena_close(&session->arena);
     free(session);
 }

@@ -10,6 +10,7 @@
 #include "kernels/linear.h"
 #include "model/graph.h"
 #include "model/model.h"
+#include "sched/executor.h"
 #include "session/shadow.h"
 
 #include <stdatomic.h>
@@ -48,17 +49,50 @@ struct st_candidate {
     int32_t id;
 };
 
-// INT8 execution: the device, its compiled graphs, and the buffers that both sides share.
+// Threads that run one subgraph at a time, and their scratch.
+struct st_crew {
+    struct st_pool *pool;
+    struct st_worker *workers; // [n_threads]
+    size_t n_threads;
+    struct st_npu *npu; // the device that these threads play; unused in float
+};
+
+// What one chunk needs on its way through the layers: [chunk_len, ...] each.
+struct st_lane {
+    float *x, *normed, *q, *k, *v, *attended, *gate, *up, *projected;
+    float *packed;                 // one linear's input in tile order
+    float *cosine[2], *sine[2];    // [chunk_len, rope_dims / 2]; 1: layers with a sliding window
+    float *route;                  // [chunk_len, n_experts]
+    float *expert_in, *expert_out; // [chunk_len, hidden]
+    int32_t *expert_tokens;        // [chunk_len] tokens of the expert at hand
+    // Quantized, shared with the device; rows are npu.in_row, ... bytes apart.
+    uint8_t *in8, *attended8, *middle8;
+    struct st_shadow shadow;
+};
+
+// INT8 execution: the device and its compiled graphs.
 struct st_npu {
     struct st_device *device; // NULL: this session computes in float
     const struct st_device_type *type;
     struct st_graph **graphs; // [layers, 2 + feed-forward blocks]: qkv, o, ffn...; then the head
     size_t n_graphs;
     double compile_seconds;
-    bool tune;                       // choose the length of a chunk by measuring
-    uint8_t *in, *attended, *middle; // [chunk_len, ..._row] quantized
-    size_t in_row, attended_row, middle_row;
+    bool tune;                               // choose the length of a chunk by measuring
+    size_t in_row, attended_row, middle_row; // bytes between rows of a lane's quantized buffers
     atomic_size_t clipped; // elements that did not fit INT8, since the session was opened
+};
+
+// Prompts over two crews, each at a subgraph of its own (session/split.c).
+struct st_split {
+    bool on;
+    struct st_crew crews[2]; // by enum st_processor
+    struct st_npu npu;       // of the second one
+    struct st_executor *executor;
+    const struct st_policy *policy;
+    struct st_dag dag;
+    struct st_schedule schedule;
+    float *seconds;                // [chunks, ST_NODE_KINDS]
+    float profile[ST_N_SUBGRAPHS]; // seconds of each kind, of a first chunk
 };
 
 // The input x [n_tokens, n] of a linear that is about to run in float.
@@ -74,7 +108,6 @@ typedef const float *st_observe_fn(void *context, const struct st_linear_input *
 
 struct stint_session {
     const struct stint_model *model;
-    struct st_pool *pool;
     struct st_arena arena;
     struct st_kernel_set kernels;
     size_t length;    // tokens in the KV cache
@@ -87,18 +120,15 @@ struct stint_session {
     size_t kv_stride;             // elements of one head's keys in one layer
     int32_t *history;             // [n_context] the tokens held
     unsigned char *keys, *values; // [layers, kv heads, kv_stride / head_dim positions, head_dim]
-    // One batch: [chunk_len, ...]
-    float *x, *normed, *q, *k, *v, *attended, *gate, *up, *projected;
-    float *packed;                   // one linear's input in tile order
-    float *cosine[2], *sine[2];      // [chunk_len, rope_dims / 2]; 1: layers with a sliding window
-    float *route;                    // [chunk_len, n_experts]
-    float *expert_in, *expert_out;   // [chunk_len, hidden]
-    int32_t *expert_tokens;          // [chunk_len] tokens of the expert at hand
+    struct st_lane *lanes;
+    size_t n_lanes;
+    struct st_crew crew;
     float *logits;                   // [vocab]
     struct st_candidate *candidates; // [vocab]
-    struct st_worker *workers;       // [threads]
     struct st_npu npu;
-    struct st_shadow shadow;
+    struct st_split split;
+    struct st_timeline timeline; // the last prompt's prefill
+    uint32_t most_events;
     st_observe_fn *observe; // or NULL
     void *observe_context;
     atomic_bool canceled;
@@ -122,6 +152,21 @@ struct st_batch {
         n_total; // tokens of the whole text this batch belongs to, for scalings that depend on it
 };
 
+// A chunk at a subgraph, or at what surrounds the layers: who computes what where.
+struct st_run {
+    struct stint_session *s;
+    struct st_lane *lane;
+    const struct st_crew *crew;
+    const struct st_batch *batch;
+    uint32_t layer;
+};
+typedef stint_status st_subgraph_fn(const struct st_run *run);
+
+// Of the session's first lane and its own threads.
+static inline struct st_run st_session_run(struct stint_session *s, const struct st_batch *batch) {
+    return (struct st_run){.s = s, .lane = s->lanes, .crew = &s->crew, .batch = batch};
+}
+
 // ---- linears.c
 
 // A linear and where its result goes: y[t * y_row + n].
@@ -132,73 +177,85 @@ struct st_matmul {
 };
 
 // Runs linears that share the input x [n_tokens, k]. Bitwise the same for any number of threads.
-void st_session_linears(struct stint_session *s, const float *x, size_t n_tokens,
+void st_session_linears(const struct st_run *run, const float *x, size_t n_tokens,
                         const struct st_matmul *linears, size_t n_linears);
-void st_session_linear(struct stint_session *s, const float *x, size_t n_tokens,
+void st_session_linear(const struct st_run *run, const float *x, size_t n_tokens,
                        const struct st_linear_weight *weight, float *y);
 
 // ---- attention.c
 
-// Rotates q and k of the batch, appends k and v to the cache, attends: s->q, k, v -> s->attended.
-void st_session_attention(struct stint_session *s, uint32_t layer, const struct st_batch *batch);
+// Norms and rotates k of the batch, and appends it and v to the cache.
+void st_session_append(const struct st_run *run);
+// Norms and rotates q; q and the cache -> attended.
+st_subgraph_fn st_session_attention;
 
 // ---- ffn.c
 
 // y [n, hidden] = ffn(x), in float
-void st_session_ffn(struct stint_session *s, uint32_t layer, const float *x, size_t n, float *y);
+void st_session_ffn(const struct st_run *run, const float *x, size_t n, float *y);
 // The same of a routed mixture, whichever way its experts are computed.
-typedef stint_status st_expert_fn(struct stint_session *s, uint32_t layer, uint32_t expert,
-                                  const float *x, size_t n, float *y);
-stint_status st_session_mixture(struct stint_session *s, uint32_t layer, const float *x, size_t n,
-                                float *y, st_expert_fn *run);
+typedef stint_status st_expert_fn(const struct st_run *run, uint32_t expert, const float *x,
+                                  size_t n, float *y);
+stint_status st_session_mixture(const struct st_run *run, const float *x, size_t n, float *y,
+                                st_expert_fn *expert_fn);
 
 // ---- forward.c
 
-// One layer of one batch; what the subgraphs hand to each other lies in the session.
-struct st_layer_run {
-    struct stint_session *s;
-    const struct st_layer *layer;
-    const struct st_batch *batch;
-    uint32_t index;
-};
-typedef stint_status st_subgraph_fn(const struct st_layer_run *run);
-
+static inline const struct st_layer *st_run_layer(const struct st_run *run) {
+    return &run->s->model->weights.layers[run->layer];
+}
 // A layer's input norm, or the input itself where the block form has none there.
-void st_session_block_norm(const struct st_layer_run *r, const struct st_norm_weight *norm);
+void st_session_block_norm(const struct st_run *run, const struct st_norm_weight *norm);
 // x += projected, with the norms that the block form puts around the sum.
-void st_session_residual(const struct st_layer_run *r, const struct st_norm_weight *post,
+void st_session_residual(const struct st_run *run, const struct st_norm_weight *post,
                          const struct st_norm_weight *after);
-st_subgraph_fn st_session_run_attention;
 
-// The steps of st_session_forward: embeddings of the ids into s->x, rotations of the batch's
-// positions, one layer of s->x.
-void st_session_embed(struct stint_session *s, const int32_t *ids, const struct st_batch *batch);
-void st_session_rotations(struct stint_session *s, const struct st_batch *batch);
-stint_status st_session_layer(struct stint_session *s, uint32_t layer,
-                              const struct st_batch *batch);
-// Runs one batch through all layers; s->x holds its last hidden states. STINT_E_CANCELED.
-stint_status st_session_forward(struct stint_session *s, const int32_t *ids,
-                                const struct st_batch *batch);
+// The steps of st_session_forward: embeddings of the ids into x, rotations of the batch's
+// positions, one layer of x.
+void st_session_embed(const struct st_run *run, const int32_t *ids);
+void st_session_rotations(const struct st_run *run);
+stint_status st_session_layer(const struct st_run *run);
+// One subgraph of one layer. STINT_E_CANCELED.
+stint_status st_session_subgraph(const struct st_run *run, enum st_subgraph_kind kind);
+// Runs one batch through all layers; x holds its last hidden states. STINT_E_CANCELED.
+stint_status st_session_forward(const struct st_run *run, const int32_t *ids);
 // What the output head meets, [n, embed], of x [n, hidden]: valid until the next call.
-const float *st_session_head_input(struct stint_session *s, const float *x, size_t n);
-// logits [n, vocab] of rows first..first + n - 1 of s->x. STINT_E_FORMAT if they are not finite.
-stint_status st_session_logits(struct stint_session *s, size_t first, size_t n, float *logits);
+const float *st_session_head_input(const struct st_run *run, const float *x, size_t n);
+// logits [n, vocab] of rows first..first + n - 1 of x. STINT_E_FORMAT if they are not finite.
+stint_status st_session_logits(const struct st_run *run, size_t first, size_t n, float *logits);
 // Norm of one row [hidden], and of every row of x [n, hidden], into y.
 void st_session_norm_row(const struct stint_session *s, const struct st_norm_weight *norm,
                          const float *x, float *y);
-void st_session_norm(struct stint_session *s, const struct st_norm_weight *norm, const float *x,
+void st_session_norm(const struct st_run *run, const struct st_norm_weight *norm, const float *x,
                      size_t n, float *y);
 
 // ---- npu.c
 
-// Lays out the shared buffers; then, where the arena has memory, they can be used.
+// The widths of quantized rows and room for the graphs; a lane's quantized buffers.
 void st_npu_lay_out(struct stint_session *s, struct st_arena *arena);
-// Opens the device (NULL: the best there is) and compiles every static subgraph.
-stint_status st_npu_open(struct stint_session *s, const char *device);
+void st_npu_lay_out_lane(const struct stint_session *s, struct st_lane *lane,
+                         struct st_arena *arena);
+// Opens the crew's device (NULL: the best there is) and compiles every static subgraph for it.
+stint_status st_npu_open(struct stint_session *s, const char *device, const struct st_crew *crew);
+// Chooses the length of a chunk by measuring.
+stint_status st_npu_tune(struct stint_session *s);
 void st_npu_close(struct st_npu *npu);
 extern st_subgraph_fn *const st_npu_subgraphs[ST_N_SUBGRAPHS];
 // logits [n, vocab] = head(x [n, embed])
-stint_status st_npu_head(struct stint_session *s, const float *x, size_t n, float *logits);
+stint_status st_npu_head(const struct st_run *run, const float *x, size_t n, float *logits);
+
+// ---- split.c
+
+// Most chunks that have buffers at a time while a prompt is split.
+enum { ST_SPLIT_LANES = 4 };
+
+void st_split_lay_out(struct stint_session *s, struct st_arena *arena);
+stint_status st_split_open(struct stint_session *s, const char *device);
+void st_split_close(struct stint_session *s);
+// Runs a prompt's ids [n] after what the session holds through all layers. Chunk i's hidden states
+// are left in lane i % n_lanes, where a later chunk has not taken their place.
+stint_status st_split_forward(struct stint_session *s, const int32_t *ids, size_t n,
+                              uint64_t n_total);
 
 // ---- sample.c
 

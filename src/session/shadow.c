@@ -72,10 +72,9 @@ void st_shadow_lay_out(struct st_shadow *s, const struct stint_model *model, siz
 }
 
 stint_status st_shadow_open(struct st_shadow *s, const struct stint_model *model,
-                            struct st_pool *pool, const struct st_elementwise *elementwise) {
+                            const struct st_elementwise *elementwise) {
     const struct st_checkpoint *c = &model->checkpoint;
     if (!s->any) return STINT_OK;
-    s->pool = pool;
     s->elementwise = elementwise;
     if (!c->package) return STINT_OK;
     s->file_base = (uintptr_t)c->maps->data;
@@ -90,17 +89,23 @@ void st_shadow_close(struct st_shadow *shadow) {
 stint_status stint_session_shadow(const stint_session *session, stint_shadow_info *info) {
     if (!session || !info || info->size == 0)
         return st_fail(STINT_E_ARG, "info->size must be set to sizeof(stint_shadow_info)");
-    const struct st_shadow_counts *c = &session->shadow.counts;
+    const struct st_shadow *first = &session->lanes->shadow;
     stint_shadow_info out = {.size = info->size,
-                             .n_linears = session->shadow.n_linears,
-                             .hot_hits = c->hot_hits,
-                             .cold_reads = c->cold_reads,
-                             .cold_bytes = c->cold_bytes,
-                             .resident_bytes = session->shadow.hot_bytes,
-                             .float_bytes = session->shadow.float_bytes,
-                             .seconds = (double)c->ns * 1e-9,
-                             .device_seconds = (double)c->device_ns * 1e-9};
-    if (c->runs) out.outlier_channels = (double)c->channels / (double)c->runs;
+                             .n_linears = first->n_linears,
+                             .resident_bytes = first->hot_bytes,
+                             .float_bytes = first->float_bytes};
+    uint64_t runs = 0, channels = 0;
+    for (size_t i = 0; i < session->n_lanes; i++) {
+        const struct st_shadow_counts *c = &session->lanes[i].shadow.counts;
+        runs += c->runs;
+        channels += c->channels;
+        out.hot_hits += c->hot_hits;
+        out.cold_reads += c->cold_reads;
+        out.cold_bytes += c->cold_bytes;
+        out.seconds += (double)c->ns * 1e-9;
+        out.device_seconds += (double)c->device_ns * 1e-9;
+    }
+    if (runs) out.outlier_channels = (double)channels / (double)runs;
     memcpy(info, &out, st_min(info->size, sizeof out));
     return STINT_OK;
 }
@@ -182,12 +187,13 @@ static void ask(struct st_shadow *s, size_t end) {
     }
 }
 
-bool st_shadow_begin(struct st_shadow *s, const struct st_stage *stage, struct st_spill *spill,
-                     size_t n_tokens) {
+bool st_shadow_begin(struct st_shadow *s, struct st_pool *pool, const struct st_stage *stage,
+                     struct st_spill *spill, size_t n_tokens) {
     if (!s->any || !stage->weight.shadowed) return false;
     size_t n = st_min(spill->n, spill->capacity);
     s->counts.runs++;
     if (n == 0) return false;
+    s->pool = pool;
     s->stage = stage;
     s->n_tokens = n_tokens;
     sort(s, spill, n);

@@ -24,7 +24,6 @@ struct st_shadow {
     uint32_t n_linears;
     uint64_t hot_bytes, float_bytes; // resident columns; the linears' weights in F32
     const struct st_elementwise *elementwise;
-    struct st_pool *pool;
     struct st_reader *reader; // NULL: all columns lie in memory
     uint64_t file_base;       // address of the package's first byte
     struct st_spill in, middle;
@@ -40,6 +39,7 @@ struct st_shadow {
     int32_t *add_row;
     struct st_shadow_counts counts;
     // The run at hand.
+    struct st_pool *pool;
     const struct st_stage *stage;
     size_t n_tokens, n_channels, asked; // channels that were asked for
 };
@@ -49,7 +49,7 @@ void st_shadow_lay_out(struct st_shadow *shadow, const struct stint_model *model
                        struct st_arena *arena);
 // Borrows all until close. STINT_E_NOMEM.
 stint_status st_shadow_open(struct st_shadow *shadow, const struct stint_model *model,
-                            struct st_pool *pool, const struct st_elementwise *elementwise);
+                            const struct st_elementwise *elementwise);
 void st_shadow_close(struct st_shadow *shadow); // accepts a zeroed one
 
 // The spill that quantizing the input of this stage fills; NULL where it is not shadowed. Emptied.
@@ -57,9 +57,9 @@ struct st_spill *st_shadow_spill(struct st_shadow *shadow, const struct st_stage
                                  struct st_spill *spill);
 
 // Sorts what was spilled of n_tokens tokens and asks for the first cold columns. False: nothing
-// was.
-bool st_shadow_begin(struct st_shadow *shadow, const struct st_stage *stage, struct st_spill *spill,
-                     size_t n_tokens);
+// was. The pool will add them.
+bool st_shadow_begin(struct st_shadow *shadow, struct st_pool *pool, const struct st_stage *stage,
+                     struct st_spill *spill, size_t n_tokens);
 // Adds the shadow to the outputs of a FLOAT stage. STINT_E_IO where a column could not be read.
 stint_status st_shadow_finish(struct st_shadow *shadow, float *const *out, const size_t *out_row);
 // The same for a stage with an activation, before its product: shadow->add and add_row.

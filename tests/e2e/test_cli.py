@@ -202,7 +202,7 @@ class Json(unittest.TestCase):
         self.assertEqual(set(done), {"text", "prompt_tokens", "generated_tokens",
                                      "prefill_tokens_per_second", "decode_tokens_per_second",
                                      "peak_rss_bytes", "stop_reason", "device", "clipped",
-                                     "shadow"})
+                                     "shadow", "schedule"})
         self.assertEqual((done["generated_tokens"], done["stop_reason"]), (5, "length"))
         self.assertGreater(done["decode_tokens_per_second"], 0)
         self.assertGreater(done["peak_rss_bytes"], 1 << 20)
@@ -229,7 +229,8 @@ class Json(unittest.TestCase):
         done = stint_json("bench", MODEL, "-p", "8,16", "-n", "4", "--reps", "1", "--threads", "1")
         self.assertEqual((done["exec"], done["device"], done["threads"]), ("float", "cpu", 1))
         self.assertEqual([row["tokens"] for row in done["prefill"]], [8, 16])
-        self.assertEqual(set(done["prefill"][0]), {"tokens", "seconds", "tokens_per_second"})
+        self.assertEqual(set(done["prefill"][0]), {"tokens", "seconds", "tokens_per_second",
+                                                   "schedule"})
         self.assertEqual([(row["tokens"], row["bits"]) for row in done["decode"]], [(4, 16)])
         roofline = done["roofline"]
         for name in ("int8_ops_per_second", "float_flops_per_second", "bytes_per_second",

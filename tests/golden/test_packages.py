@@ -56,6 +56,9 @@ class Packages(unittest.TestCase):
                 self.assertLess(difference, TRAINED_BOUND if trained else CHANNEL_BOUND)
                 self.assertEqual(golden.logits(package, tokens, "--chunk", "11"), got)
                 self.assertEqual(golden.logits(package, tokens, "--threads", "1"), got)
+                for order, threads in (("inorder", "1"), ("ooo", "1"), ("heft", "2")):
+                    self.assertEqual(golden.logits(package, tokens, "--chunk", "7", "--order",
+                                                   order, "--npu-threads", threads), got)
 
     def test_instruction_sets_agree(self):
         tokens = SHARED / "models" / "novels-10m" / "tokens.json"

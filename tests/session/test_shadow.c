@@ -127,7 +127,7 @@ static bool run(struct linear *l, struct st_shadow *shadow, float *y) {
             for (size_t c = 0; c < K; c++) sum += q[t * K + c] * l->w[r * K + c];
             y[t * ROWS + r] = (float)sum * l->factor[r];
         }
-    if (!st_shadow_begin(shadow, &l->stage, spill, TOKENS)) return false;
+    if (!st_shadow_begin(shadow, shadow->pool, &l->stage, spill, TOKENS)) return false;
     float *out[] = {y};
     assert_int_equal(st_shadow_finish(shadow, out, (const size_t[]){ROWS}), STINT_OK);
     return true;
@@ -210,7 +210,7 @@ static float *evaluate(const stint_model *model, uint32_t chunk_len, uint32_t n_
         .size = sizeof options, .chunk_len = chunk_len, .n_threads = n_threads};
     float *logits = malloc(200 * 4096 * sizeof *logits);
     if (stint_session_open(model, &options, &s) != STINT_OK) fail_msg("%s", stint_error_text());
-    if (in_memory) st_shadow_close(&s->shadow);
+    if (in_memory) st_shadow_close(&s->lanes->shadow);
     if (stint_session_eval(s, ids, 200, true, logits) != STINT_OK)
         fail_msg("%s", stint_error_text());
     assert_int_equal(stint_session_shadow(s, info), STINT_OK);

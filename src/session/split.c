@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// A prompt over two processors (llm.npu, section 3.4): its chunks are under way at the same time,
+// each in buffers of its own, and a policy decides which ready subgraph the NPU's threads and the
+// CPU's take next. What a subgraph computes does not depend on when it runs, so neither do the
+// results.
+#include "session/session.h"
+
+#include "base/clock.h"
+#include "base/size.h"
+#include "sched/trace.h"
+
+#include <string.h>
+
+static uint32_t most_chunks(const struct stint_session *s) {
+    return (uint32_t)st_ceil_div(s->n_context, s->chunk_len) + 1;
+}
+
+static struct st_prefill_plan plan_of(const struct stint_session *s, uint32_t n_chunks) {
+    struct st_prefill_plan plan = {.n_layers = s->model->config.n_layers,
+                                   .n_chunks = n_chunks,
+                                   .window = (uint32_t)s->n_lanes,
+                                   .seconds = s->split.seconds};
+    for (int kind = 0; kind < ST_N_SUBGRAPHS; kind++)
+        plan.processor[kind] = (uint8_t)st_subgraphs[kind].processor;
+    return plan;
+}
+
+void st_split_lay_out(struct stint_session *s, struct st_arena *arena) {
+    struct st_prefill_plan plan = plan_of(s, most_chunks(s));
+    st_dag_lay_out(&s->split.dag, st_prefill_nodes(&plan), st_prefill_edges(&plan), arena);
+    st_schedule_lay_out(&s->split.schedule, st_prefill_nodes(&plan), arena);
+    s->split.seconds = ST_TAKE(arena, float, (size_t)most_chunks(s) * ST_NODE_KINDS);
+    s->split.npu = s->npu;
+    s->split.npu.graphs = ST_TAKE(arena, struct st_graph *, s->npu.n_graphs);
+}
+
+// Seconds of each kind of subgraph in the first layer, over what is in the buffers.
+static stint_status profile(struct stint_session *s) {
+    struct st_batch batch = {.n = s->chunk_len, .n_total = s->chunk_len};
+    struct st_run run = st_session_run(s, &batch);
+    s->prompt = true;
+    st_session_rotations(&run);
+    for (int kind = 0; kind < ST_N_SUBGRAPHS; kind++) {
+        run.crew = &s->split.crews[st_subgraphs[kind].processor];
+        uint64_t begun = st_now_ns();
+        ST_TRY(st_session_subgraph(&run, (enum st_subgraph_kind)kind));
+        s->split.profile[kind] = (float)(st_now_ns() - begun) * 1e-9f;
+    }
+    s->prompt = false;
+    memset(run.lane->x, 0, batch.n * s->model->config.hidden * sizeof *run.lane->x);
+    return STINT_OK;
+}
+
+stint_status st_split_open(struct stint_session *s, const char *device) {
+    for (int i = 0; i < 2; i++) {
+        struct st_crew *crew = &s->split.crews[i];
+        crew->npu = i == ST_PROCESSOR_NPU ? &s->split.npu : &s->npu;
+        ST_TRY(st_pool_open(crew->n_threads, &crew->pool));
+    }
+    s->split.npu.device = NULL;
+    if (s->model->int8.layers) ST_TRY(st_npu_open(s, device, &s->split.crews[ST_PROCESSOR_NPU]));
+    ST_TRY(st_executor_open(2, &s->split.executor));
+    return profile(s);
+}
+
+void st_split_close(struct stint_session *s) {
+    st_executor_close(s->split.executor);
+    st_npu_close(&s->split.npu);
+    for (int i = 0; i < 2; i++) st_pool_close(s->split.crews[i].pool);
+}
+
+// Attention grows with the keys that a chunk meets; the first meets half of its own.
+static void set_seconds(struct stint_session *s, uint32_t n_chunks, size_t position) {
+    for (uint32_t i = 0; i < n_chunks; i++) {
+        float *seconds = s->split.seconds + (size_t)i * ST_NODE_KINDS;
+        float chunks = (float)position / (float)s->chunk_len + (float)i;
+        memcpy(seconds, s->split.profile, sizeof s->split.profile);
+        seconds[ST_SUBGRAPH_ATTENTION] *= 1.0f + 2.0f * chunks;
+        seconds[ST_SUBGRAPH_SHADOW] = 0.0f;
+    }
+}
+
+struct prompt {
+    struct stint_session *s;
+    const int32_t *ids;
+    size_t n, position;
+    uint64_t n_total;
+};
+
+static struct st_batch batch_of(const struct prompt *p, uint32_t chunk) {
+    size_t done = (size_t)chunk * p->s->chunk_len;
+    return (struct st_batch){st_min(p->s->chunk_len, p->n - done), p->position + done, p->n_total};
+}
+
+static stint_status run_node(void *context, const struct st_node *node) {
+    const struct prompt *p = context;
+    struct st_batch batch = batch_of(p, node->chunk);
+    struct st_run run = {.s = p->s,
+                         .lane = &p->s->lanes[node->chunk % p->s->n_lanes],
+                         .crew = &p->s->split.crews[node->processor],
+                         .batch = &batch,
+                         .layer = node->layer};
+    if (node->layer == 0 && node->kind == ST_SUBGRAPH_ATTN_NORM) {
+        st_session_embed(&run, p->ids + (size_t)node->chunk * p->s->chunk_len);
+        st_session_rotations(&run);
+    }
+    return st_session_subgraph(&run, (enum st_subgraph_kind)node->kind);
+}
+
+stint_status st_split_forward(struct stint_session *s, const int32_t *ids, size_t n,
+                              uint64_t n_total) {
+    struct st_split *split = &s->split;
+    struct prompt prompt = {s, ids, n, s->length, n_total};
+    uint32_t n_chunks = (uint32_t)st_ceil_div(n, s->chunk_len);
+    struct st_prefill_plan plan = plan_of(s, n_chunks);
+    set_seconds(s, n_chunks, s->length);
+    st_prefill_dag(&plan, &split->dag);
+    struct st_execution execution = {&split->dag,  split->policy, &split->schedule,
+                                     &s->timeline, run_node,      &prompt};
+    return st_executor_run(split->executor, &execution);
+}

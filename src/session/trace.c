@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// What can be said of a prompt's prefill afterwards.
+#include "session/session.h"
+
+#include "base/size.h"
+#include "sched/trace.h"
+
+#include <string.h>
+
+stint_status stint_session_prefill(const stint_session *session, stint_prefill_info *info) {
+    if (!session || !info || info->size == 0)
+        return st_fail(STINT_E_ARG, "info->size must be set to sizeof(stint_prefill_info)");
+    struct st_timeline_sums sums = st_timeline_add_up(&session->timeline);
+    stint_prefill_info out = {.size = info->size,
+                              .subgraphs = session->timeline.n,
+                              .seconds = sums.seconds,
+                              .npu_seconds = sums.busy[ST_PROCESSOR_NPU],
+                              .cpu_seconds = sums.busy[ST_PROCESSOR_CPU],
+                              .bubble_rate = session->split.on ? sums.bubble_rate : 0.0,
+                              .order = session->split.on ? session->split.policy->name : NULL};
+    for (uint32_t i = 0; i < session->timeline.n; i++)
+        out.chunks = st_max(out.chunks, session->timeline.events[i].chunk + 1);
+    memcpy(info, &out, st_min(info->size, sizeof out));
+    return STINT_OK;
+}
+
+stint_status stint_session_trace(const stint_session *session, const char *path) {
+    if (!session || !path) return st_fail(STINT_E_ARG, "session and path may not be NULL");
+    struct st_trace trace = {.title = session->split.on ? session->split.policy->name
+                                                        : "one subgraph at a time, on all threads",
+                             .processors = {[ST_PROCESSOR_CPU] = "CPU", [ST_PROCESSOR_NPU] = "NPU"},
+                             .timeline = &session->timeline};
+    return st_trace_write(path, &trace);
+}
