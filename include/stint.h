@@ -445,6 +445,47 @@ STINT_API const char *stint_cpu_name(void);
 /* The instruction sets in use, space-separated, e.g. "avx2 avx512 vnni". Static. */
 STINT_API const char *stint_cpu_features(void);
 
+/* ---- Other machines, in virtual time
+ * -------------------------------------------------------------------------------------------------
+ */
+
+typedef struct stint_simulation_options {
+    size_t size;
+    const char *soc;      /* see stint_soc(), or the path of such a description */
+    const char *soc_text; /* the description itself, in place of a name */
+    const char *shape;    /* see stint_shape_name(); or */
+    const stint_model *model;
+    uint32_t prompt_tokens;
+    uint32_t chunk_len;  /* default 0: 256 */
+    const char *order;   /* "inorder", "ooo" (default) or "heft" */
+    float outlier_prune; /* share of the linears without shadow execution; default 0: none */
+    bool gpu;            /* float subgraphs on the GPU */
+    bool rebuild;        /* a graph for the whole prompt, built for its length: no chunks */
+    bool per_group;      /* INT8 with a scale per group */
+    const char *trace;   /* a .json or .svg file to draw it into; default NULL */
+} stint_simulation_options;
+
+typedef struct stint_simulation {
+    size_t size; /* set by the caller */
+    uint32_t chunks, subgraphs;
+    double seconds;                  /* of the prefill, with building graphs if it must */
+    double build_seconds;            /* of graphs: once per model, or with `rebuild` per prompt */
+    double npu_seconds, cpu_seconds; /* busy */
+    double bubble_rate;              /* share of the time in which the NPU waited */
+    uint64_t graph_bytes, graph_bytes_unshared; /* weights in the NPU's graphs */
+    double npu_share; /* of the linears' work that fits the NPU's memory */
+    double joules;    /* power times busy time; 0: the description has no power */
+    /* Tokens a second of decoding at 16, 8, 4, 3 and 2 bits a weight; 0 without a bandwidth. */
+    double decode[5];
+} stint_simulation;
+
+/* The i-th description that ships with stint; NULL past the last. Static. */
+STINT_API const char *stint_soc(size_t i);
+
+/* Predicts, from the description's few numbers alone. E_ARG, E_FORMAT, E_IO, E_NOMEM. */
+STINT_API stint_status stint_simulate(const stint_simulation_options *options,
+                                      stint_simulation *result);
+
 /* ---- Evaluation
  * -------------------------------------------------------------------------------------------------
  */

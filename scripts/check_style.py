@@ -32,6 +32,7 @@ STATE = {"status.c": "the record of each thread", "cpu.c": "what the CPU can do,
 GOLDEN, COMMANDS = "tests/golden/test_models.py", "tests/e2e/test_cli.py"
 TOKENIZERS = "tests/golden/test_tokenizers.c"
 COVERED = {
+    "src/sched/simulate.c": "tests/sched/test_soc.c",
     "src/sched/dag.c": "tests/sched/test_schedule.c",
     "src/sched/prefill.c": "tests/sched/test_schedule.c",
     "src/sched/timeline.c": "tests/sched/test_schedule.c",

@@ -13,5 +13,6 @@ extern const struct st_cli_command st_cli_logits_command;
 extern const struct st_cli_command st_cli_tokenize_command;
 extern const struct st_cli_command st_cli_bench_command;
 extern const struct st_cli_command st_cli_eval_command;
+extern const struct st_cli_command st_cli_simulate_command;
 
 #endif

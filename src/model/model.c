@@ -119,12 +119,9 @@ static stint_status make_random(struct stint_model *m, size_t bytes) {
 
 static stint_status open_shape(const char *name, const stint_model_options *options,
                                struct stint_model *m) {
-    const struct st_shape *shape;
-    ST_TRY(st_shape_find(name, &shape));
     m->checkpoint.source = ST_SOURCE_SHAPE;
-    m->checkpoint.config = json_loads(shape->config, 0, NULL);
-    ST_TRY(st_config_read(&m->checkpoint, &m->config));
-    m->config.tied_if_absent = false;
+    m->checkpoint.file = -1;
+    ST_TRY(st_shape_config(name, &m->config, &m->checkpoint.config));
     if (options && options->exec == STINT_EXEC_NPU)
         ST_TRY(st_shape_int8_open(&m->config, options->progress, options->progress_context,
                                   &m->shape_int8));

@@ -65,6 +65,16 @@ stint_status st_shape_find(const char *name, const struct st_shape **shape) {
     return st_fail(STINT_E_ARG, "shape '%.64s' is not known; known are: %s", name, known);
 }
 
+stint_status st_shape_config(const char *name, struct st_config *config, json_t **keep) {
+    const struct st_shape *shape;
+    ST_TRY(st_shape_find(name, &shape));
+    *keep = json_loads(shape->config, 0, NULL);
+    struct st_checkpoint checkpoint = {.source = ST_SOURCE_SHAPE, .config = *keep, .file = -1};
+    ST_TRY(st_config_read(&checkpoint, config));
+    config->tied_if_absent = false;
+    return STINT_OK;
+}
+
 enum { PATTERN_ITEMS = 1 << 20 };
 
 struct st_shape_weights {

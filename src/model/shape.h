@@ -16,6 +16,9 @@ extern const struct st_shape st_shapes[]; // ends with a NULL name
 // STINT_E_ARG that lists the known names.
 stint_status st_shape_find(const char *name, const struct st_shape **shape);
 
+// Its config, without weights. *keep is *returned*: json_decref() it when the config is done with.
+stint_status st_shape_config(const char *name, struct st_config *config, json_t **keep);
+
 // The generator behind a weight source: BF16 tensors, handed out on demand and kept until close.
 // With `bytes` 0 it only counts (the tensors have no data): open it again with what it counted.
 struct st_shape_weights;

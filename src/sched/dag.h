@@ -56,7 +56,8 @@ struct st_prefill_plan {
     uint32_t n_layers, n_chunks;
     uint32_t window; // chunks that have buffers at a time; 0: all
     uint8_t processor[ST_NODE_KINDS];
-    const float *seconds; // [n_chunks, ST_NODE_KINDS]; or [n_layers, n_chunks, ...]
+    const uint8_t *processor_by_layer; // [n_layers, ST_NODE_KINDS] in its place; or NULL
+    const float *seconds;              // [n_chunks, ST_NODE_KINDS]; or [n_layers, n_chunks, ...]
     bool seconds_by_layer;
     // Which subgraphs have a shadow (seconds of kind SHADOW) in which layer; NULL: none.
     const uint8_t *shadowed; // [n_layers, ST_N_SUBGRAPHS]

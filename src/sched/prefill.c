@@ -36,12 +36,17 @@ static float seconds_of(const struct st_prefill_plan *p, uint32_t layer, uint32_
     return p->seconds[row * ST_NODE_KINDS + kind];
 }
 
+static uint8_t processor_of(const struct st_prefill_plan *p, uint32_t layer, uint32_t kind) {
+    return p->processor_by_layer ? p->processor_by_layer[layer * ST_NODE_KINDS + kind]
+                                 : p->processor[kind];
+}
+
 static uint32_t add(const struct st_prefill_plan *p, struct st_dag *dag, uint32_t chunk,
                     uint32_t layer, uint32_t kind) {
     return st_dag_add(dag, (struct st_node){.chunk = chunk,
                                             .layer = (uint16_t)layer,
                                             .kind = (uint8_t)kind,
-                                            .processor = p->processor[kind],
+                                            .processor = processor_of(p, layer, kind),
                                             .seconds = seconds_of(p, layer, chunk, kind)});
 }
 
@@ -83,8 +88,9 @@ static void add_layer(const struct st_prefill_plan *p, struct st_dag *dag, uint3
 void st_prefill_dag(const struct st_prefill_plan *p, struct st_dag *dag) {
     uint32_t nodes_per_chunk = p->n_layers * ST_N_SUBGRAPHS + shadows(p), window = window_of(p);
     uint32_t n_processors = 2;
-    for (uint32_t kind = 0; kind < ST_NODE_KINDS; kind++)
-        n_processors = st_max(n_processors, p->processor[kind] + 1u);
+    for (uint32_t i = 0; i < p->n_layers * ST_NODE_KINDS; i++)
+        n_processors =
+            st_max(n_processors, processor_of(p, i / ST_NODE_KINDS, i % ST_NODE_KINDS) + 1u);
     st_dag_begin(dag, n_processors);
     for (uint32_t chunk = 0; chunk < p->n_chunks; chunk++) {
         uint32_t first = dag->n;
