@@ -440,6 +440,16 @@ typedef struct stint_roofline {
 STINT_API stint_status stint_roofline_measure(uint32_t n_threads, double seconds,
                                               stint_roofline *roofline);
 
+/* The energy that the whole system uses, where it counts it. */
+typedef struct stint_energy {
+    const char *source; /* "rapl", "battery", or NULL: this system counts none. Static */
+    uint64_t reserved[20];
+} stint_energy;
+
+STINT_API stint_status stint_energy_begin(stint_energy *energy);
+/* Joules since then; negative if that cannot be told. */
+STINT_API double stint_energy_since(const stint_energy *energy);
+
 STINT_API uint64_t stint_peak_rss_bytes(void); /* of this process, so far */
 STINT_API const char *stint_cpu_name(void);
 /* The instruction sets in use, space-separated, e.g. "avx2 avx512 vnni". Static. */

@@ -111,28 +111,40 @@ static void echo_prompt(const struct run_options *options, const char *prompt, s
             st_cli_style(stderr, ST_CLI_PLAIN));
 }
 
-static void print_figures(const stint_generation_result *result) {
-    char peak[ST_CLI_SIZE_BYTES];
+static void print_figures(const stint_generation_result *result, const stint_energy *energy) {
+    char peak[ST_CLI_SIZE_BYTES], joules[64] = "";
+    if (energy->source != NULL)
+        snprintf(joules, sizeof joules, "; %.1f J (%s)", stint_energy_since(energy),
+                 energy->source);
     fprintf(stderr,
             "%sprompt %zu tokens, %.1f tokens/s; generated %zu tokens, %.1f tokens/s; peak memory "
-            "%s%s\n",
+            "%s%s%s\n",
             st_cli_style(stderr, ST_CLI_DIM), result->prompt_tokens,
             st_cli_rate(result->prompt_tokens, result->prefill_seconds), result->generated_tokens,
-            st_cli_decode_rate(result), st_cli_size(stint_peak_rss_bytes(), peak),
+            st_cli_decode_rate(result), st_cli_size(stint_peak_rss_bytes(), peak), joules,
             st_cli_style(stderr, ST_CLI_PLAIN));
 }
 
+static json_t *describe_energy(const stint_energy *energy) {
+    double joules = energy->source != NULL ? stint_energy_since(energy) : -1.0;
+    if (joules >= 0.0) return json_pack("{s:f, s:s}", "joules", joules, "source", energy->source);
+    return json_pack("{s:n, s:s}", "joules", "note",
+                     "this system counts no energy: neither powercap nor a battery");
+}
+
 static bool print_object(const struct st_cli_command *command, const stint_session *session,
-                         const stint_generation_result *result, const char *text, size_t n_bytes) {
+                         const stint_generation_result *result, const stint_energy *energy,
+                         const char *text, size_t n_bytes) {
     json_t *object = json_pack(
-        "{s:o, s:I, s:I, s:f, s:f, s:I, s:s, s:s, s:I, s:o, s:o}", "text",
+        "{s:o, s:I, s:I, s:f, s:f, s:I, s:s, s:s, s:I, s:o, s:o, s:o}", "text",
         json_stringn(text, n_bytes), "prompt_tokens", (json_int_t)result->prompt_tokens,
         "generated_tokens", (json_int_t)result->generated_tokens, "prefill_tokens_per_second",
         st_cli_rate(result->prompt_tokens, result->prefill_seconds), "decode_tokens_per_second",
         st_cli_decode_rate(result), "peak_rss_bytes", (json_int_t)stint_peak_rss_bytes(),
         "stop_reason", stint_stop_reason_name(result->stop_reason), "device",
         stint_session_device(session), "clipped", (json_int_t)stint_session_clipped(session),
-        "shadow", st_cli_shadow(session), "schedule", st_cli_schedule(session));
+        "shadow", st_cli_shadow(session), "schedule", st_cli_schedule(session), "energy",
+        describe_energy(energy));
     return st_cli_print_json(command->name, object);
 }
 
@@ -159,6 +171,8 @@ static bool generate(const struct st_cli_command *command, const struct run_opti
                                    .progress = st_cli_progress_show,
                                    .progress_context = &progress};
     stint_generation_result result = {.size = sizeof result};
+    stint_energy energy;
+    stint_energy_begin(&energy);
     st_cli_interrupt_watch(session);
     bool ok = stint_generate(session, ids, n_ids, &generation, NULL, 0, &result) == STINT_OK;
     st_cli_interrupt_watch(NULL);
@@ -166,9 +180,10 @@ static bool generate(const struct st_cli_command *command, const struct run_opti
     if (sink.collect != NULL) fclose(sink.collect);
     if (!ok) st_cli_failed_with(command, options->common.model);
     if (ok && !options->common.json) st_cli_write("\n", 1);
-    if (ok) print_figures(&result);
+    if (ok) print_figures(&result, &energy);
     if (ok) ok = st_cli_trace(command, &options->common, session);
-    if (ok && options->common.json) ok = print_object(command, session, &result, text, n_bytes);
+    if (ok && options->common.json)
+        ok = print_object(command, session, &result, &energy, text, n_bytes);
     free(text);
     return ok;
 }
