@@ -50,12 +50,14 @@ static void *work(void *context) {
     for (;;) {
         while (r->n_answered == r->n_asked && !r->closing) pthread_cond_wait(&r->asked, &r->lock);
         if (r->n_answered == r->n_asked) break;
-        struct range range = r->ranges[r->n_answered % ST_READER_DEPTH];
+        size_t next = r->n_answered, end = r->n_asked;
+        stint_status status = STINT_OK;
         pthread_mutex_unlock(&r->lock);
-        stint_status status = read_range(r, range);
+        for (; next < end && status == STINT_OK; next++)
+            status = read_range(r, r->ranges[next % ST_READER_DEPTH]);
         pthread_mutex_lock(&r->lock);
         if (status != STINT_OK && r->why.status == STINT_OK) st_error_save(&r->why);
-        r->n_answered++;
+        r->n_answered = next;
         pthread_cond_signal(&r->answered);
     }
     pthread_mutex_unlock(&r->lock);
@@ -94,15 +96,23 @@ void st_reader_close(struct st_reader *reader) {
 
 void st_reader_ask(struct st_reader *reader, uint64_t offset, size_t bytes, void *to) {
     pthread_mutex_lock(&reader->lock);
-    while (reader->n_asked - reader->n_answered == ST_READER_DEPTH)
+    while (reader->n_asked - reader->n_answered == ST_READER_DEPTH) {
+        pthread_cond_signal(&reader->asked);
         pthread_cond_wait(&reader->answered, &reader->lock);
+    }
     reader->ranges[reader->n_asked++ % ST_READER_DEPTH] = (struct range){offset, bytes, to};
+    pthread_mutex_unlock(&reader->lock);
+}
+
+void st_reader_start(struct st_reader *reader) {
+    pthread_mutex_lock(&reader->lock);
     pthread_cond_signal(&reader->asked);
     pthread_mutex_unlock(&reader->lock);
 }
 
 stint_status st_reader_wait(struct st_reader *reader) {
     pthread_mutex_lock(&reader->lock);
+    pthread_cond_signal(&reader->asked);
     while (reader->n_answered != reader->n_asked)
         pthread_cond_wait(&reader->answered, &reader->lock);
     struct st_error why = reader->why;

@@ -11,14 +11,17 @@
 
 struct st_reader;
 
-enum { ST_READER_DEPTH = 128 }; // ranges that may be under way
+enum { ST_READER_DEPTH = 512 }; // ranges that may be under way
 
 // Borrows `file`, open for reading, and `name`, which stands in error texts, until close.
 stint_status st_reader_open(int file, const char *name, struct st_reader **reader);
 void st_reader_close(struct st_reader *reader); // accepts NULL; waits for what is under way
 
-// Asks for [offset, offset + bytes) in `to`. Waits while the queue is full. One thread asks.
+// Asks for [offset, offset + bytes) in `to`. Waits while the queue is full. One thread asks, and
+// starts the reading of all that it has asked for: waking the thread for each costs more than many
+// a range.
 void st_reader_ask(struct st_reader *reader, uint64_t offset, size_t bytes, void *to);
+void st_reader_start(struct st_reader *reader);
 // Waits until all that was asked for is there. STINT_E_IO if any of it could not be read, with the
 // cause; the next call begins anew.
 stint_status st_reader_wait(struct st_reader *reader);

@@ -159,15 +159,17 @@ stint_status st_session_subgraph(const struct st_run *r, enum st_subgraph_kind k
     return subgraphs[kind](r);
 }
 
-static void record(const struct st_run *r, int kind, uint64_t begin) {
+void st_session_record(const struct st_run *r, uint8_t kind, uint64_t begin) {
+    const struct stint_session *s = r->s;
     struct st_timeline *t = &r->s->timeline;
-    if (!r->s->prompt || t->n == r->s->most_events) return;
+    if (!r->batch || !s->prompt || s->split.on || t->n == s->most_events) return;
+    bool npu = kind < ST_N_SUBGRAPHS && st_subgraphs[kind].processor == ST_PROCESSOR_NPU;
     t->events[t->n] =
         (struct st_event){.node = t->n,
-                          .chunk = t->n / (r->s->model->config.n_layers * (uint32_t)ST_N_SUBGRAPHS),
+                          .chunk = (uint32_t)((r->batch->position - s->begun) / s->chunk_len),
                           .layer = (uint16_t)r->layer,
-                          .kind = (uint8_t)kind,
-                          .processor = (uint8_t)st_subgraphs[kind].processor,
+                          .kind = kind,
+                          .processor = npu ? ST_PROCESSOR_NPU : ST_PROCESSOR_CPU,
                           .begin = (double)begin * 1e-9,
                           .end = (double)st_now_ns() * 1e-9};
     t->n++;
@@ -177,7 +179,7 @@ stint_status st_session_layer(const struct st_run *r) {
     for (int kind = 0; kind < ST_N_SUBGRAPHS; kind++) {
         uint64_t begin = st_now_ns();
         ST_TRY(st_session_subgraph(r, (enum st_subgraph_kind)kind));
-        record(r, kind, begin);
+        st_session_record(r, (uint8_t)kind, begin);
     }
     return STINT_OK;
 }

@@ -76,7 +76,10 @@ static stint_status step_logits(struct stint_session *s, size_t first, size_t n,
 static stint_status eval_batches(struct stint_session *s, const struct eval *e) {
     size_t vocab = s->model->config.vocab;
     uint64_t total = s->length + e->n;
-    if (e->n > ST_DECODE_TOKENS) s->timeline.n = 0;
+    if (e->n > ST_DECODE_TOKENS) {
+        s->timeline.n = 0;
+        s->begun = s->length;
+    }
     for (size_t done = 0, n; done < e->n; done += n) {
         s->prompt = e->n > ST_DECODE_TOKENS && s->chunk_len > ST_DECODE_TOKENS;
         stint_status status = step(s, e, done, total, &n);

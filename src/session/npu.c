@@ -144,6 +144,12 @@ static void count_time(uint64_t *ns, uint64_t *begun) {
     *begun = now;
 }
 
+// The same of shadow execution, which the timeline shows too.
+static void count_shadow(const struct st_run *r, uint64_t *begun) {
+    st_session_record(r, ST_SUBGRAPH_SHADOW, *begun);
+    count_time(&r->lane->shadow.counts.ns, begun);
+}
+
 // A graph of one product, and its shadow: columns are read while the device computes.
 static stint_status run_product(const struct st_run *r, const struct st_stage *stage,
                                 struct st_graph *graph, const struct st_graph_io *io) {
@@ -156,7 +162,7 @@ static stint_status run_product(const struct st_run *r, const struct st_stage *s
     ST_TRY(run_graph(r, graph, io));
     count_time(&counts->device_ns, &begun);
     if (spilled) ST_TRY(st_shadow_finish(shadow, io->out, io->out_row));
-    count_time(&counts->ns, &begun);
+    count_shadow(r, &begun);
     return STINT_OK;
 }
 
@@ -234,12 +240,12 @@ static stint_status run_ffn(const struct st_run *r, uint32_t expert, size_t n, f
         io.add = shadow->add;
         io.add_row = shadow->add_row;
     }
-    count_time(&shadow->counts.ns, &begun);
+    count_shadow(r, &begun);
     ST_TRY(run_graph(r, graph, &io));
     count_time(&shadow->counts.device_ns, &begun);
     if (st_shadow_begin(shadow, r->crew->pool, &w->down, &shadow->middle, n))
         ST_TRY(st_shadow_finish(shadow, io.out, io.out_row));
-    count_time(&shadow->counts.ns, &begun);
+    count_shadow(r, &begun);
     return STINT_OK;
 }
 

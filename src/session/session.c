@@ -99,8 +99,9 @@ static void lay_out_rest(struct stint_session *s, struct st_arena *a) {
     lay_out_crew(s, a, &s->crew);
     for (int i = 0; i < 2 && s->split.on; i++) lay_out_crew(s, a, &s->split.crews[i]);
     if (s->split.on) st_split_lay_out(s, a);
+    uint32_t a_layer = ST_N_SUBGRAPHS + 2 + 2 * st_max(1, c->n_experts); // with every shadow
     s->most_events =
-        (uint32_t)(st_ceil_div(s->n_context, s->chunk_len) + 1) * c->n_layers * ST_N_SUBGRAPHS;
+        (uint32_t)(st_ceil_div(s->n_context, s->chunk_len) + 1) * c->n_layers * a_layer;
     st_timeline_lay_out(&s->timeline, s->most_events, a);
     s->logits = ST_TAKE(a, float, c->vocab);
     s->candidates = ST_TAKE(a, struct st_candidate, c->vocab);

@@ -129,6 +129,7 @@ struct stint_session {
     struct st_split split;
     struct st_timeline timeline; // the last prompt's prefill
     uint32_t most_events;
+    size_t begun;           // length before that prompt
     st_observe_fn *observe; // or NULL
     void *observe_context;
     atomic_bool canceled;
@@ -215,6 +216,8 @@ void st_session_residual(const struct st_run *run, const struct st_norm_weight *
 void st_session_embed(const struct st_run *run, const int32_t *ids);
 void st_session_rotations(const struct st_run *run);
 stint_status st_session_layer(const struct st_run *run);
+// Notes in the session's timeline that a subgraph of an undivided prompt began then and ends now.
+void st_session_record(const struct st_run *run, uint8_t kind, uint64_t begin);
 // One subgraph of one layer. STINT_E_CANCELED.
 stint_status st_session_subgraph(const struct st_run *run, enum st_subgraph_kind kind);
 // Runs one batch through all layers; x holds its last hidden states. STINT_E_CANCELED.

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { BLOCK_ROWS = 512 };
+enum { BLOCK_ROWS = 512, SMALLEST_WAVE = 16, WAVE_BYTES = 4 << 20 };
 
 // ---- Memory
 
@@ -65,8 +65,9 @@ void st_shadow_lay_out(struct st_shadow *s, const struct stint_model *model, siz
     s->next = ST_TAKE(arena, uint32_t, chunk_len);
     s->channels = ST_TAKE(arena, uint32_t, k);
     s->seen = ST_TAKE(arena, uint8_t, k);
-    s->column = ST_TAKE(arena, const int8_t *, ST_SHADOW_WAVE);
-    s->cold = ST_TAKE(arena, int8_t, 2 * ST_SHADOW_WAVE * s->widest_rows);
+    s->wave = st_min(ST_SHADOW_WAVE, st_max(SMALLEST_WAVE, WAVE_BYTES / extent.rows));
+    s->column = ST_TAKE(arena, const int8_t *, s->wave);
+    s->cold = ST_TAKE(arena, int8_t, 2 * s->wave * s->widest_rows);
     s->add = ST_TAKE(arena, float, chunk_len *extent.up_rows);
     s->add_row = ST_TAKE(arena, int32_t, chunk_len);
 }
@@ -162,7 +163,7 @@ static size_t packed_rows(const struct st_stage *stage) {
 }
 
 static int8_t *cold_slot(const struct st_shadow *s, size_t i) {
-    return s->cold + i % (2 * ST_SHADOW_WAVE) * s->widest_rows;
+    return s->cold + i % (2 * s->wave) * s->widest_rows;
 }
 
 static bool is_hot(const struct st_int8_weight *w, uint32_t channel) {
@@ -185,6 +186,7 @@ static void ask(struct st_shadow *s, size_t end) {
             st_reader_ask(s->reader, (uintptr_t)(w->columns + channel * rows) - s->file_base, rows,
                           cold_slot(s, s->asked));
     }
+    if (s->reader) st_reader_start(s->reader);
 }
 
 bool st_shadow_begin(struct st_shadow *s, struct st_pool *pool, const struct st_stage *stage,
@@ -200,7 +202,7 @@ bool st_shadow_begin(struct st_shadow *s, struct st_pool *pool, const struct st_
     list_channels(s, n);
     s->counts.channels += s->n_channels;
     s->asked = 0;
-    ask(s, st_min(ST_SHADOW_WAVE, s->n_channels));
+    ask(s, st_min(2 * s->wave, s->n_channels));
     return true;
 }
 
@@ -275,10 +277,10 @@ static void add_wave(struct st_shadow *s, const struct job *j) {
 }
 
 static stint_status add_all(struct st_shadow *s, float *const *out, const size_t *out_row) {
-    for (size_t wave = 0; wave < s->n_channels; wave += ST_SHADOW_WAVE) {
-        struct job j = {s, wave, st_min(wave + ST_SHADOW_WAVE, s->n_channels), out, out_row};
+    for (size_t wave = 0; wave < s->n_channels; wave += s->wave) {
+        struct job j = {s, wave, st_min(wave + s->wave, s->n_channels), out, out_row};
         if (s->reader) ST_TRY(st_reader_wait(s->reader));
-        ask(s, st_min(j.wave_end + ST_SHADOW_WAVE, s->n_channels));
+        if (wave > 0) ask(s, st_min(j.wave_end + s->wave, s->n_channels));
         add_wave(s, &j);
     }
     return STINT_OK;

@@ -10,7 +10,7 @@
 #include "device/device.h"
 #include "model/model.h"
 
-enum { ST_SHADOW_WAVE = 64 }; // channels at once; at most ST_READER_DEPTH
+enum { ST_SHADOW_WAVE = 256 }; // channels at once, at most; twice that at most ST_READER_DEPTH
 
 // What a session's shadowed linears met, since it was opened.
 struct st_shadow_counts {
@@ -32,10 +32,10 @@ struct st_shadow {
     uint32_t *next;            // [chunk_len] the first entry that is not added yet
     uint32_t *channels;        // [widest input] outlier channels of the run, ascending
     uint8_t *seen;             // [widest input]
-    const int8_t **column;     // [ST_SHADOW_WAVE]
-    int8_t *cold;              // [2, ST_SHADOW_WAVE, widest packed rows]
-    size_t widest_rows;
-    float *add; // [chunk_len, packed rows of up]
+    const int8_t **column;     // [wave]
+    int8_t *cold;              // [2, wave, widest packed rows]
+    size_t widest_rows, wave;  // channels at once
+    float *add;                // [chunk_len, packed rows of up]
     int32_t *add_row;
     struct st_shadow_counts counts;
     // The run at hand.

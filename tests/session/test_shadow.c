@@ -84,7 +84,8 @@ static struct st_shadow make_shadow(struct st_pool *pool) {
     struct st_shadow s = {.any = true,
                           .pool = pool,
                           .elementwise = st_elementwise_choose(~(uint64_t)0 & st_cpu_flags()),
-                          .widest_rows = PACKED};
+                          .widest_rows = PACKED,
+                          .wave = 64};
     s.in.capacity = TOKENS * K;
     s.in.entries = calloc(TOKENS * K, sizeof *s.in.entries);
     s.sorted = calloc(TOKENS * K, sizeof *s.sorted);

@@ -97,7 +97,8 @@ static void results_do_not_depend_on_the_split(void **state) {
         assert_int_equal(stint_session_prefill(s, &info), STINT_OK);
         assert_null(info.order);
         assert_int_equal(info.chunks, 2);
-        assert_int_equal(info.subgraphs, 2 * 12 * ST_N_SUBGRAPHS);
+        // Of the package also a shadow of qkv and o, and two of the feed-forward block.
+        assert_int_equal(info.subgraphs, 2 * 12 * (ST_N_SUBGRAPHS + (m == 1 ? 4 : 0)));
         assert_true(info.npu_seconds > 0.0 && info.cpu_seconds > 0.0);
         stint_session_close(s);
         check_split(models[m], false, wanted, 3);
