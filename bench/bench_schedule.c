@@ -62,7 +62,8 @@ int main(void) {
                     kind == ST_SUBGRAPH_ATTENTION ? 1.0f + (float)c : 2.0f + (float)kind;
         for (uint32_t l = 0; l < sizes[i].layers * ST_N_SUBGRAPHS; l++) {
             bool npu = st_subgraphs[l % ST_N_SUBGRAPHS].processor == ST_PROCESSOR_NPU;
-            shadowed[l] = npu && l % ST_N_SUBGRAPHS != ST_SUBGRAPH_O; // eight subgraphs a layer
+            shadowed[l] = npu && l % ST_N_SUBGRAPHS != ST_SUBGRAPH_O ? ST_SHADOW_BESIDE
+                                                                     : 0; // eight subgraphs a layer
         }
         for (int kind = 0; kind < ST_N_SUBGRAPHS; kind++)
             plan.processor[kind] = (uint8_t)st_subgraphs[kind].processor;

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "model/graph.h"
+#include "model/weights_int8.h"
 
 #include <stdint.h>
 
@@ -20,6 +21,7 @@ struct st_node {
     uint32_t chunk;
     uint16_t layer;
     uint8_t kind;                 // enum st_subgraph_kind, or ST_SUBGRAPH_SHADOW
+    uint8_t role;                 // enum st_int8_role: of a shadow the linear it belongs to
     uint8_t processor;            // which one runs it
     float seconds;                // profiled
     uint32_t first_edge, n_edges; // of `edges`: the nodes that need this one
@@ -51,6 +53,10 @@ void st_dag_finish(struct st_dag *dag);
 double st_dag_longest_path(const struct st_dag *dag, double *scratch); // scratch: [n]
 double st_dag_busiest(const struct st_dag *dag, uint32_t *processor);
 
+// Where a shadow stands: at the same time as its subgraph; before it, which needs the result; after
+// it, on top of which it adds. The last two go together: of a feed-forward block's two linears.
+enum { ST_SHADOW_BESIDE = 1, ST_SHADOW_BEFORE = 2, ST_SHADOW_AFTER = 4 };
+
 // A prompt's prefill. Times are of one subgraph of one chunk.
 struct st_prefill_plan {
     uint32_t n_layers, n_chunks;
@@ -59,7 +65,8 @@ struct st_prefill_plan {
     const uint8_t *processor_by_layer; // [n_layers, ST_NODE_KINDS] in its place; or NULL
     const float *seconds;              // [n_chunks, ST_NODE_KINDS]; or [n_layers, n_chunks, ...]
     bool seconds_by_layer;
-    // Which subgraphs have a shadow (seconds of kind SHADOW) in which layer; NULL: none.
+    // ST_SHADOW_* of the subgraphs that have shadows, which take the seconds of kind SHADOW; NULL:
+    // none.
     const uint8_t *shadowed; // [n_layers, ST_N_SUBGRAPHS]
 };
 

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chunk i, subgraph j needs (i, j - 1); attention also (0..i, j - 1); the first of a chunk that
-// takes over another's buffers the last one of that. A shadow needs what its linear needs, and is
-// needed by what follows the linear.
+// takes over another's buffers the last one of that. A shadow is needed by what follows its linear.
 #include "sched/dag.h"
 
 #include "base/size.h"
 
-static bool is_shadowed(const struct st_prefill_plan *p, uint32_t layer, uint32_t kind) {
-    return p->shadowed && p->shadowed[layer * ST_N_SUBGRAPHS + kind];
+static uint8_t shadows_of(const struct st_prefill_plan *p, uint32_t layer, uint32_t kind) {
+    return p->shadowed ? p->shadowed[layer * ST_N_SUBGRAPHS + kind] : 0;
 }
 
 static uint32_t shadows(const struct st_prefill_plan *p) {
     uint32_t n = 0;
     for (uint32_t i = 0; p->shadowed && i < p->n_layers * ST_N_SUBGRAPHS; i++)
-        n += p->shadowed[i] != 0;
+        n += (uint32_t)__builtin_popcount(p->shadowed[i]);
     return n;
 }
 
@@ -50,7 +49,7 @@ static uint32_t add(const struct st_prefill_plan *p, struct st_dag *dag, uint32_
                                             .seconds = seconds_of(p, layer, chunk, kind)});
 }
 
-// What a subgraph must wait for in its own chunk: the one before it, and that one's shadow.
+// What a subgraph must wait for in its own chunk: the one before it, and what stands beside that.
 struct tail {
     uint32_t node, shadow;
     bool any, has_shadow;
@@ -61,27 +60,51 @@ static void need_tail(struct st_dag *dag, const struct tail *tail, uint32_t node
     if (tail->has_shadow) st_dag_need(dag, tail->shadow, node);
 }
 
+static uint32_t add_shadow(const struct st_prefill_plan *p, struct st_dag *dag, uint32_t chunk,
+                           uint32_t layer, enum st_int8_role role, const struct tail *tail) {
+    uint32_t node = add(p, dag, chunk, layer, ST_SUBGRAPH_SHADOW);
+    dag->nodes[node].role = (uint8_t)role;
+    need_tail(dag, tail, node);
+    return node;
+}
+
+static enum st_int8_role last_linear(uint32_t kind) {
+    return kind == ST_SUBGRAPH_QKV ? ST_INT8_QKV : kind == ST_SUBGRAPH_O ? ST_INT8_O : ST_INT8_DOWN;
+}
+
+// One subgraph with its shadows. Its own number.
+static uint32_t add_subgraph(const struct st_prefill_plan *p, struct st_dag *dag, uint32_t chunk,
+                             uint32_t layer, uint32_t kind, struct tail *tail) {
+    uint8_t shadows = shadows_of(p, layer, kind);
+    if (shadows & ST_SHADOW_BEFORE)
+        *tail =
+            (struct tail){.node = add_shadow(p, dag, chunk, layer, ST_INT8_UP, tail), .any = true};
+    uint32_t node = add(p, dag, chunk, layer, kind);
+    struct tail next = {.node = node, .any = true};
+    need_tail(dag, tail, node);
+    if (shadows & ST_SHADOW_BESIDE) {
+        next.shadow = add_shadow(p, dag, chunk, layer, last_linear(kind), tail);
+        next.has_shadow = true;
+    }
+    if (shadows & ST_SHADOW_AFTER)
+        next.node = add_shadow(p, dag, chunk, layer, last_linear(kind), &next);
+    *tail = next;
+    return node;
+}
+
 static void add_layer(const struct st_prefill_plan *p, struct st_dag *dag, uint32_t chunk,
                       uint32_t layer, uint32_t nodes_per_chunk, struct tail *tail) {
     uint32_t window = window_of(p), qkv = 0;
     for (uint32_t kind = 0; kind < ST_N_SUBGRAPHS; kind++) {
-        uint32_t node = add(p, dag, chunk, layer, kind);
-        need_tail(dag, tail, node);
+        uint32_t node = add_subgraph(p, dag, chunk, layer, kind, tail);
         if (kind == ST_SUBGRAPH_QKV) qkv = node;
         // Those that left the window are done.
         for (uint32_t i = chunk + 1 > window ? chunk + 1 - window : 0;
              kind == ST_SUBGRAPH_ATTENTION && i < chunk; i++) {
             uint32_t before = qkv - (chunk - i) * nodes_per_chunk;
             st_dag_need(dag, before, node);
-            if (is_shadowed(p, layer, ST_SUBGRAPH_QKV)) st_dag_need(dag, before + 1, node);
+            if (shadows_of(p, layer, ST_SUBGRAPH_QKV)) st_dag_need(dag, before + 1, node);
         }
-        struct tail next = {.node = node, .any = true};
-        if (is_shadowed(p, layer, kind)) {
-            next.shadow = add(p, dag, chunk, layer, ST_SUBGRAPH_SHADOW);
-            next.has_shadow = true;
-            need_tail(dag, tail, next.shadow);
-        }
-        *tail = next;
     }
 }
 
@@ -100,7 +123,7 @@ void st_prefill_dag(const struct st_prefill_plan *p, struct st_dag *dag) {
         if (chunk < window) continue;
         uint32_t last = first - (window - 1) * nodes_per_chunk - 1;
         st_dag_need(dag, last, first);
-        if (is_shadowed(p, p->n_layers - 1, ST_SUBGRAPH_FFN)) st_dag_need(dag, last - 1, first);
+        if (shadows_of(p, p->n_layers - 1, ST_SUBGRAPH_FFN)) st_dag_need(dag, last - 1, first);
     }
     st_dag_finish(dag);
 }

@@ -136,7 +136,8 @@ static void mark_shadowed(struct simulation *s) {
     uint32_t keep = (uint32_t)((1.0 - (double)s->options.outlier_prune) * n + 0.5);
     for (uint32_t i = 0; i < keep; i++)
         for (size_t k = 0; k < 3; k++)
-            s->shadowed[(i % 2 ? n - 1 - i / 2 : i / 2) * ST_N_SUBGRAPHS + kinds[k]] = 1;
+            s->shadowed[(i % 2 ? n - 1 - i / 2 : i / 2) * ST_N_SUBGRAPHS + kinds[k]] =
+                ST_SHADOW_BESIDE;
 }
 
 static void lay_out(struct simulation *s, const struct st_prefill_plan *plan,

@@ -150,18 +150,24 @@ static void count_shadow(const struct st_run *r, uint64_t *begun) {
     count_time(&r->lane->shadow.counts.ns, begun);
 }
 
-// A graph of one product, and its shadow: columns are read while the device computes.
+static bool is_apart(const struct st_run *r, const struct st_stage *stage) {
+    return r->shadows_apart && stage->weight.shadowed;
+}
+
+// A graph of one product, and its shadow: columns are read while the device computes. Where shadows
+// are apart it stays pending.
 static stint_status run_product(const struct st_run *r, const struct st_stage *stage,
                                 struct st_graph *graph, const struct st_graph_io *io) {
     struct st_shadow *shadow = &r->lane->shadow;
     struct st_shadow_counts *counts = &shadow->counts;
-    if (!shadow->any || !stage->weight.shadowed) return run_graph(r, graph, io);
+    if (!stage->weight.shadowed) return run_graph(r, graph, io);
     uint64_t begun = st_now_ns();
-    bool spilled = st_shadow_begin(shadow, r->crew->pool, stage, &shadow->in, io->n_tokens);
+    st_shadow_begin(shadow, stage, &shadow->in, io->n_tokens);
     count_time(&counts->ns, &begun);
     ST_TRY(run_graph(r, graph, io));
     count_time(&counts->device_ns, &begun);
-    if (spilled) ST_TRY(st_shadow_finish(shadow, io->out, io->out_row));
+    if (is_apart(r, stage)) return STINT_OK;
+    ST_TRY(st_shadow_finish(shadow, r->crew->pool, io->out, io->out_row));
     count_shadow(r, &begun);
     return STINT_OK;
 }
@@ -175,32 +181,45 @@ static stint_status attn_norm(const struct st_run *r) {
     return STINT_OK;
 }
 
-static stint_status qkv(const struct st_run *r) {
-    struct stint_session *s = r->s;
-    const struct st_config *c = &s->model->config;
+// Where q, k and v, or the sum of a block, go.
+static void set_outputs(const struct st_run *r, enum st_int8_role role, struct st_graph_io *io) {
+    const struct st_config *c = &r->s->model->config;
     size_t n_q = (size_t)c->n_heads * c->head_dim, n_kv = (size_t)c->n_kv_heads * c->head_dim;
-    struct st_graph_io io = {.n_tokens = r->batch->n,
-                             .in = r->lane->in8,
-                             .in_row = s->npu.in_row,
-                             .out = {r->lane->q, r->lane->k, r->lane->v},
-                             .out_row = {n_q, n_kv, n_kv}};
-    ST_TRY(run_product(r, &layer_of(r)->qkv, graph_of(r, 0), &io));
-    st_session_append(r);
+    io->out[0] = r->lane->projected;
+    io->out_row[0] = c->hidden;
+    if (role != ST_INT8_QKV) return;
+    float *out[] = {r->lane->q, r->lane->k, r->lane->v};
+    size_t out_row[] = {n_q, n_kv, n_kv};
+    memcpy(io->out, out, sizeof out);
+    memcpy(io->out_row, out_row, sizeof out_row);
+}
+
+static void after_o(const struct st_run *r) {
+    st_session_residual(r, &st_run_layer(r)->post_attn_norm, &st_run_layer(r)->attn_norm);
+}
+
+static void after_ffn(const struct st_run *r) {
+    st_session_residual(r, &st_run_layer(r)->post_ffn_norm, &st_run_layer(r)->ffn_norm);
+}
+
+static stint_status qkv(const struct st_run *r) {
+    const struct st_stage *stage = &layer_of(r)->qkv;
+    struct st_graph_io io = {
+        .n_tokens = r->batch->n, .in = r->lane->in8, .in_row = r->s->npu.in_row};
+    set_outputs(r, ST_INT8_QKV, &io);
+    ST_TRY(run_product(r, stage, graph_of(r, 0), &io));
+    if (!is_apart(r, stage)) st_session_append(r);
     return STINT_OK;
 }
 
 static stint_status o(const struct st_run *r) {
-    struct stint_session *s = r->s;
-    const struct st_config *c = &s->model->config;
-    quantize(r, &layer_of(r)->o, r->lane->attended, r->batch->n, r->lane->attended8,
-             s->npu.attended_row);
-    struct st_graph_io io = {.n_tokens = r->batch->n,
-                             .in = r->lane->attended8,
-                             .in_row = s->npu.attended_row,
-                             .out = {r->lane->projected},
-                             .out_row = {c->hidden}};
-    ST_TRY(run_product(r, &layer_of(r)->o, graph_of(r, 1), &io));
-    st_session_residual(r, &st_run_layer(r)->post_attn_norm, &st_run_layer(r)->attn_norm);
+    const struct st_stage *stage = &layer_of(r)->o;
+    size_t in_row = r->s->npu.attended_row;
+    quantize(r, stage, r->lane->attended, r->batch->n, r->lane->attended8, in_row);
+    struct st_graph_io io = {.n_tokens = r->batch->n, .in = r->lane->attended8, .in_row = in_row};
+    set_outputs(r, ST_INT8_O, &io);
+    ST_TRY(run_product(r, stage, graph_of(r, 1), &io));
+    if (!is_apart(r, stage)) after_o(r);
     return STINT_OK;
 }
 
@@ -214,6 +233,24 @@ static stint_status ffn_norm(const struct st_run *r) {
         quantize(r, up, r->lane->normed, r->batch->n, r->lane->in8, s->npu.in_row);
     else
         norm_quantize(r, &st_run_layer(r)->ffn_norm, up);
+    return STINT_OK;
+}
+
+static stint_status shadow_up(const struct st_run *r, uint32_t expert, size_t n, uint64_t *begun) {
+    struct st_shadow *shadow = &r->lane->shadow;
+    st_shadow_begin(shadow, &layer_of(r)->ffn[expert].up, &shadow->in, n);
+    ST_TRY(st_shadow_finish_before(shadow, r->crew->pool));
+    count_shadow(r, begun);
+    return STINT_OK;
+}
+
+static stint_status shadow_down(const struct st_run *r, uint32_t expert, size_t n, float *y,
+                                uint64_t *begun) {
+    struct st_shadow *shadow = &r->lane->shadow;
+    size_t row = r->s->model->config.hidden;
+    st_shadow_begin(shadow, &layer_of(r)->ffn[expert].down, &shadow->middle, n);
+    ST_TRY(st_shadow_finish(shadow, r->crew->pool, &y, &row));
+    count_shadow(r, begun);
     return STINT_OK;
 }
 
@@ -232,27 +269,24 @@ static stint_status run_ffn(const struct st_run *r, uint32_t expert, size_t n, f
                              .clipped = &s->npu.clipped,
                              .spill = st_shadow_spill(shadow, &w->down, &shadow->middle)};
     struct st_graph *graph = graph_of(r, FIRST_FFN + expert);
-    if (!shadow->any || !(w->up.weight.shadowed || w->down.weight.shadowed))
-        return run_graph(r, graph, &io);
+    if (!w->up.weight.shadowed && !w->down.weight.shadowed) return run_graph(r, graph, &io);
     uint64_t begun = st_now_ns();
-    if (st_shadow_begin(shadow, r->crew->pool, &w->up, &shadow->in, n)) {
-        ST_TRY(st_shadow_finish_before(shadow));
+    if (!is_apart(r, &w->up)) ST_TRY(shadow_up(r, expert, n, &begun));
+    if (w->up.weight.shadowed && shadow->pending) {
         io.add = shadow->add;
         io.add_row = shadow->add_row;
     }
-    count_shadow(r, &begun);
     ST_TRY(run_graph(r, graph, &io));
     count_time(&shadow->counts.device_ns, &begun);
-    if (st_shadow_begin(shadow, r->crew->pool, &w->down, &shadow->middle, n))
-        ST_TRY(st_shadow_finish(shadow, io.out, io.out_row));
-    count_shadow(r, &begun);
-    return STINT_OK;
+    return is_apart(r, &w->down) ? STINT_OK : shadow_down(r, expert, n, y, &begun);
 }
 
 static stint_status run_expert(const struct st_run *r, uint32_t expert, const float *x, size_t n,
                                float *y) {
+    struct st_run inside = *r; // of a mixture shadows are never apart
+    inside.shadows_apart = false;
     quantize(r, &layer_of(r)->ffn[expert].up, x, n, r->lane->in8, r->s->npu.in_row);
-    return run_ffn(r, expert, n, y);
+    return run_ffn(&inside, expert, n, y);
 }
 
 static stint_status ffn(const struct st_run *r) {
@@ -262,7 +296,38 @@ static stint_status ffn(const struct st_run *r) {
         ST_TRY(st_session_mixture(r, lane->normed, n, lane->projected, run_expert));
     else
         ST_TRY(run_ffn(r, 0, n, lane->projected));
-    st_session_residual(r, &st_run_layer(r)->post_ffn_norm, &st_run_layer(r)->ffn_norm);
+    if (r->s->model->config.n_experts || !is_apart(r, &layer_of(r)->ffn->down)) after_ffn(r);
+    return STINT_OK;
+}
+
+void st_npu_shadows(const struct stint_session *s, uint32_t layer,
+                    uint8_t shadows[ST_N_SUBGRAPHS]) {
+    memset(shadows, 0, ST_N_SUBGRAPHS);
+    if (!s->model->int8.layers) return;
+    const struct st_layer_int8 *l = &s->model->int8.layers[layer];
+    if (l->qkv.weight.shadowed) shadows[ST_SUBGRAPH_QKV] = ST_SHADOW_AFTER;
+    if (l->o.weight.shadowed) shadows[ST_SUBGRAPH_O] = ST_SHADOW_AFTER;
+    if (s->model->config.n_experts) return;
+    if (l->ffn->up.weight.shadowed) shadows[ST_SUBGRAPH_FFN] |= ST_SHADOW_BEFORE;
+    if (l->ffn->down.weight.shadowed) shadows[ST_SUBGRAPH_FFN] |= ST_SHADOW_AFTER;
+}
+
+stint_status st_npu_shadow(const struct st_run *r, enum st_int8_role role) {
+    struct st_graph_io io;
+    uint64_t begun = st_now_ns();
+    if (role == ST_INT8_UP) return shadow_up(r, 0, r->batch->n, &begun);
+    if (role == ST_INT8_DOWN) {
+        ST_TRY(shadow_down(r, 0, r->batch->n, r->lane->projected, &begun));
+        after_ffn(r);
+        return STINT_OK;
+    }
+    set_outputs(r, role, &io);
+    ST_TRY(st_shadow_finish(&r->lane->shadow, r->crew->pool, io.out, io.out_row));
+    count_shadow(r, &begun);
+    if (role == ST_INT8_QKV)
+        st_session_append(r);
+    else
+        after_o(r);
     return STINT_OK;
 }
 

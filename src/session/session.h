@@ -91,7 +91,8 @@ struct st_split {
     const struct st_policy *policy;
     struct st_dag dag;
     struct st_schedule schedule;
-    float *seconds;                // [chunks, ST_NODE_KINDS]
+    float *seconds; // [chunks, ST_NODE_KINDS]
+    uint8_t shadowed[ST_MAX_LAYERS * ST_N_SUBGRAPHS];
     float profile[ST_N_SUBGRAPHS]; // seconds of each kind, of a first chunk
 };
 
@@ -160,6 +161,7 @@ struct st_run {
     const struct st_crew *crew;
     const struct st_batch *batch;
     uint32_t layer;
+    bool shadows_apart; // shadows are subgraphs of their own (st_npu_shadow)
 };
 typedef stint_status st_subgraph_fn(const struct st_run *run);
 
@@ -244,6 +246,11 @@ stint_status st_npu_open(struct stint_session *s, const char *device, const stru
 stint_status st_npu_tune(struct stint_session *s);
 void st_npu_close(struct st_npu *npu);
 extern st_subgraph_fn *const st_npu_subgraphs[ST_N_SUBGRAPHS];
+// The shadow of a linear of a layer, where shadows are apart: of `up` before the feed-forward
+// block, of the others after their subgraph, with what follows the linear there.
+stint_status st_npu_shadow(const struct st_run *run, enum st_int8_role role);
+// ST_SHADOW_* of the subgraphs of a layer.
+void st_npu_shadows(const struct stint_session *s, uint32_t layer, uint8_t shadows[ST_N_SUBGRAPHS]);
 // logits [n, vocab] = head(x [n, embed])
 stint_status st_npu_head(const struct st_run *run, const float *x, size_t n, float *logits);
 

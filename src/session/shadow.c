@@ -189,13 +189,14 @@ static void ask(struct st_shadow *s, size_t end) {
     if (s->reader) st_reader_start(s->reader);
 }
 
-bool st_shadow_begin(struct st_shadow *s, struct st_pool *pool, const struct st_stage *stage,
-                     struct st_spill *spill, size_t n_tokens) {
-    if (!s->any || !stage->weight.shadowed) return false;
+void st_shadow_begin(struct st_shadow *s, const struct st_stage *stage, struct st_spill *spill,
+                     size_t n_tokens) {
+    s->pending = false;
+    if (!s->any || !stage->weight.shadowed) return;
     size_t n = st_min(spill->n, spill->capacity);
     s->counts.runs++;
-    if (n == 0) return false;
-    s->pool = pool;
+    if (n == 0) return;
+    s->pending = true;
     s->stage = stage;
     s->n_tokens = n_tokens;
     sort(s, spill, n);
@@ -203,7 +204,6 @@ bool st_shadow_begin(struct st_shadow *s, struct st_pool *pool, const struct st_
     s->counts.channels += s->n_channels;
     s->asked = 0;
     ask(s, st_min(2 * s->wave, s->n_channels));
-    return true;
 }
 
 // ---- Products
@@ -286,12 +286,23 @@ static stint_status add_all(struct st_shadow *s, float *const *out, const size_t
     return STINT_OK;
 }
 
-stint_status st_shadow_finish(struct st_shadow *shadow, float *const *out, const size_t *out_row) {
-    return add_all(shadow, out, out_row);
+stint_status st_shadow_finish(struct st_shadow *s, struct st_pool *pool, float *const *out,
+                              const size_t *out_row) {
+    if (!s->pending) return STINT_OK;
+    s->pending = false;
+    s->pool = pool;
+    return add_all(s, out, out_row);
 }
 
-stint_status st_shadow_finish_before(struct st_shadow *s) {
+void st_shadow_abandon(struct st_shadow *s) {
+    s->pending = false;
+    if (s->reader) (void)st_reader_wait(s->reader);
+}
+
+stint_status st_shadow_finish_before(struct st_shadow *s, struct st_pool *pool) {
+    if (!s->pending) return STINT_OK;
     size_t rows = packed_rows(s->stage), n = 0;
+    s->pool = pool;
     for (size_t t = 0; t < s->n_tokens; t++) {
         s->add_row[t] = s->next[t] < s->first[t + 1] ? (int32_t)n : -1;
         n += s->next[t] < s->first[t + 1];

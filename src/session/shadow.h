@@ -39,6 +39,7 @@ struct st_shadow {
     int32_t *add_row;
     struct st_shadow_counts counts;
     // The run at hand.
+    bool pending; // begun, not finished
     struct st_pool *pool;
     const struct st_stage *stage;
     size_t n_tokens, n_channels, asked; // channels that were asked for
@@ -56,13 +57,18 @@ void st_shadow_close(struct st_shadow *shadow); // accepts a zeroed one
 struct st_spill *st_shadow_spill(struct st_shadow *shadow, const struct st_stage *stage,
                                  struct st_spill *spill);
 
-// Sorts what was spilled of n_tokens tokens and asks for the first cold columns. False: nothing
-// was. The pool will add them.
-bool st_shadow_begin(struct st_shadow *shadow, struct st_pool *pool, const struct st_stage *stage,
-                     struct st_spill *spill, size_t n_tokens);
-// Adds the shadow to the outputs of a FLOAT stage. STINT_E_IO where a column could not be read.
-stint_status st_shadow_finish(struct st_shadow *shadow, float *const *out, const size_t *out_row);
-// The same for a stage with an activation, before its product: shadow->add and add_row.
-stint_status st_shadow_finish_before(struct st_shadow *shadow);
+// Sorts what was spilled of n_tokens tokens and asks for the first cold columns. shadow->pending
+// says whether anything was.
+void st_shadow_begin(struct st_shadow *shadow, const struct st_stage *stage, struct st_spill *spill,
+                     size_t n_tokens);
+// Adds the shadow, if it is pending, to the outputs of a FLOAT stage. STINT_E_IO where a column
+// could not be read.
+stint_status st_shadow_finish(struct st_shadow *shadow, struct st_pool *pool, float *const *out,
+                              const size_t *out_row);
+// Forgets what is pending, and waits for what was asked for.
+void st_shadow_abandon(struct st_shadow *shadow);
+// As st_shadow_finish() for a stage with an activation, before its product: shadow->add and
+// add_row. It stays pending.
+stint_status st_shadow_finish_before(struct st_shadow *shadow, struct st_pool *pool);
 
 #endif

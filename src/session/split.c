@@ -11,6 +11,9 @@
 
 #include <string.h>
 
+// Of the time of qkv: what a shadow takes about, which depends on what is met.
+static const float shadow_share = 0.2f;
+
 static uint32_t most_chunks(const struct stint_session *s) {
     return (uint32_t)st_ceil_div(s->n_context, s->chunk_len) + 1;
 }
@@ -19,13 +22,16 @@ static struct st_prefill_plan plan_of(const struct stint_session *s, uint32_t n_
     struct st_prefill_plan plan = {.n_layers = s->model->config.n_layers,
                                    .n_chunks = n_chunks,
                                    .window = (uint32_t)s->n_lanes,
-                                   .seconds = s->split.seconds};
+                                   .seconds = s->split.seconds,
+                                   .shadowed = s->split.shadowed};
     for (int kind = 0; kind < ST_N_SUBGRAPHS; kind++)
         plan.processor[kind] = (uint8_t)st_subgraphs[kind].processor;
     return plan;
 }
 
 void st_split_lay_out(struct stint_session *s, struct st_arena *arena) {
+    for (uint32_t i = 0; i < s->model->config.n_layers; i++)
+        st_npu_shadows(s, i, s->split.shadowed + (size_t)i * ST_N_SUBGRAPHS);
     struct st_prefill_plan plan = plan_of(s, most_chunks(s));
     st_dag_lay_out(&s->split.dag, st_prefill_nodes(&plan), st_prefill_edges(&plan), arena);
     st_schedule_lay_out(&s->split.schedule, st_prefill_nodes(&plan), arena);
@@ -76,7 +82,7 @@ static void set_seconds(struct stint_session *s, uint32_t n_chunks, size_t posit
         float chunks = (float)position / (float)s->chunk_len + (float)i;
         memcpy(seconds, s->split.profile, sizeof s->split.profile);
         seconds[ST_SUBGRAPH_ATTENTION] *= 1.0f + 2.0f * chunks;
-        seconds[ST_SUBGRAPH_SHADOW] = 0.0f;
+        seconds[ST_SUBGRAPH_SHADOW] = shadow_share * s->split.profile[ST_SUBGRAPH_QKV];
     }
 }
 
@@ -99,11 +105,13 @@ static stint_status run_node(void *context, const struct st_node *node) {
                          .lane = &p->s->lanes[node->chunk % p->s->n_lanes],
                          .crew = &p->s->split.crews[node->processor],
                          .batch = &batch,
-                         .layer = node->layer};
+                         .layer = node->layer,
+                         .shadows_apart = true};
     if (node->layer == 0 && node->kind == ST_SUBGRAPH_ATTN_NORM) {
         st_session_embed(&run, p->ids + (size_t)node->chunk * p->s->chunk_len);
         st_session_rotations(&run);
     }
+    if (node->kind == ST_SUBGRAPH_SHADOW) return st_npu_shadow(&run, (enum st_int8_role)node->role);
     return st_session_subgraph(&run, (enum st_subgraph_kind)node->kind);
 }
 
@@ -117,5 +125,10 @@ stint_status st_split_forward(struct stint_session *s, const int32_t *ids, size_
     st_prefill_dag(&plan, &split->dag);
     struct st_execution execution = {&split->dag,  split->policy, &split->schedule,
                                      &s->timeline, run_node,      &prompt};
-    return st_executor_run(split->executor, &execution);
+    stint_status status = st_executor_run(split->executor, &execution);
+    if (status == STINT_OK) return STINT_OK;
+    struct st_error why;
+    st_error_save(&why);
+    for (size_t i = 0; i < s->n_lanes; i++) st_shadow_abandon(&s->lanes[i].shadow);
+    return st_error_restore(&why);
 }

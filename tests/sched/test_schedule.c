@@ -76,7 +76,10 @@ static void random_prefill(uint32_t n_layers, uint32_t n_chunks, bool shadows) {
                 base[kind] * (kind == ST_SUBGRAPH_ATTENTION ? 1.0f + (float)i : 1.0f);
     for (uint32_t i = 0; i < n_layers * ST_N_SUBGRAPHS; i++) {
         bool npu = st_subgraphs[i % ST_N_SUBGRAPHS].processor == ST_PROCESSOR_NPU;
-        shadowed[i] = shadows && npu && ts_random_below(4) == 0;
+        shadowed[i] = shadows && npu && ts_random_below(4) == 0 ? ST_SHADOW_BESIDE : 0;
+        if (shadowed[i] && ts_random_below(2)) shadowed[i] = ST_SHADOW_AFTER;
+        if (shadowed[i] && i % ST_N_SUBGRAPHS == ST_SUBGRAPH_FFN)
+            shadowed[i] = (uint8_t)(ST_SHADOW_BEFORE | (ts_random_below(2) ? ST_SHADOW_AFTER : 0));
     }
     if (shadows) plan.shadowed = shadowed;
     if (n_chunks > 2 && ts_random_below(2)) plan.window = 2;
@@ -317,8 +320,9 @@ static void a_prefill_needs_what_the_paper_says(void **state) {
 static void a_window_bounds_the_chunks_under_way(void **state) {
     (void)state;
     float seconds[9 * ST_NODE_KINDS];
-    uint8_t shadowed[2 * ST_N_SUBGRAPHS] = {[ST_SUBGRAPH_QKV] = 1,
-                                            [ST_N_SUBGRAPHS + ST_SUBGRAPH_FFN] = 1};
+    uint8_t shadowed[2 * ST_N_SUBGRAPHS] = {[ST_SUBGRAPH_QKV] = ST_SHADOW_AFTER,
+                                            [ST_N_SUBGRAPHS + ST_SUBGRAPH_FFN] =
+                                                ST_SHADOW_BEFORE | ST_SHADOW_AFTER};
     struct st_prefill_plan plan = {
         .n_layers = 2, .n_chunks = 9, .seconds = seconds, .shadowed = shadowed};
     for (size_t i = 0; i < 9 * ST_NODE_KINDS; i++) seconds[i] = ts_random_float(1.0f, 9.0f);
