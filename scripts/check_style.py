@@ -38,6 +38,7 @@ COVERED = {
     "src/sched/timeline.c": "tests/sched/test_schedule.c",
     "src/sched/trace_svg.c": "tests/sched/test_trace.c",
     "src/session/trace.c": "tests/session/test_split.c",
+    "src/cli/ablation.c": "tests/e2e/test_cli.py",
     "src/cli/outliers.c": "tests/e2e/test_prepare.py",
     "src/cli/outliers_svg.c": "tests/e2e/test_prepare.py",
     "src/eval/lines.c": "tests/eval/test_items.c",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // stint bench: prefill and decode speed beside what this machine could do at most, measured in the
 // same run. Figures are medians after a warm-up; slow cases are repeated less often.
+#include "cli/ablation.h"
 #include "cli/commands.h"
 #include "cli/common.h"
 #include "cli/interrupt.h"
@@ -23,6 +24,7 @@ struct bench_options {
     const char *shape;
     struct st_cli_uints prompts;
     uint32_t n_tokens, n_reps;
+    bool ablation;
 };
 
 static const struct st_cli_option rows[] = {
@@ -56,6 +58,10 @@ static const struct st_cli_option rows[] = {
      .most = REPS_MOST,
      .help = "repetitions of each case; without it up to 5, fewer of slow ones",
      .offset = offsetof(struct bench_options, n_reps)},
+    {.name = "ablation",
+     .kind = ST_CLI_FLAG,
+     .help = "instead, what chunk sharing and out-of-order subgraphs add on this machine",
+     .offset = offsetof(struct bench_options, ablation)},
     {.name = NULL}};
 
 struct bench {
@@ -304,6 +310,24 @@ static bool open_session(struct bench *bench) {
     return false;
 }
 
+static bool run_ablation(struct bench *bench) {
+    const struct bench_options *o = bench->options;
+    json_t *table = o->common.json ? json_array() : NULL;
+    bool ok = true;
+    bench->ids = malloc((size_t)longest_case(o) * sizeof *bench->ids);
+    if (bench->ids == NULL) return st_cli_error(bench->command->name, "not enough memory"), false;
+    fill_ids(bench, longest_case(o));
+    for (size_t i = 0; ok && i < o->prompts.count; i++)
+        ok = st_cli_ablation(bench->command, &o->common, bench->model, bench->ids,
+                             o->prompts.values[i], o->n_reps ? o->n_reps : 3, table);
+    if (ok && table != NULL)
+        return st_cli_print_json(
+            bench->command->name,
+            json_pack("{s:s, s:o}", "model", model_name(bench), "ablation", table));
+    json_decref(table);
+    return ok;
+}
+
 static int list_shapes(void) {
     const char *name;
     for (size_t i = 0; (name = stint_shape_name(i)) != NULL; i++) printf("%s\n", name);
@@ -323,8 +347,10 @@ static int run(const struct st_cli_command *command, void *target) {
                           .roofline = {.size = sizeof bench.roofline}};
     bench.model = st_cli_open_model(command, &options->common, options->shape);
     int status = ST_CLI_FAILED;
-    if (bench.model != NULL && stint_model_describe(bench.model, &bench.info) == STINT_OK &&
-        open_session(&bench) && measure_all(&bench)) {
+    bool opened = bench.model != NULL && stint_model_describe(bench.model, &bench.info) == STINT_OK;
+    if (opened && options->ablation) {
+        status = run_ablation(&bench) ? ST_CLI_DONE : ST_CLI_FAILED;
+    } else if (opened && open_session(&bench) && measure_all(&bench)) {
         status = ST_CLI_DONE;
         if (!options->common.json)
             print_table(&bench);

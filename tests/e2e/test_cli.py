@@ -238,6 +238,16 @@ class Json(unittest.TestCase):
             self.assertGreater(roofline[name], 0, name)
         self.assertIn(roofline["prefill_peak"], ("bf16", "float"))
 
+    def test_ablation(self):
+        done = stint_json("bench", MODEL, "-p", "40,70", "--chunk", "16", "--ablation", "--reps",
+                          "1")
+        self.assertEqual([row["tokens"] for row in done["ablation"]], 4 * [40] + 4 * [70])
+        self.assertEqual(done["ablation"][3]["step"], "undivided")
+        for row in done["ablation"]:
+            self.assertGreater(row["tokens_per_second"], 0)
+        table = stint("bench", MODEL, "-p", "40", "--ablation", "--reps", "1").stdout
+        self.assertIn("+ out of order", table)
+
     def test_bench_of_an_unknown_shape_names_the_known(self):
         done = stint("bench", "--shape", "qwen-9000")
         self.assertEqual(done.returncode, 1)

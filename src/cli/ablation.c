@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shadow execution is a package's property and cannot be switched off here, and no kernel of these
+// devices multiplies with a scale per group: `stint simulate --ablation` has both.
+#include "cli/ablation.h"
+
+#include "cli/interrupt.h"
+#include "cli/output.h"
+
+#include <stdlib.h>
+
+enum { MOST_REPS = 100, CHUNK = 256 };
+
+static const struct step {
+    const char *name, *order;
+    bool split, each_prompt; // a session is opened for each prompt, and that is timed too
+} steps[] = {
+    {"a graph per prompt, in order", "inorder", true, true},
+    {"+ chunk sharing", "inorder", true, false},
+    {"+ out of order", "ooo", true, false},
+    {"undivided", NULL, false, false},
+};
+
+struct ablation {
+    const struct st_cli_common *common;
+    const stint_model *model;
+    const int32_t *ids;
+    float *logits;
+    uint32_t n, n_reps;
+};
+
+static int by_value(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static stint_status open_step(const struct ablation *a, const struct step *step,
+                              stint_session **session) {
+    stint_session_options options = st_cli_session_options(a->common);
+    bool threads = options.npu_threads != 0 || options.cpu_threads != 0;
+    options.n_context = a->n;
+    options.chunk_len = step->each_prompt ? a->n : options.chunk_len ? options.chunk_len : CHUNK;
+    options.order = step->order;
+    if (!step->split) options.npu_threads = options.cpu_threads = 0;
+    if (step->split && !threads) options.npu_threads = options.cpu_threads = 1;
+    return stint_session_open(a->model, &options, session);
+}
+
+// One pass; the first of a session that stays open warms up.
+static stint_status time_step(const struct ablation *a, const struct step *step, double *seconds,
+                              stint_prefill_info *info) {
+    stint_session *session = NULL;
+    stint_status status = step->each_prompt ? STINT_OK : open_step(a, step, &session);
+    for (uint32_t i = 0; i <= a->n_reps && status == STINT_OK; i++) {
+        double begun = st_cli_seconds();
+        if (step->each_prompt) status = open_step(a, step, &session);
+        st_cli_interrupt_watch(session);
+        if (status == STINT_OK) status = stint_session_truncate(session, 0);
+        if (status == STINT_OK)
+            status = stint_session_eval(session, a->ids, a->n, false, a->logits);
+        if (i > 0) seconds[i - 1] = st_cli_seconds() - begun;
+        if (status == STINT_OK) status = stint_session_prefill(session, info);
+        st_cli_interrupt_watch(NULL);
+        if (!step->each_prompt) continue;
+        stint_session_close(session);
+        session = NULL;
+    }
+    stint_session_close(session);
+    return status;
+}
+
+static void report(const struct ablation *a, const struct step *step, double seconds,
+                   const stint_prefill_info *info, json_t *rows) {
+    if (rows == NULL)
+        printf("%8u %-30s %10.1f %10.4g %7.1f%%\n", a->n, step->name, a->n / seconds, seconds,
+               100 * info->bubble_rate);
+    else
+        json_array_append_new(rows,
+                              json_pack("{s:s, s:I, s:f, s:f, s:f}", "step", step->name, "tokens",
+                                        (json_int_t)a->n, "seconds", seconds, "tokens_per_second",
+                                        a->n / seconds, "bubble_rate", info->bubble_rate));
+}
+
+bool st_cli_ablation(const struct st_cli_command *command, const struct st_cli_common *common,
+                     const stint_model *model, const int32_t *ids, uint32_t n, uint32_t n_reps,
+                     json_t *rows) {
+    stint_model_info model_info = {.size = sizeof model_info};
+    stint_status status = stint_model_describe(model, &model_info);
+    struct ablation a = {.common = common,
+                         .model = model,
+                         .ids = ids,
+                         .logits = malloc((size_t)model_info.vocab * sizeof(float)),
+                         .n = n,
+                         .n_reps = n_reps < MOST_REPS ? n_reps : MOST_REPS};
+    if (rows == NULL)
+        printf("%8s %-30s %10s %10s %8s\n", "prompt", "", "tokens/s", "seconds", "bubbles");
+    for (size_t i = 0; i < sizeof steps / sizeof *steps && status == STINT_OK; i++) {
+        double seconds[MOST_REPS];
+        stint_prefill_info info = {.size = sizeof info};
+        status = time_step(&a, &steps[i], seconds, &info);
+        if (status != STINT_OK) break;
+        qsort(seconds, a.n_reps, sizeof *seconds, by_value);
+        report(&a, &steps[i], seconds[a.n_reps / 2], &info, rows);
+    }
+    free(a.logits);
+    if (status != STINT_OK) st_cli_failed(command);
+    return status == STINT_OK;
+}
