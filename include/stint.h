@@ -503,7 +503,7 @@ STINT_API stint_status stint_simulate(const stint_simulation_options *options,
 enum { STINT_EVAL_METRICS = 4, STINT_EVAL_MOST_CHOICES = 8 };
 
 typedef struct stint_eval_metric {
-    const char *name;    /* "ppl", "acc", "acc_norm", "top1", "kl"; NULL: unused */
+    const char *name;    /* "ppl", "acc", "acc_norm", "top1", "kl", "rouge_l", ...; NULL: unused */
     double value, error; /* standard error */
 } stint_eval_metric;
 
@@ -520,7 +520,9 @@ typedef struct stint_eval_item {
     uint32_t n_choices, answer;
     double log_likelihood[STINT_EVAL_MOST_CHOICES];
     uint32_t lengths[STINT_EVAL_MOST_CHOICES]; /* of the endings, in characters */
-    bool greedy; /* all tokens of the answer were the likeliest ones */
+    bool greedy;      /* all tokens of the answer were the likeliest ones */
+    const char *text; /* what was written; NULL unless the task is "generate", as are the next */
+    double rouge_l, token_f1;
 } stint_eval_item;
 
 typedef struct stint_eval_options {
@@ -529,8 +531,9 @@ typedef struct stint_eval_options {
     const char *data;             /* its file, in the data set's own format; or a folder of them */
     const stint_model *reference; /* of "agreement"; default with a method: the model itself */
     uint64_t limit;               /* items or windows; default 0: all */
-    uint32_t window; /* tokens of text at once; default 0: 512, or the model's context */
-    uint32_t stride; /* by which windows move on; default 0: window, each token once */
+    uint32_t window;   /* tokens of text at once; default 0: 512, or the model's context */
+    uint32_t stride;   /* by which windows move on; default 0: window, each token once */
+    uint32_t n_tokens; /* most of an answer of "generate"; default 0: 64 */
     const stint_session_options *session; /* default NULL */
     const char *method; /* see stint_eval_method(); default NULL: the model as it is. Needs a model
                            in float, and all but "float" are calibrated on `text` */

@@ -44,6 +44,8 @@ COVERED = {
     "src/eval/lines.c": "tests/eval/test_items.c",
     "src/eval/read_items.c": "tests/eval/test_items.c",
     "src/eval/score.c": "tests/golden/test_eval.py",
+    "src/eval/generate_task.c": "tests/golden/test_eval.py",
+    "src/eval/read_prompts.c": "tests/eval/test_items.c",
     "src/eval/methods.c": "tests/golden/test_eval.py",
     "src/eval/tasks.c": "tests/golden/test_eval.py",
     "src/eval/item_tasks.c": "tests/golden/test_eval.py",

@@ -17,7 +17,7 @@ enum { TEXT_MOST_BYTES = 64 << 20 };
 struct eval_options {
     struct st_cli_common common;
     const char *task, *data, *reference, *items, *method, *methods, *calib;
-    uint32_t limit, window, stride;
+    uint32_t limit, window, stride, n_tokens;
 };
 
 static const struct st_cli_option rows[] = {
@@ -25,7 +25,7 @@ static const struct st_cli_option rows[] = {
      .letter = 't',
      .kind = ST_CLI_TEXT,
      .value = "NAME",
-     .help = "ppl, agreement, lambada, hellaswag, winogrande, openbookqa or mmlu",
+     .help = "ppl, agreement, lambada, hellaswag, winogrande, openbookqa, mmlu or generate",
      .offset = offsetof(struct eval_options, task)},
     {.name = "data",
      .letter = 'd',
@@ -72,6 +72,14 @@ static const struct st_cli_option rows[] = {
      .most = 1 << 20,
      .help = "by which windows move on; without it a whole one",
      .offset = offsetof(struct eval_options, stride)},
+    {.name = "tokens",
+     .letter = 'n',
+     .kind = ST_CLI_UINT,
+     .value = "N",
+     .preset = "64",
+     .most = 4096,
+     .help = "generate: most tokens of an answer, which ends with its line",
+     .offset = offsetof(struct eval_options, n_tokens)},
     {.name = "items",
      .kind = ST_CLI_TEXT,
      .value = "FILE.jsonl",
@@ -117,6 +125,11 @@ static void write_item(void *context, const stint_eval_item *item) {
     json_t *object = json_pack("{s:I, s:o, s:o, s:I, s:b}", "item", (json_int_t)item->index,
                                "log_likelihood", scores, "characters", lengths, "answer",
                                (json_int_t)item->answer, "greedy", item->greedy);
+    if (item->text != NULL) {
+        json_decref(object);
+        object = json_pack("{s:I, s:s+, s:f, s:f}", "item", (json_int_t)item->index, "text",
+                           item->text, "", "rouge_l", item->rouge_l, "token_f1", item->token_f1);
+    }
     char *line = object != NULL ? json_dumps(object, JSON_COMPACT) : NULL;
     w->failed = line == NULL || !st_cli_writer_put(w->writer, line, strlen(line)) ||
                 !st_cli_writer_put(w->writer, "\n", 1);
@@ -144,6 +157,7 @@ static bool evaluate(const struct st_cli_command *command, const struct subject 
                                .limit = options->limit,
                                .window = options->window,
                                .stride = options->stride,
+                               .n_tokens = options->n_tokens,
                                .session = &session,
                                .method = method,
                                .text = subject->text,

@@ -35,6 +35,8 @@ st_items_read_fn st_items_read_winogrande; // JSONL or CSV: a sentence with _, t
 st_items_read_fn st_items_read_openbookqa; // JSONL or TSV: stem, four choices
 st_items_read_fn st_items_read_mmlu; // CSV: question, A, B, C, D, letter or number; or a folder
 
+st_items_read_fn st_items_read_prompts; // JSONL: prompts and the references after them
+
 // ---- Reading lines
 
 struct st_lines {

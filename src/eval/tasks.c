@@ -20,6 +20,8 @@ static const struct st_task tasks[] = {
     {"openbookqa", "elementary science (JSONL)", st_items_read_openbookqa, st_eval_choices},
     {"mmlu", "exam questions of many subjects (CSV, or a folder of them)", st_items_read_mmlu,
      st_eval_choices},
+    {"generate", "what is written after prompts, against references (JSONL)", st_items_read_prompts,
+     st_eval_generate},
 };
 
 enum { N_TASKS = sizeof tasks / sizeof *tasks };

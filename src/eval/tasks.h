@@ -19,6 +19,7 @@ struct st_task {
 };
 
 stint_status st_eval_choices(struct st_eval *eval, const struct st_task *task);
+stint_status st_eval_generate(struct st_eval *eval, const struct st_task *task);
 stint_status st_eval_last_word(struct st_eval *eval, const struct st_task *task);
 stint_status st_eval_perplexity(struct st_eval *eval, const struct st_task *task);
 stint_status st_eval_agreement(struct st_eval *eval, const struct st_task *task);

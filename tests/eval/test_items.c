@@ -52,6 +52,26 @@ static void lambada(void **state) {
     refuse(st_items_read_lambada, "{\"text\": \"ends in \"}", "two words");
 }
 
+static void prompts(void **state) {
+    (void)state;
+    struct st_items items = read_all(
+        st_items_read_prompts,
+        "{\"prompt\": \"a\", \"reference\": \"b\"}\n{\"dialogue\": \"x\", \"summary\": \"y\"}\n"
+        "{\"context\": \"c\", \"input\": \"q?\", \"answers\": [\"1\", 2, \"3\"]}\n",
+        0);
+    assert_int_equal(items.n, 3);
+    assert_choice(&items.items[0], 0, "a", "b");
+    assert_choice(&items.items[1], 0, "x\nSummary:", "y");
+    assert_choice(&items.items[2], 0, "c\n\nQuestion: q?\nAnswer:", "1");
+    assert_choice(&items.items[2], 1, "", "3");
+    assert_int_equal(items.items[2].n_choices, 2);
+    st_items_free(&items);
+    refuse(st_items_read_prompts, "{\"prompt\": \"a\"}", "has neither 'prompt'");
+    refuse(st_items_read_prompts, "{\"prompt\": \"a\", \"reference\": []}", "has neither");
+    refuse(st_items_read_prompts, "{\"prompt\": 3, \"reference\": \"b\"}", "has neither");
+    refuse(st_items_read_prompts, "[1]", "line 1");
+}
+
 static void hellaswag(void **state) {
     (void)state;
     struct st_items items =
@@ -164,10 +184,15 @@ static void means_have_errors(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lambada),    cmocka_unit_test(hellaswag),
-        cmocka_unit_test(winogrande), cmocka_unit_test(openbookqa),
-        cmocka_unit_test(mmlu),       cmocka_unit_test(a_folder_gives_of_every_subject),
-        cmocka_unit_test(any_bytes),  cmocka_unit_test(means_have_errors),
+        cmocka_unit_test(lambada),
+        cmocka_unit_test(prompts),
+        cmocka_unit_test(hellaswag),
+        cmocka_unit_test(winogrande),
+        cmocka_unit_test(openbookqa),
+        cmocka_unit_test(mmlu),
+        cmocka_unit_test(a_folder_gives_of_every_subject),
+        cmocka_unit_test(any_bytes),
+        cmocka_unit_test(means_have_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -62,6 +63,15 @@ TASKS = {"lambada": (lambada, DATA / "lambada" / "lambada_test.jsonl"),
          "winogrande": (winogrande, DATA / "winogrande" / "dev.jsonl"),
          "openbookqa": (openbookqa, DATA / "openbookqa" / "test.jsonl"),
          "mmlu": (mmlu, DATA / "mmlu" / "test" / "astronomy_test.csv")}
+
+
+def longest_common(a, b):
+    """Of the longest common subsequence."""
+    if not a or not b:
+        return 0
+    if a[0] == b[0]:
+        return 1 + longest_common(a[1:], b[1:])
+    return max(longest_common(a[1:], b), longest_common(a, b[1:]))
 
 
 def tokenize(text):
@@ -150,6 +160,28 @@ class Eval(unittest.TestCase):
                                    stride)
             self.assertEqual(report["tokens"], n)
             self.assertAlmostEqual(math.log(report["metrics"]["ppl"]), loss / n, delta=1e-4)
+
+    def test_generated_texts_are_those_of_run(self):
+        prompts = [("It was a cold evening in November, and", "the night was cold"),
+                   ("The old man", "was in the garden")]
+        data = self.folder / "prompts.jsonl"
+        data.write_text("".join(json.dumps({"prompt": p, "reference": r}) + "\n"
+                                for p, r in prompts))
+        out = self.folder / "items.jsonl"
+        report = self.evaluate("--task", "generate", "--data", data, "--tokens", 12, "--items",
+                               out)
+        self.assertEqual(set(report["metrics"]), {"rouge_l", "token_f1", "bleu"})
+        scores = []
+        for line, (prompt, reference) in zip(out.read_text().splitlines(), prompts):
+            item = json.loads(line)
+            done = golden.run("run", MODEL, "-p", prompt, "-n", 12, "--json")
+            written = json.loads(done.stdout)["text"]
+            self.assertEqual(item["text"], written.strip("\n ").split("\n")[0])
+            words = [re.findall("[a-z0-9]+", text.lower()) for text in (item["text"], reference)]
+            common = longest_common(*words)
+            scores.append(2 * common / (len(words[0]) + len(words[1])))
+            self.assertAlmostEqual(item["rouge_l"], scores[-1])
+        self.assertAlmostEqual(report["metrics"]["rouge_l"], sum(scores) / 2)
 
     def test_a_model_agrees_with_itself(self):
         report = self.evaluate("--task", "agreement", "--reference", MODEL, "--data",
