@@ -3,6 +3,7 @@
 #ifndef ST_EVAL_ITEMS_H
 #define ST_EVAL_ITEMS_H
 
+#include "base/json.h"
 #include "base/map.h"
 
 #include <stdbool.h>
@@ -52,6 +53,13 @@ void st_lines_close(struct st_lines *lines);
 bool st_lines_next(struct st_lines *lines, const char **line, size_t *n);
 // STINT_E_FORMAT "path: line N: text".
 stint_status st_lines_fail(const struct st_lines *lines, const char *text);
+
+// Makes items of one object of a JSONL file.
+typedef stint_status st_item_object_fn(const struct st_lines *lines, const json_t *object,
+                                       struct st_items *items);
+// Calls fn for each line that is not empty, as a st_items_read_fn does.
+stint_status st_items_read_objects(const char *path, size_t limit, st_item_object_fn *fn,
+                                   struct st_items *items);
 
 // Splits a record at `separator` into at most `most` fields, malloc'ed; fields in double quotes may
 // hold separators, doubled quotes and line ends. *n is 0 after the last record.

@@ -27,13 +27,11 @@ static bool is_full(const struct st_items *items, size_t limit) {
     return limit && items->n >= limit;
 }
 
-// What becomes of one record.
-typedef stint_status object_fn(const struct st_lines *lines, const json_t *object,
-                               struct st_items *items);
+// What becomes of one record of separated values.
 typedef stint_status fields_fn(const struct st_lines *lines, char **fields, size_t n,
                                struct st_items *items);
 
-static stint_status read_objects(struct st_lines *lines, size_t limit, object_fn *fn,
+static stint_status read_objects(struct st_lines *lines, size_t limit, st_item_object_fn *fn,
                                  struct st_items *items) {
     const char *line;
     size_t n;
@@ -69,8 +67,8 @@ static bool is_jsonl(const struct st_lines *lines) {
 }
 
 // JSONL through `object`, else separated values through `fields`.
-static stint_status read_either(const char *path, size_t limit, object_fn *object, char separator,
-                                fields_fn *fields, struct st_items *items) {
+static stint_status read_either(const char *path, size_t limit, st_item_object_fn *object,
+                                char separator, fields_fn *fields, struct st_items *items) {
     struct st_lines lines;
     ST_TRY(st_lines_open(path, &lines));
     stint_status status = is_jsonl(&lines) || !fields
@@ -78,6 +76,11 @@ static stint_status read_either(const char *path, size_t limit, object_fn *objec
                               : read_records(&lines, separator, limit, fields, items);
     st_lines_close(&lines);
     return status;
+}
+
+stint_status st_items_read_objects(const char *path, size_t limit, st_item_object_fn *fn,
+                                   struct st_items *items) {
+    return read_either(path, limit, fn, 0, NULL, items);
 }
 
 static const char *text_of(const json_t *object, const char *key) {
@@ -98,7 +101,7 @@ static stint_status lambada_object(const struct st_lines *lines, const json_t *o
 }
 
 stint_status st_items_read_lambada(const char *path, size_t limit, struct st_items *items) {
-    return read_either(path, limit, lambada_object, 0, NULL, items);
+    return st_items_read_objects(path, limit, lambada_object, items);
 }
 
 // ---- HellaSwag

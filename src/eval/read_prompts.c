@@ -2,7 +2,6 @@
 // Prompts with what is expected after them, JSONL: {"prompt", "reference"}; DialogSum's
 // {"dialogue", "summary"}; LongBench's {"context", "input", "answers"}. The references are the
 // item's endings.
-#include "base/json.h"
 #include "eval/items.h"
 
 #include <stdio.h>
@@ -55,19 +54,5 @@ static stint_status take(const struct st_lines *lines, const json_t *object,
 }
 
 stint_status st_items_read_prompts(const char *path, size_t limit, struct st_items *items) {
-    struct st_lines lines;
-    const char *line;
-    size_t n;
-    ST_TRY(st_lines_open(path, &lines));
-    stint_status status = STINT_OK;
-    while (status == STINT_OK && (!limit || items->n < limit) && st_lines_next(&lines, &line, &n)) {
-        json_t *object = NULL;
-        if (n == 0) continue;
-        status = st_json_parse("a record", line, n, &object) == STINT_OK
-                     ? take(&lines, object, items)
-                     : st_lines_fail(&lines, "is no JSON object");
-        json_decref(object);
-    }
-    st_lines_close(&lines);
-    return status;
+    return st_items_read_objects(path, limit, take, items);
 }

@@ -8,6 +8,7 @@
 
 #include "format/expect.h"
 #include "sched/executor.h"
+#include "sched/graph.h"
 #include "support/support.h"
 
 #include <stdatomic.h>
@@ -16,42 +17,29 @@
 
 enum { NODES = 200, EDGES = 1000, CASES = 60 };
 
-static struct st_arena arena;
-static struct st_dag dag;
-static struct st_schedule schedule;
-static struct st_timeline timeline;
-
-static void lay_out(struct st_arena *a) {
-    st_dag_lay_out(&dag, NODES, EDGES, a);
-    st_schedule_lay_out(&schedule, NODES, a);
-    st_timeline_lay_out(&timeline, NODES, a);
-}
+static struct tg_room room;
 
 static int open_all(void **state) {
     (void)state;
-    struct st_arena measure = st_arena_measure();
-    lay_out(&measure);
-    assert_int_equal(st_arena_open(&arena, measure.used), STINT_OK);
-    lay_out(&arena);
-    return 0;
+    return tg_open(&room, NODES, EDGES);
 }
 
 static int close_all(void **state) {
     (void)state;
-    st_arena_close(&arena);
+    tg_close(&room);
     return 0;
 }
 
 static void random_dag(uint32_t n_processors) {
-    st_dag_begin(&dag, n_processors);
+    st_dag_begin(&room.dag, n_processors);
     for (uint32_t i = 0; i < NODES; i++)
-        st_dag_add(&dag, (struct st_node){.processor = (uint8_t)ts_random_below(n_processors),
-                                          .seconds = (float)(1 + ts_random_below(20)),
-                                          .layer = (uint16_t)i});
+        st_dag_add(&room.dag, (struct st_node){.processor = (uint8_t)ts_random_below(n_processors),
+                                               .seconds = (float)(1 + ts_random_below(20)),
+                                               .layer = (uint16_t)i});
     for (uint32_t to = 1; to < NODES; to++)
         for (size_t k = ts_random_below(4), from = ts_random_below(to); k > 0; k--, from++)
-            if (from < to) st_dag_need(&dag, (uint32_t)from, to);
-    st_dag_finish(&dag);
+            if (from < to) st_dag_need(&room.dag, (uint32_t)from, to);
+    st_dag_finish(&room.dag);
 }
 
 // What the nodes see: plain memory, so that a missing hand-over shows under a thread checker.
@@ -66,10 +54,10 @@ static stint_status run_node(void *context, const struct st_node *node) {
     uint32_t i = node->layer;
     int sum = 1;
     assert_int_equal(atomic_fetch_add(&w->running[node->processor], 1), 0);
-    for (uint32_t e = 0; e < dag.n_added; e++) {
-        if (dag.to[e] != i) continue;
-        assert_true(w->value[dag.from[e]] > 0);
-        sum += w->value[dag.from[e]] % 1000;
+    for (uint32_t e = 0; e < room.dag.n_added; e++) {
+        if (room.dag.to[e] != i) continue;
+        assert_true(w->value[room.dag.from[e]] > 0);
+        sum += w->value[room.dag.from[e]] % 1000;
     }
     w->value[i] = sum;
     atomic_fetch_add(&w->n_run, 1);
@@ -85,13 +73,13 @@ static void every_node_runs_once_in_order(void **state) {
         for (int i = 0; i < CASES; i++) {
             struct watch w = {.fail_at = -1};
             random_dag(n);
-            struct st_execution run = {&dag,      st_policies[i % 3], &schedule,
-                                       &timeline, run_node,           &w};
+            struct st_execution run = {&room.dag,      st_policies[i % 3], &room.schedule,
+                                       &room.timeline, run_node,           &w};
             assert_int_equal(st_executor_run(executor, &run), STINT_OK);
             assert_int_equal(w.n_run, NODES);
-            assert_int_equal(timeline.n, NODES);
+            assert_int_equal(room.timeline.n, NODES);
             for (uint32_t e = 0; e < NODES; e++)
-                assert_true(timeline.events[e].end >= timeline.events[e].begin);
+                assert_true(room.timeline.events[e].end >= room.timeline.events[e].begin);
         }
         st_executor_close(executor);
     }
@@ -105,10 +93,11 @@ static void a_failure_ends_the_run(void **state) {
         struct watch w = {.fail_at = (int)ts_random_below(NODES)};
         char text[32];
         random_dag(2);
-        struct st_execution run = {&dag, st_policies[i % 3], &schedule, &timeline, run_node, &w};
+        struct st_execution run = {&room.dag,      st_policies[i % 3], &room.schedule,
+                                   &room.timeline, run_node,           &w};
         snprintf(text, sizeof text, "node %d broke", w.fail_at);
         assert_failure(st_executor_run(executor, &run), STINT_E_IO, text);
-        assert_int_equal(w.n_run, timeline.n);
+        assert_int_equal(w.n_run, room.timeline.n);
         // The next run begins anew.
         struct watch again = {.fail_at = -1};
         run.context = &again;
@@ -116,7 +105,8 @@ static void a_failure_ends_the_run(void **state) {
         assert_int_equal(again.n_run, NODES);
     }
     random_dag(3);
-    struct st_execution run = {&dag, st_policies[0], &schedule, &timeline, run_node, NULL};
+    struct st_execution run = {&room.dag,      st_policies[0], &room.schedule,
+                               &room.timeline, run_node,       NULL};
     assert_failure(st_executor_run(executor, &run), STINT_E_INTERNAL, "3 processors, there are 2");
     st_executor_close(executor);
     st_executor_close(NULL);

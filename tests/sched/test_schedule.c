@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Laws that every schedule keeps, over random graphs; and how good the policies are.
-#include "sched/timeline.h"
+#include "sched/graph.h"
 
 #include "support/support.h"
 
@@ -14,49 +14,36 @@
 
 enum { SEEDS = 10000, MOST_NODES = 4096, MOST_EDGES = 1 << 16, SMALL = 14, SMALL_CASES = 400 };
 
-static struct st_arena arena;
-static struct st_dag dag;
-static struct st_schedule schedule;
-static struct st_timeline timeline;
+static struct tg_room room;
 static double begins[MOST_NODES], ends[MOST_NODES], scratch[MOST_NODES];
-
-static void lay_out(struct st_arena *a) {
-    st_dag_lay_out(&dag, MOST_NODES, MOST_EDGES, a);
-    st_schedule_lay_out(&schedule, MOST_NODES, a);
-    st_timeline_lay_out(&timeline, MOST_NODES, a);
-}
 
 static int open_all(void **state) {
     (void)state;
-    struct st_arena measure = st_arena_measure();
-    lay_out(&measure);
-    assert_int_equal(st_arena_open(&arena, measure.used), STINT_OK);
-    lay_out(&arena);
-    return 0;
+    return tg_open(&room, MOST_NODES, MOST_EDGES);
 }
 
 static int close_all(void **state) {
     (void)state;
-    st_arena_close(&arena);
+    tg_close(&room);
     return 0;
 }
 
 // ---- Graphs
 
 static void random_dag(uint32_t n, uint32_t n_processors) {
-    st_dag_begin(&dag, n_processors);
+    st_dag_begin(&room.dag, n_processors);
     for (uint32_t i = 0; i < n; i++)
-        st_dag_add(&dag, (struct st_node){.processor = (uint8_t)ts_random_below(n_processors),
-                                          .seconds = (float)(1 + ts_random_below(20))});
+        st_dag_add(&room.dag, (struct st_node){.processor = (uint8_t)ts_random_below(n_processors),
+                                               .seconds = (float)(1 + ts_random_below(20))});
     for (uint32_t to = 1; to < n; to++)
         for (uint32_t k = (uint32_t)ts_random_below(4); k > 0; k--) {
             uint32_t from = (uint32_t)ts_random_below(to);
             bool twice = false;
-            for (uint32_t e = 0; e < dag.n_added; e++)
-                twice = twice || (dag.from[e] == from && dag.to[e] == to);
-            if (!twice) st_dag_need(&dag, from, to);
+            for (uint32_t e = 0; e < room.dag.n_added; e++)
+                twice = twice || (room.dag.from[e] == from && room.dag.to[e] == to);
+            if (!twice) st_dag_need(&room.dag, from, to);
         }
-    st_dag_finish(&dag);
+    st_dag_finish(&room.dag);
 }
 
 // A prefill: NPU subgraphs of 1 to 20, those of the CPU about half of it, attention growing.
@@ -84,29 +71,29 @@ static void random_prefill(uint32_t n_layers, uint32_t n_chunks, bool shadows) {
     if (shadows) plan.shadowed = shadowed;
     if (n_chunks > 2 && ts_random_below(2)) plan.window = 2;
     assert_true(st_prefill_nodes(&plan) <= MOST_NODES && st_prefill_edges(&plan) <= MOST_EDGES);
-    st_prefill_dag(&plan, &dag);
-    assert_int_equal(dag.n, st_prefill_nodes(&plan));
-    assert_true(dag.n_edges <= st_prefill_edges(&plan));
+    st_prefill_dag(&plan, &room.dag);
+    assert_int_equal(room.dag.n, st_prefill_nodes(&plan));
+    assert_true(room.dag.n_edges <= st_prefill_edges(&plan));
 }
 
 // ---- Laws
 
 static double run(const char *policy) {
-    st_timeline_simulate(&schedule, &dag, st_policy_find(policy), &timeline);
-    return st_timeline_add_up(&timeline).seconds;
+    st_timeline_simulate(&room.schedule, &room.dag, st_policy_find(policy), &room.timeline);
+    return st_timeline_add_up(&room.timeline).seconds;
 }
 
 static void check_dependencies(void) {
-    for (uint32_t i = 0; i < dag.n; i++)
-        for (uint32_t e = 0; e < dag.nodes[i].n_edges; e++)
-            assert_true(begins[dag.edges[dag.nodes[i].first_edge + e]] >= ends[i]);
+    for (uint32_t i = 0; i < room.dag.n; i++)
+        for (uint32_t e = 0; e < room.dag.nodes[i].n_edges; e++)
+            assert_true(begins[room.dag.edges[room.dag.nodes[i].first_edge + e]] >= ends[i]);
 }
 
 // When a node's last need was met.
 static double ready_at(uint32_t node) {
     double ready = 0.0;
-    for (uint32_t e = 0; e < dag.n_added; e++)
-        if (dag.to[e] == node) ready = fmax(ready, ends[dag.from[e]]);
+    for (uint32_t e = 0; e < room.dag.n_added; e++)
+        if (room.dag.to[e] == node) ready = fmax(ready, ends[room.dag.from[e]]);
     return ready;
 }
 
@@ -117,14 +104,14 @@ static void check_processor(uint32_t p, bool in_order) {
     for (;;) {
         double begin = INFINITY;
         uint32_t first = ST_NO_NODE;
-        for (uint32_t i = 0; i < dag.n; i++) {
-            if (dag.nodes[i].processor != p || begins[i] < now) continue;
+        for (uint32_t i = 0; i < room.dag.n; i++) {
+            if (room.dag.nodes[i].processor != p || begins[i] < now) continue;
             if (begins[i] < begin) first = i;
             begin = fmin(begin, begins[i]);
         }
         if (first == ST_NO_NODE) return;
-        for (uint32_t i = 0; i < dag.n; i++) {
-            if (dag.nodes[i].processor != p || begins[i] < begin) continue;
+        for (uint32_t i = 0; i < room.dag.n; i++) {
+            if (room.dag.nodes[i].processor != p || begins[i] < begin) continue;
             assert_true(i == first || begins[i] >= ends[first]);
             if (in_order) assert_true(i >= first);
             if (!in_order || i == first) assert_true(fmax(ready_at(i), now) >= begin);
@@ -135,20 +122,20 @@ static void check_processor(uint32_t p, bool in_order) {
 
 static void check_run(const struct st_policy *policy) {
     double seconds = run(policy->name);
-    assert_int_equal(timeline.n, dag.n);
-    assert_int_equal(schedule.n_left, 0);
-    for (uint32_t i = 0; i < dag.n; i++) begins[i] = -1.0;
-    for (uint32_t i = 0; i < timeline.n; i++) {
-        const struct st_event *e = &timeline.events[i];
+    assert_int_equal(room.timeline.n, room.dag.n);
+    assert_int_equal(room.schedule.n_left, 0);
+    for (uint32_t i = 0; i < room.dag.n; i++) begins[i] = -1.0;
+    for (uint32_t i = 0; i < room.timeline.n; i++) {
+        const struct st_event *e = &room.timeline.events[i];
         assert_true(begins[e->node] < 0.0);
         begins[e->node] = e->begin;
         ends[e->node] = e->end;
-        assert_true(e->end - e->begin == (double)dag.nodes[e->node].seconds);
+        assert_true(e->end - e->begin == (double)room.dag.nodes[e->node].seconds);
     }
     check_dependencies();
-    for (uint32_t p = 0; p < dag.n_processors; p++) check_processor(p, !policy->score);
-    assert_true(seconds >= st_dag_longest_path(&dag, scratch) - 1e-9);
-    assert_true(seconds >= st_dag_busiest(&dag, NULL) - 1e-9);
+    for (uint32_t p = 0; p < room.dag.n_processors; p++) check_processor(p, !policy->score);
+    assert_true(seconds >= st_dag_longest_path(&room.dag, scratch) - 1e-9);
+    assert_true(seconds >= st_dag_busiest(&room.dag, NULL) - 1e-9);
 }
 
 static void every_schedule_keeps_the_laws(void **state) {
@@ -167,9 +154,9 @@ static void a_run_is_the_same_every_time(void **state) {
         random_prefill(3, 4, true);
         for (int i = 0; st_policies[i]; i++) {
             run(st_policies[i]->name);
-            memcpy(first, timeline.events, timeline.n * sizeof *first);
+            memcpy(first, room.timeline.events, room.timeline.n * sizeof *first);
             run(st_policies[i]->name);
-            assert_memory_equal(first, timeline.events, timeline.n * sizeof *first);
+            assert_memory_equal(first, room.timeline.events, room.timeline.n * sizeof *first);
         }
     }
 }
@@ -182,37 +169,38 @@ struct search {
 };
 
 static bool can_run(const struct search *s, uint32_t node, double *begin) {
-    *begin = s->free[dag.nodes[node].processor];
-    for (uint32_t e = 0; e < dag.n_added; e++) {
-        if (dag.to[e] != node) continue;
-        if (!(s->done >> dag.from[e] & 1)) return false;
-        *begin = fmax(*begin, s->end[dag.from[e]]);
+    *begin = s->free[room.dag.nodes[node].processor];
+    for (uint32_t e = 0; e < room.dag.n_added; e++) {
+        if (room.dag.to[e] != node) continue;
+        if (!(s->done >> room.dag.from[e] & 1)) return false;
+        *begin = fmax(*begin, s->end[room.dag.from[e]]);
     }
     return true;
 }
 
 static double bound(const struct search *s) {
     double least = 0.0, begin;
-    for (uint32_t p = 0; p < dag.n_processors; p++) least = fmax(least, s->free[p] + s->left[p]);
-    for (uint32_t i = 0; i < dag.n; i++)
+    for (uint32_t p = 0; p < room.dag.n_processors; p++)
+        least = fmax(least, s->free[p] + s->left[p]);
+    for (uint32_t i = 0; i < room.dag.n; i++)
         if (!(s->done >> i & 1) && can_run(s, i, &begin)) least = fmax(least, begin + s->path[i]);
     return least;
 }
 
 // All orders in which nodes can be put behind each other, without those that cannot be shorter.
 static void branch(struct search *s) {
-    if (s->done == (1u << dag.n) - 1) {
+    if (s->done == (1u << room.dag.n) - 1) {
         double seconds = 0.0;
-        for (uint32_t p = 0; p < dag.n_processors; p++) seconds = fmax(seconds, s->free[p]);
+        for (uint32_t p = 0; p < room.dag.n_processors; p++) seconds = fmax(seconds, s->free[p]);
         s->best = fmin(s->best, seconds);
         return;
     }
     if (bound(s) >= s->best) return;
-    for (uint32_t i = 0; i < dag.n; i++) {
+    for (uint32_t i = 0; i < room.dag.n; i++) {
         double begin;
         if (s->done >> i & 1 || !can_run(s, i, &begin)) continue;
-        uint32_t p = dag.nodes[i].processor;
-        double was_free = s->free[p], seconds = (double)dag.nodes[i].seconds;
+        uint32_t p = room.dag.nodes[i].processor;
+        double was_free = s->free[p], seconds = (double)room.dag.nodes[i].seconds;
         s->free[p] = s->end[i] = begin + seconds;
         s->left[p] -= seconds;
         s->done |= 1u << i;
@@ -225,9 +213,9 @@ static void branch(struct search *s) {
 
 static double optimum(double known) {
     struct search s = {.best = known + 1e-9};
-    st_dag_longest_path(&dag, s.path);
-    for (uint32_t i = 0; i < dag.n; i++)
-        s.left[dag.nodes[i].processor] += (double)dag.nodes[i].seconds;
+    st_dag_longest_path(&room.dag, s.path);
+    for (uint32_t i = 0; i < room.dag.n; i++)
+        s.left[room.dag.nodes[i].processor] += (double)room.dag.nodes[i].seconds;
     branch(&s);
     return s.best;
 }
@@ -241,7 +229,7 @@ static void ooo_is_near_the_optimum(void **state) {
             random_prefill(1, 2, false);
         else
             random_dag(SMALL, 2);
-        assert_true(dag.n <= SMALL);
+        assert_true(room.dag.n <= SMALL);
         double best = optimum(fmin(run("inorder"), fmin(run("ooo"), run("heft"))));
         for (int p = 0; p < 3; p++) {
             double ratio = run(st_policies[p]->name) / best;
@@ -279,8 +267,8 @@ static void ooo_is_never_worse_than_inorder(void **state) {
 // needed[a][b]: b runs before a can.
 static void close_transitively(uint8_t *needed, uint32_t n) {
     for (uint32_t i = 0; i < n; i++)
-        for (uint32_t e = 0; e < dag.nodes[i].n_edges; e++) {
-            uint32_t to = dag.edges[dag.nodes[i].first_edge + e];
+        for (uint32_t e = 0; e < room.dag.nodes[i].n_edges; e++) {
+            uint32_t to = room.dag.edges[room.dag.nodes[i].first_edge + e];
             needed[to * n + i] = 1;
         }
     for (uint32_t i = 0; i < n; i++)
@@ -293,8 +281,8 @@ static void a_prefill_needs_what_the_paper_says(void **state) {
     (void)state;
     enum { LAYERS = 3, CHUNKS = 4 };
     random_prefill(LAYERS, CHUNKS, false);
-    while (dag.nodes[0].n_edges == 0) random_prefill(LAYERS, CHUNKS, false);
-    uint32_t n = dag.n, per_chunk = LAYERS * ST_N_SUBGRAPHS;
+    while (room.dag.nodes[0].n_edges == 0) random_prefill(LAYERS, CHUNKS, false);
+    uint32_t n = room.dag.n, per_chunk = LAYERS * ST_N_SUBGRAPHS;
     uint8_t *needed = calloc(n, n), *wanted = calloc(n, n);
     close_transitively(needed, n);
     for (uint32_t chunk = 0; chunk < CHUNKS; chunk++)
@@ -308,9 +296,9 @@ static void a_prefill_needs_what_the_paper_says(void **state) {
         for (uint32_t j = 0; j < n; j++)
             if (wanted[i * n + j]) assert_true(needed[i * n + j]);
     for (uint32_t i = 0; i < n; i++) {
-        assert_int_equal(dag.nodes[i].chunk, i / per_chunk);
-        assert_int_equal(dag.nodes[i].layer, i % per_chunk / ST_N_SUBGRAPHS);
-        assert_int_equal(dag.nodes[i].kind, i % ST_N_SUBGRAPHS);
+        assert_int_equal(room.dag.nodes[i].chunk, i / per_chunk);
+        assert_int_equal(room.dag.nodes[i].layer, i % per_chunk / ST_N_SUBGRAPHS);
+        assert_int_equal(room.dag.nodes[i].kind, i % ST_N_SUBGRAPHS);
     }
     free(needed);
     free(wanted);
@@ -329,14 +317,14 @@ static void a_window_bounds_the_chunks_under_way(void **state) {
     for (uint32_t window = 1; window <= 9; window++) {
         plan.window = window;
         plan.processor[ST_SUBGRAPH_QKV] = plan.processor[ST_SUBGRAPH_FFN] = ST_PROCESSOR_NPU;
-        st_prefill_dag(&plan, &dag);
+        st_prefill_dag(&plan, &room.dag);
         for (int p = 0; st_policies[p]; p++) {
             double first[9], last[9];
             run(st_policies[p]->name);
             for (int c = 0; c < 9; c++) first[c] = INFINITY, last[c] = 0.0;
-            for (uint32_t i = 0; i < timeline.n; i++) {
-                const struct st_event *e = &timeline.events[i];
-                uint32_t c = dag.nodes[e->node].chunk;
+            for (uint32_t i = 0; i < room.timeline.n; i++) {
+                const struct st_event *e = &room.timeline.events[i];
+                uint32_t c = room.dag.nodes[e->node].chunk;
                 first[c] = fmin(first[c], e->begin);
                 last[c] = fmax(last[c], e->end);
             }
