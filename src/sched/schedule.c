@@ -123,8 +123,10 @@ static double upward_rank(const struct st_schedule *s, uint32_t node) {
 
 static const struct st_policy inorder = {.name = "inorder",
                                          .about = "each processor follows the order of chunks"};
-static const struct st_policy ooo = {
-    .name = "ooo", .about = "what keeps the NPU busy goes first", .score = stall_gain};
+static const struct st_policy ooo = {.name = "ooo",
+                                     .about = "what keeps the NPU busy goes first",
+                                     .score = stall_gain,
+                                     .fallback = &inorder};
 static const struct st_policy heft = {.name = "heft",
                                       .about = "the longest way to the end goes first",
                                       .begin = rank_upward,

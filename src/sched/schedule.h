@@ -18,6 +18,8 @@ struct st_policy {
     // How much a ready node should run; the highest does. NULL: each processor takes its nodes in
     // ascending order alone, and waits for the next of them.
     double (*score)(const struct st_schedule *schedule, uint32_t node);
+    // What to take instead where it ends sooner in virtual time (st_timeline_settle()); or NULL.
+    const struct st_policy *fallback;
 };
 
 // "inorder": each processor follows the order of chunks. "ooo": the node that shortens the NPU's

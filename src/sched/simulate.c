@@ -161,7 +161,9 @@ static stint_status run(struct simulation *s) {
     lay_out(s, &plan, &s->arena);
     ST_TRY(st_arena_check(&s->arena, "a simulation"));
     st_prefill_dag(&plan, &s->dag);
-    st_timeline_simulate(&s->schedule, &s->dag, s->policy, &s->timeline);
+    const struct st_policy *policy =
+        st_timeline_settle(&s->schedule, &s->dag, s->policy, &s->timeline);
+    st_timeline_simulate(&s->schedule, &s->dag, policy, &s->timeline);
     if (!s->options.trace) return STINT_OK;
     struct st_trace trace = {
         .title = s->soc.name,

@@ -49,6 +49,21 @@ void st_timeline_simulate(struct st_schedule *schedule, const struct st_dag *dag
     while (advance(&c, schedule, timeline));
 }
 
+static double simulated_seconds(struct st_schedule *schedule, const struct st_dag *dag,
+                                const struct st_policy *policy, struct st_timeline *timeline) {
+    st_timeline_simulate(schedule, dag, policy, timeline);
+    return st_timeline_add_up(timeline).seconds;
+}
+
+const struct st_policy *st_timeline_settle(struct st_schedule *schedule, const struct st_dag *dag,
+                                           const struct st_policy *policy,
+                                           struct st_timeline *timeline) {
+    if (!policy->fallback) return policy;
+    double seconds = simulated_seconds(schedule, dag, policy, timeline);
+    double other = simulated_seconds(schedule, dag, policy->fallback, timeline);
+    return other < seconds ? policy->fallback : policy;
+}
+
 struct st_event st_timeline_event(const struct st_dag *dag, uint32_t node, double begin,
                                   double end) {
     const struct st_node *n = &dag->nodes[node];

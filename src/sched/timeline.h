@@ -28,6 +28,11 @@ void st_timeline_lay_out(struct st_timeline *timeline, uint32_t most_nodes, stru
 // Runs the graph in virtual time: every node takes its seconds.
 void st_timeline_simulate(struct st_schedule *schedule, const struct st_dag *dag,
                           const struct st_policy *policy, struct st_timeline *timeline);
+// The policy, or its fallback where that ends sooner: a heuristic's rare mistakes cost nothing
+// then.
+const struct st_policy *st_timeline_settle(struct st_schedule *schedule, const struct st_dag *dag,
+                                           const struct st_policy *policy,
+                                           struct st_timeline *timeline);
 // What ran on a node of the graph.
 struct st_event st_timeline_event(const struct st_dag *dag, uint32_t node, double begin,
                                   double end);

@@ -123,8 +123,10 @@ stint_status st_split_forward(struct stint_session *s, const int32_t *ids, size_
     struct st_prefill_plan plan = plan_of(s, n_chunks);
     set_seconds(s, n_chunks, s->length);
     st_prefill_dag(&plan, &split->dag);
-    struct st_execution execution = {&split->dag,  split->policy, &split->schedule,
-                                     &s->timeline, run_node,      &prompt};
+    const struct st_policy *policy =
+        st_timeline_settle(&split->schedule, &split->dag, split->policy, &s->timeline);
+    struct st_execution execution = {&split->dag,  policy,   &split->schedule,
+                                     &s->timeline, run_node, &prompt};
     stint_status status = st_executor_run(split->executor, &execution);
     if (status == STINT_OK) return STINT_OK;
     struct st_error why;
