@@ -23,6 +23,8 @@ struct st_reader {
     struct range ranges[ST_READER_DEPTH];
     size_t n_asked, n_answered; // since the reader was opened
     struct st_error why;        // of the first failure since the last wait
+    bool started;               // the thread shall read what is pending
+    bool reading;               // it, or the one that asks, does
     bool closing;
 };
 
@@ -44,12 +46,14 @@ static stint_status read_range(const struct st_reader *r, struct range range) {
     return STINT_OK;
 }
 
-static void *work(void *context) {
-    struct st_reader *r = context;
-    pthread_mutex_lock(&r->lock);
-    for (;;) {
-        while (r->n_answered == r->n_asked && !r->closing) pthread_cond_wait(&r->asked, &r->lock);
-        if (r->n_answered == r->n_asked) break;
+static bool is_pending(const struct st_reader *r) {
+    return r->n_answered != r->n_asked;
+}
+
+// Answers all that is pending. With the lock held, which it gives back while it reads.
+static void answer(struct st_reader *r) {
+    r->reading = true;
+    while (is_pending(r)) {
         size_t next = r->n_answered, end = r->n_asked;
         stint_status status = STINT_OK;
         pthread_mutex_unlock(&r->lock);
@@ -58,7 +62,19 @@ static void *work(void *context) {
         pthread_mutex_lock(&r->lock);
         if (status != STINT_OK && r->why.status == STINT_OK) st_error_save(&r->why);
         r->n_answered = next;
-        pthread_cond_signal(&r->answered);
+    }
+    r->reading = r->started = false;
+    pthread_cond_signal(&r->answered);
+}
+
+static void *work(void *context) {
+    struct st_reader *r = context;
+    pthread_mutex_lock(&r->lock);
+    while (!r->closing) {
+        if (r->started && !r->reading)
+            answer(r);
+        else
+            pthread_cond_wait(&r->asked, &r->lock);
     }
     pthread_mutex_unlock(&r->lock);
     return NULL;
@@ -84,6 +100,7 @@ stint_status st_reader_open(int file, const char *name, struct st_reader **reade
 void st_reader_close(struct st_reader *reader) {
     if (!reader) return;
     pthread_mutex_lock(&reader->lock);
+    while (reader->reading) pthread_cond_wait(&reader->answered, &reader->lock);
     reader->closing = true;
     pthread_cond_signal(&reader->asked);
     pthread_mutex_unlock(&reader->lock);
@@ -94,27 +111,32 @@ void st_reader_close(struct st_reader *reader) {
     free(reader);
 }
 
+// Until nothing is pending; where the thread is not at it, by reading.
+static void finish(struct st_reader *r) {
+    while (is_pending(r))
+        if (r->reading)
+            pthread_cond_wait(&r->answered, &r->lock);
+        else
+            answer(r);
+}
+
 void st_reader_ask(struct st_reader *reader, uint64_t offset, size_t bytes, void *to) {
     pthread_mutex_lock(&reader->lock);
-    while (reader->n_asked - reader->n_answered == ST_READER_DEPTH) {
-        pthread_cond_signal(&reader->asked);
-        pthread_cond_wait(&reader->answered, &reader->lock);
-    }
+    if (reader->n_asked - reader->n_answered == ST_READER_DEPTH) finish(reader);
     reader->ranges[reader->n_asked++ % ST_READER_DEPTH] = (struct range){offset, bytes, to};
     pthread_mutex_unlock(&reader->lock);
 }
 
 void st_reader_start(struct st_reader *reader) {
     pthread_mutex_lock(&reader->lock);
-    pthread_cond_signal(&reader->asked);
+    reader->started = is_pending(reader);
+    if (reader->started) pthread_cond_signal(&reader->asked);
     pthread_mutex_unlock(&reader->lock);
 }
 
 stint_status st_reader_wait(struct st_reader *reader) {
     pthread_mutex_lock(&reader->lock);
-    pthread_cond_signal(&reader->asked);
-    while (reader->n_answered != reader->n_asked)
-        pthread_cond_wait(&reader->answered, &reader->lock);
+    finish(reader);
     struct st_error why = reader->why;
     reader->why.status = STINT_OK;
     pthread_mutex_unlock(&reader->lock);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads from a file in the background: a thread that works through a queue of ranges, so that what
-// is needed next arrives while something else is computed.
+// is needed next arrives while something else is computed. Few ranges are better read by the one
+// who waits for them, as they are where the thread was not started.
 #ifndef ST_BASE_READER_H
 #define ST_BASE_READER_H
 
@@ -15,11 +16,10 @@ enum { ST_READER_DEPTH = 512 }; // ranges that may be under way
 
 // Borrows `file`, open for reading, and `name`, which stands in error texts, until close.
 stint_status st_reader_open(int file, const char *name, struct st_reader **reader);
-void st_reader_close(struct st_reader *reader); // accepts NULL; waits for what is under way
+void st_reader_close(struct st_reader *reader); // accepts NULL; waits for what is being read
 
-// Asks for [offset, offset + bytes) in `to`. Waits while the queue is full. One thread asks, and
-// starts the reading of all that it has asked for: waking the thread for each costs more than many
-// a range.
+// Asks for [offset, offset + bytes) in `to`; reads all where the queue is full. One thread asks,
+// and starts the reading of what it has asked for: waking the thread costs more than many a range.
 void st_reader_ask(struct st_reader *reader, uint64_t offset, size_t bytes, void *to);
 void st_reader_start(struct st_reader *reader);
 // Waits until all that was asked for is there. STINT_E_IO if any of it could not be read, with the

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { BLOCK_ROWS = 512, SMALLEST_WAVE = 16, WAVE_BYTES = 4 << 20 };
+enum { BLOCK_ROWS = 512, SMALLEST_WAVE = 16, WAVE_BYTES = 4 << 20, FEW_READS = 32 };
 
 // ---- Memory
 
@@ -174,6 +174,7 @@ static bool is_hot(const struct st_int8_weight *w, uint32_t channel) {
 static void ask(struct st_shadow *s, size_t end) {
     const struct st_int8_weight *w = &s->stage->weight;
     size_t rows = packed_rows(s->stage);
+    uint64_t before = s->counts.cold_reads;
     for (; s->asked < end; s->asked++) {
         uint32_t channel = s->channels[s->asked];
         if (is_hot(w, channel)) {
@@ -186,7 +187,7 @@ static void ask(struct st_shadow *s, size_t end) {
             st_reader_ask(s->reader, (uintptr_t)(w->columns + channel * rows) - s->file_base, rows,
                           cold_slot(s, s->asked));
     }
-    if (s->reader) st_reader_start(s->reader);
+    if (s->reader && s->counts.cold_reads - before > FEW_READS) st_reader_start(s->reader);
 }
 
 void st_shadow_begin(struct st_shadow *s, const struct st_stage *stage, struct st_spill *spill,
