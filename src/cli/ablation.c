@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-enum { MOST_REPS = 100, CHUNK = 256 };
+enum { MOST_REPS = 100 };
 
 static const struct step {
     const char *name, *order;
@@ -28,17 +28,12 @@ struct ablation {
     uint32_t n, n_reps;
 };
 
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static stint_status open_step(const struct ablation *a, const struct step *step,
                               stint_session **session) {
     stint_session_options options = st_cli_session_options(a->common);
     bool threads = options.npu_threads != 0 || options.cpu_threads != 0;
     options.n_context = a->n;
-    options.chunk_len = step->each_prompt ? a->n : options.chunk_len ? options.chunk_len : CHUNK;
+    if (step->each_prompt) options.chunk_len = a->n;
     options.order = step->order;
     if (!step->split) options.npu_threads = options.cpu_threads = 0;
     if (step->split && !threads) options.npu_threads = options.cpu_threads = 1;
@@ -98,8 +93,7 @@ bool st_cli_ablation(const struct st_cli_command *command, const struct st_cli_c
         stint_prefill_info info = {.size = sizeof info};
         status = time_step(&a, &steps[i], seconds, &info);
         if (status != STINT_OK) break;
-        qsort(seconds, a.n_reps, sizeof *seconds, by_value);
-        report(&a, &steps[i], seconds[a.n_reps / 2], &info, rows);
+        report(&a, &steps[i], st_cli_median(seconds, a.n_reps), &info, rows);
     }
     free(a.logits);
     if (status != STINT_OK) st_cli_failed(command);

@@ -87,11 +87,6 @@ static uint32_t thread_count(const struct bench_options *options) {
     return sched_getaffinity(0, sizeof set, &set) == 0 ? (uint32_t)CPU_COUNT(&set) : 1;
 }
 
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 // One timed pass: the whole prompt at once, or after a short prompt token by token.
 static stint_status pass(struct bench *bench, uint32_t n_prompt, uint32_t n_decode,
                          double *seconds) {
@@ -122,8 +117,7 @@ static bool measure(struct bench *bench, uint32_t n_prompt, uint32_t n_decode, d
         if (bench->options->n_reps == 0 && st_cli_seconds() - begun > case_seconds) break;
     }
     if (status != STINT_OK) return st_cli_failed_with(bench->command, model_name(bench)), false;
-    qsort(seconds, n, sizeof seconds[0], by_value);
-    *median = n % 2 == 1 ? seconds[n / 2] : (seconds[n / 2 - 1] + seconds[n / 2]) / 2;
+    *median = st_cli_median(seconds, n);
     st_cli_progress_show(&bench->progress, "bench", ++bench->cases_done, bench->cases);
     return true;
 }

@@ -165,8 +165,20 @@ stint_model *st_cli_open_model(const struct st_cli_command *command,
     return model;
 }
 
-// As --order's choices.
-static const char *const orders[] = {"inorder", "ooo", "heft"};
+const char *st_cli_order(const struct st_cli_common *common) {
+    static const char *const orders[] = {"inorder", "ooo", "heft"}; // as the choices
+    return orders[common->order];
+}
+
+static int by_value(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double st_cli_median(double *values, size_t n) {
+    qsort(values, n, sizeof *values, by_value);
+    return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
 
 stint_session_options st_cli_session_options(const struct st_cli_common *common) {
     return (stint_session_options){.size = sizeof(stint_session_options),
@@ -178,7 +190,7 @@ stint_session_options st_cli_session_options(const struct st_cli_common *common)
                                    .device = common->device,
                                    .npu_threads = common->npu_threads,
                                    .cpu_threads = common->cpu_threads,
-                                   .order = orders[common->order]};
+                                   .order = st_cli_order(common)};
 }
 
 json_t *st_cli_schedule(const stint_session *session) {

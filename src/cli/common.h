@@ -63,6 +63,10 @@ stint_session_options st_cli_session_options(const struct st_cli_common *common)
 
 // What shadow execution did in the session, as an object of its own.
 json_t *st_cli_shadow(const stint_session *session);
+// The name of --order.
+const char *st_cli_order(const struct st_cli_common *common);
+// The median of n > 0 values, which it sorts.
+double st_cli_median(double *values, size_t n);
 // How the last prompt's subgraphs went by, as an object of its own.
 json_t *st_cli_schedule(const stint_session *session);
 // Writes --trace, if it was given; false with the error printed.

@@ -95,7 +95,6 @@ static bool describe_host(struct simulate *s) {
 
 static bool simulate(const struct simulate *s, uint32_t n, const struct step *step,
                      const char *trace, stint_simulation *result) {
-    static const char *const orders[] = {"inorder", "ooo", "heft"};
     const struct simulate_options *o = s->options;
     stint_simulation_options options = {.size = sizeof options,
                                         .soc = o->soc,
@@ -104,7 +103,7 @@ static bool simulate(const struct simulate *s, uint32_t n, const struct step *st
                                         .model = s->model,
                                         .prompt_tokens = n,
                                         .chunk_len = o->common.chunk_len,
-                                        .order = step ? step->order : orders[o->common.order],
+                                        .order = step ? step->order : st_cli_order(&o->common),
                                         .outlier_prune = o->outlier_prune,
                                         .gpu = o->float_on == 1,
                                         .rebuild = step && step->rebuild,

@@ -32,6 +32,7 @@ struct input {
 struct st_baseline {
     struct st_baseline_method method;
     const struct stint_model *source;
+    const struct st_expand *expand;
     struct stint_model model; // a copy; what it does not share hangs on the next three
     struct st_layer *layers;
     struct st_ffn_weight *ffn;
@@ -198,12 +199,13 @@ struct parts {
     size_t n;
 };
 
-static void expand(const struct st_linear_weight *w, size_t row, float *x) {
-    const struct st_expand *e = st_expand_choose(st_cpu_flags());
-    e->fn[w->dtype]((const unsigned char *)w->data + row * w->row_bytes, 0, w->n_in, x);
+static void expand(const struct st_baseline *b, const struct st_linear_weight *w, size_t row,
+                   float *x) {
+    b->expand->fn[w->dtype]((const unsigned char *)w->data + row * w->row_bytes, 0, w->n_in, x);
 }
 
-static stint_status set_factors(struct input *input, const struct parts *parts) {
+static stint_status set_factors(const struct st_baseline *b, struct input *input,
+                                const struct parts *parts) {
     float *row = malloc(input->n * sizeof *row);
     input->factors = calloc(input->n, sizeof *input->factors);
     if (!row || !input->factors) {
@@ -212,7 +214,7 @@ static stint_status set_factors(struct input *input, const struct parts *parts) 
     }
     for (size_t p = 0; p < parts->n; p++)
         for (size_t r = 0; r < parts->part[p]->n_out; r++) {
-            expand(parts->part[p], r, row);
+            expand(b, parts->part[p], r, row);
             for (size_t i = 0; i < input->n; i++)
                 input->factors[i] = fmaxf(input->factors[i], fabsf(row[i]));
         }
@@ -248,7 +250,7 @@ static stint_status quantize_weight(struct st_baseline *b, const struct input *i
     b->weights[b->n_weights++] = data;
     for (size_t r = 0; r < w->n_out; r++) {
         float *row = data + r * input->width;
-        expand(w, r, row);
+        expand(b, w, r, row);
         if (input->width > input->n) memcpy(row + input->n, row, input->n * sizeof *row);
         quantize_row(b, input, row);
     }
@@ -264,7 +266,7 @@ static stint_status quantize_linear(struct st_baseline *b, enum st_int8_role rol
     struct input *input = input_of(b, role, layer, expert);
     bool from_norm = role == ST_INT8_QKV || role == ST_INT8_UP || role == ST_INT8_HEAD;
     float most = 0.0f;
-    if (b->method.smooth && from_norm) ST_TRY(set_factors(input, &parts));
+    if (b->method.smooth && from_norm) ST_TRY(set_factors(b, input, &parts));
     if (b->method.rotate) ST_TRY(find_rotation(b, input->n, &input->rotation));
     for (size_t i = 0; i < input->n; i++)
         most = fmaxf(most, input->most[i] / (input->factors ? input->factors[i] : 1.0f));
@@ -343,6 +345,7 @@ stint_status st_baseline_open(const struct st_baseline_method *method,
     if (!b) return no_memory();
     b->method = *method;
     b->source = model;
+    b->expand = st_expand_choose(st_cpu_flags());
     stint_status status = copy_model(b);
     if (status == STINT_OK && method->prefix) status = find_prefix(b, options);
     if (status == STINT_OK && (method->static_scale || method->smooth))

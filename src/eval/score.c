@@ -46,11 +46,7 @@ void st_scorer_close(struct st_scorer *scorer) {
 }
 
 double st_log_probability(const float *logits, size_t vocab, int32_t id) {
-    double sum = 0.0;
-    float most = -INFINITY;
-    for (size_t v = 0; v < vocab; v++) most = fmaxf(most, logits[v]);
-    for (size_t v = 0; v < vocab; v++) sum += exp((double)(logits[v] - most));
-    return (double)(logits[id] - most) - log(sum);
+    return (double)logits[id] - st_log_sum(logits, vocab);
 }
 
 // Brings the session to hold ids[0, n), with what it holds already.

@@ -154,8 +154,8 @@ static void compare_row(void *context, const float *logits, size_t vocab, int32_
         if (logits[v] > logits[best]) best = v;
         if (exact[v] > exact[best_exact]) best_exact = v;
     }
-    double log_p = st_log_probability(exact, vocab, 0) - (double)exact[0];
-    double log_q = st_log_probability(logits, vocab, 0) - (double)logits[0], sum = 0.0;
+    double log_p = -st_log_sum(exact, vocab);
+    double log_q = -st_log_sum(logits, vocab), sum = 0.0;
     for (size_t v = 0; v < vocab; v++) {
         double p = (double)exact[v] + log_p;
         sum += exp(p) * (p - ((double)logits[v] + log_q));

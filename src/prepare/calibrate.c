@@ -241,14 +241,6 @@ stint_status st_calibration_head_again(struct st_calibration *c) {
 
 // ---- Predictions
 
-static double log_sum(const float *logits, size_t n) {
-    double sum = 0.0;
-    float most = -INFINITY;
-    for (size_t v = 0; v < n; v++) most = fmaxf(most, logits[v]);
-    for (size_t v = 0; v < n; v++) sum += exp((double)(logits[v] - most));
-    return log(sum) + (double)most;
-}
-
 // Sorted insertion: few of a vocabulary get past the last one.
 static void keep_likeliest(const float *logits, size_t n, double log_all,
                            struct st_predicted *out) {
@@ -283,7 +275,7 @@ static double divergence(const struct st_predicted *exact, const float *logits, 
 static void predict_row(const struct st_calibration *c, const float *logits, int32_t wanted,
                         struct st_predictions *p) {
     size_t vocab = c->model->config.vocab;
-    double log_all = log_sum(logits, vocab);
+    double log_all = st_log_sum(logits, vocab);
     keep_likeliest(logits, vocab, log_all, &p->at[p->n]);
     p->loss += log_all - (double)logits[wanted];
     if (p->exact) {

@@ -19,7 +19,6 @@ static const double most_pruned = 0.85, loss_allowed = 0.003, loss_alarming = 0.
 struct unfinished {
     struct st_prepare_job *job;
     struct st_map map;
-    bool failed;
 };
 
 static stint_status find(void *context, const char *name, bool required,

@@ -57,12 +57,6 @@ static stint_status write_all(const struct job *j, const char *linear,
     size_t k = j->stage.weight.n_in;
     struct st_section columns = {
         .name = name, .type = ST_SECTION_I8, .n_dims = 2, .dims = {k, j->rows, 1, 1}};
-    struct st_section scales = {.name = name,
-                                .type = ST_SECTION_F32,
-                                .n_dims = 1,
-                                .dims = {k, 1, 1, 1},
-                                .data = j->scales,
-                                .bytes = k * sizeof *j->scales};
     snprintf(name, sizeof name, "%s%s", linear, ST_INT8_COLUMNS);
     ST_TRY(st_package_begin(writer, &columns));
     for (size_t first = 0; first < k; first += BLOCK) {
@@ -71,8 +65,7 @@ static stint_status write_all(const struct job *j, const char *linear,
         quantize(j, first, n);
         ST_TRY(st_package_append(writer, j->columns, n * j->rows));
     }
-    snprintf(name, sizeof name, "%s%s", linear, ST_INT8_COLUMN_SCALES);
-    return st_package_add(writer, &scales);
+    return st_pack_section(writer, linear, ST_INT8_COLUMN_SCALES, ST_SECTION_F32, j->scales, k);
 }
 
 stint_status st_pack_columns(const struct st_config *config, const struct st_pack_source *source,

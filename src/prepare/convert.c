@@ -70,19 +70,6 @@ static stint_status set_scales(struct st_prepare_job *job, struct st_pack_source
     return st_outlier_scales(stats_of(job, s), name);
 }
 
-static stint_status add_section(struct st_prepare_job *job, const char *linear, const char *ending,
-                                enum st_section_type type, const void *data, size_t n) {
-    char name[ST_INT8_NAME_BYTES + 16];
-    snprintf(name, sizeof name, "%s%s", linear, ending);
-    struct st_section s = {.name = name,
-                           .type = type,
-                           .n_dims = 1,
-                           .dims = {n, 1, 1, 1},
-                           .data = data,
-                           .bytes = n * sizeof(float)};
-    return st_package_add(job->writer, &s);
-}
-
 // The source's weights leave memory.
 static void forget(const struct st_pack_source *s) {
     for (size_t i = 0; i < ST_STAGE_PARTS && s->parts[i]; i++)
@@ -100,7 +87,7 @@ static stint_status plan(struct st_prepare_job *job, struct st_pack_source *s) {
     struct st_planned *l = &job->plan.linears[job->plan.n - 1];
     if (job->options->outliers == STINT_OUTLIERS_NONE)
         l->scales[0] = l->scales[1] = stats->scales[0];
-    return add_section(job, name, ST_INT8_INPUT, ST_SECTION_F32, l->scales, 2);
+    return st_pack_section(job->writer, name, ST_INT8_INPUT, ST_SECTION_F32, l->scales, 2);
 }
 
 static stint_status convert_layer(struct st_prepare_job *job, uint32_t i) {
@@ -139,7 +126,7 @@ static stint_status write_columns(struct st_prepare_job *job, struct st_planned 
     l->written = true;
     ST_TRY(st_pack_columns(&job->model->config, &s, scales.data, job->writer));
     forget(&s);
-    return add_section(job, l->name, ST_INT8_HOT, ST_SECTION_I32, l->hot, l->n_in);
+    return st_pack_section(job->writer, l->name, ST_INT8_HOT, ST_SECTION_I32, l->hot, l->n_in);
 }
 
 stint_status st_prepare_write_columns(struct st_prepare_job *job) {

@@ -159,10 +159,11 @@ static stint_status write_panels(const struct packing *j, struct st_package_writ
     return STINT_OK;
 }
 
-static stint_status add(const struct packing *j, struct st_package_writer *writer,
-                        const char *ending, enum st_section_type type, const void *data, size_t n) {
+stint_status st_pack_section(struct st_package_writer *writer, const char *linear,
+                             const char *ending, enum st_section_type type, const void *data,
+                             size_t n) {
     char name[ST_INT8_NAME_BYTES + 16];
-    snprintf(name, sizeof name, "%s%s", j->name, ending);
+    snprintf(name, sizeof name, "%s%s", linear, ending);
     struct st_section s = {.name = name,
                            .type = type,
                            .n_dims = 1,
@@ -197,8 +198,8 @@ stint_status st_pack_linear(struct st_packer *packer, const struct st_pack_sourc
     if (source->norms) memset(source->norms, 0, j.stage.weight.n_in * sizeof *source->norms);
     ST_TRY(st_package_begin(writer, &section));
     ST_TRY(write_panels(&j, writer));
-    ST_TRY(add(&j, writer, ST_INT8_SCALE, ST_SECTION_F32, packer->scale, rows));
-    ST_TRY(add(&j, writer, ST_INT8_SUMS, ST_SECTION_I32, packer->sums, rows));
+    ST_TRY(st_pack_section(writer, j.name, ST_INT8_SCALE, ST_SECTION_F32, packer->scale, rows));
+    ST_TRY(st_pack_section(writer, j.name, ST_INT8_SUMS, ST_SECTION_I32, packer->sums, rows));
     if (!has_bias(&j)) return STINT_OK;
-    return add(&j, writer, ST_INT8_BIAS, ST_SECTION_F32, packer->bias, rows);
+    return st_pack_section(writer, j.name, ST_INT8_BIAS, ST_SECTION_F32, packer->bias, rows);
 }

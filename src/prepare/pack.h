@@ -29,6 +29,11 @@ bool st_pack_find_row(const struct st_stage *stage, size_t packed, uint32_t *par
 stint_status st_pack_linear(struct st_packer *packer, const struct st_pack_source *source,
                             struct st_package_writer *writer);
 
+// Writes a section LINEAR ENDING of n numbers of four bytes.
+stint_status st_pack_section(struct st_package_writer *writer, const char *linear,
+                             const char *ending, enum st_section_type type, const void *data,
+                             size_t n);
+
 // columns.c: writes the weights of a shadowed linear once more, by channel, with a scale per
 // channel beside those of the packed rows (.columns, .column_scales). STINT_E_NOMEM.
 stint_status st_pack_columns(const struct st_config *config, const struct st_pack_source *source,

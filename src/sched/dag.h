@@ -11,8 +11,7 @@
 #include <stdint.h>
 
 enum {
-    ST_MAX_PROCESSORS = 3,               // the first two are those of model/graph.h
-    ST_PROCESSOR_EXTRA = 2,              // where a third one takes shadow outliers
+    ST_MAX_PROCESSORS = 3,               // those of model/graph.h, and one more
     ST_SUBGRAPH_SHADOW = ST_N_SUBGRAPHS, // of the linear of the subgraph it belongs to
     ST_NODE_KINDS
 };

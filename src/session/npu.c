@@ -271,14 +271,15 @@ static stint_status run_ffn(const struct st_run *r, uint32_t expert, size_t n, f
     struct st_graph *graph = graph_of(r, FIRST_FFN + expert);
     if (!w->up.weight.shadowed && !w->down.weight.shadowed) return run_graph(r, graph, &io);
     uint64_t begun = st_now_ns();
-    if (!is_apart(r, &w->up)) ST_TRY(shadow_up(r, expert, n, &begun));
+    if (w->up.weight.shadowed && !r->shadows_apart) ST_TRY(shadow_up(r, expert, n, &begun));
     if (w->up.weight.shadowed && shadow->pending) {
         io.add = shadow->add;
         io.add_row = shadow->add_row;
     }
     ST_TRY(run_graph(r, graph, &io));
     count_time(&shadow->counts.device_ns, &begun);
-    return is_apart(r, &w->down) ? STINT_OK : shadow_down(r, expert, n, y, &begun);
+    if (!w->down.weight.shadowed || r->shadows_apart) return STINT_OK;
+    return shadow_down(r, expert, n, y, &begun);
 }
 
 static stint_status run_expert(const struct st_run *r, uint32_t expert, const float *x, size_t n,

@@ -120,3 +120,11 @@ int32_t st_session_sample(struct stint_session *s, const stint_sampling *samplin
         n = cut_top_p(c, n, sum, (double)sampling->top_p);
     return draw_from(c, n, draw);
 }
+
+double st_log_sum(const float *logits, size_t n) {
+    double sum = 0.0;
+    float most = -INFINITY;
+    for (size_t v = 0; v < n; v++) most = fmaxf(most, logits[v]);
+    for (size_t v = 0; v < n; v++) sum += exp((double)(logits[v] - most));
+    return log(sum) + (double)most;
+}

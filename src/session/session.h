@@ -271,6 +271,8 @@ stint_status st_split_forward(struct stint_session *s, const int32_t *ids, size_
 
 // Picks the next token from s->logits, which it may change. `draw` in [0, 1).
 int32_t st_session_sample(struct stint_session *s, const stint_sampling *sampling, double draw);
+// ln of the sum of exp over logits [n].
+double st_log_sum(const float *logits, size_t n);
 // The n-th draw of a seed, in [0, 1).
 double st_random_draw(uint64_t seed, uint64_t n);
 
