@@ -56,9 +56,10 @@ class Packages(unittest.TestCase):
                 self.assertLess(difference, TRAINED_BOUND if trained else CHANNEL_BOUND)
                 self.assertEqual(golden.logits(package, tokens, "--chunk", "11"), got)
                 self.assertEqual(golden.logits(package, tokens, "--threads", "1"), got)
-                for order, threads in (("inorder", "1"), ("ooo", "1"), ("heft", "2")):
+                for order, npu, cpu in (("inorder", 1, 1), ("ooo", 1, 3), ("heft", 2, 1)):
                     self.assertEqual(golden.logits(package, tokens, "--chunk", "7", "--order",
-                                                   order, "--npu-threads", threads), got)
+                                                   order, "--npu-threads", str(npu),
+                                                   "--cpu-threads", str(cpu)), got)
 
     def test_instruction_sets_agree(self):
         tokens = SHARED / "models" / "novels-10m" / "tokens.json"

@@ -266,6 +266,32 @@ static void ooo_is_never_worse_than_inorder(void **state) {
     assert_true(sum / CASES < 0.9);
 }
 
+// Eq. 6 of llm.npu, by hand: on the CPU what frees the longer NPU subgraph goes first, on the NPU
+// what frees the shorter CPU subgraph; a node that waits for two counts for neither.
+static void ooo_picks_the_largest_contribution(void **state) {
+    (void)state;
+    for (uint8_t first = 0; first < 2; first++) {
+        uint8_t then = !first;
+        st_dag_begin(&room.dag, 2);
+        uint32_t a = st_dag_add(&room.dag, (struct st_node){.processor = first, .seconds = 1.0f});
+        uint32_t b = st_dag_add(&room.dag, (struct st_node){.processor = first, .seconds = 1.0f});
+        uint32_t c = st_dag_add(&room.dag, (struct st_node){.processor = then, .seconds = 2.0f});
+        uint32_t d = st_dag_add(&room.dag, (struct st_node){.processor = then, .seconds = 5.0f});
+        uint32_t e = st_dag_add(&room.dag, (struct st_node){.processor = then, .seconds = 50.0f});
+        st_dag_need(&room.dag, a, c);
+        st_dag_need(&room.dag, b, d);
+        st_dag_need(&room.dag, a, e);
+        st_dag_need(&room.dag, b, e);
+        st_dag_finish(&room.dag);
+        st_schedule_begin(&room.schedule, &room.dag, st_policy_find("ooo"));
+        bool cpu = first == ST_PROCESSOR_CPU;
+        assert_int_equal(st_schedule_pick(&room.schedule, first), cpu ? b : a);
+        assert_int_equal(st_schedule_pick(&room.schedule, then), ST_NO_NODE);
+        st_schedule_begin(&room.schedule, &room.dag, st_policy_find("inorder"));
+        assert_int_equal(st_schedule_pick(&room.schedule, first), a);
+    }
+}
+
 // ---- The prefill's graph
 
 // needed[a][b]: b runs before a can.
@@ -343,6 +369,7 @@ int main(void) {
         cmocka_unit_test(a_run_is_the_same_every_time),
         cmocka_unit_test(ooo_is_near_the_optimum),
         cmocka_unit_test(ooo_is_never_worse_than_inorder),
+        cmocka_unit_test(ooo_picks_the_largest_contribution),
         cmocka_unit_test(a_prefill_needs_what_the_paper_says),
         cmocka_unit_test(a_window_bounds_the_chunks_under_way),
     };
