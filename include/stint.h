@@ -102,6 +102,9 @@ typedef struct stint_model_options {
     void *progress_context;
     bool no_tokenizer; /* skip the vocabulary; only token ids can be used then */
     stint_exec exec;   /* E_UNSUPPORTED where the file has no weights for it */
+    /* Of a shape in INT8: random nested weights of these precisions (2 to 8 bits) beside it;
+     * default 0: none. */
+    uint32_t nested_low, nested_high;
 } stint_model_options;
 
 /* Opens a Hugging Face folder (config.json, *.safetensors, tokenizer) or a .gguf file. Weights are
@@ -144,9 +147,15 @@ typedef struct stint_model_info {
     stint_exec exec;                  /* FLOAT or NPU */
     uint32_t subgraphs_per_layer;     /* 6 */
     uint32_t static_subgraphs_per_layer; /* 5: shared by all chunks */
+    uint32_t nested_low, nested_high;    /* bits of its nested weights; 0: it has none */
+    uint64_t nested_bytes;               /* of them, as stored */
 } stint_model_info;
 
 STINT_API stint_status stint_model_describe(const stint_model *model, stint_model_info *info);
+
+/* Weight bytes that one decode step at this precision reads; bytes_per_decoded_token where there
+ * are no nested weights of it. */
+STINT_API uint64_t stint_model_bytes_per_token(const stint_model *model, uint32_t bits);
 
 /* ---- Tokenizers
  * --------------------------------------------------------------------------------------------- */
@@ -357,6 +366,28 @@ STINT_API stint_status stint_session_prefill(const stint_session *session,
  * another ending, E_IO. */
 STINT_API stint_status stint_session_trace(const stint_session *session, const char *path);
 
+enum { STINT_PRECISION_STEPS = 8 };
+
+/* How many bits the weights of a package with nested weights have when (PMPD, section 4.2): 8 are
+ * its INT8 weights, fewer its nested ones. */
+typedef struct stint_precision {
+    size_t size;
+    uint32_t prefill; /* of the prompt */
+    uint32_t n_steps;
+    struct {
+        uint32_t bits, start; /* from this decode step on; the first start is 0, bits never rise */
+    } steps[STINT_PRECISION_STEPS];
+} stint_precision;
+
+/* From now on; NULL: INT8 throughout, which is where a session begins. Costs nothing. Prompts and
+ * stint_session_eval() run at `prefill`, stint_generate() counts its decode steps. E_ARG and
+ * E_UNSUPPORTED with the reason. */
+STINT_API stint_status stint_session_set_precision(stint_session *session,
+                                                   const stint_precision *precision);
+
+/* The precision of the weights that gave the newest logits. 8 also for a model in float. */
+STINT_API uint32_t stint_session_bits(const stint_session *session);
+
 /* Forgets all tokens from `length` on; a length beyond the held ones is E_ARG. */
 STINT_API stint_status stint_session_truncate(stint_session *session, size_t length);
 
@@ -414,6 +445,7 @@ typedef struct stint_generation_result {
     stint_stop_reason stop_reason;
     size_t prompt_tokens, generated_tokens;
     double prefill_seconds, decode_seconds; /* decode: from the first generated token on */
+    double average_bits;                    /* of the decode steps' weights; 0 without any */
 } stint_generation_result;
 
 /* Appends the prompt ids (at least one unless the session holds some) and generates. The generated

@@ -25,6 +25,7 @@ struct bench_options {
     struct st_cli_uints prompts;
     uint32_t n_tokens, n_reps;
     bool ablation;
+    struct st_cli_uints bits;
 };
 
 static const struct st_cli_option rows[] = {
@@ -58,6 +59,13 @@ static const struct st_cli_option rows[] = {
      .most = REPS_MOST,
      .help = "repetitions of each case; without it up to 5, fewer of slow ones",
      .offset = offsetof(struct bench_options, n_reps)},
+    {.name = "bits",
+     .kind = ST_CLI_UINTS,
+     .value = "B,B",
+     .least = 2,
+     .most = 8,
+     .help = "decode at these precisions; a shape gets random nested weights for them",
+     .offset = offsetof(struct bench_options, bits)},
     {.name = "ablation",
      .kind = ST_CLI_FLAG,
      .help = "instead, what chunk sharing and out-of-order subgraphs add on this machine",
@@ -76,8 +84,8 @@ struct bench {
     struct st_cli_progress progress;
     uint64_t cases_done, cases;
     double prefill_seconds[ST_CLI_UINTS_MOST];
-    json_t *schedules[ST_CLI_UINTS_MOST]; // of the last pass
-    double decode_seconds;
+    json_t *schedules[ST_CLI_UINTS_MOST];     // of the last pass
+    double decode_seconds[ST_CLI_UINTS_MOST]; // by precision
     uint64_t peak_bytes;
 };
 
@@ -147,21 +155,34 @@ static double best_prefill_fraction(const struct bench *bench) {
     return best;
 }
 
-static double decode_fraction(const struct bench *bench) {
-    double bytes = (double)bench->info.bytes_per_decoded_token * bench->options->n_tokens;
-    if (bench->options->n_tokens == 0 || !(bench->roofline.bytes_per_second > 0)) return 0;
-    return bytes / bench->decode_seconds / bench->roofline.bytes_per_second;
+// Precisions to decode at; without --bits the one that the weights have.
+static size_t decode_cases(const struct bench *bench) {
+    if (bench->options->n_tokens == 0) return 0;
+    return bench->options->bits.count ? bench->options->bits.count : 1;
 }
 
-static uint32_t weight_bits(const struct bench *bench) {
+static uint64_t decode_bytes(const struct bench *bench, size_t i) {
+    bool given = bench->options->bits.count > 0;
+    return given ? stint_model_bytes_per_token(bench->model, bench->options->bits.values[i])
+                 : bench->info.bytes_per_decoded_token;
+}
+
+static double decode_fraction(const struct bench *bench, size_t i) {
+    double bytes = (double)decode_bytes(bench, i) * bench->options->n_tokens;
+    if (decode_cases(bench) == 0 || !(bench->roofline.bytes_per_second > 0)) return 0;
+    return bytes / bench->decode_seconds[i] / bench->roofline.bytes_per_second;
+}
+
+static uint32_t weight_bits(const struct bench *bench, size_t i) {
+    if (bench->options->bits.count > 0) return bench->options->bits.values[i];
     static const struct {
         const char *type;
         uint32_t bits;
     } widths[] = {{"f32", 32}, {"f16", 16}, {"bf16", 16}, {"int8", 8}, {"q8_0", 8},
                   {"q6_k", 6}, {"q5_0", 5}, {"q5_1", 5},  {"q5_k", 5}, {"q4_0", 4},
                   {"q4_1", 4}, {"q4_k", 4}, {"q3_k", 3},  {"q2_k", 2}};
-    for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++)
-        if (strcasecmp(widths[i].type, bench->info.weight_type) == 0) return widths[i].bits;
+    for (size_t w = 0; w < sizeof widths / sizeof widths[0]; w++)
+        if (strcasecmp(widths[w].type, bench->info.weight_type) == 0) return widths[w].bits;
     return 32;
 }
 
@@ -177,11 +198,13 @@ static bool print_object(const struct bench *bench) {
                                         st_cli_rate(n, bench->prefill_seconds[i]), "schedule",
                                         bench->schedules[i]));
     }
-    if (options->n_tokens > 0)
-        json_array_append_new(decode,
-                              json_pack("{s:I, s:I, s:f}", "tokens", (json_int_t)options->n_tokens,
-                                        "bits", (json_int_t)weight_bits(bench), "tokens_per_second",
-                                        st_cli_rate(options->n_tokens, bench->decode_seconds)));
+    for (size_t i = 0; i < decode_cases(bench); i++)
+        json_array_append_new(
+            decode, json_pack("{s:I, s:I, s:f, s:I, s:f}", "tokens", (json_int_t)options->n_tokens,
+                              "bits", (json_int_t)weight_bits(bench, i), "tokens_per_second",
+                              st_cli_rate(options->n_tokens, bench->decode_seconds[i]),
+                              "bytes_per_token", (json_int_t)decode_bytes(bench, i),
+                              "bandwidth_fraction", decode_fraction(bench, i)));
     const char *peak;
     prefill_peak(bench, &peak);
     json_t *limits = json_pack(
@@ -189,7 +212,7 @@ static bool print_object(const struct bench *bench) {
         "bf16_flops_per_second", roofline->bf16_flops_per_second, "float_flops_per_second",
         roofline->float_flops_per_second, "bytes_per_second", roofline->bytes_per_second,
         "prefill_fraction", best_prefill_fraction(bench), "prefill_peak", peak, "decode_fraction",
-        decode_fraction(bench));
+        decode_fraction(bench, 0));
     json_t *object = json_pack(
         "{s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:o, s:o, s:I, s:o, s:o}", "model", model_name(bench),
         "exec", bench->info.exec == STINT_EXEC_NPU ? "npu" : "float", "device",
@@ -220,11 +243,12 @@ static void print_table(const struct bench *bench) {
                    bench->prefill_seconds[i], st_cli_rate(n, bench->prefill_seconds[i]),
                    100 * prefill_fraction(bench, i), peak);
     }
-    if (options->n_tokens > 0)
-        st_cli_row("decode", "%6u tokens %9.3f s %10.1f tokens/s %6.1f %% of memory bandwidth",
-                   options->n_tokens, bench->decode_seconds,
-                   st_cli_rate(options->n_tokens, bench->decode_seconds),
-                   100 * decode_fraction(bench));
+    for (size_t i = 0; i < decode_cases(bench); i++)
+        st_cli_row(i == 0 ? "decode" : "",
+                   "%6u tokens %9.3f s %10.1f tokens/s %6.1f %% of memory bandwidth, %u bits",
+                   options->n_tokens, bench->decode_seconds[i],
+                   st_cli_rate(options->n_tokens, bench->decode_seconds[i]),
+                   100 * decode_fraction(bench, i), weight_bits(bench, i));
     st_cli_row("machine at most", "int8 %.2f, bf16 %.2f, float %.3f TOPS; memory %.1f GB/s",
                roofline->int8_ops_per_second * 1e-12, roofline->bf16_flops_per_second * 1e-12,
                roofline->float_flops_per_second * 1e-12, roofline->bytes_per_second * 1e-9);
@@ -266,10 +290,20 @@ static bool measure_roofline(struct bench *bench) {
     return true;
 }
 
+static bool set_precision(struct bench *bench, size_t i) {
+    uint32_t bits = weight_bits(bench, i);
+    stint_precision precision = {.size = sizeof precision, .prefill = bits, .n_steps = 1};
+    precision.steps[0].bits = bits;
+    if (bench->options->bits.count == 0) return true;
+    if (stint_session_set_precision(bench->session, &precision) == STINT_OK) return true;
+    st_cli_failed_with(bench->command, model_name(bench));
+    return false;
+}
+
 // The peak is taken before the roofline, whose buffers are larger than many a model.
 static bool measure_all(struct bench *bench) {
     const struct bench_options *options = bench->options;
-    bench->cases = options->prompts.count + (options->n_tokens > 0) + 1;
+    bench->cases = options->prompts.count + decode_cases(bench) + 1;
     st_cli_progress_show(&bench->progress, "bench", 0, bench->cases);
     bool ok = true;
     st_cli_interrupt_watch(bench->session);
@@ -278,8 +312,9 @@ static bool measure_all(struct bench *bench) {
         bench->schedules[i] = st_cli_schedule(bench->session);
     }
     ok = ok && st_cli_trace(bench->command, &options->common, bench->session);
-    if (ok && options->n_tokens > 0)
-        ok = measure(bench, DECODE_PROMPT, options->n_tokens, &bench->decode_seconds);
+    for (size_t i = 0; ok && i < decode_cases(bench); i++)
+        ok = set_precision(bench, i) &&
+             measure(bench, DECODE_PROMPT, options->n_tokens, &bench->decode_seconds[i]);
     st_cli_interrupt_watch(NULL);
     bench->peak_bytes = stint_peak_rss_bytes();
     ok = ok && measure_roofline(bench);
@@ -339,7 +374,7 @@ static int run(const struct st_cli_command *command, void *target) {
                           .options = options,
                           .info = {.size = sizeof bench.info},
                           .roofline = {.size = sizeof bench.roofline}};
-    bench.model = st_cli_open_model(command, &options->common, options->shape);
+    bench.model = st_cli_open_model(command, &options->common, options->shape, &options->bits);
     int status = ST_CLI_FAILED;
     bool opened = bench.model != NULL && stint_model_describe(bench.model, &bench.info) == STINT_OK;
     if (opened && options->ablation) {

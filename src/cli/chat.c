@@ -242,7 +242,7 @@ static bool hold_chat(struct chat *chat, const stint_model *model, stint_session
 static int run(const struct st_cli_command *command, void *target) {
     struct chat chat = {.command = command, .options = target};
     chat.seed = chat.options->common.seed;
-    stint_model *model = st_cli_open_model(command, &chat.options->common, NULL);
+    stint_model *model = st_cli_open_model(command, &chat.options->common, NULL, NULL);
     if (model == NULL) return ST_CLI_FAILED;
     stint_session *session = NULL;
     stint_session_options session_options = st_cli_session_options(&chat.options->common);

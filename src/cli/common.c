@@ -148,7 +148,8 @@ void st_cli_log_to_stderr(const struct st_cli_command *command, bool verbose) {
 }
 
 stint_model *st_cli_open_model(const struct st_cli_command *command,
-                               const struct st_cli_common *common, const char *shape) {
+                               const struct st_cli_common *common, const char *shape,
+                               const struct st_cli_uints *bits) {
     struct st_cli_progress progress = {0};
     stint_model_options options = {.size = sizeof options,
                                    .progress = st_cli_progress_show,
@@ -156,6 +157,12 @@ stint_model *st_cli_open_model(const struct st_cli_command *command,
                                    .exec = (stint_exec)common->exec};
     // Random weights are made for whatever is to be measured; what stint is for, unless told.
     if (shape != NULL && options.exec == STINT_EXEC_DEFAULT) options.exec = STINT_EXEC_NPU;
+    for (size_t i = 0; bits != NULL && i < bits->count; i++) {
+        uint32_t b = bits->values[i];
+        if (b == 8) continue; // INT8, which is there anyway
+        if (options.nested_low == 0 || b < options.nested_low) options.nested_low = b;
+        if (b > options.nested_high) options.nested_high = b;
+    }
     st_cli_log_to_stderr(command, common->verbose);
     stint_model *model = NULL;
     stint_status status = shape != NULL ? stint_model_open_shape(shape, &options, &model)

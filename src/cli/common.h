@@ -55,10 +55,11 @@ enum {
 // Warnings of the library go to standard error; everything it says if `verbose`.
 void st_cli_log_to_stderr(const struct st_cli_command *command, bool verbose);
 
-// Opens common->model, or random weights of `shape` where that is not NULL, with a progress bar; or
-// says why not and returns NULL.
+// Opens common->model, or random weights of `shape` where that is not NULL, nested ones of the
+// precisions `bits` among them (NULL: none), with a progress bar; or says why not and returns NULL.
 stint_model *st_cli_open_model(const struct st_cli_command *command,
-                               const struct st_cli_common *common, const char *shape);
+                               const struct st_cli_common *common, const char *shape,
+                               const struct st_cli_uints *bits);
 stint_session_options st_cli_session_options(const struct st_cli_common *common);
 
 // What shadow execution did in the session, as an object of its own.

@@ -258,12 +258,12 @@ static bool open_all(const struct st_cli_command *command, const struct eval_opt
             st_cli_read_all(command->name, options->calib, TEXT_MOST_BYTES, &subject->text_bytes);
         if (subject->text == NULL) return false;
     }
-    subject->model = *model = st_cli_open_model(command, &options->common, NULL);
+    subject->model = *model = st_cli_open_model(command, &options->common, NULL, NULL);
     if (*model == NULL || options->reference == NULL) return *model != NULL;
     struct st_cli_common common = options->common;
     common.model = options->reference;
     common.exec = ST_CLI_EXEC_AUTO;
-    subject->reference = *reference = st_cli_open_model(command, &common, NULL);
+    subject->reference = *reference = st_cli_open_model(command, &common, NULL, NULL);
     return *reference != NULL;
 }
 

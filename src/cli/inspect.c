@@ -222,7 +222,7 @@ static void print_subgraphs(const struct report *report) {
 
 static int run(const struct st_cli_command *command, void *target) {
     const struct inspect_options *options = target;
-    stint_model *model = st_cli_open_model(command, &options->common, NULL);
+    stint_model *model = st_cli_open_model(command, &options->common, NULL, NULL);
     if (model == NULL) return ST_CLI_FAILED;
     if (options->outliers || options->svg != NULL) {
         bool shown = st_cli_outliers_show(command, &options->common, options->svg, model);

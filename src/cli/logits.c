@@ -106,7 +106,7 @@ static int run(const struct st_cli_command *command, void *target) {
     int32_t *ids = st_cli_read_tokens(command->name, options->tokens, &n_ids);
     if (ids == NULL) return ST_CLI_FAILED;
     int status = ST_CLI_FAILED;
-    stint_model *model = st_cli_open_model(command, &options->common, NULL);
+    stint_model *model = st_cli_open_model(command, &options->common, NULL, NULL);
     stint_model_info info = {.size = sizeof info};
     if (model != NULL && stint_model_describe(model, &info) == STINT_OK) {
         double begun = st_cli_seconds();

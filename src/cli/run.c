@@ -225,7 +225,7 @@ static int run(const struct st_cli_command *command, void *target) {
     int status;
     char *prompt = read_prompt(command, options, &n_bytes, &status);
     if (prompt == NULL) return status;
-    stint_model *model = st_cli_open_model(command, &options->common, NULL);
+    stint_model *model = st_cli_open_model(command, &options->common, NULL, NULL);
     bool ok = model != NULL && answer(command, options, model, prompt, n_bytes);
     stint_model_close(model);
     free(prompt);

@@ -192,7 +192,7 @@ static int run(const struct st_cli_command *command, void *target) {
         return ST_CLI_USAGE;
     }
     struct simulate s = {.command = command, .options = o};
-    stint_model *model = o->shape ? NULL : st_cli_open_model(command, &o->common, NULL);
+    stint_model *model = o->shape ? NULL : st_cli_open_model(command, &o->common, NULL, NULL);
     json_t *prefill = json_array(), *decode = NULL;
     s.model = model;
     bool ok = (o->shape || model) && (strcmp(o->soc, "host") != 0 || describe_host(&s)) &&

@@ -11,6 +11,7 @@
 #include <xxhash.h>
 
 enum { HASH_BLOCK = 16 << 20, INT8_ROWS = 16, INT8_K = 64, INT8_MAX_K = 1 << 16 };
+enum { NESTED_ROWS = 4, NESTED_K = 128, NESTED_MOST_BITS = 8 };
 
 struct st_package {
     struct st_section *sections; // [n], in the order of the file
@@ -54,6 +55,16 @@ static bool int8_bytes(const struct st_section *s, size_t *bytes) {
     return st_size_mul(st_round_up(s->dims[0], INT8_ROWS), st_round_up(s->dims[1], INT8_K), bytes);
 }
 
+static bool nested_bytes(const struct st_section *s, size_t *bytes) {
+    size_t n;
+    if (s->n_dims != 3 || s->dims[0] == 0 || s->dims[1] == 0) return false;
+    if (s->dims[0] > SIZE_MAX - NESTED_ROWS || s->dims[1] > SIZE_MAX - NESTED_K) return false;
+    if (s->dims[2] < 2 || s->dims[2] > NESTED_MOST_BITS) return false;
+    if (!st_size_mul(st_round_up(s->dims[0], NESTED_ROWS), st_round_up(s->dims[1], NESTED_K), &n))
+        return false;
+    return st_size_mul(n / 8, s->dims[2], bytes);
+}
+
 stint_status st_section_bytes(const struct st_section *s, size_t *bytes) {
     bool possible = s->n_dims <= ST_MAX_DIMS;
     for (uint32_t d = s->n_dims; d < ST_MAX_DIMS; d++) possible = possible && s->dims[d] == 1;
@@ -78,6 +89,9 @@ stint_status st_section_bytes(const struct st_section *s, size_t *bytes) {
     }
     case ST_SECTION_INT8_N16K4:
         possible = int8_bytes(s, bytes);
+        break;
+    case ST_SECTION_NESTED:
+        possible = nested_bytes(s, bytes);
         break;
     case ST_N_SECTION_TYPES:
         possible = false;

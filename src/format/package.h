@@ -28,7 +28,8 @@ enum {
     X(I8, "i8")              /* int8 [dims...] */                                                  \
     X(F32, "f32")            /* float [dims...] of stint's own: scales, biases */                  \
     X(I32, "i32")            /* int32 [dims...] */                                                 \
-    X(INT8_N16K4, "i8n16k4") /* kernels/int8.h; dims = {rows, k} */
+    X(INT8_N16K4, "i8n16k4") /* kernels/int8.h; dims = {rows, k} */                                \
+    X(NESTED, "nested")      /* codes of kernels/nested.h; dims = {rows, k, bits} */
 
 enum st_section_type {
 #define X(id, name) ST_SECTION_##id,

@@ -11,6 +11,7 @@
 #include "kernels/elementwise.h"
 #include "kernels/expand.h"
 #include "kernels/gemv.h"
+#include "kernels/nested.h"
 #include "kernels/peak.h"
 #include "kernels/tile.h"
 

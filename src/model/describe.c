@@ -21,7 +21,7 @@ struct totals {
 };
 
 static void add_linear(const struct st_linear_weight *w, uint64_t times, struct totals *t) {
-    if (!w->data) return;
+    if (!w->data || w->nested) return;
     t->items += (uint64_t)w->n_out * w->n_in * times;
     t->bytes += (uint64_t)w->n_out * w->row_bytes * times;
 }
@@ -43,6 +43,30 @@ static void add_int8_layer(const struct stint_model *m, uint32_t i, uint64_t n_f
     add_stage(&layer->o, 1, t);
     add_stage(&layer->ffn->up, n_ffn, t);
     add_stage(&layer->ffn->down, n_ffn, t);
+}
+
+// What the precisions [low, high] of one linear take; the codes of one are part of the next.
+static uint64_t nested_bytes(const struct st_nested_weight *w, unsigned low, unsigned high) {
+    if (!w) return 0;
+    size_t rows = st_nested_padded_rows(w->n_out);
+    return st_nested_code_bytes(w->n_out, w->n_in, high) +
+           rows / ST_NESTED_PANEL * st_nested_table_bytes(low, high + 1) + rows * sizeof(float);
+}
+
+// The same of n_ffn feed-forward blocks of every layer and of everything else.
+static uint64_t count_nested(const struct stint_model *m, unsigned low, unsigned high,
+                             uint32_t n_ffn) {
+    uint64_t bytes = nested_bytes(m->weights.head.nested, low, high);
+    for (uint32_t i = 0; i < m->config.n_layers; i++) {
+        const struct st_layer *l = &m->weights.layers[i];
+        const struct st_linear_weight *plain[] = {&l->q, &l->k, &l->v, &l->o};
+        for (size_t p = 0; p < 4; p++) bytes += nested_bytes(plain[p]->nested, low, high);
+        for (uint32_t e = 0; e < n_ffn; e++)
+            bytes += nested_bytes(l->ffn[e].gate.nested, low, high) +
+                     nested_bytes(l->ffn[e].up.nested, low, high) +
+                     nested_bytes(l->ffn[e].down.nested, low, high);
+    }
+    return bytes;
 }
 
 // All linears of the layers that one token goes through.
@@ -74,6 +98,18 @@ static const char *main_type(const struct st_tensors *tensors) {
     return st_dtype_traits(best)->name;
 }
 
+uint64_t stint_model_bytes_per_token(const stint_model *m, uint32_t bits) {
+    stint_model_info info = {.size = sizeof info};
+    stint_model_describe(m, &info);
+    if (!st_nested_has(&m->nested, bits)) return info.bytes_per_decoded_token;
+    uint64_t bytes = count_nested(m, bits, bits, (uint32_t)st_max(1, m->config.n_experts_used));
+    for (uint32_t i = 0; i < m->config.n_layers; i++) {
+        const struct st_linear_weight *router = &m->weights.layers[i].router;
+        bytes += (uint64_t)router->n_out * router->row_bytes;
+    }
+    return bytes;
+}
+
 static void describe_costs(const struct stint_model *m, stint_model_info *out) {
     const struct st_tensors *tensors = m->checkpoint.tensors;
     for (size_t i = 0; i < st_tensors_count(tensors); i++) {
@@ -94,6 +130,11 @@ static void describe_costs(const struct stint_model *m, stint_model_info *out) {
         out->weight_bytes += int8.bytes + head.bytes;
     } else {
         add_linear(&m->weights.head, 1, &head);
+    }
+    if (m->nested.high) {
+        out->nested_bytes = count_nested(m, m->nested.low, m->nested.high,
+                                         (uint32_t)st_max(1, m->config.n_experts));
+        out->weight_bytes += out->nested_bytes;
     }
     out->linear_ops_per_token = 2 * layers.items;
     out->bytes_per_decoded_token = layers.bytes + head.bytes;
@@ -128,6 +169,8 @@ stint_status stint_model_describe(const stint_model *model, stint_model_info *in
         .rope_dims = c->rope_dims,
         .rope_theta = (float)c->rope.theta,
         .exec = model->int8.layers ? STINT_EXEC_NPU : STINT_EXEC_FLOAT,
+        .nested_low = model->nested.low,
+        .nested_high = model->nested.high,
         .subgraphs_per_layer = ST_N_SUBGRAPHS,
         .static_subgraphs_per_layer = st_graph_static_per_layer(),
     };

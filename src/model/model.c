@@ -28,7 +28,9 @@ static stint_status bind_on(struct stint_model *model, struct st_arena *arena) {
         sections =
             (struct st_int8_source){.find = st_shape_int8_find, .context = model->shape_int8};
     }
-    return st_weights_int8_bind(&sections, &model->config, arena, &model->int8);
+    ST_TRY(st_weights_int8_bind(&sections, &model->config, arena, &model->int8));
+    return st_weights_nested_bind(&sections, &model->config, arena, &model->weights,
+                                  &model->nested);
 }
 
 static stint_status bind(struct stint_model *model) {
@@ -117,14 +119,22 @@ static stint_status make_random(struct stint_model *m, size_t bytes) {
     return st_weights_bind(&source, &m->config, &measure, &m->weights);
 }
 
+static stint_status open_shape_int8(const stint_model_options *options, struct stint_model *m) {
+    uint32_t low = options->nested_low, high = options->nested_high;
+    if (high && (low < ST_NESTED_LOWEST || high > ST_NESTED_HIGHEST || low > high))
+        return st_fail(STINT_E_ARG, "nested precisions %u to %u: expected %d to %d, ascending", low,
+                       high, ST_NESTED_LOWEST, ST_NESTED_HIGHEST);
+    struct st_nested_range range = {(uint8_t)low, (uint8_t)high};
+    return st_shape_int8_open(&m->config, range, options->progress, options->progress_context,
+                              &m->shape_int8);
+}
+
 static stint_status open_shape(const char *name, const stint_model_options *options,
                                struct stint_model *m) {
     m->checkpoint.source = ST_SOURCE_SHAPE;
     m->checkpoint.file = -1;
     ST_TRY(st_shape_config(name, &m->config, &m->checkpoint.config));
-    if (options && options->exec == STINT_EXEC_NPU)
-        ST_TRY(st_shape_int8_open(&m->config, options->progress, options->progress_context,
-                                  &m->shape_int8));
+    if (options && options->exec == STINT_EXEC_NPU) ST_TRY(open_shape_int8(options, m));
     ST_TRY(make_random(m, 0));
     ST_TRY(make_random(m, st_shape_weights_bytes(m->shape_weights)));
     st_shape_weights_fill(m->shape_weights, options ? options->progress : NULL,

@@ -13,6 +13,7 @@ struct st_shape_int8 {
     const void **data; // [n]
     size_t n, next;
     enum { COUNTING, MAKING, FINDING } phase;
+    int32_t nested[2]; // precisions; 0: none
     stint_progress_fn *progress;
     void *progress_context;
 };
@@ -31,7 +32,8 @@ static void fill_panels(int8_t *panels, size_t bytes, size_t seed) {
 // What a section of random weights says: activations up to 8, outputs about as large.
 static void fill(struct st_shape_int8 *shape, const struct st_section *s, void *data) {
     float *f = data;
-    if (s->type == ST_SECTION_INT8_N16K4)
+    if (s->type == ST_SECTION_INT8_N16K4 || s->type == ST_SECTION_NESTED ||
+        s->type == ST_SECTION_I8)
         fill_panels(data, s->bytes, shape->next);
     else if (s->type == ST_SECTION_F32 && s->dims[0] == 2)
         f[0] = f[1] = 8.0f / 127.0f;
@@ -42,7 +44,7 @@ static void fill(struct st_shape_int8 *shape, const struct st_section *s, void *
 stint_status st_shape_int8_find(void *context, const char *name, bool required,
                                 struct st_section *section) {
     struct st_shape_int8 *shape = context;
-    (void)name;
+    if (shape->nested[1] && strcmp(name, ST_NESTED_RANGE) == 0) section->data = shape->nested;
     if (!required) return STINT_OK; // no biases
     if (shape->next == MOST_SECTIONS) return st_fail(STINT_E_UNSUPPORTED, "too many linears");
     if (shape->phase != FINDING) {
@@ -66,11 +68,19 @@ uint64_t st_shape_int8_bytes(const struct st_shape_int8 *shape) {
     return shape->arena.used;
 }
 
+// Asks for every section.
+static stint_status bind_all(const struct st_int8_source *source, const struct st_config *config) {
+    struct st_arena measure = st_arena_measure();
+    struct st_weights_int8 int8;
+    struct st_weights weights = {0};
+    struct st_nested_range nested;
+    ST_TRY(st_weights_int8_bind(source, config, &measure, &int8));
+    return st_weights_nested_bind(source, config, &measure, &weights, &nested);
+}
+
 static stint_status make(struct st_shape_int8 *shape, const struct st_config *config) {
     struct st_int8_source source = {.find = st_shape_int8_find, .context = shape};
-    struct st_arena measure = st_arena_measure();
-    struct st_weights_int8 unused;
-    ST_TRY(st_weights_int8_bind(&source, config, &measure, &unused));
+    ST_TRY(bind_all(&source, config));
     ST_TRY(st_arena_check(&shape->arena, "random weights"));
     shape->n = shape->next;
     shape->data = calloc(shape->n, sizeof *shape->data);
@@ -78,17 +88,19 @@ static stint_status make(struct st_shape_int8 *shape, const struct st_config *co
     ST_TRY(st_arena_open(&shape->arena, shape->arena.used));
     shape->phase = MAKING;
     st_shape_int8_rewind(shape);
-    measure = st_arena_measure();
-    ST_TRY(st_weights_int8_bind(&source, config, &measure, &unused));
+    ST_TRY(bind_all(&source, config));
     shape->phase = FINDING;
     return st_arena_check(&shape->arena, "random weights");
 }
 
-stint_status st_shape_int8_open(const struct st_config *config, stint_progress_fn *progress,
-                                void *progress_context, struct st_shape_int8 **shape) {
+stint_status st_shape_int8_open(const struct st_config *config, struct st_nested_range nested,
+                                stint_progress_fn *progress, void *progress_context,
+                                struct st_shape_int8 **shape) {
     struct st_shape_int8 *s = calloc(1, sizeof *s);
     if (!s) return st_fail(STINT_E_NOMEM, "no memory for random weights");
     s->arena = st_arena_measure();
+    s->nested[0] = nested.low;
+    s->nested[1] = nested.high;
     s->progress = progress;
     s->progress_context = progress_context;
     stint_status status = make(s, config);

@@ -3,13 +3,15 @@
 #ifndef ST_MODEL_SHAPE_INT8_H
 #define ST_MODEL_SHAPE_INT8_H
 
-#include "model/weights_int8.h"
+#include "model/weights_nested.h"
 
 struct st_shape_int8;
 
-// Makes every section that binding a model of this config asks for.
-stint_status st_shape_int8_open(const struct st_config *config, stint_progress_fn *progress,
-                                void *progress_context, struct st_shape_int8 **shape);
+// Makes every section that binding a model of this config asks for, with nested linears of the
+// precisions `nested`, if it has any.
+stint_status st_shape_int8_open(const struct st_config *config, struct st_nested_range nested,
+                                stint_progress_fn *progress, void *progress_context,
+                                struct st_shape_int8 **shape);
 void st_shape_int8_close(struct st_shape_int8 *shape); // accepts NULL
 // For st_int8_source.find; context is the struct. Call st_shape_int8_rewind() before each binding.
 stint_status st_shape_int8_find(void *context, const char *name, bool required,

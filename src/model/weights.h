@@ -6,6 +6,7 @@
 #define ST_MODEL_WEIGHTS_H
 
 #include "base/arena.h"
+#include "kernels/nested.h"
 #include "model/config.h"
 
 // y[n_out] = W x + bias, W [n_out, n_in] as stored.
@@ -15,7 +16,12 @@ struct st_linear_weight {
     size_t row_bytes;
     uint32_t n_out, n_in;
     enum st_dtype dtype;
+    const struct st_nested_weight *nested; // the same as nested codes; or NULL
 };
+
+static inline bool st_linear_exists(const struct st_linear_weight *w) {
+    return w->data || w->nested;
+}
 
 struct st_norm_weight {
     const float *weight; // NULL: no such norm
@@ -25,7 +31,7 @@ struct st_norm_weight {
 
 // One gated or plain feed-forward block; a mixture has several.
 struct st_ffn_weight {
-    struct st_linear_weight gate, up, down; // gate.data is NULL if not gated
+    struct st_linear_weight gate, up, down; // gate does not exist if not gated
 };
 
 struct st_layer {

@@ -31,7 +31,7 @@ static void run_block(const struct st_run *r, uint32_t expert, const float *x, s
     struct st_lane *lane = r->lane;
     const struct st_ffn_weight *ffn = &st_run_layer(r)->ffn[expert];
     size_t n_ffn = s->model->config.ffn;
-    bool gated = ffn->gate.data != NULL;
+    bool gated = st_linear_exists(&ffn->gate);
     struct st_matmul linears[] = {{&ffn->up, lane->up, n_ffn}, {&ffn->gate, lane->gate, n_ffn}};
     struct activation activation = {r, n_ffn, gated};
     struct st_linear_input input = {r->layer, expert, ST_INT8_UP, x, n, s->model->config.hidden};

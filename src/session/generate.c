@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/size.h"
+#include "session/precision.h"
 #include "text/tokenizer.h"
 
 #include <string.h>
@@ -50,7 +51,7 @@ static stint_status step(struct stint_session *s, const struct eval *e, size_t d
                          size_t *n) {
     const int32_t *ids = e->ids + done;
     *n = e->n - done;
-    if (s->split.on && s->prompt) {
+    if (s->split.on && s->prompt && st_session_on_npu(s)) {
         if (e->logits && e->all) *n = st_min(*n, s->n_lanes * s->chunk_len);
         return st_split_forward(s, ids, *n, total);
     }
@@ -155,7 +156,9 @@ static stint_status decode(struct generator *g) {
             return STINT_OK;
         }
         struct eval e = {.ids = &id, .n = 1, .logits = s->logits};
+        st_session_use(s, st_precision_at(&s->precision, n));
         ST_TRY(eval(s, &e));
+        g->result.average_bits += (s->precision_now - g->result.average_bits) / (double)(n + 1);
     }
 }
 
@@ -167,6 +170,7 @@ static stint_status generate(struct generator *g, const int32_t *prompt, size_t 
                      .progress = g->options.progress,
                      .progress_context = g->options.progress_context};
     uint64_t start = st_now_ns();
+    st_session_use(s, s->precision.prefill);
     size_t held = s->length;
     if (n_prompt == 0) { // the last token that is held gives the first logits once more
         e.ids = &s->history[--s->length];
@@ -177,6 +181,7 @@ static stint_status generate(struct generator *g, const int32_t *prompt, size_t 
     uint64_t prefilled = st_now_ns();
     g->result.prefill_seconds = (double)(prefilled - start) * 1e-9;
     if (status == STINT_OK) status = decode(g);
+    st_session_use(s, s->precision.prefill);
     g->result.decode_seconds = (double)(st_now_ns() - prefilled) * 1e-9;
     size_t tail = st_detokenizer_finish(&g->detokenizer, g->text);
     if (tail && g->result.stop_reason != STINT_STOP_CALLBACK) report(g, -1, tail);

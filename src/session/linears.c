@@ -67,6 +67,10 @@ static size_t block_rows(const struct st_run *r, size_t n_tokens, size_t n_out) 
 void st_session_linears(const struct st_run *r, const float *x, size_t n_tokens,
                         const struct st_matmul *linears, size_t n_linears) {
     const struct stint_session *s = r->s;
+    if (linears[0].weight->nested) { // or the others neither: their input is one linear's
+        st_session_nested(r, x, n_tokens, linears, n_linears);
+        return;
+    }
     // Rows past the batch are scratch: what they give is not used.
     if (s->prompt) n_tokens = st_max(n_tokens, ST_DECODE_TOKENS + 1);
     struct job job = {.run = r,

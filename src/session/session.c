@@ -14,7 +14,8 @@ static struct st_kernel_set choose_kernels(void) {
                                   .expand = st_expand_choose(flags),
                                   .gemv = st_gemv_choose(flags),
                                   .elementwise = st_elementwise_choose(flags),
-                                  .attention = st_attention_choose(flags)};
+                                  .attention = st_attention_choose(flags),
+                                  .nested = st_nested_choose(flags)};
 }
 
 static void lay_out_cache(struct stint_session *s, struct st_arena *a) {
@@ -57,7 +58,7 @@ static size_t widest_input(const struct stint_session *s) {
 static void lay_out_lane(struct stint_session *s, struct st_arena *a, struct st_lane *lane) {
     const struct st_config *c = &s->model->config;
     size_t n = s->chunk_len, wide = st_max(c->hidden, c->embed), half = c->rope_dims / 2;
-    bool floats = !s->model->int8.layers;
+    bool nested = s->model->nested.high != 0, floats = !s->model->int8.layers || nested;
     lane->x = ST_TAKE(a, float, n * c->hidden);
     lane->normed = ST_TAKE(a, float, n *wide);
     lane->projected = ST_TAKE(a, float, n *wide);
@@ -67,7 +68,8 @@ static void lay_out_lane(struct stint_session *s, struct st_arena *a, struct st_
     lane->attended = ST_TAKE(a, float, n * c->n_heads * c->head_dim);
     lane->gate = ST_TAKE(a, float, floats && c->flags & ST_ARCH_GATED ? n * c->ffn : 0);
     lane->up = ST_TAKE(a, float, floats ? n * c->ffn : 0);
-    if (!floats) st_npu_lay_out_lane(s, lane, a);
+    if (s->model->int8.layers) st_npu_lay_out_lane(s, lane, a);
+    if (nested) st_nested_lay_out_lane(s, lane, a);
     st_shadow_lay_out(&lane->shadow, s->model, n, a);
     lane->packed = ST_TAKE(a, float, st_linear_packed_floats(s->kernels.tile, n, widest_input(s)));
     for (int i = 0; i < 2; i++) {
@@ -212,6 +214,7 @@ static stint_status open_in(const stint_model *model, const stint_session_option
     for (size_t i = 0; i < s->n_lanes; i++)
         ST_TRY(st_shadow_open(&s->lanes[i].shadow, model, s->kernels.elementwise));
     s->crew.npu = &s->npu;
+    ST_TRY(stint_session_set_precision(s, NULL));
     if (model->int8.layers) ST_TRY(st_npu_open(s, device_of(options), &s->crew));
     if (s->npu.tune) ST_TRY(st_npu_tune(s));
     return s->split.on ? st_split_open(s, device_of(options)) : STINT_OK;

@@ -31,6 +31,7 @@ struct st_kernel_set {
     const struct st_gemv *gemv;
     const struct st_elementwise *elementwise;
     const struct st_attention *attention;
+    const struct st_nested_kernel *nested;
 };
 
 // Scratch of one worker.
@@ -68,6 +69,7 @@ struct st_lane {
     // Quantized, shared with the device; rows are npu.in_row, ... bytes apart.
     uint8_t *in8, *attended8, *middle8;
     struct st_shadow shadow;
+    struct st_nested_input nested; // of one linear
 };
 
 // INT8 execution: the device and its compiled graphs.
@@ -130,11 +132,19 @@ struct stint_session {
     struct st_split split;
     struct st_timeline timeline; // the last prompt's prefill
     uint32_t most_events;
-    size_t begun;           // length before that prompt
+    size_t begun; // length before that prompt
+    stint_precision precision;
+    unsigned precision_now; // 8: INT8 or float weights
+    unsigned bits;          // precision of the nested weights that run now; 0: others do
     st_observe_fn *observe; // or NULL
     void *observe_context;
     atomic_bool canceled;
 };
+
+// True if linears run as INT8 graphs on the device now.
+static inline bool st_session_on_npu(const struct stint_session *s) {
+    return s->npu.device && !s->bits;
+}
 
 // A session that takes its batches through one layer at a time (st_session_layer): its cache has
 // room for a single layer. Not for stint_session_eval.
@@ -184,6 +194,19 @@ void st_session_linears(const struct st_run *run, const float *x, size_t n_token
                         const struct st_matmul *linears, size_t n_linears);
 void st_session_linear(const struct st_run *run, const float *x, size_t n_tokens,
                        const struct st_linear_weight *weight, float *y);
+
+// ---- precision.c
+
+// The weights of this precision run from now on.
+void st_session_use(struct stint_session *s, unsigned bits);
+
+// ---- nested.c
+
+void st_nested_lay_out_lane(const struct stint_session *s, struct st_lane *lane,
+                            struct st_arena *arena);
+// The same at precision s->bits, of linears with nested weights.
+void st_session_nested(const struct st_run *run, const float *x, size_t n_tokens,
+                       const struct st_matmul *linears, size_t n_linears);
 
 // ---- attention.c
 

@@ -144,7 +144,8 @@ static void random_weights_are_the_same_each_time(void **state) {
     struct st_shape_int8 *shape = NULL;
     struct st_weights_int8 a = {0}, b = {0};
     struct st_arena measure = st_arena_measure(), first, second;
-    assert_int_equal(st_shape_int8_open(&c, NULL, NULL, &shape), STINT_OK);
+    assert_int_equal(st_shape_int8_open(&c, (struct st_nested_range){0, 0}, NULL, NULL, &shape),
+                     STINT_OK);
     assert_true(st_shape_int8_bytes(shape) > 0);
     struct st_int8_source source = {.find = st_shape_int8_find, .context = shape};
     st_shape_int8_rewind(shape);

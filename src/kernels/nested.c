@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/nested.h"
+
+#include "base/cpu.h"
+#include "kernels/nested_rows.h"
+
+#include <math.h>
+#include <string.h>
+
+const struct st_nested_kernel st_nested_kernels[] = {
+#if defined(__x86_64__)
+    {"nested_avx512vnni", ST_CPU_AVX512 | ST_CPU_AVX512VNNI, st_nested_avx512vnni},
+    {"nested_avx2", ST_CPU_AVX2, st_nested_avx2},
+#elif defined(__aarch64__)
+    {"nested_dotprod", ST_CPU_DOTPROD, st_nested_dotprod},
+    {"nested_neon", ST_CPU_NEON, st_nested_neon},
+#endif
+    {"nested_scalar", 0, st_nested_scalar},
+    {0},
+};
+
+const struct st_nested_kernel *st_nested_choose(uint64_t cpu_flags) {
+    const struct st_nested_kernel *kernel = st_nested_kernels;
+    while ((kernel->isa & cpu_flags) != kernel->isa) kernel++;
+    return kernel;
+}
+
+const int8_t *st_nested_table(const struct st_nested_weight *w, size_t row, unsigned bits) {
+    const int8_t *panel =
+        w->tables + row / ST_NESTED_PANEL * st_nested_table_bytes(w->low, w->high + 1u);
+    return panel + st_nested_table_bytes(w->low, bits) + (row % ST_NESTED_PANEL << bits);
+}
+
+// Where an element lies: the byte of its block's register, and the numbers a and f of its vector.
+struct place {
+    size_t block, byte;
+    unsigned a, f;
+};
+
+static struct place place_of(size_t row, size_t column, size_t n_blocks) {
+    unsigned j = column % ST_NESTED_BLOCK / 16;
+    return (struct place){
+        .block = row / ST_NESTED_PANEL * n_blocks + column / ST_NESTED_BLOCK,
+        .byte = row % ST_NESTED_PANEL * 16 + column % 16,
+        .a = j / 4,
+        .f = j % 4,
+    };
+}
+
+unsigned st_nested_code(const struct st_nested_weight *w, size_t row, size_t column,
+                        unsigned bits) {
+    struct place p = place_of(row, column, st_nested_blocks(w->n_in));
+    const uint8_t *pair = w->codes + p.block * ST_NESTED_PAIRS + p.a * ST_NESTED_PLANE;
+    unsigned code = pair[p.byte] >> 2 * p.f & 3;
+    for (unsigned b = 2; b < bits; b++) {
+        const uint8_t *plane = w->codes + st_nested_code_bytes(w->n_out, w->n_in, b);
+        code = code << 1 | (plane[p.block * ST_NESTED_PLANE + p.byte] >> (2 * p.f + p.a) & 1);
+    }
+    return code;
+}
+
+void st_nested_put_row(const uint8_t *code, size_t n_out, size_t k, unsigned high, size_t row,
+                       uint8_t *codes) {
+    for (size_t c = 0; c < k; c++) {
+        struct place p = place_of(row, c, st_nested_blocks(k));
+        codes[p.block * ST_NESTED_PAIRS + p.a * ST_NESTED_PLANE + p.byte] |=
+            (uint8_t)((code[c] >> (high - 2) & 3) << 2 * p.f);
+        for (unsigned b = 2; b < high; b++)
+            codes[st_nested_code_bytes(n_out, k, b) + p.block * ST_NESTED_PLANE + p.byte] |=
+                (uint8_t)((code[c] >> (high - 1 - b) & 1) << (2 * p.f + p.a));
+    }
+}
+
+static void quantize_block(const float *x, size_t n, int8_t *q, float *scale, int32_t *offset) {
+    float most = 0.0f;
+    int32_t sum = 0;
+    for (size_t i = 0; i < n; i++) most = fmaxf(most, fabsf(x[i]));
+    *scale = most / 127.0f;
+    float inverse = most >= 0x1p-100f ? 127.0f / most : 0.0f;
+    memset(q, 0, ST_NESTED_BLOCK);
+    for (size_t i = 0; i < n; i++) q[i] = (int8_t)lrintf(x[i] * inverse);
+    for (size_t i = 0; i < n; i++) sum += q[i];
+    *offset = -128 * sum;
+}
+
+struct st_nested_input st_nested_group(const struct st_nested_input *input, size_t k, size_t t) {
+    size_t first = t * st_nested_blocks(k);
+    return (struct st_nested_input){.q = input->q + first * ST_NESTED_BLOCK,
+                                    .scale = input->scale + first,
+                                    .offsets = input->offsets + first,
+                                    .n_tokens = st_min(ST_NESTED_GROUP, input->n_tokens - t)};
+}
+
+size_t st_nested_at(const struct st_nested_input *input, size_t k, size_t t, size_t b) {
+    size_t first = t / ST_NESTED_GROUP * ST_NESTED_GROUP;
+    size_t n = st_min(ST_NESTED_GROUP, input->n_tokens - first);
+    return first * st_nested_blocks(k) + b * n + (t - first);
+}
+
+void st_nested_quantize(const float *x, size_t k, size_t t, struct st_nested_input *input) {
+    for (size_t b = 0; b < st_nested_blocks(k); b++) {
+        size_t first = b * ST_NESTED_BLOCK, at = st_nested_at(input, k, t, b);
+        quantize_block(x + first, st_min(ST_NESTED_BLOCK, k - first),
+                       input->q + at * ST_NESTED_BLOCK, input->scale + at, input->offsets + at);
+    }
+}

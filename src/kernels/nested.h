@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products with nested weights (Any-Precision LLM, Park et al. 2024, section 4; PMPD, section 4.1):
+// every weight is a code of up to 8 bits, and the code of a lower precision is its top bits. A row
+// has a table of centroids for each precision; only the bits that a precision needs are read.
+//
+// Layout. A panel is 4 rows, a block 128 elements of k; k is padded with zeros to whole blocks,
+// rows to whole panels. A block of a panel is 8 vectors of 64 bytes: byte 16 r + i of vector j
+// stands for row r, element 16 j + i. The codes come as one region for the two top bits (128 bytes
+// a block: register a holds vectors 4 a + f in bits 2 f and 2 f + 1 of its bytes) and one for each
+// further bit (64 bytes a block: vector 4 a + f has bit 2 f + a). A region holds panel after panel,
+// a panel block after block. So a 16-byte lane of any register belongs to one row, whose table of
+// up to 16 centroids fits a byte shuffle.
+#ifndef ST_KERNELS_NESTED_H
+#define ST_KERNELS_NESTED_H
+
+#include "base/size.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    ST_NESTED_LOWEST = 2, // bits
+    ST_NESTED_HIGHEST = 8,
+    ST_NESTED_PANEL = 4,   // rows
+    ST_NESTED_BLOCK = 128, // elements of k
+    ST_NESTED_PAIRS = 128, // bytes of a block's two top bits
+    ST_NESTED_PLANE = 64,  // and of each further bit
+    ST_NESTED_GROUP = 4,   // tokens side by side
+};
+
+// W [n_out, n_in]: element (r, c) at precision b is scale[r] * table_b[code(r, c) >> (high - b)].
+struct st_nested_weight {
+    const uint8_t *codes;
+    const int8_t *tables; // [panels][low .. high][4 rows][2^b]
+    const float *scale;   // [padded rows]
+    uint32_t n_out, n_in;
+    uint8_t low, high; // precisions it has
+};
+
+// The input of a linear, as the kernels take it. Where a block's largest magnitude is m, element i
+// is scale * q with scale = m / 127 and q rounded half to even. Tokens come in groups of four (the
+// last one may have fewer), group after group, in a group block after block, in a block token after
+// token.
+struct st_nested_input {
+    int8_t *q;        // [n_tokens * blocks, 128], from -127 to 127
+    float *scale;     // [n_tokens * blocks]
+    int32_t *offsets; // [n_tokens * blocks] -128 times the block's sum of q
+    size_t n_tokens;
+};
+
+static inline size_t st_nested_padded_rows(size_t n_out) {
+    return st_round_up(n_out, ST_NESTED_PANEL);
+}
+static inline size_t st_nested_blocks(size_t k) {
+    return st_ceil_div(k, ST_NESTED_BLOCK);
+}
+// Bytes of the codes of `bits` bits: the region of each further bit follows.
+static inline size_t st_nested_code_bytes(size_t n_out, size_t k, unsigned bits) {
+    return st_nested_padded_rows(n_out) / ST_NESTED_PANEL * st_nested_blocks(k) *
+           ((size_t)ST_NESTED_PLANE * bits);
+}
+// Bytes of a panel's tables of precisions [low, bits).
+static inline size_t st_nested_table_bytes(unsigned low, unsigned bits) {
+    return (((size_t)1 << bits) - ((size_t)1 << low)) * ST_NESTED_PANEL;
+}
+// The table of a row, 2^bits entries in the order of the codes.
+const int8_t *st_nested_table(const struct st_nested_weight *w, size_t row, unsigned bits);
+// The code of an element at a precision.
+unsigned st_nested_code(const struct st_nested_weight *w, size_t row, size_t column, unsigned bits);
+
+// Writes row `row` of `codes` [n_out, k] with `high` bits each from code[0, k). The buffer must be
+// zeroed before the first row.
+void st_nested_put_row(const uint8_t *code, size_t n_out, size_t k, unsigned high, size_t row,
+                       uint8_t *codes);
+
+// The group that begins with token t.
+struct st_nested_input st_nested_group(const struct st_nested_input *input, size_t k, size_t t);
+// Where token t has its block b: a row of q, an entry of the others.
+size_t st_nested_at(const struct st_nested_input *input, size_t k, size_t t, size_t b);
+
+// Quantizes one token x[0, k), which is finite, as token t of the input, whose n_tokens is set.
+void st_nested_quantize(const float *x, size_t k, size_t t, struct st_nested_input *input);
+
+// y[t * y_row + n] = scale[n] * sum over blocks of input scale * (exact integer sum of the block),
+// for rows n of panels [panel0, panel1), bits in [low, high]. The order of additions
+// of an output depends on k alone.
+typedef void st_nested_fn(const struct st_nested_weight *w, unsigned bits,
+                          const struct st_nested_input *x, size_t panel0, size_t panel1, float *y,
+                          size_t y_row);
+
+struct st_nested_kernel {
+    const char *name;
+    uint64_t isa;
+    st_nested_fn *fn;
+};
+
+extern const struct st_nested_kernel st_nested_kernels[]; // best first; ends with a NULL name
+const struct st_nested_kernel *st_nested_choose(uint64_t cpu_flags);
+
+#endif

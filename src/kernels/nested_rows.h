@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels of nested.c's table.
+#ifndef ST_KERNELS_NESTED_ROWS_H
+#define ST_KERNELS_NESTED_ROWS_H
+
+#include "kernels/nested.h"
+
+st_nested_fn st_nested_scalar;
+st_nested_fn st_nested_avx2, st_nested_avx512vnni;
+st_nested_fn st_nested_neon, st_nested_dotprod;
+
+#endif

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/weights_nested.h"
+
+#include <math.h>
+#include <stdio.h>
+
+void st_nested_name(enum st_int8_role role, uint32_t part, const struct st_config *config,
+                    uint32_t layer, uint32_t expert, char name[ST_INT8_NAME_BYTES]) {
+    static const char *const names[ST_INT8_ROLES][ST_STAGE_PARTS] = {
+        [ST_INT8_QKV] = {"q", "k", "v"}, [ST_INT8_O] = {"o"},       [ST_INT8_UP] = {"gate", "up"},
+        [ST_INT8_DOWN] = {"down"},       [ST_INT8_HEAD] = {"head"},
+    };
+    bool ffn = role == ST_INT8_UP || role == ST_INT8_DOWN;
+    if (role == ST_INT8_UP && !(config->flags & ST_ARCH_GATED)) part = 1;
+    const char *last = names[role][part];
+    if (role == ST_INT8_HEAD)
+        snprintf(name, ST_INT8_NAME_BYTES, "%s", last);
+    else if (ffn && config->n_experts)
+        snprintf(name, ST_INT8_NAME_BYTES, "layers.%u.experts.%u.%s", layer, expert, last);
+    else
+        snprintf(name, ST_INT8_NAME_BYTES, "layers.%u.%s", layer, last);
+}
+
+struct binder {
+    const struct st_int8_source *source;
+    const struct st_config *config;
+    struct st_arena *arena;
+    struct st_nested_range range;
+};
+
+static stint_status find(const struct binder *b, const char *linear, const char *ending,
+                         bool required, struct st_section *section, const void **data) {
+    char name[ST_INT8_NAME_BYTES + 16];
+    snprintf(name, sizeof name, "%s%s", linear, ending);
+    section->name = name;
+    for (uint32_t d = section->n_dims; d < ST_MAX_DIMS; d++) section->dims[d] = 1;
+    ST_TRY(b->source->find(b->source->context, name, required, section));
+    *data = section->data;
+    return STINT_OK;
+}
+
+static stint_status check_scales(const char *linear, const float *scale, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (!(scale[i] > 0.0f) || !isfinite(scale[i]))
+            return st_fail(STINT_E_FORMAT, "section '%s%s'[%zu]: a scale must be a positive number",
+                           linear, ST_NESTED_SCALE, i);
+    return STINT_OK;
+}
+
+// `linear` is NULL while measuring.
+static stint_status bind(const struct binder *b, const char *name, struct st_linear_weight *linear,
+                         uint32_t n_out, uint32_t n_in) {
+    const void *codes, *tables, *scale, *bias;
+    size_t rows = st_nested_padded_rows(n_out);
+    size_t table = st_nested_table_bytes(b->range.low, b->range.high + 1u);
+    struct st_section s = {
+        .type = ST_SECTION_NESTED, .n_dims = 3, .dims = {n_out, n_in, b->range.high}};
+    ST_TRY(find(b, name, ST_NESTED_CODES, true, &s, &codes));
+    s = (struct st_section){
+        .type = ST_SECTION_I8, .n_dims = 1, .dims = {rows / ST_NESTED_PANEL * table}};
+    ST_TRY(find(b, name, ST_NESTED_TABLES, true, &s, &tables));
+    s = (struct st_section){.type = ST_SECTION_F32, .n_dims = 1, .dims = {rows}};
+    ST_TRY(find(b, name, ST_NESTED_SCALE, true, &s, &scale));
+    s = (struct st_section){.type = ST_SECTION_F32, .n_dims = 1, .dims = {n_out}};
+    ST_TRY(find(b, name, ST_NESTED_BIAS, false, &s, &bias));
+    struct st_nested_weight *w = ST_TAKE(b->arena, struct st_nested_weight, 1);
+    if (!w || !linear || !codes) return STINT_OK;
+    *w = (struct st_nested_weight){codes, tables, scale, n_out, n_in, b->range.low, b->range.high};
+    linear->nested = w;
+    linear->bias = bias;
+    return check_scales(name, scale, rows);
+}
+
+static stint_status bind_part(const struct binder *b, enum st_int8_role role, uint32_t part,
+                              uint32_t layer, uint32_t expert, struct st_linear_weight *linear) {
+    char name[ST_INT8_NAME_BYTES];
+    struct st_stage stage;
+    st_int8_shape(role, b->config, &stage);
+    st_nested_name(role, part, b->config, layer, expert, name);
+    bool ffn = role == ST_INT8_UP; // gate and up have one width
+    return bind(b, name, linear, stage.rows[ffn ? 0 : part], stage.weight.n_in);
+}
+
+static stint_status bind_layer(const struct binder *b, uint32_t i, struct st_layer *l) {
+    ST_TRY(bind_part(b, ST_INT8_QKV, 0, i, 0, l ? &l->q : NULL));
+    ST_TRY(bind_part(b, ST_INT8_QKV, 1, i, 0, l ? &l->k : NULL));
+    ST_TRY(bind_part(b, ST_INT8_QKV, 2, i, 0, l ? &l->v : NULL));
+    ST_TRY(bind_part(b, ST_INT8_O, 0, i, 0, l ? &l->o : NULL));
+    for (uint32_t e = 0; e < st_max(1, b->config->n_experts); e++) {
+        struct st_ffn_weight *ffn = l ? &l->ffn[e] : NULL;
+        if (b->config->flags & ST_ARCH_GATED)
+            ST_TRY(bind_part(b, ST_INT8_UP, 0, i, e, ffn ? &ffn->gate : NULL));
+        ST_TRY(bind_part(b, ST_INT8_UP, 1, i, e, ffn ? &ffn->up : NULL));
+        ST_TRY(bind_part(b, ST_INT8_DOWN, 0, i, e, ffn ? &ffn->down : NULL));
+    }
+    return STINT_OK;
+}
+
+static stint_status find_range(struct binder *b) {
+    struct st_section s = {
+        .name = ST_NESTED_RANGE, .type = ST_SECTION_I32, .n_dims = 1, .dims = {2, 1, 1, 1}};
+    ST_TRY(b->source->find(b->source->context, ST_NESTED_RANGE, false, &s));
+    if (!s.data) return STINT_OK;
+    const int32_t *range = s.data;
+    if (range[0] < ST_NESTED_LOWEST || range[1] < range[0] || range[1] > ST_NESTED_HIGHEST)
+        return st_fail(STINT_E_FORMAT, "section '%s' is %d, %d: expected %d to %d, ascending",
+                       ST_NESTED_RANGE, range[0], range[1], ST_NESTED_LOWEST, ST_NESTED_HIGHEST);
+    b->range = (struct st_nested_range){(uint8_t)range[0], (uint8_t)range[1]};
+    return STINT_OK;
+}
+
+stint_status st_weights_nested_bind(const struct st_int8_source *source,
+                                    const struct st_config *config, struct st_arena *arena,
+                                    struct st_weights *weights, struct st_nested_range *range) {
+    struct binder b = {source, config, arena, {0, 0}};
+    ST_TRY(find_range(&b));
+    *range = b.range;
+    if (!b.range.high) return STINT_OK;
+    for (uint32_t i = 0; i < config->n_layers; i++)
+        ST_TRY(bind_layer(&b, i, weights->layers ? &weights->layers[i] : NULL));
+    return bind_part(&b, ST_INT8_HEAD, 0, 0, 0, weights->layers ? &weights->head : NULL);
+}

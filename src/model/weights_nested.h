@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The nested linears of a packaged model (kernels/nested.h), beside its INT8 ones: the same float
+// linears a second time, each part by itself, bound to their places in the layers.
+#ifndef ST_MODEL_WEIGHTS_NESTED_H
+#define ST_MODEL_WEIGHTS_NESTED_H
+
+#include "model/weights.h"
+#include "model/weights_int8.h"
+
+// What a linear consists of in a package: sections NAME plus these endings.
+#define ST_NESTED_CODES  ".nested"        // ST_SECTION_NESTED [n_out, n_in, highest precision]
+#define ST_NESTED_TABLES ".nested_tables" // I8 [bytes] as struct st_nested_weight has them
+#define ST_NESTED_SCALE  ".nested_scale"  // F32 [padded rows]
+#define ST_NESTED_BIAS   ".nested_bias"   // F32 [n_out], where there is one
+// I32 [2]: the lowest and the highest precision of all of them. Absent: there are none.
+#define ST_NESTED_RANGE "nested.range"
+
+struct st_nested_range {
+    uint8_t low, high; // 0: none
+};
+
+static inline bool st_nested_has(const struct st_nested_range *range, unsigned bits) {
+    return range->high && bits >= range->low && bits <= range->high;
+}
+
+// The name of a part of a linear, e.g. part 1 of ST_INT8_QKV: "layers.3.k". Gated feed-forward
+// blocks have gate and up as parts of ST_INT8_UP, others up alone.
+void st_nested_name(enum st_int8_role role, uint32_t part, const struct st_config *config,
+                    uint32_t layer, uint32_t expert, char name[ST_INT8_NAME_BYTES]);
+
+// After st_weights_bind() on the same arena: sets `nested` (and the bias) of every linear that has
+// codes. Runs twice. STINT_E_FORMAT.
+stint_status st_weights_nested_bind(const struct st_int8_source *source,
+                                    const struct st_config *config, struct st_arena *arena,
+                                    struct st_weights *weights, struct st_nested_range *range);
+
+#endif

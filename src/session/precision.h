@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many bits the weights have at which step (PMPD, section 4.2): a step is a token to generate,
+// precision never rises.
+#ifndef ST_SESSION_PRECISION_H
+#define ST_SESSION_PRECISION_H
+
+#include "model/model.h"
+
+// The package's INT8 weights stand for this precision where its nested ones do not have it.
+enum { ST_PRECISION_INT8 = 8 };
+
+// STINT_E_ARG or E_UNSUPPORTED with the reason: a precision that the model has not, a first step
+// that is not 0, steps or precisions out of order.
+stint_status st_precision_check(const struct stint_model *model, const stint_precision *precision);
+
+// The precision of decode step `step`.
+unsigned st_precision_at(const stint_precision *precision, size_t step);
+
+#endif

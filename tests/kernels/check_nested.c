@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every kernel of nested weights that this CPU has: against the weights as floats, and against the
+// scalar one where all sums are integers that a float holds, bit for bit.
+#include "base/cpu.h"
+#include "kernel_check.h"
+#include "kernels/nested.h"
+
+struct problem {
+    unsigned low, high;
+    size_t n_out, k, n_tokens;
+    bool integers; // scales of 1, so that nothing is rounded
+};
+
+struct data {
+    struct st_nested_weight w;
+    struct kc_array codes, tables, scale, q, x_scale, offsets;
+    struct st_nested_input x;
+    uint8_t *code; // [n_out, k]
+    float *input;  // [n_tokens, k]
+};
+
+static void fill_weights(const struct problem *p, struct data *d) {
+    size_t rows = st_nested_padded_rows(p->n_out);
+    d->codes = kc_make(st_nested_code_bytes(p->n_out, p->k, p->high), ts_random_below(64));
+    d->tables = kc_make(rows / ST_NESTED_PANEL * st_nested_table_bytes(p->low, p->high + 1), 3);
+    d->scale = kc_floats(rows, 1.0f);
+    d->code = malloc(p->n_out * p->k);
+    ts_random_bytes(d->code, p->n_out * p->k);
+    ts_random_bytes(d->tables.data, d->tables.bytes);
+    memset(d->codes.data, 0, d->codes.bytes);
+    for (size_t i = 0; i < p->n_out * p->k; i++) d->code[i] &= (1u << p->high) - 1;
+    for (size_t r = 0; r < rows && p->integers; r++) ((float *)d->scale.data)[r] = 1.0f;
+    for (size_t r = 0; r < p->n_out; r++)
+        st_nested_put_row(d->code + r * p->k, p->n_out, p->k, p->high, r, d->codes.data);
+    d->w = (struct st_nested_weight){.codes = d->codes.data,
+                                     .tables = d->tables.data,
+                                     .scale = d->scale.data,
+                                     .n_out = (uint32_t)p->n_out,
+                                     .n_in = (uint32_t)p->k,
+                                     .low = (uint8_t)p->low,
+                                     .high = (uint8_t)p->high};
+}
+
+static void fill_input(const struct problem *p, struct data *d) {
+    size_t blocks = st_nested_blocks(p->k);
+    d->q = kc_make(p->n_tokens * blocks * ST_NESTED_BLOCK, ts_random_below(16));
+    d->x_scale = kc_make(p->n_tokens * blocks * sizeof(float), 4);
+    d->offsets = kc_make(p->n_tokens * blocks * sizeof(int32_t), 4);
+    d->x = (struct st_nested_input){d->q.data, d->x_scale.data, d->offsets.data, p->n_tokens};
+    d->input = malloc(p->n_tokens * p->k * sizeof(float));
+    for (size_t i = 0; i < p->n_tokens * p->k; i++)
+        d->input[i] = ts_random_float(-1.0f, 1.0f) * (ts_random_below(50) ? 1.0f : 20.0f);
+    for (size_t t = 0; t < p->n_tokens; t++)
+        st_nested_quantize(d->input + t * p->k, p->k, t, &d->x);
+    for (size_t i = 0; i < p->n_tokens * blocks && p->integers; i++) d->x.scale[i] = 1.0f;
+}
+
+static void free_data(struct data *d) {
+    kc_free(&d->codes, "a kernel");
+    kc_free(&d->tables, "a kernel");
+    kc_free(&d->scale, "a kernel");
+    kc_free(&d->q, "quantize");
+    kc_free(&d->x_scale, "quantize");
+    kc_free(&d->offsets, "quantize");
+    free(d->code);
+    free(d->input);
+}
+
+// The product of dequantized weights and inputs, in double.
+static double plain(const struct problem *p, const struct data *d, unsigned bits, size_t row,
+                    size_t t) {
+    const int8_t *table = st_nested_table(&d->w, row, bits);
+    double sum = 0.0;
+    for (size_t i = 0; i < p->k; i++) {
+        size_t block = st_nested_at(&d->x, p->k, t, i / ST_NESTED_BLOCK);
+        int q = d->x.q[block * ST_NESTED_BLOCK + i % ST_NESTED_BLOCK];
+        int value = table[d->code[row * p->k + i] >> (p->high - bits)];
+        sum += (double)d->x.scale[block] * q * value;
+    }
+    return sum * (double)d->w.scale[row];
+}
+
+static void check(const struct st_nested_kernel *kernel, const struct problem *p,
+                  const struct data *d, unsigned bits) {
+    size_t y_row = p->n_out + ts_random_below(3), panels = st_ceil_div(p->n_out, 4);
+    size_t cut = ts_random_below(panels + 1);
+    struct kc_array y = kc_make(((p->n_tokens - 1) * y_row + p->n_out) * sizeof(float), 4);
+    const float *got = y.data;
+    kernel->fn(&d->w, bits, &d->x, 0, cut, y.data, y_row);
+    kernel->fn(&d->w, bits, &d->x, cut, panels, y.data, y_row);
+    for (size_t t = 0; t < p->n_tokens; t++)
+        for (size_t r = 0; r < p->n_out; r++) {
+            double wanted = plain(p, d, bits, r, t),
+                   error = fabs((double)got[t * y_row + r] - wanted);
+            double bound = p->integers ? 0.0 : 2e-3 * sqrt((double)p->k);
+            if (!(error <= bound))
+                fail_msg("%s: %u of %u bits, k %zu, token %zu of %zu, row %zu of %zu: %.9g, "
+                         "expected %.9g",
+                         kernel->name, bits, p->high, p->k, t, p->n_tokens, r, p->n_out,
+                         (double)got[t * y_row + r], wanted);
+        }
+    kc_free(&y, kernel->name);
+}
+
+static void run(const struct problem *p) {
+    struct data d;
+    fill_weights(p, &d);
+    fill_input(p, &d);
+    for (unsigned bits = p->low; bits <= p->high; bits++)
+        for (const struct st_nested_kernel *k = st_nested_kernels; k->name; k++)
+            if ((k->isa & st_cpu_flags()) == k->isa) check(k, p, &d, bits);
+    free_data(&d);
+}
+
+static void test_kernels(void **state) {
+    (void)state;
+    for (int i = 0; i < 120; i++) {
+        unsigned low = 2 + ts_random_below(3), high = low + ts_random_below(9 - low);
+        struct problem p = {low,
+                            high,
+                            1 + ts_random_below(40),
+                            1 + ts_random_below(i % 4 ? 300 : 1024),
+                            1 + ts_random_below(11),
+                            i % 2};
+        run(&p);
+    }
+}
+
+static void test_edges(void **state) {
+    (void)state;
+    const struct problem problems[] = {
+        {2, 4, 1, 1, 1, true},    {2, 4, 4, 128, 1, true}, {2, 4, 9, 129, 4, true},
+        {2, 8, 8, 1024, 8, true}, {8, 8, 5, 256, 5, true}, {3, 3, 17, 127, 2, false},
+    };
+    for (size_t i = 0; i < sizeof problems / sizeof *problems; i++) run(&problems[i]);
+}
+
+// However many tokens go together, each gets the same bits.
+static void test_tokens_alone(void **state) {
+    (void)state;
+    const struct problem p = {2, 4, 23, 700, 8, false};
+    struct data d;
+    float together[8 * 23], alone[23], scale[6];
+    int8_t q[6 * ST_NESTED_BLOCK];
+    int32_t offsets[6];
+    fill_weights(&p, &d);
+    fill_input(&p, &d);
+    for (const struct st_nested_kernel *k = st_nested_kernels; k->name; k++) {
+        if ((k->isa & st_cpu_flags()) != k->isa) continue;
+        k->fn(&d.w, 3, &d.x, 0, 6, together, 23);
+        for (size_t t = 0; t < 8; t++) {
+            struct st_nested_input one = {q, scale, offsets, 1};
+            st_nested_quantize(d.input + t * p.k, p.k, 0, &one);
+            k->fn(&d.w, 3, &one, 0, 6, alone, 23);
+            assert_memory_equal(alone, together + t * 23, sizeof alone);
+        }
+    }
+    free_data(&d);
+}
+
+// The code of a lower precision is the top of a higher one's.
+static void test_codes(void **state) {
+    (void)state;
+    const struct problem p = {2, 7, 10, 150, 1, false};
+    struct data d;
+    fill_weights(&p, &d);
+    fill_input(&p, &d);
+    for (unsigned bits = 2; bits <= 7; bits++)
+        for (size_t r = 0; r < p.n_out; r++)
+            for (size_t c = 0; c < p.k; c++)
+                assert_int_equal(st_nested_code(&d.w, r, c, bits),
+                                 d.code[r * p.k + c] >> (7 - bits));
+    free_data(&d);
+}
+
+static void test_quantize(void **state) {
+    (void)state;
+    float x[300];
+    int8_t q[384];
+    float scale[3];
+    int32_t offsets[3];
+    struct st_nested_input input = {q, scale, offsets, 1};
+    for (size_t i = 0; i < 300; i++) x[i] = i < 128 ? 0.0f : ts_random_float(-3.0f, 3.0f);
+    st_nested_quantize(x, 300, 0, &input);
+    assert_true(scale[0] == 0.0f);
+    for (size_t b = 0; b < 3; b++) {
+        int32_t sum = 0;
+        for (size_t i = b * 128; i < (b + 1) * 128; i++) {
+            float wanted = i < 300 ? x[i] : 0.0f;
+            assert_true(fabsf((float)q[i] * scale[b] - wanted) <= scale[b] * 0.501f);
+            sum += q[i];
+        }
+        assert_int_equal(offsets[b], -128 * sum);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_kernels),      cmocka_unit_test(test_edges),
+        cmocka_unit_test(test_tokens_alone), cmocka_unit_test(test_codes),
+        cmocka_unit_test(test_quantize),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
