@@ -13,7 +13,7 @@ enum {
     HIGH = 4,
     CODE_BYTES = 512 << 20, // about, at HIGH bits
     READ_PIECE_BYTES = 1 << 20,
-    PIECE_PANELS = 32,
+    PIECE_PANELS = 16,
 };
 
 struct nested_case {

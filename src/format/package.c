@@ -11,7 +11,7 @@
 #include <xxhash.h>
 
 enum { HASH_BLOCK = 16 << 20, INT8_ROWS = 16, INT8_K = 64, INT8_MAX_K = 1 << 16 };
-enum { NESTED_ROWS = 4, NESTED_K = 128, NESTED_MOST_BITS = 8 };
+enum { NESTED_ROWS = 8, NESTED_K = 128, NESTED_MOST_BITS = 8 };
 
 struct st_package {
     struct st_section *sections; // [n], in the order of the file

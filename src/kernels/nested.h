@@ -3,13 +3,13 @@
 // every weight is a code of up to 8 bits, and the code of a lower precision is its top bits. A row
 // has a table of centroids for each precision; only the bits that a precision needs are read.
 //
-// Layout. A panel is 4 rows, a block 128 elements of k; k is padded with zeros to whole blocks,
-// rows to whole panels. A block of a panel is 8 vectors of 64 bytes: byte 16 r + i of vector j
-// stands for row r, element 16 j + i. The codes come as one region for the two top bits (128 bytes
-// a block: register a holds vectors 4 a + f in bits 2 f and 2 f + 1 of its bytes) and one for each
-// further bit (64 bytes a block: vector 4 a + f has bit 2 f + a). A region holds panel after panel,
-// a panel block after block. So a 16-byte lane of any register belongs to one row, whose table of
-// up to 16 centroids fits a byte shuffle.
+// Layout. A panel is 8 rows, a block 128 elements of k; k is padded with zeros to whole blocks,
+// rows to whole panels. A block of a panel is 8 vectors of 128 bytes: byte 16 r + i of vector j
+// stands for row r, element 16 j + i. The codes come as one region for the two top bits (256 bytes
+// a block: the 128 bytes a hold vectors 4 a + f in bits 2 f and 2 f + 1) and one for each further
+// bit (128 bytes a block: vector 4 a + f has bit 2 f + a). A region holds panel after panel, a
+// panel block after block. So 16 bytes of any register belong to one row, whose table of up to 16
+// centroids fits a byte shuffle.
 #ifndef ST_KERNELS_NESTED_H
 #define ST_KERNELS_NESTED_H
 
@@ -21,17 +21,17 @@
 enum {
     ST_NESTED_LOWEST = 2, // bits
     ST_NESTED_HIGHEST = 8,
-    ST_NESTED_PANEL = 4,   // rows
+    ST_NESTED_PANEL = 8,   // rows
     ST_NESTED_BLOCK = 128, // elements of k
-    ST_NESTED_PAIRS = 128, // bytes of a block's two top bits
-    ST_NESTED_PLANE = 64,  // and of each further bit
+    ST_NESTED_PAIRS = 256, // bytes of a block's two top bits
+    ST_NESTED_PLANE = 128, // and of each further bit
     ST_NESTED_GROUP = 4,   // tokens side by side
 };
 
 // W [n_out, n_in]: element (r, c) at precision b is scale[r] * table_b[code(r, c) >> (high - b)].
 struct st_nested_weight {
     const uint8_t *codes;
-    const int8_t *tables; // [panels][low .. high][4 rows][2^b]
+    const int8_t *tables; // [panels][low .. high][8 rows][2^b]
     const float *scale;   // [padded rows]
     uint32_t n_out, n_in;
     uint8_t low, high; // precisions it has

@@ -12,10 +12,12 @@
 #define UNROLL _Pragma("GCC unroll 8")
 
 enum {
-    PARTS = ST_NESTED_PANEL / LANES, // registers of a panel's 64 bytes
+    PARTS = ST_NESTED_PANEL / LANES, // registers of a vector of a panel
     PART_BYTES = 16 * LANES,
     AT_ONCE = ST_NESTED_GROUP,
-    AHEAD = 4096, // bytes
+    TOGETHER = LANES == 4 ? 2 : 1, // parts that share a token's loads
+    AHEAD = 4096,                  // bytes
+    CACHE_LINE = 64,
     MOST_TABLES = 1 << (ST_NESTED_HIGHEST - 4),
 };
 
@@ -132,46 +134,76 @@ INLINE struct four many_values(unsigned bits, const struct reader *r, unsigned a
 
 // Panels follow each other, so what lies so far ahead is needed soon.
 INLINE void ask_ahead(unsigned bits, const struct reader *r) {
+    if (r->part * PART_BYTES % CACHE_LINE) return;
     __builtin_prefetch(r->pairs + AHEAD, 0, 2);
     __builtin_prefetch(r->pairs + AHEAD + ST_NESTED_PLANE, 0, 2);
     if (bits > 2) __builtin_prefetch(r->third + AHEAD, 0, 2);
     if (bits > 3) __builtin_prefetch(r->fourth + AHEAD, 0, 2);
 }
 
-// sum[t] of one part of a panel and n tokens, of which x holds a group.
-INLINE void add_part(const struct st_nested_weight *w, unsigned bits, const struct source *s,
-                     size_t part, const struct st_nested_input *x, size_t n, vf sum[AT_ONCE]) {
-    size_t n_blocks = st_nested_blocks(w->n_in);
-    size_t row = s->panel * ST_NESTED_PANEL + part * LANES;
+INLINE struct reader reader_of(unsigned bits, const struct source *s, size_t part) {
     struct reader r = {.pairs = s->pairs + part * PART_BYTES, .source = s, .part = part};
-    vb table0 = bits <= 4 ? few_table(w, bits, row, 0) : vb_load(s->tables[0]);
-    vb table1 = bits == 2 ? few_table(w, bits, row, 1) : table0;
+    if (bits > 2) r.third = s->planes[0] + part * PART_BYTES;
+    if (bits > 3) r.fourth = s->planes[1] + part * PART_BYTES;
+    return r;
+}
+
+INLINE void next_block(unsigned bits, struct reader *r) {
+    r->block++;
+    r->pairs += ST_NESTED_PAIRS;
+    if (bits > 2) r->third += ST_NESTED_PLANE;
+    if (bits > 3) r->fourth += ST_NESTED_PLANE;
+}
+
+INLINE struct four values(unsigned bits, const struct reader *r, unsigned a, vb table0, vb table1) {
+    return bits == 2   ? two_bit_values(r, a, table0, table1)
+           : bits <= 4 ? few_values(bits, r, a, table0)
+                       : many_values(bits, r, a);
+}
+
+// sum[p][t] of parts [part, part + TOGETHER) of a panel and n tokens, of which x holds a group.
+INLINE void add_parts(const struct st_nested_weight *w, unsigned bits, const struct source *s,
+                      size_t part, const struct st_nested_input *x, size_t n,
+                      vf sum[TOGETHER][AT_ONCE]) {
+    size_t n_blocks = st_nested_blocks(w->n_in);
+    struct reader r[TOGETHER];
+    vb table0[TOGETHER], table1[TOGETHER];
     const int8_t *q = x->q;
     const float *scale = x->scale;
     const int32_t *offset = x->offsets;
-    if (bits > 2) r.third = s->planes[0] + part * PART_BYTES;
-    if (bits > 3) r.fourth = s->planes[1] + part * PART_BYTES;
-    UNROLL for (size_t t = 0; t < n; t++) sum[t] = vf_zero();
-    for (; r.block < n_blocks; r.block++) {
-        vi exact[AT_ONCE];
-        ask_ahead(bits, &r);
-        UNROLL for (size_t t = 0; t < n; t++) exact[t] = vi_start(offset[t]);
+    UNROLL for (size_t p = 0; p < TOGETHER; p++) {
+        size_t row = s->panel * ST_NESTED_PANEL + (part + p) * LANES;
+        r[p] = reader_of(bits, s, part + p);
+        table0[p] = bits <= 4 ? few_table(w, bits, row, 0) : vb_load(s->tables[0]);
+        table1[p] = bits == 2 ? few_table(w, bits, row, 1) : table0[p];
+        UNROLL for (size_t t = 0; t < n; t++) sum[p][t] = vf_zero();
+    }
+    for (size_t block = 0; block < n_blocks; block++) {
+        vi exact[TOGETHER][AT_ONCE];
+        UNROLL for (size_t p = 0; p < TOGETHER; p++) {
+            ask_ahead(bits, &r[p]);
+            UNROLL for (size_t t = 0; t < n; t++) exact[p][t] = vi_start(offset[t]);
+        }
         UNROLL for (unsigned a = 0; a < 2; a++) {
-            struct four v = bits == 2   ? two_bit_values(&r, a, table0, table1)
-                            : bits <= 4 ? few_values(bits, &r, a, table0)
-                                        : many_values(bits, &r, a);
+            struct four v[TOGETHER];
+            UNROLL for (size_t p = 0; p < TOGETHER; p++) v[p] =
+                values(bits, &r[p], a, table0[p], table1[p]);
             UNROLL for (size_t t = 0; t < n; t++) {
                 const int8_t *x4 = q + t * ST_NESTED_BLOCK + 64 * a;
-                exact[t] = vi_dot(exact[t], v.f0, vb_x(x4));
-                exact[t] = vi_dot(exact[t], v.f1, vb_x(x4 + 16));
-                exact[t] = vi_dot(exact[t], v.f2, vb_x(x4 + 32));
-                exact[t] = vi_dot(exact[t], v.f3, vb_x(x4 + 48));
+                vb x0 = vb_x(x4), x1 = vb_x(x4 + 16), x2 = vb_x(x4 + 32), x3 = vb_x(x4 + 48);
+                UNROLL for (size_t p = 0; p < TOGETHER; p++) {
+                    exact[p][t] = vi_dot(exact[p][t], v[p].f0, x0);
+                    exact[p][t] = vi_dot(exact[p][t], v[p].f1, x1);
+                    exact[p][t] = vi_dot(exact[p][t], v[p].f2, x2);
+                    exact[p][t] = vi_dot(exact[p][t], v[p].f3, x3);
+                }
             }
         }
-        UNROLL for (size_t t = 0; t < n; t++) sum[t] = vf_add_scaled(sum[t], exact[t], scale[t]);
-        r.pairs += ST_NESTED_PAIRS;
-        if (bits > 2) r.third += ST_NESTED_PLANE;
-        if (bits > 3) r.fourth += ST_NESTED_PLANE;
+        UNROLL for (size_t p = 0; p < TOGETHER; p++) {
+            UNROLL for (size_t t = 0; t < n; t++) sum[p][t] =
+                vf_add_scaled(sum[p][t], exact[p][t], scale[t]);
+            next_block(bits, &r[p]);
+        }
         q += n * ST_NESTED_BLOCK;
         scale += n;
         offset += n;
@@ -181,13 +213,13 @@ INLINE void add_part(const struct st_nested_weight *w, unsigned bits, const stru
 // n is a constant where this is called.
 INLINE void add_panel(const struct st_nested_weight *w, unsigned bits, const struct source *s,
                       const struct st_nested_input *x, size_t n, float *y, size_t y_row) {
-    for (size_t part = 0; part < PARTS; part++) {
-        vf sum[AT_ONCE];
-        size_t row = s->panel * ST_NESTED_PANEL + part * LANES;
-        add_part(w, bits, s, part, x, n, sum);
-        UNROLL for (size_t t = 0; t < n; t++) {
+    for (size_t part = 0; part < PARTS; part += TOGETHER) {
+        vf sum[TOGETHER][AT_ONCE];
+        add_parts(w, bits, s, part, x, n, sum);
+        UNROLL for (size_t p = 0; p < TOGETHER; p++) UNROLL for (size_t t = 0; t < n; t++) {
+            size_t row = s->panel * ST_NESTED_PANEL + (part + p) * LANES;
             float rows[LANES], *to = y + t * y_row + row;
-            vf_rows(sum[t], rows);
+            vf_rows(sum[p][t], rows);
             if (row + LANES <= w->n_out)
                 UNROLL for (size_t i = 0; i < LANES; i++) to[i] = rows[i] * w->scale[row + i];
             else

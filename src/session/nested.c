@@ -7,7 +7,7 @@
 
 enum {
     ITEMS_PER_THREAD = 4,
-    MOST_PANELS = 64, // of one item: long streams
+    MOST_PANELS = 32, // of one item: long streams
     FEWEST_PANELS = 8,
 };
 

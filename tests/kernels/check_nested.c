@@ -82,7 +82,7 @@ static double plain(const struct problem *p, const struct data *d, unsigned bits
 
 static void check(const struct st_nested_kernel *kernel, const struct problem *p,
                   const struct data *d, unsigned bits) {
-    size_t y_row = p->n_out + ts_random_below(3), panels = st_ceil_div(p->n_out, 4);
+    size_t y_row = p->n_out + ts_random_below(3), panels = st_ceil_div(p->n_out, ST_NESTED_PANEL);
     size_t cut = ts_random_below(panels + 1);
     struct kc_array y = kc_make(((p->n_tokens - 1) * y_row + p->n_out) * sizeof(float), 4);
     const float *got = y.data;
@@ -147,11 +147,11 @@ static void test_tokens_alone(void **state) {
     fill_input(&p, &d);
     for (const struct st_nested_kernel *k = st_nested_kernels; k->name; k++) {
         if ((k->isa & st_cpu_flags()) != k->isa) continue;
-        k->fn(&d.w, 3, &d.x, 0, 6, together, 23);
+        k->fn(&d.w, 3, &d.x, 0, 3, together, 23);
         for (size_t t = 0; t < 8; t++) {
             struct st_nested_input one = {q, scale, offsets, 1};
             st_nested_quantize(d.input + t * p.k, p.k, 0, &one);
-            k->fn(&d.w, 3, &one, 0, 6, alone, 23);
+            k->fn(&d.w, 3, &one, 0, 3, alone, 23);
             assert_memory_equal(alone, together + t * 23, sizeof alone);
         }
     }
