@@ -235,11 +235,17 @@ typedef struct stint_prepare_options {
     stint_outliers outliers;
     float outlier_prune; /* 0 to 1; with STINT_OUTLIERS_SHARE */
     uint32_t n_threads;  /* default: one per core */
+    /* Nested weights of these precisions (2 to 8 bits) beside the INT8 ones; default 0: none. */
+    uint32_t bits_low, bits_high;
+    const char *quantizer; /* of nested weights: see stint_quantizer(); default NULL: "kmeans" */
     stint_progress_fn *progress;
     void *progress_context;
     bool (*canceled)(void *context); /* asked often; true ends with E_CANCELED; default NULL */
     void *canceled_context;
 } stint_prepare_options;
+
+/* The i-th quantizer of nested weights and a line about it; NULL past the last. Static. */
+STINT_API const char *stint_quantizer(size_t i, const char **about);
 
 /* How a package was made, as JSON text of *bytes bytes (docs/FORMAT.md): its calibration, what it
  * loses, and for each linear threshold, importance and outliers. NULL for a model that is no

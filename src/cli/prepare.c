@@ -15,7 +15,7 @@ enum { TEXT_MOST_BYTES = 64 << 20 };
 
 struct prepare_options {
     struct st_cli_common common;
-    const char *output, *text, *tokens, *prune;
+    const char *output, *text, *tokens, *prune, *bits, *quantizer;
     uint32_t n_tokens, weight_scale;
 };
 
@@ -60,6 +60,20 @@ static const struct st_cli_option rows[] = {
              "outliers; auto: as many, at most 0.85, as lose under 0.3 % on held-out text; off: "
              "no shadow execution and no clipping",
      .offset = offsetof(struct prepare_options, prune)},
+    {.name = "bits",
+     .kind = ST_CLI_TEXT,
+     .value = "LO..HI",
+     .preset = "2..4",
+     .help = "decode with nested weights of these precisions too, 2 to 8 bits, which take the "
+             "space of the highest; none: without",
+     .offset = offsetof(struct prepare_options, bits)},
+    {.name = "quantizer",
+     .kind = ST_CLI_TEXT,
+     .value = "NAME",
+     .preset = "kmeans",
+     .help = "of nested weights: kmeans (centroids of each row), uniform (even steps) or gptq "
+             "(even steps, errors made good in later columns; slow)",
+     .offset = offsetof(struct prepare_options, quantizer)},
     {.name = NULL}};
 
 // What --outlier-prune says; false with the error printed.
@@ -75,6 +89,23 @@ static bool read_prune(const struct st_cli_command *command, const char *text,
     options->outlier_prune = (float)share;
     if (end != text && *end == 0 && share >= 0 && share <= 1) return true;
     st_cli_error(command->name, "--outlier-prune: '%s' is none of auto, off, 0 to 1", text);
+    return false;
+}
+
+// What --bits says; false with the error printed.
+static bool read_bits(const struct st_cli_command *command, const char *text,
+                      stint_prepare_options *options) {
+    unsigned low, high;
+    int end = 0;
+    if (strcmp(text, "none") == 0) return true;
+    if (sscanf(text, "%1u..%1u%n", &low, &high, &end) == 2 && text[end] == 0 && low >= 2 &&
+        low <= high && high <= 8) {
+        options->bits_low = low;
+        options->bits_high = high;
+        return true;
+    }
+    st_cli_error(command->name, "--bits: '%s' is neither none nor LO..HI with 2 <= LO <= HI <= 8",
+                 text);
     return false;
 }
 
@@ -128,11 +159,13 @@ static int prepare(const struct st_cli_command *command, const struct prepare_op
                                              .weight_scale =
                                                  (stint_weight_scale)options->weight_scale,
                                              .n_threads = options->common.n_threads,
+                                             .quantizer = options->quantizer,
                                              .progress = st_cli_progress_show,
                                              .progress_context = &progress,
                                              .canceled = st_cli_interrupted};
     stint_prepare_summary summary = {.size = sizeof summary};
     if (!read_prune(command, options->prune, &prepare_options)) return ST_CLI_USAGE;
+    if (!read_bits(command, options->bits, &prepare_options)) return ST_CLI_USAGE;
     st_cli_log_to_stderr(command, options->common.verbose);
     st_cli_interrupt_note();
     stint_status status =

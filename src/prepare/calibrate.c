@@ -11,10 +11,13 @@ enum { BATCH_TOKENS = 256, LOGIT_ROWS = 16, COUNT_TOKENS = 1024, ERROR_EVERY = 8
 
 // ---- Memory
 
-static struct st_input_stats take_stats(struct st_arena *arena, size_t n) {
+static struct st_input_stats take_stats(const struct st_calibration *c, struct st_arena *arena,
+                                        size_t n) {
     return (struct st_input_stats){.n = n,
                                    .most = ST_TAKE(arena, float, n),
                                    .norms = ST_TAKE(arena, float, n),
+                                   .squares = ST_TAKE(arena, float, n),
+                                   .products = c->products ? ST_TAKE(arena, float, n *n) : NULL,
                                    .beyond = ST_TAKE(arena, uint32_t, n * ST_CLIP_CANDIDATES)};
 }
 
@@ -25,14 +28,14 @@ static void lay_out(struct st_calibration *c, struct st_arena *arena) {
     c->hidden = ST_TAKE(arena, float, c->n_ids * config->hidden);
     if (c->n_observed == 0) return;
     c->before = ST_TAKE(arena, float, c->n_ids * config->hidden);
-    s->qkv = take_stats(arena, config->hidden);
-    s->o = take_stats(arena, (size_t)config->n_heads * config->head_dim);
-    s->head = take_stats(arena, config->embed);
+    s->qkv = take_stats(c, arena, config->hidden);
+    s->o = take_stats(c, arena, (size_t)config->n_heads * config->head_dim);
+    s->head = take_stats(c, arena, config->embed);
     s->up = ST_TAKE(arena, struct st_input_stats, n_ffn);
     s->down = ST_TAKE(arena, struct st_input_stats, n_ffn);
     for (size_t e = 0; e < n_ffn; e++) {
-        struct st_input_stats up = take_stats(arena, config->hidden);
-        struct st_input_stats down = take_stats(arena, config->ffn);
+        struct st_input_stats up = take_stats(c, arena, config->hidden);
+        struct st_input_stats down = take_stats(c, arena, config->ffn);
         if (s->up) s->up[e] = up;
         if (s->down) s->down[e] = down;
     }
@@ -62,9 +65,15 @@ struct st_input_stats *st_calibration_stats(struct st_calibration *c, enum st_in
 static void see_maxima(struct st_input_stats *s, const float *x) {
     for (size_t i = 0; i < s->n; i++) {
         float magnitude = fabsf(x[i]);
+        s->squares[i] += x[i] * x[i];
         // A NaN stays: nothing is above it.
         if (magnitude > s->most[i] || isnan(magnitude)) s->most[i] = magnitude;
     }
+}
+
+static void see_products(struct st_input_stats *s, const float *x) {
+    for (size_t i = 0; i < s->n; i++)
+        for (size_t j = i; j < s->n; j++) s->products[i * s->n + j] += x[i] * x[j];
 }
 
 static const float *observe(void *context, const struct st_linear_input *input) {
@@ -72,7 +81,10 @@ static const float *observe(void *context, const struct st_linear_input *input) 
     struct st_input_stats *s = st_calibration_stats(c, input->role, input->expert);
     size_t stride = st_max(1, c->n_observed / COUNT_TOKENS);
     if (c->phase == ST_CALIBRATE_MAXIMA)
-        for (size_t t = 0; t < input->n_tokens; t++) see_maxima(s, input->x + t * input->n);
+        for (size_t t = 0; t < input->n_tokens; t++) {
+            see_maxima(s, input->x + t * input->n);
+            if (s->products && t % stride == 0) see_products(s, input->x + t * input->n);
+        }
     else
         for (size_t t = 0; t < input->n_tokens; t += stride)
             st_outlier_count(s, input->x + t * input->n, s->n_tokens % ERROR_EVERY == 0);
@@ -81,6 +93,8 @@ static const float *observe(void *context, const struct st_linear_input *input) 
 
 static void clear_maxima(struct st_input_stats *s) {
     memset(s->most, 0, s->n * sizeof *s->most);
+    memset(s->squares, 0, s->n * sizeof *s->squares);
+    if (s->products) memset(s->products, 0, s->n * s->n * sizeof *s->products);
 }
 
 static void clear_counts(struct st_input_stats *s) {

@@ -24,6 +24,7 @@ struct st_calibration {
     float *hidden;     // [n_ids, hidden] between layers
     float *before;     // the same before the layer at hand
     struct st_layer_stats stats;
+    bool products; // wanted; set before opening
     enum { ST_CALIBRATE_MAXIMA, ST_CALIBRATE_OUTLIERS } phase;
     bool (*stop)(void *context); // asked between batches; or NULL
     void *stop_context;

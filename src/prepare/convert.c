@@ -61,7 +61,7 @@ static stint_status pack(struct st_prepare_job *job, struct st_pack_source *s) {
     s->norms = stats->norms;
     ST_TRY(st_pack_linear(job->packer, s, job->writer));
     job->summary.n_linears++;
-    return STINT_OK;
+    return job->nested ? st_nested_pack(job->nested, s, stats, job->writer) : STINT_OK;
 }
 
 static stint_status set_scales(struct st_prepare_job *job, struct st_pack_source *s) {
@@ -101,6 +101,7 @@ static stint_status convert_layer(struct st_prepare_job *job, uint32_t i) {
 }
 
 stint_status st_prepare_convert(struct st_prepare_job *job) {
+    if (job->nested) ST_TRY(st_nested_pack_range(job->nested, job->writer));
     for (uint32_t i = 0; i < job->model->config.n_layers; i++) ST_TRY(convert_layer(job, i));
     ST_TRY(st_calibration_head(&job->calibration));
     ST_TRY(for_linear(job, ST_INT8_HEAD, 0, 0, set_scales));

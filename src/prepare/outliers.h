@@ -26,6 +26,8 @@ struct st_input_stats {
     size_t n;         // channels
     float *most;      // [n] largest magnitudes
     float *norms;     // [n] of the weights' columns, squared
+    float *squares;   // [n] sums of the elements' squares
+    float *products;  // [n, n] sums of x x^T, the upper triangle of them; NULL: not wanted
     uint32_t *beyond; // [n, ST_CLIP_CANDIDATES] elements beyond threshold i but not beyond i - 1
     float scales[ST_CLIP_CANDIDATES];
     double errors[ST_CLIP_CANDIDATES]; // of the output, where elements beyond are clipped

@@ -174,6 +174,12 @@ static stint_status write_package(struct st_prepare_job *p) {
     bool gguf = p->model->checkpoint.source == ST_SOURCE_GGUF;
     ST_TRY(gguf ? keep_gguf(p) : keep_files(p));
     ST_TRY(st_packer_open(&p->model->config, &p->packer));
+    if (o->bits_high) {
+        struct st_nested_range range = {(uint8_t)o->bits_low, (uint8_t)o->bits_high};
+        ST_TRY(st_nested_packer_open(&p->model->config, range, o->quantizer, o->n_threads,
+                                     &p->nested));
+        p->calibration.products = st_nested_packer_wants_factor(p->nested);
+    }
     p->calibration.stop = st_prepare_is_canceled;
     p->calibration.stop_context = (void *)(uintptr_t)o;
     ST_TRY(st_calibration_open(p->model, p->ids.data, p->ids.count, p->n_observed, o->n_threads,
@@ -215,6 +221,7 @@ static void close_all(struct st_prepare_job *p) {
     st_calibration_close(&p->calibration);
     st_plan_close(&p->plan);
     st_packer_close(p->packer);
+    st_nested_packer_close(p->nested);
     st_package_abandon(p->writer);
     st_ids_free(&p->ids);
     stint_model_close(p->model);
@@ -228,7 +235,17 @@ static stint_status check_options(const stint_prepare_options *o) {
         return st_fail(STINT_E_ARG, "outliers %d: expected auto, share or none", (int)o->outliers);
     if (!(o->outlier_prune >= 0.0f && o->outlier_prune <= 1.0f))
         return st_fail(STINT_E_ARG, "outlier_prune %g: expected 0 to 1", (double)o->outlier_prune);
+    if (o->bits_high > UINT8_MAX || o->bits_low > UINT8_MAX)
+        return st_fail(STINT_E_ARG, "nested weights of %u to %u bits: expected %d to %d",
+                       o->bits_low, o->bits_high, ST_NESTED_LOWEST, ST_NESTED_HIGHEST);
     return STINT_OK;
+}
+
+const char *stint_quantizer(size_t i, const char **about) {
+    const struct st_quantizer *q = st_quantizers;
+    while (i-- > 0 && q->name) q++;
+    if (about && q->name) *about = q->what;
+    return q->name;
 }
 
 stint_status stint_prepare(const char *source, const char *package,
