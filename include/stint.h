@@ -102,7 +102,7 @@ typedef struct stint_model_options {
     void *progress_context;
     bool no_tokenizer; /* skip the vocabulary; only token ids can be used then */
     stint_exec exec;   /* E_UNSUPPORTED where the file has no weights for it */
-    /* Of a shape in INT8: random nested weights of these precisions (2 to 8 bits) beside it;
+    /* Of a shape in INT8: random nested weights of these precisions (2 to 7 bits) beside it;
      * default 0: none. */
     uint32_t nested_low, nested_high;
 } stint_model_options;
@@ -235,7 +235,7 @@ typedef struct stint_prepare_options {
     stint_outliers outliers;
     float outlier_prune; /* 0 to 1; with STINT_OUTLIERS_SHARE */
     uint32_t n_threads;  /* default: one per core */
-    /* Nested weights of these precisions (2 to 8 bits) beside the INT8 ones; default 0: none. */
+    /* Nested weights of these precisions (2 to 7 bits) beside the INT8 ones; default 0: none. */
     uint32_t bits_low, bits_high;
     const char *quantizer; /* of nested weights: see stint_quantizer(); default NULL: "kmeans" */
     stint_progress_fn *progress;
@@ -304,6 +304,11 @@ typedef struct stint_session_options {
     /* Default 0: NPU and CPU are the same threads, one subgraph of a prompt at a time runs on all
      * of them. Otherwise prompts are split: each has so many threads (0: one) for its subgraphs. */
     uint32_t npu_threads, cpu_threads;
+    /* How many bits the weights have when: "none" (INT8 throughout, the default), "uniform:B", or a
+     * file that stint_schedule_solve() or _train() wrote for this package. Borrowed during the
+     * call.
+     */
+    const char *schedule;
     const char *order; /* of a split prompt's subgraphs: "inorder", "ooo" or "heft"; default NULL:
                           "ooo". Borrowed during the call. Results are the same */
 } stint_session_options;

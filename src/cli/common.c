@@ -135,6 +135,13 @@ const struct st_cli_option st_cli_common_rows[] = {
      .value = "FILE",
      .help = "draw who ran what when: .json opens in Perfetto, .svg is a chart",
      .offset = offsetof(struct st_cli_common, trace)},
+    {.name = "schedule",
+     .kind = ST_CLI_TEXT,
+     .value = "HOW",
+     .preset = "none",
+     .help = "bits of a package's weights while it writes: none (8 throughout), uniform:B, or a "
+             "file of 'stint schedule'",
+     .offset = offsetof(struct st_cli_common, schedule)},
     {.name = NULL}};
 
 static void print_log(void *context, stint_log_level level, const char *text) {
@@ -197,6 +204,7 @@ stint_session_options st_cli_session_options(const struct st_cli_common *common)
                                    .device = common->device,
                                    .npu_threads = common->npu_threads,
                                    .cpu_threads = common->cpu_threads,
+                                   .schedule = common->schedule,
                                    .order = st_cli_order(common)};
 }
 

@@ -29,6 +29,7 @@ struct st_cli_common {
     uint64_t seed;
     uint32_t npu_threads, cpu_threads;
     uint32_t order; // of inorder, ooo, heft
+    const char *schedule;
     const char *trace;
 };
 
@@ -49,6 +50,7 @@ enum {
     ST_CLI_COMMON_SPLIT = 7 << 16,
     ST_CLI_COMMON_ORDER = 1 << 18,
     ST_CLI_COMMON_TRACE = 1 << 19,
+    ST_CLI_COMMON_SCHEDULE = 1 << 20,
     ST_CLI_COMMON_SESSION = 127 + ST_CLI_COMMON_VERBOSE + ST_CLI_COMMON_SPLIT
 };
 

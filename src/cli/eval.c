@@ -309,7 +309,8 @@ const struct st_cli_command st_cli_eval_command = {
              "--task agreement compares with --reference: how often the likeliest token is the "
              "same, and the mean divergence.",
     .example = "stint eval models/novels-10m --task ppl --data README.md --window 256",
-    .common = ST_CLI_COMMON_SESSION - ST_CLI_COMMON_CONTEXT + ST_CLI_COMMON_JSON,
+    .common = (ST_CLI_COMMON_SESSION & ~ST_CLI_COMMON_CONTEXT) | ST_CLI_COMMON_JSON |
+              ST_CLI_COMMON_SCHEDULE,
     .options = rows,
     .options_bytes = sizeof(struct eval_options),
     .run = run};

@@ -58,7 +58,10 @@ int st_cli_finish(const char *command, int status) {
 }
 
 const char *st_cli_style(FILE *stream, enum st_cli_style style) {
-    static const char *const codes[] = {"\033[0m", "\033[1m", "\033[2m", "\033[36m"};
+    static const char *const codes[] = {
+        "\033[0m",  "\033[1m",  "\033[2m",  "\033[36m", "\033[31m", "\033[33m",
+        "\033[32m", "\033[36m", "\033[34m", "\033[35m", "\033[0m",
+    };
     const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
     if (no_color != NULL && *no_color != 0) return "";
     if (term == NULL || strcmp(term, "dumb") == 0 || !isatty(fileno(stream))) return "";

@@ -23,7 +23,13 @@ bool st_cli_print_json(const char *command, json_t *object);
 // Ends standard output: `status`, or ST_CLI_FAILED with an error printed where a write was lost.
 int st_cli_finish(const char *command, int status);
 
-enum st_cli_style { ST_CLI_PLAIN, ST_CLI_BOLD, ST_CLI_DIM, ST_CLI_ACCENT };
+enum st_cli_style {
+    ST_CLI_PLAIN,
+    ST_CLI_BOLD,
+    ST_CLI_DIM,
+    ST_CLI_ACCENT,
+    ST_CLI_BITS // the first of seven: text written with 2, 3, ... 8 bits
+};
 // The escape sequence that begins a style on this stream; "" where it takes none.
 const char *st_cli_style(FILE *stream, enum st_cli_style style);
 

@@ -65,7 +65,7 @@ static const struct st_cli_option rows[] = {
      .value = "LO..HI",
      .preset = "2..4",
      .help = "decode with nested weights of these precisions too, 2 to 8 bits, which take the "
-             "space of the highest; none: without",
+             "space of the highest (8 bits are INT8, which is there anyway); none: without",
      .offset = offsetof(struct prepare_options, bits)},
     {.name = "quantizer",
      .kind = ST_CLI_TEXT,
@@ -100,8 +100,9 @@ static bool read_bits(const struct st_cli_command *command, const char *text,
     if (strcmp(text, "none") == 0) return true;
     if (sscanf(text, "%1u..%1u%n", &low, &high, &end) == 2 && text[end] == 0 && low >= 2 &&
         low <= high && high <= 8) {
+        if (low == 8) return true; // INT8 alone
         options->bits_low = low;
-        options->bits_high = high;
+        options->bits_high = high == 8 ? 7 : high;
         return true;
     }
     st_cli_error(command->name, "--bits: '%s' is neither none nor LO..HI with 2 <= LO <= HI <= 8",

@@ -17,7 +17,7 @@ struct run_options {
     struct st_cli_common common;
     const char *prompt, *file;
     uint32_t n_tokens;
-    bool chat, ignore_eos;
+    bool chat, ignore_eos, show_bits;
 };
 
 static const struct st_cli_option rows[] = {
@@ -49,19 +49,48 @@ static const struct st_cli_option rows[] = {
      .kind = ST_CLI_FLAG,
      .help = "go on after the model ended its text",
      .offset = offsetof(struct run_options, ignore_eos)},
+    {.name = "show-bits",
+     .kind = ST_CLI_FLAG,
+     .help = "colour the text by the precision of the weights that wrote it; see --schedule",
+     .offset = offsetof(struct run_options, show_bits)},
     {.name = NULL}};
 
 // Text as it comes: to standard output, or collected for --json.
 struct sink {
     struct st_cli_progress *progress;
     FILE *collect; // NULL: standard output
+    const stint_session *session;
+    json_t *bits; // of every token, where they are collected
+    bool show_bits;
 };
+
+static bool write_coloured(const struct sink *sink, const char *text, size_t n_bytes) {
+    uint32_t bits = stint_session_bits(sink->session);
+    const char *style = st_cli_style(stdout, (enum st_cli_style)(ST_CLI_BITS + bits - 2));
+    const char *plain = st_cli_style(stdout, ST_CLI_PLAIN);
+    return st_cli_write(style, strlen(style)) && st_cli_write(text, n_bytes) &&
+           st_cli_write(plain, strlen(plain));
+}
+
+// What the colours mean, where there are any.
+static void print_legend(uint32_t low) {
+    const char *plain = st_cli_style(stderr, ST_CLI_PLAIN);
+    if (*plain == 0) return;
+    fprintf(stderr, "bits:");
+    for (uint32_t bits = 8; bits >= low && bits >= 2; bits--)
+        fprintf(stderr, " %s%u%s",
+                st_cli_style(stderr, (enum st_cli_style)(ST_CLI_BITS + bits - 2)), bits, plain);
+    fprintf(stderr, "\n");
+}
 
 static bool take_text(void *context, const char *text, size_t n_bytes, int32_t id) {
     struct sink *sink = context;
-    (void)id;
     st_cli_progress_end(sink->progress);
+    if (sink->bits != NULL && id >= 0)
+        json_array_append_new(sink->bits,
+                              json_integer((json_int_t)stint_session_bits(sink->session)));
     if (n_bytes == 0) return true;
+    if (sink->show_bits && sink->collect == NULL) return write_coloured(sink, text, n_bytes);
     if (sink->collect != NULL) return fwrite(text, 1, n_bytes, sink->collect) == n_bytes;
     return st_cli_write(text, n_bytes);
 }
@@ -112,17 +141,20 @@ static void echo_prompt(const struct run_options *options, const char *prompt, s
 }
 
 static void print_figures(const stint_generation_result *result, const stint_energy *energy) {
-    char peak[ST_CLI_SIZE_BYTES], joules[64] = "";
+    char peak[ST_CLI_SIZE_BYTES], joules[64] = "", bits[64] = "";
+    if (result->average_bits > 0 && result->average_bits < 8)
+        snprintf(bits, sizeof bits, ", %.2f bits on average", result->average_bits);
     if (energy->source != NULL)
         snprintf(joules, sizeof joules, "; %.1f J (%s)", stint_energy_since(energy),
                  energy->source);
-    fprintf(stderr,
-            "%sprompt %zu tokens, %.1f tokens/s; generated %zu tokens, %.1f tokens/s; peak memory "
-            "%s%s%s\n",
-            st_cli_style(stderr, ST_CLI_DIM), result->prompt_tokens,
-            st_cli_rate(result->prompt_tokens, result->prefill_seconds), result->generated_tokens,
-            st_cli_decode_rate(result), st_cli_size(stint_peak_rss_bytes(), peak), joules,
-            st_cli_style(stderr, ST_CLI_PLAIN));
+    fprintf(
+        stderr,
+        "%sprompt %zu tokens, %.1f tokens/s; generated %zu tokens, %.1f tokens/s%s; peak memory "
+        "%s%s%s\n",
+        st_cli_style(stderr, ST_CLI_DIM), result->prompt_tokens,
+        st_cli_rate(result->prompt_tokens, result->prefill_seconds), result->generated_tokens,
+        st_cli_decode_rate(result), bits, st_cli_size(stint_peak_rss_bytes(), peak), joules,
+        st_cli_style(stderr, ST_CLI_PLAIN));
 }
 
 static json_t *describe_energy(const stint_energy *energy) {
@@ -134,24 +166,24 @@ static json_t *describe_energy(const stint_energy *energy) {
 
 static bool print_object(const struct st_cli_command *command, const stint_session *session,
                          const stint_generation_result *result, const stint_energy *energy,
-                         const char *text, size_t n_bytes) {
+                         const char *text, size_t n_bytes, json_t *bits) {
     json_t *object = json_pack(
-        "{s:o, s:I, s:I, s:f, s:f, s:I, s:s, s:s, s:I, s:o, s:o, s:o}", "text",
-        json_stringn(text, n_bytes), "prompt_tokens", (json_int_t)result->prompt_tokens,
-        "generated_tokens", (json_int_t)result->generated_tokens, "prefill_tokens_per_second",
-        st_cli_rate(result->prompt_tokens, result->prefill_seconds), "decode_tokens_per_second",
-        st_cli_decode_rate(result), "peak_rss_bytes", (json_int_t)stint_peak_rss_bytes(),
-        "stop_reason", stint_stop_reason_name(result->stop_reason), "device",
-        stint_session_device(session), "clipped", (json_int_t)stint_session_clipped(session),
-        "shadow", st_cli_shadow(session), "schedule", st_cli_schedule(session), "energy",
-        describe_energy(energy));
+        "{s:o, s:f, s:o, s:I, s:I, s:f, s:f, s:I, s:s, s:s, s:I, s:o, s:o, s:o}", "bits", bits,
+        "average_bits", result->average_bits, "text", json_stringn(text, n_bytes), "prompt_tokens",
+        (json_int_t)result->prompt_tokens, "generated_tokens", (json_int_t)result->generated_tokens,
+        "prefill_tokens_per_second", st_cli_rate(result->prompt_tokens, result->prefill_seconds),
+        "decode_tokens_per_second", st_cli_decode_rate(result), "peak_rss_bytes",
+        (json_int_t)stint_peak_rss_bytes(), "stop_reason",
+        stint_stop_reason_name(result->stop_reason), "device", stint_session_device(session),
+        "clipped", (json_int_t)stint_session_clipped(session), "shadow", st_cli_shadow(session),
+        "schedule", st_cli_schedule(session), "energy", describe_energy(energy));
     return st_cli_print_json(command->name, object);
 }
 
 static bool generate(const struct st_cli_command *command, const struct run_options *options,
                      stint_session *session, const int32_t *ids, size_t n_ids) {
     struct st_cli_progress progress = {0};
-    struct sink sink = {.progress = &progress};
+    struct sink sink = {.progress = &progress, .session = session, .show_bits = options->show_bits};
     char *text = NULL;
     size_t n_bytes = 0;
     if (options->common.json) {
@@ -160,6 +192,7 @@ static bool generate(const struct st_cli_command *command, const struct run_opti
             st_cli_error(command->name, "not enough memory");
             return false;
         }
+        sink.bits = json_array();
     }
     stint_sampling sampling = st_cli_sampling_options(&options->common);
     stint_generation generation = {.size = sizeof generation,
@@ -183,7 +216,9 @@ static bool generate(const struct st_cli_command *command, const struct run_opti
     if (ok) print_figures(&result, &energy);
     if (ok) ok = st_cli_trace(command, &options->common, session);
     if (ok && options->common.json)
-        ok = print_object(command, session, &result, &energy, text, n_bytes);
+        ok =
+            print_object(command, session, &result, &energy, text, n_bytes, json_incref(sink.bits));
+    json_decref(sink.bits);
     free(text);
     return ok;
 }
@@ -211,6 +246,9 @@ static bool answer(const struct st_cli_command *command, const struct run_option
     } else if (stint_session_open(model, &session_options, &session) != STINT_OK) {
         st_cli_failed(command);
     } else {
+        stint_model_info info = {.size = sizeof info};
+        stint_model_describe(model, &info);
+        if (options->show_bits) print_legend(info.nested_low ? info.nested_low : 8);
         echo_prompt(options, prompt, n_bytes);
         ok = generate(command, options, session, ids, n_ids);
     }
@@ -239,8 +277,8 @@ const struct st_cli_command st_cli_run_command = {
     .about = "Streams the continuation of a prompt to standard output and ends with one line of "
              "figures on standard error. Ctrl-C stops the text; a second Ctrl-C ends the program.",
     .example = "stint run models/novels-10m -p \"It was a cold evening\" -n 64 --temp 0.7 --seed 7",
-    .common =
-        ST_CLI_COMMON_SESSION | ST_CLI_COMMON_JSON | ST_CLI_COMMON_SAMPLING | ST_CLI_COMMON_TRACE,
+    .common = ST_CLI_COMMON_SESSION | ST_CLI_COMMON_JSON | ST_CLI_COMMON_SAMPLING |
+              ST_CLI_COMMON_TRACE | ST_CLI_COMMON_SCHEDULE,
     .options = rows,
     .options_bytes = sizeof(struct run_options),
     .run = run};

@@ -11,12 +11,13 @@
 #include <xxhash.h>
 
 enum { HASH_BLOCK = 16 << 20, INT8_ROWS = 16, INT8_K = 64, INT8_MAX_K = 1 << 16 };
-enum { NESTED_ROWS = 8, NESTED_K = 128, NESTED_MOST_BITS = 8 };
+enum { NESTED_ROWS = 8, NESTED_K = 128, NESTED_MOST_BITS = 7 };
 
 struct st_package {
     struct st_section *sections; // [n], in the order of the file
     uint32_t *by_name;           // [n], indices in the order of the names
     size_t n;
+    uint64_t hash; // of the table
 };
 
 static const char *const type_names[ST_N_SECTION_TYPES] = {
@@ -261,6 +262,7 @@ static stint_status read_package(const struct st_map *map, struct st_package *p)
     ST_TRY(check_header(map, &header));
     struct reader r = {map, header.table_offset, sizeof header, XXH3_createState()};
     p->n = header.n_sections;
+    p->hash = header.table_hash;
     p->sections = calloc(p->n, sizeof *p->sections);
     p->by_name = calloc(p->n, sizeof *p->by_name);
     stint_status status = STINT_OK;
@@ -288,6 +290,10 @@ void st_package_close(struct st_package *package) {
     free(package->sections);
     free(package->by_name);
     free(package);
+}
+
+uint64_t st_package_hash(const struct st_package *package) {
+    return package->hash;
 }
 
 size_t st_package_count(const struct st_package *package) {

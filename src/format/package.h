@@ -66,6 +66,8 @@ stint_status st_package_open(const char *name, const struct st_map *map,
                              struct st_package **package);
 void st_package_close(struct st_package *package); // accepts NULL
 
+// The hash of its table, and so of all that is in it.
+uint64_t st_package_hash(const struct st_package *package);
 size_t st_package_count(const struct st_package *package);
 const struct st_section *st_package_at(const struct st_package *package, size_t i);
 const struct st_section *st_package_find(const struct st_package *package, const char *name);

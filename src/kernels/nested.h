@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products with nested weights (Any-Precision LLM, Park et al. 2024, section 4; PMPD, section 4.1):
-// every weight is a code of up to 8 bits, and the code of a lower precision is its top bits. A row
+// every weight is a code of up to 7 bits, and the code of a lower precision is its top bits. A row
 // has a table of centroids for each precision; only the bits that a precision needs are read.
 //
 // Layout. A panel is 8 rows, a block 128 elements of k; k is padded with zeros to whole blocks,
@@ -19,8 +19,8 @@
 #include <stdint.h>
 
 enum {
-    ST_NESTED_LOWEST = 2, // bits
-    ST_NESTED_HIGHEST = 8,
+    ST_NESTED_LOWEST = 2,  // bits
+    ST_NESTED_HIGHEST = 7, // eight are INT8's
     ST_NESTED_PANEL = 8,   // rows
     ST_NESTED_BLOCK = 128, // elements of k
     ST_NESTED_PAIRS = 256, // bytes of a block's two top bits

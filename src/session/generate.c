@@ -178,6 +178,7 @@ static stint_status generate(struct generator *g, const int32_t *prompt, size_t 
     }
     stint_status status = eval(s, &e);
     if (status != STINT_OK) s->length = held;
+    if (status == STINT_OK && s->learned) st_learned_choose(s->learned, s, &s->precision);
     uint64_t prefilled = st_now_ns();
     g->result.prefill_seconds = (double)(prefilled - start) * 1e-9;
     if (status == STINT_OK) status = decode(g);

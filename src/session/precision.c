@@ -59,6 +59,8 @@ stint_status stint_session_set_precision(stint_session *session, const stint_pre
         memcpy(&p, precision, st_min(precision->size, sizeof p));
         ST_TRY(st_precision_check(session->model, &p));
     }
+    st_learned_close(session->learned);
+    session->learned = NULL;
     session->precision = p;
     st_session_use(session, p.prefill);
     return STINT_OK;

@@ -6,7 +6,7 @@
 
 #include "model/model.h"
 
-// The package's INT8 weights stand for this precision where its nested ones do not have it.
+// The precision that a package's INT8 weights stand for.
 enum { ST_PRECISION_INT8 = 8 };
 
 // STINT_E_ARG or E_UNSUPPORTED with the reason: a precision that the model has not, a first step

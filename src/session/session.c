@@ -200,6 +200,17 @@ static const char *device_of(const stint_session_options *options) {
     return options && options->size >= end ? options->device : NULL;
 }
 
+static stint_status open_schedule(const stint_session_options *options, struct stint_session *s) {
+    size_t end = offsetof(stint_session_options, schedule) + sizeof options->schedule;
+    const char *spec = options && options->size >= end ? options->schedule : NULL;
+    struct st_precision_schedule schedule;
+    ST_TRY(st_schedule_load(s->model, spec, &schedule));
+    s->precision = schedule.precision;
+    s->learned = schedule.learned;
+    st_session_use(s, s->precision.prefill);
+    return STINT_OK;
+}
+
 static stint_status open_in(const stint_model *model, const stint_session_options *options,
                             struct stint_session *s) {
     ST_TRY(apply_options(model, options, s));
@@ -214,7 +225,7 @@ static stint_status open_in(const stint_model *model, const stint_session_option
     for (size_t i = 0; i < s->n_lanes; i++)
         ST_TRY(st_shadow_open(&s->lanes[i].shadow, model, s->kernels.elementwise));
     s->crew.npu = &s->npu;
-    ST_TRY(stint_session_set_precision(s, NULL));
+    ST_TRY(open_schedule(options, s));
     if (model->int8.layers) ST_TRY(st_npu_open(s, device_of(options), &s->crew));
     if (s->npu.tune) ST_TRY(st_npu_tune(s));
     return s->split.on ? st_split_open(s, device_of(options)) : STINT_OK;
@@ -252,6 +263,7 @@ void stint_session_close(stint_session *session) {
     st_npu_close(&session->npu);
     for (size_t i = 0; i < session->n_lanes && session->lanes; i++)
         st_shadow_close(&session->lanes[i].shadow);
+    st_learned_close(session->learned);
     st_pool_close(session->crew.pool);
     st_arena_close(&session->arena);
     free(session);

@@ -11,6 +11,7 @@
 #include "model/graph.h"
 #include "model/model.h"
 #include "sched/executor.h"
+#include "session/schedule.h"
 #include "session/shadow.h"
 
 #include <stdatomic.h>
@@ -134,9 +135,10 @@ struct stint_session {
     uint32_t most_events;
     size_t begun; // length before that prompt
     stint_precision precision;
-    unsigned precision_now; // 8: INT8 or float weights
-    unsigned bits;          // precision of the nested weights that run now; 0: others do
-    st_observe_fn *observe; // or NULL
+    struct st_learned *learned; // chooses `precision` after each prompt; or NULL
+    unsigned precision_now;     // 8: INT8 or float weights
+    unsigned bits;              // precision of the nested weights that run now; 0: others do
+    st_observe_fn *observe;     // or NULL
     void *observe_context;
     atomic_bool canceled;
 };

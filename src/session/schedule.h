@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Precision schedules as they are named and kept: "none", "uniform:B", or a file that `stint
+// schedule` wrote for this package (docs/FORMAT.md).
+#ifndef ST_SESSION_SCHEDULE_H
+#define ST_SESSION_SCHEDULE_H
+
+#include "base/json.h"
+#include "session/learned.h"
+#include "session/precision.h"
+
+struct st_precision_schedule {
+    stint_precision precision;
+    struct st_learned *learned; // chooses one per prompt instead; or NULL
+};
+
+// NULL is "none". STINT_E_ARG, E_IO, E_FORMAT, E_UNSUPPORTED with the reason: a file of another
+// package, precisions that this one has not, steps out of order.
+stint_status st_schedule_load(const struct stint_model *model, const char *spec,
+                              struct st_precision_schedule *schedule);
+void st_schedule_close(struct st_precision_schedule *schedule); // accepts a zeroed one
+
+// {"prefill": p0, "decode": [[p, start], ...]}
+json_t *st_schedule_describe(const stint_precision *precision);
+
+// Writes a file that st_schedule_load() reads for the same package. STINT_E_IO, E_NOMEM.
+stint_status st_schedule_write(const struct stint_model *model, const stint_precision *precision,
+                               const char *path);
+
+// Which package a schedule belongs to, 16 hexadecimal digits; of other models zeros.
+enum { ST_FINGERPRINT_BYTES = 17 };
+void st_schedule_fingerprint(const struct stint_model *model, char text[ST_FINGERPRINT_BYTES]);
+// STINT_E_ARG where they differ.
+stint_status st_schedule_check_fingerprint(const struct stint_model *model, const char *text);
+
+#endif
