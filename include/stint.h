@@ -396,6 +396,10 @@ typedef struct stint_precision {
 STINT_API stint_status stint_session_set_precision(stint_session *session,
                                                    const stint_precision *precision);
 
+/* Fills *precision, whose size must be set, with what runs now; true where a learned schedule
+ * chooses anew after each prompt. */
+STINT_API bool stint_session_precision(const stint_session *session, stint_precision *precision);
+
 /* The precision of the weights that gave the newest logits. 8 also for a model in float. */
 STINT_API uint32_t stint_session_bits(const stint_session *session);
 
@@ -600,6 +604,72 @@ STINT_API const char *stint_eval_method(size_t i, const char **about);
  * E_IO, E_FORMAT (names file and line), E_CANCELED, and what sessions give. */
 STINT_API stint_status stint_eval(const stint_model *model, const stint_eval_options *options,
                                   stint_eval_result *result);
+
+/* ---- Precision schedules
+ * -------------------------------------------------------------------------------------------------
+ */
+
+/* A way of choosing precisions, and how it did. */
+typedef struct stint_schedule_point {
+    const char *name;          /* "uniform", "schedule", "learned", "random", ... */
+    stint_precision precision; /* n_steps 0: not a schedule, or one per prompt */
+    double quality, average_bits;
+    uint64_t items; /* fewer than all: given up as too bad */
+} stint_schedule_point;
+
+typedef struct stint_schedule_options {
+    size_t size;
+    const char *data;      /* prompts and references, as the task "generate" reads them; to train: a
+                              text */
+    const char *metric;    /* "rouge-l" (default), "bleu", "token-f1", or "agreement": ROUGE-L with
+                              what the model writes in INT8, whatever the references */
+    uint64_t limit;        /* items; default 0: all; to train: samples, default 256 */
+    uint32_t n_tokens;     /* longest answer; default 64 */
+    uint32_t n_candidates; /* steps at which a precision may begin, from the first to the end;
+                              default 4 */
+    double epsilon;        /* share of the quality that may be lost; default 0.01 */
+    uint32_t high, low;    /* to train and compare: the precisions to switch between; default: the
+                              highest that is nested, and the one below it */
+    uint64_t seed;
+    uint32_t epochs;              /* to train; default 30 */
+    const char *const *schedules; /* to compare: as stint_session_options has them */
+    size_t n_schedules;
+    const char *output; /* the file to write; default NULL: none */
+    const stint_session_options *session;
+    stint_progress_fn *progress;
+    void (*point)(void *context, const stint_schedule_point *point);
+    bool (*canceled)(void *context);
+    void *context; /* of these three */
+} stint_schedule_options;
+
+typedef struct stint_schedule_result {
+    size_t size; /* set by the caller */
+    stint_precision chosen;
+    double quality, reference; /* of it; of INT8 throughout */
+    double average_bits;
+    uint64_t items;
+    /* Of training: the share of the samples whose label was found, those that were learned from and
+     * those that were held out, and the most frequent label's share of the latter. */
+    double training_accuracy, validation_accuracy, majority;
+    double seconds;
+} stint_schedule_result;
+
+/* Searches the schedule with the fewest bits that keeps the quality (PMPD, section 4.3, static):
+ * first the lowest precision that does by itself, then when to fall below it. Tells every point it
+ * tried. E_UNSUPPORTED for a model without nested weights, E_ARG, E_FORMAT, E_IO, E_CANCELED. */
+STINT_API stint_status stint_schedule_solve(const stint_model *model,
+                                            const stint_schedule_options *options,
+                                            stint_schedule_result *result);
+/* Trains one that looks at the prompt (learned): labels are made from the text, no references are
+ * needed. The same seed gives the same file. */
+STINT_API stint_status stint_schedule_train(const stint_model *model,
+                                            const stint_schedule_options *options,
+                                            stint_schedule_result *result);
+/* Tells how options->schedules do, and beside them: INT8, every precision by itself, switches drawn
+ * at random, high and low in turn, and high in the first, the middle or the last third. */
+STINT_API stint_status stint_schedule_compare(const stint_model *model,
+                                              const stint_schedule_options *options,
+                                              stint_schedule_result *result);
 
 #ifdef __cplusplus
 }

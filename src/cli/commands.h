@@ -13,6 +13,7 @@ extern const struct st_cli_command st_cli_logits_command;
 extern const struct st_cli_command st_cli_tokenize_command;
 extern const struct st_cli_command st_cli_bench_command;
 extern const struct st_cli_command st_cli_eval_command;
+extern const struct st_cli_command st_cli_schedule_command;
 extern const struct st_cli_command st_cli_simulate_command;
 
 #endif

@@ -14,7 +14,8 @@ enum { ST_CLI_EXEC_AUTO, ST_CLI_EXEC_FLOAT, ST_CLI_EXEC_NPU };
 
 // First member of every command's options.
 struct st_cli_common {
-    const char *model; // the operand
+    const char *model;  // the operand
+    const char *action; // the second one
     uint32_t exec;
     const char *device;
     uint32_t n_threads;

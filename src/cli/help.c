@@ -44,8 +44,9 @@ static void print_option(const struct st_cli_option *option) {
 }
 
 void st_cli_print_help(const struct st_cli_command *command) {
-    printf("Usage: stint %s%s%s [options]\n\n", command->name, command->operand == NULL ? "" : " ",
-           command->operand == NULL ? "" : command->operand);
+    printf("Usage: stint %s%s%s%s%s [options]\n\n", command->name,
+           command->operand == NULL ? "" : " ", command->operand == NULL ? "" : command->operand,
+           command->action == NULL ? "" : " ", command->action == NULL ? "" : command->action);
     print_wrapped(command->about, 0);
     for (int shared = 0; shared < 2; shared++) {
         const char *title = shared == 0 ? "\nOptions" : "\nOptions that several commands have";

@@ -9,12 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct st_cli_command *const commands[] = {
-    &st_cli_inspect_command,  &st_cli_prepare_command,
-    &st_cli_run_command,      &st_cli_chat_command,
-    &st_cli_logits_command,   &st_cli_tokenize_command,
-    &st_cli_bench_command,    &st_cli_eval_command,
-    &st_cli_simulate_command, NULL};
+static const struct st_cli_command *const commands[] = {&st_cli_inspect_command,
+                                                        &st_cli_prepare_command,
+                                                        &st_cli_run_command,
+                                                        &st_cli_chat_command,
+                                                        &st_cli_logits_command,
+                                                        &st_cli_tokenize_command,
+                                                        &st_cli_bench_command,
+                                                        &st_cli_eval_command,
+                                                        &st_cli_schedule_command,
+                                                        &st_cli_simulate_command,
+                                                        NULL};
 
 static const struct st_cli_command *find(const char *name) {
     for (size_t i = 0; commands[i] != NULL; i++)

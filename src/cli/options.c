@@ -87,6 +87,10 @@ static int set_option(const struct st_cli_command *command, const struct st_cli_
 
 static int set_operand(const struct st_cli_command *command, const char *word, void *target) {
     struct st_cli_common *common = target;
+    if (common->model != NULL && command->action != NULL && common->action == NULL) {
+        common->action = word;
+        return ST_CLI_GO;
+    }
     if (command->operand == NULL || common->model != NULL) {
         st_cli_error(command->name,
                      "'%s' is one argument too many; 'stint %s --help' shows the use", word,
@@ -141,6 +145,11 @@ int st_cli_parse(const struct st_cli_command *command, int argc, char **argv, vo
     if (command->operand != NULL && command->operand[0] != '[' && common->model == NULL) {
         st_cli_error(command->name, "%s is missing; 'stint %s --help' shows the use",
                      command->operand, command->name);
+        return ST_CLI_USAGE;
+    }
+    if (command->action != NULL && common->action == NULL) {
+        st_cli_error(command->name, "say what to do after %s: %s", command->operand,
+                     command->action);
         return ST_CLI_USAGE;
     }
     return ST_CLI_GO;

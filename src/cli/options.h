@@ -46,6 +46,7 @@ struct st_cli_command {
     const char *name;
     const char *summary; // one line for `stint --help`
     const char *operand; // "MODEL"; in brackets if it may be left out; NULL: none
+    const char *action;  // "solve|train", a second word, which must be there; NULL: none
     const char *about;   // a paragraph for the command's own help
     const char *example; // one command line
     unsigned common;     // ST_CLI_COMMON_* rows it shares

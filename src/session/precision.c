@@ -69,3 +69,10 @@ stint_status stint_session_set_precision(stint_session *session, const stint_pre
 uint32_t stint_session_bits(const stint_session *session) {
     return session->precision_now;
 }
+
+bool stint_session_precision(const stint_session *session, stint_precision *precision) {
+    size_t size = precision->size;
+    memcpy(precision, &session->precision, st_min(size, sizeof *precision));
+    precision->size = size;
+    return session->learned != NULL;
+}
