@@ -237,6 +237,8 @@ typedef struct stint_prepare_options {
     uint32_t n_threads;  /* default: one per core */
     /* Nested weights of these precisions (2 to 7 bits) beside the INT8 ones; default 0: none. */
     uint32_t bits_low, bits_high;
+    float sparse; /* share of each row's weights, 0 to 0.1, that nested ones keep in float beside
+                     the codes; default 0 */
     const char *quantizer; /* of nested weights: see stint_quantizer(); default NULL: "kmeans" */
     stint_progress_fn *progress;
     void *progress_context;

@@ -17,6 +17,7 @@ struct prepare_options {
     struct st_cli_common common;
     const char *output, *text, *tokens, *prune, *bits, *quantizer;
     uint32_t n_tokens, weight_scale;
+    float sparse;
 };
 
 static const struct st_cli_option rows[] = {
@@ -74,6 +75,13 @@ static const struct st_cli_option rows[] = {
      .help = "of nested weights: kmeans (centroids of each row), uniform (even steps) or gptq "
              "(even steps, errors made good in later columns; slow)",
      .offset = offsetof(struct prepare_options, quantizer)},
+    {.name = "sparse",
+     .kind = ST_CLI_FLOAT,
+     .value = "SHARE",
+     .preset = "0",
+     .most = 0.1,
+     .help = "of each row's weights that nested ones keep in float beside the codes, e.g. 0.005",
+     .offset = offsetof(struct prepare_options, sparse)},
     {.name = NULL}};
 
 // What --outlier-prune says; false with the error printed.
@@ -161,6 +169,7 @@ static int prepare(const struct st_cli_command *command, const struct prepare_op
                                                  (stint_weight_scale)options->weight_scale,
                                              .n_threads = options->common.n_threads,
                                              .quantizer = options->quantizer,
+                                             .sparse = options->sparse,
                                              .progress = st_cli_progress_show,
                                              .progress_context = &progress,
                                              .canceled = st_cli_interrupted};

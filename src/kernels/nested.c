@@ -104,3 +104,16 @@ void st_nested_quantize(const float *x, size_t k, size_t t, struct st_nested_inp
                        input->q + at * ST_NESTED_BLOCK, input->scale + at, input->offsets + at);
     }
 }
+
+void st_nested_add_outliers(const struct st_nested_weight *w, unsigned bits, const float *x,
+                            size_t n_tokens, size_t row, size_t row1, float *y, size_t y_row) {
+    if (!w->outlier_rows) return;
+    const float *values = w->outliers + (bits - w->low) * w->n_outliers;
+    for (size_t t = 0; t < n_tokens; t++)
+        for (size_t r = row; r < row1; r++) {
+            float sum = 0.0f;
+            for (int32_t e = w->outlier_rows[r]; e < w->outlier_rows[r + 1]; e++)
+                sum += values[e] * x[t * w->n_in + (size_t)w->outlier_columns[e]];
+            y[t * y_row + r] += sum;
+        }
+}

@@ -35,6 +35,11 @@ struct st_nested_weight {
     const float *scale;   // [padded rows]
     uint32_t n_out, n_in;
     uint8_t low, high; // precisions it has
+    // Dense and sparse (SqueezeLLM, Kim et al. 2024): what codes miss of a few weights of each row.
+    const int32_t *outlier_rows;    // [n_out + 1] where a row's begin; NULL: there are none
+    const int32_t *outlier_columns; // [n_outliers]
+    const float *outliers;          // [high - low + 1, n_outliers]
+    size_t n_outliers;
 };
 
 // The input of a linear, as the kernels take it. Where a block's largest magnitude is m, element i
@@ -80,6 +85,10 @@ size_t st_nested_at(const struct st_nested_input *input, size_t k, size_t t, siz
 
 // Quantizes one token x[0, k), which is finite, as token t of the input, whose n_tokens is set.
 void st_nested_quantize(const float *x, size_t k, size_t t, struct st_nested_input *input);
+
+// y[t * y_row + n] += sum of the outliers of row n times x [n_tokens, n_in], for rows [row, row1).
+void st_nested_add_outliers(const struct st_nested_weight *w, unsigned bits, const float *x,
+                            size_t n_tokens, size_t row, size_t row1, float *y, size_t y_row);
 
 // y[t * y_row + n] = scale[n] * sum over blocks of input scale * (exact integer sum of the block),
 // for rows n of panels [panel0, panel1), bits in [low, high]. The order of additions

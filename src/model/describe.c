@@ -50,7 +50,8 @@ static uint64_t nested_bytes(const struct st_nested_weight *w, unsigned low, uns
     if (!w) return 0;
     size_t rows = st_nested_padded_rows(w->n_out);
     return st_nested_code_bytes(w->n_out, w->n_in, high) +
-           rows / ST_NESTED_PANEL * st_nested_table_bytes(low, high + 1) + rows * sizeof(float);
+           rows / ST_NESTED_PANEL * st_nested_table_bytes(low, high + 1) + rows * sizeof(float) +
+           w->n_outliers * (high - low + 2) * sizeof(float);
 }
 
 // The same of n_ffn feed-forward blocks of every layer and of everything else.

@@ -30,7 +30,7 @@ struct binder {
 
 static stint_status find(const struct binder *b, const char *linear, const char *ending,
                          bool required, struct st_section *section, const void **data) {
-    char name[ST_INT8_NAME_BYTES + 16];
+    char name[ST_INT8_NAME_BYTES + 32];
     snprintf(name, sizeof name, "%s%s", linear, ending);
     section->name = name;
     for (uint32_t d = section->n_dims; d < ST_MAX_DIMS; d++) section->dims[d] = 1;
@@ -45,6 +45,42 @@ static stint_status check_scales(const char *linear, const float *scale, size_t 
             return st_fail(STINT_E_FORMAT, "section '%s%s'[%zu]: a scale must be a positive number",
                            linear, ST_NESTED_SCALE, i);
     return STINT_OK;
+}
+
+static stint_status check_outliers(const char *linear, const struct st_nested_weight *w) {
+    int32_t last = 0;
+    for (uint32_t r = 0; r <= w->n_out; last = w->outlier_rows[r++])
+        if (w->outlier_rows[r] < last || (r == 0 && w->outlier_rows[0] != 0))
+            return st_fail(STINT_E_FORMAT, "section '%s%s'[%u] is %d, after %d", linear,
+                           ST_NESTED_OUTLIER_ROWS, r, w->outlier_rows[r], last);
+    for (size_t i = 0; i < w->n_outliers; i++)
+        if (w->outlier_columns[i] < 0 || (uint32_t)w->outlier_columns[i] >= w->n_in)
+            return st_fail(STINT_E_FORMAT, "section '%s%s'[%zu] is %d: there are %u columns",
+                           linear, ST_NESTED_OUTLIER_COLUMNS, i, w->outlier_columns[i], w->n_in);
+    return STINT_OK;
+}
+
+static stint_status bind_outliers(const struct binder *b, const char *name,
+                                  struct st_nested_weight *w) {
+    const void *rows, *columns, *values;
+    struct st_section s = {.type = ST_SECTION_I32, .n_dims = 1, .dims = {w->n_out + 1u}};
+    ST_TRY(find(b, name, ST_NESTED_OUTLIER_ROWS, false, &s, &rows));
+    if (!rows) return STINT_OK;
+    int32_t n = ((const int32_t *)rows)[w->n_out];
+    if (n <= 0)
+        return st_fail(STINT_E_FORMAT, "section '%s%s' ends with %d outliers", name,
+                       ST_NESTED_OUTLIER_ROWS, n);
+    s = (struct st_section){.type = ST_SECTION_I32, .n_dims = 1, .dims = {(uint64_t)n}};
+    ST_TRY(find(b, name, ST_NESTED_OUTLIER_COLUMNS, true, &s, &columns));
+    s = (struct st_section){.type = ST_SECTION_F32,
+                            .n_dims = 2,
+                            .dims = {b->range.high - b->range.low + 1u, (uint64_t)n}};
+    ST_TRY(find(b, name, ST_NESTED_OUTLIERS, true, &s, &values));
+    w->outlier_rows = rows;
+    w->outlier_columns = columns;
+    w->outliers = values;
+    w->n_outliers = (size_t)n;
+    return check_outliers(name, w);
 }
 
 // `linear` is NULL while measuring.
@@ -65,10 +101,17 @@ static stint_status bind(const struct binder *b, const char *name, struct st_lin
     ST_TRY(find(b, name, ST_NESTED_BIAS, false, &s, &bias));
     struct st_nested_weight *w = ST_TAKE(b->arena, struct st_nested_weight, 1);
     if (!w || !linear || !codes) return STINT_OK;
-    *w = (struct st_nested_weight){codes, tables, scale, n_out, n_in, b->range.low, b->range.high};
+    *w = (struct st_nested_weight){.codes = codes,
+                                   .tables = tables,
+                                   .scale = scale,
+                                   .n_out = n_out,
+                                   .n_in = n_in,
+                                   .low = b->range.low,
+                                   .high = b->range.high};
     linear->nested = w;
     linear->bias = bias;
-    return check_scales(name, scale, rows);
+    ST_TRY(check_scales(name, scale, rows));
+    return bind_outliers(b, name, w);
 }
 
 static stint_status bind_part(const struct binder *b, enum st_int8_role role, uint32_t part,

@@ -12,6 +12,10 @@
 #define ST_NESTED_TABLES ".nested_tables" // I8 [bytes] as struct st_nested_weight has them
 #define ST_NESTED_SCALE  ".nested_scale"  // F32 [padded rows]
 #define ST_NESTED_BIAS   ".nested_bias"   // F32 [n_out], where there is one
+// With outliers kept in float:
+#define ST_NESTED_OUTLIER_ROWS    ".nested_outlier_rows"    // I32 [n_out + 1]
+#define ST_NESTED_OUTLIER_COLUMNS ".nested_outlier_columns" // I32 [n]
+#define ST_NESTED_OUTLIERS        ".nested_outliers"        // F32 [precisions, n]
 // I32 [2]: the lowest and the highest precision of all of them. Absent: there are none.
 #define ST_NESTED_RANGE "nested.range"
 

@@ -60,20 +60,15 @@ bool st_gptq_factor(float *h, size_t k, double damp, float *inverse) {
 }
 
 void st_gptq_row(const struct st_row *row, struct st_row_scratch *scratch) {
+    struct st_steps s = st_row_steps(row);
     (void)scratch;
-    float least = row->w[0], most = row->w[0], top = (float)((1u << row->high) - 1);
-    for (size_t i = 1; i < row->k; i++) {
-        least = fminf(least, row->w[i]);
-        most = fmaxf(most, row->w[i]);
-    }
-    float step = (most - least) / top;
     for (size_t i = 0; i < row->k; i++) {
         const float *f = row->factor + i * row->k;
-        float code = step > 0.0f ? rintf((row->w[i] - least) / step) : 0.0f;
-        code = fminf(fmaxf(code, 0.0f), top);
-        float error = (row->w[i] - (least + code * step)) / f[i];
-        row->code[i] = (uint8_t)code;
+        row->code[i] = st_steps_code(&s, row->w[i]);
+        if (row->importance[i] == 0.0f) continue; // without error
+        float value = s.least + (float)row->code[i] * s.size;
+        float error = (row->w[i] - value) / f[i];
         for (size_t j = i + 1; j < row->k; j++) row->w[j] -= error * f[j];
-        row->w[i] = least + code * step;
+        row->w[i] = value;
     }
 }

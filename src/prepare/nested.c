@@ -16,9 +16,12 @@ static const double damp = 0.01;
 
 struct worker {
     struct st_row_scratch scratch;
-    float *w;         // [k]
-    uint8_t *code;    // [k]
-    float *centroids; // of all precisions
+    float *w;           // [k]
+    uint8_t *code;      // [k]
+    float *centroids;   // of all precisions
+    float *kept;        // [k] the weights as they are
+    float *importance;  // [k] without the row's outliers
+    uint32_t *outliers; // [k]
 };
 
 struct st_nested_packer {
@@ -31,9 +34,13 @@ struct st_nested_packer {
     struct worker *workers;
     float *importance; // [widest k]
     float *inverse;    // [k, k] of the widest, where the quantizer asks for a factor
-    uint8_t *codes;    // of the linear at hand, as are the next two
+    double outlier_share;
+    uint8_t *codes; // of the linear at hand, as are the next ones
     int8_t *tables;
     float *scale;
+    size_t n_outliers; // of a row
+    int32_t *outlier_columns;
+    float *outliers;
 };
 
 static size_t centroid_count(struct st_nested_range r) {
@@ -50,6 +57,9 @@ static void lay_out(struct st_nested_packer *p, struct st_arena *arena) {
     for (size_t i = 0; i < st_pool_threads(p->pool); i++) {
         struct worker w = {.w = ST_TAKE(arena, float, k),
                            .code = ST_TAKE(arena, uint8_t, k),
+                           .kept = ST_TAKE(arena, float, k),
+                           .importance = ST_TAKE(arena, float, k),
+                           .outliers = ST_TAKE(arena, uint32_t, k),
                            .centroids = ST_TAKE(arena, float, centroid_count(p->range))};
         st_row_scratch_take(&w.scratch, k, arena);
         if (p->workers) p->workers[i] = w;
@@ -78,7 +88,7 @@ static stint_status open_in(struct st_nested_packer *p, uint32_t n_threads) {
 }
 
 stint_status st_nested_packer_open(const struct st_config *config, struct st_nested_range range,
-                                   const char *quantizer, uint32_t n_threads,
+                                   const char *quantizer, float outliers, uint32_t n_threads,
                                    struct st_nested_packer **packer) {
     if (range.low < ST_NESTED_LOWEST || range.high > ST_NESTED_HIGHEST || range.low > range.high)
         return st_fail(STINT_E_ARG, "nested weights of %u to %u bits: expected %d to %d, ascending",
@@ -88,6 +98,7 @@ stint_status st_nested_packer_open(const struct st_config *config, struct st_nes
     if (!p) return st_fail(STINT_E_NOMEM, "no memory to quantize weights");
     p->config = config;
     p->range = range;
+    p->outlier_share = (double)outliers;
     p->quantizer = st_quantizer_find(quantizer);
     p->expand = st_expand_choose(st_cpu_flags());
     stint_status status = open_in(p, n_threads);
@@ -138,23 +149,87 @@ static void put_tables(const struct job *j, size_t row, const float *centroids) 
     }
 }
 
+// Which weights of a row count most by themselves: as many as there may be, in ascending order. The
+// others are what the codes are made for.
+static void choose_outliers(const struct job *j, struct worker *w, size_t k) {
+    size_t n = j->p->n_outliers;
+    memcpy(w->importance, j->p->importance, k * sizeof *w->importance);
+    for (size_t i = 0; i < n; i++) {
+        size_t best = k;
+        double most = -1.0;
+        for (size_t c = 0; c < k; c++) {
+            double counts = (double)w->importance[c] * (double)w->kept[c] * (double)w->kept[c];
+            if (w->importance[c] == 0.0f || counts <= most) continue;
+            most = counts;
+            best = c;
+        }
+        w->outliers[i] = (uint32_t)best;
+        w->importance[best] = 0.0f;
+    }
+}
+
+// What the codes of each precision miss of the row's outliers.
+static void put_outliers(const struct job *j, const struct worker *w, size_t row) {
+    const struct st_nested_packer *p = j->p;
+    size_t n = p->n_outliers, all = n * j->weight->n_out;
+    struct st_nested_weight tables = {
+        .tables = p->tables, .low = p->range.low, .high = p->range.high};
+    for (size_t i = 0; i < n; i++) {
+        uint32_t column = w->outliers[i];
+        p->outlier_columns[row * n + i] = (int32_t)column;
+        for (unsigned b = p->range.low; b <= p->range.high; b++) {
+            int8_t value = st_nested_table(&tables, row, b)[w->code[column] >> (p->range.high - b)];
+            p->outliers[(b - p->range.low) * all + row * n + i] =
+                w->kept[column] - (float)value * p->scale[row];
+        }
+    }
+}
+
 static void quantize_row(void *context, size_t row, size_t worker) {
     const struct job *j = context;
     const struct st_linear_weight *l = j->weight;
     struct worker *w = &j->p->workers[worker];
     struct st_row r = {.w = w->w,
                        .k = l->n_in,
-                       .importance = j->p->importance,
+                       .importance = w->importance,
                        .factor = j->factor,
                        .low = j->p->range.low,
                        .high = j->p->range.high,
                        .code = w->code};
     j->p->expand->fn[l->dtype]((const unsigned char *)l->data + row * l->row_bytes, 0, l->n_in,
                                w->w);
+    memcpy(w->kept, w->w, l->n_in * sizeof *w->kept);
+    choose_outliers(j, w, l->n_in);
     j->p->quantizer->row(&r, &w->scratch);
     st_row_centroids(&r, w->centroids);
     put_tables(j, row, w->centroids);
+    put_outliers(j, w, row);
     st_nested_put_row(w->code, l->n_out, l->n_in, r.high, row, j->p->codes);
+}
+
+static stint_status write_outliers(const struct job *j, const char *name,
+                                   struct st_package_writer *writer) {
+    const struct st_nested_packer *p = j->p;
+    size_t n_out = j->weight->n_out, n = p->n_outliers * n_out;
+    uint64_t precisions = p->range.high - p->range.low + 1u;
+    char full[ST_INT8_NAME_BYTES + 32];
+    struct st_section s = {.name = full,
+                           .type = ST_SECTION_F32,
+                           .n_dims = 2,
+                           .dims = {precisions, n, 1, 1},
+                           .data = p->outliers,
+                           .bytes = precisions * n * sizeof(float)};
+    int32_t *rows = malloc((n_out + 1) * sizeof *rows);
+    if (!rows) return st_fail(STINT_E_NOMEM, "no memory for the outliers of '%s'", name);
+    for (size_t r = 0; r <= n_out; r++) rows[r] = (int32_t)(r * p->n_outliers);
+    stint_status status =
+        st_pack_section(writer, name, ST_NESTED_OUTLIER_ROWS, ST_SECTION_I32, rows, n_out + 1);
+    free(rows);
+    ST_TRY(status);
+    ST_TRY(st_pack_section(writer, name, ST_NESTED_OUTLIER_COLUMNS, ST_SECTION_I32,
+                           p->outlier_columns, n));
+    snprintf(full, sizeof full, "%s%s", name, ST_NESTED_OUTLIERS);
+    return st_package_add(writer, &s);
 }
 
 static stint_status write_part(const struct job *j, const char *name, size_t code_bytes,
@@ -179,6 +254,7 @@ static stint_status write_part(const struct job *j, const char *name, size_t cod
     ST_TRY(st_package_add(writer, &s));
     ST_TRY(st_pack_section(writer, name, ST_NESTED_SCALE, ST_SECTION_F32, j->p->scale,
                            st_nested_padded_rows(l->n_out)));
+    if (j->p->n_outliers) ST_TRY(write_outliers(j, name, writer));
     if (!l->bias) return STINT_OK;
     return st_pack_section(writer, name, ST_NESTED_BIAS, ST_SECTION_F32, l->bias, l->n_out);
 }
@@ -192,8 +268,12 @@ static stint_status pack_part(struct job *j, const char *name, struct st_package
     p->codes = calloc(code_bytes, 1);
     p->tables = calloc(table_bytes, 1);
     p->scale = malloc(rows * sizeof *p->scale);
+    p->n_outliers = (size_t)(p->outlier_share * (double)j->weight->n_in);
+    size_t outliers = st_max(1, p->n_outliers * n_out);
+    p->outlier_columns = malloc(outliers * sizeof *p->outlier_columns);
+    p->outliers = malloc(outliers * (p->range.high - p->range.low + 1u) * sizeof *p->outliers);
     stint_status status = STINT_OK;
-    if (!p->codes || !p->tables || !p->scale)
+    if (!p->codes || !p->tables || !p->scale || !p->outlier_columns || !p->outliers)
         status = st_fail(STINT_E_NOMEM, "no memory for the codes of '%s'", name);
     if (status == STINT_OK) {
         for (size_t r = n_out; r < rows; r++) p->scale[r] = 1.0f;
@@ -203,6 +283,8 @@ static stint_status pack_part(struct job *j, const char *name, struct st_package
     free(p->codes);
     free(p->tables);
     free(p->scale);
+    free(p->outlier_columns);
+    free(p->outliers);
     return status;
 }
 

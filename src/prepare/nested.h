@@ -10,9 +10,10 @@
 
 struct st_nested_packer;
 
+// `outliers`: share of each row's weights that are kept in float beside the codes.
 // E_ARG for precisions outside of [2, 8] or an unknown quantizer, with the known ones in the text.
 stint_status st_nested_packer_open(const struct st_config *config, struct st_nested_range range,
-                                   const char *quantizer, uint32_t n_threads,
+                                   const char *quantizer, float outliers, uint32_t n_threads,
                                    struct st_nested_packer **packer);
 void st_nested_packer_close(struct st_nested_packer *packer); // accepts NULL
 // Whether its quantizer asks for sums of x x^T.

@@ -162,7 +162,7 @@ static stint_status write_panels(const struct packing *j, struct st_package_writ
 stint_status st_pack_section(struct st_package_writer *writer, const char *linear,
                              const char *ending, enum st_section_type type, const void *data,
                              size_t n) {
-    char name[ST_INT8_NAME_BYTES + 16];
+    char name[ST_INT8_NAME_BYTES + 32];
     snprintf(name, sizeof name, "%s%s", linear, ending);
     struct st_section s = {.name = name,
                            .type = type,

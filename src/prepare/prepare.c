@@ -176,8 +176,8 @@ static stint_status write_package(struct st_prepare_job *p) {
     ST_TRY(st_packer_open(&p->model->config, &p->packer));
     if (o->bits_high) {
         struct st_nested_range range = {(uint8_t)o->bits_low, (uint8_t)o->bits_high};
-        ST_TRY(st_nested_packer_open(&p->model->config, range, o->quantizer, o->n_threads,
-                                     &p->nested));
+        ST_TRY(st_nested_packer_open(&p->model->config, range, o->quantizer, o->sparse,
+                                     o->n_threads, &p->nested));
         p->calibration.products = st_nested_packer_wants_factor(p->nested);
     }
     p->calibration.stop = st_prepare_is_canceled;
@@ -235,6 +235,8 @@ static stint_status check_options(const stint_prepare_options *o) {
         return st_fail(STINT_E_ARG, "outliers %d: expected auto, share or none", (int)o->outliers);
     if (!(o->outlier_prune >= 0.0f && o->outlier_prune <= 1.0f))
         return st_fail(STINT_E_ARG, "outlier_prune %g: expected 0 to 1", (double)o->outlier_prune);
+    if (!(o->sparse >= 0.0f && o->sparse <= 0.1f))
+        return st_fail(STINT_E_ARG, "sparse %g: expected 0 to 0.1", (double)o->sparse);
     if (o->bits_high > UINT8_MAX || o->bits_low > UINT8_MAX)
         return st_fail(STINT_E_ARG, "nested weights of %u to %u bits: expected %d to %d",
                        o->bits_low, o->bits_high, ST_NESTED_LOWEST, ST_NESTED_HIGHEST);

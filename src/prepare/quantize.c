@@ -173,16 +173,22 @@ static void kmeans_row(const struct st_row *row, struct st_row_scratch *s) {
 
 // ---- Uniform steps from the least to the largest weight, rounded to the nearest
 
-static void uniform_row(const struct st_row *row, struct st_row_scratch *scratch) {
-    (void)scratch;
-    float least = row->w[0], most = row->w[0], top = (float)((1u << row->high) - 1);
-    for (size_t i = 1; i < row->k; i++) {
+struct st_steps st_row_steps(const struct st_row *row) {
+    float least = INFINITY, most = -INFINITY;
+    for (size_t i = 0; i < row->k; i++) {
+        if (row->importance[i] == 0.0f) continue;
         least = fminf(least, row->w[i]);
         most = fmaxf(most, row->w[i]);
     }
-    float step = (most - least) / top;
-    for (size_t i = 0; i < row->k; i++)
-        row->code[i] = step > 0.0f ? (uint8_t)fminf(rintf((row->w[i] - least) / step), top) : 0;
+    struct st_steps s = {least, 0.0f, (float)((1u << row->high) - 1)};
+    if (most > least) s.size = (most - least) / s.top;
+    return s;
+}
+
+static void uniform_row(const struct st_row *row, struct st_row_scratch *scratch) {
+    struct st_steps s = st_row_steps(row);
+    (void)scratch;
+    for (size_t i = 0; i < row->k; i++) row->code[i] = st_steps_code(&s, row->w[i]);
 }
 
 const struct st_quantizer st_quantizers[] = {

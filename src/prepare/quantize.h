@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -14,7 +15,8 @@
 struct st_row {
     float *w; // [k] in: the weights; out: the values that the codes stand for
     size_t k;
-    const float *importance; // [k] positive: how much an error there counts, E[x^2] of the input
+    const float *importance; // [k] how much an error there counts, E[x^2] of the input; 0: not at
+                             // all, as that weight is kept beside the codes
     const float *factor; // [k, k] upper triangle, for quantizers that ask for it: st_gptq_factor()
     unsigned low, high;  // bits
     uint8_t *code;       // [k] out: of `high` bits
@@ -47,6 +49,16 @@ const struct st_quantizer *st_quantizer_find(const char *name); // NULL: the def
 // centroids of precision b begin at 2^b - 2^low; those of codes that no weight has are their
 // neighbour's.
 void st_row_centroids(const struct st_row *row, float *centroids);
+
+// Even steps over the weights of a row that count: code i stands for least + i size.
+struct st_steps {
+    float least, size, top; // the largest code
+};
+struct st_steps st_row_steps(const struct st_row *row);
+static inline uint8_t st_steps_code(const struct st_steps *s, float w) {
+    float code = s->size > 0.0f ? rintf((w - s->least) / s->size) : 0.0f;
+    return (uint8_t)fminf(fmaxf(code, 0.0f), s->top);
+}
 
 // ---- gptq.c
 

@@ -56,8 +56,10 @@ static void rows_item(void *context, size_t item, size_t worker) {
     size_t panel1 = st_min(panel + job->item_panels[i], n_panels);
     job->run->s->kernels.nested->fn(w, job->run->s->bits, &job->input, panel, panel1, m->y,
                                     m->y_row);
-    add_bias(m, job->input.n_tokens, panel * ST_NESTED_PANEL,
-             st_min(panel1 * ST_NESTED_PANEL, w->n_out));
+    size_t row = panel * ST_NESTED_PANEL, row1 = st_min(panel1 * ST_NESTED_PANEL, w->n_out);
+    st_nested_add_outliers(w, job->run->s->bits, job->x, job->input.n_tokens, row, row1, m->y,
+                           m->y_row);
+    add_bias(m, job->input.n_tokens, row, row1);
 }
 
 void st_session_nested(const struct st_run *r, const float *x, size_t n_tokens,
