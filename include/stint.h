@@ -402,7 +402,7 @@ STINT_API stint_status stint_session_set_precision(stint_session *session,
  * chooses anew after each prompt. */
 STINT_API bool stint_session_precision(const stint_session *session, stint_precision *precision);
 
-/* The precision of the weights that gave the newest logits. 8 also for a model in float. */
+/* The precision of the weights that gave the newest logits; 0 for a model in float. */
 STINT_API uint32_t stint_session_bits(const stint_session *session);
 
 /* Forgets all tokens from `length` on; a length beyond the held ones is E_ARG. */

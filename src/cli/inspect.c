@@ -35,6 +35,7 @@ static const struct st_cli_option rows[] = {
 // Everything that is shown, gathered before a line is printed.
 struct report {
     const char *path;
+    const stint_model *model;
     stint_model_info info;
     uint64_t context, kv_f32, kv_f16, scratch;
     bool has_tokenizer;
@@ -77,6 +78,7 @@ static bool gather_graphs(const struct st_cli_command *command, const stint_mode
 static bool gather(const struct st_cli_command *command, const struct inspect_options *options,
                    const stint_model *model, struct report *report) {
     report->path = options->common.model;
+    report->model = model;
     report->info.size = sizeof report->info;
     stint_session_options session = st_cli_session_options(&options->common);
     if (stint_model_describe(model, &report->info) != STINT_OK ||
@@ -142,6 +144,11 @@ static bool print_object(const struct st_cli_command *command, const struct repo
     json_object_set_new(object, "subgraphs", subgraphs);
     json_object_set_new(object, "tokenizer", tokenizer);
     json_object_set_new(object, "exec", json_string(is_npu(report) ? "npu" : "float"));
+    if (info->nested_high != 0)
+        json_object_set_new(object, "nested",
+                            json_pack("{s:I, s:I, s:I}", "low", (json_int_t)info->nested_low,
+                                      "high", (json_int_t)info->nested_high, "bytes",
+                                      (json_int_t)info->nested_bytes));
     if (is_npu(report))
         json_object_set_new(object, "graphs",
                             json_pack("{s:I, s:I, s:I, s:f}", "compiled",
@@ -189,7 +196,7 @@ static void print_model(const struct report *report) {
 
 static void print_memory(const struct report *report) {
     const stint_model_info *info = &report->info;
-    char a[ST_CLI_SIZE_BYTES], b[ST_CLI_SIZE_BYTES];
+    char a[ST_CLI_SIZE_BYTES], b[ST_CLI_SIZE_BYTES], c[ST_CLI_SIZE_BYTES];
     uint64_t rest = info->weight_bytes + report->scratch;
     st_cli_title("Memory");
     st_cli_row("weights", "%s, mapped from the file", st_cli_size(info->weight_bytes, a));
@@ -199,6 +206,11 @@ static void print_memory(const struct report *report) {
     st_cli_row("together", "%s with KV f32, %s with KV f16", st_cli_size(rest + report->kv_f32, a),
                st_cli_size(rest + report->kv_f16, b));
     st_cli_row("decode reads", "%s for each token", st_cli_size(info->bytes_per_decoded_token, a));
+    if (info->nested_high == 0) return;
+    st_cli_row("nested weights", "%u to %u bits, %s of the weights; a token reads %s to %s",
+               info->nested_low, info->nested_high, st_cli_size(info->nested_bytes, a),
+               st_cli_size(stint_model_bytes_per_token(report->model, info->nested_low), b),
+               st_cli_size(stint_model_bytes_per_token(report->model, info->nested_high), c));
 }
 
 static void print_subgraphs(const struct report *report) {

@@ -66,6 +66,7 @@ struct sink {
 
 static bool write_coloured(const struct sink *sink, const char *text, size_t n_bytes) {
     uint32_t bits = stint_session_bits(sink->session);
+    if (bits == 0) return st_cli_write(text, n_bytes); // a model in float
     const char *style = st_cli_style(stdout, (enum st_cli_style)(ST_CLI_BITS + bits - 2));
     const char *plain = st_cli_style(stdout, ST_CLI_PLAIN);
     return st_cli_write(style, strlen(style)) && st_cli_write(text, n_bytes) &&
@@ -73,11 +74,13 @@ static bool write_coloured(const struct sink *sink, const char *text, size_t n_b
 }
 
 // What the colours mean, where there are any.
-static void print_legend(uint32_t low) {
+static void print_legend(const stint_model *model) {
+    stint_model_info info = {.size = sizeof info};
     const char *plain = st_cli_style(stderr, ST_CLI_PLAIN);
-    if (*plain == 0) return;
-    fprintf(stderr, "bits:");
-    for (uint32_t bits = 8; bits >= low && bits >= 2; bits--)
+    if (*plain == 0 || stint_model_describe(model, &info) != STINT_OK || info.nested_high == 0)
+        return;
+    fprintf(stderr, "bits: 8");
+    for (uint32_t bits = info.nested_high; bits >= info.nested_low; bits--)
         fprintf(stderr, " %s%u%s",
                 st_cli_style(stderr, (enum st_cli_style)(ST_CLI_BITS + bits - 2)), bits, plain);
     fprintf(stderr, "\n");
@@ -86,7 +89,7 @@ static void print_legend(uint32_t low) {
 static bool take_text(void *context, const char *text, size_t n_bytes, int32_t id) {
     struct sink *sink = context;
     st_cli_progress_end(sink->progress);
-    if (sink->bits != NULL && id >= 0)
+    if (sink->bits != NULL && id >= 0 && stint_session_bits(sink->session) > 0)
         json_array_append_new(sink->bits,
                               json_integer((json_int_t)stint_session_bits(sink->session)));
     if (n_bytes == 0) return true;
@@ -246,9 +249,7 @@ static bool answer(const struct st_cli_command *command, const struct run_option
     } else if (stint_session_open(model, &session_options, &session) != STINT_OK) {
         st_cli_failed(command);
     } else {
-        stint_model_info info = {.size = sizeof info};
-        stint_model_describe(model, &info);
-        if (options->show_bits) print_legend(info.nested_low ? info.nested_low : 8);
+        if (options->show_bits) print_legend(model);
         echo_prompt(options, prompt, n_bytes);
         ok = generate(command, options, session, ids, n_ids);
     }

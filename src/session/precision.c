@@ -46,7 +46,7 @@ unsigned st_precision_at(const stint_precision *p, size_t step) {
 
 void st_session_use(struct stint_session *s, unsigned bits) {
     s->bits = st_nested_has(&s->model->nested, bits) ? bits : 0;
-    s->precision_now = bits;
+    s->precision_now = s->model->int8.layers ? bits : 0;
 }
 
 stint_status stint_session_set_precision(stint_session *session, const stint_precision *precision) {

@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Precision schedules as people meet them: found, trained, compared, used, refused."""
+import json
+import os
+import pathlib
+import pty
+import subprocess
+import tempfile
+import unittest
+
+from command import COMMAND, MODEL, PROMPT, SOURCE, stint, stint_json
+
+TEXT = (SOURCE / "README.md").read_text(encoding="utf-8")
+BITS = {"uniform": [4, 3, 2], "prompt too": [4, 3, 2]}
+
+
+class Schedules(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.holder = tempfile.TemporaryDirectory()
+        cls.folder = pathlib.Path(cls.holder.name)
+        cls.package = cls.folder / "novels.stint"
+        cls.summary = stint_json("prepare", MODEL, "-o", cls.package, "--calib-tokens", "1024")
+        cls.prompts = cls.folder / "prompts.jsonl"
+        lines = [line for line in TEXT.splitlines() if len(line) > 40][:6]
+        cls.prompts.write_text("".join(json.dumps({"prompt": line[:30], "reference": line[30:]})
+                                       + "\n" for line in lines), encoding="utf-8")
+        cls.text = cls.folder / "text.txt"
+        cls.text.write_text(TEXT, encoding="utf-8")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.holder.cleanup()
+
+    def schedule(self, action, *options):
+        return stint_json("schedule", self.package, action, *options)
+
+    def assert_refused(self, done, *pieces, code=1):
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        for piece in pieces:
+            self.assertIn(piece, done.stderr)
+
+    def test_solve_finds_what_run_follows(self):
+        out = self.folder / "fast.json"
+        found = self.schedule("solve", "-d", self.prompts, "-m", "agreement", "--epsilon", "0.6",
+                              "-n", "16", "-o", out)
+        self.assertEqual(found["items"], 6)
+        self.assertEqual(found["reference"], 1.0)
+        self.assertGreaterEqual(found["quality"], 0.4)
+        self.assertLess(found["average_bits"], 8)
+        curve = found["curve"]
+        self.assertEqual(curve[0]["name"], "int8")
+        for name, bits in BITS.items():
+            points = [point for point in curve if point["name"] == name]
+            self.assertEqual([point["schedule"]["decode"][0][0] for point in points], bits)
+        for point in curve:
+            steps = point["schedule"]["decode"]
+            self.assertEqual(steps, sorted(steps, key=lambda step: (-step[0], step[1])))
+        best = min(point["average_bits"] for point in curve
+                   if point["quality"] >= 0.4 and point["schedule"]["prefill"] == 8
+                   and point["items"] == 6)
+        self.assertAlmostEqual(found["average_bits"], best)
+        written = json.loads(out.read_text(encoding="utf-8"))
+        self.assertEqual(written["decode"], found["schedule"]["decode"])
+        ran = stint_json("run", self.package, "-p", PROMPT, "-n", "16", "--ignore-eos",
+                         "--schedule", out)
+        steps = found["schedule"]["decode"]
+        expected = [[bits for bits, start in steps if start <= i][-1] for i in range(15)]
+        self.assertEqual(ran["bits"], [8] + expected)
+        self.assertAlmostEqual(ran["average_bits"], sum(expected) / 15, places=6)
+        shown = stint("schedule", self.package, "show", "-s", out).stdout
+        self.assertTrue(shown.startswith(f"8 | {steps[0][0]}"), shown)
+
+    def test_training_is_deterministic_and_is_used(self):
+        files = [self.folder / name for name in ("a.stint", "b.stint", "c.stint")]
+        for file, seed in zip(files, (1, 1, 2)):
+            report = self.schedule("train", "-d", self.text, "--limit", "20", "-n", "8",
+                                   "--epochs", "3", "--seed", seed, "--high", "4", "--low", "2",
+                                   "-o", file)
+            self.assertEqual(report["items"], 20)
+        data = [file.read_bytes() for file in files]
+        self.assertEqual(data[0], data[1])
+        self.assertNotEqual(data[0], data[2])
+        ran = stint_json("run", self.package, "-p", PROMPT, "-n", "8", "--ignore-eos",
+                         "--schedule", files[0])
+        self.assertEqual(len(ran["bits"]), 8)
+        self.assertTrue(set(ran["bits"][1:]) <= {4, 2}, ran["bits"])
+        self.assertIn("learned", stint("schedule", self.package, "show", "-s", files[0]).stdout)
+        table = self.schedule("compare", "-d", self.prompts, "-n", "9", "--limit", "3", "-m",
+                              "token-f1", "-s", files[0])
+        names = [point["name"] for point in table["curve"]]
+        self.assertEqual(names, ["int8", "uniform", "uniform", "uniform", str(files[0]), "random",
+                                 "in turn", "high first", "high in the middle", "high last"])
+        for damaged in (data[0][:5000], data[0][:-1]):
+            files[1].write_bytes(damaged)
+            self.assert_refused(stint("run", self.package, "-p", "x", "--schedule", files[1]),
+                                "b.stint")
+
+    def test_what_does_not_fit_is_refused(self):
+        other = self.folder / "other.stint"
+        stint_json("prepare", MODEL, "-o", other, "--calib-tokens", "512", "--bits", "3..4")
+        out = self.folder / "s.json"
+        self.schedule("solve", "-d", self.prompts, "--limit", "1", "-n", "4", "-o", out)
+        self.assert_refused(stint("run", other, "-p", "x", "--schedule", out), "another package")
+        self.assert_refused(stint("run", other, "-p", "x", "--schedule", "uniform:2"),
+                            "precision 2: this package has 3 to 4 bits")
+        self.assert_refused(stint("run", MODEL, "-p", "x", "--schedule", "uniform:4"),
+                            "no nested weights", "--bits 2..4")
+        self.assert_refused(stint("run", self.package, "-p", "x", "--schedule", self.package),
+                            "no schedule")
+        for words in (("schedule", self.package), ("schedule", self.package, "solve"),
+                      ("schedule", self.package, "sing", "-d", "x"),
+                      ("schedule", self.package, "show"),
+                      ("prepare", MODEL, "-o", out, "--bits", "4..2"),
+                      ("prepare", MODEL, "-o", out, "--bits", "1..4")):
+            self.assert_refused(stint(*words), code=2)
+        self.assert_refused(stint("schedule", MODEL, "solve", "-d", self.prompts), "--bits 2..4")
+        self.assert_refused(stint("schedule", self.package, "solve", "-d", "/no/file"), "/no/file")
+        self.assert_refused(stint("schedule", self.package, "solve", "-d", self.prompts, "-m",
+                                  "beauty"), "'beauty' is not known")
+        self.assert_refused(stint("schedule", self.package, "train", "-d", self.text, "--low", "4"),
+                            "nothing to choose")
+        self.assert_refused(stint("prepare", MODEL, "-o", out, "--quantizer", "x"), "kmeans")
+
+    def test_bench_has_an_entry_per_precision(self):
+        report = stint_json("bench", self.package, "-p", "16", "-n", "4", "--reps", "1", "--bits",
+                            "8,4,3,2")
+        decode = report["decode"]
+        self.assertEqual([entry["bits"] for entry in decode], [8, 4, 3, 2])
+        size = [entry["bytes_per_token"] for entry in decode]
+        self.assertEqual(size, sorted(size, reverse=True))
+        self.assertAlmostEqual(size[3] / size[1], 0.5, delta=0.05)
+        for entry in decode:
+            self.assertGreater(entry["bandwidth_fraction"], 0)
+        shape = stint_json("bench", "--shape", "qwen1.5-0.5b", "-p", "8", "-n", "2", "--reps", "1",
+                           "--bits", "2")
+        self.assertEqual([entry["bits"] for entry in shape["decode"]], [2])
+
+    def test_nesting_costs_little_space(self):
+        alone, flat = self.folder / "alone.stint", self.folder / "flat.stint"
+        one = stint_json("prepare", MODEL, "-o", alone, "--calib-tokens", "1024", "--bits", "4..4")
+        none = stint_json("prepare", MODEL, "-o", flat, "--calib-tokens", "1024", "--bits", "none")
+        self.assertLess(none["bytes"], one["bytes"])
+        self.assertLess(self.summary["bytes"], 1.03 * one["bytes"])
+        self.assertIn("2 to 4 bits", stint("inspect", self.package).stdout)
+
+    def test_other_quantizers_and_outliers_run(self):
+        for options in (("--quantizer", "uniform"), ("--quantizer", "gptq"), ("--sparse", "0.01")):
+            package = self.folder / "q.stint"
+            stint_json("prepare", MODEL, "-o", package, "--calib-tokens", "512", *options)
+            ran = stint_json("run", package, "-p", PROMPT, "-n", "6", "--schedule", "uniform:4")
+            self.assertGreater(len(ran["text"]), 5)
+
+    def test_show_bits_colours_a_terminal_alone(self):
+        command = [COMMAND, "run", self.package, "-p", PROMPT, "-n", "8", "--show-bits",
+                   "--schedule", "uniform:3"]
+        leader, follower = pty.openpty()
+        environment = {**os.environ, "TERM": "xterm"}
+        environment.pop("NO_COLOR", None)
+        with subprocess.Popen(command, stdout=follower, stderr=subprocess.DEVNULL,
+                              stdin=subprocess.DEVNULL, env=environment) as process:
+            self.assertEqual(process.wait(timeout=120), 0)
+        os.close(follower)
+        shown = os.read(leader, 1 << 16).decode("utf-8")
+        os.close(leader)
+        self.assertIn("\033[33m", shown)
+        plain = stint(*command[1:]).stdout
+        self.assertNotIn("\033", plain)
+
+
+if __name__ == "__main__":
+    unittest.main()

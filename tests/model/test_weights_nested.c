@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nested weights in their places, and what is refused.
+#include "model/shape_int8.h"
+#include "support/support.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+static struct st_config small_config(void) {
+    struct st_config c = {.n_layers = 2,
+                          .n_heads = 2,
+                          .n_kv_heads = 1,
+                          .head_dim = 10,
+                          .hidden = 20,
+                          .embed = 20,
+                          .ffn = 30,
+                          .vocab = 50,
+                          .flags = ST_ARCH_GATED};
+    return c;
+}
+
+// Makes each section that is asked for; one of them as the test wants it.
+struct sections {
+    int32_t range[2];
+    const char *spoiled; // this one
+    const void *data;    // holds this; NULL: it is missing
+    bool outliers;       // there are some
+    void *made[256];
+    size_t n;
+};
+
+static stint_status find(void *context, const char *name, bool required,
+                         struct st_section *section) {
+    struct sections *s = context;
+    bool outliers = strstr(name, "outlier") != NULL;
+    if (strcmp(name, ST_NESTED_RANGE) == 0) section->data = s->range[1] ? s->range : NULL;
+    if (section->data || (!required && !(outliers && s->outliers))) return STINT_OK;
+    if (s->spoiled && strcmp(name, s->spoiled) == 0) {
+        section->data = s->data;
+        if (s->data || !required) return STINT_OK;
+        return st_fail(STINT_E_FORMAT, "section '%s' is missing", name);
+    }
+    assert_int_equal(st_section_bytes(section, &section->bytes), STINT_OK);
+    float *data = calloc(1, section->bytes);
+    if (section->type == ST_SECTION_F32)
+        for (size_t i = 0; i < section->bytes / sizeof *data; i++) data[i] = 0.5f;
+    if (strstr(name, "outlier_rows"))
+        for (size_t i = 0; i < section->bytes / 4; i++) ((int32_t *)data)[i] = (int32_t)i;
+    assert_true(s->n < 256);
+    s->made[s->n++] = data;
+    section->data = data;
+    return STINT_OK;
+}
+
+struct bound {
+    struct st_layer layers[2];
+    struct st_ffn_weight ffn[2];
+    struct st_weights weights;
+    struct st_nested_range range;
+    struct st_arena arena;
+};
+
+static stint_status bind(struct sections *s, struct bound *b) {
+    struct st_config c = small_config();
+    struct st_int8_source source = {.find = find, .context = s};
+    struct st_arena measure = st_arena_measure();
+    struct st_weights nothing = {0};
+    memset(b, 0, sizeof *b);
+    stint_status status = st_weights_nested_bind(&source, &c, &measure, &nothing, &b->range);
+    if (status == STINT_OK) {
+        assert_int_equal(st_arena_open(&b->arena, measure.used + 64), STINT_OK);
+        for (int i = 0; i < 2; i++) b->layers[i].ffn = &b->ffn[i];
+        b->weights.layers = b->layers;
+        status = st_weights_nested_bind(&source, &c, &b->arena, &b->weights, &b->range);
+    }
+    st_arena_close(&b->arena);
+    for (size_t i = 0; i < s->n; i++) free(s->made[i]);
+    s->n = 0;
+    return status;
+}
+
+static void names_say_layer_expert_and_part(void **state) {
+    (void)state;
+    char name[ST_INT8_NAME_BYTES];
+    struct st_config c = small_config();
+    st_nested_name(ST_INT8_QKV, 1, &c, 3, 0, name);
+    assert_string_equal(name, "layers.3.k");
+    st_nested_name(ST_INT8_UP, 0, &c, 3, 0, name);
+    assert_string_equal(name, "layers.3.gate");
+    c.flags = 0; // its only part is up
+    st_nested_name(ST_INT8_UP, 0, &c, 3, 0, name);
+    assert_string_equal(name, "layers.3.up");
+    c.n_experts = 4;
+    st_nested_name(ST_INT8_DOWN, 0, &c, 0, 2, name);
+    assert_string_equal(name, "layers.0.experts.2.down");
+    st_nested_name(ST_INT8_HEAD, 0, &c, 0, 0, name);
+    assert_string_equal(name, "head");
+}
+
+static void every_linear_gets_its_own(void **state) {
+    (void)state;
+    struct bound b;
+    struct sections s = {.range = {2, 5}, .outliers = true};
+    assert_int_equal(bind(&s, &b), STINT_OK);
+    assert_int_equal(b.range.low, 2);
+    assert_int_equal(b.range.high, 5);
+    const struct st_linear_weight *all[] = {&b.layers[1].q, &b.layers[1].k, &b.layers[0].v,
+                                            &b.layers[0].o, &b.ffn[1].gate, &b.ffn[0].up,
+                                            &b.ffn[1].down, &b.weights.head};
+    for (size_t i = 0; i < 8; i++) assert_true(st_linear_exists(all[i]));
+    s = (struct sections){.range = {0, 0}};
+    assert_int_equal(bind(&s, &b), STINT_OK);
+    assert_int_equal(b.range.high, 0);
+    assert_false(st_linear_exists(&b.layers[1].q));
+}
+
+static void damaged_ones_are_refused(void **state) {
+    (void)state;
+    static const float bad[8] = {0.5f, NAN}, negative[8] = {-1.0f};
+    static const int32_t falling[21] = {0, 3, 2}, none[21] = {0};
+    static const int32_t beyond[21] = {0, 20}, before[21] = {0, -1};
+    const struct {
+        struct sections s;
+        const char *piece;
+    } cases[] = {
+        {{.range = {1, 4}}, "expected 2 to 7"},
+        {{.range = {4, 3}}, "expected 2 to 7"},
+        {{.range = {2, 8}}, "expected 2 to 7"},
+        {{.range = {2, 4}, .spoiled = "layers.1.k.nested"}, "'layers.1.k.nested' is missing"},
+        {{.range = {2, 4}, .spoiled = "layers.0.v.nested_scale", .data = bad}, "positive"},
+        {{.range = {2, 4}, .spoiled = "layers.0.v.nested_scale", .data = negative}, "positive"},
+        {{.range = {2, 4},
+          .outliers = true,
+          .spoiled = "layers.0.o.nested_outlier_rows",
+          .data = falling},
+         "ends with 0"},
+        {{.range = {2, 4},
+          .outliers = true,
+          .spoiled = "layers.0.o.nested_outlier_rows",
+          .data = none},
+         "ends with 0"},
+        {{.range = {2, 4},
+          .outliers = true,
+          .spoiled = "layers.0.o.nested_outlier_columns",
+          .data = beyond},
+         "there are 20 columns"},
+        {{.range = {2, 4},
+          .outliers = true,
+          .spoiled = "layers.0.o.nested_outlier_columns",
+          .data = before},
+         "there are 20 columns"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct bound b;
+        struct sections s = cases[i].s;
+        assert_int_equal(bind(&s, &b), STINT_E_FORMAT);
+        if (!strstr(stint_error_text(), cases[i].piece))
+            fail_msg("case %zu: '%s' lacks '%s'", i, stint_error_text(), cases[i].piece);
+    }
+}
+
+static void rows_of_outliers_rise(void **state) {
+    (void)state;
+    int32_t rows[21];
+    for (int32_t i = 0; i < 21; i++) rows[i] = i;
+    struct bound b;
+    struct sections s = {.range = {2, 4},
+                         .outliers = true,
+                         .spoiled = "layers.0.o.nested_outlier_rows",
+                         .data = rows};
+    assert_int_equal(bind(&s, &b), STINT_OK);
+    rows[5] = 9;
+    assert_int_equal(bind(&s, &b), STINT_E_FORMAT);
+    assert_non_null(strstr(stint_error_text(), "is 6, after 9"));
+    rows[5] = 5;
+    rows[0] = 1;
+    assert_int_equal(bind(&s, &b), STINT_E_FORMAT);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_say_layer_expert_and_part),
+        cmocka_unit_test(every_linear_gets_its_own),
+        cmocka_unit_test(damaged_ones_are_refused),
+        cmocka_unit_test(rows_of_outliers_rise),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
