@@ -51,7 +51,7 @@ static stint_status step(struct stint_session *s, const struct eval *e, size_t d
                          size_t *n) {
     const int32_t *ids = e->ids + done;
     *n = e->n - done;
-    if (s->split.on && s->prompt && st_session_on_npu(s)) {
+    if (s->split.on && s->prompt && !s->bits) {
         if (e->logits && e->all) *n = st_min(*n, s->n_lanes * s->chunk_len);
         return st_split_forward(s, ids, *n, total);
     }
