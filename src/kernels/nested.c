@@ -4,7 +4,6 @@
 #include "base/cpu.h"
 #include "kernels/nested_rows.h"
 
-#include <math.h>
 #include <string.h>
 
 const struct st_nested_kernel st_nested_kernels[] = {
@@ -23,12 +22,6 @@ const struct st_nested_kernel *st_nested_choose(uint64_t cpu_flags) {
     const struct st_nested_kernel *kernel = st_nested_kernels;
     while ((kernel->isa & cpu_flags) != kernel->isa) kernel++;
     return kernel;
-}
-
-const int8_t *st_nested_table(const struct st_nested_weight *w, size_t row, unsigned bits) {
-    const int8_t *panel =
-        w->tables + row / ST_NESTED_PANEL * st_nested_table_bytes(w->low, w->high + 1u);
-    return panel + st_nested_table_bytes(w->low, bits) + (row % ST_NESTED_PANEL << bits);
 }
 
 // Where an element lies: the byte of its block's register, and the numbers a and f of its vector.
@@ -71,24 +64,34 @@ void st_nested_put_row(const uint8_t *code, size_t n_out, size_t k, unsigned hig
     }
 }
 
-static void quantize_block(const float *x, size_t n, int8_t *q, float *scale, int32_t *offset) {
-    float most = 0.0f;
-    int32_t sum = 0;
-    for (size_t i = 0; i < n; i++) most = fmaxf(most, fabsf(x[i]));
-    *scale = most / 127.0f;
-    float inverse = most >= 0x1p-100f ? 127.0f / most : 0.0f;
-    memset(q, 0, ST_NESTED_BLOCK);
-    for (size_t i = 0; i < n; i++) q[i] = (int8_t)lrintf(x[i] * inverse);
-    for (size_t i = 0; i < n; i++) sum += q[i];
-    *offset = -128 * sum;
+// Halves to even, by the rounding of a sum that leaves no room for a fraction: |x| < 2^22.
+static inline int32_t to_int(float x) {
+    float sum = x + 0x1.8p23f;
+    int32_t bits;
+    memcpy(&bits, &sum, sizeof bits);
+    return bits - 0x4b400000;
 }
 
-struct st_nested_input st_nested_group(const struct st_nested_input *input, size_t k, size_t t) {
-    size_t first = t * st_nested_blocks(k);
-    return (struct st_nested_input){.q = input->q + first * ST_NESTED_BLOCK,
-                                    .scale = input->scale + first,
-                                    .offsets = input->offsets + first,
-                                    .n_tokens = st_min(ST_NESTED_GROUP, input->n_tokens - t)};
+// All 128 elements, so that the compiler can make vectors of them.
+static void quantize_block(const float x[ST_NESTED_BLOCK], int8_t *q, float *scale,
+                           int32_t *offset) {
+    int32_t most_bits = 0, sum = 0; // magnitudes are ordered like their bits
+    float most;
+    for (size_t i = 0; i < ST_NESTED_BLOCK; i++) {
+        int32_t bits;
+        memcpy(&bits, x + i, sizeof bits);
+        bits &= 0x7fffffff;
+        most_bits = bits > most_bits ? bits : most_bits;
+    }
+    memcpy(&most, &most_bits, sizeof most);
+    *scale = most / 127.0f;
+    float inverse = most >= 0x1p-100f ? 127.0f / most : 0.0f;
+    for (size_t i = 0; i < ST_NESTED_BLOCK; i++) {
+        int32_t v = to_int(x[i] * inverse);
+        sum += v;
+        q[i] = (int8_t)v;
+    }
+    *offset = -128 * sum;
 }
 
 size_t st_nested_at(const struct st_nested_input *input, size_t k, size_t t, size_t b) {
@@ -100,8 +103,11 @@ size_t st_nested_at(const struct st_nested_input *input, size_t k, size_t t, siz
 void st_nested_quantize(const float *x, size_t k, size_t t, struct st_nested_input *input) {
     for (size_t b = 0; b < st_nested_blocks(k); b++) {
         size_t first = b * ST_NESTED_BLOCK, at = st_nested_at(input, k, t, b);
-        quantize_block(x + first, st_min(ST_NESTED_BLOCK, k - first),
-                       input->q + at * ST_NESTED_BLOCK, input->scale + at, input->offsets + at);
+        float tail[ST_NESTED_BLOCK] = {0};
+        const float *from = x + first;
+        if (k - first < ST_NESTED_BLOCK) from = memcpy(tail, from, (k - first) * sizeof *tail);
+        quantize_block(from, input->q + at * ST_NESTED_BLOCK, input->scale + at,
+                       input->offsets + at);
     }
 }
 

@@ -69,7 +69,12 @@ static inline size_t st_nested_table_bytes(unsigned low, unsigned bits) {
     return (((size_t)1 << bits) - ((size_t)1 << low)) * ST_NESTED_PANEL;
 }
 // The table of a row, 2^bits entries in the order of the codes.
-const int8_t *st_nested_table(const struct st_nested_weight *w, size_t row, unsigned bits);
+static inline const int8_t *st_nested_table(const struct st_nested_weight *w, size_t row,
+                                            unsigned bits) {
+    const int8_t *panel =
+        w->tables + row / ST_NESTED_PANEL * st_nested_table_bytes(w->low, w->high + 1u);
+    return panel + st_nested_table_bytes(w->low, bits) + (row % ST_NESTED_PANEL << bits);
+}
 // The code of an element at a precision.
 unsigned st_nested_code(const struct st_nested_weight *w, size_t row, size_t column, unsigned bits);
 
@@ -79,7 +84,14 @@ void st_nested_put_row(const uint8_t *code, size_t n_out, size_t k, unsigned hig
                        uint8_t *codes);
 
 // The group that begins with token t.
-struct st_nested_input st_nested_group(const struct st_nested_input *input, size_t k, size_t t);
+static inline struct st_nested_input st_nested_group(const struct st_nested_input *input, size_t k,
+                                                     size_t t) {
+    size_t first = t * st_nested_blocks(k);
+    return (struct st_nested_input){.q = input->q + first * ST_NESTED_BLOCK,
+                                    .scale = input->scale + first,
+                                    .offsets = input->offsets + first,
+                                    .n_tokens = st_min(ST_NESTED_GROUP, input->n_tokens - t)};
+}
 // Where token t has its block b: a row of q, an entry of the others.
 size_t st_nested_at(const struct st_nested_input *input, size_t k, size_t t, size_t b);
 

@@ -23,7 +23,7 @@ enum {
 
 // What is read of a panel at a precision.
 struct source {
-    size_t panel;
+    size_t panel, n_blocks;
     const uint8_t *pairs, *planes[ST_NESTED_HIGHEST - 2];
     const uint8_t (*tables)[ST_NESTED_PANEL * 16]; // in the order of the indices below
 };
@@ -56,16 +56,23 @@ static void load_many_tables(const struct st_nested_weight *w, unsigned bits, si
     }
 }
 
-static struct source source_of(const struct st_nested_weight *w, unsigned bits, size_t panel,
+INLINE struct source source_of(const struct st_nested_weight *w, unsigned bits, size_t panel,
                                uint8_t tables[][ST_NESTED_PANEL * 16]) {
-    size_t blocks = panel * st_nested_blocks(w->n_in);
-    struct source s = {
-        .panel = panel, .pairs = w->codes + blocks * ST_NESTED_PAIRS, .tables = tables};
+    size_t n_blocks = st_nested_blocks(w->n_in), blocks = panel * n_blocks;
+    size_t plane_bytes = st_nested_code_bytes(w->n_out, w->n_in, 1);
+    struct source s = {.panel = panel,
+                       .n_blocks = n_blocks,
+                       .pairs = w->codes + blocks * ST_NESTED_PAIRS,
+                       .tables = tables};
     for (unsigned b = 2; b < bits; b++)
-        s.planes[b - 2] =
-            w->codes + st_nested_code_bytes(w->n_out, w->n_in, b) + blocks * ST_NESTED_PLANE;
-    if (bits > 4) load_many_tables(w, bits, panel, tables);
+        s.planes[b - 2] = w->codes + b * plane_bytes + blocks * ST_NESTED_PLANE;
     return s;
+}
+
+INLINE void next_panel(unsigned bits, struct source *s) {
+    s->panel++;
+    s->pairs += s->n_blocks * ST_NESTED_PAIRS;
+    for (unsigned b = 2; b < bits; b++) s->planes[b - 2] += s->n_blocks * ST_NESTED_PLANE;
 }
 
 // Of the vectors 4 a + f of a block, f = 0 .. 3. Not an array, which would live in memory.
@@ -165,7 +172,6 @@ INLINE struct four values(unsigned bits, const struct reader *r, unsigned a, vb 
 INLINE void add_parts(const struct st_nested_weight *w, unsigned bits, const struct source *s,
                       size_t part, const struct st_nested_input *x, size_t n,
                       vf sum[TOGETHER][AT_ONCE]) {
-    size_t n_blocks = st_nested_blocks(w->n_in);
     struct reader r[TOGETHER];
     vb table0[TOGETHER], table1[TOGETHER];
     const int8_t *q = x->q;
@@ -178,7 +184,7 @@ INLINE void add_parts(const struct st_nested_weight *w, unsigned bits, const str
         table1[p] = bits == 2 ? few_table(w, bits, row, 1) : table0[p];
         UNROLL for (size_t t = 0; t < n; t++) sum[p][t] = vf_zero();
     }
-    for (size_t block = 0; block < n_blocks; block++) {
+    for (size_t block = 0; block < s->n_blocks; block++) {
         vi exact[TOGETHER][AT_ONCE];
         UNROLL for (size_t p = 0; p < TOGETHER; p++) {
             ask_ahead(bits, &r[p]);
@@ -237,8 +243,9 @@ INLINE void at_precision(const struct st_nested_weight *w, unsigned bits,
                          const struct st_nested_input *x, size_t panel0, size_t panel1, float *y,
                          size_t y_row) {
     uint8_t tables[MOST_TABLES][ST_NESTED_PANEL * 16];
-    for (size_t panel = panel0; panel < panel1; panel++) {
-        struct source s = source_of(w, bits, panel, tables);
+    struct source s = source_of(w, bits, panel0, tables);
+    for (; s.panel < panel1; next_panel(bits, &s)) {
+        if (bits > 4) load_many_tables(w, bits, s.panel, tables);
         for (size_t t = 0; t < x->n_tokens; t += ST_NESTED_GROUP) {
             struct st_nested_input group = st_nested_group(x, w->n_in, t);
             switch (group.n_tokens) {
