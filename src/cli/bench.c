@@ -23,7 +23,7 @@ struct bench_options {
     struct st_cli_common common;
     const char *shape;
     struct st_cli_uints prompts;
-    uint32_t n_tokens, n_reps;
+    uint32_t n_tokens, n_reps, batch;
     bool ablation;
     struct st_cli_uints bits;
 };
@@ -66,6 +66,14 @@ static const struct st_cli_option rows[] = {
      .most = 8,
      .help = "decode at these precisions; a shape gets random nested weights for them",
      .offset = offsetof(struct bench_options, bits)},
+    {.name = "batch",
+     .kind = ST_CLI_UINT,
+     .value = "N",
+     .preset = "1",
+     .least = 1,
+     .most = 4,
+     .help = "decode so many tokens at a time, as of several sequences; the weights are read once",
+     .offset = offsetof(struct bench_options, batch)},
     {.name = "ablation",
      .kind = ST_CLI_FLAG,
      .help = "instead, what chunk sharing and out-of-order subgraphs add on this machine",
@@ -103,9 +111,10 @@ static stint_status pass(struct bench *bench, uint32_t n_prompt, uint32_t n_deco
     if (status == STINT_OK)
         status = stint_session_eval(bench->session, bench->ids, n_prompt, false, bench->logits);
     if (n_decode > 0) begun = st_cli_seconds();
+    uint32_t batch = bench->options->batch;
     for (uint32_t i = 0; status == STINT_OK && i < n_decode; i++)
-        status =
-            stint_session_eval(bench->session, bench->ids + n_prompt + i, 1, false, bench->logits);
+        status = stint_session_eval(bench->session, bench->ids + n_prompt + i * batch, batch, true,
+                                    bench->logits);
     *seconds = st_cli_seconds() - begun;
     return status;
 }
@@ -173,6 +182,12 @@ static double decode_fraction(const struct bench *bench, size_t i) {
     return bytes / bench->decode_seconds[i] / bench->roofline.bytes_per_second;
 }
 
+// Tokens of all sequences of the batch.
+static double decode_rate(const struct bench *bench, size_t i) {
+    return st_cli_rate((size_t)bench->options->n_tokens * bench->options->batch,
+                       bench->decode_seconds[i]);
+}
+
 static uint32_t weight_bits(const struct bench *bench, size_t i) {
     if (bench->options->bits.count > 0) return bench->options->bits.values[i];
     static const struct {
@@ -200,11 +215,12 @@ static bool print_object(const struct bench *bench) {
     }
     for (size_t i = 0; i < decode_cases(bench); i++)
         json_array_append_new(
-            decode, json_pack("{s:I, s:I, s:f, s:I, s:f}", "tokens", (json_int_t)options->n_tokens,
-                              "bits", (json_int_t)weight_bits(bench, i), "tokens_per_second",
-                              st_cli_rate(options->n_tokens, bench->decode_seconds[i]),
-                              "bytes_per_token", (json_int_t)decode_bytes(bench, i),
-                              "bandwidth_fraction", decode_fraction(bench, i)));
+            decode,
+            json_pack("{s:I, s:I, s:I, s:f, s:I, s:f}", "tokens", (json_int_t)options->n_tokens,
+                      "batch", (json_int_t)options->batch, "bits",
+                      (json_int_t)weight_bits(bench, i), "tokens_per_second", decode_rate(bench, i),
+                      "bytes_per_token", (json_int_t)decode_bytes(bench, i), "bandwidth_fraction",
+                      decode_fraction(bench, i)));
     const char *peak;
     prefill_peak(bench, &peak);
     json_t *limits = json_pack(
@@ -246,8 +262,7 @@ static void print_table(const struct bench *bench) {
     for (size_t i = 0; i < decode_cases(bench); i++)
         st_cli_row(i == 0 ? "decode" : "",
                    "%6u tokens %9.3f s %10.1f tokens/s %6.1f %% of memory bandwidth, %u bits",
-                   options->n_tokens, bench->decode_seconds[i],
-                   st_cli_rate(options->n_tokens, bench->decode_seconds[i]),
+                   options->n_tokens, bench->decode_seconds[i], decode_rate(bench, i),
                    100 * decode_fraction(bench, i), weight_bits(bench, i));
     st_cli_row("machine at most", "int8 %.2f, bf16 %.2f, float %.3f TOPS; memory %.1f GB/s",
                roofline->int8_ops_per_second * 1e-12, roofline->bf16_flops_per_second * 1e-12,
@@ -256,7 +271,7 @@ static void print_table(const struct bench *bench) {
 }
 
 static uint32_t longest_case(const struct bench_options *options) {
-    uint32_t most = options->n_tokens > 0 ? DECODE_PROMPT + options->n_tokens : 0;
+    uint32_t most = options->n_tokens > 0 ? DECODE_PROMPT + options->n_tokens * options->batch : 0;
     for (size_t i = 0; i < options->prompts.count; i++)
         if (options->prompts.values[i] > most) most = options->prompts.values[i];
     return most;
@@ -327,7 +342,8 @@ static bool open_session(struct bench *bench) {
     uint32_t most = longest_case(bench->options);
     session_options.n_context = most;
     bench->ids = malloc((size_t)most * sizeof *bench->ids);
-    bench->logits = malloc((size_t)bench->info.vocab * sizeof *bench->logits);
+    bench->logits =
+        malloc((size_t)bench->info.vocab * bench->options->batch * sizeof *bench->logits);
     if (bench->ids == NULL || bench->logits == NULL) {
         st_cli_error(bench->command->name, "not enough memory");
         return false;
