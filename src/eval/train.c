@@ -25,6 +25,7 @@ enum {
     MOST_TEXT = 64 << 20,
 };
 static const float rate = 2e-3f, decay = 0.01f, beta1 = 0.9f, beta2 = 0.999f;
+static const double default_epsilon = 0.01;
 
 struct sample {
     size_t n;             // tokens of the prompt
@@ -69,10 +70,11 @@ static stint_status score(struct trainer *t, char *const *reference, long *thous
     return STINT_OK;
 }
 
-// The first choice, the one with the fewest bits, that comes as near to INT8's text as the last.
+// The choice with the fewest bits that comes as near to INT8's text as the last one, or nearly so.
 static stint_status find_label(struct trainer *t, size_t *label) {
     stint_precision int8 = {.n_steps = 1, .steps = {{ST_PRECISION_INT8, 0}}};
-    long wanted = 0, got;
+    long wanted = 0, got = 0;
+    double epsilon = t->options->epsilon > 0.0 ? t->options->epsilon : default_epsilon;
     ST_TRY(st_fork_write_by(&t->fork, &int8));
     char *reference = strdup(t->fork.text);
     if (!reference) return st_fail(STINT_E_NOMEM, "no memory for a sample");
@@ -80,7 +82,7 @@ static stint_status find_label(struct trainer *t, size_t *label) {
     for (size_t i = t->net.n_choices; i-- > 0 && status == STINT_OK;) {
         status = st_fork_write_by(&t->fork, &t->choices[i]);
         if (status == STINT_OK) status = score(t, &reference, &got);
-        if (i + 1 == t->net.n_choices) wanted = got;
+        if (i + 1 == t->net.n_choices) wanted = lrint((double)got * (1.0 - epsilon));
         if (status == STINT_OK && got >= wanted) *label = i;
     }
     free(reference);
@@ -179,15 +181,6 @@ static void update(struct trainer *t, float n, uint64_t round) {
     memset(g, 0, size * sizeof *g);
 }
 
-// Rare labels count as much as frequent ones.
-static void label_weights(const struct trainer *t, size_t first, float *weight) {
-    size_t count[ST_LEARNED_CHOICES] = {0}, kinds = 0;
-    for (size_t i = first; i < t->n_samples; i++) count[t->samples[i].label]++;
-    for (size_t i = 0; i < t->net.n_choices; i++) kinds += count[i] > 0;
-    for (size_t i = 0; i < t->net.n_choices; i++)
-        weight[i] = count[i] ? (float)(t->n_samples - first) / (float)(kinds * count[i]) : 0.0f;
-}
-
 static double held_out_loss(struct trainer *t, size_t n) {
     double loss = 0.0;
     for (size_t i = 0; i < n; i++) {
@@ -196,12 +189,6 @@ static double held_out_loss(struct trainer *t, size_t n) {
                 (double)t->state.logits[t->samples[i].label];
     }
     return loss;
-}
-
-static void scale_gradients(struct trainer *t, const float *before, float weight) {
-    size_t size = st_pooling_net_size(&t->net);
-    for (size_t i = 0; i < size; i++)
-        t->grad.query[i] = before[i] + weight * (t->grad.query[i] - before[i]);
 }
 
 static void shuffle(struct trainer *t, uint32_t *order, size_t n) {
@@ -215,23 +202,19 @@ static void shuffle(struct trainer *t, uint32_t *order, size_t n) {
 
 static stint_status learn(struct trainer *t, size_t held_out, uint32_t epochs) {
     size_t n = t->n_samples - held_out, size = st_pooling_net_size(&t->net);
-    float weight[ST_LEARNED_CHOICES], *before = malloc(size * sizeof *before);
     uint32_t *order = malloc(n * sizeof *order);
     stint_status status = STINT_OK;
     double best = INFINITY;
     uint64_t round = 0;
-    if (!before || !order) status = st_fail(STINT_E_NOMEM, "no memory to train");
-    label_weights(t, held_out, weight);
+    if (!order) status = st_fail(STINT_E_NOMEM, "no memory to train");
     for (size_t i = 0; i < n && order; i++) order[i] = (uint32_t)(held_out + i);
     for (uint32_t epoch = 0; epoch < epochs && status == STINT_OK; epoch++) {
         shuffle(t, order, n);
         for (size_t i = 0; i < n; i++) {
             const struct sample *s = &t->samples[order[i]];
             struct st_pooling_input input = input_of(t, s);
-            memcpy(before, t->grad.query, size * sizeof *before);
             st_pooling_forward(&t->net, &input, &t->state);
             st_pooling_backward(&t->net, &input, &t->state, s->label, &t->back, &t->grad);
-            scale_gradients(t, before, weight[s->label]);
             if (i % BATCH == BATCH - 1 || i + 1 == n) update(t, (float)(i % BATCH + 1), ++round);
         }
         double loss = held_out_loss(t, held_out);
@@ -239,7 +222,6 @@ static stint_status learn(struct trainer *t, size_t held_out, uint32_t epochs) {
         best = fmin(best, loss);
         status = progress(t, "training");
     }
-    free(before);
     free(order);
     memcpy(t->net.query, t->best, size * sizeof *t->best);
     return status;
