@@ -187,8 +187,11 @@ static stint_status open_pair(struct agreement *a, const struct text *t) {
         return st_fail(STINT_E_ARG, "the reference has a vocabulary of %u, the model of %zu",
                        reference->config.vocab, vocab);
     ST_TRY(st_scorer_open(&a->eval->subject, a->eval->options->session, n, &a->scorer));
-    ST_TRY(st_scorer_open(&(struct st_subject){.model = reference}, a->eval->options->session, n,
-                          &a->reference));
+    stint_session_options plain = {.size = sizeof plain};
+    const stint_session_options *given = a->eval->options->session;
+    if (given) memcpy(&plain, given, st_min(given->size, sizeof plain));
+    plain.schedule = NULL; // it says how the model runs
+    ST_TRY(st_scorer_open(&(struct st_subject){.model = reference}, &plain, n, &a->reference));
     a->kept = calloc(n, vocab * sizeof *a->kept);
     return a->kept ? STINT_OK : st_fail(STINT_E_NOMEM, "no memory for %zu logits", n * vocab);
 }

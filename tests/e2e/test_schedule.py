@@ -138,6 +138,18 @@ class Schedules(unittest.TestCase):
                            "--bits", "2")
         self.assertEqual([entry["bits"] for entry in shape["decode"]], [2])
 
+    def test_evaluation_runs_at_a_precision(self):
+        def metrics(task, how, *options):
+            return stint_json("eval", self.package, "-t", task, "-d", self.text, "--window", "128",
+                              "--schedule", how, *options)["metrics"]
+        ppl = [metrics("ppl", how)["ppl"] for how in ("none", "uniform:4")]
+        self.assertLess(ppl[1] / ppl[0], 1.1)
+        near, far = (metrics("agreement", how, "--reference", MODEL)
+                     for how in ("uniform:4", "uniform:2"))
+        self.assertGreater(near["top1"], 0.7)
+        self.assertGreater(near["top1"], far["top1"])
+        self.assertLess(near["kl"], far["kl"])
+
     def test_nesting_costs_little_space(self):
         alone, flat = self.folder / "alone.stint", self.folder / "flat.stint"
         one = stint_json("prepare", MODEL, "-o", alone, "--calib-tokens", "1024", "--bits", "4..4")

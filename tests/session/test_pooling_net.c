@@ -96,10 +96,38 @@ static void gradients_add_up(void **state) {
     st_arena_close(&p.arena);
 }
 
+// The rule: one of the tokens has a large first key element in the first head, and the sign of the
+// first element of its value is the answer. Plain descent finds it.
+static void the_network_learns_a_rule(void **state) {
+    (void)state;
+    struct problem p;
+    size_t right = 0;
+    open_problem(&p);
+    size_t n = st_pooling_net_size(&p.net);
+    for (int step = 0; step < 6000; step++) {
+        bool positive = ts_random_below(2) != 0, count = step >= 5500;
+        for (size_t i = 0; i < (size_t)HEADS * DIM * TOKENS; i++) {
+            p.keys[i] = ts_random_float(-1.0f, 1.0f);
+            p.values[i] = ts_random_float(-1.0f, 1.0f);
+        }
+        size_t token = ts_random_below(TOKENS);
+        p.keys[token * DIM] = 4.0f;
+        p.values[token * DIM] = positive ? 2.0f : -2.0f;
+        st_pooling_forward(&p.net, &p.input, &p.state);
+        right += count && (p.state.logits[1] > p.state.logits[0]) == positive;
+        for (size_t i = 0; i < n; i++) p.grad.query[i] = 0.0f;
+        st_pooling_backward(&p.net, &p.input, &p.state, positive, &p.back, &p.grad);
+        for (size_t i = 0; i < n; i++) p.net.query[i] -= 0.05f * p.grad.query[i];
+    }
+    assert_true(right > 450); // of 500, where guessing gets 250
+    st_arena_close(&p.arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_are_those_of_the_loss),
         cmocka_unit_test(gradients_add_up),
+        cmocka_unit_test(the_network_learns_a_rule),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
