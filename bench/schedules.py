@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Precision schedules on tasks that generate: found on half of the items, compared on the others.
-Prints markdown. schedules.py STINT PACKAGE DATA SEED_TEXT, where DATA holds dialogsum, iwslt2017 and
-novels, and SEED_TEXT is a text to train the learned scheduler on."""
+Prints markdown. For the tables of docs/BENCHMARKS.md:
+
+    bench/schedules.py build/stint PACKAGE DATA SEED_TEXT [--items 100]
+
+DATA holds dialogsum, iwslt2017 and novels; SEED_TEXT is what the learned scheduler is trained on."""
 import argparse
 import json
 import pathlib
