@@ -5,7 +5,8 @@ Prints markdown. For the tables of docs/BENCHMARKS.md:
 
     bench/schedules.py build/stint PACKAGE DATA SEED_TEXT [--items 100]
 
-DATA holds dialogsum, iwslt2017 and novels; SEED_TEXT is what the learned scheduler is trained on."""
+DATA holds dialogsum, iwslt2017 and novels; SEED_TEXT is what the learned scheduler is trained
+on."""
 import argparse
 import json
 import pathlib
