@@ -66,17 +66,22 @@ static void gradients_are_those_of_the_loss(void **state) {
         double before = loss(&p, label);
         double told = st_pooling_backward(&p.net, &p.input, &p.state, label, &p.back, &p.grad);
         assert_true(fabs(told - before) < 1e-5);
-        for (size_t i = 0; i < st_pooling_net_size(&p.net); i++) {
+        size_t n = st_pooling_net_size(&p.net), compared = 0;
+        for (size_t i = 0; i < n; i++) {
             const float step = 2e-3f;
             float kept = p.net.query[i];
             p.net.query[i] = kept + step;
             double up = loss(&p, label);
             p.net.query[i] = kept - step;
             double down = loss(&p, label), slope = (up - down) / (2.0 * (double)step);
+            double bend = fabs(up + down - 2.0 * before) / (double)step;
             p.net.query[i] = kept;
-            if (fabs(slope - (double)p.grad.query[i]) > 2e-3 + 0.02 * fabs(slope))
+            if (bend > 2e-3 + 0.02 * fabs(slope)) continue; // a hidden unit turns on or off here
+            compared++;
+            if (fabs(slope - (double)p.grad.query[i]) > 4e-3 + 0.04 * fabs(slope))
                 fail_msg("parameter %zu: slope %g, gradient %g", i, slope, (double)p.grad.query[i]);
         }
+        assert_true(compared > n * 3 / 4);
         st_arena_close(&p.arena);
     }
 }
