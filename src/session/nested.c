@@ -77,9 +77,6 @@ void st_session_nested(const struct st_run *r, const float *x, size_t n_tokens,
         job.item_panels[i] = st_max(FEWEST_PANELS, st_min(MOST_PANELS, share));
         job.first_item[i + 1] = job.first_item[i] + st_ceil_div(n_panels, job.item_panels[i]);
     }
-    if (n_tokens == 1) // sooner done than announced
-        quantize_token(&job, 0, 0);
-    else
-        st_pool_run(pool, quantize_token, &job, n_tokens);
+    st_pool_run(pool, quantize_token, &job, n_tokens);
     st_pool_run(pool, rows_item, &job, job.first_item[n_linears]);
 }
