@@ -49,7 +49,8 @@ class Outliers(unittest.TestCase):
     def increase(self, twin, prune):
         """Relative increase of the perplexity over the float source's, and prepare's report."""
         package = self.folder / "package.stint"
-        done = golden.run("prepare", twin, "-o", package, "--outlier-prune", prune, "--json")
+        done = golden.run("prepare", twin, "-o", package, "--outlier-prune", prune, "--bits",
+                          "none", "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
         increase = math.exp(self.loss(package) - self.exact) - 1
         report = json.loads(done.stdout)
