@@ -123,8 +123,8 @@ static void show_progress(void *context, const char *what, uint64_t done, uint64
 }
 
 static json_t *describe(const stint_precision *p) {
-    json_t *decode = json_array();
     if (p->n_steps == 0) return json_null();
+    json_t *decode = json_array();
     for (uint32_t i = 0; i < p->n_steps; i++)
         json_array_append_new(decode, json_pack("[I, I]", (json_int_t)p->steps[i].bits,
                                                 (json_int_t)p->steps[i].start));
