@@ -159,9 +159,9 @@ static void take_point(void *context, const stint_schedule_point *point) {
     if (!w->titled)
         printf("%-24s %-32s %8s %8s\n", "", "bits: prompt | steps", "average", "quality");
     w->titled = true;
-    printf("%-24s %-32s %8.3f %8.4f", point->name, precision_text(&point->precision, text),
-           point->average_bits, point->quality);
-    printf(point->quality >= 0 ? "  %llu items\n" : "\n", (unsigned long long)point->items);
+    printf("%-24s %-32s %8.3f %8.4f  %llu items\n", point->name,
+           precision_text(&point->precision, text), point->average_bits, point->quality,
+           (unsigned long long)point->items);
 }
 
 // The names between the commas of --schedules, which are cut apart in place.

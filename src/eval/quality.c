@@ -19,7 +19,7 @@ stint_status st_quality_find(const char *name, enum st_quality_metric *metric) {
 
 stint_status st_quality_add(struct st_quality *q, enum st_quality_metric metric,
                             const struct st_fork *fork, char *const *expected, size_t n,
-                            const struct st_quality *reference) {
+                            double reference) {
     if (metric == ST_BLEU)
         ST_TRY(st_bleu_add(&q->bleu, fork->text, expected, n));
     else if (metric == ST_TOKEN_F1)
@@ -27,7 +27,7 @@ stint_status st_quality_add(struct st_quality *q, enum st_quality_metric metric,
     else
         ST_TRY(st_rouge_l(fork->text, expected, n, &q->last));
     st_mean_add(&q->mean, q->last);
-    st_mean_add(&q->less, reference ? reference->last - q->last : 0.0);
+    st_mean_add(&q->less, reference - q->last);
     q->bits += st_fork_sum_bits(fork);
     q->steps += stint_session_length(fork->session) - fork->n_prompt;
     return STINT_OK;

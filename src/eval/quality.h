@@ -19,10 +19,10 @@ struct st_quality {
     double last; // of the newest item
 };
 
-// Adds the fork's answer; `reference`: of the same item, or NULL.
+// Adds the fork's answer; `reference`: what INT8 reached on the same item.
 stint_status st_quality_add(struct st_quality *quality, enum st_quality_metric metric,
                             const struct st_fork *fork, char *const *expected, size_t n,
-                            const struct st_quality *reference);
+                            double reference);
 double st_quality_value(const struct st_quality *quality, enum st_quality_metric metric);
 double st_quality_bits(const struct st_quality *quality); // of a step, on average
 

@@ -38,7 +38,8 @@ struct solver {
     const stint_schedule_options *options;
     enum st_quality_metric metric;
     struct st_items items;
-    char **own; // [items] what INT8 writes, for ST_AGREEMENT
+    char **own;        // [items] what INT8 writes, for ST_AGREEMENT
+    double *reference; // [items] how good it is
     struct st_fork fork;
     struct point points[MOST_POINTS]; // 0: INT8 throughout, the reference
     size_t n_points, from;            // those from here on are being tried
@@ -128,9 +129,9 @@ static stint_status run_item(struct solver *s, size_t i, bool prune) {
         if (agreement && j == 0) s->own[i] = strdup(s->fork.text);
         if (agreement && !s->own[i]) return st_fail(STINT_E_NOMEM, "no memory for an answer");
         char *const *expected = agreement ? &s->own[i] : item->ending;
-        const struct st_quality *reference = j ? &s->points->quality : NULL;
         ST_TRY(st_quality_add(&p->quality, s->metric, &s->fork, expected,
-                              agreement ? 1 : item->n_choices, reference));
+                              agreement ? 1 : item->n_choices, s->reference[i]));
+        if (j == 0) s->reference[i] = p->quality.last;
         p->dropped = prune && j && is_hopeless(s, p);
         ST_TRY(step(s));
     }
@@ -177,7 +178,9 @@ static stint_status read_options(const struct stint_model *model, const stint_sc
     ST_TRY(st_items_read_prompts(o->data, o->limit, &s->items));
     if (s->items.n == 0) return st_fail(STINT_E_FORMAT, "%s: holds no items", o->data);
     s->own = calloc(s->items.n, sizeof *s->own);
-    if (!s->own) return st_fail(STINT_E_NOMEM, "no memory for %zu answers", s->items.n);
+    s->reference = calloc(s->items.n, sizeof *s->reference);
+    if (!s->own || !s->reference)
+        return st_fail(STINT_E_NOMEM, "no memory for %zu answers", s->items.n);
     ST_TRY(st_fork_open(model, o->session, PROMPT_TOKENS, s->n_tokens, &s->fork));
     s->fork.line = s->metric != ST_AGREEMENT;
     const stint_precision int8 = precision_of(ST_PRECISION_INT8, ST_PRECISION_INT8);
@@ -190,6 +193,7 @@ static void close_solver(struct solver *s) {
     st_fork_close(&s->fork);
     for (size_t i = 0; i < s->items.n && s->own; i++) free(s->own[i]);
     free(s->own);
+    free(s->reference);
     st_items_free(&s->items);
     free(s);
 }
