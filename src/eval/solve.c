@@ -47,6 +47,7 @@ struct solver {
     unsigned high, low; // of the rules
     double epsilon;
     uint64_t done, total;
+    bool too_many;
 };
 
 static stint_precision precision_of(unsigned prefill, unsigned bits) {
@@ -56,7 +57,10 @@ static stint_precision precision_of(unsigned prefill, unsigned bits) {
 
 static struct point *add_point(struct solver *s, const char *name, enum rule rule,
                                const stint_precision *precision) {
-    if (s->n_points == MOST_POINTS) return NULL;
+    if (s->n_points == MOST_POINTS) {
+        s->too_many = true;
+        return NULL;
+    }
     struct point *p = &s->points[s->n_points++];
     *p = (struct point){.rule = rule};
     p->out.name = name;
@@ -277,6 +281,11 @@ static stint_status solve(struct solver *s, stint_schedule_result *out) {
     stint_precision start = best->schedule.precision;
     unsigned first = start.steps[0].bits;
     add_schedules(s, &start, first > s->model->nested.high ? s->model->nested.high : first - 1, 0);
+    if (s->too_many)
+        return st_fail(STINT_E_ARG,
+                       "more than %d schedules of %u candidates and precisions %u to %u: try fewer "
+                       "candidates",
+                       MOST_POINTS, s->n_candidates, s->model->nested.low, first);
     drop_others(s, first);
     ST_TRY(try_points(s, true));
     for (size_t i = 1; i < s->n_points; i++) {

@@ -123,6 +123,11 @@ class Schedules(unittest.TestCase):
         self.assert_refused(stint("schedule", self.package, "train", "-d", self.text, "--low", "4"),
                             "nothing to choose")
         self.assert_refused(stint("prepare", MODEL, "-o", out, "--quantizer", "x"), "kmeans")
+        stint_json("prepare", MODEL, "-o", other, "--calib-tokens", "512", "--bits", "2..8")
+        self.assertIn("2 to 7 bits", stint("inspect", other).stdout)
+        self.assert_refused(stint("schedule", other, "solve", "-d", self.prompts, "--limit", "1",
+                                  "-n", "8", "--candidates", "8", "-m", "agreement", "--json"),
+                            "try fewer candidates")
 
     def test_bench_has_an_entry_per_precision(self):
         report = stint_json("bench", self.package, "-p", "16", "-n", "4", "--reps", "1", "--bits",
