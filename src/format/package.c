@@ -10,7 +10,13 @@
 #include <string.h>
 #include <xxhash.h>
 
-enum { HASH_BLOCK = 16 << 20, INT8_ROWS = 16, INT8_K = 64, INT8_MAX_K = 1 << 16 };
+enum {
+    HASH_BLOCK = 16 << 20,
+    HASH_AT_ONCE = 1 << 20,
+    INT8_ROWS = 16,
+    INT8_K = 64,
+    INT8_MAX_K = 1 << 16
+};
 enum { NESTED_ROWS = 8, NESTED_K = 128, NESTED_MOST_BITS = 7 };
 
 struct st_package {
@@ -126,7 +132,7 @@ struct reader {
 
 // A section is hashed in passing: it leaves memory again until it is used.
 static bool section_has_hash(const struct reader *r, const struct st_section *s, uint64_t hash) {
-    if (s->bytes <= HASH_BLOCK) return has_hash(s->data, s->bytes, hash);
+    if (s->bytes <= HASH_AT_ONCE) return has_hash(s->data, s->bytes, hash);
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
     return r->state != NULL;
 #else

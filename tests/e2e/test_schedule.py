@@ -125,8 +125,8 @@ class Schedules(unittest.TestCase):
         self.assert_refused(stint("prepare", MODEL, "-o", out, "--quantizer", "x"), "kmeans")
         stint_json("prepare", MODEL, "-o", other, "--calib-tokens", "512", "--bits", "2..8")
         self.assertIn("2 to 7 bits", stint("inspect", other).stdout)
-        self.assert_refused(stint("schedule", other, "solve", "-d", self.prompts, "--limit", "1",
-                                  "-n", "8", "--candidates", "8", "-m", "agreement", "--json"),
+        self.assert_refused(stint("schedule", other, "solve", "-d", self.prompts, "-n", "40",
+                                  "--candidates", "8", "-m", "agreement", "--json"),
                             "try fewer candidates")
 
     def test_bench_has_an_entry_per_precision(self):
