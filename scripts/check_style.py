@@ -47,6 +47,7 @@ COVERED = {
     "src/eval/generate_task.c": "tests/golden/test_eval.py",
     "src/eval/read_prompts.c": "tests/eval/test_items.c",
     "src/eval/quality.c": "tests/e2e/test_schedule.py",
+    "src/eval/schedule_run.c": "tests/e2e/test_schedule.py",
     "src/eval/solve.c": "tests/e2e/test_schedule.py",
     "src/eval/train.c": "tests/e2e/test_schedule.py",
     "src/prepare/gptq.c": "tests/prepare/test_quantize.c",

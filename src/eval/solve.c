@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The static precision scheduler (PMPD, sections 4.1 and 4.3), and schedules beside each other.
 #include "eval/quality.h"
+#include "eval/schedule_run.h"
 #include "session/schedule.h"
 
-#include "base/clock.h"
 #include "base/size.h"
 
 #include <math.h>
@@ -12,13 +12,10 @@
 
 enum {
     PROMPT_TOKENS = 2048,
-    DEFAULT_TOKENS = 64,
-    DEFAULT_CANDIDATES = 4,
     MOST_POINTS = 256,
     MOST_SCHEDULES = 16,
     ITEMS_BEFORE_PRUNING = 16,
 };
-static const double default_epsilon = 0.01;
 static const double certain = 3.0; // standard errors
 
 enum rule { BY_PRECISION, BY_LEARNED, AT_RANDOM, IN_TURN, IN_PART };
@@ -34,8 +31,7 @@ struct point {
 };
 
 struct solver {
-    const struct stint_model *model;
-    const stint_schedule_options *options;
+    struct st_schedule_run run;
     enum st_quality_metric metric;
     struct st_items items;
     char **own;        // [items] what INT8 writes, for ST_AGREEMENT
@@ -43,17 +39,8 @@ struct solver {
     struct st_fork fork;
     struct point points[MOST_POINTS]; // 0: INT8 throughout, the reference
     size_t n_points, from;            // those from here on are being tried
-    uint32_t n_tokens, n_candidates;
-    unsigned high, low; // of the rules
-    double epsilon;
-    uint64_t done, total;
     bool too_many;
 };
-
-static stint_precision precision_of(unsigned prefill, unsigned bits) {
-    return (stint_precision){
-        .size = sizeof(stint_precision), .prefill = prefill, .n_steps = 1, .steps = {{bits, 0}}};
-}
 
 static struct point *add_point(struct solver *s, const char *name, enum rule rule,
                                const stint_precision *precision) {
@@ -74,14 +61,14 @@ static struct point *add_point(struct solver *s, const char *name, enum rule rul
 
 static void fill_bits(struct solver *s, const struct point *p, size_t item) {
     uint8_t *bits = s->fork.wanted;
-    size_t n = s->n_tokens, third = st_max(1, n / 3);
-    double draw = st_random_draw(s->options->seed, item);
-    size_t start = (size_t)(draw * s->n_candidates) * n / (s->n_candidates - 1);
+    size_t n = s->run.n_tokens, third = st_max(1, n / 3);
+    double draw = st_random_draw(s->run.options.seed, item);
+    size_t start = (size_t)(draw * s->run.n_candidates) * n / (s->run.n_candidates - 1);
     for (size_t i = 0; i < n; i++) {
         bool high = p->rule == AT_RANDOM ? i < start
                     : p->rule == IN_TURN ? i % 2 == 0
                                          : st_min(i / third, 2) == p->part;
-        bits[i] = (uint8_t)(high ? s->high : s->low);
+        bits[i] = (uint8_t)(high ? s->run.high : s->run.low);
     }
 }
 
@@ -102,20 +89,12 @@ static stint_status read_prompt(struct solver *s, const struct st_item *item, un
     return st_fork_prompt_text(&s->fork, item->context[0], bits);
 }
 
-static stint_status step(struct solver *s) {
-    const stint_schedule_options *o = s->options;
-    s->done++;
-    if (o->progress) o->progress(o->context, "answering", s->done, s->total);
-    return o->canceled && o->canceled(o->context) ? st_fail(STINT_E_CANCELED, "canceled")
-                                                  : STINT_OK;
-}
-
 // What it falls short of the reference is certainly more than is allowed.
 static bool is_hopeless(const struct solver *s, const struct point *p) {
     const struct st_mean *reference = &s->points->quality.mean, *less = &p->quality.less;
     if (s->metric == ST_BLEU || p->rule != BY_PRECISION || less->n < ITEMS_BEFORE_PRUNING)
         return false;
-    double allowed = s->epsilon * st_mean_value(reference);
+    double allowed = s->run.epsilon * st_mean_value(reference);
     return st_mean_value(less) - certain * st_mean_error(less) > allowed;
 }
 
@@ -137,7 +116,7 @@ static stint_status run_item(struct solver *s, size_t i, bool prune) {
                               agreement ? 1 : item->n_choices, s->reference[i]));
         if (j == 0) s->reference[i] = p->quality.last;
         p->dropped = prune && j && is_hopeless(s, p);
-        ST_TRY(step(s));
+        ST_TRY(st_schedule_run_step(&s->run, "answering"));
     }
     return STINT_OK;
 }
@@ -146,11 +125,11 @@ static void tell(struct solver *s, struct point *p) {
     p->out.quality = st_quality_value(&p->quality, s->metric);
     p->out.average_bits = st_quality_bits(&p->quality);
     p->out.items = (uint64_t)p->quality.mean.n;
-    if (s->options->point) s->options->point(s->options->context, &p->out);
+    if (s->run.options.point) s->run.options.point(s->run.options.context, &p->out);
 }
 
 static stint_status try_points(struct solver *s, bool prune) {
-    s->total = s->done + (s->n_points - s->from) * s->items.n;
+    s->run.total = s->run.done + (s->n_points - s->from) * s->items.n;
     for (size_t i = 0; i < s->items.n; i++) ST_TRY(run_item(s, i, prune));
     for (size_t j = s->from; j < s->n_points; j++) tell(s, &s->points[j]);
     s->from = s->n_points;
@@ -160,24 +139,17 @@ static stint_status try_points(struct solver *s, bool prune) {
 static bool is_good(const struct solver *s, const struct point *p) {
     double reference = st_quality_value(&s->points->quality, s->metric);
     return !p->dropped &&
-           st_quality_value(&p->quality, s->metric) >= reference * (1.0 - s->epsilon);
+           st_quality_value(&p->quality, s->metric) >= reference * (1.0 - s->run.epsilon);
 }
 
 // ---- Open and close
 
-static stint_status read_options(const struct stint_model *model, const stint_schedule_options *o,
-                                 struct solver *s) {
-    s->model = model;
-    s->options = o;
-    s->n_tokens = o->n_tokens ? o->n_tokens : DEFAULT_TOKENS;
-    s->n_candidates = o->n_candidates ? o->n_candidates : DEFAULT_CANDIDATES;
-    s->epsilon = o->epsilon > 0.0 ? o->epsilon : default_epsilon;
-    s->high = o->high ? o->high : model->nested.high;
-    s->low = o->low ? o->low : (unsigned)st_max(model->nested.low, s->high - 1u);
-    if (!o->data) return st_fail(STINT_E_ARG, "no data: a file of prompts is needed");
-    if (s->n_candidates < 2 || s->n_candidates > 16 || s->n_tokens < 2 || s->n_tokens > 4096)
+static stint_status open_solver(struct solver *s) {
+    const stint_schedule_options *o = &s->run.options;
+    if (s->run.n_candidates < 2 || s->run.n_candidates > 16 || s->run.n_tokens < 2 ||
+        s->run.n_tokens > 4096)
         return st_fail(STINT_E_ARG, "candidates %u, tokens %u: expected 2 to 16 and 2 to 4096",
-                       s->n_candidates, s->n_tokens);
+                       s->run.n_candidates, s->run.n_tokens);
     ST_TRY(st_quality_find(o->metric, &s->metric));
     ST_TRY(st_items_read_prompts(o->data, o->limit, &s->items));
     if (s->items.n == 0) return st_fail(STINT_E_FORMAT, "%s: holds no items", o->data);
@@ -185,9 +157,9 @@ static stint_status read_options(const struct stint_model *model, const stint_sc
     s->reference = calloc(s->items.n, sizeof *s->reference);
     if (!s->own || !s->reference)
         return st_fail(STINT_E_NOMEM, "no memory for %zu answers", s->items.n);
-    ST_TRY(st_fork_open(model, o->session, PROMPT_TOKENS, s->n_tokens, &s->fork));
+    ST_TRY(st_fork_open(s->run.model, o->session, PROMPT_TOKENS, s->run.n_tokens, &s->fork));
     s->fork.line = s->metric != ST_AGREEMENT;
-    const stint_precision int8 = precision_of(ST_PRECISION_INT8, ST_PRECISION_INT8);
+    const stint_precision int8 = st_precision_uniform(ST_PRECISION_INT8, ST_PRECISION_INT8);
     add_point(s, "int8", BY_PRECISION, &int8);
     return STINT_OK;
 }
@@ -205,23 +177,18 @@ static void close_solver(struct solver *s) {
 static stint_status run_solver(const struct stint_model *model,
                                const stint_schedule_options *options, stint_schedule_result *result,
                                stint_status (*fn)(struct solver *s, stint_schedule_result *out)) {
-    stint_schedule_options o = {0};
+    struct st_schedule_run run;
     stint_schedule_result out = {0};
-    if (!model || !options || !result || result->size == 0)
-        return st_fail(STINT_E_ARG, "model, options and result may not be NULL");
-    memcpy(&o, options, st_min(options->size, sizeof o));
+    ST_TRY(st_schedule_run_begin(model, options, result, &run));
     struct solver *s = calloc(1, sizeof *s);
     if (!s) return st_fail(STINT_E_NOMEM, "no memory for a schedule");
-    uint64_t begun = st_now_ns();
-    stint_status status = read_options(model, &o, s);
+    s->run = run;
+    stint_status status = open_solver(s);
     if (status == STINT_OK) status = fn(s, &out);
     out.items = s->items.n;
     close_solver(s);
-    if (status != STINT_OK) return status;
-    out.seconds = (double)(st_now_ns() - begun) * 1e-9;
-    out.size = result->size;
-    memcpy(result, &out, st_min(result->size, sizeof out));
-    return STINT_OK;
+    if (status == STINT_OK) st_schedule_run_finish(&run, &out, result);
+    return status;
 }
 
 // ---- Solve
@@ -229,13 +196,13 @@ static stint_status run_solver(const struct stint_model *model,
 // Pairs of precisions for the prompt and all steps after it. INT8 comes first for the prompt: the
 // NPU's role is where it is fastest, and fewer bits are tried to show what they cost.
 static void add_pairs(struct solver *s) {
-    const struct st_nested_range *r = &s->model->nested;
+    const struct st_nested_range *r = &s->run.model->nested;
     for (unsigned bits = r->high; bits >= r->low; bits--) {
-        stint_precision p = precision_of(ST_PRECISION_INT8, bits);
+        stint_precision p = st_precision_uniform(ST_PRECISION_INT8, bits);
         add_point(s, "uniform", BY_PRECISION, &p);
     }
     for (unsigned bits = r->high; bits >= r->low; bits--) {
-        stint_precision p = precision_of(bits, bits);
+        stint_precision p = st_precision_uniform(bits, bits);
         add_point(s, "prompt too", BY_PRECISION, &p);
     }
 }
@@ -244,21 +211,21 @@ static void add_pairs(struct solver *s) {
 // next to be placed is `bits`, not before candidate `least`.
 static void add_schedules(struct solver *s, const stint_precision *p, unsigned bits,
                           unsigned least) {
-    if (bits < s->model->nested.low) {
+    if (bits < s->run.model->nested.low) {
         if (p->n_steps > 1) add_point(s, "schedule", BY_PRECISION, p);
         return;
     }
-    for (unsigned c = least; c < s->n_candidates; c++) {
+    for (unsigned c = least; c < s->run.n_candidates; c++) {
         stint_precision next = *p;
-        uint32_t start = (uint32_t)((uint64_t)c * s->n_tokens / (s->n_candidates - 1));
-        if (c + 1 < s->n_candidates) { // at the end: it is not used, and so are those below it
+        uint32_t start = (uint32_t)((uint64_t)c * s->run.n_tokens / (s->run.n_candidates - 1));
+        if (c + 1 < s->run.n_candidates) { // at the end: it is not used, and so are those below it
             // What would begin at the same step has no step of its own.
             if (next.steps[next.n_steps - 1].start == start) next.n_steps--;
             next.steps[next.n_steps].bits = bits;
             next.steps[next.n_steps++].start = start;
             add_schedules(s, &next, bits - 1, c);
         } else {
-            add_schedules(s, &next, s->model->nested.low - 1u, c);
+            add_schedules(s, &next, s->run.model->nested.low - 1u, c);
         }
     }
 }
@@ -275,17 +242,18 @@ static stint_status solve(struct solver *s, stint_schedule_result *out) {
     add_pairs(s);
     ST_TRY(try_points(s, true));
     const struct point *best = s->points;
-    size_t n_uniform = s->model->nested.high - s->model->nested.low + 1u;
+    size_t n_uniform = s->run.model->nested.high - s->run.model->nested.low + 1u;
     for (size_t i = 1; i <= n_uniform; i++)
         if (is_good(s, &s->points[i])) best = &s->points[i];
     stint_precision start = best->schedule.precision;
     unsigned first = start.steps[0].bits;
-    add_schedules(s, &start, first > s->model->nested.high ? s->model->nested.high : first - 1, 0);
+    add_schedules(s, &start,
+                  first > s->run.model->nested.high ? s->run.model->nested.high : first - 1, 0);
     if (s->too_many)
         return st_fail(STINT_E_ARG,
                        "more than %d schedules of %u candidates and precisions %u to %u: try fewer "
                        "candidates",
-                       MOST_POINTS, s->n_candidates, s->model->nested.low, first);
+                       MOST_POINTS, s->run.n_candidates, s->run.model->nested.low, first);
     drop_others(s, first);
     ST_TRY(try_points(s, true));
     for (size_t i = 1; i < s->n_points; i++) {
@@ -297,8 +265,8 @@ static stint_status solve(struct solver *s, stint_schedule_result *out) {
     out->quality = best->out.quality;
     out->average_bits = best->out.average_bits;
     out->reference = s->points->out.quality;
-    if (!s->options->output) return STINT_OK;
-    return st_schedule_write(s->model, &out->chosen, s->options->output);
+    if (!s->run.options.output) return STINT_OK;
+    return st_schedule_write(s->run.model, &out->chosen, s->run.options.output);
 }
 
 stint_status stint_schedule_solve(const stint_model *model, const stint_schedule_options *options,
@@ -309,12 +277,12 @@ stint_status stint_schedule_solve(const stint_model *model, const stint_schedule
 // ---- Compare
 
 static stint_status add_given(struct solver *s) {
-    for (size_t i = 0; i < s->options->n_schedules; i++) {
+    for (size_t i = 0; i < s->run.options.n_schedules; i++) {
         struct st_precision_schedule schedule = {0};
-        const char *name = s->options->schedules[i];
+        const char *name = s->run.options.schedules[i];
         if (i == MOST_SCHEDULES)
             return st_fail(STINT_E_ARG, "at most %d schedules", MOST_SCHEDULES);
-        ST_TRY(st_schedule_load(s->model, name, &schedule));
+        ST_TRY(st_schedule_load(s->run.model, name, &schedule));
         struct point *p =
             add_point(s, name, schedule.learned ? BY_LEARNED : BY_PRECISION, &schedule.precision);
         p->schedule = schedule;
@@ -323,12 +291,13 @@ static stint_status add_given(struct solver *s) {
 }
 
 static stint_status compare(struct solver *s, stint_schedule_result *out) {
-    stint_precision p = precision_of(ST_PRECISION_INT8, s->high);
-    ST_TRY(st_precision_check(s->model, &p));
-    if (s->low > s->high) return st_fail(STINT_E_ARG, "low %u is above high %u", s->low, s->high);
-    p.steps[0].bits = s->low;
-    ST_TRY(st_precision_check(s->model, &p));
-    for (unsigned bits = s->model->nested.high; bits >= s->model->nested.low; bits--) {
+    stint_precision p = st_precision_uniform(ST_PRECISION_INT8, s->run.high);
+    ST_TRY(st_precision_check(s->run.model, &p));
+    if (s->run.low > s->run.high)
+        return st_fail(STINT_E_ARG, "low %u is above high %u", s->run.low, s->run.high);
+    p.steps[0].bits = s->run.low;
+    ST_TRY(st_precision_check(s->run.model, &p));
+    for (unsigned bits = s->run.model->nested.high; bits >= s->run.model->nested.low; bits--) {
         p.steps[0].bits = bits;
         add_point(s, "uniform", BY_PRECISION, &p);
     }

@@ -3,8 +3,8 @@
 // text, labels from what the model itself writes, Adam on the cross-entropy.
 #include "eval/fork.h"
 #include "eval/overlap.h"
+#include "eval/schedule_run.h"
 
-#include "base/clock.h"
 #include "base/map.h"
 #include "base/size.h"
 #include "session/schedule.h"
@@ -17,15 +17,12 @@ enum {
     SHORTEST = 32, // tokens of a prompt
     LONGEST = 128,
     DEFAULT_SAMPLES = 256,
-    DEFAULT_TOKENS = 64,
-    DEFAULT_CANDIDATES = 4,
     DEFAULT_EPOCHS = 30,
     BATCH = 32,
     HELD_OUT = 10, // one in so many
     MOST_TEXT = 64 << 20,
 };
 static const float rate = 2e-3f, decay = 0.01f, beta1 = 0.9f, beta2 = 0.999f;
-static const double default_epsilon = 0.01;
 
 struct sample {
     size_t n;             // tokens of the prompt
@@ -34,30 +31,21 @@ struct sample {
 };
 
 struct trainer {
-    const struct stint_model *model;
-    const stint_schedule_options *options;
+    struct st_schedule_run run;
     struct st_fork fork;
     struct st_ids ids; // of the text
     struct sample *samples;
-    size_t n_samples, n_tokens;
+    size_t n_samples;
     stint_precision choices[ST_LEARNED_CHOICES];
     struct st_pooling_net net, grad;
     struct st_pooling_state state, back;
     struct st_arena arena;
     float *best, *first, *second; // parameters, moments
-    uint64_t drawn, done, total;
+    uint64_t drawn;
 };
 
 static double draw(struct trainer *t) {
-    return st_random_draw(t->options->seed ^ 0x5eedu, t->drawn++);
-}
-
-static stint_status progress(struct trainer *t, const char *what) {
-    const stint_schedule_options *o = t->options;
-    t->done++;
-    if (o->progress) o->progress(o->context, what, t->done, t->total);
-    return o->canceled && o->canceled(o->context) ? st_fail(STINT_E_CANCELED, "canceled")
-                                                  : STINT_OK;
+    return st_random_draw(t->run.options.seed ^ 0x5eedu, t->drawn++);
 }
 
 // ---- Samples
@@ -72,9 +60,8 @@ static stint_status score(struct trainer *t, char *const *reference, long *thous
 
 // The choice with the fewest bits that comes as near to INT8's text as the last one, or nearly so.
 static stint_status find_label(struct trainer *t, size_t *label) {
-    stint_precision int8 = {.n_steps = 1, .steps = {{ST_PRECISION_INT8, 0}}};
+    stint_precision int8 = st_precision_uniform(ST_PRECISION_INT8, ST_PRECISION_INT8);
     long wanted = 0, got = 0;
-    double epsilon = t->options->epsilon > 0.0 ? t->options->epsilon : default_epsilon;
     ST_TRY(st_fork_write_by(&t->fork, &int8));
     char *reference = strdup(t->fork.text);
     if (!reference) return st_fail(STINT_E_NOMEM, "no memory for a sample");
@@ -82,7 +69,7 @@ static stint_status find_label(struct trainer *t, size_t *label) {
     for (size_t i = t->net.n_choices; i-- > 0 && status == STINT_OK;) {
         status = st_fork_write_by(&t->fork, &t->choices[i]);
         if (status == STINT_OK) status = score(t, &reference, &got);
-        if (i + 1 == t->net.n_choices) wanted = lrint((double)got * (1.0 - epsilon));
+        if (i + 1 == t->net.n_choices) wanted = lrint((double)got * (1.0 - t->run.epsilon));
         if (status == STINT_OK && got >= wanted) *label = i;
     }
     free(reference);
@@ -105,14 +92,14 @@ static stint_status make_sample(struct trainer *t, struct sample *s) {
 
 static stint_status read_text(struct trainer *t) {
     struct st_map map = {0};
-    ST_TRY(st_map_open(t->options->data, &map));
+    ST_TRY(st_map_open(t->run.options.data, &map));
     stint_status status =
-        st_tokenizer_encode(t->model->tokenizer, (const char *)map.data,
+        st_tokenizer_encode(t->run.model->tokenizer, (const char *)map.data,
                             st_min(map.bytes, MOST_TEXT), STINT_TOKENIZE_PLAIN, &t->ids);
     st_map_close(&map);
     if (status == STINT_OK && t->ids.count < SHORTEST)
         return st_fail(STINT_E_FORMAT, "%s: %zu tokens are too few to train on, %d are needed",
-                       t->options->data, t->ids.count, SHORTEST);
+                       t->run.options.data, t->ids.count, SHORTEST);
     return status;
 }
 
@@ -122,7 +109,7 @@ static stint_status make_samples(struct trainer *t) {
     if (!t->samples) return st_fail(STINT_E_NOMEM, "no memory for %zu samples", t->n_samples);
     for (size_t i = 0; i < t->n_samples; i++) {
         ST_TRY(make_sample(t, &t->samples[i]));
-        ST_TRY(progress(t, "making samples"));
+        ST_TRY(st_schedule_run_step(&t->run, "making samples"));
     }
     return STINT_OK;
 }
@@ -220,7 +207,7 @@ static stint_status learn(struct trainer *t, size_t held_out, uint32_t epochs) {
         double loss = held_out_loss(t, held_out);
         if (loss < best) memcpy(t->best, t->net.query, size * sizeof *t->best);
         best = fmin(best, loss);
-        status = progress(t, "training");
+        status = st_schedule_run_step(&t->run, "training");
     }
     free(order);
     memcpy(t->net.query, t->best, size * sizeof *t->best);
@@ -242,15 +229,13 @@ static double majority(const struct trainer *t, size_t n) {
 // ---- The whole
 
 static stint_status set_choices(struct trainer *t) {
-    const stint_schedule_options *o = t->options;
-    unsigned high = o->high ? o->high : t->model->nested.high;
-    unsigned low = o->low ? o->low : (unsigned)st_max(t->model->nested.low, high - 1u);
+    unsigned high = t->run.high, low = t->run.low;
     size_t n = t->net.n_choices;
     if (low >= high)
         return st_fail(STINT_E_ARG, "low %u and high %u: there is nothing to choose from", low,
                        high);
     for (size_t i = 0; i < n; i++) {
-        uint32_t start = (uint32_t)(i * t->n_tokens / (n - 1));
+        uint32_t start = (uint32_t)(i * t->run.n_tokens / (n - 1));
         stint_precision *p = &t->choices[i];
         *p = (stint_precision){.size = sizeof *p, .prefill = ST_PRECISION_INT8};
         if (i > 0) p->steps[p->n_steps++].bits = high;
@@ -258,30 +243,27 @@ static stint_status set_choices(struct trainer *t) {
             p->steps[p->n_steps].bits = low;
             p->steps[p->n_steps++].start = start;
         }
-        ST_TRY(st_precision_check(t->model, p));
+        ST_TRY(st_precision_check(t->run.model, p));
     }
     return STINT_OK;
 }
 
-static stint_status open_trainer(const struct stint_model *model, const stint_schedule_options *o,
-                                 struct trainer *t) {
-    uint32_t n = o->n_candidates ? o->n_candidates : DEFAULT_CANDIDATES;
-    t->model = model;
-    t->options = o;
+static stint_status open_trainer(struct trainer *t) {
+    const struct stint_model *model = t->run.model;
+    const stint_schedule_options *o = &t->run.options;
+    uint32_t n = t->run.n_candidates;
     t->n_samples = o->limit ? o->limit : DEFAULT_SAMPLES;
-    t->n_tokens = o->n_tokens ? o->n_tokens : DEFAULT_TOKENS;
     t->net = (struct st_pooling_net){.n_heads = model->config.n_kv_heads,
                                      .head_dim = model->config.head_dim,
                                      .n_hidden = ST_LEARNED_HIDDEN,
                                      .n_choices = n};
-    if (!o->data) return st_fail(STINT_E_ARG, "no data: a text to learn from is needed");
     if (n < 2 || n > ST_LEARNED_CHOICES || t->n_samples < HELD_OUT || t->n_samples > 1 << 20 ||
-        t->n_tokens < n || t->n_tokens > 4096)
+        t->run.n_tokens < n || t->run.n_tokens > 4096)
         return st_fail(STINT_E_ARG,
-                       "candidates %u, samples %zu, tokens %zu: expected 2 to %d, %d to %d, and "
+                       "candidates %u, samples %zu, tokens %u: expected 2 to %d, %d to %d, and "
                        "%u to 4096",
-                       n, t->n_samples, t->n_tokens, ST_LEARNED_CHOICES, HELD_OUT, 1 << 20, n);
-    ST_TRY(st_fork_open(model, o->session, LONGEST, t->n_tokens, &t->fork));
+                       n, t->n_samples, t->run.n_tokens, ST_LEARNED_CHOICES, HELD_OUT, 1 << 20, n);
+    ST_TRY(st_fork_open(model, o->session, LONGEST, t->run.n_tokens, &t->fork));
     ST_TRY(set_choices(t));
     struct st_arena measure = st_arena_measure();
     lay_out(t, &measure);
@@ -292,9 +274,9 @@ static stint_status open_trainer(const struct stint_model *model, const stint_sc
 }
 
 static stint_status train(struct trainer *t, stint_schedule_result *out) {
-    uint32_t epochs = t->options->epochs ? t->options->epochs : DEFAULT_EPOCHS;
+    uint32_t epochs = t->run.options.epochs ? t->run.options.epochs : DEFAULT_EPOCHS;
     size_t held_out = t->n_samples / HELD_OUT;
-    t->total = t->n_samples + epochs;
+    t->run.total = t->n_samples + epochs;
     ST_TRY(make_samples(t));
     start(t);
     ST_TRY(learn(t, held_out, epochs));
@@ -302,8 +284,8 @@ static stint_status train(struct trainer *t, stint_schedule_result *out) {
     out->training_accuracy = accuracy(t, held_out, t->n_samples);
     out->validation_accuracy = accuracy(t, 0, held_out);
     out->majority = majority(t, held_out);
-    if (!t->options->output) return STINT_OK;
-    return st_learned_write(t->model, &t->net, t->choices, t->options->output);
+    if (!t->run.options.output) return STINT_OK;
+    return st_learned_write(t->run.model, &t->net, t->choices, t->run.options.output);
 }
 
 static void close_trainer(struct trainer *t) {
@@ -319,19 +301,12 @@ static void close_trainer(struct trainer *t) {
 
 stint_status stint_schedule_train(const stint_model *model, const stint_schedule_options *options,
                                   stint_schedule_result *result) {
-    stint_schedule_options o = {0};
-    stint_schedule_result out = {0};
-    if (!model || !options || !result || result->size == 0)
-        return st_fail(STINT_E_ARG, "model, options and result may not be NULL");
-    memcpy(&o, options, st_min(options->size, sizeof o));
     struct trainer t = {0};
-    uint64_t begun = st_now_ns();
-    stint_status status = open_trainer(model, &o, &t);
+    stint_schedule_result out = {0};
+    ST_TRY(st_schedule_run_begin(model, options, result, &t.run));
+    stint_status status = open_trainer(&t);
     if (status == STINT_OK) status = train(&t, &out);
     close_trainer(&t);
-    if (status != STINT_OK) return status;
-    out.seconds = (double)(st_now_ns() - begun) * 1e-9;
-    out.size = result->size;
-    memcpy(result, &out, st_min(result->size, sizeof out));
-    return STINT_OK;
+    if (status == STINT_OK) st_schedule_run_finish(&t.run, &out, result);
+    return status;
 }

@@ -73,8 +73,8 @@ static inline int32_t to_int(float x) {
 }
 
 // All 128 elements, so that the compiler can make vectors of them.
-static void quantize_block(const float x[ST_NESTED_BLOCK], int8_t *q, float *scale,
-                           int32_t *offset) {
+static void quantize_block(const float *restrict x, int8_t *restrict q, float *restrict scale,
+                           int32_t *restrict offset) {
     int32_t most_bits = 0, sum = 0; // magnitudes are ordered like their bits
     float most;
     for (size_t i = 0; i < ST_NESTED_BLOCK; i++) {

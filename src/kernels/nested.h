@@ -68,6 +68,10 @@ static inline size_t st_nested_code_bytes(size_t n_out, size_t k, unsigned bits)
 static inline size_t st_nested_table_bytes(unsigned low, unsigned bits) {
     return (((size_t)1 << bits) - ((size_t)1 << low)) * ST_NESTED_PANEL;
 }
+// Bytes of all panels' tables of precisions [low, high].
+static inline size_t st_nested_tables_bytes(size_t n_out, unsigned low, unsigned high) {
+    return st_nested_padded_rows(n_out) / ST_NESTED_PANEL * st_nested_table_bytes(low, high + 1);
+}
 // The table of a row, 2^bits entries in the order of the codes.
 static inline const int8_t *st_nested_table(const struct st_nested_weight *w, size_t row,
                                             unsigned bits) {

@@ -50,7 +50,7 @@ static uint64_t nested_bytes(const struct st_nested_weight *w, unsigned low, uns
     if (!w) return 0;
     size_t rows = st_nested_padded_rows(w->n_out);
     return st_nested_code_bytes(w->n_out, w->n_in, high) +
-           rows / ST_NESTED_PANEL * st_nested_table_bytes(low, high + 1) + rows * sizeof(float) +
+           st_nested_tables_bytes(w->n_out, low, high) + rows * sizeof(float) +
            w->n_outliers * (high - low + 2) * sizeof(float);
 }
 

@@ -121,9 +121,7 @@ static stint_status make_random(struct stint_model *m, size_t bytes) {
 
 static stint_status open_shape_int8(const stint_model_options *options, struct stint_model *m) {
     uint32_t low = options->nested_low, high = options->nested_high;
-    if (high && (low < ST_NESTED_LOWEST || high > ST_NESTED_HIGHEST || low > high))
-        return st_fail(STINT_E_ARG, "nested precisions %u to %u: expected %d to %d, ascending", low,
-                       high, ST_NESTED_LOWEST, ST_NESTED_HIGHEST);
+    if (high) ST_TRY(st_nested_check_range(low, high, STINT_E_ARG));
     struct st_nested_range range = {(uint8_t)low, (uint8_t)high};
     return st_shape_int8_open(&m->config, range, options->progress, options->progress_context,
                               &m->shape_int8);

@@ -21,6 +21,16 @@ void st_nested_name(enum st_int8_role role, uint32_t part, const struct st_confi
         snprintf(name, ST_INT8_NAME_BYTES, "layers.%u.%s", layer, last);
 }
 
+stint_status st_nested_check_range(int64_t low, int64_t high, stint_status otherwise) {
+    if (low >= ST_NESTED_LOWEST && low <= high && high <= ST_NESTED_HIGHEST) return STINT_OK;
+    return st_fail(otherwise, "nested weights of %lld to %lld bits: expected %d to %d, ascending",
+                   (long long)low, (long long)high, ST_NESTED_LOWEST, ST_NESTED_HIGHEST);
+}
+
+size_t st_nested_widest(const struct st_config *c) {
+    return st_max(st_max(c->hidden, c->embed), st_max(c->ffn, (size_t)c->n_heads * c->head_dim));
+}
+
 struct binder {
     const struct st_int8_source *source;
     const struct st_config *config;
@@ -88,12 +98,12 @@ static stint_status bind(const struct binder *b, const char *name, struct st_lin
                          uint32_t n_out, uint32_t n_in) {
     const void *codes, *tables, *scale, *bias;
     size_t rows = st_nested_padded_rows(n_out);
-    size_t table = st_nested_table_bytes(b->range.low, b->range.high + 1u);
     struct st_section s = {
         .type = ST_SECTION_NESTED, .n_dims = 3, .dims = {n_out, n_in, b->range.high}};
     ST_TRY(find(b, name, ST_NESTED_CODES, true, &s, &codes));
-    s = (struct st_section){
-        .type = ST_SECTION_I8, .n_dims = 1, .dims = {rows / ST_NESTED_PANEL * table}};
+    s = (struct st_section){.type = ST_SECTION_I8,
+                            .n_dims = 1,
+                            .dims = {st_nested_tables_bytes(n_out, b->range.low, b->range.high)}};
     ST_TRY(find(b, name, ST_NESTED_TABLES, true, &s, &tables));
     s = (struct st_section){.type = ST_SECTION_F32, .n_dims = 1, .dims = {rows}};
     ST_TRY(find(b, name, ST_NESTED_SCALE, true, &s, &scale));
@@ -145,9 +155,8 @@ static stint_status find_range(struct binder *b) {
     ST_TRY(b->source->find(b->source->context, ST_NESTED_RANGE, false, &s));
     if (!s.data) return STINT_OK;
     const int32_t *range = s.data;
-    if (range[0] < ST_NESTED_LOWEST || range[1] < range[0] || range[1] > ST_NESTED_HIGHEST)
-        return st_fail(STINT_E_FORMAT, "section '%s' is %d, %d: expected %d to %d, ascending",
-                       ST_NESTED_RANGE, range[0], range[1], ST_NESTED_LOWEST, ST_NESTED_HIGHEST);
+    if (st_nested_check_range(range[0], range[1], STINT_E_FORMAT) != STINT_OK)
+        return st_fail_prefix("section '%s': ", ST_NESTED_RANGE);
     b->range = (struct st_nested_range){(uint8_t)range[0], (uint8_t)range[1]};
     return STINT_OK;
 }

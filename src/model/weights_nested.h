@@ -23,6 +23,12 @@ struct st_nested_range {
     uint8_t low, high; // 0: none
 };
 
+// `otherwise`, with the limits, unless the precisions are ascending and within them.
+stint_status st_nested_check_range(int64_t low, int64_t high, stint_status otherwise);
+
+// The longest input of a nested linear.
+size_t st_nested_widest(const struct st_config *config);
+
 static inline bool st_nested_has(const struct st_nested_range *range, unsigned bits) {
     return range->high && bits >= range->low && bits <= range->high;
 }

@@ -47,12 +47,8 @@ static size_t centroid_count(struct st_nested_range r) {
     return ((size_t)2 << r.high) - ((size_t)1 << r.low);
 }
 
-static size_t widest(const struct st_config *c) {
-    return st_max(st_max(c->hidden, c->embed), st_max(c->ffn, (size_t)c->n_heads * c->head_dim));
-}
-
 static void lay_out(struct st_nested_packer *p, struct st_arena *arena) {
-    size_t k = widest(p->config);
+    size_t k = st_nested_widest(p->config);
     p->workers = ST_TAKE(arena, struct worker, st_pool_threads(p->pool));
     for (size_t i = 0; i < st_pool_threads(p->pool); i++) {
         struct worker w = {.w = ST_TAKE(arena, float, k),
@@ -90,9 +86,6 @@ static stint_status open_in(struct st_nested_packer *p, uint32_t n_threads) {
 stint_status st_nested_packer_open(const struct st_config *config, struct st_nested_range range,
                                    const char *quantizer, float outliers, uint32_t n_threads,
                                    struct st_nested_packer **packer) {
-    if (range.low < ST_NESTED_LOWEST || range.high > ST_NESTED_HIGHEST || range.low > range.high)
-        return st_fail(STINT_E_ARG, "nested weights of %u to %u bits: expected %d to %d, ascending",
-                       range.low, range.high, ST_NESTED_LOWEST, ST_NESTED_HIGHEST);
     if (!st_quantizer_find(quantizer)) return fail_unknown(quantizer);
     struct st_nested_packer *p = calloc(1, sizeof *p);
     if (!p) return st_fail(STINT_E_NOMEM, "no memory to quantize weights");
@@ -149,8 +142,8 @@ static void put_tables(const struct job *j, size_t row, const float *centroids) 
     }
 }
 
-// Which weights of a row count most by themselves: as many as there may be, in ascending order. The
-// others are what the codes are made for.
+// Which weights of a row count most by themselves: as many as there may be, the weightiest first.
+// The others are what the codes are made for.
 static void choose_outliers(const struct job *j, struct worker *w, size_t k) {
     size_t n = j->p->n_outliers;
     memcpy(w->importance, j->p->importance, k * sizeof *w->importance);
@@ -263,8 +256,7 @@ static stint_status pack_part(struct job *j, const char *name, struct st_package
     struct st_nested_packer *p = j->p;
     size_t n_out = j->weight->n_out, rows = st_nested_padded_rows(n_out);
     size_t code_bytes = st_nested_code_bytes(n_out, j->weight->n_in, p->range.high);
-    size_t table_bytes =
-        rows / ST_NESTED_PANEL * st_nested_table_bytes(p->range.low, p->range.high + 1u);
+    size_t table_bytes = st_nested_tables_bytes(n_out, p->range.low, p->range.high);
     p->codes = calloc(code_bytes, 1);
     p->tables = calloc(table_bytes, 1);
     p->scale = malloc(rows * sizeof *p->scale);

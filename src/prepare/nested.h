@@ -11,7 +11,8 @@
 struct st_nested_packer;
 
 // `outliers`: share of each row's weights that are kept in float beside the codes.
-// E_ARG for precisions outside of [2, 8] or an unknown quantizer, with the known ones in the text.
+// `range` is one that st_nested_check_range() takes. E_ARG for an unknown quantizer, with the known
+// ones in the text.
 stint_status st_nested_packer_open(const struct st_config *config, struct st_nested_range range,
                                    const char *quantizer, float outliers, uint32_t n_threads,
                                    struct st_nested_packer **packer);

@@ -237,10 +237,7 @@ static stint_status check_options(const stint_prepare_options *o) {
         return st_fail(STINT_E_ARG, "outlier_prune %g: expected 0 to 1", (double)o->outlier_prune);
     if (!(o->sparse >= 0.0f && o->sparse <= 0.1f))
         return st_fail(STINT_E_ARG, "sparse %g: expected 0 to 0.1", (double)o->sparse);
-    if (o->bits_high > UINT8_MAX || o->bits_low > UINT8_MAX)
-        return st_fail(STINT_E_ARG, "nested weights of %u to %u bits: expected %d to %d",
-                       o->bits_low, o->bits_high, ST_NESTED_LOWEST, ST_NESTED_HIGHEST);
-    return STINT_OK;
+    return o->bits_high ? st_nested_check_range(o->bits_low, o->bits_high, STINT_E_ARG) : STINT_OK;
 }
 
 const char *stint_quantizer(size_t i, const char **about) {

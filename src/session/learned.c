@@ -36,38 +36,18 @@ static struct st_pooling_net shape_of(const struct stint_model *model, size_t n_
                                    .n_choices = n_choices};
 }
 
-static stint_status read_choice(const struct stint_model *model, const json_t *json,
-                                stint_precision *p) {
-    *p = (stint_precision){.size = sizeof *p};
-    int64_t prefill = 0;
-    const json_t *decode = json_object_get(json, "decode"), *step;
-    size_t i;
-    ST_TRY(st_json_int(json, "prefill", 0, 255, &prefill));
-    p->prefill = (uint32_t)prefill;
-    json_array_foreach(decode, i, step) {
-        if (p->n_steps == STINT_PRECISION_STEPS)
-            return st_fail(STINT_E_FORMAT, "a choice has at most %d steps", STINT_PRECISION_STEPS);
-        p->steps[p->n_steps].bits = (uint32_t)json_integer_value(json_array_get(step, 0));
-        p->steps[p->n_steps++].start = (uint32_t)json_integer_value(json_array_get(step, 1));
-    }
-    return st_precision_check(model, p);
-}
-
 static stint_status read_meta(const struct stint_model *model, const struct st_section *section,
                               struct st_learned *l) {
     json_t *meta = NULL;
-    const char *made_for = NULL;
     ST_TRY(st_json_parse(META, section->data, section->bytes, &meta));
     const json_t *choices = json_object_get(meta, "choices");
     size_t n = json_array_size(choices);
-    stint_status status = st_json_string(meta, "package", &made_for);
-    if (status == STINT_OK)
-        status = st_schedule_check_fingerprint(model, made_for ? made_for : "?");
+    stint_status status = st_schedule_check_owner(model, meta);
     if (status == STINT_OK && (n < 2 || n > ST_LEARNED_CHOICES))
         status =
             st_fail(STINT_E_FORMAT, "expected 2 to %d choices, not %zu", ST_LEARNED_CHOICES, n);
     for (size_t i = 0; i < n && status == STINT_OK; i++)
-        status = read_choice(model, json_array_get(choices, i), &l->choices[i]);
+        status = st_schedule_parse(model, json_array_get(choices, i), &l->choices[i]);
     l->net = shape_of(model, n);
     json_decref(meta);
     return status;

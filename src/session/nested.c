@@ -23,10 +23,7 @@ struct job {
 
 void st_nested_lay_out_lane(const struct stint_session *s, struct st_lane *lane,
                             struct st_arena *arena) {
-    const struct st_config *c = &s->model->config;
-    size_t widest =
-        st_max(st_max(c->hidden, c->embed), st_max(c->ffn, (size_t)c->n_heads * c->head_dim));
-    size_t blocks = s->chunk_len * st_nested_blocks(widest);
+    size_t blocks = s->chunk_len * st_nested_blocks(st_nested_widest(&s->model->config));
     lane->nested.q = ST_TAKE(arena, int8_t, blocks * ST_NESTED_BLOCK);
     lane->nested.scale = ST_TAKE(arena, float, blocks);
     lane->nested.offsets = ST_TAKE(arena, int32_t, blocks);

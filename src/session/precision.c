@@ -50,10 +50,7 @@ void st_session_use(struct stint_session *s, unsigned bits) {
 }
 
 stint_status stint_session_set_precision(stint_session *session, const stint_precision *precision) {
-    stint_precision p = {.size = sizeof p,
-                         .prefill = ST_PRECISION_INT8,
-                         .n_steps = 1,
-                         .steps = {{ST_PRECISION_INT8, 0}}};
+    stint_precision p = st_precision_uniform(ST_PRECISION_INT8, ST_PRECISION_INT8);
     if (!session) return st_fail(STINT_E_ARG, "session may not be NULL");
     if (precision) {
         memcpy(&p, precision, st_min(precision->size, sizeof p));

@@ -9,6 +9,12 @@
 // The precision that a package's INT8 weights stand for.
 enum { ST_PRECISION_INT8 = 8 };
 
+// The same number of bits at every step.
+static inline stint_precision st_precision_uniform(uint32_t prefill, uint32_t bits) {
+    return (stint_precision){
+        .size = sizeof(stint_precision), .prefill = prefill, .n_steps = 1, .steps = {{bits, 0}}};
+}
+
 // STINT_E_ARG or E_UNSUPPORTED with the reason: a precision that the model has not, a first step
 // that is not 0, steps or precisions out of order.
 stint_status st_precision_check(const struct stint_model *model, const stint_precision *precision);

@@ -15,7 +15,7 @@ void st_schedule_fingerprint(const struct stint_model *model, char text[ST_FINGE
              package ? (unsigned long long)st_package_hash(package) : 0ull);
 }
 
-stint_status st_schedule_check_fingerprint(const struct stint_model *model, const char *text) {
+static stint_status check_fingerprint(const struct stint_model *model, const char *text) {
     char own[ST_FINGERPRINT_BYTES];
     st_schedule_fingerprint(model, own);
     if (strcmp(text, own) == 0) return STINT_OK;
@@ -23,11 +23,6 @@ stint_status st_schedule_check_fingerprint(const struct stint_model *model, cons
                    "this schedule was made for another package (%.16s, this one is %s): make one "
                    "with 'stint schedule'",
                    text, own);
-}
-
-static stint_precision uniform(uint32_t bits) {
-    return (stint_precision){
-        .size = sizeof(stint_precision), .prefill = bits, .n_steps = 1, .steps = {{bits, 0}}};
 }
 
 static stint_status read_step(const json_t *step, stint_precision *p) {
@@ -47,25 +42,35 @@ static stint_status read_step(const json_t *step, stint_precision *p) {
     return STINT_OK;
 }
 
-static stint_status read_precision(const struct stint_model *model, const json_t *file,
-                                   stint_precision *out) {
+stint_status st_schedule_parse(const struct stint_model *model, const json_t *json,
+                               stint_precision *precision) {
     stint_precision p = {.size = sizeof p};
-    const char *made_for = NULL;
-    int64_t version = 0, prefill = 0;
-    const json_t *step, *decode = json_object_get(file, "decode");
+    int64_t prefill = 0;
+    const json_t *step, *decode = json_object_get(json, "decode");
     size_t i;
-    ST_TRY(st_json_int(file, "stint_schedule", 0, INT32_MAX, &version));
-    if (version != 1)
-        return st_fail(STINT_E_FORMAT, "is no schedule: expected \"stint_schedule\": 1");
-    ST_TRY(st_json_string(file, "package", &made_for));
-    ST_TRY(st_schedule_check_fingerprint(model, made_for ? made_for : "?"));
-    ST_TRY(st_json_int(file, "prefill", 0, 255, &prefill));
+    ST_TRY(st_json_int(json, "prefill", 0, 255, &prefill));
     if (!json_is_array(decode)) return st_fail(STINT_E_FORMAT, "\"decode\" is missing or no array");
     p.prefill = (uint32_t)prefill;
     json_array_foreach(decode, i, step) ST_TRY(read_step(step, &p));
     ST_TRY(st_precision_check(model, &p));
-    *out = p;
+    *precision = p;
     return STINT_OK;
+}
+
+stint_status st_schedule_check_owner(const struct stint_model *model, const json_t *json) {
+    const char *made_for = NULL;
+    ST_TRY(st_json_string(json, "package", &made_for));
+    return check_fingerprint(model, made_for ? made_for : "?");
+}
+
+static stint_status read_precision(const struct stint_model *model, const json_t *file,
+                                   stint_precision *out) {
+    int64_t version = 0;
+    ST_TRY(st_json_int(file, "stint_schedule", 0, INT32_MAX, &version));
+    if (version != 1)
+        return st_fail(STINT_E_FORMAT, "is no schedule: expected \"stint_schedule\": 1");
+    ST_TRY(st_schedule_check_owner(model, file));
+    return st_schedule_parse(model, file, out);
 }
 
 static stint_status read_json(const struct stint_model *model, const char *path,
@@ -90,7 +95,8 @@ static stint_status read_file(const struct stint_model *model, const char *path,
 
 stint_status st_schedule_load(const struct stint_model *model, const char *spec,
                               struct st_precision_schedule *schedule) {
-    struct st_precision_schedule s = {.precision = uniform(ST_PRECISION_INT8)};
+    struct st_precision_schedule s = {
+        .precision = st_precision_uniform(ST_PRECISION_INT8, ST_PRECISION_INT8)};
     unsigned bits;
     int end = 0;
     if (!spec || strcmp(spec, "none") == 0) {
@@ -98,7 +104,7 @@ stint_status st_schedule_load(const struct stint_model *model, const char *spec,
         return STINT_OK;
     }
     if (sscanf(spec, "uniform:%2u%n", &bits, &end) == 1 && spec[end] == '\0') {
-        s.precision = uniform(bits);
+        s.precision = st_precision_uniform(bits, bits);
         ST_TRY(st_precision_check(model, &s.precision));
     } else if (strncmp(spec, "uniform:", 8) == 0) {
         return st_fail(STINT_E_ARG, "schedule '%.64s': expected uniform:B with B bits", spec);

@@ -19,8 +19,11 @@ stint_status st_schedule_load(const struct stint_model *model, const char *spec,
                               struct st_precision_schedule *schedule);
 void st_schedule_close(struct st_precision_schedule *schedule); // accepts a zeroed one
 
-// {"prefill": p0, "decode": [[p, start], ...]}
+// {"prefill": p0, "decode": [[p, start], ...]}; and back, checked. STINT_E_FORMAT, E_ARG.
 json_t *st_schedule_describe(const stint_precision *precision);
+
+stint_status st_schedule_parse(const struct stint_model *model, const json_t *json,
+                               stint_precision *precision);
 
 // Writes a file that st_schedule_load() reads for the same package. STINT_E_IO, E_NOMEM.
 stint_status st_schedule_write(const struct stint_model *model, const stint_precision *precision,
@@ -29,7 +32,7 @@ stint_status st_schedule_write(const struct stint_model *model, const stint_prec
 // Which package a schedule belongs to, 16 hexadecimal digits; of other models zeros.
 enum { ST_FINGERPRINT_BYTES = 17 };
 void st_schedule_fingerprint(const struct stint_model *model, char text[ST_FINGERPRINT_BYTES]);
-// STINT_E_ARG where they differ.
-stint_status st_schedule_check_fingerprint(const struct stint_model *model, const char *text);
+// Its "package" must be this one. STINT_E_ARG, E_FORMAT.
+stint_status st_schedule_check_owner(const struct stint_model *model, const json_t *json);
 
 #endif
