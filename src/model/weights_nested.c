@@ -64,7 +64,7 @@ static stint_status check_outliers(const char *linear, const struct st_nested_we
             return st_fail(STINT_E_FORMAT, "section '%s%s'[%u] is %d, after %d", linear,
                            ST_NESTED_OUTLIER_ROWS, r, w->outlier_rows[r], last);
     for (size_t i = 0; i < w->n_outliers; i++)
-        if (w->outlier_columns[i] < 0 || (uint32_t)w->outlier_columns[i] >= w->n_in)
+        if ((uint32_t)w->outlier_columns[i] >= w->n_in) // negative ones are too
             return st_fail(STINT_E_FORMAT, "section '%s%s'[%zu] is %d: there are %u columns",
                            linear, ST_NESTED_OUTLIER_COLUMNS, i, w->outlier_columns[i], w->n_in);
     return STINT_OK;

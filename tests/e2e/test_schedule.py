@@ -73,6 +73,20 @@ class Schedules(unittest.TestCase):
         shown = stint("schedule", self.package, "show", "-s", out).stdout
         self.assertTrue(shown.startswith(f"8 | {steps[0][0]}"), shown)
 
+    def test_a_schedule_is_given_up_for_its_own_items_alone(self):
+        # INT8 writes the last reference and none of the others, and so does nothing else: no
+        # schedule falls short on enough items to be given up.
+        own = stint("run", self.package, "-p", PROMPT, "-n", "12").stdout.strip().split("\n")[0]
+        items = [{"prompt": f"{PROMPT} {i}", "reference": "zzqx"} for i in range(20)]
+        prompts = self.folder / "last.jsonl"
+        prompts.write_text("".join(json.dumps(item) + "\n" for item in
+                                   items + [{"prompt": PROMPT, "reference": own}]))
+        found = self.schedule("solve", "-d", prompts, "-n", "12")
+        self.assertGreater(found["reference"], 0)
+        schedules = [point for point in found["curve"] if point["name"] == "schedule"]
+        self.assertGreater(len(schedules), 0)
+        self.assertEqual({point["items"] for point in schedules}, {21})
+
     def test_training_is_deterministic_and_is_used(self):
         files = [self.folder / name for name in ("a.stint", "b.stint", "c.stint")]
         for file, seed in zip(files, (1, 1, 2)):
