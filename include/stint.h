@@ -102,6 +102,9 @@ typedef struct stint_model_options {
     void *progress_context;
     bool no_tokenizer; /* skip the vocabulary; only token ids can be used then */
     stint_exec exec;   /* E_UNSUPPORTED where the file has no weights for it */
+    /* A package is read piece by piece: its large weights are neither loaded nor checked now but by
+     * sessions, as they need them, which must have a bound of memory. Without effect elsewhere. */
+    bool piecewise;
     /* Of a shape in INT8: random nested weights of these precisions (2 to 7 bits) beside it;
      * default 0: none. */
     uint32_t nested_low, nested_high;
@@ -325,6 +328,23 @@ STINT_API void stint_session_close(stint_session *session);
 STINT_API stint_status stint_session_measure(const stint_model *model,
                                              const stint_session_options *options,
                                              uint64_t *kv_bytes, uint64_t *scratch_bytes);
+
+/* Of a session under a bound of memory: where the bound goes, and what was read. */
+typedef struct stint_memory_info {
+    size_t size;           /* set by the caller */
+    uint64_t budget_bytes; /* the bound; 0: there is none, and all else is 0 */
+    uint64_t peak_bytes;   /* most memory this process has had that is no file's, after any step */
+    uint64_t
+        fixed_bytes;     /* of the bound: program, scratch, tables, and weights every token needs */
+    uint64_t hot_bytes;  /* of the bound: weights that only some tokens need, in large pieces */
+    uint64_t cold_bytes; /* of the bound: single neurons */
+    uint64_t kv_bytes;
+    uint64_t bytes_read, reads; /* of the package, since the session was opened */
+    double hit_rate;            /* share of the pieces that were in memory when they were needed */
+    double hidden_fraction;     /* of the time in which was read, the share nobody waited */
+} stint_memory_info;
+
+STINT_API stint_status stint_session_memory(const stint_session *session, stint_memory_info *info);
 
 STINT_API size_t stint_session_length(const stint_session *session);  /* tokens held */
 STINT_API size_t stint_session_context(const stint_session *session); /* most it can hold */

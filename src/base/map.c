@@ -49,6 +49,10 @@ void st_map_close(struct st_map *map) {
     *map = (struct st_map){0};
 }
 
+void st_map_scatter(const struct st_map *map) {
+    if (map->data) madvise((void *)map->data, map->bytes, MADV_RANDOM);
+}
+
 void st_map_forget(const void *data, size_t bytes) {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     uintptr_t from = ((uintptr_t)data + page - 1) / page * page;

@@ -19,6 +19,9 @@ stint_status st_map_open(const char *path, struct st_map *map);
 stint_status st_map_open_file(const char *path, struct st_map *map, int *file);
 void st_map_close(struct st_map *map); // accepts a zeroed map
 
+// What is read of the map lies scattered: nothing beside it is worth reading.
+void st_map_scatter(const struct st_map *map);
+
 // Gives the memory behind whole pages of data[0, bytes), part of a mapped file, back to the system;
 // they are read from the file again when they are next used.
 void st_map_forget(const void *data, size_t bytes);

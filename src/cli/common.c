@@ -161,7 +161,8 @@ stint_model *st_cli_open_model(const struct st_cli_command *command,
     stint_model_options options = {.size = sizeof options,
                                    .progress = st_cli_progress_show,
                                    .progress_context = &progress,
-                                   .exec = (stint_exec)common->exec};
+                                   .exec = (stint_exec)common->exec,
+                                   .piecewise = common->memory != 0};
     // Random weights are made for whatever is to be measured; what stint is for, unless told.
     if (shape != NULL && options.exec == STINT_EXEC_DEFAULT) options.exec = STINT_EXEC_NPU;
     for (size_t i = 0; bits != NULL && i < bits->count; i++) {
@@ -216,6 +217,22 @@ json_t *st_cli_schedule(const stint_session *session) {
                      (json_int_t)info.chunks, "subgraphs", (json_int_t)info.subgraphs, "seconds",
                      info.seconds, "npu_seconds", info.npu_seconds, "cpu_seconds", info.cpu_seconds,
                      "bubble_rate", info.bubble_rate);
+}
+
+bool st_cli_add_memory(const stint_session *session, json_t *object) {
+    stint_memory_info info = {.size = sizeof info};
+    if (stint_session_memory(session, &info) != STINT_OK) return false;
+    if (info.budget_bytes == 0) return true;
+    json_t *memory =
+        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "budget_bytes", (json_int_t)info.budget_bytes,
+                  "peak_bytes", (json_int_t)info.peak_bytes, "fixed_bytes",
+                  (json_int_t)info.fixed_bytes, "hot_bytes", (json_int_t)info.hot_bytes,
+                  "cold_bytes", (json_int_t)info.cold_bytes, "kv_bytes", (json_int_t)info.kv_bytes);
+    json_t *io = json_pack("{s:I, s:I, s:f, s:f}", "bytes_read", (json_int_t)info.bytes_read,
+                           "reads", (json_int_t)info.reads, "hit_rate", info.hit_rate,
+                           "hidden_fraction", info.hidden_fraction);
+    return json_object_set_new(object, "memory", memory) == 0 &&
+           json_object_set_new(object, "io", io) == 0;
 }
 
 bool st_cli_trace(const struct st_cli_command *command, const struct st_cli_common *common,

@@ -73,6 +73,8 @@ const char *st_cli_order(const struct st_cli_common *common);
 double st_cli_median(double *values, size_t n);
 // How the last prompt's subgraphs went by, as an object of its own.
 json_t *st_cli_schedule(const stint_session *session);
+// Adds to a report what a bound of memory was used for and what was read, where there is one.
+bool st_cli_add_memory(const stint_session *session, json_t *object);
 // Writes --trace, if it was given; false with the error printed.
 bool st_cli_trace(const struct st_cli_command *command, const struct st_cli_common *common,
                   const stint_session *session);

@@ -143,8 +143,22 @@ static void echo_prompt(const struct run_options *options, const char *prompt, s
             st_cli_style(stderr, ST_CLI_PLAIN));
 }
 
-static void print_figures(const stint_generation_result *result, const stint_energy *energy) {
-    char peak[ST_CLI_SIZE_BYTES], joules[64] = "", bits[64] = "";
+// What memory was needed; under a bound, what that cost.
+static void describe_memory(const stint_session *session, char *text, size_t n) {
+    char peak[ST_CLI_SIZE_BYTES], bound[ST_CLI_SIZE_BYTES], read[ST_CLI_SIZE_BYTES];
+    stint_memory_info info = {.size = sizeof info};
+    if (stint_session_memory(session, &info) != STINT_OK || info.budget_bytes == 0)
+        snprintf(text, n, "%s", st_cli_size(stint_peak_rss_bytes(), peak));
+    else
+        snprintf(text, n, "%s of %s, %s read, %.0f %% of it behind the computing",
+                 st_cli_size(info.peak_bytes, peak), st_cli_size(info.budget_bytes, bound),
+                 st_cli_size(info.bytes_read, read), 100 * info.hidden_fraction);
+}
+
+static void print_figures(const stint_session *session, const stint_generation_result *result,
+                          const stint_energy *energy) {
+    char memory[128], joules[64] = "", bits[64] = "";
+    describe_memory(session, memory, sizeof memory);
     if (result->average_bits > 0 && result->average_bits < 8)
         snprintf(bits, sizeof bits, ", %.2f bits on average", result->average_bits);
     if (energy->source != NULL)
@@ -156,8 +170,7 @@ static void print_figures(const stint_generation_result *result, const stint_ene
         "%s%s%s\n",
         st_cli_style(stderr, ST_CLI_DIM), result->prompt_tokens,
         st_cli_rate(result->prompt_tokens, result->prefill_seconds), result->generated_tokens,
-        st_cli_decode_rate(result), bits, st_cli_size(stint_peak_rss_bytes(), peak), joules,
-        st_cli_style(stderr, ST_CLI_PLAIN));
+        st_cli_decode_rate(result), bits, memory, joules, st_cli_style(stderr, ST_CLI_PLAIN));
 }
 
 static json_t *describe_energy(const stint_energy *energy) {
@@ -180,6 +193,7 @@ static bool print_object(const struct st_cli_command *command, const stint_sessi
         stint_stop_reason_name(result->stop_reason), "device", stint_session_device(session),
         "clipped", (json_int_t)stint_session_clipped(session), "shadow", st_cli_shadow(session),
         "schedule", st_cli_schedule(session), "energy", describe_energy(energy));
+    st_cli_add_memory(session, object);
     return st_cli_print_json(command->name, object);
 }
 
@@ -216,7 +230,7 @@ static bool generate(const struct st_cli_command *command, const struct run_opti
     if (sink.collect != NULL) fclose(sink.collect);
     if (!ok) st_cli_failed_with(command, options->common.model);
     if (ok && !options->common.json) st_cli_write("\n", 1);
-    if (ok) print_figures(&result, &energy);
+    if (ok) print_figures(session, &result, &energy);
     if (ok) ok = st_cli_trace(command, &options->common, session);
     if (ok && options->common.json)
         ok =

@@ -73,6 +73,14 @@ struct st_spill {
 void st_spill_row(struct st_spill *spill, const float *x, size_t n, float scale, uint32_t token,
                   uint32_t channel, uint8_t zero, uint8_t *q);
 
+// Groups [group, group + n_groups) of one stage's packed rows, whose weights do not lie where they
+// did when the graph was compiled, but in slices of slice_groups groups each: slices[i] holds those
+// from i * slice_groups on.
+struct st_graph_part {
+    uint32_t stage, group, n_groups, slice_groups;
+    const int8_t *const *slices;
+};
+
 // Shared buffers of one run.
 struct st_graph_io {
     size_t n_tokens;   // at most what the graph was compiled for
@@ -88,6 +96,7 @@ struct st_graph_io {
     // rows] for token t, nothing where that is negative. NULL: nothing at all.
     const float *add;
     const int32_t *add_row;
+    const struct st_graph_part *part; // runs this alone; NULL: all stages
 };
 
 struct st_device;
@@ -124,6 +133,13 @@ stint_status st_device_find(const char *name, const struct st_device_type **type
 // off the powers of two, whose rows would share cache sets.
 static inline size_t st_device_row(size_t n) {
     return st_int8_padded_k(n) + ST_DEVICE_PAD;
+}
+// Groups of a stage's packed rows, the last one maybe a part of one; bytes of a whole one.
+static inline size_t st_stage_groups(const struct st_stage *stage) {
+    return st_ceil_div(stage->weight.n_panels, ST_DEVICE_GROUP / ST_INT8_PANEL);
+}
+static inline size_t st_stage_group_bytes(const struct st_stage *stage) {
+    return st_int8_padded_k(stage->weight.n_in) * ST_DEVICE_GROUP;
 }
 // Packed rows of a stage with these outputs.
 size_t st_stage_packed_rows(enum st_epilogue epilogue, uint32_t n_parts, const uint32_t *rows);

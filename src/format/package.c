@@ -6,8 +6,11 @@
 #include "base/size.h"
 #include "format/package_layout.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 enum {
@@ -24,6 +27,7 @@ struct st_package {
     uint32_t *by_name;           // [n], indices in the order of the names
     size_t n;
     uint64_t hash; // of the table
+    const struct st_package_entry *entries; // [n] the table in the map
 };
 
 static const char *const type_names[ST_N_SECTION_TYPES] = {
@@ -127,15 +131,40 @@ struct reader {
     const struct st_map *map;
     size_t limit; // where the table begins
     size_t end;   // of the part before
+    int late;     // the file, where packed weights are left alone; else -1
     XXH3_state_t *state;
+    unsigned char *buffer; // [HASH_AT_ONCE] where `late`
 };
+
+bool st_section_is_late(const struct st_section *s) {
+    return s->type == ST_SECTION_INT8_N16K4 || s->type == ST_SECTION_NESTED;
+}
+
+#ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+// Through a buffer, past the map, and out of the page cache.
+static bool file_has_hash(const struct reader *r, const struct st_section *s, uint64_t hash) {
+    off_t at = (off_t)((const unsigned char *)s->data - r->map->data), first = at;
+    XXH3_64bits_reset(r->state);
+    for (size_t left = s->bytes; left > 0;) {
+        ssize_t n = pread(r->late, r->buffer, st_min(left, HASH_AT_ONCE), at);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return false;
+        XXH3_64bits_update(r->state, r->buffer, (size_t)n);
+        at += n;
+        left -= (size_t)n;
+    }
+    posix_fadvise(r->late, first, (off_t)s->bytes, POSIX_FADV_DONTNEED);
+    return XXH3_64bits_digest(r->state) == hash;
+}
+#endif
 
 // A section is hashed in passing: it leaves memory again until it is used.
 static bool section_has_hash(const struct reader *r, const struct st_section *s, uint64_t hash) {
-    if (s->bytes <= HASH_AT_ONCE) return has_hash(s->data, s->bytes, hash);
+    if (s->bytes <= HASH_AT_ONCE && r->late < 0) return has_hash(s->data, s->bytes, hash);
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
     return r->state != NULL;
 #else
+    if (r->late >= 0) return file_has_hash(r, s, hash);
     XXH3_64bits_reset(r->state);
     for (size_t done = 0; done < s->bytes; done += HASH_BLOCK) {
         const unsigned char *block = (const unsigned char *)s->data + done;
@@ -229,6 +258,7 @@ static stint_status read_section(struct reader *r, const struct st_package_entry
     ST_TRY(check_place(r, e, s->bytes));
     s->data = r->map->data + e->offset;
     r->end = e->offset + e->bytes;
+    if (r->late >= 0 && st_section_is_late(s)) return STINT_OK;
     if (section_has_hash(r, s, e->hash)) return STINT_OK;
     return st_fail(STINT_E_FORMAT,
                    "section '%s' is damaged: its hash differs; copy or prepare the package again",
@@ -236,9 +266,7 @@ static stint_status read_section(struct reader *r, const struct st_package_entry
 }
 
 static stint_status read_sections(struct reader *r, struct st_package *p) {
-    const struct st_package_entry *entries =
-        (const struct st_package_entry *)(const void *)(r->map->data + r->limit);
-    for (size_t i = 0; i < p->n; i++) ST_TRY(read_section(r, &entries[i], &p->sections[i]));
+    for (size_t i = 0; i < p->n; i++) ST_TRY(read_section(r, &p->entries[i], &p->sections[i]));
     if (st_round_up(r->end, ST_PACKAGE_ALIGN) != r->limit ||
         !is_zero(r->map->data + r->end, r->limit - r->end))
         return st_fail(STINT_E_FORMAT, "bytes between the last section and the table are damaged");
@@ -260,34 +288,51 @@ static stint_status index_names(struct st_package *p) {
     return STINT_OK;
 }
 
-static stint_status read_package(const struct st_map *map, struct st_package *p) {
+static stint_status read_package(const struct st_map *map, int late, struct st_package *p) {
     struct st_package_header header;
     if (map->bytes < ST_PACKAGE_ALIGN || !st_package_is(map))
         return st_fail(STINT_E_FORMAT, "%zu bytes are no stint package", map->bytes);
     memcpy(&header, map->data, sizeof header);
     ST_TRY(check_header(map, &header));
-    struct reader r = {map, header.table_offset, sizeof header, XXH3_createState()};
+    struct reader r = {map,  header.table_offset, sizeof header,
+                       late, XXH3_createState(),  late >= 0 ? malloc(HASH_AT_ONCE) : NULL};
     p->n = header.n_sections;
     p->hash = header.table_hash;
+    p->entries = (const struct st_package_entry *)(const void *)(map->data + header.table_offset);
     p->sections = calloc(p->n, sizeof *p->sections);
     p->by_name = calloc(p->n, sizeof *p->by_name);
     stint_status status = STINT_OK;
-    if (!p->sections || !p->by_name || !r.state)
+    if (!p->sections || !p->by_name || !r.state || (late >= 0 && !r.buffer))
         status = st_fail(STINT_E_NOMEM, "no memory for %zu sections", p->n);
     if (status == STINT_OK) status = read_sections(&r, p);
     XXH3_freeState(r.state);
+    free(r.buffer);
     return status == STINT_OK ? index_names(p) : status;
 }
 
-stint_status st_package_open(const char *name, const struct st_map *map,
-                             struct st_package **package) {
+static stint_status open_package(const char *name, const struct st_map *map, int late,
+                                 struct st_package **package) {
     struct st_package *p = calloc(1, sizeof *p);
     if (!p) return st_fail(STINT_E_NOMEM, "%s: no memory to open it", name);
-    if (read_package(map, p) != STINT_OK) {
+    if (read_package(map, late, p) != STINT_OK) {
         st_package_close(p);
         return st_fail_prefix("%s: ", name);
     }
     *package = p;
+    return STINT_OK;
+}
+
+stint_status st_package_open(const char *name, const struct st_map *map,
+                             struct st_package **package) {
+    return open_package(name, map, -1, package);
+}
+
+stint_status st_package_open_late(const char *name, const struct st_map *map, int file,
+                                  struct st_package **package) {
+    st_map_scatter(map); // no more of it than is asked for
+    ST_TRY(open_package(name, map, file, package));
+    st_map_forget(map->data, map->bytes);
+    posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
     return STINT_OK;
 }
 
@@ -300,6 +345,11 @@ void st_package_close(struct st_package *package) {
 
 uint64_t st_package_hash(const struct st_package *package) {
     return package->hash;
+}
+
+uint64_t st_package_section_hash(const struct st_package *package,
+                                 const struct st_section *section) {
+    return package->entries[section - package->sections].hash;
 }
 
 size_t st_package_count(const struct st_package *package) {

@@ -64,10 +64,20 @@ bool st_package_is(const struct st_map *map);
 // says, a hash that differs. STINT_E_FORMAT, E_UNSUPPORTED (version), E_NOMEM.
 stint_status st_package_open(const char *name, const struct st_map *map,
                              struct st_package **package);
+// The same, for a model that is read piece by piece: packed weights are neither read nor checked,
+// so who loads them does (st_package_is_late). What else the file has leaves the page cache again.
+// `file` is the map's, open for reading; it is borrowed during the call.
+stint_status st_package_open_late(const char *name, const struct st_map *map, int file,
+                                  struct st_package **package);
 void st_package_close(struct st_package *package); // accepts NULL
+// True of sections that st_package_open_late() leaves unchecked.
+bool st_section_is_late(const struct st_section *section);
 
 // The hash of its table, and so of all that is in it.
 uint64_t st_package_hash(const struct st_package *package);
+// The XXH3 hash that a section of the package should have.
+uint64_t st_package_section_hash(const struct st_package *package,
+                                 const struct st_section *section);
 size_t st_package_count(const struct st_package *package);
 const struct st_section *st_package_at(const struct st_package *package, size_t i);
 const struct st_section *st_package_find(const struct st_package *package, const char *name);

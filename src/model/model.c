@@ -2,7 +2,9 @@
 #include "model/model.h"
 
 #include "base/log.h"
+#include "base/process.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +31,7 @@ static stint_status bind_on(struct stint_model *model, struct st_arena *arena) {
             (struct st_int8_source){.find = st_shape_int8_find, .context = model->shape_int8};
     }
     ST_TRY(st_weights_int8_bind(&sections, &model->config, arena, &model->int8));
+    if (model->checkpoint.late) return STINT_OK; // nested weights stay in the file
     return st_weights_nested_bind(&sections, &model->config, arena, &model->weights,
                                   &model->nested);
 }
@@ -87,12 +90,21 @@ static stint_status finish_open(stint_status status, const char *name, struct st
     return STINT_OK;
 }
 
+// What was read of it to open it leaves memory.
+static void leave_file(const struct stint_model *m) {
+    st_map_forget(m->checkpoint.maps->data, m->checkpoint.maps->bytes);
+    posix_fadvise(m->checkpoint.file, 0, 0, POSIX_FADV_DONTNEED);
+}
+
 stint_status stint_model_open(const char *path, const stint_model_options *options,
                               stint_model **model) {
     if (!path || !model) return st_fail(STINT_E_ARG, "path and model may not be NULL");
     struct stint_model *m = calloc(1, sizeof *m);
     if (!m) return st_fail(STINT_E_NOMEM, "no memory for a model");
-    stint_status status = st_checkpoint_open(path, &m->checkpoint);
+    bool late = options && options->piecewise;
+    uint64_t before = st_process_anonymous_bytes();
+    stint_status status = late ? st_checkpoint_open_late(path, &m->checkpoint)
+                               : st_checkpoint_open(path, &m->checkpoint);
     if (status != STINT_OK) return finish_open(status, NULL, m, model); // names its file itself
     status = check_exec(m, options);
     if (status == STINT_OK) status = st_config_read(&m->checkpoint, &m->config);
@@ -100,6 +112,9 @@ stint_status stint_model_open(const char *path, const stint_model_options *optio
     if (status != STINT_OK) return finish_open(status, path, m, model);
     if (!(options && options->no_tokenizer)) status = open_tokenizer(path, m);
     if (status == STINT_OK) adopt_tokenizer(m);
+    if (status == STINT_OK && m->checkpoint.late) leave_file(m);
+    uint64_t after = st_process_anonymous_bytes();
+    m->held_bytes = after > before ? after - before : 0;
     return finish_open(status, NULL, m, model);
 }
 

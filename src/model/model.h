@@ -21,7 +21,8 @@ struct stint_model {
     struct st_nested_range nested;          // precisions of its nested weights
     struct st_shape_weights *shape_weights; // ST_SOURCE_SHAPE only
     struct st_shape_int8 *shape_int8;       // the same, where it computes in INT8
-    struct stint_tokenizer *tokenizer;      // NULL: ids only
+    uint64_t held_bytes; // memory that opening it took, of a model that is read piece by piece
+    struct stint_tokenizer *tokenizer; // NULL: ids only
     const struct st_chat_format *chat_format;
 };
 

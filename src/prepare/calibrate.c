@@ -160,7 +160,7 @@ static stint_status embed(struct st_calibration *c, const struct st_batch *batch
                           uint32_t layer) {
     struct st_run run = st_session_run(c->session, batch);
     (void)layer;
-    st_session_embed(&run, c->ids + first);
+    ST_TRY(st_session_embed(&run, c->ids + first));
     memcpy(hidden_of(c, first), run.lane->x, batch->n * row_bytes(c));
     return STINT_OK;
 }

@@ -116,7 +116,7 @@ static void expand_row(const struct stint_session *s, const struct st_linear_wei
                                     to);
 }
 
-void st_session_embed(const struct st_run *r, const int32_t *ids) {
+stint_status st_session_embed(const struct st_run *r, const int32_t *ids) {
     const struct stint_session *s = r->s;
     struct st_lane *lane = r->lane;
     const struct st_config *c = &s->model->config;
@@ -124,21 +124,23 @@ void st_session_embed(const struct st_run *r, const int32_t *ids) {
     const struct st_elementwise *k = s->kernels.elementwise;
     // embed <= hidden or project_in exists
     float *rows = w->project_in.data ? lane->normed : lane->x;
+    if (s->resident) ST_TRY(st_resident_embed(r, ids, rows));
     for (size_t t = 0; t < r->batch->n; t++) {
-        expand_row(s, &w->embed, (size_t)ids[t], rows + t * c->embed);
+        if (!s->resident) expand_row(s, &w->embed, (size_t)ids[t], rows + t * c->embed);
         if (c->embed_scale != 1.0f)
             k->scale(c->embed_scale, rows + t * c->embed, c->embed, rows + t * c->embed);
     }
     // A prompt's rows lie scattered, and the system maps the neighbourhood of each: nearly all of
     // the table would stay resident, of which a package uses nothing else.
-    if (s->prompt && s->model->checkpoint.package)
+    if (s->prompt && s->model->checkpoint.package && !s->resident)
         st_map_forget(w->embed.data, w->embed.n_out * w->embed.row_bytes);
     if (w->project_in.data) st_session_linear(r, rows, r->batch->n, &w->project_in, lane->x);
-    if (!w->positions.data) return;
+    if (!w->positions.data) return STINT_OK;
     for (size_t t = 0; t < r->batch->n; t++) { // the first two rows are padding's
         expand_row(s, &w->positions, r->batch->position + t + 2, lane->projected);
         k->add(lane->projected, c->hidden, lane->x + t * c->hidden);
     }
+    return STINT_OK;
 }
 
 void st_session_rotations(const struct st_run *r) {
@@ -186,7 +188,7 @@ stint_status st_session_layer(const struct st_run *r) {
 
 stint_status st_session_forward(const struct st_run *run, const int32_t *ids) {
     struct st_run r = *run;
-    st_session_embed(&r, ids);
+    ST_TRY(st_session_embed(&r, ids));
     st_session_rotations(&r);
     for (r.layer = 0; r.layer < r.s->model->config.n_layers; r.layer++)
         ST_TRY(st_session_layer(&r));

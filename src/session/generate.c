@@ -83,6 +83,7 @@ static stint_status eval_batches(struct stint_session *s, const struct eval *e) 
     }
     for (size_t done = 0, n; done < e->n; done += n) {
         s->prompt = e->n > ST_DECODE_TOKENS && s->chunk_len > ST_DECODE_TOKENS;
+        if (s->resident) st_resident_pass(s->resident, s->prompt);
         stint_status status = step(s, e, done, total, &n);
         s->prompt = false;
         if (status != STINT_OK) return status;
@@ -100,6 +101,8 @@ static stint_status eval(struct stint_session *s, const struct eval *e) {
     size_t before = s->length;
     stint_status status = eval_batches(s, e);
     if (status != STINT_OK) s->length = before;
+    if (s->resident && status != STINT_OK) st_resident_reset(s->resident);
+    if (s->resident) st_resident_note(s->resident);
     return status;
 }
 

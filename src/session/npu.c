@@ -130,9 +130,11 @@ static void norm_quantize(const struct st_run *r, const struct st_norm_weight *n
     st_pool_run(r->crew->pool, quantize_row, &job, r->batch->n);
 }
 
-static stint_status run_graph(const struct st_run *r, struct st_graph *graph,
-                              const struct st_graph_io *io) {
+// The graph that begins with the linear of this role.
+static stint_status run_graph(const struct st_run *r, enum st_int8_role role, uint32_t expert,
+                              struct st_graph *graph, struct st_graph_io *io) {
     const struct st_npu *npu = r->crew->npu;
+    if (r->s->resident) return st_resident_graph(r, role, expert, graph, io);
     ST_TRY(npu->type->submit(graph, io));
     return npu->type->wait(npu->device);
 }
@@ -156,15 +158,16 @@ static bool is_apart(const struct st_run *r, const struct st_stage *stage) {
 
 // A graph of one product, and its shadow: columns are read while the device computes. Where shadows
 // are apart it stays pending.
-static stint_status run_product(const struct st_run *r, const struct st_stage *stage,
-                                struct st_graph *graph, const struct st_graph_io *io) {
+static stint_status run_product(const struct st_run *r, enum st_int8_role role,
+                                const struct st_stage *stage, struct st_graph *graph,
+                                struct st_graph_io *io) {
     struct st_shadow *shadow = &r->lane->shadow;
     struct st_shadow_counts *counts = &shadow->counts;
-    if (!stage->weight.shadowed) return run_graph(r, graph, io);
+    if (!stage->weight.shadowed) return run_graph(r, role, 0, graph, io);
     uint64_t begun = st_now_ns();
     st_shadow_begin(shadow, stage, &shadow->in, io->n_tokens);
     count_time(&counts->ns, &begun);
-    ST_TRY(run_graph(r, graph, io));
+    ST_TRY(run_graph(r, role, 0, graph, io));
     count_time(&counts->device_ns, &begun);
     if (is_apart(r, stage)) return STINT_OK;
     ST_TRY(st_shadow_finish(shadow, r->crew->pool, io->out, io->out_row));
@@ -207,7 +210,7 @@ static stint_status qkv(const struct st_run *r) {
     struct st_graph_io io = {
         .n_tokens = r->batch->n, .in = r->lane->in8, .in_row = r->s->npu.in_row};
     set_outputs(r, ST_INT8_QKV, &io);
-    ST_TRY(run_product(r, stage, graph_of(r, 0), &io));
+    ST_TRY(run_product(r, ST_INT8_QKV, stage, graph_of(r, 0), &io));
     if (!is_apart(r, stage)) st_session_append(r);
     return STINT_OK;
 }
@@ -218,7 +221,7 @@ static stint_status o(const struct st_run *r) {
     quantize(r, stage, r->lane->attended, r->batch->n, r->lane->attended8, in_row);
     struct st_graph_io io = {.n_tokens = r->batch->n, .in = r->lane->attended8, .in_row = in_row};
     set_outputs(r, ST_INT8_O, &io);
-    ST_TRY(run_product(r, stage, graph_of(r, 1), &io));
+    ST_TRY(run_product(r, ST_INT8_O, stage, graph_of(r, 1), &io));
     if (!is_apart(r, stage)) after_o(r);
     return STINT_OK;
 }
@@ -269,14 +272,15 @@ static stint_status run_ffn(const struct st_run *r, uint32_t expert, size_t n, f
                              .clipped = &s->npu.clipped,
                              .spill = st_shadow_spill(shadow, &w->down, &shadow->middle)};
     struct st_graph *graph = graph_of(r, FIRST_FFN + expert);
-    if (!w->up.weight.shadowed && !w->down.weight.shadowed) return run_graph(r, graph, &io);
+    if (!w->up.weight.shadowed && !w->down.weight.shadowed)
+        return run_graph(r, ST_INT8_UP, expert, graph, &io);
     uint64_t begun = st_now_ns();
     if (w->up.weight.shadowed && !r->shadows_apart) ST_TRY(shadow_up(r, expert, n, &begun));
     if (w->up.weight.shadowed && shadow->pending) {
         io.add = shadow->add;
         io.add_row = shadow->add_row;
     }
-    ST_TRY(run_graph(r, graph, &io));
+    ST_TRY(run_graph(r, ST_INT8_UP, expert, graph, &io));
     count_time(&shadow->counts.device_ns, &begun);
     if (!w->down.weight.shadowed || r->shadows_apart) return STINT_OK;
     return shadow_down(r, expert, n, y, &begun);
@@ -351,7 +355,7 @@ stint_status st_npu_head(const struct st_run *r, const float *x, size_t n, float
                              .in_row = s->npu.in_row,
                              .out = {logits},
                              .out_row = {c->vocab}};
-    return run_product(r, head, r->crew->npu->graphs[s->npu.n_graphs - 1], &io);
+    return run_product(r, ST_INT8_HEAD, head, r->crew->npu->graphs[s->npu.n_graphs - 1], &io);
 }
 
 // Seconds a token of the first layer's static subgraphs takes in a chunk of n, over what is in the

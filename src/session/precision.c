@@ -8,6 +8,11 @@
 static stint_status check_bits(const struct stint_model *m, uint32_t bits) {
     if (st_nested_has(&m->nested, bits)) return STINT_OK;
     if (bits == ST_PRECISION_INT8 && m->int8.layers) return STINT_OK;
+    if (m->checkpoint.late)
+        return st_fail(STINT_E_UNSUPPORTED,
+                       "precision %u: nested weights do not run under a bound of memory yet; leave "
+                       "out the schedule or --memory",
+                       bits);
     if (!m->nested.high)
         return st_fail(STINT_E_UNSUPPORTED,
                        "precision %u: this model has no nested weights; make a package that has "

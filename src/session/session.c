@@ -211,13 +211,29 @@ static stint_status open_schedule(const stint_session_options *options, struct s
     return STINT_OK;
 }
 
+// Of a model that is read piece by piece.
+static stint_status open_resident(const stint_model *model, const stint_session_options *options,
+                                  size_t kv_bytes, size_t bytes, struct stint_session *s) {
+    uint64_t bound = options ? options->memory : 0;
+    if (bound == 0)
+        return st_fail(STINT_E_ARG, "this model was opened to be read piece by piece: its sessions "
+                                    "must have a bound of memory");
+    if (s->split.on)
+        return st_fail(STINT_E_UNSUPPORTED, "prompts cannot be split under a bound of memory: "
+                                            "leave out --npu-threads and --cpu-threads");
+    return st_resident_open(model, bound, kv_bytes, bytes - kv_bytes, &s->resident);
+}
+
 static stint_status open_in(const stint_model *model, const stint_session_options *options,
                             struct stint_session *s) {
     ST_TRY(apply_options(model, options, s));
     struct st_arena measure = st_arena_measure();
-    lay_out(s, &measure);
+    size_t kv_bytes = lay_out(s, &measure);
     ST_TRY(st_arena_check(&measure, "a session"));
-    ST_TRY(check_budget(model, options, measure.used));
+    if (model->checkpoint.late)
+        ST_TRY(open_resident(model, options, kv_bytes, measure.used, s));
+    else
+        ST_TRY(check_budget(model, options, measure.used));
     ST_TRY(st_arena_open(&s->arena, measure.used));
     lay_out(s, &s->arena);
     ST_TRY(st_arena_check(&s->arena, "a session"));
@@ -264,6 +280,7 @@ void stint_session_close(stint_session *session) {
     for (size_t i = 0; i < session->n_lanes && session->lanes; i++)
         st_shadow_close(&session->lanes[i].shadow);
     st_learned_close(session->learned);
+    st_resident_close(session->resident);
     st_pool_close(session->crew.pool);
     st_arena_close(&session->arena);
     free(session);

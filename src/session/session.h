@@ -11,6 +11,7 @@
 #include "model/graph.h"
 #include "model/model.h"
 #include "sched/executor.h"
+#include "session/resident.h"
 #include "session/schedule.h"
 #include "session/shadow.h"
 
@@ -130,6 +131,7 @@ struct stint_session {
     float *logits;                   // [vocab]
     struct st_candidate *candidates; // [vocab]
     struct st_npu npu;
+    struct st_resident *resident; // where memory is bounded; or NULL
     struct st_split split;
     struct st_timeline timeline; // the last prompt's prefill
     uint32_t most_events;
@@ -240,7 +242,7 @@ void st_session_residual(const struct st_run *run, const struct st_norm_weight *
 
 // The steps of st_session_forward: embeddings of the ids into x, rotations of the batch's
 // positions, one layer of x.
-void st_session_embed(const struct st_run *run, const int32_t *ids);
+stint_status st_session_embed(const struct st_run *run, const int32_t *ids);
 void st_session_rotations(const struct st_run *run);
 stint_status st_session_layer(const struct st_run *run);
 // Notes in the session's timeline that a subgraph of an undivided prompt began then and ends now.

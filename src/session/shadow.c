@@ -79,7 +79,7 @@ stint_status st_shadow_open(struct st_shadow *s, const struct stint_model *model
     s->elementwise = elementwise;
     if (!c->package) return STINT_OK;
     s->file_base = (uintptr_t)c->maps->data;
-    return st_reader_open(c->file, c->path, &s->reader);
+    return st_reader_open(c->file, c->path, c->late, &s->reader);
 }
 
 void st_shadow_close(struct st_shadow *shadow) {

@@ -108,7 +108,7 @@ static stint_status run_node(void *context, const struct st_node *node) {
                          .layer = node->layer,
                          .shadows_apart = true};
     if (node->layer == 0 && node->kind == ST_SUBGRAPH_ATTN_NORM) {
-        st_session_embed(&run, p->ids + (size_t)node->chunk * p->s->chunk_len);
+        ST_TRY(st_session_embed(&run, p->ids + (size_t)node->chunk * p->s->chunk_len));
         st_session_rotations(&run);
     }
     if (node->kind == ST_SUBGRAPH_SHADOW) return st_npu_shadow(&run, (enum st_int8_role)node->role);

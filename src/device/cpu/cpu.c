@@ -34,20 +34,29 @@ struct job {
     const struct st_stage *stage;
     const struct st_graph_io *io;
     const uint8_t *x;
-    size_t x_row, block_groups, n_blocks;
-    float next_scale; // of the quantized output
-    const float *add; // io->add in the first stage
+    size_t x_row, block_groups;
+    size_t group, end_group; // of the stage that run
+    float next_scale;        // of the quantized output
+    const float *add;        // io->add in the first stage
 };
 
 // Sums of n_panels panels for some tokens, [n_tokens, ST_DEVICE_GROUP].
-static void multiply(const struct job *j, size_t panel, size_t n_panels, size_t token, size_t n,
-                     int32_t *sums) {
+static void multiply(const struct job *j, const int8_t *panels, size_t n_panels, size_t token,
+                     size_t n, int32_t *sums) {
     const struct st_int8_kernel *kernel = j->device->kernel;
     size_t k = st_int8_padded_k(j->stage->weight.n_in), panel_bytes = k * ST_INT8_PANEL;
     for (size_t p = 0; p < n_panels; p += kernel->panels)
-        kernel->tile(j->stage->weight.panels + (panel + p) * panel_bytes,
-                     st_min(kernel->panels, n_panels - p), j->x + token * j->x_row, j->x_row, n, k,
-                     sums + p * ST_INT8_PANEL, ST_DEVICE_GROUP);
+        kernel->tile(panels + p * panel_bytes, st_min(kernel->panels, n_panels - p),
+                     j->x + token * j->x_row, j->x_row, n, k, sums + p * ST_INT8_PANEL,
+                     ST_DEVICE_GROUP);
+}
+
+// The weights of a group.
+static const int8_t *group_panels(const struct job *j, size_t group) {
+    const struct st_graph_part *part = j->io->part;
+    size_t bytes = st_stage_group_bytes(j->stage);
+    if (!part) return j->stage->weight.panels + group * bytes;
+    return part->slices[group / part->slice_groups] + group % part->slice_groups * bytes;
 }
 
 static void to_floats(const struct job *j, size_t row, size_t n_rows, size_t n, float *y,
@@ -115,14 +124,16 @@ static void run_block(void *context, size_t item, size_t worker) {
     const struct job *j = context;
     const struct st_stage *stage = j->stage;
     size_t n_panels = stage->weight.n_panels, per_group = ST_DEVICE_GROUP / ST_INT8_PANEL;
-    size_t panel = item * j->block_groups * per_group, clipped = 0;
-    size_t end = st_min(n_panels, panel + j->block_groups * per_group);
+    size_t group = j->group + item * j->block_groups, clipped = 0;
+    size_t end = st_min(j->end_group, group + j->block_groups);
     _Alignas(64) int32_t sums[ST_INT8_SUMS];
-    for (; panel < end; panel += per_group) {
-        size_t here = st_min(per_group, end - panel), row = panel * ST_INT8_PANEL;
+    for (; group < end; group++) {
+        size_t here = st_min(per_group, n_panels - group * per_group);
+        size_t row = group * ST_DEVICE_GROUP;
+        const int8_t *panels = group_panels(j, group);
         for (size_t t = 0; t < j->io->n_tokens; t += j->device->kernel->tokens) {
             size_t n = st_min(j->device->kernel->tokens, j->io->n_tokens - t);
-            multiply(j, panel, here, t, n, sums);
+            multiply(j, panels, here, t, n, sums);
             if (stage->epilogue == ST_EPILOGUE_FLOAT)
                 float_epilogue(j, row, row + here * ST_INT8_PANEL, t, n, sums);
             else
@@ -138,7 +149,9 @@ static stint_status submit(struct st_graph *graph, const struct st_graph_io *io)
     if (io->n_tokens > graph->n_tokens)
         return st_fail(STINT_E_INTERNAL, "a graph for %zu tokens was given %zu", graph->n_tokens,
                        io->n_tokens);
+    const struct st_graph_part *part = io->part;
     for (uint32_t i = 0; i < desc->n_stages; i++) {
+        if (part && part->stage != i) continue;
         struct job j = {.device = graph->device,
                         .stage = &desc->stages[i],
                         .io = io,
@@ -147,7 +160,9 @@ static stint_status submit(struct st_graph *graph, const struct st_graph_io *io)
                         .add = i ? NULL : io->add,
                         .block_groups = 1};
         if (i + 1 < desc->n_stages) j.next_scale = desc->stages[i + 1].weight.input_scale;
-        size_t n_groups = st_ceil_div(j.stage->weight.n_panels, ST_DEVICE_GROUP / ST_INT8_PANEL);
+        j.group = part ? part->group : 0;
+        size_t n_groups = part ? part->n_groups : st_stage_groups(j.stage);
+        j.end_group = j.group + n_groups;
         size_t share = n_groups / (ITEMS_PER_THREAD * st_pool_threads(pool));
         if (io->n_tokens <= FEW_TOKENS) j.block_groups = st_max(1, st_min(MOST_GROUPS, share));
         st_pool_run(pool, run_block, &j, st_ceil_div(n_groups, j.block_groups));

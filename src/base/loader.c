@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/loader.h"
+
+#include "base/clock.h"
+#include "base/size.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct st_loader {
+    int file;
+    const char *name;
+    bool direct;
+    st_loader_read_fn *read;
+    void *context;
+    pthread_t *threads;
+    size_t n_threads;
+    pthread_mutex_t lock;
+    pthread_cond_t asked, answered;
+    struct st_load *first, **last; // what no thread has taken yet
+    size_t n_idle, n_pending;      // threads; loads that are not done
+    uint64_t busy_since;
+    struct st_loader_counts counts;
+    struct st_error why; // of the first failure
+    bool waiting, closing;
+};
+
+static ssize_t read_file(void *context, int file, void *to, size_t bytes, off_t offset) {
+    (void)context;
+    return pread(file, to, bytes, offset);
+}
+
+// Whole blocks are asked for, so that direct reads are possible; the file may end in the last one.
+static stint_status read_load(const struct st_loader *l, const struct st_load *load) {
+    size_t done = 0, room = st_round_up(load->bytes, ST_LOAD_BLOCK);
+    while (done < load->bytes) {
+        uint64_t at = load->offset + done;
+        ssize_t n = l->read(l->context, l->file, load->to + done, room - done, (off_t)at);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0)
+            return st_fail(STINT_E_IO, "%s: cannot be read at byte %llu: %s", l->name,
+                           (unsigned long long)at, strerror(errno));
+        done += (size_t)n;
+        // A direct read goes on at a whole block: the rest of a cut one is read again.
+        if (done < load->bytes) done = done / ST_LOAD_BLOCK * ST_LOAD_BLOCK;
+        if (n == 0 || (size_t)n < ST_LOAD_BLOCK) {
+            if (done >= load->bytes) break;
+            if (n == 0)
+                return st_fail(STINT_E_IO, "%s: ends at byte %llu: it was cut short while in use",
+                               l->name, (unsigned long long)at);
+        }
+    }
+    if (!l->direct) posix_fadvise(l->file, (off_t)load->offset, (off_t)room, POSIX_FADV_DONTNEED);
+    return STINT_OK;
+}
+
+static struct st_load *pop(struct st_loader *l) {
+    struct st_load *load = l->first;
+    l->first = load->next;
+    if (!l->first) l->last = &l->first;
+    return load;
+}
+
+static void *work(void *context) {
+    struct st_loader *l = context;
+    pthread_mutex_lock(&l->lock);
+    while (!l->closing) {
+        if (!l->first) {
+            l->n_idle++;
+            pthread_cond_wait(&l->asked, &l->lock);
+            l->n_idle--;
+            continue;
+        }
+        struct st_load *load = pop(l);
+        size_t bytes = load->bytes;
+        pthread_mutex_unlock(&l->lock);
+        stint_status status = read_load(l, load);
+        pthread_mutex_lock(&l->lock);
+        if (status != STINT_OK && l->why.status == STINT_OK) st_error_save(&l->why);
+        l->counts.bytes += bytes;
+        l->counts.reads++;
+        if (--l->n_pending == 0) l->counts.busy_ns += st_now_ns() - l->busy_since;
+        // From here on the load is the caller's again.
+        atomic_store_explicit(&load->state, status == STINT_OK ? ST_LOAD_THERE : ST_LOAD_FAILED,
+                              memory_order_release);
+        if (l->waiting) pthread_cond_signal(&l->answered);
+    }
+    pthread_mutex_unlock(&l->lock);
+    return NULL;
+}
+
+// A description of its own, so that direct reads are nobody else's.
+static stint_status open_direct(int file, struct st_loader *l) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    l->file = open(path, O_RDONLY | O_CLOEXEC | O_DIRECT);
+    l->direct = l->file >= 0;
+    if (!l->direct) l->file = open(path, O_RDONLY | O_CLOEXEC);
+    if (l->file < 0) l->file = fcntl(file, F_DUPFD_CLOEXEC, 0); // no /proc
+    return l->file >= 0 ? STINT_OK : st_fail(STINT_E_IO, "%s: %s", l->name, strerror(errno));
+}
+
+static stint_status start_threads(struct st_loader *l, size_t n) {
+    l->threads = calloc(n, sizeof *l->threads);
+    if (!l->threads) return st_fail(STINT_E_NOMEM, "%s: no memory to read it", l->name);
+    for (; l->n_threads < n; l->n_threads++) {
+        int error = pthread_create(&l->threads[l->n_threads], NULL, work, l);
+        if (error && l->n_threads == 0)
+            return st_fail(STINT_E_NOMEM, "%s: no thread to read it: %s", l->name, strerror(error));
+        if (error) break;
+    }
+    return STINT_OK;
+}
+
+stint_status st_loader_open(const struct st_loader_options *options, struct st_loader **loader) {
+    struct st_loader *l = calloc(1, sizeof *l);
+    if (!l) return st_fail(STINT_E_NOMEM, "%s: no memory to read it", options->name);
+    size_t n = options->n_threads ? options->n_threads : ST_LOADER_THREADS;
+    l->name = options->name;
+    l->read = options->read ? options->read : read_file;
+    l->context = options->context;
+    l->last = &l->first;
+    pthread_mutex_init(&l->lock, NULL);
+    pthread_cond_init(&l->asked, NULL);
+    pthread_cond_init(&l->answered, NULL);
+    stint_status status = open_direct(options->file, l);
+    if (status == STINT_OK) status = start_threads(l, st_min(n, ST_LOADER_MOST_THREADS));
+    if (status != STINT_OK) {
+        st_loader_close(l);
+        return status;
+    }
+    *loader = l;
+    return STINT_OK;
+}
+
+void st_loader_close(struct st_loader *loader) {
+    if (!loader) return;
+    pthread_mutex_lock(&loader->lock);
+    loader->closing = true;
+    pthread_cond_broadcast(&loader->asked);
+    pthread_mutex_unlock(&loader->lock);
+    for (size_t i = 0; i < loader->n_threads; i++) pthread_join(loader->threads[i], NULL);
+    if (loader->file >= 0) close(loader->file);
+    pthread_cond_destroy(&loader->answered);
+    pthread_cond_destroy(&loader->asked);
+    pthread_mutex_destroy(&loader->lock);
+    free(loader->threads);
+    free(loader);
+}
+
+void st_loader_ask(struct st_loader *l, struct st_load *load) {
+    atomic_store_explicit(&load->state, ST_LOAD_ASKED, memory_order_relaxed);
+    load->next = NULL;
+    pthread_mutex_lock(&l->lock);
+    *l->last = load;
+    l->last = &load->next;
+    if (l->n_pending++ == 0) l->busy_since = st_now_ns();
+    if (l->n_idle) pthread_cond_signal(&l->asked);
+    pthread_mutex_unlock(&l->lock);
+}
+
+stint_status st_loader_wait(struct st_loader *l, struct st_load *load) {
+    if (!st_load_is_done(load)) {
+        uint64_t begun = st_now_ns();
+        pthread_mutex_lock(&l->lock);
+        l->waiting = true;
+        while (!st_load_is_done(load)) pthread_cond_wait(&l->answered, &l->lock);
+        l->waiting = false;
+        l->counts.waited_ns += st_now_ns() - begun;
+        pthread_mutex_unlock(&l->lock);
+    }
+    if (atomic_load_explicit(&load->state, memory_order_relaxed) == ST_LOAD_THERE) return STINT_OK;
+    pthread_mutex_lock(&l->lock);
+    struct st_error why = l->why;
+    pthread_mutex_unlock(&l->lock);
+    return st_error_restore(&why);
+}
+
+void st_loader_drain(struct st_loader *l) {
+    pthread_mutex_lock(&l->lock);
+    l->waiting = true;
+    while (l->n_pending) pthread_cond_wait(&l->answered, &l->lock);
+    l->waiting = false;
+    pthread_mutex_unlock(&l->lock);
+}
+
+void st_loader_count(struct st_loader *l, struct st_loader_counts *counts) {
+    pthread_mutex_lock(&l->lock);
+    *counts = l->counts;
+    if (l->n_pending) counts->busy_ns += st_now_ns() - l->busy_since;
+    pthread_mutex_unlock(&l->lock);
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads ranges of a file past the page cache, several at a time, while the caller computes: threads
+// that read directly (O_DIRECT) into the caller's buffers. Where a file system has no direct reads,
+// the cache is told to drop what was read.
+//
+// Why threads and not io_uring: docs/DECISIONS.md.
+#ifndef ST_BASE_LOADER_H
+#define ST_BASE_LOADER_H
+
+#include "base/status.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum {
+    ST_LOAD_BLOCK = 4096, // offsets, buffers and their room are multiples of this
+    ST_LOADER_THREADS = 8,
+    ST_LOADER_MOST_THREADS = 64,
+};
+
+enum { ST_LOAD_IDLE, ST_LOAD_ASKED, ST_LOAD_THERE, ST_LOAD_FAILED };
+
+// One range; the caller's, who leaves it and the buffer alone from ask until it is there.
+struct st_load {
+    uint64_t offset;
+    size_t bytes;
+    unsigned char *to; // [bytes, rounded up to ST_LOAD_BLOCK]
+    atomic_int state;  // ST_LOAD_*
+    struct st_load *next;
+};
+
+struct st_loader;
+
+// As pread(). Tests give their own to play a slow or failing disk.
+typedef ssize_t st_loader_read_fn(void *context, int file, void *to, size_t bytes, off_t offset);
+
+struct st_loader_options {
+    int file;                // open for reading; borrowed during the call
+    const char *name;        // stands in error texts; borrowed until close
+    size_t n_threads;        // 0: ST_LOADER_THREADS
+    st_loader_read_fn *read; // NULL: pread
+    void *context;
+};
+
+struct st_loader_counts {
+    uint64_t bytes, reads;
+    uint64_t busy_ns;   // in which anything was being read
+    uint64_t waited_ns; // of which somebody waited
+};
+
+// STINT_E_NOMEM, E_IO.
+stint_status st_loader_open(const struct st_loader_options *options, struct st_loader **loader);
+void st_loader_close(struct st_loader *loader); // accepts NULL; waits for what is being read
+
+// One thread asks and waits.
+void st_loader_ask(struct st_loader *loader, struct st_load *load);
+// True once it is there, or failed.
+static inline bool st_load_is_done(const struct st_load *load) {
+    int state = atomic_load_explicit(&load->state, memory_order_acquire);
+    return state == ST_LOAD_THERE || state == ST_LOAD_FAILED;
+}
+// STINT_E_IO with the cause where it could not be read.
+stint_status st_loader_wait(struct st_loader *loader, struct st_load *load);
+// Waits for all that was asked, whatever became of it.
+void st_loader_drain(struct st_loader *loader);
+void st_loader_count(struct st_loader *loader, struct st_loader_counts *counts);
+
+#endif

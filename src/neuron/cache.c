@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "neuron/cache.h"
+
+#include "base/size.h"
+
+#include <string.h>
+
+// The ring's two ends meet in an entry that does not exist.
+static uint32_t anchor(const struct st_cache *c) {
+    return c->n_entries;
+}
+
+static void unlink_entry(struct st_cache *c, uint32_t e) {
+    c->next[c->before[e]] = c->next[e];
+    c->before[c->next[e]] = c->before[e];
+}
+
+static void link_entry(struct st_cache *c, uint32_t e, enum st_evict when) {
+    uint32_t a = anchor(c), before = when == ST_EVICT_FIRST ? a : c->before[a];
+    c->before[e] = before;
+    c->next[e] = c->next[before];
+    c->before[c->next[before]] = e;
+    c->next[before] = e;
+}
+
+void st_cache_lay_out(struct st_cache *c, struct st_arena *arena) {
+    size_t n = c->n_entries;
+    c->entry_of = ST_TAKE(arena, int32_t, c->n_ids);
+    c->id_of = ST_TAKE(arena, int32_t, n);
+    c->before = ST_TAKE(arena, uint32_t, n + 1);
+    c->next = ST_TAKE(arena, uint32_t, n + 1);
+    c->held = ST_TAKE(arena, uint8_t, n);
+    c->fresh = ST_TAKE(arena, uint8_t, n);
+    c->loads = ST_TAKE(arena, struct st_load, n);
+    unsigned char *memory = st_arena_take(arena, n * c->entry_bytes + ST_LOAD_BLOCK, 1);
+    uintptr_t mask = ST_LOAD_BLOCK - 1;
+    c->memory = memory ? memory + (-(uintptr_t)memory & mask) : NULL;
+}
+
+void st_cache_open(struct st_cache *c, struct st_loader *loader) {
+    c->loader = loader;
+    c->hits = c->misses = c->n_used = 0;
+    c->before[anchor(c)] = c->next[anchor(c)] = anchor(c);
+    for (uint32_t i = 0; i < c->n_ids; i++) c->entry_of[i] = ST_CACHE_NONE;
+    for (uint32_t e = 0; e < c->n_entries; e++) {
+        c->id_of[e] = ST_CACHE_NONE;
+        c->held[e] = false;
+        atomic_store_explicit(&c->loads[e].state, ST_LOAD_IDLE, memory_order_relaxed);
+    }
+}
+
+static void forget_id(struct st_cache *c, uint32_t e) {
+    if (c->id_of[e] != ST_CACHE_NONE) c->entry_of[c->id_of[e]] = ST_CACHE_NONE;
+    c->id_of[e] = ST_CACHE_NONE;
+}
+
+// What was given back while it was still being read must arrive first.
+static void settle(struct st_cache *c, uint32_t e) {
+    int state = atomic_load_explicit(&c->loads[e].state, memory_order_acquire);
+    if (state == ST_LOAD_ASKED) (void)st_loader_wait(c->loader, &c->loads[e]);
+}
+
+static void ask(struct st_cache *c, uint32_t e, uint32_t id, uint64_t offset, size_t bytes) {
+    struct st_load *load = &c->loads[e];
+    settle(c, e);
+    forget_id(c, e);
+    c->id_of[e] = (int32_t)id;
+    c->entry_of[id] = (int32_t)e;
+    c->fresh[e] = true;
+    load->offset = offset;
+    load->bytes = bytes;
+    load->to = st_cache_data(c, (int32_t)e);
+    st_loader_ask(c->loader, load);
+}
+
+int32_t st_cache_take(struct st_cache *c, uint32_t id, uint64_t offset, size_t bytes) {
+    int32_t found = c->entry_of[id];
+    if (found != ST_CACHE_NONE) {
+        if (c->held[found]) return found;
+        c->hits++;
+        unlink_entry(c, (uint32_t)found);
+        c->held[found] = true;
+        return found;
+    }
+    uint32_t e = c->next[anchor(c)];
+    if (c->n_used < c->n_entries)
+        e = c->n_used++;
+    else if (e == anchor(c))
+        return ST_CACHE_NONE;
+    else
+        unlink_entry(c, e);
+    c->misses++;
+    c->held[e] = true;
+    ask(c, e, id, offset, bytes);
+    return (int32_t)e;
+}
+
+stint_status st_cache_wait(struct st_cache *c, int32_t entry, bool *fresh) {
+    stint_status status = st_loader_wait(c->loader, &c->loads[entry]);
+    *fresh = c->fresh[entry];
+    c->fresh[entry] = false;
+    if (status != STINT_OK) st_cache_discard(c, entry);
+    return status;
+}
+
+void st_cache_give(struct st_cache *c, int32_t entry, enum st_evict when) {
+    if (!c->held[entry]) return;
+    c->held[entry] = false;
+    link_entry(c, (uint32_t)entry, when);
+}
+
+void st_cache_discard(struct st_cache *c, int32_t entry) {
+    forget_id(c, (uint32_t)entry);
+    st_cache_give(c, entry, ST_EVICT_FIRST);
+}
+
+void st_cache_give_all(struct st_cache *c) {
+    for (uint32_t e = 0; e < c->n_entries; e++) st_cache_give(c, (int32_t)e, ST_EVICT_FIRST);
+}

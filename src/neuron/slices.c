@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "neuron/slices.h"
+
+#include "base/size.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <xxhash.h>
+
+enum {
+    STEP_BYTES = 64 << 10,
+    MOST_BYTES = 4 << 20,
+    READ_BYTES = 32 << 10, // what one more read costs, in bytes of room
+    HASH_BYTES = 640,      // of a hash under way
+};
+
+// ---- The linears of a model
+
+typedef void stage_fn(void *context, enum st_int8_role role, uint32_t layer, uint32_t expert);
+
+static void for_stages(const struct st_config *c, stage_fn *fn, void *context) {
+    for (uint32_t i = 0; i < c->n_layers; i++) {
+        fn(context, ST_INT8_QKV, i, 0);
+        fn(context, ST_INT8_O, i, 0);
+        for (uint32_t e = 0; e < st_max(1, c->n_experts); e++) {
+            fn(context, ST_INT8_UP, i, e);
+            fn(context, ST_INT8_DOWN, i, e);
+        }
+    }
+    fn(context, ST_INT8_HEAD, 0, 0);
+}
+
+size_t st_slices_stage(const struct st_config *c, enum st_int8_role role, uint32_t layer,
+                       uint32_t expert) {
+    size_t per_layer = 2 + 2 * st_max(1, c->n_experts);
+    if (role == ST_INT8_HEAD) return per_layer * c->n_layers;
+    size_t at = role == ST_INT8_QKV ? 0 : role == ST_INT8_O ? 1 : 2 + 2 * expert;
+    return per_layer * layer + at + (role == ST_INT8_DOWN);
+}
+
+static bool is_ffn(enum st_int8_role role) {
+    return role == ST_INT8_UP || role == ST_INT8_DOWN;
+}
+
+static uint32_t region_of(const struct st_config *c, bool sparse, enum st_int8_role role) {
+    return is_ffn(role) && (sparse || c->n_experts) ? ST_REGION_STREAM : ST_REGION_FIXED;
+}
+
+// ---- Sizes
+
+struct sizing {
+    const struct st_config *config;
+    bool sparse;
+    uint32_t region;
+    size_t entry_bytes, widest; // widest: group of the region
+    uint64_t n_slices;
+};
+
+static void size_stage(void *context, enum st_int8_role role, uint32_t layer, uint32_t expert) {
+    struct sizing *s = context;
+    struct st_stage stage;
+    (void)layer, (void)expert;
+    if (region_of(s->config, s->sparse, role) != s->region) return;
+    st_int8_shape(role, s->config, &stage);
+    size_t group = st_stage_group_bytes(&stage);
+    s->widest = st_max(s->widest, group);
+    if (s->entry_bytes < group) return;
+    s->n_slices += st_ceil_div(st_stage_groups(&stage), s->entry_bytes / group);
+}
+
+// Much room is lost in entries that slices do not fill, much time in reads that are small.
+void st_slices_plan(const struct stint_model *model, bool sparse, struct st_slices_plan *plan) {
+    *plan = (struct st_slices_plan){0};
+    for (uint32_t r = 0; r < ST_N_REGIONS; r++) {
+        struct sizing s = {&model->config, sparse, r, 0, 0, 0};
+        uint64_t best = UINT64_MAX;
+        for_stages(&model->config, size_stage, &s);
+        if (s.widest == 0) continue; // nothing is in this region
+        size_t first = st_round_up(s.widest, STEP_BYTES);
+        for (size_t bytes = first; bytes <= st_max(first, MOST_BYTES); bytes += STEP_BYTES) {
+            s.entry_bytes = bytes;
+            s.n_slices = 0;
+            for_stages(&model->config, size_stage, &s);
+            uint64_t score = s.n_slices * (bytes + READ_BYTES);
+            if (score >= best) continue;
+            best = score;
+            plan->entry_bytes[r] = bytes;
+            plan->n_ids[r] = (uint32_t)s.n_slices;
+        }
+    }
+}
+
+// ---- Opening
+
+static void lay_out(const struct st_slices_plan *plan, struct st_slices *s, struct st_arena *a) {
+    s->stages = ST_TAKE(a, struct st_sliced, s->n_stages);
+    for (int r = 0; r < ST_N_REGIONS; r++) {
+        s->regions[r].entry_bytes = plan->entry_bytes[r];
+        s->regions[r].n_entries = plan->n_entries[r];
+        s->regions[r].n_ids = plan->n_ids[r];
+        st_cache_lay_out(&s->regions[r], a);
+        s->hashes[r] = ST_TAKE(a, uint64_t, plan->n_ids[r]);
+        s->known[r] = ST_TAKE(a, uint8_t, plan->n_ids[r]);
+    }
+}
+
+static size_t count_stages(const struct st_config *c) {
+    return st_slices_stage(c, ST_INT8_HEAD, 0, 0) + 1;
+}
+
+size_t st_slices_table_bytes(const struct stint_model *model, const struct st_slices_plan *plan) {
+    struct st_slices s = {.n_stages = count_stages(&model->config)};
+    struct st_arena measure = st_arena_measure();
+    lay_out(plan, &s, &measure);
+    size_t content = 0;
+    for (int r = 0; r < ST_N_REGIONS; r++) content += plan->n_entries[r] * plan->entry_bytes[r];
+    return measure.used - content + s.n_stages * HASH_BYTES;
+}
+
+struct binding {
+    const struct stint_model *model;
+    bool sparse;
+    struct st_slices *slices;
+    uint32_t n_ids[ST_N_REGIONS];
+    stint_status status;
+};
+
+static void bind_stage(void *context, enum st_int8_role role, uint32_t layer, uint32_t expert) {
+    struct binding *b = context;
+    const struct stint_model *m = b->model;
+    char linear[ST_INT8_NAME_BYTES], name[ST_INT8_NAME_BYTES + 16];
+    struct st_stage stage;
+    if (b->status != STINT_OK) return;
+    st_int8_name(role, &m->config, layer, expert, linear);
+    snprintf(name, sizeof name, "%s%s", linear, ST_INT8_WEIGHT);
+    st_int8_shape(role, &m->config, &stage);
+    const struct st_section *section = st_package_find(m->checkpoint.package, name);
+    struct st_sliced *s = &b->slices->stages[st_slices_stage(&m->config, role, layer, expert)];
+    *s = (struct st_sliced){
+        .name = section->name,
+        .offset = (uint64_t)((const unsigned char *)section->data - m->checkpoint.maps->data),
+        .bytes = section->bytes,
+        .hash = st_package_section_hash(m->checkpoint.package, section),
+        .group_bytes = st_stage_group_bytes(&stage),
+        .n_groups = (uint32_t)st_stage_groups(&stage),
+        .region = region_of(&m->config, b->sparse, role),
+        .part = is_ffn(role) && b->sparse ? ST_PASS_FFN
+                : role == ST_INT8_HEAD    ? ST_PASS_HEAD
+                                          : 0,
+        .by_chance = is_ffn(role) && m->config.n_experts,
+        .state = XXH3_createState()};
+    s->slice_groups = (uint32_t)(b->slices->regions[s->region].entry_bytes / s->group_bytes);
+    s->n = (uint32_t)st_ceil_div(s->n_groups, s->slice_groups);
+    s->first = b->n_ids[s->region];
+    b->n_ids[s->region] += s->n;
+    if (!s->state) b->status = st_fail(STINT_E_NOMEM, "%s: no memory to check it", b->slices->path);
+}
+
+stint_status st_slices_open(const struct stint_model *model, bool sparse,
+                            const struct st_slices_plan *plan, struct st_loader *loader,
+                            struct st_slices *s) {
+    *s = (struct st_slices){.loader = loader,
+                            .path = model->checkpoint.path,
+                            .n_stages = count_stages(&model->config),
+                            .pass = ST_PASS_FFN};
+    struct st_arena measure = st_arena_measure();
+    lay_out(plan, s, &measure);
+    ST_TRY(st_arena_check(&measure, "the weights' cache"));
+    ST_TRY(st_arena_open(&s->arena, measure.used));
+    lay_out(plan, s, &s->arena);
+    ST_TRY(st_arena_check(&s->arena, "the weights' cache"));
+    for (int r = 0; r < ST_N_REGIONS; r++) st_cache_open(&s->regions[r], loader);
+    struct binding b = {.model = model, .sparse = sparse, .slices = s};
+    for_stages(&model->config, bind_stage, &b);
+    return b.status;
+}
+
+void st_slices_close(struct st_slices *s) {
+    for (size_t i = 0; i < s->n_stages && s->stages; i++) XXH3_freeState(s->stages[i].state);
+    st_arena_close(&s->arena);
+    *s = (struct st_slices){0};
+}
+
+// ---- Before their turn
+
+static struct st_cache *region(struct st_slices *s, size_t stage) {
+    return &s->regions[s->stages[stage].region];
+}
+
+static size_t slice_bytes(const struct st_sliced *g, uint32_t slice) {
+    size_t begin = (size_t)slice * g->slice_groups * g->group_bytes;
+    return st_min(g->bytes - begin, g->slice_groups * g->group_bytes);
+}
+
+static int32_t take_entry(struct st_slices *s, size_t stage, uint32_t slice) {
+    const struct st_sliced *g = &s->stages[stage];
+    uint64_t begin = (uint64_t)slice * g->slice_groups * g->group_bytes;
+    return st_cache_take(region(s, stage), g->first + slice, g->offset + begin,
+                         slice_bytes(g, slice));
+}
+
+static bool is_passed_over(const struct st_slices *s, size_t stage) {
+    const struct st_sliced *g = &s->stages[stage];
+    return g->by_chance || (g->part && !(g->part & s->pass));
+}
+
+// The slice that follows in this kind of pass, or in the next pass.
+static struct st_slice_place following(const struct st_slices *s, struct st_slice_place at) {
+    if (at.slice + 1 < s->stages[at.stage].n && !is_passed_over(s, at.stage))
+        return (struct st_slice_place){at.stage, at.slice + 1, false};
+    do at.stage = (uint32_t)((at.stage + 1) % s->n_stages);
+    while (is_passed_over(s, at.stage));
+    return (struct st_slice_place){at.stage, 0, false};
+}
+
+static struct st_slice_place *ahead(struct st_slices *s, size_t i) {
+    return &s->ahead[(s->first_ahead + i) % ST_SLICES_AHEAD];
+}
+
+static int32_t held_entry(struct st_slices *s, struct st_slice_place at) {
+    return region(s, at.stage)->entry_of[s->stages[at.stage].first + at.slice];
+}
+
+static void drop_ahead(struct st_slices *s) {
+    for (; s->n_ahead; s->n_ahead--) {
+        struct st_slice_place at = *ahead(s, s->n_ahead - 1);
+        int32_t entry = held_entry(s, at);
+        if (entry != ST_CACHE_NONE) st_cache_give(region(s, at.stage), entry, ST_EVICT_FIRST);
+    }
+    s->n_read_ahead = 0;
+}
+
+static void look_ahead(struct st_slices *s, struct st_slice_place at) {
+    if (s->n_ahead) at = *ahead(s, s->n_ahead - 1);
+    while (s->n_ahead < ST_SLICES_AHEAD) {
+        struct st_slice_place next = following(s, at);
+        const struct st_cache *c = region(s, next.stage);
+        int32_t entry = held_entry(s, next);
+        if (entry != ST_CACHE_NONE && c->held[entry]) return; // once round
+        next.read = entry == ST_CACHE_NONE;
+        if (next.read && s->n_read_ahead == ST_SLICES_DEPTH) return;
+        if (take_entry(s, next.stage, next.slice) == ST_CACHE_NONE) return;
+        s->n_read_ahead += next.read;
+        s->n_ahead++;
+        *ahead(s, s->n_ahead - 1) = at = next;
+    }
+}
+
+// ---- Their turn
+
+// While a linear goes by for the first time its bytes go into its section's hash; later a slice is
+// what it was then.
+static stint_status check(struct st_slices *s, size_t stage, uint32_t slice,
+                          const unsigned char *data) {
+    struct st_sliced *g = &s->stages[stage];
+    size_t bytes = slice_bytes(g, slice);
+    uint64_t *hash = &s->hashes[g->region][g->first + slice];
+    uint8_t *known = &s->known[g->region][g->first + slice];
+    uint64_t now = XXH3_64bits(data, bytes);
+    bool same = !*known || now == *hash;
+    *hash = now;
+    *known = true;
+    if (slice == g->checked) {
+        if (slice == 0) XXH3_64bits_reset(g->state);
+        XXH3_64bits_update(g->state, data, bytes);
+        g->checked++;
+        if (g->checked == g->n) same = same && XXH3_64bits_digest(g->state) == g->hash;
+    }
+    if (same) return STINT_OK;
+    g->checked = 0;
+    *known = false;
+    return st_fail(STINT_E_FORMAT,
+                   "%s: section '%s' is damaged, or was changed while in use: its hash differs; "
+                   "copy or prepare the package again",
+                   s->path, g->name);
+}
+
+stint_status st_slices_take(struct st_slices *s, size_t stage, uint32_t slice,
+                            const int8_t **panels) {
+    struct st_slice_place at = {(uint32_t)stage, slice, false};
+    struct st_cache *cache = region(s, stage);
+    bool fresh;
+    if (s->n_ahead) {
+        struct st_slice_place next = *ahead(s, 0);
+        if (next.stage == at.stage && next.slice == at.slice) {
+            s->first_ahead++;
+            s->n_ahead--;
+            s->n_read_ahead -= next.read;
+        } else if (!s->stages[stage].by_chance) {
+            drop_ahead(s);
+        }
+    }
+    int32_t entry = take_entry(s, stage, slice);
+    if (entry == ST_CACHE_NONE)
+        return st_fail(STINT_E_INTERNAL, "the weights' cache holds %u slices too few",
+                       cache->n_entries);
+    if (!s->stages[stage].by_chance) look_ahead(s, at);
+    ST_TRY(st_cache_wait(cache, entry, &fresh));
+    *panels = (const int8_t *)st_cache_data(cache, entry);
+    stint_status status = fresh ? check(s, stage, slice, st_cache_data(cache, entry)) : STINT_OK;
+    if (status != STINT_OK) st_cache_discard(cache, entry);
+    return status;
+}
+
+bool st_slices_has(const struct st_slices *s, size_t stage, uint32_t slice) {
+    const struct st_sliced *g = &s->stages[stage];
+    const struct st_cache *cache = &s->regions[g->region];
+    int32_t entry = cache->entry_of[g->first + slice];
+    return entry != ST_CACHE_NONE && st_cache_is_there(cache, entry);
+}
+
+void st_slices_give(struct st_slices *s, size_t stage, uint32_t slice) {
+    struct st_cache *cache = region(s, stage);
+    int32_t entry = cache->entry_of[s->stages[stage].first + slice];
+    enum st_evict when = s->stages[stage].by_chance ? ST_EVICT_LAST : ST_EVICT_FIRST;
+    if (entry != ST_CACHE_NONE) st_cache_give(cache, entry, when);
+}
+
+void st_slices_expect(struct st_slices *s, size_t stage) {
+    for (uint32_t i = 0; i < s->stages[stage].n; i++)
+        if (take_entry(s, stage, i) == ST_CACHE_NONE) return;
+}
+
+void st_slices_pass(struct st_slices *s, unsigned pass) {
+    if (s->pass == pass) return;
+    s->pass = pass;
+    drop_ahead(s);
+}
+
+void st_slices_reset(struct st_slices *s) {
+    s->n_ahead = s->n_read_ahead = 0;
+    for (int r = 0; r < ST_N_REGIONS; r++)
+        if (s->regions[r].n_entries) st_cache_give_all(&s->regions[r]);
+}

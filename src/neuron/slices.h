@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// The packed linears of a model that need not all be in memory: cut into slices of whole groups of
+// rows, read when their turn comes, and before it, as far as there is room. Two regions of the
+// cache hold them: one for what every token needs, one for what only some do: experts, which are
+// clusters like any other, and the dense feed-forward blocks of a sparse model, which prompts alone
+// use.
+#ifndef ST_NEURON_SLICES_H
+#define ST_NEURON_SLICES_H
+
+#include "format/package.h"
+#include "model/model.h"
+#include "neuron/cache.h"
+
+enum { ST_REGION_FIXED, ST_REGION_STREAM, ST_N_REGIONS };
+enum {
+    ST_SLICES_FEWEST = 4, // entries of a region: one in use, the others under way
+    ST_SLICES_AHEAD = 64, // most slices that are taken before their turn,
+    ST_SLICES_DEPTH = 8,  // and of them, those that must be read
+};
+
+// What a pass through the layers uses of them.
+enum { ST_PASS_FFN = 1, ST_PASS_HEAD = 2 };
+
+// One linear.
+struct st_sliced {
+    const char *name; // of its section
+    uint64_t offset;  // in the file
+    size_t bytes, group_bytes;
+    uint64_t hash;
+    uint32_t region, n_groups, slice_groups;
+    uint32_t first, n; // ids of its slices in the region's cache
+    unsigned part;     // ST_PASS_* that it is of; 0: of every pass
+    bool by_chance;    // an expert: nobody knows before whether it is needed
+    uint32_t checked;  // slices whose bytes have gone into the hash
+    struct XXH3_state_s *state;
+};
+
+struct st_slices {
+    struct st_arena arena; // all below
+    struct st_loader *loader;
+    const char *path;
+    struct st_sliced *stages; // [n_stages], in the order of a pass
+    size_t n_stages;
+    struct st_cache regions[ST_N_REGIONS];
+    uint64_t *hashes[ST_N_REGIONS]; // [n_ids] of slices that were read once
+    uint8_t *known[ST_N_REGIONS];   // [n_ids] whether it is there
+    unsigned pass;                  // ST_PASS_*
+    // What is taken before its turn, in order.
+    struct st_slice_place {
+        uint32_t stage, slice;
+        bool read; // it was not there
+    } ahead[ST_SLICES_AHEAD];
+    size_t n_ahead, first_ahead, n_read_ahead;
+};
+
+// What the regions of a model are made of.
+struct st_slices_plan {
+    size_t entry_bytes[ST_N_REGIONS];
+    uint32_t n_ids[ST_N_REGIONS];     // slices there are
+    uint32_t n_entries[ST_N_REGIONS]; // that fit; set by who plans
+};
+
+// The size of the entries that suits the model's linears best, and how many slices they make.
+// `sparse`: tokens after the prompt do not use the dense feed-forward blocks.
+void st_slices_plan(const struct stint_model *model, bool sparse, struct st_slices_plan *plan);
+// Bytes of all but the entries' content.
+size_t st_slices_table_bytes(const struct stint_model *model, const struct st_slices_plan *plan);
+
+// Borrows model and loader until close. STINT_E_NOMEM.
+stint_status st_slices_open(const struct stint_model *model, bool sparse,
+                            const struct st_slices_plan *plan, struct st_loader *loader,
+                            struct st_slices *slices);
+void st_slices_close(struct st_slices *slices); // accepts a zeroed one
+
+// The place of a linear in `stages`.
+size_t st_slices_stage(const struct st_config *config, enum st_int8_role role, uint32_t layer,
+                       uint32_t expert);
+// The stages that come in the next passes.
+void st_slices_pass(struct st_slices *slices, unsigned pass);
+
+// The packed rows of a slice, checked: against the section's hash as far as it was read in order
+// for the first time, later against what was read then. It stays until it is given back.
+// STINT_E_IO, E_FORMAT.
+stint_status st_slices_take(struct st_slices *slices, size_t stage, uint32_t slice,
+                            const int8_t **panels);
+// True if it could be taken without waiting.
+bool st_slices_has(const struct st_slices *slices, size_t stage, uint32_t slice);
+void st_slices_give(struct st_slices *slices, size_t stage, uint32_t slice);
+// Begins to read an expert that will be needed.
+void st_slices_expect(struct st_slices *slices, size_t stage);
+// After a failure: gives back all that is held.
+void st_slices_reset(struct st_slices *slices);
+
+#endif

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "session/resident.h"
+
+#include "base/process.h"
+#include "base/size.h"
+#include "session/session.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PROCESS_BYTES = 16 << 20, // program, libraries, page tables, stacks of few pages
+    THREAD_BYTES = 64 << 10,  // of a reading thread's stack
+    EMBED_ROWS = 64,          // of the embedding that stay in memory
+    STREAM_ENTRIES = 16,      // of prompts' dense blocks, where there is room
+};
+
+// ---- The plan
+
+// What is read through the map while the model runs: scales, sums, biases, routers.
+static uint64_t mapped_bytes(const struct stint_model *m) {
+    const struct st_package *p = m->checkpoint.package;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < st_package_count(p); i++) {
+        const struct st_section *s = st_package_at(p, i);
+        bool used = s->type == ST_SECTION_F32 || s->type == ST_SECTION_I32 ||
+                    (s->type == ST_SECTION_TENSOR && s->data != m->weights.embed.data);
+        if (used && !strstr(s->name, ".nested")) bytes += st_round_up(s->bytes, ST_PACKAGE_ALIGN);
+    }
+    return bytes;
+}
+
+static size_t embed_room(const struct stint_model *m) {
+    return st_round_up(m->weights.embed.row_bytes + ST_LOAD_BLOCK, ST_LOAD_BLOCK);
+}
+
+static uint64_t fixed_bytes(const struct st_budget *b) {
+    return b->process + b->kv + b->scratch + b->tables;
+}
+
+static uint64_t region_bytes(const struct st_resident *r) {
+    uint64_t bytes = 0;
+    for (int i = 0; i < ST_N_REGIONS; i++)
+        bytes += (uint64_t)r->plan.n_entries[i] * r->plan.entry_bytes[i];
+    return bytes;
+}
+
+// Grows a region by what of `left` it can use.
+static void grow(struct st_resident *r, int region, uint64_t most, uint64_t *left) {
+    size_t bytes = r->plan.entry_bytes[region];
+    if (bytes == 0) return;
+    uint64_t more = st_min(*left / bytes, most - st_min(most, r->plan.n_entries[region]));
+    r->plan.n_entries[region] += (uint32_t)more;
+    *left -= more * bytes;
+}
+
+static stint_status too_small(const struct st_resident *r, uint64_t needed) {
+    const struct st_budget *b = &r->budget;
+    return st_fail(STINT_E_LIMIT,
+                   "memory: at least %llu MiB are needed (%llu for weights on their way, %llu for "
+                   "tables and the program, %llu for the KV cache, %llu for scratch), %llu are "
+                   "allowed; raise the bound, or lower the context or the chunk",
+                   (unsigned long long)((needed + (1 << 20) - 1) >> 20),
+                   (unsigned long long)(region_bytes(r) >> 20),
+                   (unsigned long long)((b->process + b->tables) >> 20),
+                   (unsigned long long)(b->kv >> 20), (unsigned long long)(b->scratch >> 20),
+                   (unsigned long long)(b->bound >> 20));
+}
+
+static void lay_out(const struct stint_model *m, struct st_resident *r, struct st_arena *a) {
+    r->rows = (struct st_cache){
+        .entry_bytes = embed_room(m), .n_entries = EMBED_ROWS, .n_ids = m->weights.embed.n_out};
+    st_cache_lay_out(&r->rows, a);
+    r->panels = ST_TAKE(a, const int8_t *,
+                        st_max(r->plan.n_ids[ST_REGION_FIXED], r->plan.n_ids[ST_REGION_STREAM]));
+}
+
+static uint64_t own_bytes(const struct stint_model *m, struct st_resident *r) {
+    struct st_arena measure = st_arena_measure();
+    lay_out(m, r, &measure);
+    return measure.used;
+}
+
+static stint_status plan(const struct stint_model *m, struct st_resident *r) {
+    struct st_budget *b = &r->budget;
+    st_slices_plan(m, false, &r->plan);
+    b->process = PROCESS_BYTES + m->held_bytes + ST_LOADER_THREADS * THREAD_BYTES;
+    for (int i = 0; i < ST_N_REGIONS; i++) // as many tables as there can be
+        r->plan.n_entries[i] = r->plan.n_ids[i];
+    b->tables = st_slices_table_bytes(m, &r->plan) + mapped_bytes(m) + own_bytes(m, r);
+    for (int i = 0; i < ST_N_REGIONS; i++)
+        r->plan.n_entries[i] = (uint32_t)st_min(ST_SLICES_FEWEST, r->plan.n_ids[i]);
+    uint64_t needed = fixed_bytes(b) + region_bytes(r);
+    if (needed > b->bound) return too_small(r, needed);
+    uint64_t left = b->bound - needed;
+    grow(r, ST_REGION_STREAM, STREAM_ENTRIES, &left);
+    grow(r, ST_REGION_FIXED, r->plan.n_ids[ST_REGION_FIXED], &left);
+    grow(r, ST_REGION_STREAM, r->plan.n_ids[ST_REGION_STREAM], &left);
+    for (int i = 0; i < ST_N_REGIONS; i++)
+        b->regions[i] = (uint64_t)r->plan.n_entries[i] * r->plan.entry_bytes[i];
+    return STINT_OK;
+}
+
+// ---- Opening
+
+static stint_status open_in(const struct stint_model *m, struct st_resident *r) {
+    struct st_arena measure = st_arena_measure();
+    ST_TRY(plan(m, r));
+    lay_out(m, r, &measure);
+    ST_TRY(st_arena_open(&r->arena, measure.used));
+    lay_out(m, r, &r->arena);
+    struct st_loader_options options = {.file = m->checkpoint.file, .name = m->checkpoint.path};
+    ST_TRY(st_loader_open(&options, &r->loader));
+    st_cache_open(&r->rows, r->loader);
+    return st_slices_open(m, false, &r->plan, r->loader, &r->slices);
+}
+
+stint_status st_resident_open(const struct stint_model *model, uint64_t bound, uint64_t kv,
+                              uint64_t scratch, struct st_resident **resident) {
+    struct st_resident *r = calloc(1, sizeof *r);
+    if (!r) return st_fail(STINT_E_NOMEM, "no memory for a session");
+    r->budget = (struct st_budget){.bound = bound, .kv = kv, .scratch = scratch};
+    stint_status status = open_in(model, r);
+    if (status != STINT_OK) {
+        st_resident_close(r);
+        return status;
+    }
+    *resident = r;
+    return STINT_OK;
+}
+
+void st_resident_close(struct st_resident *r) {
+    if (!r) return;
+    if (r->loader) st_loader_drain(r->loader);
+    st_loader_close(r->loader);
+    st_slices_close(&r->slices);
+    st_arena_close(&r->arena);
+    free(r);
+}
+
+// ---- Running
+
+void st_resident_pass(struct st_resident *r, bool prompt) {
+    st_slices_pass(&r->slices, prompt ? ST_PASS_FFN : ST_PASS_HEAD);
+}
+
+// A stage runs as far as its slices are there, then waits for the next.
+static stint_status run_stage(const struct st_run *run, size_t stage, uint32_t index,
+                              struct st_graph *graph, struct st_graph_io *io) {
+    struct st_resident *r = run->s->resident;
+    const struct st_sliced *g = &r->slices.stages[stage];
+    const struct st_npu *npu = run->crew->npu;
+    struct st_graph_part part = {
+        .stage = index, .slice_groups = g->slice_groups, .slices = r->panels};
+    io->part = &part;
+    for (uint32_t i = 0, end; i < g->n; i = end) {
+        ST_TRY(st_slices_take(&r->slices, stage, i, &r->panels[i]));
+        for (end = i + 1; end < g->n && st_slices_has(&r->slices, stage, end); end++)
+            ST_TRY(st_slices_take(&r->slices, stage, end, &r->panels[end]));
+        part.group = i * g->slice_groups;
+        part.n_groups = (uint32_t)st_min(g->n_groups, end * g->slice_groups) - part.group;
+        ST_TRY(npu->type->submit(graph, io));
+        ST_TRY(npu->type->wait(npu->device));
+        for (uint32_t done = i; done < end; done++) st_slices_give(&r->slices, stage, done);
+    }
+    io->part = NULL;
+    return STINT_OK;
+}
+
+stint_status st_resident_graph(const struct st_run *run, enum st_int8_role role, uint32_t expert,
+                               struct st_graph *graph, struct st_graph_io *io) {
+    const struct st_config *c = &run->s->model->config;
+    size_t stage = st_slices_stage(c, role, run->layer, expert);
+    ST_TRY(run_stage(run, stage, 0, graph, io));
+    if (role != ST_INT8_UP) return STINT_OK;
+    return run_stage(run, stage + 1, 1, graph, io);
+}
+
+void st_resident_expect(struct st_resident *r, const struct st_config *c, uint32_t layer,
+                        uint32_t expert) {
+    st_slices_expect(&r->slices, st_slices_stage(c, ST_INT8_UP, layer, expert));
+    st_slices_expect(&r->slices, st_slices_stage(c, ST_INT8_DOWN, layer, expert));
+}
+
+// The row of a token in an entry, or on its way there.
+static int32_t take_row(struct st_resident *r, uint64_t table, size_t row_bytes, int32_t id) {
+    uint64_t at = table + (uint64_t)id * row_bytes, first = at / ST_LOAD_BLOCK * ST_LOAD_BLOCK;
+    return st_cache_take(&r->rows, (uint32_t)id, first, (size_t)(at - first) + row_bytes);
+}
+
+stint_status st_resident_embed(const struct st_run *run, const int32_t *ids, float *rows) {
+    const struct stint_session *s = run->s;
+    const struct st_linear_weight *w = &s->model->weights.embed;
+    struct st_resident *r = s->resident;
+    uint64_t table = (uint64_t)((const unsigned char *)w->data - s->model->checkpoint.maps->data);
+    for (size_t t = 0, asked = 0; t < run->batch->n; t++) {
+        for (; asked < run->batch->n; asked++)
+            if (take_row(r, table, w->row_bytes, ids[asked]) == ST_CACHE_NONE) break;
+        bool fresh;
+        int32_t entry = take_row(r, table, w->row_bytes, ids[t]);
+        ST_TRY(st_cache_wait(&r->rows, entry, &fresh));
+        size_t skip = (table + (uint64_t)ids[t] * w->row_bytes) % ST_LOAD_BLOCK;
+        s->kernels.expand->fn[w->dtype](st_cache_data(&r->rows, entry) + skip, 0, w->n_in,
+                                        rows + t * w->n_in);
+        bool again = false; // a row that comes once more stays
+        for (size_t i = t + 1; i < asked && !again; i++) again = ids[i] == ids[t];
+        if (!again) st_cache_give(&r->rows, entry, ST_EVICT_LAST);
+    }
+    return STINT_OK;
+}
+
+void st_resident_note(struct st_resident *r) {
+    r->peak_bytes = st_max(r->peak_bytes, st_process_anonymous_bytes());
+}
+
+void st_resident_reset(struct st_resident *r) {
+    st_slices_reset(&r->slices);
+    st_cache_give_all(&r->rows);
+}
+
+stint_status stint_session_memory(const stint_session *session, stint_memory_info *info) {
+    if (!session || !info || info->size == 0)
+        return st_fail(STINT_E_ARG, "info->size must be set to sizeof(stint_memory_info)");
+    stint_memory_info out = {.size = info->size};
+    const struct st_resident *r = session->resident;
+    if (r) {
+        const struct st_budget *b = &r->budget;
+        struct st_loader_counts counts;
+        uint64_t hits = 0, misses = 0;
+        st_loader_count(r->loader, &counts);
+        for (int i = 0; i < ST_N_REGIONS; i++) {
+            hits += r->slices.regions[i].hits;
+            misses += r->slices.regions[i].misses;
+        }
+        out.budget_bytes = b->bound;
+        out.peak_bytes = r->peak_bytes;
+        out.fixed_bytes = b->process + b->scratch + b->tables + b->regions[ST_REGION_FIXED];
+        out.hot_bytes = b->regions[ST_REGION_STREAM];
+        out.kv_bytes = b->kv;
+        out.bytes_read = counts.bytes;
+        out.reads = counts.reads;
+        if (hits + misses) out.hit_rate = (double)hits / (double)(hits + misses);
+        out.hidden_fraction = 1.0;
+        if (counts.busy_ns)
+            out.hidden_fraction =
+                1.0 - fmin(1.0, (double)counts.waited_ns / (double)counts.busy_ns);
+    }
+    memcpy(info, &out, st_min(info->size, sizeof out));
+    return STINT_OK;
+}

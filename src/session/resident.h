@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// A session under a bound of memory (`--memory`): what of the model is resident, and how the rest
+// comes when it is needed (PowerInfer-2, sections 4 and 5; docs/MEMORY.md).
+#ifndef ST_SESSION_RESIDENT_H
+#define ST_SESSION_RESIDENT_H
+
+#include "device/device.h"
+#include "neuron/slices.h"
+
+struct st_run;
+
+// Where the bound goes, in bytes.
+struct st_budget {
+    uint64_t bound;
+    uint64_t process; // the program itself, threads, what opening the model took
+    uint64_t kv, scratch;
+    uint64_t tables; // of the caches; scales, sums and norms in the file
+    uint64_t regions[ST_N_REGIONS];
+};
+
+struct st_resident {
+    struct st_budget budget;
+    struct st_slices_plan plan;
+    struct st_loader *loader;
+    struct st_slices slices;
+    struct st_arena arena; // what follows
+    struct st_cache rows;  // of the embedding
+    uint64_t peak_bytes;
+    const int8_t **panels; // [slices of a stage]
+};
+
+// Plans and opens what a session needs. `kv` and `scratch`: bytes of its own. STINT_E_LIMIT says
+// the smallest bound that works.
+stint_status st_resident_open(const struct stint_model *model, uint64_t bound, uint64_t kv,
+                              uint64_t scratch, struct st_resident **resident);
+void st_resident_close(struct st_resident *resident); // accepts NULL
+
+// What the next batches use: a prompt's, or the tokens after it.
+void st_resident_pass(struct st_resident *resident, bool prompt);
+// Runs the stages of a graph slice by slice.
+stint_status st_resident_graph(const struct st_run *run, enum st_int8_role role, uint32_t expert,
+                               struct st_graph *graph, struct st_graph_io *io);
+// Rows of the embedding, as floats.
+stint_status st_resident_embed(const struct st_run *run, const int32_t *ids, float *rows);
+// The experts of the batch, before the first of them runs.
+void st_resident_expect(struct st_resident *resident, const struct st_config *config,
+                        uint32_t layer, uint32_t expert);
+// After each step: how much memory there was.
+void st_resident_note(struct st_resident *resident);
+// After a failed one.
+void st_resident_reset(struct st_resident *resident);
+
+#endif
