@@ -2,12 +2,12 @@
 #include "base/loader.h"
 
 #include "base/clock.h"
+#include "base/direct.h"
 #include "base/size.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -94,17 +94,6 @@ static void *work(void *context) {
     return NULL;
 }
 
-// A description of its own, so that direct reads are nobody else's.
-static stint_status open_direct(int file, struct st_loader *l) {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
-    l->file = open(path, O_RDONLY | O_CLOEXEC | O_DIRECT);
-    l->direct = l->file >= 0;
-    if (!l->direct) l->file = open(path, O_RDONLY | O_CLOEXEC);
-    if (l->file < 0) l->file = fcntl(file, F_DUPFD_CLOEXEC, 0); // no /proc
-    return l->file >= 0 ? STINT_OK : st_fail(STINT_E_IO, "%s: %s", l->name, strerror(errno));
-}
-
 static stint_status start_threads(struct st_loader *l, size_t n) {
     l->threads = calloc(n, sizeof *l->threads);
     if (!l->threads) return st_fail(STINT_E_NOMEM, "%s: no memory to read it", l->name);
@@ -128,7 +117,9 @@ stint_status st_loader_open(const struct st_loader_options *options, struct st_l
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->asked, NULL);
     pthread_cond_init(&l->answered, NULL);
-    stint_status status = open_direct(options->file, l);
+    l->file = st_direct_open(options->file, &l->direct);
+    stint_status status =
+        l->file >= 0 ? STINT_OK : st_fail(STINT_E_IO, "%s: %s", l->name, strerror(errno));
     if (status == STINT_OK) status = start_threads(l, st_min(n, ST_LOADER_MOST_THREADS));
     if (status != STINT_OK) {
         st_loader_close(l);

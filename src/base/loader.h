@@ -7,6 +7,7 @@
 #ifndef ST_BASE_LOADER_H
 #define ST_BASE_LOADER_H
 
+#include "base/direct.h"
 #include "base/status.h"
 
 #include <stdatomic.h>
@@ -16,7 +17,7 @@
 #include <sys/types.h>
 
 enum {
-    ST_LOAD_BLOCK = 4096, // offsets, buffers and their room are multiples of this
+    ST_LOAD_BLOCK = ST_DIRECT_BLOCK, // offsets, buffers and their room are multiples of this
     ST_LOADER_THREADS = 8,
     ST_LOADER_MOST_THREADS = 64,
 };

@@ -100,6 +100,7 @@ stint_status st_reader_open(int file, const char *name, bool drop, struct st_rea
     r->file = file;
     r->name = name;
     r->drop = drop;
+    if (drop) posix_fadvise(file, 0, 0, POSIX_FADV_RANDOM); // nothing is read ahead
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->asked, NULL);
     pthread_cond_init(&r->answered, NULL);

@@ -3,6 +3,7 @@
 // every offset must be the one that the sections before it give.
 #include "format/package.h"
 
+#include "base/direct.h"
 #include "base/size.h"
 #include "format/package_layout.h"
 
@@ -143,17 +144,17 @@ bool st_section_is_late(const struct st_section *s) {
 #ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
 // Through a buffer, past the map, and out of the page cache.
 static bool file_has_hash(const struct reader *r, const struct st_section *s, uint64_t hash) {
-    off_t at = (off_t)((const unsigned char *)s->data - r->map->data), first = at;
+    off_t at = (off_t)((const unsigned char *)s->data - r->map->data);
     XXH3_64bits_reset(r->state);
     for (size_t left = s->bytes; left > 0;) {
-        ssize_t n = pread(r->late, r->buffer, st_min(left, HASH_AT_ONCE), at);
+        ssize_t n = pread(r->late, r->buffer, HASH_AT_ONCE, at);
         if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return false;
-        XXH3_64bits_update(r->state, r->buffer, (size_t)n);
+        if (n <= 0 || ((size_t)n < left && n % ST_DIRECT_BLOCK != 0)) return false;
+        size_t used = st_min(left, (size_t)n);
+        XXH3_64bits_update(r->state, r->buffer, used);
         at += n;
-        left -= (size_t)n;
+        left -= used;
     }
-    posix_fadvise(r->late, first, (off_t)s->bytes, POSIX_FADV_DONTNEED);
     return XXH3_64bits_digest(r->state) == hash;
 }
 #endif
@@ -295,7 +296,7 @@ static stint_status read_package(const struct st_map *map, int late, struct st_p
     memcpy(&header, map->data, sizeof header);
     ST_TRY(check_header(map, &header));
     struct reader r = {map,  header.table_offset, sizeof header,
-                       late, XXH3_createState(),  late >= 0 ? malloc(HASH_AT_ONCE) : NULL};
+                       late, XXH3_createState(),  late >= 0 ? aligned_alloc(ST_DIRECT_BLOCK, HASH_AT_ONCE) : NULL};
     p->n = header.n_sections;
     p->hash = header.table_hash;
     p->entries = (const struct st_package_entry *)(const void *)(map->data + header.table_offset);
@@ -329,11 +330,15 @@ stint_status st_package_open(const char *name, const struct st_map *map,
 
 stint_status st_package_open_late(const char *name, const struct st_map *map, int file,
                                   struct st_package **package) {
+    bool direct;
+    int late = st_direct_open(file, &direct);
+    if (late < 0) return st_fail(STINT_E_IO, "%s: %s", name, strerror(errno));
     st_map_scatter(map); // no more of it than is asked for
-    ST_TRY(open_package(name, map, file, package));
+    stint_status status = open_package(name, map, late, package);
+    close(late);
     st_map_forget(map->data, map->bytes);
     posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
-    return STINT_OK;
+    return status;
 }
 
 void st_package_close(struct st_package *package) {
