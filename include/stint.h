@@ -243,6 +243,11 @@ typedef struct stint_prepare_options {
     float sparse; /* share of each row's weights, 0 to 0.1, that nested ones keep in float beside
                      the codes; default 0 */
     const char *quantizer; /* of nested weights: see stint_quantizer(); default NULL: "kmeans" */
+    /* For a model whose activations are mostly 0 (ReLU and its kin): its neurons one by one, and
+     * predictors of which are active, so that it runs well under a bound of memory. */
+    bool neurons;
+    float recall;            /* share of the active neurons that predictors find; default 0.99 */
+    uint32_t predictor_rank; /* default 0: by the model's width */
     stint_progress_fn *progress;
     void *progress_context;
     bool (*canceled)(void *context); /* asked often; true ends with E_CANCELED; default NULL */

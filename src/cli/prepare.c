@@ -17,7 +17,8 @@ struct prepare_options {
     struct st_cli_common common;
     const char *output, *text, *tokens, *prune, *bits, *quantizer;
     uint32_t n_tokens, weight_scale;
-    float sparse;
+    float sparse, recall;
+    bool neurons;
 };
 
 static const struct st_cli_option rows[] = {
@@ -82,6 +83,18 @@ static const struct st_cli_option rows[] = {
      .most = 0.1,
      .help = "of each row's weights that nested ones keep in float beside the codes, e.g. 0.005",
      .offset = offsetof(struct prepare_options, sparse)},
+    {.name = "neurons",
+     .kind = ST_CLI_FLAG,
+     .help = "of a model with ReLU: store its neurons one by one and learn to predict which are "
+             "active, for --memory",
+     .offset = offsetof(struct prepare_options, neurons)},
+    {.name = "recall",
+     .kind = ST_CLI_FLOAT,
+     .value = "SHARE",
+     .preset = "0.99",
+     .most = 1,
+     .help = "of the active neurons that a predictor must find",
+     .offset = offsetof(struct prepare_options, recall)},
     {.name = NULL}};
 
 // What --outlier-prune says; false with the error printed.
@@ -170,6 +183,8 @@ static int prepare(const struct st_cli_command *command, const struct prepare_op
                                              .n_threads = options->common.n_threads,
                                              .quantizer = options->quantizer,
                                              .sparse = options->sparse,
+                                             .neurons = options->neurons,
+                                             .recall = options->recall,
                                              .progress = st_cli_progress_show,
                                              .progress_context = &progress,
                                              .canceled = st_cli_interrupted};

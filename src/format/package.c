@@ -5,6 +5,7 @@
 
 #include "base/direct.h"
 #include "base/size.h"
+#include "format/neuron_layout.h"
 #include "format/package_layout.h"
 
 #include <errno.h>
@@ -27,7 +28,7 @@ struct st_package {
     struct st_section *sections; // [n], in the order of the file
     uint32_t *by_name;           // [n], indices in the order of the names
     size_t n;
-    uint64_t hash; // of the table
+    uint64_t hash;                          // of the table
     const struct st_package_entry *entries; // [n] the table in the map
 };
 
@@ -77,6 +78,15 @@ static bool nested_bytes(const struct st_section *s, size_t *bytes) {
     return st_size_mul(n / 8, s->dims[2], bytes);
 }
 
+static bool neuron_bytes(const struct st_section *s, size_t *bytes) {
+    if (s->n_dims != 3 || s->dims[0] == 0 || s->dims[0] > ST_NEURON_MOST) return false;
+    if (s->dims[1] < 2 || s->dims[1] > 3) return false;
+    if (s->dims[2] == 0 || s->dims[2] > ST_NEURON_MOST_K) return false;
+    struct st_neuron_layout l =
+        st_neuron_layout((uint32_t)s->dims[0], (uint32_t)s->dims[1], s->dims[2]);
+    return st_size_mul(l.n_entries, l.entry_bytes, bytes);
+}
+
 stint_status st_section_bytes(const struct st_section *s, size_t *bytes) {
     bool possible = s->n_dims <= ST_MAX_DIMS;
     for (uint32_t d = s->n_dims; d < ST_MAX_DIMS; d++) possible = possible && s->dims[d] == 1;
@@ -104,6 +114,9 @@ stint_status st_section_bytes(const struct st_section *s, size_t *bytes) {
         break;
     case ST_SECTION_NESTED:
         possible = nested_bytes(s, bytes);
+        break;
+    case ST_SECTION_NEURONS:
+        possible = neuron_bytes(s, bytes);
         break;
     case ST_N_SECTION_TYPES:
         possible = false;
@@ -138,7 +151,8 @@ struct reader {
 };
 
 bool st_section_is_late(const struct st_section *s) {
-    return s->type == ST_SECTION_INT8_N16K4 || s->type == ST_SECTION_NESTED;
+    return s->type == ST_SECTION_INT8_N16K4 || s->type == ST_SECTION_NESTED ||
+           s->type == ST_SECTION_NEURONS;
 }
 
 #ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
@@ -295,8 +309,9 @@ static stint_status read_package(const struct st_map *map, int late, struct st_p
         return st_fail(STINT_E_FORMAT, "%zu bytes are no stint package", map->bytes);
     memcpy(&header, map->data, sizeof header);
     ST_TRY(check_header(map, &header));
-    struct reader r = {map,  header.table_offset, sizeof header,
-                       late, XXH3_createState(),  late >= 0 ? aligned_alloc(ST_DIRECT_BLOCK, HASH_AT_ONCE) : NULL};
+    struct reader r = {
+        map,  header.table_offset, sizeof header,
+        late, XXH3_createState(),  late >= 0 ? aligned_alloc(ST_DIRECT_BLOCK, HASH_AT_ONCE) : NULL};
     p->n = header.n_sections;
     p->hash = header.table_hash;
     p->entries = (const struct st_package_entry *)(const void *)(map->data + header.table_offset);

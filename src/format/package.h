@@ -29,7 +29,8 @@ enum {
     X(F32, "f32")            /* float [dims...] of stint's own: scales, biases */                  \
     X(I32, "i32")            /* int32 [dims...] */                                                 \
     X(INT8_N16K4, "i8n16k4") /* kernels/int8.h; dims = {rows, k} */                                \
-    X(NESTED, "nested")      /* codes of kernels/nested.h; dims = {rows, k, bits} */
+    X(NESTED, "nested")      /* codes of kernels/nested.h; dims = {rows, k, bits} */               \
+    X(NEURONS, "neurons")    /* format/neuron_layout.h; dims = {neurons, parts, k} */
 
 enum st_section_type {
 #define X(id, name) ST_SECTION_##id,

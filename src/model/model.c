@@ -31,6 +31,7 @@ static stint_status bind_on(struct stint_model *model, struct st_arena *arena) {
             (struct st_int8_source){.find = st_shape_int8_find, .context = model->shape_int8};
     }
     ST_TRY(st_weights_int8_bind(&sections, &model->config, arena, &model->int8));
+    if (package) ST_TRY(st_weights_neurons_bind(&sections, &model->config, arena, &model->neurons));
     if (model->checkpoint.late) return STINT_OK; // nested weights stay in the file
     return st_weights_nested_bind(&sections, &model->config, arena, &model->weights,
                                   &model->nested);

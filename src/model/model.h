@@ -10,6 +10,7 @@
 #include "model/weights.h"
 #include "model/weights_int8.h"
 #include "model/weights_nested.h"
+#include "model/weights_neurons.h"
 #include "text/chat_template.h"
 
 struct stint_model {
@@ -18,6 +19,7 @@ struct stint_model {
     struct st_arena arena; // norms, biases, the layer table
     struct st_weights weights;
     struct st_weights_int8 int8;            // layers NULL: a float model
+    struct st_weights_neurons neurons;      // layers NULL: none
     struct st_nested_range nested;          // precisions of its nested weights
     struct st_shape_weights *shape_weights; // ST_SOURCE_SHAPE only
     struct st_shape_int8 *shape_int8;       // the same, where it computes in INT8

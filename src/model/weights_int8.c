@@ -150,29 +150,35 @@ static stint_status bind_factor(const struct binder *b, const char *linear, cons
     return check_scales(linear, ST_INT8_SCALE, factor, n);
 }
 
+stint_status st_int8_bind_stage(const struct st_int8_source *source, struct st_arena *arena,
+                                const char *name, bool must_bias, struct st_stage *stage) {
+    const struct binder b = {source, NULL, arena};
+    const void *panels, *scale, *sums, *input, *bias = NULL;
+    struct st_int8_weight *w = &stage->weight;
+    size_t rows = (size_t)w->n_panels * ST_INT8_PANEL;
+    if (w->n_in > ST_INT8_MAX_K)
+        return st_fail(STINT_E_UNSUPPORTED, "'%s' has %u inputs, INT8 sums hold %d", name, w->n_in,
+                       ST_INT8_MAX_K);
+    ST_TRY(find(&b, name, ST_INT8_WEIGHT, ST_SECTION_INT8_N16K4, rows, w->n_in, true, &panels));
+    ST_TRY(find(&b, name, ST_INT8_SCALE, ST_SECTION_F32, rows, 0, true, &scale));
+    ST_TRY(find(&b, name, ST_INT8_SUMS, ST_SECTION_I32, rows, 0, true, &sums));
+    ST_TRY(find(&b, name, ST_INT8_INPUT, ST_SECTION_F32, 2, 0, true, &input));
+    ST_TRY(find(&b, name, ST_INT8_BIAS, ST_SECTION_F32, rows, 0, must_bias, &bias));
+    w->panels = panels;
+    w->row_sums = sums;
+    w->bias = bias;
+    w->scale = scale;
+    ST_TRY(bind_shadow(&b, name, rows, w));
+    return bind_factor(&b, name, input, rows, w);
+}
+
 static stint_status bind(const struct binder *b, enum st_int8_role role, uint32_t layer,
                          uint32_t expert, struct st_stage *out) {
     char name[ST_INT8_NAME_BYTES];
-    const void *panels, *scale, *sums, *input, *bias = NULL;
     struct st_stage stage;
     bool must_bias = st_int8_shape(role, b->config, &stage);
-    size_t rows = (size_t)stage.weight.n_panels * ST_INT8_PANEL;
     st_int8_name(role, b->config, layer, expert, name);
-    if (stage.weight.n_in > ST_INT8_MAX_K)
-        return st_fail(STINT_E_UNSUPPORTED, "'%s' has %u inputs, INT8 sums hold %d", name,
-                       stage.weight.n_in, ST_INT8_MAX_K);
-    ST_TRY(find(b, name, ST_INT8_WEIGHT, ST_SECTION_INT8_N16K4, rows, stage.weight.n_in, true,
-                &panels));
-    ST_TRY(find(b, name, ST_INT8_SCALE, ST_SECTION_F32, rows, 0, true, &scale));
-    ST_TRY(find(b, name, ST_INT8_SUMS, ST_SECTION_I32, rows, 0, true, &sums));
-    ST_TRY(find(b, name, ST_INT8_INPUT, ST_SECTION_F32, 2, 0, true, &input));
-    ST_TRY(find(b, name, ST_INT8_BIAS, ST_SECTION_F32, rows, 0, must_bias, &bias));
-    stage.weight.panels = panels;
-    stage.weight.row_sums = sums;
-    stage.weight.bias = bias;
-    stage.weight.scale = scale;
-    ST_TRY(bind_shadow(b, name, rows, &stage.weight));
-    ST_TRY(bind_factor(b, name, input, rows, &stage.weight));
+    ST_TRY(st_int8_bind_stage(b->source, b->arena, name, must_bias, &stage));
     if (out) *out = stage;
     return STINT_OK;
 }

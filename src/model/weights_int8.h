@@ -61,6 +61,10 @@ stint_status st_weights_int8_bind(const struct st_int8_source *source,
                                   const struct st_config *config, struct st_arena *arena,
                                   struct st_weights_int8 *weights);
 
+// Binds the sections of a linear whose shape (outputs, epilogue, n_in, n_panels) is set.
+stint_status st_int8_bind_stage(const struct st_int8_source *source, struct st_arena *arena,
+                                const char *name, bool must_bias, struct st_stage *stage);
+
 // For st_int8_source.find; context is a struct st_package.
 stint_status st_int8_find_in_package(void *context, const char *name, bool required,
                                      struct st_section *section);

@@ -80,6 +80,7 @@ static const float *observe(void *context, const struct st_linear_input *input) 
     struct st_calibration *c = context;
     struct st_input_stats *s = st_calibration_stats(c, input->role, input->expert);
     size_t stride = st_max(1, c->n_observed / COUNT_TOKENS);
+    if (c->watch && c->phase == ST_CALIBRATE_MAXIMA) c->watch(c->watch_context, input);
     if (c->phase == ST_CALIBRATE_MAXIMA)
         for (size_t t = 0; t < input->n_tokens; t++) {
             see_maxima(s, input->x + t * input->n);

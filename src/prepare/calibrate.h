@@ -25,6 +25,9 @@ struct st_calibration {
     float *before;     // the same before the layer at hand
     struct st_layer_stats stats;
     bool products; // wanted; set before opening
+    // Sees every observed input of a layer the first time it runs; or NULL.
+    void (*watch)(void *context, const struct st_linear_input *input);
+    void *watch_context;
     enum { ST_CALIBRATE_MAXIMA, ST_CALIBRATE_OUTLIERS } phase;
     bool (*stop)(void *context); // asked between batches; or NULL
     void *stop_context;

@@ -97,7 +97,8 @@ static stint_status convert_layer(struct st_prepare_job *job, uint32_t i) {
     ST_TRY(for_layer(job, i, pack));
     ST_TRY(st_calibration_layer_again(&job->calibration, i));
     ST_TRY(for_layer(job, i, plan));
-    return st_prepare_step(job, "quantizing");
+    if (job->neurons) ST_TRY(st_neurons_pack(job->neurons, i, job->packer, job->writer));
+    return st_prepare_step(job, job->neurons ? "quantizing, learning" : "quantizing");
 }
 
 stint_status st_prepare_convert(struct st_prepare_job *job) {

@@ -5,6 +5,7 @@
 
 #include "prepare/calibrate.h"
 #include "prepare/nested.h"
+#include "prepare/neurons.h"
 #include "prepare/pack.h"
 #include "prepare/plan.h"
 
@@ -14,7 +15,8 @@ struct st_prepare_job {
     stint_model *model;
     struct st_package_writer *writer;
     struct st_packer *packer;
-    struct st_nested_packer *nested; // NULL: not wanted
+    struct st_nested_packer *nested;  // NULL: not wanted
+    struct st_neuron_packer *neurons; // the same
     struct st_calibration calibration;
     struct st_ids ids;
     size_t n_observed; // of ids; the rest is held out

@@ -179,27 +179,39 @@ static bool has_bias(const struct packing *j) {
     return false;
 }
 
+static stint_status pack(struct packing *j, struct st_package_writer *writer) {
+    const struct st_int8_weight *w = &j->stage.weight;
+    char name[ST_INT8_NAME_BYTES + 16];
+    snprintf(name, sizeof name, "%s%s", j->name, ST_INT8_WEIGHT);
+    size_t rows = (size_t)w->n_panels * ST_INT8_PANEL;
+    struct st_section section = {
+        .name = name, .type = ST_SECTION_INT8_N16K4, .n_dims = 2, .dims = {rows, w->n_in, 1, 1}};
+    if (w->n_in > ST_INT8_MAX_K)
+        return st_fail(STINT_E_UNSUPPORTED, "'%s' has %u inputs, INT8 sums hold %d", j->name,
+                       w->n_in, ST_INT8_MAX_K);
+    if (j->source->per_tensor) ST_TRY(measure_tensor(j));
+    if (j->source->norms) memset(j->source->norms, 0, w->n_in * sizeof *j->source->norms);
+    ST_TRY(st_package_begin(writer, &section));
+    ST_TRY(write_panels(j, writer));
+    ST_TRY(st_pack_section(writer, j->name, ST_INT8_SCALE, ST_SECTION_F32, j->p->scale, rows));
+    ST_TRY(st_pack_section(writer, j->name, ST_INT8_SUMS, ST_SECTION_I32, j->p->sums, rows));
+    if (!has_bias(j)) return STINT_OK;
+    return st_pack_section(writer, j->name, ST_INT8_BIAS, ST_SECTION_F32, j->p->bias, rows);
+}
+
 stint_status st_pack_linear(struct st_packer *packer, const struct st_pack_source *source,
                             struct st_package_writer *writer) {
     struct packing j = {.p = packer, .source = source};
-    char name[ST_INT8_NAME_BYTES + 16];
     st_int8_shape(source->role, packer->config, &j.stage);
     st_int8_name(source->role, packer->config, source->layer, source->expert, j.name);
-    snprintf(name, sizeof name, "%s%s", j.name, ST_INT8_WEIGHT);
-    size_t rows = (size_t)j.stage.weight.n_panels * ST_INT8_PANEL;
-    struct st_section section = {.name = name,
-                                 .type = ST_SECTION_INT8_N16K4,
-                                 .n_dims = 2,
-                                 .dims = {rows, j.stage.weight.n_in, 1, 1}};
-    if (j.stage.weight.n_in > ST_INT8_MAX_K)
-        return st_fail(STINT_E_UNSUPPORTED, "'%s' has %u inputs, INT8 sums hold %d", j.name,
-                       j.stage.weight.n_in, ST_INT8_MAX_K);
-    if (source->per_tensor) ST_TRY(measure_tensor(&j));
-    if (source->norms) memset(source->norms, 0, j.stage.weight.n_in * sizeof *source->norms);
-    ST_TRY(st_package_begin(writer, &section));
-    ST_TRY(write_panels(&j, writer));
-    ST_TRY(st_pack_section(writer, j.name, ST_INT8_SCALE, ST_SECTION_F32, packer->scale, rows));
-    ST_TRY(st_pack_section(writer, j.name, ST_INT8_SUMS, ST_SECTION_I32, packer->sums, rows));
-    if (!has_bias(&j)) return STINT_OK;
-    return st_pack_section(writer, j.name, ST_INT8_BIAS, ST_SECTION_F32, packer->bias, rows);
+    return pack(&j, writer);
+}
+
+stint_status st_pack_named(struct st_packer *packer, const char *name, const struct st_stage *stage,
+                           const struct st_linear_weight *weight,
+                           struct st_package_writer *writer) {
+    struct st_pack_source source = {.parts = {weight}};
+    struct packing j = {.p = packer, .source = &source, .stage = *stage};
+    snprintf(j.name, sizeof j.name, "%s", name);
+    return pack(&j, writer);
 }

@@ -29,6 +29,10 @@ bool st_pack_find_row(const struct st_stage *stage, size_t packed, uint32_t *par
 stint_status st_pack_linear(struct st_packer *packer, const struct st_pack_source *source,
                             struct st_package_writer *writer);
 
+// The same of a linear that has no role: one part, with this name and shape.
+stint_status st_pack_named(struct st_packer *packer, const char *name, const struct st_stage *stage,
+                           const struct st_linear_weight *weight, struct st_package_writer *writer);
+
 // Writes a section LINEAR ENDING of n numbers of four bytes.
 stint_status st_pack_section(struct st_package_writer *writer, const char *linear,
                              const char *ending, enum st_section_type type, const void *data,

@@ -169,6 +169,29 @@ static stint_status keep_tensors(struct st_prepare_job *p) {
     return status;
 }
 
+static void watch(void *context, const struct st_linear_input *input) {
+    st_neurons_see(context, input);
+}
+
+static stint_status open_neurons(struct st_prepare_job *p) {
+    const stint_prepare_options *o = p->options;
+    const struct st_config *c = &p->model->config;
+    if (!st_act_is_sparse(c->act) || c->n_experts)
+        return st_fail(STINT_E_UNSUPPORTED,
+                       "neurons: every neuron of this model is active (its activation is no ReLU), "
+                       "so there is nothing to predict; under a bound of memory its weights are "
+                       "read in their turn without this");
+    struct st_predictor_options options = {.rank = o->predictor_rank,
+                                           .recall = o->recall > 0.0f ? (double)o->recall : 0.99,
+                                           .epochs = 10,
+                                           .stop = st_prepare_is_canceled,
+                                           .stop_context = (void *)(uintptr_t)o};
+    ST_TRY(st_neuron_packer_open(c, &options, p->n_observed, o->n_threads, &p->neurons));
+    p->calibration.watch = watch;
+    p->calibration.watch_context = p->neurons;
+    return STINT_OK;
+}
+
 static stint_status write_package(struct st_prepare_job *p) {
     const stint_prepare_options *o = p->options;
     bool gguf = p->model->checkpoint.source == ST_SOURCE_GGUF;
@@ -180,6 +203,7 @@ static stint_status write_package(struct st_prepare_job *p) {
                                      o->n_threads, &p->nested));
         p->calibration.products = st_nested_packer_wants_factor(p->nested);
     }
+    if (o->neurons) ST_TRY(open_neurons(p));
     p->calibration.stop = st_prepare_is_canceled;
     p->calibration.stop_context = (void *)(uintptr_t)o;
     ST_TRY(st_calibration_open(p->model, p->ids.data, p->ids.count, p->n_observed, o->n_threads,
@@ -222,6 +246,7 @@ static void close_all(struct st_prepare_job *p) {
     st_plan_close(&p->plan);
     st_packer_close(p->packer);
     st_nested_packer_close(p->nested);
+    st_neuron_packer_close(p->neurons);
     st_package_abandon(p->writer);
     st_ids_free(&p->ids);
     stint_model_close(p->model);
@@ -235,6 +260,11 @@ static stint_status check_options(const stint_prepare_options *o) {
         return st_fail(STINT_E_ARG, "outliers %d: expected auto, share or none", (int)o->outliers);
     if (!(o->outlier_prune >= 0.0f && o->outlier_prune <= 1.0f))
         return st_fail(STINT_E_ARG, "outlier_prune %g: expected 0 to 1", (double)o->outlier_prune);
+    if (!(o->recall >= 0.0f && o->recall <= 1.0f))
+        return st_fail(STINT_E_ARG, "recall %g: expected 0 to 1", (double)o->recall);
+    if (o->predictor_rank > ST_NEURON_MOST_RANK)
+        return st_fail(STINT_E_ARG, "predictor_rank %u: at most %d", o->predictor_rank,
+                       ST_NEURON_MOST_RANK);
     if (!(o->sparse >= 0.0f && o->sparse <= 0.1f))
         return st_fail(STINT_E_ARG, "sparse %g: expected 0 to 0.1", (double)o->sparse);
     return o->bits_high ? st_nested_check_range(o->bits_low, o->bits_high, STINT_E_ARG) : STINT_OK;

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes a sparse model's neurons (model/weights_neurons.h): the INT8 weights of the dense linears
+// once more, neuron by neuron, the most active ones first, and a predictor where one pays.
+#ifndef ST_PREPARE_NEURONS_H
+#define ST_PREPARE_NEURONS_H
+
+#include "prepare/pack.h"
+#include "prepare/predictor.h"
+
+struct st_neuron_packer;
+
+// Sees at most n_tokens of each layer. options->rank 0: by the model's width. STINT_E_NOMEM.
+stint_status st_neuron_packer_open(const struct st_config *config,
+                                   const struct st_predictor_options *options, size_t n_tokens,
+                                   uint32_t n_threads, struct st_neuron_packer **packer);
+void st_neuron_packer_close(struct st_neuron_packer *packer); // accepts NULL
+
+struct st_linear_input;
+// What goes into a layer's feed-forward linears (struct st_calibration, watch).
+void st_neurons_see(struct st_neuron_packer *packer, const struct st_linear_input *input);
+
+// After the layer's linears are written.
+stint_status st_neurons_pack(struct st_neuron_packer *packer, uint32_t layer,
+                             struct st_packer *linears, struct st_package_writer *writer);
+
+#endif
