@@ -319,6 +319,8 @@ typedef struct stint_session_options {
      * call.
      */
     const char *schedule;
+    bool no_predictor; /* under a bound of memory: all neurons of a sparse model are computed, as if
+                          it were dense */
     const char *order; /* of a split prompt's subgraphs: "inorder", "ooo" or "heft"; default NULL:
                           "ooo". Borrowed during the call. Results are the same */
 } stint_session_options;
@@ -346,7 +348,8 @@ typedef struct stint_memory_info {
     uint64_t kv_bytes;
     uint64_t bytes_read, reads; /* of the package, since the session was opened */
     double hit_rate;            /* share of the pieces that were in memory when they were needed */
-    double hidden_fraction;     /* of the time in which was read, the share nobody waited */
+    double computed;        /* of a sparse model: share of the neurons that were computed; else 0 */
+    double hidden_fraction; /* of the time in which was read, the share nobody waited */
 } stint_memory_info;
 
 STINT_API stint_status stint_session_memory(const stint_session *session, stint_memory_info *info);

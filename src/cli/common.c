@@ -142,6 +142,14 @@ const struct st_cli_option st_cli_common_rows[] = {
      .help = "bits of a package's weights while it writes: none (8 throughout), uniform:B, or a "
              "file of 'stint schedule'",
      .offset = offsetof(struct st_cli_common, schedule)},
+    {.name = "predictor",
+     .kind = ST_CLI_CHOICE,
+     .value = "HOW",
+     .preset = "on",
+     .choices = "on|off",
+     .help = "with --memory: off computes all neurons of a sparse model, not only those that its "
+             "predictors name",
+     .offset = offsetof(struct st_cli_common, no_predictor)},
     {.name = NULL}};
 
 static void print_log(void *context, stint_log_level level, const char *text) {
@@ -206,6 +214,7 @@ stint_session_options st_cli_session_options(const struct st_cli_common *common)
                                    .npu_threads = common->npu_threads,
                                    .cpu_threads = common->cpu_threads,
                                    .schedule = common->schedule,
+                                   .no_predictor = common->no_predictor != 0,
                                    .order = st_cli_order(common)};
 }
 
@@ -228,9 +237,9 @@ bool st_cli_add_memory(const stint_session *session, json_t *object) {
                   "peak_bytes", (json_int_t)info.peak_bytes, "fixed_bytes",
                   (json_int_t)info.fixed_bytes, "hot_bytes", (json_int_t)info.hot_bytes,
                   "cold_bytes", (json_int_t)info.cold_bytes, "kv_bytes", (json_int_t)info.kv_bytes);
-    json_t *io = json_pack("{s:I, s:I, s:f, s:f}", "bytes_read", (json_int_t)info.bytes_read,
+    json_t *io = json_pack("{s:I, s:I, s:f, s:f, s:f}", "bytes_read", (json_int_t)info.bytes_read,
                            "reads", (json_int_t)info.reads, "hit_rate", info.hit_rate,
-                           "hidden_fraction", info.hidden_fraction);
+                           "hidden_fraction", info.hidden_fraction, "computed", info.computed);
     return json_object_set_new(object, "memory", memory) == 0 &&
            json_object_set_new(object, "io", io) == 0;
 }

@@ -32,6 +32,7 @@ struct st_cli_common {
     uint32_t order; // of inorder, ooo, heft
     const char *schedule;
     const char *trace;
+    uint32_t no_predictor; // of on, off
 };
 
 extern const struct st_cli_option st_cli_common_rows[];
@@ -52,7 +53,9 @@ enum {
     ST_CLI_COMMON_ORDER = 1 << 18,
     ST_CLI_COMMON_TRACE = 1 << 19,
     ST_CLI_COMMON_SCHEDULE = 1 << 20,
-    ST_CLI_COMMON_SESSION = 127 + ST_CLI_COMMON_VERBOSE + ST_CLI_COMMON_SPLIT
+    ST_CLI_COMMON_PREDICTOR = 1 << 21,
+    ST_CLI_COMMON_SESSION =
+        127 + ST_CLI_COMMON_VERBOSE + ST_CLI_COMMON_SPLIT + ST_CLI_COMMON_PREDICTOR
 };
 
 // Warnings of the library go to standard error; everything it says if `verbose`.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "session/resident.h"
 
+#include "base/cpu.h"
 #include "base/process.h"
 #include "base/size.h"
 #include "session/session.h"
@@ -14,7 +15,11 @@ enum {
     THREAD_BYTES = 64 << 10,  // of a reading thread's stack
     EMBED_ROWS = 64,          // of the embedding that stay in memory
     STREAM_ENTRIES = 16,      // of prompts' dense blocks, where there is room
+    FEWEST_COLD = 64,         // neurons
+    LOADER_THREADS = 16,
 };
+// Of what is left: what neurons get before dense linears do, and of theirs, hot clusters at most.
+static const double neuron_share = 0.1, hot_share = 0.75;
 
 // ---- The plan
 
@@ -40,7 +45,8 @@ static uint64_t fixed_bytes(const struct st_budget *b) {
 }
 
 static uint64_t region_bytes(const struct st_resident *r) {
-    uint64_t bytes = 0;
+    const struct st_neurons_plan *n = &r->neurons.plan;
+    uint64_t bytes = n->n_hot * n->cluster_bytes + n->n_cold * n->entry_bytes;
     for (int i = 0; i < ST_N_REGIONS; i++)
         bytes += (uint64_t)r->plan.n_entries[i] * r->plan.entry_bytes[i];
     return bytes;
@@ -74,6 +80,9 @@ static void lay_out(const struct stint_model *m, struct st_resident *r, struct s
     st_cache_lay_out(&r->rows, a);
     r->panels = ST_TAKE(a, const int8_t *,
                         st_max(r->plan.n_ids[ST_REGION_FIXED], r->plan.n_ids[ST_REGION_STREAM]));
+    if (!r->sparse) return;
+    st_sparse_lay_out(&r->block, a);
+    st_naming_lay_out(m, &r->naming, a);
 }
 
 static uint64_t own_bytes(const struct stint_model *m, struct st_resident *r) {
@@ -82,23 +91,60 @@ static uint64_t own_bytes(const struct stint_model *m, struct st_resident *r) {
     return measure.used;
 }
 
+// What is left goes to neurons: clusters of hot ones, as many as larger batches want, and single
+// cold ones.
+static void grow_neurons(const struct stint_model *m, struct st_resident *r, uint64_t *left) {
+    struct st_neurons_plan *n = &r->neurons.plan;
+    uint64_t all = (uint64_t)m->config.n_layers * m->neurons.layout.n_entries;
+    uint32_t wanted = st_neurons_hot_clusters(m, n, ST_NEURON_TOKENS);
+    uint64_t hot = (uint64_t)((double)*left * hot_share) / n->cluster_bytes;
+    n->n_hot = (uint32_t)st_min(wanted, hot);
+    *left -= n->n_hot * n->cluster_bytes;
+    uint64_t cold = st_min(*left / n->entry_bytes, all - st_min(all, n->n_cold));
+    n->n_cold += (uint32_t)cold;
+    *left -= cold * n->entry_bytes;
+}
+
+static uint64_t tables_bytes(const struct stint_model *m, struct st_resident *r) {
+    const struct st_neurons_plan most = r->neurons.plan;
+    uint64_t bytes = st_slices_table_bytes(m, &r->plan) + mapped_bytes(m) + own_bytes(m, r);
+    return r->sparse ? bytes + st_neurons_fixed_bytes(m, &most) : bytes;
+}
+
+// Tables are counted as if everything could be in memory; then every region gets the least that
+// works; then what is left is given out by how often a byte of it is used.
 static stint_status plan(const struct stint_model *m, struct st_resident *r) {
     struct st_budget *b = &r->budget;
-    st_slices_plan(m, false, &r->plan);
-    b->process = PROCESS_BYTES + m->held_bytes + ST_LOADER_THREADS * THREAD_BYTES;
-    for (int i = 0; i < ST_N_REGIONS; i++) // as many tables as there can be
-        r->plan.n_entries[i] = r->plan.n_ids[i];
-    b->tables = st_slices_table_bytes(m, &r->plan) + mapped_bytes(m) + own_bytes(m, r);
+    struct st_neurons_plan *n = &r->neurons.plan;
+    st_slices_plan(m, r->sparse, &r->plan);
+    if (r->sparse) {
+        st_neurons_plan(m, n);
+        n->n_hot = m->config.n_layers * n->n_clusters;
+        n->n_cold = m->config.n_layers * m->neurons.layout.n_entries;
+    }
+    b->process = PROCESS_BYTES + m->held_bytes + LOADER_THREADS * THREAD_BYTES;
+    for (int i = 0; i < ST_N_REGIONS; i++) r->plan.n_entries[i] = r->plan.n_ids[i];
+    b->tables = tables_bytes(m, r);
     for (int i = 0; i < ST_N_REGIONS; i++)
         r->plan.n_entries[i] = (uint32_t)st_min(ST_SLICES_FEWEST, r->plan.n_ids[i]);
+    n->n_hot = 0;
+    n->n_cold = (uint32_t)st_min(FEWEST_COLD, n->n_cold);
     uint64_t needed = fixed_bytes(b) + region_bytes(r);
     if (needed > b->bound) return too_small(r, needed);
     uint64_t left = b->bound - needed;
+    uint64_t kept = r->sparse ? (uint64_t)((double)left * neuron_share) : 0;
+    left -= kept;
     grow(r, ST_REGION_STREAM, STREAM_ENTRIES, &left);
     grow(r, ST_REGION_FIXED, r->plan.n_ids[ST_REGION_FIXED], &left);
-    grow(r, ST_REGION_STREAM, r->plan.n_ids[ST_REGION_STREAM], &left);
+    left += kept;
+    if (r->sparse)
+        grow_neurons(m, r, &left);
+    else
+        grow(r, ST_REGION_STREAM, r->plan.n_ids[ST_REGION_STREAM], &left);
     for (int i = 0; i < ST_N_REGIONS; i++)
         b->regions[i] = (uint64_t)r->plan.n_entries[i] * r->plan.entry_bytes[i];
+    b->hot = n->n_hot * n->cluster_bytes;
+    b->cold = n->n_cold * n->entry_bytes;
     return STINT_OK;
 }
 
@@ -110,16 +156,25 @@ static stint_status open_in(const struct stint_model *m, struct st_resident *r) 
     lay_out(m, r, &measure);
     ST_TRY(st_arena_open(&r->arena, measure.used));
     lay_out(m, r, &r->arena);
-    struct st_loader_options options = {.file = m->checkpoint.file, .name = m->checkpoint.path};
+    struct st_loader_options options = {
+        .file = m->checkpoint.file, .name = m->checkpoint.path, .n_threads = LOADER_THREADS};
     ST_TRY(st_loader_open(&options, &r->loader));
     st_cache_open(&r->rows, r->loader);
-    return st_slices_open(m, false, &r->plan, r->loader, &r->slices);
+    ST_TRY(st_slices_open(m, r->sparse, &r->plan, r->loader, &r->slices));
+    const struct st_neurons_plan neurons = r->neurons.plan;
+    return r->sparse ? st_neurons_open(m, &neurons, r->loader, &r->neurons) : STINT_OK;
 }
 
 stint_status st_resident_open(const struct stint_model *model, uint64_t bound, uint64_t kv,
-                              uint64_t scratch, struct st_resident **resident) {
+                              uint64_t scratch, size_t n_threads, struct st_resident **resident) {
     struct st_resident *r = calloc(1, sizeof *r);
     if (!r) return st_fail(STINT_E_NOMEM, "no memory for a session");
+    uint64_t flags = st_cpu_flags();
+    r->sparse = model->neurons.layers != NULL;
+    r->block = (struct st_sparse){.kernel = st_neuron_choose(flags),
+                                  .elementwise = st_elementwise_choose(flags),
+                                  .layout = model->neurons.layout,
+                                  .n_threads = n_threads};
     r->budget = (struct st_budget){.bound = bound, .kv = kv, .scratch = scratch};
     stint_status status = open_in(model, r);
     if (status != STINT_OK) {
@@ -134,7 +189,9 @@ void st_resident_close(struct st_resident *r) {
     if (!r) return;
     if (r->loader) st_loader_drain(r->loader);
     st_loader_close(r->loader);
+    st_naming_close(r);
     st_slices_close(&r->slices);
+    st_neurons_close(&r->neurons);
     st_arena_close(&r->arena);
     free(r);
 }
@@ -172,6 +229,8 @@ stint_status st_resident_graph(const struct st_run *run, enum st_int8_role role,
                                struct st_graph *graph, struct st_graph_io *io) {
     const struct st_config *c = &run->s->model->config;
     size_t stage = st_slices_stage(c, role, run->layer, expert);
+    if (role == ST_INT8_UP && st_resident_is_sparse(run, io->n_tokens))
+        return st_resident_block(run, io);
     ST_TRY(run_stage(run, stage, 0, graph, io));
     if (role != ST_INT8_UP) return STINT_OK;
     return run_stage(run, stage + 1, 1, graph, io);
@@ -216,6 +275,7 @@ void st_resident_note(struct st_resident *r) {
 
 void st_resident_reset(struct st_resident *r) {
     st_slices_reset(&r->slices);
+    if (r->sparse) st_neurons_reset(&r->neurons);
     st_cache_give_all(&r->rows);
 }
 
@@ -229,14 +289,21 @@ stint_status stint_session_memory(const stint_session *session, stint_memory_inf
         struct st_loader_counts counts;
         uint64_t hits = 0, misses = 0;
         st_loader_count(r->loader, &counts);
-        for (int i = 0; i < ST_N_REGIONS; i++) {
+        for (int i = 0; i < ST_N_REGIONS && !r->sparse; i++) {
             hits += r->slices.regions[i].hits;
             misses += r->slices.regions[i].misses;
+        }
+        if (r->sparse) {
+            hits = r->neurons.cold.hits + r->neurons.hot.hits * r->neurons.plan.cluster_entries;
+            misses =
+                r->neurons.cold.misses + r->neurons.hot.misses * r->neurons.plan.cluster_entries;
+            out.computed = (double)r->neurons.computed / (double)st_max(1, r->neurons.possible);
         }
         out.budget_bytes = b->bound;
         out.peak_bytes = r->peak_bytes;
         out.fixed_bytes = b->process + b->scratch + b->tables + b->regions[ST_REGION_FIXED];
-        out.hot_bytes = b->regions[ST_REGION_STREAM];
+        out.hot_bytes = b->regions[ST_REGION_STREAM] + b->hot;
+        out.cold_bytes = b->cold;
         out.kv_bytes = b->kv;
         out.bytes_read = counts.bytes;
         out.reads = counts.reads;

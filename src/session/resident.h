@@ -5,9 +5,11 @@
 #define ST_SESSION_RESIDENT_H
 
 #include "device/device.h"
+#include "neuron/neurons.h"
 #include "neuron/slices.h"
 
 struct st_run;
+struct st_npu;
 
 // Where the bound goes, in bytes.
 struct st_budget {
@@ -16,6 +18,17 @@ struct st_budget {
     uint64_t kv, scratch;
     uint64_t tables; // of the caches; scales, sums and norms in the file
     uint64_t regions[ST_N_REGIONS];
+    uint64_t hot, cold; // neurons
+};
+
+// What names the neurons of a block (session/sparse_ffn.c).
+struct st_naming {
+    struct st_graph *(*graphs)[2]; // [n_layers]; NULL where a layer has no predictor
+    const struct st_device_type *type;
+    uint8_t *in, *middle; // [ST_NEURON_TOKENS, in_row], [.., middle_row] quantized
+    size_t in_row, middle_row;
+    float *ranks;  // [ST_NEURON_TOKENS, widest rank]
+    float *scores; // [ST_NEURON_TOKENS, neurons]
 };
 
 struct st_resident {
@@ -25,6 +38,10 @@ struct st_resident {
     struct st_slices slices;
     struct st_arena arena; // what follows
     struct st_cache rows;  // of the embedding
+    bool sparse;           // a model with neurons; what follows is unset without
+    struct st_neurons neurons;
+    struct st_sparse block;
+    struct st_naming naming;
     uint64_t peak_bytes;
     const int8_t **panels; // [slices of a stage]
 };
@@ -32,7 +49,7 @@ struct st_resident {
 // Plans and opens what a session needs. `kv` and `scratch`: bytes of its own. STINT_E_LIMIT says
 // the smallest bound that works.
 stint_status st_resident_open(const struct stint_model *model, uint64_t bound, uint64_t kv,
-                              uint64_t scratch, struct st_resident **resident);
+                              uint64_t scratch, size_t n_threads, struct st_resident **resident);
 void st_resident_close(struct st_resident *resident); // accepts NULL
 
 // What the next batches use: a prompt's, or the tokens after it.
@@ -45,6 +62,16 @@ stint_status st_resident_embed(const struct st_run *run, const int32_t *ids, flo
 // The experts of the batch, before the first of them runs.
 void st_resident_expect(struct st_resident *resident, const struct st_config *config,
                         uint32_t layer, uint32_t expert);
+// sparse_ffn.c: room for a sparse block; its predictors' graphs, on the session's device.
+void st_naming_lay_out(const struct stint_model *model, struct st_naming *naming,
+                       struct st_arena *arena);
+stint_status st_naming_open(struct st_resident *resident, const struct st_npu *npu);
+void st_naming_close(struct st_resident *resident);
+// True if a batch takes the sparse way.
+bool st_resident_is_sparse(const struct st_run *run, size_t n_tokens);
+// A feed-forward block from the neurons that are active, in place of its graph.
+stint_status st_resident_block(const struct st_run *run, const struct st_graph_io *io);
+
 // After each step: how much memory there was.
 void st_resident_note(struct st_resident *resident);
 // After a failed one.

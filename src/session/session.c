@@ -200,6 +200,11 @@ static const char *device_of(const stint_session_options *options) {
     return options && options->size >= end ? options->device : NULL;
 }
 
+static bool wants_predictor(const stint_session_options *options) {
+    size_t end = offsetof(stint_session_options, no_predictor) + sizeof options->no_predictor;
+    return !(options && options->size >= end && options->no_predictor);
+}
+
 static stint_status open_schedule(const stint_session_options *options, struct stint_session *s) {
     size_t end = offsetof(stint_session_options, schedule) + sizeof options->schedule;
     const char *spec = options && options->size >= end ? options->schedule : NULL;
@@ -221,7 +226,8 @@ static stint_status open_resident(const stint_model *model, const stint_session_
     if (s->split.on)
         return st_fail(STINT_E_UNSUPPORTED, "prompts cannot be split under a bound of memory: "
                                             "leave out --npu-threads and --cpu-threads");
-    return st_resident_open(model, bound, kv_bytes, bytes - kv_bytes, &s->resident);
+    return st_resident_open(model, bound, kv_bytes, bytes - kv_bytes, s->crew.n_threads,
+                            &s->resident);
 }
 
 static stint_status open_in(const stint_model *model, const stint_session_options *options,
@@ -243,6 +249,7 @@ static stint_status open_in(const stint_model *model, const stint_session_option
     s->crew.npu = &s->npu;
     ST_TRY(open_schedule(options, s));
     if (model->int8.layers) ST_TRY(st_npu_open(s, device_of(options), &s->crew));
+    if (s->resident) ST_TRY(st_naming_open(s->resident, wants_predictor(options) ? &s->npu : NULL));
     if (s->npu.tune) ST_TRY(st_npu_tune(s));
     return s->split.on ? st_split_open(s, device_of(options)) : STINT_OK;
 }
@@ -276,11 +283,11 @@ stint_status st_session_open_layerwise(const struct stint_model *model,
 void stint_session_close(stint_session *session) {
     if (!session) return;
     st_split_close(session);
+    st_resident_close(session->resident);
     st_npu_close(&session->npu);
     for (size_t i = 0; i < session->n_lanes && session->lanes; i++)
         st_shadow_close(&session->lanes[i].shadow);
     st_learned_close(session->learned);
-    st_resident_close(session->resident);
     st_pool_close(session->crew.pool);
     st_arena_close(&session->arena);
     free(session);

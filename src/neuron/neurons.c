@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "neuron/neurons.h"
+
+#include "base/size.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <xxhash.h>
+
+enum { CLUSTER_BYTES = 256 << 10 };
+// A neuron that is active so often costs less when it runs unasked.
+static const float hot_rate = 0.6f;
+
+// ---- Sizes
+
+static const struct st_neuron_layout *layout_of(const struct st_neurons *n) {
+    return &n->model->neurons.layout;
+}
+
+void st_neurons_plan(const struct stint_model *model, struct st_neurons_plan *plan) {
+    const struct st_neuron_layout *l = &model->neurons.layout;
+    uint32_t entries = (uint32_t)st_max(1, CLUSTER_BYTES / l->entry_bytes);
+    entries = (uint32_t)st_min(entries, st_max(1, l->n_entries / 16));
+    *plan = (struct st_neurons_plan){.cluster_entries = entries,
+                                     .n_clusters = (uint32_t)st_ceil_div(l->n_entries, entries),
+                                     .entry_bytes = l->entry_bytes,
+                                     .cluster_bytes = entries * l->entry_bytes};
+}
+
+static size_t rate_index(size_t n_tokens) {
+    size_t i = 0;
+    while (i + 1 < ST_NEURON_RATES && ((size_t)1 << i) < n_tokens) i++;
+    return i;
+}
+
+// How often a cluster's neurons are active, on average.
+static float cluster_rate(const struct stint_model *m, const struct st_neurons_plan *plan,
+                          uint32_t layer, uint32_t cluster, size_t index) {
+    const struct st_neuron_layout *l = &m->neurons.layout;
+    const float *rates = m->neurons.layers[layer].rates + index * l->n;
+    size_t step = (size_t)plan->cluster_entries * l->per_entry, first = cluster * step;
+    size_t end = st_min(l->n, first + step);
+    double sum = 0.0;
+    for (size_t i = first; i < end; i++) sum += (double)rates[i];
+    return end > first ? (float)(sum / (double)(end - first)) : 0.0f;
+}
+
+// Of a layer: the clusters from the first on that are above `least`.
+static uint32_t leading_clusters(const struct stint_model *m, const struct st_neurons_plan *plan,
+                                 uint32_t layer, size_t index, float least) {
+    uint32_t n = 0;
+    while (n < plan->n_clusters && cluster_rate(m, plan, layer, n, index) > least) n++;
+    return n;
+}
+
+uint32_t st_neurons_hot_clusters(const struct stint_model *m, const struct st_neurons_plan *plan,
+                                 size_t n_tokens) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < m->config.n_layers; i++)
+        n += leading_clusters(m, plan, i, rate_index(n_tokens), hot_rate);
+    return n;
+}
+
+// The lowest rate above which no more clusters are hot than there is room for.
+static float hot_bound(const struct st_neurons *n, size_t index) {
+    float low = hot_rate, high = 1.0f;
+    for (int step = 0; step < 20; step++) {
+        float middle = step ? (low + high) / 2 : low;
+        uint32_t clusters = 0;
+        for (uint32_t i = 0; i < n->model->config.n_layers; i++)
+            clusters += leading_clusters(n->model, &n->plan, i, index, middle);
+        if (clusters <= n->plan.n_hot)
+            high = middle;
+        else
+            low = middle;
+        if (high == hot_rate) break;
+    }
+    return high;
+}
+
+// ---- Opening
+
+static size_t panel_bytes(const struct st_stage *stage) {
+    return stage->weight.n_panels * st_int8_panel_bytes(stage->weight.n_in);
+}
+
+static void lay_out(struct st_neurons *n, struct st_arena *a) {
+    const struct stint_model *m = n->model;
+    const struct st_neuron_layout *l = &m->neurons.layout;
+    uint32_t layers = m->config.n_layers;
+    n->hot = (struct st_cache){.entry_bytes = n->plan.cluster_bytes,
+                               .n_entries = n->plan.n_hot,
+                               .n_ids = layers * n->plan.n_clusters};
+    n->cold = (struct st_cache){.entry_bytes = n->plan.entry_bytes,
+                                .n_entries = n->plan.n_cold,
+                                .n_ids = layers * l->n_entries};
+    st_cache_lay_out(&n->hot, a);
+    st_cache_lay_out(&n->cold, a);
+    n->hot_clusters = ST_TAKE(a, uint32_t, (size_t)ST_NEURON_RATES * layers);
+    n->predictors = st_arena_take(a, layers, sizeof *n->predictors);
+    n->refs = ST_TAKE(a, struct st_neuron_ref, l->n);
+    n->ready = ST_TAKE(a, int32_t, l->n_entries);
+    n->pending = ST_TAKE(a, int32_t, l->n_entries);
+    n->wanted = ST_TAKE(a, uint8_t, l->n_entries);
+    for (uint32_t i = 0; i < layers && m->neurons.layers; i++) {
+        const struct st_layer_neurons *layer = &m->neurons.layers[i];
+        const struct st_stage *stages[] = {&layer->predict_in, &layer->predict_out};
+        for (int j = 0; j < 2 && layer->predicted; j++) {
+            size_t bytes = st_round_up(panel_bytes(stages[j]), ST_LOAD_BLOCK) + ST_LOAD_BLOCK;
+            unsigned char *panels = st_arena_take(a, bytes, 1);
+            if (!n->predictors) continue;
+            n->predictors[i][j] = *stages[j];
+            panels += -(uintptr_t)panels & (ST_LOAD_BLOCK - 1);
+            n->predictors[i][j].weight.panels = (const int8_t *)panels;
+        }
+    }
+}
+
+uint64_t st_neurons_fixed_bytes(const struct stint_model *model,
+                                const struct st_neurons_plan *plan) {
+    struct st_neurons n = {.model = model, .plan = *plan};
+    struct st_arena measure = st_arena_measure();
+    lay_out(&n, &measure);
+    return measure.used - n.plan.n_hot * n.plan.cluster_bytes - n.plan.n_cold * n.plan.entry_bytes;
+}
+
+static stint_status damaged(const struct st_neurons *n, uint32_t layer, const char *ending) {
+    return st_fail(STINT_E_FORMAT,
+                   "%s: section 'layers.%u%s' is damaged, or was changed while in use: its hash "
+                   "differs; copy or prepare the package again",
+                   n->path, layer, ending);
+}
+
+static uint64_t offset_of(const struct st_neurons *n, const void *data) {
+    return (uint64_t)((const unsigned char *)data - n->model->checkpoint.maps->data);
+}
+
+static stint_status read_predictor(struct st_neurons *n, struct st_loader *loader, uint32_t layer,
+                                   int which) {
+    const char *ending = which ? ST_NEURONS_PREDICT_OUT : ST_NEURONS_PREDICT_IN;
+    const struct st_layer_neurons *l = &n->model->neurons.layers[layer];
+    const struct st_stage *stage = which ? &l->predict_out : &l->predict_in;
+    const struct st_package *package = n->model->checkpoint.package;
+    char linear[ST_INT8_NAME_BYTES], name[ST_INT8_NAME_BYTES + 16];
+    st_neurons_name(layer, ending, linear);
+    snprintf(name, sizeof name, "%s%s", linear, ST_INT8_WEIGHT);
+    const int8_t *panels = n->predictors[layer][which].weight.panels;
+    struct st_load load = {.offset = offset_of(n, stage->weight.panels),
+                           .bytes = panel_bytes(stage),
+                           .to = (unsigned char *)(uintptr_t)panels};
+    st_loader_ask(loader, &load);
+    ST_TRY(st_loader_wait(loader, &load));
+    uint64_t wanted = st_package_section_hash(package, st_package_find(package, name));
+    return XXH3_64bits(panels, load.bytes) == wanted ? STINT_OK : damaged(n, layer, ending);
+}
+
+static stint_status open_in(struct st_neurons *n, struct st_loader *loader) {
+    struct st_arena measure = st_arena_measure();
+    uint32_t layers = n->model->config.n_layers;
+    lay_out(n, &measure);
+    ST_TRY(st_arena_check(&measure, "the neuron cache"));
+    ST_TRY(st_arena_open(&n->arena, measure.used));
+    lay_out(n, &n->arena);
+    ST_TRY(st_arena_check(&n->arena, "the neuron cache"));
+    st_cache_open(&n->hot, loader);
+    st_cache_open(&n->cold, loader);
+    for (size_t b = 0; b < ST_NEURON_RATES; b++) {
+        float bound = hot_bound(n, b);
+        for (uint32_t i = 0; i < layers; i++)
+            n->hot_clusters[b * layers + i] = leading_clusters(n->model, &n->plan, i, b, bound);
+    }
+    for (uint32_t i = 0; i < layers; i++)
+        for (int which = 0; which < 2 && n->model->neurons.layers[i].predicted; which++)
+            ST_TRY(read_predictor(n, loader, i, which));
+    return STINT_OK;
+}
+
+stint_status st_neurons_open(const struct stint_model *model, const struct st_neurons_plan *plan,
+                             struct st_loader *loader, struct st_neurons *n) {
+    *n = (struct st_neurons){.model = model, .path = model->checkpoint.path, .plan = *plan};
+    return open_in(n, loader);
+}
+
+void st_neurons_close(struct st_neurons *n) {
+    st_arena_close(&n->arena);
+    *n = (struct st_neurons){0};
+}
+
+void st_neurons_reset(struct st_neurons *n) {
+    if (n->hot.n_entries) st_cache_give_all(&n->hot);
+    if (n->cold.n_entries) st_cache_give_all(&n->cold);
+}
+
+// ---- Running
+
+struct run {
+    struct st_neurons *n;
+    struct st_sparse *sparse;
+    struct st_pool *pool;
+    const float *scores;
+    uint32_t layer;
+    size_t n_refs, n_ready, n_pending;
+};
+
+static bool is_named(const struct run *r, size_t place) {
+    size_t neurons = layout_of(r->n)->n;
+    bool named = r->scores == NULL;
+    for (size_t t = 0; t < r->sparse->n_tokens && r->scores; t++)
+        named |= r->scores[t * neurons + place] > 0.0f;
+    return named;
+}
+
+// The neurons of an entry; of a cold one, those that are named.
+static void add_refs(struct run *r, size_t entry, const unsigned char *data, bool all) {
+    const struct st_neuron_layout *l = layout_of(r->n);
+    const int32_t *order = r->n->model->neurons.layers[r->layer].order;
+    for (size_t i = 0; i < l->per_entry; i++) {
+        size_t place = entry * l->per_entry + i;
+        if (place >= l->n || !(all || is_named(r, place))) continue;
+        r->n->refs[r->n_refs++] =
+            (struct st_neuron_ref){data + i * l->bundle_bytes, (uint32_t)order[place]};
+    }
+}
+
+static void compute(struct run *r) {
+    r->n->computed += r->n_refs;
+    st_sparse_add(r->sparse, r->pool, r->n->refs, r->n_refs);
+    r->n_refs = 0;
+}
+
+static bool has_check(const struct run *r, size_t entry, const unsigned char *data) {
+    uint64_t wanted;
+    memcpy(&wanted, r->n->model->neurons.layers[r->layer].checks + 2 * entry, sizeof wanted);
+    return XXH3_64bits(data, layout_of(r->n)->entry_bytes) == wanted;
+}
+
+static uint64_t entry_offset(const struct run *r, size_t entry) {
+    return offset_of(r->n, r->n->model->neurons.layers[r->layer].bundles) +
+           entry * layout_of(r->n)->entry_bytes;
+}
+
+// Entries of a hot cluster, the last of which may be smaller.
+static size_t cluster_end(const struct run *r, size_t cluster) {
+    return st_min(layout_of(r->n)->n_entries, (cluster + 1) * r->n->plan.cluster_entries);
+}
+
+static int32_t take_cluster(struct run *r, uint32_t cluster) {
+    size_t first = (size_t)cluster * r->n->plan.cluster_entries;
+    size_t bytes = (cluster_end(r, cluster) - first) * layout_of(r->n)->entry_bytes;
+    return st_cache_take(&r->n->hot, r->layer * r->n->plan.n_clusters + cluster,
+                         entry_offset(r, first), bytes);
+}
+
+static stint_status use_cluster(struct run *r, uint32_t cluster, int32_t taken, bool all) {
+    size_t first = (size_t)cluster * r->n->plan.cluster_entries;
+    const unsigned char *data = st_cache_data(&r->n->hot, taken);
+    bool fresh;
+    ST_TRY(st_cache_wait(&r->n->hot, taken, &fresh));
+    for (size_t e = first; e < cluster_end(r, cluster); e++) {
+        const unsigned char *entry = data + (e - first) * layout_of(r->n)->entry_bytes;
+        if (fresh && !has_check(r, e, entry)) {
+            st_cache_discard(&r->n->hot, taken);
+            return damaged(r->n, r->layer, ST_NEURONS_BUNDLES);
+        }
+        add_refs(r, e, entry, all);
+    }
+    return STINT_OK;
+}
+
+static uint32_t cold_id(const struct run *r, size_t entry) {
+    return r->layer * layout_of(r->n)->n_entries + (uint32_t)entry;
+}
+
+static stint_status use_entry(struct run *r, int32_t taken) {
+    struct st_cache *cold = &r->n->cold;
+    size_t entry = (size_t)cold->id_of[taken] - cold_id(r, 0);
+    bool fresh;
+    ST_TRY(st_cache_wait(cold, taken, &fresh));
+    if (fresh && !has_check(r, entry, st_cache_data(cold, taken))) {
+        st_cache_discard(cold, taken);
+        return damaged(r->n, r->layer, ST_NEURONS_BUNDLES);
+    }
+    add_refs(r, entry, st_cache_data(cold, taken), false);
+    return STINT_OK;
+}
+
+// Takes wanted entries from *entry on, as many as there is room for: those that are there and those
+// that are on their way.
+static void take_entries(struct run *r, size_t *entry) {
+    size_t n_entries = layout_of(r->n)->n_entries;
+    r->n_ready = r->n_pending = 0;
+    for (; *entry < n_entries; ++*entry) {
+        if (!r->n->wanted[*entry]) continue;
+        int32_t taken = st_cache_take(&r->n->cold, cold_id(r, *entry), entry_offset(r, *entry),
+                                      layout_of(r->n)->entry_bytes);
+        if (taken == ST_CACHE_NONE) return;
+        if (st_cache_is_there(&r->n->cold, taken))
+            r->n->ready[r->n_ready++] = taken;
+        else
+            r->n->pending[r->n_pending++] = taken;
+    }
+}
+
+// What arrived is computed while the rest is on its way.
+static stint_status use_pending(struct run *r) {
+    for (size_t i = 0; i < r->n_pending;) {
+        ST_TRY(use_entry(r, r->n->pending[i++]));
+        while (i < r->n_pending && st_cache_is_there(&r->n->cold, r->n->pending[i]))
+            ST_TRY(use_entry(r, r->n->pending[i++]));
+        compute(r);
+    }
+    return STINT_OK;
+}
+
+static void give_entries(struct run *r) {
+    for (size_t i = 0; i < r->n_ready; i++)
+        st_cache_give(&r->n->cold, r->n->ready[i], ST_EVICT_LAST);
+    for (size_t i = 0; i < r->n_pending; i++)
+        st_cache_give(&r->n->cold, r->n->pending[i], ST_EVICT_LAST);
+}
+
+// Marks the entries that are wanted behind the hot clusters.
+static void mark(const struct run *r, size_t first) {
+    const struct st_neuron_layout *l = layout_of(r->n);
+    memset(r->n->wanted, 0, l->n_entries);
+    for (size_t place = first * l->per_entry; place < l->n; place++)
+        r->n->wanted[place / l->per_entry] |= is_named(r, place);
+}
+
+// Clusters that are in memory though they are not hot for a batch of this size are used as they
+// lie.
+static stint_status use_idle_clusters(struct run *r, uint32_t first) {
+    for (uint32_t c = first; c < r->n->plan.n_clusters; c++) {
+        if (!st_cache_has(&r->n->hot, r->layer * r->n->plan.n_clusters + c)) continue;
+        ST_TRY(use_cluster(r, c, take_cluster(r, c), false));
+        size_t entry = (size_t)c * r->n->plan.cluster_entries;
+        memset(r->n->wanted + entry, 0, cluster_end(r, c) - entry);
+    }
+    return STINT_OK;
+}
+
+static stint_status run_layer(struct run *r) {
+    struct st_neurons *n = r->n;
+    uint32_t layers = n->model->config.n_layers, hot = 0;
+    uint32_t most = n->hot_clusters[rate_index(r->sparse->n_tokens) * layers + r->layer];
+    while (hot < most && take_cluster(r, hot) != ST_CACHE_NONE) hot++;
+    size_t entry = (size_t)hot * n->plan.cluster_entries;
+    mark(r, entry);
+    ST_TRY(use_idle_clusters(r, hot));
+    take_entries(r, &entry); // what must be read is on its way before anything is computed
+    for (uint32_t c = 0; c < hot; c++) ST_TRY(use_cluster(r, c, take_cluster(r, c), true));
+    for (;;) {
+        for (size_t i = 0; i < r->n_ready; i++) ST_TRY(use_entry(r, n->ready[i]));
+        compute(r);
+        ST_TRY(use_pending(r));
+        give_entries(r);
+        if (entry >= layout_of(n)->n_entries) return STINT_OK;
+        take_entries(r, &entry);
+    }
+}
+
+static void give_clusters(struct run *r) {
+    struct st_cache *hot = &r->n->hot;
+    for (uint32_t c = 0; c < r->n->plan.n_clusters; c++) {
+        int32_t taken = hot->entry_of[r->layer * r->n->plan.n_clusters + c];
+        if (taken != ST_CACHE_NONE) st_cache_give(hot, taken, ST_EVICT_LAST);
+    }
+}
+
+stint_status st_neurons_run(struct st_neurons *n, uint32_t layer, const float *scores,
+                            struct st_sparse *sparse, struct st_pool *pool) {
+    struct run r = {.n = n, .sparse = sparse, .pool = pool, .scores = scores, .layer = layer};
+    n->possible += layout_of(n)->n;
+    ST_TRY(run_layer(&r));
+    give_clusters(&r);
+    return STINT_OK;
+}

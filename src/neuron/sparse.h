@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// A feed-forward block of a few tokens from the bundles of some of its neurons (kernels/neuron.h):
+// those that are left out count as zero. What it gives is the dense block's, bit for bit, where
+// they are.
+#ifndef ST_NEURON_SPARSE_H
+#define ST_NEURON_SPARSE_H
+
+#include "base/arena.h"
+#include "device/device.h"
+#include "format/neuron_layout.h"
+#include "kernels/neuron.h"
+
+// A neuron and where its bundle lies.
+struct st_neuron_ref {
+    const unsigned char *bundle;
+    uint32_t neuron;
+};
+
+struct st_sparse {
+    const struct st_neuron_kernel *kernel;
+    const struct st_elementwise *elementwise;
+    struct st_neuron_layout layout;
+    size_t n_threads;
+    uint8_t *x;      // [ST_NEURON_TOKENS, k] as the kernel takes it
+    int32_t *sums;   // [n_threads, ST_NEURON_TOKENS, k]
+    int32_t *q_sums; // [n_threads, ST_NEURON_TOKENS]
+    int32_t *total;  // [ST_NEURON_TOKENS, k]
+    // The block at hand.
+    const struct st_stage *up, *down;
+    size_t n_tokens;
+    const float *add; // to the outputs of `up` before its activation; as in struct st_graph_io
+    const int32_t *add_row;
+    struct st_spill *spill; // takes what INT8 does not hold before `down`; or NULL
+    atomic_size_t *clipped;
+    const struct st_neuron_ref *refs;
+    size_t n_refs;
+};
+
+// layout and n_threads must be set. Runs twice on `arena` (base/arena.h).
+void st_sparse_lay_out(struct st_sparse *sparse, struct st_arena *arena);
+
+// Begins a block: x [n_tokens, x_row apart] holds what `zero` stands for.
+void st_sparse_begin(struct st_sparse *sparse, const uint8_t *x, size_t x_row, uint8_t zero,
+                     size_t n_tokens);
+// Adds neurons; in any order, and any number of times.
+void st_sparse_add(struct st_sparse *sparse, struct st_pool *pool, const struct st_neuron_ref *refs,
+                   size_t n_refs);
+// y [n_tokens, y_row] = what `down` gives.
+void st_sparse_end(struct st_sparse *sparse, struct st_pool *pool, float *y, size_t y_row);
+
+#endif

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// The feed-forward block of a few tokens where a model's neurons are stored one by one: a predictor
+// names the active ones (PowerInfer-2, section 4.1), they are computed from the neuron cache.
+#include "session/resident.h"
+
+#include "base/size.h"
+#include "session/session.h"
+
+#include <string.h>
+
+static size_t widest_rank(const struct stint_model *m) {
+    size_t widest = 1;
+    for (uint32_t i = 0; i < m->config.n_layers; i++)
+        if (m->neurons.layers[i].predicted)
+            widest = st_max(widest, m->neurons.layers[i].predict_in.rows[0]);
+    return widest;
+}
+
+void st_naming_lay_out(const struct stint_model *m, struct st_naming *n, struct st_arena *arena) {
+    size_t tokens = ST_NEURON_TOKENS, rank = widest_rank(m);
+    n->in_row = st_device_row(m->config.hidden);
+    n->middle_row = st_device_row(rank);
+    n->graphs = st_arena_take(arena, m->config.n_layers, sizeof *n->graphs);
+    n->in = ST_TAKE(arena, uint8_t, tokens * n->in_row);
+    n->middle = ST_TAKE(arena, uint8_t, tokens * n->middle_row);
+    n->ranks = ST_TAKE(arena, float, tokens *rank);
+    n->scores = ST_TAKE(arena, float, tokens * m->config.ffn);
+}
+
+// npu NULL: nothing is predicted.
+stint_status st_naming_open(struct st_resident *r, const struct st_npu *npu) {
+    struct st_naming *n = &r->naming;
+    if (!r->sparse || !npu) return STINT_OK;
+    n->type = npu->type;
+    for (uint32_t i = 0; i < r->neurons.model->config.n_layers; i++)
+        for (int j = 0; j < 2 && r->neurons.model->neurons.layers[i].predicted; j++) {
+            struct st_graph_desc desc = {.stages = {r->neurons.predictors[i][j]}, .n_stages = 1};
+            ST_TRY(npu->type->compile(npu->device, &desc, ST_NEURON_TOKENS, &n->graphs[i][j]));
+        }
+    return STINT_OK;
+}
+
+void st_naming_close(struct st_resident *r) {
+    const struct st_naming *n = &r->naming;
+    if (!n->graphs || !n->type) return;
+    for (uint32_t i = 0; i < r->neurons.model->config.n_layers; i++)
+        for (int j = 0; j < 2; j++)
+            if (n->graphs[i][j]) n->type->free_graph(n->graphs[i][j]);
+}
+
+bool st_resident_is_sparse(const struct st_run *run, size_t n_tokens) {
+    return run->s->resident->sparse && !run->s->prompt && n_tokens <= ST_NEURON_TOKENS;
+}
+
+static stint_status run_linear(const struct st_run *run, struct st_graph *graph,
+                               const struct st_stage *stage, const float *x, size_t n_tokens,
+                               uint8_t *q, size_t q_row, float *y) {
+    const struct st_npu *npu = run->crew->npu;
+    size_t k = stage->weight.n_in;
+    struct st_graph_io io = {
+        .n_tokens = n_tokens, .in = q, .in_row = q_row, .out = {y}, .out_row = {stage->rows[0]}};
+    for (size_t t = 0; t < n_tokens; t++)
+        run->s->kernels.elementwise->quantize(x + t * k, k, stage->weight.input_scale,
+                                              npu->type->zero(npu->device), q + t * q_row);
+    ST_TRY(npu->type->submit(graph, &io));
+    return npu->type->wait(npu->device);
+}
+
+// scores NULL: every neuron.
+static stint_status name_neurons(const struct st_run *run, size_t n_tokens, const float **scores) {
+    const struct st_naming *n = &run->s->resident->naming;
+    const struct st_stage *stages = run->s->resident->neurons.predictors[run->layer];
+    struct st_graph *const *graphs = n->graphs[run->layer];
+    bool post = run->s->model->config.block == ST_BLOCK_POST;
+    *scores = NULL;
+    if (!graphs[0]) return STINT_OK;
+    ST_TRY(run_linear(run, graphs[0], &stages[0], post ? run->lane->x : run->lane->normed, n_tokens,
+                      n->in, n->in_row, n->ranks));
+    ST_TRY(run_linear(run, graphs[1], &stages[1], n->ranks, n_tokens, n->middle, n->middle_row,
+                      n->scores));
+    *scores = n->scores;
+    return STINT_OK;
+}
+
+stint_status st_resident_block(const struct st_run *run, const struct st_graph_io *io) {
+    struct stint_session *s = run->s;
+    struct st_resident *r = s->resident;
+    const struct st_ffn_int8 *w = s->model->int8.layers[run->layer].ffn;
+    struct st_sparse *block = &r->block;
+    const struct st_npu *npu = run->crew->npu;
+    const float *scores;
+    ST_TRY(name_neurons(run, io->n_tokens, &scores));
+    block->up = &w->up;
+    block->down = &w->down;
+    block->add = io->add;
+    block->add_row = io->add_row;
+    block->spill = io->spill;
+    block->clipped = io->clipped;
+    st_sparse_begin(block, io->in, io->in_row, npu->type->zero(npu->device), io->n_tokens);
+    ST_TRY(st_neurons_run(&r->neurons, run->layer, scores, block, run->crew->pool));
+    st_sparse_end(block, run->crew->pool, io->out[0], io->out_row[0]);
+    return STINT_OK;
+}
