@@ -246,7 +246,7 @@ typedef struct stint_prepare_options {
     /* For a model whose activations are mostly 0 (ReLU and its kin): its neurons one by one, and
      * predictors of which are active, so that it runs well under a bound of memory. */
     bool neurons;
-    float recall;            /* share of the active neurons that predictors find; default 0.99 */
+    float recall;            /* share of the active neurons that predictors find; default 0.98 */
     uint32_t predictor_rank; /* default 0: by the model's width */
     stint_progress_fn *progress;
     void *progress_context;

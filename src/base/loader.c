@@ -38,22 +38,20 @@ static ssize_t read_file(void *context, int file, void *to, size_t bytes, off_t 
 // Whole blocks are asked for, so that direct reads are possible; the file may end in the last one.
 static stint_status read_load(const struct st_loader *l, const struct st_load *load) {
     size_t done = 0, room = st_round_up(load->bytes, ST_LOAD_BLOCK);
-    while (done < load->bytes) {
+    for (;;) {
         uint64_t at = load->offset + done;
         ssize_t n = l->read(l->context, l->file, load->to + done, room - done, (off_t)at);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0)
             return st_fail(STINT_E_IO, "%s: cannot be read at byte %llu: %s", l->name,
                            (unsigned long long)at, strerror(errno));
-        done += (size_t)n;
-        // A direct read goes on at a whole block: the rest of a cut one is read again.
-        if (done < load->bytes) done = done / ST_LOAD_BLOCK * ST_LOAD_BLOCK;
-        if (n == 0 || (size_t)n < ST_LOAD_BLOCK) {
-            if (done >= load->bytes) break;
-            if (n == 0)
-                return st_fail(STINT_E_IO, "%s: ends at byte %llu: it was cut short while in use",
-                               l->name, (unsigned long long)at);
-        }
+        size_t got = done + (size_t)n;
+        if (got >= load->bytes) break;
+        // What was cut short goes on at a whole block.
+        if (got / ST_LOAD_BLOCK * ST_LOAD_BLOCK == done)
+            return st_fail(STINT_E_IO, "%s: ends at byte %llu: it was cut short while in use",
+                           l->name, (unsigned long long)(at + (uint64_t)n));
+        done = got / ST_LOAD_BLOCK * ST_LOAD_BLOCK;
     }
     if (!l->direct) posix_fadvise(l->file, (off_t)load->offset, (off_t)room, POSIX_FADV_DONTNEED);
     return STINT_OK;

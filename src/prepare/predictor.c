@@ -12,6 +12,7 @@
 #include <string.h>
 
 enum { BATCH = 128, BLOCK = 64, HELD_OUT_TOKENS = 1024 };
+enum { FEWEST_EPOCHS = 10, MOST_EPOCHS = 30, STEPS = 500 };
 static const float learning_rate = 3e-3f, beta1 = 0.9f, beta2 = 0.999f;
 static const float widest = 24.0f; // activations beyond so many times their mean square are clipped
 
@@ -261,12 +262,15 @@ static void update(void *context, size_t item, size_t worker) {
 stint_status st_predictor_train(struct st_predictor *p, const struct st_activity *a) {
     struct st_trainer *t = p->trainer;
     size_t n = training_tokens(a), batches = st_ceil_div(n, BATCH), done = 0;
-    size_t total = batches * t->options.epochs;
+    size_t epochs = t->options.epochs;
+    if (epochs == 0)
+        epochs = st_max(FEWEST_EPOCHS, st_min(MOST_EPOCHS, STEPS / st_max(1, batches)));
+    size_t total = batches * epochs;
     uint32_t *tokens = realloc(t->tokens, st_max(1, n) * sizeof *tokens);
     if (!tokens) return st_fail(STINT_E_NOMEM, "no memory to train a predictor");
     t->tokens = tokens;
     begin(p, a);
-    for (uint32_t epoch = 0; epoch < t->options.epochs; epoch++) {
+    for (size_t epoch = 0; epoch < epochs; epoch++) {
         shuffle(t, n);
         for (size_t at = 0; at < n; at += BATCH, done++) {
             struct batch b = {p, a, t->tokens + at, st_min(BATCH, n - at)};

@@ -182,8 +182,7 @@ static stint_status open_neurons(struct st_prepare_job *p) {
                        "so there is nothing to predict; under a bound of memory its weights are "
                        "read in their turn without this");
     struct st_predictor_options options = {.rank = o->predictor_rank,
-                                           .recall = o->recall > 0.0f ? (double)o->recall : 0.99,
-                                           .epochs = 10,
+                                           .recall = o->recall > 0.0f ? (double)o->recall : 0.98,
                                            .stop = st_prepare_is_canceled,
                                            .stop_context = (void *)(uintptr_t)o};
     ST_TRY(st_neuron_packer_open(c, &options, p->n_observed, o->n_threads, &p->neurons));

@@ -60,6 +60,16 @@ static void choose_experts(float *route, size_t n_experts, size_t n_used) {
     for (size_t e = 0; e < n_experts; e++) route[e] /= sum;
 }
 
+// Those of the batch are read from now on, where they are not in memory.
+static void expect_experts(const struct st_run *r, size_t n) {
+    const struct st_config *c = &r->s->model->config;
+    for (uint32_t e = 0; e < c->n_experts; e++) {
+        bool used = false;
+        for (size_t t = 0; t < n; t++) used |= r->lane->route[t * c->n_experts + e] != 0.0f;
+        if (used) st_resident_expect(r->s->resident, c, r->layer, e);
+    }
+}
+
 // Expert by expert, over the tokens that were routed to it; each token adds its experts in
 // ascending order.
 stint_status st_session_mixture(const struct st_run *r, const float *x, size_t n, float *y,
@@ -71,6 +81,7 @@ stint_status st_session_mixture(const struct st_run *r, const float *x, size_t n
     st_session_linear(r, x, n, &st_run_layer(r)->router, lane->route);
     for (size_t t = 0; t < n; t++)
         choose_experts(lane->route + t * c->n_experts, c->n_experts, c->n_experts_used);
+    if (r->s->resident) expect_experts(r, n);
     memset(y, 0, n * hidden * sizeof(float));
     for (size_t e = 0; e < c->n_experts; e++) {
         size_t count = 0;

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// A region of the neuron cache against a plain list of what it should hold.
+#include "neuron/cache.h"
+#include "support/support.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+enum { IDS = 40, ENTRIES = 8, ENTRY_BYTES = 2 * ST_LOAD_BLOCK };
+
+struct world {
+    struct st_arena arena;
+    struct st_cache cache;
+    struct st_loader *loader;
+    unsigned char *data;
+    const char *path;
+    int file;
+};
+
+static struct world open_world(void) {
+    struct world w = {.data = malloc(IDS * ENTRY_BYTES)};
+    struct st_arena measure = st_arena_measure();
+    ts_random_bytes(w.data, IDS * ENTRY_BYTES);
+    w.path = ts_write("file", w.data, IDS * ENTRY_BYTES);
+    w.file = open(w.path, O_RDONLY);
+    w.cache = (struct st_cache){.entry_bytes = ENTRY_BYTES, .n_entries = ENTRIES, .n_ids = IDS};
+    st_cache_lay_out(&w.cache, &measure);
+    assert_int_equal(st_arena_open(&w.arena, measure.used), STINT_OK);
+    st_cache_lay_out(&w.cache, &w.arena);
+    struct st_loader_options options = {.file = w.file, .name = "file", .n_threads = 2};
+    assert_int_equal(st_loader_open(&options, &w.loader), STINT_OK);
+    st_cache_open(&w.cache, w.loader);
+    return w;
+}
+
+static void close_world(struct world *w) {
+    st_loader_drain(w->loader);
+    st_loader_close(w->loader);
+    st_arena_close(&w->arena);
+    close(w->file);
+    free(w->data);
+}
+
+static int32_t take(struct world *w, uint32_t id) {
+    return st_cache_take(&w->cache, id, (uint64_t)id * ENTRY_BYTES, ENTRY_BYTES);
+}
+
+// Takes, checks and gives back; true if it was there already.
+static bool use(struct world *w, uint32_t id, enum st_evict when) {
+    bool fresh, was_there = st_cache_has(&w->cache, id);
+    int32_t entry = take(w, id);
+    assert_int_not_equal(entry, ST_CACHE_NONE);
+    assert_int_equal(st_cache_wait(&w->cache, entry, &fresh), STINT_OK);
+    assert_int_equal(fresh, !was_there);
+    assert_memory_equal(st_cache_data(&w->cache, entry), w->data + id * ENTRY_BYTES, ENTRY_BYTES);
+    st_cache_give(&w->cache, entry, when);
+    return was_there;
+}
+
+static void what_was_used_last_stays(void **state) {
+    (void)state;
+    struct world w = open_world();
+    uint32_t list[ENTRIES], n = 0; // the last used one first
+    for (size_t step = 0; step < 2000; step++) {
+        uint32_t id = (uint32_t)(ts_random_below(3) ? ts_random_below(10) : ts_random_below(IDS));
+        uint32_t at = 0;
+        while (at < n && list[at] != id) at++;
+        assert_int_equal(use(&w, id, ST_EVICT_LAST), at < n);
+        if (at == n && n < ENTRIES) n++;
+        if (at == ENTRIES) at--;
+        memmove(list + 1, list, at * sizeof *list);
+        list[0] = id;
+    }
+    assert_int_equal(w.cache.hits + w.cache.misses, 2000);
+    close_world(&w);
+}
+
+// A cyclic scan finds all but what passes through one entry.
+static void a_scan_keeps_what_fits(void **state) {
+    (void)state;
+    struct world w = open_world();
+    for (size_t round = 0; round < 5; round++) {
+        size_t found = 0;
+        for (uint32_t id = 0; id < IDS; id++) found += use(&w, id, ST_EVICT_FIRST);
+        assert_in_range(found, round ? ENTRIES - 1 : 0, round ? ENTRIES : 0);
+    }
+    close_world(&w);
+}
+
+static void what_is_held_stays(void **state) {
+    (void)state;
+    struct world w = open_world();
+    for (uint32_t id = 0; id < ENTRIES; id++) assert_int_not_equal(take(&w, id), ST_CACHE_NONE);
+    assert_int_equal(take(&w, ENTRIES), ST_CACHE_NONE);
+    int32_t again = take(&w, 3); // taken twice, held once
+    st_cache_give(&w.cache, again, ST_EVICT_LAST);
+    st_cache_give(&w.cache, again, ST_EVICT_LAST);
+    assert_false(use(&w, ENTRIES, ST_EVICT_LAST));
+    assert_false(st_cache_has(&w.cache, 3));
+    for (uint32_t id = 0; id < ENTRIES; id++) assert_int_equal(st_cache_has(&w.cache, id), id != 3);
+    st_cache_give_all(&w.cache);
+    for (uint32_t id = 20; id < 20 + ENTRIES; id++)
+        assert_int_not_equal(take(&w, id), ST_CACHE_NONE);
+    close_world(&w);
+}
+
+static void what_failed_is_not_kept(void **state) {
+    (void)state;
+    struct world w = open_world();
+    bool fresh;
+    assert_int_equal(truncate(w.path, 5 * ENTRY_BYTES), 0);
+    for (int i = 0; i < 3; i++) {
+        int32_t entry = take(&w, 9);
+        assert_int_equal(st_cache_wait(&w.cache, entry, &fresh), STINT_E_IO);
+        assert_false(st_cache_has(&w.cache, 9));
+    }
+    int32_t entry = take(&w, 9); // given back before it failed
+    st_cache_give(&w.cache, entry, ST_EVICT_FIRST);
+    assert_false(use(&w, 4, ST_EVICT_LAST));
+    entry = take(&w, 4);
+    assert_int_equal(st_cache_wait(&w.cache, entry, &fresh), STINT_OK);
+    assert_false(fresh);
+    st_cache_discard(&w.cache, entry);
+    assert_false(st_cache_has(&w.cache, 4));
+    close_world(&w);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_used_last_stays),
+        cmocka_unit_test(a_scan_keeps_what_fits),
+        cmocka_unit_test(what_is_held_stays),
+        cmocka_unit_test(what_failed_is_not_kept),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
