@@ -26,7 +26,7 @@ struct st_loader {
     size_t n_idle, n_pending;      // threads; loads that are not done
     uint64_t busy_since;
     struct st_loader_counts counts;
-    struct st_error why; // of the first failure
+    struct st_error why; // of the last failure
     bool waiting, closing;
 };
 
@@ -79,7 +79,7 @@ static void *work(void *context) {
         pthread_mutex_unlock(&l->lock);
         stint_status status = read_load(l, load);
         pthread_mutex_lock(&l->lock);
-        if (status != STINT_OK && l->why.status == STINT_OK) st_error_save(&l->why);
+        if (status != STINT_OK) st_error_save(&l->why);
         l->counts.bytes += bytes;
         l->counts.reads++;
         if (--l->n_pending == 0) l->counts.busy_ns += st_now_ns() - l->busy_since;

@@ -24,12 +24,15 @@ enum {
 };
 enum { NESTED_ROWS = 8, NESTED_K = 128, NESTED_MOST_BITS = 7 };
 
+#define DAMAGED "section '%s' is damaged: its hash differs; copy or prepare the package again"
+
 struct st_package {
     struct st_section *sections; // [n], in the order of the file
     uint32_t *by_name;           // [n], indices in the order of the names
     size_t n;
-    uint64_t hash;                          // of the table
-    const struct st_package_entry *entries; // [n] the table in the map
+    uint64_t hash;                    // of the table
+    struct st_package_entry *entries; // [n] a copy of the table
+    void **copies;                    // [n] of small sections, where the map is to be left alone
 };
 
 static const char *const type_names[ST_N_SECTION_TYPES] = {
@@ -156,8 +159,9 @@ bool st_section_is_late(const struct st_section *s) {
 }
 
 #ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
-// Through a buffer, past the map, and out of the page cache.
-static bool file_has_hash(const struct reader *r, const struct st_section *s, uint64_t hash) {
+// Through a buffer, past the map and the page cache, into `copy` unless that is NULL.
+static bool file_has_hash(const struct reader *r, const struct st_section *s, uint64_t hash,
+                          unsigned char *copy) {
     off_t at = (off_t)((const unsigned char *)s->data - r->map->data);
     XXH3_64bits_reset(r->state);
     for (size_t left = s->bytes; left > 0;) {
@@ -166,6 +170,7 @@ static bool file_has_hash(const struct reader *r, const struct st_section *s, ui
         if (n <= 0 || ((size_t)n < left && n % ST_DIRECT_BLOCK != 0)) return false;
         size_t used = st_min(left, (size_t)n);
         XXH3_64bits_update(r->state, r->buffer, used);
+        if (copy) memcpy(copy + (s->bytes - left), r->buffer, used);
         at += n;
         left -= used;
     }
@@ -179,7 +184,7 @@ static bool section_has_hash(const struct reader *r, const struct st_section *s,
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
     return r->state != NULL;
 #else
-    if (r->late >= 0) return file_has_hash(r, s, hash);
+    if (r->late >= 0) return file_has_hash(r, s, hash, NULL);
     XXH3_64bits_reset(r->state);
     for (size_t done = 0; done < s->bytes; done += HASH_BLOCK) {
         const unsigned char *block = (const unsigned char *)s->data + done;
@@ -262,8 +267,26 @@ static stint_status check_place(const struct reader *r, const struct st_package_
     return STINT_OK;
 }
 
+// What the model reads all the time is kept: the file may change, or be cut short.
+static bool is_kept(const struct st_section *s) {
+    return s->type == ST_SECTION_F32 || s->type == ST_SECTION_I32;
+}
+
+static stint_status keep_section(const struct reader *r, const struct st_package_entry *e,
+                                 struct st_section *s, void **copy) {
+    *copy = aligned_alloc(ST_DIRECT_BLOCK, st_round_up(s->bytes, ST_DIRECT_BLOCK));
+    if (!*copy) return st_fail(STINT_E_NOMEM, "no memory for section '%s'", s->name);
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+    bool same = r->state && e;
+#else
+    bool same = file_has_hash(r, s, e->hash, *copy);
+#endif
+    s->data = *copy;
+    return same ? STINT_OK : st_fail(STINT_E_FORMAT, DAMAGED, s->name);
+}
+
 static stint_status read_section(struct reader *r, const struct st_package_entry *e,
-                                 struct st_section *s) {
+                                 struct st_section *s, void **copy) {
     if (e->name[ST_PACKAGE_NAME]) return st_fail(STINT_E_FORMAT, "a section's name has no end");
     ST_TRY(st_section_check_name(e->name));
     *s = (struct st_section){.name = e->name, .n_dims = e->n_dims};
@@ -274,14 +297,14 @@ static stint_status read_section(struct reader *r, const struct st_package_entry
     s->data = r->map->data + e->offset;
     r->end = e->offset + e->bytes;
     if (r->late >= 0 && st_section_is_late(s)) return STINT_OK;
+    if (r->late >= 0 && is_kept(s)) return keep_section(r, e, s, copy);
     if (section_has_hash(r, s, e->hash)) return STINT_OK;
-    return st_fail(STINT_E_FORMAT,
-                   "section '%s' is damaged: its hash differs; copy or prepare the package again",
-                   s->name);
+    return st_fail(STINT_E_FORMAT, DAMAGED, s->name);
 }
 
 static stint_status read_sections(struct reader *r, struct st_package *p) {
-    for (size_t i = 0; i < p->n; i++) ST_TRY(read_section(r, &p->entries[i], &p->sections[i]));
+    for (size_t i = 0; i < p->n; i++)
+        ST_TRY(read_section(r, &p->entries[i], &p->sections[i], &p->copies[i]));
     if (st_round_up(r->end, ST_PACKAGE_ALIGN) != r->limit ||
         !is_zero(r->map->data + r->end, r->limit - r->end))
         return st_fail(STINT_E_FORMAT, "bytes between the last section and the table are damaged");
@@ -314,13 +337,18 @@ static stint_status read_package(const struct st_map *map, int late, struct st_p
         late, XXH3_createState(),  late >= 0 ? aligned_alloc(ST_DIRECT_BLOCK, HASH_AT_ONCE) : NULL};
     p->n = header.n_sections;
     p->hash = header.table_hash;
-    p->entries = (const struct st_package_entry *)(const void *)(map->data + header.table_offset);
     p->sections = calloc(p->n, sizeof *p->sections);
     p->by_name = calloc(p->n, sizeof *p->by_name);
+    p->entries = calloc(p->n, sizeof *p->entries);
+    p->copies = calloc(p->n, sizeof *p->copies);
     stint_status status = STINT_OK;
-    if (!p->sections || !p->by_name || !r.state || (late >= 0 && !r.buffer))
+    if (!p->sections || !p->by_name || !p->entries || !p->copies || !r.state ||
+        (late >= 0 && !r.buffer))
         status = st_fail(STINT_E_NOMEM, "no memory for %zu sections", p->n);
-    if (status == STINT_OK) status = read_sections(&r, p);
+    if (status == STINT_OK) {
+        memcpy(p->entries, map->data + header.table_offset, p->n * sizeof *p->entries);
+        status = read_sections(&r, p);
+    }
     XXH3_freeState(r.state);
     free(r.buffer);
     return status == STINT_OK ? index_names(p) : status;
@@ -358,6 +386,9 @@ stint_status st_package_open_late(const char *name, const struct st_map *map, in
 
 void st_package_close(struct st_package *package) {
     if (!package) return;
+    for (size_t i = 0; i < package->n && package->copies; i++) free(package->copies[i]);
+    free(package->copies);
+    free(package->entries);
     free(package->sections);
     free(package->by_name);
     free(package);
@@ -370,6 +401,10 @@ uint64_t st_package_hash(const struct st_package *package) {
 uint64_t st_package_section_hash(const struct st_package *package,
                                  const struct st_section *section) {
     return package->entries[section - package->sections].hash;
+}
+
+uint64_t st_package_offset(const struct st_package *package, const struct st_section *section) {
+    return package->entries[section - package->sections].offset;
 }
 
 size_t st_package_count(const struct st_package *package) {

@@ -76,6 +76,8 @@ bool st_section_is_late(const struct st_section *section);
 
 // The hash of its table, and so of all that is in it.
 uint64_t st_package_hash(const struct st_package *package);
+// Where a section begins in the file.
+uint64_t st_package_offset(const struct st_package *package, const struct st_section *section);
 // The XXH3 hash that a section of the package should have.
 uint64_t st_package_section_hash(const struct st_package *package,
                                  const struct st_section *section);

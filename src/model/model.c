@@ -91,10 +91,31 @@ static stint_status finish_open(stint_status status, const char *name, struct st
     return STINT_OK;
 }
 
+// Float linears that every token needs are kept: the file may change, or be cut short.
+static void keep_linear(struct st_linear_weight *w, struct st_arena *arena) {
+    size_t bytes = w->n_out * w->row_bytes;
+    void *copy = w->data ? st_arena_take(arena, bytes, 1) : NULL;
+    if (copy) w->data = memcpy(copy, w->data, bytes);
+}
+
+static void keep_linears(struct stint_model *m, struct st_arena *arena) {
+    struct st_weights *w = &m->weights;
+    keep_linear(&w->positions, arena);
+    keep_linear(&w->project_in, arena);
+    keep_linear(&w->project_out, arena);
+    for (uint32_t i = 0; i < m->config.n_layers && w->layers; i++)
+        keep_linear(&w->layers[i].router, arena);
+}
+
 // What was read of it to open it leaves memory.
-static void leave_file(const struct stint_model *m) {
+static stint_status leave_file(struct stint_model *m) {
+    struct st_arena measure = st_arena_measure();
+    keep_linears(m, &measure);
+    ST_TRY(st_arena_open(&m->kept, measure.used));
+    keep_linears(m, &m->kept);
     st_map_forget(m->checkpoint.maps->data, m->checkpoint.maps->bytes);
     posix_fadvise(m->checkpoint.file, 0, 0, POSIX_FADV_DONTNEED);
+    return STINT_OK;
 }
 
 stint_status stint_model_open(const char *path, const stint_model_options *options,
@@ -113,7 +134,7 @@ stint_status stint_model_open(const char *path, const stint_model_options *optio
     if (status != STINT_OK) return finish_open(status, path, m, model);
     if (!(options && options->no_tokenizer)) status = open_tokenizer(path, m);
     if (status == STINT_OK) adopt_tokenizer(m);
-    if (status == STINT_OK && m->checkpoint.late) leave_file(m);
+    if (status == STINT_OK && m->checkpoint.late) status = leave_file(m);
     uint64_t after = st_process_anonymous_bytes();
     m->held_bytes = after > before ? after - before : 0;
     return finish_open(status, NULL, m, model);
@@ -178,6 +199,7 @@ void stint_model_close(stint_model *model) {
     st_shape_weights_close(model->shape_weights);
     st_shape_int8_close(model->shape_int8);
     st_arena_close(&model->arena);
+    st_arena_close(&model->kept);
     st_checkpoint_close(&model->checkpoint);
     free(model);
 }

@@ -17,6 +17,7 @@ struct stint_model {
     struct st_checkpoint checkpoint;
     struct st_config config;
     struct st_arena arena; // norms, biases, the layer table
+    struct st_arena kept;  // copies of float linears, of a model that is read piece by piece
     struct st_weights weights;
     struct st_weights_int8 int8;            // layers NULL: a float model
     struct st_weights_neurons neurons;      // layers NULL: none

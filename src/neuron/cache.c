@@ -73,13 +73,22 @@ static void ask(struct st_cache *c, uint32_t e, uint32_t id, uint64_t offset, si
     st_loader_ask(c->loader, load);
 }
 
+static bool has_failed(const struct st_cache *c, int32_t e) {
+    return atomic_load_explicit(&c->loads[e].state, memory_order_acquire) == ST_LOAD_FAILED;
+}
+
 int32_t st_cache_take(struct st_cache *c, uint32_t id, uint64_t offset, size_t bytes) {
     int32_t found = c->entry_of[id];
     if (found != ST_CACHE_NONE) {
         if (c->held[found]) return found;
-        c->hits++;
         unlink_entry(c, (uint32_t)found);
         c->held[found] = true;
+        if (has_failed(c, found)) { // it was asked for too early: once more
+            c->misses++;
+            ask(c, (uint32_t)found, id, offset, bytes);
+        } else {
+            c->hits++;
+        }
         return found;
     }
     uint32_t e = c->next[anchor(c)];

@@ -136,19 +136,18 @@ static void bind_stage(void *context, enum st_int8_role role, uint32_t layer, ui
     st_int8_shape(role, &m->config, &stage);
     const struct st_section *section = st_package_find(m->checkpoint.package, name);
     struct st_sliced *s = &b->slices->stages[st_slices_stage(&m->config, role, layer, expert)];
-    *s = (struct st_sliced){
-        .name = section->name,
-        .offset = (uint64_t)((const unsigned char *)section->data - m->checkpoint.maps->data),
-        .bytes = section->bytes,
-        .hash = st_package_section_hash(m->checkpoint.package, section),
-        .group_bytes = st_stage_group_bytes(&stage),
-        .n_groups = (uint32_t)st_stage_groups(&stage),
-        .region = region_of(&m->config, b->sparse, role),
-        .part = is_ffn(role) && b->sparse ? ST_PASS_FFN
-                : role == ST_INT8_HEAD    ? ST_PASS_HEAD
-                                          : 0,
-        .by_chance = is_ffn(role) && m->config.n_experts,
-        .state = XXH3_createState()};
+    *s = (struct st_sliced){.name = section->name,
+                            .offset = st_package_offset(m->checkpoint.package, section),
+                            .bytes = section->bytes,
+                            .hash = st_package_section_hash(m->checkpoint.package, section),
+                            .group_bytes = st_stage_group_bytes(&stage),
+                            .n_groups = (uint32_t)st_stage_groups(&stage),
+                            .region = region_of(&m->config, b->sparse, role),
+                            .part = is_ffn(role) && b->sparse ? ST_PASS_FFN
+                                    : role == ST_INT8_HEAD    ? ST_PASS_HEAD
+                                                              : 0,
+                            .by_chance = is_ffn(role) && m->config.n_experts,
+                            .state = XXH3_createState()};
     s->slice_groups = (uint32_t)(b->slices->regions[s->region].entry_bytes / s->group_bytes);
     s->n = (uint32_t)st_ceil_div(s->n_groups, s->slice_groups);
     s->first = b->n_ids[s->region];
@@ -248,6 +247,15 @@ static void look_ahead(struct st_slices *s, struct st_slice_place at) {
 
 // ---- Their turn
 
+// Of a damaged section nothing is kept: which of its slices is wrong is not known.
+static void forget_stage(struct st_slices *s, struct st_sliced *g) {
+    struct st_cache *cache = &s->regions[g->region];
+    g->checked = 0;
+    memset(s->known[g->region] + g->first, 0, g->n);
+    for (uint32_t i = g->first; i < g->first + g->n; i++)
+        if (cache->entry_of[i] != ST_CACHE_NONE) st_cache_discard(cache, cache->entry_of[i]);
+}
+
 // While a linear goes by for the first time its bytes go into its section's hash; later a slice is
 // what it was then.
 static stint_status check(struct st_slices *s, size_t stage, uint32_t slice,
@@ -267,8 +275,7 @@ static stint_status check(struct st_slices *s, size_t stage, uint32_t slice,
         if (g->checked == g->n) same = same && XXH3_64bits_digest(g->state) == g->hash;
     }
     if (same) return STINT_OK;
-    g->checked = 0;
-    *known = false;
+    forget_stage(s, g);
     return st_fail(STINT_E_FORMAT,
                    "%s: section '%s' is damaged, or was changed while in use: its hash differs; "
                    "copy or prepare the package again",
@@ -298,7 +305,6 @@ stint_status st_slices_take(struct st_slices *s, size_t stage, uint32_t slice,
     ST_TRY(st_cache_wait(cache, entry, &fresh));
     *panels = (const int8_t *)st_cache_data(cache, entry);
     stint_status status = fresh ? check(s, stage, slice, st_cache_data(cache, entry)) : STINT_OK;
-    if (status != STINT_OK) st_cache_discard(cache, entry);
     return status;
 }
 

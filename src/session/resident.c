@@ -23,19 +23,6 @@ static const double neuron_share = 0.1, hot_share = 0.75;
 
 // ---- The plan
 
-// What is read through the map while the model runs: scales, sums, biases, routers.
-static uint64_t mapped_bytes(const struct stint_model *m) {
-    const struct st_package *p = m->checkpoint.package;
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < st_package_count(p); i++) {
-        const struct st_section *s = st_package_at(p, i);
-        bool used = s->type == ST_SECTION_F32 || s->type == ST_SECTION_I32 ||
-                    (s->type == ST_SECTION_TENSOR && s->data != m->weights.embed.data);
-        if (used && !strstr(s->name, ".nested")) bytes += st_round_up(s->bytes, ST_PACKAGE_ALIGN);
-    }
-    return bytes;
-}
-
 static size_t embed_room(const struct stint_model *m) {
     return st_round_up(m->weights.embed.row_bytes + ST_LOAD_BLOCK, ST_LOAD_BLOCK);
 }
@@ -107,7 +94,7 @@ static void grow_neurons(const struct stint_model *m, struct st_resident *r, uin
 
 static uint64_t tables_bytes(const struct stint_model *m, struct st_resident *r) {
     const struct st_neurons_plan most = r->neurons.plan;
-    uint64_t bytes = st_slices_table_bytes(m, &r->plan) + mapped_bytes(m) + own_bytes(m, r);
+    uint64_t bytes = st_slices_table_bytes(m, &r->plan) + own_bytes(m, r);
     return r->sparse ? bytes + st_neurons_fixed_bytes(m, &most) : bytes;
 }
 

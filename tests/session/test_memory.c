@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sessions under a bound of memory: the same results as without one, however little there is, and a
+// clear error where the file fails.
+#include "session/session.h"
+#include "support/support.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+enum { N_IDS = 40, CONTEXT = 64, CHUNK = 16 };
+
+#define DENSE  "models/novels-10m"
+#define SPARSE "models/novels-10m-drelu"
+
+static const char *model_name;
+static char package[600];
+static stint_model *whole, *piecewise;
+static int32_t ids[N_IDS];
+static float *wanted; // [N_IDS, vocab]
+
+static stint_model *open_package(bool by_pieces) {
+    stint_model_options o = {.size = sizeof o, .piecewise = by_pieces};
+    stint_model *m = NULL;
+    assert_int_equal(stint_model_open(package, &o, &m), STINT_OK);
+    return m;
+}
+
+static size_t vocab(void) {
+    return whole->config.vocab;
+}
+
+static stint_session *open_session(const stint_model *model, uint64_t memory, bool predict) {
+    stint_session_options o = {.size = sizeof o,
+                               .n_threads = 2,
+                               .n_context = CONTEXT,
+                               .chunk_len = CHUNK,
+                               .memory = memory,
+                               .no_predictor = !predict};
+    stint_session *s = NULL;
+    if (stint_session_open(model, &o, &s) != STINT_OK) fail_msg("%s", stint_error_text());
+    return s;
+}
+
+// A prompt, then batches of tokens, then single ones.
+static stint_status eval_all(stint_session *s, float *logits) {
+    static const size_t steps[] = {20, 4, 3, 2, 1, 1, 1, 4, 1, 3};
+    size_t done = 0;
+    ST_TRY(stint_session_truncate(s, 0));
+    for (size_t i = 0; done < N_IDS; done += steps[i++])
+        ST_TRY(stint_session_eval(s, ids + done, steps[i], true, logits + done * vocab()));
+    return STINT_OK;
+}
+
+static int open_models(void **state) {
+    (void)state;
+    const char *name = model_name, *source = ts_shared(name);
+    snprintf(package, sizeof package, "%s/m.stint", ts_temp_folder());
+    stint_prepare_options o = {.size = sizeof o,
+                               .n_tokens = 1024,
+                               .outliers = STINT_OUTLIERS_SHARE,
+                               .outlier_prune = 0.5f,
+                               .neurons = strcmp(name, SPARSE) == 0};
+    assert_int_equal(stint_prepare(source, package, &o, NULL), STINT_OK);
+    whole = open_package(false);
+    piecewise = open_package(true);
+    for (size_t i = 0; i < N_IDS; i++) ids[i] = (int32_t)ts_random_below(vocab());
+    wanted = malloc(N_IDS * vocab() * sizeof *wanted);
+    stint_session *s = open_session(whole, 0, false);
+    assert_int_equal(eval_all(s, wanted), STINT_OK);
+    stint_session_close(s);
+    return 0;
+}
+
+static int close_models(void **state) {
+    (void)state;
+    stint_model_close(whole);
+    stint_model_close(piecewise);
+    free(wanted);
+    return 0;
+}
+
+// What the error says is the least that works.
+static uint64_t least_memory(void) {
+    stint_session_options o = {
+        .size = sizeof o, .n_context = CONTEXT, .chunk_len = CHUNK, .n_threads = 2, .memory = 1};
+    stint_session *s = NULL;
+    unsigned long long least = 0;
+    assert_int_equal(stint_session_open(piecewise, &o, &s), STINT_E_LIMIT);
+    assert_int_equal(sscanf(stint_error_text(), "memory: at least %llu MiB", &least), 1);
+    o.memory = (least - 1) << 20;
+    assert_int_equal(stint_session_open(piecewise, &o, &s), STINT_E_LIMIT);
+    return least << 20;
+}
+
+static void any_bound_gives_the_same(void **state) {
+    (void)state;
+    uint64_t least = least_memory();
+    float *got = malloc(N_IDS * vocab() * sizeof *got);
+    for (uint64_t more = 0; more <= 16; more = more ? 2 * more : 1) {
+        stint_session *s = open_session(piecewise, least + (more << 20), false);
+        stint_memory_info info = {.size = sizeof info};
+        for (int round = 0; round < 2; round++) {
+            memset(got, 0, N_IDS * vocab() * sizeof *got);
+            assert_int_equal(eval_all(s, got), STINT_OK);
+            assert_memory_equal(got, wanted, N_IDS * vocab() * sizeof *got);
+        }
+        assert_int_equal(stint_session_memory(s, &info), STINT_OK);
+        assert_int_equal(info.budget_bytes, least + (more << 20));
+        assert_true(info.fixed_bytes + info.hot_bytes + info.cold_bytes + info.kv_bytes <=
+                    info.budget_bytes);
+        assert_true(info.bytes_read > 0 && info.reads > 0);
+        assert_true(info.hit_rate >= 0 && info.hit_rate <= 1);
+        assert_true(info.hidden_fraction >= 0 && info.hidden_fraction <= 1);
+        stint_session_close(s);
+    }
+    free(got);
+}
+
+static void a_bound_must_be_given(void **state) {
+    (void)state;
+    stint_session *s = NULL;
+    assert_int_equal(stint_session_open(piecewise, NULL, &s), STINT_E_ARG);
+    assert_non_null(strstr(stint_error_text(), "bound of memory"));
+    stint_session_options o = {.size = sizeof o, .memory = 100 << 20, .npu_threads = 1};
+    assert_int_equal(stint_session_open(piecewise, &o, &s), STINT_E_UNSUPPORTED);
+    o = (stint_session_options){.size = sizeof o, .memory = 100 << 20, .schedule = "uniform:2"};
+    assert_int_equal(stint_session_open(piecewise, &o, &s), STINT_E_UNSUPPORTED);
+    s = open_session(whole, 0, true);
+    stint_memory_info info = {.size = sizeof info};
+    assert_int_equal(stint_session_memory(s, &info), STINT_OK);
+    assert_int_equal(info.budget_bytes, 0);
+    stint_session_close(s);
+}
+
+// A bit in the middle of a section turns over while the model is open.
+static void flip(const char *section, size_t offset) {
+    const struct st_section *s = st_package_find(piecewise->checkpoint.package, section);
+    assert_non_null(s);
+    off_t at = (const unsigned char *)s->data - piecewise->checkpoint.maps->data;
+    int file = open(package, O_RDWR);
+    unsigned char byte;
+    at += (off_t)offset;
+    assert_int_equal(pread(file, &byte, 1, at), 1);
+    byte ^= 16;
+    assert_int_equal(pwrite(file, &byte, 1, at), 1);
+    assert_int_equal(fsync(file), 0);
+    close(file);
+}
+
+static void assert_damage_is_found(uint64_t memory, const char *section, size_t offset) {
+    float *got = malloc(N_IDS * vocab() * sizeof *got);
+    stint_session *s = open_session(piecewise, memory, false);
+    assert_int_equal(eval_all(s, got), STINT_OK);
+    flip(section, offset);
+    // At once where it must be read again; in a session that begins anew in any case.
+    stint_status status = eval_all(s, got);
+    if (status == STINT_OK) assert_memory_equal(got, wanted, N_IDS * vocab() * sizeof *got);
+    stint_session *other = open_session(piecewise, memory, false);
+    assert_int_equal(eval_all(other, got), STINT_E_FORMAT);
+    assert_non_null(strstr(stint_error_text(), section));
+    assert_non_null(strstr(stint_error_text(), "m.stint"));
+    flip(section, offset);
+    assert_int_equal(eval_all(other, got), STINT_OK);
+    assert_memory_equal(got, wanted, N_IDS * vocab() * sizeof *got);
+    assert_int_equal(eval_all(s, got), STINT_OK);
+    assert_memory_equal(got, wanted, N_IDS * vocab() * sizeof *got);
+    stint_session_close(other);
+    stint_session_close(s);
+    free(got);
+}
+
+static void damage_is_found(void **state) {
+    (void)state;
+    uint64_t least = least_memory();
+    assert_damage_is_found(least, "layers.3.qkv.weight", 1000);
+    assert_damage_is_found(least + (64 << 20), "layers.11.up.weight", 100000);
+    assert_damage_is_found(least, "head.weight", 500000);
+    if (piecewise->neurons.layers) assert_damage_is_found(least, "layers.5.neurons", 400000);
+}
+
+static void a_file_cut_short_is_an_error(void **state) {
+    (void)state;
+    float *got = malloc(N_IDS * vocab() * sizeof *got);
+    stint_session *s = open_session(piecewise, least_memory(), false);
+    assert_int_equal(eval_all(s, got), STINT_OK);
+    const struct st_section *up =
+        st_package_find(piecewise->checkpoint.package, "layers.0.up.weight");
+    off_t at = (const unsigned char *)up->data - piecewise->checkpoint.maps->data;
+    size_t bytes = piecewise->checkpoint.maps->bytes;
+    int file = open(package, O_RDWR);
+    unsigned char *rest = malloc(bytes - (size_t)at);
+    assert_int_equal(pread(file, rest, bytes - (size_t)at, at), bytes - (size_t)at);
+    assert_int_equal(ftruncate(file, at + 4096), 0);
+    assert_int_equal(eval_all(s, got), STINT_E_IO);
+    assert_non_null(strstr(stint_error_text(), "cut short"));
+    assert_int_equal(stint_session_length(s), 0);
+    assert_int_equal(pwrite(file, rest, bytes - (size_t)at, at), bytes - (size_t)at);
+    assert_int_equal(fsync(file), 0);
+    assert_int_equal(eval_all(s, got), STINT_OK);
+    assert_memory_equal(got, wanted, N_IDS * vocab() * sizeof *got);
+    stint_session_close(s);
+    close(file);
+    free(rest);
+    free(got);
+}
+
+// Of the largest logit.
+static size_t best(const float *logits) {
+    size_t b = 0;
+    for (size_t i = 1; i < vocab(); i++) b = logits[i] > logits[b] ? i : b;
+    return b;
+}
+
+static void predictors_compute_less(void **state) {
+    (void)state;
+    if (!piecewise->neurons.layers) skip();
+    float *got = malloc(N_IDS * vocab() * sizeof *got), *again = malloc(N_IDS * vocab() * 4);
+    stint_memory_info info = {.size = sizeof info};
+    size_t same = 0;
+    for (int round = 0; round < 2; round++) { // with much memory, with little
+        uint64_t memory = round ? least_memory() : 200 << 20;
+        stint_session *s = open_session(piecewise, memory, true);
+        assert_int_equal(eval_all(s, round ? again : got), STINT_OK);
+        assert_int_equal(stint_session_memory(s, &info), STINT_OK);
+        stint_session_close(s);
+    }
+    // What is in memory has no say in which neurons are computed, but hot ones are, asked or not.
+    assert_true(info.computed > 0.1 && info.computed < 0.9);
+    for (size_t i = 20; i < N_IDS; i++)
+        same += best(got + i * vocab()) == best(wanted + i * vocab());
+    assert_true(same >= 15); // of 20
+    free(got);
+    free(again);
+}
+
+static int run(const char *name) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_bound_gives_the_same),
+        cmocka_unit_test(a_bound_must_be_given),
+        cmocka_unit_test(damage_is_found),
+        cmocka_unit_test(predictors_compute_less),
+        cmocka_unit_test(a_file_cut_short_is_an_error),
+    };
+    model_name = name;
+    return cmocka_run_group_tests_name(name, tests, open_models, close_models);
+}
+
+int main(void) {
+    return run(DENSE) || run(SPARSE);
+}
