@@ -14,7 +14,7 @@ enum { PROMPT_TOKENS = 1024, CHUNK_TOKENS = 256, CONTEXT_DEFAULT = 4096 };
 
 struct inspect_options {
     struct st_cli_common common;
-    bool outliers;
+    bool outliers, neurons;
     const char *svg;
 };
 
@@ -24,11 +24,16 @@ static const struct st_cli_option rows[] = {
      .help = "of a package: threshold, importance and outlier channels of each linear, the most "
              "important first",
      .offset = offsetof(struct inspect_options, outliers)},
+    {.name = "neurons",
+     .kind = ST_CLI_FLAG,
+     .help = "of a package made with --neurons: how many are active in each layer, how unevenly, "
+             "and what the predictors do",
+     .offset = offsetof(struct inspect_options, neurons)},
     {.name = "svg",
      .kind = ST_CLI_TEXT,
      .value = "FILE",
      .help = "of a package: draw importance and outlier channels by layer, and how few channels "
-             "most outliers are in",
+             "most outliers are in; with --neurons, these",
      .offset = offsetof(struct inspect_options, svg)},
     {.name = NULL}};
 
@@ -236,8 +241,10 @@ static int run(const struct st_cli_command *command, void *target) {
     const struct inspect_options *options = target;
     stint_model *model = st_cli_open_model(command, &options->common, NULL, NULL);
     if (model == NULL) return ST_CLI_FAILED;
-    if (options->outliers || options->svg != NULL) {
-        bool shown = st_cli_outliers_show(command, &options->common, options->svg, model);
+    if (options->outliers || options->neurons || options->svg != NULL) {
+        const struct st_cli_view *view =
+            options->neurons ? &st_cli_neurons_view : &st_cli_outliers_view;
+        bool shown = st_cli_view_show(command, &options->common, view, options->svg, model);
         stint_model_close(model);
         return shown ? ST_CLI_DONE : ST_CLI_FAILED;
     }

@@ -42,14 +42,15 @@ static bool print_table(const json_t *notes) {
     return true;
 }
 
-static bool draw(const struct st_cli_command *command, const char *path, const json_t *notes) {
+static bool draw(const struct st_cli_command *command, const struct st_cli_view *view,
+                 const char *path, const json_t *notes) {
     char *text = NULL;
     size_t bytes = 0;
     FILE *file = open_memstream(&text, &bytes);
     struct st_cli_writer writer;
-    bool ok = file != NULL && st_cli_outliers_draw(file, notes);
+    bool ok = file != NULL && view->draw(file, notes);
     if (file != NULL) ok = fclose(file) == 0 && ok;
-    if (!ok) st_cli_error(command->name, "no memory to draw outliers");
+    if (!ok) st_cli_error(command->name, "no memory to draw");
     if (ok) {
         ok = st_cli_writer_open(&writer, command->name, path);
         if (ok) ok = st_cli_writer_close(&writer, st_cli_writer_put(&writer, text, bytes));
@@ -58,24 +59,30 @@ static bool draw(const struct st_cli_command *command, const char *path, const j
     return ok;
 }
 
-bool st_cli_outliers_show(const struct st_cli_command *command, const struct st_cli_common *common,
-                          const char *svg, const stint_model *model) {
+const struct st_cli_view st_cli_outliers_view = {
+    .key = "linears", .mend = "", .print = print_table, .draw = st_cli_outliers_draw};
+
+bool st_cli_view_show(const struct st_cli_command *command, const struct st_cli_common *common,
+                      const struct st_cli_view *view, const char *svg, const stint_model *model) {
     size_t bytes = 0;
     const char *text = stint_model_notes(model, &bytes);
     json_t *notes = text != NULL ? json_loadb(text, bytes, 0, NULL) : NULL;
     if (notes == NULL) {
-        st_cli_error(command->name,
-                     "%s: is no package; --outliers and --svg show what 'stint prepare' found",
-                     common->model);
+        st_cli_error(
+            command->name,
+            "%s: is no package; --outliers, --neurons and --svg show what 'stint prepare' found",
+            common->model);
         return false;
     }
-    bool ok;
-    if (svg != NULL)
-        ok = draw(command, svg, notes);
+    bool ok = json_object_get(notes, view->key) != NULL;
+    if (!ok)
+        st_cli_error(command->name, "%s: %s", common->model, view->mend);
+    else if (svg != NULL)
+        ok = draw(command, view, svg, notes);
     else if (common->json)
         ok = st_cli_print_json(command->name, json_incref(notes));
     else
-        ok = print_table(notes);
+        ok = view->print(notes);
     json_decref(notes);
     return ok;
 }

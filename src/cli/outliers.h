@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `stint prepare` found out about a package's outliers, as its notes say.
+// What `stint prepare` found out about a package's outliers and neurons, as its notes say.
 #ifndef ST_CLI_OUTLIERS_H
 #define ST_CLI_OUTLIERS_H
 
@@ -8,10 +8,19 @@
 #include <jansson.h>
 #include <stdio.h>
 
+// One way to look at them; both are false without memory.
+struct st_cli_view {
+    const char *key;  // of the notes, which must be there
+    const char *mend; // where it is not
+    bool (*print)(const json_t *notes);
+    bool (*draw)(FILE *file, const json_t *notes);
+};
+extern const struct st_cli_view st_cli_outliers_view, st_cli_neurons_view;
+
 // Prints a table, or the notes as they are with --json; with `svg` draws them into that file
 // instead. False with the error printed.
-bool st_cli_outliers_show(const struct st_cli_command *command, const struct st_cli_common *common,
-                          const char *svg, const stint_model *model);
+bool st_cli_view_show(const struct st_cli_command *command, const struct st_cli_common *common,
+                      const struct st_cli_view *view, const char *svg, const stint_model *model);
 
 // Importance by layer, outlier channels by layer, and how few channels most outliers are in
 // (llm.npu, Figs. 10 to 12). False without memory.

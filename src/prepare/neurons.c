@@ -26,6 +26,7 @@ struct st_neuron_packer {
     float *rates;    // [ST_NEURON_RATES, ffn] by place
     float *matrix;   // [ffn, rank] the second linear by place
     float *bias;     // [ffn]
+    json_t *layers;  // what is known of those that are packed
 };
 
 static void lay_out(struct st_neuron_packer *p, size_t n_tokens, size_t rank,
@@ -65,6 +66,7 @@ stint_status st_neuron_packer_open(const struct st_config *config,
     struct st_neuron_packer *p = calloc(1, sizeof *p);
     if (!p) return st_fail(STINT_E_NOMEM, "no memory to pack neurons");
     p->config = config;
+    p->layers = json_array();
     stint_status status = open_in(p, options, n_tokens, n_threads);
     if (status != STINT_OK) {
         st_neuron_packer_close(p);
@@ -76,6 +78,7 @@ stint_status st_neuron_packer_open(const struct st_config *config,
 
 void st_neuron_packer_close(struct st_neuron_packer *packer) {
     if (!packer) return;
+    json_decref(packer->layers);
     st_predictor_close(&packer->predictor);
     st_pool_close(packer->pool);
     st_arena_close(&packer->arena);
@@ -248,6 +251,35 @@ static stint_status write_predictor(struct st_neuron_packer *p, uint32_t layer,
     return add(p, layer, ST_NEURONS_RANK, ST_SECTION_I32, 1, 0, &rank, writer);
 }
 
+static json_t *describe_skew(const struct st_neuron_packer *p, double *active) {
+    enum { PARTS = 10 };
+    size_t n = p->layout.n;
+    double sum = 0.0, part[PARTS] = {0};
+    json_t *array = json_array();
+    for (size_t i = 0; i < n; i++) {
+        sum += (double)p->rates[i];
+        part[i * PARTS / n] += (double)p->rates[i];
+    }
+    for (size_t i = 0; i < PARTS; i++)
+        json_array_append_new(array, json_real(sum > 0.0 ? part[i] / sum : 0.0));
+    *active = sum / (double)n;
+    return array;
+}
+
+static void note_layer(struct st_neuron_packer *p, bool predicted) {
+    const struct st_predictor *n = &p->predictor;
+    double active;
+    json_t *skew = describe_skew(p, &active);
+    json_array_append_new(p->layers,
+                          json_pack("{s:f, s:o, s:b, s:I, s:f, s:f}", "active", active, "skew",
+                                    skew, "predicted", predicted, "rank", (json_int_t)n->rank,
+                                    "named", n->share, "found", n->found));
+}
+
+json_t *st_neurons_describe(const struct st_neuron_packer *packer) {
+    return json_incref(packer->layers);
+}
+
 stint_status st_neurons_pack(struct st_neuron_packer *p, uint32_t layer, struct st_packer *linears,
                              struct st_package_writer *writer) {
     st_activity_count(&p->activity);
@@ -256,6 +288,7 @@ stint_status st_neurons_pack(struct st_neuron_packer *p, uint32_t layer, struct 
     if (status == STINT_OK) status = st_predictor_train(&p->predictor, &p->activity);
     if (status == STINT_OK) status = st_predictor_calibrate(&p->predictor, &p->activity);
     if (status == STINT_OK && pays(p)) status = write_predictor(p, layer, linears, writer);
+    if (status == STINT_OK) note_layer(p, pays(p));
     st_log(STINT_LOG_INFO, "layer %u: the predictor names %.1f %% of the neurons, finds %.2f %%",
            layer, 100 * p->predictor.share, 100 * p->predictor.found);
     st_activity_clear(&p->activity);

@@ -4,6 +4,7 @@
 #ifndef ST_PREPARE_NEURONS_H
 #define ST_PREPARE_NEURONS_H
 
+#include "base/json.h"
 #include "prepare/pack.h"
 #include "prepare/predictor.h"
 
@@ -18,6 +19,11 @@ void st_neuron_packer_close(struct st_neuron_packer *packer); // accepts NULL
 struct st_linear_input;
 // What goes into a layer's feed-forward linears (struct st_calibration, watch).
 void st_neurons_see(struct st_neuron_packer *packer, const struct st_linear_input *input);
+
+// What is known of the packed layers, as a JSON array: how many neurons are active for a token, what
+// share of all activity the first tenth, second tenth, ... of the neurons has, and what the
+// predictor does. *Returned*.
+json_t *st_neurons_describe(const struct st_neuron_packer *packer);
 
 // After the layer's linears are written.
 stint_status st_neurons_pack(struct st_neuron_packer *packer, uint32_t layer,

@@ -108,6 +108,7 @@ static stint_status add_meta(struct st_prepare_job *p) {
     stint_model_info info = {.size = sizeof info};
     ST_TRY(stint_model_describe(p->model, &info));
     json_t *meta = describe(p, &info);
+    if (meta && p->neurons) json_object_set_new(meta, "neurons", st_neurons_describe(p->neurons));
     char *text = meta ? json_dumps(meta, JSON_INDENT(1)) : NULL;
     stint_status status = text ? add_blob(p, ST_PACKAGE_META, text, strlen(text))
                                : st_fail(STINT_E_NOMEM, "no memory to describe the package");
