@@ -61,21 +61,52 @@ uint32_t st_neurons_hot_clusters(const struct stint_model *m, const struct st_ne
     return n;
 }
 
-// The lowest rate above which no more clusters are hot than there is room for.
-static float hot_bound(const struct st_neurons *n, size_t index) {
-    float low = hot_rate, high = 1.0f;
+// How many leading pieces of a layer are active more often than `rate`.
+typedef uint32_t count_fn(const struct st_neurons *n, uint32_t layer, size_t index, float rate);
+
+static uint32_t count_clusters(const struct st_neurons *n, uint32_t layer, size_t index,
+                               float rate) {
+    return leading_clusters(n->model, &n->plan, layer, index, rate);
+}
+
+static uint32_t count_entries(const struct st_neurons *n, uint32_t layer, size_t index,
+                              float rate) {
+    const struct st_neuron_layout *l = layout_of(n);
+    const float *rates = n->model->neurons.layers[layer].rates + index * l->n;
+    uint32_t first = n->hot_clusters[layer] * n->plan.cluster_entries, e = first;
+    while (e < l->n_entries && rates[(size_t)e * l->per_entry] > rate) e++;
+    return e - first;
+}
+
+// The lowest rate, from `low` on, above which there are no more pieces than there is room for.
+static float rate_bound(const struct st_neurons *n, count_fn *count, size_t index, float low,
+                        uint64_t room) {
+    float high = 1.0f;
     for (int step = 0; step < 20; step++) {
         float middle = step ? (low + high) / 2 : low;
-        uint32_t clusters = 0;
+        uint64_t pieces = 0;
         for (uint32_t i = 0; i < n->model->config.n_layers; i++)
-            clusters += leading_clusters(n->model, &n->plan, i, index, middle);
-        if (clusters <= n->plan.n_hot)
+            pieces += count(n, i, index, middle);
+        if (pieces <= room)
             high = middle;
         else
             low = middle;
-        if (high == hot_rate) break;
+        if (high == low) break;
     }
     return high;
+}
+
+// Hot clusters for each size of batch, and the cold entries that are worth their room.
+static void divide(struct st_neurons *n) {
+    uint32_t layers = n->model->config.n_layers;
+    for (size_t b = 0; b < ST_NEURON_RATES; b++) {
+        float bound = rate_bound(n, count_clusters, b, hot_rate, n->plan.n_hot);
+        for (uint32_t i = 0; i < layers; i++)
+            n->hot_clusters[b * layers + i] = count_clusters(n, i, b, bound);
+    }
+    float bound = rate_bound(n, count_entries, 0, -1.0f, n->plan.n_cold);
+    for (uint32_t i = 0; i < layers; i++)
+        n->kept[i] = n->hot_clusters[i] * n->plan.cluster_entries + count_entries(n, i, 0, bound);
 }
 
 // ---- Opening
@@ -97,6 +128,7 @@ static void lay_out(struct st_neurons *n, struct st_arena *a) {
     st_cache_lay_out(&n->hot, a);
     st_cache_lay_out(&n->cold, a);
     n->hot_clusters = ST_TAKE(a, uint32_t, (size_t)ST_NEURON_RATES * layers);
+    n->kept = ST_TAKE(a, uint32_t, layers);
     n->predictors = st_arena_take(a, layers, sizeof *n->predictors);
     n->refs = ST_TAKE(a, struct st_neuron_ref, l->n);
     n->ready = ST_TAKE(a, int32_t, l->n_entries);
@@ -164,11 +196,7 @@ static stint_status open_in(struct st_neurons *n, struct st_loader *loader) {
     ST_TRY(st_arena_check(&n->arena, "the neuron cache"));
     st_cache_open(&n->hot, loader);
     st_cache_open(&n->cold, loader);
-    for (size_t b = 0; b < ST_NEURON_RATES; b++) {
-        float bound = hot_bound(n, b);
-        for (uint32_t i = 0; i < layers; i++)
-            n->hot_clusters[b * layers + i] = leading_clusters(n->model, &n->plan, i, b, bound);
-    }
+    divide(n);
     for (uint32_t i = 0; i < layers; i++)
         for (int which = 0; which < 2 && n->model->neurons.layers[i].predicted; which++)
             ST_TRY(read_predictor(n, loader, i, which));
@@ -312,11 +340,17 @@ static stint_status use_pending(struct run *r) {
     return STINT_OK;
 }
 
+// What is active often stays, the last used longest; what is not makes room first.
+static void give_entry(const struct run *r, int32_t taken) {
+    struct st_cache *cold = &r->n->cold;
+    if (cold->id_of[taken] == ST_CACHE_NONE) return;
+    size_t entry = (size_t)cold->id_of[taken] - cold_id(r, 0);
+    st_cache_give(cold, taken, entry < r->n->kept[r->layer] ? ST_EVICT_LAST : ST_EVICT_FIRST);
+}
+
 static void give_entries(struct run *r) {
-    for (size_t i = 0; i < r->n_ready; i++)
-        st_cache_give(&r->n->cold, r->n->ready[i], ST_EVICT_LAST);
-    for (size_t i = 0; i < r->n_pending; i++)
-        st_cache_give(&r->n->cold, r->n->pending[i], ST_EVICT_LAST);
+    for (size_t i = 0; i < r->n_ready; i++) give_entry(r, r->n->ready[i]);
+    for (size_t i = 0; i < r->n_pending; i++) give_entry(r, r->n->pending[i]);
 }
 
 // Marks the entries that are wanted behind the hot clusters.

@@ -22,6 +22,7 @@ struct st_neurons {
     struct st_arena arena;
     struct st_cache hot, cold;
     uint32_t *hot_clusters; // [ST_NEURON_RATES, n_layers] of each layer, by size of the batch
+    uint32_t *kept; // [n_layers] cold entries up to here stay, the others make room first
     struct st_stage (*predictors)[2]; // [n_layers] with weights in memory
     struct st_neuron_ref *refs;       // [neurons of a layer]
     int32_t *ready, *pending;         // [entries of a layer] of a round

@@ -16,7 +16,7 @@ enum {
     EMBED_ROWS = 64,          // of the embedding that stay in memory
     STREAM_ENTRIES = 16,      // of prompts' dense blocks, where there is room
     FEWEST_COLD = 64,         // neurons
-    LOADER_THREADS = 16,
+    LOADER_THREADS = 32,
 };
 // Of what is left: what neurons get before dense linears do, and of theirs, hot clusters at most.
 static const double neuron_share = 0.1, hot_share = 0.75;
