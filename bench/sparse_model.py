@@ -23,7 +23,7 @@ SHAPES = {  # hidden, layers, heads, kv heads, ffn, vocabulary
 CONSTANT = 8.0  # element 0 of every hidden state, which gives the gates their offsets
 DIRECTIONS = 48
 LATENT = 256  # embeddings lie mostly in a subspace of so many dimensions, as trained ones do
-SKEW = 0.7
+SKEW = 1.0  # then 43 % of the neurons have 83 % of the activity; published are 26 to 43 % for 80 %
 
 
 def bf16(x):

@@ -32,6 +32,15 @@ STATE = {"status.c": "the record of each thread", "cpu.c": "what the CPU can do,
 GOLDEN, COMMANDS = "tests/golden/test_models.py", "tests/e2e/test_cli.py"
 TOKENIZERS = "tests/golden/test_tokenizers.c"
 COVERED = {
+    "src/base/direct.c": "tests/base/test_loader.c",
+    "src/model/weights_neurons.c": "tests/session/test_memory.c",
+    "src/neuron/neurons.c": "tests/session/test_memory.c",
+    "src/neuron/slices.c": "tests/session/test_memory.c",
+    "src/neuron/sparse.c": "tests/session/test_memory.c",
+    "src/prepare/activity.c": "tests/prepare/test_predictor.c",
+    "src/prepare/neurons.c": "tests/session/test_memory.c",
+    "src/session/resident.c": "tests/session/test_memory.c",
+    "src/session/sparse_ffn.c": "tests/session/test_memory.c",
     "src/sched/simulate.c": "tests/sched/test_soc.c",
     "src/sched/dag.c": "tests/sched/test_schedule.c",
     "src/sched/prefill.c": "tests/sched/test_schedule.c",

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-enum { CLUSTER_BYTES = 256 << 10 };
+enum { CLUSTER_BYTES = 256 << 10, EXPECT_SHARE = 4 };
 // A neuron that is active so often costs less when it runs unasked.
 static const float hot_rate = 0.6f;
 
@@ -134,6 +134,7 @@ static void lay_out(struct st_neurons *n, struct st_arena *a) {
     n->ready = ST_TAKE(a, int32_t, l->n_entries);
     n->pending = ST_TAKE(a, int32_t, l->n_entries);
     n->wanted = ST_TAKE(a, uint8_t, l->n_entries);
+    n->expected = ST_TAKE(a, int32_t, l->n_entries);
     for (uint32_t i = 0; i < layers && m->neurons.layers; i++) {
         const struct st_layer_neurons *layer = &m->neurons.layers[i];
         const struct st_stage *stages[] = {&layer->predict_in, &layer->predict_out};
@@ -217,6 +218,7 @@ void st_neurons_close(struct st_neurons *n) {
 void st_neurons_reset(struct st_neurons *n) {
     if (n->hot.n_entries) st_cache_give_all(&n->hot);
     if (n->cold.n_entries) st_cache_give_all(&n->cold);
+    n->n_expected = 0;
 }
 
 // ---- Running
@@ -407,5 +409,31 @@ stint_status st_neurons_run(struct st_neurons *n, uint32_t layer, const float *s
     n->possible += layout_of(n)->n;
     ST_TRY(run_layer(&r));
     give_clusters(&r);
+    for (; n->n_expected; n->n_expected--) // those that were not wanted after all
+        st_cache_give(&n->cold, n->expected[n->n_expected - 1], ST_EVICT_FIRST);
     return STINT_OK;
+}
+
+bool st_neurons_may_miss(const struct st_neurons *n) {
+    return n->cold.n_entries < n->cold.n_ids;
+}
+
+void st_neurons_expect(struct st_neurons *n, uint32_t layer, const float *scores, size_t n_tokens) {
+    struct st_sparse few = {.n_tokens = n_tokens};
+    struct run r = {.n = n, .sparse = &few, .scores = scores, .layer = layer};
+    size_t first =
+        (size_t)n->hot_clusters[rate_index(n_tokens) * n->model->config.n_layers + layer];
+    size_t most = n->cold.n_entries / EXPECT_SHARE;
+    first *= n->plan.cluster_entries;
+    mark(&r, first);
+    for (size_t e = first; e < layout_of(n)->n_entries && n->n_expected < most; e++) {
+        size_t cluster = e / n->plan.cluster_entries;
+        if (!n->wanted[e] || st_cache_has(&n->cold, cold_id(&r, e)) ||
+            st_cache_has(&n->hot, layer * n->plan.n_clusters + (uint32_t)cluster))
+            continue;
+        int32_t taken =
+            st_cache_take(&n->cold, cold_id(&r, e), entry_offset(&r, e), layout_of(n)->entry_bytes);
+        if (taken == ST_CACHE_NONE) return;
+        n->expected[n->n_expected++] = taken;
+    }
 }

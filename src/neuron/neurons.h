@@ -22,12 +22,14 @@ struct st_neurons {
     struct st_arena arena;
     struct st_cache hot, cold;
     uint32_t *hot_clusters; // [ST_NEURON_RATES, n_layers] of each layer, by size of the batch
-    uint32_t *kept; // [n_layers] cold entries up to here stay, the others make room first
+    uint32_t *kept;         // [n_layers] cold entries up to here stay, the others make room first
     struct st_stage (*predictors)[2]; // [n_layers] with weights in memory
     struct st_neuron_ref *refs;       // [neurons of a layer]
     int32_t *ready, *pending;         // [entries of a layer] of a round
     uint8_t *wanted;                  // [entries of a layer]
-    uint64_t computed, possible;      // neurons; of dense blocks
+    int32_t *expected;                // [entries of a layer] taken before their turn
+    size_t n_expected;
+    uint64_t computed, possible; // neurons; of dense blocks
 };
 
 // The size of hot clusters.
@@ -49,6 +51,12 @@ void st_neurons_close(struct st_neurons *neurons); // accepts a zeroed one
 // written.
 stint_status st_neurons_run(struct st_neurons *neurons, uint32_t layer, const float *scores,
                             struct st_sparse *sparse, struct st_pool *pool);
+// Begins to read what these scores name of a layer that will run soon. They may be wrong: what is
+// not used in the end was read for nothing.
+void st_neurons_expect(struct st_neurons *neurons, uint32_t layer, const float *scores,
+                       size_t n_tokens);
+// False where everything fits: then nothing need be expected.
+bool st_neurons_may_miss(const struct st_neurons *neurons);
 // After a failure.
 void st_neurons_reset(struct st_neurons *neurons);
 

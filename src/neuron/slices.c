@@ -9,7 +9,7 @@
 
 enum {
     STEP_BYTES = 64 << 10,
-    MOST_BYTES = 4 << 20,
+    MOST_BYTES = 2 << 20,
     READ_BYTES = 32 << 10, // what one more read costs, in bytes of room
     HASH_BYTES = 640,      // of a hash under way
 };

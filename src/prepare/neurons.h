@@ -20,8 +20,8 @@ struct st_linear_input;
 // What goes into a layer's feed-forward linears (struct st_calibration, watch).
 void st_neurons_see(struct st_neuron_packer *packer, const struct st_linear_input *input);
 
-// What is known of the packed layers, as a JSON array: how many neurons are active for a token, what
-// share of all activity the first tenth, second tenth, ... of the neurons has, and what the
+// What is known of the packed layers, as a JSON array: how many neurons are active for a token,
+// what share of all activity the first tenth, second tenth, ... of the neurons has, and what the
 // predictor does. *Returned*.
 json_t *st_neurons_describe(const struct st_neuron_packer *packer);
 

@@ -14,7 +14,7 @@ enum {
     PROCESS_BYTES = 16 << 20, // program, libraries, page tables, stacks of few pages
     THREAD_BYTES = 64 << 10,  // of a reading thread's stack
     EMBED_ROWS = 64,          // of the embedding that stay in memory
-    STREAM_ENTRIES = 16,      // of prompts' dense blocks, where there is room
+    STREAM_ENTRIES = 12,      // of prompts' dense blocks, where there is room
     FEWEST_COLD = 64,         // neurons
     LOADER_THREADS = 32,
 };

@@ -29,6 +29,7 @@ struct st_naming {
     size_t in_row, middle_row;
     float *ranks;  // [ST_NEURON_TOKENS, widest rank]
     float *scores; // [ST_NEURON_TOKENS, neurons]
+    float *guess;  // [ST_NEURON_TOKENS, hidden] the next block's input, as far as it is known
 };
 
 struct st_resident {
@@ -71,6 +72,10 @@ void st_naming_close(struct st_resident *resident);
 bool st_resident_is_sparse(const struct st_run *run, size_t n_tokens);
 // A feed-forward block from the neurons that are active, in place of its graph.
 stint_status st_resident_block(const struct st_run *run, const struct st_graph_io *io);
+
+// After a block: begins to read what the next layer's will need, as far as that can be told from
+// here.
+stint_status st_resident_look_ahead(const struct st_run *run);
 
 // After each step: how much memory there was.
 void st_resident_note(struct st_resident *resident);

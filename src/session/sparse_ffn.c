@@ -25,6 +25,7 @@ void st_naming_lay_out(const struct stint_model *m, struct st_naming *n, struct 
     n->middle = ST_TAKE(arena, uint8_t, tokens * n->middle_row);
     n->ranks = ST_TAKE(arena, float, tokens *rank);
     n->scores = ST_TAKE(arena, float, tokens * m->config.ffn);
+    n->guess = ST_TAKE(arena, float, tokens * m->config.hidden);
 }
 
 // npu NULL: nothing is predicted.
@@ -66,16 +67,15 @@ static stint_status run_linear(const struct st_run *run, struct st_graph *graph,
     return npu->type->wait(npu->device);
 }
 
-// scores NULL: every neuron.
-static stint_status name_neurons(const struct st_run *run, size_t n_tokens, const float **scores) {
+// By the predictor of a layer, of its block's input x. scores NULL: every neuron.
+static stint_status name_neurons(const struct st_run *run, uint32_t layer, const float *x,
+                                 size_t n_tokens, const float **scores) {
     const struct st_naming *n = &run->s->resident->naming;
-    const struct st_stage *stages = run->s->resident->neurons.predictors[run->layer];
-    struct st_graph *const *graphs = n->graphs[run->layer];
-    bool post = run->s->model->config.block == ST_BLOCK_POST;
+    const struct st_stage *stages = run->s->resident->neurons.predictors[layer];
+    struct st_graph *const *graphs = n->graphs[layer];
     *scores = NULL;
     if (!graphs[0]) return STINT_OK;
-    ST_TRY(run_linear(run, graphs[0], &stages[0], post ? run->lane->x : run->lane->normed, n_tokens,
-                      n->in, n->in_row, n->ranks));
+    ST_TRY(run_linear(run, graphs[0], &stages[0], x, n_tokens, n->in, n->in_row, n->ranks));
     ST_TRY(run_linear(run, graphs[1], &stages[1], n->ranks, n_tokens, n->middle, n->middle_row,
                       n->scores));
     *scores = n->scores;
@@ -88,8 +88,9 @@ stint_status st_resident_block(const struct st_run *run, const struct st_graph_i
     const struct st_ffn_int8 *w = s->model->int8.layers[run->layer].ffn;
     struct st_sparse *block = &r->block;
     const struct st_npu *npu = run->crew->npu;
-    const float *scores;
-    ST_TRY(name_neurons(run, io->n_tokens, &scores));
+    bool post = s->model->config.block == ST_BLOCK_POST;
+    const float *scores, *x = post ? run->lane->x : run->lane->normed;
+    ST_TRY(name_neurons(run, run->layer, x, io->n_tokens, &scores));
     block->up = &w->up;
     block->down = &w->down;
     block->add = io->add;
@@ -99,5 +100,27 @@ stint_status st_resident_block(const struct st_run *run, const struct st_graph_i
     st_sparse_begin(block, io->in, io->in_row, npu->type->zero(npu->device), io->n_tokens);
     ST_TRY(st_neurons_run(&r->neurons, run->layer, scores, block, run->crew->pool));
     st_sparse_end(block, run->crew->pool, io->out[0], io->out_row[0]);
+    return STINT_OK;
+}
+
+// Between two blocks lies an attention, which changes the hidden state little: what the next
+// predictor says of the state before it is mostly right, and the disk is idle meanwhile.
+stint_status st_resident_look_ahead(const struct st_run *run) {
+    struct stint_session *s = run->s;
+    struct st_resident *r = s->resident;
+    const struct st_config *c = &s->model->config;
+    size_t n = run->batch->n;
+    uint32_t next = run->layer + 1;
+    const float *scores, *x = run->lane->x;
+    if (!st_resident_is_sparse(run, n) || next == c->n_layers || !st_neurons_may_miss(&r->neurons))
+        return STINT_OK;
+    const struct st_layer *l = &s->model->weights.layers[next];
+    if (c->block != ST_BLOCK_POST) {
+        bool parallel = c->block == ST_BLOCK_PARALLEL;
+        st_session_norm(run, parallel ? &l->attn_norm : &l->ffn_norm, x, n, r->naming.guess);
+        x = r->naming.guess;
+    }
+    ST_TRY(name_neurons(run, next, x, n, &scores));
+    if (scores) st_neurons_expect(&r->neurons, next, scores, n);
     return STINT_OK;
 }
