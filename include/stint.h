@@ -299,6 +299,15 @@ typedef enum stint_kv_type {
 
 #define STINT_CHUNK_AUTO UINT32_MAX
 
+/* What a session under a bound of memory can do without: to compare. */
+enum {
+    STINT_LEAVE_PREDICTOR = 1, /* all neurons of a sparse model are computed, as if it were dense */
+    STINT_LEAVE_BUNDLES = 2,   /* a neuron's rows and column are read one by one */
+    STINT_LEAVE_CACHE = 4,     /* no more neurons are kept than are computed at once */
+    STINT_LEAVE_PIPELINE = 8,  /* nothing is computed while neurons are read */
+    STINT_LEAVE_HOT = 16       /* no clusters of hot neurons */
+};
+
 typedef struct stint_session_options {
     size_t size;
     uint32_t n_threads; /* default 0: one per core this process may run on */
@@ -319,10 +328,9 @@ typedef struct stint_session_options {
      * call.
      */
     const char *schedule;
-    bool no_predictor; /* under a bound of memory: all neurons of a sparse model are computed, as if
-                          it were dense */
-    const char *order; /* of a split prompt's subgraphs: "inorder", "ooo" or "heft"; default NULL:
-                          "ooo". Borrowed during the call. Results are the same */
+    uint32_t leave_out; /* STINT_LEAVE_*, under a bound of memory; default 0: nothing */
+    const char *order;  /* of a split prompt's subgraphs: "inorder", "ooo" or "heft"; default NULL:
+                           "ooo". Borrowed during the call. Results are the same */
 } stint_session_options;
 
 /* *session is *returned*; free with stint_session_close. E_LIMIT, E_NOMEM, E_ARG. */

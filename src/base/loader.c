@@ -16,6 +16,7 @@ struct st_loader {
     int file;
     const char *name;
     bool direct;
+    size_t most_bytes;
     st_loader_read_fn *read;
     void *context;
     pthread_t *threads;
@@ -40,7 +41,8 @@ static stint_status read_load(const struct st_loader *l, const struct st_load *l
     size_t done = 0, room = st_round_up(load->bytes, ST_LOAD_BLOCK);
     for (;;) {
         uint64_t at = load->offset + done;
-        ssize_t n = l->read(l->context, l->file, load->to + done, room - done, (off_t)at);
+        size_t bytes = st_min(room - done, l->most_bytes);
+        ssize_t n = l->read(l->context, l->file, load->to + done, bytes, (off_t)at);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0)
             return st_fail(STINT_E_IO, "%s: cannot be read at byte %llu: %s", l->name,
@@ -111,6 +113,8 @@ stint_status st_loader_open(const struct st_loader_options *options, struct st_l
     l->name = options->name;
     l->read = options->read ? options->read : read_file;
     l->context = options->context;
+    size_t most = options->most_bytes / ST_LOAD_BLOCK * ST_LOAD_BLOCK;
+    l->most_bytes = most ? most : SIZE_MAX;
     l->last = &l->first;
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->asked, NULL);

@@ -42,6 +42,7 @@ struct st_loader_options {
     int file;                // open for reading; borrowed during the call
     const char *name;        // stands in error texts; borrowed until close
     size_t n_threads;        // 0: ST_LOADER_THREADS
+    size_t most_bytes;       // of one read, a multiple of ST_LOAD_BLOCK; 0: any
     st_loader_read_fn *read; // NULL: pread
     void *context;
 };

@@ -99,3 +99,74 @@ bool st_cli_ablation(const struct st_cli_command *command, const struct st_cli_c
     if (status != STINT_OK) st_cli_failed(command);
     return status == STINT_OK;
 }
+
+// ---- Under a bound of memory
+
+static const struct memory_step {
+    const char *name;
+    uint32_t leave_out;
+} memory_steps[] = {
+    {"neurons read in parts",
+     STINT_LEAVE_BUNDLES | STINT_LEAVE_CACHE | STINT_LEAVE_PIPELINE | STINT_LEAVE_HOT},
+    {"+ bundles", STINT_LEAVE_CACHE | STINT_LEAVE_PIPELINE | STINT_LEAVE_HOT},
+    {"+ cache", STINT_LEAVE_PIPELINE | STINT_LEAVE_HOT},
+    {"+ pipeline", STINT_LEAVE_HOT},
+    {"+ hot clusters", 0},
+};
+
+// Seconds of decoding n tokens one by one; the first pass fills the cache.
+static stint_status time_memory(const struct ablation *a, uint32_t leave_out, double *seconds,
+                                stint_memory_info *info) {
+    enum { PROMPT = 16 };
+    stint_session_options options = st_cli_session_options(a->common);
+    stint_session *session = NULL;
+    options.n_context = PROMPT + a->n;
+    options.leave_out = leave_out;
+    stint_status status = stint_session_open(a->model, &options, &session);
+    st_cli_interrupt_watch(session);
+    for (uint32_t i = 0; i <= a->n_reps && status == STINT_OK; i++) {
+        status = stint_session_truncate(session, 0);
+        if (status == STINT_OK)
+            status = stint_session_eval(session, a->ids, PROMPT, false, a->logits);
+        double begun = st_cli_seconds();
+        for (uint32_t t = 0; t < a->n && status == STINT_OK; t++)
+            status = stint_session_eval(session, a->ids + PROMPT + t, 1, false, a->logits);
+        if (i > 0) seconds[i - 1] = st_cli_seconds() - begun;
+    }
+    if (status == STINT_OK) status = stint_session_memory(session, info);
+    st_cli_interrupt_watch(NULL);
+    stint_session_close(session);
+    return status;
+}
+
+bool st_cli_memory_ablation(const struct st_cli_command *command,
+                            const struct st_cli_common *common, const stint_model *model,
+                            const int32_t *ids, uint32_t n, uint32_t n_reps, json_t *rows) {
+    stint_model_info model_info = {.size = sizeof model_info};
+    stint_status status = stint_model_describe(model, &model_info);
+    struct ablation a = {.common = common,
+                         .model = model,
+                         .ids = ids,
+                         .logits = malloc((size_t)model_info.vocab * sizeof(float)),
+                         .n = n,
+                         .n_reps = n_reps < MOST_REPS ? n_reps : MOST_REPS};
+    if (rows == NULL) printf("%-30s %10s %10s %10s\n", "", "tokens/s", "hit rate", "hidden");
+    for (size_t i = 0; i < sizeof memory_steps / sizeof *memory_steps && status == STINT_OK; i++) {
+        double seconds[MOST_REPS];
+        stint_memory_info info = {.size = sizeof info};
+        status = time_memory(&a, memory_steps[i].leave_out, seconds, &info);
+        if (status != STINT_OK) break;
+        double rate = n / st_cli_median(seconds, a.n_reps);
+        if (rows == NULL)
+            printf("%-30s %10.2f %9.1f%% %9.1f%%\n", memory_steps[i].name, rate,
+                   100 * info.hit_rate, 100 * info.hidden_fraction);
+        else
+            json_array_append_new(rows,
+                                  json_pack("{s:s, s:f, s:f, s:f}", "step", memory_steps[i].name,
+                                            "tokens_per_second", rate, "hit_rate", info.hit_rate,
+                                            "hidden_fraction", info.hidden_fraction));
+    }
+    free(a.logits);
+    if (status != STINT_OK) st_cli_failed(command);
+    return status == STINT_OK;
+}

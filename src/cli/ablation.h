@@ -12,4 +12,9 @@ bool st_cli_ablation(const struct st_cli_command *command, const struct st_cli_c
                      const stint_model *model, const int32_t *ids, uint32_t n, uint32_t n_reps,
                      json_t *rows);
 
+// The same of PowerInfer-2's (its Fig. 13), decoding under a bound of memory after a short prompt.
+bool st_cli_memory_ablation(const struct st_cli_command *command,
+                            const struct st_cli_common *common, const stint_model *model,
+                            const int32_t *ids, uint32_t n, uint32_t n_reps, json_t *rows);
+
 #endif

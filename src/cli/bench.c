@@ -76,7 +76,8 @@ static const struct st_cli_option rows[] = {
      .offset = offsetof(struct bench_options, batch)},
     {.name = "ablation",
      .kind = ST_CLI_FLAG,
-     .help = "instead, what chunk sharing and out-of-order subgraphs add on this machine",
+     .help = "instead, what chunk sharing and out-of-order subgraphs add on this machine; with "
+             "--memory, what bundles, cache, pipeline and hot clusters of neurons do",
      .offset = offsetof(struct bench_options, ablation)},
     {.name = NULL}};
 
@@ -364,7 +365,11 @@ static bool run_ablation(struct bench *bench) {
     bench->ids = malloc((size_t)longest_case(o) * sizeof *bench->ids);
     if (bench->ids == NULL) return st_cli_error(bench->command->name, "not enough memory"), false;
     fill_ids(bench, longest_case(o));
-    for (size_t i = 0; ok && i < o->prompts.count; i++)
+    if (o->common.memory != 0)
+        ok = st_cli_memory_ablation(bench->command, &o->common, bench->model, bench->ids,
+                                    o->n_tokens ? o->n_tokens : 16, o->n_reps ? o->n_reps : 1,
+                                    table);
+    for (size_t i = 0; ok && o->common.memory == 0 && i < o->prompts.count; i++)
         ok = st_cli_ablation(bench->command, &o->common, bench->model, bench->ids,
                              o->prompts.values[i], o->n_reps ? o->n_reps : 3, table);
     if (ok && table != NULL)

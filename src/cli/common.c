@@ -214,7 +214,8 @@ stint_session_options st_cli_session_options(const struct st_cli_common *common)
                                    .npu_threads = common->npu_threads,
                                    .cpu_threads = common->cpu_threads,
                                    .schedule = common->schedule,
-                                   .no_predictor = common->no_predictor != 0,
+                                   .leave_out =
+                                       common->no_predictor != 0 ? STINT_LEAVE_PREDICTOR : 0,
                                    .order = st_cli_order(common)};
 }
 

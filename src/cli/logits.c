@@ -126,9 +126,9 @@ const struct st_cli_command st_cli_logits_command = {
              "compare engines or to score text. The file appears complete or not at all.",
     .example = "stint logits models/novels-10m --tokens tokens.json -o logits.f32",
     .common = ST_CLI_COMMON_EXEC | ST_CLI_COMMON_DEVICE | ST_CLI_COMMON_THREADS |
-              ST_CLI_COMMON_MEMORY | ST_CLI_COMMON_KV | ST_CLI_COMMON_CHUNK |
-              ST_CLI_COMMON_VERBOSE | ST_CLI_COMMON_JSON | ST_CLI_COMMON_SPLIT |
-              ST_CLI_COMMON_SCHEDULE,
+              ST_CLI_COMMON_MEMORY | ST_CLI_COMMON_PREDICTOR | ST_CLI_COMMON_KV |
+              ST_CLI_COMMON_CHUNK | ST_CLI_COMMON_VERBOSE | ST_CLI_COMMON_JSON |
+              ST_CLI_COMMON_SPLIT | ST_CLI_COMMON_SCHEDULE,
     .options = rows,
     .options_bytes = sizeof(struct logits_options),
     .run = run};

@@ -229,6 +229,7 @@ struct run {
     struct st_pool *pool;
     const float *scores;
     uint32_t layer;
+    bool pipelined;
     size_t n_refs, n_ready, n_pending;
 };
 
@@ -335,10 +336,12 @@ static void take_entries(struct run *r, size_t *entry) {
 static stint_status use_pending(struct run *r) {
     for (size_t i = 0; i < r->n_pending;) {
         ST_TRY(use_entry(r, r->n->pending[i++]));
-        while (i < r->n_pending && st_cache_is_there(&r->n->cold, r->n->pending[i]))
+        while (i < r->n_pending &&
+               (!r->pipelined || st_cache_is_there(&r->n->cold, r->n->pending[i])))
             ST_TRY(use_entry(r, r->n->pending[i++]));
         compute(r);
     }
+    compute(r);
     return STINT_OK;
 }
 
@@ -387,7 +390,7 @@ static stint_status run_layer(struct run *r) {
     for (uint32_t c = 0; c < hot; c++) ST_TRY(use_cluster(r, c, take_cluster(r, c), true));
     for (;;) {
         for (size_t i = 0; i < r->n_ready; i++) ST_TRY(use_entry(r, n->ready[i]));
-        compute(r);
+        if (r->pipelined) compute(r);
         ST_TRY(use_pending(r));
         give_entries(r);
         if (entry >= layout_of(n)->n_entries) return STINT_OK;
@@ -404,8 +407,13 @@ static void give_clusters(struct run *r) {
 }
 
 stint_status st_neurons_run(struct st_neurons *n, uint32_t layer, const float *scores,
-                            struct st_sparse *sparse, struct st_pool *pool) {
-    struct run r = {.n = n, .sparse = sparse, .pool = pool, .scores = scores, .layer = layer};
+                            struct st_sparse *sparse, struct st_pool *pool, bool pipelined) {
+    struct run r = {.n = n,
+                    .sparse = sparse,
+                    .pool = pool,
+                    .scores = scores,
+                    .layer = layer,
+                    .pipelined = pipelined};
     n->possible += layout_of(n)->n;
     ST_TRY(run_layer(&r));
     give_clusters(&r);

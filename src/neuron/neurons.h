@@ -47,10 +47,10 @@ stint_status st_neurons_open(const struct stint_model *model, const struct st_ne
 void st_neurons_close(struct st_neurons *neurons); // accepts a zeroed one
 
 // Adds a layer's neurons to the block that has begun: hot ones, and those that scores [n_tokens,
-// neurons], by place, names; NULL: all. STINT_E_IO, E_FORMAT where an entry is not what was
-// written.
+// neurons], by place, names; NULL: all. Computes while it reads, unless `pipelined` is false.
+// STINT_E_IO, E_FORMAT where an entry is not what was written.
 stint_status st_neurons_run(struct st_neurons *neurons, uint32_t layer, const float *scores,
-                            struct st_sparse *sparse, struct st_pool *pool);
+                            struct st_sparse *sparse, struct st_pool *pool, bool pipelined);
 // Begins to read what these scores name of a layer that will run soon. They may be wrong: what is
 // not used in the end was read for nothing.
 void st_neurons_expect(struct st_neurons *neurons, uint32_t layer, const float *scores,

@@ -23,7 +23,7 @@ struct st_predictor {
 
 struct st_predictor_options {
     size_t rank;
-    double recall; // 0 to 1
+    double recall;   // 0 to 1
     uint32_t epochs; // 0: as many as it takes
     uint64_t seed;
     bool (*stop)(void *context); // asked between batches; or NULL

@@ -85,8 +85,9 @@ static void grow_neurons(const struct stint_model *m, struct st_resident *r, uin
     uint64_t all = (uint64_t)m->config.n_layers * m->neurons.layout.n_entries;
     uint32_t wanted = st_neurons_hot_clusters(m, n, ST_NEURON_TOKENS);
     uint64_t hot = (uint64_t)((double)*left * hot_share) / n->cluster_bytes;
-    n->n_hot = (uint32_t)st_min(wanted, hot);
+    n->n_hot = r->leave_out & STINT_LEAVE_HOT ? 0 : (uint32_t)st_min(wanted, hot);
     *left -= n->n_hot * n->cluster_bytes;
+    if (r->leave_out & STINT_LEAVE_CACHE) all = m->neurons.layout.n_entries;
     uint64_t cold = st_min(*left / n->entry_bytes, all - st_min(all, n->n_cold));
     n->n_cold += (uint32_t)cold;
     *left -= cold * n->entry_bytes;
@@ -145,6 +146,7 @@ static stint_status open_in(const struct stint_model *m, struct st_resident *r) 
     lay_out(m, r, &r->arena);
     struct st_loader_options options = {
         .file = m->checkpoint.file, .name = m->checkpoint.path, .n_threads = LOADER_THREADS};
+    if (r->leave_out & STINT_LEAVE_BUNDLES) options.most_bytes = m->neurons.layout.k;
     ST_TRY(st_loader_open(&options, &r->loader));
     st_cache_open(&r->rows, r->loader);
     ST_TRY(st_slices_open(m, r->sparse, &r->plan, r->loader, &r->slices));
@@ -152,17 +154,18 @@ static stint_status open_in(const struct stint_model *m, struct st_resident *r) 
     return r->sparse ? st_neurons_open(m, &neurons, r->loader, &r->neurons) : STINT_OK;
 }
 
-stint_status st_resident_open(const struct stint_model *model, uint64_t bound, uint64_t kv,
-                              uint64_t scratch, size_t n_threads, struct st_resident **resident) {
+stint_status st_resident_open(const struct stint_model *model, const struct st_resident_options *o,
+                              struct st_resident **resident) {
     struct st_resident *r = calloc(1, sizeof *r);
     if (!r) return st_fail(STINT_E_NOMEM, "no memory for a session");
+    r->leave_out = o->leave_out;
     uint64_t flags = st_cpu_flags();
     r->sparse = model->neurons.layers != NULL;
     r->block = (struct st_sparse){.kernel = st_neuron_choose(flags),
                                   .elementwise = st_elementwise_choose(flags),
                                   .layout = model->neurons.layout,
-                                  .n_threads = n_threads};
-    r->budget = (struct st_budget){.bound = bound, .kv = kv, .scratch = scratch};
+                                  .n_threads = o->n_threads};
+    r->budget = (struct st_budget){.bound = o->bound, .kv = o->kv, .scratch = o->scratch};
     stint_status status = open_in(model, r);
     if (status != STINT_OK) {
         st_resident_close(r);

@@ -39,6 +39,7 @@ struct st_resident {
     struct st_slices slices;
     struct st_arena arena; // what follows
     struct st_cache rows;  // of the embedding
+    uint32_t leave_out;    // STINT_LEAVE_*
     bool sparse;           // a model with neurons; what follows is unset without
     struct st_neurons neurons;
     struct st_sparse block;
@@ -47,10 +48,16 @@ struct st_resident {
     const int8_t **panels; // [slices of a stage]
 };
 
-// Plans and opens what a session needs. `kv` and `scratch`: bytes of its own. STINT_E_LIMIT says
-// the smallest bound that works.
-stint_status st_resident_open(const struct stint_model *model, uint64_t bound, uint64_t kv,
-                              uint64_t scratch, size_t n_threads, struct st_resident **resident);
+struct st_resident_options {
+    uint64_t bound, kv, scratch; // bytes; of the session's own
+    size_t n_threads;
+    uint32_t leave_out; // STINT_LEAVE_*
+};
+
+// Plans and opens what a session needs. STINT_E_LIMIT says the smallest bound that works.
+stint_status st_resident_open(const struct stint_model *model,
+                              const struct st_resident_options *options,
+                              struct st_resident **resident);
 void st_resident_close(struct st_resident *resident); // accepts NULL
 
 // What the next batches use: a prompt's, or the tokens after it.

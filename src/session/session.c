@@ -200,11 +200,6 @@ static const char *device_of(const stint_session_options *options) {
     return options && options->size >= end ? options->device : NULL;
 }
 
-static bool wants_predictor(const stint_session_options *options) {
-    size_t end = offsetof(stint_session_options, no_predictor) + sizeof options->no_predictor;
-    return !(options && options->size >= end && options->no_predictor);
-}
-
 static stint_status open_schedule(const stint_session_options *options, struct stint_session *s) {
     size_t end = offsetof(stint_session_options, schedule) + sizeof options->schedule;
     const char *spec = options && options->size >= end ? options->schedule : NULL;
@@ -214,6 +209,12 @@ static stint_status open_schedule(const stint_session_options *options, struct s
     s->learned = schedule.learned;
     st_session_use(s, s->precision.prefill);
     return STINT_OK;
+}
+
+// STINT_LEAVE_*
+static uint32_t left_out(const stint_session_options *options) {
+    size_t end = offsetof(stint_session_options, leave_out) + sizeof options->leave_out;
+    return options && options->size >= end ? options->leave_out : 0;
 }
 
 // Of a model that is read piece by piece.
@@ -226,7 +227,9 @@ static stint_status open_resident(const stint_model *model, const stint_session_
     if (s->split.on)
         return st_fail(STINT_E_UNSUPPORTED, "prompts cannot be split under a bound of memory: "
                                             "leave out --npu-threads and --cpu-threads");
-    return st_resident_open(model, bound, kv_bytes, bytes - kv_bytes, s->crew.n_threads,
+    return st_resident_open(model,
+                            &(struct st_resident_options){bound, kv_bytes, bytes - kv_bytes,
+                                                          s->crew.n_threads, left_out(options)},
                             &s->resident);
 }
 
@@ -249,7 +252,7 @@ static stint_status open_in(const stint_model *model, const stint_session_option
     s->crew.npu = &s->npu;
     ST_TRY(open_schedule(options, s));
     if (model->int8.layers) ST_TRY(st_npu_open(s, device_of(options), &s->crew));
-    if (s->resident) ST_TRY(st_naming_open(s->resident, wants_predictor(options) ? &s->npu : NULL));
+    if (s->resident) ST_TRY(st_naming_open(s->resident, &s->npu));
     if (s->npu.tune) ST_TRY(st_npu_tune(s));
     return s->split.on ? st_split_open(s, device_of(options)) : STINT_OK;
 }

@@ -28,10 +28,9 @@ void st_naming_lay_out(const struct stint_model *m, struct st_naming *n, struct 
     n->guess = ST_TAKE(arena, float, tokens * m->config.hidden);
 }
 
-// npu NULL: nothing is predicted.
 stint_status st_naming_open(struct st_resident *r, const struct st_npu *npu) {
     struct st_naming *n = &r->naming;
-    if (!r->sparse || !npu) return STINT_OK;
+    if (!r->sparse || r->leave_out & STINT_LEAVE_PREDICTOR) return STINT_OK;
     n->type = npu->type;
     for (uint32_t i = 0; i < r->neurons.model->config.n_layers; i++)
         for (int j = 0; j < 2 && r->neurons.model->neurons.layers[i].predicted; j++) {
@@ -98,7 +97,8 @@ stint_status st_resident_block(const struct st_run *run, const struct st_graph_i
     block->spill = io->spill;
     block->clipped = io->clipped;
     st_sparse_begin(block, io->in, io->in_row, npu->type->zero(npu->device), io->n_tokens);
-    ST_TRY(st_neurons_run(&r->neurons, run->layer, scores, block, run->crew->pool));
+    bool ahead = !(r->leave_out & STINT_LEAVE_PIPELINE);
+    ST_TRY(st_neurons_run(&r->neurons, run->layer, scores, block, run->crew->pool, ahead));
     st_sparse_end(block, run->crew->pool, io->out[0], io->out_row[0]);
     return STINT_OK;
 }
@@ -112,7 +112,8 @@ stint_status st_resident_look_ahead(const struct st_run *run) {
     size_t n = run->batch->n;
     uint32_t next = run->layer + 1;
     const float *scores, *x = run->lane->x;
-    if (!st_resident_is_sparse(run, n) || next == c->n_layers || !st_neurons_may_miss(&r->neurons))
+    if (r->leave_out & STINT_LEAVE_PIPELINE || !st_resident_is_sparse(run, n) ||
+        next == c->n_layers || !st_neurons_may_miss(&r->neurons))
         return STINT_OK;
     const struct st_layer *l = &s->model->weights.layers[next];
     if (c->block != ST_BLOCK_POST) {

@@ -6,6 +6,7 @@ nothing about accuracy; the bound on them finds wrong wiring."""
 import json
 import math
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -65,6 +66,27 @@ class Packages(unittest.TestCase):
                     self.assertEqual(golden.logits(package, tokens, "--chunk", "7", "--order",
                                                    order, "--npu-threads", str(npu),
                                                    "--cpu-threads", str(cpu)), got)
+
+    def test_a_bound_of_memory_changes_nothing(self):
+        for name, model, tokens, _, _ in golden.checkpoints():
+            if name.startswith("novels"):
+                continue  # tests/session/test_memory.c has them
+            with self.subTest(name):
+                shown = json.loads(golden.run("inspect", model, "--json").stdout)
+                sparse = shown["activation"] in ("relu", "relu2", "drelu")
+                package, _ = self.prepare(model, "--calib-ids", tokens, "--bits", "none",
+                                          *(["--neurons"] if sparse else []))
+                # In chunks of four, tokens take the way of those that are written one by one.
+                for chunk in ("11", "4"):
+                    wanted = golden.logits(package, tokens, "--chunk", chunk)
+                    refused = golden.run("logits", package, "--tokens", tokens, "--chunk", chunk,
+                                         "-o", self.folder / "none", "--memory", "1M")
+                    self.assertEqual(refused.returncode, 1)
+                    least = int(re.search(r"at least (\d+) MiB", refused.stderr).group(1))
+                    for memory in (least, 2000):
+                        got = golden.logits(package, tokens, "--chunk", chunk, "--predictor",
+                                            "off", "--memory", f"{memory}M")
+                        self.assertEqual(got, wanted, f"chunk {chunk}, {memory} MiB")
 
     def test_instruction_sets_agree(self):
         tokens = SHARED / "models" / "novels-10m" / "tokens.json"

@@ -42,7 +42,7 @@ static stint_session *open_session(const stint_model *model, uint64_t memory, bo
                                .n_context = CONTEXT,
                                .chunk_len = CHUNK,
                                .memory = memory,
-                               .no_predictor = !predict};
+                               .leave_out = predict ? 0 : STINT_LEAVE_PREDICTOR};
     stint_session *s = NULL;
     if (stint_session_open(model, &o, &s) != STINT_OK) fail_msg("%s", stint_error_text());
     return s;

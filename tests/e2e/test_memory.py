@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A bound of memory as people meet it: kept, reported, refused where it is too small; on a slow
+disk, on one that fails."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree
+
+from command import COMMAND, MODEL, PROMPT, stint, stint_json
+
+SPARSE = pathlib.Path(os.environ.get("STINT_SHARED_DATA", "")) / "models" / "novels-10m-drelu"
+RUN = ("-p", PROMPT, "-n", "24", "--ctx", "128", "--chunk", "32")
+DISK = r"""
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+ssize_t pread(int file, void *to, size_t n, off_t at) {
+    static int reads;
+    const char *delay = getenv("DISK_DELAY_US"), *last = getenv("DISK_LAST");
+    if (delay) usleep(atoi(delay));
+    if (last && __atomic_add_fetch(&reads, 1, __ATOMIC_RELAXED) > atoi(last))
+        return errno = EIO, -1;
+    return syscall(SYS_pread64, file, to, n, at);
+}
+ssize_t pread64(int file, void *to, size_t n, off_t at) { return pread(file, to, n, at); }
+"""
+
+
+class Memory(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.holder = tempfile.TemporaryDirectory()
+        cls.folder = pathlib.Path(cls.holder.name)
+        cls.packages = {}
+        for name, source, options in (("dense", MODEL, ()), ("sparse", SPARSE, ("--neurons",))):
+            if source.is_dir():
+                cls.packages[name] = cls.folder / f"{name}.stint"
+                stint_json("prepare", source, "-o", cls.packages[name], "--calib-tokens", "1024",
+                           "--bits", "none", *options)
+        if "sparse" not in cls.packages:
+            print(f"skipped in part: no {SPARSE}", file=sys.stderr)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.holder.cleanup()
+
+    def least(self, package):
+        refused = stint("run", package, *RUN, "--memory", "1M")
+        self.assertEqual(refused.returncode, 1)
+        self.assertEqual(refused.stderr.count("\n"), 1, refused.stderr)
+        return int(re.search(r"at least (\d+) MiB", refused.stderr).group(1))
+
+    def test_the_text_stays_and_the_bound_is_reported(self):
+        for name, package in self.packages.items():
+            wanted = stint_json("run", package, *RUN)["text"]
+            least = self.least(package)
+            for memory in (least, least + 3, 200):
+                got = stint_json("run", package, *RUN, "--memory", f"{memory}M", "--predictor",
+                                 "off")
+                self.assertEqual(got["text"], wanted, f"{name} with {memory} MiB")
+                bound = got["memory"]
+                self.assertEqual(bound["budget_bytes"], memory << 20)
+                self.assertLessEqual(bound["peak_bytes"], memory << 20)
+                self.assertLessEqual(sum(bound[key + "_bytes"] for key in
+                                         ("fixed", "hot", "cold", "kv")), memory << 20)
+                self.assertGreater(got["io"]["bytes_read"], 0)
+                self.assertGreater(got["io"]["reads"], 0)
+                for key in ("hit_rate", "hidden_fraction", "computed"):
+                    self.assertTrue(0 <= got["io"][key] <= 1, key)
+            self.assertNotIn("memory", stint_json("run", package, *RUN))
+
+    def test_the_system_counts_no_more_than_the_bound(self):
+        root = next((x for x in (pathlib.Path("/sys/fs/cgroup/memory"),
+                                 pathlib.Path("/sys/fs/cgroup"))
+                     if (x / "cgroup.procs").exists()), None)
+        group = root / f"stint-test-{os.getpid()}" if root else None
+        try:
+            group.mkdir()
+            peak = next(group / x for x in ("memory.max_usage_in_bytes", "memory.peak")
+                        if (group / x).exists())
+        except (OSError, AttributeError, StopIteration):
+            self.skipTest("no memory cgroup can be made here")
+        if "asan" in COMMAND or "tsan" in COMMAND:
+            group.rmdir()
+            self.skipTest("sanitizers take memory of their own")
+        try:
+            for package in self.packages.values():
+                memory = self.least(package) + 2
+                subprocess.run(["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"',
+                                group, COMMAND, "run", package, "-p", PROMPT * 12, "-n", "40",
+                                "--ctx", "256", "--chunk", "32", "--memory",
+                                f"{memory + 4}M"], check=True, capture_output=True)
+                self.assertLessEqual(int(peak.read_text()), (memory + 4) << 20)
+                if peak.name == "memory.max_usage_in_bytes":
+                    peak.write_text("0")
+        finally:
+            group.rmdir()
+
+    def test_a_slow_disk_slows_and_a_failing_one_is_an_error(self):
+        source, library = self.folder / "disk.c", self.folder / "disk.so"
+        source.write_text(DISK, encoding="utf-8")
+        built = subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=False,
+                               capture_output=True)
+        environment = {**os.environ, "LD_PRELOAD": str(library)}
+        works = built.returncode == 0 and subprocess.run(
+            [COMMAND, "--version"], env=environment, capture_output=True, check=False)
+        if not works or works.returncode != 0 or works.stderr:
+            self.skipTest("this build takes no other pread")
+        for package in self.packages.values():
+            arguments = [COMMAND, "run", package, *RUN, "--memory", f"{self.least(package) + 1}M",
+                         "--predictor", "off"]
+            wanted = stint("run", package, *RUN).stdout
+            slow = subprocess.run(arguments, env={**environment, "DISK_DELAY_US": "500"},
+                                  capture_output=True, text=True, check=True)
+            self.assertEqual(slow.stdout, wanted)
+            failing = subprocess.run(arguments, env={**environment, "DISK_LAST": "2000"},
+                                     capture_output=True, text=True, check=False)
+            self.assertEqual(failing.returncode, 1)
+            self.assertIn("cannot be read at byte", failing.stderr)
+            self.assertIn(str(package), failing.stderr)
+            self.assertTrue(wanted.startswith(failing.stdout.rstrip("\n")))
+
+    def test_neurons_are_shown(self):
+        if "sparse" not in self.packages:
+            self.skipTest("no sparse model")
+        shown = stint("inspect", self.packages["sparse"], "--neurons").stdout
+        self.assertEqual(len(shown.splitlines()), 1 + 12)
+        notes = stint_json("inspect", self.packages["sparse"], "--neurons")
+        for layer in notes["neurons"]:
+            self.assertTrue(0.01 < layer["active"] < 0.5)
+            self.assertAlmostEqual(sum(layer["skew"]), 1, places=3)
+            self.assertEqual(layer["skew"], sorted(layer["skew"], reverse=True))
+            self.assertTrue(0.95 < layer["found"] <= 1)
+        picture = self.folder / "neurons.svg"
+        stint("inspect", self.packages["sparse"], "--neurons", "--svg", picture)
+        xml.etree.ElementTree.parse(picture)
+
+    def test_what_has_no_neurons_says_so(self):
+        refused = stint("prepare", MODEL, "-o", self.folder / "none.stint", "--neurons")
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("every neuron of this model is active", refused.stderr)
+        refused = stint("inspect", self.packages["dense"], "--neurons")
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("stint prepare --neurons", refused.stderr)
+
+    def test_predictors_leave_most_neurons_out(self):
+        if "sparse" not in self.packages:
+            self.skipTest("no sparse model")
+        got = stint_json("run", self.packages["sparse"], *RUN, "--memory", "100M")
+        self.assertTrue(0.1 < got["io"]["computed"] < 0.9)
+
+
+if __name__ == "__main__":
+    unittest.main()
