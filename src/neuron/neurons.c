@@ -69,11 +69,16 @@ static uint32_t count_clusters(const struct st_neurons *n, uint32_t layer, size_
     return leading_clusters(n->model, &n->plan, layer, index, rate);
 }
 
+// Clusters of a layer that stay in memory: those that are hot for the largest batch.
+static uint32_t resident_clusters(const struct st_neurons *n, uint32_t layer) {
+    return n->hot_clusters[rate_index(ST_NEURON_TOKENS) * n->model->config.n_layers + layer];
+}
+
 static uint32_t count_entries(const struct st_neurons *n, uint32_t layer, size_t index,
                               float rate) {
     const struct st_neuron_layout *l = layout_of(n);
     const float *rates = n->model->neurons.layers[layer].rates + index * l->n;
-    uint32_t first = n->hot_clusters[layer] * n->plan.cluster_entries, e = first;
+    uint32_t first = resident_clusters(n, layer) * n->plan.cluster_entries, e = first;
     while (e < l->n_entries && rates[(size_t)e * l->per_entry] > rate) e++;
     return e - first;
 }
@@ -106,7 +111,8 @@ static void divide(struct st_neurons *n) {
     }
     float bound = rate_bound(n, count_entries, 0, -1.0f, n->plan.n_cold);
     for (uint32_t i = 0; i < layers; i++)
-        n->kept[i] = n->hot_clusters[i] * n->plan.cluster_entries + count_entries(n, i, 0, bound);
+        n->kept[i] =
+            resident_clusters(n, i) * n->plan.cluster_entries + count_entries(n, i, 0, bound);
 }
 
 // ---- Opening
@@ -366,28 +372,18 @@ static void mark(const struct run *r, size_t first) {
         r->n->wanted[place / l->per_entry] |= is_named(r, place);
 }
 
-// Clusters that are in memory though they are not hot for a batch of this size are used as they
-// lie.
-static stint_status use_idle_clusters(struct run *r, uint32_t first) {
-    for (uint32_t c = first; c < r->n->plan.n_clusters; c++) {
-        if (!st_cache_has(&r->n->hot, r->layer * r->n->plan.n_clusters + c)) continue;
-        ST_TRY(use_cluster(r, c, take_cluster(r, c), false));
-        size_t entry = (size_t)c * r->n->plan.cluster_entries;
-        memset(r->n->wanted + entry, 0, cluster_end(r, c) - entry);
-    }
-    return STINT_OK;
-}
-
+// Clusters that are hot for the largest batch are in memory for smaller ones too; of those that are
+// not hot then, what is named is computed.
 static stint_status run_layer(struct run *r) {
     struct st_neurons *n = r->n;
-    uint32_t layers = n->model->config.n_layers, hot = 0;
-    uint32_t most = n->hot_clusters[rate_index(r->sparse->n_tokens) * layers + r->layer];
-    while (hot < most && take_cluster(r, hot) != ST_CACHE_NONE) hot++;
-    size_t entry = (size_t)hot * n->plan.cluster_entries;
+    uint32_t layers = n->model->config.n_layers, taken = 0;
+    uint32_t hot = n->hot_clusters[rate_index(r->sparse->n_tokens) * layers + r->layer];
+    uint32_t most = (uint32_t)st_max(hot, resident_clusters(n, r->layer));
+    while (taken < most && take_cluster(r, taken) != ST_CACHE_NONE) taken++;
+    size_t entry = (size_t)taken * n->plan.cluster_entries;
     mark(r, entry);
-    ST_TRY(use_idle_clusters(r, hot));
     take_entries(r, &entry); // what must be read is on its way before anything is computed
-    for (uint32_t c = 0; c < hot; c++) ST_TRY(use_cluster(r, c, take_cluster(r, c), true));
+    for (uint32_t c = 0; c < taken; c++) ST_TRY(use_cluster(r, c, take_cluster(r, c), c < hot));
     for (;;) {
         for (size_t i = 0; i < r->n_ready; i++) ST_TRY(use_entry(r, n->ready[i]));
         if (r->pipelined) compute(r);
@@ -429,10 +425,8 @@ bool st_neurons_may_miss(const struct st_neurons *n) {
 void st_neurons_expect(struct st_neurons *n, uint32_t layer, const float *scores, size_t n_tokens) {
     struct st_sparse few = {.n_tokens = n_tokens};
     struct run r = {.n = n, .sparse = &few, .scores = scores, .layer = layer};
-    size_t first =
-        (size_t)n->hot_clusters[rate_index(n_tokens) * n->model->config.n_layers + layer];
+    size_t first = (size_t)resident_clusters(n, layer) * n->plan.cluster_entries;
     size_t most = n->cold.n_entries / EXPECT_SHARE;
-    first *= n->plan.cluster_entries;
     mark(&r, first);
     for (size_t e = first; e < layout_of(n)->n_entries && n->n_expected < most; e++) {
         size_t cluster = e / n->plan.cluster_entries;
