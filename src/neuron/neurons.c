@@ -10,6 +10,9 @@
 enum { CLUSTER_BYTES = 256 << 10, EXPECT_SHARE = 4 };
 // A neuron that is active so often costs less when it runs unasked.
 static const float hot_rate = 0.6f;
+// To be read before it is certain to be needed a neuron must score more than the threshold: about
+// e to this more likely than those that are named.
+static const float likely = 4.0f;
 
 // ---- Sizes
 
@@ -233,7 +236,8 @@ struct run {
     struct st_neurons *n;
     struct st_sparse *sparse;
     struct st_pool *pool;
-    const float *scores;
+    const float *scores; // NULL: all are named
+    float least;         // what is named scores more
     uint32_t layer;
     bool pipelined;
     size_t n_refs, n_ready, n_pending;
@@ -243,7 +247,7 @@ static bool is_named(const struct run *r, size_t place) {
     size_t neurons = layout_of(r->n)->n;
     bool named = r->scores == NULL;
     for (size_t t = 0; t < r->sparse->n_tokens && r->scores; t++)
-        named |= r->scores[t * neurons + place] > 0.0f;
+        named |= r->scores[t * neurons + place] > r->least;
     return named;
 }
 
@@ -424,7 +428,7 @@ bool st_neurons_may_miss(const struct st_neurons *n) {
 
 void st_neurons_expect(struct st_neurons *n, uint32_t layer, const float *scores, size_t n_tokens) {
     struct st_sparse few = {.n_tokens = n_tokens};
-    struct run r = {.n = n, .sparse = &few, .scores = scores, .layer = layer};
+    struct run r = {.n = n, .sparse = &few, .scores = scores, .least = likely, .layer = layer};
     size_t first = (size_t)resident_clusters(n, layer) * n->plan.cluster_entries;
     size_t most = n->cold.n_entries / EXPECT_SHARE;
     mark(&r, first);
