@@ -30,7 +30,8 @@ const struct st_cli_option st_cli_common_rows[] = {
     {.name = "memory",
      .kind = ST_CLI_SIZE,
      .value = "SIZE",
-     .help = "most that weights and caches may take, e.g. 800M or 2G",
+     .help = "most memory to take, all counted, e.g. 800M or 2G; of a package, weights that do not "
+             "fit are read when they are needed",
      .offset = offsetof(struct st_cli_common, memory)},
     {.name = "kv",
      .kind = ST_CLI_CHOICE,

@@ -173,12 +173,13 @@ static stint_status check_budget(const stint_model *model, const stint_session_o
     ST_TRY(stint_model_describe(model, &info));
     uint64_t needed = info.weight_bytes + session_bytes;
     if (budget == 0 || needed <= budget) return STINT_OK;
-    return st_fail(STINT_E_LIMIT,
-                   "memory: %llu MiB are needed (weights %llu, cache and scratch %llu), %llu are "
-                   "allowed; raise the bound, or lower the context or the chunk",
-                   (unsigned long long)(needed >> 20),
-                   (unsigned long long)(info.weight_bytes >> 20),
-                   (unsigned long long)(session_bytes >> 20), (unsigned long long)(budget >> 20));
+    return st_fail(
+        STINT_E_LIMIT,
+        "memory: %llu MiB are needed (weights %llu, cache and scratch %llu), %llu are "
+        "allowed; raise the bound, lower the context or the chunk, or make a package, whose "
+        "weights are read as they are needed: 'stint prepare'",
+        (unsigned long long)(needed >> 20), (unsigned long long)(info.weight_bytes >> 20),
+        (unsigned long long)(session_bytes >> 20), (unsigned long long)(budget >> 20));
 }
 
 stint_status stint_session_measure(const stint_model *model, const stint_session_options *options,
