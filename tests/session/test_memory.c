@@ -63,7 +63,7 @@ static int open_models(void **state) {
     const char *name = model_name, *source = ts_shared(name);
     snprintf(package, sizeof package, "%s/m.stint", ts_temp_folder());
     stint_prepare_options o = {.size = sizeof o,
-                               .n_tokens = 1024,
+                               .n_tokens = 512,
                                .outliers = STINT_OUTLIERS_SHARE,
                                .outlier_prune = 0.5f,
                                .neurons = strcmp(name, SPARSE) == 0};
