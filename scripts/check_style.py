@@ -37,6 +37,7 @@ COVERED = {
     "src/neuron/neurons.c": "tests/session/test_memory.c",
     "src/neuron/slices.c": "tests/session/test_memory.c",
     "src/neuron/sparse.c": "tests/session/test_memory.c",
+    "src/prepare/adam.c": "tests/prepare/test_predictor.c",
     "src/prepare/activity.c": "tests/prepare/test_predictor.c",
     "src/prepare/neurons.c": "tests/session/test_memory.c",
     "src/session/resident.c": "tests/session/test_memory.c",

@@ -18,7 +18,7 @@
 
 enum {
     ST_LOAD_BLOCK = ST_DIRECT_BLOCK, // offsets, buffers and their room are multiples of this
-    ST_LOADER_THREADS = 8,
+    ST_LOADER_THREADS = 32,
     ST_LOADER_MOST_THREADS = 64,
 };
 

@@ -28,6 +28,25 @@ struct ablation {
     uint32_t n, n_reps;
 };
 
+static stint_status begin(const struct st_cli_common *common, const stint_model *model,
+                          const int32_t *ids, uint32_t n, uint32_t n_reps, struct ablation *a) {
+    stint_model_info info = {.size = sizeof info};
+    stint_status status = stint_model_describe(model, &info);
+    *a = (struct ablation){.common = common,
+                           .model = model,
+                           .ids = ids,
+                           .logits = malloc((size_t)info.vocab * sizeof(float)),
+                           .n = n,
+                           .n_reps = n_reps < MOST_REPS ? n_reps : MOST_REPS};
+    return status;
+}
+
+static bool end(const struct st_cli_command *command, struct ablation *a, stint_status status) {
+    free(a->logits);
+    if (status != STINT_OK) st_cli_failed(command);
+    return status == STINT_OK;
+}
+
 static stint_status open_step(const struct ablation *a, const struct step *step,
                               stint_session **session) {
     stint_session_options options = st_cli_session_options(a->common);
@@ -78,14 +97,8 @@ static void report(const struct ablation *a, const struct step *step, double sec
 bool st_cli_ablation(const struct st_cli_command *command, const struct st_cli_common *common,
                      const stint_model *model, const int32_t *ids, uint32_t n, uint32_t n_reps,
                      json_t *rows) {
-    stint_model_info model_info = {.size = sizeof model_info};
-    stint_status status = stint_model_describe(model, &model_info);
-    struct ablation a = {.common = common,
-                         .model = model,
-                         .ids = ids,
-                         .logits = malloc((size_t)model_info.vocab * sizeof(float)),
-                         .n = n,
-                         .n_reps = n_reps < MOST_REPS ? n_reps : MOST_REPS};
+    struct ablation a;
+    stint_status status = begin(common, model, ids, n, n_reps, &a);
     if (rows == NULL)
         printf("%8s %-30s %10s %10s %8s\n", "prompt", "", "tokens/s", "seconds", "bubbles");
     for (size_t i = 0; i < sizeof steps / sizeof *steps && status == STINT_OK; i++) {
@@ -95,9 +108,7 @@ bool st_cli_ablation(const struct st_cli_command *command, const struct st_cli_c
         if (status != STINT_OK) break;
         report(&a, &steps[i], st_cli_median(seconds, a.n_reps), &info, rows);
     }
-    free(a.logits);
-    if (status != STINT_OK) st_cli_failed(command);
-    return status == STINT_OK;
+    return end(command, &a, status);
 }
 
 // ---- Under a bound of memory
@@ -142,14 +153,8 @@ static stint_status time_memory(const struct ablation *a, uint32_t leave_out, do
 bool st_cli_memory_ablation(const struct st_cli_command *command,
                             const struct st_cli_common *common, const stint_model *model,
                             const int32_t *ids, uint32_t n, uint32_t n_reps, json_t *rows) {
-    stint_model_info model_info = {.size = sizeof model_info};
-    stint_status status = stint_model_describe(model, &model_info);
-    struct ablation a = {.common = common,
-                         .model = model,
-                         .ids = ids,
-                         .logits = malloc((size_t)model_info.vocab * sizeof(float)),
-                         .n = n,
-                         .n_reps = n_reps < MOST_REPS ? n_reps : MOST_REPS};
+    struct ablation a;
+    stint_status status = begin(common, model, ids, n, n_reps, &a);
     if (rows == NULL) printf("%-30s %10s %10s %10s\n", "", "tokens/s", "hit rate", "hidden");
     for (size_t i = 0; i < sizeof memory_steps / sizeof *memory_steps && status == STINT_OK; i++) {
         double seconds[MOST_REPS];
@@ -166,7 +171,5 @@ bool st_cli_memory_ablation(const struct st_cli_command *command,
                                             "tokens_per_second", rate, "hit_rate", info.hit_rate,
                                             "hidden_fraction", info.hidden_fraction));
     }
-    free(a.logits);
-    if (status != STINT_OK) st_cli_failed(command);
-    return status == STINT_OK;
+    return end(command, &a, status);
 }

@@ -266,9 +266,10 @@ static void print_table(const struct bench *bench) {
                    "%6u tokens %9.3f s %10.1f tokens/s %6.1f %% of memory bandwidth, %u bits",
                    options->n_tokens, bench->decode_seconds[i], decode_rate(bench, i),
                    100 * decode_fraction(bench, i), weight_bits(bench, i));
-    st_cli_row("machine at most", "int8 %.2f, bf16 %.2f, float %.3f TOPS; memory %.1f GB/s",
-               roofline->int8_ops_per_second * 1e-12, roofline->bf16_flops_per_second * 1e-12,
-               roofline->float_flops_per_second * 1e-12, roofline->bytes_per_second * 1e-9);
+    if (roofline->bytes_per_second > 0)
+        st_cli_row("machine at most", "int8 %.2f, bf16 %.2f, float %.3f TOPS; memory %.1f GB/s",
+                   roofline->int8_ops_per_second * 1e-12, roofline->bf16_flops_per_second * 1e-12,
+                   roofline->float_flops_per_second * 1e-12, roofline->bytes_per_second * 1e-9);
     st_cli_row("peak memory", "%s", st_cli_size(bench->peak_bytes, peak_bytes));
 }
 

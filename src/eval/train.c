@@ -7,6 +7,7 @@
 
 #include "base/map.h"
 #include "base/size.h"
+#include "prepare/adam.h"
 #include "session/schedule.h"
 
 #include <math.h>
@@ -22,7 +23,7 @@ enum {
     HELD_OUT = 10, // one in so many
     MOST_TEXT = 64 << 20,
 };
-static const float rate = 2e-3f, decay = 0.01f, beta1 = 0.9f, beta2 = 0.999f;
+static const float rate = 2e-3f, decay = 0.01f;
 
 struct sample {
     size_t n;             // tokens of the prompt
@@ -154,18 +155,12 @@ static size_t predict(struct trainer *t, const struct sample *s) {
     return best;
 }
 
-// Adam (Kingma and Ba 2015) with decoupled decay, after `n` samples' gradients.
+// After `n` samples' gradients.
 static void update(struct trainer *t, float n, uint64_t round) {
     size_t size = st_pooling_net_size(&t->net);
-    float fix1 = 1.0f - powf(beta1, (float)round), fix2 = 1.0f - powf(beta2, (float)round);
-    float *w = t->net.query, *g = t->grad.query;
-    for (size_t i = 0; i < size; i++) {
-        float grad = g[i] / n;
-        t->first[i] = beta1 * t->first[i] + (1.0f - beta1) * grad;
-        t->second[i] = beta2 * t->second[i] + (1.0f - beta2) * grad * grad;
-        w[i] -= rate * (t->first[i] / fix1 / (sqrtf(t->second[i] / fix2) + 1e-8f) + decay * w[i]);
-    }
-    memset(g, 0, size * sizeof *g);
+    struct st_adam adam = {rate, decay, round};
+    st_adam_step(&adam, t->grad.query, n, size, t->net.query, t->first, t->second);
+    memset(t->grad.query, 0, size * sizeof *t->grad.query);
 }
 
 static double held_out_loss(struct trainer *t, size_t n) {

@@ -5,15 +5,16 @@
 
 #include "base/cpu.h"
 #include "base/size.h"
+#include "prepare/adam.h"
 #include "session/session.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { BATCH = 128, BLOCK = 64, HELD_OUT_TOKENS = 1024 };
+enum { BATCH = 128, BLOCK = 64, PIECE = 1 << 14, HELD_OUT_TOKENS = 1024 };
 enum { FEWEST_EPOCHS = 10, MOST_EPOCHS = 30, STEPS = 500 };
-static const float learning_rate = 3e-3f, beta1 = 0.9f, beta2 = 0.999f;
+static const float learning_rate = 3e-3f;
 static const float widest = 24.0f; // activations beyond so many times their mean square are clipped
 
 struct st_trainer {
@@ -241,22 +242,16 @@ static void shuffle(struct st_trainer *t, size_t n) {
 
 struct step {
     const struct st_predictor *p;
-    float rate, unbias1, unbias2;
+    struct st_adam adam;
 };
 
 static void update(void *context, size_t item, size_t worker) {
     (void)worker;
-    enum { PIECE = 1 << 14 };
     const struct step *s = context;
     const struct st_trainer *t = s->p->trainer;
-    float *w = s->p->in;
-    size_t end = st_min(t->n_floats, (item + 1) * PIECE);
-    for (size_t i = item * PIECE; i < end; i++) {
-        float g = t->gradient[i];
-        t->first[i] = beta1 * t->first[i] + (1.0f - beta1) * g;
-        t->second[i] = beta2 * t->second[i] + (1.0f - beta2) * g * g;
-        w[i] -= s->rate * t->first[i] * s->unbias1 / (sqrtf(t->second[i] * s->unbias2) + 1e-8f);
-    }
+    size_t at = item * PIECE;
+    st_adam_step(&s->adam, t->gradient + at, 1.0f, st_min(PIECE, t->n_floats - at), s->p->in + at,
+                 t->first + at, t->second + at);
 }
 
 stint_status st_predictor_train(struct st_predictor *p, const struct st_activity *a) {
@@ -277,10 +272,9 @@ stint_status st_predictor_train(struct st_predictor *p, const struct st_activity
             if (t->options.stop && t->options.stop(t->options.stop_context))
                 return st_fail(STINT_E_CANCELED, "canceled");
             backward(&b);
-            float step = (float)(done + 1);
-            struct step s = {p, learning_rate * (1.0f - (float)done / (float)total),
-                             1.0f / (1.0f - powf(beta1, step)), 1.0f / (1.0f - powf(beta2, step))};
-            st_pool_run(t->pool, update, &s, st_ceil_div(t->n_floats, 1 << 14));
+            float rate = learning_rate * (1.0f - (float)done / (float)total);
+            struct step s = {p, {rate, 0.0f, done + 1}};
+            st_pool_run(t->pool, update, &s, st_ceil_div(t->n_floats, PIECE));
         }
     }
     // From here on inputs are as they come.

@@ -16,7 +16,6 @@ enum {
     EMBED_ROWS = 64,          // of the embedding that stay in memory
     STREAM_ENTRIES = 12,      // of prompts' dense blocks, where there is room
     FEWEST_COLD = 64,         // neurons
-    LOADER_THREADS = 32,
 };
 // Of what is left: what neurons get before dense linears do, and of theirs, hot clusters at most.
 static const double neuron_share = 0.1, hot_share = 0.75;
@@ -110,7 +109,7 @@ static stint_status plan(const struct stint_model *m, struct st_resident *r) {
         n->n_hot = m->config.n_layers * n->n_clusters;
         n->n_cold = m->config.n_layers * m->neurons.layout.n_entries;
     }
-    b->process = PROCESS_BYTES + m->held_bytes + LOADER_THREADS * THREAD_BYTES;
+    b->process = PROCESS_BYTES + m->held_bytes + ST_LOADER_THREADS * THREAD_BYTES;
     for (int i = 0; i < ST_N_REGIONS; i++) r->plan.n_entries[i] = r->plan.n_ids[i];
     b->tables = tables_bytes(m, r);
     for (int i = 0; i < ST_N_REGIONS; i++)
@@ -144,8 +143,7 @@ static stint_status open_in(const struct stint_model *m, struct st_resident *r) 
     lay_out(m, r, &measure);
     ST_TRY(st_arena_open(&r->arena, measure.used));
     lay_out(m, r, &r->arena);
-    struct st_loader_options options = {
-        .file = m->checkpoint.file, .name = m->checkpoint.path, .n_threads = LOADER_THREADS};
+    struct st_loader_options options = {.file = m->checkpoint.file, .name = m->checkpoint.path};
     if (r->leave_out & STINT_LEAVE_BUNDLES) options.most_bytes = m->neurons.layout.k;
     ST_TRY(st_loader_open(&options, &r->loader));
     st_cache_open(&r->rows, r->loader);
