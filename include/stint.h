@@ -299,6 +299,8 @@ typedef enum stint_kv_type {
 
 #define STINT_CHUNK_AUTO UINT32_MAX
 
+enum { STINT_MAX_SEQUENCES = 64 };
+
 /* What a session under a bound of memory can do without: to compare. */
 enum {
     STINT_LEAVE_PREDICTOR = 1, /* all neurons of a sparse model are computed, as if it were dense */
@@ -331,6 +333,8 @@ typedef struct stint_session_options {
     uint32_t leave_out; /* STINT_LEAVE_*, under a bound of memory; default 0: nothing */
     const char *order;  /* of a split prompt's subgraphs: "inorder", "ooo" or "heft"; default NULL:
                            "ooo". Borrowed during the call. Results are the same */
+    uint32_t n_sequences; /* texts held side by side, each with a context of n_context;
+                             default 0: one, at most STINT_MAX_SEQUENCES */
 } stint_session_options;
 
 /* *session is *returned*; free with stint_session_close. E_LIMIT, E_NOMEM, E_ARG. */
@@ -441,6 +445,23 @@ STINT_API bool stint_session_precision(const stint_session *session, stint_preci
 /* The precision of the weights that gave the newest logits; 0 for a model in float. */
 STINT_API uint32_t stint_session_bits(const stint_session *session);
 
+/* Of a session that holds several sequences: calls are about this one from now on; first about 0.
+ */
+STINT_API stint_status stint_session_select(stint_session *session, uint32_t sequence);
+
+/* One step of n different sequences as one batch: appends ids[i] to sequences[i] and gives float32
+ * logits [n, vocab], or none for NULL. What a sequence gets does not depend on the others (but in
+ * float its last bits may be others than by stint_session_eval()). On
+ * failure every one holds what it held before. E_ARG, E_LIMIT (a full context), E_CANCELED. */
+STINT_API stint_status stint_session_step(stint_session *session, const uint32_t *sequences,
+                                          const int32_t *ids, size_t n, float *logits);
+
+/* Writes the tokens that the session holds, and its cache of them, to a file; and takes them from
+ * one in place of what it holds, which fails unless model and cache are the same. E_IO, E_FORMAT,
+ * E_LIMIT (more than the context), E_ARG (of another model). */
+STINT_API stint_status stint_session_save(const stint_session *session, const char *path);
+STINT_API stint_status stint_session_load(stint_session *session, const char *path);
+
 /* Forgets all tokens from `length` on; a length beyond the held ones is E_ARG. */
 STINT_API stint_status stint_session_truncate(stint_session *session, size_t length);
 
@@ -466,6 +487,9 @@ typedef struct stint_sampling {
     float repeat_penalty; /* default 0: off; > 1 makes tokens of the last `repeat_last` rarer */
     uint32_t repeat_last; /* default 0: 64 */
     uint64_t seed;        /* same seed, same text, for any thread count; default 0 */
+    /* Taken from a token's logit if it was generated already, and for each time that it was;
+     * default 0. */
+    float presence_penalty, frequency_penalty;
 } stint_sampling;
 
 typedef enum stint_stop_reason {

@@ -63,6 +63,7 @@ COVERED = {
     "src/prepare/gptq.c": "tests/prepare/test_quantize.c",
     "src/prepare/nested.c": "tests/session/test_precision.c",
     "src/session/learned.c": "tests/e2e/test_schedule.py",
+    "src/session/save.c": "tests/session/test_sequences.c",
     "src/session/nested.c": "tests/session/test_precision.c",
     "src/session/schedule.c": "tests/session/test_precision.c",
     "src/eval/methods.c": "tests/golden/test_eval.py",

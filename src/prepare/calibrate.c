@@ -139,7 +139,8 @@ static stint_status for_batches(struct st_calibration *c, batch_fn *fn, uint32_t
     for (size_t start = 0; start < c->n_ids; start += c->n_sequence) {
         size_t n = st_min(c->n_sequence, c->n_ids - start);
         for (size_t done = 0; done < n; done += BATCH_TOKENS) {
-            struct st_batch batch = {st_min(BATCH_TOKENS, n - done), done, n};
+            struct st_batch batch = {
+                .n = st_min(BATCH_TOKENS, n - done), .position = done, .n_total = n};
             if (c->stop && c->stop(c->stop_context)) return st_fail(STINT_E_CANCELED, "canceled");
             // Whole batches are observed, up to the one that holds the last token to see.
             c->session->observe = start + done < c->n_observed ? observe : NULL;

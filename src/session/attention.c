@@ -20,15 +20,9 @@ struct job {
     size_t n_lane_blocks; // items per key-value head
 };
 
-static size_t kv_bytes(const struct stint_session *s) {
-    return s->kv == ST_DTYPE_F32 ? 4 : 2;
-}
-
-static unsigned char *cache_at(const struct stint_session *s, unsigned char *cache, uint32_t layer,
-                               size_t head, size_t position) {
-    const struct st_config *c = &s->model->config;
-    size_t row = layer % s->kv_layers * c->n_kv_heads + head;
-    return cache + (row * s->kv_stride + position * c->head_dim) * kv_bytes(s);
+static unsigned char *cache_at(const struct st_run *r, unsigned char *cache, size_t head,
+                               struct st_place place) {
+    return st_session_cache(r->s, cache, place.sequence, r->layer, head, place.position);
 }
 
 static void normalise_head(const struct job *job, const struct st_norm_weight *norm, size_t head,
@@ -68,14 +62,15 @@ static void append_token(void *context, size_t t, size_t worker) {
     const struct job *job = context;
     const struct stint_session *s = job->run->s;
     const struct st_config *c = &s->model->config;
-    size_t hd = c->head_dim, position = job->run->batch->position + t;
+    struct st_place place = st_batch_place(job->run->batch, t);
+    size_t hd = c->head_dim;
     float *k = job->run->lane->k + t * c->n_kv_heads * hd;
     const float *v = job->run->lane->v + t * c->n_kv_heads * hd;
     for (size_t h = 0; h < c->n_kv_heads; h++) {
         normalise_head(job, &st_run_layer(job->run)->k_norm, h, k + h * hd);
         rotate(job, t, k + h * hd);
-        store(s, k + h * hd, cache_at(s, s->keys, job->run->layer, h, position));
-        store(s, v + h * hd, cache_at(s, s->values, job->run->layer, h, position));
+        store(s, k + h * hd, cache_at(job->run, s->keys, h, place));
+        store(s, v + h * hd, cache_at(job->run, s->values, h, place));
     }
 }
 
@@ -100,11 +95,14 @@ static void decode_item(void *context, size_t item, size_t worker) {
     const struct stint_session *s = job->run->s;
     const struct st_config *c = &s->model->config;
     size_t t = item / c->n_heads, h = item % c->n_heads, hd = c->head_dim;
-    size_t position = job->run->batch->position + t, low = first_key(job, position);
+    struct st_place place = st_batch_place(job->run->batch, t);
+    size_t n_keys = place.position + 1;
+    place.position = first_key(job, place.position);
+    n_keys -= place.position;
     s->kernels.attention->decode(job->run->lane->q + (t * c->n_heads + h) * hd,
-                                 cache_at(s, s->keys, job->run->layer, h / job->group, low),
-                                 cache_at(s, s->values, job->run->layer, h / job->group, low),
-                                 s->kv, position + 1 - low, hd, c->attn_scale, c->attn_softcap,
+                                 cache_at(job->run, s->keys, h / job->group, place),
+                                 cache_at(job->run, s->values, h / job->group, place), s->kv,
+                                 n_keys, hd, c->attn_scale, c->attn_softcap,
                                  job->run->crew->workers[worker].scores,
                                  job->run->lane->attended + (t * c->n_heads + h) * hd);
 }
@@ -147,7 +145,8 @@ static const float *cache_tile(const struct job *job, struct st_worker *w, unsig
                                size_t head, size_t key0, size_t n_keys) {
     const struct stint_session *s = job->run->s;
     size_t n = n_keys * s->model->config.head_dim;
-    const unsigned char *rows = cache_at(s, cache, job->run->layer, head, key0);
+    struct st_place first = {job->run->batch->sequence, key0};
+    const unsigned char *rows = cache_at(job->run, cache, head, first);
     if (s->kv == ST_DTYPE_F32 && n_keys == ST_KEY_TILE) return (const float *)(const void *)rows;
     if (s->kv == ST_DTYPE_F32)
         memcpy(w->keys, rows, n * sizeof(float));

@@ -137,21 +137,31 @@ stint_status st_session_embed(const struct st_run *r, const int32_t *ids) {
     if (w->project_in.data) st_session_linear(r, rows, r->batch->n, &w->project_in, lane->x);
     if (!w->positions.data) return STINT_OK;
     for (size_t t = 0; t < r->batch->n; t++) { // the first two rows are padding's
-        expand_row(s, &w->positions, r->batch->position + t + 2, lane->projected);
+        expand_row(s, &w->positions, st_batch_place(r->batch, t).position + 2, lane->projected);
         k->add(lane->projected, c->hidden, lane->x + t * c->hidden);
     }
     return STINT_OK;
 }
 
-void st_session_rotations(const struct st_run *r) {
+// Of n tokens from `position` on, which are the batch's from `first` on, in a text of n_total.
+static void rotations(const struct st_run *r, size_t first, size_t position, size_t n,
+                      uint64_t n_total) {
     const struct st_config *c = &r->s->model->config;
     const struct st_rope *ropes[] = {&c->rope, &c->rope_local};
     double frequencies[ST_MAX_HEAD_DIM / 2], magnitude;
+    size_t at = first * (c->rope_dims / 2);
     for (int i = 0; i < 2 && c->rope_dims; i++) {
-        st_rope_frequencies(ropes[i], c->rope_dims, r->batch->n_total, frequencies, &magnitude);
-        st_rope_table(frequencies, magnitude, c->rope_dims, r->batch->position, r->batch->n,
-                      r->lane->cosine[i], r->lane->sine[i]);
+        st_rope_frequencies(ropes[i], c->rope_dims, n_total, frequencies, &magnitude);
+        st_rope_table(frequencies, magnitude, c->rope_dims, position, n, r->lane->cosine[i] + at,
+                      r->lane->sine[i] + at);
     }
+}
+
+void st_session_rotations(const struct st_run *r) {
+    const struct st_batch *b = r->batch;
+    if (!b->places) rotations(r, 0, b->position, b->n, b->n_total);
+    for (size_t t = 0; t < b->n && b->places; t++)
+        rotations(r, t, b->places[t].position, 1, b->places[t].position + 1);
 }
 
 stint_status st_session_subgraph(const struct st_run *r, enum st_subgraph_kind kind) {

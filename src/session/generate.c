@@ -20,13 +20,14 @@ const char *stint_stop_reason_name(stint_stop_reason reason) {
                                                                      : "unknown";
 }
 
-static stint_status check_ids(const struct stint_session *s, const int32_t *ids, size_t n) {
+static stint_status check_ids(const struct stint_session *s, const struct st_sequence *sequence,
+                              const int32_t *ids, size_t n) {
     uint32_t vocab = s->model->config.vocab;
-    if (n > s->n_context - s->length)
+    if (n > s->n_context - sequence->length)
         return st_fail(STINT_E_LIMIT,
                        "context: %zu tokens do not fit after %zu of %zu; open the session with a "
                        "longer context (--ctx)",
-                       n, s->length, s->n_context);
+                       n, sequence->length, s->n_context);
     for (size_t i = 0; i < n; i++)
         if (ids[i] < 0 || (uint32_t)ids[i] >= vocab)
             return st_fail(STINT_E_ARG,
@@ -39,7 +40,8 @@ static stint_status check_ids(const struct stint_session *s, const int32_t *ids,
 struct eval {
     const int32_t *ids;
     size_t n;
-    bool all;
+    bool all, prompt;
+    uint64_t n_total; // tokens of the prompt with what came before it
     float *logits;
     stint_progress_fn *progress;
     void *progress_context;
@@ -47,16 +49,15 @@ struct eval {
 
 // Runs the next ids: a chunk; where prompts are split as many chunks as there are, or, where each
 // one's hidden states are needed, as have buffers. *n gets their number.
-static stint_status step(struct stint_session *s, const struct eval *e, size_t done, uint64_t total,
-                         size_t *n) {
+static stint_status step(struct stint_session *s, const struct eval *e, size_t done, size_t *n) {
     const int32_t *ids = e->ids + done;
     *n = e->n - done;
     if (s->split.on && s->prompt && !s->bits) {
         if (e->logits && e->all) *n = st_min(*n, s->n_lanes * s->chunk_len);
-        return st_split_forward(s, ids, *n, total);
+        return st_split_forward(s, ids, *n, e->n_total);
     }
     *n = st_min(*n, s->chunk_len);
-    struct st_batch batch = {*n, s->length, total};
+    struct st_batch batch = {*n, s->now->length, e->n_total, st_session_now(s), NULL};
     struct st_run run = st_session_run(s, &batch);
     return st_session_forward(&run, ids);
 }
@@ -76,19 +77,20 @@ static stint_status step_logits(struct stint_session *s, size_t first, size_t n,
 
 static stint_status eval_batches(struct stint_session *s, const struct eval *e) {
     size_t vocab = s->model->config.vocab;
-    uint64_t total = s->length + e->n;
-    if (e->n > ST_DECODE_TOKENS) {
+    struct st_sequence *now = s->now;
+    if (e->prompt) {
         s->timeline.n = 0;
-        s->begun = s->length;
+        s->begun = now->length;
     }
     for (size_t done = 0, n; done < e->n; done += n) {
-        s->prompt = e->n > ST_DECODE_TOKENS && s->chunk_len > ST_DECODE_TOKENS;
+        s->prompt = e->prompt && s->chunk_len > ST_DECODE_TOKENS;
         if (s->resident) st_resident_pass(s->resident, s->prompt);
-        stint_status status = step(s, e, done, total, &n);
+        stint_status status = step(s, e, done, &n);
+        if (s->prompt && status == STINT_OK && now->prompted == now->length) now->prompted += n;
         s->prompt = false;
         if (status != STINT_OK) return status;
-        memmove(s->history + s->length, e->ids + done, n * sizeof(int32_t));
-        s->length += n;
+        memmove(now->history + now->length, e->ids + done, n * sizeof(int32_t));
+        now->length += n;
         if (e->logits && e->all) ST_TRY(step_logits(s, 0, n, e->logits + done * vocab));
         if (e->logits && !e->all && done + n == e->n) ST_TRY(step_logits(s, n - 1, n, e->logits));
         if (e->progress) e->progress(e->progress_context, "prompt", done + n, e->n);
@@ -96,22 +98,91 @@ static stint_status eval_batches(struct stint_session *s, const struct eval *e) 
     return STINT_OK;
 }
 
-static stint_status eval(struct stint_session *s, const struct eval *e) {
-    ST_TRY(check_ids(s, e->ids, e->n));
-    size_t before = s->length;
-    stint_status status = eval_batches(s, e);
-    if (status != STINT_OK) s->length = before;
+// What a bound of memory needs after each step.
+static void settle(struct stint_session *s, stint_status status) {
     if (s->resident && status != STINT_OK) st_resident_reset(s->resident);
     if (s->resident) st_resident_note(s->resident);
+}
+
+static stint_status eval(struct stint_session *s, const struct eval *e) {
+    ST_TRY(check_ids(s, s->now, e->ids, e->n));
+    size_t before = s->now->length;
+    stint_status status = eval_batches(s, e);
+    if (status != STINT_OK) st_sequence_truncate(s->now, before);
+    settle(s, status);
     return status;
+}
+
+// A short text is no prompt: it is what follows one.
+static struct eval eval_of(const struct stint_session *s, const int32_t *ids, size_t n) {
+    return (struct eval){
+        .ids = ids, .n = n, .prompt = n > ST_DECODE_TOKENS, .n_total = s->now->length + n};
 }
 
 stint_status stint_session_eval(stint_session *session, const int32_t *ids, size_t n_ids, bool all,
                                 float *logits) {
     if (!session || (!ids && n_ids)) return st_fail(STINT_E_ARG, "session and ids may not be NULL");
-    struct eval e = {.ids = ids, .n = n_ids, .all = all, .logits = logits};
+    struct eval e = eval_of(session, ids, n_ids);
+    e.all = all;
+    e.logits = logits;
     stint_status status = eval(session, &e);
     atomic_store(&session->canceled, false);
+    return status;
+}
+
+stint_status st_session_prompt(struct stint_session *s, const int32_t *ids, size_t n,
+                               uint64_t n_total, float *logits) {
+    struct eval e = {.ids = ids, .n = n, .prompt = true, .n_total = n_total, .logits = logits};
+    stint_status status = eval(s, &e);
+    atomic_store(&s->canceled, false);
+    return status;
+}
+
+// At most ST_DECODE_TOKENS of them.
+static stint_status step_batch(struct stint_session *s, const uint32_t *sequences,
+                               const int32_t *ids, size_t n, float *logits) {
+    struct st_place places[ST_DECODE_TOKENS];
+    struct st_batch batch = {.n = n, .places = places};
+    struct st_run run = st_session_run(s, &batch);
+    for (size_t i = 0; i < n; i++)
+        places[i] = (struct st_place){sequences[i], s->sequences[sequences[i]].length};
+    if (s->resident) st_resident_pass(s->resident, false);
+    stint_status status = st_session_forward(&run, ids);
+    if (status == STINT_OK && logits) status = st_session_logits(&run, 0, n, logits);
+    settle(s, status);
+    return status;
+}
+
+static stint_status check_step(const struct stint_session *s, const uint32_t *sequences,
+                               const int32_t *ids, size_t n) {
+    uint64_t seen = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (sequences[i] >= s->n_sequences || seen >> sequences[i] & 1)
+            return st_fail(STINT_E_ARG, "sequence %u: the session has %u, and each may occur once",
+                           sequences[i], s->n_sequences);
+        seen |= (uint64_t)1 << sequences[i];
+        ST_TRY(check_ids(s, &s->sequences[sequences[i]], &ids[i], 1));
+    }
+    return STINT_OK;
+}
+
+stint_status stint_session_step(stint_session *s, const uint32_t *sequences, const int32_t *ids,
+                                size_t n, float *logits) {
+    if (!s || ((!sequences || !ids) && n))
+        return st_fail(STINT_E_ARG, "session, sequences and ids may not be NULL");
+    ST_TRY(check_step(s, sequences, ids, n));
+    size_t vocab = s->model->config.vocab, most = st_min(ST_DECODE_TOKENS, s->chunk_len);
+    stint_status status = STINT_OK;
+    for (size_t done = 0, m; done < n && status == STINT_OK; done += m) {
+        m = st_min(most, n - done);
+        status =
+            step_batch(s, sequences + done, ids + done, m, logits ? logits + done * vocab : NULL);
+    }
+    for (size_t i = 0; i < n && status == STINT_OK; i++) {
+        struct st_sequence *sequence = &s->sequences[sequences[i]];
+        sequence->history[sequence->length++] = ids[i];
+    }
+    atomic_store(&s->canceled, false);
     return status;
 }
 
@@ -149,16 +220,29 @@ static bool accept(struct generator *g, int32_t id) {
     return g->result.generated_tokens < g->capacity;
 }
 
+static int32_t sample(struct generator *g, uint64_t n_generated) {
+    struct stint_session *s = g->s;
+    struct st_sampler sampler = {.elementwise = s->kernels.elementwise,
+                                 .candidates = s->candidates,
+                                 .vocab = s->model->config.vocab,
+                                 .ids = s->now->history,
+                                 .n_ids = s->now->length,
+                                 .n_generated = n_generated};
+    double draw = st_random_draw(g->sampling.seed, n_generated);
+    return st_sample(&sampler, &g->sampling, draw, s->logits);
+}
+
 static stint_status decode(struct generator *g) {
     struct stint_session *s = g->s;
     for (uint64_t n = 0;; n++) {
-        int32_t id = st_session_sample(s, &g->sampling, st_random_draw(g->sampling.seed, n));
+        int32_t id = sample(g, n);
         if (!accept(g, id)) return STINT_OK;
-        if (s->length == s->n_context) {
+        if (s->now->length == s->n_context) {
             g->result.stop_reason = STINT_STOP_CONTEXT;
             return STINT_OK;
         }
-        struct eval e = {.ids = &id, .n = 1, .logits = s->logits};
+        struct eval e = eval_of(s, &id, 1);
+        e.logits = s->logits;
         st_session_use(s, st_precision_at(&s->precision, n));
         ST_TRY(eval(s, &e));
         g->result.average_bits += (s->precision_now - g->result.average_bits) / (double)(n + 1);
@@ -167,20 +251,20 @@ static stint_status decode(struct generator *g) {
 
 static stint_status generate(struct generator *g, const int32_t *prompt, size_t n_prompt) {
     struct stint_session *s = g->s;
-    struct eval e = {.ids = prompt,
-                     .n = n_prompt,
-                     .logits = s->logits,
-                     .progress = g->options.progress,
-                     .progress_context = g->options.progress_context};
+    struct st_sequence before = *s->now, *now = s->now;
+    if (n_prompt == 0) { // the last token that is held gives the first logits once more
+        st_sequence_truncate(now, now->length - 1);
+        prompt = &now->history[now->length];
+        n_prompt = 1;
+    }
+    struct eval e = eval_of(s, prompt, n_prompt);
+    e.logits = s->logits;
+    e.progress = g->options.progress;
+    e.progress_context = g->options.progress_context;
     uint64_t start = st_now_ns();
     st_session_use(s, s->precision.prefill);
-    size_t held = s->length;
-    if (n_prompt == 0) { // the last token that is held gives the first logits once more
-        e.ids = &s->history[--s->length];
-        e.n = 1;
-    }
     stint_status status = eval(s, &e);
-    if (status != STINT_OK) s->length = held;
+    if (status != STINT_OK) *now = before;
     if (status == STINT_OK && s->learned) st_learned_choose(s->learned, s, &s->precision);
     uint64_t prefilled = st_now_ns();
     g->result.prefill_seconds = (double)(prefilled - start) * 1e-9;
@@ -194,34 +278,24 @@ static stint_status generate(struct generator *g, const int32_t *prompt, size_t 
     return STINT_OK;
 }
 
-static stint_status check_sampling(const stint_sampling *p) {
-    if (!(p->temperature >= 0.0f) || !(p->top_p >= 0.0f && p->top_p <= 1.0f) ||
-        !(p->min_p >= 0.0f && p->min_p < 1.0f) || !(p->repeat_penalty >= 0.0f))
-        return st_fail(STINT_E_ARG,
-                       "sampling: temperature %g, top_p %g, min_p %g, repeat_penalty %g: expected "
-                       ">= 0, 0..1, 0..1 and >= 0",
-                       (double)p->temperature, (double)p->top_p, (double)p->min_p,
-                       (double)p->repeat_penalty);
-    return STINT_OK;
-}
-
 stint_status stint_generate(stint_session *session, const int32_t *prompt, size_t n_prompt,
                             const stint_generation *options, int32_t *ids, size_t capacity,
                             stint_generation_result *result) {
     if (!session || (!prompt && n_prompt))
         return st_fail(STINT_E_ARG, "session and prompt may not be NULL");
-    if (n_prompt == 0 && session->length == 0)
+    if (n_prompt == 0 && session->now->length == 0)
         return st_fail(STINT_E_ARG, "the prompt is empty: at least one token is needed");
     struct generator g = {.s = session, .ids = ids, .capacity = ids ? capacity : SIZE_MAX};
     if (options) memcpy(&g.options, options, st_min(options->size, sizeof g.options));
     if (g.options.sampling)
         memcpy(&g.sampling, g.options.sampling,
                st_min(g.options.sampling->size, sizeof g.sampling));
-    ST_TRY(check_sampling(&g.sampling));
+    ST_TRY(st_sampling_check(&g.sampling));
     if (g.options.n_tokens) g.capacity = st_min(g.capacity, g.options.n_tokens);
     g.result.prompt_tokens = n_prompt;
     // The first space belongs to the text where the text goes on.
-    int32_t last = n_prompt ? prompt[n_prompt - 1] : session->history[session->length - 1];
+    const struct st_sequence *now = session->now;
+    int32_t last = n_prompt ? prompt[n_prompt - 1] : now->history[now->length - 1];
     if (session->model->tokenizer)
         g.detokenizer.n_tokens = !st_tokenizer_is_special(session->model->tokenizer, last);
     stint_status status = g.capacity ? generate(&g, prompt, n_prompt) : STINT_OK;

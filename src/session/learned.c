@@ -163,18 +163,15 @@ stint_status st_learned_write(const struct stint_model *model, const struct st_p
 
 size_t st_learned_cache_floats(const struct stint_session *s) {
     const struct st_config *c = &s->model->config;
-    return (size_t)c->n_kv_heads * c->head_dim * st_min(s->length, ST_LEARNED_TOKENS);
+    return (size_t)c->n_kv_heads * c->head_dim * st_min(s->now->length, ST_LEARNED_TOKENS);
 }
 
-static void read_rows(const struct stint_session *s, const unsigned char *cache, size_t head,
-                      float *to) {
+static void read_rows(const struct stint_session *s, unsigned char *cache, size_t head, float *to) {
     const struct st_config *c = &s->model->config;
-    size_t n = st_min(s->length, ST_LEARNED_TOKENS), first = s->length - n;
-    size_t row = (c->n_layers - 1u) % s->kv_layers * c->n_kv_heads + head;
-    size_t at = row * s->kv_stride + first * c->head_dim;
-    enum st_dtype type = s->kv;
-    s->kernels.expand->fn[type](cache + at * (type == ST_DTYPE_F32 ? 4 : 2), 0, n * c->head_dim,
-                                to + head * n * c->head_dim);
+    size_t n = st_min(s->now->length, ST_LEARNED_TOKENS), first = s->now->length - n;
+    const unsigned char *rows =
+        st_session_cache(s, cache, st_session_now(s), c->n_layers - 1u, head, first);
+    s->kernels.expand->fn[s->kv](rows, 0, n * c->head_dim, to + head * n * c->head_dim);
 }
 
 void st_learned_read_cache(const struct stint_session *s, float *keys, float *values) {
@@ -186,7 +183,7 @@ void st_learned_read_cache(const struct stint_session *s, float *keys, float *va
 
 void st_learned_choose(struct st_learned *l, const struct stint_session *s,
                        stint_precision *precision) {
-    size_t n = st_min(s->length, ST_LEARNED_TOKENS), best = 0;
+    size_t n = st_min(s->now->length, ST_LEARNED_TOKENS), best = 0;
     struct st_pooling_input input = {l->keys, l->values, n, n * l->net.head_dim};
     st_learned_read_cache(s, l->keys, l->values);
     st_pooling_forward(&l->net, &input, &l->state);

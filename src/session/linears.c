@@ -42,9 +42,12 @@ static void rows_item(void *context, size_t item, size_t worker) {
                     job->run->crew->workers[worker].linear);
 }
 
-// The best path that takes all of them.
-static const struct st_linear_path *choose_path(const struct stint_session *s, size_t n_tokens,
+// The best path that takes all of them. One that is for a single token sums in another order: a
+// step of sequences does without it, so that a sequence does not notice when the others leave.
+static const struct st_linear_path *choose_path(const struct st_run *r, size_t n_tokens,
                                                 const struct st_matmul *linears, size_t n_linears) {
+    const struct stint_session *s = r->s;
+    if (r->batch && r->batch->places) n_tokens = st_max(2, n_tokens);
     const struct st_linear_path *path = st_linear_paths;
     for (size_t i = 0; i < n_linears;) {
         const struct st_linear_weight *w = linears[i].weight;
@@ -74,7 +77,7 @@ void st_session_linears(const struct st_run *r, const float *x, size_t n_tokens,
     // Rows past the batch are scratch: what they give is not used.
     if (s->prompt) n_tokens = st_max(n_tokens, ST_DECODE_TOKENS + 1);
     struct job job = {.run = r,
-                      .path = choose_path(s, n_tokens, linears, n_linears),
+                      .path = choose_path(r, n_tokens, linears, n_linears),
                       .x = x,
                       .n_tokens = n_tokens,
                       .k = linears[0].weight->n_in,

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The next token from the logits: repeat penalty, temperature, top-k, top-p, min-p, in this order.
+// The next token from the logits: penalties, temperature, top-k, top-p, min-p, in this order.
 // The draw comes from a counter-based generator, so that a seed gives the same text whatever else
 // ran in between.
-#include "session/session.h"
+#include "session/sample.h"
 
 #include "base/size.h"
+#include "base/status.h"
 
 #include <math.h>
 
@@ -15,18 +16,42 @@ double st_random_draw(uint64_t seed, uint64_t n) { // SplitMix64, Steele et al. 
     return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
 }
 
+// Marks the tokens of ids [n] as not seen, in the scratch of the candidates.
+static void forget(const struct st_sampler *s, const int32_t *ids, size_t n) {
+    for (size_t i = 0; i < n; i++) s->candidates[ids[i]].p = 0.0f;
+}
+
+static bool is_first(const struct st_sampler *s, int32_t id) {
+    return s->candidates[id].p++ == 0.0f;
+}
+
 // Each distinct token of the recent ones once: positive logits divided, negative ones multiplied
 // (Keskar et al. 2019).
-static void penalise(struct stint_session *s, float penalty, size_t last) {
-    size_t from = s->length > last ? s->length - last : 0;
-    for (size_t i = from; i < s->length; i++) {
-        int32_t id = s->history[i];
-        bool seen = false;
-        for (size_t j = from; j < i && !seen; j++) seen = s->history[j] == id;
-        if (seen) continue;
-        float *logit = &s->logits[id];
-        *logit = *logit > 0.0f ? *logit / penalty : *logit * penalty;
+static void penalise_repeats(const struct st_sampler *s, const stint_sampling *p, float *logits) {
+    size_t n = st_min(p->repeat_last ? p->repeat_last : 64, s->n_ids);
+    const int32_t *ids = s->ids + s->n_ids - n;
+    forget(s, ids, n);
+    for (size_t i = 0; i < n; i++) {
+        float *logit = &logits[ids[i]];
+        if (is_first(s, ids[i]))
+            *logit = *logit > 0.0f ? *logit / p->repeat_penalty : *logit * p->repeat_penalty;
     }
+}
+
+// As the OpenAI API has them: for each time that a token was generated, and once if it was at all.
+static void penalise_generated(const struct st_sampler *s, const stint_sampling *p, float *logits) {
+    const int32_t *ids = s->ids + s->n_ids - s->n_generated;
+    forget(s, ids, s->n_generated);
+    for (size_t i = 0; i < s->n_generated; i++) {
+        logits[ids[i]] -= p->frequency_penalty;
+        if (is_first(s, ids[i])) logits[ids[i]] -= p->presence_penalty;
+    }
+}
+
+static void penalise(const struct st_sampler *s, const stint_sampling *p, float *logits) {
+    if (p->repeat_penalty > 0.0f && p->repeat_penalty != 1.0f) penalise_repeats(s, p, logits);
+    if (p->presence_penalty != 0.0f || p->frequency_penalty != 0.0f)
+        penalise_generated(s, p, logits);
 }
 
 static int by_probability(const struct st_candidate *x, const struct st_candidate *y) {
@@ -85,24 +110,26 @@ static size_t cut_top_p(struct st_candidate *c, size_t n, double sum, double sha
 
 static int32_t draw_from(const struct st_candidate *c, size_t n, double draw) {
     double sum = 0.0, at = 0.0;
+    size_t last = 0; // that is possible at all
     for (size_t i = 0; i < n; i++) sum += (double)c[i].p;
     for (size_t i = 0; i < n; i++) {
         at += (double)c[i].p;
         if (at > draw * sum) return c[i].id;
+        if (c[i].p > 0.0f) last = i;
     }
-    return c[n - 1].id;
+    return c[last].id;
 }
 
-int32_t st_session_sample(struct stint_session *s, const stint_sampling *sampling, double draw) {
-    size_t n = s->model->config.vocab;
+int32_t st_sample(const struct st_sampler *s, const stint_sampling *sampling, double draw,
+                  float *logits) {
+    size_t n = s->vocab;
     struct st_candidate *c = s->candidates;
-    if (sampling && sampling->repeat_penalty > 0.0f && sampling->repeat_penalty != 1.0f)
-        penalise(s, sampling->repeat_penalty, sampling->repeat_last ? sampling->repeat_last : 64);
-    size_t best = s->kernels.elementwise->argmax(s->logits, n);
+    if (sampling) penalise(s, sampling, logits);
+    size_t best = s->elementwise->argmax(logits, n);
     if (!sampling || sampling->temperature <= 0.0f || sampling->top_k == 1) return (int32_t)best;
     double sum = 0.0;
     for (size_t i = 0; i < n; i++) {
-        c[i].p = expf((s->logits[i] - s->logits[best]) / sampling->temperature);
+        c[i].p = expf((logits[i] - logits[best]) / sampling->temperature);
         c[i].id = (int32_t)i;
     }
     if (sampling->top_k != 0 && sampling->top_k < n) {
@@ -119,6 +146,20 @@ int32_t st_session_sample(struct stint_session *s, const stint_sampling *samplin
     if (sampling->top_p > 0.0f && sampling->top_p < 1.0f)
         n = cut_top_p(c, n, sum, (double)sampling->top_p);
     return draw_from(c, n, draw);
+}
+
+stint_status st_sampling_check(const stint_sampling *p) {
+    if (!(p->temperature >= 0.0f) || !(p->top_p >= 0.0f && p->top_p <= 1.0f) ||
+        !(p->min_p >= 0.0f && p->min_p < 1.0f) || !(p->repeat_penalty >= 0.0f))
+        return st_fail(STINT_E_ARG,
+                       "sampling: temperature %g, top_p %g, min_p %g, repeat_penalty %g: expected "
+                       ">= 0, 0..1, 0..1 and >= 0",
+                       (double)p->temperature, (double)p->top_p, (double)p->min_p,
+                       (double)p->repeat_penalty);
+    if (!isfinite(p->presence_penalty) || !isfinite(p->frequency_penalty))
+        return st_fail(STINT_E_ARG, "sampling: presence_penalty and frequency_penalty must be "
+                                    "finite numbers");
+    return STINT_OK;
 }
 
 double st_log_sum(const float *logits, size_t n) {

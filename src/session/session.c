@@ -22,7 +22,7 @@ static void lay_out_cache(struct stint_session *s, struct st_arena *a) {
     const struct st_config *c = &s->model->config;
     // A key tile may be read past its end, by whole register tiles.
     s->kv_stride = (st_round_up(s->n_context, ST_KEY_TILE) + ST_TILE_MAX_M) * c->head_dim;
-    size_t rows = s->kv_layers * c->n_kv_heads, bytes = s->kv == ST_DTYPE_F32 ? 4 : 2;
+    size_t rows = s->n_sequences * s->kv_layers * c->n_kv_heads, bytes = st_session_kv_bytes(s);
     s->keys = st_arena_take(a, rows * s->kv_stride, bytes);
     s->values = st_arena_take(a, rows * s->kv_stride, bytes);
 }
@@ -89,6 +89,14 @@ static void lay_out_crew(struct stint_session *s, struct st_arena *a, struct st_
         lay_out_worker(s, a, crew->workers ? &crew->workers[i] : NULL);
 }
 
+static void lay_out_sequences(struct stint_session *s, struct st_arena *a) {
+    s->now = s->sequences = ST_TAKE(a, struct st_sequence, s->n_sequences);
+    for (uint32_t i = 0; i < s->n_sequences; i++) {
+        int32_t *history = ST_TAKE(a, int32_t, s->n_context);
+        if (s->sequences) s->sequences[i].history = history;
+    }
+}
+
 static void lay_out_rest(struct stint_session *s, struct st_arena *a) {
     const struct st_config *c = &s->model->config;
     if (s->model->int8.layers) st_npu_lay_out(s, a);
@@ -107,7 +115,7 @@ static void lay_out_rest(struct stint_session *s, struct st_arena *a) {
     st_timeline_lay_out(&s->timeline, s->most_events, a);
     s->logits = ST_TAKE(a, float, c->vocab);
     s->candidates = ST_TAKE(a, struct st_candidate, c->vocab);
-    s->history = ST_TAKE(a, int32_t, s->n_context);
+    lay_out_sequences(s, a);
 }
 
 // Runs twice: on a measuring arena, then on the real one (base/arena.h). Returns the cache's share
@@ -153,7 +161,10 @@ static stint_status apply_options(const struct stint_model *model,
     if (o.n_threads > 1024 || o.chunk_len > 65536)
         return st_fail(STINT_E_ARG, "threads %u, chunk %u: at most 1024 and 65536", o.n_threads,
                        o.chunk_len);
+    if (o.n_sequences > STINT_MAX_SEQUENCES)
+        return st_fail(STINT_E_ARG, "%u sequences: at most %d", o.n_sequences, STINT_MAX_SEQUENCES);
     s->model = model;
+    s->n_sequences = st_max(1, o.n_sequences);
     s->n_context = o.n_context ? o.n_context : st_min(context, 4096);
     s->chunk_len = st_min(o.chunk_len ? o.chunk_len : 256, s->n_context);
     if (s->kv_layers == 0) s->kv_layers = model->config.n_layers;
@@ -308,17 +319,26 @@ uint64_t stint_session_clipped(const stint_session *session) {
     return atomic_load_explicit(&session->npu.clipped, memory_order_relaxed);
 }
 size_t stint_session_length(const stint_session *session) {
-    return session->length;
+    return session->now->length;
 }
 size_t stint_session_context(const stint_session *session) {
     return session->n_context;
 }
 
 stint_status stint_session_truncate(stint_session *session, size_t length) {
-    if (length > session->length)
+    struct st_sequence *now = session->now;
+    if (length > now->length)
         return st_fail(STINT_E_ARG, "cannot truncate to %zu tokens: the session holds %zu", length,
-                       session->length);
-    session->length = length;
+                       now->length);
+    st_sequence_truncate(now, length);
+    return STINT_OK;
+}
+
+stint_status stint_session_select(stint_session *session, uint32_t sequence) {
+    if (!session || sequence >= session->n_sequences)
+        return st_fail(STINT_E_ARG, "sequence %u: the session has %u", sequence,
+                       session ? session->n_sequences : 0);
+    session->now = &session->sequences[sequence];
     return STINT_OK;
 }
 

@@ -12,6 +12,7 @@
 #include "model/model.h"
 #include "sched/executor.h"
 #include "session/resident.h"
+#include "session/sample.h"
 #include "session/schedule.h"
 #include "session/shadow.h"
 
@@ -46,18 +47,19 @@ struct st_worker {
     float *keys;    // [ST_KEY_TILE, head_dim] expanded from F16
 };
 
-// A token of the candidate list while sampling.
-struct st_candidate {
-    float p;
-    int32_t id;
-};
-
 // Threads that run one subgraph at a time, and their scratch.
 struct st_crew {
     struct st_pool *pool;
     struct st_worker *workers; // [n_threads]
     size_t n_threads;
     struct st_npu *npu; // the device that these threads play; unused in float
+};
+
+// A text in the KV cache.
+struct st_sequence {
+    int32_t *history; // [n_context] the tokens held
+    size_t length;
+    size_t prompted; // so many from the first on were computed by the kernels for prompts
 };
 
 // What one chunk needs on its way through the layers: [chunk_len, ...] each.
@@ -115,16 +117,18 @@ struct stint_session {
     const struct stint_model *model;
     struct st_arena arena;
     struct st_kernel_set kernels;
-    size_t length;    // tokens in the KV cache
-    size_t n_context; // most it can hold
+    struct st_sequence *sequences; // [n_sequences]
+    struct st_sequence *now;       // the one that calls are about
+    uint32_t n_sequences;
+    size_t n_context; // most tokens one can hold
     size_t chunk_len; // most tokens computed together
     bool prompt; // the batch is of a prompt: however short, it runs the kernels for prompts, so
                  // that its bits do not depend on how the prompt was cut
     enum st_dtype kv;             // F32 or F16
     size_t kv_layers;             // layers the cache has room for; layer i uses slot i % kv_layers
     size_t kv_stride;             // elements of one head's keys in one layer
-    int32_t *history;             // [n_context] the tokens held
-    unsigned char *keys, *values; // [layers, kv heads, kv_stride / head_dim positions, head_dim]
+    unsigned char *keys, *values; // [sequences, layers, kv heads, kv_stride / head_dim positions,
+                                  // head_dim]
     struct st_lane *lanes;
     size_t n_lanes;
     struct st_crew crew;
@@ -160,13 +164,26 @@ static inline const float *st_session_observe(const struct stint_session *s,
     return s->observe ? s->observe(s->observe_context, input) : input->x;
 }
 
-// One batch on its way through the layers.
+// The next token of a sequence.
+struct st_place {
+    uint32_t sequence;
+    size_t position;
+};
+
+// One batch on its way through the layers: tokens of one sequence that follow each other, or one
+// of each of several.
 struct st_batch {
     size_t n;        // tokens
     size_t position; // of the first
     uint64_t
         n_total; // tokens of the whole text this batch belongs to, for scalings that depend on it
+    uint32_t sequence;
+    const struct st_place *places; // [n]; NULL: they follow each other
 };
+
+static inline struct st_place st_batch_place(const struct st_batch *b, size_t t) {
+    return b->places ? b->places[t] : (struct st_place){b->sequence, b->position + t};
+}
 
 // A chunk at a subgraph, or at what surrounds the layers: who computes what where.
 struct st_run {
@@ -211,6 +228,27 @@ void st_nested_lay_out_lane(const struct stint_session *s, struct st_lane *lane,
 // The same at precision s->bits, of linears with nested weights.
 void st_session_nested(const struct st_run *run, const float *x, size_t n_tokens,
                        const struct st_matmul *linears, size_t n_linears);
+
+static inline void st_sequence_truncate(struct st_sequence *sequence, size_t length) {
+    sequence->length = length;
+    if (sequence->prompted > length) sequence->prompted = length;
+}
+// The number of the sequence that calls are about.
+static inline uint32_t st_session_now(const struct stint_session *s) {
+    return (uint32_t)(s->now - s->sequences);
+}
+// Bytes of an element of the cache.
+static inline size_t st_session_kv_bytes(const struct stint_session *s) {
+    return s->kv == ST_DTYPE_F32 ? 4 : 2;
+}
+// Where a position's row of `cache` (s->keys or s->values) is.
+static inline unsigned char *st_session_cache(const struct stint_session *s, unsigned char *cache,
+                                              uint32_t sequence, uint32_t layer, size_t head,
+                                              size_t position) {
+    const struct st_config *c = &s->model->config;
+    size_t row = (sequence * s->kv_layers + layer % s->kv_layers) * c->n_kv_heads + head;
+    return cache + (row * s->kv_stride + position * c->head_dim) * st_session_kv_bytes(s);
+}
 
 // ---- attention.c
 
@@ -294,13 +332,12 @@ void st_split_close(struct stint_session *s);
 stint_status st_split_forward(struct stint_session *s, const int32_t *ids, size_t n,
                               uint64_t n_total);
 
-// ---- sample.c
+// ---- generate.c
 
-// Picks the next token from s->logits, which it may change. `draw` in [0, 1).
-int32_t st_session_sample(struct stint_session *s, const stint_sampling *sampling, double draw);
-// ln of the sum of exp over logits [n].
-double st_log_sum(const float *logits, size_t n);
-// The n-th draw of a seed, in [0, 1).
-double st_random_draw(uint64_t seed, uint64_t n);
+// Appends the ids of a prompt, or a piece of one, by the kernels for prompts however few they are,
+// so that a text's bits do not depend on its pieces. n_total: tokens of the whole prompt with what
+// was held before. logits: [vocab] of the last one, or NULL.
+stint_status st_session_prompt(struct stint_session *s, const int32_t *ids, size_t n,
+                               uint64_t n_total, float *logits);
 
 #endif

@@ -95,7 +95,8 @@ struct prompt {
 
 static struct st_batch batch_of(const struct prompt *p, uint32_t chunk) {
     size_t done = (size_t)chunk * p->s->chunk_len;
-    return (struct st_batch){st_min(p->s->chunk_len, p->n - done), p->position + done, p->n_total};
+    return (struct st_batch){st_min(p->s->chunk_len, p->n - done), p->position + done, p->n_total,
+                             st_session_now(p->s), NULL};
 }
 
 static stint_status run_node(void *context, const struct st_node *node) {
@@ -118,10 +119,10 @@ static stint_status run_node(void *context, const struct st_node *node) {
 stint_status st_split_forward(struct stint_session *s, const int32_t *ids, size_t n,
                               uint64_t n_total) {
     struct st_split *split = &s->split;
-    struct prompt prompt = {s, ids, n, s->length, n_total};
+    struct prompt prompt = {s, ids, n, s->now->length, n_total};
     uint32_t n_chunks = (uint32_t)st_ceil_div(n, s->chunk_len);
     struct st_prefill_plan plan = plan_of(s, n_chunks);
-    set_seconds(s, n_chunks, s->length);
+    set_seconds(s, n_chunks, s->now->length);
     st_prefill_dag(&plan, &split->dag);
     const struct st_policy *policy =
         st_timeline_settle(&split->schedule, &split->dag, split->policy, &s->timeline);

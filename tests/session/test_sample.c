@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sampler on hand-made logits: what each setting keeps, and how often it is drawn.
-#include "session/session.h"
+#include "session/sample.h"
 
 #include "base/cpu.h"
 
@@ -14,17 +14,15 @@
 
 enum { VOCAB = 1000 };
 
-static struct stint_model model;
 static float logits[VOCAB];
 static struct st_candidate candidates[VOCAB];
 static int32_t history[8];
 
-static struct stint_session make(void) {
-    model.config.vocab = VOCAB;
-    struct stint_session s = {
-        .model = &model, .logits = logits, .candidates = candidates, .history = history};
-    s.kernels.elementwise = st_elementwise_choose(st_cpu_flags());
-    return s;
+static struct st_sampler make(void) {
+    return (struct st_sampler){.elementwise = st_elementwise_choose(st_cpu_flags()),
+                               .candidates = candidates,
+                               .vocab = VOCAB,
+                               .ids = history};
 }
 
 // Probabilities fall by half from token 0 on: 1/2, 1/4, ...
@@ -35,11 +33,11 @@ static void halving_logits(void) {
 static int draws[VOCAB];
 
 static void draw_many(const stint_sampling *sampling, int n) {
-    struct stint_session s = make();
+    struct st_sampler s = make();
     memset(draws, 0, sizeof draws);
     for (int i = 0; i < n; i++) {
         halving_logits();
-        draws[st_session_sample(&s, sampling, st_random_draw(1, (uint64_t)i))]++;
+        draws[st_sample(&s, sampling, st_random_draw(1, (uint64_t)i), logits)]++;
     }
 }
 
@@ -50,10 +48,10 @@ static void assert_share(int id, double wanted, int n) {
 
 static void greedy_takes_the_first_of_equals(void **state) {
     (void)state;
-    struct stint_session s = make();
+    struct st_sampler s = make();
     memset(logits, 0, sizeof logits);
     logits[17] = logits[900] = 3.0f;
-    assert_int_equal(st_session_sample(&s, NULL, 0.9), 17);
+    assert_int_equal(st_sample(&s, NULL, 0.9, logits), 17);
 }
 
 static void temperature_one_draws_the_distribution(void **state) {
@@ -88,13 +86,13 @@ static void top_p_keeps_the_smallest_set_that_reaches_it(void **state) {
 
 static void top_p_works_where_nothing_stands_out(void **state) {
     (void)state;
-    struct stint_session s = make();
+    struct st_sampler s = make();
     int seen = 0;
     memset(draws, 0, sizeof draws);
     for (int i = 0; i < 4000; i++) {
         memset(logits, 0, sizeof logits);
         stint_sampling sampling = {.temperature = 1.0f, .top_p = 0.5f};
-        int32_t id = st_session_sample(&s, &sampling, st_random_draw(2, (uint64_t)i));
+        int32_t id = st_sample(&s, &sampling, st_random_draw(2, (uint64_t)i), logits);
         seen += draws[id]++ == 0;
         assert_true(id < VOCAB / 2); // equals are taken in order of their ids
     }
@@ -110,19 +108,62 @@ static void min_p_is_relative_to_the_best(void **state) {
 
 static void repeat_penalty_makes_recent_tokens_rarer(void **state) {
     (void)state;
-    struct stint_session s = make();
+    struct st_sampler s = make();
     memset(logits, 0, sizeof logits);
     logits[3] = 2.0f;
     logits[4] = 1.5f;
     history[0] = history[1] = 3;
-    s.length = 2;
+    s.n_ids = 2;
     stint_sampling sampling = {.repeat_penalty = 2.0f};
-    assert_int_equal(st_session_sample(&s, &sampling, 0.0), 4);
+    assert_int_equal(st_sample(&s, &sampling, 0.0, logits), 4);
     assert_true(logits[3] == 1.0f); // once, however often it occurred
     logits[5] = -1.0f;
     history[0] = 5;
-    st_session_sample(&s, &sampling, 0.0);
+    st_sample(&s, &sampling, 0.0, logits);
     assert_true(logits[5] == -2.0f);
+}
+
+static void penalties_count_what_was_generated(void **state) {
+    (void)state;
+    struct st_sampler s = make();
+    memset(logits, 0, sizeof logits);
+    int32_t ids[] = {7, 8, 7, 9}; // the first is the prompt's
+    memcpy(history, ids, sizeof ids);
+    s.n_ids = 4;
+    s.n_generated = 3;
+    stint_sampling sampling = {.presence_penalty = 1.0f, .frequency_penalty = 0.25f};
+    st_sample(&s, &sampling, 0.0, logits);
+    assert_true(logits[7] == -1.25f && logits[8] == -1.25f && logits[9] == -1.25f);
+    memset(logits, 0, sizeof logits);
+    s.n_generated = 4;
+    st_sample(&s, &sampling, 0.0, logits);
+    assert_true(logits[7] == -1.5f); // twice
+    assert_true(logits[10] == 0.0f);
+}
+
+static void what_is_impossible_is_never_drawn(void **state) {
+    (void)state;
+    struct st_sampler s = make();
+    stint_sampling sampling = {.temperature = 1.0f};
+    const double ends[] = {0.0, 0.5, 0x1.fffffffffffffp-1};
+    for (int i = 0; i < 3; i++) {
+        for (int v = 0; v < VOCAB; v++) logits[v] = -INFINITY;
+        logits[3] = logits[500] = -7.0f;
+        int32_t id = st_sample(&s, &sampling, ends[i], logits);
+        assert_true(id == 3 || id == 500);
+    }
+}
+
+static void sampling_out_of_range_is_refused(void **state) {
+    (void)state;
+    stint_sampling good = {.temperature = 2.0f, .top_p = 1.0f, .presence_penalty = -2.0f};
+    assert_int_equal(st_sampling_check(&good), STINT_OK);
+    const stint_sampling bad[] = {{.temperature = -1.0f},    {.temperature = NAN},
+                                  {.top_p = 1.5f},           {.min_p = 1.0f},
+                                  {.repeat_penalty = -1},    {.presence_penalty = INFINITY},
+                                  {.frequency_penalty = NAN}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(st_sampling_check(&bad[i]), STINT_E_ARG);
 }
 
 static void draws_are_uniform_and_repeatable(void **state) {
@@ -148,6 +189,9 @@ int main(void) {
         cmocka_unit_test(top_p_works_where_nothing_stands_out),
         cmocka_unit_test(min_p_is_relative_to_the_best),
         cmocka_unit_test(repeat_penalty_makes_recent_tokens_rarer),
+        cmocka_unit_test(penalties_count_what_was_generated),
+        cmocka_unit_test(what_is_impossible_is_never_drawn),
+        cmocka_unit_test(sampling_out_of_range_is_refused),
         cmocka_unit_test(draws_are_uniform_and_repeatable),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

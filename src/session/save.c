@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// A sequence's tokens and cache in a file: a package (docs/FORMAT.md) with a JSON object that says
+// whose they are, the tokens, and for each layer its keys and values.
+#include "session/session.h"
+
+#include "base/json.h"
+#include "base/map.h"
+#include "base/size.h"
+#include "format/package.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#define META   "session.json"
+#define TOKENS "tokens"
+
+enum { LAYER_NAME = 32, EMBED_ROWS = 64 };
+
+// Of the model: a package has a hash; of others the first weights are taken for all.
+static uint64_t model_hash(const struct stint_model *m) {
+    const struct st_linear_weight *embed = &m->weights.embed;
+    size_t rows = st_min(embed->n_out, EMBED_ROWS);
+    if (m->checkpoint.package) return st_package_hash(m->checkpoint.package);
+    return XXH3_64bits(embed->data, rows * embed->row_bytes);
+}
+
+// Everything that the cache's bytes depend on.
+static json_t *describe(const struct stint_session *s, size_t length) {
+    const struct st_config *c = &s->model->config;
+    char hash[20];
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)model_hash(s->model));
+    return json_pack("{s:i, s:s, s:s, s:i, s:i, s:i, s:I, s:I}", "stint_session", 1, "model", hash,
+                     "kv", s->kv == ST_DTYPE_F32 ? "f32" : "f16", "layers", (int)c->n_layers,
+                     "kv_heads", (int)c->n_kv_heads, "head_dim", (int)c->head_dim, "length",
+                     (json_int_t)length, "prompted", (json_int_t)st_min(s->now->prompted, length));
+}
+
+static size_t head_bytes(const struct stint_session *s, size_t length) {
+    return length * s->model->config.head_dim * st_session_kv_bytes(s);
+}
+
+static void layer_name(char name[LAYER_NAME], const char *what, uint32_t layer) {
+    snprintf(name, LAYER_NAME, "%s.%u", what, layer);
+}
+
+static struct st_section blob(const char *name, const void *data, size_t bytes) {
+    return (struct st_section){.name = name,
+                               .type = ST_SECTION_BLOB,
+                               .n_dims = 1,
+                               .dims = {bytes, 1, 1, 1},
+                               .data = data,
+                               .bytes = bytes};
+}
+
+// ---- Saving
+
+static stint_status write_layer(const struct stint_session *s, unsigned char *cache,
+                                const char *what, uint32_t layer,
+                                struct st_package_writer *writer) {
+    char name[LAYER_NAME];
+    size_t heads = s->model->config.n_kv_heads, bytes = head_bytes(s, s->now->length);
+    layer_name(name, what, layer);
+    struct st_section section = blob(name, NULL, heads * bytes);
+    ST_TRY(st_package_begin(writer, &section));
+    for (size_t h = 0; h < heads; h++)
+        ST_TRY(st_package_append(writer, st_session_cache(s, cache, st_session_now(s), layer, h, 0),
+                                 bytes));
+    return STINT_OK;
+}
+
+static stint_status write_sections(const struct stint_session *s, const char *meta,
+                                   struct st_package_writer *writer) {
+    struct st_section section = blob(META, meta, strlen(meta));
+    ST_TRY(st_package_add(writer, &section));
+    section = blob(TOKENS, s->now->history, s->now->length * sizeof(int32_t));
+    section.type = ST_SECTION_I32;
+    section.dims[0] = s->now->length;
+    ST_TRY(st_package_add(writer, &section));
+    for (uint32_t i = 0; i < s->model->config.n_layers; i++) {
+        ST_TRY(write_layer(s, s->keys, "keys", i, writer));
+        ST_TRY(write_layer(s, s->values, "values", i, writer));
+    }
+    return STINT_OK;
+}
+
+stint_status stint_session_save(const stint_session *s, const char *path) {
+    struct st_package_writer *writer = NULL;
+    if (!s || !path) return st_fail(STINT_E_ARG, "session and path may not be NULL");
+    if (s->now->length == 0) return st_fail(STINT_E_ARG, "the session holds no tokens to save");
+    json_t *object = describe(s, s->now->length);
+    char *meta = object ? json_dumps(object, JSON_COMPACT) : NULL;
+    json_decref(object);
+    stint_status status =
+        meta ? st_package_create(path, &writer) : st_fail(STINT_E_NOMEM, "no memory to save");
+    if (status == STINT_OK) {
+        status = write_sections(s, meta, writer);
+        if (status == STINT_OK)
+            status = st_package_finish(writer);
+        else
+            st_package_abandon(writer);
+    }
+    free(meta);
+    return status;
+}
+
+// ---- Loading
+
+static stint_status read_meta(const struct stint_session *s, const struct st_package *package,
+                              int64_t *length, int64_t *prompted) {
+    const struct st_section *section = st_package_find(package, META);
+    json_t *object = NULL, *own;
+    if (!section || section->type != ST_SECTION_BLOB)
+        return st_fail(STINT_E_FORMAT, "is a package, but no saved session");
+    ST_TRY(st_json_parse(META, section->data, section->bytes, &object));
+    stint_status status = st_json_int(object, "length", 1, (int64_t)s->n_context, length);
+    if (status == STINT_OK) status = st_json_int(object, "prompted", 0, *length, prompted);
+    // All the rest must be what this session would write.
+    own = describe(s, 0);
+    if (status == STINT_OK && own) {
+        json_object_del(own, "length");
+        json_object_del(own, "prompted");
+        json_object_del(object, "length");
+        json_object_del(object, "prompted");
+        if (!json_equal(own, object))
+            status = st_fail(STINT_E_ARG, "was saved by another model, or with another --kv");
+    }
+    if (!own) status = st_fail(STINT_E_NOMEM, "no memory to load a session");
+    json_decref(own);
+    json_decref(object);
+    return status;
+}
+
+static stint_status find_bytes(const struct st_package *package, const char *name,
+                               enum st_section_type type, size_t bytes, const void **data) {
+    const struct st_section *section = st_package_find(package, name);
+    if (!section || section->type != type || section->bytes != bytes)
+        return st_fail(STINT_E_FORMAT, "section '%s' is missing or has not %zu bytes", name, bytes);
+    *data = section->data;
+    return STINT_OK;
+}
+
+static stint_status check_tokens(const struct stint_session *s, const int32_t *ids, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] < 0 || (uint32_t)ids[i] >= s->model->config.vocab)
+            return st_fail(STINT_E_FORMAT, "token %zu is %d: the vocabulary has %u", i, (int)ids[i],
+                           s->model->config.vocab);
+    return STINT_OK;
+}
+
+// Twice over all layers: first to see that they are there.
+static stint_status read_layers(struct stint_session *s, const struct st_package *package,
+                                size_t length, bool copy) {
+    const struct st_config *c = &s->model->config;
+    unsigned char *caches[] = {s->keys, s->values};
+    static const char *const names[] = {"keys", "values"};
+    size_t bytes = head_bytes(s, length);
+    for (uint32_t i = 0; i < 2 * c->n_layers; i++) {
+        char name[LAYER_NAME];
+        const void *data = NULL;
+        layer_name(name, names[i % 2], i / 2);
+        ST_TRY(find_bytes(package, name, ST_SECTION_BLOB, c->n_kv_heads * bytes, &data));
+        for (size_t h = 0; h < c->n_kv_heads && copy; h++)
+            memcpy(st_session_cache(s, caches[i % 2], st_session_now(s), i / 2, h, 0),
+                   (const char *)data + h * bytes, bytes);
+    }
+    return STINT_OK;
+}
+
+static stint_status read_package(struct stint_session *s, const struct st_package *package) {
+    int64_t length = 0, prompted = 0;
+    const void *ids = NULL;
+    ST_TRY(read_meta(s, package, &length, &prompted));
+    size_t n = (size_t)length;
+    ST_TRY(find_bytes(package, TOKENS, ST_SECTION_I32, n * sizeof(int32_t), &ids));
+    ST_TRY(check_tokens(s, ids, n));
+    ST_TRY(read_layers(s, package, n, false));
+    ST_TRY(read_layers(s, package, n, true));
+    memcpy(s->now->history, ids, n * sizeof(int32_t));
+    s->now->length = n;
+    s->now->prompted = (size_t)prompted;
+    return STINT_OK;
+}
+
+stint_status stint_session_load(stint_session *s, const char *path) {
+    struct st_map map = {0};
+    struct st_package *package = NULL;
+    if (!s || !path) return st_fail(STINT_E_ARG, "session and path may not be NULL");
+    ST_TRY(st_map_open(path, &map));
+    stint_status status = STINT_OK;
+    if (!st_package_is(&map))
+        status = st_fail(STINT_E_FORMAT, "%s: is no saved session", path);
+    else
+        status = st_package_open(path, &map, &package);
+    if (status == STINT_OK) {
+        status = read_package(s, package);
+        if (status != STINT_OK) status = st_fail_prefix("%s: ", path);
+    }
+    st_package_close(package);
+    st_map_close(&map);
+    return status;
+}
