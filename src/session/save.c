@@ -27,14 +27,14 @@ static uint64_t model_hash(const struct stint_model *m) {
 }
 
 // Everything that the cache's bytes depend on.
-static json_t *describe(const struct stint_session *s, size_t length) {
+static json_t *describe(const struct stint_session *s, const struct st_sequence *sequence) {
     const struct st_config *c = &s->model->config;
     char hash[20];
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)model_hash(s->model));
     return json_pack("{s:i, s:s, s:s, s:i, s:i, s:i, s:I, s:I}", "stint_session", 1, "model", hash,
                      "kv", s->kv == ST_DTYPE_F32 ? "f32" : "f16", "layers", (int)c->n_layers,
                      "kv_heads", (int)c->n_kv_heads, "head_dim", (int)c->head_dim, "length",
-                     (json_int_t)length, "prompted", (json_int_t)st_min(s->now->prompted, length));
+                     (json_int_t)sequence->length, "prompted", (json_int_t)sequence->prompted);
 }
 
 static size_t head_bytes(const struct stint_session *s, size_t length) {
@@ -56,11 +56,12 @@ static struct st_section blob(const char *name, const void *data, size_t bytes) 
 
 // ---- Saving
 
-static stint_status write_layer(const struct stint_session *s, unsigned char *cache,
-                                const char *what, uint32_t layer,
+static stint_status write_layer(const struct stint_session *s, uint32_t sequence,
+                                unsigned char *cache, const char *what, uint32_t layer,
                                 struct st_package_writer *writer) {
     char name[LAYER_NAME];
-    size_t heads = s->model->config.n_kv_heads, bytes = head_bytes(s, s->now->length);
+    size_t heads = s->model->config.n_kv_heads,
+           bytes = head_bytes(s, s->sequences[sequence].length);
     layer_name(name, what, layer);
     struct st_section section = blob(name, NULL, heads * bytes);
     ST_TRY(st_package_begin(writer, &section));
@@ -70,32 +71,33 @@ static stint_status write_layer(const struct stint_session *s, unsigned char *ca
     return STINT_OK;
 }
 
-static stint_status write_sections(const struct stint_session *s, const char *meta,
-                                   struct st_package_writer *writer) {
+static stint_status write_sections(const struct stint_session *s, uint32_t sequence,
+                                   const char *meta, struct st_package_writer *writer) {
+    const struct st_sequence *held = &s->sequences[sequence];
     struct st_section section = blob(META, meta, strlen(meta));
     ST_TRY(st_package_add(writer, &section));
-    section = blob(TOKENS, s->now->history, s->now->length * sizeof(int32_t));
+    section = blob(TOKENS, held->history, held->length * sizeof(int32_t));
     section.type = ST_SECTION_I32;
-    section.dims[0] = s->now->length;
+    section.dims[0] = held->length;
     ST_TRY(st_package_add(writer, &section));
     for (uint32_t i = 0; i < s->model->config.n_layers; i++) {
-        ST_TRY(write_layer(s, s->keys, "keys", i, writer));
-        ST_TRY(write_layer(s, s->values, "values", i, writer));
+        ST_TRY(write_layer(s, sequence, s->keys, "keys", i, writer));
+        ST_TRY(write_layer(s, sequence, s->values, "values", i, writer));
     }
     return STINT_OK;
 }
 
-stint_status stint_session_save(const stint_session *s, const char *path) {
+stint_status st_session_save(const struct stint_session *s, uint32_t sequence, const char *path) {
     struct st_package_writer *writer = NULL;
-    if (!s || !path) return st_fail(STINT_E_ARG, "session and path may not be NULL");
-    if (s->now->length == 0) return st_fail(STINT_E_ARG, "the session holds no tokens to save");
-    json_t *object = describe(s, s->now->length);
+    const struct st_sequence *held = &s->sequences[sequence];
+    if (held->length == 0) return st_fail(STINT_E_ARG, "there are no tokens to save");
+    json_t *object = describe(s, held);
     char *meta = object ? json_dumps(object, JSON_COMPACT) : NULL;
     json_decref(object);
     stint_status status =
         meta ? st_package_create(path, &writer) : st_fail(STINT_E_NOMEM, "no memory to save");
     if (status == STINT_OK) {
-        status = write_sections(s, meta, writer);
+        status = write_sections(s, sequence, meta, writer);
         if (status == STINT_OK)
             status = st_package_finish(writer);
         else
@@ -103,6 +105,11 @@ stint_status stint_session_save(const stint_session *s, const char *path) {
     }
     free(meta);
     return status;
+}
+
+stint_status stint_session_save(const stint_session *session, const char *path) {
+    if (!session || !path) return st_fail(STINT_E_ARG, "session and path may not be NULL");
+    return st_session_save(session, st_session_now(session), path);
 }
 
 // ---- Loading
@@ -117,7 +124,7 @@ static stint_status read_meta(const struct stint_session *s, const struct st_pac
     stint_status status = st_json_int(object, "length", 1, (int64_t)s->n_context, length);
     if (status == STINT_OK) status = st_json_int(object, "prompted", 0, *length, prompted);
     // All the rest must be what this session would write.
-    own = describe(s, 0);
+    own = describe(s, &(struct st_sequence){0});
     if (status == STINT_OK && own) {
         json_object_del(own, "length");
         json_object_del(own, "prompted");
@@ -150,8 +157,8 @@ static stint_status check_tokens(const struct stint_session *s, const int32_t *i
 }
 
 // Twice over all layers: first to see that they are there.
-static stint_status read_layers(struct stint_session *s, const struct st_package *package,
-                                size_t length, bool copy) {
+static stint_status read_layers(struct stint_session *s, uint32_t sequence,
+                                const struct st_package *package, size_t length, bool copy) {
     const struct st_config *c = &s->model->config;
     unsigned char *caches[] = {s->keys, s->values};
     static const char *const names[] = {"keys", "values"};
@@ -162,31 +169,32 @@ static stint_status read_layers(struct stint_session *s, const struct st_package
         layer_name(name, names[i % 2], i / 2);
         ST_TRY(find_bytes(package, name, ST_SECTION_BLOB, c->n_kv_heads * bytes, &data));
         for (size_t h = 0; h < c->n_kv_heads && copy; h++)
-            memcpy(st_session_cache(s, caches[i % 2], st_session_now(s), i / 2, h, 0),
+            memcpy(st_session_cache(s, caches[i % 2], sequence, i / 2, h, 0),
                    (const char *)data + h * bytes, bytes);
     }
     return STINT_OK;
 }
 
-static stint_status read_package(struct stint_session *s, const struct st_package *package) {
+static stint_status read_package(struct stint_session *s, uint32_t sequence,
+                                 const struct st_package *package) {
+    struct st_sequence *held = &s->sequences[sequence];
     int64_t length = 0, prompted = 0;
     const void *ids = NULL;
     ST_TRY(read_meta(s, package, &length, &prompted));
     size_t n = (size_t)length;
     ST_TRY(find_bytes(package, TOKENS, ST_SECTION_I32, n * sizeof(int32_t), &ids));
     ST_TRY(check_tokens(s, ids, n));
-    ST_TRY(read_layers(s, package, n, false));
-    ST_TRY(read_layers(s, package, n, true));
-    memcpy(s->now->history, ids, n * sizeof(int32_t));
-    s->now->length = n;
-    s->now->prompted = (size_t)prompted;
+    ST_TRY(read_layers(s, sequence, package, n, false));
+    ST_TRY(read_layers(s, sequence, package, n, true));
+    memcpy(held->history, ids, n * sizeof(int32_t));
+    held->length = n;
+    held->prompted = (size_t)prompted;
     return STINT_OK;
 }
 
-stint_status stint_session_load(stint_session *s, const char *path) {
+stint_status st_session_load(struct stint_session *s, uint32_t sequence, const char *path) {
     struct st_map map = {0};
     struct st_package *package = NULL;
-    if (!s || !path) return st_fail(STINT_E_ARG, "session and path may not be NULL");
     ST_TRY(st_map_open(path, &map));
     stint_status status = STINT_OK;
     if (!st_package_is(&map))
@@ -194,10 +202,15 @@ stint_status stint_session_load(stint_session *s, const char *path) {
     else
         status = st_package_open(path, &map, &package);
     if (status == STINT_OK) {
-        status = read_package(s, package);
+        status = read_package(s, sequence, package);
         if (status != STINT_OK) status = st_fail_prefix("%s: ", path);
     }
     st_package_close(package);
     st_map_close(&map);
     return status;
+}
+
+stint_status stint_session_load(stint_session *session, const char *path) {
+    if (!session || !path) return st_fail(STINT_E_ARG, "session and path may not be NULL");
+    return st_session_load(session, st_session_now(session), path);
 }

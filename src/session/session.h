@@ -201,6 +201,12 @@ static inline struct st_run st_session_run(struct stint_session *s, const struct
     return (struct st_run){.s = s, .lane = s->lanes, .crew = &s->crew, .batch = batch};
 }
 
+// ---- save.c
+
+// A sequence to a file and back, while others run (stint_session_save, stint_session_load).
+stint_status st_session_save(const struct stint_session *s, uint32_t sequence, const char *path);
+stint_status st_session_load(struct stint_session *s, uint32_t sequence, const char *path);
+
 // ---- linears.c
 
 // A linear and where its result goes: y[t * y_row + n].
