@@ -178,13 +178,12 @@ stint_status st_engine_open(const struct st_engine_options *options, struct st_e
     return STINT_OK;
 }
 
-static void end_queue(struct st_engine *e) {
-    for (struct st_job *job = e->first, *next; job; job = next) {
+static void end_waiting(struct st_job *first) {
+    for (struct st_job *job = first, *next; job; job = next) {
         next = job->next;
         st_job_end(job, ST_ENGINE_CANCELED, STINT_E_CANCELED, "the engine is closed");
         st_job_free(job);
     }
-    e->first = e->last = NULL;
 }
 
 void st_engine_close(struct st_engine *e) {
@@ -198,8 +197,7 @@ void st_engine_close(struct st_engine *e) {
         if (e->computing >= 0) stint_session_cancel(e->slots.session);
         pthread_cond_signal(&e->work);
         pthread_mutex_unlock(&e->lock);
-        e->first = waiting;
-        end_queue(e);
+        end_waiting(waiting);
         pthread_join(e->thread, NULL);
     }
     st_slots_close(&e->slots);
