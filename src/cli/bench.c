@@ -14,7 +14,13 @@
 #include <string.h>
 #include <strings.h>
 
-enum { DECODE_PROMPT = 16, REPS_MOST = 100, REPS_DEFAULT = 5, ROOFLINE_ROUNDS = 3 };
+enum {
+    MOST_BATCH = 16,
+    DECODE_PROMPT = 16,
+    REPS_MOST = 100,
+    REPS_DEFAULT = 5,
+    ROOFLINE_ROUNDS = 3
+};
 // Without --reps no case is begun again after this many seconds.
 static const double case_seconds = 6;
 static const double roofline_seconds = 0.2; // for each figure in each round
@@ -71,8 +77,8 @@ static const struct st_cli_option rows[] = {
      .value = "N",
      .preset = "1",
      .least = 1,
-     .most = 4,
-     .help = "decode so many tokens at a time, as of several sequences; the weights are read once",
+     .most = MOST_BATCH,
+     .help = "decode so many sequences at a time; the weights are read once",
      .offset = offsetof(struct bench_options, batch)},
     {.name = "ablation",
      .kind = ST_CLI_FLAG,
@@ -104,18 +110,32 @@ static uint32_t thread_count(const struct bench_options *options) {
     return sched_getaffinity(0, sizeof set, &set) == 0 ? (uint32_t)CPU_COUNT(&set) : 1;
 }
 
-// One timed pass: the whole prompt at once, or after a short prompt token by token.
+// A sequence anew, with this prompt.
+static stint_status begin(struct bench *bench, uint32_t sequence, uint32_t n_prompt) {
+    stint_status status = stint_session_select(bench->session, sequence);
+    if (status == STINT_OK) status = stint_session_truncate(bench->session, 0);
+    if (status != STINT_OK) return status;
+    return stint_session_eval(bench->session, bench->ids, n_prompt, false, bench->logits);
+}
+
+// The next token of every sequence.
+static stint_status step(struct bench *bench, const int32_t *ids) {
+    uint32_t sequences[MOST_BATCH], batch = bench->options->batch;
+    if (batch == 1) return stint_session_eval(bench->session, ids, 1, false, bench->logits);
+    for (uint32_t i = 0; i < batch; i++) sequences[i] = i;
+    return stint_session_step(bench->session, sequences, ids, batch, bench->logits);
+}
+
+// One timed pass: the whole prompt at once, or after short prompts token by token.
 static stint_status pass(struct bench *bench, uint32_t n_prompt, uint32_t n_decode,
                          double *seconds) {
-    stint_status status = stint_session_truncate(bench->session, 0);
+    uint32_t batch = n_decode > 0 ? bench->options->batch : 1;
     double begun = st_cli_seconds();
-    if (status == STINT_OK)
-        status = stint_session_eval(bench->session, bench->ids, n_prompt, false, bench->logits);
+    stint_status status = STINT_OK;
+    for (uint32_t i = 0; status == STINT_OK && i < batch; i++) status = begin(bench, i, n_prompt);
     if (n_decode > 0) begun = st_cli_seconds();
-    uint32_t batch = bench->options->batch;
     for (uint32_t i = 0; status == STINT_OK && i < n_decode; i++)
-        status = stint_session_eval(bench->session, bench->ids + n_prompt + i * batch, batch, true,
-                                    bench->logits);
+        status = step(bench, bench->ids + n_prompt + i * batch);
     *seconds = st_cli_seconds() - begun;
     return status;
 }
@@ -345,6 +365,7 @@ static bool open_session(struct bench *bench) {
     stint_session_options session_options = st_cli_session_options(&bench->options->common);
     uint32_t most = longest_case(bench->options);
     session_options.n_context = most;
+    session_options.n_sequences = bench->options->batch;
     bench->ids = malloc((size_t)most * sizeof *bench->ids);
     bench->logits =
         malloc((size_t)bench->info.vocab * bench->options->batch * sizeof *bench->logits);
