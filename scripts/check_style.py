@@ -12,7 +12,8 @@ import subprocess
 import sys
 
 MAX_FILE, MAX_FUNCTION, MAX_COLUMNS, MAX_SUBJECT = 500, 60, 100, 60
-FOLDERS = ("include", "src", "tests", "fuzz", "bench", "examples", "scripts", "cmake", ".ci")
+FOLDERS = ("include", "src", "tests", "fuzz", "bench", "bindings", "examples", "scripts", "cmake",
+           ".ci")
 CODE = (".c", ".h")
 TEXT = CODE + (".py", ".sh", ".cmake", ".txt", ".in")
 
