@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Text piece by piece. The library calls back for each piece, Python asks for the next one: a
+thread stands between, and waits after each piece until the next is wanted. So the session holds
+no token that was not asked for."""
+from __future__ import annotations
+
+import dataclasses
+import queue
+import sys
+import threading
+from ctypes import byref, pointer, string_at
+from typing import Any, Callable, Iterator, Optional
+
+from . import _layout
+from ._library import INTERRUPT_SECONDS, Handle, call, lib
+from ._text import id_row
+
+STOP_REASONS = {value: word for word, value in _layout.CHOICES["STINT_STOP_"].items()}
+
+
+@dataclasses.dataclass(frozen=True)
+class Sampling:
+    """How a token is drawn; zero is "off", and greedy where the temperature is zero. The same
+    seed gives the same text for any number of threads."""
+    temperature: float = 0.0
+    top_k: int = 0
+    top_p: float = 0.0
+    min_p: float = 0.0
+    repeat_penalty: float = 0.0
+    repeat_last: int = 0
+    seed: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class GenerationResult:
+    """How a generation ended."""
+    stop_reason: str  # "length", "eos", "context", "callback" (it was closed) or "canceled"
+    prompt_tokens: int
+    generated_tokens: int
+    prefill_seconds: float
+    decode_seconds: float
+    average_bits: float
+
+
+class Stream:
+    """What the library's thread and the reader share."""
+
+    def __init__(self) -> None:
+        self.pieces: queue.SimpleQueue[Optional[str]] = queue.SimpleQueue()  # None is the last
+        self.wanted = threading.Semaphore(0)
+        self.stopped = False
+        self.ended = threading.Event()
+        self.ids: list[int] = []
+        self.result: Optional[GenerationResult] = None
+        self.error: Optional[BaseException] = None
+
+    def receive(self, _context: Any, text: Any, n_bytes: int, token: int) -> bool:
+        if token >= 0:
+            self.ids.append(token)
+        if n_bytes > 0 and not self.stopped:
+            self.pieces.put(string_at(text, n_bytes).decode("utf-8", "replace"))
+            self.wanted.acquire()
+        return not self.stopped
+
+    def stop(self, handle: Handle) -> None:
+        """Returns when the library is back."""
+        self.stopped = True
+        self.wanted.release()
+        while not self.ended.is_set():
+            lib.stint_session_cancel(handle.pointer)
+            self.ended.wait(INTERRUPT_SECONDS)
+
+
+def run(stream: Stream, handle: Handle, prompt: list[int], options: dict[str, Any],
+        sampling: Sampling, done: Callable[[], None]) -> None:
+    """The thread: one call of the library, then done()."""
+    try:
+        drawn = _layout.Sampling(**dataclasses.asdict(sampling))
+        text = _layout.TEXT(stream.receive)
+        generation = _layout.Generation(sampling=pointer(drawn), text=text, **options)
+        (row, n), result = id_row(prompt), _layout.GenerationResult()
+        call(lib.stint_generate, handle.pointer, row, n, byref(generation), None, 0,
+             byref(result))
+        values = {f.name: getattr(result, f.name) for f in dataclasses.fields(GenerationResult)}
+        values["stop_reason"] = STOP_REASONS[result.stop_reason]
+        stream.result = GenerationResult(**values)
+    except BaseException as error:  # raised where the text is read
+        stream.error = error
+    finally:
+        done()
+        stream.ended.set()
+        stream.pieces.put(None)
+
+
+class Generation(Iterator[str]):
+    """An iterator of pieces of text, whole characters each. A reader that leaves early ends the
+    generation, at the latest with close(); until the end the session is in use."""
+
+    def __init__(self, stream: Stream, handle: Handle) -> None:
+        self._stream = stream
+        self._handle = handle
+        self._reading = False
+        self._at_end = False
+
+    @property
+    def ids(self) -> list[int]:
+        """The tokens so far."""
+        return list(self._stream.ids)
+
+    @property
+    def result(self) -> Optional[GenerationResult]:
+        """After the end; None before, and after a failure."""
+        return self._stream.result
+
+    def __iter__(self) -> "Generation":
+        return self
+
+    def __next__(self) -> str:
+        if self._at_end:
+            raise StopIteration
+        if self._reading:
+            self._stream.wanted.release()
+        self._reading = True
+        try:
+            piece = self._stream.pieces.get()
+        except BaseException:  # Ctrl-C
+            self.close()
+            raise
+        if piece is not None and not self._stream.stopped:
+            return piece
+        self._at_end = True
+        if self._stream.error is not None and not self._stream.stopped:
+            raise self._stream.error
+        raise StopIteration
+
+    def text(self) -> str:
+        """All that is still to come."""
+        return "".join(self)
+
+    def close(self) -> None:
+        """Ends it where it stands."""
+        if not self._stream.ended.is_set():
+            self._stream.stop(self._handle)
+        self._at_end = True
+
+    def __enter__(self) -> "Generation":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        # At the interpreter's end its threads stand still for good.
+        if not sys.is_finalizing():
+            self.close()

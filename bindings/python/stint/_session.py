@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sessions: one conversation with a model, used by one thread at a time."""
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import dataclasses
+import os
+import threading
+from typing import Iterable, Iterator, Optional, Sequence, Union
+
+from . import _layout, _text
+from ._generation import Generation, Sampling, Stream, run
+from ._info import describe
+from ._library import Handle, c_string, call, interruptible, lib
+
+
+@dataclasses.dataclass(frozen=True)
+class MemoryInfo:
+    """stint_memory_info of stint.h; zeros where the session has no bound."""
+    budget_bytes: int
+    peak_bytes: int
+    fixed_bytes: int
+    hot_bytes: int
+    cold_bytes: int
+    kv_bytes: int
+    bytes_read: int
+    reads: int
+    hit_rate: float
+    computed: float
+    hidden_fraction: float
+
+
+class Session:
+    """Made by Model.session(). A second thread that comes while the first is at work gets a
+    RuntimeError; cancel() and close() may come from anywhere."""
+
+    def __init__(self, model: Handle, options: _layout.SessionOptions) -> None:
+        pointer = ctypes.c_void_p()
+        call(lib.stint_session_open, model.pointer, ctypes.byref(options), ctypes.byref(pointer))
+        self._handle: Optional[Handle] = Handle(pointer, lib.stint_session_close, model)
+        self._model = model
+        self._vocab = describe(model).vocab
+        self._lock = threading.Lock()  # held while the library works
+        self._stream: Optional[Stream] = None  # of the newest generation
+        self._tokens: list[int] = []  # that the session holds
+
+    @property
+    def _open(self) -> Handle:
+        if self._handle is None:
+            raise ValueError("the session is closed")
+        return self._handle
+
+    def _take(self) -> Handle:
+        """To be given back by releasing the lock."""
+        handle = self._open
+        if not self._lock.acquire(blocking=False):
+            raise RuntimeError("the session is in use: end its generation first, or open a "
+                               "session for each thread")
+        # Takes back a cancel() that came after the last call had ended.
+        lib.stint_session_eval(handle.pointer, None, 0, False, None)
+        return handle
+
+    @contextlib.contextmanager
+    def _use(self) -> Iterator[Handle]:
+        handle = self._take()
+        try:
+            yield handle
+        finally:
+            self._lock.release()
+
+    def __len__(self) -> int:
+        """Tokens held."""
+        return int(lib.stint_session_length(self._open.pointer))
+
+    def __bool__(self) -> bool:
+        return True  # also while it is empty
+
+    @property
+    def context(self) -> int:
+        """Most tokens it can hold."""
+        return int(lib.stint_session_context(self._open.pointer))
+
+    @property
+    def tokens(self) -> list[int]:
+        """Those that are held."""
+        return list(self._tokens)
+
+    def _evaluate(self, ids: list[int], want_all: bool, n_rows: int) -> bytearray:
+        row, n = _text.id_row(ids)
+        logits = bytearray(4 * self._vocab * n_rows)
+        target = (ctypes.c_float * (self._vocab * n_rows)).from_buffer(logits) if n_rows else None
+        with self._use() as handle:
+            interruptible(
+                lambda: call(lib.stint_session_eval, handle.pointer, row, n, want_all, target),
+                lambda: lib.stint_session_cancel(handle.pointer))
+            self._tokens += ids
+        return logits
+
+    def append(self, ids: Iterable[int]) -> None:
+        """Takes tokens in, as if they had been said."""
+        self._evaluate(list(ids), False, 0)
+
+    def eval(self, ids: Iterable[int]) -> memoryview[float]:
+        """Takes tokens in, at least one; the logits after the last one, float32 [vocab]."""
+        ids = list(ids)
+        if not ids:
+            raise ValueError("no tokens: logits follow at least one")
+        return memoryview(self._evaluate(ids, False, 1)).cast("f")
+
+    def eval_all(self, ids: Iterable[int]) -> memoryview[float]:
+        """The same with the logits after each token, float32 [number of ids, vocab]."""
+        ids = list(ids)
+        if not ids:
+            raise ValueError("no tokens: logits follow at least one")
+        shape = [len(ids), self._vocab]
+        return memoryview(self._evaluate(ids, True, len(ids))).cast("f", shape=shape)
+
+    def truncate(self, length: int) -> None:
+        """Forgets all tokens from `length` on."""
+        if length < 0:
+            raise ValueError(f"length is {length}: expected 0 to {len(self)}")
+        with self._use() as handle:
+            call(lib.stint_session_truncate, handle.pointer, length)
+            del self._tokens[length:]
+
+    def generate(self, prompt: Union[str, Sequence[int]] = "", *, max_tokens: int = 0,
+                 sampling: Sampling = Sampling(), ignore_eos: bool = False) -> Generation:
+        """Text that goes on after what is held and the prompt: a text, or ids. max_tokens 0: until
+        the model ends or the context is full. It begins at once, in a thread of its own."""
+        ids = list(prompt) if not isinstance(prompt, str) else self._ids(prompt)
+        options = {"n_tokens": max_tokens, "ignore_eos": ignore_eos}
+        _layout.Generation(**options)  # refuses numbers out of range here and now
+        _layout.Sampling(**dataclasses.asdict(sampling))
+        _text.id_row(ids)
+        handle, stream = self._take(), Stream()
+        self._stream = stream
+
+        def done() -> None:
+            held = int(lib.stint_session_length(handle.pointer))
+            self._tokens = (self._tokens + ids + stream.ids)[:held]
+            self._lock.release()
+
+        thread = threading.Thread(target=run, args=(stream, handle, ids, options, sampling, done),
+                                  name="stint generation", daemon=True)
+        try:
+            thread.start()
+        except BaseException:
+            self._lock.release()
+            raise
+        return Generation(stream, handle)
+
+    def _ids(self, text: str) -> list[int]:
+        flags = _layout.ADD_BOS if len(self) == 0 else 0
+        return _text.tokenize(self._model, text, flags) if text else []
+
+    def chat(self, messages: Sequence[_text.Message], *, max_tokens: int = 0,
+             sampling: Sampling = Sampling()) -> Generation:
+        """The answer to a conversation. Of it only what is not held yet is computed."""
+        ids = _text.tokenize(self._model, _text.chat_format(self._model, messages), 0)
+        shared = 0
+        for held, wanted in zip(self._tokens, ids[:-1]):
+            if held != wanted:
+                break
+            shared += 1
+        self.truncate(shared)
+        return self.generate(ids[shared:], max_tokens=max_tokens, sampling=sampling)
+
+    def memory(self) -> MemoryInfo:
+        """Of a session with a bound of memory: where it goes, and what was read."""
+        info = _layout.MemoryInfo()
+        with self._use() as handle:
+            call(lib.stint_session_memory, handle.pointer, ctypes.byref(info))
+        return MemoryInfo(**{f.name: getattr(info, f.name) for f in dataclasses.fields(MemoryInfo)})
+
+    def trace(self, path: Union[str, "os.PathLike[str]"]) -> None:
+        """Draws the last prompt's work: .json for Perfetto, or .svg."""
+        with self._use() as handle:
+            call(lib.stint_session_trace, handle.pointer, c_string(path))
+
+    def cancel(self) -> None:
+        """Stops what runs soon: eval() raises CanceledError, a generation ends. From any thread."""
+        handle = self._handle
+        if handle is not None:
+            lib.stint_session_cancel(handle.pointer)
+
+    def close(self) -> None:
+        """Ends what runs and frees it."""
+        handle, self._handle = self._handle, None
+        if handle is None:
+            return
+        while not self._lock.acquire(timeout=0.05):
+            lib.stint_session_cancel(handle.pointer)
+            if self._stream is not None and not self._stream.ended.is_set():
+                self._stream.stop(handle)
+        self._tokens = []
+        self._lock.release()
+
+    def __enter__(self) -> "Session":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
