@@ -4,7 +4,8 @@ PREFIX ?= /usr/local
 CMAKE_FLAGS ?=                     # for configuring, e.g. CMAKE_FLAGS=-DSTINT_WERROR=ON
 JOBS ?= $(shell nproc)
 
-.PHONY: all demo test check asan tsan dev arm fuzz bench install clean help bootstrap everything
+.PHONY: all demo test check asan tsan dev arm fuzz bench install wheel deb clean help bootstrap
+.PHONY: everything
 .PHONY: build/stint
 
 all: build/stint                   ## build the command at build/stint
@@ -66,8 +67,17 @@ bench: build/stint                 ## the fixed set; appends to bench/history.js
 	scripts/bench_history.py
 	scripts/bench_plot.py
 
-install: everything                ## command, library and header below PREFIX=/usr/local
+install: everything                ## command, library, header, man pages below PREFIX=/usr/local
 	cmake --install build --prefix $(PREFIX)
+
+wheel: everything                  ## build/wheel/stint-*.whl, a Python package with the library in it
+	rm -rf build/wheel && mkdir -p build/wheel
+	cp -r bindings/python build/wheel/source
+	STINT_LIBRARY=$(CURDIR)/build/libstint.so python3 -m pip wheel --no-index --no-deps \
+	  --no-build-isolation --wheel-dir build/wheel build/wheel/source
+
+deb: bootstrap                     ## build/deb/*.deb, Debian packages of the last commit
+	scripts/make_deb
 
 clean:                             ## remove build/
 	rm -rf build
