@@ -101,8 +101,7 @@ stint_status st_tokenizer_encode(const struct stint_tokenizer *tokenizer, const 
     return status;
 }
 
-// Bytes of a token as text, at most ST_PIECE_MAX_BYTES.
-static size_t piece(const struct stint_tokenizer *t, int32_t id, char *out) {
+size_t st_tokenizer_piece(const struct stint_tokenizer *t, int32_t id, char *out) {
     size_t n = 0, written = 0;
     const char *text = st_vocab_text(&t->vocab, id, &n);
     if (!text) return 0;
@@ -129,7 +128,7 @@ size_t st_detokenizer_push(struct st_detokenizer *state, const struct stint_toke
     bool special = st_tokenizer_is_special(tokenizer, id);
     if (special && !(flags & STINT_DETOKENIZE_SPECIAL)) return 0;
     memcpy(bytes, state->pending, n);
-    size_t n_piece = piece(tokenizer, id, bytes + n);
+    size_t n_piece = st_tokenizer_piece(tokenizer, id, bytes + n);
     bool strip = tokenizer->strip_first_space && state->n_tokens == 0 && n_piece && bytes[n] == ' ';
     if (n_piece) state->n_tokens++;
     // Encoding puts its space before every text between special tokens, not before the first alone.

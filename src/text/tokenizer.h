@@ -57,6 +57,10 @@ size_t st_detokenizer_push(struct st_detokenizer *state, const struct stint_toke
 // What is still pending at the end, as U+FFFD.
 size_t st_detokenizer_finish(struct st_detokenizer *state, char *text);
 
+// The bytes that `id` stands for, which may be part of a character, to out (capacity
+// ST_PIECE_MAX_BYTES); returns how many. Ids outside the vocabulary have none.
+size_t st_tokenizer_piece(const struct stint_tokenizer *tokenizer, int32_t id, char *out);
+
 size_t st_tokenizer_vocab(const struct stint_tokenizer *tokenizer);
 int32_t st_tokenizer_bos(const struct stint_tokenizer *tokenizer); // -1: none
 int32_t st_tokenizer_eos(const struct stint_tokenizer *tokenizer); // -1: none
