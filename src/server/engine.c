@@ -24,6 +24,7 @@ struct st_engine {
     struct st_job *first, *last;
     uint64_t n_tickets;
     bool closing, draining;
+    bool telling;             // an end, whose slot is free already
     int32_t computing;        // the slot whose prompt goes in at the moment; -1: none
     struct st_slot_end *ends; // [n slots]
     struct st_engine_stats stats;
@@ -51,7 +52,6 @@ static void end_slot(struct st_engine *e, uint32_t slot, enum st_engine_end end,
     struct st_job *job = e->slots.slots[slot].job;
     char why[512] = "";
     if (status != STINT_OK) stint_error_copy(why, sizeof why);
-    st_job_end(job, end, status, why);
     pthread_mutex_lock(&e->lock);
     count_end(e, job);
     st_record_free(&e->record);
@@ -61,9 +61,15 @@ static void end_slot(struct st_engine *e, uint32_t slot, enum st_engine_end end,
     job->record = (struct st_record){0};
     e->slots.slots[slot].state = ST_SLOT_FREE;
     e->slots.slots[slot].job = NULL;
+    e->telling = true;
+    pthread_mutex_unlock(&e->lock);
+    // Told last: who hears of it finds the slot free and the request counted.
+    st_job_end(job, end, status, why);
+    st_job_free(job);
+    pthread_mutex_lock(&e->lock);
+    e->telling = false;
     pthread_cond_broadcast(&e->idle);
     pthread_mutex_unlock(&e->lock);
-    st_job_free(job);
 }
 
 // ---- The thread
@@ -212,7 +218,7 @@ void st_engine_close(struct st_engine *e) {
 static bool is_idle(const struct st_engine *e) {
     for (uint32_t i = 0; i < e->slots.n; i++)
         if (e->slots.slots[i].state != ST_SLOT_FREE) return false;
-    return !e->first;
+    return !e->telling && !e->first;
 }
 
 bool st_engine_drain(struct st_engine *e, double seconds) {
