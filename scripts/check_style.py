@@ -64,6 +64,7 @@ COVERED = {
     "src/prepare/gptq.c": "tests/prepare/test_quantize.c",
     "src/prepare/nested.c": "tests/session/test_precision.c",
     "src/session/learned.c": "tests/e2e/test_schedule.py",
+    "src/server/guide.c": "tests/server/test_engine.c",
     "src/server/job.c": "tests/server/test_engine.c",
     "src/server/record.c": "tests/server/test_engine.c",
     "src/server/slots.c": "tests/server/test_engine.c",

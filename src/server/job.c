@@ -60,6 +60,7 @@ void st_job_free(struct st_job *job) {
     if (!job) return;
     for (uint32_t i = 0; i < job->request.n_stops; i++) free((char *)job->request.stops[i]);
     free((int32_t *)job->request.prompt);
+    st_constraint_end(job->constraint);
     st_record_free(&job->record);
     free(job);
 }

@@ -6,6 +6,7 @@
 #include "server/engine.h"
 #include "server/record.h"
 #include "session/session.h"
+#include "text/constraint.h"
 #include "text/tokenizer.h"
 
 enum { ST_STOP_MAX_BYTES = 1024 };
@@ -29,6 +30,7 @@ struct st_job {
     char text[ST_STOP_MAX_BYTES + 2 * (ST_PIECE_MAX_BYTES + 8)]; // not certain yet
     size_t n_text;
     struct st_engine_usage usage;
+    struct st_constraint_state *constraint; // or NULL
     struct st_record record;
 };
 

@@ -25,6 +25,7 @@ stint_status st_slots_open(const stint_model *model, const stint_session_options
 
 void st_slots_close(struct st_slots *slots) {
     stint_session_close(slots->session);
+    st_guide_close(&slots->guide);
     free(slots->slots);
     free(slots->logits);
     free(slots->raw);
@@ -110,8 +111,11 @@ static enum st_engine_end sample(struct st_slots *slots, uint32_t slot, float *l
         memcpy(slots->raw, logits, sampler.vocab * sizeof *logits);
         st_job_look(job, slots->raw, sampler.vocab, &logprobs);
     }
+    if (job->constraint && !st_guide_apply(&slots->guide, s->model, job->constraint, logits))
+        return st_constraint_complete(job->constraint) ? ST_ENGINE_STOPPED : ST_ENGINE_LENGTH;
     double draw = st_random_draw(job->sampling.seed, generated);
     int32_t id = st_sample(&sampler, &job->sampling, draw, logits);
+    if (job->constraint) st_guide_take(s->model, job->constraint, id);
     return st_job_accept(job, s, id, slots->raw[id], &logprobs, batch);
 }
 
@@ -120,6 +124,12 @@ static void record_piece(struct st_job *job, const struct stint_session *s, uint
     stint_prefill_info info = {.size = sizeof info};
     if (stint_session_prefill(s, &info) == STINT_OK)
         st_record_piece(&job->record, &s->timeline, (double)(begun - job->begun) * 1e-9, &info);
+}
+
+static stint_status begin_constraint(struct st_slots *slots, struct st_job *job) {
+    if (!job->request.constraint) return STINT_OK;
+    ST_TRY(st_guide_open(&slots->guide, slots->session->model));
+    return st_constraint_begin(job->request.constraint, &job->constraint);
 }
 
 static enum st_engine_end begin_answer(struct st_slots *slots, uint32_t slot) {
@@ -149,7 +159,9 @@ stint_status st_slots_prompt(struct st_slots *slots, uint32_t slot, enum st_engi
     record_piece(job, s, begun);
     job->done += n;
     slots->turn = (slot + 1) % slots->n;
-    if (last) *end = begin_answer(slots, slot);
+    if (!last) return STINT_OK;
+    ST_TRY(begin_constraint(slots, job));
+    *end = begin_answer(slots, slot);
     return STINT_OK;
 }
 

@@ -3,6 +3,7 @@
 // ends exactly once; and slots come free.
 #include "server/engine.h"
 #include "support/support.h"
+#include "text/constraint.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -266,6 +267,51 @@ static void logprobs_are_those_of_the_model(void **state) {
     st_engine_close(e);
 }
 
+static void constrained_answers_are_json(void **state) {
+    (void)state;
+    struct st_engine *e = open_engine(model, 3, N_QUEUE, NULL);
+    static const char schema[] =
+        "{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\",\"maxLength\":12},"
+        "\"age\":{\"type\":\"integer\",\"minimum\":3,\"maximum\":90}},"
+        "\"required\":[\"name\",\"age\"],\"additionalProperties\":false}";
+    json_t *parsed = json_loads(schema, 0, NULL);
+    struct st_constraint *constraint = NULL;
+    assert_int_equal(st_constraint_schema(parsed, &constraint), STINT_OK);
+    json_decref(parsed);
+    struct answer *answers[12];
+    for (uint64_t i = 0; i < 12; i++) {
+        stint_sampling sampling = {.size = sizeof sampling, .temperature = 1.2f, .seed = i};
+        int32_t prompt[10];
+        random_prompt(prompt, 10);
+        struct st_engine_request r = {.prompt = prompt,
+                                      .n_prompt = 10,
+                                      .max_tokens = MOST_IDS,
+                                      .sampling = &sampling,
+                                      .constraint = i % 4 == 3 ? NULL : constraint};
+        answers[i] = new_answer();
+        assert_int_equal(submit(e, &r, answers[i]), STINT_OK);
+    }
+    for (int i = 0; i < 12; i++) {
+        wait_end(answers[i]);
+        json_error_t error;
+        if (i % 4 == 3) {
+            free(answers[i]);
+            continue; // ran beside them, free
+        }
+        assert_int_equal(answers[i]->end, ST_ENGINE_STOPPED);
+        json_t *json = json_loadb(answers[i]->text, answers[i]->n_text, 0, &error);
+        if (!json) fail_msg("'%.*s': %s", (int)answers[i]->n_text, answers[i]->text, error.text);
+        json_int_t age = json_integer_value(json_object_get(json, "age"));
+        assert_true(age >= 3 && age <= 90);
+        assert_true(json_is_string(json_object_get(json, "name")));
+        assert_int_equal(json_object_size(json), 2);
+        json_decref(json);
+        free(answers[i]);
+    }
+    st_engine_close(e);
+    st_constraint_free(constraint);
+}
+
 static void canceled_requests_free_their_slots(void **state) {
     (void)state;
     struct st_engine *e = open_engine(model, 2, N_QUEUE, NULL);
@@ -417,6 +463,7 @@ int main(void) {
         cmocka_unit_test(beginnings_are_not_computed_twice),
         cmocka_unit_test(a_stop_text_ends_the_answer_before_it),
         cmocka_unit_test(logprobs_are_those_of_the_model),
+        cmocka_unit_test(constrained_answers_are_json),
         cmocka_unit_test(canceled_requests_free_their_slots),
         cmocka_unit_test(a_full_queue_refuses),
         cmocka_unit_test(draining_lets_answers_finish),
