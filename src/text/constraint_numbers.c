@@ -46,7 +46,7 @@ static void write_decimal(int64_t value, int n, char *out) {
 // Whole numbers of [low, high] without a sign, one length at a time. pre: low >= 0.
 static uint32_t write_range(struct st_code *code, int64_t low, int64_t high, uint32_t next) {
     uint32_t place = 0;
-    int64_t first = 0, last = 9;
+    int64_t first = 0, last = 9; // of numbers of n digits
     if (!next) return 0;
     for (int n = 1; n <= ST_DIGITS_MAX; n++) {
         struct digits d = {.code = code, .n = n, .any = {next}};
@@ -55,7 +55,7 @@ static uint32_t write_range(struct st_code *code, int64_t low, int64_t high, uin
         write_decimal(to, n, d.high);
         if (from <= to) place = st_code_split(code, write_digits(&d, 0, true, true), place);
         first = last + 1;
-        last = last * 10 + 9;
+        if (n < ST_DIGITS_MAX) last = last * 10 + 9;
     }
     return place;
 }
