@@ -257,7 +257,7 @@ static size_t random_text(const struct st_constraint *c, char *text) {
 }
 
 // Every random walk ends in JSON that is allowed at once too. With STINT_CONSTRAINT_SAMPLES the
-// texts go to that file, for test_constraint.py.
+// texts go to that file, for test_constraint_walks.py.
 static void random_walks_end_in_json(void **state) {
     (void)state;
     const char *path = getenv("STINT_CONSTRAINT_SAMPLES");
