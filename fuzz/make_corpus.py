@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the hand-made seeds of fuzz/corpus/safetensors and fuzz/corpus/gguf: small files, right
-ones and wrong ones, that reach every branch of the readers. Inputs that once failed lie beside
+"""Writes the hand-made seeds of fuzz/corpus/safetensors, gguf and schema: small files, right ones
+and wrong ones, that reach every branch of the readers. Inputs that once failed lie beside
 them under other names and are not touched."""
 import json
 import os
@@ -98,5 +98,35 @@ def make_gguf():
     write("gguf", "big-endian", gguf([], version=0x03000000))
 
 
+def schema(name, value, document):
+    write("schema", name, json.dumps(value).encode() + b"\0" + document.encode())
+
+
+def make_schema():
+    node = {"type": "object", "properties": {"v": {"type": "integer", "minimum": -7},
+                                             "next": {"anyOf": [{"$ref": "#/$defs/n"},
+                                                                {"type": "null"}]}},
+            "required": ["v", "next"], "additionalProperties": False}
+    schema("any", True, '\n{"a": [1, -2.5e+3, "x\\ud83d\\ude00", null, true, false]}')
+    schema("list", {"$ref": "#/$defs/n", "$defs": {"n": node}}, '{"v":1,"next":{"v":-5,')
+    schema("more", {"properties": {"ab": {"const": 1}, "a\u00e9": {}}, "required": ["ab", "z"],
+                    "additionalProperties": {"type": ["string", "null"], "maxLength": 2}},
+           '{"ab":1,"z":"x","abc":null}')
+    schema("array", {"prefixItems": [{"enum": ["a", "ab", 1, {"x": [None]}]}], "minItems": 2,
+                     "maxItems": 4, "items": {"type": "number", "exclusiveMinimum": 0,
+                                              "maximum": 12}}, '["ab", 0.5, 12.0]')
+    schema("pattern", {"type": "string", "minLength": 2, "maxLength": 9,
+                       "pattern": r"^([^\W\d]{1,3}-?|\u00e9*?)+\.$|b.d"}, '"ab-c."')
+    schema("formats", {"prefixItems": [{"type": "string", "format": f} for f in
+                                       ("date", "time", "date-time", "uuid", "ipv4", "email")]},
+           '["2024-02-28","23:59:59Z"')
+    schema("merge", {"allOf": [{"$ref": "#/$defs/a"}, {"type": ["object", "null"]}],
+                     "anyOf": [{"required": ["x"]}, {"required": ["y"]}],
+                     "$defs": {"a": {"properties": {"x": {"minimum": 1}, "y": {}}}}}, '{"x":3')
+    schema("loop", {"anyOf": [{"$ref": "#"}, {"type": "null"}]}, "null")
+    schema("endless", {"items": {"$ref": "#"}, "minItems": 1, "type": "array"}, "[[")
+
+
 make_safetensors()
 make_gguf()
+make_schema()
