@@ -103,6 +103,7 @@ COVERED = {
     "src/text/schema.c": "tests/text/test_constraint.c",
     "src/text/schema_keywords.c": "tests/text/test_constraint.c",
     "src/text/schema_merge.c": "tests/text/test_constraint.c",
+    "src/text/schema_number.c": "tests/text/test_constraint.c",
     "src/text/schema_object.c": "tests/text/test_constraint.c",
     "src/text/schema_pattern.c": "tests/text/test_constraint.c",
     "src/text/schema_regex.c": "tests/text/test_constraint.c",

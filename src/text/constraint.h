@@ -6,9 +6,8 @@
 // array), properties, required, additionalProperties, items, prefixItems, minItems, maxItems, enum,
 // const, anyOf, oneOf (as anyOf), allOf (merged), $ref within the schema (recursive ones too),
 // minLength, maxLength, pattern (no look-around, back references, \b, \p), the formats of
-// schema_string.c, minimum, maximum and the exclusive ones (of a number: whole bounds). Other
-// formats and what only describes (title, default, ...) change nothing. Any other keyword is
-// STINT_E_UNSUPPORTED, with its place.
+// schema_string.c, minimum, maximum and the exclusive ones. Other formats and what only describes
+// (title, default, ...) change nothing. Any other keyword is STINT_E_UNSUPPORTED, with its place.
 //
 // Choices that the standard leaves to a writer of JSON, or that its users expect otherwise:
 // - Members come in the order of `properties`; optional ones may be left out; a name comes once.

@@ -103,12 +103,18 @@ uint32_t st_code_number(struct st_code *code, uint32_t next);
 uint32_t st_code_value(struct st_code *code, uint32_t next);
 uint32_t st_code_object(struct st_code *code, uint32_t next);
 
-// Decimal numbers in [low, high], open at an end that is `over` or `under` it; without an exponent.
-struct st_bounds {
-    int64_t low, high; // within 18 digits
-    bool over, under;
-};
 uint32_t st_code_integers(struct st_code *code, int64_t low, int64_t high, uint32_t next);
-uint32_t st_code_numbers(struct st_code *code, const struct st_bounds *bounds, uint32_t next);
+
+// An end of a range of numbers.
+struct st_bound {
+    int64_t whole;                // its size without a sign and fraction; at most 18 digits
+    char fraction[ST_DIGITS_MAX]; // [n] the last one is not 0
+    int n;
+    bool negative; // not of 0
+    bool open;     // it is not in the range
+};
+// Decimal numbers, without an exponent.
+uint32_t st_code_numbers(struct st_code *code, const struct st_bound *low,
+                         const struct st_bound *high, uint32_t next);
 
 #endif

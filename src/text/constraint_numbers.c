@@ -66,43 +66,72 @@ uint32_t st_code_integers(struct st_code *code, int64_t low, int64_t high, uint3
     return st_code_split(code, positive, st_code_byte(code, '-', '-', negative));
 }
 
-// A point and digits, of which one at least is not 0, or all are.
-static uint32_t write_fraction(struct st_code *code, bool zero, uint32_t next) {
-    uint32_t rest = next, zeros = 0;
-    for (int i = 0; i < ST_DIGITS_MAX; i++) {
-        struct st_edge edges[] = {{'0', '0', zeros}, {'1', '9', zero ? 0 : rest}};
-        if (zero) edges[0].next = st_code_split(code, zeros, next);
-        zeros = st_code_edges(code, edges, 2);
-        rest = st_code_split(code, st_code_byte(code, '0', '9', rest), next);
-    }
-    return st_code_byte(code, '.', '.', zeros);
+// Fractions between two bounds whose whole parts are that of the number; NULL: none.
+struct fraction {
+    struct st_code *code;
+    const struct st_bound *low, *high;
+    uint32_t next;
+};
+
+static uint8_t digit_at(const struct st_bound *bound, int at) {
+    return bound && at < bound->n ? (uint8_t)bound->fraction[at] : '0';
 }
 
-static uint32_t write_magnitudes(struct st_code *code, const struct st_bounds *b, uint32_t next) {
-    if (!next || b->low > b->high || (b->low == b->high && (b->over || b->under))) return 0;
-    uint32_t zero = write_fraction(code, true, next), other = write_fraction(code, false, next);
-    uint32_t whole = st_code_split(code, zero, next);
-    uint32_t place = b->over ? 0 : write_range(code, b->low, b->low, whole);
-    if (b->low == b->high) return place;
-    place = st_code_split(code, write_range(code, b->low, b->low, other), place);
-    uint32_t both = st_code_split(code, whole, other);
-    place = st_code_split(code, write_range(code, b->low + 1, b->high - 1, both), place);
-    uint32_t last = b->under ? 0 : write_range(code, b->high, b->high, whole);
-    return st_code_split(code, last, place);
+// The number may end behind `at` digits that are those of the bounds given.
+static bool may_end(const struct st_bound *low, const struct st_bound *high, int at) {
+    return !(low && (at < low->n || low->open)) && !(high && at >= high->n && high->open);
 }
 
-uint32_t st_code_numbers(struct st_code *code, const struct st_bounds *bounds, uint32_t next) {
-    struct st_bounds up = *bounds,
-                     down = {-bounds->high, -bounds->low, bounds->under, bounds->over};
-    if (up.low < 0) {
-        up.low = 0;
-        up.over = false;
+static uint32_t write_fraction(const struct fraction *f, int at, bool low, bool high) {
+    const struct st_bound *from = low ? f->low : NULL, *to = high ? f->high : NULL;
+    uint8_t first = digit_at(from, at), last = to ? digit_at(to, at) : '9';
+    uint32_t end = at > 0 && may_end(from, to, at) ? f->next : 0;
+    struct st_edge edges[3];
+    size_t n = 0;
+    if (at == ST_DIGITS_MAX) return end;
+    if (!from && !to) // nothing bounds the rest
+        return st_code_split(f->code,
+                             st_code_byte(f->code, '0', '9', write_fraction(f, at + 1, 0, 0)), end);
+    if (first == last) {
+        edges[n++] = (struct st_edge){first, last, write_fraction(f, at + 1, low, high)};
+    } else if (first < last) {
+        if (from) edges[n++] = (struct st_edge){first, first, write_fraction(f, at + 1, 1, 0)};
+        if (to) edges[n++] = (struct st_edge){last, last, write_fraction(f, at + 1, 0, 1)};
+        first += from != NULL;
+        last -= to != NULL;
+        if (first <= last)
+            edges[n++] = (struct st_edge){first, last, write_fraction(f, at + 1, 0, 0)};
     }
-    if (down.low <= 0) { // 0 has no sign
-        down.low = 0;
-        down.over = true;
-    }
-    uint32_t positive = up.high < 0 ? 0 : write_magnitudes(code, &up, next);
-    uint32_t negative = down.high < 0 ? 0 : write_magnitudes(code, &down, next);
+    return st_code_split(f->code, st_code_edges(f->code, edges, n), end);
+}
+
+// Numbers whose whole part is in [first, last], the ends of which have the bounds given.
+static uint32_t write_part(struct st_code *code, int64_t first, int64_t last,
+                           const struct st_bound *low, const struct st_bound *high, uint32_t next) {
+    struct fraction f = {code, low, high, next};
+    if (first > last) return 0;
+    uint32_t digits = write_fraction(&f, 0, low, high);
+    uint32_t end =
+        st_code_split(code, st_code_byte(code, '.', '.', digits), may_end(low, high, 0) ? next : 0);
+    return write_range(code, first, last, end);
+}
+
+static uint32_t write_magnitudes(struct st_code *code, const struct st_bound *low,
+                                 const struct st_bound *high, uint32_t next) {
+    int64_t first = low->whole, last = high->whole;
+    if (first == last) return write_part(code, first, last, low, high, next);
+    if (first > last) return 0;
+    uint32_t place = write_part(code, first, first, low, NULL, next);
+    place = st_code_split(code, write_part(code, first + 1, last - 1, NULL, NULL, next), place);
+    return st_code_split(code, write_part(code, last, last, NULL, high, next), place);
+}
+
+uint32_t st_code_numbers(struct st_code *code, const struct st_bound *low,
+                         const struct st_bound *high, uint32_t next) {
+    static const struct st_bound zero = {0}, behind_zero = {.open = true}; // 0 has no sign
+    uint32_t positive = 0, negative = 0;
+    if (!high->negative) positive = write_magnitudes(code, low->negative ? &zero : low, high, next);
+    if (low->negative)
+        negative = write_magnitudes(code, high->negative ? high : &behind_zero, low, next);
     return st_code_split(code, positive, st_code_byte(code, '-', '-', negative));
 }

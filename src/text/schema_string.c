@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strings and numbers of a schema.
+// Strings of a schema.
 #include "text/schema.h"
 
-#include <math.h>
 #include <string.h>
 
 // Formats that are enforced, as patterns: narrower than the standards where these are wide, so that
@@ -44,55 +43,4 @@ uint32_t st_schema_string(struct st_schema *s, const json_t *schema, const struc
     // It counts its characters, so it has a frame of its own.
     uint32_t tail = st_code_string_tail(code, min, max, st_code_return(code));
     return st_code_call(code, st_code_byte(code, '"', '"', tail), false, next);
-}
-
-static const int64_t most = 999999999999999999; // ST_DIGITS_MAX digits
-
-// The keyword's value or +-infinity.
-static double bound(struct st_schema *s, const json_t *schema, const char *keyword,
-                    double otherwise, const struct st_place *at) {
-    const json_t *value = json_object_get(schema, keyword);
-    if (!value) return otherwise;
-    if (!json_is_number(value)) st_schema_fail(s, STINT_E_ARG, at, "'%s' is not a number", keyword);
-    return json_number_value(value);
-}
-
-// Within 18 digits, where infinity is too.
-static int64_t whole(double value) {
-    return value >= (double)most ? most : value <= -(double)most ? -most : (int64_t)value;
-}
-
-static void exact(const json_t *schema, const char *keyword, int64_t *value) {
-    json_int_t number = json_integer_value(json_object_get(schema, keyword));
-    if (json_is_integer(json_object_get(schema, keyword)) && number >= -most && number <= most)
-        *value = number;
-}
-
-uint32_t st_schema_number(struct st_schema *s, const json_t *schema, bool integer,
-                          const struct st_place *at, uint32_t next) {
-    double low = bound(s, schema, "minimum", -INFINITY, at);
-    double high = bound(s, schema, "maximum", INFINITY, at);
-    double over = bound(s, schema, "exclusiveMinimum", -INFINITY, at);
-    double under = bound(s, schema, "exclusiveMaximum", INFINITY, at);
-    struct st_bounds b = {.over = over >= low && isfinite(over),
-                          .under = under <= high && isfinite(under)};
-    double first = b.over ? over : low, last = b.under ? under : high;
-    if (s->code.status != STINT_OK) return 0;
-    if (!isfinite(first) && !isfinite(last))
-        return integer ? st_code_integer(&s->code, next) : st_code_number(&s->code, next);
-    bool fractions =
-        (isfinite(first) && floor(first) != first) || (isfinite(last) && floor(last) != last);
-    if (first > (double)most || last < -(double)most) return 0;
-    if (!integer && fractions) {
-        st_schema_fail(s, STINT_E_UNSUPPORTED, at, "a bound of a number that is not whole");
-        return 0;
-    }
-    b.low = whole(ceil(first));
-    b.high = whole(floor(last));
-    exact(schema, b.over ? "exclusiveMinimum" : "minimum", &b.low);
-    exact(schema, b.under ? "exclusiveMaximum" : "maximum", &b.high);
-    if (!integer) return st_code_numbers(&s->code, &b, next);
-    b.low += b.over && floor(first) == first;
-    b.high -= b.under && floor(last) == last;
-    return b.low > b.high ? 0 : st_code_integers(&s->code, b.low, b.high, next);
 }

@@ -131,6 +131,16 @@ static const struct {
      {"+\"01234567-89ab-cdef-0123-456789abcdef\"", "-\"0123456\"", "-\"g"}},
     {"{\"type\":\"string\",\"format\":\"email\"}", {"+\"a.b@c.de\"", "-\"a@b\"", "-\"@", "-\"a b"}},
     {"{\"type\":\"string\",\"format\":\"color\",\"title\":\"t\",\"x-y\":1}", {"+\"red\"", "-1"}},
+    {"{\"type\":\"number\",\"minimum\":0.1,\"maximum\":2.75}",
+     {"+0.1",   "+0.10", "+0.11", "+0.9", "+1",    "+1.999", "+2",     "+2.0", "+2.7", "+2.75",
+      "+2.750", "~0",    "~0.",   "-0.0", "-0.09", "-2.76",  "-2.751", "-2.8", "-3",   "--"}},
+    {"{\"type\":\"number\",\"exclusiveMinimum\":-1.5,\"exclusiveMaximum\":-1.25}",
+     {"+-1.3", "+-1.4", "+-1.49999", "+-1.251", "~-1.25", "~-1.250", "--1.5", "--1.2499", "--2",
+      "-0", "-1"}},
+    {"{\"minimum\":1e-5,\"type\":\"number\",\"exclusiveMaximum\":1}",
+     {"+0.00001", "+0.5", "+0.999", "-1", "-0.000001"}},
+    {"{\"type\":\"integer\",\"minimum\":-1e300,\"exclusiveMaximum\":-999}",
+     {"+-1000", "~-999", "-1"}},
 };
 
 enum { N_CONSTRAINT_CASES = sizeof constraint_cases / sizeof *constraint_cases };
