@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the hand-made seeds of fuzz/corpus/safetensors, gguf and schema: small files, right ones
-and wrong ones, that reach every branch of the readers. Inputs that once failed lie beside
-them under other names and are not touched."""
+"""Writes the hand-made seeds of fuzz/corpus/safetensors, gguf, schema and jinja: small files,
+right ones and wrong ones, that reach every branch of the readers. Inputs that once failed lie
+beside them under other names and are not touched."""
 import json
 import os
 import struct
@@ -127,6 +127,28 @@ def make_schema():
     schema("endless", {"items": {"$ref": "#"}, "minItems": 1, "type": "array"}, "[[")
 
 
+def make_jinja():
+    bools = "{{ 1 if a is defined and not b or c in 'x' else [1, (2,), {'k': none}][-1].k }}"
+    loop = ("{%- for m, x in messages|items if m -%} {{ loop.index }}{% continue %}{% else %}x"
+            "{% endfor +%}")
+    names = ("{% set ns = namespace(a=1) %}{% set ns.a = ns.a ~ 'b' * 3 %}"
+             "{% set q | upper %}{{ ns.a }}{% endset %}"
+             "{% macro f(x, y=2) %}{{ x + y }}{% endmacro %}{{ f(1, y=-2 ** 3) }}")
+    text = ("{{ ' a-b '.strip().split('-', 1)[::-1]|join(', ')|title }}{{ messages|tojson(indent"
+            "=2) }}{{ '%s\\u00e9\\n' | replace('s', 'ss') | indent | e }}{# c #}{% raw %}{{"
+            "{% endraw %}")
+    lists = ("{{ messages|selectattr('role', 'equalto', 'user')|map(attribute='content')|list|sort|"
+             "unique|list|length }}{{ range(9)|select('odd')|sum / 2 // 1 % 3 }}{{ d|dictsort }}")
+    for name, source in (("bools", bools), ("loop", loop), ("names", names), ("text", text),
+                         ("lists", lists)):
+        write("jinja", name, source.encode() + b'\n---\n{"messages": [{"role": "user", "content": '
+              b'"Gr\xc3\xbc\xc3\x9fe 1.5"}], "d": {"b": 1, "a": [null, true, 2.5]}}')
+    write("jinja", "alone", b"{{ messages }}{{ strftime_now('%d') }}{{ raise_exception('x') }}")
+    write("jinja", "deep", b"{{ " + b"(" * 200)
+    write("jinja", "recursive", b"{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}")
+
+
 make_safetensors()
 make_gguf()
 make_schema()
+make_jinja()
