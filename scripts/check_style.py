@@ -111,6 +111,7 @@ COVERED = {
     "src/text/schema_string.c": "tests/text/test_constraint.c",
     "src/text/normalize.c": "tests/text/test_pretokenize.c",
     "src/text/regex.c": "tests/text/test_pretokenize.c",
+    "src/text/chat_messages.c": "tests/text/test_chat.c",
     "src/text/jinja_builtin.c": JINJA,
     "src/text/jinja_compare.c": JINJA,
     "src/text/jinja_eval.c": JINJA,

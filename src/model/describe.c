@@ -155,7 +155,7 @@ stint_status stint_model_describe(const stint_model *model, stint_model_info *in
         .activation = act_names[c->act],
         .norm = c->norm == ST_NORM_RMS ? "rmsnorm" : "layernorm",
         .rope_scaling = st_rope_scaling_name(c->rope.scaling),
-        .chat_template = st_chat_name(model->chat_format),
+        .chat_template = st_chat_name(st_chat_builtin(model->chat)),
         .n_layers = c->n_layers,
         .n_heads = c->n_heads,
         .n_kv_heads = c->n_kv_heads,

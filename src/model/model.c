@@ -71,14 +71,15 @@ static stint_status open_tokenizer(const char *path, struct stint_model *model) 
     return STINT_OK;
 }
 
-static void adopt_tokenizer(struct stint_model *model) {
+static stint_status adopt_tokenizer(struct stint_model *model) {
     const struct stint_tokenizer *tokenizer = model->tokenizer;
     const char *template = tokenizer ? st_tokenizer_chat_template(tokenizer) : NULL;
-    model->chat_format = st_chat_recognise(template);
-    if (!tokenizer) return;
+    ST_TRY(st_chat_open(template, tokenizer, &model->chat));
+    if (!tokenizer) return STINT_OK;
     st_config_add_stop(&model->config, st_tokenizer_eos(tokenizer));
-    const char *turn_end = st_chat_turn_end(model->chat_format);
+    const char *turn_end = st_chat_turn_end(st_chat_builtin(model->chat));
     if (turn_end) st_config_add_stop(&model->config, st_tokenizer_find(tokenizer, turn_end));
+    return STINT_OK;
 }
 
 static stint_status finish_open(stint_status status, const char *name, struct stint_model *m,
@@ -133,7 +134,7 @@ stint_status stint_model_open(const char *path, const stint_model_options *optio
     if (status == STINT_OK) status = bind(m);
     if (status != STINT_OK) return finish_open(status, path, m, model);
     if (!(options && options->no_tokenizer)) status = open_tokenizer(path, m);
-    if (status == STINT_OK) adopt_tokenizer(m);
+    if (status == STINT_OK) status = adopt_tokenizer(m);
     if (status == STINT_OK && m->checkpoint.late) status = leave_file(m);
     uint64_t after = st_process_anonymous_bytes();
     m->held_bytes = after > before ? after - before : 0;
@@ -183,7 +184,7 @@ stint_status stint_model_open_shape(const char *name, const stint_model_options 
     struct stint_model *m = calloc(1, sizeof *m);
     if (!m) return st_fail(STINT_E_NOMEM, "no memory for a model");
     stint_status status = open_shape(name, options, m);
-    if (status == STINT_OK) adopt_tokenizer(m);
+    if (status == STINT_OK) status = adopt_tokenizer(m);
     return finish_open(status, NULL, m, model);
 }
 
@@ -195,6 +196,7 @@ const char *stint_shape_name(size_t i) {
 
 void stint_model_close(stint_model *model) {
     if (!model) return;
+    st_chat_close(model->chat);
     st_tokenizer_close(model->tokenizer);
     st_shape_weights_close(model->shape_weights);
     st_shape_int8_close(model->shape_int8);
@@ -220,7 +222,7 @@ stint_status stint_chat_format(const stint_model *model, const stint_message *me
                                size_t n_messages, char **text) {
     if (!model->tokenizer)
         return st_fail(STINT_E_ARG, "this model has no tokenizer: only token ids can be used");
-    return st_chat_render(model->chat_format, model->tokenizer, messages, n_messages, text);
+    return st_chat_prompt_plain(model->chat, messages, n_messages, text);
 }
 
 void stint_free(void *pointer) {

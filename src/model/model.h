@@ -11,7 +11,7 @@
 #include "model/weights_int8.h"
 #include "model/weights_nested.h"
 #include "model/weights_neurons.h"
-#include "text/chat_template.h"
+#include "text/chat.h"
 
 struct stint_model {
     struct st_checkpoint checkpoint;
@@ -26,7 +26,7 @@ struct stint_model {
     struct st_shape_int8 *shape_int8;       // the same, where it computes in INT8
     uint64_t held_bytes; // memory that opening it took, of a model that is read piece by piece
     struct stint_tokenizer *tokenizer; // NULL: ids only
-    const struct st_chat_format *chat_format;
+    struct st_chat *chat;
 };
 
 // True if `id` ends generation: EOS by config, tokenizer or chat format.
