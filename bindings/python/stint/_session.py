@@ -31,6 +31,11 @@ class MemoryInfo:
     hidden_fraction: float
 
 
+def forget_cancel(handle: Handle) -> None:
+    """Takes back a cancel() that came after the last call had ended: evaluating nothing does."""
+    lib.stint_session_eval(handle.pointer, None, 0, False, None)
+
+
 class Session:
     """Made by Model.session(). A second thread that comes while the first is at work gets a
     RuntimeError; cancel() and close() may come from anywhere."""
@@ -51,20 +56,18 @@ class Session:
             raise ValueError("the session is closed")
         return self._handle
 
-    def _take(self) -> Handle:
-        """To be given back by releasing the lock."""
+    def _acquire(self) -> Handle:
         handle = self._open
         if not self._lock.acquire(blocking=False):
             raise RuntimeError("the session is in use: end its generation first, or open a "
                                "session for each thread")
-        # Takes back a cancel() that came after the last call had ended.
-        lib.stint_session_eval(handle.pointer, None, 0, False, None)
         return handle
 
     @contextlib.contextmanager
     def _use(self) -> Iterator[Handle]:
-        handle = self._take()
+        handle = self._acquire()
         try:
+            forget_cancel(handle)
             yield handle
         finally:
             self._lock.release()
@@ -133,8 +136,7 @@ class Session:
         _layout.Generation(**options)  # refuses numbers out of range here and now
         _layout.Sampling(**dataclasses.asdict(sampling))
         _text.id_row(ids)
-        handle, stream = self._take(), Stream()
-        self._stream = stream
+        handle, stream = self._acquire(), Stream()
 
         def done() -> None:
             held = int(lib.stint_session_length(handle.pointer))
@@ -144,11 +146,16 @@ class Session:
         thread = threading.Thread(target=run, args=(stream, handle, ids, options, sampling, done),
                                   name="stint generation", daemon=True)
         try:
+            forget_cancel(handle)
+            self._stream = stream
             thread.start()
+            return Generation(stream, handle)
         except BaseException:
-            self._lock.release()
+            stream.stopped = True
+            stream.wanted.release()
+            if thread.ident is None:  # it never began, so it cannot do this
+                done()
             raise
-        return Generation(stream, handle)
 
     def _ids(self, text: str) -> list[int]:
         flags = _layout.ADD_BOS if len(self) == 0 else 0
