@@ -201,8 +201,8 @@ typedef struct stint_message {
     const char *content;
 } stint_message;
 
-/* Renders a conversation with the checkpoint's own template and the opening of the assistant's turn;
- * where it has none, or one that cannot be read, with the built-in one
+/* Renders a conversation with the checkpoint's own template and the opening of the assistant's
+ * turn; where it has none, or one that cannot be read, with the built-in one
  * (stint_model_info.chat_template). The text holds special tokens: tokenize it without
  * STINT_TOKENIZE_PLAIN and without ADD_BOS. *text is *returned*, terminated; free with stint_free.
  * STINT_E_ARG: what the template says about these messages. */
@@ -369,6 +369,9 @@ STINT_API stint_status stint_session_memory(const stint_session *session, stint_
 
 STINT_API size_t stint_session_length(const stint_session *session);  /* tokens held */
 STINT_API size_t stint_session_context(const stint_session *session); /* most it can hold */
+
+/* The tokens held; valid until the next call on the session. */
+STINT_API const int32_t *stint_session_tokens(const stint_session *session);
 
 /* Prompt tokens computed together. */
 STINT_API size_t stint_session_chunk(const stint_session *session);

@@ -321,6 +321,9 @@ uint64_t stint_session_clipped(const stint_session *session) {
 size_t stint_session_length(const stint_session *session) {
     return session->now->length;
 }
+const int32_t *stint_session_tokens(const stint_session *session) {
+    return session->now->history;
+}
 size_t stint_session_context(const stint_session *session) {
     return session->n_context;
 }

@@ -176,6 +176,22 @@ class Logits(WithModel):
             self.assertRaises(ValueError, session.eval, [])
 
 
+class Saved(WithModel):
+    def test_goes_on_where_it_was(self):
+        with tempfile.TemporaryDirectory() as folder, self.model.session() as session:
+            session.generate(PROMPT, max_tokens=5).text()
+            session.save(f"{folder}/kept.session")
+            held, rest = session.tokens, session.generate(max_tokens=10).text()
+            with self.model.session() as other:
+                other.append([5, 6, 7])
+                other.load(f"{folder}/kept.session")
+                self.assertEqual((other.tokens, len(other)), (held, len(held)))
+                self.assertEqual(other.generate(max_tokens=10).text(), rest)
+                with self.assertRaises(stint.FileError):
+                    other.load(f"{folder}/none")
+                self.assertEqual(len(other.tokens), len(other))
+
+
 class Errors(WithModel):
     def test_statuses_are_classes(self):
         with self.assertRaises(stint.FileError) as caught:

@@ -29,6 +29,8 @@ class Sampling:
     repeat_penalty: float = 0.0
     repeat_last: int = 0
     seed: int = 0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)

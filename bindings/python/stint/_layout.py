@@ -146,6 +146,7 @@ class SessionOptions(Sized):
         ("schedule", c_char_p),
         ("leave_out", c_uint32),
         ("order", c_char_p),
+        ("n_sequences", c_uint32),
     ]
 
 
@@ -178,6 +179,8 @@ class Sampling(Sized):
         ("repeat_penalty", c_float),
         ("repeat_last", c_uint32),
         ("seed", c_uint64),
+        ("presence_penalty", c_float),
+        ("frequency_penalty", c_float),
     ]
 
 
@@ -247,6 +250,9 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "stint_session_close": (None, (HANDLE,)),
     "stint_session_length": (c_size_t, (HANDLE,)),
     "stint_session_context": (c_size_t, (HANDLE,)),
+    "stint_session_tokens": (IDS, (HANDLE,)),
+    "stint_session_save": (STATUS, (HANDLE, c_char_p)),
+    "stint_session_load": (STATUS, (HANDLE, c_char_p)),
     "stint_session_memory": (STATUS, (HANDLE, POINTER(MemoryInfo))),
     "stint_session_trace": (STATUS, (HANDLE, c_char_p)),
     "stint_session_truncate": (STATUS, (HANDLE, c_size_t)),

@@ -185,6 +185,18 @@ class Session:
         with self._use() as handle:
             call(lib.stint_session_trace, handle.pointer, c_string(path))
 
+    def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
+        """Writes the tokens that are held, and the model's cache of them, to a file."""
+        with self._use() as handle:
+            call(lib.stint_session_save, handle.pointer, c_string(path))
+
+    def load(self, path: Union[str, "os.PathLike[str]"]) -> None:
+        """Takes them from a file that the same model saved, in place of what is held."""
+        with self._use() as handle:
+            call(lib.stint_session_load, handle.pointer, c_string(path))
+            n = lib.stint_session_length(handle.pointer)
+            self._tokens = lib.stint_session_tokens(handle.pointer)[:n]
+
     def cancel(self) -> None:
         """Stops what runs soon: eval() raises CanceledError, a generation ends. From any thread."""
         handle = self._handle
