@@ -13,6 +13,9 @@ enum {
     ST_THREADS_MAX = 16384, // of all sets in the pool
     ST_VISITS_MAX = 4096,   // places that one byte may lead to
     ST_VISIT_SLOTS = 2 * ST_VISITS_MAX,
+    ST_SEEN_MAX = 256,
+    ST_SEEN_THREADS = 8,
+    ST_SEEN_SLOTS = 2 * ST_SEEN_MAX,
 };
 
 struct st_frame {
@@ -31,6 +34,16 @@ struct st_visit {
     uint32_t step;
 };
 
+// What one mask has come to: most tokens go through the same few sets of threads, those of a
+// string or a pattern's loop above all, and each is followed by a byte once.
+struct st_seen {
+    size_t n_sets, n_frames;
+    int16_t slots[ST_SEEN_SLOTS]; // sets by their threads; -1 is empty
+    uint8_t n_threads[ST_SEEN_MAX];
+    struct st_thread threads[ST_SEEN_MAX][ST_SEEN_THREADS];
+    int16_t next[ST_SEEN_MAX][256]; // a set, or that there is none
+};
+
 struct st_constraint_state {
     const struct st_constraint *constraint;
     size_t n_threads, n_frames;
@@ -39,7 +52,8 @@ struct st_constraint_state {
     struct st_thread threads[ST_THREADS_MAX]; // the first n_threads are where the text stands
     struct st_frame frames[ST_FRAMES_MAX];
     uint32_t moved[ST_FRAMES_MAX];
-    struct st_visit visits[ST_VISIT_SLOTS];   // what the step has come to: open addressing
+    struct st_visit visits[ST_VISIT_SLOTS]; // what the step has come to: open addressing
+    struct st_seen seen;
     struct st_thread work[ST_VISITS_MAX + 8]; // what it has still to follow
 };
 

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { REFUSED = -1, UNKNOWN = -2 }; // of st_seen.next
+
 struct token_text {
     size_t start; // in the pool
     uint32_t n, chars;
@@ -162,16 +164,65 @@ void st_constraint_vocab_close(struct st_constraint_vocab *vocab) {
     free(vocab);
 }
 
+static size_t slot_of(const struct st_seen *seen, const struct st_thread *threads, size_t n) {
+    uint32_t hash = (uint32_t)n;
+    for (size_t i = 0; i < n; i++)
+        hash = (hash ^ threads[i].place) * 0x9e3779b1u + threads[i].count * 0x85ebca6bu +
+               threads[i].frame;
+    size_t slot = (hash ^ hash >> 15) % ST_SEEN_SLOTS;
+    for (int set; (set = seen->slots[slot]) >= 0; slot = (slot + 1) % ST_SEEN_SLOTS)
+        if (seen->n_threads[set] == n &&
+            memcmp(seen->threads[set], threads, n * sizeof *threads) == 0)
+            break;
+    return slot;
+}
+
+// The number of a set, new or not; UNKNOWN where it is not kept: if it is large, or stands in
+// frames of the walk itself, which go again.
+static int find_set(struct st_seen *seen, const struct st_thread *threads, size_t n) {
+    if (n > ST_SEEN_THREADS) return UNKNOWN;
+    for (size_t i = 0; i < n; i++)
+        if (threads[i].frame >= seen->n_frames) return UNKNOWN;
+    size_t slot = slot_of(seen, threads, n);
+    if (seen->slots[slot] >= 0) return seen->slots[slot];
+    if (seen->n_sets == ST_SEEN_MAX) return UNKNOWN;
+    memcpy(seen->threads[seen->n_sets], threads, n * sizeof *threads);
+    for (size_t byte = 0; byte < 256; byte++) seen->next[seen->n_sets][byte] = UNKNOWN;
+    seen->n_threads[seen->n_sets] = (uint8_t)n;
+    seen->slots[slot] = (int16_t)seen->n_sets;
+    return (int)seen->n_sets++;
+}
+
+// As st_constraint_step. *set is that of the threads it starts from, then of those it leads to.
+static size_t step(struct st_constraint_state *s, int *set, size_t first, size_t n, uint8_t byte,
+                   size_t to) {
+    struct st_seen *seen = &s->seen;
+    int from = *set, known = from >= 0 ? seen->next[from][byte] : UNKNOWN;
+    *set = known;
+    if (known == REFUSED) return 0;
+    if (known >= 0 && to + seen->n_threads[known] <= ST_THREADS_MAX) {
+        n = seen->n_threads[known];
+        memcpy(s->threads + to, seen->threads[known], n * sizeof *s->threads);
+        return n;
+    }
+    n = st_constraint_step(s, first, n, byte, to);
+    *set = n ? find_set(seen, s->threads + to, n) : REFUSED;
+    if (from >= 0) seen->next[from][byte] = (int16_t)*set;
+    return n;
+}
+
 // Steps down the tree; the sets of threads of the nodes above lie behind each other in the pool.
 static void walk(struct st_constraint_state *s, const struct st_constraint_vocab *v,
                  const struct st_trie *trie, uint8_t *allowed) {
     size_t starts[ST_TRIE_DEPTH + 2] = {0, s->n_threads}; // of the set at each depth
     size_t frames[ST_TRIE_DEPTH + 1] = {s->n_frames};
+    int sets[ST_TRIE_DEPTH + 1] = {find_set(&s->seen, s->threads, s->n_threads)};
     for (size_t i = 0; i < trie->n;) {
         const struct st_trie_node *node = &trie->nodes[i];
         size_t depth = node->depth, from = starts[depth - 1], to = starts[depth];
         s->n_frames = frames[depth - 1];
-        size_t n = st_constraint_step(s, from, to - from, node->byte, to);
+        sets[depth] = sets[depth - 1];
+        size_t n = step(s, &sets[depth], from, to - from, node->byte, to);
         starts[depth + 1] = to + n;
         frames[depth] = s->n_frames;
         if (n)
@@ -204,6 +255,9 @@ static bool allow_plain(const struct st_constraint_state *s, const struct st_con
 
 void st_constraint_mask(struct st_constraint_state *state, const struct st_constraint_vocab *vocab,
                         uint8_t *allowed) {
+    state->seen.n_sets = 0;
+    state->seen.n_frames = state->n_frames;
+    memset(state->seen.slots, 0xff, sizeof state->seen.slots);
     memset(allowed, 0, vocab->mask_bytes);
     if (!allow_plain(state, vocab, allowed)) walk(state, vocab, &vocab->plain, allowed);
     walk(state, vocab, &vocab->others, allowed);
