@@ -112,6 +112,8 @@ static uint32_t write_any(struct st_schema *s, const json_t *schema, const char 
     const char *key;
     json_t *value;
     if (!json_array_size(list)) st_schema_fail(s, STINT_E_ARG, at, "'%s' is not a list", keyword);
+    if (json_array_size(list) > ST_SCHEMA_WAYS)
+        st_schema_fail(s, STINT_E_LIMIT, at, "more than %d alternatives", ST_SCHEMA_WAYS);
     if (!others || s->code.status != STINT_OK) return 0;
     json_object_foreach((json_t *)others, key, value) alone = alone && st_schema_describes(key);
     for (size_t i = json_array_size(list); i-- > 0 && s->code.status == STINT_OK;) {

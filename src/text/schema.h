@@ -13,6 +13,7 @@ enum {
     ST_SCHEMA_DEPTH = 64,   // schemas that are written in place inside each other
     ST_SCHEMA_RULES = 2048, // and merged schemas
     ST_SCHEMA_NAMES = 1000, // properties of an object
+    ST_SCHEMA_WAYS = 500,   // alternatives of anyOf: all of them run at once (ST_VISITS_MAX)
     ST_SCHEMA_NAME_CHARS = 256,
 };
 

@@ -175,6 +175,9 @@ static void hostile_schemas_end(void **state) {
         json_object_set_new(wide, name, json_true());
     }
     assert_int_equal(try_schema(json_pack("{s:o}", "properties", wide)), STINT_E_LIMIT);
+    json_t *ways = json_array();
+    for (int i = 0; i < 501; i++) json_array_append(ways, json_true());
+    assert_int_equal(try_schema(json_pack("{s:o}", "oneOf", ways)), STINT_E_LIMIT);
     // Each is a prefix of the next.
     json_t *stairs = json_array();
     char text[701];
