@@ -201,11 +201,11 @@ typedef struct stint_message {
     const char *content;
 } stint_message;
 
-/* Renders a conversation with the checkpoint's own template and the opening of the assistant's
- * turn; where it has none, or one that cannot be read, with the built-in one
- * (stint_model_info.chat_template). The text holds special tokens: tokenize it without
- * STINT_TOKENIZE_PLAIN and without ADD_BOS. *text is *returned*, terminated; free with stint_free.
- * STINT_E_ARG: what the template says about these messages. */
+/* Renders a conversation and the opening of the assistant's turn by the checkpoint's own template,
+ * or by the built-in one (stint_model_info.chat_template) where it has none that can be read. The
+ * text holds special tokens: tokenize it without STINT_TOKENIZE_PLAIN and without ADD_BOS. *text is
+ * *returned*, terminated; free with stint_free. STINT_E_ARG: what the template says about these
+ * messages. */
 STINT_API stint_status stint_chat_format(const stint_model *model, const stint_message *messages,
                                          size_t n_messages, char **text);
 STINT_API void stint_free(void *pointer);

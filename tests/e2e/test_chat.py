@@ -103,6 +103,10 @@ class Template(unittest.TestCase):
             self.assertEqual(chat["prompt_tokens"], len(ids))
             piped = stint("chat", model, "-n", "12", text="The old man\n")
             self.assertEqual(piped.stdout, chat["text"] + "\n")
+            package = model / "model.stint"
+            self.assertEqual(stint("prepare", model, "-o", package).returncode, 0)
+            packed = stint_json("run", package, "--chat", "-p", "The old man", "-n", "1")
+            self.assertEqual(packed["prompt_tokens"], len(ids))
 
 
 class Terminal(unittest.TestCase):
