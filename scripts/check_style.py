@@ -71,6 +71,7 @@ COVERED = {
     "src/server/problem.c": "tests/server/test_json_text.c",
     "src/server/fields.c": "tests/server/test_request.c",
     "src/server/request_chat.c": "tests/server/test_request.c",
+    "src/server/choice.c": "tests/server/test_response.c",
     "src/server/slots.c": "tests/server/test_engine.c",
     "src/session/save.c": "tests/session/test_sequences.c",
     "src/session/nested.c": "tests/session/test_precision.c",

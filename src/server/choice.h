@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// One answer as it grows: its text, and its tokens with their log-probabilities, which are told
+// when the text that they made is. What a stop text cut off stays untold.
+#ifndef ST_SERVER_CHOICE_H
+#define ST_SERVER_CHOICE_H
+
+#include "server/engine.h"
+#include "server/json_text.h"
+#include "text/tokenizer.h"
+#include "text/tool_calls.h"
+
+struct st_chosen {
+    int32_t id;
+    float logprob;
+    size_t begin;            // byte of the text at which what it made begins
+    size_t first_top, n_top; // its alternatives
+};
+
+// Zero-initialise; free with st_choice_free.
+struct st_choice {
+    struct st_bytes text; // what became certain
+    size_t n_told;        // bytes of it that were taken by st_choice_news
+    struct st_chosen *tokens;
+    size_t n_tokens, token_capacity, n_told_tokens;
+    struct st_engine_alternative *tops;
+    size_t n_tops, top_capacity;
+    struct st_detokenizer detokenizer;
+    size_t n_decoded; // bytes that the tokens made, of which some may not be certain
+    enum st_engine_end end;
+    struct st_engine_usage usage;
+    struct st_tool_calls calls; // n 0: the answer is text
+};
+
+void st_choice_free(struct st_choice *choice);
+
+// Adds what one event says. STINT_E_NOMEM.
+stint_status st_choice_take(struct st_choice *choice, const struct stint_tokenizer *tokenizer,
+                            const struct st_engine_event *event);
+
+// Text [from, to) and tokens [first, last) of a choice.
+struct st_piece {
+    size_t from, to, first, last;
+};
+// What may be told now and was not before; marks it as told.
+struct st_piece st_choice_news(struct st_choice *choice);
+// All of an answer that has ended.
+struct st_piece st_choice_all(const struct st_choice *choice);
+
+// "stop", "length" or "tool_calls".
+const char *st_choice_finish(const struct st_choice *choice);
+
+// The log-probabilities of tokens [first, last): as chats have them, an object with "content", or
+// as completions do, an object of arrays.
+void st_choice_logprobs(const struct st_choice *choice, const struct stint_tokenizer *tokenizer,
+                        struct st_piece piece, bool chat, struct st_json_text *out);
+
+#endif
