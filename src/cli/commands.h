@@ -15,5 +15,6 @@ extern const struct st_cli_command st_cli_bench_command;
 extern const struct st_cli_command st_cli_eval_command;
 extern const struct st_cli_command st_cli_schedule_command;
 extern const struct st_cli_command st_cli_simulate_command;
+extern const struct st_cli_command st_cli_serve_command;
 
 #endif

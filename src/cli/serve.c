@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// stint serve: answers HTTP requests until it is told to end.
+#include "cli/commands.h"
+#include "cli/common.h"
+#include "cli/file.h"
+#include "cli/output.h"
+#include "server/server.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { KEY_MOST_BYTES = 4096, MOST_BODY_BYTES = 4 << 20 };
+
+struct serve_options {
+    struct st_cli_common common;
+    const char *host, *key_file, *cors, *name, *slot_dir;
+    uint32_t port, slots, queue, timeout, drain;
+    uint64_t max_body;
+    bool no_key;
+};
+
+static const struct st_cli_option rows[] = {
+    {.name = "host",
+     .kind = ST_CLI_TEXT,
+     .value = "NAME",
+     .preset = "127.0.0.1",
+     .help = "address to listen on; what other machines can reach needs a key",
+     .offset = offsetof(struct serve_options, host)},
+    {.name = "port",
+     .kind = ST_CLI_UINT,
+     .value = "N",
+     .preset = "8080",
+     .most = 65535,
+     .help = "0 takes a free one; the address is printed",
+     .offset = offsetof(struct serve_options, port)},
+    {.name = "slots",
+     .kind = ST_CLI_UINT,
+     .value = "N",
+     .preset = "4",
+     .least = 1,
+     .most = STINT_MAX_SEQUENCES,
+     .help = "answers written at once, each with a context of --ctx tokens of its own",
+     .offset = offsetof(struct serve_options, slots)},
+    {.name = "queue",
+     .kind = ST_CLI_UINT,
+     .value = "N",
+     .preset = "32",
+     .most = 4096,
+     .help = "requests that may wait for a slot; the next one is told to ask again (429)",
+     .offset = offsetof(struct serve_options, queue)},
+    {.name = "key-file",
+     .kind = ST_CLI_TEXT,
+     .value = "FILE",
+     .help = "its first line is the API key that clients must send; without it STINT_API_KEY of "
+             "the environment, if that is set",
+     .offset = offsetof(struct serve_options, key_file)},
+    {.name = "no-key",
+     .kind = ST_CLI_FLAG,
+     .help = "let everybody who can reach --host ask without a key",
+     .offset = offsetof(struct serve_options, no_key)},
+    {.name = "cors",
+     .kind = ST_CLI_TEXT,
+     .value = "ORIGIN",
+     .help = "pages of this origin may ask too, e.g. https://app.example; * lets all",
+     .offset = offsetof(struct serve_options, cors)},
+    {.name = "name",
+     .kind = ST_CLI_TEXT,
+     .value = "NAME",
+     .help = "what clients call the model; without it the last part of MODEL",
+     .offset = offsetof(struct serve_options, name)},
+    {.name = "slot-dir",
+     .kind = ST_CLI_TEXT,
+     .value = "DIR",
+     .help = "a folder in which clients may save slots and restore them; without it they may not",
+     .offset = offsetof(struct serve_options, slot_dir)},
+    {.name = "max-body",
+     .kind = ST_CLI_SIZE,
+     .value = "SIZE",
+     .preset = "4M",
+     .help = "longest request; a longer one is refused (413)",
+     .offset = offsetof(struct serve_options, max_body)},
+    {.name = "timeout",
+     .kind = ST_CLI_UINT,
+     .value = "S",
+     .preset = "30",
+     .least = 1,
+     .most = 3600,
+     .help = "seconds a request may take to arrive, and a client may not read",
+     .offset = offsetof(struct serve_options, timeout)},
+    {.name = "drain",
+     .kind = ST_CLI_UINT,
+     .value = "S",
+     .preset = "30",
+     .most = 3600,
+     .help = "seconds that running answers have after Ctrl-C or SIGTERM",
+     .offset = offsetof(struct serve_options, drain)},
+    {.name = NULL}};
+
+// The key in *key, malloc'ed, or NULL where there is none; false with the error printed.
+static bool read_key(const struct st_cli_command *command, const struct serve_options *options,
+                     char **key) {
+    const char *from_environment = getenv("STINT_API_KEY");
+    size_t n;
+    *key = NULL;
+    if (options->key_file == NULL && from_environment == NULL) return true;
+    *key = options->key_file != NULL
+               ? st_cli_read_all(command->name, options->key_file, KEY_MOST_BYTES, &n)
+               : strdup(from_environment);
+    if (*key == NULL) {
+        if (options->key_file == NULL) st_cli_error(command->name, "not enough memory");
+        return false;
+    }
+    (*key)[strcspn(*key, "\r\n")] = 0;
+    if (**key != 0) return true;
+    st_cli_error(command->name, "%s: the key is empty",
+                 options->key_file != NULL ? options->key_file : "STINT_API_KEY");
+    free(*key);
+    *key = NULL;
+    return false;
+}
+
+static bool check(const struct st_cli_command *command, const struct serve_options *options,
+                  const char *key) {
+    struct stat folder;
+    if (options->slot_dir != NULL &&
+        (stat(options->slot_dir, &folder) != 0 || !S_ISDIR(folder.st_mode))) {
+        st_cli_error(command->name, "%s: is no folder to save slots in", options->slot_dir);
+        return false;
+    }
+    if (key != NULL || options->no_key || st_server_is_local(options->host)) return true;
+    st_cli_error(command->name,
+                 "--host %s lets other machines ask: give a key with --key-file or STINT_API_KEY, "
+                 "or let everybody ask with --no-key",
+                 options->host);
+    return false;
+}
+
+// The last part of a path, without what a package or GGUF ends with.
+static char *name_of(const struct serve_options *options) {
+    if (options->name != NULL) return strdup(options->name);
+    static const char *const endings[] = {".stint", ".gguf"};
+    const char *path = options->common.model;
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/') n--;
+    size_t begin = n;
+    while (begin > 0 && path[begin - 1] != '/') begin--;
+    for (size_t i = 0; i < 2; i++) {
+        size_t k = strlen(endings[i]);
+        if (n - begin > k && strncmp(path + n - k, endings[i], k) == 0) n -= k;
+    }
+    return strndup(path + begin, n - begin);
+}
+
+static void print_line(void *context, const char *line) {
+    st_cli_error(context, "%s", line);
+}
+
+static sigset_t ending_signals(void) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    return set;
+}
+
+// Until the first signal; a second one then ends the program as if nobody had waited for any.
+static void wait_for_signal(const sigset_t *signals) {
+    int number;
+    while (sigwait(signals, &number) != 0) continue;
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    sigprocmask(SIG_UNBLOCK, signals, NULL);
+}
+
+static bool serve(const struct st_cli_command *command, const struct serve_options *options,
+                  const stint_model *model, const char *name, const char *key) {
+    stint_session_options session = st_cli_session_options(&options->common);
+    struct st_server_options server_options = {.model = model,
+                                               .session = &session,
+                                               .name = name,
+                                               .host = options->host,
+                                               .port = (uint16_t)options->port,
+                                               .key = key,
+                                               .cors = options->cors,
+                                               .slot_dir = options->slot_dir,
+                                               .n_slots = options->slots,
+                                               .n_queue = options->queue,
+                                               .timeout = options->timeout,
+                                               .max_body = options->max_body};
+    if (options->common.verbose) {
+        server_options.log = print_line;
+        server_options.log_context = (void *)(uintptr_t)command->name;
+    }
+    struct st_server *server = NULL;
+    // Blocked before the server's threads begin, which inherit it: this thread alone waits.
+    sigset_t signals = ending_signals();
+    sigprocmask(SIG_BLOCK, &signals, NULL);
+    if (st_server_open(&server_options, &server) != STINT_OK) {
+        st_cli_failed(command);
+        return false;
+    }
+    char line[256];
+    int n = snprintf(line, sizeof line, "serving %s at %s\n", name, st_server_address(server));
+    bool ok = n > 0 && st_cli_write(line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
+    if (ok) wait_for_signal(&signals);
+    if (!st_server_close(server, options->drain))
+        st_cli_error(command->name, "answers that still ran after %u seconds were broken off",
+                     options->drain);
+    return ok;
+}
+
+static int run(const struct st_cli_command *command, void *target) {
+    const struct serve_options *options = target;
+    char *key, *name = NULL;
+    if (!read_key(command, options, &key)) return ST_CLI_FAILED;
+    bool ok = check(command, options, key);
+    stint_model *model = ok ? st_cli_open_model(command, &options->common, NULL, NULL) : NULL;
+    if (model != NULL) name = name_of(options);
+    if (model != NULL && name == NULL) st_cli_error(command->name, "not enough memory");
+    ok = name != NULL && serve(command, options, model, name, key);
+    stint_model_close(model);
+    free(name);
+    free(key);
+    return ok ? ST_CLI_DONE : ST_CLI_FAILED;
+}
+
+const struct st_cli_command st_cli_serve_command = {
+    .name = "serve",
+    .summary = "answer OpenAI's clients and browsers over HTTP",
+    .operand = "MODEL",
+    .about = "Listens for what OpenAI's clients ask (/v1/chat/completions, /v1/completions, "
+             "/v1/models) and shows a page with a chat at /. Prints its address when it is ready, "
+             "and with --verbose a line per request. Several answers are written at once; "
+             "prompts that begin alike are computed once. Ctrl-C or SIGTERM ends it when running "
+             "answers are finished, a second one at once. docs/SERVER.md tells the rest.",
+    .example = "stint serve models/novels-10m --port 8080 --slots 4",
+    .common = ST_CLI_COMMON_SESSION | ST_CLI_COMMON_SCHEDULE,
+    .options = rows,
+    .options_bytes = sizeof(struct serve_options),
+    .run = run};
