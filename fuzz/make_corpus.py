@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the hand-made seeds of fuzz/corpus/safetensors, gguf, schema and jinja: small files,
-right ones and wrong ones, that reach every branch of the readers. Inputs that once failed lie
-beside them under other names and are not touched."""
+"""Writes the hand-made seeds of fuzz/corpus/safetensors, gguf, schema, jinja and request: small
+files, right ones and wrong ones, that reach every branch of the readers. Inputs that once failed
+lie beside them under other names and are not touched."""
 import json
 import os
 import struct
@@ -148,7 +148,41 @@ def make_jinja():
     write("jinja", "recursive", b"{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}")
 
 
+def request(name, body):
+    write("request", name, body if isinstance(body, bytes) else json.dumps(body).encode())
+
+
+def make_request():
+    user = [{"role": "user", "content": "Hi"}]
+    tool = {"type": "function", "function": {"name": "f", "parameters": {
+        "type": "object", "properties": {"a": {"enum": [1, "b"]}}, "required": ["a"]}}}
+    sampling = {"temperature": 0.5, "top_p": 0.9, "top_k": 3, "min_p": 0.1, "seed": -5,
+                "presence_penalty": -1, "frequency_penalty": 2, "n": 2, "max_tokens": 9}
+    request("chat", {"messages": user, "model": "m", "stop": ["a", "bc"], "logprobs": True,
+                     "top_logprobs": 4, **sampling})
+    request("roles", {"messages": [{"role": "developer", "content": "a"}, {
+        "role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": {}}]}, {
+            "role": "tool", "tool_call_id": "1", "content": [{"type": "text", "text": "b"}]}]})
+    request("tools", {"messages": user, "tools": [tool, tool], "tool_choice": "required",
+                      "parallel_tool_calls": False})
+    request("named", {"messages": user, "tools": [tool], "tool_choice": {
+        "type": "function", "function": {"name": "f"}}})
+    request("schema", {"messages": user, "response_format": {
+        "type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "array", "items": {
+            "$ref": "#/$defs/d"}, "$defs": {"d": {"type": "integer"}}}}}})
+    request("json", {"messages": user, "response_format": {"type": "json_object"},
+                     "stream": True, "stream_options": {"include_usage": True}})
+    request("text", {"prompt": ["a", [1, 2]], "logprobs": 3, "echo": False, "suffix": "",
+                     "logit_bias": {}, "best_of": 1, "stop": "x"})
+    request("ids", {"prompt": [1, 2, 3], "stream": True})
+    request("unsupported", {"prompt": "a", "logit_bias": {"1": 1}})
+    request("twice", b'{"prompt":"a","prompt":"b"}')
+    request("deep", b'{"prompt":' + b"[" * 3000)
+    request("not-utf8", b'{"prompt":"\xc3("}')
+
+
 make_safetensors()
 make_gguf()
 make_schema()
 make_jinja()
+make_request()
