@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the hand-made seeds of fuzz/corpus/safetensors, gguf, schema, jinja and request: small
-files, right ones and wrong ones, that reach every branch of the readers. Inputs that once failed
-lie beside them under other names and are not touched."""
+"""Writes the hand-made seeds of fuzz/corpus/safetensors, gguf, schema, jinja, chat and request:
+small files, right ones and wrong ones, that reach every branch of the readers. Inputs that once
+failed lie beside them under other names and are not touched."""
 import json
 import os
 import struct
@@ -181,8 +181,33 @@ def make_request():
     request("not-utf8", b'{"prompt":"\xc3("}')
 
 
+def make_chat():
+    turns = ("{% for m in messages %}<{{ m.role }}>{{ m.content }}{{ m.tool_calls|d|tojson }}"
+             "{% endfor %}{{ tools }}{# MARK #}")
+    texts = "{{ messages[1].content + messages[2].tool_calls[0].function.arguments }}{# tools #}"
+    talk = [{"role": "system", "content": "s"},
+            {"role": "user", "content": [{"type": "text", "text": "a"}] * 2},
+            {"role": "assistant", "content": None, "tool_calls": [
+                {"function": {"name": "f", "arguments": "{\"x\": 1.5}"}}]},
+            {"role": "tool", "content": "1", "name": None}]
+    tools = [{"type": "function", "function": {"name": "f"}}]
+    call = '{"name": "f", "arguments": {"x": [1, null]}}'
+    answers = {"<tool_call>": f"a <tool_call>{call}</tool_call>", "[TOOL_CALLS]":
+               f"[TOOL_CALLS][{call}] [TOOL_CALLS]f[ARGS]{{}}", "<|start_header_id|>":
+               call.replace("arguments", "parameters"), "Action:":
+               'Action:\n```json\n[{"tool_name": "f", "parameters": {}}]```', "":
+               "<\uff5ctool\u2581call\u2581begin\uff5c>f<\uff5ctool\u2581sep\uff5c>{}"}
+    for i, (mark, answer) in enumerate(answers.items()):
+        source = texts if i == 1 else turns.replace("MARK", mark)
+        body = {"messages": talk, "tools": tools, "answer": answer}
+        write("chat", f"{i}", (source + "\n---\n" + json.dumps(body)).encode())
+    write("chat", "built-in", b"{% include %}<|im_start|>\n---\n" + json.dumps(
+        {"messages": talk[:2], "tools": []}).encode())
+
+
 make_safetensors()
 make_gguf()
 make_schema()
 make_jinja()
 make_request()
+make_chat()

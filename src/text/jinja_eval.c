@@ -11,8 +11,8 @@ typedef stint_status eval_fn(struct st_jinja_run *run, const struct st_jinja_sco
 static stint_status eval_name(struct st_jinja_run *run, const struct st_jinja_scope *scope,
                               const struct st_jinja_node *node, struct st_jinja_value *out) {
     for (; scope; scope = scope->parent) {
-        const struct st_jinja_binding *found = st_jinja_binding(scope, node->name);
-        ST_TRY(st_jinja_spend(run, 1));
+        struct st_jinja_binding *found;
+        ST_TRY(st_jinja_binding(run, scope, node->name, &found));
         if (!found) continue;
         *out = found->value;
         return STINT_OK;

@@ -99,7 +99,8 @@ stint_status st_jinja_attribute(struct st_jinja_run *run, const struct st_jinja_
     if (subject->kind == ST_JINJA_UNDEFINED) return fail_undefined(subject);
     if (subject->kind == ST_JINJA_LOOP && loop_attribute(subject->loop, name, out)) return STINT_OK;
     if (subject->kind == ST_JINJA_NAMESPACE) {
-        const struct st_jinja_binding *found = st_jinja_binding(subject->space, name);
+        struct st_jinja_binding *found;
+        ST_TRY(st_jinja_binding(run, subject->space, name, &found));
         *out = found ? found->value : st_jinja_undefined(name);
         return STINT_OK;
     }

@@ -129,12 +129,14 @@ static stint_status exec_for(struct st_jinja_run *run, struct st_jinja_scope *sc
     ST_TRY(st_jinja_take(&run->pool, sizeof(struct st_jinja_loop), &taken));
     struct st_jinja_loop *loop = taken;
     loop->items = items;
+    bool ended = false; // some step came to its end: as in Jinja2, left ones do not count
     for (; loop->i < items->n && run->flow != ST_JINJA_BREAKS; loop->i++) {
         run->flow = ST_JINJA_GOES_ON;
         ST_TRY(exec_step(run, scope, node, loop));
+        if (run->flow == ST_JINJA_GOES_ON) ended = true;
     }
     run->flow = ST_JINJA_GOES_ON;
-    if (items->n || !node->e) return STINT_OK;
+    if (ended || !node->e) return STINT_OK;
     struct st_jinja_scope *inner;
     ST_TRY(st_jinja_new_scope(run, scope, &inner));
     return st_jinja_exec(run, inner, node->e);
@@ -158,6 +160,7 @@ static stint_status bind_param(struct st_jinja_run *run, struct st_jinja_scope *
                                const struct st_jinja_args *args, size_t *n_used) {
     struct st_jinja_value value = st_jinja_undefined(param->name);
     const struct st_jinja_named *named = NULL;
+    ST_TRY(st_jinja_spend(run, args->n_named / 16));
     for (size_t i = 0; i < args->n_named && !named; i++)
         if (st_jinja_same(args->named[i].name, param->name)) named = &args->named[i];
     if (place < args->n && named)

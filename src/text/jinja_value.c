@@ -219,22 +219,26 @@ stint_status st_jinja_iterate(struct st_jinja_run *run, const struct st_jinja_va
 
 // ---- scopes
 
-struct st_jinja_binding *st_jinja_binding(const struct st_jinja_scope *scope,
-                                          struct st_jinja_text name) {
-    for (struct st_jinja_binding *b = scope->first; b; b = b->next)
-        if (st_jinja_same(b->name, name)) return b;
-    return NULL;
+stint_status st_jinja_binding(struct st_jinja_run *run, const struct st_jinja_scope *scope,
+                              struct st_jinja_text name, struct st_jinja_binding **found) {
+    struct st_jinja_binding *binding = scope->first;
+    ST_TRY(st_jinja_spend(run, scope->n / 16 + 1));
+    while (binding && !st_jinja_same(binding->name, name)) binding = binding->next;
+    *found = binding;
+    return STINT_OK;
 }
 
 stint_status st_jinja_bind(struct st_jinja_run *run, struct st_jinja_scope *scope,
                            struct st_jinja_text name, const struct st_jinja_value *value) {
-    struct st_jinja_binding *found = st_jinja_binding(scope, name);
+    struct st_jinja_binding *found;
+    ST_TRY(st_jinja_binding(run, scope, name, &found));
     if (!found) {
         void *taken;
         ST_TRY(st_jinja_take(&run->pool, sizeof *found, &taken));
         found = taken;
         *found = (struct st_jinja_binding){.next = scope->first, .name = name};
         scope->first = found;
+        scope->n++;
     }
     found->value = *value;
     return STINT_OK;

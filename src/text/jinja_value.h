@@ -90,6 +90,7 @@ struct st_jinja_binding {
 struct st_jinja_scope {
     const struct st_jinja_scope *parent;
     struct st_jinja_binding *first;
+    size_t n;
 };
 
 struct st_jinja_loop {
@@ -162,8 +163,9 @@ stint_status st_jinja_iterate(struct st_jinja_run *run, const struct st_jinja_va
                               const struct st_jinja_list **list);
 
 // ---- scopes
-struct st_jinja_binding *st_jinja_binding(const struct st_jinja_scope *scope,
-                                          struct st_jinja_text name);
+// *found is NULL where the scope itself has no such variable.
+stint_status st_jinja_binding(struct st_jinja_run *run, const struct st_jinja_scope *scope,
+                              struct st_jinja_text name, struct st_jinja_binding **found);
 stint_status st_jinja_bind(struct st_jinja_run *run, struct st_jinja_scope *scope,
                            struct st_jinja_text name, const struct st_jinja_value *value);
 

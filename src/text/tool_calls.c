@@ -259,6 +259,7 @@ static bool is_blank(const char *text, size_t n) {
 static stint_status take_content(struct search *s) {
     static const char *const ends[] = {"begin", "end"};
     struct st_bytes *c = &s->content;
+    ST_TRY(st_bytes_append(c, "", 0)); // data is not NULL from here on
     for (size_t i = 0; i < 2 && s->format->around && s->found.n; i++) {
         char mark[64];
         const char *hole = strstr(s->format->around, "%s");

@@ -87,6 +87,7 @@ static const struct render_case cases[] = {
      "13False22True"},
     {"{% for k, v in d.items() %}{{ k }}={{ v }};{% endfor %}", "k=v;items=5;z=[1, None];"},
     {"{% for x in l %}{% if x == 1 %}{% continue %}{% endif %}{{ x }}{% break %}{% endfor %}", "3"},
+    {"{% for x in l %}{% break %}{% else %}left{% endfor %}", "left"},
     {"{% set c = namespace(x=1) %}{% for i in l %}{% set c.x = c.x + i %}{% set y = i %}{% endfor "
      "%}"
      "{{ c.x }}{{ y is defined }}",
