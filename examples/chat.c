@@ -16,8 +16,7 @@ struct chat {
     stint_session *session;
     stint_message messages[MOST_MESSAGES]; // all that was said
     size_t n_messages;
-    int32_t ids[MOST_TOKENS]; // the first stint_session_length() of them are what it holds
-    FILE *answer;             // a copy of what is streamed
+    FILE *answer; // a copy of what is streamed
     uint32_t n_tokens;
 };
 
@@ -51,14 +50,13 @@ static stint_status answer(struct chat *chat) {
                             MOST_TOKENS, &n);
     stint_free(text);
     if (status != STINT_OK) return status;
-    while (shared < held && shared + 1 < n && chat->ids[shared] == ids[shared]) shared++;
+    const int32_t *old = stint_session_tokens(chat->session);
+    while (shared < held && shared + 1 < n && old[shared] == ids[shared]) shared++;
     status = stint_session_truncate(chat->session, shared);
     if (status != STINT_OK) return status;
-    memcpy(chat->ids, ids, n * sizeof *ids);
     stint_generation options = {
         .size = sizeof options, .n_tokens = chat->n_tokens, .text = show, .context = chat};
-    return stint_generate(chat->session, ids + shared, n - shared, &options, chat->ids + n,
-                          MOST_TOKENS - n, NULL);
+    return stint_generate(chat->session, ids + shared, n - shared, &options, NULL, 0, NULL);
 }
 
 int main(int argc, char **argv) {

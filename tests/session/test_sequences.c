@@ -241,6 +241,7 @@ static void a_saved_sequence_goes_on(void **state) {
         assert_int_equal(stint_session_select(other, 2), STINT_OK);
         assert_int_equal(stint_session_load(other, path), STINT_OK);
         assert_int_equal(stint_session_length(other), 29);
+        assert_memory_equal(stint_session_tokens(other), ids, 29 * sizeof *ids);
         assert_int_equal(stint_session_eval(other, ids + 29, 1, false, logits + vocab(m)),
                          STINT_OK);
         assert_logits(m, logits + vocab(m), logits, kinds[k], 2);

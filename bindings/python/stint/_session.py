@@ -48,7 +48,6 @@ class Session:
         self._vocab = describe(model).vocab
         self._lock = threading.Lock()  # held while the library works
         self._stream: Optional[Stream] = None  # of the newest generation
-        self._tokens: list[int] = []  # that the session holds
 
     @property
     def _open(self) -> Handle:
@@ -87,7 +86,8 @@ class Session:
     @property
     def tokens(self) -> list[int]:
         """Those that are held."""
-        return list(self._tokens)
+        pointer = self._open.pointer
+        return list(lib.stint_session_tokens(pointer)[:len(self)])
 
     def _evaluate(self, ids: list[int], want_all: bool, n_rows: int) -> bytearray:
         row, n = _text.id_row(ids)
@@ -97,7 +97,6 @@ class Session:
             interruptible(
                 lambda: call(lib.stint_session_eval, handle.pointer, row, n, want_all, target),
                 lambda: lib.stint_session_cancel(handle.pointer))
-            self._tokens += ids
         return logits
 
     def append(self, ids: Iterable[int]) -> None:
@@ -125,7 +124,6 @@ class Session:
             raise ValueError(f"length is {length}: expected 0 to {len(self)}")
         with self._use() as handle:
             call(lib.stint_session_truncate, handle.pointer, length)
-            del self._tokens[length:]
 
     def generate(self, prompt: Union[str, Sequence[int]] = "", *, max_tokens: int = 0,
                  sampling: Sampling = Sampling(), ignore_eos: bool = False) -> Generation:
@@ -136,13 +134,7 @@ class Session:
         _layout.Generation(**options)  # refuses numbers out of range here and now
         _layout.Sampling(**dataclasses.asdict(sampling))
         _text.id_row(ids)
-        handle, stream = self._acquire(), Stream()
-
-        def done() -> None:
-            held = int(lib.stint_session_length(handle.pointer))
-            self._tokens = (self._tokens + ids + stream.ids)[:held]
-            self._lock.release()
-
+        handle, stream, done = self._acquire(), Stream(), self._lock.release
         thread = threading.Thread(target=run, args=(stream, handle, ids, options, sampling, done),
                                   name="stint generation", daemon=True)
         try:
@@ -166,12 +158,22 @@ class Session:
         """The answer to a conversation. Of it only what is not held yet is computed."""
         ids = _text.tokenize(self._model, _text.chat_format(self._model, messages), 0)
         shared = 0
-        for held, wanted in zip(self._tokens, ids[:-1]):
+        for held, wanted in zip(self.tokens, ids[:-1]):
             if held != wanted:
                 break
             shared += 1
         self.truncate(shared)
         return self.generate(ids[shared:], max_tokens=max_tokens, sampling=sampling)
+
+    def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
+        """Writes what is held, computed as it is, to a file."""
+        with self._use() as handle:
+            call(lib.stint_session_save, handle.pointer, c_string(path))
+
+    def load(self, path: Union[str, "os.PathLike[str]"]) -> None:
+        """Takes what save() wrote, of the same model, in place of what is held."""
+        with self._use() as handle:
+            call(lib.stint_session_load, handle.pointer, c_string(path))
 
     def memory(self) -> MemoryInfo:
         """Of a session with a bound of memory: where it goes, and what was read."""
@@ -184,18 +186,6 @@ class Session:
         """Draws the last prompt's work: .json for Perfetto, or .svg."""
         with self._use() as handle:
             call(lib.stint_session_trace, handle.pointer, c_string(path))
-
-    def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
-        """Writes the tokens that are held, and the model's cache of them, to a file."""
-        with self._use() as handle:
-            call(lib.stint_session_save, handle.pointer, c_string(path))
-
-    def load(self, path: Union[str, "os.PathLike[str]"]) -> None:
-        """Takes them from a file that the same model saved, in place of what is held."""
-        with self._use() as handle:
-            call(lib.stint_session_load, handle.pointer, c_string(path))
-            n = lib.stint_session_length(handle.pointer)
-            self._tokens = lib.stint_session_tokens(handle.pointer)[:n]
 
     def cancel(self) -> None:
         """Stops what runs soon: eval() raises CanceledError, a generation ends. From any thread."""
@@ -212,7 +202,6 @@ class Session:
             lib.stint_session_cancel(handle.pointer)
             if self._stream is not None and not self._stream.ended.is_set():
                 self._stream.stop(handle)
-        self._tokens = []
         self._lock.release()
 
     def __enter__(self) -> "Session":
