@@ -10,6 +10,7 @@ import tempfile
 import unittest
 
 from command import COMMAND, SOURCE
+from server import Server
 
 README = (SOURCE / "README.md").read_text(encoding="utf-8")
 
@@ -41,6 +42,11 @@ class Readme(unittest.TestCase):
             environment = {**os.environ, "PATH": f"{work / 'build'}:{os.environ['PATH']}"}
             for command in commands:
                 with self.subTest(command=command):
+                    if command.startswith("stint serve "):
+                        model, *options = command.split()[2:]
+                        with Server(*options, model=work / model) as server:
+                            self.assertEqual(server.health()["status"], "ok")
+                        continue
                     done = subprocess.run(["sh", "-c", command], cwd=work, env=environment,
                                           input="", capture_output=True, encoding="utf-8",
                                           timeout=300, check=False)

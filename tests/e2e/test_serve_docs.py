@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The curl commands of docs/SERVER.md run as they stand, but for the port. Skips itself without
-curl."""
+"""The curl commands of docs/SERVER.md and README.md run as they stand, but for the port. Skips itself
+without curl."""
 import json
 import pathlib
 import re
@@ -18,7 +18,8 @@ TEXT = (SOURCE / "docs" / "SERVER.md").read_text(encoding="utf-8")
 
 
 def commands():
-    for block in re.findall(r"^```sh\n(.*?)^```", TEXT, re.M | re.S):
+    readme = (SOURCE / "README.md").read_text(encoding="utf-8")
+    for block in re.findall(r"^```sh\n(curl.*?)^```", TEXT + readme, re.M | re.S):
         yield from re.split(r"\n(?=curl )", block.strip())
 
 
