@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The curl commands of docs/SERVER.md and README.md run as they stand, but for the port. Skips itself
-without curl."""
+"""The curl commands of docs/SERVER.md and README.md run as they stand, but for the port. Skips
+itself without curl."""
 import json
 import pathlib
 import re
