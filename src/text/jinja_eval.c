@@ -168,6 +168,7 @@ static stint_status eval_apply(struct st_jinja_run *run, const struct st_jinja_s
     struct st_jinja_args args;
     if (node->a) ST_TRY(st_jinja_eval(run, scope, node->a, &subject));
     ST_TRY(eval_args(run, scope, node->items, &args));
+    if (node->kind != ST_JINJA_N_CALL && !node->builtin) return st_jinja_no_builtin(node);
     if (node->kind == ST_JINJA_N_CALL) return st_jinja_call(run, &subject, &args, out);
     return st_jinja_apply(run, node->builtin, &subject, &args, out);
 }

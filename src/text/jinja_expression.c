@@ -180,10 +180,12 @@ static stint_status parse_dotted(struct st_jinja_parser *p, struct st_jinja_node
                    node->name.data);
 }
 
-static stint_status unknown(const struct st_jinja_node *node, const char *what) {
-    int n = node->name.n < 60 ? (int)node->name.n : 60;
-    return st_fail(STINT_E_UNSUPPORTED, "line %u: there is no %s '%.*s'", node->line, what, n,
-                   node->name.data);
+// Templates use what only some environments have behind an "if".
+static stint_status check_builtin(const struct st_jinja_parser *p,
+                                  const struct st_jinja_node *node) {
+    if (node->builtin || p->ifs) return STINT_OK;
+    st_jinja_no_builtin(node);
+    return st_fail_prefix("line %u: ", node->line);
 }
 
 stint_status st_jinja_filters(struct st_jinja_parser *p, bool first, struct st_jinja_node **node) {
@@ -191,7 +193,7 @@ stint_status st_jinja_filters(struct st_jinja_parser *p, bool first, struct st_j
         ST_TRY(st_jinja_wrap(p, ST_JINJA_N_FILTER, node));
         ST_TRY(parse_dotted(p, *node));
         (*node)->builtin = st_jinja_filter((*node)->name);
-        if (!(*node)->builtin) return unknown(*node, "filter");
+        ST_TRY(check_builtin(p, *node));
         if (st_jinja_at_op(p, OP1('('))) ST_TRY(parse_arguments(p, &(*node)->items));
     }
     return STINT_OK;
@@ -212,7 +214,7 @@ static stint_status parse_test(struct st_jinja_parser *p, struct st_jinja_node *
     struct st_jinja_node *test = *node;
     ST_TRY(parse_dotted(p, test));
     test->builtin = st_jinja_test(test->name);
-    if (!test->builtin) return unknown(test, "test");
+    ST_TRY(check_builtin(p, test));
     if (st_jinja_at_op(p, OP1('('))) {
         ST_TRY(parse_arguments(p, &test->items));
     } else if (at_argument(p)) {

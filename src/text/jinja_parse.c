@@ -76,8 +76,10 @@ static stint_status parse_if(struct st_jinja_parser *p, struct st_jinja_node **n
         ST_TRY(st_jinja_node(p, ST_JINJA_N_BRANCH, last));
         if (has_condition) ST_TRY(st_jinja_expressions(p, false, &(*last)->a));
         ST_TRY(expect_end(p));
+        p->ifs++;
         ST_TRY(parse_body(p, has_condition ? ends : (const char *const[]){"endif", NULL},
                           &(*last)->b));
+        p->ifs--;
         if (st_jinja_skip_name(p, "endif")) return STINT_OK;
         has_condition = st_jinja_at_name(p, "elif");
         p->at++;

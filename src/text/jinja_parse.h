@@ -105,6 +105,7 @@ struct st_jinja_parser {
     const struct st_jinja_token *at;
     uint32_t depth;
     uint32_t loops; // around this place, within its macro
+    uint32_t ifs;   // around it: a filter that is not there fails only where it is reached
 };
 
 stint_status st_jinja_node(struct st_jinja_parser *p, enum st_jinja_node_kind kind,
@@ -114,6 +115,8 @@ stint_status st_jinja_wrap(struct st_jinja_parser *p, enum st_jinja_node_kind ki
                            struct st_jinja_node **node);
 // Fails with what was expected and what is there.
 stint_status st_jinja_unexpected(const struct st_jinja_parser *p, const char *expected);
+// Fails with the name of a filter or test that is not there.
+stint_status st_jinja_no_builtin(const struct st_jinja_node *node);
 bool st_jinja_at_op(const struct st_jinja_parser *p, int op);
 bool st_jinja_at_name(const struct st_jinja_parser *p, const char *name);
 bool st_jinja_skip_op(struct st_jinja_parser *p, int op);

@@ -39,6 +39,12 @@ stint_status st_jinja_unexpected(const struct st_jinja_parser *p, const char *ex
                    t->text.data);
 }
 
+stint_status st_jinja_no_builtin(const struct st_jinja_node *node) {
+    int n = node->name.n < 60 ? (int)node->name.n : 60;
+    return st_fail(STINT_E_UNSUPPORTED, "there is no %s '%.*s'",
+                   node->kind == ST_JINJA_N_FILTER ? "filter" : "test", n, node->name.data);
+}
+
 bool st_jinja_at_op(const struct st_jinja_parser *p, int op) {
     return p->at->kind == ST_JINJA_T_OPERATOR && p->at->op == op;
 }

@@ -87,6 +87,7 @@ static const struct render_case cases[] = {
      "13False22True"},
     {"{% for k, v in d.items() %}{{ k }}={{ v }};{% endfor %}", "k=v;items=5;z=[1, None];"},
     {"{% for x in l %}{% if x == 1 %}{% continue %}{% endif %}{{ x }}{% break %}{% endfor %}", "3"},
+    {"{% if n %}{{ a|frob }}{{ a is frob }}{% endif %}x", "x"},
     {"{% for x in l %}{% break %}{% else %}left{% endfor %}", "left"},
     {"{% set c = namespace(x=1) %}{% for i in l %}{% set c.x = c.x + i %}{% set y = i %}{% endfor "
      "%}"
@@ -132,6 +133,8 @@ static void jinja_names_line_and_construct(void **state) {
     expect_error("{% set 1 = 2 %}", STINT_E_FORMAT, "name to assign to");
     expect_error("\n\n{% include 'x' %}", STINT_E_UNSUPPORTED, "line 3: the statement 'include'");
     expect_error("{{ a|frob }}", STINT_E_UNSUPPORTED, "no filter 'frob'");
+    expect_error("{% if a %}{{ a|frob }}{% endif %}", STINT_E_UNSUPPORTED, "no filter 'frob'");
+    expect_error("{% if a|frob %}{% endif %}", STINT_E_UNSUPPORTED, "no filter 'frob'");
     expect_error("{{ a is frob }}", STINT_E_UNSUPPORTED, "no test 'frob'");
     expect_error("{{ f(*l) }}", STINT_E_UNSUPPORTED, "'*'");
     expect_error("\xff", STINT_E_FORMAT, "byte 0 is not UTF-8");
