@@ -253,8 +253,8 @@ static stint_status check_ids(const struct st_engine *e, const struct st_engine_
 // With the lock held.
 static stint_status enqueue(struct st_engine *e, struct st_job *job) {
     if (e->draining) return st_fail(STINT_E_CANCELED, "the engine takes no more requests");
-    if (e->stats.queued >= e->n_queue &&
-        st_slots_count(&e->slots, ST_SLOT_FREE) <= e->stats.queued) {
+    // Those that a free slot will take at once are in the queue for a moment, too.
+    if (e->stats.queued >= e->n_queue + st_slots_count(&e->slots, ST_SLOT_FREE)) {
         e->stats.rejected++;
         return st_fail(STINT_E_LIMIT, "all %u slots are busy and %u requests wait already",
                        e->slots.n, e->stats.queued);
