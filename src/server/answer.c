@@ -267,13 +267,23 @@ bool st_answer_wait(struct st_answer *answer, void (*sleep)(void *context), void
     return waits;
 }
 
+// What was read makes room, at once or when it is worth a move.
+static void forget_read(struct st_answer *answer) {
+    struct st_bytes *bytes = &answer->out.bytes;
+    size_t rest = bytes->count - answer->n_read;
+    if (rest > 0 && answer->n_read < ST_ANSWER_MAX_WAITING) return;
+    if (rest > 0) memmove(bytes->data, bytes->data + answer->n_read, rest);
+    bytes->count = rest;
+    answer->n_read = 0;
+}
+
 int64_t st_answer_read(struct st_answer *answer, char *to, size_t n) {
     pthread_mutex_lock(&answer->lock);
     struct st_bytes *bytes = &answer->out.bytes;
     n = st_min(n, bytes->count - answer->n_read);
     if (n > 0) memcpy(to, bytes->data + answer->n_read, n);
     answer->n_read += n;
-    if (answer->n_read == bytes->count) answer->n_read = bytes->count = 0;
+    forget_read(answer);
     int64_t result = (int64_t)n;
     if (answer->flooded || answer->out.failed)
         result = -2;

@@ -48,6 +48,7 @@ stint_status st_http_open(struct st_server *server, const struct st_server_optio
         return status;
     }
     http->server = server;
+    http->listening = MHD_INVALID_SOCKET;
     http->max_body = options->max_body;
     http->timeout = options->timeout;
     http->log = options->log;
@@ -76,8 +77,9 @@ stint_status st_http_open(struct st_server *server, const struct st_server_optio
 }
 
 void st_http_quiesce(struct st_http *http) {
-    MHD_socket listening = MHD_quiesce_daemon(http->daemon);
-    if (listening != MHD_INVALID_SOCKET) close(listening);
+    // Closed later: the library's threads may still be looking at it.
+    http->listening = MHD_quiesce_daemon(http->daemon);
+    if (http->listening != MHD_INVALID_SOCKET) shutdown(http->listening, SHUT_RDWR);
 }
 
 static void pause_ms(long ms) {
@@ -93,6 +95,7 @@ void st_http_close(struct st_http *http) {
          i++)
         pause_ms(10);
     MHD_stop_daemon(http->daemon);
+    if (http->listening != MHD_INVALID_SOCKET) close(http->listening);
     st_watch_close(http->watch);
     free(http);
 }

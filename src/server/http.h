@@ -23,6 +23,7 @@ enum {
 struct st_http {
     struct st_server *server;
     struct MHD_Daemon *daemon;
+    MHD_socket listening; // once nothing more is taken
     struct st_watch *watch;
     size_t max_body;
     unsigned timeout;

@@ -31,7 +31,9 @@ static bool matches(const char *pattern, const char *path, char argument[ST_ROUT
     if (star == NULL) return strcmp(pattern, path) == 0;
     size_t n_before = (size_t)(star - pattern);
     if (strncmp(pattern, path, n_before) != 0) return false;
-    size_t n = strcspn(path + n_before, "/");
+    // A model's name at the end may have slashes, a file's has none.
+    bool rest = star[1] == 0 && n_before > 1;
+    size_t n = rest ? strlen(path + n_before) : strcspn(path + n_before, "/");
     if (n == 0 || n >= ST_ROUTE_ARGUMENT_BYTES) return false;
     if (strcmp(star + 1, path + n_before + n) != 0) return false;
     memcpy(argument, path + n_before, n);

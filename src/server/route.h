@@ -14,7 +14,8 @@ typedef bool st_handler_fn(struct st_server *server, struct st_call *call);
 
 struct st_route {
     const char *method; // GET answers HEAD too
-    const char *path;   // may hold one *, which stands for what is up to the next slash
+    const char *path;   // may hold one *, which stands for what is up to the next slash, or behind
+                        // other letters for all the rest
     bool is_public;     // no key is needed
     st_handler_fn *handler;
 };

@@ -24,7 +24,6 @@ struct st_server {
     char address[128];
     uint32_t n_slots, n_queue;
     size_t context; // tokens of a slot
-    int64_t started;
     atomic_bool draining;
 };
 

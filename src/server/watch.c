@@ -22,9 +22,9 @@ struct st_watch {
     bool closing;
 };
 
+// Cannot fail but for a counter that is full, which wakes the thread as well.
 static void ring(struct st_watch *watch) {
-    // A counter that is full already wakes the thread as well.
-    if (eventfd_write(watch->wake, 1) != 0) return;
+    eventfd_write(watch->wake, 1);
 }
 
 // Answers to cancel are held while the lock is not, since canceling calls back.
@@ -70,7 +70,7 @@ static void end_late(struct st_watch *watch, uint64_t now) {
     for (struct st_watched *at = watch->first; at != NULL; at = at->next) {
         if (at->deadline_ns == 0 || now < at->deadline_ns) continue;
         at->deadline_ns = 0;
-        if (send(at->file, late, sizeof late - 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) errno = 0;
+        send(at->file, late, sizeof late - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
         shutdown(at->file, SHUT_RDWR);
     }
 }
@@ -84,11 +84,8 @@ static void *run(void *context) {
         pthread_mutex_lock(&watch->lock);
         bool closing = watch->closing;
         for (int i = 0; i < n; i++) {
-            if (events[i].data.ptr == NULL) {
-                eventfd_t count;
-                if (eventfd_read(watch->wake, &count) != 0) continue;
-                continue;
-            }
+            eventfd_t count;
+            if (events[i].data.ptr == NULL) eventfd_read(watch->wake, &count);
             struct st_watched *watched = find(watch, events[i].data.ptr);
             if (watched != NULL && watched->answer != NULL) cancel(watch, watched);
         }

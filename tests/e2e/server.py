@@ -32,10 +32,12 @@ class Server:
         self.port = int(match.group(1))
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, kind=None, *_):
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-        self.end()
+            status = self.end()
+            if status != 0 and kind is None:  # a leak, under a sanitizer
+                raise AssertionError(f"exit status {status}: {self.said}")
 
     def end(self, timeout=60):
         """Waits for its end and returns its exit status."""

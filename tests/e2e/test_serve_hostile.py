@@ -178,7 +178,7 @@ class Hostile(unittest.TestCase):
         client.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d"
                        b"\r\n\r\n" % len(body) + body)
         self.server.wait(lambda health: health["busy"] == 4)
-        self.server.wait(lambda health: health["busy"] == 0)
+        self.server.wait(lambda health: health["busy"] == 0, seconds=300)
         self.assertNotIn(b"[DONE]", read_all(client))
         client.close()
 
