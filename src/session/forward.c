@@ -174,7 +174,8 @@ stint_status st_session_subgraph(const struct st_run *r, enum st_subgraph_kind k
 void st_session_record(const struct st_run *r, uint8_t kind, uint64_t begin) {
     const struct stint_session *s = r->s;
     struct st_timeline *t = &r->s->timeline;
-    if (!r->batch || !s->prompt || s->split.on || t->n == s->most_events) return;
+    bool split = s->split.on && !s->bits; // then the executor does
+    if (!r->batch || !s->prompt || split || t->n == s->most_events) return;
     bool npu = kind < ST_N_SUBGRAPHS && st_subgraphs[kind].processor == ST_PROCESSOR_NPU;
     t->events[t->n] =
         (struct st_event){.node = t->n,
