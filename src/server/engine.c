@@ -33,17 +33,21 @@ struct st_engine {
 
 // ---- Ends
 
+static void look_at_memory(struct st_engine *e) {
+    stint_memory_info memory = {.size = sizeof memory};
+    if (stint_session_memory(e->slots.session, &memory) == STINT_OK) e->stats.memory = memory;
+}
+
 static void count_end(struct st_engine *e, const struct st_job *job) {
     const struct st_engine_usage *u = &job->usage;
     const struct st_record *r = &job->record;
-    stint_memory_info memory = {.size = sizeof memory};
     e->stats.prompt_tokens += u->prompt_tokens;
     e->stats.reused_tokens += u->reused_tokens;
     e->stats.generated_tokens += u->generated_tokens;
     e->stats.prefill_seconds += u->prefill_seconds;
     e->stats.decode_seconds += u->decode_seconds;
     if (u->prefill_seconds > 0.0) e->stats.bubble_rate = r->bubble_seconds / u->prefill_seconds;
-    if (stint_session_memory(e->slots.session, &memory) == STINT_OK) e->stats.memory = memory;
+    look_at_memory(e);
 }
 
 // Of the engine's thread.
@@ -172,6 +176,7 @@ stint_status st_engine_open(const struct st_engine_options *options, struct st_e
     e->computing = -1;
     stint_status status = st_slots_open(options->model, options->session, &e->slots);
     if (status == STINT_OK) {
+        look_at_memory(e);
         e->ends = calloc(e->slots.n, sizeof *e->ends);
         e->running = e->ends && pthread_create(&e->thread, NULL, run, e) == 0;
         if (!e->running) status = st_fail(STINT_E_NOMEM, "no memory for an engine's thread");

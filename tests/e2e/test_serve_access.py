@@ -113,6 +113,28 @@ class Slots(unittest.TestCase):
             self.assertEqual(server.post("/v1/slots/0/save", name="a")[0], 404)
 
 
+class Package(unittest.TestCase):
+    """Weights in INT8, and a bound of memory."""
+
+    def test_a_package_under_a_bound(self):
+        with tempfile.TemporaryDirectory() as folder:
+            package = pathlib.Path(folder) / "small.stint"
+            self.assertEqual(stint("prepare", MODEL, "-o", package).returncode, 0)
+            with Server("--memory", "64M", "--slots", "2", model=package) as server:
+                model, = json.loads(server.get("/v1/models"))["data"]
+                self.assertEqual(model["id"], "small")
+                self.assertEqual(model["stint"]["exec"], "npu")
+                self.assertEqual(model["stint"]["memory_budget"], 64 << 20)
+                alone = server.complete(PROMPT, seed=1)["choices"]
+                both = server.complete([PROMPT, PROMPT], seed=1)["choices"]
+                self.assertEqual([c["text"] for c in both], [alone[0]["text"]] * 2)
+                last = json.loads(server.get("/stint/last"))
+                self.assertEqual(last["memory"]["budget_bytes"], 64 << 20)
+                self.assertGreater(last["io"]["bytes_read"], 0)
+                self.assertEqual({token["bits"] for token in last["tokens"]}, {8})
+                self.assertGreater(server.metric("stint_weight_bytes_read_total"), 0)
+
+
 class Command(unittest.TestCase):
     def test_other_machines_need_a_key(self):
         done = stint("serve", MODEL, "--host", "0.0.0.0", "--port", "0")
