@@ -15,7 +15,7 @@ MAX_FILE, MAX_FUNCTION, MAX_COLUMNS, MAX_SUBJECT = 500, 60, 100, 60
 FOLDERS = ("include", "src", "tests", "fuzz", "bench", "bindings", "examples", "scripts", "cmake",
            ".ci")
 CODE = (".c", ".h")
-TEXT = CODE + (".py", ".sh", ".cmake", ".txt", ".in")
+TEXT = CODE + (".py", ".sh", ".cmake", ".txt", ".in", ".js", ".css")
 
 # From the bottom up: a file includes only what stands before its own folder.
 LAYERS = ("base", "format", "text", "kernels", "device", "model", "neuron", "sched", "session",

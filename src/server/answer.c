@@ -187,7 +187,8 @@ static stint_status submit(struct st_answer *answer, size_t i,
                                     .n_stops = request->n_stops,
                                     .logprobs = request->logprobs,
                                     .n_top = request->n_top,
-                                    .constraint = answer->constraint};
+                                    .constraint = answer->constraint,
+                                    .special = request->tools != NULL};
     memcpy(one.stops, request->stops, sizeof request->stops);
     return st_engine_submit(answer->engine, &one, take, &answer->running[i],
                             &answer->running[i].ticket);

@@ -34,6 +34,7 @@ struct st_engine_request {
     bool logprobs;
     uint32_t n_top; // alternatives that are told for each token, with logprobs
     const struct st_constraint *constraint; // or NULL
+    bool special; // special tokens appear in the text, as the marks of calls do in some families
 };
 
 enum st_engine_end {

@@ -117,7 +117,8 @@ enum st_engine_end st_job_accept(struct st_job *job, const struct stint_session 
     const struct stint_tokenizer *tokenizer = s->model->tokenizer;
     if (st_model_stops(s->model, id)) return ST_ENGINE_STOPPED;
     char *text = job->text + job->n_text;
-    size_t n = tokenizer ? st_detokenizer_push(&job->detokenizer, tokenizer, id, 0, text) : 0;
+    uint32_t flags = job->request.special ? STINT_DETOKENIZE_SPECIAL : 0;
+    size_t n = tokenizer ? st_detokenizer_push(&job->detokenizer, tokenizer, id, flags, text) : 0;
     count_token(job, s, text, n, batch);
     job->n_text += n;
     job->next_id = id;

@@ -3,7 +3,8 @@
 // pointer, and a screen reader move. The chart draws; this keeps the place and says what is there.
 
 /** options: label; count; say(i), in words; show(i), highlights; move(i, key), the mark that a key
- *  leads to, or null for a key that is not the chart's. Returns the function that goes to a mark. */
+ *  leads to, or null for a key that is not the chart's. Returns the function that goes to a
+ *  mark. */
 export function makeCursor(chart, {label, count, say, show, move}) {
   let at = 0;
 

@@ -25,7 +25,8 @@ function numbers(last) {
   const fresh = last.prompt_tokens - last.reused_tokens, steps = last.generated_tokens - 1;
   const rate = (n, time) => n > 0 && time > 0 ? number(n / time) : "–";
   return el("dl", {class: "tiles"}, ...[
-    ["First token", seconds(last.first_token_seconds), `${seconds(last.queue_seconds)} in the queue`],
+    ["First token", seconds(last.first_token_seconds),
+     `${seconds(last.queue_seconds)} in the queue`],
     ["Prefill", `${rate(fresh, last.prefill_seconds)} tokens/s`, seconds(last.prefill_seconds)],
     ["Decode", `${rate(steps, last.decode_seconds)} tokens/s`, seconds(last.decode_seconds)],
     ["Prompt", number(last.prompt_tokens), `${number(last.reused_tokens)} reused`],

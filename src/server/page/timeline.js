@@ -53,7 +53,8 @@ class Chart {
     this.lane = Math.min(Math.max(this.chunks * ROW, LANE_MIN), LANE_MAX);
     this.row = this.lane / this.chunks;
     this.height = TOP + this.lanes.length * (this.lane + GAP) + AXIS;
-    this.top = new Map(this.lanes.map(({processor}, i) => [processor, TOP + i * (this.lane + GAP)]));
+    this.top = new Map(this.lanes.map(({processor}, i) =>
+      [processor, TOP + i * (this.lane + GAP)]));
   }
 
   x(time) {
@@ -212,7 +213,8 @@ export function timeline(prefill) {
   }).observe(strip);
 
   const zoomButton = (text, label, factor) => el("button",
-    {type: "button", class: "plain square", "aria-label": label, click: () => zoomTo(zoom * factor)},
+    {type: "button", class: "plain square", "aria-label": label,
+     click: () => zoomTo(zoom * factor)},
     text);
   return [
     el("div", {class: "chart-head"}, legend(sorted), el("div", {class: "zoom"},
