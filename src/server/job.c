@@ -147,6 +147,8 @@ void st_job_end(struct st_job *job, enum st_engine_end end, stint_status status,
                                     .usage = &job->usage,
                                     .status = status,
                                     .error_text = error_text ? error_text : ""};
+    st_constraint_end(job->constraint); // who is told may free what it borrows
+    job->constraint = NULL;
     job->n_text += st_detokenizer_finish(&job->detokenizer, job->text + job->n_text);
     tell(job, &event, job->n_text);
 }
