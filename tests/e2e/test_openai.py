@@ -110,14 +110,14 @@ class Client(unittest.TestCase):
         self.assertEqual(len(told.top_logprobs[0]), 2)
 
     def test_json_schema(self):
-        answer = self.chat(max_tokens=100, seed=1, response_format={
+        answer = self.chat(max_tokens=400, seed=1, response_format={
             "type": "json_schema", "json_schema": {"name": "who", "strict": True, "schema": WHO}})
         value = json.loads(answer.choices[0].message.content)
         self.assertIn(value["name"], ("Oliver", "Fagin"))
         self.assertIsInstance(value["old"], bool)
 
     def test_tool_call_and_its_stream(self):
-        options = {"max_tokens": 100, "seed": 1, "tools": [WEATHER], "tool_choice": "required"}
+        options = {"max_tokens": 400, "seed": 1, "tools": [WEATHER], "tool_choice": "required"}
         choice, = self.chat(**options).choices
         call, = choice.message.tool_calls
         self.assertEqual((call.type, call.function.name), ("function", "weather"))
