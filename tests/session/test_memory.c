@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-enum { N_PROMPT = 10, N_IDS = 20, CONTEXT = 64, CHUNK = 8 };
+enum { N_PROMPT = 10, N_IDS = 20, CONTEXT = 64, CHUNK = 8, N_SEQUENCES = 6, N_STEPS = 8 };
 
 #define DENSE  "models/novels-10m"
 #define SPARSE "models/novels-10m-drelu"
@@ -87,9 +87,13 @@ static int close_models(void **state) {
 }
 
 // What the error says is the least that works.
-static uint64_t least_memory(void) {
-    stint_session_options o = {
-        .size = sizeof o, .n_context = CONTEXT, .chunk_len = CHUNK, .n_threads = 2, .memory = 1};
+static uint64_t least_memory(uint32_t n_sequences) {
+    stint_session_options o = {.size = sizeof o,
+                               .n_context = CONTEXT,
+                               .chunk_len = CHUNK,
+                               .n_threads = 2,
+                               .memory = 1,
+                               .n_sequences = n_sequences};
     stint_session *s = NULL;
     unsigned long long least = 0;
     assert_int_equal(stint_session_open(piecewise, &o, &s), STINT_E_LIMIT);
@@ -101,7 +105,7 @@ static uint64_t least_memory(void) {
 
 static void any_bound_gives_the_same(void **state) {
     (void)state;
-    uint64_t least = least_memory();
+    uint64_t least = least_memory(1);
     float *got = malloc(N_IDS * vocab() * sizeof *got);
     for (uint64_t more = 0; more <= 9; more = more ? 3 * more : 1) {
         stint_session *s = open_session(piecewise, least + (more << 20), false);
@@ -178,7 +182,7 @@ static void assert_damage_is_found(uint64_t memory, const char *section, size_t 
 
 static void damage_is_found(void **state) {
     (void)state;
-    uint64_t least = least_memory();
+    uint64_t least = least_memory(1);
     assert_damage_is_found(least, "layers.3.qkv.weight", 1000);
     assert_damage_is_found(least + (64 << 20), "layers.11.up.weight", 100000);
     assert_damage_is_found(least, "head.weight", 500000);
@@ -188,7 +192,7 @@ static void damage_is_found(void **state) {
 static void a_file_cut_short_is_an_error(void **state) {
     (void)state;
     float *got = malloc(N_IDS * vocab() * sizeof *got);
-    stint_session *s = open_session(piecewise, least_memory(), false);
+    stint_session *s = open_session(piecewise, least_memory(1), false);
     assert_int_equal(eval_all(s, got), STINT_OK);
     const struct st_section *up =
         st_package_find(piecewise->checkpoint.package, "layers.0.up.weight");
@@ -225,7 +229,7 @@ static void predictors_compute_less(void **state) {
     stint_memory_info info = {.size = sizeof info};
     size_t same = 0;
     for (int round = 0; round < 2; round++) { // with much memory, with little
-        uint64_t memory = round ? least_memory() : 200 << 20;
+        uint64_t memory = round ? least_memory(1) : 200 << 20;
         stint_session *s = open_session(piecewise, memory, true);
         assert_int_equal(eval_all(s, round ? again : got), STINT_OK);
         assert_int_equal(stint_session_memory(s, &info), STINT_OK);
@@ -240,12 +244,99 @@ static void predictors_compute_less(void **state) {
     free(again);
 }
 
+// ---- Several sequences
+
+static stint_session *open_sequences(uint32_t n, uint64_t memory) {
+    stint_session_options o = {.size = sizeof o,
+                               .n_threads = 2,
+                               .n_context = CONTEXT,
+                               .chunk_len = CHUNK,
+                               .memory = memory,
+                               .leave_out = STINT_LEAVE_PREDICTOR,
+                               .n_sequences = n};
+    stint_session *s = NULL;
+    if (stint_session_open(memory ? piecewise : whole, &o, &s) != STINT_OK)
+        fail_msg("%s", stint_error_text());
+    return s;
+}
+
+struct text {
+    int32_t ids[CONTEXT];
+    size_t n_prompt;
+    float *wanted; // [1 + N_STEPS, vocab] after the prompt, and after each step
+};
+
+// By itself, in a session without a bound.
+static void make_text(stint_session *alone, struct text *t) {
+    t->n_prompt = 1 + ts_random_below(3 * CHUNK);
+    t->wanted = malloc((1 + N_STEPS) * vocab() * sizeof *t->wanted);
+    for (size_t i = 0; i < CONTEXT; i++) t->ids[i] = (int32_t)ts_random_below(vocab());
+    assert_int_equal(stint_session_truncate(alone, 0), STINT_OK);
+    assert_int_equal(st_session_prompt(alone, t->ids, t->n_prompt, t->n_prompt, t->wanted),
+                     STINT_OK);
+    for (size_t i = 0; i < N_STEPS; i++)
+        assert_int_equal(stint_session_step(alone, &(uint32_t){0}, &t->ids[t->n_prompt + i], 1,
+                                            t->wanted + (1 + i) * vocab()),
+                         STINT_OK);
+}
+
+static void begin(stint_session *s, uint32_t sequence, const struct text *t, float *logits) {
+    assert_int_equal(stint_session_select(s, sequence), STINT_OK);
+    assert_int_equal(stint_session_truncate(s, 0), STINT_OK);
+    assert_int_equal(st_session_prompt(s, t->ids, t->n_prompt, t->n_prompt, logits), STINT_OK);
+    assert_memory_equal(logits, t->wanted, vocab() * sizeof *logits);
+}
+
+// Batches of every size up to all of them, and a sequence that begins anew between two steps.
+static void step_together(stint_session *s, const struct text *texts, float *logits) {
+    size_t done[N_SEQUENCES] = {0};
+    for (uint32_t i = 0; i < N_SEQUENCES; i++) begin(s, i, &texts[i], logits);
+    for (size_t step = 0; step < 3 * N_STEPS; step++) {
+        uint32_t sequences[N_SEQUENCES];
+        int32_t next[N_SEQUENCES];
+        size_t n = 0, most = 1 + ts_random_below(N_SEQUENCES), first = ts_random_below(N_SEQUENCES);
+        if (step % 8 == 7) {
+            begin(s, (uint32_t)first, &texts[first], logits);
+            done[first] = 0;
+        }
+        for (uint32_t j = 0; j < N_SEQUENCES && n < most; j++) {
+            uint32_t i = (uint32_t)((first + j) % N_SEQUENCES);
+            if (done[i] == N_STEPS) continue;
+            sequences[n] = i;
+            next[n++] = texts[i].ids[texts[i].n_prompt + done[i]++];
+        }
+        assert_int_equal(stint_session_step(s, sequences, next, n, logits), STINT_OK);
+        for (size_t k = 0; k < n; k++)
+            assert_memory_equal(logits + k * vocab(),
+                                texts[sequences[k]].wanted + done[sequences[k]] * vocab(),
+                                vocab() * sizeof *logits);
+    }
+}
+
+static void each_sequence_gets_what_it_gets_alone(void **state) {
+    (void)state;
+    struct text texts[N_SEQUENCES];
+    stint_session *alone = open_sequences(1, 0);
+    float *logits = malloc(N_SEQUENCES * vocab() * sizeof *logits);
+    for (size_t i = 0; i < N_SEQUENCES; i++) make_text(alone, &texts[i]);
+    uint64_t least = least_memory(N_SEQUENCES);
+    for (uint64_t more = 0; more <= 64; more = more ? 8 * more : 8) {
+        stint_session *s = open_sequences(N_SEQUENCES, least + (more << 20));
+        step_together(s, texts, logits);
+        stint_session_close(s);
+    }
+    for (size_t i = 0; i < N_SEQUENCES; i++) free(texts[i].wanted);
+    free(logits);
+    stint_session_close(alone);
+}
+
 static int run(const char *name) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_bound_gives_the_same),
         cmocka_unit_test(a_bound_must_be_given),
         cmocka_unit_test(damage_is_found),
         cmocka_unit_test(predictors_compute_less),
+        cmocka_unit_test(each_sequence_gets_what_it_gets_alone),
         cmocka_unit_test(a_file_cut_short_is_an_error),
     };
     model_name = name;
