@@ -56,6 +56,13 @@ double st_expect_wanted(const struct st_cold_region *region, uint32_t layer) {
     return sum_rates(region, layer, region->first[layer]);
 }
 
+// Whether it was wanted within the last tokens, of which there are whole ones only.
+static double within(double rate, double age) {
+    double whole = floor(age), part = age - whole, low = st_expect_named(rate, whole);
+    if (isinf(age)) return 1.0;
+    return low + part * (st_expect_named(rate, whole + 1.0) - low);
+}
+
 // What does not stay is read by every token that wants it, and takes the room of its layer's from
 // the others until the next layer runs.
 void st_expect_cold(const struct st_cold_region *r, double n_cold, double *misses) {
@@ -65,7 +72,7 @@ void st_expect_cold(const struct st_cold_region *r, double n_cold, double *misse
     for (uint32_t i = 0; i < r->n_layers; i++)
         for (uint32_t e = r->first[i]; e < r->kept[i]; e++) {
             double rate = rate_of(r, i, e);
-            misses[i] += rate * (1.0 - st_expect_named(rate, age));
+            misses[i] += rate * (1.0 - within(rate, age));
         }
 }
 

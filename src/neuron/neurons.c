@@ -3,11 +3,12 @@
 
 #include "base/size.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
 
-enum { CLUSTER_BYTES = 256 << 10, EXPECT_SHARE = 4 };
+enum { CLUSTER_BYTES = 256 << 10, EXPECT_SHARE = 4, NAMED_PER_ACTIVE = 3 };
 // A neuron that is active so often costs less when it runs unasked.
 static const float hot_rate = 0.6f;
 // To be read before it is certain to be needed a neuron must score more than the threshold: about
@@ -104,18 +105,43 @@ static float rate_bound(const struct st_neurons *n, count_fn *count, size_t inde
     return high;
 }
 
-// Hot clusters for each size of batch, and the cold entries that are worth their room.
-static void divide(struct st_neurons *n) {
+// How often an entry is wanted, about: a predictor names a few times more than are active.
+static double wanted_rate(const struct st_neurons *n, uint32_t layer, uint32_t entry) {
+    const struct st_neuron_layout *l = layout_of(n);
+    const struct st_layer_neurons *neurons = &n->model->neurons.layers[layer];
+    double rate = (double)neurons->rates[(size_t)entry * l->per_entry];
+    if (n->plan.unasked || !neurons->predicted) return 1.0;
+    return fmin(1.0, NAMED_PER_ACTIVE * rate * l->per_entry);
+}
+
+// The most entries that a layer takes, while it runs, beside those that stay.
+static uint32_t passing_entries(const struct st_neurons *n) {
+    double most = 0.0;
+    for (uint32_t i = 0; i < n->model->config.n_layers; i++) {
+        double sum = 0.0;
+        for (uint32_t e = n->kept[i]; e < layout_of(n)->n_entries; e++) sum += wanted_rate(n, i, e);
+        most = fmax(most, sum);
+    }
+    return (uint32_t)most;
+}
+
+static void keep(struct st_neurons *n, uint32_t room) {
+    float bound = rate_bound(n, count_entries, 0, -1.0f, room);
+    for (uint32_t i = 0; i < n->model->config.n_layers; i++)
+        n->kept[i] =
+            resident_clusters(n, i) * n->plan.cluster_entries + count_entries(n, i, 0, bound);
+}
+
+void st_neurons_divide(struct st_neurons *n) {
     uint32_t layers = n->model->config.n_layers;
     for (size_t b = 0; b < ST_NEURON_RATES; b++) {
         float bound = rate_bound(n, count_clusters, b, hot_rate, n->plan.n_hot);
         for (uint32_t i = 0; i < layers; i++)
             n->hot_clusters[b * layers + i] = count_clusters(n, i, b, bound);
     }
-    float bound = rate_bound(n, count_entries, 0, -1.0f, n->plan.n_cold);
-    for (uint32_t i = 0; i < layers; i++)
-        n->kept[i] =
-            resident_clusters(n, i) * n->plan.cluster_entries + count_entries(n, i, 0, bound);
+    keep(n, n->plan.n_cold);
+    for (int step = 0; step < 4; step++)
+        keep(n, n->plan.n_cold - (uint32_t)st_min(n->plan.n_cold, passing_entries(n)));
 }
 
 // ---- Opening
@@ -206,7 +232,7 @@ static stint_status open_in(struct st_neurons *n, struct st_loader *loader) {
     ST_TRY(st_arena_check(&n->arena, "the neuron cache"));
     st_cache_open(&n->hot, loader);
     st_cache_open(&n->cold, loader);
-    divide(n);
+    st_neurons_divide(n);
     for (uint32_t i = 0; i < layers; i++)
         for (int which = 0; which < 2 && n->model->neurons.layers[i].predicted; which++)
             ST_TRY(read_predictor(n, loader, i, which));

@@ -13,6 +13,7 @@ struct st_neurons_plan {
     uint32_t cluster_entries, n_clusters; // entries of a hot cluster; clusters of a layer
     size_t entry_bytes, cluster_bytes;
     uint32_t n_hot, n_cold; // clusters and entries that fit; set by who plans
+    bool unasked;           // predictors are left out; by who plans
 };
 
 struct st_neurons {
@@ -21,7 +22,8 @@ struct st_neurons {
     struct st_neurons_plan plan;
     struct st_arena arena;
     struct st_cache hot, cold;
-    uint32_t *hot_clusters; // [ST_NEURON_RATES, n_layers] of each layer, by size of the batch
+    uint32_t *hot_clusters; // [ST_NEURON_RATES, n_layers] of each layer, by size of the batch; the
+                            // last row's stay in memory
     uint32_t *kept;         // [n_layers] cold entries up to here stay, the others make room first
     struct st_stage (*predictors)[2]; // [n_layers] with weights in memory
     struct st_neuron_ref *refs;       // [neurons of a layer]
@@ -40,6 +42,10 @@ uint64_t st_neurons_fixed_bytes(const struct stint_model *model,
 // Clusters that are worth to run whole at batches of so many tokens, if there were room.
 uint32_t st_neurons_hot_clusters(const struct stint_model *model,
                                  const struct st_neurons_plan *plan, size_t n_tokens);
+
+// Which clusters are hot for each size of batch, and which cold entries are worth their room: fills
+// hot_clusters and kept, of a zeroed one whose model and plan are set.
+void st_neurons_divide(struct st_neurons *neurons);
 
 // Reads the predictors. Borrows model and loader until close. STINT_E_IO, E_FORMAT, E_NOMEM.
 stint_status st_neurons_open(const struct stint_model *model, const struct st_neurons_plan *plan,

@@ -53,7 +53,7 @@ struct sizing {
     bool sparse;
     uint32_t region;
     size_t entry_bytes, widest; // widest: group of the region
-    uint64_t n_slices;
+    uint64_t n_slices, bytes;
 };
 
 static void size_stage(void *context, enum st_int8_role role, uint32_t layer, uint32_t expert) {
@@ -64,6 +64,7 @@ static void size_stage(void *context, enum st_int8_role role, uint32_t layer, ui
     st_int8_shape(role, s->config, &stage);
     size_t group = st_stage_group_bytes(&stage);
     s->widest = st_max(s->widest, group);
+    s->bytes += stage.weight.n_panels * st_int8_panel_bytes(stage.weight.n_in);
     if (s->entry_bytes < group) return;
     s->n_slices += st_ceil_div(st_stage_groups(&stage), s->entry_bytes / group);
 }
@@ -72,10 +73,11 @@ static void size_stage(void *context, enum st_int8_role role, uint32_t layer, ui
 void st_slices_plan(const struct stint_model *model, bool sparse, struct st_slices_plan *plan) {
     *plan = (struct st_slices_plan){0};
     for (uint32_t r = 0; r < ST_N_REGIONS; r++) {
-        struct sizing s = {&model->config, sparse, r, 0, 0, 0};
+        struct sizing s = {.config = &model->config, .sparse = sparse, .region = r};
         uint64_t best = UINT64_MAX;
         for_stages(&model->config, size_stage, &s);
         if (s.widest == 0) continue; // nothing is in this region
+        plan->bytes[r] = s.bytes;
         size_t first = st_round_up(s.widest, STEP_BYTES);
         for (size_t bytes = first; bytes <= st_max(first, MOST_BYTES); bytes += STEP_BYTES) {
             s.entry_bytes = bytes;

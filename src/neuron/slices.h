@@ -56,6 +56,7 @@ struct st_slices {
 // What the regions of a model are made of.
 struct st_slices_plan {
     size_t entry_bytes[ST_N_REGIONS];
+    uint64_t bytes[ST_N_REGIONS];     // of the linears
     uint32_t n_ids[ST_N_REGIONS];     // slices there are
     uint32_t n_entries[ST_N_REGIONS]; // that fit; set by who plans
 };

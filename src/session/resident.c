@@ -106,6 +106,7 @@ static stint_status plan(const struct stint_model *m, struct st_resident *r) {
     st_slices_plan(m, r->sparse, &r->plan);
     if (r->sparse) {
         st_neurons_plan(m, n);
+        n->unasked = r->leave_out & STINT_LEAVE_PREDICTOR;
         n->n_hot = m->config.n_layers * n->n_clusters;
         n->n_cold = m->config.n_layers * m->neurons.layout.n_entries;
     }
@@ -135,6 +136,27 @@ static stint_status plan(const struct stint_model *m, struct st_resident *r) {
     return STINT_OK;
 }
 
+static void set_up(const struct stint_model *model, const struct st_resident_options *o,
+                   struct st_resident *r) {
+    uint64_t flags = st_cpu_flags();
+    r->leave_out = o->leave_out;
+    r->sparse = model->neurons.layers != NULL;
+    r->block = (struct st_sparse){.kernel = st_neuron_choose(flags),
+                                  .elementwise = st_elementwise_choose(flags),
+                                  .layout = model->neurons.layout,
+                                  .n_threads = o->n_threads};
+    r->budget = (struct st_budget){.bound = o->bound, .kv = o->kv, .scratch = o->scratch};
+}
+
+stint_status st_resident_plan(const struct stint_model *model, const struct st_resident_options *o,
+                              struct st_resident *planned) {
+    struct st_resident r = {0};
+    set_up(model, o, &r);
+    ST_TRY(plan(model, &r));
+    *planned = r;
+    return STINT_OK;
+}
+
 // ---- Opening
 
 static stint_status open_in(const struct stint_model *m, struct st_resident *r) {
@@ -156,14 +178,7 @@ stint_status st_resident_open(const struct stint_model *model, const struct st_r
                               struct st_resident **resident) {
     struct st_resident *r = calloc(1, sizeof *r);
     if (!r) return st_fail(STINT_E_NOMEM, "no memory for a session");
-    r->leave_out = o->leave_out;
-    uint64_t flags = st_cpu_flags();
-    r->sparse = model->neurons.layers != NULL;
-    r->block = (struct st_sparse){.kernel = st_neuron_choose(flags),
-                                  .elementwise = st_elementwise_choose(flags),
-                                  .layout = model->neurons.layout,
-                                  .n_threads = o->n_threads};
-    r->budget = (struct st_budget){.bound = o->bound, .kv = o->kv, .scratch = o->scratch};
+    set_up(model, o, r);
     stint_status status = open_in(model, r);
     if (status != STINT_OK) {
         st_resident_close(r);

@@ -54,6 +54,11 @@ struct st_resident_options {
     uint32_t leave_out; // STINT_LEAVE_*
 };
 
+// Plans alone: where the bound goes (budget, plan and neurons.plan of *planned), with nothing
+// opened and so nothing to close. STINT_E_LIMIT says the smallest bound that works.
+stint_status st_resident_plan(const struct stint_model *model,
+                              const struct st_resident_options *options,
+                              struct st_resident *planned);
 // Plans and opens what a session needs. STINT_E_LIMIT says the smallest bound that works.
 stint_status st_resident_open(const struct stint_model *model,
                               const struct st_resident_options *options,
