@@ -367,6 +367,76 @@ typedef struct stint_memory_info {
 
 STINT_API stint_status stint_session_memory(const stint_session *session, stint_memory_info *info);
 
+/* How fast this machine reads a package's file, and computes with what it read. */
+enum { STINT_STORAGE_BLOCKS = 4, STINT_STORAGE_DEPTHS = 4 };
+
+typedef struct stint_storage {
+    size_t size;         /* set by the caller */
+    bool direct;         /* past the page cache; false: this file system has no O_DIRECT */
+    uint64_t file_bytes; /* small ones are read from the same few places again */
+    uint32_t sequential_block[STINT_STORAGE_BLOCKS];    /* bytes, one after another, 8 under way */
+    double sequential_per_second[STINT_STORAGE_BLOCKS]; /* reads; 0: the file is too small */
+    uint32_t random_block[STINT_STORAGE_BLOCKS];        /* bytes, anywhere */
+    uint32_t random_depth[STINT_STORAGE_DEPTHS];        /* under way, with as many threads */
+    double random_per_second[STINT_STORAGE_DEPTHS][STINT_STORAGE_BLOCKS];
+    double dense_bytes_per_second; /* of INT8 weights, in a linear of one token */
+    double neuron_seconds;         /* for one of many neurons of one token; 0: it has none */
+    double seconds;                /* that measuring took */
+} stint_storage;
+
+typedef struct stint_storage_options {
+    size_t size;
+    uint32_t n_threads;          /* to compute with; default 0: one per core */
+    const char *device;          /* as in stint_session_options */
+    double seconds;              /* for all of it, about; default 0: 1 */
+    stint_progress_fn *progress; /* default NULL: none */
+    void *progress_context;
+} stint_storage_options;
+
+/* Measures, with a package's own file and weights. storage->size must be set. E_UNSUPPORTED for a
+ * model that is no package, E_IO, E_NOMEM. */
+STINT_API stint_status stint_storage_measure(const stint_model *model,
+                                             const stint_storage_options *options,
+                                             stint_storage *storage);
+
+/* What a bound of memory will do, by how often each neuron was active when the package was made.
+ * Of a token after the prompt, once the caches are full. */
+typedef struct stint_memory_plan {
+    size_t size;           /* set by the caller */
+    uint64_t budget_bytes; /* as in stint_memory_info */
+    uint64_t fixed_bytes, hot_bytes, cold_bytes, kv_bytes;
+    uint64_t scratch_bytes;           /* of the fixed ones */
+    uint32_t slices, resident_slices; /* of the linears that every token needs; that fit */
+    uint32_t expert_slices, resident_expert_slices; /* of a mixture's experts */
+    uint32_t hot_clusters, cluster_neurons;         /* that fit, of so many neurons each */
+    uint64_t neurons, cold_neurons; /* of all layers; that fit singly. 0: not a sparse model */
+    double hit_rate, computed;      /* as in stint_memory_info */
+    double bytes_per_token, reads_per_token;
+    /* What a token takes, where speeds are known, else 0. Reading and computing go on at the same
+     * time, but for the first neurons of a layer, which somebody waits for. */
+    double read_seconds, compute_seconds, wait_seconds;
+    double tokens_per_second; /* attention, norms and sampling are not in it */
+} stint_memory_plan;
+
+/* Of a layer of a sparse model; shares of its neurons. */
+typedef struct stint_memory_layer {
+    double active, named; /* on average; by its predictor, or 1 */
+    double hot, cold;     /* in hot clusters in memory; singly, of those that stay */
+    double wanted;        /* by a token, singly; small neurons are read several at a time, so it is
+                             more than are named */
+    double misses;        /* of them, those that must be read */
+    double hit_rate;      /* of what a token needs, hot ones too */
+} stint_memory_layer;
+
+/* Plans what stint_session_open() would do with these options and a bound of memory, without
+ * opening anything. storage: NULL, or what was measured. plan->size must be set. layers: NULL, or
+ * [n_layers], zeros for a model without neurons. E_LIMIT says the smallest bound that works;
+ * E_UNSUPPORTED for a model that is no package, E_ARG. */
+STINT_API stint_status stint_session_plan(const stint_model *model,
+                                          const stint_session_options *options,
+                                          const stint_storage *storage, stint_memory_plan *plan,
+                                          stint_memory_layer *layers);
+
 STINT_API size_t stint_session_length(const stint_session *session);  /* tokens held */
 STINT_API size_t stint_session_context(const stint_session *session); /* most it can hold */
 

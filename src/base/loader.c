@@ -182,6 +182,10 @@ void st_loader_drain(struct st_loader *l) {
     pthread_mutex_unlock(&l->lock);
 }
 
+bool st_loader_is_direct(const struct st_loader *loader) {
+    return loader->direct;
+}
+
 void st_loader_count(struct st_loader *l, struct st_loader_counts *counts) {
     pthread_mutex_lock(&l->lock);
     *counts = l->counts;

@@ -68,6 +68,8 @@ static inline bool st_load_is_done(const struct st_load *load) {
 stint_status st_loader_wait(struct st_loader *loader, struct st_load *load);
 // Waits for all that was asked, whatever became of it.
 void st_loader_drain(struct st_loader *loader);
+// False where the file system has no direct reads.
+bool st_loader_is_direct(const struct st_loader *loader);
 void st_loader_count(struct st_loader *loader, struct st_loader_counts *counts);
 
 #endif

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a plan of memory needs to know about this machine, measured: how fast the package's file is
+// read, and what computing takes with what was read (neuron/storage.h, docs/MEMORY.md).
+#include "neuron/storage.h"
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/cpu.h"
+#include "base/size.h"
+#include "device/device.h"
+#include "model/model.h"
+#include "neuron/slices.h"
+#include "neuron/sparse.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    SEQUENTIAL_DEPTH = ST_SLICES_DEPTH,
+    MOST_BYTES = 32 << 20, // of what is read, and computed with: more than most caches
+    N_SEQUENTIAL = STINT_STORAGE_BLOCKS,
+    N_RANDOM = STINT_STORAGE_BLOCKS * STINT_STORAGE_DEPTHS,
+    N_FIGURES = N_SEQUENTIAL + N_RANDOM + 2,
+    FEW_NEURONS = 512, // of a round: about what a layer names
+};
+static const uint32_t sequential_blocks[] = {64 << 10, 256 << 10, 1 << 20, 4 << 20};
+static const uint32_t random_blocks[] = {4 << 10, 16 << 10, 64 << 10, 256 << 10};
+static const uint32_t random_depths[] = {1, 8, 32, 64};
+
+struct measuring {
+    const struct stint_model *model;
+    stint_storage_options options;
+    stint_storage out;
+    uint64_t done;
+    double slot; // seconds of a figure
+    struct st_arena arena;
+    unsigned char *memory; // [MOST_BYTES] on a block
+    // A linear, one token.
+    const struct st_stage *linear;
+    uint8_t *in;
+    float *out_rows; // [ST_STAGE_PARTS, packed rows]
+    // Neurons, one token.
+    struct st_sparse sparse;
+    struct st_neuron_ref *refs; // [FEW_NEURONS]
+    uint8_t *x;                 // [k]
+    float *y;                   // [k]
+};
+
+static void report(struct measuring *m) {
+    const stint_storage_options *o = &m->options;
+    if (o->progress) o->progress(o->progress_context, "measuring", ++m->done, N_FIGURES);
+}
+
+// ---- Reading
+
+static stint_status measure_reading(struct measuring *m, const struct st_reading *reading,
+                                    double *per_second) {
+    const struct st_checkpoint *c = &m->model->checkpoint;
+    struct st_loader_options options = {.file = c->file, .name = c->path};
+    ST_TRY(st_storage_rate(&options, m->out.file_bytes, reading, m->slot, m->memory, per_second,
+                           &m->out.direct));
+    report(m);
+    return STINT_OK;
+}
+
+static stint_status measure_storage(struct measuring *m) {
+    stint_storage *out = &m->out;
+    memcpy(out->sequential_block, sequential_blocks, sizeof sequential_blocks);
+    memcpy(out->random_block, random_blocks, sizeof random_blocks);
+    memcpy(out->random_depth, random_depths, sizeof random_depths);
+    for (size_t b = 0; b < STINT_STORAGE_BLOCKS; b++) {
+        struct st_reading r = {sequential_blocks[b], SEQUENTIAL_DEPTH, ST_LOADER_THREADS, false};
+        ST_TRY(measure_reading(m, &r, &out->sequential_per_second[b]));
+    }
+    for (size_t d = 0; d < STINT_STORAGE_DEPTHS; d++)
+        for (size_t b = 0; b < STINT_STORAGE_BLOCKS; b++) {
+            struct st_reading r = {random_blocks[b], random_depths[d], random_depths[d], true};
+            ST_TRY(measure_reading(m, &r, &out->random_per_second[d][b]));
+        }
+    return STINT_OK;
+}
+
+// ---- Computing
+
+// Over weights that lie somewhere else each time, as slices do, of as many groups as there is room
+// for. What the weights are makes no difference.
+static stint_status run_dense(struct measuring *m, const struct st_device_type *type,
+                              struct st_device *device, struct st_graph *graph) {
+    size_t group = st_stage_group_bytes(m->linear), at = 0;
+    uint32_t n_groups = (uint32_t)st_min(st_stage_groups(m->linear), MOST_BYTES / group);
+    size_t bytes = n_groups * group;
+    const int8_t *panels;
+    struct st_graph_part part = {.n_groups = n_groups, .slice_groups = n_groups, .slices = &panels};
+    struct st_graph_io io = {
+        .n_tokens = 1, .in = m->in, .in_row = st_device_row(m->linear->weight.n_in), .part = &part};
+    for (uint32_t i = 0; i < ST_STAGE_PARTS; i++)
+        io.out[i] = m->out_rows + i * m->linear->weight.n_panels * (size_t)ST_INT8_PANEL;
+    uint64_t begun = st_now_ns(), now = begun, runs = 0;
+    for (; n_groups && now - begun < (uint64_t)(m->slot * 1e9); now = st_now_ns(), runs++) {
+        panels = (const int8_t *)m->memory + at;
+        at = at + 2 * bytes <= MOST_BYTES ? at + bytes : 0;
+        ST_TRY(type->submit(graph, &io));
+        ST_TRY(type->wait(device));
+    }
+    m->out.dense_bytes_per_second = (double)(runs * bytes) * 1e9 / (double)st_max(1, now - begun);
+    return STINT_OK;
+}
+
+static stint_status measure_dense(struct measuring *m, struct st_pool *pool) {
+    struct st_graph_desc desc = {.stages = {*m->linear}, .n_stages = 1};
+    const struct st_device_type *type;
+    struct st_device *device = NULL;
+    struct st_graph *graph = NULL;
+    ST_TRY(st_device_find(m->options.device, &type));
+    ST_TRY(type->open(type, pool, &device));
+    stint_status status = type->compile(device, &desc, 1, &graph);
+    if (status == STINT_OK) status = run_dense(m, type, device, graph);
+    if (graph) type->free_graph(graph);
+    type->close(device);
+    report(m);
+    return status;
+}
+
+// Bundles of the first layer, as many as there is room for.
+static stint_status read_bundles(struct measuring *m, size_t *n_entries) {
+    const struct st_neuron_layout *l = &m->model->neurons.layout;
+    const struct st_checkpoint *c = &m->model->checkpoint;
+    struct st_loader_options options = {.file = c->file, .name = c->path, .n_threads = 1};
+    struct st_loader *loader;
+    *n_entries = st_min(MOST_BYTES / l->entry_bytes, l->n_entries);
+    struct st_load load = {.offset = (uint64_t)(m->model->neurons.layers[0].bundles -
+                                                (const unsigned char *)c->maps->data),
+                           .bytes = *n_entries * l->entry_bytes,
+                           .to = m->memory};
+    ST_TRY(st_loader_open(&options, &loader));
+    st_loader_ask(loader, &load);
+    stint_status status = st_loader_wait(loader, &load);
+    st_loader_close(loader);
+    return status;
+}
+
+// Some of them from this entry on.
+static size_t fill_refs(const struct measuring *m, size_t entry, size_t n_entries) {
+    const struct st_neuron_layout *l = &m->sparse.layout;
+    const int32_t *order = m->model->neurons.layers[0].order;
+    size_t n = 0;
+    for (size_t i = entry * l->per_entry; n < FEW_NEURONS; i++, n++) {
+        if (i >= l->n || i >= n_entries * l->per_entry) break;
+        const unsigned char *bundles = m->memory + i / l->per_entry * l->entry_bytes;
+        m->refs[n] = (struct st_neuron_ref){bundles + i % l->per_entry * l->bundle_bytes,
+                                            (uint32_t)order[i]};
+    }
+    return n;
+}
+
+static stint_status measure_neurons(struct measuring *m, struct st_pool *pool) {
+    struct st_sparse *s = &m->sparse;
+    atomic_size_t clipped = 0;
+    size_t n_entries, entry = 0, step = st_max(1, FEW_NEURONS / s->layout.per_entry);
+    ST_TRY(read_bundles(m, &n_entries));
+    s->up = &m->model->int8.layers[0].ffn->up;
+    s->down = &m->model->int8.layers[0].ffn->down;
+    s->clipped = &clipped;
+    // A state of which some neurons are active, by no rule.
+    for (size_t i = 0; i < s->layout.k; i++) m->x[i] = (uint8_t)(128 - 32 + i * 37 % 65);
+    uint64_t begun = st_now_ns(), now = begun, computed = 0;
+    for (; now - begun < (uint64_t)(m->slot * 1e9); now = st_now_ns()) {
+        size_t n = fill_refs(m, entry, n_entries);
+        entry = entry + step < n_entries ? entry + step : 0;
+        st_sparse_begin(s, m->x, s->layout.k, 128, 1);
+        st_sparse_add(s, pool, m->refs, n);
+        st_sparse_end(s, pool, m->y, s->layout.k);
+        computed += n;
+    }
+    m->out.neuron_seconds = (double)(now - begun) * 1e-9 / (double)st_max(1, computed);
+    report(m);
+    return STINT_OK;
+}
+
+// ---- All of it
+
+// The larger one of a layer's linears that give floats.
+static const struct st_stage *choose_linear(const struct stint_model *m) {
+    const struct st_stage *o = &m->int8.layers[0].o, *qkv = &m->int8.layers[0].qkv;
+    size_t of_o = st_stage_groups(o) * st_stage_group_bytes(o);
+    return st_stage_groups(qkv) * st_stage_group_bytes(qkv) > of_o ? qkv : o;
+}
+
+static void lay_out(struct measuring *m, struct st_arena *a) {
+    unsigned char *memory = ST_TAKE(a, unsigned char, MOST_BYTES + ST_LOAD_BLOCK);
+    m->memory = memory ? memory + (-(uintptr_t)memory & (ST_LOAD_BLOCK - 1)) : NULL;
+    m->in = ST_TAKE(a, uint8_t, st_device_row(m->linear->weight.n_in));
+    m->out_rows =
+        ST_TAKE(a, float, ST_STAGE_PARTS *(size_t)m->linear->weight.n_panels *ST_INT8_PANEL);
+    if (!m->model->neurons.layers) return;
+    m->refs = ST_TAKE(a, struct st_neuron_ref, FEW_NEURONS);
+    m->x = ST_TAKE(a, uint8_t, m->sparse.layout.k);
+    m->y = ST_TAKE(a, float, m->sparse.layout.k);
+    st_sparse_lay_out(&m->sparse, a);
+}
+
+static stint_status measure_all(struct measuring *m) {
+    uint64_t flags = st_cpu_flags();
+    struct st_arena measure = st_arena_measure();
+    struct st_pool *pool = NULL;
+    ST_TRY(st_pool_open(m->options.n_threads, &pool));
+    m->linear = choose_linear(m->model);
+    m->sparse = (struct st_sparse){.kernel = st_neuron_choose(flags),
+                                   .elementwise = st_elementwise_choose(flags),
+                                   .layout = m->model->neurons.layout,
+                                   .n_threads = st_pool_threads(pool)};
+    lay_out(m, &measure);
+    stint_status status = st_arena_check(&measure, "measuring");
+    if (status == STINT_OK) status = st_arena_open(&m->arena, measure.used);
+    if (status == STINT_OK) {
+        lay_out(m, &m->arena);
+        memset(m->memory, 1, MOST_BYTES); // pages that were never written are not memory
+        status = measure_storage(m);
+    }
+    if (status == STINT_OK) status = measure_dense(m, pool);
+    if (status == STINT_OK && m->model->neurons.layers) status = measure_neurons(m, pool);
+    st_pool_close(pool);
+    return status;
+}
+
+stint_status stint_storage_measure(const stint_model *model, const stint_storage_options *options,
+                                   stint_storage *storage) {
+    if (!model || !storage || storage->size == 0)
+        return st_fail(STINT_E_ARG, "storage->size must be set to sizeof(stint_storage)");
+    if (!model->checkpoint.package || !model->int8.layers)
+        return st_fail(STINT_E_UNSUPPORTED,
+                       "%s: is no package: only these are read piece by "
+                       "piece; 'stint prepare' makes one",
+                       model->checkpoint.path ? model->checkpoint.path : "this model");
+    struct measuring m = {.model = model, .out.size = storage->size};
+    if (options) memcpy(&m.options, options, st_min(options->size, sizeof m.options));
+    double seconds = m.options.seconds > 0.0 ? fmin(m.options.seconds, 3600.0) : 1.0;
+    uint64_t begun = st_now_ns();
+    m.slot = seconds / N_FIGURES;
+    m.out.file_bytes = model->checkpoint.maps->bytes;
+    stint_status status = measure_all(&m);
+    st_arena_close(&m.arena);
+    if (status != STINT_OK) return status;
+    m.out.seconds = (double)(st_now_ns() - begun) * 1e-9;
+    memcpy(storage, &m.out, st_min(storage->size, sizeof m.out));
+    return STINT_OK;
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a plan of memory says against what a session does; and what is measured for it.
+#include "session/session.h"
+#include "support/support.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { CONTEXT = 256, CHUNK = 8, WARM = 24, TOKENS = 60 };
+
+#define DENSE  "models/novels-10m"
+#define SPARSE "models/novels-10m-drelu"
+
+static const char *model_name;
+static stint_model *whole, *piecewise;
+
+static int open_models(void **state) {
+    (void)state;
+    char path[600];
+    const char *source = ts_shared(model_name);
+    snprintf(path, sizeof path, "%s/m.stint", ts_temp_folder());
+    stint_prepare_options o = {.size = sizeof o,
+                               .n_tokens = 512,
+                               .outliers = STINT_OUTLIERS_NONE,
+                               .neurons = strcmp(model_name, SPARSE) == 0};
+    assert_int_equal(stint_prepare(source, path, &o, NULL), STINT_OK);
+    stint_model_options pieces = {.size = sizeof pieces, .piecewise = true};
+    assert_int_equal(stint_model_open(path, &pieces, &piecewise), STINT_OK);
+    assert_int_equal(stint_model_open(path, NULL, &whole), STINT_OK);
+    return 0;
+}
+
+static int close_models(void **state) {
+    (void)state;
+    stint_model_close(whole);
+    stint_model_close(piecewise);
+    return 0;
+}
+
+static bool is_sparse(void) {
+    return piecewise->neurons.layers != NULL;
+}
+
+static stint_session_options options_of(uint64_t memory) {
+    return (stint_session_options){.size = sizeof(stint_session_options),
+                                   .n_threads = 2,
+                                   .n_context = CONTEXT,
+                                   .chunk_len = CHUNK,
+                                   .memory = memory,
+                                   .leave_out = STINT_LEAVE_PREDICTOR};
+}
+
+static stint_memory_plan plan_for(uint64_t memory, uint32_t leave_out, const stint_storage *storage,
+                                  stint_memory_layer *layers) {
+    stint_session_options o = options_of(memory);
+    stint_memory_plan plan = {.size = sizeof plan};
+    o.leave_out = leave_out;
+    if (stint_session_plan(piecewise, &o, storage, &plan, layers) != STINT_OK)
+        fail_msg("%s", stint_error_text());
+    return plan;
+}
+
+static uint64_t least_memory(void) {
+    stint_session_options o = options_of(1);
+    stint_memory_plan plan = {.size = sizeof plan, .slices = 77};
+    unsigned long long least = 0;
+    assert_int_equal(stint_session_plan(piecewise, &o, NULL, &plan, NULL), STINT_E_LIMIT);
+    assert_int_equal(plan.slices, 77);
+    assert_int_equal(sscanf(stint_error_text(), "memory: at least %llu MiB", &least), 1);
+    return least << 20;
+}
+
+static void step(stint_session *s, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        int32_t id = (int32_t)ts_random_below(piecewise->config.vocab);
+        float *logits = malloc(piecewise->config.vocab * sizeof *logits);
+        assert_int_equal(stint_session_eval(s, &id, 1, false, logits), STINT_OK);
+        free(logits);
+    }
+}
+
+// Where the bound goes is the same; what a token reads once the caches are full, about.
+static void a_session_does_as_planned(void **state) {
+    (void)state;
+    uint64_t least = least_memory();
+    for (uint64_t more = 1; more < 15; more += 4) {
+        stint_memory_plan plan = plan_for(least + (more << 20), STINT_LEAVE_PREDICTOR, NULL, NULL);
+        stint_memory_info begun = {.size = sizeof begun}, done = begun;
+        stint_session_options o = options_of(least + (more << 20));
+        stint_session *s = NULL;
+        assert_int_equal(stint_session_open(piecewise, &o, &s), STINT_OK);
+        step(s, WARM);
+        assert_int_equal(stint_session_memory(s, &begun), STINT_OK);
+        step(s, TOKENS);
+        assert_int_equal(stint_session_memory(s, &done), STINT_OK);
+        stint_session_close(s);
+        assert_int_equal(plan.budget_bytes, done.budget_bytes);
+        assert_int_equal(plan.fixed_bytes, done.fixed_bytes);
+        assert_int_equal(plan.hot_bytes, done.hot_bytes);
+        assert_int_equal(plan.cold_bytes, done.cold_bytes);
+        assert_int_equal(plan.kv_bytes, done.kv_bytes);
+        double read = (double)(done.bytes_read - begun.bytes_read) / TOKENS;
+        double all = (double)stint_model_bytes_per_token(piecewise, 8);
+        if (fabs(read - plan.bytes_per_token) > 0.15 * all)
+            fail_msg("%llu MiB more: expected %.0f bytes a token of %.0f, the session reads %.0f",
+                     (unsigned long long)more, plan.bytes_per_token, all, read);
+    }
+}
+
+static void more_memory_reads_less(void **state) {
+    (void)state;
+    uint64_t least = least_memory();
+    uint32_t n_layers = piecewise->config.n_layers;
+    stint_memory_layer *layers = calloc(n_layers, sizeof *layers);
+    double before = INFINITY;
+    for (uint64_t more = 0; more <= 40; more += 2) {
+        stint_memory_plan plan = plan_for(least + (more << 20), 0, NULL, layers);
+        assert_true(plan.bytes_per_token <= before * 1.001);
+        assert_true(plan.hit_rate >= 0 && plan.hit_rate <= 1);
+        assert_true(plan.tokens_per_second == 0); // no speeds are known
+        assert_int_equal(plan.neurons != 0, is_sparse());
+        before = plan.bytes_per_token;
+        for (uint32_t i = 0; i < n_layers && is_sparse(); i++) {
+            const stint_memory_layer *l = &layers[i];
+            assert_true(l->active > 0 && l->active < 0.5 && l->named >= 0.9 * l->active);
+            assert_true(l->hot + l->cold <= 1.0001 && l->hot + l->wanted <= 1.0001);
+            assert_true(l->misses >= 0 && l->misses <= l->wanted + 1e-9);
+            assert_true(l->hit_rate >= 0 && l->hit_rate <= 1);
+        }
+    }
+    assert_true(before == 0);
+    free(layers);
+    if (!is_sparse()) return;
+    stint_memory_plan all = plan_for(least, STINT_LEAVE_PREDICTOR, NULL, NULL);
+    stint_memory_plan named = plan_for(least, 0, NULL, NULL);
+    assert_true(fabs(all.computed - 1) < 1e-6 && named.computed < 0.9);
+    assert_true(named.bytes_per_token < all.bytes_per_token);
+}
+
+// With speeds of a device that does not exist.
+static void time_follows_from_speeds(void **state) {
+    (void)state;
+    stint_storage slow = {.size = sizeof slow,
+                          .sequential_block = {1 << 20},
+                          .sequential_per_second = {100},
+                          .random_block = {1 << 20},
+                          .random_depth = {1, 32},
+                          .random_per_second = {{100}, {1000}},
+                          .dense_bytes_per_second = 1e9,
+                          .neuron_seconds = 1e-6};
+    stint_memory_plan plan = plan_for(least_memory(), STINT_LEAVE_PREDICTOR, &slow, NULL);
+    double seconds = fmax(plan.read_seconds, plan.compute_seconds) + plan.wait_seconds;
+    assert_true(fabs(plan.tokens_per_second * seconds - 1) < 1e-9);
+    assert_true(plan.read_seconds > 0 && plan.compute_seconds > 0);
+    assert_int_equal(plan.wait_seconds > 0, is_sparse());
+    slow.sequential_per_second[0] *= 2;
+    slow.random_per_second[1][0] *= 2;
+    stint_memory_plan faster = plan_for(least_memory(), STINT_LEAVE_PREDICTOR, &slow, NULL);
+    assert_true(fabs(faster.read_seconds * 2 - plan.read_seconds) < 1e-9);
+    assert_true(faster.wait_seconds == plan.wait_seconds);
+    plan = plan_for(least_memory() + (100 << 20), STINT_LEAVE_PREDICTOR, &slow, NULL);
+    assert_true(plan.read_seconds == 0 && plan.wait_seconds == 0);
+}
+
+static void what_cannot_be_planned(void **state) {
+    (void)state;
+    stint_session_options o = options_of(0);
+    stint_memory_plan plan = {.size = sizeof plan};
+    stint_storage storage = {.size = sizeof storage};
+    stint_model *source = NULL;
+    assert_int_equal(stint_session_plan(piecewise, &o, NULL, &plan, NULL), STINT_E_ARG);
+    o.memory = 100 << 20;
+    assert_int_equal(stint_session_plan(whole, &o, NULL, &plan, NULL), STINT_E_ARG);
+    plan.size = 0;
+    assert_int_equal(stint_session_plan(piecewise, &o, NULL, &plan, NULL), STINT_E_ARG);
+    plan.size = sizeof plan;
+    assert_int_equal(stint_model_open(ts_shared(model_name), NULL, &source), STINT_OK);
+    assert_int_equal(stint_session_plan(source, &o, NULL, &plan, NULL), STINT_E_UNSUPPORTED);
+    assert_int_equal(stint_storage_measure(source, NULL, &storage), STINT_E_UNSUPPORTED);
+    assert_non_null(strstr(stint_error_text(), "stint prepare"));
+    stint_model_close(source);
+    stint_storage_options unknown = {.size = sizeof unknown, .device = "abacus", .seconds = 0.01};
+    assert_int_equal(stint_storage_measure(piecewise, &unknown, &storage), STINT_E_ARG);
+    assert_true(storage.seconds == 0);
+}
+
+static void count_progress(void *context, const char *what, uint64_t done, uint64_t total) {
+    uint64_t *last = context;
+    assert_string_equal(what, "measuring");
+    assert_true(done == *last + 1 && done <= total);
+    *last = done;
+}
+
+static void the_device_is_measured(void **state) {
+    (void)state;
+    uint64_t last = 0;
+    stint_storage s = {.size = sizeof s};
+    stint_storage_options o = {.size = sizeof o,
+                               .n_threads = 2,
+                               .seconds = 0.05,
+                               .progress = count_progress,
+                               .progress_context = &last};
+    assert_int_equal(stint_storage_measure(piecewise, &o, &s), STINT_OK);
+    assert_int_equal(s.file_bytes, piecewise->checkpoint.maps->bytes);
+    for (int b = 0; b < STINT_STORAGE_BLOCKS; b++) {
+        assert_true(s.sequential_per_second[b] > 0 && s.sequential_block[b] % 4096 == 0);
+        for (int d = 0; d < STINT_STORAGE_DEPTHS; d++) assert_true(s.random_per_second[d][b] > 0);
+    }
+    assert_true(s.dense_bytes_per_second > 0 && s.seconds > 0 && last > 0);
+    assert_int_equal(s.neuron_seconds > 0, is_sparse());
+    stint_memory_plan plan = plan_for(least_memory(), 0, &s, NULL);
+    assert_true(plan.tokens_per_second > 0);
+}
+
+// Whatever fails to be allocated is an error, or, within jansson, makes no difference.
+static void no_memory_is_an_error(void **state) {
+    (void)state;
+    stint_session_options o = options_of(100 << 20);
+    stint_storage_options short_time = {.size = sizeof short_time, .n_threads = 2, .seconds = 1e-3};
+    stint_memory_plan wanted = plan_for(100 << 20, STINT_LEAVE_PREDICTOR, NULL, NULL);
+    for (int what = 0; what < 2; what++) {
+        bool failed = true;
+        for (size_t n = 1; failed; n++) {
+            stint_memory_plan plan = {.size = sizeof plan};
+            stint_storage storage = {.size = sizeof storage};
+            ts_fail_allocation(n);
+            stint_status status = what ? stint_session_plan(piecewise, &o, NULL, &plan, NULL)
+                                       : stint_storage_measure(piecewise, &short_time, &storage);
+            failed = ts_allocation_failed();
+            ts_fail_allocation(0);
+            assert_true(status == STINT_OK || (failed && status == STINT_E_NOMEM));
+            assert_true(status != STINT_OK || what || !failed);
+            if (status == STINT_OK && what) assert_memory_equal(&plan, &wanted, sizeof plan);
+            if (status != STINT_OK) assert_true(plan.slices == 0 && storage.seconds == 0);
+        }
+    }
+}
+
+static int run(const char *name) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_session_does_as_planned), cmocka_unit_test(more_memory_reads_less),
+        cmocka_unit_test(time_follows_from_speeds),  cmocka_unit_test(what_cannot_be_planned),
+        cmocka_unit_test(the_device_is_measured),    cmocka_unit_test(no_memory_is_an_error),
+    };
+    model_name = name;
+    return cmocka_run_group_tests_name(name, tests, open_models, close_models);
+}
+
+int main(void) {
+    return run(DENSE) || run(SPARSE);
+}
