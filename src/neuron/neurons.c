@@ -73,8 +73,7 @@ static uint32_t count_clusters(const struct st_neurons *n, uint32_t layer, size_
     return leading_clusters(n->model, &n->plan, layer, index, rate);
 }
 
-// Clusters of a layer that stay in memory: those that are hot for the largest batch.
-static uint32_t resident_clusters(const struct st_neurons *n, uint32_t layer) {
+uint32_t st_neurons_resident_clusters(const struct st_neurons *n, uint32_t layer) {
     return n->hot_clusters[rate_index(ST_NEURON_TOKENS) * n->model->config.n_layers + layer];
 }
 
@@ -82,7 +81,7 @@ static uint32_t count_entries(const struct st_neurons *n, uint32_t layer, size_t
                               float rate) {
     const struct st_neuron_layout *l = layout_of(n);
     const float *rates = n->model->neurons.layers[layer].rates + index * l->n;
-    uint32_t first = resident_clusters(n, layer) * n->plan.cluster_entries, e = first;
+    uint32_t first = st_neurons_resident_clusters(n, layer) * n->plan.cluster_entries, e = first;
     while (e < l->n_entries && rates[(size_t)e * l->per_entry] > rate) e++;
     return e - first;
 }
@@ -128,8 +127,8 @@ static uint32_t passing_entries(const struct st_neurons *n) {
 static void keep(struct st_neurons *n, uint32_t room) {
     float bound = rate_bound(n, count_entries, 0, -1.0f, room);
     for (uint32_t i = 0; i < n->model->config.n_layers; i++)
-        n->kept[i] =
-            resident_clusters(n, i) * n->plan.cluster_entries + count_entries(n, i, 0, bound);
+        n->kept[i] = st_neurons_resident_clusters(n, i) * n->plan.cluster_entries +
+                     count_entries(n, i, 0, bound);
 }
 
 void st_neurons_divide(struct st_neurons *n) {
@@ -408,7 +407,7 @@ static stint_status run_layer(struct run *r) {
     struct st_neurons *n = r->n;
     uint32_t layers = n->model->config.n_layers, taken = 0;
     uint32_t hot = n->hot_clusters[rate_index(r->sparse->n_tokens) * layers + r->layer];
-    uint32_t most = (uint32_t)st_max(hot, resident_clusters(n, r->layer));
+    uint32_t most = (uint32_t)st_max(hot, st_neurons_resident_clusters(n, r->layer));
     while (taken < most && take_cluster(r, taken) != ST_CACHE_NONE) taken++;
     size_t entry = (size_t)taken * n->plan.cluster_entries;
     mark(r, entry);
@@ -455,7 +454,7 @@ bool st_neurons_may_miss(const struct st_neurons *n) {
 void st_neurons_expect(struct st_neurons *n, uint32_t layer, const float *scores, size_t n_tokens) {
     struct st_sparse few = {.n_tokens = n_tokens};
     struct run r = {.n = n, .sparse = &few, .scores = scores, .least = likely, .layer = layer};
-    size_t first = (size_t)resident_clusters(n, layer) * n->plan.cluster_entries;
+    size_t first = (size_t)st_neurons_resident_clusters(n, layer) * n->plan.cluster_entries;
     size_t most = n->cold.n_entries / EXPECT_SHARE;
     mark(&r, first);
     for (size_t e = first; e < layout_of(n)->n_entries && n->n_expected < most; e++) {

@@ -22,8 +22,7 @@ struct st_neurons {
     struct st_neurons_plan plan;
     struct st_arena arena;
     struct st_cache hot, cold;
-    uint32_t *hot_clusters; // [ST_NEURON_RATES, n_layers] of each layer, by size of the batch; the
-                            // last row's stay in memory
+    uint32_t *hot_clusters; // [ST_NEURON_RATES, n_layers] of each layer, by size of the batch
     uint32_t *kept;         // [n_layers] cold entries up to here stay, the others make room first
     struct st_stage (*predictors)[2]; // [n_layers] with weights in memory
     struct st_neuron_ref *refs;       // [neurons of a layer]
@@ -46,6 +45,8 @@ uint32_t st_neurons_hot_clusters(const struct stint_model *model,
 // Which clusters are hot for each size of batch, and which cold entries are worth their room: fills
 // hot_clusters and kept, of a zeroed one whose model and plan are set.
 void st_neurons_divide(struct st_neurons *neurons);
+// Clusters of a layer that stay in memory: those that are hot for the largest batch that is sparse.
+uint32_t st_neurons_resident_clusters(const struct st_neurons *neurons, uint32_t layer);
 
 // Reads the predictors. Borrows model and loader until close. STINT_E_IO, E_FORMAT, E_NOMEM.
 stint_status st_neurons_open(const struct stint_model *model, const struct st_neurons_plan *plan,

@@ -126,10 +126,11 @@ static void forecast_neurons(struct forecast *f) {
     uint32_t n_layers = f->model->config.n_layers;
     double taken = 0.0, missed = 0.0, computed = 0.0;
     st_neurons_divide(&f->neurons);
-    const uint32_t *stay = f->neurons.hot_clusters + (size_t)(ST_NEURON_RATES - 1) * n_layers;
     struct st_cold_region cold = {f->rates, n_layers, l->n_entries, f->first, f->neurons.kept};
     for (uint32_t i = 0; i < n_layers; i++) {
-        f->first[i] = (uint32_t)st_min(l->n_entries, (uint64_t)stay[i] * p->cluster_entries);
+        f->first[i] =
+            (uint32_t)st_min(l->n_entries, (uint64_t)st_neurons_resident_clusters(&f->neurons, i) *
+                                               p->cluster_entries);
         f->neurons.kept[i] = (uint32_t)st_min(l->n_entries, f->neurons.kept[i]);
         want_entries(f, i, &f->layers[i]);
     }
