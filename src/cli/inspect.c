@@ -3,7 +3,7 @@
 // prompt of it needs with and without chunk sharing.
 #include "cli/commands.h"
 #include "cli/common.h"
-#include "cli/outliers.h"
+#include "cli/memory_plan.h"
 #include "cli/output.h"
 
 #include <inttypes.h>
@@ -26,8 +26,11 @@ static const struct st_cli_option rows[] = {
      .offset = offsetof(struct inspect_options, outliers)},
     {.name = "neurons",
      .kind = ST_CLI_FLAG,
-     .help = "of a package made with --neurons: how many are active in each layer, how unevenly, "
-             "and what the predictors do",
+     .help =
+         "of a package made with --neurons: how many are active in each layer, how unevenly, "
+         "and what the predictors do; with --memory, of any package: what a session under this "
+         "bound would have in memory, what it would read and how fast it would be, by measuring "
+         "this device for a second",
      .offset = offsetof(struct inspect_options, neurons)},
     {.name = "svg",
      .kind = ST_CLI_TEXT,
@@ -237,14 +240,26 @@ static void print_subgraphs(const struct report *report) {
                1e3 * report->graphs.compile_seconds);
 }
 
+// What was noted when the package was made; with a bound of memory, what that would do.
+static bool show(const struct st_cli_command *command, const struct inspect_options *options,
+                 const stint_model *model) {
+    const struct st_cli_view *view =
+        options->neurons ? &st_cli_neurons_view : &st_cli_outliers_view;
+    json_t *plan = NULL;
+    if (options->common.memory != 0) {
+        if ((plan = st_cli_memory_plan(command, &options->common, model)) == NULL) return false;
+        view = &st_cli_memory_view;
+    }
+    return st_cli_view_show(command, &options->common, view, options->svg, model, plan);
+}
+
 static int run(const struct st_cli_command *command, void *target) {
     const struct inspect_options *options = target;
     stint_model *model = st_cli_open_model(command, &options->common, NULL, NULL);
     if (model == NULL) return ST_CLI_FAILED;
-    if (options->outliers || options->neurons || options->svg != NULL) {
-        const struct st_cli_view *view =
-            options->neurons ? &st_cli_neurons_view : &st_cli_outliers_view;
-        bool shown = st_cli_view_show(command, &options->common, view, options->svg, model);
+    if (options->outliers || options->neurons || options->svg != NULL ||
+        options->common.memory != 0) {
+        bool shown = show(command, options, model);
         stint_model_close(model);
         return shown ? ST_CLI_DONE : ST_CLI_FAILED;
     }
@@ -268,8 +283,9 @@ const struct st_cli_command st_cli_inspect_command = {
     .about = "Shows what a model is, what memory it needs with a given context, and the subgraphs "
              "of a prompt: how many a chunk-shared prefill builds and how many an unshared one.",
     .example = "stint inspect models/novels-10m --ctx 1024",
-    .common = ST_CLI_COMMON_DEVICE | ST_CLI_COMMON_THREADS | ST_CLI_COMMON_CONTEXT |
-              ST_CLI_COMMON_CHUNK | ST_CLI_COMMON_VERBOSE | ST_CLI_COMMON_JSON,
+    .common = ST_CLI_COMMON_DEVICE | ST_CLI_COMMON_THREADS | ST_CLI_COMMON_MEMORY |
+              ST_CLI_COMMON_CONTEXT | ST_CLI_COMMON_CHUNK | ST_CLI_COMMON_PREDICTOR |
+              ST_CLI_COMMON_VERBOSE | ST_CLI_COMMON_JSON,
     .options = rows,
     .options_bytes = sizeof(struct inspect_options),
     .run = run};

@@ -63,17 +63,20 @@ const struct st_cli_view st_cli_outliers_view = {
     .key = "linears", .mend = "", .print = print_table, .draw = st_cli_outliers_draw};
 
 bool st_cli_view_show(const struct st_cli_command *command, const struct st_cli_common *common,
-                      const struct st_cli_view *view, const char *svg, const stint_model *model) {
+                      const struct st_cli_view *view, const char *svg, const stint_model *model,
+                      json_t *plan) {
     size_t bytes = 0;
     const char *text = stint_model_notes(model, &bytes);
     json_t *notes = text != NULL ? json_loadb(text, bytes, 0, NULL) : NULL;
     if (notes == NULL) {
+        json_decref(plan);
         st_cli_error(
             command->name,
             "%s: is no package; --outliers, --neurons and --svg show what 'stint prepare' found",
             common->model);
         return false;
     }
+    if (plan != NULL) json_object_set_new(notes, "plan", plan);
     bool ok = json_object_get(notes, view->key) != NULL;
     if (!ok)
         st_cli_error(command->name, "%s: %s", common->model, view->mend);

@@ -18,12 +18,17 @@ struct st_cli_view {
 extern const struct st_cli_view st_cli_outliers_view, st_cli_neurons_view;
 
 // Prints a table, or the notes as they are with --json; with `svg` draws them into that file
-// instead. False with the error printed.
+// instead. `plan`: added to the notes under this name, and freed; NULL: none. False with the error
+// printed.
 bool st_cli_view_show(const struct st_cli_command *command, const struct st_cli_common *common,
-                      const struct st_cli_view *view, const char *svg, const stint_model *model);
+                      const struct st_cli_view *view, const char *svg, const stint_model *model,
+                      json_t *plan);
 
 // Importance by layer, outlier channels by layer, and how few channels most outliers are in
 // (llm.npu, Figs. 10 to 12). False without memory.
 bool st_cli_outliers_draw(FILE *file, const json_t *notes);
+// How often neurons are active, by layer; of notes with a plan, what of them is in memory and what
+// a token misses, and where the bound goes. False without memory.
+bool st_cli_neurons_draw(FILE *file, const json_t *notes);
 
 #endif

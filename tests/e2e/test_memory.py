@@ -143,6 +143,45 @@ class Memory(unittest.TestCase):
         stint("inspect", self.packages["sparse"], "--neurons", "--svg", picture)
         xml.etree.ElementTree.parse(picture)
 
+    def test_a_bound_is_planned_before_it_is_used(self):
+        for name, package in self.packages.items():
+            memory = self.least(package) + 4
+            options = ("--memory", f"{memory}M", "--ctx", "128", "--chunk", "32", "--predictor",
+                       "off")
+            plan = stint_json("inspect", package, "--neurons", *options)["plan"]
+            got = stint_json("run", package, *RUN[:2], "-n", "80", "--ignore-eos", *options)
+            for key in ("budget_bytes", "fixed_bytes", "hot_bytes", "cold_bytes", "kv_bytes"):
+                # What opening the model took differs by pages between processes.
+                self.assertAlmostEqual(plan["memory"][key], got["memory"][key], delta=1 << 18)
+            expected = plan["expected"]
+            self.assertLess(abs(expected["hit_rate"] - got["io"]["hit_rate"]), 0.2, name)
+            self.assertGreater(expected["tokens_per_second"], 0)
+            storage = plan["storage"]
+            self.assertEqual(storage["file_bytes"], package.stat().st_size)
+            self.assertEqual(len(storage["sequential"]), 4)
+            self.assertEqual(len(storage["random"]), 16)
+            for read in storage["sequential"] + storage["random"]:
+                self.assertGreater(read["bytes_per_second"], 0)
+            self.assertEqual(storage["neuron_seconds"] > 0, name == "sparse")
+            self.assertEqual(len(plan["layers"]), 12 if name == "sparse" else 0)
+            shown = stint("inspect", package, *options).stdout
+            self.assertIn("tokens/s", shown)
+            self.assertIn("in memory", shown)
+            picture = self.folder / "plan.svg"
+            stint("inspect", package, "--neurons", *options, "--svg", picture)
+            text = "".join(xml.etree.ElementTree.parse(picture).getroot().itertext())
+            self.assertIn("fixed", text)
+            self.assertEqual("expected misses" in text, name == "sparse")
+
+    def test_what_cannot_be_planned_says_so(self):
+        refused = stint("inspect", MODEL, "--neurons", "--memory", "1G")
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("is no package", refused.stderr)
+        refused = stint("inspect", self.packages["dense"], "--memory", "1M")
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("memory: at least", refused.stderr)
+        self.assertEqual(refused.stdout, "")
+
     def test_what_has_no_neurons_says_so(self):
         refused = stint("prepare", MODEL, "-o", self.folder / "none.stint", "--neurons")
         self.assertEqual(refused.returncode, 1)
