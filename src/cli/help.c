@@ -71,8 +71,8 @@ void st_cli_print_overview(const struct st_cli_command *const *commands) {
     for (; *commands != NULL; commands++)
         printf("  %-12s %s\n", (*commands)->name, (*commands)->summary);
     printf(
-        "\nMODEL is a Hugging Face folder (config.json, *.safetensors, tokenizer) or a .gguf "
-        "file.\n"
+        "\nMODEL is a Hugging Face folder (config.json, *.safetensors, tokenizer), a .gguf file, "
+        "or a package.\n"
         "'stint COMMAND --help' explains a command. Exit status: 0 done, 1 failed, 2 wrong use.\n");
     st_cli_title("\nExample");
     printf("  stint run models/novels-10m -p \"It was a cold evening in November, and\" -n 64\n");
