@@ -35,6 +35,7 @@ from command import COMMAND, MODEL, PROMPT  # noqa: E402
 from server import KEY, Server  # noqa: E402
 
 SHOTS = pathlib.Path(os.environ["STINT_BUILD_DIR"]) / "screenshots"
+SHOTS.mkdir(parents=True, exist_ok=True)
 LONG = " ".join([PROMPT] * 9)
 GREEDY = {"temperature": 0, "max_tokens": 24}
 
@@ -59,7 +60,6 @@ class Page(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        SHOTS.mkdir(parents=True, exist_ok=True)
         cls.folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.folder.cleanup)
         package = f"{cls.folder.name}/novels.stint"
@@ -111,7 +111,7 @@ class Page(unittest.TestCase):
         raise AssertionError(f"{self.id()}: waited in vain; see screenshots/failed.png")
 
     def shot(self, name):
-        self.browser.save_screenshot(str(SHOTS / f"{name}.png"))
+        self.assertTrue(self.browser.save_screenshot(str(SHOTS / f"{name}.png")))
 
     def say(self, text):
         self.find("#prompt").send_keys(text, Keys.ENTER)
@@ -317,13 +317,13 @@ class OtherScreens(unittest.TestCase):
             while not browser.find_elements(By.CSS_SELECTOR, ".turn.answer .facts"):
                 self.assertLess(time.monotonic(), end)
                 time.sleep(0.02)
-            browser.save_screenshot(str(SHOTS / f"chat-{name}.png"))
+            self.assertTrue(browser.save_screenshot(str(SHOTS / f"chat-{name}.png")))
             self.assert_no_sideways(browser)
             browser.find_element(By.ID, "to-device").click()
             while not browser.find_elements(By.CSS_SELECTOR, ".lanes"):
                 self.assertLess(time.monotonic(), end)
                 time.sleep(0.02)
-            browser.save_screenshot(str(SHOTS / f"device-{name}.png"))
+            self.assertTrue(browser.save_screenshot(str(SHOTS / f"device-{name}.png")))
             self.assert_no_sideways(browser)
         theme = browser.execute_script("return document.documentElement.dataset.theme")
         self.assertEqual(theme, "dark" if dark else "light")
