@@ -100,7 +100,7 @@ class Page(unittest.TestCase):
     def all(self, selector):
         return self.browser.find_elements(By.CSS_SELECTOR, selector)
 
-    def wait(self, condition, seconds=20):
+    def wait(self, condition, seconds=60):
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             value = condition()
@@ -156,7 +156,21 @@ class Page(unittest.TestCase):
         self.assertIn("Stopped", self.find(".turn.answer .note").text)
         self.server.wait(lambda health: health["busy"] == 0)
         self.say("And then?")
+        self.wait(lambda: self.find(".turn.answer.growing"))
+        self.find("#stop").click()
         self.answered(4)
+
+    def test_a_page_that_is_left_frees_its_slot(self):
+        self.set_up({"temperature": 0, "max_tokens": 1800})
+        self.say(PROMPT)
+        self.wait(lambda: self.find(".turn.answer.growing"))
+        self.browser.get(f"{self.server.address}/health")
+        self.server.wait(lambda health: health["busy"] == 0)
+        last = json.loads(self.server.get("/stint/last"))
+        self.assertLess(last["generated_tokens"], 1800)
+        self.browser.back()
+        self.wait(lambda: self.find(".turn.answer .note"))
+        self.assertIn("Stopped", self.find(".turn.answer .note").text)
 
     def test_escape_stops(self):
         self.set_up({"temperature": 0, "max_tokens": 1800})

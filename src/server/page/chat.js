@@ -241,7 +241,10 @@ export function start(answered) {
     prompt.focus();
   });
   scroller.addEventListener("scroll", noteScroll, {passive: true});
-  addEventListener("pagehide", () => save());
+  addEventListener("pagehide", () => {
+    running?.abort(); // a browser that keeps the page for "Back" would go on receiving
+    save();
+  });
   showState();
   follow();
 }
