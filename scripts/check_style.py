@@ -36,6 +36,7 @@ TOKENIZERS = "tests/golden/test_tokenizers.c"
 JINJA = "tests/text/test_jinja.c"
 COVERED = {
     "src/base/direct.c": "tests/base/test_loader.c",
+    "src/kernels/neuron_levels.c": "tests/kernels/check_neuron.c",
     "src/model/weights_neurons.c": "tests/session/test_memory.c",
     "src/neuron/neurons.c": "tests/session/test_memory.c",
     "src/neuron/slices.c": "tests/session/test_memory.c",

@@ -20,7 +20,8 @@ struct st_loader {
     st_loader_read_fn *read;
     void *context;
     pthread_t *threads;
-    size_t n_threads;
+    unsigned char *rooms; // [threads, ST_LOAD_ROOM]
+    size_t n_threads, n_rooms;
     pthread_mutex_t lock;
     pthread_cond_t asked, answered;
     struct st_load *first, **last; // what no thread has taken yet
@@ -37,25 +38,38 @@ static ssize_t read_file(void *context, int file, void *to, size_t bytes, off_t 
 }
 
 // Whole blocks are asked for, so that direct reads are possible; the file may end in the last one.
-static stint_status read_load(const struct st_loader *l, const struct st_load *load) {
-    size_t done = 0, room = st_round_up(load->bytes, ST_LOAD_BLOCK);
+static stint_status read_blocks(const struct st_loader *l, uint64_t offset, size_t wanted,
+                                unsigned char *to) {
+    size_t done = 0, room = st_round_up(wanted, ST_LOAD_BLOCK);
     for (;;) {
-        uint64_t at = load->offset + done;
+        uint64_t at = offset + done;
         size_t bytes = st_min(room - done, l->most_bytes);
-        ssize_t n = l->read(l->context, l->file, load->to + done, bytes, (off_t)at);
+        ssize_t n = l->read(l->context, l->file, to + done, bytes, (off_t)at);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0)
             return st_fail(STINT_E_IO, "%s: cannot be read at byte %llu: %s", l->name,
                            (unsigned long long)at, strerror(errno));
         size_t got = done + (size_t)n;
-        if (got >= load->bytes) break;
+        if (got >= wanted) break;
         // What was cut short goes on at a whole block.
         if (got / ST_LOAD_BLOCK * ST_LOAD_BLOCK == done)
             return st_fail(STINT_E_IO, "%s: ends at byte %llu: it was cut short while in use",
                            l->name, (unsigned long long)(at + (uint64_t)n));
         done = got / ST_LOAD_BLOCK * ST_LOAD_BLOCK;
     }
-    if (!l->direct) posix_fadvise(l->file, (off_t)load->offset, (off_t)room, POSIX_FADV_DONTNEED);
+    if (!l->direct) posix_fadvise(l->file, (off_t)offset, (off_t)room, POSIX_FADV_DONTNEED);
+    return STINT_OK;
+}
+
+static stint_status read_load(const struct st_loader *l, const struct st_load *load,
+                              unsigned char *room) {
+    if (!load->apart) return read_blocks(l, load->offset, load->bytes, load->to);
+    for (size_t done = 0, n; done < load->bytes; done += n) {
+        size_t skip = (size_t)((load->offset + done) % ST_LOAD_BLOCK);
+        n = st_min(load->bytes - done, ST_LOAD_ROOM - skip);
+        ST_TRY(read_blocks(l, load->offset + done - skip, skip + n, room));
+        memcpy(load->to + done, room + skip, n);
+    }
     return STINT_OK;
 }
 
@@ -69,6 +83,7 @@ static struct st_load *pop(struct st_loader *l) {
 static void *work(void *context) {
     struct st_loader *l = context;
     pthread_mutex_lock(&l->lock);
+    unsigned char *room = l->rooms + l->n_rooms++ * ST_LOAD_ROOM;
     while (!l->closing) {
         if (!l->first) {
             l->n_idle++;
@@ -79,7 +94,7 @@ static void *work(void *context) {
         struct st_load *load = pop(l);
         size_t bytes = load->bytes;
         pthread_mutex_unlock(&l->lock);
-        stint_status status = read_load(l, load);
+        stint_status status = read_load(l, load, room);
         pthread_mutex_lock(&l->lock);
         if (status != STINT_OK) st_error_save(&l->why);
         l->counts.bytes += bytes;
@@ -96,7 +111,9 @@ static void *work(void *context) {
 
 static stint_status start_threads(struct st_loader *l, size_t n) {
     l->threads = calloc(n, sizeof *l->threads);
-    if (!l->threads) return st_fail(STINT_E_NOMEM, "%s: no memory to read it", l->name);
+    l->rooms = aligned_alloc(ST_LOAD_BLOCK, n * ST_LOAD_ROOM);
+    if (!l->threads || !l->rooms)
+        return st_fail(STINT_E_NOMEM, "%s: no memory to read it", l->name);
     for (; l->n_threads < n; l->n_threads++) {
         int error = pthread_create(&l->threads[l->n_threads], NULL, work, l);
         if (error && l->n_threads == 0)
@@ -143,6 +160,7 @@ void st_loader_close(struct st_loader *loader) {
     pthread_cond_destroy(&loader->asked);
     pthread_mutex_destroy(&loader->lock);
     free(loader->threads);
+    free(loader->rooms);
     free(loader);
 }
 

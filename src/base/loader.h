@@ -18,6 +18,7 @@
 
 enum {
     ST_LOAD_BLOCK = ST_DIRECT_BLOCK, // offsets, buffers and their room are multiples of this
+    ST_LOAD_ROOM = 32 << 10,         // of a thread, for loads of which they are not
     ST_LOADER_THREADS = 32,
     ST_LOADER_MOST_THREADS = 64,
 };
@@ -29,6 +30,7 @@ struct st_load {
     uint64_t offset;
     size_t bytes;
     unsigned char *to; // [bytes, rounded up to ST_LOAD_BLOCK]
+    bool apart;        // neither at blocks, nor room behind: by way of a buffer of the thread
     atomic_int state;  // ST_LOAD_*
     struct st_load *next;
 };

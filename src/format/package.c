@@ -82,11 +82,13 @@ static bool nested_bytes(const struct st_section *s, size_t *bytes) {
 }
 
 static bool neuron_bytes(const struct st_section *s, size_t *bytes) {
-    if (s->n_dims != 3 || s->dims[0] == 0 || s->dims[0] > ST_NEURON_MOST) return false;
+    if (s->n_dims < 3 || s->dims[0] == 0 || s->dims[0] > ST_NEURON_MOST) return false;
     if (s->dims[1] < 2 || s->dims[1] > 3) return false;
     if (s->dims[2] == 0 || s->dims[2] > ST_NEURON_MOST_K) return false;
+    if (s->dims[3] != (s->n_dims == 3 ? 1 : 4)) return false; // bits, where they are not 8
     struct st_neuron_layout l =
-        st_neuron_layout((uint32_t)s->dims[0], (uint32_t)s->dims[1], s->dims[2]);
+        st_neuron_layout((uint32_t)s->dims[0], (uint32_t)s->dims[1], s->dims[2],
+                         s->n_dims == 3 ? ST_NEURON_INT8 : ST_NEURON_LEVELS);
     return st_size_mul(l.n_entries, l.entry_bytes, bytes);
 }
 

@@ -4,15 +4,19 @@
 #include "base/cpu.h"
 #include "kernels/neuron_rows.h"
 
+#define FUNCTIONS(isa)                                                                             \
+    {st_neuron_dot_##isa, st_neuron_dot_levels_##isa}, {                                           \
+        st_neuron_add_##isa, st_neuron_add_levels_##isa                                            \
+    }
+
 const struct st_neuron_kernel st_neuron_kernels[] = {
 #if defined(__x86_64__)
-    {"neuron_avx512vnni", ST_CPU_AVX512 | ST_CPU_AVX512VNNI, 128, 4, st_neuron_dot_avx512vnni,
-     st_neuron_add_avx512vnni},
-    {"neuron_avx2", ST_CPU_AVX2, 0, 2, st_neuron_dot_avx2, st_neuron_add_avx2},
+    {"neuron_avx512vnni", ST_CPU_AVX512 | ST_CPU_AVX512VNNI, 128, 4, FUNCTIONS(avx512vnni)},
+    {"neuron_avx2", ST_CPU_AVX2, 0, 2, FUNCTIONS(avx2)},
 #elif defined(__aarch64__)
-    {"neuron_dotprod", ST_CPU_DOTPROD, 0, 1, st_neuron_dot_dotprod, st_neuron_add_dotprod},
+    {"neuron_dotprod", ST_CPU_DOTPROD, 0, 1, FUNCTIONS(dotprod)},
 #endif
-    {"neuron_scalar", 0, 0, 1, st_neuron_dot_scalar, st_neuron_add_scalar},
+    {"neuron_scalar", 0, 0, 1, FUNCTIONS(scalar)},
     {0},
 };
 

@@ -4,15 +4,13 @@
 
 #include "kernels/neuron.h"
 
-#define ST_NEURON_ROW(isa)                                                                         \
-    void st_neuron_dot_##isa(const int8_t *rows, size_t n_rows, size_t k, const uint8_t *x,        \
-                             size_t x_row, size_t n_tokens, int32_t *sums);                        \
-    void st_neuron_add_##isa(const uint8_t *const *columns, const int8_t *q, size_t n_tokens,      \
-                             size_t k, int32_t *sums, size_t sum_row);
+#define ST_NEURON_ROW_OF(isa)                                                                      \
+    st_neuron_dot_fn st_neuron_dot_##isa, st_neuron_dot_levels_##isa;                              \
+    st_neuron_add_fn st_neuron_add_##isa, st_neuron_add_levels_##isa;
 
-ST_NEURON_ROW(avx512vnni)
-ST_NEURON_ROW(avx2)
-ST_NEURON_ROW(dotprod)
-ST_NEURON_ROW(scalar)
+ST_NEURON_ROW_OF(avx512vnni)
+ST_NEURON_ROW_OF(avx2)
+ST_NEURON_ROW_OF(dotprod)
+ST_NEURON_ROW_OF(scalar)
 
 #endif

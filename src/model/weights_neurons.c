@@ -83,6 +83,7 @@ static stint_status bind_layer(const struct binder *b, const struct st_neuron_la
     const void *bundles, *order, *checks, *rates;
     struct st_section s = {
         .type = ST_SECTION_NEURONS, .n_dims = 3, .dims = {c->ffn, layout->parts, c->hidden}};
+    if (layout->code != ST_NEURON_INT8) s.dims[s.n_dims++] = st_neuron_bits(layout->code);
     ST_TRY(find(b, ST_NEURONS_BUNDLES, true, s, &bundles));
     s = (struct st_section){.type = ST_SECTION_I32, .n_dims = 1, .dims = {c->ffn}};
     ST_TRY(find(b, ST_NEURONS_ORDER, true, s, &order));
@@ -100,6 +101,20 @@ static stint_status bind_layer(const struct binder *b, const struct st_neuron_la
     return STINT_OK;
 }
 
+// As the first layer's are.
+static stint_status find_code(const struct binder *b, enum st_neuron_code *code) {
+    struct st_section one = {.type = ST_SECTION_I32, .n_dims = 1, .dims = {1}};
+    const void *bits;
+    *code = ST_NEURON_INT8;
+    ST_TRY(find(b, ST_NEURONS_BITS, false, one, &bits));
+    if (!bits) return STINT_OK;
+    *code = ST_NEURON_LEVELS;
+    int32_t n = *(const int32_t *)bits;
+    if (n == (int32_t)st_neuron_bits(*code)) return STINT_OK;
+    return st_fail(STINT_E_FORMAT, "section 'layers.%u%s' says %d; 4 is possible", b->layer,
+                   ST_NEURONS_BITS, n);
+}
+
 // They are there or not as the first layer's are.
 stint_status st_weights_neurons_bind(const struct st_int8_source *source, const struct st_config *c,
                                      struct st_arena *arena, struct st_weights_neurons *neurons) {
@@ -113,7 +128,9 @@ stint_status st_weights_neurons_bind(const struct st_int8_source *source, const 
         return STINT_OK;
     ST_TRY(find(&b, ST_NEURONS_ORDER, false, s, &first));
     if (!first) return STINT_OK;
-    neurons->layout = st_neuron_layout(c->ffn, parts, c->hidden);
+    enum st_neuron_code code;
+    ST_TRY(find_code(&b, &code));
+    neurons->layout = st_neuron_layout(c->ffn, parts, c->hidden, code);
     neurons->layers = ST_TAKE(arena, struct st_layer_neurons, c->n_layers);
     for (; b.layer < c->n_layers; b.layer++)
         ST_TRY(

@@ -14,7 +14,8 @@ enum {
 };
 
 // Sections "layers.N" plus these endings.
-#define ST_NEURONS_BUNDLES ".neurons"        // ST_SECTION_NEURONS [ffn, parts, hidden]
+#define ST_NEURONS_BUNDLES ".neurons"        // ST_SECTION_NEURONS [ffn, parts, hidden] or [.., 4]
+#define ST_NEURONS_BITS    ".neurons.bits"   // I32 [1] 4; not there: 8
 #define ST_NEURONS_ORDER   ".neurons.order"  // I32 [ffn] the neuron of each place
 #define ST_NEURONS_CHECKS  ".neurons.checks" // I32 [entries, 2] XXH3 of each entry, low half first
 #define ST_NEURONS_RATES   ".neurons.rates"  // F32 [4, ffn] by place: how often it is active

@@ -70,6 +70,7 @@ static void ask(struct st_cache *c, uint32_t e, uint32_t id, uint64_t offset, si
     load->offset = offset;
     load->bytes = bytes;
     load->to = st_cache_data(c, (int32_t)e);
+    load->apart = c->entry_bytes % ST_LOAD_BLOCK != 0;
     st_loader_ask(c->loader, load);
 }
 

@@ -16,7 +16,7 @@ enum { ST_CACHE_NONE = -1 };
 
 struct st_cache {
     struct st_loader *loader;
-    size_t entry_bytes;                // a multiple of ST_LOAD_BLOCK
+    size_t entry_bytes; // pieces are at blocks where it is a multiple of ST_LOAD_BLOCK
     uint32_t n_entries, n_ids, n_used; // n_used: entries that ever held anything
     unsigned char *memory;             // [n_entries, entry_bytes]
     int32_t *entry_of;                 // [n_ids] or ST_CACHE_NONE

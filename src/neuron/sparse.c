@@ -19,7 +19,8 @@ void st_sparse_begin(struct st_sparse *s, const uint8_t *x, size_t x_row, uint8_
     uint8_t change = zero ^ s->kernel->zero; // 0, or 128: the sign bit
     s->n_tokens = n_tokens;
     for (size_t t = 0; t < n_tokens; t++)
-        for (size_t i = 0; i < k; i++) s->x[t * k + i] = x[t * x_row + i] ^ change;
+        for (size_t i = 0; i < k; i++)
+            s->x[t * k + i] = i < s->layout.width ? x[t * x_row + i] ^ change : 0;
     memset(s->sums, 0, s->n_threads * ST_NEURON_TOKENS * k * sizeof *s->sums);
     memset(s->q_sums, 0, s->n_threads * ST_NEURON_TOKENS * sizeof *s->q_sums);
 }
@@ -92,13 +93,14 @@ static void add_group(const struct cluster *c, const size_t *which, size_t n, si
     size_t k = s->layout.k;
     for (size_t j = 0; j < ST_NEURON_GROUP; j++) {
         size_t i = which[j < n ? j : 0];
-        columns[j] = c->refs[i].bundle + c->n_rows * k;
+        columns[j] = c->refs[i].bundle + c->n_rows * s->layout.row_bytes;
         for (size_t t = 0; t < s->n_tokens && j < n; t++) {
             q[t * ST_NEURON_GROUP + j] = c->q[i][t];
             s->q_sums[worker * ST_NEURON_TOKENS + t] += c->q[i][t];
         }
     }
-    s->kernel->add(columns, q, s->n_tokens, k, s->sums + worker * ST_NEURON_TOKENS * k, k);
+    s->kernel->add[s->layout.code](columns, q, s->n_tokens, k,
+                                   s->sums + worker * ST_NEURON_TOKENS * k, k);
 }
 
 static void run_cluster(void *context, size_t item, size_t worker) {
@@ -109,8 +111,8 @@ static void run_cluster(void *context, size_t item, size_t worker) {
                         .n = st_min(CLUSTER, s->n_refs - item * CLUSTER),
                         .n_rows = s->layout.parts - 1};
     for (size_t i = 0; i < c.n; i++)
-        s->kernel->dot((const int8_t *)c.refs[i].bundle, c.n_rows, k, s->x, k, s->n_tokens,
-                       c.sums[i]);
+        s->kernel->dot[s->layout.code](c.refs[i].bundle, c.n_rows, k, s->x, k, s->n_tokens,
+                                       c.sums[i]);
     for (size_t t = 0; t < s->n_tokens; t++) activate(&c, t);
     for (size_t i = 0; i < c.n; i++) {
         if (!is_active(&c, i)) continue;

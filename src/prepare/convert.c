@@ -59,6 +59,7 @@ static stint_status pack(struct st_prepare_job *job, struct st_pack_source *s) {
     struct st_input_stats *stats = stats_of(job, s);
     s->per_tensor = job->options->weight_scale == STINT_SCALE_TENSOR;
     s->norms = stats->norms;
+    if (job->neurons) s->levels = st_neurons_levels(job->neurons);
     ST_TRY(st_pack_linear(job->packer, s, job->writer));
     job->summary.n_linears++;
     return job->nested ? st_nested_pack(job->nested, s, stats, job->writer) : STINT_OK;

@@ -20,7 +20,9 @@ struct st_neuron_packer {
     struct st_arena arena;
     struct st_pool *pool;
     struct st_predictor predictor;
-    unsigned char *columns; // [ffn, k] of down
+    struct st_levels levels;
+    int8_t *columns; // [ffn, k] of down
+    int8_t *row;     // [k]
     unsigned char *entry;
     int32_t *checks; // [n_entries, 2]
     float *rates;    // [ST_NEURON_RATES, ffn] by place
@@ -33,7 +35,8 @@ static void lay_out(struct st_neuron_packer *p, size_t n_tokens, size_t rank,
                     struct st_arena *arena) {
     const struct st_config *c = p->config;
     st_activity_lay_out(&p->activity, c->hidden, c->ffn, n_tokens, arena);
-    p->columns = ST_TAKE(arena, unsigned char, c->ffn * p->layout.k);
+    p->columns = ST_TAKE(arena, int8_t, c->ffn * p->layout.k);
+    p->row = ST_TAKE(arena, int8_t, p->layout.k);
     p->entry = ST_TAKE(arena, unsigned char, p->layout.entry_bytes);
     p->checks = ST_TAKE(arena, int32_t, 2 * (size_t)p->layout.n_entries);
     p->rates = ST_TAKE(arena, float, (size_t)ST_NEURON_RATES * c->ffn);
@@ -42,7 +45,7 @@ static void lay_out(struct st_neuron_packer *p, size_t n_tokens, size_t rank,
 }
 
 static stint_status open_in(struct st_neuron_packer *p, const struct st_predictor_options *options,
-                            size_t n_tokens, uint32_t n_threads) {
+                            enum st_neuron_code code, size_t n_tokens, uint32_t n_threads) {
     const struct st_config *c = p->config;
     struct st_predictor_options o = *options;
     struct st_arena measure = st_arena_measure();
@@ -51,7 +54,8 @@ static stint_status open_in(struct st_neuron_packer *p, const struct st_predicto
                        c->hidden, ST_NEURON_MOST, ST_NEURON_MOST_K);
     if (o.rank == 0) o.rank = st_max(NARROWEST_RANK, c->hidden / WIDTH_PER_RANK);
     o.rank = st_min(st_round_up(o.rank, ST_INT8_PANEL), st_round_up(c->hidden, ST_INT8_PANEL));
-    p->layout = st_neuron_layout(c->ffn, c->flags & ST_ARCH_GATED ? 3 : 2, c->hidden);
+    p->layout = st_neuron_layout(c->ffn, c->flags & ST_ARCH_GATED ? 3 : 2, c->hidden, code);
+    st_levels_fill(&p->levels);
     lay_out(p, n_tokens, o.rank, &measure);
     ST_TRY(st_arena_check(&measure, "neurons"));
     ST_TRY(st_arena_open(&p->arena, measure.used));
@@ -61,13 +65,14 @@ static stint_status open_in(struct st_neuron_packer *p, const struct st_predicto
 }
 
 stint_status st_neuron_packer_open(const struct st_config *config,
-                                   const struct st_predictor_options *options, size_t n_tokens,
-                                   uint32_t n_threads, struct st_neuron_packer **packer) {
+                                   const struct st_predictor_options *options,
+                                   enum st_neuron_code code, size_t n_tokens, uint32_t n_threads,
+                                   struct st_neuron_packer **packer) {
     struct st_neuron_packer *p = calloc(1, sizeof *p);
     if (!p) return st_fail(STINT_E_NOMEM, "no memory to pack neurons");
     p->config = config;
     p->layers = json_array();
-    stint_status status = open_in(p, options, n_tokens, n_threads);
+    stint_status status = open_in(p, options, code, n_tokens, n_threads);
     if (status != STINT_OK) {
         st_neuron_packer_close(p);
         return status;
@@ -83,6 +88,10 @@ void st_neuron_packer_close(struct st_neuron_packer *packer) {
     st_pool_close(packer->pool);
     st_arena_close(&packer->arena);
     free(packer);
+}
+
+const struct st_levels *st_neurons_levels(const struct st_neuron_packer *p) {
+    return p->layout.code == ST_NEURON_LEVELS ? &p->levels : NULL;
 }
 
 void st_neurons_see(struct st_neuron_packer *p, const struct st_linear_input *input) {
@@ -112,29 +121,45 @@ static const int8_t *quad(const int8_t *panels, size_t padded_k, size_t row, siz
            row % ST_INT8_PANEL * 4;
 }
 
-// The columns of `down`, one a row, with 128 more.
+// The columns of `down`, one a row.
 static void turn_columns(struct st_neuron_packer *p, const int8_t *panels) {
     size_t ffn = p->config->ffn, k = p->layout.k, padded = st_int8_padded_k(ffn);
-    memset(p->columns, 128, ffn * k);
+    memset(p->columns, 0, ffn * k);
     for (size_t row = 0; row < p->config->hidden; row++)
         for (size_t i = 0; i < ffn; i += 4) {
             const int8_t *four = quad(panels, padded, row, i / 4);
-            for (size_t j = i; j < st_min(ffn, i + 4); j++)
-                p->columns[j * k + row] = (unsigned char)(four[j - i] + 128);
+            for (size_t j = i; j < st_min(ffn, i + 4); j++) p->columns[j * k + row] = four[j - i];
         }
 }
 
-// Rows of `up`: gate, then up.
-static void copy_rows(const struct st_neuron_packer *p, const int8_t *panels, size_t neuron,
-                      unsigned char *to) {
+// A row of `up`: of its gate, then up.
+static void copy_row(const struct st_neuron_packer *p, const int8_t *panels, size_t neuron,
+                     uint32_t part, int8_t *to) {
     size_t padded = st_int8_padded_k(p->config->hidden);
-    for (uint32_t part = 0; part + 1 < p->layout.parts; part++) {
-        size_t row = p->layout.parts == 3 ? neuron / ST_GATED_GROUP * ST_DEVICE_GROUP +
-                                                neuron % ST_GATED_GROUP + part * ST_GATED_GROUP
-                                          : neuron;
-        for (size_t i = 0; i < p->layout.k; i += 4)
-            memcpy(to + part * p->layout.k + i, quad(panels, padded, row, i / 4), 4);
+    size_t row = p->layout.parts == 3 ? neuron / ST_GATED_GROUP * ST_DEVICE_GROUP +
+                                            neuron % ST_GATED_GROUP + part * ST_GATED_GROUP
+                                      : neuron;
+    for (size_t i = 0; i < p->layout.k; i += 4) memcpy(to + i, quad(panels, padded, row, i / 4), 4);
+}
+
+// As kernels/neuron.h says.
+static void store(const struct st_neuron_packer *p, const int8_t *w, bool column,
+                  unsigned char *to) {
+    const struct st_neuron_layout *l = &p->layout;
+    if (l->code == ST_NEURON_LEVELS)
+        st_levels_store(&p->levels, w, l->width, l->k, to);
+    else
+        for (size_t i = 0; i < l->k; i++) to[i] = (unsigned char)(w[i] + (column ? 128 : 0));
+}
+
+static void store_neuron(const struct st_neuron_packer *p, const int8_t *up, size_t neuron,
+                         unsigned char *bundle) {
+    const struct st_neuron_layout *l = &p->layout;
+    for (uint32_t part = 0; part + 1 < l->parts; part++) {
+        copy_row(p, up, neuron, part, p->row);
+        store(p, p->row, false, bundle + part * l->row_bytes);
     }
+    store(p, p->columns + neuron * l->k, true, bundle + (l->parts - 1) * l->row_bytes);
 }
 
 static stint_status write_entries(struct st_neuron_packer *p, const int8_t *up,
@@ -142,12 +167,9 @@ static stint_status write_entries(struct st_neuron_packer *p, const int8_t *up,
     const struct st_neuron_layout *l = &p->layout;
     for (uint32_t e = 0; e < l->n_entries; e++) {
         memset(p->entry, 0, l->entry_bytes);
-        for (uint32_t i = 0; i < l->per_entry && e * l->per_entry + i < l->n; i++) {
-            size_t neuron = (size_t)p->activity.order[e * l->per_entry + i];
-            unsigned char *bundle = p->entry + i * l->bundle_bytes;
-            copy_rows(p, up, neuron, bundle);
-            memcpy(bundle + (l->parts - 1) * l->k, p->columns + neuron * l->k, l->k);
-        }
+        for (uint32_t i = 0; i < l->per_entry && e * l->per_entry + i < l->n; i++)
+            store_neuron(p, up, (size_t)p->activity.order[e * l->per_entry + i],
+                         p->entry + i * l->bundle_bytes);
         uint64_t check = XXH3_64bits(p->entry, l->entry_bytes);
         memcpy(p->checks + 2 * e, &check, sizeof check);
         ST_TRY(st_package_append(writer, p->entry, l->entry_bytes));
@@ -163,6 +185,7 @@ static stint_status begin_bundles(const struct st_neuron_packer *p, uint32_t lay
                            .type = ST_SECTION_NEURONS,
                            .n_dims = 3,
                            .dims = {p->layout.n, p->layout.parts, p->config->hidden, 1}};
+    if (p->layout.code != ST_NEURON_INT8) s.dims[s.n_dims++] = st_neuron_bits(p->layout.code);
     return st_package_begin(writer, &s);
 }
 
@@ -200,6 +223,9 @@ static stint_status add(const struct st_neuron_packer *p, uint32_t layer, const 
 static stint_status write_tables(struct st_neuron_packer *p, uint32_t layer,
                                  struct st_package_writer *writer) {
     size_t n = p->layout.n;
+    int32_t bits = (int32_t)st_neuron_bits(p->layout.code);
+    if (p->layout.code != ST_NEURON_INT8)
+        ST_TRY(add(p, layer, ST_NEURONS_BITS, ST_SECTION_I32, 1, 0, &bits, writer));
     for (size_t b = 0; b < ST_NEURON_RATES; b++)
         for (size_t i = 0; i < n; i++)
             p->rates[b * n + i] = p->activity.rates[b * n + (size_t)p->activity.order[i]];

@@ -12,9 +12,13 @@ struct st_neuron_packer;
 
 // Sees at most n_tokens of each layer. options->rank 0: by the model's width. STINT_E_NOMEM.
 stint_status st_neuron_packer_open(const struct st_config *config,
-                                   const struct st_predictor_options *options, size_t n_tokens,
-                                   uint32_t n_threads, struct st_neuron_packer **packer);
+                                   const struct st_predictor_options *options,
+                                   enum st_neuron_code code, size_t n_tokens, uint32_t n_threads,
+                                   struct st_neuron_packer **packer);
 void st_neuron_packer_close(struct st_neuron_packer *packer); // accepts NULL
+
+// What the linears' weights must be rounded to before they are packed; NULL: they stay INT8.
+const struct st_levels *st_neurons_levels(const struct st_neuron_packer *packer);
 
 struct st_linear_input;
 // What goes into a layer's feed-forward linears (struct st_calibration, watch).

@@ -11,13 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { PANELS = 4, BLOCK = PANELS * ST_INT8_PANEL }; // at a time
+
 struct st_packer {
     const struct st_config *config;
     const struct st_expand *expand;
     const struct st_elementwise *elementwise;
     struct st_arena arena;
     float *row;    // [k] one row of the source
-    int8_t *rows;  // [16, k] quantized
+    int8_t *rows;  // [BLOCK, k] quantized
     int8_t *panel; // packed
     float *scale;  // [packed rows], as are the next two
     int32_t *sums;
@@ -38,7 +40,7 @@ static void lay_out(struct st_packer *p, struct st_arena *arena) {
     size_t k, rows;
     widest(p->config, &k, &rows);
     p->row = ST_TAKE(arena, float, k);
-    p->rows = ST_TAKE(arena, int8_t, k * ST_INT8_PANEL);
+    p->rows = ST_TAKE(arena, int8_t, k * BLOCK);
     p->panel = ST_TAKE(arena, int8_t, st_int8_panel_bytes(k));
     p->scale = ST_TAKE(arena, float, rows);
     p->sums = ST_TAKE(arena, int32_t, rows);
@@ -147,14 +149,29 @@ static stint_status pack_row(const struct packing *j, size_t packed, int8_t *q) 
     return STINT_OK;
 }
 
-static stint_status write_panels(const struct packing *j, struct st_package_writer *writer) {
+// A neuron's row is a row of `up`, its column one of `down`: of that, BLOCK are at hand.
+static void round_block(const struct packing *j, size_t n_rows) {
+    const struct st_levels *levels = j->source->levels;
+    int8_t *rows = j->p->rows;
     size_t k = j->stage.weight.n_in;
-    for (size_t panel = 0; panel < j->stage.weight.n_panels; panel++) {
-        for (size_t r = 0; r < ST_INT8_PANEL; r++)
-            ST_TRY(pack_row(j, panel * ST_INT8_PANEL + r, j->p->rows + r * k));
-        st_int8_pack_panel(j->p->rows, ST_INT8_PANEL, k, j->p->panel,
-                           j->p->sums + panel * ST_INT8_PANEL);
-        ST_TRY(st_package_append(writer, j->p->panel, st_int8_panel_bytes(k)));
+    if (j->source->role == ST_INT8_DOWN)
+        for (size_t i = 0; i < k; i++) st_levels_round(levels, rows + i, n_rows, k);
+    for (size_t r = 0; r < n_rows && j->source->role == ST_INT8_UP; r++)
+        for (size_t i = 0; i < k; i += ST_NEURON_K)
+            st_levels_round(levels, rows + r * k + i, st_min(ST_NEURON_K, k - i), 1);
+}
+
+static stint_status write_panels(const struct packing *j, struct st_package_writer *writer) {
+    size_t k = j->stage.weight.n_in, rows = (size_t)j->stage.weight.n_panels * ST_INT8_PANEL;
+    for (size_t first = 0; first < rows; first += BLOCK) {
+        size_t n = st_min(BLOCK, rows - first);
+        for (size_t r = 0; r < n; r++) ST_TRY(pack_row(j, first + r, j->p->rows + r * k));
+        if (j->source->levels) round_block(j, n);
+        for (size_t r = 0; r < n; r += ST_INT8_PANEL) {
+            st_int8_pack_panel(j->p->rows + r * k, ST_INT8_PANEL, k, j->p->panel,
+                               j->p->sums + first + r);
+            ST_TRY(st_package_append(writer, j->p->panel, st_int8_panel_bytes(k)));
+        }
     }
     return STINT_OK;
 }

@@ -7,6 +7,7 @@
 #include "format/package.h"
 #include "model/weights_int8.h"
 #include "model/weights.h"
+#include "prepare/levels.h"
 
 struct st_packer; // scratch
 
@@ -20,6 +21,7 @@ struct st_pack_source {
     const struct st_linear_weight *parts[ST_STAGE_PARTS];
     bool per_tensor; // one scale for all rows
     float *norms;    // [n_in] gets the squared norms of the weights' columns; or NULL
+    const struct st_levels *levels; // of neurons that are stored so (neurons.h); or NULL
 };
 
 // Which part and which of its rows a packed row of the stage is; false for padding.

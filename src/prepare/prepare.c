@@ -186,7 +186,8 @@ static stint_status open_neurons(struct st_prepare_job *p) {
                                            .recall = o->recall > 0.0f ? (double)o->recall : 0.98,
                                            .stop = st_prepare_is_canceled,
                                            .stop_context = (void *)(uintptr_t)o};
-    ST_TRY(st_neuron_packer_open(c, &options, p->n_observed, o->n_threads, &p->neurons));
+    enum st_neuron_code code = o->neuron_bits == 4 ? ST_NEURON_LEVELS : ST_NEURON_INT8;
+    ST_TRY(st_neuron_packer_open(c, &options, code, p->n_observed, o->n_threads, &p->neurons));
     p->calibration.watch = watch;
     p->calibration.watch_context = p->neurons;
     return STINT_OK;
@@ -265,6 +266,8 @@ static stint_status check_options(const stint_prepare_options *o) {
     if (o->predictor_rank > ST_NEURON_MOST_RANK)
         return st_fail(STINT_E_ARG, "predictor_rank %u: at most %d", o->predictor_rank,
                        ST_NEURON_MOST_RANK);
+    if (o->neuron_bits != 0 && o->neuron_bits != 4 && o->neuron_bits != 8)
+        return st_fail(STINT_E_ARG, "neuron_bits %u: expected 4 or 8", o->neuron_bits);
     if (!(o->sparse >= 0.0f && o->sparse <= 0.1f))
         return st_fail(STINT_E_ARG, "sparse %g: expected 0 to 0.1", (double)o->sparse);
     return o->bits_high ? st_nested_check_range(o->bits_low, o->bits_high, STINT_E_ARG) : STINT_OK;

@@ -12,10 +12,10 @@
 
 enum {
     PROCESS_BYTES = 16 << 20, // program, libraries, page tables, stacks of few pages
-    THREAD_BYTES = 64 << 10,  // of a reading thread's stack
-    EMBED_ROWS = 64,          // of the embedding that stay in memory
-    STREAM_ENTRIES = 12,      // of prompts' dense blocks, where there is room
-    FEWEST_COLD = 64,         // neurons
+    THREAD_BYTES = (64 << 10) + ST_LOAD_ROOM, // of a reading thread: its stack, its buffer
+    EMBED_ROWS = 64,                          // of the embedding that stay in memory
+    STREAM_ENTRIES = 12,                      // of prompts' dense blocks, where there is room
+    FEWEST_COLD = 64,                         // neurons
 };
 // Of what is left: what neurons get before dense linears do, and of theirs, hot clusters at most.
 static const double neuron_share = 0.1, hot_share = 0.75;
@@ -166,7 +166,7 @@ static stint_status open_in(const struct stint_model *m, struct st_resident *r) 
     ST_TRY(st_arena_open(&r->arena, measure.used));
     lay_out(m, r, &r->arena);
     struct st_loader_options options = {.file = m->checkpoint.file, .name = m->checkpoint.path};
-    if (r->leave_out & STINT_LEAVE_BUNDLES) options.most_bytes = m->neurons.layout.k;
+    if (r->leave_out & STINT_LEAVE_BUNDLES) options.most_bytes = m->neurons.layout.row_bytes;
     ST_TRY(st_loader_open(&options, &r->loader));
     st_cache_open(&r->rows, r->loader);
     ST_TRY(st_slices_open(m, r->sparse, &r->plan, r->loader, &r->slices));

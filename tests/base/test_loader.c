@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/loader.h"
+#include "base/size.h"
 #include "support/support.h"
 
 #include <errno.h>
@@ -88,6 +89,31 @@ static void read_at_random(const struct behaviour *b) {
     close_disk(&d);
 }
 
+// Anywhere, to anywhere, and nothing is written beside it.
+static void read_apart(const struct behaviour *b) {
+    struct disk d = open_disk(b);
+    unsigned char *room = malloc(BYTES + 2);
+    for (int round = 0; round < 100; round++) {
+        size_t at = ts_random_below(BYTES), shift = ts_random_below(64);
+        size_t most = BYTES - st_max(at, shift), n = 1 + ts_random_below(round % 4 ? 9000 : most);
+        n = st_min(n, most);
+        struct st_load load = {.offset = at, .bytes = n, .to = room + 1 + shift, .apart = true};
+        load.to[-1] = load.to[n] = 0xa5;
+        st_loader_ask(d.loader, &load);
+        assert_int_equal(st_loader_wait(d.loader, &load), STINT_OK);
+        assert_memory_equal(load.to, d.data + at, n);
+        assert_true(load.to[-1] == 0xa5 && load.to[n] == 0xa5);
+    }
+    free(room);
+    close_disk(&d);
+}
+
+static void what_lies_anywhere_arrives(void **state) {
+    (void)state;
+    read_apart(NULL);
+    read_apart(&(struct behaviour){.short_every = 2, .interrupt_every = 3});
+}
+
 static void everything_asked_for_arrives(void **state) {
     (void)state;
     read_at_random(NULL);
@@ -143,6 +169,7 @@ static void a_file_cut_short_is_an_error(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything_asked_for_arrives),
+        cmocka_unit_test(what_lies_anywhere_arrives),
         cmocka_unit_test(short_and_interrupted_reads_are_finished),
         cmocka_unit_test(a_slow_disk_is_waited_for),
         cmocka_unit_test(what_cannot_be_read_is_an_error),

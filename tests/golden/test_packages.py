@@ -71,22 +71,27 @@ class Packages(unittest.TestCase):
         for name, model, tokens, _, _ in golden.checkpoints():
             if name.startswith("novels"):
                 continue  # tests/session/test_memory.c has them
-            with self.subTest(name):
-                shown = json.loads(golden.run("inspect", model, "--json").stdout)
-                sparse = shown["activation"] in ("relu", "relu2", "drelu")
-                package, _ = self.prepare(model, "--calib-ids", tokens, "--bits", "none",
-                                          *(["--neurons"] if sparse else []))
-                # In chunks of four, tokens take the way of those that are written one by one.
-                for chunk in ("11", "4"):
-                    wanted = golden.logits(package, tokens, "--chunk", chunk)
-                    refused = golden.run("logits", package, "--tokens", tokens, "--chunk", chunk,
-                                         "-o", self.folder / "none", "--memory", "1M")
-                    self.assertEqual(refused.returncode, 1)
-                    least = int(re.search(r"at least (\d+) MiB", refused.stderr).group(1))
-                    for memory in (least, 2000):
-                        got = golden.logits(package, tokens, "--chunk", chunk, "--predictor",
-                                            "off", "--memory", f"{memory}M")
-                        self.assertEqual(got, wanted, f"chunk {chunk}, {memory} MiB")
+            shown = json.loads(golden.run("inspect", model, "--json").stdout)
+            sparse = shown["activation"] in ("relu", "relu2", "drelu")
+            ways = (("--neurons",), ("--neurons", "--neuron-bits", "4"))
+            for options in ways if sparse else ((),):
+                with self.subTest(f"{name} {options}"):
+                    package, _ = self.prepare(model, "--calib-ids", tokens, "--bits", "none",
+                                              *options)
+                    self.compare_with_bound(package, tokens)
+
+    def compare_with_bound(self, package, tokens):
+        # In chunks of four, tokens take the way of those that are written one by one.
+        for chunk in ("11", "4"):
+            wanted = golden.logits(package, tokens, "--chunk", chunk)
+            refused = golden.run("logits", package, "--tokens", tokens, "--chunk", chunk, "-o",
+                                 self.folder / "none", "--memory", "1M")
+            self.assertEqual(refused.returncode, 1)
+            least = int(re.search(r"at least (\d+) MiB", refused.stderr).group(1))
+            for memory in (least, 2000):
+                got = golden.logits(package, tokens, "--chunk", chunk, "--predictor", "off",
+                                    "--memory", f"{memory}M")
+                self.assertEqual(got, wanted, f"chunk {chunk}, {memory} MiB")
 
     def test_instruction_sets_agree(self):
         tokens = SHARED / "models" / "novels-10m" / "tokens.json"

@@ -11,7 +11,11 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-enum { IDS = 40, ENTRIES = 8, ENTRY_BYTES = 2 * ST_LOAD_BLOCK };
+enum { IDS = 40, ENTRIES = 8 };
+
+// Whole blocks, and what lies anywhere.
+static const size_t sizes[] = {2 * ST_LOAD_BLOCK, 6336};
+static size_t entry_bytes;
 
 struct world {
     struct st_arena arena;
@@ -23,12 +27,12 @@ struct world {
 };
 
 static struct world open_world(void) {
-    struct world w = {.data = malloc(IDS * ENTRY_BYTES)};
+    struct world w = {.data = malloc(IDS * entry_bytes)};
     struct st_arena measure = st_arena_measure();
-    ts_random_bytes(w.data, IDS * ENTRY_BYTES);
-    w.path = ts_write("file", w.data, IDS * ENTRY_BYTES);
+    ts_random_bytes(w.data, IDS * entry_bytes);
+    w.path = ts_write("file", w.data, IDS * entry_bytes);
     w.file = open(w.path, O_RDONLY);
-    w.cache = (struct st_cache){.entry_bytes = ENTRY_BYTES, .n_entries = ENTRIES, .n_ids = IDS};
+    w.cache = (struct st_cache){.entry_bytes = entry_bytes, .n_entries = ENTRIES, .n_ids = IDS};
     st_cache_lay_out(&w.cache, &measure);
     assert_int_equal(st_arena_open(&w.arena, measure.used), STINT_OK);
     st_cache_lay_out(&w.cache, &w.arena);
@@ -47,7 +51,7 @@ static void close_world(struct world *w) {
 }
 
 static int32_t take(struct world *w, uint32_t id) {
-    return st_cache_take(&w->cache, id, (uint64_t)id * ENTRY_BYTES, ENTRY_BYTES);
+    return st_cache_take(&w->cache, id, (uint64_t)id * entry_bytes, entry_bytes);
 }
 
 // Takes, checks and gives back; true if it was there already.
@@ -57,7 +61,7 @@ static bool use(struct world *w, uint32_t id, enum st_evict when) {
     assert_int_not_equal(entry, ST_CACHE_NONE);
     assert_int_equal(st_cache_wait(&w->cache, entry, &fresh), STINT_OK);
     assert_int_equal(fresh, !was_there);
-    assert_memory_equal(st_cache_data(&w->cache, entry), w->data + id * ENTRY_BYTES, ENTRY_BYTES);
+    assert_memory_equal(st_cache_data(&w->cache, entry), w->data + id * entry_bytes, entry_bytes);
     st_cache_give(&w->cache, entry, when);
     return was_there;
 }
@@ -113,7 +117,7 @@ static void what_failed_is_not_kept(void **state) {
     (void)state;
     struct world w = open_world();
     bool fresh;
-    assert_int_equal(truncate(w.path, 5 * ENTRY_BYTES), 0);
+    assert_int_equal(truncate(w.path, 5 * entry_bytes), 0);
     for (int i = 0; i < 3; i++) {
         int32_t entry = take(&w, 9);
         assert_int_equal(st_cache_wait(&w.cache, entry, &fresh), STINT_E_IO);
@@ -137,5 +141,10 @@ int main(void) {
         cmocka_unit_test(what_is_held_stays),
         cmocka_unit_test(what_failed_is_not_kept),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = 0;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        entry_bytes = sizes[i];
+        failed |= cmocka_run_group_tests(tests, NULL, NULL);
+    }
+    return failed;
 }
