@@ -297,9 +297,10 @@ static void note_layer(struct st_neuron_packer *p, bool predicted) {
     double active;
     json_t *skew = describe_skew(p, &active);
     json_array_append_new(p->layers,
-                          json_pack("{s:f, s:o, s:b, s:I, s:f, s:f}", "active", active, "skew",
-                                    skew, "predicted", predicted, "rank", (json_int_t)n->rank,
-                                    "named", n->share, "found", n->found));
+                          json_pack("{s:f, s:o, s:i, s:b, s:I, s:f, s:f}", "active", active, "skew",
+                                    skew, "bits", (int)st_neuron_bits(p->layout.code), "predicted",
+                                    predicted, "rank", (json_int_t)n->rank, "named", n->share,
+                                    "found", n->found));
 }
 
 json_t *st_neurons_describe(const struct st_neuron_packer *packer) {
