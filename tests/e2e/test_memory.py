@@ -40,7 +40,8 @@ class Memory(unittest.TestCase):
         cls.holder = tempfile.TemporaryDirectory()
         cls.folder = pathlib.Path(cls.holder.name)
         cls.packages = {}
-        for name, source, options in (("dense", MODEL, ()), ("sparse", SPARSE, ("--neurons",))):
+        for name, source, options in (("dense", MODEL, ()), ("sparse", SPARSE, ("--neurons",)),
+                                      ("sparse4", SPARSE, ("--neurons", "--neuron-bits", "4"))):
             if source.is_dir():
                 cls.packages[name] = cls.folder / f"{name}.stint"
                 stint_json("prepare", source, "-o", cls.packages[name], "--calib-tokens", "1024",
@@ -139,6 +140,9 @@ class Memory(unittest.TestCase):
             self.assertAlmostEqual(sum(layer["skew"]), 1, places=3)
             self.assertEqual(layer["skew"], sorted(layer["skew"], reverse=True))
             self.assertTrue(0.95 < layer["found"] <= 1)
+            self.assertEqual(layer["bits"], 8)
+        notes = stint_json("inspect", self.packages["sparse4"], "--neurons")
+        self.assertEqual({layer["bits"] for layer in notes["neurons"]}, {4})
         picture = self.folder / "neurons.svg"
         stint("inspect", self.packages["sparse"], "--neurons", "--svg", picture)
         xml.etree.ElementTree.parse(picture)
@@ -162,8 +166,8 @@ class Memory(unittest.TestCase):
             self.assertEqual(len(storage["random"]), 16)
             for read in storage["sequential"] + storage["random"]:
                 self.assertGreater(read["bytes_per_second"], 0)
-            self.assertEqual(storage["neuron_seconds"] > 0, name == "sparse")
-            self.assertEqual(len(plan["layers"]), 12 if name == "sparse" else 0)
+            self.assertEqual(storage["neuron_seconds"] > 0, name != "dense")
+            self.assertEqual(len(plan["layers"]), 0 if name == "dense" else 12)
             shown = stint("inspect", package, *options).stdout
             self.assertIn("tokens/s", shown)
             self.assertIn("in memory", shown)
@@ -171,7 +175,7 @@ class Memory(unittest.TestCase):
             stint("inspect", package, "--neurons", *options, "--svg", picture)
             text = "".join(xml.etree.ElementTree.parse(picture).getroot().itertext())
             self.assertIn("fixed", text)
-            self.assertEqual("expected misses" in text, name == "sparse")
+            self.assertEqual("expected misses" in text, name != "dense")
 
     def test_what_cannot_be_planned_says_so(self):
         refused = stint("inspect", MODEL, "--neurons", "--memory", "1G")
