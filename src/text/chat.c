@@ -18,6 +18,13 @@ struct st_chat {
     char *source;
     struct st_jinja *jinja; // NULL: the built-in format
     bool opens;             // the template itself opens the assistant's turn
+    bool reasons;           // it knows the marks of reasoning
+};
+
+// What a template is told beside the messages.
+struct variables {
+    const json_t *tools;
+    enum st_chat_thinking thinking;
 };
 
 static stint_status no_memory(void) {
@@ -41,6 +48,8 @@ stint_status st_chat_open(const char *template_text, const struct stint_tokenize
     stint_status status = STINT_OK;
     if (template_text) {
         made->opens = strstr(template_text, "add_generation_prompt") != NULL;
+        made->reasons = strstr(template_text, ST_REASONING_OPEN) != NULL ||
+                        strstr(template_text, ST_REASONING_CLOSE) != NULL;
         made->source = strdup(template_text);
         status = made->source ? compile(made) : no_memory();
     }
@@ -85,15 +94,25 @@ static stint_status put_token(json_t *context, const char *name, const struct st
     return json_object_set_new(context, name, text) == 0 ? STINT_OK : no_memory();
 }
 
-static stint_status make_context(const struct st_chat *chat, json_t *messages, const json_t *tools,
-                                 json_t **context) {
+// Undefined where nobody asked: the template's own choice.
+static bool put_thinking(json_t *context, enum st_chat_thinking thinking) {
+    bool on = thinking == ST_CHAT_THINKS;
+    return thinking == ST_CHAT_THINKS_AS_EVER ||
+           (json_object_set_new(context, "enable_thinking", json_boolean(on)) == 0 &&
+            json_object_set_new(context, "thinking", json_boolean(on)) == 0);
+}
+
+static stint_status make_context(const struct st_chat *chat, json_t *messages,
+                                 const struct variables *variables, json_t **context) {
+    const json_t *tools = variables->tools;
     bool has_tools = tools && json_array_size(tools) > 0;
     json_t *made = json_object();
     bool ok = json_object_set(made, "messages", messages) == 0 &&
               json_object_set_new(made, "tools",
                                   has_tools ? json_incref((json_t *)tools) : json_null()) == 0 &&
               json_object_set_new(made, "documents", json_null()) == 0 &&
-              json_object_set_new(made, "add_generation_prompt", json_true()) == 0;
+              json_object_set_new(made, "add_generation_prompt", json_true()) == 0 &&
+              put_thinking(made, variables->thinking);
     stint_status status = ok ? STINT_OK : no_memory();
     if (status == STINT_OK && chat->tokenizer) {
         status = put_token(made, "bos_token", chat, st_tokenizer_bos(chat->tokenizer));
@@ -121,12 +140,12 @@ static stint_status open_turn(const struct st_chat *chat, char **text, size_t n)
     return STINT_OK;
 }
 
-static stint_status render_once(const struct st_chat *chat, json_t *messages, const json_t *tools,
-                                char **text) {
+static stint_status render_once(const struct st_chat *chat, json_t *messages,
+                                const struct variables *variables, char **text) {
     json_t *context = NULL;
     char *rendered = NULL;
     size_t n = 0;
-    ST_TRY(make_context(chat, messages, tools, &context));
+    ST_TRY(make_context(chat, messages, variables, &context));
     stint_status status = st_jinja_render(chat->jinja, context, &rendered, &n);
     json_decref(context);
     if (status == STINT_OK && memchr(rendered, 0, n))
@@ -142,13 +161,13 @@ static stint_status render_once(const struct st_chat *chat, json_t *messages, co
 
 // What was wrong at first is what is told where no other way helps.
 static stint_status render(const struct st_chat *chat, const json_t *plain, unsigned possible,
-                           const json_t *tools, char **text) {
+                           const struct variables *variables, char **text) {
     struct st_error first = {.status = STINT_OK};
     for (unsigned ways = 0; ways < ST_CHAT_ALL_WAYS; ways++) {
         json_t *messages = NULL;
         if (ways & ~possible) continue;
         ST_TRY(st_chat_vary(plain, ways, &messages));
-        stint_status status = render_once(chat, messages, tools, text);
+        stint_status status = render_once(chat, messages, variables, text);
         json_decref(messages);
         if (status != STINT_E_ARG) return status;
         if (first.status == STINT_OK) st_error_save(&first);
@@ -194,9 +213,47 @@ static stint_status check_tools(const struct st_chat *chat, const json_t *tools)
                    chat->jinja ? "its own template" : st_chat_name(chat->format));
 }
 
-stint_status st_chat_prompt(const struct st_chat *chat, const json_t *messages, const json_t *tools,
-                            char **text) {
+// ---- reasoning
+
+static size_t trimmed(const char *text) {
+    size_t n = strlen(text);
+    while (n > 0 && strchr(" \t\r\n", text[n - 1])) n--;
+    return n;
+}
+
+static bool ends_open(const char *text) {
+    size_t n = trimmed(text), n_mark = strlen(ST_REASONING_OPEN);
+    return n >= n_mark && memcmp(text + n - n_mark, ST_REASONING_OPEN, n_mark) == 0;
+}
+
+// As templates write reasoning that is left out.
+static stint_status close_reasoning(char **text) {
+    static const char closing[] = "\n\n" ST_REASONING_CLOSE "\n\n";
+    size_t n = trimmed(*text);
+    char *longer = realloc(*text, n + sizeof closing);
+    if (!longer) return no_memory();
+    memcpy(longer + n, closing, sizeof closing);
+    *text = longer;
+    return STINT_OK;
+}
+
+static stint_status begin_answer(const struct st_chat *chat, enum st_chat_thinking thinking,
+                                 char **text, enum st_reasoning_phase *answer) {
+    bool open = chat->reasons && ends_open(*text);
+    if (open && thinking == ST_CHAT_THINKS_NOT) {
+        ST_TRY(close_reasoning(text));
+        open = false;
+    }
+    *answer = open ? ST_REASONING_INSIDE : chat->reasons ? ST_REASONING_BEFORE : ST_REASONING_NONE;
+    return STINT_OK;
+}
+
+stint_status st_chat_prompt_thinking(const struct st_chat *chat, const json_t *messages,
+                                     const json_t *tools, enum st_chat_thinking thinking,
+                                     char **text, enum st_reasoning_phase *answer) {
+    const struct variables variables = {tools, thinking};
     json_t *plain = NULL;
+    char *made = NULL;
     unsigned ways = 0;
     ST_TRY(check_tools(chat, tools));
     ST_TRY(st_chat_normalize(messages, &plain, &ways));
@@ -204,11 +261,23 @@ stint_status st_chat_prompt(const struct st_chat *chat, const json_t *messages, 
     if (has_nul(plain))
         status = st_fail(STINT_E_ARG, "the conversation holds a NUL character");
     else if (chat->jinja)
-        status = render(chat, plain, ways, tools, text);
+        status = render(chat, plain, ways, &variables, &made);
     else
-        status = render_builtin(chat, plain, text);
+        status = render_builtin(chat, plain, &made);
     json_decref(plain);
-    return status;
+    if (status == STINT_OK) status = begin_answer(chat, thinking, &made, answer);
+    if (status != STINT_OK) {
+        free(made);
+        return status;
+    }
+    *text = made;
+    return STINT_OK;
+}
+
+stint_status st_chat_prompt(const struct st_chat *chat, const json_t *messages, const json_t *tools,
+                            char **text) {
+    enum st_reasoning_phase answer;
+    return st_chat_prompt_thinking(chat, messages, tools, ST_CHAT_THINKS_AS_EVER, text, &answer);
 }
 
 stint_status st_chat_prompt_plain(const struct st_chat *chat, const stint_message *messages,

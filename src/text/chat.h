@@ -5,6 +5,7 @@
 #define ST_TEXT_CHAT_H
 
 #include "text/chat_template.h"
+#include "text/reasoning.h"
 
 #include <jansson.h>
 
@@ -31,6 +32,17 @@ const struct st_chat_format *st_chat_builtin(const struct st_chat *chat); // nev
 // parts that the format does not have; STINT_E_LIMIT; STINT_E_NOMEM.
 stint_status st_chat_prompt(const struct st_chat *chat, const json_t *messages, const json_t *tools,
                             char **text);
+
+// Whether the model is to think aloud first, where its template leaves that to the caller: the
+// variables enable_thinking and thinking. ST_CHAT_THINKS_NOT also closes reasoning that the
+// template has opened whatever is asked for.
+enum st_chat_thinking { ST_CHAT_THINKS_AS_EVER, ST_CHAT_THINKS, ST_CHAT_THINKS_NOT };
+
+// The same prompt; *answer is how an answer to it begins: ST_REASONING_NONE where the template
+// knows no reasoning, _INSIDE where the prompt ends within it, else _BEFORE.
+stint_status st_chat_prompt_thinking(const struct st_chat *chat, const json_t *messages,
+                                     const json_t *tools, enum st_chat_thinking thinking,
+                                     char **text, enum st_reasoning_phase *answer);
 
 // The same of the public call's messages.
 stint_status st_chat_prompt_plain(const struct st_chat *chat, const stint_message *messages,

@@ -18,7 +18,8 @@ enum st_reasoning_phase {
     ST_REASONING_OVER,   // in the answer
 };
 
-// Places are bytes of the text from its beginning on. Blanks around the reasoning belong to nothing.
+// Places are bytes of the text from its beginning on. Blanks around the reasoning belong to
+// nothing.
 struct st_reasoning {
     enum st_reasoning_phase phase; // set the first one; the rest begins as zero
     size_t n;                      // bytes that were seen

@@ -226,18 +226,73 @@ static void chat_survives_failing_allocations(void **state) {
         char *text = NULL;
         ts_fail_allocation(nth);
         stint_status status =
-            st_chat_open("{{ messages[2].content + messages[2].tool_calls[0].function.arguments }}",
+            st_chat_open("{{ messages[2].content + messages[2].tool_calls[0].function.arguments }}"
+                         "<think>",
                          NULL, &chat);
-        if (status == STINT_OK) status = st_chat_prompt(chat, messages, NULL, &text);
+        enum st_reasoning_phase answer;
+        if (status == STINT_OK)
+            status =
+                st_chat_prompt_thinking(chat, messages, NULL, ST_CHAT_THINKS_NOT, &text, &answer);
         failed = ts_allocation_failed();
         ts_fail_allocation(0);
         // jansson takes arguments that it cannot read for want of memory for text that is none
         if (!failed) assert_int_equal(status, STINT_OK);
-        if (status == STINT_OK) assert_string_equal(text, "{\"x\":1}");
+        if (status == STINT_OK) assert_string_equal(text, "{\"x\":1}<think>\n\n</think>\n\n");
         free(text);
         st_chat_close(chat);
     }
     json_decref(messages);
+}
+
+static char *think(const char *file, enum st_chat_thinking thinking,
+                   enum st_reasoning_phase *answer) {
+    json_t *messages = json_loads("[{\"role\":\"user\",\"content\":\"a<think>\"}]", 0, NULL);
+    unsigned char *template = ts_read(ts_source(file), NULL);
+    struct st_chat *chat = NULL;
+    char *text = NULL;
+    assert_int_equal(st_chat_open((char *)template, NULL, &chat), STINT_OK);
+    assert_true(st_chat_has_template(chat));
+    if (st_chat_prompt_thinking(chat, messages, NULL, thinking, &text, answer) != STINT_OK)
+        fail_msg("%s", st_error_text());
+    st_chat_close(chat);
+    free(template);
+    json_decref(messages);
+    return text;
+}
+
+static bool ends_with(const char *text, const char *end) {
+    return strlen(text) >= strlen(end) && strcmp(text + strlen(text) - strlen(end), end) == 0;
+}
+
+// One template leaves it to the model to open its reasoning, one opens it, one knows none.
+static void chat_tells_how_the_answer_begins(void **state) {
+    static const char qwen[] = "tests/text/chat/qwen3.jinja",
+                      deepseek[] = "tests/text/chat/deepseek-r1.jinja",
+                      phi[] = "tests/text/chat/phi-3.jinja";
+    static const char open[] = "<think>\n", closed[] = "<think>\n\n</think>\n\n";
+    static const struct {
+        const char *file;
+        enum st_chat_thinking thinking;
+        enum st_reasoning_phase answer;
+        const char *end;
+    } rows[] = {
+        {qwen, ST_CHAT_THINKS_AS_EVER, ST_REASONING_BEFORE, "<|im_start|>assistant\n"},
+        {qwen, ST_CHAT_THINKS, ST_REASONING_BEFORE, "<|im_start|>assistant\n"},
+        {qwen, ST_CHAT_THINKS_NOT, ST_REASONING_BEFORE, closed},
+        {deepseek, ST_CHAT_THINKS_AS_EVER, ST_REASONING_INSIDE, open},
+        {deepseek, ST_CHAT_THINKS, ST_REASONING_INSIDE, open},
+        {deepseek, ST_CHAT_THINKS_NOT, ST_REASONING_BEFORE, closed},
+        {phi, ST_CHAT_THINKS_AS_EVER, ST_REASONING_NONE, "<|assistant|>\n"},
+        {phi, ST_CHAT_THINKS_NOT, ST_REASONING_NONE, "<|assistant|>\n"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        enum st_reasoning_phase answer = ST_REASONING_OVER;
+        char *text = think(rows[i].file, rows[i].thinking, &answer);
+        assert_int_equal(answer, rows[i].answer);
+        if (!ends_with(text, rows[i].end)) fail_msg("row %zu: %s", i, text);
+        free(text);
+    }
 }
 
 int main(void) {
@@ -252,6 +307,7 @@ int main(void) {
         cmocka_unit_test(chat_takes_the_messages_of_the_public_call),
         cmocka_unit_test(chat_of_qwen_is_what_python_renders),
         cmocka_unit_test(chat_survives_failing_allocations),
+        cmocka_unit_test(chat_tells_how_the_answer_begins),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
