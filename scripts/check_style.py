@@ -68,7 +68,6 @@ COVERED = {
     "src/prepare/gptq.c": "tests/prepare/test_quantize.c",
     "src/prepare/nested.c": "tests/session/test_precision.c",
     "src/session/learned.c": "tests/e2e/test_schedule.py",
-    "src/server/guide.c": "tests/server/test_engine.c",
     "src/server/job.c": "tests/server/test_engine.c",
     "src/server/record.c": "tests/server/test_engine.c",
     "src/server/problem.c": "tests/server/test_json_text.c",

@@ -6,6 +6,7 @@
 #define ST_SERVER_ENGINE_H
 
 #include "stint.h"
+#include "text/reasoning.h"
 
 #include <jansson.h>
 
@@ -34,6 +35,8 @@ struct st_engine_request {
     bool logprobs;
     uint32_t n_top; // alternatives that are told for each token, with logprobs
     const struct st_constraint *constraint; // or NULL
+    enum st_reasoning_phase reasoning;      // how the answer begins: no stop text and no constraint
+                                            // counts before its reasoning has ended
     bool special; // special tokens appear in the text, as the marks of calls do in some families
 };
 
@@ -59,12 +62,14 @@ struct st_engine_usage {
 
 // Each token, then one end (which may come without any token before it).
 struct st_engine_event {
-    int32_t id; // of the token; -1: none came
+    int32_t id;    // of the token; -1: none came
+    size_t n_made; // bytes of text that it made, of which some may not be certain yet
     uint32_t bits;
     float logprob;                           // with logprobs
     const struct st_engine_alternative *top; // [n_top], likeliest first
     uint32_t n_top;
-    const char *text; // what became certain: whole characters that are no part of a stop text
+    const char *text; // what became certain, reasoning and its marks included: whole characters
+                      // that are no part of a stop text
     size_t n_bytes;
     enum st_engine_end end;
     const struct st_engine_usage *usage; // at the end, else NULL

@@ -6,6 +6,7 @@
 
 #include "model/model.h"
 #include "text/constraint.h"
+#include "text/reasoning.h"
 
 // Of one model: its tokens' bytes, read when the first constraint comes, and scratch. One thread.
 // Zero-initialise.
@@ -19,10 +20,13 @@ stint_status st_guide_open(struct st_guide *guide, const struct stint_model *mod
 void st_guide_close(struct st_guide *guide);
 
 // Logits [vocab] of tokens that are not allowed become -infinity; those that end an answer are
-// allowed where the text may end. False: none is left.
+// allowed where the text may end. `reasoning` is of the text so far: it may be written before the
+// constraint's text begins, and the answer cannot end within it. False: no token is left.
 bool st_guide_apply(struct st_guide *guide, const struct stint_model *model,
-                    struct st_constraint_state *state, float *logits);
-// Takes a token into the text. Pre: it was allowed.
-void st_guide_take(const struct stint_model *model, struct st_constraint_state *state, int32_t id);
+                    const struct st_reasoning *reasoning, struct st_constraint_state *state,
+                    float *logits);
+// Takes a token into the text; `reasoning` is of the text before it. Pre: it was allowed.
+void st_guide_take(const struct stint_model *model, const struct st_reasoning *reasoning,
+                   struct st_constraint_state *state, int32_t id);
 
 #endif

@@ -51,6 +51,7 @@ stint_status st_job_open(const struct st_engine_request *request, struct st_job 
         return status;
     }
     j->submitted = st_now_ns();
+    j->reasoning.phase = request->reasoning;
     j->usage.prompt_tokens = request->n_prompt;
     *job = j;
     return STINT_OK;
@@ -92,6 +93,7 @@ static void tell(struct st_job *job, struct st_engine_event *event, size_t certa
     event->n_bytes = certain;
     job->fn(job->context, event);
     job->n_text -= certain;
+    job->n_certain += certain;
     memmove(job->text, job->text + certain, job->n_text);
 }
 
@@ -111,6 +113,19 @@ static void count_token(struct st_job *job, const struct stint_session *s, const
     st_record_token(&job->record, text, n_bytes, s->precision_now, batch, seconds);
 }
 
+// How much of the text is certain. Stop texts are looked for in the answer alone, and what may
+// still be the mark in front of reasoning waits, since otherwise it is answer.
+static size_t find_certain(const struct st_job *job, bool *found) {
+    const struct st_engine_request *r = &job->request;
+    size_t n_all = job->n_certain + job->n_text;
+    size_t before = st_reasoning_before_answer(&job->reasoning, n_all);
+    size_t skip = before > job->n_certain ? before - job->n_certain : 0;
+    *found = false;
+    if (job->reasoning.phase == ST_REASONING_BEFORE) return 0;
+    return skip +
+           st_stops_certain(r->stops, r->n_stops, job->text + skip, job->n_text - skip, found);
+}
+
 enum st_engine_end st_job_accept(struct st_job *job, const struct stint_session *s, int32_t id,
                                  float logit, const struct st_job_logprobs *logprobs,
                                  uint32_t batch) {
@@ -120,12 +135,13 @@ enum st_engine_end st_job_accept(struct st_job *job, const struct stint_session 
     uint32_t flags = job->request.special ? STINT_DETOKENIZE_SPECIAL : 0;
     size_t n = tokenizer ? st_detokenizer_push(&job->detokenizer, tokenizer, id, flags, text) : 0;
     count_token(job, s, text, n, batch);
+    st_reasoning_push(&job->reasoning, text, n);
     job->n_text += n;
     job->next_id = id;
     bool found;
-    size_t certain =
-        st_stops_certain(job->request.stops, job->request.n_stops, job->text, job->n_text, &found);
+    size_t certain = find_certain(job, &found);
     struct st_engine_event event = {.id = id,
+                                    .n_made = n,
                                     .bits = s->precision_now,
                                     .logprob = (float)((double)logit - logprobs->log_sum),
                                     .top = logprobs->top,

@@ -31,6 +31,8 @@ struct st_job {
     size_t n_text;
     struct st_engine_usage usage;
     struct st_constraint_state *constraint; // or NULL
+    struct st_reasoning reasoning;          // of all text that was made
+    size_t n_certain;                       // bytes of it that were told
     struct st_record record;
 };
 

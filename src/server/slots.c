@@ -111,11 +111,12 @@ static enum st_engine_end sample(struct st_slots *slots, uint32_t slot, float *l
         memcpy(slots->raw, logits, sampler.vocab * sizeof *logits);
         st_job_look(job, slots->raw, sampler.vocab, &logprobs);
     }
-    if (job->constraint && !st_guide_apply(&slots->guide, s->model, job->constraint, logits))
+    if (job->constraint &&
+        !st_guide_apply(&slots->guide, s->model, &job->reasoning, job->constraint, logits))
         return st_constraint_complete(job->constraint) ? ST_ENGINE_STOPPED : ST_ENGINE_LENGTH;
     double draw = st_random_draw(job->sampling.seed, generated);
     int32_t id = st_sample(&sampler, &job->sampling, draw, logits);
-    if (job->constraint) st_guide_take(s->model, job->constraint, id);
+    if (job->constraint) st_guide_take(s->model, &job->reasoning, job->constraint, id);
     return st_job_accept(job, s, id, slots->raw[id], &logprobs, batch);
 }
 

@@ -228,6 +228,14 @@ static void a_stop_text_ends_the_answer_before_it(void **state) {
     size_t wanted = (size_t)(strstr(whole->text, stop) - whole->text);
     assert_int_equal(stopped->n_text, wanted);
     assert_memory_equal(stopped->text, whole->text, wanted);
+    r.reasoning = ST_REASONING_BEFORE; // which this model does not begin with: all is answer
+    struct answer *before = ask(e, &r);
+    assert_same(before, stopped, 0);
+    r.reasoning = ST_REASONING_INSIDE; // and does not end: none is
+    struct answer *inside = ask(e, &r);
+    assert_same(inside, whole, 0);
+    free(before);
+    free(inside);
     free(whole);
     free(stopped);
     st_engine_close(e);
