@@ -32,10 +32,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct st_chat *chat = NULL;
     if (template && request && st_chat_open(template, NULL, &chat) == STINT_OK) {
         json_t *before = json_deep_copy(request);
-        if (st_chat_prompt(chat, json_object_get(request, "messages"),
-                           json_object_get(request, "tools"), &prompt) == STINT_OK &&
-            strlen(prompt) > 64u << 20)
-            abort();
+        enum st_reasoning_phase answer = ST_REASONING_OVER;
+        enum st_chat_thinking thinking = size % 3;
+        stint_status status =
+            st_chat_prompt_thinking(chat, json_object_get(request, "messages"),
+                                    json_object_get(request, "tools"), thinking, &prompt, &answer);
+        if (status == STINT_OK && strlen(prompt) > 64u << 20) abort();
+        if (status == STINT_OK && answer > ST_REASONING_INSIDE) abort();
+        if (thinking == ST_CHAT_THINKS_NOT && answer == ST_REASONING_INSIDE) abort();
         check_calls(chat, request);
         if (!json_equal(before, request)) abort(); // the caller's own
         json_decref(before);

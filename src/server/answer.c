@@ -71,6 +71,7 @@ static struct st_response_usage usage_of(const struct st_answer *answer) {
     for (size_t i = 0; i < answer->n_running; i++) {
         const struct st_engine_usage *one = &answer->choices[i].usage;
         usage.completion_tokens += one->generated_tokens;
+        usage.reasoning_tokens += st_choice_reasoning_tokens(&answer->choices[i]);
         if (i % answer->request.n != 0) continue; // of a prompt's choices the first has paid
         usage.prompt_tokens += one->prompt_tokens;
         usage.cached_tokens += one->reused_tokens;
@@ -107,6 +108,7 @@ static void stream_last(struct st_answer *answer) {
 
 static void stream(struct st_answer *answer, size_t index, struct st_choice *choice, bool ended) {
     struct st_json_text *out = &answer->out;
+    st_response_thoughts(&answer->response, index, choice, st_choice_thoughts(choice), out);
     if (!holds_back(answer))
         st_response_piece(&answer->response, index, choice, st_choice_news(choice), out);
     if (ended && !answer->failed) stream_end(answer, index, choice);
@@ -138,7 +140,7 @@ static void take(void *context, const struct st_engine_event *event) {
     struct st_choice *choice = &answer->choices[index];
     bool ended = event->end != ST_ENGINE_GOES_ON;
     pthread_mutex_lock(&answer->lock);
-    if (st_choice_take(choice, answer->response.tokenizer, event) != STINT_OK)
+    if (st_choice_take(choice, event) != STINT_OK)
         fail(answer, 503, "not enough memory for the answer");
     if (ended) take_end(answer, choice, event);
     if (answer->request.stream) stream(answer, index, choice, ended);
@@ -169,6 +171,7 @@ static struct st_answer *make(const struct st_answer_options *options) {
     pthread_mutex_init(&answer->lock, NULL);
     for (size_t i = 0; i < n; i++) {
         answer->running[i].answer = answer;
+        choices[i].reasoning.phase = options->reasoning;
         if (answer->request.stream) st_response_role(&answer->response, i, &answer->out);
     }
     return answer;
@@ -188,6 +191,7 @@ static stint_status submit(struct st_answer *answer, size_t i,
                                     .logprobs = request->logprobs,
                                     .n_top = request->n_top,
                                     .constraint = answer->constraint,
+                                    .reasoning = answer->choices[i].reasoning.phase,
                                     .special = request->tools != NULL};
     memcpy(one.stops, request->stops, sizeof request->stops);
     return st_engine_submit(answer->engine, &one, take, &answer->running[i],

@@ -26,6 +26,7 @@ struct st_answer_options {
     const struct st_response *response; // copied
     struct st_request *request;         // taken, also on failure
     struct st_constraint *constraint;   // the same; may be NULL
+    enum st_reasoning_phase reasoning;  // how each choice begins
     const struct st_answer_prompt *prompts;
     size_t n_prompts;
 };

@@ -35,8 +35,9 @@ stint_status st_calls_schema(const struct st_request *request, json_t **schema) 
 
 // {"name", "arguments"} as the one call; an answer that was cut off stays text.
 static stint_status find_required(struct st_choice *choice) {
-    json_t *call =
-        json_loadb(choice->text.count > 0 ? choice->text.data : "", choice->text.count, 0, NULL);
+    size_t n;
+    const char *text = st_choice_answer(choice, &n);
+    json_t *call = json_loadb(text, n, 0, NULL);
     const char *name = json_string_value(json_object_get(call, "name"));
     const json_t *arguments = json_object_get(call, "arguments");
     if (name == NULL || !json_is_object(arguments)) {
@@ -59,9 +60,10 @@ stint_status st_calls_find(const struct st_request *request, const struct st_cha
                            struct st_choice *choice) {
     if (request->tool_choice == ST_TOOLS_NONE) return STINT_OK;
     if (request->tool_choice == ST_TOOLS_REQUIRED) return find_required(choice);
-    const char *text = choice->text.count > 0 ? choice->text.data : "";
+    size_t n;
+    const char *text = st_choice_answer(choice, &n);
     struct st_tool_calls calls = {0};
-    ST_TRY(st_tool_calls_parse(chat, text, choice->text.count, request->tools, &calls));
+    ST_TRY(st_tool_calls_parse(chat, text, n, request->tools, &calls));
     while (request->one_call && calls.n > 1) {
         calls.n--;
         free(calls.calls[calls.n].name);

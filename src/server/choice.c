@@ -12,9 +12,7 @@ void st_choice_free(struct st_choice *choice) {
     *choice = (struct st_choice){0};
 }
 
-static stint_status take_token(struct st_choice *choice, const struct stint_tokenizer *tokenizer,
-                               const struct st_engine_event *event) {
-    char made[ST_PIECE_MAX_BYTES + 8];
+static stint_status take_token(struct st_choice *choice, const struct st_engine_event *event) {
     ST_TRY(st_grow((void **)&choice->tokens, &choice->token_capacity, choice->n_tokens, 1,
                    sizeof *choice->tokens));
     ST_TRY(st_grow((void **)&choice->tops, &choice->top_capacity, choice->n_tops, event->n_top,
@@ -27,33 +25,77 @@ static stint_status take_token(struct st_choice *choice, const struct stint_toke
     if (event->n_top > 0)
         memcpy(choice->tops + choice->n_tops, event->top, event->n_top * sizeof *event->top);
     choice->n_tops += event->n_top;
-    choice->n_decoded += st_detokenizer_push(&choice->detokenizer, tokenizer, event->id, 0, made);
+    choice->n_decoded += event->n_made;
     return STINT_OK;
 }
 
-stint_status st_choice_take(struct st_choice *choice, const struct stint_tokenizer *tokenizer,
-                            const struct st_engine_event *event) {
+stint_status st_choice_take(struct st_choice *choice, const struct st_engine_event *event) {
     if (event->end != ST_ENGINE_GOES_ON) choice->end = event->end;
     if (event->usage != NULL) choice->usage = *event->usage;
-    if (event->id >= 0) ST_TRY(take_token(choice, tokenizer, event));
-    return st_bytes_append(&choice->text, event->text, event->n_bytes);
+    if (event->id >= 0) ST_TRY(take_token(choice, event));
+    ST_TRY(st_bytes_append(&choice->text, event->text, event->n_bytes));
+    st_reasoning_push(&choice->reasoning, event->text, event->n_bytes);
+    if (event->end != ST_ENGINE_GOES_ON) st_reasoning_end(&choice->reasoning);
+    return STINT_OK;
 }
 
-// Tokens whose text has begun to be certain; all of them where nothing was cut off at the end.
-static size_t certain_tokens(const struct st_choice *choice) {
-    size_t n = choice->n_told_tokens;
-    bool over = choice->end != ST_ENGINE_GOES_ON;
-    if (over && choice->n_decoded <= choice->text.count) return choice->n_tokens;
-    while (n < choice->n_tokens && choice->tokens[n].begin < choice->text.count) n++;
+static size_t answer_begin(const struct st_choice *choice) {
+    return st_reasoning_before_answer(&choice->reasoning, choice->text.count);
+}
+
+const char *st_choice_answer(const struct st_choice *choice, size_t *n_bytes) {
+    size_t begin = answer_begin(choice);
+    *n_bytes = choice->text.count - begin;
+    return *n_bytes > 0 ? choice->text.data + begin : "";
+}
+
+// Tokens that begin before byte `end`, given that those before `first` do.
+static size_t count_tokens(const struct st_choice *choice, size_t first, size_t end) {
+    size_t n = first;
+    while (n < choice->n_tokens && choice->tokens[n].begin < end) n++;
     return n;
 }
 
+size_t st_choice_reasoning_tokens(const struct st_choice *choice) {
+    return count_tokens(choice, 0, answer_begin(choice));
+}
+
+// Tokens whose text has begun to be certain; all of them where nothing was cut off at the end.
+static size_t certain_tokens(const struct st_choice *choice, size_t first) {
+    bool over = choice->end != ST_ENGINE_GOES_ON;
+    if (over && choice->n_decoded <= choice->text.count) return choice->n_tokens;
+    return count_tokens(choice, first, choice->text.count);
+}
+
+struct st_piece st_choice_thoughts(struct st_choice *choice) {
+    const struct st_reasoning *reasoning = &choice->reasoning;
+    struct st_piece piece = {.from = choice->n_thought, .to = reasoning->to};
+    if (piece.from < reasoning->from) piece.from = reasoning->from;
+    choice->n_thought = piece.to;
+    return piece;
+}
+
 struct st_piece st_choice_news(struct st_choice *choice) {
-    struct st_piece piece = {choice->n_told, choice->text.count, choice->n_told_tokens,
-                             certain_tokens(choice)};
+    enum st_reasoning_phase phase = choice->reasoning.phase;
+    struct st_piece piece = {choice->n_told, choice->n_told, choice->n_told_tokens,
+                             choice->n_told_tokens};
+    if (phase != ST_REASONING_NONE && phase != ST_REASONING_OVER) return piece;
+    size_t begin = answer_begin(choice);
+    if (piece.from < begin) {
+        piece.from = begin;
+        piece.first = count_tokens(choice, piece.first, begin);
+    }
+    piece.to = choice->text.count;
+    piece.last = certain_tokens(choice, piece.first);
     choice->n_told = piece.to;
     choice->n_told_tokens = piece.last;
     return piece;
+}
+
+struct st_piece st_choice_all_thoughts(const struct st_choice *choice) {
+    struct st_choice untold = *choice;
+    untold.n_thought = 0;
+    return st_choice_thoughts(&untold);
 }
 
 struct st_piece st_choice_all(const struct st_choice *choice) {

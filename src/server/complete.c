@@ -15,6 +15,7 @@ struct prompts {
     struct st_ids ids[ST_REQUEST_MAX_PROMPTS];
     struct st_answer_prompt at[ST_REQUEST_MAX_PROMPTS];
     size_t n;
+    enum st_reasoning_phase reasoning; // how an answer to them begins
 };
 
 static void free_prompts(struct prompts *prompts) {
@@ -48,10 +49,12 @@ static bool encode(const struct st_server *server, const char *text, uint32_t fl
 static bool chat_prompt(const struct st_server *server, const struct st_request *request,
                         struct prompts *prompts, struct st_problem *problem) {
     char *text;
-    stint_status status = st_chat_prompt(server->chat, request->messages, request->tools, &text);
+    stint_status status = st_chat_prompt_thinking(server->chat, request->messages, request->tools,
+                                                  request->thinking, &text, &prompts->reasoning);
     // A call that must be made can be made by a model that was never told of any.
     if (status == STINT_E_UNSUPPORTED && request->tool_choice == ST_TOOLS_REQUIRED)
-        status = st_chat_prompt(server->chat, request->messages, NULL, &text);
+        status = st_chat_prompt_thinking(server->chat, request->messages, NULL, request->thinking,
+                                         &text, &prompts->reasoning);
     if (status != STINT_OK)
         return st_refuse_failure(
             problem, status,
@@ -151,6 +154,7 @@ static bool start(struct st_server *server, struct st_request *request, struct s
     if (ok) ok = constrain(request, &constraint, &call->problem);
     if (ok) {
         name_answer(server, request, random[0], &response);
+        response.reasons = prompts.reasoning != ST_REASONING_NONE;
         if (!request->seeded) request->sampling.seed = random[1];
         ok = st_answer_open(&(struct st_answer_options){.engine = server->engine,
                                                         .chat = server->chat,
@@ -158,6 +162,7 @@ static bool start(struct st_server *server, struct st_request *request, struct s
                                                         .response = &response,
                                                         .request = request,
                                                         .constraint = constraint,
+                                                        .reasoning = prompts.reasoning,
                                                         .prompts = prompts.at,
                                                         .n_prompts = prompts.n},
                             &call->answer, &call->problem);

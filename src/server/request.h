@@ -6,6 +6,7 @@
 #define ST_SERVER_REQUEST_H
 
 #include "server/fields.h"
+#include "text/chat.h"
 
 enum {
     ST_REQUEST_MAX_N = 8,
@@ -34,7 +35,8 @@ struct st_request {
     const json_t *tools;    // NULL: none, or none may be called
     enum st_tool_choice tool_choice;
     const char *tool;
-    bool one_call;          // at most one in an answer
+    bool one_call; // at most one in an answer
+    enum st_chat_thinking thinking;
     uint32_t n, max_tokens; // max_tokens 0: until the context is full
     stint_sampling sampling;
     bool seeded; // by the client

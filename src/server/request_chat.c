@@ -155,10 +155,33 @@ static bool read_format(struct st_request *request, struct st_problem *problem) 
                      "'response_format.type' must be text, json_object or json_schema");
 }
 
+// What several servers call {"enable_thinking": true or false}. Other variables of templates are
+// refused, since leaving them out changes the answer.
+static bool read_thinking(struct st_request *request, struct st_problem *problem) {
+    static const char name[] = "chat_template_kwargs";
+    const json_t *variables = st_field(request->body, name), *value;
+    const char *key;
+    bool on = false;
+    if (variables == NULL) return true;
+    if (!json_is_object(variables))
+        return st_refuse(problem, 400, name, "'%s' must be an object", name);
+    json_object_foreach((json_t *)variables, key, value) {
+        if (strcmp(key, "enable_thinking") != 0 && strcmp(key, "thinking") != 0)
+            return st_refuse(problem, 400, name,
+                             "'%s': '%.40s' is not supported: only "
+                             "enable_thinking is",
+                             name, key);
+        if (json_is_null(value)) continue;
+        if (!st_field_bool(variables, key, &on, problem)) return false;
+        request->thinking = on ? ST_CHAT_THINKS : ST_CHAT_THINKS_NOT;
+    }
+    return true;
+}
+
 bool st_request_chat(struct st_request *request, struct st_problem *problem) {
     const json_t *body = request->body;
     if (!read_messages(request, problem) || !read_tools(request, problem) ||
-        !read_format(request, problem) ||
+        !read_format(request, problem) || !read_thinking(request, problem) ||
         !st_field_bool(body, "logprobs", &request->logprobs, problem) ||
         !st_field_uint(body, "top_logprobs", 0, ST_REQUEST_MAX_TOP, &request->n_top, problem))
         return false;

@@ -16,12 +16,17 @@ static void begin(const struct st_response *response, const char *object,
     st_json_raw(out, ",\"choices\":[");
 }
 
-static void write_usage(const struct st_response_usage *usage, struct st_json_text *out) {
+static void write_usage(const struct st_response *response, const struct st_response_usage *usage,
+                        struct st_json_text *out) {
     st_json_format(out,
                    "{\"prompt_tokens\":%zu,\"completion_tokens\":%zu,\"total_tokens\":%zu,"
-                   "\"prompt_tokens_details\":{\"cached_tokens\":%zu}}",
+                   "\"prompt_tokens_details\":{\"cached_tokens\":%zu}",
                    usage->prompt_tokens, usage->completion_tokens,
                    usage->prompt_tokens + usage->completion_tokens, usage->cached_tokens);
+    if (response->reasons)
+        st_json_format(out, ",\"completion_tokens_details\":{\"reasoning_tokens\":%zu}",
+                       usage->reasoning_tokens);
+    st_json_raw(out, "}");
 }
 
 // A call's id only has to be another one than those of the same conversation's other calls.
@@ -52,7 +57,14 @@ static void write_message(const struct st_response *response, size_t index,
                           const struct st_choice *choice, struct st_piece piece,
                           struct st_json_text *out) {
     const struct st_tool_calls *calls = &choice->calls;
-    st_json_raw(out, "\"message\":{\"role\":\"assistant\",\"refusal\":null,\"content\":");
+    struct st_piece thoughts = st_choice_all_thoughts(choice);
+    st_json_raw(out, "\"message\":{\"role\":\"assistant\",\"refusal\":null,");
+    if (thoughts.to > thoughts.from) {
+        st_json_raw(out, "\"reasoning_content\":");
+        write_content(choice, thoughts, out);
+        st_json_raw(out, ",");
+    }
+    st_json_raw(out, "\"content\":");
     if (calls->n == 0) {
         write_content(choice, piece, out);
     } else {
@@ -91,7 +103,7 @@ void st_response_whole(const struct st_response *response, const struct st_choic
         st_json_format(out, ",\"finish_reason\":\"%s\"}", st_choice_finish(choice));
     }
     st_json_raw(out, "],\"usage\":");
-    write_usage(usage, out);
+    write_usage(response, usage, out);
     st_json_raw(out, "}");
 }
 
@@ -113,6 +125,17 @@ void st_response_role(const struct st_response *response, size_t index, struct s
     if (!response->chat) return;
     open_chunk(response, index, out);
     st_json_raw(out, "{\"role\":\"assistant\",\"content\":\"\"},\"logprobs\":null");
+    close_chunk(response, NULL, out);
+}
+
+void st_response_thoughts(const struct st_response *response, size_t index,
+                          const struct st_choice *choice, struct st_piece piece,
+                          struct st_json_text *out) {
+    if (piece.to == piece.from) return;
+    open_chunk(response, index, out);
+    st_json_raw(out, "{\"reasoning_content\":");
+    write_content(choice, piece, out);
+    st_json_raw(out, "},\"logprobs\":null");
     close_chunk(response, NULL, out);
 }
 
@@ -156,6 +179,6 @@ void st_response_last(const struct st_response *response, const struct st_respon
     st_json_raw(out, "data: ");
     begin(response, response->chat ? "chat.completion.chunk" : "text_completion", out);
     st_json_raw(out, "],\"usage\":");
-    write_usage(usage, out);
+    write_usage(response, usage, out);
     st_json_raw(out, "}\n\n");
 }

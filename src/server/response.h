@@ -13,13 +13,14 @@ struct st_response {
     const char *model;       // the served one's name
     const char *fingerprint; // of model and settings: the same seed gives the same text
     bool chat;
+    bool reasons; // the model may: usage tells how many tokens that took
     bool logprobs;
     bool usage_follows; // chunks say "usage": null
     const struct stint_tokenizer *tokenizer;
 };
 
 struct st_response_usage {
-    size_t prompt_tokens, cached_tokens, completion_tokens;
+    size_t prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens;
 };
 
 // Of choices that have ended.
@@ -29,6 +30,10 @@ void st_response_whole(const struct st_response *response, const struct st_choic
 
 // Chunks. The first of each choice of a chat tells the role, the last one why it ended.
 void st_response_role(const struct st_response *response, size_t index, struct st_json_text *out);
+// Of choice->reasoning.
+void st_response_thoughts(const struct st_response *response, size_t index,
+                          const struct st_choice *choice, struct st_piece piece,
+                          struct st_json_text *out);
 void st_response_piece(const struct st_response *response, size_t index,
                        const struct st_choice *choice, struct st_piece piece,
                        struct st_json_text *out);

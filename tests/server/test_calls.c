@@ -124,6 +124,29 @@ static void the_model_s_own_calls_are_found(void **state) {
     st_request_free(&request);
 }
 
+// A call that is only thought about is none.
+static void calls_stand_behind_reasoning(void **state) {
+    (void)state;
+    static const char own[] =
+        "<think>Or <tool_call>{\"name\": \"clock\", \"arguments\": {}}</tool_call>?</think>\n"
+        "<tool_call>{\"name\": \"weather\", \"arguments\": {\"days\": 2}}</tool_call>";
+    static const char required[] = "<think>Or {}?</think>{\"name\":\"weather\",\"arguments\":{}}";
+    struct st_chat *chat;
+    assert_int_equal(st_chat_open(template, NULL, &chat), STINT_OK);
+    for (int i = 0; i < 2; i++) {
+        struct st_request request = request_with(i == 0 ? "\"auto\"" : "\"required\"");
+        struct st_choice choice = choice_of(i == 0 ? own : required);
+        choice.reasoning.phase = ST_REASONING_BEFORE;
+        st_reasoning_push(&choice.reasoning, choice.text.data, choice.text.count);
+        assert_int_equal(st_calls_find(&request, chat, &choice), STINT_OK);
+        assert_int_equal(choice.calls.n, 1);
+        assert_string_equal(choice.calls.calls[0].name, "weather");
+        st_choice_free(&choice);
+        st_request_free(&request);
+    }
+    st_chat_close(chat);
+}
+
 static void what_was_cut_off_is_no_call(void **state) {
     (void)state;
     static const char *const texts[] = {"", "{\"name\": \"wea", "{\"name\":\"clock\"}",
@@ -163,6 +186,7 @@ int main(void) {
         cmocka_unit_test(where_none_is_required_any_text_will_do),
         cmocka_unit_test(the_required_call_is_found),
         cmocka_unit_test(the_model_s_own_calls_are_found),
+        cmocka_unit_test(calls_stand_behind_reasoning),
         cmocka_unit_test(what_was_cut_off_is_no_call),
         cmocka_unit_test(without_memory_nothing_is_left),
     };

@@ -148,6 +148,9 @@ static void refusals_name_the_field(void **state) {
         {true, ",\"tool_choice\":{\"type\":\"function\",\"function\":{\"name\":\"f\"}}",
          "tool_choice"},
         {true, ",\"functions\":[{}]", "functions"},
+        {true, ",\"chat_template_kwargs\":true", "chat_template_kwargs"},
+        {true, ",\"chat_template_kwargs\":{\"date\":\"today\"}", "chat_template_kwargs"},
+        {true, ",\"chat_template_kwargs\":{\"enable_thinking\":0}", "enable_thinking"},
         {false, ",\"echo\":true", "echo"},
         {false, ",\"suffix\":\"a\"", "suffix"},
         {false, ",\"best_of\":3", "best_of"},
@@ -226,6 +229,27 @@ static void tools_and_which_to_call(void **state) {
     }
 }
 
+static void thinking_may_be_asked_for(void **state) {
+    (void)state;
+    static const struct {
+        const char *members;
+        enum st_chat_thinking thinking;
+    } cases[] = {
+        {"", ST_CHAT_THINKS_AS_EVER},
+        {",\"chat_template_kwargs\":null", ST_CHAT_THINKS_AS_EVER},
+        {",\"chat_template_kwargs\":{}", ST_CHAT_THINKS_AS_EVER},
+        {",\"chat_template_kwargs\":{\"enable_thinking\":null}", ST_CHAT_THINKS_AS_EVER},
+        {",\"chat_template_kwargs\":{\"enable_thinking\":true}", ST_CHAT_THINKS},
+        {",\"chat_template_kwargs\":{\"enable_thinking\":false}", ST_CHAT_THINKS_NOT},
+        {",\"chat_template_kwargs\":{\"thinking\":false}", ST_CHAT_THINKS_NOT},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct st_request request = parsed(true, cases[i].members);
+        assert_int_equal(request.thinking, cases[i].thinking);
+        st_request_free(&request);
+    }
+}
+
 static void bodies_that_are_no_json_object(void **state) {
     (void)state;
     static const char *const bad[] = {"",
@@ -290,6 +314,7 @@ int main(void) {
         cmocka_unit_test(messages_are_checked_one_by_one),
         cmocka_unit_test(a_developer_is_the_system),
         cmocka_unit_test(tools_and_which_to_call),
+        cmocka_unit_test(thinking_may_be_asked_for),
         cmocka_unit_test(bodies_that_are_no_json_object),
         cmocka_unit_test(deep_nesting_is_refused),
         cmocka_unit_test(without_memory_the_server_is_to_blame),
