@@ -32,6 +32,7 @@ from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 
 from command import COMMAND, MODEL, PROMPT  # noqa: E402
+from scripted import write_model  # noqa: E402
 from server import KEY, Server  # noqa: E402
 
 SHOTS = pathlib.Path(os.environ["STINT_BUILD_DIR"]) / "screenshots"
@@ -393,6 +394,36 @@ class Trouble(unittest.TestCase):
             server.wait(lambda health: health["busy"] == 0)
             error.find_element(By.CSS_SELECTOR, ".retry").click()
             self.wait(".turn.answer .text p")
+
+    def test_reasoning_is_folded_and_not_sent_back(self):
+        """The script goes by the prompt's last letter, and the template shows what was sent."""
+        scripts = {"?": ["<thi", "nk>", "- So", " **it** is.", "</think", ">\n", "\nYes."],
+                   "!": ["You ", "see."]}
+        template = "{# <think> #}{% for m in messages %}{{ m.role }} {{ m.content }}{% endfor %}"
+        with tempfile.TemporaryDirectory() as folder:
+            model = write_model(pathlib.Path(folder) / "scripted", scripts, template)
+            with Server(model=model) as server:
+                self.browser.get(server.address)
+                self.wait("#model strong")
+                self.browser.find_element(By.ID, "prompt").send_keys("Is it?", Keys.ENTER)
+                self.assertEqual(self.wait(".turn.answer .text p").text, "Yes.")
+                thoughts = self.browser.find_element(By.CSS_SELECTOR, ".reasoning .thoughts")
+                self.assertFalse(thoughts.is_displayed())
+                summary = self.wait(".reasoning summary")
+                self.assertEqual(summary.accessible_name, "Reasoning")
+                summary.send_keys(Keys.ENTER)
+                self.assertEqual(self.wait(".reasoning .thoughts li").text, "So it is.")
+                self.browser.save_screenshot(str(SHOTS / "reasoning.png"))
+                self.wait(".turn.answer .facts")
+                self.browser.find_element(By.ID, "prompt").send_keys("Well!", Keys.ENTER)
+                self.wait(".turn.answer:nth-child(4) .facts")
+                usage = server.chat("Is it?", max_tokens=40)["usage"]
+                whole = "user Is it?assistant Yes.user Well!"
+                self.assertEqual(server.metric("stint_prompt_tokens_total"),
+                                 2 * usage["prompt_tokens"] + len(whole))
+                self.browser.refresh()
+                self.wait(".turn.answer:nth-child(4) .facts")
+                self.assertEqual(len(self.browser.find_elements(By.CSS_SELECTOR, ".reasoning")), 1)
 
     def test_a_key_is_asked_for(self):
         with Server(environment={**os.environ, "STINT_API_KEY": KEY}) as server:

@@ -72,11 +72,13 @@ async function body(before) {
           messages: wire(before.map((turn) => turn.message), system), ...sampling};
 }
 
+const began = (message) => Boolean(message.text || message.reasoning);
+
 // Says why nothing comes yet, as long as nothing does.
 function watch(turn) {
   const look = async () => {
     const {slots, busy, queued} = await api.health().catch(() => ({}));
-    if (turn.message.state !== "streaming" || turn.message.text) return;
+    if (turn.message.state !== "streaming" || began(turn.message)) return;
     const before = turn.waiting;
     turn.waiting = queued > 0 && busy >= slots
       ? `In the queue: ${slots === 1 ? "the slot is" : `all ${slots} slots are`} busy, ` +
@@ -107,13 +109,16 @@ async function receive(turn, request, signal) {
   };
   try {
     for await (const part of api.chat(request, signal)) {
-      const choice = part.choices?.[0], text = choice?.delta?.content;
+      const choice = part.choices?.[0];
+      const {content: text, reasoning_content: reasoning} = choice?.delta ?? {};
       finish = choice?.finish_reason ?? finish;
       if (part.usage) parts = part.usage.completion_tokens ?? parts;
-      if (!text) continue;
+      if (!text && !reasoning) continue;
+      if (reasoning && !began(message)) announce("The model is reasoning.");
       const now = performance.now();
       firstAt ||= now;
-      message.text += text;
+      message.text += text ?? "";
+      if (reasoning) message.reasoning = (message.reasoning ?? "") + reasoning;
       message.tokens = ++parts;
       message.first = (firstAt - begin) / 1000;
       message.seconds = (now - firstAt) / 1000;
@@ -121,7 +126,7 @@ async function receive(turn, request, signal) {
       told = speak(message, told, false);
       save(false);
     }
-    if (message.text && parts) message.tokens = parts;
+    if (began(message) && parts) message.tokens = parts;
   } finally {
     cancelAnimationFrame(drawn);
     speak(message, told, true);

@@ -36,10 +36,11 @@ function write(key, value) {
 
 function valid(message) {
   return (message?.role === "user" || message?.role === "assistant") &&
-    typeof message.text === "string";
+    typeof message.text === "string" && typeof (message.reasoning ?? "") === "string";
 }
 
-/** Messages: {role, text} and, of the assistant, {state, error, tokens, seconds, first}. */
+/** Messages: {role, text} and, of the assistant, {reasoning, state, error, tokens, seconds, first}.
+ *  Reasoning is shown and never sent back. */
 export function readConversation() {
   const kept = read(CONVERSATION);
   const messages = Array.isArray(kept) ? kept.filter(valid) : [];

@@ -31,6 +31,9 @@ export class Turn {
     const user = message.role === "user";
     this.node = el("li", {class: `turn ${user ? "user" : "answer"}`},
       el("h2", {class: "unseen"}, user ? "You" : "Answer"), this.text, this.after);
+    this.thoughts = el("div", {class: "thoughts"});
+    this.reasoning = el("details", {class: "reasoning"}, el("summary", {}, "Reasoning"),
+      this.thoughts);
     this.waiting = "";
     this.update();
   }
@@ -49,9 +52,11 @@ export class Turn {
   }
 
   showAnswer() {
-    const {state, text} = this.message, streaming = state === "streaming";
+    const {state, text, reasoning} = this.message, streaming = state === "streaming";
     this.node.setAttribute("aria-busy", String(streaming));
     this.node.classList.toggle("growing", streaming && text !== "");
+    if (reasoning && !this.reasoning.isConnected) this.text.before(this.reasoning);
+    render(this.thoughts, reasoning ?? "");
     render(this.text, text);
     if (streaming) {
       this.after.replaceChildren(...(text ? [] : [this.waitingLine()]));
@@ -68,7 +73,8 @@ export class Turn {
 
   waitingLine() {
     return el("p", {class: "waiting"}, el("span", {class: "dots", "aria-hidden": "true"},
-      el("i"), el("i"), el("i")), el("span", {}, this.waiting || "Waiting for the first token"));
+      el("i"), el("i"), el("i")), el("span", {}, this.message.reasoning ? "Reasoning"
+      : this.waiting || "Waiting for the first token"));
   }
 
   facts() {
