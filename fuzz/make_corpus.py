@@ -175,7 +175,9 @@ def make_request():
     request("text", {"prompt": ["a", [1, 2]], "logprobs": 3, "echo": False, "suffix": "",
                      "logit_bias": {}, "best_of": 1, "stop": "x"})
     request("ids", {"prompt": [1, 2, 3], "stream": True})
-    request("unsupported", {"prompt": "a", "logit_bias": {"1": 1}})
+    request("unsupported", {"prompt": "a", "echo": True})
+    request("bias", {"prompt": "a", "logit_bias": {"1": -100, "20": 1.5, "01": 1}})
+    request("thinking", {"messages": user, "chat_template_kwargs": {"enable_thinking": False}})
     request("twice", b'{"prompt":"a","prompt":"b"}')
     request("deep", b'{"prompt":' + b"[" * 3000)
     request("not-utf8", b'{"prompt":"\xc3("}')

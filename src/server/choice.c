@@ -49,22 +49,25 @@ const char *st_choice_answer(const struct st_choice *choice, size_t *n_bytes) {
     return *n_bytes > 0 ? choice->text.data + begin : "";
 }
 
-// Tokens that begin before byte `end`, given that those before `first` do.
-static size_t count_tokens(const struct st_choice *choice, size_t first, size_t end) {
-    size_t n = first;
-    while (n < choice->n_tokens && choice->tokens[n].begin < end) n++;
-    return n;
+static size_t token_end(const struct st_choice *choice, size_t i) {
+    return i + 1 < choice->n_tokens ? choice->tokens[i + 1].begin : choice->n_decoded;
 }
 
+// A token that makes the blank behind the reasoning and the answer's first word is the answer's.
 size_t st_choice_reasoning_tokens(const struct st_choice *choice) {
-    return count_tokens(choice, 0, answer_begin(choice));
+    size_t n = 0, begin = answer_begin(choice);
+    while (n < choice->n_tokens && choice->tokens[n].begin < begin && token_end(choice, n) <= begin)
+        n++;
+    return n;
 }
 
 // Tokens whose text has begun to be certain; all of them where nothing was cut off at the end.
 static size_t certain_tokens(const struct st_choice *choice, size_t first) {
+    size_t n = first;
     bool over = choice->end != ST_ENGINE_GOES_ON;
     if (over && choice->n_decoded <= choice->text.count) return choice->n_tokens;
-    return count_tokens(choice, first, choice->text.count);
+    while (n < choice->n_tokens && choice->tokens[n].begin < choice->text.count) n++;
+    return n;
 }
 
 struct st_piece st_choice_thoughts(struct st_choice *choice) {
@@ -83,7 +86,7 @@ struct st_piece st_choice_news(struct st_choice *choice) {
     size_t begin = answer_begin(choice);
     if (piece.from < begin) {
         piece.from = begin;
-        piece.first = count_tokens(choice, piece.first, begin);
+        piece.first = st_choice_reasoning_tokens(choice);
     }
     piece.to = choice->text.count;
     piece.last = certain_tokens(choice, piece.first);

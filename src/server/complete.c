@@ -119,6 +119,12 @@ static bool check(const struct st_server *server, const struct st_request *reque
         problem->code = "model_not_found";
         return false;
     }
+    size_t vocab = st_tokenizer_vocab(server->tokenizer);
+    for (size_t i = 0; i < request->n_biases; i++)
+        if ((size_t)request->biases[i].id >= vocab)
+            return st_refuse(problem, 400, "logit_bias",
+                             "'logit_bias': token %d is not one of 0 to %zu", request->biases[i].id,
+                             vocab - 1);
     size_t n = request->chat ? 1 : st_request_prompts(request);
     size_t most = (size_t)server->n_slots + server->n_queue;
     if (n * request->n > most)

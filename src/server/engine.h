@@ -22,6 +22,12 @@ struct st_engine_options {
 
 enum { ST_ENGINE_MAX_TOP = 20, ST_ENGINE_MAX_STOPS = 8 };
 
+// Added to a token's logit before it is sampled from; -infinity bans it.
+struct st_engine_bias {
+    int32_t id;
+    float value;
+};
+
 // Borrowed during st_engine_submit, but the constraint until the end event.
 struct st_engine_request {
     const int32_t *prompt; // at least one
@@ -32,7 +38,9 @@ struct st_engine_request {
                 // not reused
     const char *stops[ST_ENGINE_MAX_STOPS]; // texts that end the answer and are no part of it
     uint32_t n_stops;
-    bool logprobs;
+    const struct st_engine_bias *biases; // [n_biases], which must not ban all tokens
+    size_t n_biases;
+    bool logprobs;  // of what the model says, without penalties and biases
     uint32_t n_top; // alternatives that are told for each token, with logprobs
     const struct st_constraint *constraint; // or NULL
     enum st_reasoning_phase reasoning;      // how the answer begins: no stop text and no constraint
@@ -87,7 +95,7 @@ void st_engine_close(struct st_engine *engine);
 bool st_engine_drain(struct st_engine *engine, double seconds);
 
 // `context` must live until the end event. STINT_E_LIMIT: the queue is full. STINT_E_ARG: the
-// prompt (longer than the context, ids outside the vocabulary), the sampling, a stop text.
+// prompt (longer than the context, ids outside the vocabulary), the sampling, a stop text, biases.
 // STINT_E_CANCELED: it drains or is closed.
 stint_status st_engine_submit(struct st_engine *engine, const struct st_engine_request *request,
                               st_engine_fn *fn, void *context, uint64_t *ticket);

@@ -24,6 +24,16 @@ static stint_status copy_stops(const struct st_engine_request *from, struct st_e
     return STINT_OK;
 }
 
+static stint_status copy_biases(const struct st_engine_request *from,
+                                struct st_engine_request *to) {
+    if (from->n_biases == 0) return STINT_OK;
+    struct st_engine_bias *biases = calloc(from->n_biases, sizeof *biases);
+    if (!biases) return st_fail(STINT_E_NOMEM, "no memory for a request");
+    memcpy(biases, from->biases, from->n_biases * sizeof *biases);
+    to->biases = biases;
+    return STINT_OK;
+}
+
 static stint_status copy(const struct st_engine_request *from, struct st_job *job) {
     struct st_engine_request *to = &job->request;
     if (from->n_prompt == 0) return st_fail(STINT_E_ARG, "the prompt is empty");
@@ -32,6 +42,7 @@ static stint_status copy(const struct st_engine_request *from, struct st_job *jo
     ST_TRY(st_sampling_check(&job->sampling));
     *to = *from;
     to->prompt = NULL;
+    to->biases = NULL;
     to->n_stops = 0;
     to->sampling = &job->sampling;
     to->n_top = st_min(from->n_top, ST_ENGINE_MAX_TOP);
@@ -39,6 +50,7 @@ static stint_status copy(const struct st_engine_request *from, struct st_job *jo
     if (!prompt) return st_fail(STINT_E_NOMEM, "no memory for a prompt of %zu", from->n_prompt);
     memcpy(prompt, from->prompt, from->n_prompt * sizeof *prompt);
     to->prompt = prompt;
+    ST_TRY(copy_biases(from, to));
     return copy_stops(from, to);
 }
 
@@ -61,6 +73,7 @@ void st_job_free(struct st_job *job) {
     if (!job) return;
     for (uint32_t i = 0; i < job->request.n_stops; i++) free((char *)job->request.stops[i]);
     free((int32_t *)job->request.prompt);
+    free((struct st_engine_bias *)job->request.biases);
     st_constraint_end(job->constraint);
     st_record_free(&job->record);
     free(job);

@@ -2,6 +2,8 @@
 #include "server/request.h"
 
 #include <errno.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 // Fields that are numbers as the sampler takes them.
@@ -22,7 +24,6 @@ static const struct {
 static const struct {
     const char *name, *mend;
 } refused[] = {
-    {"logit_bias", "leave it out"},
     {"functions", "use tools"},
     {"function_call", "use tool_choice"},
     {"audio", "answers are text"},
@@ -82,6 +83,50 @@ static bool read_sampling(struct st_request *request, struct st_problem *problem
     if (!st_field_int(body, "seed", INT64_MIN, INT64_MAX, &seed, problem)) return false;
     request->sampling.seed = (uint64_t)seed;
     request->seeded = st_field(body, "seed") != NULL;
+    return true;
+}
+
+// A token's id as JSON has it: a name of digits, without zeros before them.
+static bool read_id(const char *name, int32_t *id) {
+    size_t n = strlen(name);
+    if (n == 0 || n > 9 || strspn(name, "0123456789") != n || (n > 1 && name[0] == '0'))
+        return false;
+    *id = (int32_t)strtol(name, NULL, 10);
+    return true;
+}
+
+static bool read_bias(const char *name, const json_t *value, struct st_engine_bias *bias,
+                      struct st_problem *problem) {
+    double number = json_number_value(value);
+    if (!read_id(name, &bias->id))
+        return st_refuse(problem, 400, "logit_bias",
+                         "'logit_bias': '%.40s' is not the id of a token", name);
+    if (!json_is_number(value) || !(number >= -100 && number <= 100))
+        return st_refuse(problem, 400, "logit_bias",
+                         "'logit_bias' of token %d must be a number from -100 to 100", bias->id);
+    bias->value = number > -100 ? (float)number : -INFINITY;
+    return true;
+}
+
+// {"token id": what is added to its logit}
+static bool read_biases(struct st_request *request, struct st_problem *problem) {
+    const json_t *object = st_field(request->body, "logit_bias");
+    json_t *value;
+    const char *name;
+    size_t n = json_object_size(object);
+    if (object == NULL) return true;
+    if (!json_is_object(object))
+        return st_refuse(problem, 400, "logit_bias", "'logit_bias' is %s; it must be an object",
+                         st_field_type(object));
+    if (n > ST_REQUEST_MAX_BIASES)
+        return st_refuse(problem, 400, "logit_bias", "'logit_bias' has %zu tokens; at most %d", n,
+                         ST_REQUEST_MAX_BIASES);
+    request->biases = calloc(n + 1, sizeof *request->biases);
+    if (request->biases == NULL) return st_refuse(problem, 503, NULL, "not enough memory");
+    json_object_foreach((json_t *)object, name, value) {
+        if (!read_bias(name, value, &request->biases[request->n_biases], problem)) return false;
+        request->n_biases++;
+    }
     return true;
 }
 
@@ -171,8 +216,9 @@ static bool read_common(struct st_request *request, struct st_problem *problem) 
            st_field_uint(body, "max_tokens", 1, UINT32_MAX, &request->max_tokens, problem) &&
            st_field_uint(body, "max_completion_tokens", 1, UINT32_MAX, &request->max_tokens,
                          problem) &&
-           read_sampling(request, problem) && read_stops(request, problem) &&
-           read_stream(request, problem) && refuse_others(request, problem);
+           read_sampling(request, problem) && read_biases(request, problem) &&
+           read_stops(request, problem) && read_stream(request, problem) &&
+           refuse_others(request, problem);
 }
 
 bool st_request_parse(const char *body, size_t n_bytes, bool chat, struct st_request *request,
@@ -190,6 +236,7 @@ bool st_request_parse(const char *body, size_t n_bytes, bool chat, struct st_req
 
 void st_request_free(struct st_request *request) {
     json_decref(request->body);
+    free(request->biases);
     *request = (struct st_request){0};
 }
 

@@ -5,6 +5,7 @@
 #ifndef ST_SERVER_REQUEST_H
 #define ST_SERVER_REQUEST_H
 
+#include "server/engine.h"
 #include "server/fields.h"
 #include "text/chat.h"
 
@@ -15,6 +16,7 @@ enum {
     ST_REQUEST_MAX_PROMPTS = 64,
     ST_REQUEST_MAX_MESSAGES = 4096,
     ST_REQUEST_MAX_TOOLS = 128,
+    ST_REQUEST_MAX_BIASES = 1024,
     ST_REQUEST_TEXT_TOKENS = 16 // max_tokens of /v1/completions where it has none
 };
 
@@ -39,7 +41,9 @@ struct st_request {
     enum st_chat_thinking thinking;
     uint32_t n, max_tokens; // max_tokens 0: until the context is full
     stint_sampling sampling;
-    bool seeded; // by the client
+    bool seeded;                   // by the client
+    struct st_engine_bias *biases; // [n_biases], the request's own
+    size_t n_biases;
     const char *stops[ST_REQUEST_MAX_STOPS];
     uint32_t n_stops;
     bool logprobs;

@@ -111,6 +111,8 @@ static enum st_engine_end sample(struct st_slots *slots, uint32_t slot, float *l
         memcpy(slots->raw, logits, sampler.vocab * sizeof *logits);
         st_job_look(job, slots->raw, sampler.vocab, &logprobs);
     }
+    for (size_t i = 0; i < job->request.n_biases; i++)
+        logits[job->request.biases[i].id] += job->request.biases[i].value;
     if (job->constraint &&
         !st_guide_apply(&slots->guide, s->model, &job->reasoning, job->constraint, logits))
         return st_constraint_complete(job->constraint) ? ST_ENGINE_STOPPED : ST_ENGINE_LENGTH;

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import sys
+import tempfile
 import unittest
 
 SOURCE = pathlib.Path(os.environ["STINT_SOURCE_DIR"])
@@ -20,7 +21,8 @@ except ImportError:
     sys.exit(77)
 
 # pylint: disable=wrong-import-position
-from command import PROMPT
+from command import PROMPT, stint_json
+from scripted import write_model
 from server import KEY, Server
 
 MODEL = "novels-10m"
@@ -127,6 +129,34 @@ class Client(unittest.TestCase):
                             for chunk in self.chat(**options, stream=True)
                             for delta in chunk.choices[0].delta.tool_calls or [])
         self.assertEqual(arguments, call.function.arguments)
+
+    def test_logit_bias(self):
+        word = self.chat(max_tokens=1, temperature=0, logprobs=True).choices[0].logprobs.content[0]
+        one, = stint_json("tokenize", SOURCE / "models" / MODEL, text=word.token)["ids"]
+        tokens = self.chat(max_tokens=8, temperature=0, logprobs=True,
+                           logit_bias={str(one): -100}).choices[0].logprobs.content
+        self.assertNotIn(word.token, [token.token for token in tokens])
+
+    def test_reasoning(self):
+        """The field that OpenAI's package does not know and hands on."""
+        with tempfile.TemporaryDirectory() as folder:
+            model = write_model(pathlib.Path(folder) / "scripted", {
+                "?": ["<thin", "k>Is ", "it?</th", "ink>", "\nYes, ", "it is."]},
+                "{# <think> #}{{ messages[-1].content }}")
+            with Server(model=model) as server, openai.OpenAI(
+                    base_url=server.address + "/v1", api_key="none", max_retries=0) as client:
+                ask = {"model": "scripted", "messages": [{"role": "user", "content": "Is it?"}]}
+                answer = client.chat.completions.create(**ask)
+                message = answer.choices[0].message
+                self.assertEqual((message.reasoning_content, message.content),
+                                 ("Is it?", "Yes, it is."))
+                self.assertEqual(answer.usage.completion_tokens_details.reasoning_tokens, 4)
+                thoughts = text = ""
+                for chunk in client.chat.completions.create(**ask, stream=True):
+                    delta = chunk.choices[0].delta
+                    thoughts += getattr(delta, "reasoning_content", None) or ""
+                    text += delta.content or ""
+                self.assertEqual((thoughts, text), ("Is it?", "Yes, it is."))
 
     def test_errors_become_exceptions(self):
         with self.assertRaises(openai.BadRequestError) as caught:

@@ -185,7 +185,8 @@ class Completions(Shared):
                              ("stop", [1]), ("seed", 0.5), ("seed", 2 ** 70), ("logprobs", 21),
                              ("presence_penalty", 3), ("frequency_penalty", -3), ("stream", 1),
                              ("stream_options", {"include_usage": True}), ("best_of", 2),
-                             ("logit_bias", {"1": 5}), ("echo", True), ("suffix", "end"),
+                             ("logit_bias", {"1": 101}), ("logit_bias", {"4096": 1}),
+                             ("echo", True), ("suffix", "end"),
                              ("prompt", []), ("prompt", [1, "a"]),
                              ("prompt", [4096]), ("prompt", [-1]), ("prompt", {"a": 1}),
                              ("prompt", ["a"] * 65), ("model", 1)):
@@ -196,6 +197,19 @@ class Completions(Shared):
                 error = self.refused("/v1/completions", **{"prompt": PROMPT, field: value})
                 self.assertEqual(error["param"], field)
                 self.assertEqual(error["type"], "invalid_request_error")
+
+    def test_biases_of_tokens(self):
+        """They ban and prefer, and log-probabilities are without them."""
+        ask = {"max_tokens": 12, "temperature": 0, "logprobs": 1}
+        plain = self.server.complete(PROMPT, **ask)["choices"][0]
+        word = plain["logprobs"]["tokens"][0]
+        one = str(ids_of(word)[1])
+        other = self.server.complete(PROMPT, **ask, logit_bias={one: -100})["choices"][0]
+        self.assertNotIn(word, other["logprobs"]["tokens"])
+        self.assertEqual(other["logprobs"]["top_logprobs"][0], plain["logprobs"]["top_logprobs"][0])
+        same = self.server.complete([PROMPT] * 2, **ask, logit_bias={one: 100})["choices"]
+        self.assertEqual([choice["text"] for choice in same], [word * 12] * 2)
+        self.assertEqual(self.server.complete(PROMPT, **ask)["choices"][0], plain)
 
     def test_what_asks_for_nothing_is_no_error(self):
         self.server.complete(PROMPT, max_tokens=1, logit_bias={}, echo=False, suffix=None, n=None,

@@ -12,7 +12,7 @@ from server import Server, events
 
 SCRIPTS = {
     # thinks, and says so itself
-    "A": ["<th", "ink>", "\nI see", ".\n\n", "</thi", "nk>\n\n", "Yes, ", "it is."],
+    "A": ["<th", "ink>", "\nI see", ".\n\n", "</thi", "nk>\n", "\nYes, ", "it is."],
     # does not think
     "B": ["No, ", "never <", "think>."],
     # the prompt has opened it
@@ -20,7 +20,7 @@ SCRIPTS = {
     # thinks about JSON, and would like to say something before it
     "J": ["<thin", "k>{no}", "</thin", "k>\n", "Sure: ", '{"a"'],
     # writes JSON without a thought
-    "Q": ['{ "a"', ': 1}'],
+    "Q": ['{ "a"'],
     # calls a function
     "T": ["<t", "hink>Call", "</think", ">\n\n", "<tool_c", 'all>{"name": "f", ',
           '"arguments": {}}', "</tool_", "call>"],
@@ -100,7 +100,7 @@ class Reasoning(unittest.TestCase):
             answer = self.chat(prompt, logprobs=True, top_logprobs=2)
             choice = answer["choices"][0]
             tokens = [token["token"] for token in choice["logprobs"]["content"]]
-            self.assertEqual("".join(tokens), choice["message"]["content"])
+            self.assertEqual("".join(tokens).lstrip(), choice["message"]["content"])
             usage = answer["usage"]
             self.assertEqual(len(tokens) + usage["completion_tokens_details"]["reasoning_tokens"],
                              usage["completion_tokens"])
@@ -130,6 +130,17 @@ class Reasoning(unittest.TestCase):
             self.assertEqual("".join(d.get("content", "") for d in deltas), "")
             self.assertEqual([d["tool_calls"][0]["function"]["name"] for d in deltas
                               if "tool_calls" in d], ["f"])
+
+    def test_biases(self):
+        """With a schema too; what bans all tokens is refused."""
+        ask = {"response_format": SCHEMA, "chat_template_kwargs": {"enable_thinking": False}}
+        for digit, other in ((1, 2), (2, 1)):
+            content = self.message("Q", **ask, logit_bias={ord(str(digit)): -100})["content"]
+            self.assertEqual(json.loads(content), {"a": other})
+        status, answer = self.server.post("/v1/completions", prompt="A", logit_bias={
+            id: -100 for id in range(256 + sum(map(len, SCRIPTS.values())) + 1)})
+        self.assertEqual((status, answer["error"]["type"]), (400, "invalid_request_error"))
+        self.assertIn("ban all", answer["error"]["message"])
 
     def test_thinking_can_be_left_out(self):
         self.assertEqual(self.parts("<think>", chat_template_kwargs={"enable_thinking": False}),

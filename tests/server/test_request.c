@@ -2,6 +2,7 @@
 #include "server/request.h"
 #include "support/support.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -16,7 +17,7 @@ static const char chat_head[] = "{\"messages\":[{\"role\":\"user\",\"content\":\
 // A chat or completion with these members more.
 static bool parse(bool chat, const char *members, struct st_request *request,
                   struct st_problem *problem) {
-    char body[2048];
+    char body[32 << 10];
     snprintf(body, sizeof body, "%s%s}", chat ? chat_head : "{\"prompt\":\"Hi\"", members);
     return st_request_parse(body, strlen(body), chat, request, problem);
 }
@@ -72,6 +73,40 @@ static void a_top_p_of_0_takes_the_likeliest(void **state) {
     struct st_request request = parsed(true, ",\"top_p\":0");
     assert_int_equal(request.sampling.top_k, 1);
     st_request_free(&request);
+}
+
+static void biases_are_of_tokens(void **state) {
+    (void)state;
+    struct st_request request =
+        parsed(false, ",\"logit_bias\":{\"0\":-100,\"999999999\":100,\"7\":-99.5}");
+    assert_int_equal(request.n_biases, 3);
+    for (size_t i = 0; i < 3; i++) {
+        int32_t id = request.biases[i].id;
+        float wanted = id == 0 ? -INFINITY : id == 7 ? -99.5f : 100.0f;
+        assert_true(id == 0 || id == 7 || id == 999999999);
+        assert_true(request.biases[i].value == wanted);
+    }
+    st_request_free(&request);
+    request = parsed(true, ",\"logit_bias\":{}");
+    assert_int_equal(request.n_biases, 0);
+    st_request_free(&request);
+}
+
+static void too_many_biases_are_refused(void **state) {
+    (void)state;
+    static char members[24 << 10];
+    for (int n = ST_REQUEST_MAX_BIASES; n <= ST_REQUEST_MAX_BIASES + 1; n++) {
+        struct st_request request;
+        struct st_problem problem;
+        size_t at = (size_t)snprintf(members, sizeof members, ",\"logit_bias\":{");
+        for (int i = 0; i < n; i++)
+            at += (size_t)snprintf(members + at, sizeof members - at, "%s\"%d\":1",
+                                   i > 0 ? "," : "", i);
+        snprintf(members + at, sizeof members - at, "}");
+        bool ok = parse(true, members, &request, &problem);
+        assert_int_equal(ok, n == ST_REQUEST_MAX_BIASES);
+        if (ok) st_request_free(&request);
+    }
 }
 
 static void null_is_as_if_left_out(void **state) {
@@ -135,7 +170,14 @@ static void refusals_name_the_field(void **state) {
         {true, ",\"stop\":[1]", "stop"},
         {true, ",\"stream\":\"yes\"", "stream"},
         {true, ",\"stream_options\":{}", "stream_options"},
-        {true, ",\"logit_bias\":{\"1\":1}", "logit_bias"},
+        {true, ",\"logit_bias\":[1]", "logit_bias"},
+        {true, ",\"logit_bias\":{\"1\":100.5}", "logit_bias"},
+        {true, ",\"logit_bias\":{\"1\":\"1\"}", "logit_bias"},
+        {true, ",\"logit_bias\":{\"01\":1}", "logit_bias"},
+        {true, ",\"logit_bias\":{\"-1\":1}", "logit_bias"},
+        {true, ",\"logit_bias\":{\"\":1}", "logit_bias"},
+        {true, ",\"logit_bias\":{\"1234567890\":1}", "logit_bias"},
+        {false, ",\"logit_bias\":{\"the\":1}", "logit_bias"},
         {true, ",\"top_logprobs\":1", "top_logprobs"},
         {true, ",\"logprobs\":true,\"top_logprobs\":21", "top_logprobs"},
         {true, ",\"response_format\":{\"type\":\"x\"}", "response_format"},
@@ -292,7 +334,8 @@ static void without_memory_the_server_is_to_blame(void **state) {
         struct st_request request;
         struct st_problem problem;
         ts_fail_allocation(n);
-        bool ok = parse(true, ",\"stop\":[\"a\",\"b\"],\"seed\":1", &request, &problem);
+        bool ok = parse(true, ",\"stop\":[\"a\",\"b\"],\"seed\":1,\"logit_bias\":{\"1\":2}",
+                        &request, &problem);
         bool failed = ts_allocation_failed();
         ts_fail_allocation(0);
         if (ok) st_request_free(&request);
@@ -308,6 +351,8 @@ int main(void) {
         cmocka_unit_test(defaults_are_openai_s),
         cmocka_unit_test(every_field_arrives),
         cmocka_unit_test(a_top_p_of_0_takes_the_likeliest),
+        cmocka_unit_test(biases_are_of_tokens),
+        cmocka_unit_test(too_many_biases_are_refused),
         cmocka_unit_test(null_is_as_if_left_out),
         cmocka_unit_test(prompts_are_texts_or_ids_or_several),
         cmocka_unit_test(refusals_name_the_field),
