@@ -124,6 +124,7 @@ static struct exchange *begin(struct st_http *http, struct MHD_Connection *conne
     exchange->match.index = SIZE_MAX; // of no route
     exchange->begin_ns = st_now_ns();
     atomic_fetch_add(&http->n_open, 1);
+    st_watch_silent(watched, false);
     log_as(exchange, method, path);
     return exchange;
 }
@@ -244,6 +245,7 @@ void st_exchange_end(void *context, struct MHD_Connection *connection, void **po
     int status = gone ? 499 : exchange->status;
     // A next request on this connection, which is let go by itself where none comes.
     st_watch_deadline(exchange->watched, 2.0 * http->timeout);
+    st_watch_silent(exchange->watched, true);
     st_metrics_request(http->server->metrics, exchange->match.index, status);
     write_log(exchange, status);
     free_body(exchange);

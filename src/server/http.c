@@ -40,8 +40,9 @@ static void library_says(void *context, const char *format, va_list arguments) {
 stint_status st_http_open(struct st_server *server, const struct st_server_options *options,
                           int listening, struct st_http **out) {
     struct st_http *http = calloc(1, sizeof *http);
-    stint_status status = http != NULL ? st_watch_open(&http->watch)
-                                       : st_fail(STINT_E_NOMEM, "no memory for the server");
+    stint_status status = http != NULL
+                              ? st_watch_open(ST_HTTP_CROWD, ST_HTTP_PATIENCE_SECONDS, &http->watch)
+                              : st_fail(STINT_E_NOMEM, "no memory for the server");
     if (status != STINT_OK) {
         close(listening);
         free(http);

@@ -14,6 +14,8 @@
 enum {
     ST_HTTP_THREADS = 4,              // a request that is hard to read keeps one of them
     ST_HTTP_CONNECTIONS = 256,        // of all of them
+    ST_HTTP_CROWD = 128,              // connections, beyond which silent ones
+    ST_HTTP_PATIENCE_SECONDS = 2,     // are let go after this
     ST_HTTP_HEADER_BYTES = 32 << 10,  // of a connection, headers and what is being sent
     ST_HTTP_BODIES = 16,              // largest bodies that may be held at once
     ST_HTTP_DISCARD_BYTES = 64 << 20, // of a refused body that are read so that the reply arrives

@@ -19,6 +19,8 @@ struct st_watch {
     int epoll, wake; // wake: an eventfd
     pthread_mutex_t lock;
     struct st_watched *first;
+    size_t n, crowd;
+    uint64_t patience_ns;
     bool closing;
 };
 
@@ -65,11 +67,17 @@ static const char late[] =
     "{\"error\":{\"message\":\"the request took too long\",\"type\":\"invalid_request_error\","
     "\"param\":null,\"code\":\"timeout\"}}";
 
+static bool is_late(const struct st_watch *watch, const struct st_watched *at, uint64_t now) {
+    if (at->deadline_ns != 0 && now >= at->deadline_ns) return true;
+    return watch->n > watch->crowd && at->silent_ns != 0 &&
+           now - at->silent_ns >= watch->patience_ns;
+}
+
 // The library sees the end of the stream and lets the connection go.
 static void end_late(struct st_watch *watch, uint64_t now) {
     for (struct st_watched *at = watch->first; at != NULL; at = at->next) {
-        if (at->deadline_ns == 0 || now < at->deadline_ns) continue;
-        at->deadline_ns = 0;
+        if (!is_late(watch, at, now)) continue;
+        at->deadline_ns = at->silent_ns = 0;
         send(at->file, late, sizeof late - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
         shutdown(at->file, SHUT_RDWR);
     }
@@ -103,9 +111,11 @@ static void free_watch(struct st_watch *watch) {
     free(watch);
 }
 
-stint_status st_watch_open(struct st_watch **watch) {
+stint_status st_watch_open(size_t crowd, double patience, struct st_watch **watch) {
     struct st_watch *made = calloc(1, sizeof *made);
     if (made == NULL) return st_fail(STINT_E_NOMEM, "no memory to watch connections");
+    made->crowd = crowd;
+    made->patience_ns = (uint64_t)(patience * 1e9);
     pthread_mutex_init(&made->lock, NULL);
     made->epoll = epoll_create1(EPOLL_CLOEXEC);
     made->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -132,8 +142,9 @@ void st_watch_close(struct st_watch *watch) {
 }
 
 void st_watch_add(struct st_watch *watch, struct st_watched *watched, int file) {
-    *watched = (struct st_watched){.watch = watch, .file = file};
+    *watched = (struct st_watched){.watch = watch, .file = file, .silent_ns = st_now_ns()};
     pthread_mutex_lock(&watch->lock);
+    watch->n++;
     watched->next = watch->first;
     if (watch->first != NULL) watch->first->before = watched;
     watch->first = watched;
@@ -144,6 +155,7 @@ void st_watch_remove(struct st_watched *watched) {
     struct st_watch *watch = watched->watch;
     st_watch_answer(watched, NULL);
     pthread_mutex_lock(&watch->lock);
+    watch->n--;
     if (watched->before != NULL)
         watched->before->next = watched->next;
     else
@@ -156,6 +168,13 @@ void st_watch_deadline(struct st_watched *watched, double seconds) {
     uint64_t deadline = seconds > 0 ? st_now_ns() + (uint64_t)(seconds * 1e9) : 0;
     pthread_mutex_lock(&watched->watch->lock);
     watched->deadline_ns = deadline;
+    pthread_mutex_unlock(&watched->watch->lock);
+}
+
+void st_watch_silent(struct st_watched *watched, bool silent) {
+    uint64_t now = silent ? st_now_ns() : 0;
+    pthread_mutex_lock(&watched->watch->lock);
+    watched->silent_ns = now;
     pthread_mutex_unlock(&watched->watch->lock);
 }
 

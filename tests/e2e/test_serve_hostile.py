@@ -248,6 +248,31 @@ class Busy(unittest.TestCase):
             server.wait(lambda health: health["busy"] == 0 and health["queued"] == 0)
 
 
+class Crowd(unittest.TestCase):
+    def test_connections_that_say_nothing_keep_nobody_out(self):
+        """All places are taken, some by halves of headers and some by clients that had an answer
+        before; the time for a request is far longer than this test waits."""
+        one = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        with Server("--timeout", "3600") as server:
+            slow = server.open_stream(**LONG)
+            server.wait(lambda health: health["busy"] == 1)
+            clients = []
+            for i in range(300):
+                clients.append(socket.create_connection(("127.0.0.1", server.port), timeout=60))
+                clients[-1].sendall((b"", b"GET /hea", one)[i % 3])
+            for _ in range(3):
+                self.assertEqual(server.health()["status"], "ok")
+            self.assertIn(status_of(read_all(clients[0])), (408, None))
+            # Who waits for an answer is not silent.
+            data = b""
+            while b"data: " not in data:
+                more = slow.recv(1000)
+                self.assertTrue(more, data)
+                data += more
+            for client in [slow, *clients]:
+                client.close()
+
+
 class Ends(unittest.TestCase):
     def test_running_answers_are_finished(self):
         with Server() as server:
