@@ -65,10 +65,24 @@ static bool is_preflight(struct exchange *exchange, const char *method) {
     return true;
 }
 
+static size_t header_bytes(struct exchange *exchange) {
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    return info != NULL ? info->header_size : 0;
+}
+
+static bool refuse_headers(struct exchange *exchange, size_t n) {
+    st_refuse(&exchange->call.problem, 431, NULL, "the headers have %zu bytes; at most %d", n,
+              ST_HTTP_HEADER_BYTES);
+    return refuse(exchange);
+}
+
 // Decides by the headers alone, so that a body that nobody wants is never held.
 static bool admit(struct exchange *exchange, const char *method, const char *path) {
     const struct st_server *server = exchange->http->server;
     struct st_problem *problem = &exchange->call.problem;
+    size_t n_header = header_bytes(exchange);
+    if (n_header > ST_HTTP_HEADER_BYTES) return refuse_headers(exchange, n_header);
     const char *host = header(exchange, "Host"), *origin = header(exchange, "Origin");
     bool known = st_route_find(method, path, &exchange->match, &exchange->headers.allowed, problem);
     struct st_problem access;

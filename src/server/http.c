@@ -62,7 +62,7 @@ stint_status st_http_open(struct st_server *server, const struct st_server_optio
         st_exchange_step, http, MHD_OPTION_EXTERNAL_LOGGER, library_says, NULL,
         MHD_OPTION_LISTEN_SOCKET, (MHD_socket)listening, MHD_OPTION_THREAD_POOL_SIZE,
         (unsigned)ST_HTTP_THREADS, MHD_OPTION_CONNECTION_LIMIT, (unsigned)ST_HTTP_CONNECTIONS,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)ST_HTTP_HEADER_BYTES,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)ST_HTTP_POOL_BYTES,
         MHD_OPTION_CONNECTION_TIMEOUT, http->timeout, MHD_OPTION_STRICT_FOR_CLIENT, 1,
         MHD_OPTION_NOTIFY_COMPLETED, st_exchange_end, http, MHD_OPTION_NOTIFY_CONNECTION, connected,
         http, MHD_OPTION_END);

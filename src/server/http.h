@@ -16,7 +16,9 @@ enum {
     ST_HTTP_CONNECTIONS = 256,        // of all of them
     ST_HTTP_CROWD = 128,              // connections, beyond which silent ones
     ST_HTTP_PATIENCE_SECONDS = 2,     // are let go after this
-    ST_HTTP_HEADER_BYTES = 32 << 10,  // of a connection, headers and what is being sent
+    ST_HTTP_HEADER_BYTES = 32 << 10,  // of a request, its first line included
+    ST_HTTP_POOL_BYTES = 128 << 10,   // of a connection, headers and what is being sent: with more
+                                      // than this the library itself refuses, and not in JSON
     ST_HTTP_BODIES = 16,              // largest bodies that may be held at once
     ST_HTTP_DISCARD_BYTES = 64 << 20, // of a refused body that are read so that the reply arrives
     ST_HTTP_LINGER_SECONDS = 5,       // for sending what is left, at the end

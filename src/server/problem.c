@@ -16,6 +16,7 @@ static const struct kind {
     {405, "invalid_request_error", "method_not_allowed"},
     {413, "invalid_request_error", "body_too_large"},
     {429, "rate_limit_error", "queue_full"},
+    {431, "invalid_request_error", "headers_too_large"},
     {500, "server_error", NULL},
     {503, "server_error", "unavailable"},
 };

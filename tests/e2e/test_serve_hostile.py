@@ -95,6 +95,19 @@ class Hostile(unittest.TestCase):
                      f"GET /{'a' * 500_000} HTTP/1.1\r\nHost: localhost\r\n\r\n"):
             self.assertIn(status_of(self.server.raw(head.encode())), (400, 413, 414, 431, None))
 
+    def test_headers_that_are_too_long(self):
+        """Up to some size beyond the limit the answer is of the same form as all others."""
+        head = "{} /health{} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{}\r\n"
+        for rest in ((("?" + "a" * 40_000), ""), ("", f"X: {'a' * 90_000}\r\n"),
+                     ("", "".join(f"X-{i}: {'a' * 90}\r\n" for i in range(400)))):
+            for method in ("GET", "POST"):
+                reply = self.server.raw(head.format(method, *rest).encode())
+                self.assertEqual(status_of(reply), 431)
+                error = json.loads(reply.split(b"\r\n\r\n")[1])["error"]
+                self.assertEqual(error["code"], "headers_too_large")
+        fits = head.format("GET", "", f"X: {'a' * 32_000}\r\n")
+        self.assertEqual(status_of(self.server.raw(fits.encode())), 200)
+
     def test_what_is_no_http(self):
         for data in (b"\r\n" * 100, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"GET\r\n\r\n",
                      b"GET /health HTTP/9.9\r\n\r\n", b"\0\0\0\0\r\n\r\n",
