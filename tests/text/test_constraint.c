@@ -151,6 +151,75 @@ static void refused_schemas_name_place_and_keyword(void **state) {
     }
 }
 
+// Not enforced; and where in a schema they would count.
+static const char *const keywords[] = {
+    "\"multipleOf\":2",
+    "\"uniqueItems\":true",
+    "\"contains\":{}",
+    "\"minContains\":1",
+    "\"maxContains\":1",
+    "\"unevaluatedItems\":false",
+    "\"additionalItems\":false",
+    "\"patternProperties\":{\"^a\":{}}",
+    "\"propertyNames\":{}",
+    "\"minProperties\":1",
+    "\"maxProperties\":1",
+    "\"unevaluatedProperties\":false",
+    "\"dependentRequired\":{}",
+    "\"dependentSchemas\":{}",
+    "\"dependencies\":{}",
+    "\"not\":{\"type\":\"null\"}",
+    "\"if\":true",
+    "\"then\":true",
+    "\"else\":true",
+    "\"contentSchema\":{}",
+    "\"$dynamicRef\":\"#\"",
+    "\"$recursiveRef\":\"#\"",
+    "\"nullable\":true",
+    "\"madeUp\":1",
+};
+
+static const char *const places[] = {
+    "{%s}",
+    "{\"type\":[\"null\",\"string\",\"array\",\"object\",\"integer\"],%s}",
+    "{\"properties\":{\"a\":{%s}}}",
+    "{\"additionalProperties\":{%s}}",
+    "{\"properties\":{\"a\":true},\"additionalProperties\":{%s}}",
+    "{\"items\":{%s}}",
+    "{\"prefixItems\":[true,{%s}],\"items\":false}",
+    "{\"anyOf\":[{\"type\":\"null\"},{%s}]}",
+    "{\"anyOf\":[{\"type\":\"null\"},true],%s}",
+    "{\"oneOf\":[{%s}]}",
+    "{\"allOf\":[{\"type\":\"object\"},{%s}]}",
+    "{\"allOf\":[true],%s}",
+    "{\"enum\":[1,2],%s}",
+    "{\"const\":1,%s}",
+    "{\"$ref\":\"#/$defs/a\",\"$defs\":{\"a\":{%s}}}",
+    "{\"$ref\":\"#/$defs/a\",\"$defs\":{\"a\":{\"type\":\"null\"}},%s}",
+    "{\"properties\":{\"a\":{\"items\":{\"anyOf\":[{\"properties\":{\"b\":{%s}}}]}}}}",
+};
+
+// Never left out in silence.
+static void unknown_keywords_are_refused_everywhere(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
+        for (size_t k = 0; k < sizeof places / sizeof *places; k++) {
+            char text[512], name[64];
+            struct st_constraint *c = NULL;
+            const char *at = strstr(places[k], "%s");
+            snprintf(text, sizeof text, "%.*s%s%s", (int)(at - places[k]), places[k], keywords[i],
+                     at + 2);
+            snprintf(name, sizeof name, "'%.*s'", (int)strcspn(keywords[i] + 1, "\""),
+                     keywords[i] + 1);
+            json_t *json = json_loads(text, 0, NULL);
+            assert_non_null(json);
+            if (st_constraint_schema(json, &c) != STINT_E_UNSUPPORTED ||
+                strstr(st_error_text(), name) == NULL)
+                fail_msg("%s: %s", text, st_error_text());
+            json_decref(json);
+        }
+}
+
 static stint_status try_schema(json_t *schema) {
     struct st_constraint *c = NULL;
     stint_status status = st_constraint_schema(schema, &c);
@@ -346,6 +415,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_are_told_apart),
         cmocka_unit_test(refused_schemas_name_place_and_keyword),
+        cmocka_unit_test(unknown_keywords_are_refused_everywhere),
         cmocka_unit_test(hostile_schemas_end),
         cmocka_unit_test(nesting_is_bounded_and_can_always_end),
         cmocka_unit_test(random_walks_end_in_json),
