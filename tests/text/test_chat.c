@@ -65,6 +65,9 @@ static void chat_gives_messages_to_the_template(void **state) {
            NULL, "<assistant>None[f({\"x\": 1})]<tool>1>");
     expect(turns, "[{\"role\":\"assistant\",\"content\":\"a\",\"tool_calls\":[]}]", NULL,
            "<assistant>a>");
+    expect("{{ messages[0].reasoning_content }}: {{ messages[0].content }}",
+           "[{\"role\":\"assistant\",\"content\":\"a\",\"reasoning_content\":\"b\"}]", NULL,
+           "b: a");
 }
 
 static void chat_leaves_the_caller_s_messages_alone(void **state) {
