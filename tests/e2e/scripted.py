@@ -55,7 +55,7 @@ def tensors_of(n_vocab, follows):
         "model.embed_tokens.weight": ([n_vocab, WIDTH],
                                       {t * WIDTH + place[t]: 1.0 for t in used}),
         "lm_head.weight": ([n_vocab, WIDTH],
-                           {n * WIDTH + place[t]: 2.0 for t, n in follows.items()}),
+                           {n * WIDTH + place[t]: 8.0 for t, n in follows.items()}),
         "model.norm.weight": ([WIDTH], ones),
         **{LAYER + name + ".weight": ([WIDTH], ones)
            for name in ("input_layernorm", "post_attention_layernorm")},
@@ -64,9 +64,9 @@ def tensors_of(n_vocab, follows):
     }
 
 
-def write_model(folder, scripts, template):
+def write_model(folder, scripts, template, special=()):
     """scripts: {last byte of the prompt: pieces of the answer}; each piece has two bytes at least
-    and is the only one of its text in all scripts."""
+    and is the only one of its text in all scripts; those in `special` are special tokens."""
     pieces = [piece for script in scripts.values() for piece in script]
     assert len(set(pieces)) == len(pieces) and all(len(piece.encode()) > 1 for piece in pieces)
     vocabulary = {letter: byte for byte, letter in LETTERS.items()}
@@ -88,8 +88,10 @@ def write_model(folder, scripts, template):
             "tie_word_embeddings": False, "torch_dtype": "float32", "eos_token_id": end},
         "tokenizer.json": {
             "version": "1.0", "truncation": None, "padding": None, "normalizer": None,
-            "added_tokens": [{"id": end, "content": END, "single_word": False, "lstrip": False,
-                              "rstrip": False, "normalized": False, "special": True}],
+            "added_tokens": [{"id": id, "content": text, "single_word": False, "lstrip": False,
+                              "rstrip": False, "normalized": False, "special": True}
+                             for text, id in [*((piece, ids[piece]) for piece in special),
+                                              (END, end)]],
             "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True,
                               "use_regex": True},
             "post_processor": None,

@@ -151,6 +151,17 @@ class Reasoning(unittest.TestCase):
         self.assertEqual(answer["choices"][0]["text"], "".join(SCRIPTS["A"]))
         self.assertNotIn("completion_tokens_details", answer["usage"])
 
+    def test_marks_may_be_special_tokens(self):
+        scripts = {"?": ["<think>", "So.", "</think>", "\n\nIt", " is."]}
+        with tempfile.TemporaryDirectory() as folder:
+            model = write_model(pathlib.Path(folder) / "scripted", scripts, TEMPLATE,
+                                special=("<think>", "</think>"))
+            with Server(model=model) as server:
+                for body in ({}, {"tools": TOOLS}):
+                    message = server.chat("Is it?", **body)["choices"][0]["message"]
+                    self.assertEqual(message["reasoning_content"], "So.")
+                    self.assertEqual(message["content"], "It is.")
+
 
 if __name__ == "__main__":
     unittest.main()
