@@ -158,6 +158,9 @@ static bool start(struct st_server *server, struct st_request *request, struct s
     if (ok && getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
         ok = st_refuse(&call->problem, 500, NULL, "the system has no random numbers");
     if (ok) ok = constrain(request, &constraint, &call->problem);
+    // Nothing but what is asked for, also where a model would reason against its template.
+    if (ok && constraint != NULL && request->thinking == ST_CHAT_THINKS_NOT)
+        prompts.reasoning = ST_REASONING_NONE;
     if (ok) {
         name_answer(server, request, random[0], &response);
         response.reasons = prompts.reasoning != ST_REASONING_NONE;

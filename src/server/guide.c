@@ -54,13 +54,16 @@ bool st_guide_apply(struct st_guide *guide, const struct stint_model *model,
     bool before = reasoning->phase == ST_REASONING_BEFORE;
     if (reasoning->phase == ST_REASONING_INSIDE || (before && reasoning->n_mark > 0))
         return apply_reasoning(model, reasoning, logits);
+    // A vocabulary that has the mark is used so; else it may begin with any of its letters.
+    int32_t mark = before ? st_tokenizer_find(model->tokenizer, ST_REASONING_OPEN) : -1;
     bool ends = st_constraint_complete(state), any = false;
     size_t n_tokens = st_tokenizer_vocab(model->tokenizer);
     st_constraint_mask(state, guide->vocab, guide->allowed);
     for (size_t id = 0; id < model->config.vocab; id++) {
         bool allowed = id < n_tokens && guide->allowed[id / 8] >> id % 8 & 1;
         if (!allowed && ends) allowed = st_model_stops(model, (int32_t)id);
-        if (!allowed && before && id < n_tokens) allowed = reasons(model, reasoning, (int32_t)id);
+        if (!allowed && before && id < n_tokens)
+            allowed = mark >= 0 ? (int32_t)id == mark : reasons(model, reasoning, (int32_t)id);
         if (!allowed) logits[id] = -INFINITY;
         any |= logits[id] > -INFINITY;
     }

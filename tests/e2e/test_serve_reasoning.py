@@ -145,6 +145,10 @@ class Reasoning(unittest.TestCase):
     def test_thinking_can_be_left_out(self):
         self.assertEqual(self.parts("<think>", chat_template_kwargs={"enable_thinking": False}),
                          (None, "Plain text."))
+        got, content = self.parts("A", chat_template_kwargs={"enable_thinking": False},
+                                  response_format=SCHEMA)
+        self.assertIsNone(got)
+        self.assertIn(json.loads(content), ({"a": 1}, {"a": 2}))
 
     def test_a_continuation_is_what_the_model_writes(self):
         answer = self.server.complete("A", temperature=0, max_tokens=60)
@@ -161,6 +165,10 @@ class Reasoning(unittest.TestCase):
                     message = server.chat("Is it?", **body)["choices"][0]["message"]
                     self.assertEqual(message["reasoning_content"], "So.")
                     self.assertEqual(message["content"], "It is.")
+                message = server.chat("Is it?", max_tokens=200, response_format=SCHEMA)["choices"][
+                    0]["message"]
+                self.assertEqual(message["reasoning_content"], "So.")
+                self.assertIn(json.loads(message["content"]), ({"a": 1}, {"a": 2}))
 
 
 if __name__ == "__main__":
