@@ -28,8 +28,10 @@ enum {
     ST_NEURON_SCALES = 64, // a power of two: other bits of a byte that names one are left out
 };
 
-// Ascending, and symmetric: what 16 numbers serve a normal distribution best (Max, Quantizing for
-// minimum distortion, 1960, table I), so that the largest is 4 * (127 / 4) ^ (scale / 63), rounded.
+// The 16 numbers that serve a normal distribution best if the eighth is 0 (by Lloyd's iteration),
+// so that the largest is 4 * (127 / 4) ^ (i / 31) in row 2 i, rounded; row 2 i + 1 has the
+// negatives. Without a zero, weights that are exactly 0, which many are in pruned models, would all
+// err to the same side.
 extern const int8_t st_neuron_levels[ST_NEURON_SCALES][16];
 
 typedef void st_neuron_dot_fn(const uint8_t *rows, size_t n_rows, size_t k, const uint8_t *x,

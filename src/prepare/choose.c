@@ -103,15 +103,16 @@ static stint_status measure(struct search *s, double pruned) {
     return STINT_OK;
 }
 
-// The largest share that loses little; where none does, since weights of 4 bits lose more than
-// outliers, for one, little more than the least.
+// The largest share that loses little; where none does, that of the least loss. What weights of 4
+// bits lose, shadow execution does not bring back: it is not counted.
 static stint_status search(struct search *s) {
     double low = 0.0, high = most_pruned, best = 0.0, most_loss;
     ST_TRY(measure(s, high));
     if (s->loss <= loss_allowed) return STINT_OK;
     double loss_of_most = s->loss;
     ST_TRY(measure(s, 0.0));
-    most_loss = s->loss <= loss_allowed ? loss_allowed : s->loss + loss_allowed;
+    bool coarse = s->job->neurons && st_neurons_levels(s->job->neurons);
+    most_loss = coarse ? s->loss + loss_allowed : fmax(loss_allowed, s->loss);
     if (loss_of_most <= most_loss) return measure(s, most_pruned);
     for (int i = 0; i < SEARCH_STEPS; i++) {
         double middle = (low + high) / 2;

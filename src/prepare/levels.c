@@ -5,7 +5,7 @@
 #include <string.h>
 
 static int top_of(size_t scale) {
-    return st_neuron_levels[scale][15];
+    return abs(st_neuron_levels[scale][15]);
 }
 
 void st_levels_fill(struct st_levels *levels) {

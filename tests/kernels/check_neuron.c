@@ -118,12 +118,14 @@ static void all_kernels_agree(void **state) {
 // kernels/neuron.h says where they come from.
 static void levels_are_those_of_a_normal_distribution(void **state) {
     (void)state;
-    static const double best[8] = {0.1284, 0.3881, 0.6568, 0.9424, 1.256, 1.618, 2.069, 2.733};
+    static const double best[16] = {-2.6869, -2.0105, -1.55,  -1.1786, -0.8545, -0.5569,
+                                    -0.2749, 0,       0.2457, 0.4961,  0.7567,  1.0347,
+                                    1.3419,  1.698,   2.1441, 2.7941};
     for (size_t s = 0; s < ST_NEURON_SCALES; s++)
-        for (size_t i = 0; i < 8; i++) {
-            double top = 4.0 * pow(127.0 / 4.0, (double)s / (ST_NEURON_SCALES - 1));
-            assert_int_equal(st_neuron_levels[s][8 + i], floor(top * best[i] / best[7] + 0.5));
-            assert_int_equal(st_neuron_levels[s][7 - i], -st_neuron_levels[s][8 + i]);
+        for (size_t i = 0; i < 16; i++) {
+            double top = 4.0 * pow(127.0 / 4.0, (double)(s / 2) / (ST_NEURON_SCALES / 2 - 1));
+            double level = floor(top * best[i] / best[15] + 0.5);
+            assert_int_equal(st_neuron_levels[s][i], s % 2 ? -level : level);
         }
 }
 

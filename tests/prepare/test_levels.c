@@ -60,7 +60,7 @@ static void groups_take_the_best_scale(void **state) {
         memcpy(rounded, w, sizeof w);
         st_levels_round(&levels, rounded, n, step);
         for (size_t i = 0; i < sizeof w; i++)
-            if (i % step || i >= n * step) assert_int_equal(rounded[i], w[i]);
+            if (i % step || i >= n * step || w[i] == 0) assert_int_equal(rounded[i], w[i]);
         long least = least_error(w, n, step), got = error_of(w, rounded, n, step);
         assert_true(got >= least);
         all += got;
