@@ -12,6 +12,7 @@
 #include "kernels/expand.h"
 #include "kernels/gemv.h"
 #include "kernels/nested.h"
+#include "kernels/pairs.h"
 #include "kernels/peak.h"
 #include "kernels/tile.h"
 

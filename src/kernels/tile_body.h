@@ -2,31 +2,41 @@
 // The register tile for one instruction set: TILE_M rows by 1..TILE_VECTORS vectors of
 // accumulators, one multiply-add per element and step of k. The strides of `a` are pinned to
 // constants where they are 1, so that the compiler addresses whole rows from a few registers.
+// Elements are floats, unless the file that includes this one defines TILE_ELEMENT and its three
+// functions.
 #include "kernels/tile.h"
 #include "kernels/vec.h"
 
 #define UNROLL _Pragma("GCC unroll 16")
 #define INLINE static inline __attribute__((always_inline))
 
-INLINE void tile(size_t n_vectors, size_t k, const float *a, size_t a_row, size_t a_col,
-                 const float *b, float *c, size_t c_row) {
+#ifndef TILE_ELEMENT
+#define TILE_ELEMENT        float
+#define element_load        vf_load
+#define element_set1        vf_set1
+#define element_add_product vf_fma
+#endif
+
+INLINE void tile(size_t n_vectors, size_t k, const TILE_ELEMENT *a, size_t a_row, size_t a_col,
+                 const TILE_ELEMENT *b, float *c, size_t c_row) {
     vf sum[TILE_M][TILE_VECTORS];
     UNROLL for (size_t m = 0; m < TILE_M; m++) UNROLL for (size_t v = 0; v < n_vectors; v++)
         sum[m][v] = vf_load(c + m * c_row + v * VF_LANES);
     for (size_t i = 0; i < k; i++, a += a_col, b += n_vectors * VF_LANES) {
         vf x[TILE_VECTORS];
-        UNROLL for (size_t v = 0; v < n_vectors; v++) x[v] = vf_load(b + v * VF_LANES);
+        UNROLL for (size_t v = 0; v < n_vectors; v++) x[v] = element_load(b + v * VF_LANES);
         UNROLL for (size_t m = 0; m < TILE_M; m++) {
-            vf w = vf_set1(a[m * a_row]);
-            UNROLL for (size_t v = 0; v < n_vectors; v++) sum[m][v] = vf_fma(w, x[v], sum[m][v]);
+            vf w = element_set1(a[m * a_row]);
+            UNROLL for (size_t v = 0; v < n_vectors; v++) sum[m][v] =
+                element_add_product(w, x[v], sum[m][v]);
         }
     }
     UNROLL for (size_t m = 0; m < TILE_M; m++) UNROLL for (size_t v = 0; v < n_vectors; v++)
         vf_store(c + m * c_row + v * VF_LANES, sum[m][v]);
 }
 
-INLINE void tile_any_stride(size_t n_vectors, size_t k, const float *a, size_t a_row, size_t a_col,
-                            const float *b, float *c, size_t c_row) {
+INLINE void tile_any_stride(size_t n_vectors, size_t k, const TILE_ELEMENT *a, size_t a_row,
+                            size_t a_col, const TILE_ELEMENT *b, float *c, size_t c_row) {
     if (a_col == 1)
         tile(n_vectors, k, a, a_row, 1, b, c, c_row);
     else if (a_row == 1)

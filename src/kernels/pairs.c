@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/pairs.h"
+
+#include "base/cpu.h"
+#include "kernels/pairs_rows.h"
+
+const struct st_pairs st_pairs[] = {
+#if defined(__x86_64__)
+    {"pairs_avx512bf16",
+     ST_CPU_AVX512 | ST_CPU_AVX512BF16,
+     8,
+     16,
+     3,
+     {st_pair_tile_avx512bf16_1, st_pair_tile_avx512bf16_2, st_pair_tile_avx512bf16_3},
+     st_join_f16_avx512bf16,
+     st_zip_f16_avx512bf16,
+     st_zip_f32_avx512bf16},
+#endif
+    {"pairs_scalar",
+     0,
+     4,
+     4,
+     1,
+     {st_pair_tile_scalar},
+     st_join_f16_scalar,
+     st_zip_f16_scalar,
+     st_zip_f32_scalar},
+    {0},
+};
+
+const struct st_pairs *st_pairs_choose(uint64_t cpu_flags) {
+    for (const struct st_pairs *row = st_pairs; row->isa; row++)
+        if ((row->isa & cpu_flags) == row->isa) return row;
+    return NULL;
+}
