@@ -18,6 +18,14 @@ static struct st_kernel_set choose_kernels(void) {
                                   .nested = st_nested_choose(flags)};
 }
 
+// BF16 has fewer bits than the cache, but many more than W8A8 linears. Whoever asks for F32 there,
+// or runs in float, gets floats.
+static const struct st_pairs *choose_pairs(const struct stint_session *s) {
+    if (!s->model->int8.layers || s->kv != ST_DTYPE_F16 || s->model->config.head_dim % 2)
+        return NULL;
+    return st_pairs_choose(s->kernels.cpu_flags);
+}
+
 static void lay_out_cache(struct stint_session *s, struct st_arena *a) {
     const struct st_config *c = &s->model->config;
     // A key tile may be read past its end, by whole register tiles.
@@ -33,11 +41,18 @@ static void lay_out_worker(struct stint_session *s, struct st_arena *a, struct s
     struct st_worker worker = {
         .linear = ST_TAKE(a, float, st_linear_scratch_floats(s->kernels.tile, s->chunk_len)),
         .rows = ST_TAKE(a, float, ST_TILE_MAX_WIDTH *hd),
-        .queries = ST_TAKE(a, float, ST_TILE_MAX_WIDTH *hd),
+        .queries = ST_TAKE(a, float, ST_LANE_BLOCKS *ST_TILE_MAX_WIDTH *hd),
         .scores = ST_TAKE(a, float, st_max(tile_rows * ST_TILE_MAX_WIDTH, s->n_context)),
-        .out = ST_TAKE(a, float, (hd + ST_TILE_MAX_M) * ST_TILE_MAX_WIDTH),
+        .out = ST_TAKE(a, float, ST_LANE_BLOCKS *ST_TILE_MAX_WIDTH *(hd + ST_TILE_MAX_M)),
         .keys = ST_TAKE(a, float, tile_rows *hd),
+        .values = ST_TAKE(a, float, tile_rows *hd),
     };
+    if (s->kernels.pairs) {
+        worker.query_pairs = ST_TAKE(a, uint32_t, ST_LANE_BLOCKS * ST_TILE_MAX_WIDTH * hd / 2);
+        worker.key_pairs = ST_TAKE(a, uint32_t, tile_rows * hd / 2);
+        worker.value_pairs = ST_TAKE(a, uint32_t, tile_rows * hd / 2);
+        worker.weight_pairs = ST_TAKE(a, uint32_t, ST_KEY_TILE * ST_TILE_MAX_WIDTH / 2);
+    }
     if (w) *w = worker;
 }
 
@@ -171,6 +186,7 @@ static stint_status apply_options(const struct stint_model *model,
     s->npu.tune = tune && model->int8.layers;
     s->kv = o.kv == STINT_KV_F16 ? ST_DTYPE_F16 : ST_DTYPE_F32;
     s->kernels = choose_kernels();
+    s->kernels.pairs = choose_pairs(s);
     s->crew.n_threads = o.n_threads ? o.n_threads : st_cpu_cores();
     if (s->kv_layers == model->config.n_layers) ST_TRY(apply_split(&o, s));
     s->n_lanes = s->split.on ? st_min(ST_SPLIT_LANES, st_ceil_div(s->n_context, s->chunk_len)) : 1;

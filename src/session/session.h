@@ -21,6 +21,7 @@
 enum {
     ST_DECODE_TOKENS = ST_GEMV_MAX_COLUMNS, // batches up to this size run the decode kernels
     ST_KEY_TILE = 64,                       // keys per step of the online softmax
+    ST_LANE_BLOCKS = 4,                     // blocks of queries that meet a tile of keys together
     ST_ROW_BLOCK = ST_LINEAR_ROWS,          // weight rows per item of a parallel loop
     ST_MAX_LINEARS = 4,                     // linears that share one input
     ST_CHUNK_LONGEST = 512,                 // that is tried where its length is to be measured
@@ -35,16 +36,19 @@ struct st_kernel_set {
     const struct st_elementwise *elementwise;
     const struct st_attention *attention;
     const struct st_nested_kernel *nested;
+    const struct st_pairs *pairs; // of a prompt's attention; NULL: it computes in floats
 };
 
 // Scratch of one worker.
 struct st_worker {
-    float *linear;  // st_linear_rows
-    float *rows;    // [ST_TILE_MAX_WIDTH, head_dim] queries or outputs of one attention tile
-    float *queries; // packed
-    float *scores;  // [ST_KEY_TILE, ST_TILE_MAX_WIDTH] or [context] when decoding
-    float *out;     // [head_dim rounded up, ST_TILE_MAX_WIDTH]
-    float *keys;    // [ST_KEY_TILE, head_dim] expanded from F16
+    float *linear;        // st_linear_rows
+    float *rows;          // [ST_TILE_MAX_WIDTH, head_dim] queries of one block
+    float *queries;       // [ST_LANE_BLOCKS] times that, packed
+    float *scores;        // [ST_KEY_TILE, ST_TILE_MAX_WIDTH] or [context] when decoding
+    float *out;           // [ST_LANE_BLOCKS, head_dim rounded up, ST_TILE_MAX_WIDTH]
+    float *keys, *values; // [ST_KEY_TILE, head_dim] of the cache
+    // The same in pairs of BF16, where attention computes with them.
+    uint32_t *query_pairs, *key_pairs, *value_pairs, *weight_pairs;
 };
 
 // Threads that run one subgraph at a time, and their scratch.
@@ -256,12 +260,25 @@ static inline unsigned char *st_session_cache(const struct stint_session *s, uns
     return cache + (row * s->kv_stride + position * c->head_dim) * st_session_kv_bytes(s);
 }
 
+// The first position that a token at `position` attends to in this layer.
+static inline size_t st_session_first_key(const struct stint_session *s, uint32_t layer,
+                                          size_t position) {
+    const struct st_config *c = &s->model->config;
+    size_t window = c->sliding[layer] ? c->window : 0;
+    return window && position + 1 > window ? position + 1 - window : 0;
+}
+
 // ---- attention.c
 
 // Norms and rotates k of the batch, and appends it and v to the cache.
 void st_session_append(const struct st_run *run);
 // Norms and rotates q; q and the cache -> attended.
 st_subgraph_fn st_session_attention;
+
+// ---- prompt_attention.c
+
+// The same of rotated queries and a prompt that is in the cache.
+void st_session_attend_prompt(const struct st_run *run);
 
 // ---- ffn.c
 
