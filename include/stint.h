@@ -247,7 +247,7 @@ typedef struct stint_prepare_options {
     /* For a model whose activations are mostly 0 (ReLU and its kin): its neurons one by one, and
      * predictors of which are active, so that it runs well under a bound of memory. */
     bool neurons;
-    float recall;            /* share of the active neurons that predictors find; default 0.98 */
+    float recall;            /* share of the active neurons that predictors find; default 0.995 */
     uint32_t predictor_rank; /* default 0: by the model's width */
     /* Of a neuron's weights: 8 (default 0), or 4: half the room and half the reading, for a loss as
      * of other 4-bit weights. The dense linears then hold the same numbers. */

@@ -46,6 +46,7 @@ COVERED = {
     "src/prepare/neurons.c": "tests/session/test_memory.c",
     "src/session/resident.c": "tests/session/test_memory.c",
     "src/session/storage.c": "tests/session/test_plan.c",
+    "src/session/fine.c": "tests/session/test_memory.c",
     "src/session/sparse_ffn.c": "tests/session/test_memory.c",
     "src/sched/simulate.c": "tests/sched/test_soc.c",
     "src/sched/dag.c": "tests/sched/test_schedule.c",

@@ -6,11 +6,12 @@
 enum { CLUSTER = 16 }; // neurons of an item
 
 void st_sparse_lay_out(struct st_sparse *s, struct st_arena *arena) {
-    size_t k = s->layout.k, tokens = ST_NEURON_TOKENS;
-    s->x = ST_TAKE(arena, uint8_t, tokens * k);
-    s->sums = ST_TAKE(arena, int32_t, s->n_threads * tokens * k);
-    s->q_sums = ST_TAKE(arena, int32_t, s->n_threads * tokens);
-    s->total = ST_TAKE(arena, int32_t, tokens * k);
+    size_t k = s->layout.k, rows = ST_SPARSE_ROWS;
+    s->x = ST_TAKE(arena, uint8_t, rows * k);
+    s->sums = ST_TAKE(arena, int32_t, s->n_threads * rows * k);
+    s->q_sums = ST_TAKE(arena, int32_t, s->n_threads * rows);
+    s->total = ST_TAKE(arena, int32_t, rows * k);
+    s->products = ST_TAKE(arena, float, rows *k);
 }
 
 void st_sparse_begin(struct st_sparse *s, const uint8_t *x, size_t x_row, uint8_t zero,
@@ -18,11 +19,11 @@ void st_sparse_begin(struct st_sparse *s, const uint8_t *x, size_t x_row, uint8_
     size_t k = s->layout.k;
     uint8_t change = zero ^ s->kernel->zero; // 0, or 128: the sign bit
     s->n_tokens = n_tokens;
-    for (size_t t = 0; t < n_tokens; t++)
+    for (size_t row = 0; row < ST_FINE_PARTS * n_tokens; row++)
         for (size_t i = 0; i < k; i++)
-            s->x[t * k + i] = i < s->layout.width ? x[t * x_row + i] ^ change : 0;
-    memset(s->sums, 0, s->n_threads * ST_NEURON_TOKENS * k * sizeof *s->sums);
-    memset(s->q_sums, 0, s->n_threads * ST_NEURON_TOKENS * sizeof *s->q_sums);
+            s->x[row * k + i] = i < s->layout.width ? x[row * x_row + i] ^ change : 0;
+    memset(s->sums, 0, s->n_threads * ST_SPARSE_ROWS * k * sizeof *s->sums);
+    memset(s->q_sums, 0, s->n_threads * ST_SPARSE_ROWS * sizeof *s->q_sums);
 }
 
 // Of a cluster on its way.
@@ -30,8 +31,8 @@ struct cluster {
     const struct st_sparse *s;
     const struct st_neuron_ref *refs;
     size_t n, n_rows;
-    int32_t sums[CLUSTER][2 * ST_NEURON_TOKENS]; // [token, row]
-    int8_t q[CLUSTER][ST_NEURON_TOKENS];
+    int32_t sums[CLUSTER][2 * ST_SPARSE_ROWS]; // [token, part, row]
+    int8_t q[CLUSTER][ST_SPARSE_ROWS];         // [token, part]
 };
 
 // The packed row of a neuron's row in `up`.
@@ -45,17 +46,20 @@ static size_t packed_row(const struct st_sparse *s, uint32_t neuron, size_t row)
 static void to_floats(const struct cluster *c, size_t token, size_t row, float *y) {
     const struct st_sparse *s = c->s;
     const struct st_int8_weight *w = &s->up->weight;
-    int32_t sums[CLUSTER], row_sums[CLUSTER];
-    float factor[CLUSTER], bias[CLUSTER];
+    int32_t sums[ST_FINE_PARTS][CLUSTER], row_sums[CLUSTER];
+    float factor[CLUSTER], bias[CLUSTER], products[ST_FINE_PARTS][CLUSTER];
     for (size_t i = 0; i < c->n; i++) {
         size_t packed = packed_row(s, c->refs[i].neuron, row);
-        sums[i] = c->sums[i][token * c->n_rows + row];
+        for (size_t part = 0; part < ST_FINE_PARTS; part++)
+            sums[part][i] = c->sums[i][(token * ST_FINE_PARTS + part) * c->n_rows + row];
         row_sums[i] = w->row_sums[packed];
         factor[i] = w->factor[packed];
         bias[i] = w->bias ? w->bias[packed] : 0.0f;
     }
-    s->elementwise->dequantize(sums, row_sums, s->kernel->zero, factor, w->bias ? bias : NULL, c->n,
-                               y);
+    for (size_t part = 0; part < ST_FINE_PARTS; part++)
+        s->elementwise->dequantize(sums[part], row_sums, s->kernel->zero, factor, NULL, c->n,
+                                   products[part]);
+    st_fine_join(products[0], products[1], w->bias ? bias : NULL, c->n, y);
     if (!s->add || s->add_row[token] < 0) return;
     const float *add = s->add + (size_t)s->add_row[token] * w->n_panels * ST_INT8_PANEL;
     for (size_t i = 0; i < c->n; i++) y[i] += add[packed_row(s, c->refs[i].neuron, row)];
@@ -65,23 +69,26 @@ static void to_floats(const struct cluster *c, size_t token, size_t row, float *
 static void activate(struct cluster *c, size_t token) {
     const struct st_sparse *s = c->s;
     float rows[2][CLUSTER];
-    uint8_t q[CLUSTER];
+    uint8_t q[CLUSTER], rest[CLUSTER];
     for (size_t row = 0; row < c->n_rows; row++) to_floats(c, token, row, rows[row]);
     if (c->n_rows == 2)
         s->elementwise->act_gated(s->up->act, rows[0], rows[1], c->n, rows[0]);
     else
         s->elementwise->act(s->up->act, rows[0], c->n, rows[0]);
     float scale = s->down->weight.input_scale;
-    size_t clipped = s->elementwise->quantize(rows[0], c->n, scale, 0, q);
+    size_t clipped = st_fine_quantize(s->elementwise, rows[0], c->n, scale, 0, q, rest);
     for (size_t i = 0; i < c->n && clipped && s->spill; i++)
         st_spill_row(s->spill, &rows[0][i], 1, scale, (uint32_t)token, c->refs[i].neuron, 0, &q[i]);
     if (clipped) atomic_fetch_add_explicit(s->clipped, clipped, memory_order_relaxed);
-    for (size_t i = 0; i < c->n; i++) c->q[i][token] = (int8_t)q[i];
+    for (size_t i = 0; i < c->n; i++) {
+        c->q[i][token * ST_FINE_PARTS] = (int8_t)q[i];
+        c->q[i][token * ST_FINE_PARTS + 1] = (int8_t)rest[i];
+    }
 }
 
 static bool is_active(const struct cluster *c, size_t i) {
     int any = 0;
-    for (size_t t = 0; t < c->s->n_tokens; t++) any |= c->q[i][t];
+    for (size_t r = 0; r < ST_FINE_PARTS * c->s->n_tokens; r++) any |= c->q[i][r];
     return any != 0;
 }
 
@@ -89,30 +96,41 @@ static bool is_active(const struct cluster *c, size_t i) {
 static void add_group(const struct cluster *c, const size_t *which, size_t n, size_t worker) {
     const struct st_sparse *s = c->s;
     const uint8_t *columns[ST_NEURON_GROUP];
-    int8_t q[ST_NEURON_TOKENS * ST_NEURON_GROUP] = {0};
-    size_t k = s->layout.k;
+    int8_t q[ST_SPARSE_ROWS * ST_NEURON_GROUP] = {0};
+    size_t k = s->layout.k, n_rows = ST_FINE_PARTS * s->n_tokens;
+    int32_t *sums = s->sums + worker * ST_SPARSE_ROWS * k;
     for (size_t j = 0; j < ST_NEURON_GROUP; j++) {
         size_t i = which[j < n ? j : 0];
         columns[j] = c->refs[i].bundle + c->n_rows * s->layout.row_bytes;
-        for (size_t t = 0; t < s->n_tokens && j < n; t++) {
-            q[t * ST_NEURON_GROUP + j] = c->q[i][t];
-            s->q_sums[worker * ST_NEURON_TOKENS + t] += c->q[i][t];
+        for (size_t row = 0; row < n_rows && j < n; row++) {
+            q[row * ST_NEURON_GROUP + j] = c->q[i][row];
+            s->q_sums[worker * ST_SPARSE_ROWS + row] += c->q[i][row];
         }
     }
-    s->kernel->add[s->layout.code](columns, q, s->n_tokens, k,
-                                   s->sums + worker * ST_NEURON_TOKENS * k, k);
+    for (size_t row = 0; row < n_rows; row += ST_NEURON_TOKENS)
+        s->kernel->add[s->layout.code](columns, q + row * ST_NEURON_GROUP,
+                                       st_min(ST_NEURON_TOKENS, n_rows - row), k, sums + row * k,
+                                       k);
+}
+
+static void multiply(struct cluster *c) {
+    const struct st_sparse *s = c->s;
+    size_t k = s->layout.k, n_rows = ST_FINE_PARTS * s->n_tokens;
+    for (size_t i = 0; i < c->n; i++)
+        for (size_t row = 0; row < n_rows; row += ST_NEURON_TOKENS)
+            s->kernel->dot[s->layout.code](c->refs[i].bundle, c->n_rows, k, s->x + row * k, k,
+                                           st_min(ST_NEURON_TOKENS, n_rows - row),
+                                           c->sums[i] + row * c->n_rows);
 }
 
 static void run_cluster(void *context, size_t item, size_t worker) {
     const struct st_sparse *s = context;
-    size_t k = s->layout.k, which[ST_NEURON_GROUP], n = 0;
+    size_t which[ST_NEURON_GROUP], n = 0;
     struct cluster c = {.s = s,
                         .refs = s->refs + item * CLUSTER,
                         .n = st_min(CLUSTER, s->n_refs - item * CLUSTER),
                         .n_rows = s->layout.parts - 1};
-    for (size_t i = 0; i < c.n; i++)
-        s->kernel->dot[s->layout.code](c.refs[i].bundle, c.n_rows, k, s->x, k, s->n_tokens,
-                                       c.sums[i]);
+    multiply(&c);
     for (size_t t = 0; t < s->n_tokens; t++) activate(&c, t);
     for (size_t i = 0; i < c.n; i++) {
         if (!is_active(&c, i)) continue;
@@ -137,18 +155,27 @@ struct ending {
     size_t y_row;
 };
 
-static void end_token(void *context, size_t t, size_t worker) {
-    (void)worker;
-    const struct ending *e = context;
-    struct st_sparse *s = e->s;
+// A row of `down` as floats.
+static void end_row(const struct st_sparse *s, size_t row) {
     const struct st_int8_weight *w = &s->down->weight;
     size_t k = s->layout.k;
     int32_t q_sum = 0;
-    for (size_t i = 0; i < s->n_threads; i++) q_sum += s->q_sums[i * ST_NEURON_TOKENS + t];
-    st_neuron_finish(s->kernel, s->sums + t * k, ST_NEURON_TOKENS * k, s->n_threads, k, q_sum,
-                     s->total + t * k);
-    s->elementwise->dequantize(s->total + t * k, w->row_sums, 0, w->factor, w->bias,
-                               s->down->rows[0], e->y + t * e->y_row);
+    for (size_t i = 0; i < s->n_threads; i++) q_sum += s->q_sums[i * ST_SPARSE_ROWS + row];
+    st_neuron_finish(s->kernel, s->sums + row * k, ST_SPARSE_ROWS * k, s->n_threads, k, q_sum,
+                     s->total + row * k);
+    s->elementwise->dequantize(s->total + row * k, w->row_sums, 0, w->factor, NULL,
+                               s->down->rows[0], s->products + row * k);
+}
+
+static void end_token(void *context, size_t t, size_t worker) {
+    (void)worker;
+    const struct ending *e = context;
+    const struct st_sparse *s = e->s;
+    size_t k = s->layout.k, row = t * ST_FINE_PARTS;
+    end_row(s, row);
+    end_row(s, row + 1);
+    st_fine_join(s->products + row * k, s->products + (row + 1) * k, s->down->weight.bias,
+                 s->down->rows[0], e->y + t * e->y_row);
 }
 
 void st_sparse_end(struct st_sparse *s, struct st_pool *pool, float *y, size_t y_row) {

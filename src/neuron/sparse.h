@@ -7,8 +7,11 @@
 
 #include "base/arena.h"
 #include "device/device.h"
+#include "device/fine.h"
 #include "format/neuron_layout.h"
 #include "kernels/neuron.h"
+
+enum { ST_SPARSE_ROWS = ST_FINE_PARTS * ST_NEURON_TOKENS };
 
 // A neuron and where its bundle lies.
 struct st_neuron_ref {
@@ -21,10 +24,11 @@ struct st_sparse {
     const struct st_elementwise *elementwise;
     struct st_neuron_layout layout;
     size_t n_threads;
-    uint8_t *x;      // [ST_NEURON_TOKENS, k] as the kernel takes it
-    int32_t *sums;   // [n_threads, ST_NEURON_TOKENS, k]
-    int32_t *q_sums; // [n_threads, ST_NEURON_TOKENS]
-    int32_t *total;  // [ST_NEURON_TOKENS, k]
+    uint8_t *x;      // [ST_SPARSE_ROWS, k] as the kernel takes it
+    int32_t *sums;   // [n_threads, ST_SPARSE_ROWS, k]
+    int32_t *q_sums; // [n_threads, ST_SPARSE_ROWS]
+    int32_t *total;  // [ST_SPARSE_ROWS, k]
+    float *products; // [ST_SPARSE_ROWS, k] of the end
     // The block at hand.
     const struct st_stage *up, *down;
     size_t n_tokens;
@@ -39,7 +43,7 @@ struct st_sparse {
 // layout and n_threads must be set. Runs twice on `arena` (base/arena.h).
 void st_sparse_lay_out(struct st_sparse *sparse, struct st_arena *arena);
 
-// Begins a block: x [n_tokens, x_row apart] holds what `zero` stands for.
+// Begins a block: x [n_tokens, ST_FINE_PARTS], rows x_row apart, holds what `zero` stands for.
 void st_sparse_begin(struct st_sparse *sparse, const uint8_t *x, size_t x_row, uint8_t zero,
                      size_t n_tokens);
 // Adds neurons; in any order, and any number of times.

@@ -183,7 +183,7 @@ static stint_status open_neurons(struct st_prepare_job *p) {
                        "so there is nothing to predict; under a bound of memory its weights are "
                        "read in their turn without this");
     struct st_predictor_options options = {.rank = o->predictor_rank,
-                                           .recall = o->recall > 0.0f ? (double)o->recall : 0.98,
+                                           .recall = o->recall > 0.0f ? (double)o->recall : 0.995,
                                            .stop = st_prepare_is_canceled,
                                            .stop_context = (void *)(uintptr_t)o};
     enum st_neuron_code code = o->neuron_bits == 4 ? ST_NEURON_LEVELS : ST_NEURON_INT8;

@@ -165,7 +165,10 @@ void st_session_rotations(const struct st_run *r) {
 }
 
 stint_status st_session_subgraph(const struct st_run *r, enum st_subgraph_kind kind) {
-    st_subgraph_fn *const *subgraphs = st_session_on_npu(r->s) ? st_npu_subgraphs : float_subgraphs;
+    const struct stint_session *s = r->s;
+    st_subgraph_fn *const *subgraphs = float_subgraphs;
+    if (st_session_on_npu(s))
+        subgraphs = s->fine.graphs && !s->prompt ? st_fine_subgraphs : st_npu_subgraphs;
     if (atomic_load_explicit(&r->s->canceled, memory_order_relaxed))
         return st_fail(STINT_E_CANCELED, "canceled");
     return subgraphs[kind](r);
@@ -233,7 +236,7 @@ stint_status st_session_logits(const struct st_run *r, size_t first, size_t n, f
     struct st_linear_input input = {.role = ST_INT8_HEAD, .n_tokens = n, .n = c->embed};
     input.x = st_session_head_input(r, r->lane->x + first * c->hidden, n);
     if (st_session_on_npu(s))
-        ST_TRY(st_npu_head(r, input.x, n, logits));
+        ST_TRY((s->fine.graphs ? st_fine_head : st_npu_head)(r, input.x, n, logits));
     else
         st_session_linear(r, st_session_observe(s, &input), n, &s->model->weights.head, logits);
     if (c->final_softcap > 0.0f)

@@ -302,7 +302,7 @@ static stint_status ffn(const struct st_run *r) {
     else
         ST_TRY(run_ffn(r, 0, n, lane->projected));
     if (r->s->model->config.n_experts || !is_apart(r, &layer_of(r)->ffn->down)) after_ffn(r);
-    return r->s->resident ? st_resident_look_ahead(r) : STINT_OK;
+    return STINT_OK;
 }
 
 void st_npu_shadows(const struct stint_session *s, uint32_t layer,

@@ -232,11 +232,15 @@ stint_status st_resident_graph(const struct st_run *run, enum st_int8_role role,
                                struct st_graph *graph, struct st_graph_io *io) {
     const struct st_config *c = &run->s->model->config;
     size_t stage = st_slices_stage(c, role, run->layer, expert);
-    if (role == ST_INT8_UP && st_resident_is_sparse(run, io->n_tokens))
-        return st_resident_block(run, io);
     ST_TRY(run_stage(run, stage, 0, graph, io));
     if (role != ST_INT8_UP) return STINT_OK;
     return run_stage(run, stage + 1, 1, graph, io);
+}
+
+stint_status st_resident_product(const struct st_run *run, enum st_int8_role role,
+                                 struct st_graph *graph, struct st_graph_io *io) {
+    return run_stage(run, st_slices_stage(&run->s->model->config, role, run->layer, 0), 0, graph,
+                     io);
 }
 
 void st_resident_expect(struct st_resident *r, const struct st_config *c, uint32_t layer,

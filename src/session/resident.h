@@ -70,6 +70,9 @@ void st_resident_pass(struct st_resident *resident, bool prompt);
 // Runs the stages of a graph slice by slice.
 stint_status st_resident_graph(const struct st_run *run, enum st_int8_role role, uint32_t expert,
                                struct st_graph *graph, struct st_graph_io *io);
+// The same of a graph that is one product.
+stint_status st_resident_product(const struct st_run *run, enum st_int8_role role,
+                                 struct st_graph *graph, struct st_graph_io *io);
 // Rows of the embedding, as floats.
 stint_status st_resident_embed(const struct st_run *run, const int32_t *ids, float *rows);
 // The experts of the batch, before the first of them runs.
@@ -82,7 +85,8 @@ stint_status st_naming_open(struct st_resident *resident, const struct st_npu *n
 void st_naming_close(struct st_resident *resident);
 // True if a batch takes the sparse way.
 bool st_resident_is_sparse(const struct st_run *run, size_t n_tokens);
-// A feed-forward block from the neurons that are active, in place of its graph.
+// A feed-forward block from the neurons that are active: io->n_tokens tokens, whose inputs take
+// ST_FINE_PARTS rows each.
 stint_status st_resident_block(const struct st_run *run, const struct st_graph_io *io);
 
 // After a block: begins to read what the next layer's will need, as far as that can be told from

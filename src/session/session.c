@@ -115,6 +115,7 @@ static void lay_out_sequences(struct stint_session *s, struct st_arena *a) {
 static void lay_out_rest(struct stint_session *s, struct st_arena *a) {
     const struct st_config *c = &s->model->config;
     if (s->model->int8.layers) st_npu_lay_out(s, a);
+    st_fine_lay_out(s, a);
     s->lanes = ST_TAKE(a, struct st_lane, s->n_lanes);
     for (size_t i = 0; i < s->n_lanes; i++) {
         struct st_lane lane = {0};
@@ -280,6 +281,7 @@ static stint_status open_in(const stint_model *model, const stint_session_option
     s->crew.npu = &s->npu;
     ST_TRY(open_schedule(options, s));
     if (model->int8.layers) ST_TRY(st_npu_open(s, device_of(options), &s->crew));
+    ST_TRY(st_fine_open(s));
     if (s->resident) ST_TRY(st_naming_open(s->resident, &s->npu));
     if (s->npu.tune) ST_TRY(st_npu_tune(s));
     return s->split.on ? st_split_open(s, device_of(options)) : STINT_OK;
@@ -315,6 +317,7 @@ void stint_session_close(stint_session *session) {
     if (!session) return;
     st_split_close(session);
     st_resident_close(session->resident);
+    st_fine_close(session);
     st_npu_close(&session->npu);
     for (size_t i = 0; i < session->n_lanes && session->lanes; i++)
         st_shadow_close(&session->lanes[i].shadow);

@@ -92,6 +92,16 @@ struct st_npu {
     atomic_size_t clipped; // elements that did not fit INT8, since the session was opened
 };
 
+// Steps of a model whose neurons are stored one by one: graphs of single products, whose inputs are
+// two numbers each (device/fine.h).
+struct st_fine {
+    struct st_graph **graphs; // [layers, 4]: qkv, o, up, down; then the head. NULL: none such
+    uint8_t *in;              // [2 * ST_DECODE_TOKENS, in_row]
+    float *out;               // [2 * ST_DECODE_TOKENS, widest_out]
+    float *up;                // [ST_DECODE_TOKENS, packed rows of up]
+    size_t in_row, widest_out;
+};
+
 // Prompts over two crews, each at a subgraph of its own (session/split.c).
 struct st_split {
     bool on;
@@ -139,6 +149,7 @@ struct stint_session {
     float *logits;                   // [vocab]
     struct st_candidate *candidates; // [vocab]
     struct st_npu npu;
+    struct st_fine fine;
     struct st_resident *resident; // where memory is bounded; or NULL
     struct st_split split;
     struct st_timeline timeline; // the last prompt's prefill
@@ -341,6 +352,17 @@ stint_status st_npu_shadow(const struct st_run *run, enum st_int8_role role);
 void st_npu_shadows(const struct stint_session *s, uint32_t layer, uint8_t shadows[ST_N_SUBGRAPHS]);
 // logits [n, vocab] = head(x [n, embed])
 stint_status st_npu_head(const struct st_run *run, const float *x, size_t n, float *logits);
+
+// ---- fine.c
+
+// Does nothing for a model without neurons.
+void st_fine_lay_out(struct stint_session *s, struct st_arena *arena);
+// After st_npu_open(), whose device it uses.
+stint_status st_fine_open(struct stint_session *s);
+void st_fine_close(struct stint_session *s);
+extern st_subgraph_fn *const st_fine_subgraphs[ST_N_SUBGRAPHS];
+// As st_npu_head().
+stint_status st_fine_head(const struct st_run *run, const float *x, size_t n, float *logits);
 
 // ---- split.c
 

@@ -40,8 +40,9 @@ class Memory(unittest.TestCase):
         cls.holder = tempfile.TemporaryDirectory()
         cls.folder = pathlib.Path(cls.holder.name)
         cls.packages = {}
-        for name, source, options in (("dense", MODEL, ()), ("sparse", SPARSE, ("--neurons",)),
-                                      ("sparse4", SPARSE, ("--neurons", "--neuron-bits", "4"))):
+        neurons = ("--neurons", "--recall", "0.98")  # of so short a text
+        for name, source, options in (("dense", MODEL, ()), ("sparse", SPARSE, neurons),
+                                      ("sparse4", SPARSE, (*neurons, "--neuron-bits", "4"))):
             if source.is_dir():
                 cls.packages[name] = cls.folder / f"{name}.stint"
                 stint_json("prepare", source, "-o", cls.packages[name], "--calib-tokens", "1024",

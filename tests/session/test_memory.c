@@ -72,6 +72,7 @@ static int open_models(void **state) {
                                .outliers = STINT_OUTLIERS_SHARE,
                                .outlier_prune = 0.5f,
                                .neurons = variant->neuron_bits != 0,
+                               .recall = 0.98f, // of so short a text
                                .neuron_bits = variant->neuron_bits};
     assert_int_equal(stint_prepare(source, package, &o, NULL), STINT_OK);
     whole = open_package(false);
@@ -250,6 +251,34 @@ static void predictors_compute_less(void **state) {
     free(again);
 }
 
+static double squared_error(const float *got, const float *exact) {
+    double sum = 0.0;
+    for (size_t i = 0; i < (N_IDS - N_PROMPT) * vocab(); i++)
+        sum += ((double)got[i] - (double)exact[i]) * ((double)got[i] - (double)exact[i]);
+    return sum;
+}
+
+// In a prompt the same tokens have inputs in 8 bits.
+static void steps_are_finer_than_prompts(void **state) {
+    (void)state;
+    if (variant->neuron_bits != 8) skip();
+    size_t bytes = N_IDS * vocab() * sizeof(float), after = N_PROMPT * vocab();
+    float *exact = malloc(bytes), *prompt = malloc(bytes);
+    stint_model *source = NULL;
+    assert_int_equal(stint_model_open(ts_shared(variant->model), NULL, &source), STINT_OK);
+    stint_session *s = open_session(source, 0, false);
+    assert_int_equal(stint_session_eval(s, ids, N_IDS, true, exact), STINT_OK);
+    stint_session_close(s);
+    s = open_session(whole, 0, false);
+    assert_int_equal(stint_session_eval(s, ids, N_IDS, true, prompt), STINT_OK);
+    stint_session_close(s);
+    assert_true(squared_error(wanted + after, exact + after) <
+                squared_error(prompt + after, exact + after));
+    stint_model_close(source);
+    free(exact);
+    free(prompt);
+}
+
 // ---- Several sequences
 
 static stint_session *open_sequences(uint32_t n, uint64_t memory) {
@@ -342,6 +371,7 @@ static int run(const struct variant *v) {
         cmocka_unit_test(a_bound_must_be_given),
         cmocka_unit_test(damage_is_found),
         cmocka_unit_test(predictors_compute_less),
+        cmocka_unit_test(steps_are_finer_than_prompts),
         cmocka_unit_test(each_sequence_gets_what_it_gets_alone),
         cmocka_unit_test(a_file_cut_short_is_an_error),
     };

@@ -27,7 +27,8 @@ static int open_models(void **state) {
     stint_prepare_options o = {.size = sizeof o,
                                .n_tokens = 512,
                                .outliers = STINT_OUTLIERS_NONE,
-                               .neurons = strcmp(model_name, SPARSE) == 0};
+                               .neurons = strcmp(model_name, SPARSE) == 0,
+                               .recall = 0.98f}; // of so short a text
     assert_int_equal(stint_prepare(source, path, &o, NULL), STINT_OK);
     stint_model_options pieces = {.size = sizeof pieces, .piecewise = true};
     assert_int_equal(stint_model_open(path, &pieces, &piecewise), STINT_OK);
