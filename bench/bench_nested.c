@@ -87,8 +87,13 @@ static void bench_k(struct st_pool *pool, uint32_t k) {
     for (size_t i = 0; i < codes + tables; i++) memory[i] = (uint8_t)(i * 2654435761u >> 11);
     for (size_t r = 0; r < rows; r++) scale[r] = 0.01f;
     memset(c.y, 0, 8 * rows * sizeof(float));
-    c.w = (struct st_nested_weight){memory, (int8_t *)memory + codes, scale, (uint32_t)rows, k, 2,
-                                    HIGH};
+    c.w = (struct st_nested_weight){.codes = memory,
+                                    .tables = (int8_t *)memory + codes,
+                                    .scale = scale,
+                                    .n_out = (uint32_t)rows,
+                                    .n_in = k,
+                                    .low = 2,
+                                    .high = HIGH};
     for (size_t i = 0; i < k; i++) input[i] = (float)(i % 13) * 0.1f - 0.6f;
     c.x.n_tokens = 8;
     for (size_t t = 0; t < 8; t++) st_nested_quantize(input, k, t, &c.x);
