@@ -11,6 +11,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { ROWS_MAPPED = 16 }; // of the embedding, at a time
+
 struct norm_job {
     const struct stint_session *s;
     const struct st_norm_weight *norm;
@@ -116,6 +118,15 @@ static void expand_row(const struct stint_session *s, const struct st_linear_wei
                                     to);
 }
 
+// A prompt's rows lie scattered, and the system maps the neighbourhood of each, huge pages of it
+// where the file lies in such: nearly all of the table would stay resident, of which a package uses
+// nothing else.
+static void forget_embedding(const struct stint_session *s) {
+    const struct st_linear_weight *w = &s->model->weights.embed;
+    if (s->model->checkpoint.package && !s->resident)
+        st_map_forget(w->data, w->n_out * w->row_bytes);
+}
+
 stint_status st_session_embed(const struct st_run *r, const int32_t *ids) {
     const struct stint_session *s = r->s;
     struct st_lane *lane = r->lane;
@@ -129,11 +140,8 @@ stint_status st_session_embed(const struct st_run *r, const int32_t *ids) {
         if (!s->resident) expand_row(s, &w->embed, (size_t)ids[t], rows + t * c->embed);
         if (c->embed_scale != 1.0f)
             k->scale(c->embed_scale, rows + t * c->embed, c->embed, rows + t * c->embed);
+        if (t % ROWS_MAPPED == ROWS_MAPPED - 1 || t + 1 == r->batch->n) forget_embedding(s);
     }
-    // A prompt's rows lie scattered, and the system maps the neighbourhood of each: nearly all of
-    // the table would stay resident, of which a package uses nothing else.
-    if (s->prompt && s->model->checkpoint.package && !s->resident)
-        st_map_forget(w->embed.data, w->embed.n_out * w->embed.row_bytes);
     if (w->project_in.data) st_session_linear(r, rows, r->batch->n, &w->project_in, lane->x);
     if (!w->positions.data) return STINT_OK;
     for (size_t t = 0; t < r->batch->n; t++) { // the first two rows are padding's
