@@ -182,11 +182,6 @@ static const struct st_layer_int8 *layer_of(const struct st_run *r) {
     return &r->s->model->int8.layers[r->layer];
 }
 
-static stint_status attn_norm(const struct st_run *r) {
-    st_session_block_norm(r, &st_run_layer(r)->attn_norm);
-    return STINT_OK;
-}
-
 static stint_status qkv(const struct st_run *r) {
     const struct st_config *c = &r->s->model->config;
     struct st_lane *lane = r->lane;
@@ -222,12 +217,6 @@ static stint_status o(const struct st_run *r) {
     struct linear l = to_projected(r, ST_INT8_O, stage, r->lane->attended, stage->weight.n_in);
     ST_TRY(run_linear(&l, &r->lane->shadow.in));
     st_session_residual(r, &st_run_layer(r)->post_attn_norm, &st_run_layer(r)->attn_norm);
-    return STINT_OK;
-}
-
-static stint_status ffn_norm(const struct st_run *r) {
-    if (r->s->model->config.block != ST_BLOCK_PARALLEL)
-        st_session_block_norm(r, &st_run_layer(r)->ffn_norm);
     return STINT_OK;
 }
 
@@ -308,12 +297,9 @@ static stint_status ffn(const struct st_run *r) {
 }
 
 st_subgraph_fn *const st_fine_subgraphs[ST_N_SUBGRAPHS] = {
-    [ST_SUBGRAPH_ATTN_NORM] = attn_norm,
-    [ST_SUBGRAPH_QKV] = qkv,
-    [ST_SUBGRAPH_ATTENTION] = st_session_attention,
-    [ST_SUBGRAPH_O] = o,
-    [ST_SUBGRAPH_FFN_NORM] = ffn_norm,
-    [ST_SUBGRAPH_FFN] = ffn,
+    [ST_SUBGRAPH_ATTN_NORM] = st_session_attn_norm, [ST_SUBGRAPH_QKV] = qkv,
+    [ST_SUBGRAPH_ATTENTION] = st_session_attention, [ST_SUBGRAPH_O] = o,
+    [ST_SUBGRAPH_FFN_NORM] = st_session_ffn_norm,   [ST_SUBGRAPH_FFN] = ffn,
 };
 
 stint_status st_fine_head(const struct st_run *r, const float *x, size_t n, float *logits) {

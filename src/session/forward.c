@@ -62,7 +62,7 @@ void st_session_block_norm(const struct st_run *r, const struct st_norm_weight *
         st_session_norm(r, norm, lane->x, r->batch->n, lane->normed);
 }
 
-static stint_status attn_norm(const struct st_run *r) {
+stint_status st_session_attn_norm(const struct st_run *r) {
     st_session_block_norm(r, &st_run_layer(r)->attn_norm);
     return STINT_OK;
 }
@@ -89,7 +89,7 @@ static stint_status o(const struct st_run *r) {
     return STINT_OK;
 }
 
-static stint_status ffn_norm(const struct st_run *r) {
+stint_status st_session_ffn_norm(const struct st_run *r) {
     // A parallel block's feed-forward part works on the first norm's result.
     if (r->s->model->config.block != ST_BLOCK_PARALLEL)
         st_session_block_norm(r, &st_run_layer(r)->ffn_norm);
@@ -104,12 +104,9 @@ static stint_status ffn(const struct st_run *r) {
 }
 
 static st_subgraph_fn *const float_subgraphs[ST_N_SUBGRAPHS] = {
-    [ST_SUBGRAPH_ATTN_NORM] = attn_norm,
-    [ST_SUBGRAPH_QKV] = qkv,
-    [ST_SUBGRAPH_ATTENTION] = st_session_attention,
-    [ST_SUBGRAPH_O] = o,
-    [ST_SUBGRAPH_FFN_NORM] = ffn_norm,
-    [ST_SUBGRAPH_FFN] = ffn,
+    [ST_SUBGRAPH_ATTN_NORM] = st_session_attn_norm, [ST_SUBGRAPH_QKV] = qkv,
+    [ST_SUBGRAPH_ATTENTION] = st_session_attention, [ST_SUBGRAPH_O] = o,
+    [ST_SUBGRAPH_FFN_NORM] = st_session_ffn_norm,   [ST_SUBGRAPH_FFN] = ffn,
 };
 
 static void expand_row(const struct stint_session *s, const struct st_linear_weight *w, size_t row,

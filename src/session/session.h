@@ -308,6 +308,8 @@ static inline const struct st_layer *st_run_layer(const struct st_run *run) {
 }
 // A layer's input norm, or the input itself where the block form has none there.
 void st_session_block_norm(const struct st_run *run, const struct st_norm_weight *norm);
+// The norms of a layer as subgraphs of their own: x -> normed.
+st_subgraph_fn st_session_attn_norm, st_session_ffn_norm;
 // x += projected, with the norms that the block form puts around the sum.
 void st_session_residual(const struct st_run *run, const struct st_norm_weight *post,
                          const struct st_norm_weight *after);
