@@ -124,7 +124,7 @@ static void levels_are_those_of_a_normal_distribution(void **state) {
     for (size_t s = 0; s < ST_NEURON_SCALES; s++)
         for (size_t i = 0; i < 16; i++) {
             double top = 4.0 * pow(127.0 / 4.0, (double)(s / 2) / (ST_NEURON_SCALES / 2 - 1));
-            double level = floor(top * best[i] / best[15] + 0.5);
+            int level = (int)floor(top * best[i] / best[15] + 0.5);
             assert_int_equal(st_neuron_levels[s][i], s % 2 ? -level : level);
         }
 }
