@@ -153,26 +153,19 @@ static stint_status multiply(struct linear *l) {
     return STINT_OK;
 }
 
-static void begin_shadow(struct linear *l, struct st_spill *spill, uint64_t *begun) {
-    struct st_shadow *shadow = &l->run->lane->shadow;
-    if (!l->stage->weight.shadowed) return;
-    *begun = st_now_ns();
-    st_shadow_begin(shadow, l->stage, spill, l->n);
-}
-
-static void count_shadow(const struct linear *l, uint64_t begun) {
-    if (l->stage->weight.shadowed) l->run->lane->shadow.counts.ns += st_now_ns() - begun;
-}
-
+// Columns are read while the device computes.
 static stint_status run_linear(struct linear *l, struct st_spill *spill) {
     struct st_shadow *shadow = &l->run->lane->shadow;
-    uint64_t begun = 0;
+    struct st_shadow_counts *counts = &shadow->counts;
     quantize(l, spill);
-    begin_shadow(l, spill, &begun);
+    if (!l->stage->weight.shadowed) return multiply(l);
+    uint64_t begun = st_now_ns();
+    st_shadow_begin(shadow, l->stage, spill, l->n);
+    st_shadow_count(&counts->ns, &begun);
     ST_TRY(multiply(l));
-    if (!l->stage->weight.shadowed) return STINT_OK;
+    st_shadow_count(&counts->device_ns, &begun);
     ST_TRY(st_shadow_finish(shadow, l->run->crew->pool, l->y, l->y_row));
-    count_shadow(l, begun);
+    st_shadow_count(&counts->ns, &begun);
     return STINT_OK;
 }
 
@@ -261,12 +254,12 @@ static stint_status sparse_ffn(struct linear *up) {
                              .add_row = up->add_row,
                              .clipped = &r->s->npu.clipped,
                              .spill = st_shadow_spill(shadow, down.stage, &shadow->middle)};
-    uint64_t begun = 0;
     ST_TRY(st_resident_block(r, &io));
     if (!down.stage->weight.shadowed) return STINT_OK;
-    begin_shadow(&down, &shadow->middle, &begun);
+    uint64_t begun = st_now_ns();
+    st_shadow_begin(shadow, down.stage, &shadow->middle, down.n);
     ST_TRY(st_shadow_finish(shadow, r->crew->pool, down.y, down.y_row));
-    count_shadow(&down, begun);
+    st_shadow_count(&shadow->counts.ns, &begun);
     return STINT_OK;
 }
 
@@ -281,12 +274,12 @@ static stint_status ffn(const struct st_run *r) {
                         .x_row = stage->weight.n_in,
                         .y = {r->s->fine.up},
                         .y_row = {packed_rows(stage)}};
-    uint64_t begun = 0;
     quantize(&up, &shadow->in);
-    begin_shadow(&up, &shadow->in, &begun);
     if (stage->weight.shadowed) {
+        uint64_t begun = st_now_ns();
+        st_shadow_begin(shadow, stage, &shadow->in, up.n);
         ST_TRY(st_shadow_finish_before(shadow, r->crew->pool));
-        count_shadow(&up, begun);
+        st_shadow_count(&shadow->counts.ns, &begun);
         up.add = shadow->pending ? shadow->add : NULL;
         up.add_row = shadow->add_row;
     }

@@ -139,17 +139,10 @@ static stint_status run_graph(const struct st_run *r, enum st_int8_role role, ui
     return npu->type->wait(npu->device);
 }
 
-// Adds the time since *begun to *ns, and begins anew.
-static void count_time(uint64_t *ns, uint64_t *begun) {
-    uint64_t now = st_now_ns();
-    *ns += now - *begun;
-    *begun = now;
-}
-
 // The same of shadow execution, which the timeline shows too.
 static void count_shadow(const struct st_run *r, uint64_t *begun) {
     st_session_record(r, ST_SUBGRAPH_SHADOW, *begun);
-    count_time(&r->lane->shadow.counts.ns, begun);
+    st_shadow_count(&r->lane->shadow.counts.ns, begun);
 }
 
 static bool is_apart(const struct st_run *r, const struct st_stage *stage) {
@@ -166,9 +159,9 @@ static stint_status run_product(const struct st_run *r, enum st_int8_role role,
     if (!stage->weight.shadowed) return run_graph(r, role, 0, graph, io);
     uint64_t begun = st_now_ns();
     st_shadow_begin(shadow, stage, &shadow->in, io->n_tokens);
-    count_time(&counts->ns, &begun);
+    st_shadow_count(&counts->ns, &begun);
     ST_TRY(run_graph(r, role, 0, graph, io));
-    count_time(&counts->device_ns, &begun);
+    st_shadow_count(&counts->device_ns, &begun);
     if (is_apart(r, stage)) return STINT_OK;
     ST_TRY(st_shadow_finish(shadow, r->crew->pool, io->out, io->out_row));
     count_shadow(r, &begun);
@@ -281,7 +274,7 @@ static stint_status run_ffn(const struct st_run *r, uint32_t expert, size_t n, f
         io.add_row = shadow->add_row;
     }
     ST_TRY(run_graph(r, ST_INT8_UP, expert, graph, &io));
-    count_time(&shadow->counts.device_ns, &begun);
+    st_shadow_count(&shadow->counts.device_ns, &begun);
     if (!w->down.weight.shadowed || r->shadows_apart) return STINT_OK;
     return shadow_down(r, expert, n, y, &begun);
 }

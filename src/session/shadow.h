@@ -6,6 +6,7 @@
 #define ST_SESSION_SHADOW_H
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/reader.h"
 #include "device/device.h"
 #include "model/model.h"
@@ -18,6 +19,13 @@ struct st_shadow_counts {
     uint64_t hot_hits, cold_reads, cold_bytes;
     uint64_t ns, device_ns; // in shadow execution; of the same linears' products
 };
+
+// Adds the time since *begun to *ns, and begins anew.
+static inline void st_shadow_count(uint64_t *ns, uint64_t *begun) {
+    uint64_t now = st_now_ns();
+    *ns += now - *begun;
+    *begun = now;
+}
 
 struct st_shadow {
     bool any; // a linear of this model is shadowed; all else is unset where it is not
