@@ -44,6 +44,7 @@ COVERED = {
     "src/prepare/adam.c": "tests/prepare/test_predictor.c",
     "src/prepare/activity.c": "tests/prepare/test_predictor.c",
     "src/prepare/neurons.c": "tests/session/test_memory.c",
+    "src/session/kept.c": "tests/session/test_memory.c",
     "src/session/resident.c": "tests/session/test_memory.c",
     "src/session/storage.c": "tests/session/test_plan.c",
     "src/session/fine.c": "tests/session/test_memory.c",

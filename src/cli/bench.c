@@ -328,11 +328,31 @@ static bool measure_roofline(struct bench *bench) {
     return true;
 }
 
+static bool open_session(struct bench *bench, const char *schedule) {
+    stint_session_options options = st_cli_session_options(&bench->options->common);
+    options.n_context = longest_case(bench->options);
+    options.n_sequences = bench->options->batch;
+    if (schedule != NULL) options.schedule = schedule;
+    st_cli_interrupt_watch(NULL);
+    stint_session_close(bench->session);
+    bench->session = NULL;
+    if (stint_session_open(bench->model, &options, &bench->session) != STINT_OK) {
+        st_cli_failed(bench->command);
+        return false;
+    }
+    st_cli_interrupt_watch(bench->session);
+    return true;
+}
+
+// Under a bound a session is planned for its schedule.
 static bool set_precision(struct bench *bench, size_t i) {
     uint32_t bits = weight_bits(bench, i);
+    char uniform[32];
     stint_precision precision = {.size = sizeof precision, .prefill = bits, .n_steps = 1};
     precision.steps[0].bits = bits;
     if (bench->options->bits.count == 0) return true;
+    snprintf(uniform, sizeof uniform, "uniform:%u", bits);
+    if (bench->options->common.memory != 0) return open_session(bench, uniform);
     if (stint_session_set_precision(bench->session, &precision) == STINT_OK) return true;
     st_cli_failed_with(bench->command, model_name(bench));
     return false;
@@ -344,7 +364,6 @@ static bool measure_all(struct bench *bench) {
     bench->cases = options->prompts.count + decode_cases(bench) + 1;
     st_cli_progress_show(&bench->progress, "bench", 0, bench->cases);
     bool ok = true;
-    st_cli_interrupt_watch(bench->session);
     for (size_t i = 0; ok && i < options->prompts.count; i++) {
         ok = measure(bench, options->prompts.values[i], 0, &bench->prefill_seconds[i]);
         bench->schedules[i] = st_cli_schedule(bench->session);
@@ -361,11 +380,8 @@ static bool measure_all(struct bench *bench) {
     return ok;
 }
 
-static bool open_session(struct bench *bench) {
-    stint_session_options session_options = st_cli_session_options(&bench->options->common);
+static bool make_room(struct bench *bench) {
     uint32_t most = longest_case(bench->options);
-    session_options.n_context = most;
-    session_options.n_sequences = bench->options->batch;
     bench->ids = malloc((size_t)most * sizeof *bench->ids);
     bench->logits =
         malloc((size_t)bench->info.vocab * bench->options->batch * sizeof *bench->logits);
@@ -374,10 +390,7 @@ static bool open_session(struct bench *bench) {
         return false;
     }
     fill_ids(bench, most);
-    if (stint_session_open(bench->model, &session_options, &bench->session) == STINT_OK)
-        return true;
-    st_cli_failed(bench->command);
-    return false;
+    return true;
 }
 
 static bool run_ablation(struct bench *bench) {
@@ -424,7 +437,7 @@ static int run(const struct st_cli_command *command, void *target) {
     bool opened = bench.model != NULL && stint_model_describe(bench.model, &bench.info) == STINT_OK;
     if (opened && options->ablation) {
         status = run_ablation(&bench) ? ST_CLI_DONE : ST_CLI_FAILED;
-    } else if (opened && open_session(&bench) && measure_all(&bench)) {
+    } else if (opened && make_room(&bench) && open_session(&bench, NULL) && measure_all(&bench)) {
         status = ST_CLI_DONE;
         if (!options->common.json)
             print_table(&bench);

@@ -133,8 +133,9 @@ static void print_storage(const json_t *storage) {
 static void print_pieces(const json_t *pieces, const json_t *expected) {
     double slices = number(pieces, "slices"), experts = number(pieces, "expert_slices"),
            neurons = number(pieces, "neurons");
-    st_cli_row("of every token", "%.0f of %.0f slices stay", number(pieces, "resident_slices"),
-               slices);
+    if (slices > 0)
+        st_cli_row("of every token", "%.0f of %.0f slices stay", number(pieces, "resident_slices"),
+                   slices);
     if (experts > 0)
         st_cli_row("experts", "%.0f of %.0f slices stay", number(pieces, "resident_expert_slices"),
                    experts);

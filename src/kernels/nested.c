@@ -100,14 +100,29 @@ size_t st_nested_at(const struct st_nested_input *input, size_t k, size_t t, siz
     return first * st_nested_blocks(k) + b * n + (t - first);
 }
 
+static void put_block(const float *x, size_t at, struct st_nested_input *input) {
+    quantize_block(x, input->q + at * ST_NESTED_BLOCK, input->scale + at, input->offsets + at);
+}
+
 void st_nested_quantize(const float *x, size_t k, size_t t, struct st_nested_input *input) {
     for (size_t b = 0; b < st_nested_blocks(k); b++) {
-        size_t first = b * ST_NESTED_BLOCK, at = st_nested_at(input, k, t, b);
+        size_t first = b * ST_NESTED_BLOCK;
         float tail[ST_NESTED_BLOCK] = {0};
         const float *from = x + first;
         if (k - first < ST_NESTED_BLOCK) from = memcpy(tail, from, (k - first) * sizeof *tail);
-        quantize_block(from, input->q + at * ST_NESTED_BLOCK, input->scale + at,
-                       input->offsets + at);
+        put_block(from, st_nested_at(input, k, t, b), input);
+    }
+}
+
+void st_nested_quantize_rest(const float *x, size_t k, size_t of, size_t t,
+                             struct st_nested_input *input) {
+    for (size_t b = 0; b < st_nested_blocks(k); b++) {
+        size_t first = b * ST_NESTED_BLOCK, done = st_nested_at(input, k, of, b);
+        const int8_t *q = input->q + done * ST_NESTED_BLOCK;
+        float rest[ST_NESTED_BLOCK] = {0};
+        for (size_t i = 0; i < st_min(ST_NESTED_BLOCK, k - first); i++)
+            rest[i] = x[first + i] - input->scale[done] * (float)q[i];
+        put_block(rest, st_nested_at(input, k, t, b), input);
     }
 }
 

@@ -35,6 +35,7 @@ struct st_nested_weight {
     const float *scale;   // [padded rows]
     uint32_t n_out, n_in;
     uint8_t low, high; // precisions it has
+    uint32_t index;    // among its model's
     // Dense and sparse (SqueezeLLM, Kim et al. 2024): what codes miss of a few weights of each row.
     const int32_t *outlier_rows;    // [n_out + 1] where a row's begin; NULL: there are none
     const int32_t *outlier_columns; // [n_outliers]
@@ -101,6 +102,9 @@ size_t st_nested_at(const struct st_nested_input *input, size_t k, size_t t, siz
 
 // Quantizes one token x[0, k), which is finite, as token t of the input, whose n_tokens is set.
 void st_nested_quantize(const float *x, size_t k, size_t t, struct st_nested_input *input);
+// The same of what token `of`, which x was quantized as, leaves of it.
+void st_nested_quantize_rest(const float *x, size_t k, size_t of, size_t t,
+                             struct st_nested_input *input);
 
 // y[t * y_row + n] += sum of the outliers of row n times x [n_tokens, n_in], for rows [row, row1).
 void st_nested_add_outliers(const struct st_nested_weight *w, unsigned bits, const float *x,

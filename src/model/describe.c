@@ -35,14 +35,18 @@ static void add_stage(const struct st_stage *stage, uint64_t times, struct total
     t->bytes += (uint64_t)w->n_panels * st_int8_panel_bytes(w->n_in) * times;
 }
 
+static void add_int8_ffn(const struct st_layer_int8 *layer, uint64_t times, struct totals *t) {
+    add_stage(&layer->ffn->up, times, t);
+    add_stage(&layer->ffn->down, times, t);
+}
+
 // The INT8 ones of one layer, with this many of its feed-forward blocks.
 static void add_int8_layer(const struct stint_model *m, uint32_t i, uint64_t n_ffn,
                            struct totals *t) {
     const struct st_layer_int8 *layer = &m->int8.layers[i];
     add_stage(&layer->qkv, 1, t);
     add_stage(&layer->o, 1, t);
-    add_stage(&layer->ffn->up, n_ffn, t);
-    add_stage(&layer->ffn->down, n_ffn, t);
+    add_int8_ffn(layer, n_ffn, t);
 }
 
 // What the precisions [low, high] of one linear take; the codes of one are part of the next.
@@ -104,11 +108,13 @@ uint64_t stint_model_bytes_per_token(const stint_model *m, uint32_t bits) {
     stint_model_describe(m, &info);
     if (!st_nested_has(&m->nested, bits)) return info.bytes_per_decoded_token;
     uint64_t bytes = count_nested(m, bits, bits, (uint32_t)st_max(1, m->config.n_experts_used));
+    struct totals neurons = {0, 0};
     for (uint32_t i = 0; i < m->config.n_layers; i++) {
         const struct st_linear_weight *router = &m->weights.layers[i].router;
         bytes += (uint64_t)router->n_out * router->row_bytes;
+        if (m->neurons.layout.n) add_int8_ffn(&m->int8.layers[i], 1, &neurons);
     }
-    return bytes;
+    return bytes + neurons.bytes;
 }
 
 static void describe_costs(const struct stint_model *m, stint_model_info *out) {

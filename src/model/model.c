@@ -32,9 +32,8 @@ static stint_status bind_on(struct stint_model *model, struct st_arena *arena) {
     }
     ST_TRY(st_weights_int8_bind(&sections, &model->config, arena, &model->int8));
     if (package) ST_TRY(st_weights_neurons_bind(&sections, &model->config, arena, &model->neurons));
-    if (model->checkpoint.late) return STINT_OK; // nested weights stay in the file
-    return st_weights_nested_bind(&sections, &model->config, arena, &model->weights,
-                                  &model->nested);
+    return st_weights_nested_bind(&sections, &model->config, model->neurons.layout.n == 0, arena,
+                                  &model->weights, &model->nested);
 }
 
 static stint_status bind(struct stint_model *model) {

@@ -75,7 +75,7 @@ static stint_status bind_all(const struct st_int8_source *source, const struct s
     struct st_weights weights = {0};
     struct st_nested_range nested;
     ST_TRY(st_weights_int8_bind(source, config, &measure, &int8));
-    return st_weights_nested_bind(source, config, &measure, &weights, &nested);
+    return st_weights_nested_bind(source, config, true, &measure, &weights, &nested);
 }
 
 static stint_status make(struct st_shape_int8 *shape, const struct st_config *config) {

@@ -11,7 +11,7 @@ void st_int8_name(enum st_int8_role role, const struct st_config *config, uint32
         [ST_INT8_QKV] = "qkv",   [ST_INT8_O] = "o",       [ST_INT8_UP] = "up",
         [ST_INT8_DOWN] = "down", [ST_INT8_HEAD] = "head",
     };
-    bool ffn = role == ST_INT8_UP || role == ST_INT8_DOWN;
+    bool ffn = st_int8_is_ffn(role);
     if (role == ST_INT8_HEAD)
         snprintf(name, ST_INT8_NAME_BYTES, "%s", names[role]);
     else if (ffn && config->n_experts)

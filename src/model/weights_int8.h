@@ -37,6 +37,11 @@ struct st_weights_int8 {
 // The linears of a layer, in the order of a forward pass; %u: layer, then expert.
 enum st_int8_role { ST_INT8_QKV, ST_INT8_O, ST_INT8_UP, ST_INT8_DOWN, ST_INT8_HEAD, ST_INT8_ROLES };
 
+// One of the feed-forward block's.
+static inline bool st_int8_is_ffn(enum st_int8_role role) {
+    return role == ST_INT8_UP || role == ST_INT8_DOWN;
+}
+
 enum { ST_INT8_NAME_BYTES = 64 };
 
 // Writes the name of a linear, e.g. "layers.3.experts.1.up".

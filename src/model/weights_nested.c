@@ -10,7 +10,7 @@ void st_nested_name(enum st_int8_role role, uint32_t part, const struct st_confi
         [ST_INT8_QKV] = {"q", "k", "v"}, [ST_INT8_O] = {"o"},       [ST_INT8_UP] = {"gate", "up"},
         [ST_INT8_DOWN] = {"down"},       [ST_INT8_HEAD] = {"head"},
     };
-    bool ffn = role == ST_INT8_UP || role == ST_INT8_DOWN;
+    bool ffn = st_int8_is_ffn(role);
     if (role == ST_INT8_UP && !(config->flags & ST_ARCH_GATED)) part = 1;
     const char *last = names[role][part];
     if (role == ST_INT8_HEAD)
@@ -30,6 +30,54 @@ stint_status st_nested_check_range(int64_t low, int64_t high, stint_status other
 size_t st_nested_widest(const struct st_config *c) {
     return st_max(st_max(c->hidden, c->embed), st_max(c->ffn, (size_t)c->n_heads * c->head_dim));
 }
+
+// ---- All of a model
+
+struct walk {
+    const struct st_config *config;
+    st_nested_place_fn *fn;
+    void *context;
+    struct st_nested_place place;
+};
+
+static stint_status visit(struct walk *w, enum st_int8_role role, uint32_t part, uint32_t layer,
+                          uint32_t expert, const struct st_linear_weight *linear) {
+    struct st_stage stage;
+    st_int8_shape(role, w->config, &stage);
+    st_nested_name(role, part, w->config, layer, expert, w->place.name);
+    w->place.linear = linear;
+    w->place.n_out = stage.rows[role == ST_INT8_UP ? 0 : part]; // gate and up have one width
+    w->place.n_in = stage.weight.n_in;
+    ST_TRY(w->fn(w->context, &w->place));
+    w->place.index++;
+    return STINT_OK;
+}
+
+static stint_status visit_ffn(struct walk *w, uint32_t layer, uint32_t expert,
+                              const struct st_ffn_weight *ffn) {
+    if (w->config->flags & ST_ARCH_GATED)
+        ST_TRY(visit(w, ST_INT8_UP, 0, layer, expert, ffn ? &ffn->gate : NULL));
+    ST_TRY(visit(w, ST_INT8_UP, 1, layer, expert, ffn ? &ffn->up : NULL));
+    return visit(w, ST_INT8_DOWN, 0, layer, expert, ffn ? &ffn->down : NULL);
+}
+
+stint_status st_weights_nested_each(const struct st_config *config,
+                                    const struct st_weights *weights, bool ffn,
+                                    st_nested_place_fn *fn, void *context) {
+    struct walk w = {.config = config, .fn = fn, .context = context};
+    for (uint32_t i = 0; i < config->n_layers; i++) {
+        const struct st_layer *l = weights->layers ? &weights->layers[i] : NULL;
+        ST_TRY(visit(&w, ST_INT8_QKV, 0, i, 0, l ? &l->q : NULL));
+        ST_TRY(visit(&w, ST_INT8_QKV, 1, i, 0, l ? &l->k : NULL));
+        ST_TRY(visit(&w, ST_INT8_QKV, 2, i, 0, l ? &l->v : NULL));
+        ST_TRY(visit(&w, ST_INT8_O, 0, i, 0, l ? &l->o : NULL));
+        for (uint32_t e = 0; ffn && e < st_max(1, config->n_experts); e++)
+            ST_TRY(visit_ffn(&w, i, e, l ? &l->ffn[e] : NULL));
+    }
+    return visit(&w, ST_INT8_HEAD, 0, 0, 0, weights->layers ? &weights->head : NULL);
+}
+
+// ---- Binding
 
 struct binder {
     const struct st_int8_source *source;
@@ -93,60 +141,37 @@ static stint_status bind_outliers(const struct binder *b, const char *name,
     return check_outliers(name, w);
 }
 
-// `linear` is NULL while measuring.
-static stint_status bind(const struct binder *b, const char *name, struct st_linear_weight *linear,
-                         uint32_t n_out, uint32_t n_in) {
+static stint_status bind(void *context, const struct st_nested_place *p) {
+    const struct binder *b = context;
     const void *codes, *tables, *scale, *bias;
-    size_t rows = st_nested_padded_rows(n_out);
+    size_t rows = st_nested_padded_rows(p->n_out);
     struct st_section s = {
-        .type = ST_SECTION_NESTED, .n_dims = 3, .dims = {n_out, n_in, b->range.high}};
-    ST_TRY(find(b, name, ST_NESTED_CODES, true, &s, &codes));
-    s = (struct st_section){.type = ST_SECTION_I8,
-                            .n_dims = 1,
-                            .dims = {st_nested_tables_bytes(n_out, b->range.low, b->range.high)}};
-    ST_TRY(find(b, name, ST_NESTED_TABLES, true, &s, &tables));
+        .type = ST_SECTION_NESTED, .n_dims = 3, .dims = {p->n_out, p->n_in, b->range.high}};
+    ST_TRY(find(b, p->name, ST_NESTED_CODES, true, &s, &codes));
+    s = (struct st_section){
+        .type = ST_SECTION_I8,
+        .n_dims = 1,
+        .dims = {st_nested_tables_bytes(p->n_out, b->range.low, b->range.high)}};
+    ST_TRY(find(b, p->name, ST_NESTED_TABLES, true, &s, &tables));
     s = (struct st_section){.type = ST_SECTION_F32, .n_dims = 1, .dims = {rows}};
-    ST_TRY(find(b, name, ST_NESTED_SCALE, true, &s, &scale));
-    s = (struct st_section){.type = ST_SECTION_F32, .n_dims = 1, .dims = {n_out}};
-    ST_TRY(find(b, name, ST_NESTED_BIAS, false, &s, &bias));
+    ST_TRY(find(b, p->name, ST_NESTED_SCALE, true, &s, &scale));
+    s = (struct st_section){.type = ST_SECTION_F32, .n_dims = 1, .dims = {p->n_out}};
+    ST_TRY(find(b, p->name, ST_NESTED_BIAS, false, &s, &bias));
     struct st_nested_weight *w = ST_TAKE(b->arena, struct st_nested_weight, 1);
+    struct st_linear_weight *linear = (struct st_linear_weight *)(uintptr_t)p->linear;
     if (!w || !linear || !codes) return STINT_OK;
     *w = (struct st_nested_weight){.codes = codes,
                                    .tables = tables,
                                    .scale = scale,
-                                   .n_out = n_out,
-                                   .n_in = n_in,
+                                   .n_out = p->n_out,
+                                   .n_in = p->n_in,
                                    .low = b->range.low,
-                                   .high = b->range.high};
+                                   .high = b->range.high,
+                                   .index = p->index};
     linear->nested = w;
     linear->bias = bias;
-    ST_TRY(check_scales(name, scale, rows));
-    return bind_outliers(b, name, w);
-}
-
-static stint_status bind_part(const struct binder *b, enum st_int8_role role, uint32_t part,
-                              uint32_t layer, uint32_t expert, struct st_linear_weight *linear) {
-    char name[ST_INT8_NAME_BYTES];
-    struct st_stage stage;
-    st_int8_shape(role, b->config, &stage);
-    st_nested_name(role, part, b->config, layer, expert, name);
-    bool ffn = role == ST_INT8_UP; // gate and up have one width
-    return bind(b, name, linear, stage.rows[ffn ? 0 : part], stage.weight.n_in);
-}
-
-static stint_status bind_layer(const struct binder *b, uint32_t i, struct st_layer *l) {
-    ST_TRY(bind_part(b, ST_INT8_QKV, 0, i, 0, l ? &l->q : NULL));
-    ST_TRY(bind_part(b, ST_INT8_QKV, 1, i, 0, l ? &l->k : NULL));
-    ST_TRY(bind_part(b, ST_INT8_QKV, 2, i, 0, l ? &l->v : NULL));
-    ST_TRY(bind_part(b, ST_INT8_O, 0, i, 0, l ? &l->o : NULL));
-    for (uint32_t e = 0; e < st_max(1, b->config->n_experts); e++) {
-        struct st_ffn_weight *ffn = l ? &l->ffn[e] : NULL;
-        if (b->config->flags & ST_ARCH_GATED)
-            ST_TRY(bind_part(b, ST_INT8_UP, 0, i, e, ffn ? &ffn->gate : NULL));
-        ST_TRY(bind_part(b, ST_INT8_UP, 1, i, e, ffn ? &ffn->up : NULL));
-        ST_TRY(bind_part(b, ST_INT8_DOWN, 0, i, e, ffn ? &ffn->down : NULL));
-    }
-    return STINT_OK;
+    ST_TRY(check_scales(p->name, scale, rows));
+    return bind_outliers(b, p->name, w);
 }
 
 static stint_status find_range(struct binder *b) {
@@ -162,13 +187,11 @@ static stint_status find_range(struct binder *b) {
 }
 
 stint_status st_weights_nested_bind(const struct st_int8_source *source,
-                                    const struct st_config *config, struct st_arena *arena,
-                                    struct st_weights *weights, struct st_nested_range *range) {
+                                    const struct st_config *config, bool ffn,
+                                    struct st_arena *arena, struct st_weights *weights,
+                                    struct st_nested_range *range) {
     struct binder b = {source, config, arena, {0, 0}};
     ST_TRY(find_range(&b));
     *range = b.range;
-    if (!b.range.high) return STINT_OK;
-    for (uint32_t i = 0; i < config->n_layers; i++)
-        ST_TRY(bind_layer(&b, i, weights->layers ? &weights->layers[i] : NULL));
-    return bind_part(&b, ST_INT8_HEAD, 0, 0, 0, weights->layers ? &weights->head : NULL);
+    return b.range.high ? st_weights_nested_each(config, weights, ffn, bind, &b) : STINT_OK;
 }

@@ -38,10 +38,25 @@ static inline bool st_nested_has(const struct st_nested_range *range, unsigned b
 void st_nested_name(enum st_int8_role role, uint32_t part, const struct st_config *config,
                     uint32_t layer, uint32_t expert, char name[ST_INT8_NAME_BYTES]);
 
+// One of a model's nested linears.
+struct st_nested_place {
+    char name[ST_INT8_NAME_BYTES];
+    uint32_t index;                        // counts them
+    const struct st_linear_weight *linear; // NULL where the weights' layers are
+    uint32_t n_out, n_in;
+};
+typedef stint_status st_nested_place_fn(void *context, const struct st_nested_place *place);
+
+// Calls `fn` for each, until it fails. `ffn`: the feed-forward blocks have them too.
+stint_status st_weights_nested_each(const struct st_config *config,
+                                    const struct st_weights *weights, bool ffn,
+                                    st_nested_place_fn *fn, void *context);
+
 // After st_weights_bind() on the same arena: sets `nested` (and the bias) of every linear that has
 // codes. Runs twice. STINT_E_FORMAT.
 stint_status st_weights_nested_bind(const struct st_int8_source *source,
-                                    const struct st_config *config, struct st_arena *arena,
-                                    struct st_weights *weights, struct st_nested_range *range);
+                                    const struct st_config *config, bool ffn,
+                                    struct st_arena *arena, struct st_weights *weights,
+                                    struct st_nested_range *range);
 
 #endif

@@ -2,6 +2,7 @@
 #include "neuron/neurons.h"
 
 #include "base/size.h"
+#include "neuron/section.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -205,20 +206,12 @@ static uint64_t offset_of(const struct st_neurons *n, const void *data) {
 static stint_status read_predictor(struct st_neurons *n, struct st_loader *loader, uint32_t layer,
                                    int which) {
     const char *ending = which ? ST_NEURONS_PREDICT_OUT : ST_NEURONS_PREDICT_IN;
-    const struct st_layer_neurons *l = &n->model->neurons.layers[layer];
-    const struct st_stage *stage = which ? &l->predict_out : &l->predict_in;
-    const struct st_package *package = n->model->checkpoint.package;
+    const struct st_stage *stage = &n->predictors[layer][which];
     char linear[ST_INT8_NAME_BYTES], name[ST_INT8_NAME_BYTES + 16];
     st_neurons_name(layer, ending, linear);
     snprintf(name, sizeof name, "%s%s", linear, ST_INT8_WEIGHT);
-    const int8_t *panels = n->predictors[layer][which].weight.panels;
-    struct st_load load = {.offset = offset_of(n, stage->weight.panels),
-                           .bytes = panel_bytes(stage),
-                           .to = (unsigned char *)(uintptr_t)panels};
-    st_loader_ask(loader, &load);
-    ST_TRY(st_loader_wait(loader, &load));
-    uint64_t wanted = st_package_section_hash(package, st_package_find(package, name));
-    return XXH3_64bits(panels, load.bytes) == wanted ? STINT_OK : damaged(n, layer, ending);
+    return st_section_keep(n->model, loader, name, panel_bytes(stage),
+                           (unsigned char *)(uintptr_t)stage->weight.panels);
 }
 
 static stint_status open_in(struct st_neurons *n, struct st_loader *loader) {

@@ -38,19 +38,29 @@ size_t st_slices_stage(const struct st_config *c, enum st_int8_role role, uint32
     return per_layer * layer + at + (role == ST_INT8_DOWN);
 }
 
-static bool is_ffn(enum st_int8_role role) {
-    return role == ST_INT8_UP || role == ST_INT8_DOWN;
+static bool by_chance(const struct st_config *c, enum st_int8_role role) {
+    return st_int8_is_ffn(role) && c->n_experts;
 }
 
-static uint32_t region_of(const struct st_config *c, bool sparse, enum st_int8_role role) {
-    return is_ffn(role) && (sparse || c->n_experts) ? ST_REGION_STREAM : ST_REGION_FIXED;
+static bool steps_take(unsigned steps, enum st_int8_role role) {
+    return steps & (st_int8_is_ffn(role) ? ST_STEPS_FFN : ST_STEPS_REST);
+}
+
+static uint32_t region_of(const struct st_config *c, unsigned steps, enum st_int8_role role) {
+    return steps_take(steps, role) && !by_chance(c, role) ? ST_REGION_FIXED : ST_REGION_STREAM;
+}
+
+// A prompt takes the head once, after its last pass.
+static unsigned passes_of(unsigned steps, enum st_int8_role role) {
+    return (role == ST_INT8_HEAD ? 0 : ST_PASS_PROMPT) |
+           (steps_take(steps, role) ? ST_PASS_STEP : 0);
 }
 
 // ---- Sizes
 
 struct sizing {
     const struct st_config *config;
-    bool sparse;
+    unsigned steps;
     uint32_t region;
     size_t entry_bytes, widest; // widest: group of the region
     uint64_t n_slices, bytes;
@@ -60,7 +70,7 @@ static void size_stage(void *context, enum st_int8_role role, uint32_t layer, ui
     struct sizing *s = context;
     struct st_stage stage;
     (void)layer, (void)expert;
-    if (region_of(s->config, s->sparse, role) != s->region) return;
+    if (region_of(s->config, s->steps, role) != s->region) return;
     st_int8_shape(role, s->config, &stage);
     size_t group = st_stage_group_bytes(&stage);
     s->widest = st_max(s->widest, group);
@@ -70,10 +80,10 @@ static void size_stage(void *context, enum st_int8_role role, uint32_t layer, ui
 }
 
 // Much room is lost in entries that slices do not fill, much time in reads that are small.
-void st_slices_plan(const struct stint_model *model, bool sparse, struct st_slices_plan *plan) {
+void st_slices_plan(const struct stint_model *model, unsigned steps, struct st_slices_plan *plan) {
     *plan = (struct st_slices_plan){0};
     for (uint32_t r = 0; r < ST_N_REGIONS; r++) {
-        struct sizing s = {.config = &model->config, .sparse = sparse, .region = r};
+        struct sizing s = {.config = &model->config, .steps = steps, .region = r};
         uint64_t best = UINT64_MAX;
         for_stages(&model->config, size_stage, &s);
         if (s.widest == 0) continue; // nothing is in this region
@@ -121,7 +131,7 @@ size_t st_slices_table_bytes(const struct stint_model *model, const struct st_sl
 
 struct binding {
     const struct stint_model *model;
-    bool sparse;
+    unsigned steps;
     struct st_slices *slices;
     uint32_t n_ids[ST_N_REGIONS];
     stint_status status;
@@ -144,11 +154,9 @@ static void bind_stage(void *context, enum st_int8_role role, uint32_t layer, ui
                             .hash = st_package_section_hash(m->checkpoint.package, section),
                             .group_bytes = st_stage_group_bytes(&stage),
                             .n_groups = (uint32_t)st_stage_groups(&stage),
-                            .region = region_of(&m->config, b->sparse, role),
-                            .part = is_ffn(role) && b->sparse ? ST_PASS_FFN
-                                    : role == ST_INT8_HEAD    ? ST_PASS_HEAD
-                                                              : 0,
-                            .by_chance = is_ffn(role) && m->config.n_experts,
+                            .region = region_of(&m->config, b->steps, role),
+                            .passes = passes_of(b->steps, role),
+                            .by_chance = by_chance(&m->config, role),
                             .state = XXH3_createState()};
     s->slice_groups = (uint32_t)(b->slices->regions[s->region].entry_bytes / s->group_bytes);
     s->n = (uint32_t)st_ceil_div(s->n_groups, s->slice_groups);
@@ -157,13 +165,13 @@ static void bind_stage(void *context, enum st_int8_role role, uint32_t layer, ui
     if (!s->state) b->status = st_fail(STINT_E_NOMEM, "%s: no memory to check it", b->slices->path);
 }
 
-stint_status st_slices_open(const struct stint_model *model, bool sparse,
+stint_status st_slices_open(const struct stint_model *model, unsigned steps,
                             const struct st_slices_plan *plan, struct st_loader *loader,
                             struct st_slices *s) {
     *s = (struct st_slices){.loader = loader,
                             .path = model->checkpoint.path,
                             .n_stages = count_stages(&model->config),
-                            .pass = ST_PASS_FFN};
+                            .pass = ST_PASS_PROMPT};
     struct st_arena measure = st_arena_measure();
     lay_out(plan, s, &measure);
     ST_TRY(st_arena_check(&measure, "the weights' cache"));
@@ -171,7 +179,7 @@ stint_status st_slices_open(const struct stint_model *model, bool sparse,
     lay_out(plan, s, &s->arena);
     ST_TRY(st_arena_check(&s->arena, "the weights' cache"));
     for (int r = 0; r < ST_N_REGIONS; r++) st_cache_open(&s->regions[r], loader);
-    struct binding b = {.model = model, .sparse = sparse, .slices = s};
+    struct binding b = {.model = model, .steps = steps, .slices = s};
     for_stages(&model->config, bind_stage, &b);
     return b.status;
 }
@@ -202,16 +210,18 @@ static int32_t take_entry(struct st_slices *s, size_t stage, uint32_t slice) {
 
 static bool is_passed_over(const struct st_slices *s, size_t stage) {
     const struct st_sliced *g = &s->stages[stage];
-    return g->by_chance || (g->part && !(g->part & s->pass));
+    return g->by_chance || !(g->passes & s->pass);
 }
 
-// The slice that follows in this kind of pass, or in the next pass.
+// The slice that follows in this kind of pass, or in the next pass; the same where nothing does.
 static struct st_slice_place following(const struct st_slices *s, struct st_slice_place at) {
-    if (at.slice + 1 < s->stages[at.stage].n && !is_passed_over(s, at.stage))
+    if (at.slice + 1 < s->stages[at.stage].n)
         return (struct st_slice_place){at.stage, at.slice + 1, false};
-    do at.stage = (uint32_t)((at.stage + 1) % s->n_stages);
-    while (is_passed_over(s, at.stage));
-    return (struct st_slice_place){at.stage, 0, false};
+    for (size_t i = 1; i <= s->n_stages; i++) {
+        uint32_t stage = (uint32_t)((at.stage + i) % s->n_stages);
+        if (!is_passed_over(s, stage)) return (struct st_slice_place){stage, 0, false};
+    }
+    return at;
 }
 
 static struct st_slice_place *ahead(struct st_slices *s, size_t i) {

@@ -2,8 +2,8 @@
 // The packed linears of a model that need not all be in memory: cut into slices of whole groups of
 // rows, read when their turn comes, and before it, as far as there is room. Two regions of the
 // cache hold them: one for what every token needs, one for what only some do: experts, which are
-// clusters like any other, and the dense feed-forward blocks of a sparse model, which prompts alone
-// use.
+// clusters like any other, and what prompts alone use: the dense feed-forward blocks of a sparse
+// model, and all where steps run nested weights.
 #ifndef ST_NEURON_SLICES_H
 #define ST_NEURON_SLICES_H
 
@@ -18,8 +18,10 @@ enum {
     ST_SLICES_DEPTH = 8,  // and of them, those that must be read
 };
 
-// What a pass through the layers uses of them.
-enum { ST_PASS_FFN = 1, ST_PASS_HEAD = 2 };
+// Passes through the layers.
+enum { ST_PASS_PROMPT = 1, ST_PASS_STEP = 2 };
+// What the tokens after a prompt take of them.
+enum { ST_STEPS_FFN = 1, ST_STEPS_REST = 2 };
 
 // One linear.
 struct st_sliced {
@@ -29,7 +31,7 @@ struct st_sliced {
     uint64_t hash;
     uint32_t region, n_groups, slice_groups;
     uint32_t first, n; // ids of its slices in the region's cache
-    unsigned part;     // ST_PASS_* that it is of; 0: of every pass
+    unsigned passes;   // ST_PASS_* that it is of, in this order
     bool by_chance;    // an expert: nobody knows before whether it is needed
     uint32_t checked;  // slices whose bytes have gone into the hash
     struct XXH3_state_s *state;
@@ -62,13 +64,13 @@ struct st_slices_plan {
 };
 
 // The size of the entries that suits the model's linears best, and how many slices they make.
-// `sparse`: tokens after the prompt do not use the dense feed-forward blocks.
-void st_slices_plan(const struct stint_model *model, bool sparse, struct st_slices_plan *plan);
+// `steps`: ST_STEPS_*.
+void st_slices_plan(const struct stint_model *model, unsigned steps, struct st_slices_plan *plan);
 // Bytes of all but the entries' content.
 size_t st_slices_table_bytes(const struct stint_model *model, const struct st_slices_plan *plan);
 
 // Borrows model and loader until close. STINT_E_NOMEM.
-stint_status st_slices_open(const struct stint_model *model, bool sparse,
+stint_status st_slices_open(const struct stint_model *model, unsigned steps,
                             const struct st_slices_plan *plan, struct st_loader *loader,
                             struct st_slices *slices);
 void st_slices_close(struct st_slices *slices); // accepts a zeroed one

@@ -62,7 +62,8 @@ static stint_status pack(struct st_prepare_job *job, struct st_pack_source *s) {
     if (job->neurons) s->levels = st_neurons_levels(job->neurons);
     ST_TRY(st_pack_linear(job->packer, s, job->writer));
     job->summary.n_linears++;
-    return job->nested ? st_nested_pack(job->nested, s, stats, job->writer) : STINT_OK;
+    if (!job->nested || (job->neurons && st_int8_is_ffn(s->role))) return STINT_OK;
+    return st_nested_pack(job->nested, s, stats, job->writer);
 }
 
 static stint_status set_scales(struct st_prepare_job *job, struct st_pack_source *s) {

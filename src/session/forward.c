@@ -169,14 +169,18 @@ void st_session_rotations(const struct st_run *r) {
         rotations(r, t, b->places[t].position, 1, b->places[t].position + 1);
 }
 
+// Neurons have no nested weights.
+static st_subgraph_fn *const *subgraphs_of(const struct stint_session *s,
+                                           enum st_subgraph_kind kind) {
+    bool neurons = s->fine.graphs && (kind == ST_SUBGRAPH_FFN_NORM || kind == ST_SUBGRAPH_FFN);
+    if (!st_session_on_npu(s) && !neurons) return float_subgraphs;
+    return s->fine.graphs && !s->prompt ? st_fine_subgraphs : st_npu_subgraphs;
+}
+
 stint_status st_session_subgraph(const struct st_run *r, enum st_subgraph_kind kind) {
-    const struct stint_session *s = r->s;
-    st_subgraph_fn *const *subgraphs = float_subgraphs;
-    if (st_session_on_npu(s))
-        subgraphs = s->fine.graphs && !s->prompt ? st_fine_subgraphs : st_npu_subgraphs;
     if (atomic_load_explicit(&r->s->canceled, memory_order_relaxed))
         return st_fail(STINT_E_CANCELED, "canceled");
-    return subgraphs[kind](r);
+    return subgraphs_of(r->s, kind)[kind](r);
 }
 
 void st_session_record(const struct st_run *r, uint8_t kind, uint64_t begin) {

@@ -23,6 +23,10 @@ struct st_learned {
     size_t room;          // tokens
 };
 
+size_t st_learned_choices(const struct st_learned *learned) {
+    return learned->net.n_choices;
+}
+
 const stint_precision *st_learned_choice(const struct st_learned *learned, size_t i) {
     return &learned->choices[i];
 }

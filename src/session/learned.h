@@ -63,7 +63,8 @@ struct st_learned;
 // A file that st_learned_write() wrote for this package. STINT_E_FORMAT, E_ARG.
 stint_status st_learned_open(const struct stint_model *model, const char *path,
                              const struct st_map *map, struct st_learned **learned);
-void st_learned_close(struct st_learned *learned); // accepts NULL
+void st_learned_close(struct st_learned *learned);           // accepts NULL
+size_t st_learned_choices(const struct st_learned *learned); // how many there are
 const stint_precision *st_learned_choice(const struct st_learned *learned, size_t i);
 stint_status st_learned_write(const struct stint_model *model, const struct st_pooling_net *net,
                               const stint_precision *choices, const char *path);

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Linears over nested weights at the precision of the moment (PMPD, section 4): the input is
 // quantized token by token as it comes, so a result depends neither on the batch nor on threads.
+// Steps of a model whose neurons are stored one by one have finer inputs (session/fine.c): what
+// quantizing leaves of a token is quantized once more, and is a token of its own.
 #include "session/session.h"
 
 #include "base/size.h"
+#include "session/resident.h"
 
 enum {
     ITEMS_PER_THREAD = 4,
@@ -16,14 +19,18 @@ struct job {
     const float *x;
     size_t k;
     const struct st_matmul *linears;
+    size_t n_tokens, parts; // of the batch; numbers that each input is
     struct st_nested_input input;
+    float *out[ST_MAX_LINEARS]; // [input tokens, out_row], where there are parts
+    size_t out_row;
     size_t item_panels[ST_MAX_LINEARS];    // of one item of each linear
     size_t first_item[ST_MAX_LINEARS + 1]; // of each linear
 };
 
 void st_nested_lay_out_lane(const struct stint_session *s, struct st_lane *lane,
                             struct st_arena *arena) {
-    size_t blocks = s->chunk_len * st_nested_blocks(st_nested_widest(&s->model->config));
+    size_t tokens = st_max(s->chunk_len, ST_FINE_PARTS * ST_DECODE_TOKENS);
+    size_t blocks = tokens * st_nested_blocks(st_nested_widest(&s->model->config));
     lane->nested.q = ST_TAKE(arena, int8_t, blocks * ST_NESTED_BLOCK);
     lane->nested.scale = ST_TAKE(arena, float, blocks);
     lane->nested.offsets = ST_TAKE(arena, int32_t, blocks);
@@ -32,7 +39,16 @@ void st_nested_lay_out_lane(const struct stint_session *s, struct st_lane *lane,
 static void quantize_token(void *context, size_t t, size_t worker) {
     (void)worker;
     struct job *job = context;
-    st_nested_quantize(job->x + t * job->k, job->k, t, &job->input);
+    const float *x = job->x + t * job->k;
+    st_nested_quantize(x, job->k, job->parts * t, &job->input);
+    for (size_t part = 1; part < job->parts; part++)
+        st_nested_quantize_rest(x, job->k, job->parts * t, job->parts * t + part, &job->input);
+}
+
+static const struct st_nested_weight *weight_of(const struct stint_session *s,
+                                                const struct st_matmul *m) {
+    const struct st_nested_weight *w = m->weight->nested;
+    return s->resident ? &s->resident->kept.weights[w->index] : w;
 }
 
 static void add_bias(const struct st_matmul *m, size_t n_tokens, size_t row, size_t row1) {
@@ -41,22 +57,32 @@ static void add_bias(const struct st_matmul *m, size_t n_tokens, size_t row, siz
         for (size_t r = row; r < row1; r++) m->y[t * m->y_row + r] += bias[r];
 }
 
+static void join(const struct job *job, const struct st_matmul *m, const float *out, size_t row,
+                 size_t row1) {
+    for (size_t t = 0; t < job->n_tokens; t++) {
+        const float *first = out + job->parts * t * job->out_row, *rest = first + job->out_row;
+        for (size_t r = row; r < row1; r++) m->y[t * m->y_row + r] = first[r] + rest[r];
+    }
+}
+
 static void rows_item(void *context, size_t item, size_t worker) {
     (void)worker;
     const struct job *job = context;
     size_t i = 0;
     while (item >= job->first_item[i + 1]) i++;
     const struct st_matmul *m = &job->linears[i];
-    const struct st_nested_weight *w = m->weight->nested;
+    const struct st_nested_weight *w = weight_of(job->run->s, m);
+    unsigned bits = job->run->s->bits;
     size_t n_panels = st_ceil_div(w->n_out, ST_NESTED_PANEL);
     size_t panel = (item - job->first_item[i]) * job->item_panels[i];
     size_t panel1 = st_min(panel + job->item_panels[i], n_panels);
-    job->run->s->kernels.nested->fn(w, job->run->s->bits, &job->input, panel, panel1, m->y,
-                                    m->y_row);
     size_t row = panel * ST_NESTED_PANEL, row1 = st_min(panel1 * ST_NESTED_PANEL, w->n_out);
-    st_nested_add_outliers(w, job->run->s->bits, job->x, job->input.n_tokens, row, row1, m->y,
-                           m->y_row);
-    add_bias(m, job->input.n_tokens, row, row1);
+    bool whole = job->parts == 1;
+    job->run->s->kernels.nested->fn(w, bits, &job->input, panel, panel1, whole ? m->y : job->out[i],
+                                    whole ? m->y_row : job->out_row);
+    if (!whole) join(job, m, job->out[i], row, row1);
+    st_nested_add_outliers(w, bits, job->x, job->n_tokens, row, row1, m->y, m->y_row);
+    add_bias(m, job->n_tokens, row, row1);
 }
 
 void st_session_nested(const struct st_run *r, const float *x, size_t n_tokens,
@@ -66,9 +92,13 @@ void st_session_nested(const struct st_run *r, const float *x, size_t n_tokens,
                       .x = x,
                       .k = linears[0].weight->n_in,
                       .linears = linears,
-                      .input = r->lane->nested};
-    job.input.n_tokens = n_tokens;
-    for (size_t i = 0; i < n_linears; i++) {
+                      .n_tokens = n_tokens,
+                      .parts = r->s->fine.graphs && !r->s->prompt ? ST_FINE_PARTS : 1,
+                      .input = r->lane->nested,
+                      .out_row = r->s->fine.widest_out};
+    job.input.n_tokens = job.parts * n_tokens;
+    for (size_t i = 0, row = 0; i < n_linears; row += linears[i++].weight->n_out) {
+        if (job.parts > 1) job.out[i] = r->s->fine.out + row;
         size_t n_panels = st_ceil_div(linears[i].weight->n_out, ST_NESTED_PANEL);
         size_t share = n_panels / (ITEMS_PER_THREAD * st_pool_threads(pool));
         job.item_panels[i] = st_max(FEWEST_PANELS, st_min(MOST_PANELS, share));

@@ -44,9 +44,9 @@ static void forecast_slices(struct forecast *f) {
     f->out.slices = p->n_ids[ST_REGION_FIXED];
     f->out.resident_slices = p->n_entries[ST_REGION_FIXED];
     f->slice_misses = st_expect_cyclic(n, fit, 1 + ST_SLICES_DEPTH);
-    f->dense_bytes = (double)p->bytes[ST_REGION_FIXED];
+    f->dense_bytes = (double)(p->bytes[ST_REGION_FIXED] + f->resident.budget.nested);
     double all = n;
-    if (c->n_experts) {
+    if (c->n_experts && f->resident.needs.int8_steps) {
         double used = (double)c->n_experts_used / c->n_experts, ids = p->n_ids[ST_REGION_STREAM];
         f->out.expert_slices = p->n_ids[ST_REGION_STREAM];
         f->out.resident_expert_slices = p->n_entries[ST_REGION_STREAM];
@@ -54,7 +54,7 @@ static void forecast_slices(struct forecast *f) {
         f->dense_bytes += used * (double)p->bytes[ST_REGION_STREAM];
         all += used * ids;
     }
-    if (all > 0.0) f->out.hit_rate = 1.0 - (f->slice_misses + f->expert_misses) / all;
+    f->out.hit_rate = 1.0 - (f->slice_misses + f->expert_misses) / fmax(all, 1.0);
     f->out.reads_per_token = f->slice_misses + f->expert_misses;
     f->out.bytes_per_token = f->slice_misses * slice_bytes(p, ST_REGION_FIXED) +
                              f->expert_misses * slice_bytes(p, ST_REGION_STREAM);
@@ -210,7 +210,7 @@ static void forecast_time(struct forecast *f) {
 static void forecast_budget(struct forecast *f) {
     const struct st_budget *b = &f->resident.budget;
     f->out.budget_bytes = b->bound;
-    f->out.fixed_bytes = b->process + b->scratch + b->tables + b->regions[ST_REGION_FIXED];
+    f->out.fixed_bytes = st_budget_fixed(b) + b->regions[ST_REGION_FIXED];
     f->out.hot_bytes = b->regions[ST_REGION_STREAM] + b->hot;
     f->out.cold_bytes = b->cold;
     f->out.kv_bytes = b->kv;
@@ -271,6 +271,10 @@ stint_status stint_session_plan(const stint_model *model, const stint_session_op
                                         .scratch = scratch,
                                         .n_threads = o.n_threads ? o.n_threads : st_cpu_cores(),
                                         .leave_out = o.leave_out};
+    struct st_precision_schedule schedule;
+    ST_TRY(st_schedule_load(model, o.schedule, &schedule));
+    bound.needs = st_schedule_needs(model, &schedule);
+    st_schedule_close(&schedule);
     ST_TRY(st_resident_plan(model, &bound, &f.resident));
     if (storage) memcpy(&f.storage, storage, st_min(storage->size, sizeof f.storage));
     f.out.size = plan->size;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "session/precision.h"
 
+#include "session/resident.h"
 #include "session/session.h"
 
 #include <string.h>
@@ -8,11 +9,6 @@
 static stint_status check_bits(const struct stint_model *m, uint32_t bits) {
     if (st_nested_has(&m->nested, bits)) return STINT_OK;
     if (bits == ST_PRECISION_INT8 && m->int8.layers) return STINT_OK;
-    if (m->checkpoint.late)
-        return st_fail(STINT_E_UNSUPPORTED,
-                       "precision %u: nested weights do not run under a bound of memory yet; leave "
-                       "out the schedule or --memory",
-                       bits);
     if (!m->nested.high)
         return st_fail(STINT_E_UNSUPPORTED,
                        "precision %u: this model has no nested weights; make a package that has "
@@ -43,6 +39,16 @@ stint_status st_precision_check(const struct stint_model *model, const stint_pre
     return STINT_OK;
 }
 
+// Under a bound of memory a session keeps what the schedule runs that it was opened with.
+static stint_status check_kept(const stint_session *s, const stint_precision *p) {
+    unsigned bits = st_schedule_needs(s->model, &(struct st_precision_schedule){*p, NULL}).bits;
+    if (!s->resident || bits <= s->resident->kept.bits) return STINT_OK;
+    return st_fail(STINT_E_UNSUPPORTED,
+                   "precision %u: under its bound of memory this session keeps nested weights of "
+                   "%u bits (0: none); open it with the schedule that it is to run",
+                   bits, s->resident->kept.bits);
+}
+
 unsigned st_precision_at(const stint_precision *p, size_t step) {
     unsigned bits = p->steps[0].bits;
     for (uint32_t i = 1; i < p->n_steps && p->steps[i].start <= step; i++) bits = p->steps[i].bits;
@@ -60,6 +66,7 @@ stint_status stint_session_set_precision(stint_session *session, const stint_pre
     if (precision) {
         memcpy(&p, precision, st_min(precision->size, sizeof p));
         ST_TRY(st_precision_check(session->model, &p));
+        ST_TRY(check_kept(session, &p));
     }
     st_learned_close(session->learned);
     session->learned = NULL;

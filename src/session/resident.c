@@ -26,10 +26,6 @@ static size_t embed_room(const struct stint_model *m) {
     return st_round_up(m->weights.embed.row_bytes + ST_LOAD_BLOCK, ST_LOAD_BLOCK);
 }
 
-static uint64_t fixed_bytes(const struct st_budget *b) {
-    return b->process + b->kv + b->scratch + b->tables;
-}
-
 static uint64_t region_bytes(const struct st_resident *r) {
     const struct st_neurons_plan *n = &r->neurons.plan;
     uint64_t bytes = n->n_hot * n->cluster_bytes + n->n_cold * n->entry_bytes;
@@ -49,15 +45,16 @@ static void grow(struct st_resident *r, int region, uint64_t most, uint64_t *lef
 
 static stint_status too_small(const struct st_resident *r, uint64_t needed) {
     const struct st_budget *b = &r->budget;
-    return st_fail(STINT_E_LIMIT,
-                   "memory: at least %llu MiB are needed (%llu for weights on their way, %llu for "
-                   "tables and the program, %llu for the KV cache, %llu for scratch), %llu are "
-                   "allowed; raise the bound, or lower the context or the chunk",
-                   (unsigned long long)((needed + (1 << 20) - 1) >> 20),
-                   (unsigned long long)(region_bytes(r) >> 20),
-                   (unsigned long long)((b->process + b->tables) >> 20),
-                   (unsigned long long)(b->kv >> 20), (unsigned long long)(b->scratch >> 20),
-                   (unsigned long long)(b->bound >> 20));
+    return st_fail(
+        STINT_E_LIMIT,
+        "memory: at least %llu MiB are needed (%llu for weights on their way, %llu for "
+        "nested ones, %llu for tables and the program, %llu for the KV cache, %llu for "
+        "scratch), %llu are allowed; raise the bound, or lower the context, the chunk "
+        "or the schedule's precision",
+        (unsigned long long)((needed + (1 << 20) - 1) >> 20),
+        (unsigned long long)(region_bytes(r) >> 20), (unsigned long long)(b->nested >> 20),
+        (unsigned long long)((b->process + b->tables) >> 20), (unsigned long long)(b->kv >> 20),
+        (unsigned long long)(b->scratch >> 20), (unsigned long long)(b->bound >> 20));
 }
 
 static void lay_out(const struct stint_model *m, struct st_resident *r, struct st_arena *a) {
@@ -98,18 +95,25 @@ static uint64_t tables_bytes(const struct stint_model *m, struct st_resident *r)
     return r->sparse ? bytes + st_neurons_fixed_bytes(m, &most) : bytes;
 }
 
+// What of the packed linears the tokens after a prompt take.
+static unsigned steps_of(const struct st_resident *r) {
+    return (r->needs.int8_steps ? ST_STEPS_REST : 0) |
+           (r->needs.int8_steps && !r->sparse ? ST_STEPS_FFN : 0);
+}
+
 // Tables are counted as if everything could be in memory; then every region gets the least that
 // works; then what is left is given out by how often a byte of it is used.
 static stint_status plan(const struct stint_model *m, struct st_resident *r) {
     struct st_budget *b = &r->budget;
     struct st_neurons_plan *n = &r->neurons.plan;
-    st_slices_plan(m, r->sparse, &r->plan);
+    st_slices_plan(m, steps_of(r), &r->plan);
     if (r->sparse) {
         st_neurons_plan(m, n);
         n->unasked = r->leave_out & STINT_LEAVE_PREDICTOR;
         n->n_hot = m->config.n_layers * n->n_clusters;
         n->n_cold = m->config.n_layers * m->neurons.layout.n_entries;
     }
+    b->nested = st_kept_bytes(m, r->needs.bits);
     b->process = PROCESS_BYTES + m->held_bytes + ST_LOADER_THREADS * THREAD_BYTES;
     for (int i = 0; i < ST_N_REGIONS; i++) r->plan.n_entries[i] = r->plan.n_ids[i];
     b->tables = tables_bytes(m, r);
@@ -117,7 +121,7 @@ static stint_status plan(const struct stint_model *m, struct st_resident *r) {
         r->plan.n_entries[i] = (uint32_t)st_min(ST_SLICES_FEWEST, r->plan.n_ids[i]);
     n->n_hot = 0;
     n->n_cold = (uint32_t)st_min(FEWEST_COLD, n->n_cold);
-    uint64_t needed = fixed_bytes(b) + region_bytes(r);
+    uint64_t needed = st_budget_fixed(b) + b->kv + region_bytes(r);
     if (needed > b->bound) return too_small(r, needed);
     uint64_t left = b->bound - needed;
     uint64_t kept = r->sparse ? (uint64_t)((double)left * neuron_share) : 0;
@@ -140,6 +144,7 @@ static void set_up(const struct stint_model *model, const struct st_resident_opt
                    struct st_resident *r) {
     uint64_t flags = st_cpu_flags();
     r->leave_out = o->leave_out;
+    r->needs = o->needs;
     r->sparse = model->neurons.layers != NULL;
     r->block = (struct st_sparse){.kernel = st_neuron_choose(flags),
                                   .elementwise = st_elementwise_choose(flags),
@@ -169,7 +174,8 @@ static stint_status open_in(const struct stint_model *m, struct st_resident *r) 
     if (r->leave_out & STINT_LEAVE_BUNDLES) options.most_bytes = m->neurons.layout.row_bytes;
     ST_TRY(st_loader_open(&options, &r->loader));
     st_cache_open(&r->rows, r->loader);
-    ST_TRY(st_slices_open(m, r->sparse, &r->plan, r->loader, &r->slices));
+    ST_TRY(st_kept_open(m, r->needs.bits, r->loader, &r->kept));
+    ST_TRY(st_slices_open(m, steps_of(r), &r->plan, r->loader, &r->slices));
     const struct st_neurons_plan neurons = r->neurons.plan;
     return r->sparse ? st_neurons_open(m, &neurons, r->loader, &r->neurons) : STINT_OK;
 }
@@ -194,6 +200,7 @@ void st_resident_close(struct st_resident *r) {
     st_loader_close(r->loader);
     st_naming_close(r);
     st_slices_close(&r->slices);
+    st_kept_close(&r->kept);
     st_neurons_close(&r->neurons);
     st_arena_close(&r->arena);
     free(r);
@@ -202,7 +209,7 @@ void st_resident_close(struct st_resident *r) {
 // ---- Running
 
 void st_resident_pass(struct st_resident *r, bool prompt) {
-    st_slices_pass(&r->slices, prompt ? ST_PASS_FFN : ST_PASS_HEAD);
+    st_slices_pass(&r->slices, prompt ? ST_PASS_PROMPT : ST_PASS_STEP);
 }
 
 // A stage runs as far as its slices are there, then waits for the next.
@@ -308,7 +315,7 @@ stint_status stint_session_memory(const stint_session *session, stint_memory_inf
         }
         out.budget_bytes = b->bound;
         out.peak_bytes = r->peak_bytes;
-        out.fixed_bytes = b->process + b->scratch + b->tables + b->regions[ST_REGION_FIXED];
+        out.fixed_bytes = st_budget_fixed(b) + b->regions[ST_REGION_FIXED];
         out.hot_bytes = b->regions[ST_REGION_STREAM] + b->hot;
         out.cold_bytes = b->cold;
         out.kv_bytes = b->kv;

@@ -7,6 +7,7 @@
 #include "device/device.h"
 #include "neuron/neurons.h"
 #include "neuron/slices.h"
+#include "session/kept.h"
 
 struct st_run;
 struct st_npu;
@@ -16,6 +17,7 @@ struct st_budget {
     uint64_t bound;
     uint64_t process; // the program itself, threads, what opening the model took
     uint64_t kv, scratch;
+    uint64_t nested; // weights that are kept
     uint64_t tables; // of the caches; scales, sums and norms in the file
     uint64_t regions[ST_N_REGIONS];
     uint64_t hot, cold; // neurons
@@ -37,6 +39,8 @@ struct st_resident {
     struct st_slices_plan plan;
     struct st_loader *loader;
     struct st_slices slices;
+    struct st_needs needs;
+    struct st_kept kept;
     struct st_arena arena; // what follows
     struct st_cache rows;  // of the embedding
     uint32_t leave_out;    // STINT_LEAVE_*
@@ -52,6 +56,7 @@ struct st_resident_options {
     uint64_t bound, kv, scratch; // bytes; of the session's own
     size_t n_threads;
     uint32_t leave_out; // STINT_LEAVE_*
+    struct st_needs needs;
 };
 
 // Plans alone: where the bound goes (budget, plan and neurons.plan of *planned), with nothing
@@ -64,6 +69,11 @@ stint_status st_resident_open(const struct stint_model *model,
                               const struct st_resident_options *options,
                               struct st_resident **resident);
 void st_resident_close(struct st_resident *resident); // accepts NULL
+
+// What of the bound is there all the time.
+static inline uint64_t st_budget_fixed(const struct st_budget *b) {
+    return b->process + b->scratch + b->tables + b->nested;
+}
 
 // What the next batches use: a prompt's, or the tokens after it.
 void st_resident_pass(struct st_resident *resident, bool prompt);

@@ -236,7 +236,6 @@ static stint_status open_schedule(const stint_session_options *options, struct s
     ST_TRY(st_schedule_load(s->model, spec, &schedule));
     s->precision = schedule.precision;
     s->learned = schedule.learned;
-    st_session_use(s, s->precision.prefill);
     return STINT_OK;
 }
 
@@ -256,15 +255,19 @@ static stint_status open_resident(const stint_model *model, const stint_session_
     if (s->split.on)
         return st_fail(STINT_E_UNSUPPORTED, "prompts cannot be split under a bound of memory: "
                                             "leave out --npu-threads and --cpu-threads");
-    return st_resident_open(model,
-                            &(struct st_resident_options){bound, kv_bytes, bytes - kv_bytes,
-                                                          s->crew.n_threads, left_out(options)},
-                            &s->resident);
+    struct st_resident_options o = {.bound = bound,
+                                    .kv = kv_bytes,
+                                    .scratch = bytes - kv_bytes,
+                                    .n_threads = s->crew.n_threads,
+                                    .leave_out = left_out(options)};
+    o.needs = st_schedule_needs(model, &(struct st_precision_schedule){s->precision, s->learned});
+    return st_resident_open(model, &o, &s->resident);
 }
 
 static stint_status open_in(const stint_model *model, const stint_session_options *options,
                             struct stint_session *s) {
     ST_TRY(apply_options(model, options, s));
+    ST_TRY(open_schedule(options, s));
     struct st_arena measure = st_arena_measure();
     size_t kv_bytes = lay_out(s, &measure);
     ST_TRY(st_arena_check(&measure, "a session"));
@@ -279,7 +282,7 @@ static stint_status open_in(const stint_model *model, const stint_session_option
     for (size_t i = 0; i < s->n_lanes; i++)
         ST_TRY(st_shadow_open(&s->lanes[i].shadow, model, s->kernels.elementwise));
     s->crew.npu = &s->npu;
-    ST_TRY(open_schedule(options, s));
+    st_session_use(s, s->precision.prefill);
     if (model->int8.layers) ST_TRY(st_npu_open(s, device_of(options), &s->crew));
     ST_TRY(st_fine_open(s));
     if (s->resident) ST_TRY(st_naming_open(s->resident, &s->npu));

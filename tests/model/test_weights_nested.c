@@ -70,12 +70,12 @@ static stint_status bind(struct sections *s, struct bound *b) {
     struct st_arena measure = st_arena_measure();
     struct st_weights nothing = {0};
     memset(b, 0, sizeof *b);
-    stint_status status = st_weights_nested_bind(&source, &c, &measure, &nothing, &b->range);
+    stint_status status = st_weights_nested_bind(&source, &c, true, &measure, &nothing, &b->range);
     if (status == STINT_OK) {
         assert_int_equal(st_arena_open(&b->arena, measure.used + 64), STINT_OK);
         for (int i = 0; i < 2; i++) b->layers[i].ffn = &b->ffn[i];
         b->weights.layers = b->layers;
-        status = st_weights_nested_bind(&source, &c, &b->arena, &b->weights, &b->range);
+        status = st_weights_nested_bind(&source, &c, true, &b->arena, &b->weights, &b->range);
     }
     st_arena_close(&b->arena);
     for (size_t i = 0; i < s->n; i++) free(s->made[i]);

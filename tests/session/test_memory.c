@@ -19,13 +19,15 @@ enum { N_PROMPT = 10, N_IDS = 20, CONTEXT = 64, CHUNK = 8, N_SEQUENCES = 6, N_ST
 static const struct variant {
     const char *title, *model;
     uint32_t neuron_bits, n_tokens; // fewer tokens, and no predictor pays
+    uint32_t step_bits;             // of nested weights, after an INT8 prompt; 0: there are none
 } variants[] = {
-    {"dense", "models/novels-10m", 0, 512},
-    {"sparse", "models/novels-10m-drelu", 8, 512},
-    {"sparse, 4 bits", "models/novels-10m-drelu", 4, 2048},
+    {"dense", "models/novels-10m", 0, 512, 0},
+    {"dense, 3 bits a step", "models/novels-10m", 0, 512, 3},
+    {"sparse", "models/novels-10m-drelu", 8, 512, 0},
+    {"sparse, 4 bits, 3 a step", "models/novels-10m-drelu", 4, 2048, 3},
 };
 static const struct variant *variant;
-static char package[600];
+static char package[600], schedule[600];
 static stint_model *whole, *piecewise;
 static int32_t ids[N_IDS];
 static float *wanted; // [N_IDS, vocab]
@@ -41,12 +43,29 @@ static size_t vocab(void) {
     return whole->config.vocab;
 }
 
+static const char *schedule_or_none(void) {
+    return variant->step_bits ? schedule : NULL;
+}
+
+static void write_schedule(void) {
+    stint_precision p = {.size = sizeof p, .prefill = 8, .n_steps = 1};
+    p.steps[0].bits = variant->step_bits;
+    snprintf(schedule, sizeof schedule, "%s/schedule.json", ts_temp_folder());
+    if (variant->step_bits) assert_int_equal(st_schedule_write(whole, &p, schedule), STINT_OK);
+}
+
+// As the schedule says.
+static void set_precision(stint_session *s, bool prompt) {
+    st_session_use(s, prompt ? s->precision.prefill : s->precision.steps[0].bits);
+}
+
 static stint_session *open_session(const stint_model *model, uint64_t memory, bool predict) {
     stint_session_options o = {.size = sizeof o,
                                .n_threads = 2,
                                .n_context = CONTEXT,
                                .chunk_len = CHUNK,
                                .memory = memory,
+                               .schedule = schedule_or_none(),
                                .leave_out = predict ? 0 : STINT_LEAVE_PREDICTOR};
     stint_session *s = NULL;
     if (stint_session_open(model, &o, &s) != STINT_OK) fail_msg("%s", stint_error_text());
@@ -58,8 +77,10 @@ static stint_status eval_all(stint_session *s, float *logits) {
     static const size_t steps[] = {N_PROMPT, 4, 3, 2, 1};
     size_t done = 0;
     ST_TRY(stint_session_truncate(s, 0));
-    for (size_t i = 0; done < N_IDS; done += steps[i++])
+    for (size_t i = 0; done < N_IDS; done += steps[i++]) {
+        set_precision(s, i == 0);
         ST_TRY(stint_session_eval(s, ids + done, steps[i], true, logits + done * vocab()));
+    }
     return STINT_OK;
 }
 
@@ -73,10 +94,13 @@ static int open_models(void **state) {
                                .outlier_prune = 0.5f,
                                .neurons = variant->neuron_bits != 0,
                                .recall = 0.98f, // of so short a text
-                               .neuron_bits = variant->neuron_bits};
+                               .neuron_bits = variant->neuron_bits,
+                               .bits_low = variant->step_bits ? 2 : 0,
+                               .bits_high = variant->step_bits ? 4 : 0};
     assert_int_equal(stint_prepare(source, package, &o, NULL), STINT_OK);
     whole = open_package(false);
     piecewise = open_package(true);
+    write_schedule();
     for (size_t i = 0; i < N_IDS; i++) ids[i] = (int32_t)ts_random_below(vocab());
     wanted = malloc(N_IDS * vocab() * sizeof *wanted);
     stint_session *s = open_session(whole, 0, false);
@@ -100,6 +124,7 @@ static uint64_t least_memory(uint32_t n_sequences) {
                                .chunk_len = CHUNK,
                                .n_threads = 2,
                                .memory = 1,
+                               .schedule = schedule_or_none(),
                                .n_sequences = n_sequences};
     stint_session *s = NULL;
     unsigned long long least = 0;
@@ -141,8 +166,9 @@ static void a_bound_must_be_given(void **state) {
     assert_non_null(strstr(stint_error_text(), "bound of memory"));
     stint_session_options o = {.size = sizeof o, .memory = 100 << 20, .npu_threads = 1};
     assert_int_equal(stint_session_open(piecewise, &o, &s), STINT_E_UNSUPPORTED);
-    o = (stint_session_options){.size = sizeof o, .memory = 100 << 20, .schedule = "uniform:2"};
-    assert_int_equal(stint_session_open(piecewise, &o, &s), STINT_E_UNSUPPORTED);
+    o = (stint_session_options){.size = sizeof o, .memory = 100 << 20, .schedule = "uniform:7"};
+    assert_int_equal(stint_session_open(piecewise, &o, &s),
+                     variant->step_bits ? STINT_E_ARG : STINT_E_UNSUPPORTED);
     s = open_session(whole, 0, true);
     stint_memory_info info = {.size = sizeof info};
     assert_int_equal(stint_session_memory(s, &info), STINT_OK);
@@ -194,6 +220,32 @@ static void damage_is_found(void **state) {
     assert_damage_is_found(least + (64 << 20), "layers.11.up.weight", 100000);
     assert_damage_is_found(least, "head.weight", 500000);
     if (piecewise->neurons.layers) assert_damage_is_found(least, "layers.5.neurons", 200000);
+}
+
+// They are read once, when a session opens.
+static void nested_weights_are_kept(void **state) {
+    (void)state;
+    if (!variant->step_bits) skip();
+    stint_session_options o = {.size = sizeof o, .n_context = CONTEXT, .memory = 100 << 20};
+    stint_precision p = {.size = sizeof p, .prefill = 8, .n_steps = 1, .steps = {{3, 0}}};
+    stint_session *s = NULL;
+    assert_int_equal(stint_session_open(piecewise, &o, &s), STINT_OK);
+    assert_int_equal(stint_session_set_precision(s, &p), STINT_E_UNSUPPORTED);
+    assert_non_null(strstr(stint_error_text(), "open it with the schedule"));
+    stint_session_close(s);
+    s = open_session(piecewise, 100 << 20, false);
+    assert_int_equal(stint_session_set_precision(s, &p), STINT_OK);
+    p.prefill = 4;
+    assert_int_equal(stint_session_set_precision(s, &p), STINT_E_UNSUPPORTED);
+    stint_session_close(s);
+    static const char *const sections[] = {"layers.2.k.nested", "head.nested_tables"};
+    for (size_t i = 0; i < 2; i++) {
+        o.schedule = schedule;
+        flip(sections[i], 70);
+        assert_int_equal(stint_session_open(piecewise, &o, &s), STINT_E_FORMAT);
+        assert_non_null(strstr(stint_error_text(), sections[i]));
+        flip(sections[i], 70);
+    }
 }
 
 static void a_file_cut_short_is_an_error(void **state) {
@@ -287,6 +339,7 @@ static stint_session *open_sequences(uint32_t n, uint64_t memory) {
                                .n_context = CONTEXT,
                                .chunk_len = CHUNK,
                                .memory = memory,
+                               .schedule = schedule_or_none(),
                                .leave_out = STINT_LEAVE_PREDICTOR,
                                .n_sequences = n};
     stint_session *s = NULL;
@@ -307,8 +360,10 @@ static void make_text(stint_session *alone, struct text *t) {
     t->wanted = malloc((1 + N_STEPS) * vocab() * sizeof *t->wanted);
     for (size_t i = 0; i < CONTEXT; i++) t->ids[i] = (int32_t)ts_random_below(vocab());
     assert_int_equal(stint_session_truncate(alone, 0), STINT_OK);
+    set_precision(alone, true);
     assert_int_equal(st_session_prompt(alone, t->ids, t->n_prompt, t->n_prompt, t->wanted),
                      STINT_OK);
+    set_precision(alone, false);
     for (size_t i = 0; i < N_STEPS; i++)
         assert_int_equal(stint_session_step(alone, &(uint32_t){0}, &t->ids[t->n_prompt + i], 1,
                                             t->wanted + (1 + i) * vocab()),
@@ -318,6 +373,7 @@ static void make_text(stint_session *alone, struct text *t) {
 static void begin(stint_session *s, uint32_t sequence, const struct text *t, float *logits) {
     assert_int_equal(stint_session_select(s, sequence), STINT_OK);
     assert_int_equal(stint_session_truncate(s, 0), STINT_OK);
+    set_precision(s, true);
     assert_int_equal(st_session_prompt(s, t->ids, t->n_prompt, t->n_prompt, logits), STINT_OK);
     assert_memory_equal(logits, t->wanted, vocab() * sizeof *logits);
 }
@@ -340,6 +396,7 @@ static void step_together(stint_session *s, const struct text *texts, float *log
             sequences[n] = i;
             next[n++] = texts[i].ids[texts[i].n_prompt + done[i]++];
         }
+        set_precision(s, false);
         assert_int_equal(stint_session_step(s, sequences, next, n, logits), STINT_OK);
         for (size_t k = 0; k < n; k++)
             assert_memory_equal(logits + k * vocab(),
@@ -370,6 +427,7 @@ static int run(const struct variant *v) {
         cmocka_unit_test(any_bound_gives_the_same),
         cmocka_unit_test(a_bound_must_be_given),
         cmocka_unit_test(damage_is_found),
+        cmocka_unit_test(nested_weights_are_kept),
         cmocka_unit_test(predictors_compute_less),
         cmocka_unit_test(steps_are_finer_than_prompts),
         cmocka_unit_test(each_sequence_gets_what_it_gets_alone),

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "neuron/section.h"
+
+#include "base/size.h"
+
+#include <stdlib.h>
+#include <xxhash.h>
+
+enum { PIECE_BYTES = 1 << 20, DEPTH = 8 };
+
+struct reading {
+    struct st_loader *loader;
+    uint64_t offset; // in the file
+    size_t bytes;
+    unsigned char *to; // [bytes], or [DEPTH, PIECE_BYTES] that are used in turn
+    bool in_turn;
+    struct st_load loads[DEPTH];
+};
+
+static void ask(struct reading *r, size_t piece) {
+    size_t at = piece * PIECE_BYTES;
+    struct st_load *load = &r->loads[piece % DEPTH];
+    if (at >= r->bytes) return;
+    *load = (struct st_load){.offset = r->offset + at,
+                             .bytes = st_min(PIECE_BYTES, r->bytes - at),
+                             .to = r->to + (r->in_turn ? piece % DEPTH * PIECE_BYTES : at)};
+    st_loader_ask(r->loader, load);
+}
+
+// Into the hash from byte `skip` on.
+static stint_status read_all(struct reading *r, size_t skip, XXH3_state_t *state) {
+    size_t n = st_ceil_div(r->bytes, PIECE_BYTES);
+    stint_status status = STINT_OK;
+    for (size_t i = 0; i < DEPTH; i++) ask(r, i);
+    for (size_t i = 0; i < n && status == STINT_OK; i++, skip = 0) {
+        struct st_load *load = &r->loads[i % DEPTH];
+        status = st_loader_wait(r->loader, load);
+        if (status != STINT_OK) break;
+        XXH3_64bits_update(state, load->to + skip, load->bytes - skip);
+        ask(r, i + DEPTH);
+    }
+    st_loader_drain(r->loader);
+    return status;
+}
+
+static stint_status read_rest(struct reading *r, size_t skip, XXH3_state_t *state) {
+    r->to = aligned_alloc(ST_LOAD_BLOCK, DEPTH * PIECE_BYTES);
+    r->in_turn = true;
+    stint_status status = STINT_OK;
+    if (!r->to) status = st_fail(STINT_E_NOMEM, "no memory to read a package");
+    if (status == STINT_OK) status = read_all(r, skip, state);
+    free(r->to);
+    return status;
+}
+
+stint_status st_section_keep(const struct stint_model *model, struct st_loader *loader,
+                             const char *name, size_t bytes, unsigned char *to) {
+    const struct st_package *package = model->checkpoint.package;
+    const struct st_section *s = st_package_find(package, name);
+    XXH3_state_t *state = XXH3_createState();
+    if (!state) return st_fail(STINT_E_NOMEM, "no memory to check section '%s'", name);
+    XXH3_64bits_reset(state);
+    struct reading r = {
+        .loader = loader, .offset = st_package_offset(package, s), .bytes = bytes, .to = to};
+    stint_status status = read_all(&r, 0, state);
+    if (status == STINT_OK && bytes < s->bytes) {
+        size_t skip = bytes % ST_LOAD_BLOCK;
+        r.offset += bytes - skip;
+        r.bytes = s->bytes - (bytes - skip);
+        status = read_rest(&r, skip, state);
+    }
+    bool same = XXH3_64bits_digest(state) == st_package_section_hash(package, s);
+    XXH3_freeState(state);
+    if (status != STINT_OK || same) return status;
+    return st_fail(STINT_E_FORMAT,
+                   "%s: section '%s' is damaged, or was changed while in use: its hash differs; "
+                   "copy or prepare the package again",
+                   model->checkpoint.path, name);
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sections of a package that stay in memory while the rest of it is read piece by piece.
+#ifndef ST_NEURON_SECTION_H
+#define ST_NEURON_SECTION_H
+
+#include "base/loader.h"
+#include "model/model.h"
+
+// Reads the beginning of a section, `bytes` of it, to `to`, which is a multiple of ST_LOAD_BLOCK
+// and has room for `bytes` rounded up to one. What follows is read too, for the hash is the whole
+// section's. STINT_E_IO, E_FORMAT where the hash differs, E_NOMEM.
+stint_status st_section_keep(const struct stint_model *model, struct st_loader *loader,
+                             const char *name, size_t bytes, unsigned char *to);
+
+#endif

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "session/kept.h"
+
+#include "base/size.h"
+#include "neuron/section.h"
+
+#include <stdio.h>
+
+// ---- What a schedule runs
+
+static void need(const struct stint_model *m, uint32_t bits, bool step, struct st_needs *needs) {
+    if (st_nested_has(&m->nested, bits))
+        needs->bits = (unsigned)st_max(needs->bits, bits);
+    else
+        needs->int8_steps |= step;
+}
+
+static void need_all(const struct stint_model *m, const stint_precision *p,
+                     struct st_needs *needs) {
+    need(m, p->prefill, false, needs);
+    for (uint32_t i = 0; i < p->n_steps; i++) need(m, p->steps[i].bits, true, needs);
+}
+
+struct st_needs st_schedule_needs(const struct stint_model *model,
+                                  const struct st_precision_schedule *s) {
+    struct st_needs needs = {0, false};
+    need_all(model, &s->precision, &needs);
+    for (size_t i = 0; s->learned && i < st_learned_choices(s->learned); i++)
+        need_all(model, st_learned_choice(s->learned, i), &needs);
+    return needs;
+}
+
+// ---- Memory
+
+struct keeping {
+    const struct stint_model *model;
+    struct st_kept *kept;
+    struct st_arena *arena;
+    struct st_loader *loader; // NULL while measuring
+};
+
+// At a multiple of ST_LOAD_BLOCK, with room for whole ones.
+static unsigned char *take_blocks(struct st_arena *arena, size_t bytes) {
+    unsigned char *data =
+        st_arena_take(arena, st_round_up(bytes, ST_LOAD_BLOCK) + ST_LOAD_BLOCK, 1);
+    return data ? data + (-(uintptr_t)data & (ST_LOAD_BLOCK - 1)) : NULL;
+}
+
+static stint_status keep_section(const struct keeping *k, const struct st_nested_place *place,
+                                 const char *ending, size_t bytes, unsigned char **data) {
+    char name[ST_INT8_NAME_BYTES + 32];
+    *data = take_blocks(k->arena, bytes);
+    if (!*data || !k->loader) return STINT_OK;
+    snprintf(name, sizeof name, "%s%s", place->name, ending);
+    return st_section_keep(k->model, k->loader, name, bytes, *data);
+}
+
+static stint_status keep(void *context, const struct st_nested_place *place) {
+    const struct keeping *k = context;
+    const struct st_nested_range *range = &k->model->nested;
+    unsigned char *codes, *tables;
+    size_t code_bytes = st_nested_code_bytes(place->n_out, place->n_in, k->kept->bits);
+    size_t table_bytes = st_nested_tables_bytes(place->n_out, range->low, range->high);
+    ST_TRY(keep_section(k, place, ST_NESTED_CODES, code_bytes, &codes));
+    ST_TRY(keep_section(k, place, ST_NESTED_TABLES, table_bytes, &tables));
+    if (!codes || !tables) return STINT_OK;
+    struct st_nested_weight *w = &k->kept->weights[place->index];
+    *w = *place->linear->nested;
+    w->codes = codes;
+    w->tables = (const int8_t *)tables;
+    return STINT_OK;
+}
+
+static stint_status count(void *context, const struct st_nested_place *place) {
+    uint32_t *n = context;
+    *n = place->index + 1;
+    return STINT_OK;
+}
+
+static stint_status each(const struct stint_model *m, st_nested_place_fn *fn, void *context) {
+    return st_weights_nested_each(&m->config, &m->weights, m->neurons.layout.n == 0, fn, context);
+}
+
+static stint_status keep_all(struct keeping *k) {
+    uint32_t n = 0;
+    ST_TRY(each(k->model, count, &n));
+    k->kept->weights = ST_TAKE(k->arena, struct st_nested_weight, n);
+    return each(k->model, keep, k);
+}
+
+uint64_t st_kept_bytes(const struct stint_model *model, unsigned bits) {
+    struct st_kept kept = {.bits = bits};
+    struct st_arena measure = st_arena_measure();
+    struct keeping k = {model, &kept, &measure, NULL};
+    if (bits) keep_all(&k);
+    return measure.used;
+}
+
+stint_status st_kept_open(const struct stint_model *model, unsigned bits, struct st_loader *loader,
+                          struct st_kept *kept) {
+    *kept = (struct st_kept){.bits = bits};
+    if (!bits) return STINT_OK;
+    struct keeping k = {model, kept, &kept->arena, loader};
+    ST_TRY(st_arena_open(&kept->arena, st_kept_bytes(model, bits)));
+    ST_TRY(keep_all(&k));
+    return st_arena_check(&kept->arena, "nested weights");
+}
+
+void st_kept_close(struct st_kept *kept) {
+    st_arena_close(&kept->arena);
+    *kept = (struct st_kept){0};
+}

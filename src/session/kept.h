@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nested weights under a bound of memory: those of the highest precision that a session's schedule
+// has stay in memory, beside what else there is room for (docs/MEMORY.md).
+#ifndef ST_SESSION_KEPT_H
+#define ST_SESSION_KEPT_H
+
+#include "base/arena.h"
+#include "base/loader.h"
+#include "session/schedule.h"
+
+// What a schedule runs: of nested weights at most `bits`, 0: none; whether the tokens after the
+// prompt take INT8 ones too.
+struct st_needs {
+    unsigned bits;
+    bool int8_steps;
+};
+
+struct st_needs st_schedule_needs(const struct stint_model *model,
+                                  const struct st_precision_schedule *schedule);
+
+struct st_kept {
+    unsigned bits; // 0: nothing is kept
+    struct st_arena arena;
+    struct st_nested_weight *weights; // [nested linears of the model], by their index
+};
+
+uint64_t st_kept_bytes(const struct stint_model *model, unsigned bits);
+// Borrows the model until close. STINT_E_IO, E_FORMAT, E_NOMEM.
+stint_status st_kept_open(const struct stint_model *model, unsigned bits, struct st_loader *loader,
+                          struct st_kept *kept);
+void st_kept_close(struct st_kept *kept); // accepts a zeroed one
+
+#endif

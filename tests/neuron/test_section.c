@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sections that stay in memory: any part of a section of any size is there as it was written, and
+// a change anywhere in it is noticed.
+#include "neuron/section.h"
+#include "support/support.h"
+
+#include "base/size.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+static const size_t sizes[] = {1, 4095, 4096, 100001, (1 << 20) + 1, (11 << 20) + 77};
+enum { N = sizeof sizes / sizeof *sizes };
+
+static char path[600];
+static unsigned char *written[N];
+static stint_model model;
+static struct st_map map;
+static struct st_loader *loader;
+
+static void name_of(size_t i, char name[16]) {
+    snprintf(name, 16, "part.%zu", i);
+}
+
+static int open_package(void **state) {
+    (void)state;
+    struct st_package_writer *w = NULL;
+    snprintf(path, sizeof path, "%s/sections.stint", ts_temp_folder());
+    assert_int_equal(st_package_create(path, &w), STINT_OK);
+    for (size_t i = 0; i < N; i++) {
+        char name[16];
+        name_of(i, name);
+        written[i] = malloc(sizes[i]);
+        for (size_t b = 0; b < sizes[i]; b++) written[i][b] = (unsigned char)ts_random_below(256);
+        struct st_section s = {.name = name,
+                               .type = ST_SECTION_I8,
+                               .n_dims = 1,
+                               .dims = {sizes[i], 1, 1, 1},
+                               .data = written[i],
+                               .bytes = sizes[i]};
+        assert_int_equal(st_package_add(w, &s), STINT_OK);
+    }
+    assert_int_equal(st_package_finish(w), STINT_OK);
+    assert_int_equal(st_map_open(path, &map), STINT_OK);
+    assert_int_equal(st_package_open(path, &map, &model.checkpoint.package), STINT_OK);
+    model.checkpoint.path = path;
+    int file = open(path, O_RDONLY);
+    struct st_loader_options o = {.file = file, .name = path, .n_threads = 3};
+    assert_int_equal(st_loader_open(&o, &loader), STINT_OK);
+    close(file);
+    return 0;
+}
+
+static int close_package(void **state) {
+    (void)state;
+    st_loader_close(loader);
+    st_package_close(model.checkpoint.package);
+    st_map_close(&map);
+    for (size_t i = 0; i < N; i++) free(written[i]);
+    return 0;
+}
+
+static stint_status keep(size_t i, size_t bytes) {
+    char name[16];
+    name_of(i, name);
+    unsigned char *to = aligned_alloc(ST_LOAD_BLOCK, st_round_up(bytes, ST_LOAD_BLOCK));
+    stint_status status = st_section_keep(&model, loader, name, bytes, to);
+    if (status == STINT_OK) assert_memory_equal(to, written[i], bytes);
+    free(to);
+    return status;
+}
+
+static void any_beginning_is_there(void **state) {
+    (void)state;
+    for (size_t i = 0; i < N; i++) {
+        assert_int_equal(keep(i, sizes[i]), STINT_OK);
+        assert_int_equal(keep(i, 1), STINT_OK);
+        for (int round = 0; round < 8; round++)
+            assert_int_equal(keep(i, 1 + ts_random_below(sizes[i])), STINT_OK);
+    }
+}
+
+static void flip(size_t i, size_t at) {
+    char name[16];
+    name_of(i, name);
+    const struct st_section *s = st_package_find(model.checkpoint.package, name);
+    off_t offset = (off_t)(st_package_offset(model.checkpoint.package, s) + at);
+    unsigned char byte;
+    int file = open(path, O_RDWR);
+    assert_int_equal(pread(file, &byte, 1, offset), 1);
+    byte ^= 1;
+    assert_int_equal(pwrite(file, &byte, 1, offset), 1);
+    assert_int_equal(fsync(file), 0);
+    close(file);
+}
+
+static void a_change_anywhere_is_noticed(void **state) {
+    (void)state;
+    for (size_t i = 0; i < N; i++) {
+        size_t at = ts_random_below(sizes[i]);
+        flip(i, at);
+        assert_int_equal(keep(i, sizes[i]), STINT_E_FORMAT);
+        assert_non_null(strstr(stint_error_text(), "part."));
+        assert_non_null(strstr(stint_error_text(), "sections.stint"));
+        assert_int_equal(keep(i, 1), STINT_E_FORMAT);
+        flip(i, at);
+        assert_int_equal(keep(i, 1), STINT_OK);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_beginning_is_there),
+        cmocka_unit_test(a_change_anywhere_is_noticed),
+    };
+    return cmocka_run_group_tests(tests, open_package, close_package);
+}
