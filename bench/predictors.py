@@ -4,6 +4,7 @@
 with those that predictors name. For the table of docs/BENCHMARKS.md (needs NumPy):
 
     bench/predictors.py build/stint TEXT PACKAGE... [--windows 6] [--length 510] [--memory 64M]
+                        [--schedule uniform:4]
 """
 import argparse
 import json
@@ -14,12 +15,13 @@ import tempfile
 import numpy as np
 
 
-def logits(command, package, ids, predictor, memory, folder):
+def logits(options, package, ids, predictor, folder):
     tokens, out = folder / "tokens.json", folder / "logits.f32"
     tokens.write_text(json.dumps({"tokens": ids}))
-    subprocess.run([command, "logits", package, "--tokens", tokens, "-o", out, "--chunk", "1",
-                    "--memory", memory, "--predictor", predictor], check=True,
-                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run([options.command, "logits", package, "--tokens", tokens, "-o", out, "--chunk",
+                    "1", "--memory", options.memory, "--predictor", predictor, "--schedule",
+                    options.schedule], check=True, stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL)
     return np.fromfile(out, np.float32).reshape(len(ids), -1).astype(np.float64)
 
 
@@ -37,6 +39,7 @@ def main():
     parser.add_argument("--windows", type=int, default=6)
     parser.add_argument("--length", type=int, default=510)
     parser.add_argument("--memory", default="64M")
+    parser.add_argument("--schedule", default="none")
     options = parser.parse_args()
     for package in options.packages:
         done = subprocess.run([options.command, "tokenize", package, "--json"], check=True,
@@ -46,8 +49,8 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             for at in range(0, options.windows * options.length, options.length):
                 window = ids[at:at + options.length]
-                rows = [logits(options.command, package, window, predictor, options.memory,
-                               pathlib.Path(folder)) for predictor in ("off", "on")]
+                rows = [logits(options, package, window, predictor, pathlib.Path(folder))
+                        for predictor in ("off", "on")]
                 same += (rows[0].argmax(axis=1) == rows[1].argmax(axis=1)).sum()
                 losses += [loss(x, window) for x in rows]
                 n += len(window)

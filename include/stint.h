@@ -249,8 +249,8 @@ typedef struct stint_prepare_options {
     bool neurons;
     float recall;            /* share of the active neurons that predictors find; default 0.995 */
     uint32_t predictor_rank; /* default 0: by the model's width */
-    /* Of a neuron's weights: 8 (default 0), or 4: half the room and half the reading, for a loss as
-     * of other 4-bit weights. The dense linears then hold the same numbers. */
+    /* Of a neuron's weights: 8, the INT8 ones as they are, or 4 (default 0): half the room and half
+     * the reading. The dense linears then hold the same numbers. */
     uint32_t neuron_bits;
     stint_progress_fn *progress;
     void *progress_context;

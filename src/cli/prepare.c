@@ -19,7 +19,7 @@ struct prepare_options {
     uint32_t n_tokens, weight_scale;
     float sparse, recall;
     bool neurons;
-    int neuron_bits; // 0: 8, 1: 4
+    int neuron_bits; // 0: 4, 1: 8
 };
 
 static const struct st_cli_option rows[] = {
@@ -91,11 +91,11 @@ static const struct st_cli_option rows[] = {
      .offset = offsetof(struct prepare_options, neurons)},
     {.name = "neuron-bits",
      .kind = ST_CLI_CHOICE,
-     .choices = "8|4",
-     .value = "8|4",
-     .preset = "8",
-     .help = "of a neuron's weights: 4 halves the memory and the reading that neurons take, for a "
-             "loss as of other 4-bit weights",
+     .choices = "4|8",
+     .value = "4|8",
+     .preset = "4",
+     .help = "of a neuron's weights: 8 are the INT8 ones as they are, 4 take half the memory and "
+             "half the reading, and cost about a quarter of a percent of perplexity",
      .offset = offsetof(struct prepare_options, neuron_bits)},
     {.name = "recall",
      .kind = ST_CLI_FLOAT,
@@ -193,7 +193,7 @@ static int prepare(const struct st_cli_command *command, const struct prepare_op
                                              .quantizer = options->quantizer,
                                              .sparse = options->sparse,
                                              .neurons = options->neurons,
-                                             .neuron_bits = options->neuron_bits ? 4 : 8,
+                                             .neuron_bits = options->neuron_bits ? 8 : 4,
                                              .recall = options->recall,
                                              .progress = st_cli_progress_show,
                                              .progress_context = &progress,

@@ -186,7 +186,7 @@ static stint_status open_neurons(struct st_prepare_job *p) {
                                            .recall = o->recall > 0.0f ? (double)o->recall : 0.995,
                                            .stop = st_prepare_is_canceled,
                                            .stop_context = (void *)(uintptr_t)o};
-    enum st_neuron_code code = o->neuron_bits == 4 ? ST_NEURON_LEVELS : ST_NEURON_INT8;
+    enum st_neuron_code code = o->neuron_bits == 8 ? ST_NEURON_INT8 : ST_NEURON_LEVELS;
     ST_TRY(st_neuron_packer_open(c, &options, code, p->n_observed, o->n_threads, &p->neurons));
     p->calibration.watch = watch;
     p->calibration.watch_context = p->neurons;

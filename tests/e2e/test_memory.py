@@ -41,12 +41,14 @@ class Memory(unittest.TestCase):
         cls.folder = pathlib.Path(cls.holder.name)
         cls.packages = {}
         neurons = ("--neurons", "--recall", "0.98")  # of so short a text
-        for name, source, options in (("dense", MODEL, ()), ("sparse", SPARSE, neurons),
-                                      ("sparse4", SPARSE, (*neurons, "--neuron-bits", "4"))):
+        nested, none = ("--bits", "2..3"), ("--bits", "none")
+        for name, source, options in (("dense", MODEL, none), ("sparse", SPARSE, neurons + nested),
+                                      ("sparse8", SPARSE,
+                                       (*neurons, *none, "--neuron-bits", "8"))):
             if source.is_dir():
                 cls.packages[name] = cls.folder / f"{name}.stint"
                 stint_json("prepare", source, "-o", cls.packages[name], "--calib-tokens", "1024",
-                           "--bits", "none", *options)
+                           *options)
         if "sparse" not in cls.packages:
             print(f"skipped in part: no {SPARSE}", file=sys.stderr)
 
@@ -141,12 +143,28 @@ class Memory(unittest.TestCase):
             self.assertAlmostEqual(sum(layer["skew"]), 1, places=3)
             self.assertEqual(layer["skew"], sorted(layer["skew"], reverse=True))
             self.assertTrue(0.95 < layer["found"] <= 1)
-            self.assertEqual(layer["bits"], 8)
-        notes = stint_json("inspect", self.packages["sparse4"], "--neurons")
-        self.assertEqual({layer["bits"] for layer in notes["neurons"]}, {4})
+            self.assertEqual(layer["bits"], 4)
+        notes = stint_json("inspect", self.packages["sparse8"], "--neurons")
+        self.assertEqual({layer["bits"] for layer in notes["neurons"]}, {8})
         picture = self.folder / "neurons.svg"
         stint("inspect", self.packages["sparse"], "--neurons", "--svg", picture)
         xml.etree.ElementTree.parse(picture)
+
+    def test_a_schedule_writes_the_same_under_a_bound(self):
+        if "sparse" not in self.packages:
+            self.skipTest("no sparse model")
+        package, written = self.packages["sparse"], set()
+        for bits in (2, 3, 8):
+            options = (*RUN, "--schedule", f"uniform:{bits}")
+            wanted = stint_json("run", package, *options)
+            got = stint_json("run", package, *options, "--memory", "200M", "--predictor", "off")
+            self.assertEqual(got["text"], wanted["text"])
+            self.assertEqual(got["bits"], wanted["bits"])
+            written.add(got["text"])
+        self.assertGreater(len(written), 1)
+        refused = stint("run", package, *RUN, "--memory", "200M", "--schedule", "uniform:4")
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("2 to 3 bits", refused.stderr)
 
     def test_a_bound_is_planned_before_it_is_used(self):
         for name, package in self.packages.items():

@@ -73,7 +73,7 @@ class Packages(unittest.TestCase):
                 continue  # tests/session/test_memory.c has them
             shown = json.loads(golden.run("inspect", model, "--json").stdout)
             sparse = shown["activation"] in ("relu", "relu2", "drelu")
-            ways = (("--neurons",), ("--neurons", "--neuron-bits", "4"))
+            ways = (("--neurons", "--neuron-bits", "8"), ("--neurons",))
             for options in ways if sparse else ((),):
                 with self.subTest(f"{name} {options}"):
                     package, _ = self.prepare(model, "--calib-ids", tokens, "--bits", "none",
