@@ -17,6 +17,7 @@ enum {
     AT_ONCE = ST_NESTED_GROUP,
     TOGETHER = LANES == 4 ? 2 : 1, // parts that share a token's loads
     AHEAD = 4096,                  // bytes
+    TABLES_AHEAD = 4,              // panels
     CACHE_LINE = 64,
     MOST_TABLES = 1 << (ST_NESTED_HIGHEST - 4),
 };
@@ -148,6 +149,14 @@ INLINE void ask_ahead(unsigned bits, const struct reader *r) {
     if (bits > 3) __builtin_prefetch(r->fourth + AHEAD, 0, 2);
 }
 
+// Tables are a stream of their own, of which a panel takes a few lines at once.
+INLINE void ask_tables(const struct st_nested_weight *w, unsigned bits, size_t panel) {
+    const int8_t *tables = st_nested_table(w, panel * ST_NESTED_PANEL, bits);
+    size_t bytes = (size_t)ST_NESTED_PANEL << bits;
+    for (size_t at = 0; at < bytes; at += CACHE_LINE) __builtin_prefetch(tables + at, 0, 3);
+    __builtin_prefetch(tables + bytes - 1, 0, 3);
+}
+
 INLINE struct reader reader_of(unsigned bits, const struct source *s, size_t part) {
     struct reader r = {.pairs = s->pairs + part * PART_BYTES, .source = s, .part = part};
     if (bits > 2) r.third = s->planes[0] + part * PART_BYTES;
@@ -244,7 +253,9 @@ INLINE void at_precision(const struct st_nested_weight *w, unsigned bits,
                          size_t y_row) {
     uint8_t tables[MOST_TABLES][ST_NESTED_PANEL * 16];
     struct source s = source_of(w, bits, panel0, tables);
+    for (size_t i = 0; i < TABLES_AHEAD; i++) ask_tables(w, bits, panel0 + i);
     for (; s.panel < panel1; next_panel(bits, &s)) {
+        ask_tables(w, bits, s.panel + TABLES_AHEAD);
         if (bits > 4) load_many_tables(w, bits, s.panel, tables);
         for (size_t t = 0; t < x->n_tokens; t += ST_NESTED_GROUP) {
             struct st_nested_input group = st_nested_group(x, w->n_in, t);
