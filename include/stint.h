@@ -510,8 +510,9 @@ typedef struct stint_precision {
 } stint_precision;
 
 /* From now on; NULL: INT8 throughout, which is where a session begins. Costs nothing. Prompts and
- * stint_session_eval() run at `prefill`, stint_generate() counts its decode steps. E_ARG and
- * E_UNSUPPORTED with the reason. */
+ * stint_session_eval() run at `prefill`, stint_generate() counts its decode steps. Under a bound of
+ * memory the nested weights of the schedule that the session was opened with are there, and no
+ * higher precision. E_ARG and E_UNSUPPORTED with the reason. */
 STINT_API stint_status stint_session_set_precision(stint_session *session,
                                                    const stint_precision *precision);
 
