@@ -42,12 +42,13 @@ void st_nested_name(enum st_int8_role role, uint32_t part, const struct st_confi
 struct st_nested_place {
     char name[ST_INT8_NAME_BYTES];
     uint32_t index;                        // counts them
-    const struct st_linear_weight *linear; // NULL where the weights' layers are
+    const struct st_linear_weight *linear; // NULL while those are only counted
     uint32_t n_out, n_in;
 };
 typedef stint_status st_nested_place_fn(void *context, const struct st_nested_place *place);
 
-// Calls `fn` for each, until it fails. `ffn`: the feed-forward blocks have them too.
+// Calls `fn` for each, until it fails. `ffn`: the feed-forward blocks have them too, which those of
+// a model with neurons have not.
 stint_status st_weights_nested_each(const struct st_config *config,
                                     const struct st_weights *weights, bool ffn,
                                     st_nested_place_fn *fn, void *context);

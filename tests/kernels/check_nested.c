@@ -194,11 +194,35 @@ static void test_quantize(void **state) {
     }
 }
 
+// Two numbers a weight say 254 times as much.
+static void test_rest(void **state) {
+    (void)state;
+    enum { K = 200, BLOCKS = 2, TOKENS = 6 };
+    float x[TOKENS / 2][K], scale[TOKENS * BLOCKS];
+    int8_t q[TOKENS * BLOCKS * ST_NESTED_BLOCK];
+    int32_t offsets[TOKENS * BLOCKS];
+    struct st_nested_input input = {q, scale, offsets, TOKENS};
+    for (size_t t = 0; t < TOKENS; t += 2) {
+        for (size_t i = 0; i < K; i++) x[t / 2][i] = ts_random_float(-3.0f, 3.0f);
+        st_nested_quantize(x[t / 2], K, t, &input);
+        st_nested_quantize_rest(x[t / 2], K, t, t + 1, &input);
+    }
+    for (size_t t = 0; t < TOKENS; t += 2)
+        for (size_t i = 0; i < K; i++) {
+            size_t first = st_nested_at(&input, K, t, i / ST_NESTED_BLOCK);
+            size_t rest = st_nested_at(&input, K, t + 1, i / ST_NESTED_BLOCK);
+            size_t at = i % ST_NESTED_BLOCK;
+            float sum = scale[first] * (float)q[first * ST_NESTED_BLOCK + at] +
+                        scale[rest] * (float)q[rest * ST_NESTED_BLOCK + at];
+            assert_true(fabsf(sum - x[t / 2][i]) <= scale[first] / 254.0f * 0.51f);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kernels),      cmocka_unit_test(test_edges),
         cmocka_unit_test(test_tokens_alone), cmocka_unit_test(test_codes),
-        cmocka_unit_test(test_quantize),
+        cmocka_unit_test(test_quantize),     cmocka_unit_test(test_rest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
