@@ -14,6 +14,7 @@
 #include <string.h>
 #include <strings.h>
 
+enum { SHARE_BYTES = 64, MEMORY_BYTES = 128 }; // of texts
 enum {
     MOST_BATCH = 16,
     DECODE_PROMPT = 16,
@@ -262,12 +263,22 @@ static bool print_object(const struct bench *bench) {
     return st_cli_print_json(bench->command->name, object);
 }
 
+// Nothing where the machine was not measured.
+static const char *share_of(const struct bench *bench, double fraction, const char *of,
+                            char text[SHARE_BYTES]) {
+    *text = '\0';
+    if (bench->roofline.bytes_per_second > 0)
+        snprintf(text, SHARE_BYTES, " %6.1f %% of %s", 100 * fraction, of);
+    return text;
+}
+
 static void print_table(const struct bench *bench) {
     const struct bench_options *options = bench->options;
     const stint_roofline *roofline = &bench->roofline;
-    char bytes[ST_CLI_SIZE_BYTES], peak_bytes[ST_CLI_SIZE_BYTES];
-    const char *peak;
-    prefill_peak(bench, &peak);
+    char bytes[ST_CLI_SIZE_BYTES], share[SHARE_BYTES], memory[MEMORY_BYTES], peak[16];
+    const char *unit;
+    prefill_peak(bench, &unit);
+    snprintf(peak, sizeof peak, "%s peak", unit);
     st_cli_title(model_name(bench));
     st_cli_row("weights", "%s, %s", st_cli_size(bench->info.weight_bytes, bytes),
                bench->info.weight_type);
@@ -276,21 +287,24 @@ static void print_table(const struct bench *bench) {
     st_cli_row("instructions", "%s", stint_cpu_features());
     for (size_t i = 0; i < options->prompts.count; i++) {
         uint32_t n = options->prompts.values[i];
-        st_cli_row(i == 0 ? "prefill" : "",
-                   "%6u tokens %9.3f s %10.1f tokens/s %6.1f %% of %s peak", n,
+        st_cli_row(i == 0 ? "prefill" : "", "%6u tokens %9.3f s %10.1f tokens/s%s", n,
                    bench->prefill_seconds[i], st_cli_rate(n, bench->prefill_seconds[i]),
-                   100 * prefill_fraction(bench, i), peak);
+                   share_of(bench, prefill_fraction(bench, i), peak, share));
     }
     for (size_t i = 0; i < decode_cases(bench); i++)
-        st_cli_row(i == 0 ? "decode" : "",
-                   "%6u tokens %9.3f s %10.1f tokens/s %6.1f %% of memory bandwidth, %u bits",
+        st_cli_row(i == 0 ? "decode" : "", "%6u tokens %9.3f s %10.1f tokens/s%s, %u bits",
                    options->n_tokens, bench->decode_seconds[i], decode_rate(bench, i),
-                   100 * decode_fraction(bench, i), weight_bits(bench, i));
+                   share_of(bench, decode_fraction(bench, i), "memory bandwidth", share),
+                   weight_bits(bench, i));
     if (roofline->bytes_per_second > 0)
         st_cli_row("machine at most", "int8 %.2f, bf16 %.2f, float %.3f TOPS; memory %.1f GB/s",
                    roofline->int8_ops_per_second * 1e-12, roofline->bf16_flops_per_second * 1e-12,
                    roofline->float_flops_per_second * 1e-12, roofline->bytes_per_second * 1e-9);
-    st_cli_row("peak memory", "%s", st_cli_size(bench->peak_bytes, peak_bytes));
+    if (options->common.memory != 0)
+        st_cli_memory_text(bench->session, memory, sizeof memory);
+    else
+        st_cli_size(bench->peak_bytes, memory);
+    st_cli_row("peak memory", "%s", memory);
 }
 
 static uint32_t longest_case(const struct bench_options *options) {

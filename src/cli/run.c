@@ -143,22 +143,10 @@ static void echo_prompt(const struct run_options *options, const char *prompt, s
             st_cli_style(stderr, ST_CLI_PLAIN));
 }
 
-// What memory was needed; under a bound, what that cost.
-static void describe_memory(const stint_session *session, char *text, size_t n) {
-    char peak[ST_CLI_SIZE_BYTES], bound[ST_CLI_SIZE_BYTES], read[ST_CLI_SIZE_BYTES];
-    stint_memory_info info = {.size = sizeof info};
-    if (stint_session_memory(session, &info) != STINT_OK || info.budget_bytes == 0)
-        snprintf(text, n, "%s", st_cli_size(stint_peak_rss_bytes(), peak));
-    else
-        snprintf(text, n, "%s of %s, %s read, %.0f %% of it behind the computing",
-                 st_cli_size(info.peak_bytes, peak), st_cli_size(info.budget_bytes, bound),
-                 st_cli_size(info.bytes_read, read), 100 * info.hidden_fraction);
-}
-
 static void print_figures(const stint_session *session, const stint_generation_result *result,
                           const stint_energy *energy) {
     char memory[128], joules[64] = "", bits[64] = "";
-    describe_memory(session, memory, sizeof memory);
+    st_cli_memory_text(session, memory, sizeof memory);
     if (result->average_bits > 0 && result->average_bits < 8)
         snprintf(bits, sizeof bits, ", %.2f bits on average", result->average_bits);
     if (energy->source != NULL)

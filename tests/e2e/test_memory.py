@@ -196,6 +196,15 @@ class Memory(unittest.TestCase):
             self.assertIn("fixed", text)
             self.assertEqual("expected misses" in text, name != "dense")
 
+    def test_bench_says_what_a_bound_did(self):
+        if "sparse" not in self.packages:
+            self.skipTest("no sparse model")
+        shown = stint("bench", self.packages["sparse"], "-p", "8", "-n", "4", "-r", "1", "--memory",
+                      "200M", "--bits", "8,3").stdout
+        self.assertEqual(re.findall(r"tokens/s, (\d) bits", shown), ["8", "3"])
+        self.assertRegex(shown, r"peak memory +[0-9.]+ MiB of 200.0 MiB, .* read")
+        self.assertNotIn("bandwidth", shown)  # which was not measured
+
     def test_what_cannot_be_planned_says_so(self):
         refused = stint("inspect", MODEL, "--neurons", "--memory", "1G")
         self.assertEqual(refused.returncode, 1)
