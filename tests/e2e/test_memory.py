@@ -170,7 +170,7 @@ class Memory(unittest.TestCase):
         for name, package in self.packages.items():
             memory = self.least(package) + 4
             options = ("--memory", f"{memory}M", "--ctx", "128", "--chunk", "32", "--predictor",
-                       "off")
+                       "off", "--schedule", "uniform:3" if name == "sparse" else "none")
             plan = stint_json("inspect", package, "--neurons", *options)["plan"]
             got = stint_json("run", package, *RUN[:2], "-n", "80", "--ignore-eos", *options)
             for key in ("budget_bytes", "fixed_bytes", "hot_bytes", "cold_bytes", "kv_bytes"):
