@@ -14,8 +14,8 @@
 #include <string.h>
 #include <strings.h>
 
-enum { SHARE_BYTES = 64, MEMORY_BYTES = 128 }; // of texts
 enum {
+    SHARE_BYTES = 64, // of a text
     MOST_BATCH = 16,
     DECODE_PROMPT = 16,
     REPS_MOST = 100,
@@ -275,7 +275,7 @@ static const char *share_of(const struct bench *bench, double fraction, const ch
 static void print_table(const struct bench *bench) {
     const struct bench_options *options = bench->options;
     const stint_roofline *roofline = &bench->roofline;
-    char bytes[ST_CLI_SIZE_BYTES], share[SHARE_BYTES], memory[MEMORY_BYTES], peak[16];
+    char bytes[ST_CLI_SIZE_BYTES], share[SHARE_BYTES], memory[ST_CLI_MEMORY_BYTES], peak[16];
     const char *unit;
     prefill_peak(bench, &unit);
     snprintf(peak, sizeof peak, "%s peak", unit);
@@ -300,11 +300,9 @@ static void print_table(const struct bench *bench) {
         st_cli_row("machine at most", "int8 %.2f, bf16 %.2f, float %.3f TOPS; memory %.1f GB/s",
                    roofline->int8_ops_per_second * 1e-12, roofline->bf16_flops_per_second * 1e-12,
                    roofline->float_flops_per_second * 1e-12, roofline->bytes_per_second * 1e-9);
-    if (options->common.memory != 0)
-        st_cli_memory_text(bench->session, memory, sizeof memory);
-    else
-        st_cli_size(bench->peak_bytes, memory);
-    st_cli_row("peak memory", "%s", memory);
+    st_cli_row("peak memory", "%s",
+               options->common.memory != 0 ? st_cli_memory(bench->session, memory)
+                                           : st_cli_size(bench->peak_bytes, memory));
 }
 
 static uint32_t longest_case(const struct bench_options *options) {
@@ -361,12 +359,14 @@ static bool open_session(struct bench *bench, const char *schedule) {
 // Under a bound a session is planned for its schedule.
 static bool set_precision(struct bench *bench, size_t i) {
     uint32_t bits = weight_bits(bench, i);
-    char uniform[32];
     stint_precision precision = {.size = sizeof precision, .prefill = bits, .n_steps = 1};
     precision.steps[0].bits = bits;
     if (bench->options->bits.count == 0) return true;
-    snprintf(uniform, sizeof uniform, "uniform:%u", bits);
-    if (bench->options->common.memory != 0) return open_session(bench, uniform);
+    if (bench->options->common.memory != 0) {
+        char uniform[32];
+        snprintf(uniform, sizeof uniform, "uniform:%u", bits);
+        return open_session(bench, uniform);
+    }
     if (stint_session_set_precision(bench->session, &precision) == STINT_OK) return true;
     st_cli_failed_with(bench->command, model_name(bench));
     return false;

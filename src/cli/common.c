@@ -246,15 +246,15 @@ bool st_cli_add_memory(const stint_session *session, json_t *object) {
            json_object_set_new(object, "io", io) == 0;
 }
 
-void st_cli_memory_text(const stint_session *session, char *text, size_t n) {
+const char *st_cli_memory(const stint_session *session, char text[ST_CLI_MEMORY_BYTES]) {
     char peak[ST_CLI_SIZE_BYTES], bound[ST_CLI_SIZE_BYTES], read[ST_CLI_SIZE_BYTES];
     stint_memory_info info = {.size = sizeof info};
     if (stint_session_memory(session, &info) != STINT_OK || info.budget_bytes == 0)
-        snprintf(text, n, "%s", st_cli_size(stint_peak_rss_bytes(), peak));
-    else
-        snprintf(text, n, "%s of %s, %s read, %.0f %% of it behind the computing",
-                 st_cli_size(info.peak_bytes, peak), st_cli_size(info.budget_bytes, bound),
-                 st_cli_size(info.bytes_read, read), 100 * info.hidden_fraction);
+        return st_cli_size(stint_peak_rss_bytes(), text);
+    snprintf(text, ST_CLI_MEMORY_BYTES, "%s of %s, %s read, %.0f %% of it behind the computing",
+             st_cli_size(info.peak_bytes, peak), st_cli_size(info.budget_bytes, bound),
+             st_cli_size(info.bytes_read, read), 100 * info.hidden_fraction);
+    return text;
 }
 
 bool st_cli_trace(const struct st_cli_command *command, const struct st_cli_common *common,

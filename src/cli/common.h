@@ -79,7 +79,8 @@ json_t *st_cli_schedule(const stint_session *session);
 // Adds to a report what a bound of memory was used for and what was read, where there is one.
 bool st_cli_add_memory(const stint_session *session, json_t *object);
 // The same in words, after a run or a measurement; without a bound the process's peak.
-void st_cli_memory_text(const stint_session *session, char *text, size_t n);
+enum { ST_CLI_MEMORY_BYTES = 128 };
+const char *st_cli_memory(const stint_session *session, char text[ST_CLI_MEMORY_BYTES]);
 // Writes --trace, if it was given; false with the error printed.
 bool st_cli_trace(const struct st_cli_command *command, const struct st_cli_common *common,
                   const stint_session *session);

@@ -145,8 +145,7 @@ static void echo_prompt(const struct run_options *options, const char *prompt, s
 
 static void print_figures(const stint_session *session, const stint_generation_result *result,
                           const stint_energy *energy) {
-    char memory[128], joules[64] = "", bits[64] = "";
-    st_cli_memory_text(session, memory, sizeof memory);
+    char memory[ST_CLI_MEMORY_BYTES], joules[64] = "", bits[64] = "";
     if (result->average_bits > 0 && result->average_bits < 8)
         snprintf(bits, sizeof bits, ", %.2f bits on average", result->average_bits);
     if (energy->source != NULL)
@@ -158,7 +157,8 @@ static void print_figures(const stint_session *session, const stint_generation_r
         "%s%s%s\n",
         st_cli_style(stderr, ST_CLI_DIM), result->prompt_tokens,
         st_cli_rate(result->prompt_tokens, result->prefill_seconds), result->generated_tokens,
-        st_cli_decode_rate(result), bits, memory, joules, st_cli_style(stderr, ST_CLI_PLAIN));
+        st_cli_decode_rate(result), bits, st_cli_memory(session, memory), joules,
+        st_cli_style(stderr, ST_CLI_PLAIN));
 }
 
 static json_t *describe_energy(const stint_energy *energy) {

@@ -112,7 +112,7 @@ uint64_t stint_model_bytes_per_token(const stint_model *m, uint32_t bits) {
     for (uint32_t i = 0; i < m->config.n_layers; i++) {
         const struct st_linear_weight *router = &m->weights.layers[i].router;
         bytes += (uint64_t)router->n_out * router->row_bytes;
-        if (m->neurons.layout.n) add_int8_ffn(&m->int8.layers[i], 1, &neurons);
+        if (m->neurons.layers) add_int8_ffn(&m->int8.layers[i], 1, &neurons);
     }
     return bytes + neurons.bytes;
 }

@@ -174,11 +174,9 @@ static void lay_out(struct st_neurons *n, struct st_arena *a) {
         const struct st_layer_neurons *layer = &m->neurons.layers[i];
         const struct st_stage *stages[] = {&layer->predict_in, &layer->predict_out};
         for (int j = 0; j < 2 && layer->predicted; j++) {
-            size_t bytes = st_round_up(panel_bytes(stages[j]), ST_LOAD_BLOCK) + ST_LOAD_BLOCK;
-            unsigned char *panels = st_arena_take(a, bytes, 1);
+            unsigned char *panels = st_section_room(a, panel_bytes(stages[j]));
             if (!n->predictors) continue;
             n->predictors[i][j] = *stages[j];
-            panels += -(uintptr_t)panels & (ST_LOAD_BLOCK - 1);
             n->predictors[i][j].weight.panels = (const int8_t *)panels;
         }
     }
@@ -193,10 +191,9 @@ uint64_t st_neurons_fixed_bytes(const struct stint_model *model,
 }
 
 static stint_status damaged(const struct st_neurons *n, uint32_t layer, const char *ending) {
-    return st_fail(STINT_E_FORMAT,
-                   "%s: section 'layers.%u%s' is damaged, or was changed while in use: its hash "
-                   "differs; copy or prepare the package again",
-                   n->path, layer, ending);
+    char name[ST_INT8_NAME_BYTES];
+    st_neurons_name(layer, ending, name);
+    return st_section_damaged(n->path, name);
 }
 
 static uint64_t offset_of(const struct st_neurons *n, const void *data) {

@@ -8,6 +8,19 @@
 
 enum { PIECE_BYTES = 1 << 20, DEPTH = 8 };
 
+unsigned char *st_section_room(struct st_arena *arena, size_t bytes) {
+    unsigned char *room =
+        st_arena_take(arena, st_round_up(bytes, ST_LOAD_BLOCK) + ST_LOAD_BLOCK, 1);
+    return room ? room + (-(uintptr_t)room & (ST_LOAD_BLOCK - 1)) : NULL;
+}
+
+stint_status st_section_damaged(const char *path, const char *name) {
+    return st_fail(STINT_E_FORMAT,
+                   "%s: section '%s' is damaged, or was changed while in use: its hash differs; "
+                   "copy or prepare the package again",
+                   path, name);
+}
+
 struct reading {
     struct st_loader *loader;
     uint64_t offset; // in the file
@@ -72,8 +85,5 @@ stint_status st_section_keep(const struct stint_model *model, struct st_loader *
     bool same = XXH3_64bits_digest(state) == st_package_section_hash(package, s);
     XXH3_freeState(state);
     if (status != STINT_OK || same) return status;
-    return st_fail(STINT_E_FORMAT,
-                   "%s: section '%s' is damaged, or was changed while in use: its hash differs; "
-                   "copy or prepare the package again",
-                   model->checkpoint.path, name);
+    return st_section_damaged(model->checkpoint.path, name);
 }

@@ -3,9 +3,14 @@
 #ifndef ST_NEURON_SECTION_H
 #define ST_NEURON_SECTION_H
 
+#include "base/arena.h"
 #include "base/loader.h"
 #include "model/model.h"
 
+// Room for `bytes` of one, as st_section_keep() wants it; NULL while measuring.
+unsigned char *st_section_room(struct st_arena *arena, size_t bytes);
+// STINT_E_FORMAT that names the package and the section.
+stint_status st_section_damaged(const char *path, const char *name);
 // Reads the beginning of a section, `bytes` of it, to `to`, which is a multiple of ST_LOAD_BLOCK
 // and has room for `bytes` rounded up to one. What follows is read too, for the hash is the whole
 // section's. STINT_E_IO, E_FORMAT where the hash differs, E_NOMEM.

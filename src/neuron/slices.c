@@ -2,6 +2,7 @@
 #include "neuron/slices.h"
 
 #include "base/size.h"
+#include "neuron/section.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -288,10 +289,7 @@ static stint_status check(struct st_slices *s, size_t stage, uint32_t slice,
     }
     if (same) return STINT_OK;
     forget_stage(s, g);
-    return st_fail(STINT_E_FORMAT,
-                   "%s: section '%s' is damaged, or was changed while in use: its hash differs; "
-                   "copy or prepare the package again",
-                   s->path, g->name);
+    return st_section_damaged(s->path, g->name);
 }
 
 stint_status st_slices_take(struct st_slices *s, size_t stage, uint32_t slice,

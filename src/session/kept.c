@@ -6,32 +6,6 @@
 
 #include <stdio.h>
 
-// ---- What a schedule runs
-
-static void need(const struct stint_model *m, uint32_t bits, bool step, struct st_needs *needs) {
-    if (st_nested_has(&m->nested, bits))
-        needs->bits = (unsigned)st_max(needs->bits, bits);
-    else
-        needs->int8_steps |= step;
-}
-
-static void need_all(const struct stint_model *m, const stint_precision *p,
-                     struct st_needs *needs) {
-    need(m, p->prefill, false, needs);
-    for (uint32_t i = 0; i < p->n_steps; i++) need(m, p->steps[i].bits, true, needs);
-}
-
-struct st_needs st_schedule_needs(const struct stint_model *model,
-                                  const struct st_precision_schedule *s) {
-    struct st_needs needs = {0, false};
-    need_all(model, &s->precision, &needs);
-    for (size_t i = 0; s->learned && i < st_learned_choices(s->learned); i++)
-        need_all(model, st_learned_choice(s->learned, i), &needs);
-    return needs;
-}
-
-// ---- Memory
-
 struct keeping {
     const struct stint_model *model;
     struct st_kept *kept;
@@ -39,17 +13,10 @@ struct keeping {
     struct st_loader *loader; // NULL while measuring
 };
 
-// At a multiple of ST_LOAD_BLOCK, with room for whole ones.
-static unsigned char *take_blocks(struct st_arena *arena, size_t bytes) {
-    unsigned char *data =
-        st_arena_take(arena, st_round_up(bytes, ST_LOAD_BLOCK) + ST_LOAD_BLOCK, 1);
-    return data ? data + (-(uintptr_t)data & (ST_LOAD_BLOCK - 1)) : NULL;
-}
-
 static stint_status keep_section(const struct keeping *k, const struct st_nested_place *place,
                                  const char *ending, size_t bytes, unsigned char **data) {
     char name[ST_INT8_NAME_BYTES + 32];
-    *data = take_blocks(k->arena, bytes);
+    *data = st_section_room(k->arena, bytes);
     if (!*data || !k->loader) return STINT_OK;
     snprintf(name, sizeof name, "%s%s", place->name, ending);
     return st_section_keep(k->model, k->loader, name, bytes, *data);
@@ -78,7 +45,7 @@ static stint_status count(void *context, const struct st_nested_place *place) {
 }
 
 static stint_status each(const struct stint_model *m, st_nested_place_fn *fn, void *context) {
-    return st_weights_nested_each(&m->config, &m->weights, m->neurons.layout.n == 0, fn, context);
+    return st_weights_nested_each(&m->config, &m->weights, !m->neurons.layers, fn, context);
 }
 
 static stint_status keep_all(struct keeping *k) {

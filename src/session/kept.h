@@ -6,17 +6,7 @@
 
 #include "base/arena.h"
 #include "base/loader.h"
-#include "session/schedule.h"
-
-// What a schedule runs: of nested weights at most `bits`, 0: none; whether the tokens after the
-// prompt take INT8 ones too.
-struct st_needs {
-    unsigned bits;
-    bool int8_steps;
-};
-
-struct st_needs st_schedule_needs(const struct stint_model *model,
-                                  const struct st_precision_schedule *schedule);
+#include "model/model.h"
 
 struct st_kept {
     unsigned bits; // 0: nothing is kept

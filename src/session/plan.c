@@ -273,7 +273,7 @@ stint_status stint_session_plan(const stint_model *model, const stint_session_op
                                         .leave_out = o.leave_out};
     struct st_precision_schedule schedule;
     ST_TRY(st_schedule_load(model, o.schedule, &schedule));
-    bound.needs = st_schedule_needs(model, &schedule);
+    bound.needs = st_schedule_needs(model, &schedule.precision, schedule.learned);
     st_schedule_close(&schedule);
     ST_TRY(st_resident_plan(model, &bound, &f.resident));
     if (storage) memcpy(&f.storage, storage, st_min(storage->size, sizeof f.storage));

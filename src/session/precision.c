@@ -41,7 +41,7 @@ stint_status st_precision_check(const struct stint_model *model, const stint_pre
 
 // Under a bound of memory a session keeps what the schedule runs that it was opened with.
 static stint_status check_kept(const stint_session *s, const stint_precision *p) {
-    unsigned bits = st_schedule_needs(s->model, &(struct st_precision_schedule){*p, NULL}).bits;
+    unsigned bits = st_schedule_needs(s->model, p, NULL).bits;
     if (!s->resident || bits <= s->resident->kept.bits) return STINT_OK;
     return st_fail(STINT_E_UNSUPPORTED,
                    "precision %u: under its bound of memory this session keeps nested weights of "

@@ -97,8 +97,8 @@ static uint64_t tables_bytes(const struct stint_model *m, struct st_resident *r)
 
 // What of the packed linears the tokens after a prompt take.
 static unsigned steps_of(const struct st_resident *r) {
-    return (r->needs.int8_steps ? ST_STEPS_REST : 0) |
-           (r->needs.int8_steps && !r->sparse ? ST_STEPS_FFN : 0);
+    if (!r->needs.int8_steps) return 0;
+    return r->sparse ? ST_STEPS_REST : ST_STEPS_REST | ST_STEPS_FFN;
 }
 
 // Tables are counted as if everything could be in memory; then every region gets the least that

@@ -8,6 +8,7 @@
 #include "neuron/neurons.h"
 #include "neuron/slices.h"
 #include "session/kept.h"
+#include "session/schedule.h"
 
 struct st_run;
 struct st_npu;

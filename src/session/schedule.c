@@ -120,6 +120,29 @@ void st_schedule_close(struct st_precision_schedule *schedule) {
     schedule->learned = NULL;
 }
 
+static void need(const struct stint_model *model, uint32_t bits, bool step,
+                 struct st_needs *needs) {
+    if (st_nested_has(&model->nested, bits))
+        needs->bits = (unsigned)st_max(needs->bits, bits);
+    else
+        needs->int8_steps |= step;
+}
+
+static void need_all(const struct stint_model *model, const stint_precision *p,
+                     struct st_needs *needs) {
+    need(model, p->prefill, false, needs);
+    for (uint32_t i = 0; i < p->n_steps; i++) need(model, p->steps[i].bits, true, needs);
+}
+
+struct st_needs st_schedule_needs(const struct stint_model *model, const stint_precision *precision,
+                                  const struct st_learned *learned) {
+    struct st_needs needs = {0, false};
+    need_all(model, precision, &needs);
+    for (size_t i = 0; learned && i < st_learned_choices(learned); i++)
+        need_all(model, st_learned_choice(learned, i), &needs);
+    return needs;
+}
+
 json_t *st_schedule_describe(const stint_precision *p) {
     json_t *decode = json_array();
     for (uint32_t i = 0; i < p->n_steps; i++)

@@ -19,6 +19,17 @@ stint_status st_schedule_load(const struct stint_model *model, const char *spec,
                               struct st_precision_schedule *schedule);
 void st_schedule_close(struct st_precision_schedule *schedule); // accepts a zeroed one
 
+// What a schedule runs: nested weights of at most `bits`, 0: none; whether the tokens after the
+// prompt take INT8 ones too.
+struct st_needs {
+    unsigned bits;
+    bool int8_steps;
+};
+
+// Of `precision`, and of all that `learned` may choose instead, unless it is NULL.
+struct st_needs st_schedule_needs(const struct stint_model *model, const stint_precision *precision,
+                                  const struct st_learned *learned);
+
 // {"prefill": p0, "decode": [[p, start], ...]}; and back, checked. STINT_E_FORMAT, E_ARG.
 json_t *st_schedule_describe(const stint_precision *precision);
 

@@ -259,8 +259,8 @@ static stint_status open_resident(const stint_model *model, const stint_session_
                                     .kv = kv_bytes,
                                     .scratch = bytes - kv_bytes,
                                     .n_threads = s->crew.n_threads,
-                                    .leave_out = left_out(options)};
-    o.needs = st_schedule_needs(model, &(struct st_precision_schedule){s->precision, s->learned});
+                                    .leave_out = left_out(options),
+                                    .needs = st_schedule_needs(model, &s->precision, s->learned)};
     return st_resident_open(model, &o, &s->resident);
 }
 
