@@ -88,7 +88,6 @@ COVERED = {
     "src/server/watch.c": HOSTILE,
     "src/server/slots.c": "tests/server/test_engine.c",
     "src/session/save.c": "tests/session/test_sequences.c",
-    "src/session/nested.c": "tests/session/test_precision.c",
     "src/session/schedule.c": "tests/session/test_precision.c",
     "src/eval/methods.c": "tests/golden/test_eval.py",
     "src/eval/tasks.c": "tests/golden/test_eval.py",

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nested linears of models whose neurons are stored one by one: what a package has of them, and how
+// near steps come, whose inputs are two numbers each, and prompts, whose inputs are one.
+#include "model/weights_nested.h"
+#include "session/session.h"
+#include "support/support.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#define MODEL "models/novels-10m-drelu"
+
+enum { N_TOKENS = ST_DECODE_TOKENS };
+
+static stint_model *model;
+static stint_session *session;
+
+static int open_model(void **state) {
+    (void)state;
+    char path[600];
+    stint_prepare_options o = {.size = sizeof o,
+                               .n_tokens = 300,
+                               .outliers = STINT_OUTLIERS_NONE,
+                               .neurons = true,
+                               .bits_low = 2,
+                               .bits_high = 4};
+    snprintf(path, sizeof path, "%s/m.stint", ts_temp_folder());
+    assert_int_equal(stint_prepare(ts_shared(MODEL), path, &o, NULL), STINT_OK);
+    assert_int_equal(stint_model_open(path, NULL, &model), STINT_OK);
+    assert_int_equal(stint_session_open(model, NULL, &session), STINT_OK);
+    return 0;
+}
+
+static int close_model(void **state) {
+    (void)state;
+    stint_session_close(session);
+    stint_model_close(model);
+    return 0;
+}
+
+static void neurons_have_no_second_codes(void **state) {
+    (void)state;
+    static const char *const wanted[] = {"q", "k", "v", "o"}, *const unwanted[] = {"up", "down"};
+    char name[64];
+    for (uint32_t i = 0; i < model->config.n_layers; i++) {
+        for (size_t j = 0; j < 4; j++) {
+            snprintf(name, sizeof name, "layers.%u.%s.nested", i, wanted[j]);
+            assert_non_null(st_package_find(model->checkpoint.package, name));
+        }
+        for (size_t j = 0; j < 2; j++) {
+            snprintf(name, sizeof name, "layers.%u.%s.nested", i, unwanted[j]);
+            assert_null(st_package_find(model->checkpoint.package, name));
+        }
+    }
+}
+
+static double exact(const struct st_nested_weight *w, unsigned bits, size_t row, const float *x) {
+    const int8_t *table = st_nested_table(w, row, bits);
+    double sum = 0.0;
+    for (size_t i = 0; i < w->n_in; i++)
+        sum += (double)table[st_nested_code(w, row, i, bits)] * (double)x[i];
+    return sum * (double)w->scale[row];
+}
+
+// Root of the mean square of what linears miss of the same weights and inputs in double.
+static double error_of(const struct st_linear_weight *weight, const float *x, unsigned bits,
+                       bool prompt) {
+    size_t n_in = weight->n_in, n_out = weight->n_out;
+    float *y = malloc(N_TOKENS * n_out * sizeof *y);
+    double sum = 0.0;
+    struct st_run run = st_session_run(session, NULL);
+    st_session_use(session, bits);
+    session->prompt = prompt;
+    st_session_linear(&run, x, N_TOKENS, weight, y);
+    for (size_t t = 0; t < N_TOKENS; t++)
+        for (size_t r = 0; r < n_out; r++) {
+            double bias = weight->bias ? (double)weight->bias[r] : 0.0;
+            double wanted = bias + exact(weight->nested, bits, r, x + t * n_in);
+            double miss = (double)y[t * n_out + r] - wanted;
+            sum += miss * miss;
+        }
+    free(y);
+    return sqrt(sum / (double)(N_TOKENS * n_out));
+}
+
+// 254 times by what is kept of an input; float sums take some of it.
+static void steps_come_nearer_than_prompts(void **state) {
+    (void)state;
+    const struct st_layer *layer = &model->weights.layers[3];
+    const struct st_linear_weight *const weights[] = {&layer->q, &layer->v, &layer->o,
+                                                      &model->weights.head};
+    for (size_t i = 0; i < sizeof weights / sizeof *weights; i++) {
+        size_t n = N_TOKENS * weights[i]->n_in;
+        float *x = malloc(n * sizeof *x);
+        for (size_t j = 0; j < n; j++) x[j] = ts_random_float(-1.0f, 1.0f);
+        for (unsigned bits = model->nested.low; bits <= model->nested.high; bits++)
+            assert_true(100.0 * error_of(weights[i], x, bits, false) <
+                        error_of(weights[i], x, bits, true));
+        free(x);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(neurons_have_no_second_codes),
+                                       cmocka_unit_test(steps_come_nearer_than_prompts)};
+    return cmocka_run_group_tests(tests, open_model, close_model);
+}
