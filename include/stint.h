@@ -627,6 +627,17 @@ typedef struct stint_roofline {
 STINT_API stint_status stint_roofline_measure(uint32_t n_threads, double seconds,
                                               stint_roofline *roofline);
 
+typedef struct stint_read_rate {
+    size_t size; /* set by the caller */
+    uint64_t bytes;
+    double seconds;
+} stint_read_rate;
+
+/* Reads the weights that a step takes at the session's present precision, once, with the session's
+ * threads, and does nothing else with them: no step can be faster on this memory at this moment.
+ * Tables and scales, under 1 %, are left out. STINT_E_UNSUPPORTED under a bound of memory. */
+STINT_API stint_status stint_session_read_rate(stint_session *session, stint_read_rate *rate);
+
 /* The energy that the whole system uses, where it counts it. */
 typedef struct stint_energy {
     const char *source; /* "rapl", "battery", or NULL: this system counts none. Static */

@@ -2,6 +2,7 @@
 // stint bench: prefill and decode speed beside what this machine could do at most, measured in the
 // same run. Figures are medians after a warm-up; slow cases are repeated less often.
 #include "cli/ablation.h"
+#include "cli/bench_report.h"
 #include "cli/commands.h"
 #include "cli/common.h"
 #include "cli/interrupt.h"
@@ -15,9 +16,9 @@
 #include <strings.h>
 
 enum {
-    SHARE_BYTES = 64, // of a text
     MOST_BATCH = 16,
     DECODE_PROMPT = 16,
+    STEPS_PER_READ = 8, // after so many the weights are merely read
     REPS_MOST = 100,
     REPS_DEFAULT = 5,
     ROOFLINE_ROUNDS = 3
@@ -93,16 +94,11 @@ struct bench {
     const struct bench_options *options;
     stint_model *model;
     stint_session *session;
-    stint_model_info info;
-    stint_roofline roofline;
+    struct st_bench_figures figures;
     int32_t *ids;
     float *logits;
     struct st_cli_progress progress;
     uint64_t cases_done, cases;
-    double prefill_seconds[ST_CLI_UINTS_MOST];
-    json_t *schedules[ST_CLI_UINTS_MOST];     // of the last pass
-    double decode_seconds[ST_CLI_UINTS_MOST]; // by precision
-    uint64_t peak_bytes;
 };
 
 static uint32_t thread_count(const struct bench_options *options) {
@@ -127,63 +123,86 @@ static stint_status step(struct bench *bench, const int32_t *ids) {
     return stint_session_step(bench->session, sequences, ids, batch, bench->logits);
 }
 
-// One timed pass: the whole prompt at once, or after short prompts token by token.
+struct timing {
+    double seconds, read_rate;
+};
+
+// Steps, and between them how fast their weights can be read: memory's speed changes all the time.
+static stint_status decode(struct bench *bench, const int32_t *ids, uint32_t n, double *seconds,
+                           stint_read_rate *reads) {
+    for (uint32_t i = 0; i < n; i++, ids += bench->options->batch) {
+        stint_read_rate read = {.size = sizeof read};
+        double begun = st_cli_seconds();
+        stint_status status = step(bench, ids);
+        *seconds += st_cli_seconds() - begun;
+        bool due = i % STEPS_PER_READ == STEPS_PER_READ - 1 || i + 1 == n;
+        if (status == STINT_OK && due && bench->options->common.memory == 0)
+            status = stint_session_read_rate(bench->session, &read);
+        if (status != STINT_OK) return status;
+        reads->bytes += read.bytes;
+        reads->seconds += read.seconds;
+    }
+    return STINT_OK;
+}
+
+// One pass: the whole prompt at once, or after short prompts token by token.
 static stint_status pass(struct bench *bench, uint32_t n_prompt, uint32_t n_decode,
-                         double *seconds) {
+                         struct timing *timing) {
     uint32_t batch = n_decode > 0 ? bench->options->batch : 1;
+    stint_read_rate reads = {0};
     double begun = st_cli_seconds();
     stint_status status = STINT_OK;
     for (uint32_t i = 0; status == STINT_OK && i < batch; i++) status = begin(bench, i, n_prompt);
-    if (n_decode > 0) begun = st_cli_seconds();
-    for (uint32_t i = 0; status == STINT_OK && i < n_decode; i++)
-        status = step(bench, bench->ids + n_prompt + i * batch);
-    *seconds = st_cli_seconds() - begun;
+    double seconds = n_decode > 0 ? 0 : st_cli_seconds() - begun;
+    if (status == STINT_OK)
+        status = decode(bench, bench->ids + n_prompt, n_decode, &seconds, &reads);
+    *timing = (struct timing){seconds, reads.seconds > 0 ? (double)reads.bytes / reads.seconds : 0};
     return status;
 }
 
-static const char *model_name(const struct bench *bench) {
-    return bench->options->shape != NULL ? bench->options->shape : bench->options->common.model;
-}
-
-// The median of repeated passes after one that warms up caches and pages.
-static bool measure(struct bench *bench, uint32_t n_prompt, uint32_t n_decode, double *median) {
+// Passes after one that warms up caches and pages; how many, 0 with the error printed.
+static size_t measure(struct bench *bench, uint32_t n_prompt, uint32_t n_decode,
+                      struct timing timings[REPS_MOST]) {
     uint32_t n_reps = bench->options->n_reps != 0 ? bench->options->n_reps : REPS_DEFAULT;
-    double seconds[REPS_MOST], begun = st_cli_seconds();
-    stint_status status = pass(bench, n_prompt, n_decode, seconds);
+    double begun = st_cli_seconds();
+    stint_status status = pass(bench, n_prompt, n_decode, timings);
     size_t n = 0;
     while (status == STINT_OK && n < n_reps) {
-        status = pass(bench, n_prompt, n_decode, &seconds[n++]);
+        status = pass(bench, n_prompt, n_decode, &timings[n++]);
         if (bench->options->n_reps == 0 && st_cli_seconds() - begun > case_seconds) break;
     }
-    if (status != STINT_OK) return st_cli_failed_with(bench->command, model_name(bench)), false;
-    *median = st_cli_median(seconds, n);
+    if (status != STINT_OK) return st_cli_failed_with(bench->command, bench->figures.name), 0;
     st_cli_progress_show(&bench->progress, "bench", ++bench->cases_done, bench->cases);
+    return n;
+}
+
+static bool measure_prefill(struct bench *bench, struct st_bench_prefill *prefill) {
+    struct timing timings[REPS_MOST];
+    double seconds[REPS_MOST];
+    size_t n = measure(bench, prefill->n_tokens, 0, timings);
+    for (size_t i = 0; i < n; i++) seconds[i] = timings[i].seconds;
+    if (n > 0) prefill->seconds = st_cli_median(seconds, n);
+    prefill->schedule = st_cli_schedule(bench->session);
+    return n > 0;
+}
+
+// A share is one pass's, whose steps and reads were of the same moment.
+static bool measure_decode(struct bench *bench, struct st_bench_decode *decode) {
+    struct timing timings[REPS_MOST];
+    double seconds[REPS_MOST], rates[REPS_MOST], shares[REPS_MOST];
+    uint32_t n_tokens = bench->options->n_tokens;
+    size_t n = measure(bench, DECODE_PROMPT, n_tokens, timings);
+    if (n == 0) return false;
+    for (size_t i = 0; i < n; i++) {
+        double rate = (double)decode->bytes * n_tokens / timings[i].seconds;
+        seconds[i] = timings[i].seconds;
+        rates[i] = timings[i].read_rate;
+        shares[i] = rates[i] > 0 ? rate / rates[i] : 0;
+    }
+    decode->seconds = st_cli_median(seconds, n);
+    decode->read_rate = st_cli_median(rates, n);
+    decode->share = st_cli_median(shares, n);
     return true;
-}
-
-// INT8 is held against the INT8 units, BF16 weights against the BF16 units where there are any.
-static double prefill_peak(const struct bench *bench, const char **name) {
-    const stint_roofline *peaks = &bench->roofline;
-    bool bf16 = strcmp(bench->info.weight_type, "bf16") == 0 && peaks->bf16_flops_per_second > 0;
-    bool int8 = bench->info.exec == STINT_EXEC_NPU;
-    *name = int8 ? "int8" : bf16 ? "bf16" : "float";
-    return int8   ? peaks->int8_ops_per_second
-           : bf16 ? peaks->bf16_flops_per_second
-                  : peaks->float_flops_per_second;
-}
-
-static double prefill_fraction(const struct bench *bench, size_t i) {
-    const char *name;
-    double peak = prefill_peak(bench, &name);
-    double ops = (double)bench->info.linear_ops_per_token * bench->options->prompts.values[i];
-    return peak > 0 ? ops / bench->prefill_seconds[i] / peak : 0;
-}
-
-static double best_prefill_fraction(const struct bench *bench) {
-    double best = 0;
-    for (size_t i = 0; i < bench->options->prompts.count; i++)
-        if (prefill_fraction(bench, i) > best) best = prefill_fraction(bench, i);
-    return best;
 }
 
 // Precisions to decode at; without --bits the one that the weights have.
@@ -195,19 +214,7 @@ static size_t decode_cases(const struct bench *bench) {
 static uint64_t decode_bytes(const struct bench *bench, size_t i) {
     bool given = bench->options->bits.count > 0;
     return given ? stint_model_bytes_per_token(bench->model, bench->options->bits.values[i])
-                 : bench->info.bytes_per_decoded_token;
-}
-
-static double decode_fraction(const struct bench *bench, size_t i) {
-    double bytes = (double)decode_bytes(bench, i) * bench->options->n_tokens;
-    if (decode_cases(bench) == 0 || !(bench->roofline.bytes_per_second > 0)) return 0;
-    return bytes / bench->decode_seconds[i] / bench->roofline.bytes_per_second;
-}
-
-// Tokens of all sequences of the batch.
-static double decode_rate(const struct bench *bench, size_t i) {
-    return st_cli_rate((size_t)bench->options->n_tokens * bench->options->batch,
-                       bench->decode_seconds[i]);
+                 : bench->figures.info.bytes_per_decoded_token;
 }
 
 static uint32_t weight_bits(const struct bench *bench, size_t i) {
@@ -219,90 +226,8 @@ static uint32_t weight_bits(const struct bench *bench, size_t i) {
                   {"q6_k", 6}, {"q5_0", 5}, {"q5_1", 5},  {"q5_k", 5}, {"q4_0", 4},
                   {"q4_1", 4}, {"q4_k", 4}, {"q3_k", 3},  {"q2_k", 2}};
     for (size_t w = 0; w < sizeof widths / sizeof widths[0]; w++)
-        if (strcasecmp(widths[w].type, bench->info.weight_type) == 0) return widths[w].bits;
+        if (strcasecmp(widths[w].type, bench->figures.info.weight_type) == 0) return widths[w].bits;
     return 32;
-}
-
-static bool print_object(const struct bench *bench) {
-    const struct bench_options *options = bench->options;
-    const stint_roofline *roofline = &bench->roofline;
-    json_t *prefill = json_array(), *decode = json_array();
-    for (size_t i = 0; i < options->prompts.count; i++) {
-        uint32_t n = options->prompts.values[i];
-        json_array_append_new(prefill,
-                              json_pack("{s:I, s:f, s:f, s:O}", "tokens", (json_int_t)n, "seconds",
-                                        bench->prefill_seconds[i], "tokens_per_second",
-                                        st_cli_rate(n, bench->prefill_seconds[i]), "schedule",
-                                        bench->schedules[i]));
-    }
-    for (size_t i = 0; i < decode_cases(bench); i++)
-        json_array_append_new(
-            decode,
-            json_pack("{s:I, s:I, s:I, s:f, s:I, s:f}", "tokens", (json_int_t)options->n_tokens,
-                      "batch", (json_int_t)options->batch, "bits",
-                      (json_int_t)weight_bits(bench, i), "tokens_per_second", decode_rate(bench, i),
-                      "bytes_per_token", (json_int_t)decode_bytes(bench, i), "bandwidth_fraction",
-                      decode_fraction(bench, i)));
-    const char *peak;
-    prefill_peak(bench, &peak);
-    json_t *limits = json_pack(
-        "{s:f, s:f, s:f, s:f, s:f, s:s, s:f}", "int8_ops_per_second", roofline->int8_ops_per_second,
-        "bf16_flops_per_second", roofline->bf16_flops_per_second, "float_flops_per_second",
-        roofline->float_flops_per_second, "bytes_per_second", roofline->bytes_per_second,
-        "prefill_fraction", best_prefill_fraction(bench), "prefill_peak", peak, "decode_fraction",
-        decode_fraction(bench, 0));
-    json_t *object = json_pack(
-        "{s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:o, s:o, s:I, s:o, s:o}", "model", model_name(bench),
-        "exec", bench->info.exec == STINT_EXEC_NPU ? "npu" : "float", "device",
-        stint_session_device(bench->session), "chunk_tokens",
-        (json_int_t)stint_session_chunk(bench->session), "threads",
-        (json_int_t)thread_count(options), "cpu", stint_cpu_name(), "cpu_features",
-        stint_cpu_features(), "prefill", prefill, "decode", decode, "peak_rss_bytes",
-        (json_int_t)bench->peak_bytes, "roofline", limits, "shadow", st_cli_shadow(bench->session));
-    st_cli_add_memory(bench->session, object);
-    return st_cli_print_json(bench->command->name, object);
-}
-
-// Nothing where the machine was not measured.
-static const char *share_of(const struct bench *bench, double fraction, const char *of,
-                            char text[SHARE_BYTES]) {
-    *text = '\0';
-    if (bench->roofline.bytes_per_second > 0)
-        snprintf(text, SHARE_BYTES, " %6.1f %% of %s", 100 * fraction, of);
-    return text;
-}
-
-static void print_table(const struct bench *bench) {
-    const struct bench_options *options = bench->options;
-    const stint_roofline *roofline = &bench->roofline;
-    char bytes[ST_CLI_SIZE_BYTES], share[SHARE_BYTES], memory[ST_CLI_MEMORY_BYTES], peak[16];
-    const char *unit;
-    prefill_peak(bench, &unit);
-    snprintf(peak, sizeof peak, "%s peak", unit);
-    st_cli_title(model_name(bench));
-    st_cli_row("weights", "%s, %s", st_cli_size(bench->info.weight_bytes, bytes),
-               bench->info.weight_type);
-    st_cli_row("computed by", "%s, %u threads, chunks of %zu tokens", stint_cpu_name(),
-               thread_count(options), stint_session_chunk(bench->session));
-    st_cli_row("instructions", "%s", stint_cpu_features());
-    for (size_t i = 0; i < options->prompts.count; i++) {
-        uint32_t n = options->prompts.values[i];
-        st_cli_row(i == 0 ? "prefill" : "", "%6u tokens %9.3f s %10.1f tokens/s%s", n,
-                   bench->prefill_seconds[i], st_cli_rate(n, bench->prefill_seconds[i]),
-                   share_of(bench, prefill_fraction(bench, i), peak, share));
-    }
-    for (size_t i = 0; i < decode_cases(bench); i++)
-        st_cli_row(i == 0 ? "decode" : "", "%6u tokens %9.3f s %10.1f tokens/s%s, %u bits",
-                   options->n_tokens, bench->decode_seconds[i], decode_rate(bench, i),
-                   share_of(bench, decode_fraction(bench, i), "memory bandwidth", share),
-                   weight_bits(bench, i));
-    if (roofline->bytes_per_second > 0)
-        st_cli_row("machine at most", "int8 %.2f, bf16 %.2f, float %.3f TOPS; memory %.1f GB/s",
-                   roofline->int8_ops_per_second * 1e-12, roofline->bf16_flops_per_second * 1e-12,
-                   roofline->float_flops_per_second * 1e-12, roofline->bytes_per_second * 1e-9);
-    st_cli_row("peak memory", "%s",
-               options->common.memory != 0 ? st_cli_memory(bench->session, memory)
-                                           : st_cli_size(bench->peak_bytes, memory));
 }
 
 static uint32_t longest_case(const struct bench_options *options) {
@@ -317,13 +242,13 @@ static void fill_ids(struct bench *bench, uint32_t n) {
     uint64_t state = 1;
     for (uint32_t i = 0; i < n; i++) {
         state = state * 6364136223846793005u + 1442695040888963407u;
-        bench->ids[i] = (int32_t)((state >> 33) % bench->info.vocab);
+        bench->ids[i] = (int32_t)((state >> 33) % bench->figures.info.vocab);
     }
 }
 
 // What a machine can do is the best it was seen to do: other work only ever takes away from it.
 static bool measure_roofline(struct bench *bench) {
-    stint_roofline *best = &bench->roofline;
+    stint_roofline *best = &bench->figures.roofline;
     for (int round = 0; round < ROOFLINE_ROUNDS; round++) {
         stint_roofline now = {.size = sizeof now};
         if (stint_roofline_measure(bench->options->common.n_threads, roofline_seconds, &now) !=
@@ -358,7 +283,7 @@ static bool open_session(struct bench *bench, const char *schedule) {
 
 // Under a bound a session is planned for its schedule.
 static bool set_precision(struct bench *bench, size_t i) {
-    uint32_t bits = weight_bits(bench, i);
+    uint32_t bits = bench->figures.decodes[i].bits;
     stint_precision precision = {.size = sizeof precision, .prefill = bits, .n_steps = 1};
     precision.steps[0].bits = bits;
     if (bench->options->bits.count == 0) return true;
@@ -368,26 +293,41 @@ static bool set_precision(struct bench *bench, size_t i) {
         return open_session(bench, uniform);
     }
     if (stint_session_set_precision(bench->session, &precision) == STINT_OK) return true;
-    st_cli_failed_with(bench->command, model_name(bench));
+    st_cli_failed_with(bench->command, bench->figures.name);
     return false;
+}
+
+static void plan(struct bench *bench) {
+    const struct bench_options *o = bench->options;
+    struct st_bench_figures *f = &bench->figures;
+    f->n_threads = thread_count(o);
+    f->n_tokens = o->n_tokens;
+    f->batch = o->batch;
+    f->bounded = o->common.memory != 0;
+    f->n_prefills = o->prompts.count;
+    f->n_decodes = decode_cases(bench);
+    for (size_t i = 0; i < f->n_prefills; i++) f->prefills[i].n_tokens = o->prompts.values[i];
+    for (size_t i = 0; i < f->n_decodes; i++) {
+        f->decodes[i].bits = weight_bits(bench, i);
+        f->decodes[i].bytes = decode_bytes(bench, i);
+    }
 }
 
 // The peak is taken before the roofline, whose buffers are larger than many a model.
 static bool measure_all(struct bench *bench) {
     const struct bench_options *options = bench->options;
-    bench->cases = options->prompts.count + decode_cases(bench) + 1;
+    plan(bench);
+    bench->cases = bench->figures.n_prefills + bench->figures.n_decodes + 1;
     st_cli_progress_show(&bench->progress, "bench", 0, bench->cases);
+    struct st_bench_figures *f = &bench->figures;
     bool ok = true;
-    for (size_t i = 0; ok && i < options->prompts.count; i++) {
-        ok = measure(bench, options->prompts.values[i], 0, &bench->prefill_seconds[i]);
-        bench->schedules[i] = st_cli_schedule(bench->session);
-    }
+    for (size_t i = 0; ok && i < f->n_prefills; i++) ok = measure_prefill(bench, &f->prefills[i]);
     ok = ok && st_cli_trace(bench->command, &options->common, bench->session);
-    for (size_t i = 0; ok && i < decode_cases(bench); i++)
-        ok = set_precision(bench, i) &&
-             measure(bench, DECODE_PROMPT, options->n_tokens, &bench->decode_seconds[i]);
+    for (size_t i = 0; ok && i < f->n_decodes; i++)
+        ok = set_precision(bench, i) && measure_decode(bench, &f->decodes[i]);
     st_cli_interrupt_watch(NULL);
-    bench->peak_bytes = stint_peak_rss_bytes();
+    f->session = bench->session;
+    f->peak_bytes = stint_peak_rss_bytes();
     // Its buffers would not keep to a bound.
     if (options->common.memory == 0) ok = ok && measure_roofline(bench);
     st_cli_progress_end(&bench->progress);
@@ -398,7 +338,7 @@ static bool make_room(struct bench *bench) {
     uint32_t most = longest_case(bench->options);
     bench->ids = malloc((size_t)most * sizeof *bench->ids);
     bench->logits =
-        malloc((size_t)bench->info.vocab * bench->options->batch * sizeof *bench->logits);
+        malloc((size_t)bench->figures.info.vocab * bench->options->batch * sizeof *bench->logits);
     if (bench->ids == NULL || bench->logits == NULL) {
         st_cli_error(bench->command->name, "not enough memory");
         return false;
@@ -424,7 +364,7 @@ static bool run_ablation(struct bench *bench) {
     if (ok && table != NULL)
         return st_cli_print_json(
             bench->command->name,
-            json_pack("{s:s, s:o}", "model", model_name(bench), "ablation", table));
+            json_pack("{s:s, s:o}", "model", bench->figures.name, "ablation", table));
     json_decref(table);
     return ok;
 }
@@ -442,23 +382,26 @@ static int run(const struct st_cli_command *command, void *target) {
         return ST_CLI_USAGE;
     }
     if (options->shape != NULL && strcmp(options->shape, "list") == 0) return list_shapes();
-    struct bench bench = {.command = command,
-                          .options = options,
-                          .info = {.size = sizeof bench.info},
-                          .roofline = {.size = sizeof bench.roofline}};
+    struct bench bench = {
+        .command = command,
+        .options = options,
+        .figures = {.name = options->shape != NULL ? options->shape : options->common.model,
+                    .info = {.size = sizeof bench.figures.info},
+                    .roofline = {.size = sizeof bench.figures.roofline}}};
+    struct st_bench_figures *f = &bench.figures;
     bench.model = st_cli_open_model(command, &options->common, options->shape, &options->bits);
     int status = ST_CLI_FAILED;
-    bool opened = bench.model != NULL && stint_model_describe(bench.model, &bench.info) == STINT_OK;
+    bool opened = bench.model != NULL && stint_model_describe(bench.model, &f->info) == STINT_OK;
     if (opened && options->ablation) {
         status = run_ablation(&bench) ? ST_CLI_DONE : ST_CLI_FAILED;
     } else if (opened && make_room(&bench) && open_session(&bench, NULL) && measure_all(&bench)) {
         status = ST_CLI_DONE;
         if (!options->common.json)
-            print_table(&bench);
-        else if (!print_object(&bench))
+            st_bench_print_table(f);
+        else if (!st_bench_print_object(command->name, f))
             status = ST_CLI_FAILED;
     }
-    for (size_t i = 0; i < options->prompts.count; i++) json_decref(bench.schedules[i]);
+    for (size_t i = 0; i < f->n_prefills; i++) json_decref(f->prefills[i].schedule);
     free(bench.ids);
     free(bench.logits);
     stint_session_close(bench.session);
@@ -471,9 +414,9 @@ const struct st_cli_command st_cli_bench_command = {
     .summary = "speed, beside what this machine could do at most",
     .operand = "[MODEL]",
     .about =
-        "Times prefill at several prompt lengths and decoding with random tokens, and measures "
-        "the machine's arithmetic and memory bandwidth in the same run. --shape sizes a "
-        "device for a known model without a download.",
+        "Times prefill at several prompt lengths and decoding with random tokens. Beside them it "
+        "measures the machine's arithmetic, and how fast the weights of a step can be read at "
+        "all. --shape sizes a device for a known model without a download.",
     .example = "stint bench --shape qwen1.5-1.8b -p 256 -n 32",
     .common =
         (ST_CLI_COMMON_SESSION & ~ST_CLI_COMMON_CONTEXT) | ST_CLI_COMMON_JSON | ST_CLI_COMMON_TRACE,

@@ -152,6 +152,7 @@ class Schedules(unittest.TestCase):
         self.assertEqual(size, sorted(size, reverse=True))
         self.assertAlmostEqual(size[3] / size[1], 0.5, delta=0.05)
         for entry in decode:
+            self.assertGreater(entry["read_bytes_per_second"], 0)
             self.assertGreater(entry["bandwidth_fraction"], 0)
         shape = stint_json("bench", "--shape", "qwen1.5-0.5b", "-p", "8", "-n", "2", "--reps", "1",
                            "--bits", "2")
