@@ -33,9 +33,7 @@ extern "C" {
 /* The version of the library that is linked, e.g. "0.1.0". */
 STINT_API const char *stint_version(void);
 
-/* ---- Errors
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- Errors */
 
 /* code, value, sentence; values are never renumbered */
 #define STINT_STATUS_LIST(X)                                                                       \
@@ -83,9 +81,7 @@ STINT_API void stint_log_set(stint_log_fn *fn, void *context, stint_log_level le
  * called in. */
 typedef void stint_progress_fn(void *context, const char *what, uint64_t done, uint64_t total);
 
-/* ---- Models
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- Models */
 
 typedef struct stint_model stint_model;
 
@@ -160,8 +156,7 @@ STINT_API stint_status stint_model_describe(const stint_model *model, stint_mode
  * are no nested weights of it. */
 STINT_API uint64_t stint_model_bytes_per_token(const stint_model *model, uint32_t bits);
 
-/* ---- Tokenizers
- * --------------------------------------------------------------------------------------------- */
+/* ---- Tokenizers */
 
 typedef struct stint_tokenizer stint_tokenizer;
 
@@ -210,9 +205,7 @@ STINT_API stint_status stint_chat_format(const stint_model *model, const stint_m
                                          size_t n_messages, char **text);
 STINT_API void stint_free(void *pointer);
 
-/* ---- Packages
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- Packages */
 
 /* How many weights share a scale. */
 typedef enum stint_weight_scale {
@@ -289,9 +282,7 @@ STINT_API stint_status stint_prepare(const char *source, const char *package,
                                      const stint_prepare_options *options,
                                      stint_prepare_summary *summary);
 
-/* ---- Sessions
- * -----------------------------------------------------------------------------------------------
- */
+/* ---- Sessions */
 
 typedef struct stint_session stint_session;
 
@@ -553,8 +544,7 @@ STINT_API stint_status stint_session_eval(stint_session *session, const int32_t 
  * handler. */
 STINT_API void stint_session_cancel(stint_session *session);
 
-/* ---- Generation
- * --------------------------------------------------------------------------------------------- */
+/* ---- Generation */
 
 typedef struct stint_sampling {
     size_t size;
@@ -611,8 +601,7 @@ STINT_API stint_status stint_generate(stint_session *session, const int32_t *pro
                                       int32_t *ids, size_t capacity,
                                       stint_generation_result *result);
 
-/* ---- The machine
- * -------------------------------------------------------------------------------------------- */
+/* ---- The machine */
 
 typedef struct stint_roofline {
     size_t size;                  /* set by the caller */
@@ -635,7 +624,7 @@ typedef struct stint_read_rate {
 
 /* Reads the weights that a step takes at the session's present precision, once, with the session's
  * threads, and does nothing else with them: no step can be faster on this memory at this moment.
- * Tables and scales, under 1 %, are left out. STINT_E_UNSUPPORTED under a bound of memory. */
+ * Tables and scales are left out. STINT_E_UNSUPPORTED under a bound of memory. */
 STINT_API stint_status stint_session_read_rate(stint_session *session, stint_read_rate *rate);
 
 /* The energy that the whole system uses, where it counts it. */
@@ -653,9 +642,7 @@ STINT_API const char *stint_cpu_name(void);
 /* The instruction sets in use, space-separated, e.g. "avx2 avx512 vnni". Static. */
 STINT_API const char *stint_cpu_features(void);
 
-/* ---- Other machines, in virtual time
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- Other machines, in virtual time */
 
 typedef struct stint_simulation_options {
     size_t size;
@@ -694,9 +681,7 @@ STINT_API const char *stint_soc(size_t i);
 STINT_API stint_status stint_simulate(const stint_simulation_options *options,
                                       stint_simulation *result);
 
-/* ---- Evaluation
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- Evaluation */
 
 enum { STINT_EVAL_METRICS = 4, STINT_EVAL_MOST_CHOICES = 8 };
 
@@ -756,9 +741,7 @@ STINT_API const char *stint_eval_method(size_t i, const char **about);
 STINT_API stint_status stint_eval(const stint_model *model, const stint_eval_options *options,
                                   stint_eval_result *result);
 
-/* ---- Precision schedules
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- Precision schedules */
 
 /* A way of choosing precisions, and how it did. */
 typedef struct stint_schedule_point {
