@@ -4,12 +4,15 @@
 // for those inside alone, so a worker that wakes up late delays nobody. Workers look for the next
 // loop for a while, then sleep on a condition variable.
 //
-// gate = number of the loop << 32 | OPEN | workers inside. Invariant: fn, context, n_items and next
-// are written only while the loop is closed and nobody is inside.
+// Items are handed out in ranges: of one item each, or guided (st_pool_run_ranges).
+//
+// gate = number of the loop << 32 | OPEN | workers inside. Invariant: loop and next are written
+// only while the loop is closed and nobody is inside.
 #include "base/thread.h"
 
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/size.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -19,17 +22,23 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-enum { SPIN_NS = 100000, LINE = 64 };
+enum { SPIN_NS = 100000, LINE = 64, SHARES_PER_THREAD = 2 };
 
 #define OPEN   ((uint64_t)1 << 31)
 #define INSIDE (OPEN - 1)
 
-struct st_pool {
-    size_t n_threads;
-    pthread_t *threads; // [n_threads - 1]
-    st_pool_fn *fn;     // of the loop that runs, as are the next two
+struct loop {
+    st_pool_range_fn *fn;
     void *context;
     size_t n_items;
+    size_t least;  // of a range
+    size_t shares; // a range is one of so many of what is left, if that is more; 0: never
+};
+
+struct st_pool {
+    size_t n_threads;
+    pthread_t *threads;                // [n_threads - 1]
+    struct loop loop;                  // that runs
     _Alignas(LINE) atomic_size_t next; // item to hand out
     _Alignas(LINE) _Atomic uint64_t gate;
     _Alignas(LINE) atomic_uint n_sleepers; // workers on the condition variable
@@ -51,11 +60,22 @@ static void relax(void) {
 #endif
 }
 
+static size_t range_after(const struct loop *l, size_t from) {
+    size_t left = l->n_items - from, share = l->shares ? left / l->shares : 0;
+    return st_min(left, st_max(l->least, share));
+}
+
 static void take_items(struct st_pool *pool, size_t worker) {
+    const struct loop *l = &pool->loop;
+    size_t from = atomic_load_explicit(&pool->next, memory_order_relaxed), to;
     for (;;) {
-        size_t item = atomic_fetch_add_explicit(&pool->next, 1, memory_order_relaxed);
-        if (item >= pool->n_items) return;
-        pool->fn(pool->context, item, worker);
+        do {
+            if (from == l->n_items) return;
+            to = from + range_after(l, from);
+        } while (!atomic_compare_exchange_weak_explicit(
+            &pool->next, &from, to, memory_order_relaxed, memory_order_relaxed));
+        l->fn(l->context, from, to, worker);
+        from = atomic_load_explicit(&pool->next, memory_order_relaxed);
     }
 }
 
@@ -177,14 +197,8 @@ size_t st_pool_threads(const struct st_pool *pool) {
     return pool->n_threads;
 }
 
-void st_pool_run(struct st_pool *pool, st_pool_fn *fn, void *context, size_t n_items) {
-    if (pool->n_threads == 1 || n_items <= 1) {
-        for (size_t i = 0; i < n_items; i++) fn(context, i, 0);
-        return;
-    }
-    pool->fn = fn;
-    pool->context = context;
-    pool->n_items = n_items;
+static void run(struct st_pool *pool, const struct loop *loop) {
+    pool->loop = *loop;
     atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
     announce(pool, OPEN);
     take_items(pool, 0);
@@ -194,4 +208,32 @@ void st_pool_run(struct st_pool *pool, st_pool_fn *fn, void *context, size_t n_i
         relax();
         if (turn % 4096 == 0) sched_yield(); // more threads than cores: let them finish
     }
+}
+
+void st_pool_run_ranges(struct st_pool *pool, st_pool_range_fn *fn, void *context, size_t n,
+                        size_t least) {
+    const struct loop loop = {fn, context, n, least, SHARES_PER_THREAD * pool->n_threads};
+    if (pool->n_threads > 1 && n > least)
+        run(pool, &loop);
+    else if (n > 0)
+        fn(context, 0, n, 0);
+}
+
+struct items {
+    st_pool_fn *fn;
+    void *context;
+};
+
+static void run_items(void *context, size_t from, size_t to, size_t worker) {
+    const struct items *items = context;
+    for (size_t i = from; i < to; i++) items->fn(items->context, i, worker);
+}
+
+void st_pool_run(struct st_pool *pool, st_pool_fn *fn, void *context, size_t n_items) {
+    struct items items = {fn, context};
+    const struct loop loop = {run_items, &items, n_items, 1, 0};
+    if (pool->n_threads > 1 && n_items > 1)
+        run(pool, &loop);
+    else
+        run_items(&items, 0, n_items, 0);
 }

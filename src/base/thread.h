@@ -24,4 +24,13 @@ size_t st_pool_threads(const struct st_pool *pool);
 // reentrant.
 void st_pool_run(struct st_pool *pool, st_pool_fn *fn, void *context, size_t n_items);
 
+// Called for ranges [from, to) that make up [0, n).
+typedef void st_pool_range_fn(void *context, size_t from, size_t to, size_t worker);
+
+// The same for work that streams through memory: long ranges first, each a share of what is left
+// (guided self-scheduling, Polychronopoulos and Kuck 1987), so that few streams begin, and at last
+// ranges of `least` items, so that all workers end together. pre: least > 0.
+void st_pool_run_ranges(struct st_pool *pool, st_pool_range_fn *fn, void *context, size_t n,
+                        size_t least);
+
 #endif

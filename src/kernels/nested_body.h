@@ -140,13 +140,14 @@ INLINE struct four many_values(unsigned bits, const struct reader *r, unsigned a
                          many_value(bits, r, a + 4, i.f2), many_value(bits, r, a + 6, i.f3)};
 }
 
-// Panels follow each other, so what lies so far ahead is needed soon.
+// Panels follow each other, so what lies so far ahead is needed soon, and once: it goes past the
+// caches that it would only pass through.
 INLINE void ask_ahead(unsigned bits, const struct reader *r) {
     if (r->part * PART_BYTES % CACHE_LINE) return;
-    __builtin_prefetch(r->pairs + AHEAD, 0, 2);
-    __builtin_prefetch(r->pairs + AHEAD + ST_NESTED_PLANE, 0, 2);
-    if (bits > 2) __builtin_prefetch(r->third + AHEAD, 0, 2);
-    if (bits > 3) __builtin_prefetch(r->fourth + AHEAD, 0, 2);
+    __builtin_prefetch(r->pairs + AHEAD, 0, 0);
+    __builtin_prefetch(r->pairs + AHEAD + ST_NESTED_PLANE, 0, 0);
+    if (bits > 2) __builtin_prefetch(r->third + AHEAD, 0, 0);
+    if (bits > 3) __builtin_prefetch(r->fourth + AHEAD, 0, 0);
 }
 
 // Tables are a stream of their own, of which a panel takes a few lines at once.

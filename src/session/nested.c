@@ -8,23 +8,19 @@
 #include "base/size.h"
 #include "session/resident.h"
 
-enum {
-    ITEMS_PER_THREAD = 4,
-    MOST_PANELS = 32, // of one item: long streams
-    FEWEST_PANELS = 8,
-};
+enum { FEWEST_PANELS = 8 }; // that a worker takes at a time
 
 struct job {
     const struct st_run *run;
     const float *x;
     size_t k;
     const struct st_matmul *linears;
+    size_t n_linears;
     size_t n_tokens, parts; // of the batch; numbers that each input is
     struct st_nested_input input;
     float *out[ST_MAX_LINEARS]; // [input tokens, out_row], where there are parts
     size_t out_row;
-    size_t item_panels[ST_MAX_LINEARS];    // of one item of each linear
-    size_t first_item[ST_MAX_LINEARS + 1]; // of each linear
+    size_t first_panel[ST_MAX_LINEARS + 1]; // of each linear, if they lay one after another
 };
 
 void st_nested_lay_out_lane(const struct stint_session *s, struct st_lane *lane,
@@ -65,17 +61,11 @@ static void join(const struct job *job, const struct st_matmul *m, const float *
     }
 }
 
-static void rows_item(void *context, size_t item, size_t worker) {
-    (void)worker;
-    const struct job *job = context;
-    size_t i = 0;
-    while (item >= job->first_item[i + 1]) i++;
+// Panels [panel, panel1) of one linear.
+static void multiply(const struct job *job, size_t i, size_t panel, size_t panel1) {
     const struct st_matmul *m = &job->linears[i];
     const struct st_nested_weight *w = weight_of(job->run->s, m);
     unsigned bits = job->run->s->bits;
-    size_t n_panels = st_ceil_div(w->n_out, ST_NESTED_PANEL);
-    size_t panel = (item - job->first_item[i]) * job->item_panels[i];
-    size_t panel1 = st_min(panel + job->item_panels[i], n_panels);
     size_t row = panel * ST_NESTED_PANEL, row1 = st_min(panel1 * ST_NESTED_PANEL, w->n_out);
     bool whole = job->parts == 1;
     job->run->s->kernels.nested->fn(w, bits, &job->input, panel, panel1, whole ? m->y : job->out[i],
@@ -85,6 +75,16 @@ static void rows_item(void *context, size_t item, size_t worker) {
     add_bias(m, job->n_tokens, row, row1);
 }
 
+static void multiply_range(void *context, size_t from, size_t to, size_t worker) {
+    (void)worker;
+    const struct job *job = context;
+    for (size_t i = 0; i < job->n_linears; i++) {
+        size_t first = job->first_panel[i];
+        size_t panel = st_max(from, first), panel1 = st_min(to, job->first_panel[i + 1]);
+        if (panel < panel1) multiply(job, i, panel - first, panel1 - first);
+    }
+}
+
 void st_session_nested(const struct st_run *r, const float *x, size_t n_tokens,
                        const struct st_matmul *linears, size_t n_linears) {
     struct st_pool *pool = r->crew->pool;
@@ -92,6 +92,7 @@ void st_session_nested(const struct st_run *r, const float *x, size_t n_tokens,
                       .x = x,
                       .k = linears[0].weight->n_in,
                       .linears = linears,
+                      .n_linears = n_linears,
                       .n_tokens = n_tokens,
                       .parts = r->s->fine.graphs && !r->s->prompt ? ST_FINE_PARTS : 1,
                       .input = r->lane->nested,
@@ -100,10 +101,8 @@ void st_session_nested(const struct st_run *r, const float *x, size_t n_tokens,
     for (size_t i = 0, row = 0; i < n_linears; row += linears[i++].weight->n_out) {
         if (job.parts > 1) job.out[i] = r->s->fine.out + row;
         size_t n_panels = st_ceil_div(linears[i].weight->n_out, ST_NESTED_PANEL);
-        size_t share = n_panels / (ITEMS_PER_THREAD * st_pool_threads(pool));
-        job.item_panels[i] = st_max(FEWEST_PANELS, st_min(MOST_PANELS, share));
-        job.first_item[i + 1] = job.first_item[i] + st_ceil_div(n_panels, job.item_panels[i]);
+        job.first_panel[i + 1] = job.first_panel[i] + n_panels;
     }
     st_pool_run(pool, quantize_token, &job, n_tokens);
-    st_pool_run(pool, rows_item, &job, job.first_item[n_linears]);
+    st_pool_run_ranges(pool, multiply_range, &job, job.first_panel[n_linears], FEWEST_PANELS);
 }

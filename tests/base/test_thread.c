@@ -22,7 +22,9 @@ struct loop {
     struct st_pool *pool;
     unsigned n_runs[MAX_ITEMS]; // plain on purpose: each item has one writer
     size_t per_worker[MAX_THREADS];
-    atomic_bool bad_worker;
+    atomic_bool bad_worker, bad_range;
+    atomic_size_t n_ranges;
+    size_t n_items, least; // of ranges
 };
 
 static void count(void *context, size_t item, size_t worker) {
@@ -53,6 +55,43 @@ static void thread_pool_runs_each_item_once(void **state) {
         assert_int_equal(st_pool_threads(pool), n_threads[t]);
         for (size_t i = 0; i < sizeof n_items / sizeof *n_items; i++) check_loop(pool, n_items[i]);
         for (int i = 0; i < 100; i++) check_loop(pool, ts_random_below(20));
+        st_pool_close(pool);
+    }
+}
+
+static void count_range(void *context, size_t from, size_t to, size_t worker) {
+    struct loop *loop = context;
+    if (from >= to) loop->bad_range = true;
+    if (to - from < loop->least && to < loop->n_items) loop->bad_range = true;
+    for (size_t i = from; i < to; i++) count(context, i, worker);
+    loop->n_ranges++;
+}
+
+// Each item once, in ranges that are long at first: there are few.
+static void check_ranges(struct st_pool *pool, size_t n_items, size_t least) {
+    static struct loop loop;
+    memset(&loop, 0, sizeof loop);
+    loop.pool = pool;
+    loop.n_items = n_items;
+    loop.least = least;
+    st_pool_run_ranges(pool, count_range, &loop, n_items, least);
+    for (size_t i = 0; i < MAX_ITEMS; i++) assert_int_equal(loop.n_runs[i], i < n_items ? 1 : 0);
+    assert_false(loop.bad_worker || loop.bad_range);
+    // Of 2 n shares, ln(items / (2 n least)) times so many, and those of `least`.
+    size_t shares = 2 * st_pool_threads(pool);
+    assert_true(loop.n_ranges <= 9 * shares && (n_items == 0) == (loop.n_ranges == 0));
+}
+
+static void ranges_make_up_the_whole(void **state) {
+    (void)state;
+    for (size_t n_threads = 1; n_threads <= MAX_THREADS; n_threads++) {
+        struct st_pool *pool;
+        assert_int_equal(st_pool_open(n_threads, &pool), STINT_OK);
+        for (int i = 0; i < 100; i++)
+            check_ranges(pool, ts_random_below(MAX_ITEMS + 1), 1 + ts_random_below(20));
+        check_ranges(pool, 0, 8);
+        check_ranges(pool, 8, 8);
+        check_ranges(pool, MAX_ITEMS, 1);
         st_pool_close(pool);
     }
 }
@@ -148,6 +187,7 @@ static void thread_pool_opens_whole_or_not_at_all(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(thread_pool_runs_each_item_once),
+        cmocka_unit_test(ranges_make_up_the_whole),
         cmocka_unit_test(thread_pool_wakes_workers_that_have_parked),
         cmocka_unit_test(thread_pool_hands_over_plain_memory_both_ways),
         cmocka_unit_test(thread_pool_allocates_nothing_in_a_loop),
