@@ -9,7 +9,7 @@
 #define INLINE static inline __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 8")
 
-enum { STEP = 4 * ST_INT8_PANEL }; // bytes of a panel per 4 elements of k
+enum { STEP = 4 * ST_INT8_PANEL, AHEAD = 4096 }; // bytes: of a panel per 4 elements of k
 
 INLINE __m512i four(const uint8_t *x) {
     int32_t v;
@@ -37,26 +37,18 @@ INLINE void tile(const int8_t *w, size_t n_panels, const uint8_t *x, size_t x_ro
         _mm512_storeu_si512(sums + t * sum_row + p * ST_INT8_PANEL, sum[t][p]);
 }
 
-// One token: the weights pass by once, at memory speed. Two panels at a time, half a call apart,
-// are two streams for the prefetchers; two sums of each hide the latency.
+// One token: the weights pass by once, at memory speed, asked for ahead past the caches that they
+// would only pass through.
 INLINE void one_token(const int8_t *w, size_t n_panels, const uint8_t *x, size_t k, int32_t *sums) {
-    size_t half = n_panels / 2, panel_bytes = k * ST_INT8_PANEL;
-    for (size_t p = 0; p < n_panels - half; p++) {
-        bool two = p < half;
-        const int8_t *a = w + p * panel_bytes, *b = two ? a + (n_panels - half) * panel_bytes : a;
-        __m512i sum[4];
-        for (size_t j = 0; j < 4; j++) sum[j] = _mm512_setzero_si512();
-        for (size_t i = 0; i < k; i += 8, a += 2 * STEP, b += 2 * STEP) {
-            __m512i low = four(x + i), high = four(x + i + 4);
-            sum[0] = _mm512_dpbusd_epi32(sum[0], low, _mm512_loadu_si512(a));
-            sum[1] = _mm512_dpbusd_epi32(sum[1], high, _mm512_loadu_si512(a + STEP));
-            sum[2] = _mm512_dpbusd_epi32(sum[2], low, _mm512_loadu_si512(b));
-            sum[3] = _mm512_dpbusd_epi32(sum[3], high, _mm512_loadu_si512(b + STEP));
+    for (size_t p = 0; p < n_panels; p++) {
+        __m512i even = _mm512_setzero_si512(), odd = even; // two sums hide the latency
+        for (size_t i = 0; i < k; i += 8, w += 2 * STEP) {
+            __builtin_prefetch(w + AHEAD, 0, 0);
+            __builtin_prefetch(w + AHEAD + STEP, 0, 0);
+            even = _mm512_dpbusd_epi32(even, four(x + i), _mm512_loadu_si512(w));
+            odd = _mm512_dpbusd_epi32(odd, four(x + i + 4), _mm512_loadu_si512(w + STEP));
         }
-        _mm512_storeu_si512(sums + p * ST_INT8_PANEL, _mm512_add_epi32(sum[0], sum[1]));
-        if (two)
-            _mm512_storeu_si512(sums + (p + n_panels - half) * ST_INT8_PANEL,
-                                _mm512_add_epi32(sum[2], sum[3]));
+        _mm512_storeu_si512(sums + p * ST_INT8_PANEL, _mm512_add_epi32(even, odd));
     }
 }
 

@@ -9,12 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    FEW_TOKENS = 4,       // up to here the weights' way from memory is what takes time
-    MOST_GROUPS = 4,      // of one block then
-    ITEMS_PER_THREAD = 4, // so that every thread gets its share
-};
-
 struct st_device {
     const struct st_device_type *type;
     struct st_pool *pool;
@@ -34,10 +28,10 @@ struct job {
     const struct st_stage *stage;
     const struct st_graph_io *io;
     const uint8_t *x;
-    size_t x_row, block_groups;
-    size_t group, end_group; // of the stage that run
-    float next_scale;        // of the quantized output
-    const float *add;        // io->add in the first stage
+    size_t x_row;
+    size_t group;     // the stage's first that runs
+    float next_scale; // of the quantized output
+    const float *add; // io->add in the first stage
 };
 
 // Sums of n_panels panels for some tokens, [n_tokens, ST_DEVICE_GROUP].
@@ -119,15 +113,15 @@ static size_t act_epilogue(const struct job *j, size_t row, size_t n_rows, size_
     return clipped;
 }
 
-static void run_block(void *context, size_t item, size_t worker) {
+// Groups [from, to) of those that run.
+static void run_groups(void *context, size_t from, size_t to, size_t worker) {
     (void)worker;
     const struct job *j = context;
     const struct st_stage *stage = j->stage;
     size_t n_panels = stage->weight.n_panels, per_group = ST_DEVICE_GROUP / ST_INT8_PANEL;
-    size_t group = j->group + item * j->block_groups, clipped = 0;
-    size_t end = st_min(j->end_group, group + j->block_groups);
+    size_t clipped = 0;
     _Alignas(64) int32_t sums[ST_INT8_SUMS];
-    for (; group < end; group++) {
+    for (size_t group = j->group + from; group < j->group + to; group++) {
         size_t here = st_min(per_group, n_panels - group * per_group);
         size_t row = group * ST_DEVICE_GROUP;
         const int8_t *panels = group_panels(j, group);
@@ -157,15 +151,11 @@ static stint_status submit(struct st_graph *graph, const struct st_graph_io *io)
                         .io = io,
                         .x = i ? io->middle : io->in,
                         .x_row = i ? io->middle_row : io->in_row,
-                        .add = i ? NULL : io->add,
-                        .block_groups = 1};
+                        .add = i ? NULL : io->add};
         if (i + 1 < desc->n_stages) j.next_scale = desc->stages[i + 1].weight.input_scale;
         j.group = part ? part->group : 0;
         size_t n_groups = part ? part->n_groups : st_stage_groups(j.stage);
-        j.end_group = j.group + n_groups;
-        size_t share = n_groups / (ITEMS_PER_THREAD * st_pool_threads(pool));
-        if (io->n_tokens <= FEW_TOKENS) j.block_groups = st_max(1, st_min(MOST_GROUPS, share));
-        st_pool_run(pool, run_block, &j, st_ceil_div(n_groups, j.block_groups));
+        st_pool_run_ranges(pool, run_groups, &j, n_groups, 1);
     }
     return STINT_OK;
 }
