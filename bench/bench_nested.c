@@ -96,7 +96,8 @@ static void bench_k(struct st_pool *pool, uint32_t k) {
                                     .high = HIGH};
     for (size_t i = 0; i < k; i++) input[i] = (float)(i % 13) * 0.1f - 0.6f;
     c.x.n_tokens = 8;
-    for (size_t t = 0; t < 8; t++) st_nested_quantize(input, k, t, &c.x);
+    for (size_t t = 0; t < 8; t++)
+        st_nested_quantize(st_nested_choose(st_cpu_flags()), input, k, t, &c.x);
     for (size_t n = 1; n <= 8; n *= 2)
         for (unsigned bits = HIGH; bits >= 2; bits--) bench(&c, bits, n);
     free(memory);

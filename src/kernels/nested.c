@@ -8,13 +8,14 @@
 
 const struct st_nested_kernel st_nested_kernels[] = {
 #if defined(__x86_64__)
-    {"nested_avx512vnni", ST_CPU_AVX512 | ST_CPU_AVX512VNNI, st_nested_avx512vnni},
-    {"nested_avx2", ST_CPU_AVX2, st_nested_avx2},
+    {"nested_avx512vnni", ST_CPU_AVX512 | ST_CPU_AVX512VNNI, st_nested_avx512vnni,
+     st_nested_quantize_avx512},
+    {"nested_avx2", ST_CPU_AVX2, st_nested_avx2, st_nested_quantize_avx2},
 #elif defined(__aarch64__)
-    {"nested_dotprod", ST_CPU_DOTPROD, st_nested_dotprod},
-    {"nested_neon", ST_CPU_NEON, st_nested_neon},
+    {"nested_dotprod", ST_CPU_DOTPROD, st_nested_dotprod, st_nested_quantize_plain},
+    {"nested_neon", ST_CPU_NEON, st_nested_neon, st_nested_quantize_plain},
 #endif
-    {"nested_scalar", 0, st_nested_scalar},
+    {"nested_scalar", 0, st_nested_scalar, st_nested_quantize_plain},
     {0},
 };
 
@@ -64,65 +65,37 @@ void st_nested_put_row(const uint8_t *code, size_t n_out, size_t k, unsigned hig
     }
 }
 
-// Halves to even, by the rounding of a sum that leaves no room for a fraction: |x| < 2^22.
-static inline int32_t to_int(float x) {
-    float sum = x + 0x1.8p23f;
-    int32_t bits;
-    memcpy(&bits, &sum, sizeof bits);
-    return bits - 0x4b400000;
-}
-
-// All 128 elements, so that the compiler can make vectors of them.
-static void quantize_block(const float *restrict x, int8_t *restrict q, float *restrict scale,
-                           int32_t *restrict offset) {
-    int32_t most_bits = 0, sum = 0; // magnitudes are ordered like their bits
-    float most;
-    for (size_t i = 0; i < ST_NESTED_BLOCK; i++) {
-        int32_t bits;
-        memcpy(&bits, x + i, sizeof bits);
-        bits &= 0x7fffffff;
-        most_bits = bits > most_bits ? bits : most_bits;
-    }
-    memcpy(&most, &most_bits, sizeof most);
-    *scale = most / 127.0f;
-    float inverse = most >= 0x1p-100f ? 127.0f / most : 0.0f;
-    for (size_t i = 0; i < ST_NESTED_BLOCK; i++) {
-        int32_t v = to_int(x[i] * inverse);
-        sum += v;
-        q[i] = (int8_t)v;
-    }
-    *offset = -128 * sum;
-}
-
 size_t st_nested_at(const struct st_nested_input *input, size_t k, size_t t, size_t b) {
     size_t first = t / ST_NESTED_GROUP * ST_NESTED_GROUP;
     size_t n = st_min(ST_NESTED_GROUP, input->n_tokens - first);
     return first * st_nested_blocks(k) + b * n + (t - first);
 }
 
-static void put_block(const float *x, size_t at, struct st_nested_input *input) {
-    quantize_block(x, input->q + at * ST_NESTED_BLOCK, input->scale + at, input->offsets + at);
+static void put_block(const struct st_nested_kernel *kernel, const float *x, size_t at,
+                      struct st_nested_input *input) {
+    kernel->quantize(x, input->q + at * ST_NESTED_BLOCK, input->scale + at, input->offsets + at);
 }
 
-void st_nested_quantize(const float *x, size_t k, size_t t, struct st_nested_input *input) {
+void st_nested_quantize(const struct st_nested_kernel *kernel, const float *x, size_t k, size_t t,
+                        struct st_nested_input *input) {
     for (size_t b = 0; b < st_nested_blocks(k); b++) {
         size_t first = b * ST_NESTED_BLOCK;
         float tail[ST_NESTED_BLOCK] = {0};
         const float *from = x + first;
         if (k - first < ST_NESTED_BLOCK) from = memcpy(tail, from, (k - first) * sizeof *tail);
-        put_block(from, st_nested_at(input, k, t, b), input);
+        put_block(kernel, from, st_nested_at(input, k, t, b), input);
     }
 }
 
-void st_nested_quantize_rest(const float *x, size_t k, size_t of, size_t t,
-                             struct st_nested_input *input) {
+void st_nested_quantize_rest(const struct st_nested_kernel *kernel, const float *x, size_t k,
+                             size_t of, size_t t, struct st_nested_input *input) {
     for (size_t b = 0; b < st_nested_blocks(k); b++) {
         size_t first = b * ST_NESTED_BLOCK, done = st_nested_at(input, k, of, b);
         const int8_t *q = input->q + done * ST_NESTED_BLOCK;
         float rest[ST_NESTED_BLOCK] = {0};
         for (size_t i = 0; i < st_min(ST_NESTED_BLOCK, k - first); i++)
             rest[i] = x[first + i] - input->scale[done] * (float)q[i];
-        put_block(rest, st_nested_at(input, k, t, b), input);
+        put_block(kernel, rest, st_nested_at(input, k, t, b), input);
     }
 }
 

@@ -100,12 +100,6 @@ static inline struct st_nested_input st_nested_group(const struct st_nested_inpu
 // Where token t has its block b: a row of q, an entry of the others.
 size_t st_nested_at(const struct st_nested_input *input, size_t k, size_t t, size_t b);
 
-// Quantizes one token x[0, k), which is finite, as token t of the input, whose n_tokens is set.
-void st_nested_quantize(const float *x, size_t k, size_t t, struct st_nested_input *input);
-// The same of what token `of`, which x was quantized as, leaves of it.
-void st_nested_quantize_rest(const float *x, size_t k, size_t of, size_t t,
-                             struct st_nested_input *input);
-
 // y[t * y_row + n] += sum of the outliers of row n times x [n_tokens, n_in], for rows [row, row1).
 void st_nested_add_outliers(const struct st_nested_weight *w, unsigned bits, const float *x,
                             size_t n_tokens, size_t row, size_t row1, float *y, size_t y_row);
@@ -117,13 +111,25 @@ typedef void st_nested_fn(const struct st_nested_weight *w, unsigned bits,
                           const struct st_nested_input *x, size_t panel0, size_t panel1, float *y,
                           size_t y_row);
 
+// One block x[128] of an input: the same bits from every kernel.
+typedef void st_nested_quantize_fn(const float *restrict x, int8_t *restrict q,
+                                   float *restrict scale, int32_t *restrict offset);
+
 struct st_nested_kernel {
     const char *name;
     uint64_t isa;
     st_nested_fn *fn;
+    st_nested_quantize_fn *quantize;
 };
 
 extern const struct st_nested_kernel st_nested_kernels[]; // best first; ends with a NULL name
 const struct st_nested_kernel *st_nested_choose(uint64_t cpu_flags);
+
+// Quantizes one token x[0, k), which is finite, as token t of the input, whose n_tokens is set.
+void st_nested_quantize(const struct st_nested_kernel *kernel, const float *x, size_t k, size_t t,
+                        struct st_nested_input *input);
+// The same of what token `of`, which x was quantized as, leaves of it.
+void st_nested_quantize_rest(const struct st_nested_kernel *kernel, const float *x, size_t k,
+                             size_t of, size_t t, struct st_nested_input *input);
 
 #endif

@@ -5,7 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NAME st_nested_avx2
+#define NAME     st_nested_avx2
+#define QUANTIZE st_nested_quantize_avx2
 
 enum { LANES = 2, FLIP = 0 };
 
@@ -71,3 +72,4 @@ static inline void vf_rows(vf v, float rows[LANES]) {
 }
 
 #include "kernels/nested_body.h"
+#include "kernels/nested_quantize.h"

@@ -5,7 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NAME st_nested_avx512vnni
+#define NAME     st_nested_avx512vnni
+#define QUANTIZE st_nested_quantize_avx512
 
 enum { LANES = 4, FLIP = 0x80 };
 
@@ -69,3 +70,4 @@ static inline void vf_rows(vf v, float rows[LANES]) {
 }
 
 #include "kernels/nested_body.h"
+#include "kernels/nested_quantize.h"

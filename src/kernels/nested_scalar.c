@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The definition: one weight after the other.
-#include "kernels/nested_rows.h"
+#define QUANTIZE st_nested_quantize_plain
+#include "kernels/nested_quantize.h"
 
 static int32_t block_sum(const struct st_nested_weight *w, unsigned bits, size_t row, size_t block,
                          const int8_t *q) {

@@ -36,9 +36,11 @@ static void quantize_token(void *context, size_t t, size_t worker) {
     (void)worker;
     struct job *job = context;
     const float *x = job->x + t * job->k;
-    st_nested_quantize(x, job->k, job->parts * t, &job->input);
+    const struct st_nested_kernel *kernel = job->run->s->kernels.nested;
+    st_nested_quantize(kernel, x, job->k, job->parts * t, &job->input);
     for (size_t part = 1; part < job->parts; part++)
-        st_nested_quantize_rest(x, job->k, job->parts * t, job->parts * t + part, &job->input);
+        st_nested_quantize_rest(kernel, x, job->k, job->parts * t, job->parts * t + part,
+                                &job->input);
 }
 
 static const struct st_nested_weight *weight_of(const struct stint_session *s,

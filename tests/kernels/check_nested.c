@@ -41,6 +41,10 @@ static void fill_weights(const struct problem *p, struct data *d) {
                                      .high = (uint8_t)p->high};
 }
 
+static const struct st_nested_kernel *scalar(void) {
+    return st_nested_choose(0);
+}
+
 static void fill_input(const struct problem *p, struct data *d) {
     size_t blocks = st_nested_blocks(p->k);
     d->q = kc_make(p->n_tokens * blocks * ST_NESTED_BLOCK, ts_random_below(16));
@@ -51,7 +55,7 @@ static void fill_input(const struct problem *p, struct data *d) {
     for (size_t i = 0; i < p->n_tokens * p->k; i++)
         d->input[i] = ts_random_float(-1.0f, 1.0f) * (ts_random_below(50) ? 1.0f : 20.0f);
     for (size_t t = 0; t < p->n_tokens; t++)
-        st_nested_quantize(d->input + t * p->k, p->k, t, &d->x);
+        st_nested_quantize(scalar(), d->input + t * p->k, p->k, t, &d->x);
     for (size_t i = 0; i < p->n_tokens * blocks && p->integers; i++) d->x.scale[i] = 1.0f;
 }
 
@@ -150,7 +154,7 @@ static void test_tokens_alone(void **state) {
         k->fn(&d.w, 3, &d.x, 0, 3, together, 23);
         for (size_t t = 0; t < 8; t++) {
             struct st_nested_input one = {q, scale, offsets, 1};
-            st_nested_quantize(d.input + t * p.k, p.k, 0, &one);
+            st_nested_quantize(k, d.input + t * p.k, p.k, 0, &one);
             k->fn(&d.w, 3, &one, 0, 3, alone, 23);
             assert_memory_equal(alone, together + t * 23, sizeof alone);
         }
@@ -181,7 +185,7 @@ static void test_quantize(void **state) {
     int32_t offsets[3];
     struct st_nested_input input = {q, scale, offsets, 1};
     for (size_t i = 0; i < 300; i++) x[i] = i < 128 ? 0.0f : ts_random_float(-3.0f, 3.0f);
-    st_nested_quantize(x, 300, 0, &input);
+    st_nested_quantize(scalar(), x, 300, 0, &input);
     assert_true(scale[0] == 0.0f);
     for (size_t b = 0; b < 3; b++) {
         int32_t sum = 0;
@@ -191,6 +195,28 @@ static void test_quantize(void **state) {
             sum += q[i];
         }
         assert_int_equal(offsets[b], -128 * sum);
+    }
+}
+
+// Every kernel's, where rounding is a close call too.
+static void test_quantizers(void **state) {
+    (void)state;
+    float x[ST_NESTED_BLOCK], scale[2];
+    int8_t q[2][ST_NESTED_BLOCK];
+    int32_t offset[2];
+    for (const struct st_nested_kernel *k = st_nested_kernels; k->name; k++) {
+        if ((k->isa & st_cpu_flags()) != k->isa) continue;
+        for (int round = 0; round < 200; round++) {
+            float most = round % 7 ? ts_random_float(1e-3f, 1e3f) : round % 2 ? 0.0f : 1e-38f;
+            for (size_t i = 0; i < ST_NESTED_BLOCK; i++) {
+                float half = (float)ts_random_below(255) - 127.0f + 0.5f; // between two numbers
+                x[i] = round % 3 ? ts_random_float(-most, most) : most * half / 127.5f;
+            }
+            scalar()->quantize(x, q[0], &scale[0], &offset[0]);
+            k->quantize(x, q[1], &scale[1], &offset[1]);
+            assert_memory_equal(q[0], q[1], sizeof q[0]);
+            assert_true(scale[0] == scale[1] && offset[0] == offset[1]);
+        }
     }
 }
 
@@ -204,8 +230,8 @@ static void test_rest(void **state) {
     struct st_nested_input input = {q, scale, offsets, TOKENS};
     for (size_t t = 0; t < TOKENS; t += 2) {
         for (size_t i = 0; i < K; i++) x[t / 2][i] = ts_random_float(-3.0f, 3.0f);
-        st_nested_quantize(x[t / 2], K, t, &input);
-        st_nested_quantize_rest(x[t / 2], K, t, t + 1, &input);
+        st_nested_quantize(scalar(), x[t / 2], K, t, &input);
+        st_nested_quantize_rest(scalar(), x[t / 2], K, t, t + 1, &input);
     }
     for (size_t t = 0; t < TOKENS; t += 2)
         for (size_t i = 0; i < K; i++) {
@@ -223,6 +249,7 @@ int main(void) {
         cmocka_unit_test(test_kernels),      cmocka_unit_test(test_edges),
         cmocka_unit_test(test_tokens_alone), cmocka_unit_test(test_codes),
         cmocka_unit_test(test_quantize),     cmocka_unit_test(test_rest),
+        cmocka_unit_test(test_quantizers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
