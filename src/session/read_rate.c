@@ -93,7 +93,7 @@ stint_status stint_session_read_rate(stint_session *session, stint_read_rate *ra
     stint_read_rate out = {.size = rate->size};
     struct reading r = {.read = st_peak_read_choose(session->kernels.cpu_flags)};
     add_all(&r, session->model, session->bits);
-    r.pieces = malloc(r.n_pieces * sizeof *r.pieces);
+    r.pieces = calloc(r.n_pieces + 1, sizeof *r.pieces); // none of a toy's are long enough
     if (!r.pieces) return st_fail(STINT_E_NOMEM, "no memory to measure");
     add_all(&r, session->model, session->bits);
     uint64_t begun = st_now_ns();
