@@ -3,6 +3,7 @@
 // instruction set.
 #include "base/cpu.h"
 #include "base/half.h"
+#include "kernels/ahead.h"
 #include "kernels/elementwise_rows.h"
 #include "kernels/vec.h"
 
@@ -12,11 +13,7 @@
 #define INLINE   static inline __attribute__((always_inline))
 #define UNROLLED _Pragma("GCC unroll 8")
 
-enum {
-    MOST_VECTORS = 8, // accumulators of one pass over the values
-    AHEAD = 4096,     // bytes
-    CACHE_LINE = 64,
-};
+enum { MOST_VECTORS = 8 }; // accumulators of one pass over the values
 
 INLINE vf capped(vf score, float scale, float softcap) {
     vf s = vf_mul(score, vf_set1(scale));
@@ -91,12 +88,6 @@ INLINE vf row_part(const void *row, bool half, size_t d, size_t n) {
     return vf_load_f16(t);
 }
 
-// A single query's keys and values come from memory, each once, so they are asked for ahead, past
-// the caches that they would only pass through.
-INLINE void ask_ahead(const char *at, size_t bytes) {
-    for (size_t i = 0; i < bytes; i += CACHE_LINE) __builtin_prefetch(at + AHEAD + i, 0, 0);
-}
-
 // Dot products of q with four keys: four chains of additions, one reduction. The order of additions
 // is the same for every key.
 INLINE void score_four(const float *q, const char *const key[4], bool half, size_t head_dim,
@@ -122,7 +113,7 @@ INLINE void score_keys(const float *q, const char *keys, bool half, size_t row_b
         size_t n = n_keys - j < 4 ? n_keys - j : 4;
         const char *key[4]; // the last one stands in for those that are missing
         float four[4];
-        ask_ahead(keys + j * row_bytes, 4 * row_bytes);
+        st_ask_ahead(keys + j * row_bytes, 4 * row_bytes);
         for (size_t i = 0; i < 4; i++) key[i] = keys + (j + (i < n ? i : n - 1)) * row_bytes;
         score_four(q, key, half, head_dim, four);
         memcpy(scores + j, four, n * sizeof *four);
@@ -164,7 +155,7 @@ INLINE void weigh(const float *p, const char *values, bool half, size_t row_byte
     for (size_t j = 0; j < n_keys; j++) {
         vf weight = vf_set1(p[j]);
         const char *row = values + j * row_bytes;
-        ask_ahead(row, row_bytes);
+        st_ask_ahead(row, row_bytes);
         UNROLLED for (size_t v = 0; v < vectors; v++) sum[v] =
             vf_fma(weight, row_part(row, half, d + v * VF_LANES, last), sum[v]);
     }

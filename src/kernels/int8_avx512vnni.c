@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // 64 rows by 6 tokens: 24 registers of sums, 4 of weights, one of a token's 4 elements.
+#include "kernels/ahead.h"
 #include "kernels/int8_tiles.h"
 
 #include <immintrin.h>
-#include <stdbool.h>
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 8")
 
-enum { STEP = 4 * ST_INT8_PANEL, AHEAD = 4096 }; // bytes: of a panel per 4 elements of k
+enum { STEP = 4 * ST_INT8_PANEL }; // bytes of a panel per 4 elements of k
 
 INLINE __m512i four(const uint8_t *x) {
     int32_t v;
@@ -37,14 +37,12 @@ INLINE void tile(const int8_t *w, size_t n_panels, const uint8_t *x, size_t x_ro
         _mm512_storeu_si512(sums + t * sum_row + p * ST_INT8_PANEL, sum[t][p]);
 }
 
-// One token: the weights pass by once, at memory speed, asked for ahead past the caches that they
-// would only pass through.
+// One token: the weights pass by once, at memory speed.
 INLINE void one_token(const int8_t *w, size_t n_panels, const uint8_t *x, size_t k, int32_t *sums) {
     for (size_t p = 0; p < n_panels; p++) {
         __m512i even = _mm512_setzero_si512(), odd = even; // two sums hide the latency
         for (size_t i = 0; i < k; i += 8, w += 2 * STEP) {
-            __builtin_prefetch(w + AHEAD, 0, 0);
-            __builtin_prefetch(w + AHEAD + STEP, 0, 0);
+            st_ask_ahead(w, 2 * STEP);
             even = _mm512_dpbusd_epi32(even, four(x + i), _mm512_loadu_si512(w));
             odd = _mm512_dpbusd_epi32(odd, four(x + i + 4), _mm512_loadu_si512(w + STEP));
         }

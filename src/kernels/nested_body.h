@@ -6,6 +6,7 @@
 //   vi_start, vi_dot, vf_zero, vf_add_scaled, vf_rows
 //   vb_rows           LANES rows of 4, 8 or 16 bytes at the start of their lanes
 //   FLIP              0x80 where vi_dot() wants centroids without sign, else 0
+#include "kernels/ahead.h"
 #include "kernels/nested_rows.h"
 
 #define INLINE static inline __attribute__((always_inline))
@@ -16,9 +17,7 @@ enum {
     PART_BYTES = 16 * LANES,
     AT_ONCE = ST_NESTED_GROUP,
     TOGETHER = LANES == 4 ? 2 : 1, // parts that share a token's loads
-    AHEAD = 4096,                  // bytes
     TABLES_AHEAD = 4,              // panels
-    CACHE_LINE = 64,
     MOST_TABLES = 1 << (ST_NESTED_HIGHEST - 4),
 };
 
@@ -140,21 +139,20 @@ INLINE struct four many_values(unsigned bits, const struct reader *r, unsigned a
                          many_value(bits, r, a + 4, i.f2), many_value(bits, r, a + 6, i.f3)};
 }
 
-// Panels follow each other, so what lies so far ahead is needed soon, and once: it goes past the
-// caches that it would only pass through.
+// Panels follow each other, so what lies ahead is needed soon.
 INLINE void ask_ahead(unsigned bits, const struct reader *r) {
-    if (r->part * PART_BYTES % CACHE_LINE) return;
-    __builtin_prefetch(r->pairs + AHEAD, 0, 0);
-    __builtin_prefetch(r->pairs + AHEAD + ST_NESTED_PLANE, 0, 0);
-    if (bits > 2) __builtin_prefetch(r->third + AHEAD, 0, 0);
-    if (bits > 3) __builtin_prefetch(r->fourth + AHEAD, 0, 0);
+    if (r->part * PART_BYTES % ST_CACHE_LINE) return;
+    st_ask_ahead(r->pairs, 1);
+    st_ask_ahead(r->pairs + ST_NESTED_PLANE, 1);
+    if (bits > 2) st_ask_ahead(r->third, 1);
+    if (bits > 3) st_ask_ahead(r->fourth, 1);
 }
 
 // Tables are a stream of their own, of which a panel takes a few lines at once.
 INLINE void ask_tables(const struct st_nested_weight *w, unsigned bits, size_t panel) {
     const int8_t *tables = st_nested_table(w, panel * ST_NESTED_PANEL, bits);
     size_t bytes = (size_t)ST_NESTED_PANEL << bits;
-    for (size_t at = 0; at < bytes; at += CACHE_LINE) __builtin_prefetch(tables + at, 0, 3);
+    for (size_t at = 0; at < bytes; at += ST_CACHE_LINE) __builtin_prefetch(tables + at, 0, 3);
     __builtin_prefetch(tables + bytes - 1, 0, 3);
 }
 
