@@ -379,8 +379,21 @@ void st_split_close(struct stint_session *s);
 stint_status st_split_forward(struct stint_session *s, const int32_t *ids, size_t n,
                               uint64_t n_total);
 
-// ---- generate.c
+// ---- eval.c
 
+// Token ids that go into a sequence.
+struct st_eval_request {
+    const int32_t *ids;
+    size_t n;
+    bool all, prompt;
+    uint64_t n_total; // tokens of the prompt with what came before it
+    float *logits;    // [n, vocab] where `all`, else [vocab] of the last one; NULL: none
+    stint_progress_fn *progress;
+    void *progress_context;
+};
+// A short text is no prompt: it is what follows one.
+struct st_eval_request st_eval_request_of(const struct stint_session *s, const int32_t *ids, size_t n);
+stint_status st_session_eval(struct stint_session *s, const struct st_eval_request *e);
 // Appends the ids of a prompt, or a piece of one, by the kernels for prompts however few they are,
 // so that a text's bits do not depend on its pieces. n_total: tokens of the whole prompt with what
 // was held before. logits: [vocab] of the last one, or NULL.
