@@ -3,6 +3,7 @@
 // the session.
 #include "eval/score.h"
 
+#include "base/log_sum.h"
 #include "base/size.h"
 #include "text/buffer.h"
 

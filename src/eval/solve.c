@@ -4,6 +4,7 @@
 #include "eval/schedule_run.h"
 #include "session/schedule.h"
 
+#include "base/random.h"
 #include "base/size.h"
 
 #include <math.h>

@@ -5,7 +5,9 @@
 #include "eval/overlap.h"
 #include "eval/schedule_run.h"
 
+#include "base/log_sum.h"
 #include "base/map.h"
+#include "base/random.h"
 #include "base/size.h"
 #include "prepare/adam.h"
 #include "session/schedule.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prepare/calibrate.h"
 
+#include "base/log_sum.h"
 #include "base/size.h"
 #include "prepare/calibration_tokens.h"
 

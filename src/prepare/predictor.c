@@ -4,6 +4,7 @@
 #include "prepare/predictor.h"
 
 #include "base/cpu.h"
+#include "base/random.h"
 #include "base/size.h"
 #include "prepare/adam.h"
 #include "session/session.h"

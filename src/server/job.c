@@ -2,7 +2,9 @@
 #include "server/job.h"
 
 #include "base/clock.h"
+#include "base/log_sum.h"
 #include "base/size.h"
+#include "generate/sample.h"
 #include "server/stops.h"
 
 #include <stdlib.h>

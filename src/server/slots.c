@@ -2,7 +2,9 @@
 #include "server/slots.h"
 
 #include "base/clock.h"
+#include "base/random.h"
 #include "base/size.h"
+#include "generate/sample.h"
 #include "session/learned.h"
 #include "session/precision.h"
 
@@ -101,7 +103,7 @@ static enum st_engine_end sample(struct st_slots *slots, uint32_t slot, float *l
     const struct st_sequence *held = &s->sequences[slot];
     size_t generated = job->usage.generated_tokens;
     struct st_sampler sampler = {.elementwise = s->kernels.elementwise,
-                                 .candidates = s->candidates,
+                                 .candidates = st_sampler_candidates(s->draws),
                                  .vocab = s->model->config.vocab,
                                  .ids = held->history,
                                  .n_ids = held->length,

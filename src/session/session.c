@@ -130,7 +130,7 @@ static void lay_out_rest(struct stint_session *s, struct st_arena *a) {
         (uint32_t)(st_ceil_div(s->n_context, s->chunk_len) + 1) * c->n_layers * a_layer;
     st_timeline_lay_out(&s->timeline, s->most_events, a);
     s->logits = ST_TAKE(a, float, c->vocab);
-    s->candidates = ST_TAKE(a, struct st_candidate, c->vocab);
+    s->draws = ST_TAKE(a, float, 2 * (size_t)c->vocab);
     lay_out_sequences(s, a);
 }
 

@@ -12,7 +12,6 @@
 #include "model/model.h"
 #include "sched/executor.h"
 #include "session/resident.h"
-#include "session/sample.h"
 #include "session/schedule.h"
 #include "session/shadow.h"
 
@@ -146,8 +145,8 @@ struct stint_session {
     struct st_lane *lanes;
     size_t n_lanes;
     struct st_crew crew;
-    float *logits;                   // [vocab]
-    struct st_candidate *candidates; // [vocab]
+    float *logits; // [vocab]
+    float *draws;  // [2, vocab] scratch of src/generate
     struct st_npu npu;
     struct st_fine fine;
     struct st_resident *resident; // where memory is bounded; or NULL
@@ -392,7 +391,8 @@ struct st_eval_request {
     void *progress_context;
 };
 // A short text is no prompt: it is what follows one.
-struct st_eval_request st_eval_request_of(const struct stint_session *s, const int32_t *ids, size_t n);
+struct st_eval_request st_eval_request_of(const struct stint_session *s, const int32_t *ids,
+                                          size_t n);
 stint_status st_session_eval(struct stint_session *s, const struct st_eval_request *e);
 // Appends the ids of a prompt, or a piece of one, by the kernels for prompts however few they are,
 // so that a text's bits do not depend on its pieces. n_total: tokens of the whole prompt with what

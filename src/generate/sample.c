@@ -1,20 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The next token from the logits: penalties, temperature, top-k, top-p, min-p, in this order.
-// The draw comes from a counter-based generator, so that a seed gives the same text whatever else
-// ran in between.
-#include "session/sample.h"
+// The next token from the logits: penalties, temperature, top-k, min-p, top-p, in this order.
+#include "generate/sample.h"
 
 #include "base/size.h"
 #include "base/status.h"
 
 #include <math.h>
-
-double st_random_draw(uint64_t seed, uint64_t n) { // SplitMix64, Steele et al. 2014
-    uint64_t z = seed + (n + 1) * 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
-}
 
 // Marks the tokens of ids [n] as not seen, in the scratch of the candidates.
 static void forget(const struct st_sampler *s, const int32_t *ids, size_t n) {
@@ -160,12 +151,4 @@ stint_status st_sampling_check(const stint_sampling *p) {
         return st_fail(STINT_E_ARG, "sampling: presence_penalty and frequency_penalty must be "
                                     "finite numbers");
     return STINT_OK;
-}
-
-double st_log_sum(const float *logits, size_t n) {
-    double sum = 0.0;
-    float most = -INFINITY;
-    for (size_t v = 0; v < n; v++) most = fmaxf(most, logits[v]);
-    for (size_t v = 0; v < n; v++) sum += exp((double)(logits[v] - most));
-    return log(sum) + (double)most;
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Generation of text.
-#include "session/session.h"
-
 #include "base/clock.h"
+#include "base/random.h"
 #include "base/size.h"
+#include "generate/sample.h"
 #include "session/precision.h"
+#include "session/session.h"
 #include "text/tokenizer.h"
 
 #include <string.h>
@@ -57,7 +58,7 @@ static bool accept(struct generator *g, int32_t id) {
 static int32_t sample(struct generator *g, uint64_t n_generated) {
     struct stint_session *s = g->s;
     struct st_sampler sampler = {.elementwise = s->kernels.elementwise,
-                                 .candidates = s->candidates,
+                                 .candidates = st_sampler_candidates(s->draws),
                                  .vocab = s->model->config.vocab,
                                  .ids = s->now->history,
                                  .n_ids = s->now->length,

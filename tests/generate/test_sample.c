@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sampler on hand-made logits: what each setting keeps, and how often it is drawn.
-#include "session/sample.h"
+#include "generate/sample.h"
 
 #include "base/cpu.h"
+#include "base/random.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -166,19 +167,6 @@ static void sampling_out_of_range_is_refused(void **state) {
         assert_int_equal(st_sampling_check(&bad[i]), STINT_E_ARG);
 }
 
-static void draws_are_uniform_and_repeatable(void **state) {
-    (void)state;
-    double sum = 0.0;
-    for (uint64_t i = 0; i < 10000; i++) {
-        double draw = st_random_draw(42, i);
-        assert_true(draw >= 0.0 && draw < 1.0);
-        assert_true(draw == st_random_draw(42, i));
-        sum += draw;
-    }
-    assert_true(fabs(sum / 10000 - 0.5) < 0.02);
-    assert_true(st_random_draw(42, 0) != st_random_draw(43, 0));
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(greedy_takes_the_first_of_equals),
@@ -192,7 +180,6 @@ int main(void) {
         cmocka_unit_test(penalties_count_what_was_generated),
         cmocka_unit_test(what_is_impossible_is_never_drawn),
         cmocka_unit_test(sampling_out_of_range_is_refused),
-        cmocka_unit_test(draws_are_uniform_and_repeatable),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The next token from logits: pure functions on arrays.
-#ifndef ST_SESSION_SAMPLE_H
-#define ST_SESSION_SAMPLE_H
+#ifndef ST_GENERATE_SAMPLE_H
+#define ST_GENERATE_SAMPLE_H
 
 #include "kernels/elementwise.h"
 #include "stint.h"
+
+#include <assert.h>
 
 // A token of the candidate list while sampling.
 struct st_candidate {
@@ -21,15 +23,17 @@ struct st_sampler {
     size_t n_generated; // of them, the last ones
 };
 
+// The scratch of a sampler in floats [2, vocab], whose content is lost.
+static inline struct st_candidate *st_sampler_candidates(float *floats) {
+    static_assert(sizeof(struct st_candidate) == 2 * sizeof(float), "a candidate is two floats");
+    return (struct st_candidate *)(void *)floats;
+}
+
 // Picks the next token from logits [vocab], which it may change. `draw` in [0, 1). At least one
 // logit must be above -infinity.
 int32_t st_sample(const struct st_sampler *sampler, const stint_sampling *sampling, double draw,
                   float *logits);
 // STINT_E_ARG names what is out of range.
 stint_status st_sampling_check(const stint_sampling *sampling);
-// ln of the sum of exp over logits [n].
-double st_log_sum(const float *logits, size_t n);
-// The n-th draw of a seed, in [0, 1).
-double st_random_draw(uint64_t seed, uint64_t n);
 
 #endif
