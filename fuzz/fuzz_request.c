@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes as the body of both completion endpoints: refused with a sentence and a client's status, or
 // taken with every value in its range; a schema in it is compiled or refused.
-#include "server/calls.h"
+#include "server/request.h"
 #include "text/constraint.h"
 
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static void check_request(const struct st_request *request) {
 static void compile(const struct st_request *request) {
     struct st_constraint *constraint = NULL;
     json_t *calls = NULL;
-    if (st_calls_schema(request, &calls) != STINT_OK) abort();
+    if (st_calls_schema(&request->tools, &calls) != STINT_OK) abort();
     const json_t *schema = calls != NULL ? calls : request->schema;
     if (schema != NULL && st_constraint_schema(schema, &constraint) == STINT_OK)
         st_constraint_free(constraint);

@@ -546,6 +546,12 @@ STINT_API void stint_session_cancel(stint_session *session);
 
 /* ---- Generation */
 
+/* Added to a token's logit before anything else; -INFINITY bans the token. */
+typedef struct stint_logit_bias {
+    int32_t id;
+    float value;
+} stint_logit_bias;
+
 typedef struct stint_sampling {
     size_t size;
     float temperature;    /* default 0: greedy */
@@ -558,14 +564,26 @@ typedef struct stint_sampling {
     /* Taken from a token's logit if it was generated already, and for each time that it was;
      * default 0. */
     float presence_penalty, frequency_penalty;
+    const stint_logit_bias *biases; /* [n_biases], which must not ban all tokens; default none */
+    size_t n_biases;
 } stint_sampling;
 
+/* A token that might have come, and the natural logarithm of its probability. */
+typedef struct stint_alternative {
+    int32_t id;
+    float logprob;
+} stint_alternative;
+
+/* Of one answer: texts that end it, bytes of such a text, likely tokens told beside each one. */
+enum { STINT_MAX_STOPS = 8, STINT_MAX_STOP_BYTES = 1024, STINT_MAX_TOP = 20 };
+
 typedef enum stint_stop_reason {
-    STINT_STOP_LENGTH = 0,   /* n_tokens reached */
-    STINT_STOP_EOS = 1,      /* the model ended its answer */
+    STINT_STOP_LENGTH = 0,   /* n_tokens reached, or no token is left that may come next */
+    STINT_STOP_EOS = 1,      /* the model ended its answer, or nothing may follow it */
     STINT_STOP_CONTEXT = 2,  /* the context is full */
     STINT_STOP_CALLBACK = 3, /* the callback asked for it */
-    STINT_STOP_CANCELED = 4
+    STINT_STOP_CANCELED = 4,
+    STINT_STOP_TEXT = 5 /* a stop text came */
 } stint_stop_reason;
 
 STINT_API const char *stint_stop_reason_name(stint_stop_reason reason);

@@ -75,7 +75,7 @@ COVERED = {
     "src/server/problem.c": "tests/server/test_json_text.c",
     "src/server/fields.c": "tests/server/test_request.c",
     "src/server/request_chat.c": "tests/server/test_request.c",
-    "src/server/choice.c": "tests/server/test_response.c",
+    "src/server/logprobs.c": "tests/server/test_response.c",
     "src/server/answer.c": SERVE,
     "src/server/complete.c": SERVE,
     "src/server/exchange.c": HOSTILE,

@@ -13,7 +13,7 @@
 static const char *const stop_names[] = {
     [STINT_STOP_LENGTH] = "length",     [STINT_STOP_EOS] = "eos",
     [STINT_STOP_CONTEXT] = "context",   [STINT_STOP_CALLBACK] = "callback",
-    [STINT_STOP_CANCELED] = "canceled",
+    [STINT_STOP_CANCELED] = "canceled", [STINT_STOP_TEXT] = "stop",
 };
 
 const char *stint_stop_reason_name(stint_stop_reason reason) {

@@ -2,7 +2,7 @@
 #include "server/answer.h"
 
 #include "base/size.h"
-#include "server/calls.h"
+#include "generate/calls.h"
 #include "text/constraint.h"
 
 #include <pthread.h>
@@ -14,6 +14,7 @@
 struct running {
     struct st_answer *answer;
     uint64_t ticket;
+    struct st_engine_usage usage;
 };
 
 struct st_answer {
@@ -32,11 +33,11 @@ struct st_answer {
     size_t n_ended;
     bool failed; // `problem` says why
     struct st_problem problem;
-    struct st_json_text out;   // of a stream
-    size_t n_read;             // of out
-    size_t n_running;          // choices
-    struct st_choice *choices; // [n_running]
-    struct running running[];  // [n_running]
+    struct st_json_text out;       // of a stream
+    size_t n_read;                 // of out
+    size_t n_running;              // choices
+    struct st_transcript *choices; // [n_running]
+    struct running running[];      // [n_running]
 };
 
 void st_answer_hold(struct st_answer *answer) {
@@ -45,7 +46,7 @@ void st_answer_hold(struct st_answer *answer) {
 
 void st_answer_release(struct st_answer *answer) {
     if (answer == NULL || atomic_fetch_sub(&answer->holders, 1) != 1) return;
-    for (size_t i = 0; i < answer->n_running; i++) st_choice_free(&answer->choices[i]);
+    for (size_t i = 0; i < answer->n_running; i++) st_transcript_free(&answer->choices[i]);
     free(answer->choices);
     st_constraint_free(answer->constraint);
     st_request_free(&answer->request);
@@ -69,9 +70,9 @@ static void fail(struct st_answer *answer, int status, const char *text) {
 static struct st_response_usage usage_of(const struct st_answer *answer) {
     struct st_response_usage usage = {0};
     for (size_t i = 0; i < answer->n_running; i++) {
-        const struct st_engine_usage *one = &answer->choices[i].usage;
+        const struct st_engine_usage *one = &answer->running[i].usage;
         usage.completion_tokens += one->generated_tokens;
-        usage.reasoning_tokens += st_choice_reasoning_tokens(&answer->choices[i]);
+        usage.reasoning_tokens += st_transcript_reasoning_tokens(&answer->choices[i]);
         if (i % answer->request.n != 0) continue; // of a prompt's choices the first has paid
         usage.prompt_tokens += one->prompt_tokens;
         usage.cached_tokens += one->reused_tokens;
@@ -81,16 +82,16 @@ static struct st_response_usage usage_of(const struct st_answer *answer) {
 
 // With tools an answer is only known to be a call or a text at its end.
 static bool holds_back(const struct st_answer *answer) {
-    return answer->request.tool_choice != ST_TOOLS_NONE;
+    return answer->request.tools.choice != ST_TOOLS_NONE;
 }
 
-static void stream_end(struct st_answer *answer, size_t index, struct st_choice *choice) {
+static void stream_end(struct st_answer *answer, size_t index, struct st_transcript *choice) {
     struct st_json_text *out = &answer->out;
     if (choice->calls.n > 0)
         st_response_calls(&answer->response, index, &choice->calls, out);
     else if (holds_back(answer))
-        st_response_piece(&answer->response, index, choice, st_choice_news(choice), out);
-    st_response_end(&answer->response, index, st_choice_finish(choice), out);
+        st_response_piece(&answer->response, index, choice, st_transcript_news(choice), out);
+    st_response_end(&answer->response, index, st_response_finish(choice), out);
 }
 
 static void stream_last(struct st_answer *answer) {
@@ -106,11 +107,12 @@ static void stream_last(struct st_answer *answer) {
     st_json_raw(out, st_response_done);
 }
 
-static void stream(struct st_answer *answer, size_t index, struct st_choice *choice, bool ended) {
+static void stream(struct st_answer *answer, size_t index, struct st_transcript *choice,
+                   bool ended) {
     struct st_json_text *out = &answer->out;
-    st_response_thoughts(&answer->response, index, choice, st_choice_thoughts(choice), out);
+    st_response_thoughts(&answer->response, index, choice, st_transcript_thoughts(choice), out);
     if (!holds_back(answer))
-        st_response_piece(&answer->response, index, choice, st_choice_news(choice), out);
+        st_response_piece(&answer->response, index, choice, st_transcript_news(choice), out);
     if (ended && !answer->failed) stream_end(answer, index, choice);
     if (answer->n_ended == answer->n_running) stream_last(answer);
     if (out->failed) fail(answer, 503, "not enough memory for the answer");
@@ -119,7 +121,22 @@ static void stream(struct st_answer *answer, size_t index, struct st_choice *cho
     if (answer->watcher.flooded != NULL) answer->watcher.flooded(answer->watcher.context);
 }
 
-static void take_end(struct st_answer *answer, struct st_choice *choice,
+static stint_status find_calls(const struct st_answer *answer, struct st_transcript *choice) {
+    size_t n;
+    const char *text = st_transcript_answer(choice, &n);
+    return st_calls_find(&answer->request.tools, answer->chat, text, n, &choice->calls);
+}
+
+static stint_status note(struct st_transcript *choice, const struct st_engine_event *event) {
+    if (event->token != NULL) ST_TRY(st_transcript_token(choice, event->token, event->n_made));
+    stint_status status = st_transcript_text(choice, event->text, event->n_bytes);
+    if (event->end != ST_ENGINE_GOES_ON)
+        st_transcript_end(choice,
+                          event->end == ST_ENGINE_LENGTH ? STINT_STOP_LENGTH : STINT_STOP_EOS);
+    return status;
+}
+
+static void take_end(struct st_answer *answer, struct st_transcript *choice,
                      const struct st_engine_event *event) {
     answer->n_ended++;
     if (event->usage != NULL) st_metrics_answer(answer->metrics, event->usage);
@@ -128,7 +145,7 @@ static void take_end(struct st_answer *answer, struct st_choice *choice,
     } else if (event->end == ST_ENGINE_FAILED) {
         const char *text = event->error_text != NULL ? event->error_text : "the engine failed";
         fail(answer, st_problem_http(event->status), text);
-    } else if (st_calls_find(&answer->request, answer->chat, choice) != STINT_OK) {
+    } else if (find_calls(answer, choice) != STINT_OK) {
         fail(answer, 503, st_error_text());
     }
 }
@@ -137,11 +154,11 @@ static void take(void *context, const struct st_engine_event *event) {
     struct running *running = context;
     struct st_answer *answer = running->answer;
     size_t index = (size_t)(running - answer->running);
-    struct st_choice *choice = &answer->choices[index];
+    struct st_transcript *choice = &answer->choices[index];
     bool ended = event->end != ST_ENGINE_GOES_ON;
     pthread_mutex_lock(&answer->lock);
-    if (st_choice_take(choice, event) != STINT_OK)
-        fail(answer, 503, "not enough memory for the answer");
+    if (event->usage != NULL) running->usage = *event->usage;
+    if (note(choice, event) != STINT_OK) fail(answer, 503, "not enough memory for the answer");
     if (ended) take_end(answer, choice, event);
     if (answer->request.stream) stream(answer, index, choice, ended);
     bool news = answer->request.stream && answer->out.bytes.count > answer->n_read;
@@ -153,7 +170,7 @@ static void take(void *context, const struct st_engine_event *event) {
 static struct st_answer *make(const struct st_answer_options *options) {
     size_t n = options->n_prompts * options->request->n;
     struct st_answer *answer = calloc(1, sizeof *answer + n * sizeof *answer->running);
-    struct st_choice *choices = calloc(n, sizeof *choices);
+    struct st_transcript *choices = calloc(n, sizeof *choices);
     if (answer == NULL || choices == NULL) {
         free(answer);
         free(choices);
@@ -180,7 +197,7 @@ static struct st_answer *make(const struct st_answer_options *options) {
 // Marks of calls are special tokens in some families, and those of reasoning in a few.
 static bool wants_special(const struct st_answer *answer) {
     const struct stint_tokenizer *tokenizer = answer->response.tokenizer;
-    if (answer->request.tools != NULL) return true;
+    if (answer->request.tools.list != NULL) return true;
     if (!answer->response.reasons) return false;
     int32_t id = st_tokenizer_find(tokenizer, ST_REASONING_CLOSE);
     return id >= 0 && st_tokenizer_is_special(tokenizer, id);
@@ -191,20 +208,20 @@ static stint_status submit(struct st_answer *answer, size_t i,
     const struct st_request *request = &answer->request;
     stint_sampling sampling = request->sampling;
     sampling.seed += i % request->n; // a prompt's choices differ, and are what they are alone
+    sampling.biases = request->biases;
+    sampling.n_biases = request->n_biases;
     struct st_engine_request one = {.prompt = prompt->ids,
                                     .n_prompt = prompt->n,
-                                    .max_tokens = request->max_tokens,
-                                    .sampling = &sampling,
                                     .exact = request->seeded,
-                                    .biases = request->biases,
-                                    .n_biases = request->n_biases,
-                                    .n_stops = request->n_stops,
-                                    .logprobs = request->logprobs,
-                                    .n_top = request->n_top,
-                                    .constraint = answer->constraint,
-                                    .reasoning = answer->choices[i].reasoning.phase,
-                                    .special = wants_special(answer)};
-    memcpy(one.stops, request->stops, sizeof request->stops);
+                                    .options = {.sampling = &sampling,
+                                                .max_tokens = request->max_tokens,
+                                                .stops = request->stops,
+                                                .n_stops = request->n_stops,
+                                                .logprobs = request->logprobs,
+                                                .n_top = request->n_top,
+                                                .constraint = answer->constraint,
+                                                .reasoning = answer->choices[i].reasoning.phase,
+                                                .special = wants_special(answer)}};
     return st_engine_submit(answer->engine, &one, take, &answer->running[i],
                             &answer->running[i].ticket);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // /v1/chat/completions and /v1/completions: from a body to an answer in work.
+#include "generate/calls.h"
 #include "server/handlers.h"
-#include "server/calls.h"
 #include "server/state.h"
 #include "text/constraint.h"
 
@@ -49,16 +49,17 @@ static bool encode(const struct st_server *server, const char *text, uint32_t fl
 static bool chat_prompt(const struct st_server *server, const struct st_request *request,
                         struct prompts *prompts, struct st_problem *problem) {
     char *text;
-    stint_status status = st_chat_prompt_thinking(server->chat, request->messages, request->tools,
-                                                  request->thinking, &text, &prompts->reasoning);
+    stint_status status =
+        st_chat_prompt_thinking(server->chat, request->messages, request->tools.list,
+                                request->thinking, &text, &prompts->reasoning);
     // A call that must be made can be made by a model that was never told of any.
-    if (status == STINT_E_UNSUPPORTED && request->tool_choice == ST_TOOLS_REQUIRED)
+    if (status == STINT_E_UNSUPPORTED && request->tools.choice == ST_TOOLS_REQUIRED)
         status = st_chat_prompt_thinking(server->chat, request->messages, NULL, request->thinking,
                                          &text, &prompts->reasoning);
     if (status != STINT_OK)
         return st_refuse_failure(
             problem, status,
-            request->tools != NULL && status == STINT_E_UNSUPPORTED ? "tools" : "messages");
+            request->tools.list != NULL && status == STINT_E_UNSUPPORTED ? "tools" : "messages");
     bool ok = encode(server, text, 0, prompts, problem, "messages");
     free(text);
     return ok;
@@ -97,7 +98,7 @@ static bool constrain(const struct st_request *request, struct st_constraint **c
                       struct st_problem *problem) {
     json_t *calls;
     const char *param = "response_format";
-    stint_status status = st_calls_schema(request, &calls);
+    stint_status status = st_calls_schema(&request->tools, &calls);
     *constraint = NULL;
     if (status == STINT_OK && calls != NULL) {
         param = "tools";

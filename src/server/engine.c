@@ -9,7 +9,6 @@
 #include "server/slots.h"
 
 #include <errno.h>
-#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -277,22 +276,6 @@ static stint_status enqueue(struct st_engine *e, struct st_job *job) {
     return STINT_OK;
 }
 
-static stint_status check_biases(const struct st_engine *e,
-                                 const struct st_engine_request *request) {
-    uint32_t vocab = e->slots.session->model->config.vocab;
-    size_t n_banned = 0;
-    for (size_t i = 0; i < request->n_biases; i++) {
-        const struct st_engine_bias *bias = &request->biases[i];
-        if (bias->id < 0 || (uint32_t)bias->id >= vocab)
-            return st_fail(STINT_E_ARG, "bias of token %d: not in 0..%u", bias->id, vocab - 1);
-        if (!(bias->value < INFINITY))
-            return st_fail(STINT_E_ARG, "bias of token %d: not a number", bias->id);
-        n_banned += bias->value == -INFINITY;
-    }
-    if (n_banned >= vocab) return st_fail(STINT_E_ARG, "biases ban all of %u tokens", vocab);
-    return STINT_OK;
-}
-
 stint_status st_engine_submit(struct st_engine *e, const struct st_engine_request *request,
                               st_engine_fn *fn, void *context, uint64_t *ticket) {
     struct st_job *job = NULL;
@@ -300,8 +283,7 @@ stint_status st_engine_submit(struct st_engine *e, const struct st_engine_reques
         return st_fail(STINT_E_ARG, "the prompt has %zu tokens, the context has room for %zu",
                        request->n_prompt, e->slots.session->n_context);
     ST_TRY(check_ids(e, request));
-    ST_TRY(check_biases(e, request));
-    ST_TRY(st_job_open(request, &job));
+    ST_TRY(st_job_open(request, e->slots.session->model, &job));
     job->fn = fn;
     job->context = context;
     pthread_mutex_lock(&e->lock);

@@ -5,13 +5,11 @@
 #ifndef ST_SERVER_ENGINE_H
 #define ST_SERVER_ENGINE_H
 
-#include "stint.h"
-#include "text/reasoning.h"
+#include "generate/generator.h"
 
 #include <jansson.h>
 
-struct st_engine;     // any thread may call
-struct st_constraint; // text/constraint.h
+struct st_engine; // any thread may call
 
 struct st_engine_options {
     const stint_model *model; // lives longer than the engine
@@ -20,32 +18,13 @@ struct st_engine_options {
     uint32_t n_queue; // requests that may wait for a slot
 };
 
-enum { ST_ENGINE_MAX_TOP = 20, ST_ENGINE_MAX_STOPS = 8 };
-
-// Added to a token's logit before it is sampled from; -infinity bans it.
-struct st_engine_bias {
-    int32_t id;
-    float value;
-};
-
 // Borrowed during st_engine_submit, but the constraint until the end event.
 struct st_engine_request {
     const int32_t *prompt; // at least one
     size_t n_prompt;
-    uint32_t max_tokens;            // 0: until the context is full
-    const stint_sampling *sampling; // has presence_penalty and frequency_penalty
     bool exact; // the same bits however the slot was used before: what other kernels computed is
                 // not reused
-    const char *stops[ST_ENGINE_MAX_STOPS]; // texts that end the answer and are no part of it
-    uint32_t n_stops;
-    const struct st_engine_bias *biases; // [n_biases], which must not ban all tokens
-    size_t n_biases;
-    bool logprobs;  // of what the model says, without penalties and biases
-    uint32_t n_top; // alternatives that are told for each token, with logprobs
-    const struct st_constraint *constraint; // or NULL
-    enum st_reasoning_phase reasoning;      // how the answer begins: no stop text and no constraint
-                                            // counts before its reasoning has ended
-    bool special; // special tokens appear in the text, as the marks of calls do in some families
+    struct st_generator_options options; // the engine sets the model
 };
 
 enum st_engine_end {
@@ -54,11 +33,6 @@ enum st_engine_end {
     ST_ENGINE_LENGTH,  // max_tokens or the context
     ST_ENGINE_CANCELED,
     ST_ENGINE_FAILED, // error_text says why
-};
-
-struct st_engine_alternative {
-    int32_t id;
-    float logprob;
 };
 
 struct st_engine_usage {
@@ -70,12 +44,9 @@ struct st_engine_usage {
 
 // Each token, then one end (which may come without any token before it).
 struct st_engine_event {
-    int32_t id;    // of the token; -1: none came
+    const struct st_token *token; // NULL: none came
     size_t n_made; // bytes of text that it made, of which some may not be certain yet
     uint32_t bits;
-    float logprob;                           // with logprobs
-    const struct st_engine_alternative *top; // [n_top], likeliest first
-    uint32_t n_top;
     const char *text; // what became certain, reasoning and its marks included: whole characters
                       // that are no part of a stop text
     size_t n_bytes;

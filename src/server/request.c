@@ -95,7 +95,7 @@ static bool read_id(const char *name, int32_t *id) {
     return true;
 }
 
-static bool read_bias(const char *name, const json_t *value, struct st_engine_bias *bias,
+static bool read_bias(const char *name, const json_t *value, stint_logit_bias *bias,
                       struct st_problem *problem) {
     double number = json_number_value(value);
     if (!read_id(name, &bias->id))

@@ -5,14 +5,13 @@
 #ifndef ST_SERVER_REQUEST_H
 #define ST_SERVER_REQUEST_H
 
-#include "server/engine.h"
+#include "generate/calls.h"
 #include "server/fields.h"
-#include "text/chat.h"
 
 enum {
     ST_REQUEST_MAX_N = 8,
     ST_REQUEST_MAX_STOPS = 4,
-    ST_REQUEST_MAX_TOP = 20,
+    ST_REQUEST_MAX_TOP = STINT_MAX_TOP,
     ST_REQUEST_MAX_PROMPTS = 64,
     ST_REQUEST_MAX_MESSAGES = 4096,
     ST_REQUEST_MAX_TOOLS = 128,
@@ -22,27 +21,18 @@ enum {
 
 enum st_answer_format { ST_FORMAT_TEXT, ST_FORMAT_JSON, ST_FORMAT_SCHEMA };
 
-enum st_tool_choice {
-    ST_TOOLS_NONE, // also where there are no tools
-    ST_TOOLS_AUTO,
-    ST_TOOLS_REQUIRED // one of them; `tool` alone if that is not NULL
-};
-
 struct st_request {
     json_t *body; // all that follows borrows from it
     bool chat;
     const char *model;      // NULL: not said
     const json_t *messages; // of a chat
     const json_t *prompt;   // else: a string, or an array as st_request_prompts() says
-    const json_t *tools;    // NULL: none, or none may be called
-    enum st_tool_choice tool_choice;
-    const char *tool;
-    bool one_call; // at most one in an answer
+    struct st_tools tools;
     enum st_chat_thinking thinking;
     uint32_t n, max_tokens; // max_tokens 0: until the context is full
     stint_sampling sampling;
-    bool seeded;                   // by the client
-    struct st_engine_bias *biases; // [n_biases], the request's own
+    bool seeded;              // by the client
+    stint_logit_bias *biases; // [n_biases], the request's own
     size_t n_biases;
     const char *stops[ST_REQUEST_MAX_STOPS];
     uint32_t n_stops;

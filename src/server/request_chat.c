@@ -60,53 +60,28 @@ static bool read_messages(struct st_request *request, struct st_problem *problem
     return true;
 }
 
-static const char *tool_name(const json_t *tool) {
-    return json_string_value(json_object_get(json_object_get(tool, "function"), "name"));
-}
-
-static bool check_tool(const json_t *tool, size_t i, struct st_problem *problem) {
-    const char *type = json_string_value(json_object_get(tool, "type"));
-    const json_t *parameters = st_field(json_object_get(tool, "function"), "parameters");
-    const char *name = tool_name(tool);
-    if (type == NULL || strcmp(type, "function") != 0)
-        return st_refuse(problem, 400, "tools", "tool %zu: 'type' must be \"function\"", i);
-    if (name == NULL || *name == 0 || strlen(name) > 64)
-        return st_refuse(problem, 400, "tools",
-                         "tool %zu: 'function.name' must be a text of 1 to 64 bytes", i);
-    if (parameters != NULL && !json_is_object(parameters))
-        return st_refuse(problem, 400, "tools",
-                         "tool %zu: 'function.parameters' must be a JSON schema", i);
-    return true;
-}
-
-static bool is_tool(const json_t *tools, const char *name) {
-    for (size_t i = 0; i < json_array_size(tools); i++)
-        if (strcmp(tool_name(json_array_get(tools, i)), name) == 0) return true;
-    return false;
-}
-
 // "none", "auto", "required", or {"type": "function", "function": {"name"}}
 static bool read_tool_choice(struct st_request *request, struct st_problem *problem) {
     static const char *const words[] = {"none", "auto", "required"}; // as st_tool_choice
     const json_t *choice = st_field(request->body, "tool_choice");
-    request->tool_choice = request->tools != NULL ? ST_TOOLS_AUTO : ST_TOOLS_NONE;
+    request->tools.choice = request->tools.list != NULL ? ST_TOOLS_AUTO : ST_TOOLS_NONE;
     if (choice == NULL) return true;
     for (unsigned i = 0; json_is_string(choice) && i < 3; i++) {
         if (strcmp(json_string_value(choice), words[i]) != 0) continue;
-        if (i == ST_TOOLS_REQUIRED && request->tools == NULL)
+        if (i == ST_TOOLS_REQUIRED && request->tools.list == NULL)
             return st_refuse(problem, 400, "tool_choice", "'tool_choice' needs 'tools'");
-        if (request->tools != NULL) request->tool_choice = (enum st_tool_choice)i;
+        if (request->tools.list != NULL) request->tools.choice = (enum st_tool_choice)i;
         return true;
     }
-    const char *name = json_is_object(choice) ? tool_name(choice) : NULL;
+    const char *name = json_is_object(choice) ? st_tools_name(choice) : NULL;
     if (name == NULL)
         return st_refuse(problem, 400, "tool_choice",
                          "'tool_choice' must be none, auto, required, or the name of a function as "
                          "{\"type\": \"function\", \"function\": {\"name\": ...}}");
-    if (!is_tool(request->tools, name))
+    if (!st_tools_have(request->tools.list, name))
         return st_refuse(problem, 400, "tool_choice", "'tool_choice': no tool is named '%s'", name);
-    request->tool_choice = ST_TOOLS_REQUIRED;
-    request->tool = name;
+    request->tools.choice = ST_TOOLS_REQUIRED;
+    request->tools.name = name;
     return true;
 }
 
@@ -118,13 +93,12 @@ static bool read_tools(struct st_request *request, struct st_problem *problem) {
     size_t n = json_array_size(tools);
     if (n > ST_REQUEST_MAX_TOOLS)
         return st_refuse(problem, 400, "tools", "%zu tools; at most %d", n, ST_REQUEST_MAX_TOOLS);
-    for (size_t i = 0; i < n; i++)
-        if (!check_tool(json_array_get(tools, i), i, problem)) return false;
-    request->tools = n > 0 ? tools : NULL;
+    if (st_tools_check(tools) != STINT_OK) return st_refuse_failure(problem, STINT_E_ARG, "tools");
+    request->tools.list = n > 0 ? tools : NULL;
     if (!read_tool_choice(request, problem)) return false;
-    if (request->tool_choice == ST_TOOLS_NONE) request->tools = NULL;
+    if (request->tools.choice == ST_TOOLS_NONE) request->tools.list = NULL;
     if (!st_field_bool(request->body, "parallel_tool_calls", &parallel, problem)) return false;
-    request->one_call = !parallel;
+    request->tools.one_call = !parallel;
     return true;
 }
 
@@ -146,7 +120,7 @@ static bool read_format(struct st_request *request, struct st_problem *problem) 
     for (unsigned i = 0; type != NULL && i < 3; i++) {
         if (strcmp(type, words[i]) != 0) continue;
         request->format = (enum st_answer_format)i; // in the same order
-        if (i != ST_FORMAT_TEXT && request->tool_choice == ST_TOOLS_REQUIRED)
+        if (i != ST_FORMAT_TEXT && request->tools.choice == ST_TOOLS_REQUIRED)
             return st_refuse(problem, 400, "response_format",
                              "'response_format' and a required tool call exclude each other");
         return i != ST_FORMAT_SCHEMA || read_schema(format, request, problem);

@@ -16,6 +16,12 @@ static void begin(const struct st_response *response, const char *object,
     st_json_raw(out, ",\"choices\":[");
 }
 
+const char *st_response_finish(const struct st_transcript *choice) {
+    if (choice->calls.n > 0) return "tool_calls";
+    bool cut = choice->reason == STINT_STOP_LENGTH || choice->reason == STINT_STOP_CONTEXT;
+    return cut ? "length" : "stop";
+}
+
 static void write_usage(const struct st_response *response, const struct st_response_usage *usage,
                         struct st_json_text *out) {
     st_json_format(out,
@@ -47,17 +53,17 @@ static void write_calls(const struct st_response *response, size_t index,
     st_json_raw(out, "]");
 }
 
-static void write_content(const struct st_choice *choice, struct st_piece piece,
+static void write_content(const struct st_transcript *choice, struct st_piece piece,
                           struct st_json_text *out) {
     const char *text = choice->text.data != NULL ? choice->text.data : "";
     st_json_quote(out, text + piece.from, piece.to - piece.from);
 }
 
 static void write_message(const struct st_response *response, size_t index,
-                          const struct st_choice *choice, struct st_piece piece,
+                          const struct st_transcript *choice, struct st_piece piece,
                           struct st_json_text *out) {
     const struct st_tool_calls *calls = &choice->calls;
-    struct st_piece thoughts = st_choice_all_thoughts(choice);
+    struct st_piece thoughts = st_transcript_all_thoughts(choice);
     st_json_raw(out, "\"message\":{\"role\":\"assistant\",\"refusal\":null,");
     if (thoughts.to > thoughts.from) {
         st_json_raw(out, "\"reasoning_content\":");
@@ -76,22 +82,22 @@ static void write_message(const struct st_response *response, size_t index,
     st_json_raw(out, "}");
 }
 
-static void write_logprobs(const struct st_response *response, const struct st_choice *choice,
+static void write_logprobs(const struct st_response *response, const struct st_transcript *choice,
                            struct st_piece piece, struct st_json_text *out) {
     st_json_raw(out, ",\"logprobs\":");
     if (response->logprobs)
-        st_choice_logprobs(choice, response->tokenizer, piece, response->chat, out);
+        st_logprobs_write(choice, response->tokenizer, piece, response->chat, out);
     else
         st_json_raw(out, "null");
 }
 
-void st_response_whole(const struct st_response *response, const struct st_choice *choices,
+void st_response_whole(const struct st_response *response, const struct st_transcript *choices,
                        size_t n_choices, const struct st_response_usage *usage,
                        struct st_json_text *out) {
     begin(response, response->chat ? "chat.completion" : "text_completion", out);
     for (size_t i = 0; i < n_choices; i++) {
-        const struct st_choice *choice = &choices[i];
-        struct st_piece piece = st_choice_all(choice);
+        const struct st_transcript *choice = &choices[i];
+        struct st_piece piece = st_transcript_all(choice);
         st_json_format(out, "%s{\"index\":%zu,", i > 0 ? "," : "", i);
         if (response->chat) {
             write_message(response, i, choice, piece, out);
@@ -100,7 +106,7 @@ void st_response_whole(const struct st_response *response, const struct st_choic
             write_content(choice, piece, out);
         }
         write_logprobs(response, choice, piece, out);
-        st_json_format(out, ",\"finish_reason\":\"%s\"}", st_choice_finish(choice));
+        st_json_format(out, ",\"finish_reason\":\"%s\"}", st_response_finish(choice));
     }
     st_json_raw(out, "],\"usage\":");
     write_usage(response, usage, out);
@@ -129,7 +135,7 @@ void st_response_role(const struct st_response *response, size_t index, struct s
 }
 
 void st_response_thoughts(const struct st_response *response, size_t index,
-                          const struct st_choice *choice, struct st_piece piece,
+                          const struct st_transcript *choice, struct st_piece piece,
                           struct st_json_text *out) {
     if (piece.to == piece.from) return;
     open_chunk(response, index, out);
@@ -140,7 +146,7 @@ void st_response_thoughts(const struct st_response *response, size_t index,
 }
 
 void st_response_piece(const struct st_response *response, size_t index,
-                       const struct st_choice *choice, struct st_piece piece,
+                       const struct st_transcript *choice, struct st_piece piece,
                        struct st_json_text *out) {
     bool tokens = response->logprobs && piece.last > piece.first;
     if (piece.to == piece.from && !tokens) return;

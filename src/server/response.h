@@ -4,7 +4,7 @@
 #ifndef ST_SERVER_RESPONSE_H
 #define ST_SERVER_RESPONSE_H
 
-#include "server/choice.h"
+#include "server/logprobs.h"
 
 // What is the same in all that is told of one request.
 struct st_response {
@@ -23,8 +23,11 @@ struct st_response_usage {
     size_t prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens;
 };
 
+// Why an answer ended: "stop", "length" or "tool_calls".
+const char *st_response_finish(const struct st_transcript *choice);
+
 // Of choices that have ended.
-void st_response_whole(const struct st_response *response, const struct st_choice *choices,
+void st_response_whole(const struct st_response *response, const struct st_transcript *choices,
                        size_t n_choices, const struct st_response_usage *usage,
                        struct st_json_text *out);
 
@@ -32,10 +35,10 @@ void st_response_whole(const struct st_response *response, const struct st_choic
 void st_response_role(const struct st_response *response, size_t index, struct st_json_text *out);
 // Of choice->reasoning.
 void st_response_thoughts(const struct st_response *response, size_t index,
-                          const struct st_choice *choice, struct st_piece piece,
+                          const struct st_transcript *choice, struct st_piece piece,
                           struct st_json_text *out);
 void st_response_piece(const struct st_response *response, size_t index,
-                       const struct st_choice *choice, struct st_piece piece,
+                       const struct st_transcript *choice, struct st_piece piece,
                        struct st_json_text *out);
 void st_response_calls(const struct st_response *response, size_t index,
                        const struct st_tool_calls *calls, struct st_json_text *out);

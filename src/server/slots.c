@@ -2,9 +2,7 @@
 #include "server/slots.h"
 
 #include "base/clock.h"
-#include "base/random.h"
 #include "base/size.h"
-#include "generate/sample.h"
 #include "session/learned.h"
 #include "session/precision.h"
 
@@ -18,19 +16,19 @@ stint_status st_slots_open(const stint_model *model, const stint_session_options
     s.n = s.session->n_sequences;
     s.slots = calloc(s.n, sizeof *s.slots);
     s.logits = malloc((size_t)ST_DECODE_TOKENS * model->config.vocab * sizeof *s.logits);
-    s.raw = calloc(model->config.vocab, sizeof *s.raw);
+    s.scratch.elementwise = s.session->kernels.elementwise;
+    s.scratch.candidates = st_sampler_candidates(s.session->draws);
     *slots = s;
-    if (s.slots && s.logits && s.raw) return STINT_OK;
+    if (s.slots && s.logits) return STINT_OK;
     st_slots_close(slots);
     return st_fail(STINT_E_NOMEM, "no memory for %u slots", s.n);
 }
 
 void st_slots_close(struct st_slots *slots) {
     stint_session_close(slots->session);
-    st_guide_close(&slots->guide);
+    st_generator_scratch_close(&slots->scratch);
     free(slots->slots);
     free(slots->logits);
-    free(slots->raw);
     *slots = (struct st_slots){0};
 }
 
@@ -47,10 +45,9 @@ static bool depends_on_length(const struct st_config *c) {
 
 static size_t reusable(const struct stint_session *s, uint32_t slot, const struct st_job *job) {
     const struct st_sequence *held = &s->sequences[slot];
-    const struct st_engine_request *r = &job->request;
-    size_t most = st_min(r->exact ? held->prompted : held->length, r->n_prompt - 1), n = 0;
-    if (r->exact && depends_on_length(&s->model->config)) return 0;
-    while (n < most && held->history[n] == r->prompt[n]) n++;
+    size_t most = st_min(job->exact ? held->prompted : held->length, job->n_prompt - 1), n = 0;
+    if (job->exact && depends_on_length(&s->model->config)) return 0;
+    while (n < most && held->history[n] == job->prompt[n]) n++;
     return n;
 }
 
@@ -71,7 +68,6 @@ int32_t st_slots_choose(const struct st_slots *slots, const struct st_job *job, 
 
 void st_slots_give(struct st_slots *slots, uint32_t slot, struct st_job *job, size_t reused) {
     struct stint_session *s = slots->session;
-    const struct st_engine_request *r = &job->request;
     slots->slots[slot].job = job;
     slots->slots[slot].used = ++slots->n_given;
     slots->slots[slot].state = ST_SLOT_PROMPT;
@@ -81,10 +77,6 @@ void st_slots_give(struct st_slots *slots, uint32_t slot, struct st_job *job, si
     job->usage.queue_seconds = (double)(job->begun - job->submitted) * 1e-9;
     job->precision = s->precision;
     job->record.slot = slot;
-    // The first space belongs to the text where the text goes on.
-    int32_t last = r->prompt[r->n_prompt - 1];
-    if (s->model->tokenizer)
-        job->detokenizer.n_tokens = !st_tokenizer_is_special(s->model->tokenizer, last);
 }
 
 int32_t st_slots_next_prompt(const struct st_slots *slots) {
@@ -95,33 +87,16 @@ int32_t st_slots_next_prompt(const struct st_slots *slots) {
     return -1;
 }
 
-// Picks the next token from logits [vocab] of a slot.
-static enum st_engine_end sample(struct st_slots *slots, uint32_t slot, float *logits,
-                                 uint32_t batch) {
-    struct stint_session *s = slots->session;
+// Goes on with the answer of a slot by logits [vocab].
+static enum st_engine_end go_on(struct st_slots *slots, uint32_t slot, float *logits,
+                                uint32_t batch) {
+    const struct st_sequence *held = &slots->session->sequences[slot];
     struct st_job *job = slots->slots[slot].job;
-    const struct st_sequence *held = &s->sequences[slot];
-    size_t generated = job->usage.generated_tokens;
-    struct st_sampler sampler = {.elementwise = s->kernels.elementwise,
-                                 .candidates = st_sampler_candidates(s->draws),
-                                 .vocab = s->model->config.vocab,
-                                 .ids = held->history,
-                                 .n_ids = held->length,
-                                 .n_generated = generated};
-    struct st_job_logprobs logprobs = {0};
-    if (job->request.logprobs) { // of what the model says, before penalties
-        memcpy(slots->raw, logits, sampler.vocab * sizeof *logits);
-        st_job_look(job, slots->raw, sampler.vocab, &logprobs);
-    }
-    for (size_t i = 0; i < job->request.n_biases; i++)
-        logits[job->request.biases[i].id] += job->request.biases[i].value;
-    if (job->constraint &&
-        !st_guide_apply(&slots->guide, s->model, &job->reasoning, job->constraint, logits))
-        return st_constraint_complete(job->constraint) ? ST_ENGINE_STOPPED : ST_ENGINE_LENGTH;
-    double draw = st_random_draw(job->sampling.seed, generated);
-    int32_t id = st_sample(&sampler, &job->sampling, draw, logits);
-    if (job->constraint) st_guide_take(s->model, &job->reasoning, job->constraint, id);
-    return st_job_accept(job, s, id, slots->raw[id], &logprobs, batch);
+    struct st_token token;
+    if (!st_generator_next(&job->generator, &slots->scratch, logits, held->history, held->length,
+                           &token))
+        return st_job_reason(job);
+    return st_job_accept(job, &token, slots->session->precision_now, batch);
 }
 
 // Notes what the piece did.
@@ -131,43 +106,37 @@ static void record_piece(struct st_job *job, const struct stint_session *s, uint
         st_record_piece(&job->record, &s->timeline, (double)(begun - job->begun) * 1e-9, &info);
 }
 
-static stint_status begin_constraint(struct st_slots *slots, struct st_job *job) {
-    if (!job->request.constraint) return STINT_OK;
-    ST_TRY(st_guide_open(&slots->guide, slots->session->model));
-    return st_constraint_begin(job->request.constraint, &job->constraint);
-}
-
-static enum st_engine_end begin_answer(struct st_slots *slots, uint32_t slot) {
+static stint_status begin_answer(struct st_slots *slots, uint32_t slot, enum st_engine_end *end) {
     struct stint_session *s = slots->session;
+    const struct st_sequence *held = &s->sequences[slot];
     struct st_job *job = slots->slots[slot].job;
+    ST_TRY(st_generator_begin(&job->generator, &slots->scratch, held->history, held->length,
+                              s->n_context));
     if (s->learned) st_learned_choose(s->learned, s, &job->precision);
     job->prefilled = st_now_ns();
     job->usage.prefill_seconds = (double)(job->prefilled - job->begun) * 1e-9;
     slots->slots[slot].state = ST_SLOT_ANSWER;
-    return sample(slots, slot, slots->logits, 1);
+    *end = go_on(slots, slot, slots->logits, 1);
+    return STINT_OK;
 }
 
 stint_status st_slots_prompt(struct st_slots *slots, uint32_t slot, enum st_engine_end *end) {
     struct stint_session *s = slots->session;
     struct st_job *job = slots->slots[slot].job;
-    const struct st_engine_request *r = &job->request;
     bool alone = s->split.on && st_slots_count(slots, ST_SLOT_ANSWER) == 0;
     size_t most = s->chunk_len * (alone ? s->n_lanes : 1),
-           n = st_min(most, r->n_prompt - job->done);
-    bool last = job->done + n == r->n_prompt;
+           n = st_min(most, job->n_prompt - job->done);
+    bool last = job->done + n == job->n_prompt;
     uint64_t begun = st_now_ns();
     *end = ST_ENGINE_GOES_ON;
     ST_TRY(stint_session_select(s, slot));
     st_session_use(s, s->precision.prefill);
-    ST_TRY(
-        st_session_prompt(s, r->prompt + job->done, n, r->n_prompt, last ? slots->logits : NULL));
+    ST_TRY(st_session_prompt(s, job->prompt + job->done, n, job->n_prompt,
+                             last ? slots->logits : NULL));
     record_piece(job, s, begun);
     job->done += n;
     slots->turn = (slot + 1) % slots->n;
-    if (!last) return STINT_OK;
-    ST_TRY(begin_constraint(slots, job));
-    *end = begin_answer(slots, slot);
-    return STINT_OK;
+    return last ? begin_answer(slots, slot, end) : STINT_OK;
 }
 
 // One batch: slots of one precision.
@@ -180,7 +149,7 @@ static uint32_t step_batch(struct st_slots *slots, const uint32_t *batch, uint32
     stint_status status = stint_session_step(slots->session, batch, ids, n, slots->logits);
     for (uint32_t i = 0; i < n; i++) {
         enum st_engine_end end = ST_ENGINE_FAILED;
-        if (status == STINT_OK) end = sample(slots, batch[i], slots->logits + i * vocab, n);
+        if (status == STINT_OK) end = go_on(slots, batch[i], slots->logits + i * vocab, n);
         if (end != ST_ENGINE_GOES_ON) ends[n_ends++] = (struct st_slot_end){batch[i], end, status};
     }
     return n_ends;

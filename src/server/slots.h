@@ -3,7 +3,6 @@
 #ifndef ST_SERVER_SLOTS_H
 #define ST_SERVER_SLOTS_H
 
-#include "server/guide.h"
 #include "server/job.h"
 
 enum st_slot_state {
@@ -24,9 +23,8 @@ struct st_slots {
     struct st_slot *slots; // [n]
     uint32_t n, turn;      // of the slot whose prompt is next
     uint64_t n_given;
-    struct st_guide guide; // of all constraints
-    float *logits;         // [ST_DECODE_TOKENS, vocab]
-    float *raw;            // [vocab] before sampling, where logprobs are asked for
+    struct st_generator_scratch scratch;
+    float *logits; // [ST_DECODE_TOKENS, vocab]
 };
 
 stint_status st_slots_open(const stint_model *model, const stint_session_options *options,

@@ -74,12 +74,12 @@ struct answer {
 static void take_event(void *context, const struct st_engine_event *event) {
     struct answer *a = context;
     pthread_mutex_lock(&a->lock);
-    if (event->id >= 0) {
+    if (event->token) {
         assert_true(a->n_ids < MOST_IDS);
-        a->logprobs[a->n_ids] = event->logprob;
+        a->logprobs[a->n_ids] = event->token->logprob;
         a->bits[a->n_ids] = event->bits;
-        a->best[a->n_ids] = event->n_top ? event->top[0].id : -1;
-        a->ids[a->n_ids++] = event->id;
+        a->best[a->n_ids] = event->token->n_top ? event->token->top[0].id : -1;
+        a->ids[a->n_ids++] = event->token->id;
     }
     memcpy(a->text + a->n_text, event->text, event->n_bytes);
     a->n_text += event->n_bytes;
@@ -145,11 +145,12 @@ static void check_together(const stint_model *m, const char *schedule) {
         random_prompt(prompts[i], n);
         if (i % 3 == 2) // shares its beginning with another
             memcpy(prompts[i], prompts[i - 1], (n < 30 ? n : 30) * sizeof **prompts);
-        requests[i] = (struct st_engine_request){.prompt = prompts[i],
-                                                 .n_prompt = n,
-                                                 .max_tokens = 1 + (uint32_t)ts_random_below(24),
-                                                 .exact = true,
-                                                 .sampling = i % 4 == 1 ? &warm : NULL};
+        requests[i] =
+            (struct st_engine_request){.prompt = prompts[i],
+                                       .n_prompt = n,
+                                       .options.max_tokens = 1 + (uint32_t)ts_random_below(24),
+                                       .exact = true,
+                                       .options.sampling = i % 4 == 1 ? &warm : NULL};
         alone[i] = ask(e, &requests[i]);
     }
     st_engine_close(e);
@@ -183,7 +184,7 @@ static void beginnings_are_not_computed_twice(void **state) {
     struct st_engine *e = open_engine(package, 2, N_QUEUE, NULL);
     int32_t prompt[120];
     random_prompt(prompt, 120);
-    struct st_engine_request r = {.prompt = prompt, .n_prompt = 60, .max_tokens = 10};
+    struct st_engine_request r = {.prompt = prompt, .n_prompt = 60, .options.max_tokens = 10};
     struct answer *first = ask(e, &r), *again = ask(e, &r);
     assert_int_equal(first->usage.reused_tokens, 0);
     assert_int_equal(again->usage.reused_tokens, 59);
@@ -200,7 +201,7 @@ static void beginnings_are_not_computed_twice(void **state) {
     free(exact);
     st_engine_close(e);
     e = open_engine(package, 2, N_QUEUE, NULL);
-    r = (struct st_engine_request){.prompt = prompt, .n_prompt = 60, .max_tokens = 10};
+    r = (struct st_engine_request){.prompt = prompt, .n_prompt = 60, .options.max_tokens = 10};
     free(ask(e, &r));
     r.n_prompt = 75;
     struct answer *more = ask(e, &r);
@@ -214,24 +215,25 @@ static void a_stop_text_ends_the_answer_before_it(void **state) {
     struct st_engine *e = open_engine(model, 1, N_QUEUE, NULL);
     int32_t prompt[20];
     random_prompt(prompt, 20);
-    struct st_engine_request r = {.prompt = prompt, .n_prompt = 20, .max_tokens = 40};
+    struct st_engine_request r = {.prompt = prompt, .n_prompt = 20, .options.max_tokens = 40};
     struct answer *whole = ask(e, &r);
     whole->text[whole->n_text] = 0;
     assert_true(whole->n_text > 20);
     char stop[8];
     snprintf(stop, sizeof stop, "%.5s", whole->text + whole->n_text / 2);
-    r.stops[0] = "never to be seen";
-    r.stops[1] = stop;
-    r.n_stops = 2;
+    const char *const stops[] = {"never to be seen", stop};
+    r.options.stops = stops;
+    r.options.n_stops = 2;
     struct answer *stopped = ask(e, &r);
     assert_int_equal(stopped->end, ST_ENGINE_STOPPED);
     size_t wanted = (size_t)(strstr(whole->text, stop) - whole->text);
     assert_int_equal(stopped->n_text, wanted);
     assert_memory_equal(stopped->text, whole->text, wanted);
-    r.reasoning = ST_REASONING_BEFORE; // which this model does not begin with: all is answer
+    r.options.reasoning =
+        ST_REASONING_BEFORE; // which this model does not begin with: all is answer
     struct answer *before = ask(e, &r);
     assert_same(before, stopped, 0);
-    r.reasoning = ST_REASONING_INSIDE; // and does not end: none is
+    r.options.reasoning = ST_REASONING_INSIDE; // and does not end: none is
     struct answer *inside = ask(e, &r);
     assert_same(inside, whole, 0);
     free(before);
@@ -247,10 +249,13 @@ static void logprobs_are_those_of_the_model(void **state) {
     stint_sampling punished = {.size = sizeof punished, .presence_penalty = 2.0f};
     int32_t prompt[20];
     random_prompt(prompt, 20);
-    struct st_engine_request r = {
-        .prompt = prompt, .n_prompt = 20, .max_tokens = 20, .logprobs = true, .n_top = 3};
+    struct st_engine_request r = {.prompt = prompt,
+                                  .n_prompt = 20,
+                                  .options.max_tokens = 20,
+                                  .options.logprobs = true,
+                                  .options.n_top = 3};
     struct answer *plain = ask(e, &r);
-    r.sampling = &punished;
+    r.options.sampling = &punished;
     struct answer *other = ask(e, &r);
     stint_session *s = NULL;
     stint_model_info info = {.size = sizeof info};
@@ -293,9 +298,9 @@ static void constrained_answers_are_json(void **state) {
         random_prompt(prompt, 10);
         struct st_engine_request r = {.prompt = prompt,
                                       .n_prompt = 10,
-                                      .max_tokens = MOST_IDS,
-                                      .sampling = &sampling,
-                                      .constraint = i % 4 == 3 ? NULL : constraint};
+                                      .options.max_tokens = MOST_IDS,
+                                      .options.sampling = &sampling,
+                                      .options.constraint = i % 4 == 3 ? NULL : constraint};
         answers[i] = new_answer();
         assert_int_equal(submit(e, &r, answers[i]), STINT_OK);
     }
@@ -380,8 +385,8 @@ static void a_full_queue_refuses(void **state) {
     prompt[0] = 1 << 20;
     assert_int_equal(submit(e, &r, refused), STINT_E_ARG);
     prompt[0] = 5;
-    r.stops[0] = "";
-    r.n_stops = 1;
+    r.options.stops = &(const char *){""};
+    r.options.n_stops = 1;
     assert_int_equal(submit(e, &r, refused), STINT_E_ARG);
     st_engine_close(e); // ends all of them
     for (int i = 0; i < 3; i++) {
@@ -398,7 +403,7 @@ static void draining_lets_answers_finish(void **state) {
     struct st_engine *e = open_engine(model, 1, N_QUEUE, NULL);
     int32_t prompt[20];
     random_prompt(prompt, 20);
-    struct st_engine_request r = {.prompt = prompt, .n_prompt = 20, .max_tokens = 30};
+    struct st_engine_request r = {.prompt = prompt, .n_prompt = 20, .options.max_tokens = 30};
     struct answer *a[3], *late = new_answer();
     for (int i = 0; i < 3; i++) {
         a[i] = new_answer();
@@ -423,7 +428,7 @@ static void precision_is_told_and_seen(void **state) {
     json_t *last = st_engine_last(e);
     assert_true(json_is_null(last));
     json_decref(last);
-    struct st_engine_request r = {.prompt = prompt, .n_prompt = 40, .max_tokens = 8};
+    struct st_engine_request r = {.prompt = prompt, .n_prompt = 40, .options.max_tokens = 8};
     struct answer *a = ask(e, &r);
     for (size_t i = 0; i < a->n_ids; i++) assert_int_equal(a->bits[i], 3);
     assert_true(st_engine_drain(e, 10.0));
@@ -447,7 +452,7 @@ static void slots_go_to_disk_and_back(void **state) {
     size_t n = 0;
     snprintf(path, sizeof path, "%s/slot.session", ts_temp_folder());
     random_prompt(prompt, 60);
-    struct st_engine_request r = {.prompt = prompt, .n_prompt = 60, .max_tokens = 5};
+    struct st_engine_request r = {.prompt = prompt, .n_prompt = 60, .options.max_tokens = 5};
     struct answer *first = ask(e, &r);
     assert_int_equal(st_engine_save(e, 2, path, &n), STINT_E_ARG);
     assert_int_equal(st_engine_save(e, 1, path, &n), STINT_E_ARG); // holds nothing

@@ -37,7 +37,7 @@ static void defaults_are_openai_s(void **state) {
     assert_true(request.sampling.temperature == 1.0f);
     assert_false(request.seeded || request.stream || request.logprobs);
     assert_null(request.model);
-    assert_null(request.tools);
+    assert_null(request.tools.list);
     st_request_free(&request);
     request = parsed(false, "");
     assert_int_equal(request.max_tokens, 16);
@@ -264,9 +264,9 @@ static void tools_and_which_to_call(void **state) {
         char members[256];
         snprintf(members, sizeof members, "%s%s", tools, cases[i].choice);
         struct st_request request = parsed(true, members);
-        assert_int_equal(request.tool_choice, cases[i].is);
-        assert_int_equal(request.tools != NULL, cases[i].is != ST_TOOLS_NONE);
-        assert_int_equal(request.tool != NULL, cases[i].named);
+        assert_int_equal(request.tools.choice, cases[i].is);
+        assert_int_equal(request.tools.list != NULL, cases[i].is != ST_TOOLS_NONE);
+        assert_int_equal(request.tools.name != NULL, cases[i].named);
         st_request_free(&request);
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps an answer to its constraint: of the next token's logits only those stay that the text may
 // go on with.
-#ifndef ST_SERVER_GUIDE_H
-#define ST_SERVER_GUIDE_H
+#ifndef ST_GENERATE_GUIDE_H
+#define ST_GENERATE_GUIDE_H
 
 #include "model/model.h"
 #include "text/constraint.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/stops.h"
+#include "generate/stops.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Texts that end an answer and are no part of it.
-#ifndef ST_SERVER_STOPS_H
-#define ST_SERVER_STOPS_H
+#ifndef ST_GENERATE_STOPS_H
+#define ST_GENERATE_STOPS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/guide.h"
+#include "generate/guide.h"
 
 #include "base/size.h"
 
