@@ -115,14 +115,19 @@ stint_status st_regex_find(const struct st_regex *regex, const char *text, size_
     if (rc == PCRE2_ERROR_JIT_STACKLIMIT) // the interpreter keeps its state on the heap
         rc = pcre2_match(regex->code, subject, n, from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, data,
                          regex->context);
-    *start = *end = n;
-    if (rc >= 0) {
-        const PCRE2_SIZE *offsets = pcre2_get_ovector_pointer(data);
-        *start = offsets[0];
-        *end = offsets[1];
-    }
+    const PCRE2_SIZE *offsets = pcre2_get_ovector_pointer(data);
+    size_t first = rc >= 0 ? offsets[0] : n, last = rc >= 0 ? offsets[1] : n;
     pcre2_match_data_free(data);
-    if (rc >= 0 || rc == PCRE2_ERROR_NOMATCH) return STINT_OK;
+    if (rc >= 0 && (first < from || first > last || last > n))
+        return st_fail(STINT_E_FORMAT,
+                       "a regular expression of the tokenizer uses \\K in a lookaround: its match "
+                       "is [%zu, %zu), searched from %zu",
+                       first, last, from);
+    if (rc >= 0 || rc == PCRE2_ERROR_NOMATCH) {
+        *start = first;
+        *end = last;
+        return STINT_OK;
+    }
     return st_fail(STINT_E_LIMIT,
                    "a regular expression of the tokenizer gives up on this text (PCRE2 error %d)",
                    rc);

@@ -140,6 +140,31 @@ static void bad_patterns_name_the_place(void **state) {
     assert_non_null(strstr(st_error_text(), "parenthes"));
 }
 
+// A hostile file's: its matches begin before the search position or end before they begin.
+static void matches_outside_their_bounds_split_nothing(void **state) {
+    (void)state;
+    static const char *const patterns[] = {"(?<=(?1))b(?(DEFINE)(\\K[ab]))",
+                                           "b(?=(?1))(?(DEFINE)([ab]\\K))"};
+    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
+        char to[] = "x";
+        struct st_pretokenizer split_step = {.kind = ST_PRETOKENIZE_SPLIT};
+        struct st_normalizer replace = {.kind = ST_NORMALIZE_REPLACE, .to = to, .to_bytes = 1};
+        struct st_bytes bytes = {0};
+        struct st_pieces pieces = {0};
+        const char *pattern = patterns[i];
+        assert_int_equal(st_regex_open(pattern, strlen(pattern), &split_step.regex), STINT_OK);
+        assert_int_equal(st_bytes_append(&bytes, "abbab", 5), STINT_OK);
+        assert_int_equal(st_pretokenize(&split_step, 1, true, &bytes, &pieces), STINT_E_FORMAT);
+        replace.regex = split_step.regex;
+        st_bytes_free(&bytes);
+        assert_int_equal(st_bytes_append(&bytes, "abbab", 5), STINT_OK);
+        assert_int_equal(st_normalize(&replace, 1, &bytes), STINT_E_FORMAT);
+        st_bytes_free(&bytes);
+        st_pieces_free(&pieces);
+        st_pretokenizer_close(&split_step);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(matches_go_where_the_behaviour_says),
@@ -148,6 +173,7 @@ int main(void) {
         cmocka_unit_test(texts_are_normalized),
         cmocka_unit_test(damaged_character_maps_are_refused),
         cmocka_unit_test(bad_patterns_name_the_place),
+        cmocka_unit_test(matches_outside_their_bounds_split_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -78,6 +78,33 @@ static void a_pattern_that_never_ends_is_stopped(void **state) {
     st_regex_close(regex);
 }
 
+// \K in a group that a lookaround calls moves a match's start before the search position or past
+// its end. PCRE2 10.42 compiles such patterns; their matches must not reach the callers.
+static void a_match_outside_its_bounds_is_refused(void **state) {
+    (void)state;
+    static const char *const patterns[] = {
+        "(?<=(?1))b(?(DEFINE)(\\K[ab]))", "b(?=(?1))(?(DEFINE)([ab]\\K))",
+        "(?<=(?1))(?(DEFINE)(\\K[ab]))", "(?=(?1))(?(DEFINE)([ab]\\K))"};
+    static const char text[] = "abbab";
+    enum { N = sizeof text - 1 };
+    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
+        struct st_regex *regex = open_pattern(patterns[i]);
+        size_t n_refused = 0;
+        for (size_t from = 0, start, end; from < N; from++) {
+            stint_status status = st_regex_find(regex, text, N, from, &start, &end);
+            if (status != STINT_OK) {
+                assert_failure(status, STINT_E_FORMAT, "\\K");
+                n_refused++;
+            } else if (from > start || start > end || end > N) {
+                fail_msg("%s from %zu: [%zu, %zu)", patterns[i], from, start, end);
+            }
+        }
+        assert_true(n_refused > 0);
+        st_regex_close(regex);
+    }
+    assert_match("a\\Kb", "bab", 2, 3); // elsewhere \K keeps its meaning
+}
+
 // More state than the compiled code's stack holds: the interpreter takes over.
 static void a_long_match_of_a_group_works(void **state) {
     (void)state;
@@ -102,6 +129,7 @@ int main(void) {
         cmocka_unit_test(what_cannot_be_compiled_is_refused),
         cmocka_unit_test(a_long_match_of_a_group_works),
         cmocka_unit_test(a_pattern_that_never_ends_is_stopped),
+        cmocka_unit_test(a_match_outside_its_bounds_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
