@@ -3,9 +3,9 @@
 // was expected (eval/overlap.h).
 #include "eval/tasks.h"
 
+#include "base/buffer.h"
 #include "base/size.h"
 #include "eval/overlap.h"
-#include "text/buffer.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
 // the session.
 #include "eval/score.h"
 
+#include "base/buffer.h"
 #include "base/size.h"
-#include "text/buffer.h"
 
 #include <math.h>
 #include <stdio.h>

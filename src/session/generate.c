@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/size.h"
 #include "session/precision.h"
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 #include <string.h>
 

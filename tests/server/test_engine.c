@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine: whatever runs beside it, a request gets the answer that it gets alone; every request
 // ends exactly once; and slots come free.
-#include "server/engine.h"
+#include "constraint/constraint.h"
+#include "server/scheduler/engine.h"
 #include "support/support.h"
-#include "text/constraint.h"
 
 #include <math.h>
 #include <pthread.h>
