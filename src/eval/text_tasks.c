@@ -3,9 +3,9 @@
 // before it as its window holds. A stride of a whole window is the way of chunks.
 #include "eval/tasks.h"
 
+#include "base/buffer.h"
 #include "base/log_sum.h"
 #include "base/size.h"
-#include "text/buffer.h"
 
 #include <math.h>
 #include <stdlib.h>

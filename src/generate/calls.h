@@ -5,7 +5,7 @@
 #ifndef ST_GENERATE_CALLS_H
 #define ST_GENERATE_CALLS_H
 
-#include "text/tool_calls.h"
+#include "chat/tool_calls.h"
 
 enum st_tool_choice {
     ST_TOOLS_NONE, // also where there are no tools

@@ -5,8 +5,8 @@
 #define ST_GENERATE_GUIDE_H
 
 #include "model/model.h"
-#include "text/constraint.h"
-#include "text/reasoning.h"
+#include "constraint/constraint.h"
+#include "chat/reasoning.h"
 
 // Of one model: its tokens' bytes, read when the first constraint comes, and scratch. One thread.
 // Zero-initialise.

@@ -6,8 +6,8 @@
 #define ST_GENERATE_TRANSCRIPT_H
 
 #include "generate/generator.h"
-#include "text/buffer.h"
-#include "text/tool_calls.h"
+#include "base/buffer.h"
+#include "chat/tool_calls.h"
 
 struct st_spoken {
     int32_t id;

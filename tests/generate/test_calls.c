@@ -2,7 +2,6 @@
 #include "generate/calls.h"
 #include "generate/transcript.h"
 #include "support/support.h"
-#include "text/constraint.h"
 
 #include <stdarg.h>
 #include <stddef.h>
