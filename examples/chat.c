@@ -21,11 +21,12 @@ struct chat {
 };
 
 // stint calls this for each piece of text; false would end the answer.
-static bool show(void *context, const char *text, size_t n_bytes, int32_t id) {
+static bool show(void *context, const stint_piece *piece) {
     struct chat *chat = context;
-    (void)id;
-    fwrite(text, 1, n_bytes, chat->answer);
-    return fwrite(text, 1, n_bytes, stdout) == n_bytes && fflush(stdout) == 0;
+    size_t n = piece->n_bytes;
+    if (piece->kind != STINT_TEXT_ANSWER) return true; // what it thinks is not shown
+    fwrite(piece->text, 1, n, chat->answer);
+    return fwrite(piece->text, 1, n, stdout) == n && fflush(stdout) == 0;
 }
 
 static bool say(struct chat *chat, const char *role, const char *text) {
@@ -43,8 +44,10 @@ static bool say(struct chat *chat, const char *role, const char *text) {
 static stint_status answer(struct chat *chat) {
     static int32_t ids[MOST_TOKENS];
     char *text;
+    stint_reasoning reasoning;
     size_t n = 0, shared = 0, held = stint_session_length(chat->session, 0);
-    stint_status status = stint_chat_format(chat->model, chat->messages, chat->n_messages, &text);
+    stint_status status =
+        stint_chat_format(chat->model, chat->messages, chat->n_messages, NULL, &text, &reasoning);
     if (status != STINT_OK) return status;
     status = stint_tokenize(stint_model_tokenizer(chat->model), text, strlen(text), 0, ids,
                             MOST_TOKENS, &n);
@@ -54,8 +57,11 @@ static stint_status answer(struct chat *chat) {
     while (shared < held && shared + 1 < n && old[shared] == ids[shared]) shared++;
     status = stint_session_truncate(chat->session, 0, shared);
     if (status != STINT_OK) return status;
-    stint_generation options = {
-        .size = sizeof options, .n_tokens = chat->n_tokens, .text = show, .context = chat};
+    stint_generation options = {.size = sizeof options,
+                                .n_tokens = chat->n_tokens,
+                                .text = show,
+                                .context = chat,
+                                .reasoning = reasoning};
     return stint_generate(chat->session, ids + shared, n - shared, &options, NULL, 0, NULL);
 }
 

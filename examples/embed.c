@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool print(void *context, const char *text, size_t n_bytes, int32_t id) {
-    (void)id;
-    return fwrite(text, 1, n_bytes, context) == n_bytes && fflush(context) == 0;
+static bool print(void *context, const stint_piece *piece) {
+    size_t n = piece->n_bytes;
+    return fwrite(piece->text, 1, n, context) == n && fflush(context) == 0;
 }
 
 int main(int argc, char **argv) {

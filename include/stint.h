@@ -192,17 +192,41 @@ STINT_API int32_t stint_tokenizer_bos(const stint_tokenizer *tokenizer); /* -1: 
 STINT_API int32_t stint_tokenizer_eos(const stint_tokenizer *tokenizer); /* -1: none */
 
 typedef struct stint_message {
-    const char *role; /* "system", "user" or "assistant" */
+    const char *role; /* "system", "user", "assistant", or "tool": what a called tool returned */
     const char *content;
+    const char *tool_calls;   /* of "assistant": OpenAI's array as JSON text; default none */
+    const char *tool_call_id; /* of "tool": which call it answers; default none */
 } stint_message;
+
+/* Whether a model that can reason before it answers does so. */
+typedef enum stint_thinking {
+    STINT_THINKING_DEFAULT = 0, /* as its chat template does by itself */
+    STINT_THINKING_ON = 1,
+    STINT_THINKING_OFF = 2
+} stint_thinking;
+
+/* How an answer begins. */
+typedef enum stint_reasoning {
+    STINT_REASONING_NONE = 0,     /* all of it is meant for the reader */
+    STINT_REASONING_POSSIBLE = 1, /* it may begin with reasoning between marks */
+    STINT_REASONING_OPEN = 2      /* it begins within reasoning, which the prompt has opened */
+} stint_reasoning;
+
+typedef struct stint_chat_options {
+    size_t size;
+    const char *tools; /* the functions that may be called: OpenAI's array as JSON text */
+    stint_thinking thinking;
+} stint_chat_options;
 
 /* Renders a conversation and the opening of the assistant's turn by the checkpoint's own template,
  * or by the built-in one (stint_model_info.chat_template) where it has none that can be read. The
  * text holds special tokens: tokenize it without STINT_TOKENIZE_PLAIN and without ADD_BOS. *text is
- * *returned*, terminated; free with stint_free. STINT_E_ARG: what the template says about these
- * messages. */
+ * *returned*, terminated; free with stint_free. *reasoning, which may be NULL: what
+ * stint_generation.reasoning must be for the answer. STINT_E_ARG: what the template says about
+ * these messages; E_UNSUPPORTED: tools that it does not know. */
 STINT_API stint_status stint_chat_format(const stint_model *model, const stint_message *messages,
-                                         size_t n_messages, char **text);
+                                         size_t n_messages, const stint_chat_options *options,
+                                         char **text, stint_reasoning *reasoning);
 STINT_API void stint_free(void *pointer);
 
 /* ---- Packages */
@@ -591,20 +615,59 @@ typedef enum stint_stop_reason {
 
 STINT_API const char *stint_stop_reason_name(stint_stop_reason reason);
 
-/* Receives text as it becomes whole characters (never half a UTF-8 sequence), with the token that
- * completed it. `n_bytes` can be 0. Return false to stop. */
-typedef bool stint_text_fn(void *context, const char *text, size_t n_bytes, int32_t id);
+/* What a text is. */
+typedef enum stint_text_kind {
+    STINT_TEXT_ANSWER = 0,
+    STINT_TEXT_REASONING = 1, /* without its marks */
+    STINT_TEXT_TOOL_CALL = 2  /* arguments: a JSON object */
+} stint_text_kind;
+
+typedef struct stint_piece {
+    stint_text_kind kind;
+    const char *text; /* [n_bytes] */
+    size_t n_bytes;
+    int32_t id;                   /* of a token; -1: none */
+    const char *function;         /* of a tool call: its name; else NULL */
+    float logprob;                /* of the token, with logprobs; else 0 */
+    const stint_alternative *top; /* [n_top], likeliest first, with logprobs */
+    uint32_t n_top;
+} stint_piece;
+
+/* Receives text as it becomes whole characters (never half a UTF-8 sequence) and certain to belong
+ * to the answer: what may begin a stop text or a mark waits, and with tools the whole answer. Each
+ * token comes in one call, with whatever text is certain then, which can be none. Text without a
+ * token has id -1. Everything is borrowed during the call. Return false to stop. */
+typedef bool stint_text_fn(void *context, const stint_piece *piece);
+
+typedef enum stint_tool_choice {
+    STINT_TOOLS_AUTO = 0,     /* the model calls what it wants, in its own format */
+    STINT_TOOLS_REQUIRED = 1, /* the answer is one call */
+    STINT_TOOLS_NONE = 2
+} stint_tool_choice;
 
 typedef struct stint_generation {
     size_t size;
     uint32_t n_tokens; /* default 0: until EOS or the context is full */
-    bool ignore_eos;
+    bool ignore_eos;   /* without effect with json_schema or a required tool */
     const stint_sampling *sampling; /* default NULL: greedy; borrowed during the call */
     stint_text_fn *text;            /* default NULL */
     void *context;
     stint_progress_fn *progress; /* prefill, in tokens; default NULL */
     void *progress_context;
     uint32_t sequence; /* of the session; default 0 */
+    const char *const *stops; /* [n_stops] texts that end the answer and are not part of it */
+    size_t n_stops;           /* default none, at most STINT_MAX_STOPS */
+    /* The answer follows this JSON schema (docs/SERVER.md lists the keywords): JSON text, "true"
+     * for any value. Default NULL. */
+    const char *json_schema;
+    const char *tools; /* as in stint_chat_options; default NULL */
+    stint_tool_choice tool_choice;
+    const char *tool;    /* the one that is required; default NULL: any */
+    bool single_call;    /* at most one call in an answer */
+    stint_reasoning reasoning; /* of stint_chat_format(). Stop texts and the schema do not apply to
+                                  reasoning */
+    bool logprobs;  /* of what the model says, before penalties, biases and the schema */
+    uint32_t n_top; /* likeliest tokens beside each one, with logprobs; at most STINT_MAX_TOP */
 } stint_generation;
 
 typedef struct stint_generation_result {
@@ -613,11 +676,15 @@ typedef struct stint_generation_result {
     size_t prompt_tokens, generated_tokens;
     double prefill_seconds, decode_seconds; /* decode: from the first generated token on */
     double average_bits;                    /* of the decode steps' weights; 0 without any */
+    size_t reasoning_tokens;                /* of the generated ones, marks included */
+    size_t tool_calls;
 } stint_generation_result;
 
 /* Appends the prompt ids (at least one unless the sequence holds some) and generates. The generated
  * ids go to ids[0, capacity) where ids is not NULL; generation stops at `capacity` then. Canceling
- * is not a failure here: the call returns OK with STINT_STOP_CANCELED. */
+ * is not a failure here: the call returns OK with STINT_STOP_CANCELED. With none of stop texts,
+ * biases, logprobs, schema, tools and reasoning nothing is allocated. E_ARG, E_UNSUPPORTED (a
+ * keyword of the schema), E_LIMIT, E_NOMEM. */
 STINT_API stint_status stint_generate(stint_session *session, const int32_t *prompt,
                                       size_t n_prompt, const stint_generation *options,
                                       int32_t *ids, size_t capacity,

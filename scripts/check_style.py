@@ -164,7 +164,7 @@ COVERED = {
     "src/session/ffn.c": GOLDEN,
     "src/session/forward.c": GOLDEN,
     "src/session/linears.c": GOLDEN,
-    "src/generate/generate.c": "tests/session/test_session.c",
+    "src/generate/options.c": "tests/generate/test_generate.c",
     "src/session/roofline.c": COMMANDS,  # bench
 }
 

@@ -279,26 +279,3 @@ stint_status st_chat_prompt(const struct st_chat *chat, const json_t *messages, 
     enum st_reasoning_phase answer;
     return st_chat_prompt_thinking(chat, messages, tools, ST_CHAT_THINKS_AS_EVER, text, &answer);
 }
-
-stint_status st_chat_prompt_plain(const struct st_chat *chat, const stint_message *messages,
-                                  size_t n_messages, char **text) {
-    if (!chat->jinja)
-        return st_chat_render(chat->format, chat->tokenizer, messages, n_messages, text);
-    json_t *list = json_array();
-    stint_status status = list ? STINT_OK : no_memory();
-    for (size_t i = 0; i < n_messages && status == STINT_OK; i++) {
-        const stint_message *m = &messages[i];
-        if (!m->role || !m->content) {
-            status = st_fail(STINT_E_ARG, "message %zu has no role or no content", i);
-            break;
-        }
-        json_t *message = json_pack("{s:s, s:s}", "role", m->role, "content", m->content);
-        if (!message)
-            status = st_fail(STINT_E_ARG, "message %zu is not UTF-8", i);
-        else if (json_array_append_new(list, message) != 0)
-            status = no_memory();
-    }
-    if (status == STINT_OK) status = st_chat_prompt(chat, list, NULL, text);
-    json_decref(list);
-    return status;
-}

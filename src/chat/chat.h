@@ -44,8 +44,4 @@ stint_status st_chat_prompt_thinking(const struct st_chat *chat, const json_t *m
                                      const json_t *tools, enum st_chat_thinking thinking,
                                      char **text, enum st_reasoning_phase *answer);
 
-// The same of the public call's messages.
-stint_status st_chat_prompt_plain(const struct st_chat *chat, const stint_message *messages,
-                                  size_t n_messages, char **text);
-
 #endif

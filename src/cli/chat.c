@@ -42,11 +42,10 @@ struct chat {
     bool interactive, quit, failed;
 };
 
-static bool take_text(void *context, const char *text, size_t n_bytes, int32_t id) {
+static bool take_text(void *context, const stint_piece *piece) {
     struct chat *chat = context;
-    (void)id;
     st_cli_progress_end(&chat->progress);
-    return st_cli_write(text, n_bytes);
+    return st_cli_write(piece->text, piece->n_bytes);
 }
 
 // What a person should know of how the answer ended.

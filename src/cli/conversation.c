@@ -65,7 +65,7 @@ static int32_t *render(const struct st_cli_conversation *c, size_t n_dropped, si
     if (messages == NULL) return NULL;
     for (size_t i = 0; i < n; i++) messages[i] = c->messages[i < n_system ? i : i + n_dropped];
     char *text = NULL;
-    stint_status status = stint_chat_format(c->model, messages, n, &text);
+    stint_status status = stint_chat_format(c->model, messages, n, NULL, &text, NULL);
     free(messages);
     if (status != STINT_OK) return NULL;
     int32_t *ids = st_cli_tokenize(stint_model_tokenizer(c->model), text, strlen(text), 0, n_ids);
@@ -125,10 +125,10 @@ struct recorder {
     FILE *text;
 };
 
-static bool record(void *context, const char *text, size_t n_bytes, int32_t id) {
+static bool record(void *context, const stint_piece *piece) {
     struct recorder *recorder = context;
-    if (n_bytes > 0) fwrite(text, 1, n_bytes, recorder->text);
-    return recorder->generation->text(recorder->generation->context, text, n_bytes, id);
+    if (piece->kind == STINT_TEXT_ANSWER) fwrite(piece->text, 1, piece->n_bytes, recorder->text);
+    return recorder->generation->text(recorder->generation->context, piece);
 }
 
 static bool generate(struct st_cli_conversation *c, const int32_t *ids, size_t n_ids,

@@ -86,10 +86,12 @@ static void print_legend(const stint_model *model) {
     fprintf(stderr, "\n");
 }
 
-static bool take_text(void *context, const char *text, size_t n_bytes, int32_t id) {
+static bool take_text(void *context, const stint_piece *piece) {
     struct sink *sink = context;
+    const char *text = piece->text;
+    size_t n_bytes = piece->n_bytes;
     st_cli_progress_end(sink->progress);
-    if (sink->bits != NULL && id >= 0 && stint_session_bits(sink->session) > 0)
+    if (sink->bits != NULL && piece->id >= 0 && stint_session_bits(sink->session) > 0)
         json_array_append_new(sink->bits,
                               json_integer((json_int_t)stint_session_bits(sink->session)));
     if (n_bytes == 0) return true;
@@ -129,7 +131,7 @@ static int32_t *prompt_ids(const struct run_options *options, const stint_model 
         return st_cli_tokenize(tokenizer, prompt, n_bytes, STINT_TOKENIZE_ADD_BOS, n_ids);
     stint_message message = {.role = "user", .content = prompt};
     char *text;
-    if (stint_chat_format(model, &message, 1, &text) != STINT_OK) return NULL;
+    if (stint_chat_format(model, &message, 1, NULL, &text, NULL) != STINT_OK) return NULL;
     int32_t *ids = st_cli_tokenize(tokenizer, text, strlen(text), 0, n_ids);
     stint_free(text);
     return ids;

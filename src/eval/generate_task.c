@@ -24,10 +24,10 @@ struct generate {
 };
 
 // Appends what the model wrote; false at the end of a line that holds something.
-static bool take_text(void *context, const char *text, size_t n, int32_t id) {
+static bool take_text(void *context, const stint_piece *piece) {
     struct generate *g = context;
-    (void)id;
-    for (size_t i = 0; i < n; i++) {
+    const char *text = piece->text;
+    for (size_t i = 0; i < piece->n_bytes; i++) {
         if (text[i] == '\n' && g->n > 0) return false;
         if (text[i] == '\n' || (g->n == 0 && text[i] == ' ')) continue;
         char *grown = realloc(g->text, g->n + 2);

@@ -61,6 +61,12 @@ stint_status st_calls_schema(const struct st_tools *tools, json_t **schema) {
     return *schema != NULL ? STINT_OK : st_fail(STINT_E_NOMEM, "no memory for the tools' schema");
 }
 
+bool st_calls_marks_special(const struct stint_tokenizer *tokenizer, bool tools, bool reasons) {
+    if (tools || !reasons || tokenizer == NULL) return tools;
+    int32_t id = st_tokenizer_find(tokenizer, ST_REASONING_CLOSE);
+    return id >= 0 && st_tokenizer_is_special(tokenizer, id);
+}
+
 // {"name", "arguments"} as the one call; an answer that was cut off stays text.
 static stint_status find_required(const char *answer, size_t n, struct st_tool_calls *calls) {
     json_t *call = json_loadb(answer, n, 0, NULL);

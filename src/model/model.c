@@ -217,13 +217,6 @@ const stint_tokenizer *stint_model_tokenizer(const stint_model *model) {
     return model->tokenizer;
 }
 
-stint_status stint_chat_format(const stint_model *model, const stint_message *messages,
-                               size_t n_messages, char **text) {
-    if (!model->tokenizer)
-        return st_fail(STINT_E_ARG, "this model has no tokenizer: only token ids can be used");
-    return st_chat_prompt_plain(model->chat, messages, n_messages, text);
-}
-
 void stint_free(void *pointer) {
     free(pointer);
 }

@@ -172,22 +172,6 @@ static void chat_has_the_special_tokens_of_the_tokenizer(void **state) {
     st_tokenizer_close(tokenizer);
 }
 
-static void chat_takes_the_messages_of_the_public_call(void **state) {
-    (void)state;
-    struct st_chat *chat = NULL;
-    char *text = NULL;
-    const stint_message good[] = {{"system", "s"}, {"user", "\xc3\xbc"}};
-    const stint_message empty[] = {{"user", NULL}}, broken[] = {{"user", "\xff"}};
-    assert_int_equal(st_chat_open(turns, NULL, &chat), STINT_OK);
-    assert_int_equal(st_chat_prompt_plain(chat, empty, 1, &text), STINT_E_ARG);
-    assert_int_equal(st_chat_prompt_plain(chat, broken, 1, &text), STINT_E_ARG);
-    assert_non_null(strstr(st_error_text(), "UTF-8"));
-    assert_int_equal(st_chat_prompt_plain(chat, good, 2, &text), STINT_OK);
-    assert_string_equal(text, "<system>s<user>\xc3\xbc>");
-    free(text);
-    st_chat_close(chat);
-}
-
 static void chat_of_qwen_is_what_python_renders(void **state) {
     (void)state;
     struct stint_tokenizer *tokenizer;
@@ -307,7 +291,6 @@ int main(void) {
         cmocka_unit_test(chat_refuses_what_is_no_conversation),
         cmocka_unit_test(chat_falls_back_to_the_built_in_format),
         cmocka_unit_test(chat_has_the_special_tokens_of_the_tokenizer),
-        cmocka_unit_test(chat_takes_the_messages_of_the_public_call),
         cmocka_unit_test(chat_of_qwen_is_what_python_renders),
         cmocka_unit_test(chat_survives_failing_allocations),
         cmocka_unit_test(chat_tells_how_the_answer_begins),

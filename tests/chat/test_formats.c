@@ -14,11 +14,11 @@
 #include <string.h>
 #include <unistd.h>
 
-static const stint_message one[] = {{"user", "Hello"}};
-static const stint_message talk[] = {{"system", "Be kind.\n"},
-                                     {"user", "\n Hi"},
-                                     {"assistant", " there\xc2\xa0 "},
-                                     {"user", "Und? "}};
+static const stint_message one[] = {{.role = "user", .content = "Hello"}};
+static const stint_message talk[] = {{.role = "system", .content = "Be kind.\n"},
+                                     {.role = "user", .content = "\n Hi"},
+                                     {.role = "assistant", .content = " there\xc2\xa0 "},
+                                     {.role = "user", .content = "Und? "}};
 
 struct format_case {
     const char *template, *name, *one, *talk;
@@ -114,7 +114,9 @@ static void chat_turn_end_is_the_format_s_own(void **state) {
 static void chat_leaves_thoughts_out_of_earlier_answers(void **state) {
     (void)state;
     const stint_message messages[] = {
-        {"user", "a"}, {"assistant", "<think>\nhm\n</think>\n\nb"}, {"user", "c"}};
+        {.role = "user", .content = "a"},
+        {.role = "assistant", .content = "<think>\nhm\n</think>\n\nb"},
+        {.role = "user", .content = "c"}};
     expect(st_chat_recognise("<|im_start|> content.split('</think>')"), messages, 3,
            "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nb<|im_end|>\n<|im_start|>user\nc"
            "<|im_end|>\n<|im_start|>assistant\n");
@@ -122,7 +124,7 @@ static void chat_leaves_thoughts_out_of_earlier_answers(void **state) {
 
 static void chat_never_expands_message_text(void **state) {
     (void)state;
-    const stint_message messages[] = {{"user", "\1 \2 \3 %s"}};
+    const stint_message messages[] = {{.role = "user", .content = "\1 \2 \3 %s"}};
     expect(st_chat_recognise("[INST]"), messages, 1, "<s>[INST] \1 \2 \3 %s [/INST]");
 }
 
@@ -137,10 +139,11 @@ static void chat_refuses(const char *template, const stint_message *messages, si
 
 static void chat_refuses_what_no_format_has(void **state) {
     (void)state;
-    const stint_message tool[] = {{"tool", "x"}};
-    const stint_message late[] = {{"user", "x"}, {"system", "y"}};
-    const stint_message alone[] = {{"system", "y"}};
-    const stint_message empty[] = {{"user", NULL}};
+    const stint_message tool[] = {{.role = "tool", .content = "x"}};
+    const stint_message late[] = {{.role = "user", .content = "x"},
+                                  {.role = "system", .content = "y"}};
+    const stint_message alone[] = {{.role = "system", .content = "y"}};
+    const stint_message empty[] = {{.role = "user", .content = NULL}};
     chat_refuses("<|im_start|>", tool, 1, "'tool'");
     chat_refuses("<|im_start|>", empty, 1, "no content");
     chat_refuses("<start_of_turn>", late, 2, "at the beginning");

@@ -4,6 +4,7 @@
 raises what fails, and survives every order of closing and every thread."""
 import array
 import gc
+import json
 import os
 import pathlib
 import signal
@@ -36,6 +37,97 @@ class WithModel(unittest.TestCase):
     @classmethod
     def tearDownClass(cls):
         cls.model.close()
+
+
+TOOL = {"type": "function", "function": {"name": "weather", "parameters": {
+    "type": "object", "properties": {"sunny": {"type": "boolean"}}, "required": ["sunny"]}}}
+
+
+class WhatCanBeAskedFor(WithModel):
+    def generate(self, **options):
+        with self.model.session() as session:
+            generation = session.generate(PROMPT, **options)
+            return generation.text(), generation
+
+    def test_stop_texts(self):
+        text, _ = self.generate(max_tokens=40)
+        stop = text[20:25]
+        cut, generation = self.generate(max_tokens=40, stop=["never to be seen", stop])
+        self.assertEqual(cut, text[:text.index(stop)])
+        self.assertEqual(generation.result.stop_reason, "text")
+        self.assertEqual(self.generate(max_tokens=40, stop=stop)[0], cut)
+
+    def test_logprobs_and_biases(self):
+        _, generation = self.generate(max_tokens=5, logprobs=2)
+        self.assertEqual([one.id for one in generation.logprobs], generation.ids)
+        for one in generation.logprobs:  # greedy
+            self.assertEqual(one.top[0], (one.id, one.logprob))
+            self.assertEqual(len(one.top), 2)
+        banned = generation.ids[0]
+        drawn = stint.Sampling(logit_bias={banned: float("-inf")})
+        _, other = self.generate(max_tokens=5, logprobs=2, sampling=drawn)
+        self.assertNotIn(banned, other.ids)
+        self.assertEqual(other.logprobs[0].top[0][0], banned)
+        self.assertEqual(self.generate(max_tokens=5)[1].logprobs, [])
+
+    def test_a_schema(self):
+        schema = {"type": "object", "properties": {"a": {"enum": ["x", "yes", True]}},
+                  "required": ["a"]}
+        for given in (schema, json.dumps(schema)):
+            text, generation = self.generate(json_schema=given)
+            self.assertIn(json.loads(text)["a"], ["x", "yes", True])
+            self.assertEqual(generation.result.stop_reason, "eos")
+        with self.assertRaises(stint.UnsupportedError):
+            self.generate(json_schema={"not": {}})
+        with self.assertRaises(stint.ArgumentError):
+            self.generate(json_schema="{")
+
+    def test_a_conversation_cannot_have_tools_without_a_template_for_them(self):
+        with self.model.session() as session, self.assertRaises(stint.UnsupportedError):
+            session.chat([{"role": "user", "content": "Is it sunny?"}], tools=[TOOL])
+
+
+class WithAToolTemplate(unittest.TestCase):
+    """The bundled model's weights with a template that knows tools and reasoning."""
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        path = pathlib.Path(cls.folder.name)
+        for file in pathlib.Path(MODEL).iterdir():
+            if file.name not in ("tokenizer_config.json", "chat_template.jinja"):
+                (path / file.name).symlink_to(file.resolve())
+        config = json.loads((pathlib.Path(MODEL) / "tokenizer_config.json").read_text("utf-8"))
+        config["chat_template"] = (
+            "{% if tools %}Tools: {{ tools | length }}<tool_call>\n{% endif %}"
+            "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
+            "{% if enable_thinking %}<think>{% endif %}")
+        (path / "tokenizer_config.json").write_text(json.dumps(config), "utf-8")
+        cls.model = stint.Model.open(path)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.model.close()
+        cls.folder.cleanup()
+
+    def ask(self, **options):
+        with self.model.session() as session:
+            answer = session.chat([{"role": "user", "content": "Is it sunny?"}], **options)
+            return answer.text(), answer
+
+    def test_a_required_call(self):
+        text, answer = self.ask(tools=[TOOL], tool="weather", max_tokens=200)
+        self.assertEqual((text, answer.result.tool_calls), ("", 1))
+        self.assertEqual(answer.tool_calls[0].name, "weather")
+        self.assertIn(answer.tool_calls[0].arguments["sunny"], (True, False))
+
+    def test_reasoning(self):
+        text, answer = self.ask(thinking=True, max_tokens=20)
+        self.assertEqual(text, "")
+        self.assertGreater(len(answer.reasoning), 10)
+        self.assertEqual(answer.result.reasoning_tokens, 20)
+        text, answer = self.ask(thinking=False, max_tokens=20)
+        self.assertGreater(len(text), 10)
+        self.assertEqual(answer.reasoning, "")
 
 
 class SameAsTheCommand(WithModel):
@@ -215,6 +307,9 @@ class Errors(WithModel):
             self.assertRaises(ValueError, session.generate, "x", max_tokens=1 << 32)
             self.assertRaises(ValueError, session.generate, "x",
                               sampling=stint.Sampling(top_k=-1))
+            self.assertRaises(ValueError, session.generate, "x", logprobs=-1)
+            self.assertRaises(ValueError, session.generate, "x",
+                              sampling=stint.Sampling(logit_bias={1 << 40: 1.0}))
             self.assertRaises(OverflowError, session.eval, [1 << 32])
             self.assertRaises(OverflowError, session.generate, [1 << 32])
             session.eval([1])  # nothing holds it

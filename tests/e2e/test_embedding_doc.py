@@ -13,7 +13,7 @@ from command import SOURCE
 
 PAGE = (SOURCE / "docs/EMBEDDING.md").read_text(encoding="utf-8")
 CC = setting("CMAKE_C_COMPILER") or "cc"
-HEAD = "#include <stint.h>\n#include <signal.h>\n#include <stdio.h>\n#include <unistd.h>\n"
+HEAD = "".join(f"#include <{name}.h>\n" for name in ("stint", "math", "signal", "stdio", "unistd"))
 # What a block without main() stands in.
 BODY = """int main(void) {
     stint_model *model;

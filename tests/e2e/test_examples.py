@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The examples do what they say, and what the command does."""
+import json
 import os
 import pathlib
 import subprocess
@@ -30,8 +31,16 @@ class C(unittest.TestCase):
         out = call(BUILD / "examples/example_chat", MODEL, 16, input=LINES)
         self.assertEqual(out, stint("chat", MODEL, "-n", 16, text=LINES).stdout)
 
+    def test_schema(self):
+        schema = {"type": "object", "required": ["season"], "additionalProperties": False,
+                  "properties": {"season": {"enum": ["spring", "autumn"]}}}
+        out = call(BUILD / "examples/example_schema", MODEL, PROMPT, json.dumps(schema))
+        text, figures = out.rstrip("\n").rsplit("\n", 1)
+        self.assertIn(json.loads(text)["season"], ("spring", "autumn"))
+        self.assertRegex(figures, r"^\d+ tokens, ended by eos; the least likely one had [0-9.e-]+$")
+
     def test_failures_are_told(self):
-        for name, words in (("embed", ["x"]), ("chat", [])):
+        for name, words in (("embed", ["x"]), ("chat", []), ("schema", ["x", "{"])):
             program = BUILD / f"examples/example_{name}"
             for arguments in (words, ["/nowhere", *words]):
                 done = subprocess.run([program, *arguments], capture_output=True, input="",

@@ -24,9 +24,10 @@ from stint import _errors, _layout  # noqa: E402
 
 CC = setting("CMAKE_C_COMPILER") or "cc"
 KINDS = """#define KIND(x) _Generic((x), bool: "b", float: "f4", double: "f8", uint32_t: "u4", \\
-    uint64_t: "u8", int32_t: "i4", default: sizeof(x) == 4 ? "u4" : "p8")
+    uint64_t: "u8", int32_t: "u4", default: sizeof(x) == 4 ? "u4" : "p8")
 """
-# Fields of an enum are unsigned in C and int here; both are 4 bytes, and no value is negative.
+# Fields of an enum are unsigned in C and int here, where an int32_t is the same type: both are 4
+# bytes, and no value of an enum is negative.
 SHOW = """#include <stint.h>
 #include <cstdio>
 #include <type_traits>
@@ -120,7 +121,8 @@ class Layout(unittest.TestCase):
                               (stint.PrepareSummary, _layout.PrepareSummary),
                               (stint.Sampling, _layout.Sampling),
                               (stint.GenerationResult, _layout.GenerationResult)):
-            names = [name for name, _ in struct._fields_ if name != "size"]
+            names = [name for name, _ in struct._fields_ if name not in ("size", "n_biases")]
+            names = [{"biases": "logit_bias"}.get(name, name) for name in names]
             self.assertEqual([field.name for field in dataclasses.fields(shown)], names)
 
 

@@ -195,9 +195,9 @@ static void outliers_help(void **state) {
     stint_model_close(sparse);
 }
 
-static bool note_bits(void *context, const char *text, size_t n_bytes, int32_t id) {
+static bool note_bits(void *context, const stint_piece *piece) {
     char *out = context;
-    (void)text, (void)n_bytes, (void)id;
+    (void)piece;
     out[strlen(out)] = (char)('0' + stint_session_bits(*(stint_session **)(out + 32)));
     return true;
 }

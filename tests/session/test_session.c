@@ -112,11 +112,9 @@ struct stopper {
     int after;
 };
 
-static bool cancel_after(void *context, const char *text, size_t n, int32_t id) {
+static bool cancel_after(void *context, const stint_piece *piece) {
     struct stopper *stop = context;
-    (void)text;
-    (void)n;
-    (void)id;
+    (void)piece;
     if (--stop->after == 0) stint_session_cancel(stop->s);
     return true;
 }

@@ -10,16 +10,17 @@ are exceptions, all of them StintError. docs/EMBEDDING.md has more.
 """
 from ._errors import (ArgumentError, CanceledError, DeviceError, FileError, FormatError,
                       InternalError, LimitError, OutOfMemoryError, StintError, UnsupportedError)
-from ._generation import Generation, GenerationResult, Sampling
+from ._generation import Generation, GenerationResult, TokenLogprob, ToolCall
 from ._info import ModelInfo
 from ._library import set_log, version
 from ._model import Model
 from ._prepare import PrepareSummary, prepare
+from ._request import Sampling
 from ._session import MemoryInfo, Session
 
 __all__ = [
     "ArgumentError", "CanceledError", "DeviceError", "FileError", "FormatError", "Generation",
     "GenerationResult", "InternalError", "LimitError", "MemoryInfo", "Model", "ModelInfo",
-    "OutOfMemoryError", "PrepareSummary", "Sampling", "Session", "StintError", "UnsupportedError",
-    "prepare", "set_log", "version",
+    "OutOfMemoryError", "PrepareSummary", "Sampling", "Session", "StintError", "TokenLogprob",
+    "ToolCall", "UnsupportedError", "prepare", "set_log", "version",
 ]

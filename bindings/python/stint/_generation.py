@@ -5,62 +5,81 @@ no token that was not asked for."""
 from __future__ import annotations
 
 import dataclasses
+import json
 import queue
 import sys
 import threading
-from ctypes import byref, pointer, string_at
+from ctypes import byref, string_at
 from typing import Any, Callable, Iterator, Optional
 
 from . import _layout
 from ._library import INTERRUPT_SECONDS, Handle, call, lib
+from ._request import Request
 from ._text import id_row
 
 STOP_REASONS = {value: word for word, value in _layout.CHOICES["STINT_STOP_"].items()}
-
-
-@dataclasses.dataclass(frozen=True)
-class Sampling:
-    """How a token is drawn; zero is "off", and greedy where the temperature is zero. The same
-    seed gives the same text for any number of threads."""
-    temperature: float = 0.0
-    top_k: int = 0
-    top_p: float = 0.0
-    min_p: float = 0.0
-    repeat_penalty: float = 0.0
-    repeat_last: int = 0
-    seed: int = 0
-    presence_penalty: float = 0.0
-    frequency_penalty: float = 0.0
+ANSWER, REASONING, TOOL_CALL = _layout.CHOICES["STINT_TEXT_"].values()
 
 
 @dataclasses.dataclass(frozen=True)
 class GenerationResult:
     """How a generation ended."""
-    stop_reason: str  # "length", "eos", "context", "callback" (it was closed) or "canceled"
+    stop_reason: str  # "length", "eos", "text", "context", "callback" (it was closed), "canceled"
     prompt_tokens: int
     generated_tokens: int
     prefill_seconds: float
     decode_seconds: float
     average_bits: float
+    reasoning_tokens: int
+    tool_calls: int
+
+
+@dataclasses.dataclass(frozen=True)
+class TokenLogprob:
+    """A token and the natural logarithm of its probability; `top`: the likeliest ones, as pairs of
+    token and logarithm."""
+    id: int
+    logprob: float
+    top: tuple[tuple[int, float], ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class ToolCall:
+    """A function that the model calls."""
+    name: str
+    arguments: dict[str, Any]
 
 
 class Stream:
     """What the library's thread and the reader share."""
 
-    def __init__(self) -> None:
+    def __init__(self, wants_logprobs: bool) -> None:
+        self.wants_logprobs = wants_logprobs
         self.pieces: queue.SimpleQueue[Optional[str]] = queue.SimpleQueue()  # None is the last
         self.wanted = threading.Semaphore(0)
         self.stopped = False
         self.ended = threading.Event()
         self.ids: list[int] = []
+        self.logprobs: list[TokenLogprob] = []
+        self.reasoning = ""
+        self.tool_calls: list[ToolCall] = []
         self.result: Optional[GenerationResult] = None
         self.error: Optional[BaseException] = None
 
-    def receive(self, _context: Any, text: Any, n_bytes: int, token: int) -> bool:
-        if token >= 0:
-            self.ids.append(token)
-        if n_bytes > 0 and not self.stopped:
-            self.pieces.put(string_at(text, n_bytes).decode("utf-8", "replace"))
+    def receive(self, _context: Any, pointer: Any) -> bool:
+        piece = pointer.contents
+        text = string_at(piece.text, piece.n_bytes).decode("utf-8", "replace")
+        if piece.id >= 0:
+            self.ids.append(piece.id)
+            if self.wants_logprobs:
+                top = tuple((one.id, one.logprob) for one in piece.top[:piece.n_top])
+                self.logprobs.append(TokenLogprob(piece.id, piece.logprob, top))
+        if piece.kind == REASONING:
+            self.reasoning += text
+        elif piece.kind == TOOL_CALL:
+            self.tool_calls.append(ToolCall(piece.function.decode(), json.loads(text)))
+        elif text and not self.stopped:
+            self.pieces.put(text)
             self.wanted.acquire()
         return not self.stopped
 
@@ -73,13 +92,12 @@ class Stream:
             self.ended.wait(INTERRUPT_SECONDS)
 
 
-def run(stream: Stream, handle: Handle, prompt: list[int], options: dict[str, Any],
-        sampling: Sampling, done: Callable[[], None]) -> None:
+def run(stream: Stream, handle: Handle, prompt: list[int], request: Request,
+        done: Callable[[], None]) -> None:
     """The thread: one call of the library, then done()."""
     try:
-        drawn = _layout.Sampling(**dataclasses.asdict(sampling))
-        text = _layout.TEXT(stream.receive)
-        generation = _layout.Generation(sampling=pointer(drawn), text=text, **options)
+        generation = request.struct()
+        generation.text = _layout.TEXT(stream.receive)
         (row, n), result = id_row(prompt), _layout.GenerationResult()
         call(lib.stint_generate, handle.pointer, row, n, byref(generation), None, 0,
              byref(result))
@@ -108,6 +126,21 @@ class Generation(Iterator[str]):
     def ids(self) -> list[int]:
         """The tokens so far."""
         return list(self._stream.ids)
+
+    @property
+    def logprobs(self) -> list[TokenLogprob]:
+        """Of the tokens so far, where they were asked for."""
+        return list(self._stream.logprobs)
+
+    @property
+    def reasoning(self) -> str:
+        """What the model thought so far, before its answer."""
+        return self._stream.reasoning
+
+    @property
+    def tool_calls(self) -> list[ToolCall]:
+        """The functions that it calls, at the end."""
+        return list(self._stream.tool_calls)
 
     @property
     def result(self) -> Optional[GenerationResult]:

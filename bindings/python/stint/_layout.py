@@ -9,7 +9,6 @@ from ctypes import (CFUNCTYPE, POINTER, c_bool, c_char, c_char_p, c_double, c_fl
 from typing import Any
 
 PROGRESS = CFUNCTYPE(None, c_void_p, c_char_p, c_uint64, c_uint64)
-TEXT = CFUNCTYPE(c_bool, c_void_p, POINTER(c_char), c_size_t, c_int32)
 CANCELED = CFUNCTYPE(c_bool, c_void_p)
 LOG = CFUNCTYPE(None, c_void_p, c_int, c_char_p)
 
@@ -83,7 +82,21 @@ class ModelInfo(Sized):
 
 class Message(ctypes.Structure):
     c_name = "stint_message"
-    _fields_ = [("role", c_char_p), ("content", c_char_p)]
+    _fields_ = [
+        ("role", c_char_p),
+        ("content", c_char_p),
+        ("tool_calls", c_char_p),
+        ("tool_call_id", c_char_p),
+    ]
+
+
+class ChatOptions(Sized):
+    c_name = "stint_chat_options"
+    _fields_ = [
+        ("size", c_size_t),
+        ("tools", c_char_p),
+        ("thinking", c_int),
+    ]
 
 
 class PrepareOptions(Sized):
@@ -168,6 +181,11 @@ class MemoryInfo(Sized):
     ]
 
 
+class LogitBias(ctypes.Structure):
+    c_name = "stint_logit_bias"
+    _fields_ = [("id", c_int32), ("value", c_float)]
+
+
 class Sampling(Sized):
     c_name = "stint_sampling"
     _fields_ = [
@@ -181,7 +199,31 @@ class Sampling(Sized):
         ("seed", c_uint64),
         ("presence_penalty", c_float),
         ("frequency_penalty", c_float),
+        ("biases", POINTER(LogitBias)),
+        ("n_biases", c_size_t),
     ]
+
+
+class Alternative(ctypes.Structure):
+    c_name = "stint_alternative"
+    _fields_ = [("id", c_int32), ("logprob", c_float)]
+
+
+class Piece(ctypes.Structure):
+    c_name = "stint_piece"
+    _fields_ = [
+        ("kind", c_int),
+        ("text", POINTER(c_char)),
+        ("n_bytes", c_size_t),
+        ("id", c_int32),
+        ("function", c_char_p),
+        ("logprob", c_float),
+        ("top", POINTER(Alternative)),
+        ("n_top", c_uint32),
+    ]
+
+
+TEXT = CFUNCTYPE(c_bool, c_void_p, POINTER(Piece))
 
 
 class Generation(Sized):
@@ -196,6 +238,16 @@ class Generation(Sized):
         ("progress", PROGRESS),
         ("progress_context", c_void_p),
         ("sequence", c_uint32),
+        ("stops", POINTER(c_char_p)),
+        ("n_stops", c_size_t),
+        ("json_schema", c_char_p),
+        ("tools", c_char_p),
+        ("tool_choice", c_int),
+        ("tool", c_char_p),
+        ("single_call", c_bool),
+        ("reasoning", c_int),
+        ("logprobs", c_bool),
+        ("n_top", c_uint32),
     ]
 
 
@@ -209,11 +261,14 @@ class GenerationResult(Sized):
         ("prefill_seconds", c_double),
         ("decode_seconds", c_double),
         ("average_bits", c_double),
+        ("reasoning_tokens", c_size_t),
+        ("tool_calls", c_size_t),
     ]
 
 
-STRUCTS = (ModelOptions, ModelInfo, Message, PrepareOptions, PrepareSummary, SessionOptions,
-           MemoryInfo, Sampling, Generation, GenerationResult)
+STRUCTS = (ModelOptions, ModelInfo, Message, ChatOptions, PrepareOptions, PrepareSummary,
+           SessionOptions, MemoryInfo, LogitBias, Sampling, Alternative, Piece, Generation,
+           GenerationResult)
 
 # What a word of this package is in C: {prefix: {word: value}}, the constant is PREFIX + WORD.
 CHOICES = {
@@ -222,7 +277,12 @@ CHOICES = {
     "STINT_SCALE_": {"channel": 0, "tensor": 1},
     "STINT_OUTLIERS_": {"auto": 0, "share": 1, "none": 2},
     "STINT_LOG_": {"error": 1, "warning": 2, "info": 3, "debug": 4},
-    "STINT_STOP_": {"length": 0, "eos": 1, "context": 2, "callback": 3, "canceled": 4},
+    "STINT_STOP_": {"length": 0, "eos": 1, "context": 2, "callback": 3, "canceled": 4,
+                    "text": 5},
+    "STINT_TEXT_": {"answer": 0, "reasoning": 1, "tool_call": 2},
+    "STINT_TOOLS_": {"auto": 0, "required": 1, "none": 2},
+    "STINT_REASONING_": {"none": 0, "possible": 1, "open": 2},
+    "STINT_THINKING_": {"default": 0, "on": 1, "off": 2},
 }
 CHUNK_AUTO = (1 << 32) - 1
 ADD_BOS, PLAIN, SPECIAL = 1, 2, 4  # STINT_TOKENIZE_ADD_BOS, _PLAIN, STINT_DETOKENIZE_SPECIAL
@@ -243,7 +303,8 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
                                 POINTER(c_size_t))),
     "stint_detokenize": (STATUS, (HANDLE, IDS, c_size_t, c_uint32, c_char_p, c_size_t,
                                   POINTER(c_size_t))),
-    "stint_chat_format": (STATUS, (HANDLE, POINTER(Message), c_size_t, POINTER(c_void_p))),
+    "stint_chat_format": (STATUS, (HANDLE, POINTER(Message), c_size_t, POINTER(ChatOptions),
+                                   POINTER(c_void_p), POINTER(c_int))),
     "stint_free": (None, (c_void_p,)),
     "stint_prepare": (STATUS, (c_char_p, c_char_p, POINTER(PrepareOptions),
                                POINTER(PrepareSummary))),

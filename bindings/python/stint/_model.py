@@ -9,6 +9,7 @@ from typing import Any, Callable, Iterable, Optional, Sequence, Union
 from . import _layout, _text
 from ._info import ModelInfo, describe
 from ._library import Handle, c_string, call, choice, lib, optional, progress_callback
+from ._request import Tools
 from ._session import Session
 from ._text import Message
 
@@ -82,10 +83,11 @@ class Model:
         """The text of ids; of special tokens nothing, unless `special`."""
         return _text.detokenize(self.handle, ids, _layout.SPECIAL if special else 0)
 
-    def chat_format(self, messages: Sequence[Message]) -> str:
+    def chat_format(self, messages: Sequence[Message], *, tools: Optional[Tools] = None,
+                    thinking: Optional[bool] = None) -> str:
         """A conversation in the checkpoint's template, with the opening of the answer. Tokenize
         it without add_bos and plain."""
-        return _text.chat_format(self.handle, messages)
+        return _text.chat_format(self.handle, messages, tools, thinking)[0]
 
     def session(self, *, threads: int = 0, context: int = 0, chunk: Union[int, str] = 0,
                 kv: str = "default", memory: int = 0, device: Optional[str] = None,

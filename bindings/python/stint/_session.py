@@ -10,9 +10,10 @@ import threading
 from typing import Iterable, Iterator, Optional, Sequence, Union
 
 from . import _layout, _text
-from ._generation import Generation, Sampling, Stream, run
+from ._generation import Generation, Stream, run
 from ._info import describe
 from ._library import Handle, c_string, call, interruptible, lib
+from ._request import Request, Sampling, Schema, Tools
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,16 +127,24 @@ class Session:
             call(lib.stint_session_truncate, handle.pointer, 0, length)
 
     def generate(self, prompt: Union[str, Sequence[int]] = "", *, max_tokens: int = 0,
-                 sampling: Sampling = Sampling(), ignore_eos: bool = False) -> Generation:
+                 sampling: Sampling = Sampling(), ignore_eos: bool = False,
+                 stop: Union[str, Sequence[str]] = (), json_schema: Optional[Schema] = None,
+                 logprobs: Optional[int] = None) -> Generation:
         """Text that goes on after what is held and the prompt: a text, or ids. max_tokens 0: until
-        the model ends or the context is full. It begins at once, in a thread of its own."""
+        the model ends or the context is full. stop: texts that end it and are not part of it.
+        json_schema: the text is JSON that follows it; True allows any value. logprobs: how many of
+        the likeliest tokens are told beside each one. It begins at once, in a thread of its
+        own."""
+        return self._start(prompt, Request(max_tokens, sampling, ignore_eos, stop, json_schema,
+                                           logprobs=logprobs))
+
+    def _start(self, prompt: Union[str, Sequence[int]], request: Request) -> Generation:
         ids = list(prompt) if not isinstance(prompt, str) else self._ids(prompt)
-        options = {"n_tokens": max_tokens, "ignore_eos": ignore_eos}
-        _layout.Generation(**options)  # refuses numbers out of range here and now
-        _layout.Sampling(**dataclasses.asdict(sampling))
+        request.struct()  # refuses numbers out of range here and now
         _text.id_row(ids)
-        handle, stream, done = self._acquire(), Stream(), self._lock.release
-        thread = threading.Thread(target=run, args=(stream, handle, ids, options, sampling, done),
+        handle, stream = self._acquire(), Stream(request.logprobs is not None)
+        done = self._lock.release
+        thread = threading.Thread(target=run, args=(stream, handle, ids, request, done),
                                   name="stint generation", daemon=True)
         try:
             forget_cancel(handle)
@@ -154,16 +163,24 @@ class Session:
         return _text.tokenize(self._model, text, flags) if text else []
 
     def chat(self, messages: Sequence[_text.Message], *, max_tokens: int = 0,
-             sampling: Sampling = Sampling()) -> Generation:
-        """The answer to a conversation. Of it only what is not held yet is computed."""
-        ids = _text.tokenize(self._model, _text.chat_format(self._model, messages), 0)
+             sampling: Sampling = Sampling(), stop: Union[str, Sequence[str]] = (),
+             json_schema: Optional[Schema] = None, tools: Optional[Tools] = None,
+             tool_choice: str = "auto", tool: Optional[str] = None,
+             logprobs: Optional[int] = None, thinking: Optional[bool] = None) -> Generation:
+        """The answer to a conversation. Of it only what is not held yet is computed. tools: the
+        functions that may be called, as OpenAI has them; tool_choice: "auto", "required" or
+        "none"; tool: the one that is required. thinking: whether a model that can reason first
+        does; None: as it does by itself."""
+        text, reasoning = _text.chat_format(self._model, messages, tools, thinking)
+        ids = _text.tokenize(self._model, text, 0)
         shared = 0
         for held, wanted in zip(self.tokens, ids[:-1]):
             if held != wanted:
                 break
             shared += 1
         self.truncate(shared)
-        return self.generate(ids[shared:], max_tokens=max_tokens, sampling=sampling)
+        return self._start(ids[shared:], Request(max_tokens, sampling, False, stop, json_schema,
+                                                 tools, tool_choice, tool, logprobs, reasoning))
 
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
         """Writes what is held, computed as it is, to a file."""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ctypes
 from array import array
-from typing import Any, Iterable, Mapping, Sequence
+from typing import Any, Iterable, Mapping, Optional, Sequence
 
 from . import _layout
 from ._errors import LimitError, UnsupportedError
-from ._library import Handle, c_string, call, lib
+from ._library import Handle, c_string, call, choice, lib, optional
+from ._request import Tools, json_text
 
-Message = Mapping[str, str]  # "role": "system", "user" or "assistant"; "content"
+# "role": "system", "user", "assistant" or "tool"; "content"; "tool_calls" as OpenAI has them;
+# "tool_call_id"
+Message = Mapping[str, Any]
 
 
 def id_row(ids: Iterable[int]) -> tuple[Any, int]:
@@ -56,13 +59,22 @@ def detokenize(handle: Handle, ids: Iterable[int], flags: int) -> str:
             capacity = count.value + 1
 
 
-def chat_format(handle: Handle, messages: Sequence[Message]) -> str:
+def chat_format(handle: Handle, messages: Sequence[Message], tools: Optional[Tools] = None,
+                thinking: Optional[bool] = None) -> tuple[str, str]:
+    """The prompt, and how its answer begins."""
     rows = (_layout.Message * len(messages))()
     for row, message in zip(rows, messages):
-        row.role, row.content = c_string(message["role"]), c_string(message["content"])
-    text = ctypes.c_void_p()
-    call(lib.stint_chat_format, handle.pointer, rows, len(messages), ctypes.byref(text))
+        row.role, row.content = c_string(message["role"]), optional(message.get("content"))
+        row.tool_calls = json_text(message.get("tool_calls"))
+        row.tool_call_id = optional(message.get("tool_call_id"))
+    word = "default" if thinking is None else "on" if thinking else "off"
+    options = _layout.ChatOptions(tools=json_text(tools), thinking=choice("STINT_THINKING_", word))
+    text, reasoning = ctypes.c_void_p(), ctypes.c_int()
+    call(lib.stint_chat_format, handle.pointer, rows, len(messages), ctypes.byref(options),
+         ctypes.byref(text), ctypes.byref(reasoning))
+    words = {value: name for name, value in _layout.CHOICES["STINT_REASONING_"].items()}
     try:
-        return ctypes.string_at(text.value or 0).decode("utf-8", "replace")
+        made = ctypes.string_at(text.value or 0).decode("utf-8", "replace")
+        return made, words[reasoning.value]
     finally:
         lib.stint_free(text)

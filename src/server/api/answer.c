@@ -194,15 +194,6 @@ static struct st_answer *make(const struct st_answer_options *options) {
     return answer;
 }
 
-// Marks of calls are special tokens in some families, and those of reasoning in a few.
-static bool wants_special(const struct st_answer *answer) {
-    const struct stint_tokenizer *tokenizer = answer->response.tokenizer;
-    if (answer->request.tools.list != NULL) return true;
-    if (!answer->response.reasons) return false;
-    int32_t id = st_tokenizer_find(tokenizer, ST_REASONING_CLOSE);
-    return id >= 0 && st_tokenizer_is_special(tokenizer, id);
-}
-
 static stint_status submit(struct st_answer *answer, size_t i,
                            const struct st_answer_prompt *prompt) {
     const struct st_request *request = &answer->request;
@@ -210,6 +201,8 @@ static stint_status submit(struct st_answer *answer, size_t i,
     sampling.seed += i % request->n; // a prompt's choices differ, and are what they are alone
     sampling.biases = request->biases;
     sampling.n_biases = request->n_biases;
+    bool special = st_calls_marks_special(answer->response.tokenizer, request->tools.list != NULL,
+                                          answer->response.reasons);
     struct st_engine_request one = {.prompt = prompt->ids,
                                     .n_prompt = prompt->n,
                                     .exact = request->seeded,
@@ -221,7 +214,7 @@ static stint_status submit(struct st_answer *answer, size_t i,
                                                 .n_top = request->n_top,
                                                 .constraint = answer->constraint,
                                                 .reasoning = answer->choices[i].reasoning.phase,
-                                                .special = wants_special(answer)}};
+                                                .special = special}};
     return st_engine_submit(answer->engine, &one, take, &answer->running[i],
                             &answer->running[i].ticket);
 }
