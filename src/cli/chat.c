@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // stint chat: messages in, answers out, on a terminal or through pipes. Lines that begin with a
 // slash are commands to the chat itself.
+#include "cli/answer.h"
 #include "cli/commands.h"
 #include "cli/conversation.h"
 #include "cli/file.h"
@@ -39,12 +40,24 @@ struct chat {
     struct st_cli_conversation conversation;
     struct st_cli_progress progress;
     uint64_t seed;
+    struct st_cli_answer answer;
     bool interactive, quit, failed;
+    bool thinking; // the last text was reasoning, on standard error
 };
 
+// Reasoning is for a person who watches: on standard error, and no part of the conversation.
 static bool take_text(void *context, const stint_piece *piece) {
     struct chat *chat = context;
     st_cli_progress_end(&chat->progress);
+    if (piece->n_bytes == 0) return true;
+    if (piece->kind == STINT_TEXT_REASONING) {
+        fprintf(stderr, "%s%.*s%s", st_cli_style(stderr, ST_CLI_DIM), (int)piece->n_bytes,
+                piece->text, st_cli_style(stderr, ST_CLI_PLAIN));
+        chat->thinking = true;
+        return true;
+    }
+    if (chat->thinking) fputs("\n", stderr);
+    chat->thinking = false;
     return st_cli_write(piece->text, piece->n_bytes);
 }
 
@@ -60,16 +73,15 @@ static void explain_end(const struct chat *chat) {
 }
 
 static bool answer(struct chat *chat) {
-    stint_sampling sampling = st_cli_sampling_options(&chat->options->common);
-    sampling.seed = chat->seed;
-    stint_generation generation = {.size = sizeof generation,
-                                   .n_tokens = chat->options->n_tokens,
-                                   .sampling = &sampling,
-                                   .text = take_text,
-                                   .context = chat,
-                                   .progress = st_cli_progress_show,
-                                   .progress_context = &chat->progress};
-    bool ok = st_cli_conversation_answer(&chat->conversation, &generation);
+    stint_generation generation = chat->answer.generation;
+    chat->answer.sampling.seed = chat->seed;
+    generation.n_tokens = chat->options->n_tokens;
+    generation.text = take_text;
+    generation.context = chat;
+    generation.progress = st_cli_progress_show;
+    generation.progress_context = &chat->progress;
+    chat->thinking = false;
+    bool ok = st_cli_conversation_answer(&chat->conversation, &chat->answer.chat, &generation);
     st_cli_progress_end(&chat->progress);
     if (ok) {
         st_cli_write("\n", 1);
@@ -241,12 +253,15 @@ static bool hold_chat(struct chat *chat, const stint_model *model, stint_session
 static int run(const struct st_cli_command *command, void *target) {
     struct chat chat = {.command = command, .options = target};
     chat.seed = chat.options->common.seed;
+    int status = st_cli_answer_open(command, &chat.options->common, &chat.answer);
+    if (status != ST_CLI_GO) return status;
     stint_model *model = st_cli_open_model(command, &chat.options->common, NULL, NULL);
-    if (model == NULL) return ST_CLI_FAILED;
     stint_session *session = NULL;
     stint_session_options session_options = st_cli_session_options(&chat.options->common);
     bool ok = false;
-    if (stint_model_tokenizer(model) == NULL)
+    if (model == NULL)
+        ok = false; // which was told
+    else if (stint_model_tokenizer(model) == NULL)
         st_cli_error(command->name, "%s: has no tokenizer", chat.options->common.model);
     else if (stint_session_open(model, &session_options, &session) != STINT_OK)
         st_cli_failed(command);
@@ -254,6 +269,7 @@ static int run(const struct st_cli_command *command, void *target) {
         ok = hold_chat(&chat, model, session);
     stint_session_close(session);
     stint_model_close(model);
+    st_cli_answer_free(&chat.answer);
     return ok ? ST_CLI_DONE : ST_CLI_FAILED;
 }
 
@@ -266,7 +282,8 @@ const struct st_cli_command st_cli_chat_command = {
              "from a terminal or a pipe; /help lists the commands. Ctrl-C stops an answer, Ctrl-D "
              "ends the chat.",
     .example = "stint chat models/novels-10m -n 40 --system \"You write like Dickens.\"",
-    .common = ST_CLI_COMMON_SESSION | ST_CLI_COMMON_SAMPLING | ST_CLI_COMMON_SCHEDULE,
+    .common = ST_CLI_COMMON_SESSION | ST_CLI_COMMON_SAMPLING | ST_CLI_COMMON_SCHEDULE |
+              ST_CLI_COMMON_ANSWER,
     .options = rows,
     .options_bytes = sizeof(struct chat_options),
     .run = run};

@@ -151,6 +151,55 @@ const struct st_cli_option st_cli_common_rows[] = {
      .help = "with --memory: off computes all neurons of a sparse model, not only those that its "
              "predictors name",
      .offset = offsetof(struct st_cli_common, no_predictor)},
+    {.name = "presence-penalty",
+     .kind = ST_CLI_FLOAT,
+     .value = "X",
+     .least = -100,
+     .most = 100,
+     .help = "taken from the logit of a token that was generated before; 0: off",
+     .offset = offsetof(struct st_cli_common, presence_penalty)},
+    {.name = "frequency-penalty",
+     .kind = ST_CLI_FLOAT,
+     .value = "X",
+     .least = -100,
+     .most = 100,
+     .help = "the same for each time that it was; 0: off",
+     .offset = offsetof(struct st_cli_common, frequency_penalty)},
+    {.name = "logit-bias",
+     .kind = ST_CLI_TEXTS,
+     .value = "TOKEN=VALUE",
+     .help = "add VALUE to the logit of a token id, -inf bans it; may be given several times",
+     .offset = offsetof(struct st_cli_common, biases)},
+    {.name = "stop",
+     .kind = ST_CLI_TEXTS,
+     .value = "TEXT",
+     .help = "end the answer before this text; may be given several times, at most 8",
+     .offset = offsetof(struct st_cli_common, stops)},
+    {.name = "json-schema",
+     .kind = ST_CLI_TEXT,
+     .value = "SCHEMA",
+     .help = "the answer is JSON and follows this schema: JSON text, or a file with it; true: any "
+             "JSON",
+     .offset = offsetof(struct st_cli_common, json_schema)},
+    {.name = "thinking",
+     .kind = ST_CLI_CHOICE,
+     .value = "HOW",
+     .preset = "auto",
+     .choices = "auto|on|off",
+     .help = "whether a model that can reason before it answers does; its reasoning goes to "
+             "standard error",
+     .offset = offsetof(struct st_cli_common, thinking)},
+    {.name = "tools",
+     .kind = ST_CLI_TEXT,
+     .value = "TOOLS",
+     .help = "functions that the model may call, as OpenAI's API has them: JSON text, or a file "
+             "with it; calls are printed as JSON, one a line",
+     .offset = offsetof(struct st_cli_common, tools)},
+    {.name = "tool",
+     .kind = ST_CLI_TEXT,
+     .value = "NAME",
+     .help = "the answer is a call of this one of --tools",
+     .offset = offsetof(struct st_cli_common, tool)},
     {.name = NULL}};
 
 static void print_log(void *context, stint_log_level level, const char *text) {
@@ -294,7 +343,9 @@ stint_sampling st_cli_sampling_options(const struct st_cli_common *common) {
                             .min_p = common->min_p,
                             .repeat_penalty = common->repeat_penalty,
                             .repeat_last = common->repeat_last,
-                            .seed = common->seed};
+                            .seed = common->seed,
+                            .presence_penalty = common->presence_penalty,
+                            .frequency_penalty = common->frequency_penalty};
 }
 
 int32_t *st_cli_tokenize(const stint_tokenizer *tokenizer, const char *text, size_t n_bytes,

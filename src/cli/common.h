@@ -33,6 +33,10 @@ struct st_cli_common {
     const char *schedule;
     const char *trace;
     uint32_t no_predictor; // of on, off
+    float presence_penalty, frequency_penalty;
+    struct st_cli_texts biases, stops;
+    const char *json_schema, *tools, *tool;
+    uint32_t thinking; // as stint_thinking
 };
 
 extern const struct st_cli_option st_cli_common_rows[];
@@ -54,6 +58,8 @@ enum {
     ST_CLI_COMMON_TRACE = 1 << 19,
     ST_CLI_COMMON_SCHEDULE = 1 << 20,
     ST_CLI_COMMON_PREDICTOR = 1 << 21,
+    ST_CLI_COMMON_ANSWER = 63 << 22,
+    ST_CLI_COMMON_TOOLS = 3 << 28,
     ST_CLI_COMMON_SESSION =
         127 + ST_CLI_COMMON_VERBOSE + ST_CLI_COMMON_SPLIT + ST_CLI_COMMON_PREDICTOR
 };

@@ -59,13 +59,13 @@ static size_t drop_more(const struct st_cli_conversation *c, size_t n_dropped) {
 }
 
 // The ids of the conversation without its oldest `n_dropped` messages; the system message stays.
-static int32_t *render(const struct st_cli_conversation *c, size_t n_dropped, size_t *n_ids) {
+static int32_t *render(struct st_cli_conversation *c, size_t n_dropped, size_t *n_ids) {
     size_t n_system = count_system(c), n = c->n_messages - n_dropped;
     stint_message *messages = malloc((n + 1) * sizeof *messages);
     if (messages == NULL) return NULL;
     for (size_t i = 0; i < n; i++) messages[i] = c->messages[i < n_system ? i : i + n_dropped];
     char *text = NULL;
-    stint_status status = stint_chat_format(c->model, messages, n, NULL, &text, NULL);
+    stint_status status = stint_chat_format(c->model, messages, n, c->chat, &text, &c->reasoning);
     free(messages);
     if (status != STINT_OK) return NULL;
     int32_t *ids = st_cli_tokenize(stint_model_tokenizer(c->model), text, strlen(text), 0, n_ids);
@@ -137,6 +137,7 @@ static bool generate(struct st_cli_conversation *c, const int32_t *ids, size_t n
     stint_generation generation = *options;
     generation.text = record;
     generation.context = &recorder;
+    generation.reasoning = c->reasoning;
     size_t room = stint_session_context(c->session) - n_ids;
     stint_generation_result result = {.size = sizeof result};
     st_cli_interrupt_watch(c->session);
@@ -149,8 +150,10 @@ static bool generate(struct st_cli_conversation *c, const int32_t *ids, size_t n
     return ok;
 }
 
-bool st_cli_conversation_answer(struct st_cli_conversation *c, const stint_generation *generation) {
+bool st_cli_conversation_answer(struct st_cli_conversation *c, const stint_chat_options *chat,
+                                const stint_generation *generation) {
     size_t n_ids, n_bytes = 0;
+    c->chat = chat;
     int32_t *ids = render_to_fit(c, &n_ids);
     if (ids == NULL) return false;
     char *content = NULL;

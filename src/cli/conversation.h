@@ -12,9 +12,11 @@ struct st_cli_conversation {
     stint_session *session;
     stint_message *messages; // role static, content owned
     size_t n_messages, capacity;
-    int32_t *held;    // ids the session holds, [context]
-    size_t n_reused;  // of the last prompt
-    size_t n_dropped; // messages forgotten to make room, in the last answer
+    int32_t *held;                  // ids the session holds, [context]
+    const stint_chat_options *chat; // during an answer
+    stint_reasoning reasoning;      // how the last answer begins
+    size_t n_reused;                // of the last prompt
+    size_t n_dropped;               // messages forgotten to make room, in the last answer
     stint_generation_result last;
 };
 
@@ -29,6 +31,7 @@ bool st_cli_conversation_add(struct st_cli_conversation *c, const char *role, co
 void st_cli_conversation_cut(struct st_cli_conversation *c, size_t n_messages);
 // Has the model answer the last message, streams the text by `generation`'s callback settings, and
 // appends it. False with the error printed; the messages are unchanged then.
-bool st_cli_conversation_answer(struct st_cli_conversation *c, const stint_generation *generation);
+bool st_cli_conversation_answer(struct st_cli_conversation *c, const stint_chat_options *chat,
+                                const stint_generation *generation);
 
 #endif

@@ -19,11 +19,17 @@ enum st_cli_kind {
     ST_CLI_FLOAT,  // float in [least, most]
     ST_CLI_SIZE,   // uint64_t bytes, with K, M, G
     ST_CLI_TEXT,   // const char *, into argv
+    ST_CLI_TEXTS,  // struct st_cli_texts, one more for each time that it is given
     ST_CLI_UINTS,  // struct st_cli_uints, each in [least, most]
     ST_CLI_CHOICE  // uint32_t: index into choices
 };
 
-enum { ST_CLI_UINTS_MOST = 32 };
+enum { ST_CLI_UINTS_MOST = 32, ST_CLI_TEXTS_MOST = 64 };
+
+struct st_cli_texts {
+    const char *values[ST_CLI_TEXTS_MOST]; // into argv
+    size_t count;
+};
 
 struct st_cli_uints {
     uint32_t values[ST_CLI_UINTS_MOST];

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // stint run: continues one prompt, or answers it with --chat, and streams the text.
+#include "cli/answer.h"
 #include "cli/commands.h"
 #include "cli/common.h"
 #include "cli/file.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
-#include "cli/progress.h"
+#include "cli/sink.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +17,8 @@ enum { PROMPT_MOST_BYTES = 64 << 20, ECHO_MOST_BYTES = 1000 };
 struct run_options {
     struct st_cli_common common;
     const char *prompt, *file;
-    uint32_t n_tokens;
-    bool chat, ignore_eos, show_bits;
+    uint32_t n_tokens, n_top;
+    bool chat, ignore_eos, show_bits, logprobs;
 };
 
 static const struct st_cli_option rows[] = {
@@ -53,25 +54,17 @@ static const struct st_cli_option rows[] = {
      .kind = ST_CLI_FLAG,
      .help = "colour the text by the precision of the weights that wrote it; see --schedule",
      .offset = offsetof(struct run_options, show_bits)},
+    {.name = "logprobs",
+     .kind = ST_CLI_FLAG,
+     .help = "with --json: the logarithm of each token's probability",
+     .offset = offsetof(struct run_options, logprobs)},
+    {.name = "top-logprobs",
+     .kind = ST_CLI_UINT,
+     .value = "N",
+     .most = STINT_MAX_TOP,
+     .help = "with --logprobs: beside it those of the N likeliest tokens",
+     .offset = offsetof(struct run_options, n_top)},
     {.name = NULL}};
-
-// Text as it comes: to standard output, or collected for --json.
-struct sink {
-    struct st_cli_progress *progress;
-    FILE *collect; // NULL: standard output
-    const stint_session *session;
-    json_t *bits; // of every token, where they are collected
-    bool show_bits;
-};
-
-static bool write_coloured(const struct sink *sink, const char *text, size_t n_bytes) {
-    uint32_t bits = stint_session_bits(sink->session);
-    if (bits == 0) return st_cli_write(text, n_bytes); // a model in float
-    const char *style = st_cli_style(stdout, (enum st_cli_style)(ST_CLI_BITS + bits - 2));
-    const char *plain = st_cli_style(stdout, ST_CLI_PLAIN);
-    return st_cli_write(style, strlen(style)) && st_cli_write(text, n_bytes) &&
-           st_cli_write(plain, strlen(plain));
-}
 
 // What the colours mean, where there are any.
 static void print_legend(const stint_model *model) {
@@ -84,20 +77,6 @@ static void print_legend(const stint_model *model) {
         fprintf(stderr, " %s%u%s",
                 st_cli_style(stderr, (enum st_cli_style)(ST_CLI_BITS + bits - 2)), bits, plain);
     fprintf(stderr, "\n");
-}
-
-static bool take_text(void *context, const stint_piece *piece) {
-    struct sink *sink = context;
-    const char *text = piece->text;
-    size_t n_bytes = piece->n_bytes;
-    st_cli_progress_end(sink->progress);
-    if (sink->bits != NULL && piece->id >= 0 && stint_session_bits(sink->session) > 0)
-        json_array_append_new(sink->bits,
-                              json_integer((json_int_t)stint_session_bits(sink->session)));
-    if (n_bytes == 0) return true;
-    if (sink->show_bits && sink->collect == NULL) return write_coloured(sink, text, n_bytes);
-    if (sink->collect != NULL) return fwrite(text, 1, n_bytes, sink->collect) == n_bytes;
-    return st_cli_write(text, n_bytes);
 }
 
 // The prompt, malloc'ed; NULL with *status set and the error printed.
@@ -125,13 +104,16 @@ static char *read_prompt(const struct st_cli_command *command, const struct run_
 }
 
 static int32_t *prompt_ids(const struct run_options *options, const stint_model *model,
-                           const char *prompt, size_t n_bytes, size_t *n_ids) {
+                           const char *prompt, size_t n_bytes, struct st_cli_answer *answer,
+                           size_t *n_ids) {
     const stint_tokenizer *tokenizer = stint_model_tokenizer(model);
     if (!options->chat)
         return st_cli_tokenize(tokenizer, prompt, n_bytes, STINT_TOKENIZE_ADD_BOS, n_ids);
     stint_message message = {.role = "user", .content = prompt};
     char *text;
-    if (stint_chat_format(model, &message, 1, NULL, &text, NULL) != STINT_OK) return NULL;
+    if (stint_chat_format(model, &message, 1, &answer->chat, &text,
+                          &answer->generation.reasoning) != STINT_OK)
+        return NULL;
     int32_t *ids = st_cli_tokenize(tokenizer, text, strlen(text), 0, n_ids);
     stint_free(text);
     return ids;
@@ -170,68 +152,70 @@ static json_t *describe_energy(const stint_energy *energy) {
                      "this system counts no energy: neither powercap nor a battery");
 }
 
-static bool print_object(const struct st_cli_command *command, const stint_session *session,
-                         const stint_generation_result *result, const stint_energy *energy,
-                         const char *text, size_t n_bytes, json_t *bits) {
-    json_t *object = json_pack(
-        "{s:o, s:f, s:o, s:I, s:I, s:f, s:f, s:I, s:s, s:s, s:I, s:o, s:o, s:o}", "bits", bits,
-        "average_bits", result->average_bits, "text", json_stringn(text, n_bytes), "prompt_tokens",
-        (json_int_t)result->prompt_tokens, "generated_tokens", (json_int_t)result->generated_tokens,
-        "prefill_tokens_per_second", st_cli_rate(result->prompt_tokens, result->prefill_seconds),
-        "decode_tokens_per_second", st_cli_decode_rate(result), "peak_rss_bytes",
-        (json_int_t)stint_peak_rss_bytes(), "stop_reason",
-        stint_stop_reason_name(result->stop_reason), "device", stint_session_device(session),
-        "clipped", (json_int_t)stint_session_clipped(session), "shadow", st_cli_shadow(session),
-        "schedule", st_cli_schedule(session), "energy", describe_energy(energy));
-    st_cli_add_memory(session, object);
+static bool print_object(const struct st_cli_command *command, const struct st_cli_sink *sink,
+                         const stint_generation_result *result, const stint_energy *energy) {
+    const stint_session *session = sink->session;
+    json_t *object = json_object(),
+           *figures = json_pack("{s:f, s:I, s:I, s:f, s:f, s:I, s:s, s:s, s:I, s:o, s:o, s:o}",
+                                "average_bits", result->average_bits, "prompt_tokens",
+                                (json_int_t)result->prompt_tokens, "generated_tokens",
+                                (json_int_t)result->generated_tokens, "prefill_tokens_per_second",
+                                st_cli_rate(result->prompt_tokens, result->prefill_seconds),
+                                "decode_tokens_per_second", st_cli_decode_rate(result),
+                                "peak_rss_bytes", (json_int_t)stint_peak_rss_bytes(), "stop_reason",
+                                stint_stop_reason_name(result->stop_reason), "device",
+                                stint_session_device(session), "clipped",
+                                (json_int_t)stint_session_clipped(session), "shadow",
+                                st_cli_shadow(session), "schedule", st_cli_schedule(session),
+                                "energy", describe_energy(energy));
+    bool ok = st_cli_sink_report(sink, object) && json_object_update(object, figures) == 0 &&
+              st_cli_add_memory(session, object);
+    json_decref(figures);
+    if (!ok) {
+        json_decref(object);
+        st_cli_error(command->name, "not enough memory");
+        return false;
+    }
     return st_cli_print_json(command->name, object);
 }
 
 static bool generate(const struct st_cli_command *command, const struct run_options *options,
-                     stint_session *session, const int32_t *ids, size_t n_ids) {
-    struct st_cli_progress progress = {0};
-    struct sink sink = {.progress = &progress, .session = session, .show_bits = options->show_bits};
-    char *text = NULL;
-    size_t n_bytes = 0;
-    if (options->common.json) {
-        sink.collect = open_memstream(&text, &n_bytes);
-        if (sink.collect == NULL) {
-            st_cli_error(command->name, "not enough memory");
-            return false;
-        }
-        sink.bits = json_array();
+                     struct st_cli_answer *answer, stint_session *session, const int32_t *ids,
+                     size_t n_ids) {
+    struct st_cli_sink sink = {.session = session, .show_bits = options->show_bits};
+    if (!st_cli_sink_open(&sink, options->common.json, options->logprobs)) {
+        st_cli_error(command->name, "not enough memory");
+        st_cli_sink_close(&sink);
+        return false;
     }
-    stint_sampling sampling = st_cli_sampling_options(&options->common);
-    stint_generation generation = {.size = sizeof generation,
-                                   .n_tokens = options->n_tokens,
-                                   .ignore_eos = options->ignore_eos,
-                                   .sampling = &sampling,
-                                   .text = take_text,
-                                   .context = &sink,
-                                   .progress = st_cli_progress_show,
-                                   .progress_context = &progress};
+    stint_generation *generation = &answer->generation;
+    generation->n_tokens = options->n_tokens;
+    generation->ignore_eos = options->ignore_eos;
+    generation->logprobs = options->logprobs;
+    generation->n_top = options->n_top;
+    generation->text = st_cli_sink_take;
+    generation->context = &sink;
+    generation->progress = st_cli_progress_show;
+    generation->progress_context = &sink.progress;
     stint_generation_result result = {.size = sizeof result};
     stint_energy energy;
     stint_energy_begin(&energy);
     st_cli_interrupt_watch(session);
-    bool ok = stint_generate(session, ids, n_ids, &generation, NULL, 0, &result) == STINT_OK;
+    bool ok = stint_generate(session, ids, n_ids, generation, NULL, 0, &result) == STINT_OK;
     st_cli_interrupt_watch(NULL);
-    st_cli_progress_end(&progress);
-    if (sink.collect != NULL) fclose(sink.collect);
+    st_cli_progress_end(&sink.progress);
     if (!ok) st_cli_failed_with(command, options->common.model);
-    if (ok && !options->common.json) st_cli_write("\n", 1);
+    if (ok) st_cli_sink_end(&sink);
     if (ok) print_figures(session, &result, &energy);
     if (ok) ok = st_cli_trace(command, &options->common, session);
-    if (ok && options->common.json)
-        ok =
-            print_object(command, session, &result, &energy, text, n_bytes, json_incref(sink.bits));
-    json_decref(sink.bits);
-    free(text);
+    if (ok && options->common.json) ok = print_object(command, &sink, &result, &energy);
+    st_cli_sink_close(&sink);
     return ok;
 }
 
 static bool answer(const struct st_cli_command *command, const struct run_options *options,
-                   const stint_model *model, const char *prompt, size_t n_bytes) {
+                   struct st_cli_answer *asked, const stint_model *model, const char *prompt,
+                   size_t n_bytes) {
     if (stint_model_tokenizer(model) == NULL) {
         st_cli_error(command->name,
                      "%s: has no tokenizer, so it can read token ids only; see "
@@ -240,7 +224,7 @@ static bool answer(const struct st_cli_command *command, const struct run_option
         return false;
     }
     size_t n_ids;
-    int32_t *ids = prompt_ids(options, model, prompt, n_bytes, &n_ids);
+    int32_t *ids = prompt_ids(options, model, prompt, n_bytes, asked, &n_ids);
     if (ids == NULL) {
         st_cli_failed(command);
         return false;
@@ -255,24 +239,40 @@ static bool answer(const struct st_cli_command *command, const struct run_option
     } else {
         if (options->show_bits) print_legend(model);
         echo_prompt(options, prompt, n_bytes);
-        ok = generate(command, options, session, ids, n_ids);
+        ok = generate(command, options, asked, session, ids, n_ids);
     }
     stint_session_close(session);
     free(ids);
     return ok;
 }
 
+static bool usage_error(const struct st_cli_command *command, const struct run_options *options) {
+    const char *why = NULL;
+    if (options->logprobs && !options->common.json) why = "--logprobs needs --json";
+    if (options->n_top > 0 && !options->logprobs) why = "--top-logprobs needs --logprobs";
+    if (options->common.tools != NULL && !options->chat) why = "--tools needs --chat";
+    if (options->common.tool != NULL && options->common.tools == NULL) why = "--tool needs --tools";
+    if (why != NULL) st_cli_error(command->name, "%s", why);
+    return why != NULL;
+}
+
 static int run(const struct st_cli_command *command, void *target) {
     const struct run_options *options = target;
+    struct st_cli_answer asked = {0};
+    if (usage_error(command, options)) return ST_CLI_USAGE;
+    int status = st_cli_answer_open(command, &options->common, &asked);
     size_t n_bytes;
-    int status;
-    char *prompt = read_prompt(command, options, &n_bytes, &status);
-    if (prompt == NULL) return status;
-    stint_model *model = st_cli_open_model(command, &options->common, NULL, NULL);
-    bool ok = model != NULL && answer(command, options, model, prompt, n_bytes);
-    stint_model_close(model);
-    free(prompt);
-    return ok ? ST_CLI_DONE : ST_CLI_FAILED;
+    char *prompt = NULL;
+    if (status == ST_CLI_GO) prompt = read_prompt(command, options, &n_bytes, &status);
+    if (prompt != NULL) {
+        stint_model *model = st_cli_open_model(command, &options->common, NULL, NULL);
+        bool ok = model != NULL && answer(command, options, &asked, model, prompt, n_bytes);
+        stint_model_close(model);
+        free(prompt);
+        status = ok ? ST_CLI_DONE : ST_CLI_FAILED;
+    }
+    st_cli_answer_free(&asked);
+    return status;
 }
 
 const struct st_cli_command st_cli_run_command = {
@@ -283,7 +283,8 @@ const struct st_cli_command st_cli_run_command = {
              "figures on standard error. Ctrl-C stops the text; a second Ctrl-C ends the program.",
     .example = "stint run models/novels-10m -p \"It was a cold evening\" -n 64 --temp 0.7 --seed 7",
     .common = ST_CLI_COMMON_SESSION | ST_CLI_COMMON_JSON | ST_CLI_COMMON_SAMPLING |
-              ST_CLI_COMMON_TRACE | ST_CLI_COMMON_SCHEDULE,
+              ST_CLI_COMMON_TRACE | ST_CLI_COMMON_SCHEDULE | ST_CLI_COMMON_ANSWER |
+              ST_CLI_COMMON_TOOLS,
     .options = rows,
     .options_bytes = sizeof(struct run_options),
     .run = run};

@@ -100,6 +100,15 @@ static bool set_uints(const struct st_cli_option *option, const char *text, stru
     }
 }
 
+static bool add_text(const char *text, struct st_cli_texts *to, char *why, size_t why_bytes) {
+    if (to->count == ST_CLI_TEXTS_MOST) {
+        snprintf(why, why_bytes, "given more than %d times", ST_CLI_TEXTS_MOST);
+        return false;
+    }
+    to->values[to->count++] = text;
+    return true;
+}
+
 static bool set_choice(const struct st_cli_option *option, const char *text, uint32_t *to,
                        char *why, size_t why_bytes) {
     uint32_t index = 0;
@@ -136,6 +145,8 @@ bool st_cli_set(const struct st_cli_option *option, const char *text, void *targ
     case ST_CLI_TEXT:
         *(const char **)to = text;
         return true;
+    case ST_CLI_TEXTS:
+        return add_text(text, to, why, why_bytes);
     case ST_CLI_UINTS:
         return set_uints(option, text, to, why, why_bytes);
     case ST_CLI_CHOICE:

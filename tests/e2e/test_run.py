@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """stint run on the bundled model: the same text every time, every way to stop."""
+import json
 import os
 import pathlib
 import signal
@@ -10,6 +11,17 @@ import time
 import unittest
 
 from command import COMMAND, MODEL, PROMPT, stint, stint_json
+
+
+def with_template(folder, template):
+    """The bundled model with another chat template."""
+    for file in pathlib.Path(MODEL).iterdir():
+        if file.name != "tokenizer_config.json":
+            (pathlib.Path(folder) / file.name).symlink_to(file.resolve())
+    config = json.loads((pathlib.Path(MODEL) / "tokenizer_config.json").read_text("utf-8"))
+    (pathlib.Path(folder) / "tokenizer_config.json").write_text(
+        json.dumps({**config, "chat_template": template}), "utf-8")
+    return folder
 
 
 def text(*options):
@@ -47,6 +59,93 @@ class SameText(unittest.TestCase):
         self.assertEqual(streamed.stdout, text() + "\n")
         self.assertRegex(streamed.stderr, r"^prompt \d+ tokens, [\d.]+ tokens/s; generated 24 "
                                           r"tokens, [\d.]+ tokens/s; peak memory [\d.]+ MiB\n$")
+
+
+class Answer(unittest.TestCase):
+    """What an answer can be asked for."""
+
+    def test_stop_texts_end_it(self):
+        whole = text("-n", "40")
+        stop = whole[20:25]
+        done = stint_json("run", MODEL, "-p", PROMPT, "-n", "40", "--stop", "never to be seen",
+                          "--stop", stop)
+        self.assertEqual(done["text"], whole[:whole.index(stop)])
+        self.assertEqual(done["stop_reason"], "text")
+        chat = stint("chat", MODEL, "-n", "40", text=PROMPT + "\n").stdout
+        stop = chat[10:14]
+        cut = stint("chat", MODEL, "-n", "40", "--stop", stop, text=PROMPT + "\n").stdout
+        self.assertEqual(cut, chat[:chat.index(stop)] + "\n")
+
+    def test_schema_is_followed(self):
+        schema = ('{"type":"object","required":["a"],"properties":{"a":{"enum":["x","yes",true]}},'
+                  '"additionalProperties":false}')
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "schema.json"
+            path.write_text(schema, encoding="utf-8")
+            for given in (schema, path):
+                done = stint_json("run", MODEL, "-p", PROMPT, "--json-schema", given)
+                self.assertIn(json.loads(done["text"])["a"], ("x", "yes", True))
+                self.assertEqual(done["stop_reason"], "eos")
+        for wrong, why in (('{"not":{}}', "'not'"), ("{", "not valid JSON"),
+                           ("/nowhere", "/nowhere")):
+            done = stint("run", MODEL, "-p", PROMPT, "--json-schema", wrong)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(why, done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1)
+
+    def test_biases_and_logprobs(self):
+        options = ["run", MODEL, "-p", PROMPT, "-n", "5", "--logprobs", "--top-logprobs", "2"]
+        tokens = stint_json(*options)["logprobs"]
+        self.assertEqual(len(tokens), 5)
+        for token in tokens:
+            self.assertEqual(token["top"][0], {"id": token["id"], "logprob": token["logprob"]})
+        banned = tokens[0]["id"]
+        other = stint_json(*options, "--logit-bias", f"{banned}=-inf", "--logit-bias=7=0.5")
+        self.assertNotIn(banned, [token["id"] for token in other["logprobs"]])
+        self.assertEqual(other["logprobs"][0]["top"][0]["id"], banned)
+
+    def test_penalties_change_the_text(self):
+        for name in ("--presence-penalty", "--frequency-penalty"):
+            self.assertNotEqual(text("-n", "80"), text("-n", "80", name, "2"))
+
+    def test_a_tool_is_called(self):
+        tools = ('[{"type":"function","function":{"name":"weather","parameters":{"type":"object",'
+                 '"properties":{"sunny":{"type":"boolean"}},"required":["sunny"]}}}]')
+        with tempfile.TemporaryDirectory() as folder:
+            model = with_template(folder, "{% if tools %}{{ tools | length }}<tool_call>{% endif %}"
+                                          "{% for m in messages %}{{ m.content }}{% endfor %}:")
+            options = ["run", model, "--chat", "-p", "Sunny?", "--tools", tools]
+            line = stint(*options, "--tool", "weather").stdout
+            done = stint_json(*options, "--tool", "weather")
+            self.assertEqual(json.loads(line), done["tool_calls"][0])
+            self.assertEqual(done["tool_calls"][0]["name"], "weather")
+            self.assertIn(done["tool_calls"][0]["arguments"]["sunny"], (True, False))
+            self.assertEqual(done["text"], "")
+            self.assertEqual(stint(*options, "--tool", "other").returncode, 1)
+        self.assertEqual(stint("run", MODEL, "--chat", "-p", "x", "--tools", tools).returncode, 1)
+
+    def test_reasoning_is_apart(self):
+        with tempfile.TemporaryDirectory() as folder:
+            model = with_template(folder, "{% for m in messages %}{{ m.content }}{% endfor %}"
+                                          "{% if enable_thinking %}<think>{% endif %}")
+            options = ["run", model, "--chat", "-p", PROMPT, "-n", "20"]
+            done = stint_json(*options, "--thinking", "on")
+            self.assertEqual(done["text"], "")
+            self.assertGreater(len(done["reasoning"]), 10)
+            shown = stint(*options, "--thinking", "on")
+            self.assertEqual(shown.stdout, "\n")
+            self.assertTrue(shown.stderr.startswith(done["reasoning"] + "\n"))
+            self.assertNotIn("reasoning", stint_json(*options, "--thinking", "off"))
+
+    def test_what_does_not_go_together_is_refused(self):
+        for words, why in ((["--logprobs"], "--json"), (["--top-logprobs", "2"], "--logprobs"),
+                           (["--tools", "[]"], "--chat"), (["--chat", "--tool", "x"], "--tools"),
+                           (["--logit-bias", "5"], "TOKEN=VALUE"),
+                           (["--logit-bias", "x=1"], "TOKEN=VALUE"),
+                           (["--logit-bias", "5=1x"], "TOKEN=VALUE")):
+            done = stint("run", MODEL, "-p", "x", *words)
+            self.assertEqual(done.returncode, 2, words)
+            self.assertIn(why, done.stderr)
 
 
 class Prompt(unittest.TestCase):
