@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { KEY_MOST_BYTES = 4096, MOST_BODY_BYTES = 4 << 20 };
+enum { KEY_MAX_BYTES = 4096, MAX_BODY_BYTES = 4 << 20 };
 
 struct serve_options {
     struct st_cli_common common;
@@ -32,22 +32,22 @@ static const struct st_cli_option rows[] = {
      .kind = ST_CLI_UINT,
      .value = "N",
      .preset = "8080",
-     .most = 65535,
+     .max = 65535,
      .help = "0 takes a free one; the address is printed",
      .offset = offsetof(struct serve_options, port)},
     {.name = "slots",
      .kind = ST_CLI_UINT,
      .value = "N",
      .preset = "4",
-     .least = 1,
-     .most = STINT_MAX_SEQUENCES,
+     .min = 1,
+     .max = STINT_MAX_SEQUENCES,
      .help = "answers written at once, each with a context of --ctx tokens of its own",
      .offset = offsetof(struct serve_options, slots)},
     {.name = "queue",
      .kind = ST_CLI_UINT,
      .value = "N",
      .preset = "32",
-     .most = 4096,
+     .max = 4096,
      .help = "requests that may wait for a slot; the next one is told to ask again (429)",
      .offset = offsetof(struct serve_options, queue)},
     {.name = "key-file",
@@ -85,15 +85,15 @@ static const struct st_cli_option rows[] = {
      .kind = ST_CLI_UINT,
      .value = "S",
      .preset = "30",
-     .least = 1,
-     .most = 3600,
+     .min = 1,
+     .max = 3600,
      .help = "seconds a request may take to arrive, and a client may not read",
      .offset = offsetof(struct serve_options, timeout)},
     {.name = "drain",
      .kind = ST_CLI_UINT,
      .value = "S",
      .preset = "30",
-     .most = 3600,
+     .max = 3600,
      .help = "seconds that running answers have after Ctrl-C or SIGTERM",
      .offset = offsetof(struct serve_options, drain)},
     {.name = NULL}};
@@ -106,7 +106,7 @@ static bool read_key(const struct st_cli_command *command, const struct serve_op
     *key = NULL;
     if (options->key_file == NULL && from_environment == NULL) return true;
     *key = options->key_file != NULL
-               ? st_cli_read_all(command->name, options->key_file, KEY_MOST_BYTES, &n)
+               ? st_cli_read_all(command->name, options->key_file, KEY_MAX_BYTES, &n)
                : strdup(from_environment);
     if (*key == NULL) {
         if (options->key_file == NULL) st_cli_error(command->name, "not enough memory");
@@ -206,7 +206,7 @@ static bool serve(const struct st_cli_command *command, const struct serve_optio
     bool ok = n > 0 && st_cli_write(line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
     if (ok) wait_for_signal(&signals);
     if (!st_server_close(server, options->drain))
-        st_cli_error(command->name, "answers that still ran after %u seconds were broken off",
+        st_cli_error(command->name, "answers that still ran after %u seconds were aborted",
                      options->drain);
     return ok;
 }
