@@ -113,11 +113,11 @@ static int32_t *render_to_fit(struct st_cli_conversation *c, size_t *n_ids) {
 
 // Truncates the session to the tokens that it shares with `ids`; at least one is left to evaluate.
 static bool rewind_session(struct st_cli_conversation *c, const int32_t *ids, size_t n_ids) {
-    size_t n_held = stint_session_length(c->session), n = 0;
+    size_t n_held = stint_session_length(c->session, 0), n = 0;
     while (n < n_held && n + 1 < n_ids && c->held[n] == ids[n]) n++;
     c->n_reused = n;
     memcpy(c->held + n, ids + n, (n_ids - n) * sizeof *ids);
-    return stint_session_truncate(c->session, n) == STINT_OK;
+    return stint_session_truncate(c->session, 0, n) == STINT_OK;
 }
 
 // Calls the caller's text callback and stores the text for the conversation.

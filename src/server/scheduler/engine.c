@@ -392,7 +392,7 @@ static void give_slot(struct st_engine *e, uint32_t slot) {
 stint_status st_engine_save(struct st_engine *e, uint32_t slot, const char *path,
                             size_t *n_tokens) {
     ST_TRY(take_slot(e, slot));
-    stint_status status = st_session_save(e->slots.session, slot, path);
+    stint_status status = stint_session_save(e->slots.session, slot, path);
     if (status == STINT_OK) *n_tokens = e->slots.session->sequences[slot].length;
     give_slot(e, slot);
     return status;
@@ -401,7 +401,7 @@ stint_status st_engine_save(struct st_engine *e, uint32_t slot, const char *path
 stint_status st_engine_restore(struct st_engine *e, uint32_t slot, const char *path,
                                size_t *n_tokens) {
     ST_TRY(take_slot(e, slot));
-    stint_status status = st_session_load(e->slots.session, slot, path);
+    stint_status status = stint_session_load(e->slots.session, slot, path);
     if (status == STINT_OK) *n_tokens = e->slots.session->sequences[slot].length;
     give_slot(e, slot);
     return status;

@@ -119,11 +119,11 @@ static void count_token(struct st_job *job, const struct stint_session *s, const
         u->first_token_seconds = seconds;
     else // the first came with the prompt
         u->average_bits +=
-            ((double)s->precision_now - u->average_bits) / (double)u->generated_tokens;
+            ((double)s->newest_bits - u->average_bits) / (double)u->generated_tokens;
     u->generated_tokens++;
     u->decode_seconds = (double)(now - job->prefilled) * 1e-9;
     job->last = now;
-    st_record_token(&job->record, text, n_bytes, s->precision_now, batch, seconds);
+    st_record_token(&job->record, text, n_bytes, s->newest_bits, batch, seconds);
 }
 
 // How much of the text is certain. Stop texts are looked for in the answer alone, and what may
@@ -155,7 +155,7 @@ enum st_engine_end st_job_accept(struct st_job *job, const struct stint_session 
     size_t certain = find_certain(job, &found);
     struct st_engine_event event = {.id = id,
                                     .n_made = n,
-                                    .bits = s->precision_now,
+                                    .bits = s->newest_bits,
                                     .logprob = (float)((double)logit - logprobs->log_sum),
                                     .top = logprobs->top,
                                     .n_top = logprobs->n_top};

@@ -138,7 +138,7 @@ static stint_status begin_constraint(struct st_slots *slots, struct st_job *job)
 static enum st_engine_end begin_answer(struct st_slots *slots, uint32_t slot) {
     struct stint_session *s = slots->session;
     struct st_job *job = slots->slots[slot].job;
-    if (s->learned) st_learned_choose(s->learned, s, &job->precision);
+    if (s->learned) st_learned_choose(s->learned, s, slot, &job->precision);
     job->prefilled = st_now_ns();
     job->usage.prefill_seconds = (double)(job->prefilled - job->begun) * 1e-9;
     slots->slots[slot].state = ST_SLOT_ANSWER;
@@ -155,10 +155,8 @@ stint_status st_slots_prompt(struct st_slots *slots, uint32_t slot, enum st_engi
     bool last = job->done + n == r->n_prompt;
     uint64_t begun = st_now_ns();
     *end = ST_ENGINE_GOES_ON;
-    ST_TRY(stint_session_select(s, slot));
-    st_session_use(s, s->precision.prefill);
-    ST_TRY(
-        st_session_prompt(s, r->prompt + job->done, n, r->n_prompt, last ? slots->logits : NULL));
+    ST_TRY(st_session_prompt(s, slot, r->prompt + job->done, n, r->n_prompt,
+                             last ? slots->logits : NULL));
     record_piece(job, s, begun);
     job->done += n;
     slots->turn = (slot + 1) % slots->n;
@@ -169,13 +167,13 @@ stint_status st_slots_prompt(struct st_slots *slots, uint32_t slot, enum st_engi
 }
 
 // One batch: slots of one precision.
-static uint32_t step_batch(struct st_slots *slots, const uint32_t *batch, uint32_t n,
+static uint32_t step_batch(struct st_slots *slots, unsigned bits, const uint32_t *batch, uint32_t n,
                            struct st_slot_end *ends) {
     int32_t ids[ST_DECODE_TOKENS];
     uint32_t n_ends = 0;
     size_t vocab = slots->session->model->config.vocab;
     for (uint32_t i = 0; i < n; i++) ids[i] = slots->slots[batch[i]].job->next_id;
-    stint_status status = stint_session_step(slots->session, batch, ids, n, slots->logits);
+    stint_status status = st_session_step(slots->session, bits, batch, ids, n, slots->logits);
     for (uint32_t i = 0; i < n; i++) {
         enum st_engine_end end = ST_ENGINE_FAILED;
         if (status == STINT_OK) end = sample(slots, batch[i], slots->logits + i * vocab, n);
@@ -201,8 +199,7 @@ uint32_t st_slots_step(struct st_slots *slots, struct st_slot_end *ends, uint64_
         for (uint32_t i = 0; i < slots->n && n < most; i++)
             if (waits >> i & 1 && next_bits(&slots->slots[i]) == bits) batch[n++] = i;
         for (uint32_t i = 0; i < n; i++) waits &= ~((uint64_t)1 << batch[i]);
-        st_session_use(s, bits);
-        n_ends += step_batch(slots, batch, n, ends + n_ends);
+        n_ends += step_batch(slots, bits, batch, n, ends + n_ends);
         ++*steps;
     }
     return n_ends;

@@ -80,8 +80,8 @@ static void make_text(const stint_model *m, stint_session *alone, struct text *t
     t->begins = ts_random_below(3);
     t->wanted = malloc((1 + N_STEPS) * vocab(m) * sizeof(float));
     random_ids(m, t->ids, t->n_prompt + N_STEPS);
-    assert_int_equal(stint_session_truncate(alone, 0), STINT_OK);
-    assert_int_equal(st_session_prompt(alone, t->ids, t->n_prompt, t->n_prompt, t->wanted),
+    assert_int_equal(stint_session_truncate(alone, 0, 0), STINT_OK);
+    assert_int_equal(st_session_prompt(alone, 0, t->ids, t->n_prompt, t->n_prompt, t->wanted),
                      STINT_OK);
     for (size_t i = 0; i < N_STEPS; i++)
         assert_int_equal(stint_session_step(alone, &(uint32_t){0}, &t->ids[t->n_prompt + i], 1,
@@ -100,9 +100,8 @@ static void run_together(const stint_model *m, stint_session *s, struct text *te
                          const char *what) {
     float *logits = malloc(N_SEQUENCES * vocab(m) * sizeof *logits);
     for (uint32_t i = 0; i < N_SEQUENCES; i++) {
-        assert_int_equal(stint_session_select(s, i), STINT_OK);
         assert_int_equal(
-            st_session_prompt(s, texts[i].ids, texts[i].n_prompt, texts[i].n_prompt, logits),
+            st_session_prompt(s, i, texts[i].ids, texts[i].n_prompt, texts[i].n_prompt, logits),
             STINT_OK);
         assert_logits(m, logits, texts[i].wanted, what, i);
     }
@@ -124,8 +123,7 @@ static void run_together(const stint_model *m, stint_session *s, struct text *te
         }
     }
     for (uint32_t i = 0; i < N_SEQUENCES; i++) {
-        assert_int_equal(stint_session_select(s, i), STINT_OK);
-        assert_int_equal(stint_session_length(s), texts[i].n_prompt + N_STEPS);
+        assert_int_equal(stint_session_length(s, i), texts[i].n_prompt + N_STEPS);
     }
     free(logits);
 }
@@ -175,22 +173,21 @@ static void pieces_of_a_prompt_give_the_whole(void **state) {
         int32_t ids[64];
         float *logits = malloc(2 * vocab(m) * sizeof *logits);
         random_ids(m, ids, 64);
-        assert_int_equal(st_session_prompt(s, ids, 64, 64, logits), STINT_OK);
+        assert_int_equal(st_session_prompt(s, 0, ids, 64, 64, logits), STINT_OK);
         for (int round = 0; round < 4; round++) {
-            assert_int_equal(stint_session_select(s, 1), STINT_OK);
-            assert_int_equal(stint_session_truncate(s, 0), STINT_OK);
+            assert_int_equal(stint_session_truncate(s, 1, 0), STINT_OK);
             for (size_t at = 0, n; at < 64; at += n) {
                 n = 1 + ts_random_below(64 - at);
-                assert_int_equal(st_session_prompt(s, ids + at, n, 64, logits + vocab(m)),
+                assert_int_equal(st_session_prompt(s, 1, ids + at, n, 64, logits + vocab(m)),
                                  STINT_OK);
             }
             assert_logits(m, logits + vocab(m), logits, kinds[k], 1);
-            assert_int_equal(s->now->prompted, 64);
+            assert_int_equal(s->sequences[1].prompted, 64);
         }
-        assert_int_equal(stint_session_eval(s, ids, 1, false, NULL), STINT_OK);
-        assert_int_equal(s->now->prompted, 64);
-        assert_int_equal(stint_session_truncate(s, 20), STINT_OK);
-        assert_int_equal(s->now->prompted, 20);
+        assert_int_equal(stint_session_eval(s, 1, ids, 1, false, NULL), STINT_OK);
+        assert_int_equal(s->sequences[1].prompted, 64);
+        assert_int_equal(stint_session_truncate(s, 1, 20), STINT_OK);
+        assert_int_equal(s->sequences[1].prompted, 20);
         free(logits);
         stint_session_close(s);
     }
@@ -201,9 +198,8 @@ static void a_wrong_step_changes_nothing(void **state) {
     stint_session *s = open_session(models[0], 3, NULL, 0);
     int32_t ids[CONTEXT];
     random_ids(models[0], ids, CONTEXT);
-    assert_int_equal(stint_session_select(s, 3), STINT_E_ARG);
-    assert_int_equal(stint_session_select(s, 2), STINT_OK);
-    assert_int_equal(stint_session_eval(s, ids, CONTEXT, false, NULL), STINT_OK);
+    assert_int_equal(stint_session_eval(s, 3, ids, 1, false, NULL), STINT_E_ARG);
+    assert_int_equal(stint_session_eval(s, 2, ids, CONTEXT, false, NULL), STINT_OK);
     const uint32_t twice[] = {0, 1, 0}, full[] = {0, 2}, beyond[] = {1, 3};
     const int32_t bad[] = {5, (int32_t)vocab(models[0])};
     assert_int_equal(stint_session_step(s, twice, ids, 3, NULL), STINT_E_ARG);
@@ -213,11 +209,10 @@ static void a_wrong_step_changes_nothing(void **state) {
     stint_session_cancel(s);
     assert_int_equal(stint_session_step(s, twice, ids, 2, NULL), STINT_E_CANCELED);
     for (uint32_t i = 0; i < 2; i++) {
-        assert_int_equal(stint_session_select(s, i), STINT_OK);
-        assert_int_equal(stint_session_length(s), 0);
+        assert_int_equal(stint_session_length(s, i), 0);
     }
     assert_int_equal(stint_session_step(s, twice, ids, 2, NULL), STINT_OK);
-    assert_int_equal(stint_session_length(s), 1);
+    assert_int_equal(stint_session_length(s, 1), 1);
     stint_session_close(s);
     stint_session_options o = {.size = sizeof o, .n_sequences = STINT_MAX_SEQUENCES + 1};
     assert_int_equal(stint_session_open(models[0], &o, &s), STINT_E_ARG);
@@ -233,16 +228,14 @@ static void a_saved_sequence_goes_on(void **state) {
         float *logits = malloc(2 * vocab(m) * sizeof *logits);
         int32_t ids[30];
         random_ids(m, ids, 30);
-        assert_int_equal(stint_session_save(s, path), STINT_E_ARG); // holds nothing
-        assert_int_equal(stint_session_select(s, 1), STINT_OK);
-        assert_int_equal(stint_session_eval(s, ids, 29, false, NULL), STINT_OK);
-        assert_int_equal(stint_session_save(s, path), STINT_OK);
-        assert_int_equal(stint_session_eval(s, ids + 29, 1, false, logits), STINT_OK);
-        assert_int_equal(stint_session_select(other, 2), STINT_OK);
-        assert_int_equal(stint_session_load(other, path), STINT_OK);
-        assert_int_equal(stint_session_length(other), 29);
-        assert_memory_equal(stint_session_tokens(other), ids, 29 * sizeof *ids);
-        assert_int_equal(stint_session_eval(other, ids + 29, 1, false, logits + vocab(m)),
+        assert_int_equal(stint_session_save(s, 0, path), STINT_E_ARG); // holds nothing
+        assert_int_equal(stint_session_eval(s, 1, ids, 29, false, NULL), STINT_OK);
+        assert_int_equal(stint_session_save(s, 1, path), STINT_OK);
+        assert_int_equal(stint_session_eval(s, 1, ids + 29, 1, false, logits), STINT_OK);
+        assert_int_equal(stint_session_load(other, 2, path), STINT_OK);
+        assert_int_equal(stint_session_length(other, 2), 29);
+        assert_memory_equal(stint_session_tokens(other, 2), ids, 29 * sizeof *ids);
+        assert_int_equal(stint_session_eval(other, 2, ids + 29, 1, false, logits + vocab(m)),
                          STINT_OK);
         assert_logits(m, logits + vocab(m), logits, kinds[k], 2);
         free(logits);
@@ -252,9 +245,9 @@ static void a_saved_sequence_goes_on(void **state) {
 }
 
 static void assert_not_loaded(stint_session *s, const char *path, stint_status wanted) {
-    size_t length = stint_session_length(s);
-    assert_int_equal(stint_session_load(s, path), wanted);
-    assert_int_equal(stint_session_length(s), length);
+    size_t length = stint_session_length(s, 0);
+    assert_int_equal(stint_session_load(s, 0, path), wanted);
+    assert_int_equal(stint_session_length(s, 0), length);
 }
 
 static void what_is_not_its_own_is_refused(void **state) {
@@ -266,8 +259,8 @@ static void what_is_not_its_own_is_refused(void **state) {
     size_t bytes;
     snprintf(path, sizeof path, "%s/own.session", ts_temp_folder());
     random_ids(models[0], ids, 40);
-    assert_int_equal(stint_session_eval(s, ids, 40, false, NULL), STINT_OK);
-    assert_int_equal(stint_session_save(s, path), STINT_OK);
+    assert_int_equal(stint_session_eval(s, 0, ids, 40, false, NULL), STINT_OK);
+    assert_int_equal(stint_session_save(s, 0, path), STINT_OK);
     assert_not_loaded(other, path, STINT_E_ARG);
     stint_session_options o = {.size = sizeof o, .n_context = 39};
     assert_int_equal(stint_session_open(models[0], &o, &small), STINT_OK);
@@ -278,7 +271,7 @@ static void what_is_not_its_own_is_refused(void **state) {
         unsigned char before = file[at];
         file[at] ^= 0x41;
         const char *damaged = ts_write("damaged.session", file, bytes);
-        stint_status status = stint_session_load(s, damaged);
+        stint_status status = stint_session_load(s, 0, damaged);
         // Between sections there are bytes that nobody reads.
         assert_true(status == STINT_E_FORMAT || status == STINT_E_UNSUPPORTED ||
                     status == STINT_OK);
