@@ -11,14 +11,19 @@
 
 enum st_job_kind { ST_JOB_QUANTIZE, ST_JOB_GRAPH };
 
+enum st_job_ready { ST_READY_RUN, ST_READY_WAIT, ST_READY_NEVER };
+
 // Guarded by the device's mutex where it says so; the rest is set before the job starts.
 struct st_job {
     struct st_device *device;
     uint32_t number; // of this device's submits, from 1
     enum st_job_kind kind;
-    struct st_quantize_args quantize;
-    struct st_graph *graph;
-    struct st_graph_args args;
+    struct st_graph *graph; // of ST_JOB_GRAPH
+    union {
+        struct st_quantize_args quantize;
+        struct st_graph_args args;
+    };
+    enum st_job_ready ready; // when it was submitted
     struct st_job *after[ST_JOB_AFTER];
     size_t n_after;
     struct st_job *next;         // guarded: of the free ones, or the device's own
@@ -112,7 +117,6 @@ void st_device_begin(struct st_device *device, const struct st_device_ops *ops);
 void st_device_end(struct st_device *device);
 
 // Whether a job may run. Call with the mutex held.
-enum st_job_ready { ST_READY_RUN, ST_READY_WAIT, ST_READY_NEVER };
 enum st_job_ready st_job_is_ready(const struct st_job *job);
 // Ends a job; takes the mutex. A failure of a device that is lost is ST_FAILURE_LOST.
 void st_job_finish(struct st_job *job, enum st_job_failure failure, size_t n_clipped);
@@ -123,7 +127,8 @@ stint_status st_device_check(struct st_device *device);
 // Counts bytes against the limit, or gives them back. STINT_E_LIMIT names `what`.
 stint_status st_device_count(struct st_device *device, size_t bytes, const char *what);
 void st_device_uncount(struct st_device *device, size_t bytes);
-stint_status st_job_start(struct st_device *device, const struct st_job *fields,
+// jobs.c, for graphs.c: takes a job, which gets a copy of its arguments, and starts it.
+stint_status st_job_start(struct st_device *device, struct st_graph *graph, const void *args,
                           struct st_job *const *after, size_t n_after, struct st_job **job);
 
 #endif

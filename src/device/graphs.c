@@ -181,8 +181,7 @@ stint_status st_device_submit(struct st_graph *graph, const struct st_graph_args
                               struct st_job *const *after, size_t n_after, struct st_job **job) {
     const char *wrong = check_args(graph, args);
     if (wrong) return broken(graph->device, wrong);
-    struct st_job fields = {.kind = ST_JOB_GRAPH, .graph = graph, .args = *args};
-    return st_job_start(graph->device, &fields, after, n_after, job);
+    return st_job_start(graph->device, graph, args, after, n_after, job);
 }
 
 stint_status st_device_quantize(struct st_device *device, const struct st_quantize_args *args,
@@ -194,6 +193,5 @@ stint_status st_device_quantize(struct st_device *device, const struct st_quanti
         !quantized_fits(device, &args->quantized, args->n_rows, args->n, args->two_term) ||
         !outliers_fit(device, &args->outliers))
         return broken(device, "an argument of quantizing outside its buffer");
-    struct st_job fields = {.kind = ST_JOB_QUANTIZE, .quantize = *args};
-    return st_job_start(device, &fields, after, n_after, job);
+    return st_job_start(device, NULL, args, after, n_after, job);
 }

@@ -7,10 +7,8 @@
 #include <time.h>
 
 static const char *const causes[] = {
-    [ST_FAILURE_NONE] = "done",
     [ST_FAILURE_FAULT] = "failed",
     [ST_FAILURE_NOMEM] = "found no memory on the device",
-    [ST_FAILURE_TIMEOUT] = "took too long",
     [ST_FAILURE_CANCELED] = "was canceled",
     [ST_FAILURE_LOST] = "ended because the device was lost",
 };
@@ -23,27 +21,55 @@ static void drop_reference(struct st_job *job) {
     d->free_jobs = job;
 }
 
-// With the mutex held: a job with its fields, or NULL.
-static struct st_job *take(struct st_device *d, const struct st_job *fields,
-                           struct st_job *const *after, size_t n_after) {
-    struct st_job *job = d->free_jobs;
-    if (!job) return NULL;
-    d->free_jobs = job->next;
-    *job = *fields;
-    job->device = d;
-    job->number = ++d->n_submits;
+enum st_job_ready st_job_is_ready(const struct st_job *job) {
+    enum st_job_ready ready = job->canceled || job->device->lost ? ST_READY_NEVER : ST_READY_RUN;
+    for (size_t i = 0; i < job->n_after; i++) {
+        if (job->after[i]->state == ST_JOB_FAILED) return ST_READY_NEVER;
+        if (job->after[i]->state == ST_JOB_PENDING && ready == ST_READY_RUN) ready = ST_READY_WAIT;
+    }
+    return ready;
+}
+
+static void set_up(struct st_job *job, struct st_graph *graph, const void *args) {
+    job->number = ++job->device->n_submits;
+    job->graph = graph;
+    job->kind = graph ? ST_JOB_GRAPH : ST_JOB_QUANTIZE;
+    if (graph)
+        job->args = *(const struct st_graph_args *)args;
+    else
+        job->quantize = *(const struct st_quantize_args *)args;
     job->n_references = 2;
+    job->state = ST_JOB_PENDING;
+    job->failure = ST_FAILURE_NONE;
+    job->n_clipped = 0;
+    job->canceled = job->timed_out = false;
+}
+
+// With the mutex held.
+static stint_status take(struct st_device *d, struct st_job **job) {
+    if (d->lost) return st_fail(STINT_E_DEVICE, "device '%s': it was lost", d->ops->name);
+    if (!d->free_jobs)
+        return st_fail(STINT_E_LIMIT, "device '%s': %d jobs are not released yet", d->ops->name,
+                       ST_DEVICE_JOBS);
+    *job = d->free_jobs;
+    d->free_jobs = (*job)->next;
+    (*job)->device = d;
+    return STINT_OK;
+}
+
+// With the mutex held.
+static void come_after(struct st_job *job, struct st_job *const *after, size_t n_after) {
     job->n_after = n_after;
     for (size_t i = 0; i < n_after; i++) {
         job->after[i] = after[i];
         after[i]->n_references++;
     }
-    return job;
+    job->ready = st_job_is_ready(job);
 }
 
-stint_status st_job_start(struct st_device *device, const struct st_job *fields,
+stint_status st_job_start(struct st_device *device, struct st_graph *graph, const void *args,
                           struct st_job *const *after, size_t n_after, struct st_job **job) {
-    ST_TRY(st_device_check(device));
+    struct st_job *j = NULL;
     if (n_after > ST_JOB_AFTER)
         return st_fail(STINT_E_INTERNAL, "device '%s': a job after %zu others, at most %d",
                        device->ops->name, n_after, ST_JOB_AFTER);
@@ -52,23 +78,16 @@ stint_status st_job_start(struct st_device *device, const struct st_job *fields,
             return st_fail(STINT_E_INTERNAL, "device '%s': a job after one of device '%s'",
                            device->ops->name, after[i]->device->ops->name);
     pthread_mutex_lock(&device->mutex);
-    struct st_job *j = take(device, fields, after, n_after);
+    stint_status status = take(device, &j);
+    if (status == STINT_OK) {
+        set_up(j, graph, args);
+        come_after(j, after, n_after);
+    }
     pthread_mutex_unlock(&device->mutex);
-    if (!j)
-        return st_fail(STINT_E_LIMIT, "device '%s': %d jobs are not released yet",
-                       device->ops->name, ST_DEVICE_JOBS);
+    if (status != STINT_OK) return status;
     *job = j;
     device->ops->start(device, j);
     return STINT_OK;
-}
-
-enum st_job_ready st_job_is_ready(const struct st_job *job) {
-    enum st_job_ready ready = job->canceled || job->device->lost ? ST_READY_NEVER : ST_READY_RUN;
-    for (size_t i = 0; i < job->n_after; i++) {
-        if (job->after[i]->state == ST_JOB_FAILED) return ST_READY_NEVER;
-        if (job->after[i]->state == ST_JOB_PENDING && ready == ST_READY_RUN) ready = ST_READY_WAIT;
-    }
-    return ready;
 }
 
 void st_job_finish(struct st_job *job, enum st_job_failure failure, size_t n_clipped) {
@@ -120,20 +139,19 @@ static void ask_to_end(struct st_job *job, bool timed_out) {
     if (pending && d->ops->cancel) d->ops->cancel(d, job);
 }
 
-static stint_status say(const struct st_job *job, enum st_job_failure failure) {
+static stint_status say(const struct st_device *d, uint32_t number, enum st_job_failure failure) {
     stint_status status = failure == ST_FAILURE_NOMEM      ? STINT_E_NOMEM
                           : failure == ST_FAILURE_CANCELED ? STINT_E_CANCELED
                                                            : STINT_E_DEVICE;
-    const struct st_device *d = job->device;
-    if (failure == ST_FAILURE_NONE) return STINT_OK;
     if (failure == ST_FAILURE_TIMEOUT)
-        return st_fail(status, "device '%s': job %u took longer than %u ms", d->ops->name,
-                       job->number, d->timeout_ms);
-    return st_fail(status, "device '%s': job %u %s", d->ops->name, job->number, causes[failure]);
+        return st_fail(status, "device '%s': job %u took longer than %u ms", d->ops->name, number,
+                       d->timeout_ms);
+    return st_fail(status, "device '%s': job %u %s", d->ops->name, number, causes[failure]);
 }
 
-stint_status st_job_wait(struct st_job *job, struct st_job_result *result) {
+static stint_status wait_for(struct st_job *job, bool release, struct st_job_result *result) {
     struct st_device *d = job->device;
+    uint32_t number = job->number;
     pthread_mutex_lock(&d->mutex);
     if (!wait_a_while(job)) {
         pthread_mutex_unlock(&d->mutex);
@@ -142,9 +160,18 @@ stint_status st_job_wait(struct st_job *job, struct st_job_result *result) {
         while (job->state == ST_JOB_PENDING) pthread_cond_wait(&d->changed, &d->mutex);
     }
     struct st_job_result now = {job->failure, job->n_clipped};
+    if (release) drop_reference(job);
     pthread_mutex_unlock(&d->mutex);
     if (result) *result = now;
-    return say(job, now.failure);
+    return now.failure == ST_FAILURE_NONE ? STINT_OK : say(d, number, now.failure);
+}
+
+stint_status st_job_wait(struct st_job *job, struct st_job_result *result) {
+    return wait_for(job, false, result);
+}
+
+stint_status st_job_join(struct st_job *job, struct st_job_result *result) {
+    return wait_for(job, true, result);
 }
 
 void st_job_cancel(struct st_job *job) {
@@ -157,10 +184,4 @@ void st_job_release(struct st_job *job) {
     pthread_mutex_lock(&d->mutex);
     drop_reference(job);
     pthread_mutex_unlock(&d->mutex);
-}
-
-stint_status st_job_join(struct st_job *job, struct st_job_result *result) {
-    stint_status status = st_job_wait(job, result);
-    st_job_release(job);
-    return status;
 }

@@ -104,8 +104,8 @@ static void run_groups(void *context, size_t from, size_t to, size_t worker) {
     struct run *r = context;
     const struct st_stage *stage = r->epilogue.stage;
     size_t n_panels = stage->weight.n_panels, per_group = ST_DEVICE_GROUP / ST_INT8_PANEL;
-    size_t terms = r->epilogue.two_term ? ST_TWO_TERMS : 1, clipped = 0;
-    size_t most = r->device->kernel->tokens / terms * terms;
+    unsigned shift = r->epilogue.two_term ? 1 : 0; // two rows of the kernels for one
+    size_t most = r->device->kernel->tokens >> shift << shift, clipped = 0;
     _Alignas(64) int32_t sums[ST_INT8_SUMS];
     for (size_t group = r->group + from; group < r->group + to; group++) {
         size_t here = st_min(per_group, n_panels - group * per_group);
@@ -114,7 +114,7 @@ static void run_groups(void *context, size_t from, size_t to, size_t worker) {
             size_t n = st_min(most, r->n_x - at);
             multiply(r, panels, here, at, n, sums);
             clipped += st_epilogue(&r->epilogue, group * ST_DEVICE_GROUP, here * ST_INT8_PANEL,
-                                   at / terms, n / terms, sums);
+                                   at >> shift, n >> shift, sums);
         }
     }
     if (clipped) atomic_fetch_add_explicit(&r->n_clipped, clipped, memory_order_relaxed);
@@ -168,13 +168,10 @@ static size_t run_graph(const struct pool_device *d, const struct st_graph *grap
     return clipped;
 }
 
-// Those that come before it have ended.
+// Jobs before it have ended: each ends in its submit.
 void st_pool_device_start(struct st_device *device, struct st_job *job) {
     const struct pool_device *d = (const struct pool_device *)device;
-    pthread_mutex_lock(&device->mutex);
-    bool runs = st_job_is_ready(job) == ST_READY_RUN;
-    pthread_mutex_unlock(&device->mutex);
-    if (!runs) {
+    if (job->ready != ST_READY_RUN) {
         st_job_finish(job, ST_FAILURE_CANCELED, 0);
         return;
     }
