@@ -9,7 +9,7 @@
 struct st_cli_answer {
     stint_generation generation; // callbacks, n_tokens and reasoning are the caller's to set
     stint_sampling sampling;
-    stint_logit_bias biases[ST_CLI_TEXTS_MOST];
+    stint_logit_bias biases[ST_CLI_TEXTS_MAX];
     stint_chat_options chat;
     char *schema, *tools; // JSON text
 };

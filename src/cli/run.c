@@ -38,8 +38,8 @@ static const struct st_cli_option rows[] = {
      .letter = 'n',
      .kind = ST_CLI_UINT,
      .value = "N",
-     .most = 1 << 24,
-     .help = "most tokens to generate; 0: until the model ends or the context is full",
+     .max = 1 << 24,
+     .help = "maximum tokens to generate; 0: until the model ends or the context is full",
      .offset = offsetof(struct run_options, n_tokens)},
     {.name = "chat",
      .letter = 'c',
@@ -48,11 +48,11 @@ static const struct st_cli_option rows[] = {
      .offset = offsetof(struct run_options, chat)},
     {.name = "ignore-eos",
      .kind = ST_CLI_FLAG,
-     .help = "go on after the model ended its text",
+     .help = "continue after the model ends its text",
      .offset = offsetof(struct run_options, ignore_eos)},
     {.name = "show-bits",
      .kind = ST_CLI_FLAG,
-     .help = "colour the text by the precision of the weights that wrote it; see --schedule",
+     .help = "colour the text by the precision of the weights that generated it; see --schedule",
      .offset = offsetof(struct run_options, show_bits)},
     {.name = "logprobs",
      .kind = ST_CLI_FLAG,
@@ -61,12 +61,12 @@ static const struct st_cli_option rows[] = {
     {.name = "top-logprobs",
      .kind = ST_CLI_UINT,
      .value = "N",
-     .most = STINT_MAX_TOP,
+     .max = STINT_MAX_TOP,
      .help = "with --logprobs: beside it those of the N likeliest tokens",
      .offset = offsetof(struct run_options, n_top)},
     {.name = NULL}};
 
-// What the colours mean, where there are any.
+// Explains the colours, if there are any.
 static void print_legend(const stint_model *model) {
     stint_model_info info = {.size = sizeof info};
     const char *plain = st_cli_style(stderr, ST_CLI_PLAIN);
@@ -85,7 +85,7 @@ static char *read_prompt(const struct st_cli_command *command, const struct run_
     const char *file = options->file;
     *status = ST_CLI_USAGE;
     if (options->prompt != NULL && file != NULL) {
-        st_cli_error(command->name, "-p and -f exclude each other");
+        st_cli_error(command->name, "-p and -f cannot be used together");
         return NULL;
     }
     if (options->prompt == NULL && file == NULL) {
@@ -119,7 +119,7 @@ static int32_t *prompt_ids(const struct run_options *options, const stint_model 
     return ids;
 }
 
-// On a terminal the prompt is shown before its continuation; in a pipe there is the text alone.
+// A terminal shows the prompt before its continuation; a pipe gets only the continuation.
 static void echo_prompt(const struct run_options *options, const char *prompt, size_t n_bytes) {
     if (options->chat || options->common.json || n_bytes > ECHO_MOST_BYTES) return;
     if (!isatty(STDOUT_FILENO) || !isatty(STDERR_FILENO)) return;
@@ -149,7 +149,7 @@ static json_t *describe_energy(const stint_energy *energy) {
     double joules = energy->source != NULL ? stint_energy_since(energy) : -1.0;
     if (joules >= 0.0) return json_pack("{s:f, s:s}", "joules", joules, "source", energy->source);
     return json_pack("{s:n, s:s}", "joules", "note",
-                     "this system counts no energy: neither powercap nor a battery");
+                     "this system does not measure energy: it has neither powercap nor a battery");
 }
 
 static bool print_object(const struct st_cli_command *command, const struct st_cli_sink *sink,

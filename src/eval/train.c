@@ -10,7 +10,7 @@
 #include "base/random.h"
 #include "base/size.h"
 #include "prepare/adam.h"
-#include "session/schedule.h"
+#include "session/precision/schedule.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -67,7 +67,7 @@ bool st_calls_marks_special(const struct stint_tokenizer *tokenizer, bool tools,
     return id >= 0 && st_tokenizer_is_special(tokenizer, id);
 }
 
-// {"name", "arguments"} as the one call; an answer that was cut off stays text.
+// Takes {"name", "arguments"} as the only call; an answer that was cut off stays text.
 static stint_status find_required(const char *answer, size_t n, struct st_tool_calls *calls) {
     json_t *call = json_loadb(answer, n, 0, NULL);
     const char *name = json_string_value(json_object_get(call, "name"));

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tool calls of answers. Where one is required the answer can only be one, as JSON: {"name",
-// "arguments"}, by a schema made of the tools'. Where it is the model's choice, its family's own
-// marks tell.
+// Tool calls of answers. If a call is required, a schema made from those of the tools constrains
+// the answer to the JSON {"name", "arguments"}. If the model may decide, the marks of its family
+// tell.
 #ifndef ST_GENERATE_CALLS_H
 #define ST_GENERATE_CALLS_H
 
 #include "chat/tool_calls.h"
 
 enum st_tool_choice {
-    ST_TOOLS_NONE, // also where there are no tools
+    ST_TOOLS_NONE, // also if there are no tools
     ST_TOOLS_AUTO,
-    ST_TOOLS_REQUIRED // one of them; `name` alone if that is not NULL
+    ST_TOOLS_REQUIRED // one of them; only `name` if that is not NULL
 };
 
 struct st_tools {
@@ -28,8 +28,8 @@ const char *st_tools_name(const json_t *tool);
 // Whether one of them has this name.
 bool st_tools_have(const json_t *list, const char *name);
 
-// The schema that an answer must follow; NULL in *schema where none must. *schema is a new
-// reference. STINT_E_NOMEM.
+// The schema that an answer must match; *schema is NULL if there is none, else a new reference.
+// STINT_E_NOMEM.
 stint_status st_calls_schema(const struct st_tools *tools, json_t **schema);
 
 // Whether special tokens must appear in the text: marks of calls are such tokens in some families,

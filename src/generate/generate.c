@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "generate/options.h"
 #include "generate/transcript.h"
-#include "session/precision.h"
+#include "session/precision/precision.h"
 #include "session/session.h"
 
 #include <string.h>

@@ -54,14 +54,15 @@ static size_t token_end(const struct st_transcript *t, size_t i) {
     return i + 1 < t->n_tokens ? t->tokens[i + 1].begin : t->n_decoded;
 }
 
-// A token that makes the blank behind the reasoning and the answer's first word is the answer's.
+// A token with both the blank after the reasoning and the answer's first word belongs to the
+// answer.
 size_t st_transcript_reasoning_tokens(const struct st_transcript *t) {
     size_t n = 0, begin = answer_begin(t);
     while (n < t->n_tokens && t->tokens[n].begin < begin && token_end(t, n) <= begin) n++;
     return n;
 }
 
-// Tokens whose text has begun to be certain; all of them where nothing was cut off at the end.
+// The number of tokens whose text is at least partly certain; all tokens if nothing was cut off.
 static size_t certain_tokens(const struct st_transcript *t, size_t first) {
     size_t n = first;
     if (t->ended && t->n_decoded <= t->text.count) return t->n_tokens;

@@ -58,7 +58,7 @@ class Documented(unittest.TestCase):
                                check=True).stdout
         for option in set(re.findall(r"(?<!-)--[a-z][a-z-]*", TEXT)):
             self.assertIn(option, shown)
-        source = pathlib.Path(SOURCE / "src" / "server" / "metrics.c").read_text(encoding="utf-8")
+        source = pathlib.Path(SOURCE / "src/server/api/metrics.c").read_text(encoding="utf-8")
         for name in set(re.findall(r"\bstint_[a-z_]+\b", TEXT)):
             self.assertIn(name, source)
 

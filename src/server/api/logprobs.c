@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/api/logprobs.h"
 
-// A token's text by itself, its space in front included; what is no whole character as U+FFFD.
+// The text of a single token, with its leading space; incomplete characters become U+FFFD.
 static void write_token(const struct stint_tokenizer *tokenizer, int32_t id,
                         struct st_json_text *out) {
     char bytes[ST_PIECE_MAX_BYTES];

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention over the KV cache: what every token passes through, and decoding, one query at a time,
+// split over heads. Prompts meet the cache in prompt_attention.c.
+#include "session/pass.h"
+
+#include <string.h>
+
+struct job {
+    const struct st_run *run;
+    size_t group; // query heads per key-value head
+};
+
+static unsigned char *cache_at(const struct st_run *r, unsigned char *cache, size_t head,
+                               struct st_place place) {
+    return st_session_cache(r->s, cache, place.sequence, r->layer, head, place.position);
+}
+
+static void normalise_head(const struct job *job, const struct st_norm_weight *norm, size_t head,
+                           float *x) {
+    const struct st_config *c = &job->run->s->model->config;
+    const struct st_elementwise *k = job->run->s->kernels.elementwise;
+    if (!norm->weight) return;
+    const float *weight = norm->weight + (norm->per_head ? head * c->head_dim : 0);
+    if (c->qk_layernorm)
+        k->layernorm(x, weight, norm->bias, c->norm_epsilon, c->head_dim, x);
+    else
+        k->rmsnorm(x, weight, c->norm_epsilon, c->head_dim, x);
+}
+
+static void store(const struct stint_session *s, const float *x, unsigned char *to) {
+    size_t n = s->model->config.head_dim;
+    if (s->kv == ST_DTYPE_F32)
+        memcpy(to, x, n * sizeof(float));
+    else
+        s->kernels.attention->to_f16(x, n, (uint16_t *)(void *)to);
+}
+
+static void rotate(const struct job *job, size_t t, float *x) {
+    const struct st_config *c = &job->run->s->model->config;
+    const struct st_chunk_buffers *b = job->run->buffers;
+    size_t half = c->rope_dims / 2;
+    bool local = c->sliding[job->run->layer];
+    if (half)
+        job->run->s->kernels.elementwise->rope(x, b->cosine[local] + t * half,
+                                               b->sine[local] + t * half, c->rope_dims,
+                                               c->rope_interleaved);
+}
+
+// One token's keys and values: norm, rotation, and its row of the cache.
+static void append_token(void *context, size_t t, size_t worker) {
+    (void)worker;
+    const struct job *job = context;
+    const struct stint_session *s = job->run->s;
+    const struct st_config *c = &s->model->config;
+    struct st_place place = st_batch_place(job->run->batch, t);
+    size_t hd = c->head_dim;
+    float *k = job->run->buffers->k + t * c->n_kv_heads * hd;
+    const float *v = job->run->buffers->v + t * c->n_kv_heads * hd;
+    for (size_t h = 0; h < c->n_kv_heads; h++) {
+        normalise_head(job, &job->run->s->model->weights.layers[job->run->layer].k_norm, h,
+                       k + h * hd);
+        rotate(job, t, k + h * hd);
+        store(s, k + h * hd, cache_at(job->run, s->keys, h, place));
+        store(s, v + h * hd, cache_at(job->run, s->values, h, place));
+    }
+}
+
+static void rotate_queries(void *context, size_t t, size_t worker) {
+    (void)worker;
+    const struct job *job = context;
+    const struct st_config *c = &job->run->s->model->config;
+    float *q = job->run->buffers->q + t * c->n_heads * c->head_dim;
+    for (size_t h = 0; h < c->n_heads; h++) {
+        normalise_head(job, &job->run->s->model->weights.layers[job->run->layer].q_norm, h,
+                       q + h * c->head_dim);
+        rotate(job, t, q + h * c->head_dim);
+    }
+}
+
+// One query head of one token.
+static void decode_item(void *context, size_t item, size_t worker) {
+    const struct job *job = context;
+    const struct stint_session *s = job->run->s;
+    const struct st_config *c = &s->model->config;
+    size_t t = item / c->n_heads, h = item % c->n_heads, hd = c->head_dim;
+    struct st_place place = st_batch_place(job->run->batch, t);
+    size_t n_keys = place.position + 1;
+    place.position = st_session_first_key(s, job->run->layer, place.position);
+    n_keys -= place.position;
+    s->kernels.attention->decode(job->run->buffers->q + (t * c->n_heads + h) * hd,
+                                 cache_at(job->run, s->keys, h / job->group, place),
+                                 cache_at(job->run, s->values, h / job->group, place), s->kv,
+                                 n_keys, hd, c->attn_scale, c->attn_softcap,
+                                 job->run->group->workers[worker].scores,
+                                 job->run->buffers->attended + (t * c->n_heads + h) * hd);
+}
+
+static struct job job_of(const struct st_run *r) {
+    const struct st_config *c = &r->s->model->config;
+    return (struct job){.run = r, .group = c->n_heads / c->n_kv_heads};
+}
+
+void st_kv_append(const struct st_run *r) {
+    struct job job = job_of(r);
+    st_pool_run(r->group->pool, append_token, &job, r->batch->n);
+}
+
+void st_kv_attend(const struct st_run *r) {
+    const struct stint_session *s = r->s;
+    struct job job = job_of(r);
+    st_pool_run(r->group->pool, rotate_queries, &job, r->batch->n);
+    if (r->phase == ST_PHASE_PREFILL)
+        st_kv_attend_prompt(r);
+    else
+        st_pool_run(r->group->pool, decode_item, &job, r->batch->n * s->model->config.n_heads);
+}

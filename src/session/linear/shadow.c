@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+// The outlier channels of a run go by in ascending order, in waves: while one wave is added, the
+// cold columns of the next are read. Every product is added to its output by itself, so that
+// neither waves, nor chunks, nor where a column came from changes a bit.
+#include "session/session.h"
+
+#include "base/size.h"
+
+#include <string.h>
+
+enum { BLOCK_ROWS = 512, SMALLEST_WAVE = 16, WAVE_BYTES = 4 << 20, FEW_READS = 32 };
+
+// ---- Memory
+
+// Of the shadowed linears of a model.
+struct extent {
+    size_t k, rows, up_rows; // widest input, most packed rows, and of those with an activation
+    uint32_t n_linears;
+    uint64_t hot_bytes, float_bytes;
+};
+
+static void add_linear(const struct st_stage *stage, struct extent *e) {
+    const struct st_int8_weight *w = &stage->weight;
+    size_t rows = (size_t)w->n_panels * ST_INT8_PANEL;
+    if (!w->shadowed) return;
+    e->n_linears++;
+    e->k = st_max(e->k, w->n_in);
+    e->rows = st_max(e->rows, rows);
+    if (stage->epilogue != ST_EPILOGUE_FLOAT) e->up_rows = st_max(e->up_rows, rows);
+    e->float_bytes += (uint64_t)rows * w->n_in * sizeof(float);
+    for (uint32_t c = 0; c < w->n_in && w->hot; c++) e->hot_bytes += w->hot[c] >= 0 ? rows : 0;
+}
+
+static struct extent measure(const struct stint_model *model) {
+    const struct st_weights_int8 *w = &model->int8;
+    struct extent extent = {0};
+    if (!w->layers) return extent;
+    for (uint32_t i = 0; i < model->config.n_layers; i++) {
+        add_linear(&w->layers[i].qkv, &extent);
+        add_linear(&w->layers[i].o, &extent);
+        for (uint32_t e = 0; e < st_max(1, model->config.n_experts); e++) {
+            add_linear(&w->layers[i].ffn[e].up, &extent);
+            add_linear(&w->layers[i].ffn[e].down, &extent);
+        }
+    }
+    add_linear(&w->head, &extent);
+    return extent;
+}
+
+void st_shadow_lay_out(struct st_shadow *s, const struct stint_model *model, size_t chunk_len,
+                       struct st_arena *arena) {
+    struct extent extent = measure(model);
+    size_t k = extent.k;
+    s->n_linears = extent.n_linears;
+    s->hot_bytes = extent.hot_bytes;
+    s->float_bytes = extent.float_bytes;
+    s->widest_rows = extent.rows;
+    s->any = s->n_linears > 0;
+    if (!s->any) return;
+    s->in.capacity = s->middle.capacity = chunk_len * k;
+    s->in.entries = ST_TAKE(arena, struct st_spilled, s->in.capacity);
+    s->middle.entries = ST_TAKE(arena, struct st_spilled, s->middle.capacity);
+    s->sorted = ST_TAKE(arena, struct st_spilled, s->in.capacity);
+    s->first = ST_TAKE(arena, uint32_t, chunk_len + 1);
+    s->next = ST_TAKE(arena, uint32_t, chunk_len);
+    s->channels = ST_TAKE(arena, uint32_t, k);
+    s->seen = ST_TAKE(arena, uint8_t, k);
+    s->wave = st_min(ST_SHADOW_WAVE, st_max(SMALLEST_WAVE, WAVE_BYTES / extent.rows));
+    s->column = ST_TAKE(arena, const int8_t *, s->wave);
+    s->cold = ST_TAKE(arena, int8_t, 2 * s->wave * s->widest_rows);
+    s->add = ST_TAKE(arena, float, chunk_len *extent.up_rows);
+    s->add_row = ST_TAKE(arena, int32_t, chunk_len);
+}
+
+stint_status st_shadow_open(struct st_shadow *s, const struct stint_model *model,
+                            const struct st_elementwise *elementwise) {
+    const struct st_checkpoint *c = &model->checkpoint;
+    if (!s->any) return STINT_OK;
+    s->elementwise = elementwise;
+    if (!c->package) return STINT_OK;
+    s->file_base = (uintptr_t)c->maps->data;
+    return st_reader_open(c->file, c->path, c->late, &s->reader);
+}
+
+void st_shadow_close(struct st_shadow *shadow) {
+    st_reader_close(shadow->reader);
+    shadow->reader = NULL;
+}
+
+stint_status stint_session_shadow(const stint_session *session, stint_shadow_info *info) {
+    if (!session || !info || info->size == 0)
+        return st_fail(STINT_E_ARG, "info->size must be set to sizeof(stint_shadow_info)");
+    const struct st_shadow *first = &session->buffers->shadow;
+    stint_shadow_info out = {.size = info->size,
+                             .n_linears = first->n_linears,
+                             .resident_bytes = first->hot_bytes,
+                             .float_bytes = first->float_bytes};
+    uint64_t runs = 0, channels = 0;
+    for (size_t i = 0; i < session->n_buffers; i++) {
+        const struct st_shadow_counts *c = &session->buffers[i].shadow.counts;
+        runs += c->runs;
+        channels += c->channels;
+        out.hot_hits += c->hot_hits;
+        out.cold_reads += c->cold_reads;
+        out.cold_bytes += c->cold_bytes;
+        out.seconds += (double)c->ns * 1e-9;
+        out.device_seconds += (double)c->device_ns * 1e-9;
+    }
+    if (runs) out.outlier_channels = (double)channels / (double)runs;
+    memcpy(info, &out, st_min(info->size, sizeof out));
+    return STINT_OK;
+}
+
+// ---- What was spilled
+
+struct st_spill *st_shadow_spill(struct st_shadow *s, const struct st_stage *stage,
+                                 struct st_spill *spill) {
+    if (!s->any || !stage->weight.shadowed) return NULL;
+    atomic_store_explicit(&spill->n, 0, memory_order_relaxed);
+    return spill;
+}
+
+// By channel; entries of a token mostly come in order.
+static void sort_token(struct st_spilled *entries, size_t n) {
+    for (size_t i = 1; i < n; i++) {
+        struct st_spilled entry = entries[i];
+        size_t at = i;
+        for (; at > 0 && entries[at - 1].channel > entry.channel; at--)
+            entries[at] = entries[at - 1];
+        entries[at] = entry;
+    }
+}
+
+// Token by token into s->sorted.
+static void sort(struct st_shadow *s, const struct st_spill *spill, size_t n) {
+    memset(s->first, 0, (s->n_tokens + 1) * sizeof *s->first);
+    for (size_t i = 0; i < n; i++) s->first[spill->entries[i].token + 1]++;
+    for (size_t t = 0; t < s->n_tokens; t++) {
+        s->first[t + 1] += s->first[t];
+        s->next[t] = s->first[t];
+    }
+    for (size_t i = 0; i < n; i++)
+        s->sorted[s->next[spill->entries[i].token]++] = spill->entries[i];
+    for (size_t t = 0; t < s->n_tokens; t++) {
+        sort_token(s->sorted + s->first[t], s->first[t + 1] - s->first[t]);
+        s->next[t] = s->first[t];
+    }
+}
+
+static void list_channels(struct st_shadow *s, size_t n) {
+    size_t k = s->stage->weight.n_in;
+    memset(s->seen, 0, k);
+    for (size_t i = 0; i < n; i++) s->seen[s->sorted[i].channel] = 1;
+    s->n_channels = 0;
+    for (size_t c = 0; c < k; c++)
+        if (s->seen[c]) s->channels[s->n_channels++] = (uint32_t)c;
+}
+
+// ---- Columns
+
+static size_t packed_rows(const struct st_stage *stage) {
+    return (size_t)stage->weight.n_panels * ST_INT8_PANEL;
+}
+
+static int8_t *cold_slot(const struct st_shadow *s, size_t i) {
+    return s->cold + i % (2 * s->wave) * s->widest_rows;
+}
+
+static bool is_hot(const struct st_int8_weight *w, uint32_t channel) {
+    return w->hot && w->hot[channel] >= 0;
+}
+
+// Asks for the cold columns of the channels up to `end`.
+static void ask(struct st_shadow *s, size_t end) {
+    const struct st_int8_weight *w = &s->stage->weight;
+    size_t rows = packed_rows(s->stage);
+    uint64_t before = s->counts.cold_reads;
+    for (; s->asked < end; s->asked++) {
+        uint32_t channel = s->channels[s->asked];
+        if (is_hot(w, channel)) {
+            s->counts.hot_hits++;
+            continue;
+        }
+        s->counts.cold_reads++;
+        s->counts.cold_bytes += rows;
+        if (s->reader)
+            st_reader_ask(s->reader, (uintptr_t)(w->columns + channel * rows) - s->file_base, rows,
+                          cold_slot(s, s->asked));
+    }
+    if (s->reader && s->counts.cold_reads - before > FEW_READS) st_reader_start(s->reader);
+}
+
+void st_shadow_begin(struct st_shadow *s, const struct st_stage *stage, struct st_spill *spill,
+                     size_t n_tokens) {
+    s->pending = false;
+    if (!s->any || !stage->weight.shadowed) return;
+    size_t n = st_min(spill->n, spill->capacity);
+    s->counts.runs++;
+    if (n == 0) return;
+    s->pending = true;
+    s->stage = stage;
+    s->n_tokens = n_tokens;
+    sort(s, spill, n);
+    list_channels(s, n);
+    s->counts.channels += s->n_channels;
+    s->asked = 0;
+    ask(s, st_min(2 * s->wave, s->n_channels));
+}
+
+// ---- Products
+
+// One wave: channels [wave, wave_end) of the list.
+struct job {
+    struct st_shadow *s;
+    size_t wave, wave_end;
+    float *const *out; // NULL: into s->add
+    const size_t *out_row;
+};
+
+// y[row] of a token and how many rows lie there side by side; NULL: padding.
+static float *output(const struct job *j, size_t token, size_t row, size_t *n) {
+    const struct st_stage *stage = j->s->stage;
+    if (!j->out) return j->s->add + (size_t)j->s->add_row[token] * packed_rows(stage) + row;
+    size_t start = 0;
+    for (uint32_t i = 0; i < stage->n_parts; i++) {
+        size_t padded = st_round_up(stage->rows[i], ST_INT8_PANEL);
+        if (row < start + padded) {
+            *n = st_min(*n, row < start + stage->rows[i] ? start + stage->rows[i] - row
+                                                         : start + padded - row);
+            return row < start + stage->rows[i] ? j->out[i] + token * j->out_row[i] + (row - start)
+                                                : NULL;
+        }
+        start += padded;
+    }
+    return NULL;
+}
+
+static void add_token(const struct job *j, size_t token, size_t row, size_t end) {
+    const struct st_shadow *s = j->s;
+    uint32_t last = s->channels[j->wave_end - 1];
+    while (row < end) {
+        size_t n = end - row, i = j->wave;
+        float *y = output(j, token, row, &n);
+        for (uint32_t e = s->next[token]; y && e < s->first[token + 1]; e++) {
+            const struct st_spilled *entry = &s->sorted[e];
+            if (entry->channel > last) break;
+            while (s->channels[i] != entry->channel) i++;
+            const struct st_int8_weight *w = &s->stage->weight;
+            s->elementwise->axpy_int8(entry->x * w->column_scales[entry->channel],
+                                      s->column[i - j->wave] + row, w->scale + row, n, y);
+        }
+        row += n;
+    }
+}
+
+static void add_block(void *context, size_t block, size_t worker) {
+    (void)worker;
+    const struct job *j = context;
+    size_t row = block * BLOCK_ROWS, end = st_min(row + BLOCK_ROWS, packed_rows(j->s->stage));
+    for (size_t t = 0; t < j->s->n_tokens; t++)
+        if (j->s->next[t] < j->s->first[t + 1]) add_token(j, t, row, end);
+}
+
+static void add_wave(struct st_shadow *s, const struct job *j) {
+    const struct st_int8_weight *w = &s->stage->weight;
+    size_t rows = packed_rows(s->stage);
+    for (size_t i = j->wave; i < j->wave_end; i++) {
+        uint32_t channel = s->channels[i];
+        s->column[i - j->wave] = is_hot(w, channel)
+                                     ? w->hot_columns + (size_t)w->hot[channel] * rows
+                                 : s->reader ? cold_slot(s, i)
+                                             : w->columns + channel * rows;
+    }
+    st_pool_run(s->pool, add_block, (void *)(uintptr_t)j, st_ceil_div(rows, BLOCK_ROWS));
+    uint32_t last = s->channels[j->wave_end - 1];
+    for (size_t t = 0; t < s->n_tokens; t++)
+        while (s->next[t] < s->first[t + 1] && s->sorted[s->next[t]].channel <= last) s->next[t]++;
+}
+
+static stint_status add_all(struct st_shadow *s, float *const *out, const size_t *out_row) {
+    for (size_t wave = 0; wave < s->n_channels; wave += s->wave) {
+        struct job j = {s, wave, st_min(wave + s->wave, s->n_channels), out, out_row};
+        if (s->reader) ST_TRY(st_reader_wait(s->reader));
+        if (wave > 0) ask(s, st_min(j.wave_end + s->wave, s->n_channels));
+        add_wave(s, &j);
+    }
+    return STINT_OK;
+}
+
+stint_status st_shadow_finish(struct st_shadow *s, struct st_pool *pool, float *const *out,
+                              const size_t *out_row) {
+    if (!s->pending) return STINT_OK;
+    s->pending = false;
+    s->pool = pool;
+    return add_all(s, out, out_row);
+}
+
+void st_shadow_abandon(struct st_shadow *s) {
+    s->pending = false;
+    if (s->reader) (void)st_reader_wait(s->reader);
+}
+
+stint_status st_shadow_finish_before(struct st_shadow *s, struct st_pool *pool) {
+    if (!s->pending) return STINT_OK;
+    size_t rows = packed_rows(s->stage), n = 0;
+    s->pool = pool;
+    for (size_t t = 0; t < s->n_tokens; t++) {
+        s->add_row[t] = s->next[t] < s->first[t + 1] ? (int32_t)n : -1;
+        n += s->next[t] < s->first[t + 1];
+    }
+    memset(s->add, 0, n * rows * sizeof *s->add);
+    return add_all(s, NULL, NULL);
+}

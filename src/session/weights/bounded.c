@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "session/weights/bounded.h"
+
+#include "base/cpu.h"
+#include "base/process.h"
+#include "base/size.h"
+#include "session/weights/source.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PROCESS_BYTES = 16 << 20, // program, libraries, page tables, stacks of few pages
+    THREAD_BYTES = (64 << 10) + ST_LOAD_ROOM, // of a reading thread: its stack, its buffer
+    EMBED_ROWS = 64,                          // of the embedding that stay in memory
+    STREAM_ENTRIES = 12,                      // of prompts' dense blocks, where there is room
+    FEWEST_COLD = 64,                         // neurons
+};
+// Of what is left: what neurons get before dense linears do, and of theirs, hot clusters at most.
+static const double neuron_share = 0.1, hot_share = 0.75;
+
+// ---- The plan
+
+static size_t embed_room(const struct stint_model *m) {
+    return st_round_up(m->weights.embed.row_bytes + ST_LOAD_BLOCK, ST_LOAD_BLOCK);
+}
+
+static uint64_t region_bytes(const struct st_resident *r) {
+    const struct st_neurons_plan *n = &r->neurons.plan;
+    uint64_t bytes = n->n_hot * n->cluster_bytes + n->n_cold * n->entry_bytes;
+    for (int i = 0; i < ST_N_REGIONS; i++)
+        bytes += (uint64_t)r->plan.n_entries[i] * r->plan.entry_bytes[i];
+    return bytes;
+}
+
+// Grows a region by what of `left` it can use.
+static void grow(struct st_resident *r, int region, uint64_t most, uint64_t *left) {
+    size_t bytes = r->plan.entry_bytes[region];
+    if (bytes == 0) return;
+    uint64_t more = st_min(*left / bytes, most - st_min(most, r->plan.n_entries[region]));
+    r->plan.n_entries[region] += (uint32_t)more;
+    *left -= more * bytes;
+}
+
+static stint_status too_small(const struct st_resident *r, uint64_t needed) {
+    const struct st_budget *b = &r->budget;
+    return st_fail(
+        STINT_E_LIMIT,
+        "memory: at least %llu MiB are needed (%llu for weights on their way, %llu for "
+        "nested ones, %llu for tables and the program, %llu for the KV cache, %llu for "
+        "scratch), %llu are allowed; raise the bound, or lower the context, the chunk "
+        "or the schedule's precision",
+        (unsigned long long)((needed + (1 << 20) - 1) >> 20),
+        (unsigned long long)(region_bytes(r) >> 20), (unsigned long long)(b->nested >> 20),
+        (unsigned long long)((b->process + b->tables) >> 20), (unsigned long long)(b->kv >> 20),
+        (unsigned long long)(b->scratch >> 20), (unsigned long long)(b->bound >> 20));
+}
+
+static void lay_out(const struct stint_model *m, struct st_resident *r, struct st_arena *a) {
+    r->rows = (struct st_cache){
+        .entry_bytes = embed_room(m), .n_entries = EMBED_ROWS, .n_ids = m->weights.embed.n_out};
+    st_cache_lay_out(&r->rows, a);
+    r->panels = ST_TAKE(a, const int8_t *,
+                        st_max(r->plan.n_ids[ST_REGION_FIXED], r->plan.n_ids[ST_REGION_STREAM]));
+    if (!r->sparse) return;
+    st_sparse_lay_out(&r->block, a);
+    st_naming_lay_out(m, &r->naming, a);
+}
+
+static uint64_t own_bytes(const struct stint_model *m, struct st_resident *r) {
+    struct st_arena measure = st_arena_measure();
+    lay_out(m, r, &measure);
+    return measure.used;
+}
+
+// What is left goes to neurons: clusters of hot ones, as many as larger batches want, and single
+// cold ones.
+static void grow_neurons(const struct stint_model *m, struct st_resident *r, uint64_t *left) {
+    struct st_neurons_plan *n = &r->neurons.plan;
+    uint64_t all = (uint64_t)m->config.n_layers * m->neurons.layout.n_entries;
+    uint32_t wanted = st_neurons_hot_clusters(m, n, ST_NEURON_TOKENS);
+    uint64_t hot = (uint64_t)((double)*left * hot_share) / n->cluster_bytes;
+    n->n_hot = r->leave_out & STINT_LEAVE_HOT ? 0 : (uint32_t)st_min(wanted, hot);
+    *left -= n->n_hot * n->cluster_bytes;
+    if (r->leave_out & STINT_LEAVE_CACHE) all = m->neurons.layout.n_entries;
+    uint64_t cold = st_min(*left / n->entry_bytes, all - st_min(all, n->n_cold));
+    n->n_cold += (uint32_t)cold;
+    *left -= cold * n->entry_bytes;
+}
+
+static uint64_t tables_bytes(const struct stint_model *m, struct st_resident *r) {
+    const struct st_neurons_plan most = r->neurons.plan;
+    uint64_t bytes = st_slices_table_bytes(m, &r->plan) + own_bytes(m, r);
+    return r->sparse ? bytes + st_neurons_fixed_bytes(m, &most) : bytes;
+}
+
+// What of the packed linears the tokens after a prompt take.
+static unsigned steps_of(const struct st_resident *r) {
+    if (!r->needs.int8_steps) return 0;
+    return r->sparse ? ST_STEPS_REST : ST_STEPS_REST | ST_STEPS_FFN;
+}
+
+// Tables are counted as if everything could be in memory; then every region gets the least that
+// works; then what is left is given out by how often a byte of it is used.
+static stint_status plan(const struct stint_model *m, struct st_resident *r) {
+    struct st_budget *b = &r->budget;
+    struct st_neurons_plan *n = &r->neurons.plan;
+    st_slices_plan(m, steps_of(r), &r->plan);
+    if (r->sparse) {
+        st_neurons_plan(m, n);
+        n->unasked = r->leave_out & STINT_LEAVE_PREDICTOR;
+        n->n_hot = m->config.n_layers * n->n_clusters;
+        n->n_cold = m->config.n_layers * m->neurons.layout.n_entries;
+    }
+    b->nested = st_pinned_bytes(m, r->needs.bits);
+    b->process = PROCESS_BYTES + m->held_bytes + ST_LOADER_THREADS * THREAD_BYTES;
+    for (int i = 0; i < ST_N_REGIONS; i++) r->plan.n_entries[i] = r->plan.n_ids[i];
+    b->tables = tables_bytes(m, r);
+    for (int i = 0; i < ST_N_REGIONS; i++)
+        r->plan.n_entries[i] = (uint32_t)st_min(ST_SLICES_FEWEST, r->plan.n_ids[i]);
+    n->n_hot = 0;
+    n->n_cold = (uint32_t)st_min(FEWEST_COLD, n->n_cold);
+    uint64_t needed = st_budget_fixed(b) + b->kv + region_bytes(r);
+    if (needed > b->bound) return too_small(r, needed);
+    uint64_t left = b->bound - needed;
+    uint64_t kept = r->sparse ? (uint64_t)((double)left * neuron_share) : 0;
+    left -= kept;
+    grow(r, ST_REGION_STREAM, STREAM_ENTRIES, &left);
+    grow(r, ST_REGION_FIXED, r->plan.n_ids[ST_REGION_FIXED], &left);
+    left += kept;
+    if (r->sparse)
+        grow_neurons(m, r, &left);
+    else
+        grow(r, ST_REGION_STREAM, r->plan.n_ids[ST_REGION_STREAM], &left);
+    for (int i = 0; i < ST_N_REGIONS; i++)
+        b->regions[i] = (uint64_t)r->plan.n_entries[i] * r->plan.entry_bytes[i];
+    b->hot = n->n_hot * n->cluster_bytes;
+    b->cold = n->n_cold * n->entry_bytes;
+    return STINT_OK;
+}
+
+static void set_up(const struct stint_model *model, const struct st_resident_options *o,
+                   struct st_resident *r) {
+    uint64_t flags = st_cpu_flags();
+    r->leave_out = o->leave_out;
+    r->needs = o->needs;
+    r->sparse = model->neurons.layers != NULL;
+    r->block = (struct st_sparse){.kernel = st_neuron_choose(flags),
+                                  .elementwise = st_elementwise_choose(flags),
+                                  .layout = model->neurons.layout,
+                                  .n_threads = o->n_threads};
+    r->budget = (struct st_budget){.bound = o->bound, .kv = o->kv, .scratch = o->scratch};
+}
+
+stint_status st_resident_plan(const struct stint_model *model, const struct st_resident_options *o,
+                              struct st_resident *planned) {
+    struct st_resident r = {0};
+    set_up(model, o, &r);
+    ST_TRY(plan(model, &r));
+    *planned = r;
+    return STINT_OK;
+}
+
+// ---- Opening
+
+static stint_status open_in(const struct stint_model *m, struct st_resident *r) {
+    struct st_arena measure = st_arena_measure();
+    ST_TRY(plan(m, r));
+    lay_out(m, r, &measure);
+    ST_TRY(st_arena_open(&r->arena, measure.used));
+    lay_out(m, r, &r->arena);
+    struct st_loader_options options = {.file = m->checkpoint.file, .name = m->checkpoint.path};
+    if (r->leave_out & STINT_LEAVE_BUNDLES) options.most_bytes = m->neurons.layout.row_bytes;
+    ST_TRY(st_loader_open(&options, &r->loader));
+    st_cache_open(&r->rows, r->loader);
+    ST_TRY(st_pinned_open(m, r->needs.bits, r->loader, &r->pinned));
+    ST_TRY(st_slices_open(m, steps_of(r), &r->plan, r->loader, &r->slices));
+    const struct st_neurons_plan neurons = r->neurons.plan;
+    return r->sparse ? st_neurons_open(m, &neurons, r->loader, &r->neurons) : STINT_OK;
+}
+
+stint_status st_resident_open(const struct stint_model *model, const struct st_resident_options *o,
+                              struct st_resident **resident) {
+    struct st_resident *r = calloc(1, sizeof *r);
+    if (!r) return st_fail(STINT_E_NOMEM, "no memory for a session");
+    set_up(model, o, r);
+    stint_status status = open_in(model, r);
+    if (status != STINT_OK) {
+        st_resident_close(r);
+        return status;
+    }
+    *resident = r;
+    return STINT_OK;
+}
+
+void st_resident_close(struct st_resident *r) {
+    if (!r) return;
+    if (r->loader) st_loader_drain(r->loader);
+    st_loader_close(r->loader);
+    st_naming_close(r);
+    st_slices_close(&r->slices);
+    st_pinned_close(&r->pinned);
+    st_neurons_close(&r->neurons);
+    st_arena_close(&r->arena);
+    free(r);
+}
+
+// ---- The source
+
+static void begin(struct stint_session *s, enum st_phase phase) {
+    st_slices_pass(&s->resident->slices, phase == ST_PHASE_PREFILL ? ST_PASS_PROMPT : ST_PASS_STEP);
+}
+
+static size_t stage_of(const struct st_run *run, struct st_linear_id id) {
+    return st_slices_stage(&run->s->model->config, id.role, id.layer, id.expert);
+}
+
+// Waits for one slice, and takes those after it that are there.
+static stint_status acquire(const struct st_run *run, struct st_linear_id id,
+                            struct st_graph_part *part) {
+    struct st_resident *r = run->s->resident;
+    size_t stage = stage_of(run, id);
+    const struct st_sliced *g = &r->slices.stages[stage];
+    uint32_t first = part->group / g->slice_groups, end = first + 1;
+    ST_TRY(st_slices_take(&r->slices, stage, first, &r->panels[first]));
+    for (; end < g->n && st_slices_has(&r->slices, stage, end); end++)
+        ST_TRY(st_slices_take(&r->slices, stage, end, &r->panels[end]));
+    part->slices = r->panels;
+    part->slice_groups = g->slice_groups;
+    part->n_groups = (uint32_t)st_min(g->n_groups, end * g->slice_groups) - part->group;
+    return STINT_OK;
+}
+
+static void release(const struct st_run *run, struct st_linear_id id,
+                    const struct st_graph_part *part) {
+    struct st_resident *r = run->s->resident;
+    uint32_t first = part->group / part->slice_groups;
+    uint32_t end = (uint32_t)st_ceil_div(part->group + part->n_groups, part->slice_groups);
+    for (uint32_t i = first; i < end; i++) st_slices_give(&r->slices, stage_of(run, id), i);
+}
+
+static void expect(const struct st_run *run, uint32_t expert) {
+    struct st_slices *slices = &run->s->resident->slices;
+    struct st_linear_id id = {ST_INT8_UP, run->layer, expert};
+    st_slices_expect(slices, stage_of(run, id));
+    id.role = ST_INT8_DOWN;
+    st_slices_expect(slices, stage_of(run, id));
+}
+
+static const struct st_nested_weight *nested(const struct stint_session *s,
+                                             const struct st_nested_weight *weight) {
+    return &s->resident->pinned.weights[weight->index];
+}
+
+// The row of a token in an entry, or on its way there.
+static int32_t take_row(struct st_resident *r, uint64_t table, size_t row_bytes, int32_t id) {
+    uint64_t at = table + (uint64_t)id * row_bytes, first = at / ST_LOAD_BLOCK * ST_LOAD_BLOCK;
+    return st_cache_take(&r->rows, (uint32_t)id, first, (size_t)(at - first) + row_bytes);
+}
+
+static stint_status embed(const struct st_run *run, const int32_t *ids, float *rows) {
+    const struct stint_session *s = run->s;
+    const struct st_linear_weight *w = &s->model->weights.embed;
+    struct st_resident *r = s->resident;
+    uint64_t table = (uint64_t)((const unsigned char *)w->data - s->model->checkpoint.maps->data);
+    for (size_t t = 0, asked = 0; t < run->batch->n; t++) {
+        for (; asked < run->batch->n; asked++)
+            if (take_row(r, table, w->row_bytes, ids[asked]) == ST_CACHE_NONE) break;
+        bool fresh;
+        int32_t entry = take_row(r, table, w->row_bytes, ids[t]);
+        ST_TRY(st_cache_wait(&r->rows, entry, &fresh));
+        size_t skip = (table + (uint64_t)ids[t] * w->row_bytes) % ST_LOAD_BLOCK;
+        s->kernels.expand->fn[w->dtype](st_cache_data(&r->rows, entry) + skip, 0, w->n_in,
+                                        rows + t * w->n_in);
+        bool again = false; // a row that comes once more stays
+        for (size_t i = t + 1; i < asked && !again; i++) again = ids[i] == ids[t];
+        if (!again) st_cache_give(&r->rows, entry, ST_EVICT_LAST);
+    }
+    return STINT_OK;
+}
+
+static void end(struct stint_session *s, stint_status status) {
+    struct st_resident *r = s->resident;
+    if (status != STINT_OK) {
+        st_slices_reset(&r->slices);
+        if (r->sparse) st_neurons_reset(&r->neurons);
+        st_cache_give_all(&r->rows);
+    }
+    r->peak_bytes = st_max(r->peak_bytes, st_process_anonymous_bytes());
+}
+
+const struct st_weight_source st_source_bounded = {.name = "memory-bounded",
+                                                   .embed = embed,
+                                                   .nested = nested,
+                                                   .acquire = acquire,
+                                                   .release = release,
+                                                   .expect = expect,
+                                                   .look_ahead = st_resident_look_ahead,
+                                                   .begin = begin,
+                                                   .end = end};
+
+stint_status stint_session_memory(const stint_session *session, stint_memory_info *info) {
+    if (!session || !info || info->size == 0)
+        return st_fail(STINT_E_ARG, "info->size must be set to sizeof(stint_memory_info)");
+    stint_memory_info out = {.size = info->size};
+    const struct st_resident *r = session->resident;
+    if (r) {
+        const struct st_budget *b = &r->budget;
+        struct st_loader_counts counts;
+        uint64_t hits = 0, misses = 0;
+        st_loader_count(r->loader, &counts);
+        for (int i = 0; i < ST_N_REGIONS && !r->sparse; i++) {
+            hits += r->slices.regions[i].hits;
+            misses += r->slices.regions[i].misses;
+        }
+        if (r->sparse) {
+            hits = r->neurons.cold.hits + r->neurons.hot.hits * r->neurons.plan.cluster_entries;
+            misses =
+                r->neurons.cold.misses + r->neurons.hot.misses * r->neurons.plan.cluster_entries;
+            out.computed = (double)r->neurons.computed / (double)st_max(1, r->neurons.possible);
+        }
+        out.budget_bytes = b->bound;
+        out.peak_bytes = r->peak_bytes;
+        out.fixed_bytes = st_budget_fixed(b) + b->regions[ST_REGION_FIXED];
+        out.hot_bytes = b->regions[ST_REGION_STREAM] + b->hot;
+        out.cold_bytes = b->cold;
+        out.kv_bytes = b->kv;
+        out.bytes_read = counts.bytes;
+        out.reads = counts.reads;
+        if (hits + misses) out.hit_rate = (double)hits / (double)(hits + misses);
+        out.hidden_fraction = 1.0;
+        if (counts.busy_ns)
+            out.hidden_fraction =
+                1.0 - fmin(1.0, (double)counts.waited_ns / (double)counts.busy_ns);
+    }
+    memcpy(info, &out, st_min(info->size, sizeof out));
+    return STINT_OK;
+}

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a bound of memory will do to a package, before a session is opened: which pieces will be in
+// memory (weights/bounded.c decides), what a token then misses (neuron/expect.h), and how long it
+// takes on a machine whose speeds are known (docs/MEMORY.md).
+#include "base/cpu.h"
+#include "base/json.h"
+#include "neuron/expect.h"
+#include "neuron/storage.h"
+#include "session/weights/bounded.h"
+#include "session/session.h"
+
+#include <math.h>
+#include <string.h>
+
+struct forecast {
+    const struct stint_model *model;
+    struct st_resident resident; // planned, not opened
+    stint_storage storage;       // zeros: unknown
+    stint_memory_plan out;
+    struct st_arena arena;
+    // Of a sparse model.
+    const json_t *notes; // [n_layers] what `stint prepare` found; or NULL
+    struct st_neurons neurons;
+    float *rates;     // [n_layers, n_entries] how often a token wants each
+    uint32_t *first;  // [n_layers] entries in hot clusters
+    double *misses;   // [n_layers]
+    double *computed; // [n_layers] neurons of a token
+    stint_memory_layer *layers;
+    double slice_misses, expert_misses, dense_bytes;
+};
+
+// ---- Slices
+
+static double slice_bytes(const struct st_slices_plan *p, int region) {
+    return p->n_ids[region] ? (double)p->bytes[region] / p->n_ids[region] : 0.0;
+}
+
+// Linears that every token needs come round in turn; of a mixture's experts a token takes some, as
+// likely one as another, of which the longest unused are evicted.
+static void forecast_slices(struct forecast *f) {
+    const struct st_slices_plan *p = &f->resident.plan;
+    const struct st_config *c = &f->model->config;
+    double n = p->n_ids[ST_REGION_FIXED], fit = p->n_entries[ST_REGION_FIXED];
+    f->out.slices = p->n_ids[ST_REGION_FIXED];
+    f->out.resident_slices = p->n_entries[ST_REGION_FIXED];
+    f->slice_misses = st_expect_cyclic(n, fit, 1 + ST_SLICES_DEPTH);
+    f->dense_bytes = (double)(p->bytes[ST_REGION_FIXED] + f->resident.budget.nested);
+    double all = n;
+    if (c->n_experts && f->resident.needs.int8_steps) {
+        double used = (double)c->n_experts_used / c->n_experts, ids = p->n_ids[ST_REGION_STREAM];
+        f->out.expert_slices = p->n_ids[ST_REGION_STREAM];
+        f->out.resident_expert_slices = p->n_entries[ST_REGION_STREAM];
+        f->expert_misses = used * (ids - fmin(ids, p->n_entries[ST_REGION_STREAM]));
+        f->dense_bytes += used * (double)p->bytes[ST_REGION_STREAM];
+        all += used * ids;
+    }
+    f->out.hit_rate = 1.0 - (f->slice_misses + f->expert_misses) / fmax(all, 1.0);
+    f->out.reads_per_token = f->slice_misses + f->expert_misses;
+    f->out.bytes_per_token = f->slice_misses * slice_bytes(p, ST_REGION_FIXED) +
+                             f->expert_misses * slice_bytes(p, ST_REGION_STREAM);
+}
+
+// ---- Neurons
+
+static void lay_out(struct forecast *f, struct st_arena *a) {
+    size_t layers = f->model->config.n_layers;
+    f->layers = ST_TAKE(a, stint_memory_layer, layers);
+    if (!f->resident.sparse) return;
+    f->neurons.hot_clusters = ST_TAKE(a, uint32_t, ST_NEURON_RATES * layers);
+    f->neurons.kept = ST_TAKE(a, uint32_t, layers);
+    f->rates = ST_TAKE(a, float, layers * f->model->neurons.layout.n_entries);
+    f->first = ST_TAKE(a, uint32_t, layers);
+    f->misses = ST_TAKE(a, double, layers);
+    f->computed = ST_TAKE(a, double, layers);
+}
+
+static bool predicts(const struct forecast *f, uint32_t layer) {
+    return f->model->neurons.layers[layer].predicted &&
+           !(f->resident.leave_out & STINT_LEAVE_PREDICTOR);
+}
+
+// Of the layer's neurons, on average; -1: nobody noted it.
+static double noted_share(const struct forecast *f, uint32_t layer) {
+    const json_t *named = json_object_get(json_array_get(f->notes, layer), "named");
+    return json_is_number(named) ? fmin(fmax(json_number_value(named), 0.0), 1.0) : -1.0;
+}
+
+// How often a token wants each entry, and how many neurons of it are computed.
+static void want_entries(struct forecast *f, uint32_t layer, stint_memory_layer *out) {
+    const struct st_neuron_layout *l = &f->model->neurons.layout;
+    const float *rates = f->model->neurons.layers[layer].rates;
+    double share = noted_share(f, layer), exponent = 1.0, active = 0.0, named = 0.0;
+    bool predicted = predicts(f, layer);
+    if (predicted && share >= 0.0) exponent = st_expect_exponent(rates, l->n, share);
+    uint32_t hot = f->neurons.hot_clusters[layer] * f->neurons.plan.cluster_entries;
+    f->computed[layer] = 0.0;
+    for (uint32_t e = 0; e < l->n_entries; e++) {
+        double none = 1.0; // of its neurons is wanted
+        for (size_t i = e * (size_t)l->per_entry; i < st_min(l->n, (e + 1) * (size_t)l->per_entry);
+             i++) {
+            double one = predicted ? st_expect_named((double)rates[i], exponent) : 1.0;
+            none *= 1.0 - one;
+            named += one;
+            active += fmin(fmax((double)rates[i], 0.0), 1.0);
+            f->computed[layer] += e < hot ? 1.0 : one;
+        }
+        f->rates[(size_t)layer * l->n_entries + e] = (float)(1.0 - none);
+    }
+    out->active = active / l->n;
+    out->named = named / l->n;
+}
+
+static void forecast_layer(struct forecast *f, uint32_t layer, const struct st_cold_region *cold,
+                           stint_memory_layer *out) {
+    double n = cold->n_entries, wanted = st_expect_wanted(cold, layer), hot = f->first[layer];
+    out->hot = hot / n;
+    out->cold = (cold->kept[layer] - st_min(cold->kept[layer], f->first[layer])) / n;
+    out->wanted = wanted / n;
+    out->misses = f->misses[layer] / n;
+    out->hit_rate = hot + wanted > 0.0 ? 1.0 - f->misses[layer] / (hot + wanted) : 1.0;
+}
+
+static void forecast_neurons(struct forecast *f) {
+    const struct st_neuron_layout *l = &f->model->neurons.layout;
+    const struct st_neurons_plan *p = &f->neurons.plan;
+    uint32_t n_layers = f->model->config.n_layers;
+    double taken = 0.0, missed = 0.0, computed = 0.0;
+    st_neurons_divide(&f->neurons);
+    struct st_cold_region cold = {f->rates, n_layers, l->n_entries, f->first, f->neurons.kept};
+    for (uint32_t i = 0; i < n_layers; i++) {
+        f->first[i] =
+            (uint32_t)st_min(l->n_entries, (uint64_t)st_neurons_resident_clusters(&f->neurons, i) *
+                                               p->cluster_entries);
+        f->neurons.kept[i] = (uint32_t)st_min(l->n_entries, f->neurons.kept[i]);
+        want_entries(f, i, &f->layers[i]);
+    }
+    st_expect_cold(&cold, p->n_cold, f->misses);
+    for (uint32_t i = 0; i < n_layers; i++) {
+        forecast_layer(f, i, &cold, &f->layers[i]);
+        taken += f->first[i] + st_expect_wanted(&cold, i);
+        missed += f->misses[i];
+        computed += f->computed[i];
+    }
+    stint_memory_plan *out = &f->out;
+    out->hot_clusters = p->n_hot;
+    out->cluster_neurons = p->cluster_entries * l->per_entry;
+    out->neurons = (uint64_t)n_layers * l->n;
+    out->cold_neurons = st_min(out->neurons, (uint64_t)p->n_cold * l->per_entry);
+    out->hit_rate = taken > 0.0 ? 1.0 - missed / taken : 1.0;
+    out->computed = computed / (double)out->neurons;
+    out->reads_per_token += missed;
+    out->bytes_per_token += missed * (double)l->entry_bytes;
+}
+
+// ---- Time
+
+static double random_seconds(const stint_storage *s, uint32_t depth, double bytes) {
+    size_t d = 0;
+    while (d + 1 < STINT_STORAGE_DEPTHS && s->random_depth[d] < depth) d++;
+    return st_storage_seconds(s->random_block, s->random_per_second[d], STINT_STORAGE_BLOCKS,
+                              bytes);
+}
+
+static double sequential_seconds(const stint_storage *s, double bytes) {
+    return st_storage_seconds(s->sequential_block, s->sequential_per_second, STINT_STORAGE_BLOCKS,
+                              bytes);
+}
+
+// The predictors run for their own layer, and once more ahead of it.
+static double predictor_bytes(const struct forecast *f) {
+    double bytes = 0.0;
+    for (uint32_t i = 0; i < f->model->config.n_layers; i++) {
+        const struct st_layer_neurons *l = &f->model->neurons.layers[i];
+        if (predicts(f, i))
+            bytes += (double)l->predict_in.weight.n_panels *
+                         (double)st_int8_panel_bytes(l->predict_in.weight.n_in) +
+                     (double)l->predict_out.weight.n_panels *
+                         (double)st_int8_panel_bytes(l->predict_out.weight.n_in);
+    }
+    return bytes;
+}
+
+static void forecast_time(struct forecast *f) {
+    const stint_storage *s = &f->storage;
+    const struct st_slices_plan *p = &f->resident.plan;
+    stint_memory_plan *out = &f->out;
+    double entry = (double)f->model->neurons.layout.entry_bytes, missed = 0.0, bytes;
+    if (s->dense_bytes_per_second <= 0.0) return;
+    out->read_seconds = f->slice_misses * sequential_seconds(s, slice_bytes(p, ST_REGION_FIXED)) +
+                        f->expert_misses * sequential_seconds(s, slice_bytes(p, ST_REGION_STREAM));
+    bytes = f->dense_bytes;
+    if (f->resident.sparse) {
+        bool all_there = f->neurons.plan.n_cold >=
+                         f->model->config.n_layers * f->model->neurons.layout.n_entries;
+        for (uint32_t i = 0; i < f->model->config.n_layers; i++) {
+            missed += f->misses[i];
+            out->wait_seconds += -expm1(-f->misses[i]) * random_seconds(s, 1, entry);
+            out->compute_seconds += f->computed[i] * s->neuron_seconds;
+        }
+        out->read_seconds += missed * random_seconds(s, ST_LOADER_THREADS, entry);
+        bytes += predictor_bytes(f) * (all_there ? 1 : 2);
+    }
+    out->compute_seconds += bytes / s->dense_bytes_per_second;
+    double seconds = fmax(out->read_seconds, out->compute_seconds) + out->wait_seconds;
+    if (seconds > 0.0) out->tokens_per_second = 1.0 / seconds;
+}
+
+// ---- All of it
+
+static void forecast_budget(struct forecast *f) {
+    const struct st_budget *b = &f->resident.budget;
+    f->out.budget_bytes = b->bound;
+    f->out.fixed_bytes = st_budget_fixed(b) + b->regions[ST_REGION_FIXED];
+    f->out.hot_bytes = b->regions[ST_REGION_STREAM] + b->hot;
+    f->out.cold_bytes = b->cold;
+    f->out.kv_bytes = b->kv;
+    f->out.scratch_bytes = b->scratch;
+}
+
+static stint_status forecast_all(struct forecast *f) {
+    struct st_arena measure = st_arena_measure();
+    size_t bytes = 0;
+    const char *text = stint_model_notes(f->model, &bytes);
+    json_t *notes = NULL;
+    lay_out(f, &measure);
+    ST_TRY(st_arena_check(&measure, "a plan"));
+    ST_TRY(st_arena_open(&f->arena, measure.used));
+    lay_out(f, &f->arena);
+    forecast_budget(f);
+    forecast_slices(f);
+    if (f->resident.sparse) {
+        if (text) ST_TRY(st_json_parse(ST_PACKAGE_META, text, bytes, &notes));
+        f->neurons.model = f->model;
+        f->neurons.plan = f->resident.neurons.plan;
+        f->notes = json_object_get(notes, "neurons");
+        forecast_neurons(f);
+        json_decref(notes);
+        f->notes = NULL;
+    }
+    forecast_time(f);
+    return STINT_OK;
+}
+
+static stint_status check(const stint_model *model, const stint_session_options *o,
+                          const stint_memory_plan *plan) {
+    if (!model || !plan || plan->size == 0)
+        return st_fail(STINT_E_ARG, "plan->size must be set to sizeof(stint_memory_plan)");
+    if (!model->checkpoint.package || !model->int8.layers)
+        return st_fail(STINT_E_UNSUPPORTED,
+                       "%s: is no package: a bound of memory is planned for these alone; 'stint "
+                       "prepare' makes one",
+                       model->checkpoint.path ? model->checkpoint.path : "this model");
+    if (!model->checkpoint.late || o->memory == 0)
+        return st_fail(STINT_E_ARG, "a plan of memory needs a bound, and a model that was opened "
+                                    "to be read piece by piece");
+    return STINT_OK;
+}
+
+stint_status stint_session_plan(const stint_model *model, const stint_session_options *options,
+                                const stint_storage *storage, stint_memory_plan *plan,
+                                stint_memory_layer *layers) {
+    stint_session_options o = {.size = sizeof o};
+    struct forecast f = {.model = model};
+    uint64_t kv, scratch;
+    if (options) memcpy(&o, options, st_min(options->size, sizeof o));
+    o.size = sizeof o;
+    ST_TRY(check(model, &o, plan));
+    ST_TRY(stint_session_measure(model, &o, &kv, &scratch));
+    struct st_resident_options bound = {.bound = o.memory,
+                                        .kv = kv,
+                                        .scratch = scratch,
+                                        .n_threads = o.n_threads ? o.n_threads : st_cpu_cores(),
+                                        .leave_out = o.leave_out};
+    struct st_precision_schedule schedule;
+    ST_TRY(st_schedule_load(model, o.schedule, &schedule));
+    bound.needs = st_schedule_needs(model, &schedule.precision, schedule.learned);
+    st_schedule_close(&schedule);
+    ST_TRY(st_resident_plan(model, &bound, &f.resident));
+    if (storage) memcpy(&f.storage, storage, st_min(storage->size, sizeof f.storage));
+    f.out.size = plan->size;
+    stint_status status = forecast_all(&f);
+    if (status == STINT_OK) memcpy(plan, &f.out, st_min(plan->size, sizeof f.out));
+    if (status == STINT_OK && layers)
+        memcpy(layers, f.layers, model->config.n_layers * sizeof *layers);
+    st_arena_close(&f.arena);
+    return status;
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two-term INT8: how near they come, on every row of kernels.
+#include "device/two_term.h"
+#include "base/cpu.h"
+#include "support/support.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { LONGEST = 300 };
+
+static float value_of(uint8_t byte, uint8_t zero) {
+    return (float)(int8_t)(byte - zero);
+}
+
+static void check_row(const struct st_elementwise *e, const float *x, size_t n, float scale,
+                      uint8_t zero) {
+    uint8_t q[LONGEST + 1], rest[LONGEST + 1], alone[LONGEST + 1];
+    q[n] = rest[n] = 77;
+    size_t clipped = st_two_term_quantize(e, x, n, scale, zero, q, rest), wanted = 0;
+    e->quantize(x, n, scale, zero, alone);
+    assert_memory_equal(q, alone, n);
+    assert_true(q[n] == 77 && rest[n] == 77);
+    for (size_t i = 0; i < n; i++) {
+        bool fits = fabsf(x[i]) <= 127.0f * scale;
+        float near = scale * (value_of(q[i], zero) + value_of(rest[i], zero) / 254.0f);
+        wanted += !fits;
+        if (fits)
+            assert_true(fabsf(x[i] - near) <= scale / 508.0f + fabsf(x[i]) * 1e-6f);
+        else
+            assert_true(rest[i] == zero && fabsf(value_of(q[i], zero)) == 127.0f);
+        if (x[i] == 0.0f) assert_true(q[i] == zero && rest[i] == zero);
+    }
+    assert_int_equal(clipped, wanted);
+}
+
+static void two_terms_come_near(void **state) {
+    (void)state;
+    float x[LONGEST];
+    for (const struct st_elementwise *const *e = st_elementwises; *e; e++) {
+        if (((*e)->isa & st_cpu_flags()) != (*e)->isa) continue;
+        for (size_t n = 0; n <= LONGEST; n += n < 70 ? 1 : 23) {
+            float scale = ts_random_float(0.001f, 0.3f);
+            for (size_t i = 0; i < n; i++) {
+                float steps = ts_random_float(-140.0f, 140.0f);
+                if (ts_random_below(8) == 0) steps = truncf(steps) + 0.5f; // between two numbers
+                x[i] = ts_random_below(8) == 0 ? 0.0f : scale * steps;
+            }
+            check_row(*e, x, n, scale, 0);
+            check_row(*e, x, n, scale, 128);
+        }
+    }
+}
+
+static void products_are_joined(void **state) {
+    (void)state;
+    const float product[] = {1.0f, -2.0f, 0.0f}, rest[] = {254.0f, 127.0f, -254.0f};
+    const float bias[] = {0.25f, 0.5f, 1.0f}, plain[] = {2.0f, -1.5f, -1.0f};
+    const float whole[] = {2.25f, -1.0f, 0.0f};
+    float y[3];
+    st_two_term_join(product, rest, NULL, 3, y);
+    assert_memory_equal(y, plain, sizeof y);
+    memcpy(y, product, sizeof y);
+    st_two_term_join(y, rest, bias, 3, y);
+    assert_memory_equal(y, whole, sizeof y);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(two_terms_come_near),
+                                       cmocka_unit_test(products_are_joined)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
