@@ -280,7 +280,8 @@ static stint_status open_in(const stint_model *model, const stint_session_option
     ST_TRY(st_arena_check(&s->arena, "a session"));
     ST_TRY(st_pool_open(s->crew.n_threads, &s->crew.pool));
     for (size_t i = 0; i < s->n_lanes; i++)
-        ST_TRY(st_shadow_open(&s->lanes[i].shadow, model, s->kernels.elementwise));
+        ST_TRY(st_shadow_open(&s->lanes[i].shadow, model, s->kernels.elementwise,
+                              s->resident ? s->resident->loader : NULL));
     s->crew.npu = &s->npu;
     st_session_use(s, s->precision.prefill);
     if (model->int8.layers) ST_TRY(st_npu_open(s, device_of(options), &s->crew));

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The inner loops of the peaks stay in registers: in the machine code of each there is one loop that
+"""The inner loops of the peaks stay in registers: the machine code of each has one loop that
 multiplies, and nothing in it touches memory. A sum that is spilled halves what is measured."""
 import os
 import pathlib
