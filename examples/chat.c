@@ -43,16 +43,16 @@ static bool say(struct chat *chat, const char *role, const char *text) {
 static stint_status answer(struct chat *chat) {
     static int32_t ids[MOST_TOKENS];
     char *text;
-    size_t n = 0, shared = 0, held = stint_session_length(chat->session);
+    size_t n = 0, shared = 0, held = stint_session_length(chat->session, 0);
     stint_status status = stint_chat_format(chat->model, chat->messages, chat->n_messages, &text);
     if (status != STINT_OK) return status;
     status = stint_tokenize(stint_model_tokenizer(chat->model), text, strlen(text), 0, ids,
                             MOST_TOKENS, &n);
     stint_free(text);
     if (status != STINT_OK) return status;
-    const int32_t *old = stint_session_tokens(chat->session);
+    const int32_t *old = stint_session_tokens(chat->session, 0);
     while (shared < held && shared + 1 < n && old[shared] == ids[shared]) shared++;
-    status = stint_session_truncate(chat->session, shared);
+    status = stint_session_truncate(chat->session, 0, shared);
     if (status != STINT_OK) return status;
     stint_generation options = {
         .size = sizeof options, .n_tokens = chat->n_tokens, .text = show, .context = chat};

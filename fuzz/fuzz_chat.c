@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A chat template and, after the first line that is "---", a request: {"messages", "tools",
 // "answer"}. The prompt ends with a NUL, the calls in the answer are calls of the tools.
-#include "text/tool_calls.h"
+#include "chat/tool_calls.h"
 
 #include <stdlib.h>
 #include <string.h>

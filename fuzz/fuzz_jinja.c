@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A template and, after the first line that is "---", the JSON that it is rendered with.
-#include "text/jinja.h"
+#include "template/jinja.h"
 
 #include <stdlib.h>
 #include <string.h>

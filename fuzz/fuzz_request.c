@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes as the body of both completion endpoints: refused with a sentence and a client's status, or
 // taken with every value in its range; a schema in it is compiled or refused.
-#include "server/calls.h"
-#include "text/constraint.h"
+#include "constraint/constraint.h"
+#include "server/api/calls.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 // Bytes up to the first NUL as a JSON schema, the rest as text: pushed at once and byte by byte it
 // must stand at the same place, and a refusal changes nothing. Then the shortest-looking way to an
 // end is taken: the text may never be stuck, and the end is JSON.
-#include "text/constraint_run.h"
+#include "constraint/run.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes as tokenizer.json if they begin with '{', as GGUF metadata by its magic, else as a
 // SentencePiece model; what opens must encode and decode.
-#include "text/tokenizer_parts.h"
+#include "tokenizer/parts.h"
 
 #include <string.h>
 

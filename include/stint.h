@@ -433,11 +433,13 @@ STINT_API stint_status stint_session_plan(const stint_model *model,
                                           const stint_storage *storage, stint_memory_plan *plan,
                                           stint_memory_layer *layers);
 
-STINT_API size_t stint_session_length(const stint_session *session);  /* tokens held */
-STINT_API size_t stint_session_context(const stint_session *session); /* most it can hold */
+/* Sequences are numbered from 0; a session of one has sequence 0 alone. */
+STINT_API size_t stint_session_length(const stint_session *session,
+                                      uint32_t sequence);             /* tokens held */
+STINT_API size_t stint_session_context(const stint_session *session); /* most each can hold */
 
-/* The tokens held; valid until the next call on the session. */
-STINT_API const int32_t *stint_session_tokens(const stint_session *session);
+/* The tokens held; valid until the next call on the session. NULL: there is no such sequence. */
+STINT_API const int32_t *stint_session_tokens(const stint_session *session, uint32_t sequence);
 
 /* Prompt tokens computed together. */
 STINT_API size_t stint_session_chunk(const stint_session *session);
@@ -516,10 +518,6 @@ STINT_API bool stint_session_precision(const stint_session *session, stint_preci
 /* The precision of the weights that gave the newest logits; 0 for a model in float. */
 STINT_API uint32_t stint_session_bits(const stint_session *session);
 
-/* Of a session that holds several sequences: calls are about this one from now on; first about 0.
- */
-STINT_API stint_status stint_session_select(stint_session *session, uint32_t sequence);
-
 /* One step of n different sequences as one batch: appends ids[i] to sequences[i] and gives float32
  * logits [n, vocab], or none for NULL. What a sequence gets does not depend on the others (but in
  * float its last bits may be others than by stint_session_eval()). On
@@ -527,20 +525,25 @@ STINT_API stint_status stint_session_select(stint_session *session, uint32_t seq
 STINT_API stint_status stint_session_step(stint_session *session, const uint32_t *sequences,
                                           const int32_t *ids, size_t n, float *logits);
 
-/* Writes the tokens that the session holds, and its cache of them, to a file; and takes them from
- * one in place of what it holds, which fails unless model and cache are the same. E_IO, E_FORMAT,
- * E_LIMIT (more than the context), E_ARG (of another model). */
-STINT_API stint_status stint_session_save(const stint_session *session, const char *path);
-STINT_API stint_status stint_session_load(stint_session *session, const char *path);
+/* Writes the tokens that a sequence holds, and its cache of them, to a file; and takes them from
+ * one in place of what it holds, which fails unless model and cache are the same. Other threads may
+ * compute other sequences meanwhile. E_IO, E_FORMAT, E_LIMIT (more than the context), E_ARG (of
+ * another model). */
+STINT_API stint_status stint_session_save(const stint_session *session, uint32_t sequence,
+                                          const char *path);
+STINT_API stint_status stint_session_load(stint_session *session, uint32_t sequence,
+                                          const char *path);
 
 /* Forgets all tokens from `length` on; a length beyond the held ones is E_ARG. */
-STINT_API stint_status stint_session_truncate(stint_session *session, size_t length);
+STINT_API stint_status stint_session_truncate(stint_session *session, uint32_t sequence,
+                                              size_t length);
 
-/* Appends tokens. `logits`: NULL, or float32 [n_tokens, vocab] for every position if `all` is set,
- * else [1, vocab] for the last one. E_ARG for an id outside the vocabulary, E_LIMIT if the context
- * is full, E_CANCELED; on failure the session holds what it held before. */
-STINT_API stint_status stint_session_eval(stint_session *session, const int32_t *ids, size_t n_ids,
-                                          bool all, float *logits);
+/* Appends tokens to a sequence. `logits`: NULL, or float32 [n_tokens, vocab] for every position if
+ * `all` is set, else [1, vocab] for the last one. E_ARG for an id outside the vocabulary, E_LIMIT
+ * if the context is full, E_CANCELED; on failure the sequence holds what it held before. */
+STINT_API stint_status stint_session_eval(stint_session *session, uint32_t sequence,
+                                          const int32_t *ids, size_t n_ids, bool all,
+                                          float *logits);
 
 /* Asks the call that runs in `session` to stop soon with E_CANCELED. From any thread or a signal
  * handler. */
@@ -585,6 +588,7 @@ typedef struct stint_generation {
     void *context;
     stint_progress_fn *progress; /* prefill, in tokens; default NULL */
     void *progress_context;
+    uint32_t sequence; /* of the session; default 0 */
 } stint_generation;
 
 typedef struct stint_generation_result {
@@ -595,7 +599,7 @@ typedef struct stint_generation_result {
     double average_bits;                    /* of the decode steps' weights; 0 without any */
 } stint_generation_result;
 
-/* Appends the prompt ids (at least one unless the session holds some) and generates. The generated
+/* Appends the prompt ids (at least one unless the sequence holds some) and generates. The generated
  * ids go to ids[0, capacity) where ids is not NULL; generation stops at `capacity` then. Canceling
  * is not a failure here: the call returns OK with STINT_STOP_CANCELED. */
 STINT_API stint_status stint_generate(stint_session *session, const int32_t *prompt,

@@ -18,8 +18,10 @@ CODE = (".c", ".h")
 TEXT = CODE + (".py", ".sh", ".cmake", ".txt", ".in", ".js", ".css")
 
 # From the bottom up: a file includes only what stands before its own folder.
-LAYERS = ("base", "format", "text", "kernels", "device", "model", "neuron", "sched", "session",
-          "prepare", "eval", "server", "cli")
+LAYERS = ("base", "format", "tokenizer", "template", "constraint", "chat", "kernels", "device",
+          "model", "neuron", "sched", "session", "prepare", "eval", "server", "cli")
+# The same within a folder of folders; its own files stand above them.
+ROOMS = {"server": ("scheduler", "api", "http")}
 
 UNSAFE = "strtok gets sprintf vsprintf strcpy strcat atoi atol atof system"
 ENDS_OR_PRINTS = ("exit _exit quick_exit abort printf vprintf puts putchar perror err errx warn "
@@ -33,7 +35,7 @@ STATE = {"status.c": "the record of each thread", "cpu.c": "what the CPU can do,
 GOLDEN, COMMANDS = "tests/golden/test_models.py", "tests/e2e/test_cli.py"
 SERVE, HOSTILE = "tests/e2e/test_serve.py", "tests/e2e/test_serve_hostile.py"
 TOKENIZERS = "tests/golden/test_tokenizers.c"
-JINJA = "tests/text/test_jinja.c"
+JINJA = "tests/template/test_jinja.c"
 COVERED = {
     "src/base/direct.c": "tests/base/test_loader.c",
     "src/kernels/neuron_levels.c": "tests/kernels/check_neuron.c",
@@ -70,24 +72,24 @@ COVERED = {
     "src/prepare/gptq.c": "tests/prepare/test_quantize.c",
     "src/prepare/nested.c": "tests/session/test_precision.c",
     "src/session/learned.c": "tests/e2e/test_schedule.py",
-    "src/server/job.c": "tests/server/test_engine.c",
-    "src/server/record.c": "tests/server/test_engine.c",
-    "src/server/problem.c": "tests/server/test_json_text.c",
-    "src/server/fields.c": "tests/server/test_request.c",
-    "src/server/request_chat.c": "tests/server/test_request.c",
-    "src/server/choice.c": "tests/server/test_response.c",
-    "src/server/answer.c": SERVE,
-    "src/server/complete.c": SERVE,
-    "src/server/exchange.c": HOSTILE,
-    "src/server/http.c": HOSTILE,
-    "src/server/info.c": SERVE,
-    "src/server/listen.c": "tests/server/test_server.c",
-    "src/server/page.c": SERVE,
-    "src/server/reply.c": SERVE,
-    "src/server/slot_files.c": SERVE,
-    "src/server/watch.c": HOSTILE,
-    "src/server/slots.c": "tests/server/test_engine.c",
-    "src/session/save.c": "tests/session/test_sequences.c",
+    "src/server/scheduler/job.c": "tests/server/test_engine.c",
+    "src/server/scheduler/record.c": "tests/server/test_engine.c",
+    "src/server/api/problem.c": "tests/server/test_json_text.c",
+    "src/server/api/fields.c": "tests/server/test_request.c",
+    "src/server/api/request_chat.c": "tests/server/test_request.c",
+    "src/server/api/choice.c": "tests/server/test_response.c",
+    "src/server/api/answer.c": SERVE,
+    "src/server/api/complete.c": SERVE,
+    "src/server/http/exchange.c": HOSTILE,
+    "src/server/http/http.c": HOSTILE,
+    "src/server/api/info.c": SERVE,
+    "src/server/http/listen.c": "tests/server/test_server.c",
+    "src/server/http/page.c": SERVE,
+    "src/server/http/reply.c": SERVE,
+    "src/server/api/slot_files.c": SERVE,
+    "src/server/http/watch.c": HOSTILE,
+    "src/server/scheduler/slots.c": "tests/server/test_engine.c",
+    "src/session/save.c": "tests/session/test_eval.c",
     "src/session/schedule.c": "tests/session/test_precision.c",
     "src/eval/methods.c": "tests/golden/test_eval.py",
     "src/eval/tasks.c": "tests/golden/test_eval.py",
@@ -111,53 +113,53 @@ COVERED = {
     "src/model/describe.c": COMMANDS,  # inspect
     "src/model/graph.c": COMMANDS,
     "src/model/shape.c": COMMANDS,  # bench --shape
-    "src/text/bpe.c": "tests/text/test_tokenizer.c",
-    "src/text/buffer.c": "tests/text/test_tokenizer.c",
-    "src/text/unigram.c": "tests/text/test_tokenizer.c",
-    "src/text/constraint_chars.c": "tests/text/test_constraint.c",
-    "src/text/constraint_code.c": "tests/text/test_constraint.c",
-    "src/text/constraint_values.c": "tests/text/test_constraint.c",
-    "src/text/schema.c": "tests/text/test_constraint.c",
-    "src/text/schema_keywords.c": "tests/text/test_constraint.c",
-    "src/text/schema_merge.c": "tests/text/test_constraint.c",
-    "src/text/schema_number.c": "tests/text/test_constraint_numbers.c",
-    "src/text/schema_object.c": "tests/text/test_constraint.c",
-    "src/text/schema_regex.c": "tests/text/test_schema_pattern.c",
-    "src/text/schema_string.c": "tests/text/test_constraint.c",
-    "src/text/normalize.c": "tests/text/test_pretokenize.c",
-    "src/text/regex.c": "tests/text/test_pretokenize.c",
-    "src/text/chat_messages.c": "tests/text/test_chat.c",
-    "src/text/jinja_builtin.c": JINJA,
-    "src/text/jinja_compare.c": JINJA,
-    "src/text/jinja_eval.c": JINJA,
-    "src/text/jinja_expression.c": JINJA,
-    "src/text/jinja_filters.c": JINJA,
-    "src/text/jinja_functions.c": JINJA,
-    "src/text/jinja_json.c": JINJA,
-    "src/text/jinja_lex.c": JINJA,
-    "src/text/jinja_lists.c": JINJA,
-    "src/text/jinja_lookup.c": JINJA,
-    "src/text/jinja_methods.c": JINJA,
-    "src/text/jinja_numbers.c": JINJA,
-    "src/text/jinja_operate.c": JINJA,
-    "src/text/jinja_parse.c": JINJA,
-    "src/text/jinja_pool.c": JINJA,
-    "src/text/jinja_primary.c": JINJA,
-    "src/text/jinja_print.c": JINJA,
-    "src/text/jinja_run.c": JINJA,
-    "src/text/jinja_sort.c": JINJA,
-    "src/text/jinja_tests.c": JINJA,
-    "src/text/jinja_text.c": JINJA,
-    "src/text/jinja_unescape.c": JINJA,
-    "src/text/jinja_value.c": JINJA,
-    "src/text/added_tokens.c": TOKENIZERS,
-    "src/text/load_files.c": TOKENIZERS,
-    "src/text/load_gguf.c": TOKENIZERS,
-    "src/text/load_json.c": TOKENIZERS,
-    "src/text/load_sentencepiece.c": TOKENIZERS,
-    "src/text/load_steps.c": TOKENIZERS,
-    "src/text/parts.c": TOKENIZERS,
-    "src/text/tokenizer_api.c": TOKENIZERS,
+    "src/tokenizer/bpe.c": "tests/tokenizer/test_tokenizer.c",
+    "src/base/buffer.c": "tests/tokenizer/test_tokenizer.c",
+    "src/tokenizer/unigram.c": "tests/tokenizer/test_tokenizer.c",
+    "src/constraint/chars.c": "tests/constraint/test_constraint.c",
+    "src/constraint/code.c": "tests/constraint/test_constraint.c",
+    "src/constraint/values.c": "tests/constraint/test_constraint.c",
+    "src/constraint/schema.c": "tests/constraint/test_constraint.c",
+    "src/constraint/schema_keywords.c": "tests/constraint/test_constraint.c",
+    "src/constraint/schema_merge.c": "tests/constraint/test_constraint.c",
+    "src/constraint/schema_number.c": "tests/constraint/test_numbers.c",
+    "src/constraint/schema_object.c": "tests/constraint/test_constraint.c",
+    "src/constraint/schema_regex.c": "tests/constraint/test_schema_pattern.c",
+    "src/constraint/schema_string.c": "tests/constraint/test_constraint.c",
+    "src/tokenizer/normalize.c": "tests/tokenizer/test_pretokenize.c",
+    "src/tokenizer/regex.c": "tests/tokenizer/test_pretokenize.c",
+    "src/chat/messages.c": "tests/chat/test_chat.c",
+    "src/template/builtin.c": JINJA,
+    "src/template/compare.c": JINJA,
+    "src/template/eval.c": JINJA,
+    "src/template/expression.c": JINJA,
+    "src/template/filters.c": JINJA,
+    "src/template/functions.c": JINJA,
+    "src/template/json.c": JINJA,
+    "src/template/lex.c": JINJA,
+    "src/template/lists.c": JINJA,
+    "src/template/lookup.c": JINJA,
+    "src/template/methods.c": JINJA,
+    "src/template/numbers.c": JINJA,
+    "src/template/operate.c": JINJA,
+    "src/template/parse.c": JINJA,
+    "src/template/pool.c": JINJA,
+    "src/template/primary.c": JINJA,
+    "src/template/print.c": JINJA,
+    "src/template/run.c": JINJA,
+    "src/template/sort.c": JINJA,
+    "src/template/tests.c": JINJA,
+    "src/template/text.c": JINJA,
+    "src/template/unescape.c": JINJA,
+    "src/template/value.c": JINJA,
+    "src/tokenizer/added_tokens.c": TOKENIZERS,
+    "src/tokenizer/load_files.c": TOKENIZERS,
+    "src/tokenizer/load_gguf.c": TOKENIZERS,
+    "src/tokenizer/load_json.c": TOKENIZERS,
+    "src/tokenizer/load_sentencepiece.c": TOKENIZERS,
+    "src/tokenizer/load_steps.c": TOKENIZERS,
+    "src/tokenizer/parts.c": TOKENIZERS,
+    "src/tokenizer/api.c": TOKENIZERS,
     "src/session/attention.c": GOLDEN,
     "src/session/ffn.c": GOLDEN,
     "src/session/forward.c": GOLDEN,
@@ -275,6 +277,16 @@ def check_includes(report, path, text):
             report.add(path, number, f"include by folder and name, not {match.group(1)}")
         elif LAYERS.index(included) > LAYERS.index(module):
             report.add(path, number, f"{module} stands below {included}")
+        elif included == module:
+            check_rooms(report, path, number, match.group(1))
+
+
+def check_rooms(report, path, number, included):
+    """An include within one folder: its rooms have an order as well."""
+    room, other = path.relative_to(report.root).parts[2], included.split("/")[1]
+    rooms = ROOMS.get(included.split("/")[0], ())
+    if room in rooms and other in rooms and rooms.index(other) > rooms.index(room):
+        report.add(path, number, f"{room} stands below {other}")
 
 
 def check_calls(report, path, code):
@@ -294,7 +306,7 @@ def check_calls(report, path, code):
 def check_tests(report):
     root = report.root
     for path in sorted((root / "src").rglob("*.c")):
-        module, stem = path.parent.name, path.stem
+        module, stem = path.relative_to(root).parts[1], path.stem
         name = path.relative_to(root).as_posix()
         if module == "cli" or stem.endswith("_tables"):
             continue

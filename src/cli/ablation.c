@@ -68,9 +68,9 @@ static stint_status time_step(const struct ablation *a, const struct step *step,
         double begun = st_cli_seconds();
         if (step->each_prompt) status = open_step(a, step, &session);
         st_cli_interrupt_watch(session);
-        if (status == STINT_OK) status = stint_session_truncate(session, 0);
+        if (status == STINT_OK) status = stint_session_truncate(session, 0, 0);
         if (status == STINT_OK)
-            status = stint_session_eval(session, a->ids, a->n, false, a->logits);
+            status = stint_session_eval(session, 0, a->ids, a->n, false, a->logits);
         if (i > 0) seconds[i - 1] = st_cli_seconds() - begun;
         if (status == STINT_OK) status = stint_session_prefill(session, info);
         st_cli_interrupt_watch(NULL);
@@ -136,12 +136,12 @@ static stint_status time_memory(const struct ablation *a, uint32_t leave_out, do
     stint_status status = stint_session_open(a->model, &options, &session);
     st_cli_interrupt_watch(session);
     for (uint32_t i = 0; i <= a->n_reps && status == STINT_OK; i++) {
-        status = stint_session_truncate(session, 0);
+        status = stint_session_truncate(session, 0, 0);
         if (status == STINT_OK)
-            status = stint_session_eval(session, a->ids, PROMPT, false, a->logits);
+            status = stint_session_eval(session, 0, a->ids, PROMPT, false, a->logits);
         double begun = st_cli_seconds();
         for (uint32_t t = 0; t < a->n && status == STINT_OK; t++)
-            status = stint_session_eval(session, a->ids + PROMPT + t, 1, false, a->logits);
+            status = stint_session_eval(session, 0, a->ids + PROMPT + t, 1, false, a->logits);
         if (i > 0) seconds[i - 1] = st_cli_seconds() - begun;
     }
     if (status == STINT_OK) status = stint_session_memory(session, info);

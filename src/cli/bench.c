@@ -109,16 +109,15 @@ static uint32_t thread_count(const struct bench_options *options) {
 
 // A sequence anew, with this prompt.
 static stint_status begin(struct bench *bench, uint32_t sequence, uint32_t n_prompt) {
-    stint_status status = stint_session_select(bench->session, sequence);
-    if (status == STINT_OK) status = stint_session_truncate(bench->session, 0);
+    stint_status status = stint_session_truncate(bench->session, sequence, 0);
     if (status != STINT_OK) return status;
-    return stint_session_eval(bench->session, bench->ids, n_prompt, false, bench->logits);
+    return stint_session_eval(bench->session, sequence, bench->ids, n_prompt, false, bench->logits);
 }
 
 // The next token of every sequence.
 static stint_status step(struct bench *bench, const int32_t *ids) {
     uint32_t sequences[MOST_BATCH], batch = bench->options->batch;
-    if (batch == 1) return stint_session_eval(bench->session, ids, 1, false, bench->logits);
+    if (batch == 1) return stint_session_eval(bench->session, 0, ids, 1, false, bench->logits);
     for (uint32_t i = 0; i < batch; i++) sequences[i] = i;
     return stint_session_step(bench->session, sequences, ids, batch, bench->logits);
 }

@@ -149,7 +149,7 @@ static bool do_stats(struct chat *chat, const char *argument) {
             "tokens/s; context %zu of %zu tokens; peak memory %s\n",
             c->last.prompt_tokens, c->n_reused,
             st_cli_rate(c->last.prompt_tokens, c->last.prefill_seconds), c->last.generated_tokens,
-            st_cli_decode_rate(&c->last), stint_session_length(c->session),
+            st_cli_decode_rate(&c->last), stint_session_length(c->session, 0),
             stint_session_context(c->session), st_cli_size(stint_peak_rss_bytes(), peak));
     return true;
 }

@@ -112,11 +112,11 @@ static int32_t *render_to_fit(struct st_cli_conversation *c, size_t *n_ids) {
 
 // Puts the session where it shares its tokens with `ids`; at least one is left to evaluate.
 static bool rewind_session(struct st_cli_conversation *c, const int32_t *ids, size_t n_ids) {
-    size_t n_held = stint_session_length(c->session), n = 0;
+    size_t n_held = stint_session_length(c->session, 0), n = 0;
     while (n < n_held && n + 1 < n_ids && c->held[n] == ids[n]) n++;
     c->n_reused = n;
     memcpy(c->held + n, ids + n, (n_ids - n) * sizeof *ids);
-    return stint_session_truncate(c->session, n) == STINT_OK;
+    return stint_session_truncate(c->session, 0, n) == STINT_OK;
 }
 
 // The caller's text callback, with the text kept for the conversation.

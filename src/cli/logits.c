@@ -51,7 +51,7 @@ static bool write_logits(const struct st_cli_command *command, const char *model
     bool ok = logits != NULL;
     for (size_t done = 0; ok && done < n_ids;) {
         size_t n = n_ids - done < n_rows ? n_ids - done : n_rows;
-        ok = stint_session_eval(session, ids + done, n, true, logits) == STINT_OK;
+        ok = stint_session_eval(session, 0, ids + done, n, true, logits) == STINT_OK;
         if (!ok) st_cli_failed_with(command, model);
         ok = ok && st_cli_writer_put(writer, logits, n * vocab * sizeof *logits);
         done += n;

@@ -96,7 +96,7 @@ static const float *collect(void *context, const struct st_linear_input *in) {
 
 static stint_status run_prefix(struct st_baseline *b, struct stint_session *s) {
     s->observe = NULL;
-    return b->n_prefix ? stint_session_eval(s, b->prefix, b->n_prefix, false, NULL) : STINT_OK;
+    return b->n_prefix ? stint_session_eval(s, 0, b->prefix, b->n_prefix, false, NULL) : STINT_OK;
 }
 
 static stint_status observe_ids(struct st_baseline *b, const struct st_baseline_options *o,
@@ -108,8 +108,8 @@ static stint_status observe_ids(struct st_baseline *b, const struct st_baseline_
     for (b->n_seen = 0; b->n_seen < o->ids->count;) {
         size_t in_sequence = b->n_seen % sequence, left = o->ids->count - b->n_seen;
         size_t n = st_min(st_min(ROWS, left), sequence - in_sequence);
-        if (in_sequence == 0) ST_TRY(stint_session_truncate(b->session, b->n_prefix));
-        ST_TRY(stint_session_eval(b->session, o->ids->data + b->n_seen, n, true, logits));
+        if (in_sequence == 0) ST_TRY(stint_session_truncate(b->session, 0, b->n_prefix));
+        ST_TRY(stint_session_eval(b->session, 0, o->ids->data + b->n_seen, n, true, logits));
         b->n_seen += n;
         if (o->progress) o->progress(o->context, "calibrating", b->n_seen, o->ids->count);
         if (o->canceled && o->canceled(o->context)) return st_fail(STINT_E_CANCELED, "canceled");

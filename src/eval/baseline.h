@@ -6,8 +6,8 @@
 #ifndef ST_EVAL_BASELINE_H
 #define ST_EVAL_BASELINE_H
 
+#include "base/buffer.h"
 #include "session/session.h"
-#include "text/buffer.h"
 
 struct st_baseline_method {
     // Inputs that come from a norm are divided, channel by channel, by sqrt(their largest / the

@@ -75,11 +75,17 @@ static void take_token(struct st_fork *f) {
     f->ended = set_text(f) || f->n == f->n_tokens;
 }
 
+static stint_status append(struct st_fork *f, const int32_t *ids, size_t n, unsigned bits) {
+    struct st_eval_request e = st_eval_request_of(f->session, 0, ids, n);
+    e.precision = bits;
+    e.logits = f->logits;
+    return st_session_eval(f->session, &e);
+}
+
 stint_status st_fork_prompt(struct st_fork *f, const int32_t *ids, size_t n, unsigned bits) {
     size_t room = stint_session_context(f->session) - f->n_tokens, skip = n > room ? n - room : 0;
-    ST_TRY(stint_session_truncate(f->session, 0));
-    st_session_use(f->session, bits);
-    ST_TRY(stint_session_eval(f->session, ids + skip, n - skip, false, f->logits));
+    ST_TRY(stint_session_truncate(f->session, 0, 0));
+    ST_TRY(append(f, ids + skip, n - skip, bits));
     f->n_prompt = n - skip;
     f->n = 0;
     f->ended = false;
@@ -100,22 +106,21 @@ stint_status st_fork_prompt_text(struct st_fork *f, const char *prompt, unsigned
 
 // Steps taken: every token but the first comes of one, and so does an end that is no token.
 static size_t steps_taken(const struct st_fork *f) {
-    return stint_session_length(f->session) - f->n_prompt;
+    return stint_session_length(f->session, 0) - f->n_prompt;
 }
 
 stint_status st_fork_write(struct st_fork *f, const uint8_t *bits) {
     size_t taken = steps_taken(f), same = 0;
     while (same < taken && f->bits[same] == bits[same]) same++;
     if (same < taken) { // back to where the ways part
-        ST_TRY(stint_session_truncate(f->session, f->n_prompt + same));
+        ST_TRY(stint_session_truncate(f->session, 0, f->n_prompt + same));
         f->n = same + 1;
         f->ended = false;
         set_text(f);
     }
     for (size_t step = same; !f->ended; step++) {
         f->bits[step] = bits[step];
-        st_session_use(f->session, bits[step]);
-        ST_TRY(stint_session_eval(f->session, &f->ids[step], 1, false, f->logits));
+        ST_TRY(append(f, &f->ids[step], 1, bits[step]));
         take_token(f);
     }
     return STINT_OK;

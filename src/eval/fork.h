@@ -4,9 +4,9 @@
 #ifndef ST_EVAL_FORK_H
 #define ST_EVAL_FORK_H
 
+#include "base/buffer.h"
 #include "eval/items.h"
 #include "session/session.h"
-#include "text/buffer.h"
 
 struct st_fork {
     const struct stint_model *model;

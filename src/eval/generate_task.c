@@ -3,9 +3,9 @@
 // was expected (eval/overlap.h).
 #include "eval/tasks.h"
 
+#include "base/buffer.h"
 #include "base/size.h"
 #include "eval/overlap.h"
-#include "text/buffer.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -51,7 +51,7 @@ static stint_status write_answer(struct generate *g, const char *prompt) {
     if (g->text) *g->text = '\0';
     stint_status status = st_tokenizer_encode(g->scorer.model->tokenizer, prompt, strlen(prompt),
                                               STINT_TOKENIZE_ADD_BOS | STINT_TOKENIZE_PLAIN, &ids);
-    if (status == STINT_OK) status = stint_session_truncate(session, prefix);
+    if (status == STINT_OK) status = stint_session_truncate(session, 0, prefix);
     size_t most = room - st_min(room - 1, g->n_tokens),
            skip = ids.count > most ? ids.count - most : 0;
     if (status == STINT_OK)

@@ -29,7 +29,7 @@ stint_status st_quality_add(struct st_quality *q, enum st_quality_metric metric,
     st_mean_add(&q->mean, q->last);
     st_mean_add(&q->less, reference - q->last);
     q->bits += st_fork_sum_bits(fork);
-    q->steps += stint_session_length(fork->session) - fork->n_prompt;
+    q->steps += stint_session_length(fork->session, 0) - fork->n_prompt;
     return STINT_OK;
 }
 

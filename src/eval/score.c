@@ -3,8 +3,8 @@
 // the session.
 #include "eval/score.h"
 
+#include "base/buffer.h"
 #include "base/size.h"
-#include "text/buffer.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -53,9 +53,9 @@ double st_log_probability(const float *logits, size_t vocab, int32_t id) {
 static stint_status hold(struct st_scorer *s, const int32_t *ids, size_t n) {
     size_t same = 0;
     while (same < n && same < s->last.count && s->last.data[same] == ids[same]) same++;
-    same = st_min(same, stint_session_length(s->session) - s->n_prefix);
-    ST_TRY(stint_session_truncate(s->session, s->n_prefix + same));
-    if (same < n) ST_TRY(stint_session_eval(s->session, ids + same, n - same, false, NULL));
+    same = st_min(same, stint_session_length(s->session, 0) - s->n_prefix);
+    ST_TRY(stint_session_truncate(s->session, 0, s->n_prefix + same));
+    if (same < n) ST_TRY(stint_session_eval(s->session, 0, ids + same, n - same, false, NULL));
     s->last.count = 0;
     for (size_t i = 0; i < n; i++) ST_TRY(st_ids_append(&s->last, ids[i]));
     return STINT_OK;
@@ -67,7 +67,7 @@ stint_status st_score_rows(struct st_scorer *s, const int32_t *ids, size_t n, si
     ST_TRY(hold(s, ids, from));
     for (size_t i = from; i + 1 < n; i += ST_SCORE_ROWS) {
         size_t rows = st_min(ST_SCORE_ROWS, n - 1 - i);
-        ST_TRY(stint_session_eval(s->session, ids + i, rows, true, s->logits));
+        ST_TRY(stint_session_eval(s->session, 0, ids + i, rows, true, s->logits));
         for (size_t r = 0; r < rows; r++) {
             ST_TRY(st_ids_append(&s->last, ids[i + r]));
             fn(context, s->logits + r * vocab, vocab, ids[i + r + 1], i + r);

@@ -74,7 +74,8 @@ static void fill_bits(struct solver *s, const struct point *p, size_t item) {
 
 static stint_status answer(struct solver *s, struct point *p, size_t item) {
     stint_precision precision = p->schedule.precision;
-    if (p->rule == BY_LEARNED) st_learned_choose(p->schedule.learned, s->fork.session, &precision);
+    if (p->rule == BY_LEARNED)
+        st_learned_choose(p->schedule.learned, s->fork.session, 0, &precision);
     if (p->rule == BY_PRECISION || p->rule == BY_LEARNED)
         return st_fork_write_by(&s->fork, &precision);
     fill_bits(s, p, item);

@@ -3,8 +3,8 @@
 // before it as its window holds. A stride of a whole window is the way of chunks.
 #include "eval/tasks.h"
 
+#include "base/buffer.h"
 #include "base/size.h"
-#include "text/buffer.h"
 
 #include <math.h>
 #include <stdlib.h>

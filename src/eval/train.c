@@ -82,12 +82,12 @@ static stint_status make_sample(struct trainer *t, struct sample *s) {
     size_t n = SHORTEST + (size_t)(draw(t) * (double)(longest - SHORTEST + 1));
     size_t first = (size_t)(draw(t) * (double)(t->ids.count - n + 1));
     ST_TRY(st_fork_prompt(&t->fork, t->ids.data + first, n, ST_PRECISION_INT8));
-    size_t floats = st_learned_cache_floats(t->fork.session);
+    size_t floats = st_learned_cache_floats(t->fork.session, 0);
     s->n = n;
     s->keys = malloc(floats * sizeof *s->keys);
     s->values = malloc(floats * sizeof *s->values);
     if (!s->keys || !s->values) return st_fail(STINT_E_NOMEM, "no memory for a sample");
-    st_learned_read_cache(t->fork.session, s->keys, s->values);
+    st_learned_read_cache(t->fork.session, 0, s->keys, s->values);
     return find_label(t, &s->label);
 }
 

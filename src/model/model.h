@@ -4,6 +4,7 @@
 #ifndef ST_MODEL_MODEL_H
 #define ST_MODEL_MODEL_H
 
+#include "chat/chat.h"
 #include "model/config.h"
 #include "model/shape.h"
 #include "model/shape_int8.h"
@@ -11,7 +12,6 @@
 #include "model/weights_int8.h"
 #include "model/weights_nested.h"
 #include "model/weights_neurons.h"
-#include "text/chat.h"
 
 struct stint_model {
     struct st_checkpoint checkpoint;

@@ -158,9 +158,15 @@ static size_t row_bytes(const struct st_calibration *c) {
     return c->model->config.hidden * sizeof(float);
 }
 
+static struct st_run run_of(const struct st_calibration *c, const struct st_batch *batch) {
+    bool prompt = c->n_sequence > ST_DECODE_TOKENS;
+    return st_session_run(c->session, prompt ? ST_PHASE_PREFILL : ST_PHASE_DECODE,
+                          ST_PRECISION_INT8, batch);
+}
+
 static stint_status embed(struct st_calibration *c, const struct st_batch *batch, size_t first,
                           uint32_t layer) {
-    struct st_run run = st_session_run(c->session, batch);
+    struct st_run run = run_of(c, batch);
     (void)layer;
     ST_TRY(st_session_embed(&run, c->ids + first));
     memcpy(hidden_of(c, first), run.lane->x, batch->n * row_bytes(c));
@@ -169,7 +175,7 @@ static stint_status embed(struct st_calibration *c, const struct st_batch *batch
 
 static stint_status run_layer(struct st_calibration *c, const struct st_batch *batch, size_t first,
                               uint32_t layer) {
-    struct st_run run = st_session_run(c->session, batch);
+    struct st_run run = run_of(c, batch);
     run.layer = layer;
     memcpy(run.lane->x, hidden_of(c, first), batch->n * row_bytes(c));
     st_session_rotations(&run);
@@ -181,7 +187,7 @@ static stint_status run_layer(struct st_calibration *c, const struct st_batch *b
 static stint_status run_head(struct st_calibration *c, const struct st_batch *batch, size_t first,
                              uint32_t layer) {
     (void)layer;
-    struct st_run run = st_session_run(c->session, batch);
+    struct st_run run = run_of(c, batch);
     const float *x = st_session_head_input(&run, hidden_of(c, first), batch->n);
     st_session_observe(c->session, &(struct st_linear_input){0, 0, ST_INT8_HEAD, x, batch->n,
                                                              c->model->config.embed});
@@ -199,7 +205,6 @@ static stint_status open_in(struct st_calibration *c, uint32_t n_threads) {
     ST_TRY(st_arena_open(&c->arena, measure.used));
     lay_out(c, &c->arena);
     ST_TRY(st_session_open_layerwise(c->model, &options, &c->session));
-    c->session->prompt = c->n_sequence > ST_DECODE_TOKENS;
     c->session->observe_context = c;
     return for_batches(c, embed, 0);
 }
@@ -304,7 +309,7 @@ static void predict_row(const struct st_calibration *c, const float *logits, int
 // Rows [row, row + n) of the text; the last of a sequence predicts nothing that is known.
 static stint_status predict_rows(struct st_calibration *c, size_t row, size_t n, float *logits,
                                  struct st_predictions *p) {
-    struct st_run run = st_session_run(c->session, NULL);
+    struct st_run run = run_of(c, NULL);
     memcpy(run.lane->x, hidden_of(c, row), n * row_bytes(c));
     c->session->observe = NULL;
     ST_TRY(st_session_logits(&run, 0, n, logits));

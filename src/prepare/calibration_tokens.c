@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prepare/calibration_tokens.h"
 
+#include "base/buffer.h"
 #include "base/log.h"
 #include "base/size.h"
 #include "prepare/calibration_text.h"
-#include "text/buffer.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/server.h"
 
-#include "server/http.h"
-#include "server/listen.h"
+#include "server/http/http.h"
+#include "server/http/listen.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -107,7 +107,7 @@ stint_status st_session_attention(const struct st_run *r) {
     const struct stint_session *s = r->s;
     struct job job = job_of(r);
     st_pool_run(r->crew->pool, rotate_queries, &job, r->batch->n);
-    if (s->prompt)
+    if (r->phase == ST_PHASE_PREFILL)
         st_session_attend_prompt(r);
     else
         st_pool_run(r->crew->pool, decode_item, &job, r->batch->n * s->model->config.n_heads);

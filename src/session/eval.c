@@ -6,6 +6,12 @@
 
 #include <string.h>
 
+stint_status st_session_check(const struct stint_session *s, uint32_t sequence) {
+    if (!s) return st_fail(STINT_E_ARG, "session may not be NULL");
+    if (sequence < s->n_sequences) return STINT_OK;
+    return st_fail(STINT_E_ARG, "sequence %u: the session has %u", sequence, s->n_sequences);
+}
+
 static stint_status check_ids(const struct stint_session *s, const struct st_sequence *sequence,
                               const int32_t *ids, size_t n) {
     uint32_t vocab = s->model->config.vocab;
@@ -25,51 +31,61 @@ static stint_status check_ids(const struct stint_session *s, const struct st_seq
 
 // Runs the next ids: a chunk; where prompts are split as many chunks as there are, or, where each
 // one's hidden states are needed, as have buffers. *n gets their number.
-static stint_status step(struct stint_session *s, const struct st_eval_request *e, size_t done,
-                         size_t *n) {
-    const int32_t *ids = e->ids + done;
-    *n = e->n - done;
-    if (s->split.on && s->prompt && !s->bits) {
-        if (e->logits && e->all) *n = st_min(*n, s->n_lanes * s->chunk_len);
-        return st_split_forward(s, ids, *n, e->n_total);
-    }
-    *n = st_min(*n, s->chunk_len);
-    struct st_batch batch = {*n, s->now->length, e->n_total, st_session_now(s), NULL};
-    struct st_run run = st_session_run(s, &batch);
-    return st_session_forward(&run, ids);
+static stint_status run_ids(struct stint_session *s, const struct st_eval_request *e, size_t done,
+                            struct st_run *run, size_t *n) {
+    bool split = s->split.on && run->phase == ST_PHASE_PREFILL && !run->bits;
+    struct st_batch batch = {.n = e->n - done,
+                             .position = s->sequences[e->sequence].length,
+                             .n_total = e->n_total,
+                             .sequence = e->sequence};
+    if (!split) batch.n = st_min(batch.n, s->chunk_len);
+    if (split && e->logits && e->all) batch.n = st_min(batch.n, s->n_lanes * s->chunk_len);
+    *n = batch.n;
+    run->batch = &batch;
+    stint_status status =
+        split ? st_split_forward(run, e->ids + done) : st_session_forward(run, e->ids + done);
+    run->batch = NULL;
+    return status;
 }
 
-// Of rows [first, n) of a step, chunk by chunk.
-static stint_status step_logits(struct stint_session *s, size_t first, size_t n, float *logits) {
+// Of rows [first, n) of what was run last, chunk by chunk.
+static stint_status rows_logits(const struct st_run *run, size_t first, size_t n, float *logits) {
+    struct stint_session *s = run->s;
     size_t vocab = s->model->config.vocab;
     for (size_t at = first; at < n;) {
-        struct st_run run = st_session_run(s, NULL);
+        struct st_run r = *run;
         size_t row = at % s->chunk_len, rows = st_min(s->chunk_len - row, n - at);
-        run.lane = &s->lanes[at / s->chunk_len % s->n_lanes];
-        ST_TRY(st_session_logits(&run, row, rows, logits + (at - first) * vocab));
+        r.lane = &s->lanes[at / s->chunk_len % s->n_lanes];
+        ST_TRY(st_session_logits(&r, row, rows, logits + (at - first) * vocab));
         at += rows;
     }
     return STINT_OK;
 }
 
+// A text that the decode kernels take as a whole is not a prompt to a session of short chunks.
+static enum st_phase phase_of(const struct stint_session *s, const struct st_eval_request *e) {
+    return s->chunk_len > ST_DECODE_TOKENS ? e->phase : ST_PHASE_DECODE;
+}
+
 static stint_status eval_batches(struct stint_session *s, const struct st_eval_request *e) {
     size_t vocab = s->model->config.vocab;
-    struct st_sequence *now = s->now;
-    if (e->prompt) {
+    struct st_sequence *held = &s->sequences[e->sequence];
+    struct st_run run = st_session_run(s, ST_PHASE_DECODE, e->precision, NULL);
+    if (e->phase == ST_PHASE_PREFILL) {
         s->timeline.n = 0;
-        s->begun = now->length;
+        s->begun = held->length;
     }
     for (size_t done = 0, n; done < e->n; done += n) {
-        s->prompt = e->prompt && s->chunk_len > ST_DECODE_TOKENS;
-        if (s->resident) st_resident_pass(s->resident, s->prompt);
-        stint_status status = step(s, e, done, &n);
-        if (s->prompt && status == STINT_OK && now->prompted == now->length) now->prompted += n;
-        s->prompt = false;
-        if (status != STINT_OK) return status;
-        memmove(now->history + now->length, e->ids + done, n * sizeof(int32_t));
-        now->length += n;
-        if (e->logits && e->all) ST_TRY(step_logits(s, 0, n, e->logits + done * vocab));
-        if (e->logits && !e->all && done + n == e->n) ST_TRY(step_logits(s, n - 1, n, e->logits));
+        run.phase = phase_of(s, e);
+        if (s->resident) st_resident_pass(s->resident, run.phase == ST_PHASE_PREFILL);
+        ST_TRY(run_ids(s, e, done, &run, &n));
+        if (run.phase == ST_PHASE_PREFILL && held->prompted == held->length) held->prompted += n;
+        memmove(held->history + held->length, e->ids + done, n * sizeof(int32_t));
+        held->length += n;
+        run.phase = ST_PHASE_DECODE; // the head meets rows one by one
+        if (e->logits && e->all) ST_TRY(rows_logits(&run, 0, n, e->logits + done * vocab));
+        if (e->logits && !e->all && done + n == e->n)
+            ST_TRY(rows_logits(&run, n - 1, n, e->logits));
         if (e->progress) e->progress(e->progress_context, "prompt", done + n, e->n);
     }
     return STINT_OK;
@@ -82,24 +98,32 @@ static void settle(struct stint_session *s, stint_status status) {
 }
 
 stint_status st_session_eval(struct stint_session *s, const struct st_eval_request *e) {
-    ST_TRY(check_ids(s, s->now, e->ids, e->n));
-    size_t before = s->now->length;
+    struct st_sequence *held = &s->sequences[e->sequence];
+    ST_TRY(check_ids(s, held, e->ids, e->n));
+    size_t before = held->length;
     stint_status status = eval_batches(s, e);
-    if (status != STINT_OK) st_sequence_truncate(s->now, before);
+    if (status == STINT_OK) s->newest_bits = s->model->int8.layers ? e->precision : 0;
+    if (status != STINT_OK) st_sequence_truncate(held, before);
     settle(s, status);
     return status;
 }
 
-struct st_eval_request st_eval_request_of(const struct stint_session *s, const int32_t *ids,
-                                          size_t n) {
-    return (struct st_eval_request){
-        .ids = ids, .n = n, .prompt = n > ST_DECODE_TOKENS, .n_total = s->now->length + n};
+struct st_eval_request st_eval_request_of(const struct stint_session *s, uint32_t sequence,
+                                          const int32_t *ids, size_t n) {
+    return (struct st_eval_request){.sequence = sequence,
+                                    .ids = ids,
+                                    .n = n,
+                                    .phase =
+                                        n > ST_DECODE_TOKENS ? ST_PHASE_PREFILL : ST_PHASE_DECODE,
+                                    .precision = s->precision.prefill,
+                                    .n_total = s->sequences[sequence].length + n};
 }
 
-stint_status stint_session_eval(stint_session *session, const int32_t *ids, size_t n_ids, bool all,
-                                float *logits) {
-    if (!session || (!ids && n_ids)) return st_fail(STINT_E_ARG, "session and ids may not be NULL");
-    struct st_eval_request e = st_eval_request_of(session, ids, n_ids);
+stint_status stint_session_eval(stint_session *session, uint32_t sequence, const int32_t *ids,
+                                size_t n_ids, bool all, float *logits) {
+    ST_TRY(st_session_check(session, sequence));
+    if (!ids && n_ids) return st_fail(STINT_E_ARG, "ids may not be NULL");
+    struct st_eval_request e = st_eval_request_of(session, sequence, ids, n_ids);
     e.all = all;
     e.logits = logits;
     stint_status status = st_session_eval(session, &e);
@@ -107,21 +131,24 @@ stint_status stint_session_eval(stint_session *session, const int32_t *ids, size
     return status;
 }
 
-stint_status st_session_prompt(struct stint_session *s, const int32_t *ids, size_t n,
-                               uint64_t n_total, float *logits) {
-    struct st_eval_request e = {
-        .ids = ids, .n = n, .prompt = true, .n_total = n_total, .logits = logits};
+stint_status st_session_prompt(struct stint_session *s, uint32_t sequence, const int32_t *ids,
+                               size_t n, uint64_t n_total, float *logits) {
+    struct st_eval_request e = st_eval_request_of(s, sequence, ids, n);
+    e.phase = ST_PHASE_PREFILL;
+    e.n_total = n_total;
+    e.logits = logits;
     stint_status status = st_session_eval(s, &e);
     atomic_store(&s->canceled, false);
     return status;
 }
 
 // At most ST_DECODE_TOKENS of them.
-static stint_status step_batch(struct stint_session *s, const uint32_t *sequences,
-                               const int32_t *ids, size_t n, float *logits) {
+static stint_status step_batch(struct stint_session *s, unsigned precision,
+                               const uint32_t *sequences, const int32_t *ids, size_t n,
+                               float *logits) {
     struct st_place places[ST_DECODE_TOKENS];
     struct st_batch batch = {.n = n, .places = places};
-    struct st_run run = st_session_run(s, &batch);
+    struct st_run run = st_session_run(s, ST_PHASE_DECODE, precision, &batch);
     for (size_t i = 0; i < n; i++)
         places[i] = (struct st_place){sequences[i], s->sequences[sequences[i]].length};
     if (s->resident) st_resident_pass(s->resident, false);
@@ -144,22 +171,28 @@ static stint_status check_step(const struct stint_session *s, const uint32_t *se
     return STINT_OK;
 }
 
-stint_status stint_session_step(stint_session *s, const uint32_t *sequences, const int32_t *ids,
-                                size_t n, float *logits) {
-    if (!s || ((!sequences || !ids) && n))
-        return st_fail(STINT_E_ARG, "session, sequences and ids may not be NULL");
+stint_status st_session_step(struct stint_session *s, unsigned precision, const uint32_t *sequences,
+                             const int32_t *ids, size_t n, float *logits) {
     ST_TRY(check_step(s, sequences, ids, n));
     size_t vocab = s->model->config.vocab, most = st_min(ST_DECODE_TOKENS, s->chunk_len);
     stint_status status = STINT_OK;
     for (size_t done = 0, m; done < n && status == STINT_OK; done += m) {
         m = st_min(most, n - done);
-        status =
-            step_batch(s, sequences + done, ids + done, m, logits ? logits + done * vocab : NULL);
+        status = step_batch(s, precision, sequences + done, ids + done, m,
+                            logits ? logits + done * vocab : NULL);
     }
     for (size_t i = 0; i < n && status == STINT_OK; i++) {
         struct st_sequence *sequence = &s->sequences[sequences[i]];
         sequence->history[sequence->length++] = ids[i];
     }
+    if (status == STINT_OK) s->newest_bits = s->model->int8.layers ? precision : 0;
     atomic_store(&s->canceled, false);
     return status;
+}
+
+stint_status stint_session_step(stint_session *s, const uint32_t *sequences, const int32_t *ids,
+                                size_t n, float *logits) {
+    if (!s || ((!sequences || !ids) && n))
+        return st_fail(STINT_E_ARG, "session, sequences and ids may not be NULL");
+    return st_session_step(s, s->precision.prefill, sequences, ids, n, logits);
 }

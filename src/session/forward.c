@@ -170,24 +170,24 @@ void st_session_rotations(const struct st_run *r) {
 }
 
 // Neurons have no nested weights.
-static st_subgraph_fn *const *subgraphs_of(const struct stint_session *s,
-                                           enum st_subgraph_kind kind) {
+static st_subgraph_fn *const *subgraphs_of(const struct st_run *r, enum st_subgraph_kind kind) {
+    const struct stint_session *s = r->s;
     bool neurons = s->fine.graphs && (kind == ST_SUBGRAPH_FFN_NORM || kind == ST_SUBGRAPH_FFN);
-    if (!st_session_on_npu(s) && !neurons) return float_subgraphs;
-    return s->fine.graphs && !s->prompt ? st_fine_subgraphs : st_npu_subgraphs;
+    if (!st_run_on_npu(r) && !neurons) return float_subgraphs;
+    return s->fine.graphs && r->phase == ST_PHASE_DECODE ? st_fine_subgraphs : st_npu_subgraphs;
 }
 
 stint_status st_session_subgraph(const struct st_run *r, enum st_subgraph_kind kind) {
     if (atomic_load_explicit(&r->s->canceled, memory_order_relaxed))
         return st_fail(STINT_E_CANCELED, "canceled");
-    return subgraphs_of(r->s, kind)[kind](r);
+    return subgraphs_of(r, kind)[kind](r);
 }
 
 void st_session_record(const struct st_run *r, uint8_t kind, uint64_t begin) {
     const struct stint_session *s = r->s;
     struct st_timeline *t = &r->s->timeline;
-    bool split = s->split.on && !s->bits; // then the executor does
-    if (!r->batch || !s->prompt || split || t->n == s->most_events) return;
+    bool split = s->split.on && !r->bits; // then the executor does
+    if (!r->batch || r->phase == ST_PHASE_DECODE || split || t->n == s->most_events) return;
     bool npu = kind < ST_N_SUBGRAPHS && st_subgraphs[kind].processor == ST_PROCESSOR_NPU;
     t->events[t->n] =
         (struct st_event){.node = t->n,
@@ -244,7 +244,7 @@ stint_status st_session_logits(const struct st_run *r, size_t first, size_t n, f
     const struct st_config *c = &s->model->config;
     struct st_linear_input input = {.role = ST_INT8_HEAD, .n_tokens = n, .n = c->embed};
     input.x = st_session_head_input(r, r->lane->x + first * c->hidden, n);
-    if (st_session_on_npu(s))
+    if (st_run_on_npu(r))
         ST_TRY((s->fine.graphs ? st_fine_head : st_npu_head)(r, input.x, n, logits));
     else
         st_session_linear(r, st_session_observe(s, &input), n, &s->model->weights.head, logits);

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/size.h"
 #include "session/precision.h"
-#include "text/tokenizer.h"
+#include "tokenizer/tokenizer.h"
 
 #include <string.h>
 
@@ -23,6 +23,7 @@ const char *stint_stop_reason_name(stint_stop_reason reason) {
 // One generation on its way.
 struct generator {
     struct stint_session *s;
+    struct st_sequence *held; // the one that goes on
     stint_generation options;
     stint_sampling sampling;
     struct st_detokenizer detokenizer;
@@ -56,11 +57,12 @@ static bool accept(struct generator *g, int32_t id) {
 
 static int32_t sample(struct generator *g, uint64_t n_generated) {
     struct stint_session *s = g->s;
+    const struct st_sequence *held = g->held;
     struct st_sampler sampler = {.elementwise = s->kernels.elementwise,
                                  .candidates = s->candidates,
                                  .vocab = s->model->config.vocab,
-                                 .ids = s->now->history,
-                                 .n_ids = s->now->length,
+                                 .ids = held->history,
+                                 .n_ids = held->length,
                                  .n_generated = n_generated};
     double draw = st_random_draw(g->sampling.seed, n_generated);
     return st_sample(&sampler, &g->sampling, draw, s->logits);
@@ -71,39 +73,38 @@ static stint_status decode(struct generator *g) {
     for (uint64_t n = 0;; n++) {
         int32_t id = sample(g, n);
         if (!accept(g, id)) return STINT_OK;
-        if (s->now->length == s->n_context) {
+        if (g->held->length == s->n_context) {
             g->result.stop_reason = STINT_STOP_CONTEXT;
             return STINT_OK;
         }
-        struct st_eval_request e = st_eval_request_of(s, &id, 1);
+        struct st_eval_request e = st_eval_request_of(s, g->options.sequence, &id, 1);
         e.logits = s->logits;
-        st_session_use(s, st_precision_at(&s->precision, n));
+        e.precision = st_precision_at(&s->precision, n);
         ST_TRY(st_session_eval(s, &e));
-        g->result.average_bits += (s->precision_now - g->result.average_bits) / (double)(n + 1);
+        g->result.average_bits += (s->newest_bits - g->result.average_bits) / (double)(n + 1);
     }
 }
 
 static stint_status generate(struct generator *g, const int32_t *prompt, size_t n_prompt) {
     struct stint_session *s = g->s;
-    struct st_sequence before = *s->now, *now = s->now;
+    struct st_sequence before = *g->held, *now = g->held;
     if (n_prompt == 0) { // the last token that is held gives the first logits once more
         st_sequence_truncate(now, now->length - 1);
         prompt = &now->history[now->length];
         n_prompt = 1;
     }
-    struct st_eval_request e = st_eval_request_of(s, prompt, n_prompt);
+    struct st_eval_request e = st_eval_request_of(s, g->options.sequence, prompt, n_prompt);
     e.logits = s->logits;
     e.progress = g->options.progress;
     e.progress_context = g->options.progress_context;
     uint64_t start = st_now_ns();
-    st_session_use(s, s->precision.prefill);
     stint_status status = st_session_eval(s, &e);
     if (status != STINT_OK) *now = before;
-    if (status == STINT_OK && s->learned) st_learned_choose(s->learned, s, &s->precision);
+    if (status == STINT_OK && s->learned)
+        st_learned_choose(s->learned, s, g->options.sequence, &s->precision);
     uint64_t prefilled = st_now_ns();
     g->result.prefill_seconds = (double)(prefilled - start) * 1e-9;
     if (status == STINT_OK) status = decode(g);
-    st_session_use(s, s->precision.prefill);
     g->result.decode_seconds = (double)(st_now_ns() - prefilled) * 1e-9;
     size_t tail = st_detokenizer_finish(&g->detokenizer, g->text);
     if (tail && g->result.stop_reason != STINT_STOP_CALLBACK) report(g, -1, tail);
@@ -117,10 +118,12 @@ stint_status stint_generate(stint_session *session, const int32_t *prompt, size_
                             stint_generation_result *result) {
     if (!session || (!prompt && n_prompt))
         return st_fail(STINT_E_ARG, "session and prompt may not be NULL");
-    if (n_prompt == 0 && session->now->length == 0)
-        return st_fail(STINT_E_ARG, "the prompt is empty: at least one token is needed");
     struct generator g = {.s = session, .ids = ids, .capacity = ids ? capacity : SIZE_MAX};
     if (options) memcpy(&g.options, options, st_min(options->size, sizeof g.options));
+    ST_TRY(st_session_check(session, g.options.sequence));
+    g.held = &session->sequences[g.options.sequence];
+    if (n_prompt == 0 && g.held->length == 0)
+        return st_fail(STINT_E_ARG, "the prompt is empty: at least one token is needed");
     if (g.options.sampling)
         memcpy(&g.sampling, g.options.sampling,
                st_min(g.options.sampling->size, sizeof g.sampling));
@@ -128,8 +131,7 @@ stint_status stint_generate(stint_session *session, const int32_t *prompt, size_
     if (g.options.n_tokens) g.capacity = st_min(g.capacity, g.options.n_tokens);
     g.result.prompt_tokens = n_prompt;
     // The first space belongs to the text where the text goes on.
-    const struct st_sequence *now = session->now;
-    int32_t last = n_prompt ? prompt[n_prompt - 1] : now->history[now->length - 1];
+    int32_t last = n_prompt ? prompt[n_prompt - 1] : g.held->history[g.held->length - 1];
     if (session->model->tokenizer)
         g.detokenizer.n_tokens = !st_tokenizer_is_special(session->model->tokenizer, last);
     stint_status status = g.capacity ? generate(&g, prompt, n_prompt) : STINT_OK;

@@ -165,31 +165,34 @@ stint_status st_learned_write(const struct stint_model *model, const struct st_p
 
 // ---- At run time
 
-size_t st_learned_cache_floats(const struct stint_session *s) {
+size_t st_learned_cache_floats(const struct stint_session *s, uint32_t sequence) {
     const struct st_config *c = &s->model->config;
-    return (size_t)c->n_kv_heads * c->head_dim * st_min(s->now->length, ST_LEARNED_TOKENS);
+    size_t n = st_min(s->sequences[sequence].length, ST_LEARNED_TOKENS);
+    return (size_t)c->n_kv_heads * c->head_dim * n;
 }
 
-static void read_rows(const struct stint_session *s, unsigned char *cache, size_t head, float *to) {
+static void read_rows(const struct stint_session *s, uint32_t sequence, unsigned char *cache,
+                      size_t head, float *to) {
     const struct st_config *c = &s->model->config;
-    size_t n = st_min(s->now->length, ST_LEARNED_TOKENS), first = s->now->length - n;
+    size_t length = s->sequences[sequence].length, n = st_min(length, ST_LEARNED_TOKENS);
     const unsigned char *rows =
-        st_session_cache(s, cache, st_session_now(s), c->n_layers - 1u, head, first);
+        st_session_cache(s, cache, sequence, c->n_layers - 1u, head, length - n);
     s->kernels.expand->fn[s->kv](rows, 0, n * c->head_dim, to + head * n * c->head_dim);
 }
 
-void st_learned_read_cache(const struct stint_session *s, float *keys, float *values) {
+void st_learned_read_cache(const struct stint_session *s, uint32_t sequence, float *keys,
+                           float *values) {
     for (size_t h = 0; h < s->model->config.n_kv_heads; h++) {
-        read_rows(s, s->keys, h, keys);
-        read_rows(s, s->values, h, values);
+        read_rows(s, sequence, s->keys, h, keys);
+        read_rows(s, sequence, s->values, h, values);
     }
 }
 
-void st_learned_choose(struct st_learned *l, const struct stint_session *s,
+void st_learned_choose(struct st_learned *l, const struct stint_session *s, uint32_t sequence,
                        stint_precision *precision) {
-    size_t n = st_min(s->now->length, ST_LEARNED_TOKENS), best = 0;
+    size_t n = st_min(s->sequences[sequence].length, ST_LEARNED_TOKENS), best = 0;
     struct st_pooling_input input = {l->keys, l->values, n, n * l->net.head_dim};
-    st_learned_read_cache(s, l->keys, l->values);
+    st_learned_read_cache(s, sequence, l->keys, l->values);
     st_pooling_forward(&l->net, &input, &l->state);
     for (size_t i = 1; i < l->net.n_choices; i++)
         if (l->state.logits[i] > l->state.logits[best]) best = i;

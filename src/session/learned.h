@@ -69,13 +69,14 @@ const stint_precision *st_learned_choice(const struct st_learned *learned, size_
 stint_status st_learned_write(const struct stint_model *model, const struct st_pooling_net *net,
                               const stint_precision *choices, const char *path);
 
-// The last block's keys and values of the newest tokens a session holds, at most ST_LEARNED_TOKENS:
-// [kv heads, tokens, head_dim] each, as floats.
-size_t st_learned_cache_floats(const struct stint_session *session);
-void st_learned_read_cache(const struct stint_session *session, float *keys, float *values);
+// The last block's keys and values of the newest tokens a sequence holds, at most
+// ST_LEARNED_TOKENS: [kv heads, tokens, head_dim] each, as floats.
+size_t st_learned_cache_floats(const struct stint_session *session, uint32_t sequence);
+void st_learned_read_cache(const struct stint_session *session, uint32_t sequence, float *keys,
+                           float *values);
 
-// Chooses by what the session holds.
+// Chooses by what the sequence holds.
 void st_learned_choose(struct st_learned *learned, const struct stint_session *session,
-                       stint_precision *precision);
+                       uint32_t sequence, stint_precision *precision);
 
 #endif

@@ -75,7 +75,7 @@ void st_session_linears(const struct st_run *r, const float *x, size_t n_tokens,
         return;
     }
     // Rows past the batch are scratch: what they give is not used.
-    if (s->prompt) n_tokens = st_max(n_tokens, ST_DECODE_TOKENS + 1);
+    if (r->phase == ST_PHASE_PREFILL) n_tokens = st_max(n_tokens, ST_DECODE_TOKENS + 1);
     struct job job = {.run = r,
                       .path = choose_path(r, n_tokens, linears, n_linears),
                       .x = x,

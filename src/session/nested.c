@@ -67,7 +67,7 @@ static void join(const struct job *job, const struct st_matmul *m, const float *
 static void multiply(const struct job *job, size_t i, size_t panel, size_t panel1) {
     const struct st_matmul *m = &job->linears[i];
     const struct st_nested_weight *w = weight_of(job->run->s, m);
-    unsigned bits = job->run->s->bits;
+    unsigned bits = job->run->bits;
     size_t row = panel * ST_NESTED_PANEL, row1 = st_min(panel1 * ST_NESTED_PANEL, w->n_out);
     bool whole = job->parts == 1;
     job->run->s->kernels.nested->fn(w, bits, &job->input, panel, panel1, whole ? m->y : job->out[i],
@@ -96,7 +96,7 @@ void st_session_nested(const struct st_run *r, const float *x, size_t n_tokens,
                       .linears = linears,
                       .n_linears = n_linears,
                       .n_tokens = n_tokens,
-                      .parts = r->s->fine.graphs && !r->s->prompt ? ST_FINE_PARTS : 1,
+                      .parts = r->s->fine.graphs && r->phase == ST_PHASE_DECODE ? ST_FINE_PARTS : 1,
                       .input = r->lane->nested,
                       .out_row = r->s->fine.widest_out};
     job.input.n_tokens = job.parts * n_tokens;

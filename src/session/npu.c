@@ -12,7 +12,6 @@
 
 enum {
     FIRST_FFN = 2, // a layer's graphs: qkv, o, then its feed-forward blocks
-    SHORTEST_CHUNK = 64,
     TUNE_RUNS = 3,
 };
 
@@ -356,7 +355,7 @@ stint_status st_npu_head(const struct st_run *r, const float *x, size_t n, float
 static stint_status time_chunk(struct stint_session *s, size_t n, double *seconds) {
     const struct st_config *c = &s->model->config;
     struct st_batch batch = {.n = n, .n_total = n};
-    struct st_run run = st_session_run(s, &batch);
+    struct st_run run = st_session_run(s, ST_PHASE_PREFILL, ST_PRECISION_INT8, &batch);
     atomic_store_explicit(&run.lane->shadow.in.n, 0, memory_order_relaxed);
     *seconds = INFINITY;
     for (int i = 0; i < TUNE_RUNS; i++) {
@@ -374,7 +373,7 @@ static stint_status time_chunk(struct stint_session *s, size_t n, double *second
 stint_status st_npu_tune(struct stint_session *s) {
     double best = INFINITY, seconds;
     size_t chosen = s->chunk_len;
-    for (size_t n = SHORTEST_CHUNK; n <= s->chunk_len; n *= 2) {
+    for (size_t n = ST_CHUNK_SHORTEST; n <= s->chunk_len; n *= 2) {
         ST_TRY(time_chunk(s, n, &seconds));
         if (seconds >= best * 0.98) continue;
         best = seconds;

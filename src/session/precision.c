@@ -55,11 +55,6 @@ unsigned st_precision_at(const stint_precision *p, size_t step) {
     return bits;
 }
 
-void st_session_use(struct stint_session *s, unsigned bits) {
-    s->bits = st_nested_has(&s->model->nested, bits) ? bits : 0;
-    s->precision_now = s->model->int8.layers ? bits : 0;
-}
-
 stint_status stint_session_set_precision(stint_session *session, const stint_precision *precision) {
     stint_precision p = st_precision_uniform(ST_PRECISION_INT8, ST_PRECISION_INT8);
     if (!session) return st_fail(STINT_E_ARG, "session may not be NULL");
@@ -71,12 +66,12 @@ stint_status stint_session_set_precision(stint_session *session, const stint_pre
     st_learned_close(session->learned);
     session->learned = NULL;
     session->precision = p;
-    st_session_use(session, p.prefill);
+    session->newest_bits = session->model->int8.layers ? p.prefill : 0;
     return STINT_OK;
 }
 
 uint32_t stint_session_bits(const stint_session *session) {
-    return session->precision_now;
+    return session->newest_bits;
 }
 
 bool stint_session_precision(const stint_session *session, stint_precision *precision) {

@@ -91,11 +91,13 @@ stint_status stint_session_read_rate(stint_session *session, stint_read_rate *ra
         return st_fail(STINT_E_UNSUPPORTED, "under a bound of memory a step's weights are not all "
                                             "there to be read");
     stint_read_rate out = {.size = rate->size};
+    unsigned precision = session->precision.prefill;
+    unsigned bits = st_nested_has(&session->model->nested, precision) ? precision : 0;
     struct reading r = {.read = st_peak_read_choose(session->kernels.cpu_flags)};
-    add_all(&r, session->model, session->bits);
+    add_all(&r, session->model, bits);
     r.pieces = calloc(r.n_pieces + 1, sizeof *r.pieces); // none of a toy's are long enough
     if (!r.pieces) return st_fail(STINT_E_NOMEM, "no memory to measure");
-    add_all(&r, session->model, session->bits);
+    add_all(&r, session->model, bits);
     uint64_t begun = st_now_ns();
     st_pool_run(session->crew.pool, read_piece, &r, r.n_pieces);
     out.seconds = (double)(st_now_ns() - begun) * 1e-9;

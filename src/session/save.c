@@ -66,8 +66,7 @@ static stint_status write_layer(const struct stint_session *s, uint32_t sequence
     struct st_section section = blob(name, NULL, heads * bytes);
     ST_TRY(st_package_begin(writer, &section));
     for (size_t h = 0; h < heads; h++)
-        ST_TRY(st_package_append(writer, st_session_cache(s, cache, st_session_now(s), layer, h, 0),
-                                 bytes));
+        ST_TRY(st_package_append(writer, st_session_cache(s, cache, sequence, layer, h, 0), bytes));
     return STINT_OK;
 }
 
@@ -87,7 +86,9 @@ static stint_status write_sections(const struct stint_session *s, uint32_t seque
     return STINT_OK;
 }
 
-stint_status st_session_save(const struct stint_session *s, uint32_t sequence, const char *path) {
+stint_status stint_session_save(const stint_session *s, uint32_t sequence, const char *path) {
+    ST_TRY(st_session_check(s, sequence));
+    if (!path) return st_fail(STINT_E_ARG, "path may not be NULL");
     struct st_package_writer *writer = NULL;
     const struct st_sequence *held = &s->sequences[sequence];
     if (held->length == 0) return st_fail(STINT_E_ARG, "there are no tokens to save");
@@ -105,11 +106,6 @@ stint_status st_session_save(const struct stint_session *s, uint32_t sequence, c
     }
     free(meta);
     return status;
-}
-
-stint_status stint_session_save(const stint_session *session, const char *path) {
-    if (!session || !path) return st_fail(STINT_E_ARG, "session and path may not be NULL");
-    return st_session_save(session, st_session_now(session), path);
 }
 
 // ---- Loading
@@ -192,7 +188,9 @@ static stint_status read_package(struct stint_session *s, uint32_t sequence,
     return STINT_OK;
 }
 
-stint_status st_session_load(struct stint_session *s, uint32_t sequence, const char *path) {
+stint_status stint_session_load(stint_session *s, uint32_t sequence, const char *path) {
+    ST_TRY(st_session_check(s, sequence));
+    if (!path) return st_fail(STINT_E_ARG, "path may not be NULL");
     struct st_map map = {0};
     struct st_package *package = NULL;
     ST_TRY(st_map_open(path, &map));
@@ -208,9 +206,4 @@ stint_status st_session_load(struct stint_session *s, uint32_t sequence, const c
     st_package_close(package);
     st_map_close(&map);
     return status;
-}
-
-stint_status stint_session_load(stint_session *session, const char *path) {
-    if (!session || !path) return st_fail(STINT_E_ARG, "session and path may not be NULL");
-    return st_session_load(session, st_session_now(session), path);
 }

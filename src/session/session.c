@@ -105,7 +105,7 @@ static void lay_out_crew(struct stint_session *s, struct st_arena *a, struct st_
 }
 
 static void lay_out_sequences(struct stint_session *s, struct st_arena *a) {
-    s->now = s->sequences = ST_TAKE(a, struct st_sequence, s->n_sequences);
+    s->sequences = ST_TAKE(a, struct st_sequence, s->n_sequences);
     for (uint32_t i = 0; i < s->n_sequences; i++) {
         int32_t *history = ST_TAKE(a, int32_t, s->n_context);
         if (s->sequences) s->sequences[i].history = history;
@@ -126,8 +126,7 @@ static void lay_out_rest(struct stint_session *s, struct st_arena *a) {
     for (int i = 0; i < 2 && s->split.on; i++) lay_out_crew(s, a, &s->split.crews[i]);
     if (s->split.on) st_split_lay_out(s, a);
     uint32_t a_layer = ST_N_SUBGRAPHS + 2 + 2 * st_max(1, c->n_experts); // with every shadow
-    s->most_events =
-        (uint32_t)(st_ceil_div(s->n_context, s->chunk_len) + 1) * c->n_layers * a_layer;
+    s->most_events = st_session_most_chunks(s) * c->n_layers * a_layer;
     st_timeline_lay_out(&s->timeline, s->most_events, a);
     s->logits = ST_TAKE(a, float, c->vocab);
     s->candidates = ST_TAKE(a, struct st_candidate, c->vocab);
@@ -283,7 +282,7 @@ static stint_status open_in(const stint_model *model, const stint_session_option
         ST_TRY(st_shadow_open(&s->lanes[i].shadow, model, s->kernels.elementwise,
                               s->resident ? s->resident->loader : NULL));
     s->crew.npu = &s->npu;
-    st_session_use(s, s->precision.prefill);
+    s->newest_bits = model->int8.layers ? s->precision.prefill : 0;
     if (model->int8.layers) ST_TRY(st_npu_open(s, device_of(options), &s->crew));
     ST_TRY(st_fine_open(s));
     if (s->resident) ST_TRY(st_naming_open(s->resident, &s->npu));
@@ -341,30 +340,23 @@ const char *stint_session_device(const stint_session *session) {
 uint64_t stint_session_clipped(const stint_session *session) {
     return atomic_load_explicit(&session->npu.clipped, memory_order_relaxed);
 }
-size_t stint_session_length(const stint_session *session) {
-    return session->now->length;
+size_t stint_session_length(const stint_session *session, uint32_t sequence) {
+    return sequence < session->n_sequences ? session->sequences[sequence].length : 0;
 }
-const int32_t *stint_session_tokens(const stint_session *session) {
-    return session->now->history;
+const int32_t *stint_session_tokens(const stint_session *session, uint32_t sequence) {
+    return sequence < session->n_sequences ? session->sequences[sequence].history : NULL;
 }
 size_t stint_session_context(const stint_session *session) {
     return session->n_context;
 }
 
-stint_status stint_session_truncate(stint_session *session, size_t length) {
-    struct st_sequence *now = session->now;
-    if (length > now->length)
-        return st_fail(STINT_E_ARG, "cannot truncate to %zu tokens: the session holds %zu", length,
-                       now->length);
-    st_sequence_truncate(now, length);
-    return STINT_OK;
-}
-
-stint_status stint_session_select(stint_session *session, uint32_t sequence) {
-    if (!session || sequence >= session->n_sequences)
-        return st_fail(STINT_E_ARG, "sequence %u: the session has %u", sequence,
-                       session ? session->n_sequences : 0);
-    session->now = &session->sequences[sequence];
+stint_status stint_session_truncate(stint_session *session, uint32_t sequence, size_t length) {
+    ST_TRY(st_session_check(session, sequence));
+    struct st_sequence *held = &session->sequences[sequence];
+    if (length > held->length)
+        return st_fail(STINT_E_ARG, "cannot truncate to %zu tokens: the sequence holds %zu", length,
+                       held->length);
+    st_sequence_truncate(held, length);
     return STINT_OK;
 }
 

@@ -5,6 +5,7 @@
 #define ST_SESSION_SESSION_H
 
 #include "base/arena.h"
+#include "base/size.h"
 #include "base/thread.h"
 #include "kernels/kernels.h"
 #include "kernels/linear.h"
@@ -24,7 +25,8 @@ enum {
     ST_LANE_BLOCKS = 4,                     // blocks of queries that meet a tile of keys together
     ST_ROW_BLOCK = ST_LINEAR_ROWS,          // weight rows per item of a parallel loop
     ST_MAX_LINEARS = 4,                     // linears that share one input
-    ST_CHUNK_LONGEST = 512,                 // that is tried where its length is to be measured
+    ST_CHUNK_SHORTEST = 64,                 // that is tried where its length is to be measured
+    ST_CHUNK_LONGEST = 512,                 // the same
 };
 
 // The kernels that this process runs, chosen once per session.
@@ -132,12 +134,9 @@ struct stint_session {
     struct st_arena arena;
     struct st_kernel_set kernels;
     struct st_sequence *sequences; // [n_sequences]
-    struct st_sequence *now;       // the one that calls are about
     uint32_t n_sequences;
-    size_t n_context; // most tokens one can hold
-    size_t chunk_len; // most tokens computed together
-    bool prompt; // the batch is of a prompt: however short, it runs the kernels for prompts, so
-                 // that its bits do not depend on how the prompt was cut
+    size_t n_context;             // most tokens one can hold
+    size_t chunk_len;             // most tokens computed together
     enum st_dtype kv;             // F32 or F16
     size_t kv_layers;             // layers the cache has room for; layer i uses slot i % kv_layers
     size_t kv_stride;             // elements of one head's keys in one layer
@@ -157,17 +156,11 @@ struct stint_session {
     size_t begun; // length before that prompt
     stint_precision precision;
     struct st_learned *learned; // chooses `precision` after each prompt; or NULL
-    unsigned precision_now;     // 8: INT8 or float weights
-    unsigned bits;              // precision of the nested weights that run now; 0: others do
+    unsigned newest_bits;       // of the weights that gave the newest logits; 0: float
     st_observe_fn *observe;     // or NULL
     void *observe_context;
     atomic_bool canceled;
 };
-
-// True if linears run as INT8 graphs on the device now.
-static inline bool st_session_on_npu(const struct stint_session *s) {
-    return s->npu.device && !s->bits;
-}
 
 // A session that takes its batches through one layer at a time (st_session_layer): its cache has
 // room for a single layer. Not for stint_session_eval.
@@ -200,9 +193,17 @@ static inline struct st_place st_batch_place(const struct st_batch *b, size_t t)
     return b->places ? b->places[t] : (struct st_place){b->sequence, b->position + t};
 }
 
+enum st_phase {
+    ST_PHASE_PREFILL, // a prompt's chunk: however short, it runs the kernels for prompts, so that
+                      // its bits do not depend on how the prompt was cut
+    ST_PHASE_DECODE,  // a step: one row of each sequence
+};
+
 // A chunk at a subgraph, or at what surrounds the layers: who computes what where.
 struct st_run {
     struct stint_session *s;
+    enum st_phase phase;
+    unsigned bits; // precision of the nested weights that run; 0: others do
     struct st_lane *lane;
     const struct st_crew *crew;
     const struct st_batch *batch;
@@ -211,16 +212,26 @@ struct st_run {
 };
 typedef stint_status st_subgraph_fn(const struct st_run *run);
 
-// Of the session's first lane and its own threads.
-static inline struct st_run st_session_run(struct stint_session *s, const struct st_batch *batch) {
-    return (struct st_run){.s = s, .lane = s->lanes, .crew = &s->crew, .batch = batch};
+// Of the session's first lane and its own threads. `precision`: bits of the weights, 8 for INT8.
+static inline struct st_run st_session_run(struct stint_session *s, enum st_phase phase,
+                                           unsigned precision, const struct st_batch *batch) {
+    return (struct st_run){.s = s,
+                           .phase = phase,
+                           .bits = st_nested_has(&s->model->nested, precision) ? precision : 0,
+                           .lane = s->lanes,
+                           .crew = &s->crew,
+                           .batch = batch};
+}
+// Most chunks a prompt can have, also once measuring has chosen their length.
+static inline uint32_t st_session_most_chunks(const struct stint_session *s) {
+    size_t shortest = s->npu.tune ? st_min(ST_CHUNK_SHORTEST, s->chunk_len) : s->chunk_len;
+    return (uint32_t)st_ceil_div(s->n_context, shortest) + 1;
 }
 
-// ---- save.c
-
-// A sequence to a file and back, while others run (stint_session_save, stint_session_load).
-stint_status st_session_save(const struct stint_session *s, uint32_t sequence, const char *path);
-stint_status st_session_load(struct stint_session *s, uint32_t sequence, const char *path);
+// True if linears run as INT8 graphs on the device.
+static inline bool st_run_on_npu(const struct st_run *run) {
+    return run->s->npu.device && !run->bits;
+}
 
 // ---- linears.c
 
@@ -237,26 +248,17 @@ void st_session_linears(const struct st_run *run, const float *x, size_t n_token
 void st_session_linear(const struct st_run *run, const float *x, size_t n_tokens,
                        const struct st_linear_weight *weight, float *y);
 
-// ---- precision.c
-
-// The weights of this precision run from now on.
-void st_session_use(struct stint_session *s, unsigned bits);
-
 // ---- nested.c
 
 void st_nested_lay_out_lane(const struct stint_session *s, struct st_lane *lane,
                             struct st_arena *arena);
-// The same at precision s->bits, of linears with nested weights.
+// The same at precision run->bits, of linears with nested weights.
 void st_session_nested(const struct st_run *run, const float *x, size_t n_tokens,
                        const struct st_matmul *linears, size_t n_linears);
 
 static inline void st_sequence_truncate(struct st_sequence *sequence, size_t length) {
     sequence->length = length;
     if (sequence->prompted > length) sequence->prompted = length;
-}
-// The number of the sequence that calls are about.
-static inline uint32_t st_session_now(const struct stint_session *s) {
-    return (uint32_t)(s->now - s->sequences);
 }
 // Bytes of an element of the cache.
 static inline size_t st_session_kv_bytes(const struct stint_session *s) {
@@ -374,30 +376,38 @@ enum { ST_SPLIT_LANES = 4 };
 void st_split_lay_out(struct stint_session *s, struct st_arena *arena);
 stint_status st_split_open(struct stint_session *s, const char *device);
 void st_split_close(struct stint_session *s);
-// Runs a prompt's ids [n] after what the session holds through all layers. Chunk i's hidden states
-// are left in lane i % n_lanes, where a later chunk has not taken their place.
-stint_status st_split_forward(struct stint_session *s, const int32_t *ids, size_t n,
-                              uint64_t n_total);
+// Runs a prompt's ids [run->batch->n] through all layers. Chunk i's hidden states are left in lane
+// i % n_lanes, where a later chunk has not taken their place.
+stint_status st_split_forward(const struct st_run *run, const int32_t *ids);
 
 // ---- eval.c
 
 // Token ids that go into a sequence.
 struct st_eval_request {
+    uint32_t sequence;
     const int32_t *ids;
     size_t n;
-    bool all, prompt;
+    enum st_phase phase;
+    unsigned precision; // bits of the weights, 8 for INT8
+    bool all;
     uint64_t n_total; // tokens of the prompt with what came before it
     float *logits;    // [n, vocab] where `all`, else [vocab] of the last one; NULL: none
     stint_progress_fn *progress;
     void *progress_context;
 };
-// A short text is no prompt: it is what follows one.
-struct st_eval_request st_eval_request_of(const struct stint_session *s, const int32_t *ids, size_t n);
+// At the precision of prompts. A short text is not a prompt: it is what follows one.
+struct st_eval_request st_eval_request_of(const struct stint_session *s, uint32_t sequence,
+                                          const int32_t *ids, size_t n);
 stint_status st_session_eval(struct stint_session *s, const struct st_eval_request *e);
 // Appends the ids of a prompt, or a piece of one, by the kernels for prompts however few they are,
 // so that a text's bits do not depend on its pieces. n_total: tokens of the whole prompt with what
 // was held before. logits: [vocab] of the last one, or NULL.
-stint_status st_session_prompt(struct stint_session *s, const int32_t *ids, size_t n,
-                               uint64_t n_total, float *logits);
+stint_status st_session_prompt(struct stint_session *s, uint32_t sequence, const int32_t *ids,
+                               size_t n, uint64_t n_total, float *logits);
+// stint_session_step() at a precision.
+stint_status st_session_step(struct stint_session *s, unsigned precision, const uint32_t *sequences,
+                             const int32_t *ids, size_t n, float *logits);
+// STINT_E_ARG: no session, or it does not have the sequence.
+stint_status st_session_check(const struct stint_session *s, uint32_t sequence);
 
 #endif

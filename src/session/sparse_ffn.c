@@ -49,7 +49,8 @@ void st_naming_close(struct st_resident *r) {
 }
 
 bool st_resident_is_sparse(const struct st_run *run, size_t n_tokens) {
-    return run->s->resident->sparse && !run->s->prompt && n_tokens <= ST_NEURON_TOKENS;
+    return run->s->resident->sparse && run->phase == ST_PHASE_DECODE &&
+           n_tokens <= ST_NEURON_TOKENS;
 }
 
 static stint_status run_linear(const struct st_run *run, struct st_graph *graph,

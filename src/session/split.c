@@ -14,10 +14,6 @@
 // Of the time of qkv: what a shadow takes about, which depends on what is met.
 static const float shadow_share = 0.2f;
 
-static uint32_t most_chunks(const struct stint_session *s) {
-    return (uint32_t)st_ceil_div(s->n_context, s->chunk_len) + 1;
-}
-
 static struct st_prefill_plan plan_of(const struct stint_session *s, uint32_t n_chunks) {
     struct st_prefill_plan plan = {.n_layers = s->model->config.n_layers,
                                    .n_chunks = n_chunks,
@@ -32,10 +28,10 @@ static struct st_prefill_plan plan_of(const struct stint_session *s, uint32_t n_
 void st_split_lay_out(struct stint_session *s, struct st_arena *arena) {
     for (uint32_t i = 0; i < s->model->config.n_layers; i++)
         st_npu_shadows(s, i, s->split.shadowed + (size_t)i * ST_N_SUBGRAPHS);
-    struct st_prefill_plan plan = plan_of(s, most_chunks(s));
+    struct st_prefill_plan plan = plan_of(s, st_session_most_chunks(s));
     st_dag_lay_out(&s->split.dag, st_prefill_nodes(&plan), st_prefill_edges(&plan), arena);
     st_schedule_lay_out(&s->split.schedule, st_prefill_nodes(&plan), arena);
-    s->split.seconds = ST_TAKE(arena, float, (size_t)most_chunks(s) * ST_NODE_KINDS);
+    s->split.seconds = ST_TAKE(arena, float, (size_t)st_session_most_chunks(s) * ST_NODE_KINDS);
     s->split.npu = s->npu;
     s->split.npu.graphs = ST_TAKE(arena, struct st_graph *, s->npu.n_graphs);
 }
@@ -43,8 +39,7 @@ void st_split_lay_out(struct stint_session *s, struct st_arena *arena) {
 // Seconds of each kind of subgraph in the first layer, over what is in the buffers.
 static stint_status profile(struct stint_session *s) {
     struct st_batch batch = {.n = s->chunk_len, .n_total = s->chunk_len};
-    struct st_run run = st_session_run(s, &batch);
-    s->prompt = true;
+    struct st_run run = st_session_run(s, ST_PHASE_PREFILL, ST_PRECISION_INT8, &batch);
     st_session_rotations(&run);
     for (int kind = 0; kind < ST_N_SUBGRAPHS; kind++) {
         run.crew = &s->split.crews[st_subgraphs[kind].processor];
@@ -52,7 +47,6 @@ static stint_status profile(struct stint_session *s) {
         ST_TRY(st_session_subgraph(&run, (enum st_subgraph_kind)kind));
         s->split.profile[kind] = (float)(st_now_ns() - begun) * 1e-9f;
     }
-    s->prompt = false;
     memset(run.lane->x, 0, batch.n * s->model->config.hidden * sizeof *run.lane->x);
     return STINT_OK;
 }
@@ -87,42 +81,43 @@ static void set_seconds(struct stint_session *s, uint32_t n_chunks, size_t posit
 }
 
 struct prompt {
-    struct stint_session *s;
+    const struct st_run *run; // of all chunks
     const int32_t *ids;
-    size_t n, position;
-    uint64_t n_total;
 };
 
 static struct st_batch batch_of(const struct prompt *p, uint32_t chunk) {
-    size_t done = (size_t)chunk * p->s->chunk_len;
-    return (struct st_batch){st_min(p->s->chunk_len, p->n - done), p->position + done, p->n_total,
-                             st_session_now(p->s), NULL};
+    size_t chunk_len = p->run->s->chunk_len, done = chunk * chunk_len;
+    struct st_batch batch = *p->run->batch;
+    batch.n = st_min(chunk_len, batch.n - done);
+    batch.position += done;
+    return batch;
 }
 
 static stint_status run_node(void *context, const struct st_node *node) {
     const struct prompt *p = context;
     struct st_batch batch = batch_of(p, node->chunk);
-    struct st_run run = {.s = p->s,
-                         .lane = &p->s->lanes[node->chunk % p->s->n_lanes],
-                         .crew = &p->s->split.crews[node->processor],
-                         .batch = &batch,
-                         .layer = node->layer,
-                         .shadows_apart = true};
+    struct stint_session *s = p->run->s;
+    struct st_run run = *p->run;
+    run.lane = &s->lanes[node->chunk % s->n_lanes];
+    run.crew = &s->split.crews[node->processor];
+    run.batch = &batch;
+    run.layer = node->layer;
+    run.shadows_apart = true;
     if (node->layer == 0 && node->kind == ST_SUBGRAPH_ATTN_NORM) {
-        ST_TRY(st_session_embed(&run, p->ids + (size_t)node->chunk * p->s->chunk_len));
+        ST_TRY(st_session_embed(&run, p->ids + (size_t)node->chunk * s->chunk_len));
         st_session_rotations(&run);
     }
     if (node->kind == ST_SUBGRAPH_SHADOW) return st_npu_shadow(&run, (enum st_int8_role)node->role);
     return st_session_subgraph(&run, (enum st_subgraph_kind)node->kind);
 }
 
-stint_status st_split_forward(struct stint_session *s, const int32_t *ids, size_t n,
-                              uint64_t n_total) {
+stint_status st_split_forward(const struct st_run *run, const int32_t *ids) {
+    struct stint_session *s = run->s;
     struct st_split *split = &s->split;
-    struct prompt prompt = {s, ids, n, s->now->length, n_total};
-    uint32_t n_chunks = (uint32_t)st_ceil_div(n, s->chunk_len);
+    struct prompt prompt = {run, ids};
+    uint32_t n_chunks = (uint32_t)st_ceil_div(run->batch->n, s->chunk_len);
     struct st_prefill_plan plan = plan_of(s, n_chunks);
-    set_seconds(s, n_chunks, s->now->length);
+    set_seconds(s, n_chunks, run->batch->position);
     st_prefill_dag(&plan, &split->dag);
     const struct st_policy *policy =
         st_timeline_settle(&split->schedule, &split->dag, split->policy, &s->timeline);

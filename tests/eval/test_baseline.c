@@ -41,7 +41,8 @@ static float *logits_of(const stint_model *m, struct st_baseline *baseline) {
     stint_session_options options = {.size = sizeof options, .chunk_len = 16};
     assert_int_equal(stint_session_open(m, &options, &s), STINT_OK);
     if (baseline) assert_int_equal(st_baseline_attach(baseline, s), STINT_OK);
-    if (stint_session_eval(s, ids, N, true, logits) != STINT_OK) fail_msg("%s", stint_error_text());
+    if (stint_session_eval(s, 0, ids, N, true, logits) != STINT_OK)
+        fail_msg("%s", stint_error_text());
     stint_session_close(s);
     return logits;
 }
@@ -112,7 +113,7 @@ static void a_prefix_comes_first(void **state) {
     assert_int_equal(stint_session_open(st_baseline_model(b), NULL, &s), STINT_OK);
     assert_int_equal(st_baseline_attach(b, s), STINT_OK);
     assert_true(st_baseline_prefix(b) >= 1); // at least what a text begins with
-    assert_int_equal(stint_session_length(s), st_baseline_prefix(b));
+    assert_int_equal(stint_session_length(s, 0), st_baseline_prefix(b));
     stint_session_close(s);
     st_baseline_close(b);
 }

@@ -9,7 +9,7 @@ import unittest
 SOURCE = pathlib.Path(os.environ.get("STINT_SOURCE_DIR", pathlib.Path(__file__).parents[2]))
 PAGES = sorted([*SOURCE.glob("*.md"), *(SOURCE / "docs").glob("*.md"),
                 SOURCE / "bindings" / "python" / "README.md"])
-HISTORY = ("BENCHMARKS-history.md", "DECISIONS.md")  # name what there was
+HISTORY = ("BENCHMARKS-history.md", "CHANGES.md", "DECISIONS.md")  # name what there was
 FOLDERS = ("src", "tests", "bench", "docs", "scripts", "models", "examples", "include", "cmake",
            "fuzz", "share", "bindings", "debian")
 CODE = ("src", "include", "tests", "bench", "fuzz", "bindings", "examples", "cmake")

@@ -65,7 +65,7 @@ static void layer_by_layer_is_the_whole_pass(void **state) {
     assert_int_equal(stint_session_open(model, NULL, &s), STINT_OK);
     s->observe = see;
     s->observe_context = &seen;
-    assert_int_equal(stint_session_eval(s, ids, N_IDS, false, NULL), STINT_OK);
+    assert_int_equal(stint_session_eval(s, 0, ids, N_IDS, false, NULL), STINT_OK);
     assert_int_equal(seen.n, N_LAYERS * 4);
     assert_int_equal(st_calibration_open(model, ids, N_IDS, N_IDS, 2, &c), STINT_OK);
     for (uint32_t i = 0; i < N_LAYERS; i++) {
@@ -97,7 +97,7 @@ static void predictions_are_those_of_a_session(void **state) {
     struct st_predictions again = {.at = calloc(N_IDS, sizeof *again.at), .exact = &first};
     random_ids(ids, N_IDS);
     assert_int_equal(stint_session_open(model, NULL, &s), STINT_OK);
-    assert_int_equal(stint_session_eval(s, ids, N_IDS, true, logits), STINT_OK);
+    assert_int_equal(stint_session_eval(s, 0, ids, N_IDS, true, logits), STINT_OK);
     double loss = 0.0;
     for (size_t t = 0; t + 1 < N_IDS; t++) {
         double sum = 0.0;

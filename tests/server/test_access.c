@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/access.h"
+#include "server/api/access.h"
 
 #include <stdarg.h>
 #include <stddef.h>

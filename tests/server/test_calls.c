@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/calls.h"
+#include "constraint/constraint.h"
+#include "server/api/calls.h"
 #include "support/support.h"
-#include "text/constraint.h"
 
 #include <stdarg.h>
 #include <stddef.h>

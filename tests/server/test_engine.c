@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine: whatever runs beside it, a request gets the answer that it gets alone; every request
 // ends exactly once; and slots come free.
-#include "server/engine.h"
+#include "constraint/constraint.h"
+#include "server/scheduler/engine.h"
 #include "support/support.h"
-#include "text/constraint.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -257,7 +257,7 @@ static void logprobs_are_those_of_the_model(void **state) {
     stint_model_describe(model, &info);
     float *logits = malloc(info.vocab * sizeof *logits);
     assert_int_equal(stint_session_open(model, NULL, &s), STINT_OK);
-    assert_int_equal(stint_session_eval(s, prompt, 20, false, logits), STINT_OK);
+    assert_int_equal(stint_session_eval(s, 0, prompt, 20, false, logits), STINT_OK);
     double sum = 0.0;
     for (uint32_t i = 0; i < info.vocab; i++) sum += exp((double)logits[i]);
     double wanted = (double)logits[plain->ids[0]] - log(sum);

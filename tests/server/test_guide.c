@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Answers drawn at random from what a guide allows: always a text of the constraint, and in front
 // of it at most whole reasoning.
-#include "server/guide.h"
+#include "server/scheduler/guide.h"
 #include "support/support.h"
 
 #include <math.h>

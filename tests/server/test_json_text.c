@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/problem.h"
+#include "server/api/problem.h"
 #include "support/support.h"
 
 #include <jansson.h>

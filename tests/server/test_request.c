@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/request.h"
+#include "server/api/request.h"
 #include "support/support.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Choices grow by events as the engine tells them, and are written as clients read them.
-#include "server/response.h"
+#include "server/api/response.h"
 #include "support/support.h"
 
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/handlers.h"
+#include "server/api/handlers.h"
 
 #include <stdarg.h>
 #include <stddef.h>

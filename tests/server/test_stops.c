@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stop texts in a stream: whatever pieces an answer comes in, what is let through is the answer up
 // to the first stop text.
-#include "server/stops.h"
+#include "server/scheduler/stops.h"
 #include "support/support.h"
 
 #include <setjmp.h>

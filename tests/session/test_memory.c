@@ -54,9 +54,10 @@ static void write_schedule(void) {
     if (variant->step_bits) assert_int_equal(st_schedule_write(whole, &p, schedule), STINT_OK);
 }
 
-// As the schedule says.
-static void set_precision(stint_session *s, bool prompt) {
-    st_session_use(s, prompt ? s->precision.prefill : s->precision.steps[0].bits);
+// A step of one sequence or several, as the schedule says.
+static stint_status step_all(stint_session *s, const uint32_t *sequences, const int32_t *next,
+                             size_t n, float *logits) {
+    return st_session_step(s, s->precision.steps[0].bits, sequences, next, n, logits);
 }
 
 static stint_session *open_session(const stint_model *model, uint64_t memory, bool predict) {
@@ -76,10 +77,13 @@ static stint_session *open_session(const stint_model *model, uint64_t memory, bo
 static stint_status eval_all(stint_session *s, float *logits) {
     static const size_t steps[] = {N_PROMPT, 4, 3, 2, 1};
     size_t done = 0;
-    ST_TRY(stint_session_truncate(s, 0));
+    ST_TRY(stint_session_truncate(s, 0, 0));
     for (size_t i = 0; done < N_IDS; done += steps[i++]) {
-        set_precision(s, i == 0);
-        ST_TRY(stint_session_eval(s, ids + done, steps[i], true, logits + done * vocab()));
+        struct st_eval_request e = st_eval_request_of(s, 0, ids + done, steps[i]);
+        if (i) e.precision = s->precision.steps[0].bits;
+        e.all = true;
+        e.logits = logits + done * vocab();
+        ST_TRY(st_session_eval(s, &e));
     }
     return STINT_OK;
 }
@@ -263,7 +267,7 @@ static void a_file_cut_short_is_an_error(void **state) {
     assert_int_equal(ftruncate(file, at + 4096), 0);
     assert_int_equal(eval_all(s, got), STINT_E_IO);
     assert_non_null(strstr(stint_error_text(), "cut short"));
-    assert_int_equal(stint_session_length(s), 0);
+    assert_int_equal(stint_session_length(s, 0), 0);
     assert_int_equal(pwrite(file, rest, bytes - (size_t)at, at), bytes - (size_t)at);
     assert_int_equal(fsync(file), 0);
     assert_int_equal(eval_all(s, got), STINT_OK);
@@ -319,10 +323,10 @@ static void steps_are_finer_than_prompts(void **state) {
     stint_model *source = NULL;
     assert_int_equal(stint_model_open(ts_shared(variant->model), NULL, &source), STINT_OK);
     stint_session *s = open_session(source, 0, false);
-    assert_int_equal(stint_session_eval(s, ids, N_IDS, true, exact), STINT_OK);
+    assert_int_equal(stint_session_eval(s, 0, ids, N_IDS, true, exact), STINT_OK);
     stint_session_close(s);
     s = open_session(whole, 0, false);
-    assert_int_equal(stint_session_eval(s, ids, N_IDS, true, prompt), STINT_OK);
+    assert_int_equal(stint_session_eval(s, 0, ids, N_IDS, true, prompt), STINT_OK);
     stint_session_close(s);
     assert_true(squared_error(wanted + after, exact + after) <
                 squared_error(prompt + after, exact + after));
@@ -359,22 +363,19 @@ static void make_text(stint_session *alone, struct text *t) {
     t->n_prompt = 1 + ts_random_below(3 * CHUNK);
     t->wanted = malloc((1 + N_STEPS) * vocab() * sizeof *t->wanted);
     for (size_t i = 0; i < CONTEXT; i++) t->ids[i] = (int32_t)ts_random_below(vocab());
-    assert_int_equal(stint_session_truncate(alone, 0), STINT_OK);
-    set_precision(alone, true);
-    assert_int_equal(st_session_prompt(alone, t->ids, t->n_prompt, t->n_prompt, t->wanted),
+    assert_int_equal(stint_session_truncate(alone, 0, 0), STINT_OK);
+    assert_int_equal(st_session_prompt(alone, 0, t->ids, t->n_prompt, t->n_prompt, t->wanted),
                      STINT_OK);
-    set_precision(alone, false);
     for (size_t i = 0; i < N_STEPS; i++)
-        assert_int_equal(stint_session_step(alone, &(uint32_t){0}, &t->ids[t->n_prompt + i], 1,
-                                            t->wanted + (1 + i) * vocab()),
+        assert_int_equal(step_all(alone, &(uint32_t){0}, &t->ids[t->n_prompt + i], 1,
+                                  t->wanted + (1 + i) * vocab()),
                          STINT_OK);
 }
 
 static void begin(stint_session *s, uint32_t sequence, const struct text *t, float *logits) {
-    assert_int_equal(stint_session_select(s, sequence), STINT_OK);
-    assert_int_equal(stint_session_truncate(s, 0), STINT_OK);
-    set_precision(s, true);
-    assert_int_equal(st_session_prompt(s, t->ids, t->n_prompt, t->n_prompt, logits), STINT_OK);
+    assert_int_equal(stint_session_truncate(s, sequence, 0), STINT_OK);
+    assert_int_equal(st_session_prompt(s, sequence, t->ids, t->n_prompt, t->n_prompt, logits),
+                     STINT_OK);
     assert_memory_equal(logits, t->wanted, vocab() * sizeof *logits);
 }
 
@@ -396,8 +397,7 @@ static void step_together(stint_session *s, const struct text *texts, float *log
             sequences[n] = i;
             next[n++] = texts[i].ids[texts[i].n_prompt + done[i]++];
         }
-        set_precision(s, false);
-        assert_int_equal(stint_session_step(s, sequences, next, n, logits), STINT_OK);
+        assert_int_equal(step_all(s, sequences, next, n, logits), STINT_OK);
         for (size_t k = 0; k < n; k++)
             assert_memory_equal(logits + k * vocab(),
                                 texts[sequences[k]].wanted + done[sequences[k]] * vocab(),

@@ -72,9 +72,8 @@ static double error_of(const struct st_linear_weight *weight, const float *x, un
     size_t n_in = weight->n_in, n_out = weight->n_out;
     float *y = malloc(N_TOKENS * n_out * sizeof *y);
     double sum = 0.0;
-    struct st_run run = st_session_run(session, NULL);
-    st_session_use(session, bits);
-    session->prompt = prompt;
+    struct st_run run =
+        st_session_run(session, prompt ? ST_PHASE_PREFILL : ST_PHASE_DECODE, bits, NULL);
     st_session_linear(&run, x, N_TOKENS, weight, y);
     for (size_t t = 0; t < N_TOKENS; t++)
         for (size_t r = 0; r < n_out; r++) {

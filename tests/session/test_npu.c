@@ -38,7 +38,8 @@ static stint_session *open_session(uint32_t chunk_len, uint32_t n_threads, const
 static float *evaluate(stint_session *s, size_t n) {
     float *logits = malloc(n * vocab * sizeof *logits);
     assert_non_null(logits);
-    if (stint_session_eval(s, ids, n, true, logits) != STINT_OK) fail_msg("%s", stint_error_text());
+    if (stint_session_eval(s, 0, ids, n, true, logits) != STINT_OK)
+        fail_msg("%s", stint_error_text());
     return logits;
 }
 
@@ -99,7 +100,7 @@ static void token_by_token_is_nearly_the_same(void **state) {
     float *logits = malloc(vocab * sizeof *logits), *all = evaluate(again, 40);
     double error = 0, power = 0;
     for (size_t i = 0; i < 40; i++) {
-        assert_int_equal(stint_session_eval(s, ids + i, 1, false, logits), STINT_OK);
+        assert_int_equal(stint_session_eval(s, 0, ids + i, 1, false, logits), STINT_OK);
         assert_memory_equal(logits, all + i * vocab, vocab * sizeof *logits);
         for (size_t v = 0; v < vocab; v++) {
             double difference = (double)logits[v] - (double)whole[i * vocab + v];

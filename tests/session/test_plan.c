@@ -85,7 +85,7 @@ static void step(stint_session *s, size_t n) {
     for (size_t i = 0; i < n; i++) {
         int32_t id = (int32_t)ts_random_below(piecewise->config.vocab);
         float *logits = malloc(piecewise->config.vocab * sizeof *logits);
-        assert_int_equal(stint_session_eval(s, &id, 1, false, logits), STINT_OK);
+        assert_int_equal(stint_session_eval(s, 0, &id, 1, false, logits), STINT_OK);
         free(logits);
     }
 }

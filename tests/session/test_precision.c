@@ -130,7 +130,7 @@ static float *logits_of(const stint_model *m, uint32_t bits, const int32_t *ids,
     assert_int_equal(stint_session_set_precision(s, &p), STINT_OK);
     assert_int_equal(stint_session_bits(s), bits);
     for (size_t i = 0; i < n; i += at_once)
-        assert_int_equal(stint_session_eval(s, ids + i, n - i < at_once ? n - i : at_once, true,
+        assert_int_equal(stint_session_eval(s, 0, ids + i, n - i < at_once ? n - i : at_once, true,
                                             out + i * vocab),
                          STINT_OK);
     stint_session_close(s);
@@ -157,7 +157,7 @@ static void every_precision_computes(void **state) {
     stint_session *s = NULL;
     float *exact = malloc(N * vocab * sizeof *exact);
     assert_int_equal(stint_session_open(source, NULL, &s), STINT_OK);
-    assert_int_equal(stint_session_eval(s, ids, N, true, exact), STINT_OK);
+    assert_int_equal(stint_session_eval(s, 0, ids, N, true, exact), STINT_OK);
     stint_session_close(s);
     stint_model_close(source);
     double last = INFINITY;

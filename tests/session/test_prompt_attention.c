@@ -48,7 +48,7 @@ static float *evaluate(uint64_t allowed, int kv) {
     assert_non_null(logits);
     st_cpu_mask(allowed);
     if (stint_session_open(model, &options, &s) != STINT_OK ||
-        stint_session_eval(s, ids, N_IDS, true, logits) != STINT_OK)
+        stint_session_eval(s, 0, ids, N_IDS, true, logits) != STINT_OK)
         fail_msg("%s", stint_error_text());
     st_cpu_mask(UINT64_MAX);
     stint_session_close(s);

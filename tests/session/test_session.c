@@ -75,11 +75,11 @@ static void full_context_is_refused_and_changes_nothing(void **state) {
     stint_session *s = open_session(16, 1);
     int32_t ids[20];
     fill_ids(ids, 20);
-    assert_int_equal(stint_session_eval(s, ids, 10, false, NULL), STINT_OK);
-    assert_int_equal(stint_session_eval(s, ids, 7, false, NULL), STINT_E_LIMIT);
+    assert_int_equal(stint_session_eval(s, 0, ids, 10, false, NULL), STINT_OK);
+    assert_int_equal(stint_session_eval(s, 0, ids, 7, false, NULL), STINT_E_LIMIT);
     assert_non_null(strstr(stint_error_text(), "context"));
-    assert_int_equal(stint_session_length(s), 10);
-    assert_int_equal(stint_session_eval(s, ids, 6, false, NULL), STINT_OK);
+    assert_int_equal(stint_session_length(s, 0), 10);
+    assert_int_equal(stint_session_eval(s, 0, ids, 6, false, NULL), STINT_OK);
     stint_session_close(s);
 }
 
@@ -88,8 +88,8 @@ static void ids_outside_the_vocabulary_are_refused(void **state) {
     stint_session *s = open_session(16, 1);
     const int32_t bad[] = {-1, (int32_t)vocab, INT32_MAX, INT32_MIN};
     for (int i = 0; i < 4; i++)
-        assert_int_equal(stint_session_eval(s, &bad[i], 1, false, NULL), STINT_E_ARG);
-    assert_int_equal(stint_session_length(s), 0);
+        assert_int_equal(stint_session_eval(s, 0, &bad[i], 1, false, NULL), STINT_E_ARG);
+    assert_int_equal(stint_session_length(s, 0), 0);
     stint_session_close(s);
 }
 
@@ -99,10 +99,10 @@ static void truncating_and_repeating_gives_the_same_logits(void **state) {
     int32_t ids[32];
     fill_ids(ids, 32);
     float *again = logits + vocab;
-    assert_int_equal(stint_session_eval(s, ids, 32, false, logits), STINT_OK);
-    assert_int_equal(stint_session_truncate(s, 33), STINT_E_ARG);
-    assert_int_equal(stint_session_truncate(s, 8), STINT_OK);
-    assert_int_equal(stint_session_eval(s, ids + 8, 24, false, again), STINT_OK);
+    assert_int_equal(stint_session_eval(s, 0, ids, 32, false, logits), STINT_OK);
+    assert_int_equal(stint_session_truncate(s, 0, 33), STINT_E_ARG);
+    assert_int_equal(stint_session_truncate(s, 0, 8), STINT_OK);
+    assert_int_equal(stint_session_eval(s, 0, ids + 8, 24, false, again), STINT_OK);
     assert_memory_equal(logits, again, vocab * sizeof *logits);
     stint_session_close(s);
 }
@@ -198,7 +198,7 @@ static void evaluating_allocates_nothing(void **state) {
     stint_generation generation = {
         .size = sizeof generation, .n_tokens = 50, .ignore_eos = true, .sampling = &sampling};
     unsigned long before = n_allocations;
-    assert_int_equal(stint_session_eval(s, ids, 100, true, NULL), STINT_OK);
+    assert_int_equal(stint_session_eval(s, 0, ids, 100, true, NULL), STINT_OK);
     assert_int_equal(stint_generate(s, ids, 100, &generation, out, 50, NULL), STINT_OK);
     assert_int_equal(n_allocations - before, 0);
     stint_session_close(s);

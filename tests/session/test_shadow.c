@@ -219,7 +219,7 @@ static float *evaluate(const stint_model *model, uint32_t chunk_len, uint32_t n_
     float *logits = malloc(200 * 4096 * sizeof *logits);
     if (stint_session_open(model, &options, &s) != STINT_OK) fail_msg("%s", stint_error_text());
     if (in_memory) st_shadow_close(&s->lanes->shadow);
-    if (stint_session_eval(s, ids, 200, true, logits) != STINT_OK)
+    if (stint_session_eval(s, 0, ids, 200, true, logits) != STINT_OK)
         fail_msg("%s", stint_error_text());
     assert_int_equal(stint_session_shadow(s, info), STINT_OK);
     stint_session_close(s);
@@ -256,11 +256,11 @@ static void a_read_that_fails_is_an_error(void **state) {
     int empty = open(ts_write_text("empty", ""), O_RDONLY), kept = dup(model->checkpoint.file);
     assert_true(empty >= 0 && kept >= 0);
     assert_int_equal(dup2(empty, model->checkpoint.file), model->checkpoint.file);
-    assert_int_equal(stint_session_eval(s, ids, 200, false, NULL), STINT_E_IO);
+    assert_int_equal(stint_session_eval(s, 0, ids, 200, false, NULL), STINT_E_IO);
     assert_non_null(strstr(stint_error_text(), "novels.stint: ends at byte"));
-    assert_int_equal(stint_session_length(s), 0);
+    assert_int_equal(stint_session_length(s, 0), 0);
     assert_int_equal(dup2(kept, model->checkpoint.file), model->checkpoint.file);
-    assert_int_equal(stint_session_eval(s, ids, 200, false, NULL), STINT_OK);
+    assert_int_equal(stint_session_eval(s, 0, ids, 200, false, NULL), STINT_OK);
     close(empty);
     close(kept);
     stint_session_close(s);
@@ -291,7 +291,7 @@ static void a_bound_changes_no_bit(void **state) {
     float *wanted = evaluate(model, 32, 2, false, &info);
     stint_model_close(model);
     if (open_bounded(package, &model, &s) != STINT_OK) fail_msg("%s", stint_error_text());
-    if (stint_session_eval(s, ids, 200, true, logits) != STINT_OK)
+    if (stint_session_eval(s, 0, ids, 200, true, logits) != STINT_OK)
         fail_msg("%s", stint_error_text());
     assert_memory_equal(logits, wanted, 200 * 4096 * sizeof *logits);
     assert_int_equal(stint_session_shadow(s, &other), STINT_OK);
@@ -358,12 +358,12 @@ static void a_changed_column_is_an_error(void **state) {
     stint_model *model = NULL;
     stint_session *s = NULL;
     assert_int_equal(open_bounded(path, &model, &s), STINT_OK);
-    assert_int_equal(stint_session_eval(s, ids, COUNT, false, NULL), STINT_OK);
+    assert_int_equal(stint_session_eval(s, 0, ids, COUNT, false, NULL), STINT_OK);
     change_columns(path, model, false);
     for (int again = 0; again < 2; again++) {
-        assert_int_equal(stint_session_eval(s, ids, COUNT, false, NULL), STINT_E_FORMAT);
+        assert_int_equal(stint_session_eval(s, 0, ids, COUNT, false, NULL), STINT_E_FORMAT);
         assert_names_the_section(path);
-        assert_int_equal(stint_session_length(s), COUNT);
+        assert_int_equal(stint_session_length(s, 0), COUNT);
     }
     change_columns(path, model, true); // what is in memory already does not mind
     stint_session_close(s);

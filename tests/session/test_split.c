@@ -60,11 +60,11 @@ static stint_session *open_session(const stint_model *model, uint32_t chunk_len,
 // prompt, all.
 static float *evaluate(stint_session *s, bool all) {
     float *logits = calloc((all ? N_IDS : 3) * VOCAB, sizeof *logits);
-    stint_status status = stint_session_eval(s, ids, N_IDS, all, logits);
+    stint_status status = stint_session_eval(s, 0, ids, N_IDS, all, logits);
     if (!all && status == STINT_OK)
-        status = stint_session_eval(s, ids, N_IDS / 2, false, logits + VOCAB);
+        status = stint_session_eval(s, 0, ids, N_IDS / 2, false, logits + VOCAB);
     if (!all && status == STINT_OK)
-        status = stint_session_eval(s, ids, 1, false, logits + 2 * VOCAB);
+        status = stint_session_eval(s, 0, ids, 1, false, logits + 2 * VOCAB);
     if (status != STINT_OK) fail_msg("%s", stint_error_text());
     return logits;
 }
@@ -117,19 +117,36 @@ static void a_read_that_fails_leaves_the_session(void **state) {
     int empty = open(ts_write_text("empty", ""), O_RDONLY);
     assert_true(empty >= 0 && kept >= 0);
     float *wanted = evaluate(s, false), *logits = calloc(VOCAB, sizeof *logits);
-    assert_int_equal(stint_session_truncate(s, 0), STINT_OK);
+    assert_int_equal(stint_session_truncate(s, 0, 0), STINT_OK);
     assert_int_equal(dup2(empty, file), file);
-    assert_int_equal(stint_session_eval(s, ids, N_IDS, false, logits), STINT_E_IO);
+    assert_int_equal(stint_session_eval(s, 0, ids, N_IDS, false, logits), STINT_E_IO);
     assert_non_null(strstr(stint_error_text(), "ends at byte"));
-    assert_int_equal(stint_session_length(s), 0);
+    assert_int_equal(stint_session_length(s, 0), 0);
     assert_int_equal(dup2(kept, file), file);
-    assert_int_equal(stint_session_eval(s, ids, N_IDS, false, logits), STINT_OK);
+    assert_int_equal(stint_session_eval(s, 0, ids, N_IDS, false, logits), STINT_OK);
     assert_memory_equal(logits, wanted, VOCAB * sizeof *logits);
     free(wanted);
     free(logits);
     close(empty);
     close(kept);
     stint_session_close(s);
+}
+
+// Measuring may settle on chunks that are shorter than those the session was sized for.
+static void shorter_chunks_fit(void **state) {
+    (void)state;
+    for (int m = 0; m < 2; m++) {
+        stint_session *s = open_session(models[m], 64, 0, 0, NULL);
+        float *wanted = evaluate(s, false);
+        stint_session_close(s);
+        s = open_session(models[m], STINT_CHUNK_AUTO, 1, 1, "ooo");
+        if (m == 1) s->chunk_len = ST_CHUNK_SHORTEST;
+        float *got = evaluate(s, false);
+        assert_memory_equal(got, wanted, 3 * VOCAB * sizeof *got);
+        free(got);
+        free(wanted);
+        stint_session_close(s);
+    }
 }
 
 static void *cancel_soon(void *session) {
@@ -144,18 +161,18 @@ static void cancelling_drains(void **state) {
     float *wanted = evaluate(s, false), *logits = calloc(VOCAB, sizeof *logits);
     for (int i = 0; i < 5; i++) {
         pthread_t thread;
-        assert_int_equal(stint_session_truncate(s, 0), STINT_OK);
+        assert_int_equal(stint_session_truncate(s, 0, 0), STINT_OK);
         assert_int_equal(pthread_create(&thread, NULL, cancel_soon, s), 0);
-        stint_status status = stint_session_eval(s, ids, N_IDS, false, NULL);
+        stint_status status = stint_session_eval(s, 0, ids, N_IDS, false, NULL);
         pthread_join(thread, NULL);
         assert_true(status == STINT_E_CANCELED || status == STINT_OK);
-        if (status == STINT_E_CANCELED) assert_int_equal(stint_session_length(s), 0);
+        if (status == STINT_E_CANCELED) assert_int_equal(stint_session_length(s, 0), 0);
         // A late one meets this call.
-        assert_int_equal(stint_session_truncate(s, 0), STINT_OK);
-        stint_session_eval(s, ids, 1, false, NULL);
+        assert_int_equal(stint_session_truncate(s, 0, 0), STINT_OK);
+        stint_session_eval(s, 0, ids, 1, false, NULL);
     }
-    assert_int_equal(stint_session_truncate(s, 0), STINT_OK);
-    assert_int_equal(stint_session_eval(s, ids, N_IDS, false, logits), STINT_OK);
+    assert_int_equal(stint_session_truncate(s, 0, 0), STINT_OK);
+    assert_int_equal(stint_session_eval(s, 0, ids, N_IDS, false, logits), STINT_OK);
     assert_memory_equal(logits, wanted, VOCAB * sizeof *logits);
     free(wanted);
     free(logits);
@@ -177,6 +194,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_do_not_depend_on_the_split),
         cmocka_unit_test(a_read_that_fails_leaves_the_session),
+        cmocka_unit_test(shorter_chunks_fit),
         cmocka_unit_test(cancelling_drains),
         cmocka_unit_test(options_are_checked),
     };

@@ -33,7 +33,7 @@ class MemoryInfo:
 
 def forget_cancel(handle: Handle) -> None:
     """Takes back a cancel() that came after the last call had ended: evaluating nothing does."""
-    lib.stint_session_eval(handle.pointer, None, 0, False, None)
+    lib.stint_session_eval(handle.pointer, 0, None, 0, False, None)
 
 
 class Session:
@@ -73,7 +73,7 @@ class Session:
 
     def __len__(self) -> int:
         """Tokens held."""
-        return int(lib.stint_session_length(self._open.pointer))
+        return int(lib.stint_session_length(self._open.pointer, 0))
 
     def __bool__(self) -> bool:
         return True  # also while it is empty
@@ -87,7 +87,7 @@ class Session:
     def tokens(self) -> list[int]:
         """Those that are held."""
         pointer = self._open.pointer
-        return list(lib.stint_session_tokens(pointer)[:len(self)])
+        return list(lib.stint_session_tokens(pointer, 0)[:len(self)])
 
     def _evaluate(self, ids: list[int], want_all: bool, n_rows: int) -> bytearray:
         row, n = _text.id_row(ids)
@@ -95,7 +95,7 @@ class Session:
         target = (ctypes.c_float * (self._vocab * n_rows)).from_buffer(logits) if n_rows else None
         with self._use() as handle:
             interruptible(
-                lambda: call(lib.stint_session_eval, handle.pointer, row, n, want_all, target),
+                lambda: call(lib.stint_session_eval, handle.pointer, 0, row, n, want_all, target),
                 lambda: lib.stint_session_cancel(handle.pointer))
         return logits
 
@@ -123,7 +123,7 @@ class Session:
         if length < 0:
             raise ValueError(f"length is {length}: expected 0 to {len(self)}")
         with self._use() as handle:
-            call(lib.stint_session_truncate, handle.pointer, length)
+            call(lib.stint_session_truncate, handle.pointer, 0, length)
 
     def generate(self, prompt: Union[str, Sequence[int]] = "", *, max_tokens: int = 0,
                  sampling: Sampling = Sampling(), ignore_eos: bool = False) -> Generation:
@@ -168,12 +168,12 @@ class Session:
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
         """Writes what is held, computed as it is, to a file."""
         with self._use() as handle:
-            call(lib.stint_session_save, handle.pointer, c_string(path))
+            call(lib.stint_session_save, handle.pointer, 0, c_string(path))
 
     def load(self, path: Union[str, "os.PathLike[str]"]) -> None:
         """Takes what save() wrote, of the same model, in place of what is held."""
         with self._use() as handle:
-            call(lib.stint_session_load, handle.pointer, c_string(path))
+            call(lib.stint_session_load, handle.pointer, 0, c_string(path))
 
     def memory(self) -> MemoryInfo:
         """Of a session with a bound of memory: where it goes, and what was read."""

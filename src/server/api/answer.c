@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/api/answer.h"
+
+#include "base/size.h"
+#include "constraint/constraint.h"
+#include "server/api/calls.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+// One choice as the engine knows it.
+struct running {
+    struct st_answer *answer;
+    uint64_t ticket;
+};
+
+struct st_answer {
+    struct st_engine *engine;
+    const struct st_chat *chat;
+    struct st_metrics *metrics;
+    struct st_response response;
+    struct st_request request;
+    struct st_constraint *constraint;
+    size_t n_submitted;
+    atomic_uint holders;
+
+    pthread_mutex_t lock; // of all that follows
+    struct st_answer_watcher watcher;
+    bool asleep, flooded;
+    size_t n_ended;
+    bool failed; // `problem` says why
+    struct st_problem problem;
+    struct st_json_text out;   // of a stream
+    size_t n_read;             // of out
+    size_t n_running;          // choices
+    struct st_choice *choices; // [n_running]
+    struct running running[];  // [n_running]
+};
+
+void st_answer_hold(struct st_answer *answer) {
+    atomic_fetch_add(&answer->holders, 1);
+}
+
+void st_answer_release(struct st_answer *answer) {
+    if (answer == NULL || atomic_fetch_sub(&answer->holders, 1) != 1) return;
+    for (size_t i = 0; i < answer->n_running; i++) st_choice_free(&answer->choices[i]);
+    free(answer->choices);
+    st_constraint_free(answer->constraint);
+    st_request_free(&answer->request);
+    st_bytes_free(&answer->out.bytes);
+    pthread_mutex_destroy(&answer->lock);
+    free(answer);
+}
+
+static void wake(struct st_answer *answer) {
+    if (!answer->asleep || answer->watcher.wake == NULL) return;
+    answer->asleep = false;
+    answer->watcher.wake(answer->watcher.context);
+}
+
+static void fail(struct st_answer *answer, int status, const char *text) {
+    if (answer->failed) return;
+    answer->failed = true;
+    st_refuse(&answer->problem, status, NULL, "%s", text);
+}
+
+static struct st_response_usage usage_of(const struct st_answer *answer) {
+    struct st_response_usage usage = {0};
+    for (size_t i = 0; i < answer->n_running; i++) {
+        const struct st_engine_usage *one = &answer->choices[i].usage;
+        usage.completion_tokens += one->generated_tokens;
+        usage.reasoning_tokens += st_choice_reasoning_tokens(&answer->choices[i]);
+        if (i % answer->request.n != 0) continue; // of a prompt's choices the first has paid
+        usage.prompt_tokens += one->prompt_tokens;
+        usage.cached_tokens += one->reused_tokens;
+    }
+    return usage;
+}
+
+// With tools an answer is only known to be a call or a text at its end.
+static bool holds_back(const struct st_answer *answer) {
+    return answer->request.tool_choice != ST_TOOLS_NONE;
+}
+
+static void stream_end(struct st_answer *answer, size_t index, struct st_choice *choice) {
+    struct st_json_text *out = &answer->out;
+    if (choice->calls.n > 0)
+        st_response_calls(&answer->response, index, &choice->calls, out);
+    else if (holds_back(answer))
+        st_response_piece(&answer->response, index, choice, st_choice_news(choice), out);
+    st_response_end(&answer->response, index, st_choice_finish(choice), out);
+}
+
+static void stream_last(struct st_answer *answer) {
+    struct st_json_text *out = &answer->out;
+    if (answer->failed) {
+        st_json_raw(out, "data: ");
+        st_problem_write(&answer->problem, out);
+        st_json_raw(out, "\n\n");
+    } else if (answer->response.usage_follows) {
+        struct st_response_usage usage = usage_of(answer);
+        st_response_last(&answer->response, &usage, out);
+    }
+    st_json_raw(out, st_response_done);
+}
+
+static void stream(struct st_answer *answer, size_t index, struct st_choice *choice, bool ended) {
+    struct st_json_text *out = &answer->out;
+    st_response_thoughts(&answer->response, index, choice, st_choice_thoughts(choice), out);
+    if (!holds_back(answer))
+        st_response_piece(&answer->response, index, choice, st_choice_news(choice), out);
+    if (ended && !answer->failed) stream_end(answer, index, choice);
+    if (answer->n_ended == answer->n_running) stream_last(answer);
+    if (out->failed) fail(answer, 503, "not enough memory for the answer");
+    if (answer->flooded || out->bytes.count - answer->n_read <= ST_ANSWER_MAX_WAITING) return;
+    answer->flooded = true;
+    if (answer->watcher.flooded != NULL) answer->watcher.flooded(answer->watcher.context);
+}
+
+static void take_end(struct st_answer *answer, struct st_choice *choice,
+                     const struct st_engine_event *event) {
+    answer->n_ended++;
+    if (event->usage != NULL) st_metrics_answer(answer->metrics, event->usage);
+    if (event->end == ST_ENGINE_CANCELED) {
+        fail(answer, 503, "the answer was broken off");
+    } else if (event->end == ST_ENGINE_FAILED) {
+        const char *text = event->error_text != NULL ? event->error_text : "the engine failed";
+        fail(answer, st_problem_http(event->status), text);
+    } else if (st_calls_find(&answer->request, answer->chat, choice) != STINT_OK) {
+        fail(answer, 503, st_error_text());
+    }
+}
+
+static void take(void *context, const struct st_engine_event *event) {
+    struct running *running = context;
+    struct st_answer *answer = running->answer;
+    size_t index = (size_t)(running - answer->running);
+    struct st_choice *choice = &answer->choices[index];
+    bool ended = event->end != ST_ENGINE_GOES_ON;
+    pthread_mutex_lock(&answer->lock);
+    if (st_choice_take(choice, event) != STINT_OK)
+        fail(answer, 503, "not enough memory for the answer");
+    if (ended) take_end(answer, choice, event);
+    if (answer->request.stream) stream(answer, index, choice, ended);
+    bool news = answer->request.stream && answer->out.bytes.count > answer->n_read;
+    if (news || answer->n_ended == answer->n_running) wake(answer);
+    pthread_mutex_unlock(&answer->lock);
+    if (ended) st_answer_release(answer);
+}
+
+static struct st_answer *make(const struct st_answer_options *options) {
+    size_t n = options->n_prompts * options->request->n;
+    struct st_answer *answer = calloc(1, sizeof *answer + n * sizeof *answer->running);
+    struct st_choice *choices = calloc(n, sizeof *choices);
+    if (answer == NULL || choices == NULL) {
+        free(answer);
+        free(choices);
+        return NULL;
+    }
+    answer->choices = choices;
+    answer->engine = options->engine;
+    answer->chat = options->chat;
+    answer->metrics = options->metrics;
+    answer->response = *options->response;
+    answer->request = *options->request;
+    answer->constraint = options->constraint;
+    answer->n_running = n;
+    atomic_init(&answer->holders, 1);
+    pthread_mutex_init(&answer->lock, NULL);
+    for (size_t i = 0; i < n; i++) {
+        answer->running[i].answer = answer;
+        choices[i].reasoning.phase = options->reasoning;
+        if (answer->request.stream) st_response_role(&answer->response, i, &answer->out);
+    }
+    return answer;
+}
+
+// Marks of calls are special tokens in some families, and those of reasoning in a few.
+static bool wants_special(const struct st_answer *answer) {
+    const struct stint_tokenizer *tokenizer = answer->response.tokenizer;
+    if (answer->request.tools != NULL) return true;
+    if (!answer->response.reasons) return false;
+    int32_t id = st_tokenizer_find(tokenizer, ST_REASONING_CLOSE);
+    return id >= 0 && st_tokenizer_is_special(tokenizer, id);
+}
+
+static stint_status submit(struct st_answer *answer, size_t i,
+                           const struct st_answer_prompt *prompt) {
+    const struct st_request *request = &answer->request;
+    stint_sampling sampling = request->sampling;
+    sampling.seed += i % request->n; // a prompt's choices differ, and are what they are alone
+    struct st_engine_request one = {.prompt = prompt->ids,
+                                    .n_prompt = prompt->n,
+                                    .max_tokens = request->max_tokens,
+                                    .sampling = &sampling,
+                                    .exact = request->seeded,
+                                    .biases = request->biases,
+                                    .n_biases = request->n_biases,
+                                    .n_stops = request->n_stops,
+                                    .logprobs = request->logprobs,
+                                    .n_top = request->n_top,
+                                    .constraint = answer->constraint,
+                                    .reasoning = answer->choices[i].reasoning.phase,
+                                    .special = wants_special(answer)};
+    memcpy(one.stops, request->stops, sizeof request->stops);
+    return st_engine_submit(answer->engine, &one, take, &answer->running[i],
+                            &answer->running[i].ticket);
+}
+
+// The queue is the one limit left: the prompt's length was compared with the context before.
+static bool refuse_submission(struct st_problem *problem, stint_status status) {
+    if (status != STINT_E_LIMIT) return st_refuse_failure(problem, status, NULL);
+    return st_refuse(problem, 429, NULL,
+                     "all slots are busy and the queue is full; ask again in a moment");
+}
+
+static bool submit_all(struct st_answer *answer, const struct st_answer_prompt *prompts,
+                       struct st_problem *problem) {
+    for (size_t i = 0; i < answer->n_running; i++) {
+        st_answer_hold(answer); // until its end event
+        stint_status status = submit(answer, i, &prompts[i / answer->request.n]);
+        if (status != STINT_OK) {
+            st_answer_release(answer);
+            return refuse_submission(problem, status);
+        }
+        answer->n_submitted++;
+    }
+    return true;
+}
+
+bool st_answer_open(const struct st_answer_options *options, struct st_answer **out,
+                    struct st_problem *problem) {
+    struct st_answer *answer = make(options);
+    if (answer == NULL) {
+        st_constraint_free(options->constraint);
+        st_request_free(options->request);
+        return st_refuse(problem, 503, NULL, "not enough memory");
+    }
+    *options->request = (struct st_request){0};
+    if (submit_all(answer, options->prompts, problem)) {
+        *out = answer;
+        return true;
+    }
+    st_answer_cancel(answer);
+    st_answer_release(answer);
+    return false;
+}
+
+void st_answer_cancel(struct st_answer *answer) {
+    for (size_t i = 0; i < answer->n_submitted; i++)
+        st_engine_cancel(answer->engine, answer->running[i].ticket);
+}
+
+void st_answer_watch(struct st_answer *answer, const struct st_answer_watcher *watcher) {
+    pthread_mutex_lock(&answer->lock);
+    answer->watcher = watcher != NULL ? *watcher : (struct st_answer_watcher){0};
+    answer->asleep = false;
+    pthread_mutex_unlock(&answer->lock);
+}
+
+bool st_answer_streams(const struct st_answer *answer) {
+    return answer->request.stream;
+}
+
+bool st_answer_failed(struct st_answer *answer) {
+    pthread_mutex_lock(&answer->lock);
+    bool failed = answer->failed;
+    pthread_mutex_unlock(&answer->lock);
+    return failed;
+}
+
+bool st_answer_wait(struct st_answer *answer, void (*sleep)(void *context), void *context) {
+    pthread_mutex_lock(&answer->lock);
+    bool news = answer->request.stream && answer->out.bytes.count > answer->n_read;
+    bool waits = !news && answer->n_ended < answer->n_running;
+    if (waits) {
+        answer->asleep = true;
+        sleep(context);
+    }
+    pthread_mutex_unlock(&answer->lock);
+    return waits;
+}
+
+// What was read makes room, at once or when it is worth a move.
+static void forget_read(struct st_answer *answer) {
+    struct st_bytes *bytes = &answer->out.bytes;
+    size_t rest = bytes->count - answer->n_read;
+    if (rest > 0 && answer->n_read < ST_ANSWER_MAX_WAITING) return;
+    if (rest > 0) memmove(bytes->data, bytes->data + answer->n_read, rest);
+    bytes->count = rest;
+    answer->n_read = 0;
+}
+
+int64_t st_answer_read(struct st_answer *answer, char *to, size_t n) {
+    pthread_mutex_lock(&answer->lock);
+    struct st_bytes *bytes = &answer->out.bytes;
+    n = st_min(n, bytes->count - answer->n_read);
+    if (n > 0) memcpy(to, bytes->data + answer->n_read, n);
+    answer->n_read += n;
+    forget_read(answer);
+    int64_t result = (int64_t)n;
+    if (answer->flooded || answer->out.failed)
+        result = -2;
+    else if (n == 0 && answer->n_ended == answer->n_running)
+        result = -1;
+    pthread_mutex_unlock(&answer->lock);
+    return result;
+}
+
+bool st_answer_write(struct st_answer *answer, struct st_json_text *out,
+                     struct st_problem *problem) {
+    pthread_mutex_lock(&answer->lock);
+    bool ok = !answer->failed;
+    if (ok) {
+        struct st_response_usage usage = usage_of(answer);
+        st_response_whole(&answer->response, answer->choices, answer->n_running, &usage, out);
+    } else {
+        *problem = answer->problem;
+    }
+    pthread_mutex_unlock(&answer->lock);
+    if (ok && out->failed) return st_refuse(problem, 503, NULL, "not enough memory");
+    return ok;
+}

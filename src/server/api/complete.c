@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// /v1/chat/completions and /v1/completions: from a body to an answer in work.
+#include "server/api/handlers.h"
+#include "constraint/constraint.h"
+#include "server/api/calls.h"
+#include "server/api/state.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+// All prompts of a request, as ids.
+struct prompts {
+    struct st_ids ids[ST_REQUEST_MAX_PROMPTS];
+    struct st_answer_prompt at[ST_REQUEST_MAX_PROMPTS];
+    size_t n;
+    enum st_reasoning_phase reasoning; // how an answer to them begins
+};
+
+static void free_prompts(struct prompts *prompts) {
+    for (size_t i = 0; i < prompts->n; i++) st_ids_free(&prompts->ids[i]);
+}
+
+static bool add_prompt(const struct st_server *server, struct prompts *prompts,
+                       struct st_problem *problem, const char *param) {
+    const struct st_ids *ids = &prompts->ids[prompts->n - 1];
+    if (ids->count == 0) return st_refuse(problem, 400, param, "the prompt is empty");
+    if (ids->count >= server->context) {
+        st_refuse(problem, 400, param,
+                  "the prompt has %zu tokens, and prompt and answer together may have %zu; shorten "
+                  "it, or start the server with a larger --ctx",
+                  ids->count, server->context);
+        problem->code = "context_length_exceeded";
+        return false;
+    }
+    prompts->at[prompts->n - 1] = (struct st_answer_prompt){ids->data, ids->count};
+    return true;
+}
+
+static bool encode(const struct st_server *server, const char *text, uint32_t flags,
+                   struct prompts *prompts, struct st_problem *problem, const char *param) {
+    struct st_ids *ids = &prompts->ids[prompts->n++];
+    stint_status status = st_tokenizer_encode(server->tokenizer, text, strlen(text), flags, ids);
+    if (status != STINT_OK) return st_refuse_failure(problem, status, param);
+    return add_prompt(server, prompts, problem, param);
+}
+
+static bool chat_prompt(const struct st_server *server, const struct st_request *request,
+                        struct prompts *prompts, struct st_problem *problem) {
+    char *text;
+    stint_status status = st_chat_prompt_thinking(server->chat, request->messages, request->tools,
+                                                  request->thinking, &text, &prompts->reasoning);
+    // A call that must be made can be made by a model that was never told of any.
+    if (status == STINT_E_UNSUPPORTED && request->tool_choice == ST_TOOLS_REQUIRED)
+        status = st_chat_prompt_thinking(server->chat, request->messages, NULL, request->thinking,
+                                         &text, &prompts->reasoning);
+    if (status != STINT_OK)
+        return st_refuse_failure(
+            problem, status,
+            request->tools != NULL && status == STINT_E_UNSUPPORTED ? "tools" : "messages");
+    bool ok = encode(server, text, 0, prompts, problem, "messages");
+    free(text);
+    return ok;
+}
+
+static bool copy_ids(const struct st_server *server, const json_t *array, struct prompts *prompts,
+                     struct st_problem *problem) {
+    struct st_ids *ids = &prompts->ids[prompts->n++];
+    size_t vocab = st_tokenizer_vocab(server->tokenizer);
+    for (size_t i = 0; i < json_array_size(array); i++) {
+        int64_t id = json_integer_value(json_array_get(array, i));
+        if (id < 0 || (uint64_t)id >= vocab)
+            return st_refuse(problem, 400, "prompt", "token %lld is not one of 0 to %zu",
+                             (long long)id, vocab - 1);
+        if (st_ids_append(ids, (int32_t)id) != STINT_OK)
+            return st_refuse_failure(problem, STINT_E_NOMEM, NULL);
+    }
+    return add_prompt(server, prompts, problem, "prompt");
+}
+
+static bool text_prompts(const struct st_server *server, const struct st_request *request,
+                         struct prompts *prompts, struct st_problem *problem) {
+    for (size_t i = 0; i < st_request_prompts(request); i++) {
+        const json_t *prompt = st_request_prompt(request, i);
+        bool ok = json_is_string(prompt)
+                      ? encode(server, json_string_value(prompt), STINT_TOKENIZE_ADD_BOS, prompts,
+                               problem, "prompt")
+                      : copy_ids(server, prompt, prompts, problem);
+        if (!ok) return false;
+    }
+    return true;
+}
+
+// The text that the answer must be; NULL in *constraint for any.
+static bool constrain(const struct st_request *request, struct st_constraint **constraint,
+                      struct st_problem *problem) {
+    json_t *calls;
+    const char *param = "response_format";
+    stint_status status = st_calls_schema(request, &calls);
+    *constraint = NULL;
+    if (status == STINT_OK && calls != NULL) {
+        param = "tools";
+        status = st_constraint_schema(calls, constraint);
+    } else if (status == STINT_OK && request->format == ST_FORMAT_SCHEMA) {
+        status = st_constraint_schema(request->schema, constraint);
+    } else if (status == STINT_OK && request->format == ST_FORMAT_JSON) {
+        status = st_constraint_json(constraint);
+    }
+    json_decref(calls);
+    return status == STINT_OK || st_refuse_failure(problem, status, param);
+}
+
+static bool check(const struct st_server *server, const struct st_request *request,
+                  struct st_problem *problem) {
+    if (request->model != NULL && strcmp(request->model, server->name) != 0) {
+        st_refuse(problem, 404, "model", "there is no model '%s' here but '%s'", request->model,
+                  server->name);
+        problem->code = "model_not_found";
+        return false;
+    }
+    size_t vocab = st_tokenizer_vocab(server->tokenizer);
+    for (size_t i = 0; i < request->n_biases; i++)
+        if ((size_t)request->biases[i].id >= vocab)
+            return st_refuse(problem, 400, "logit_bias",
+                             "'logit_bias': token %d is not one of 0 to %zu", request->biases[i].id,
+                             vocab - 1);
+    size_t n = request->chat ? 1 : st_request_prompts(request);
+    size_t most = (size_t)server->n_slots + server->n_queue;
+    if (n * request->n > most)
+        return st_refuse(problem, 400, "n",
+                         "%zu answers are asked for at once; %zu fit into slots and queue",
+                         n * request->n, most);
+    return true;
+}
+
+static void name_answer(const struct st_server *server, const struct st_request *request,
+                        uint64_t random, struct st_response *response) {
+    *response = (struct st_response){.created = time(NULL),
+                                     .model = server->name,
+                                     .fingerprint = server->fingerprint,
+                                     .chat = request->chat,
+                                     .logprobs = request->logprobs,
+                                     .usage_follows = request->include_usage,
+                                     .tokenizer = server->tokenizer};
+    snprintf(response->id, sizeof response->id, "%s-%016llx", request->chat ? "chatcmpl" : "cmpl",
+             (unsigned long long)random);
+}
+
+static bool start(struct st_server *server, struct st_request *request, struct st_call *call) {
+    struct prompts prompts = {.n = 0};
+    struct st_constraint *constraint = NULL;
+    uint64_t random[2];
+    struct st_response response;
+    bool ok = check(server, request, &call->problem) &&
+              (request->chat ? chat_prompt(server, request, &prompts, &call->problem)
+                             : text_prompts(server, request, &prompts, &call->problem));
+    if (ok && getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
+        ok = st_refuse(&call->problem, 500, NULL, "the system has no random numbers");
+    if (ok) ok = constrain(request, &constraint, &call->problem);
+    // Nothing but what is asked for, also where a model would reason against its template.
+    if (ok && constraint != NULL && request->thinking == ST_CHAT_THINKS_NOT)
+        prompts.reasoning = ST_REASONING_NONE;
+    if (ok) {
+        name_answer(server, request, random[0], &response);
+        response.reasons = prompts.reasoning != ST_REASONING_NONE;
+        if (!request->seeded) request->sampling.seed = random[1];
+        ok = st_answer_open(&(struct st_answer_options){.engine = server->engine,
+                                                        .chat = server->chat,
+                                                        .metrics = server->metrics,
+                                                        .response = &response,
+                                                        .request = request,
+                                                        .constraint = constraint,
+                                                        .reasoning = prompts.reasoning,
+                                                        .prompts = prompts.at,
+                                                        .n_prompts = prompts.n},
+                            &call->answer, &call->problem);
+    }
+    free_prompts(&prompts);
+    return ok;
+}
+
+static bool complete(struct st_server *server, struct st_call *call, bool chat) {
+    struct st_request request;
+    if (!st_request_parse(call->body, call->n_body, chat, &request, &call->problem)) return false;
+    bool ok = start(server, &request, call);
+    st_request_free(&request); // what the answer took is no longer in it
+    return ok;
+}
+
+bool st_handle_chat(struct st_server *server, struct st_call *call) {
+    return complete(server, call, true);
+}
+
+bool st_handle_text(struct st_server *server, struct st_call *call) {
+    return complete(server, call, false);
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Typed members of a request's objects. Absent or null: *out keeps its default and the call
+// succeeds. Another type or a value out of range is refused with 400 and the field's name.
+#ifndef ST_SERVER_FIELDS_H
+#define ST_SERVER_FIELDS_H
+
+#include "server/api/problem.h"
+
+#include <jansson.h>
+
+// The member, or NULL where it is absent or null. Borrows from `object`.
+const json_t *st_field(const json_t *object, const char *name);
+
+bool st_field_int(const json_t *object, const char *name, int64_t least, int64_t most, int64_t *out,
+                  struct st_problem *problem);
+bool st_field_uint(const json_t *object, const char *name, uint32_t least, uint32_t most,
+                   uint32_t *out, struct st_problem *problem);
+bool st_field_real(const json_t *object, const char *name, double least, double most, float *out,
+                   struct st_problem *problem);
+bool st_field_bool(const json_t *object, const char *name, bool *out, struct st_problem *problem);
+// Borrows from `object`.
+bool st_field_string(const json_t *object, const char *name, const char **out,
+                     struct st_problem *problem);
+
+// What a value is, in JSON's words.
+const char *st_field_type(const json_t *value);
+
+#endif

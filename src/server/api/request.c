@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/api/request.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Fields that are numbers as the sampler takes them.
+static const struct {
+    const char *name;
+    double least, most;
+    size_t offset;
+} reals[] = {
+    {"temperature", 0, 2, offsetof(struct st_request, sampling.temperature)},
+    {"top_p", 0, 1, offsetof(struct st_request, sampling.top_p)},
+    {"min_p", 0, 0.999, offsetof(struct st_request, sampling.min_p)},
+    {"presence_penalty", -2, 2, offsetof(struct st_request, sampling.presence_penalty)},
+    {"frequency_penalty", -2, 2, offsetof(struct st_request, sampling.frequency_penalty)},
+};
+
+// Fields that would change the answer and are not supported, unless they hold what they mean
+// anyway. The mend ends the sentence.
+static const struct {
+    const char *name, *mend;
+} refused[] = {
+    {"functions", "use tools"},
+    {"function_call", "use tool_choice"},
+    {"audio", "answers are text"},
+    {"suffix", "text is only continued at its end"},
+    {"echo", "put the prompt before the answer yourself"},
+};
+
+// false, 0, "", [] and {} ask for nothing.
+static bool asks_for_something(const json_t *value) {
+    switch (json_typeof(value)) {
+    case JSON_STRING:
+        return json_string_length(value) > 0;
+    case JSON_ARRAY:
+        return json_array_size(value) > 0;
+    case JSON_OBJECT:
+        return json_object_size(value) > 0;
+    case JSON_FALSE:
+    case JSON_NULL:
+        return false;
+    default:
+        return true;
+    }
+}
+
+bool st_request_object(const char *body, size_t n_bytes, json_t **object,
+                       struct st_problem *problem) {
+    json_error_t error;
+    errno = 0;
+    json_t *json = json_loadb(n_bytes > 0 ? body : "", n_bytes, JSON_REJECT_DUPLICATES, &error);
+    if (errno == ENOMEM) { // which jansson may also have read over
+        json_decref(json);
+        return st_refuse(problem, 503, NULL, "not enough memory to read the body");
+    }
+    if (json == NULL)
+        return st_refuse(problem, 400, NULL, "the body is not valid JSON: %s (line %d, column %d)",
+                         error.text, error.line, error.column);
+    if (!json_is_object(json)) {
+        json_decref(json);
+        return st_refuse(problem, 400, NULL, "the body must be a JSON object");
+    }
+    *object = json;
+    return true;
+}
+
+static bool read_sampling(struct st_request *request, struct st_problem *problem) {
+    const json_t *body = request->body;
+    request->sampling = (stint_sampling){.size = sizeof(stint_sampling), .temperature = 1.0f};
+    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
+        if (!st_field_real(body, reals[i].name, reals[i].least, reals[i].most,
+                           (float *)((char *)request + reals[i].offset), problem))
+            return false;
+    // 0 is "off" to the sampler, but the likeliest token alone to a client.
+    if (st_field(body, "top_p") != NULL && request->sampling.top_p == 0.0f)
+        request->sampling.top_k = 1;
+    if (!st_field_uint(body, "top_k", 0, 1 << 20, &request->sampling.top_k, problem)) return false;
+    int64_t seed = 0;
+    if (!st_field_int(body, "seed", INT64_MIN, INT64_MAX, &seed, problem)) return false;
+    request->sampling.seed = (uint64_t)seed;
+    request->seeded = st_field(body, "seed") != NULL;
+    return true;
+}
+
+// A token's id as JSON has it: a name of digits, without zeros before them.
+static bool read_id(const char *name, int32_t *id) {
+    size_t n = strlen(name);
+    if (n == 0 || n > 9 || strspn(name, "0123456789") != n || (n > 1 && name[0] == '0'))
+        return false;
+    *id = (int32_t)strtol(name, NULL, 10);
+    return true;
+}
+
+static bool read_bias(const char *name, const json_t *value, struct st_engine_bias *bias,
+                      struct st_problem *problem) {
+    double number = json_number_value(value);
+    if (!read_id(name, &bias->id))
+        return st_refuse(problem, 400, "logit_bias",
+                         "'logit_bias': '%.40s' is not the id of a token", name);
+    if (!json_is_number(value) || !(number >= -100 && number <= 100))
+        return st_refuse(problem, 400, "logit_bias",
+                         "'logit_bias' of token %d must be a number from -100 to 100", bias->id);
+    bias->value = number > -100 ? (float)number : -INFINITY;
+    return true;
+}
+
+// {"token id": what is added to its logit}
+static bool read_biases(struct st_request *request, struct st_problem *problem) {
+    const json_t *object = st_field(request->body, "logit_bias");
+    json_t *value;
+    const char *name;
+    size_t n = json_object_size(object);
+    if (object == NULL) return true;
+    if (!json_is_object(object))
+        return st_refuse(problem, 400, "logit_bias", "'logit_bias' is %s; it must be an object",
+                         st_field_type(object));
+    if (n > ST_REQUEST_MAX_BIASES)
+        return st_refuse(problem, 400, "logit_bias", "'logit_bias' has %zu tokens; at most %d", n,
+                         ST_REQUEST_MAX_BIASES);
+    request->biases = calloc(n + 1, sizeof *request->biases);
+    if (request->biases == NULL) return st_refuse(problem, 503, NULL, "not enough memory");
+    json_object_foreach((json_t *)object, name, value) {
+        if (!read_bias(name, value, &request->biases[request->n_biases], problem)) return false;
+        request->n_biases++;
+    }
+    return true;
+}
+
+static bool read_stop(const json_t *value, struct st_request *request, struct st_problem *problem) {
+    if (!json_is_string(value) || json_string_length(value) == 0)
+        return st_refuse(problem, 400, "stop", "'stop' must hold texts that are not empty");
+    request->stops[request->n_stops++] = json_string_value(value);
+    return true;
+}
+
+static bool read_stops(struct st_request *request, struct st_problem *problem) {
+    const json_t *stop = st_field(request->body, "stop");
+    if (stop == NULL) return true;
+    if (!json_is_array(stop)) return read_stop(stop, request, problem);
+    if (json_array_size(stop) > ST_REQUEST_MAX_STOPS)
+        return st_refuse(problem, 400, "stop", "'stop' has %zu texts; at most %d",
+                         json_array_size(stop), ST_REQUEST_MAX_STOPS);
+    for (size_t i = 0; i < json_array_size(stop); i++)
+        if (!read_stop(json_array_get(stop, i), request, problem)) return false;
+    return true;
+}
+
+static bool read_stream(struct st_request *request, struct st_problem *problem) {
+    if (!st_field_bool(request->body, "stream", &request->stream, problem)) return false;
+    const json_t *options = st_field(request->body, "stream_options");
+    if (options == NULL) return true;
+    if (!json_is_object(options))
+        return st_refuse(problem, 400, "stream_options", "'stream_options' must be an object");
+    if (!request->stream)
+        return st_refuse(problem, 400, "stream_options",
+                         "'stream_options' are only for \"stream\": true");
+    return st_field_bool(options, "include_usage", &request->include_usage, problem);
+}
+
+static bool refuse_others(const struct st_request *request, struct st_problem *problem) {
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        const json_t *value = st_field(request->body, refused[i].name);
+        if (value != NULL && asks_for_something(value))
+            return st_refuse(problem, 400, refused[i].name, "'%s' is not supported: %s",
+                             refused[i].name, refused[i].mend);
+    }
+    uint32_t best_of = request->n;
+    if (!st_field_uint(request->body, "best_of", 1, ST_REQUEST_MAX_N, &best_of, problem))
+        return false;
+    if (best_of != request->n)
+        return st_refuse(problem, 400, "best_of", "'best_of' is not supported: use n");
+    return true;
+}
+
+static bool is_ids(const json_t *value) {
+    return json_is_array(value) && json_is_integer(json_array_get(value, 0));
+}
+
+static bool check_prompt(const json_t *value, struct st_problem *problem) {
+    if (json_is_string(value)) return true;
+    if (!is_ids(value))
+        return st_refuse(problem, 400, "prompt",
+                         "'prompt' must be a text, an array of texts, an array of token ids, or "
+                         "an array of those");
+    for (size_t i = 0; i < json_array_size(value); i++)
+        if (!json_is_integer(json_array_get(value, i)))
+            return st_refuse(problem, 400, "prompt", "'prompt': token %zu is no integer", i);
+    return true;
+}
+
+static bool read_text(struct st_request *request, struct st_problem *problem) {
+    request->prompt = st_field(request->body, "prompt");
+    request->max_tokens = ST_REQUEST_TEXT_TOKENS;
+    if (request->prompt == NULL) return st_refuse(problem, 400, "prompt", "'prompt' is missing");
+    size_t n = st_request_prompts(request);
+    if (n == 0 || n > ST_REQUEST_MAX_PROMPTS)
+        return st_refuse(problem, 400, "prompt", "%zu prompts; there must be 1 to %d", n,
+                         ST_REQUEST_MAX_PROMPTS);
+    for (size_t i = 0; i < n; i++)
+        if (!check_prompt(st_request_prompt(request, i), problem)) return false;
+    // Here it is how many alternatives are told, and 0 tells the chosen tokens' alone.
+    request->logprobs = st_field(request->body, "logprobs") != NULL;
+    return st_field_uint(request->body, "logprobs", 0, ST_REQUEST_MAX_TOP, &request->n_top,
+                         problem);
+}
+
+static bool read_common(struct st_request *request, struct st_problem *problem) {
+    const json_t *body = request->body;
+    request->n = 1;
+    return st_field_string(body, "model", &request->model, problem) &&
+           st_field_uint(body, "n", 1, ST_REQUEST_MAX_N, &request->n, problem) &&
+           st_field_uint(body, "max_tokens", 1, UINT32_MAX, &request->max_tokens, problem) &&
+           st_field_uint(body, "max_completion_tokens", 1, UINT32_MAX, &request->max_tokens,
+                         problem) &&
+           read_sampling(request, problem) && read_biases(request, problem) &&
+           read_stops(request, problem) && read_stream(request, problem) &&
+           refuse_others(request, problem);
+}
+
+bool st_request_parse(const char *body, size_t n_bytes, bool chat, struct st_request *request,
+                      struct st_problem *problem) {
+    struct st_request made = {.chat = chat};
+    if (!st_request_object(body, n_bytes, &made.body, problem)) return false;
+    bool ok = (chat ? st_request_chat(&made, problem) : read_text(&made, problem)) &&
+              read_common(&made, problem);
+    if (ok)
+        *request = made;
+    else
+        st_request_free(&made);
+    return ok;
+}
+
+void st_request_free(struct st_request *request) {
+    json_decref(request->body);
+    free(request->biases);
+    *request = (struct st_request){0};
+}
+
+size_t st_request_prompts(const struct st_request *request) {
+    const json_t *prompt = request->prompt;
+    return json_is_array(prompt) && !is_ids(prompt) ? json_array_size(prompt) : 1;
+}
+
+const json_t *st_request_prompt(const struct st_request *request, size_t i) {
+    const json_t *prompt = request->prompt;
+    return json_is_array(prompt) && !is_ids(prompt) ? json_array_get(prompt, i) : prompt;
+}

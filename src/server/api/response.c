@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/api/response.h"
+
+#include <stdio.h>
+
+const char *const st_response_done = "data: [DONE]\n\n";
+
+static void begin(const struct st_response *response, const char *object,
+                  struct st_json_text *out) {
+    st_json_format(out,
+                   "{\"id\":\"%s\",\"object\":\"%s\",\"created\":%lld,\"model\":", response->id,
+                   object, (long long)response->created);
+    st_json_string_of(out, response->model);
+    st_json_raw(out, ",\"system_fingerprint\":");
+    st_json_string_of(out, response->fingerprint);
+    st_json_raw(out, ",\"choices\":[");
+}
+
+static void write_usage(const struct st_response *response, const struct st_response_usage *usage,
+                        struct st_json_text *out) {
+    st_json_format(out,
+                   "{\"prompt_tokens\":%zu,\"completion_tokens\":%zu,\"total_tokens\":%zu,"
+                   "\"prompt_tokens_details\":{\"cached_tokens\":%zu}",
+                   usage->prompt_tokens, usage->completion_tokens,
+                   usage->prompt_tokens + usage->completion_tokens, usage->cached_tokens);
+    if (response->reasons)
+        st_json_format(out, ",\"completion_tokens_details\":{\"reasoning_tokens\":%zu}",
+                       usage->reasoning_tokens);
+    st_json_raw(out, "}");
+}
+
+// A call's id only has to be another one than those of the same conversation's other calls.
+static void write_calls(const struct st_response *response, size_t index,
+                        const struct st_tool_calls *calls, bool chunk, struct st_json_text *out) {
+    st_json_raw(out, "\"tool_calls\":[");
+    for (size_t i = 0; i < calls->n; i++) {
+        st_json_raw(out, i > 0 ? ",{" : "{");
+        if (chunk) st_json_format(out, "\"index\":%zu,", i);
+        st_json_format(out, "\"id\":\"call-%s-%zu-%zu\",\"type\":\"function\",", response->id,
+                       index, i);
+        st_json_raw(out, "\"function\":{\"name\":");
+        st_json_string_of(out, calls->calls[i].name);
+        st_json_raw(out, ",\"arguments\":");
+        st_json_string_of(out, calls->calls[i].arguments);
+        st_json_raw(out, "}}");
+    }
+    st_json_raw(out, "]");
+}
+
+static void write_content(const struct st_choice *choice, struct st_piece piece,
+                          struct st_json_text *out) {
+    const char *text = choice->text.data != NULL ? choice->text.data : "";
+    st_json_quote(out, text + piece.from, piece.to - piece.from);
+}
+
+static void write_message(const struct st_response *response, size_t index,
+                          const struct st_choice *choice, struct st_piece piece,
+                          struct st_json_text *out) {
+    const struct st_tool_calls *calls = &choice->calls;
+    struct st_piece thoughts = st_choice_all_thoughts(choice);
+    st_json_raw(out, "\"message\":{\"role\":\"assistant\",\"refusal\":null,");
+    if (thoughts.to > thoughts.from) {
+        st_json_raw(out, "\"reasoning_content\":");
+        write_content(choice, thoughts, out);
+        st_json_raw(out, ",");
+    }
+    st_json_raw(out, "\"content\":");
+    if (calls->n == 0) {
+        write_content(choice, piece, out);
+    } else {
+        bool none = calls->content == NULL || calls->content[0] == 0;
+        st_json_string_of(out, none ? NULL : calls->content);
+        st_json_raw(out, ",");
+        write_calls(response, index, calls, false, out);
+    }
+    st_json_raw(out, "}");
+}
+
+static void write_logprobs(const struct st_response *response, const struct st_choice *choice,
+                           struct st_piece piece, struct st_json_text *out) {
+    st_json_raw(out, ",\"logprobs\":");
+    if (response->logprobs)
+        st_choice_logprobs(choice, response->tokenizer, piece, response->chat, out);
+    else
+        st_json_raw(out, "null");
+}
+
+void st_response_whole(const struct st_response *response, const struct st_choice *choices,
+                       size_t n_choices, const struct st_response_usage *usage,
+                       struct st_json_text *out) {
+    begin(response, response->chat ? "chat.completion" : "text_completion", out);
+    for (size_t i = 0; i < n_choices; i++) {
+        const struct st_choice *choice = &choices[i];
+        struct st_piece piece = st_choice_all(choice);
+        st_json_format(out, "%s{\"index\":%zu,", i > 0 ? "," : "", i);
+        if (response->chat) {
+            write_message(response, i, choice, piece, out);
+        } else {
+            st_json_raw(out, "\"text\":");
+            write_content(choice, piece, out);
+        }
+        write_logprobs(response, choice, piece, out);
+        st_json_format(out, ",\"finish_reason\":\"%s\"}", st_choice_finish(choice));
+    }
+    st_json_raw(out, "],\"usage\":");
+    write_usage(response, usage, out);
+    st_json_raw(out, "}");
+}
+
+// A chunk up to its one choice's content, and what comes after that.
+static void open_chunk(const struct st_response *response, size_t index, struct st_json_text *out) {
+    st_json_raw(out, "data: ");
+    begin(response, response->chat ? "chat.completion.chunk" : "text_completion", out);
+    st_json_format(out, "{\"index\":%zu,\"%s\":", index, response->chat ? "delta" : "text");
+}
+
+static void close_chunk(const struct st_response *response, const char *reason,
+                        struct st_json_text *out) {
+    st_json_raw(out, ",\"finish_reason\":");
+    st_json_string_of(out, reason);
+    st_json_raw(out, response->usage_follows ? "}],\"usage\":null}\n\n" : "}]}\n\n");
+}
+
+void st_response_role(const struct st_response *response, size_t index, struct st_json_text *out) {
+    if (!response->chat) return;
+    open_chunk(response, index, out);
+    st_json_raw(out, "{\"role\":\"assistant\",\"content\":\"\"},\"logprobs\":null");
+    close_chunk(response, NULL, out);
+}
+
+void st_response_thoughts(const struct st_response *response, size_t index,
+                          const struct st_choice *choice, struct st_piece piece,
+                          struct st_json_text *out) {
+    if (piece.to == piece.from) return;
+    open_chunk(response, index, out);
+    st_json_raw(out, "{\"reasoning_content\":");
+    write_content(choice, piece, out);
+    st_json_raw(out, "},\"logprobs\":null");
+    close_chunk(response, NULL, out);
+}
+
+void st_response_piece(const struct st_response *response, size_t index,
+                       const struct st_choice *choice, struct st_piece piece,
+                       struct st_json_text *out) {
+    bool tokens = response->logprobs && piece.last > piece.first;
+    if (piece.to == piece.from && !tokens) return;
+    open_chunk(response, index, out);
+    if (response->chat) st_json_raw(out, "{\"content\":");
+    write_content(choice, piece, out);
+    if (response->chat) st_json_raw(out, "}");
+    write_logprobs(response, choice, piece, out);
+    close_chunk(response, NULL, out);
+}
+
+void st_response_calls(const struct st_response *response, size_t index,
+                       const struct st_tool_calls *calls, struct st_json_text *out) {
+    open_chunk(response, index, out);
+    st_json_raw(out, "{");
+    if (calls->content != NULL && calls->content[0] != 0) {
+        st_json_raw(out, "\"content\":");
+        st_json_string_of(out, calls->content);
+        st_json_raw(out, ",");
+    }
+    write_calls(response, index, calls, true, out);
+    st_json_raw(out, "},\"logprobs\":null");
+    close_chunk(response, NULL, out);
+}
+
+void st_response_end(const struct st_response *response, size_t index, const char *reason,
+                     struct st_json_text *out) {
+    open_chunk(response, index, out);
+    st_json_raw(out, response->chat ? "{}" : "\"\"");
+    st_json_raw(out, ",\"logprobs\":null");
+    close_chunk(response, reason, out);
+}
+
+void st_response_last(const struct st_response *response, const struct st_response_usage *usage,
+                      struct st_json_text *out) {
+    st_json_raw(out, "data: ");
+    begin(response, response->chat ? "chat.completion.chunk" : "text_completion", out);
+    st_json_raw(out, "],\"usage\":");
+    write_usage(response, usage, out);
+    st_json_raw(out, "}\n\n");
+}

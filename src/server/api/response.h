@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers as OpenAI's clients read them: whole objects, and the chunks of a stream, each a line of
+// server-sent events.
+#ifndef ST_SERVER_RESPONSE_H
+#define ST_SERVER_RESPONSE_H
+
+#include "server/api/choice.h"
+
+// What is the same in all that is told of one request.
+struct st_response {
+    char id[40];
+    int64_t created;         // seconds since 1970
+    const char *model;       // the served one's name
+    const char *fingerprint; // of model and settings: the same seed gives the same text
+    bool chat;
+    bool reasons; // the model may: usage tells how many tokens that took
+    bool logprobs;
+    bool usage_follows; // chunks say "usage": null
+    const struct stint_tokenizer *tokenizer;
+};
+
+struct st_response_usage {
+    size_t prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens;
+};
+
+// Of choices that have ended.
+void st_response_whole(const struct st_response *response, const struct st_choice *choices,
+                       size_t n_choices, const struct st_response_usage *usage,
+                       struct st_json_text *out);
+
+// Chunks. The first of each choice of a chat tells the role, the last one why it ended.
+void st_response_role(const struct st_response *response, size_t index, struct st_json_text *out);
+// Of choice->reasoning.
+void st_response_thoughts(const struct st_response *response, size_t index,
+                          const struct st_choice *choice, struct st_piece piece,
+                          struct st_json_text *out);
+void st_response_piece(const struct st_response *response, size_t index,
+                       const struct st_choice *choice, struct st_piece piece,
+                       struct st_json_text *out);
+void st_response_calls(const struct st_response *response, size_t index,
+                       const struct st_tool_calls *calls, struct st_json_text *out);
+void st_response_end(const struct st_response *response, size_t index, const char *reason,
+                     struct st_json_text *out);
+void st_response_last(const struct st_response *response, const struct st_response_usage *usage,
+                      struct st_json_text *out);
+extern const char *const st_response_done; // what ends every stream
+
+#endif

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/api/route.h"
+
+#include "server/api/handlers.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const struct st_route st_routes[] = {
+    {"POST", "/v1/chat/completions", false, st_handle_chat},
+    {"POST", "/v1/completions", false, st_handle_text},
+    {"GET", "/v1/models", false, st_handle_models},
+    {"GET", "/v1/models/*", false, st_handle_model},
+    {"POST", "/v1/slots/*/save", false, st_handle_save},
+    {"POST", "/v1/slots/*/restore", false, st_handle_restore},
+    {"GET", "/stint/last", false, st_handle_last},
+    {"GET", "/metrics", false, st_handle_metrics},
+    {"GET", "/health", true, st_handle_health},
+    {"GET", "/", true, st_handle_page},
+    {"GET", "/*", true, st_handle_page}, // its files
+};
+const size_t st_n_routes = sizeof st_routes / sizeof *st_routes;
+
+const char *st_route_label(size_t i) {
+    return st_routes[i].path;
+}
+
+// Whether `path` is `pattern`; what the * stands for goes to `argument`.
+static bool matches(const char *pattern, const char *path, char argument[ST_ROUTE_ARGUMENT_BYTES]) {
+    const char *star = strchr(pattern, '*');
+    if (star == NULL) return strcmp(pattern, path) == 0;
+    size_t n_before = (size_t)(star - pattern);
+    if (strncmp(pattern, path, n_before) != 0) return false;
+    // A model's name at the end may have slashes, a file's has none.
+    bool rest = star[1] == 0 && n_before > 1;
+    size_t n = rest ? strlen(path + n_before) : strcspn(path + n_before, "/");
+    if (n == 0 || n >= ST_ROUTE_ARGUMENT_BYTES) return false;
+    if (strcmp(star + 1, path + n_before + n) != 0) return false;
+    memcpy(argument, path + n_before, n);
+    argument[n] = 0;
+    return true;
+}
+
+bool st_route_find(const char *method, const char *path, struct st_route_match *match,
+                   const char **allowed, struct st_problem *problem) {
+    const struct st_route *other = NULL;
+    char argument[ST_ROUTE_ARGUMENT_BYTES] = "";
+    const char *wanted = strcmp(method, "HEAD") == 0 ? "GET" : method;
+    for (size_t i = 0; i < st_n_routes; i++) {
+        const struct st_route *route = &st_routes[i];
+        if (!matches(route->path, path, argument)) continue;
+        if (strcmp(route->method, wanted) != 0) {
+            if (route->path[1] != '*') other = route;
+            continue;
+        }
+        match->route = route;
+        match->index = i;
+        memcpy(match->argument, argument, sizeof argument);
+        return true;
+    }
+    if (other == NULL)
+        return st_refuse(problem, 404, NULL,
+                         "there is nothing here; GET /v1/models and "
+                         "POST /v1/chat/completions are");
+    *allowed = other->method;
+    return st_refuse(problem, 405, NULL, "this path takes %s", other->method);
+}

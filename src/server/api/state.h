@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the handlers share. Immutable once it is open, but for what locks itself.
+#ifndef ST_SERVER_STATE_H
+#define ST_SERVER_STATE_H
+
+#include "chat/chat.h"
+#include "server/api/access.h"
+#include "server/api/metrics.h"
+#include "server/scheduler/engine.h"
+#include "server/server.h"
+
+#include <stdatomic.h>
+
+struct st_server {
+    const stint_model *model;
+    const struct stint_tokenizer *tokenizer;
+    struct st_engine *engine;
+    struct st_chat *chat;
+    struct st_metrics *metrics;
+    struct st_access access;
+    struct st_http *http;
+    char *name, *slot_dir, *key, *cors; // copies; slot_dir, key and cors may be NULL
+    char fingerprint[40];
+    char address[128];
+    uint32_t n_slots, n_queue;
+    size_t context; // tokens of a slot
+    atomic_bool draining;
+};
+
+#endif

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// One request from its first header to its last byte sent. The library calls st_exchange_step when
+// the headers are there, for each part of the body, when it is complete, and when a connection that
+// slept is woken.
+#include "server/http/http.h"
+
+#include "base/clock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LOGGED_BYTES = 80 };
+
+struct exchange {
+    struct st_http *http;
+    struct MHD_Connection *connection;
+    struct st_watched *watched;
+    struct st_route_match match;
+    struct st_reply_headers headers;
+    struct st_call call;
+    struct st_bytes body;
+    size_t n_received;
+    bool refused;   // call.problem says why; the body is read and dropped
+    bool preflight; // a browser asks what pages may do
+    bool started;   // the handler ran
+    int status;     // HTTP's, of what was sent
+    uint64_t begin_ns;
+    char logged[LOGGED_BYTES]; // method and path
+};
+
+static const char *header(const struct exchange *exchange, const char *name) {
+    return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
+}
+
+// Called with the answer locked: no wake comes before this returns.
+static void fall_asleep(void *context) {
+    struct exchange *exchange = context;
+    atomic_fetch_add(&exchange->http->n_asleep, 1);
+    MHD_suspend_connection(exchange->connection);
+}
+
+static void wake(void *context) {
+    struct exchange *exchange = context;
+    MHD_resume_connection(exchange->connection);
+    atomic_fetch_sub(&exchange->http->n_asleep, 1);
+}
+
+static void slow(void *context) {
+    struct exchange *exchange = context;
+    st_watch_slow(exchange->watched);
+}
+
+static bool refuse(struct exchange *exchange) {
+    exchange->refused = true;
+    return false;
+}
+
+// What a browser asks before a page's request: answered where the page's origin may ask at all.
+static bool is_preflight(struct exchange *exchange, const char *method) {
+    const char *wanted = header(exchange, "Access-Control-Request-Headers");
+    if (strcmp(method, "OPTIONS") != 0 || exchange->headers.origin == NULL) return false;
+    exchange->headers.preflight = wanted != NULL ? wanted : "";
+    exchange->preflight = true;
+    return true;
+}
+
+static size_t header_bytes(struct exchange *exchange) {
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    return info != NULL ? info->header_size : 0;
+}
+
+static bool refuse_headers(struct exchange *exchange, size_t n) {
+    st_refuse(&exchange->call.problem, 431, NULL, "the headers have %zu bytes; at most %d", n,
+              ST_HTTP_HEADER_BYTES);
+    return refuse(exchange);
+}
+
+// Decides by the headers alone, so that a body that nobody wants is never held.
+static bool admit(struct exchange *exchange, const char *method, const char *path) {
+    const struct st_server *server = exchange->http->server;
+    struct st_problem *problem = &exchange->call.problem;
+    size_t n_header = header_bytes(exchange);
+    if (n_header > ST_HTTP_HEADER_BYTES) return refuse_headers(exchange, n_header);
+    const char *host = header(exchange, "Host"), *origin = header(exchange, "Origin");
+    bool known = st_route_find(method, path, &exchange->match, &exchange->headers.allowed, problem);
+    struct st_problem access;
+    bool key = known && !exchange->match.route->is_public;
+    if (!st_access_check(&server->access, key && strcmp(method, "OPTIONS") != 0,
+                         header(exchange, "Authorization"), host, origin, &access)) {
+        *problem = access;
+        exchange->headers.allowed = NULL;
+        return refuse(exchange);
+    }
+    if (server->access.cors != NULL) exchange->headers.origin = origin;
+    if (is_preflight(exchange, method)) return true;
+    if (!known) return refuse(exchange);
+    exchange->headers.allowed = NULL;
+    exchange->headers.policy = exchange->match.route->handler == st_handle_page;
+    if (!atomic_load(&server->draining)) return true;
+    exchange->headers.close = true;
+    if (strcmp(exchange->match.route->method, "GET") == 0) return true;
+    st_refuse(problem, 503, NULL, "the server is about to end");
+    return refuse(exchange);
+}
+
+static bool refuse_body(struct exchange *exchange) {
+    st_refuse(&exchange->call.problem, 413, NULL, "the body is too long: at most %zu bytes",
+              exchange->http->max_body);
+    return refuse(exchange);
+}
+
+// Whether the reply must not wait for the body: the client waits for it, or there is too much.
+static bool at_once(struct exchange *exchange) {
+    const char *length = header(exchange, "Content-Length");
+    unsigned long long n = length != NULL ? strtoull(length, NULL, 10) : 0;
+    if (!exchange->refused && n > exchange->http->max_body) refuse_body(exchange);
+    if (!exchange->refused) return false;
+    return n > ST_HTTP_DISCARD_BYTES || (n > 0 && header(exchange, "Expect") != NULL);
+}
+
+static void log_as(struct exchange *exchange, const char *method, const char *path) {
+    snprintf(exchange->logged, sizeof exchange->logged, "%s %s", method, path);
+    for (char *c = exchange->logged; *c != 0; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f) *c = '?';
+}
+
+static struct exchange *begin(struct st_http *http, struct MHD_Connection *connection,
+                              const char *method, const char *path) {
+    struct st_watched *watched =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+    struct exchange *exchange = watched != NULL ? calloc(1, sizeof *exchange) : NULL;
+    if (exchange == NULL) return NULL;
+    exchange->http = http;
+    exchange->connection = connection;
+    exchange->watched = watched;
+    exchange->match.index = SIZE_MAX; // of no route
+    exchange->begin_ns = st_now_ns();
+    atomic_fetch_add(&http->n_open, 1);
+    st_watch_silent(watched, false);
+    log_as(exchange, method, path);
+    return exchange;
+}
+
+static enum MHD_Result send_problem(struct exchange *exchange) {
+    st_watch_deadline(exchange->watched, 0);
+    exchange->status = exchange->call.problem.status;
+    exchange->headers.policy = false;
+    return st_reply_problem(exchange->connection, &exchange->call.problem, &exchange->headers);
+}
+
+static void free_body(struct exchange *exchange) {
+    atomic_fetch_sub(&exchange->http->body_bytes, exchange->body.count);
+    st_bytes_free(&exchange->body);
+}
+
+static void take_body(struct exchange *exchange, const char *data, size_t n) {
+    struct st_http *http = exchange->http;
+    exchange->n_received += n;
+    if (exchange->refused || exchange->preflight) return;
+    if (exchange->body.count + n > http->max_body) {
+        refuse_body(exchange);
+    } else if (atomic_load(&http->body_bytes) + n > ST_HTTP_BODIES * http->max_body ||
+               st_bytes_append(&exchange->body, data, n) != STINT_OK) {
+        st_refuse(&exchange->call.problem, 503, NULL, "too many large requests at once");
+        refuse(exchange);
+    } else {
+        atomic_fetch_add(&http->body_bytes, n);
+    }
+    if (exchange->refused) free_body(exchange);
+}
+
+static enum MHD_Result send_answer(struct exchange *exchange) {
+    struct st_call *call = &exchange->call;
+    struct st_answer *answer = call->answer;
+    if (st_answer_streams(answer)) {
+        exchange->status = MHD_HTTP_OK;
+        return st_reply_stream(exchange->connection, answer, fall_asleep, exchange,
+                               &exchange->headers);
+    }
+    if (st_answer_wait(answer, fall_asleep, exchange)) return MHD_YES;
+    if (!st_answer_write(answer, &call->reply, &call->problem)) return send_problem(exchange);
+    exchange->status = MHD_HTTP_OK;
+    return st_reply_call(exchange->connection, call, &exchange->headers);
+}
+
+// The request is complete: its handler runs once.
+static enum MHD_Result run(struct exchange *exchange, const char *path) {
+    struct st_call *call = &exchange->call;
+    exchange->started = true;
+    st_watch_deadline(exchange->watched, 0);
+    if (exchange->preflight) {
+        exchange->status = MHD_HTTP_NO_CONTENT;
+        return st_reply_empty(exchange->connection, &exchange->headers);
+    }
+    call->path = path;
+    call->argument = exchange->match.argument;
+    call->body = exchange->body.count > 0 ? exchange->body.data : "";
+    call->n_body = exchange->body.count;
+    bool ok = exchange->match.route->handler(exchange->http->server, call);
+    free_body(exchange);
+    if (!ok) return send_problem(exchange);
+    if (call->answer == NULL) {
+        exchange->status = MHD_HTTP_OK;
+        return st_reply_call(exchange->connection, call, &exchange->headers);
+    }
+    st_answer_watch(call->answer, &(struct st_answer_watcher){
+                                      .wake = wake, .flooded = slow, .context = exchange});
+    st_watch_answer(exchange->watched, call->answer);
+    return send_answer(exchange);
+}
+
+enum MHD_Result st_exchange_step(void *http, struct MHD_Connection *connection, const char *path,
+                                 const char *method, const char *version, const char *upload,
+                                 size_t *n_upload, void **context) {
+    struct exchange *exchange = *context;
+    (void)version;
+    if (exchange == NULL) {
+        *context = exchange = begin(http, connection, method, path);
+        if (exchange == NULL) return MHD_NO;
+        admit(exchange, method, path);
+        return at_once(exchange) ? send_problem(exchange) : MHD_YES;
+    }
+    if (*n_upload > 0) {
+        take_body(exchange, upload, *n_upload);
+        *n_upload = 0;
+        return exchange->n_received <= ST_HTTP_DISCARD_BYTES ? MHD_YES : MHD_NO;
+    }
+    if (exchange->refused) return send_problem(exchange);
+    return exchange->started ? send_answer(exchange) : run(exchange, path);
+}
+
+static void write_log(const struct exchange *exchange, int status) {
+    const struct st_http *http = exchange->http;
+    char line[LOGGED_BYTES + 64];
+    if (http->log == NULL) return;
+    snprintf(line, sizeof line, "%s %d %.3f s", exchange->logged, status,
+             (double)(st_now_ns() - exchange->begin_ns) * 1e-9);
+    http->log(http->log_context, line);
+}
+
+void st_exchange_end(void *context, struct MHD_Connection *connection, void **pointer,
+                     enum MHD_RequestTerminationCode code) {
+    struct st_http *http = context;
+    struct exchange *exchange = *pointer;
+    (void)connection;
+    if (exchange == NULL) return;
+    struct st_answer *answer = exchange->call.answer;
+    bool gone = code != MHD_REQUEST_TERMINATED_COMPLETED_OK || exchange->status == 0;
+    if (answer != NULL) {
+        // What is written to a client that went away may seem to arrive.
+        gone = gone || (st_watch_gone(exchange->watched) && st_answer_failed(answer));
+        st_answer_watch(answer, NULL);
+        st_watch_answer(exchange->watched, NULL);
+        st_answer_cancel(answer);
+        st_answer_release(answer);
+    }
+    int status = gone ? 499 : exchange->status;
+    // A next request on this connection, which is let go by itself where none comes.
+    st_watch_deadline(exchange->watched, 2.0 * http->timeout);
+    st_watch_silent(exchange->watched, true);
+    st_metrics_request(http->server->metrics, exchange->match.index, status);
+    write_log(exchange, status);
+    free_body(exchange);
+    st_bytes_free(&exchange->call.reply.bytes);
+    free(exchange);
+    *pointer = NULL;
+    atomic_fetch_sub(&http->n_open, 1);
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/http/http.h"
+
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+static void connected(void *context, struct MHD_Connection *connection, void **socket_context,
+                      enum MHD_ConnectionNotificationCode code) {
+    struct st_http *http = context;
+    if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+        if (*socket_context != NULL) st_watch_remove(*socket_context);
+        free(*socket_context);
+        *socket_context = NULL;
+        return;
+    }
+    struct st_watched *watched = calloc(1, sizeof *watched);
+    *socket_context = watched; // NULL: its requests are not taken
+    if (watched == NULL) return;
+    st_watch_add(
+        http->watch, watched,
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
+    st_watch_deadline(watched, http->timeout);
+}
+
+static void library_says(void *context, const char *format, va_list arguments) {
+    char text[512];
+    (void)context;
+    int n = vsnprintf(text, sizeof text, format, arguments);
+    for (size_t i = n > 0 ? strlen(text) : 0; i > 0 && text[i - 1] == '\n'; i--) text[i - 1] = 0;
+    if (n > 0) st_log(STINT_LOG_DEBUG, "http: %s", text);
+}
+
+stint_status st_http_open(struct st_server *server, const struct st_server_options *options,
+                          int listening, struct st_http **out) {
+    struct st_http *http = calloc(1, sizeof *http);
+    stint_status status = http != NULL
+                              ? st_watch_open(ST_HTTP_CROWD, ST_HTTP_PATIENCE_SECONDS, &http->watch)
+                              : st_fail(STINT_E_NOMEM, "no memory for the server");
+    if (status != STINT_OK) {
+        close(listening);
+        free(http);
+        return status;
+    }
+    http->server = server;
+    http->listening = MHD_INVALID_SOCKET;
+    http->max_body = options->max_body;
+    http->timeout = options->timeout;
+    http->log = options->log;
+    http->log_context = options->log_context;
+    atomic_init(&http->body_bytes, 0);
+    atomic_init(&http->n_open, 0);
+    atomic_init(&http->n_asleep, 0);
+    http->daemon = MHD_start_daemon(
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL,
+        st_exchange_step, http, MHD_OPTION_EXTERNAL_LOGGER, library_says, NULL,
+        MHD_OPTION_LISTEN_SOCKET, (MHD_socket)listening, MHD_OPTION_THREAD_POOL_SIZE,
+        (unsigned)ST_HTTP_THREADS, MHD_OPTION_CONNECTION_LIMIT, (unsigned)ST_HTTP_CONNECTIONS,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)ST_HTTP_POOL_BYTES,
+        MHD_OPTION_CONNECTION_TIMEOUT, http->timeout, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+        MHD_OPTION_NOTIFY_COMPLETED, st_exchange_end, http, MHD_OPTION_NOTIFY_CONNECTION, connected,
+        http, MHD_OPTION_END);
+    if (http->daemon == NULL) {
+        status = st_fail(STINT_E_IO, "cannot serve: %s", strerror(errno));
+        close(listening);
+        st_watch_close(http->watch);
+        free(http);
+        return status;
+    }
+    *out = http;
+    return STINT_OK;
+}
+
+void st_http_quiesce(struct st_http *http) {
+    // Closed later: the library's threads may still be looking at it.
+    http->listening = MHD_quiesce_daemon(http->daemon);
+    if (http->listening != MHD_INVALID_SOCKET) shutdown(http->listening, SHUT_RDWR);
+}
+
+static void pause_ms(long ms) {
+    nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
+}
+
+void st_http_close(struct st_http *http) {
+    if (http == NULL) return;
+    st_watch_cancel_all(http->watch);
+    // The library cannot be stopped while a connection sleeps, and the engine wakes them all soon.
+    for (int i = 0; atomic_load(&http->n_asleep) > 0 ||
+                    (atomic_load(&http->n_open) > 0 && i < ST_HTTP_LINGER_SECONDS * 100);
+         i++)
+        pause_ms(10);
+    MHD_stop_daemon(http->daemon);
+    if (http->listening != MHD_INVALID_SOCKET) close(http->listening);
+    st_watch_close(http->watch);
+    free(http);
+}

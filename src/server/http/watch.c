@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/http/watch.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { MOST_EVENTS = 32, TICK_MS = 250 };
+
+struct st_watch {
+    pthread_t thread;
+    int epoll, wake; // wake: an eventfd
+    pthread_mutex_t lock;
+    struct st_watched *first;
+    size_t n, crowd;
+    uint64_t patience_ns;
+    bool closing;
+};
+
+// Cannot fail but for a counter that is full, which wakes the thread as well.
+static void ring(struct st_watch *watch) {
+    eventfd_write(watch->wake, 1);
+}
+
+// Answers to cancel are held while the lock is not, since canceling calls back.
+static void cancel(struct st_watch *watch, struct st_watched *watched) {
+    struct st_answer *answer = watched->answer;
+    watched->answer = NULL;
+    watched->slow = false;
+    watched->gone = true;
+    pthread_mutex_unlock(&watch->lock);
+    st_answer_cancel(answer);
+    st_answer_release(answer);
+    pthread_mutex_lock(&watch->lock);
+}
+
+// A connection may have been removed since its event was reported.
+static struct st_watched *find(struct st_watch *watch, const void *pointer) {
+    struct st_watched *at = watch->first;
+    while (at != NULL && at != pointer) at = at->next;
+    return at;
+}
+
+static void cancel_answers(struct st_watch *watch, bool slow_ones) {
+    struct st_watched *at = watch->first;
+    while (at != NULL) {
+        if (at->answer == NULL || (slow_ones && !at->slow)) {
+            at = at->next;
+            continue;
+        }
+        cancel(watch, at);
+        at = watch->first; // the list was unlocked
+    }
+}
+
+// What a client hears that took too long. It may not be there any more, so nobody waits for it.
+static const char late[] =
+    "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Type: application/json\r\n"
+    "Content-Length: 110\r\n\r\n"
+    "{\"error\":{\"message\":\"the request took too long\",\"type\":\"invalid_request_error\","
+    "\"param\":null,\"code\":\"timeout\"}}";
+
+static bool is_late(const struct st_watch *watch, const struct st_watched *at, uint64_t now) {
+    if (at->deadline_ns != 0 && now >= at->deadline_ns) return true;
+    return watch->n > watch->crowd && at->silent_ns != 0 &&
+           now - at->silent_ns >= watch->patience_ns;
+}
+
+// The library sees the end of the stream and lets the connection go.
+static void end_late(struct st_watch *watch, uint64_t now) {
+    for (struct st_watched *at = watch->first; at != NULL; at = at->next) {
+        if (!is_late(watch, at, now)) continue;
+        at->deadline_ns = at->silent_ns = 0;
+        send(at->file, late, sizeof late - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+        shutdown(at->file, SHUT_RDWR);
+    }
+}
+
+static void *run(void *context) {
+    struct st_watch *watch = context;
+    struct epoll_event events[MOST_EVENTS];
+    for (;;) {
+        int n = epoll_wait(watch->epoll, events, MOST_EVENTS, TICK_MS);
+        if (n < 0 && errno != EINTR) n = 0;
+        pthread_mutex_lock(&watch->lock);
+        bool closing = watch->closing;
+        for (int i = 0; i < n; i++) {
+            eventfd_t count;
+            if (events[i].data.ptr == NULL) eventfd_read(watch->wake, &count);
+            struct st_watched *watched = find(watch, events[i].data.ptr);
+            if (watched != NULL && watched->answer != NULL) cancel(watch, watched);
+        }
+        cancel_answers(watch, true);
+        end_late(watch, st_now_ns());
+        pthread_mutex_unlock(&watch->lock);
+        if (closing) return NULL;
+    }
+}
+
+static void free_watch(struct st_watch *watch) {
+    if (watch->epoll >= 0) close(watch->epoll);
+    if (watch->wake >= 0) close(watch->wake);
+    pthread_mutex_destroy(&watch->lock);
+    free(watch);
+}
+
+stint_status st_watch_open(size_t crowd, double patience, struct st_watch **watch) {
+    struct st_watch *made = calloc(1, sizeof *made);
+    if (made == NULL) return st_fail(STINT_E_NOMEM, "no memory to watch connections");
+    made->crowd = crowd;
+    made->patience_ns = (uint64_t)(patience * 1e9);
+    pthread_mutex_init(&made->lock, NULL);
+    made->epoll = epoll_create1(EPOLL_CLOEXEC);
+    made->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
+    if (made->epoll < 0 || made->wake < 0 ||
+        epoll_ctl(made->epoll, EPOLL_CTL_ADD, made->wake, &event) != 0 ||
+        pthread_create(&made->thread, NULL, run, made) != 0) {
+        stint_status status = st_fail(STINT_E_IO, "cannot watch connections: %s", strerror(errno));
+        free_watch(made);
+        return status;
+    }
+    *watch = made;
+    return STINT_OK;
+}
+
+void st_watch_close(struct st_watch *watch) {
+    if (watch == NULL) return;
+    pthread_mutex_lock(&watch->lock);
+    watch->closing = true;
+    pthread_mutex_unlock(&watch->lock);
+    ring(watch);
+    pthread_join(watch->thread, NULL);
+    free_watch(watch);
+}
+
+void st_watch_add(struct st_watch *watch, struct st_watched *watched, int file) {
+    *watched = (struct st_watched){.watch = watch, .file = file, .silent_ns = st_now_ns()};
+    pthread_mutex_lock(&watch->lock);
+    watch->n++;
+    watched->next = watch->first;
+    if (watch->first != NULL) watch->first->before = watched;
+    watch->first = watched;
+    pthread_mutex_unlock(&watch->lock);
+}
+
+void st_watch_remove(struct st_watched *watched) {
+    struct st_watch *watch = watched->watch;
+    st_watch_answer(watched, NULL);
+    pthread_mutex_lock(&watch->lock);
+    watch->n--;
+    if (watched->before != NULL)
+        watched->before->next = watched->next;
+    else
+        watch->first = watched->next;
+    if (watched->next != NULL) watched->next->before = watched->before;
+    pthread_mutex_unlock(&watch->lock);
+}
+
+void st_watch_deadline(struct st_watched *watched, double seconds) {
+    uint64_t deadline = seconds > 0 ? st_now_ns() + (uint64_t)(seconds * 1e9) : 0;
+    pthread_mutex_lock(&watched->watch->lock);
+    watched->deadline_ns = deadline;
+    pthread_mutex_unlock(&watched->watch->lock);
+}
+
+void st_watch_silent(struct st_watched *watched, bool silent) {
+    uint64_t now = silent ? st_now_ns() : 0;
+    pthread_mutex_lock(&watched->watch->lock);
+    watched->silent_ns = now;
+    pthread_mutex_unlock(&watched->watch->lock);
+}
+
+void st_watch_answer(struct st_watched *watched, struct st_answer *answer) {
+    struct st_watch *watch = watched->watch;
+    struct epoll_event event = {.events = EPOLLRDHUP | EPOLLONESHOT, .data.ptr = watched};
+    if (answer != NULL) st_answer_hold(answer);
+    pthread_mutex_lock(&watch->lock);
+    struct st_answer *before = watched->answer;
+    watched->answer = answer;
+    if (answer != NULL) watched->slow = watched->gone = false;
+    if (answer != NULL)
+        epoll_ctl(watch->epoll, EPOLL_CTL_ADD, watched->file, &event);
+    else // may not be there
+        epoll_ctl(watch->epoll, EPOLL_CTL_DEL, watched->file, NULL);
+    pthread_mutex_unlock(&watch->lock);
+    st_answer_release(before);
+}
+
+void st_watch_slow(struct st_watched *watched) {
+    pthread_mutex_lock(&watched->watch->lock);
+    watched->slow = true;
+    pthread_mutex_unlock(&watched->watch->lock);
+    ring(watched->watch);
+}
+
+bool st_watch_gone(struct st_watched *watched) {
+    pthread_mutex_lock(&watched->watch->lock);
+    bool gone = watched->gone;
+    pthread_mutex_unlock(&watched->watch->lock);
+    return gone;
+}
+
+void st_watch_cancel_all(struct st_watch *watch) {
+    pthread_mutex_lock(&watch->lock);
+    cancel_answers(watch, false);
+    pthread_mutex_unlock(&watch->lock);
+}

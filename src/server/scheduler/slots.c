@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/scheduler/slots.h"
+
+#include "base/clock.h"
+#include "base/size.h"
+#include "session/learned.h"
+#include "session/precision.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+stint_status st_slots_open(const stint_model *model, const stint_session_options *options,
+                           struct st_slots *slots) {
+    struct st_slots s = {0};
+    ST_TRY(stint_session_open(model, options, &s.session));
+    s.n = s.session->n_sequences;
+    s.slots = calloc(s.n, sizeof *s.slots);
+    s.logits = malloc((size_t)ST_DECODE_TOKENS * model->config.vocab * sizeof *s.logits);
+    s.raw = calloc(model->config.vocab, sizeof *s.raw);
+    *slots = s;
+    if (s.slots && s.logits && s.raw) return STINT_OK;
+    st_slots_close(slots);
+    return st_fail(STINT_E_NOMEM, "no memory for %u slots", s.n);
+}
+
+void st_slots_close(struct st_slots *slots) {
+    stint_session_close(slots->session);
+    st_guide_close(&slots->guide);
+    free(slots->slots);
+    free(slots->logits);
+    free(slots->raw);
+    *slots = (struct st_slots){0};
+}
+
+uint32_t st_slots_count(const struct st_slots *slots, enum st_slot_state state) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < slots->n; i++) n += slots->slots[i].state == state;
+    return n;
+}
+
+// Frequencies that depend on the length of the whole text make another cache.
+static bool depends_on_length(const struct st_config *c) {
+    return c->rope.scaling == ST_ROPE_DYNAMIC || c->rope.scaling == ST_ROPE_LONGROPE;
+}
+
+static size_t reusable(const struct stint_session *s, uint32_t slot, const struct st_job *job) {
+    const struct st_sequence *held = &s->sequences[slot];
+    const struct st_engine_request *r = &job->request;
+    size_t most = st_min(r->exact ? held->prompted : held->length, r->n_prompt - 1), n = 0;
+    if (r->exact && depends_on_length(&s->model->config)) return 0;
+    while (n < most && held->history[n] == r->prompt[n]) n++;
+    return n;
+}
+
+int32_t st_slots_choose(const struct st_slots *slots, const struct st_job *job, size_t *reused) {
+    int32_t best = -1;
+    size_t most = 0;
+    for (uint32_t i = 0; i < slots->n; i++) {
+        if (slots->slots[i].state != ST_SLOT_FREE) continue;
+        size_t n = reusable(slots->session, i, job);
+        bool older = best >= 0 && n == most && slots->slots[i].used < slots->slots[best].used;
+        if (best >= 0 && n <= most && !older) continue;
+        best = (int32_t)i;
+        most = n;
+    }
+    if (best >= 0) *reused = most;
+    return best;
+}
+
+void st_slots_give(struct st_slots *slots, uint32_t slot, struct st_job *job, size_t reused) {
+    struct stint_session *s = slots->session;
+    const struct st_engine_request *r = &job->request;
+    slots->slots[slot].job = job;
+    slots->slots[slot].used = ++slots->n_given;
+    slots->slots[slot].state = ST_SLOT_PROMPT;
+    st_sequence_truncate(&s->sequences[slot], reused);
+    job->begun = st_now_ns();
+    job->done = job->usage.reused_tokens = reused;
+    job->usage.queue_seconds = (double)(job->begun - job->submitted) * 1e-9;
+    job->precision = s->precision;
+    job->record.slot = slot;
+    // The first space belongs to the text where the text goes on.
+    int32_t last = r->prompt[r->n_prompt - 1];
+    if (s->model->tokenizer)
+        job->detokenizer.n_tokens = !st_tokenizer_is_special(s->model->tokenizer, last);
+}
+
+int32_t st_slots_next_prompt(const struct st_slots *slots) {
+    for (uint32_t i = 0; i < slots->n; i++) {
+        uint32_t slot = (slots->turn + i) % slots->n;
+        if (slots->slots[slot].state == ST_SLOT_PROMPT) return (int32_t)slot;
+    }
+    return -1;
+}
+
+// Picks the next token from logits [vocab] of a slot.
+static enum st_engine_end sample(struct st_slots *slots, uint32_t slot, float *logits,
+                                 uint32_t batch) {
+    struct stint_session *s = slots->session;
+    struct st_job *job = slots->slots[slot].job;
+    const struct st_sequence *held = &s->sequences[slot];
+    size_t generated = job->usage.generated_tokens;
+    struct st_sampler sampler = {.elementwise = s->kernels.elementwise,
+                                 .candidates = s->candidates,
+                                 .vocab = s->model->config.vocab,
+                                 .ids = held->history,
+                                 .n_ids = held->length,
+                                 .n_generated = generated};
+    struct st_job_logprobs logprobs = {0};
+    if (job->request.logprobs) { // of what the model says, before penalties
+        memcpy(slots->raw, logits, sampler.vocab * sizeof *logits);
+        st_job_look(job, slots->raw, sampler.vocab, &logprobs);
+    }
+    for (size_t i = 0; i < job->request.n_biases; i++)
+        logits[job->request.biases[i].id] += job->request.biases[i].value;
+    if (job->constraint &&
+        !st_guide_apply(&slots->guide, s->model, &job->reasoning, job->constraint, logits))
+        return st_constraint_complete(job->constraint) ? ST_ENGINE_STOPPED : ST_ENGINE_LENGTH;
+    double draw = st_random_draw(job->sampling.seed, generated);
+    int32_t id = st_sample(&sampler, &job->sampling, draw, logits);
+    if (job->constraint) st_guide_take(s->model, &job->reasoning, job->constraint, id);
+    return st_job_accept(job, s, id, slots->raw[id], &logprobs, batch);
+}
+
+// Notes what the piece did.
+static void record_piece(struct st_job *job, const struct stint_session *s, uint64_t begun) {
+    stint_prefill_info info = {.size = sizeof info};
+    if (stint_session_prefill(s, &info) == STINT_OK)
+        st_record_piece(&job->record, &s->timeline, (double)(begun - job->begun) * 1e-9, &info);
+}
+
+static stint_status begin_constraint(struct st_slots *slots, struct st_job *job) {
+    if (!job->request.constraint) return STINT_OK;
+    ST_TRY(st_guide_open(&slots->guide, slots->session->model));
+    return st_constraint_begin(job->request.constraint, &job->constraint);
+}
+
+static enum st_engine_end begin_answer(struct st_slots *slots, uint32_t slot) {
+    struct stint_session *s = slots->session;
+    struct st_job *job = slots->slots[slot].job;
+    if (s->learned) st_learned_choose(s->learned, s, slot, &job->precision);
+    job->prefilled = st_now_ns();
+    job->usage.prefill_seconds = (double)(job->prefilled - job->begun) * 1e-9;
+    slots->slots[slot].state = ST_SLOT_ANSWER;
+    return sample(slots, slot, slots->logits, 1);
+}
+
+stint_status st_slots_prompt(struct st_slots *slots, uint32_t slot, enum st_engine_end *end) {
+    struct stint_session *s = slots->session;
+    struct st_job *job = slots->slots[slot].job;
+    const struct st_engine_request *r = &job->request;
+    bool alone = s->split.on && st_slots_count(slots, ST_SLOT_ANSWER) == 0;
+    size_t most = s->chunk_len * (alone ? s->n_lanes : 1),
+           n = st_min(most, r->n_prompt - job->done);
+    bool last = job->done + n == r->n_prompt;
+    uint64_t begun = st_now_ns();
+    *end = ST_ENGINE_GOES_ON;
+    ST_TRY(st_session_prompt(s, slot, r->prompt + job->done, n, r->n_prompt,
+                             last ? slots->logits : NULL));
+    record_piece(job, s, begun);
+    job->done += n;
+    slots->turn = (slot + 1) % slots->n;
+    if (!last) return STINT_OK;
+    ST_TRY(begin_constraint(slots, job));
+    *end = begin_answer(slots, slot);
+    return STINT_OK;
+}
+
+// One batch: slots of one precision.
+static uint32_t step_batch(struct st_slots *slots, unsigned bits, const uint32_t *batch, uint32_t n,
+                           struct st_slot_end *ends) {
+    int32_t ids[ST_DECODE_TOKENS];
+    uint32_t n_ends = 0;
+    size_t vocab = slots->session->model->config.vocab;
+    for (uint32_t i = 0; i < n; i++) ids[i] = slots->slots[batch[i]].job->next_id;
+    stint_status status = st_session_step(slots->session, bits, batch, ids, n, slots->logits);
+    for (uint32_t i = 0; i < n; i++) {
+        enum st_engine_end end = ST_ENGINE_FAILED;
+        if (status == STINT_OK) end = sample(slots, batch[i], slots->logits + i * vocab, n);
+        if (end != ST_ENGINE_GOES_ON) ends[n_ends++] = (struct st_slot_end){batch[i], end, status};
+    }
+    return n_ends;
+}
+
+static unsigned next_bits(const struct st_slot *slot) {
+    return st_precision_at(&slot->job->precision, slot->job->usage.generated_tokens - 1);
+}
+
+uint32_t st_slots_step(struct st_slots *slots, struct st_slot_end *ends, uint64_t *steps) {
+    struct stint_session *s = slots->session;
+    uint32_t n_ends = 0;
+    uint64_t waits = 0; // a bit per slot
+    for (uint32_t i = 0; i < slots->n; i++)
+        if (slots->slots[i].state == ST_SLOT_ANSWER) waits |= (uint64_t)1 << i;
+    while (waits) {
+        uint32_t batch[ST_DECODE_TOKENS], n = 0;
+        unsigned bits = next_bits(&slots->slots[__builtin_ctzll(waits)]);
+        uint32_t most = (uint32_t)st_min(ST_DECODE_TOKENS, s->chunk_len);
+        for (uint32_t i = 0; i < slots->n && n < most; i++)
+            if (waits >> i & 1 && next_bits(&slots->slots[i]) == bits) batch[n++] = i;
+        for (uint32_t i = 0; i < n; i++) waits &= ~((uint64_t)1 << batch[i]);
+        n_ends += step_batch(slots, bits, batch, n, ends + n_ends);
+        ++*steps;
+    }
+    return n_ends;
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include "tokenizer/regex.h"
+
+#include "base/buffer.h"
+
+#include <pcre2.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct st_regex {
+    pcre2_code *code;
+    pcre2_match_context *context;
+};
+
+// Classes that PCRE2 means differently from Oniguruma, spelled out: \s there is White_Space
+// (PCRE2's has U+180E too), \w has marks and all letters, \h is a hexadecimal digit.
+static const struct class {
+    char letter, negated;
+    const char *inside;
+} classes[] = {
+    {'s', 'S', "\\t-\\r\\x{85}\\p{Z}"},
+    {'w', 'W', "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}"},
+    {'h', 'H', "0-9A-Fa-f"},
+};
+
+// An escape, of two characters; within a class a negated one stays as it is.
+static stint_status translate_escape(const char *escape, bool in_class, struct st_bytes *out) {
+    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
+        bool negated = escape[1] == classes[i].negated;
+        if ((!negated && escape[1] != classes[i].letter) || (negated && in_class)) continue;
+        if (!in_class) ST_TRY(st_bytes_append(out, negated ? "[^" : "[", negated ? 2 : 1));
+        ST_TRY(st_bytes_append(out, classes[i].inside, strlen(classes[i].inside)));
+        return in_class ? STINT_OK : st_bytes_append(out, "]", 1);
+    }
+    return st_bytes_append(out, escape, 2);
+}
+
+static stint_status translate(const char *pattern, size_t n, struct st_bytes *out) {
+    bool in_class = false;
+    ST_TRY(st_bytes_append(out, "(*LF)", 5)); // what $ and . take for the end of a line
+    for (size_t i = 0; i < n;) {
+        size_t length = 1;
+        if (pattern[i] == '\\' && i + 1 < n) {
+            ST_TRY(translate_escape(pattern + i, in_class, out));
+            i += 2;
+            continue;
+        }
+        if (in_class && pattern[i] == '[') { // [:alpha:]
+            const char *end = memmem(pattern + i, n - i, ":]", 2);
+            if (end && i + 1 < n && pattern[i + 1] == ':') length = (size_t)(end - pattern) + 2 - i;
+        } else if (pattern[i] == '[') {
+            in_class = true;
+            if (i + length < n && pattern[i + length] == '^') length++;
+            if (i + length < n && pattern[i + length] == ']') length++;
+        } else if (pattern[i] == ']') {
+            in_class = false;
+        }
+        ST_TRY(st_bytes_append(out, pattern + i, length));
+        i += length;
+    }
+    return STINT_OK;
+}
+
+static stint_status compile(const struct st_bytes *pattern, struct st_regex *regex) {
+    int error;
+    PCRE2_SIZE offset;
+    regex->code = pcre2_compile((PCRE2_SPTR)pattern->data, pattern->count,
+                                PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C,
+                                &error, &offset, NULL);
+    if (!regex->code) {
+        char text[128] = "";
+        pcre2_get_error_message(error, (PCRE2_UCHAR *)text, sizeof text);
+        return st_fail(STINT_E_UNSUPPORTED, "regular expression '%.*s': at %zu: %s",
+                       (int)(pattern->count < 200 ? pattern->count : 200), pattern->data,
+                       (size_t)offset, text);
+    }
+    pcre2_jit_compile(regex->code, PCRE2_JIT_COMPLETE); // where it cannot, matching interprets
+    regex->context = pcre2_match_context_create(NULL);
+    if (!regex->context) return st_fail(STINT_E_NOMEM, "no memory for a regular expression");
+    pcre2_set_match_limit(regex->context, 10000000);
+    pcre2_set_heap_limit(regex->context, 65536); // KiB
+    return STINT_OK;
+}
+
+stint_status st_regex_open(const char *pattern, size_t n, struct st_regex **regex) {
+    struct st_bytes translated = {0};
+    struct st_regex *r = calloc(1, sizeof *r);
+    if (!r) return st_fail(STINT_E_NOMEM, "no memory for a regular expression");
+    stint_status status = translate(pattern, n, &translated);
+    if (status == STINT_OK) status = compile(&translated, r);
+    st_bytes_free(&translated);
+    if (status != STINT_OK) {
+        st_regex_close(r);
+        return status;
+    }
+    *regex = r;
+    return STINT_OK;
+}
+
+void st_regex_close(struct st_regex *regex) {
+    if (!regex) return;
+    pcre2_match_context_free(regex->context);
+    pcre2_code_free(regex->code);
+    free(regex);
+}
+
+stint_status st_regex_find(const struct st_regex *regex, const char *text, size_t n, size_t from,
+                           size_t *start, size_t *end) {
+    pcre2_match_data *data = pcre2_match_data_create(1, NULL);
+    if (!data) return st_fail(STINT_E_NOMEM, "no memory to match a regular expression");
+    PCRE2_SPTR subject = (PCRE2_SPTR)(n ? text : "");
+    int rc = pcre2_match(regex->code, subject, n, from, PCRE2_NO_UTF_CHECK, data, regex->context);
+    if (rc == PCRE2_ERROR_JIT_STACKLIMIT) // the interpreter keeps its state on the heap
+        rc = pcre2_match(regex->code, subject, n, from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, data,
+                         regex->context);
+    const PCRE2_SIZE *offsets = pcre2_get_ovector_pointer(data);
+    size_t first = rc >= 0 ? offsets[0] : n, last = rc >= 0 ? offsets[1] : n;
+    pcre2_match_data_free(data);
+    if (rc >= 0 && (first < from || first > last || last > n))
+        return st_fail(STINT_E_FORMAT,
+                       "a regular expression of the tokenizer uses \\K in a lookaround: its match "
+                       "is [%zu, %zu), searched from %zu",
+                       first, last, from);
+    if (rc >= 0 || rc == PCRE2_ERROR_NOMATCH) {
+        *start = first;
+        *end = last;
+        return STINT_OK;
+    }
+    return st_fail(STINT_E_LIMIT,
+                   "a regular expression of the tokenizer gives up on this text (PCRE2 error %d)",
+                   rc);
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Regular expressions of tokenizers, by PCRE2 with its compiler to machine code. Compiled once,
+// matched by any thread.
+#ifndef ST_TOKENIZER_REGEX_H
+#define ST_TOKENIZER_REGEX_H
+
+#include "base/status.h"
+
+struct st_regex;
+
+// The pattern is what tokenizer files hold: Unicode everywhere, \s as Unicode's White_Space.
+// STINT_E_UNSUPPORTED with the place where PCRE2 stumbles.
+stint_status st_regex_open(const char *pattern, size_t n, struct st_regex **regex);
+void st_regex_close(struct st_regex *regex); // accepts NULL
+
+// The first match in text[0, n), which is valid UTF-8, that begins at `from` or later: [*start,
+// *end) with from <= *start <= *end <= n. *start is n where there is none. STINT_E_LIMIT: an effort
+// beyond any real text's. STINT_E_FORMAT: \K in a group that a lookaround calls, which PCRE2 10.42
+// compiles, moved the match's start before `from` or past its end.
+stint_status st_regex_find(const struct st_regex *regex, const char *text, size_t n, size_t from,
+                           size_t *start, size_t *end);
+
+#endif

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Encoding: broken UTF-8 is mended, added tokens are cut out, what lies between is normalized,
+// split into pieces, and each piece goes through the model.
+#include "tokenizer/tokenizer.h"
+
+#include "base/size.h"
+#include "base/utf8.h"
+#include "tokenizer/added_tokens.h"
+#include "tokenizer/parts.h"
+#include "tokenizer/unigram.h"
+
+#include <string.h>
+
+struct encoding {
+    const struct stint_tokenizer *t;
+    uint32_t flags;
+    struct st_ids *ids;
+    struct st_bpe_scratch scratch;
+    bool first; // nothing was encoded yet
+};
+
+static stint_status encode_pieces(struct encoding *e, struct st_bytes *text) {
+    const struct stint_tokenizer *t = e->t;
+    struct st_pieces pieces = {0};
+    stint_status status =
+        st_pretokenize(t->pretokenizers, t->n_pretokenizers, e->first, text, &pieces);
+    e->first = false;
+    for (size_t i = 0; status == STINT_OK && i < pieces.count; i++) {
+        const char *piece = pieces.text.data + pieces.spans[i].start;
+        size_t n = pieces.spans[i].end - pieces.spans[i].start;
+        status = t->is_unigram
+                     ? st_unigram_encode(&t->unigram, &t->bpe, &t->vocab, piece, n, e->ids)
+                     : st_bpe_encode(&t->bpe, &t->vocab, &e->scratch, piece, n, e->ids);
+    }
+    st_pieces_free(&pieces);
+    return status;
+}
+
+typedef stint_status text_fn(struct encoding *e, const char *text, size_t n);
+
+// Calls `rest` for what lies between the added tokens and appends theirs.
+static stint_status cut_added(struct encoding *e, bool normalized, const char *text, size_t n,
+                              text_fn *rest) {
+    struct st_added_search found = {0};
+    bool plain = (e->flags & STINT_TOKENIZE_PLAIN) != 0;
+    size_t done = 0;
+    while (st_added_next(e->t, normalized, plain, text, n, &found)) {
+        if (found.start > done) ST_TRY(rest(e, text + done, found.start - done));
+        ST_TRY(st_ids_append(e->ids, found.id));
+        e->first = false;
+        done = found.end;
+    }
+    return done < n ? rest(e, text + done, n - done) : STINT_OK;
+}
+
+static stint_status encode_normalized(struct encoding *e, const char *text, size_t n) {
+    struct st_bytes copy = {0};
+    if (n == 0) return STINT_OK;
+    ST_TRY(st_bytes_append(&copy, text, n));
+    stint_status status = encode_pieces(e, &copy);
+    st_bytes_free(&copy);
+    return status;
+}
+
+static stint_status encode_segment(struct encoding *e, const char *text, size_t n) {
+    struct st_bytes copy = {0};
+    if (n == 0) return STINT_OK;
+    ST_TRY(st_bytes_append(&copy, text, n));
+    stint_status status = st_normalize(e->t->normalizers, e->t->n_normalizers, &copy);
+    if (status == STINT_OK) status = cut_added(e, true, copy.data, copy.count, encode_normalized);
+    st_bytes_free(&copy);
+    return status;
+}
+
+// Valid UTF-8: each broken sequence becomes U+FFFD.
+static stint_status mend(const char *text, size_t n, struct st_bytes *out) {
+    size_t done = 0;
+    for (size_t i = 0; i < n;) {
+        size_t length = st_utf8_length(text + i, n - i);
+        if (length) {
+            i += length;
+            continue;
+        }
+        ST_TRY(st_bytes_append(out, text + done, i - done));
+        ST_TRY(st_bytes_append(out, "\xef\xbf\xbd", 3));
+        done = i += st_utf8_broken(text + i, n - i);
+    }
+    return st_bytes_append(out, text + done, n - done);
+}
+
+stint_status st_tokenizer_encode(const struct stint_tokenizer *tokenizer, const char *text,
+                                 size_t n_bytes, uint32_t flags, struct st_ids *ids) {
+    struct encoding e = {.t = tokenizer, .flags = flags, .ids = ids, .first = true};
+    struct st_bytes valid = {0};
+    stint_status status = mend(text, n_bytes, &valid);
+    bool bos = (flags & STINT_TOKENIZE_ADD_BOS) && tokenizer->add_bos && tokenizer->bos >= 0;
+    if (status == STINT_OK && bos) status = st_ids_append(ids, tokenizer->bos);
+    if (status == STINT_OK) status = cut_added(&e, false, valid.data, valid.count, encode_segment);
+    st_bpe_scratch_free(&e.scratch);
+    st_bytes_free(&valid);
+    return status;
+}
+
+size_t st_tokenizer_piece(const struct stint_tokenizer *t, int32_t id, char *out) {
+    size_t n = 0, written = 0;
+    const char *text = st_vocab_text(&t->vocab, id, &n);
+    if (!text) return 0;
+    if (st_vocab_kind(&t->vocab, id) == ST_TOKEN_BYTE) {
+        out[0] = (char)t->vocab.tokens[id].byte;
+        return 1;
+    }
+    bool metaspace = t->metaspace && !st_tokenizer_is_special(t, id);
+    for (size_t i = 0; i < n; i++) {
+        if (metaspace && n - i >= 3 && memcmp(text + i, "\xe2\x96\x81", 3) == 0) {
+            out[written++] = ' ';
+            i += 2;
+        } else {
+            out[written++] = text[i];
+        }
+    }
+    return written;
+}
+
+size_t st_detokenizer_push(struct st_detokenizer *state, const struct stint_tokenizer *tokenizer,
+                           int32_t id, uint32_t flags, char *text) {
+    char bytes[ST_PIECE_MAX_BYTES + 8];
+    size_t n = state->n_pending, written = 0, i = 0;
+    bool special = st_tokenizer_is_special(tokenizer, id);
+    if (special && !(flags & STINT_DETOKENIZE_SPECIAL)) return 0;
+    memcpy(bytes, state->pending, n);
+    size_t n_piece = st_tokenizer_piece(tokenizer, id, bytes + n);
+    bool strip = tokenizer->strip_first_space && state->n_tokens == 0 && n_piece && bytes[n] == ' ';
+    if (n_piece) state->n_tokens++;
+    // Encoding puts its space before every text between special tokens, not before the first alone.
+    // The unknown token more likely stands for a character within a text.
+    if (special && tokenizer->prefix_every_text && id != tokenizer->bpe.unknown)
+        state->n_tokens = 0;
+    if (strip) memmove(bytes + n, bytes + n + 1, --n_piece);
+    n += n_piece;
+    while (i < n) {
+        size_t length = st_utf8_length(bytes + i, n - i);
+        if (length) {
+            memcpy(text + written, bytes + i, length);
+            written += length;
+            i += length;
+            continue;
+        }
+        if (st_utf8_unfinished(bytes + i, n - i)) break;
+        // U+FFFD is longer than the bytes it stands for: keep within what callers have room for.
+        if (written + 3 > ST_PIECE_MAX_BYTES + 8) break;
+        memcpy(text + written, "\xef\xbf\xbd", 3);
+        written += 3;
+        i += st_utf8_broken(bytes + i, n - i);
+    }
+    state->n_pending = st_min(n - i, sizeof state->pending);
+    memcpy(state->pending, bytes + i, state->n_pending);
+    return written;
+}
+
+size_t st_detokenizer_finish(struct st_detokenizer *state, char *text) {
+    if (state->n_pending == 0) return 0;
+    state->n_pending = 0;
+    memcpy(text, "\xef\xbf\xbd", 3);
+    return 3;
+}
+
+size_t st_tokenizer_vocab(const struct stint_tokenizer *tokenizer) {
+    return tokenizer->vocab.n;
+}
+int32_t st_tokenizer_bos(const struct stint_tokenizer *tokenizer) {
+    return tokenizer->bos;
+}
+int32_t st_tokenizer_eos(const struct stint_tokenizer *tokenizer) {
+    return tokenizer->eos;
+}
+
+bool st_tokenizer_is_special(const struct stint_tokenizer *tokenizer, int32_t id) {
+    enum st_token_kind kind = st_vocab_kind(&tokenizer->vocab, id);
+    return kind == ST_TOKEN_CONTROL || kind == ST_TOKEN_UNKNOWN;
+}
+
+int32_t st_tokenizer_find(const struct stint_tokenizer *tokenizer, const char *text) {
+    return st_vocab_find(&tokenizer->vocab, text, strlen(text));
+}
+
+const char *st_tokenizer_chat_template(const struct stint_tokenizer *tokenizer) {
+    return tokenizer->chat_template;
+}
