@@ -46,11 +46,12 @@ static json_t *describe_plan(const stint_memory_plan *p) {
                   (json_int_t)p->resident_expert_slices, "hot_clusters",
                   (json_int_t)p->hot_clusters, "cluster_neurons", (json_int_t)p->cluster_neurons,
                   "neurons", (json_int_t)p->neurons, "cold_neurons", (json_int_t)p->cold_neurons);
-    json_t *expected = json_pack(
-        "{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "hit_rate", p->hit_rate, "computed",
-        p->computed, "bytes_per_token", p->bytes_per_token, "reads_per_token", p->reads_per_token,
-        "read_seconds", p->read_seconds, "compute_seconds", p->compute_seconds, "wait_seconds",
-        p->wait_seconds, "tokens_per_second", p->tokens_per_second);
+    json_t *expected =
+        json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "hit_rate", p->hit_rate,
+                  "computed", p->computed, "shadow_columns", p->shadow_columns, "bytes_per_token",
+                  p->bytes_per_token, "reads_per_token", p->reads_per_token, "read_seconds",
+                  p->read_seconds, "compute_seconds", p->compute_seconds, "wait_seconds",
+                  p->wait_seconds, "tokens_per_second", p->tokens_per_second);
     return json_pack("{s:o, s:o, s:o}", "memory", plan, "pieces", pieces, "expected", expected);
 }
 
@@ -159,6 +160,8 @@ static void print_plan(const json_t *plan) {
     if (number(memory, "cold_bytes") > 0)
         st_cli_row("", "single neurons %s", size_of(memory, "cold_bytes", a));
     print_pieces(json_object_get(plan, "pieces"), expected);
+    if (number(expected, "shadow_columns") > 0)
+        st_cli_row("shadow", "%.1f columns of outliers", number(expected, "shadow_columns"));
     st_cli_row("in memory", "%.2f %% of the needed bytes", 100 * number(expected, "hit_rate"));
     st_cli_row("reads", "%s in %.1f reads", size_of(expected, "bytes_per_token", a),
                number(expected, "reads_per_token"));

@@ -25,8 +25,9 @@ struct st_int8_weight {
     float input_scale;
     // Shadow execution (session/linear/shadow.c); a device knows nothing of it.
     bool shadowed;
-    const int8_t *columns; // [n_in, packed rows] the weights by channel, in the package
-    const float *scale;    // [packed rows] times column_scales [n_in]
+    const int8_t *columns;        // [n_in, packed rows] the weights by channel, in the package
+    const int32_t *column_checks; // [n_in, 2] the hash of each, low half first; NULL: there is none
+    const float *scale;           // [packed rows] times column_scales [n_in]
     const float *column_scales;
     const int32_t *hot;        // [n_in] row of hot_columns that a hot channel has, else -1
     const int8_t *hot_columns; // [hot channels, packed rows]
