@@ -8,6 +8,8 @@
 #include "base/size.h"
 #include "session/resident.h"
 
+#include <string.h>
+
 enum { FEWEST_PANELS = 8 }; // that a worker takes at a time
 
 struct job {
@@ -87,8 +89,8 @@ static void multiply_range(void *context, size_t from, size_t to, size_t worker)
     }
 }
 
-void st_session_nested(const struct st_run *r, const float *x, size_t n_tokens,
-                       const struct st_matmul *linears, size_t n_linears) {
+static void run(const struct st_run *r, size_t parts, const float *x, size_t n_tokens,
+                const struct st_matmul *linears, size_t n_linears) {
     struct st_pool *pool = r->crew->pool;
     struct job job = {.run = r,
                       .x = x,
@@ -96,7 +98,7 @@ void st_session_nested(const struct st_run *r, const float *x, size_t n_tokens,
                       .linears = linears,
                       .n_linears = n_linears,
                       .n_tokens = n_tokens,
-                      .parts = r->s->fine.graphs && r->phase == ST_PHASE_DECODE ? ST_FINE_PARTS : 1,
+                      .parts = parts,
                       .input = r->lane->nested,
                       .out_row = r->s->fine.widest_out};
     job.input.n_tokens = job.parts * n_tokens;
@@ -107,4 +109,21 @@ void st_session_nested(const struct st_run *r, const float *x, size_t n_tokens,
     }
     st_pool_run(pool, quantize_token, &job, n_tokens);
     st_pool_run_ranges(pool, multiply_range, &job, job.first_panel[n_linears], FEWEST_PANELS);
+}
+
+void st_session_nested(const struct st_run *r, const float *x, size_t n_tokens,
+                       const struct st_matmul *linears, size_t n_linears) {
+    bool fine = r->s->fine.graphs && r->phase == ST_PHASE_DECODE;
+    if (!fine) {
+        run(r, 1, x, n_tokens, linears, n_linears);
+        return;
+    }
+    // There is room for the parts of a step's tokens; the head may meet a whole chunk.
+    struct st_matmul some[ST_MAX_LINEARS];
+    memcpy(some, linears, n_linears * sizeof *some);
+    for (size_t t = 0, n; t < n_tokens; t += n) {
+        n = st_min(n_tokens - t, ST_DECODE_TOKENS);
+        run(r, ST_FINE_PARTS, x + t * linears[0].weight->n_in, n, some, n_linears);
+        for (size_t i = 0; i < n_linears; i++) some[i].y += n * some[i].y_row;
+    }
 }
