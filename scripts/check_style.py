@@ -89,7 +89,6 @@ COVERED = {
     "src/server/api/slot_files.c": SERVE,
     "src/server/http/watch.c": HOSTILE,
     "src/server/scheduler/slots.c": "tests/server/test_engine.c",
-    "src/session/save.c": "tests/session/test_eval.c",
     "src/session/schedule.c": "tests/session/test_precision.c",
     "src/eval/methods.c": "tests/golden/test_eval.py",
     "src/eval/tasks.c": "tests/golden/test_eval.py",
