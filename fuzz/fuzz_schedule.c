@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes as a precision schedule, static or learned, of a package of 2 to 4 bits: what is taken
 // obeys st_precision_check().
-#include "session/schedule.h"
+#include "session/precision/schedule.h"
 
 #include <stdio.h>
 #include <stdlib.h>

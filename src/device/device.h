@@ -26,7 +26,7 @@ struct st_int8_weight {
     const float *bias;   // or NULL
     uint32_t n_in, n_panels;
     float input_scale;
-    // Shadow execution (session/shadow.c); a device knows nothing of it.
+    // Shadow execution (session/linear/shadow.c); a device knows nothing of it.
     bool shadowed;
     const int8_t *columns; // [n_in, packed rows] the weights by channel, in the package
     const float *scale;    // [packed rows] times column_scales [n_in]

@@ -2,7 +2,7 @@
 // The static precision scheduler (PMPD, sections 4.1 and 4.3), and schedules beside each other.
 #include "eval/quality.h"
 #include "eval/schedule_run.h"
-#include "session/schedule.h"
+#include "session/precision/schedule.h"
 
 #include "base/size.h"
 

@@ -8,7 +8,7 @@
 #include "base/map.h"
 #include "base/size.h"
 #include "prepare/adam.h"
-#include "session/schedule.h"
+#include "session/precision/schedule.h"
 
 #include <math.h>
 #include <stdlib.h>

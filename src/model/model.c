@@ -17,7 +17,7 @@ bool st_model_stops(const struct stint_model *model, int32_t id) {
 static stint_status bind_on(struct stint_model *model, struct st_arena *arena) {
     struct st_package *package = model->checkpoint.package;
     bool int8 = package || model->shape_int8;
-    struct st_weight_source source = {.tensors = model->checkpoint.tensors,
+    struct st_tensor_source source = {.tensors = model->checkpoint.tensors,
                                       .gguf = model->checkpoint.source == ST_SOURCE_GGUF,
                                       .make = model->shape_weights ? st_shape_weights_make : NULL,
                                       .context = model->shape_weights,
@@ -148,7 +148,7 @@ static stint_status make_random(struct stint_model *m, size_t bytes) {
     m->checkpoint.tensors = NULL;
     ST_TRY(st_tensors_open(1024, &m->checkpoint.tensors));
     ST_TRY(st_shape_weights_open(m->checkpoint.tensors, bytes, &m->shape_weights));
-    struct st_weight_source source = {.tensors = m->checkpoint.tensors,
+    struct st_tensor_source source = {.tensors = m->checkpoint.tensors,
                                       .make = st_shape_weights_make,
                                       .context = m->shape_weights,
                                       .int8 = m->shape_int8 != NULL};

@@ -20,7 +20,7 @@ static const struct prefix prefixes[] = {
     {"", false}, {"language_model.", false}, {"model.language_model.", true}, {"", true}};
 
 struct binder {
-    const struct st_weight_source *source;
+    const struct st_tensor_source *source;
     struct st_config *config;
     struct st_arena *arena;
     const struct prefix *prefix;
@@ -360,7 +360,7 @@ static const struct prefix *find_prefix(struct binder b) {
     return prefixes;
 }
 
-stint_status st_weights_bind(const struct st_weight_source *source, struct st_config *config,
+stint_status st_weights_bind(const struct st_tensor_source *source, struct st_config *config,
                              struct st_arena *arena, struct st_weights *weights) {
     struct binder b = {source, config, arena, prefixes};
     b.prefix = find_prefix(b);

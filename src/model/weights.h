@@ -47,7 +47,7 @@ struct st_weights {
 };
 
 // Where a tensor comes from: a checkpoint, or a generator of random ones.
-struct st_weight_source {
+struct st_tensor_source {
     const struct st_tensors *tensors; // looked up first
     // Makes a tensor that is not there; NULL: it is missing. dims as in struct st_tensor.
     stint_status (*make)(void *context, const char *name, uint32_t n_dims, const uint64_t *dims,
@@ -61,7 +61,7 @@ struct st_weight_source {
 
 // Binds everything; what does not fit the config is named. Runs twice on `arena` (base/arena.h):
 // while measuring the pointers that it sets must not be used. May finish config->tied.
-stint_status st_weights_bind(const struct st_weight_source *source, struct st_config *config,
+stint_status st_weights_bind(const struct st_tensor_source *source, struct st_config *config,
                              struct st_arena *arena, struct st_weights *weights);
 
 #endif

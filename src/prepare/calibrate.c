@@ -168,8 +168,8 @@ static stint_status embed(struct st_calibration *c, const struct st_batch *batch
                           uint32_t layer) {
     struct st_run run = run_of(c, batch);
     (void)layer;
-    ST_TRY(st_session_embed(&run, c->ids + first));
-    memcpy(hidden_of(c, first), run.lane->x, batch->n * row_bytes(c));
+    ST_TRY(st_pass_embed(&run, c->ids + first));
+    memcpy(hidden_of(c, first), run.buffers->x, batch->n * row_bytes(c));
     return STINT_OK;
 }
 
@@ -177,10 +177,10 @@ static stint_status run_layer(struct st_calibration *c, const struct st_batch *b
                               uint32_t layer) {
     struct st_run run = run_of(c, batch);
     run.layer = layer;
-    memcpy(run.lane->x, hidden_of(c, first), batch->n * row_bytes(c));
-    st_session_rotations(&run);
-    ST_TRY(st_session_layer(&run));
-    memcpy(hidden_of(c, first), run.lane->x, batch->n * row_bytes(c));
+    memcpy(run.buffers->x, hidden_of(c, first), batch->n * row_bytes(c));
+    st_pass_rotations(&run);
+    ST_TRY(st_pass_layer(&run));
+    memcpy(hidden_of(c, first), run.buffers->x, batch->n * row_bytes(c));
     return STINT_OK;
 }
 
@@ -188,7 +188,8 @@ static stint_status run_head(struct st_calibration *c, const struct st_batch *ba
                              uint32_t layer) {
     (void)layer;
     struct st_run run = run_of(c, batch);
-    const float *x = st_session_head_input(&run, hidden_of(c, first), batch->n);
+    const float *x;
+    ST_TRY(st_pass_head_input(&run, hidden_of(c, first), batch->n, &x));
     st_session_observe(c->session, &(struct st_linear_input){0, 0, ST_INT8_HEAD, x, batch->n,
                                                              c->model->config.embed});
     return STINT_OK;
@@ -310,9 +311,9 @@ static void predict_row(const struct st_calibration *c, const float *logits, int
 static stint_status predict_rows(struct st_calibration *c, size_t row, size_t n, float *logits,
                                  struct st_predictions *p) {
     struct st_run run = run_of(c, NULL);
-    memcpy(run.lane->x, hidden_of(c, row), n * row_bytes(c));
+    memcpy(run.buffers->x, hidden_of(c, row), n * row_bytes(c));
     c->session->observe = NULL;
-    ST_TRY(st_session_logits(&run, 0, n, logits));
+    ST_TRY(st_pass_logits(&run, 0, n, logits));
     for (size_t t = 0; t < n; t++) {
         size_t next = row + t + 1;
         if (next == c->n_ids || next % c->n_sequence == 0) continue;

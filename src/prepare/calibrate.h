@@ -6,7 +6,7 @@
 #define ST_PREPARE_CALIBRATE_H
 
 #include "prepare/outliers.h"
-#include "session/session.h"
+#include "session/pass.h"
 
 // Of the layer at hand, by role and expert; and of the head.
 struct st_layer_stats {

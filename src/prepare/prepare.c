@@ -154,7 +154,7 @@ static void collect_rope_factors(const struct st_prepare_job *p, struct collecto
 static stint_status keep_tensors(struct st_prepare_job *p) {
     const struct st_checkpoint *checkpoint = &p->model->checkpoint;
     struct collector c = {.most = st_tensors_count(checkpoint->tensors)};
-    struct st_weight_source source = {.tensors = checkpoint->tensors,
+    struct st_tensor_source source = {.tensors = checkpoint->tensors,
                                       .gguf = checkpoint->source == ST_SOURCE_GGUF,
                                       .int8 = true,
                                       .seen = collect,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Evaluation of token ids: prompts chunk by chunk, steps of one sequence or several.
-#include "session/session.h"
+#include "session/pass.h"
 
 #include "base/size.h"
+#include "session/weights/source.h"
 
 #include <string.h>
 
@@ -39,11 +40,11 @@ static stint_status run_ids(struct stint_session *s, const struct st_eval_reques
                              .n_total = e->n_total,
                              .sequence = e->sequence};
     if (!split) batch.n = st_min(batch.n, s->chunk_len);
-    if (split && e->logits && e->all) batch.n = st_min(batch.n, s->n_lanes * s->chunk_len);
+    if (split && e->logits && e->all) batch.n = st_min(batch.n, s->n_buffers * s->chunk_len);
     *n = batch.n;
     run->batch = &batch;
     stint_status status =
-        split ? st_split_forward(run, e->ids + done) : st_session_forward(run, e->ids + done);
+        split ? st_split_forward(run, e->ids + done) : st_pass_forward(run, e->ids + done);
     run->batch = NULL;
     return status;
 }
@@ -55,8 +56,8 @@ static stint_status rows_logits(const struct st_run *run, size_t first, size_t n
     for (size_t at = first; at < n;) {
         struct st_run r = *run;
         size_t row = at % s->chunk_len, rows = st_min(s->chunk_len - row, n - at);
-        r.lane = &s->lanes[at / s->chunk_len % s->n_lanes];
-        ST_TRY(st_session_logits(&r, row, rows, logits + (at - first) * vocab));
+        r.buffers = &s->buffers[at / s->chunk_len % s->n_buffers];
+        ST_TRY(st_pass_logits(&r, row, rows, logits + (at - first) * vocab));
         at += rows;
     }
     return STINT_OK;
@@ -77,7 +78,7 @@ static stint_status eval_batches(struct stint_session *s, const struct st_eval_r
     }
     for (size_t done = 0, n; done < e->n; done += n) {
         run.phase = phase_of(s, e);
-        if (s->resident) st_resident_pass(s->resident, run.phase == ST_PHASE_PREFILL);
+        if (s->source->begin) s->source->begin(s, run.phase);
         ST_TRY(run_ids(s, e, done, &run, &n));
         if (run.phase == ST_PHASE_PREFILL && held->prompted == held->length) held->prompted += n;
         memmove(held->history + held->length, e->ids + done, n * sizeof(int32_t));
@@ -91,12 +92,6 @@ static stint_status eval_batches(struct stint_session *s, const struct st_eval_r
     return STINT_OK;
 }
 
-// What a bound of memory needs after each step.
-static void settle(struct stint_session *s, stint_status status) {
-    if (s->resident && status != STINT_OK) st_resident_reset(s->resident);
-    if (s->resident) st_resident_note(s->resident);
-}
-
 stint_status st_session_eval(struct stint_session *s, const struct st_eval_request *e) {
     struct st_sequence *held = &s->sequences[e->sequence];
     ST_TRY(check_ids(s, held, e->ids, e->n));
@@ -104,7 +99,7 @@ stint_status st_session_eval(struct stint_session *s, const struct st_eval_reque
     stint_status status = eval_batches(s, e);
     if (status == STINT_OK) s->newest_bits = s->model->int8.layers ? e->precision : 0;
     if (status != STINT_OK) st_sequence_truncate(held, before);
-    settle(s, status);
+    if (s->source->end) s->source->end(s, status);
     return status;
 }
 
@@ -151,10 +146,10 @@ static stint_status step_batch(struct stint_session *s, unsigned precision,
     struct st_run run = st_session_run(s, ST_PHASE_DECODE, precision, &batch);
     for (size_t i = 0; i < n; i++)
         places[i] = (struct st_place){sequences[i], s->sequences[sequences[i]].length};
-    if (s->resident) st_resident_pass(s->resident, false);
-    stint_status status = st_session_forward(&run, ids);
-    if (status == STINT_OK && logits) status = st_session_logits(&run, 0, n, logits);
-    settle(s, status);
+    if (s->source->begin) s->source->begin(s, ST_PHASE_DECODE);
+    stint_status status = st_pass_forward(&run, ids);
+    if (status == STINT_OK && logits) status = st_pass_logits(&run, 0, n, logits);
+    if (s->source->end) s->source->end(s, status);
     return status;
 }
 

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/size.h"
-#include "session/precision.h"
+#include "session/precision/precision.h"
 #include "tokenizer/tokenizer.h"
 
 #include <string.h>

@@ -3,6 +3,8 @@
 
 #include "base/cpu.h"
 #include "base/size.h"
+#include "session/linear/int8.h"
+#include "session/weights/bounded.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -70,38 +72,40 @@ static size_t widest_input(const struct stint_session *s) {
     return widest;
 }
 
-static void lay_out_lane(struct stint_session *s, struct st_arena *a, struct st_lane *lane) {
+static void lay_out_buffers(struct stint_session *s, struct st_arena *a,
+                            struct st_chunk_buffers *b) {
     const struct st_config *c = &s->model->config;
     size_t n = s->chunk_len, wide = st_max(c->hidden, c->embed), half = c->rope_dims / 2;
     bool nested = s->model->nested.high != 0, floats = !s->model->int8.layers || nested;
-    lane->x = ST_TAKE(a, float, n * c->hidden);
-    lane->normed = ST_TAKE(a, float, n *wide);
-    lane->projected = ST_TAKE(a, float, n *wide);
-    lane->q = ST_TAKE(a, float, n * c->n_heads * c->head_dim);
-    lane->k = ST_TAKE(a, float, n * c->n_kv_heads * c->head_dim);
-    lane->v = ST_TAKE(a, float, n * c->n_kv_heads * c->head_dim);
-    lane->attended = ST_TAKE(a, float, n * c->n_heads * c->head_dim);
-    lane->gate = ST_TAKE(a, float, floats && c->flags & ST_ARCH_GATED ? n * c->ffn : 0);
-    lane->up = ST_TAKE(a, float, floats ? n * c->ffn : 0);
-    if (s->model->int8.layers) st_npu_lay_out_lane(s, lane, a);
-    if (nested) st_nested_lay_out_lane(s, lane, a);
-    st_shadow_lay_out(&lane->shadow, s->model, n, a);
-    lane->packed = ST_TAKE(a, float, st_linear_packed_floats(s->kernels.tile, n, widest_input(s)));
+    b->x = ST_TAKE(a, float, n * c->hidden);
+    b->normed = ST_TAKE(a, float, n *wide);
+    b->projected = ST_TAKE(a, float, n *wide);
+    b->q = ST_TAKE(a, float, n * c->n_heads * c->head_dim);
+    b->k = ST_TAKE(a, float, n * c->n_kv_heads * c->head_dim);
+    b->v = ST_TAKE(a, float, n * c->n_kv_heads * c->head_dim);
+    b->attended = ST_TAKE(a, float, n * c->n_heads * c->head_dim);
+    b->gate = ST_TAKE(a, float, floats && c->flags & ST_ARCH_GATED ? n * c->ffn : 0);
+    b->up = ST_TAKE(a, float, floats ? n * c->ffn : 0);
+    if (s->model->int8.layers) st_npu_lay_out_buffers(s, b, a);
+    if (nested) st_nested_lay_out(s, b, a);
+    st_shadow_lay_out(&b->shadow, s->model, n, a);
+    b->packed = ST_TAKE(a, float, st_linear_packed_floats(s->kernels.tile, n, widest_input(s)));
     for (int i = 0; i < 2; i++) {
-        lane->cosine[i] = ST_TAKE(a, float, n *half);
-        lane->sine[i] = ST_TAKE(a, float, n *half);
+        b->cosine[i] = ST_TAKE(a, float, n *half);
+        b->sine[i] = ST_TAKE(a, float, n *half);
     }
     if (!c->n_experts) return;
-    lane->route = ST_TAKE(a, float, n * c->n_experts);
-    lane->expert_in = ST_TAKE(a, float, n * c->hidden);
-    lane->expert_out = ST_TAKE(a, float, n * c->hidden);
-    lane->expert_tokens = ST_TAKE(a, int32_t, n);
+    b->route = ST_TAKE(a, float, n * c->n_experts);
+    b->expert_in = ST_TAKE(a, float, n * c->hidden);
+    b->expert_out = ST_TAKE(a, float, n * c->hidden);
+    b->expert_tokens = ST_TAKE(a, int32_t, n);
 }
 
-static void lay_out_crew(struct stint_session *s, struct st_arena *a, struct st_crew *crew) {
-    crew->workers = ST_TAKE(a, struct st_worker, crew->n_threads);
-    for (size_t i = 0; i < crew->n_threads; i++)
-        lay_out_worker(s, a, crew->workers ? &crew->workers[i] : NULL);
+static void lay_out_crew(struct stint_session *s, struct st_arena *a,
+                         struct st_worker_group *group) {
+    group->workers = ST_TAKE(a, struct st_worker, group->n_threads);
+    for (size_t i = 0; i < group->n_threads; i++)
+        lay_out_worker(s, a, group->workers ? &group->workers[i] : NULL);
 }
 
 static void lay_out_sequences(struct stint_session *s, struct st_arena *a) {
@@ -115,15 +119,16 @@ static void lay_out_sequences(struct stint_session *s, struct st_arena *a) {
 static void lay_out_rest(struct stint_session *s, struct st_arena *a) {
     const struct st_config *c = &s->model->config;
     if (s->model->int8.layers) st_npu_lay_out(s, a);
-    st_fine_lay_out(s, a);
-    s->lanes = ST_TAKE(a, struct st_lane, s->n_lanes);
-    for (size_t i = 0; i < s->n_lanes; i++) {
-        struct st_lane lane = {0};
-        lay_out_lane(s, a, &lane);
-        if (s->lanes) s->lanes[i] = lane;
+    st_two_term_lay_out(s, a);
+    s->ops = ST_TAKE(a, const struct st_op *, st_op_table_size(s->model));
+    s->buffers = ST_TAKE(a, struct st_chunk_buffers, s->n_buffers);
+    for (size_t i = 0; i < s->n_buffers; i++) {
+        struct st_chunk_buffers buffers = {0};
+        lay_out_buffers(s, a, &buffers);
+        if (s->buffers) s->buffers[i] = buffers;
     }
-    lay_out_crew(s, a, &s->crew);
-    for (int i = 0; i < 2 && s->split.on; i++) lay_out_crew(s, a, &s->split.crews[i]);
+    lay_out_crew(s, a, &s->group);
+    for (int i = 0; i < 2 && s->split.on; i++) lay_out_crew(s, a, &s->split.groups[i]);
     if (s->split.on) st_split_lay_out(s, a);
     uint32_t a_layer = ST_N_SUBGRAPHS + 2 + 2 * st_max(1, c->n_experts); // with every shadow
     s->most_events = st_session_most_chunks(s) * c->n_layers * a_layer;
@@ -153,8 +158,8 @@ static stint_status apply_split(const stint_session_options *o, struct stint_ses
         return st_fail(STINT_E_ARG, "threads %u and %u: at most 1024", o->npu_threads,
                        o->cpu_threads);
     s->split.on = o->npu_threads || o->cpu_threads;
-    s->split.crews[ST_PROCESSOR_NPU].n_threads = st_max(1, o->npu_threads);
-    s->split.crews[ST_PROCESSOR_CPU].n_threads = st_max(1, o->cpu_threads);
+    s->split.groups[ST_PROCESSOR_NPU].n_threads = st_max(1, o->npu_threads);
+    s->split.groups[ST_PROCESSOR_CPU].n_threads = st_max(1, o->cpu_threads);
     return STINT_OK;
 }
 
@@ -187,9 +192,10 @@ static stint_status apply_options(const struct stint_model *model,
     s->kv = o.kv == STINT_KV_F16 ? ST_DTYPE_F16 : ST_DTYPE_F32;
     s->kernels = choose_kernels();
     s->kernels.pairs = choose_pairs(s);
-    s->crew.n_threads = o.n_threads ? o.n_threads : st_cpu_cores();
+    s->group.n_threads = o.n_threads ? o.n_threads : st_cpu_cores();
     if (s->kv_layers == model->config.n_layers) ST_TRY(apply_split(&o, s));
-    s->n_lanes = s->split.on ? st_min(ST_SPLIT_LANES, st_ceil_div(s->n_context, s->chunk_len)) : 1;
+    s->n_buffers =
+        s->split.on ? st_min(ST_SPLIT_BUFFERS, st_ceil_div(s->n_context, s->chunk_len)) : 1;
     return STINT_OK;
 }
 
@@ -257,7 +263,7 @@ static stint_status open_resident(const stint_model *model, const stint_session_
     struct st_resident_options o = {.bound = bound,
                                     .kv = kv_bytes,
                                     .scratch = bytes - kv_bytes,
-                                    .n_threads = s->crew.n_threads,
+                                    .n_threads = s->group.n_threads,
                                     .leave_out = left_out(options),
                                     .needs = st_schedule_needs(model, &s->precision, s->learned)};
     return st_resident_open(model, &o, &s->resident);
@@ -277,15 +283,17 @@ static stint_status open_in(const stint_model *model, const stint_session_option
     ST_TRY(st_arena_open(&s->arena, measure.used));
     lay_out(s, &s->arena);
     ST_TRY(st_arena_check(&s->arena, "a session"));
-    ST_TRY(st_pool_open(s->crew.n_threads, &s->crew.pool));
-    for (size_t i = 0; i < s->n_lanes; i++)
-        ST_TRY(st_shadow_open(&s->lanes[i].shadow, model, s->kernels.elementwise));
-    s->crew.npu = &s->npu;
+    ST_TRY(st_pool_open(s->group.n_threads, &s->group.pool));
+    for (size_t i = 0; i < s->n_buffers; i++)
+        ST_TRY(st_shadow_open(&s->buffers[i].shadow, model, s->kernels.elementwise));
+    s->group.npu = &s->npu;
+    s->source = s->resident ? &st_source_bounded : &st_source_mapped;
+    st_op_table_fill(s);
     s->newest_bits = model->int8.layers ? s->precision.prefill : 0;
-    if (model->int8.layers) ST_TRY(st_npu_open(s, device_of(options), &s->crew));
-    ST_TRY(st_fine_open(s));
+    if (model->int8.layers) ST_TRY(st_npu_open(s, device_of(options), &s->group));
+    ST_TRY(st_two_term_open(s));
     if (s->resident) ST_TRY(st_naming_open(s->resident, &s->npu));
-    if (s->npu.tune) ST_TRY(st_npu_tune(s));
+    if (s->npu.tune) ST_TRY(st_session_tune(s));
     return s->split.on ? st_split_open(s, device_of(options)) : STINT_OK;
 }
 
@@ -319,12 +327,12 @@ void stint_session_close(stint_session *session) {
     if (!session) return;
     st_split_close(session);
     st_resident_close(session->resident);
-    st_fine_close(session);
+    st_two_term_close(session);
     st_npu_close(&session->npu);
-    for (size_t i = 0; i < session->n_lanes && session->lanes; i++)
-        st_shadow_close(&session->lanes[i].shadow);
+    for (size_t i = 0; i < session->n_buffers && session->buffers; i++)
+        st_shadow_close(&session->buffers[i].shadow);
     st_learned_close(session->learned);
-    st_pool_close(session->crew.pool);
+    st_pool_close(session->group.pool);
     st_arena_close(&session->arena);
     free(session);
 }

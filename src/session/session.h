@@ -12,10 +12,9 @@
 #include "model/graph.h"
 #include "model/model.h"
 #include "sched/executor.h"
-#include "session/resident.h"
+#include "session/linear/shadow.h"
+#include "session/precision/schedule.h"
 #include "session/sample.h"
-#include "session/schedule.h"
-#include "session/shadow.h"
 
 #include <stdatomic.h>
 
@@ -54,7 +53,7 @@ struct st_worker {
 };
 
 // Threads that run one subgraph at a time, and their scratch.
-struct st_crew {
+struct st_worker_group {
     struct st_pool *pool;
     struct st_worker *workers; // [n_threads]
     size_t n_threads;
@@ -69,7 +68,7 @@ struct st_sequence {
 };
 
 // What one chunk needs on its way through the layers: [chunk_len, ...] each.
-struct st_lane {
+struct st_chunk_buffers {
     float *x, *normed, *q, *k, *v, *attended, *gate, *up, *projected;
     float *packed;                 // one linear's input in tile order
     float *cosine[2], *sine[2];    // [chunk_len, rope_dims / 2]; 1: layers with a sliding window
@@ -90,13 +89,15 @@ struct st_npu {
     size_t n_graphs;
     double compile_seconds;
     bool tune;                               // choose the length of a chunk by measuring
-    size_t in_row, attended_row, middle_row; // bytes between rows of a lane's quantized buffers
+    size_t in_row, attended_row, middle_row; // bytes between rows of a chunk's quantized buffers
     atomic_size_t clipped; // elements that did not fit INT8, since the session was opened
 };
 
-// Steps of a model whose neurons are stored one by one: graphs of single products, whose inputs are
-// two numbers each (device/fine.h).
-struct st_fine {
+enum { ST_TWO_TERMS = 2 }; // INT8 numbers that an input is (device/fine.h)
+
+// Steps of a model whose neurons are stored one by one: graphs of single products with inputs in
+// two terms (linear/two_term.c).
+struct st_two_term {
     struct st_graph **graphs; // [layers, 4]: qkv, o, up, down; then the head. NULL: none such
     uint8_t *in;              // [2 * ST_DECODE_TOKENS, in_row]
     float *out;               // [2 * ST_DECODE_TOKENS, widest_out]
@@ -104,11 +105,11 @@ struct st_fine {
     size_t in_row, widest_out;
 };
 
-// Prompts over two crews, each at a subgraph of its own (session/split.c).
+// Prompts over two groups, each at a subgraph of its own (session/split.c).
 struct st_split {
     bool on;
-    struct st_crew crews[2]; // by enum st_processor
-    struct st_npu npu;       // of the second one
+    struct st_worker_group groups[2]; // by enum st_processor
+    struct st_npu npu;                // of the second one
     struct st_executor *executor;
     const struct st_policy *policy;
     struct st_dag dag;
@@ -129,6 +130,10 @@ struct st_linear_input {
 // quantization that are only compared.
 typedef const float *st_observe_fn(void *context, const struct st_linear_input *input);
 
+struct st_op;
+struct st_resident;
+struct st_weight_source;
+
 struct stint_session {
     const struct stint_model *model;
     struct st_arena arena;
@@ -142,13 +147,15 @@ struct stint_session {
     size_t kv_stride;             // elements of one head's keys in one layer
     unsigned char *keys, *values; // [sequences, layers, kv heads, kv_stride / head_dim positions,
                                   // head_dim]
-    struct st_lane *lanes;
-    size_t n_lanes;
-    struct st_crew crew;
+    struct st_chunk_buffers *buffers; // [n_buffers] of the chunks that are under way together
+    size_t n_buffers;
+    struct st_worker_group group;
     float *logits;                   // [vocab]
     struct st_candidate *candidates; // [vocab]
     struct st_npu npu;
-    struct st_fine fine;
+    struct st_two_term two_term;
+    const struct st_op **ops; // which op computes what (linear/table.c)
+    const struct st_weight_source *source;
     struct st_resident *resident; // where memory is bounded; or NULL
     struct st_split split;
     struct st_timeline timeline; // the last prompt's prefill
@@ -162,7 +169,7 @@ struct stint_session {
     atomic_bool canceled;
 };
 
-// A session that takes its batches through one layer at a time (st_session_layer): its cache has
+// A session that takes its batches through one layer at a time (st_pass_layer): its cache has
 // room for a single layer. Not for stint_session_eval.
 stint_status st_session_open_layerwise(const struct stint_model *model,
                                        const stint_session_options *options,
@@ -204,22 +211,21 @@ struct st_run {
     struct stint_session *s;
     enum st_phase phase;
     unsigned bits; // precision of the nested weights that run; 0: others do
-    struct st_lane *lane;
-    const struct st_crew *crew;
+    struct st_chunk_buffers *buffers;
+    const struct st_worker_group *group;
     const struct st_batch *batch;
     uint32_t layer;
     bool shadows_apart; // shadows are subgraphs of their own (st_npu_shadow)
 };
-typedef stint_status st_subgraph_fn(const struct st_run *run);
 
-// Of the session's first lane and its own threads. `precision`: bits of the weights, 8 for INT8.
+// Of the session's first buffers and its own threads. `precision`: bits of the weights, 8 for INT8.
 static inline struct st_run st_session_run(struct stint_session *s, enum st_phase phase,
                                            unsigned precision, const struct st_batch *batch) {
     return (struct st_run){.s = s,
                            .phase = phase,
                            .bits = st_nested_has(&s->model->nested, precision) ? precision : 0,
-                           .lane = s->lanes,
-                           .crew = &s->crew,
+                           .buffers = s->buffers,
+                           .group = &s->group,
                            .batch = batch};
 }
 // Most chunks a prompt can have, also once measuring has chosen their length.
@@ -227,34 +233,6 @@ static inline uint32_t st_session_most_chunks(const struct stint_session *s) {
     size_t shortest = s->npu.tune ? st_min(ST_CHUNK_SHORTEST, s->chunk_len) : s->chunk_len;
     return (uint32_t)st_ceil_div(s->n_context, shortest) + 1;
 }
-
-// True if linears run as INT8 graphs on the device.
-static inline bool st_run_on_npu(const struct st_run *run) {
-    return run->s->npu.device && !run->bits;
-}
-
-// ---- linears.c
-
-// A linear and where its result goes: y[t * y_row + n].
-struct st_matmul {
-    const struct st_linear_weight *weight;
-    float *y;
-    size_t y_row;
-};
-
-// Runs linears that share the input x [n_tokens, k]. Bitwise the same for any number of threads.
-void st_session_linears(const struct st_run *run, const float *x, size_t n_tokens,
-                        const struct st_matmul *linears, size_t n_linears);
-void st_session_linear(const struct st_run *run, const float *x, size_t n_tokens,
-                       const struct st_linear_weight *weight, float *y);
-
-// ---- nested.c
-
-void st_nested_lay_out_lane(const struct stint_session *s, struct st_lane *lane,
-                            struct st_arena *arena);
-// The same at precision run->bits, of linears with nested weights.
-void st_session_nested(const struct st_run *run, const float *x, size_t n_tokens,
-                       const struct st_matmul *linears, size_t n_linears);
 
 static inline void st_sequence_truncate(struct st_sequence *sequence, size_t length) {
     sequence->length = length;
@@ -281,103 +259,33 @@ static inline size_t st_session_first_key(const struct stint_session *s, uint32_
     return window && position + 1 > window ? position + 1 - window : 0;
 }
 
-// ---- attention.c
-
-// Norms and rotates k of the batch, and appends it and v to the cache.
-void st_session_append(const struct st_run *run);
-// Norms and rotates q; q and the cache -> attended.
-st_subgraph_fn st_session_attention;
-
-// ---- prompt_attention.c
-
-// The same of rotated queries and a prompt that is in the cache.
-void st_session_attend_prompt(const struct st_run *run);
-
-// ---- ffn.c
-
-// y [n, hidden] = ffn(x), in float
-void st_session_ffn(const struct st_run *run, const float *x, size_t n, float *y);
-// The same of a routed mixture, whichever way its experts are computed.
-typedef stint_status st_expert_fn(const struct st_run *run, uint32_t expert, const float *x,
-                                  size_t n, float *y);
-stint_status st_session_mixture(const struct st_run *run, const float *x, size_t n, float *y,
-                                st_expert_fn *expert_fn);
-
-// ---- forward.c
-
-static inline const struct st_layer *st_run_layer(const struct st_run *run) {
-    return &run->s->model->weights.layers[run->layer];
+// A row of a weight, as floats [n_in].
+static inline void st_session_row(const struct stint_session *s, const struct st_linear_weight *w,
+                                  size_t row, float *to) {
+    s->kernels.expand->fn[w->dtype]((const unsigned char *)w->data + row * w->row_bytes, 0, w->n_in,
+                                    to);
 }
-// A layer's input norm, or the input itself where the block form has none there.
-void st_session_block_norm(const struct st_run *run, const struct st_norm_weight *norm);
-// The norms of a layer as subgraphs of their own: x -> normed.
-st_subgraph_fn st_session_attn_norm, st_session_ffn_norm;
-// x += projected, with the norms that the block form puts around the sum.
-void st_session_residual(const struct st_run *run, const struct st_norm_weight *post,
-                         const struct st_norm_weight *after);
 
-// The steps of st_session_forward: embeddings of the ids into x, rotations of the batch's
-// positions, one layer of x.
-stint_status st_session_embed(const struct st_run *run, const int32_t *ids);
-void st_session_rotations(const struct st_run *run);
-stint_status st_session_layer(const struct st_run *run);
+// ---- trace.c
+
 // Notes in the session's timeline that a subgraph of an undivided prompt began then and ends now.
 void st_session_record(const struct st_run *run, uint8_t kind, uint64_t begin);
-// One subgraph of one layer. STINT_E_CANCELED.
-stint_status st_session_subgraph(const struct st_run *run, enum st_subgraph_kind kind);
-// Runs one batch through all layers; x holds its last hidden states. STINT_E_CANCELED.
-stint_status st_session_forward(const struct st_run *run, const int32_t *ids);
-// What the output head meets, [n, embed], of x [n, hidden]: valid until the next call.
-const float *st_session_head_input(const struct st_run *run, const float *x, size_t n);
-// logits [n, vocab] of rows first..first + n - 1 of x. STINT_E_FORMAT if they are not finite.
-stint_status st_session_logits(const struct st_run *run, size_t first, size_t n, float *logits);
-// Norm of one row [hidden], and of every row of x [n, hidden], into y.
-void st_session_norm_row(const struct stint_session *s, const struct st_norm_weight *norm,
-                         const float *x, float *y);
-void st_session_norm(const struct st_run *run, const struct st_norm_weight *norm, const float *x,
-                     size_t n, float *y);
 
-// ---- npu.c
+// ---- tune.c
 
-// The widths of quantized rows and room for the graphs; a lane's quantized buffers.
-void st_npu_lay_out(struct stint_session *s, struct st_arena *arena);
-void st_npu_lay_out_lane(const struct stint_session *s, struct st_lane *lane,
-                         struct st_arena *arena);
-// Opens the crew's device (NULL: the best there is) and compiles every static subgraph for it.
-stint_status st_npu_open(struct stint_session *s, const char *device, const struct st_crew *crew);
 // Chooses the length of a chunk by measuring.
-stint_status st_npu_tune(struct stint_session *s);
-void st_npu_close(struct st_npu *npu);
-extern st_subgraph_fn *const st_npu_subgraphs[ST_N_SUBGRAPHS];
-// The shadow of a linear of a layer, where shadows are apart: of `up` before the feed-forward
-// block, of the others after their subgraph, with what follows the linear there.
-stint_status st_npu_shadow(const struct st_run *run, enum st_int8_role role);
-// ST_SHADOW_* of the subgraphs of a layer.
-void st_npu_shadows(const struct stint_session *s, uint32_t layer, uint8_t shadows[ST_N_SUBGRAPHS]);
-// logits [n, vocab] = head(x [n, embed])
-stint_status st_npu_head(const struct st_run *run, const float *x, size_t n, float *logits);
-
-// ---- fine.c
-
-// Does nothing for a model without neurons.
-void st_fine_lay_out(struct stint_session *s, struct st_arena *arena);
-// After st_npu_open(), whose device it uses.
-stint_status st_fine_open(struct stint_session *s);
-void st_fine_close(struct stint_session *s);
-extern st_subgraph_fn *const st_fine_subgraphs[ST_N_SUBGRAPHS];
-// As st_npu_head().
-stint_status st_fine_head(const struct st_run *run, const float *x, size_t n, float *logits);
+stint_status st_session_tune(struct stint_session *s);
 
 // ---- split.c
 
 // Most chunks that have buffers at a time while a prompt is split.
-enum { ST_SPLIT_LANES = 4 };
+enum { ST_SPLIT_BUFFERS = 4 };
 
 void st_split_lay_out(struct stint_session *s, struct st_arena *arena);
 stint_status st_split_open(struct stint_session *s, const char *device);
 void st_split_close(struct stint_session *s);
-// Runs a prompt's ids [run->batch->n] through all layers. Chunk i's hidden states are left in lane
-// i % n_lanes, where a later chunk has not taken their place.
+// Runs a prompt's ids [run->batch->n] through all layers. Chunk i's hidden states are left in
+// buffers i % n_buffers, where a later chunk has not taken their place.
 stint_status st_split_forward(const struct st_run *run, const int32_t *ids);
 
 // ---- eval.c

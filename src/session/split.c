@@ -3,11 +3,12 @@
 // each in buffers of its own, and a policy decides which ready subgraph the NPU's threads and the
 // CPU's take next. What a subgraph computes does not depend on when it runs, so neither do the
 // results.
-#include "session/session.h"
+#include "session/pass.h"
 
 #include "base/clock.h"
 #include "base/size.h"
 #include "sched/trace.h"
+#include "session/linear/int8.h"
 
 #include <string.h>
 
@@ -17,7 +18,7 @@ static const float shadow_share = 0.2f;
 static struct st_prefill_plan plan_of(const struct stint_session *s, uint32_t n_chunks) {
     struct st_prefill_plan plan = {.n_layers = s->model->config.n_layers,
                                    .n_chunks = n_chunks,
-                                   .window = (uint32_t)s->n_lanes,
+                                   .window = (uint32_t)s->n_buffers,
                                    .seconds = s->split.seconds,
                                    .shadowed = s->split.shadowed};
     for (int kind = 0; kind < ST_N_SUBGRAPHS; kind++)
@@ -27,7 +28,7 @@ static struct st_prefill_plan plan_of(const struct stint_session *s, uint32_t n_
 
 void st_split_lay_out(struct stint_session *s, struct st_arena *arena) {
     for (uint32_t i = 0; i < s->model->config.n_layers; i++)
-        st_npu_shadows(s, i, s->split.shadowed + (size_t)i * ST_N_SUBGRAPHS);
+        st_op_shadows(s, i, s->split.shadowed + (size_t)i * ST_N_SUBGRAPHS);
     struct st_prefill_plan plan = plan_of(s, st_session_most_chunks(s));
     st_dag_lay_out(&s->split.dag, st_prefill_nodes(&plan), st_prefill_edges(&plan), arena);
     st_schedule_lay_out(&s->split.schedule, st_prefill_nodes(&plan), arena);
@@ -40,25 +41,25 @@ void st_split_lay_out(struct stint_session *s, struct st_arena *arena) {
 static stint_status profile(struct stint_session *s) {
     struct st_batch batch = {.n = s->chunk_len, .n_total = s->chunk_len};
     struct st_run run = st_session_run(s, ST_PHASE_PREFILL, ST_PRECISION_INT8, &batch);
-    st_session_rotations(&run);
+    st_pass_rotations(&run);
     for (int kind = 0; kind < ST_N_SUBGRAPHS; kind++) {
-        run.crew = &s->split.crews[st_subgraphs[kind].processor];
+        run.group = &s->split.groups[st_subgraphs[kind].processor];
         uint64_t begun = st_now_ns();
-        ST_TRY(st_session_subgraph(&run, (enum st_subgraph_kind)kind));
+        ST_TRY(st_pass_subgraph(&run, (enum st_subgraph_kind)kind));
         s->split.profile[kind] = (float)(st_now_ns() - begun) * 1e-9f;
     }
-    memset(run.lane->x, 0, batch.n * s->model->config.hidden * sizeof *run.lane->x);
+    memset(run.buffers->x, 0, batch.n * s->model->config.hidden * sizeof *run.buffers->x);
     return STINT_OK;
 }
 
 stint_status st_split_open(struct stint_session *s, const char *device) {
     for (int i = 0; i < 2; i++) {
-        struct st_crew *crew = &s->split.crews[i];
-        crew->npu = i == ST_PROCESSOR_NPU ? &s->split.npu : &s->npu;
-        ST_TRY(st_pool_open(crew->n_threads, &crew->pool));
+        struct st_worker_group *group = &s->split.groups[i];
+        group->npu = i == ST_PROCESSOR_NPU ? &s->split.npu : &s->npu;
+        ST_TRY(st_pool_open(group->n_threads, &group->pool));
     }
     s->split.npu.device = NULL;
-    if (s->model->int8.layers) ST_TRY(st_npu_open(s, device, &s->split.crews[ST_PROCESSOR_NPU]));
+    if (s->model->int8.layers) ST_TRY(st_npu_open(s, device, &s->split.groups[ST_PROCESSOR_NPU]));
     ST_TRY(st_executor_open(2, &s->split.executor));
     return profile(s);
 }
@@ -66,7 +67,7 @@ stint_status st_split_open(struct stint_session *s, const char *device) {
 void st_split_close(struct stint_session *s) {
     st_executor_close(s->split.executor);
     st_npu_close(&s->split.npu);
-    for (int i = 0; i < 2; i++) st_pool_close(s->split.crews[i].pool);
+    for (int i = 0; i < 2; i++) st_pool_close(s->split.groups[i].pool);
 }
 
 // Attention grows with the keys that a chunk meets; the first meets half of its own.
@@ -98,17 +99,17 @@ static stint_status run_node(void *context, const struct st_node *node) {
     struct st_batch batch = batch_of(p, node->chunk);
     struct stint_session *s = p->run->s;
     struct st_run run = *p->run;
-    run.lane = &s->lanes[node->chunk % s->n_lanes];
-    run.crew = &s->split.crews[node->processor];
+    run.buffers = &s->buffers[node->chunk % s->n_buffers];
+    run.group = &s->split.groups[node->processor];
     run.batch = &batch;
     run.layer = node->layer;
     run.shadows_apart = true;
     if (node->layer == 0 && node->kind == ST_SUBGRAPH_ATTN_NORM) {
-        ST_TRY(st_session_embed(&run, p->ids + (size_t)node->chunk * s->chunk_len));
-        st_session_rotations(&run);
+        ST_TRY(st_pass_embed(&run, p->ids + (size_t)node->chunk * s->chunk_len));
     }
-    if (node->kind == ST_SUBGRAPH_SHADOW) return st_npu_shadow(&run, (enum st_int8_role)node->role);
-    return st_session_subgraph(&run, (enum st_subgraph_kind)node->kind);
+    if (node->kind == ST_SUBGRAPH_SHADOW)
+        return st_pass_shadow(&run, (enum st_int8_role)node->role);
+    return st_pass_subgraph(&run, (enum st_subgraph_kind)node->kind);
 }
 
 stint_status st_split_forward(const struct st_run *run, const int32_t *ids) {
@@ -127,6 +128,6 @@ stint_status st_split_forward(const struct st_run *run, const int32_t *ids) {
     if (status == STINT_OK) return STINT_OK;
     struct st_error why;
     st_error_save(&why);
-    for (size_t i = 0; i < s->n_lanes; i++) st_shadow_abandon(&s->lanes[i].shadow);
+    for (size_t i = 0; i < s->n_buffers; i++) st_shadow_abandon(&s->buffers[i].shadow);
     return st_error_restore(&why);
 }

@@ -1,11 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be said of a prompt's prefill afterwards.
+// A prompt's timeline, and what can be said of its prefill afterwards.
 #include "session/session.h"
 
+#include "base/clock.h"
 #include "base/size.h"
 #include "sched/trace.h"
 
 #include <string.h>
+
+void st_session_record(const struct st_run *r, uint8_t kind, uint64_t begin) {
+    const struct stint_session *s = r->s;
+    struct st_timeline *t = &r->s->timeline;
+    bool split = s->split.on && !r->bits; // then the executor does
+    if (!r->batch || r->phase == ST_PHASE_DECODE || split || t->n == s->most_events) return;
+    bool npu = kind < ST_N_SUBGRAPHS && st_subgraphs[kind].processor == ST_PROCESSOR_NPU;
+    t->events[t->n] =
+        (struct st_event){.node = t->n,
+                          .chunk = (uint32_t)((r->batch->position - s->begun) / s->chunk_len),
+                          .layer = (uint16_t)r->layer,
+                          .kind = kind,
+                          .processor = npu ? ST_PROCESSOR_NPU : ST_PROCESSOR_CPU,
+                          .begin = (double)begin * 1e-9,
+                          .end = (double)st_now_ns() * 1e-9};
+    t->n++;
+}
 
 stint_status stint_session_prefill(const stint_session *session, stint_prefill_info *info) {
     if (!session || !info || info->size == 0)

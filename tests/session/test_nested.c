@@ -2,7 +2,7 @@
 // Nested linears of models whose neurons are stored one by one: what a package has of them, and how
 // near steps come, whose inputs are two numbers each, and prompts, whose inputs are one.
 #include "model/weights_nested.h"
-#include "session/session.h"
+#include "session/linear/op.h"
 #include "support/support.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@
 
 #define MODEL "models/novels-10m-drelu"
 
-enum { N_TOKENS = ST_DECODE_TOKENS };
+enum { N_TOKENS = ST_DECODE_TOKENS + 3, LAYER = 3 };
 
 static stint_model *model;
 static stint_session *session;
@@ -67,14 +67,22 @@ static double exact(const struct st_nested_weight *w, unsigned bits, size_t row,
 }
 
 // Root of the mean square of what linears miss of the same weights and inputs in double.
-static double error_of(const struct st_linear_weight *weight, const float *x, unsigned bits,
-                       bool prompt) {
-    size_t n_in = weight->n_in, n_out = weight->n_out;
-    float *y = malloc(N_TOKENS * n_out * sizeof *y);
-    double sum = 0.0;
+static double error_of(enum st_unit unit, size_t part, const float *x, unsigned bits, bool prompt) {
     struct st_run run =
         st_session_run(session, prompt ? ST_PHASE_PREFILL : ST_PHASE_DECODE, bits, NULL);
-    st_session_linear(&run, x, N_TOKENS, weight, y);
+    struct st_operands o = {.role = st_unit_role(unit), .x = x, .n = N_TOKENS};
+    const struct st_linear_weight *weights[ST_MAX_LINEARS];
+    run.layer = LAYER;
+    size_t n_linears = st_operands_linears(&run, &o, weights);
+    for (size_t i = 0; i < n_linears; i++) {
+        o.y_row[i] = weights[i]->n_out;
+        o.y[i] = malloc(N_TOKENS * o.y_row[i] * sizeof(float));
+    }
+    assert_int_equal(st_op_of(&run, unit)->run(&run, &o), STINT_OK);
+    const struct st_linear_weight *weight = weights[part];
+    size_t n_in = weight->n_in, n_out = weight->n_out;
+    const float *y = o.y[part];
+    double sum = 0.0;
     for (size_t t = 0; t < N_TOKENS; t++)
         for (size_t r = 0; r < n_out; r++) {
             double bias = weight->bias ? (double)weight->bias[r] : 0.0;
@@ -82,23 +90,26 @@ static double error_of(const struct st_linear_weight *weight, const float *x, un
             double miss = (double)y[t * n_out + r] - wanted;
             sum += miss * miss;
         }
-    free(y);
+    for (size_t i = 0; i < n_linears; i++) free(o.y[i]);
     return sqrt(sum / (double)(N_TOKENS * n_out));
 }
 
 // 254 times by what is kept of an input; float sums take some of it.
 static void steps_come_nearer_than_prompts(void **state) {
     (void)state;
-    const struct st_layer *layer = &model->weights.layers[3];
-    const struct st_linear_weight *const weights[] = {&layer->q, &layer->v, &layer->o,
-                                                      &model->weights.head};
-    for (size_t i = 0; i < sizeof weights / sizeof *weights; i++) {
-        size_t n = N_TOKENS * weights[i]->n_in;
+    const struct st_config *c = &model->config;
+    static const struct {
+        enum st_unit unit;
+        size_t part;
+    } linears[] = {{ST_UNIT_QKV, 0}, {ST_UNIT_QKV, 2}, {ST_UNIT_O, 0}, {ST_UNIT_HEAD, 0}};
+    for (size_t i = 0; i < sizeof linears / sizeof *linears; i++) {
+        size_t n_in = linears[i].unit == ST_UNIT_O ? (size_t)c->n_heads * c->head_dim : c->hidden;
+        size_t n = N_TOKENS * n_in;
         float *x = malloc(n * sizeof *x);
         for (size_t j = 0; j < n; j++) x[j] = ts_random_float(-1.0f, 1.0f);
         for (unsigned bits = model->nested.low; bits <= model->nested.high; bits++)
-            assert_true(100.0 * error_of(weights[i], x, bits, false) <
-                        error_of(weights[i], x, bits, true));
+            assert_true(100.0 * error_of(linears[i].unit, linears[i].part, x, bits, false) <
+                        error_of(linears[i].unit, linears[i].part, x, bits, true));
         free(x);
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The scheduler's gradients against finite differences.
-#include "session/learned.h"
+#include "session/precision/learned.h"
 #include "support/support.h"
 
 #include <math.h>

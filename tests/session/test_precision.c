@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Precisions over time, the files they come from, and nested weights in a session.
-#include "session/schedule.h"
+#include "session/precision/schedule.h"
 #include "session/session.h"
 #include "support/support.h"
 

@@ -218,7 +218,7 @@ static float *evaluate(const stint_model *model, uint32_t chunk_len, uint32_t n_
         .size = sizeof options, .chunk_len = chunk_len, .n_threads = n_threads};
     float *logits = malloc(200 * 4096 * sizeof *logits);
     if (stint_session_open(model, &options, &s) != STINT_OK) fail_msg("%s", stint_error_text());
-    if (in_memory) st_shadow_close(&s->lanes->shadow);
+    if (in_memory) st_shadow_close(&s->buffers->shadow);
     if (stint_session_eval(s, 0, ids, 200, true, logits) != STINT_OK)
         fail_msg("%s", stint_error_text());
     assert_int_equal(stint_session_shadow(s, info), STINT_OK);

@@ -3,8 +3,8 @@
 
 #include "base/clock.h"
 #include "base/size.h"
-#include "session/learned.h"
-#include "session/precision.h"
+#include "session/precision/learned.h"
+#include "session/precision/precision.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -150,7 +150,7 @@ stint_status st_slots_prompt(struct st_slots *slots, uint32_t slot, enum st_engi
     struct st_job *job = slots->slots[slot].job;
     const struct st_engine_request *r = &job->request;
     bool alone = s->split.on && st_slots_count(slots, ST_SLOT_ANSWER) == 0;
-    size_t most = s->chunk_len * (alone ? s->n_lanes : 1),
+    size_t most = s->chunk_len * (alone ? s->n_buffers : 1),
            n = st_min(most, r->n_prompt - job->done);
     bool last = job->done + n == r->n_prompt;
     uint64_t begun = st_now_ns();

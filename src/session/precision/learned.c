@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The learned scheduler's file, and its choice at run time.
-#include "session/learned.h"
+#include "session/precision/learned.h"
 
 #include "base/half.h"
 #include "base/size.h"
-#include "session/schedule.h"
+#include "session/precision/schedule.h"
 #include "session/session.h"
 
 #include <math.h>

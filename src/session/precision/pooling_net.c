@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The scheduler's network forward and backward. Pure functions on arrays; sums in double where they
 // are long.
-#include "session/learned.h"
+#include "session/precision/learned.h"
 
 #include <math.h>
 #include <string.h>

@@ -5,8 +5,8 @@
 #define ST_SESSION_SCHEDULE_H
 
 #include "base/json.h"
-#include "session/learned.h"
-#include "session/precision.h"
+#include "session/precision/learned.h"
+#include "session/precision/precision.h"
 
 struct st_precision_schedule {
     stint_precision precision;

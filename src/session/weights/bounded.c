@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "session/resident.h"
+#include "session/weights/bounded.h"
 
 #include "base/cpu.h"
 #include "base/process.h"
 #include "base/size.h"
-#include "session/session.h"
+#include "session/weights/source.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -113,7 +113,7 @@ static stint_status plan(const struct stint_model *m, struct st_resident *r) {
         n->n_hot = m->config.n_layers * n->n_clusters;
         n->n_cold = m->config.n_layers * m->neurons.layout.n_entries;
     }
-    b->nested = st_kept_bytes(m, r->needs.bits);
+    b->nested = st_pinned_bytes(m, r->needs.bits);
     b->process = PROCESS_BYTES + m->held_bytes + ST_LOADER_THREADS * THREAD_BYTES;
     for (int i = 0; i < ST_N_REGIONS; i++) r->plan.n_entries[i] = r->plan.n_ids[i];
     b->tables = tables_bytes(m, r);
@@ -174,7 +174,7 @@ static stint_status open_in(const struct stint_model *m, struct st_resident *r) 
     if (r->leave_out & STINT_LEAVE_BUNDLES) options.most_bytes = m->neurons.layout.row_bytes;
     ST_TRY(st_loader_open(&options, &r->loader));
     st_cache_open(&r->rows, r->loader);
-    ST_TRY(st_kept_open(m, r->needs.bits, r->loader, &r->kept));
+    ST_TRY(st_pinned_open(m, r->needs.bits, r->loader, &r->pinned));
     ST_TRY(st_slices_open(m, steps_of(r), &r->plan, r->loader, &r->slices));
     const struct st_neurons_plan neurons = r->neurons.plan;
     return r->sparse ? st_neurons_open(m, &neurons, r->loader, &r->neurons) : STINT_OK;
@@ -200,60 +200,57 @@ void st_resident_close(struct st_resident *r) {
     st_loader_close(r->loader);
     st_naming_close(r);
     st_slices_close(&r->slices);
-    st_kept_close(&r->kept);
+    st_pinned_close(&r->pinned);
     st_neurons_close(&r->neurons);
     st_arena_close(&r->arena);
     free(r);
 }
 
-// ---- Running
+// ---- The source
 
-void st_resident_pass(struct st_resident *r, bool prompt) {
-    st_slices_pass(&r->slices, prompt ? ST_PASS_PROMPT : ST_PASS_STEP);
+static void begin(struct stint_session *s, enum st_phase phase) {
+    st_slices_pass(&s->resident->slices, phase == ST_PHASE_PREFILL ? ST_PASS_PROMPT : ST_PASS_STEP);
 }
 
-// A stage runs as far as its slices are there, then waits for the next.
-static stint_status run_stage(const struct st_run *run, size_t stage, uint32_t index,
-                              struct st_graph *graph, struct st_graph_io *io) {
+static size_t stage_of(const struct st_run *run, struct st_linear_id id) {
+    return st_slices_stage(&run->s->model->config, id.role, id.layer, id.expert);
+}
+
+// Waits for one slice, and takes those after it that are there.
+static stint_status acquire(const struct st_run *run, struct st_linear_id id,
+                            struct st_graph_part *part) {
     struct st_resident *r = run->s->resident;
+    size_t stage = stage_of(run, id);
     const struct st_sliced *g = &r->slices.stages[stage];
-    const struct st_npu *npu = run->crew->npu;
-    struct st_graph_part part = {
-        .stage = index, .slice_groups = g->slice_groups, .slices = r->panels};
-    io->part = &part;
-    for (uint32_t i = 0, end; i < g->n; i = end) {
-        ST_TRY(st_slices_take(&r->slices, stage, i, &r->panels[i]));
-        for (end = i + 1; end < g->n && st_slices_has(&r->slices, stage, end); end++)
-            ST_TRY(st_slices_take(&r->slices, stage, end, &r->panels[end]));
-        part.group = i * g->slice_groups;
-        part.n_groups = (uint32_t)st_min(g->n_groups, end * g->slice_groups) - part.group;
-        ST_TRY(npu->type->submit(graph, io));
-        ST_TRY(npu->type->wait(npu->device));
-        for (uint32_t done = i; done < end; done++) st_slices_give(&r->slices, stage, done);
-    }
-    io->part = NULL;
+    uint32_t first = part->group / g->slice_groups, end = first + 1;
+    ST_TRY(st_slices_take(&r->slices, stage, first, &r->panels[first]));
+    for (; end < g->n && st_slices_has(&r->slices, stage, end); end++)
+        ST_TRY(st_slices_take(&r->slices, stage, end, &r->panels[end]));
+    part->slices = r->panels;
+    part->slice_groups = g->slice_groups;
+    part->n_groups = (uint32_t)st_min(g->n_groups, end * g->slice_groups) - part->group;
     return STINT_OK;
 }
 
-stint_status st_resident_graph(const struct st_run *run, enum st_int8_role role, uint32_t expert,
-                               struct st_graph *graph, struct st_graph_io *io) {
-    const struct st_config *c = &run->s->model->config;
-    size_t stage = st_slices_stage(c, role, run->layer, expert);
-    ST_TRY(run_stage(run, stage, 0, graph, io));
-    if (role != ST_INT8_UP) return STINT_OK;
-    return run_stage(run, stage + 1, 1, graph, io);
+static void release(const struct st_run *run, struct st_linear_id id,
+                    const struct st_graph_part *part) {
+    struct st_resident *r = run->s->resident;
+    uint32_t first = part->group / part->slice_groups;
+    uint32_t end = (uint32_t)st_ceil_div(part->group + part->n_groups, part->slice_groups);
+    for (uint32_t i = first; i < end; i++) st_slices_give(&r->slices, stage_of(run, id), i);
 }
 
-stint_status st_resident_product(const struct st_run *run, enum st_int8_role role,
-                                 struct st_graph *graph, struct st_graph_io *io) {
-    return run_stage(run, st_slices_stage(&run->s->model->config, role, run->layer, 0), 0, graph,
-                     io);
+static void expect(const struct st_run *run, uint32_t expert) {
+    struct st_slices *slices = &run->s->resident->slices;
+    struct st_linear_id id = {ST_INT8_UP, run->layer, expert};
+    st_slices_expect(slices, stage_of(run, id));
+    id.role = ST_INT8_DOWN;
+    st_slices_expect(slices, stage_of(run, id));
 }
 
-void st_resident_expect(struct st_resident *r, const struct st_config *c, uint32_t layer,
-                        uint32_t expert) {
-    st_slices_expect(&r->slices, st_slices_stage(c, ST_INT8_UP, layer, expert));
-    st_slices_expect(&r->slices, st_slices_stage(c, ST_INT8_DOWN, layer, expert));
+static const struct st_nested_weight *nested(const struct stint_session *s,
+                                             const struct st_nested_weight *weight) {
+    return &s->resident->pinned.weights[weight->index];
 }
 
 // The row of a token in an entry, or on its way there.
@@ -262,7 +259,7 @@ static int32_t take_row(struct st_resident *r, uint64_t table, size_t row_bytes,
     return st_cache_take(&r->rows, (uint32_t)id, first, (size_t)(at - first) + row_bytes);
 }
 
-stint_status st_resident_embed(const struct st_run *run, const int32_t *ids, float *rows) {
+static stint_status embed(const struct st_run *run, const int32_t *ids, float *rows) {
     const struct stint_session *s = run->s;
     const struct st_linear_weight *w = &s->model->weights.embed;
     struct st_resident *r = s->resident;
@@ -283,15 +280,25 @@ stint_status st_resident_embed(const struct st_run *run, const int32_t *ids, flo
     return STINT_OK;
 }
 
-void st_resident_note(struct st_resident *r) {
+static void end(struct stint_session *s, stint_status status) {
+    struct st_resident *r = s->resident;
+    if (status != STINT_OK) {
+        st_slices_reset(&r->slices);
+        if (r->sparse) st_neurons_reset(&r->neurons);
+        st_cache_give_all(&r->rows);
+    }
     r->peak_bytes = st_max(r->peak_bytes, st_process_anonymous_bytes());
 }
 
-void st_resident_reset(struct st_resident *r) {
-    st_slices_reset(&r->slices);
-    if (r->sparse) st_neurons_reset(&r->neurons);
-    st_cache_give_all(&r->rows);
-}
+const struct st_weight_source st_source_bounded = {.name = "memory-bounded",
+                                                   .embed = embed,
+                                                   .nested = nested,
+                                                   .acquire = acquire,
+                                                   .release = release,
+                                                   .expect = expect,
+                                                   .look_ahead = st_resident_look_ahead,
+                                                   .begin = begin,
+                                                   .end = end};
 
 stint_status stint_session_memory(const stint_session *session, stint_memory_info *info) {
     if (!session || !info || info->size == 0)

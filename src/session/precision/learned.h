@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
-#include "session/precision.h"
+#include "session/precision/precision.h"
 
 enum {
     ST_LEARNED_CHOICES = 8,   // most

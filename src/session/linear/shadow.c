@@ -90,14 +90,14 @@ void st_shadow_close(struct st_shadow *shadow) {
 stint_status stint_session_shadow(const stint_session *session, stint_shadow_info *info) {
     if (!session || !info || info->size == 0)
         return st_fail(STINT_E_ARG, "info->size must be set to sizeof(stint_shadow_info)");
-    const struct st_shadow *first = &session->lanes->shadow;
+    const struct st_shadow *first = &session->buffers->shadow;
     stint_shadow_info out = {.size = info->size,
                              .n_linears = first->n_linears,
                              .resident_bytes = first->hot_bytes,
                              .float_bytes = first->float_bytes};
     uint64_t runs = 0, channels = 0;
-    for (size_t i = 0; i < session->n_lanes; i++) {
-        const struct st_shadow_counts *c = &session->lanes[i].shadow.counts;
+    for (size_t i = 0; i < session->n_buffers; i++) {
+        const struct st_shadow_counts *c = &session->buffers[i].shadow.counts;
         runs += c->runs;
         channels += c->channels;
         out.hot_hits += c->hot_hits;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The feed-forward block of a few tokens where a model's neurons are stored one by one: a predictor
 // names the active ones (PowerInfer-2, section 4.1), they are computed from the neuron cache.
-#include "session/resident.h"
+#include "session/weights/bounded.h"
 
 #include "base/size.h"
-#include "session/session.h"
+#include "session/pass.h"
 
 #include <string.h>
 
@@ -48,15 +48,10 @@ void st_naming_close(struct st_resident *r) {
             if (n->graphs[i][j]) n->type->free_graph(n->graphs[i][j]);
 }
 
-bool st_resident_is_sparse(const struct st_run *run, size_t n_tokens) {
-    return run->s->resident->sparse && run->phase == ST_PHASE_DECODE &&
-           n_tokens <= ST_NEURON_TOKENS;
-}
-
 static stint_status run_linear(const struct st_run *run, struct st_graph *graph,
                                const struct st_stage *stage, const float *x, size_t n_tokens,
                                uint8_t *q, size_t q_row, float *y) {
-    const struct st_npu *npu = run->crew->npu;
+    const struct st_npu *npu = run->group->npu;
     size_t k = stage->weight.n_in;
     struct st_graph_io io = {
         .n_tokens = n_tokens, .in = q, .in_row = q_row, .out = {y}, .out_row = {stage->rows[0]}};
@@ -87,9 +82,9 @@ stint_status st_resident_block(const struct st_run *run, const struct st_graph_i
     struct st_resident *r = s->resident;
     const struct st_ffn_int8 *w = s->model->int8.layers[run->layer].ffn;
     struct st_sparse *block = &r->block;
-    const struct st_npu *npu = run->crew->npu;
+    const struct st_npu *npu = run->group->npu;
     bool post = s->model->config.block == ST_BLOCK_POST;
-    const float *scores, *x = post ? run->lane->x : run->lane->normed;
+    const float *scores, *x = post ? run->buffers->x : run->buffers->normed;
     ST_TRY(name_neurons(run, run->layer, x, io->n_tokens, &scores));
     block->up = &w->up;
     block->down = &w->down;
@@ -99,8 +94,8 @@ stint_status st_resident_block(const struct st_run *run, const struct st_graph_i
     block->clipped = io->clipped;
     st_sparse_begin(block, io->in, io->in_row, npu->type->zero(npu->device), io->n_tokens);
     bool ahead = !(r->leave_out & STINT_LEAVE_PIPELINE);
-    ST_TRY(st_neurons_run(&r->neurons, run->layer, scores, block, run->crew->pool, ahead));
-    st_sparse_end(block, run->crew->pool, io->out[0], io->out_row[0]);
+    ST_TRY(st_neurons_run(&r->neurons, run->layer, scores, block, run->group->pool, ahead));
+    st_sparse_end(block, run->group->pool, io->out[0], io->out_row[0]);
     return STINT_OK;
 }
 
@@ -112,14 +107,14 @@ stint_status st_resident_look_ahead(const struct st_run *run) {
     const struct st_config *c = &s->model->config;
     size_t n = run->batch->n;
     uint32_t next = run->layer + 1;
-    const float *scores, *x = run->lane->x;
-    if (r->leave_out & STINT_LEAVE_PIPELINE || !st_resident_is_sparse(run, n) ||
+    const float *scores, *x = run->buffers->x;
+    if (r->leave_out & STINT_LEAVE_PIPELINE || !r->sparse || run->phase != ST_PHASE_DECODE ||
         next == c->n_layers || !st_neurons_may_miss(&r->neurons))
         return STINT_OK;
     const struct st_layer *l = &s->model->weights.layers[next];
     if (c->block != ST_BLOCK_POST) {
         bool parallel = c->block == ST_BLOCK_PARALLEL;
-        st_session_norm(run, parallel ? &l->attn_norm : &l->ffn_norm, x, n, r->naming.guess);
+        st_pass_norm(run, parallel ? &l->attn_norm : &l->ffn_norm, x, n, r->naming.guess);
         x = r->naming.guess;
     }
     ST_TRY(name_neurons(run, next, x, n, &scores));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "session/precision.h"
+#include "session/precision/precision.h"
 
-#include "session/resident.h"
+#include "session/weights/bounded.h"
 #include "session/session.h"
 
 #include <string.h>
@@ -42,11 +42,11 @@ stint_status st_precision_check(const struct stint_model *model, const stint_pre
 // Under a bound of memory a session keeps what the schedule runs that it was opened with.
 static stint_status check_kept(const stint_session *s, const stint_precision *p) {
     unsigned bits = st_schedule_needs(s->model, p, NULL).bits;
-    if (!s->resident || bits <= s->resident->kept.bits) return STINT_OK;
+    if (!s->resident || bits <= s->resident->pinned.bits) return STINT_OK;
     return st_fail(STINT_E_UNSUPPORTED,
                    "precision %u: under its bound of memory this session keeps nested weights of "
                    "%u bits (0: none); open it with the schedule that it is to run",
-                   bits, s->resident->kept.bits);
+                   bits, s->resident->pinned.bits);
 }
 
 unsigned st_precision_at(const stint_precision *p, size_t step) {

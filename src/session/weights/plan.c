@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a bound of memory will do to a package, before a session is opened: which pieces will be in
-// memory (session/resident.c decides), what a token then misses (neuron/expect.h), and how long it
+// memory (weights/bounded.c decides), what a token then misses (neuron/expect.h), and how long it
 // takes on a machine whose speeds are known (docs/MEMORY.md).
 #include "base/cpu.h"
 #include "base/json.h"
 #include "neuron/expect.h"
 #include "neuron/storage.h"
-#include "session/resident.h"
+#include "session/weights/bounded.h"
 #include "session/session.h"
 
 #include <math.h>

@@ -8,16 +8,16 @@
 #include "base/loader.h"
 #include "model/model.h"
 
-struct st_kept {
+struct st_pinned {
     unsigned bits; // 0: nothing is kept
     struct st_arena arena;
     struct st_nested_weight *weights; // [nested linears of the model], by their index
 };
 
-uint64_t st_kept_bytes(const struct stint_model *model, unsigned bits);
+uint64_t st_pinned_bytes(const struct stint_model *model, unsigned bits);
 // Borrows the model until close. STINT_E_IO, E_FORMAT, E_NOMEM.
-stint_status st_kept_open(const struct stint_model *model, unsigned bits, struct st_loader *loader,
-                          struct st_kept *kept);
-void st_kept_close(struct st_kept *kept); // accepts a zeroed one
+stint_status st_pinned_open(const struct stint_model *model, unsigned bits,
+                            struct st_loader *loader, struct st_pinned *pinned);
+void st_pinned_close(struct st_pinned *pinned); // accepts a zeroed one
 
 #endif

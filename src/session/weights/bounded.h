@@ -7,8 +7,8 @@
 #include "device/device.h"
 #include "neuron/neurons.h"
 #include "neuron/slices.h"
-#include "session/kept.h"
-#include "session/schedule.h"
+#include "session/weights/pinned.h"
+#include "session/precision/schedule.h"
 
 struct st_run;
 struct st_npu;
@@ -24,7 +24,7 @@ struct st_budget {
     uint64_t hot, cold; // neurons
 };
 
-// What names the neurons of a block (session/sparse_ffn.c).
+// What names the neurons of a block (session/weights/predict.c).
 struct st_naming {
     struct st_graph *(*graphs)[2]; // [n_layers]; NULL where a layer has no predictor
     const struct st_device_type *type;
@@ -41,7 +41,7 @@ struct st_resident {
     struct st_loader *loader;
     struct st_slices slices;
     struct st_needs needs;
-    struct st_kept kept;
+    struct st_pinned pinned;
     struct st_arena arena; // what follows
     struct st_cache rows;  // of the embedding
     uint32_t leave_out;    // STINT_LEAVE_*
@@ -76,37 +76,17 @@ static inline uint64_t st_budget_fixed(const struct st_budget *b) {
     return b->process + b->scratch + b->tables + b->nested;
 }
 
-// What the next batches use: a prompt's, or the tokens after it.
-void st_resident_pass(struct st_resident *resident, bool prompt);
-// Runs the stages of a graph slice by slice.
-stint_status st_resident_graph(const struct st_run *run, enum st_int8_role role, uint32_t expert,
-                               struct st_graph *graph, struct st_graph_io *io);
-// The same of a graph that is one product.
-stint_status st_resident_product(const struct st_run *run, enum st_int8_role role,
-                                 struct st_graph *graph, struct st_graph_io *io);
-// Rows of the embedding, as floats.
-stint_status st_resident_embed(const struct st_run *run, const int32_t *ids, float *rows);
-// The experts of the batch, before the first of them runs.
-void st_resident_expect(struct st_resident *resident, const struct st_config *config,
-                        uint32_t layer, uint32_t expert);
-// sparse_ffn.c: room for a sparse block; its predictors' graphs, on the session's device.
+// predict.c: room for a sparse block; its predictors' graphs, on the session's device.
 void st_naming_lay_out(const struct stint_model *model, struct st_naming *naming,
                        struct st_arena *arena);
 stint_status st_naming_open(struct st_resident *resident, const struct st_npu *npu);
 void st_naming_close(struct st_resident *resident);
-// True if a batch takes the sparse way.
-bool st_resident_is_sparse(const struct st_run *run, size_t n_tokens);
 // A feed-forward block from the neurons that are active: io->n_tokens tokens, whose inputs take
-// ST_FINE_PARTS rows each.
+// ST_TWO_TERMS rows each.
 stint_status st_resident_block(const struct st_run *run, const struct st_graph_io *io);
 
 // After a block: begins to read what the next layer's will need, as far as that can be told from
 // here.
 stint_status st_resident_look_ahead(const struct st_run *run);
-
-// After each step: how much memory there was.
-void st_resident_note(struct st_resident *resident);
-// After a failed one.
-void st_resident_reset(struct st_resident *resident);
 
 #endif

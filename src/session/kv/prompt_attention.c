@@ -7,7 +7,7 @@
 // result depends neither on how its prompt was cut into batches nor on the blocks beside its own.
 // A package's prompts compute both products with pairs of BF16 where the CPU gains by it; softmax
 // and sums are floats everywhere.
-#include "session/session.h"
+#include "session/pass.h"
 
 #include "base/size.h"
 
@@ -57,7 +57,7 @@ static void load_block(const struct item *item, struct block *block) {
     size_t hd = s->model->config.head_dim, out_rows = st_round_up(hd, ST_TILE_MAX_M);
     for (size_t l = 0; l < block->width; l++) {
         size_t position = r->batch->position + (block->lane0 + l) / item->job->group;
-        memcpy(w->rows + l * hd, lane_row(item, block, r->lane->q, l), hd * sizeof(float));
+        memcpy(w->rows + l * hd, lane_row(item, block, r->buffers->q, l), hd * sizeof(float));
         block->low[l] = (int32_t)st_session_first_key(s, r->layer, position);
         block->high[l] = (int32_t)position + 1;
     }
@@ -190,7 +190,7 @@ static void store_block(const struct item *item, const struct block *block) {
     const struct st_run *r = item->job->run;
     size_t hd = r->s->model->config.head_dim;
     for (size_t l = 0; l < block->width; l++) {
-        float *row = lane_row(item, block, r->lane->attended, l), scale = 1.0f / block->sum[l];
+        float *row = lane_row(item, block, r->buffers->attended, l), scale = 1.0f / block->sum[l];
         for (size_t d = 0; d < hd; d++) row[d] = block->out[d * block->padded + l] * scale;
     }
 }
@@ -214,7 +214,7 @@ static void attend_item(struct item *item) {
 static void prompt_item(void *context, size_t i, size_t worker) {
     const struct job *job = context;
     const struct st_config *c = &job->run->s->model->config;
-    struct st_worker *w = &job->run->crew->workers[worker];
+    struct st_worker *w = &job->run->group->workers[worker];
     // The last lanes see the most keys: begin with them, so that threads end together.
     size_t lane0 = (job->n_items - 1 - i / c->n_kv_heads) * job->item_lanes;
     size_t lane1 = st_min(lane0 + job->item_lanes, job->n_lanes);
@@ -234,15 +234,15 @@ static void prompt_item(void *context, size_t i, size_t worker) {
     for (size_t b = 0; b < item.n_blocks; b++) store_block(&item, &item.blocks[b]);
 }
 
-void st_session_attend_prompt(const struct st_run *r) {
+void st_kv_attend_prompt(const struct st_run *r) {
     const struct stint_session *s = r->s;
     const struct st_config *c = &s->model->config;
     struct job job = {.run = r, .group = c->n_heads / c->n_kv_heads};
     job.n_lanes = r->batch->n * job.group;
     job.lane_block = s->kernels.tile->vectors * s->kernels.tile->lanes;
     size_t n_blocks = st_ceil_div(job.n_lanes, job.lane_block) * c->n_kv_heads;
-    size_t share = n_blocks / (ITEMS_PER_THREAD * st_pool_threads(r->crew->pool));
+    size_t share = n_blocks / (ITEMS_PER_THREAD * st_pool_threads(r->group->pool));
     job.item_lanes = job.lane_block * st_max(1, st_min(ST_LANE_BLOCKS, share));
     job.n_items = st_ceil_div(job.n_lanes, job.item_lanes);
-    st_pool_run(r->crew->pool, prompt_item, &job, job.n_items * c->n_kv_heads);
+    st_pool_run(r->group->pool, prompt_item, &job, job.n_items * c->n_kv_heads);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "session/schedule.h"
+#include "session/precision/schedule.h"
 
 #include "base/map.h"
 #include "base/size.h"

@@ -99,7 +99,7 @@ stint_status stint_session_read_rate(stint_session *session, stint_read_rate *ra
     if (!r.pieces) return st_fail(STINT_E_NOMEM, "no memory to measure");
     add_all(&r, session->model, bits);
     uint64_t begun = st_now_ns();
-    st_pool_run(session->crew.pool, read_piece, &r, r.n_pieces);
+    st_pool_run(session->group.pool, read_piece, &r, r.n_pieces);
     out.seconds = (double)(st_now_ns() - begun) * 1e-9;
     out.bytes = r.bytes;
     free(r.pieces);

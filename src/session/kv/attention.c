@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention over the KV cache: what every token passes through, and decoding, one query at a time,
 // split over heads. Prompts meet the cache in prompt_attention.c.
-#include "session/session.h"
+#include "session/pass.h"
 
 #include <string.h>
 
@@ -37,12 +37,12 @@ static void store(const struct stint_session *s, const float *x, unsigned char *
 
 static void rotate(const struct job *job, size_t t, float *x) {
     const struct st_config *c = &job->run->s->model->config;
-    const struct st_lane *lane = job->run->lane;
+    const struct st_chunk_buffers *b = job->run->buffers;
     size_t half = c->rope_dims / 2;
     bool local = c->sliding[job->run->layer];
     if (half)
-        job->run->s->kernels.elementwise->rope(x, lane->cosine[local] + t * half,
-                                               lane->sine[local] + t * half, c->rope_dims,
+        job->run->s->kernels.elementwise->rope(x, b->cosine[local] + t * half,
+                                               b->sine[local] + t * half, c->rope_dims,
                                                c->rope_interleaved);
 }
 
@@ -54,10 +54,11 @@ static void append_token(void *context, size_t t, size_t worker) {
     const struct st_config *c = &s->model->config;
     struct st_place place = st_batch_place(job->run->batch, t);
     size_t hd = c->head_dim;
-    float *k = job->run->lane->k + t * c->n_kv_heads * hd;
-    const float *v = job->run->lane->v + t * c->n_kv_heads * hd;
+    float *k = job->run->buffers->k + t * c->n_kv_heads * hd;
+    const float *v = job->run->buffers->v + t * c->n_kv_heads * hd;
     for (size_t h = 0; h < c->n_kv_heads; h++) {
-        normalise_head(job, &st_run_layer(job->run)->k_norm, h, k + h * hd);
+        normalise_head(job, &job->run->s->model->weights.layers[job->run->layer].k_norm, h,
+                       k + h * hd);
         rotate(job, t, k + h * hd);
         store(s, k + h * hd, cache_at(job->run, s->keys, h, place));
         store(s, v + h * hd, cache_at(job->run, s->values, h, place));
@@ -68,9 +69,10 @@ static void rotate_queries(void *context, size_t t, size_t worker) {
     (void)worker;
     const struct job *job = context;
     const struct st_config *c = &job->run->s->model->config;
-    float *q = job->run->lane->q + t * c->n_heads * c->head_dim;
+    float *q = job->run->buffers->q + t * c->n_heads * c->head_dim;
     for (size_t h = 0; h < c->n_heads; h++) {
-        normalise_head(job, &st_run_layer(job->run)->q_norm, h, q + h * c->head_dim);
+        normalise_head(job, &job->run->s->model->weights.layers[job->run->layer].q_norm, h,
+                       q + h * c->head_dim);
         rotate(job, t, q + h * c->head_dim);
     }
 }
@@ -85,12 +87,12 @@ static void decode_item(void *context, size_t item, size_t worker) {
     size_t n_keys = place.position + 1;
     place.position = st_session_first_key(s, job->run->layer, place.position);
     n_keys -= place.position;
-    s->kernels.attention->decode(job->run->lane->q + (t * c->n_heads + h) * hd,
+    s->kernels.attention->decode(job->run->buffers->q + (t * c->n_heads + h) * hd,
                                  cache_at(job->run, s->keys, h / job->group, place),
                                  cache_at(job->run, s->values, h / job->group, place), s->kv,
                                  n_keys, hd, c->attn_scale, c->attn_softcap,
-                                 job->run->crew->workers[worker].scores,
-                                 job->run->lane->attended + (t * c->n_heads + h) * hd);
+                                 job->run->group->workers[worker].scores,
+                                 job->run->buffers->attended + (t * c->n_heads + h) * hd);
 }
 
 static struct job job_of(const struct st_run *r) {
@@ -98,18 +100,17 @@ static struct job job_of(const struct st_run *r) {
     return (struct job){.run = r, .group = c->n_heads / c->n_kv_heads};
 }
 
-void st_session_append(const struct st_run *r) {
+void st_kv_append(const struct st_run *r) {
     struct job job = job_of(r);
-    st_pool_run(r->crew->pool, append_token, &job, r->batch->n);
+    st_pool_run(r->group->pool, append_token, &job, r->batch->n);
 }
 
-stint_status st_session_attention(const struct st_run *r) {
+void st_kv_attend(const struct st_run *r) {
     const struct stint_session *s = r->s;
     struct job job = job_of(r);
-    st_pool_run(r->crew->pool, rotate_queries, &job, r->batch->n);
+    st_pool_run(r->group->pool, rotate_queries, &job, r->batch->n);
     if (r->phase == ST_PHASE_PREFILL)
-        st_session_attend_prompt(r);
+        st_kv_attend_prompt(r);
     else
-        st_pool_run(r->crew->pool, decode_item, &job, r->batch->n * s->model->config.n_heads);
-    return STINT_OK;
+        st_pool_run(r->group->pool, decode_item, &job, r->batch->n * s->model->config.n_heads);
 }

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// The feed-forward block: gated or plain, one or a routed mixture (Mixtral, Jiang et al. 2024,
+// section 2.1).
+#include "session/linear/op.h"
+
+#include "base/size.h"
+#include "session/weights/source.h"
+
+#include <math.h>
+#include <string.h>
+
+struct activation {
+    const struct st_run *run;
+    size_t n; // elements per token
+    bool gated;
+};
+
+static void activate_token(void *context, size_t t, size_t worker) {
+    (void)worker;
+    const struct activation *a = context;
+    const struct st_elementwise *k = a->run->s->kernels.elementwise;
+    enum st_act act = a->run->s->model->config.act;
+    float *up = a->run->buffers->up + t * a->n;
+    if (a->gated)
+        k->act_gated(act, a->run->buffers->gate + t * a->n, up, a->n, up);
+    else
+        k->act(act, up, a->n, up);
+}
+
+// up and gate, the activation, down; x -> y.
+static stint_status run_block(const struct st_run *r, const struct st_operands *o,
+                              const struct st_op *linear) {
+    struct st_chunk_buffers *b = r->buffers;
+    size_t n_ffn = r->s->model->config.ffn;
+    bool gated = st_linear_exists(&r->s->model->weights.layers[r->layer].ffn[o->expert].gate);
+    struct activation activation = {r, n_ffn, gated};
+    struct st_operands up = *o, down = *o;
+    up.y[0] = b->up;
+    up.y[1] = b->gate;
+    up.y_row[0] = up.y_row[1] = n_ffn;
+    ST_TRY(linear->run(r, &up));
+    st_pool_run(r->group->pool, activate_token, &activation, o->n);
+    down.role = ST_INT8_DOWN;
+    down.x = b->up;
+    return linear->run(r, &down);
+}
+
+static stint_status run_float(const struct st_run *r, const struct st_operands *o) {
+    return run_block(r, o, &st_op_float);
+}
+
+static stint_status run_nested(const struct st_run *r, const struct st_operands *o) {
+    return run_block(r, o, &st_op_nested);
+}
+
+const struct st_op st_op_float_ffn = {.name = "float", .run = run_float};
+const struct st_op st_op_nested_ffn = {.name = "nested", .run = run_nested};
+
+// ---- Mixtures
+
+// Turns one token's router logits into the weights of its best experts, 0 for the others: a softmax
+// over the selected ones, which equals the full softmax renormalised. Of equals the lower index
+// wins.
+static void select_experts(float *route, size_t n_experts, size_t n_used) {
+    bool selected[ST_MAX_EXPERTS] = {false};
+    float best = -INFINITY, sum = 0.0f;
+    for (size_t u = 0; u < n_used; u++) {
+        size_t arg = n_experts;
+        for (size_t e = 0; e < n_experts; e++)
+            if (!selected[e] && (arg == n_experts || route[e] > route[arg])) arg = e;
+        selected[arg] = true;
+        if (u == 0) best = route[arg];
+    }
+    for (size_t e = 0; e < n_experts; e++) {
+        route[e] = selected[e] ? expf(route[e] - best) : 0.0f;
+        sum += route[e];
+    }
+    for (size_t e = 0; e < n_experts; e++) route[e] /= sum;
+}
+
+// Those of the batch, to the source of their weights.
+static void expect_experts(const struct st_run *r, size_t n) {
+    const struct st_config *c = &r->s->model->config;
+    for (uint32_t e = 0; e < c->n_experts; e++) {
+        bool used = false;
+        for (size_t t = 0; t < n; t++) used |= r->buffers->route[t * c->n_experts + e] != 0.0f;
+        if (used) r->s->source->expect(r, e);
+    }
+}
+
+// The tokens of one expert, through it and into the sum.
+static stint_status run_expert(const struct st_run *r, const struct st_operands *o,
+                               uint32_t expert) {
+    const struct st_config *c = &r->s->model->config;
+    struct st_chunk_buffers *b = r->buffers;
+    size_t hidden = c->hidden, n = 0;
+    for (size_t t = 0; t < o->n; t++) {
+        if (b->route[t * c->n_experts + expert] == 0.0f) continue;
+        memcpy(b->expert_in + n * hidden, o->x + t * hidden, hidden * sizeof(float));
+        b->expert_tokens[n++] = (int32_t)t;
+    }
+    if (n == 0) return STINT_OK;
+    struct st_operands inside = {.role = ST_INT8_UP,
+                                 .expert = expert,
+                                 .x = b->expert_in,
+                                 .n = n,
+                                 .y = {b->expert_out},
+                                 .y_row = {hidden}};
+    ST_TRY(st_op_all(st_op_of(r, ST_UNIT_EXPERT), r, &inside));
+    for (size_t i = 0; i < n; i++) {
+        size_t t = (size_t)b->expert_tokens[i];
+        r->s->kernels.elementwise->axpy(b->route[t * c->n_experts + expert],
+                                        b->expert_out + i * hidden, hidden,
+                                        o->y[0] + t * o->y_row[0]);
+    }
+    return STINT_OK;
+}
+
+// Expert by expert, over the tokens that were routed to it; each token adds its experts in
+// ascending order.
+static stint_status run_mixture(const struct st_run *r, const struct st_operands *o) {
+    const struct st_config *c = &r->s->model->config;
+    float *route = r->buffers->route;
+    const struct st_layer *l = &r->s->model->weights.layers[r->layer];
+    ST_TRY(st_float_linear(r, o->x, o->n, &l->router, route));
+    for (size_t t = 0; t < o->n; t++)
+        select_experts(route + t * c->n_experts, c->n_experts, c->n_experts_used);
+    if (r->s->source->expect) expect_experts(r, o->n);
+    memset(o->y[0], 0, o->n * c->hidden * sizeof(float));
+    for (uint32_t e = 0; e < c->n_experts; e++) ST_TRY(run_expert(r, o, e));
+    return STINT_OK;
+}
+
+const struct st_op st_op_mixture = {.name = "mixture", .run = run_mixture};

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Linears over float weights, on all cores: the rows of every linear that shares an input are one
+// list of blocks.
+#include "session/linear/op.h"
+
+#include "base/size.h"
+
+struct job {
+    const struct st_run *run;
+    const struct st_linear_path *path;
+    const struct st_operands *operands;
+    const float *x;
+    size_t n_tokens, k;
+    const struct st_linear_weight *const *weights;
+    struct st_linear_kernels kernels;
+    size_t block_rows[ST_MAX_LINEARS];     // of one item of each linear
+    size_t first_item[ST_MAX_LINEARS + 1]; // of each linear
+};
+
+static void pack_item(void *context, size_t item, size_t worker) {
+    (void)worker;
+    const struct job *job = context;
+    job->path->pack(&job->kernels, job->x, job->n_tokens, job->k, item, job->run->buffers->packed);
+}
+
+static void rows_item(void *context, size_t item, size_t worker) {
+    const struct job *job = context;
+    size_t i = 0;
+    while (item >= job->first_item[i + 1]) i++;
+    const struct st_linear_weight *w = job->weights[i];
+    size_t row = (item - job->first_item[i]) * job->block_rows[i];
+    struct st_linear_args args = {
+        .w = w->data,
+        .row_bytes = w->row_bytes,
+        .dtype = w->dtype,
+        .k = job->k,
+        .n_tokens = job->n_tokens,
+        .x = job->path->pack ? job->run->buffers->packed : job->x,
+        .bias = w->bias,
+        .y = job->operands->y[i],
+        .y_row = job->operands->y_row[i],
+    };
+    job->path->rows(&job->kernels, &args, row, st_min(row + job->block_rows[i], w->n_out),
+                    job->run->group->workers[worker].linear);
+}
+
+// The best path that takes all of them. One that is for a single token sums in another order: a
+// step of sequences does without it, so that a sequence does not notice when the others leave.
+static const struct st_linear_path *select_path(const struct st_run *r, size_t n_tokens,
+                                                const struct st_linear_weight *const *weights,
+                                                size_t n_linears) {
+    const struct stint_session *s = r->s;
+    if (r->batch && r->batch->places) n_tokens = st_max(2, n_tokens);
+    const struct st_linear_path *path = st_linear_paths;
+    for (size_t i = 0; i < n_linears;) {
+        const struct st_linear_weight *w = weights[i];
+        bool fits = st_linear_path_fits(path, s->kernels.cpu_flags, w->dtype, w->n_in, n_tokens);
+        i = fits ? i + 1 : 0;
+        path += !fits;
+    }
+    return path;
+}
+
+// Prompts take small blocks, whose weights stay in the cache. Decoding streams through the weights,
+// the faster the longer a stream goes on, but every thread must get some of them.
+static size_t block_rows(const struct st_run *r, size_t n_tokens, size_t n_out) {
+    enum { ITEMS_PER_THREAD = 4, LONGEST = 256 };
+    size_t share = n_out / (ITEMS_PER_THREAD * st_pool_threads(r->group->pool));
+    if (n_tokens > ST_DECODE_TOKENS) return ST_ROW_BLOCK;
+    return st_max(ST_ROW_BLOCK, st_min(LONGEST, share / ST_ROW_BLOCK * ST_ROW_BLOCK));
+}
+
+static void multiply(const struct st_run *r, const struct st_operands *o,
+                     const struct st_linear_weight *const *weights, size_t n_linears) {
+    const struct stint_session *s = r->s;
+    // Rows past the batch are scratch: what they give is not used.
+    size_t n_tokens = r->phase == ST_PHASE_PREFILL ? st_max(o->n, ST_DECODE_TOKENS + 1) : o->n;
+    struct job job = {.run = r,
+                      .path = select_path(r, n_tokens, weights, n_linears),
+                      .operands = o,
+                      .x = o->x,
+                      .n_tokens = n_tokens,
+                      .k = weights[0]->n_in,
+                      .weights = weights,
+                      .kernels = {s->kernels.tile, s->kernels.expand, s->kernels.gemv}};
+    for (size_t i = 0; i < n_linears; i++) {
+        size_t n_out = weights[i]->n_out;
+        job.block_rows[i] = block_rows(r, n_tokens, n_out);
+        job.first_item[i + 1] = job.first_item[i] + st_ceil_div(n_out, job.block_rows[i]);
+    }
+    if (job.path->pack)
+        st_pool_run(r->group->pool, pack_item, &job,
+                    st_ceil_div(n_tokens, job.path->block_tokens(&job.kernels)));
+    st_pool_run(r->group->pool, rows_item, &job, job.first_item[n_linears]);
+}
+
+// Of the model. Weights of a method that is only compared may be wider.
+static size_t input_width(const struct st_config *c, enum st_int8_role role) {
+    const size_t widths[ST_INT8_ROLES] = {c->hidden, (size_t)c->n_heads * c->head_dim, c->hidden,
+                                          c->ffn, c->embed};
+    return widths[role];
+}
+
+// Who observes a session sees the input first, and says what the linears get.
+static stint_status run(const struct st_run *r, const struct st_operands *o) {
+    const struct st_linear_weight *weights[ST_MAX_LINEARS];
+    size_t n = st_operands_linears(r, o, weights);
+    struct st_linear_input input = {
+        r->layer, o->expert, o->role, o->x, o->n, input_width(&r->s->model->config, o->role)};
+    struct st_operands seen = *o;
+    seen.x = st_session_observe(r->s, &input);
+    multiply(r, &seen, weights, n);
+    return STINT_OK;
+}
+
+const struct st_op st_op_float = {.name = "float", .run = run};
+
+stint_status st_float_linear(const struct st_run *r, const float *x, size_t n,
+                             const struct st_linear_weight *weight, float *y) {
+    struct st_operands o = {.x = x, .n = n, .y = {y}, .y_row = {weight->n_out}};
+    multiply(r, &o, &weight, 1);
+    return STINT_OK;
+}

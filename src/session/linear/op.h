@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the linears of a layer are computed: an op for each way (float, INT8, two-term INT8, nested),
+// and a table that says which op computes what. The pass (session/pass.c) asks the table alone; a
+// new way of computing is one more op and a row in linear/table.c.
+#ifndef ST_SESSION_LINEAR_OP_H
+#define ST_SESSION_LINEAR_OP_H
+
+#include "session/session.h"
+
+// What the table is asked for.
+enum st_unit {
+    ST_UNIT_QKV,
+    ST_UNIT_O,
+    ST_UNIT_FFN,    // a feed-forward block, or a routed mixture of them
+    ST_UNIT_EXPERT, // one block of a mixture
+    ST_UNIT_HEAD,
+    ST_N_UNITS
+};
+
+// Linears that share the input x [n, inputs]: y[i][t * y_row[i] + row]. A feed-forward block counts
+// as its first linear, ST_INT8_UP, and has the block's output.
+struct st_operands {
+    enum st_int8_role role;
+    uint32_t expert;
+    const float *x;
+    size_t n;
+    float *y[ST_STAGE_PARTS];
+    size_t y_row[ST_STAGE_PARTS];
+};
+
+typedef stint_status st_op_fn(const struct st_run *run, const struct st_operands *operands);
+
+// The steps of a unit, in order. NULL: there is nothing to do.
+struct st_op {
+    const char *name;
+    st_op_fn *prepare; // once x is known: quantizes it
+    st_op_fn *before;  // shadow execution of a linear that is followed by an activation
+    st_op_fn *run;
+    st_op_fn *finish; // shadow execution of the last linear
+    // Of `before` and `finish`, those that have work in this layer and can be subgraphs of their
+    // own while prompts are split: ST_SHADOW_BEFORE, ST_SHADOW_AFTER.
+    uint8_t (*apart)(const struct stint_model *model, uint32_t layer, enum st_int8_role role);
+};
+
+// linear/float.c. Also for linears that no package quantizes: routers, projections of embeddings.
+stint_status st_float_linear(const struct st_run *run, const float *x, size_t n,
+                             const struct st_linear_weight *weight, float *y);
+extern const struct st_op st_op_float;
+// linear/nested.c, at precision run->bits: inputs as one INT8 number, and as two.
+extern const struct st_op st_op_nested, st_op_nested_two_term;
+// linear/int8.c, on the device.
+extern const struct st_op st_op_int8, st_op_int8_ffn;
+// linear/two_term.c, the same with two-term inputs; of blocks whose neurons are predicted.
+extern const struct st_op st_op_two_term, st_op_two_term_head, st_op_two_term_ffn, st_op_sparse_ffn;
+// linear/ffn.c: linears with an activation between them; a mixture of ST_UNIT_EXPERT.
+extern const struct st_op st_op_float_ffn, st_op_nested_ffn, st_op_mixture;
+
+// Room in a chunk's buffers, and in the session, for nested and two-term inputs; the latter's
+// graphs, after st_npu_open(), whose device they use. They do nothing for models without neurons.
+void st_nested_lay_out(const struct stint_session *s, struct st_chunk_buffers *buffers,
+                       struct st_arena *arena);
+void st_two_term_lay_out(struct stint_session *s, struct st_arena *arena);
+stint_status st_two_term_open(struct stint_session *s);
+void st_two_term_close(struct stint_session *s);
+
+// linear/table.c
+
+// Fills the session's table, by the model's weights and where they are.
+void st_op_table_fill(struct stint_session *s);
+size_t st_op_table_size(const struct stint_model *model); // ops
+const struct st_op *st_op_of(const struct st_run *run, enum st_unit unit);
+enum st_int8_role st_unit_role(enum st_unit unit);
+// ST_SHADOW_* of the subgraphs of a layer, of prompts at the precision of INT8.
+void st_op_shadows(const struct stint_session *s, uint32_t layer, uint8_t shadows[ST_N_SUBGRAPHS]);
+
+// The float or nested linears of operands, up to ST_MAX_LINEARS; returns how many.
+size_t st_operands_linears(const struct st_run *run, const struct st_operands *operands,
+                           const struct st_linear_weight *weights[ST_MAX_LINEARS]);
+
+// All steps of a unit, one after another.
+static inline stint_status st_op_all(const struct st_op *op, const struct st_run *run,
+                                     const struct st_operands *operands) {
+    if (op->prepare) ST_TRY(op->prepare(run, operands));
+    if (op->before) ST_TRY(op->before(run, operands));
+    ST_TRY(op->run(run, operands));
+    return op->finish ? op->finish(run, operands) : STINT_OK;
+}
+
+#endif

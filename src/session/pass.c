@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pass: a batch of tokens through the six subgraphs of each layer (model/graph.h) and what
+// surrounds the layers, written once. How a linear is computed is the table's business
+// (linear/op.h), where its weights are the weight source's (weights/source.h).
+#include "session/pass.h"
+
+#include "base/clock.h"
+#include "base/size.h"
+#include "session/linear/op.h"
+#include "session/weights/source.h"
+
+#include <string.h>
+
+// ---- Norms
+
+struct norm_job {
+    const struct stint_session *s;
+    const struct st_norm_weight *norm;
+    const float *x;
+    float *y;
+};
+
+static void norm_row(void *context, size_t t, size_t worker) {
+    (void)worker;
+    const struct norm_job *j = context;
+    const struct st_config *c = &j->s->model->config;
+    const struct st_elementwise *k = j->s->kernels.elementwise;
+    const float *x = j->x + t * c->hidden;
+    float *y = j->y + t * c->hidden;
+    if (c->norm == ST_NORM_RMS)
+        k->rmsnorm(x, j->norm->weight, c->norm_epsilon, c->hidden, y);
+    else
+        k->layernorm(x, j->norm->weight, j->norm->bias, c->norm_epsilon, c->hidden, y);
+}
+
+void st_pass_norm(const struct st_run *r, const struct st_norm_weight *norm, const float *x,
+                  size_t n, float *y) {
+    struct norm_job job = {r->s, norm, x, y};
+    st_pool_run(r->group->pool, norm_row, &job, n);
+}
+
+// A layer's input norm, or the input itself where the block form has none there.
+static void block_norm(const struct st_run *r, const struct st_norm_weight *norm) {
+    const struct st_config *c = &r->s->model->config;
+    struct st_chunk_buffers *b = r->buffers;
+    if (c->block == ST_BLOCK_POST)
+        memcpy(b->normed, b->x, r->batch->n * c->hidden * sizeof(float));
+    else
+        st_pass_norm(r, norm, b->x, r->batch->n, b->normed);
+}
+
+// x += projected, with the norms that the block form puts around the sum.
+static void add_residual(const struct st_run *r, const struct st_norm_weight *post,
+                         const struct st_norm_weight *after) {
+    const struct st_config *c = &r->s->model->config;
+    struct st_chunk_buffers *b = r->buffers;
+    size_t n = r->batch->n;
+    if (post->weight) st_pass_norm(r, post, b->projected, n, b->projected);
+    r->s->kernels.elementwise->add(b->projected, n * c->hidden, b->x);
+    if (c->block == ST_BLOCK_POST) st_pass_norm(r, after, b->x, n, b->x);
+}
+
+// ---- Units of linears
+
+static struct st_operands operands_of(const struct st_run *r, enum st_unit unit) {
+    const struct st_config *c = &r->s->model->config;
+    struct st_chunk_buffers *b = r->buffers;
+    size_t n_q = (size_t)c->n_heads * c->head_dim, n_kv = (size_t)c->n_kv_heads * c->head_dim;
+    struct st_operands o = {.role = st_unit_role(unit),
+                            .x = unit == ST_UNIT_O ? b->attended : b->normed,
+                            .n = r->batch->n,
+                            .y = {b->projected},
+                            .y_row = {c->hidden}};
+    if (unit != ST_UNIT_QKV) return o;
+    memcpy(o.y, (float *[]){b->q, b->k, b->v}, sizeof o.y);
+    memcpy(o.y_row, (size_t[]){n_q, n_kv, n_kv}, sizeof o.y_row);
+    return o;
+}
+
+static stint_status prepare(const struct st_run *r, enum st_unit unit) {
+    const struct st_op *op = st_op_of(r, unit);
+    struct st_operands o = operands_of(r, unit);
+    return op->prepare ? op->prepare(r, &o) : STINT_OK;
+}
+
+static stint_status before(const struct st_run *r, enum st_unit unit) {
+    const struct st_op *op = st_op_of(r, unit);
+    struct st_operands o = operands_of(r, unit);
+    return op->before ? op->before(r, &o) : STINT_OK;
+}
+
+// The end of a unit, and what follows it in a layer.
+static stint_status finish(const struct st_run *r, enum st_unit unit) {
+    const struct st_op *op = st_op_of(r, unit);
+    const struct st_layer *l = &r->s->model->weights.layers[r->layer];
+    struct st_operands o = operands_of(r, unit);
+    if (op->finish) ST_TRY(op->finish(r, &o));
+    if (unit == ST_UNIT_QKV)
+        st_kv_append(r);
+    else if (unit == ST_UNIT_O)
+        add_residual(r, &l->post_attn_norm, &l->attn_norm);
+    else
+        add_residual(r, &l->post_ffn_norm, &l->ffn_norm);
+    return STINT_OK;
+}
+
+static stint_status compute(const struct st_run *r, enum st_unit unit) {
+    const struct st_op *op = st_op_of(r, unit);
+    struct st_operands o = operands_of(r, unit);
+    unsigned apart = r->shadows_apart && op->apart ? op->apart(r->s->model, r->layer, o.role) : 0;
+    if (!(apart & ST_SHADOW_BEFORE)) ST_TRY(before(r, unit));
+    ST_TRY(op->run(r, &o));
+    return apart & ST_SHADOW_AFTER ? STINT_OK : finish(r, unit);
+}
+
+// ---- The subgraphs of a layer
+
+static stint_status attn_norm(const struct st_run *r) {
+    block_norm(r, &r->s->model->weights.layers[r->layer].attn_norm);
+    return prepare(r, ST_UNIT_QKV);
+}
+
+static stint_status qkv(const struct st_run *r) {
+    return compute(r, ST_UNIT_QKV);
+}
+
+static stint_status attention(const struct st_run *r) {
+    st_kv_attend(r);
+    return STINT_OK;
+}
+
+static stint_status o(const struct st_run *r) {
+    ST_TRY(prepare(r, ST_UNIT_O));
+    return compute(r, ST_UNIT_O);
+}
+
+static stint_status ffn_norm(const struct st_run *r) {
+    // A parallel block's feed-forward part works on the first norm's result.
+    if (r->s->model->config.block != ST_BLOCK_PARALLEL)
+        block_norm(r, &r->s->model->weights.layers[r->layer].ffn_norm);
+    return prepare(r, ST_UNIT_FFN);
+}
+
+static stint_status ffn(const struct st_run *r) {
+    return compute(r, ST_UNIT_FFN);
+}
+
+static stint_status (*const subgraphs[ST_N_SUBGRAPHS])(const struct st_run *) = {
+    [ST_SUBGRAPH_ATTN_NORM] = attn_norm, [ST_SUBGRAPH_QKV] = qkv,
+    [ST_SUBGRAPH_ATTENTION] = attention, [ST_SUBGRAPH_O] = o,
+    [ST_SUBGRAPH_FFN_NORM] = ffn_norm,   [ST_SUBGRAPH_FFN] = ffn,
+};
+
+stint_status st_pass_subgraph(const struct st_run *r, enum st_subgraph_kind kind) {
+    if (atomic_load_explicit(&r->s->canceled, memory_order_relaxed))
+        return st_fail(STINT_E_CANCELED, "canceled");
+    return subgraphs[kind](r);
+}
+
+stint_status st_pass_shadow(const struct st_run *r, enum st_int8_role role) {
+    static const enum st_unit units[] = {[ST_INT8_QKV] = ST_UNIT_QKV,
+                                         [ST_INT8_O] = ST_UNIT_O,
+                                         [ST_INT8_UP] = ST_UNIT_FFN,
+                                         [ST_INT8_DOWN] = ST_UNIT_FFN};
+    return role == ST_INT8_UP ? before(r, units[role]) : finish(r, units[role]);
+}
+
+// ---- Layers and head
+
+stint_status st_pass_layer(const struct st_run *r) {
+    for (int kind = 0; kind < ST_N_SUBGRAPHS; kind++) {
+        uint64_t begin = st_now_ns();
+        ST_TRY(st_pass_subgraph(r, (enum st_subgraph_kind)kind));
+        st_session_record(r, (uint8_t)kind, begin);
+    }
+    return r->s->source->look_ahead ? r->s->source->look_ahead(r) : STINT_OK;
+}
+
+stint_status st_pass_forward(const struct st_run *run, const int32_t *ids) {
+    struct st_run r = *run;
+    ST_TRY(st_pass_embed(&r, ids));
+    for (r.layer = 0; r.layer < r.s->model->config.n_layers; r.layer++) ST_TRY(st_pass_layer(&r));
+    return STINT_OK;
+}
+
+static bool all_finite(const float *x, size_t n) {
+    uint32_t largest = 0; // an exponent of all ones is infinite or not a number
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, x + i, sizeof bits);
+        largest = (bits & 0x7f800000u) > largest ? bits & 0x7f800000u : largest;
+    }
+    return largest != 0x7f800000u;
+}
+
+stint_status st_pass_head_input(const struct st_run *r, const float *x, size_t n,
+                                const float **input) {
+    const struct st_weights *w = &r->s->model->weights;
+    *input = x;
+    if (w->final_norm.weight) {
+        st_pass_norm(r, &w->final_norm, x, n, r->buffers->normed);
+        *input = r->buffers->normed;
+    }
+    if (!w->project_out.data) return STINT_OK;
+    ST_TRY(st_float_linear(r, *input, n, &w->project_out, r->buffers->projected));
+    *input = r->buffers->projected;
+    return STINT_OK;
+}
+
+stint_status st_pass_logits(const struct st_run *r, size_t first, size_t n, float *logits) {
+    const struct stint_session *s = r->s;
+    const struct st_config *c = &s->model->config;
+    struct st_operands o = {.role = ST_INT8_HEAD, .n = n, .y = {logits}, .y_row = {c->vocab}};
+    ST_TRY(st_pass_head_input(r, r->buffers->x + first * c->hidden, n, &o.x));
+    ST_TRY(st_op_all(st_op_of(r, ST_UNIT_HEAD), r, &o));
+    if (c->final_softcap > 0.0f)
+        s->kernels.elementwise->softcap(c->final_softcap, logits, n * c->vocab, logits);
+    if (!all_finite(logits, n * c->vocab))
+        return st_fail(STINT_E_FORMAT, "the logits are not finite numbers: weights of this model "
+                                       "are damaged (NaN or infinite)");
+    return STINT_OK;
+}

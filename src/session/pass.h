@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// One batch of tokens through the model.
+#ifndef ST_SESSION_PASS_H
+#define ST_SESSION_PASS_H
+
+#include "session/session.h"
+
+// Embeddings of the ids into x [n, hidden], and rotations of the batch's positions.
+stint_status st_pass_embed(const struct st_run *run, const int32_t *ids);
+void st_pass_rotations(const struct st_run *run); // alone
+// One subgraph of one layer. STINT_E_CANCELED.
+stint_status st_pass_subgraph(const struct st_run *run, enum st_subgraph_kind kind);
+// The shadow of a linear, where run->shadows_apart: of ST_INT8_UP before the feed-forward block, of
+// the others after their subgraph, with what follows the linear there.
+stint_status st_pass_shadow(const struct st_run *run, enum st_int8_role role);
+stint_status st_pass_layer(const struct st_run *run);
+// Runs one batch through all layers; x holds its last hidden states. STINT_E_CANCELED.
+stint_status st_pass_forward(const struct st_run *run, const int32_t *ids);
+// What the output head meets, [n, embed], of x [n, hidden]: valid until the next call.
+stint_status st_pass_head_input(const struct st_run *run, const float *x, size_t n,
+                                const float **input);
+// logits [n, vocab] of rows first..first + n - 1 of x. STINT_E_FORMAT if they are not finite.
+stint_status st_pass_logits(const struct st_run *run, size_t first, size_t n, float *logits);
+// Norm of every row of x [n, hidden] into y.
+void st_pass_norm(const struct st_run *run, const struct st_norm_weight *norm, const float *x,
+                  size_t n, float *y);
+
+// ---- kv/
+
+// Norms and rotates k of the batch, and appends it and v to the cache.
+void st_kv_append(const struct st_run *run);
+// Norms and rotates q; q and the cache -> attended.
+void st_kv_attend(const struct st_run *run);
+// The same of rotated queries and a prompt that is in the cache (kv/prompt_attention.c).
+void st_kv_attend_prompt(const struct st_run *run);
+
+#endif

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weights in the mapped file, or in memory.
+#include "session/weights/source.h"
+
+#include "base/size.h"
+
+enum { ROWS_MAPPED = 16 }; // of the embedding, at a time
+
+// A prompt's rows lie scattered, and the system maps the neighbourhood of each, huge pages of it
+// where the file lies in such: nearly all of the table would stay resident, of which a package uses
+// nothing else.
+static void forget_embedding(const struct stint_session *s) {
+    const struct st_linear_weight *w = &s->model->weights.embed;
+    if (s->model->checkpoint.package) st_map_forget(w->data, w->n_out * w->row_bytes);
+}
+
+static stint_status embed(const struct st_run *r, const int32_t *ids, float *rows) {
+    const struct st_linear_weight *w = &r->s->model->weights.embed;
+    size_t n = r->batch->n;
+    for (size_t t = 0; t < n; t++) {
+        st_session_row(r->s, w, (size_t)ids[t], rows + t * w->n_in);
+        if (t % ROWS_MAPPED == ROWS_MAPPED - 1 || t + 1 == n) forget_embedding(r->s);
+    }
+    return STINT_OK;
+}
+
+static const struct st_nested_weight *nested(const struct stint_session *s,
+                                             const struct st_nested_weight *weight) {
+    (void)s;
+    return weight;
+}
+
+const struct st_weight_source st_source_mapped = {
+    .name = "mapped", .embed = embed, .nested = nested};
