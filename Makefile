@@ -63,7 +63,9 @@ fuzz:                              ## FUZZ_SECONDS=60 of each fuzz target
 	cmake --build --preset fuzz -j $(JOBS)
 	scripts/fuzz $(FUZZ_SECONDS)
 
-bench: build/stint                 ## the fixed set; appends to bench/history.jsonl, draws it
+bench: build/stint                 ## the peaks, the fixed set; appends to bench/history.jsonl, draws it
+	cmake --build --preset release -j $(JOBS) --target bench_peaks
+	build/bench/bench_peaks
 	scripts/bench_history.py
 	scripts/bench_plot.py
 

@@ -40,14 +40,31 @@ static float *input, *packed, *output, *scratch;
 static size_t packed_floats, output_floats;
 static volatile float sink;
 
-static void run_peak(void) {
-    const struct st_peak *peak = st_peak_choose(st_cpu_flags(), ST_PEAK_F32);
+// The row that this core runs fastest.
+static const struct st_peak *best_peak(void) {
     static const unsigned char zeros[4096];
-    sink = peak->fn(zeros, PEAK_ROUNDS);
+    static const struct st_peak *best;
+    const struct st_peak *row = NULL;
+    double most = 0.0;
+    if (best) return best;
+    for (int round = 0; round < 3; round++)
+        while ((row = st_peak_next(row, st_cpu_flags(), ST_PEAK_F32)) != NULL) {
+            uint64_t begun = st_now_ns();
+            sink = row->fn(zeros, 100 * PEAK_ROUNDS);
+            double rate = row->ops_per_round / (double)(st_now_ns() - begun);
+            if (rate > most) best = row;
+            most = rate > most ? rate : most;
+        }
+    return best;
+}
+
+static void run_peak(void) {
+    static const unsigned char zeros[4096];
+    sink = best_peak()->fn(zeros, PEAK_ROUNDS);
 }
 
 static double peak_work(void) {
-    return PEAK_ROUNDS * st_peak_choose(st_cpu_flags(), ST_PEAK_F32)->ops_per_round;
+    return PEAK_ROUNDS * best_peak()->ops_per_round;
 }
 
 // ---- One tile over 512 steps: a from the first-level cache, b from the second.

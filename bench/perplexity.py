@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Perplexity of models over a text, in windows of equal length, from the logits that `stint logits`
-writes. For the tables of docs/BENCHMARKS.md:
+writes. For the tables of docs/BENCHMARKS-history.md:
 
     bench/perplexity.py build/stint TEXT MODEL... [--windows 64] [--length 256]
 """

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What predictors change: tokens of a text one by one under a bound of memory, with all neurons and
-with those that predictors name. For the table of docs/BENCHMARKS.md (needs NumPy):
+with those that predictors name. For the table of docs/BENCHMARKS-history.md (needs NumPy):
 
     bench/predictors.py build/stint TEXT PACKAGE... [--windows 6] [--length 510] [--memory 64M]
                         [--schedule uniform:4]

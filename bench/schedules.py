@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Precision schedules on tasks that generate: found on half of the items, compared on the others.
-Prints markdown. For the tables of docs/BENCHMARKS.md:
+Prints markdown. For the tables of docs/BENCHMARKS-history.md:
 
     bench/schedules.py build/stint PACKAGE DATA SEED_TEXT [--items 100]
 

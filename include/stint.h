@@ -407,9 +407,11 @@ typedef struct stint_memory_plan {
     double hit_rate, computed;      /* as in stint_memory_info */
     double bytes_per_token, reads_per_token;
     /* What a token takes, where speeds are known, else 0. Reading and computing go on at the same
-     * time, but for the first neurons of a layer, which somebody waits for. */
+     * time, but for the first neurons of a layer and for shadow columns, which somebody waits for.
+     */
     double read_seconds, compute_seconds, wait_seconds;
     double tokens_per_second; /* attention, norms and sampling are not in it */
+    double shadow_columns;    /* of a token, read for shadow execution; in the reads above */
 } stint_memory_plan;
 
 /* Of a layer of a sparse model; shares of its neurons. */

@@ -36,6 +36,7 @@ GOLDEN, COMMANDS = "tests/golden/test_models.py", "tests/e2e/test_cli.py"
 SERVE, HOSTILE = "tests/e2e/test_serve.py", "tests/e2e/test_serve_hostile.py"
 TOKENIZERS = "tests/golden/test_tokenizers.c"
 JINJA = "tests/template/test_jinja.c"
+CONFORMANCE = "tests/device/test_conformance.c"
 COVERED = {
     "src/base/direct.c": "tests/base/test_loader.c",
     "src/kernels/neuron_levels.c": "tests/kernels/check_neuron.c",
@@ -92,7 +93,10 @@ COVERED = {
     "src/eval/tasks.c": "tests/golden/test_eval.py",
     "src/eval/item_tasks.c": "tests/golden/test_eval.py",
     "src/eval/text_tasks.c": "tests/golden/test_eval.py",
-    "src/device/cpu/cpu.c": "tests/device/test_device.c",
+    **{f"src/device/{name}.c": CONFORMANCE for name in (
+        "processor", "buffers", "graphs", "mirror", "subgraph", "outliers", "epilogue", "pool/pool",
+        "pool/pool_run", "sim/sim", "sim/sim_settings", "sim/sim_weights", "sim/sim_run")},
+    "src/device/sim/sim_queue.c": "tests/device/test_jobs.c",
     "src/model/shape_int8.c": "tests/model/test_weights_int8.c",
     "src/prepare/choose.c": "tests/prepare/test_prepare.c",
     "src/prepare/columns.c": "tests/prepare/test_pack.c",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A growing run of bytes, and of ids. Zero-initialise, free at the end; a failed growth leaves them
-// as they were.
+// Growing arrays of bytes and of token ids. Zero-initialise and free them; a failed growth leaves
+// them unchanged.
 #ifndef ST_BASE_BUFFER_H
 #define ST_BASE_BUFFER_H
 
@@ -25,8 +25,8 @@ struct st_ids {
 stint_status st_ids_append(struct st_ids *ids, int32_t id);
 void st_ids_free(struct st_ids *ids);
 
-// Makes room for `n` more items of `item_bytes` in a doubling array. pre: *data is from here or
-// NULL.
+// Makes room for `n` more items of `item_bytes` in a doubling array. pre: *data is NULL or came
+// from this function.
 stint_status st_grow(void **data, size_t *capacity, size_t count, size_t n, size_t item_bytes);
 
 #endif

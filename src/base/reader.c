@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/reader.h"
 
-#include "base/size.h"
-
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -26,23 +23,13 @@ struct st_reader {
     struct range ranges[ST_READER_DEPTH];
     size_t n_asked, n_answered; // since the reader was opened
     struct st_error why;        // of the first failure since the last wait
-    bool drop;
     bool started; // the thread shall read what is pending
     bool reading; // it, or the one that asks, does
     bool closing;
 };
 
-// Pages that another range shares are dropped with it: they are seldom needed twice.
-static void drop_range(const struct st_reader *r, struct range range) {
-    enum { PAGE = 4096 };
-    uint64_t first = range.offset / PAGE * PAGE;
-    uint64_t end = st_round_up(range.offset + range.bytes, PAGE);
-    posix_fadvise(r->file, (off_t)first, (off_t)(end - first), POSIX_FADV_DONTNEED);
-}
-
 static stint_status read_range(const struct st_reader *r, struct range range) {
     unsigned char *to = range.to;
-    const struct range whole = range;
     while (range.bytes) {
         ssize_t n = pread(r->file, to, range.bytes, (off_t)range.offset);
         if (n < 0 && errno == EINTR) continue;
@@ -56,7 +43,6 @@ static stint_status read_range(const struct st_reader *r, struct range range) {
         range.offset += (uint64_t)n;
         range.bytes -= (size_t)n;
     }
-    if (r->drop) drop_range(r, whole);
     return STINT_OK;
 }
 
@@ -94,13 +80,11 @@ static void *work(void *context) {
     return NULL;
 }
 
-stint_status st_reader_open(int file, const char *name, bool drop, struct st_reader **reader) {
+stint_status st_reader_open(int file, const char *name, struct st_reader **reader) {
     struct st_reader *r = calloc(1, sizeof *r);
     if (!r) return st_fail(STINT_E_NOMEM, "%s: no memory to read it", name);
     r->file = file;
     r->name = name;
-    r->drop = drop;
-    if (drop) posix_fadvise(file, 0, 0, POSIX_FADV_RANDOM); // nothing is read ahead
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->asked, NULL);
     pthread_cond_init(&r->answered, NULL);

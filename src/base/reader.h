@@ -7,7 +7,6 @@
 
 #include "base/status.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,9 +14,8 @@ struct st_reader;
 
 enum { ST_READER_DEPTH = 512 }; // ranges that may be under way
 
-// Borrows `file`, open for reading, and `name`, which stands in error texts, until close. `drop`:
-// what was read leaves the page cache.
-stint_status st_reader_open(int file, const char *name, bool drop, struct st_reader **reader);
+// Borrows `file`, open for reading, and `name`, which stands in error texts, until close.
+stint_status st_reader_open(int file, const char *name, struct st_reader **reader);
 void st_reader_close(struct st_reader *reader); // accepts NULL; waits for what is being read
 
 // Asks for [offset, offset + bytes) in `to`; reads all where the queue is full. One thread asks,

@@ -14,8 +14,8 @@ static size_t expect(unsigned char first, unsigned char *low, unsigned char *hig
     return first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
 }
 
-// How many bytes of text[0, n) agree with a well-formed sequence; *whole: its length, 0 if none
-// begins so.
+// The number of bytes of text[0, n) that agree with a well-formed sequence. *whole is the length of
+// that sequence, 0 if none begins like this.
 static size_t agreeing(const char *text, size_t n, size_t *whole) {
     unsigned char low, high;
     *whole = 0;

@@ -9,7 +9,7 @@
 // Bytes of the well-formed sequence that begins text[0, n); 0 if there is none (n == 0 included).
 size_t st_utf8_length(const char *text, size_t n);
 
-// Bytes of a broken sequence that one U+FFFD stands for: the longest prefix of a well-formed
+// The bytes of a broken sequence that one U+FFFD replaces: the longest prefix of a well-formed
 // sequence, at least 1 (Unicode 15, section 3.9, "maximal subpart"). pre: n > 0 and st_utf8_length
 // is 0.
 size_t st_utf8_broken(const char *text, size_t n);

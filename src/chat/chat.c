@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who renders a conversation, and with which variables: those of Hugging Face's chat templates.
+// Renders a conversation, by the template or the built-in format, with the variables that Hugging
+// Face passes to chat templates.
 #include "chat/chat.h"
 
 #include "base/buffer.h"
@@ -18,10 +19,10 @@ struct st_chat {
     char *source;
     struct st_jinja *jinja; // NULL: the built-in format
     bool opens;             // the template itself opens the assistant's turn
-    bool reasons;           // it knows the marks of reasoning
+    bool reasons;           // the template knows the marks of reasoning
 };
 
-// What a template is told beside the messages.
+// The variables of a template besides the messages.
 struct variables {
     const json_t *tools;
     enum st_chat_thinking thinking;
@@ -34,8 +35,8 @@ static stint_status no_memory(void) {
 static stint_status compile(struct st_chat *chat) {
     stint_status status = st_jinja_compile(chat->source, strlen(chat->source), &chat->jinja);
     if (status == STINT_OK || status == STINT_E_NOMEM) return status;
-    st_log(STINT_LOG_WARNING, "%s; conversations are written in the built-in format '%s'",
-           st_error_text(), st_chat_name(chat->format));
+    st_log(STINT_LOG_WARNING, "%s; conversations use the built-in format '%s'", st_error_text(),
+           st_chat_name(chat->format));
     return STINT_OK;
 }
 
@@ -82,19 +83,18 @@ const struct st_chat_format *st_chat_builtin(const struct st_chat *chat) {
 
 // ---- by the template
 
-// A special token that the tokenizer does not have is no variable: undefined, it renders as
-// nothing.
+// A special token that the tokenizer does not have stays undefined, so it renders as nothing.
 static stint_status put_token(json_t *context, const char *name, const struct st_chat *chat,
                               int32_t id) {
     const struct stint_tokenizer *t = chat->tokenizer;
     if (id < 0 || (size_t)id >= t->vocab.n) return STINT_OK;
     const struct st_token *token = &t->vocab.tokens[id];
     json_t *text = json_stringn(t->vocab.pool + token->start, token->bytes);
-    if (!text) return STINT_OK; // not UTF-8: no template can mean it
+    if (!text) return STINT_OK; // not UTF-8: no template can use it
     return json_object_set_new(context, name, text) == 0 ? STINT_OK : no_memory();
 }
 
-// Undefined where nobody asked: the template's own choice.
+// Undefined unless the caller asked: then the template decides.
 static bool put_thinking(json_t *context, enum st_chat_thinking thinking) {
     bool on = thinking == ST_CHAT_THINKS;
     return thinking == ST_CHAT_THINKS_AS_EVER ||
@@ -127,7 +127,7 @@ static stint_status make_context(const struct st_chat *chat, json_t *messages,
     return STINT_OK;
 }
 
-// Older templates leave it to the caller to open the assistant's turn.
+// With older templates the caller opens the assistant's turn.
 static stint_status open_turn(const struct st_chat *chat, char **text, size_t n) {
     const char *opening = chat->opens ? NULL : chat->format->opening;
     size_t n_opening = opening ? strlen(opening) : 0;
@@ -149,7 +149,7 @@ static stint_status render_once(const struct st_chat *chat, json_t *messages,
     stint_status status = st_jinja_render(chat->jinja, context, &rendered, &n);
     json_decref(context);
     if (status == STINT_OK && memchr(rendered, 0, n))
-        status = st_fail(STINT_E_ARG, "the conversation holds a NUL character");
+        status = st_fail(STINT_E_ARG, "the conversation contains a NUL character");
     if (status == STINT_OK) status = open_turn(chat, &rendered, n);
     if (status != STINT_OK) {
         free(rendered);
@@ -159,7 +159,7 @@ static stint_status render_once(const struct st_chat *chat, json_t *messages,
     return STINT_OK;
 }
 
-// What was wrong at first is what is told where no other way helps.
+// If every variant fails, the first failure is reported.
 static stint_status render(const struct st_chat *chat, const json_t *plain, unsigned possible,
                            const struct variables *variables, char **text) {
     struct st_error first = {.status = STINT_OK};
@@ -206,7 +206,7 @@ static bool has_nul(const json_t *plain) {
 
 static stint_status check_tools(const struct st_chat *chat, const json_t *tools) {
     if (!tools || json_is_null(tools)) return STINT_OK;
-    if (!json_is_array(tools)) return st_fail(STINT_E_ARG, "tools are no array");
+    if (!json_is_array(tools)) return st_fail(STINT_E_ARG, "tools must be an array");
     if (json_array_size(tools) == 0 || (chat->jinja && strstr(chat->source, "tools")))
         return STINT_OK;
     return st_fail(STINT_E_UNSUPPORTED, "this model's chat format (%s) has no tools",
@@ -226,7 +226,7 @@ static bool ends_open(const char *text) {
     return n >= n_mark && memcmp(text + n - n_mark, ST_REASONING_OPEN, n_mark) == 0;
 }
 
-// As templates write reasoning that is left out.
+// Templates write omitted reasoning like this.
 static stint_status close_reasoning(char **text) {
     static const char closing[] = "\n\n" ST_REASONING_CLOSE "\n\n";
     size_t n = trimmed(*text);
@@ -259,7 +259,7 @@ stint_status st_chat_prompt_thinking(const struct st_chat *chat, const json_t *m
     ST_TRY(st_chat_normalize(messages, &plain, &ways));
     stint_status status = STINT_OK;
     if (has_nul(plain))
-        status = st_fail(STINT_E_ARG, "the conversation holds a NUL character");
+        status = st_fail(STINT_E_ARG, "the conversation contains a NUL character");
     else if (chat->jinja)
         status = render(chat, plain, ways, &variables, &made);
     else

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a row of the chat formats says. Kept apart from the renderer so that a format is data alone.
+// A row of the table of chat formats. It is separate from the renderer: a format is only data.
 #ifndef ST_CHAT_FORMAT_ROW_H
 #define ST_CHAT_FORMAT_ROW_H
 
@@ -18,7 +18,7 @@ enum st_chat_fold {
     ST_CHAT_FOLD_LAST   // it begins the last user message
 };
 
-// What stands around a message. In texts \1 is BOS, \2 is EOS, \3 is BOS if the tokenizer adds one.
+// The text around a message. In texts \1 is BOS, \2 is EOS, \3 is BOS if the tokenizer adds one.
 struct st_chat_turn {
     const char *prefix, *suffix;
 };
@@ -31,7 +31,7 @@ struct st_chat_format {
     enum st_chat_trim trim;
     enum st_chat_fold fold;
     struct st_chat_turn system, user, assistant;
-    const char *answer_after; // earlier answers begin after the last of these; NULL: whole
+    const char *answer_after; // earlier answers are cut up to the last of these; NULL: not cut
     const char *opening;      // of the assistant's turn; NULL: nothing
     const char *turn_end;     // its token ends the answer; NULL: EOS alone
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Renders a conversation by a row of formats_tables.c. The checkpoint's template is Jinja, a
-// language of its own; it is read for the marks that tell which published format it is, not run.
+// Renders a conversation by a row of formats_tables.c. The checkpoint's template, which
+// is Jinja, is not run here: it is only searched for the marks of a published format.
 #include "chat/formats.h"
 
 #include "chat/format_row.h"
@@ -29,14 +29,14 @@ const char *st_chat_turn_end(const struct st_chat_format *format) {
     return format->turn_end;
 }
 
-// A piece of text that is not terminated.
+// A piece of text without a terminator.
 struct piece {
     const char *text;
     size_t n;
 };
 
-// Bytes of the whitespace character that begins text[0, n), 0 if it begins with another. What
-// Python's strip() takes.
+// The length in bytes of the white space character that begins text[0, n), else 0. The set is that
+// of Python's strip().
 static size_t blank_at(const char *text, size_t n) {
     static const char *const wide[] = {"\xc2\x85",     "\xc2\xa0",     "\xe1\x9a\x80",
                                        "\xe2\x80\xa8", "\xe2\x80\xa9", "\xe2\x80\xaf",
@@ -71,7 +71,7 @@ static struct piece trim(struct piece p) {
     return p;
 }
 
-// One conversation on its way to text.
+// The state while one conversation is rendered.
 struct render {
     const struct st_chat_format *format;
     const stint_message *messages;
@@ -84,7 +84,7 @@ static void put(struct render *r, struct piece p) {
     if (p.n > 0) fwrite(p.text, 1, p.n, r->out);
 }
 
-// Writes a format's own text with its stand-ins replaced.
+// Writes a text of the format with its placeholders replaced.
 static void put_format(struct render *r, const char *text) {
     for (; text != NULL && *text != 0; text++) {
         if (*text == '\1')
@@ -119,7 +119,8 @@ static void put_user(struct render *r, const char *content, const char *system) 
     bool folded_first = f->trim == ST_CHAT_TRIM_FOLDED && system != NULL;
     if (f->trim == ST_CHAT_TRIM || f->trim == ST_CHAT_TRIM_FOLDED) {
         struct piece trimmed = trim(user);
-        // Trimmed after folding, the message keeps its beginning: that is no longer the edge.
+        // If trimming comes after folding, the message keeps its beginning, which is no longer the
+        // edge.
         if (folded_first)
             user.n = (size_t)(trimmed.text - user.text) + trimmed.n;
         else
@@ -145,7 +146,7 @@ static bool is_role(const stint_message *message, const char *role) {
     return strcmp(message->role, role) == 0;
 }
 
-// The user message that takes the system message in; n_messages where there is none.
+// The user message that receives the system message; n_messages if there is none.
 static size_t folding_turn(const struct render *r) {
     size_t turn = r->n_messages;
     for (size_t i = 0; i < r->n_messages; i++) {
@@ -163,7 +164,7 @@ static stint_status check(const struct render *r) {
             return st_fail(STINT_E_ARG, "message %zu has no role or no content", i);
         if (!is_role(m, "system") && !is_role(m, "user") && !is_role(m, "assistant"))
             return st_fail(STINT_E_ARG,
-                           "message %zu: role '%.40s' is none of system, user, assistant", i,
+                           "message %zu: role '%.40s' is not one of system, user, assistant", i,
                            m->role);
         if (i > 0 && is_role(m, "system") && r->format->fold != ST_CHAT_FOLD_NEVER)
             return st_fail(STINT_E_ARG,
@@ -203,7 +204,7 @@ static void put_conversation(struct render *r) {
     put_format(r, f->opening);
 }
 
-// The text of a special token: nothing where the tokenizer has none, `usual` without a tokenizer.
+// The text of a special token: empty if the tokenizer has none, `usual` without a tokenizer.
 static void token_text(const struct stint_tokenizer *tokenizer, int32_t id, const char *usual,
                        char text[64]) {
     char piece[ST_PIECE_MAX_BYTES + 8];
@@ -217,7 +218,7 @@ static void token_text(const struct stint_tokenizer *tokenizer, int32_t id, cons
     snprintf(text, 64, "%.*s", n < 64 ? (int)n : 0, piece);
 }
 
-// BOS if the tokenizer puts it before a text by itself, else nothing.
+// BOS if the tokenizer adds it to texts by itself, else empty.
 static stint_status find_added_bos(const struct stint_tokenizer *tokenizer, struct render *r) {
     struct st_ids ids = {0};
     stint_status status = STINT_OK;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The chat formats as data, most particular marks first: the first row whose marks all occur in the
-// checkpoint's template is taken. In the texts \1 stands for BOS and \2 for EOS.
+// The chat formats as data, the most specific marks first: the first row whose marks all occur in
+// the checkpoint's template is used. In the texts \1 stands for BOS and \2 for EOS.
 #include "chat/format_row.h"
 
 #define CHATML_TURNS                                                                               \
@@ -45,7 +45,7 @@ const struct st_chat_format st_chat_formats[] = {
                "You are a helpful AI assistant named SmolLM, trained by Hugging Face"},
      .default_system = "You are a helpful AI assistant named SmolLM, trained by Hugging Face",
      CHATML_TURNS},
-    {.name = "chatml", // Qwen3: earlier answers without what was thought
+    {.name = "chatml", // Qwen3: earlier answers without their reasoning
      .marks = {"<|im_start|>", "</think>"},
      .answer_after = "</think>",
      CHATML_TURNS},

@@ -17,7 +17,7 @@ static bool is_role(const json_t *message, const char *role) {
     return own && strcmp(own, role) == 0;
 }
 
-// Takes `value`; object[key] = value.
+// Sets object[key] to `value`, which it takes over.
 static stint_status put(json_t *object, const char *key, json_t *value) {
     return value && json_object_set_new(object, key, value) == 0 ? STINT_OK : no_memory();
 }
@@ -30,9 +30,9 @@ static stint_status add_part(const json_t *part, size_t i, struct st_bytes *text
     if (!type) return st_fail(STINT_E_ARG, "message %zu: a part of its content has no type", i);
     if (strcmp(type, "text") != 0)
         return st_fail(STINT_E_UNSUPPORTED,
-                       "message %zu: content of type '%.40s': only text is taken", i, type);
+                       "message %zu: content of type '%.40s': only text is supported", i, type);
     if (!json_is_string(words))
-        return st_fail(STINT_E_ARG, "message %zu: a text part without text", i);
+        return st_fail(STINT_E_ARG, "message %zu: a text part has no text", i);
     if (text->count) ST_TRY(st_bytes_append(text, "\n", 1));
     return st_bytes_append(text, json_string_value(words), json_string_length(words));
 }
@@ -60,8 +60,8 @@ static stint_status normalize_content(json_t *message, size_t i) {
 
 // ---- calls
 
-// The arguments that are the text of an object become it; *call is replaced, since those of the
-// caller stay as they are.
+// Arguments that are the text of an object become that object. *call is replaced by a copy, since
+// the caller's object must not change.
 static stint_status normalize_call(json_t *calls, size_t k, size_t i) {
     const json_t *call = json_array_get(calls, k);
     const json_t *function = json_object_get(call, "function");
@@ -79,7 +79,7 @@ static stint_status normalize_call(json_t *calls, size_t k, size_t i) {
     stint_status status = named ? put(named, "arguments", object) : no_memory();
     if (!named) json_decref(object);
     if (status == STINT_OK && copy) status = put(copy, "function", json_incref(named));
-    if (status == STINT_OK) // takes `copy` in any case
+    if (status == STINT_OK) // takes over `copy` in any case
         status =
             copy && json_array_set_new(calls, k, json_incref(copy)) == 0 ? STINT_OK : no_memory();
     json_decref(named);
@@ -91,7 +91,8 @@ static stint_status normalize_calls(json_t *message, size_t i) {
     const json_t *calls = json_object_get(message, "tool_calls");
     if (!calls) return STINT_OK;
     if (!json_is_array(calls) || !is_role(message, "assistant"))
-        return st_fail(STINT_E_ARG, "message %zu: tool_calls are an array of the assistant's", i);
+        return st_fail(STINT_E_ARG,
+                       "message %zu: tool_calls must be an array of an assistant message", i);
     if (json_array_size(calls) == 0) {
         json_object_del(message, "tool_calls");
         return STINT_OK;
@@ -120,7 +121,7 @@ static stint_status normalize_message(json_t *message, size_t i) {
     if (known == 5) {
         const char *role = json_string_value(json_object_get(message, "role"));
         return st_fail(STINT_E_ARG,
-                       "message %zu: role '%.40s' is none of system, user, assistant, tool", i,
+                       "message %zu: role '%.40s' is not one of system, user, assistant, tool", i,
                        role ? role : "");
     }
     drop_nulls(message);
@@ -144,7 +145,7 @@ static unsigned ways_of(const json_t *plain) {
     return ways | (folds ? ST_CHAT_FOLD_SYSTEM : 0);
 }
 
-// A copy that shares what is not objects of messages.
+// A copy that shares everything but the message objects.
 static json_t *copy_messages(const json_t *messages) {
     json_t *copy = json_array(), *message;
     size_t i;
@@ -160,12 +161,13 @@ static json_t *copy_messages(const json_t *messages) {
 stint_status st_chat_normalize(const json_t *messages, json_t **plain, unsigned *ways) {
     json_t *message;
     size_t i;
-    if (!json_is_array(messages)) return st_fail(STINT_E_ARG, "messages are no array");
+    if (!json_is_array(messages)) return st_fail(STINT_E_ARG, "messages must be an array");
     if (json_array_size(messages) > MAX_MESSAGES)
-        return st_fail(STINT_E_LIMIT, "%zu messages, at most %d", json_array_size(messages),
-                       MAX_MESSAGES);
+        return st_fail(STINT_E_LIMIT, "there are %zu messages; the maximum is %d",
+                       json_array_size(messages), MAX_MESSAGES);
     json_array_foreach(messages, i, message) {
-        if (!json_is_object(message)) return st_fail(STINT_E_ARG, "message %zu is no object", i);
+        if (!json_is_object(message))
+            return st_fail(STINT_E_ARG, "message %zu is not an object", i);
     }
     json_t *copy = copy_messages(messages);
     stint_status status = copy ? STINT_OK : no_memory();
@@ -181,7 +183,7 @@ stint_status st_chat_normalize(const json_t *messages, json_t **plain, unsigned 
     return STINT_OK;
 }
 
-// ---- ways
+// ---- variants
 
 static stint_status write_arguments(json_t *message) {
     json_t *calls = json_deep_copy(json_object_get(message, "tool_calls")), *call;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chat/reasoning.h"
 
-// No part of a mark but its first byte is '<', so where one breaks off, another can only begin with
+// Only the first byte of a mark is '<'. So if a mark breaks off, another one can only begin with
 // the byte that broke it.
 static const char opening[] = ST_REASONING_OPEN, closing[] = ST_REASONING_CLOSE;
 
-enum { MOST_BLANKS = 64 }; // in front of the mark: who waits for it holds them
+enum { MAX_BLANKS = 64 }; // before the mark: they are held back while it may still come
 
 static bool is_blank(char c) {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
@@ -21,7 +21,7 @@ static void push_before(struct st_reasoning *r, char c) {
         if (opening[++r->n_mark] != 0) return;
         r->n_mark = 0;
         r->phase = ST_REASONING_INSIDE;
-    } else if (r->n_mark > 0 || !is_blank(c) || r->n >= MOST_BLANKS) {
+    } else if (r->n_mark > 0 || !is_blank(c) || r->n >= MAX_BLANKS) {
         r->n_mark = 0;
         answer_from(r, 0);
     }
@@ -40,7 +40,7 @@ static void push_inside(struct st_reasoning *r, char c) {
         r->phase = ST_REASONING_BEHIND;
         return;
     }
-    if (r->n_mark > 0) r->to = r->n; // it was text
+    if (r->n_mark > 0) r->to = r->n; // it was ordinary text
     r->n_mark = c == closing[0];
     if (!r->n_mark && !is_blank(c)) r->to = r->n + 1;
 }

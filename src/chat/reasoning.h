@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where an answer's reasoning ends and what is meant for the reader begins: models that think aloud
-// write <think> ... </think> first, or only the end of it where their template has opened it.
+// Finds where an answer's reasoning ends and the text for the reader begins. Reasoning models write
+// <think> ... </think> first, or only the end of it if their template has opened it.
 #ifndef ST_CHAT_REASONING_H
 #define ST_CHAT_REASONING_H
 
@@ -11,30 +11,32 @@
 #define ST_REASONING_CLOSE "</think>"
 
 enum st_reasoning_phase {
-    ST_REASONING_NONE,   // all is answer
-    ST_REASONING_BEFORE, // it is not told yet whether the text begins with the mark
+    ST_REASONING_NONE,   // everything is answer
+    ST_REASONING_BEFORE, // it is not known yet whether the text begins with the mark
     ST_REASONING_INSIDE,
-    ST_REASONING_BEHIND, // the blanks behind it
+    ST_REASONING_BEHIND, // in the blanks after it
     ST_REASONING_OVER,   // in the answer
 };
 
-// Places are bytes of the text from its beginning on. Blanks around the reasoning belong to
-// nothing.
+// Positions are byte offsets in the text. Blanks around the reasoning belong neither to it nor to
+// the answer.
 struct st_reasoning {
-    enum st_reasoning_phase phase; // set the first one; the rest begins as zero
-    size_t n;                      // bytes that were seen
-    size_t n_mark;                 // the last ones that begin a mark
-    bool begun;                    // the reasoning has a character
-    size_t from, to;               // the reasoning as far as it is certain
-    size_t answer;                 // in OVER: where the answer begins
+    enum st_reasoning_phase
+        phase;       // the caller sets the first phase; everything else begins as zero
+    size_t n;        // bytes seen
+    size_t n_mark;   // the last bytes seen that may begin a mark
+    bool begun;      // the reasoning has a character
+    size_t from, to; // the reasoning as far as it is certain
+    size_t answer;   // in OVER: where the answer begins
 };
 
-// Goes on by bytes[0, n), cut anywhere.
+// Processes bytes[0, n); the text may be cut anywhere.
 void st_reasoning_push(struct st_reasoning *reasoning, const char *bytes, size_t n);
-// The text is over: what may have begun a mark did not.
+// Ends the text: a possible beginning of a mark was ordinary text.
 void st_reasoning_end(struct st_reasoning *reasoning);
 
-// Bytes [0, n) of the text that belong to no answer for certain; n where none of it does.
+// The number of bytes at the start of the text, at most n, that certainly do not belong to the
+// answer.
 size_t st_reasoning_before_answer(const struct st_reasoning *reasoning, size_t n);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One table row per format: the marks around calls, and what stands between them. Where several
-// rows fit an answer, the one with the most calls wins, and of those the first.
+// One table row per format: the marks around calls, and the text between them. If several rows fit
+// an answer, the one with the most calls wins; of equal ones, the first.
 #include "chat/tool_calls.h"
 
 #include "base/buffer.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_TRIES = 2 * ST_TOOL_CALLS_MAX }; // marks that are looked at, calls or not
+enum { MAX_TRIES = 2 * ST_TOOL_CALLS_MAX }; // marks that are examined, whether calls or not
 
 enum body {
     BODY_JSON,   // {"name": ..., "arguments": {...}}, a list of them, or several with ; between
@@ -19,9 +19,9 @@ enum body {
 
 struct format {
     const char *mark;   // in the templates of the family
-    const char *open;   // before a call or a list; NULL: the whole answer is one
-    const char *close;  // behind it, but at the end of an answer that is cut off; NULL: nothing is
-    const char *around; // what may stand before the first and behind the last, %s is begin or end
+    const char *open;   // before a call or a list; NULL: the whole answer is a call
+    const char *close;  // after it, except at the end of an answer that is cut off; NULL: no mark
+    const char *around; // may surround all calls; %s is begin or end
     enum body body;
     const char *name_key, *arguments_key; // of BODY_JSON
 };
@@ -35,7 +35,7 @@ static const struct format formats[] = {
     {"<tool_call>", "<tool_call>", "</tool_call>", NULL, BODY_JSON, "name", "arguments"}, // Hermes
     {"[TOOL_CALLS]", "[TOOL_CALLS]", NULL, NULL, BODY_JSON, "name", "arguments"},         // Mistral
     {"[TOOL_CALLS]", "[TOOL_CALLS]", NULL, NULL, BODY_NAMED, NULL, NULL}, // later ones
-    {"[TOOL_CALLS]", NULL, NULL, NULL, BODY_JSON, "name", "arguments"},   // its mark not shown
+    {"[TOOL_CALLS]", NULL, NULL, NULL, BODY_JSON, "name", "arguments"},   // without the mark
     {"<|python_tag|>", "<|python_tag|>", NULL, NULL, BODY_JSON, "name", "parameters"}, // Llama 3.1
     {"<|start_header_id|>", NULL, NULL, NULL, BODY_JSON, "name", "parameters"},        // and 3.2
     {"<|tool_call|>", "<|tool_call|>", "<|/tool_call|>", NULL, BODY_JSON, "name",
@@ -51,7 +51,7 @@ static const struct format formats[] = {
      "parameters"}, // InternLM 2
 };
 
-// One answer on its way through one row.
+// The state while one row is tried on one answer.
 struct search {
     const struct format *format;
     const json_t *tools;
@@ -93,7 +93,7 @@ static bool is_tool(const json_t *tools, const char *name) {
     return false;
 }
 
-// With as few digits as give the same numbers back; NULL: no memory.
+// Writes numbers with the fewest digits that give the same number; NULL: no memory.
 static char *write_arguments(const json_t *arguments) {
     char *text = NULL;
     for (size_t digits = 15; digits <= 17; digits++) {
@@ -107,7 +107,7 @@ static char *write_arguments(const json_t *arguments) {
     return text;
 }
 
-// *fits is false where it is no call of one of the tools.
+// *fits is false if it is not a call of one of the tools.
 static stint_status add_call(struct search *s, const char *name, const json_t *arguments,
                              bool *fits) {
     *fits = s->found.n < ST_TOOL_CALLS_MAX && name && is_tool(s->tools, name) &&
@@ -122,7 +122,7 @@ static stint_status add_call(struct search *s, const char *name, const json_t *a
     return grown[n].name && grown[n].arguments ? STINT_OK : no_memory();
 }
 
-// Arguments that are left out are none; some models write them as text.
+// Missing arguments are an empty object; some models write arguments as text.
 static stint_status add_object(struct search *s, const json_t *call, bool *fits) {
     const char *name = json_string_value(json_object_get(call, s->format->name_key));
     const json_t *own = json_object_get(call, s->format->arguments_key);
@@ -149,7 +149,7 @@ static stint_status add_value(struct search *s, const json_t *value, bool *fits)
     return STINT_OK;
 }
 
-// ---- bodies: from *at on; *at is behind it where *fits.
+// ---- bodies: they begin at *at; if *fits, *at is then after the body
 
 static void skip_blanks(const struct search *s, size_t *at) {
     while (*at < s->n && strchr(" \t\r\n", s->text[*at]) && s->text[*at]) ++*at;
@@ -162,7 +162,7 @@ static bool skip(const struct search *s, size_t *at, const char *word) {
     return there;
 }
 
-// A JSON object or array that begins there; NULL: none does.
+// The JSON object or array that begins there; NULL if none does.
 static json_t *read_json(const struct search *s, size_t *at) {
     json_error_t error;
     if (*at >= s->n || (s->text[*at] != '{' && s->text[*at] != '[')) return NULL;
@@ -188,7 +188,7 @@ static stint_status read_values(struct search *s, size_t *at, bool *fits) {
     }
 }
 
-// The name of a function: what OpenAI allows in one, and dots.
+// The name of a function: the characters that OpenAI allows, and dots.
 static bool read_name(const struct search *s, size_t *at, char name[128]) {
     size_t n = 0;
     while (*at + n < s->n && n < 127) {
@@ -255,7 +255,7 @@ static bool is_blank(const char *text, size_t n) {
     return n > 0 && st_utf8_is_space(st_utf8_decode(text, n));
 }
 
-// Without what stands around all calls, and without blanks at its sides.
+// Removes the marks around all calls, and outer blanks.
 static stint_status take_content(struct search *s) {
     static const char *const ends[] = {"begin", "end"};
     struct st_bytes *c = &s->content;

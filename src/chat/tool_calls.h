@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The function calls in what a model answered, by the marks of the families that define a format.
+// Finds the function calls in a model's answer, by the marks of the families that define a format.
 #ifndef ST_CHAT_TOOL_CALLS_H
 #define ST_CHAT_TOOL_CALLS_H
 
 #include "chat/chat.h"
 
-enum { ST_TOOL_CALLS_MAX = 128 }; // of one answer; what follows them stays text
+enum { ST_TOOL_CALLS_MAX = 128 }; // of one answer; further calls stay text
 
 struct st_tool_call {
     char *name;
@@ -18,10 +18,10 @@ struct st_tool_calls {
     size_t n;
 };
 
-// Finds the calls in answer[0, n), which may or may not hold the text of special tokens. Looked for
-// are the formats that the chat's template speaks of; all of them where it speaks of none.
+// Finds the calls in answer[0, n), which may or may not hold the text of special tokens. The
+// formats that the chat's template mentions are tried, or all formats if it mentions none.
 // A call of a function that is not among `tools` (OpenAI's array; NULL: none), or whose JSON is
-// broken, stays text. *out is to be freed. STINT_E_NOMEM.
+// malformed, stays text. The caller frees *out. STINT_E_NOMEM.
 stint_status st_tool_calls_parse(const struct st_chat *chat, const char *answer, size_t n,
                                  const json_t *tools, struct st_tool_calls *out);
 void st_tool_calls_free(struct st_tool_calls *calls);

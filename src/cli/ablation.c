@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shadow execution is a package's property and cannot be switched off here, and no kernel of these
-// devices multiplies with a scale per group: `stint simulate --ablation` has both.
+// Shadow execution is a property of the package and cannot be switched off here, and no kernel
+// multiplies with a scale per group. `stint simulate --ablation` shows both.
 #include "cli/ablation.h"
 
 #include "cli/interrupt.h"
@@ -8,11 +8,11 @@
 
 #include <stdlib.h>
 
-enum { MOST_REPS = 100 };
+enum { MAX_REPS = 100 };
 
 static const struct step {
     const char *name, *order;
-    bool split, each_prompt; // a session is opened for each prompt, and that is timed too
+    bool split, each_prompt; // each_prompt: opens a session per prompt, and times that too
 } steps[] = {
     {"a graph per prompt, in order", "inorder", true, true},
     {"+ chunk sharing", "inorder", true, false},
@@ -37,7 +37,7 @@ static stint_status begin(const struct st_cli_common *common, const stint_model 
                            .ids = ids,
                            .logits = malloc((size_t)info.vocab * sizeof(float)),
                            .n = n,
-                           .n_reps = n_reps < MOST_REPS ? n_reps : MOST_REPS};
+                           .n_reps = n_reps < MAX_REPS ? n_reps : MAX_REPS};
     return status;
 }
 
@@ -59,7 +59,7 @@ static stint_status open_step(const struct ablation *a, const struct step *step,
     return stint_session_open(a->model, &options, session);
 }
 
-// One pass; the first of a session that stays open warms up.
+// One pass. In a session that stays open, the first pass is a warm-up.
 static stint_status time_step(const struct ablation *a, const struct step *step, double *seconds,
                               stint_prefill_info *info) {
     stint_session *session = NULL;
@@ -102,7 +102,7 @@ bool st_cli_ablation(const struct st_cli_command *command, const struct st_cli_c
     if (rows == NULL)
         printf("%8s %-30s %10s %10s %8s\n", "prompt", "", "tokens/s", "seconds", "bubbles");
     for (size_t i = 0; i < sizeof steps / sizeof *steps && status == STINT_OK; i++) {
-        double seconds[MOST_REPS];
+        double seconds[MAX_REPS];
         stint_prefill_info info = {.size = sizeof info};
         status = time_step(&a, &steps[i], seconds, &info);
         if (status != STINT_OK) break;
@@ -111,7 +111,7 @@ bool st_cli_ablation(const struct st_cli_command *command, const struct st_cli_c
     return end(command, &a, status);
 }
 
-// ---- Under a bound of memory
+// ---- With bounded memory
 
 static const struct memory_step {
     const char *name;
@@ -125,7 +125,7 @@ static const struct memory_step {
     {"+ hot clusters", 0},
 };
 
-// Seconds of decoding n tokens one by one; the first pass fills the cache.
+// Seconds to decode n tokens one by one; the first pass fills the cache.
 static stint_status time_memory(const struct ablation *a, uint32_t leave_out, double *seconds,
                                 stint_memory_info *info) {
     enum { PROMPT = 16 };
@@ -157,7 +157,7 @@ bool st_cli_memory_ablation(const struct st_cli_command *command,
     stint_status status = begin(common, model, ids, n, n_reps, &a);
     if (rows == NULL) printf("%-30s %10s %10s %10s\n", "", "tokens/s", "hit rate", "hidden");
     for (size_t i = 0; i < sizeof memory_steps / sizeof *memory_steps && status == STINT_OK; i++) {
-        double seconds[MOST_REPS];
+        double seconds[MAX_REPS];
         stint_memory_info info = {.size = sizeof info};
         status = time_memory(&a, memory_steps[i].leave_out, seconds, &info);
         if (status != STINT_OK) break;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// stint bench: prefill and decode speed beside what this machine could do at most, measured in the
-// same run. Figures are medians after a warm-up; slow cases are repeated less often.
+// stint bench: prefill and decode speed beside the limits of this machine, measured in the same
+// run. Figures are medians after a warm-up; slow cases are repeated less often.
 #include "cli/ablation.h"
 #include "cli/bench_report.h"
 #include "cli/commands.h"
@@ -16,14 +16,14 @@
 #include <strings.h>
 
 enum {
-    MOST_BATCH = 16,
+    MAX_BATCH = 16,
     DECODE_PROMPT = 16,
-    STEPS_PER_READ = 8, // after so many the weights are merely read
-    REPS_MOST = 100,
+    STEPS_PER_READ = 8, // after this many steps the weights are only read, for comparison
+    REPS_MAX = 100,
     REPS_DEFAULT = 5,
     ROOFLINE_ROUNDS = 3
 };
-// Without --reps no case is begun again after this many seconds.
+// Without --reps no case is repeated after this many seconds.
 static const double case_seconds = 6;
 static const double roofline_seconds = 0.2; // for each figure in each round
 
@@ -47,8 +47,8 @@ static const struct st_cli_option rows[] = {
      .kind = ST_CLI_UINTS,
      .value = "N,N",
      .preset = "64,256,1024",
-     .least = 1,
-     .most = 1 << 20,
+     .min = 1,
+     .max = 1 << 20,
      .help = "prompt lengths",
      .offset = offsetof(struct bench_options, prompts)},
     {.name = "tokens",
@@ -56,36 +56,37 @@ static const struct st_cli_option rows[] = {
      .kind = ST_CLI_UINT,
      .value = "N",
      .preset = "64",
-     .most = 1 << 20,
+     .max = 1 << 20,
      .help = "tokens to decode; 0: none",
      .offset = offsetof(struct bench_options, n_tokens)},
     {.name = "reps",
      .letter = 'r',
      .kind = ST_CLI_UINT,
      .value = "N",
-     .least = 1,
-     .most = REPS_MOST,
-     .help = "repetitions of each case; without it up to 5, fewer of slow ones",
+     .min = 1,
+     .max = REPS_MAX,
+     .help = "repetitions of each case; without it up to 5, fewer for slow cases",
      .offset = offsetof(struct bench_options, n_reps)},
     {.name = "bits",
      .kind = ST_CLI_UINTS,
      .value = "B,B",
-     .least = 2,
-     .most = 8,
+     .min = 2,
+     .max = 8,
      .help = "decode at these precisions; a shape gets random nested weights for them",
      .offset = offsetof(struct bench_options, bits)},
     {.name = "batch",
      .kind = ST_CLI_UINT,
      .value = "N",
      .preset = "1",
-     .least = 1,
-     .most = MOST_BATCH,
-     .help = "decode so many sequences at a time; the weights are read once",
+     .min = 1,
+     .max = MAX_BATCH,
+     .help = "decode N sequences at once; up to 4 share one reading of the weights",
      .offset = offsetof(struct bench_options, batch)},
     {.name = "ablation",
      .kind = ST_CLI_FLAG,
-     .help = "instead, what chunk sharing and out-of-order subgraphs add on this machine; with "
-             "--memory, what bundles, cache, pipeline and hot clusters of neurons do",
+     .help =
+         "instead measure what chunk sharing and out-of-order subgraphs add on this machine; with "
+         "--memory, what bundles, cache, pipeline and hot clusters of neurons do",
      .offset = offsetof(struct bench_options, ablation)},
     {.name = NULL}};
 
@@ -107,16 +108,16 @@ static uint32_t thread_count(const struct bench_options *options) {
     return sched_getaffinity(0, sizeof set, &set) == 0 ? (uint32_t)CPU_COUNT(&set) : 1;
 }
 
-// A sequence anew, with this prompt.
+// Restarts a sequence with this prompt.
 static stint_status begin(struct bench *bench, uint32_t sequence, uint32_t n_prompt) {
     stint_status status = stint_session_truncate(bench->session, sequence, 0);
     if (status != STINT_OK) return status;
     return stint_session_eval(bench->session, sequence, bench->ids, n_prompt, false, bench->logits);
 }
 
-// The next token of every sequence.
+// Decodes the next token of every sequence.
 static stint_status step(struct bench *bench, const int32_t *ids) {
-    uint32_t sequences[MOST_BATCH], batch = bench->options->batch;
+    uint32_t sequences[MAX_BATCH], batch = bench->options->batch;
     if (batch == 1) return stint_session_eval(bench->session, 0, ids, 1, false, bench->logits);
     for (uint32_t i = 0; i < batch; i++) sequences[i] = i;
     return stint_session_step(bench->session, sequences, ids, batch, bench->logits);
@@ -126,7 +127,7 @@ struct timing {
     double seconds, read_rate;
 };
 
-// Steps, and between them how fast their weights can be read: memory's speed changes all the time.
+// Times steps and, between them, the reading of their weights, since the speed of memory varies.
 static stint_status decode(struct bench *bench, const int32_t *ids, uint32_t n, double *seconds,
                            stint_read_rate *reads) {
     for (uint32_t i = 0; i < n; i++, ids += bench->options->batch) {
@@ -144,7 +145,7 @@ static stint_status decode(struct bench *bench, const int32_t *ids, uint32_t n, 
     return STINT_OK;
 }
 
-// One pass: the whole prompt at once, or after short prompts token by token.
+// One pass: the whole prompt at once, or token by token after short prompts.
 static stint_status pass(struct bench *bench, uint32_t n_prompt, uint32_t n_decode,
                          struct timing *timing) {
     uint32_t batch = n_decode > 0 ? bench->options->batch : 1;
@@ -159,9 +160,9 @@ static stint_status pass(struct bench *bench, uint32_t n_prompt, uint32_t n_deco
     return status;
 }
 
-// Passes after one that warms up caches and pages; how many, 0 with the error printed.
+// Runs passes after a warm-up of caches and pages. Returns their number; 0 with the error printed.
 static size_t measure(struct bench *bench, uint32_t n_prompt, uint32_t n_decode,
-                      struct timing timings[REPS_MOST]) {
+                      struct timing timings[REPS_MAX]) {
     uint32_t n_reps = bench->options->n_reps != 0 ? bench->options->n_reps : REPS_DEFAULT;
     double begun = st_cli_seconds();
     stint_status status = pass(bench, n_prompt, n_decode, timings);
@@ -176,8 +177,8 @@ static size_t measure(struct bench *bench, uint32_t n_prompt, uint32_t n_decode,
 }
 
 static bool measure_prefill(struct bench *bench, struct st_bench_prefill *prefill) {
-    struct timing timings[REPS_MOST];
-    double seconds[REPS_MOST];
+    struct timing timings[REPS_MAX];
+    double seconds[REPS_MAX];
     size_t n = measure(bench, prefill->n_tokens, 0, timings);
     for (size_t i = 0; i < n; i++) seconds[i] = timings[i].seconds;
     if (n > 0) prefill->seconds = st_cli_median(seconds, n);
@@ -185,10 +186,10 @@ static bool measure_prefill(struct bench *bench, struct st_bench_prefill *prefil
     return n > 0;
 }
 
-// A share is one pass's, whose steps and reads were of the same moment.
+// Each share comes from one pass, whose steps and reads ran at the same time.
 static bool measure_decode(struct bench *bench, struct st_bench_decode *decode) {
-    struct timing timings[REPS_MOST];
-    double seconds[REPS_MOST], rates[REPS_MOST], shares[REPS_MOST];
+    struct timing timings[REPS_MAX];
+    double seconds[REPS_MAX], rates[REPS_MAX], shares[REPS_MAX];
     uint32_t n_tokens = bench->options->n_tokens;
     size_t n = measure(bench, DECODE_PROMPT, n_tokens, timings);
     if (n == 0) return false;
@@ -204,7 +205,7 @@ static bool measure_decode(struct bench *bench, struct st_bench_decode *decode) 
     return true;
 }
 
-// Precisions to decode at; without --bits the one that the weights have.
+// The precisions to decode at; without --bits the precision of the weights.
 static size_t decode_cases(const struct bench *bench) {
     if (bench->options->n_tokens == 0) return 0;
     return bench->options->bits.count ? bench->options->bits.count : 1;
@@ -230,13 +231,14 @@ static uint32_t weight_bits(const struct bench *bench, size_t i) {
 }
 
 static uint32_t longest_case(const struct bench_options *options) {
-    uint32_t most = options->n_tokens > 0 ? DECODE_PROMPT + options->n_tokens * options->batch : 0;
+    uint32_t max_tokens =
+        options->n_tokens > 0 ? DECODE_PROMPT + options->n_tokens * options->batch : 0;
     for (size_t i = 0; i < options->prompts.count; i++)
-        if (options->prompts.values[i] > most) most = options->prompts.values[i];
-    return most;
+        if (options->prompts.values[i] > max_tokens) max_tokens = options->prompts.values[i];
+    return max_tokens;
 }
 
-// Token ids that look like text to the caches: spread over the vocabulary, the same in every run.
+// Token ids that behave like text in caches: spread over the vocabulary, the same in every run.
 static void fill_ids(struct bench *bench, uint32_t n) {
     uint64_t state = 1;
     for (uint32_t i = 0; i < n; i++) {
@@ -245,7 +247,7 @@ static void fill_ids(struct bench *bench, uint32_t n) {
     }
 }
 
-// What a machine can do is the best it was seen to do: other work only ever takes away from it.
+// The limit of a machine is the best measurement, since other work can only slow it down.
 static bool measure_roofline(struct bench *bench) {
     stint_roofline *best = &bench->figures.roofline;
     for (int round = 0; round < ROOFLINE_ROUNDS; round++) {
@@ -280,7 +282,7 @@ static bool open_session(struct bench *bench, const char *schedule) {
     return true;
 }
 
-// Under a bound a session is planned for its schedule.
+// With bounded memory a session is planned for its precision schedule.
 static bool set_precision(struct bench *bench, size_t i) {
     uint32_t bits = bench->figures.decodes[i].bits;
     stint_precision precision = {.size = sizeof precision, .prefill = bits, .n_steps = 1};
@@ -312,7 +314,7 @@ static void plan(struct bench *bench) {
     }
 }
 
-// The peak is taken before the roofline, whose buffers are larger than many a model.
+// The peak is read before the roofline runs, whose buffers are larger than many models.
 static bool measure_all(struct bench *bench) {
     const struct bench_options *options = bench->options;
     plan(bench);
@@ -327,22 +329,22 @@ static bool measure_all(struct bench *bench) {
     st_cli_interrupt_watch(NULL);
     f->session = bench->session;
     f->peak_bytes = stint_peak_rss_bytes();
-    // Its buffers would not keep to a bound.
+    // Its buffers would exceed a bound of memory.
     if (options->common.memory == 0) ok = ok && measure_roofline(bench);
     st_cli_progress_end(&bench->progress);
     return ok;
 }
 
 static bool make_room(struct bench *bench) {
-    uint32_t most = longest_case(bench->options);
-    bench->ids = malloc((size_t)most * sizeof *bench->ids);
+    uint32_t max_tokens = longest_case(bench->options);
+    bench->ids = malloc((size_t)max_tokens * sizeof *bench->ids);
     bench->logits =
         malloc((size_t)bench->figures.info.vocab * bench->options->batch * sizeof *bench->logits);
     if (bench->ids == NULL || bench->logits == NULL) {
         st_cli_error(bench->command->name, "not enough memory");
         return false;
     }
-    fill_ids(bench, most);
+    fill_ids(bench, max_tokens);
     return true;
 }
 
@@ -410,12 +412,11 @@ static int run(const struct st_cli_command *command, void *target) {
 
 const struct st_cli_command st_cli_bench_command = {
     .name = "bench",
-    .summary = "speed, beside what this machine could do at most",
+    .summary = "measure speed, and the limits of this machine",
     .operand = "[MODEL]",
-    .about =
-        "Times prefill at several prompt lengths and decoding with random tokens. Beside them it "
-        "measures the machine's arithmetic, and how fast the weights of a step can be read at "
-        "all. --shape sizes a device for a known model without a download.",
+    .about = "Times prefill at several prompt lengths and decoding with random tokens. It also "
+             "measures the machine's arithmetic, and how fast the weights of a step can be read. "
+             "--shape sizes a device for a known model without a download.",
     .example = "stint bench --shape qwen1.5-1.8b -p 256 -n 32",
     .common =
         (ST_CLI_COMMON_SESSION & ~ST_CLI_COMMON_CONTEXT) | ST_CLI_COMMON_JSON | ST_CLI_COMMON_TRACE,

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SHARE_BYTES = 64 }; // of a text
+enum { SHARE_BYTES = 64 }; // of a formatted share
 
-// INT8 is held against the INT8 units, BF16 weights against the BF16 units where there are any.
+// INT8 is compared with the INT8 units, BF16 weights with the BF16 units if there are any.
 static double prefill_peak(const struct st_bench_figures *f, const char **name) {
     bool bf16 = strcmp(f->info.weight_type, "bf16") == 0 && f->roofline.bf16_flops_per_second > 0;
     bool int8 = f->info.exec == STINT_EXEC_NPU;
@@ -46,10 +46,10 @@ static json_t *describe_prefills(const struct st_bench_figures *f) {
     json_t *array = json_array();
     for (size_t i = 0; i < f->n_prefills; i++) {
         const struct st_bench_prefill *p = &f->prefills[i];
-        json_array_append_new(array, json_pack("{s:I, s:f, s:f, s:O}", "tokens",
-                                               (json_int_t)p->n_tokens, "seconds", p->seconds,
-                                               "tokens_per_second", prefill_rate(p), "schedule",
-                                               p->schedule));
+        json_array_append_new(array,
+                              json_pack("{s:I, s:f, s:f, s:O}", "tokens", (json_int_t)p->n_tokens,
+                                        "seconds", p->seconds, "tokens_per_second", prefill_rate(p),
+                                        "schedule", p->schedule));
     }
     return array;
 }
@@ -92,7 +92,7 @@ bool st_bench_print_object(const char *command, const struct st_bench_figures *f
     return st_cli_print_json(command, object);
 }
 
-// Nothing where the limit was not measured.
+// Empty if the limit was not measured.
 static const char *share_of(double share, double limit, const char *name, char text[SHARE_BYTES]) {
     *text = '\0';
     if (limit > 0) snprintf(text, SHARE_BYTES, " %6.1f %% of %s", 100 * share, name);
@@ -122,7 +122,7 @@ void st_bench_print_table(const struct st_bench_figures *f) {
                    share_of(d->share, d->read_rate, "plain reading", share), d->bits);
     }
     if (r->bytes_per_second > 0)
-        st_cli_row("machine at most", "int8 %.2f, bf16 %.2f, float %.3f TOPS; memory %.1f GB/s",
+        st_cli_row("machine limits", "int8 %.2f, bf16 %.2f, float %.3f TOPS; memory %.1f GB/s",
                    r->int8_ops_per_second * 1e-12, r->bf16_flops_per_second * 1e-12,
                    r->float_flops_per_second * 1e-12, r->bytes_per_second * 1e-9);
     st_cli_row("peak memory", "%s",

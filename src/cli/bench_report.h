@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `stint bench` found, in a table or as one object.
+// The results of `stint bench`, as a table or as one JSON object.
 #ifndef ST_CLI_BENCH_REPORT_H
 #define ST_CLI_BENCH_REPORT_H
 
@@ -9,33 +9,33 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-// One length of prompt.
+// The results for one prompt length.
 struct st_bench_prefill {
     uint32_t n_tokens;
     double seconds;
-    json_t *schedule; // of the last pass; owned
+    json_t *schedule; // execution order of the last pass; owned
 };
 
-// One precision of decoding.
+// The results for one precision of decoding.
 struct st_bench_decode {
     uint32_t bits;
-    uint64_t bytes;   // of weights, per step
-    double seconds;   // of all steps
-    double read_rate; // bytes per second at which these weights can be read at all; 0: unknown
-    double share;     // of it
+    uint64_t bytes;   // weight bytes per step
+    double seconds;   // all steps together
+    double read_rate; // bytes per second at which these weights can be read; 0: unknown
+    double share;     // share of read_rate that decoding reached
 };
 
 struct st_bench_figures {
-    const char *name; // of the model
+    const char *name; // name of the model
     const stint_session *session;
     stint_model_info info;
-    stint_roofline roofline; // zeros: not measured
-    uint32_t n_threads, n_tokens, batch; // n_tokens: steps; each of a batch of sequences
+    stint_roofline roofline;             // zeros: not measured
+    uint32_t n_threads, n_tokens, batch; // n_tokens: steps; each is a batch of sequences
     size_t n_prefills, n_decodes;
     struct st_bench_prefill prefills[ST_CLI_UINTS_MOST];
     struct st_bench_decode decodes[ST_CLI_UINTS_MOST];
     uint64_t peak_bytes;
-    bool bounded; // the session has a bound of memory
+    bool bounded; // the session's memory is bounded
 };
 
 void st_bench_print_table(const struct st_bench_figures *figures);

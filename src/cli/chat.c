@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// stint chat: messages in, answers out, on a terminal or through pipes. Lines that begin with a
-// slash are commands to the chat itself.
+// stint chat: reads messages and prints answers, on a terminal or through pipes. Lines that begin
+// with a slash are commands to the chat itself.
 #include "cli/commands.h"
 #include "cli/conversation.h"
 #include "cli/file.h"
@@ -28,8 +28,8 @@ static const struct st_cli_option rows[] = {
      .letter = 'n',
      .kind = ST_CLI_UINT,
      .value = "N",
-     .most = 1 << 24,
-     .help = "most tokens of one answer; 0: until the model ends or the context is full",
+     .max = 1 << 24,
+     .help = "maximum tokens of one answer; 0: until the model ends or the context is full",
      .offset = offsetof(struct chat_options, n_tokens)},
     {.name = NULL}};
 
@@ -49,7 +49,7 @@ static bool take_text(void *context, const char *text, size_t n_bytes, int32_t i
     return st_cli_write(text, n_bytes);
 }
 
-// What a person should know of how the answer ended.
+// Reports an unusual end of the answer.
 static void explain_end(const struct chat *chat) {
     const struct st_cli_conversation *c = &chat->conversation;
     if (c->n_dropped > 0)
@@ -262,10 +262,11 @@ const struct st_cli_command st_cli_chat_command = {
     .name = "chat",
     .summary = "a conversation, with line editing and /commands",
     .operand = "MODEL",
-    .about = "Talks with a model through the chat template recognised from its checkpoint. What "
-             "was said stays in the KV cache: each turn evaluates only the new part. Reads lines "
-             "from a terminal or a pipe; /help lists the commands. Ctrl-C stops an answer, Ctrl-D "
-             "ends the chat.",
+    .about =
+        "Talks with a model through the chat template recognised from its checkpoint. The "
+        "conversation stays in the KV cache: each turn evaluates only the new part. Reads lines "
+        "from a terminal or a pipe; /help lists the commands. Ctrl-C stops an answer, Ctrl-D "
+        "ends the chat.",
     .example = "stint chat models/novels-10m -n 40 --system \"You write like Dickens.\"",
     .common = ST_CLI_COMMON_SESSION | ST_CLI_COMMON_SAMPLING | ST_CLI_COMMON_SCHEDULE,
     .options = rows,

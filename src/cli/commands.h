@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commands; one file each.
+// The commands, one file each.
 #ifndef ST_CLI_COMMANDS_H
 #define ST_CLI_COMMANDS_H
 

@@ -18,19 +18,19 @@ const struct st_cli_option st_cli_common_rows[] = {
     {.name = "device",
      .kind = ST_CLI_TEXT,
      .value = "NAME",
-     .help = "what computes INT8: amx or cpu; without it the best this machine has",
+     .help = "device that computes INT8: amx or cpu; without it the best one of this machine",
      .offset = offsetof(struct st_cli_common, device)},
     {.name = "threads",
      .kind = ST_CLI_UINT,
      .value = "N",
-     .least = 1,
-     .most = 1024,
+     .min = 1,
+     .max = 1024,
      .help = "threads to compute with; without it one per core",
      .offset = offsetof(struct st_cli_common, n_threads)},
     {.name = "memory",
      .kind = ST_CLI_SIZE,
      .value = "SIZE",
-     .help = "most memory to take, all counted, e.g. 800M or 2G; of a package, weights that do not "
+     .help = "upper bound of all memory in use, e.g. 800M or 2G; weights of a package that do not "
              "fit are read when they are needed",
      .offset = offsetof(struct st_cli_common, memory)},
     {.name = "kv",
@@ -43,22 +43,22 @@ const struct st_cli_option st_cli_common_rows[] = {
     {.name = "ctx",
      .kind = ST_CLI_UINT,
      .value = "N",
-     .least = 1,
-     .most = 1 << 24,
-     .help = "most tokens of prompt and answer; without it the model's own, at most 4096",
+     .min = 1,
+     .max = 1 << 24,
+     .help = "maximum tokens of prompt and answer; without it the model's own maximum, up to 4096",
      .offset = offsetof(struct st_cli_common, n_context)},
     {.name = "chunk",
      .kind = ST_CLI_AUTO,
      .value = "N",
      .preset = "256",
-     .least = 1,
-     .most = 1 << 16,
-     .help = "prompt tokens computed together; auto: the length that is measured to be fastest",
+     .min = 1,
+     .max = 1 << 16,
+     .help = "prompt tokens computed together; auto: the length that measures fastest",
      .offset = offsetof(struct st_cli_common, chunk_len)},
     {.name = "verbose",
      .letter = 'v',
      .kind = ST_CLI_FLAG,
-     .help = "say what the library does, on standard error",
+     .help = "report on standard error what the library does",
      .offset = offsetof(struct st_cli_common, verbose)},
     {.name = "json",
      .kind = ST_CLI_FLAG,
@@ -68,60 +68,60 @@ const struct st_cli_option st_cli_common_rows[] = {
      .kind = ST_CLI_FLOAT,
      .value = "T",
      .preset = "0",
-     .most = 100,
-     .help = "temperature; 0 always takes the likeliest token",
+     .max = 100,
+     .help = "temperature; 0: always the likeliest token",
      .offset = offsetof(struct st_cli_common, temperature)},
     {.name = "top-k",
      .kind = ST_CLI_UINT,
      .value = "N",
-     .most = 1e6,
-     .help = "draw from the N likeliest tokens; 0: from all",
+     .max = 1e6,
+     .help = "sample from the N likeliest tokens; 0: from all",
      .offset = offsetof(struct st_cli_common, top_k)},
     {.name = "top-p",
      .kind = ST_CLI_FLOAT,
      .value = "P",
-     .most = 1,
-     .help = "draw from the likeliest tokens that together reach P; 0: from all",
+     .max = 1,
+     .help = "sample from the likeliest tokens that together reach probability P; 0: from all",
      .offset = offsetof(struct st_cli_common, top_p)},
     {.name = "min-p",
      .kind = ST_CLI_FLOAT,
      .value = "P",
-     .most = 1,
+     .max = 1,
      .help = "leave out tokens below P times the likeliest one",
      .offset = offsetof(struct st_cli_common, min_p)},
     {.name = "repeat-penalty",
      .kind = ST_CLI_FLOAT,
      .value = "X",
-     .most = 100,
-     .help = "above 1 makes recent tokens rarer; 0: off",
+     .max = 100,
+     .help = "values above 1 make recent tokens less likely; 0: off",
      .offset = offsetof(struct st_cli_common, repeat_penalty)},
     {.name = "repeat-last",
      .kind = ST_CLI_UINT,
      .value = "N",
      .preset = "64",
-     .least = 1,
-     .most = 1e6,
-     .help = "how many tokens are recent",
+     .min = 1,
+     .max = 1e6,
+     .help = "number of tokens that count as recent",
      .offset = offsetof(struct st_cli_common, repeat_last)},
     {.name = "seed",
      .kind = ST_CLI_UINT64,
      .value = "N",
      .preset = "0",
-     .help = "same seed, same text, for any number of threads",
+     .help = "the same seed gives the same text, with any number of threads",
      .offset = offsetof(struct st_cli_common, seed)},
     {.name = "npu-threads",
      .kind = ST_CLI_UINT,
      .value = "N",
-     .least = 1,
-     .most = 1024,
-     .help = "split prompts: these play the NPU, --cpu-threads the CPU, each at a subgraph of its "
-             "own; without it all threads are at one subgraph at a time",
+     .min = 1,
+     .max = 1024,
+     .help = "split prompts: these threads act as the NPU, --cpu-threads as the CPU, each group at "
+             "its own subgraph; without it all threads run one subgraph at a time",
      .offset = offsetof(struct st_cli_common, npu_threads)},
     {.name = "cpu-threads",
      .kind = ST_CLI_UINT,
      .value = "N",
-     .least = 1,
-     .most = 1024,
+     .min = 1,
+     .max = 1024,
      .help = "see --npu-threads",
      .offset = offsetof(struct st_cli_common, cpu_threads)},
     {.name = "order",
@@ -129,18 +129,18 @@ const struct st_cli_option st_cli_common_rows[] = {
      .value = "HOW",
      .preset = "ooo",
      .choices = "inorder|ooo|heft",
-     .help = "in which order a split prompt's subgraphs run; the results are the same",
+     .help = "execution order of a split prompt's subgraphs; the results are the same",
      .offset = offsetof(struct st_cli_common, order)},
     {.name = "trace",
      .kind = ST_CLI_TEXT,
      .value = "FILE",
-     .help = "draw who ran what when: .json opens in Perfetto, .svg is a chart",
+     .help = "write a timeline of the subgraphs: .json opens in Perfetto, .svg is a chart",
      .offset = offsetof(struct st_cli_common, trace)},
     {.name = "schedule",
      .kind = ST_CLI_TEXT,
      .value = "HOW",
      .preset = "none",
-     .help = "bits of a package's weights while it writes: none (8 throughout), uniform:B, or a "
+     .help = "precision schedule for decoding a package: none (8 bits throughout), uniform:B, or a "
              "file of 'stint schedule'",
      .offset = offsetof(struct st_cli_common, schedule)},
     {.name = "predictor",
@@ -148,8 +148,8 @@ const struct st_cli_option st_cli_common_rows[] = {
      .value = "HOW",
      .preset = "on",
      .choices = "on|off",
-     .help = "with --memory: off computes all neurons of a sparse model, not only those that its "
-             "predictors name",
+     .help = "with --memory: off computes all neurons of a sparse model, not only the predicted "
+             "ones",
      .offset = offsetof(struct st_cli_common, no_predictor)},
     {.name = NULL}};
 
@@ -172,11 +172,11 @@ stint_model *st_cli_open_model(const struct st_cli_command *command,
                                    .progress_context = &progress,
                                    .exec = (stint_exec)common->exec,
                                    .piecewise = common->memory != 0};
-    // Random weights are made for whatever is to be measured; what stint is for, unless told.
+    // Random weights fit the execution that is measured; the default is what stint is made for.
     if (shape != NULL && options.exec == STINT_EXEC_DEFAULT) options.exec = STINT_EXEC_NPU;
     for (size_t i = 0; bits != NULL && i < bits->count; i++) {
         uint32_t b = bits->values[i];
-        if (b == 8) continue; // INT8, which is there anyway
+        if (b == 8) continue; // INT8 always exists
         if (options.nested_low == 0 || b < options.nested_low) options.nested_low = b;
         if (b > options.nested_high) options.nested_high = b;
     }
@@ -190,7 +190,7 @@ stint_model *st_cli_open_model(const struct st_cli_command *command,
 }
 
 const char *st_cli_order(const struct st_cli_common *common) {
-    static const char *const orders[] = {"inorder", "ooo", "heft"}; // as the choices
+    static const char *const orders[] = {"inorder", "ooo", "heft"}; // in the order of the choices
     return orders[common->order];
 }
 
@@ -251,7 +251,7 @@ const char *st_cli_memory(const stint_session *session, char text[ST_CLI_MEMORY_
     stint_memory_info info = {.size = sizeof info};
     if (stint_session_memory(session, &info) != STINT_OK || info.budget_bytes == 0)
         return st_cli_size(stint_peak_rss_bytes(), text);
-    snprintf(text, ST_CLI_MEMORY_BYTES, "%s of %s, %s read, %.0f %% of it behind the computing",
+    snprintf(text, ST_CLI_MEMORY_BYTES, "%s of %s, %s read, %.0f %% of it hidden behind computing",
              st_cli_size(info.peak_bytes, peak), st_cli_size(info.budget_bytes, bound),
              st_cli_size(info.bytes_read, read), 100 * info.hidden_fraction);
     return text;

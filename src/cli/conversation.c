@@ -50,15 +50,16 @@ static size_t count_system(const struct st_cli_conversation *c) {
     return c->n_messages > 0 && strcmp(c->messages[0].role, "system") == 0;
 }
 
-// How many messages to leave out where leaving out `n_dropped` was too few: up to the next
-// question. The same number where only the last question is left.
+// The number of messages to drop if dropping `n_dropped` is not enough: up to the next question.
+// Returns `n_dropped` if only the last question is left.
 static size_t drop_more(const struct st_cli_conversation *c, size_t n_dropped) {
     size_t first = count_system(c), next = first + n_dropped + 1;
     while (next < c->n_messages && strcmp(c->messages[next].role, "user") != 0) next++;
     return next < c->n_messages ? next - first : n_dropped;
 }
 
-// The ids of the conversation without its oldest `n_dropped` messages; the system message stays.
+// The token ids of the conversation without its oldest `n_dropped` messages; the system message
+// stays.
 static int32_t *render(const struct st_cli_conversation *c, size_t n_dropped, size_t *n_ids) {
     size_t n_system = count_system(c), n = c->n_messages - n_dropped;
     stint_message *messages = malloc((n + 1) * sizeof *messages);
@@ -81,8 +82,8 @@ static void drop(struct st_cli_conversation *c, size_t n_dropped) {
     c->n_dropped = n_dropped;
 }
 
-// The conversation's ids with room left for an answer, without its oldest turns where that needs
-// it; NULL with the error printed.
+// The token ids of the conversation with room for an answer. Drops the oldest turns if necessary.
+// NULL with the error printed.
 static int32_t *render_to_fit(struct st_cli_conversation *c, size_t *n_ids) {
     size_t context = stint_session_context(c->session), n_dropped = 0;
     size_t room = context / 4 < ROOM_MOST_TOKENS ? context / 4 : ROOM_MOST_TOKENS;
@@ -110,7 +111,7 @@ static int32_t *render_to_fit(struct st_cli_conversation *c, size_t *n_ids) {
     return NULL;
 }
 
-// Puts the session where it shares its tokens with `ids`; at least one is left to evaluate.
+// Truncates the session to the tokens that it shares with `ids`; at least one is left to evaluate.
 static bool rewind_session(struct st_cli_conversation *c, const int32_t *ids, size_t n_ids) {
     size_t n_held = stint_session_length(c->session, 0), n = 0;
     while (n < n_held && n + 1 < n_ids && c->held[n] == ids[n]) n++;
@@ -119,7 +120,7 @@ static bool rewind_session(struct st_cli_conversation *c, const int32_t *ids, si
     return stint_session_truncate(c->session, 0, n) == STINT_OK;
 }
 
-// The caller's text callback, with the text kept for the conversation.
+// Calls the caller's text callback and stores the text for the conversation.
 struct recorder {
     const stint_generation *generation;
     FILE *text;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A conversation with a model: its messages, and the session that holds what was evaluated of them.
-// Each answer evaluates only what the rendered conversation has beyond the tokens already held.
+// A conversation with a model: its messages, and the session with their evaluated tokens. Each
+// answer evaluates only the tokens of the rendered conversation that the session does not have yet.
 #ifndef ST_CLI_CONVERSATION_H
 #define ST_CLI_CONVERSATION_H
 
@@ -12,9 +12,9 @@ struct st_cli_conversation {
     stint_session *session;
     stint_message *messages; // role static, content owned
     size_t n_messages, capacity;
-    int32_t *held;    // ids the session holds, [context]
-    size_t n_reused;  // of the last prompt
-    size_t n_dropped; // messages forgotten to make room, in the last answer
+    int32_t *held;    // token ids in the session, [context]
+    size_t n_reused;  // tokens of the last prompt that were reused
+    size_t n_dropped; // messages dropped to make room for the last answer
     stint_generation_result last;
 };
 
@@ -25,10 +25,10 @@ void st_cli_conversation_close(struct st_cli_conversation *c);
 
 // Appends a copy of `content`; `role` is static. False without memory.
 bool st_cli_conversation_add(struct st_cli_conversation *c, const char *role, const char *content);
-// Takes messages away from the end.
+// Removes messages from the end.
 void st_cli_conversation_cut(struct st_cli_conversation *c, size_t n_messages);
-// Has the model answer the last message, streams the text by `generation`'s callback settings, and
-// appends it. False with the error printed; the messages are unchanged then.
+// Answers the last message: streams the text through the callback of `generation` and appends the
+// answer. False with the error printed; the messages are unchanged then.
 bool st_cli_conversation_answer(struct st_cli_conversation *c, const stint_generation *generation);
 
 #endif

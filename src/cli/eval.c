@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// stint eval: how good a model is, or how near to another one.
+// stint eval: measures the quality of a model, or its distance from another one.
 #include "cli/commands.h"
 #include "cli/common.h"
 #include "cli/file.h"
@@ -31,7 +31,7 @@ static const struct st_cli_option rows[] = {
      .letter = 'd',
      .kind = ST_CLI_TEXT,
      .value = "FILE",
-     .help = "the text, or the data set's own file (mmlu also: the folder of its subjects)",
+     .help = "the text, or the file of the data set (for mmlu also the folder of its subjects)",
      .offset = offsetof(struct eval_options, data)},
     {.name = "reference",
      .kind = ST_CLI_TEXT,
@@ -47,47 +47,47 @@ static const struct st_cli_option rows[] = {
     {.name = "methods",
      .kind = ST_CLI_TEXT,
      .value = "NAME,NAME...",
-     .help = "a table of several",
+     .help = "several methods, as a table",
      .offset = offsetof(struct eval_options, methods)},
     {.name = "calib",
      .kind = ST_CLI_TEXT,
      .value = "FILE",
-     .help = "text that methods are calibrated on; without it one that ships with stint",
+     .help = "calibration text for the methods; without it one that ships with stint",
      .offset = offsetof(struct eval_options, calib)},
     {.name = "limit",
      .kind = ST_CLI_UINT,
      .value = "N",
-     .most = 1e9,
-     .help = "at most N items, or windows of a text; 0: all",
+     .max = 1e9,
+     .help = "maximum number of items, or of windows of a text; 0: all",
      .offset = offsetof(struct eval_options, limit)},
     {.name = "window",
      .kind = ST_CLI_UINT,
      .value = "N",
-     .most = 1 << 20,
-     .help = "tokens of a text at once; without it 512, or the model's context",
+     .max = 1 << 20,
+     .help = "tokens per window of a text; without it 512, or the model's context",
      .offset = offsetof(struct eval_options, window)},
     {.name = "stride",
      .kind = ST_CLI_UINT,
      .value = "N",
-     .most = 1 << 20,
-     .help = "by which windows move on; without it a whole one",
+     .max = 1 << 20,
+     .help = "distance between windows in tokens; without it windows do not overlap",
      .offset = offsetof(struct eval_options, stride)},
     {.name = "tokens",
      .letter = 'n',
      .kind = ST_CLI_UINT,
      .value = "N",
      .preset = "64",
-     .most = 4096,
-     .help = "generate: most tokens of an answer, which ends with its line",
+     .max = 4096,
+     .help = "generate: maximum tokens of an answer, which ends with its line",
      .offset = offsetof(struct eval_options, n_tokens)},
     {.name = "items",
      .kind = ST_CLI_TEXT,
      .value = "FILE.jsonl",
-     .help = "write each item's scores, one JSON object a line",
+     .help = "write the scores of each item, one JSON object per line",
      .offset = offsetof(struct eval_options, items)},
     {.name = NULL}};
 
-// What the library calls back into.
+// The context of the library's callbacks.
 struct watcher {
     struct st_cli_progress progress;
     struct st_cli_writer *writer; // NULL: items are not written
@@ -100,7 +100,7 @@ static void show_progress(void *context, const char *what, uint64_t done, uint64
     if (!w->live) st_cli_progress_show(&w->progress, what, done, total);
 }
 
-// On a terminal: the running value with its error, some times a second.
+// On a terminal: shows the current value and its error a few times per second.
 static void show_running(void *context, const stint_eval_result *result) {
     struct watcher *w = context;
     double now = st_cli_seconds();
@@ -137,11 +137,11 @@ static void write_item(void *context, const stint_eval_item *item) {
     json_decref(object);
 }
 
-// What is scored on what, of one call.
+// The model, data and texts of one call.
 struct subject {
     const struct eval_options *options;
     const stint_model *model, *reference;
-    char *text; // to calibrate on; NULL: stint's own
+    char *text; // calibration text; NULL: stint's own
     size_t text_bytes;
 };
 
@@ -205,7 +205,7 @@ static void print_metrics(const stint_eval_result *result) {
             (unsigned long long)result->tokens, result->seconds);
 }
 
-// One line of the table; the first also says what the columns are.
+// One line of the table; the first one also prints the column titles.
 static void print_row(const char *method, bool first, const stint_eval_result *result) {
     const stint_eval_metric *m = result->metrics;
     if (first) {
@@ -267,7 +267,7 @@ static bool open_all(const struct st_cli_command *command, const struct eval_opt
     return *reference != NULL;
 }
 
-// With --items: into a file that is complete or not there.
+// With --items: writes to a file that is either complete or missing.
 static bool run_all(const struct st_cli_command *command, const struct subject *subject) {
     const struct eval_options *options = subject->options;
     struct st_cli_writer writer = {0};
@@ -305,7 +305,7 @@ const struct st_cli_command st_cli_eval_command = {
     .summary = "measure quality: perplexity, choices, agreement with another model",
     .operand = "MODEL",
     .about = "Scores a model on a data set in its own format, or on any text. Accuracies are "
-             "defined as in lm-evaluation-harness, without examples before the question. "
+             "defined as in lm-evaluation-harness, without examples (zero-shot). "
              "--task agreement compares with --reference: how often the likeliest token is the "
              "same, and the mean divergence.",
     .example = "stint eval models/novels-10m --task ppl --data README.md --window 256",

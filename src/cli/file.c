@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char *read_stream(const char *command, const char *path, FILE *file, size_t most,
+static char *read_stream(const char *command, const char *path, FILE *file, size_t max,
                          size_t *n_bytes) {
     size_t capacity = 4096, n = 0;
     char *data = malloc(capacity);
@@ -20,8 +20,8 @@ static char *read_stream(const char *command, const char *path, FILE *file, size
             st_cli_error(command, "%s: %s", path, strerror(errno));
             break;
         }
-        if (n > most) {
-            st_cli_error(command, "%s: longer than %zu bytes", path, most);
+        if (n > max) {
+            st_cli_error(command, "%s: longer than %zu bytes", path, max);
             break;
         }
         if (feof(file)) {
@@ -40,14 +40,14 @@ static char *read_stream(const char *command, const char *path, FILE *file, size
     return NULL;
 }
 
-char *st_cli_read_all(const char *command, const char *path, size_t most, size_t *n_bytes) {
-    if (strcmp(path, "-") == 0) return read_stream(command, "standard input", stdin, most, n_bytes);
+char *st_cli_read_all(const char *command, const char *path, size_t max, size_t *n_bytes) {
+    if (strcmp(path, "-") == 0) return read_stream(command, "standard input", stdin, max, n_bytes);
     FILE *file = fopen(path, "rb");
     if (file == NULL) {
         st_cli_error(command, "%s: %s", path, strerror(errno));
         return NULL;
     }
-    char *data = read_stream(command, path, file, most, n_bytes);
+    char *data = read_stream(command, path, file, max, n_bytes);
     fclose(file);
     return data;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole files in and out. What is written appears under its name complete or not at all.
+// Reads and writes whole files. A written file appears under its name only when it is complete.
 #ifndef ST_CLI_FILE_H
 #define ST_CLI_FILE_H
 
@@ -7,20 +7,20 @@
 #include <stddef.h>
 #include <stdio.h>
 
-// Reads all of `path`, or standard input for "-", terminated, malloc'ed; NULL with the error
-// printed, also past `most` bytes.
-char *st_cli_read_all(const char *command, const char *path, size_t most, size_t *n_bytes);
+// Reads all of `path`, or standard input for "-"; the result is terminated and malloc'ed. NULL with
+// the error printed, also for more than `max` bytes.
+char *st_cli_read_all(const char *command, const char *path, size_t max, size_t *n_bytes);
 
-// A file being written under a temporary name beside `path`; straight to `path` where that is no
-// ordinary file (a pipe, /dev/null). `path` is borrowed until close.
+// A file that is written under a temporary name beside `path`, or directly to `path` if that is not
+// a regular file (a pipe, /dev/null). `path` is borrowed until close.
 struct st_cli_writer {
     const char *command, *path;
-    char *temporary; // NULL: straight
+    char *temporary; // NULL: written directly
     FILE *file;
 };
 bool st_cli_writer_open(struct st_cli_writer *writer, const char *command, const char *path);
 bool st_cli_writer_put(struct st_cli_writer *writer, const void *data, size_t n_bytes);
-// Puts the file in its place if `keep`, else removes it; false with the error printed.
+// Moves the file to its place if `keep`, else removes it; false with the error printed.
 bool st_cli_writer_close(struct st_cli_writer *writer, bool keep);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Help texts, laid out from the commands' rows.
+// Prints help texts from the commands' rows.
 #include "cli/options.h"
 
 #include "cli/output.h"
@@ -10,7 +10,7 @@
 
 enum { COLUMN = 28, WIDTH = 96 };
 
-// Prints `text` from column `at` on, breaking lines between words at WIDTH.
+// Prints `text` from column `at` on, and breaks lines between words at WIDTH.
 static void print_wrapped(const char *text, size_t at) {
     size_t used = at;
     while (*text != 0) {
@@ -73,7 +73,8 @@ void st_cli_print_overview(const struct st_cli_command *const *commands) {
     printf(
         "\nMODEL is a Hugging Face folder (config.json, *.safetensors, tokenizer), a .gguf file, "
         "or a package.\n"
-        "'stint COMMAND --help' explains a command. Exit status: 0 done, 1 failed, 2 wrong use.\n");
+        "'stint COMMAND --help' explains a command. Exit status: 0 done, 1 failed, 2 usage "
+        "error.\n");
     st_cli_title("\nExample");
     printf("  stint run models/novels-10m -p \"It was a cold evening in November, and\" -n 64\n");
 }

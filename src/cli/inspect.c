@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// stint inspect: what a model is, what memory a session of it takes, and how many subgraphs a
-// prompt of it needs with and without chunk sharing.
+// stint inspect: describes a model, the memory of a session, and the number of subgraphs of a
+// prompt with and without chunk sharing.
 #include "cli/commands.h"
 #include "cli/common.h"
 #include "cli/memory_plan.h"
@@ -40,7 +40,7 @@ static const struct st_cli_option rows[] = {
      .offset = offsetof(struct inspect_options, svg)},
     {.name = NULL}};
 
-// Everything that is shown, gathered before a line is printed.
+// Everything that is shown, collected before the first line is printed.
 struct report {
     const char *path;
     const stint_model *model;
@@ -49,7 +49,7 @@ struct report {
     bool has_tokenizer;
     size_t tokenizer_vocab;
     int32_t bos, eos;
-    stint_graph_info graphs; // of a package
+    stint_graph_info graphs; // only for a package
     uint64_t chunk_len, chunks, shared, subgraphs, shared_graphs, unshared_graphs;
 };
 
@@ -227,7 +227,7 @@ static void print_subgraphs(const struct report *report) {
     snprintf(title, sizeof title, "Subgraphs of a %d-token prompt in chunks of %" PRIu64,
              PROMPT_TOKENS, report->chunk_len);
     st_cli_title(title);
-    st_cli_row("per layer", "%u, %u of them static: one serves every chunk",
+    st_cli_row("per layer", "%u; %u of them are static and serve every chunk",
                info->subgraphs_per_layer, info->static_subgraphs_per_layer);
     st_cli_row("in all layers", "%" PRIu64 ", %" PRIu64 " of them shared", report->subgraphs,
                report->shared);
@@ -240,7 +240,7 @@ static void print_subgraphs(const struct report *report) {
                1e3 * report->graphs.compile_seconds);
 }
 
-// What was noted when the package was made; with a bound of memory, what that would do.
+// Shows the notes of the package; with --memory, also the plan for that bound.
 static bool show(const struct st_cli_command *command, const struct inspect_options *options,
                  const stint_model *model) {
     const struct st_cli_view *view =
@@ -280,7 +280,7 @@ const struct st_cli_command st_cli_inspect_command = {
     .name = "inspect",
     .summary = "architecture, sizes, memory plan",
     .operand = "MODEL",
-    .about = "Shows what a model is, what memory it needs with a given context, and the subgraphs "
+    .about = "Describes a model, the memory that it needs with a given context, and the subgraphs "
              "of a prompt: how many a chunk-shared prefill builds and how many an unshared one.",
     .example = "stint inspect models/novels-10m --ctx 1024",
     .common = ST_CLI_COMMON_DEVICE | ST_CLI_COMMON_THREADS | ST_CLI_COMMON_MEMORY |

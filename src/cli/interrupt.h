@@ -5,12 +5,13 @@
 
 #include "stint.h"
 
-// From now on Ctrl-C cancels what runs in `session`; NULL gives Ctrl-C its usual effect back. Each
-// call forgets earlier interrupts.
+// From now on Ctrl-C cancels the current work of `session`; NULL restores the default effect of
+// Ctrl-C. Each call forgets earlier interrupts.
 void st_cli_interrupt_watch(stint_session *session);
-// From now on the first Ctrl-C is only noted. For work without a session.
+// From now on the first Ctrl-C is only recorded. For work without a session.
 void st_cli_interrupt_note(void);
-// Whether there was one since the last call of the two above; as a callback.
+// True if there was an interrupt since the last call of the two functions above; usable as a
+// callback.
 bool st_cli_interrupted(void *unused);
 
 #endif

@@ -20,15 +20,15 @@ enum { HISTORY_LINES = 1000 };
 
 struct st_cli_line {
     bool interactive, continued;
-    EditLine *edit; // NULL: plain
+    EditLine *edit; // NULL: no line editing
     History *history;
     char *history_path; // NULL: none
-    char *text;         // what the last read returned
+    char *text;         // the result of the last read
     size_t capacity;
 };
 
 static volatile sig_atomic_t interrupted;
-// SIGINT is held back while a line is read, but for the waits for a key: none can fall in between.
+// SIGINT is blocked while a line is read, except during waits for a key, so none is lost.
 static sigset_t waiting_mask;
 
 static void on_interrupt(int number) {
@@ -36,7 +36,7 @@ static void on_interrupt(int number) {
     interrupted = 1;
 }
 
-// Reads one character for libedit; Ctrl-C ends the line, where libedit's own reader would go on.
+// Reads one character for libedit. Ctrl-C ends the line here, while libedit's own reader continues.
 static int read_character(EditLine *edit, wchar_t *character) {
     (void)edit;
     mbstate_t state = {0};
@@ -60,7 +60,7 @@ static char *prompt(EditLine *edit) {
     return text;
 }
 
-// Makes the folders of `path`, each for its owner alone.
+// Makes the folders of `path`, accessible only to their owner.
 static void make_folders(char *path) {
     for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         *slash = 0;
@@ -127,7 +127,8 @@ static enum st_cli_line_end read_edited(struct st_cli_line *line) {
     size_t length = 0;
     for (line->continued = false;; line->continued = true) {
         int n = 0;
-        // Before the prompt: a Ctrl-D between the two would be the terminal's and not the editor's.
+        // This comes before the prompt: a Ctrl-D in between would go to the terminal, not to the
+        // editor.
         el_set(line->edit, EL_PREP_TERM, 1);
         const char *text = el_gets(line->edit, &n);
         if (interrupted) {

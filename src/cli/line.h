@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines from a person: edited and remembered on a terminal, plain from a pipe.
+// Lines of input: with editing and history on a terminal, plain from a pipe.
 #ifndef ST_CLI_LINE_H
 #define ST_CLI_LINE_H
 
@@ -9,9 +9,9 @@ struct st_cli_line;
 
 enum st_cli_line_end { ST_CLI_LINE_TEXT, ST_CLI_LINE_INTERRUPTED, ST_CLI_LINE_END };
 
-// NULL where there is no memory. One at a time.
+// NULL without memory. Only one may be open.
 struct st_cli_line *st_cli_line_open(void);
-// Whether a person sits at it: both ends are terminals.
+// True if input and output are terminals.
 bool st_cli_line_interactive(const struct st_cli_line *line);
 // Reads one message; on a terminal a backslash at a line's end continues it on the next. *text is
 // borrowed until the next call.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// stint logits: the logits at every position of given tokens, as float32 little-endian [n, vocab].
+// stint logits: writes the logits at every position of given tokens, float32 little-endian
+// [n, vocab].
 #include "cli/commands.h"
 #include "cli/common.h"
 #include "cli/file.h"
@@ -12,7 +13,7 @@
 #include <string.h>
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "the file is written as the floats lie in memory"
+#error "the file has the byte order of the machine, which must be little-endian"
 #endif
 
 enum { ROWS_MOST_BYTES = 256 << 20, ROWS_MOST = 256 };
@@ -33,11 +34,11 @@ static const struct st_cli_option rows[] = {
      .letter = 'o',
      .kind = ST_CLI_TEXT,
      .value = "FILE.f32",
-     .help = "where the logits go: float32 little-endian [n_tokens, vocab]",
+     .help = "output file: float32 little-endian [n_tokens, vocab]",
      .offset = offsetof(struct logits_options, output)},
     {.name = NULL}};
 
-// Evaluates the ids a batch at a time, so that the rows held at once stay few, and writes them.
+// Evaluates the ids in batches, so that few rows are in memory at once, and writes the logits.
 static bool write_logits(const struct st_cli_command *command, const char *model,
                          stint_session *session, const int32_t *ids, size_t n_ids, size_t vocab,
                          struct st_cli_writer *writer) {
@@ -123,7 +124,7 @@ const struct st_cli_command st_cli_logits_command = {
     .summary = "the logits at every position of given tokens",
     .operand = "MODEL",
     .about = "Evaluates tokens in one causal pass and writes the logits at every position, to "
-             "compare engines or to score text. The file appears complete or not at all.",
+             "compare engines or to score text. The file appears only when it is complete.",
     .example = "stint logits models/novels-10m --tokens tokens.json -o logits.f32",
     .common = ST_CLI_COMMON_EXEC | ST_CLI_COMMON_DEVICE | ST_CLI_COMMON_THREADS |
               ST_CLI_COMMON_MEMORY | ST_CLI_COMMON_PREDICTOR | ST_CLI_COMMON_KV |

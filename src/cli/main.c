@@ -9,18 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct st_cli_command *const commands[] = {&st_cli_inspect_command,
-                                                        &st_cli_prepare_command,
-                                                        &st_cli_run_command,
-                                                        &st_cli_chat_command,
-                                                        &st_cli_serve_command,
-                                                        &st_cli_logits_command,
-                                                        &st_cli_tokenize_command,
-                                                        &st_cli_bench_command,
-                                                        &st_cli_eval_command,
-                                                        &st_cli_schedule_command,
-                                                        &st_cli_simulate_command,
-                                                        NULL};
+static const struct st_cli_command *const commands[] = {
+    &st_cli_inspect_command,  &st_cli_prepare_command,  &st_cli_run_command,
+    &st_cli_chat_command,     &st_cli_serve_command,    &st_cli_logits_command,
+    &st_cli_tokenize_command, &st_cli_bench_command,    &st_cli_eval_command,
+    &st_cli_schedule_command, &st_cli_simulate_command, NULL};
 
 static const struct st_cli_command *find(const char *name) {
     for (size_t i = 0; commands[i] != NULL; i++)
@@ -67,7 +60,7 @@ static int dispatch(const struct st_cli_command *command, int argc, char **argv)
 }
 
 int main(int argc, char **argv) {
-    signal(SIGPIPE, SIG_IGN); // a lost reader is a failed write, reported like any other
+    signal(SIGPIPE, SIG_IGN); // a closed pipe becomes a failed write, reported like any other
     if (argc < 2) {
         st_cli_error(NULL, "a command is missing; 'stint --help' lists them");
         return ST_CLI_USAGE;

@@ -46,11 +46,12 @@ static json_t *describe_plan(const stint_memory_plan *p) {
                   (json_int_t)p->resident_expert_slices, "hot_clusters",
                   (json_int_t)p->hot_clusters, "cluster_neurons", (json_int_t)p->cluster_neurons,
                   "neurons", (json_int_t)p->neurons, "cold_neurons", (json_int_t)p->cold_neurons);
-    json_t *expected = json_pack(
-        "{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "hit_rate", p->hit_rate, "computed",
-        p->computed, "bytes_per_token", p->bytes_per_token, "reads_per_token", p->reads_per_token,
-        "read_seconds", p->read_seconds, "compute_seconds", p->compute_seconds, "wait_seconds",
-        p->wait_seconds, "tokens_per_second", p->tokens_per_second);
+    json_t *expected =
+        json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "hit_rate", p->hit_rate,
+                  "computed", p->computed, "shadow_columns", p->shadow_columns, "bytes_per_token",
+                  p->bytes_per_token, "reads_per_token", p->reads_per_token, "read_seconds",
+                  p->read_seconds, "compute_seconds", p->compute_seconds, "wait_seconds",
+                  p->wait_seconds, "tokens_per_second", p->tokens_per_second);
     return json_pack("{s:o, s:o, s:o}", "memory", plan, "pieces", pieces, "expected", expected);
 }
 
@@ -82,7 +83,7 @@ json_t *st_cli_memory_plan(const struct st_cli_command *command, const struct st
     stint_status status = stint_model_describe(model, &info);
     stint_memory_layer *layers = calloc(info.n_layers + 1, sizeof *layers);
     if (layers == NULL) return st_cli_error(command->name, "no memory to plan"), NULL;
-    // What cannot be is told before anything is measured.
+    // Impossible bounds are refused before anything is measured.
     if (status == STINT_OK) status = stint_session_plan(model, &session, NULL, &plan, NULL);
     if (status == STINT_OK) status = stint_storage_measure(model, &options, &storage);
     st_cli_progress_end(&progress);
@@ -116,13 +117,13 @@ static void print_storage(const json_t *storage) {
     st_cli_title("This device, measured");
     st_cli_row("reads", "%s",
                json_is_true(json_object_get(storage, "direct"))
-                   ? "past the page cache"
-                   : "not past the page cache: this file system has no O_DIRECT");
+                   ? "bypassing the page cache"
+                   : "through the page cache: this file system has no O_DIRECT");
     json_array_foreach(json_object_get(storage, "sequential"), i, read)
-        st_cli_row(i == 0 ? "in order" : "", "%9.0f MB/s in pieces of %s, 8 under way",
+        st_cli_row(i == 0 ? "sequential" : "", "%9.0f MB/s in pieces of %s, 8 in flight",
                    number(read, "bytes_per_second") * 1e-6, size_of(read, "block", size));
     json_array_foreach(json_object_get(storage, "random"), i, read)
-        st_cli_row(i == 0 ? "anywhere" : "", "%9.0f MB/s in pieces of %s, %.0f under way",
+        st_cli_row(i == 0 ? "random" : "", "%9.0f MB/s in pieces of %s, %.0f in flight",
                    number(read, "bytes_per_second") * 1e-6, size_of(read, "block", size),
                    number(read, "depth"));
     st_cli_row("dense linears", "%.1f GB/s", number(storage, "dense_bytes_per_second") * 1e-9);
@@ -159,7 +160,9 @@ static void print_plan(const json_t *plan) {
     if (number(memory, "cold_bytes") > 0)
         st_cli_row("", "single neurons %s", size_of(memory, "cold_bytes", a));
     print_pieces(json_object_get(plan, "pieces"), expected);
-    st_cli_row("in memory", "%.2f %% of what it needs", 100 * number(expected, "hit_rate"));
+    if (number(expected, "shadow_columns") > 0)
+        st_cli_row("shadow", "%.1f columns of outliers", number(expected, "shadow_columns"));
+    st_cli_row("in memory", "%.2f %% of the needed bytes", 100 * number(expected, "hit_rate"));
     st_cli_row("reads", "%s in %.1f reads", size_of(expected, "bytes_per_token", a),
                number(expected, "reads_per_token"));
     st_cli_row("time", "reading %.2f ms, computing %.2f ms, waiting %.2f ms",
@@ -192,4 +195,4 @@ static bool print(const json_t *notes) {
 }
 
 const struct st_cli_view st_cli_memory_view = {
-    .key = "plan", .mend = "", .print = print, .draw = st_cli_neurons_draw};
+    .key = "plan", .hint = "", .print = print, .draw = st_cli_neurons_draw};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The neurons of a package by layer: how many are active, how unevenly, what predictors do.
+// The neurons of a package by layer: how many are active, how unevenly, and how good the predictors
+// are.
 #include "cli/outliers.h"
 
 enum { PARTS = 10, LEFT = 90, TOP = 60, CELL = 42, ROW = 18, BARS = 200 };
@@ -8,7 +9,7 @@ static double number(const json_t *object, const char *key) {
     return json_number_value(json_object_get(object, key));
 }
 
-// The share of all activity that the most active `parts` tenths of the neurons have.
+// The share of all activity in the most active `parts` tenths of the neurons.
 static double head_share(const json_t *layer, size_t parts) {
     const json_t *skew = json_object_get(layer, "skew");
     double sum = 0;
@@ -34,7 +35,7 @@ static bool print_table(const json_t *notes) {
     return true;
 }
 
-// How often the neurons of one tenth are active, as a shade.
+// Draws how often the neurons of one tenth are active, as a shade.
 static void draw_cell(FILE *file, double x, double y, double rate) {
     int light = (int)(255 - 215 * (rate > 1 ? 1 : rate));
     fprintf(file,
@@ -61,7 +62,7 @@ static void draw_layer(FILE *file, size_t i, const json_t *layer) {
             x, y + 2, BARS * active, ROW - 5);
 }
 
-// Where the bound goes, from left to right.
+// Draws the parts of the bound, from left to right.
 static void draw_bound(FILE *file, double y, const json_t *memory) {
     static const struct {
         const char *key, *name, *colour;
@@ -84,8 +85,8 @@ static void draw_bound(FILE *file, double y, const json_t *memory) {
     }
 }
 
-// Which neurons are in memory, the most active ones first, and what a token misses of what it
-// needs.
+// Draws which neurons are in memory, the most active ones first, and the share of needed neurons
+// that a token misses.
 static void draw_plan(FILE *file, size_t i, const json_t *layer) {
     double x = LEFT + PARTS * CELL + 40 + BARS, y = TOP + (double)(i * ROW) + 2;
     double hot = BARS * number(layer, "hot"), cold = BARS * number(layer, "cold");
@@ -107,16 +108,16 @@ static void draw_titles(FILE *file, bool neurons, bool planned) {
     fprintf(file, "<text class=\"title\" x=\"%d\" y=\"22\">%s</text>\n", LEFT,
             neurons ? "How often neurons are active, in percent, the most active tenth of each "
                       "layer first"
-                    : "Where the bound of memory goes");
+                    : "Use of the memory bound");
     if (!neurons) return;
     fprintf(file,
-            "<text x=\"%d\" y=\"46\">blue: active; grey: named"
+            "<text x=\"%d\" y=\"46\">blue: active; grey: predicted"
             "</text>\n",
             x);
     if (planned)
         fprintf(file,
                 "<text x=\"%d\" y=\"46\">stay: red in clusters, green singly</text>\n"
-                "<text x=\"%d\" y=\"46\">expected misses of what it needs</text>\n",
+                "<text x=\"%d\" y=\"46\">expected misses of the needed neurons</text>\n",
                 x + 20 + BARS, x + 40 + 2 * BARS);
 }
 
@@ -143,7 +144,7 @@ bool st_cli_neurons_draw(FILE *file, const json_t *notes) {
 
 const struct st_cli_view st_cli_neurons_view = {
     .key = "neurons",
-    .mend = "has no neurons of its own: 'stint prepare --neurons' writes them, for a model with "
+    .hint = "stores no single neurons: 'stint prepare --neurons' writes them, for a model with "
             "ReLU",
     .print = print_table,
     .draw = st_cli_neurons_draw};

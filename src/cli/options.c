@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a command line against a command's rows. Every problem is a usage error: one line that
-// names the option, the nearest known one if it looks mistyped, and exit status 2.
+// Parses a command line by a command's rows. Every problem is a usage error: exit status 2, and one
+// line that names the option, and the nearest known option if it looks mistyped.
 #include "cli/options.h"
 
 #include "cli/common.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 
 static const struct st_cli_option help_row = {
-    .name = "help", .letter = 'h', .kind = ST_CLI_FLAG, .help = "this text"};
+    .name = "help", .letter = 'h', .kind = ST_CLI_FLAG, .help = "print this text"};
 
 const struct st_cli_option *st_cli_option_at(const struct st_cli_command *command, size_t i,
                                              bool *shared) {
@@ -60,7 +60,7 @@ static int unknown_option(const struct st_cli_command *command, const char *word
     return ST_CLI_USAGE;
 }
 
-// Where an option word ends and its value begins: "--name=value", "-nVALUE" or the next word.
+// Finds the value of an option: "--name=value", "-nVALUE" or the next word.
 static const struct st_cli_option *split(const struct st_cli_command *command, const char *word,
                                          const char **value) {
     *value = NULL;
@@ -93,7 +93,7 @@ static int set_operand(const struct st_cli_command *command, const char *word, v
     }
     if (command->operand == NULL || common->model != NULL) {
         st_cli_error(command->name,
-                     "'%s' is one argument too many; 'stint %s --help' shows the use", word,
+                     "'%s' is one argument too many; 'stint %s --help' shows the usage", word,
                      command->name);
         return ST_CLI_USAGE;
     }
@@ -143,12 +143,12 @@ int st_cli_parse(const struct st_cli_command *command, int argc, char **argv, vo
     if (status != ST_CLI_GO) return status;
     const struct st_cli_common *common = target;
     if (command->operand != NULL && command->operand[0] != '[' && common->model == NULL) {
-        st_cli_error(command->name, "%s is missing; 'stint %s --help' shows the use",
+        st_cli_error(command->name, "%s is missing; 'stint %s --help' shows the usage",
                      command->operand, command->name);
         return ST_CLI_USAGE;
     }
     if (command->action != NULL && common->action == NULL) {
-        st_cli_error(command->name, "say what to do after %s: %s", command->operand,
+        st_cli_error(command->name, "an action is missing after %s: %s", command->operand,
                      command->action);
         return ST_CLI_USAGE;
     }

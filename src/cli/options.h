@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Commands and their options as rows of data: parsing, range errors, --help and man pages all read
-// the same rows. A command's options struct begins with struct st_cli_common; every row names the
-// offset its value goes to. Zero is the default of every target unless the row has a preset.
+// the same rows. A command's options struct begins with struct st_cli_common; every row has
+// the offset of its value in the struct. The default of every value is zero unless the row has a
+// preset.
 #ifndef ST_CLI_OPTIONS_H
 #define ST_CLI_OPTIONS_H
 
@@ -13,13 +14,13 @@ enum { ST_CLI_DONE = 0, ST_CLI_FAILED = 1, ST_CLI_USAGE = 2, ST_CLI_GO = -1 };
 
 enum st_cli_kind {
     ST_CLI_FLAG,   // bool
-    ST_CLI_UINT,   // uint32_t in [least, most]
+    ST_CLI_UINT,   // uint32_t in [min, max]
     ST_CLI_AUTO,   // the same, or UINT32_MAX for "auto"
     ST_CLI_UINT64, // uint64_t
-    ST_CLI_FLOAT,  // float in [least, most]
+    ST_CLI_FLOAT,  // float in [min, max]
     ST_CLI_SIZE,   // uint64_t bytes, with K, M, G
     ST_CLI_TEXT,   // const char *, into argv
-    ST_CLI_UINTS,  // struct st_cli_uints, each in [least, most]
+    ST_CLI_UINTS,  // struct st_cli_uints, each in [min, max]
     ST_CLI_CHOICE  // uint32_t: index into choices
 };
 
@@ -34,10 +35,10 @@ struct st_cli_option {
     const char *name; // without dashes; NULL ends a table
     char letter;      // 0: none
     enum st_cli_kind kind;
-    const char *value;  // what help calls it; NULL for a flag
+    const char *value;  // name of the value in help texts; NULL for a flag
     const char *preset; // parsed first, shown as the default; NULL: zero
     const char *help;
-    double least, most;
+    double min, max;
     const char *choices; // "f32|f16"
     size_t offset;
 };
@@ -45,8 +46,8 @@ struct st_cli_option {
 struct st_cli_command {
     const char *name;
     const char *summary; // one line for `stint --help`
-    const char *operand; // "MODEL"; in brackets if it may be left out; NULL: none
-    const char *action;  // "solve|train", a second word, which must be there; NULL: none
+    const char *operand; // "MODEL"; in brackets if it is optional; NULL: none
+    const char *action;  // "solve|train", a required second word; NULL: none
     const char *about;   // a paragraph for the command's own help
     const char *example; // one command line
     unsigned common;     // ST_CLI_COMMON_* rows it shares
@@ -59,18 +60,18 @@ struct st_cli_command {
 // otherwise the exit status, with help or the error already printed.
 int st_cli_parse(const struct st_cli_command *command, int argc, char **argv, void *target);
 
-// The i-th option of a command, its own first, then the shared ones, then --help; NULL past the
-// last. *shared tells which sort it is.
+// The i-th option of a command: its own options, then the shared ones, then --help; NULL after the
+// last. *shared tells which kind it is.
 const struct st_cli_option *st_cli_option_at(const struct st_cli_command *command, size_t i,
                                              bool *shared);
 
-// Parses one value into its place; false with the reason in `why`.
+// Parses one value and stores it; false with the reason in `why`.
 bool st_cli_set(const struct st_cli_option *option, const char *text, void *target, char *why,
                 size_t why_bytes);
 
-// Edits that turn one word into the other.
+// The edit distance of two words.
 size_t st_cli_distance(const char *a, const char *b);
-// Whether `name` is near enough to a mistyped `word` to be suggested.
+// True if `name` is close enough to a mistyped `word` to be suggested.
 bool st_cli_resembles(const char *word, const char *name);
 
 void st_cli_print_help(const struct st_cli_command *command);

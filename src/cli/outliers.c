@@ -60,7 +60,7 @@ static bool draw(const struct st_cli_command *command, const struct st_cli_view 
 }
 
 const struct st_cli_view st_cli_outliers_view = {
-    .key = "linears", .mend = "", .print = print_table, .draw = st_cli_outliers_draw};
+    .key = "linears", .hint = "", .print = print_table, .draw = st_cli_outliers_draw};
 
 bool st_cli_view_show(const struct st_cli_command *command, const struct st_cli_common *common,
                       const struct st_cli_view *view, const char *svg, const stint_model *model,
@@ -72,14 +72,14 @@ bool st_cli_view_show(const struct st_cli_command *command, const struct st_cli_
         json_decref(plan);
         st_cli_error(
             command->name,
-            "%s: is no package; --outliers, --neurons and --svg show what 'stint prepare' found",
+            "%s: is not a package; --outliers, --neurons and --svg show what 'stint prepare' found",
             common->model);
         return false;
     }
     if (plan != NULL) json_object_set_new(notes, "plan", plan);
     bool ok = json_object_get(notes, view->key) != NULL;
     if (!ok)
-        st_cli_error(command->name, "%s: %s", common->model, view->mend);
+        st_cli_error(command->name, "%s: %s", common->model, view->hint);
     else if (svg != NULL)
         ok = draw(command, view, svg, notes);
     else if (common->json)

@@ -16,7 +16,7 @@ enum {
     N_PANELS = 3,
     HEIGHT = TOP + N_PANELS * (PANEL + GAP),
     N_KINDS = 5,
-    MOST_POINTS = 32,
+    MAX_POINTS = 32,
 };
 
 static const struct {
@@ -27,10 +27,10 @@ static const struct {
                     {"down", "#d62728"},
                     {"head", "#7f7f7f"}};
 
-// Where a value of one panel's axes lies.
+// Converts values to positions in one panel.
 struct panel {
     FILE *file;
-    double top, x_most, y_most; // from 0
+    double top, x_max, y_max; // the axes begin at 0
 };
 
 static double number(const json_t *object, const char *key) {
@@ -38,11 +38,11 @@ static double number(const json_t *object, const char *key) {
 }
 
 static double at_x(const struct panel *p, double x) {
-    return LEFT + x / p->x_most * (WIDTH - LEFT - RIGHT);
+    return LEFT + x / p->x_max * (WIDTH - LEFT - RIGHT);
 }
 
 static double at_y(const struct panel *p, double y) {
-    return p->top + PANEL - y / p->y_most * PANEL;
+    return p->top + PANEL - y / p->y_max * PANEL;
 }
 
 static void text(FILE *file, double x, double y, const char *anchor, const char *words) {
@@ -73,7 +73,7 @@ static void x_tick(const struct panel *p, double x, const char *label) {
     text(p->file, at_x(p, x), p->top + PANEL + 15, "middle", label);
 }
 
-// Layer and kind of a linear by its name, e.g. "layers.3.experts.1.up"; the head stands behind the
+// Layer and kind of a linear by its name, e.g. "layers.3.experts.1.up"; the head comes after the
 // last layer.
 static size_t place(const json_t *linear, size_t n_layers, size_t *layer) {
     const char *name = json_string_value(json_object_get(linear, "linear"));
@@ -94,7 +94,7 @@ static size_t count_layers(const json_t *linears) {
     return n;
 }
 
-// The name comes from a file.
+// The name comes from a file, so it is escaped.
 static void put_name(FILE *file, const json_t *linear) {
     const char *name = json_string_value(json_object_get(linear, "linear"));
     for (; name != NULL && *name != '\0'; name++)
@@ -128,10 +128,10 @@ static void draw_importance(FILE *file, const json_t *linears, size_t n_layers) 
     const json_t *linear;
     char label[24];
     json_array_foreach(linears, i, linear) {
-        p.y_most = fmax(p.y_most, ceil(log10(fmax(number(linear, "importance"), 1.0))));
+        p.y_max = fmax(p.y_max, ceil(log10(fmax(number(linear, "importance"), 1.0))));
     }
     frame(&p, "Importance: largest input over the threshold", "layer");
-    for (int decade = 0; decade <= (int)p.y_most; decade++) {
+    for (int decade = 0; decade <= (int)p.y_max; decade++) {
         snprintf(label, sizeof label, "%.0f", pow(10, decade));
         y_tick(&p, decade, label);
     }
@@ -171,12 +171,11 @@ static void draw_curve(const struct panel *p, const json_t *linear, const double
 static void draw_skew(FILE *file, const json_t *notes, const json_t *linears) {
     struct panel p = {file, TOP + 2 * (PANEL + GAP), 3.0, 1.0};
     const json_t *list = json_object_get(notes, "cover_shares"), *linear;
-    double shares[MOST_POINTS];
-    size_t n = json_array_size(list) < MOST_POINTS ? json_array_size(list) : MOST_POINTS, i, layer;
+    double shares[MAX_POINTS];
+    size_t n = json_array_size(list) < MAX_POINTS ? json_array_size(list) : MAX_POINTS, i, layer;
     for (i = 0; i < n; i++)
         shares[i] = fmin(fmax(json_number_value(json_array_get(list, i)), 1e-3), 1.0);
-    frame(&p, "Share of all outliers that the most frequent channels have",
-          "share of the channels");
+    frame(&p, "Share of all outliers in the most frequent channels", "share of the channels");
     y_tick(&p, 0.5, "50 %");
     y_tick(&p, 0.8, "80 %");
     x_tick(&p, 0, "0.1 %");

@@ -19,7 +19,7 @@ void st_cli_error(const char *command, const char *format, ...) {
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    // Names out of files may hold anything; none of it may steer the terminal.
+    // Names from files may contain anything, but must not control the terminal.
     for (char *c = text; *c != 0; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
     fflush(stdout);

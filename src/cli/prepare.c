@@ -27,40 +27,41 @@ static const struct st_cli_option rows[] = {
      .letter = 'o',
      .kind = ST_CLI_TEXT,
      .value = "OUT.stint",
-     .help = "the package; it appears when it is complete",
+     .help = "the package; it appears only when it is complete",
      .offset = offsetof(struct prepare_options, output)},
     {.name = "calib",
      .kind = ST_CLI_TEXT,
      .value = "FILE",
-     .help = "a text like those the model will read, - for standard input; without it one that "
-             "ships with stint",
+     .help = "calibration text, similar to what the model will read, - for standard input; without "
+             "it one that ships with stint",
      .offset = offsetof(struct prepare_options, text)},
     {.name = "calib-ids",
      .kind = ST_CLI_TEXT,
      .value = "FILE.json",
-     .help = "the same as token ids, for a model without a tokenizer: {\"tokens\": [1, 2, 3]}",
+     .help =
+         "calibration text as token ids, for a model without a tokenizer: {\"tokens\": [1, 2, 3]}",
      .offset = offsetof(struct prepare_options, tokens)},
     {.name = "calib-tokens",
      .kind = ST_CLI_UINT,
      .value = "N",
      .preset = "8192",
-     .least = 1,
-     .most = 1 << 20,
-     .help = "most tokens of it to use",
+     .min = 1,
+     .max = 1 << 20,
+     .help = "maximum tokens of the calibration text",
      .offset = offsetof(struct prepare_options, n_tokens)},
     {.name = "weight-scale",
      .kind = ST_CLI_CHOICE,
      .value = "PER",
      .preset = "channel",
      .choices = "channel|tensor",
-     .help = "what shares a scale: an output channel, or all weights of a linear",
+     .help = "weights that share a scale: an output channel, or a whole linear",
      .offset = offsetof(struct prepare_options, weight_scale)},
     {.name = "outlier-prune",
      .kind = ST_CLI_TEXT,
      .value = "R",
      .preset = "auto",
      .help = "share of the linears, least important first, that run without shadow execution of "
-             "outliers; auto: as many, at most 0.85, as lose under 0.3 % on held-out text; off: "
+             "outliers; auto: as many, up to 0.85, as lose under 0.3 % on held-out text; off: "
              "no shadow execution and no clipping",
      .offset = offsetof(struct prepare_options, prune)},
     {.name = "bits",
@@ -68,45 +69,48 @@ static const struct st_cli_option rows[] = {
      .value = "LO..HI",
      .preset = "2..4",
      .help = "decode with nested weights of these precisions too, 2 to 8 bits, which take the "
-             "space of the highest (8 bits are INT8, which is there anyway); none: without",
+             "space of the highest (8 bits are INT8, which always exists); none: no nested weights",
      .offset = offsetof(struct prepare_options, bits)},
     {.name = "quantizer",
      .kind = ST_CLI_TEXT,
      .value = "NAME",
      .preset = "kmeans",
-     .help = "of nested weights: kmeans (centroids of each row), uniform (even steps) or gptq "
-             "(even steps, errors made good in later columns; slow)",
+     .help = "quantizer of nested weights: kmeans (centroids of each row), uniform, or gptq "
+             "(uniform, with errors corrected in later columns; slow)",
      .offset = offsetof(struct prepare_options, quantizer)},
     {.name = "sparse",
      .kind = ST_CLI_FLOAT,
      .value = "SHARE",
      .preset = "0",
-     .most = 0.1,
-     .help = "of each row's weights that nested ones keep in float beside the codes, e.g. 0.005",
+     .max = 0.1,
+     .help =
+         "share of each row's weights that nested weights store in float besides the codes, e.g. "
+         "0.005",
      .offset = offsetof(struct prepare_options, sparse)},
     {.name = "neurons",
      .kind = ST_CLI_FLAG,
-     .help = "of a model with ReLU: store its neurons one by one and learn to predict which are "
-             "active, for --memory",
+     .help =
+         "for a model with ReLU: store its neurons one by one and train predictors of the active "
+         "ones, for --memory",
      .offset = offsetof(struct prepare_options, neurons)},
     {.name = "neuron-bits",
      .kind = ST_CLI_CHOICE,
      .choices = "4|8",
      .value = "4|8",
      .preset = "4",
-     .help = "of a neuron's weights: 8 are the INT8 ones as they are, 4 take half the memory and "
-             "half the reading, and cost about a quarter of a percent of perplexity",
+     .help = "bits of a neuron's weights: 8 are the INT8 weights unchanged, 4 take half the memory "
+             "and half the reading, and cost about a quarter of a percent of perplexity",
      .offset = offsetof(struct prepare_options, neuron_bits)},
     {.name = "recall",
      .kind = ST_CLI_FLOAT,
      .value = "SHARE",
      .preset = "0.995",
-     .most = 1,
-     .help = "of the active neurons that a predictor must find",
+     .max = 1,
+     .help = "share of the active neurons that a predictor must find",
      .offset = offsetof(struct prepare_options, recall)},
     {.name = NULL}};
 
-// What --outlier-prune says; false with the error printed.
+// Parses --outlier-prune; false with the error printed.
 static bool read_prune(const struct st_cli_command *command, const char *text,
                        stint_prepare_options *options) {
     char *end;
@@ -118,11 +122,11 @@ static bool read_prune(const struct st_cli_command *command, const char *text,
     options->outliers = STINT_OUTLIERS_SHARE;
     options->outlier_prune = (float)share;
     if (end != text && *end == 0 && share >= 0 && share <= 1) return true;
-    st_cli_error(command->name, "--outlier-prune: '%s' is none of auto, off, 0 to 1", text);
+    st_cli_error(command->name, "--outlier-prune: '%s' is not one of auto, off, 0 to 1", text);
     return false;
 }
 
-// What --bits says; false with the error printed.
+// Parses --bits; false with the error printed.
 static bool read_bits(const struct st_cli_command *command, const char *text,
                       stint_prepare_options *options) {
     unsigned low, high;
@@ -130,7 +134,7 @@ static bool read_bits(const struct st_cli_command *command, const char *text,
     if (strcmp(text, "none") == 0) return true;
     if (sscanf(text, "%1u..%1u%n", &low, &high, &end) == 2 && text[end] == 0 && low >= 2 &&
         low <= high && high <= 8) {
-        if (low == 8) return true; // INT8 alone
+        if (low == 8) return true; // only INT8
         options->bits_low = low;
         options->bits_high = high == 8 ? 7 : high;
         return true;
@@ -140,7 +144,7 @@ static bool read_bits(const struct st_cli_command *command, const char *text,
     return false;
 }
 
-// What the package loses, as a clause; empty where nothing was held out.
+// The loss of the package, as a clause; empty if no text was held out.
 static void describe_loss(const stint_prepare_summary *s, char *text, size_t bytes) {
     *text = 0;
     if (s->held_out_tokens > 0)
@@ -214,7 +218,7 @@ static int run(const struct st_cli_command *command, void *target) {
     const struct prepare_options *options = target;
     const char *wrong = options->output == NULL ? "-o OUT.stint is missing"
                         : options->text != NULL && options->tokens != NULL
-                            ? "--calib and --calib-ids exclude each other"
+                            ? "--calib and --calib-ids cannot be used together"
                             : NULL;
     if (wrong != NULL) {
         st_cli_error(command->name, "%s", wrong);
@@ -241,7 +245,7 @@ const struct st_cli_command st_cli_prepare_command = {
     .about = "Reads a Hugging Face folder or a GGUF file, runs a calibration text through it in "
              "float, layer by layer, and writes its linears as INT8 (W8A8) for the integer units. "
              "About one layer and the embedding are in memory at a time. The package holds all "
-             "that is needed: SRC may be removed afterwards.",
+             "that is needed, so SRC may be removed afterwards.",
     .example = "stint prepare models/novels-10m -o novels.stint",
     .common = ST_CLI_COMMON_THREADS | ST_CLI_COMMON_VERBOSE | ST_CLI_COMMON_JSON,
     .options = rows,

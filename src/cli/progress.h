@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A progress bar on standard error for work that takes over a second; nothing where standard error
-// is not a terminal.
+// A progress bar on standard error for work that takes more than a second; nothing if standard
+// error is not a terminal.
 #ifndef ST_CLI_PROGRESS_H
 #define ST_CLI_PROGRESS_H
 
@@ -15,7 +15,7 @@ struct st_cli_progress {
 
 // A stint_progress_fn; `context` is a struct st_cli_progress.
 void st_cli_progress_show(void *context, const char *what, uint64_t done, uint64_t total);
-// Wipes the bar.
+// Erases the bar.
 void st_cli_progress_end(struct st_cli_progress *progress);
 
 #endif

@@ -37,8 +37,8 @@ static const struct st_cli_option rows[] = {
      .letter = 'n',
      .kind = ST_CLI_UINT,
      .value = "N",
-     .most = 1 << 24,
-     .help = "most tokens to generate; 0: until the model ends or the context is full",
+     .max = 1 << 24,
+     .help = "maximum tokens to generate; 0: until the model ends or the context is full",
      .offset = offsetof(struct run_options, n_tokens)},
     {.name = "chat",
      .letter = 'c',
@@ -47,33 +47,33 @@ static const struct st_cli_option rows[] = {
      .offset = offsetof(struct run_options, chat)},
     {.name = "ignore-eos",
      .kind = ST_CLI_FLAG,
-     .help = "go on after the model ended its text",
+     .help = "continue after the model ends its text",
      .offset = offsetof(struct run_options, ignore_eos)},
     {.name = "show-bits",
      .kind = ST_CLI_FLAG,
-     .help = "colour the text by the precision of the weights that wrote it; see --schedule",
+     .help = "colour the text by the precision of the weights that generated it; see --schedule",
      .offset = offsetof(struct run_options, show_bits)},
     {.name = NULL}};
 
-// Text as it comes: to standard output, or collected for --json.
+// Streams text to standard output, or collects it for --json.
 struct sink {
     struct st_cli_progress *progress;
     FILE *collect; // NULL: standard output
     const stint_session *session;
-    json_t *bits; // of every token, where they are collected
+    json_t *bits; // bits of every token, if they are collected
     bool show_bits;
 };
 
 static bool write_coloured(const struct sink *sink, const char *text, size_t n_bytes) {
     uint32_t bits = stint_session_bits(sink->session);
-    if (bits == 0) return st_cli_write(text, n_bytes); // a model in float
+    if (bits == 0) return st_cli_write(text, n_bytes); // a float model
     const char *style = st_cli_style(stdout, (enum st_cli_style)(ST_CLI_BITS + bits - 2));
     const char *plain = st_cli_style(stdout, ST_CLI_PLAIN);
     return st_cli_write(style, strlen(style)) && st_cli_write(text, n_bytes) &&
            st_cli_write(plain, strlen(plain));
 }
 
-// What the colours mean, where there are any.
+// Explains the colours, if there are any.
 static void print_legend(const stint_model *model) {
     stint_model_info info = {.size = sizeof info};
     const char *plain = st_cli_style(stderr, ST_CLI_PLAIN);
@@ -104,7 +104,7 @@ static char *read_prompt(const struct st_cli_command *command, const struct run_
     const char *file = options->file;
     *status = ST_CLI_USAGE;
     if (options->prompt != NULL && file != NULL) {
-        st_cli_error(command->name, "-p and -f exclude each other");
+        st_cli_error(command->name, "-p and -f cannot be used together");
         return NULL;
     }
     if (options->prompt == NULL && file == NULL) {
@@ -135,7 +135,7 @@ static int32_t *prompt_ids(const struct run_options *options, const stint_model 
     return ids;
 }
 
-// On a terminal the prompt is shown before its continuation; in a pipe there is the text alone.
+// A terminal shows the prompt before its continuation; a pipe gets only the continuation.
 static void echo_prompt(const struct run_options *options, const char *prompt, size_t n_bytes) {
     if (options->chat || options->common.json || n_bytes > ECHO_MOST_BYTES) return;
     if (!isatty(STDOUT_FILENO) || !isatty(STDERR_FILENO)) return;
@@ -165,7 +165,7 @@ static json_t *describe_energy(const stint_energy *energy) {
     double joules = energy->source != NULL ? stint_energy_since(energy) : -1.0;
     if (joules >= 0.0) return json_pack("{s:f, s:s}", "joules", joules, "source", energy->source);
     return json_pack("{s:n, s:s}", "joules", "note",
-                     "this system counts no energy: neither powercap nor a battery");
+                     "this system does not measure energy: it has neither powercap nor a battery");
 }
 
 static bool print_object(const struct st_cli_command *command, const stint_session *session,

@@ -31,7 +31,7 @@ static const struct st_cli_option rows[] = {
      .kind = ST_CLI_TEXT,
      .value = "NAME",
      .preset = "rouge-l",
-     .help = "rouge-l, bleu, token-f1, or agreement: ROUGE-L with what the model writes in INT8",
+     .help = "rouge-l, bleu, token-f1, or agreement: ROUGE-L with the model's own output in INT8",
      .offset = offsetof(struct schedule_options, metric)},
     {.name = "output",
      .letter = 'o',
@@ -43,16 +43,16 @@ static const struct st_cli_option rows[] = {
      .kind = ST_CLI_FLOAT,
      .value = "E",
      .preset = "0.01",
-     .least = 1e-6,
-     .most = 1,
-     .help = "solve: share of INT8's quality that may be lost",
+     .min = 1e-6,
+     .max = 1,
+     .help = "solve: acceptable loss of quality, as a share of INT8's",
      .offset = offsetof(struct schedule_options, epsilon)},
     {.name = "candidates",
      .kind = ST_CLI_UINT,
      .value = "N",
      .preset = "4",
-     .least = 2,
-     .most = 8,
+     .min = 2,
+     .max = 8,
      .help = "steps at which a precision may begin, from the first to the end",
      .offset = offsetof(struct schedule_options, n_candidates)},
     {.name = "tokens",
@@ -60,15 +60,15 @@ static const struct st_cli_option rows[] = {
      .kind = ST_CLI_UINT,
      .value = "N",
      .preset = "64",
-     .least = 2,
-     .most = 4096,
+     .min = 2,
+     .max = 4096,
      .help = "longest answer",
      .offset = offsetof(struct schedule_options, n_tokens)},
     {.name = "limit",
      .kind = ST_CLI_UINT,
      .value = "N",
-     .most = 1 << 20,
-     .help = "so many prompts of the file; train: so many samples, without it 256",
+     .max = 1 << 20,
+     .help = "number of prompts from the file; train: number of samples, without it 256",
      .offset = offsetof(struct schedule_options, limit)},
     {.name = "schedules",
      .letter = 's',
@@ -79,30 +79,30 @@ static const struct st_cli_option rows[] = {
     {.name = "high",
      .kind = ST_CLI_UINT,
      .value = "B",
-     .least = 2,
-     .most = 8,
-     .help = "train, compare: the precision to begin with; without it the package's highest",
+     .min = 2,
+     .max = 8,
+     .help = "train, compare: the first precision; without it the package's highest",
      .offset = offsetof(struct schedule_options, high)},
     {.name = "low",
      .kind = ST_CLI_UINT,
      .value = "B",
-     .least = 2,
-     .most = 8,
-     .help = "train, compare: the one to fall to; without it the next below",
+     .min = 2,
+     .max = 8,
+     .help = "train, compare: the lower precision; without it the next lower one",
      .offset = offsetof(struct schedule_options, low)},
     {.name = "epochs",
      .kind = ST_CLI_UINT,
      .value = "N",
      .preset = "30",
-     .least = 1,
-     .most = 10000,
+     .min = 1,
+     .max = 10000,
      .help = "train: passes over the samples",
      .offset = offsetof(struct schedule_options, epochs)},
     {.name = "seed",
      .kind = ST_CLI_UINT64,
      .value = "N",
      .preset = "0",
-     .help = "train, compare: same seed, same result",
+     .help = "train, compare: the same seed gives the same result",
      .offset = offsetof(struct schedule_options, seed)},
     {.name = NULL}};
 
@@ -131,7 +131,7 @@ static json_t *describe(const stint_precision *p) {
     return json_pack("{s:I, s:o}", "prefill", (json_int_t)p->prefill, "decode", decode);
 }
 
-// "8 | 4, 3 from 21" : the prompt's bits, then those of the steps.
+// "8 | 4, 3 from 21": the bits of the prompt, then those of the steps.
 enum { PRECISION_TEXT = 128 };
 static const char *precision_text(const stint_precision *p, char text[PRECISION_TEXT]) {
     int n = 0;
@@ -164,10 +164,10 @@ static void take_point(void *context, const stint_schedule_point *point) {
            (unsigned long long)point->items);
 }
 
-// The names between the commas of --schedules, which are cut apart in place.
-static size_t split(char *list, const char **names, size_t most) {
+// Splits --schedules at its commas, in place.
+static size_t split(char *list, const char **names, size_t max) {
     size_t n = 0;
-    for (char *name = list, *end; name != NULL && *name != 0 && n < most; name = end) {
+    for (char *name = list, *end; name != NULL && *name != 0 && n < max; name = end) {
         end = strchr(name, ',');
         if (end != NULL) *end++ = '\0';
         names[n++] = name;
@@ -197,7 +197,7 @@ static int report(const struct st_cli_command *command, const char *action,
                 r->reference > 0 ? 100 * (r->quality / r->reference - 1) : 0.0, r->seconds);
     if (train)
         fprintf(stderr,
-                "%llu samples: %.1f %% right, %.1f %% of those held out, where the most frequent "
+                "%llu samples: %.1f %% right, %.1f %% of the held-out ones; the most frequent "
                 "choice has %.1f %%; %.1f s\n",
                 (unsigned long long)r->items, 100 * r->training_accuracy,
                 100 * r->validation_accuracy, 100 * r->majority, r->seconds);
@@ -247,7 +247,7 @@ static int call(const struct st_cli_command *command, const char *action, schedu
     return status;
 }
 
-// Prints what a schedule file, given as --schedules, says.
+// Prints the contents of a schedule file, given as --schedules.
 static int show(const struct st_cli_command *command, const struct schedule_options *o) {
     stint_model *model = st_cli_open_model(command, &o->common, NULL, NULL);
     stint_session_options options = st_cli_session_options(&o->common);
@@ -263,7 +263,7 @@ static int show(const struct st_cli_command *command, const struct schedule_opti
         ok = st_cli_print_json(command->name, json_pack("{s:o, s:b}", "schedule",
                                                         describe(&precision), "learned", learned));
     else if (ok && learned)
-        printf("learned: chooses after each prompt\n");
+        printf("learned: selects after each prompt\n");
     else if (ok)
         printf("%s\n", precision_text(&precision, text));
     stint_session_close(session);
@@ -281,7 +281,7 @@ static int run(const struct st_cli_command *command, void *target) {
     const struct schedule_options *o = target;
     const char *action = o->common.action;
     if (strcmp(action, "show") == 0 && o->schedules == NULL) {
-        st_cli_error(command->name, "show what? Give --schedules FILE");
+        st_cli_error(command->name, "show: --schedules FILE is missing");
         return ST_CLI_USAGE;
     }
     if (strcmp(action, "show") == 0) return show(command, o);
@@ -291,20 +291,21 @@ static int run(const struct st_cli_command *command, void *target) {
         st_cli_error(command->name, "%s: --data FILE is missing", action);
         return ST_CLI_USAGE;
     }
-    st_cli_error(command->name, "'%s' is none of solve, train, compare, show", action);
+    st_cli_error(command->name, "'%s' is not one of solve, train, compare, show", action);
     return ST_CLI_USAGE;
 }
 
 const struct st_cli_command st_cli_schedule_command = {
     .name = "schedule",
-    .summary = "when to write with fewer bits: find, learn, compare",
+    .summary = "find, train and compare precision schedules",
     .operand = "MODEL",
     .action = "solve|train|compare|show",
-    .about = "Decoding reads the weights for every token, so fewer bits are sooner read. solve "
-             "searches the schedule with the fewest bits that keeps a quality on prompts with "
-             "references; train makes one that looks at each prompt, from any text; compare sets "
-             "schedules beside each other and beside simpler ways. MODEL is a package with nested "
-             "weights, as 'stint prepare' makes them.",
+    .about =
+        "Decoding reads the weights for every token, so fewer bits are faster. solve "
+        "searches the schedule with the fewest bits that preserves quality on prompts with "
+        "references; train makes one that depends on each prompt, from any text; compare sets "
+        "schedules beside each other and beside simpler methods. MODEL is a package with nested "
+        "weights, as 'stint prepare' makes them.",
     .example = "stint schedule novels.stint solve -d prompts.jsonl -m agreement -o fast.json",
     .common = ST_CLI_COMMON_DEVICE | ST_CLI_COMMON_THREADS | ST_CLI_COMMON_KV |
               ST_CLI_COMMON_VERBOSE | ST_CLI_COMMON_JSON,

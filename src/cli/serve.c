@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// stint serve: answers HTTP requests until it is told to end.
+// stint serve: answers HTTP requests until it is stopped.
 #include "cli/commands.h"
 #include "cli/common.h"
 #include "cli/file.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { KEY_MOST_BYTES = 4096, MOST_BODY_BYTES = 4 << 20 };
+enum { KEY_MAX_BYTES = 4096, MAX_BODY_BYTES = 4 << 20 };
 
 struct serve_options {
     struct st_cli_common common;
@@ -26,79 +26,79 @@ static const struct st_cli_option rows[] = {
      .kind = ST_CLI_TEXT,
      .value = "NAME",
      .preset = "127.0.0.1",
-     .help = "address to listen on; what other machines can reach needs a key",
+     .help = "address to listen on; one that other machines can reach needs a key",
      .offset = offsetof(struct serve_options, host)},
     {.name = "port",
      .kind = ST_CLI_UINT,
      .value = "N",
      .preset = "8080",
-     .most = 65535,
-     .help = "0 takes a free one; the address is printed",
+     .max = 65535,
+     .help = "port to listen on; 0: a free one; the address is printed",
      .offset = offsetof(struct serve_options, port)},
     {.name = "slots",
      .kind = ST_CLI_UINT,
      .value = "N",
      .preset = "4",
-     .least = 1,
-     .most = STINT_MAX_SEQUENCES,
-     .help = "answers written at once, each with a context of --ctx tokens of its own",
+     .min = 1,
+     .max = STINT_MAX_SEQUENCES,
+     .help = "answers generated at once, each with its own context of --ctx tokens",
      .offset = offsetof(struct serve_options, slots)},
     {.name = "queue",
      .kind = ST_CLI_UINT,
      .value = "N",
      .preset = "32",
-     .most = 4096,
-     .help = "requests that may wait for a slot; the next one is told to ask again (429)",
+     .max = 4096,
+     .help = "requests that may wait for a slot; further ones are refused (429)",
      .offset = offsetof(struct serve_options, queue)},
     {.name = "key-file",
      .kind = ST_CLI_TEXT,
      .value = "FILE",
-     .help = "its first line is the API key that clients must send; without it STINT_API_KEY of "
-             "the environment, if that is set",
+     .help = "file whose first line is the API key that clients must send; without it the "
+             "environment variable STINT_API_KEY, if set",
      .offset = offsetof(struct serve_options, key_file)},
     {.name = "no-key",
      .kind = ST_CLI_FLAG,
-     .help = "let everybody who can reach --host ask without a key",
+     .help = "allow requests without a key to everybody who can reach --host",
      .offset = offsetof(struct serve_options, no_key)},
     {.name = "cors",
      .kind = ST_CLI_TEXT,
      .value = "ORIGIN",
-     .help = "pages of this origin may ask too, e.g. https://app.example; * lets all",
+     .help = "also allow pages of this origin, e.g. https://app.example; *: all",
      .offset = offsetof(struct serve_options, cors)},
     {.name = "name",
      .kind = ST_CLI_TEXT,
      .value = "NAME",
-     .help = "what clients call the model; without it the last part of MODEL",
+     .help = "the model's name for clients; without it the last part of MODEL",
      .offset = offsetof(struct serve_options, name)},
     {.name = "slot-dir",
      .kind = ST_CLI_TEXT,
      .value = "DIR",
-     .help = "a folder in which clients may save slots and restore them; without it they may not",
+     .help = "folder in which clients may save and restore slots; without it they cannot",
      .offset = offsetof(struct serve_options, slot_dir)},
     {.name = "max-body",
      .kind = ST_CLI_SIZE,
      .value = "SIZE",
      .preset = "4M",
-     .help = "longest request; a longer one is refused (413)",
+     .help = "maximum size of a request; a longer one is refused (413)",
      .offset = offsetof(struct serve_options, max_body)},
     {.name = "timeout",
      .kind = ST_CLI_UINT,
      .value = "S",
      .preset = "30",
-     .least = 1,
-     .most = 3600,
-     .help = "seconds a request may take to arrive, and a client may not read",
+     .min = 1,
+     .max = 3600,
+     .help = "maximum seconds for a request to arrive, and for a client to read",
      .offset = offsetof(struct serve_options, timeout)},
     {.name = "drain",
      .kind = ST_CLI_UINT,
      .value = "S",
      .preset = "30",
-     .most = 3600,
-     .help = "seconds that running answers have after Ctrl-C or SIGTERM",
+     .max = 3600,
+     .help = "seconds for running answers to finish after Ctrl-C or SIGTERM",
      .offset = offsetof(struct serve_options, drain)},
     {.name = NULL}};
 
-// The key in *key, malloc'ed, or NULL where there is none; false with the error printed.
+// Puts the key into *key, malloc'ed, or NULL if there is none; false with the error printed.
 static bool read_key(const struct st_cli_command *command, const struct serve_options *options,
                      char **key) {
     const char *from_environment = getenv("STINT_API_KEY");
@@ -106,7 +106,7 @@ static bool read_key(const struct st_cli_command *command, const struct serve_op
     *key = NULL;
     if (options->key_file == NULL && from_environment == NULL) return true;
     *key = options->key_file != NULL
-               ? st_cli_read_all(command->name, options->key_file, KEY_MOST_BYTES, &n)
+               ? st_cli_read_all(command->name, options->key_file, KEY_MAX_BYTES, &n)
                : strdup(from_environment);
     if (*key == NULL) {
         if (options->key_file == NULL) st_cli_error(command->name, "not enough memory");
@@ -126,18 +126,18 @@ static bool check(const struct st_cli_command *command, const struct serve_optio
     struct stat folder;
     if (options->slot_dir != NULL &&
         (stat(options->slot_dir, &folder) != 0 || !S_ISDIR(folder.st_mode))) {
-        st_cli_error(command->name, "%s: is no folder to save slots in", options->slot_dir);
+        st_cli_error(command->name, "%s: is not a folder; --slot-dir needs one", options->slot_dir);
         return false;
     }
     if (key != NULL || options->no_key || st_server_is_local(options->host)) return true;
     st_cli_error(command->name,
-                 "--host %s lets other machines ask: give a key with --key-file or STINT_API_KEY, "
-                 "or let everybody ask with --no-key",
+                 "--host %s is open to other machines: set a key with --key-file or STINT_API_KEY, "
+                 "or allow everybody with --no-key",
                  options->host);
     return false;
 }
 
-// The last part of a path, without what a package or GGUF ends with.
+// The last part of a path, without the ending of a package or GGUF.
 static char *name_of(const struct serve_options *options) {
     if (options->name != NULL) return strdup(options->name);
     static const char *const endings[] = {".stint", ".gguf"};
@@ -165,7 +165,7 @@ static sigset_t ending_signals(void) {
     return set;
 }
 
-// Until the first signal; a second one then ends the program as if nobody had waited for any.
+// Waits for the first signal. A second one then ends the program in the default way.
 static void wait_for_signal(const sigset_t *signals) {
     int number;
     while (sigwait(signals, &number) != 0) continue;
@@ -194,7 +194,7 @@ static bool serve(const struct st_cli_command *command, const struct serve_optio
         server_options.log_context = (void *)(uintptr_t)command->name;
     }
     struct st_server *server = NULL;
-    // Blocked before the server's threads begin, which inherit it: this thread alone waits.
+    // Blocked before the server's threads start, which inherit it, so only this thread waits.
     sigset_t signals = ending_signals();
     sigprocmask(SIG_BLOCK, &signals, NULL);
     if (st_server_open(&server_options, &server) != STINT_OK) {
@@ -206,7 +206,7 @@ static bool serve(const struct st_cli_command *command, const struct serve_optio
     bool ok = n > 0 && st_cli_write(line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
     if (ok) wait_for_signal(&signals);
     if (!st_server_close(server, options->drain))
-        st_cli_error(command->name, "answers that still ran after %u seconds were broken off",
+        st_cli_error(command->name, "answers that still ran after %u seconds were aborted",
                      options->drain);
     return ok;
 }
@@ -230,11 +230,12 @@ const struct st_cli_command st_cli_serve_command = {
     .name = "serve",
     .summary = "answer OpenAI's clients and browsers over HTTP",
     .operand = "MODEL",
-    .about = "Listens for what OpenAI's clients ask (/v1/chat/completions, /v1/completions, "
-             "/v1/models) and shows a page with a chat at /. Prints its address when it is ready, "
-             "and with --verbose a line per request. Several answers are written at once; "
-             "prompts that begin alike are computed once. Ctrl-C or SIGTERM ends it when running "
-             "answers are finished, a second one at once. docs/SERVER.md tells the rest.",
+    .about =
+        "Serves the API of OpenAI's clients (/v1/chat/completions, /v1/completions, "
+        "/v1/models) and shows a page with a chat at /. Prints its address when it is ready, "
+        "and with --verbose a line per request. Several answers are generated at once; "
+        "a common beginning of prompts is computed once. Ctrl-C or SIGTERM ends it when running "
+        "answers have finished, a second one at once. docs/SERVER.md has the details.",
     .example = "stint serve models/novels-10m --port 8080 --slots 4",
     .common = ST_CLI_COMMON_SESSION | ST_CLI_COMMON_SCHEDULE,
     .options = rows,

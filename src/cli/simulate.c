@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// stint simulate: how a model would run on another machine.
+// stint simulate: predicts how a model would run on another machine.
 #include "cli/commands.h"
 #include "cli/common.h"
 #include "cli/output.h"
@@ -34,8 +34,8 @@ static const struct st_cli_option rows[] = {
      .kind = ST_CLI_UINTS,
      .value = "N,N",
      .preset = "64,256,1024",
-     .least = 1,
-     .most = 1 << 20,
+     .min = 1,
+     .max = 1 << 20,
      .help = "prompt lengths",
      .offset = offsetof(struct simulate_options, prompts)},
     {.name = "float",
@@ -43,19 +43,20 @@ static const struct st_cli_option rows[] = {
      .value = "WHERE",
      .preset = "cpu",
      .choices = "cpu|gpu",
-     .help = "what computes norms, attention and outliers",
+     .help = "processor that computes norms, attention and outliers",
      .offset = offsetof(struct simulate_options, float_on)},
     {.name = "outlier-prune",
      .kind = ST_CLI_FLOAT,
      .value = "R",
      .preset = "0.85",
-     .most = 1,
+     .max = 1,
      .help = "share of the layers without shadow execution of outliers",
      .offset = offsetof(struct simulate_options, outlier_prune)},
     {.name = "ablation",
      .kind = ST_CLI_FLAG,
-     .help = "what each technique adds: a graph per prompt with a scale per group, then shared "
-             "chunks, shadow outliers, out-of-order subgraphs",
+     .help =
+         "show what each technique adds: a graph per prompt with a scale per group, then shared "
+         "chunks, shadow outliers, out-of-order subgraphs",
      .offset = offsetof(struct simulate_options, ablation)},
     {.name = NULL}};
 
@@ -78,7 +79,7 @@ struct simulate {
     char host[512]; // the description of this machine, or ""
 };
 
-// One core plays the NPU, one the CPU; peaks, so what comes of them is a bound.
+// One core acts as the NPU, one as the CPU. The figures are peaks, so the results are bounds.
 static bool describe_host(struct simulate *s) {
     stint_roofline r = {.size = sizeof r};
     if (stint_roofline_measure(1, 0.2, &r) != STINT_OK) return st_cli_failed(s->command), false;
@@ -214,7 +215,7 @@ const struct st_cli_command st_cli_simulate_command = {
     .operand = "[MODEL]",
     .about =
         "Runs a prompt's subgraphs in virtual time, over the few numbers that describe a system "
-        "on a chip. Every figure is a prediction: share/soc says what each number comes from.",
+        "on a chip. Every figure is a prediction: share/soc gives the source of each number.",
     .example = "stint simulate --soc sd8gen3 --shape qwen1.5-1.8b -p 1024 --trace gen3.svg",
     .common = ST_CLI_COMMON_CHUNK | ST_CLI_COMMON_ORDER | ST_CLI_COMMON_TRACE |
               ST_CLI_COMMON_VERBOSE | ST_CLI_COMMON_JSON,

@@ -22,15 +22,17 @@ static const struct st_cli_option rows[] = {
     {.name = "decode",
      .letter = 'd',
      .kind = ST_CLI_FLAG,
-     .help = "ids on standard input (by blanks or commas, or a JSON array) to text",
+     .help =
+         "convert ids on standard input (separated by blanks or commas, or a JSON array) to text",
      .offset = offsetof(struct tokenize_options, decode)},
     {.name = "bos",
      .kind = ST_CLI_FLAG,
-     .help = "begin with the BOS token where the checkpoint asks for one",
+     .help = "begin with the BOS token if the checkpoint asks for one",
      .offset = offsetof(struct tokenize_options, bos)},
     {.name = "plain",
      .kind = ST_CLI_FLAG,
-     .help = "special tokens in the text are ordinary characters; with --decode, leave them out",
+     .help =
+         "treat special tokens in the text as ordinary characters; with --decode, leave them out",
      .offset = offsetof(struct tokenize_options, plain)},
     {.name = NULL}};
 
@@ -147,7 +149,7 @@ static int run(const struct st_cli_command *command, void *target) {
 
 const struct st_cli_command st_cli_tokenize_command = {
     .name = "tokenize",
-    .summary = "text to token ids and back",
+    .summary = "convert text to token ids and back",
     .operand = "MODEL",
     .about = "Reads text from standard input and prints its token ids, or with --decode the other "
              "way round. MODEL is a model folder, a .gguf file (a vocabulary alone will do), or a "

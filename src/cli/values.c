@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts from the command line to values, by the kind their row states. Numbers must be whole words:
-// "12x" or "" is an error, never 12 or 0.
+// Parses texts of the command line to values of the kind in their row. Numbers must be whole words:
+// "12x" and "" are errors, never 12 or 0.
 #include "cli/options.h"
 
 #include <errno.h>
@@ -26,9 +26,8 @@ static bool parse_u64(const char *text, uint64_t *value) {
 
 static bool in_range(const struct st_cli_option *option, double value, const char *text, char *why,
                      size_t why_bytes) {
-    if (value >= option->least && value <= option->most) return true;
-    snprintf(why, why_bytes, "%s is out of range: %.10g to %.10g", text, option->least,
-             option->most);
+    if (value >= option->min && value <= option->max) return true;
+    snprintf(why, why_bytes, "%s is out of range: %.10g to %.10g", text, option->min, option->max);
     return false;
 }
 
@@ -90,7 +89,7 @@ static bool set_uints(const struct st_cli_option *option, const char *text, stru
         if (n == 0 || n >= sizeof word)
             return refuse(why, why_bytes, text, "a list of whole numbers such as 64,256");
         if (to->count == ST_CLI_UINTS_MOST)
-            return refuse(why, why_bytes, text, "a list of at most 32 numbers");
+            return refuse(why, why_bytes, text, "a list of up to 32 numbers");
         memcpy(word, at, n);
         word[n] = 0;
         if (!set_uint(option, word, &to->values[to->count], why, why_bytes)) return false;
@@ -112,7 +111,7 @@ static bool set_choice(const struct st_cli_option *option, const char *text, uin
         if (at[n] == 0) break;
         at += n + 1;
     }
-    snprintf(why, why_bytes, "'%s' is none of %s", text, option->choices);
+    snprintf(why, why_bytes, "'%s' is not one of %s", text, option->choices);
     return false;
 }
 
@@ -149,9 +148,9 @@ static size_t smaller(size_t a, size_t b) {
 }
 
 size_t st_cli_distance(const char *a, const char *b) {
-    enum { MOST = 40 };
-    size_t n_b = strlen(b), row[MOST + 1];
-    if (n_b > MOST || strlen(a) > MOST) return MOST;
+    enum { MAX_BYTES = 40 };
+    size_t n_b = strlen(b), row[MAX_BYTES + 1];
+    if (n_b > MAX_BYTES || strlen(a) > MAX_BYTES) return MAX_BYTES;
     for (size_t j = 0; j <= n_b; j++) row[j] = j;
     for (size_t i = 1; a[i - 1] != 0; i++) {
         size_t diagonal = row[0];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Characters and strings as bytes. A run of characters falls into sequences of byte ranges; two
-// sequences of disjoint runs begin either alike or differently, so they merge into a tree.
+// Characters and strings as bytes. A range of characters becomes sequences of byte ranges. Two
+// sequences of disjoint ranges begin with equal or with disjoint byte ranges, so they merge into a
+// tree.
 #include "constraint/code.h"
 
 #include "base/buffer.h"
@@ -29,13 +30,14 @@ static uint8_t encode(uint32_t c, uint8_t out[4]) {
     return n;
 }
 
-// The last character of the longest run from `low` on that one sequence of byte ranges covers.
+// The last character of the longest range from `low` that one sequence of byte ranges covers.
 static uint32_t sequence_end(uint32_t low, uint32_t high) {
     static const uint32_t last[] = {0, 0x7f, 0x7ff, 0xffff, 0x10ffff};
     uint8_t bytes[4];
     uint8_t n = encode(low, bytes);
     if (high > last[n]) high = last[n];
-    for (int level = n - 1; level > 0; level--) { // characters that share all but `level` bytes
+    for (int level = n - 1; level > 0;
+         level--) { // characters that differ only in the last `level` bytes
         uint32_t size = 1u << 6 * level;
         if (low % size != 0 || low + (size - 1) > high) continue;
         uint32_t end = level == n - 1 ? high : (uint32_t)st_min(high, low | (size * 64 - 1));
@@ -99,8 +101,8 @@ static bool contains(const struct st_range *ranges, size_t n, uint32_t c) {
     return false;
 }
 
-// Escapes of those of the characters that cannot stand in a string: \" \\ \n and the like where
-// there is one, else \u001f.
+// Writes escapes for those of the characters that a string cannot contain: a short one such as \n
+// where it exists, else \u001f.
 static uint32_t write_escapes(struct st_code *code, const struct st_range *ranges, size_t n,
                               uint32_t next) {
     static const char special[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
@@ -132,7 +134,7 @@ uint32_t st_code_string_chars(struct st_code *code, const struct st_range *range
         code->status = st_fail(STINT_E_NOMEM, "no memory for a constraint");
         return 0;
     }
-    while (i < n && p < 4) { // the intersection; each step ends a range of one
+    while (i < n && p < 4) { // the intersection; each step ends one of the two ranges
         uint32_t low = (uint32_t)st_max(ranges[i].low, plain[p].low);
         uint32_t high = (uint32_t)st_min(ranges[i].high, plain[p].high);
         if (low <= high) both[n_both++] = (struct st_range){low, high};
@@ -152,7 +154,7 @@ static uint32_t hex(struct st_code *code, uint32_t next) {
     return st_code_edges(code, edges, 3);
 }
 
-// Behind \u: four digits, not all zero; those of a high surrogate take those of a low one along.
+// After \u: four digits, not all zero. A high surrogate must be followed by a low one.
 static uint32_t write_unit(struct st_code *code, uint32_t next) {
     uint32_t one = hex(code, next), two = hex(code, one), three = hex(code, two);
     struct st_edge low[] = {{'C', 'F', two}, {'c', 'f', two}};
@@ -192,7 +194,7 @@ static uint32_t write_any_escape(struct st_code *code, uint32_t next) {
 }
 
 uint32_t st_code_string_tail(struct st_code *code, uint32_t min, uint32_t max, uint32_t next) {
-    // By their frequency: ASCII comes first.
+    // Ordered by frequency: ASCII comes first.
     static const struct st_range plain[] = {
         {0x23, 0x5b}, {0x5d, 0x7f}, {0x20, 0x21}, {0x80, 0xd7ff}, {0xe000, 0x10ffff}};
     struct st_edge edges[256];
@@ -207,7 +209,8 @@ uint32_t st_code_string_tail(struct st_code *code, uint32_t min, uint32_t max, u
     edges[n++] = (struct st_edge){'\\', '\\', write_any_escape(code, tail)};
     uint32_t place = st_code_edges(code, edges, n);
     if (code->status != STINT_OK) return 0;
-    code->out->code[tail].a = code->out->code[place].a; // its edges; all of them are there
+    code->out->code[tail].a =
+        code->out->code[place].a; // takes over its edges; all of them are written
     code->out->code[tail].b = code->out->code[place].b;
     return tail;
 }

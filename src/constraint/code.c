@@ -100,9 +100,9 @@ static size_t first_bytes(const struct st_literal *l, size_t n, size_t at) {
     return different;
 }
 
-// Literals that agree in `from` bytes. What they all go on with is written once, so this calls
-// itself no deeper than there are literals, each a byte longer than the one before: their sum is
-// bounded by ST_CODE_MAX.
+// Writes literals that share their first `from` bytes. Their next common bytes are written once, so
+// each recursion separates at least one literal. The worst case, literals that are each a byte
+// longer than the one before, is bounded by ST_CODE_MAX.
 static uint32_t write_literals(struct st_code *code, const struct st_literal *l, size_t n,
                                size_t from) {
     size_t shared = n == 1 ? l[0].n : shared_bytes(&l[0], &l[n - 1]); // sorted: of all
@@ -130,8 +130,9 @@ uint32_t st_code_literals(struct st_code *code, struct st_literal *literals, siz
     for (size_t i = 0; i < n; i++) bytes += literals[i].n;
     if (n == 0 || code->status != STINT_OK) return 0;
     if (bytes > ST_CODE_MAX) {
-        code->status = st_fail(STINT_E_LIMIT, "the schema's fixed texts have %zu bytes: at most %d",
-                               bytes, ST_CODE_MAX);
+        code->status =
+            st_fail(STINT_E_LIMIT, "the schema's fixed texts have %zu bytes; the maximum is %d",
+                    bytes, ST_CODE_MAX);
         return 0;
     }
     qsort(literals, n, sizeof *literals, by_bytes);
@@ -158,7 +159,7 @@ static uint8_t need_of(const struct st_constraint *c, const struct st_instr *in)
         size_t inside = st_min(c->code[in->a].need + (size_t)in->nests, ST_NEED_NEVER);
         return (uint8_t)st_max(inside > ST_NEST_MAX ? ST_NEED_NEVER : inside, c->code[in->b].need);
     }
-    case ST_OP_LOOP: // what must be repeated came once before, so it can be
+    case ST_OP_LOOP: // the repeated part was possible once, so it is possible again
         return c->code[in->b].need;
     case ST_OP_END:
     case ST_OP_RETURN:
@@ -168,8 +169,8 @@ static uint8_t need_of(const struct st_constraint *c, const struct st_instr *in)
     }
 }
 
-// The least solution. Both directions by turns: within a rule code leads downwards, from rule to
-// rule upwards.
+// Computes the least solution. The direction alternates: inside a rule code leads downwards, from
+// rule to rule it leads upwards.
 static void find_needs(struct st_constraint *c) {
     for (bool changed = true, down = false; changed; down = !down) {
         changed = false;
@@ -189,9 +190,8 @@ stint_status st_code_close(struct st_code *code, uint32_t value,
         c->start = value;
         find_needs(c);
         if (c->code[value].need > ST_NEST_MAX)
-            code->status =
-                st_fail(STINT_E_ARG, "schema: no JSON text of at most %d levels can follow it",
-                        ST_NEST_MAX);
+            code->status = st_fail(
+                STINT_E_ARG, "schema: no JSON text of at most %d levels matches it", ST_NEST_MAX);
     }
     if (code->status == STINT_OK)
         *constraint = c;

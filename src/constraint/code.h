@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a constraint is compiled to: a nondeterministic automaton over bytes whose rules call each
-// other, so it has a stack. Code is written from its end to its start: every writer takes the place
-// where the text goes on and returns the place where its own part begins. Place 0 fails, so a part
-// that leads to it is left out.
+// The compiled form of a constraint: a nondeterministic automaton over bytes. Its rules call each
+// other, so it has a stack. Code is written from its end to its start: every writer takes the
+// address of the code that follows and returns the address at which its own part begins. Address 0
+// fails, so a part that leads to it is left out.
 #ifndef ST_CONSTRAINT_CODE_H
 #define ST_CONSTRAINT_CODE_H
 
@@ -13,17 +13,18 @@
 #include <stdint.h>
 
 enum {
-    ST_NEST_MAX = 64, // arrays and objects inside each other
+    ST_NEST_MAX = 64, // nested arrays and objects
     ST_NEED_NEVER = 255,
     ST_CODE_MAX = 1 << 18,       // instructions
     ST_DIGITS_MAX = 18,          // of a number; fits 64 bits
-    ST_ENDLESS = UINT32_MAX >> 1 // the `max` of what has none
+    ST_ENDLESS = UINT32_MAX >> 1 // the `max` of an unbounded repetition
 };
 
 enum st_op {
     ST_OP_FAIL,
     ST_OP_BYTE,   // edges a .. a + b: takes a byte
-    ST_OP_STRING, // the same inside a string; its first edge is the closing quote, the others count
+    ST_OP_STRING, // the same inside a string; the first edge is the closing quote, the others count
+                  // characters
     ST_OP_END,    // the text is complete
     ST_OP_SPLIT,  // a or b
     ST_OP_CALL,   // rule a with a count of its own, then b
@@ -34,7 +35,7 @@ enum st_op {
 struct st_instr {
     uint8_t op;
     uint8_t nests; // CALL: an array or object
-    uint8_t need;  // levels of nesting that the shortest way to RETURN takes
+    uint8_t need;  // levels of nesting on the shortest path to RETURN
     uint32_t a, b, min, max;
 };
 
@@ -51,7 +52,7 @@ struct st_constraint {
     uint32_t start;
 };
 
-// Being written. The first failure stays; writers return 0 from then on.
+// The state while code is written. The first failure stays; writers return 0 from then on.
 struct st_code {
     struct st_constraint *out;
     stint_status status;
@@ -63,39 +64,39 @@ struct st_range {
 };
 
 struct st_literal {
-    char *bytes; // owned by whoever made it
+    char *bytes; // owned by the function that made it
     size_t n;
     uint32_t next;
 };
 
 void st_code_open(struct st_code *code);
-// Closes what was begun, or gives the constraint that starts at `value`. STINT_E_ARG where no text
-// reaches the end.
+// Returns the constraint that starts at `value`, or frees everything after a failure. STINT_E_ARG
+// if no text reaches the end.
 stint_status st_code_close(struct st_code *code, uint32_t value, struct st_constraint **constraint);
 
 uint32_t st_code_instr(struct st_code *code, struct st_instr instr);
 uint32_t st_code_return(struct st_code *code);
 uint32_t st_code_split(struct st_code *code, uint32_t a, uint32_t b);
-// A place whose code comes later, and that code.
+// Reserves an address whose code comes later, and writes that code.
 uint32_t st_code_ahead(struct st_code *code);
 void st_code_set(struct st_code *code, uint32_t ahead, uint32_t place);
 uint32_t st_code_call(struct st_code *code, uint32_t rule, bool nests, uint32_t next);
 uint32_t st_code_edges(struct st_code *code, const struct st_edge *edges, size_t n);
 uint32_t st_code_byte(struct st_code *code, uint8_t low, uint8_t high, uint32_t next);
 uint32_t st_code_text(struct st_code *code, const char *text, size_t n, uint32_t next);
-// One of the literals, each with its own way on. Sorts them.
+// One of the literals, each with its own continuation. Sorts them.
 uint32_t st_code_literals(struct st_code *code, struct st_literal *literals, size_t n);
 
 // One of the characters, as UTF-8. pre: sorted, disjoint, no surrogates.
 uint32_t st_code_chars(struct st_code *code, const struct st_range *ranges, size_t n,
                        uint32_t next);
-// The same inside a JSON string: what cannot stand there plainly is escaped.
+// The same inside a JSON string: characters that a string cannot contain are escaped.
 uint32_t st_code_string_chars(struct st_code *code, const struct st_range *ranges, size_t n,
                               uint32_t next);
 // The rest of a string of min..max characters, and its closing quote.
 uint32_t st_code_string_tail(struct st_code *code, uint32_t min, uint32_t max, uint32_t next);
 
-// Blanks; a string; numbers; any value; any object.
+// Rules: blanks, a string, numbers, any value, any object.
 uint32_t st_code_space(struct st_code *code, uint32_t next);
 uint32_t st_code_string(struct st_code *code, uint32_t next);
 uint32_t st_code_integer(struct st_code *code, uint32_t next);
@@ -105,13 +106,13 @@ uint32_t st_code_object(struct st_code *code, uint32_t next);
 
 uint32_t st_code_integers(struct st_code *code, int64_t low, int64_t high, uint32_t next);
 
-// An end of a range of numbers.
+// One end of a range of numbers.
 struct st_bound {
-    int64_t whole;                // its size without a sign and fraction; at most 18 digits
-    char fraction[ST_DIGITS_MAX]; // [n] the last one is not 0
+    int64_t whole;                // absolute value without the fraction; at most 18 digits
+    char fraction[ST_DIGITS_MAX]; // [n]; the last digit is not 0
     int n;
-    bool negative; // not of 0
-    bool open;     // it is not in the range
+    bool negative; // never set for 0
+    bool open;     // the bound itself is outside the range
 };
 // Decimal numbers, without an exponent.
 uint32_t st_code_numbers(struct st_code *code, const struct st_bound *low,

@@ -11,8 +11,8 @@ stint_status st_constraint_json(struct st_constraint **constraint) {
     return st_code_close(&code, start, constraint);
 }
 
-// True where the step has not been there. Beyond the bound nothing is new: ways are lost, but each
-// of the others still leads to an end.
+// True if this step has not visited it yet. Beyond the bound nothing counts as new: some paths are
+// lost, but each of the others still leads to an end.
 static bool visit(struct st_constraint_state *s, struct st_thread t) {
     uint32_t slot = (t.place * 0x9e3779b1u ^ t.frame * 0x85ebca6bu ^ t.count * 0xc2b2ae35u);
     for (slot = (slot ^ slot >> 15) % ST_VISIT_SLOTS; s->visits[slot].step == s->step;
@@ -26,8 +26,8 @@ static bool visit(struct st_constraint_state *s, struct st_thread t) {
     return true;
 }
 
-// The frame of a call, an old one if there is such; 0 if there is no room. A frame lies behind its
-// parent, so only those are looked at.
+// The frame of a call, an existing one if possible; 0 if there is no room. A frame comes after its
+// parent, so the search starts there.
 static uint32_t call(struct st_constraint_state *s, struct st_thread t, const struct st_instr *in) {
     uint32_t depth = s->frames[t.frame].depth + in->nests;
     for (size_t i = s->n_frames; i-- > t.frame + 1u;) {
@@ -40,7 +40,7 @@ static uint32_t call(struct st_constraint_state *s, struct st_thread t, const st
     return (uint32_t)s->n_frames++;
 }
 
-// Adds where `t` waits for a byte or ends to threads[*end...).
+// Follows `t` to all threads that wait for a byte or end, and adds them to threads[*end...).
 static void follow(struct st_constraint_state *s, struct st_thread t, size_t *end) {
     size_t n_work = 0;
     s->work[n_work++] = t;
@@ -84,7 +84,7 @@ static void follow(struct st_constraint_state *s, struct st_thread t, size_t *en
 static void begin_step(struct st_constraint_state *s) {
     s->n_visits = 0;
     if (++s->step) return;
-    memset(s->visits, 0, sizeof s->visits); // the number has come round
+    memset(s->visits, 0, sizeof s->visits); // the step number has wrapped around
     s->step = 1;
 }
 
@@ -108,7 +108,7 @@ size_t st_constraint_step(struct st_constraint_state *s, size_t first, size_t n,
     return end - to;
 }
 
-// Drops the frames that none of threads[0, n) stands in; the others keep their order.
+// Drops the frames that none of threads[0, n) uses; the others keep their order.
 static void drop_frames(struct st_constraint_state *s, size_t n) {
     size_t n_kept = 1;
     for (size_t i = 1; i < s->n_frames; i++) s->moved[i] = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers within bounds, digit by digit: as long as the digits so far are those of a bound, the
-// next one is bounded, behind that any will do.
+// Numbers within bounds, digit by digit: while the digits so far equal those of a bound, the next
+// digit is bounded; after that any digit is allowed.
 #include "constraint/code.h"
 
 #include "base/size.h"
@@ -9,7 +9,7 @@ struct digits {
     struct st_code *code;
     char low[ST_DIGITS_MAX], high[ST_DIGITS_MAX]; // of the same length n
     int n;
-    uint32_t any[ST_DIGITS_MAX + 1]; // place of so many digits; any[0]: the way on
+    uint32_t any[ST_DIGITS_MAX + 1]; // address of so many free digits; any[0]: the continuation
 };
 
 static uint32_t any_digits(struct digits *d, int n) {
@@ -18,7 +18,7 @@ static uint32_t any_digits(struct digits *d, int n) {
     return d->any[n];
 }
 
-// From digit `at` on; `low`, `high`: the digits so far are those of that bound.
+// Writes the digits from `at`; `low`, `high`: the digits so far equal those of that bound.
 static uint32_t write_digits(struct digits *d, int at, bool low, bool high) {
     uint8_t first = low && at < d->n ? (uint8_t)d->low[at] : '0';
     uint8_t last = high && at < d->n ? (uint8_t)d->high[at] : '9';
@@ -43,10 +43,10 @@ static void write_decimal(int64_t value, int n, char *out) {
     for (int i = n - 1; i >= 0; i--, value /= 10) out[i] = (char)('0' + value % 10);
 }
 
-// Whole numbers of [low, high] without a sign, one length at a time. pre: low >= 0.
+// Writes the whole numbers of [low, high] without a sign, one length at a time. pre: low >= 0.
 static uint32_t write_range(struct st_code *code, int64_t low, int64_t high, uint32_t next) {
     uint32_t place = 0;
-    int64_t first = 0, last = 9; // of numbers of n digits
+    int64_t first = 0, last = 9; // range of numbers with n digits
     if (!next) return 0;
     for (int n = 1; n <= ST_DIGITS_MAX; n++) {
         struct digits d = {.code = code, .n = n, .any = {next}};
@@ -66,7 +66,7 @@ uint32_t st_code_integers(struct st_code *code, int64_t low, int64_t high, uint3
     return st_code_split(code, positive, st_code_byte(code, '-', '-', negative));
 }
 
-// Fractions between two bounds whose whole parts are that of the number; NULL: none.
+// Writes fractions between two bounds whose whole parts equal that of the number; NULL: no bound.
 struct fraction {
     struct st_code *code;
     const struct st_bound *low, *high;
@@ -77,7 +77,7 @@ static uint8_t digit_at(const struct st_bound *bound, int at) {
     return bound && at < bound->n ? (uint8_t)bound->fraction[at] : '0';
 }
 
-// The number may end behind `at` digits that are those of the bounds given.
+// True if the number may end after `at` digits that equal those of the given bounds.
 static bool may_end(const struct st_bound *low, const struct st_bound *high, int at) {
     return !(low && (at < low->n || low->open)) && !(high && at >= high->n && high->open);
 }
@@ -105,7 +105,7 @@ static uint32_t write_fraction(const struct fraction *f, int at, bool low, bool 
     return st_code_split(f->code, st_code_edges(f->code, edges, n), end);
 }
 
-// Numbers whose whole part is in [first, last], the ends of which have the bounds given.
+// Writes numbers whose whole part is in [first, last]; the bounds apply at the two ends.
 static uint32_t write_part(struct st_code *code, int64_t first, int64_t last,
                            const struct st_bound *low, const struct st_bound *high, uint32_t next) {
     struct fraction f = {code, low, high, next};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running a constraint: a text stands at a set of threads, each a place in the code, a count and a
-// frame. Frames are calls that have not returned; they form a tree and never change, so threads
-// share them. A set lies in a pool behind the one it came from, so that going back costs nothing.
+// Running a constraint. The state of a text is a set of threads, each an address in the code, a
+// count and a frame. Frames are calls that have not returned; they form a tree and never change, so
+// threads share them. A set follows its predecessor in a pool, so going back costs nothing.
 #ifndef ST_CONSTRAINT_RUN_H
 #define ST_CONSTRAINT_RUN_H
 
@@ -10,8 +10,8 @@
 
 enum {
     ST_FRAMES_MAX = 8192,
-    ST_THREADS_MAX = 16384, // of all sets in the pool
-    ST_VISITS_MAX = 4096,   // places that one byte may lead to
+    ST_THREADS_MAX = 16384, // threads of all sets in the pool
+    ST_VISITS_MAX = 4096,   // addresses that one byte may lead to
     ST_VISIT_SLOTS = 2 * ST_VISITS_MAX,
     ST_SEEN_MAX = 256,
     ST_SEEN_THREADS = 8,
@@ -19,7 +19,7 @@ enum {
 };
 
 struct st_frame {
-    uint32_t parent; // of a lower index; frame 0 has none
+    uint32_t parent; // has a lower index; frame 0 has none
     uint32_t back;   // where to return
     uint32_t count;  // the caller's
     uint32_t depth;
@@ -34,14 +34,14 @@ struct st_visit {
     uint32_t step;
 };
 
-// What one mask has come to: most tokens go through the same few sets of threads, those of a
-// string or a pattern's loop above all, and each is followed by a byte once.
+// A cache for one mask. Most tokens go through the same few sets of threads, above all those of a
+// string or of a pattern's loop. Each set is advanced by each byte only once.
 struct st_seen {
     size_t n_sets, n_frames;
     int16_t slots[ST_SEEN_SLOTS]; // sets by their threads; -1 is empty
     uint8_t n_threads[ST_SEEN_MAX];
     struct st_thread threads[ST_SEEN_MAX][ST_SEEN_THREADS];
-    int16_t next[ST_SEEN_MAX][256]; // a set, or that there is none
+    int16_t next[ST_SEEN_MAX][256]; // a set, REFUSED or UNKNOWN
 };
 
 struct st_constraint_state {
@@ -49,16 +49,16 @@ struct st_constraint_state {
     size_t n_threads, n_frames;
     uint32_t step; // of visits
     size_t n_visits;
-    struct st_thread threads[ST_THREADS_MAX]; // the first n_threads are where the text stands
+    struct st_thread threads[ST_THREADS_MAX]; // the first n_threads are the state of the text
     struct st_frame frames[ST_FRAMES_MAX];
     uint32_t moved[ST_FRAMES_MAX];
-    struct st_visit visits[ST_VISIT_SLOTS]; // what the step has come to: open addressing
+    struct st_visit visits[ST_VISIT_SLOTS]; // addresses visited in this step: open addressing
     struct st_seen seen;
-    struct st_thread work[ST_VISITS_MAX + 8]; // what it has still to follow
+    struct st_thread work[ST_VISITS_MAX + 8]; // threads that are still to be followed
 };
 
-// Writes where threads[first, first + n) stand behind `byte` to threads[to...) and returns how many
-// these are; 0: the byte is not allowed. New frames are added. pre: first + n <= to.
+// Advances threads[first, first + n) by `byte`, writes the result to threads[to...) and returns its
+// size; 0: the byte is not allowed. New frames are added. pre: first + n <= to.
 size_t st_constraint_step(struct st_constraint_state *state, size_t first, size_t n,
                           unsigned char byte, size_t to);
 

@@ -13,7 +13,7 @@
 
 enum { PLACE_BYTES = 256 };
 
-// Long places lose their end.
+// A long place is cut at its end.
 static void write_place(const struct st_place *at, char out[PLACE_BYTES]) {
     size_t n = 0;
     out[0] = 0;
@@ -60,7 +60,7 @@ static uint32_t write_referred(struct st_schema *s, const json_t *schema,
     return st_schema_value(s, schema, at, st_code_return(&s->code));
 }
 
-// A rule that begins with a rule, and so on, must come to an end.
+// A chain of rules that begin with other rules must end.
 static void add_lead(struct st_schema *s, uint32_t to) {
     if (s->referring == SIZE_MAX || s->code.status != STINT_OK) return;
     s->code.status =
@@ -148,7 +148,7 @@ static bool is_of(const json_t *value, unsigned types) {
     }
 }
 
-// enum and const: the values as jansson writes them, of the types that are allowed.
+// enum and const: the values of allowed types, as jansson writes them.
 static uint32_t write_fixed(struct st_schema *s, const json_t *schema, const struct st_place *at,
                             uint32_t next) {
     const json_t *list = json_object_get(schema, "enum"), *one = json_object_get(schema, "const");
@@ -210,8 +210,7 @@ uint32_t st_schema_value(struct st_schema *s, const json_t *schema, const struct
                          uint32_t next) {
     uint32_t place = 0;
     if (s->depth >= ST_SCHEMA_DEPTH)
-        st_schema_fail(s, STINT_E_LIMIT, at, "more than %d schemas inside each other",
-                       ST_SCHEMA_DEPTH);
+        st_schema_fail(s, STINT_E_LIMIT, at, "more than %d nested schemas", ST_SCHEMA_DEPTH);
     if (json_is_true(schema)) return st_code_value(&s->code, next);
     if (json_is_false(schema)) return 0;
     st_schema_check(s, schema, at);
@@ -233,7 +232,7 @@ uint32_t st_schema_value(struct st_schema *s, const json_t *schema, const struct
     return place;
 }
 
-// Ranks of rules along leads grow without end where they form a ring.
+// The ranks of rules along `leads` grow without end if they form a cycle.
 static stint_status check_leads(const struct st_schema *s) {
     uint32_t *rank = calloc(s->code.out->n, sizeof *rank);
     stint_status status = STINT_OK;

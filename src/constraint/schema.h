@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiling a JSON schema to the code of a constraint. Arrays, objects and what $ref names are
-// rules, written one after the other from a list, so that a schema may contain itself; all else is
-// written in place. The first failure stays in code.status; writers return 0 from then on.
+// Compiling a JSON schema to the code of a constraint. Arrays, objects and targets of
+// $ref are rules. They are written one after the other from a list, so a schema may contain itself.
+// Everything else is written in place. The first failure stays in code.status; writers return 0
+// from then on.
 #ifndef ST_CONSTRAINT_SCHEMA_H
 #define ST_CONSTRAINT_SCHEMA_H
 
@@ -10,8 +11,8 @@
 #include <jansson.h>
 
 enum {
-    ST_SCHEMA_DEPTH = 64,   // schemas that are written in place inside each other
-    ST_SCHEMA_RULES = 2048, // and merged schemas
+    ST_SCHEMA_DEPTH = 64,   // nested schemas that are written in place
+    ST_SCHEMA_RULES = 2048, // also bounds merged schemas
     ST_SCHEMA_NAMES = 1000, // properties of an object
     ST_SCHEMA_WAYS = 500,   // alternatives of anyOf: all of them run at once (ST_VISITS_MAX)
     ST_SCHEMA_NAME_CHARS = 256,
@@ -28,20 +29,20 @@ enum st_type {
     ST_TYPE_ANY = 127,
 };
 
-// Where in the schema: "#/properties/a", from the inside out.
+// A place in the schema, such as "#/properties/a", from the inside out.
 struct st_place {
     const struct st_place *up;
-    const char *name; // without a slash where there is nothing above
+    const char *name; // without a slash if nothing is above
 };
 
 struct st_schema;
-// Writes a rule; returns where it begins. It ends with RETURN.
+// Writes a rule, which ends with RETURN; returns the address at which it begins.
 typedef uint32_t st_rule_fn(struct st_schema *s, const json_t *schema, const struct st_place *at);
 
 struct st_rule {
     const json_t *schema;
     st_rule_fn *write;
-    char *name; // of its place
+    char *name; // name of its place
     uint32_t start;
 };
 
@@ -50,9 +51,9 @@ struct st_schema {
     const json_t *root;
     struct st_rule *rules;
     size_t n_rules, rule_capacity;
-    uint32_t (*leads)[2]; // from a rule to one that it begins with
+    uint32_t (*leads)[2]; // from a rule to a rule that it begins with
     size_t n_leads, lead_capacity;
-    size_t referring; // the rule whose beginning is being written; SIZE_MAX: none is
+    size_t referring; // the rule whose beginning is being written; SIZE_MAX: none
     size_t depth;
     json_t *merged; // array: keeps schemas that were made here
 };
@@ -60,10 +61,10 @@ struct st_schema {
 void st_schema_fail(struct st_schema *s, stint_status status, const struct st_place *at,
                     const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-// A value that follows `schema`.
+// A value that matches `schema`.
 uint32_t st_schema_value(struct st_schema *s, const json_t *schema, const struct st_place *at,
                          uint32_t next);
-// The rule of a schema, written later.
+// The rule of a schema; its code is written later.
 uint32_t st_schema_rule(struct st_schema *s, const json_t *schema, st_rule_fn *write,
                         const struct st_place *at);
 st_rule_fn st_schema_array, st_schema_object;
@@ -71,25 +72,25 @@ uint32_t st_schema_string(struct st_schema *s, const json_t *schema, const struc
                           uint32_t next);
 uint32_t st_schema_number(struct st_schema *s, const json_t *schema, bool integer,
                           const struct st_place *at, uint32_t next);
-// A string of min..max characters that `pattern` is found in, and its quotes.
+// A quoted string of min..max characters in which `pattern` matches.
 uint32_t st_schema_pattern(struct st_schema *s, const char *pattern, uint32_t min, uint32_t max,
                            const struct st_place *at, uint32_t next);
 
-// Fails for keywords that are not known.
+// Fails for unknown keywords.
 void st_schema_check(struct st_schema *s, const json_t *schema, const struct st_place *at);
-// True for a keyword that allows and forbids nothing.
+// True for a keyword that does not restrict values.
 bool st_schema_describes(const char *keyword);
-// ST_TYPE_* that `type` names, else those that the keywords speak of, else all.
+// The ST_TYPE_* that `type` names, else those that the keywords imply, else all.
 unsigned st_schema_types(struct st_schema *s, const json_t *schema, const struct st_place *at);
-// A count; `otherwise` where it is absent.
+// A count; `otherwise` if it is absent.
 uint32_t st_schema_count(struct st_schema *s, const json_t *schema, const char *keyword,
                          uint32_t otherwise, const struct st_place *at);
 
-// What $ref names within the root; NULL: failed.
+// The target of $ref within the root; NULL: failed.
 const json_t *st_schema_target(struct st_schema *s, const char *ref, const struct st_place *at);
-// `schema` without one of its keywords.
+// A copy of `schema` without one of its keywords.
 const json_t *st_schema_without(struct st_schema *s, const json_t *schema, const char *keyword);
-// What both allow; kept by `s`. NULL: failed.
+// A schema for the values that both allow; owned by `s`. NULL: failed.
 const json_t *st_schema_both(struct st_schema *s, const json_t *a, const json_t *b,
                              const struct st_place *at);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which keywords there are and what type of value each speaks of.
+// The known keywords, and the type of value that each is about.
 #include "constraint/schema.h"
 
 #include <string.h>
@@ -42,7 +42,7 @@ static const struct keyword {
     {"definitions", true, 0},
     {"deprecated", true, 0},
     {"description", true, 0},
-    {"discriminator", true, 0}, // OpenAPI: which of the alternatives it is says another keyword
+    {"discriminator", true, 0}, // OpenAPI: a hint to the alternatives of anyOf
     {"example", true, 0},
     {"examples", true, 0},
     {"readOnly", true, 0},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// References within a schema, and schemas that hold at the same time as one.
+// References within a schema, and the merging of schemas that must all match.
 #include "constraint/schema.h"
 
 #include "base/size.h"
@@ -15,7 +15,8 @@ static int digit(char c) {
     return found ? (int)(found - digits) : -1;
 }
 
-// A step of a JSON pointer in a URI fragment: %2F, then ~0 and ~1. False if it is broken.
+// Decodes a step of a JSON pointer in a URI fragment: %2F, then ~0 and ~1. False if it is
+// malformed.
 static bool decode_step(const char *step, size_t n, char *out) {
     size_t written = 0;
     for (size_t i = 0; i < n; i++) {
@@ -46,7 +47,8 @@ const json_t *st_schema_target(struct st_schema *s, const char *ref, const struc
     const json_t *target = s->root;
     const char *step = ref + 1;
     if (*ref != '#') {
-        st_schema_fail(s, STINT_E_UNSUPPORTED, at, "'$ref' leads out of the schema: '%.64s'", ref);
+        st_schema_fail(s, STINT_E_UNSUPPORTED, at, "'$ref' points outside the schema: '%.64s'",
+                       ref);
         return NULL;
     }
     while (target && *step) {
@@ -64,11 +66,12 @@ const json_t *st_schema_target(struct st_schema *s, const char *ref, const struc
             target = json_object_get(target, name);
         step += 1 + n;
     }
-    if (!target) st_schema_fail(s, STINT_E_ARG, at, "'$ref' leads nowhere: '%.64s'", ref);
+    if (!target)
+        st_schema_fail(s, STINT_E_ARG, at, "the target of '$ref' does not exist: '%.64s'", ref);
     return target;
 }
 
-// Takes `made` over; NULL stands for no memory.
+// Takes over `made`; NULL means that there is no memory.
 static json_t *keep(struct st_schema *s, json_t *made, const struct st_place *at) {
     if (json_array_size(s->merged) >= 4 * ST_SCHEMA_RULES) {
         json_decref(made);
@@ -81,7 +84,7 @@ static json_t *keep(struct st_schema *s, json_t *made, const struct st_place *at
     return NULL;
 }
 
-// jansson's copy drops what there is no memory for.
+// jansson's copy drops members when memory runs out.
 static json_t *copy_of(const json_t *json) {
     json_t *copy = json_copy((json_t *)json);
     if (json_object_size(copy) == json_object_size(json) &&
@@ -100,7 +103,7 @@ const json_t *st_schema_without(struct st_schema *s, const json_t *schema, const
 
 typedef json_t *join_fn(const json_t *a, const json_t *b); // a new reference; NULL: no memory
 
-// A schema that asks for both.
+// A schema that requires both.
 static json_t *join_all(const json_t *a, const json_t *b) {
     return json_pack("{s:[O,O]}", "allOf", a, b);
 }
@@ -129,7 +132,7 @@ static json_t *join_values(const json_t *a, const json_t *b) {
     return list;
 }
 
-// Names of types, one or a list; an integer is a number.
+// Names of types, one or a list; "number" includes "integer".
 static json_t *join_types(const json_t *a, const json_t *b) {
     json_t *left = json_is_array(a) ? json_incref((json_t *)a) : json_pack("[O]", a);
     json_t *right = json_is_array(b) ? json_incref((json_t *)b) : json_pack("[O]", b);
@@ -205,7 +208,8 @@ static join_fn *find_join(const char *keyword) {
     return NULL;
 }
 
-// additionalProperties speaks of the names beside it alone, so it cannot see the other's.
+// additionalProperties applies only to the names beside it, so it ignores those of the other
+// schema.
 static void check_closed(struct st_schema *s, const json_t *closed, const json_t *other,
                          const struct st_place *at) {
     const json_t *more = json_object_get(closed, "additionalProperties");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bounds of numbers. What a schema writes as 0.1 is taken for the shortest decimal that reads as
-// the same double.
+// Bounds of numbers. A bound such as 0.1 stands for the shortest decimal that reads as the same
+// double.
 #include "constraint/schema.h"
 
 #include "base/size.h"
@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const int64_t most = 999999999999999999; // ST_DIGITS_MAX digits
+static const int64_t max_whole = 999999999999999999; // ST_DIGITS_MAX digits
 
-// False where it has more digits than a number may have.
+// False if it has more digits than a number may have.
 static bool read_bound(double value, bool open, struct st_bound *out) {
     char text[64];
-    *out = (struct st_bound){.negative = value < 0, .open = open, .whole = most};
-    if (fabs(value) >= (double)most) return true; // infinity too: no number gets there
+    *out = (struct st_bound){.negative = value < 0, .open = open, .whole = max_whole};
+    if (fabs(value) >= (double)max_whole) return true; // infinity too: no number is that large
     for (int n = 0; n <= ST_DIGITS_MAX; n++) {
         snprintf(text, sizeof text, "%.*f", n, fabs(value));
         if (strtod(text, NULL) != fabs(value)) continue;
@@ -28,7 +28,7 @@ static bool read_bound(double value, bool open, struct st_bound *out) {
     return false;
 }
 
-// Of the two keywords the stricter one; `sign` is 1 for lower bounds and -1 for upper ones.
+// The stricter of the two keywords; `sign` is 1 for lower bounds and -1 for upper bounds.
 static const json_t *stricter(struct st_schema *s, const json_t *schema, const char *closed,
                               const char *open, int sign, bool *is_open,
                               const struct st_place *at) {
@@ -39,13 +39,15 @@ static const json_t *stricter(struct st_schema *s, const json_t *schema, const c
     return *is_open ? b : a;
 }
 
-// The last integer on the inner side of a bound.
+// The integer next to a bound, on its inner side.
 static int64_t integer_bound(const json_t *bound, bool open, int sign) {
     double value = bound ? json_number_value(bound) : -sign * INFINITY;
     double inner = sign > 0 ? ceil(value) : floor(value);
-    int64_t number = inner >= (double)most ? most : inner <= -(double)most ? -most : (int64_t)inner;
+    int64_t number = inner >= (double)max_whole    ? max_whole
+                     : inner <= -(double)max_whole ? -max_whole
+                                                   : (int64_t)inner;
     json_int_t exact = json_integer_value(bound);
-    if (json_is_integer(bound) && exact > -most && exact < most) number = exact;
+    if (json_is_integer(bound) && exact > -max_whole && exact < max_whole) number = exact;
     return open && inner == value ? number + sign : number;
 }
 
@@ -60,14 +62,14 @@ uint32_t st_schema_number(struct st_schema *s, const json_t *schema, bool intege
     if (s->code.status != STINT_OK) return 0;
     if (!low && !high)
         return integer ? st_code_integer(&s->code, next) : st_code_number(&s->code, next);
-    if (first > (double)most || last < -(double)most || first > last) return 0;
+    if (first > (double)max_whole || last < -(double)max_whole || first > last) return 0;
     if (integer) {
         int64_t a = integer_bound(low, over, 1), b = integer_bound(high, under, -1);
         return a > b ? 0 : st_code_integers(&s->code, a, b, next);
     }
     if (read_bound(first, over, &from) && read_bound(last, under, &to))
         return st_code_numbers(&s->code, &from, &to, next);
-    st_schema_fail(s, STINT_E_UNSUPPORTED, at, "a bound has more than %d digits behind the point",
+    st_schema_fail(s, STINT_E_UNSUPPORTED, at, "a bound has more than %d digits after the point",
                    ST_DIGITS_MAX);
     return 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Objects and arrays. Members are written from the last to the first; for each there are two ways
-// in: a member may come, and one is behind us.
+// Objects and arrays. Members are written from the last to the first. Each has two entries: for the
+// first member of the object, and after another member.
 #include "constraint/schema.h"
 
 #include "base/size.h"
@@ -21,7 +21,7 @@ struct object {
     const struct st_place *at;
     struct member *members; // [n]
     size_t n;
-    const json_t *more; // the schema of others
+    const json_t *more; // the schema of undeclared members
 };
 
 static struct st_code *code_of(const struct object *o) {
@@ -42,12 +42,14 @@ static bool is_member(const struct object *o, const char *name) {
     return false;
 }
 
-// Required names without a schema of their own follow that of the others, behind the declared ones.
+// Required names without their own schema come after the declared members and match the schema of
+// undeclared ones.
 static void add_required(struct object *o, const json_t *required, bool said) {
     for (size_t i = 0; i < json_array_size(required); i++) {
         const char *name = json_string_value(json_array_get(required, i));
         if (!name)
-            st_schema_fail(o->s, STINT_E_ARG, o->at, "'required' holds what is no name");
+            st_schema_fail(o->s, STINT_E_ARG, o->at,
+                           "'required' contains an item that is not a string");
         else if (!is_member(o, name))
             o->members[o->n++] = (struct member){name, said ? o->more : json_true(), true};
     }
@@ -56,7 +58,7 @@ static void add_required(struct object *o, const json_t *required, bool said) {
 static void read_members(struct object *o, const json_t *schema) {
     const json_t *properties = json_object_get(schema, "properties");
     const json_t *required = json_object_get(schema, "required");
-    size_t most = json_object_size(properties) + json_array_size(required);
+    size_t max = json_object_size(properties) + json_array_size(required);
     const char *key;
     json_t *value;
     o->more = json_object_get(schema, "additionalProperties");
@@ -66,10 +68,10 @@ static void read_members(struct object *o, const json_t *schema) {
         st_schema_fail(o->s, STINT_E_ARG, o->at, "'properties' is not an object");
     if (required && !json_is_array(required))
         st_schema_fail(o->s, STINT_E_ARG, o->at, "'required' is not a list");
-    if (most > ST_SCHEMA_NAMES)
+    if (max > ST_SCHEMA_NAMES)
         st_schema_fail(o->s, STINT_E_LIMIT, o->at, "more than %d properties", ST_SCHEMA_NAMES);
     if (o->s->code.status != STINT_OK) return;
-    o->members = calloc(most + 1, sizeof *o->members);
+    o->members = calloc(max + 1, sizeof *o->members);
     if (!o->members) {
         o->s->code.status = st_fail(STINT_E_NOMEM, "no memory for a schema");
         return;
@@ -80,7 +82,7 @@ static void read_members(struct object *o, const json_t *schema) {
     add_required(o, required, said);
 }
 
-// Behind a name.
+// The code after a name.
 static uint32_t write_member_value(struct object *o, const json_t *schema, const char *name,
                                    uint32_t next) {
     struct st_code *code = code_of(o);
@@ -113,7 +115,7 @@ static uint32_t char_at(const char *text, size_t *bytes) {
     return *bytes ? st_utf8_decode(text, *bytes) : 0;
 }
 
-// Adds what [low, high] has of the characters that stand in a string as they are.
+// Adds the characters of [low, high] that a string can contain unescaped.
 static size_t add_plain(struct st_range *ranges, size_t n, uint32_t low, uint32_t high) {
     static const struct st_range plain[] = {
         {0x20, 0x21}, {0x23, 0x5b}, {0x5d, 0xd7ff}, {0xe000, 0x10ffff}};
@@ -125,11 +127,12 @@ static size_t add_plain(struct st_range *ranges, size_t n, uint32_t low, uint32_
     return n;
 }
 
-// How a name that none of the members has goes on. They are sorted and agree in the first `from`
-// bytes, which are the name's so far; where it leaves them it is free. Until then it is plain, so
-// that no escape spells one of them.
-static uint32_t write_other_name(struct object *o, const struct member *m, size_t n, size_t from,
-                                 const uint32_t ways[2]) { // free text; behind the closing quote
+// Writes the rest of a name that differs from the names of all members. Those are sorted and share
+// the first `from` bytes, which the name has so far. Once the name differs from all of them, its
+// rest is free. Until then it has no escapes, so no escape can spell one of them.
+static uint32_t
+write_other_name(struct object *o, const struct member *m, size_t n, size_t from,
+                 const uint32_t ways[2]) { // free text; the code after the closing quote
     struct st_range *ranges = calloc(n + 8, sizeof *ranges);
     size_t n_ranges = 0, bytes = 0, i = 0;
     uint32_t place = 0, at = 0x20;
@@ -157,12 +160,13 @@ static uint32_t write_other_name(struct object *o, const struct member *m, size_
     return st_code_split(code_of(o), others, place);
 }
 
-// A member that is not declared.
+// Writes an undeclared member.
 static uint32_t write_more(struct object *o, uint32_t next) {
     uint32_t value = write_member_value(o, o->more, NULL, next);
     for (size_t i = 0; i < o->n; i++)
         if (strlen(o->members[i].name) > ST_SCHEMA_NAME_CHARS)
-            st_schema_fail(o->s, STINT_E_LIMIT, o->at, "a name of more than %d bytes beside others",
+            st_schema_fail(o->s, STINT_E_LIMIT, o->at,
+                           "a name of more than %d bytes beside undeclared ones",
                            ST_SCHEMA_NAME_CHARS);
     struct member *sorted = calloc(o->n + 1, sizeof *sorted);
     if (!sorted && code_of(o)->status == STINT_OK)
@@ -190,7 +194,7 @@ uint32_t st_schema_object(struct st_schema *s, const json_t *schema, const struc
     uint32_t close = st_code_byte(code, '}', '}', st_code_return(code)), ahead = 0;
     bool may_close = true, more = !json_is_false(o.more);
     if (more) ahead = st_code_ahead(code);
-    // A member that comes, of those from the i-th on; and the place behind the one before it.
+    // Writes the members from the i-th on, and the code after the member before it.
     uint32_t coming = more ? write_more(&o, st_code_space(code, ahead)) : 0, behind = close;
     if (more) {
         behind = st_code_byte(code, ',', ',', st_code_space(code, coming));
@@ -225,7 +229,8 @@ static uint32_t write_item(struct array *a, size_t i, uint32_t next) {
     return st_schema_value(a->s, schema, ahead ? &inside : &of, st_code_space(&a->s->code, next));
 }
 
-// All items are alike from the n-th on: what comes behind so many, and in *first a further one.
+// All items from the n-th on match the same schema. Returns the code after n items; *first begins a
+// further one.
 static uint32_t write_rest(struct array *a, uint32_t n, uint32_t *first) {
     struct st_code *code = &a->s->code;
     *first = 0;
@@ -254,7 +259,7 @@ uint32_t st_schema_array(struct st_schema *s, const json_t *schema, const struct
     if (a.min > a.max) return 0;
     a.close = st_code_byte(code, ']', ']', st_code_return(code));
     size_t n = st_min(json_array_size(a.prefix), a.max);
-    // As with members: an item that comes, and the place behind the one before it.
+    // As with members: an item, and the code after the item before it.
     uint32_t coming = 0, behind = write_rest(&a, (uint32_t)n, &coming);
     for (size_t i = n; i-- > 0 && code->status == STINT_OK;) {
         coming = write_item(&a, i, behind);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pattern as code. Where the length is bounded too, a place is written once for each number of
-// characters so far, a layer; the last one has no bound where the length has none. What cannot come
-// to an end within the bounds is never entered (struct st_instr, `need`).
+// A pattern as code. If the length is bounded too, the code is written once for each number of
+// characters so far: a layer. If the length has no upper bound, neither has the last layer. Code
+// that cannot end within the bounds is never entered (struct st_instr, `need`).
 #include "constraint/schema_regex.h"
 
 #include "base/size.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 enum {
-    LENGTH_MAX = 4096,    // that may be bounded beside a pattern
+    LENGTH_MAX = 4096,    // maximum of a length bound beside a pattern
     EFFORT_MAX = 1 << 22, // nodes written times layers
 };
 
@@ -30,8 +30,8 @@ static uint32_t *new_layers(struct writer *w) {
     return layers;
 }
 
-// Writes the node in each layer: out[k] where it begins behind k characters, next[k] where it goes
-// on. out and next may be the same.
+// Writes the node in each layer: out[k] is its address after k characters, next[k] the address of
+// its continuation. out and next may be the same array.
 static void write_node(struct writer *w, size_t i, const uint32_t *next, uint32_t *out);
 
 static void write_chars(struct writer *w, const struct st_regex_node *node, const uint32_t *next,

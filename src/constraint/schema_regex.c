@@ -10,7 +10,7 @@
 
 enum {
     PATTERN_BYTES = 1024,
-    GROUPS_MAX = 32, // inside each other
+    GROUPS_MAX = 32, // nested
     REPEATS_MAX = 1000,
     LAST_CHAR = 0x10ffff,
 };
@@ -52,7 +52,7 @@ static int by_low(const void *a, const void *b) {
     return (x->low > y->low) - (x->low < y->low);
 }
 
-// Sorts the ranges from `first` on and joins them; `negated` leaves their complement.
+// Sorts the ranges from `first` on and joins them; with `negated` they become their complement.
 static void finish_ranges(struct pattern *p, size_t first, bool negated) {
     size_t to = first;
     if (!ok(p)) return;
@@ -101,7 +101,7 @@ static const struct class {
       {0xfeff, 0xfeff}}},
 };
 
-// \d \D and the like; false where `letter` is none of them.
+// \d, \D and so on; false if `letter` is not such a class.
 static bool add_class(struct pattern *p, char letter) {
     for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
         if (classes[i].letter != (letter | 0x20)) continue;
@@ -127,7 +127,7 @@ static uint32_t read_hex(struct pattern *p, size_t n) {
     return value;
 }
 
-// Behind a backslash: a single character.
+// A single character after a backslash.
 static uint32_t read_escape(struct pattern *p) {
     static const char letters[] = "nrtfv0", controls[] = "\n\r\t\f\v";
     char c = p->at < p->n ? p->text[p->at] : 0;
@@ -176,7 +176,7 @@ static uint32_t read_class_char(struct pattern *p) {
     return read_char(p);
 }
 
-// Behind the bracket.
+// The rest of a class, after the bracket.
 static void read_set(struct pattern *p) {
     size_t first = p->tree->n_ranges;
     bool negated = p->at < p->n && p->text[p->at] == '^';
@@ -198,7 +198,7 @@ static void read_set(struct pattern *p) {
 static size_t read_either(struct pattern *p);
 
 static size_t read_group(struct pattern *p) {
-    if (p->depth >= GROUPS_MAX) stumble(p, STINT_E_LIMIT, "too many groups inside each other");
+    if (p->depth >= GROUPS_MAX) stumble(p, STINT_E_LIMIT, "too many nested groups");
     if (p->at < p->n && p->text[p->at] == '?') {
         if (p->at + 1 >= p->n || p->text[p->at + 1] != ':')
             stumble(p, STINT_E_UNSUPPORTED, "only (...) and (?:...) are supported");
@@ -218,7 +218,7 @@ static size_t read_atom(struct pattern *p) {
     char c = p->text[p->at];
     if (strchr("*+?{}])^$", c)) {
         stumble(p, strchr("*+?)", c) ? STINT_E_ARG : STINT_E_UNSUPPORTED,
-                "this mark is not supported here");
+                "this character is not supported here");
         return 0;
     }
     if (c == '(') {
@@ -252,7 +252,7 @@ static uint32_t read_number(struct pattern *p) {
     return number;
 }
 
-// False where nothing repeats.
+// False if there is no repetition.
 static bool read_repeat(struct pattern *p, uint32_t *min, uint32_t *max) {
     char c = p->at < p->n ? p->text[p->at] : 0;
     if (!c || !strchr("*+?{", c)) return false;
@@ -269,7 +269,7 @@ static bool read_repeat(struct pattern *p, uint32_t *min, uint32_t *max) {
         if (p->at >= p->n || p->text[p->at++] != '}') stumble(p, STINT_E_ARG, "'}' is missing");
         if (*min > *max) stumble(p, STINT_E_ARG, "a repetition runs backwards");
     }
-    if (p->at < p->n && p->text[p->at] == '?') p->at++; // the same texts, found in another order
+    if (p->at < p->n && p->text[p->at] == '?') p->at++; // a lazy repetition matches the same texts
     return true;
 }
 
@@ -281,7 +281,8 @@ static size_t any_text(struct pattern *p) {
                     (struct st_regex_node){.kind = ST_REGEX_REPEAT, .a = any, .max = ST_ENDLESS});
 }
 
-// One alternative. At the top its ends may be anchored; where they are not, any text is beside it.
+// One alternative. At the top level its ends may be anchored; an end that is not allows any text
+// beside it.
 static size_t read_sequence(struct pattern *p) {
     bool top = p->depth == 0, anchored = top && p->at < p->n && p->text[p->at] == '^';
     bool ended = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The regular expressions of `pattern` (ECMA-262), of which the regular ones, as a tree.
+// The expressions of `pattern` (ECMA-262) as a tree, limited to the truly regular ones.
 #ifndef ST_CONSTRAINT_SCHEMA_REGEX_H
 #define ST_CONSTRAINT_SCHEMA_REGEX_H
 
@@ -20,13 +20,13 @@ struct st_regex_node {
 };
 
 struct st_regex_tree {
-    struct st_regex_node *nodes; // below each other no deeper than the pattern has bytes
+    struct st_regex_node *nodes; // the tree is no deeper than the pattern has bytes
     size_t n_nodes, node_capacity, root;
     struct st_range *ranges; // sorted and disjoint within a node
     size_t n_ranges, range_capacity;
 };
 
-// What is not anchored by ^ and $ has any text beside it. Failures are in s->code.status:
+// An end that is not anchored by ^ or $ allows any text beside it. Failures are in s->code.status:
 // STINT_E_UNSUPPORTED, STINT_E_ARG, STINT_E_LIMIT. Zero-initialise; free in any case.
 void st_regex_read(struct st_schema *s, const char *text, const struct st_place *at,
                    struct st_regex_tree *tree);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strings of a schema.
+// String schemas.
 #include "constraint/schema.h"
 
 #include <string.h>
 
-// Formats that are enforced, as patterns: narrower than the standards where these are wide, so that
-// every reader takes them. Of February 28 days, of time zones the usual two forms.
+// Enforced formats, as patterns. They are narrower than the standards so that every reader accepts
+// them: February has 28 days, and time zones have the two usual forms.
 #define DATE                                                                                       \
     "(19|20)[0-9]{2}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)" \
     "|02-(0[1-9]|1[0-9]|2[0-8]))"
@@ -40,7 +40,7 @@ uint32_t st_schema_string(struct st_schema *s, const json_t *schema, const struc
     if (code->status != STINT_OK) return 0;
     if (found) return st_schema_pattern(s, found, min, max, at, next);
     if (min == 0 && max == ST_ENDLESS) return st_code_string(code, next);
-    // It counts its characters, so it has a frame of its own.
+    // It counts its characters, so it needs its own frame.
     uint32_t tail = st_code_string_tail(code, min, max, st_code_return(code));
     return st_code_call(code, st_code_byte(code, '"', '"', tail), false, next);
 }

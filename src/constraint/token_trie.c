@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REFUSED = -1, UNKNOWN = -2 }; // of st_seen.next
+enum { REFUSED = -1, UNKNOWN = -2 }; // values of st_seen.next
 
 struct token_text {
     size_t start; // in the pool
@@ -20,11 +20,11 @@ struct token_text {
 
 struct texts {
     struct st_bytes pool;
-    struct token_text *tokens; // [n] those that may be written at all
+    struct token_text *tokens; // [n] the tokens that may ever be allowed
     size_t n, n_plain;         // the plain ones come first
 };
 
-// Characters of text that needs no escape within a JSON string; 0 if it is anything else.
+// The number of characters, if the text needs no escape inside a JSON string; else 0.
 static uint32_t plain_chars(const char *text, size_t n) {
     uint32_t chars = 0;
     for (size_t i = 0, length; i < n; i += length, chars++) {
@@ -72,7 +72,7 @@ static size_t shared_bytes(const char *pool, const struct token_text *a,
     return i;
 }
 
-// pre: sorted. `same` links tokens of the same bytes.
+// pre: sorted. `same` links tokens with the same bytes.
 static stint_status build(const char *pool, const struct token_text *tokens, size_t n,
                           int32_t *same, struct st_trie *trie) {
     size_t n_nodes = 0, open[ST_TRIE_DEPTH + 1]; // the nodes from the root to the last one
@@ -97,7 +97,7 @@ static stint_status build(const char *pool, const struct token_text *tokens, siz
     return STINT_OK;
 }
 
-// Sorts the plain tokens by their characters, by counting.
+// Counting sort of the plain tokens by their number of characters.
 static stint_status order_plain(const struct texts *texts, struct st_constraint_vocab *v) {
     for (size_t i = 0; i < texts->n_plain; i++)
         v->longest = st_max(v->longest, texts->tokens[i].chars);
@@ -177,8 +177,8 @@ static size_t slot_of(const struct st_seen *seen, const struct st_thread *thread
     return slot;
 }
 
-// The number of a set, new or not; UNKNOWN where it is not kept: if it is large, or stands in
-// frames of the walk itself, which go again.
+// The index of a set, new or known. UNKNOWN if it is not cached: it is large, or it uses frames of
+// the walk itself, which are dropped again.
 static int find_set(struct st_seen *seen, const struct st_thread *threads, size_t n) {
     if (n > ST_SEEN_THREADS) return UNKNOWN;
     for (size_t i = 0; i < n; i++)
@@ -193,7 +193,7 @@ static int find_set(struct st_seen *seen, const struct st_thread *threads, size_
     return (int)seen->n_sets++;
 }
 
-// As st_constraint_step. *set is that of the threads it starts from, then of those it leads to.
+// Like st_constraint_step. *set is the set of the threads before the step, then of those after it.
 static size_t step(struct st_constraint_state *s, int *set, size_t first, size_t n, uint8_t byte,
                    size_t to) {
     struct st_seen *seen = &s->seen;
@@ -211,10 +211,10 @@ static size_t step(struct st_constraint_state *s, int *set, size_t first, size_t
     return n;
 }
 
-// Steps down the tree; the sets of threads of the nodes above lie behind each other in the pool.
+// Walks down the tree; the thread sets of the nodes above follow each other in the pool.
 static void walk(struct st_constraint_state *s, const struct st_constraint_vocab *v,
                  const struct st_trie *trie, uint8_t *allowed) {
-    size_t starts[ST_TRIE_DEPTH + 2] = {0, s->n_threads}; // of the set at each depth
+    size_t starts[ST_TRIE_DEPTH + 2] = {0, s->n_threads}; // start of the set at each depth
     size_t frames[ST_TRIE_DEPTH + 1] = {s->n_frames};
     int sets[ST_TRIE_DEPTH + 1] = {find_set(&s->seen, s->threads, s->n_threads)};
     for (size_t i = 0; i < trie->n;) {
@@ -233,8 +233,8 @@ static void walk(struct st_constraint_state *s, const struct st_constraint_vocab
     s->n_frames = frames[0];
 }
 
-// Within a free string every plain token is allowed that is not too long. True if that says all
-// about them.
+// Inside a free string every plain token that is not too long is allowed. True if this decides all
+// plain tokens.
 static bool allow_plain(const struct st_constraint_state *s, const struct st_constraint_vocab *v,
                         uint8_t *allowed) {
     size_t room = 0, n_strings = 0;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules that every schema shares: blanks, strings, numbers, any value.
+// Rules that all schemas share: blanks, strings, numbers, any value.
 #include "constraint/code.h"
 
 #include "base/size.h"
 
 enum { BLANKS_MAX = 16 };
 
-// Calls *rule, written by `write` when it is first asked for.
+// Calls *rule, which `write` writes on the first call.
 static uint32_t shared(struct st_code *code, uint32_t *rule, uint32_t (*write)(struct st_code *),
                        bool nests, uint32_t next) {
     if (!*rule) *rule = write(code);
@@ -35,15 +35,15 @@ uint32_t st_code_string(struct st_code *code, uint32_t next) {
     return shared(code, &code->string, write_string, false, next);
 }
 
-// Up to `most` digits.
-static uint32_t digits(struct st_code *code, int most, uint32_t next) {
+// At most `max` digits.
+static uint32_t digits(struct st_code *code, int max, uint32_t next) {
     uint32_t place = next;
-    for (int i = 0; i < most; i++)
+    for (int i = 0; i < max; i++)
         place = st_code_split(code, st_code_byte(code, '0', '9', place), next);
     return place;
 }
 
-// A whole number, whose way on may differ where it is 0 with a sign.
+// A whole number; the continuation may differ after 0 with a sign.
 static uint32_t write_whole(struct st_code *code, uint32_t next, uint32_t minus_zero) {
     uint32_t more = digits(code, ST_DIGITS_MAX - 1, next);
     struct st_edge negative[] = {{'1', '9', more}, {'0', '0', minus_zero}};
@@ -60,8 +60,8 @@ uint32_t st_code_integer(struct st_code *code, uint32_t next) {
     return shared(code, &code->integer, write_integer, false, next);
 }
 
-static uint32_t some_digits(struct st_code *code, int most, uint32_t next) {
-    return st_code_byte(code, '0', '9', digits(code, most - 1, next));
+static uint32_t some_digits(struct st_code *code, int max, uint32_t next) {
+    return st_code_byte(code, '0', '9', digits(code, max - 1, next));
 }
 
 static uint32_t write_number(struct st_code *code) {
@@ -79,10 +79,10 @@ uint32_t st_code_number(struct st_code *code, uint32_t next) {
     return shared(code, &code->number, write_number, false, next);
 }
 
-// Items between brackets; st_code_value as a rule is there already, if not yet written.
+// Items between brackets. The rule of st_code_value exists already, even if it is not written yet.
 static uint32_t write_list(struct st_code *code, char open, char close, bool members) {
     uint32_t end = st_code_byte(code, (uint8_t)close, (uint8_t)close, st_code_return(code));
-    uint32_t behind = st_code_ahead(code); // an item
+    uint32_t behind = st_code_ahead(code); // after an item
     uint32_t item = st_code_call(code, code->value, false, st_code_space(code, behind));
     if (members) {
         item = st_code_byte(code, ':', ':', st_code_space(code, item));

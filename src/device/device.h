@@ -6,49 +6,9 @@
 #define ST_DEVICE_DEVICE_H
 
 #include "base/thread.h"
-#include "kernels/elementwise.h"
-#include "kernels/int8.h"
+#include "device/subgraph.h"
 
 #include <stdatomic.h>
-
-enum {
-    ST_STAGE_PARTS = 3,                   // outputs of one product, as q, k and v
-    ST_DEVICE_GROUP = 4 * ST_INT8_PANEL,  // packed rows that share an epilogue
-    ST_GATED_GROUP = ST_DEVICE_GROUP / 2, // gate rows, then as many up rows, of one group
-    ST_DEVICE_PAD = 64,                   // bytes between the rows of a quantized buffer
-};
-
-// A W8A8 linear, packed as kernels/int8.h says; all arrays have a value per packed row.
-struct st_int8_weight {
-    const int8_t *panels; // NULL: there is no such linear
-    const int32_t *row_sums;
-    const float *factor; // input scale times weight scale
-    const float *bias;   // or NULL
-    uint32_t n_in, n_panels;
-    float input_scale;
-    // Shadow execution (session/linear/shadow.c); a device knows nothing of it.
-    bool shadowed;
-    const int8_t *columns; // [n_in, packed rows] the weights by channel, in the package
-    const float *scale;    // [packed rows] times column_scales [n_in]
-    const float *column_scales;
-    const int32_t *hot;        // [n_in] row of hot_columns that a hot channel has, else -1
-    const int8_t *hot_columns; // [hot channels, packed rows]
-};
-
-// What becomes of the sums.
-enum st_epilogue {
-    ST_EPILOGUE_FLOAT, // parts of floats: part i has rows[i] outputs and begins at a new panel
-    ST_EPILOGUE_ACT,   // act(y), quantized for the next stage
-    ST_EPILOGUE_GATED, // act(gate) * up, quantized; groups of 32 gate rows, then 32 up rows
-};
-
-struct st_stage {
-    struct st_int8_weight weight;
-    enum st_epilogue epilogue;
-    enum st_act act;
-    uint32_t n_parts;
-    uint32_t rows[ST_STAGE_PARTS]; // outputs, without padding; rows[0] alone unless FLOAT
-};
 
 // One static subgraph: a product, or two with an activation between them.
 struct st_graph_desc {
@@ -134,14 +94,5 @@ stint_status st_device_find(const char *name, const struct st_device_type **type
 static inline size_t st_device_row(size_t n) {
     return st_int8_padded_k(n) + ST_DEVICE_PAD;
 }
-// Groups of a stage's packed rows, the last one maybe a part of one; bytes of a whole one.
-static inline size_t st_stage_groups(const struct st_stage *stage) {
-    return st_ceil_div(stage->weight.n_panels, ST_DEVICE_GROUP / ST_INT8_PANEL);
-}
-static inline size_t st_stage_group_bytes(const struct st_stage *stage) {
-    return st_int8_padded_k(stage->weight.n_in) * ST_DEVICE_GROUP;
-}
-// Packed rows of a stage with these outputs.
-size_t st_stage_packed_rows(enum st_epilogue epilogue, uint32_t n_parts, const uint32_t *rows);
 
 #endif

@@ -1,24 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inputs of INT8 linears in two numbers instead of one, for steps whose result must not turn on how
-// single numbers were rounded (docs/NUMERICS.md): x is scale * (q + rest / 254), both from -127 to
-// 127. Each is the input of a token of its own to the kernels, two products with the same weights.
+// Former names of two-term INT8 (device/two_term.h).
 #ifndef ST_DEVICE_FINE_H
 #define ST_DEVICE_FINE_H
 
-#include "kernels/elementwise.h"
+#include "device/two_term.h"
 
-#include <stddef.h>
-#include <stdint.h>
+enum { ST_FINE_PARTS = ST_TWO_TERMS };
 
-enum { ST_FINE_PARTS = 2 }; // rows of the kernels' input that a token takes: q, then the rest
+static inline size_t st_fine_quantize(const struct st_elementwise *elementwise, const float *x,
+                                      size_t n, float scale, uint8_t zero, uint8_t *q,
+                                      uint8_t *rest) {
+    return st_two_term_quantize(elementwise, x, n, scale, zero, q, rest);
+}
 
-// Writes q as st_elementwise.quantize does, and the rest; of what was clipped there is none.
-// Returns how many were.
-size_t st_fine_quantize(const struct st_elementwise *elementwise, const float *x, size_t n,
-                        float scale, uint8_t zero, uint8_t *q, uint8_t *rest);
-
-// y[i] = product[i] + rest[i] / 254 + bias[i], where `rest` is the product of the rest with the
-// same factor; bias may be NULL. y may be product.
-void st_fine_join(const float *product, const float *rest, const float *bias, size_t n, float *y);
+static inline void st_fine_join(const float *product, const float *rest, const float *bias,
+                                size_t n, float *y) {
+    st_two_term_join(product, rest, bias, n, y);
+}
 
 #endif

@@ -105,6 +105,9 @@ stint_status st_section_bytes(const struct st_section *s, size_t *bytes) {
         memcpy(tensor.dims, s->dims, sizeof tensor.dims);
         return st_tensor_measure(&tensor, bytes);
     }
+    case ST_SECTION_COLUMNS:
+        possible = s->n_dims == 2 && items(s, bytes);
+        break;
     case ST_SECTION_I8:
         possible = items(s, bytes);
         break;
@@ -157,7 +160,7 @@ struct reader {
 
 bool st_section_is_late(const struct st_section *s) {
     return s->type == ST_SECTION_INT8_N16K4 || s->type == ST_SECTION_NESTED ||
-           s->type == ST_SECTION_NEURONS;
+           s->type == ST_SECTION_NEURONS || s->type == ST_SECTION_COLUMNS;
 }
 
 #ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION

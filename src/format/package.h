@@ -30,7 +30,8 @@ enum {
     X(I32, "i32")            /* int32 [dims...] */                                                 \
     X(INT8_N16K4, "i8n16k4") /* kernels/int8.h; dims = {rows, k} */                                \
     X(NESTED, "nested")      /* codes of kernels/nested.h; dims = {rows, k, bits} */               \
-    X(NEURONS, "neurons")    /* format/neuron_layout.h; dims = {neurons, parts, k} */
+    X(NEURONS, "neurons")    /* format/neuron_layout.h; dims = {neurons, parts, k} */              \
+    X(COLUMNS, "columns")    /* int8 [channels, rows], each channel with a hash of its own */
 
 enum st_section_type {
 #define X(id, name) ST_SECTION_##id,

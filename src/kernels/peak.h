@@ -21,9 +21,11 @@ struct st_peak {
     st_peak_fn *fn;
 };
 
-extern const struct st_peak st_peaks[]; // best first per kind; ends with a NULL name
-const struct st_peak *st_peak_choose(uint64_t cpu_flags,
-                                     enum st_peak_kind kind); // NULL: the CPU has none
+extern const struct st_peak st_peaks[]; // widest first per kind; ends with a NULL name
+// The rows of a kind that this CPU can run, one after the other: from NULL to NULL. The fastest of
+// them is the peak; which it is depends on the core.
+const struct st_peak *st_peak_next(const struct st_peak *row, uint64_t cpu_flags,
+                                   enum st_peak_kind kind);
 
 // Adds up data[0, n_bytes) with the widest loads there are; n_bytes a multiple of 256. For memory
 // bandwidth.

@@ -1,18 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
-#define PEAK_F32  st_peak_f32_avx2
-#define PEAK_READ st_peak_read_avx2
+#define PEAK_F32_FEW   st_peak_f32_avx2_10
+#define PEAK_F32_MANY  st_peak_f32_avx2_12
+#define PEAK_FEW_SUMS  10
+#define PEAK_MANY_SUMS 12
+#define PEAK_READ      st_peak_read_avx2
 #include "kernels/peak_body.h"
 
-// Bytes to words, then pairs of products summed into 32 bits; what AVX2 has for signed bytes.
+#define UNROLL _Pragma("GCC unroll 32")
+
+// The same value, of which the compiler knows nothing: products of it stay in the loop.
+static inline __m256i opaque(__m256i x) {
+    __asm__ volatile("" : "+x"(x));
+    return x;
+}
+
+// What AVX2 has for bytes: products of pairs, summed in 16 bits, then in 32.
 float st_peak_int8_avx2(const void *data, size_t rounds) {
-    enum { SUMS = 8 };
+    enum { SUMS = 6 };
     __m256i a = _mm256_loadu_si256(data), b = a, sum[SUMS];
     const __m256i ones = _mm256_set1_epi16(1);
-    for (int i = 0; i < SUMS; i++) sum[i] = _mm256_loadu_si256(data);
-    for (size_t r = 0; r < rounds; r++) _Pragma("GCC unroll 8") for (int i = 0; i < SUMS; i++) {
-            __m256i words = _mm256_maddubs_epi16(a, _mm256_xor_si256(b, sum[i]));
+    UNROLL for (int i = 0; i < SUMS; i++) sum[i] = a;
+    for (size_t r = 0; r < rounds; r++) UNROLL for (int i = 0; i < SUMS; i++) {
+            __m256i pairs = _mm256_maddubs_epi16(a = opaque(a), b);
+            sum[i] = _mm256_add_epi32(sum[i], _mm256_madd_epi16(pairs, ones));
+        }
+    UNROLL for (int i = 1; i < SUMS; i++) sum[0] = _mm256_add_epi32(sum[0], sum[i]);
+    return (float)_mm256_extract_epi32(sum[0], 0);
+}
+
+// Weights of at most 4 bits leave room for eight products of pairs in 16 bits, which are then
+// widened once.
+float st_peak_int8_avx2_words(const void *data, size_t rounds) {
+    enum { SUMS = 2, PAIRS = 8 };
+    __m256i a = _mm256_loadu_si256(data), b = a, sum[SUMS];
+    const __m256i ones = _mm256_set1_epi16(1);
+    UNROLL for (int i = 0; i < SUMS; i++) sum[i] = a;
+    for (size_t r = 0; r < rounds; r++) UNROLL for (int i = 0; i < SUMS; i++) {
+            __m256i words = _mm256_maddubs_epi16(a = opaque(a), b);
+            UNROLL for (int p = 1; p < PAIRS; p++) words =
+                _mm256_add_epi16(words, _mm256_maddubs_epi16(a = opaque(a), b));
             sum[i] = _mm256_add_epi32(sum[i], _mm256_madd_epi16(words, ones));
         }
-    for (int i = 1; i < SUMS; i++) sum[0] = _mm256_add_epi32(sum[0], sum[i]);
+    UNROLL for (int i = 1; i < SUMS; i++) sum[0] = _mm256_add_epi32(sum[0], sum[i]);
     return (float)_mm256_extract_epi32(sum[0], 0);
 }

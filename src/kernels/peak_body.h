@@ -1,18 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// F32 multiply-adds from register to register: 16 independent sums cover the latency of any core.
+// F32 multiply-adds from register to register. Sums and both operands must fit the registers of
+// the instruction set: a sum that goes through memory halves the peak. The sums must also cover
+// the latency of a multiply-add, so a set may have two variants.
 #include "kernels/ahead.h"
 #include "kernels/peak_rows.h"
 #include "kernels/vec.h"
 
-float PEAK_F32(const void *data, size_t rounds) {
-    enum { SUMS = 16 };
+enum { PEAK_MOST_SUMS = 24 };
+
+// n_sums is a constant where this is called.
+static inline __attribute__((always_inline)) float multiply_add(const void *data, size_t rounds,
+                                                                int n_sums) {
     const float *x = data;
-    vf sum[SUMS], a = vf_load(x), b = vf_load(x + VF_LANES);
-    for (int i = 0; i < SUMS; i++) sum[i] = vf_load(x + i);
+    vf sum[PEAK_MOST_SUMS], a = vf_load(x), b = vf_load(x + VF_LANES);
+    _Pragma("GCC unroll 24") for (int i = 0; i < n_sums; i++) sum[i] = vf_load(x + i);
     for (size_t r = 0; r < rounds; r++)
-        _Pragma("GCC unroll 16") for (int i = 0; i < SUMS; i++) sum[i] = vf_fma(a, b, sum[i]);
-    for (int i = 1; i < SUMS; i++) sum[0] = vf_add(sum[0], sum[i]);
+        _Pragma("GCC unroll 24") for (int i = 0; i < n_sums; i++) sum[i] = vf_fma(a, b, sum[i]);
+    _Pragma("GCC unroll 24") for (int i = 1; i < n_sums; i++) sum[0] = vf_add(sum[0], sum[i]);
     return vf_sum(sum[0]);
+}
+
+float PEAK_F32_FEW(const void *data, size_t rounds) {
+    return multiply_add(data, rounds, PEAK_FEW_SUMS);
+}
+
+float PEAK_F32_MANY(const void *data, size_t rounds) {
+    return multiply_add(data, rounds, PEAK_MANY_SUMS);
 }
 
 // Four sums of whole vectors; asking ahead is 5 to 16 % faster than what the hardware foresees.

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <xxhash.h>
 
 void st_int8_name(enum st_int8_role role, const struct st_config *config, uint32_t layer,
                   uint32_t expert, char name[ST_INT8_NAME_BYTES]) {
@@ -99,6 +100,14 @@ static stint_status check_scales(const char *linear, const char *ending, const f
     return STINT_OK;
 }
 
+bool st_int8_column_is_whole(const struct st_int8_weight *w, uint32_t c, const void *column,
+                             size_t rows) {
+    if (!w->column_checks) return true;
+    uint32_t low = (uint32_t)w->column_checks[2 * (size_t)c];
+    uint32_t high = (uint32_t)w->column_checks[2 * (size_t)c + 1];
+    return XXH3_64bits(column, rows) == ((uint64_t)high << 32 | low);
+}
+
 // The columns of hot channels, side by side in memory.
 static stint_status bind_hot(const struct binder *b, const char *linear, size_t rows,
                              struct st_int8_weight *w) {
@@ -116,21 +125,31 @@ static stint_status bind_hot(const struct binder *b, const char *linear, size_t 
     int8_t *columns = ST_TAKE(b->arena, int8_t, (size_t)n_hot * rows);
     w->hot = hot;
     w->hot_columns = columns;
-    for (uint32_t c = 0; c < w->n_in && columns; c++)
-        if (hot[c] >= 0) memcpy(columns + hot[c] * rows, w->columns + c * rows, rows);
+    for (uint32_t c = 0; c < w->n_in && columns; c++) {
+        if (hot[c] < 0) continue;
+        memcpy(columns + hot[c] * rows, w->columns + c * rows, rows);
+        if (!st_int8_column_is_whole(w, c, columns + hot[c] * rows, rows))
+            return st_fail(STINT_E_FORMAT,
+                           "section '%s%s' is damaged: the hash of channel %u differs; copy or "
+                           "prepare the package again",
+                           linear, ST_INT8_COLUMNS, c);
+    }
     st_map_forget(w->columns, w->n_in * rows); // the others are read when they are needed
     return STINT_OK;
 }
 
 static stint_status bind_shadow(const struct binder *b, const char *linear, size_t rows,
                                 struct st_int8_weight *w) {
-    const void *columns = NULL, *scales = NULL;
+    const void *columns = NULL, *scales = NULL, *checks = NULL;
     if (b->source->shadowed && !b->source->shadowed(b->source->context, linear)) return STINT_OK;
-    ST_TRY(find(b, linear, ST_INT8_COLUMNS, ST_SECTION_I8, w->n_in, rows, false, &columns));
+    ST_TRY(find(b, linear, ST_INT8_COLUMN_CHECKS, ST_SECTION_I32, w->n_in, 2, false, &checks));
+    ST_TRY(find(b, linear, ST_INT8_COLUMNS, checks ? ST_SECTION_COLUMNS : ST_SECTION_I8, w->n_in,
+                rows, false, &columns));
     if (!columns) return STINT_OK;
     ST_TRY(find(b, linear, ST_INT8_COLUMN_SCALES, ST_SECTION_F32, w->n_in, 0, true, &scales));
     w->shadowed = true;
     w->columns = columns;
+    w->column_checks = checks;
     w->column_scales = scales;
     ST_TRY(check_scales(linear, ST_INT8_COLUMN_SCALES, w->column_scales, w->n_in));
     return bind_hot(b, linear, rows, w);

@@ -23,6 +23,20 @@ struct st_weights_int8 {
     struct st_stage head;
 };
 
+// The linears of a layer, in the order of a forward pass; %u: layer, then expert.
+enum st_int8_role { ST_INT8_QKV, ST_INT8_O, ST_INT8_UP, ST_INT8_DOWN, ST_INT8_HEAD, ST_INT8_ROLES };
+
+// The expert is of no meaning but in feed-forward blocks, nor the layer to the head.
+static inline const struct st_stage *st_int8_stage(const struct st_weights_int8 *w,
+                                                   enum st_int8_role role, uint32_t layer,
+                                                   uint32_t expert) {
+    if (role == ST_INT8_HEAD) return &w->head;
+    const struct st_layer_int8 *l = &w->layers[layer];
+    if (role == ST_INT8_QKV) return &l->qkv;
+    if (role == ST_INT8_O) return &l->o;
+    return role == ST_INT8_UP ? &l->ffn[expert].up : &l->ffn[expert].down;
+}
+
 // What a linear consists of in a package: sections NAME plus these endings.
 #define ST_INT8_WEIGHT ".weight" // ST_SECTION_INT8_N16K4 [packed rows, n_in]
 #define ST_INT8_SCALE  ".scale"  // F32 [packed rows], of the weights
@@ -30,12 +44,11 @@ struct st_weights_int8 {
 #define ST_INT8_INPUT  ".input"  // F32 [2], static scales of the activations: shadowed, pruned
 #define ST_INT8_BIAS   ".bias"   // F32 [packed rows], where there is one
 // Of a linear with shadow execution alone:
-#define ST_INT8_COLUMNS       ".columns"       // I8 [n_in, packed rows], the weights by channel
+// COLUMNS [n_in, packed rows], the weights by channel; I8 in packages that have no checks
+#define ST_INT8_COLUMNS       ".columns"
+#define ST_INT8_COLUMN_CHECKS ".column_checks" // I32 [n_in, 2], XXH3 of each, low half first
 #define ST_INT8_COLUMN_SCALES ".column_scales" // F32 [n_in]
 #define ST_INT8_HOT           ".hot" // I32 [n_in], a number 0, 1, ... per hot channel, else -1
-
-// The linears of a layer, in the order of a forward pass; %u: layer, then expert.
-enum st_int8_role { ST_INT8_QKV, ST_INT8_O, ST_INT8_UP, ST_INT8_DOWN, ST_INT8_HEAD, ST_INT8_ROLES };
 
 // One of the feed-forward block's.
 static inline bool st_int8_is_ffn(enum st_int8_role role) {
@@ -69,6 +82,11 @@ stint_status st_weights_int8_bind(const struct st_int8_source *source,
 // Binds the sections of a linear whose shape (outputs, epilogue, n_in, n_panels) is set.
 stint_status st_int8_bind_stage(const struct st_int8_source *source, struct st_arena *arena,
                                 const char *name, bool must_bias, struct st_stage *stage);
+
+// True if a column, `rows` bytes of channel c, is what `prepare` wrote, or nothing says what it
+// was.
+bool st_int8_column_is_whole(const struct st_int8_weight *weight, uint32_t c, const void *column,
+                             size_t rows);
 
 // For st_int8_source.find; context is a struct st_package.
 stint_status st_int8_find_in_package(void *context, const char *name, bool required,

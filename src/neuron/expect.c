@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "neuron/expect.h"
 
+#include "base/loader.h"
+
 #include <math.h>
 
 enum { HALVINGS = 40 };
@@ -100,4 +102,37 @@ double st_expect_exponent(const float *rates, size_t n, double mean) {
             high = middle;
     }
     return high;
+}
+
+// ---- Columns
+
+static size_t common_divisor(size_t a, size_t b) {
+    while (b) {
+        size_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+// That one of the next `n` columns is wanted.
+static double any_of(double n, double rate) {
+    return 1.0 - pow(1.0 - rate, n);
+}
+
+// A column ends so many bytes before the end of a block, as likely one number as another. The next
+// that is wanted begins in that block, or in the one behind it, and then joins the read.
+struct st_expected_reads st_expect_columns(size_t bytes, double rate) {
+    size_t step = common_divisor(bytes, ST_LOAD_BLOCK), n_ends = ST_LOAD_BLOCK / step;
+    double joins = 0.0, shares = 0.0, column = (double)bytes;
+    rate = fmin(fmax(rate, 0.0), 1.0);
+    for (size_t left = 0; left < ST_LOAD_BLOCK; left += step) {
+        joins += any_of(ceil((double)(left + ST_LOAD_BLOCK) / column), rate);
+        shares += any_of(ceil((double)left / column), rate);
+    }
+    double blocks = (double)(bytes + ST_LOAD_BLOCK - step) / ST_LOAD_BLOCK;
+    return (struct st_expected_reads){
+        .reads = rate * (1.0 - joins / (double)n_ends),
+        .bytes = rate * (blocks - shares / (double)n_ends) * ST_LOAD_BLOCK,
+    };
 }

@@ -30,6 +30,14 @@ void st_expect_cold(const struct st_cold_region *region, double n_cold, double *
 // Entries of a layer that a token wants.
 double st_expect_wanted(const struct st_cold_region *region, uint32_t layer);
 
+// Reads of a file for columns of `bytes` each that lie one behind the other, of which each is
+// wanted with probability `rate`: whole blocks of ST_LOAD_BLOCK, and one read for columns whose
+// blocks meet. Real outliers come together, so that up to a quarter fewer reads are needed.
+struct st_expected_reads {
+    double reads, bytes; // for each column there is
+};
+struct st_expected_reads st_expect_columns(size_t bytes, double rate);
+
 // A predictor names more neurons than are active: how often one of them is named that is active
 // with probability `rate`, where the odds are spread as the activity is.
 double st_expect_named(double rate, double exponent);

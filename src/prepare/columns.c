@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 enum { BLOCK = 256 }; // channels at once; a multiple of every type's block
 
@@ -21,6 +22,7 @@ struct job {
     const float *row_scales; // [rows]
     float *scales;           // [n_in]
     int8_t *columns;         // [BLOCK, rows]
+    int32_t *checks;         // [n_in, 2]
 };
 
 // Channels [first, first + n) of a packed row over its scale; false for padding.
@@ -51,20 +53,44 @@ static void quantize(const struct job *j, size_t first, size_t n) {
             j->columns[c * j->rows + r] = (int8_t)rintf(x[c] / j->scales[first + c]);
 }
 
+static void check(const struct job *j, size_t first, size_t n) {
+    for (size_t c = 0; c < n; c++) {
+        uint64_t hash = XXH3_64bits(j->columns + c * j->rows, j->rows);
+        j->checks[2 * (first + c)] = (int32_t)(uint32_t)hash;
+        j->checks[2 * (first + c) + 1] = (int32_t)(uint32_t)(hash >> 32);
+    }
+}
+
+static stint_status write_checks(const struct job *j, const char *linear,
+                                 struct st_package_writer *writer) {
+    char name[ST_INT8_NAME_BYTES + 16];
+    size_t k = j->stage.weight.n_in;
+    struct st_section checks = {.name = name,
+                                .type = ST_SECTION_I32,
+                                .n_dims = 2,
+                                .dims = {k, 2, 1, 1},
+                                .data = j->checks,
+                                .bytes = 2 * k * sizeof *j->checks};
+    snprintf(name, sizeof name, "%s%s", linear, ST_INT8_COLUMN_CHECKS);
+    return st_package_add(writer, &checks);
+}
+
 static stint_status write_all(const struct job *j, const char *linear,
                               struct st_package_writer *writer) {
     char name[ST_INT8_NAME_BYTES + 16];
     size_t k = j->stage.weight.n_in;
     struct st_section columns = {
-        .name = name, .type = ST_SECTION_I8, .n_dims = 2, .dims = {k, j->rows, 1, 1}};
+        .name = name, .type = ST_SECTION_COLUMNS, .n_dims = 2, .dims = {k, j->rows, 1, 1}};
     snprintf(name, sizeof name, "%s%s", linear, ST_INT8_COLUMNS);
     ST_TRY(st_package_begin(writer, &columns));
     for (size_t first = 0; first < k; first += BLOCK) {
         size_t n = st_min(BLOCK, k - first);
         measure(j, first, n);
         quantize(j, first, n);
+        check(j, first, n);
         ST_TRY(st_package_append(writer, j->columns, n * j->rows));
     }
+    ST_TRY(write_checks(j, linear, writer));
     return st_pack_section(writer, linear, ST_INT8_COLUMN_SCALES, ST_SECTION_F32, j->scales, k);
 }
 
@@ -78,10 +104,12 @@ stint_status st_pack_columns(const struct st_config *config, const struct st_pac
     j.rows = (size_t)j.stage.weight.n_panels * ST_INT8_PANEL;
     j.scales = calloc(j.stage.weight.n_in, sizeof *j.scales);
     j.columns = malloc(BLOCK * j.rows);
-    stint_status status = j.scales && j.columns
+    j.checks = calloc(j.stage.weight.n_in, 2 * sizeof *j.checks);
+    stint_status status = j.scales && j.columns && j.checks
                               ? write_all(&j, linear, writer)
                               : st_fail(STINT_E_NOMEM, "no memory for the columns of '%s'", linear);
     free(j.scales);
     free(j.columns);
+    free(j.checks);
     return status;
 }

@@ -41,7 +41,8 @@ stint_status st_pack_section(struct st_package_writer *writer, const char *linea
                              size_t n);
 
 // columns.c: writes the weights of a shadowed linear once more, by channel, with a scale per
-// channel beside those of the packed rows (.columns, .column_scales). STINT_E_NOMEM.
+// channel beside those of the packed rows (.columns, .column_checks, .column_scales).
+// STINT_E_NOMEM.
 stint_status st_pack_columns(const struct st_config *config, const struct st_pack_source *source,
                              const float *row_scales, struct st_package_writer *writer);
 

@@ -43,7 +43,9 @@ stint_status st_plan_add(struct st_plan *plan, const char *name, enum st_int8_ro
     for (size_t c = 0; c < stats->n; c++) {
         uint64_t hits = st_outlier_hits(stats, c);
         l.n_outliers += hits > 0;
-        if (stats->n_tokens) l.per_token += (double)hits / (double)stats->n_tokens;
+        if (stats->n_tokens == 0) continue;
+        l.per_token += (double)hits / (double)stats->n_tokens;
+        if (l.hot[c] < 0) l.cold_per_token += (double)hits / (double)stats->n_tokens;
     }
     free(order);
     plan->linears[plan->n++] = l;

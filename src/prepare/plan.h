@@ -16,6 +16,7 @@ struct st_planned {
     float importance;
     size_t n_in, n_outliers, n_hot; // channels: all, beyond the threshold, hot
     double per_token;               // elements beyond the threshold
+    double cold_per_token;          // of these, in channels that are not hot
     double cover[ST_COVER_POINTS];  // how skewed they are, as st_outlier_cover() says
     int32_t *hot;                   // [n_in], owned
     bool shadowed;

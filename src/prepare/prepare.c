@@ -80,12 +80,13 @@ static json_t *describe_points(const double points[ST_COVER_POINTS]) {
 }
 
 static json_t *describe_linear(const struct st_planned *l) {
-    return json_pack("{s:s, s:f, s:f, s:f, s:I, s:I, s:f, s:I, s:b, s:o}", "linear", l->name,
+    return json_pack("{s:s, s:f, s:f, s:f, s:I, s:I, s:f, s:f, s:I, s:b, s:o}", "linear", l->name,
                      "threshold", (double)l->scales[0] * 127.0, "clip",
                      (double)l->scales[1] * 127.0, "importance", (double)l->importance, "channels",
                      (json_int_t)l->n_in, "outlier_channels", (json_int_t)l->n_outliers,
-                     "per_token", l->per_token, "hot_channels", (json_int_t)l->n_hot, "shadowed",
-                     l->shadowed, "cover", describe_points(l->cover));
+                     "per_token", l->per_token, "cold_per_token", l->cold_per_token, "hot_channels",
+                     (json_int_t)l->n_hot, "shadowed", l->shadowed, "cover",
+                     describe_points(l->cover));
 }
 
 static json_t *describe(const struct st_prepare_job *p, const stint_model_info *info) {

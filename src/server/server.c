@@ -26,7 +26,7 @@ static stint_status copy_texts(const struct st_server_options *options, struct s
     return STINT_OK;
 }
 
-// Of all that an answer's bits depend on beside the request.
+// Hashes everything besides the request that determines an answer.
 static void make_fingerprint(struct st_server *server, const struct st_server_options *options) {
     char text[512];
     stint_model_info info = {.size = sizeof info};
@@ -87,7 +87,7 @@ static void free_server(struct st_server *server) {
 stint_status st_server_open(const struct st_server_options *options, struct st_server **out) {
     const stint_tokenizer *tokenizer = stint_model_tokenizer(options->model);
     if (tokenizer == NULL)
-        return st_fail(STINT_E_UNSUPPORTED, "the model has no tokenizer, so it cannot be asked");
+        return st_fail(STINT_E_UNSUPPORTED, "the model has no tokenizer, so it cannot be served");
     struct st_server *server = calloc(1, sizeof *server);
     if (server == NULL) return st_fail(STINT_E_NOMEM, "no memory for the server");
     server->model = options->model;
@@ -101,7 +101,7 @@ stint_status st_server_open(const struct st_server_options *options, struct st_s
     if (status == STINT_OK) make_fingerprint(server, options);
     if (status == STINT_OK) status = open_http(server, options);
     if (status != STINT_OK) {
-        struct st_error error; // closing may fail in its own way
+        struct st_error error; // closing may set its own error
         st_error_save(&error);
         free_server(server);
         return st_error_restore(&error);

@@ -44,15 +44,24 @@ static double best_rate(struct st_pool *pool, struct measure *m, size_t n_items,
     return best;
 }
 
+static const double peak_item_ops = 2e8; // a few milliseconds at most
+
 enum { PIECES_PER_THREAD = 32, PIECE_BYTES = 4 << 20, PEAK_DATA_BYTES = 4096 };
 
+// The best of the CPU's rows: which of them a core runs fastest is measured, not assumed.
 static double peak_rate(struct st_pool *pool, enum st_peak_kind kind, const unsigned char *data,
                         double seconds) {
-    struct measure m = {.peak = st_peak_choose(st_cpu_flags(), kind), .data = data};
-    if (!m.peak) return 0.0;
-    m.rounds = (size_t)(1e9 / m.peak->ops_per_round) + 1;
-    return best_rate(pool, &m, st_pool_threads(pool), m.peak->ops_per_round * (double)m.rounds,
-                     seconds);
+    uint64_t flags = st_cpu_flags();
+    const struct st_peak *row = NULL;
+    double best = 0.0, n_rows = 0.0;
+    while ((row = st_peak_next(row, flags, kind)) != NULL) n_rows++;
+    while ((row = st_peak_next(row, flags, kind)) != NULL) {
+        struct measure m = {.peak = row, .data = data};
+        m.rounds = (size_t)(peak_item_ops / row->ops_per_round) + 1;
+        best = fmax(best, best_rate(pool, &m, st_pool_threads(pool),
+                                    row->ops_per_round * (double)m.rounds, seconds / n_rows));
+    }
+    return best;
 }
 
 static double read_rate(struct st_pool *pool, const struct st_arena *arena, double seconds) {

@@ -285,7 +285,8 @@ static stint_status open_in(const stint_model *model, const stint_session_option
     ST_TRY(st_arena_check(&s->arena, "a session"));
     ST_TRY(st_pool_open(s->group.n_threads, &s->group.pool));
     for (size_t i = 0; i < s->n_buffers; i++)
-        ST_TRY(st_shadow_open(&s->buffers[i].shadow, model, s->kernels.elementwise));
+        ST_TRY(st_shadow_open(&s->buffers[i].shadow, model, s->kernels.elementwise,
+                              s->resident ? s->resident->loader : NULL));
     s->group.npu = &s->npu;
     s->source = s->resident ? &st_source_bounded : &st_source_mapped;
     st_op_table_fill(s);

@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/size.h"
 #include "base/thread.h"
+#include "device/two_term.h"
 #include "kernels/kernels.h"
 #include "kernels/linear.h"
 #include "model/graph.h"
@@ -92,8 +93,6 @@ struct st_npu {
     size_t in_row, attended_row, middle_row; // bytes between rows of a chunk's quantized buffers
     atomic_size_t clipped; // elements that did not fit INT8, since the session was opened
 };
-
-enum { ST_TWO_TERMS = 2 }; // INT8 numbers that an input is (device/fine.h)
 
 // Steps of a model whose neurons are stored one by one: graphs of single products with inputs in
 // two terms (linear/two_term.c).

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calling a row of a table: arguments are put at the places of its parameters and checked there.
+// Calls a row of a table: assigns the arguments to the parameters and checks them.
 #include "template/builtin.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ const struct st_jinja_builtin *st_jinja_row(const struct st_jinja_builtin *table
     return NULL;
 }
 
-// The place of a parameter, from 1 on; 0 if there is none of this name.
+// The position of the parameter with this name, from 1; 0 if there is none.
 static size_t place_of(const char *params, struct st_jinja_text name) {
     for (size_t place = 1; *params; place++) {
         size_t n = strcspn(params, " ");

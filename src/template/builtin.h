@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a template can call by name, as tables: filters, tests, methods of strings and dicts, and
-// functions.
+// The tables of everything that a template can call by name: filters, tests, methods of strings and
+// dicts, and functions.
 #ifndef ST_TEMPLATE_BUILTIN_H
 #define ST_TEMPLATE_BUILTIN_H
 
@@ -20,8 +20,8 @@ struct st_jinja_args {
     size_t n_named;
 };
 
-// v[0] is what it is applied to (ABSENT for a function); v[1...] are the parameters in their order,
-// ABSENT where not given. `args` are the same as they came.
+// v[0] is the value it is applied to (ABSENT for a function); v[1...] are the parameters in their
+// order, ABSENT if not given. `args` holds the arguments as the template wrote them.
 typedef stint_status st_jinja_builtin_fn(struct st_jinja_run *run, const struct st_jinja_value *v,
                                          const struct st_jinja_args *args,
                                          struct st_jinja_value *out);
@@ -29,8 +29,8 @@ typedef stint_status st_jinja_builtin_fn(struct st_jinja_run *run, const struct 
 struct st_jinja_builtin {
     const char *name;
     st_jinja_builtin_fn *call;
-    const char *params; // names, separated by blanks; NULL: it reads `args` itself
-    uint8_t required;   // of them
+    const char *params; // names, separated by blanks; NULL: the function reads `args` itself
+    uint8_t required;   // number of required parameters
 };
 
 // NULL if there is none of this name.
@@ -46,18 +46,18 @@ stint_status st_jinja_apply(struct st_jinja_run *run, const struct st_jinja_buil
 
 // ---- shared by the tables
 
-// The rows of a table, the last one without a name.
+// The tables. The last row of each has no name.
 const struct st_jinja_builtin *st_jinja_row(const struct st_jinja_builtin *table,
                                             struct st_jinja_text name);
 extern const struct st_jinja_builtin st_jinja_text_filters[], st_jinja_list_filters[],
     st_jinja_number_filters[];
 
-// subject.name, subject[key] as Jinja2 looks them up; undefined where there is none.
+// Looks up subject.name or subject[key] as Jinja2 does; undefined if there is none.
 stint_status st_jinja_attribute(struct st_jinja_run *run, const struct st_jinja_value *subject,
                                 struct st_jinja_text name, struct st_jinja_value *out);
 stint_status st_jinja_item(struct st_jinja_run *run, const struct st_jinja_value *subject,
                            const struct st_jinja_value *key, struct st_jinja_value *out);
-// a.b.0: items, each of the one before; `path` may also be an integer.
+// Follows a path such as a.b.0, item by item; `path` may also be an integer.
 stint_status st_jinja_path(struct st_jinja_run *run, const struct st_jinja_value *subject,
                            const struct st_jinja_value *path, struct st_jinja_value *out);
 
@@ -70,12 +70,13 @@ stint_status st_jinja_slice(struct st_jinja_run *run, const struct st_jinja_valu
 stint_status st_jinja_call(struct st_jinja_run *run, const struct st_jinja_value *callee,
                            const struct st_jinja_args *args, struct st_jinja_value *out);
 
-// The text of an argument; STINT_E_ARG where it is no string.
+// The text of an argument; STINT_E_ARG if it is not a string.
 stint_status st_jinja_want_text(const struct st_jinja_value *v, struct st_jinja_text *text);
 stint_status st_jinja_want_integer(const struct st_jinja_value *v, int64_t *integer);
-// An integer, or what is meant where the argument was not given or is none.
+// An integer; the default if the argument was not given or is none.
 stint_status st_jinja_optional(const struct st_jinja_value *v, int64_t otherwise, int64_t *integer);
-// The items in order of what `path` finds in them (ABSENT: of themselves), stable.
+// Sorts the items, stable, by the value that `path` finds in them (ABSENT: by the items
+// themselves).
 stint_status st_jinja_sort(struct st_jinja_run *run, const struct st_jinja_list *list,
                            const struct st_jinja_value *path, bool by_case, bool reverse,
                            struct st_jinja_list **sorted);
@@ -84,18 +85,18 @@ stint_status st_jinja_sort(struct st_jinja_run *run, const struct st_jinja_list 
 enum st_jinja_case { ST_JINJA_UPPER, ST_JINJA_LOWER, ST_JINJA_TITLE, ST_JINJA_CAPITAL };
 stint_status st_jinja_recase(struct st_jinja_run *run, struct st_jinja_text text,
                              enum st_jinja_case how, struct st_jinja_value *out);
-// Without the blanks, or the characters in `set` (data NULL: blanks), at its sides.
+// Removes blanks, or the characters in `set` (data NULL: blanks), at both ends.
 struct st_jinja_text st_jinja_strip(struct st_jinja_text text, struct st_jinja_text set, bool left,
                                     bool right);
 stint_status st_jinja_replace(struct st_jinja_run *run, struct st_jinja_text text,
-                              struct st_jinja_text from, struct st_jinja_text to, int64_t most,
+                              struct st_jinja_text from, struct st_jinja_text to, int64_t max,
                               struct st_jinja_value *out);
 stint_status st_jinja_split(struct st_jinja_run *run, struct st_jinja_text text,
-                            const struct st_jinja_value *separator, int64_t most, bool from_right,
+                            const struct st_jinja_value *separator, int64_t max, bool from_right,
                             struct st_jinja_value *out);
 stint_status st_jinja_lines(struct st_jinja_run *run, struct st_jinja_text text, bool keep_ends,
                             struct st_jinja_value *out);
-// The byte where `part` begins in text[from ...], text.n + 1 where it does not occur.
+// The offset at which `part` begins in text[from ...]; text.n + 1 if it does not occur.
 size_t st_jinja_search(struct st_jinja_text text, struct st_jinja_text part, size_t from);
 
 #endif

@@ -92,7 +92,7 @@ static bool order_mixed(int64_t a, double b, int *order) {
     return true;
 }
 
-// False where one is no number or NaN: then no order holds.
+// False if one is not a number or is NaN; then they have no order.
 static bool order_numbers(const struct st_jinja_value *a, const struct st_jinja_value *b,
                           int *order) {
     int64_t i, k;
@@ -153,7 +153,7 @@ stint_status st_jinja_equal(struct st_jinja_run *run, const struct st_jinja_valu
         return equal_lists(run, a->list, b->list, equal);
     case ST_JINJA_DICT:
         return equal_dicts(run, a->dict, b->dict, equal);
-    default: // things of which each equals itself alone
+    default: // values that are equal only to themselves
         *equal = (const void *)a->space == (const void *)b->space;
         return STINT_OK;
     }
@@ -175,8 +175,7 @@ stint_status st_jinja_compare(struct st_jinja_run *run, const struct st_jinja_va
     double x, y;
     ST_TRY(st_jinja_spend(run, 1));
     if (st_jinja_is_number(a, &x) && st_jinja_is_number(b, &y)) {
-        if (!order_numbers(a, b, order))
-            return st_fail(STINT_E_ARG, "a number that is none (NaN) has no order");
+        if (!order_numbers(a, b, order)) return st_fail(STINT_E_ARG, "NaN has no order");
         return STINT_OK;
     }
     if (a->kind == b->kind && a->kind == ST_JINJA_STRING) {
@@ -224,7 +223,7 @@ stint_status st_jinja_contains(struct st_jinja_run *run, const struct st_jinja_v
     if (container->kind == ST_JINJA_DICT) {
         size_t found;
         if (item->kind == ST_JINJA_LIST || item->kind == ST_JINJA_DICT)
-            return st_fail(STINT_E_ARG, "%s is no key", st_jinja_kind_name(item));
+            return st_fail(STINT_E_ARG, "%s cannot be a key", st_jinja_kind_name(item));
         ST_TRY(st_jinja_find(run, container->dict, item, &found));
         *contains = found < container->dict->n;
         return STINT_OK;

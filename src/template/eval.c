@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expressions. Left chains (a + b + c ...) are as deep in the tree as they are long: the bound on
-// depth is one on them, too.
+// Evaluates expressions. A left chain (a + b + c ...) is as deep in the tree as it is long, so the
+// bound on depth also bounds its length.
 #include "template/run.h"
 
 #include <string.h>
@@ -41,7 +41,7 @@ static stint_status eval_items(struct st_jinja_run *run, const struct st_jinja_s
                                out);
 }
 
-// A key that comes again replaces its value and keeps its place.
+// A repeated key replaces the value and keeps its position.
 static stint_status eval_dict(struct st_jinja_run *run, const struct st_jinja_scope *scope,
                               const struct st_jinja_node *node, struct st_jinja_value *out) {
     struct st_jinja_dict *dict;
@@ -52,7 +52,7 @@ static stint_status eval_dict(struct st_jinja_run *run, const struct st_jinja_sc
         size_t found;
         ST_TRY(st_jinja_eval(run, scope, item->a, &key));
         if (key.kind == ST_JINJA_LIST || key.kind == ST_JINJA_DICT)
-            return st_fail(STINT_E_ARG, "%s is no key", st_jinja_kind_name(&key));
+            return st_fail(STINT_E_ARG, "%s cannot be a key", st_jinja_kind_name(&key));
         ST_TRY(st_jinja_find(run, dict, &key, &found));
         if (found == dict->n) dict->pairs[dict->n++].key = key;
         ST_TRY(st_jinja_eval(run, scope, item->b, &dict->pairs[found].value));
@@ -91,7 +91,7 @@ static stint_status eval_choice(struct st_jinja_run *run, const struct st_jinja_
     ST_TRY(st_jinja_eval(run, scope, node->a, &condition));
     if (st_jinja_is_true(&condition)) return st_jinja_eval(run, scope, node->b, out);
     if (node->c) return st_jinja_eval(run, scope, node->c, out);
-    *out = st_jinja_undefined((struct st_jinja_text){"the 'else' that is not there", 28});
+    *out = st_jinja_undefined((struct st_jinja_text){"the missing 'else'", 18});
     return STINT_OK;
 }
 
@@ -103,7 +103,7 @@ static stint_status eval_binary(struct st_jinja_run *run, const struct st_jinja_
     return st_jinja_operate(run, node->op, &a, &b, out);
 }
 
-// a < b < c holds where each pair does.
+// a < b < c is true if every pair is.
 static stint_status eval_compare(struct st_jinja_run *run, const struct st_jinja_scope *scope,
                                  const struct st_jinja_node *node, struct st_jinja_value *out) {
     struct st_jinja_value left, right, holds = st_jinja_truth(true);
@@ -184,7 +184,7 @@ stint_status st_jinja_call(struct st_jinja_run *run, const struct st_jinja_value
     case ST_JINJA_MACRO:
         return st_jinja_call_macro(run, callee->macro, args, out);
     case ST_JINJA_UNDEFINED:
-        return st_fail(STINT_E_ARG, "'%.*s' is undefined, or nothing that can be called here",
+        return st_fail(STINT_E_ARG, "'%.*s' is undefined, or cannot be called here",
                        callee->text.n < 60 ? (int)callee->text.n : 60, callee->text.data);
     default:
         return st_fail(STINT_E_ARG, "%s cannot be called", st_jinja_kind_name(callee));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expressions, by recursive descent in the order in which Jinja2's operators bind.
+// Parses expressions by recursive descent, with the precedence of Jinja2's operators.
 #include "template/builtin.h"
 #include "template/parse.h"
 
@@ -21,7 +21,7 @@ static stint_status enter(struct st_jinja_parser *p) {
     return STINT_OK;
 }
 
-// ---- operators between two
+// ---- binary operators
 
 static bool at_one_of(const struct st_jinja_parser *p, const uint16_t *ops) {
     for (; *ops; ops++)
@@ -68,7 +68,7 @@ static stint_status parse_sum(struct st_jinja_parser *p, struct st_jinja_node **
     return parse_binary(p, ops, parse_concat, node);
 }
 
-// "in" and "not in" are the operators 'i' and 'n'.
+// The operators 'i' and 'n' stand for "in" and "not in".
 static int comparison(struct st_jinja_parser *p) {
     static const uint16_t ops[] = {OP2('=', '='), OP2('!', '='), OP1('<'), OP2('<', '='),
                                    OP1('>'),      OP2('>', '='), 0};
@@ -143,14 +143,15 @@ stint_status st_jinja_expression(struct st_jinja_parser *p, bool whole,
     return STINT_OK;
 }
 
-// ---- one with what stands before and behind it
+// ---- one operand with its prefixes and suffixes
 
 static stint_status parse_argument(struct st_jinja_parser *p, bool *keywords,
                                    struct st_jinja_node **last) {
     bool keyword = p->at->kind == ST_JINJA_T_NAME && p->at[1].kind == ST_JINJA_T_OPERATOR &&
                    p->at[1].op == OP1('=');
     if (st_jinja_at_op(p, OP1('*')) || st_jinja_at_op(p, OP2('*', '*')))
-        return st_fail(STINT_E_UNSUPPORTED, "line %u: arguments by '*'", p->at->line);
+        return st_fail(STINT_E_UNSUPPORTED, "line %u: arguments with '*' are not supported",
+                       p->at->line);
     if (!keyword && *keywords) return st_jinja_unexpected(p, "a keyword argument");
     if (!keyword) return st_jinja_expression(p, true, last);
     *keywords = true;
@@ -176,11 +177,11 @@ static stint_status parse_arguments(struct st_jinja_parser *p, struct st_jinja_n
 static stint_status parse_dotted(struct st_jinja_parser *p, struct st_jinja_node *node) {
     ST_TRY(st_jinja_expect_name(p, &node->name));
     if (!st_jinja_at_op(p, OP1('.'))) return STINT_OK;
-    return st_fail(STINT_E_UNSUPPORTED, "line %u: '%.*s.'", p->at->line, (int)node->name.n,
-                   node->name.data);
+    return st_fail(STINT_E_UNSUPPORTED, "line %u: '%.*s.' is not supported", p->at->line,
+                   (int)node->name.n, node->name.data);
 }
 
-// Templates use what only some environments have behind an "if".
+// Templates use filters and tests that only some environments have inside an "if".
 static stint_status check_builtin(const struct st_jinja_parser *p,
                                   const struct st_jinja_node *node) {
     if (node->builtin || p->ifs) return STINT_OK;
@@ -199,7 +200,7 @@ stint_status st_jinja_filters(struct st_jinja_parser *p, bool first, struct st_j
     return STINT_OK;
 }
 
-// What begins the argument of a test without brackets.
+// True at the start of a test's argument without brackets.
 static bool at_argument(const struct st_jinja_parser *p) {
     if (st_jinja_at_name(p, "else") || st_jinja_at_name(p, "or") || st_jinja_at_name(p, "and"))
         return false;
@@ -207,7 +208,7 @@ static bool at_argument(const struct st_jinja_parser *p) {
            st_jinja_at_op(p, OP1('[')) || st_jinja_at_op(p, OP1('{'));
 }
 
-// "is [not] test": pre: behind "is".
+// "is [not] test"; pre: after "is".
 static stint_status parse_test(struct st_jinja_parser *p, struct st_jinja_node **node) {
     bool negated = st_jinja_skip_name(p, "not");
     ST_TRY(st_jinja_wrap(p, ST_JINJA_N_TEST, node));
@@ -230,7 +231,7 @@ static stint_status parse_part(struct st_jinja_parser *p, struct st_jinja_node *
     return left_out ? STINT_OK : st_jinja_expression(p, true, part);
 }
 
-// [index] or [from:to:step]: pre: at the opening bracket.
+// [index] or [from:to:step]; pre: at the opening bracket.
 static stint_status parse_subscript(struct st_jinja_parser *p, struct st_jinja_node **node) {
     ST_TRY(st_jinja_wrap(p, ST_JINJA_N_ITEM, node));
     struct st_jinja_node *item = *node;
@@ -243,11 +244,12 @@ static stint_status parse_subscript(struct st_jinja_parser *p, struct st_jinja_n
         if (st_jinja_skip_op(p, OP1(':'))) ST_TRY(parse_part(p, &item->d));
     }
     if (st_jinja_at_op(p, OP1(',')))
-        return st_fail(STINT_E_UNSUPPORTED, "line %u: an index of several parts", p->at->line);
+        return st_fail(STINT_E_UNSUPPORTED, "line %u: an index of several parts is not supported",
+                       p->at->line);
     return st_jinja_expect_op(p, OP1(']'));
 }
 
-// .name or .0: pre: at the dot.
+// .name or .0; pre: at the dot.
 static stint_status parse_attribute(struct st_jinja_parser *p, struct st_jinja_node **node) {
     ST_TRY(st_jinja_wrap(p, ST_JINJA_N_ATTRIBUTE, node));
     p->at++;

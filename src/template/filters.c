@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters of text and JSON, and where all filters are looked up.
+// Filters of text and JSON, and the lookup of all filters.
 #include "template/builtin.h"
 
 #include <string.h>
@@ -38,7 +38,7 @@ FILTER(filter_capitalize) {
     return recase(run, v, ST_JINJA_CAPITAL, out);
 }
 
-// Words begin after blanks and opening brackets: unlike with the method, a quote begins none.
+// Words begin after blanks and opening brackets. Unlike in the method, a quote does not begin one.
 FILTER(filter_title) {
     struct st_jinja_value text, part;
     size_t mark = run->out.count;
@@ -56,7 +56,7 @@ FILTER(filter_title) {
             rest = st_jinja_strip(rest, brackets, true, false);
         }
         ST_TRY(st_jinja_put(run, begin, (size_t)(rest.data - begin)));
-        size_t n = 0; // of the word: up to the next such character
+        size_t n = 0; // length of the word, up to the next such character
         while (n < rest.n) {
             struct st_jinja_text tail = {rest.data + n, rest.n - n};
             size_t length = st_jinja_offset(tail, 1);
@@ -89,13 +89,13 @@ FILTER(filter_trim) {
 
 FILTER(filter_replace) {
     struct st_jinja_value text, from, to;
-    int64_t most;
+    int64_t max;
     UNUSED(args);
     ST_TRY(st_jinja_str(run, &v[0], &text));
     ST_TRY(st_jinja_str(run, &v[1], &from));
     ST_TRY(st_jinja_str(run, &v[2], &to));
-    ST_TRY(st_jinja_optional(&v[3], -1, &most));
-    return st_jinja_replace(run, text.text, from.text, to.text, most, out);
+    ST_TRY(st_jinja_optional(&v[3], -1, &max));
+    return st_jinja_replace(run, text.text, from.text, to.text, max, out);
 }
 
 // indent(width=4, first=False, blank=False)
@@ -113,7 +113,7 @@ FILTER(filter_indent) {
         ST_TRY(st_jinja_operate(run, '*', &blank, &times, &width));
     }
     struct st_jinja_value both[] = {text, st_jinja_literal("\n")};
-    ST_TRY(st_jinja_join(run, both, 2, &text)); // a line end at the end begins a line
+    ST_TRY(st_jinja_join(run, both, 2, &text)); // a newline at the end begins another line
     ST_TRY(st_jinja_lines(run, text.text, false, &lines));
     mark = run->out.count;
     for (size_t i = 0; i < lines.list->n; i++) {
@@ -163,7 +163,7 @@ static stint_status read_indent(struct st_jinja_run *run, const struct st_jinja_
     if (!is_given(v)) return STINT_OK;
     if (v->kind != ST_JINJA_STRING) ST_TRY(st_jinja_operate(run, '*', &blank, v, &indent));
     if (indent.kind != ST_JINJA_STRING)
-        return st_fail(STINT_E_ARG, "'tojson' with an indent that is no integer or string");
+        return st_fail(STINT_E_ARG, "'tojson': the indent must be an integer or a string");
     struct st_jinja_value ends[] = {indent, st_jinja_string("", 1)};
     ST_TRY(st_jinja_join(run, ends, 2, &indent));
     how->indent = indent.text.data;

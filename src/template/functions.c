@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a template can call without an object: Jinja2's range, dict and namespace, and what Hugging
-// Face adds.
+// Functions that a template can call without an object: Jinja2's range, dict and namespace, and
+// those that Hugging Face adds.
 #include "template/builtin.h"
 #include "template/run.h"
 
@@ -30,7 +30,7 @@ static stint_status call_range(struct st_jinja_run *run, const struct st_jinja_v
     return st_jinja_close_list(list, ST_JINJA_LIST, out);
 }
 
-// dict(...) of another dict, of pairs, and of keywords, which come last.
+// dict(...) takes another dict, or pairs, and then keywords.
 static stint_status call_dict(struct st_jinja_run *run, const struct st_jinja_value *v,
                               const struct st_jinja_args *args, struct st_jinja_value *out) {
     struct st_jinja_dict *dict;
@@ -62,7 +62,7 @@ static stint_status call_namespace(struct st_jinja_run *run, const struct st_jin
     for (size_t i = 0; i < dict.dict->n; i++) {
         const struct st_jinja_pair *pair = &dict.dict->pairs[i];
         if (pair->key.kind != ST_JINJA_STRING)
-            return st_fail(STINT_E_ARG, "a namespace with a name that is no string");
+            return st_fail(STINT_E_ARG, "a name in a namespace is not a string");
         ST_TRY(st_jinja_bind(run, space, pair->key.text, &pair->value));
     }
     *out = (struct st_jinja_value){.kind = ST_JINJA_NAMESPACE, .space = space};
@@ -92,9 +92,10 @@ static stint_status call_strftime(struct st_jinja_run *run, const struct st_jinj
     for (size_t i = 1; i < format.n && !too_long; i++)
         if (format.data[i - 1] == '%' && strchr("0123456789_^#+", format.data[i])) too_long = true;
     if (too_long || !localtime_r(&now, &tm))
-        return st_fail(STINT_E_ARG, "'strftime_now' with a format that is not taken");
+        return st_fail(STINT_E_ARG, "'strftime_now' does not support this format");
     snprintf(copy, sizeof copy, "%.*s ", (int)format.n, format.n ? format.data : "");
-    size_t n = strftime(text, sizeof text, copy, &tm); // the blank tells an empty text from none
+    size_t n = strftime(text, sizeof text, copy,
+                        &tm); // the blank distinguishes an empty result from a failure
     ST_TRY(st_jinja_put(run, text, n ? n - 1 : 0));
     return st_jinja_cut(run, mark, out);
 }

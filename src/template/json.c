@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values as the JSON that Python's json.dumps() writes.
+// Writes values as the JSON of Python's json.dumps().
 #include "template/value.h"
 
 #include "base/utf8.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// One dump on its way.
+// The state of one dump.
 struct dump {
     struct st_jinja_run *run;
     const struct st_jinja_dump *how;
@@ -78,17 +78,17 @@ static stint_status put_array(struct dump *d, const struct st_jinja_list *list) 
     return st_jinja_put_text(d->run, "]");
 }
 
-// Keys are strings in JSON; Python writes numbers, truth values and none as such.
+// Keys in JSON are strings; Python writes numbers, booleans and none as strings.
 static stint_status put_key(struct dump *d, const struct st_jinja_value *key) {
     if (key->kind == ST_JINJA_STRING) return put_string(d, key->text);
     if (key->kind < ST_JINJA_NONE || key->kind > ST_JINJA_FLOAT)
-        return st_fail(STINT_E_ARG, "%s is no key of a JSON object", st_jinja_kind_name(key));
+        return st_fail(STINT_E_ARG, "%s cannot be a key of a JSON object", st_jinja_kind_name(key));
     ST_TRY(st_jinja_put_text(d->run, "\""));
     ST_TRY(put_value(d, key));
     return st_jinja_put_text(d->run, "\"");
 }
 
-// The pairs in the order of their keys: insertion, which keeps what is equal in its place.
+// Sorts the pairs by key. Insertion sort is stable.
 static stint_status sort_pairs(struct dump *d, const struct st_jinja_dict *dict,
                                const struct st_jinja_dict **sorted) {
     struct st_jinja_dict *copy;
@@ -145,7 +145,7 @@ static stint_status put_value(struct dump *d, const struct st_jinja_value *v) {
     case ST_JINJA_DICT:
         return put_object(d, v->dict);
     default:
-        return st_fail(STINT_E_ARG, "%s has no JSON", st_jinja_kind_name(v));
+        return st_fail(STINT_E_ARG, "%s has no JSON form", st_jinja_kind_name(v));
     }
 }
 

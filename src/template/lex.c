@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokens of a template. Outside of the tags: which newline and blanks a tag takes along. Newlines
-// are \n from the start on, and one at the template's end is dropped, as Jinja2 does.
+// Tokens of a template. Text outside the tags loses the newline and blanks that a tag removes.
+// All newlines become \n first, and one at the template's end is dropped, as in Jinja2.
 #include "template/parse.h"
 
 #include "base/utf8.h"
@@ -15,11 +15,11 @@ struct lexer {
     const char *text;
     size_t n, at;
     uint32_t line;
-    size_t counted; // newlines before this place are in `line`
+    size_t counted; // newlines before this offset are in `line`
     bool line_starts;
     struct st_jinja_token *tokens;
     size_t n_tokens, capacity;
-    char brackets[MAX_BRACKETS]; // that close those which are open
+    char brackets[MAX_BRACKETS]; // closing counterparts of the open brackets
     size_t n_brackets;
 };
 
@@ -39,7 +39,7 @@ static char peek(const struct lexer *l, size_t ahead) {
     return l->at + ahead < l->n ? l->text[l->at + ahead] : 0;
 }
 
-// Python's \s and strip().
+// White space of Python's \s and strip().
 static size_t blank_at(const char *text, size_t n) {
     size_t length = st_utf8_length(text, n);
     if (length == 0) return 0;
@@ -52,7 +52,7 @@ static size_t after_blanks(const struct lexer *l, size_t at) {
     return at;
 }
 
-// Where text[begin, end) ends without the blanks at its end.
+// The end of text[begin, end) without trailing blanks.
 static size_t before_blanks(const struct lexer *l, size_t begin, size_t end) {
     size_t last = begin;
     for (size_t i = begin; i < end;) {
@@ -66,7 +66,7 @@ static size_t before_blanks(const struct lexer *l, size_t begin, size_t end) {
     return last;
 }
 
-// The text before a tag that begins at `end`, less what the tag takes.
+// The text before a tag that begins at `end`, without the blanks that the tag removes.
 static stint_status add_text(struct lexer *l, size_t begin, size_t end, char sign, bool lstrip) {
     size_t stop = end;
     if (sign == '-') {
@@ -80,7 +80,7 @@ static stint_status add_text(struct lexer *l, size_t begin, size_t end, char sig
     return stop > begin ? add(l, ST_JINJA_T_TEXT, begin, stop) : STINT_OK;
 }
 
-// Goes past the end of a tag of two characters, with what it takes along.
+// Skips the two characters that end a tag, and the white space that the tag removes.
 static void pass_end(struct lexer *l, char sign, bool trim_newline) {
     l->at += sign ? 3 : 2;
     if (sign == '-')
@@ -100,7 +100,7 @@ static stint_status skip_comment(struct lexer *l, size_t begin) {
     return STINT_OK;
 }
 
-// At "{%" or "%}" with a sign on its inner side, around the word: 0, or the place behind the tag.
+// The offset after the tag {% word %} at `at`, which may have signs; 0 if it is another tag.
 static size_t word_tag(const struct lexer *l, size_t at, const char *word, char *first_sign,
                        char *last_sign) {
     size_t n = strlen(word);
@@ -115,7 +115,7 @@ static size_t word_tag(const struct lexer *l, size_t at, const char *word, char 
     return l->n - at >= 2 && memcmp(l->text + at, "%}", 2) == 0 ? at + 2 : 0;
 }
 
-// {% raw %} text {% endraw %}: l->at is behind the first tag.
+// {% raw %} text {% endraw %}; l->at is after the first tag.
 static stint_status lex_raw(struct lexer *l, size_t begin, char sign) {
     if (sign == '-') l->at = after_blanks(l, l->at);
     for (size_t at = l->at; at < l->n; at++) {
@@ -164,7 +164,7 @@ static stint_status lex_number(struct lexer *l) {
     struct st_jinja_token *token = &l->tokens[l->n_tokens - 1];
     for (size_t i = begin; i < end; i++) {
         if (n + 1 == sizeof digits)
-            return st_fail(STINT_E_UNSUPPORTED, "line %u: a number too long", token->line);
+            return st_fail(STINT_E_UNSUPPORTED, "line %u: the number is too long", token->line);
         if (l->text[i] != '_') digits[n++] = l->text[i];
     }
     digits[n] = 0;
@@ -172,13 +172,15 @@ static stint_status lex_number(struct lexer *l) {
     if (real) {
         token->real = strtod(digits, NULL);
     } else {
-        if (n > 18) return st_fail(STINT_E_UNSUPPORTED, "line %u: a number too long", token->line);
+        if (n > 18)
+            return st_fail(STINT_E_UNSUPPORTED, "line %u: the number is too long", token->line);
         token->integer = strtoll(digits, NULL, 10);
     }
     bool prefixed =
         !real && n == 1 && digits[0] == '0' && l->at < l->n && strchr("xXbBoO", l->text[l->at]);
     if (!prefixed) return STINT_OK;
-    return st_fail(STINT_E_UNSUPPORTED, "line %u: a number that is not decimal", token->line);
+    return st_fail(STINT_E_UNSUPPORTED, "line %u: a number that is not decimal is not supported",
+                   token->line);
 }
 
 static stint_status lex_string(struct lexer *l) {
@@ -229,7 +231,7 @@ static stint_status lex_word(struct lexer *l) {
     return add(l, ST_JINJA_T_NAME, begin, l->at);
 }
 
-// The sign before the end of this tag, 0 for none, -1 where the tag does not end here.
+// The sign before the end of this tag, 0 for none, -1 if the tag does not end here.
 static int end_here(const struct lexer *l, bool print) {
     char c = peek(l, 0), last = print ? '}' : '%';
     if (l->n_brackets) return -1;
@@ -255,7 +257,7 @@ static stint_status lex_tag(struct lexer *l, size_t begin, bool print) {
     }
 }
 
-// Where the next tag begins; l->n for none.
+// The offset of the next tag; l->n if there is none.
 static size_t next_tag(const struct lexer *l) {
     size_t at = l->at;
     for (; at < l->n; at++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters of lists and dicts. What Jinja2 makes step by step is a list here.
+// Filters of lists and dicts. Where Jinja2 returns a generator, these return a list.
 #include "template/builtin.h"
 
 #include <string.h>
@@ -25,7 +25,7 @@ FILTER(filter_length) {
     return st_jinja_spend(run, v[0].kind == ST_JINJA_STRING ? v[0].text.n / 16 : 0);
 }
 
-// A list of its own.
+// Makes a new list.
 static stint_status copy(struct st_jinja_run *run, const struct st_jinja_value *v,
                          struct st_jinja_list **list) {
     const struct st_jinja_list *items;
@@ -99,7 +99,7 @@ FILTER(filter_items) {
     return items->call(run, v, args, out);
 }
 
-// ---- by order
+// ---- sorting
 
 // sort(reverse=False, case_sensitive=False, attribute=None)
 FILTER(filter_sort) {
@@ -127,12 +127,12 @@ FILTER(filter_dictsort) {
     return st_jinja_close_list(sorted, ST_JINJA_LIST, out);
 }
 
-static stint_status extreme(struct st_jinja_run *run, const struct st_jinja_value *v, bool most,
+static stint_status extreme(struct st_jinja_run *run, const struct st_jinja_value *v, bool max,
                             struct st_jinja_value *out) {
     const struct st_jinja_list *items;
     struct st_jinja_list *sorted;
     ST_TRY(st_jinja_iterate(run, &v[0], &items));
-    ST_TRY(st_jinja_sort(run, items, &v[2], st_jinja_is_true(&v[1]), most, &sorted));
+    ST_TRY(st_jinja_sort(run, items, &v[2], st_jinja_is_true(&v[1]), max, &sorted));
     struct st_jinja_value list = {.kind = ST_JINJA_LIST, .list = sorted};
     return end_of(run, &list, false, out);
 }
@@ -147,7 +147,7 @@ FILTER(filter_max) {
     return extreme(run, v, true, out);
 }
 
-// unique(case_sensitive=False, attribute=None): the first of those that are equal.
+// unique(case_sensitive=False, attribute=None): keeps the first of equal items.
 FILTER(filter_unique) {
     struct st_jinja_list *list, *keys;
     size_t n = 0;
@@ -191,7 +191,7 @@ FILTER(filter_sum) {
     return STINT_OK;
 }
 
-// ---- by another filter or test
+// ---- with another filter or test
 
 static const struct st_jinja_named *find_named(const struct st_jinja_args *args, const char *name) {
     for (size_t i = 0; i < args->n_named; i++)
@@ -200,7 +200,7 @@ static const struct st_jinja_named *find_named(const struct st_jinja_args *args,
     return NULL;
 }
 
-// What is false has no items to go through, whatever it is.
+// A false value of any type counts as an empty list.
 static stint_status copy_true(struct st_jinja_run *run, const struct st_jinja_value *v,
                               struct st_jinja_list **list) {
     return st_jinja_is_true(v) ? copy(run, v, list) : st_jinja_new_list(run, 0, list);
@@ -219,7 +219,7 @@ FILTER(filter_map) {
         if (args->n == 0) return st_fail(STINT_E_ARG, "'map' needs a filter or an attribute");
         ST_TRY(st_jinja_want_text(&args->values[0], &name));
         filter = st_jinja_filter(name);
-        if (!filter) return st_fail(STINT_E_ARG, "'map' with a filter that is not there");
+        if (!filter) return st_fail(STINT_E_ARG, "'map' names an unknown filter");
         rest.values++;
         rest.n--;
     }
@@ -233,10 +233,11 @@ FILTER(filter_map) {
     return st_jinja_close_list(list, ST_JINJA_LIST, out);
 }
 
-// The items whose value, or attribute, passes the test (without one: is true), or does not.
-static stint_status choose(struct st_jinja_run *run, const struct st_jinja_value *subject,
-                           const struct st_jinja_args *args, bool by_attribute, bool wanted,
-                           struct st_jinja_value *out) {
+// Selects the items whose value or attribute passes the test (without a test: is true), or those
+// that fail it.
+static stint_status select_items(struct st_jinja_run *run, const struct st_jinja_value *subject,
+                                 const struct st_jinja_args *args, bool by_attribute, bool wanted,
+                                 struct st_jinja_value *out) {
     const struct st_jinja_builtin *test = NULL;
     struct st_jinja_args rest = *args;
     struct st_jinja_list *list;
@@ -263,19 +264,19 @@ static stint_status choose(struct st_jinja_run *run, const struct st_jinja_value
 }
 
 FILTER(filter_select) {
-    return choose(run, &v[0], args, false, true, out);
+    return select_items(run, &v[0], args, false, true, out);
 }
 
 FILTER(filter_reject) {
-    return choose(run, &v[0], args, false, false, out);
+    return select_items(run, &v[0], args, false, false, out);
 }
 
 FILTER(filter_selectattr) {
-    return choose(run, &v[0], args, true, true, out);
+    return select_items(run, &v[0], args, true, true, out);
 }
 
 FILTER(filter_rejectattr) {
-    return choose(run, &v[0], args, true, false, out);
+    return select_items(run, &v[0], args, true, false, out);
 }
 
 const struct st_jinja_builtin st_jinja_list_filters[] = {

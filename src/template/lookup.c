@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attributes and items. As in Jinja2 a.b asks for the method first, a["b"] for the item.
+// Attributes and items. As in Jinja2, a.b looks for the method first and a["b"] for the item.
 #include "template/builtin.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ static stint_status fail_undefined(const struct st_jinja_value *v) {
     return st_fail(STINT_E_ARG, "'%.*s' is undefined", n, v->text.data);
 }
 
-// ---- loop.index and its like
+// ---- loop.index and the other loop attributes
 
 static stint_status call_cycle(struct st_jinja_run *run, const struct st_jinja_value *v,
                                const struct st_jinja_args *args, struct st_jinja_value *out) {
@@ -41,7 +41,7 @@ static bool named(struct st_jinja_text name, const char *word) {
     return st_jinja_same(name, (struct st_jinja_text){word, strlen(word)});
 }
 
-// False where it has no such attribute.
+// False if there is no such attribute.
 static bool loop_attribute(const struct st_jinja_loop *loop, struct st_jinja_text name,
                            struct st_jinja_value *out) {
     size_t i = loop->i, n = loop->items->n;

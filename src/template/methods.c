@@ -43,17 +43,17 @@ METHOD(text_rstrip) {
 }
 
 METHOD(text_split) {
-    int64_t most;
+    int64_t max;
     UNUSED(args);
-    ST_TRY(st_jinja_optional(&v[2], -1, &most));
-    return st_jinja_split(run, v[0].text, &v[1], most, false, out);
+    ST_TRY(st_jinja_optional(&v[2], -1, &max));
+    return st_jinja_split(run, v[0].text, &v[1], max, false, out);
 }
 
 METHOD(text_rsplit) {
-    int64_t most;
+    int64_t max;
     UNUSED(args);
-    ST_TRY(st_jinja_optional(&v[2], -1, &most));
-    return st_jinja_split(run, v[0].text, &v[1], most, true, out);
+    ST_TRY(st_jinja_optional(&v[2], -1, &max));
+    return st_jinja_split(run, v[0].text, &v[1], max, true, out);
 }
 
 METHOD(text_splitlines) {
@@ -61,7 +61,7 @@ METHOD(text_splitlines) {
     return st_jinja_lines(run, v[0].text, st_jinja_is_true(&v[1]), out);
 }
 
-// One text or any of a tuple at the beginning or the end.
+// True if the text begins or ends with the argument, or with any item of a tuple.
 static stint_status meets(const struct st_jinja_value *v, bool at_end, struct st_jinja_value *out) {
     const struct st_jinja_value *parts = &v[1];
     size_t n = 1;
@@ -116,12 +116,12 @@ METHOD(text_capitalize) {
 
 METHOD(text_replace) {
     struct st_jinja_text from, to;
-    int64_t most;
+    int64_t max;
     UNUSED(args);
     ST_TRY(st_jinja_want_text(&v[1], &from));
     ST_TRY(st_jinja_want_text(&v[2], &to));
-    ST_TRY(st_jinja_optional(&v[3], -1, &most));
-    return st_jinja_replace(run, v[0].text, from, to, most, out);
+    ST_TRY(st_jinja_optional(&v[3], -1, &max));
+    return st_jinja_replace(run, v[0].text, from, to, max, out);
 }
 
 METHOD(text_join) {
@@ -138,7 +138,7 @@ METHOD(text_join) {
     return st_jinja_cut(run, mark, out);
 }
 
-// The character where the part begins first or last; -1 if nowhere.
+// The character at which the part first or last begins; -1 if it does not occur.
 static stint_status find(struct st_jinja_run *run, const struct st_jinja_value *v, bool last,
                          struct st_jinja_value *out) {
     struct st_jinja_text text = v[0].text, part;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters that make or take numbers, and default.
+// Filters of numbers, and default().
 #include "template/builtin.h"
 
 #include <math.h>
@@ -18,7 +18,8 @@ static stint_status fail_undefined(const struct st_jinja_value *v) {
     return st_fail(STINT_E_ARG, "'%.*s' is undefined", n, v->text.data);
 }
 
-// The text without blanks around it and single underscores between digits, if it is short.
+// Copies the text without outer blanks and without single underscores between digits, if it is
+// short.
 static bool copy_number(struct st_jinja_text text, char *copy, size_t capacity) {
     size_t n = 0;
     text = st_jinja_strip(text, (struct st_jinja_text){NULL, 0}, true, true);
@@ -43,7 +44,7 @@ static bool read_real(struct st_jinja_text text, double *real) {
     return *end == 0 && end != copy;
 }
 
-// Digits of this base only, with a sign; prefixes are those of base 2, 8 and 16.
+// True for an optional sign, an optional prefix (base 2, 8 and 16), and digits of this base.
 static bool read_integer(struct st_jinja_text text, int64_t base, int64_t *integer, bool *large) {
     char copy[512], *end;
     if (!copy_number(text, copy, sizeof copy)) return false;
@@ -60,7 +61,7 @@ static bool read_integer(struct st_jinja_text text, int64_t base, int64_t *integ
     return true;
 }
 
-// Towards zero; false where it has no such integer.
+// Rounds towards zero; false if the result does not fit an integer.
 static stint_status truncate_real(double real, const struct st_jinja_value *otherwise,
                                   struct st_jinja_value *out) {
     const double limit = 9223372036854775808.0; // 2^63
@@ -124,7 +125,7 @@ FILTER(filter_abs) {
     return st_jinja_operate(run, integer < 0 ? '-' : '+', &zero, &v[0], out);
 }
 
-// To the digits that decimal text has after the point, halves to the even one, as Python does.
+// Rounds to the given number of decimal digits, halves to even, as Python does.
 static double round_real(double real, int64_t precision) {
     char text[400];
     if (!isfinite(real) || precision > 300) return real;
@@ -152,7 +153,8 @@ FILTER(filter_round) {
     if (ceil_it || floor_it) {
         double unit = pow(10, (double)precision);
         double whole = ceil_it ? ceil(real * unit) : floor(real * unit);
-        if (!isfinite(whole) || unit == 0) return st_fail(STINT_E_ARG, "'round' of no number");
+        if (!isfinite(whole) || unit == 0)
+            return st_fail(STINT_E_ARG, "'round' of a value that is not finite");
         *out = st_jinja_real(whole / unit);
     } else if (st_jinja_is_integer(&v[0], &integer) && precision >= 0) {
         *out = st_jinja_integer(integer);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python's operators and slices. Integers have 64 bits here: what needs more is an error.
+// Python's operators and slices. Integers have 64 bits here; a larger result is an error.
 #include "template/builtin.h"
 
 #include <math.h>
@@ -37,7 +37,7 @@ static stint_status power(int64_t base, int64_t exponent, struct st_jinja_value 
     return STINT_OK;
 }
 
-// Rounded down, and what is left has the divisor's sign.
+// The quotient is rounded down, so the remainder has the divisor's sign.
 static stint_status divide(int64_t a, int64_t b, bool rest, struct st_jinja_value *out) {
     if (b == 0) return st_fail(STINT_E_ARG, "division by zero");
     if (b == -1) {
@@ -100,7 +100,7 @@ static stint_status reals(int op, double a, double b, struct st_jinja_value *out
         result = whole + (result - whole > 0.5);
     }
     if (!divides && op == ST_JINJA_OP('*', '*') && isfinite(a) && isfinite(b) && !isfinite(result))
-        return st_fail(STINT_E_ARG, "a power that is no number");
+        return st_fail(STINT_E_ARG, "the power is not a real number");
     *out = st_jinja_real(result);
     return STINT_OK;
 }
@@ -118,7 +118,7 @@ static stint_status add_lists(struct st_jinja_run *run, const struct st_jinja_va
     return st_jinja_close_list(both, a->kind, out);
 }
 
-// Beside a safe string another one is escaped.
+// A string that is joined to a safe one is escaped.
 static stint_status add_strings(struct st_jinja_run *run, const struct st_jinja_value *a,
                                 const struct st_jinja_value *b, struct st_jinja_value *out) {
     const struct st_jinja_value *const both[] = {a, b};
@@ -196,7 +196,7 @@ stint_status st_jinja_operate(struct st_jinja_run *run, int op, const struct st_
 
 // ---- slices
 
-// Where a bound lies among n items, between `low` and `high`.
+// Clamps a bound of a slice of n items to [low, high].
 static stint_status bound(const struct st_jinja_value *v, int64_t n, int64_t low, int64_t high,
                           int64_t otherwise, int64_t *place) {
     int64_t i;
@@ -233,11 +233,11 @@ stint_status st_jinja_slice(struct st_jinja_run *run, const struct st_jinja_valu
     int64_t from, to, step, n_all;
     struct st_jinja_list *list;
     if (!is_list(subject) && subject->kind != ST_JINJA_STRING)
-        return st_fail(STINT_E_ARG, "%s has no slices", st_jinja_kind_name(subject));
+        return st_fail(STINT_E_ARG, "%s cannot be sliced", st_jinja_kind_name(subject));
     n_all = (int64_t)(is_list(subject) ? subject->list->n : st_jinja_characters(subject->text));
     ST_TRY(st_jinja_optional(&bounds[2], 1, &step));
     if (step == 0) return st_fail(STINT_E_ARG, "a slice with step 0");
-    if (step > n_all + 1) step = n_all + 1; // the first one alone
+    if (step > n_all + 1) step = n_all + 1; // only the first item
     if (step < -n_all - 1) step = -n_all - 1;
     int64_t low = step < 0 ? -1 : 0, high = step < 0 ? n_all - 1 : n_all;
     ST_TRY(bound(&bounds[0], n_all, low, high, step < 0 ? high : low, &from));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statements, and compiling as a whole. Each statement has a row with its parser; the words that
-// end one are looked for by whoever opened it.
+// Parses statements and compiles whole templates. Each statement has a row with its parser, which
+// also looks for the words that end it.
 #include "template/parse.h"
 
 #include "base/utf8.h"
@@ -28,7 +28,7 @@ static stint_status expect_end(struct st_jinja_parser *p) {
     return STINT_OK;
 }
 
-// {{ a }}: pre: behind its opening.
+// {{ a }}; pre: after the opening.
 static stint_status parse_print(struct st_jinja_parser *p, struct st_jinja_node **node) {
     ST_TRY(st_jinja_node(p, ST_JINJA_N_PRINT, node));
     ST_TRY(st_jinja_expressions(p, true, &(*node)->a));
@@ -37,7 +37,7 @@ static stint_status parse_print(struct st_jinja_parser *p, struct st_jinja_node 
     return STINT_OK;
 }
 
-// Statements up to a tag that begins with one of `ends`, whose word is where p->at stands then.
+// Parses statements up to a tag that begins with one of `ends`; p->at is then at that word.
 static stint_status parse_body(struct st_jinja_parser *p, const char *const *ends,
                                struct st_jinja_node **last) {
     while (p->at->kind != ST_JINJA_T_END) {
@@ -53,12 +53,12 @@ static stint_status parse_body(struct st_jinja_parser *p, const char *const *end
             ST_TRY(parse_statement(p, last));
             ST_TRY(expect_end(p));
         }
-        while (*last) last = &(*last)->next; // a generation tag is its body
+        while (*last) last = &(*last)->next; // a generation tag adds its whole body
     }
     return *ends ? st_jinja_unexpected(p, *ends) : STINT_OK;
 }
 
-// From the end of a tag over its body to the word `end`, which is passed.
+// Parses from the end of a tag through its body and past the word `end`.
 static stint_status parse_block(struct st_jinja_parser *p, const char *end,
                                 struct st_jinja_node **body) {
     const char *const ends[] = {end, NULL};
@@ -95,7 +95,8 @@ static stint_status parse_for(struct st_jinja_parser *p, struct st_jinja_node **
     ST_TRY(st_jinja_expressions(p, false, &loop->b));
     if (st_jinja_skip_name(p, "if")) ST_TRY(st_jinja_expression(p, true, &loop->c));
     if (st_jinja_at_name(p, "recursive"))
-        return st_fail(STINT_E_UNSUPPORTED, "line %u: a recursive loop", p->at->line);
+        return st_fail(STINT_E_UNSUPPORTED, "line %u: recursive loops are not supported",
+                       p->at->line);
     ST_TRY(expect_end(p));
     p->loops++;
     ST_TRY(parse_body(p, ends, &loop->d));
@@ -149,7 +150,7 @@ static stint_status parse_macro(struct st_jinja_parser *p, struct st_jinja_node 
     return STINT_OK;
 }
 
-// What trainers mark as the model's own text renders as it stands.
+// Text that trainers mark as the model's own renders unchanged.
 static stint_status parse_generation(struct st_jinja_parser *p, struct st_jinja_node **node) {
     return parse_block(p, "endgeneration", node);
 }
@@ -157,7 +158,7 @@ static stint_status parse_generation(struct st_jinja_parser *p, struct st_jinja_
 static stint_status parse_jump(struct st_jinja_parser *p, enum st_jinja_node_kind kind,
                                struct st_jinja_node **node) {
     if (p->loops == 0)
-        return st_fail(STINT_E_FORMAT, "line %u: '%.*s' outside of a loop", p->at[-1].line,
+        return st_fail(STINT_E_FORMAT, "line %u: '%.*s' outside a loop", p->at[-1].line,
                        (int)p->at[-1].text.n, p->at[-1].text.data);
     return st_jinja_node(p, kind, node);
 }
@@ -192,15 +193,16 @@ static stint_status parse_statement(struct st_jinja_parser *p, struct st_jinja_n
         return STINT_OK;
     }
     int n = p->at->text.n < 60 ? (int)p->at->text.n : 60;
-    return st_fail(STINT_E_UNSUPPORTED, "line %u: the statement '%.*s'", p->at->line, n,
-                   p->at->text.data);
+    return st_fail(STINT_E_UNSUPPORTED, "line %u: the statement '%.*s' is not supported",
+                   p->at->line, n, p->at->text.data);
 }
 
-// ---- the whole
+// ---- whole templates
 
 static stint_status check_source(const char *source, size_t n) {
     if (n > ST_JINJA_MAX_SOURCE)
-        return st_fail(STINT_E_LIMIT, "it has %zu bytes, at most %d", n, ST_JINJA_MAX_SOURCE);
+        return st_fail(STINT_E_LIMIT, "it has %zu bytes; the maximum is %d", n,
+                       ST_JINJA_MAX_SOURCE);
     for (size_t i = 0, length; i < n; i += length) {
         length = st_utf8_length(source + i, n - i);
         if (length == 0 || source[i] == 0)
@@ -224,7 +226,7 @@ stint_status st_jinja_compile(const char *source, size_t n, struct st_jinja **ou
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     stint_status status = STINT_E_NOMEM;
     if (jinja && plain) {
-        locale_t before = uselocale(plain); // numbers have a point
+        locale_t before = uselocale(plain); // for the decimal point
         jinja->pool.limit = ST_JINJA_MAX_MEMORY;
         status = compile(source, n, jinja);
         uselocale(before);

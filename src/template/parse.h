@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a template's text to its tree: tokens, and nodes in the compiled template's pool.
+// Parsing: a template's text becomes tokens, then nodes in the pool of the compiled template.
 #ifndef ST_TEMPLATE_PARSE_H
 #define ST_TEMPLATE_PARSE_H
 
@@ -9,7 +9,7 @@
 
 enum st_jinja_token_kind {
     ST_JINJA_T_END,
-    ST_JINJA_T_TEXT, // outside of {{ }} and {% %}
+    ST_JINJA_T_TEXT, // outside {{ }} and {% %}
     ST_JINJA_T_PRINT_BEGIN,
     ST_JINJA_T_PRINT_END,
     ST_JINJA_T_BLOCK_BEGIN,
@@ -25,18 +25,18 @@ struct st_jinja_token {
     uint8_t kind;
     uint16_t op;
     uint32_t line;
-    struct st_jinja_text text; // as written; of strings: their value
+    struct st_jinja_text text; // as written; for strings, the value
     union {
         int64_t integer;
         double real;
     };
 };
 
-// The tokens of source[0, n), an END last. *tokens is malloc'ed, their texts are in the pool.
+// The tokens of source[0, n); the last one is END. *tokens is malloc'ed; the texts are in the pool.
 stint_status st_jinja_lex(struct st_jinja_pool *pool, const char *source, size_t n,
                           struct st_jinja_token **tokens);
 
-// What is inside a string literal text[0, n), into the pool.
+// Decodes the inside of a string literal, text[0, n), into the pool.
 stint_status st_jinja_unescape(struct st_jinja_pool *pool, uint32_t line, struct st_jinja_text text,
                                struct st_jinja_text *out);
 
@@ -64,7 +64,7 @@ enum st_jinja_node_kind {
     ST_JINJA_N_ITEM,      // a[b]
     ST_JINJA_N_SLICE,     // a[b:c:d]
     ST_JINJA_N_CALL,      // a(items)
-    ST_JINJA_N_FILTER,    // a | builtin(items); a NULL: what a block captured
+    ST_JINJA_N_FILTER,    // a | builtin(items); a NULL: the text that a block captured
     ST_JINJA_N_TEST,      // a is builtin(items)
     ST_JINJA_N_KEYWORD,   // name=a, among arguments
     // statements
@@ -86,7 +86,7 @@ struct st_jinja_node {
     uint8_t kind;
     uint16_t op;
     uint32_t line;
-    struct st_jinja_node *next; // of a list of items or statements
+    struct st_jinja_node *next; // the next in a list of items or statements
     struct st_jinja_text name;
     struct st_jinja_value value;
     const struct st_jinja_builtin *builtin;
@@ -104,18 +104,18 @@ struct st_jinja_parser {
     struct st_jinja_pool *pool;
     const struct st_jinja_token *at;
     uint32_t depth;
-    uint32_t loops; // around this place, within its macro
-    uint32_t ifs;   // around it: a filter that is not there fails only where it is reached
+    uint32_t loops; // loops around this point, inside its macro
+    uint32_t ifs;   // ifs around it: inside one, an unknown filter fails only when it runs
 };
 
 stint_status st_jinja_node(struct st_jinja_parser *p, enum st_jinja_node_kind kind,
                            struct st_jinja_node **node);
-// A node over *node, which becomes its `a`.
+// Makes a node whose `a` is *node, and puts it into *node.
 stint_status st_jinja_wrap(struct st_jinja_parser *p, enum st_jinja_node_kind kind,
                            struct st_jinja_node **node);
-// Fails with what was expected and what is there.
+// Fails with the expected and the actual token.
 stint_status st_jinja_unexpected(const struct st_jinja_parser *p, const char *expected);
-// Fails with the name of a filter or test that is not there.
+// Fails with the name of an unknown filter or test.
 stint_status st_jinja_no_builtin(const struct st_jinja_node *node);
 bool st_jinja_at_op(const struct st_jinja_parser *p, int op);
 bool st_jinja_at_name(const struct st_jinja_parser *p, const char *name);
@@ -124,17 +124,18 @@ bool st_jinja_skip_name(struct st_jinja_parser *p, const char *name);
 stint_status st_jinja_expect_op(struct st_jinja_parser *p, int op);
 stint_status st_jinja_expect_name(struct st_jinja_parser *p, struct st_jinja_text *name);
 
-// An expression; `whole` false: without "if else", as after "in" of a loop.
+// Parses an expression; `whole` false: without "if else", as after the "in" of a loop.
 stint_status st_jinja_expression(struct st_jinja_parser *p, bool whole,
                                  struct st_jinja_node **node);
-// The same, or a tuple where there are commas.
+// The same, or a tuple if there are commas.
 stint_status st_jinja_expressions(struct st_jinja_parser *p, bool whole,
                                   struct st_jinja_node **node);
-// A name, a literal, or what is in brackets.
+// Parses a name, a literal, or an expression in brackets.
 stint_status st_jinja_primary(struct st_jinja_parser *p, struct st_jinja_node **node);
-// What may be assigned to: a name or a tuple of them; with `fields` also name.name.
+// Parses the target of an assignment: a name or a tuple of names; with `fields` also name.name.
 stint_status st_jinja_target(struct st_jinja_parser *p, bool fields, struct st_jinja_node **node);
-// "| filter" or, where `first` is true, "filter", and those after it; *node stays NULL for none.
+// Parses "| filter" or, if `first` is true, "filter", and the filters after it; *node stays NULL
+// if there are none.
 stint_status st_jinja_filters(struct st_jinja_parser *p, bool first, struct st_jinja_node **node);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that is freed all at once, with a bound: what a template compiles to, and the values of
-// one rendering. Zero-initialise and set `limit`; free at the end.
+// Bounded memory that is freed all at once: for a compiled template, and for the values of one
+// rendering. Zero-initialise, set `limit`, and free it at the end.
 #ifndef ST_TEMPLATE_POOL_H
 #define ST_TEMPLATE_POOL_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parser's steps from token to token, and what expressions are made of: names, literals, lists,
+// The parser's steps from token to token, and the operands of expressions: names, literals, lists,
 // tuples, dicts.
 #include "template/parse.h"
 
@@ -32,10 +32,10 @@ stint_status st_jinja_unexpected(const struct st_jinja_parser *p, const char *ex
         "the end of the template", "text", "'{{'", "'}}'", "'{%'", "'%}'"};
     const struct st_jinja_token *t = p->at;
     if (t->kind < sizeof names / sizeof *names)
-        return st_fail(STINT_E_FORMAT, "line %u: expected %s, there is %s", t->line, expected,
+        return st_fail(STINT_E_FORMAT, "line %u: expected %s, found %s", t->line, expected,
                        names[t->kind]);
     int n = t->text.n < 40 ? (int)t->text.n : 40;
-    return st_fail(STINT_E_FORMAT, "line %u: expected %s, there is '%.*s'", t->line, expected, n,
+    return st_fail(STINT_E_FORMAT, "line %u: expected %s, found '%.*s'", t->line, expected, n,
                    t->text.data);
 }
 
@@ -81,7 +81,7 @@ stint_status st_jinja_expect_name(struct st_jinja_parser *p, struct st_jinja_tex
 
 // ---- literals
 
-// Strings beside each other are one.
+// Adjacent strings are joined.
 static stint_status parse_string(struct st_jinja_parser *p, struct st_jinja_node *node) {
     struct st_jinja_text text = p->at++->text;
     while (p->at->kind == ST_JINJA_T_STRING) {
@@ -97,7 +97,7 @@ static stint_status parse_string(struct st_jinja_parser *p, struct st_jinja_node
     return STINT_OK;
 }
 
-// A name, or a constant that is written as one.
+// Parses a name, or a constant that looks like a name.
 static void parse_word(struct st_jinja_parser *p, struct st_jinja_node *node) {
     node->name = p->at->text;
     if (st_jinja_at_name(p, "true") || st_jinja_at_name(p, "True"))
@@ -111,7 +111,7 @@ static void parse_word(struct st_jinja_parser *p, struct st_jinja_node *node) {
     p->at++;
 }
 
-// Expressions up to the closing bracket, which is passed.
+// Parses expressions up to and including the closing bracket.
 static stint_status parse_items(struct st_jinja_parser *p, int close, struct st_jinja_node **last) {
     for (bool first = true; !st_jinja_at_op(p, close); first = false) {
         if (!first) ST_TRY(st_jinja_expect_op(p, OP1(',')));

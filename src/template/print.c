@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values as text: str() and repr() of Python, JSON as Python writes it, text escaped for HTML.
+// Values as text: Python's str() and repr(), and text escaped for HTML.
 #include "template/value.h"
 
 #include "base/utf8.h"
@@ -13,7 +13,7 @@
 stint_status st_jinja_put(struct st_jinja_run *run, const char *data, size_t n) {
     ST_TRY(st_jinja_spend(run, n / 64));
     if (n > ST_JINJA_MAX_OUTPUT || run->out.count > ST_JINJA_MAX_OUTPUT - n)
-        return st_fail(STINT_E_LIMIT, "a text of more than %d bytes", ST_JINJA_MAX_OUTPUT);
+        return st_fail(STINT_E_LIMIT, "the text has more than %d bytes", ST_JINJA_MAX_OUTPUT);
     return st_bytes_append(&run->out, data, n);
 }
 
@@ -147,7 +147,7 @@ stint_status st_jinja_put_repr(struct st_jinja_run *run, const struct st_jinja_v
     case ST_JINJA_UNDEFINED:
         return st_jinja_put_text(run, "Undefined");
     default:
-        return st_fail(STINT_E_ARG, "%s has no text", st_jinja_kind_name(v));
+        return st_fail(STINT_E_ARG, "%s has no text form", st_jinja_kind_name(v));
     }
 }
 

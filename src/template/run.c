@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statements. Each step of a loop has a scope of its own, so that what is set in it is gone with
-// the next; branches have none.
+// Runs statements. Each iteration of a loop has its own scope, so a variable that is set in one is
+// gone in the next. Branches have no scope.
 #include "template/run.h"
 
 #include "template/jinja.h"
@@ -45,7 +45,7 @@ static stint_status assign(struct st_jinja_run *run, struct st_jinja_scope *scop
     return st_fail(STINT_E_ARG, "%zu values for %zu names", parts->n, i);
 }
 
-// The text of a body through the filters that follow it.
+// Renders a body and applies the filters.
 static stint_status capture(struct st_jinja_run *run, struct st_jinja_scope *scope,
                             const struct st_jinja_node *node, struct st_jinja_value *out) {
     struct st_jinja_scope *inner;
@@ -86,23 +86,24 @@ static stint_status exec_if(struct st_jinja_run *run, struct st_jinja_scope *sco
     return STINT_OK;
 }
 
-// Those items for which the loop's own condition holds.
-static stint_status choose(struct st_jinja_run *run, struct st_jinja_scope *scope,
-                           const struct st_jinja_node *node, const struct st_jinja_list **items) {
+// Selects the items for which the loop's condition holds.
+static stint_status select_items(struct st_jinja_run *run, struct st_jinja_scope *scope,
+                                 const struct st_jinja_node *node,
+                                 const struct st_jinja_list **items) {
     const struct st_jinja_list *all = *items;
-    struct st_jinja_list *chosen;
+    struct st_jinja_list *selected;
     size_t n = 0;
-    ST_TRY(st_jinja_new_list(run, all->n, &chosen));
+    ST_TRY(st_jinja_new_list(run, all->n, &selected));
     for (size_t i = 0; i < all->n; i++) {
         struct st_jinja_scope *inner;
         struct st_jinja_value holds;
         ST_TRY(st_jinja_new_scope(run, scope, &inner));
         ST_TRY(assign(run, inner, node->a, &all->items[i]));
         ST_TRY(st_jinja_eval(run, inner, node->c, &holds));
-        if (st_jinja_is_true(&holds)) chosen->items[n++] = all->items[i];
+        if (st_jinja_is_true(&holds)) selected->items[n++] = all->items[i];
     }
-    chosen->n = n;
-    *items = chosen;
+    selected->n = n;
+    *items = selected;
     return STINT_OK;
 }
 
@@ -125,11 +126,12 @@ static stint_status exec_for(struct st_jinja_run *run, struct st_jinja_scope *sc
     void *taken;
     ST_TRY(st_jinja_eval(run, scope, node->b, &over));
     ST_TRY(st_jinja_iterate(run, &over, &items));
-    if (node->c) ST_TRY(choose(run, scope, node, &items));
+    if (node->c) ST_TRY(select_items(run, scope, node, &items));
     ST_TRY(st_jinja_take(&run->pool, sizeof(struct st_jinja_loop), &taken));
     struct st_jinja_loop *loop = taken;
     loop->items = items;
-    bool ended = false; // some step came to its end: as in Jinja2, left ones do not count
+    bool ended =
+        false; // an iteration ran to its end; as in Jinja2, one left by break does not count
     for (; loop->i < items->n && run->flow != ST_JINJA_BREAKS; loop->i++) {
         run->flow = ST_JINJA_GOES_ON;
         ST_TRY(exec_step(run, scope, node, loop));
@@ -154,7 +156,7 @@ static stint_status exec_macro(struct st_jinja_run *run, struct st_jinja_scope *
     return st_jinja_bind(run, scope, node->name, &value);
 }
 
-// The argument for a parameter: by its place, by name, its default, or undefined.
+// The argument of a parameter: by position, by name, its default, or undefined.
 static stint_status bind_param(struct st_jinja_run *run, struct st_jinja_scope *scope,
                                const struct st_jinja_node *param, size_t place,
                                const struct st_jinja_args *args, size_t *n_used) {
@@ -190,7 +192,7 @@ stint_status st_jinja_call_macro(struct st_jinja_run *run, const struct st_jinja
     return st_jinja_cut(run, mark, out);
 }
 
-// ---- all of them
+// ---- dispatch
 
 static stint_status exec_one(struct st_jinja_run *run, struct st_jinja_scope *scope,
                              const struct st_jinja_node *node) {
@@ -230,12 +232,13 @@ stint_status st_jinja_exec(struct st_jinja_run *run, struct st_jinja_scope *scop
     return STINT_OK;
 }
 
-// ---- rendering as a whole
+// ---- whole renderings
 
 static stint_status render(struct st_jinja_run *run, const struct st_jinja *jinja,
                            const json_t *context) {
     const json_t *now = json_object_get(context, "stint_now");
-    json_t *members = (json_t *)context; // jansson's iterators take what may change; this does not
+    json_t *members =
+        (json_t *)context; // jansson's iterators take a non-const object; nothing changes it here
     ST_TRY(st_jinja_new_scope(run, NULL, &run->globals));
     run->now = json_is_integer(now) ? json_integer_value(now) : (int64_t)time(NULL);
     for (void *i = json_object_iter(members); i; i = json_object_iter_next(members, i)) {
@@ -253,7 +256,7 @@ stint_status st_jinja_render(const struct st_jinja *jinja, const json_t *context
     struct st_jinja_run run = {.pool.limit = ST_JINJA_MAX_MEMORY};
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (!plain) return st_fail(STINT_E_NOMEM, "not enough memory for a conversation");
-    locale_t before = uselocale(plain); // numbers have a point, months English names
+    locale_t before = uselocale(plain); // for the decimal point and English month names
     stint_status status = render(&run, jinja, context);
     uselocale(before);
     freelocale(plain);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rendering: expressions to values, statements to text. A scope is borrowed by the macros that are
-// defined in it and lives as long as the rendering.
+// Rendering: expressions become values, statements become text. Macros borrow the scope in which
+// they are defined; a scope lives as long as the rendering.
 #ifndef ST_TEMPLATE_RUN_H
 #define ST_TEMPLATE_RUN_H
 
@@ -9,10 +9,10 @@
 
 struct st_jinja_macro {
     const struct st_jinja_node *node;
-    const struct st_jinja_scope *scope; // that it was defined in
+    const struct st_jinja_scope *scope; // in which it was defined
 };
 
-enum { ST_JINJA_GOES_ON, ST_JINJA_BREAKS, ST_JINJA_CONTINUES }; // of run->flow
+enum { ST_JINJA_GOES_ON, ST_JINJA_BREAKS, ST_JINJA_CONTINUES }; // values of run->flow
 
 stint_status st_jinja_eval(struct st_jinja_run *run, const struct st_jinja_scope *scope,
                            const struct st_jinja_node *node, struct st_jinja_value *out);

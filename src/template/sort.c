@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stable sort whose comparisons may fail: merging runs of 1, 2, 4 ... items.
+// A stable merge sort whose comparisons may fail. It merges runs of 1, 2, 4 ... items.
 #include "template/builtin.h"
 
-// What an item is compared by: itself or what the path finds in it, in lower case unless told not.
+// The sort key of an item: the item, or the value that the path finds in it; in lower case unless
+// case_sensitive.
 static stint_status key_of(struct st_jinja_run *run, const struct st_jinja_value *item,
                            const struct st_jinja_value *path, bool by_case,
                            struct st_jinja_value *key) {
@@ -14,14 +15,14 @@ static stint_status key_of(struct st_jinja_run *run, const struct st_jinja_value
     return st_jinja_recase(run, text.text, ST_JINJA_LOWER, key);
 }
 
-// Two runs of `from` into one of `to`; pairs of items: key, value.
+// Merges two runs of `from` into one of `to`. Items come in pairs: key, value.
 static stint_status merge(struct st_jinja_run *run, const struct st_jinja_pair *from,
                           struct st_jinja_pair *to, size_t n_left, size_t n, bool reverse) {
     size_t left = 0, right = n_left;
     for (size_t i = 0; i < n; i++) {
         int order = right == n ? -1 : 1;
         if (left < n_left && right < n) {
-            bool equal; // of which there may be no order
+            bool equal; // equal values, which may have no order
             ST_TRY(st_jinja_equal(run, &from[left].key, &from[right].key, &equal));
             order = 0;
             if (!equal) ST_TRY(st_jinja_compare(run, &from[left].key, &from[right].key, &order));

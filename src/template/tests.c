@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What "is" asks for.
+// The tests behind "is".
 #include "template/builtin.h"
 
-// The kinds that a test holds for, as bits.
+// Bits of the kinds for which a test is true.
 #define BIT(kind) (1u << (kind))
 #define TEXTS     BIT(ST_JINJA_STRING)
 #define NUMBERS   (BIT(ST_JINJA_INT) | BIT(ST_JINJA_FLOAT) | BIT(ST_JINJA_BOOL))
@@ -62,7 +62,7 @@ OPERATOR_TEST(is_above, '>')
 OPERATOR_TEST(is_at_least, ST_JINJA_OP('>', '='))
 OPERATOR_TEST(is_in, 'i')
 
-// Whether v[0] % by is `rest`.
+// True if v[0] % by is `rest`.
 static stint_status test_rest(struct st_jinja_run *run, const struct st_jinja_value *v, int64_t by,
                               int64_t rest, struct st_jinja_value *out) {
     struct st_jinja_value divisor = st_jinja_integer(by), wanted = st_jinja_integer(rest), left;
@@ -90,7 +90,7 @@ static stint_status is_divisible(struct st_jinja_run *run, const struct st_jinja
     return test_rest(run, v, by, 0, out);
 }
 
-// The very same object: of values that cannot change, the same kind and value.
+// True for the same object; for immutable values, for the same kind and value.
 static stint_status is_same(struct st_jinja_run *run, const struct st_jinja_value *v,
                             const struct st_jinja_args *args, struct st_jinja_value *out) {
     bool equal = v[0].kind == v[1].kind;
@@ -106,7 +106,7 @@ static stint_status test_case(struct st_jinja_run *run, const struct st_jinja_va
     struct st_jinja_value text, same, changed;
     ST_TRY(st_jinja_str(run, &v[0], &text));
     ST_TRY(st_jinja_recase(run, text.text, how, &same));
-    ST_TRY(st_jinja_recase(run, text.text, other, &changed)); // some letter has a case
+    ST_TRY(st_jinja_recase(run, text.text, other, &changed)); // false if no letter has case
     *out = st_jinja_truth(st_jinja_same(text.text, same.text) &&
                           !st_jinja_same(text.text, changed.text));
     return STINT_OK;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strings as Python's str has them: places are characters, blanks and case are Unicode's.
+// Strings like Python's str: positions count characters; blanks and case are Unicode's.
 #include "template/builtin.h"
 
 #include "base/utf8.h"
@@ -32,7 +32,7 @@ size_t st_jinja_search(struct st_jinja_text text, struct st_jinja_text part, siz
 
 // ---- strip
 
-// The character that begins text, and its bytes.
+// The first character of the text and its length in bytes.
 static size_t first_of(struct st_jinja_text text, uint32_t *c) {
     size_t n = st_utf8_length(text.data, text.n);
     *c = n ? st_utf8_decode(text.data, n) : 0;
@@ -48,7 +48,7 @@ static bool is_stripped(const char *data, size_t n, struct st_jinja_text set) {
     return st_jinja_search(set, (struct st_jinja_text){data, n}, 0) < set.n;
 }
 
-// Bytes of the character that ends text.
+// The length in bytes of the last character.
 static size_t last_of(struct st_jinja_text text) {
     size_t n = 1;
     while (n < text.n && n < 4 && ((unsigned char)text.data[text.n - n] & 0xc0) == 0x80) n++;
@@ -80,7 +80,7 @@ static bool has_case(uint32_t c) {
 
 static stint_status put_case(struct st_jinja_run *run, uint32_t c, enum st_jinja_case how) {
     utf8proc_uint8_t text[4];
-    if (c == 0xdf && how != ST_JINJA_LOWER) // the one common letter that becomes two
+    if (c == 0xdf && how != ST_JINJA_LOWER) // the one common letter that becomes two letters
         return st_jinja_put_text(run, how == ST_JINJA_UPPER ? "SS" : "Ss");
     utf8proc_int32_t changed = how == ST_JINJA_UPPER   ? utf8proc_toupper((utf8proc_int32_t)c)
                                : how == ST_JINJA_LOWER ? utf8proc_tolower((utf8proc_int32_t)c)
@@ -91,7 +91,7 @@ static stint_status put_case(struct st_jinja_run *run, uint32_t c, enum st_jinja
 stint_status st_jinja_recase(struct st_jinja_run *run, struct st_jinja_text text,
                              enum st_jinja_case how, struct st_jinja_value *out) {
     size_t mark = run->out.count;
-    bool inside = false; // of a word, or of the text
+    bool inside = false; // inside a word, or inside the text
     ST_TRY(st_jinja_spend(run, text.n / 4));
     for (size_t i = 0, n; i < text.n; i += n) {
         uint32_t c;
@@ -109,11 +109,11 @@ stint_status st_jinja_recase(struct st_jinja_run *run, struct st_jinja_text text
 
 // ---- replace, split
 
-// An empty `from` is before each character and at the end.
+// An empty `from` matches before each character and at the end.
 static stint_status replace_empty(struct st_jinja_run *run, struct st_jinja_text text,
-                                  struct st_jinja_text to, int64_t most) {
+                                  struct st_jinja_text to, int64_t max) {
     size_t i = 0;
-    for (; i < text.n && most != 0; most -= most > 0) {
+    for (; i < text.n && max != 0; max -= max > 0) {
         uint32_t c;
         size_t n = first_of((struct st_jinja_text){text.data + i, text.n - i}, &c);
         if (n == 0) return st_fail(STINT_E_FORMAT, "a text that is not UTF-8");
@@ -122,20 +122,20 @@ static stint_status replace_empty(struct st_jinja_run *run, struct st_jinja_text
         ST_TRY(st_jinja_put(run, text.data + i, n));
         i += n;
     }
-    if (i == text.n && most != 0) ST_TRY(st_jinja_put(run, to.data, to.n));
+    if (i == text.n && max != 0) ST_TRY(st_jinja_put(run, to.data, to.n));
     return st_jinja_put(run, text.data + i, text.n - i);
 }
 
 stint_status st_jinja_replace(struct st_jinja_run *run, struct st_jinja_text text,
-                              struct st_jinja_text from, struct st_jinja_text to, int64_t most,
+                              struct st_jinja_text from, struct st_jinja_text to, int64_t max,
                               struct st_jinja_value *out) {
     size_t mark = run->out.count, at = 0, found;
     ST_TRY(st_jinja_spend(run, text.n / 16));
     if (from.n == 0) {
-        ST_TRY(replace_empty(run, text, to, most));
+        ST_TRY(replace_empty(run, text, to, max));
         return st_jinja_cut(run, mark, out);
     }
-    for (; most != 0 && (found = st_jinja_search(text, from, at)) <= text.n; most -= most > 0) {
+    for (; max != 0 && (found = st_jinja_search(text, from, at)) <= text.n; max -= max > 0) {
         ST_TRY(st_jinja_spend(run, 1));
         ST_TRY(st_jinja_put(run, text.data + at, found - at));
         ST_TRY(st_jinja_put(run, to.data, to.n));
@@ -145,7 +145,7 @@ stint_status st_jinja_replace(struct st_jinja_run *run, struct st_jinja_text tex
     return st_jinja_cut(run, mark, out);
 }
 
-// Parts that are found one after the other; the list is made when their number is known.
+// Parts, found one after the other. The list is made when their number is known.
 struct parts {
     struct st_jinja_run *run;
     struct st_jinja_list *list; // NULL: only counted
@@ -160,23 +160,23 @@ static stint_status add_part(struct parts *p, const char *data, size_t n) {
 }
 
 static stint_status split_at(struct parts *p, struct st_jinja_text text, struct st_jinja_text by,
-                             int64_t most) {
+                             int64_t max) {
     size_t at = 0, found;
-    for (; most != 0 && (found = st_jinja_search(text, by, at)) <= text.n; most -= most > 0) {
+    for (; max != 0 && (found = st_jinja_search(text, by, at)) <= text.n; max -= max > 0) {
         ST_TRY(add_part(p, text.data + at, found - at));
         at = found + by.n;
     }
     return add_part(p, text.data + at, text.n - at);
 }
 
-static stint_status split_blanks(struct parts *p, struct st_jinja_text text, int64_t most) {
+static stint_status split_blanks(struct parts *p, struct st_jinja_text text, int64_t max) {
     const struct st_jinja_text blanks = {NULL, 0};
-    for (;; most -= most > 0) {
+    for (;; max -= max > 0) {
         size_t n = 0, length;
         uint32_t c;
         text = st_jinja_strip(text, blanks, true, false);
         if (text.n == 0) return STINT_OK;
-        if (most == 0) return add_part(p, text.data, text.n);
+        if (max == 0) return add_part(p, text.data, text.n);
         struct st_jinja_text rest = text;
         while (rest.n && (length = first_of(rest, &c)) && !is_blank(c)) {
             rest.data += length;
@@ -188,16 +188,16 @@ static stint_status split_blanks(struct parts *p, struct st_jinja_text text, int
     }
 }
 
-// From the right; the parts come in the order of the text.
+// Splits from the right; the parts keep the order of the text.
 static stint_status split_from_right(struct parts *p, struct st_jinja_text text,
-                                     const struct st_jinja_text *by, int64_t most) {
+                                     const struct st_jinja_text *by, int64_t max) {
     size_t end = text.n, first = p->n;
-    for (size_t at = text.n; at > 0 && most != 0;) {
+    for (size_t at = text.n; at > 0 && max != 0;) {
         at--;
         if (by->n > end - at || memcmp(text.data + at, by->data, by->n) != 0) continue;
         ST_TRY(add_part(p, text.data + at + by->n, end - at - by->n));
         end = at;
-        most -= most > 0;
+        max -= max > 0;
     }
     ST_TRY(add_part(p, text.data, end));
     for (size_t i = first, k = p->n - 1; p->list && i < k; i++, k--) {
@@ -209,27 +209,27 @@ static stint_status split_from_right(struct parts *p, struct st_jinja_text text,
 }
 
 stint_status st_jinja_split(struct st_jinja_run *run, struct st_jinja_text text,
-                            const struct st_jinja_value *separator, int64_t most, bool from_right,
+                            const struct st_jinja_value *separator, int64_t max, bool from_right,
                             struct st_jinja_value *out) {
     struct st_jinja_text by = {NULL, 0};
     struct parts p = {.run = run};
     bool blanks = separator->kind == ST_JINJA_ABSENT || separator->kind == ST_JINJA_NONE;
     if (!blanks) ST_TRY(st_jinja_want_text(separator, &by));
     if (!blanks && by.n == 0) return st_fail(STINT_E_ARG, "'split' with an empty separator");
-    if (blanks && from_right && most >= 0)
-        return st_fail(STINT_E_UNSUPPORTED, "'rsplit' at blanks with a limit");
+    if (blanks && from_right && max >= 0)
+        return st_fail(STINT_E_UNSUPPORTED, "'rsplit' at blanks with a limit is not supported");
     ST_TRY(st_jinja_spend(run, text.n / 16));
     for (int pass = 0; pass < 2; pass++) {
         if (pass == 1) ST_TRY(st_jinja_new_list(run, p.n, &p.list));
         p.n = 0;
-        ST_TRY(blanks       ? split_blanks(&p, text, most)
-               : from_right ? split_from_right(&p, text, &by, most)
-                            : split_at(&p, text, by, most));
+        ST_TRY(blanks       ? split_blanks(&p, text, max)
+               : from_right ? split_from_right(&p, text, &by, max)
+                            : split_at(&p, text, by, max));
     }
     return st_jinja_close_list(p.list, ST_JINJA_LIST, out);
 }
 
-// Bytes of the line end that begins text; 0: none does.
+// The length in bytes of the line end at the start of the text; 0 if there is none.
 static size_t line_end(struct st_jinja_text text) {
     uint32_t c;
     size_t n = first_of(text, &c);
@@ -247,7 +247,7 @@ static stint_status split_lines(struct parts *p, struct st_jinja_text text, bool
             ST_TRY(add_part(p, text.data + begin, i - begin + (keep_ends ? n : 0)));
             begin = i + n;
         }
-        i += n ? n : 1; // no byte inside of a character begins a line end
+        i += n ? n : 1; // no byte inside a character begins a line end
     }
     return begin < text.n ? add_part(p, text.data + begin, text.n - begin) : STINT_OK;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Making values. Depth is kept with every list and dict, so that what walks through one needs no
-// bound of its own.
+// Makes values. Every list and dict stores its depth, so code that walks through one needs no bound
+// of its own.
 #include "template/value.h"
 
 #include "base/size.h"
@@ -50,7 +50,7 @@ struct st_jinja_value st_jinja_undefined(struct st_jinja_text name) {
     return (struct st_jinja_value){.kind = ST_JINJA_UNDEFINED, .text = name};
 }
 
-// Room for a head and n items.
+// Allocates a head and n items.
 static stint_status take_items(struct st_jinja_run *run, size_t head, size_t n, size_t item,
                                void **out) {
     size_t bytes;
@@ -132,7 +132,7 @@ static stint_status from_object(struct st_jinja_run *run, const json_t *json,
     struct st_jinja_dict *dict;
     size_t n = 0;
     ST_TRY(st_jinja_new_dict(run, json_object_size(json), &dict));
-    // The iterators of jansson take an object that may change; none is changed here.
+    // jansson's iterators take a non-const object; nothing changes it here.
     json_t *object = (json_t *)json;
     for (void *i = json_object_iter(object); i; i = json_object_iter_next(object, i)) {
         const char *key = json_object_iter_key(i);
@@ -178,7 +178,7 @@ stint_status st_jinja_from_json(struct st_jinja_run *run, const json_t *json,
     }
 }
 
-// ---- what a loop goes through
+// ---- iteration
 
 static stint_status iterate_text(struct st_jinja_run *run, struct st_jinja_text text,
                                  struct st_jinja_list **list) {
@@ -212,7 +212,7 @@ stint_status st_jinja_iterate(struct st_jinja_run *run, const struct st_jinja_va
     else if (v->kind == ST_JINJA_UNDEFINED)
         status = st_jinja_new_list(run, 0, &made);
     else
-        status = st_fail(STINT_E_ARG, "%s cannot be gone through", st_jinja_kind_name(v));
+        status = st_fail(STINT_E_ARG, "%s is not iterable", st_jinja_kind_name(v));
     if (status == STINT_OK) *list = made;
     return status;
 }

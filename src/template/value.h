@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The values of a template with Python's meaning of truth, equality, order and text. None of them
-// changes once it is made, but namespaces. Strings are UTF-8, borrowed or in the pool.
+// The values of a template, with Python's truth, equality, order and text. Only namespaces change
+// after they are made. Strings are UTF-8, borrowed or in the pool.
 #ifndef ST_TEMPLATE_VALUE_H
 #define ST_TEMPLATE_VALUE_H
 
@@ -14,8 +14,8 @@ enum {
     ST_JINJA_MAX_STEPS = 20 * 1000 * 1000, // of one rendering
     ST_JINJA_MAX_OUTPUT = 32 << 20,        // bytes
     ST_JINJA_MAX_MEMORY = 96 << 20,        // bytes of values
-    ST_JINJA_MAX_PARSE = 64,               // expressions or statements within each other
-    ST_JINJA_MAX_DEPTH = 500,              // the same while rendering, calls of macros included
+    ST_JINJA_MAX_PARSE = 64,               // nested expressions or statements
+    ST_JINJA_MAX_DEPTH = 500,              // the same while rendering, including macro calls
     ST_JINJA_MAX_NESTING = 100,            // of lists and dicts
     ST_JINJA_MAX_RANGE = 100000,           // items of a range, as in Jinja2's sandbox
 };
@@ -48,12 +48,12 @@ struct st_jinja_text {
 
 struct st_jinja_value {
     uint8_t kind;
-    bool safe; // a string that escaping leaves as it is
+    bool safe; // a string that must not be escaped
     union {
         bool truth;
         int64_t integer;
         double real;
-        struct st_jinja_text text; // of a string; the name of what is undefined
+        struct st_jinja_text text; // the string; the name of an undefined value
         struct st_jinja_list *list;
         struct st_jinja_dict *dict;
         struct st_jinja_scope *space;
@@ -66,7 +66,7 @@ struct st_jinja_value {
 
 struct st_jinja_list {
     size_t n;
-    uint32_t depth; // of what is nested in it
+    uint32_t depth; // of the values nested in it
     struct st_jinja_value items[];
 };
 
@@ -80,7 +80,7 @@ struct st_jinja_dict {
     struct st_jinja_pair pairs[]; // in the order of insertion
 };
 
-// One variable; a scope's are searched before its parent's.
+// A variable. A scope is searched before its parent.
 struct st_jinja_binding {
     struct st_jinja_binding *next;
     struct st_jinja_text name;
@@ -96,7 +96,7 @@ struct st_jinja_scope {
 struct st_jinja_loop {
     const struct st_jinja_list *items;
     size_t i;
-    struct st_jinja_value changed; // what loop.changed() saw last
+    struct st_jinja_value changed; // the last argument of loop.changed()
 };
 
 struct st_jinja_method {
@@ -104,23 +104,23 @@ struct st_jinja_method {
     struct st_jinja_value self;
 };
 
-// One rendering.
+// The state of one rendering.
 struct st_jinja_run {
     struct st_jinja_pool pool;
-    struct st_bytes out; // what is printed; strings are built at its end and cut off
+    struct st_bytes out; // the output; strings are built at its end and cut off
     uint64_t steps;
     uint32_t depth, line;
-    int flow; // 0, or a loop is to be left or gone on with (enum in run.c)
+    int flow; // 0, or a pending break or continue (enum in run.h)
     struct st_jinja_scope *globals;
-    struct st_jinja_value captured; // what a set or filter block held
+    struct st_jinja_value captured; // the text of a set or filter block
     int64_t now;
 };
 
 // ---- bounds
 stint_status st_jinja_spend(struct st_jinja_run *run, uint64_t steps);
-stint_status st_jinja_descend(struct st_jinja_run *run); // pre: run->depth-- follows where it is OK
+stint_status st_jinja_descend(struct st_jinja_run *run); // on OK the caller must do run->depth--
 
-// ---- making
+// ---- construction
 struct st_jinja_value st_jinja_string(const char *data, size_t n); // borrows
 struct st_jinja_value st_jinja_literal(const char *text);          // borrows
 struct st_jinja_value st_jinja_integer(int64_t integer);
@@ -128,10 +128,10 @@ struct st_jinja_value st_jinja_real(double real);
 struct st_jinja_value st_jinja_truth(bool truth);
 struct st_jinja_value st_jinja_none(void);
 struct st_jinja_value st_jinja_undefined(struct st_jinja_text name);
-// Room for n items or pairs; n of the result may be lowered.
+// Allocates n items or pairs; the caller may lower n of the result.
 stint_status st_jinja_new_list(struct st_jinja_run *run, size_t n, struct st_jinja_list **list);
 stint_status st_jinja_new_dict(struct st_jinja_run *run, size_t n, struct st_jinja_dict **dict);
-// The value of a list or dict that is filled; STINT_E_LIMIT where it is nested too deep.
+// The value of a filled list or dict; STINT_E_LIMIT if it is nested too deep.
 stint_status st_jinja_close_list(struct st_jinja_list *list, enum st_jinja_kind kind,
                                  struct st_jinja_value *out);
 stint_status st_jinja_close_dict(struct st_jinja_dict *dict, struct st_jinja_value *out);
@@ -141,29 +141,29 @@ stint_status st_jinja_pair(struct st_jinja_run *run, struct st_jinja_value a,
 stint_status st_jinja_from_json(struct st_jinja_run *run, const json_t *json,
                                 struct st_jinja_value *out);
 
-// ---- asking
+// ---- queries
 bool st_jinja_is_true(const struct st_jinja_value *v);
-bool st_jinja_is(const struct st_jinja_value *v, const char *text); // this string
+bool st_jinja_is(const struct st_jinja_value *v, const char *text); // equals this string
 const char *st_jinja_kind_name(const struct st_jinja_value *v);
 // A bool counts as 0 or 1.
 bool st_jinja_is_integer(const struct st_jinja_value *v, int64_t *integer);
 bool st_jinja_is_number(const struct st_jinja_value *v, double *real);
 stint_status st_jinja_equal(struct st_jinja_run *run, const struct st_jinja_value *a,
                             const struct st_jinja_value *b, bool *equal);
-// *order is below, at or above 0. STINT_E_ARG where Python has no order.
+// *order is negative, 0 or positive. STINT_E_ARG if Python has no order for them.
 stint_status st_jinja_compare(struct st_jinja_run *run, const struct st_jinja_value *a,
                               const struct st_jinja_value *b, int *order);
-// *found is dict->n where the key is not there.
+// *found is dict->n if the key is missing.
 stint_status st_jinja_find(struct st_jinja_run *run, const struct st_jinja_dict *dict,
                            const struct st_jinja_value *key, size_t *found);
 stint_status st_jinja_contains(struct st_jinja_run *run, const struct st_jinja_value *container,
                                const struct st_jinja_value *item, bool *contains);
-// What a loop would go through: characters, keys, items.
+// The values that a loop iterates over: characters, keys, or items.
 stint_status st_jinja_iterate(struct st_jinja_run *run, const struct st_jinja_value *v,
                               const struct st_jinja_list **list);
 
 // ---- scopes
-// *found is NULL where the scope itself has no such variable.
+// *found is NULL if the scope itself has no such variable.
 stint_status st_jinja_binding(struct st_jinja_run *run, const struct st_jinja_scope *scope,
                               struct st_jinja_text name, struct st_jinja_binding **found);
 stint_status st_jinja_bind(struct st_jinja_run *run, struct st_jinja_scope *scope,
@@ -171,7 +171,7 @@ stint_status st_jinja_bind(struct st_jinja_run *run, struct st_jinja_scope *scop
 
 // ---- text
 bool st_jinja_same(struct st_jinja_text a, struct st_jinja_text b);
-// Python's str(), repr(), and json.dumps() as HF's tojson calls it, at the end of run->out.
+// Appends Python's str(), repr(), or json.dumps() as HF's tojson calls it, to run->out.
 stint_status st_jinja_put(struct st_jinja_run *run, const char *data, size_t n);
 stint_status st_jinja_put_text(struct st_jinja_run *run, const char *text);
 stint_status st_jinja_put_str(struct st_jinja_run *run, const struct st_jinja_value *v);
@@ -179,21 +179,21 @@ stint_status st_jinja_put_repr(struct st_jinja_run *run, const struct st_jinja_v
 stint_status st_jinja_put_escaped(struct st_jinja_run *run, struct st_jinja_text text); // for HTML
 struct st_jinja_dump {
     bool ascii, sorted;
-    const char *indent; // of a level; NULL: all in one line
+    const char *indent; // of one level; NULL: everything in one line
     struct st_jinja_text comma, colon;
 };
 stint_status st_jinja_put_json(struct st_jinja_run *run, const struct st_jinja_value *v,
                                const struct st_jinja_dump *how);
-// Cuts off what was put since run->out.count was `mark`, as a string.
+// Cuts off the text appended since run->out.count was `mark`, and returns it as a string.
 stint_status st_jinja_cut(struct st_jinja_run *run, size_t mark, struct st_jinja_value *out);
-// str(v), of which strings are not copied.
+// str(v); strings are not copied.
 stint_status st_jinja_str(struct st_jinja_run *run, const struct st_jinja_value *v,
                           struct st_jinja_value *out);
-// The texts of the values one after the other.
+// Joins the texts of the values.
 stint_status st_jinja_join(struct st_jinja_run *run, const struct st_jinja_value *values, size_t n,
                            struct st_jinja_value *out);
 size_t st_jinja_characters(struct st_jinja_text text);
-// The byte where character `i` begins; text.n past the end.
+// The offset of character `i`; text.n past the end.
 size_t st_jinja_offset(struct st_jinja_text text, size_t i);
 
 #endif

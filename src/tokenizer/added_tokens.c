@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Added tokens are sorted as byte strings, so those that share a prefix are neighbours: a match
 // narrows a range of them byte by byte. The rules are those of Hugging Face's tokenizers: leftmost,
-// then longest; a match that its flags forbid is passed over as a whole.
+// then longest; a match that its flags forbid is skipped as a whole.
 #include "tokenizer/added_tokens.h"
 
 #include "base/size.h"
@@ -23,14 +23,15 @@ static int by_text(const void *a, const void *b) {
 void st_added_sort(struct stint_tokenizer *t) {
     size_t i = 0;
     if (t->n_added) qsort(t->added, t->n_added, sizeof *t->added, by_text);
-    while (i < t->n_added && t->added[i].bytes == 0) i++; // nothing to look for
+    while (i < t->n_added && t->added[i].bytes == 0) i++; // never searched for
     for (unsigned byte = 0; byte <= 256; byte++) {
         while (i < t->n_added && (unsigned char)t->added[i].text[0] < byte) i++;
         t->first_added[byte] = i;
     }
 }
 
-// Narrows added[*low, *high), which agree in `depth` bytes, to those whose next byte is `byte`.
+// Narrows added[*low, *high), which share their first `depth` bytes, to those whose next byte is
+// `byte`.
 static void narrow(const struct st_added *added, size_t depth, unsigned char byte, size_t *low,
                    size_t *high) {
     size_t bounds[2];
@@ -69,7 +70,7 @@ static const struct st_added *longest(const struct stint_tokenizer *t, bool norm
     return found;
 }
 
-// The character that ends at text[at], or begins there: its first byte and length.
+// The character that ends at text[at], or begins there: its first byte and its length.
 static size_t character_before(const char *text, size_t at) {
     size_t start = at - 1;
     while (start > 0 && ((unsigned char)text[start] & 0xc0) == 0x80) start--;

@@ -5,19 +5,20 @@
 
 #include "tokenizer/parts.h"
 
-// Where a search is. Zero-initialise.
+// The state of a search. Zero-initialise.
 struct st_added_search {
     size_t at;         // where to look next
-    size_t start, end; // of the match, with the white space that it takes along
+    size_t start, end; // of the match, including the white space that it consumes
     int32_t id;
 };
 
-// The next added token of text[0, n), valid UTF-8; false where there is none. `normalized`: of
-// those that are looked for after normalisation; `plain`: special ones are passed over.
+// Finds the next added token in text[0, n), which is valid UTF-8; false if there is none.
+// `normalized`: searches for the tokens that are matched after normalisation. `plain`: skips
+// special tokens.
 bool st_added_next(const struct stint_tokenizer *t, bool normalized, bool plain, const char *text,
                    size_t n, struct st_added_search *search);
 
-// Puts t->added in the order that the search needs.
+// Sorts t->added as the search needs it.
 void st_added_sort(struct stint_tokenizer *t);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public calls.
+// The public functions.
 #include "base/buffer.h"
 #include "tokenizer/tokenizer.h"
 
@@ -23,7 +23,7 @@ stint_status stint_tokenize(const stint_tokenizer *tokenizer, const char *text, 
     if (status == STINT_OK) {
         *n_ids = found.count;
         if (found.count > capacity && ids)
-            status = st_fail(STINT_E_LIMIT, "the text has %zu tokens, there is room for %zu",
+            status = st_fail(STINT_E_LIMIT, "the text has %zu tokens, but the buffer holds %zu",
                              found.count, capacity);
         else if (ids && found.count)
             memcpy(ids, found.data, found.count * sizeof *ids);
@@ -48,7 +48,7 @@ stint_status stint_detokenize(const stint_tokenizer *tokenizer, const int32_t *i
     *n_bytes = total;
     if (total < capacity) text[total] = 0;
     if (text && total >= capacity)
-        return st_fail(STINT_E_LIMIT, "the text has %zu bytes, there is room for %zu", total,
+        return st_fail(STINT_E_LIMIT, "the text has %zu bytes, but the buffer holds %zu", total,
                        capacity ? capacity - 1 : 0);
     return STINT_OK;
 }

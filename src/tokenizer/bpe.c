@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Symbols are a doubly linked list over the piece; a binary heap holds every pair that could be
-// joined. A pair whose symbols changed since it was pushed is dropped when it comes up. n symbols
-// take O(n log n).
+// joined. A pair whose symbols changed since it was pushed is dropped when it is popped. n symbols
+// take O(n log n) time.
 #include "tokenizer/bpe.h"
 
 #include "base/buffer.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 
 struct st_symbol {
-    size_t start, bytes; // of the text; bytes 0: joined into its left neighbour
+    size_t start, bytes; // in the text; bytes 0: joined into its left neighbour
     size_t left, right;  // neighbours; NONE
     int32_t id;          // -1: no token
 };
@@ -177,7 +177,7 @@ static bool is_mark(const char *text, size_t n) {
     return n >= 3 && memcmp(text, "\xe2\x96\x81", 3) == 0;
 }
 
-// The first place in text[0, n) where a mark follows another character; n if there is none.
+// The first offset in text[0, n) at which a mark follows another character; n if there is none.
 static size_t next_word(const char *text, size_t n) {
     bool after_mark = true;
     for (size_t i = 0; i < n;) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Byte-pair encoding (Sennrich et al. 2016) of one piece: neighbouring symbols are joined, best
-// pair first, leftmost of equals first. Which pair is best: the order of a merge list, or the
-// joined token's score (SentencePiece).
+// Byte-pair encoding (Sennrich et al. 2016) of one piece: neighbouring symbols are joined, the best
+// pair first, the leftmost of equal pairs first. The best pair is the first in a merge list, or the
+// one whose joined token has the highest score (SentencePiece).
 #ifndef ST_TOKENIZER_BPE_H
 #define ST_TOKENIZER_BPE_H
 
@@ -18,19 +18,19 @@ struct st_merge {
 struct st_bpe {
     struct st_merge *slots; // open addressing by pair; id -1 is empty
     size_t n_slots;         // a power of two; 0: joined by score
-    bool byte_level;        // symbols begin as bytes, not as characters
-    bool byte_fallback;     // an unknown character becomes its bytes' tokens
-    bool fuse_unknown;      // neighbouring unknown ones become one
+    bool byte_level;        // the first symbols are bytes, not characters
+    bool byte_fallback;     // an unknown character becomes the tokens of its bytes
+    bool fuse_unknown;      // neighbouring unknown characters become one token
     bool ignore_merges;     // a piece that is a token is not split
-    // No token has U+2581 behind another character: a piece falls apart before each that begins a
-    // word, because no join can cross there. Set by st_bpe_find_words.
+    // No token has U+2581 after another character, so no join crosses the start of a word and each
+    // word is encoded by itself. Set by st_bpe_find_words.
     bool words;
-    int32_t unknown; // -1: unknown ones are left out
+    int32_t unknown; // -1: unknown characters are left out
 };
 
 stint_status st_bpe_open_merges(struct st_bpe *bpe, size_t n_merges);
 void st_bpe_close(struct st_bpe *bpe);
-// The rank-th merge; false if its parts or its result are no tokens.
+// The rank-th merge; false if its parts or its result are not tokens.
 bool st_bpe_add_merge(struct st_bpe *bpe, const struct st_vocab *vocab, uint32_t rank,
                       const char *left, size_t n_left, const char *right, size_t n_right);
 
@@ -48,7 +48,7 @@ stint_status st_bpe_encode(const struct st_bpe *bpe, const struct st_vocab *voca
                            struct st_bpe_scratch *scratch, const char *text, size_t n,
                            struct st_ids *ids);
 
-// What a character that is no token becomes. Shared with the unigram model.
+// Appends the ids of a character that is not a token. Shared with the unigram model.
 stint_status st_unknown_append(const struct st_bpe *bpe, const struct st_vocab *vocab,
                                const char *text, size_t n, struct st_ids *ids);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tokenizer.ggml.pre stands for: the splits of each family's own tokenizer.json, in order.
+// The splits that each name in tokenizer.ggml.pre stands for, in order, as in the family's own
+// tokenizer.json.
 #include "tokenizer/parts.h"
 
 #include <stdio.h>

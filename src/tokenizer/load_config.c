@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tokenizer_config.json and the older special_tokens_map.json: added tokens, which ids begin and
-// end a text, the chat template. They stand beside any of the vocabulary files.
+// tokenizer_config.json and the older special_tokens_map.json: added tokens, the ids that begin and
+// end a text, the chat template. Any kind of vocabulary file can have them beside it.
 #include "tokenizer/load_steps.h"
 
 #include "tokenizer/added_tokens.h"
@@ -17,9 +17,9 @@ static stint_status read_token(const struct stint_tokenizer *t, const json_t *co
                                const char *key, int32_t *id) {
     const json_t *value = json_object_get(config, key);
     const char *text = token_text(value);
-    if (json_is_null(value)) *id = -1; // said to have none
+    if (json_is_null(value)) *id = -1; // null: the tokenizer has none
     if (value && !json_is_null(value) && !text)
-        return st_fail(STINT_E_FORMAT, "'%s' is no token", key);
+        return st_fail(STINT_E_FORMAT, "'%s' is not a token", key);
     int32_t found = text ? st_vocab_find(&t->vocab, text, strlen(text)) : -1;
     if (found >= 0) *id = found;
     return STINT_OK;
@@ -36,10 +36,10 @@ static stint_status add_decoder_token(struct stint_tokenizer *t, const char *id,
     char *end;
     long long value = strtoll(id, &end, 10);
     if (!text || *end || end == id || value < 0 || value > INT32_MAX)
-        return st_fail(STINT_E_FORMAT, "'added_tokens_decoder': '%.40s' is no token", id);
+        return st_fail(STINT_E_FORMAT, "'added_tokens_decoder': '%.40s' is not a token", id);
     if (is_added(t, (int32_t)value)) return STINT_OK;
     ST_TRY(st_load_added_flags(item, &added));
-    // Around SentencePiece they are cut out of the text as it was written.
+    // With SentencePiece they are cut out of the text before normalisation.
     if (t->metaspace) added.normalized = false;
     added.text = (char *)text;
     added.bytes = strlen(text);

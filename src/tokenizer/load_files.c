@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which file holds the tokenizer, and what stands beside it: tokenizer_config.json, merges.txt.
+// Finds the file that holds the tokenizer and the files beside it: tokenizer_config.json,
+// merges.txt.
 #include "tokenizer/load_steps.h"
 
 #include "base/log.h"
@@ -40,7 +41,7 @@ static stint_status add_steps(struct stint_tokenizer *t, const json_t *config) {
     return st_tokenizer_add_split(t, pattern, strlen(pattern), ST_SPLIT_ISOLATED, false);
 }
 
-// A pair a line; a first line "#version" is a comment.
+// One pair per line; a first line "#version" is a comment.
 static stint_status read_merges(struct stint_tokenizer *t, const struct st_map *map) {
     const char *text = (const char *)map->data, *end = text + map->bytes;
     size_t n_lines = 0;
@@ -55,7 +56,7 @@ static stint_status read_merges(struct stint_tokenizer *t, const struct st_map *
         const char *space = n ? memchr(line, ' ', n) : NULL;
         bool comment = n >= 8 && line == text && memcmp(line, "#version", 8) == 0;
         if (n && !comment) {
-            if (!space) return st_fail(STINT_E_FORMAT, "merge %u is no pair", rank);
+            if (!space) return st_fail(STINT_E_FORMAT, "merge %u is not a pair", rank);
             ST_TRY(st_load_merge(t, rank++, line, (size_t)(space - line), space + 1,
                                  n - (size_t)(space - line) - 1));
         }
@@ -71,7 +72,7 @@ static stint_status read_vocab(struct stint_tokenizer *t, const json_t *vocab,
     ST_TRY(read_merges(t, merges));
     ST_TRY(st_tokenizer_finish(t));
     if (!config || !class_of(config) || strncmp(class_of(config), "GPT2", 4) == 0) {
-        const char *end = "<|endoftext|>"; // what this class has where nothing else is said
+        const char *end = "<|endoftext|>"; // the default of this tokenizer class
         t->bos = t->eos = st_vocab_find(&t->vocab, end, strlen(end));
         ST_TRY(st_load_special(t, end));
         st_added_sort(t);
@@ -85,7 +86,7 @@ stint_status st_tokenizer_from_vocab(const char *name, const struct st_map *voca
     json_t *json = NULL;
     struct stint_tokenizer *t = NULL;
     ST_TRY(st_json_parse(name, vocab->data, vocab->bytes, &json));
-    // Added tokens come from another file: a few more than this one has bytes.
+    // Added tokens come from another file, so there can be a few more than this file has bytes.
     stint_status status = st_tokenizer_new(vocab->bytes / 6 + 65536, &t);
     if (status == STINT_OK) status = read_vocab(t, json, merges, config);
     json_decref(json);
@@ -118,13 +119,14 @@ static stint_status open_gguf(const struct st_file *file, struct stint_tokenizer
     return status == STINT_OK ? status : st_fail_prefix("%s: ", file->name);
 }
 
-// By content: GGUF's magic, JSON with a "model" or a plain object, else SentencePiece.
+// The content says what it is: GGUF's magic, JSON with a "model", a plain object, else
+// SentencePiece.
 static stint_status open_vocabulary(const struct st_files *files, const char *name,
                                     const struct st_file *file, const json_t *config,
                                     struct stint_tokenizer **t) {
     const struct st_map *map = &file->map;
     size_t first = 0;
-    if (map->bytes == 0) return st_fail(STINT_E_FORMAT, "%s: is empty", file->name);
+    if (map->bytes == 0) return st_fail(STINT_E_FORMAT, "%s: the file is empty", file->name);
     if (map->bytes >= 4 && memcmp(map->data, "GGUF", 4) == 0) return open_gguf(file, t);
     while (first < map->bytes && strchr(" \t\r\n", map->data[first])) first++;
     if (first == map->bytes || map->data[first] != '{')
@@ -143,7 +145,7 @@ static stint_status read_template_file(const struct st_files *files, struct stin
     return STINT_OK;
 }
 
-// Leaves *json NULL where the file is not there.
+// *json stays NULL if the file does not exist.
 static stint_status read_json(const struct st_files *files, const char *name, json_t **json) {
     struct st_file file;
     if (!st_files_has(files, name)) return STINT_OK;
@@ -160,7 +162,7 @@ static stint_status apply(const struct st_files *files, const char *name, const 
     return st_fail_prefix("%s%s%s: ", files->path, files->package ? ": " : "/", name);
 }
 
-// The vocabulary in `name`, and what stands beside it.
+// Reads the vocabulary in `name` and the files beside it.
 static stint_status open_from(const struct st_files *files, const char *name,
                               struct stint_tokenizer **tokenizer) {
     static const char config_name[] = "tokenizer_config.json";
@@ -223,7 +225,7 @@ static stint_status open_file(const char *path, struct stint_tokenizer **tokeniz
         return status;
     }
     st_map_close(&map);
-    // "/x" lies in the folder "/", which join() makes of "/." and not of "".
+    // "/x" is in the folder "/", which join() makes from "/." and not from "".
     char *folder = slash == path ? strdup("/.") : strndup(path, slash ? (size_t)(slash - path) : 0);
     if (!folder) return st_fail(STINT_E_NOMEM, "%s: no memory to open it", path);
     stint_status status =

@@ -35,9 +35,9 @@ static stint_status add_token(struct reader *r, uint64_t id, struct st_gguf_stri
     enum st_token_kind kind =
         id < r->kinds.count ? kind_of(st_gguf_array_u64(&r->kinds, id)) : ST_TOKEN_NORMAL;
     double score = id < r->scores.count ? (double)st_gguf_array_f32(&r->scores, id) : 0.0;
-    if (n == 0) return STINT_OK; // fillers of padded vocabularies: a gap
+    if (n == 0) return STINT_OK; // padding of the vocabulary: a gap
     if (kind == ST_TOKEN_CONTROL || kind == ST_TOKEN_ADDED) {
-        if (n > ST_PIECE_MAX_BYTES) n = ST_PIECE_MAX_BYTES + 1; // refused below, by name
+        if (n > ST_PIECE_MAX_BYTES) n = ST_PIECE_MAX_BYTES + 1; // refused below, with its text
         struct st_added added = {.text = (char *)data,
                                  .bytes = n,
                                  .id = (int32_t)id,
@@ -64,7 +64,8 @@ static stint_status read_merges(struct reader *r) {
     for (uint64_t i = 0; i < r->merges.count && i < UINT32_MAX; i++) {
         struct st_gguf_string s = st_gguf_next_string(&cursor);
         const char *space = s.bytes > 1 ? memchr(s.data + 1, ' ', s.bytes - 1) : NULL;
-        if (!space) return st_fail(STINT_E_FORMAT, "merge %llu is no pair", (unsigned long long)i);
+        if (!space)
+            return st_fail(STINT_E_FORMAT, "merge %llu is not a pair", (unsigned long long)i);
         ST_TRY(st_load_merge(r->t, (uint32_t)i, s.data, (size_t)(space - s.data), space + 1,
                              s.bytes - (size_t)(space - s.data) - 1));
     }

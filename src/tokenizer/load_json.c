@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-// Vocabulary text in the form the model uses: bytes where the file is byte-level.
+// Vocabulary text in the form that the model uses: raw bytes if the file is byte-level.
 static stint_status add_vocab(struct stint_tokenizer *t, int64_t id, const char *text, size_t n,
                               double score) {
     char bytes[ST_PIECE_MAX_BYTES];
@@ -41,7 +41,7 @@ stint_status st_load_merge(struct stint_tokenizer *t, uint32_t rank, const char 
     } else if (st_bpe_add_merge(&t->bpe, &t->vocab, rank, left, n_left, right, n_right)) {
         return STINT_OK;
     }
-    return st_fail(STINT_E_FORMAT, "merge %u, '%.*s' + '%.*s': a part or the result is no token",
+    return st_fail(STINT_E_FORMAT, "merge %u, '%.*s' + '%.*s': a part or the result is not a token",
                    rank, (int)(n_left < 40 ? n_left : 40), left, (int)(n_right < 40 ? n_right : 40),
                    right);
 }
@@ -53,7 +53,7 @@ static stint_status read_merge(struct stint_tokenizer *t, uint32_t rank, const j
         return st_load_merge(t, rank, text, (size_t)(space - text), space + 1, strlen(space + 1));
     const json_t *left = json_array_get(item, 0), *right = json_array_get(item, 1);
     if (json_array_size(item) != 2 || !json_is_string(left) || !json_is_string(right))
-        return st_fail(STINT_E_FORMAT, "merge %u is no pair", rank);
+        return st_fail(STINT_E_FORMAT, "merge %u is not a pair", rank);
     return st_load_merge(t, rank, json_string_value(left), json_string_length(left),
                          json_string_value(right), json_string_length(right));
 }
@@ -97,7 +97,7 @@ static stint_status read_unigram(struct stint_tokenizer *t, const json_t *model)
         const json_t *pair = json_array_get(vocab, i), *text = json_array_get(pair, 0);
         const json_t *score = json_array_get(pair, 1);
         if (!json_is_string(text) || !json_is_number(score))
-            return st_fail(STINT_E_FORMAT, "'vocab'[%zu] is no pair of text and score", i);
+            return st_fail(STINT_E_FORMAT, "'vocab'[%zu] is not a pair of text and score", i);
         ST_TRY(add_vocab(t, (int64_t)i, json_string_value(text), json_string_length(text),
                          json_number_value(score)));
     }
@@ -138,7 +138,8 @@ static stint_status read_added(struct stint_tokenizer *t, const json_t *list) {
 }
 
 stint_status st_load_added_flags(const json_t *item, struct st_added *added) {
-    added->normalized = true; // what the library's own default is for tokens that are not special
+    added->normalized =
+        true; // the default of Hugging Face's library for tokens that are not special
     ST_TRY(st_json_bool(item, "special", &added->special));
     if (added->special) added->normalized = false;
     ST_TRY(st_json_bool(item, "normalized", &added->normalized));
@@ -169,7 +170,7 @@ static stint_status read_post_processor(struct stint_tokenizer *t, const json_t 
 
 static stint_status read_all(struct stint_tokenizer *t, const json_t *json) {
     if (!json_is_object(json)) return st_fail(STINT_E_FORMAT, "expected an object");
-    // The steps first: they say whether the vocabulary is byte-level.
+    // The steps come first, because they say whether the vocabulary is byte-level.
     ST_TRY(st_load_normalizer(t, json_object_get(json, "normalizer"), 0));
     ST_TRY(st_load_pretokenizer(t, json_object_get(json, "pre_tokenizer"), 0));
     ST_TRY(st_load_decoder(t, json_object_get(json, "decoder"), 0));

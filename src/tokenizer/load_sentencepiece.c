@@ -57,7 +57,7 @@ static stint_status next_field(struct wire *w, struct field *f) {
     return ok ? STINT_OK : st_fail(STINT_E_FORMAT, "not a SentencePiece model, or damaged");
 }
 
-// What the model says beside its pieces, with SentencePiece's defaults.
+// The settings of the model, with SentencePiece's defaults.
 struct spm {
     struct stint_tokenizer *t;
     int64_t n_pieces;
@@ -97,7 +97,8 @@ static stint_status read_piece(struct spm *m, struct wire w) {
         added.normalized = true;
         return st_tokenizer_add_token(m->t, &added);
     }
-    if (kind == ST_TOKEN_BYTE) kind = ST_TOKEN_NORMAL; // by its text, once all are there
+    if (kind == ST_TOKEN_BYTE)
+        kind = ST_TOKEN_NORMAL; // st_vocab_mark_bytes looks at its text later
     return st_vocab_add(&m->t->vocab, id, (const char *)text.at, n, kind, (double)score);
 }
 
@@ -173,8 +174,8 @@ static stint_status finish(struct spm *m) {
     t->bos = m->bos >= 0 && m->bos < m->n_pieces ? (int32_t)m->bos : -1;
     t->eos = m->eos >= 0 && m->eos < m->n_pieces ? (int32_t)m->eos : -1;
     t->add_bos = t->bos >= 0;
-    // User-defined pieces are looked for in the text as the steps left it, so the pieces themselves
-    // do not go through the steps. A unigram model finds them by their scores.
+    // User-defined pieces are searched for in normalized text, so the pieces themselves are not
+    // normalized. A unigram model finds them by their scores.
     for (size_t i = 0; t->is_unigram && i < t->n_added; i++) free(t->added[i].text);
     if (t->is_unigram) t->n_added = 0;
     ST_TRY(st_tokenizer_finish(t));

@@ -204,7 +204,7 @@ static stint_status load_split(struct stint_tokenizer *t, const json_t *step, in
     if (regex) return st_tokenizer_add_split(t, text, n, behavior, invert);
     char quoted[1024];
     if (n > sizeof quoted / 2) return st_fail(STINT_E_UNSUPPORTED, "a split text of %zu bytes", n);
-    for (size_t i = 0; i < n; i++) { // every ASCII sign loses its meaning
+    for (size_t i = 0; i < n; i++) { // escapes every ASCII character that is not a letter or digit
         bool sign = strchr("\\^$.[]|()?*+{}-#", text[i]) != NULL;
         if (sign) quoted[used++] = '\\';
         quoted[used++] = text[i];
@@ -303,7 +303,7 @@ stint_status st_load_pretokenizer(struct stint_tokenizer *t, const json_t *step,
     return load_by_type(pretokenizers, "pre-tokenizer", t, step, depth);
 }
 
-// ---- decoders: what they do together is a few flags
+// ---- decoders: their combined effect is a few flags
 
 static stint_status decode_bytes(struct stint_tokenizer *t, const json_t *step, int option,
                                  int depth) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of tokenizer.json that readers share.
+// Parts of tokenizer.json that several readers use.
 #ifndef ST_TOKENIZER_LOAD_STEPS_H
 #define ST_TOKENIZER_LOAD_STEPS_H
 
@@ -11,7 +11,7 @@ stint_status st_load_normalizer(struct stint_tokenizer *t, const json_t *step, i
 stint_status st_load_pretokenizer(struct stint_tokenizer *t, const json_t *step, int depth);
 stint_status st_load_decoder(struct stint_tokenizer *t, const json_t *step, int depth);
 
-// Makes a token of the vocabulary special, if it is there. st_added_sort after the last.
+// Makes a token special if the vocabulary has it. Call st_added_sort after the last one.
 stint_status st_load_special(struct stint_tokenizer *t, const char *text);
 
 // special, normalized, lstrip, rstrip, single_word

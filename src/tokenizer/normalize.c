@@ -21,7 +21,7 @@ static stint_status prepend(const struct st_normalizer *step, const struct st_by
     return st_bytes_append(out, in->data, in->count);
 }
 
-// The next place to replace from `at` on; *start is in->count where there is none.
+// The next range to replace at or after `at`; *start is in->count if there is none.
 static stint_status find_next(const struct st_normalizer *step, const struct st_bytes *in,
                               size_t at, size_t *start, size_t *end) {
     if (step->regex) return st_regex_find(step->regex, in->data, in->count, at, start, end);
@@ -38,7 +38,8 @@ static stint_status replace(const struct st_normalizer *step, const struct st_by
     for (size_t at = 0; at < in->count;) {
         size_t start, end;
         ST_TRY(find_next(step, in, at, &start, &end));
-        if (start < in->count && end == start) { // an empty match moves on by one character
+        if (start < in->count &&
+            end == start) { // after an empty match the search moves on by one character
             end = start + st_max(1, st_utf8_length(in->data + start, in->count - start));
             ST_TRY(st_bytes_append(out, in->data + at, end - at));
             at = end;
@@ -55,7 +56,7 @@ static stint_status unicode(const struct st_normalizer *step, const struct st_by
                             struct st_bytes *out) {
     bool ascii = true;
     for (size_t i = 0; i < in->count && ascii; i++) ascii = (unsigned char)in->data[i] < 0x80;
-    if (ascii) // every form leaves it as it is
+    if (ascii) // no normalization form changes ASCII
         return st_bytes_append(out, in->data, in->count);
     utf8proc_uint8_t *mapped = NULL;
     utf8proc_ssize_t n =
@@ -69,7 +70,7 @@ static stint_status unicode(const struct st_normalizer *step, const struct st_by
 
 static stint_status strip(const struct st_normalizer *step, const struct st_bytes *in,
                           struct st_bytes *out) {
-    size_t first = in->count, end = 0; // of what is no space
+    size_t first = in->count, end = 0; // of the text without outer white space
     for (size_t i = 0; i < in->count;) {
         size_t n = st_max(1, st_utf8_length(in->data + i, in->count - i));
         if (!st_utf8_is_space(st_utf8_decode(in->data + i, n))) {
@@ -110,7 +111,7 @@ static stint_status lowercase(const struct st_bytes *in, struct st_bytes *out) {
     return STINT_OK;
 }
 
-// A written U+2581 counts as a space at the end, and only there.
+// U+2581 in the text counts as a space at the end, and only there.
 static stint_status squeeze(const struct st_bytes *in, struct st_bytes *out) {
     bool pending = false;
     size_t n = in->count;
@@ -165,14 +166,14 @@ stint_status st_normalizer_check(const struct st_normalizer *step) {
         u32_at(p) > step->from_bytes - 5 || p[step->from_bytes - 1] != 0)
         return st_fail(STINT_E_FORMAT, "the normalizer's character map is damaged");
     struct charsmap map = open_charsmap(step);
-    for (size_t i = 0, n; i < map.result_bytes; i += n) // NUL is a character as well
+    for (size_t i = 0, n; i < map.result_bytes; i += n) // NUL is a character too
         if (!(n = st_utf8_length(map.results + i, map.result_bytes - i)))
             return st_fail(STINT_E_FORMAT, "the normalizer's character map is not UTF-8 at %zu", i);
     return STINT_OK;
 }
 
-// The longest prefix of text[0, n), whole characters, in the table, or the shortest one; 0 if there
-// is none.
+// Bytes of the longest (or shortest) prefix of text[0, n) that is in the table and ends between
+// characters; 0 if there is none.
 static size_t look_up(const struct charsmap *map, bool shortest, const char *text, size_t n,
                       const char **result) {
     size_t found = 0, node = 0;
@@ -194,7 +195,7 @@ static size_t look_up(const struct charsmap *map, bool shortest, const char *tex
     return found;
 }
 
-// Bytes of the grapheme cluster that text[0, n) begins with.
+// The length in bytes of the first grapheme cluster of text[0, n).
 static size_t cluster(const char *text, size_t n) {
     utf8proc_int32_t state = 0, last = -1;
     size_t i = 0;

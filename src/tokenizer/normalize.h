@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps that rewrite text before it is split, as tokenizer files state them; run in order.
+// Steps that rewrite text before it is split. Tokenizer files define them; they run in order.
 #ifndef ST_TOKENIZER_NORMALIZE_H
 #define ST_TOKENIZER_NORMALIZE_H
 
@@ -7,14 +7,14 @@
 #include "tokenizer/regex.h"
 
 enum st_normalizer_kind {
-    ST_NORMALIZE_PREPEND,       // `to` before a text that is not empty
-    ST_NORMALIZE_REPLACE,       // every `from` (or match of the regex) by `to`
+    ST_NORMALIZE_PREPEND,       // puts `to` before a text that is not empty
+    ST_NORMALIZE_REPLACE,       // replaces every `from` (or match of the regex) with `to`
     ST_NORMALIZE_UNICODE,       // a utf8proc form, see options
-    ST_NORMALIZE_STRIP,         // white space at the ends
-    ST_NORMALIZE_STRIP_ACCENTS, // combining marks
+    ST_NORMALIZE_STRIP,         // removes white space at the ends
+    ST_NORMALIZE_STRIP_ACCENTS, // removes combining marks
     ST_NORMALIZE_LOWERCASE,     // character by character
     ST_NORMALIZE_CHARSMAP,      // SentencePiece's compiled table, in `from`
-    ST_NORMALIZE_SQUEEZE,       // SentencePiece: no spaces at the ends, single ones within
+    ST_NORMALIZE_SQUEEZE,       // SentencePiece: no spaces at the ends, single spaces inside
 };
 
 struct st_normalizer {
@@ -31,7 +31,7 @@ void st_normalizer_close(struct st_normalizer *normalizer);
 // STINT_E_FORMAT if a CHARSMAP's table is damaged. Checked once when a tokenizer is opened.
 stint_status st_normalizer_check(const struct st_normalizer *normalizer);
 
-// Rewrites text in place. It is valid UTF-8 before and after.
+// Rewrites text in place. The text is valid UTF-8 before and after.
 stint_status st_normalize(const struct st_normalizer *steps, size_t n_steps, struct st_bytes *text);
 
 #endif

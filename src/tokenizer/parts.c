@@ -11,11 +11,11 @@
 const char st_gpt2_pattern[] =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
-stint_status st_tokenizer_new(size_t most_tokens, struct stint_tokenizer **tokenizer) {
+stint_status st_tokenizer_new(size_t max_tokens, struct stint_tokenizer **tokenizer) {
     struct stint_tokenizer *t = calloc(1, sizeof *t);
     if (!t) return st_fail(STINT_E_NOMEM, "no memory for a tokenizer");
     t->bos = t->eos = t->bpe.unknown = -1;
-    stint_status status = st_vocab_open(&t->vocab, most_tokens);
+    stint_status status = st_vocab_open(&t->vocab, max_tokens);
     if (status != STINT_OK) {
         st_tokenizer_close(t);
         return status;
@@ -54,7 +54,7 @@ stint_status st_tokenizer_add_pretokenizer(struct stint_tokenizer *t, struct st_
         st_pretokenizer_close(&step);
         return st_fail(STINT_E_UNSUPPORTED, "more than %d pre-tokenizers", ST_MAX_STEPS);
     }
-    if (t->bytes_mapped) { // this one works between mapping and unmapping
+    if (t->bytes_mapped) { // this step runs between mapping and unmapping
         struct st_pretokenizer *last = &t->pretokenizers[t->n_pretokenizers];
         if (t->n_pretokenizers && last[-1].kind == ST_PRETOKENIZE_UNMAP_BYTES)
             t->n_pretokenizers--;
@@ -93,7 +93,7 @@ stint_status st_tokenizer_add_prepend(struct stint_tokenizer *t, const char *tex
     return st_tokenizer_add_normalizer(t, step);
 }
 
-// What is looked for: a NUL cannot be, nor what is not UTF-8.
+// Only UTF-8 without NUL can be searched for.
 static size_t searched_bytes(const char *text) {
     size_t bytes = strlen(text);
     for (size_t i = 0, n; i < bytes; i += n)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a tokenizer is made of: data that the readers fill in and tokenizer.c runs.
+// The parts of a tokenizer: data that the readers fill in and tokenizer.c runs.
 #ifndef ST_TOKENIZER_PARTS_H
 #define ST_TOKENIZER_PARTS_H
 
@@ -14,59 +14,59 @@
 
 enum { ST_MAX_STEPS = 16 };
 
-// A token that is looked for in the text before anything else happens to it.
+// A token that is searched for in the text before all other steps.
 struct st_added {
-    char *text; // owned; normalized already where that is asked for
+    char *text; // owned; already normalized if `normalized` is set
     size_t bytes;
     int32_t id;
-    bool special;        // not looked for under STINT_TOKENIZE_PLAIN
-    bool normalized;     // looked for after normalisation
-    bool lstrip, rstrip; // takes the white space beside it along
-    bool outside;        // no token of the model: only found here, never by a join
-    bool single_word;    // only where no letter or digit is beside it
+    bool special;        // not searched for under STINT_TOKENIZE_PLAIN
+    bool normalized;     // searched for after normalisation
+    bool lstrip, rstrip; // also consumes the white space beside it
+    bool outside;        // the model does not know it: found only by this search, never by a join
+    bool single_word;    // matches only if no letter or digit is beside it
 };
 
 struct stint_tokenizer {
     struct st_vocab vocab;
-    struct st_bpe bpe; // for a unigram model: what becomes of unknown characters
+    struct st_bpe bpe; // a unigram model uses its rules for unknown characters
     bool is_unigram;
     struct st_unigram unigram;
     struct st_normalizer normalizers[ST_MAX_STEPS];
     size_t n_normalizers;
     struct st_pretokenizer pretokenizers[ST_MAX_STEPS];
     size_t n_pretokenizers;
-    bool bytes_mapped;      // pre-tokenizers added from now on see bytes as ByteLevel writes them
+    bool bytes_mapped;      // pre-tokenizers added from here on see bytes as ByteLevel writes them
     struct st_added *added; // sorted as byte strings
     size_t n_added, added_capacity;
     size_t first_added[257]; // of each first byte
-    bool byte_level;         // tokens are bytes as they are
+    bool byte_level;         // tokens are raw bytes
     bool metaspace;          // U+2581 is a space
-    bool strip_first_space;  // of a text
-    bool prefix_every_text;  // not the first alone begins with a space that is not the text's
+    bool strip_first_space;  // at the start of a text
+    bool prefix_every_text;  // encoding put a space before every text, not only the first
     bool add_bos;
     int32_t bos, eos;
     char *chat_template;
 };
 
-stint_status st_tokenizer_new(size_t most_tokens, struct stint_tokenizer **tokenizer);
+stint_status st_tokenizer_new(size_t max_tokens, struct stint_tokenizer **tokenizer);
 stint_status st_tokenizer_add_normalizer(struct stint_tokenizer *t, struct st_normalizer step);
 stint_status st_tokenizer_add_pretokenizer(struct stint_tokenizer *t, struct st_pretokenizer step);
-// Shorthands for the common steps.
+// Shorthands for common steps.
 stint_status st_tokenizer_add_split(struct stint_tokenizer *t, const char *pattern, size_t n,
                                     enum st_split behavior, bool invert);
 stint_status st_tokenizer_add_replace(struct stint_tokenizer *t, const char *from, const char *to);
 stint_status st_tokenizer_add_prepend(struct stint_tokenizer *t, const char *text, size_t n);
-// Also puts the token into the vocabulary if it is not there. `added->text` is borrowed and copied,
-// through the normalizers that the tokenizer has so far if it asks for that.
+// Also adds the token to the vocabulary if it is missing there. `added->text` is borrowed and
+// copied; with added->normalized the copy goes through the normalizers added so far.
 stint_status st_tokenizer_add_token(struct stint_tokenizer *t, const struct st_added *added);
-// Sorts, normalizes the added tokens that ask for it, checks the rest. Once, at the end of a
-// reader.
+// Sorts the added tokens, normalizes those with `normalized`, and checks the rest. A reader calls
+// it once, at its end.
 stint_status st_tokenizer_finish(struct stint_tokenizer *t);
 
 // The pattern of GPT-2 (Radford et al. 2019), which ByteLevel implies.
 extern const char st_gpt2_pattern[];
 
-// Readers. `name` stands in error texts.
+// Readers. Error texts contain `name`.
 stint_status st_tokenizer_from_json(const char *name, const void *data, size_t bytes,
                                     struct stint_tokenizer **tokenizer);
 stint_status st_tokenizer_from_vocab(const char *name, const struct st_map *vocab,
@@ -77,7 +77,7 @@ stint_status st_tokenizer_from_sentencepiece(const char *name, const void *data,
 // tokenizer_config.json: special tokens, add_bos_token, the chat template. NULL is allowed.
 stint_status st_tokenizer_apply_config(struct stint_tokenizer *t, const json_t *config);
 
-// What GGUF's tokenizer.ggml.pre names.
+// The steps that GGUF's tokenizer.ggml.pre names.
 struct st_gguf_splits {
     bool whole; // a piece that is a token is not split, and BOS is the default
     const char *names[8];
@@ -85,7 +85,7 @@ struct st_gguf_splits {
 };
 // NULL if the name is not known.
 const struct st_gguf_splits *st_gguf_pretokenizer(const char *name, size_t n);
-// The names, for an error text.
+// All known names, for an error text.
 void st_gguf_pretokenizer_names(char *text, size_t capacity);
 
 #endif

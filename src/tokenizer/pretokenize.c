@@ -30,13 +30,13 @@ static stint_status add_span(struct st_pieces *pieces, size_t start, size_t end)
     return STINT_OK;
 }
 
-// The splitting of one piece: segments come in order, matches and gaps in turn.
+// The state while one piece is split: segments come in order, matches and gaps alternate.
 struct splitter {
     struct st_pieces *out;
     enum st_split behavior;
     size_t first;      // span of this piece in out
     bool last_matched; // the segment before
-    size_t held;       // MERGED_WITH_NEXT: start of a match that waits for its next
+    size_t held;       // MERGED_WITH_NEXT: start of a match that waits for the next gap
     bool holding;
 };
 
@@ -57,7 +57,7 @@ static stint_status segment(struct splitter *s, size_t start, size_t end, bool m
         extends = last && match == s->last_matched;
         break;
     case ST_SPLIT_MERGED_WITH_NEXT:
-        if (match) { // of several in a row only the last one finds a next
+        if (match) { // of several in a row only the last one is followed by a gap
             if (s->holding) ST_TRY(add_span(s->out, s->held, start));
             s->holding = true;
             s->held = start;
@@ -113,7 +113,7 @@ static stint_status add_marked(const struct st_pretokenizer *step, bool first, c
     bool meta = step->kind == ST_PRETOKENIZE_METASPACE;
     const char *prefix = meta ? metaspace : " ";
     size_t n_prefix = meta ? METASPACE_BYTES : 1;
-    bool spaced = meta && n && text[0] == ' '; // its space becomes the mark
+    bool spaced = meta && n && text[0] == ' '; // the space becomes the mark
     if (!spaced && wants_prefix(step, first, text, n, prefix, n_prefix))
         ST_TRY(st_bytes_append(out, prefix, n_prefix));
     for (size_t j = 0; j < n; j++)
@@ -132,7 +132,7 @@ static stint_status map_bytes(const char *text, size_t n, struct st_bytes *out) 
     return STINT_OK;
 }
 
-// A prefix that stands in for no byte stays as it is.
+// A prefix that does not stand for a byte stays as it is.
 static stint_status unmap_bytes(const char *text, size_t n, struct st_bytes *out) {
     for (size_t i = 0, bytes; i < n; i += bytes) {
         char byte;
@@ -172,7 +172,7 @@ stint_status st_pretokenize(const struct st_pretokenizer *steps, size_t n_steps,
         struct st_pieces out = {0};
         bool splits = steps[i].kind == ST_PRETOKENIZE_SPLIT;
         status = splits ? split(&steps[i], pieces, &out) : edit(&steps[i], first, pieces, &out);
-        if (splits) { // the text stays
+        if (splits) { // the text does not change
             out.text = pieces->text;
             pieces->text = (struct st_bytes){0};
         }

@@ -11,11 +11,12 @@ enum st_pretokenizer_kind {
     ST_PRETOKENIZE_SPLIT,
     ST_PRETOKENIZE_PREFIX,
     ST_PRETOKENIZE_METASPACE,
-    ST_PRETOKENIZE_MAP_BYTES,   // every byte by the character that byte-level files write for it
-    ST_PRETOKENIZE_UNMAP_BYTES, // and back
+    ST_PRETOKENIZE_MAP_BYTES,   // replaces every byte by the character that byte-level files write
+                                // for it
+    ST_PRETOKENIZE_UNMAP_BYTES, // the reverse
 };
 
-// What becomes of a match.
+// What happens to a match.
 enum st_split {
     ST_SPLIT_ISOLATED,
     ST_SPLIT_REMOVED,
@@ -48,7 +49,7 @@ struct st_pieces {
 };
 void st_pieces_free(struct st_pieces *pieces);
 
-// Takes `text` over and splits it. `first`: it begins the whole input.
+// Takes over `text` and splits it. `first`: the text begins the whole input.
 stint_status st_pretokenize(const struct st_pretokenizer *steps, size_t n_steps, bool first,
                             struct st_bytes *text, struct st_pieces *pieces);
 

@@ -25,7 +25,7 @@ static const struct class {
     {'h', 'H', "0-9A-Fa-f"},
 };
 
-// An escape, of two characters; within a class a negated one stays as it is.
+// Translates an escape of two characters. A negated one inside a class stays as it is.
 static stint_status translate_escape(const char *escape, bool in_class, struct st_bytes *out) {
     for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
         bool negated = escape[1] == classes[i].negated;
@@ -39,7 +39,7 @@ static stint_status translate_escape(const char *escape, bool in_class, struct s
 
 static stint_status translate(const char *pattern, size_t n, struct st_bytes *out) {
     bool in_class = false;
-    ST_TRY(st_bytes_append(out, "(*LF)", 5)); // what $ and . take for the end of a line
+    ST_TRY(st_bytes_append(out, "(*LF)", 5)); // $ and . treat only LF as the end of a line
     for (size_t i = 0; i < n;) {
         size_t length = 1;
         if (pattern[i] == '\\' && i + 1 < n) {
@@ -76,7 +76,8 @@ static stint_status compile(const struct st_bytes *pattern, struct st_regex *reg
                        (int)(pattern->count < 200 ? pattern->count : 200), pattern->data,
                        (size_t)offset, text);
     }
-    pcre2_jit_compile(regex->code, PCRE2_JIT_COMPLETE); // where it cannot, matching interprets
+    pcre2_jit_compile(regex->code,
+                      PCRE2_JIT_COMPLETE); // matching falls back to the interpreter if this fails
     regex->context = pcre2_match_context_create(NULL);
     if (!regex->context) return st_fail(STINT_E_NOMEM, "no memory for a regular expression");
     pcre2_set_match_limit(regex->context, 10000000);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Regular expressions of tokenizers, by PCRE2 with its compiler to machine code. Compiled once,
-// matched by any thread.
+// Regular expressions of tokenizers, by PCRE2 and its JIT compiler. A compiled expression may be
+// used by several threads.
 #ifndef ST_TOKENIZER_REGEX_H
 #define ST_TOKENIZER_REGEX_H
 
@@ -8,15 +8,15 @@
 
 struct st_regex;
 
-// The pattern is what tokenizer files hold: Unicode everywhere, \s as Unicode's White_Space.
-// STINT_E_UNSUPPORTED with the place where PCRE2 stumbles.
+// Compiles a pattern of a tokenizer file: Unicode everywhere, \s is Unicode's White_Space.
+// STINT_E_UNSUPPORTED names the offset at which PCRE2 fails.
 stint_status st_regex_open(const char *pattern, size_t n, struct st_regex **regex);
 void st_regex_close(struct st_regex *regex); // accepts NULL
 
 // The first match in text[0, n), which is valid UTF-8, that begins at `from` or later: [*start,
-// *end) with from <= *start <= *end <= n. *start is n where there is none. STINT_E_LIMIT: an effort
-// beyond any real text's. STINT_E_FORMAT: \K in a group that a lookaround calls, which PCRE2 10.42
-// compiles, moved the match's start before `from` or past its end.
+// *end) with from <= *start <= *end <= n. *start is n if there is none. STINT_E_LIMIT: the
+// effort exceeds that of any real text. STINT_E_FORMAT: \K in a group that a lookaround calls,
+// which PCRE2 10.42 compiles, moved the match's start before `from` or past its end.
 stint_status st_regex_find(const struct st_regex *regex, const char *text, size_t n, size_t from,
                            size_t *start, size_t *end);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Encoding: broken UTF-8 is mended, added tokens are cut out, what lies between is normalized,
-// split into pieces, and each piece goes through the model.
+// Encoding: broken UTF-8 is repaired, added tokens are cut out, the text between them is normalized
+// and split into pieces, and the model encodes each piece.
 #include "tokenizer/tokenizer.h"
 
 #include "base/size.h"
@@ -16,7 +16,7 @@ struct encoding {
     uint32_t flags;
     struct st_ids *ids;
     struct st_bpe_scratch scratch;
-    bool first; // nothing was encoded yet
+    bool first; // nothing has been encoded yet
 };
 
 static stint_status encode_pieces(struct encoding *e, struct st_bytes *text) {
@@ -38,7 +38,7 @@ static stint_status encode_pieces(struct encoding *e, struct st_bytes *text) {
 
 typedef stint_status text_fn(struct encoding *e, const char *text, size_t n);
 
-// Calls `rest` for what lies between the added tokens and appends theirs.
+// Calls `rest` for the text between added tokens and appends the ids of the added tokens.
 static stint_status cut_added(struct encoding *e, bool normalized, const char *text, size_t n,
                               text_fn *rest) {
     struct st_added_search found = {0};
@@ -72,7 +72,7 @@ static stint_status encode_segment(struct encoding *e, const char *text, size_t 
     return status;
 }
 
-// Valid UTF-8: each broken sequence becomes U+FFFD.
+// Makes the text valid UTF-8: each broken sequence becomes U+FFFD.
 static stint_status mend(const char *text, size_t n, struct st_bytes *out) {
     size_t done = 0;
     for (size_t i = 0; i < n;) {
@@ -131,8 +131,8 @@ size_t st_detokenizer_push(struct st_detokenizer *state, const struct stint_toke
     size_t n_piece = st_tokenizer_piece(tokenizer, id, bytes + n);
     bool strip = tokenizer->strip_first_space && state->n_tokens == 0 && n_piece && bytes[n] == ' ';
     if (n_piece) state->n_tokens++;
-    // Encoding puts its space before every text between special tokens, not before the first alone.
-    // The unknown token more likely stands for a character within a text.
+    // Encoding puts a space before every text between special tokens, not only before the first
+    // one. The unknown token does not count, since it usually stands for a character inside a text.
     if (special && tokenizer->prefix_every_text && id != tokenizer->bpe.unknown)
         state->n_tokens = 0;
     if (strip) memmove(bytes + n, bytes + n + 1, --n_piece);
@@ -146,7 +146,8 @@ size_t st_detokenizer_push(struct st_detokenizer *state, const struct stint_toke
             continue;
         }
         if (st_utf8_unfinished(bytes + i, n - i)) break;
-        // U+FFFD is longer than the bytes it stands for: keep within what callers have room for.
+        // U+FFFD is longer than the bytes it stands for, so the output is cut to the callers'
+        // capacity.
         if (written + 3 > ST_PIECE_MAX_BYTES + 8) break;
         memcpy(text + written, "\xef\xbf\xbd", 3);
         written += 3;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text to token ids and back, whatever file the vocabulary came in. A tokenizer is immutable and
+// Text to token ids and back, for vocabularies of any file format. A tokenizer is immutable and
 // shared by threads.
 //
 // Encoding runs: split at added tokens -> normalize -> pre-tokenize -> model (BPE or unigram) ->
-// post-process. Each stage is data read from the file; see docs/ARCHITECTURE.md.
+// post-process. Each step is data read from the file; see docs/ARCHITECTURE.md.
 #ifndef ST_TOKENIZER_TOKENIZER_H
 #define ST_TOKENIZER_TOKENIZER_H
 
@@ -16,14 +16,15 @@ struct stint_tokenizer; // the public handle is this struct
 
 // A folder (tokenizer.json, else vocab.json + merges.txt, else tokenizer.model;
 // tokenizer_config.json is read for special tokens, add_bos_token and the chat template), or one of
-// these files, or a .gguf, or a package. STINT_E_IO if there is none (the text lists what was
-// looked for), E_FORMAT, E_UNSUPPORTED.
+// these files, or a .gguf, or a package. STINT_E_IO if there is none (the text lists the files
+// that were tried), E_FORMAT, E_UNSUPPORTED.
 stint_status st_tokenizer_open(const char *path, struct stint_tokenizer **tokenizer);
 stint_status st_tokenizer_from_files(const struct st_files *files,
                                      struct stint_tokenizer **tokenizer);
-bool st_tokenizer_is_there(const struct st_files *files); // a vocabulary, be it readable or not
-// From tokenizer.ggml.* of an open GGUF. STINT_E_IO where it has no vocabulary ("no_vocab" or no
-// key): the caller may go on without one.
+bool st_tokenizer_is_there(
+    const struct st_files *files); // true if there is a vocabulary, readable or not
+// From tokenizer.ggml.* of an open GGUF. STINT_E_IO if it has no vocabulary ("no_vocab" or no
+// key): the caller may continue without one.
 stint_status st_tokenizer_from_gguf(const struct st_gguf *gguf, struct stint_tokenizer **tokenizer);
 void st_tokenizer_close(struct stint_tokenizer *tokenizer); // accepts NULL
 
@@ -31,8 +32,8 @@ void st_tokenizer_close(struct stint_tokenizer *tokenizer); // accepts NULL
 stint_status st_tokenizer_encode(const struct stint_tokenizer *tokenizer, const char *text,
                                  size_t n_bytes, uint32_t flags, struct st_ids *ids);
 
-// Streaming decoder: bytes of one token at a time; holds back the tail of an unfinished UTF-8
-// sequence and SPM's leading-space rule. Zero-initialise.
+// Streaming decoder, one token at a time. It holds back an unfinished UTF-8 sequence and applies
+// SentencePiece's rule for the leading space. Zero-initialise.
 struct st_detokenizer {
     unsigned char pending[8]; // an unfinished sequence
     size_t n_pending;
@@ -48,19 +49,19 @@ enum {
 // vocabulary give nothing.
 size_t st_detokenizer_push(struct st_detokenizer *state, const struct stint_tokenizer *tokenizer,
                            int32_t id, uint32_t flags, char *text);
-// What is still pending at the end, as U+FFFD.
+// Writes the bytes that are still pending at the end, as U+FFFD.
 size_t st_detokenizer_finish(struct st_detokenizer *state, char *text);
 
-// The bytes that `id` stands for, which may be part of a character, to out (capacity
-// ST_PIECE_MAX_BYTES); returns how many. Ids outside the vocabulary have none.
+// Writes the bytes of `id`, which may be part of a character, to out (capacity ST_PIECE_MAX_BYTES)
+// and returns their number. Ids outside the vocabulary have none.
 size_t st_tokenizer_piece(const struct stint_tokenizer *tokenizer, int32_t id, char *out);
 
 size_t st_tokenizer_vocab(const struct stint_tokenizer *tokenizer);
 int32_t st_tokenizer_bos(const struct stint_tokenizer *tokenizer); // -1: none
 int32_t st_tokenizer_eos(const struct stint_tokenizer *tokenizer); // -1: none
-// True if the token is special: no part of the text itself.
+// True if the token is special: not part of the text itself.
 bool st_tokenizer_is_special(const struct stint_tokenizer *tokenizer, int32_t id);
-// The id of a token given by its exact text (added and special tokens first); -1 if there is none.
+// The id of the token with exactly this text (added and special tokens first); -1 if there is none.
 int32_t st_tokenizer_find(const struct stint_tokenizer *tokenizer, const char *text);
 // The checkpoint's own Jinja chat template, or NULL.
 const char *st_tokenizer_chat_template(const struct stint_tokenizer *tokenizer);

@@ -27,7 +27,7 @@ void st_unigram_measure(struct st_unigram *unigram, const struct st_vocab *vocab
     }
 }
 
-// User-defined tokens have no score of their own: they win, the longer the more.
+// User-defined tokens have no score of their own. They get one that wins, higher for longer tokens.
 static bool score_of(const struct st_unigram *unigram, const struct st_vocab *vocab, int32_t id,
                      double *score) {
     const struct st_token *t = &vocab->tokens[id];
@@ -42,7 +42,7 @@ static void relax(const struct st_unigram *unigram, struct step *steps, size_t f
                   double score, int32_t id) {
     double sum = steps[from].score + score;
     if (unigram->sentencepiece) sum = (double)(float)sum;
-    // Scores of damaged files can add up to minus infinity: a way is still a way.
+    // Scores of damaged files can add up to minus infinity. Such a path still counts as a path.
     if (sum > steps[to].score || steps[to].from == SIZE_MAX)
         steps[to] = (struct step){sum, from, id};
 }
@@ -78,11 +78,11 @@ stint_status st_unigram_encode(const struct st_unigram *unigram, const struct st
     if (st_size_mul(n + 1, sizeof *steps, &bytes)) steps = malloc(bytes);
     if (!steps) return st_fail(STINT_E_NOMEM, "no memory to split %zu bytes", n);
     search(unigram, vocab, text, n, steps);
-    // Backwards from the end: turn the links round.
+    // Reverses the links, from the end to the beginning.
     size_t next = SIZE_MAX;
     for (size_t at = n; at != SIZE_MAX;) {
         size_t from = at ? steps[at].from : SIZE_MAX;
-        steps[at].from = next; // from here on: where the path goes
+        steps[at].from = next; // now the next position of the path
         next = at;
         at = from;
     }

@@ -9,7 +9,7 @@
 struct st_unigram {
     double worst,
         best; // scores of ordinary tokens; an unknown character costs 10 more than `worst`
-    bool sentencepiece; // sums in float, and byte tokens are not found by their names
+    bool sentencepiece; // sums are float, and byte tokens are not found by their names
 };
 
 // Finds worst and best.

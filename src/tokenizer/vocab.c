@@ -15,8 +15,8 @@ uint64_t st_vocab_hash(uint64_t hash, const char *text, size_t n) { // FNV-1a
     return hash;
 }
 
-stint_status st_vocab_open(struct st_vocab *vocab, size_t most) {
-    *vocab = (struct st_vocab){.capacity = most < INT32_MAX ? most : INT32_MAX};
+stint_status st_vocab_open(struct st_vocab *vocab, size_t max) {
+    *vocab = (struct st_vocab){.capacity = max < INT32_MAX ? max : INT32_MAX};
     memset(vocab->bytes, 0xff, sizeof vocab->bytes);
     return STINT_OK;
 }
@@ -33,7 +33,7 @@ static bool same(const struct st_vocab *v, int32_t id, const char *text, size_t 
     return t->bytes == n && memcmp(v->pool + t->start, text, n) == 0;
 }
 
-// The slot of this text, or the empty one where it belongs.
+// The slot of this text, or the empty slot where it belongs.
 static size_t find_slot(const struct st_vocab *v, uint64_t hash, const char *text, size_t n) {
     size_t i = (size_t)(hash ^ hash >> 29) & (v->n_slots - 1);
     while (v->slots[i] >= 0 && !same(v, v->slots[i], text, n)) i = (i + 1) & (v->n_slots - 1);
@@ -60,7 +60,7 @@ static stint_status rehash(struct st_vocab *v, size_t n_slots) {
     return STINT_OK;
 }
 
-// Room for ids below n; gaps in between.
+// Makes room for ids below n, with gaps.
 static stint_status make_room(struct st_vocab *v, size_t n) {
     if (n <= v->n) return STINT_OK;
     size_t rounded = 64;
@@ -85,12 +85,12 @@ stint_status st_vocab_add(struct st_vocab *v, int64_t id, const char *text, size
         return st_fail(STINT_E_FORMAT, "token '%.*s': its id %lld is beyond what the file can hold",
                        shown, text, (long long)id);
     if (n > ST_PIECE_MAX_BYTES)
-        return st_fail(STINT_E_FORMAT, "token %lld is %zu bytes long: at most %d", (long long)id, n,
-                       ST_PIECE_MAX_BYTES);
+        return st_fail(STINT_E_FORMAT, "token %lld is %zu bytes long; the maximum is %d",
+                       (long long)id, n, ST_PIECE_MAX_BYTES);
     if (!isfinite(score))
         return st_fail(STINT_E_FORMAT, "token '%.*s': its score is not a number", shown, text);
     if ((size_t)id < v->n && v->tokens[id].kind != ST_TOKEN_NONE) {
-        if (same(v, (int32_t)id, text, n)) { // said twice: as an added token, say
+        if (same(v, (int32_t)id, text, n)) { // listed twice, e.g. also as an added token
             v->tokens[id].kind = (uint8_t)kind;
             return STINT_OK;
         }

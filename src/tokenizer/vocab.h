@@ -13,7 +13,7 @@ enum st_token_kind {
     ST_TOKEN_NORMAL,
     ST_TOKEN_UNKNOWN,
     ST_TOKEN_CONTROL, // special: not part of the text
-    ST_TOKEN_ADDED,   // found in the text as a whole, and part of it
+    ST_TOKEN_ADDED,   // searched for as a whole, and part of the text
     ST_TOKEN_UNUSED,
     ST_TOKEN_BYTE, // <0xNN>
 };
@@ -25,7 +25,7 @@ struct st_token {
     uint8_t kind;
     uint8_t byte; // ST_TOKEN_BYTE
     bool outside; // an added token that the model does not know
-    bool added;   // is looked for in the text before the model sees it
+    bool added;   // searched for in the text before the model sees it
 };
 
 struct st_vocab {
@@ -40,37 +40,37 @@ struct st_vocab {
     size_t longest;     // bytes
 };
 
-// `most` bounds the ids: no file can have more tokens than it has bytes.
-stint_status st_vocab_open(struct st_vocab *vocab, size_t most);
+// `max` bounds the ids: no file can have more tokens than it has bytes.
+stint_status st_vocab_open(struct st_vocab *vocab, size_t max);
 void st_vocab_close(struct st_vocab *vocab);
 
 // STINT_E_FORMAT: id out of bounds or taken, text empty or longer than ST_PIECE_MAX_BYTES, score
-// not a number. A second token of the same text is kept, but the text finds the first.
+// not a number. If two tokens have the same text, the text finds the first.
 stint_status st_vocab_add(struct st_vocab *vocab, int64_t id, const char *text, size_t n,
                           enum st_token_kind kind, double score);
 // -1 if there is none.
 int32_t st_vocab_find(const struct st_vocab *vocab, const char *text, size_t n);
-// The same among the tokens that the model knows.
+// The same, limited to tokens that the model knows.
 int32_t st_vocab_find_model(const struct st_vocab *vocab, const char *text, size_t n);
 
-// The hash of a text grows with it: start from ST_VOCAB_HASH and add bytes.
+// The hash of a text, computed step by step: start from ST_VOCAB_HASH and add bytes.
 #define ST_VOCAB_HASH 0xcbf29ce484222325u
 uint64_t st_vocab_hash(uint64_t hash, const char *text, size_t n);
-// As st_vocab_find_model; pre: `hash` is that of text[0, n).
+// Like st_vocab_find_model; pre: `hash` is the hash of text[0, n).
 int32_t st_vocab_find_hashed(const struct st_vocab *vocab, uint64_t hash, const char *text,
                              size_t n);
 // The id's bytes; NULL for a gap or an id outside.
 const char *st_vocab_text(const struct st_vocab *vocab, int32_t id, size_t *n);
 enum st_token_kind st_vocab_kind(const struct st_vocab *vocab, int32_t id);
 
-// Marks tokens of the form <0xNN> as bytes and fills bytes[]. Others of that look (<0x-1>, <0xZZ>)
-// are text.
+// Marks tokens of the form <0xNN> as bytes and fills bytes[]. Similar
+// tokens (<0x-1>, <0xZZ>) are text.
 void st_vocab_mark_bytes(struct st_vocab *vocab);
 // Fills bytes[] with the tokens of one byte (byte-level text).
 void st_vocab_single_bytes(struct st_vocab *vocab);
 
-// Byte-level files write byte b as character: translates text to bytes in out (n is enough); false
-// where a character stands for no byte.
+// Byte-level files write each byte as a character. Translates such text to bytes in out (capacity
+// n); false if a character does not stand for a byte.
 bool st_byte_level_decode(const char *text, size_t n, char *out, size_t *n_out);
 
 // The character that files write for a byte, as UTF-8; returns its bytes, 1 or 2.

@@ -19,7 +19,7 @@ static void everything_asked_for_arrives(void **state) {
     struct st_reader *r = NULL;
     ts_random_bytes(data, BYTES);
     int file = open(ts_write("data", data, BYTES), O_RDONLY);
-    assert_int_equal(st_reader_open(file, "data", false, &r), STINT_OK);
+    assert_int_equal(st_reader_open(file, "data", &r), STINT_OK);
     assert_int_equal(st_reader_wait(r), STINT_OK); // nothing to wait for
     for (size_t i = 0; i < RANGES; i++) {
         offsets[i] = ts_random_below(BYTES - RANGE_BYTES + 1);
@@ -41,7 +41,7 @@ static void a_failure_is_told_once(void **state) {
     char byte[8];
     struct st_reader *r = NULL;
     int file = open(ts_write("short", "12345", 5), O_RDONLY);
-    assert_int_equal(st_reader_open(file, "short", false, &r), STINT_OK);
+    assert_int_equal(st_reader_open(file, "short", &r), STINT_OK);
     st_reader_ask(r, 3, 4, byte);
     st_reader_ask(r, 0, 2, byte + 4);
     assert_int_equal(st_reader_wait(r), STINT_E_IO);
@@ -52,7 +52,7 @@ static void a_failure_is_told_once(void **state) {
     assert_memory_equal(byte, "12", 2);
     st_reader_close(r);
     close(file);
-    assert_int_equal(st_reader_open(file, "closed", false, &r), STINT_OK);
+    assert_int_equal(st_reader_open(file, "closed", &r), STINT_OK);
     st_reader_ask(r, 0, 2, byte);
     assert_int_equal(st_reader_wait(r), STINT_E_IO);
     assert_non_null(strstr(stint_error_text(), "Bad file descriptor"));

@@ -118,7 +118,7 @@ static void chat_opens_the_turn_where_the_template_does_not(void **state) {
 
 static void chat_refuses_what_is_no_conversation(void **state) {
     (void)state;
-    refuses(turns, "{}", NULL, STINT_E_ARG, "no array");
+    refuses(turns, "{}", NULL, STINT_E_ARG, "must be an array");
     refuses(turns, "[1]", NULL, STINT_E_ARG, "message 0");
     refuses(turns, "[{}]", NULL, STINT_E_ARG, "role ''");
     refuses(turns, "[{\"role\":\"king\",\"content\":\"\"}]", NULL, STINT_E_ARG, "'king'");
@@ -126,7 +126,7 @@ static void chat_refuses_what_is_no_conversation(void **state) {
     refuses(turns, "[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\"}]}]", NULL,
             STINT_E_UNSUPPORTED, "image_url");
     refuses(turns, "[{\"role\":\"user\",\"content\":[{\"type\":\"text\"}]}]", NULL, STINT_E_ARG,
-            "without text");
+            "has no text");
     refuses(turns, "[{\"role\":\"user\",\"content\":\"\",\"tool_calls\":[]}]", NULL, STINT_E_ARG,
             "assistant");
     refuses(turns, "[{\"role\":\"assistant\",\"tool_calls\":[{}]}]", NULL, STINT_E_ARG, "name");

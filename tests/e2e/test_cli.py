@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The command line itself: help, wrong use, exit status, bad files, the shape of every --json."""
+"""The command line itself: help, usage errors, exit status, bad files, the form of every --json."""
 import os
 import pathlib
 import struct
@@ -33,7 +33,7 @@ class Help(unittest.TestCase):
         self.assertRegex(stint("--version").stdout, r"^stint \d+\.\d+\.\d+\n$")
 
 
-class WrongUse(unittest.TestCase):
+class UsageErrors(unittest.TestCase):
     CASES = [
         ([], "a command is missing"),
         (["bnech"], "did you mean 'bench'"),
@@ -43,7 +43,7 @@ class WrongUse(unittest.TestCase):
         (["run", MODEL, "--thread", "1"], "did you mean --threads?"),
         (["run", MODEL, "--zzz"], "unknown option '--zzz'"),
         (["run", MODEL, "-p"], "--prompt needs a value"),
-        (["run", MODEL, "-p", "x", "-f", "y"], "-p and -f exclude each other"),
+        (["run", MODEL, "-p", "x", "-f", "y"], "-p and -f cannot be used together"),
         (["run", MODEL, "-p", "x", "-n", "-1"], "'-1' is not a whole number"),
         (["run", MODEL, "-p", "x", "-n", "12x"], "'12x' is not a whole number"),
         (["run", MODEL, "-p", "x", "--threads", "0"], "out of range"),
@@ -51,7 +51,7 @@ class WrongUse(unittest.TestCase):
         (["run", MODEL, "-p", "x", "--temp", "nan"], "is not a number"),
         (["run", MODEL, "-p", "x", "--seed", "99999999999999999999"], "whole number"),
         (["run", MODEL, "-p", "x", "--memory", "12Q"], "is not a size"),
-        (["run", MODEL, "-p", "x", "--kv", "f8"], "none of auto|f32|f16"),
+        (["run", MODEL, "-p", "x", "--kv", "f8"], "not one of auto|f32|f16"),
         (["run", MODEL, "-p", "x", "--json=1"], "takes no value"),
         (["run", MODEL, "again"], "one argument too many"),
         (["logits", MODEL], "--tokens FILE.json is missing"),
@@ -59,7 +59,7 @@ class WrongUse(unittest.TestCase):
         (["bench", MODEL, "-p", "64,,2"], "list of whole numbers"),
     ]
 
-    def test_wrong_use_is_one_line_and_exit_2(self):
+    def test_a_usage_error_is_one_line_and_exit_2(self):
         for arguments, part in self.CASES:
             with self.subTest(arguments=[str(a) for a in arguments]):
                 done = stint(*arguments)

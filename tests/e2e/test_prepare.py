@@ -71,7 +71,7 @@ class Prepare(Folder):
         self.assertGreater(ran["seconds"], 0)
         self.assertGreater(ran["npu_seconds"], 0)
         self.assertTrue(0 < ran["resident_bytes"] < ran["all_float_bytes"] / 100)
-        self.assert_fails(stint("inspect", MODEL, "--outliers"), "is no package")
+        self.assert_fails(stint("inspect", MODEL, "--outliers"), "is not a package")
         picture = self.folder / "outliers.svg"
         self.assertEqual(stint("inspect", self.package, "--svg", picture).returncode, 0)
         drawn = xml.etree.ElementTree.parse(picture).getroot()

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every stint command that README.md shows in a block runs; every file it links to exists."""
+"""Every stint command that README.md shows in a block runs; every file it links to exists; its
+figures are those of docs/BENCHMARKS.md, its options those of the command, its sentences short."""
 import os
 import pathlib
 import re
@@ -51,6 +52,37 @@ class Readme(unittest.TestCase):
                                           input="", capture_output=True, encoding="utf-8",
                                           timeout=300, check=False)
                     self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_figures_are_those_of_the_benchmarks(self):
+        rows = {}
+        benchmarks = (SOURCE / "docs" / "BENCHMARKS.md").read_text(encoding="utf-8")
+        for line in benchmarks.splitlines():
+            cells = [cell.strip() for cell in line.split("|")[1:-1]]
+            if len(cells) == 3 and re.match(r"\d", cells[1]):
+                rows.setdefault(tuple(cells[1:]), cells[0])
+        shown = [line.split("|")[2:4] for line in README.splitlines()
+                 if re.match(r"\|[^|]*(llama\.cpp|stint)[^|]*\| \d", line)]
+        self.assertGreaterEqual(len(shown), 6)
+        for cells in shown:
+            self.assertIn(tuple(cell.strip() for cell in cells), rows)
+        for percent in re.findall(r"[\d.]+ %(?=[ ,.])", README.split("## How it compares")[1]):
+            self.assertIn(f"+{percent}", benchmarks)
+
+    def test_commands_and_options_exist(self):
+        for block in re.findall(r"^```text\n(.*?)^```", README, re.M | re.S):
+            for line in re.findall(r"^\$ stint (.*)", block, re.M):
+                command, *words = line.split()
+                shown = subprocess.run([COMMAND, command, "--help"], capture_output=True,
+                                       text=True, check=True).stdout
+                for option in (word for word in words if re.match(r"--?[a-z]", word)):
+                    self.assertRegex(shown, rf"(?m)(^|[ ,]){re.escape(option)}\b", line)
+
+    def test_sentences_are_short(self):
+        prose = re.sub(r"^```.*?^```", "", README, flags=re.M | re.S)
+        lines = [line for line in prose.splitlines() if not line.startswith(("|", "#"))]
+        text = re.sub(r"\]\([^)]*\)", "]", "\n".join(lines))
+        for sentence in re.split(r"(?<=[.!?])\s|\n\s*\n|\n- ", text):
+            self.assertLessEqual(len(sentence.split()), 25, sentence)
 
     def test_links_lead_somewhere(self):
         for target in re.findall(r"\]\(([^)#:]+)\)", README):

@@ -366,7 +366,7 @@ class Tools(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(folder.cleanup)
         model = pathlib.Path(folder.name)
-        jinja = (SOURCE / "tests" / "text" / "chat" / "hermes-2-pro.jinja").read_text("utf-8")
+        jinja = (SOURCE / "tests" / "chat" / "golden" / "hermes-2-pro.jinja").read_text("utf-8")
         for file in MODEL.iterdir():
             if file.name != "tokenizer_config.json":
                 (model / file.name).symlink_to(file)

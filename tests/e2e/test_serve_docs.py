@@ -3,7 +3,6 @@
 """The curl commands of docs/SERVER.md and README.md run as they stand, but for the port. Skips
 itself without curl."""
 import json
-import pathlib
 import re
 import shutil
 import subprocess
@@ -58,7 +57,8 @@ class Documented(unittest.TestCase):
                                check=True).stdout
         for option in set(re.findall(r"(?<!-)--[a-z][a-z-]*", TEXT)):
             self.assertIn(option, shown)
-        source = pathlib.Path(SOURCE / "src" / "server" / "metrics.c").read_text(encoding="utf-8")
+        path = SOURCE / "src" / "server" / "api" / "metrics.c"
+        source = path.read_text(encoding="utf-8")
         for name in set(re.findall(r"\bstint_[a-z_]+\b", TEXT)):
             self.assertIn(name, source)
 

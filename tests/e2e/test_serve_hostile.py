@@ -310,9 +310,9 @@ class Ends(unittest.TestCase):
             client = server.open_stream(**LONG)
             client.recv(100)
             server.process.send_signal(signal.SIGTERM)
-            self.assertIn(b"broken off", read_all_of(client))
+            self.assertIn(b"aborted", read_all_of(client))
             self.assertEqual(server.end(), 0)
-        self.assertIn("broken off", server.said)
+        self.assertIn("aborted", server.said)
 
     def test_a_second_signal_ends_at_once(self):
         with Server() as server:

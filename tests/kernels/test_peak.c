@@ -16,12 +16,26 @@ static void every_peak_runs_on_its_cpu(void **state) {
     }
 }
 
-static void every_cpu_has_a_float_peak(void **state) {
+static void rows_of_a_kind_follow_one_another(void **state) {
     (void)state;
-    assert_non_null(st_peak_choose(0, ST_PEAK_F32));
-    assert_null(st_peak_choose(0, ST_PEAK_BF16));
-    const struct st_peak *best = st_peak_choose(st_cpu_flags(), ST_PEAK_F32);
-    assert_true((best->isa & st_cpu_flags()) == best->isa);
+    const uint64_t sets[] = {0, ST_CPU_AVX2, UINT64_MAX};
+    for (size_t s = 0; s < 3; s++)
+        for (int kind = 0; kind < ST_N_PEAKS; kind++) {
+            uint64_t flags = st_cpu_flags() & sets[s];
+            size_t n = 0, wanted = 0;
+            for (const struct st_peak *row = st_peaks; row->name; row++)
+                wanted += (int)row->kind == kind && (row->isa & flags) == row->isa;
+            const struct st_peak *row = NULL, *before = NULL;
+            while ((row = st_peak_next(row, flags, (enum st_peak_kind)kind)) != NULL) {
+                assert_true(!before || row > before);
+                assert_true((int)row->kind == kind && (row->isa & flags) == row->isa);
+                before = row;
+                n++;
+            }
+            assert_int_equal(n, wanted);
+        }
+    assert_non_null(st_peak_next(NULL, 0, ST_PEAK_F32));
+    assert_null(st_peak_next(NULL, 0, ST_PEAK_BF16));
 }
 
 static void reading_sees_every_byte(void **state) {
@@ -43,7 +57,7 @@ static void reading_sees_every_byte(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_peak_runs_on_its_cpu),
-        cmocka_unit_test(every_cpu_has_a_float_peak),
+        cmocka_unit_test(rows_of_a_kind_follow_one_another),
         cmocka_unit_test(reading_sees_every_byte),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is expected of a cache against what the cache does, with pieces that are drawn at random.
+#include "base/size.h"
 #include "neuron/cache.h"
 #include "neuron/expect.h"
 #include "support/support.h"
@@ -8,6 +9,7 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -194,8 +196,40 @@ static void what_predictors_name(void **state) {
     assert_true(st_expect_named(1.0, st_expect_exponent(rates, 0, 0.5)) == 1.0);
 }
 
+static void compare_columns(size_t bytes, float rate) {
+    enum { CHANNELS = 200000 };
+    double reads = 0.0, read = 0.0;
+    uint64_t end = 0;
+    char what[64];
+    for (uint64_t c = 0; c < CHANNELS; c++) {
+        if (ts_random_float(0.0f, 1.0f) >= rate) continue;
+        uint64_t first = c * bytes / ST_LOAD_BLOCK * ST_LOAD_BLOCK;
+        uint64_t last = st_round_up((c + 1) * bytes, ST_LOAD_BLOCK);
+        bool meets = end > 0 && first <= end;
+        reads += !meets;
+        read += (double)(last - (meets ? end : first));
+        end = last;
+    }
+    struct st_expected_reads e = st_expect_columns(bytes, (double)rate);
+    snprintf(what, sizeof what, "%zu bytes, rate %g", bytes, (double)rate);
+    assert_near(e.reads * CHANNELS + 100.0, reads + 100.0, 0.15, what);
+    assert_near(e.bytes * CHANNELS, read, 0.15, what);
+}
+
+static void columns_that_lie_together_are_one_read(void **state) {
+    (void)state;
+    static const size_t widths[] = {64, 576, 1536, 4096, 5008, 9728};
+    static const float rates[] = {0.002f, 0.03f, 0.2f, 0.7f};
+    for (size_t w = 0; w < 6; w++)
+        for (size_t r = 0; r < 4; r++) compare_columns(widths[w], rates[r]);
+    assert_true(st_expect_columns(576, 0.0).reads == 0.0);
+    assert_true(st_expect_columns(576, 0.0).bytes == 0.0);
+    assert_true(st_expect_columns(576, 1.0).reads == 0.0); // all of them in one
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(columns_that_lie_together_are_one_read),
         cmocka_unit_test(what_comes_in_turn),
         cmocka_unit_test(cold_neurons),
         cmocka_unit_test(the_edges),

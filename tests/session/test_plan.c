@@ -17,16 +17,21 @@ enum { CONTEXT = 256, CHUNK = 8, WARM = 24, TOKENS = 60 };
 #define SPARSE "models/novels-10m-drelu"
 
 static const char *model_name;
+static bool is_shadowed; // with the outliers of the tokens that are stepped through: random ones
 static stint_model *whole, *piecewise;
 
 static int open_models(void **state) {
     (void)state;
     char path[600];
     const char *source = ts_shared(model_name);
+    int32_t ids[512];
+    for (size_t i = 0; i < 512; i++) ids[i] = (int32_t)ts_random_below(4000);
     snprintf(path, sizeof path, "%s/m.stint", ts_temp_folder());
     stint_prepare_options o = {.size = sizeof o,
                                .n_tokens = 512,
-                               .outliers = STINT_OUTLIERS_NONE,
+                               .outliers = is_shadowed ? STINT_OUTLIERS_SHARE : STINT_OUTLIERS_NONE,
+                               .ids = is_shadowed ? ids : NULL,
+                               .n_ids = is_shadowed ? 512 : 0,
                                .neurons = strcmp(model_name, SPARSE) == 0,
                                .recall = 0.98f}; // of so short a text
     assert_int_equal(stint_prepare(source, path, &o, NULL), STINT_OK);
@@ -110,6 +115,11 @@ static void a_session_does_as_planned(void **state) {
         if (fabs(read - plan.bytes_per_token) > 0.15 * all)
             fail_msg("%llu MiB more: expected %.0f bytes a token of %.0f, the session reads %.0f",
                      (unsigned long long)more, plan.bytes_per_token, all, read);
+        double reads = (double)(done.reads - begun.reads) / TOKENS;
+        assert_int_equal(plan.shadow_columns > 0, is_shadowed);
+        if (is_shadowed && fabs(reads - plan.reads_per_token) > 0.35 * reads)
+            fail_msg("%llu MiB more: expected %.1f reads a token, the session has %.1f",
+                     (unsigned long long)more, plan.reads_per_token, reads);
     }
 }
 
@@ -166,6 +176,34 @@ static void time_follows_from_speeds(void **state) {
     assert_true(faster.wait_seconds == plan.wait_seconds);
     plan = plan_for(least_memory() + (100 << 20), STINT_LEAVE_PREDICTOR, &slow, NULL);
     assert_true(plan.read_seconds == 0 && plan.wait_seconds == 0);
+}
+
+// Every linear with cold columns has to wait for them, whatever is in memory.
+static void columns_take_time(void **state) {
+    (void)state;
+    stint_storage slow = {.size = sizeof slow,
+                          .sequential_block = {1 << 20},
+                          .sequential_per_second = {1e6},
+                          .random_block = {1 << 20},
+                          .random_depth = {1, 32},
+                          .random_per_second = {{100}, {100}},
+                          .dense_bytes_per_second = 1e9};
+    uint64_t ample = least_memory() + (100 << 20);
+    stint_memory_plan plan = plan_for(ample, STINT_LEAVE_PREDICTOR, &slow, NULL);
+    assert_true(plan.slices == plan.resident_slices && plan.reads_per_token > 0);
+    assert_true(plan.reads_per_token <= plan.shadow_columns);
+    assert_true(plan.bytes_per_token >= plan.shadow_columns * 256);
+    assert_true(fabs(plan.read_seconds - plan.reads_per_token / 100) < 1e-9);
+    assert_true(plan.wait_seconds > 0 && plan.wait_seconds >= plan.read_seconds - 1e-9);
+    double seconds = plan.compute_seconds + plan.wait_seconds;
+    assert_true(fabs(plan.tokens_per_second * seconds - 1) < 1e-9);
+    slow.random_per_second[0][0] = slow.random_per_second[1][0] = 200;
+    stint_memory_plan faster = plan_for(ample, STINT_LEAVE_PREDICTOR, &slow, NULL);
+    assert_true(fabs(faster.wait_seconds * 2 - plan.wait_seconds) < 1e-9);
+    // More memory holds more slices, not more columns.
+    stint_memory_plan least = plan_for(least_memory(), STINT_LEAVE_PREDICTOR, &slow, NULL);
+    assert_true(least.shadow_columns == plan.shadow_columns);
+    assert_true(least.reads_per_token > plan.reads_per_token);
 }
 
 static void what_cannot_be_planned(void **state) {
@@ -252,6 +290,17 @@ static int run(const char *name) {
     return cmocka_run_group_tests_name(name, tests, open_models, close_models);
 }
 
+static int run_shadowed(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_session_does_as_planned),
+        cmocka_unit_test(columns_take_time),
+        cmocka_unit_test(no_memory_is_an_error),
+    };
+    model_name = DENSE;
+    is_shadowed = true;
+    return cmocka_run_group_tests_name("shadowed", tests, open_models, close_models);
+}
+
 int main(void) {
-    return run(DENSE) || run(SPARSE);
+    return run(DENSE) || run(SPARSE) || run_shadowed();
 }

@@ -84,7 +84,7 @@ static struct st_shadow make_shadow(struct st_pool *pool) {
     struct st_shadow s = {.any = true,
                           .pool = pool,
                           .elementwise = st_elementwise_choose(~(uint64_t)0 & st_cpu_flags()),
-                          .widest_rows = PACKED,
+                          .slot_bytes = PACKED,
                           .wave = 64};
     s.in.capacity = TOKENS * K;
     s.in.entries = calloc(TOKENS * K, sizeof *s.in.entries);
@@ -267,12 +267,144 @@ static void a_read_that_fails_is_an_error(void **state) {
     stint_model_close(model);
 }
 
+// ---- Under a bound of memory
+
+enum { BOUND = 64 << 20, COUNT = 40 };
+
+static stint_status open_bounded(const char *path, stint_model **model, stint_session **session) {
+    stint_model_options pieces = {.size = sizeof pieces, .piecewise = true};
+    stint_session_options options = {
+        .size = sizeof options, .memory = BOUND, .n_threads = 2, .n_context = 256, .chunk_len = 32};
+    *session = NULL;
+    ST_TRY(stint_model_open(path, &pieces, model));
+    return stint_session_open(*model, &options, session);
+}
+
+static void a_bound_changes_no_bit(void **state) {
+    (void)state;
+    stint_model *model = NULL;
+    stint_session *s = NULL;
+    stint_shadow_info info = {.size = sizeof info}, other = info;
+    stint_memory_info memory = {.size = sizeof memory};
+    float *logits = malloc(200 * 4096 * sizeof *logits);
+    assert_int_equal(stint_model_open(package, NULL, &model), STINT_OK);
+    float *wanted = evaluate(model, 32, 2, false, &info);
+    stint_model_close(model);
+    if (open_bounded(package, &model, &s) != STINT_OK) fail_msg("%s", stint_error_text());
+    if (stint_session_eval(s, 0, ids, 200, true, logits) != STINT_OK)
+        fail_msg("%s", stint_error_text());
+    assert_memory_equal(logits, wanted, 200 * 4096 * sizeof *logits);
+    assert_int_equal(stint_session_shadow(s, &other), STINT_OK);
+    assert_int_equal(other.cold_reads, info.cold_reads);
+    assert_int_equal(other.cold_bytes, info.cold_bytes);
+    // By the session's loader: it counts them with the slices.
+    assert_int_equal(stint_session_memory(s, &memory), STINT_OK);
+    assert_true(memory.bytes_read > other.cold_bytes);
+    assert_true(memory.peak_bytes <= memory.budget_bytes);
+    free(wanted);
+    free(logits);
+    stint_session_close(s);
+    stint_model_close(model);
+}
+
+// A copy of the package, with its columns as they were before they had hashes if `old`.
+static const char *copy_package(const char *name, bool old) {
+    static char path[600];
+    struct st_map map;
+    struct st_package *p = NULL;
+    struct st_package_writer *w = NULL;
+    snprintf(path, sizeof path, "%s/%s", ts_temp_folder(), name);
+    assert_int_equal(st_map_open(package, &map), STINT_OK);
+    assert_int_equal(st_package_open(package, &map, &p), STINT_OK);
+    assert_int_equal(st_package_create(path, &w), STINT_OK);
+    for (size_t i = 0; i < st_package_count(p); i++) {
+        struct st_section s = *st_package_at(p, i);
+        if (old && strstr(s.name, ST_INT8_COLUMN_CHECKS)) continue;
+        if (old && s.type == ST_SECTION_COLUMNS) s.type = ST_SECTION_I8;
+        assert_int_equal(st_package_add(w, &s), STINT_OK);
+    }
+    assert_int_equal(st_package_finish(w), STINT_OK);
+    st_package_close(p);
+    st_map_close(&map);
+    return path;
+}
+
+// Changes one byte of each hot, or each cold, column of a linear in the file.
+static void change_columns(const char *path, const struct stint_model *model, bool hot) {
+    const struct st_int8_weight *w = &model->int8.layers[1].ffn->down.weight;
+    size_t rows = (size_t)w->n_panels * ST_INT8_PANEL;
+    int file = open(path, O_RDWR);
+    assert_true(file >= 0);
+    for (size_t c = 0; c < w->n_in; c++) {
+        unsigned char byte;
+        if ((w->hot[c] >= 0) != hot) continue;
+        off_t at = (const unsigned char *)(w->columns + c * rows) - model->checkpoint.maps->data;
+        at += (off_t)ts_random_below(rows);
+        assert_int_equal(pread(file, &byte, 1, at), 1);
+        byte ^= 1;
+        assert_int_equal(pwrite(file, &byte, 1, at), 1);
+    }
+    close(file);
+}
+
+static void assert_names_the_section(const char *path) {
+    assert_non_null(strstr(stint_error_text(), path));
+    assert_non_null(strstr(stint_error_text(), "section 'layers.1.down.columns' is damaged"));
+}
+
+static void a_changed_column_is_an_error(void **state) {
+    (void)state;
+    const char *path = copy_package("changed.stint", false);
+    stint_model *model = NULL;
+    stint_session *s = NULL;
+    assert_int_equal(open_bounded(path, &model, &s), STINT_OK);
+    assert_int_equal(stint_session_eval(s, 0, ids, COUNT, false, NULL), STINT_OK);
+    change_columns(path, model, false);
+    for (int again = 0; again < 2; again++) {
+        assert_int_equal(stint_session_eval(s, 0, ids, COUNT, false, NULL), STINT_E_FORMAT);
+        assert_names_the_section(path);
+        assert_int_equal(stint_session_length(s, 0), COUNT);
+    }
+    change_columns(path, model, true); // what is in memory already does not mind
+    stint_session_close(s);
+    stint_model_close(model);
+    // What is read when the model is opened is checked there.
+    assert_int_equal(open_bounded(path, &model, &s), STINT_E_FORMAT);
+    assert_names_the_section(path);
+    assert_int_equal(stint_model_open(path, NULL, &model), STINT_E_FORMAT);
+    assert_names_the_section(path);
+}
+
+static void a_package_without_hashes_is_refused_by_name(void **state) {
+    (void)state;
+    const char *path = copy_package("old.stint", true);
+    stint_model *model = NULL;
+    stint_session *s = NULL;
+    stint_shadow_info info = {.size = sizeof info};
+    assert_int_equal(open_bounded(path, &model, &s), STINT_E_UNSUPPORTED);
+    assert_non_null(strstr(stint_error_text(), "old.stint: has shadow columns without hashes"));
+    stint_model_close(model);
+    // Without a bound it is what it was.
+    assert_int_equal(stint_model_open(path, NULL, &model), STINT_OK);
+    float *got = evaluate(model, 64, 2, false, &info);
+    stint_model_close(model);
+    assert_int_equal(stint_model_open(package, NULL, &model), STINT_OK);
+    float *wanted = evaluate(model, 64, 2, false, &info);
+    assert_memory_equal(got, wanted, 200 * 4096 * sizeof *got);
+    stint_model_close(model);
+    free(got);
+    free(wanted);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(elements_beyond_int8_are_multiplied_in_float),
         cmocka_unit_test(nothing_clipped_adds_nothing),
         cmocka_unit_test(where_columns_lie_does_not_matter),
         cmocka_unit_test(a_read_that_fails_is_an_error),
+        cmocka_unit_test(a_bound_changes_no_bit),
+        cmocka_unit_test(a_changed_column_is_an_error),
+        cmocka_unit_test(a_package_without_hashes_is_refused_by_name),
     };
     return cmocka_run_group_tests(tests, prepare, NULL);
 }

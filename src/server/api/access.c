@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-// The time depends on the length of what was sent alone.
+// The time depends only on the length of the received key.
 static bool equal(const char *sent, const char *key) {
     size_t n = strlen(sent), n_key = strlen(key);
     volatile unsigned char different = n != n_key;
@@ -46,12 +46,13 @@ bool st_access_origin(const struct st_access *access, const char *origin, const 
 bool st_access_check(const struct st_access *access, bool key, const char *authorization,
                      const char *host, const char *origin, struct st_problem *problem) {
     if (!st_access_host(access, host))
-        return st_refuse(problem, 403, NULL,
-                         "this server is for its own machine: ask it as localhost or 127.0.0.1, or "
-                         "start it with --host");
+        return st_refuse(
+            problem, 403, NULL,
+            "this server is only for its own machine: address it as localhost or 127.0.0.1, or "
+            "start it with --host");
     if (!st_access_origin(access, origin, host))
         return st_refuse(problem, 403, NULL,
-                         "pages of another site may not ask here; --cors permits one");
+                         "pages of other sites may not use this server; --cors permits one");
     if (key && !st_access_key(access, authorization))
         return st_refuse(problem, 401, NULL,
                          authorization == NULL

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// One choice as the engine knows it.
+// One choice, as its callback from the scheduler sees it.
 struct running {
     struct st_answer *answer;
     uint64_t ticket;
@@ -26,7 +26,7 @@ struct st_answer {
     size_t n_submitted;
     atomic_uint holders;
 
-    pthread_mutex_t lock; // of all that follows
+    pthread_mutex_t lock; // protects everything that follows
     struct st_answer_watcher watcher;
     bool asleep, flooded;
     size_t n_ended;
@@ -72,14 +72,14 @@ static struct st_response_usage usage_of(const struct st_answer *answer) {
         const struct st_engine_usage *one = &answer->choices[i].usage;
         usage.completion_tokens += one->generated_tokens;
         usage.reasoning_tokens += st_choice_reasoning_tokens(&answer->choices[i]);
-        if (i % answer->request.n != 0) continue; // of a prompt's choices the first has paid
+        if (i % answer->request.n != 0) continue; // a prompt counts once, with its first choice
         usage.prompt_tokens += one->prompt_tokens;
         usage.cached_tokens += one->reused_tokens;
     }
     return usage;
 }
 
-// With tools an answer is only known to be a call or a text at its end.
+// With tools, only the end of an answer tells whether it is a call or text.
 static bool holds_back(const struct st_answer *answer) {
     return answer->request.tool_choice != ST_TOOLS_NONE;
 }
@@ -124,7 +124,7 @@ static void take_end(struct st_answer *answer, struct st_choice *choice,
     answer->n_ended++;
     if (event->usage != NULL) st_metrics_answer(answer->metrics, event->usage);
     if (event->end == ST_ENGINE_CANCELED) {
-        fail(answer, 503, "the answer was broken off");
+        fail(answer, 503, "the answer was aborted");
     } else if (event->end == ST_ENGINE_FAILED) {
         const char *text = event->error_text != NULL ? event->error_text : "the engine failed";
         fail(answer, st_problem_http(event->status), text);
@@ -177,7 +177,7 @@ static struct st_answer *make(const struct st_answer_options *options) {
     return answer;
 }
 
-// Marks of calls are special tokens in some families, and those of reasoning in a few.
+// The marks of calls are special tokens in some families, those of reasoning in a few.
 static bool wants_special(const struct st_answer *answer) {
     const struct stint_tokenizer *tokenizer = answer->response.tokenizer;
     if (answer->request.tools != NULL) return true;
@@ -190,7 +190,8 @@ static stint_status submit(struct st_answer *answer, size_t i,
                            const struct st_answer_prompt *prompt) {
     const struct st_request *request = &answer->request;
     stint_sampling sampling = request->sampling;
-    sampling.seed += i % request->n; // a prompt's choices differ, and are what they are alone
+    sampling.seed +=
+        i % request->n; // choices of a prompt differ; each equals a request with its seed
     struct st_engine_request one = {.prompt = prompt->ids,
                                     .n_prompt = prompt->n,
                                     .max_tokens = request->max_tokens,
@@ -209,11 +210,11 @@ static stint_status submit(struct st_answer *answer, size_t i,
                             &answer->running[i].ticket);
 }
 
-// The queue is the one limit left: the prompt's length was compared with the context before.
+// Only the queue can be the reason: the prompt's length was checked before.
 static bool refuse_submission(struct st_problem *problem, stint_status status) {
     if (status != STINT_E_LIMIT) return st_refuse_failure(problem, status, NULL);
     return st_refuse(problem, 429, NULL,
-                     "all slots are busy and the queue is full; ask again in a moment");
+                     "all slots are busy and the queue is full; try again in a moment");
 }
 
 static bool submit_all(struct st_answer *answer, const struct st_answer_prompt *prompts,
@@ -283,7 +284,7 @@ bool st_answer_wait(struct st_answer *answer, void (*sleep)(void *context), void
     return waits;
 }
 
-// What was read makes room, at once or when it is worth a move.
+// Drops the part that was read, at once or when moving the rest is worth it.
 static void forget_read(struct st_answer *answer) {
     struct st_bytes *bytes = &answer->out.bytes;
     size_t rest = bytes->count - answer->n_read;

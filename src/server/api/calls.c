@@ -33,7 +33,7 @@ stint_status st_calls_schema(const struct st_request *request, json_t **schema) 
     return *schema != NULL ? STINT_OK : st_fail(STINT_E_NOMEM, "no memory for the tools' schema");
 }
 
-// {"name", "arguments"} as the one call; an answer that was cut off stays text.
+// Takes {"name", "arguments"} as the only call; an answer that was cut off stays text.
 static stint_status find_required(struct st_choice *choice) {
     size_t n;
     const char *text = st_choice_answer(choice, &n);

@@ -53,7 +53,8 @@ static size_t token_end(const struct st_choice *choice, size_t i) {
     return i + 1 < choice->n_tokens ? choice->tokens[i + 1].begin : choice->n_decoded;
 }
 
-// A token that makes the blank behind the reasoning and the answer's first word is the answer's.
+// A token with both the blank after the reasoning and the answer's first word belongs to the
+// answer.
 size_t st_choice_reasoning_tokens(const struct st_choice *choice) {
     size_t n = 0, begin = answer_begin(choice);
     while (n < choice->n_tokens && choice->tokens[n].begin < begin && token_end(choice, n) <= begin)
@@ -61,7 +62,7 @@ size_t st_choice_reasoning_tokens(const struct st_choice *choice) {
     return n;
 }
 
-// Tokens whose text has begun to be certain; all of them where nothing was cut off at the end.
+// The number of tokens whose text is at least partly certain; all tokens if nothing was cut off.
 static size_t certain_tokens(const struct st_choice *choice, size_t first) {
     size_t n = first;
     bool over = choice->end != ST_ENGINE_GOES_ON;
@@ -112,7 +113,7 @@ const char *st_choice_finish(const struct st_choice *choice) {
     return choice->end == ST_ENGINE_LENGTH ? "length" : "stop";
 }
 
-// A token's text by itself, its space in front included; what is no whole character as U+FFFD.
+// The text of a single token, with its leading space; incomplete characters become U+FFFD.
 static void write_token(const struct stint_tokenizer *tokenizer, int32_t id,
                         struct st_json_text *out) {
     char bytes[ST_PIECE_MAX_BYTES];

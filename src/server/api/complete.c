@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// /v1/chat/completions and /v1/completions: from a body to an answer in work.
+// /v1/chat/completions and /v1/completions: from a body to an answer in progress.
 #include "server/api/handlers.h"
 #include "constraint/constraint.h"
 #include "server/api/calls.h"
@@ -10,12 +10,12 @@
 #include <sys/random.h>
 #include <time.h>
 
-// All prompts of a request, as ids.
+// All prompts of a request, as token ids.
 struct prompts {
     struct st_ids ids[ST_REQUEST_MAX_PROMPTS];
     struct st_answer_prompt at[ST_REQUEST_MAX_PROMPTS];
     size_t n;
-    enum st_reasoning_phase reasoning; // how an answer to them begins
+    enum st_reasoning_phase reasoning; // the phase in which an answer to them begins
 };
 
 static void free_prompts(struct prompts *prompts) {
@@ -51,7 +51,7 @@ static bool chat_prompt(const struct st_server *server, const struct st_request 
     char *text;
     stint_status status = st_chat_prompt_thinking(server->chat, request->messages, request->tools,
                                                   request->thinking, &text, &prompts->reasoning);
-    // A call that must be made can be made by a model that was never told of any.
+    // A required call does not need a template with tools: the constraint enforces it.
     if (status == STINT_E_UNSUPPORTED && request->tool_choice == ST_TOOLS_REQUIRED)
         status = st_chat_prompt_thinking(server->chat, request->messages, NULL, request->thinking,
                                          &text, &prompts->reasoning);
@@ -92,7 +92,7 @@ static bool text_prompts(const struct st_server *server, const struct st_request
     return true;
 }
 
-// The text that the answer must be; NULL in *constraint for any.
+// The constraint of the answer; *constraint is NULL if there is none.
 static bool constrain(const struct st_request *request, struct st_constraint **constraint,
                       struct st_problem *problem) {
     json_t *calls;
@@ -114,8 +114,8 @@ static bool constrain(const struct st_request *request, struct st_constraint **c
 static bool check(const struct st_server *server, const struct st_request *request,
                   struct st_problem *problem) {
     if (request->model != NULL && strcmp(request->model, server->name) != 0) {
-        st_refuse(problem, 404, "model", "there is no model '%s' here but '%s'", request->model,
-                  server->name);
+        st_refuse(problem, 404, "model", "there is no model '%s'; this server has '%s'",
+                  request->model, server->name);
         problem->code = "model_not_found";
         return false;
     }
@@ -126,11 +126,11 @@ static bool check(const struct st_server *server, const struct st_request *reque
                              "'logit_bias': token %d is not one of 0 to %zu", request->biases[i].id,
                              vocab - 1);
     size_t n = request->chat ? 1 : st_request_prompts(request);
-    size_t most = (size_t)server->n_slots + server->n_queue;
-    if (n * request->n > most)
+    size_t max = (size_t)server->n_slots + server->n_queue;
+    if (n * request->n > max)
         return st_refuse(problem, 400, "n",
-                         "%zu answers are asked for at once; %zu fit into slots and queue",
-                         n * request->n, most);
+                         "the request asks for %zu answers at once; slots and queue hold %zu",
+                         n * request->n, max);
     return true;
 }
 
@@ -158,7 +158,7 @@ static bool start(struct st_server *server, struct st_request *request, struct s
     if (ok && getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
         ok = st_refuse(&call->problem, 500, NULL, "the system has no random numbers");
     if (ok) ok = constrain(request, &constraint, &call->problem);
-    // Nothing but what is asked for, also where a model would reason against its template.
+    // A constrained answer has no reasoning, even if the model would reason against its template.
     if (ok && constraint != NULL && request->thinking == ST_CHAT_THINKS_NOT)
         prompts.reasoning = ST_REASONING_NONE;
     if (ok) {
@@ -184,7 +184,7 @@ static bool complete(struct st_server *server, struct st_call *call, bool chat) 
     struct st_request request;
     if (!st_request_parse(call->body, call->n_body, chat, &request, &call->problem)) return false;
     bool ok = start(server, &request, call);
-    st_request_free(&request); // what the answer took is no longer in it
+    st_request_free(&request); // the parts that the answer took over are no longer in it
     return ok;
 }
 

@@ -21,36 +21,36 @@ static bool refuse_type(const json_t *value, const char *name, const char *wante
                      wanted);
 }
 
-bool st_field_int(const json_t *object, const char *name, int64_t least, int64_t most, int64_t *out,
+bool st_field_int(const json_t *object, const char *name, int64_t min, int64_t max, int64_t *out,
                   struct st_problem *problem) {
     const json_t *value = st_field(object, name);
     if (value == NULL) return true;
     if (!json_is_integer(value)) return refuse_type(value, name, "an integer", problem);
     int64_t number = json_integer_value(value);
-    if (number < least || number > most)
+    if (number < min || number > max)
         return st_refuse(problem, 400, name, "'%s' is %lld; it must be from %lld to %lld", name,
-                         (long long)number, (long long)least, (long long)most);
+                         (long long)number, (long long)min, (long long)max);
     *out = number;
     return true;
 }
 
-bool st_field_uint(const json_t *object, const char *name, uint32_t least, uint32_t most,
+bool st_field_uint(const json_t *object, const char *name, uint32_t min, uint32_t max,
                    uint32_t *out, struct st_problem *problem) {
     int64_t number = *out;
-    if (!st_field_int(object, name, least, most, &number, problem)) return false;
+    if (!st_field_int(object, name, min, max, &number, problem)) return false;
     *out = (uint32_t)number;
     return true;
 }
 
-bool st_field_real(const json_t *object, const char *name, double least, double most, float *out,
+bool st_field_real(const json_t *object, const char *name, double min, double max, float *out,
                    struct st_problem *problem) {
     const json_t *value = st_field(object, name);
     if (value == NULL) return true;
     if (!json_is_number(value)) return refuse_type(value, name, "a number", problem);
     double number = json_number_value(value);
-    if (!(number >= least && number <= most))
+    if (!(number >= min && number <= max))
         return st_refuse(problem, 400, name, "'%s' is %g; it must be from %g to %g", name, number,
-                         least, most);
+                         min, max);
     *out = (float)number;
     return true;
 }

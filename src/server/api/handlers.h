@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One request as its handler sees it, and the handlers. No network here: http.c fills the call and
-// sends what comes of it.
+// One request as its handler sees it, and the handlers. There is no network here: http/ fills the
+// call and sends the result.
 #ifndef ST_SERVER_HANDLERS_H
 #define ST_SERVER_HANDLERS_H
 
@@ -8,22 +8,22 @@
 #include "server/api/route.h"
 
 struct st_call {
-    const char *path, *argument; // argument: what stands for the route's *
+    const char *path, *argument; // argument: the text that matches the route's *
     const char *body;
     size_t n_body;
-    // What comes of it: a reply, or an answer that is being written.
-    const char *type;          // the reply's
+    // The result: a reply, or an answer in progress.
+    const char *type;          // content type of the reply
     struct st_json_text reply; // freed by the caller
-    const char *fixed;         // a reply that is static, in place of it
+    const char *fixed;         // a static reply instead
     size_t n_fixed;
     struct st_answer *answer;  // the caller holds a reference
-    struct st_problem problem; // where a handler returned false
+    struct st_problem problem; // set if a handler returned false
 };
 
 st_handler_fn st_handle_chat, st_handle_text;                    // complete.c
 st_handler_fn st_handle_models, st_handle_model, st_handle_last, // info.c
     st_handle_metrics, st_handle_health;
 st_handler_fn st_handle_save, st_handle_restore; // slot_files.c
-st_handler_fn st_handle_page;                    // page.c
+st_handler_fn st_handle_page;                    // http/page.c
 
 #endif

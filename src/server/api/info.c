@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the server tells about itself: models, health, metrics, the last request.
+// Handlers about the server itself: models, health, metrics, the last request.
 #include "server/api/handlers.h"
 #include "server/api/state.h"
 
@@ -36,8 +36,8 @@ bool st_handle_model(struct st_server *server, struct st_call *call) {
         write_model(server, &call->reply);
         return true;
     }
-    st_refuse(&call->problem, 404, "model", "there is no model '%s' here but '%s'", call->argument,
-              server->name);
+    st_refuse(&call->problem, 404, "model", "there is no model '%s'; this server has '%s'",
+              call->argument, server->name);
     call->problem.code = "model_not_found";
     return false;
 }

@@ -28,7 +28,7 @@ void st_json_format(struct st_json_text *out, const char *format, ...) {
         st_json_rawn(out, text, (size_t)n);
 }
 
-// What JSON wants escaped: quote, backslash, control characters.
+// Characters that JSON requires to be escaped: quote, backslash, control characters.
 static void escape(struct st_json_text *out, unsigned char c) {
     static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
     const char *at = c != 0 ? strchr(from, c) : NULL;

@@ -7,7 +7,7 @@
 static const int codes[] = {200, 204, 400, 401, 403, 404, 405, 413, 429, 499, 500, 503};
 enum { N_CODES = sizeof codes / sizeof *codes, N_BOUNDS = 14 };
 
-// Seconds: from a token of a small model to a long prompt on a slow device.
+// Seconds, from a token of a small model to a long prompt on a slow device.
 static const double bounds[N_BOUNDS] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
                                         0.25,  0.5,    1,     2.5,  5,     10,   60};
 
@@ -106,29 +106,30 @@ static void write_engine(const struct st_engine_stats *s, struct st_json_text *o
         double value;
     } rows[] = {
         {"stint_prompt_tokens_total", "counter", "Tokens of prompts.", prompt},
-        {"stint_reused_tokens_total", "counter", "Tokens of prompts that a slot still held.",
+        {"stint_reused_tokens_total", "counter", "Prompt tokens that were still in a slot's cache.",
          (double)s->reused_tokens},
         {"stint_generated_tokens_total", "counter", "Tokens of answers.",
          (double)s->generated_tokens},
-        {"stint_decode_steps_total", "counter", "Steps, each a token for every running answer.",
-         (double)s->decode_steps},
-        {"stint_prefill_seconds_total", "counter", "Time spent on prompts.", s->prefill_seconds},
-        {"stint_decode_seconds_total", "counter", "Time spent on answers.", s->decode_seconds},
+        {"stint_decode_steps_total", "counter",
+         "Decode steps; each gives one token to every running answer.", (double)s->decode_steps},
+        {"stint_prefill_seconds_total", "counter", "Time spent on prefill.", s->prefill_seconds},
+        {"stint_decode_seconds_total", "counter", "Time spent on decoding.", s->decode_seconds},
         {"stint_rejected_total", "counter", "Requests that found the queue full.",
          (double)s->rejected},
         {"stint_slots", "gauge", "Answers that can run at once.", s->slots},
-        {"stint_slots_busy", "gauge", "Answers that run.", s->busy},
-        {"stint_queue_length", "gauge", "Requests that wait for a slot.", s->queued},
+        {"stint_slots_busy", "gauge", "Answers that are running.", s->busy},
+        {"stint_queue_length", "gauge", "Requests that are waiting for a slot.", s->queued},
         {"stint_queue_size", "gauge", "Requests that may wait.", s->queue_size},
-        {"stint_cache_hit_rate", "gauge", "Share of prompt tokens that a slot still held.",
+        {"stint_cache_hit_rate", "gauge",
+         "Share of prompt tokens that were still in a slot's cache.",
          prompt > 0 ? (double)s->reused_tokens / prompt : 0},
-        {"stint_bubble_rate", "gauge", "Share of the last prefill in which the NPU waited.",
+        {"stint_bubble_rate", "gauge", "Share of the last prefill in which the NPU was idle.",
          s->bubble_rate},
-        {"stint_peak_memory_bytes", "gauge", "Most memory this process has had.",
+        {"stint_peak_memory_bytes", "gauge", "Peak memory of this process.",
          (double)stint_peak_rss_bytes()},
-        {"stint_memory_budget_bytes", "gauge", "The bound of --memory; 0 without.",
+        {"stint_memory_budget_bytes", "gauge", "The bound of --memory; 0: no bound.",
          (double)memory->budget_bytes},
-        {"stint_kv_bytes", "gauge", "KV cache under a bound of memory.", (double)memory->kv_bytes},
+        {"stint_kv_bytes", "gauge", "KV cache, if memory is bounded.", (double)memory->kv_bytes},
         {"stint_weight_bytes_read_total", "counter", "Weights read from the package.",
          (double)memory->bytes_read},
         {"stint_weight_hit_rate", "gauge", "Share of weights in memory when needed.",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a server counts, in Prometheus' text format (0.0.4). Any thread.
+// The counters of a server, in Prometheus' text format (0.0.4). For any thread.
 #ifndef ST_SERVER_METRICS_H
 #define ST_SERVER_METRICS_H
 
@@ -8,15 +8,15 @@
 
 struct st_metrics;
 
-// `label`: what requests are told apart by, the i-th of n; static.
+// `label`: the name of the i-th of n classes of requests; static.
 typedef const char *st_metrics_label_fn(size_t i);
 stint_status st_metrics_open(st_metrics_label_fn *label, size_t n, struct st_metrics **metrics);
 void st_metrics_close(struct st_metrics *metrics); // accepts NULL
 
-// A request of label `i` was answered with this status; i >= n: of none of them. 499: the client
-// went away.
+// Counts a request of label `i` that ended with this status; i >= n: without a label. 499: the
+// client disconnected.
 void st_metrics_request(struct st_metrics *metrics, size_t i, int status);
-// An answer has ended.
+// Counts an answer that has ended.
 void st_metrics_answer(struct st_metrics *metrics, const struct st_engine_usage *usage);
 
 void st_metrics_write(struct st_metrics *metrics, const struct st_engine_stats *stats,

@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-// HTTP's status, OpenAI's type, the code where a problem names none.
+// The HTTP status, OpenAI's type, and the code for problems that do not name one.
 static const struct kind {
     int status;
     const char *type, *code;

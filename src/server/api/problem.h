@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why a request is refused, as a client is told: HTTP's status, the field it is about, a sentence
-// with the mend. Written as JSON in the shape that OpenAI's clients turn into exceptions.
+// The reason for refusing a request: the HTTP status, the field, and a sentence that says how to
+// fix it. Written as JSON in the form that OpenAI's clients turn into exceptions.
 #ifndef ST_SERVER_PROBLEM_H
 #define ST_SERVER_PROBLEM_H
 
@@ -10,21 +10,21 @@
 enum { ST_PROBLEM_TEXT_BYTES = 512, ST_PROBLEM_PARAM_BYTES = 80 };
 
 struct st_problem {
-    int status;       // HTTP's
-    const char *code; // for programs; static. NULL: the status' own, if it has one
-    char param[ST_PROBLEM_PARAM_BYTES]; // "" where it is about no field
+    int status;                         // of HTTP
+    const char *code;                   // for programs; static. NULL: the default of the status
+    char param[ST_PROBLEM_PARAM_BYTES]; // "" if it is not about a field
     char text[ST_PROBLEM_TEXT_BYTES];
 };
 
-// Fills *problem; `param` may be NULL. Always false, so that `return st_refuse(...)` is one step.
+// Fills *problem; `param` may be NULL. Returns false, so that callers can `return st_refuse(...)`.
 bool st_refuse(struct st_problem *problem, int status, const char *param, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-// The same of this thread's last failure, whose status says whether the request or the server is
-// to blame.
+// The same for this thread's last failure, whose status says whether the request or the server
+// caused it.
 bool st_refuse_failure(struct st_problem *problem, stint_status status, const char *param);
 
-// HTTP's status for a library's.
+// The HTTP status for a status of the library.
 int st_problem_http(stint_status status);
 
 // {"error":{"message","type","param","code"}}

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Fields that are numbers as the sampler takes them.
+// Numeric fields of the sampler.
 static const struct {
     const char *name;
-    double least, most;
+    double min, max;
     size_t offset;
 } reals[] = {
     {"temperature", 0, 2, offsetof(struct st_request, sampling.temperature)},
@@ -19,8 +19,8 @@ static const struct {
     {"frequency_penalty", -2, 2, offsetof(struct st_request, sampling.frequency_penalty)},
 };
 
-// Fields that would change the answer and are not supported, unless they hold what they mean
-// anyway. The mend ends the sentence.
+// Unsupported fields that would change the answer; their neutral values are accepted. The second
+// text says how to fix it.
 static const struct {
     const char *name, *mend;
 } refused[] = {
@@ -31,7 +31,7 @@ static const struct {
     {"echo", "put the prompt before the answer yourself"},
 };
 
-// false, 0, "", [] and {} ask for nothing.
+// false, 0, "", [] and {} are neutral.
 static bool asks_for_something(const json_t *value) {
     switch (json_typeof(value)) {
     case JSON_STRING:
@@ -53,7 +53,7 @@ bool st_request_object(const char *body, size_t n_bytes, json_t **object,
     json_error_t error;
     errno = 0;
     json_t *json = json_loadb(n_bytes > 0 ? body : "", n_bytes, JSON_REJECT_DUPLICATES, &error);
-    if (errno == ENOMEM) { // which jansson may also have read over
+    if (errno == ENOMEM) { // jansson may have ignored it
         json_decref(json);
         return st_refuse(problem, 503, NULL, "not enough memory to read the body");
     }
@@ -72,10 +72,10 @@ static bool read_sampling(struct st_request *request, struct st_problem *problem
     const json_t *body = request->body;
     request->sampling = (stint_sampling){.size = sizeof(stint_sampling), .temperature = 1.0f};
     for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
-        if (!st_field_real(body, reals[i].name, reals[i].least, reals[i].most,
+        if (!st_field_real(body, reals[i].name, reals[i].min, reals[i].max,
                            (float *)((char *)request + reals[i].offset), problem))
             return false;
-    // 0 is "off" to the sampler, but the likeliest token alone to a client.
+    // 0 means "off" to the sampler, but "only the likeliest token" to a client.
     if (st_field(body, "top_p") != NULL && request->sampling.top_p == 0.0f)
         request->sampling.top_k = 1;
     if (!st_field_uint(body, "top_k", 0, 1 << 20, &request->sampling.top_k, problem)) return false;
@@ -86,7 +86,7 @@ static bool read_sampling(struct st_request *request, struct st_problem *problem
     return true;
 }
 
-// A token's id as JSON has it: a name of digits, without zeros before them.
+// A token id as a name in JSON: digits without leading zeros.
 static bool read_id(const char *name, int32_t *id) {
     size_t n = strlen(name);
     if (n == 0 || n > 9 || strspn(name, "0123456789") != n || (n > 1 && name[0] == '0'))
@@ -108,7 +108,7 @@ static bool read_bias(const char *name, const json_t *value, struct st_engine_bi
     return true;
 }
 
-// {"token id": what is added to its logit}
+// {"token id": bias to add to its logit}
 static bool read_biases(struct st_request *request, struct st_problem *problem) {
     const json_t *object = st_field(request->body, "logit_bias");
     json_t *value;
@@ -119,7 +119,8 @@ static bool read_biases(struct st_request *request, struct st_problem *problem) 
         return st_refuse(problem, 400, "logit_bias", "'logit_bias' is %s; it must be an object",
                          st_field_type(object));
     if (n > ST_REQUEST_MAX_BIASES)
-        return st_refuse(problem, 400, "logit_bias", "'logit_bias' has %zu tokens; at most %d", n,
+        return st_refuse(problem, 400, "logit_bias",
+                         "'logit_bias' has %zu tokens; the maximum is %d", n,
                          ST_REQUEST_MAX_BIASES);
     request->biases = calloc(n + 1, sizeof *request->biases);
     if (request->biases == NULL) return st_refuse(problem, 503, NULL, "not enough memory");
@@ -132,7 +133,7 @@ static bool read_biases(struct st_request *request, struct st_problem *problem) 
 
 static bool read_stop(const json_t *value, struct st_request *request, struct st_problem *problem) {
     if (!json_is_string(value) || json_string_length(value) == 0)
-        return st_refuse(problem, 400, "stop", "'stop' must hold texts that are not empty");
+        return st_refuse(problem, 400, "stop", "'stop' must not contain empty texts");
     request->stops[request->n_stops++] = json_string_value(value);
     return true;
 }
@@ -142,7 +143,7 @@ static bool read_stops(struct st_request *request, struct st_problem *problem) {
     if (stop == NULL) return true;
     if (!json_is_array(stop)) return read_stop(stop, request, problem);
     if (json_array_size(stop) > ST_REQUEST_MAX_STOPS)
-        return st_refuse(problem, 400, "stop", "'stop' has %zu texts; at most %d",
+        return st_refuse(problem, 400, "stop", "'stop' has %zu texts; the maximum is %d",
                          json_array_size(stop), ST_REQUEST_MAX_STOPS);
     for (size_t i = 0; i < json_array_size(stop); i++)
         if (!read_stop(json_array_get(stop, i), request, problem)) return false;
@@ -188,7 +189,7 @@ static bool check_prompt(const json_t *value, struct st_problem *problem) {
                          "an array of those");
     for (size_t i = 0; i < json_array_size(value); i++)
         if (!json_is_integer(json_array_get(value, i)))
-            return st_refuse(problem, 400, "prompt", "'prompt': token %zu is no integer", i);
+            return st_refuse(problem, 400, "prompt", "'prompt': token %zu is not an integer", i);
     return true;
 }
 
@@ -202,7 +203,7 @@ static bool read_text(struct st_request *request, struct st_problem *problem) {
                          ST_REQUEST_MAX_PROMPTS);
     for (size_t i = 0; i < n; i++)
         if (!check_prompt(st_request_prompt(request, i), problem)) return false;
-    // Here it is how many alternatives are told, and 0 tells the chosen tokens' alone.
+    // For completions it is the number of alternatives; 0 gives only those of the sampled tokens.
     request->logprobs = st_field(request->body, "logprobs") != NULL;
     return st_field_uint(request->body, "logprobs", 0, ST_REQUEST_MAX_TOP, &request->n_top,
                          problem);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The body of /v1/chat/completions and /v1/completions as a checked struct: every field has its
-// type and range, what is not supported is refused by name, what is unknown is left alone as
-// OpenAI does.
+// type and range, unsupported fields are refused by name, unknown fields are ignored as OpenAI
+// does.
 #ifndef ST_SERVER_REQUEST_H
 #define ST_SERVER_REQUEST_H
 
@@ -17,32 +17,32 @@ enum {
     ST_REQUEST_MAX_MESSAGES = 4096,
     ST_REQUEST_MAX_TOOLS = 128,
     ST_REQUEST_MAX_BIASES = 1024,
-    ST_REQUEST_TEXT_TOKENS = 16 // max_tokens of /v1/completions where it has none
+    ST_REQUEST_TEXT_TOKENS = 16 // the default max_tokens of /v1/completions
 };
 
 enum st_answer_format { ST_FORMAT_TEXT, ST_FORMAT_JSON, ST_FORMAT_SCHEMA };
 
 enum st_tool_choice {
-    ST_TOOLS_NONE, // also where there are no tools
+    ST_TOOLS_NONE, // also if there are no tools
     ST_TOOLS_AUTO,
-    ST_TOOLS_REQUIRED // one of them; `tool` alone if that is not NULL
+    ST_TOOLS_REQUIRED // one of them; only `tool` if that is not NULL
 };
 
 struct st_request {
-    json_t *body; // all that follows borrows from it
+    json_t *body; // everything that follows borrows from it
     bool chat;
-    const char *model;      // NULL: not said
+    const char *model;      // NULL: not given
     const json_t *messages; // of a chat
-    const json_t *prompt;   // else: a string, or an array as st_request_prompts() says
+    const json_t *prompt;   // of a completion: a string, or an array; see st_request_prompts()
     const json_t *tools;    // NULL: none, or none may be called
     enum st_tool_choice tool_choice;
     const char *tool;
-    bool one_call; // at most one in an answer
+    bool one_call; // at most one call in an answer
     enum st_chat_thinking thinking;
     uint32_t n, max_tokens; // max_tokens 0: until the context is full
     stint_sampling sampling;
     bool seeded;                   // by the client
-    struct st_engine_bias *biases; // [n_biases], the request's own
+    struct st_engine_bias *biases; // [n_biases], owned by the request
     size_t n_biases;
     const char *stops[ST_REQUEST_MAX_STOPS];
     uint32_t n_stops;
@@ -53,22 +53,23 @@ struct st_request {
     const json_t *schema; // of ST_FORMAT_SCHEMA
 };
 
-// Reads body[0, n_bytes). False with *problem filled and nothing held; else free with
+// Reads body[0, n_bytes). False with *problem filled; nothing is left to free then. Else free with
 // st_request_free.
 bool st_request_parse(const char *body, size_t n_bytes, bool chat, struct st_request *request,
                       struct st_problem *problem);
 void st_request_free(struct st_request *request);
 
-// JSON of one object without NUL characters: *object is a new reference.
+// Parses JSON of one object without NUL characters: *object is a new reference.
 bool st_request_object(const char *body, size_t n_bytes, json_t **object,
                        struct st_problem *problem);
 
-// How many prompts a completion has: one for a string or an array of ids, one per element for an
-// array of those.
+// The number of prompts of a completion: one for a string or an array of ids, one per element for
+// an array of those.
 size_t st_request_prompts(const struct st_request *request);
 const json_t *st_request_prompt(const struct st_request *request, size_t i);
 
-// What only a chat has (request_chat.c): messages, tools, response_format. pre: request->body.
+// The fields that only a chat has (request_chat.c): messages, tools, response_format. pre:
+// request->body.
 bool st_request_chat(struct st_request *request, struct st_problem *problem);
 
 #endif

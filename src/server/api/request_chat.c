@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What only a chat's body has: messages, tools and which of them to call, the answer's format.
+// The fields that only a chat's body has: messages, tools, tool_choice, response_format.
 #include "server/api/request.h"
 
 #include <stdio.h>
@@ -33,7 +33,7 @@ static bool check_message(json_t *message, size_t i, struct st_problem *problem)
     static const char *const roles[] = {"system", "user", "assistant", "tool", "function"};
     const char *role = json_string_value(json_object_get(message, "role"));
     if (role == NULL) return refuse_message(i, "'role' is missing", problem);
-    // Newer clients' name for what templates know as system.
+    // Newer clients say "developer" for the role that templates call system.
     if (strcmp(role, "developer") == 0) {
         if (json_object_set_new(message, "role", json_string("system")) != 0)
             return st_refuse(problem, 503, NULL, "not enough memory");
@@ -52,7 +52,7 @@ static bool read_messages(struct st_request *request, struct st_problem *problem
         return st_refuse(problem, 400, "messages",
                          "'messages' must be an array with at least one message");
     if (n > ST_REQUEST_MAX_MESSAGES)
-        return st_refuse(problem, 400, "messages", "%zu messages; at most %d", n,
+        return st_refuse(problem, 400, "messages", "there are %zu messages; the maximum is %d", n,
                          ST_REQUEST_MAX_MESSAGES);
     for (size_t i = 0; i < n; i++)
         if (!check_message(json_array_get(messages, i), i, problem)) return false;
@@ -117,7 +117,8 @@ static bool read_tools(struct st_request *request, struct st_problem *problem) {
         return st_refuse(problem, 400, "tools", "'tools' must be an array");
     size_t n = json_array_size(tools);
     if (n > ST_REQUEST_MAX_TOOLS)
-        return st_refuse(problem, 400, "tools", "%zu tools; at most %d", n, ST_REQUEST_MAX_TOOLS);
+        return st_refuse(problem, 400, "tools", "there are %zu tools; the maximum is %d", n,
+                         ST_REQUEST_MAX_TOOLS);
     for (size_t i = 0; i < n; i++)
         if (!check_tool(json_array_get(tools, i), i, problem)) return false;
     request->tools = n > 0 ? tools : NULL;
@@ -155,8 +156,8 @@ static bool read_format(struct st_request *request, struct st_problem *problem) 
                      "'response_format.type' must be text, json_object or json_schema");
 }
 
-// What several servers call {"enable_thinking": true or false}. Other variables of templates are
-// refused, since leaving them out changes the answer.
+// Several servers take {"enable_thinking": true or false}. Other variables of templates are
+// refused, since ignoring them would change the answer.
 static bool read_thinking(struct st_request *request, struct st_problem *problem) {
     static const char name[] = "chat_template_kwargs";
     const json_t *variables = st_field(request->body, name), *value;

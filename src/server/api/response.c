@@ -29,7 +29,7 @@ static void write_usage(const struct st_response *response, const struct st_resp
     st_json_raw(out, "}");
 }
 
-// A call's id only has to be another one than those of the same conversation's other calls.
+// A call's id must only differ from those of the other calls in the conversation.
 static void write_calls(const struct st_response *response, size_t index,
                         const struct st_tool_calls *calls, bool chunk, struct st_json_text *out) {
     st_json_raw(out, "\"tool_calls\":[");
@@ -107,7 +107,7 @@ void st_response_whole(const struct st_response *response, const struct st_choic
     st_json_raw(out, "}");
 }
 
-// A chunk up to its one choice's content, and what comes after that.
+// The part of a chunk before the content of its one choice, and the part after it.
 static void open_chunk(const struct st_response *response, size_t index, struct st_json_text *out) {
     st_json_raw(out, "data: ");
     begin(response, response->chat ? "chat.completion.chunk" : "text_completion", out);

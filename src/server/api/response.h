@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers as OpenAI's clients read them: whole objects, and the chunks of a stream, each a line of
-// server-sent events.
+// Responses in OpenAI's form: whole objects, and the chunks of a stream, each one server-sent
+// event.
 #ifndef ST_SERVER_RESPONSE_H
 #define ST_SERVER_RESPONSE_H
 
 #include "server/api/choice.h"
 
-// What is the same in all that is told of one request.
+// The fields that all responses to one request share.
 struct st_response {
     char id[40];
     int64_t created;         // seconds since 1970
-    const char *model;       // the served one's name
+    const char *model;       // name of the served model
     const char *fingerprint; // of model and settings: the same seed gives the same text
     bool chat;
-    bool reasons; // the model may: usage tells how many tokens that took
+    bool reasons; // the model may reason: usage has the number of those tokens
     bool logprobs;
     bool usage_follows; // chunks say "usage": null
     const struct stint_tokenizer *tokenizer;
@@ -23,14 +23,15 @@ struct st_response_usage {
     size_t prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens;
 };
 
-// Of choices that have ended.
+// A whole response, of choices that have ended.
 void st_response_whole(const struct st_response *response, const struct st_choice *choices,
                        size_t n_choices, const struct st_response_usage *usage,
                        struct st_json_text *out);
 
-// Chunks. The first of each choice of a chat tells the role, the last one why it ended.
+// Chunks. The first chunk of each choice of a chat has the role, the last one the reason of the
+// end.
 void st_response_role(const struct st_response *response, size_t index, struct st_json_text *out);
-// Of choice->reasoning.
+// A chunk of choice->reasoning.
 void st_response_thoughts(const struct st_response *response, size_t index,
                           const struct st_choice *choice, struct st_piece piece,
                           struct st_json_text *out);
@@ -43,6 +44,6 @@ void st_response_end(const struct st_response *response, size_t index, const cha
                      struct st_json_text *out);
 void st_response_last(const struct st_response *response, const struct st_response_usage *usage,
                       struct st_json_text *out);
-extern const char *const st_response_done; // what ends every stream
+extern const char *const st_response_done; // the last event of every stream
 
 #endif

@@ -25,7 +25,7 @@ const char *st_route_label(size_t i) {
     return st_routes[i].path;
 }
 
-// Whether `path` is `pattern`; what the * stands for goes to `argument`.
+// True if `path` matches `pattern`; the text that matches * goes to `argument`.
 static bool matches(const char *pattern, const char *path, char argument[ST_ROUTE_ARGUMENT_BYTES]) {
     const char *star = strchr(pattern, '*');
     if (star == NULL) return strcmp(pattern, path) == 0;
@@ -60,8 +60,8 @@ bool st_route_find(const char *method, const char *path, struct st_route_match *
     }
     if (other == NULL)
         return st_refuse(problem, 404, NULL,
-                         "there is nothing here; GET /v1/models and "
-                         "POST /v1/chat/completions are");
+                         "this path does not exist; GET /v1/models and "
+                         "POST /v1/chat/completions do");
     *allowed = other->method;
-    return st_refuse(problem, 405, NULL, "this path takes %s", other->method);
+    return st_refuse(problem, 405, NULL, "this path supports only %s", other->method);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which handler answers which method and path. Paths are compared with the table and lead nowhere
-// else: no name from a request reaches the file system but a slot's, whose letters are checked.
+// Finds the handler of a method and path. Paths are only compared with the table. The one name from
+// a request that reaches the file system is a slot's, whose characters are checked.
 #ifndef ST_SERVER_ROUTE_H
 #define ST_SERVER_ROUTE_H
 
@@ -9,14 +9,14 @@
 struct st_server;
 struct st_call;
 
-// Answers call->...: fills call->reply or call->answer, or refuses with call->problem.
+// Fills call->reply or call->answer, or returns false with call->problem filled.
 typedef bool st_handler_fn(struct st_server *server, struct st_call *call);
 
 struct st_route {
     const char *method; // GET answers HEAD too
-    const char *path;   // may hold one *, which stands for what is up to the next slash, or behind
-                        // other letters for all the rest
-    bool is_public;     // no key is needed
+    const char *path;   // may hold one *, which matches up to the next slash; at the end of a path
+                        // other than "/*" it matches all the rest
+    bool is_public;     // needs no key
     st_handler_fn *handler;
 };
 
@@ -25,16 +25,16 @@ enum { ST_ROUTE_ARGUMENT_BYTES = 128 };
 struct st_route_match {
     const struct st_route *route;
     size_t index;
-    char argument[ST_ROUTE_ARGUMENT_BYTES]; // what stands for the *
+    char argument[ST_ROUTE_ARGUMENT_BYTES]; // the text that matches *
 };
 
 extern const struct st_route st_routes[];
 extern const size_t st_n_routes;
 
-// The i-th route's path, as metrics call it.
+// The path of the i-th route, as a label of metrics.
 const char *st_route_label(size_t i);
 
-// 404 for an unknown path, 405 with *allowed (static) where it knows other methods.
+// 404 for an unknown path; 405 with *allowed (static) if the path has other methods.
 bool st_route_find(const char *method, const char *path, struct st_route_match *match,
                    const char **allowed, struct st_problem *problem);
 

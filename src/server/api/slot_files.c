@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A slot's tokens and cache to a file of --slot-dir and back. The name's letters are checked, so it
-// is a file of that folder and no other.
+// Saves a slot's tokens and cache to a file in --slot-dir, and restores them. The characters of the
+// name are checked, so the file is always in that folder.
 #include "server/api/handlers.h"
 #include "server/api/state.h"
 
@@ -35,7 +35,7 @@ static bool read_slot(const struct st_server *server, const char *argument, uint
     bool ok = n > 0 && n <= 4 && strspn(argument, "0123456789") == n;
     for (size_t i = 0; ok && i < n; i++) number = number * 10 + (uint32_t)(argument[i] - '0');
     if (!ok || number >= server->n_slots)
-        return st_refuse(problem, 404, NULL, "there is no slot '%s': they are 0 to %u", argument,
+        return st_refuse(problem, 404, NULL, "there is no slot '%s': slots are 0 to %u", argument,
                          server->n_slots - 1);
     *slot = number;
     return true;
@@ -45,7 +45,7 @@ static bool find(struct st_server *server, struct st_call *call, uint32_t *slot,
                  char name[NAME_MAX_BYTES + 1], char path[PATH_BYTES]) {
     if (server->slot_dir == NULL)
         return st_refuse(&call->problem, 404, NULL,
-                         "slots are not kept here: start the server with --slot-dir");
+                         "slots cannot be saved: start the server with --slot-dir");
     if (!read_slot(server, call->argument, slot, &call->problem) ||
         !read_name(call, name, &call->problem))
         return false;

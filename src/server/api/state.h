@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the handlers share. Immutable once it is open, but for what locks itself.
+// The state that the handlers share. After opening it is immutable, except for members with a lock
+// of their own.
 #ifndef ST_SERVER_STATE_H
 #define ST_SERVER_STATE_H
 
@@ -23,7 +24,7 @@ struct st_server {
     char fingerprint[40];
     char address[128];
     uint32_t n_slots, n_queue;
-    size_t context; // tokens of a slot
+    size_t context; // tokens per slot
     atomic_bool draining;
 };
 

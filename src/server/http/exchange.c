@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One request from its first header to its last byte sent. The library calls st_exchange_step when
-// the headers are there, for each part of the body, when it is complete, and when a connection that
-// slept is woken.
+// One request, from its first header to the last byte sent. libmicrohttpd calls st_exchange_step
+// when the headers have arrived, for each part of the body, when the body is complete, and when a
+// suspended connection is resumed.
 #include "server/http/http.h"
 
 #include "base/clock.h"
@@ -21,10 +21,10 @@ struct exchange {
     struct st_call call;
     struct st_bytes body;
     size_t n_received;
-    bool refused;   // call.problem says why; the body is read and dropped
-    bool preflight; // a browser asks what pages may do
-    bool started;   // the handler ran
-    int status;     // HTTP's, of what was sent
+    bool refused;   // see call.problem; the body is read and dropped
+    bool preflight; // a CORS preflight
+    bool started;   // the handler has run
+    int status;     // HTTP status that was sent
     uint64_t begin_ns;
     char logged[LOGGED_BYTES]; // method and path
 };
@@ -33,7 +33,7 @@ static const char *header(const struct exchange *exchange, const char *name) {
     return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
 }
 
-// Called with the answer locked: no wake comes before this returns.
+// Called with the answer locked, so no wake comes before this returns.
 static void fall_asleep(void *context) {
     struct exchange *exchange = context;
     atomic_fetch_add(&exchange->http->n_asleep, 1);
@@ -56,7 +56,7 @@ static bool refuse(struct exchange *exchange) {
     return false;
 }
 
-// What a browser asks before a page's request: answered where the page's origin may ask at all.
+// Answers a CORS preflight, if the page's origin is permitted at all.
 static bool is_preflight(struct exchange *exchange, const char *method) {
     const char *wanted = header(exchange, "Access-Control-Request-Headers");
     if (strcmp(method, "OPTIONS") != 0 || exchange->headers.origin == NULL) return false;
@@ -72,12 +72,12 @@ static size_t header_bytes(struct exchange *exchange) {
 }
 
 static bool refuse_headers(struct exchange *exchange, size_t n) {
-    st_refuse(&exchange->call.problem, 431, NULL, "the headers have %zu bytes; at most %d", n,
-              ST_HTTP_HEADER_BYTES);
+    st_refuse(&exchange->call.problem, 431, NULL, "the headers have %zu bytes; the maximum is %d",
+              n, ST_HTTP_HEADER_BYTES);
     return refuse(exchange);
 }
 
-// Decides by the headers alone, so that a body that nobody wants is never held.
+// Decides by the headers alone, so that an unwanted body is never stored.
 static bool admit(struct exchange *exchange, const char *method, const char *path) {
     const struct st_server *server = exchange->http->server;
     struct st_problem *problem = &exchange->call.problem;
@@ -101,17 +101,18 @@ static bool admit(struct exchange *exchange, const char *method, const char *pat
     if (!atomic_load(&server->draining)) return true;
     exchange->headers.close = true;
     if (strcmp(exchange->match.route->method, "GET") == 0) return true;
-    st_refuse(problem, 503, NULL, "the server is about to end");
+    st_refuse(problem, 503, NULL, "the server is shutting down");
     return refuse(exchange);
 }
 
 static bool refuse_body(struct exchange *exchange) {
-    st_refuse(&exchange->call.problem, 413, NULL, "the body is too long: at most %zu bytes",
+    st_refuse(&exchange->call.problem, 413, NULL, "the body is too long; the maximum is %zu bytes",
               exchange->http->max_body);
     return refuse(exchange);
 }
 
-// Whether the reply must not wait for the body: the client waits for it, or there is too much.
+// True if the reply must not wait for the body: the client waits for the reply, or the body is too
+// long.
 static bool at_once(struct exchange *exchange) {
     const char *length = header(exchange, "Content-Length");
     unsigned long long n = length != NULL ? strtoull(length, NULL, 10) : 0;
@@ -135,7 +136,7 @@ static struct exchange *begin(struct st_http *http, struct MHD_Connection *conne
     exchange->http = http;
     exchange->connection = connection;
     exchange->watched = watched;
-    exchange->match.index = SIZE_MAX; // of no route
+    exchange->match.index = SIZE_MAX; // no route
     exchange->begin_ns = st_now_ns();
     atomic_fetch_add(&http->n_open, 1);
     st_watch_silent(watched, false);
@@ -185,7 +186,7 @@ static enum MHD_Result send_answer(struct exchange *exchange) {
     return st_reply_call(exchange->connection, call, &exchange->headers);
 }
 
-// The request is complete: its handler runs once.
+// The request is complete. Runs its handler, once.
 static enum MHD_Result run(struct exchange *exchange, const char *path) {
     struct st_call *call = &exchange->call;
     exchange->started = true;
@@ -249,7 +250,7 @@ void st_exchange_end(void *context, struct MHD_Connection *connection, void **po
     struct st_answer *answer = exchange->call.answer;
     bool gone = code != MHD_REQUEST_TERMINATED_COMPLETED_OK || exchange->status == 0;
     if (answer != NULL) {
-        // What is written to a client that went away may seem to arrive.
+        // Writing to a client that has disconnected can appear to succeed.
         gone = gone || (st_watch_gone(exchange->watched) && st_answer_failed(answer));
         st_answer_watch(answer, NULL);
         st_watch_answer(exchange->watched, NULL);
@@ -257,7 +258,7 @@ void st_exchange_end(void *context, struct MHD_Connection *connection, void **po
         st_answer_release(answer);
     }
     int status = gone ? 499 : exchange->status;
-    // A next request on this connection, which is let go by itself where none comes.
+    // Another request may come on this connection; without one it times out.
     st_watch_deadline(exchange->watched, 2.0 * http->timeout);
     st_watch_silent(exchange->watched, true);
     st_metrics_request(http->server->metrics, exchange->match.index, status);

@@ -21,7 +21,7 @@ static void connected(void *context, struct MHD_Connection *connection, void **s
         return;
     }
     struct st_watched *watched = calloc(1, sizeof *watched);
-    *socket_context = watched; // NULL: its requests are not taken
+    *socket_context = watched; // NULL: its requests are refused
     if (watched == NULL) return;
     st_watch_add(
         http->watch, watched,
@@ -78,7 +78,7 @@ stint_status st_http_open(struct st_server *server, const struct st_server_optio
 }
 
 void st_http_quiesce(struct st_http *http) {
-    // Closed later: the library's threads may still be looking at it.
+    // Closed later, because the library's threads may still use it.
     http->listening = MHD_quiesce_daemon(http->daemon);
     if (http->listening != MHD_INVALID_SOCKET) shutdown(http->listening, SHUT_RDWR);
 }
@@ -90,7 +90,8 @@ static void pause_ms(long ms) {
 void st_http_close(struct st_http *http) {
     if (http == NULL) return;
     st_watch_cancel_all(http->watch);
-    // The library cannot be stopped while a connection sleeps, and the engine wakes them all soon.
+    // The library cannot be stopped while a connection is suspended. The scheduler wakes all of
+    // them soon.
     for (int i = 0; atomic_load(&http->n_asleep) > 0 ||
                     (atomic_load(&http->n_open) > 0 && i < ST_HTTP_LINGER_SECONDS * 100);
          i++)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The network side: connections, limits and replies, on libmicrohttpd. A request is read within
-// bounds of size and time, its handler runs, and what comes of it is sent; a connection sleeps
+// bounds of size and time, its handler runs, and the result is sent. A connection is suspended
 // while its answer has nothing to send.
 #ifndef ST_SERVER_HTTP_H
 #define ST_SERVER_HTTP_H
@@ -12,38 +12,38 @@
 #include <microhttpd.h>
 
 enum {
-    ST_HTTP_THREADS = 4,              // a request that is hard to read keeps one of them
-    ST_HTTP_CONNECTIONS = 256,        // of all of them
-    ST_HTTP_CROWD = 128,              // connections, beyond which silent ones
-    ST_HTTP_PATIENCE_SECONDS = 2,     // are let go after this
-    ST_HTTP_HEADER_BYTES = 32 << 10,  // of a request, its first line included
-    ST_HTTP_POOL_BYTES = 128 << 10,   // of a connection, headers and what is being sent: with more
-                                      // than this the library itself refuses, and not in JSON
-    ST_HTTP_BODIES = 16,              // largest bodies that may be held at once
-    ST_HTTP_DISCARD_BYTES = 64 << 20, // of a refused body that are read so that the reply arrives
-    ST_HTTP_LINGER_SECONDS = 5,       // for sending what is left, at the end
+    ST_HTTP_THREADS = 4,              // a request that takes long to parse occupies one
+    ST_HTTP_CONNECTIONS = 256,        // in total
+    ST_HTTP_CROWD = 128,              // with more connections, silent ones
+    ST_HTTP_PATIENCE_SECONDS = 2,     // are closed after this time
+    ST_HTTP_HEADER_BYTES = 32 << 10,  // of a request, including its first line
+    ST_HTTP_POOL_BYTES = 128 << 10,   // per connection, for headers and data being sent: beyond
+                                      // this the library itself refuses, and not in JSON
+    ST_HTTP_BODIES = 16,              // number of bodies of maximum size that may be in memory
+    ST_HTTP_DISCARD_BYTES = 64 << 20, // read of a refused body, so that the reply arrives
+    ST_HTTP_LINGER_SECONDS = 5,       // for sending the rest at the end
 };
 
 struct st_http {
     struct st_server *server;
     struct MHD_Daemon *daemon;
-    MHD_socket listening; // once nothing more is taken
+    MHD_socket listening; // valid once no more connections are accepted
     struct st_watch *watch;
     size_t max_body;
     unsigned timeout;
     void (*log)(void *context, const char *line);
     void *log_context;
-    atomic_size_t body_bytes; // held, of all requests
-    atomic_uint n_open;       // requests in work
-    atomic_uint n_asleep;     // of them, connections that sleep
+    atomic_size_t body_bytes; // in memory, of all requests
+    atomic_uint n_open;       // requests in progress
+    atomic_uint n_asleep;     // suspended connections among them
 };
 
-// Serves on a listening socket, which it takes.
+// Serves on a listening socket, which it takes over.
 stint_status st_http_open(struct st_server *server, const struct st_server_options *options,
                           int listening, struct st_http **http);
-// Takes no more connections.
+// Accepts no more connections.
 void st_http_quiesce(struct st_http *http);
-// Cancels answers in work, waits a moment for clients to read what is left, and closes. Accepts
+// Cancels answers in progress, waits a moment for clients to read the rest, and closes. Accepts
 // NULL.
 void st_http_close(struct st_http *http);
 
@@ -56,11 +56,11 @@ void st_exchange_end(void *http, struct MHD_Connection *connection, void **excha
 
 // Sends a handler's reply, a problem, or a stream (reply.c). False closes the connection.
 struct st_reply_headers {
-    const char *origin;    // of the page that asked, if it may
-    const char *allowed;   // methods, with 405
-    const char *preflight; // headers that a page asks to send; "": none
+    const char *origin;    // of the requesting page, if it is permitted
+    const char *allowed;   // methods, for 405
+    const char *preflight; // headers that a page requests to send; "": none
     bool close;
-    bool policy; // the page's
+    bool policy; // send the page's content policy
 };
 enum MHD_Result st_reply_call(struct MHD_Connection *connection, struct st_call *call,
                               const struct st_reply_headers *headers);

@@ -18,7 +18,7 @@ static stint_status look_up(const char *host, const char *port, struct addrinfo 
     return st_fail(STINT_E_IO, "cannot listen on '%s': %s", host, gai_strerror(error));
 }
 
-// Port of what a socket is bound to; 0 where that cannot be told.
+// The port that a socket is bound to; 0 if it is unknown.
 static uint16_t port_of(int file) {
     struct sockaddr_storage address;
     socklen_t n = sizeof address;
@@ -55,7 +55,7 @@ stint_status st_listen(const char *host, uint16_t port, uint16_t *bound, int *ou
     freeaddrinfo(found);
     if (file < 0)
         return st_fail(STINT_E_IO, "cannot listen on %s port %u: %s%s", host, port, strerror(error),
-                       error == EADDRINUSE ? "; choose another --port, 0 takes a free one" : "");
+                       error == EADDRINUSE ? "; select another --port, 0 takes a free one" : "");
     *bound = port_of(file);
     *out = file;
     return STINT_OK;

@@ -9,7 +9,7 @@
 // STINT_E_IO with the reason.
 stint_status st_listen(const char *host, uint16_t port, uint16_t *bound, int *socket);
 
-// Whether every address of this name is of this machine alone; false where it has none.
+// True if every address of this name belongs to this machine only; false if it has no address.
 bool st_listen_is_local(const char *host);
 
 #endif

@@ -25,7 +25,7 @@ static const char *type_of(const char *name) {
     return "text/plain; charset=utf-8";
 }
 
-// Names are looked up in the table: there are no others.
+// Only names in the table exist.
 bool st_handle_page(struct st_server *server, struct st_call *call) {
     const char *name = strcmp(call->path, "/") == 0 ? "index.html" : call->argument;
     (void)server;
@@ -36,5 +36,5 @@ bool st_handle_page(struct st_server *server, struct st_call *call) {
         call->n_fixed = strlen(file->text);
         return true;
     }
-    return st_refuse(&call->problem, 404, NULL, "there is nothing at '/%s'", name);
+    return st_refuse(&call->problem, 404, NULL, "'/%s' does not exist", name);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page's files (src/server/page), which the build puts into the program.
+// The page's files (src/server/page), which the build embeds in the program.
 #ifndef ST_SERVER_PAGE_H
 #define ST_SERVER_PAGE_H
 
@@ -9,7 +9,7 @@ struct st_page_file {
 
 extern const struct st_page_file st_page_files[]; // ends with a NULL name
 
-// What the page may do: nothing but ask this server.
+// The page's content policy: it may only contact this server.
 extern const char *const st_page_policy;
 
 #endif

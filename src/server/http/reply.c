@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is sent: handlers' replies, problems, streams, each with its headers.
+// Sends handlers' replies, problems and streams, each with its headers.
 #include "server/http/http.h"
 #include "server/http/page.h"
 
@@ -33,7 +33,7 @@ static void add_headers(struct MHD_Response *response, const char *type,
         if (rows[i].value != NULL) MHD_add_response_header(response, rows[i].name, rows[i].value);
 }
 
-// Sends and lets go of it.
+// Sends and releases it.
 static enum MHD_Result queue(struct MHD_Connection *connection, unsigned status,
                              struct MHD_Response *response) {
     enum MHD_Result result = MHD_queue_response(connection, status, response);
@@ -41,7 +41,7 @@ static enum MHD_Result queue(struct MHD_Connection *connection, unsigned status,
     return result;
 }
 
-// Sends text and takes it; without memory the connection is closed.
+// Sends text and takes it over; without memory the connection is closed.
 static struct MHD_Response *from_text(struct st_json_text *text) {
     struct MHD_Response *response = NULL;
     if (!text->failed)
@@ -88,7 +88,7 @@ enum MHD_Result st_reply_empty(struct MHD_Connection *connection,
     return queue(connection, MHD_HTTP_NO_CONTENT, response);
 }
 
-// A stream outlives nothing but its answer.
+// A stream outlives only its answer.
 struct stream {
     struct st_answer *answer;
     void (*sleep)(void *context);

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { MOST_EVENTS = 32, TICK_MS = 250 };
+enum { MAX_EVENTS = 32, TICK_MS = 250 };
 
 struct st_watch {
     pthread_t thread;
@@ -24,12 +24,12 @@ struct st_watch {
     bool closing;
 };
 
-// Cannot fail but for a counter that is full, which wakes the thread as well.
+// Can only fail if the counter is full, and then the thread wakes anyway.
 static void ring(struct st_watch *watch) {
     eventfd_write(watch->wake, 1);
 }
 
-// Answers to cancel are held while the lock is not, since canceling calls back.
+// Canceling calls back, so it runs without the lock; references keep the answers alive.
 static void cancel(struct st_watch *watch, struct st_watched *watched) {
     struct st_answer *answer = watched->answer;
     watched->answer = NULL;
@@ -41,7 +41,7 @@ static void cancel(struct st_watch *watch, struct st_watched *watched) {
     pthread_mutex_lock(&watch->lock);
 }
 
-// A connection may have been removed since its event was reported.
+// The connection may have been removed after its event was reported.
 static struct st_watched *find(struct st_watch *watch, const void *pointer) {
     struct st_watched *at = watch->first;
     while (at != NULL && at != pointer) at = at->next;
@@ -60,7 +60,7 @@ static void cancel_answers(struct st_watch *watch, bool slow_ones) {
     }
 }
 
-// What a client hears that took too long. It may not be there any more, so nobody waits for it.
+// The reply to a client that took too long. The client may be gone, so this does not wait.
 static const char late[] =
     "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Type: application/json\r\n"
     "Content-Length: 110\r\n\r\n"
@@ -73,7 +73,7 @@ static bool is_late(const struct st_watch *watch, const struct st_watched *at, u
            now - at->silent_ns >= watch->patience_ns;
 }
 
-// The library sees the end of the stream and lets the connection go.
+// The library sees the end of the stream and closes the connection.
 static void end_late(struct st_watch *watch, uint64_t now) {
     for (struct st_watched *at = watch->first; at != NULL; at = at->next) {
         if (!is_late(watch, at, now)) continue;
@@ -85,9 +85,9 @@ static void end_late(struct st_watch *watch, uint64_t now) {
 
 static void *run(void *context) {
     struct st_watch *watch = context;
-    struct epoll_event events[MOST_EVENTS];
+    struct epoll_event events[MAX_EVENTS];
     for (;;) {
-        int n = epoll_wait(watch->epoll, events, MOST_EVENTS, TICK_MS);
+        int n = epoll_wait(watch->epoll, events, MAX_EVENTS, TICK_MS);
         if (n < 0 && errno != EINTR) n = 0;
         pthread_mutex_lock(&watch->lock);
         bool closing = watch->closing;
@@ -188,7 +188,7 @@ void st_watch_answer(struct st_watched *watched, struct st_answer *answer) {
     if (answer != NULL) watched->slow = watched->gone = false;
     if (answer != NULL)
         epoll_ctl(watch->epoll, EPOLL_CTL_ADD, watched->file, &event);
-    else // may not be there
+    else // it may be missing
         epoll_ctl(watch->epoll, EPOLL_CTL_DEL, watched->file, NULL);
     pthread_mutex_unlock(&watch->lock);
     st_answer_release(before);

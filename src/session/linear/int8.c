@@ -41,7 +41,7 @@ static uint8_t *input_of(const struct st_run *r, enum st_int8_role role, size_t 
 }
 
 static stint_status prepare(const struct st_run *r, const struct st_operands *o) {
-    const struct st_stage *stage = st_int8_stage(r, o->role, o->expert);
+    const struct st_stage *stage = st_run_stage(r, o->role, o->expert);
     struct st_shadow *shadow = &r->buffers->shadow;
     struct quantize_job job = {.s = r->s,
                                .x = o->x,
@@ -61,7 +61,7 @@ static stint_status run_stage(const struct st_run *r, struct st_linear_id id, ui
     const struct st_npu *npu = r->group->npu;
     const struct st_weight_source *source = r->s->source;
     struct st_graph_part part = {.stage = index};
-    size_t n_groups = st_stage_groups(st_int8_stage(r, id.role, id.expert));
+    size_t n_groups = st_stage_groups(st_run_stage(r, id.role, id.expert));
     io->part = &part;
     for (; part.group < n_groups; part.group += part.n_groups) {
         ST_TRY(source->acquire(r, id, &part));
@@ -104,7 +104,7 @@ void st_int8_count_shadow(const struct st_run *r, uint64_t *begun) {
 
 // Columns are read while the device computes.
 static stint_status run(const struct st_run *r, const struct st_operands *o) {
-    const struct st_stage *stage = st_int8_stage(r, o->role, o->expert);
+    const struct st_stage *stage = st_run_stage(r, o->role, o->expert);
     struct st_shadow *shadow = &r->buffers->shadow;
     struct st_graph_io io = {.n_tokens = o->n};
     uint64_t begun = st_now_ns();
@@ -119,7 +119,7 @@ static stint_status run(const struct st_run *r, const struct st_operands *o) {
 
 stint_status st_int8_finish(const struct st_run *r, const struct st_operands *o) {
     uint64_t begun = st_now_ns();
-    if (!r->buffers->shadow.any || !st_int8_stage(r, o->role, o->expert)->weight.shadowed)
+    if (!r->buffers->shadow.any || !st_run_stage(r, o->role, o->expert)->weight.shadowed)
         return STINT_OK;
     ST_TRY(st_shadow_finish(&r->buffers->shadow, r->group->pool, o->y, o->y_row));
     st_int8_count_shadow(r, &begun);
@@ -127,7 +127,7 @@ stint_status st_int8_finish(const struct st_run *r, const struct st_operands *o)
 }
 
 static uint8_t linear_apart(const struct stint_model *m, uint32_t layer, enum st_int8_role role) {
-    return st_int8_stage_of(m, layer, role, 0)->weight.shadowed ? ST_SHADOW_AFTER : 0;
+    return st_int8_stage(&m->int8, role, layer, 0)->weight.shadowed ? ST_SHADOW_AFTER : 0;
 }
 
 const struct st_op st_op_int8 = {.name = "int8",
@@ -139,7 +139,7 @@ const struct st_op st_op_int8 = {.name = "int8",
 // ---- A feed-forward block: both linears in one graph, with the activation between them
 
 stint_status st_int8_before_ffn(const struct st_run *r, const struct st_operands *o) {
-    const struct st_stage *stage = st_int8_stage(r, ST_INT8_UP, o->expert);
+    const struct st_stage *stage = st_run_stage(r, ST_INT8_UP, o->expert);
     struct st_shadow *shadow = &r->buffers->shadow;
     uint64_t begun = st_now_ns();
     st_shadow_begin(shadow, stage, &shadow->in, o->n);
@@ -151,8 +151,8 @@ stint_status st_int8_before_ffn(const struct st_run *r, const struct st_operands
 
 static stint_status run_ffn(const struct st_run *r, const struct st_operands *o) {
     struct stint_session *s = r->s;
-    const struct st_stage *up = st_int8_stage(r, ST_INT8_UP, o->expert);
-    const struct st_stage *down = st_int8_stage(r, ST_INT8_DOWN, o->expert);
+    const struct st_stage *up = st_run_stage(r, ST_INT8_UP, o->expert);
+    const struct st_stage *down = st_run_stage(r, ST_INT8_DOWN, o->expert);
     struct st_shadow *shadow = &r->buffers->shadow;
     struct st_graph_io io = {.n_tokens = o->n,
                              .middle = r->buffers->middle8,
@@ -173,7 +173,7 @@ static stint_status run_ffn(const struct st_run *r, const struct st_operands *o)
 }
 
 stint_status st_int8_finish_ffn(const struct st_run *r, const struct st_operands *o) {
-    const struct st_stage *stage = st_int8_stage(r, ST_INT8_DOWN, o->expert);
+    const struct st_stage *stage = st_run_stage(r, ST_INT8_DOWN, o->expert);
     struct st_shadow *shadow = &r->buffers->shadow;
     uint64_t begun = st_now_ns();
     if (!stage->weight.shadowed) return STINT_OK;

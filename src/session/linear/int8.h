@@ -19,16 +19,9 @@ void st_npu_close(struct st_npu *npu);
 // The graph that begins with the linear of this role.
 struct st_graph *st_npu_graph(const struct st_run *run, enum st_int8_role role, uint32_t expert);
 
-static inline const struct st_stage *st_int8_stage_of(const struct stint_model *m, uint32_t layer,
-                                                      enum st_int8_role role, uint32_t expert) {
-    const struct st_layer_int8 *l = &m->int8.layers[layer];
-    const struct st_stage *const of[ST_INT8_ROLES] = {&l->qkv, &l->o, &l->ffn[expert].up,
-                                                      &l->ffn[expert].down, &m->int8.head};
-    return of[role];
-}
-static inline const struct st_stage *st_int8_stage(const struct st_run *r, enum st_int8_role role,
-                                                   uint32_t expert) {
-    return st_int8_stage_of(r->s->model, r->layer, role, expert);
+static inline const struct st_stage *st_run_stage(const struct st_run *r, enum st_int8_role role,
+                                                  uint32_t expert) {
+    return st_int8_stage(&r->s->model->int8, role, r->layer, expert);
 }
 
 // ---- int8.c

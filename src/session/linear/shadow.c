@@ -5,10 +5,17 @@
 #include "session/session.h"
 
 #include "base/size.h"
+#include "neuron/section.h"
 
 #include <string.h>
 
-enum { BLOCK_ROWS = 512, SMALLEST_WAVE = 16, WAVE_BYTES = 4 << 20, FEW_READS = 32 };
+enum {
+    BLOCK_ROWS = 512,
+    SMALLEST_WAVE = 16,
+    WAVE_BYTES = 4 << 20,
+    FEW_READS = 32,
+    MOST_LOAD = 64 << 10, // bytes: longer runs of columns are shared out among the loader's threads
+};
 
 // ---- Memory
 
@@ -54,7 +61,6 @@ void st_shadow_lay_out(struct st_shadow *s, const struct stint_model *model, siz
     s->n_linears = extent.n_linears;
     s->hot_bytes = extent.hot_bytes;
     s->float_bytes = extent.float_bytes;
-    s->widest_rows = extent.rows;
     s->any = s->n_linears > 0;
     if (!s->any) return;
     s->in.capacity = s->middle.capacity = chunk_len * k;
@@ -65,26 +71,55 @@ void st_shadow_lay_out(struct st_shadow *s, const struct stint_model *model, siz
     s->next = ST_TAKE(arena, uint32_t, chunk_len);
     s->channels = ST_TAKE(arena, uint32_t, k);
     s->seen = ST_TAKE(arena, uint8_t, k);
-    s->wave = st_min(ST_SHADOW_WAVE, st_max(SMALLEST_WAVE, WAVE_BYTES / extent.rows));
+    bool late = model->checkpoint.late;
+    s->slot_bytes = late ? st_round_up(extent.rows, ST_LOAD_BLOCK) + ST_LOAD_BLOCK : extent.rows;
+    s->wave = st_min(ST_SHADOW_WAVE, st_max(SMALLEST_WAVE, WAVE_BYTES / s->slot_bytes));
     s->column = ST_TAKE(arena, const int8_t *, s->wave);
-    s->cold = ST_TAKE(arena, int8_t, 2 * s->wave * s->widest_rows);
+    s->cold = (int8_t *)st_section_room(arena, 2 * s->wave * s->slot_bytes);
+    s->loads = ST_TAKE(arena, struct st_load, late ? 2 * s->wave : 0);
+    s->load_of = ST_TAKE(arena, uint32_t, late ? 2 * s->wave : 0);
     s->add = ST_TAKE(arena, float, chunk_len *extent.up_rows);
     s->add_row = ST_TAKE(arena, int32_t, chunk_len);
 }
 
+// What could change a result unseen is not read piece by piece.
+static stint_status must_have_checks(const struct stint_model *model) {
+    const struct st_weights_int8 *w = &model->int8;
+    bool missing = w->head.weight.shadowed && !w->head.weight.column_checks;
+    for (uint32_t i = 0; i < model->config.n_layers; i++) {
+        const struct st_layer_int8 *l = &w->layers[i];
+        const struct st_int8_weight *of_layer[4] = {&l->qkv.weight, &l->o.weight};
+        for (uint32_t e = 0; e < st_max(1, model->config.n_experts); e++) {
+            of_layer[2] = &l->ffn[e].up.weight;
+            of_layer[3] = &l->ffn[e].down.weight;
+            for (size_t j = 0; j < 4; j++)
+                missing = missing || (of_layer[j]->shadowed && !of_layer[j]->column_checks);
+        }
+    }
+    if (!missing) return STINT_OK;
+    return st_fail(
+        STINT_E_UNSUPPORTED,
+        "%s: has shadow columns without hashes, as an older stint wrote them: prepare it "
+        "again, or run it without a bound of memory",
+        model->checkpoint.path);
+}
+
 stint_status st_shadow_open(struct st_shadow *s, const struct stint_model *model,
-                            const struct st_elementwise *elementwise) {
+                            const struct st_elementwise *elementwise, struct st_loader *loader) {
     const struct st_checkpoint *c = &model->checkpoint;
     if (!s->any) return STINT_OK;
     s->elementwise = elementwise;
     if (!c->package) return STINT_OK;
+    s->checkpoint = c;
     s->file_base = (uintptr_t)c->maps->data;
-    return st_reader_open(c->file, c->path, c->late, &s->reader);
+    s->loader = loader;
+    return loader ? must_have_checks(model) : st_reader_open(c->file, c->path, &s->reader);
 }
 
 void st_shadow_close(struct st_shadow *shadow) {
     st_reader_close(shadow->reader);
     shadow->reader = NULL;
+    shadow->loader = NULL; // the session's
 }
 
 stint_status stint_session_shadow(const stint_session *session, stint_shadow_info *info) {
@@ -163,11 +198,40 @@ static size_t packed_rows(const struct st_stage *stage) {
 }
 
 static int8_t *cold_slot(const struct st_shadow *s, size_t i) {
-    return s->cold + i % (2 * s->wave) * s->widest_rows;
+    return s->cold + i % (2 * s->wave) * s->slot_bytes;
+}
+
+// Where the column of the i-th channel begins in the file.
+static uint64_t column_offset(const struct st_shadow *s, size_t i) {
+    const struct st_int8_weight *w = &s->stage->weight;
+    return (uintptr_t)(w->columns + s->channels[i] * packed_rows(s->stage)) - s->file_base;
 }
 
 static bool is_hot(const struct st_int8_weight *w, uint32_t channel) {
     return w->hot && w->hot[channel] >= 0;
+}
+
+// Adds the column of channel i to the load before it, where their blocks meet; else that is asked
+// for, and a new one begins. Columns of a wave never take more room than their slots.
+static struct st_load *add_to_load(struct st_shadow *s, struct st_load *load, size_t i,
+                                   size_t rows) {
+    uint64_t offset = column_offset(s, i);
+    uint64_t begin = offset / ST_LOAD_BLOCK * ST_LOAD_BLOCK;
+    size_t slot = i % (2 * s->wave), first = load ? (size_t)(load - s->loads) : slot;
+    uint64_t end = st_round_up(offset + rows, ST_LOAD_BLOCK);
+    bool meets = load && first / s->wave == slot / s->wave && begin <= load->offset + load->bytes &&
+                 end - load->offset <= MOST_LOAD;
+    if (meets) {
+        load->bytes = (size_t)(end - load->offset);
+    } else {
+        if (load) st_loader_ask(s->loader, load);
+        load = &s->loads[slot];
+        *load = (struct st_load){.offset = begin,
+                                 .bytes = (size_t)(end - begin),
+                                 .to = (unsigned char *)cold_slot(s, i)};
+    }
+    s->load_of[slot] = (uint32_t)(load - s->loads);
+    return load;
 }
 
 // Asks for the cold columns of the channels up to `end`.
@@ -175,6 +239,7 @@ static void ask(struct st_shadow *s, size_t end) {
     const struct st_int8_weight *w = &s->stage->weight;
     size_t rows = packed_rows(s->stage);
     uint64_t before = s->counts.cold_reads;
+    struct st_load *load = NULL;
     for (; s->asked < end; s->asked++) {
         uint32_t channel = s->channels[s->asked];
         if (is_hot(w, channel)) {
@@ -184,10 +249,51 @@ static void ask(struct st_shadow *s, size_t end) {
         s->counts.cold_reads++;
         s->counts.cold_bytes += rows;
         if (s->reader)
-            st_reader_ask(s->reader, (uintptr_t)(w->columns + channel * rows) - s->file_base, rows,
-                          cold_slot(s, s->asked));
+            st_reader_ask(s->reader, column_offset(s, s->asked), rows, cold_slot(s, s->asked));
+        if (s->loader) load = add_to_load(s, load, s->asked, rows);
     }
+    if (load) st_loader_ask(s->loader, load);
     if (s->reader && s->counts.cold_reads - before > FEW_READS) st_reader_start(s->reader);
+}
+
+// Where the loader put, or will put, the column of channel i.
+static const int8_t *loaded_column(const struct st_shadow *s, size_t i) {
+    const struct st_load *load = &s->loads[s->load_of[i % (2 * s->wave)]];
+    return (const int8_t *)load->to + (column_offset(s, i) - load->offset);
+}
+
+static stint_status damaged(const struct st_shadow *s) {
+    const struct st_package *package = s->checkpoint->package;
+    const struct st_section *section = NULL;
+    for (size_t i = 0; i < st_package_count(package); i++)
+        if (st_package_at(package, i)->data == s->stage->weight.columns)
+            section = st_package_at(package, i);
+    return st_section_damaged(s->checkpoint->path, section ? section->name : ST_INT8_COLUMNS);
+}
+
+// What was asked for of a run that is given up: its buffers are used again.
+static void settle(struct st_shadow *s) {
+    if (s->reader) (void)st_reader_wait(s->reader);
+    if (s->loader && s->loaded < s->asked) st_loader_drain(s->loader);
+    s->loaded = s->asked;
+}
+
+// Waits for the columns of the channels up to `end`, and checks them.
+static stint_status wait_for(struct st_shadow *s, size_t end) {
+    const struct st_int8_weight *w = &s->stage->weight;
+    for (; s->loaded < end; s->loaded++) {
+        uint32_t channel = s->channels[s->loaded];
+        if (is_hot(w, channel)) continue;
+        stint_status status =
+            st_loader_wait(s->loader, &s->loads[s->load_of[s->loaded % (2 * s->wave)]]);
+        if (status == STINT_OK && !st_int8_column_is_whole(w, channel, loaded_column(s, s->loaded),
+                                                           packed_rows(s->stage)))
+            status = damaged(s);
+        if (status == STINT_OK) continue;
+        settle(s);
+        return status;
+    }
+    return STINT_OK;
 }
 
 void st_shadow_begin(struct st_shadow *s, const struct st_stage *stage, struct st_spill *spill,
@@ -197,13 +303,14 @@ void st_shadow_begin(struct st_shadow *s, const struct st_stage *stage, struct s
     size_t n = st_min(spill->n, spill->capacity);
     s->counts.runs++;
     if (n == 0) return;
+    settle(s);
     s->pending = true;
     s->stage = stage;
     s->n_tokens = n_tokens;
     sort(s, spill, n);
     list_channels(s, n);
     s->counts.channels += s->n_channels;
-    s->asked = 0;
+    s->asked = s->loaded = 0;
     ask(s, st_min(2 * s->wave, s->n_channels));
 }
 
@@ -268,6 +375,7 @@ static void add_wave(struct st_shadow *s, const struct job *j) {
         uint32_t channel = s->channels[i];
         s->column[i - j->wave] = is_hot(w, channel)
                                      ? w->hot_columns + (size_t)w->hot[channel] * rows
+                                 : s->loader ? loaded_column(s, i)
                                  : s->reader ? cold_slot(s, i)
                                              : w->columns + channel * rows;
     }
@@ -281,6 +389,7 @@ static stint_status add_all(struct st_shadow *s, float *const *out, const size_t
     for (size_t wave = 0; wave < s->n_channels; wave += s->wave) {
         struct job j = {s, wave, st_min(wave + s->wave, s->n_channels), out, out_row};
         if (s->reader) ST_TRY(st_reader_wait(s->reader));
+        if (s->loader) ST_TRY(wait_for(s, j.wave_end));
         if (wave > 0) ask(s, st_min(j.wave_end + s->wave, s->n_channels));
         add_wave(s, &j);
     }
@@ -297,7 +406,7 @@ stint_status st_shadow_finish(struct st_shadow *s, struct st_pool *pool, float *
 
 void st_shadow_abandon(struct st_shadow *s) {
     s->pending = false;
-    if (s->reader) (void)st_reader_wait(s->reader);
+    settle(s);
 }
 
 stint_status st_shadow_finish_before(struct st_shadow *s, struct st_pool *pool) {

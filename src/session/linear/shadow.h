@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shadow outlier execution (llm.npu, section 3.3; docs/NUMERICS.md): what is too large for INT8 is
 // multiplied in float and added to the device's product. Columns of hot channels lie in memory, the
-// others are read from the package while the device computes.
+// others are read from the package while the device computes: by a thread of their own, or under a
+// bound of memory by the session's loader, and then each is checked against its hash.
 #ifndef ST_SESSION_SHADOW_H
 #define ST_SESSION_SHADOW_H
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/loader.h"
 #include "base/reader.h"
 #include "device/device.h"
 #include "model/model.h"
@@ -32,8 +34,10 @@ struct st_shadow {
     uint32_t n_linears;
     uint64_t hot_bytes, float_bytes; // resident columns; the linears' weights in F32
     const struct st_elementwise *elementwise;
-    struct st_reader *reader; // NULL: all columns lie in memory
-    uint64_t file_base;       // address of the package's first byte
+    struct st_reader *reader; // both NULL: all columns lie in memory
+    struct st_loader *loader;
+    const struct st_checkpoint *checkpoint;
+    uint64_t file_base; // address of the package's first byte
     struct st_spill in, middle;
     struct st_spilled *sorted; // [capacity of the larger spill]
     uint32_t *first;           // [chunk_len + 1] each token's entries in `sorted`
@@ -41,8 +45,10 @@ struct st_shadow {
     uint32_t *channels;        // [widest input] outlier channels of the run, ascending
     uint8_t *seen;             // [widest input]
     const int8_t **column;     // [wave]
-    int8_t *cold;              // [2, wave, widest packed rows]
-    size_t widest_rows, wave;  // channels at once
+    int8_t *cold;              // [2, wave, slot_bytes]
+    size_t wave, slot_bytes;   // channels at once; a column, or the blocks of the file it lies in
+    struct st_load *loads;     // [2, wave] where there is a loader: each run of columns that lie
+    uint32_t *load_of;         // [2, wave] side by side is one load
     float *add;                // [chunk_len, packed rows of up]
     int32_t *add_row;
     struct st_shadow_counts counts;
@@ -50,15 +56,17 @@ struct st_shadow {
     bool pending; // begun, not finished
     struct st_pool *pool;
     const struct st_stage *stage;
-    size_t n_tokens, n_channels, asked; // channels that were asked for
+    size_t n_tokens, n_channels;
+    size_t asked, loaded; // channels that were asked for; and waited for
 };
 
 // Runs twice on `arena` (base/arena.h); does nothing for a model without shadowed linears.
 void st_shadow_lay_out(struct st_shadow *shadow, const struct stint_model *model, size_t chunk_len,
                        struct st_arena *arena);
 // Borrows all until close. STINT_E_NOMEM.
+// `loader`: what reads the package under a bound of memory; NULL without one.
 stint_status st_shadow_open(struct st_shadow *shadow, const struct stint_model *model,
-                            const struct st_elementwise *elementwise);
+                            const struct st_elementwise *elementwise, struct st_loader *loader);
 void st_shadow_close(struct st_shadow *shadow); // accepts a zeroed one
 
 // The spill that quantizing the input of this stage fills; NULL where it is not shadowed. Emptied.
@@ -70,7 +78,7 @@ struct st_spill *st_shadow_spill(struct st_shadow *shadow, const struct st_stage
 void st_shadow_begin(struct st_shadow *shadow, const struct st_stage *stage, struct st_spill *spill,
                      size_t n_tokens);
 // Adds the shadow, if it is pending, to the outputs of a FLOAT stage. STINT_E_IO where a column
-// could not be read.
+// could not be read, E_FORMAT where it is not what was written.
 stint_status st_shadow_finish(struct st_shadow *shadow, struct st_pool *pool, float *const *out,
                               const size_t *out_row);
 // Forgets what is pending, and waits for what was asked for.

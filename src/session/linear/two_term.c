@@ -89,12 +89,12 @@ struct linear {
 };
 
 static struct linear linear_of(const struct st_run *r, const struct st_operands *o) {
-    return (struct linear){.run = r, .stage = st_int8_stage(r, o->role, o->expert), .operands = o};
+    return (struct linear){.run = r, .stage = st_run_stage(r, o->role, o->expert), .operands = o};
 }
 
 // Inputs are as wide as the linear, but for that of `down`, which lies in the packed rows of `up`.
 static size_t input_row(const struct linear *l) {
-    const struct st_stage *up = st_int8_stage(l->run, ST_INT8_UP, 0);
+    const struct st_stage *up = st_run_stage(l->run, ST_INT8_UP, 0);
     return l->operands->role == ST_INT8_DOWN ? packed_rows(up) : l->stage->weight.n_in;
 }
 
@@ -247,7 +247,7 @@ static stint_status finish_ffn(const struct st_run *r, const struct st_operands 
 }
 
 static stint_status run_sparse_ffn(const struct st_run *r, const struct st_operands *o) {
-    const struct st_stage *up = st_int8_stage(r, ST_INT8_UP, 0);
+    const struct st_stage *up = st_run_stage(r, ST_INT8_UP, 0);
     struct st_shadow *shadow = &r->buffers->shadow;
     struct st_graph_io io = {
         .n_tokens = o->n,
@@ -256,7 +256,7 @@ static stint_status run_sparse_ffn(const struct st_run *r, const struct st_opera
         .out = {o->y[0]},
         .out_row = {o->y_row[0]},
         .clipped = &r->s->npu.clipped,
-        .spill = st_shadow_spill(shadow, st_int8_stage(r, ST_INT8_DOWN, 0), &shadow->middle)};
+        .spill = st_shadow_spill(shadow, st_run_stage(r, ST_INT8_DOWN, 0), &shadow->middle)};
     set_add(r, up, &io.add, &io.add_row);
     return st_resident_block(r, &io);
 }

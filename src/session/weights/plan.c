@@ -27,6 +27,8 @@ struct forecast {
     double *computed; // [n_layers] neurons of a token
     stint_memory_layer *layers;
     double slice_misses, expert_misses, dense_bytes;
+    // Of shadow execution: the disk's time, and how much of it a token waits for.
+    double column_read_seconds, column_wait_seconds;
 };
 
 // ---- Slices
@@ -152,7 +154,7 @@ static void forecast_neurons(struct forecast *f) {
     out->bytes_per_token += missed * (double)l->entry_bytes;
 }
 
-// ---- Time
+// ---- Speeds
 
 static double random_seconds(const stint_storage *s, uint32_t depth, double bytes) {
     size_t d = 0;
@@ -165,6 +167,68 @@ static double sequential_seconds(const stint_storage *s, double bytes) {
     return st_storage_seconds(s->sequential_block, s->sequential_per_second, STINT_STORAGE_BLOCKS,
                               bytes);
 }
+
+// ---- Shadow columns
+
+static const json_t *find_noted(const json_t *linears, const char *name) {
+    size_t i;
+    const json_t *noted;
+    json_array_foreach(linears, i, noted) {
+        const char *of = json_string_value(json_object_get(noted, "linear"));
+        if (of && strcmp(of, name) == 0) return noted;
+    }
+    return NULL;
+}
+
+// Of the calibration text's tokens, on average.
+static double noted_number(const json_t *noted, const char *key) {
+    return fmax(json_number_value(json_object_get(noted, key)), 0.0);
+}
+
+// The columns of one linear are read while it computes: that is over long before they are there,
+// and where it keeps every core busy little is read meanwhile. So all of their time is waited for.
+static void forecast_columns_of(struct forecast *f, const json_t *linears, enum st_int8_role role,
+                                uint32_t layer, uint32_t expert) {
+    const struct st_config *c = &f->model->config;
+    const struct st_int8_weight *w = &st_int8_stage(&f->model->int8, role, layer, expert)->weight;
+    const stint_storage *s = &f->storage;
+    char name[ST_INT8_NAME_BYTES];
+    if (!w->shadowed || (st_int8_is_ffn(role) && f->resident.sparse)) return;
+    st_int8_name(role, c, layer, expert, name);
+    size_t rows = (size_t)w->n_panels * ST_INT8_PANEL;
+    const json_t *noted = find_noted(linears, name);
+    double columns = fmin(noted_number(noted, "cold_per_token"), w->n_in);
+    double used =
+        st_int8_is_ffn(role) && c->n_experts ? (double)c->n_experts_used / c->n_experts : 1.0;
+    struct st_expected_reads one = st_expect_columns(rows, columns / w->n_in);
+    double reads = one.reads * w->n_in, bytes = one.bytes * w->n_in;
+    if (reads <= 0.0) return;
+    f->out.shadow_columns += used * columns;
+    f->out.reads_per_token += used * reads;
+    f->out.bytes_per_token += used * bytes;
+    if (s->dense_bytes_per_second <= 0.0) return;
+    double first = -expm1(-reads) * random_seconds(s, 1, bytes / reads);
+    double all =
+        reads * random_seconds(s, (uint32_t)fmin(ceil(reads), ST_LOADER_THREADS), bytes / reads);
+    f->column_read_seconds += used * all;
+    f->column_wait_seconds += used * fmax(first, all);
+}
+
+static void forecast_columns(struct forecast *f, const json_t *linears) {
+    const struct st_config *c = &f->model->config;
+    if (!f->resident.needs.int8_steps) return;
+    for (uint32_t i = 0; i < c->n_layers; i++) {
+        forecast_columns_of(f, linears, ST_INT8_QKV, i, 0);
+        forecast_columns_of(f, linears, ST_INT8_O, i, 0);
+        for (uint32_t e = 0; e < st_max(1, c->n_experts); e++) {
+            forecast_columns_of(f, linears, ST_INT8_UP, i, e);
+            forecast_columns_of(f, linears, ST_INT8_DOWN, i, e);
+        }
+    }
+    forecast_columns_of(f, linears, ST_INT8_HEAD, 0, 0);
+}
+
+// ---- Time
 
 // The predictors run for their own layer, and once more ahead of it.
 static double predictor_bytes(const struct forecast *f) {
@@ -201,7 +265,11 @@ static void forecast_time(struct forecast *f) {
         bytes += predictor_bytes(f) * (all_there ? 1 : 2);
     }
     out->compute_seconds += bytes / s->dense_bytes_per_second;
-    double seconds = fmax(out->read_seconds, out->compute_seconds) + out->wait_seconds;
+    // While somebody waits for columns, slices go on being read.
+    out->read_seconds += f->column_read_seconds;
+    double seconds =
+        fmax(out->read_seconds, out->compute_seconds + f->column_wait_seconds) + out->wait_seconds;
+    out->wait_seconds += f->column_wait_seconds;
     if (seconds > 0.0) out->tokens_per_second = 1.0 / seconds;
 }
 
@@ -226,17 +294,18 @@ static stint_status forecast_all(struct forecast *f) {
     ST_TRY(st_arena_check(&measure, "a plan"));
     ST_TRY(st_arena_open(&f->arena, measure.used));
     lay_out(f, &f->arena);
+    if (text) ST_TRY(st_json_parse(ST_PACKAGE_META, text, bytes, &notes));
     forecast_budget(f);
     forecast_slices(f);
     if (f->resident.sparse) {
-        if (text) ST_TRY(st_json_parse(ST_PACKAGE_META, text, bytes, &notes));
         f->neurons.model = f->model;
         f->neurons.plan = f->resident.neurons.plan;
         f->notes = json_object_get(notes, "neurons");
         forecast_neurons(f);
-        json_decref(notes);
-        f->notes = NULL;
     }
+    forecast_columns(f, json_object_get(notes, "linears"));
+    json_decref(notes);
+    f->notes = NULL;
     forecast_time(f);
     return STINT_OK;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "device/fine.h"
+#include "device/two_term.h"
 
 #include "base/size.h"
 
@@ -8,8 +8,8 @@
 enum { BLOCK = 64 };
 static const float steps = 254.0f; // half of one is the most that rounding leaves: 127 of these
 
-size_t st_fine_quantize(const struct st_elementwise *elementwise, const float *x, size_t n,
-                        float scale, uint8_t zero, uint8_t *q, uint8_t *rest) {
+size_t st_two_term_quantize(const struct st_elementwise *elementwise, const float *x, size_t n,
+                            float scale, uint8_t zero, uint8_t *q, uint8_t *rest) {
     size_t clipped = elementwise->quantize(x, n, scale, zero, q);
     float edge = 127.0f * scale;
     for (size_t at = 0; at < n; at += BLOCK) {
@@ -25,7 +25,8 @@ size_t st_fine_quantize(const struct st_elementwise *elementwise, const float *x
     return clipped;
 }
 
-void st_fine_join(const float *product, const float *rest, const float *bias, size_t n, float *y) {
+void st_two_term_join(const float *product, const float *rest, const float *bias, size_t n,
+                      float *y) {
     for (size_t i = 0; i < n; i++) y[i] = product[i] + rest[i] / steps;
     for (size_t i = 0; i < n && bias; i++) y[i] += bias[i];
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inputs in two numbers: how near they come, on every row of kernels.
-#include "device/fine.h"
+// Two-term INT8: how near they come, on every row of kernels.
+#include "device/two_term.h"
 #include "base/cpu.h"
 #include "support/support.h"
 
@@ -20,7 +20,7 @@ static void check_row(const struct st_elementwise *e, const float *x, size_t n, 
                       uint8_t zero) {
     uint8_t q[LONGEST + 1], rest[LONGEST + 1], alone[LONGEST + 1];
     q[n] = rest[n] = 77;
-    size_t clipped = st_fine_quantize(e, x, n, scale, zero, q, rest), wanted = 0;
+    size_t clipped = st_two_term_quantize(e, x, n, scale, zero, q, rest), wanted = 0;
     e->quantize(x, n, scale, zero, alone);
     assert_memory_equal(q, alone, n);
     assert_true(q[n] == 77 && rest[n] == 77);
@@ -37,7 +37,7 @@ static void check_row(const struct st_elementwise *e, const float *x, size_t n, 
     assert_int_equal(clipped, wanted);
 }
 
-static void two_numbers_come_near(void **state) {
+static void two_terms_come_near(void **state) {
     (void)state;
     float x[LONGEST];
     for (const struct st_elementwise *const *e = st_elementwises; *e; e++) {
@@ -61,15 +61,15 @@ static void products_are_joined(void **state) {
     const float bias[] = {0.25f, 0.5f, 1.0f}, plain[] = {2.0f, -1.5f, -1.0f};
     const float whole[] = {2.25f, -1.0f, 0.0f};
     float y[3];
-    st_fine_join(product, rest, NULL, 3, y);
+    st_two_term_join(product, rest, NULL, 3, y);
     assert_memory_equal(y, plain, sizeof y);
     memcpy(y, product, sizeof y);
-    st_fine_join(y, rest, bias, 3, y);
+    st_two_term_join(y, rest, bias, 3, y);
     assert_memory_equal(y, whole, sizeof y);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(two_numbers_come_near),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(two_terms_come_near),
                                        cmocka_unit_test(products_are_joined)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a device implements. processor.c, buffers.c, graphs.c and jobs.c stand between it and its
+// users: they check every argument, count memory, keep jobs, and turn the limit of memory, the
+// time-out and a lost device into errors, the same for every device.
+#ifndef ST_DEVICE_DRIVER_H
+#define ST_DEVICE_DRIVER_H
+
+#include "device/processor.h"
+
+#include <pthread.h>
+
+enum st_job_kind { ST_JOB_QUANTIZE, ST_JOB_GRAPH };
+
+enum st_job_ready { ST_READY_RUN, ST_READY_WAIT, ST_READY_NEVER };
+
+// Guarded by the device's mutex where it says so; the rest is set before the job starts.
+struct st_job {
+    struct st_device *device;
+    uint32_t number; // of this device's submits, from 1
+    enum st_job_kind kind;
+    struct st_graph *graph; // of ST_JOB_GRAPH
+    union {
+        struct st_quantize_args quantize;
+        struct st_graph_args args;
+    };
+    enum st_job_ready ready; // when it was submitted
+    struct st_job *after[ST_JOB_AFTER];
+    size_t n_after;
+    struct st_job *next;         // guarded: of the free ones, or the device's own
+    unsigned n_references;       // guarded: the caller, the device, jobs that come after it
+    enum st_job_state state;     // guarded
+    enum st_job_failure failure; // guarded
+    size_t n_clipped;            // guarded
+    bool canceled, timed_out;    // guarded: asked for
+};
+
+// A device's own structs begin with these.
+struct st_device {
+    const struct st_device_ops *ops;
+    struct st_device_caps caps;
+    uint32_t timeout_ms;
+    pthread_mutex_t mutex;
+    pthread_cond_t changed; // a job, or the device
+    // Guarded:
+    bool lost;
+    uint64_t used_bytes;
+    uint32_t n_submits;
+    struct st_job *free_jobs;
+    struct st_job jobs[ST_DEVICE_JOBS];
+};
+
+struct st_buffer {
+    struct st_device *device;
+    size_t bytes;
+    bool imported;
+};
+
+struct st_device_weights {
+    struct st_device *device;
+    uint32_t n_in, n_panels;
+    size_t bytes; // counted
+    bool in_parts;
+};
+
+struct st_graph {
+    struct st_device *device;
+    struct st_device_subgraph subgraph; // the weights' pointers are the host's until compile
+    size_t max_rows;
+};
+
+// All are called with checked arguments, without the mutex, and not once the device is lost, but
+// for close, free_* and cancel. Structs that a function makes get the members above from its
+// caller. "(optional)" may be NULL.
+struct st_device_ops {
+    const char *name, *what;
+    // True if this machine has it.
+    bool (*present)(void);
+    // Makes a device whose caps are set, but for name, what and memory_limit. `settings`: what
+    // stands behind the colon of the name, or NULL.
+    stint_status (*open)(const struct st_device_ops *ops, const struct st_device_options *options,
+                         const char *settings, struct st_device **device);
+    // Ends pending jobs as canceled first.
+    void (*close)(struct st_device *device);
+
+    stint_status (*allocate)(struct st_device *device, size_t bytes, struct st_buffer **buffer);
+    // (optional) The same function takes the buffer's next memory where *buffer is not NULL.
+    stint_status (*import)(struct st_device *device, void *data, struct st_buffer **buffer);
+    void (*free_buffer)(struct st_buffer *buffer);
+    // Sets map->data.
+    stint_status (*map)(struct st_map *map);
+    stint_status (*unmap)(struct st_map *map);
+
+    size_t (*weights_bytes)(const struct st_device *device, const struct st_int8_weight *weight);
+    stint_status (*import_weights)(struct st_device *device, const struct st_int8_weight *weight,
+                                   bool in_parts, struct st_device_weights **weights);
+    void (*free_weights)(struct st_device_weights *weights);
+
+    // Of a subgraph that is well formed.
+    bool (*supports)(const struct st_device *device, const struct st_device_subgraph *subgraph);
+    stint_status (*compile)(struct st_device *device, const struct st_device_subgraph *subgraph,
+                            struct st_device_weights *const *weights, struct st_graph **graph);
+    void (*free_graph)(struct st_graph *graph);
+    size_t (*graph_bytes)(const struct st_graph *graph);
+
+    // Starts a job, which ends with one st_job_finish(), maybe before this returns.
+    void (*start)(struct st_device *device, struct st_job *job);
+    // (optional) A job is to end soon: job->canceled is set. A device that cannot take a job back
+    // calls st_device_lose().
+    void (*cancel)(struct st_device *device, struct st_job *job);
+};
+
+// Best first; ends with NULL.
+extern const struct st_device_ops *const st_devices[];
+
+// For ops->open: sets up what stands above; for ops->close the reverse.
+void st_device_begin(struct st_device *device, const struct st_device_ops *ops);
+void st_device_end(struct st_device *device);
+
+// Whether a job may run. Call with the mutex held.
+enum st_job_ready st_job_is_ready(const struct st_job *job);
+// Ends a job; takes the mutex. A failure of a device that is lost is ST_FAILURE_LOST.
+void st_job_finish(struct st_job *job, enum st_job_failure failure, size_t n_clipped);
+// From now on everything fails. Pending jobs end by st_job_finish() as ever.
+void st_device_lose(struct st_device *device);
+// STINT_E_DEVICE if the device is lost.
+stint_status st_device_check(struct st_device *device);
+// Counts bytes against the limit, or gives them back. STINT_E_LIMIT names `what`.
+stint_status st_device_count(struct st_device *device, size_t bytes, const char *what);
+void st_device_uncount(struct st_device *device, size_t bytes);
+// jobs.c, for graphs.c: takes a job, which gets a copy of its arguments, and starts it.
+stint_status st_job_start(struct st_device *device, struct st_graph *graph, const void *args,
+                          struct st_job *const *after, size_t n_after, struct st_job **job);
+
+#endif

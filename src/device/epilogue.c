@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each epilogue is compiled for one term and for two, so that neither pays for the other's rows.
+#include "device/epilogue.h"
+
+#include "device/two_term.h"
+
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE size_t quantize_row(const struct st_elementwise *e, const struct st_quantized *to,
+                           bool two_term, const float *x, size_t n, float scale, size_t t,
+                           size_t first, struct st_outliers *list) {
+    uint8_t *q = to->data + t * to->row + first;
+    size_t clipped = two_term ? st_two_term_quantize(e, x, n, scale, to->zero, q, q + to->rest)
+                              : e->quantize(x, n, scale, to->zero, q);
+    if (clipped && list)
+        st_outliers_collect(list, x, n, scale, (uint32_t)t, (uint32_t)first, to->zero, q);
+    return clipped;
+}
+
+size_t st_quantize_row(const struct st_elementwise *elementwise, const struct st_quantized *to,
+                       const float *x, size_t n, float scale, size_t t, size_t first,
+                       struct st_outliers *list) {
+    return quantize_row(elementwise, to, to->two_term, x, n, scale, t, first, list);
+}
+
+// One row in two terms: the bias is added once.
+static void join_terms(const struct st_epilogue_run *r, size_t row, size_t n_rows,
+                       const float *bias, float *y, const int32_t *sums) {
+    const struct st_int8_weight *w = &r->stage->weight;
+    float rest[ST_DEVICE_GROUP];
+    r->elementwise->dequantize(sums, w->row_sums + row, r->zero, w->factor + row, NULL, n_rows, y);
+    r->elementwise->dequantize(sums + ST_DEVICE_GROUP, w->row_sums + row, r->zero, w->factor + row,
+                               NULL, n_rows, rest);
+    st_two_term_join(y, rest, bias, n_rows, y);
+}
+
+// y [n, y_row]
+INLINE void to_floats(const struct st_epilogue_run *r, bool two_term, size_t row, size_t n_rows,
+                      size_t n, float *y, size_t y_row, const int32_t *sums) {
+    const struct st_int8_weight *w = &r->stage->weight;
+    const float *bias = w->bias ? w->bias + row : NULL;
+    for (size_t t = 0; t < n; t++)
+        if (two_term)
+            join_terms(r, row, n_rows, bias, y + t * y_row,
+                       sums + ST_TWO_TERMS * t * ST_DEVICE_GROUP);
+        else
+            r->elementwise->dequantize(sums + t * ST_DEVICE_GROUP, w->row_sums + row, r->zero,
+                                       w->factor + row, bias, n_rows, y + t * y_row);
+}
+
+// The group's rows [row, row1), part by part.
+INLINE void float_epilogue(const struct st_epilogue_run *r, bool two_term, size_t row, size_t row1,
+                           size_t token, size_t n, const int32_t *sums) {
+    size_t start = 0;
+    for (uint32_t i = 0; i < r->stage->n_parts; i++) {
+        size_t rows = r->stage->rows[i];
+        size_t from = st_max(row, start), to = st_min(row1, start + rows);
+        if (from < to)
+            to_floats(r, two_term, from, to - from, n,
+                      r->out[i] + token * r->out_row[i] + (from - start), r->out_row[i],
+                      sums + (from - row));
+        start += st_round_up(rows, ST_INT8_PANEL);
+    }
+}
+
+// Of the first linear, where something is to be added before its activation.
+static const float *added(const struct st_epilogue_run *r, size_t token, size_t row) {
+    if (!r->add || r->add_row[token] < 0) return NULL;
+    return r->add + (size_t)r->add_row[token] * r->add_row_floats + row;
+}
+
+// Floats of one row of input at a time, activated and quantized.
+INLINE size_t act_epilogue(const struct st_epilogue_run *r, bool two_term, size_t row,
+                           size_t n_rows, size_t token, size_t n, const int32_t *sums) {
+    const struct st_elementwise *e = r->elementwise;
+    const struct st_stage *stage = r->stage;
+    bool gated = stage->epilogue == ST_EPILOGUE_GATED;
+    size_t first = gated ? row / 2 : row, clipped = 0;
+    size_t sums_row = (two_term ? ST_TWO_TERMS : 1) * ST_DEVICE_GROUP;
+    if (first >= stage->rows[0]) return 0;
+    size_t n_out = st_min(gated ? ST_GATED_GROUP : n_rows, stage->rows[0] - first);
+    for (size_t t = 0; t < n; t++) {
+        float y[ST_DEVICE_GROUP];
+        to_floats(r, two_term, row, n_rows, 1, y, 0, sums + t * sums_row);
+        const float *add = added(r, token + t, row);
+        if (add) e->add(add, n_rows, y);
+        if (gated)
+            e->act_gated(stage->act, y, y + ST_GATED_GROUP, n_out, y);
+        else
+            e->act(stage->act, y, n_out, y);
+        clipped += quantize_row(e, &r->next, two_term, y, n_out, r->next_scale, token + t, first,
+                                r->outliers);
+    }
+    return clipped;
+}
+
+INLINE size_t run(const struct st_epilogue_run *r, bool two_term, size_t row, size_t n_rows,
+                  size_t token, size_t n, const int32_t *sums) {
+    if (r->stage->epilogue != ST_EPILOGUE_FLOAT)
+        return act_epilogue(r, two_term, row, n_rows, token, n, sums);
+    float_epilogue(r, two_term, row, row + n_rows, token, n, sums);
+    return 0;
+}
+
+size_t st_epilogue(const struct st_epilogue_run *r, size_t row, size_t n_rows, size_t token,
+                   size_t n, const int32_t *sums) {
+    return r->two_term ? run(r, true, row, n_rows, token, n, sums)
+                       : run(r, false, row, n_rows, token, n, sums);
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// A job runs in its submit on all borrowed workers: blocks of rows are handed out, every block
+// meets all rows of input while its weights lie in the second-level cache, and its sums become
+// floats or the next linear's INT8 before they leave the first (llm.npu, section 3.1;
+// docs/ARCHITECTURE.md). Quantized rows lie one behind the other, in two terms q, then its rest.
+#include "base/thread.h"
+#include "device/epilogue.h"
+#include "device/pool/pool.h"
+#include "device/two_term.h"
+
+#include <stdatomic.h>
+
+// One linear of a job.
+struct run {
+    const struct pool_device *device;
+    const struct st_graph_args *args;
+    struct st_epilogue_run epilogue;
+    const uint8_t *x;
+    size_t x_row, n_x; // rows of the kernels' input
+    size_t group;      // the first that runs
+    atomic_size_t n_clipped;
+};
+
+static unsigned char *data_at(struct st_buffer *buffer, size_t offset) {
+    return ((struct pool_buffer *)buffer)->data + offset;
+}
+
+static void *data_of(const struct st_slice *s) {
+    return s->buffer ? data_at(s->buffer, s->offset) : NULL;
+}
+
+// Padded as the kernels read it, and off the powers of two, whose rows would share cache sets.
+static size_t row_of(size_t n) {
+    return st_int8_padded_k(n) + ST_DEVICE_PAD;
+}
+
+static struct st_quantized quantized_at(const struct pool_device *d, const struct st_slice *s,
+                                        size_t n, bool two_term) {
+    size_t row = row_of(n);
+    return (struct st_quantized){data_of(s), (two_term ? ST_TWO_TERMS : 1) * row, row,
+                                 d->kernel->zero, two_term};
+}
+
+static struct st_outliers *outliers_at(const struct st_outlier_slice *s) {
+    struct st_outliers *list = s->buffer ? (void *)data_at(s->buffer, s->offset) : NULL;
+    if (list && !s->append) st_outliers_reset(list, s->capacity);
+    return list;
+}
+
+// ---- Quantizing
+
+struct quantizing {
+    const struct pool_device *device;
+    const struct st_quantize_args *args;
+    struct st_quantized to;
+    struct st_outliers *outliers;
+    atomic_size_t n_clipped;
+};
+
+static void quantize_row(void *context, size_t t, size_t worker) {
+    (void)worker;
+    struct quantizing *q = context;
+    const struct st_quantize_args *a = q->args;
+    const float *x = (const float *)((const char *)data_of(&a->x) + t * a->x.row_bytes);
+    size_t clipped =
+        st_quantize_row(q->device->elementwise, &q->to, x, a->n, a->scale, t, 0, q->outliers);
+    if (clipped) atomic_fetch_add_explicit(&q->n_clipped, clipped, memory_order_relaxed);
+}
+
+static size_t quantize(const struct pool_device *d, const struct st_quantize_args *args) {
+    struct quantizing q = {.device = d,
+                           .args = args,
+                           .to = quantized_at(d, &args->quantized, args->n, args->two_term),
+                           .outliers = outliers_at(&args->outliers)};
+    st_pool_run(d->workers, quantize_row, &q, args->n_rows);
+    return q.n_clipped;
+}
+
+// ---- Products
+
+// Sums of n_panels panels for some rows of input, [n, ST_DEVICE_GROUP].
+static void multiply(const struct run *r, const int8_t *panels, size_t n_panels, size_t at,
+                     size_t n, int32_t *sums) {
+    const struct st_int8_kernel *kernel = r->device->kernel;
+    size_t k = st_int8_padded_k(r->epilogue.stage->weight.n_in), panel_bytes = k * ST_INT8_PANEL;
+    for (size_t p = 0; p < n_panels; p += kernel->panels)
+        kernel->tile(panels + p * panel_bytes, st_min(kernel->panels, n_panels - p),
+                     r->x + at * r->x_row, r->x_row, n, k, sums + p * ST_INT8_PANEL,
+                     ST_DEVICE_GROUP);
+}
+
+// The weights of a group.
+static const int8_t *group_panels(const struct run *r, size_t group) {
+    const struct st_stage_part *part = r->args->part;
+    size_t bytes = st_stage_group_bytes(r->epilogue.stage);
+    if (!part) return r->epilogue.stage->weight.panels + group * bytes;
+    const int8_t *slice = data_of(&part->slices[group / part->slice_groups]);
+    return slice + group % part->slice_groups * bytes;
+}
+
+// Groups [from, to) of those that run.
+static void run_groups(void *context, size_t from, size_t to, size_t worker) {
+    (void)worker;
+    struct run *r = context;
+    const struct st_stage *stage = r->epilogue.stage;
+    size_t n_panels = stage->weight.n_panels, per_group = ST_DEVICE_GROUP / ST_INT8_PANEL;
+    unsigned shift = r->epilogue.two_term ? 1 : 0; // two rows of the kernels for one
+    size_t most = r->device->kernel->tokens >> shift << shift, clipped = 0;
+    _Alignas(64) int32_t sums[ST_INT8_SUMS];
+    for (size_t group = r->group + from; group < r->group + to; group++) {
+        size_t here = st_min(per_group, n_panels - group * per_group);
+        const int8_t *panels = group_panels(r, group);
+        for (size_t at = 0; at < r->n_x; at += most) {
+            size_t n = st_min(most, r->n_x - at);
+            multiply(r, panels, here, at, n, sums);
+            clipped += st_epilogue(&r->epilogue, group * ST_DEVICE_GROUP, here * ST_INT8_PANEL,
+                                   at >> shift, n >> shift, sums);
+        }
+    }
+    if (clipped) atomic_fetch_add_explicit(&r->n_clipped, clipped, memory_order_relaxed);
+}
+
+static struct st_epilogue_run epilogue_of(const struct pool_device *d, const struct st_graph *graph,
+                                          const struct st_graph_args *args, uint32_t stage,
+                                          struct st_outliers *outliers) {
+    const struct st_device_subgraph *s = &graph->subgraph;
+    struct st_epilogue_run e = {.elementwise = d->elementwise,
+                                .stage = &s->stages[stage],
+                                .zero = d->kernel->zero,
+                                .two_term = s->two_term};
+    if (stage + 1 == s->n_stages) {
+        for (uint32_t i = 0; i < e.stage->n_parts; i++) {
+            e.out[i] = data_of(&args->out[i]);
+            e.out_row[i] = args->out[i].row_bytes / sizeof(float);
+        }
+        return e;
+    }
+    e.next = quantized_at(d, &args->middle, s->stages[1].weight.n_in, s->two_term);
+    e.next_scale = s->stages[1].weight.input_scale;
+    e.outliers = outliers;
+    e.add = data_of(&args->add);
+    e.add_row_floats = args->add.row_bytes / sizeof(float);
+    e.add_row = data_of(&args->add_row);
+    return e;
+}
+
+static size_t run_graph(const struct pool_device *d, const struct st_graph *graph,
+                        const struct st_graph_args *args) {
+    const struct st_device_subgraph *s = &graph->subgraph;
+    const struct st_stage_part *part = args->part;
+    bool to_middle = s->n_stages == 2 && (!part || part->stage == 0);
+    struct st_outliers *outliers = to_middle ? outliers_at(&args->outliers) : NULL;
+    size_t clipped = 0;
+    for (uint32_t i = 0; i < s->n_stages; i++) {
+        if (part && part->stage != i) continue;
+        const struct st_stage *stage = &s->stages[i];
+        struct run r = {.device = d,
+                        .args = args,
+                        .epilogue = epilogue_of(d, graph, args, i, outliers),
+                        .x = data_of(i ? &args->middle : &args->in),
+                        .x_row = row_of(stage->weight.n_in),
+                        .n_x = args->n_rows * (s->two_term ? ST_TWO_TERMS : 1),
+                        .group = part ? part->group : 0};
+        st_pool_run_ranges(d->workers, run_groups, &r,
+                           part ? part->n_groups : st_stage_groups(stage), 1);
+        clipped += r.n_clipped;
+    }
+    return clipped;
+}
+
+// Jobs before it have ended: each ends in its submit.
+void st_pool_device_start(struct st_device *device, struct st_job *job) {
+    const struct pool_device *d = (const struct pool_device *)device;
+    if (job->ready != ST_READY_RUN) {
+        st_job_finish(job, ST_FAILURE_CANCELED, 0);
+        return;
+    }
+    size_t clipped = job->kind == ST_JOB_QUANTIZE ? quantize(d, &job->quantize)
+                                                  : run_graph(d, job->graph, &job->args);
+    st_job_finish(job, ST_FAILURE_NONE, clipped);
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// A device for tests: a second processor in every respect that matters to its users. It has memory
+// of its own, which the host sees through copies; weights and quantized inputs in layouts of its
+// own; a thread that runs jobs late, and those that do not wait for each other in the reverse
+// order; a limit of memory; and faults on request.
+//
+// Settings, separated by commas: fail=N, oom=N, hang=N, lose=N: the N-th submit, from 1, fails,
+// finds no memory, never ends, or loses the device; nomem=N: the N-th allocation fails;
+// delay=US: how late jobs run, at least (20).
+#ifndef ST_DEVICE_SIM_SIM_H
+#define ST_DEVICE_SIM_SIM_H
+
+#include "device/driver.h"
+#include "device/epilogue.h"
+
+extern const struct st_device_ops st_device_sim;
+
+enum { ST_SIM_BLOCK = 8 }; // packed rows whose weights lie together, channel by channel
+
+struct sim_settings {
+    uint32_t fail, oom, hang, lose, nomem, delay;
+};
+
+struct sim_device {
+    struct st_device base;
+    struct sim_settings settings;
+    const struct st_elementwise *elementwise;
+    pthread_t thread;
+    // Guarded:
+    struct st_job *queue; // pending, newest first
+    uint32_t n_allocations;
+    bool closing;
+};
+
+struct sim_buffer {
+    struct st_buffer base;
+    unsigned char *memory; // the device's
+    unsigned char *window; // what the host sees of it while it is mapped
+};
+
+// Everything is a copy in the device's memory.
+struct sim_weights {
+    struct st_device_weights base;
+    struct st_int8_weight weight; // without panels: values per packed row
+    int8_t *blocks;               // [packed rows / ST_SIM_BLOCK, n_in, ST_SIM_BLOCK]
+    float *floats;                // of weight
+    int32_t *sums;
+};
+
+struct sim_graph {
+    struct st_graph base;
+    const int8_t *blocks[2]; // of each linear
+};
+
+// sim_settings.c. STINT_E_ARG.
+stint_status st_sim_read_settings(const char *text, struct sim_settings *settings);
+
+// sim_weights.c
+size_t st_sim_weights_bytes(const struct st_device *device, const struct st_int8_weight *weight);
+stint_status st_sim_import_weights(struct st_device *device, const struct st_int8_weight *weight,
+                                   bool in_parts, struct st_device_weights **weights);
+void st_sim_free_weights(struct st_device_weights *weights);
+
+// sim_run.c: all of a job's work; counts the elements that were clipped. False if it stopped early
+// because the job was canceled.
+bool st_sim_run(struct sim_device *device, const struct st_job *job, size_t *n_clipped);
+// sim_queue.c: the device's thread.
+void st_sim_start(struct st_device *device, struct st_job *job);
+void st_sim_cancel(struct st_device *device, struct st_job *job);
+void *st_sim_thread(void *device);
+
+// The next allocation, which may be the one that is to fail.
+stint_status st_sim_allocate(struct sim_device *device, size_t bytes, void **memory);
+
+#endif
