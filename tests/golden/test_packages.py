@@ -70,7 +70,7 @@ class Packages(unittest.TestCase):
     def test_a_bound_of_memory_changes_nothing(self):
         for name, model, tokens, _, _ in golden.checkpoints():
             if name.startswith("novels"):
-                continue  # tests/session/test_memory.c has them
+                continue  # tests/session/test_bounded.c and its like have them
             shown = json.loads(golden.run("inspect", model, "--json").stdout)
             sparse = shown["activation"] in ("relu", "relu2", "drelu")
             ways = (("--neurons", "--neuron-bits", "8"), ("--neurons",))

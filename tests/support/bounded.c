@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/bounded.h"
+
+#include "format/package.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+struct ts_bounded ts_bounded;
+
+static stint_model *open_package(bool by_pieces) {
+    stint_model_options o = {.size = sizeof o, .piecewise = by_pieces};
+    stint_model *m = NULL;
+    assert_int_equal(stint_model_open(ts_bounded.package, &o, &m), STINT_OK);
+    return m;
+}
+
+size_t ts_bounded_vocab(void) {
+    return ts_bounded.whole->config.vocab;
+}
+
+const char *ts_bounded_schedule(void) {
+    return ts_bounded.variant->step_bits ? ts_bounded.schedule : NULL;
+}
+
+static void write_schedule(void) {
+    stint_precision p = {.size = sizeof p, .prefill = 8, .n_steps = 1};
+    p.steps[0].bits = ts_bounded.variant->step_bits;
+    snprintf(ts_bounded.schedule, sizeof ts_bounded.schedule, "%s/schedule.json", ts_temp_folder());
+    if (ts_bounded.variant->step_bits)
+        assert_int_equal(st_schedule_write(ts_bounded.whole, &p, ts_bounded.schedule), STINT_OK);
+}
+
+stint_session *ts_bounded_session(const stint_model *model, uint64_t memory, bool predict) {
+    stint_session_options o = {.size = sizeof o,
+                               .n_threads = 2,
+                               .n_context = TS_BOUNDED_CONTEXT,
+                               .chunk_len = TS_BOUNDED_CHUNK,
+                               .memory = memory,
+                               .schedule = ts_bounded_schedule(),
+                               .leave_out = predict ? 0 : STINT_LEAVE_PREDICTOR};
+    stint_session *s = NULL;
+    if (stint_session_open(model, &o, &s) != STINT_OK) fail_msg("%s", stint_error_text());
+    return s;
+}
+
+stint_status ts_bounded_eval(stint_session *s, float *logits) {
+    static const size_t steps[] = {TS_BOUNDED_PROMPT, 4, 3, 2, 1};
+    size_t done = 0;
+    ST_TRY(stint_session_truncate(s, 0, 0));
+    for (size_t i = 0; done < TS_BOUNDED_IDS; done += steps[i++]) {
+        struct st_eval_request e = st_eval_request_of(s, 0, ts_bounded.ids + done, steps[i]);
+        if (i) e.precision = s->precision.steps[0].bits;
+        e.all = true;
+        e.logits = logits + done * ts_bounded_vocab();
+        ST_TRY(st_session_eval(s, &e));
+    }
+    return STINT_OK;
+}
+
+static int open_models(void **state) {
+    (void)state;
+    const char *source = ts_shared(ts_bounded.variant->model);
+    snprintf(ts_bounded.package, sizeof ts_bounded.package, "%s/m.stint", ts_temp_folder());
+    stint_prepare_options o = {.size = sizeof o,
+                               .n_tokens = ts_bounded.variant->n_tokens,
+                               .outliers = STINT_OUTLIERS_SHARE,
+                               .outlier_prune = 0.5f,
+                               .neurons = ts_bounded.variant->neuron_bits != 0,
+                               .recall = 0.98f, // of so short a text
+                               .neuron_bits = ts_bounded.variant->neuron_bits,
+                               .bits_low = ts_bounded.variant->step_bits ? 2 : 0,
+                               .bits_high = ts_bounded.variant->step_bits ? 4 : 0};
+    assert_int_equal(stint_prepare(source, ts_bounded.package, &o, NULL), STINT_OK);
+    ts_bounded.whole = open_package(false);
+    ts_bounded.piecewise = open_package(true);
+    write_schedule();
+    for (size_t i = 0; i < TS_BOUNDED_IDS; i++)
+        ts_bounded.ids[i] = (int32_t)ts_random_below(ts_bounded_vocab());
+    ts_bounded.wanted = malloc(TS_BOUNDED_IDS * ts_bounded_vocab() * sizeof *ts_bounded.wanted);
+    stint_session *s = ts_bounded_session(ts_bounded.whole, 0, false);
+    assert_int_equal(ts_bounded_eval(s, ts_bounded.wanted), STINT_OK);
+    stint_session_close(s);
+    return 0;
+}
+
+static int close_models(void **state) {
+    (void)state;
+    stint_model_close(ts_bounded.whole);
+    stint_model_close(ts_bounded.piecewise);
+    free(ts_bounded.wanted);
+    return 0;
+}
+
+uint64_t ts_bounded_least(uint32_t n_sequences) {
+    stint_session_options o = {.size = sizeof o,
+                               .n_context = TS_BOUNDED_CONTEXT,
+                               .chunk_len = TS_BOUNDED_CHUNK,
+                               .n_threads = 2,
+                               .memory = 1,
+                               .schedule = ts_bounded_schedule(),
+                               .n_sequences = n_sequences};
+    stint_session *s = NULL;
+    unsigned long long least = 0;
+    assert_int_equal(stint_session_open(ts_bounded.piecewise, &o, &s), STINT_E_LIMIT);
+    assert_int_equal(sscanf(stint_error_text(), "memory: at least %llu MiB", &least), 1);
+    o.memory = (least - 1) << 20;
+    assert_int_equal(stint_session_open(ts_bounded.piecewise, &o, &s), STINT_E_LIMIT);
+    return least << 20;
+}
+
+void ts_bounded_flip(const char *section, size_t offset) {
+    const struct st_section *s = st_package_find(ts_bounded.piecewise->checkpoint.package, section);
+    assert_non_null(s);
+    off_t at = (const unsigned char *)s->data - ts_bounded.piecewise->checkpoint.maps->data;
+    int file = open(ts_bounded.package, O_RDWR);
+    unsigned char byte;
+    at += (off_t)offset;
+    assert_int_equal(pread(file, &byte, 1, at), 1);
+    byte ^= 16;
+    assert_int_equal(pwrite(file, &byte, 1, at), 1);
+    assert_int_equal(fsync(file), 0);
+    close(file);
+}
+
+int ts_bounded_run(const struct ts_bounded_variant *variant, bool laws,
+                   const struct CMUnitTest *tests, size_t n) {
+    enum { N_LAWS = 5, MAX_OWN = 8 };
+    struct CMUnitTest all[N_LAWS + MAX_OWN] = {
+        cmocka_unit_test(ts_bounded_any_bound_gives_the_same),
+        cmocka_unit_test(ts_bounded_a_bound_must_be_given),
+        cmocka_unit_test(ts_bounded_damage_is_found),
+        cmocka_unit_test(ts_bounded_each_sequence_gets_what_it_gets_alone),
+        cmocka_unit_test(ts_bounded_a_file_cut_short_is_an_error),
+    };
+    size_t first = laws ? N_LAWS : 0;
+    if (n > MAX_OWN) return 1;
+    if (n) memcpy(all + first, tests, n * sizeof *tests);
+    ts_bounded.variant = variant;
+    return _cmocka_run_group_tests(variant->title, all, first + n, open_models, close_models);
+}
