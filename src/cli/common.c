@@ -18,7 +18,8 @@ const struct st_cli_option st_cli_common_rows[] = {
     {.name = "device",
      .kind = ST_CLI_TEXT,
      .value = "NAME",
-     .help = "device that computes INT8: amx or cpu; without it the best one of this machine",
+     .help = "device that computes INT8: amx, cpu, or sim, a second processor for tests; without "
+             "it the best one of this machine",
      .offset = offsetof(struct st_cli_common, device)},
     {.name = "threads",
      .kind = ST_CLI_UINT,
@@ -200,6 +201,12 @@ const struct st_cli_option st_cli_common_rows[] = {
      .value = "NAME",
      .help = "the answer is a call of this one of --tools",
      .offset = offsetof(struct st_cli_common, tool)},
+    {.name = "npu-memory",
+     .kind = ST_CLI_SIZE,
+     .value = "SIZE",
+     .help = "what a device may take of memory of its own: feed-forward blocks go there first, then "
+             "attention's linears, the head last; the CPU computes the rest",
+     .offset = offsetof(struct st_cli_common, npu_memory)},
     {.name = NULL}};
 
 static void print_log(void *context, stint_log_level level, const char *text) {
@@ -263,6 +270,7 @@ stint_session_options st_cli_session_options(const struct st_cli_common *common)
                                    .device = common->device,
                                    .npu_threads = common->npu_threads,
                                    .cpu_threads = common->cpu_threads,
+                                   .npu_memory = common->npu_memory,
                                    .schedule = common->schedule,
                                    .leave_out =
                                        common->no_predictor != 0 ? STINT_LEAVE_PREDICTOR : 0,

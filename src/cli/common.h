@@ -29,6 +29,7 @@ struct st_cli_common {
     uint32_t top_k, repeat_last;
     uint64_t seed;
     uint32_t npu_threads, cpu_threads;
+    uint64_t npu_memory;
     uint32_t order; // index into inorder, ooo, heft
     const char *schedule;
     const char *trace;
@@ -60,8 +61,9 @@ enum {
     ST_CLI_COMMON_PREDICTOR = 1 << 21,
     ST_CLI_COMMON_ANSWER = 63 << 22,
     ST_CLI_COMMON_TOOLS = 3 << 28,
-    ST_CLI_COMMON_SESSION =
-        127 + ST_CLI_COMMON_VERBOSE + ST_CLI_COMMON_SPLIT + ST_CLI_COMMON_PREDICTOR
+    ST_CLI_COMMON_NPU_MEMORY = 1 << 30,
+    ST_CLI_COMMON_SESSION = 127 + ST_CLI_COMMON_VERBOSE + ST_CLI_COMMON_SPLIT +
+                            ST_CLI_COMMON_PREDICTOR + ST_CLI_COMMON_NPU_MEMORY
 };
 
 // Prints warnings of the library on standard error; all its messages if `verbose`.

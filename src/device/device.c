@@ -46,7 +46,8 @@ stint_status st_device_open(const struct st_device_options *options, struct st_d
     d->caps.name = ops->name;
     d->caps.what = ops->what;
     d->caps.memory_limit = options->memory_limit;
-    d->timeout_ms = options->timeout_ms ? options->timeout_ms : ST_DEVICE_TIMEOUT_MS;
+    if (options->timeout_ms) d->timeout_ms = options->timeout_ms;
+    if (!d->timeout_ms) d->timeout_ms = ST_DEVICE_TIMEOUT_MS;
     *device = d;
     return STINT_OK;
 }

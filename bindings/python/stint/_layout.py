@@ -160,6 +160,7 @@ class SessionOptions(Sized):
         ("leave_out", c_uint32),
         ("order", c_char_p),
         ("n_sequences", c_uint32),
+        ("npu_memory", c_uint64),
     ]
 
 

@@ -6,7 +6,7 @@
 //
 // Settings, separated by commas: fail=N, oom=N, hang=N, lose=N: the N-th submit, from 1, fails,
 // finds no memory, never ends, or loses the device; nomem=N: the N-th allocation fails;
-// delay=US: how late jobs run, at least (20).
+// delay=US: how late jobs run, at least (20). timeout=MS: how long a waiter waits.
 #ifndef ST_DEVICE_SIM_SIM_H
 #define ST_DEVICE_SIM_SIM_H
 
@@ -18,7 +18,7 @@ extern const struct st_device_ops st_device_sim;
 enum { ST_SIM_BLOCK = 8 }; // packed rows whose weights lie together, channel by channel
 
 struct sim_settings {
-    uint32_t fail, oom, hang, lose, nomem, delay;
+    uint32_t fail, oom, hang, lose, nomem, delay, timeout;
 };
 
 struct sim_device {

@@ -9,8 +9,9 @@ static stint_status read_one(const char *text, size_t n, struct sim_settings *s)
     const struct {
         const char *name;
         uint32_t *value;
-    } rows[] = {{"fail", &s->fail}, {"oom", &s->oom},     {"hang", &s->hang},
-                {"lose", &s->lose}, {"nomem", &s->nomem}, {"delay", &s->delay}};
+    } rows[] = {{"fail", &s->fail},      {"oom", &s->oom},     {"hang", &s->hang},
+                {"lose", &s->lose},      {"nomem", &s->nomem}, {"delay", &s->delay},
+                {"timeout", &s->timeout}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         size_t name = strlen(rows[i].name);
         if (n < name + 2 || memcmp(text, rows[i].name, name) != 0 || text[name] != '=') continue;
@@ -24,7 +25,8 @@ static stint_status read_one(const char *text, size_t n, struct sim_settings *s)
     }
     return st_fail(STINT_E_ARG,
                    "device 'sim': setting '%.*s' is not NAME=NUMBER, where NAME is fail, oom, "
-                   "hang, lose, nomem (the N-th fails, from 1) or delay (microseconds)",
+                   "hang, lose, nomem (the N-th fails, from 1), delay (microseconds) or timeout "
+                   "(milliseconds)",
                    (int)st_min(n, 64), text);
 }
 
