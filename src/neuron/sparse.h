@@ -31,7 +31,7 @@ struct st_sparse {
     float *products; // [ST_SPARSE_ROWS, k] of the end
     // The block at hand.
     const struct st_stage *up, *down;
-    size_t n_tokens;
+    size_t n_tokens, first_token; // the first one's index, which `spill` gets; by who begins
     const float *add; // to the outputs of `up` before its activation; as in struct st_graph_io
     const int32_t *add_row;
     struct st_spill *spill; // takes what INT8 does not hold before `down`; or NULL

@@ -12,11 +12,11 @@
 
 #include <string.h>
 
-enum {
-    PER_LAYER = 4, // graphs: qkv, o, up, down
-    MAX_TOKENS = ST_DECODE_TOKENS,
-    MAX_ROWS = ST_TWO_TERMS * MAX_TOKENS,
-};
+enum { PER_LAYER = 4 }; // graphs: qkv, o, up, down
+
+static size_t max_rows(const struct stint_session *s) {
+    return ST_TWO_TERMS * st_session_step_rows(s);
+}
 
 // The product of a stage alone. Its bias is added once, not to both parts.
 static struct st_stage product_of(const struct st_stage *stage) {
@@ -47,16 +47,16 @@ void st_two_term_lay_out(struct stint_session *s, struct st_arena *arena) {
     f->widest_out = st_max(widest, st_max(c->vocab, c->hidden));
     f->in_row = st_device_row(
         st_max(st_max(c->hidden, c->embed), st_max(c->ffn, (size_t)c->n_heads * c->head_dim)));
-    f->in = ST_TAKE(arena, uint8_t, MAX_ROWS * f->in_row);
-    f->out = ST_TAKE(arena, float, MAX_ROWS * f->widest_out);
-    f->up = ST_TAKE(arena, float, MAX_TOKENS *packed_rows(&l->ffn->up));
+    f->in = ST_TAKE(arena, uint8_t, max_rows(s) * f->in_row);
+    f->out = ST_TAKE(arena, float, max_rows(s) * f->widest_out);
+    f->up = ST_TAKE(arena, float, st_session_step_rows(s) * packed_rows(&l->ffn->up));
     f->graphs = ST_TAKE(arena, struct st_graph *, n_graphs(c));
 }
 
 static stint_status compile(const struct stint_session *s, const struct st_stage *stage,
                             struct st_graph **graph) {
     struct st_graph_desc desc = {.stages = {product_of(stage)}, .n_stages = 1};
-    return s->npu.type->compile(s->npu.device, &desc, MAX_ROWS, graph);
+    return s->npu.type->compile(s->npu.device, &desc, max_rows(s), graph);
 }
 
 stint_status st_two_term_open(struct stint_session *s) {
@@ -183,11 +183,12 @@ static stint_status run(const struct st_run *r, const struct st_operands *o) {
 
 // The head may meet more rows than a step has.
 static stint_status run_head(const struct st_run *r, const struct st_operands *o) {
-    for (size_t t = 0; t < o->n; t += MAX_TOKENS) {
+    size_t most = st_session_step_rows(r->s);
+    for (size_t t = 0; t < o->n; t += most) {
         struct st_operands some = *o;
         some.x += t * r->s->model->config.embed;
         some.y[0] += t * o->y_row[0];
-        some.n = st_min(MAX_TOKENS, o->n - t);
+        some.n = st_min(most, o->n - t);
         ST_TRY(st_op_all(&st_op_two_term, r, &some));
     }
     return STINT_OK;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The feed-forward block of a few tokens where a model's neurons are stored one by one: a predictor
-// names the active ones (PowerInfer-2, section 4.1), they are computed from the neuron cache.
+// The feed-forward block of a step where a model's neurons are stored one by one: a predictor names
+// the active ones (PowerInfer-2, section 4.1), they are computed from the neuron cache. A step's
+// rows are computed in groups of ST_NEURON_TOKENS, each with the neurons that are named for any of
+// its rows: of more rows together nearly all neurons would be.
 #include "session/weights/bounded.h"
 
 #include "base/size.h"
@@ -77,47 +79,68 @@ static stint_status name_neurons(const struct st_run *run, uint32_t layer, const
     return STINT_OK;
 }
 
-stint_status st_resident_block(const struct st_run *run, const struct st_graph_io *io) {
-    struct stint_session *s = run->s;
+// Tokens [first, first + n).
+static stint_status run_group(const struct st_run *run, const struct st_graph_io *io, size_t first,
+                              size_t n) {
+    const struct stint_session *s = run->s;
     struct st_resident *r = s->resident;
-    const struct st_ffn_int8 *w = s->model->int8.layers[run->layer].ffn;
     struct st_sparse *block = &r->block;
     const struct st_npu *npu = run->group->npu;
     bool post = s->model->config.block == ST_BLOCK_POST;
     const float *scores, *x = post ? run->buffers->x : run->buffers->normed;
-    ST_TRY(name_neurons(run, run->layer, x, io->n_tokens, &scores));
+    ST_TRY(name_neurons(run, run->layer, x + first * s->model->config.hidden, n, &scores));
+    block->first_token = first;
+    block->add_row = io->add ? io->add_row + first : NULL;
+    st_sparse_begin(block, io->in + ST_TWO_TERMS * first * io->in_row, io->in_row,
+                    npu->type->zero(npu->device), n);
+    bool ahead = !(r->leave_out & STINT_LEAVE_PIPELINE);
+    ST_TRY(st_neurons_run(&r->neurons, run->layer, scores, block, run->group->pool, ahead));
+    st_sparse_end(block, run->group->pool, io->out[0] + first * io->out_row[0], io->out_row[0]);
+    return STINT_OK;
+}
+
+stint_status st_resident_block(const struct st_run *run, const struct st_graph_io *io) {
+    struct st_resident *r = run->s->resident;
+    const struct st_ffn_int8 *w = run->s->model->int8.layers[run->layer].ffn;
+    struct st_sparse *block = &r->block;
     block->up = &w->up;
     block->down = &w->down;
     block->add = io->add;
-    block->add_row = io->add_row;
     block->spill = io->spill;
     block->clipped = io->clipped;
-    st_sparse_begin(block, io->in, io->in_row, npu->type->zero(npu->device), io->n_tokens);
-    bool ahead = !(r->leave_out & STINT_LEAVE_PIPELINE);
-    ST_TRY(st_neurons_run(&r->neurons, run->layer, scores, block, run->group->pool, ahead));
-    st_sparse_end(block, run->group->pool, io->out[0], io->out_row[0]);
+    for (size_t t = 0; t < io->n_tokens; t += ST_NEURON_TOKENS)
+        ST_TRY(run_group(run, io, t, st_min(ST_NEURON_TOKENS, io->n_tokens - t)));
+    st_neurons_end(&r->neurons);
+    return STINT_OK;
+}
+
+// Tokens [first, first + n).
+static stint_status expect_group(const struct st_run *run, uint32_t layer, size_t first, size_t n) {
+    const struct stint_session *s = run->s;
+    struct st_resident *r = s->resident;
+    const struct st_config *c = &s->model->config;
+    const struct st_layer *l = &s->model->weights.layers[layer];
+    const float *scores, *x = run->buffers->x + first * c->hidden;
+    if (c->block != ST_BLOCK_POST) {
+        bool parallel = c->block == ST_BLOCK_PARALLEL;
+        st_pass_norm(run, parallel ? &l->attn_norm : &l->ffn_norm, x, n, r->naming.guess);
+        x = r->naming.guess;
+    }
+    ST_TRY(name_neurons(run, layer, x, n, &scores));
+    if (scores) st_neurons_expect(&r->neurons, layer, scores, n);
     return STINT_OK;
 }
 
 // Between two blocks lies an attention, which changes the hidden state little: what the next
 // predictor says of the state before it is mostly right, and the disk is idle meanwhile.
 stint_status st_resident_look_ahead(const struct st_run *run) {
-    struct stint_session *s = run->s;
-    struct st_resident *r = s->resident;
-    const struct st_config *c = &s->model->config;
+    const struct st_resident *r = run->s->resident;
     size_t n = run->batch->n;
     uint32_t next = run->layer + 1;
-    const float *scores, *x = run->buffers->x;
     if (r->leave_out & STINT_LEAVE_PIPELINE || !r->sparse || run->phase != ST_PHASE_DECODE ||
-        next == c->n_layers || !st_neurons_may_miss(&r->neurons))
+        next == run->s->model->config.n_layers || !st_neurons_may_miss(&r->neurons))
         return STINT_OK;
-    const struct st_layer *l = &s->model->weights.layers[next];
-    if (c->block != ST_BLOCK_POST) {
-        bool parallel = c->block == ST_BLOCK_PARALLEL;
-        st_pass_norm(run, parallel ? &l->attn_norm : &l->ffn_norm, x, n, r->naming.guess);
-        x = r->naming.guess;
-    }
-    ST_TRY(name_neurons(run, next, x, n, &scores));
-    if (scores) st_neurons_expect(&r->neurons, next, scores, n);
+    for (size_t t = 0; t < n; t += ST_NEURON_TOKENS)
+        ST_TRY(expect_group(run, next, t, st_min(ST_NEURON_TOKENS, n - t)));
     return STINT_OK;
 }
