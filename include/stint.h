@@ -318,7 +318,9 @@ typedef enum stint_kv_type {
 
 #define STINT_CHUNK_AUTO UINT32_MAX
 
-enum { STINT_MAX_SEQUENCES = 64 };
+/* Texts that a session holds side by side; and those of them that stint_session_step() computes as
+ * one batch, with one reading of the weights. */
+enum { STINT_MAX_SEQUENCES = 64, STINT_MAX_STEP_ROWS = 16 };
 
 /* What a session under a bound of memory can do without: to compare. */
 enum {
@@ -545,10 +547,11 @@ STINT_API bool stint_session_precision(const stint_session *session, stint_preci
 /* The precision of the weights that gave the newest logits; 0 for a model in float. */
 STINT_API uint32_t stint_session_bits(const stint_session *session);
 
-/* One step of n different sequences as one batch: appends ids[i] to sequences[i] and gives float32
- * logits [n, vocab], or none for NULL. What a sequence gets does not depend on the others (but in
- * float its last bits may be others than by stint_session_eval()). On
- * failure every one holds what it held before. E_ARG, E_LIMIT (a full context), E_CANCELED. */
+/* One step of n different sequences: appends ids[i] to sequences[i] and gives float32 logits [n,
+ * vocab], or none for NULL. They are computed in batches of STINT_MAX_STEP_ROWS, or of chunk_len
+ * where that is less; each batch reads the weights once. What a sequence gets does not depend on
+ * the others (but in float its last bits may be others than by stint_session_eval()). On failure
+ * every one holds what it held before. E_ARG, E_LIMIT (a full context), E_CANCELED. */
 STINT_API stint_status stint_session_step(stint_session *session, const uint32_t *sequences,
                                           const int32_t *ids, size_t n, float *logits);
 

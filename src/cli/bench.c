@@ -16,7 +16,7 @@
 #include <strings.h>
 
 enum {
-    MAX_BATCH = 16,
+    MAX_BATCH = STINT_MAX_STEP_ROWS,
     DECODE_PROMPT = 16,
     STEPS_PER_READ = 8, // after this many steps the weights are only read, for comparison
     REPS_MAX = 100,
@@ -80,7 +80,7 @@ static const struct st_cli_option rows[] = {
      .preset = "1",
      .min = 1,
      .max = MAX_BATCH,
-     .help = "decode N sequences at once; up to 4 share one reading of the weights",
+     .help = "decode N sequences at once, with one reading of the weights",
      .offset = offsetof(struct bench_options, batch)},
     {.name = "ablation",
      .kind = ST_CLI_FLAG,

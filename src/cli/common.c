@@ -204,8 +204,8 @@ const struct st_cli_option st_cli_common_rows[] = {
     {.name = "npu-memory",
      .kind = ST_CLI_SIZE,
      .value = "SIZE",
-     .help = "what a device may take of memory of its own: feed-forward blocks go there first, then "
-             "attention's linears, the head last; the CPU computes the rest",
+     .help = "what a device may take of memory of its own: feed-forward blocks go there first,"
+             " then attention's linears, the head last; the CPU computes the rest",
      .offset = offsetof(struct st_cli_common, npu_memory)},
     {.name = NULL}};
 

@@ -41,7 +41,8 @@ static const struct st_cli_option rows[] = {
      .preset = "4",
      .min = 1,
      .max = STINT_MAX_SEQUENCES,
-     .help = "answers generated at once, each with its own context of --ctx tokens",
+     .help = "answers generated at once, each with its own context of --ctx tokens; up to 16 share "
+             "one reading of the weights",
      .offset = offsetof(struct serve_options, slots)},
     {.name = "queue",
      .kind = ST_CLI_UINT,

@@ -419,7 +419,7 @@ static const float *quantize_input(void *context, const struct st_linear_input *
 
 stint_status st_baseline_attach(struct st_baseline *b, struct stint_session *session) {
     size_t rows =
-        st_max(session->chunk_len, ST_DECODE_TOKENS + 1); // a prompt's last ones are scratch
+        st_max(session->chunk_len, ST_LINEAR_FEW_TOKENS + 1); // a prompt's last ones are scratch
     free(b->x);
     b->x = calloc(rows * b->widest, sizeof *b->x);
     if (!b->x) return no_memory();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix times 1..4 vectors for one instruction set: several rows at once, so that many loads and
-// multiply-adds are under way and the vectors are read from the cache once for all of them; the
-// next rows are asked for meanwhile. One accumulator per row and column, summed in ascending order
-// of k, however many rows and columns there are.
+// Matrix times up to 16 vectors for one instruction set: several rows at once, so that many loads
+// and multiply-adds are under way and the vectors are read from the cache once for all of them; the
+// next rows are prefetched meanwhile. More vectors than have their sums in registers take several
+// passes over the same rows, which lie in the cache after the first. One accumulator per row and
+// column, summed in ascending order of k, however many rows and columns there are.
 #include "base/dtype.h"
 #include "base/size.h"
 #include "kernels/expand_rows.h"
@@ -62,11 +63,11 @@ INLINE void store_rows(size_t n_rows, size_t n_columns, vf *sum, float *y, size_
 }
 
 INLINE void native_rows(load_fn *load, size_t item_bytes, const unsigned char *w, size_t row_bytes,
-                        size_t n_rows, size_t k, const float *x, size_t n_columns, float *y,
-                        size_t y_col) {
+                        size_t n_rows, size_t ahead, size_t k, const float *x, size_t n_columns,
+                        float *y, size_t y_col) {
     vf sum[MOST_SUMS];
     clear_sums(n_rows * n_columns, sum);
-    dot_rows(load, item_bytes, w, row_bytes, n_rows, n_rows * row_bytes, k, x, k, n_columns, sum);
+    dot_rows(load, item_bytes, w, row_bytes, n_rows, ahead, k, x, k, n_columns, sum);
     store_rows(n_rows, n_columns, sum, y, y_col);
 }
 
@@ -76,11 +77,39 @@ INLINE void gemv_columns(load_fn *load, size_t item_bytes, const unsigned char *
     const size_t rows = n_columns == 1 ? GEMV_ROWS : MOST_SUMS / (n_columns == 3 ? 4 : n_columns);
     size_t r = 0;
     for (; r + rows <= n_rows; r += rows)
-        native_rows(load, item_bytes, w + r * row_bytes, row_bytes, rows, k, x, n_columns, y + r,
-                    y_col);
+        native_rows(load, item_bytes, w + r * row_bytes, row_bytes, rows, rows * row_bytes, k, x,
+                    n_columns, y + r, y_col);
     for (; r < n_rows; r++)
-        native_rows(load, item_bytes, w + r * row_bytes, row_bytes, 1, k, x, n_columns, y + r,
+        native_rows(load, item_bytes, w + r * row_bytes, row_bytes, 1, row_bytes, k, x, n_columns,
+                    y + r, y_col);
+}
+
+// A few rows, a constant, times any number of columns. The first pass brings the rows into the
+// cache, and prefetches the next ones.
+INLINE void passes(load_fn *load, size_t item_bytes, const unsigned char *w, size_t row_bytes,
+                   size_t n_rows, size_t k, const float *x, size_t n_columns, float *y,
+                   size_t y_col) {
+    size_t c = 0;
+    for (; c + ST_GEMV_PASS <= n_columns; c += ST_GEMV_PASS)
+        native_rows(load, item_bytes, w, row_bytes, n_rows, c ? 0 : n_rows * row_bytes, k,
+                    x + c * k, ST_GEMV_PASS, y + c * y_col, y_col);
+    for (; c + 2 <= n_columns; c += 2)
+        native_rows(load, item_bytes, w, row_bytes, n_rows, 0, k, x + c * k, 2, y + c * y_col,
                     y_col);
+    if (c < n_columns)
+        native_rows(load, item_bytes, w, row_bytes, n_rows, 0, k, x + c * k, 1, y + c * y_col,
+                    y_col);
+}
+
+INLINE void gemv_passes(load_fn *load, size_t item_bytes, const unsigned char *w, size_t row_bytes,
+                        size_t n_rows, size_t k, const float *x, size_t n_columns, float *y,
+                        size_t y_col) {
+    const size_t rows = MOST_SUMS / ST_GEMV_PASS;
+    size_t r = 0;
+    for (; r + rows <= n_rows; r += rows)
+        passes(load, item_bytes, w + r * row_bytes, row_bytes, rows, k, x, n_columns, y + r, y_col);
+    for (; r < n_rows; r++)
+        passes(load, item_bytes, w + r * row_bytes, row_bytes, 1, k, x, n_columns, y + r, y_col);
 }
 
 // Block types: EXPANDED elements of each row at a time become floats, then as above, a column at a
@@ -101,7 +130,7 @@ static void expanded_rows(st_expand_fn *expand, const unsigned char *w, size_t r
                           size_t y_col) {
     vf sums[ST_GEMV_MAX_COLUMNS][GEMV_ROWS];
     float rows[GEMV_ROWS][EXPANDED];
-    clear_sums(ST_GEMV_MAX_COLUMNS * GEMV_ROWS, sums[0]);
+    for (size_t c = 0; c < n_columns; c++) clear_sums(GEMV_ROWS, sums[c]);
     for (size_t k0 = 0; k0 < k; k0 += EXPANDED) {
         size_t n = st_min(EXPANDED, k - k0);
         for (size_t r = 0; r < n_rows; r++) expand(w + r * row_bytes, k0, n, rows[r]);
@@ -129,8 +158,10 @@ static void gemv_expanded(st_expand_fn *expand, const unsigned char *w, size_t r
             gemv_columns(load, item_bytes, w, row_bytes, n_rows, k, x, 2, y, y_col);               \
         else if (n_columns == 3)                                                                   \
             gemv_columns(load, item_bytes, w, row_bytes, n_rows, k, x, 3, y, y_col);               \
+        else if (n_columns == ST_GEMV_PASS)                                                        \
+            gemv_columns(load, item_bytes, w, row_bytes, n_rows, k, x, ST_GEMV_PASS, y, y_col);    \
         else                                                                                       \
-            gemv_columns(load, item_bytes, w, row_bytes, n_rows, k, x, 4, y, y_col);               \
+            gemv_passes(load, item_bytes, w, row_bytes, n_rows, k, x, n_columns, y, y_col);        \
     }
 
 GEMV_NATIVE(f32, load_f32, 4)

@@ -102,7 +102,7 @@ static void tile_pack(const struct st_linear_kernels *kernels, const float *x, s
 
 static bool few_tokens(enum st_dtype dtype, size_t k, size_t n_tokens) {
     (void)dtype, (void)k;
-    return n_tokens <= ST_GEMV_MAX_COLUMNS;
+    return n_tokens <= ST_LINEAR_FEW_TOKENS;
 }
 
 static bool anything(enum st_dtype dtype, size_t k, size_t n_tokens) {

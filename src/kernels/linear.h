@@ -11,7 +11,10 @@
 
 #include <stdbool.h>
 
-enum { ST_LINEAR_ROWS = 64 }; // rows a path keeps sums of
+enum {
+    ST_LINEAR_ROWS = 64,      // rows a path keeps sums of
+    ST_LINEAR_FEW_TOKENS = 4, // most tokens that gemv is selected for; for more, tiles are faster
+};
 
 struct st_linear_kernels {
     const struct st_tile *tile;

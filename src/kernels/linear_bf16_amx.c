@@ -12,7 +12,7 @@ enum {
 };
 
 bool st_linear_bf16_amx_takes(enum st_dtype dtype, size_t k, size_t n_tokens) {
-    return dtype == ST_DTYPE_BF16 && k % ST_AMX_K == 0 && n_tokens > ST_GEMV_MAX_COLUMNS;
+    return dtype == ST_DTYPE_BF16 && k % ST_AMX_K == 0 && n_tokens > ST_LINEAR_FEW_TOKENS;
 }
 
 size_t st_linear_bf16_amx_block_tokens(const struct st_linear_kernels *kernels) {

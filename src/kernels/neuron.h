@@ -24,7 +24,7 @@
 enum {
     ST_NEURON_K = ST_NEURON_ROW,
     ST_NEURON_GROUP = 4,
-    ST_NEURON_TOKENS = 4,
+    ST_NEURON_TOKENS = 4, // whose sums are in registers together
     ST_NEURON_SCALES = 64, // a power of two: other bits of a byte that names one are left out
 };
 

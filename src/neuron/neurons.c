@@ -432,9 +432,12 @@ stint_status st_neurons_run(struct st_neurons *n, uint32_t layer, const float *s
     n->possible += layout_of(n)->n;
     ST_TRY(run_layer(&r));
     give_clusters(&r);
-    for (; n->n_expected; n->n_expected--) // those that were not wanted after all
-        st_cache_give(&n->cold, n->expected[n->n_expected - 1], ST_EVICT_FIRST);
     return STINT_OK;
+}
+
+void st_neurons_end(struct st_neurons *n) {
+    for (; n->n_expected; n->n_expected--)
+        st_cache_give(&n->cold, n->expected[n->n_expected - 1], ST_EVICT_FIRST);
 }
 
 bool st_neurons_may_miss(const struct st_neurons *n) {

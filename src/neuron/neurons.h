@@ -58,8 +58,10 @@ void st_neurons_close(struct st_neurons *neurons); // accepts a zeroed one
 // STINT_E_IO, E_FORMAT where an entry is not what was written.
 stint_status st_neurons_run(struct st_neurons *neurons, uint32_t layer, const float *scores,
                             struct st_sparse *sparse, struct st_pool *pool, bool pipelined);
-// Begins to read what these scores name of a layer that will run soon. They may be wrong: what is
-// not used in the end was read for nothing.
+// After a layer's last tokens: lets go of what was expected and not wanted after all.
+void st_neurons_end(struct st_neurons *neurons);
+// Begins to read what these scores name of a layer that will run soon; adds to what is expected of
+// it already. They may be wrong: what is not used in the end was read for nothing.
 void st_neurons_expect(struct st_neurons *neurons, uint32_t layer, const float *scores,
                        size_t n_tokens);
 // False where everything fits: then nothing need be expected.

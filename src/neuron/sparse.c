@@ -78,8 +78,8 @@ static void activate(struct cluster *c, size_t token) {
     float scale = s->down->weight.input_scale;
     size_t clipped = st_two_term_quantize(s->elementwise, rows[0], c->n, scale, 0, q, rest);
     for (size_t i = 0; i < c->n && clipped && s->outliers; i++)
-        st_outliers_collect(s->outliers, &rows[0][i], 1, scale, (uint32_t)token, c->refs[i].neuron,
-                            0, &q[i]);
+        st_outliers_collect(s->outliers, &rows[0][i], 1, scale, (uint32_t)(s->first_token + token),
+                            c->refs[i].neuron, 0, &q[i]);
     if (clipped) atomic_fetch_add_explicit(s->clipped, clipped, memory_order_relaxed);
     for (size_t i = 0; i < c->n; i++) {
         c->q[i][token * ST_TWO_TERMS] = (int8_t)q[i];

@@ -160,7 +160,7 @@ static size_t row_bytes(const struct st_calibration *c) {
 }
 
 static struct st_run run_of(const struct st_calibration *c, const struct st_batch *batch) {
-    bool prompt = c->n_sequence > ST_DECODE_TOKENS;
+    bool prompt = c->n_sequence > ST_SHORT_TEXT;
     return st_session_run(c->session, prompt ? ST_PHASE_PREFILL : ST_PHASE_DECODE,
                           ST_PRECISION_INT8, batch);
 }

@@ -63,9 +63,9 @@ static stint_status rows_logits(const struct st_run *run, size_t first, size_t n
     return STINT_OK;
 }
 
-// A text that the decode kernels take as a whole is not a prompt to a session of short chunks.
+// Chunks as short as a short text are not those of a prompt.
 static enum st_phase phase_of(const struct stint_session *s, const struct st_eval_request *e) {
-    return s->chunk_len > ST_DECODE_TOKENS ? e->phase : ST_PHASE_DECODE;
+    return s->chunk_len > ST_SHORT_TEXT ? e->phase : ST_PHASE_DECODE;
 }
 
 static stint_status eval_batches(struct stint_session *s, const struct st_eval_request *e) {
@@ -108,8 +108,7 @@ struct st_eval_request st_eval_request_of(const struct stint_session *s, uint32_
     return (struct st_eval_request){.sequence = sequence,
                                     .ids = ids,
                                     .n = n,
-                                    .phase =
-                                        n > ST_DECODE_TOKENS ? ST_PHASE_PREFILL : ST_PHASE_DECODE,
+                                    .phase = n > ST_SHORT_TEXT ? ST_PHASE_PREFILL : ST_PHASE_DECODE,
                                     .precision = s->precision.prefill,
                                     .n_total = s->sequences[sequence].length + n};
 }
@@ -137,11 +136,11 @@ stint_status st_session_prompt(struct stint_session *s, uint32_t sequence, const
     return status;
 }
 
-// At most ST_DECODE_TOKENS of them.
+// At most STINT_MAX_STEP_ROWS of them.
 static stint_status step_batch(struct stint_session *s, unsigned precision,
                                const uint32_t *sequences, const int32_t *ids, size_t n,
                                float *logits) {
-    struct st_place places[ST_DECODE_TOKENS];
+    struct st_place places[STINT_MAX_STEP_ROWS];
     struct st_batch batch = {.n = n, .places = places};
     struct st_run run = st_session_run(s, ST_PHASE_DECODE, precision, &batch);
     for (size_t i = 0; i < n; i++)
@@ -169,7 +168,7 @@ static stint_status check_step(const struct stint_session *s, const uint32_t *se
 stint_status st_session_step(struct stint_session *s, unsigned precision, const uint32_t *sequences,
                              const int32_t *ids, size_t n, float *logits) {
     ST_TRY(check_step(s, sequences, ids, n));
-    size_t vocab = s->model->config.vocab, most = st_min(ST_DECODE_TOKENS, s->chunk_len);
+    size_t vocab = s->model->config.vocab, most = st_min(STINT_MAX_STEP_ROWS, s->chunk_len);
     stint_status status = STINT_OK;
     for (size_t done = 0, m; done < n && status == STINT_OK; done += m) {
         m = st_min(most, n - done);

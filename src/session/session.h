@@ -20,13 +20,17 @@
 #include <stdatomic.h>
 
 enum {
-    ST_DECODE_TOKENS = ST_GEMV_MAX_COLUMNS, // batches up to this size run the decode kernels
-    ST_KEY_TILE = 64,                       // keys per step of the online softmax
-    ST_LANE_BLOCKS = 4,                     // blocks of queries that meet a tile of keys together
-    ST_ROW_BLOCK = ST_LINEAR_ROWS,          // weight rows per item of a parallel loop
-    ST_MAX_LINEARS = 4,                     // linears that share one input
-    ST_CHUNK_SHORTEST = 64,                 // that is tried where its length is to be measured
-    ST_CHUNK_LONGEST = 512,                 // the same
+    // The longest text that stint_session_eval() computes as a step: what follows a prompt. A
+    // longer
+    // one is a prompt, whose float sums have another order, so another limit would change the bits
+    // of the texts between the two.
+    ST_SHORT_TEXT = 4,
+    ST_KEY_TILE = 64,              // keys per step of the online softmax
+    ST_LANE_BLOCKS = 4,            // blocks of queries that meet a tile of keys together
+    ST_ROW_BLOCK = ST_LINEAR_ROWS, // weight rows per item of a parallel loop
+    ST_MAX_LINEARS = 4,            // linears that share one input
+    ST_CHUNK_SHORTEST = 64,        // that is tried where its length is to be measured
+    ST_CHUNK_LONGEST = 512,        // the same
 };
 
 // The kernels that this process runs, chosen once per session.
@@ -85,8 +89,8 @@ struct st_chunk_buffers {
 
 // Inputs in two terms, in steps of a model whose neurons are stored one by one.
 struct st_two_term {
-    uint8_t *in; // [2 * ST_DECODE_TOKENS, in_row] of sparse blocks
-    float *out;  // [2 * ST_DECODE_TOKENS, widest_out] of nested linears
+    uint8_t *in; // [2 * st_session_step_rows(), in_row] of sparse blocks
+    float *out;  // [2 * st_session_step_rows(), widest_out] of nested linears
     size_t in_row, widest_out;
 };
 
@@ -214,6 +218,11 @@ static inline struct st_run st_session_run(struct stint_session *s, enum st_phas
                            .buffers = s->buffers,
                            .group = &s->group,
                            .batch = batch};
+}
+// Most rows of a step: the session's sequences, or a short text. What only steps need has room for
+// so many, so that a session of few sequences takes no more memory than it uses.
+static inline size_t st_session_step_rows(const struct stint_session *s) {
+    return st_max(ST_SHORT_TEXT, st_min(STINT_MAX_STEP_ROWS, s->n_sequences));
 }
 // Most chunks a prompt can have, also once measuring has chosen their length.
 static inline uint32_t st_session_most_chunks(const struct stint_session *s) {

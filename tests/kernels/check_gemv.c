@@ -104,10 +104,11 @@ static void check_gemv(const struct st_gemv *row, enum st_dtype dtype, size_t n_
     kc_near(got.data, wanted.data, n_columns * y_col, 2e-5f * (float)(k + 1), row->name);
     // A column's result does not depend on how many there are.
     struct kc_array alone = kc_floats(n_rows, 0.0f);
-    row->fn[dtype](w.data, row_bytes, n_rows, k, (float *)x.data + (n_columns - 1) * k, 1,
-                   alone.data, n_rows);
-    assert_memory_equal(alone.data, (float *)got.data + (n_columns - 1) * y_col,
-                        n_rows * sizeof(float));
+    for (size_t c = 0; c < n_columns; c++) {
+        row->fn[dtype](w.data, row_bytes, n_rows, k, (float *)x.data + c * k, 1, alone.data,
+                       n_rows);
+        assert_memory_equal(alone.data, (float *)got.data + c * y_col, n_rows * sizeof(float));
+    }
     kc_free(&w, row->name);
     kc_free(&x, row->name);
     kc_free(&got, row->name);
@@ -126,6 +127,17 @@ static void gemv_equals_the_scalar_one(void **state) {
                 for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
                     check_gemv(row, (enum st_dtype)dtype, rows[r], lengths[i],
                                1 + ts_random_below(ST_GEMV_MAX_COLUMNS));
+    }
+}
+
+// As many as are computed in one pass, more of them, and what is left over of each kind.
+static void gemv_takes_any_number_of_columns(void **state) {
+    (void)state;
+    for (const struct st_gemv *row = st_gemvs; row->name; row++) {
+        if ((row->isa & st_cpu_flags()) != row->isa) continue;
+        for (int dtype = 0; dtype < ST_N_DTYPES; dtype++)
+            for (size_t n = 1; n <= ST_GEMV_MAX_COLUMNS; n++)
+                check_gemv(row, (enum st_dtype)dtype, 13, 300, n);
     }
 }
 
@@ -184,6 +196,7 @@ int main(void) {
         cmocka_unit_test(expanding_gives_the_same_floats_everywhere),
         cmocka_unit_test(every_half_expands_exactly),
         cmocka_unit_test(gemv_equals_the_scalar_one),
+        cmocka_unit_test(gemv_takes_any_number_of_columns),
         cmocka_unit_test(rows_do_not_depend_on_their_neighbours),
         cmocka_unit_test(not_finite_stays_where_it_belongs),
     };

@@ -134,7 +134,7 @@ static void assert_same(const struct answer *got, const struct answer *wanted, i
     assert_int_equal(got->n_ends, 1);
 }
 
-static void check_together(const stint_model *m, const char *schedule) {
+static void check_together(const stint_model *m, const char *schedule, uint32_t n_slots) {
     static int32_t prompts[N_REQUESTS][80];
     struct st_engine_request requests[N_REQUESTS];
     stint_sampling warm = {.size = sizeof warm, .temperature = 0.8f, .seed = 5, .top_p = 0.9f};
@@ -154,7 +154,7 @@ static void check_together(const stint_model *m, const char *schedule) {
         alone[i] = ask(e, &requests[i]);
     }
     st_engine_close(e);
-    e = open_engine(m, N_SLOTS, N_QUEUE, schedule);
+    e = open_engine(m, n_slots, N_QUEUE, schedule);
     for (int i = 0; i < N_REQUESTS; i++) {
         together[i] = new_answer();
         assert_int_equal(submit(e, &requests[i], together[i]), STINT_OK);
@@ -174,9 +174,11 @@ static void check_together(const stint_model *m, const char *schedule) {
 
 static void answers_do_not_depend_on_the_others(void **state) {
     (void)state;
-    check_together(model, NULL);
-    check_together(package, NULL);
-    check_together(package, "uniform:3");
+    check_together(model, NULL, N_SLOTS);
+    check_together(package, NULL, N_SLOTS);
+    check_together(package, "uniform:3", N_SLOTS);
+    check_together(model, NULL, STINT_MAX_STEP_ROWS);
+    check_together(package, NULL, STINT_MAX_STEP_ROWS);
 }
 
 static void beginnings_are_not_computed_twice(void **state) {

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { N_SEQUENCES = 6, N_STEPS = 8, N_KINDS = 3, CONTEXT = 96, CHUNK = 16 };
+enum { N_SEQUENCES = STINT_MAX_STEP_ROWS + 3, N_STEPS = 8, N_KINDS = 3, CONTEXT = 96, CHUNK = 16 };
 
 #define MODEL STINT_SOURCE_DIR "/models/novels-10m"
 

@@ -14,7 +14,7 @@
 
 #define MODEL "models/novels-10m-drelu"
 
-enum { N_TOKENS = ST_DECODE_TOKENS + 3, LAYER = 3 };
+enum { N_TOKENS = ST_SHORT_TEXT + 3, LAYER = 3 };
 
 static stint_model *model;
 static stint_session *session;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Neurons that are read one by one: the laws of a bound with all of them, and what predictors leave
 // out.
+#include "kernels/neuron.h"
 #include "support/bounded.h"
 
 #include <setjmp.h>
@@ -44,8 +45,53 @@ static void predictors_compute_less(void **state) {
     free(again);
 }
 
+// Rows of a step are named neurons in groups: a larger batch gives what the groups by themselves
+// do.
+static void larger_steps_give_the_same(void **state) {
+    (void)state;
+    enum { N = TS_BOUNDED_CHUNK, STEPS = 5 };
+    const unsigned bits = ts_bounded.variant->step_bits ? ts_bounded.variant->step_bits : 8;
+    stint_session_options o = {.size = sizeof o,
+                               .n_threads = 2,
+                               .n_context = TS_BOUNDED_CONTEXT,
+                               .chunk_len = TS_BOUNDED_CHUNK,
+                               .memory = ts_bounded_least(N) + (2 << 20),
+                               .schedule = ts_bounded_schedule(),
+                               .n_sequences = N};
+    uint32_t sequences[N];
+    size_t vocab = ts_bounded_vocab();
+    float *logits[2];
+    for (size_t i = 0; i < 2; i++) logits[i] = malloc(N * vocab * sizeof *logits[i]);
+    for (uint32_t i = 0; i < N; i++) sequences[i] = i;
+    stint_session *s[2] = {NULL, NULL};
+    for (size_t i = 0; i < 2; i++) {
+        if (stint_session_open(ts_bounded.piecewise, &o, &s[i]) != STINT_OK)
+            fail_msg("%s", stint_error_text());
+        for (uint32_t q = 0; q < N; q++)
+            assert_int_equal(
+                st_session_prompt(s[i], q, ts_bounded.ids + q, TS_BOUNDED_PROMPT - 2, 8, NULL),
+                STINT_OK);
+    }
+    for (size_t step = 0; step < STEPS; step++) {
+        const int32_t *ids = ts_bounded.ids + step;
+        size_t n = N - step; // the last group is not always whole
+        assert_int_equal(st_session_step(s[0], bits, sequences, ids, n, logits[0]), STINT_OK);
+        for (size_t at = 0; at < n; at += ST_NEURON_TOKENS)
+            assert_int_equal(st_session_step(s[1], bits, sequences + at, ids + at,
+                                             st_min(ST_NEURON_TOKENS, n - at),
+                                             logits[1] + at * vocab),
+                             STINT_OK);
+        assert_memory_equal(logits[0], logits[1], n * vocab * sizeof *logits[0]);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        stint_session_close(s[i]);
+        free(logits[i]);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(predictors_compute_less)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(predictors_compute_less),
+                                       cmocka_unit_test(larger_steps_give_the_same)};
     int failed = 0;
     for (size_t i = 0; i < sizeof variants / sizeof *variants; i++)
         failed |= ts_bounded_run(&variants[i], true, tests, sizeof tests / sizeof *tests);

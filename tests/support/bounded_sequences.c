@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-enum { N_SEQUENCES = 6, N_STEPS = 8 };
+// More than one batch of the longest that this chunk allows, which is more than a group of tokens
+// whose neurons run together.
+enum { N_SEQUENCES = TS_BOUNDED_CHUNK + 2, N_STEPS = 8 };
 
 // A step of one sequence or several, as the schedule says.
 static stint_status step_all(stint_session *s, const uint32_t *sequences, const int32_t *next,

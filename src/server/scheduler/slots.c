@@ -15,7 +15,8 @@ stint_status st_slots_open(const stint_model *model, const stint_session_options
     ST_TRY(stint_session_open(model, options, &s.session));
     s.n = s.session->n_sequences;
     s.slots = calloc(s.n, sizeof *s.slots);
-    s.logits = malloc((size_t)ST_DECODE_TOKENS * model->config.vocab * sizeof *s.logits);
+    size_t rows = st_min(STINT_MAX_STEP_ROWS, s.n);
+    s.logits = malloc(rows * model->config.vocab * sizeof *s.logits);
     s.scratch.elementwise = s.session->kernels.elementwise;
     s.scratch.candidates = st_sampler_candidates(s.session->draws);
     *slots = s;
@@ -140,7 +141,7 @@ stint_status st_slots_prompt(struct st_slots *slots, uint32_t slot, enum st_engi
 // One batch: slots of one precision.
 static uint32_t step_batch(struct st_slots *slots, unsigned bits, const uint32_t *batch, uint32_t n,
                            struct st_slot_end *ends) {
-    int32_t ids[ST_DECODE_TOKENS];
+    int32_t ids[STINT_MAX_STEP_ROWS];
     uint32_t n_ends = 0;
     size_t vocab = slots->session->model->config.vocab;
     for (uint32_t i = 0; i < n; i++) ids[i] = slots->slots[batch[i]].job->next_id;
@@ -164,9 +165,9 @@ uint32_t st_slots_step(struct st_slots *slots, struct st_slot_end *ends, uint64_
     for (uint32_t i = 0; i < slots->n; i++)
         if (slots->slots[i].state == ST_SLOT_ANSWER) waits |= (uint64_t)1 << i;
     while (waits) {
-        uint32_t batch[ST_DECODE_TOKENS], n = 0;
+        uint32_t batch[STINT_MAX_STEP_ROWS], n = 0;
         unsigned bits = next_bits(&slots->slots[__builtin_ctzll(waits)]);
-        uint32_t most = (uint32_t)st_min(ST_DECODE_TOKENS, s->chunk_len);
+        uint32_t most = (uint32_t)st_min(STINT_MAX_STEP_ROWS, s->chunk_len);
         for (uint32_t i = 0; i < slots->n && n < most; i++)
             if (waits >> i & 1 && next_bits(&slots->slots[i]) == bits) batch[n++] = i;
         for (uint32_t i = 0; i < n; i++) waits &= ~((uint64_t)1 << batch[i]);

@@ -24,7 +24,7 @@ struct st_slots {
     uint32_t n, turn;      // of the slot whose prompt is next
     uint64_t n_given;
     struct st_generator_scratch scratch;
-    float *logits; // [ST_DECODE_TOKENS, vocab]
+    float *logits; // [most rows of a step, vocab]
 };
 
 stint_status st_slots_open(const stint_model *model, const stint_session_options *options,

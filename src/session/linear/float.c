@@ -44,13 +44,18 @@ static void rows_item(void *context, size_t item, size_t worker) {
                     job->run->group->workers[worker].linear);
 }
 
-// The best path that takes all of them. One that is for a single token sums in another order: a
-// step of sequences does without it, so that a sequence does not notice when the others leave.
+// The number of tokens that a path is selected for. A step of sequences has the same path whatever
+// their number, so that a sequence does not notice when others come or leave: not the one for a
+// single token, which sums in another order, nor those for many tokens.
+static size_t selecting_tokens(const struct st_run *r, size_t n_tokens) {
+    return r->batch && r->batch->places ? 2 : n_tokens;
+}
+
+// The best path that takes all of them.
 static const struct st_linear_path *select_path(const struct st_run *r, size_t n_tokens,
                                                 const struct st_linear_weight *const *weights,
                                                 size_t n_linears) {
     const struct stint_session *s = r->s;
-    if (r->batch && r->batch->places) n_tokens = st_max(2, n_tokens);
     const struct st_linear_path *path = st_linear_paths;
     for (size_t i = 0; i < n_linears;) {
         const struct st_linear_weight *w = weights[i];
@@ -66,17 +71,20 @@ static const struct st_linear_path *select_path(const struct st_run *r, size_t n
 static size_t block_rows(const struct st_run *r, size_t n_tokens, size_t n_out) {
     enum { ITEMS_PER_THREAD = 4, LONGEST = 256 };
     size_t share = n_out / (ITEMS_PER_THREAD * st_pool_threads(r->group->pool));
-    if (n_tokens > ST_DECODE_TOKENS) return ST_ROW_BLOCK;
+    if (n_tokens > ST_LINEAR_FEW_TOKENS) return ST_ROW_BLOCK;
     return st_max(ST_ROW_BLOCK, st_min(LONGEST, share / ST_ROW_BLOCK * ST_ROW_BLOCK));
 }
 
 static void multiply(const struct st_run *r, const struct st_operands *o,
                      const struct st_linear_weight *const *weights, size_t n_linears) {
     const struct stint_session *s = r->s;
-    // Rows past the batch are scratch: what they give is not used.
-    size_t n_tokens = r->phase == ST_PHASE_PREFILL ? st_max(o->n, ST_DECODE_TOKENS + 1) : o->n;
+    // A prompt's chunk, however short, does without the path for few tokens. Rows past the batch
+    // are scratch: what they give is not used.
+    bool prompt = r->phase == ST_PHASE_PREFILL;
+    size_t n_tokens = prompt ? st_max(o->n, ST_LINEAR_FEW_TOKENS + 1) : o->n;
+    size_t selecting = selecting_tokens(r, n_tokens);
     struct job job = {.run = r,
-                      .path = select_path(r, n_tokens, weights, n_linears),
+                      .path = select_path(r, selecting, weights, n_linears),
                       .operands = o,
                       .x = o->x,
                       .n_tokens = n_tokens,
@@ -85,7 +93,7 @@ static void multiply(const struct st_run *r, const struct st_operands *o,
                       .kernels = {s->kernels.tile, s->kernels.expand, s->kernels.gemv}};
     for (size_t i = 0; i < n_linears; i++) {
         size_t n_out = weights[i]->n_out;
-        job.block_rows[i] = block_rows(r, n_tokens, n_out);
+        job.block_rows[i] = block_rows(r, selecting, n_out);
         job.first_item[i + 1] = job.first_item[i] + st_ceil_div(n_out, job.block_rows[i]);
     }
     if (job.path->pack)

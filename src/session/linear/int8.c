@@ -22,7 +22,7 @@
 static size_t quantized_bytes(const struct stint_session *s, size_t n) {
     size_t bytes = st_quantized_bytes(s->chunk_len, n, false);
     if (!s->model->neurons.layers) return bytes;
-    return st_max(bytes, st_quantized_bytes(ST_DECODE_TOKENS, n, true));
+    return st_max(bytes, st_quantized_bytes(st_session_step_rows(s), n, true));
 }
 
 size_t st_int8_lay_out(const struct stint_session *s, struct st_chunk_buffers *b,
@@ -254,7 +254,7 @@ static stint_status run_head(const struct st_run *r, const struct st_operands *o
 }
 
 static stint_status run_two_term_head(const struct st_run *r, const struct st_operands *o) {
-    return run_head_with(r, o, &st_op_two_term, ST_DECODE_TOKENS);
+    return run_head_with(r, o, &st_op_two_term, st_session_step_rows(r->s));
 }
 
 const struct st_op st_op_int8 = {

@@ -24,7 +24,7 @@ struct job {
 
 void st_nested_lay_out(const struct stint_session *s, struct st_chunk_buffers *buffers,
                        struct st_arena *arena) {
-    size_t tokens = st_max(s->chunk_len, ST_TWO_TERMS * ST_DECODE_TOKENS);
+    size_t tokens = st_max(s->chunk_len, ST_TWO_TERMS * st_session_step_rows(s));
     size_t blocks = tokens * st_nested_blocks(st_nested_widest(&s->model->config));
     buffers->nested.q = ST_TAKE(arena, int8_t, blocks * ST_NESTED_BLOCK);
     buffers->nested.scale = ST_TAKE(arena, float, blocks);
@@ -111,12 +111,13 @@ static stint_status run(const struct st_run *r, const struct st_operands *o) {
 
 // The head may meet more rows than a step has.
 static stint_status run_two_term(const struct st_run *r, const struct st_operands *o) {
-    for (size_t t = 0; t < o->n; t += ST_DECODE_TOKENS) {
+    size_t most = st_session_step_rows(r->s);
+    for (size_t t = 0; t < o->n; t += most) {
         const struct st_linear_weight *weights[ST_MAX_LINEARS];
         size_t n_linears = st_operands_linears(r, o, weights);
         struct st_operands some = *o;
         some.x += t * weights[0]->n_in;
-        some.n = st_min(ST_DECODE_TOKENS, o->n - t);
+        some.n = st_min(most, o->n - t);
         for (size_t i = 0; i < n_linears; i++) some.y[i] += t * o->y_row[i];
         ST_TRY(run_terms(r, &some, ST_TWO_TERMS));
     }

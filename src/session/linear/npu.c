@@ -151,7 +151,7 @@ static stint_status compile_unit(void *context, const struct unit *u) {
         st_device_compile(c->npu->device, &subgraph, weights, s->chunk_len, &c->npu->graphs[unit]));
     if (!s->model->neurons.layers) return STINT_OK;
     subgraph.two_term = true;
-    return st_device_compile(c->npu->device, &subgraph, weights, ST_DECODE_TOKENS,
+    return st_device_compile(c->npu->device, &subgraph, weights, st_session_step_rows(s),
                              &c->npu->graphs[s->npus.n_units + unit]);
 }
 

@@ -17,8 +17,8 @@ void st_two_term_lay_out(struct stint_session *s, struct st_arena *arena) {
     size_t n_qkv = ((size_t)c->n_heads + 2 * c->n_kv_heads) * c->head_dim;
     t->widest_out = st_max(n_qkv, st_max(c->vocab, c->hidden));
     t->in_row = st_int8_padded_k(c->hidden) + ST_DEVICE_PAD;
-    t->in = ST_TAKE(arena, uint8_t, ST_TWO_TERMS * ST_DECODE_TOKENS * t->in_row);
-    t->out = ST_TAKE(arena, float, ST_TWO_TERMS *ST_DECODE_TOKENS * t->widest_out);
+    t->in = ST_TAKE(arena, uint8_t, ST_TWO_TERMS * st_session_step_rows(s) * t->in_row);
+    t->out = ST_TAKE(arena, float, ST_TWO_TERMS *st_session_step_rows(s) * t->widest_out);
 }
 
 struct quantizing {
@@ -51,21 +51,32 @@ static stint_status prepare(const struct st_run *r, const struct st_operands *o)
     return STINT_OK;
 }
 
+// Tokens [first, first + n).
+static stint_status run_group(const struct st_run *r, const struct st_operands *o, size_t first,
+                              size_t n) {
+    const struct st_two_term *t = &r->s->two_term;
+    struct st_sparse *block = &r->s->resident->block;
+    block->first_token = first;
+    block->add_row = block->add ? r->buffers->shadow.add_row + first : NULL;
+    st_sparse_begin(block, t->in + ST_TWO_TERMS * first * t->in_row, t->in_row, ZERO, n);
+    ST_TRY(st_resident_block(r, o->x + first * r->s->model->config.hidden, n));
+    st_sparse_end(block, r->group->pool, o->y[0] + first * o->y_row[0], o->y_row[0]);
+    return STINT_OK;
+}
+
 static stint_status run(const struct st_run *r, const struct st_operands *o) {
     const struct st_ffn_int8 *w = r->s->model->int8.layers[r->layer].ffn;
     struct st_shadow *shadow = &r->buffers->shadow;
     struct st_sparse *block = &r->s->resident->block;
-    bool add = w->up.weight.shadowed && shadow->pending;
     block->up = &w->up;
     block->down = &w->down;
-    block->add = add ? shadow->add : NULL;
-    block->add_row = shadow->add_row;
+    block->add = w->up.weight.shadowed && shadow->pending ? shadow->add : NULL;
     block->outliers = st_shadow_list(shadow, &w->down, shadow->middle);
     block->clipped = &r->s->npus.clipped;
     if (block->outliers) st_outliers_reset(block->outliers, shadow->capacity);
-    st_sparse_begin(block, r->s->two_term.in, r->s->two_term.in_row, ZERO, o->n);
-    ST_TRY(st_resident_block(r, o->x, o->n));
-    st_sparse_end(block, r->group->pool, o->y[0], o->y_row[0]);
+    for (size_t t = 0; t < o->n; t += ST_NEURON_TOKENS)
+        ST_TRY(run_group(r, o, t, st_min(ST_NEURON_TOKENS, o->n - t)));
+    st_neurons_end(&r->s->resident->neurons);
     return STINT_OK;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The feed-forward block of a few tokens where a model's neurons are stored one by one: a predictor
-// names the active ones (PowerInfer-2, section 4.1), they are computed from the neuron cache.
+// The feed-forward block of a step where a model's neurons are stored one by one: a predictor names
+// the active ones (PowerInfer-2, section 4.1), they are computed from the neuron cache. A step's
+// rows are computed in groups of ST_NEURON_TOKENS, each with the neurons that are named for any of
+// its rows: of more rows together nearly all neurons would be.
 #include "session/weights/bounded.h"
 
 #include "base/size.h"
@@ -113,25 +115,33 @@ stint_status st_resident_block(const struct st_run *run, const float *x, size_t 
     return st_neurons_run(&r->neurons, run->layer, scores, &r->block, run->group->pool, ahead);
 }
 
-// Between two blocks lies an attention, which changes the hidden state little: what the next
-// predictor says of the state before it is mostly right, and the disk is idle meanwhile.
-stint_status st_resident_look_ahead(const struct st_run *run) {
-    struct stint_session *s = run->s;
+// Tokens [first, first + n).
+static stint_status expect_group(const struct st_run *run, uint32_t layer, size_t first, size_t n) {
+    const struct stint_session *s = run->s;
     struct st_resident *r = s->resident;
     const struct st_config *c = &s->model->config;
-    size_t n = run->batch->n;
-    uint32_t next = run->layer + 1;
-    const float *scores, *x = run->buffers->x;
-    if (r->leave_out & STINT_LEAVE_PIPELINE || !r->sparse || run->phase != ST_PHASE_DECODE ||
-        next == c->n_layers || !st_neurons_may_miss(&r->neurons))
-        return STINT_OK;
-    const struct st_layer *l = &s->model->weights.layers[next];
+    const struct st_layer *l = &s->model->weights.layers[layer];
+    const float *scores, *x = run->buffers->x + first * c->hidden;
     if (c->block != ST_BLOCK_POST) {
         bool parallel = c->block == ST_BLOCK_PARALLEL;
         st_pass_norm(run, parallel ? &l->attn_norm : &l->ffn_norm, x, n, r->naming.guess);
         x = r->naming.guess;
     }
-    ST_TRY(name_neurons(run, next, x, n, &scores));
-    if (scores) st_neurons_expect(&r->neurons, next, scores, n);
+    ST_TRY(name_neurons(run, layer, x, n, &scores));
+    if (scores) st_neurons_expect(&r->neurons, layer, scores, n);
+    return STINT_OK;
+}
+
+// Between two blocks lies an attention, which changes the hidden state little: what the next
+// predictor says of the state before it is mostly right, and the disk is idle meanwhile.
+stint_status st_resident_look_ahead(const struct st_run *run) {
+    const struct st_resident *r = run->s->resident;
+    size_t n = run->batch->n;
+    uint32_t next = run->layer + 1;
+    if (r->leave_out & STINT_LEAVE_PIPELINE || !r->sparse || run->phase != ST_PHASE_DECODE ||
+        next == run->s->model->config.n_layers || !st_neurons_may_miss(&r->neurons))
+        return STINT_OK;
+    for (size_t t = 0; t < n; t += ST_NEURON_TOKENS)
+        ST_TRY(expect_group(run, next, t, st_min(ST_NEURON_TOKENS, n - t)));
     return STINT_OK;
 }
