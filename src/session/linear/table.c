@@ -92,9 +92,3 @@ void st_op_shadows(const struct stint_session *s, uint32_t layer, uint8_t shadow
         if (op->apart) shadows[kinds[unit]] = op->apart(s->model, layer, roles[unit]);
     }
 }
-
-size_t st_operands_linears(const struct st_run *r, const struct st_operands *o,
-                           const struct st_linear_weight *weights[ST_MAX_LINEARS]) {
-    struct st_linear_id id = {o->role, r->layer, o->expert};
-    return st_linear_parts(&r->s->model->weights, id, weights);
-}
