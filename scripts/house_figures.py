@@ -19,7 +19,7 @@ from check_style import blank_comments_and_strings, functions  # noqa: E402
 
 PATH = re.compile(r"\b(?:resident|sparse|phase|split\.on|npu(?:\.|->)device|int8(?:\.|->)layers|"
                   r"neurons(?:\.|->)layers|nested(?:\.|->)high|(?:fine|two_term)(?:\.|->)graphs)\b|"
-                  r"(?:->|\.)(?:bits|prompt)\b|^!?bits\b|\(!?bits\b")
+                  r"(?:->|\.)(?:bits|prompt)\b|^!?bits$")
 FUNCTION = re.compile(r"^(?!static|typedef|extern)[a-z][\w *]*?\b(st_\w+)\([^;{]*\)\s*{", re.M)
 TABLE = re.compile(r"^(?!static|typedef|extern)[\w *]*?\bconst\b[\w *]*?\b(st_\w+)(?:\[\w*\])* = {",
                    re.M)
@@ -72,8 +72,9 @@ def conditions(code):
         yield re.split(r"[;{}]|[^=!<>]=(?!=)|\breturn\b", code[:match.start()])[-1]
 
 
-def decides(code):
-    return any(PATH.search(" ".join(text.split())) for text in conditions(code))
+def decisions(code):
+    """How many conditions ask for the execution path."""
+    return sum(bool(PATH.search(" ".join(text.split()))) for text in conditions(code))
 
 
 def members(root, struct, header):
@@ -147,8 +148,9 @@ def figures(root):
     for name in loop.code:
         without.code.pop(name, None)
         without.lines.pop(name, None)
-    deciding = sorted(name for name, code in without.code.items()
-                      if name.endswith(".c") and decides(code))
+    decided = {name: decisions(code) for name, code in sorted(without.code.items())
+               if name.endswith(".c")}
+    deciding = [name for name, n in decided.items() if n > 0]
     written = subgraphs(session)
     plain, with_tables = circles(calls(session)), circles(calls(session, tables=True))
     n_files = sum(name.endswith(".c") for name in session.code)
@@ -164,8 +166,8 @@ def figures(root):
         "src/device: code lines (all lines)": f"{device.code_lines()} ({device.all_lines()})",
         "members of struct stint_session":
             str(members(root, "stint_session", "src/session/session.h")),
-        "session files that decide on the execution path":
-            f"{len(deciding)} of {sum(name.endswith('.c') for name in without.code)}",
+        "session files that decide on the execution path (conditions)":
+            f"{len(deciding)} of {len(decided)} ({sum(decided.values())})",
         "implementations of a subgraph":
             ", ".join(f"{kind} {n}" for kind, n in written.items()) or "none",
         "session files in circles, by circle": f"{sizes(plain)} of {n_files}",

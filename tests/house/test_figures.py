@@ -10,6 +10,7 @@ import unittest
 SOURCE = pathlib.Path(os.environ.get("STINT_SOURCE_DIR", pathlib.Path(__file__).parents[2]))
 SCRIPT = SOURCE / "scripts" / "house_figures.py"
 
+DECIDE = "session files that decide on the execution path (conditions)"
 SESSION_H = """// A comment of one line.
 struct stint_session {
     int a, *b; // two
@@ -98,7 +99,7 @@ class FiguresTest(unittest.TestCase):
         self.write("generate/generate.c", FILES["session/generate.c"])
         after, _ = self.rows()
         for row in ("the same without the generation loop", "generation loop, wherever it is",
-                    "session files that decide on the execution path"):
+                    DECIDE):
             self.assertEqual(before[row], after[row])
         self.assertEqual(after["generation loop, wherever it is"], "4 (4)")
 
@@ -107,7 +108,7 @@ class FiguresTest(unittest.TestCase):
 
     def test_files_that_decide_ask_in_a_condition(self):
         rows, text = self.rows("--files")
-        self.assertEqual(rows["session files that decide on the execution path"], "1 of 5")
+        self.assertEqual(rows[DECIDE], "1 of 5 (1)")
         self.assertIn("tree: decide: session/a.c\n", text)
         self.write("session/c.c", "int st_c(struct st_run *r) {\n    while (r->bits) r++;\n}\n")
         self.assertIn("tree: decide: session/a.c session/c.c\n", self.rows("--files")[1])
