@@ -354,6 +354,9 @@ typedef struct stint_session_options {
                            "ooo". Borrowed during the call. Results are the same */
     uint32_t n_sequences; /* texts held side by side, each with a context of n_context;
                              default 0: one, at most STINT_MAX_SEQUENCES */
+    uint64_t npu_memory;  /* bytes the device may take of memory of its own: feed-forward blocks go
+                             there first, then attention's linears, the head last; the CPU computes
+                             the rest. Default 0: no limit */
 } stint_session_options;
 
 /* *session is *returned*; free with stint_session_close. E_LIMIT, E_NOMEM, E_ARG. */
@@ -649,14 +652,14 @@ typedef enum stint_tool_choice {
 
 typedef struct stint_generation {
     size_t size;
-    uint32_t n_tokens; /* default 0: until EOS or the context is full */
-    bool ignore_eos;   /* without effect with json_schema or a required tool */
+    uint32_t n_tokens;              /* default 0: until EOS or the context is full */
+    bool ignore_eos;                /* without effect with json_schema or a required tool */
     const stint_sampling *sampling; /* default NULL: greedy; borrowed during the call */
     stint_text_fn *text;            /* default NULL */
     void *context;
     stint_progress_fn *progress; /* prefill, in tokens; default NULL */
     void *progress_context;
-    uint32_t sequence; /* of the session; default 0 */
+    uint32_t sequence;        /* of the session; default 0 */
     const char *const *stops; /* [n_stops] texts that end the answer and are not part of it */
     size_t n_stops;           /* default none, at most STINT_MAX_STOPS */
     /* The answer follows this JSON schema (docs/SERVER.md lists the keywords): JSON text, "true"
@@ -664,11 +667,11 @@ typedef struct stint_generation {
     const char *json_schema;
     const char *tools; /* as in stint_chat_options; default NULL */
     stint_tool_choice tool_choice;
-    const char *tool;    /* the one that is required; default NULL: any */
-    bool single_call;    /* at most one call in an answer */
+    const char *tool;          /* the one that is required; default NULL: any */
+    bool single_call;          /* at most one call in an answer */
     stint_reasoning reasoning; /* of stint_chat_format(). Stop texts and the schema do not apply to
                                   reasoning */
-    bool logprobs;  /* of what the model says, before penalties, biases and the schema */
+    bool logprobs;             /* of what the model says, before penalties, biases and the schema */
     uint32_t n_top; /* likeliest tokens beside each one, with logprobs; at most STINT_MAX_TOP */
 } stint_generation;
 

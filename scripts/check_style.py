@@ -96,7 +96,7 @@ COVERED = {
     "src/eval/item_tasks.c": "tests/golden/test_eval.py",
     "src/eval/text_tasks.c": "tests/golden/test_eval.py",
     **{f"src/device/{name}.c": CONFORMANCE for name in (
-        "processor", "buffers", "graphs", "mirror", "subgraph", "outliers", "epilogue", "pool/pool",
+        "device", "buffers", "graphs", "mirror", "subgraph", "outliers", "epilogue", "pool/pool",
         "pool/pool_run", "sim/sim", "sim/sim_settings", "sim/sim_weights", "sim/sim_run")},
     "src/device/sim/sim_queue.c": "tests/device/test_jobs.c",
     "src/model/shape_int8.c": "tests/model/test_weights_int8.c",
@@ -107,7 +107,6 @@ COVERED = {
     "src/prepare/calibration_tokens.c": "tests/prepare/test_calibrate.c",
     "src/prepare/calibration_text.c": "tests/prepare/test_calibrate.c",
     "src/format/package_writer.c": "tests/format/test_package.c",
-    "src/device/cpu/cpu.c": "tests/device/test_device.c",
     "src/model/arch.c": "tests/model/test_config.c",
     "src/model/config_hf.c": "tests/model/test_config.c",
     "src/model/config_gguf.c": GOLDEN,
@@ -170,6 +169,7 @@ COVERED = {
     "src/session/weights/mapped.c": GOLDEN,
     "src/session/linear/float.c": GOLDEN,
     "src/session/linear/int8.c": "tests/session/test_npu.c",
+    "src/session/linear/sparse.c": "tests/session/test_predict.c",
     "src/generate/options.c": "tests/generate/test_generate.c",
     "src/session/roofline.c": COMMANDS,  # bench
 }

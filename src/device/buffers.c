@@ -49,19 +49,19 @@ size_t st_buffer_bytes(const struct st_buffer *buffer) {
 }
 
 stint_status st_buffer_map(struct st_buffer *buffer, size_t offset, size_t bytes, unsigned how,
-                           struct st_map *map) {
+                           struct st_mapping *map) {
     if (offset > buffer->bytes || bytes > buffer->bytes - offset)
         return st_fail(STINT_E_INTERNAL, "device '%s': %zu bytes at %zu of a buffer of %zu",
                        buffer->device->ops->name, bytes, offset, buffer->bytes);
     ST_TRY(st_device_check(buffer->device));
-    struct st_map m = {buffer, offset, bytes, how, NULL};
+    struct st_mapping m = {buffer, offset, bytes, how, NULL};
     ST_TRY(buffer->device->ops->map(&m));
     *map = m;
     return STINT_OK;
 }
 
-stint_status st_buffer_unmap(struct st_map *map) {
+stint_status st_buffer_unmap(struct st_mapping *map) {
     stint_status status = map->buffer->device->ops->unmap(map);
-    *map = (struct st_map){0};
+    *map = (struct st_mapping){0};
     return status;
 }

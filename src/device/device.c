@@ -1,40 +1,125 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "device/device.h"
+// Opening a device by name, its limit of memory, its end.
+#include "device/driver.h"
 
-#include "device/cpu/cpu.h"
+#include "device/pool/pool.h"
+#include "device/sim/sim.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
-const struct st_device_type *const st_device_types[] = {&st_device_amx, &st_device_cpu, NULL};
+const struct st_device_ops *const st_devices[] = {&st_device_pool_amx, &st_device_pool_cpu,
+                                                  &st_device_sim, NULL};
 
-stint_status st_device_find(const char *name, const struct st_device_type **type) {
-    char known[128] = "";
-    size_t used = 0;
-    for (size_t i = 0; st_device_types[i]; i++) {
-        const struct st_device_type *t = st_device_types[i];
-        bool named = name && strcmp(name, t->name) == 0;
-        if (named && !t->present())
-            return st_fail(STINT_E_DEVICE, "device '%s': this machine has none (%s)", name,
-                           t->what);
-        if (named || (!name && t->present())) {
-            *type = t;
-            return STINT_OK;
-        }
-        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", t->name);
-    }
-    return st_fail(STINT_E_ARG, "device '%.64s' is not known; known are: %s", name, known);
+enum { NAME_BYTES = 64 };
+
+static bool is_named(const struct st_device_ops *ops, const char *name, size_t n) {
+    return strlen(ops->name) == n && memcmp(ops->name, name, n) == 0;
 }
 
-void st_spill_row(struct st_spill *spill, const float *x, size_t n, float scale, uint32_t token,
-                  uint32_t channel, uint8_t zero, uint8_t *q) {
-    float edge = 127.0f * scale;
-    for (size_t i = 0; i < n; i++) {
-        if (!(fabsf(x[i]) > edge)) continue;
-        size_t at = atomic_fetch_add_explicit(&spill->n, 1, memory_order_relaxed);
-        if (at < spill->capacity)
-            spill->entries[at] = (struct st_spilled){token, channel + (uint32_t)i, x[i]};
-        q[i] = zero;
+static stint_status find(const char *name, const struct st_device_ops **ops) {
+    char known[128] = "";
+    size_t used = 0, n = name ? strcspn(name, ":") : 0;
+    for (size_t i = 0; st_devices[i]; i++) {
+        const struct st_device_ops *row = st_devices[i];
+        if (name && is_named(row, name, n) && !row->present())
+            return st_fail(STINT_E_DEVICE, "device '%s': this machine has none (%s)", row->name,
+                           row->what);
+        if (name ? is_named(row, name, n) : row->present()) {
+            *ops = row;
+            return STINT_OK;
+        }
+        used +=
+            (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", row->name);
     }
+    return st_fail(STINT_E_ARG, "device '%.*s' is not known; known are: %s",
+                   (int)st_min(n, NAME_BYTES), name, known);
+}
+
+stint_status st_device_open(const struct st_device_options *options, struct st_device **device) {
+    const struct st_device_ops *ops = NULL;
+    struct st_device *d = NULL;
+    ST_TRY(find(options->name, &ops));
+    const char *settings = options->name ? strchr(options->name, ':') : NULL;
+    ST_TRY(ops->open(ops, options, settings ? settings + 1 : NULL, &d));
+    d->caps.name = ops->name;
+    d->caps.what = ops->what;
+    d->caps.memory_limit = options->memory_limit;
+    d->timeout_ms = options->timeout_ms ? options->timeout_ms : ST_DEVICE_TIMEOUT_MS;
+    *device = d;
+    return STINT_OK;
+}
+
+void st_device_close(struct st_device *device) {
+    if (device) device->ops->close(device);
+}
+
+void st_device_begin(struct st_device *d, const struct st_device_ops *ops) {
+    pthread_condattr_t monotonic;
+    d->ops = ops;
+    pthread_mutex_init(&d->mutex, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&d->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    for (size_t i = ST_DEVICE_JOBS; i-- > 0;) {
+        d->jobs[i].next = d->free_jobs;
+        d->free_jobs = &d->jobs[i];
+    }
+}
+
+void st_device_end(struct st_device *d) {
+    pthread_cond_destroy(&d->changed);
+    pthread_mutex_destroy(&d->mutex);
+}
+
+const struct st_device_caps *st_device_caps(const struct st_device *device) {
+    return &device->caps;
+}
+
+bool st_device_is_lost(struct st_device *d) {
+    pthread_mutex_lock(&d->mutex);
+    bool lost = d->lost;
+    pthread_mutex_unlock(&d->mutex);
+    return lost;
+}
+
+void st_device_lose(struct st_device *d) {
+    pthread_mutex_lock(&d->mutex);
+    d->lost = true;
+    pthread_cond_broadcast(&d->changed);
+    pthread_mutex_unlock(&d->mutex);
+}
+
+stint_status st_device_check(struct st_device *d) {
+    if (!st_device_is_lost(d)) return STINT_OK;
+    return st_fail(STINT_E_DEVICE, "device '%s': it was lost", d->ops->name);
+}
+
+// ---- Memory
+
+uint64_t st_device_used_bytes(struct st_device *d) {
+    pthread_mutex_lock(&d->mutex);
+    uint64_t bytes = d->used_bytes;
+    pthread_mutex_unlock(&d->mutex);
+    return bytes;
+}
+
+stint_status st_device_count(struct st_device *d, size_t bytes, const char *what) {
+    pthread_mutex_lock(&d->mutex);
+    uint64_t limit = d->caps.memory_limit, used = d->used_bytes;
+    bool fits = limit == 0 || bytes <= limit - st_min(used, limit);
+    if (fits) d->used_bytes += bytes;
+    pthread_mutex_unlock(&d->mutex);
+    if (fits) return STINT_OK;
+    return st_fail(STINT_E_LIMIT,
+                   "device '%s': %zu bytes of %s do not fit: %llu of its %llu are in use",
+                   d->ops->name, bytes, what, (unsigned long long)used, (unsigned long long)limit);
+}
+
+void st_device_uncount(struct st_device *d, size_t bytes) {
+    pthread_mutex_lock(&d->mutex);
+    d->used_bytes -= bytes;
+    pthread_mutex_unlock(&d->mutex);
 }

@@ -1,98 +1,219 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device interface (docs/ARCHITECTURE.md): what plays the NPU. A device compiles static INT8
-// subgraphs once and runs them on any number of chunks; input and output lie in memory that it
-// shares with the processors around it. Integer results are the same bit for bit on every device.
+// The device interface: the code behind a processor that runs static INT8 subgraphs. It is made for
+// a second processor with memory of its own; the host's cores are one more device behind it
+// (device/pool), and `sim` (device/sim) has none of their advantages.
+//
+// What never crosses it: host pointers in a submit, thread pools (but for the loan at open), the
+// byte that stands for zero, the layout of quantized inputs and of weights. Integer results are the
+// same bit for bit on every device; so are the floats, which come from one set of operations
+// (docs/NUMERICS.md).
+//
+// Errors. STINT_E_INTERNAL: an argument breaks a rule of this file. STINT_E_DEVICE: the device
+// failed or is lost; everything fails at once after that. STINT_E_NOMEM: memory, also the device's.
+// STINT_E_LIMIT: the memory limit, or too many jobs. The text names the device.
+//
+// Threads. Jobs may be submitted, polled, awaited, canceled and released from any thread. A device
+// on borrowed workers computes in the submit: one submit at a time. Everything else belongs to one
+// thread at a time.
 #ifndef ST_DEVICE_DEVICE_H
 #define ST_DEVICE_DEVICE_H
 
-#include "base/thread.h"
+#include "base/status.h"
+#include "device/outliers.h"
 #include "device/subgraph.h"
 
-#include <stdatomic.h>
+struct st_device;
+struct st_buffer;
+struct st_device_weights;
+struct st_graph;
+struct st_job;
+struct st_pool;
 
-// One static subgraph: a product, or two with an activation between them.
-struct st_graph_desc {
+enum {
+    ST_DEVICE_JOBS = 64,          // that are not released, of one device
+    ST_JOB_AFTER = 8,             // jobs that one job may wait for
+    ST_DEVICE_ALIGNMENT = 64,     // of all offsets but those of floats, which have that of a float
+    ST_DEVICE_TIMEOUT_MS = 30000, // default of st_device_options.timeout_ms
+};
+
+// ---- Devices
+
+struct st_device_caps {
+    const char *name, *what;
+    bool host_memory;      // imports host memory, and runs linears in parts from it
+    bool own_processor;    // computes beside the host's threads: a submit does not wait
+    uint64_t memory_limit; // bytes of allocated buffers and weights; 0: none
+    size_t max_rows;       // of one submit
+};
+
+struct st_device_options {
+    // A row's name, or "name:settings" with what the device itself understands, e.g. "sim:fail=3".
+    // NULL: the best that is present.
+    const char *name;
+    // A loan until close for a device that runs on the host's cores; others leave it alone.
+    struct st_pool *workers;
+    uint64_t memory_limit; // 0: none
+    uint32_t timeout_ms;   // of one wait; 0: ST_DEVICE_TIMEOUT_MS
+};
+
+// STINT_E_ARG: the name or its settings are not known (the text lists the known). STINT_E_DEVICE:
+// this machine has none.
+stint_status st_device_open(const struct st_device_options *options, struct st_device **device);
+// Cancels what is pending. Buffers, weights and graphs must be gone. Accepts NULL.
+void st_device_close(struct st_device *device);
+
+const struct st_device_caps *st_device_caps(const struct st_device *device);
+bool st_device_is_lost(struct st_device *device);
+uint64_t st_device_used_bytes(struct st_device *device); // what counts against the limit
+
+// ---- Buffers
+
+// Zeroed memory of the device's own. STINT_E_NOMEM, E_LIMIT, E_DEVICE.
+stint_status st_buffer_allocate(struct st_device *device, size_t bytes, struct st_buffer **buffer);
+// Host memory as a buffer, without a copy; *borrows* it until the buffer is freed. Needs
+// caps.host_memory. Does not count against the limit. Two devices with the same name may import the
+// same memory and read each other's quantized inputs.
+stint_status st_buffer_import(struct st_device *device, void *data, size_t bytes,
+                              struct st_buffer **buffer);
+// Lets an imported buffer stand for other memory. Allocates nothing.
+void st_buffer_rebind(struct st_buffer *buffer, void *data, size_t bytes);
+// No job may use it any more. Accepts NULL.
+void st_buffer_free(struct st_buffer *buffer);
+size_t st_buffer_bytes(const struct st_buffer *buffer);
+
+enum { ST_MAP_READ = 1, ST_MAP_WRITE = 2 };
+
+// A part of a buffer that the host may touch: what `how` says, until it is unmapped.
+struct st_mapping {
+    struct st_buffer *buffer;
+    size_t offset, bytes;
+    unsigned how; // ST_MAP_*
+    void *data;
+};
+
+// Brings the device's content to the host (READ). It waits for no job. After unmapping, what the
+// host has written (WRITE: all of the range) is the device's. Maps of one buffer do not overlap.
+stint_status st_buffer_map(struct st_buffer *buffer, size_t offset, size_t bytes, unsigned how,
+                           struct st_mapping *map);
+stint_status st_buffer_unmap(struct st_mapping *map);
+
+// An argument. Rows begin row_bytes apart; 0 where there is one row, or none (quantized inputs).
+struct st_slice {
+    struct st_buffer *buffer; // NULL: there is none
+    size_t offset, row_bytes;
+};
+
+// Most bytes that n_rows of n quantized elements take on any device; each device lays them out as
+// it likes. Two-term INT8 (device/two_term.h) takes two rows for one.
+static inline size_t st_quantized_bytes(size_t n_rows, size_t n, bool two_term) {
+    return n_rows * (two_term ? 2 : 1) * (st_int8_padded_k(n) + ST_DEVICE_PAD);
+}
+
+// ---- Weights
+
+// Takes a linear's weights into the device's layout. With host memory they stay where they are and
+// are *borrowed* until freed. in_parts: only graphs that run in parts use them, so the panels
+// themselves are neither read nor counted. STINT_E_NOMEM, E_LIMIT, E_UNSUPPORTED.
+stint_status st_device_import_weights(struct st_device *device, const struct st_int8_weight *weight,
+                                      bool in_parts, struct st_device_weights **weights);
+// Bytes that this counts against the limit.
+size_t st_device_weights_bytes(const struct st_device *device, const struct st_int8_weight *weight);
+void st_device_free_weights(struct st_device_weights *weights); // accepts NULL
+
+// ---- Graphs
+
+struct st_device_subgraph {
     struct st_stage stages[2]; // the last one is FLOAT, one before it is not
     uint32_t n_stages;
+    bool two_term; // inputs, and what lies between the two linears, are two-term INT8
+    bool in_parts; // runs in parts, from weights that come slice by slice (struct st_stage_part)
 };
 
-// What is too large for INT8.
-struct st_spilled {
-    uint32_t token, channel;
-    float x;
+bool st_device_supports(const struct st_device *device, const struct st_device_subgraph *subgraph);
+// weights[i] are those of stages[i], and must outlive the graph. STINT_E_UNSUPPORTED, E_NOMEM.
+stint_status st_device_compile(struct st_device *device, const struct st_device_subgraph *subgraph,
+                               struct st_device_weights *const *weights, size_t max_rows,
+                               struct st_graph **graph);
+void st_device_free_graph(struct st_graph *graph); // accepts NULL
+// Bytes that it holds beside its weights.
+size_t st_graph_bytes(const struct st_graph *graph);
+
+// ---- Jobs
+
+enum st_job_state { ST_JOB_PENDING, ST_JOB_DONE, ST_JOB_FAILED };
+
+enum st_job_failure {
+    ST_FAILURE_NONE,
+    ST_FAILURE_FAULT,    // the job alone; the device goes on
+    ST_FAILURE_NOMEM,    // the device had no memory for it
+    ST_FAILURE_TIMEOUT,  // the waiter lost patience; the device has let go of the job
+    ST_FAILURE_CANCELED, // by st_job_cancel, or a job that it came after had failed
+    ST_FAILURE_LOST,     // the device, with all that its own memory held
 };
 
-struct st_spill {
-    struct st_spilled *entries;
-    size_t capacity; // every element of the buffer fits
-    atomic_size_t n;
+struct st_job_result {
+    enum st_job_failure failure;
+    size_t n_clipped; // elements beyond INT8 that this job met while it quantized
 };
 
-// Moves what quantizing x[0, n) to q with this scale clipped into the spill: q gets the byte zero
-// there. `channel` is that of x[0].
-void st_spill_row(struct st_spill *spill, const float *x, size_t n, float scale, uint32_t token,
-                  uint32_t channel, uint8_t zero, uint8_t *q);
+// Where outliers go: `capacity` entries of a struct st_outliers, which needs
+// st_outliers_bytes(capacity).
+struct st_outlier_slice {
+    struct st_buffer *buffer; // NULL: none; what is beyond INT8 becomes its nearest value, +-127
+    size_t offset;
+    size_t capacity;
+    bool append; // to what the list holds; false: the job empties it first
+};
 
-// Groups [group, group + n_groups) of one stage's packed rows, whose weights do not lie where they
-// did when the graph was compiled, but in slices of slice_groups groups each: slices[i] holds those
-// from i * slice_groups on.
-struct st_graph_part {
+// x [n_rows, n] floats -> quantized, with one scale.
+struct st_quantize_args {
+    struct st_slice x;
+    struct st_slice quantized; // st_quantized_bytes(n_rows, n, two_term)
+    size_t n_rows, n;
+    float scale;
+    bool two_term;
+    struct st_outlier_slice outliers;
+};
+
+// Groups [group, group + n_groups) of one stage's packed rows, whose weights lie in slices of
+// slice_groups groups each, as the package holds them, in imported memory: slices[i] holds those
+// from i * slice_groups on. Slices outside the range are not looked at.
+struct st_stage_part {
     uint32_t stage, group, n_groups, slice_groups;
-    const int8_t *const *slices;
+    const struct st_slice *slices;
 };
 
-// Shared buffers of one run.
-struct st_graph_io {
-    size_t n_tokens;   // at most what the graph was compiled for
-    const uint8_t *in; // [n_tokens, n_in], rows in_row bytes apart, as st_device_zero() says
-    size_t in_row;
-    uint8_t *middle; // [n_tokens, rows[0]] between two stages; NULL where there is one
-    size_t middle_row;
-    float *out[ST_STAGE_PARTS];
-    size_t out_row[ST_STAGE_PARTS]; // floats between tokens
-    atomic_size_t *clipped;         // counts the elements of `middle` beyond INT8
-    struct st_spill *spill;         // takes them, where the second stage is shadowed; or NULL
-    // Added to the first stage's outputs before its epilogue: row add_row[t] of add [.., packed
-    // rows] for token t, nothing where that is negative. NULL: nothing at all.
-    const float *add;
-    const int32_t *add_row;
-    const struct st_graph_part *part; // runs this alone; NULL: all stages
+struct st_graph_args {
+    size_t n_rows;          // at most what the graph was compiled for
+    struct st_slice in;     // quantized [n_rows, n_in of the first stage], as the graph's terms
+    struct st_slice middle; // room for [n_rows, outputs of the first stage], where there are two
+    struct st_slice out[ST_STAGE_PARTS]; // floats [n_rows, rows[i] of the last stage]
+    struct st_outlier_slice outliers;    // of what lies between two linears
+    // Added to the first of two linears before its activation: row add_row[t] (int32 [n_rows]) of
+    // add (floats [.., packed rows]) for row t, nothing where that is negative.
+    struct st_slice add, add_row;
+    const struct st_stage_part *part; // exactly where the graph runs in parts; read by the submit
 };
 
-struct st_device;
-struct st_graph;
+// Starts a job after the n_after others, which are jobs of this device that have not been
+// released. Jobs that do not wait for each other run in any order. The caller owns *job and
+// releases it; buffers and graphs must stay until it has ended. STINT_E_DEVICE, E_LIMIT (release
+// some), E_INTERNAL.
+stint_status st_device_quantize(struct st_device *device, const struct st_quantize_args *args,
+                                struct st_job *const *after, size_t n_after, struct st_job **job);
+stint_status st_device_submit(struct st_graph *graph, const struct st_graph_args *args,
+                              struct st_job *const *after, size_t n_after, struct st_job **job);
 
-struct st_device_type {
-    const char *name, *what;
-    // True if this machine has it.
-    bool (*present)(void);
-    // Borrows `pool` until close.
-    stint_status (*open)(const struct st_device_type *type, struct st_pool *pool,
-                         struct st_device **device);
-    void (*close)(struct st_device *device);
-    stint_status (*compile)(struct st_device *device, const struct st_graph_desc *desc,
-                            size_t n_tokens, struct st_graph **graph);
-    void (*free_graph)(struct st_graph *graph);
-    // Starts a run; the buffers belong to the device until wait returns. One run at a time.
-    stint_status (*submit)(struct st_graph *graph, const struct st_graph_io *io);
-    stint_status (*wait)(struct st_device *device);
-    // The byte that stands for 0 in its inputs.
-    uint8_t (*zero)(const struct st_device *device);
-    // Bytes that a compiled graph holds beside the weights it shares with the package.
-    size_t (*graph_bytes)(const struct st_graph *graph);
-};
-
-// Best first; ends with NULL.
-extern const struct st_device_type *const st_device_types[];
-
-// By name; NULL: the best that is present. STINT_E_ARG lists the known, STINT_E_DEVICE says that
-// this machine has none.
-stint_status st_device_find(const char *name, const struct st_device_type **type);
-
-// Bytes between the rows of a quantized buffer of n elements: padded as the kernels read it, and
-// off the powers of two, whose rows would share cache sets.
-static inline size_t st_device_row(size_t n) {
-    return st_int8_padded_k(n) + ST_DEVICE_PAD;
-}
+enum st_job_state st_job_poll(struct st_job *job);
+// Returns when the job has ended and the device touches its buffers no more. A job that takes
+// longer than the time-out is taken back from the device and has failed. STINT_E_NOMEM, E_CANCELED,
+// E_DEVICE for the other failures. `result` is always set; may be NULL.
+stint_status st_job_wait(struct st_job *job, struct st_job_result *result);
+// Asks the device to stop. The job ends soon, as canceled, or done if it was faster.
+void st_job_cancel(struct st_job *job);
+// Gives the handle back; a pending job goes on. Accepts NULL.
+void st_job_release(struct st_job *job);
+// Waits and releases.
+stint_status st_job_join(struct st_job *job, struct st_job_result *result);
 
 #endif

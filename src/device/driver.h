@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a device implements. processor.c, buffers.c, graphs.c and jobs.c stand between it and its
+// What a device implements. device.c, buffers.c, graphs.c and jobs.c stand between it and its
 // users: they check every argument, count memory, keep jobs, and turn the limit of memory, the
 // time-out and a lost device into errors, the same for every device.
 #ifndef ST_DEVICE_DRIVER_H
 #define ST_DEVICE_DRIVER_H
 
-#include "device/processor.h"
+#include "device/device.h"
 
 #include <pthread.h>
 
@@ -87,8 +87,8 @@ struct st_device_ops {
     stint_status (*import)(struct st_device *device, void *data, struct st_buffer **buffer);
     void (*free_buffer)(struct st_buffer *buffer);
     // Sets map->data.
-    stint_status (*map)(struct st_map *map);
-    stint_status (*unmap)(struct st_map *map);
+    stint_status (*map)(struct st_mapping *map);
+    stint_status (*unmap)(struct st_mapping *map);
 
     size_t (*weights_bytes)(const struct st_device *device, const struct st_int8_weight *weight);
     stint_status (*import_weights)(struct st_device *device, const struct st_int8_weight *weight,

@@ -31,7 +31,7 @@ struct st_slice st_mirror_slice(const struct st_mirror *mirror, const void *data
 }
 
 stint_status st_mirror_push(const struct st_mirror *mirror, const void *data, size_t bytes) {
-    struct st_map map;
+    struct st_mapping map;
     if (mirror->shared) return STINT_OK;
     ST_TRY(st_buffer_map(mirror->buffer, offset_of(mirror, data), bytes, ST_MAP_WRITE, &map));
     memcpy(map.data, data, bytes);
@@ -39,7 +39,7 @@ stint_status st_mirror_push(const struct st_mirror *mirror, const void *data, si
 }
 
 stint_status st_mirror_pull(const struct st_mirror *mirror, void *data, size_t bytes) {
-    struct st_map map;
+    struct st_mapping map;
     if (mirror->shared) return STINT_OK;
     ST_TRY(st_buffer_map(mirror->buffer, offset_of(mirror, data), bytes, ST_MAP_READ, &map));
     memcpy(data, map.data, bytes);

@@ -6,7 +6,7 @@
 #ifndef ST_DEVICE_MIRROR_H
 #define ST_DEVICE_MIRROR_H
 
-#include "device/processor.h"
+#include "device/device.h"
 
 struct st_mirror {
     struct st_buffer *buffer;

@@ -5,7 +5,7 @@
 #define ST_MODEL_WEIGHTS_INT8_H
 
 #include "base/arena.h"
-#include "device/device.h"
+#include "device/subgraph.h"
 #include "format/package.h"
 #include "model/config.h"
 

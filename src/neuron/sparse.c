@@ -19,7 +19,7 @@ void st_sparse_begin(struct st_sparse *s, const uint8_t *x, size_t x_row, uint8_
     size_t k = s->layout.k;
     uint8_t change = zero ^ s->kernel->zero; // 0, or 128: the sign bit
     s->n_tokens = n_tokens;
-    for (size_t row = 0; row < ST_FINE_PARTS * n_tokens; row++)
+    for (size_t row = 0; row < ST_TWO_TERMS * n_tokens; row++)
         for (size_t i = 0; i < k; i++)
             s->x[row * k + i] = i < s->layout.width ? x[row * x_row + i] ^ change : 0;
     memset(s->sums, 0, s->n_threads * ST_SPARSE_ROWS * k * sizeof *s->sums);
@@ -46,20 +46,20 @@ static size_t packed_row(const struct st_sparse *s, uint32_t neuron, size_t row)
 static void to_floats(const struct cluster *c, size_t token, size_t row, float *y) {
     const struct st_sparse *s = c->s;
     const struct st_int8_weight *w = &s->up->weight;
-    int32_t sums[ST_FINE_PARTS][CLUSTER], row_sums[CLUSTER];
-    float factor[CLUSTER], bias[CLUSTER], products[ST_FINE_PARTS][CLUSTER];
+    int32_t sums[ST_TWO_TERMS][CLUSTER], row_sums[CLUSTER];
+    float factor[CLUSTER], bias[CLUSTER], products[ST_TWO_TERMS][CLUSTER];
     for (size_t i = 0; i < c->n; i++) {
         size_t packed = packed_row(s, c->refs[i].neuron, row);
-        for (size_t part = 0; part < ST_FINE_PARTS; part++)
-            sums[part][i] = c->sums[i][(token * ST_FINE_PARTS + part) * c->n_rows + row];
+        for (size_t part = 0; part < ST_TWO_TERMS; part++)
+            sums[part][i] = c->sums[i][(token * ST_TWO_TERMS + part) * c->n_rows + row];
         row_sums[i] = w->row_sums[packed];
         factor[i] = w->factor[packed];
         bias[i] = w->bias ? w->bias[packed] : 0.0f;
     }
-    for (size_t part = 0; part < ST_FINE_PARTS; part++)
+    for (size_t part = 0; part < ST_TWO_TERMS; part++)
         s->elementwise->dequantize(sums[part], row_sums, s->kernel->zero, factor, NULL, c->n,
                                    products[part]);
-    st_fine_join(products[0], products[1], w->bias ? bias : NULL, c->n, y);
+    st_two_term_join(products[0], products[1], w->bias ? bias : NULL, c->n, y);
     if (!s->add || s->add_row[token] < 0) return;
     const float *add = s->add + (size_t)s->add_row[token] * w->n_panels * ST_INT8_PANEL;
     for (size_t i = 0; i < c->n; i++) y[i] += add[packed_row(s, c->refs[i].neuron, row)];
@@ -76,19 +76,20 @@ static void activate(struct cluster *c, size_t token) {
     else
         s->elementwise->act(s->up->act, rows[0], c->n, rows[0]);
     float scale = s->down->weight.input_scale;
-    size_t clipped = st_fine_quantize(s->elementwise, rows[0], c->n, scale, 0, q, rest);
-    for (size_t i = 0; i < c->n && clipped && s->spill; i++)
-        st_spill_row(s->spill, &rows[0][i], 1, scale, (uint32_t)token, c->refs[i].neuron, 0, &q[i]);
+    size_t clipped = st_two_term_quantize(s->elementwise, rows[0], c->n, scale, 0, q, rest);
+    for (size_t i = 0; i < c->n && clipped && s->outliers; i++)
+        st_outliers_collect(s->outliers, &rows[0][i], 1, scale, (uint32_t)token, c->refs[i].neuron,
+                            0, &q[i]);
     if (clipped) atomic_fetch_add_explicit(s->clipped, clipped, memory_order_relaxed);
     for (size_t i = 0; i < c->n; i++) {
-        c->q[i][token * ST_FINE_PARTS] = (int8_t)q[i];
-        c->q[i][token * ST_FINE_PARTS + 1] = (int8_t)rest[i];
+        c->q[i][token * ST_TWO_TERMS] = (int8_t)q[i];
+        c->q[i][token * ST_TWO_TERMS + 1] = (int8_t)rest[i];
     }
 }
 
 static bool is_active(const struct cluster *c, size_t i) {
     int any = 0;
-    for (size_t r = 0; r < ST_FINE_PARTS * c->s->n_tokens; r++) any |= c->q[i][r];
+    for (size_t r = 0; r < ST_TWO_TERMS * c->s->n_tokens; r++) any |= c->q[i][r];
     return any != 0;
 }
 
@@ -97,7 +98,7 @@ static void add_group(const struct cluster *c, const size_t *which, size_t n, si
     const struct st_sparse *s = c->s;
     const uint8_t *columns[ST_NEURON_GROUP];
     int8_t q[ST_SPARSE_ROWS * ST_NEURON_GROUP] = {0};
-    size_t k = s->layout.k, n_rows = ST_FINE_PARTS * s->n_tokens;
+    size_t k = s->layout.k, n_rows = ST_TWO_TERMS * s->n_tokens;
     int32_t *sums = s->sums + worker * ST_SPARSE_ROWS * k;
     for (size_t j = 0; j < ST_NEURON_GROUP; j++) {
         size_t i = which[j < n ? j : 0];
@@ -115,7 +116,7 @@ static void add_group(const struct cluster *c, const size_t *which, size_t n, si
 
 static void multiply(struct cluster *c) {
     const struct st_sparse *s = c->s;
-    size_t k = s->layout.k, n_rows = ST_FINE_PARTS * s->n_tokens;
+    size_t k = s->layout.k, n_rows = ST_TWO_TERMS * s->n_tokens;
     for (size_t i = 0; i < c->n; i++)
         for (size_t row = 0; row < n_rows; row += ST_NEURON_TOKENS)
             s->kernel->dot[s->layout.code](c->refs[i].bundle, c->n_rows, k, s->x + row * k, k,
@@ -171,11 +172,11 @@ static void end_token(void *context, size_t t, size_t worker) {
     (void)worker;
     const struct ending *e = context;
     const struct st_sparse *s = e->s;
-    size_t k = s->layout.k, row = t * ST_FINE_PARTS;
+    size_t k = s->layout.k, row = t * ST_TWO_TERMS;
     end_row(s, row);
     end_row(s, row + 1);
-    st_fine_join(s->products + row * k, s->products + (row + 1) * k, s->down->weight.bias,
-                 s->down->rows[0], e->y + t * e->y_row);
+    st_two_term_join(s->products + row * k, s->products + (row + 1) * k, s->down->weight.bias,
+                     s->down->rows[0], e->y + t * e->y_row);
 }
 
 void st_sparse_end(struct st_sparse *s, struct st_pool *pool, float *y, size_t y_row) {

@@ -6,12 +6,16 @@
 #define ST_NEURON_SPARSE_H
 
 #include "base/arena.h"
-#include "device/device.h"
-#include "device/fine.h"
+#include "base/thread.h"
+#include "device/outliers.h"
+#include "device/subgraph.h"
+#include "device/two_term.h"
 #include "format/neuron_layout.h"
 #include "kernels/neuron.h"
 
-enum { ST_SPARSE_ROWS = ST_FINE_PARTS * ST_NEURON_TOKENS };
+#include <stdatomic.h>
+
+enum { ST_SPARSE_ROWS = ST_TWO_TERMS * ST_NEURON_TOKENS };
 
 // A neuron and where its bundle lies.
 struct st_neuron_ref {
@@ -32,9 +36,11 @@ struct st_sparse {
     // The block at hand.
     const struct st_stage *up, *down;
     size_t n_tokens;
-    const float *add; // to the outputs of `up` before its activation; as in struct st_graph_io
+    // Added to the outputs of `up` before its activation: row add_row[t] of add [.., packed rows]
+    // for token t, nothing where that is negative. NULL: nothing at all.
+    const float *add;
     const int32_t *add_row;
-    struct st_spill *spill; // takes what INT8 does not hold before `down`; or NULL
+    struct st_outliers *outliers; // before `down`; or NULL
     atomic_size_t *clipped;
     const struct st_neuron_ref *refs;
     size_t n_refs;
@@ -43,7 +49,7 @@ struct st_sparse {
 // layout and n_threads must be set. Runs twice on `arena` (base/arena.h).
 void st_sparse_lay_out(struct st_sparse *sparse, struct st_arena *arena);
 
-// Begins a block: x [n_tokens, ST_FINE_PARTS], rows x_row apart, holds what `zero` stands for.
+// Begins a block: x [n_tokens, ST_TWO_TERMS], rows x_row apart, holds what `zero` stands for.
 void st_sparse_begin(struct st_sparse *sparse, const uint8_t *x, size_t x_row, uint8_t zero,
                      size_t n_tokens);
 // Adds neurons; in any order, and any number of times.

@@ -5,6 +5,7 @@
 #include "base/size.h"
 #include "session/linear/int8.h"
 #include "session/weights/bounded.h"
+#include "session/weights/source.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -86,7 +87,7 @@ static void lay_out_buffers(struct stint_session *s, struct st_arena *a,
     b->attended = ST_TAKE(a, float, n * c->n_heads * c->head_dim);
     b->gate = ST_TAKE(a, float, floats && c->flags & ST_ARCH_GATED ? n * c->ffn : 0);
     b->up = ST_TAKE(a, float, floats ? n * c->ffn : 0);
-    if (s->model->int8.layers) st_npu_lay_out_buffers(s, b, a);
+    if (s->model->int8.layers) s->quantized_bytes = st_int8_lay_out(s, b, a);
     if (nested) st_nested_lay_out(s, b, a);
     st_shadow_lay_out(&b->shadow, s->model, n, a);
     b->packed = ST_TAKE(a, float, st_linear_packed_floats(s->kernels.tile, n, widest_input(s)));
@@ -142,9 +143,9 @@ static void lay_out_rest(struct stint_session *s, struct st_arena *a) {
 // of the bytes.
 static size_t lay_out(struct stint_session *s, struct st_arena *a) {
     lay_out_cache(s, a);
-    size_t cache_bytes = a->used;
+    s->cache_bytes = a->used;
     lay_out_rest(s, a);
-    return cache_bytes;
+    return s->cache_bytes;
 }
 
 // A split gives each processor threads of its own.
@@ -184,7 +185,7 @@ static stint_status apply_options(const struct stint_model *model,
     s->n_context = o.n_context ? o.n_context : st_min(context, 4096);
     s->chunk_len = st_min(o.chunk_len ? o.chunk_len : 256, s->n_context);
     if (s->kv_layers == 0) s->kv_layers = model->config.n_layers;
-    s->npu.tune = tune && model->int8.layers;
+    s->tune_chunk = tune && model->int8.layers;
     s->kv = o.kv == STINT_KV_F16 ? ST_DTYPE_F16 : ST_DTYPE_F32;
     s->kernels = choose_kernels();
     s->kernels.pairs = choose_pairs(s);
@@ -228,6 +229,11 @@ stint_status stint_session_measure(const stint_model *model, const stint_session
 static const char *device_of(const stint_session_options *options) {
     size_t end = offsetof(stint_session_options, device) + sizeof options->device;
     return options && options->size >= end ? options->device : NULL;
+}
+
+static uint64_t npu_memory(const stint_session_options *options) {
+    size_t end = offsetof(stint_session_options, npu_memory) + sizeof options->npu_memory;
+    return options && options->size >= end ? options->npu_memory : 0;
 }
 
 static stint_status open_schedule(const stint_session_options *options, struct stint_session *s) {
@@ -283,15 +289,14 @@ static stint_status open_in(const stint_model *model, const stint_session_option
     for (size_t i = 0; i < s->n_buffers; i++)
         ST_TRY(st_shadow_open(&s->buffers[i].shadow, model, s->kernels.elementwise,
                               s->resident ? s->resident->loader : NULL));
-    s->group.npu = &s->npu;
     s->source = s->resident ? &st_source_bounded : &st_source_mapped;
     st_op_table_fill(s);
     s->newest_bits = model->int8.layers ? s->precision.prefill : 0;
-    if (model->int8.layers) ST_TRY(st_npu_open(s, device_of(options), &s->group));
-    ST_TRY(st_two_term_open(s));
-    if (s->resident) ST_TRY(st_naming_open(s->resident, &s->npu));
-    if (s->npu.tune) ST_TRY(st_session_tune(s));
-    return s->split.on ? st_split_open(s, device_of(options)) : STINT_OK;
+    struct st_npu_options npu = {.device = device_of(options), .memory = npu_memory(options)};
+    if (model->int8.layers) ST_TRY(st_npu_open(s, &npu, &s->group));
+    if (s->resident) ST_TRY(st_resident_attach(s->resident, s->group.npu[ST_NPU_HOST]->device));
+    if (s->tune_chunk) ST_TRY(st_session_tune(s));
+    return s->split.on ? st_split_open(s, &npu) : STINT_OK;
 }
 
 static stint_status open_with(const stint_model *model, const stint_session_options *options,
@@ -324,8 +329,7 @@ void stint_session_close(stint_session *session) {
     if (!session) return;
     st_split_close(session);
     st_resident_close(session->resident);
-    st_two_term_close(session);
-    st_npu_close(&session->npu);
+    st_npu_close(session, &session->group);
     for (size_t i = 0; i < session->n_buffers && session->buffers; i++)
         st_shadow_close(&session->buffers[i].shadow);
     st_learned_close(session->learned);
@@ -339,10 +343,11 @@ size_t stint_session_chunk(const stint_session *session) {
 }
 
 const char *stint_session_device(const stint_session *session) {
-    return session->npu.device ? session->npu.type->name : "cpu";
+    const struct st_npu *npu = session->group.npu[ST_NPU_DEVICE];
+    return npu ? st_device_caps(npu->device)->name : "cpu";
 }
 uint64_t stint_session_clipped(const stint_session *session) {
-    return atomic_load_explicit(&session->npu.clipped, memory_order_relaxed);
+    return atomic_load_explicit(&session->npus.clipped, memory_order_relaxed);
 }
 size_t stint_session_length(const stint_session *session, uint32_t sequence) {
     return sequence < session->n_sequences ? session->sequences[sequence].length : 0;

@@ -13,6 +13,7 @@
 #include "model/graph.h"
 #include "model/model.h"
 #include "sched/executor.h"
+#include "session/linear/npu.h"
 #include "session/linear/shadow.h"
 #include "session/precision/schedule.h"
 
@@ -57,7 +58,8 @@ struct st_worker_group {
     struct st_pool *pool;
     struct st_worker *workers; // [n_threads]
     size_t n_threads;
-    struct st_npu *npu; // the device that these threads play; unused in float
+    struct st_npu *npu[ST_N_NPUS]; // that run what these threads submit; unused in float
+    struct st_npu own[ST_N_NPUS];  // those of them that are no other group's
 };
 
 // A text in the KV cache.
@@ -75,31 +77,16 @@ struct st_chunk_buffers {
     float *route;                  // [chunk_len, n_experts]
     float *expert_in, *expert_out; // [chunk_len, hidden]
     int32_t *expert_tokens;        // [chunk_len] tokens of the expert at hand
-    // Quantized, shared with the device; rows are npu.in_row, ... bytes apart.
-    uint8_t *in8, *attended8, *middle8;
+    uint8_t *in8, *attended8, *middle8; // quantized, as the device has them
+    enum st_npu_kind quantized_on;      // the device that did it last
     struct st_shadow shadow;
     struct st_nested_input nested; // of one linear
 };
 
-// INT8 execution: the device and its compiled graphs.
-struct st_npu {
-    struct st_device *device; // NULL: this session computes in float
-    const struct st_device_type *type;
-    struct st_graph **graphs; // [layers, 2 + feed-forward blocks]: qkv, o, ffn...; then the head
-    size_t n_graphs;
-    double compile_seconds;
-    bool tune;                               // choose the length of a chunk by measuring
-    size_t in_row, attended_row, middle_row; // bytes between rows of a chunk's quantized buffers
-    atomic_size_t clipped; // elements that did not fit INT8, since the session was opened
-};
-
-// Steps of a model whose neurons are stored one by one: graphs of single products with inputs in
-// two terms (linear/two_term.c).
+// Inputs in two terms, in steps of a model whose neurons are stored one by one.
 struct st_two_term {
-    struct st_graph **graphs; // [layers, 4]: qkv, o, up, down; then the head. NULL: none such
-    uint8_t *in;              // [2 * ST_DECODE_TOKENS, in_row]
-    float *out;               // [2 * ST_DECODE_TOKENS, widest_out]
-    float *up;                // [ST_DECODE_TOKENS, packed rows of up]
+    uint8_t *in; // [2 * ST_DECODE_TOKENS, in_row] of sparse blocks
+    float *out;  // [2 * ST_DECODE_TOKENS, widest_out] of nested linears
     size_t in_row, widest_out;
 };
 
@@ -107,7 +94,6 @@ struct st_two_term {
 struct st_split {
     bool on;
     struct st_worker_group groups[2]; // by enum st_processor
-    struct st_npu npu;                // of the second one
     struct st_executor *executor;
     const struct st_policy *policy;
     struct st_dag dag;
@@ -150,7 +136,10 @@ struct stint_session {
     struct st_worker_group group;
     float *logits; // [vocab]
     float *draws;  // [2, vocab] scratch of src/generate
-    struct st_npu npu;
+    struct st_npus npus;
+    size_t cache_bytes,
+        quantized_bytes; // of the arena: the cache, which comes first; of all buffers
+    bool tune_chunk;     // its length is to be chosen by measuring
     struct st_two_term two_term;
     const struct st_op **ops; // which op computes what (linear/table.c)
     const struct st_weight_source *source;
@@ -228,7 +217,7 @@ static inline struct st_run st_session_run(struct stint_session *s, enum st_phas
 }
 // Most chunks a prompt can have, also once measuring has chosen their length.
 static inline uint32_t st_session_most_chunks(const struct stint_session *s) {
-    size_t shortest = s->npu.tune ? st_min(ST_CHUNK_SHORTEST, s->chunk_len) : s->chunk_len;
+    size_t shortest = s->tune_chunk ? st_min(ST_CHUNK_SHORTEST, s->chunk_len) : s->chunk_len;
     return (uint32_t)st_ceil_div(s->n_context, shortest) + 1;
 }
 
@@ -280,7 +269,8 @@ stint_status st_session_tune(struct stint_session *s);
 enum { ST_SPLIT_BUFFERS = 4 };
 
 void st_split_lay_out(struct stint_session *s, struct st_arena *arena);
-stint_status st_split_open(struct stint_session *s, const char *device);
+// With devices as the session's own.
+stint_status st_split_open(struct stint_session *s, const struct st_npu_options *npu);
 void st_split_close(struct stint_session *s);
 // Runs a prompt's ids [run->batch->n] through all layers. Chunk i's hidden states are left in
 // buffers i % n_buffers, where a later chunk has not taken their place.

@@ -33,8 +33,6 @@ void st_split_lay_out(struct stint_session *s, struct st_arena *arena) {
     st_dag_lay_out(&s->split.dag, st_prefill_nodes(&plan), st_prefill_edges(&plan), arena);
     st_schedule_lay_out(&s->split.schedule, st_prefill_nodes(&plan), arena);
     s->split.seconds = ST_TAKE(arena, float, (size_t)st_session_most_chunks(s) * ST_NODE_KINDS);
-    s->split.npu = s->npu;
-    s->split.npu.graphs = ST_TAKE(arena, struct st_graph *, s->npu.n_graphs);
 }
 
 // Seconds of each kind of subgraph in the first layer, over what is in the buffers.
@@ -52,22 +50,25 @@ static stint_status profile(struct stint_session *s) {
     return STINT_OK;
 }
 
-stint_status st_split_open(struct stint_session *s, const char *device) {
+stint_status st_split_open(struct stint_session *s, const struct st_npu_options *npu) {
+    struct st_npu_options options = *npu;
+    options.one = &s->group;
     for (int i = 0; i < 2; i++) {
         struct st_worker_group *group = &s->split.groups[i];
-        group->npu = i == ST_PROCESSOR_NPU ? &s->split.npu : &s->npu;
+        options.quantizes = i == ST_PROCESSOR_CPU;
         ST_TRY(st_pool_open(group->n_threads, &group->pool));
+        if (s->model->int8.layers) ST_TRY(st_npu_open(s, &options, group));
     }
-    s->split.npu.device = NULL;
-    if (s->model->int8.layers) ST_TRY(st_npu_open(s, device, &s->split.groups[ST_PROCESSOR_NPU]));
     ST_TRY(st_executor_open(2, &s->split.executor));
     return profile(s);
 }
 
 void st_split_close(struct stint_session *s) {
     st_executor_close(s->split.executor);
-    st_npu_close(&s->split.npu);
-    for (int i = 0; i < 2; i++) st_pool_close(s->split.groups[i].pool);
+    for (int i = 0; i < 2; i++) {
+        st_npu_close(s, &s->split.groups[i]);
+        st_pool_close(s->split.groups[i].pool);
+    }
 }
 
 // Attention grows with the keys that a chunk meets; the first meets half of its own.

@@ -16,7 +16,8 @@ static stint_status time_chunk(struct stint_session *s, size_t n, double *second
     static const enum st_subgraph_kind kinds[] = {ST_SUBGRAPH_QKV, ST_SUBGRAPH_O, ST_SUBGRAPH_FFN};
     struct st_batch batch = {.n = n, .n_total = n};
     struct st_run run = st_session_run(s, ST_PHASE_PREFILL, ST_PRECISION_INT8, &batch);
-    atomic_store_explicit(&run.buffers->shadow.in.n, 0, memory_order_relaxed);
+    if (run.buffers->shadow.any)
+        st_outliers_reset(run.buffers->shadow.in, run.buffers->shadow.capacity);
     *seconds = INFINITY;
     for (int i = 0; i < RUNS; i++) {
         uint64_t begun = st_now_ns();
@@ -41,6 +42,6 @@ stint_status st_session_tune(struct stint_session *s) {
     s->chunk_len = selected;
     s->timeline.n = 0;
     s->buffers->shadow.counts = (struct st_shadow_counts){0};
-    atomic_store_explicit(&s->npu.clipped, 0, memory_order_relaxed);
+    atomic_store_explicit(&s->npus.clipped, 0, memory_order_relaxed);
     return STINT_OK;
 }

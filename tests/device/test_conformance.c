@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every device must do (device/processor.h), on all that are here.
+// What every device must do (device/device.h), on all that are here.
 #include "device/driver.h"
 #include "support/device_cases.h"
 #include "support/support.h"
@@ -236,7 +236,7 @@ static void linears_run_in_parts_from_host_memory(void **state) {
 static void buffers(const char *name) {
     struct opened o = open_with(&(struct st_device_options){.name = name, .memory_limit = 5000}, 1);
     struct st_buffer *small, *large;
-    struct st_map map;
+    struct st_mapping map;
     assert_int_equal(st_device_caps(o.device)->memory_limit, 5000);
     assert_int_equal(st_buffer_allocate(o.device, 3000, &small), STINT_OK);
     assert_int_equal(st_device_used_bytes(o.device), 3000);
@@ -292,7 +292,7 @@ static void imported_memory_can_change(void **state) {
     struct opened o = open_named("cpu");
     unsigned char first[8] = {1}, second[4] = {2};
     struct st_buffer *buffer;
-    struct st_map map;
+    struct st_mapping map;
     assert_int_equal(st_buffer_import(o.device, first, sizeof first, &buffer), STINT_OK);
     ts_fail_allocation(0);
     st_buffer_rebind(buffer, second, sizeof second);

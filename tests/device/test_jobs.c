@@ -245,7 +245,7 @@ static void all_fails_once_the_device_is_lost(void **state) {
     struct st_job *first, *second, *third = NULL;
     struct st_job_result result;
     struct st_buffer *buffer;
-    struct st_map map;
+    struct st_mapping map;
     struct st_device *device = open_sim("hang=1", 0);
     assert_int_equal(ts_bench_open(device, &c, &b), STINT_OK);
     assert_int_equal(submit_quantize(&b, NULL, 0, &first), STINT_OK);

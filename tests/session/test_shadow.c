@@ -86,8 +86,8 @@ static struct st_shadow make_shadow(struct st_pool *pool) {
                           .elementwise = st_elementwise_choose(~(uint64_t)0 & st_cpu_flags()),
                           .slot_bytes = PACKED,
                           .wave = 64};
-    s.in.capacity = TOKENS * K;
-    s.in.entries = calloc(TOKENS * K, sizeof *s.in.entries);
+    s.capacity = TOKENS * K;
+    s.in = calloc(1, st_outliers_bytes(s.capacity));
     s.sorted = calloc(TOKENS * K, sizeof *s.sorted);
     s.first = calloc(TOKENS + 1, sizeof *s.first);
     s.next = calloc(TOKENS, sizeof *s.next);
@@ -101,7 +101,7 @@ static struct st_shadow make_shadow(struct st_pool *pool) {
 }
 
 static void drop_shadow(struct st_shadow *s) {
-    free(s->in.entries);
+    free(s->in);
     free(s->sorted);
     free(s->first);
     free(s->next);
@@ -118,17 +118,19 @@ static bool run(struct linear *l, struct st_shadow *shadow, float *y) {
     float scale = l->stage.weight.input_scale;
     const struct st_elementwise *e = shadow->elementwise;
     int8_t q[TOKENS * K];
-    struct st_spill *spill = st_shadow_spill(shadow, &l->stage, &shadow->in);
+    struct st_outliers *list = st_shadow_list(shadow, &l->stage, shadow->in);
+    st_outliers_reset(list, shadow->capacity);
     for (size_t t = 0; t < TOKENS; t++)
         if (e->quantize(l->x + t * K, K, scale, 0, (uint8_t *)q + t * K))
-            st_spill_row(spill, l->x + t * K, K, scale, (uint32_t)t, 0, 0, (uint8_t *)q + t * K);
+            st_outliers_collect(list, l->x + t * K, K, scale, (uint32_t)t, 0, 0,
+                                (uint8_t *)q + t * K);
     for (size_t t = 0; t < TOKENS; t++)
         for (size_t r = 0; r < ROWS; r++) {
             int32_t sum = 0;
             for (size_t c = 0; c < K; c++) sum += q[t * K + c] * l->w[r * K + c];
             y[t * ROWS + r] = (float)sum * l->factor[r];
         }
-    st_shadow_begin(shadow, &l->stage, spill, TOKENS);
+    st_shadow_begin(shadow, &l->stage, list, TOKENS);
     bool pending = shadow->pending;
     float *out[] = {y};
     assert_int_equal(st_shadow_finish(shadow, shadow->pool, out, (const size_t[]){ROWS}), STINT_OK);
@@ -189,7 +191,7 @@ static void nothing_clipped_adds_nothing(void **state) {
     float y[TOKENS * ROWS];
     assert_false(run(l, &shadow, y));
     l->stage.weight.shadowed = false;
-    assert_null(st_shadow_spill(&shadow, &l->stage, &shadow.in));
+    assert_null(st_shadow_list(&shadow, &l->stage, shadow.in));
     drop(l);
     drop_shadow(&shadow);
     st_pool_close(pool);

@@ -74,12 +74,12 @@ static void free_buffer(struct st_buffer *buffer) {
     free(buffer);
 }
 
-static stint_status map(struct st_map *m) {
+static stint_status map(struct st_mapping *m) {
     m->data = ((struct pool_buffer *)m->buffer)->data + m->offset;
     return STINT_OK;
 }
 
-static stint_status unmap(struct st_map *m) {
+static stint_status unmap(struct st_mapping *m) {
     m->data = NULL;
     return STINT_OK;
 }

@@ -82,14 +82,14 @@ static void free_buffer(struct st_buffer *buffer) {
     free(b);
 }
 
-static stint_status map(struct st_map *m) {
+static stint_status map(struct st_mapping *m) {
     const struct sim_buffer *b = (const struct sim_buffer *)m->buffer;
     m->data = b->window + m->offset;
     if (m->how & ST_MAP_READ) memcpy(m->data, b->memory + m->offset, m->bytes);
     return STINT_OK;
 }
 
-static stint_status unmap(struct st_map *m) {
+static stint_status unmap(struct st_mapping *m) {
     const struct sim_buffer *b = (const struct sim_buffer *)m->buffer;
     if (m->how & ST_MAP_WRITE) memcpy(b->memory + m->offset, m->data, m->bytes);
     memset(m->data, STALE, m->bytes);

@@ -1,128 +1,232 @@
 // SPDX-License-Identifier: Apache-2.0
 // INT8 linears on the device that acts as the NPU (llm.npu, section 3): norms, rotation and
 // attention stay in float on the CPU, everything between them is a static subgraph that was
-// compiled once and serves every chunk. Inputs are quantized with a static scale; what is beyond
-// INT8 is multiplied in float beside the device's product (linear/shadow.h).
+// compiled once and serves every chunk. What is beyond INT8 is multiplied in float beside the
+// device's product (linear/shadow.h). Where a device fails, the host computes the same unit again
+// from its input, which is in memory as floats.
+//
+// Two-term INT8: in steps of a model whose neurons are stored one by one, what a predictor leaves
+// out changes a hidden state very little; with inputs in 8 bits that little moves roundings further
+// on, and each of those moves others (docs/NUMERICS.md). So every input is two numbers there.
 #include "session/linear/int8.h"
 
 #include "base/clock.h"
 #include "base/size.h"
-#include "session/linear/op.h"
+#include "session/linear/npu.h"
 #include "session/weights/source.h"
 
-// ---- Inputs
+#include <string.h>
 
-struct quantize_job {
-    struct stint_session *s;
-    const float *x;
-    size_t n;
-    float scale;
-    uint8_t *q;
-    size_t q_row;
-    struct st_spill *spill; // or NULL
-};
+// ---- Memory
 
-static void quantize_row(void *context, size_t t, size_t worker) {
-    (void)worker;
-    const struct quantize_job *j = context;
-    struct stint_session *s = j->s;
-    const float *row = j->x + t * j->n;
-    uint8_t zero = s->npu.type->zero(s->npu.device), *q = j->q + t * j->q_row;
-    size_t clipped = s->kernels.elementwise->quantize(row, j->n, j->scale, zero, q);
-    if (clipped) atomic_fetch_add_explicit(&s->npu.clipped, clipped, memory_order_relaxed);
-    if (clipped && j->spill) st_spill_row(j->spill, row, j->n, j->scale, (uint32_t)t, 0, zero, q);
+static size_t quantized_bytes(const struct stint_session *s, size_t n) {
+    size_t bytes = st_quantized_bytes(s->chunk_len, n, false);
+    if (!s->model->neurons.layers) return bytes;
+    return st_max(bytes, st_quantized_bytes(ST_DECODE_TOKENS, n, true));
 }
 
-// Where the quantized input of a linear is.
-static uint8_t *input_of(const struct st_run *r, enum st_int8_role role, size_t *row) {
-    bool o = role == ST_INT8_O;
-    *row = o ? r->s->npu.attended_row : r->s->npu.in_row;
-    return o ? r->buffers->attended8 : r->buffers->in8;
+size_t st_int8_lay_out(const struct stint_session *s, struct st_chunk_buffers *b,
+                       struct st_arena *arena) {
+    const struct st_config *c = &s->model->config;
+    size_t in = quantized_bytes(s, st_max(c->hidden, c->embed));
+    size_t attended = quantized_bytes(s, (size_t)c->n_heads * c->head_dim);
+    size_t middle = quantized_bytes(s, c->ffn);
+    b->in8 = ST_TAKE(arena, uint8_t, in);
+    b->attended8 = ST_TAKE(arena, uint8_t, attended);
+    b->middle8 = ST_TAKE(arena, uint8_t, middle);
+    return in + attended + middle;
 }
 
-static stint_status prepare(const struct st_run *r, const struct st_operands *o) {
+// ---- Jobs
+
+static const struct st_npu *npu_of(const struct st_run *r, enum st_npu_kind kind) {
+    return r->group->npu[kind];
+}
+
+static uint8_t *input_of(const struct st_run *r, enum st_int8_role role) {
+    return role == ST_INT8_O ? r->buffers->attended8 : r->buffers->in8;
+}
+
+static struct st_outlier_slice list_slice(const struct st_run *r, const struct st_npu *npu,
+                                          struct st_outliers *list) {
+    if (!list) return (struct st_outlier_slice){0};
+    struct st_slice at = st_mirror_slice(&npu->mirror, list, 0);
+    return (struct st_outlier_slice){
+        .buffer = at.buffer, .offset = at.offset, .capacity = r->buffers->shadow.capacity};
+}
+
+static stint_status join(const struct st_run *r, struct st_job *job) {
+    struct st_job_result result;
+    stint_status status = st_job_join(job, &result);
+    if (result.n_clipped)
+        atomic_fetch_add_explicit(&r->s->npus.clipped, result.n_clipped, memory_order_relaxed);
+    return status;
+}
+
+static stint_status quantize_on(const struct st_run *r, const struct st_operands *o, bool two_term,
+                                enum st_npu_kind kind) {
+    const struct st_npu *npu = npu_of(r, kind);
     const struct st_stage *stage = st_run_stage(r, o->role, o->expert);
     struct st_shadow *shadow = &r->buffers->shadow;
-    struct quantize_job job = {.s = r->s,
-                               .x = o->x,
-                               .n = stage->weight.n_in,
-                               .scale = stage->weight.input_scale,
-                               .spill = st_shadow_spill(shadow, stage, &shadow->in)};
-    job.q = input_of(r, o->role, &job.q_row);
-    st_pool_run(r->group->pool, quantize_row, &job, o->n);
-    return STINT_OK;
+    struct st_outliers *list = st_shadow_list(shadow, stage, shadow->in);
+    size_t n = stage->weight.n_in;
+    struct st_quantize_args args = {.x = st_mirror_slice(&npu->mirror, o->x, n * sizeof(float)),
+                                    .quantized =
+                                        st_mirror_slice(&npu->mirror, input_of(r, o->role), 0),
+                                    .n_rows = o->n,
+                                    .n = n,
+                                    .scale = stage->weight.input_scale,
+                                    .two_term = two_term,
+                                    .outliers = list_slice(r, npu, list)};
+    struct st_job *job;
+    ST_TRY(st_mirror_push(&npu->mirror, o->x, o->n * n * sizeof(float)));
+    ST_TRY(st_device_quantize(npu->device, &args, NULL, 0, &job));
+    ST_TRY(join(r, job));
+    r->buffers->quantized_on = kind;
+    return list ? st_mirror_pull_outliers(&npu->mirror, list) : STINT_OK;
 }
 
-// ---- Graphs
+static stint_status quantize(const struct st_run *r, const struct st_operands *o, bool two_term) {
+    enum st_npu_kind kind = st_npu_select(r, o->role, o->expert);
+    stint_status status = quantize_on(r, o, two_term, kind);
+    if (!st_npu_takes_over(r, kind, status)) return status;
+    return quantize_on(r, o, two_term, ST_NPU_HOST);
+}
 
-// One stage as far as its weights are there, then the next part.
-static stint_status run_stage(const struct st_run *r, struct st_linear_id id, uint32_t index,
-                              struct st_graph *graph, struct st_graph_io *io) {
-    const struct st_npu *npu = r->group->npu;
+static bool is_outside(const struct st_npu *npu, const float *y) {
+    uintptr_t first = (uintptr_t)npu->mirror.host, at = (uintptr_t)y;
+    return at < first || at - first >= npu->mirror.bytes;
+}
+
+static struct st_slice output_slice(const struct st_npu *npu, const struct st_operands *o,
+                                    size_t i) {
+    size_t row = o->y_row[i] * sizeof(float);
+    if (!o->y[i]) return (struct st_slice){0};
+    if (!is_outside(npu, o->y[i])) return st_mirror_slice(&npu->mirror, o->y[i], row);
+    if (npu->mirror.shared) st_buffer_rebind(npu->outside, o->y[i], o->n * row);
+    return (struct st_slice){npu->outside, 0, row};
+}
+
+static stint_status pull_output(const struct st_npu *npu, const struct st_operands *o, size_t i) {
+    size_t bytes = o->n * o->y_row[i] * sizeof(float);
+    if (!o->y[i]) return STINT_OK;
+    if (!is_outside(npu, o->y[i])) return st_mirror_pull(&npu->mirror, o->y[i], bytes);
+    if (npu->mirror.shared) return STINT_OK;
+    struct st_mapping map;
+    ST_TRY(st_buffer_map(npu->outside, 0, bytes, ST_MAP_READ, &map));
+    memcpy(o->y[i], map.data, bytes);
+    return st_buffer_unmap(&map);
+}
+
+static stint_status submit(const struct st_run *r, struct st_graph *graph,
+                           const struct st_graph_args *args) {
+    struct st_job *job;
+    ST_TRY(st_device_submit(graph, args, NULL, 0, &job));
+    return join(r, job);
+}
+
+// One linear of a graph as far as its weights are there, then the next part.
+static stint_status submit_parts(const struct st_run *r, struct st_linear_id id, uint32_t stage,
+                                 struct st_graph *graph, struct st_graph_args *args) {
     const struct st_weight_source *source = r->s->source;
-    struct st_graph_part part = {.stage = index};
+    struct st_stage_part part = {.stage = stage};
     size_t n_groups = st_stage_groups(st_run_stage(r, id.role, id.expert));
-    io->part = &part;
+    args->part = &part;
     for (; part.group < n_groups; part.group += part.n_groups) {
         ST_TRY(source->acquire(r, id, &part));
-        ST_TRY(npu->type->submit(graph, io));
-        ST_TRY(npu->type->wait(npu->device));
+        ST_TRY(submit(r, graph, args));
+        args->outliers.append = true;
         source->release(r, id, &part);
     }
-    io->part = NULL;
     return STINT_OK;
 }
 
-stint_status st_int8_run_graph(const struct st_run *r, struct st_linear_id id, uint32_t n_stages,
-                               struct st_graph *graph, struct st_graph_io *io) {
-    const struct st_npu *npu = r->group->npu;
-    if (!r->s->source->acquire) {
-        ST_TRY(npu->type->submit(graph, io));
-        return npu->type->wait(npu->device);
-    }
-    for (uint32_t i = 0; i < n_stages; i++, id.role++) ST_TRY(run_stage(r, id, i, graph, io));
+static stint_status submit_all(const struct st_run *r, const struct st_operands *o,
+                               uint32_t n_stages, struct st_graph *graph,
+                               struct st_graph_args *args) {
+    struct st_linear_id id = {o->role, r->layer, o->expert};
+    if (!r->s->source->acquire) return submit(r, graph, args);
+    for (uint32_t i = 0; i < n_stages; i++, id.role++) ST_TRY(submit_parts(r, id, i, graph, args));
     return STINT_OK;
 }
 
-static struct st_linear_id id_of(const struct st_run *r, const struct st_operands *o) {
-    return (struct st_linear_id){o->role, r->layer, o->expert};
-}
-
-static void set_output(const struct st_operands *o, struct st_graph_io *io) {
-    for (size_t i = 0; i < ST_STAGE_PARTS; i++) {
-        io->out[i] = o->y[i];
-        io->out_row[i] = o->y_row[i];
+// What has been quantized, through a unit's graph.
+static stint_status run_on(const struct st_run *r, const struct st_operands *o, bool two_term,
+                           enum st_npu_kind kind) {
+    const struct st_npu *npu = npu_of(r, kind);
+    struct st_shadow *shadow = &r->buffers->shadow;
+    uint32_t n_stages = o->role == ST_INT8_UP ? 2 : 1;
+    struct st_outliers *list = NULL;
+    struct st_graph_args args = {.n_rows = o->n,
+                                 .in = st_mirror_slice(&npu->mirror, input_of(r, o->role), 0)};
+    if (n_stages == 2) {
+        const struct st_stage *up = st_run_stage(r, ST_INT8_UP, o->expert);
+        list = st_shadow_list(shadow, st_run_stage(r, ST_INT8_DOWN, o->expert), shadow->middle);
+        args.middle = st_mirror_slice(&npu->mirror, r->buffers->middle8, 0);
+        args.outliers = list_slice(r, npu, list);
+        if (up->weight.shadowed && shadow->pending) {
+            size_t row = st_stage_rows(up) * sizeof(float);
+            args.add = st_mirror_slice(&npu->mirror, shadow->add, row);
+            args.add_row = st_mirror_slice(&npu->mirror, shadow->add_row, 0);
+            ST_TRY(st_mirror_push(&npu->mirror, shadow->add, o->n * row));
+            ST_TRY(st_mirror_push(&npu->mirror, shadow->add_row, o->n * sizeof(int32_t)));
+        }
     }
+    for (size_t i = 0; i < ST_STAGE_PARTS; i++) args.out[i] = output_slice(npu, o, i);
+    ST_TRY(submit_all(r, o, n_stages, st_npu_graph(r, npu, o->role, o->expert, two_term), &args));
+    for (size_t i = 0; i < ST_STAGE_PARTS; i++) ST_TRY(pull_output(npu, o, i));
+    return list ? st_mirror_pull_outliers(&npu->mirror, list) : STINT_OK;
 }
 
-// ---- A linear
+static stint_status run_unit(const struct st_run *r, const struct st_operands *o, bool two_term) {
+    enum st_npu_kind kind = r->buffers->quantized_on;
+    stint_status status = run_on(r, o, two_term, kind);
+    if (!st_npu_takes_over(r, kind, status)) return status;
+    ST_TRY(quantize_on(r, o, two_term, ST_NPU_HOST));
+    return run_on(r, o, two_term, ST_NPU_HOST);
+}
 
-void st_int8_count_shadow(const struct st_run *r, uint64_t *begun) {
+// ---- Steps of the ops
+
+static stint_status prepare(const struct st_run *r, const struct st_operands *o) {
+    return quantize(r, o, false);
+}
+
+static stint_status prepare_two_term(const struct st_run *r, const struct st_operands *o) {
+    return quantize(r, o, true);
+}
+
+static void count_shadow(const struct st_run *r, uint64_t *begun) {
     st_session_record(r, ST_SUBGRAPH_SHADOW, *begun);
     st_shadow_count(&r->buffers->shadow.counts.ns, begun);
 }
 
 // Columns are read while the device computes.
-static stint_status run(const struct st_run *r, const struct st_operands *o) {
+static stint_status run_linear(const struct st_run *r, const struct st_operands *o, bool two_term) {
     const struct st_stage *stage = st_run_stage(r, o->role, o->expert);
     struct st_shadow *shadow = &r->buffers->shadow;
-    struct st_graph_io io = {.n_tokens = o->n};
     uint64_t begun = st_now_ns();
-    io.in = input_of(r, o->role, &io.in_row);
-    set_output(o, &io);
-    st_shadow_begin(shadow, stage, &shadow->in, o->n);
+    st_shadow_begin(shadow, stage, shadow->in, o->n);
     if (stage->weight.shadowed) st_shadow_count(&shadow->counts.ns, &begun);
-    ST_TRY(st_int8_run_graph(r, id_of(r, o), 1, st_npu_graph(r, o->role, o->expert), &io));
+    ST_TRY(run_unit(r, o, two_term));
     if (stage->weight.shadowed) st_shadow_count(&shadow->counts.device_ns, &begun);
     return STINT_OK;
 }
 
-stint_status st_int8_finish(const struct st_run *r, const struct st_operands *o) {
+static stint_status run(const struct st_run *r, const struct st_operands *o) {
+    return run_linear(r, o, false);
+}
+
+static stint_status run_two_term(const struct st_run *r, const struct st_operands *o) {
+    return run_linear(r, o, true);
+}
+
+static stint_status finish(const struct st_run *r, const struct st_operands *o) {
+    struct st_shadow *shadow = &r->buffers->shadow;
     uint64_t begun = st_now_ns();
-    if (!r->buffers->shadow.any || !st_run_stage(r, o->role, o->expert)->weight.shadowed)
-        return STINT_OK;
-    ST_TRY(st_shadow_finish(&r->buffers->shadow, r->group->pool, o->y, o->y_row));
-    st_int8_count_shadow(r, &begun);
+    if (!st_run_stage(r, o->role, o->expert)->weight.shadowed) return STINT_OK;
+    ST_TRY(st_shadow_finish(shadow, r->group->pool, o->y, o->y_row));
+    count_shadow(r, &begun);
     return STINT_OK;
 }
 
@@ -130,11 +234,35 @@ static uint8_t linear_apart(const struct stint_model *m, uint32_t layer, enum st
     return st_int8_stage(&m->int8, role, layer, 0)->weight.shadowed ? ST_SHADOW_AFTER : 0;
 }
 
-const struct st_op st_op_int8 = {.name = "int8",
-                                 .prepare = prepare,
-                                 .run = run,
-                                 .finish = st_int8_finish,
-                                 .apart = linear_apart};
+// The head's rows may be many, and its outputs outside the memory that devices see.
+static stint_status run_head_with(const struct st_run *r, const struct st_operands *o,
+                                  const struct st_op *op, size_t max_rows) {
+    const struct st_npu *npu = npu_of(r, ST_NPU_DEVICE);
+    if (!npu->mirror.shared) max_rows = st_min(max_rows, ST_NPU_OUTSIDE_ROWS);
+    for (size_t t = 0; t < o->n; t += max_rows) {
+        struct st_operands some = *o;
+        some.x += t * r->s->model->config.embed;
+        some.y[0] += t * o->y_row[0];
+        some.n = st_min(max_rows, o->n - t);
+        ST_TRY(st_op_all(op, r, &some));
+    }
+    return STINT_OK;
+}
+
+static stint_status run_head(const struct st_run *r, const struct st_operands *o) {
+    return run_head_with(r, o, &st_op_int8, r->s->chunk_len);
+}
+
+static stint_status run_two_term_head(const struct st_run *r, const struct st_operands *o) {
+    return run_head_with(r, o, &st_op_two_term, ST_DECODE_TOKENS);
+}
+
+const struct st_op st_op_int8 = {
+    .name = "int8", .prepare = prepare, .run = run, .finish = finish, .apart = linear_apart};
+const struct st_op st_op_two_term = {
+    .name = "two-term int8", .prepare = prepare_two_term, .run = run_two_term, .finish = finish};
+const struct st_op st_op_int8_head = {.name = "int8", .run = run_head};
+const struct st_op st_op_two_term_head = {.name = "two-term int8", .run = run_two_term_head};
 
 // ---- A feed-forward block: both linears in one graph, with the activation between them
 
@@ -142,34 +270,28 @@ stint_status st_int8_before_ffn(const struct st_run *r, const struct st_operands
     const struct st_stage *stage = st_run_stage(r, ST_INT8_UP, o->expert);
     struct st_shadow *shadow = &r->buffers->shadow;
     uint64_t begun = st_now_ns();
-    st_shadow_begin(shadow, stage, &shadow->in, o->n);
+    st_shadow_begin(shadow, stage, shadow->in, o->n);
     if (!stage->weight.shadowed) return STINT_OK;
     ST_TRY(st_shadow_finish_before(shadow, r->group->pool));
-    st_int8_count_shadow(r, &begun);
+    count_shadow(r, &begun);
+    return STINT_OK;
+}
+
+static stint_status run_block(const struct st_run *r, const struct st_operands *o, bool two_term) {
+    bool shadowed = st_run_stage(r, ST_INT8_UP, o->expert)->weight.shadowed ||
+                    st_run_stage(r, ST_INT8_DOWN, o->expert)->weight.shadowed;
+    uint64_t begun = st_now_ns();
+    ST_TRY(run_unit(r, o, two_term));
+    if (shadowed) st_shadow_count(&r->buffers->shadow.counts.device_ns, &begun);
     return STINT_OK;
 }
 
 static stint_status run_ffn(const struct st_run *r, const struct st_operands *o) {
-    struct stint_session *s = r->s;
-    const struct st_stage *up = st_run_stage(r, ST_INT8_UP, o->expert);
-    const struct st_stage *down = st_run_stage(r, ST_INT8_DOWN, o->expert);
-    struct st_shadow *shadow = &r->buffers->shadow;
-    struct st_graph_io io = {.n_tokens = o->n,
-                             .middle = r->buffers->middle8,
-                             .middle_row = s->npu.middle_row,
-                             .clipped = &s->npu.clipped,
-                             .spill = st_shadow_spill(shadow, down, &shadow->middle)};
-    uint64_t begun = st_now_ns();
-    io.in = input_of(r, ST_INT8_UP, &io.in_row);
-    set_output(o, &io);
-    if (up->weight.shadowed && shadow->pending) {
-        io.add = shadow->add;
-        io.add_row = shadow->add_row;
-    }
-    ST_TRY(st_int8_run_graph(r, id_of(r, o), 2, st_npu_graph(r, ST_INT8_UP, o->expert), &io));
-    if (up->weight.shadowed || down->weight.shadowed)
-        st_shadow_count(&shadow->counts.device_ns, &begun);
-    return STINT_OK;
+    return run_block(r, o, false);
+}
+
+static stint_status run_two_term_ffn(const struct st_run *r, const struct st_operands *o) {
+    return run_block(r, o, true);
 }
 
 stint_status st_int8_finish_ffn(const struct st_run *r, const struct st_operands *o) {
@@ -177,9 +299,9 @@ stint_status st_int8_finish_ffn(const struct st_run *r, const struct st_operands
     struct st_shadow *shadow = &r->buffers->shadow;
     uint64_t begun = st_now_ns();
     if (!stage->weight.shadowed) return STINT_OK;
-    st_shadow_begin(shadow, stage, &shadow->middle, o->n);
+    st_shadow_begin(shadow, stage, shadow->middle, o->n);
     ST_TRY(st_shadow_finish(shadow, r->group->pool, o->y, o->y_row));
-    st_int8_count_shadow(r, &begun);
+    count_shadow(r, &begun);
     return STINT_OK;
 }
 
@@ -196,3 +318,8 @@ const struct st_op st_op_int8_ffn = {.name = "int8",
                                      .run = run_ffn,
                                      .finish = st_int8_finish_ffn,
                                      .apart = ffn_apart};
+const struct st_op st_op_two_term_ffn = {.name = "two-term int8",
+                                         .prepare = prepare_two_term,
+                                         .before = st_int8_before_ffn,
+                                         .run = run_two_term_ffn,
+                                         .finish = st_int8_finish_ffn};

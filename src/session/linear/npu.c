@@ -1,94 +1,265 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device that acts as the NPU, and the static subgraphs that are compiled for it.
-#include "session/linear/int8.h"
+#include "session/linear/npu.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/size.h"
+#include "device/placement.h"
+#include "session/session.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_FFN = 2 }; // a layer's graphs: qkv, o, then its feed-forward blocks
+enum { N_TERMS = 2 };
 
-static size_t graphs_per_layer(const struct st_config *c) {
-    return FIRST_FFN + st_max(1, c->n_experts);
+static size_t n_experts(const struct stint_model *m) {
+    return st_max(1, m->config.n_experts);
 }
 
-struct st_graph *st_npu_graph(const struct st_run *r, enum st_int8_role role, uint32_t expert) {
-    const struct st_npu *npu = r->group->npu;
-    size_t first = r->layer * graphs_per_layer(&r->s->model->config);
-    if (role == ST_INT8_HEAD) return npu->graphs[npu->n_graphs - 1];
-    return npu->graphs[first + (role == ST_INT8_UP ? FIRST_FFN + expert : role)];
+// Of a layer: qkv, o, then its feed-forward blocks; the head behind all layers.
+static size_t unit_of(const struct stint_session *s, enum st_int8_role role, uint32_t layer,
+                      uint32_t expert) {
+    if (role == ST_INT8_HEAD) return s->npus.n_units - 1;
+    size_t first = layer * (ST_INT8_UP + n_experts(s->model));
+    return first + (size_t)role + (role == ST_INT8_UP ? expert : 0);
+}
+
+static size_t linear_of(const struct stint_session *s, enum st_int8_role role, uint32_t layer,
+                        uint32_t expert) {
+    if (role == ST_INT8_HEAD) return s->npus.n_linears - 1;
+    size_t first = layer * (ST_INT8_UP + 2 * n_experts(s->model));
+    return first + (size_t)role + (st_int8_is_ffn(role) ? 2 * expert : 0);
+}
+
+// ---- Memory
+
+static void lay_out_group(const struct stint_session *s, struct st_worker_group *group,
+                          struct st_arena *arena) {
+    for (int kind = 0; kind < ST_N_NPUS; kind++) {
+        struct st_npu *npu = &group->own[kind];
+        npu->weights = ST_TAKE(arena, struct st_device_weights *, s->npus.n_linears);
+        npu->graphs = ST_TAKE(arena, struct st_graph *, N_TERMS * s->npus.n_units);
+    }
 }
 
 void st_npu_lay_out(struct stint_session *s, struct st_arena *arena) {
-    const struct st_config *c = &s->model->config;
-    struct st_npu *npu = &s->npu;
-    npu->in_row = st_device_row(st_max(c->hidden, c->embed));
-    npu->attended_row = st_device_row((size_t)c->n_heads * c->head_dim);
-    npu->middle_row = st_device_row(c->ffn);
-    npu->n_graphs = graphs_per_layer(c) * c->n_layers + 1;
-    npu->graphs = ST_TAKE(arena, struct st_graph *, npu->n_graphs);
+    size_t layers = s->model->config.n_layers, experts = n_experts(s->model);
+    s->npus.n_units = layers * (ST_INT8_UP + experts) + 1;
+    s->npus.n_linears = layers * (ST_INT8_UP + 2 * experts) + 1;
+    s->npus.placed = ST_TAKE(arena, uint8_t, s->npus.n_units);
+    lay_out_group(s, &s->group, arena);
+    if (s->split.on) lay_out_group(s, &s->split.groups[ST_PROCESSOR_NPU], arena);
 }
 
-void st_npu_lay_out_buffers(const struct stint_session *s, struct st_chunk_buffers *buffers,
-                            struct st_arena *arena) {
-    buffers->in8 = ST_TAKE(arena, uint8_t, s->chunk_len * s->npu.in_row);
-    buffers->attended8 = ST_TAKE(arena, uint8_t, s->chunk_len * s->npu.attended_row);
-    buffers->middle8 = ST_TAKE(arena, uint8_t, s->chunk_len * s->npu.middle_row);
-}
+// ---- Units
 
-static stint_status compile_one(const struct stint_session *s, const struct st_npu *npu,
-                                const struct st_stage *first, const struct st_stage *second,
-                                struct st_graph **graph) {
-    struct st_graph_desc desc = {.stages = {*first}, .n_stages = second ? 2 : 1};
-    if (second) desc.stages[1] = *second;
-    return npu->type->compile(npu->device, &desc, s->chunk_len, graph);
-}
+// Calls `fn` for every unit of the model, until it fails.
+struct unit {
+    enum st_int8_role role;
+    uint32_t layer, expert;
+};
+typedef stint_status unit_fn(void *context, const struct unit *unit);
 
-static stint_status compile_all(const struct stint_session *s, const struct st_npu *npu) {
-    const struct st_config *c = &s->model->config;
-    const struct st_weights_int8 *w = &s->model->int8;
-    struct st_graph **graph = npu->graphs;
-    for (uint32_t i = 0; i < c->n_layers; i++) {
-        const struct st_layer_int8 *l = &w->layers[i];
-        ST_TRY(compile_one(s, npu, &l->qkv, NULL, graph++));
-        ST_TRY(compile_one(s, npu, &l->o, NULL, graph++));
-        for (uint32_t e = 0; e < st_max(1, c->n_experts); e++)
-            ST_TRY(compile_one(s, npu, &l->ffn[e].up, &l->ffn[e].down, graph++));
+static stint_status each_unit(const struct stint_session *s, unit_fn *fn, void *context) {
+    for (uint32_t i = 0; i < s->model->config.n_layers; i++) {
+        ST_TRY(fn(context, &(struct unit){ST_INT8_QKV, i, 0}));
+        ST_TRY(fn(context, &(struct unit){ST_INT8_O, i, 0}));
+        for (uint32_t e = 0; e < n_experts(s->model); e++)
+            ST_TRY(fn(context, &(struct unit){ST_INT8_UP, i, e}));
     }
-    return compile_one(s, npu, &w->head, NULL, graph);
+    return fn(context, &(struct unit){ST_INT8_HEAD, 0, 0});
 }
 
-stint_status st_npu_open(struct stint_session *s, const char *device,
-                         const struct st_worker_group *group) {
-    struct st_npu *npu = group->npu;
-    ST_TRY(st_device_find(device, &npu->type));
-    ST_TRY(npu->type->open(npu->type, group->pool, &npu->device));
-    uint64_t begun = st_now_ns();
-    ST_TRY(compile_all(s, npu));
-    npu->compile_seconds = (double)(st_now_ns() - begun) * 1e-9;
+static struct st_device_subgraph subgraph_of(const struct stint_session *s, const struct unit *u,
+                                             bool two_term) {
+    const struct st_weights_int8 *w = &s->model->int8;
+    struct st_device_subgraph subgraph = {
+        .stages = {*st_int8_stage(w, u->role, u->layer, u->expert)},
+        .n_stages = 1,
+        .two_term = two_term,
+        .in_parts = s->resident != NULL};
+    if (u->role == ST_INT8_UP)
+        subgraph.stages[subgraph.n_stages++] = *st_int8_stage(w, ST_INT8_DOWN, u->layer, u->expert);
+    return subgraph;
+}
+
+// ---- Placement
+
+struct placing {
+    const struct stint_session *s;
+    const struct st_device *device;
+    struct st_placement_item *items;
+    size_t n;
+};
+
+static stint_status list_unit(void *context, const struct unit *u) {
+    static const enum st_placement_kind kinds[ST_INT8_ROLES] = {
+        [ST_INT8_QKV] = ST_PLACE_QKV,
+        [ST_INT8_O] = ST_PLACE_O,
+        [ST_INT8_UP] = ST_PLACE_FFN,
+        [ST_INT8_HEAD] = ST_PLACE_HEAD,
+    };
+    struct placing *p = context;
+    struct st_device_subgraph subgraph = subgraph_of(p->s, u, false);
+    struct st_placement_item *item = &p->items[p->n++];
+    *item = (struct st_placement_item){.kind = kinds[u->role], .layer = u->layer};
+    item->supported = st_device_supports(p->device, &subgraph);
+    for (uint32_t i = 0; i < subgraph.n_stages; i++)
+        item->bytes[0] += st_device_weights_bytes(p->device, &subgraph.stages[i].weight);
     return STINT_OK;
 }
 
-void st_npu_close(struct st_npu *npu) {
-    if (!npu->device) return;
-    for (size_t i = 0; i < npu->n_graphs; i++)
-        if (npu->graphs[i]) npu->type->free_graph(npu->graphs[i]);
-    npu->type->close(npu->device);
-    npu->device = NULL;
+static stint_status place(struct stint_session *s, struct st_device *device) {
+    uint64_t limit = st_device_caps(device)->memory_limit, used = st_device_used_bytes(device);
+    struct placing p = {s, device, calloc(s->npus.n_units, sizeof *p.items), 0};
+    int *where = calloc(s->npus.n_units, sizeof *where);
+    stint_status status = STINT_OK;
+    if (!p.items || !where) status = st_fail(STINT_E_NOMEM, "no memory to place a model");
+    if (status == STINT_OK) status = each_unit(s, list_unit, &p);
+    if (status == STINT_OK) {
+        if (limit) limit = st_max(1, limit - st_min(limit, used));
+        st_placement(p.items, p.n, &limit, 1, where);
+        for (size_t i = 0; i < p.n; i++)
+            s->npus.placed[i] = where[i] == ST_PLACEMENT_HOST ? ST_NPU_HOST : ST_NPU_DEVICE;
+    }
+    free(p.items);
+    free(where);
+    return status;
+}
+
+// ---- Opening
+
+struct compiling {
+    const struct stint_session *s;
+    struct st_npu *npu;
+    enum st_npu_kind kind;
+};
+
+// A host that stands by has everything: its graphs borrow the weights where they are.
+static stint_status compile_unit(void *context, const struct unit *u) {
+    const struct compiling *c = context;
+    const struct stint_session *s = c->s;
+    size_t unit = unit_of(s, u->role, u->layer, u->expert);
+    struct st_device_weights **weights =
+        c->npu->weights + linear_of(s, u->role, u->layer, u->expert);
+    if (c->kind == ST_NPU_DEVICE && s->npus.placed[unit] != ST_NPU_DEVICE) return STINT_OK;
+    struct st_device_subgraph subgraph = subgraph_of(s, u, false);
+    for (uint32_t i = 0; i < subgraph.n_stages; i++)
+        ST_TRY(st_device_import_weights(c->npu->device, &subgraph.stages[i].weight,
+                                        subgraph.in_parts, &weights[i]));
+    ST_TRY(
+        st_device_compile(c->npu->device, &subgraph, weights, s->chunk_len, &c->npu->graphs[unit]));
+    if (!s->model->neurons.layers) return STINT_OK;
+    subgraph.two_term = true;
+    return st_device_compile(c->npu->device, &subgraph, weights, ST_DECODE_TOKENS,
+                             &c->npu->graphs[s->npus.n_units + unit]);
+}
+
+static stint_status open_memory(const struct stint_session *s, struct st_npu *npu) {
+    size_t first = s->cache_bytes / ST_DEVICE_ALIGNMENT * ST_DEVICE_ALIGNMENT;
+    size_t vocab_bytes = s->model->config.vocab * sizeof(float);
+    ST_TRY(st_mirror_open(npu->device, s->arena.base + first, s->arena.used - first, &npu->mirror));
+    if (npu->mirror.shared) // until it stands for something else
+        return st_buffer_import(npu->device, s->arena.base + first, ST_DEVICE_ALIGNMENT,
+                                &npu->outside);
+    return st_buffer_allocate(npu->device, ST_NPU_OUTSIDE_ROWS * vocab_bytes, &npu->outside);
+}
+
+static stint_status open_one(struct stint_session *s, const struct st_npu_options *o,
+                             struct st_worker_group *group, enum st_npu_kind kind) {
+    struct st_npu *npu = &group->own[kind];
+    bool host = kind == ST_NPU_HOST;
+    struct st_device_options options = {.name = host ? "cpu" : o->device,
+                                        .workers = group->pool,
+                                        .memory_limit = host ? 0 : o->memory};
+    ST_TRY(st_device_open(&options, &npu->device));
+    group->npu[kind] = npu;
+    if (s->resident && !st_device_caps(npu->device)->host_memory)
+        return st_fail(
+            STINT_E_UNSUPPORTED,
+            "device '%s': it runs no weights that are read on demand; leave out --memory "
+            "or --device",
+            st_device_caps(npu->device)->name);
+    return open_memory(s, npu);
+}
+
+static stint_status compile(struct stint_session *s, struct st_worker_group *group,
+                            enum st_npu_kind kind) {
+    struct compiling c = {s, group->npu[kind], kind};
+    return each_unit(s, compile_unit, &c);
+}
+
+stint_status st_npu_open(struct stint_session *s, const struct st_npu_options *o,
+                         struct st_worker_group *group) {
+    uint64_t begun = st_now_ns();
+    const struct st_npu *shared = o->one ? o->one->npu[ST_NPU_DEVICE] : NULL;
+    bool again = shared && st_device_caps(shared->device)->own_processor;
+    if (again)
+        group->npu[ST_NPU_DEVICE] = o->one->npu[ST_NPU_DEVICE];
+    else
+        ST_TRY(open_one(s, o, group, ST_NPU_DEVICE));
+    if (!o->one) ST_TRY(place(s, group->npu[ST_NPU_DEVICE]->device));
+    if (!again && !o->quantizes) ST_TRY(compile(s, group, ST_NPU_DEVICE));
+    s->npus.compile_seconds = (double)(st_now_ns() - begun) * 1e-9;
+    group->npu[ST_NPU_HOST] = group->npu[ST_NPU_DEVICE];
+    if (!st_device_caps(group->npu[ST_NPU_DEVICE]->device)->own_processor) return STINT_OK;
+    ST_TRY(open_one(s, o, group, ST_NPU_HOST));
+    return o->quantizes ? STINT_OK : compile(s, group, ST_NPU_HOST);
+}
+
+void st_npu_close(const struct stint_session *s, struct st_worker_group *group) {
+    for (int kind = 0; kind < ST_N_NPUS; kind++) {
+        struct st_npu *npu = &group->own[kind];
+        for (size_t i = 0; npu->graphs && i < N_TERMS * s->npus.n_units; i++)
+            st_device_free_graph(npu->graphs[i]);
+        for (size_t i = 0; npu->weights && i < s->npus.n_linears; i++)
+            st_device_free_weights(npu->weights[i]);
+        st_buffer_free(npu->outside);
+        st_mirror_close(&npu->mirror);
+        st_device_close(npu->device);
+        *npu = (struct st_npu){0};
+    }
+}
+
+// ---- Running
+
+enum st_npu_kind st_npu_select(const struct st_run *r, enum st_int8_role role, uint32_t expert) {
+    const struct stint_session *s = r->s;
+    struct st_worker_group *group = (struct st_worker_group *)(uintptr_t)r->group;
+    if (group->npu[ST_NPU_DEVICE] == group->npu[ST_NPU_HOST]) return ST_NPU_DEVICE;
+    if (st_device_is_lost(group->npu[ST_NPU_DEVICE]->device)) return ST_NPU_HOST;
+    return (enum st_npu_kind)s->npus.placed[unit_of(s, role, r->layer, expert)];
+}
+
+bool st_npu_takes_over(const struct st_run *r, enum st_npu_kind kind, stint_status status) {
+    struct st_npu *const *npu = r->group->npu;
+    if (status == STINT_OK || status == STINT_E_CANCELED || status == STINT_E_INTERNAL ||
+        kind == ST_NPU_HOST || npu[ST_NPU_DEVICE] == npu[ST_NPU_HOST])
+        return false;
+    if (atomic_fetch_add_explicit(&r->s->npus.faults, 1, memory_order_relaxed) == 0)
+        st_log(STINT_LOG_WARNING, "%s: the CPU takes over", stint_error_text());
+    return true;
+}
+
+struct st_graph *st_npu_graph(const struct st_run *r, const struct st_npu *npu,
+                              enum st_int8_role role, uint32_t expert, bool two_term) {
+    size_t unit = unit_of(r->s, role, r->layer, expert);
+    return npu->graphs[(two_term ? r->s->npus.n_units : 0) + unit];
 }
 
 stint_status stint_session_graphs(const stint_session *session, stint_graph_info *info) {
     if (!session || !info || info->size == 0)
         return st_fail(STINT_E_ARG, "info->size must be set to sizeof(stint_graph_info)");
-    const struct st_npu *npu = &session->npu;
+    const struct st_npu *npu = session->group.npu[ST_NPU_DEVICE];
     stint_graph_info out = {.size = info->size};
-    if (npu->device) {
-        out.n_graphs = (uint32_t)npu->n_graphs;
-        out.compile_seconds = npu->compile_seconds;
-        for (size_t i = 0; i < npu->n_graphs; i++)
-            out.bytes += npu->type->graph_bytes(npu->graphs[i]);
-        out.bytes += session->chunk_len * (npu->in_row + npu->attended_row + npu->middle_row);
+    for (size_t i = 0; npu && i < session->npus.n_units; i++) {
+        if (!npu->graphs[i]) continue;
+        out.n_graphs++;
+        out.bytes += st_graph_bytes(npu->graphs[i]);
+    }
+    if (npu) {
+        out.compile_seconds = session->npus.compile_seconds;
+        out.bytes += session->quantized_bytes;
     }
     memcpy(info, &out, st_min(info->size, sizeof out));
     return STINT_OK;

@@ -48,20 +48,19 @@ stint_status st_float_linear(const struct st_run *run, const float *x, size_t n,
 extern const struct st_op st_op_float;
 // linear/nested.c, at precision run->bits: inputs as one INT8 number, and as two.
 extern const struct st_op st_op_nested, st_op_nested_two_term;
-// linear/int8.c, on the device.
-extern const struct st_op st_op_int8, st_op_int8_ffn;
-// linear/two_term.c, the same with two-term inputs; of blocks whose neurons are predicted.
-extern const struct st_op st_op_two_term, st_op_two_term_head, st_op_two_term_ffn, st_op_sparse_ffn;
+// linear/int8.c, on the device; and with inputs in two terms.
+extern const struct st_op st_op_int8, st_op_int8_head, st_op_int8_ffn;
+extern const struct st_op st_op_two_term, st_op_two_term_head, st_op_two_term_ffn;
+// linear/sparse.c: of blocks whose neurons are predicted.
+extern const struct st_op st_op_sparse_ffn;
 // linear/ffn.c: linears with an activation between them; a mixture of ST_UNIT_EXPERT.
 extern const struct st_op st_op_float_ffn, st_op_nested_ffn, st_op_mixture;
 
-// Room in a chunk's buffers, and in the session, for nested and two-term inputs; the latter's
-// graphs, after st_npu_open(), whose device they use. They do nothing for models without neurons.
+// Room in a chunk's buffers for nested inputs, and in the session for two-term ones, which only
+// models with neurons have.
 void st_nested_lay_out(const struct stint_session *s, struct st_chunk_buffers *buffers,
                        struct st_arena *arena);
 void st_two_term_lay_out(struct stint_session *s, struct st_arena *arena);
-stint_status st_two_term_open(struct stint_session *s);
-void st_two_term_close(struct stint_session *s);
 
 // linear/table.c
 

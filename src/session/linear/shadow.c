@@ -63,10 +63,10 @@ void st_shadow_lay_out(struct st_shadow *s, const struct stint_model *model, siz
     s->float_bytes = extent.float_bytes;
     s->any = s->n_linears > 0;
     if (!s->any) return;
-    s->in.capacity = s->middle.capacity = chunk_len * k;
-    s->in.entries = ST_TAKE(arena, struct st_spilled, s->in.capacity);
-    s->middle.entries = ST_TAKE(arena, struct st_spilled, s->middle.capacity);
-    s->sorted = ST_TAKE(arena, struct st_spilled, s->in.capacity);
+    s->capacity = chunk_len * k;
+    s->in = (struct st_outliers *)(void *)ST_TAKE(arena, char, st_outliers_bytes(s->capacity));
+    s->middle = (struct st_outliers *)(void *)ST_TAKE(arena, char, st_outliers_bytes(s->capacity));
+    s->sorted = ST_TAKE(arena, struct st_outlier, s->capacity);
     s->first = ST_TAKE(arena, uint32_t, chunk_len + 1);
     s->next = ST_TAKE(arena, uint32_t, chunk_len);
     s->channels = ST_TAKE(arena, uint32_t, k);
@@ -146,19 +146,17 @@ stint_status stint_session_shadow(const stint_session *session, stint_shadow_inf
     return STINT_OK;
 }
 
-// ---- What was spilled
+// ---- Outliers
 
-struct st_spill *st_shadow_spill(struct st_shadow *s, const struct st_stage *stage,
-                                 struct st_spill *spill) {
-    if (!s->any || !stage->weight.shadowed) return NULL;
-    atomic_store_explicit(&spill->n, 0, memory_order_relaxed);
-    return spill;
+struct st_outliers *st_shadow_list(const struct st_shadow *s, const struct st_stage *stage,
+                                   struct st_outliers *list) {
+    return s->any && stage->weight.shadowed ? list : NULL;
 }
 
 // By channel; entries of a token mostly come in order.
-static void sort_token(struct st_spilled *entries, size_t n) {
+static void sort_token(struct st_outlier *entries, size_t n) {
     for (size_t i = 1; i < n; i++) {
-        struct st_spilled entry = entries[i];
+        struct st_outlier entry = entries[i];
         size_t at = i;
         for (; at > 0 && entries[at - 1].channel > entry.channel; at--)
             entries[at] = entries[at - 1];
@@ -167,15 +165,14 @@ static void sort_token(struct st_spilled *entries, size_t n) {
 }
 
 // Token by token into s->sorted.
-static void sort(struct st_shadow *s, const struct st_spill *spill, size_t n) {
+static void sort(struct st_shadow *s, const struct st_outliers *list, size_t n) {
     memset(s->first, 0, (s->n_tokens + 1) * sizeof *s->first);
-    for (size_t i = 0; i < n; i++) s->first[spill->entries[i].token + 1]++;
+    for (size_t i = 0; i < n; i++) s->first[list->entries[i].row + 1]++;
     for (size_t t = 0; t < s->n_tokens; t++) {
         s->first[t + 1] += s->first[t];
         s->next[t] = s->first[t];
     }
-    for (size_t i = 0; i < n; i++)
-        s->sorted[s->next[spill->entries[i].token]++] = spill->entries[i];
+    for (size_t i = 0; i < n; i++) s->sorted[s->next[list->entries[i].row]++] = list->entries[i];
     for (size_t t = 0; t < s->n_tokens; t++) {
         sort_token(s->sorted + s->first[t], s->first[t + 1] - s->first[t]);
         s->next[t] = s->first[t];
@@ -296,18 +293,18 @@ static stint_status wait_for(struct st_shadow *s, size_t end) {
     return STINT_OK;
 }
 
-void st_shadow_begin(struct st_shadow *s, const struct st_stage *stage, struct st_spill *spill,
-                     size_t n_tokens) {
+void st_shadow_begin(struct st_shadow *s, const struct st_stage *stage,
+                     const struct st_outliers *list, size_t n_tokens) {
     s->pending = false;
     if (!s->any || !stage->weight.shadowed) return;
-    size_t n = st_min(spill->n, spill->capacity);
+    size_t n = st_min(list->count, list->capacity);
     s->counts.runs++;
     if (n == 0) return;
     settle(s);
     s->pending = true;
     s->stage = stage;
     s->n_tokens = n_tokens;
-    sort(s, spill, n);
+    sort(s, list, n);
     list_channels(s, n);
     s->counts.channels += s->n_channels;
     s->asked = s->loaded = 0;
@@ -349,11 +346,11 @@ static void add_token(const struct job *j, size_t token, size_t row, size_t end)
         size_t n = end - row, i = j->wave;
         float *y = output(j, token, row, &n);
         for (uint32_t e = s->next[token]; y && e < s->first[token + 1]; e++) {
-            const struct st_spilled *entry = &s->sorted[e];
+            const struct st_outlier *entry = &s->sorted[e];
             if (entry->channel > last) break;
             while (s->channels[i] != entry->channel) i++;
             const struct st_int8_weight *w = &s->stage->weight;
-            s->elementwise->axpy_int8(entry->x * w->column_scales[entry->channel],
+            s->elementwise->axpy_int8(entry->value * w->column_scales[entry->channel],
                                       s->column[i - j->wave] + row, w->scale + row, n, y);
         }
         row += n;

@@ -10,7 +10,8 @@
 #include "base/clock.h"
 #include "base/loader.h"
 #include "base/reader.h"
-#include "device/device.h"
+#include "device/outliers.h"
+#include "device/subgraph.h"
 #include "model/model.h"
 
 enum { ST_SHADOW_WAVE = 256 }; // channels at once, at most; twice that at most ST_READER_DEPTH
@@ -37,19 +38,20 @@ struct st_shadow {
     struct st_reader *reader; // both NULL: all columns lie in memory
     struct st_loader *loader;
     const struct st_checkpoint *checkpoint;
-    uint64_t file_base; // address of the package's first byte
-    struct st_spill in, middle;
-    struct st_spilled *sorted; // [capacity of the larger spill]
-    uint32_t *first;           // [chunk_len + 1] each token's entries in `sorted`
-    uint32_t *next;            // [chunk_len] the first entry that is not added yet
-    uint32_t *channels;        // [widest input] outlier channels of the run, ascending
-    uint8_t *seen;             // [widest input]
-    const int8_t **column;     // [wave]
-    int8_t *cold;              // [2, wave, slot_bytes]
-    size_t wave, slot_bytes;   // channels at once; a column, or the blocks of the file it lies in
-    struct st_load *loads;     // [2, wave] where there is a loader: each run of columns that lie
-    uint32_t *load_of;         // [2, wave] side by side is one load
-    float *add;                // [chunk_len, packed rows of up]
+    uint64_t file_base;              // address of the package's first byte
+    size_t capacity;                 // of each list: every element of an input fits
+    struct st_outliers *in, *middle; // of the input of a linear; of what lies between two
+    struct st_outlier *sorted;       // [capacity]
+    uint32_t *first;                 // [chunk_len + 1] each token's entries in `sorted`
+    uint32_t *next;                  // [chunk_len] the first entry that is not added yet
+    uint32_t *channels;              // [widest input] outlier channels of the run, ascending
+    uint8_t *seen;                   // [widest input]
+    const int8_t **column;           // [wave]
+    int8_t *cold;                    // [2, wave, slot_bytes]
+    size_t wave, slot_bytes; // channels at once; a column, or the blocks of the file it lies in
+    struct st_load *loads;   // [2, wave] where there is a loader: each run of columns that lie
+    uint32_t *load_of;       // [2, wave] side by side is one load
+    float *add;              // [chunk_len, packed rows of up]
     int32_t *add_row;
     struct st_shadow_counts counts;
     // The run at hand.
@@ -69,14 +71,14 @@ stint_status st_shadow_open(struct st_shadow *shadow, const struct stint_model *
                             const struct st_elementwise *elementwise, struct st_loader *loader);
 void st_shadow_close(struct st_shadow *shadow); // accepts a zeroed one
 
-// The spill that quantizing the input of this stage fills; NULL where it is not shadowed. Emptied.
-struct st_spill *st_shadow_spill(struct st_shadow *shadow, const struct st_stage *stage,
-                                 struct st_spill *spill);
+// `list`, if quantizing the input of this linear must fill it; NULL where it is not shadowed.
+struct st_outliers *st_shadow_list(const struct st_shadow *shadow, const struct st_stage *stage,
+                                   struct st_outliers *list);
 
-// Sorts what was spilled of n_tokens tokens and asks for the first cold columns. shadow->pending
-// says whether anything was.
-void st_shadow_begin(struct st_shadow *shadow, const struct st_stage *stage, struct st_spill *spill,
-                     size_t n_tokens);
+// Sorts the outliers of n_tokens tokens and begins to fetch the first cold columns.
+// shadow->pending says whether there are any.
+void st_shadow_begin(struct st_shadow *shadow, const struct st_stage *stage,
+                     const struct st_outliers *list, size_t n_tokens);
 // Adds the shadow, if it is pending, to the outputs of a FLOAT stage. STINT_E_IO where a column
 // could not be read, E_FORMAT where it is not what was written.
 stint_status st_shadow_finish(struct st_shadow *shadow, struct st_pool *pool, float *const *out,

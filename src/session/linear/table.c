@@ -20,7 +20,7 @@ struct way {
 };
 static const struct way in_float = {&st_op_float, &st_op_float_ffn, &st_op_float},
                         nested = {&st_op_nested, &st_op_nested_ffn, &st_op_nested},
-                        int8 = {&st_op_int8, &st_op_int8_ffn, &st_op_int8},
+                        int8 = {&st_op_int8, &st_op_int8_ffn, &st_op_int8_head},
                         two_term = {&st_op_two_term, &st_op_two_term_ffn, &st_op_two_term_head},
                         sparse = {&st_op_two_term, &st_op_sparse_ffn, &st_op_two_term_head};
 

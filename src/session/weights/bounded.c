@@ -61,8 +61,8 @@ static void lay_out(const struct stint_model *m, struct st_resident *r, struct s
     r->rows = (struct st_cache){
         .entry_bytes = embed_room(m), .n_entries = EMBED_ROWS, .n_ids = m->weights.embed.n_out};
     st_cache_lay_out(&r->rows, a);
-    r->panels = ST_TAKE(a, const int8_t *,
-                        st_max(r->plan.n_ids[ST_REGION_FIXED], r->plan.n_ids[ST_REGION_STREAM]));
+    r->parts = ST_TAKE(a, struct st_slice,
+                       st_max(r->plan.n_ids[ST_REGION_FIXED], r->plan.n_ids[ST_REGION_STREAM]));
     if (!r->sparse) return;
     st_sparse_lay_out(&r->block, a);
     st_naming_lay_out(m, &r->naming, a);
@@ -198,7 +198,7 @@ void st_resident_close(struct st_resident *r) {
     if (!r) return;
     if (r->loader) st_loader_drain(r->loader);
     st_loader_close(r->loader);
-    st_naming_close(r);
+    st_resident_detach(r);
     st_slices_close(&r->slices);
     st_pinned_close(&r->pinned);
     st_neurons_close(&r->neurons);
@@ -216,24 +216,30 @@ static size_t stage_of(const struct st_run *run, struct st_linear_id id) {
     return st_slices_stage(&run->s->model->config, id.role, id.layer, id.expert);
 }
 
+static stint_status take(struct st_resident *r, size_t stage, uint32_t slice) {
+    const int8_t *panels;
+    ST_TRY(st_slices_take(&r->slices, stage, slice, &panels));
+    r->parts[slice] = st_mirror_slice(&r->streamed, panels, 0);
+    return STINT_OK;
+}
+
 // Waits for one slice, and takes those after it that are there.
 static stint_status acquire(const struct st_run *run, struct st_linear_id id,
-                            struct st_graph_part *part) {
+                            struct st_stage_part *part) {
     struct st_resident *r = run->s->resident;
     size_t stage = stage_of(run, id);
     const struct st_sliced *g = &r->slices.stages[stage];
     uint32_t first = part->group / g->slice_groups, end = first + 1;
-    ST_TRY(st_slices_take(&r->slices, stage, first, &r->panels[first]));
-    for (; end < g->n && st_slices_has(&r->slices, stage, end); end++)
-        ST_TRY(st_slices_take(&r->slices, stage, end, &r->panels[end]));
-    part->slices = r->panels;
+    ST_TRY(take(r, stage, first));
+    for (; end < g->n && st_slices_has(&r->slices, stage, end); end++) ST_TRY(take(r, stage, end));
+    part->slices = r->parts;
     part->slice_groups = g->slice_groups;
     part->n_groups = (uint32_t)st_min(g->n_groups, end * g->slice_groups) - part->group;
     return STINT_OK;
 }
 
 static void release(const struct st_run *run, struct st_linear_id id,
-                    const struct st_graph_part *part) {
+                    const struct st_stage_part *part) {
     struct st_resident *r = run->s->resident;
     uint32_t first = part->group / part->slice_groups;
     uint32_t end = (uint32_t)st_ceil_div(part->group + part->n_groups, part->slice_groups);

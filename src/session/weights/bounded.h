@@ -4,14 +4,13 @@
 #ifndef ST_SESSION_RESIDENT_H
 #define ST_SESSION_RESIDENT_H
 
-#include "device/device.h"
+#include "device/mirror.h"
 #include "neuron/neurons.h"
 #include "neuron/slices.h"
 #include "session/weights/pinned.h"
 #include "session/precision/schedule.h"
 
 struct st_run;
-struct st_npu;
 
 // Where the bound goes, in bytes.
 struct st_budget {
@@ -27,12 +26,14 @@ struct st_budget {
 // What names the neurons of a block (session/weights/predict.c).
 struct st_naming {
     struct st_graph *(*graphs)[2]; // [n_layers]; NULL where a layer has no predictor
-    const struct st_device_type *type;
-    uint8_t *in, *middle; // [ST_NEURON_TOKENS, in_row], [.., middle_row] quantized
-    size_t in_row, middle_row;
-    float *ranks;  // [ST_NEURON_TOKENS, widest rank]
-    float *scores; // [ST_NEURON_TOKENS, neurons]
-    float *guess;  // [ST_NEURON_TOKENS, hidden] the next block's input, as far as it is known
+    struct st_device_weights *(*weights)[2];
+    struct st_device *device;
+    struct st_mirror mirror; // of the arena
+    float *input;            // [ST_NEURON_TOKENS, hidden]
+    uint8_t *quantized;      // room for the input, and for the ranks
+    float *ranks;            // [ST_NEURON_TOKENS, widest rank]
+    float *scores;           // [ST_NEURON_TOKENS, neurons]
+    float *guess; // [ST_NEURON_TOKENS, hidden] the next block's input, as far as it is known
 };
 
 struct st_resident {
@@ -50,7 +51,8 @@ struct st_resident {
     struct st_sparse block;
     struct st_naming naming;
     uint64_t peak_bytes;
-    const int8_t **panels; // [slices of a stage]
+    struct st_slice *parts;    // [slices of a stage]
+    struct st_mirror streamed; // of the slices' memory
 };
 
 struct st_resident_options {
@@ -79,11 +81,12 @@ static inline uint64_t st_budget_fixed(const struct st_budget *b) {
 // predict.c: room for a sparse block; its predictors' graphs, on the session's device.
 void st_naming_lay_out(const struct stint_model *model, struct st_naming *naming,
                        struct st_arena *arena);
-stint_status st_naming_open(struct st_resident *resident, const struct st_npu *npu);
-void st_naming_close(struct st_resident *resident);
-// A feed-forward block from the neurons that are active: io->n_tokens tokens, whose inputs take
-// ST_TWO_TERMS rows each.
-stint_status st_resident_block(const struct st_run *run, const struct st_graph_io *io);
+// Lets a device on the host's cores see the streamed weights and compute predictors; and not.
+stint_status st_resident_attach(struct st_resident *resident, struct st_device *device);
+void st_resident_detach(struct st_resident *resident);
+// The neurons of a block that are active, of its input x [n_tokens, hidden], into
+// run->s->resident->block, which has begun.
+stint_status st_resident_block(const struct st_run *run, const float *x, size_t n_tokens);
 
 // After a block: begins to read what the next layer's will need, as far as that can be told from
 // here.

@@ -16,87 +16,101 @@ static size_t widest_rank(const struct stint_model *m) {
     return widest;
 }
 
+static size_t quantized_bytes(const struct stint_model *m) {
+    return st_max(st_quantized_bytes(ST_NEURON_TOKENS, m->config.hidden, false),
+                  st_quantized_bytes(ST_NEURON_TOKENS, widest_rank(m), false));
+}
+
 void st_naming_lay_out(const struct stint_model *m, struct st_naming *n, struct st_arena *arena) {
-    size_t tokens = ST_NEURON_TOKENS, rank = widest_rank(m);
-    n->in_row = st_device_row(m->config.hidden);
-    n->middle_row = st_device_row(rank);
+    size_t tokens = ST_NEURON_TOKENS;
     n->graphs = st_arena_take(arena, m->config.n_layers, sizeof *n->graphs);
-    n->in = ST_TAKE(arena, uint8_t, tokens * n->in_row);
-    n->middle = ST_TAKE(arena, uint8_t, tokens * n->middle_row);
-    n->ranks = ST_TAKE(arena, float, tokens *rank);
+    n->weights = st_arena_take(arena, m->config.n_layers, sizeof *n->weights);
+    n->input = ST_TAKE(arena, float, tokens * m->config.hidden);
+    n->quantized = ST_TAKE(arena, uint8_t, quantized_bytes(m));
+    n->ranks = ST_TAKE(arena, float, tokens *widest_rank(m));
     n->scores = ST_TAKE(arena, float, tokens * m->config.ffn);
     n->guess = ST_TAKE(arena, float, tokens * m->config.hidden);
 }
 
-stint_status st_naming_open(struct st_resident *r, const struct st_npu *npu) {
+static stint_status compile(struct st_resident *r, uint32_t layer, int part) {
     struct st_naming *n = &r->naming;
+    struct st_device_weights **weights = &n->weights[layer][part];
+    struct st_device_subgraph subgraph = {.stages = {r->neurons.predictors[layer][part]},
+                                          .n_stages = 1};
+    ST_TRY(st_device_import_weights(n->device, &subgraph.stages[0].weight, false, weights));
+    return st_device_compile(n->device, &subgraph, weights, ST_NEURON_TOKENS,
+                             &n->graphs[layer][part]);
+}
+
+stint_status st_resident_attach(struct st_resident *r, struct st_device *device) {
+    struct st_naming *n = &r->naming;
+    struct st_arena *slices = &r->slices.arena;
+    if (slices->used) ST_TRY(st_mirror_open(device, slices->base, slices->used, &r->streamed));
     if (!r->sparse || r->leave_out & STINT_LEAVE_PREDICTOR) return STINT_OK;
-    n->type = npu->type;
+    n->device = device;
+    ST_TRY(st_mirror_open(device, r->arena.base, r->arena.used, &n->mirror));
     for (uint32_t i = 0; i < r->neurons.model->config.n_layers; i++)
-        for (int j = 0; j < 2 && r->neurons.model->neurons.layers[i].predicted; j++) {
-            struct st_graph_desc desc = {.stages = {r->neurons.predictors[i][j]}, .n_stages = 1};
-            ST_TRY(npu->type->compile(npu->device, &desc, ST_NEURON_TOKENS, &n->graphs[i][j]));
-        }
+        for (int j = 0; j < 2 && r->neurons.model->neurons.layers[i].predicted; j++)
+            ST_TRY(compile(r, i, j));
     return STINT_OK;
 }
 
-void st_naming_close(struct st_resident *r) {
-    const struct st_naming *n = &r->naming;
-    if (!n->graphs || !n->type) return;
-    for (uint32_t i = 0; i < r->neurons.model->config.n_layers; i++)
-        for (int j = 0; j < 2; j++)
-            if (n->graphs[i][j]) n->type->free_graph(n->graphs[i][j]);
+void st_resident_detach(struct st_resident *r) {
+    struct st_naming *n = &r->naming;
+    for (uint32_t i = 0; n->device && i < r->neurons.model->config.n_layers; i++)
+        for (int j = 0; j < 2; j++) {
+            st_device_free_graph(n->graphs[i][j]);
+            st_device_free_weights(n->weights[i][j]);
+        }
+    n->device = NULL;
+    st_mirror_close(&n->mirror);
+    st_mirror_close(&r->streamed);
 }
 
-static stint_status run_linear(const struct st_run *run, struct st_graph *graph,
+// y [n_tokens, rows] = one of a predictor's linears of x [n_tokens, n_in].
+static stint_status run_linear(const struct st_naming *n, struct st_graph *graph,
                                const struct st_stage *stage, const float *x, size_t n_tokens,
-                               uint8_t *q, size_t q_row, float *y) {
-    const struct st_npu *npu = run->group->npu;
+                               float *y) {
     size_t k = stage->weight.n_in;
-    struct st_graph_io io = {
-        .n_tokens = n_tokens, .in = q, .in_row = q_row, .out = {y}, .out_row = {stage->rows[0]}};
-    for (size_t t = 0; t < n_tokens; t++)
-        run->s->kernels.elementwise->quantize(x + t * k, k, stage->weight.input_scale,
-                                              npu->type->zero(npu->device), q + t * q_row);
-    ST_TRY(npu->type->submit(graph, &io));
-    return npu->type->wait(npu->device);
+    struct st_slice quantized = st_mirror_slice(&n->mirror, n->quantized, 0);
+    struct st_quantize_args input = {.x = st_mirror_slice(&n->mirror, x, k * sizeof *x),
+                                     .quantized = quantized,
+                                     .n_rows = n_tokens,
+                                     .n = k,
+                                     .scale = stage->weight.input_scale};
+    struct st_graph_args args = {
+        .n_rows = n_tokens,
+        .in = quantized,
+        .out = {st_mirror_slice(&n->mirror, y, stage->rows[0] * sizeof *y)}};
+    struct st_job *job;
+    ST_TRY(st_device_quantize(n->device, &input, NULL, 0, &job));
+    ST_TRY(st_job_join(job, NULL));
+    ST_TRY(st_device_submit(graph, &args, NULL, 0, &job));
+    return st_job_join(job, NULL);
 }
 
 // By the predictor of a layer, of its block's input x. scores NULL: every neuron.
 static stint_status name_neurons(const struct st_run *run, uint32_t layer, const float *x,
                                  size_t n_tokens, const float **scores) {
-    const struct st_naming *n = &run->s->resident->naming;
+    struct st_naming *n = &run->s->resident->naming;
+    size_t bytes = n_tokens * run->s->model->config.hidden * sizeof *x;
     const struct st_stage *stages = run->s->resident->neurons.predictors[layer];
     struct st_graph *const *graphs = n->graphs[layer];
     *scores = NULL;
     if (!graphs[0]) return STINT_OK;
-    ST_TRY(run_linear(run, graphs[0], &stages[0], x, n_tokens, n->in, n->in_row, n->ranks));
-    ST_TRY(run_linear(run, graphs[1], &stages[1], n->ranks, n_tokens, n->middle, n->middle_row,
-                      n->scores));
+    memcpy(n->input, x, bytes);
+    ST_TRY(run_linear(n, graphs[0], &stages[0], n->input, n_tokens, n->ranks));
+    ST_TRY(run_linear(n, graphs[1], &stages[1], n->ranks, n_tokens, n->scores));
     *scores = n->scores;
     return STINT_OK;
 }
 
-stint_status st_resident_block(const struct st_run *run, const struct st_graph_io *io) {
-    struct stint_session *s = run->s;
-    struct st_resident *r = s->resident;
-    const struct st_ffn_int8 *w = s->model->int8.layers[run->layer].ffn;
-    struct st_sparse *block = &r->block;
-    const struct st_npu *npu = run->group->npu;
-    bool post = s->model->config.block == ST_BLOCK_POST;
-    const float *scores, *x = post ? run->buffers->x : run->buffers->normed;
-    ST_TRY(name_neurons(run, run->layer, x, io->n_tokens, &scores));
-    block->up = &w->up;
-    block->down = &w->down;
-    block->add = io->add;
-    block->add_row = io->add_row;
-    block->spill = io->spill;
-    block->clipped = io->clipped;
-    st_sparse_begin(block, io->in, io->in_row, npu->type->zero(npu->device), io->n_tokens);
+stint_status st_resident_block(const struct st_run *run, const float *x, size_t n_tokens) {
+    struct st_resident *r = run->s->resident;
+    const float *scores;
+    ST_TRY(name_neurons(run, run->layer, x, n_tokens, &scores));
     bool ahead = !(r->leave_out & STINT_LEAVE_PIPELINE);
-    ST_TRY(st_neurons_run(&r->neurons, run->layer, scores, block, run->group->pool, ahead));
-    st_sparse_end(block, run->group->pool, io->out[0], io->out_row[0]);
-    return STINT_OK;
+    return st_neurons_run(&r->neurons, run->layer, scores, &r->block, run->group->pool, ahead);
 }
 
 // Between two blocks lies an attention, which changes the hidden state little: what the next

@@ -4,6 +4,7 @@
 #ifndef ST_SESSION_WEIGHTS_SOURCE_H
 #define ST_SESSION_WEIGHTS_SOURCE_H
 
+#include "device/device.h"
 #include "session/session.h"
 
 struct st_weight_source {
@@ -16,9 +17,9 @@ struct st_weight_source {
     // Waits for packed rows: sets part->slices, slice_groups and n_groups to what is there from
     // part->group on. They stay until they are released. NULL: all are where graphs were compiled.
     stint_status (*acquire)(const struct st_run *run, struct st_linear_id id,
-                            struct st_graph_part *part);
+                            struct st_stage_part *part);
     void (*release)(const struct st_run *run, struct st_linear_id id,
-                    const struct st_graph_part *part);
+                    const struct st_stage_part *part);
     // The rest may be NULL.
     // An expert of the batch, before the first of them runs.
     void (*expect)(const struct st_run *run, uint32_t expert);

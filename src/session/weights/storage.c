@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/size.h"
-#include "device/device.h"
+#include "device/mirror.h"
 #include "model/model.h"
 #include "neuron/slices.h"
 #include "neuron/sparse.h"
@@ -82,41 +82,55 @@ static stint_status measure_storage(struct measuring *m) {
 
 // ---- Computing
 
+// The device that computes a linear from slices, with all that it sees.
+struct dense {
+    struct st_device *device;
+    struct st_mirror mirror; // of the arena
+    struct st_device_weights *weights;
+    struct st_graph *graph;
+};
+
 // Over weights that lie somewhere else each time, as slices do, of as many groups as there is room
 // for. What the weights are makes no difference.
-static stint_status run_dense(struct measuring *m, const struct st_device_type *type,
-                              struct st_device *device, struct st_graph *graph) {
+static stint_status run_dense(struct measuring *m, const struct dense *d) {
     size_t group = st_stage_group_bytes(m->linear), at = 0;
     uint32_t n_groups = (uint32_t)st_min(st_stage_groups(m->linear), MOST_BYTES / group);
-    size_t bytes = n_groups * group;
-    const int8_t *panels;
-    struct st_graph_part part = {.n_groups = n_groups, .slice_groups = n_groups, .slices = &panels};
-    struct st_graph_io io = {
-        .n_tokens = 1, .in = m->in, .in_row = st_device_row(m->linear->weight.n_in), .part = &part};
+    size_t bytes = n_groups * group, row = st_stage_rows(m->linear);
+    struct st_slice slice;
+    struct st_stage_part part = {.n_groups = n_groups, .slice_groups = n_groups, .slices = &slice};
+    struct st_graph_args args = {
+        .n_rows = 1, .in = st_mirror_slice(&d->mirror, m->in, 0), .part = &part};
     for (uint32_t i = 0; i < ST_STAGE_PARTS; i++)
-        io.out[i] = m->out_rows + i * m->linear->weight.n_panels * (size_t)ST_INT8_PANEL;
+        args.out[i] = st_mirror_slice(&d->mirror, m->out_rows + i * row, row * sizeof(float));
     uint64_t begun = st_now_ns(), now = begun, runs = 0;
     for (; n_groups && now - begun < (uint64_t)(m->slot * 1e9); now = st_now_ns(), runs++) {
-        panels = (const int8_t *)m->memory + at;
+        struct st_job *job;
+        slice = st_mirror_slice(&d->mirror, m->memory + at, 0);
         at = at + 2 * bytes <= MOST_BYTES ? at + bytes : 0;
-        ST_TRY(type->submit(graph, &io));
-        ST_TRY(type->wait(device));
+        ST_TRY(st_device_submit(d->graph, &args, NULL, 0, &job));
+        ST_TRY(st_job_join(job, NULL));
     }
     m->out.dense_bytes_per_second = (double)(runs * bytes) * 1e9 / (double)st_max(1, now - begun);
     return STINT_OK;
 }
 
+static stint_status open_dense(struct measuring *m, struct st_pool *pool, struct dense *d) {
+    struct st_device_subgraph subgraph = {.stages = {*m->linear}, .n_stages = 1, .in_parts = true};
+    struct st_device_options options = {.name = m->options.device, .workers = pool};
+    ST_TRY(st_device_open(&options, &d->device));
+    ST_TRY(st_mirror_open(d->device, m->arena.base, m->arena.used, &d->mirror));
+    ST_TRY(st_device_import_weights(d->device, &m->linear->weight, true, &d->weights));
+    return st_device_compile(d->device, &subgraph, &d->weights, 1, &d->graph);
+}
+
 static stint_status measure_dense(struct measuring *m, struct st_pool *pool) {
-    struct st_graph_desc desc = {.stages = {*m->linear}, .n_stages = 1};
-    const struct st_device_type *type;
-    struct st_device *device = NULL;
-    struct st_graph *graph = NULL;
-    ST_TRY(st_device_find(m->options.device, &type));
-    ST_TRY(type->open(type, pool, &device));
-    stint_status status = type->compile(device, &desc, 1, &graph);
-    if (status == STINT_OK) status = run_dense(m, type, device, graph);
-    if (graph) type->free_graph(graph);
-    type->close(device);
+    struct dense d = {0};
+    stint_status status = open_dense(m, pool, &d);
+    if (status == STINT_OK) status = run_dense(m, &d);
+    st_device_free_graph(d.graph);
+    st_device_free_weights(d.weights);
+    st_mirror_close(&d.mirror);
+    st_device_close(d.device);
     report(m);
     return status;
 }
@@ -189,7 +203,7 @@ static const struct st_stage *choose_linear(const struct stint_model *m) {
 static void lay_out(struct measuring *m, struct st_arena *a) {
     unsigned char *memory = ST_TAKE(a, unsigned char, MOST_BYTES + ST_LOAD_BLOCK);
     m->memory = memory ? memory + (-(uintptr_t)memory & (ST_LOAD_BLOCK - 1)) : NULL;
-    m->in = ST_TAKE(a, uint8_t, st_device_row(m->linear->weight.n_in));
+    m->in = ST_TAKE(a, uint8_t, st_quantized_bytes(1, m->linear->weight.n_in, false));
     m->out_rows =
         ST_TAKE(a, float, ST_STAGE_PARTS *(size_t)m->linear->weight.n_panels *ST_INT8_PANEL);
     if (!m->model->neurons.layers) return;
