@@ -48,6 +48,8 @@ COVERED = {
     "src/prepare/activity.c": "tests/prepare/test_predictor.c",
     "src/prepare/neurons.c": "tests/session/test_predict.c",
     "src/session/weights/storage.c": "tests/session/test_plan.c",
+    "src/session/norm.c": "tests/session/test_executions.c",
+    "src/session/precision/schedule_json.c": "tests/session/test_precision.c",
     "src/session/linear/table.c": "tests/session/test_executions.c",
     "src/sched/simulate.c": "tests/sched/test_soc.c",
     "src/sched/dag.c": "tests/sched/test_schedule.c",

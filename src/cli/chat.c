@@ -252,7 +252,7 @@ static bool hold_chat(struct chat *chat, const stint_model *model, stint_session
 
 static int run(const struct st_cli_command *command, void *target) {
     struct chat chat = {.command = command, .options = target};
-    chat.seed = chat.options->common.seed;
+    chat.seed = chat.options->common.sampling.seed;
     int status = st_cli_answer_open(command, &chat.options->common, &chat.answer);
     if (status != ST_CLI_GO) return status;
     stint_model *model = st_cli_open_model(command, &chat.options->common, NULL, NULL);

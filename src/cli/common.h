@@ -25,16 +25,13 @@ struct st_cli_common {
     uint32_t chunk_len;
     bool verbose;
     bool json;
-    float temperature, top_p, min_p, repeat_penalty;
-    uint32_t top_k, repeat_last;
-    uint64_t seed;
+    stint_sampling sampling; // without its biases, which are texts here
     uint32_t npu_threads, cpu_threads;
     uint64_t npu_memory;
     uint32_t order; // index into inorder, ooo, heft
     const char *schedule;
     const char *trace;
     uint32_t no_predictor; // index into on, off
-    float presence_penalty, frequency_penalty;
     struct st_cli_texts biases, stops;
     const char *json_schema, *tools, *tool;
     uint32_t thinking; // as stint_thinking

@@ -215,6 +215,19 @@ static stint_status bind_layer(const struct binder *b, uint32_t i, struct st_lay
     return STINT_OK;
 }
 
+stint_status st_linears_each(const struct st_config *config, uint32_t n_experts, st_linear_fn *fn,
+                             void *context) {
+    for (uint32_t i = 0; i < config->n_layers; i++) {
+        ST_TRY(fn(context, (struct st_linear_id){ST_INT8_QKV, i, 0}));
+        ST_TRY(fn(context, (struct st_linear_id){ST_INT8_O, i, 0}));
+        for (uint32_t e = 0; e < n_experts; e++) {
+            ST_TRY(fn(context, (struct st_linear_id){ST_INT8_UP, i, e}));
+            ST_TRY(fn(context, (struct st_linear_id){ST_INT8_DOWN, i, e}));
+        }
+    }
+    return fn(context, (struct st_linear_id){ST_INT8_HEAD, 0, 0});
+}
+
 stint_status st_weights_int8_bind(const struct st_int8_source *source,
                                   const struct st_config *config, struct st_arena *arena,
                                   struct st_weights_int8 *weights) {

@@ -37,6 +37,23 @@ static inline const struct st_stage *st_int8_stage(const struct st_weights_int8 
     return role == ST_INT8_UP ? &l->ffn[expert].up : &l->ffn[expert].down;
 }
 
+// Bytes of its packed rows.
+static inline uint64_t st_int8_packed_bytes(const struct st_int8_weight *w) {
+    return (uint64_t)w->n_panels * st_int8_panel_bytes(w->n_in);
+}
+
+// One packed linear: q, k and v are one, gate and up are one.
+struct st_linear_id {
+    enum st_int8_role role;
+    uint32_t layer, expert;
+};
+typedef stint_status st_linear_fn(void *context, struct st_linear_id id);
+
+// Calls `fn` for each in the order of a pass, with the first n_experts feed-forward blocks of every
+// layer, until it fails.
+stint_status st_linears_each(const struct st_config *config, uint32_t n_experts, st_linear_fn *fn,
+                             void *context);
+
 // What a linear consists of in a package: sections NAME plus these endings.
 #define ST_INT8_WEIGHT ".weight" // ST_SECTION_INT8_N16K4 [packed rows, n_in]
 #define ST_INT8_SCALE  ".scale"  // F32 [packed rows], of the weights

@@ -21,6 +21,22 @@ void st_nested_name(enum st_int8_role role, uint32_t part, const struct st_confi
         snprintf(name, ST_INT8_NAME_BYTES, "layers.%u.%s", layer, last);
 }
 
+size_t st_linear_parts(const struct st_weights *weights, struct st_linear_id id,
+                       const struct st_linear_weight *parts[ST_STAGE_PARTS]) {
+    const struct st_layer *l = &weights->layers[id.layer];
+    const struct st_ffn_weight *ffn = &l->ffn[id.expert];
+    const struct st_linear_weight *const of[ST_INT8_ROLES][ST_STAGE_PARTS] = {
+        [ST_INT8_QKV] = {&l->q, &l->k, &l->v},
+        [ST_INT8_O] = {&l->o},
+        [ST_INT8_UP] = {&ffn->up, st_linear_exists(&ffn->gate) ? &ffn->gate : NULL},
+        [ST_INT8_DOWN] = {&ffn->down},
+        [ST_INT8_HEAD] = {&weights->head},
+    };
+    size_t n = 0;
+    for (; n < ST_STAGE_PARTS && of[id.role][n]; n++) parts[n] = of[id.role][n];
+    return n;
+}
+
 stint_status st_nested_check_range(int64_t low, int64_t high, stint_status otherwise) {
     if (low >= ST_NESTED_LOWEST && low <= high && high <= ST_NESTED_HIGHEST) return STINT_OK;
     return st_fail(otherwise, "nested weights of %lld to %lld bits: expected %d to %d, ascending",
@@ -35,46 +51,52 @@ size_t st_nested_widest(const struct st_config *c) {
 
 struct walk {
     const struct st_config *config;
+    const struct st_weights *weights; // layers NULL: they are only counted
+    bool ffn;
     st_nested_place_fn *fn;
     void *context;
     struct st_nested_place place;
 };
 
-static stint_status visit(struct walk *w, enum st_int8_role role, uint32_t part, uint32_t layer,
-                          uint32_t expert, const struct st_linear_weight *linear) {
+// Gate and up have one width.
+static stint_status visit(struct walk *w, struct st_linear_id id, uint32_t part,
+                          const struct st_linear_weight *linear) {
     struct st_stage stage;
-    st_int8_shape(role, w->config, &stage);
-    st_nested_name(role, part, w->config, layer, expert, w->place.name);
-    w->place.linear = linear;
-    w->place.n_out = stage.rows[role == ST_INT8_UP ? 0 : part]; // gate and up have one width
+    st_int8_shape(id.role, w->config, &stage);
+    st_nested_name(id.role, part, w->config, id.layer, id.expert, w->place.name);
+    w->place.linear = w->weights->layers ? linear : NULL;
+    w->place.n_out = stage.rows[id.role == ST_INT8_UP ? 0 : part];
     w->place.n_in = stage.weight.n_in;
     ST_TRY(w->fn(w->context, &w->place));
     w->place.index++;
     return STINT_OK;
 }
 
-static stint_status visit_ffn(struct walk *w, uint32_t layer, uint32_t expert,
-                              const struct st_ffn_weight *ffn) {
-    if (w->config->flags & ST_ARCH_GATED)
-        ST_TRY(visit(w, ST_INT8_UP, 0, layer, expert, ffn ? &ffn->gate : NULL));
-    ST_TRY(visit(w, ST_INT8_UP, 1, layer, expert, ffn ? &ffn->up : NULL));
-    return visit(w, ST_INT8_DOWN, 0, layer, expert, ffn ? &ffn->down : NULL);
+static stint_status visit_parts(void *context, struct st_linear_id id) {
+    static const struct st_layer none;
+    static const struct st_ffn_weight no_ffn;
+    struct walk *w = context;
+    const struct st_weights *all = w->weights;
+    const struct st_layer *l = all->layers ? &all->layers[id.layer] : &none;
+    const struct st_ffn_weight *ffn = all->layers ? &l->ffn[id.expert] : &no_ffn;
+    const struct st_linear_weight *const parts[ST_INT8_ROLES][ST_STAGE_PARTS] = {
+        [ST_INT8_QKV] = {&l->q, &l->k, &l->v}, [ST_INT8_O] = {&l->o},
+        [ST_INT8_UP] = {&ffn->gate, &ffn->up}, [ST_INT8_DOWN] = {&ffn->down},
+        [ST_INT8_HEAD] = {&all->head},
+    };
+    if (st_int8_is_ffn(id.role) && !w->ffn) return STINT_OK;
+    bool gated = w->config->flags & ST_ARCH_GATED;
+    for (uint32_t p = id.role == ST_INT8_UP && !gated; p < ST_STAGE_PARTS && parts[id.role][p]; p++)
+        ST_TRY(visit(w, id, p, parts[id.role][p]));
+    return STINT_OK;
 }
 
 stint_status st_weights_nested_each(const struct st_config *config,
                                     const struct st_weights *weights, bool ffn,
                                     st_nested_place_fn *fn, void *context) {
-    struct walk w = {.config = config, .fn = fn, .context = context};
-    for (uint32_t i = 0; i < config->n_layers; i++) {
-        const struct st_layer *l = weights->layers ? &weights->layers[i] : NULL;
-        ST_TRY(visit(&w, ST_INT8_QKV, 0, i, 0, l ? &l->q : NULL));
-        ST_TRY(visit(&w, ST_INT8_QKV, 1, i, 0, l ? &l->k : NULL));
-        ST_TRY(visit(&w, ST_INT8_QKV, 2, i, 0, l ? &l->v : NULL));
-        ST_TRY(visit(&w, ST_INT8_O, 0, i, 0, l ? &l->o : NULL));
-        for (uint32_t e = 0; ffn && e < st_max(1, config->n_experts); e++)
-            ST_TRY(visit_ffn(&w, i, e, l ? &l->ffn[e] : NULL));
-    }
-    return visit(&w, ST_INT8_HEAD, 0, 0, 0, weights->layers ? &weights->head : NULL);
+    struct walk w = {
+        .config = config, .weights = weights, .ffn = ffn, .fn = fn, .context = context};
+    return st_linears_each(config, (uint32_t)st_max(1, config->n_experts), visit_parts, &w);
 }
 
 // ---- Binding

@@ -19,6 +19,11 @@
 // I32 [2]: the lowest and the highest precision of all of them. Absent: there are none.
 #define ST_NESTED_RANGE "nested.range"
 
+// The float or nested linears that one packed linear stands for, in the order of its outputs: q, k
+// and v; up, and gate where there is one. Returns how many.
+size_t st_linear_parts(const struct st_weights *weights, struct st_linear_id id,
+                       const struct st_linear_weight *parts[ST_STAGE_PARTS]);
+
 struct st_nested_range {
     uint8_t low, high; // 0: none
 };

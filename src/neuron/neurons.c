@@ -147,7 +147,7 @@ void st_neurons_divide(struct st_neurons *n) {
 // ---- Opening
 
 static size_t panel_bytes(const struct st_stage *stage) {
-    return stage->weight.n_panels * st_int8_panel_bytes(stage->weight.n_in);
+    return st_int8_packed_bytes(&stage->weight);
 }
 
 static void lay_out(struct st_neurons *n, struct st_arena *a) {

@@ -17,18 +17,8 @@ enum {
 
 // ---- The linears of a model
 
-typedef void stage_fn(void *context, enum st_int8_role role, uint32_t layer, uint32_t expert);
-
-static void for_stages(const struct st_config *c, stage_fn *fn, void *context) {
-    for (uint32_t i = 0; i < c->n_layers; i++) {
-        fn(context, ST_INT8_QKV, i, 0);
-        fn(context, ST_INT8_O, i, 0);
-        for (uint32_t e = 0; e < st_max(1, c->n_experts); e++) {
-            fn(context, ST_INT8_UP, i, e);
-            fn(context, ST_INT8_DOWN, i, e);
-        }
-    }
-    fn(context, ST_INT8_HEAD, 0, 0);
+static stint_status for_linears(const struct st_config *c, st_linear_fn *fn, void *context) {
+    return st_linears_each(c, (uint32_t)st_max(1, c->n_experts), fn, context);
 }
 
 size_t st_slices_stage(const struct st_config *c, enum st_int8_role role, uint32_t layer,
@@ -67,17 +57,17 @@ struct sizing {
     uint64_t n_slices, bytes;
 };
 
-static void size_stage(void *context, enum st_int8_role role, uint32_t layer, uint32_t expert) {
+static stint_status size_linear(void *context, struct st_linear_id id) {
     struct sizing *s = context;
     struct st_stage stage;
-    (void)layer, (void)expert;
-    if (region_of(s->config, s->steps, role) != s->region) return;
-    st_int8_shape(role, s->config, &stage);
+    if (region_of(s->config, s->steps, id.role) != s->region) return STINT_OK;
+    st_int8_shape(id.role, s->config, &stage);
     size_t group = st_stage_group_bytes(&stage);
     s->widest = st_max(s->widest, group);
-    s->bytes += stage.weight.n_panels * st_int8_panel_bytes(stage.weight.n_in);
-    if (s->entry_bytes < group) return;
-    s->n_slices += st_ceil_div(st_stage_groups(&stage), s->entry_bytes / group);
+    s->bytes += st_int8_packed_bytes(&stage.weight);
+    if (s->entry_bytes >= group)
+        s->n_slices += st_ceil_div(st_stage_groups(&stage), s->entry_bytes / group);
+    return STINT_OK;
 }
 
 // Much room is lost in entries that slices do not fill, much time in reads that are small.
@@ -86,14 +76,14 @@ void st_slices_plan(const struct stint_model *model, unsigned steps, struct st_s
     for (uint32_t r = 0; r < ST_N_REGIONS; r++) {
         struct sizing s = {.config = &model->config, .steps = steps, .region = r};
         uint64_t best = UINT64_MAX;
-        for_stages(&model->config, size_stage, &s);
+        for_linears(&model->config, size_linear, &s);
         if (s.widest == 0) continue; // nothing is in this region
         plan->bytes[r] = s.bytes;
         size_t first = st_round_up(s.widest, STEP_BYTES);
         for (size_t bytes = first; bytes <= st_max(first, MOST_BYTES); bytes += STEP_BYTES) {
             s.entry_bytes = bytes;
             s.n_slices = 0;
-            for_stages(&model->config, size_stage, &s);
+            for_linears(&model->config, size_linear, &s);
             uint64_t score = s.n_slices * (bytes + READ_BYTES);
             if (score >= best) continue;
             best = score;
@@ -135,35 +125,35 @@ struct binding {
     unsigned steps;
     struct st_slices *slices;
     uint32_t n_ids[ST_N_REGIONS];
-    stint_status status;
 };
 
-static void bind_stage(void *context, enum st_int8_role role, uint32_t layer, uint32_t expert) {
+static stint_status bind_linear(void *context, struct st_linear_id id) {
     struct binding *b = context;
     const struct stint_model *m = b->model;
     char linear[ST_INT8_NAME_BYTES], name[ST_INT8_NAME_BYTES + 16];
     struct st_stage stage;
-    if (b->status != STINT_OK) return;
-    st_int8_name(role, &m->config, layer, expert, linear);
+    st_int8_name(id.role, &m->config, id.layer, id.expert, linear);
     snprintf(name, sizeof name, "%s%s", linear, ST_INT8_WEIGHT);
-    st_int8_shape(role, &m->config, &stage);
+    st_int8_shape(id.role, &m->config, &stage);
     const struct st_section *section = st_package_find(m->checkpoint.package, name);
-    struct st_sliced *s = &b->slices->stages[st_slices_stage(&m->config, role, layer, expert)];
+    struct st_sliced *s =
+        &b->slices->stages[st_slices_stage(&m->config, id.role, id.layer, id.expert)];
     *s = (struct st_sliced){.name = section->name,
                             .offset = st_package_offset(m->checkpoint.package, section),
                             .bytes = section->bytes,
                             .hash = st_package_section_hash(m->checkpoint.package, section),
                             .group_bytes = st_stage_group_bytes(&stage),
                             .n_groups = (uint32_t)st_stage_groups(&stage),
-                            .region = region_of(&m->config, b->steps, role),
-                            .passes = passes_of(b->steps, role),
-                            .by_chance = by_chance(&m->config, role),
+                            .region = region_of(&m->config, b->steps, id.role),
+                            .passes = passes_of(b->steps, id.role),
+                            .by_chance = by_chance(&m->config, id.role),
                             .state = XXH3_createState()};
     s->slice_groups = (uint32_t)(b->slices->regions[s->region].entry_bytes / s->group_bytes);
     s->n = (uint32_t)st_ceil_div(s->n_groups, s->slice_groups);
     s->first = b->n_ids[s->region];
     b->n_ids[s->region] += s->n;
-    if (!s->state) b->status = st_fail(STINT_E_NOMEM, "%s: no memory to check it", b->slices->path);
+    return s->state ? STINT_OK
+                    : st_fail(STINT_E_NOMEM, "%s: no memory to check it", b->slices->path);
 }
 
 stint_status st_slices_open(const struct stint_model *model, unsigned steps,
@@ -181,8 +171,7 @@ stint_status st_slices_open(const struct stint_model *model, unsigned steps,
     ST_TRY(st_arena_check(&s->arena, "the weights' cache"));
     for (int r = 0; r < ST_N_REGIONS; r++) st_cache_open(&s->regions[r], loader);
     struct binding b = {.model = model, .steps = steps, .slices = s};
-    for_stages(&model->config, bind_stage, &b);
-    return b.status;
+    return for_linears(&model->config, bind_linear, &b);
 }
 
 void st_slices_close(struct st_slices *s) {

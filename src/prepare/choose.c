@@ -51,8 +51,7 @@ static void forget_layer(const struct stint_model *m, uint32_t i) {
     for (uint32_t e = 0; e < st_max(1, m->config.n_experts); e++) {
         w[2] = &l->ffn[e].up.weight;
         w[3] = &l->ffn[e].down.weight;
-        for (size_t j = 0; j < 4; j++)
-            st_map_forget(w[j]->panels, w[j]->n_panels * st_int8_panel_bytes(w[j]->n_in));
+        for (size_t j = 0; j < 4; j++) st_map_forget(w[j]->panels, st_int8_packed_bytes(w[j]));
     }
 }
 

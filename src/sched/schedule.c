@@ -4,6 +4,7 @@
 // decision is one pass over what is ready.
 #include "sched/schedule.h"
 
+#include <stdio.h>
 #include <string.h>
 
 void st_schedule_lay_out(struct st_schedule *s, uint32_t most_nodes, struct st_arena *arena) {
@@ -138,4 +139,16 @@ const struct st_policy *st_policy_find(const char *name) {
     for (size_t i = 0; st_policies[i]; i++)
         if (strcmp(name, st_policies[i]->name) == 0) return st_policies[i];
     return NULL;
+}
+
+stint_status st_policy_select(const char *name, const struct st_policy **policy) {
+    char known[200] = "";
+    const struct st_policy *found = st_policy_find(name ? name : ooo.name);
+    for (size_t i = 0, n = 0; st_policies[i] && n < sizeof known; i++)
+        n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i ? ", " : "",
+                              st_policies[i]->name);
+    if (!found)
+        return st_fail(STINT_E_ARG, "order '%.64s' is not known; known are: %s", name, known);
+    *policy = found;
+    return STINT_OK;
 }

@@ -28,6 +28,8 @@ struct st_policy {
 extern const struct st_policy *const st_policies[];
 // NULL: unknown.
 const struct st_policy *st_policy_find(const char *name);
+// The same; NULL is "ooo". STINT_E_ARG with the names that are known.
+stint_status st_policy_select(const char *name, const struct st_policy **policy);
 
 struct st_schedule {
     const struct st_dag *dag;

@@ -218,10 +218,7 @@ static stint_status read_options(const stint_simulation_options *options, struct
                        o->prompt_tokens, o->chunk_len);
     if (!(o->outlier_prune >= 0.0f && o->outlier_prune <= 1.0f))
         return st_fail(STINT_E_ARG, "outlier_prune %g: expected 0 to 1", (double)o->outlier_prune);
-    s->policy = st_policy_find(o->order ? o->order : "ooo");
-    if (!s->policy)
-        return st_fail(STINT_E_ARG, "order '%.64s' is not known; known are: inorder, ooo, heft",
-                       o->order);
+    ST_TRY(st_policy_select(o->order, &s->policy));
     s->chunk_len = o->rebuild ? o->prompt_tokens : o->chunk_len ? o->chunk_len : CHUNK;
     s->n_chunks = (uint32_t)st_ceil_div(o->prompt_tokens, s->chunk_len);
     if (s->n_chunks > MOST_CHUNKS)

@@ -5,39 +5,12 @@
 #include "session/pass.h"
 
 #include "base/clock.h"
-#include "base/size.h"
 #include "session/linear/op.h"
 #include "session/weights/source.h"
 
 #include <string.h>
 
-// ---- Norms
-
-struct norm_job {
-    const struct stint_session *s;
-    const struct st_norm_weight *norm;
-    const float *x;
-    float *y;
-};
-
-static void norm_row(void *context, size_t t, size_t worker) {
-    (void)worker;
-    const struct norm_job *j = context;
-    const struct st_config *c = &j->s->model->config;
-    const struct st_elementwise *k = j->s->kernels.elementwise;
-    const float *x = j->x + t * c->hidden;
-    float *y = j->y + t * c->hidden;
-    if (c->norm == ST_NORM_RMS)
-        k->rmsnorm(x, j->norm->weight, c->norm_epsilon, c->hidden, y);
-    else
-        k->layernorm(x, j->norm->weight, j->norm->bias, c->norm_epsilon, c->hidden, y);
-}
-
-void st_pass_norm(const struct st_run *r, const struct st_norm_weight *norm, const float *x,
-                  size_t n, float *y) {
-    struct norm_job job = {r->s, norm, x, y};
-    st_pool_run(r->group->pool, norm_row, &job, n);
-}
+// ---- Around the units
 
 // A layer's input norm, or the input itself where the block form has none there.
 static void block_norm(const struct st_run *r, const struct st_norm_weight *norm) {

@@ -150,11 +150,7 @@ static size_t lay_out(struct stint_session *s, struct st_arena *a) {
 
 // A split gives each processor threads of its own.
 static stint_status apply_split(const stint_session_options *o, struct stint_session *s) {
-    const char *order = o->order ? o->order : "ooo";
-    s->split.policy = st_policy_find(order);
-    if (!s->split.policy)
-        return st_fail(STINT_E_ARG, "order '%.64s' is not known; known are: inorder, ooo, heft",
-                       order);
+    ST_TRY(st_policy_select(o->order, &s->split.policy));
     if (o->npu_threads > 1024 || o->cpu_threads > 1024)
         return st_fail(STINT_E_ARG, "threads %u and %u: at most 1024", o->npu_threads,
                        o->cpu_threads);

@@ -176,6 +176,9 @@ static void time_follows_from_speeds(void **state) {
     assert_true(faster.wait_seconds == plan.wait_seconds);
     plan = plan_for(least_memory() + (100 << 20), STINT_LEAVE_PREDICTOR, &slow, NULL);
     assert_true(plan.read_seconds == 0 && plan.wait_seconds == 0);
+    double dense = plan.compute_seconds * slow.dense_bytes_per_second;
+    double all = (double)stint_model_bytes_per_token(piecewise, 8);
+    assert_true(is_sparse() ? dense > 0 : fabs(dense - all) < 1e-6 * all);
 }
 
 // Every linear with cold columns has to wait for them, whatever is in memory.

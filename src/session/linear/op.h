@@ -73,8 +73,12 @@ enum st_int8_role st_unit_role(enum st_unit unit);
 void st_op_shadows(const struct stint_session *s, uint32_t layer, uint8_t shadows[ST_N_SUBGRAPHS]);
 
 // The float or nested linears of operands, up to ST_MAX_LINEARS; returns how many.
-size_t st_operands_linears(const struct st_run *run, const struct st_operands *operands,
-                           const struct st_linear_weight *weights[ST_MAX_LINEARS]);
+static inline size_t st_operands_linears(const struct st_run *run,
+                                         const struct st_operands *operands,
+                                         const struct st_linear_weight *weights[ST_MAX_LINEARS]) {
+    struct st_linear_id id = {operands->role, run->layer, operands->expert};
+    return st_linear_parts(&run->s->model->weights, id, weights);
+}
 
 // All steps of a unit, one after another.
 static inline stint_status st_op_all(const struct st_op *op, const struct st_run *run,

@@ -92,20 +92,3 @@ void st_op_shadows(const struct stint_session *s, uint32_t layer, uint8_t shadow
         if (op->apart) shadows[kinds[unit]] = op->apart(s->model, layer, roles[unit]);
     }
 }
-
-size_t st_operands_linears(const struct st_run *r, const struct st_operands *o,
-                           const struct st_linear_weight *weights[ST_MAX_LINEARS]) {
-    const struct st_weights *w = &r->s->model->weights;
-    const struct st_layer *l = &w->layers[r->layer];
-    const struct st_ffn_weight *ffn = &l->ffn[o->expert];
-    const struct st_linear_weight *of[ST_INT8_ROLES][ST_MAX_LINEARS] = {
-        [ST_INT8_QKV] = {&l->q, &l->k, &l->v},
-        [ST_INT8_O] = {&l->o},
-        [ST_INT8_UP] = {&ffn->up, st_linear_exists(&ffn->gate) ? &ffn->gate : NULL},
-        [ST_INT8_DOWN] = {&ffn->down},
-        [ST_INT8_HEAD] = {&w->head},
-    };
-    size_t n = 0;
-    for (; n < ST_MAX_LINEARS && of[o->role][n]; n++) weights[n] = of[o->role][n];
-    return n;
-}

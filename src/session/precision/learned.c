@@ -4,7 +4,7 @@
 
 #include "base/half.h"
 #include "base/size.h"
-#include "session/precision/schedule.h"
+#include "session/precision/schedule_json.h"
 #include "session/session.h"
 
 #include <math.h>

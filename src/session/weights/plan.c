@@ -4,6 +4,7 @@
 // takes on a machine whose speeds are known (docs/MEMORY.md).
 #include "base/cpu.h"
 #include "base/json.h"
+#include "model/step_weights.h"
 #include "neuron/expect.h"
 #include "neuron/storage.h"
 #include "session/weights/bounded.h"
@@ -18,6 +19,7 @@ struct forecast {
     stint_storage storage;       // zeros: unknown
     stint_memory_plan out;
     struct st_arena arena;
+    const json_t *linears; // what `stint prepare` found of shadow execution; or NULL
     // Of a sparse model.
     const json_t *notes; // [n_layers] what `stint prepare` found; or NULL
     struct st_neurons neurons;
@@ -46,14 +48,12 @@ static void forecast_slices(struct forecast *f) {
     f->out.slices = p->n_ids[ST_REGION_FIXED];
     f->out.resident_slices = p->n_entries[ST_REGION_FIXED];
     f->slice_misses = st_expect_cyclic(n, fit, 1 + ST_SLICES_DEPTH);
-    f->dense_bytes = (double)(p->bytes[ST_REGION_FIXED] + f->resident.budget.nested);
     double all = n;
     if (c->n_experts && f->resident.needs.int8_steps) {
         double used = (double)c->n_experts_used / c->n_experts, ids = p->n_ids[ST_REGION_STREAM];
         f->out.expert_slices = p->n_ids[ST_REGION_STREAM];
         f->out.resident_expert_slices = p->n_entries[ST_REGION_STREAM];
         f->expert_misses = used * (ids - fmin(ids, p->n_entries[ST_REGION_STREAM]));
-        f->dense_bytes += used * (double)p->bytes[ST_REGION_STREAM];
         all += used * ids;
     }
     f->out.hit_rate = 1.0 - (f->slice_misses + f->expert_misses) / fmax(all, 1.0);
@@ -187,45 +187,39 @@ static double noted_number(const json_t *noted, const char *key) {
 
 // The columns of one linear are read while it computes: that is over long before they are there,
 // and where it keeps every core busy little is read meanwhile. So all of their time is waited for.
-static void forecast_columns_of(struct forecast *f, const json_t *linears, enum st_int8_role role,
-                                uint32_t layer, uint32_t expert) {
+static stint_status forecast_columns_of(void *context, struct st_linear_id id) {
+    struct forecast *f = context;
     const struct st_config *c = &f->model->config;
-    const struct st_int8_weight *w = &st_int8_stage(&f->model->int8, role, layer, expert)->weight;
+    const struct st_int8_weight *w =
+        &st_int8_stage(&f->model->int8, id.role, id.layer, id.expert)->weight;
     const stint_storage *s = &f->storage;
     char name[ST_INT8_NAME_BYTES];
-    if (!w->shadowed || (st_int8_is_ffn(role) && f->resident.sparse)) return;
-    st_int8_name(role, c, layer, expert, name);
+    if (!w->shadowed || (st_int8_is_ffn(id.role) && f->resident.sparse)) return STINT_OK;
+    st_int8_name(id.role, c, id.layer, id.expert, name);
     size_t rows = (size_t)w->n_panels * ST_INT8_PANEL;
-    const json_t *noted = find_noted(linears, name);
+    const json_t *noted = find_noted(f->linears, name);
     double columns = fmin(noted_number(noted, "cold_per_token"), w->n_in);
     double used =
-        st_int8_is_ffn(role) && c->n_experts ? (double)c->n_experts_used / c->n_experts : 1.0;
+        st_int8_is_ffn(id.role) && c->n_experts ? (double)c->n_experts_used / c->n_experts : 1.0;
     struct st_expected_reads one = st_expect_columns(rows, columns / w->n_in);
     double reads = one.reads * w->n_in, bytes = one.bytes * w->n_in;
-    if (reads <= 0.0) return;
+    if (reads <= 0.0) return STINT_OK;
     f->out.shadow_columns += used * columns;
     f->out.reads_per_token += used * reads;
     f->out.bytes_per_token += used * bytes;
-    if (s->dense_bytes_per_second <= 0.0) return;
+    if (s->dense_bytes_per_second <= 0.0) return STINT_OK;
     double first = -expm1(-reads) * random_seconds(s, 1, bytes / reads);
     double all =
         reads * random_seconds(s, (uint32_t)fmin(ceil(reads), ST_LOADER_THREADS), bytes / reads);
     f->column_read_seconds += used * all;
     f->column_wait_seconds += used * fmax(first, all);
+    return STINT_OK;
 }
 
-static void forecast_columns(struct forecast *f, const json_t *linears) {
+static void forecast_columns(struct forecast *f) {
     const struct st_config *c = &f->model->config;
     if (!f->resident.needs.int8_steps) return;
-    for (uint32_t i = 0; i < c->n_layers; i++) {
-        forecast_columns_of(f, linears, ST_INT8_QKV, i, 0);
-        forecast_columns_of(f, linears, ST_INT8_O, i, 0);
-        for (uint32_t e = 0; e < st_max(1, c->n_experts); e++) {
-            forecast_columns_of(f, linears, ST_INT8_UP, i, e);
-            forecast_columns_of(f, linears, ST_INT8_DOWN, i, e);
-        }
-    }
-    forecast_columns_of(f, linears, ST_INT8_HEAD, 0, 0);
+    st_linears_each(c, (uint32_t)st_max(1, c->n_experts), forecast_columns_of, f);
 }
 
 // ---- Time
@@ -236,15 +230,22 @@ static double predictor_bytes(const struct forecast *f) {
     for (uint32_t i = 0; i < f->model->config.n_layers; i++) {
         const struct st_layer_neurons *l = &f->model->neurons.layers[i];
         if (predicts(f, i))
-            bytes += (double)l->predict_in.weight.n_panels *
-                         (double)st_int8_panel_bytes(l->predict_in.weight.n_in) +
-                     (double)l->predict_out.weight.n_panels *
-                         (double)st_int8_panel_bytes(l->predict_out.weight.n_in);
+            bytes += (double)(st_int8_packed_bytes(&l->predict_in.weight) +
+                              st_int8_packed_bytes(&l->predict_out.weight));
     }
     return bytes;
 }
 
+// What a step reads of memory. Neurons are counted one by one.
+static void add_dense(void *context, const struct st_weight_piece *piece) {
+    struct forecast *f = context;
+    bool neurons =
+        f->resident.sparse && piece->kind == ST_WEIGHT_INT8 && st_int8_is_ffn(piece->linear.role);
+    if (!neurons) f->dense_bytes += (double)piece->bytes;
+}
+
 static void forecast_time(struct forecast *f) {
+    const struct st_needs *needs = &f->resident.needs;
     const stint_storage *s = &f->storage;
     const struct st_slices_plan *p = &f->resident.plan;
     stint_memory_plan *out = &f->out;
@@ -252,6 +253,7 @@ static void forecast_time(struct forecast *f) {
     if (s->dense_bytes_per_second <= 0.0) return;
     out->read_seconds = f->slice_misses * sequential_seconds(s, slice_bytes(p, ST_REGION_FIXED)) +
                         f->expert_misses * sequential_seconds(s, slice_bytes(p, ST_REGION_STREAM));
+    st_step_weights_each(f->model, needs->int8_steps ? 0 : needs->bits, add_dense, f);
     bytes = f->dense_bytes;
     if (f->resident.sparse) {
         bool all_there = f->neurons.plan.n_cold >=
@@ -295,6 +297,7 @@ static stint_status forecast_all(struct forecast *f) {
     ST_TRY(st_arena_open(&f->arena, measure.used));
     lay_out(f, &f->arena);
     if (text) ST_TRY(st_json_parse(ST_PACKAGE_META, text, bytes, &notes));
+    f->linears = json_object_get(notes, "linears");
     forecast_budget(f);
     forecast_slices(f);
     if (f->resident.sparse) {
@@ -303,9 +306,9 @@ static stint_status forecast_all(struct forecast *f) {
         f->notes = json_object_get(notes, "neurons");
         forecast_neurons(f);
     }
-    forecast_columns(f, json_object_get(notes, "linears"));
+    forecast_columns(f);
     json_decref(notes);
-    f->notes = NULL;
+    f->notes = f->linears = NULL;
     forecast_time(f);
     return STINT_OK;
 }

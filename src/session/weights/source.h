@@ -7,12 +7,6 @@
 #include "device/device.h"
 #include "session/session.h"
 
-// One packed linear.
-struct st_linear_id {
-    enum st_int8_role role;
-    uint32_t layer, expert;
-};
-
 struct st_weight_source {
     const char *name;
     // Rows of the embedding, as floats [n, embed].

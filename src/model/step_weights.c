@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/step_weights.h"
+
+#include "base/size.h"
+
+struct walk {
+    const struct stint_model *model;
+    struct st_nested_range range; // of nested weights; high 0: none of them
+    st_weight_piece_fn *fn;
+    void *context;
+};
+
+static void give(const struct walk *w, struct st_linear_id id, enum st_weight_kind kind,
+                 const void *data, uint64_t bytes, uint64_t n_weights) {
+    struct st_weight_piece piece = {
+        .kind = kind, .linear = id, .data = data, .bytes = bytes, .n_weights = n_weights};
+    w->fn(w->context, &piece);
+}
+
+static void give_float(const struct walk *w, struct st_linear_id id, bool router,
+                       const struct st_linear_weight *linear) {
+    struct st_weight_piece piece = {.kind = ST_WEIGHT_FLOAT,
+                                    .linear = id,
+                                    .router = router,
+                                    .data = linear->data,
+                                    .bytes = (uint64_t)linear->n_out * linear->row_bytes,
+                                    .n_weights = (uint64_t)linear->n_out * linear->n_in};
+    if (linear->data) w->fn(w->context, &piece);
+}
+
+static void give_int8(const struct walk *w, struct st_linear_id id) {
+    const struct st_stage *stage = st_int8_stage(&w->model->int8, id.role, id.layer, id.expert);
+    uint64_t rows = 0;
+    for (uint32_t i = 0; i < stage->n_parts; i++) rows += stage->rows[i];
+    if (stage->epilogue == ST_EPILOGUE_GATED) rows *= 2;
+    give(w, id, ST_WEIGHT_INT8, stage->weight.panels, st_int8_packed_bytes(&stage->weight),
+         rows * stage->weight.n_in);
+}
+
+// The codes of a precision are part of the next one's.
+static void give_nested(const struct walk *w, struct st_linear_id id,
+                        const struct st_nested_weight *n) {
+    unsigned low = w->range.low, high = w->range.high;
+    size_t rows = st_nested_padded_rows(n->n_out), values = (high - low + 1u) * n->n_outliers;
+    give(w, id, ST_WEIGHT_NESTED_CODES, n->codes, st_nested_code_bytes(n->n_out, n->n_in, high),
+         (uint64_t)n->n_out * n->n_in);
+    give(w, id, ST_WEIGHT_NESTED_TABLES, NULL, st_nested_tables_bytes(n->n_out, low, high), 0);
+    give(w, id, ST_WEIGHT_NESTED_SCALES, n->scale, rows * sizeof *n->scale, 0);
+    if (n->n_outliers == 0) return;
+    give(w, id, ST_WEIGHT_NESTED_OUTLIERS, n->outlier_columns,
+         n->n_outliers * sizeof *n->outlier_columns, 0);
+    give(w, id, ST_WEIGHT_NESTED_OUTLIERS, n->outliers + (low - n->low) * n->n_outliers,
+         values * sizeof *n->outliers, 0);
+}
+
+static stint_status visit_router(const struct walk *w, struct st_linear_id id) {
+    if (id.role == ST_INT8_UP && id.expert == 0)
+        give_float(w, id, true, &w->model->weights.layers[id.layer].router);
+    return STINT_OK;
+}
+
+// One kind of weights: a linear's parts are all nested, or all of another kind.
+static stint_status visit(void *context, struct st_linear_id id) {
+    const struct walk *w = context;
+    const struct st_linear_weight *parts[ST_STAGE_PARTS];
+    size_t n = st_linear_parts(&w->model->weights, id, parts);
+    ST_TRY(visit_router(w, id));
+    if (w->range.high && parts[0]->nested) {
+        for (size_t p = 0; p < n; p++) give_nested(w, id, parts[p]->nested);
+    } else if (w->model->int8.layers) {
+        give_int8(w, id);
+    } else {
+        for (size_t p = 0; p < n; p++) give_float(w, id, false, parts[p]);
+    }
+    return STINT_OK;
+}
+
+void st_step_weights_each(const struct stint_model *m, unsigned bits, st_weight_piece_fn *fn,
+                          void *context) {
+    bool nested = st_nested_has(&m->nested, bits);
+    struct walk w = {.model = m, .fn = fn, .context = context};
+    if (nested) w.range = (struct st_nested_range){(uint8_t)bits, (uint8_t)bits};
+    st_linears_each(&m->config, (uint32_t)st_max(1, m->config.n_experts_used), visit, &w);
+}
+
+// Those of a package that are stored twice.
+static stint_status visit_stored(void *context, struct st_linear_id id) {
+    const struct walk *w = context;
+    const struct st_linear_weight *parts[ST_STAGE_PARTS];
+    size_t n = st_linear_parts(&w->model->weights, id, parts);
+    give_int8(w, id);
+    for (size_t p = 0; p < n; p++)
+        if (parts[p]->nested) give_nested(w, id, parts[p]->nested);
+    return STINT_OK;
+}
+
+void st_stored_linears_each(const struct stint_model *m, st_weight_piece_fn *fn, void *context) {
+    struct walk w = {.model = m, .range = m->nested, .fn = fn, .context = context};
+    if (m->int8.layers)
+        st_linears_each(&m->config, (uint32_t)st_max(1, m->config.n_experts), visit_stored, &w);
+}
