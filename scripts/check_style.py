@@ -97,7 +97,7 @@ COVERED = {
         "processor", "buffers", "graphs", "mirror", "subgraph", "outliers", "epilogue", "pool/pool",
         "pool/pool_run", "sim/sim", "sim/sim_settings", "sim/sim_weights", "sim/sim_run")},
     "src/device/sim/sim_queue.c": "tests/device/test_jobs.c",
-    "src/model/shape_int8.c": "tests/model/test_weights_int8.c",
+    "src/model/preset_int8.c": "tests/model/test_weights_int8.c",
     "src/prepare/choose.c": "tests/prepare/test_prepare.c",
     "src/prepare/columns.c": "tests/prepare/test_pack.c",
     "src/prepare/convert.c": "tests/prepare/test_prepare.c",
@@ -113,7 +113,7 @@ COVERED = {
     "src/model/weights.c": GOLDEN,
     "src/model/describe.c": COMMANDS,  # inspect
     "src/model/graph.c": COMMANDS,
-    "src/model/shape.c": COMMANDS,  # bench --shape
+    "src/model/preset.c": COMMANDS,  # bench --shape
     "src/tokenizer/bpe.c": "tests/tokenizer/test_tokenizer.c",
     "src/base/buffer.c": "tests/tokenizer/test_tokenizer.c",
     "src/tokenizer/unigram.c": "tests/tokenizer/test_tokenizer.c",

@@ -263,12 +263,12 @@ static stint_status solve(struct solver *s, stint_schedule_result *out) {
         bool int8_prompt = p->schedule.precision.prefill == ST_PRECISION_INT8;
         if (int8_prompt && is_good(s, p) && p->out.average_bits < best->out.average_bits) best = p;
     }
-    out->chosen = best->schedule.precision;
+    out->selected = best->schedule.precision;
     out->quality = best->out.quality;
     out->average_bits = best->out.average_bits;
     out->reference = s->points->out.quality;
     if (!s->run.options.output) return STINT_OK;
-    return st_schedule_write(s->run.model, &out->chosen, s->run.options.output);
+    return st_schedule_write(s->run.model, &out->selected, s->run.options.output);
 }
 
 stint_status stint_schedule_solve(const stint_model *model, const stint_schedule_options *options,

@@ -211,8 +211,8 @@ static stint_status read_options(const stint_simulation_options *options, struct
     memcpy(o, options, st_min(options->size, sizeof *o));
     if (!o->soc && !o->soc_text)
         return st_fail(STINT_E_ARG, "a simulation needs the name of a system on a chip");
-    if ((o->model != NULL) == (o->shape != NULL))
-        return st_fail(STINT_E_ARG, "a simulation needs either a model or a shape");
+    if ((o->model != NULL) == (o->preset != NULL))
+        return st_fail(STINT_E_ARG, "a simulation needs either a model or a preset");
     if (o->prompt_tokens == 0 || o->prompt_tokens > 1 << 24 || o->chunk_len > 1 << 16)
         return st_fail(STINT_E_ARG, "prompt of %u tokens, chunks of %u: out of range",
                        o->prompt_tokens, o->chunk_len);
@@ -258,8 +258,8 @@ stint_status stint_simulate(const stint_simulation_options *options, stint_simul
     json_t *keep = NULL;
     if (!s) return st_fail(STINT_E_NOMEM, "no memory for a simulation");
     stint_status status = read_options(options, s);
-    if (status == STINT_OK && s->options.shape)
-        status = st_shape_config(s->options.shape, &s->config, &keep);
+    if (status == STINT_OK && s->options.preset)
+        status = st_preset_config(s->options.preset, &s->config, &keep);
     s->c = s->options.model ? &s->options.model->config : &s->config;
     if (status == STINT_OK) status = simulate(s);
     if (status == STINT_OK) {

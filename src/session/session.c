@@ -276,7 +276,7 @@ static stint_status open_in(const stint_model *model, const stint_session_option
     struct st_arena measure = st_arena_measure();
     size_t kv_bytes = lay_out(s, &measure);
     ST_TRY(st_arena_check(&measure, "a session"));
-    if (model->checkpoint.late)
+    if (model->checkpoint.lazy)
         ST_TRY(open_resident(model, options, kv_bytes, measure.used, s));
     else
         ST_TRY(check_budget(model, options, measure.used));

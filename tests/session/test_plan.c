@@ -18,7 +18,7 @@ enum { CONTEXT = 256, CHUNK = 8, WARM = 24, TOKENS = 60 };
 
 static const char *model_name;
 static bool is_shadowed; // with the outliers of the tokens that are stepped through: random ones
-static stint_model *whole, *piecewise;
+static stint_model *whole, *lazy;
 
 static int open_models(void **state) {
     (void)state;
@@ -35,8 +35,8 @@ static int open_models(void **state) {
                                .neurons = strcmp(model_name, SPARSE) == 0,
                                .recall = 0.98f}; // of so short a text
     assert_int_equal(stint_prepare(source, path, &o, NULL), STINT_OK);
-    stint_model_options pieces = {.size = sizeof pieces, .piecewise = true};
-    assert_int_equal(stint_model_open(path, &pieces, &piecewise), STINT_OK);
+    stint_model_options pieces = {.size = sizeof pieces, .lazy = true};
+    assert_int_equal(stint_model_open(path, &pieces, &lazy), STINT_OK);
     assert_int_equal(stint_model_open(path, NULL, &whole), STINT_OK);
     return 0;
 }
@@ -44,12 +44,12 @@ static int open_models(void **state) {
 static int close_models(void **state) {
     (void)state;
     stint_model_close(whole);
-    stint_model_close(piecewise);
+    stint_model_close(lazy);
     return 0;
 }
 
 static bool is_sparse(void) {
-    return piecewise->neurons.layers != NULL;
+    return lazy->neurons.layers != NULL;
 }
 
 static stint_session_options options_of(uint64_t memory) {
@@ -66,7 +66,7 @@ static stint_memory_plan plan_for(uint64_t memory, uint32_t leave_out, const sti
     stint_session_options o = options_of(memory);
     stint_memory_plan plan = {.size = sizeof plan};
     o.leave_out = leave_out;
-    if (stint_session_plan(piecewise, &o, storage, &plan, layers) != STINT_OK)
+    if (stint_session_plan(lazy, &o, storage, &plan, layers) != STINT_OK)
         fail_msg("%s", stint_error_text());
     return plan;
 }
@@ -75,7 +75,7 @@ static uint64_t least_memory(void) {
     stint_session_options o = options_of(1);
     stint_memory_plan plan = {.size = sizeof plan, .slices = 77};
     unsigned long long least = 0;
-    assert_int_equal(stint_session_plan(piecewise, &o, NULL, &plan, NULL), STINT_E_LIMIT);
+    assert_int_equal(stint_session_plan(lazy, &o, NULL, &plan, NULL), STINT_E_LIMIT);
     assert_int_equal(plan.slices, 77);
     assert_int_equal(sscanf(stint_error_text(), "memory: at least %llu MiB", &least), 1);
     return least << 20;
@@ -83,8 +83,8 @@ static uint64_t least_memory(void) {
 
 static void step(stint_session *s, size_t n) {
     for (size_t i = 0; i < n; i++) {
-        int32_t id = (int32_t)ts_random_below(piecewise->config.vocab);
-        float *logits = malloc(piecewise->config.vocab * sizeof *logits);
+        int32_t id = (int32_t)ts_random_below(lazy->config.vocab);
+        float *logits = malloc(lazy->config.vocab * sizeof *logits);
         assert_int_equal(stint_session_eval(s, 0, &id, 1, false, logits), STINT_OK);
         free(logits);
     }
@@ -99,7 +99,7 @@ static void a_session_does_as_planned(void **state) {
         stint_memory_info begun = {.size = sizeof begun}, done = begun;
         stint_session_options o = options_of(least + (more << 20));
         stint_session *s = NULL;
-        assert_int_equal(stint_session_open(piecewise, &o, &s), STINT_OK);
+        assert_int_equal(stint_session_open(lazy, &o, &s), STINT_OK);
         step(s, WARM);
         assert_int_equal(stint_session_memory(s, &begun), STINT_OK);
         step(s, TOKENS);
@@ -111,7 +111,7 @@ static void a_session_does_as_planned(void **state) {
         assert_int_equal(plan.cold_bytes, done.cold_bytes);
         assert_int_equal(plan.kv_bytes, done.kv_bytes);
         double read = (double)(done.bytes_read - begun.bytes_read) / TOKENS;
-        double all = (double)stint_model_bytes_per_token(piecewise, 8);
+        double all = (double)stint_model_bytes_per_token(lazy, 8);
         if (fabs(read - plan.bytes_per_token) > 0.15 * all)
             fail_msg("%llu MiB more: expected %.0f bytes a token of %.0f, the session reads %.0f",
                      (unsigned long long)more, plan.bytes_per_token, all, read);
@@ -126,7 +126,7 @@ static void a_session_does_as_planned(void **state) {
 static void more_memory_reads_less(void **state) {
     (void)state;
     uint64_t least = least_memory();
-    uint32_t n_layers = piecewise->config.n_layers;
+    uint32_t n_layers = lazy->config.n_layers;
     stint_memory_layer *layers = calloc(n_layers, sizeof *layers);
     double before = INFINITY;
     for (uint64_t more = 0; more <= 40; more += 2) {
@@ -138,7 +138,7 @@ static void more_memory_reads_less(void **state) {
         before = plan.bytes_per_token;
         for (uint32_t i = 0; i < n_layers && is_sparse(); i++) {
             const stint_memory_layer *l = &layers[i];
-            assert_true(l->active > 0 && l->active < 0.5 && l->named >= 0.9 * l->active);
+            assert_true(l->active > 0 && l->active < 0.5 && l->predicted >= 0.9 * l->active);
             assert_true(l->hot + l->cold <= 1.0001 && l->hot + l->wanted <= 1.0001);
             assert_true(l->misses >= 0 && l->misses <= l->wanted + 1e-9);
             assert_true(l->hit_rate >= 0 && l->hit_rate <= 1);
@@ -212,11 +212,11 @@ static void what_cannot_be_planned(void **state) {
     stint_memory_plan plan = {.size = sizeof plan};
     stint_storage storage = {.size = sizeof storage};
     stint_model *source = NULL;
-    assert_int_equal(stint_session_plan(piecewise, &o, NULL, &plan, NULL), STINT_E_ARG);
+    assert_int_equal(stint_session_plan(lazy, &o, NULL, &plan, NULL), STINT_E_ARG);
     o.memory = 100 << 20;
     assert_int_equal(stint_session_plan(whole, &o, NULL, &plan, NULL), STINT_E_ARG);
     plan.size = 0;
-    assert_int_equal(stint_session_plan(piecewise, &o, NULL, &plan, NULL), STINT_E_ARG);
+    assert_int_equal(stint_session_plan(lazy, &o, NULL, &plan, NULL), STINT_E_ARG);
     plan.size = sizeof plan;
     assert_int_equal(stint_model_open(ts_shared(model_name), NULL, &source), STINT_OK);
     assert_int_equal(stint_session_plan(source, &o, NULL, &plan, NULL), STINT_E_UNSUPPORTED);
@@ -224,7 +224,7 @@ static void what_cannot_be_planned(void **state) {
     assert_non_null(strstr(stint_error_text(), "stint prepare"));
     stint_model_close(source);
     stint_storage_options unknown = {.size = sizeof unknown, .device = "abacus", .seconds = 0.01};
-    assert_int_equal(stint_storage_measure(piecewise, &unknown, &storage), STINT_E_ARG);
+    assert_int_equal(stint_storage_measure(lazy, &unknown, &storage), STINT_E_ARG);
     assert_true(storage.seconds == 0);
 }
 
@@ -244,8 +244,8 @@ static void the_device_is_measured(void **state) {
                                .seconds = 0.05,
                                .progress = count_progress,
                                .progress_context = &last};
-    assert_int_equal(stint_storage_measure(piecewise, &o, &s), STINT_OK);
-    assert_int_equal(s.file_bytes, piecewise->checkpoint.maps->bytes);
+    assert_int_equal(stint_storage_measure(lazy, &o, &s), STINT_OK);
+    assert_int_equal(s.file_bytes, lazy->checkpoint.maps->bytes);
     for (int b = 0; b < STINT_STORAGE_BLOCKS; b++) {
         assert_true(s.sequential_per_second[b] > 0 && s.sequential_block[b] % 4096 == 0);
         for (int d = 0; d < STINT_STORAGE_DEPTHS; d++) assert_true(s.random_per_second[d][b] > 0);
@@ -268,8 +268,8 @@ static void no_memory_is_an_error(void **state) {
             stint_memory_plan plan = {.size = sizeof plan};
             stint_storage storage = {.size = sizeof storage};
             ts_fail_allocation(n);
-            stint_status status = what ? stint_session_plan(piecewise, &o, NULL, &plan, NULL)
-                                       : stint_storage_measure(piecewise, &short_time, &storage);
+            stint_status status = what ? stint_session_plan(lazy, &o, NULL, &plan, NULL)
+                                       : stint_storage_measure(lazy, &short_time, &storage);
             failed = ts_allocation_failed();
             ts_fail_allocation(0);
             assert_true(status == STINT_OK || (failed && status == STINT_E_NOMEM));

@@ -22,14 +22,14 @@ static size_t best(const float *logits) {
 
 static void predictors_compute_less(void **state) {
     (void)state;
-    assert_non_null(ts_bounded.piecewise->neurons.layers);
+    assert_non_null(ts_bounded.lazy->neurons.layers);
     float *got = malloc(TS_BOUNDED_IDS * ts_bounded_vocab() * sizeof *got),
           *again = malloc(TS_BOUNDED_IDS * ts_bounded_vocab() * 4);
     stint_memory_info info = {.size = sizeof info};
     size_t same = 0;
     for (int round = 0; round < 2; round++) { // with much memory, with little
         uint64_t memory = round ? ts_bounded_least(1) : 200 << 20;
-        stint_session *s = ts_bounded_session(ts_bounded.piecewise, memory, true);
+        stint_session *s = ts_bounded_session(ts_bounded.lazy, memory, true);
         assert_int_equal(ts_bounded_eval(s, round ? again : got), STINT_OK);
         assert_int_equal(stint_session_memory(s, &info), STINT_OK);
         stint_session_close(s);

@@ -272,7 +272,7 @@ static void a_read_that_fails_is_an_error(void **state) {
 enum { BOUND = 64 << 20, COUNT = 40 };
 
 static stint_status open_bounded(const char *path, stint_model **model, stint_session **session) {
-    stint_model_options pieces = {.size = sizeof pieces, .piecewise = true};
+    stint_model_options pieces = {.size = sizeof pieces, .lazy = true};
     stint_session_options options = {
         .size = sizeof options, .memory = BOUND, .n_threads = 2, .n_context = 256, .chunk_len = 32};
     *session = NULL;

@@ -18,7 +18,7 @@ struct ts_bounded_variant {
 extern struct ts_bounded {
     const struct ts_bounded_variant *variant;
     char package[600], schedule[600];
-    stint_model *whole, *piecewise;
+    stint_model *whole, *lazy;
     int32_t ids[TS_BOUNDED_IDS];
     float *wanted; // [TS_BOUNDED_IDS, vocab]: of the whole model, as ts_bounded_eval() computes it
 } ts_bounded;

@@ -25,7 +25,7 @@ static stint_session *open_sequences(uint32_t n, uint64_t memory) {
                                .leave_out = STINT_LEAVE_PREDICTOR,
                                .n_sequences = n};
     stint_session *s = NULL;
-    if (stint_session_open(memory ? ts_bounded.piecewise : ts_bounded.whole, &o, &s) != STINT_OK)
+    if (stint_session_open(memory ? ts_bounded.lazy : ts_bounded.whole, &o, &s) != STINT_OK)
         fail_msg("%s", stint_error_text());
     return s;
 }

@@ -71,13 +71,13 @@ void st_shadow_lay_out(struct st_shadow *s, const struct stint_model *model, siz
     s->next = ST_TAKE(arena, uint32_t, chunk_len);
     s->channels = ST_TAKE(arena, uint32_t, k);
     s->seen = ST_TAKE(arena, uint8_t, k);
-    bool late = model->checkpoint.late;
-    s->slot_bytes = late ? st_round_up(extent.rows, ST_LOAD_BLOCK) + ST_LOAD_BLOCK : extent.rows;
+    bool lazy = model->checkpoint.lazy;
+    s->slot_bytes = lazy ? st_round_up(extent.rows, ST_LOAD_BLOCK) + ST_LOAD_BLOCK : extent.rows;
     s->wave = st_min(ST_SHADOW_WAVE, st_max(SMALLEST_WAVE, WAVE_BYTES / s->slot_bytes));
     s->column = ST_TAKE(arena, const int8_t *, s->wave);
     s->cold = (int8_t *)st_section_room(arena, 2 * s->wave * s->slot_bytes);
-    s->loads = ST_TAKE(arena, struct st_load, late ? 2 * s->wave : 0);
-    s->load_of = ST_TAKE(arena, uint32_t, late ? 2 * s->wave : 0);
+    s->loads = ST_TAKE(arena, struct st_load, lazy ? 2 * s->wave : 0);
+    s->load_of = ST_TAKE(arena, uint32_t, lazy ? 2 * s->wave : 0);
     s->add = ST_TAKE(arena, float, chunk_len *extent.up_rows);
     s->add_row = ST_TAKE(arena, int32_t, chunk_len);
 }

@@ -109,7 +109,7 @@ static void want_entries(struct forecast *f, uint32_t layer, stint_memory_layer 
         f->rates[(size_t)layer * l->n_entries + e] = (float)(1.0 - none);
     }
     out->active = active / l->n;
-    out->named = named / l->n;
+    out->predicted = named / l->n;
 }
 
 static void forecast_layer(struct forecast *f, uint32_t layer, const struct st_cold_region *cold,
@@ -319,7 +319,7 @@ static stint_status check(const stint_model *model, const stint_session_options 
                        "%s: is no package: a bound of memory is planned for these alone; 'stint "
                        "prepare' makes one",
                        model->checkpoint.path ? model->checkpoint.path : "this model");
-    if (!model->checkpoint.late || o->memory == 0)
+    if (!model->checkpoint.lazy || o->memory == 0)
         return st_fail(STINT_E_ARG, "a plan of memory needs a bound, and a model that was opened "
                                     "to be read piece by piece");
     return STINT_OK;
