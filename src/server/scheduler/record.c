@@ -103,7 +103,7 @@ static json_t *io_json(const stint_memory_info *m) {
 }
 
 json_t *st_record_json(const struct st_record *r) {
-    const struct st_engine_usage *u = &r->usage;
+    const struct st_scheduler_usage *u = &r->usage;
     double seconds = u->prefill_seconds, bubbles = seconds > 0.0 ? r->bubble_seconds / seconds : 0;
     json_t *prefill = json_pack("{s:f, s:f, s:f, s:f, s:i, s:o}", "seconds", seconds, "npu_seconds",
                                 r->npu_seconds, "cpu_seconds", r->cpu_seconds, "bubble_rate",
