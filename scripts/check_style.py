@@ -98,7 +98,7 @@ COVERED = {
         "pool/pool_run", "sim/sim", "sim/sim_settings", "sim/sim_weights", "sim/sim_run")},
     "src/device/sim/sim_queue.c": "tests/device/test_jobs.c",
     "src/model/preset_int8.c": "tests/model/test_weights_int8.c",
-    "src/prepare/choose.c": "tests/prepare/test_prepare.c",
+    "src/prepare/select.c": "tests/prepare/test_prepare.c",
     "src/prepare/columns.c": "tests/prepare/test_pack.c",
     "src/prepare/convert.c": "tests/prepare/test_prepare.c",
     "src/prepare/plan.c": "tests/prepare/test_outliers.c",

@@ -49,11 +49,11 @@ static stint_status read_objects(struct st_lines *lines, size_t limit, st_item_o
 
 static stint_status read_records(struct st_lines *lines, char separator, size_t limit,
                                  fields_fn *fn, struct st_items *items) {
-    enum { MOST_FIELDS = 16 };
-    char *fields[MOST_FIELDS];
+    enum { MAX_FIELDS = 16 };
+    char *fields[MAX_FIELDS];
     size_t n;
     while (!is_full(items, limit)) {
-        ST_TRY(st_lines_record(lines, separator, fields, MOST_FIELDS, &n));
+        ST_TRY(st_lines_record(lines, separator, fields, MAX_FIELDS, &n));
         if (n == 0) break;
         stint_status status = fn(lines, fields, n, items);
         for (size_t i = 0; i < n; i++) free(fields[i]);

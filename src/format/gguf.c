@@ -87,14 +87,14 @@ static stint_status take_array(struct cursor *c, struct st_gguf_entry *entry) {
     if (entry->element == ST_GGUF_ARRAY)
         return st_fail(STINT_E_UNSUPPORTED, "arrays in arrays are not supported");
     bool strings = entry->element == ST_GGUF_STRING;
-    size_t least = strings ? sizeof(uint64_t) : st_gguf_type_traits(entry->element)->bytes;
-    if (count > bytes_left(c) / least)
+    size_t min = strings ? sizeof(uint64_t) : st_gguf_type_traits(entry->element)->bytes;
+    if (count > bytes_left(c) / min)
         return st_fail(STINT_E_FORMAT, "an array of %llu %s, only %zu bytes are left in the file",
                        (unsigned long long)count, st_gguf_type_traits(entry->element)->name,
                        bytes_left(c));
     entry->data = c->at;
     entry->count = count;
-    if (!strings) c->at += count * least;
+    if (!strings) c->at += count * min;
     for (uint64_t i = 0; strings && i < count; i++) {
         struct st_gguf_string string;
         ST_TRY(take_string(c, &string, "a string of an array"));

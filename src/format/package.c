@@ -22,7 +22,7 @@ enum {
     INT8_K = 64,
     INT8_MAX_K = 1 << 16
 };
-enum { NESTED_ROWS = 8, NESTED_K = 128, NESTED_MOST_BITS = 7 };
+enum { NESTED_ROWS = 8, NESTED_K = 128, NESTED_MAX_BITS = 7 };
 
 #define DAMAGED "section '%s' is damaged: its hash differs; copy or prepare the package again"
 
@@ -75,16 +75,16 @@ static bool nested_bytes(const struct st_section *s, size_t *bytes) {
     size_t n;
     if (s->n_dims != 3 || s->dims[0] == 0 || s->dims[1] == 0) return false;
     if (s->dims[0] > SIZE_MAX - NESTED_ROWS || s->dims[1] > SIZE_MAX - NESTED_K) return false;
-    if (s->dims[2] < 2 || s->dims[2] > NESTED_MOST_BITS) return false;
+    if (s->dims[2] < 2 || s->dims[2] > NESTED_MAX_BITS) return false;
     if (!st_size_mul(st_round_up(s->dims[0], NESTED_ROWS), st_round_up(s->dims[1], NESTED_K), &n))
         return false;
     return st_size_mul(n / 8, s->dims[2], bytes);
 }
 
 static bool neuron_bytes(const struct st_section *s, size_t *bytes) {
-    if (s->n_dims < 3 || s->dims[0] == 0 || s->dims[0] > ST_NEURON_MOST) return false;
+    if (s->n_dims < 3 || s->dims[0] == 0 || s->dims[0] > ST_NEURON_MAX) return false;
     if (s->dims[1] < 2 || s->dims[1] > 3) return false;
-    if (s->dims[2] == 0 || s->dims[2] > ST_NEURON_MOST_K) return false;
+    if (s->dims[2] == 0 || s->dims[2] > ST_NEURON_MAX_K) return false;
     if (s->dims[3] != (s->n_dims == 3 ? 1 : 4)) return false; // bits, where they are not 8
     struct st_neuron_layout l =
         st_neuron_layout((uint32_t)s->dims[0], (uint32_t)s->dims[1], s->dims[2],

@@ -5,7 +5,7 @@
 #ifndef ST_KERNELS_LINEAR_H
 #define ST_KERNELS_LINEAR_H
 
-#include "kernels/expand.h"
+#include "kernels/dequantize.h"
 #include "kernels/gemv.h"
 #include "kernels/tile.h"
 
@@ -15,7 +15,7 @@ enum { ST_LINEAR_ROWS = 64 }; // rows a path keeps sums of
 
 struct st_linear_kernels {
     const struct st_tile *tile;
-    const struct st_expand *expand;
+    const struct st_dequantize *dequantize;
     const struct st_gemv *gemv;
 };
 

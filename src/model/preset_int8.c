@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_SECTIONS = 1 << 16 };
+enum { MAX_SECTIONS = 1 << 16 };
 
 struct st_preset_int8 {
     struct st_arena arena;
@@ -46,7 +46,7 @@ stint_status st_preset_int8_find(void *context, const char *name, bool required,
     struct st_preset_int8 *preset = context;
     if (preset->nested[1] && strcmp(name, ST_NESTED_RANGE) == 0) section->data = preset->nested;
     if (!required) return STINT_OK; // no biases
-    if (preset->next == MOST_SECTIONS) return st_fail(STINT_E_UNSUPPORTED, "too many linears");
+    if (preset->next == MAX_SECTIONS) return st_fail(STINT_E_UNSUPPORTED, "too many linears");
     if (preset->phase != FINDING) {
         ST_TRY(st_section_bytes(section, &section->bytes));
         void *data = st_arena_take(&preset->arena, section->bytes, 1);

@@ -40,7 +40,7 @@ struct st_expected_reads st_expect_columns(size_t bytes, double rate);
 
 // A predictor names more neurons than are active: how often one of them is named that is active
 // with probability `rate`, where the odds are spread as the activity is.
-double st_expect_named(double rate, double exponent);
+double st_expect_predicted(double rate, double exponent);
 // The exponent by which `mean` of them are named on average.
 double st_expect_exponent(const float *rates, size_t n, double mean);
 

@@ -13,7 +13,7 @@ struct st_neurons_plan {
     uint32_t cluster_entries, n_clusters; // entries of a hot cluster; clusters of a layer
     size_t entry_bytes, cluster_bytes;
     uint32_t n_hot, n_cold; // clusters and entries that fit; set by who plans
-    bool unasked;           // predictors are left out; by who plans
+    bool no_predictors;     // predictors are left out; by who plans
 };
 
 struct st_neurons {

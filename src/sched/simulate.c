@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHUNK = 256, SHADOW_CHANNELS = 10, MOST_CHUNKS = 4096 }; // llm.npu: 5 to 15 channels
+enum { CHUNK = 256, SHADOW_CHANNELS = 10, MAX_CHUNKS = 4096 }; // llm.npu: 5 to 15 channels
 
 struct simulation {
     stint_simulation_options options;
@@ -224,8 +224,8 @@ static stint_status read_options(const stint_simulation_options *options, struct
                        o->order);
     s->chunk_len = o->rebuild ? o->prompt_tokens : o->chunk_len ? o->chunk_len : CHUNK;
     s->n_chunks = (uint32_t)st_ceil_div(o->prompt_tokens, s->chunk_len);
-    if (s->n_chunks > MOST_CHUNKS)
-        return st_fail(STINT_E_ARG, "%u chunks: at most %d", s->n_chunks, MOST_CHUNKS);
+    if (s->n_chunks > MAX_CHUNKS)
+        return st_fail(STINT_E_ARG, "%u chunks: at most %d", s->n_chunks, MAX_CHUNKS);
     return STINT_OK;
 }
 

@@ -159,9 +159,9 @@ static void random_weights_are_the_same_each_time(void **state) {
     assert_ptr_equal(a.layers[1].o.weight.panels, b.layers[1].o.weight.panels);
     assert_ptr_not_equal(a.layers[1].o.weight.panels, b.layers[0].o.weight.panels);
     const int8_t *w = a.layers[0].qkv.weight.panels;
-    int least = 0;
-    for (size_t i = 0; i < st_int8_panel_bytes(20); i++) least = w[i] < least ? w[i] : least;
-    assert_in_range(-least, 100, 127);
+    int min = 0;
+    for (size_t i = 0; i < st_int8_panel_bytes(20); i++) min = w[i] < min ? w[i] : min;
+    assert_in_range(-min, 100, 127);
     st_arena_close(&first);
     st_arena_close(&second);
     st_preset_int8_close(shape);

@@ -16,7 +16,7 @@
 
 #define MODEL STINT_SOURCE_DIR "/models/novels-10m"
 
-enum { N_SLOTS = 4, N_QUEUE = 64, N_REQUESTS = 24, MOST_IDS = 200 };
+enum { N_SLOTS = 4, N_QUEUE = 64, N_REQUESTS = 24, MAX_IDS = 200 };
 
 static stint_model *model, *package; // float; INT8 with nested weights
 
@@ -60,10 +60,10 @@ static struct st_scheduler *open_engine(const stint_model *m, uint32_t n_slots, 
 struct answer {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    int32_t ids[MOST_IDS];
-    float logprobs[MOST_IDS];
-    uint32_t bits[MOST_IDS];
-    int32_t best[MOST_IDS];
+    int32_t ids[MAX_IDS];
+    float logprobs[MAX_IDS];
+    uint32_t bits[MAX_IDS];
+    int32_t best[MAX_IDS];
     size_t n_ids, n_text, n_ends;
     char text[16384];
     enum st_scheduler_end end;
@@ -75,7 +75,7 @@ static void take_event(void *context, const struct st_scheduler_event *event) {
     struct answer *a = context;
     pthread_mutex_lock(&a->lock);
     if (event->token) {
-        assert_true(a->n_ids < MOST_IDS);
+        assert_true(a->n_ids < MAX_IDS);
         a->logprobs[a->n_ids] = event->token->logprob;
         a->bits[a->n_ids] = event->bits;
         a->best[a->n_ids] = event->token->n_top ? event->token->top[0].id : -1;
@@ -298,7 +298,7 @@ static void constrained_answers_are_json(void **state) {
         random_prompt(prompt, 10);
         struct st_scheduler_request r = {.prompt = prompt,
                                          .n_prompt = 10,
-                                         .options.max_tokens = MOST_IDS,
+                                         .options.max_tokens = MAX_IDS,
                                          .options.sampling = &sampling,
                                          .options.constraint = i % 4 == 3 ? NULL : constraint};
         answers[i] = new_answer();

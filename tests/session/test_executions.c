@@ -35,7 +35,7 @@ static const struct kind {
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
-enum bound { UNBOUND, AMPLE, LEAST };
+enum bound { UNBOUND, AMPLE, MIN };
 
 static const struct way {
     const char *title;
@@ -54,8 +54,8 @@ static const struct way {
     {"split, out of order", UNBOUND, 2, 1, 1, "ooo", 5, STINT_OK, NULL},
     {"split, two threads each", UNBOUND, 2, 2, 2, "heft", 8, STINT_OK, NULL},
     {"ample memory", AMPLE, 2, 0, 0, NULL, 8, STINT_OK, NULL},
-    {"least memory", LEAST, 1, 0, 0, NULL, 32, STINT_OK, NULL},
-    {"least memory, two threads", LEAST, 2, 0, 0, NULL, 8, STINT_OK, NULL},
+    {"least memory", MIN, 1, 0, 0, NULL, 32, STINT_OK, NULL},
+    {"least memory, two threads", MIN, 2, 0, 0, NULL, 8, STINT_OK, NULL},
     {"split under a bound", AMPLE, 2, 1, 1, "ooo", 8, STINT_E_UNSUPPORTED,
      "prompts cannot be split"},
 };
@@ -159,7 +159,7 @@ static const stint_model *model_of(const struct subject *t, const struct way *wa
 }
 
 // What the refusal of less says is enough.
-static uint64_t least_bound(const struct subject *t, const struct way *way) {
+static uint64_t min_bound(const struct subject *t, const struct way *way) {
     stint_session_options o = options_of(t, way);
     stint_session *s = NULL;
     unsigned long long mib = 0;
@@ -174,7 +174,7 @@ static uint64_t least_bound(const struct subject *t, const struct way *way) {
 static stint_session *open_session(const struct subject *t, const struct way *way) {
     stint_session_options o = options_of(t, way);
     stint_session *s = NULL;
-    if (way->bound == LEAST) o.memory = least_bound(t, way);
+    if (way->bound == MIN) o.memory = min_bound(t, way);
     if (stint_session_open(model_of(t, way), &o, &s) != STINT_OK)
         fail_msg("%s, %s: %s", t->kind->title, way->title, stint_error_text());
     return s;

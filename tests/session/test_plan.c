@@ -71,14 +71,14 @@ static stint_memory_plan plan_for(uint64_t memory, uint32_t leave_out, const sti
     return plan;
 }
 
-static uint64_t least_memory(void) {
+static uint64_t min_memory(void) {
     stint_session_options o = options_of(1);
     stint_memory_plan plan = {.size = sizeof plan, .slices = 77};
-    unsigned long long least = 0;
+    unsigned long long min = 0;
     assert_int_equal(stint_session_plan(lazy, &o, NULL, &plan, NULL), STINT_E_LIMIT);
     assert_int_equal(plan.slices, 77);
-    assert_int_equal(sscanf(stint_error_text(), "memory: at least %llu MiB", &least), 1);
-    return least << 20;
+    assert_int_equal(sscanf(stint_error_text(), "memory: at least %llu MiB", &min), 1);
+    return min << 20;
 }
 
 static void step(stint_session *s, size_t n) {
@@ -93,11 +93,11 @@ static void step(stint_session *s, size_t n) {
 // Where the bound goes is the same; what a token reads once the caches are full, about.
 static void a_session_does_as_planned(void **state) {
     (void)state;
-    uint64_t least = least_memory();
+    uint64_t min = min_memory();
     for (uint64_t more = 1; more < 15; more += 4) {
-        stint_memory_plan plan = plan_for(least + (more << 20), STINT_LEAVE_PREDICTOR, NULL, NULL);
+        stint_memory_plan plan = plan_for(min + (more << 20), STINT_LEAVE_PREDICTOR, NULL, NULL);
         stint_memory_info begun = {.size = sizeof begun}, done = begun;
-        stint_session_options o = options_of(least + (more << 20));
+        stint_session_options o = options_of(min + (more << 20));
         stint_session *s = NULL;
         assert_int_equal(stint_session_open(lazy, &o, &s), STINT_OK);
         step(s, WARM);
@@ -125,12 +125,12 @@ static void a_session_does_as_planned(void **state) {
 
 static void more_memory_reads_less(void **state) {
     (void)state;
-    uint64_t least = least_memory();
+    uint64_t min = min_memory();
     uint32_t n_layers = lazy->config.n_layers;
     stint_memory_layer *layers = calloc(n_layers, sizeof *layers);
     double before = INFINITY;
     for (uint64_t more = 0; more <= 40; more += 2) {
-        stint_memory_plan plan = plan_for(least + (more << 20), 0, NULL, layers);
+        stint_memory_plan plan = plan_for(min + (more << 20), 0, NULL, layers);
         assert_true(plan.bytes_per_token <= before * 1.001);
         assert_true(plan.hit_rate >= 0 && plan.hit_rate <= 1);
         assert_true(plan.tokens_per_second == 0); // no speeds are known
@@ -147,8 +147,8 @@ static void more_memory_reads_less(void **state) {
     assert_true(before == 0);
     free(layers);
     if (!is_sparse()) return;
-    stint_memory_plan all = plan_for(least, STINT_LEAVE_PREDICTOR, NULL, NULL);
-    stint_memory_plan named = plan_for(least, 0, NULL, NULL);
+    stint_memory_plan all = plan_for(min, STINT_LEAVE_PREDICTOR, NULL, NULL);
+    stint_memory_plan named = plan_for(min, 0, NULL, NULL);
     assert_true(fabs(all.computed - 1) < 1e-6 && named.computed < 0.9);
     assert_true(named.bytes_per_token < all.bytes_per_token);
 }
@@ -164,17 +164,17 @@ static void time_follows_from_speeds(void **state) {
                           .random_per_second = {{100}, {1000}},
                           .dense_bytes_per_second = 1e9,
                           .neuron_seconds = 1e-6};
-    stint_memory_plan plan = plan_for(least_memory(), STINT_LEAVE_PREDICTOR, &slow, NULL);
+    stint_memory_plan plan = plan_for(min_memory(), STINT_LEAVE_PREDICTOR, &slow, NULL);
     double seconds = fmax(plan.read_seconds, plan.compute_seconds) + plan.wait_seconds;
     assert_true(fabs(plan.tokens_per_second * seconds - 1) < 1e-9);
     assert_true(plan.read_seconds > 0 && plan.compute_seconds > 0);
     assert_int_equal(plan.wait_seconds > 0, is_sparse());
     slow.sequential_per_second[0] *= 2;
     slow.random_per_second[1][0] *= 2;
-    stint_memory_plan faster = plan_for(least_memory(), STINT_LEAVE_PREDICTOR, &slow, NULL);
+    stint_memory_plan faster = plan_for(min_memory(), STINT_LEAVE_PREDICTOR, &slow, NULL);
     assert_true(fabs(faster.read_seconds * 2 - plan.read_seconds) < 1e-9);
     assert_true(faster.wait_seconds == plan.wait_seconds);
-    plan = plan_for(least_memory() + (100 << 20), STINT_LEAVE_PREDICTOR, &slow, NULL);
+    plan = plan_for(min_memory() + (100 << 20), STINT_LEAVE_PREDICTOR, &slow, NULL);
     assert_true(plan.read_seconds == 0 && plan.wait_seconds == 0);
 }
 
@@ -188,7 +188,7 @@ static void columns_take_time(void **state) {
                           .random_depth = {1, 32},
                           .random_per_second = {{100}, {100}},
                           .dense_bytes_per_second = 1e9};
-    uint64_t ample = least_memory() + (100 << 20);
+    uint64_t ample = min_memory() + (100 << 20);
     stint_memory_plan plan = plan_for(ample, STINT_LEAVE_PREDICTOR, &slow, NULL);
     assert_true(plan.slices == plan.resident_slices && plan.reads_per_token > 0);
     assert_true(plan.reads_per_token <= plan.shadow_columns);
@@ -201,9 +201,9 @@ static void columns_take_time(void **state) {
     stint_memory_plan faster = plan_for(ample, STINT_LEAVE_PREDICTOR, &slow, NULL);
     assert_true(fabs(faster.wait_seconds * 2 - plan.wait_seconds) < 1e-9);
     // More memory holds more slices, not more columns.
-    stint_memory_plan least = plan_for(least_memory(), STINT_LEAVE_PREDICTOR, &slow, NULL);
-    assert_true(least.shadow_columns == plan.shadow_columns);
-    assert_true(least.reads_per_token > plan.reads_per_token);
+    stint_memory_plan min = plan_for(min_memory(), STINT_LEAVE_PREDICTOR, &slow, NULL);
+    assert_true(min.shadow_columns == plan.shadow_columns);
+    assert_true(min.reads_per_token > plan.reads_per_token);
 }
 
 static void what_cannot_be_planned(void **state) {
@@ -252,7 +252,7 @@ static void the_device_is_measured(void **state) {
     }
     assert_true(s.dense_bytes_per_second > 0 && s.seconds > 0 && last > 0);
     assert_int_equal(s.neuron_seconds > 0, is_sparse());
-    stint_memory_plan plan = plan_for(least_memory(), 0, &s, NULL);
+    stint_memory_plan plan = plan_for(min_memory(), 0, &s, NULL);
     assert_true(plan.tokens_per_second > 0);
 }
 

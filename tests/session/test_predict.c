@@ -28,7 +28,7 @@ static void predictors_compute_less(void **state) {
     stint_memory_info info = {.size = sizeof info};
     size_t same = 0;
     for (int round = 0; round < 2; round++) { // with much memory, with little
-        uint64_t memory = round ? ts_bounded_least(1) : 200 << 20;
+        uint64_t memory = round ? ts_bounded_min(1) : 200 << 20;
         stint_session *s = ts_bounded_session(ts_bounded.lazy, memory, true);
         assert_int_equal(ts_bounded_eval(s, round ? again : got), STINT_OK);
         assert_int_equal(stint_session_memory(s, &info), STINT_OK);

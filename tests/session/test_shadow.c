@@ -83,7 +83,7 @@ static void drop(struct linear *l) {
 static struct st_shadow make_shadow(struct st_pool *pool) {
     struct st_shadow s = {.any = true,
                           .pool = pool,
-                          .elementwise = st_elementwise_choose(~(uint64_t)0 & st_cpu_flags()),
+                          .elementwise = st_elementwise_select(~(uint64_t)0 & st_cpu_flags()),
                           .slot_bytes = PACKED,
                           .wave = 64};
     s.in.capacity = TOKENS * K;

@@ -98,7 +98,7 @@ static int close_models(void **state) {
     return 0;
 }
 
-uint64_t ts_bounded_least(uint32_t n_sequences) {
+uint64_t ts_bounded_min(uint32_t n_sequences) {
     stint_session_options o = {.size = sizeof o,
                                .n_context = TS_BOUNDED_CONTEXT,
                                .chunk_len = TS_BOUNDED_CHUNK,
@@ -107,12 +107,12 @@ uint64_t ts_bounded_least(uint32_t n_sequences) {
                                .schedule = ts_bounded_schedule(),
                                .n_sequences = n_sequences};
     stint_session *s = NULL;
-    unsigned long long least = 0;
+    unsigned long long min = 0;
     assert_int_equal(stint_session_open(ts_bounded.lazy, &o, &s), STINT_E_LIMIT);
-    assert_int_equal(sscanf(stint_error_text(), "memory: at least %llu MiB", &least), 1);
-    o.memory = (least - 1) << 20;
+    assert_int_equal(sscanf(stint_error_text(), "memory: at least %llu MiB", &min), 1);
+    o.memory = (min - 1) << 20;
     assert_int_equal(stint_session_open(ts_bounded.lazy, &o, &s), STINT_E_LIMIT);
-    return least << 20;
+    return min << 20;
 }
 
 void ts_bounded_flip(const char *section, size_t offset) {

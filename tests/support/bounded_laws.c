@@ -13,10 +13,10 @@
 
 void ts_bounded_any_bound_gives_the_same(void **state) {
     (void)state;
-    uint64_t least = ts_bounded_least(1);
+    uint64_t min = ts_bounded_min(1);
     float *got = malloc(TS_BOUNDED_IDS * ts_bounded_vocab() * sizeof *got);
     for (uint64_t more = 0; more <= 9; more = more ? 3 * more : 1) {
-        stint_session *s = ts_bounded_session(ts_bounded.lazy, least + (more << 20), false);
+        stint_session *s = ts_bounded_session(ts_bounded.lazy, min + (more << 20), false);
         stint_memory_info info = {.size = sizeof info};
         for (int round = 0; round < 2; round++) {
             memset(got, 0, TS_BOUNDED_IDS * ts_bounded_vocab() * sizeof *got);
@@ -25,7 +25,7 @@ void ts_bounded_any_bound_gives_the_same(void **state) {
                                 TS_BOUNDED_IDS * ts_bounded_vocab() * sizeof *got);
         }
         assert_int_equal(stint_session_memory(s, &info), STINT_OK);
-        assert_int_equal(info.budget_bytes, least + (more << 20));
+        assert_int_equal(info.budget_bytes, min + (more << 20));
         assert_true(info.fixed_bytes + info.hot_bytes + info.cold_bytes + info.kv_bytes <=
                     info.budget_bytes);
         assert_true(info.bytes_read > 0 && info.reads > 0);
@@ -79,17 +79,17 @@ static void assert_damage_is_found(uint64_t memory, const char *section, size_t 
 
 void ts_bounded_damage_is_found(void **state) {
     (void)state;
-    uint64_t least = ts_bounded_least(1);
-    assert_damage_is_found(least, "layers.3.qkv.weight", 1000);
-    assert_damage_is_found(least + (64 << 20), "layers.11.up.weight", 100000);
-    assert_damage_is_found(least, "head.weight", 500000);
-    if (ts_bounded.lazy->neurons.layers) assert_damage_is_found(least, "layers.5.neurons", 200000);
+    uint64_t min = ts_bounded_min(1);
+    assert_damage_is_found(min, "layers.3.qkv.weight", 1000);
+    assert_damage_is_found(min + (64 << 20), "layers.11.up.weight", 100000);
+    assert_damage_is_found(min, "head.weight", 500000);
+    if (ts_bounded.lazy->neurons.layers) assert_damage_is_found(min, "layers.5.neurons", 200000);
 }
 
 void ts_bounded_a_file_cut_short_is_an_error(void **state) {
     (void)state;
     float *got = malloc(TS_BOUNDED_IDS * ts_bounded_vocab() * sizeof *got);
-    stint_session *s = ts_bounded_session(ts_bounded.lazy, ts_bounded_least(1), false);
+    stint_session *s = ts_bounded_session(ts_bounded.lazy, ts_bounded_min(1), false);
     assert_int_equal(ts_bounded_eval(s, got), STINT_OK);
     const struct st_section *up =
         st_package_find(ts_bounded.lazy->checkpoint.package, "layers.0.up.weight");

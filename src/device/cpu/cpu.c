@@ -208,7 +208,7 @@ static stint_status open_device(const struct st_device_type *type, struct st_poo
     if (!d) return st_fail(STINT_E_NOMEM, "no memory for a device");
     uint64_t flags = st_cpu_flags();
     if (type == &st_device_cpu) flags &= ~(uint64_t)ST_CPU_AMX_INT8;
-    *d = (struct st_device){type, pool, st_int8_choose(flags), st_elementwise_choose(flags)};
+    *d = (struct st_device){type, pool, st_int8_select(flags), st_elementwise_select(flags)};
     *device = d;
     return STINT_OK;
 }

@@ -16,11 +16,11 @@ void st_record_free(struct st_record *r) {
 }
 
 // Makes room for n more items; false where there is none.
-static bool grow(void **items, size_t count, size_t n, size_t item_bytes, size_t most,
+static bool grow(void **items, size_t count, size_t n, size_t item_bytes, size_t max,
                  size_t *capacity) {
     if (count + n <= *capacity) return true;
-    if (count + n > most) return false;
-    size_t wanted = st_min(most, st_max(count + n, 2 * *capacity + 64));
+    if (count + n > max) return false;
+    size_t wanted = st_min(max, st_max(count + n, 2 * *capacity + 64));
     void *grown = realloc(*items, wanted * item_bytes);
     if (!grown) return false;
     *items = grown;

@@ -53,16 +53,16 @@ static size_t reusable(const struct stint_session *s, uint32_t slot, const struc
 
 int32_t st_slots_select(const struct st_slots *slots, const struct st_job *job, size_t *reused) {
     int32_t best = -1;
-    size_t most = 0;
+    size_t longest = 0;
     for (uint32_t i = 0; i < slots->n; i++) {
         if (slots->slots[i].state != ST_SLOT_FREE) continue;
         size_t n = reusable(slots->session, i, job);
-        bool older = best >= 0 && n == most && slots->slots[i].used < slots->slots[best].used;
-        if (best >= 0 && n <= most && !older) continue;
+        bool older = best >= 0 && n == longest && slots->slots[i].used < slots->slots[best].used;
+        if (best >= 0 && n <= longest && !older) continue;
         best = (int32_t)i;
-        most = n;
+        longest = n;
     }
-    if (best >= 0) *reused = most;
+    if (best >= 0) *reused = longest;
     return best;
 }
 
@@ -113,7 +113,7 @@ static stint_status begin_answer(struct st_slots *slots, uint32_t slot,
     struct st_job *job = slots->slots[slot].job;
     ST_TRY(st_generator_begin(&job->generator, &slots->scratch, held->history, held->length,
                               s->n_context));
-    if (s->learned) st_learned_choose(s->learned, s, slot, &job->precision);
+    if (s->learned) st_learned_select(s->learned, s, slot, &job->precision);
     job->prefilled = st_now_ns();
     job->usage.prefill_seconds = (double)(job->prefilled - job->begun) * 1e-9;
     slots->slots[slot].state = ST_SLOT_ANSWER;

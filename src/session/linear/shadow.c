@@ -14,7 +14,7 @@ enum {
     SMALLEST_WAVE = 16,
     WAVE_BYTES = 4 << 20,
     FEW_READS = 32,
-    MOST_LOAD = 64 << 10, // bytes: longer runs of columns are shared out among the loader's threads
+    MAX_LOAD = 64 << 10, // bytes: longer runs of columns are shared out among the loader's threads
 };
 
 // ---- Memory
@@ -220,11 +220,11 @@ static struct st_load *add_to_load(struct st_shadow *s, struct st_load *load, si
     size_t slot = i % (2 * s->wave), first = load ? (size_t)(load - s->loads) : slot;
     uint64_t end = st_round_up(offset + rows, ST_LOAD_BLOCK);
     bool meets = load && first / s->wave == slot / s->wave && begin <= load->offset + load->bytes &&
-                 end - load->offset <= MOST_LOAD;
+                 end - load->offset <= MAX_LOAD;
     if (meets) {
         load->bytes = (size_t)(end - load->offset);
     } else {
-        if (load) st_loader_ask(s->loader, load);
+        if (load) st_loader_prefetch(s->loader, load);
         load = &s->loads[slot];
         *load = (struct st_load){.offset = begin,
                                  .bytes = (size_t)(end - begin),
@@ -249,10 +249,10 @@ static void ask(struct st_shadow *s, size_t end) {
         s->counts.cold_reads++;
         s->counts.cold_bytes += rows;
         if (s->reader)
-            st_reader_ask(s->reader, column_offset(s, s->asked), rows, cold_slot(s, s->asked));
+            st_reader_prefetch(s->reader, column_offset(s, s->asked), rows, cold_slot(s, s->asked));
         if (s->loader) load = add_to_load(s, load, s->asked, rows);
     }
-    if (load) st_loader_ask(s->loader, load);
+    if (load) st_loader_prefetch(s->loader, load);
     if (s->reader && s->counts.cold_reads - before > FEW_READS) st_reader_start(s->reader);
 }
 

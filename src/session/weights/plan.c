@@ -100,7 +100,7 @@ static void want_entries(struct forecast *f, uint32_t layer, stint_memory_layer 
         double none = 1.0; // of its neurons is wanted
         for (size_t i = e * (size_t)l->per_entry; i < st_min(l->n, (e + 1) * (size_t)l->per_entry);
              i++) {
-            double one = predicted ? st_expect_named((double)rates[i], exponent) : 1.0;
+            double one = predicted ? st_expect_predicted((double)rates[i], exponent) : 1.0;
             none *= 1.0 - one;
             named += one;
             active += fmin(fmax((double)rates[i], 0.0), 1.0);

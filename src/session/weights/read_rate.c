@@ -93,7 +93,7 @@ stint_status stint_session_read_rate(stint_session *session, stint_read_rate *ra
     stint_read_rate out = {.size = rate->size};
     unsigned precision = session->precision.prefill;
     unsigned bits = st_nested_has(&session->model->nested, precision) ? precision : 0;
-    struct reading r = {.read = st_peak_read_choose(session->kernels.cpu_flags)};
+    struct reading r = {.read = st_peak_read_select(session->kernels.cpu_flags)};
     add_all(&r, session->model, bits);
     r.pieces = calloc(r.n_pieces + 1, sizeof *r.pieces); // none of a toy's are long enough
     if (!r.pieces) return st_fail(STINT_E_NOMEM, "no memory to measure");
