@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device interface (docs/ARCHITECTURE.md): what plays the NPU. A device compiles static INT8
+// The device interface (docs/ARCHITECTURE.md): what acts as the NPU. A device compiles static INT8
 // subgraphs once and runs them on any number of chunks; input and output lie in memory that it
 // shares with the processors around it. Integer results are the same bit for bit on every device.
 #ifndef ST_DEVICE_DEVICE_H

@@ -39,7 +39,7 @@ static stint_status read_objects(struct st_lines *lines, size_t limit, st_item_o
         json_t *object = NULL;
         if (n == 0) continue;
         if (st_json_parse("a record", line, n, &object) != STINT_OK)
-            return st_lines_fail(lines, "is no JSON object");
+            return st_lines_fail(lines, "is not a JSON object");
         stint_status status = fn(lines, object, items);
         json_decref(object);
         if (status != STINT_OK) return status;

@@ -209,7 +209,7 @@ static stint_status no_config(const char *folder) {
     if (*files.gguf)
         return st_fail(STINT_E_IO, "%s: no config.json; to open the GGUF file give %s/%s", folder,
                        folder, files.gguf);
-    return st_fail(STINT_E_IO, "%s: no config.json: this is no Hugging Face folder", folder);
+    return st_fail(STINT_E_IO, "%s: no config.json: this is not a Hugging Face folder", folder);
 }
 
 static stint_status open_folder(struct st_checkpoint *c, const char *folder) {

@@ -239,7 +239,7 @@ static bool find_dtype(const char *name, enum st_dtype *dtype) {
 static stint_status read_type(const struct st_package_entry *e, struct st_section *s) {
     int type = 0;
     if (e->type[ST_PACKAGE_TYPE_BYTES - 1] || e->dtype[ST_PACKAGE_TYPE_BYTES - 1])
-        return st_fail(STINT_E_FORMAT, "section '%s': its type is no text", e->name);
+        return st_fail(STINT_E_FORMAT, "section '%s': its type is not text", e->name);
     while (type < ST_N_SECTION_TYPES && strcmp(type_names[type], e->type) != 0) type++;
     if (type == ST_N_SECTION_TYPES)
         return st_fail(STINT_E_UNSUPPORTED, "section '%s': type '%s' is not known to this stint",

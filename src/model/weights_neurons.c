@@ -53,8 +53,8 @@ static stint_status check_order(const struct binder *b, const int32_t *order) {
         if (fits) seen[order[i]] = 1;
     }
     if (fits) return STINT_OK;
-    return st_fail(STINT_E_FORMAT, "section 'layers.%u%s' is no order of %u neurons", b->layer,
-                   ST_NEURONS_ORDER, n);
+    return st_fail(STINT_E_FORMAT, "section 'layers.%u%s' is not a permutation of %u neurons",
+                   b->layer, ST_NEURONS_ORDER, n);
 }
 
 static stint_status bind_predictor(const struct binder *b, struct st_layer_neurons *l) {

@@ -179,10 +179,11 @@ static stint_status open_neurons(struct st_prepare_job *p) {
     const stint_prepare_options *o = p->options;
     const struct st_config *c = &p->model->config;
     if (!st_act_is_sparse(c->act) || c->n_experts)
-        return st_fail(STINT_E_UNSUPPORTED,
-                       "neurons: every neuron of this model is active (its activation is no ReLU), "
-                       "so there is nothing to predict; under a bound of memory its weights are "
-                       "read in their turn without this");
+        return st_fail(
+            STINT_E_UNSUPPORTED,
+            "neurons: every neuron of this model is active (its activation is not a ReLU), "
+            "so there is nothing to predict; under a bound of memory its weights are "
+            "read in their turn without this");
     struct st_predictor_options options = {.rank = o->predictor_rank,
                                            .recall = o->recall > 0.0f ? (double)o->recall : 0.995,
                                            .stop = st_prepare_is_canceled,

@@ -194,8 +194,8 @@ static void uniform_row(const struct st_row *row, struct st_row_scratch *scratch
 const struct st_quantizer st_quantizers[] = {
     {"kmeans", "weighted k-means of each row, split in two for each further bit", false,
      kmeans_row},
-    {"uniform", "even steps over each row's range, rounded to the nearest", false, uniform_row},
-    {"gptq", "even steps, errors made good in the columns that follow", true, st_gptq_row},
+    {"uniform", "uniform steps over each row's range, rounded to the nearest", false, uniform_row},
+    {"gptq", "uniform steps, errors corrected in the columns that follow", true, st_gptq_row},
     {0},
 };
 

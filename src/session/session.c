@@ -255,8 +255,8 @@ static stint_status open_resident(const stint_model *model, const stint_session_
                                   size_t kv_bytes, size_t bytes, struct stint_session *s) {
     uint64_t bound = options ? options->memory : 0;
     if (bound == 0)
-        return st_fail(STINT_E_ARG, "this model was opened to be read piece by piece: its sessions "
-                                    "must have a bound of memory");
+        return st_fail(STINT_E_ARG, "this model was opened with `lazy`: its sessions must have a "
+                                    "memory bound");
     if (s->split.on)
         return st_fail(STINT_E_UNSUPPORTED, "prompts cannot be split under a bound of memory: "
                                             "leave out --npu-threads and --cpu-threads");

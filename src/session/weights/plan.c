@@ -316,12 +316,12 @@ static stint_status check(const stint_model *model, const stint_session_options 
         return st_fail(STINT_E_ARG, "plan->size must be set to sizeof(stint_memory_plan)");
     if (!model->checkpoint.package || !model->int8.layers)
         return st_fail(STINT_E_UNSUPPORTED,
-                       "%s: is no package: a bound of memory is planned for these alone; 'stint "
+                       "%s: is not a package: memory bounds are planned for packages alone; 'stint "
                        "prepare' makes one",
                        model->checkpoint.path ? model->checkpoint.path : "this model");
     if (!model->checkpoint.lazy || o->memory == 0)
-        return st_fail(STINT_E_ARG, "a plan of memory needs a bound, and a model that was opened "
-                                    "to be read piece by piece");
+        return st_fail(STINT_E_ARG, "a memory plan needs a bound, and a model that was opened with "
+                                    "`lazy`");
     return STINT_OK;
 }
 

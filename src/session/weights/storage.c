@@ -229,8 +229,8 @@ stint_status stint_storage_measure(const stint_model *model, const stint_storage
         return st_fail(STINT_E_ARG, "storage->size must be set to sizeof(stint_storage)");
     if (!model->checkpoint.package || !model->int8.layers)
         return st_fail(STINT_E_UNSUPPORTED,
-                       "%s: is no package: only these are read piece by "
-                       "piece; 'stint prepare' makes one",
+                       "%s: is not a package: only packages are read on "
+                       "demand; 'stint prepare' makes one",
                        model->checkpoint.path ? model->checkpoint.path : "this model");
     struct measuring m = {.model = model, .out.size = storage->size};
     if (options) memcpy(&m.options, options, st_min(options->size, sizeof m.options));
