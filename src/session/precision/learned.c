@@ -93,7 +93,7 @@ static stint_status read_sections(const struct stint_model *model, const char *p
     const struct st_section *weights = st_package_find(package, WEIGHTS);
     stint_status status = STINT_OK;
     if (!meta || meta->type != ST_SECTION_BLOB || !weights)
-        status = st_fail(STINT_E_FORMAT, "is a package, but no schedule");
+        status = st_fail(STINT_E_FORMAT, "is a package, not a precision schedule");
     if (status == STINT_OK) status = read_meta(model, meta, l);
     if (status == STINT_OK) status = read_weights(weights, l);
     st_package_close(package);
