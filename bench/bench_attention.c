@@ -9,16 +9,16 @@
 
 #include <math.h>
 
-enum { MOST_KEYS = 8192, MOST_DIM = 256, TILE_KEYS = 64, WIDTH = 64 };
+enum { MAX_KEYS = 8192, MAX_DIM = 256, TILE_KEYS = 64, WIDTH = 64 };
 
 struct decode_case {
     enum st_dtype kv;
     size_t n_keys, head_dim;
 };
 
-static const struct st_attention *rows[BENCH_MOST_ROWS];
-static float q[MOST_DIM], out[MOST_DIM], scores[MOST_KEYS];
-static float *keys, *values; // MOST_KEYS * MOST_DIM floats, read as halves too
+static const struct st_attention *rows[BENCH_MAX_ROWS];
+static float q[MAX_DIM], out[MAX_DIM], scores[MAX_KEYS];
+static float *keys, *values; // MAX_KEYS * MAX_DIM floats, read as halves too
 
 static void decode(size_t row, void *context) {
     const struct decode_case *c = context;
@@ -48,7 +48,7 @@ static void fill(float *x, size_t n) {
 }
 
 static void run_decode(const char *const *names, size_t n_rows) {
-    const size_t dims[] = {64, 80, 128, 256}, counts[] = {64, 1024, MOST_KEYS};
+    const size_t dims[] = {64, 80, 128, 256}, counts[] = {64, 1024, MAX_KEYS};
     for (size_t i = 0; i < 4 * 3 * 2; i++) {
         struct decode_case c = {i % 2 ? ST_DTYPE_F16 : ST_DTYPE_F32, counts[i / 2 % 3],
                                 dims[i / 6]};
@@ -61,8 +61,8 @@ static void run_decode(const char *const *names, size_t n_rows) {
 }
 
 int main(void) {
-    const char *names[BENCH_MOST_ROWS];
-    size_t n_rows = 0, n = (size_t)MOST_KEYS * MOST_DIM;
+    const char *names[BENCH_MAX_ROWS];
+    size_t n_rows = 0, n = (size_t)MAX_KEYS * MAX_DIM;
     for (const struct st_attention *const *row = st_attentions; *row; row++) {
         if (((*row)->isa & st_cpu_flags()) != (*row)->isa) continue;
         rows[n_rows] = *row;
@@ -73,7 +73,7 @@ int main(void) {
     if (!keys || !values) return 1;
     fill(keys, n);
     fill(values, n);
-    fill(q, MOST_DIM);
+    fill(q, MAX_DIM);
     run_decode(names, n_rows);
     for (int i = 0; i < 2; i++) {
         float softcap = i ? 30.0f : 0.0f;

@@ -8,7 +8,7 @@
 enum { N = 4096, HEAD = 128 };
 
 static float x[N], y[N], z[N], cosine[N], sine[N];
-static const struct st_elementwise *rows[BENCH_MOST_ROWS];
+static const struct st_elementwise *rows[BENCH_MAX_ROWS];
 static volatile size_t sink;
 
 static void rmsnorm(size_t row, void *context) {
@@ -72,7 +72,7 @@ static void run_activations(const char *const *names, size_t n_rows) {
 }
 
 int main(void) {
-    const char *names[BENCH_MOST_ROWS];
+    const char *names[BENCH_MAX_ROWS];
     size_t n_rows = 0;
     for (const struct st_elementwise *const *row = st_elementwises; *row; row++) {
         if (((*row)->isa & st_cpu_flags()) != (*row)->isa) continue;

@@ -15,7 +15,7 @@
 enum {
     TILE_K = 512,
     N_TOKENS = 256,
-    MOST_K = 5504,
+    MAX_K = 5504,
     PEAK_ROUNDS = 1000,
     PIECE_ROWS = 64,            // rows of one call, as the session cuts them
     WEIGHT_BYTES = 224 << 20,   // far beyond any cache
@@ -25,7 +25,7 @@ enum {
 // One line per row; row 0 is the limit itself, the last one the scalar row.
 static void report(const char *label, const char *const *names, size_t n_rows, bench_fn *fn,
                    void *context, const double *work, const char *unit) {
-    double median[BENCH_MOST_ROWS];
+    double median[BENCH_MAX_ROWS];
     bench_medians(n_rows, fn, context, median);
     double limit = work[0] / median[0], scalar = work[n_rows - 1] / median[n_rows - 1];
     for (size_t row = 0; row < n_rows; row++) {
@@ -45,15 +45,15 @@ static const struct st_peak *best_peak(void) {
     static const unsigned char zeros[4096];
     static const struct st_peak *best;
     const struct st_peak *row = NULL;
-    double most = 0.0;
+    double max = 0.0;
     if (best) return best;
     for (int round = 0; round < 3; round++)
         while ((row = st_peak_next(row, st_cpu_flags(), ST_PEAK_F32)) != NULL) {
             uint64_t begun = st_now_ns();
             sink = row->fn(zeros, 100 * PEAK_ROUNDS);
             double rate = row->ops_per_round / (double)(st_now_ns() - begun);
-            if (rate > most) best = row;
-            most = rate > most ? rate : most;
+            if (rate > max) best = row;
+            max = rate > max ? rate : max;
         }
     return best;
 }
@@ -70,7 +70,7 @@ static double peak_work(void) {
 // ---- One tile over 512 steps: a from the first-level cache, b from the second.
 
 struct tile_case {
-    const struct st_tile *rows[BENCH_MOST_ROWS];
+    const struct st_tile *rows[BENCH_MAX_ROWS];
     size_t a_row, a_col;
 };
 
@@ -87,8 +87,8 @@ static void run_tile(size_t row, void *context) {
 }
 
 static void bench_tiles(bool by_column) {
-    const char *names[BENCH_MOST_ROWS] = {"peak"};
-    double work[BENCH_MOST_ROWS] = {peak_work()};
+    const char *names[BENCH_MAX_ROWS] = {"peak"};
+    double work[BENCH_MAX_ROWS] = {peak_work()};
     struct tile_case c = {.a_row = by_column ? 1 : TILE_K, .a_col = by_column ? 64 : 1};
     size_t n = 1;
     for (const struct st_tile *tile = st_tiles; tile->name; tile++) {
@@ -109,7 +109,7 @@ struct linear_row {
 };
 
 struct linear_case {
-    struct linear_row rows[BENCH_MOST_ROWS];
+    struct linear_row rows[BENCH_MAX_ROWS];
     size_t k, n_rows, row; // where the walk is
     enum st_dtype dtype;
 };
@@ -150,17 +150,17 @@ static void run_pack(size_t row, void *context) {
 // The widest kernels for every path, then narrower ones for the last, which is the tile's.
 static size_t linear_rows(enum st_dtype dtype, size_t k, struct linear_row *rows,
                           const char **names) {
-    const struct st_expand *expand = st_expands;
+    const struct st_dequantize *dequantize = st_dequantizers;
     size_t n = 1;
     bool first = true;
     names[0] = "peak";
-    for (const struct st_tile *tile = st_tiles; tile->name; tile++, expand++) {
+    for (const struct st_tile *tile = st_tiles; tile->name; tile++, dequantize++) {
         if ((tile->isa & st_cpu_flags()) != tile->isa) continue;
         for (const struct st_linear_path *path = st_linear_paths; path->name; path++) {
             if (!st_linear_path_fits(path, st_cpu_flags(), dtype, k, N_TOKENS)) continue;
             if (path[1].name && !first) continue;
             rows[n].path = path;
-            rows[n].kernels = (struct st_linear_kernels){tile, expand, st_gemv_choose(0)};
+            rows[n].kernels = (struct st_linear_kernels){tile, dequantize, st_gemv_select(0)};
             names[n++] = path[1].name ? path->name : tile->name;
         }
         first = false;
@@ -169,8 +169,8 @@ static size_t linear_rows(enum st_dtype dtype, size_t k, struct linear_row *rows
 }
 
 static void bench_linear(enum st_dtype dtype, size_t k, size_t n_rows) {
-    const char *names[BENCH_MOST_ROWS];
-    double work[BENCH_MOST_ROWS] = {peak_work()};
+    const char *names[BENCH_MAX_ROWS];
+    double work[BENCH_MAX_ROWS] = {peak_work()};
     struct linear_case c = {.k = k, .n_rows = n_rows, .dtype = dtype};
     size_t n = linear_rows(dtype, k, c.rows, names);
     char label[64];
@@ -181,8 +181,8 @@ static void bench_linear(enum st_dtype dtype, size_t k, size_t n_rows) {
 
 // How much of a product of 256 x 5504 x k its packing costs, as if it computed the product.
 static void bench_pack(size_t k, size_t n_rows) {
-    const char *names[BENCH_MOST_ROWS];
-    double work[BENCH_MOST_ROWS] = {peak_work()};
+    const char *names[BENCH_MAX_ROWS];
+    double work[BENCH_MAX_ROWS] = {peak_work()};
     struct linear_case c = {.k = k, .n_rows = n_rows, .dtype = ST_DTYPE_BF16};
     size_t n = linear_rows(c.dtype, k, c.rows, names);
     for (size_t row = 1; row < n; row++) work[row] = (double)(N_TOKENS * k);
@@ -193,7 +193,7 @@ static void bench_pack(size_t k, size_t n_rows) {
 
 struct gemv_case {
     struct st_pool *pool;
-    const struct st_gemv *rows[BENCH_MOST_ROWS];
+    const struct st_gemv *rows[BENCH_MAX_ROWS];
     const struct st_gemv *now;
     enum st_dtype dtype;
     size_t k, row_bytes, n_rows, n_columns;
@@ -202,7 +202,7 @@ struct gemv_case {
 static void read_piece(void *context, size_t item, size_t worker) {
     (void)worker;
     (void)context;
-    sink = (float)st_peak_read_choose(st_cpu_flags())(weights + item * READ_PIECE_BYTES,
+    sink = (float)st_peak_read_select(st_cpu_flags())(weights + item * READ_PIECE_BYTES,
                                                       READ_PIECE_BYTES);
 }
 
@@ -224,8 +224,8 @@ static void run_gemv(size_t row, void *context) {
 }
 
 static void bench_gemv(struct st_pool *pool, enum st_dtype dtype, size_t k, size_t n_columns) {
-    const char *names[BENCH_MOST_ROWS] = {"read"};
-    double work[BENCH_MOST_ROWS] = {WEIGHT_BYTES};
+    const char *names[BENCH_MAX_ROWS] = {"read"};
+    double work[BENCH_MAX_ROWS] = {WEIGHT_BYTES};
     struct gemv_case c = {.pool = pool, .dtype = dtype, .k = k, .n_columns = n_columns};
     size_t n = 1;
     c.row_bytes = st_dtype_row_bytes(dtype, k);
@@ -246,12 +246,12 @@ static bool allocate(void) {
     size_t scratch_floats = 0;
     for (const struct st_tile *tile = st_tiles; tile->name; tile++) {
         scratch_floats = st_max(scratch_floats, st_linear_scratch_floats(tile, N_TOKENS));
-        packed_floats = st_max(packed_floats, st_linear_packed_floats(tile, N_TOKENS, MOST_K));
+        packed_floats = st_max(packed_floats, st_linear_packed_floats(tile, N_TOKENS, MAX_K));
     }
     // gemv writes one float per row and column, of rows of at least 1024 bytes.
-    output_floats = st_max(N_TOKENS * MOST_K, WEIGHT_BYTES / 1024 * ST_GEMV_MAX_COLUMNS);
+    output_floats = st_max(N_TOKENS * MAX_K, WEIGHT_BYTES / 1024 * ST_GEMV_MAX_COLUMNS);
     weights = aligned_alloc(64, WEIGHT_BYTES);
-    input = calloc(N_TOKENS * MOST_K, sizeof *input);
+    input = calloc(N_TOKENS * MAX_K, sizeof *input);
     packed = calloc(packed_floats, sizeof *packed);
     output = calloc(output_floats, sizeof *output);
     scratch = calloc(scratch_floats, sizeof *scratch);
@@ -264,11 +264,11 @@ int main(int argc, char **argv) {
     // Bytes 0x30..0x3b: halves and floats of either format are normal and small.
     for (size_t i = 0; i < WEIGHT_BYTES; i++)
         weights[i] = (unsigned char)(0x30 | ((uint32_t)i * 2654435761u >> 16 & 0x0b));
-    for (size_t i = 0; i < N_TOKENS * MOST_K; i++) input[i] = (float)(i % 13) * 0.1f - 0.6f;
+    for (size_t i = 0; i < N_TOKENS * MAX_K; i++) input[i] = (float)(i % 13) * 0.1f - 0.6f;
     // Memory that was never written is one page of zeros in the first-level cache; the first write
     // to a page takes as long as thousands of others.
     memset(output, 1, output_floats * sizeof *output);
-    for (size_t i = 0; i < packed_floats; i++) packed[i] = input[i % (N_TOKENS * MOST_K)];
+    for (size_t i = 0; i < packed_floats; i++) packed[i] = input[i % (N_TOKENS * MAX_K)];
     const char *only = argc > 1 ? argv[1] : "tile linear pack gemv";
     if (strstr(only, "tile")) bench_tiles(false);
     if (strstr(only, "tile")) bench_tiles(true);

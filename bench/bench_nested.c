@@ -18,7 +18,7 @@ enum {
 
 struct nested_case {
     struct st_pool *pool;
-    const struct st_nested_kernel *rows[BENCH_MOST_ROWS], *now; // NULL: reading
+    const struct st_nested_kernel *rows[BENCH_MAX_ROWS], *now; // NULL: reading
     struct st_nested_weight w;
     struct st_nested_input x;
     unsigned bits;
@@ -32,7 +32,7 @@ static void read_piece(void *context, size_t item, size_t worker) {
     (void)worker;
     const struct nested_case *c = context;
     sink =
-        st_peak_read_choose(st_cpu_flags())(c->w.codes + item * READ_PIECE_BYTES, READ_PIECE_BYTES);
+        st_peak_read_select(st_cpu_flags())(c->w.codes + item * READ_PIECE_BYTES, READ_PIECE_BYTES);
 }
 
 static void multiply_piece(void *context, size_t item, size_t worker) {
@@ -54,8 +54,8 @@ static void run(size_t row, void *context) {
 }
 
 static void bench(struct nested_case *c, unsigned bits, size_t n_tokens) {
-    const char *names[BENCH_MOST_ROWS] = {"read"};
-    double median[BENCH_MOST_ROWS];
+    const char *names[BENCH_MAX_ROWS] = {"read"};
+    double median[BENCH_MAX_ROWS];
     double bytes = (double)st_nested_code_bytes(c->w.n_out, c->w.n_in, bits);
     size_t n = 1;
     c->bits = bits;
@@ -97,7 +97,7 @@ static void bench_k(struct st_pool *pool, uint32_t k) {
     for (size_t i = 0; i < k; i++) input[i] = (float)(i % 13) * 0.1f - 0.6f;
     c.x.n_tokens = 8;
     for (size_t t = 0; t < 8; t++)
-        st_nested_quantize(st_nested_choose(st_cpu_flags()), input, k, t, &c.x);
+        st_nested_quantize(st_nested_select(st_cpu_flags()), input, k, t, &c.x);
     for (size_t n = 1; n <= 8; n *= 2)
         for (unsigned bits = HIGH; bits >= 2; bits--) bench(&c, bits, n);
     free(memory);

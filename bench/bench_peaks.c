@@ -91,10 +91,10 @@ static void run_nested(const struct row *row) {
 
 // ---- The table
 
-enum { MOST_ROWS = 64 };
+enum { MAX_ROWS = 64 };
 
 static void add(struct row *rows, size_t *n, struct row row) {
-    if (*n < MOST_ROWS) rows[(*n)++] = row;
+    if (*n < MAX_ROWS) rows[(*n)++] = row;
 }
 
 static size_t list_peaks(struct row *rows) {
@@ -150,7 +150,7 @@ static bool runs_with(const struct row *row, uint64_t flags) {
 // The peaks and kernels of one kind that these flags allow; the share of each kernel.
 static bool compare(const struct row *rows, size_t n, size_t n_peaks, enum st_peak_kind kind,
                     uint64_t flags, uint64_t lower) {
-    double best[MOST_ROWS] = {0}, peak = 0.0;
+    double best[MAX_ROWS] = {0}, peak = 0.0;
     bool fine = true;
     for (int round = 0; round < ROUNDS; round++)
         for (size_t i = 0; i < n; i++) {
@@ -177,7 +177,7 @@ int main(void) {
     static const char *const kinds[] = {"F32", "BF16", "INT8"};
     const uint64_t sets[] = {0, ST_CPU_AVX2 | ST_CPU_NEON,
                              ~(uint64_t)(ST_CPU_AMX_INT8 | ST_CPU_AMX_BF16), UINT64_MAX};
-    struct row rows[2 * MOST_ROWS];
+    struct row rows[2 * MAX_ROWS];
     uint64_t lower = UINT64_MAX;
     bool fine = true;
     weights = aligned_alloc(64, DATA_BYTES);

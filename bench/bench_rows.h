@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { BENCH_ROUNDS = 7, BENCH_MOST_ROWS = 8, BENCH_SAMPLE_NS = 2000000 };
+enum { BENCH_ROUNDS = 7, BENCH_MAX_ROWS = 8, BENCH_SAMPLE_NS = 2000000 };
 
 // Runs row `row` once; `context` is the case.
 typedef void bench_fn(size_t row, void *context);
@@ -27,8 +27,8 @@ static inline int bench_compare(const void *a, const void *b) {
 
 // median[row]: nanoseconds of one run.
 static inline void bench_medians(size_t n_rows, bench_fn *fn, void *context, double *median) {
-    double ns[BENCH_MOST_ROWS][BENCH_ROUNDS];
-    size_t repeats[BENCH_MOST_ROWS];
+    double ns[BENCH_MAX_ROWS][BENCH_ROUNDS];
+    size_t repeats[BENCH_MAX_ROWS];
     for (size_t row = 0; row < n_rows; row++) {
         double once = bench_sample(fn, row, context, 3);
         repeats[row] = 1 + (size_t)(BENCH_SAMPLE_NS / (once + 1.0));
@@ -45,7 +45,7 @@ static inline void bench_medians(size_t n_rows, bench_fn *fn, void *context, dou
 // Prints one line per row: `elements` and `bytes` (read and written) of one run give the rates.
 static inline void bench_rows(const char *label, const char *const *names, size_t n_rows,
                               bench_fn *fn, void *context, double elements, double bytes) {
-    double median[BENCH_MOST_ROWS];
+    double median[BENCH_MAX_ROWS];
     bench_medians(n_rows, fn, context, median);
     for (size_t row = 0; row < n_rows; row++)
         printf("%-28s %-20s %9.4f ns/element %8.1f GB/s %7.1f x scalar\n", label, names[row],

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A conversation: reads a message per line, streams each answer. The session keeps what it has
 // computed, so each turn costs only its new part.
-//   example_chat MODEL [MOST-TOKENS-OF-AN-ANSWER]
+//   example_chat MODEL [MAX-TOKENS-OF-AN-ANSWER]
 //   cc chat.c $(pkg-config --cflags --libs stint)
 #include <stint.h>
 
@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_MESSAGES = 200, MOST_TOKENS = 4096 };
+enum { MAX_MESSAGES = 200, MAX_TOKENS = 4096 };
 
 struct chat {
     stint_model *model;
     stint_session *session;
-    stint_message messages[MOST_MESSAGES]; // all that was said
+    stint_message messages[MAX_MESSAGES]; // all that was said
     size_t n_messages;
     FILE *answer; // a copy of what is streamed
     uint32_t n_tokens;
@@ -31,7 +31,7 @@ static bool show(void *context, const stint_piece *piece) {
 
 static bool say(struct chat *chat, const char *role, const char *text) {
     char *copy = strdup(text);
-    if (copy == NULL || chat->n_messages == MOST_MESSAGES) {
+    if (copy == NULL || chat->n_messages == MAX_MESSAGES) {
         free(copy);
         return false;
     }
@@ -42,7 +42,7 @@ static bool say(struct chat *chat, const char *role, const char *text) {
 // Tokenizes the whole conversation, goes back to where the session's tokens differ from it, and
 // lets the model go on from there.
 static stint_status answer(struct chat *chat) {
-    static int32_t ids[MOST_TOKENS];
+    static int32_t ids[MAX_TOKENS];
     char *text;
     stint_reasoning reasoning;
     size_t n = 0, shared = 0, held = stint_session_length(chat->session, 0);
@@ -50,7 +50,7 @@ static stint_status answer(struct chat *chat) {
         stint_chat_format(chat->model, chat->messages, chat->n_messages, NULL, &text, &reasoning);
     if (status != STINT_OK) return status;
     status = stint_tokenize(stint_model_tokenizer(chat->model), text, strlen(text), 0, ids,
-                            MOST_TOKENS, &n);
+                            MAX_TOKENS, &n);
     stint_free(text);
     if (status != STINT_OK) return status;
     const int32_t *old = stint_session_tokens(chat->session, 0);
@@ -68,7 +68,7 @@ static stint_status answer(struct chat *chat) {
 int main(int argc, char **argv) {
     static struct chat chat = {.n_tokens = 200};
     if (argc > 2) chat.n_tokens = (uint32_t)strtoul(argv[2], NULL, 10);
-    stint_session_options options = {.size = sizeof options, .n_context = MOST_TOKENS / 2};
+    stint_session_options options = {.size = sizeof options, .n_context = MAX_TOKENS / 2};
     stint_status status = argc < 2 ? STINT_E_ARG : stint_model_open(argv[1], NULL, &chat.model);
     if (status == STINT_OK) status = stint_session_open(chat.model, &options, &chat.session);
 

@@ -10,8 +10,8 @@
 
 // The text goes to standard output, the least likely token's probability to `context`.
 static bool take(void *context, const stint_piece *piece) {
-    float *least = context;
-    if (piece->id >= 0 && piece->logprob < *least) *least = piece->logprob;
+    float *min = context;
+    if (piece->id >= 0 && piece->logprob < *min) *min = piece->logprob;
     return fwrite(piece->text, 1, piece->n_bytes, stdout) == piece->n_bytes;
 }
 
@@ -24,14 +24,14 @@ int main(int argc, char **argv) {
     stint_session *session = NULL;
     int32_t prompt[1024];
     size_t n_prompt;
-    float least = 0.0f;
+    float min = 0.0f;
 
     stint_generation options = {.size = sizeof options,
                                 .n_tokens = 200,
                                 .json_schema = argv[3],
                                 .logprobs = true,
                                 .text = take,
-                                .context = &least};
+                                .context = &min};
     stint_generation_result result = {.size = sizeof result};
 
     stint_status status = stint_model_open(argv[1], NULL, &model);
@@ -46,7 +46,7 @@ int main(int argc, char **argv) {
     else
         printf("\n%zu tokens, ended by %s; the least likely one had %.2g\n",
                result.generated_tokens, stint_stop_reason_name(result.stop_reason),
-               exp((double)least));
+               exp((double)min));
     stint_session_close(session);
     stint_model_close(model);
     return status == STINT_OK ? 0 : 1;

@@ -57,8 +57,8 @@ typedef enum stint_status {
 /* One sentence for a code; never NULL. Static. */
 STINT_API const char *stint_status_text(stint_status status);
 
-/* This thread's last failure: what, where, with numbers, and the mend. Never NULL; valid until this
- * thread's next failing call. */
+/* This thread's last failure: what went wrong and where, with numbers, and how to fix it. Never
+ * NULL; valid until this thread's next failing call. */
 STINT_API const char *stint_error_text(void);
 
 /* The same, copied to buf[0, n) and terminated; returns the length it would have had. For bindings.
@@ -77,8 +77,8 @@ typedef enum stint_log_level {
 typedef void stint_log_fn(void *context, stint_log_level level, const char *text);
 STINT_API void stint_log_set(stint_log_fn *fn, void *context, stint_log_level level);
 
-/* Progress of long work: `done` of `total` units of what `what` names. Called from the thread that
- * called in. */
+/* Progress of long work: `done` of `total` units; `what` names the work. Called on the thread that
+ * called the library. */
 typedef void stint_progress_fn(void *context, const char *what, uint64_t done, uint64_t total);
 
 /* ---- Models */
@@ -89,7 +89,7 @@ typedef struct stint_model stint_model;
 typedef enum stint_exec {
     STINT_EXEC_DEFAULT = 0, /* npu for a package, float for everything else */
     STINT_EXEC_FLOAT = 1,   /* F32 arithmetic over the weights as stored */
-    STINT_EXEC_NPU = 2      /* INT8 linears on the NPU's role */
+    STINT_EXEC_NPU = 2      /* INT8 linears on the device that acts as the NPU */
 } stint_exec;
 
 typedef struct stint_model_options {
@@ -97,12 +97,13 @@ typedef struct stint_model_options {
     stint_progress_fn *progress; /* default NULL: none */
     void *progress_context;
     bool no_tokenizer; /* skip the vocabulary; only token ids can be used then */
-    stint_exec exec;   /* E_UNSUPPORTED where the file has no weights for it */
-    /* A package is read piece by piece: its large weights are neither loaded nor checked now but by
-     * sessions, as they need them, which must have a bound of memory. Without effect elsewhere. */
-    bool piecewise;
-    /* Of a shape in INT8: random nested weights of these precisions (2 to 7 bits) beside it;
-     * default 0: none. */
+    stint_exec exec;   /* E_UNSUPPORTED if the file has no weights for it */
+    /* Reads the large weights of a package on demand. They are neither loaded nor checked when the
+     * model is opened: its sessions read them as they need them, and must have a memory bound.
+     * Without effect for anything but a package. */
+    bool lazy;
+    /* For a model preset in INT8: also make random nested weights of these precisions (2 to 7
+     * bits); default 0: none. */
     uint32_t nested_low, nested_high;
 } stint_model_options;
 
@@ -112,77 +113,78 @@ typedef struct stint_model_options {
 STINT_API stint_status stint_model_open(const char *path, const stint_model_options *options,
                                         stint_model **model);
 
-/* Random weights of a known model's shape, to size a device without a download: BF16, or INT8 where
- * options->exec is STINT_EXEC_NPU. No tokenizer. E_ARG for an unknown name, with the known ones in
- * the text. */
-STINT_API stint_status stint_model_open_shape(const char *name, const stint_model_options *options,
-                                              stint_model **model);
+/* Opens a model preset: random weights in the shape of a known model, to size a device without a
+ * download. They are BF16, or INT8 if options->exec is STINT_EXEC_NPU. There is no tokenizer. E_ARG
+ * for an unknown name; the error text lists the known ones. *model is *returned*; free with
+ * stint_model_close. */
+STINT_API stint_status stint_model_open_preset(const char *name, const stint_model_options *options,
+                                               stint_model **model);
 
-/* The i-th known shape's name, or NULL past the last. Static. */
-STINT_API const char *stint_shape_name(size_t i);
+/* The name of the i-th model preset, or NULL past the last. Static. */
+STINT_API const char *stint_preset_name(size_t i);
 
 STINT_API void stint_model_close(stint_model *model);
 
 typedef struct stint_model_info {
     size_t size;               /* set by the caller */
     const char *architecture;  /* e.g. "qwen2"; borrowed from the model, as all strings here */
-    const char *source;        /* "huggingface", "gguf" or "shape" */
-    const char *weight_type;   /* the type most weight bytes have, e.g. "bf16" */
+    const char *source;        /* "huggingface", "gguf" or "preset" */
+    const char *weight_type;   /* the type of most weight bytes, e.g. "bf16" */
     const char *activation;    /* e.g. "silu" */
     const char *norm;          /* "rmsnorm" or "layernorm" */
     const char *rope_scaling;  /* "none", "linear", "dynamic", "llama3", "yarn", "longrope" */
     const char *chat_template; /* the recognised built-in one, e.g. "chatml", or "raw" */
     uint32_t n_layers, n_heads, n_kv_heads, head_dim, hidden, ffn, n_experts, n_experts_used;
     uint32_t vocab;     /* rows of the output head */
-    uint32_t context;   /* tokens the checkpoint was made for */
+    uint32_t context;   /* context length in tokens that the checkpoint was made for */
     uint32_t window;    /* sliding window in tokens, 0: none */
     uint32_t rope_dims; /* rotated elements per head, 0: none */
     float rope_theta;
     uint64_t n_parameters;
     uint64_t weight_bytes;            /* as stored */
     uint64_t linear_ops_per_token;    /* 2 x multiply-adds of all linears, output head excluded */
-    uint64_t bytes_per_decoded_token; /* weight bytes one decode step reads */
+    uint64_t bytes_per_decoded_token; /* weight bytes that one decode step reads */
     uint64_t kv_bytes_per_token_f32;  /* halve for f16 */
     stint_exec exec;                  /* FLOAT or NPU */
     uint32_t subgraphs_per_layer;     /* 6 */
     uint32_t static_subgraphs_per_layer; /* 5: shared by all chunks */
-    uint32_t nested_low, nested_high;    /* bits of its nested weights; 0: it has none */
-    uint64_t nested_bytes;               /* of them, as stored */
+    uint32_t nested_low, nested_high;    /* precisions of its nested weights; 0: it has none */
+    uint64_t nested_bytes;               /* of the nested weights, as stored */
 } stint_model_info;
 
 STINT_API stint_status stint_model_describe(const stint_model *model, stint_model_info *info);
 
-/* Weight bytes that one decode step at this precision reads; bytes_per_decoded_token where there
- * are no nested weights of it. */
+/* Weight bytes that one decode step reads at this precision; bytes_per_decoded_token if the model
+ * has no nested weights of this precision. */
 STINT_API uint64_t stint_model_bytes_per_token(const stint_model *model, uint32_t bits);
 
 /* ---- Tokenizers */
 
 typedef struct stint_tokenizer stint_tokenizer;
 
-/* Opens a tokenizer alone: a folder, tokenizer.json, tokenizer.model, vocab.json (with merges.txt
- * beside it) or a .gguf. *tokenizer is *returned*; free with stint_tokenizer_close. */
+/* Opens a tokenizer without a model: a folder, tokenizer.json, tokenizer.model, vocab.json (with
+ * merges.txt beside it) or a .gguf. *tokenizer is *returned*; free with stint_tokenizer_close. */
 STINT_API stint_status stint_tokenizer_open(const char *path, stint_tokenizer **tokenizer);
 STINT_API void stint_tokenizer_close(stint_tokenizer *tokenizer);
 
-/* The model's own, borrowed until the model is closed; NULL if it has none. */
+/* The model's tokenizer, borrowed until the model is closed; NULL if it has none. */
 STINT_API const stint_tokenizer *stint_model_tokenizer(const stint_model *model);
 
 enum {
-    STINT_TOKENIZE_ADD_BOS = 1,  /* begin with BOS where the checkpoint asks for it */
+    STINT_TOKENIZE_ADD_BOS = 1,  /* begin with BOS if the checkpoint wants it */
     STINT_TOKENIZE_PLAIN = 2,    /* special tokens in the text are ordinary characters */
     STINT_DETOKENIZE_SPECIAL = 4 /* special tokens appear in the text */
 };
 
 /* Encodes text[0, n_bytes) (UTF-8; broken sequences are replaced by U+FFFD as the reference
- * tokenizers do). Writes at most `capacity` ids and sets *n_ids to how many there are; E_LIMIT if
- * they did not fit. ids may be NULL with capacity 0 to ask. Thread-safe. */
+ * tokenizers do). Writes at most `capacity` ids and sets *n_ids to the number there are; E_LIMIT if
+ * they did not fit. To learn the number, pass NULL and capacity 0. Thread-safe. */
 STINT_API stint_status stint_tokenize(const stint_tokenizer *tokenizer, const char *text,
                                       size_t n_bytes, uint32_t flags, int32_t *ids, size_t capacity,
                                       size_t *n_ids);
 
-/* Decodes ids to text, terminated; same size rule in bytes without the terminator (capacity
- * includes it). */
+/* Decodes ids to terminated text. The size rule is the same: *n_bytes excludes the terminator,
+ * `capacity` includes it. */
 STINT_API stint_status stint_detokenize(const stint_tokenizer *tokenizer, const int32_t *ids,
                                         size_t n_ids, uint32_t flags, char *text, size_t capacity,
                                         size_t *n_bytes);
@@ -192,38 +194,38 @@ STINT_API int32_t stint_tokenizer_bos(const stint_tokenizer *tokenizer); /* -1: 
 STINT_API int32_t stint_tokenizer_eos(const stint_tokenizer *tokenizer); /* -1: none */
 
 typedef struct stint_message {
-    const char *role; /* "system", "user", "assistant", or "tool": what a called tool returned */
+    const char *role; /* "system", "user", "assistant", or "tool": the result of a tool call */
     const char *content;
-    const char *tool_calls;   /* of "assistant": OpenAI's array as JSON text; default none */
-    const char *tool_call_id; /* of "tool": which call it answers; default none */
+    const char *tool_calls;   /* for "assistant": OpenAI's array as JSON text; default none */
+    const char *tool_call_id; /* for "tool": the call that it answers; default none */
 } stint_message;
 
 /* Whether a model that can reason before it answers does so. */
 typedef enum stint_thinking {
-    STINT_THINKING_DEFAULT = 0, /* as its chat template does by itself */
+    STINT_THINKING_DEFAULT = 0, /* what the chat template does by default */
     STINT_THINKING_ON = 1,
     STINT_THINKING_OFF = 2
 } stint_thinking;
 
 /* How an answer begins. */
 typedef enum stint_reasoning {
-    STINT_REASONING_NONE = 0,     /* all of it is meant for the reader */
+    STINT_REASONING_NONE = 0,     /* without reasoning */
     STINT_REASONING_POSSIBLE = 1, /* it may begin with reasoning between marks */
-    STINT_REASONING_OPEN = 2      /* it begins within reasoning, which the prompt has opened */
+    STINT_REASONING_OPEN = 2      /* it begins inside reasoning: the prompt ends with the mark */
 } stint_reasoning;
 
 typedef struct stint_chat_options {
     size_t size;
-    const char *tools; /* the functions that may be called: OpenAI's array as JSON text */
+    const char *tools; /* the functions the model may call: OpenAI's array as JSON text */
     stint_thinking thinking;
 } stint_chat_options;
 
-/* Renders a conversation and the opening of the assistant's turn by the checkpoint's own template,
- * or by the built-in one (stint_model_info.chat_template) where it has none that can be read. The
- * text holds special tokens: tokenize it without STINT_TOKENIZE_PLAIN and without ADD_BOS. *text is
- * *returned*, terminated; free with stint_free. *reasoning, which may be NULL: what
- * stint_generation.reasoning must be for the answer. STINT_E_ARG: what the template says about
- * these messages; E_UNSUPPORTED: tools that it does not know. */
+/* Renders a conversation and the opening of the assistant's turn with the checkpoint's own
+ * template. If the checkpoint has no readable one, the built-in template is used
+ * (stint_model_info.chat_template). The text holds special tokens: tokenize it without
+ * STINT_TOKENIZE_PLAIN and without ADD_BOS. *text is *returned*, terminated; free with stint_free.
+ * *reasoning (may be NULL) is the value for stint_generation.reasoning. STINT_E_ARG if the template
+ * rejects the messages; E_UNSUPPORTED for tools if the template does not support them. */
 STINT_API stint_status stint_chat_format(const stint_model *model, const stint_message *messages,
                                          size_t n_messages, const stint_chat_options *options,
                                          char **text, stint_reasoning *reasoning);
@@ -233,74 +235,76 @@ STINT_API void stint_free(void *pointer);
 
 /* How many weights share a scale. */
 typedef enum stint_weight_scale {
-    STINT_SCALE_CHANNEL = 0, /* those of one output channel */
-    STINT_SCALE_TENSOR = 1   /* all of a linear */
+    STINT_SCALE_CHANNEL = 0, /* one scale per output channel */
+    STINT_SCALE_TENSOR = 1   /* one scale per linear */
 } stint_weight_scale;
 
-/* Which linears run with shadow execution: what INT8 does not hold of their input is multiplied in
- * float. The others are clipped where that costs least. */
+/* Which linears run with shadow execution, which multiplies in float the part of an input that INT8
+ * cannot hold. The inputs of the other linears are clipped, at the scale with the least error. */
 typedef enum stint_outliers {
-    STINT_OUTLIERS_AUTO = 0,  /* as few as keep the loss on held-out text under 0.3 % */
-    STINT_OUTLIERS_SHARE = 1, /* all but the share `outlier_prune` of the least important */
-    STINT_OUTLIERS_NONE = 2   /* none, and nothing is clipped: scales reach the largest input */
+    STINT_OUTLIERS_AUTO = 0,  /* the fewest that keep the loss on held-out text under 0.3 % */
+    STINT_OUTLIERS_SHARE = 1, /* all but the least important ones, a share of `outlier_prune` */
+    STINT_OUTLIERS_NONE = 2   /* none, and nothing is clipped: scales cover the largest input */
 } stint_outliers;
 
 typedef struct stint_prepare_options {
     size_t size;
-    const char *text; /* to calibrate on; default NULL: one that ships with stint */
+    const char *text; /* calibration text; default NULL: one that ships with stint */
     size_t text_bytes;
-    const int32_t *ids; /* instead of a text, for models without a tokenizer; default NULL */
+    const int32_t *ids; /* token ids in place of a text, for models without a tokenizer;
+                           default NULL */
     size_t n_ids;
-    uint32_t n_tokens; /* at most so many of them; default 8192 */
+    uint32_t n_tokens; /* max tokens of calibration; default 8192 */
     stint_weight_scale weight_scale;
     stint_outliers outliers;
     float outlier_prune; /* 0 to 1; with STINT_OUTLIERS_SHARE */
     uint32_t n_threads;  /* default: one per core */
     /* Nested weights of these precisions (2 to 7 bits) beside the INT8 ones; default 0: none. */
     uint32_t bits_low, bits_high;
-    float sparse; /* share of each row's weights, 0 to 0.1, that nested ones keep in float beside
-                     the codes; default 0 */
-    const char *quantizer; /* of nested weights: see stint_quantizer(); default NULL: "kmeans" */
-    /* For a model whose activations are mostly 0 (ReLU and its kin): its neurons one by one, and
-     * predictors of which are active, so that it runs well under a bound of memory. */
+    float sparse; /* share of each row's weights, 0 to 0.1, that nested weights store in float
+                     beside the codes; default 0 */
+    const char *quantizer; /* for nested weights: see stint_quantizer(); default NULL: "kmeans" */
+    /* For a model whose activations are mostly 0 (ReLU and its relatives): stores its neurons as
+     * bundles, with predictors of the active ones, so that it runs well under a memory bound. */
     bool neurons;
     float recall;            /* share of the active neurons that predictors find; default 0.995 */
-    uint32_t predictor_rank; /* default 0: by the model's width */
-    /* Of a neuron's weights: 8, the INT8 ones as they are, or 4 (default 0): half the room and half
-     * the reading. The dense linears then hold the same numbers. */
+    uint32_t predictor_rank; /* default 0: depends on the model's width */
+    /* Bits of a neuron's weights: 8 (the INT8 weights as they are) or 4, which halves the memory
+     * and the reads; default 0: 4. The dense linears then hold the same values. */
     uint32_t neuron_bits;
     stint_progress_fn *progress;
     void *progress_context;
-    bool (*canceled)(void *context); /* asked often; true ends with E_CANCELED; default NULL */
+    bool (*canceled)(void *context); /* called often; true ends with E_CANCELED; default NULL */
     void *canceled_context;
 } stint_prepare_options;
 
-/* The i-th quantizer of nested weights and a line about it; NULL past the last. Static. */
+/* The name of the i-th quantizer of nested weights, with a one-line description in *about; NULL
+ * past the last. Static. */
 STINT_API const char *stint_quantizer(size_t i, const char **about);
 
-/* How a package was made, as JSON text of *bytes bytes (docs/FORMAT.md): its calibration, what it
- * loses, and for each linear threshold, importance and outliers. NULL for a model that is no
- * package; belongs to the model. */
+/* How a package was made, as JSON text of *bytes bytes (docs/FORMAT.md): its calibration, its loss,
+ * and for each linear the threshold, the importance and the outliers. NULL for a model that is not
+ * a package; borrowed until the model is closed. */
 STINT_API const char *stint_model_notes(const stint_model *model, size_t *bytes);
 
 typedef struct stint_prepare_summary {
     size_t size;
     uint64_t bytes;           /* of the package */
-    uint32_t n_linears;       /* now INT8 */
-    uint32_t n_shadowed;      /* of them, with shadow execution */
-    double pruned;            /* share of the linears that were not considered for it */
+    uint32_t n_linears;       /* in INT8 */
+    uint32_t n_shadowed;      /* linears with shadow execution */
+    double pruned;            /* share of the linears that were pruned: without shadow execution */
     uint32_t n_tokens;        /* of the calibration text */
-    uint32_t held_out_tokens; /* of it, predicted to measure what the package loses; 0: too short */
-    double float_perplexity, perplexity; /* of them, by the source and by the package */
+    uint32_t held_out_tokens; /* used to measure the package's loss; 0: the text is too short */
+    double float_perplexity, perplexity; /* on the held-out tokens: the source, the package */
     double divergence;                   /* mean Kullback-Leibler divergence from the source */
-    double top1_agreement;               /* share of them where both think the same likeliest */
+    double top1_agreement;               /* share of the tokens with the same likeliest next one */
     double seconds;
 } stint_prepare_summary;
 
-/* Turns a checkpoint (as stint_model_open() takes it) into a package of INT8 linears: runs the
- * calibration text through it in float, layer by layer, so that about one layer and the embedding
- * are in memory at a time. The package appears under its name complete or not at all. `summary` may
- * be NULL. Where there is neither tokenizer nor ids, random ids are used and a warning is logged.
+/* Turns a checkpoint (as stint_model_open() takes it) into a package of INT8 linears. It runs the
+ * calibration text through the model in float, layer by layer, so that about one layer and the
+ * embedding are in memory at a time. The package appears under its name complete or not at all.
+ * `summary` may be NULL. Without a tokenizer and ids, random ids are used and a warning is logged.
  * E_IO, E_FORMAT, E_UNSUPPORTED (a package already), E_ARG, E_CANCELED, E_NOMEM. */
 STINT_API stint_status stint_prepare(const char *source, const char *package,
                                      const stint_prepare_options *options,
@@ -322,155 +326,154 @@ typedef enum stint_kv_type {
  * one batch, with one reading of the weights. */
 enum { STINT_MAX_SEQUENCES = 64, STINT_MAX_STEP_ROWS = 16 };
 
-/* What a session under a bound of memory can do without: to compare. */
+/* Parts of a memory-bounded session that can be left out, to measure what they gain. */
 enum {
-    STINT_LEAVE_PREDICTOR = 1, /* all neurons of a sparse model are computed, as if it were dense */
-    STINT_LEAVE_BUNDLES = 2,   /* a neuron's rows and column are read one by one */
-    STINT_LEAVE_CACHE = 4,     /* no more neurons are kept than are computed at once */
-    STINT_LEAVE_PIPELINE = 8,  /* nothing is computed while neurons are read */
+    STINT_LEAVE_PREDICTOR = 1, /* compute all neurons of a sparse model, as if it were dense */
+    STINT_LEAVE_BUNDLES = 2,   /* read a neuron's rows and column separately */
+    STINT_LEAVE_CACHE = 4,     /* cache no more neurons than are computed at once */
+    STINT_LEAVE_PIPELINE = 8,  /* do not compute while neurons are read */
     STINT_LEAVE_HOT = 16       /* no clusters of hot neurons */
 };
 
 typedef struct stint_session_options {
     size_t size;
-    uint32_t n_threads; /* default 0: one per core this process may run on */
-    uint32_t n_context; /* most tokens prompt and answer may have; default 0: the model's own, at
-                           most 4096 */
+    uint32_t n_threads; /* default 0: one per core that this process may run on */
+    uint32_t n_context; /* max tokens of prompt and answer together; default 0: the model's context,
+                           at most 4096 */
     uint32_t chunk_len; /* prompt tokens computed together; default 0: 256, STINT_CHUNK_AUTO: the
                            length that is measured to be fastest. Results are the same */
     stint_kv_type kv;
-    uint64_t memory; /* bytes all resident weights and caches may take; default 0: no bound. E_LIMIT
-                        if not enough */
-    const char *device; /* what plays the NPU: "amx" or "cpu"; default NULL: the best this machine
+    uint64_t memory;    /* bound in bytes for all weights and caches in memory; default 0: no bound.
+                           E_LIMIT if it is too small */
+    const char *device; /* acts as the NPU: "amx" or "cpu"; default NULL: the best that this machine
                            has. Borrowed during the call; without effect in float */
-    /* Default 0: NPU and CPU are the same threads, one subgraph of a prompt at a time runs on all
-     * of them. Otherwise prompts are split: each has so many threads (0: one) for its subgraphs. */
+    /* Default 0: NPU and CPU are the same threads, and one subgraph of a prompt at a time runs on
+     * all of them. Otherwise prompts are split: NPU and CPU each have this many threads (0: one)
+     * for their subgraphs. */
     uint32_t npu_threads, cpu_threads;
-    /* How many bits the weights have when: "none" (INT8 throughout, the default), "uniform:B", or a
-     * file that stint_schedule_solve() or _train() wrote for this package. Borrowed during the
-     * call.
-     */
+    /* The precision schedule: "none" (INT8 throughout, the default), "uniform:B", or a file that
+     * stint_schedule_solve() or _train() wrote for this package. Borrowed during the call. */
     const char *schedule;
-    uint32_t leave_out; /* STINT_LEAVE_*, under a bound of memory; default 0: nothing */
-    const char *order;  /* of a split prompt's subgraphs: "inorder", "ooo" or "heft"; default NULL:
-                           "ooo". Borrowed during the call. Results are the same */
-    uint32_t n_sequences; /* texts held side by side, each with a context of n_context;
+    uint32_t leave_out;   /* STINT_LEAVE_*, under a memory bound; default 0: nothing */
+    const char *order;    /* execution order of a split prompt's subgraphs: "inorder", "ooo" or
+                             "heft"; default NULL: "ooo". Borrowed during the call. Results are the
+                             same */
+    uint32_t n_sequences; /* sequences held side by side, each with a context of n_context;
                              default 0: one, at most STINT_MAX_SEQUENCES */
     uint64_t npu_memory;  /* bytes the device may take of memory of its own: feed-forward blocks go
                              there first, then attention's linears, the head last; the CPU computes
                              the rest. Default 0: no limit */
 } stint_session_options;
 
-/* *session is *returned*; free with stint_session_close. E_LIMIT, E_NOMEM, E_ARG. */
+/* Opens a session. *session is *returned*; free with stint_session_close. E_LIMIT, E_NOMEM, E_ARG.
+ */
 STINT_API stint_status stint_session_open(const stint_model *model,
                                           const stint_session_options *options,
                                           stint_session **session);
 STINT_API void stint_session_close(stint_session *session);
 
-/* Bytes a session with these options would take, KV cache and scratch together. */
+/* Bytes that a session with these options would take: its KV cache and its scratch memory. */
 STINT_API stint_status stint_session_measure(const stint_model *model,
                                              const stint_session_options *options,
                                              uint64_t *kv_bytes, uint64_t *scratch_bytes);
 
-/* Of a session under a bound of memory: where the bound goes, and what was read. */
+/* How a memory-bounded session divides its bound, and what it has read. */
 typedef struct stint_memory_info {
     size_t size;           /* set by the caller */
     uint64_t budget_bytes; /* the bound; 0: there is none, and all else is 0 */
-    uint64_t peak_bytes;   /* most memory this process has had that is no file's, after any step */
-    uint64_t
-        fixed_bytes;     /* of the bound: program, scratch, tables, and weights every token needs */
-    uint64_t hot_bytes;  /* of the bound: weights that only some tokens need, in large pieces */
-    uint64_t cold_bytes; /* of the bound: single neurons */
+    uint64_t peak_bytes;   /* peak of this process's anonymous memory, taken after each step */
+    /* Parts of the bound. Fixed: program, scratch, tables, and weights that every token needs. Hot:
+     * weights that only some tokens need, in large pieces. Cold: single neurons. */
+    uint64_t fixed_bytes, hot_bytes, cold_bytes;
     uint64_t kv_bytes;
-    uint64_t bytes_read, reads; /* of the package, since the session was opened */
+    uint64_t bytes_read, reads; /* from the package, since the session was opened */
     double hit_rate;            /* share of the pieces that were in memory when they were needed */
-    double computed;        /* of a sparse model: share of the neurons that were computed; else 0 */
-    double hidden_fraction; /* of the time in which was read, the share nobody waited */
+    double computed;            /* share of a sparse model's neurons that were computed; else 0 */
+    double hidden_fraction; /* share of the time spent reading in which no thread waited for it */
 } stint_memory_info;
 
 STINT_API stint_status stint_session_memory(const stint_session *session, stint_memory_info *info);
 
-/* How fast this machine reads a package's file, and computes with what it read. */
+/* How fast this machine reads a package's file and computes with its weights. */
 enum { STINT_STORAGE_BLOCKS = 4, STINT_STORAGE_DEPTHS = 4 };
 
 typedef struct stint_storage {
     size_t size;         /* set by the caller */
-    bool direct;         /* past the page cache; false: this file system has no O_DIRECT */
-    uint64_t file_bytes; /* small ones are read from the same few places again */
-    uint32_t sequential_block[STINT_STORAGE_BLOCKS];    /* bytes, one after another, 8 under way */
+    bool direct;         /* reads bypass the page cache; false: the file system has no O_DIRECT */
+    uint64_t file_bytes; /* a small file is read at the same few offsets again and again */
+    uint32_t sequential_block[STINT_STORAGE_BLOCKS];    /* bytes of a read, 8 reads in flight */
     double sequential_per_second[STINT_STORAGE_BLOCKS]; /* reads; 0: the file is too small */
-    uint32_t random_block[STINT_STORAGE_BLOCKS];        /* bytes, anywhere */
-    uint32_t random_depth[STINT_STORAGE_DEPTHS];        /* under way, with as many threads */
+    uint32_t random_block[STINT_STORAGE_BLOCKS];        /* bytes of a read at a random offset */
+    uint32_t random_depth[STINT_STORAGE_DEPTHS];        /* reads in flight, one thread each */
     double random_per_second[STINT_STORAGE_DEPTHS][STINT_STORAGE_BLOCKS];
-    double dense_bytes_per_second; /* of INT8 weights, in a linear of one token */
-    double neuron_seconds;         /* for one of many neurons of one token; 0: it has none */
-    double seconds;                /* that measuring took */
+    double dense_bytes_per_second; /* INT8 weights that a linear of one token goes through */
+    double neuron_seconds;         /* to compute one of many neurons; 0: the model has none */
+    double seconds;                /* that the measurement took */
 } stint_storage;
 
 typedef struct stint_storage_options {
     size_t size;
     uint32_t n_threads;          /* to compute with; default 0: one per core */
     const char *device;          /* as in stint_session_options */
-    double seconds;              /* for all of it, about; default 0: 1 */
+    double seconds;              /* approximate time for everything; default 0: 1 */
     stint_progress_fn *progress; /* default NULL: none */
     void *progress_context;
 } stint_storage_options;
 
-/* Measures, with a package's own file and weights. storage->size must be set. E_UNSUPPORTED for a
- * model that is no package, E_IO, E_NOMEM. */
+/* Measures with a package's own file and weights. storage->size must be set. E_UNSUPPORTED for a
+ * model that is not a package, E_IO, E_NOMEM. */
 STINT_API stint_status stint_storage_measure(const stint_model *model,
                                              const stint_storage_options *options,
                                              stint_storage *storage);
 
-/* What a bound of memory will do, by how often each neuron was active when the package was made.
- * Of a token after the prompt, once the caches are full. */
+/* What a memory bound will do, estimated from how often each neuron was active on the calibration
+ * text. The figures are for one decoded token, once the caches are full. */
 typedef struct stint_memory_plan {
     size_t size;           /* set by the caller */
     uint64_t budget_bytes; /* as in stint_memory_info */
     uint64_t fixed_bytes, hot_bytes, cold_bytes, kv_bytes;
-    uint64_t scratch_bytes;           /* of the fixed ones */
-    uint32_t slices, resident_slices; /* of the linears that every token needs; that fit */
-    uint32_t expert_slices, resident_expert_slices; /* of a mixture's experts */
-    uint32_t hot_clusters, cluster_neurons;         /* that fit, of so many neurons each */
-    uint64_t neurons, cold_neurons; /* of all layers; that fit singly. 0: not a sparse model */
+    uint64_t scratch_bytes;           /* part of fixed_bytes */
+    uint32_t slices, resident_slices; /* of linears that every token needs: all, those that fit */
+    uint32_t expert_slices, resident_expert_slices; /* the same for a mixture's experts */
+    uint32_t hot_clusters, cluster_neurons;         /* clusters that fit, neurons of each */
+    uint64_t neurons, cold_neurons; /* in all layers; single ones that fit. 0: not a sparse model */
     double hit_rate, computed;      /* as in stint_memory_info */
     double bytes_per_token, reads_per_token;
-    /* What a token takes, where speeds are known, else 0. Reading and computing go on at the same
-     * time, but for the first neurons of a layer and for shadow columns, which somebody waits for.
-     */
+    /* Time of a token if `storage` was given, else 0. Reading overlaps with computing, except for
+     * the first neurons of a layer and for shadow columns: the threads wait for those. */
     double read_seconds, compute_seconds, wait_seconds;
-    double tokens_per_second; /* attention, norms and sampling are not in it */
-    double shadow_columns;    /* of a token, read for shadow execution; in the reads above */
+    double tokens_per_second; /* without attention, norms and sampling */
+    double shadow_columns;    /* read for shadow execution by a token; included in the reads */
 } stint_memory_plan;
 
-/* Of a layer of a sparse model; shares of its neurons. */
+/* One layer of a sparse model. All figures but hit_rate are shares of its neurons. */
 typedef struct stint_memory_layer {
-    double active, named; /* on average; by its predictor, or 1 */
-    double hot, cold;     /* in hot clusters in memory; singly, of those that stay */
-    double wanted;        /* by a token, singly; small neurons are read several at a time, so it is
-                             more than are named */
-    double misses;        /* of them, those that must be read */
-    double hit_rate;      /* of what a token needs, hot ones too */
+    double active,
+        predicted;    /* average of the active ones; of the predicted ones (1: no predictor) */
+    double hot, cold; /* in memory: in hot clusters; as single neurons that stay */
+    double wanted;    /* single neurons that a token needs, with those that share a read */
+    double misses;    /* the wanted ones that are not in memory */
+    double hit_rate;  /* share of the needed neurons that are in memory, hot ones included */
 } stint_memory_layer;
 
-/* Plans what stint_session_open() would do with these options and a bound of memory, without
- * opening anything. storage: NULL, or what was measured. plan->size must be set. layers: NULL, or
- * [n_layers], zeros for a model without neurons. E_LIMIT says the smallest bound that works;
- * E_UNSUPPORTED for a model that is no package, E_ARG. */
+/* Plans what stint_session_open() would do with these options and a memory bound, without opening
+ * anything. storage: NULL, or a measurement. plan->size must be set. layers: NULL, or [n_layers],
+ * zeros for a model without neurons. E_LIMIT: the error text has the smallest bound that works;
+ * E_UNSUPPORTED for a model that is not a package, E_ARG. */
 STINT_API stint_status stint_session_plan(const stint_model *model,
                                           const stint_session_options *options,
                                           const stint_storage *storage, stint_memory_plan *plan,
                                           stint_memory_layer *layers);
 
-/* Sequences are numbered from 0; a session of one has sequence 0 alone. */
+/* Sequences are numbered from 0; a session with one sequence has only sequence 0. */
 STINT_API size_t stint_session_length(const stint_session *session,
                                       uint32_t sequence);             /* tokens held */
-STINT_API size_t stint_session_context(const stint_session *session); /* most each can hold */
+STINT_API size_t stint_session_context(const stint_session *session); /* max per sequence */
 
-/* The tokens held; valid until the next call on the session. NULL: there is no such sequence. */
+/* The tokens held; borrowed until the next call on the session. NULL: there is no such sequence. */
 STINT_API const int32_t *stint_session_tokens(const stint_session *session, uint32_t sequence);
 
-/* Prompt tokens computed together. */
+/* The chunk length in tokens. */
 STINT_API size_t stint_session_chunk(const stint_session *session);
 
 /* The device that computes, e.g. "cpu". Static. */
@@ -478,73 +481,74 @@ STINT_API const char *stint_session_device(const stint_session *session);
 
 typedef struct stint_graph_info {
     size_t size;
-    uint32_t n_graphs;      /* compiled static subgraphs; all chunks share them */
-    uint64_t bytes;         /* of them and their buffers, beside the weights */
-    double compile_seconds; /* when the session was opened */
+    uint32_t n_graphs;      /* compiled static subgraphs, shared by all chunks */
+    uint64_t bytes;         /* of the graphs and their buffers, without weights */
+    double compile_seconds; /* spent when the session was opened */
 } stint_graph_info;
 
 /* Fills *info, whose size must be set; zeros in float. */
 STINT_API stint_status stint_session_graphs(const stint_session *session, stint_graph_info *info);
 
-/* Activations that did not fit INT8 and were clipped, since the session was opened; 0 in float. */
+/* The number of activations that did not fit INT8 and were clipped since the session was opened; 0
+ * in float. */
 STINT_API uint64_t stint_session_clipped(const stint_session *session);
 
 typedef struct stint_shadow_info {
     size_t size;
     uint32_t n_linears;              /* with shadow execution */
-    double outlier_channels;         /* of such a linear in one chunk, on average */
+    double outlier_channels;         /* average per linear and chunk */
     uint64_t hot_hits;               /* outlier channels whose weights were in memory */
-    uint64_t cold_reads, cold_bytes; /* and those that were read from the package */
+    uint64_t cold_reads, cold_bytes; /* outlier channels that were read from the package */
     uint64_t resident_bytes;         /* weights of hot channels, in memory */
-    uint64_t float_bytes;            /* what the float weights (F32) of these linears would take */
+    uint64_t float_bytes;            /* size that the F32 weights of these linears would have */
     double seconds;                  /* spent on shadow execution, not overlapped with the device */
-    double device_seconds;           /* the same linears on the device */
+    double device_seconds;           /* spent on the same linears by the device */
 } stint_shadow_info;
 
-/* Fills *info, whose size must be set, with what happened since the session was opened. */
+/* Fills *info, whose size must be set, with the totals since the session was opened. */
 STINT_API stint_status stint_session_shadow(const stint_session *session, stint_shadow_info *info);
 
 typedef struct stint_prefill_info {
     size_t size;
     uint32_t chunks, subgraphs;
-    double seconds, npu_seconds, cpu_seconds; /* in all; busy */
-    double bubble_rate; /* share of the time in which the busier of the two waited */
-    const char *order;  /* of a split prefill, else NULL. Static */
+    double seconds, npu_seconds, cpu_seconds; /* in total; busy time of NPU and CPU */
+    double bubble_rate; /* share of the time in which the busier of the two was idle */
+    const char *order;  /* execution order of a split prefill, else NULL. Static */
 } stint_prefill_info;
 
 /* Fills *info, whose size must be set, with the last prompt's prefill; zeros before the first. */
 STINT_API stint_status stint_session_prefill(const stint_session *session,
                                              stint_prefill_info *info);
 
-/* Draws it into a file: trace events for Perfetto (.json), or a Gantt chart (.svg). E_ARG for
- * another ending, E_IO. */
+/* Writes a timeline of the last prefill: trace events for Perfetto (.json), or a Gantt chart
+ * (.svg). E_ARG for another suffix, E_IO. */
 STINT_API stint_status stint_session_trace(const stint_session *session, const char *path);
 
 enum { STINT_PRECISION_STEPS = 8 };
 
-/* How many bits the weights of a package with nested weights have when (PMPD, section 4.2): 8 are
- * its INT8 weights, fewer its nested ones. */
+/* A precision schedule: the weight bits of each step (PMPD, section 4.2). 8 bits are the package's
+ * INT8 weights, fewer bits its nested weights. */
 typedef struct stint_precision {
     size_t size;
-    uint32_t prefill; /* of the prompt */
+    uint32_t prefill; /* bits for the prompt */
     uint32_t n_steps;
     struct {
         uint32_t bits, start; /* from this decode step on; the first start is 0, bits never rise */
     } steps[STINT_PRECISION_STEPS];
 } stint_precision;
 
-/* From now on; NULL: INT8 throughout, which is where a session begins. Costs nothing. Prompts and
- * stint_session_eval() run at `prefill`, stint_generate() counts its decode steps. Under a bound of
- * memory the nested weights of the schedule that the session was opened with are there, and no
- * higher precision. E_ARG and E_UNSUPPORTED with the reason. */
+/* Sets the precision schedule from now on, at no cost. NULL: INT8 throughout, the schedule of a new
+ * session. Prompts and stint_session_eval() run at `prefill`; stint_generate() counts its decode
+ * steps. A memory-bounded session has only the nested weights of the schedule that it was opened
+ * with: no higher precision can be set. E_ARG and E_UNSUPPORTED with the reason. */
 STINT_API stint_status stint_session_set_precision(stint_session *session,
                                                    const stint_precision *precision);
 
-/* Fills *precision, whose size must be set, with what runs now; true where a learned schedule
- * chooses anew after each prompt. */
+/* Fills *precision, whose size must be set, with the present schedule. Returns true if a learned
+ * schedule selects a new one after each prompt. */
 STINT_API bool stint_session_precision(const stint_session *session, stint_precision *precision);
 
-/* The precision of the weights that gave the newest logits; 0 for a model in float. */
+/* The precision of the weights that computed the newest logits; 0 for a model in float. */
 STINT_API uint32_t stint_session_bits(const stint_session *session);
 
 /* One step of n different sequences: appends ids[i] to sequences[i] and gives float32 logits [n,
@@ -555,16 +559,16 @@ STINT_API uint32_t stint_session_bits(const stint_session *session);
 STINT_API stint_status stint_session_step(stint_session *session, const uint32_t *sequences,
                                           const int32_t *ids, size_t n, float *logits);
 
-/* Writes the tokens that a sequence holds, and its cache of them, to a file; and takes them from
- * one in place of what it holds, which fails unless model and cache are the same. Other threads may
- * compute other sequences meanwhile. E_IO, E_FORMAT, E_LIMIT (more than the context), E_ARG (of
+/* Save writes the tokens of a sequence and their KV cache to a file. Load replaces what a sequence
+ * holds by such a file; the model and the type of the cache must be the same. Other threads may
+ * compute other sequences meanwhile. E_IO, E_FORMAT, E_LIMIT (longer than the context), E_ARG (from
  * another model). */
 STINT_API stint_status stint_session_save(const stint_session *session, uint32_t sequence,
                                           const char *path);
 STINT_API stint_status stint_session_load(stint_session *session, uint32_t sequence,
                                           const char *path);
 
-/* Forgets all tokens from `length` on; a length beyond the held ones is E_ARG. */
+/* Forgets all tokens from index `length` on; E_ARG if the sequence holds fewer. */
 STINT_API stint_status stint_session_truncate(stint_session *session, uint32_t sequence,
                                               size_t length);
 
@@ -575,8 +579,8 @@ STINT_API stint_status stint_session_eval(stint_session *session, uint32_t seque
                                           const int32_t *ids, size_t n_ids, bool all,
                                           float *logits);
 
-/* Asks the call that runs in `session` to stop soon with E_CANCELED. From any thread or a signal
- * handler. */
+/* Makes the call that runs in `session` stop soon with E_CANCELED. May be called from any thread or
+ * a signal handler. */
 STINT_API void stint_session_cancel(stint_session *session);
 
 /* ---- Generation */
@@ -593,41 +597,41 @@ typedef struct stint_sampling {
     uint32_t top_k;       /* default 0: off */
     float top_p;          /* default 0: off; (0, 1] */
     float min_p;          /* default 0: off; [0, 1) */
-    float repeat_penalty; /* default 0: off; > 1 makes tokens of the last `repeat_last` rarer */
+    float repeat_penalty; /* default 0: off; > 1 makes the last `repeat_last` tokens less likely */
     uint32_t repeat_last; /* default 0: 64 */
     uint64_t seed;        /* same seed, same text, for any thread count; default 0 */
-    /* Taken from a token's logit if it was generated already, and for each time that it was;
-     * default 0. */
+    /* Subtracted from the logit of a token that was generated already: once, and once for each
+     * occurrence; default 0. */
     float presence_penalty, frequency_penalty;
-    const stint_logit_bias *biases; /* [n_biases], which must not ban all tokens; default none */
+    const stint_logit_bias *biases; /* [n_biases]; must not ban all tokens; default none */
     size_t n_biases;
 } stint_sampling;
 
-/* A token that might have come, and the natural logarithm of its probability. */
+/* A likely token and the natural logarithm of its probability. */
 typedef struct stint_alternative {
     int32_t id;
     float logprob;
 } stint_alternative;
 
-/* Of one answer: texts that end it, bytes of such a text, likely tokens told beside each one. */
+/* Limits of one answer: stop texts, bytes of a stop text, likely tokens reported per position. */
 enum { STINT_MAX_STOPS = 8, STINT_MAX_STOP_BYTES = 1024, STINT_MAX_TOP = 20 };
 
 typedef enum stint_stop_reason {
-    STINT_STOP_LENGTH = 0,   /* n_tokens reached, or no token is left that may come next */
-    STINT_STOP_EOS = 1,      /* the model ended its answer, or nothing may follow it */
+    STINT_STOP_LENGTH = 0,   /* n_tokens reached, or no allowed token is left */
+    STINT_STOP_EOS = 1,      /* the model ended its answer, or the schema allows nothing more */
     STINT_STOP_CONTEXT = 2,  /* the context is full */
-    STINT_STOP_CALLBACK = 3, /* the callback asked for it */
+    STINT_STOP_CALLBACK = 3, /* the callback returned false */
     STINT_STOP_CANCELED = 4,
-    STINT_STOP_TEXT = 5 /* a stop text came */
+    STINT_STOP_TEXT = 5 /* a stop text was generated */
 } stint_stop_reason;
 
 STINT_API const char *stint_stop_reason_name(stint_stop_reason reason);
 
-/* What a text is. */
+/* The kind of a piece of text. */
 typedef enum stint_text_kind {
     STINT_TEXT_ANSWER = 0,
     STINT_TEXT_REASONING = 1, /* without its marks */
-    STINT_TEXT_TOOL_CALL = 2  /* arguments: a JSON object */
+    STINT_TEXT_TOOL_CALL = 2  /* the arguments of a call: a JSON object */
 } stint_text_kind;
 
 typedef struct stint_piece {
@@ -635,20 +639,21 @@ typedef struct stint_piece {
     const char *text; /* [n_bytes] */
     size_t n_bytes;
     int32_t id;                   /* of a token; -1: none */
-    const char *function;         /* of a tool call: its name; else NULL */
+    const char *function;         /* name of the called function; NULL if not a tool call */
     float logprob;                /* of the token, with logprobs; else 0 */
     const stint_alternative *top; /* [n_top], likeliest first, with logprobs */
     uint32_t n_top;
 } stint_piece;
 
-/* Receives text as it becomes whole characters (never half a UTF-8 sequence) and certain to belong
- * to the answer: what may begin a stop text or a mark waits, and with tools the whole answer. Each
- * token comes in one call, with whatever text is certain then, which can be none. Text without a
- * token has id -1. Everything is borrowed during the call. Return false to stop. */
+/* Receives the answer as it is generated, in whole characters (never half a UTF-8 sequence). Text
+ * is held back while it may be the beginning of a stop text or a mark; with tools, the whole answer
+ * is held back. Each token comes in one call, with the text that is certain by then, which can be
+ * empty. Text without a token has id -1. Everything is borrowed during the call. Return false to
+ * stop. */
 typedef bool stint_text_fn(void *context, const stint_piece *piece);
 
 typedef enum stint_tool_choice {
-    STINT_TOOLS_AUTO = 0,     /* the model calls what it wants, in its own format */
+    STINT_TOOLS_AUTO = 0,     /* the model may call tools, in its own format */
     STINT_TOOLS_REQUIRED = 1, /* the answer is one call */
     STINT_TOOLS_NONE = 2
 } stint_tool_choice;
@@ -663,19 +668,19 @@ typedef struct stint_generation {
     stint_progress_fn *progress; /* prefill, in tokens; default NULL */
     void *progress_context;
     uint32_t sequence;        /* of the session; default 0 */
-    const char *const *stops; /* [n_stops] texts that end the answer and are not part of it */
+    const char *const *stops; /* [n_stops] texts that end the answer; they are not part of it */
     size_t n_stops;           /* default none, at most STINT_MAX_STOPS */
-    /* The answer follows this JSON schema (docs/SERVER.md lists the keywords): JSON text, "true"
-     * for any value. Default NULL. */
+    /* JSON text of the schema that constrains the answer (docs/SERVER.md lists the keywords);
+     * "true" allows any JSON value. Default NULL. */
     const char *json_schema;
     const char *tools; /* as in stint_chat_options; default NULL */
     stint_tool_choice tool_choice;
-    const char *tool;          /* the one that is required; default NULL: any */
-    bool single_call;          /* at most one call in an answer */
-    stint_reasoning reasoning; /* of stint_chat_format(). Stop texts and the schema do not apply to
-                                  reasoning */
-    bool logprobs;             /* of what the model says, before penalties, biases and the schema */
-    uint32_t n_top; /* likeliest tokens beside each one, with logprobs; at most STINT_MAX_TOP */
+    const char *tool;          /* the required tool's name; default NULL: any */
+    bool single_call;          /* max one call per answer */
+    stint_reasoning reasoning; /* from stint_chat_format(). Stop texts and the schema do not apply
+                                  to reasoning */
+    bool logprobs;  /* report the model's probabilities, before penalties, biases and the schema */
+    uint32_t n_top; /* likeliest tokens reported per token, with logprobs; at most STINT_MAX_TOP */
 } stint_generation;
 
 typedef struct stint_generation_result {
@@ -683,16 +688,16 @@ typedef struct stint_generation_result {
     stint_stop_reason stop_reason;
     size_t prompt_tokens, generated_tokens;
     double prefill_seconds, decode_seconds; /* decode: from the first generated token on */
-    double average_bits;                    /* of the decode steps' weights; 0 without any */
-    size_t reasoning_tokens;                /* of the generated ones, marks included */
+    double average_bits;                    /* of the decode steps' weights; 0: no such steps */
+    size_t reasoning_tokens;                /* among the generated ones, marks included */
     size_t tool_calls;
 } stint_generation_result;
 
-/* Appends the prompt ids (at least one unless the sequence holds some) and generates. The generated
- * ids go to ids[0, capacity) where ids is not NULL; generation stops at `capacity` then. Canceling
- * is not a failure here: the call returns OK with STINT_STOP_CANCELED. With none of stop texts,
- * biases, logprobs, schema, tools and reasoning nothing is allocated. E_ARG, E_UNSUPPORTED (a
- * keyword of the schema), E_LIMIT, E_NOMEM. */
+/* Appends the prompt ids (at least one, unless the sequence holds some) and generates. If ids is
+ * not NULL, the generated ids go to ids[0, capacity) and generation stops at `capacity`. Canceling
+ * is not a failure here: the call returns OK with STINT_STOP_CANCELED. The call allocates nothing,
+ * unless stop texts, biases, logprobs, a schema, tools or reasoning are used. E_ARG, E_UNSUPPORTED
+ * (a keyword of the schema), E_LIMIT, E_NOMEM. */
 STINT_API stint_status stint_generate(stint_session *session, const int32_t *prompt,
                                       size_t n_prompt, const stint_generation *options,
                                       int32_t *ids, size_t capacity,
@@ -701,10 +706,10 @@ STINT_API stint_status stint_generate(stint_session *session, const int32_t *pro
 /* ---- The machine */
 
 typedef struct stint_roofline {
-    size_t size;                  /* set by the caller */
-    double int8_ops_per_second;   /* the widest INT8 multiply-add the CPU has, register to register,
-                                     all threads */
-    double bf16_flops_per_second; /* the same for BF16; 0 where the CPU has none */
+    size_t size;                   /* set by the caller */
+    double int8_ops_per_second;    /* widest INT8 multiply-add of the CPU, register to register, all
+                                      threads */
+    double bf16_flops_per_second;  /* the same for BF16; 0 if the CPU has none */
     double float_flops_per_second; /* F32 multiply-add */
     double bytes_per_second;       /* reads of memory far larger than any cache */
 } stint_roofline;
@@ -719,19 +724,19 @@ typedef struct stint_read_rate {
     double seconds;
 } stint_read_rate;
 
-/* Reads the weights that a step takes at the session's present precision, once, with the session's
- * threads, and does nothing else with them: no step can be faster on this memory at this moment.
- * Tables and scales are left out. STINT_E_UNSUPPORTED under a bound of memory. */
+/* Reads the weights of a decode step at the session's present precision once, with the session's
+ * threads, and does nothing else. No step can be faster than this on the same memory. Tables and
+ * scales are left out. STINT_E_UNSUPPORTED under a memory bound. */
 STINT_API stint_status stint_session_read_rate(stint_session *session, stint_read_rate *rate);
 
-/* The energy that the whole system uses, where it counts it. */
+/* The energy that the whole system uses, if it has a counter. */
 typedef struct stint_energy {
-    const char *source; /* "rapl", "battery", or NULL: this system counts none. Static */
+    const char *source; /* "rapl", "battery", or NULL: this system has no counter. Static */
     uint64_t reserved[20];
 } stint_energy;
 
 STINT_API stint_status stint_energy_begin(stint_energy *energy);
-/* Joules since then; negative if that cannot be told. */
+/* Joules since stint_energy_begin(); negative if unknown. */
 STINT_API double stint_energy_since(const stint_energy *energy);
 
 STINT_API uint64_t stint_peak_rss_bytes(void); /* of this process, so far */
@@ -743,48 +748,48 @@ STINT_API const char *stint_cpu_features(void);
 
 typedef struct stint_simulation_options {
     size_t size;
-    const char *soc;      /* see stint_soc(), or the path of such a description */
-    const char *soc_text; /* the description itself, in place of a name */
-    const char *shape;    /* see stint_shape_name(); or */
+    const char *soc;      /* see stint_soc(), or the path of a description */
+    const char *soc_text; /* the description itself, in place of `soc` */
+    const char *preset;   /* see stint_preset_name(); or */
     const stint_model *model;
     uint32_t prompt_tokens;
     uint32_t chunk_len;  /* default 0: 256 */
     const char *order;   /* "inorder", "ooo" (default) or "heft" */
     float outlier_prune; /* share of the linears without shadow execution; default 0: none */
-    bool gpu;            /* float subgraphs on the GPU */
-    bool rebuild;        /* a graph for the whole prompt, built for its length: no chunks */
+    bool gpu;            /* float subgraphs run on the GPU */
+    bool rebuild;        /* one graph for the whole prompt, built for its length: no chunks */
     bool per_group;      /* INT8 with a scale per group */
-    const char *trace;   /* a .json or .svg file to draw it into; default NULL */
+    const char *trace;   /* .json or .svg file for the timeline; default NULL */
 } stint_simulation_options;
 
 typedef struct stint_simulation {
     size_t size; /* set by the caller */
     uint32_t chunks, subgraphs;
-    double seconds;                  /* of the prefill, with building graphs if it must */
-    double build_seconds;            /* of graphs: once per model, or with `rebuild` per prompt */
-    double npu_seconds, cpu_seconds; /* busy */
-    double bubble_rate;              /* share of the time in which the NPU waited */
+    double seconds;                  /* of the prefill, with `rebuild` including build_seconds */
+    double build_seconds;            /* for graphs: once per model, or with `rebuild` per prompt */
+    double npu_seconds, cpu_seconds; /* busy time */
+    double bubble_rate;              /* share of the time in which the NPU was idle */
     uint64_t graph_bytes, graph_bytes_unshared; /* weights in the NPU's graphs */
-    double npu_share; /* of the linears' work that fits the NPU's memory */
+    double npu_share; /* share of the linears' work that fits the NPU's memory */
     double joules;    /* power times busy time; 0: the description has no power */
-    /* Tokens a second of decoding at 16, 8, 4, 3 and 2 bits a weight; 0 without a bandwidth. */
+    /* Decoded tokens per second at 16, 8, 4, 3 and 2 bits per weight; 0 without a bandwidth. */
     double decode[5];
 } stint_simulation;
 
-/* The i-th description that ships with stint; NULL past the last. Static. */
+/* The name of the i-th description that ships with stint; NULL past the last. Static. */
 STINT_API const char *stint_soc(size_t i);
 
-/* Predicts, from the description's few numbers alone. E_ARG, E_FORMAT, E_IO, E_NOMEM. */
+/* Predicts a prefill from the numbers of the description alone. E_ARG, E_FORMAT, E_IO, E_NOMEM. */
 STINT_API stint_status stint_simulate(const stint_simulation_options *options,
                                       stint_simulation *result);
 
 /* ---- Evaluation */
 
-enum { STINT_EVAL_METRICS = 4, STINT_EVAL_MOST_CHOICES = 8 };
+enum { STINT_EVAL_METRICS = 4, STINT_EVAL_MAX_CHOICES = 8 };
 
 typedef struct stint_eval_metric {
     const char *name;    /* "ppl", "acc", "acc_norm", "top1", "kl", "rouge_l", ...; NULL: unused */
-    double value, error; /* standard error */
+    double value, error; /* error: the standard error */
 } stint_eval_metric;
 
 typedef struct stint_eval_result {
@@ -794,110 +799,112 @@ typedef struct stint_eval_result {
     double seconds;
 } stint_eval_result;
 
-/* One item of a task with choices, as it was scored. */
+/* The score of one item. */
 typedef struct stint_eval_item {
     uint64_t index;
     uint32_t n_choices, answer;
-    double log_likelihood[STINT_EVAL_MOST_CHOICES];
-    uint32_t lengths[STINT_EVAL_MOST_CHOICES]; /* of the endings, in characters */
-    bool greedy;      /* all tokens of the answer were the likeliest ones */
-    const char *text; /* what was written; NULL unless the task is "generate", as are the next */
+    double log_likelihood[STINT_EVAL_MAX_CHOICES];
+    uint32_t lengths[STINT_EVAL_MAX_CHOICES]; /* of the endings, in characters */
+    bool greedy;                              /* every token of the answer was the likeliest one */
+    /* For the task "generate" alone, else NULL and 0. */
+    const char *text;
     double rouge_l, token_f1;
 } stint_eval_item;
 
 typedef struct stint_eval_options {
     size_t size;
     const char *task;             /* see stint_eval_task() */
-    const char *data;             /* its file, in the data set's own format; or a folder of them */
-    const stint_model *reference; /* of "agreement"; default with a method: the model itself */
-    uint64_t limit;               /* items or windows; default 0: all */
-    uint32_t window;   /* tokens of text at once; default 0: 512, or the model's context */
-    uint32_t stride;   /* by which windows move on; default 0: window, each token once */
-    uint32_t n_tokens; /* most of an answer of "generate"; default 0: 64 */
+    const char *data;             /* a file in the data set's own format, or a folder of them */
+    const stint_model *reference; /* for "agreement"; default with a method: the model itself */
+    uint64_t limit;               /* max items or windows; default 0: all */
+    uint32_t window;   /* tokens evaluated together; default 0: 512, or the model's context */
+    uint32_t stride;   /* tokens from window to window; default 0: non-overlapping windows */
+    uint32_t n_tokens; /* max tokens of an answer of "generate"; default 0: 64 */
     const stint_session_options *session; /* default NULL */
     const char *method; /* see stint_eval_method(); default NULL: the model as it is. Needs a model
-                           in float, and all but "float" are calibrated on `text` */
-    const char *text;   /* default NULL: one that ships with stint */
+                           in float; all methods but "float" are calibrated on `text` */
+    const char *text;   /* calibration text; default NULL: one that ships with stint */
     size_t text_bytes;
     stint_progress_fn *progress;
     void (*running)(void *context, const stint_eval_result *result); /* after every item */
     void (*item)(void *context, const stint_eval_item *item);
     bool (*canceled)(void *context);
-    void *context; /* of these four */
+    void *context; /* of the four callbacks above */
 } stint_eval_options;
 
-/* The i-th task and a line about it; NULL past the last. Static. */
+/* The name of the i-th task, with a one-line description in *about; NULL past the last. Static. */
 STINT_API const char *stint_eval_task(size_t i, const char **about);
 
-/* The i-th way of quantizing a model, to compare them, and a line about it; NULL past the last.
- * Static. */
+/* The name of the i-th quantization method to compare, with a one-line description in *about; NULL
+ * past the last. Static. */
 STINT_API const char *stint_eval_method(size_t i, const char **about);
 
-/* Scores a model. result->size must be set. E_ARG for an unknown task (the text lists the known),
- * E_IO, E_FORMAT (names file and line), E_CANCELED, and what sessions give. */
+/* Scores a model. result->size must be set. E_ARG for an unknown task (the text lists the known
+ * ones), E_IO, E_FORMAT (names file and line), E_CANCELED, and the statuses of sessions. */
 STINT_API stint_status stint_eval(const stint_model *model, const stint_eval_options *options,
                                   stint_eval_result *result);
 
 /* ---- Precision schedules */
 
-/* A way of choosing precisions, and how it did. */
+/* One way of selecting precisions, and its result. */
 typedef struct stint_schedule_point {
     const char *name;          /* "uniform", "schedule", "learned", "random", ... */
     stint_precision precision; /* n_steps 0: not a schedule, or one per prompt */
     double quality, average_bits;
-    uint64_t items; /* fewer than all: given up as too bad */
+    uint64_t items; /* fewer than all: stopped early because it was too bad */
 } stint_schedule_point;
 
 typedef struct stint_schedule_options {
     size_t size;
     const char *data;      /* prompts and references, as the task "generate" reads them; to train: a
                               text */
-    const char *metric;    /* "rouge-l" (default), "bleu", "token-f1", or "agreement": ROUGE-L with
-                              what the model writes in INT8, whatever the references */
-    uint64_t limit;        /* items; default 0: all; to train: samples, default 256 */
-    uint32_t n_tokens;     /* longest answer; default 64 */
-    uint32_t n_candidates; /* steps at which a precision may begin, from the first to the end;
+    const char *metric;    /* "rouge-l" (default), "bleu", "token-f1", or "agreement": ROUGE-L
+                              against the model's own INT8 answers instead of the references */
+    uint64_t limit;        /* max items; default 0: all; to train: samples, default 256 */
+    uint32_t n_tokens;     /* max tokens of an answer; default 64 */
+    uint32_t n_candidates; /* steps at which a precision may begin, spread over the answer;
                               default 4 */
     double epsilon;        /* share of the quality that may be lost; default 0.01 */
-    uint32_t high, low;    /* to train and compare: the precisions to switch between; default: the
-                              highest that is nested, and the one below it */
+    uint32_t high, low;    /* to train and compare: the two precisions to switch between; default:
+                              the highest nested one and the one below it */
     uint64_t seed;
     uint32_t epochs;              /* to train; default 30 */
-    const char *const *schedules; /* to compare: as stint_session_options has them */
+    const char *const *schedules; /* to compare: as in stint_session_options */
     size_t n_schedules;
-    const char *output; /* the file to write; default NULL: none */
+    const char *output; /* file to write; default NULL: none */
     const stint_session_options *session;
     stint_progress_fn *progress;
     void (*point)(void *context, const stint_schedule_point *point);
     bool (*canceled)(void *context);
-    void *context; /* of these three */
+    void *context; /* of the three callbacks above */
 } stint_schedule_options;
 
 typedef struct stint_schedule_result {
     size_t size; /* set by the caller */
-    stint_precision chosen;
-    double quality, reference; /* of it; of INT8 throughout */
+    stint_precision selected;
+    double quality, reference; /* of the selected schedule; of INT8 throughout */
     double average_bits;
     uint64_t items;
-    /* Of training: the share of the samples whose label was found, those that were learned from and
-     * those that were held out, and the most frequent label's share of the latter. */
+    /* After training: the share of the training and of the held-out samples whose label was found,
+     * and the share of the most frequent label in the held-out ones. */
     double training_accuracy, validation_accuracy, majority;
     double seconds;
 } stint_schedule_result;
 
-/* Searches the schedule with the fewest bits that keeps the quality (PMPD, section 4.3, static):
- * first the lowest precision that does by itself, then when to fall below it. Tells every point it
- * tried. E_UNSUPPORTED for a model without nested weights, E_ARG, E_FORMAT, E_IO, E_CANCELED. */
+/* Searches the static schedule with the fewest bits that keeps the quality (PMPD, section 4.3). It
+ * finds the lowest precision that is good enough throughout, then the steps at which lower ones may
+ * begin. `point` receives every point that was tried. E_UNSUPPORTED for a model without nested
+ * weights, E_ARG, E_FORMAT, E_IO, E_CANCELED. */
 STINT_API stint_status stint_schedule_solve(const stint_model *model,
                                             const stint_schedule_options *options,
                                             stint_schedule_result *result);
-/* Trains one that looks at the prompt (learned): labels are made from the text, no references are
- * needed. The same seed gives the same file. */
+/* Trains a learned schedule, which selects precisions for each prompt. The labels are made from the
+ * text: no references are needed. The same seed gives the same file. */
 STINT_API stint_status stint_schedule_train(const stint_model *model,
                                             const stint_schedule_options *options,
                                             stint_schedule_result *result);
-/* Tells how options->schedules do, and beside them: INT8, every precision by itself, switches drawn
- * at random, high and low in turn, and high in the first, the middle or the last third. */
+/* Evaluates options->schedules and, for comparison: INT8, each precision throughout, random
+ * switches, high and low in turn, and high in the first, the middle or the last third. */
 STINT_API stint_status stint_schedule_compare(const stint_model *model,
                                               const stint_schedule_options *options,
                                               stint_schedule_result *result);

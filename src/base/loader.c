@@ -16,14 +16,14 @@ struct st_loader {
     int file;
     const char *name;
     bool direct;
-    size_t most_bytes;
+    size_t max_bytes;
     st_loader_read_fn *read;
     void *context;
     pthread_t *threads;
     unsigned char *rooms; // [threads, ST_LOAD_ROOM]
     size_t n_threads, n_rooms;
     pthread_mutex_t lock;
-    pthread_cond_t asked, answered;
+    pthread_cond_t submitted, answered;
     struct st_load *first, **last; // what no thread has taken yet
     size_t n_idle, n_pending;      // threads; loads that are not done
     uint64_t busy_since;
@@ -43,7 +43,7 @@ static stint_status read_blocks(const struct st_loader *l, uint64_t offset, size
     size_t done = 0, room = st_round_up(wanted, ST_LOAD_BLOCK);
     for (;;) {
         uint64_t at = offset + done;
-        size_t bytes = st_min(room - done, l->most_bytes);
+        size_t bytes = st_min(room - done, l->max_bytes);
         ssize_t n = l->read(l->context, l->file, to + done, bytes, (off_t)at);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0)
@@ -87,7 +87,7 @@ static void *work(void *context) {
     while (!l->closing) {
         if (!l->first) {
             l->n_idle++;
-            pthread_cond_wait(&l->asked, &l->lock);
+            pthread_cond_wait(&l->submitted, &l->lock);
             l->n_idle--;
             continue;
         }
@@ -130,16 +130,16 @@ stint_status st_loader_open(const struct st_loader_options *options, struct st_l
     l->name = options->name;
     l->read = options->read ? options->read : read_file;
     l->context = options->context;
-    size_t most = options->most_bytes / ST_LOAD_BLOCK * ST_LOAD_BLOCK;
-    l->most_bytes = most ? most : SIZE_MAX;
+    size_t most = options->max_bytes / ST_LOAD_BLOCK * ST_LOAD_BLOCK;
+    l->max_bytes = most ? most : SIZE_MAX;
     l->last = &l->first;
     pthread_mutex_init(&l->lock, NULL);
-    pthread_cond_init(&l->asked, NULL);
+    pthread_cond_init(&l->submitted, NULL);
     pthread_cond_init(&l->answered, NULL);
     l->file = st_direct_open(options->file, &l->direct);
     stint_status status =
         l->file >= 0 ? STINT_OK : st_fail(STINT_E_IO, "%s: %s", l->name, strerror(errno));
-    if (status == STINT_OK) status = start_threads(l, st_min(n, ST_LOADER_MOST_THREADS));
+    if (status == STINT_OK) status = start_threads(l, st_min(n, ST_LOADER_MAX_THREADS));
     if (status != STINT_OK) {
         st_loader_close(l);
         return status;
@@ -152,26 +152,26 @@ void st_loader_close(struct st_loader *loader) {
     if (!loader) return;
     pthread_mutex_lock(&loader->lock);
     loader->closing = true;
-    pthread_cond_broadcast(&loader->asked);
+    pthread_cond_broadcast(&loader->submitted);
     pthread_mutex_unlock(&loader->lock);
     for (size_t i = 0; i < loader->n_threads; i++) pthread_join(loader->threads[i], NULL);
     if (loader->file >= 0) close(loader->file);
     pthread_cond_destroy(&loader->answered);
-    pthread_cond_destroy(&loader->asked);
+    pthread_cond_destroy(&loader->submitted);
     pthread_mutex_destroy(&loader->lock);
     free(loader->threads);
     free(loader->rooms);
     free(loader);
 }
 
-void st_loader_ask(struct st_loader *l, struct st_load *load) {
-    atomic_store_explicit(&load->state, ST_LOAD_ASKED, memory_order_relaxed);
+void st_loader_prefetch(struct st_loader *l, struct st_load *load) {
+    atomic_store_explicit(&load->state, ST_LOAD_PENDING, memory_order_relaxed);
     load->next = NULL;
     pthread_mutex_lock(&l->lock);
     *l->last = load;
     l->last = &load->next;
     if (l->n_pending++ == 0) l->busy_since = st_now_ns();
-    if (l->n_idle) pthread_cond_signal(&l->asked);
+    if (l->n_idle) pthread_cond_signal(&l->submitted);
     pthread_mutex_unlock(&l->lock);
 }
 

@@ -20,10 +20,10 @@ enum {
     ST_LOAD_BLOCK = ST_DIRECT_BLOCK, // offsets, buffers and their room are multiples of this
     ST_LOAD_ROOM = 32 << 10,         // of a thread, for loads of which they are not
     ST_LOADER_THREADS = 32,
-    ST_LOADER_MOST_THREADS = 64,
+    ST_LOADER_MAX_THREADS = 64,
 };
 
-enum { ST_LOAD_IDLE, ST_LOAD_ASKED, ST_LOAD_THERE, ST_LOAD_FAILED };
+enum { ST_LOAD_IDLE, ST_LOAD_PENDING, ST_LOAD_THERE, ST_LOAD_FAILED };
 
 // One range; the caller's, who leaves it and the buffer alone from ask until it is there.
 struct st_load {
@@ -44,7 +44,7 @@ struct st_loader_options {
     int file;                // open for reading; borrowed during the call
     const char *name;        // stands in error texts; borrowed until close
     size_t n_threads;        // 0: ST_LOADER_THREADS
-    size_t most_bytes;       // of one read, a multiple of ST_LOAD_BLOCK; 0: any
+    size_t max_bytes;        // of one read, a multiple of ST_LOAD_BLOCK; 0: any
     st_loader_read_fn *read; // NULL: pread
     void *context;
 };
@@ -60,7 +60,7 @@ stint_status st_loader_open(const struct st_loader_options *options, struct st_l
 void st_loader_close(struct st_loader *loader); // accepts NULL; waits for what is being read
 
 // One thread asks and waits.
-void st_loader_ask(struct st_loader *loader, struct st_load *load);
+void st_loader_prefetch(struct st_loader *loader, struct st_load *load);
 // True once it is there, or failed.
 static inline bool st_load_is_done(const struct st_load *load) {
     int state = atomic_load_explicit(&load->state, memory_order_acquire);

@@ -19,12 +19,12 @@ struct st_reader {
     const char *name;
     pthread_t thread;
     pthread_mutex_t lock;
-    pthread_cond_t asked, answered;
+    pthread_cond_t submitted, answered;
     struct range ranges[ST_READER_DEPTH];
     size_t n_asked, n_answered; // since the reader was opened
     struct st_error why;        // of the first failure since the last wait
-    bool started; // the thread shall read what is pending
-    bool reading; // it, or the one that asks, does
+    bool started;               // the thread shall read what is pending
+    bool reading;               // it, or the one that asks, does
     bool closing;
 };
 
@@ -74,7 +74,7 @@ static void *work(void *context) {
         if (r->started && !r->reading)
             answer(r);
         else
-            pthread_cond_wait(&r->asked, &r->lock);
+            pthread_cond_wait(&r->submitted, &r->lock);
     }
     pthread_mutex_unlock(&r->lock);
     return NULL;
@@ -86,7 +86,7 @@ stint_status st_reader_open(int file, const char *name, struct st_reader **reade
     r->file = file;
     r->name = name;
     pthread_mutex_init(&r->lock, NULL);
-    pthread_cond_init(&r->asked, NULL);
+    pthread_cond_init(&r->submitted, NULL);
     pthread_cond_init(&r->answered, NULL);
     int error = pthread_create(&r->thread, NULL, work, r);
     if (error) {
@@ -102,11 +102,11 @@ void st_reader_close(struct st_reader *reader) {
     pthread_mutex_lock(&reader->lock);
     while (reader->reading) pthread_cond_wait(&reader->answered, &reader->lock);
     reader->closing = true;
-    pthread_cond_signal(&reader->asked);
+    pthread_cond_signal(&reader->submitted);
     pthread_mutex_unlock(&reader->lock);
     pthread_join(reader->thread, NULL);
     pthread_cond_destroy(&reader->answered);
-    pthread_cond_destroy(&reader->asked);
+    pthread_cond_destroy(&reader->submitted);
     pthread_mutex_destroy(&reader->lock);
     free(reader);
 }
@@ -120,7 +120,7 @@ static void finish(struct st_reader *r) {
             answer(r);
 }
 
-void st_reader_ask(struct st_reader *reader, uint64_t offset, size_t bytes, void *to) {
+void st_reader_prefetch(struct st_reader *reader, uint64_t offset, size_t bytes, void *to) {
     pthread_mutex_lock(&reader->lock);
     if (reader->n_asked - reader->n_answered == ST_READER_DEPTH) finish(reader);
     reader->ranges[reader->n_asked++ % ST_READER_DEPTH] = (struct range){offset, bytes, to};
@@ -130,7 +130,7 @@ void st_reader_ask(struct st_reader *reader, uint64_t offset, size_t bytes, void
 void st_reader_start(struct st_reader *reader) {
     pthread_mutex_lock(&reader->lock);
     reader->started = is_pending(reader);
-    if (reader->started) pthread_cond_signal(&reader->asked);
+    if (reader->started) pthread_cond_signal(&reader->submitted);
     pthread_mutex_unlock(&reader->lock);
 }
 

@@ -20,7 +20,7 @@ void st_reader_close(struct st_reader *reader); // accepts NULL; waits for what 
 
 // Asks for [offset, offset + bytes) in `to`; reads all where the queue is full. One thread asks,
 // and starts the reading of what it has asked for: waking the thread costs more than many a range.
-void st_reader_ask(struct st_reader *reader, uint64_t offset, size_t bytes, void *to);
+void st_reader_prefetch(struct st_reader *reader, uint64_t offset, size_t bytes, void *to);
 void st_reader_start(struct st_reader *reader);
 // Waits until all that was asked for is there. STINT_E_IO if any of it could not be read, with the
 // cause; the next call begins anew.

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_BYTES = 16 << 20 };
+enum { MAX_BYTES = 16 << 20 };
 
 // "ID=VALUE"
 static bool read_bias(const char *text, stint_logit_bias *bias) {
@@ -40,7 +40,7 @@ static char *read_json(const struct st_cli_command *command, const char *value) 
     size_t n;
     const char *begin = value + strspn(value, " \t\r\n");
     bool is_text = *begin == '{' || *begin == '[' || strcmp(begin, "true") == 0;
-    if (!is_text) return st_cli_read_all(command->name, value, MOST_BYTES, &n);
+    if (!is_text) return st_cli_read_all(command->name, value, MAX_BYTES, &n);
     char *copy = strdup(value);
     if (copy == NULL) st_cli_error(command->name, "not enough memory");
     return copy;

@@ -29,7 +29,7 @@ static const double roofline_seconds = 0.2; // for each figure in each round
 
 struct bench_options {
     struct st_cli_common common;
-    const char *shape;
+    const char *preset;
     struct st_cli_uints prompts;
     uint32_t n_tokens, n_reps, batch;
     bool ablation;
@@ -40,8 +40,8 @@ static const struct st_cli_option rows[] = {
     {.name = "shape",
      .kind = ST_CLI_TEXT,
      .value = "NAME",
-     .help = "random weights of a known model's shape instead of MODEL; 'list' names them",
-     .offset = offsetof(struct bench_options, shape)},
+     .help = "a preset (random weights of a known shape) instead of MODEL; 'list' names them",
+     .offset = offsetof(struct bench_options, preset)},
     {.name = "prompt-tokens",
      .letter = 'p',
      .kind = ST_CLI_UINTS,
@@ -72,7 +72,7 @@ static const struct st_cli_option rows[] = {
      .value = "B,B",
      .min = 2,
      .max = 8,
-     .help = "decode at these precisions; a shape gets random nested weights for them",
+     .help = "decode at these precisions; a preset gets random nested weights for them",
      .offset = offsetof(struct bench_options, bits)},
     {.name = "batch",
      .kind = ST_CLI_UINT,
@@ -370,27 +370,27 @@ static bool run_ablation(struct bench *bench) {
     return ok;
 }
 
-static int list_shapes(void) {
+static int list_presets(void) {
     const char *name;
-    for (size_t i = 0; (name = stint_shape_name(i)) != NULL; i++) printf("%s\n", name);
+    for (size_t i = 0; (name = stint_preset_name(i)) != NULL; i++) printf("%s\n", name);
     return ST_CLI_DONE;
 }
 
 static int run(const struct st_cli_command *command, void *target) {
     const struct bench_options *options = target;
-    if ((options->common.model != NULL) == (options->shape != NULL)) {
+    if ((options->common.model != NULL) == (options->preset != NULL)) {
         st_cli_error(command->name, "give either a MODEL or --shape NAME");
         return ST_CLI_USAGE;
     }
-    if (options->shape != NULL && strcmp(options->shape, "list") == 0) return list_shapes();
+    if (options->preset != NULL && strcmp(options->preset, "list") == 0) return list_presets();
     struct bench bench = {
         .command = command,
         .options = options,
-        .figures = {.name = options->shape != NULL ? options->shape : options->common.model,
+        .figures = {.name = options->preset != NULL ? options->preset : options->common.model,
                     .info = {.size = sizeof bench.figures.info},
                     .roofline = {.size = sizeof bench.figures.roofline}}};
     struct st_bench_figures *f = &bench.figures;
-    bench.model = st_cli_open_model(command, &options->common, options->shape, &options->bits);
+    bench.model = st_cli_open_model(command, &options->common, options->preset, &options->bits);
     int status = ST_CLI_FAILED;
     bool opened = bench.model != NULL && stint_model_describe(bench.model, &f->info) == STINT_OK;
     if (opened && options->ablation) {

@@ -32,8 +32,8 @@ struct st_bench_figures {
     stint_roofline roofline;             // zeros: not measured
     uint32_t n_threads, n_tokens, batch; // n_tokens: steps; each is a batch of sequences
     size_t n_prefills, n_decodes;
-    struct st_bench_prefill prefills[ST_CLI_UINTS_MOST];
-    struct st_bench_decode decodes[ST_CLI_UINTS_MOST];
+    struct st_bench_prefill prefills[ST_CLI_UINTS_MAX];
+    struct st_bench_decode decodes[ST_CLI_UINTS_MAX];
     uint64_t peak_bytes;
     bool bounded; // the session's memory is bounded
 };

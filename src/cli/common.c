@@ -220,16 +220,16 @@ void st_cli_log_to_stderr(const struct st_cli_command *command, bool verbose) {
 }
 
 stint_model *st_cli_open_model(const struct st_cli_command *command,
-                               const struct st_cli_common *common, const char *shape,
+                               const struct st_cli_common *common, const char *preset,
                                const struct st_cli_uints *bits) {
     struct st_cli_progress progress = {0};
     stint_model_options options = {.size = sizeof options,
                                    .progress = st_cli_progress_show,
                                    .progress_context = &progress,
                                    .exec = (stint_exec)common->exec,
-                                   .piecewise = common->memory != 0};
+                                   .lazy = common->memory != 0};
     // Random weights fit the execution that is measured; the default is what stint is made for.
-    if (shape != NULL && options.exec == STINT_EXEC_DEFAULT) options.exec = STINT_EXEC_NPU;
+    if (preset != NULL && options.exec == STINT_EXEC_DEFAULT) options.exec = STINT_EXEC_NPU;
     for (size_t i = 0; bits != NULL && i < bits->count; i++) {
         uint32_t b = bits->values[i];
         if (b == 8) continue; // INT8 always exists
@@ -238,8 +238,8 @@ stint_model *st_cli_open_model(const struct st_cli_command *command,
     }
     st_cli_log_to_stderr(command, common->verbose);
     stint_model *model = NULL;
-    stint_status status = shape != NULL ? stint_model_open_shape(shape, &options, &model)
-                                        : stint_model_open(common->model, &options, &model);
+    stint_status status = preset != NULL ? stint_model_open_preset(preset, &options, &model)
+                                         : stint_model_open(common->model, &options, &model);
     st_cli_progress_end(&progress);
     if (status != STINT_OK) st_cli_failed(command);
     return model;

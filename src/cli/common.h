@@ -66,10 +66,10 @@ enum {
 // Prints warnings of the library on standard error; all its messages if `verbose`.
 void st_cli_log_to_stderr(const struct st_cli_command *command, bool verbose);
 
-// Opens common->model, or makes random weights of `shape` if that is not NULL, with nested weights
-// of the precisions `bits` (NULL: none). Shows a progress bar. NULL with the error printed.
+// Opens common->model, or makes random weights for `preset` if that is not NULL, with nested
+// weights of the precisions `bits` (NULL: none). Shows a progress bar. NULL with the error printed.
 stint_model *st_cli_open_model(const struct st_cli_command *command,
-                               const struct st_cli_common *common, const char *shape,
+                               const struct st_cli_common *common, const char *preset,
                                const struct st_cli_uints *bits);
 stint_session_options st_cli_session_options(const struct st_cli_common *common);
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROOM_MOST_TOKENS = 256 };
+enum { ROOM_MAX_TOKENS = 256 };
 
 bool st_cli_conversation_open(struct st_cli_conversation *c, const struct st_cli_command *command,
                               const stint_model *model, stint_session *session) {
@@ -86,7 +86,7 @@ static void drop(struct st_cli_conversation *c, size_t n_dropped) {
 // NULL with the error printed.
 static int32_t *render_to_fit(struct st_cli_conversation *c, size_t *n_ids) {
     size_t context = stint_session_context(c->session), n_dropped = 0;
-    size_t room = context / 4 < ROOM_MOST_TOKENS ? context / 4 : ROOM_MOST_TOKENS;
+    size_t room = context / 4 < ROOM_MAX_TOKENS ? context / 4 : ROOM_MAX_TOKENS;
     for (;;) {
         int32_t *ids = render(c, n_dropped, n_ids);
         if (ids == NULL) {

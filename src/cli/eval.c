@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TEXT_MOST_BYTES = 64 << 20 };
+enum { TEXT_MAX_BYTES = 64 << 20 };
 
 struct eval_options {
     struct st_cli_common common;
@@ -255,7 +255,7 @@ static bool open_all(const struct st_cli_command *command, const struct eval_opt
     subject->options = options;
     if (options->calib != NULL) {
         subject->text =
-            st_cli_read_all(command->name, options->calib, TEXT_MOST_BYTES, &subject->text_bytes);
+            st_cli_read_all(command->name, options->calib, TEXT_MAX_BYTES, &subject->text_bytes);
         if (subject->text == NULL) return false;
     }
     subject->model = *model = st_cli_open_model(command, &options->common, NULL, NULL);

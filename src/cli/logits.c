@@ -16,7 +16,7 @@
 #error "the file has the byte order of the machine, which must be little-endian"
 #endif
 
-enum { ROWS_MOST_BYTES = 256 << 20, ROWS_MOST = 256 };
+enum { ROWS_MAX_BYTES = 256 << 20, ROWS_MAX = 256 };
 
 struct logits_options {
     struct st_cli_common common;
@@ -42,8 +42,8 @@ static const struct st_cli_option rows[] = {
 static bool write_logits(const struct st_cli_command *command, const char *model,
                          stint_session *session, const int32_t *ids, size_t n_ids, size_t vocab,
                          struct st_cli_writer *writer) {
-    size_t n_rows = ROWS_MOST_BYTES / (vocab * sizeof(float));
-    n_rows = n_rows < 1 ? 1 : n_rows > ROWS_MOST ? ROWS_MOST : n_rows;
+    size_t n_rows = ROWS_MAX_BYTES / (vocab * sizeof(float));
+    n_rows = n_rows < 1 ? 1 : n_rows > ROWS_MAX ? ROWS_MAX : n_rows;
     if (n_rows > n_ids) n_rows = n_ids;
     float *logits = malloc(n_rows * vocab * sizeof *logits);
     if (logits == NULL)

@@ -59,10 +59,10 @@ static json_t *describe_layers(const stint_memory_layer *layers, size_t n) {
     json_t *list = json_array();
     for (size_t i = 0; i < n; i++) {
         const stint_memory_layer *l = &layers[i];
-        json_array_append_new(list,
-                              json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "active", l->active,
-                                        "named", l->named, "hot", l->hot, "cold", l->cold, "wanted",
-                                        l->wanted, "misses", l->misses, "hit_rate", l->hit_rate));
+        json_array_append_new(list, json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "active",
+                                              l->active, "predicted", l->predicted, "hot", l->hot,
+                                              "cold", l->cold, "wanted", l->wanted, "misses",
+                                              l->misses, "hit_rate", l->hit_rate));
     }
     return list;
 }
@@ -177,11 +177,11 @@ static void print_layers(const json_t *layers) {
     size_t i;
     if (json_array_size(layers) == 0) return;
     st_cli_title("By layer, of its neurons");
-    printf("%5s %8s %8s %8s %8s %8s %8s %8s\n", "layer", "active", "named", "hot", "stay", "wanted",
-           "misses", "hits");
+    printf("%5s %8s %9s %8s %8s %8s %8s %8s\n", "layer", "active", "predicted", "hot", "stay",
+           "wanted", "misses", "hits");
     json_array_foreach(layers, i, layer) printf(
-        "%5zu %7.1f%% %7.1f%% %7.1f%% %7.1f%% %7.1f%% %7.2f%% %7.2f%%\n", i,
-        100 * number(layer, "active"), 100 * number(layer, "named"), 100 * number(layer, "hot"),
+        "%5zu %7.1f%% %8.1f%% %7.1f%% %7.1f%% %7.1f%% %7.2f%% %7.2f%%\n", i,
+        100 * number(layer, "active"), 100 * number(layer, "predicted"), 100 * number(layer, "hot"),
         100 * number(layer, "cold"), 100 * number(layer, "wanted"), 100 * number(layer, "misses"),
         100 * number(layer, "hit_rate"));
 }

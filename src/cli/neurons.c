@@ -20,14 +20,14 @@ static double head_share(const json_t *layer, size_t parts) {
 static bool print_table(const json_t *notes) {
     const json_t *layers = json_object_get(notes, "neurons"), *layer;
     size_t i;
-    printf("%5s %5s %8s %18s %18s %6s %8s %8s\n", "layer", "bits", "active", "by the first tenth",
-           "by the first four", "rank", "named", "found");
+    printf("%5s %5s %8s %18s %18s %6s %9s %8s\n", "layer", "bits", "active", "by the first tenth",
+           "by the first four", "rank", "predicted", "found");
     json_array_foreach(layers, i, layer) {
         printf("%5zu %5.0f %7.1f%% %17.1f%% %17.1f%% ", i, number(layer, "bits"),
                100 * number(layer, "active"), 100 * head_share(layer, 1),
                100 * head_share(layer, 4));
         if (json_is_true(json_object_get(layer, "predicted")))
-            printf("%6.0f %7.1f%% %7.2f%%\n", number(layer, "rank"), 100 * number(layer, "named"),
+            printf("%6.0f %8.1f%% %7.2f%%\n", number(layer, "rank"), 100 * number(layer, "named"),
                    100 * number(layer, "found"));
         else
             printf("%6s\n", "none");

@@ -25,7 +25,7 @@ enum st_cli_kind {
     ST_CLI_CHOICE  // uint32_t: index into choices
 };
 
-enum { ST_CLI_UINTS_MOST = 32, ST_CLI_TEXTS_MAX = 64 };
+enum { ST_CLI_UINTS_MAX = 32, ST_CLI_TEXTS_MAX = 64 };
 
 struct st_cli_texts {
     const char *values[ST_CLI_TEXTS_MAX]; // into argv
@@ -33,7 +33,7 @@ struct st_cli_texts {
 };
 
 struct st_cli_uints {
-    uint32_t values[ST_CLI_UINTS_MOST];
+    uint32_t values[ST_CLI_UINTS_MAX];
     size_t count;
 };
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEXT_MOST_BYTES = 64 << 20 };
+enum { TEXT_MAX_BYTES = 64 << 20 };
 
 struct prepare_options {
     struct st_cli_common common;
@@ -228,7 +228,7 @@ static int run(const struct st_cli_command *command, void *target) {
     char *text = NULL;
     int32_t *ids = NULL;
     if (options->text != NULL)
-        text = st_cli_read_all(command->name, options->text, TEXT_MOST_BYTES, &n_bytes);
+        text = st_cli_read_all(command->name, options->text, TEXT_MAX_BYTES, &n_bytes);
     if (options->tokens != NULL) ids = st_cli_read_tokens(command->name, options->tokens, &n_ids);
     int status = ST_CLI_FAILED;
     if ((options->text == NULL || text != NULL) && (options->tokens == NULL || ids != NULL))

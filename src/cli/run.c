@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PROMPT_MOST_BYTES = 64 << 20, ECHO_MOST_BYTES = 1000 };
+enum { PROMPT_MAX_BYTES = 64 << 20, ECHO_MAX_BYTES = 1000 };
 
 struct run_options {
     struct st_cli_common common;
@@ -96,7 +96,7 @@ static char *read_prompt(const struct st_cli_command *command, const struct run_
         file = "-";
     }
     *status = ST_CLI_FAILED;
-    if (file != NULL) return st_cli_read_all(command->name, file, PROMPT_MOST_BYTES, n_bytes);
+    if (file != NULL) return st_cli_read_all(command->name, file, PROMPT_MAX_BYTES, n_bytes);
     *n_bytes = strlen(options->prompt);
     char *prompt = strdup(options->prompt);
     if (prompt == NULL) st_cli_error(command->name, "not enough memory");
@@ -121,7 +121,7 @@ static int32_t *prompt_ids(const struct run_options *options, const stint_model 
 
 // A terminal shows the prompt before its continuation; a pipe gets only the continuation.
 static void echo_prompt(const struct run_options *options, const char *prompt, size_t n_bytes) {
-    if (options->chat || options->common.json || n_bytes > ECHO_MOST_BYTES) return;
+    if (options->chat || options->common.json || n_bytes > ECHO_MAX_BYTES) return;
     if (!isatty(STDOUT_FILENO) || !isatty(STDERR_FILENO)) return;
     fprintf(stderr, "%s%s%s", st_cli_style(stderr, ST_CLI_DIM), prompt,
             st_cli_style(stderr, ST_CLI_PLAIN));

@@ -185,7 +185,7 @@ static int report(const struct st_cli_command *command, const char *action,
     if (curve != NULL) {
         json_t *object =
             json_pack("{s:o, s:f, s:f, s:f, s:I, s:o, s:f, s:f, s:f, s:f}", "schedule",
-                      describe(&r->chosen), "quality", r->quality, "reference", r->reference,
+                      describe(&r->selected), "quality", r->quality, "reference", r->reference,
                       "average_bits", r->average_bits, "items", (json_int_t)r->items, "curve",
                       curve, "training_accuracy", r->training_accuracy, "validation_accuracy",
                       r->validation_accuracy, "majority", r->majority, "seconds", r->seconds);
@@ -193,7 +193,7 @@ static int report(const struct st_cli_command *command, const char *action,
     }
     if (solve)
         fprintf(stderr, "%s: %.3f bits on average, quality %.4f of %.4f (%+.2f %%), %.1f s\n",
-                precision_text(&r->chosen, text), r->average_bits, r->quality, r->reference,
+                precision_text(&r->selected, text), r->average_bits, r->quality, r->reference,
                 r->reference > 0 ? 100 * (r->quality / r->reference - 1) : 0.0, r->seconds);
     if (train)
         fprintf(stderr,

@@ -9,7 +9,7 @@
 
 struct simulate_options {
     struct st_cli_common common;
-    const char *soc, *shape;
+    const char *soc, *preset;
     struct st_cli_uints prompts;
     uint32_t float_on;
     float outlier_prune;
@@ -27,8 +27,8 @@ static const struct st_cli_option rows[] = {
     {.name = "shape",
      .kind = ST_CLI_TEXT,
      .value = "NAME",
-     .help = "a known model's shape instead of MODEL; 'stint bench --shape list' names them",
-     .offset = offsetof(struct simulate_options, shape)},
+     .help = "a model preset instead of MODEL; 'stint bench --shape list' names them",
+     .offset = offsetof(struct simulate_options, preset)},
     {.name = "prompt-tokens",
      .letter = 'p',
      .kind = ST_CLI_UINTS,
@@ -100,7 +100,7 @@ static bool simulate(const struct simulate *s, uint32_t n, const struct step *st
     stint_simulation_options options = {.size = sizeof options,
                                         .soc = o->soc,
                                         .soc_text = *s->host ? s->host : NULL,
-                                        .shape = o->shape,
+                                        .preset = o->preset,
                                         .model = s->model,
                                         .prompt_tokens = n,
                                         .chunk_len = o->common.chunk_len,
@@ -186,22 +186,22 @@ static bool run_all(const struct simulate *s, json_t *prefill, json_t **decode) 
 
 static int run(const struct st_cli_command *command, void *target) {
     const struct simulate_options *o = target;
-    if (o->soc == NULL || (o->common.model != NULL) == (o->shape != NULL)) {
+    if (o->soc == NULL || (o->common.model != NULL) == (o->preset != NULL)) {
         st_cli_error(command->name, "%s",
                      o->soc == NULL ? "--soc NAME is missing"
                                     : "give either a MODEL or --shape NAME");
         return ST_CLI_USAGE;
     }
     struct simulate s = {.command = command, .options = o};
-    stint_model *model = o->shape ? NULL : st_cli_open_model(command, &o->common, NULL, NULL);
+    stint_model *model = o->preset ? NULL : st_cli_open_model(command, &o->common, NULL, NULL);
     json_t *prefill = json_array(), *decode = NULL;
     s.model = model;
-    bool ok = (o->shape || model) && (strcmp(o->soc, "host") != 0 || describe_host(&s)) &&
+    bool ok = (o->preset || model) && (strcmp(o->soc, "host") != 0 || describe_host(&s)) &&
               run_all(&s, prefill, &decode);
     if (ok && o->common.json)
         ok = st_cli_print_json(command->name,
                                json_pack("{s:s, s:s, s:b, s:O, s:O}", "soc", o->soc, "model",
-                                         o->shape ? o->shape : o->common.model, "modelled", true,
+                                         o->preset ? o->preset : o->common.model, "modelled", true,
                                          "prefill", prefill, "decode", decode));
     json_decref(prefill);
     json_decref(decode);

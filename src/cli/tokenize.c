@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TEXT_MOST_BYTES = 1 << 30 };
+enum { TEXT_MAX_BYTES = 1 << 30 };
 
 struct tokenize_options {
     struct st_cli_common common;
@@ -138,7 +138,7 @@ static int run(const struct st_cli_command *command, void *target) {
         return st_cli_failed(command);
     size_t n_bytes;
     int status = ST_CLI_FAILED;
-    char *input = st_cli_read_all(command->name, "-", TEXT_MOST_BYTES, &n_bytes);
+    char *input = st_cli_read_all(command->name, "-", TEXT_MAX_BYTES, &n_bytes);
     if (input != NULL)
         status = options->decode ? decode(command, options, tokenizer, input)
                                  : encode(command, options, tokenizer, input, n_bytes);

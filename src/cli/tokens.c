@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-enum { JSON_MOST_BYTES = 64 << 20 };
+enum { JSON_MAX_BYTES = 64 << 20 };
 
 // The ids of {"tokens": [...]}, malloc'ed; NULL with the error printed.
 static int32_t *ids_of(const char *command, const char *path, const json_t *root, size_t *n_ids) {
@@ -37,7 +37,7 @@ static int32_t *ids_of(const char *command, const char *path, const json_t *root
 
 int32_t *st_cli_read_tokens(const char *command, const char *path, size_t *n_ids) {
     size_t n_bytes;
-    char *text = st_cli_read_all(command, path, JSON_MOST_BYTES, &n_bytes);
+    char *text = st_cli_read_all(command, path, JSON_MAX_BYTES, &n_bytes);
     if (text == NULL) return NULL;
     json_error_t error;
     json_t *root = json_loadb(text, n_bytes, JSON_REJECT_DUPLICATES, &error);

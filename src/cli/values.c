@@ -88,7 +88,7 @@ static bool set_uints(const struct st_cli_option *option, const char *text, stru
         char word[24];
         if (n == 0 || n >= sizeof word)
             return refuse(why, why_bytes, text, "a list of whole numbers such as 64,256");
-        if (to->count == ST_CLI_UINTS_MOST)
+        if (to->count == ST_CLI_UINTS_MAX)
             return refuse(why, why_bytes, text, "a list of up to 32 numbers");
         memcpy(word, at, n);
         word[n] = 0;

@@ -139,7 +139,7 @@ uint32_t st_code_literals(struct st_code *code, struct st_literal *literals, siz
     return write_literals(code, literals, n, 0);
 }
 
-static uint8_t least_need(const struct st_constraint *c, const struct st_instr *in) {
+static uint8_t min_need(const struct st_constraint *c, const struct st_instr *in) {
     uint8_t need = ST_NEED_NEVER;
     for (uint32_t i = 0; i < in->b; i++) {
         uint8_t other = c->code[c->edges[in->a + i].next].need;
@@ -152,7 +152,7 @@ static uint8_t need_of(const struct st_constraint *c, const struct st_instr *in)
     switch ((enum st_op)in->op) {
     case ST_OP_BYTE:
     case ST_OP_STRING:
-        return least_need(c, in);
+        return min_need(c, in);
     case ST_OP_SPLIT:
         return (uint8_t)st_min(c->code[in->a].need, c->code[in->b].need);
     case ST_OP_CALL: {

@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum {
-    MOST_PREFIX = 4,
+    MAX_PREFIX = 4,
     ROWS = 64,     // tokens of a batch of calibration
     WIDTHS = 4,    // different input widths a model has at most
     FAR = 64,      // times the median: a token belongs into the prefix
@@ -21,18 +21,18 @@ enum {
 
 // One linear's input.
 struct input {
-    size_t n, width;   // channels; floats per token that the linear gets
-    float scale;       // static
-    float *most;       // [n] on the calibration text
-    float *factors;    // [n] or NULL
-    float *token_most; // [calibration tokens], while prefixes are looked for
+    size_t n, width;  // channels; floats per token that the linear gets
+    float scale;      // static
+    float *max;       // [n] on the calibration text
+    float *factors;   // [n] or NULL
+    float *token_max; // [calibration tokens], while prefixes are looked for
     struct st_rotation *rotation;
 };
 
 struct st_baseline {
     struct st_baseline_method method;
     const struct stint_model *source;
-    const struct st_expand *expand;
+    const struct st_dequantize *dequantize;
     struct stint_model model; // a copy; what it does not share hangs on the next three
     struct st_layer *layers;
     struct st_ffn_weight *ffn;
@@ -45,7 +45,7 @@ struct st_baseline {
     float *x, *scratch;            // [chunk, width], [threads, widest]
     size_t widest;
     uint8_t *outlier; // [widest]
-    int32_t prefix[MOST_PREFIX];
+    int32_t prefix[MAX_PREFIX];
     size_t n_prefix, n_seen;
 };
 
@@ -82,14 +82,14 @@ static const float *collect(void *context, const struct st_linear_input *in) {
     struct st_baseline *b = context;
     struct input *input = input_of(b, in->role, in->layer, in->expert);
     for (size_t t = 0; t < in->n_tokens; t++) {
-        float token_most = 0.0f;
+        float token_max = 0.0f;
         for (size_t i = 0; i < in->n; i++) {
             float magnitude = fabsf(in->x[t * in->n + i]);
-            input->most[i] = fmaxf(input->most[i], magnitude);
-            token_most = fmaxf(token_most, magnitude);
+            input->max[i] = fmaxf(input->max[i], magnitude);
+            token_max = fmaxf(token_max, magnitude);
         }
-        if (input->token_most && !b->source->config.n_experts)
-            input->token_most[b->n_seen + t] = token_most;
+        if (input->token_max && !b->source->config.n_experts)
+            input->token_max[b->n_seen + t] = token_max;
     }
     return in->x;
 }
@@ -126,7 +126,7 @@ static stint_status calibrate(struct st_baseline *b, const struct st_baseline_op
     float *logits = malloc(ROWS * b->source->config.vocab * sizeof *logits);
     if (!logits) return no_memory();
     for (size_t i = 0; i < b->n_inputs; i++)
-        memset(b->inputs[i].most, 0, b->inputs[i].n * sizeof *b->inputs[i].most);
+        memset(b->inputs[i].max, 0, b->inputs[i].n * sizeof *b->inputs[i].max);
     stint_status status = stint_session_open(b->source, &options, &b->session);
     if (status == STINT_OK) status = observe_ids(b, o, logits);
     stint_session_close(b->session);
@@ -147,20 +147,20 @@ static stint_status count_far(const struct input *input, const struct st_ids *id
                               uint32_t *counts) {
     float *sorted = malloc(ids->count * sizeof *sorted);
     if (!sorted) return no_memory();
-    memcpy(sorted, input->token_most, ids->count * sizeof *sorted);
+    memcpy(sorted, input->token_max, ids->count * sizeof *sorted);
     qsort(sorted, ids->count, sizeof *sorted, by_value);
     float median = sorted[ids->count / 2];
     for (size_t t = 0; t < ids->count; t++)
-        if (input->token_most[t] > (float)FAR * median) counts[ids->data[t]]++;
+        if (input->token_max[t] > (float)FAR * median) counts[ids->data[t]]++;
     free(sorted);
     return STINT_OK;
 }
 
 // The tokens that stand out most often, then what a text of this model begins with.
-static void choose_prefix(struct st_baseline *b, const uint32_t *counts) {
+static void select_prefix(struct st_baseline *b, const uint32_t *counts) {
     const struct stint_tokenizer *tokenizer = b->source->tokenizer;
     int32_t bos = tokenizer ? stint_tokenizer_bos(tokenizer) : -1;
-    while (b->n_prefix < MOST_PREFIX - 1) {
+    while (b->n_prefix < MAX_PREFIX - 1) {
         int32_t best = -1;
         for (int32_t id = 0; id < (int32_t)b->source->config.vocab; id++) {
             bool taken = id == bos;
@@ -177,16 +177,16 @@ static stint_status find_prefix(struct st_baseline *b, const struct st_baseline_
     uint32_t *counts = calloc(b->source->config.vocab, sizeof *counts);
     stint_status status = counts ? STINT_OK : no_memory();
     for (size_t i = 0; i < b->n_inputs && status == STINT_OK; i++) {
-        b->inputs[i].token_most = calloc(o->ids->count, sizeof *b->inputs[i].token_most);
-        if (!b->inputs[i].token_most) status = no_memory();
+        b->inputs[i].token_max = calloc(o->ids->count, sizeof *b->inputs[i].token_max);
+        if (!b->inputs[i].token_max) status = no_memory();
     }
     if (status == STINT_OK) status = calibrate(b, o);
     for (size_t i = 0; i < b->n_inputs; i++) {
         if (status == STINT_OK) status = count_far(&b->inputs[i], o->ids, counts);
-        free(b->inputs[i].token_most);
-        b->inputs[i].token_most = NULL;
+        free(b->inputs[i].token_max);
+        b->inputs[i].token_max = NULL;
     }
-    if (status == STINT_OK) choose_prefix(b, counts);
+    if (status == STINT_OK) select_prefix(b, counts);
     free(counts);
     return status;
 }
@@ -199,9 +199,9 @@ struct parts {
     size_t n;
 };
 
-static void expand(const struct st_baseline *b, const struct st_linear_weight *w, size_t row,
-                   float *x) {
-    b->expand->fn[w->dtype]((const unsigned char *)w->data + row * w->row_bytes, 0, w->n_in, x);
+static void dequantize(const struct st_baseline *b, const struct st_linear_weight *w, size_t row,
+                       float *x) {
+    b->dequantize->fn[w->dtype]((const unsigned char *)w->data + row * w->row_bytes, 0, w->n_in, x);
 }
 
 static stint_status set_factors(const struct st_baseline *b, struct input *input,
@@ -214,12 +214,12 @@ static stint_status set_factors(const struct st_baseline *b, struct input *input
     }
     for (size_t p = 0; p < parts->n; p++)
         for (size_t r = 0; r < parts->part[p]->n_out; r++) {
-            expand(b, parts->part[p], r, row);
+            dequantize(b, parts->part[p], r, row);
             for (size_t i = 0; i < input->n; i++)
                 input->factors[i] = fmaxf(input->factors[i], fabsf(row[i]));
         }
     for (size_t i = 0; i < input->n; i++) {
-        float factor = sqrtf(fmaxf(input->most[i], 1e-5f) / fmaxf(input->factors[i], 1e-5f));
+        float factor = sqrtf(fmaxf(input->max[i], 1e-5f) / fmaxf(input->factors[i], 1e-5f));
         input->factors[i] = factor;
     }
     free(row);
@@ -250,7 +250,7 @@ static stint_status quantize_weight(struct st_baseline *b, const struct input *i
     b->weights[b->n_weights++] = data;
     for (size_t r = 0; r < w->n_out; r++) {
         float *row = data + r * input->width;
-        expand(b, w, r, row);
+        dequantize(b, w, r, row);
         if (input->width > input->n) memcpy(row + input->n, row, input->n * sizeof *row);
         quantize_row(b, input, row);
     }
@@ -265,12 +265,12 @@ static stint_status quantize_linear(struct st_baseline *b, enum st_int8_role rol
                                     uint32_t expert, struct parts parts) {
     struct input *input = input_of(b, role, layer, expert);
     bool from_norm = role == ST_INT8_QKV || role == ST_INT8_UP || role == ST_INT8_HEAD;
-    float most = 0.0f;
+    float max = 0.0f;
     if (b->method.smooth && from_norm) ST_TRY(set_factors(b, input, &parts));
     if (b->method.rotate) ST_TRY(find_rotation(b, input->n, &input->rotation));
     for (size_t i = 0; i < input->n; i++)
-        most = fmaxf(most, input->most[i] / (input->factors ? input->factors[i] : 1.0f));
-    input->scale = most > 0.0f ? most / 127.0f : 1.0f;
+        max = fmaxf(max, input->max[i] / (input->factors ? input->factors[i] : 1.0f));
+    input->scale = max > 0.0f ? max / 127.0f : 1.0f;
     for (size_t p = 0; p < parts.n; p++) ST_TRY(quantize_weight(b, input, parts.part[p]));
     return STINT_OK;
 }
@@ -300,8 +300,8 @@ static stint_status take_input(struct st_baseline *b, enum st_int8_role role, ui
     input->n = stage.weight.n_in;
     input->width = b->method.outliers ? 2 * input->n : input->n;
     b->widest = st_max(b->widest, input->width);
-    input->most = calloc(input->n, sizeof *input->most);
-    return input->most ? STINT_OK : no_memory();
+    input->max = calloc(input->n, sizeof *input->max);
+    return input->max ? STINT_OK : no_memory();
 }
 
 static stint_status take_inputs(struct st_baseline *b) {
@@ -345,7 +345,7 @@ stint_status st_baseline_open(const struct st_baseline_method *method,
     if (!b) return no_memory();
     b->method = *method;
     b->source = model;
-    b->expand = st_expand_choose(st_cpu_flags());
+    b->dequantize = st_dequantize_select(st_cpu_flags());
     stint_status status = copy_model(b);
     if (status == STINT_OK && method->prefix) status = find_prefix(b, options);
     if (status == STINT_OK && (method->static_scale || method->smooth))
@@ -362,7 +362,7 @@ stint_status st_baseline_open(const struct st_baseline_method *method,
 void st_baseline_close(struct st_baseline *b) {
     if (!b) return;
     for (size_t i = 0; i < b->n_inputs && b->inputs; i++) {
-        free(b->inputs[i].most);
+        free(b->inputs[i].max);
         free(b->inputs[i].factors);
     }
     for (size_t i = 0; i < b->n_weights; i++) free(b->weights[i]);

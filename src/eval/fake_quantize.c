@@ -12,16 +12,16 @@ void st_fake_int8(const float *x, size_t n, float scale, float *y) {
 }
 
 static float largest(const float *x, size_t n) {
-    float most = 0.0f;
-    for (size_t i = 0; i < n; i++) most = fmaxf(most, fabsf(x[i]));
-    return most;
+    float max = 0.0f;
+    for (size_t i = 0; i < n; i++) max = fmaxf(max, fabsf(x[i]));
+    return max;
 }
 
 void st_fake_int8_groups(const float *x, size_t n, size_t group, float *y) {
     for (size_t i = 0; i < n; i += group) {
         size_t here = st_min(group, n - i);
-        float most = largest(x + i, here);
-        st_fake_int8(x + i, here, most > 0.0f ? most / 127.0f : 1.0f, y + i);
+        float max = largest(x + i, here);
+        st_fake_int8(x + i, here, max > 0.0f ? max / 127.0f : 1.0f, y + i);
     }
 }
 

@@ -17,7 +17,7 @@ stint_status st_fork_open(const struct stint_model *model, const stint_session_o
         return st_fail(STINT_E_UNSUPPORTED,
                        "this model has no nested weights; make a package that has them with 'stint "
                        "prepare SRC -o OUT.stint --bits 2..4'");
-    if (model->checkpoint.late)
+    if (model->checkpoint.lazy)
         return st_fail(STINT_E_UNSUPPORTED, "schedules are made with all of a model in memory: "
                                             "leave out --memory");
     if (options) memcpy(&o, options, st_min(options->size, sizeof o));

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOKENS = 64, MOST_TOKENS = 4096 };
+enum { TOKENS = 64, MAX_TOKENS = 4096 };
 
 struct generate {
     struct st_eval *eval;
@@ -52,8 +52,7 @@ static stint_status write_answer(struct generate *g, const char *prompt) {
     stint_status status = st_tokenizer_encode(g->scorer.model->tokenizer, prompt, strlen(prompt),
                                               STINT_TOKENIZE_ADD_BOS | STINT_TOKENIZE_PLAIN, &ids);
     if (status == STINT_OK) status = stint_session_truncate(session, 0, prefix);
-    size_t most = room - st_min(room - 1, g->n_tokens),
-           skip = ids.count > most ? ids.count - most : 0;
+    size_t max = room - st_min(room - 1, g->n_tokens), skip = ids.count > max ? ids.count - max : 0;
     if (status == STINT_OK)
         status =
             stint_generate(session, ids.data + skip, ids.count - skip, &options, NULL, 0, &result);
@@ -122,8 +121,8 @@ stint_status st_eval_generate(struct st_eval *eval, const struct st_task *task) 
     struct st_items items = {0};
     struct generate g = {.eval = eval, .n_tokens = o->n_tokens ? o->n_tokens : TOKENS};
     size_t n_context = st_min(eval->model->config.context, 4096);
-    if (g.n_tokens > MOST_TOKENS)
-        return st_fail(STINT_E_ARG, "%zu tokens an answer: at most %d", g.n_tokens, MOST_TOKENS);
+    if (g.n_tokens > MAX_TOKENS)
+        return st_fail(STINT_E_ARG, "%zu tokens an answer: at most %d", g.n_tokens, MAX_TOKENS);
     stint_status status = task->read(o->data, o->limit, &items);
     if (status == STINT_OK && items.n == 0)
         status = st_fail(STINT_E_FORMAT, "%s: holds no items", o->data);

@@ -69,7 +69,7 @@ static stint_eval_metric metric(const char *name, const struct st_mean *mean) {
 static void score_choices(struct st_eval *eval, const stint_eval_item *item,
                           struct st_mean *means) {
     uint32_t best = 0, best_norm = 0;
-    double norm[STINT_EVAL_MOST_CHOICES];
+    double norm[STINT_EVAL_MAX_CHOICES];
     for (uint32_t i = 0; i < item->n_choices; i++) {
         norm[i] = item->log_likelihood[i] / (double)st_max(item->lengths[i], 1);
         if (item->log_likelihood[i] > item->log_likelihood[best]) best = i;

@@ -61,9 +61,9 @@ typedef stint_status st_item_object_fn(const struct st_lines *lines, const json_
 stint_status st_items_read_objects(const char *path, size_t limit, st_item_object_fn *fn,
                                    struct st_items *items);
 
-// Splits a record at `separator` into at most `most` fields, malloc'ed; fields in double quotes may
+// Splits a record at `separator` into at most `max` fields, malloc'ed; fields in double quotes may
 // hold separators, doubled quotes and line ends. *n is 0 after the last record.
-stint_status st_lines_record(struct st_lines *lines, char separator, char **fields, size_t most,
+stint_status st_lines_record(struct st_lines *lines, char separator, char **fields, size_t max,
                              size_t *n);
 
 #endif

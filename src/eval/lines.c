@@ -58,7 +58,7 @@ static stint_status take_field(struct st_lines *l, char separator, char *out, si
     return STINT_OK;
 }
 
-stint_status st_lines_record(struct st_lines *lines, char separator, char **fields, size_t most,
+stint_status st_lines_record(struct st_lines *lines, char separator, char **fields, size_t max,
                              size_t *n) {
     *n = 0;
     if (lines->at >= lines->map.bytes) return STINT_OK;
@@ -68,7 +68,7 @@ stint_status st_lines_record(struct st_lines *lines, char separator, char **fiel
     stint_status status = STINT_OK;
     while (end == separator && status == STINT_OK) {
         size_t bytes = 0;
-        if (*n == most)
+        if (*n == max)
             status = st_lines_fail(lines, "has too many fields");
         else
             status = take_field(lines, separator, scratch, &bytes, &end);

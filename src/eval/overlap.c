@@ -11,7 +11,7 @@
 #include <string.h>
 #include <utf8proc.h>
 
-enum { MOST_WORDS = 4096 };
+enum { MAX_WORDS = 4096 };
 
 static stint_status no_memory(void) {
     return st_fail(STINT_E_NOMEM, "no memory to compare texts");
@@ -50,13 +50,13 @@ static void plain_spaces(char *text) {
 // Takes `text` over, also on failure, and ends each word in it.
 static stint_status split(char *text, struct words *w) {
     char *rest = NULL;
-    *w = (struct words){.text = text, .at = text ? calloc(MOST_WORDS, sizeof *w->at) : NULL};
+    *w = (struct words){.text = text, .at = text ? calloc(MAX_WORDS, sizeof *w->at) : NULL};
     if (!w->at) {
         free_words(w);
         return no_memory();
     }
     plain_spaces(text);
-    for (char *word = strtok_r(text, " \t\r\n\f\v", &rest); word && w->n < MOST_WORDS;
+    for (char *word = strtok_r(text, " \t\r\n\f\v", &rest); word && w->n < MAX_WORDS;
          word = strtok_r(NULL, " \t\r\n\f\v", &rest))
         w->at[w->n++] = word;
     return STINT_OK;
@@ -249,11 +249,11 @@ static size_t count_common(const struct words *a, const struct words *references
     size_t same = 0;
     for (size_t i = 0; i + n <= a->n; i++) {
         bool first = true;
-        size_t most = 0;
+        size_t max = 0;
         for (size_t j = 0; j < i && first; j++) first = !same_words(a, i, a, j, n);
         for (size_t r = 0; r < n_references && first; r++)
-            most = st_max(most, count(&references[r], a, i, n));
-        if (first) same += st_min(most, count(a, a, i, n));
+            max = st_max(max, count(&references[r], a, i, n));
+        if (first) same += st_min(max, count(a, a, i, n));
     }
     return same;
 }
@@ -262,8 +262,8 @@ static size_t closest_length(size_t n, const struct words *references, size_t n_
     size_t best = references[0].n;
     for (size_t r = 1; r < n_references; r++) {
         size_t here = references[r].n;
-        size_t far = here > n ? here - n : n - here, least = best > n ? best - n : n - best;
-        if (far < least || (far == least && here < best)) best = here;
+        size_t far = here > n ? here - n : n - here, min = best > n ? best - n : n - best;
+        if (far < min || (far == min && here < best)) best = here;
     }
     return best;
 }

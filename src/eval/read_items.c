@@ -39,7 +39,7 @@ static stint_status read_objects(struct st_lines *lines, size_t limit, st_item_o
         json_t *object = NULL;
         if (n == 0) continue;
         if (st_json_parse("a record", line, n, &object) != STINT_OK)
-            return st_lines_fail(lines, "is no JSON object");
+            return st_lines_fail(lines, "is not a JSON object");
         stint_status status = fn(lines, object, items);
         json_decref(object);
         if (status != STINT_OK) return status;
@@ -49,11 +49,11 @@ static stint_status read_objects(struct st_lines *lines, size_t limit, st_item_o
 
 static stint_status read_records(struct st_lines *lines, char separator, size_t limit,
                                  fields_fn *fn, struct st_items *items) {
-    enum { MOST_FIELDS = 16 };
-    char *fields[MOST_FIELDS];
+    enum { MAX_FIELDS = 16 };
+    char *fields[MAX_FIELDS];
     size_t n;
     while (!is_full(items, limit)) {
-        ST_TRY(st_lines_record(lines, separator, fields, MOST_FIELDS, &n));
+        ST_TRY(st_lines_record(lines, separator, fields, MAX_FIELDS, &n));
         if (n == 0) break;
         stint_status status = fn(lines, fields, n, items);
         for (size_t i = 0; i < n; i++) free(fields[i]);

@@ -13,8 +13,8 @@
 
 enum {
     PROMPT_TOKENS = 2048,
-    MOST_POINTS = 256,
-    MOST_SCHEDULES = 16,
+    MAX_POINTS = 256,
+    MAX_SCHEDULES = 16,
     ITEMS_BEFORE_PRUNING = 16,
 };
 static const double certain = 3.0; // standard errors
@@ -38,14 +38,14 @@ struct solver {
     char **own;        // [items] what INT8 writes, for ST_AGREEMENT
     double *reference; // [items] how good it is
     struct st_fork fork;
-    struct point points[MOST_POINTS]; // 0: INT8 throughout, the reference
-    size_t n_points, from;            // those from here on are being tried
+    struct point points[MAX_POINTS]; // 0: INT8 throughout, the reference
+    size_t n_points, from;           // those from here on are being tried
     bool too_many;
 };
 
 static struct point *add_point(struct solver *s, const char *name, enum rule rule,
                                const stint_precision *precision) {
-    if (s->n_points == MOST_POINTS) {
+    if (s->n_points == MAX_POINTS) {
         s->too_many = true;
         return NULL;
     }
@@ -76,7 +76,7 @@ static void fill_bits(struct solver *s, const struct point *p, size_t item) {
 static stint_status answer(struct solver *s, struct point *p, size_t item) {
     stint_precision precision = p->schedule.precision;
     if (p->rule == BY_LEARNED)
-        st_learned_choose(p->schedule.learned, s->fork.session, 0, &precision);
+        st_learned_select(p->schedule.learned, s->fork.session, 0, &precision);
     if (p->rule == BY_PRECISION || p->rule == BY_LEARNED)
         return st_fork_write_by(&s->fork, &precision);
     fill_bits(s, p, item);
@@ -210,14 +210,13 @@ static void add_pairs(struct solver *s) {
 }
 
 // All schedules that begin at precision p->steps[0], with every lower one from a candidate on; the
-// next to be placed is `bits`, not before candidate `least`.
-static void add_schedules(struct solver *s, const stint_precision *p, unsigned bits,
-                          unsigned least) {
+// next to be placed is `bits`, not before candidate `min`.
+static void add_schedules(struct solver *s, const stint_precision *p, unsigned bits, unsigned min) {
     if (bits < s->run.model->nested.low) {
         if (p->n_steps > 1) add_point(s, "schedule", BY_PRECISION, p);
         return;
     }
-    for (unsigned c = least; c < s->run.n_candidates; c++) {
+    for (unsigned c = min; c < s->run.n_candidates; c++) {
         stint_precision next = *p;
         uint32_t start = (uint32_t)((uint64_t)c * s->run.n_tokens / (s->run.n_candidates - 1));
         if (c + 1 < s->run.n_candidates) { // at the end: it is not used, and so are those below it
@@ -255,7 +254,7 @@ static stint_status solve(struct solver *s, stint_schedule_result *out) {
         return st_fail(STINT_E_ARG,
                        "more than %d schedules of %u candidates and precisions %u to %u: try fewer "
                        "candidates",
-                       MOST_POINTS, s->run.n_candidates, s->run.model->nested.low, first);
+                       MAX_POINTS, s->run.n_candidates, s->run.model->nested.low, first);
     drop_others(s, first);
     ST_TRY(try_points(s, true));
     for (size_t i = 1; i < s->n_points; i++) {
@@ -263,12 +262,12 @@ static stint_status solve(struct solver *s, stint_schedule_result *out) {
         bool int8_prompt = p->schedule.precision.prefill == ST_PRECISION_INT8;
         if (int8_prompt && is_good(s, p) && p->out.average_bits < best->out.average_bits) best = p;
     }
-    out->chosen = best->schedule.precision;
+    out->selected = best->schedule.precision;
     out->quality = best->out.quality;
     out->average_bits = best->out.average_bits;
     out->reference = s->points->out.quality;
     if (!s->run.options.output) return STINT_OK;
-    return st_schedule_write(s->run.model, &out->chosen, s->run.options.output);
+    return st_schedule_write(s->run.model, &out->selected, s->run.options.output);
 }
 
 stint_status stint_schedule_solve(const stint_model *model, const stint_schedule_options *options,
@@ -282,8 +281,7 @@ static stint_status add_given(struct solver *s) {
     for (size_t i = 0; i < s->run.options.n_schedules; i++) {
         struct st_precision_schedule schedule = {0};
         const char *name = s->run.options.schedules[i];
-        if (i == MOST_SCHEDULES)
-            return st_fail(STINT_E_ARG, "at most %d schedules", MOST_SCHEDULES);
+        if (i == MAX_SCHEDULES) return st_fail(STINT_E_ARG, "at most %d schedules", MAX_SCHEDULES);
         ST_TRY(st_schedule_load(s->run.model, name, &schedule));
         struct point *p =
             add_point(s, name, schedule.learned ? BY_LEARNED : BY_PRECISION, &schedule.precision);

@@ -23,7 +23,7 @@ enum {
     DEFAULT_EPOCHS = 30,
     BATCH = 32,
     HELD_OUT = 10, // one in so many
-    MOST_TEXT = 64 << 20,
+    MAX_TEXT = 64 << 20,
 };
 static const float rate = 2e-3f, decay = 0.01f;
 
@@ -98,7 +98,7 @@ static stint_status read_text(struct trainer *t) {
     ST_TRY(st_map_open(t->run.options.data, &map));
     stint_status status =
         st_tokenizer_encode(t->run.model->tokenizer, (const char *)map.data,
-                            st_min(map.bytes, MOST_TEXT), STINT_TOKENIZE_PLAIN, &t->ids);
+                            st_min(map.bytes, MAX_TEXT), STINT_TOKENIZE_PLAIN, &t->ids);
     st_map_close(&map);
     if (status == STINT_OK && t->ids.count < SHORTEST)
         return st_fail(STINT_E_FORMAT, "%s: %zu tokens are too few to train on, %d are needed",
@@ -218,9 +218,9 @@ static double accuracy(struct trainer *t, size_t from, size_t to) {
 }
 
 static double majority(const struct trainer *t, size_t n) {
-    size_t count[ST_LEARNED_CHOICES] = {0}, most = 0;
-    for (size_t i = 0; i < n; i++) most = st_max(most, ++count[t->samples[i].label]);
-    return n ? (double)most / (double)n : 0.0;
+    size_t count[ST_LEARNED_CHOICES] = {0}, max = 0;
+    for (size_t i = 0; i < n; i++) max = st_max(max, ++count[t->samples[i].label]);
+    return n ? (double)max / (double)n : 0.0;
 }
 
 // ---- The whole

@@ -209,7 +209,7 @@ static stint_status no_config(const char *folder) {
     if (*files.gguf)
         return st_fail(STINT_E_IO, "%s: no config.json; to open the GGUF file give %s/%s", folder,
                        folder, files.gguf);
-    return st_fail(STINT_E_IO, "%s: no config.json: this is no Hugging Face folder", folder);
+    return st_fail(STINT_E_IO, "%s: no config.json: this is not a Hugging Face folder", folder);
 }
 
 static stint_status open_folder(struct st_checkpoint *c, const char *folder) {
@@ -288,8 +288,8 @@ static stint_status read_gguf_metadata(struct st_checkpoint *c, const struct st_
 }
 
 static stint_status open_package(struct st_checkpoint *c, const char *path) {
-    if (c->late)
-        ST_TRY(st_package_open_late(path, c->maps, c->file, &c->package));
+    if (c->lazy)
+        ST_TRY(st_package_open_lazy(path, c->maps, c->file, &c->package));
     else
         ST_TRY(st_package_open(path, c->maps, &c->package));
     struct st_files files = {path, c->package};
@@ -343,13 +343,13 @@ static stint_status not_a_model(const char *path, const struct st_map *map) {
                    path);
 }
 
-static stint_status open_file(struct st_checkpoint *c, const char *path, bool late) {
+static stint_status open_file(struct st_checkpoint *c, const char *path, bool lazy) {
     c->maps = calloc(1, sizeof *c->maps);
     if (!c->maps) return no_memory(path);
     ST_TRY(st_map_open_file(path, c->maps, &c->file));
     c->n_maps = 1;
     if (st_package_is(c->maps)) {
-        c->late = late;
+        c->lazy = lazy;
         return open_package(c, path);
     }
     c->source = ST_SOURCE_GGUF;
@@ -358,14 +358,14 @@ static stint_status open_file(struct st_checkpoint *c, const char *path, bool la
     return read_splits(c, path);
 }
 
-static stint_status open_any(const char *path, bool late, struct st_checkpoint *checkpoint) {
+static stint_status open_any(const char *path, bool lazy, struct st_checkpoint *checkpoint) {
     struct st_checkpoint c = {.file = -1};
     struct stat info;
     if (stat(path, &info) != 0) return st_fail(STINT_E_IO, "%s: %s", path, strerror(errno));
     c.path = strdup(path);
     stint_status status = c.path ? st_tensors_open(0, &c.tensors) : no_memory(path);
     if (status == STINT_OK)
-        status = S_ISDIR(info.st_mode) ? open_folder(&c, path) : open_file(&c, path, late);
+        status = S_ISDIR(info.st_mode) ? open_folder(&c, path) : open_file(&c, path, lazy);
     if (status != STINT_OK) {
         st_checkpoint_close(&c);
         return status;
@@ -378,7 +378,7 @@ stint_status st_checkpoint_open(const char *path, struct st_checkpoint *checkpoi
     return open_any(path, false, checkpoint);
 }
 
-stint_status st_checkpoint_open_late(const char *path, struct st_checkpoint *checkpoint) {
+stint_status st_checkpoint_open_lazy(const char *path, struct st_checkpoint *checkpoint) {
     return open_any(path, true, checkpoint);
 }
 

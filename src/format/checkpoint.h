@@ -9,7 +9,7 @@
 #include "format/package.h"
 #include "format/tensors.h"
 
-enum st_source { ST_SOURCE_HF, ST_SOURCE_GGUF, ST_SOURCE_SHAPE };
+enum st_source { ST_SOURCE_HF, ST_SOURCE_GGUF, ST_SOURCE_PRESET };
 
 struct st_checkpoint {
     enum st_source source;
@@ -20,7 +20,7 @@ struct st_checkpoint {
     json_t *meta;              // package only: how it was made
     char *path;
     int file;                   // -1: a folder
-    bool late;                  // packed weights are unchecked
+    bool lazy;                  // packed weights are unchecked
     struct st_package *package; // NULL: not a package; `source` says what it was made from
     struct st_map *maps;
     size_t n_maps;
@@ -32,8 +32,8 @@ struct st_checkpoint {
 // expected. Shard names in an index may not leave the folder.
 // *checkpoint is untouched on failure.
 stint_status st_checkpoint_open(const char *path, struct st_checkpoint *checkpoint);
-// The same; of a package, packed weights are left unchecked (st_package_open_late()).
-stint_status st_checkpoint_open_late(const char *path, struct st_checkpoint *checkpoint);
+// The same; of a package, packed weights are left unchecked (st_package_open_lazy()).
+stint_status st_checkpoint_open_lazy(const char *path, struct st_checkpoint *checkpoint);
 void st_checkpoint_close(struct st_checkpoint *checkpoint); // accepts a zeroed one
 
 #endif

@@ -87,14 +87,14 @@ static stint_status take_array(struct cursor *c, struct st_gguf_entry *entry) {
     if (entry->element == ST_GGUF_ARRAY)
         return st_fail(STINT_E_UNSUPPORTED, "arrays in arrays are not supported");
     bool strings = entry->element == ST_GGUF_STRING;
-    size_t least = strings ? sizeof(uint64_t) : st_gguf_type_traits(entry->element)->bytes;
-    if (count > bytes_left(c) / least)
+    size_t min = strings ? sizeof(uint64_t) : st_gguf_type_traits(entry->element)->bytes;
+    if (count > bytes_left(c) / min)
         return st_fail(STINT_E_FORMAT, "an array of %llu %s, only %zu bytes are left in the file",
                        (unsigned long long)count, st_gguf_type_traits(entry->element)->name,
                        bytes_left(c));
     entry->data = c->at;
     entry->count = count;
-    if (!strings) c->at += count * least;
+    if (!strings) c->at += count * min;
     for (uint64_t i = 0; strings && i < count; i++) {
         struct st_gguf_string string;
         ST_TRY(take_string(c, &string, "a string of an array"));
@@ -117,7 +117,7 @@ static stint_status take_value(struct cursor *c, struct st_gguf_entry *entry) {
     entry->count = 1;
     ST_TRY(take(c, value, st_gguf_type_traits(entry->type)->bytes, "the value"));
     if (entry->type == ST_GGUF_BOOL && value[0] > 1)
-        return st_fail(STINT_E_FORMAT, "%u is no bool", value[0]);
+        return st_fail(STINT_E_FORMAT, "%u is not a bool", value[0]);
     return STINT_OK;
 }
 
@@ -242,7 +242,7 @@ static stint_status read_file(struct file *file) {
     if (file->map->bytes == 0) return st_fail(STINT_E_FORMAT, "the file is empty");
     c.end += file->map->bytes;
     if (bytes_left(&c) < MAGIC_BYTES || memcmp(c.at, "GGUF", MAGIC_BYTES) != 0)
-        return st_fail(STINT_E_FORMAT, "is no GGUF file: it does not begin with 'GGUF'");
+        return st_fail(STINT_E_FORMAT, "is not a GGUF file: it does not begin with 'GGUF'");
     ST_TRY(take(&c, magic, sizeof magic, "the header"));
     ST_TRY(take(&c, &version, sizeof version, "the header"));
     ST_TRY(check_version(version));

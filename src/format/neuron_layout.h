@@ -11,10 +11,10 @@
 
 enum {
     ST_NEURON_BLOCK = 4096,
-    ST_NEURON_ROW = 64,         // rows are padded to a multiple of this
-    ST_NEURON_WASTE = 16,       // entries are whole blocks where that wastes at most a 16th
-    ST_NEURON_MOST = 1 << 20,   // neurons of a block
-    ST_NEURON_MOST_K = 1 << 16, // weights of a row
+    ST_NEURON_ROW = 64,        // rows are padded to a multiple of this
+    ST_NEURON_WASTE = 16,      // entries are whole blocks where that wastes at most a 16th
+    ST_NEURON_MAX = 1 << 20,   // neurons of a block
+    ST_NEURON_MAX_K = 1 << 16, // weights of a row
 };
 
 // How a weight is stored: an INT8 number, or 4 bits that stand for one (kernels/neuron.h).
@@ -37,7 +37,7 @@ static inline size_t st_neuron_row_bytes(size_t k, enum st_neuron_code code) {
     return code == ST_NEURON_LEVELS ? k / 2 + k / ST_NEURON_ROW : k;
 }
 
-// pre: all at least 1; n <= ST_NEURON_MOST, parts <= 3, k <= ST_NEURON_MOST_K
+// pre: all at least 1; n <= ST_NEURON_MAX, parts <= 3, k <= ST_NEURON_MAX_K
 static inline struct st_neuron_layout st_neuron_layout(uint32_t n, uint32_t parts, size_t k,
                                                        enum st_neuron_code code) {
     struct st_neuron_layout l = {.n = n, .parts = parts, .code = code, .width = k};

@@ -22,7 +22,7 @@ enum {
     INT8_K = 64,
     INT8_MAX_K = 1 << 16
 };
-enum { NESTED_ROWS = 8, NESTED_K = 128, NESTED_MOST_BITS = 7 };
+enum { NESTED_ROWS = 8, NESTED_K = 128, NESTED_MAX_BITS = 7 };
 
 #define DAMAGED "section '%s' is damaged: its hash differs; copy or prepare the package again"
 
@@ -75,16 +75,16 @@ static bool nested_bytes(const struct st_section *s, size_t *bytes) {
     size_t n;
     if (s->n_dims != 3 || s->dims[0] == 0 || s->dims[1] == 0) return false;
     if (s->dims[0] > SIZE_MAX - NESTED_ROWS || s->dims[1] > SIZE_MAX - NESTED_K) return false;
-    if (s->dims[2] < 2 || s->dims[2] > NESTED_MOST_BITS) return false;
+    if (s->dims[2] < 2 || s->dims[2] > NESTED_MAX_BITS) return false;
     if (!st_size_mul(st_round_up(s->dims[0], NESTED_ROWS), st_round_up(s->dims[1], NESTED_K), &n))
         return false;
     return st_size_mul(n / 8, s->dims[2], bytes);
 }
 
 static bool neuron_bytes(const struct st_section *s, size_t *bytes) {
-    if (s->n_dims < 3 || s->dims[0] == 0 || s->dims[0] > ST_NEURON_MOST) return false;
+    if (s->n_dims < 3 || s->dims[0] == 0 || s->dims[0] > ST_NEURON_MAX) return false;
     if (s->dims[1] < 2 || s->dims[1] > 3) return false;
-    if (s->dims[2] == 0 || s->dims[2] > ST_NEURON_MOST_K) return false;
+    if (s->dims[2] == 0 || s->dims[2] > ST_NEURON_MAX_K) return false;
     if (s->dims[3] != (s->n_dims == 3 ? 1 : 4)) return false; // bits, where they are not 8
     struct st_neuron_layout l =
         st_neuron_layout((uint32_t)s->dims[0], (uint32_t)s->dims[1], s->dims[2],
@@ -151,14 +151,14 @@ static bool has_hash(const void *data, size_t bytes, uint64_t hash) {
 // What is read on the way through the file.
 struct reader {
     const struct st_map *map;
-    size_t limit; // where the table begins
-    size_t end;   // of the part before
-    int late;     // the file, where packed weights are left alone; else -1
+    size_t limit;  // where the table begins
+    size_t end;    // of the part before
+    int lazy_file; // the file, where packed weights are left alone; else -1
     XXH3_state_t *state;
-    unsigned char *buffer; // [HASH_AT_ONCE] where `late`
+    unsigned char *buffer; // [HASH_AT_ONCE] where lazy_file >= 0
 };
 
-bool st_section_is_late(const struct st_section *s) {
+bool st_section_is_lazy(const struct st_section *s) {
     return s->type == ST_SECTION_INT8_N16K4 || s->type == ST_SECTION_NESTED ||
            s->type == ST_SECTION_NEURONS || s->type == ST_SECTION_COLUMNS;
 }
@@ -170,7 +170,7 @@ static bool file_has_hash(const struct reader *r, const struct st_section *s, ui
     off_t at = (off_t)((const unsigned char *)s->data - r->map->data);
     XXH3_64bits_reset(r->state);
     for (size_t left = s->bytes; left > 0;) {
-        ssize_t n = pread(r->late, r->buffer, HASH_AT_ONCE, at);
+        ssize_t n = pread(r->lazy_file, r->buffer, HASH_AT_ONCE, at);
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0 || ((size_t)n < left && n % ST_DIRECT_BLOCK != 0)) return false;
         size_t used = st_min(left, (size_t)n);
@@ -185,11 +185,11 @@ static bool file_has_hash(const struct reader *r, const struct st_section *s, ui
 
 // A section is hashed in passing: it leaves memory again until it is used.
 static bool section_has_hash(const struct reader *r, const struct st_section *s, uint64_t hash) {
-    if (s->bytes <= HASH_AT_ONCE && r->late < 0) return has_hash(s->data, s->bytes, hash);
+    if (s->bytes <= HASH_AT_ONCE && r->lazy_file < 0) return has_hash(s->data, s->bytes, hash);
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
     return r->state != NULL;
 #else
-    if (r->late >= 0) return file_has_hash(r, s, hash, NULL);
+    if (r->lazy_file >= 0) return file_has_hash(r, s, hash, NULL);
     XXH3_64bits_reset(r->state);
     for (size_t done = 0; done < s->bytes; done += HASH_BLOCK) {
         const unsigned char *block = (const unsigned char *)s->data + done;
@@ -239,7 +239,7 @@ static bool find_dtype(const char *name, enum st_dtype *dtype) {
 static stint_status read_type(const struct st_package_entry *e, struct st_section *s) {
     int type = 0;
     if (e->type[ST_PACKAGE_TYPE_BYTES - 1] || e->dtype[ST_PACKAGE_TYPE_BYTES - 1])
-        return st_fail(STINT_E_FORMAT, "section '%s': its type is no text", e->name);
+        return st_fail(STINT_E_FORMAT, "section '%s': its type is not text", e->name);
     while (type < ST_N_SECTION_TYPES && strcmp(type_names[type], e->type) != 0) type++;
     if (type == ST_N_SECTION_TYPES)
         return st_fail(STINT_E_UNSUPPORTED, "section '%s': type '%s' is not known to this stint",
@@ -301,8 +301,8 @@ static stint_status read_section(struct reader *r, const struct st_package_entry
     ST_TRY(check_place(r, e, s->bytes));
     s->data = r->map->data + e->offset;
     r->end = e->offset + e->bytes;
-    if (r->late >= 0 && st_section_is_late(s)) return STINT_OK;
-    if (r->late >= 0 && is_kept(s)) return keep_section(r, e, s, copy);
+    if (r->lazy_file >= 0 && st_section_is_lazy(s)) return STINT_OK;
+    if (r->lazy_file >= 0 && is_kept(s)) return keep_section(r, e, s, copy);
     if (section_has_hash(r, s, e->hash)) return STINT_OK;
     return st_fail(STINT_E_FORMAT, DAMAGED, s->name);
 }
@@ -331,15 +331,18 @@ static stint_status index_names(struct st_package *p) {
     return STINT_OK;
 }
 
-static stint_status read_package(const struct st_map *map, int late, struct st_package *p) {
+static stint_status read_package(const struct st_map *map, int lazy_file, struct st_package *p) {
     struct st_package_header header;
     if (map->bytes < ST_PACKAGE_ALIGN || !st_package_is(map))
         return st_fail(STINT_E_FORMAT, "%zu bytes are no stint package", map->bytes);
     memcpy(&header, map->data, sizeof header);
     ST_TRY(check_header(map, &header));
-    struct reader r = {
-        map,  header.table_offset, sizeof header,
-        late, XXH3_createState(),  late >= 0 ? aligned_alloc(ST_DIRECT_BLOCK, HASH_AT_ONCE) : NULL};
+    struct reader r = {map,
+                       header.table_offset,
+                       sizeof header,
+                       lazy_file,
+                       XXH3_createState(),
+                       lazy_file >= 0 ? aligned_alloc(ST_DIRECT_BLOCK, HASH_AT_ONCE) : NULL};
     p->n = header.n_sections;
     p->hash = header.table_hash;
     p->sections = calloc(p->n, sizeof *p->sections);
@@ -348,7 +351,7 @@ static stint_status read_package(const struct st_map *map, int late, struct st_p
     p->copies = calloc(p->n, sizeof *p->copies);
     stint_status status = STINT_OK;
     if (!p->sections || !p->by_name || !p->entries || !p->copies || !r.state ||
-        (late >= 0 && !r.buffer))
+        (lazy_file >= 0 && !r.buffer))
         status = st_fail(STINT_E_NOMEM, "no memory for %zu sections", p->n);
     if (status == STINT_OK) {
         memcpy(p->entries, map->data + header.table_offset, p->n * sizeof *p->entries);
@@ -359,11 +362,11 @@ static stint_status read_package(const struct st_map *map, int late, struct st_p
     return status == STINT_OK ? index_names(p) : status;
 }
 
-static stint_status open_package(const char *name, const struct st_map *map, int late,
+static stint_status open_package(const char *name, const struct st_map *map, int lazy_file,
                                  struct st_package **package) {
     struct st_package *p = calloc(1, sizeof *p);
     if (!p) return st_fail(STINT_E_NOMEM, "%s: no memory to open it", name);
-    if (read_package(map, late, p) != STINT_OK) {
+    if (read_package(map, lazy_file, p) != STINT_OK) {
         st_package_close(p);
         return st_fail_prefix("%s: ", name);
     }
@@ -376,14 +379,14 @@ stint_status st_package_open(const char *name, const struct st_map *map,
     return open_package(name, map, -1, package);
 }
 
-stint_status st_package_open_late(const char *name, const struct st_map *map, int file,
+stint_status st_package_open_lazy(const char *name, const struct st_map *map, int file,
                                   struct st_package **package) {
     bool direct;
-    int late = st_direct_open(file, &direct);
-    if (late < 0) return st_fail(STINT_E_IO, "%s: %s", name, strerror(errno));
+    int lazy_file = st_direct_open(file, &direct);
+    if (lazy_file < 0) return st_fail(STINT_E_IO, "%s: %s", name, strerror(errno));
     st_map_scatter(map); // no more of it than is asked for
-    stint_status status = open_package(name, map, late, package);
-    close(late);
+    stint_status status = open_package(name, map, lazy_file, package);
+    close(lazy_file);
     st_map_forget(map->data, map->bytes);
     posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
     return status;

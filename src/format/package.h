@@ -67,13 +67,13 @@ bool st_package_is(const struct st_map *map);
 stint_status st_package_open(const char *name, const struct st_map *map,
                              struct st_package **package);
 // The same, for a model that is read piece by piece: packed weights are neither read nor checked,
-// so who loads them does (st_package_is_late). What else the file has leaves the page cache again.
+// so who loads them does (st_package_is_lazy). What else the file has leaves the page cache again.
 // `file` is the map's, open for reading; it is borrowed during the call.
-stint_status st_package_open_late(const char *name, const struct st_map *map, int file,
+stint_status st_package_open_lazy(const char *name, const struct st_map *map, int file,
                                   struct st_package **package);
 void st_package_close(struct st_package *package); // accepts NULL
-// True of sections that st_package_open_late() leaves unchecked.
-bool st_section_is_late(const struct st_section *section);
+// True of sections that st_package_open_lazy() leaves unchecked.
+bool st_section_is_lazy(const struct st_section *section);
 
 // The hash of its table, and so of all that is in it.
 uint64_t st_package_hash(const struct st_package *package);

@@ -170,7 +170,7 @@ static stint_status prefill(struct answer *a, const int32_t *prompt, size_t n_pr
     stint_status status = st_session_eval(s, &e);
     if (status != STINT_OK) *now = before;
     if (status == STINT_OK && s->learned)
-        st_learned_choose(s->learned, s, a->public.sequence, &s->precision);
+        st_learned_select(s->learned, s, a->public.sequence, &s->precision);
     return status;
 }
 

@@ -110,10 +110,10 @@ stint_status st_generator_begin(struct st_generator *g, struct st_generator_scra
 
 // ---- The next token
 
-static void rank(struct st_token *token, uint32_t most, int32_t id, float logit) {
+static void rank(struct st_token *token, uint32_t max, int32_t id, float logit) {
     uint32_t at = token->n_top;
-    if (at == most && logit <= token->top[at - 1].logprob) return;
-    if (at < most)
+    if (at == max && logit <= token->top[at - 1].logprob) return;
+    if (at < max)
         token->n_top++;
     else
         at--;
@@ -123,9 +123,9 @@ static void rank(struct st_token *token, uint32_t most, int32_t id, float logit)
 
 // Notes the likeliest tokens; returns the logarithm that makes logits log-probabilities.
 static double look(const struct st_generator *g, const float *logits, struct st_token *token) {
-    uint32_t most = g->options.n_top, vocab = g->options.model->config.vocab;
+    uint32_t max = g->options.n_top, vocab = g->options.model->config.vocab;
     double log_sum = st_log_sum(logits, vocab);
-    for (uint32_t i = 0; i < vocab && most; i++) rank(token, most, (int32_t)i, logits[i]);
+    for (uint32_t i = 0; i < vocab && max; i++) rank(token, max, (int32_t)i, logits[i]);
     for (uint32_t i = 0; i < token->n_top; i++)
         token->top[i].logprob = (float)((double)token->top[i].logprob - log_sum);
     return log_sum;

@@ -14,7 +14,7 @@ const struct st_attention *const st_attentions[] = {
     NULL,
 };
 
-const struct st_attention *st_attention_choose(uint64_t cpu_flags) {
+const struct st_attention *st_attention_select(uint64_t cpu_flags) {
     const struct st_attention *const *row = st_attentions;
     while (((*row)->isa & cpu_flags) != (*row)->isa) row++;
     return *row;

@@ -39,6 +39,6 @@ struct st_attention {
 };
 
 extern const struct st_attention *const st_attentions[]; // best first; ends with NULL
-const struct st_attention *st_attention_choose(uint64_t cpu_flags);
+const struct st_attention *st_attention_select(uint64_t cpu_flags);
 
 #endif

@@ -3,7 +3,7 @@
 // instruction set.
 #include "base/cpu.h"
 #include "base/half.h"
-#include "kernels/ahead.h"
+#include "kernels/prefetch.h"
 #include "kernels/elementwise_rows.h"
 #include "kernels/vec.h"
 
@@ -13,7 +13,7 @@
 #define INLINE   static inline __attribute__((always_inline))
 #define UNROLLED _Pragma("GCC unroll 8")
 
-enum { MOST_VECTORS = 8 }; // accumulators of one pass over the values
+enum { MAX_VECTORS = 8 }; // accumulators of one pass over the values
 
 INLINE vf capped(vf score, float scale, float softcap) {
     vf s = vf_mul(score, vf_set1(scale));
@@ -28,18 +28,18 @@ INLINE void softmax_lanes(float *scores, size_t n_keys, size_t width, const floa
                           const float *high, float scale, float softcap, float *maximum, float *sum,
                           float *factor) {
     const vf minus = vf_set1(-INFINITY);
-    vf lowest = vf_load(low), end = vf_load(high), before = vf_load(maximum), most = before;
+    vf lowest = vf_load(low), end = vf_load(high), before = vf_load(maximum), max = before;
     for (size_t j = 0; j < n_keys; j++) {
         vf position = vf_set1((float)j);
         vf s = capped(vf_load(scores + j * width), scale, softcap);
         s = vf_select(vf_lt(position, lowest), minus, s);
         s = vf_select(vf_lt(position, end), s, minus);
         vf_store(scores + j * width, s);
-        most = vf_max(s, most);
+        max = vf_max(s, max);
     }
     // A lane without keys so far: subtracting 0 instead of -inf keeps its probabilities at e^-inf =
     // 0.
-    vf base = vf_select(vf_lt(minus, most), most, vf_zero());
+    vf base = vf_select(vf_lt(minus, max), max, vf_zero());
     vf shrink = vf_exp(vf_sub(before, base));
     shrink = vf_select(vf_lt(minus, before), shrink, vf_set1(1.0f));
     vf total = vf_mul(vf_load(sum), shrink);
@@ -48,7 +48,7 @@ INLINE void softmax_lanes(float *scores, size_t n_keys, size_t width, const floa
         vf_store(scores + j * width, p);
         total = vf_add(total, p);
     }
-    vf_store(maximum, most);
+    vf_store(maximum, max);
     vf_store(sum, total);
     vf_store(factor, shrink);
 }
@@ -113,7 +113,7 @@ INLINE void score_keys(const float *q, const char *keys, bool half, size_t row_b
         size_t n = n_keys - j < 4 ? n_keys - j : 4;
         const char *key[4]; // the last one stands in for those that are missing
         float four[4];
-        st_ask_ahead(keys + j * row_bytes, 4 * row_bytes);
+        st_prefetch(keys + j * row_bytes, 4 * row_bytes);
         for (size_t i = 0; i < 4; i++) key[i] = keys + (j + (i < n ? i : n - 1)) * row_bytes;
         score_four(q, key, half, head_dim, four);
         memcpy(scores + j, four, n * sizeof *four);
@@ -122,15 +122,15 @@ INLINE void score_keys(const float *q, const char *keys, bool half, size_t row_b
 
 // scores become probabilities; returns their sum.
 INLINE float softmax(float *scores, size_t n, float scale, float softcap) {
-    vf most = vf_set1(-INFINITY), total = vf_zero();
+    vf max = vf_set1(-INFINITY), total = vf_zero();
     float lanes[VF_LANES], best = -INFINITY;
     for (size_t i = 0; i < n; i += VF_LANES) {
         size_t rest = n - i < VF_LANES ? n - i : VF_LANES;
         vf_store_n(scores + i, capped(vf_load_n(scores + i, rest), scale, softcap), rest);
     }
     size_t i = 0;
-    for (; i + VF_LANES <= n; i += VF_LANES) most = vf_max(vf_load(scores + i), most);
-    vf_store(lanes, most);
+    for (; i + VF_LANES <= n; i += VF_LANES) max = vf_max(vf_load(scores + i), max);
+    vf_store(lanes, max);
     for (size_t l = 0; l < VF_LANES; l++) best = fmaxf(best, lanes[l]);
     for (; i < n; i++) best = fmaxf(best, scores[i]);
     i = 0;
@@ -150,12 +150,12 @@ INLINE float softmax(float *scores, size_t n, float scale, float softcap) {
 // out[d, d + vectors * VF_LANES) over all keys; the last vector has `last` elements.
 INLINE void weigh(const float *p, const char *values, bool half, size_t row_bytes, size_t n_keys,
                   size_t d, size_t vectors, size_t last, float factor, float *out) {
-    vf sum[MOST_VECTORS];
+    vf sum[MAX_VECTORS];
     UNROLLED for (size_t v = 0; v < vectors; v++) sum[v] = vf_zero();
     for (size_t j = 0; j < n_keys; j++) {
         vf weight = vf_set1(p[j]);
         const char *row = values + j * row_bytes;
-        st_ask_ahead(row, row_bytes);
+        st_prefetch(row, row_bytes);
         UNROLLED for (size_t v = 0; v < vectors; v++) sum[v] =
             vf_fma(weight, row_part(row, half, d + v * VF_LANES, last), sum[v]);
     }

@@ -50,15 +50,15 @@ static float at(const void *rows, enum st_dtype kv, size_t i) {
 static void decode(const float *q, const void *keys, const void *values, enum st_dtype kv,
                    size_t n_keys, size_t head_dim, float scale, float softcap, float *scores,
                    float *out) {
-    float most = -INFINITY, sum = 0.0f;
+    float max = -INFINITY, sum = 0.0f;
     for (size_t j = 0; j < n_keys; j++) {
         float dot = 0.0f;
         for (size_t d = 0; d < head_dim; d++) dot += q[d] * at(keys, kv, j * head_dim + d);
         scores[j] = capped(dot, scale, softcap);
-        most = fmaxf(most, scores[j]);
+        max = fmaxf(max, scores[j]);
     }
     for (size_t j = 0; j < n_keys; j++) {
-        scores[j] = expf(scores[j] - most);
+        scores[j] = expf(scores[j] - max);
         sum += scores[j];
     }
     for (size_t d = 0; d < head_dim; d++) {

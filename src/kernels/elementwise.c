@@ -14,7 +14,7 @@ const struct st_elementwise *const st_elementwises[] = {
     NULL,
 };
 
-const struct st_elementwise *st_elementwise_choose(uint64_t cpu_flags) {
+const struct st_elementwise *st_elementwise_select(uint64_t cpu_flags) {
     const struct st_elementwise *const *row = st_elementwises;
     while (((*row)->isa & cpu_flags) != (*row)->isa) row++;
     return *row;

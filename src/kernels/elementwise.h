@@ -63,6 +63,6 @@ struct st_elementwise {
 };
 
 extern const struct st_elementwise *const st_elementwises[]; // best first; ends with NULL
-const struct st_elementwise *st_elementwise_choose(uint64_t cpu_flags);
+const struct st_elementwise *st_elementwise_select(uint64_t cpu_flags);
 
 #endif

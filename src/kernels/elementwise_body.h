@@ -309,31 +309,31 @@ static void axpy_int8(float a, const int8_t *x, const float *scale, size_t n, fl
 
 // The largest of n elements; -infinity where there is none. NaN loses.
 INLINE float most_of(const float *x, size_t n) {
-    const vf least = vf_set1(-INFINITY);
-    vf best[4] = {least, least, least, least};
-    float lanes[VF_LANES], most = -INFINITY;
+    const vf min = vf_set1(-INFINITY);
+    vf best[4] = {min, min, min, min};
+    float lanes[VF_LANES], max = -INFINITY;
     size_t i = 0;
     for (; i + 4 * VF_LANES <= n; i += 4 * VF_LANES)
         _Pragma("GCC unroll 4") for (size_t j = 0; j < 4; j++) best[j] =
             vf_max(vf_load(x + i + j * VF_LANES), best[j]);
     vf_store(lanes, vf_max(vf_max(best[0], best[1]), vf_max(best[2], best[3])));
-    for (size_t l = 0; l < VF_LANES; l++) most = lanes[l] > most ? lanes[l] : most;
-    for (; i < n; i++) most = x[i] > most ? x[i] : most;
-    return most;
+    for (size_t l = 0; l < VF_LANES; l++) max = lanes[l] > max ? lanes[l] : max;
+    for (; i < n; i++) max = x[i] > max ? x[i] : max;
+    return max;
 }
 
 // The first block that has the largest value, then where in it that stands.
 static size_t argmax(const float *x, size_t n) {
     enum { BLOCK = 1024 };
-    float most = -INFINITY;
+    float max = -INFINITY;
     size_t from = 0;
     for (size_t i = 0; i < n; i += BLOCK) {
         float here = most_of(x + i, n - i < BLOCK ? n - i : BLOCK);
-        if (here > most) from = i;
-        most = here > most ? here : most;
+        if (here > max) from = i;
+        max = here > max ? here : max;
     }
     for (size_t i = from; i < n; i++)
-        if (x[i] == most) return i;
+        if (x[i] == max) return i;
     return 0;
 }
 

@@ -25,10 +25,10 @@ struct st_gemv {
     const char *name;
     uint64_t isa;
     st_gemv_fn
-        *fn[ST_N_DTYPES]; // types without a kernel of their own go through expand; never NULL
+        *fn[ST_N_DTYPES]; // types without a kernel of their own go through dequantize; never NULL
 };
 
 extern const struct st_gemv st_gemvs[]; // best first; ends with a NULL name
-const struct st_gemv *st_gemv_choose(uint64_t cpu_flags);
+const struct st_gemv *st_gemv_select(uint64_t cpu_flags);
 
 #endif

@@ -6,14 +6,14 @@
 // column, summed in ascending order of k, however many rows and columns there are.
 #include "base/dtype.h"
 #include "base/size.h"
-#include "kernels/expand_rows.h"
+#include "kernels/dequantize_rows.h"
 #include "kernels/gemv_rows.h"
 #include "kernels/vec.h"
 
 #include <string.h>
 
 // Rows at once: as many as have their sums in registers, of which AVX2 has 16 and the others 32.
-enum { GEMV_ROWS = 8, MOST_SUMS = VF_LANES == 8 ? 8 : 16, EXPANDED = 256, CACHE_LINE = 64 };
+enum { GEMV_ROWS = 8, MAX_SUMS = VF_LANES == 8 ? 8 : 16, DEQUANTIZED = 256, CACHE_LINE = 64 };
 
 #define UNROLL _Pragma("GCC unroll 8")
 #define INLINE static inline __attribute__((always_inline))
@@ -65,7 +65,7 @@ INLINE void store_rows(size_t n_rows, size_t n_columns, vf *sum, float *y, size_
 INLINE void native_rows(load_fn *load, size_t item_bytes, const unsigned char *w, size_t row_bytes,
                         size_t n_rows, size_t ahead, size_t k, const float *x, size_t n_columns,
                         float *y, size_t y_col) {
-    vf sum[MOST_SUMS];
+    vf sum[MAX_SUMS];
     clear_sums(n_rows * n_columns, sum);
     dot_rows(load, item_bytes, w, row_bytes, n_rows, ahead, k, x, k, n_columns, sum);
     store_rows(n_rows, n_columns, sum, y, y_col);
@@ -74,7 +74,7 @@ INLINE void native_rows(load_fn *load, size_t item_bytes, const unsigned char *w
 INLINE void gemv_columns(load_fn *load, size_t item_bytes, const unsigned char *w, size_t row_bytes,
                          size_t n_rows, size_t k, const float *x, size_t n_columns, float *y,
                          size_t y_col) {
-    const size_t rows = n_columns == 1 ? GEMV_ROWS : MOST_SUMS / (n_columns == 3 ? 4 : n_columns);
+    const size_t rows = n_columns == 1 ? GEMV_ROWS : MAX_SUMS / (n_columns == 3 ? 4 : n_columns);
     size_t r = 0;
     for (; r + rows <= n_rows; r += rows)
         native_rows(load, item_bytes, w + r * row_bytes, row_bytes, rows, rows * row_bytes, k, x,
@@ -104,7 +104,7 @@ INLINE void passes(load_fn *load, size_t item_bytes, const unsigned char *w, siz
 INLINE void gemv_passes(load_fn *load, size_t item_bytes, const unsigned char *w, size_t row_bytes,
                         size_t n_rows, size_t k, const float *x, size_t n_columns, float *y,
                         size_t y_col) {
-    const size_t rows = MOST_SUMS / ST_GEMV_PASS;
+    const size_t rows = MAX_SUMS / ST_GEMV_PASS;
     size_t r = 0;
     for (; r + rows <= n_rows; r += rows)
         passes(load, item_bytes, w + r * row_bytes, row_bytes, rows, k, x, n_columns, y + r, y_col);
@@ -112,10 +112,10 @@ INLINE void gemv_passes(load_fn *load, size_t item_bytes, const unsigned char *w
         passes(load, item_bytes, w + r * row_bytes, row_bytes, 1, k, x, n_columns, y + r, y_col);
 }
 
-// Block types: EXPANDED elements of each row at a time become floats, then as above, a column at a
-// time.
-static void add_expanded(float (*rows)[EXPANDED], size_t n_rows, size_t n, const float *x,
-                         vf *sum) {
+// Block types: DEQUANTIZED elements of each row at a time become floats, then as above, a column at
+// a time.
+static void add_dequantized(float (*rows)[DEQUANTIZED], size_t n_rows, size_t n, const float *x,
+                            vf *sum) {
     if (n_rows == GEMV_ROWS)
         dot_rows(load_f32, sizeof(float), (const unsigned char *)rows, sizeof *rows, GEMV_ROWS, 0,
                  n, x, 0, 1, sum);
@@ -125,27 +125,27 @@ static void add_expanded(float (*rows)[EXPANDED], size_t n_rows, size_t n, const
                      sum + r);
 }
 
-static void expanded_rows(st_expand_fn *expand, const unsigned char *w, size_t row_bytes,
-                          size_t n_rows, size_t k, const float *x, size_t n_columns, float *y,
-                          size_t y_col) {
+static void dequantized_rows(st_dequantize_fn *dequantize, const unsigned char *w, size_t row_bytes,
+                             size_t n_rows, size_t k, const float *x, size_t n_columns, float *y,
+                             size_t y_col) {
     vf sums[ST_GEMV_MAX_COLUMNS][GEMV_ROWS];
-    float rows[GEMV_ROWS][EXPANDED];
+    float rows[GEMV_ROWS][DEQUANTIZED];
     for (size_t c = 0; c < n_columns; c++) clear_sums(GEMV_ROWS, sums[c]);
-    for (size_t k0 = 0; k0 < k; k0 += EXPANDED) {
-        size_t n = st_min(EXPANDED, k - k0);
-        for (size_t r = 0; r < n_rows; r++) expand(w + r * row_bytes, k0, n, rows[r]);
+    for (size_t k0 = 0; k0 < k; k0 += DEQUANTIZED) {
+        size_t n = st_min(DEQUANTIZED, k - k0);
+        for (size_t r = 0; r < n_rows; r++) dequantize(w + r * row_bytes, k0, n, rows[r]);
         for (size_t c = 0; c < n_columns; c++)
-            add_expanded(rows, n_rows, n, x + c * k + k0, sums[c]);
+            add_dequantized(rows, n_rows, n, x + c * k + k0, sums[c]);
     }
     for (size_t c = 0; c < n_columns; c++) store_rows(n_rows, 1, sums[c], y + c * y_col, 0);
 }
 
-static void gemv_expanded(st_expand_fn *expand, const unsigned char *w, size_t row_bytes,
-                          size_t n_rows, size_t k, const float *x, size_t n_columns, float *y,
-                          size_t y_col) {
+static void gemv_dequantized(st_dequantize_fn *dequantize, const unsigned char *w, size_t row_bytes,
+                             size_t n_rows, size_t k, const float *x, size_t n_columns, float *y,
+                             size_t y_col) {
     for (size_t r = 0; r < n_rows; r += GEMV_ROWS)
-        expanded_rows(expand, w + r * row_bytes, row_bytes, st_min(GEMV_ROWS, n_rows - r), k, x,
-                      n_columns, y + r, y_col);
+        dequantized_rows(dequantize, w + r * row_bytes, row_bytes, st_min(GEMV_ROWS, n_rows - r), k,
+                         x, n_columns, y + r, y_col);
 }
 
 // The number of columns becomes a constant.
@@ -171,7 +171,7 @@ GEMV_NATIVE(bf16, vf_load_bf16, 2)
 #define GEMV_BLOCKS(type)                                                                          \
     void NAME(type)(const void *w, size_t row_bytes, size_t n_rows, size_t k, const float *x,      \
                     size_t n_columns, float *y, size_t y_col) {                                    \
-        gemv_expanded(EXPAND(type), w, row_bytes, n_rows, k, x, n_columns, y, y_col);              \
+        gemv_dequantized(DEQUANTIZE(type), w, row_bytes, n_rows, k, x, n_columns, y, y_col);       \
     }
 
 GEMV_BLOCKS(q4_0)

@@ -3,14 +3,14 @@
 #ifndef ST_KERNELS_GEMV_ROWS_H
 #define ST_KERNELS_GEMV_ROWS_H
 
-#include "kernels/expand_rows.h"
+#include "kernels/dequantize_rows.h"
 #include "kernels/gemv.h"
 
 #define DECLARE(id, type, isa) st_gemv_fn st_gemv_##type##_##isa;
-ST_EXPAND_TYPES(DECLARE, scalar)
-ST_EXPAND_TYPES(DECLARE, avx2)
-ST_EXPAND_TYPES(DECLARE, avx512)
-ST_EXPAND_TYPES(DECLARE, neon)
+ST_DEQUANTIZE_TYPES(DECLARE, scalar)
+ST_DEQUANTIZE_TYPES(DECLARE, avx2)
+ST_DEQUANTIZE_TYPES(DECLARE, avx512)
+ST_DEQUANTIZE_TYPES(DECLARE, neon)
 #undef DECLARE
 
 #endif

@@ -19,7 +19,7 @@ const struct st_int8_kernel st_int8_kernels[] = {
     {0},
 };
 
-const struct st_int8_kernel *st_int8_choose(uint64_t cpu_flags) {
+const struct st_int8_kernel *st_int8_select(uint64_t cpu_flags) {
     const struct st_int8_kernel *kernel = st_int8_kernels;
     while ((kernel->isa & cpu_flags) != kernel->isa) kernel++;
     return kernel;

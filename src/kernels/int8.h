@@ -45,7 +45,7 @@ struct st_int8_kernel {
 };
 
 extern const struct st_int8_kernel st_int8_kernels[]; // best first; ends with a NULL name
-const struct st_int8_kernel *st_int8_choose(uint64_t cpu_flags);
+const struct st_int8_kernel *st_int8_select(uint64_t cpu_flags);
 
 // Rows [0, n_rows) of w [n_rows, k], n_rows <= 16, as one panel; rows past them are zeros.
 // row_sums[i] = sum over k of row i, 16 of them.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // 64 rows by 6 tokens: 24 registers of sums, 4 of weights, one of a token's 4 elements.
-#include "kernels/ahead.h"
+#include "kernels/prefetch.h"
 #include "kernels/int8_tiles.h"
 
 #include <immintrin.h>
@@ -42,7 +42,7 @@ INLINE void one_token(const int8_t *w, size_t n_panels, const uint8_t *x, size_t
     for (size_t p = 0; p < n_panels; p++) {
         __m512i even = _mm512_setzero_si512(), odd = even; // two sums hide the latency
         for (size_t i = 0; i < k; i += 8, w += 2 * STEP) {
-            st_ask_ahead(w, 2 * STEP);
+            st_prefetch(w, 2 * STEP);
             even = _mm512_dpbusd_epi32(even, four(x + i), _mm512_loadu_si512(w));
             odd = _mm512_dpbusd_epi32(odd, four(x + i + 4), _mm512_loadu_si512(w + STEP));
         }

@@ -9,7 +9,7 @@
 
 #include "kernels/attention.h"
 #include "kernels/elementwise.h"
-#include "kernels/expand.h"
+#include "kernels/dequantize.h"
 #include "kernels/gemv.h"
 #include "kernels/nested.h"
 #include "kernels/pairs.h"

@@ -23,12 +23,12 @@ size_t st_linear_packed_floats(const struct st_tile *tile, size_t n_tokens, size
 }
 
 // out[m, K_BLOCK]: rows [row, row + m), elements [k0, k0 + n); rows past row1 are zeros.
-static void expand_rows(const struct st_linear_kernels *kernels, const struct st_linear_args *a,
-                        size_t row, size_t row1, size_t k0, size_t n, float *out) {
+static void dequantize_rows(const struct st_linear_kernels *kernels, const struct st_linear_args *a,
+                            size_t row, size_t row1, size_t k0, size_t n, float *out) {
     for (size_t m = 0; m < kernels->tile->m; m++, out += K_BLOCK) {
         if (row + m < row1)
-            kernels->expand->fn[a->dtype]((const unsigned char *)a->w + (row + m) * a->row_bytes,
-                                          k0, n, out);
+            kernels->dequantize->fn[a->dtype](
+                (const unsigned char *)a->w + (row + m) * a->row_bytes, k0, n, out);
         else
             memset(out, 0, n * sizeof *out);
     }
@@ -41,7 +41,7 @@ static void add_k_block(const struct st_linear_kernels *kernels, const struct st
     const struct st_tile *tile = kernels->tile;
     size_t padded = st_tile_padded(tile, a->n_tokens);
     for (size_t row = row0; row < row1; row += tile->m) {
-        expand_rows(kernels, a, row, row1, k0, n, weights);
+        dequantize_rows(kernels, a, row, row1, k0, n, weights);
         for (size_t t = 0; t < padded;) {
             size_t width = st_tile_width(tile, a->n_tokens, t);
             tile->fn[width / tile->lanes - 1](n, weights, K_BLOCK, 1, a->x + t * a->k + k0 * width,

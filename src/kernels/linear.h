@@ -5,7 +5,7 @@
 #ifndef ST_KERNELS_LINEAR_H
 #define ST_KERNELS_LINEAR_H
 
-#include "kernels/expand.h"
+#include "kernels/dequantize.h"
 #include "kernels/gemv.h"
 #include "kernels/tile.h"
 
@@ -18,7 +18,7 @@ enum {
 
 struct st_linear_kernels {
     const struct st_tile *tile;
-    const struct st_expand *expand;
+    const struct st_dequantize *dequantize;
     const struct st_gemv *gemv;
 };
 

@@ -6,9 +6,9 @@
 #include <immintrin.h>
 
 enum {
-    STEP = 64,           // elements per row and step: two registers, four sums
-    AHEAD = 4096,        // bytes
-    MOST_RESIDENT = 3072 // elements of x that share a first-level cache with the weights' streams
+    STEP = 64,          // elements per row and step: two registers, four sums
+    AHEAD = 4096,       // bytes
+    MAX_RESIDENT = 3072 // elements of x that share a first-level cache with the weights' streams
 };
 
 bool st_linear_bf16_gemv_takes(enum st_dtype dtype, size_t k, size_t n_tokens) {
@@ -75,7 +75,7 @@ void st_linear_bf16_gemv_rows(const struct st_linear_kernels *kernels,
     size_t half = (row1 - row0) / 2, stride = half * a->row_bytes, r = row0;
     const unsigned char *w = a->w;
     for (; r < row0 + half; r++) {
-        if (a->k <= MOST_RESIDENT)
+        if (a->k <= MAX_RESIDENT)
             add_rows(w + r * a->row_bytes, stride, 2, 0, a->k, a->x, a->y + r, half);
         else
             add_rows(w + r * a->row_bytes, stride, 2, AHEAD, a->k, a->x, a->y + r, half);

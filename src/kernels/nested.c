@@ -19,7 +19,7 @@ const struct st_nested_kernel st_nested_kernels[] = {
     {0},
 };
 
-const struct st_nested_kernel *st_nested_choose(uint64_t cpu_flags) {
+const struct st_nested_kernel *st_nested_select(uint64_t cpu_flags) {
     const struct st_nested_kernel *kernel = st_nested_kernels;
     while ((kernel->isa & cpu_flags) != kernel->isa) kernel++;
     return kernel;

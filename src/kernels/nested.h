@@ -123,7 +123,7 @@ struct st_nested_kernel {
 };
 
 extern const struct st_nested_kernel st_nested_kernels[]; // best first; ends with a NULL name
-const struct st_nested_kernel *st_nested_choose(uint64_t cpu_flags);
+const struct st_nested_kernel *st_nested_select(uint64_t cpu_flags);
 
 // Quantizes one token x[0, k), which is finite, as token t of the input, whose n_tokens is set.
 void st_nested_quantize(const struct st_nested_kernel *kernel, const float *x, size_t k, size_t t,

@@ -6,7 +6,7 @@
 //   vi_start, vi_dot, vf_zero, vf_add_scaled, vf_rows
 //   vb_rows           LANES rows of 4, 8 or 16 bytes at the start of their lanes
 //   FLIP              0x80 where vi_dot() wants centroids without sign, else 0
-#include "kernels/ahead.h"
+#include "kernels/prefetch.h"
 #include "kernels/nested_rows.h"
 
 #define INLINE static inline __attribute__((always_inline))
@@ -18,7 +18,7 @@ enum {
     AT_ONCE = ST_NESTED_GROUP,
     TOGETHER = LANES == 4 ? 2 : 1, // parts that share a token's loads
     TABLES_AHEAD = 4,              // panels
-    MOST_TABLES = 1 << (ST_NESTED_HIGHEST - 4),
+    MAX_TABLES = 1 << (ST_NESTED_HIGHEST - 4),
 };
 
 // What is read of a panel at a precision.
@@ -140,12 +140,12 @@ INLINE struct four many_values(unsigned bits, const struct reader *r, unsigned a
 }
 
 // Panels follow each other, so what lies ahead is needed soon.
-INLINE void ask_ahead(unsigned bits, const struct reader *r) {
+INLINE void prefetch(unsigned bits, const struct reader *r) {
     if (r->part * PART_BYTES % ST_CACHE_LINE) return;
-    st_ask_ahead(r->pairs, 1);
-    st_ask_ahead(r->pairs + ST_NESTED_PLANE, 1);
-    if (bits > 2) st_ask_ahead(r->third, 1);
-    if (bits > 3) st_ask_ahead(r->fourth, 1);
+    st_prefetch(r->pairs, 1);
+    st_prefetch(r->pairs + ST_NESTED_PLANE, 1);
+    if (bits > 2) st_prefetch(r->third, 1);
+    if (bits > 3) st_prefetch(r->fourth, 1);
 }
 
 // Tables are a stream of their own, of which a panel takes a few lines at once.
@@ -195,7 +195,7 @@ INLINE void add_parts(const struct st_nested_weight *w, unsigned bits, const str
     for (size_t block = 0; block < s->n_blocks; block++) {
         vi exact[TOGETHER][AT_ONCE];
         UNROLL for (size_t p = 0; p < TOGETHER; p++) {
-            ask_ahead(bits, &r[p]);
+            prefetch(bits, &r[p]);
             UNROLL for (size_t t = 0; t < n; t++) exact[p][t] = vi_start(offset[t]);
         }
         UNROLL for (unsigned a = 0; a < 2; a++) {
@@ -250,7 +250,7 @@ INLINE void add_panel(const struct st_nested_weight *w, unsigned bits, const str
 INLINE void at_precision(const struct st_nested_weight *w, unsigned bits,
                          const struct st_nested_input *x, size_t panel0, size_t panel1, float *y,
                          size_t y_row) {
-    uint8_t tables[MOST_TABLES][ST_NESTED_PANEL * 16];
+    uint8_t tables[MAX_TABLES][ST_NESTED_PANEL * 16];
     struct source s = source_of(w, bits, panel0, tables);
     for (size_t i = 0; i < TABLES_AHEAD; i++) ask_tables(w, bits, panel0 + i);
     for (; s.panel < panel1; next_panel(bits, &s)) {

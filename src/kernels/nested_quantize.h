@@ -16,17 +16,17 @@ static inline int32_t to_int(float x) {
 // All 128 elements, so that the compiler can make vectors of them.
 void QUANTIZE(const float *restrict x, int8_t *restrict q, float *restrict scale,
               int32_t *restrict offset) {
-    int32_t most_bits = 0, sum = 0; // magnitudes are ordered like their bits
-    float most;
+    int32_t max_bits = 0, sum = 0; // magnitudes are ordered like their bits
+    float max;
     for (size_t i = 0; i < ST_NESTED_BLOCK; i++) {
         int32_t bits;
         memcpy(&bits, x + i, sizeof bits);
         bits &= 0x7fffffff;
-        most_bits = bits > most_bits ? bits : most_bits;
+        max_bits = bits > max_bits ? bits : max_bits;
     }
-    memcpy(&most, &most_bits, sizeof most);
-    *scale = most / 127.0f;
-    float inverse = most >= 0x1p-100f ? 127.0f / most : 0.0f;
+    memcpy(&max, &max_bits, sizeof max);
+    *scale = max / 127.0f;
+    float inverse = max >= 0x1p-100f ? 127.0f / max : 0.0f;
     for (size_t i = 0; i < ST_NESTED_BLOCK; i++) {
         int32_t v = to_int(x[i] * inverse);
         sum += v;

@@ -20,7 +20,7 @@ const struct st_neuron_kernel st_neuron_kernels[] = {
     {0},
 };
 
-const struct st_neuron_kernel *st_neuron_choose(uint64_t cpu_flags) {
+const struct st_neuron_kernel *st_neuron_select(uint64_t cpu_flags) {
     const struct st_neuron_kernel *kernel = st_neuron_kernels;
     while ((kernel->isa & cpu_flags) != kernel->isa) kernel++;
     return kernel;

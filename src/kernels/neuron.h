@@ -11,8 +11,8 @@
 // 32 bytes, of which byte i holds weight i in its low half and weight 32 + i in its high one; after
 // all of them comes a byte for each ST_NEURON_K weights: which of st_neuron_levels they stand for.
 // Those are INT8 numbers too, so products are as exact (after NF4's idea of levels for normally
-// distributed weights, Dettmers et al., QLoRA, section 3, and QServe's of 4-bit weights that expand
-// to INT8, Lin et al., section 4.1).
+// distributed weights, Dettmers et al., QLoRA, section 3, and QServe's of 4-bit weights that
+// dequantize to INT8, Lin et al., section 4.1).
 #ifndef ST_KERNELS_NEURON_H
 #define ST_KERNELS_NEURON_H
 
@@ -24,7 +24,7 @@
 enum {
     ST_NEURON_K = ST_NEURON_ROW,
     ST_NEURON_GROUP = 4,
-    ST_NEURON_TOKENS = 4, // whose sums are in registers together
+    ST_NEURON_TOKENS = 4,  // whose sums are in registers together
     ST_NEURON_SCALES = 64, // a power of two: other bits of a byte that names one are left out
 };
 
@@ -53,7 +53,7 @@ struct st_neuron_kernel {
 };
 
 extern const struct st_neuron_kernel st_neuron_kernels[]; // best first; ends with a NULL name
-const struct st_neuron_kernel *st_neuron_choose(uint64_t cpu_flags);
+const struct st_neuron_kernel *st_neuron_select(uint64_t cpu_flags);
 
 static inline size_t st_neuron_padded_k(size_t k) {
     return st_round_up(k, ST_NEURON_K);
@@ -61,7 +61,7 @@ static inline size_t st_neuron_padded_k(size_t k) {
 
 // w: [ST_NEURON_K] = weights k to k + ST_NEURON_K - 1 of a row of `of` weights that is stored as
 // levels; k a multiple.
-void st_neuron_expand(const uint8_t *row, size_t of, size_t k, int8_t *w);
+void st_neuron_dequantize(const uint8_t *row, size_t of, size_t k, int8_t *w);
 
 // y[i] = the sum of output i, from all of n_parts sums of k that lie `part` apart, less 128 *
 // q_sum: what `add` added too much. y: [k].

@@ -40,7 +40,7 @@ const int8_t st_neuron_levels[ST_NEURON_SCALES][16] = {
     BOTH(-122, -91, -70, -54, -39, -25, -12, 0, 11, 23, 34, 47, 61, 77, 97, 127),
 };
 
-void st_neuron_expand(const uint8_t *row, size_t of, size_t k, int8_t *w) {
+void st_neuron_dequantize(const uint8_t *row, size_t of, size_t k, int8_t *w) {
     const uint8_t *codes = row + k / 2;
     const int8_t *levels = st_neuron_levels[row[of / 2 + k / ST_NEURON_K] & (ST_NEURON_SCALES - 1)];
     for (size_t i = 0; i < ST_NEURON_K / 2; i++) {

@@ -6,7 +6,7 @@
 
 static void rows_of(const uint8_t *row, size_t of, size_t k, enum st_neuron_code code, int8_t *w) {
     if (code == ST_NEURON_LEVELS)
-        st_neuron_expand(row, of, k, w);
+        st_neuron_dequantize(row, of, k, w);
     else
         memcpy(w, row + k, ST_NEURON_K);
 }
@@ -47,7 +47,7 @@ void st_neuron_add_levels_scalar(const uint8_t *const *columns, const int8_t *q,
     int8_t w[ST_NEURON_K];
     for (size_t j = 0; j < ST_NEURON_GROUP; j++)
         for (size_t i = 0; i < k; i += ST_NEURON_K) {
-            st_neuron_expand(columns[j], k, i, w);
+            st_neuron_dequantize(columns[j], k, i, w);
             for (size_t t = 0; t < n_tokens; t++)
                 for (size_t m = 0; m < ST_NEURON_K; m++)
                     sums[t * sum_row + i + m] += q[t * ST_NEURON_GROUP + j] * (w[m] + 128);

@@ -28,7 +28,7 @@ const struct st_pairs st_pairs[] = {
     {0},
 };
 
-const struct st_pairs *st_pairs_choose(uint64_t cpu_flags) {
+const struct st_pairs *st_pairs_select(uint64_t cpu_flags) {
     for (const struct st_pairs *row = st_pairs; row->isa; row++)
         if ((row->isa & cpu_flags) == row->isa) return row;
     return NULL;

@@ -29,7 +29,7 @@ struct st_pairs {
 // Best first; ends with a NULL name. The scalar row, which is the definition, has no isa bits.
 extern const struct st_pairs st_pairs[];
 // The best one that is faster than floats on this CPU, or NULL. Its lanes and vectors are those of
-// the tile that st_tile_choose() takes.
-const struct st_pairs *st_pairs_choose(uint64_t cpu_flags);
+// the tile that st_tile_select() takes.
+const struct st_pairs *st_pairs_select(uint64_t cpu_flags);
 
 #endif

@@ -33,7 +33,7 @@ const struct st_peak *st_peak_next(const struct st_peak *row, uint64_t cpu_flags
     return NULL;
 }
 
-st_peak_read_fn *st_peak_read_choose(uint64_t cpu_flags) {
+st_peak_read_fn *st_peak_read_select(uint64_t cpu_flags) {
     (void)cpu_flags;
 #if defined(__x86_64__)
     if (cpu_flags & ST_CPU_AVX512) return st_peak_read_avx512;

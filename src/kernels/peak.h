@@ -30,6 +30,6 @@ const struct st_peak *st_peak_next(const struct st_peak *row, uint64_t cpu_flags
 // Adds up data[0, n_bytes) with the widest loads there are; n_bytes a multiple of 256. For memory
 // bandwidth.
 typedef uint64_t st_peak_read_fn(const void *data, size_t n_bytes);
-st_peak_read_fn *st_peak_read_choose(uint64_t cpu_flags);
+st_peak_read_fn *st_peak_read_select(uint64_t cpu_flags);
 
 #endif

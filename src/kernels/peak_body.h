@@ -2,17 +2,17 @@
 // F32 multiply-adds from register to register. Sums and both operands must fit the registers of
 // the instruction set: a sum that goes through memory halves the peak. The sums must also cover
 // the latency of a multiply-add, so a set may have two variants.
-#include "kernels/ahead.h"
+#include "kernels/prefetch.h"
 #include "kernels/peak_rows.h"
 #include "kernels/vec.h"
 
-enum { PEAK_MOST_SUMS = 24 };
+enum { PEAK_MAX_SUMS = 24 };
 
 // n_sums is a constant where this is called.
 static inline __attribute__((always_inline)) float multiply_add(const void *data, size_t rounds,
                                                                 int n_sums) {
     const float *x = data;
-    vf sum[PEAK_MOST_SUMS], a = vf_load(x), b = vf_load(x + VF_LANES);
+    vf sum[PEAK_MAX_SUMS], a = vf_load(x), b = vf_load(x + VF_LANES);
     _Pragma("GCC unroll 24") for (int i = 0; i < n_sums; i++) sum[i] = vf_load(x + i);
     for (size_t r = 0; r < rounds; r++)
         _Pragma("GCC unroll 24") for (int i = 0; i < n_sums; i++) sum[i] = vf_fma(a, b, sum[i]);
@@ -34,7 +34,7 @@ uint64_t PEAK_READ(const void *data, size_t n_bytes) {
     size_t n = n_bytes / sizeof(float), step = 4 * VF_LANES;
     vf sum[4] = {vf_zero(), vf_zero(), vf_zero(), vf_zero()};
     for (size_t i = 0; i + step <= n; i += step) {
-        st_ask_ahead(x + i, step * sizeof *x);
+        st_prefetch(x + i, step * sizeof *x);
         for (size_t j = 0; j < 4; j++) sum[j] = vf_max(sum[j], vf_load(x + i + j * VF_LANES));
     }
     float total = vf_sum(vf_add(vf_add(sum[0], sum[1]), vf_add(sum[2], sum[3])));

@@ -26,7 +26,7 @@ const struct st_tile st_tiles[] = {
     {NULL, 0, 0, 0, 0, {NULL}},
 };
 
-const struct st_tile *st_tile_choose(uint64_t cpu_flags) {
+const struct st_tile *st_tile_select(uint64_t cpu_flags) {
     const struct st_tile *row = st_tiles;
     while ((row->isa & cpu_flags) != row->isa) row++;
     return row;

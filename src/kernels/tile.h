@@ -31,7 +31,7 @@ struct st_tile {
 // All rows, best first; ends with a row whose name is NULL.
 extern const struct st_tile st_tiles[];
 // The best one for these flags.
-const struct st_tile *st_tile_choose(uint64_t cpu_flags);
+const struct st_tile *st_tile_select(uint64_t cpu_flags);
 
 // Packs x [n_tokens, k] (rows x_row apart) into tile order: tokens in blocks of at most vectors *
 // lanes, the last block rounded up to whole vectors and padded with zeros. Block at token t0 with

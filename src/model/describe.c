@@ -15,7 +15,7 @@ static const char *const act_names[ST_N_ACTS] = {
 };
 
 static const char *const source_names[] = {
-    [ST_SOURCE_HF] = "huggingface", [ST_SOURCE_GGUF] = "gguf", [ST_SOURCE_SHAPE] = "shape"};
+    [ST_SOURCE_HF] = "huggingface", [ST_SOURCE_GGUF] = "gguf", [ST_SOURCE_PRESET] = "preset"};
 
 struct totals {
     uint64_t weights, bytes;

@@ -16,19 +16,19 @@ bool st_model_stops(const struct stint_model *model, int32_t id) {
 
 static stint_status bind_on(struct stint_model *model, struct st_arena *arena) {
     struct st_package *package = model->checkpoint.package;
-    bool int8 = package || model->shape_int8;
+    bool int8 = package || model->preset_int8;
     struct st_tensor_source source = {.tensors = model->checkpoint.tensors,
                                       .gguf = model->checkpoint.source == ST_SOURCE_GGUF,
-                                      .make = model->shape_weights ? st_shape_weights_make : NULL,
-                                      .context = model->shape_weights,
+                                      .make = model->preset_weights ? st_preset_weights_make : NULL,
+                                      .context = model->preset_weights,
                                       .int8 = int8};
     ST_TRY(st_weights_bind(&source, &model->config, arena, &model->weights));
     if (!int8) return STINT_OK;
     struct st_int8_source sections = {.find = st_int8_find_in_package, .context = package};
-    if (model->shape_int8) {
-        st_shape_int8_rewind(model->shape_int8);
+    if (model->preset_int8) {
+        st_preset_int8_rewind(model->preset_int8);
         sections =
-            (struct st_int8_source){.find = st_shape_int8_find, .context = model->shape_int8};
+            (struct st_int8_source){.find = st_preset_int8_find, .context = model->preset_int8};
     }
     ST_TRY(st_weights_int8_bind(&sections, &model->config, arena, &model->int8));
     if (package) ST_TRY(st_weights_neurons_bind(&sections, &model->config, arena, &model->neurons));
@@ -123,9 +123,9 @@ stint_status stint_model_open(const char *path, const stint_model_options *optio
     if (!path || !model) return st_fail(STINT_E_ARG, "path and model may not be NULL");
     struct stint_model *m = calloc(1, sizeof *m);
     if (!m) return st_fail(STINT_E_NOMEM, "no memory for a model");
-    bool late = options && options->piecewise;
+    bool lazy = options && options->lazy;
     uint64_t before = st_process_anonymous_bytes();
-    stint_status status = late ? st_checkpoint_open_late(path, &m->checkpoint)
+    stint_status status = lazy ? st_checkpoint_open_lazy(path, &m->checkpoint)
                                : st_checkpoint_open(path, &m->checkpoint);
     if (status != STINT_OK) return finish_open(status, NULL, m, model); // names its file itself
     status = check_exec(m, options);
@@ -134,7 +134,7 @@ stint_status stint_model_open(const char *path, const stint_model_options *optio
     if (status != STINT_OK) return finish_open(status, path, m, model);
     if (!(options && options->no_tokenizer)) status = open_tokenizer(path, m);
     if (status == STINT_OK) status = adopt_tokenizer(m);
-    if (status == STINT_OK && m->checkpoint.late) status = leave_file(m);
+    if (status == STINT_OK && m->checkpoint.lazy) status = leave_file(m);
     uint64_t after = st_process_anonymous_bytes();
     m->held_bytes = after > before ? after - before : 0;
     return finish_open(status, NULL, m, model);
@@ -142,53 +142,53 @@ stint_status stint_model_open(const char *path, const stint_model_options *optio
 
 // Lets the binding ask for every tensor once, which makes them: counted only while `bytes` is 0.
 static stint_status make_random(struct stint_model *m, size_t bytes) {
-    st_shape_weights_close(m->shape_weights);
+    st_preset_weights_close(m->preset_weights);
     st_tensors_close(m->checkpoint.tensors);
-    m->shape_weights = NULL;
+    m->preset_weights = NULL;
     m->checkpoint.tensors = NULL;
     ST_TRY(st_tensors_open(1024, &m->checkpoint.tensors));
-    ST_TRY(st_shape_weights_open(m->checkpoint.tensors, bytes, &m->shape_weights));
+    ST_TRY(st_preset_weights_open(m->checkpoint.tensors, bytes, &m->preset_weights));
     struct st_tensor_source source = {.tensors = m->checkpoint.tensors,
-                                      .make = st_shape_weights_make,
-                                      .context = m->shape_weights,
-                                      .int8 = m->shape_int8 != NULL};
+                                      .make = st_preset_weights_make,
+                                      .context = m->preset_weights,
+                                      .int8 = m->preset_int8 != NULL};
     struct st_arena measure = st_arena_measure();
     return st_weights_bind(&source, &m->config, &measure, &m->weights);
 }
 
-static stint_status open_shape_int8(const stint_model_options *options, struct stint_model *m) {
+static stint_status open_preset_int8(const stint_model_options *options, struct stint_model *m) {
     uint32_t low = options->nested_low, high = options->nested_high;
     if (high) ST_TRY(st_nested_check_range(low, high, STINT_E_ARG));
     struct st_nested_range range = {(uint8_t)low, (uint8_t)high};
-    return st_shape_int8_open(&m->config, range, options->progress, options->progress_context,
-                              &m->shape_int8);
+    return st_preset_int8_open(&m->config, range, options->progress, options->progress_context,
+                               &m->preset_int8);
 }
 
-static stint_status open_shape(const char *name, const stint_model_options *options,
-                               struct stint_model *m) {
-    m->checkpoint.source = ST_SOURCE_SHAPE;
+static stint_status open_preset(const char *name, const stint_model_options *options,
+                                struct stint_model *m) {
+    m->checkpoint.source = ST_SOURCE_PRESET;
     m->checkpoint.file = -1;
-    ST_TRY(st_shape_config(name, &m->config, &m->checkpoint.config));
-    if (options && options->exec == STINT_EXEC_NPU) ST_TRY(open_shape_int8(options, m));
+    ST_TRY(st_preset_config(name, &m->config, &m->checkpoint.config));
+    if (options && options->exec == STINT_EXEC_NPU) ST_TRY(open_preset_int8(options, m));
     ST_TRY(make_random(m, 0));
-    ST_TRY(make_random(m, st_shape_weights_bytes(m->shape_weights)));
-    st_shape_weights_fill(m->shape_weights, options ? options->progress : NULL,
-                          options ? options->progress_context : NULL);
+    ST_TRY(make_random(m, st_preset_weights_bytes(m->preset_weights)));
+    st_preset_weights_fill(m->preset_weights, options ? options->progress : NULL,
+                           options ? options->progress_context : NULL);
     return bind(m);
 }
 
-stint_status stint_model_open_shape(const char *name, const stint_model_options *options,
-                                    stint_model **model) {
+stint_status stint_model_open_preset(const char *name, const stint_model_options *options,
+                                     stint_model **model) {
     if (!name || !model) return st_fail(STINT_E_ARG, "name and model may not be NULL");
     struct stint_model *m = calloc(1, sizeof *m);
     if (!m) return st_fail(STINT_E_NOMEM, "no memory for a model");
-    stint_status status = open_shape(name, options, m);
+    stint_status status = open_preset(name, options, m);
     if (status == STINT_OK) status = adopt_tokenizer(m);
     return finish_open(status, NULL, m, model);
 }
 
-const char *stint_shape_name(size_t i) {
-    for (const struct st_shape *s = st_shapes; s->name; s++)
+const char *stint_preset_name(size_t i) {
+    for (const struct st_preset *s = st_presets; s->name; s++)
         if (i-- == 0) return s->name;
     return NULL;
 }
@@ -197,8 +197,8 @@ void stint_model_close(stint_model *model) {
     if (!model) return;
     st_chat_close(model->chat);
     st_tokenizer_close(model->tokenizer);
-    st_shape_weights_close(model->shape_weights);
-    st_shape_int8_close(model->shape_int8);
+    st_preset_weights_close(model->preset_weights);
+    st_preset_int8_close(model->preset_int8);
     st_arena_close(&model->arena);
     st_arena_close(&model->kept);
     st_checkpoint_close(&model->checkpoint);

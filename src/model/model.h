@@ -6,8 +6,8 @@
 
 #include "chat/chat.h"
 #include "model/config.h"
-#include "model/shape.h"
-#include "model/shape_int8.h"
+#include "model/preset.h"
+#include "model/preset_int8.h"
 #include "model/weights.h"
 #include "model/weights_int8.h"
 #include "model/weights_nested.h"
@@ -19,11 +19,11 @@ struct stint_model {
     struct st_arena arena; // norms, biases, the layer table
     struct st_arena kept;  // copies of float linears, of a model that is read piece by piece
     struct st_weights weights;
-    struct st_weights_int8 int8;            // layers NULL: a float model
-    struct st_weights_neurons neurons;      // layers NULL: none
-    struct st_nested_range nested;          // precisions of its nested weights
-    struct st_shape_weights *shape_weights; // ST_SOURCE_SHAPE only
-    struct st_shape_int8 *shape_int8;       // the same, where it computes in INT8
+    struct st_weights_int8 int8;              // layers NULL: a float model
+    struct st_weights_neurons neurons;        // layers NULL: none
+    struct st_nested_range nested;            // precisions of its nested weights
+    struct st_preset_weights *preset_weights; // ST_SOURCE_PRESET only
+    struct st_preset_int8 *preset_int8;       // the same, where it computes in INT8
     uint64_t held_bytes; // memory that opening it took, of a model that is read piece by piece
     struct stint_tokenizer *tokenizer; // NULL: ids only
     struct st_chat *chat;

@@ -2,7 +2,7 @@
 #include "model/weights.h"
 
 #include "base/size.h"
-#include "kernels/expand.h"
+#include "kernels/dequantize.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -95,7 +95,7 @@ static stint_status bind_vector(const struct binder *b, enum st_role role, const
     if (!found) return STINT_OK;
     float *copy = ST_TAKE(b->arena, float, n);
     if (!copy) return STINT_OK; // measuring
-    st_expand_choose(0)->fn[t.dtype](t.data, 0, n, copy);
+    st_dequantize_select(0)->fn[t.dtype](t.data, 0, n, copy);
     for (uint64_t e = 0; e < n; e++) copy[e] += offset;
     *out = copy;
     return STINT_OK;

@@ -53,8 +53,8 @@ static stint_status check_order(const struct binder *b, const int32_t *order) {
         if (fits) seen[order[i]] = 1;
     }
     if (fits) return STINT_OK;
-    return st_fail(STINT_E_FORMAT, "section 'layers.%u%s' is no order of %u neurons", b->layer,
-                   ST_NEURONS_ORDER, n);
+    return st_fail(STINT_E_FORMAT, "section 'layers.%u%s' is not a permutation of %u neurons",
+                   b->layer, ST_NEURONS_ORDER, n);
 }
 
 static stint_status bind_predictor(const struct binder *b, struct st_layer_neurons *l) {
@@ -64,7 +64,7 @@ static stint_status bind_predictor(const struct binder *b, struct st_layer_neuro
     ST_TRY(find(b, ST_NEURONS_RANK, false, one, &rank));
     if (!rank) return STINT_OK;
     int32_t r = *(const int32_t *)rank;
-    if (r < 1 || r > ST_NEURON_MOST_RANK)
+    if (r < 1 || r > ST_NEURON_MAX_RANK)
         return st_fail(STINT_E_FORMAT, "section 'layers.%u%s' says rank %d", b->layer,
                        ST_NEURONS_RANK, r);
     st_predictor_shape(b->config, (uint32_t)r, &l->predict_in, &l->predict_out);
@@ -123,8 +123,8 @@ stint_status st_weights_neurons_bind(const struct st_int8_source *source, const 
     struct st_section s = {.type = ST_SECTION_I32, .n_dims = 1, .dims = {c->ffn}};
     const void *first;
     *neurons = (struct st_weights_neurons){0};
-    if (c->n_experts || !st_act_is_sparse(c->act) || c->ffn > ST_NEURON_MOST ||
-        c->hidden > ST_NEURON_MOST_K)
+    if (c->n_experts || !st_act_is_sparse(c->act) || c->ffn > ST_NEURON_MAX ||
+        c->hidden > ST_NEURON_MAX_K)
         return STINT_OK;
     ST_TRY(find(&b, ST_NEURONS_ORDER, false, s, &first));
     if (!first) return STINT_OK;

@@ -10,7 +10,7 @@
 
 enum {
     ST_NEURON_RATES = 4, // batch sizes 1, 2, 4, 8
-    ST_NEURON_MOST_RANK = 4096,
+    ST_NEURON_MAX_RANK = 4096,
 };
 
 // Sections "layers.N" plus these endings.

@@ -57,10 +57,10 @@ static void forget_id(struct st_cache *c, uint32_t e) {
 // What was given back while it was still being read must arrive first.
 static void settle(struct st_cache *c, uint32_t e) {
     int state = atomic_load_explicit(&c->loads[e].state, memory_order_acquire);
-    if (state == ST_LOAD_ASKED) (void)st_loader_wait(c->loader, &c->loads[e]);
+    if (state == ST_LOAD_PENDING) (void)st_loader_wait(c->loader, &c->loads[e]);
 }
 
-static void ask(struct st_cache *c, uint32_t e, uint32_t id, uint64_t offset, size_t bytes) {
+static void prefetch(struct st_cache *c, uint32_t e, uint32_t id, uint64_t offset, size_t bytes) {
     struct st_load *load = &c->loads[e];
     settle(c, e);
     forget_id(c, e);
@@ -71,7 +71,7 @@ static void ask(struct st_cache *c, uint32_t e, uint32_t id, uint64_t offset, si
     load->bytes = bytes;
     load->to = st_cache_data(c, (int32_t)e);
     load->apart = c->entry_bytes % ST_LOAD_BLOCK != 0;
-    st_loader_ask(c->loader, load);
+    st_loader_prefetch(c->loader, load);
 }
 
 static bool has_failed(const struct st_cache *c, int32_t e) {
@@ -86,7 +86,7 @@ int32_t st_cache_take(struct st_cache *c, uint32_t id, uint64_t offset, size_t b
         c->held[found] = true;
         if (has_failed(c, found)) { // it was asked for too early: once more
             c->misses++;
-            ask(c, (uint32_t)found, id, offset, bytes);
+            prefetch(c, (uint32_t)found, id, offset, bytes);
         } else {
             c->hits++;
         }
@@ -101,7 +101,7 @@ int32_t st_cache_take(struct st_cache *c, uint32_t id, uint64_t offset, size_t b
         unlink_entry(c, e);
     c->misses++;
     c->held[e] = true;
-    ask(c, e, id, offset, bytes);
+    prefetch(c, e, id, offset, bytes);
     return (int32_t)e;
 }
 

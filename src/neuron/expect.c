@@ -6,7 +6,7 @@
 #include <math.h>
 
 enum { HALVINGS = 40 };
-static const double most_exponent = 1e4, most_age = 1e9;
+static const double max_exponent = 1e4, max_age = 1e9;
 
 // The pieces that stay, all but those that are held, are hit; which ones these are moves on slowly,
 // so each piece is among them for its share of the rounds.
@@ -28,16 +28,16 @@ static double distinct(const struct st_cold_region *r, double age) {
     double sum = 0.0;
     for (uint32_t i = 0; i < r->n_layers; i++)
         for (uint32_t e = r->first[i]; e < r->kept[i]; e++)
-            sum += st_expect_named(rate_of(r, i, e), age);
+            sum += st_expect_predicted(rate_of(r, i, e), age);
     return sum;
 }
 
 // The region holds what was wanted since the entry that is evicted next: as many as there is room
 // for (Che's approximation).
 double st_expect_age(const struct st_cold_region *r, double room) {
-    double low = 0.0, high = most_age;
+    double low = 0.0, high = max_age;
     if (room <= 0.0) return 0.0;
-    if (distinct(r, most_age) <= room) return INFINITY;
+    if (distinct(r, max_age) <= room) return INFINITY;
     for (int step = 0; step < HALVINGS; step++) {
         double middle = (low + high) / 2;
         if (distinct(r, middle) < room)
@@ -60,9 +60,9 @@ double st_expect_wanted(const struct st_cold_region *region, uint32_t layer) {
 
 // Whether it was wanted within the last tokens, of which there are whole ones only.
 static double within(double rate, double age) {
-    double whole = floor(age), part = age - whole, low = st_expect_named(rate, whole);
+    double whole = floor(age), part = age - whole, low = st_expect_predicted(rate, whole);
     if (isinf(age)) return 1.0;
-    return low + part * (st_expect_named(rate, whole + 1.0) - low);
+    return low + part * (st_expect_predicted(rate, whole + 1.0) - low);
 }
 
 // What does not stay is read by every token that wants it, and takes the room of its layer's from
@@ -80,23 +80,23 @@ void st_expect_cold(const struct st_cold_region *r, double n_cold, double *misse
 
 // ---- Predictors
 
-double st_expect_named(double rate, double exponent) {
+double st_expect_predicted(double rate, double exponent) {
     if (rate <= 0.0 || exponent <= 0.0) return 0.0;
     return rate < 1.0 ? -expm1(exponent * log1p(-rate)) : 1.0;
 }
 
-static double mean_named(const float *rates, size_t n, double exponent) {
+static double mean_predicted(const float *rates, size_t n, double exponent) {
     double sum = 0.0;
-    for (size_t i = 0; i < n; i++) sum += st_expect_named((double)rates[i], exponent);
+    for (size_t i = 0; i < n; i++) sum += st_expect_predicted((double)rates[i], exponent);
     return n ? sum / (double)n : 0.0;
 }
 
 double st_expect_exponent(const float *rates, size_t n, double mean) {
     double low = 0.0, high = 1.0;
-    while (high < most_exponent && mean_named(rates, n, high) < mean) high *= 2;
+    while (high < max_exponent && mean_predicted(rates, n, high) < mean) high *= 2;
     for (int step = 0; step < HALVINGS; step++) {
         double middle = (low + high) / 2;
-        if (mean_named(rates, n, middle) < mean)
+        if (mean_predicted(rates, n, middle) < mean)
             low = middle;
         else
             high = middle;

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <xxhash.h>
 
-enum { CLUSTER_BYTES = 256 << 10, EXPECT_SHARE = 4, NAMED_PER_ACTIVE = 3 };
-// A neuron that is active so often costs less when it runs unasked.
+enum { CLUSTER_BYTES = 256 << 10, EXPECT_SHARE = 4, PREDICTED_PER_ACTIVE = 3 };
+// A neuron that is active so often costs less when it runs no_predictors.
 static const float hot_rate = 0.6f;
 // To be read before it is certain to be needed a neuron must score more than the threshold: about
 // e to this more likely than those that are named.
@@ -50,11 +50,11 @@ static float cluster_rate(const struct stint_model *m, const struct st_neurons_p
     return end > first ? (float)(sum / (double)(end - first)) : 0.0f;
 }
 
-// Of a layer: the clusters from the first on that are above `least`.
+// Of a layer: the clusters from the first on that are above `min`.
 static uint32_t leading_clusters(const struct stint_model *m, const struct st_neurons_plan *plan,
-                                 uint32_t layer, size_t index, float least) {
+                                 uint32_t layer, size_t index, float min) {
     uint32_t n = 0;
-    while (n < plan->n_clusters && cluster_rate(m, plan, layer, n, index) > least) n++;
+    while (n < plan->n_clusters && cluster_rate(m, plan, layer, n, index) > min) n++;
     return n;
 }
 
@@ -110,19 +110,19 @@ static double wanted_rate(const struct st_neurons *n, uint32_t layer, uint32_t e
     const struct st_neuron_layout *l = layout_of(n);
     const struct st_layer_neurons *neurons = &n->model->neurons.layers[layer];
     double rate = (double)neurons->rates[(size_t)entry * l->per_entry];
-    if (n->plan.unasked || !neurons->predicted) return 1.0;
-    return fmin(1.0, NAMED_PER_ACTIVE * rate * l->per_entry);
+    if (n->plan.no_predictors || !neurons->predicted) return 1.0;
+    return fmin(1.0, PREDICTED_PER_ACTIVE * rate * l->per_entry);
 }
 
 // The most entries that a layer takes, while it runs, beside those that stay.
 static uint32_t passing_entries(const struct st_neurons *n) {
-    double most = 0.0;
+    double max = 0.0;
     for (uint32_t i = 0; i < n->model->config.n_layers; i++) {
         double sum = 0.0;
         for (uint32_t e = n->kept[i]; e < layout_of(n)->n_entries; e++) sum += wanted_rate(n, i, e);
-        most = fmax(most, sum);
+        max = fmax(max, sum);
     }
-    return (uint32_t)most;
+    return (uint32_t)max;
 }
 
 static void keep(struct st_neurons *n, uint32_t room) {
@@ -252,7 +252,7 @@ struct run {
     struct st_sparse *sparse;
     struct st_pool *pool;
     const float *scores; // NULL: all are named
-    float least;         // what is named scores more
+    float min;           // what is named scores more
     uint32_t layer;
     bool pipelined;
     size_t n_refs, n_ready, n_pending;
@@ -262,7 +262,7 @@ static bool is_named(const struct run *r, size_t place) {
     size_t neurons = layout_of(r->n)->n;
     bool named = r->scores == NULL;
     for (size_t t = 0; t < r->sparse->n_tokens && r->scores; t++)
-        named |= r->scores[t * neurons + place] > r->least;
+        named |= r->scores[t * neurons + place] > r->min;
     return named;
 }
 
@@ -397,8 +397,8 @@ static stint_status run_layer(struct run *r) {
     struct st_neurons *n = r->n;
     uint32_t layers = n->model->config.n_layers, taken = 0;
     uint32_t hot = n->hot_clusters[rate_index(r->sparse->n_tokens) * layers + r->layer];
-    uint32_t most = (uint32_t)st_max(hot, st_neurons_resident_clusters(n, r->layer));
-    while (taken < most && take_cluster(r, taken) != ST_CACHE_NONE) taken++;
+    uint32_t max = (uint32_t)st_max(hot, st_neurons_resident_clusters(n, r->layer));
+    while (taken < max && take_cluster(r, taken) != ST_CACHE_NONE) taken++;
     size_t entry = (size_t)taken * n->plan.cluster_entries;
     mark(r, entry);
     take_entries(r, &entry); // what must be read is on its way before anything is computed
@@ -446,11 +446,11 @@ bool st_neurons_may_miss(const struct st_neurons *n) {
 
 void st_neurons_expect(struct st_neurons *n, uint32_t layer, const float *scores, size_t n_tokens) {
     struct st_sparse few = {.n_tokens = n_tokens};
-    struct run r = {.n = n, .sparse = &few, .scores = scores, .least = likely, .layer = layer};
+    struct run r = {.n = n, .sparse = &few, .scores = scores, .min = likely, .layer = layer};
     size_t first = (size_t)st_neurons_resident_clusters(n, layer) * n->plan.cluster_entries;
-    size_t most = n->cold.n_entries / EXPECT_SHARE;
+    size_t max = n->cold.n_entries / EXPECT_SHARE;
     mark(&r, first);
-    for (size_t e = first; e < layout_of(n)->n_entries && n->n_expected < most; e++) {
+    for (size_t e = first; e < layout_of(n)->n_entries && n->n_expected < max; e++) {
         size_t cluster = e / n->plan.cluster_entries;
         if (!n->wanted[e] || st_cache_has(&n->cold, cold_id(&r, e)) ||
             st_cache_has(&n->hot, layer * n->plan.n_clusters + (uint32_t)cluster))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The neurons of a sparse model in memory (PowerInfer-2, section 4): clusters of hot ones, which
-// run whole, and single cold ones, which run where a predictor names them. What is not there is
-// read while what is there is computed.
+// The neurons of a sparse model in memory (PowerInfer-2, section 4). Hot neurons are in clusters
+// that run dense. Cold neurons are single; only the predicted ones run. Neurons that are not in
+// memory are read while those in memory are computed.
 #ifndef ST_NEURON_NEURONS_H
 #define ST_NEURON_NEURONS_H
 
@@ -12,8 +12,8 @@
 struct st_neurons_plan {
     uint32_t cluster_entries, n_clusters; // entries of a hot cluster; clusters of a layer
     size_t entry_bytes, cluster_bytes;
-    uint32_t n_hot, n_cold; // clusters and entries that fit; set by who plans
-    bool unasked;           // predictors are left out; by who plans
+    uint32_t n_hot, n_cold; // clusters and entries that fit; set by the planner
+    bool no_predictors;     // predictors are left out; set by the planner
 };
 
 struct st_neurons {
@@ -35,17 +35,17 @@ struct st_neurons {
 
 // The size of hot clusters.
 void st_neurons_plan(const struct stint_model *model, struct st_neurons_plan *plan);
-// Bytes that do not depend on n_hot and n_cold: predictors, tables.
+// Bytes of predictors and tables, which do not depend on n_hot and n_cold.
 uint64_t st_neurons_fixed_bytes(const struct stint_model *model,
                                 const struct st_neurons_plan *plan);
-// Clusters that are worth to run whole at batches of so many tokens, if there were room.
+// The number of clusters worth running dense for batches of n_tokens, if memory were unlimited.
 uint32_t st_neurons_hot_clusters(const struct stint_model *model,
                                  const struct st_neurons_plan *plan, size_t n_tokens);
 
-// Which clusters are hot for each size of batch, and which cold entries are worth their room: fills
-// hot_clusters and kept, of a zeroed one whose model and plan are set.
+// Decides which clusters are hot for each batch size and which cold entries are evicted last: fills
+// hot_clusters and kept. `neurons` is zeroed except for model and plan.
 void st_neurons_divide(struct st_neurons *neurons);
-// Clusters of a layer that stay in memory: those that are hot for the largest batch that is sparse.
+// Clusters of a layer that stay in memory: the hot ones of the largest sparse batch.
 uint32_t st_neurons_resident_clusters(const struct st_neurons *neurons, uint32_t layer);
 
 // Reads the predictors. Borrows model and loader until close. STINT_E_IO, E_FORMAT, E_NOMEM.
@@ -53,9 +53,9 @@ stint_status st_neurons_open(const struct stint_model *model, const struct st_ne
                              struct st_loader *loader, struct st_neurons *neurons);
 void st_neurons_close(struct st_neurons *neurons); // accepts a zeroed one
 
-// Adds a layer's neurons to the block that has begun: hot ones, and those that scores [n_tokens,
-// neurons], by place, names; NULL: all. Computes while it reads, unless `pipelined` is false.
-// STINT_E_IO, E_FORMAT where an entry is not what was written.
+// Adds a layer's neurons to the block that has begun: the hot ones, and those that scores
+// [n_tokens, neurons] predict; NULL: all. Scores are ordered by place. Computes while it reads,
+// unless `pipelined` is false. STINT_E_IO, E_FORMAT (a damaged entry).
 stint_status st_neurons_run(struct st_neurons *neurons, uint32_t layer, const float *scores,
                             struct st_sparse *sparse, struct st_pool *pool, bool pipelined);
 // After a layer's last tokens: lets go of what was expected and not wanted after all.
@@ -64,7 +64,7 @@ void st_neurons_end(struct st_neurons *neurons);
 // it already. They may be wrong: what is not used in the end was read for nothing.
 void st_neurons_expect(struct st_neurons *neurons, uint32_t layer, const float *scores,
                        size_t n_tokens);
-// False where everything fits: then nothing need be expected.
+// False if all neurons fit: then st_neurons_expect() is not needed.
 bool st_neurons_may_miss(const struct st_neurons *neurons);
 // After a failure.
 void st_neurons_reset(struct st_neurons *neurons);

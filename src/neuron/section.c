@@ -30,27 +30,27 @@ struct reading {
     struct st_load loads[DEPTH];
 };
 
-static void ask(struct reading *r, size_t piece) {
+static void prefetch(struct reading *r, size_t piece) {
     size_t at = piece * PIECE_BYTES;
     struct st_load *load = &r->loads[piece % DEPTH];
     if (at >= r->bytes) return;
     *load = (struct st_load){.offset = r->offset + at,
                              .bytes = st_min(PIECE_BYTES, r->bytes - at),
                              .to = r->to + (r->in_turn ? piece % DEPTH * PIECE_BYTES : at)};
-    st_loader_ask(r->loader, load);
+    st_loader_prefetch(r->loader, load);
 }
 
 // Into the hash from byte `skip` on.
 static stint_status read_all(struct reading *r, size_t skip, XXH3_state_t *state) {
     size_t n = st_ceil_div(r->bytes, PIECE_BYTES);
     stint_status status = STINT_OK;
-    for (size_t i = 0; i < DEPTH; i++) ask(r, i);
+    for (size_t i = 0; i < DEPTH; i++) prefetch(r, i);
     for (size_t i = 0; i < n && status == STINT_OK; i++, skip = 0) {
         struct st_load *load = &r->loads[i % DEPTH];
         status = st_loader_wait(r->loader, load);
         if (status != STINT_OK) break;
         XXH3_64bits_update(state, load->to + skip, load->bytes - skip);
-        ask(r, i + DEPTH);
+        prefetch(r, i + DEPTH);
     }
     st_loader_drain(r->loader);
     return status;

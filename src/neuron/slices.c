@@ -10,7 +10,7 @@
 
 enum {
     STEP_BYTES = 64 << 10,
-    MOST_BYTES = 2 << 20,
+    MAX_BYTES = 2 << 20,
     READ_BYTES = 32 << 10, // what one more read costs, in bytes of room
     HASH_BYTES = 640,      // of a hash under way
 };
@@ -80,7 +80,7 @@ void st_slices_plan(const struct stint_model *model, unsigned steps, struct st_s
         if (s.widest == 0) continue; // nothing is in this region
         plan->bytes[r] = s.bytes;
         size_t first = st_round_up(s.widest, STEP_BYTES);
-        for (size_t bytes = first; bytes <= st_max(first, MOST_BYTES); bytes += STEP_BYTES) {
+        for (size_t bytes = first; bytes <= st_max(first, MAX_BYTES); bytes += STEP_BYTES) {
             s.entry_bytes = bytes;
             s.n_slices = 0;
             for_linears(&model->config, size_linear, &s);

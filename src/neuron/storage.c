@@ -23,22 +23,22 @@ static uint64_t next_block(struct measuring *m) {
     return m->random % m->n_blocks;
 }
 
-static void ask(struct measuring *m, size_t i) {
+static void prefetch(struct measuring *m, size_t i) {
     struct st_load *load = &m->loads[i];
     load->offset = next_block(m) * m->reading->block;
     load->bytes = m->reading->block;
     load->to = m->memory + i * m->reading->block;
-    st_loader_ask(m->loader, load);
+    st_loader_prefetch(m->loader, load);
 }
 
 static stint_status time_reads(struct measuring *m, double seconds, double *per_second) {
-    uint64_t begun = st_now_ns(), most = (uint64_t)(seconds * 1e9), reads = 0;
+    uint64_t begun = st_now_ns(), max = (uint64_t)(seconds * 1e9), reads = 0;
     size_t depth = m->reading->depth;
     stint_status status = STINT_OK;
-    for (size_t i = 0; i < depth; i++) ask(m, i);
-    while (status == STINT_OK && st_now_ns() - begun < most) {
+    for (size_t i = 0; i < depth; i++) prefetch(m, i);
+    while (status == STINT_OK && st_now_ns() - begun < max) {
         status = st_loader_wait(m->loader, &m->loads[reads % depth]);
-        if (status == STINT_OK) ask(m, reads++ % depth);
+        if (status == STINT_OK) prefetch(m, reads++ % depth);
     }
     for (size_t i = 0; i < depth && status == STINT_OK; i++, reads++)
         status = st_loader_wait(m->loader, &m->loads[reads % depth]);

@@ -6,28 +6,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-void st_activity_lay_out(struct st_activity *a, size_t hidden, size_t ffn, size_t most,
+void st_activity_lay_out(struct st_activity *a, size_t hidden, size_t ffn, size_t max,
                          struct st_arena *arena) {
     *a = (struct st_activity){
-        .hidden = hidden, .ffn = ffn, .most = most, .words = st_ceil_div(ffn, 64)};
-    a->inputs = ST_TAKE(arena, float, most *hidden);
-    a->active = ST_TAKE(arena, uint64_t, most * a->words);
+        .hidden = hidden, .ffn = ffn, .max = max, .words = st_ceil_div(ffn, 64)};
+    a->inputs = ST_TAKE(arena, float, max *hidden);
+    a->active = ST_TAKE(arena, uint64_t, max * a->words);
     a->rates = ST_TAKE(arena, float, ST_NEURON_RATES *ffn);
     a->order = ST_TAKE(arena, int32_t, ffn);
 }
 
 void st_activity_clear(struct st_activity *a) {
     a->n = 0;
-    memset(a->active, 0, a->most * a->words * sizeof *a->active);
+    memset(a->active, 0, a->max * a->words * sizeof *a->active);
 }
 
 void st_activity_see_inputs(struct st_activity *a, const float *x, size_t n) {
-    size_t room = st_min(n, a->most - a->n);
+    size_t room = st_min(n, a->max - a->n);
     memcpy(a->inputs + a->n * a->hidden, x, room * a->hidden * sizeof *x);
 }
 
 void st_activity_see_neurons(struct st_activity *a, const float *middle, size_t n) {
-    for (size_t t = 0; t < n && a->n < a->most; t++, a->n++) {
+    for (size_t t = 0; t < n && a->n < a->max; t++, a->n++) {
         uint64_t *bits = a->active + a->n * a->words;
         for (size_t i = 0; i < a->ffn; i++)
             bits[i / 64] |= (uint64_t)(middle[t * a->ffn + i] != 0.0f) << i % 64;

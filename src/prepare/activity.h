@@ -8,17 +8,17 @@
 #include "model/weights_neurons.h"
 
 struct st_activity {
-    size_t hidden, ffn, most; // most: tokens there is room for
-    size_t n;                 // tokens seen
-    float *inputs;            // [most, hidden] of the block
-    uint64_t *active;         // [most, words] a bit per neuron
+    size_t hidden, ffn, max; // most: tokens there is room for
+    size_t n;                // tokens seen
+    float *inputs;           // [most, hidden] of the block
+    uint64_t *active;        // [most, words] a bit per neuron
     size_t words;
     float *rates;   // [ST_NEURON_RATES, ffn] by neuron
     int32_t *order; // [ffn] the most active ones first
 };
 
 // Runs twice on `arena` (base/arena.h).
-void st_activity_lay_out(struct st_activity *activity, size_t hidden, size_t ffn, size_t most,
+void st_activity_lay_out(struct st_activity *activity, size_t hidden, size_t ffn, size_t max,
                          struct st_arena *arena);
 static inline bool st_activity_has(const struct st_activity *a, size_t token, size_t neuron) {
     return a->active[token * a->words + neuron / 64] >> neuron % 64 & 1;

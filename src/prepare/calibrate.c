@@ -15,7 +15,7 @@ enum { BATCH_TOKENS = 256, LOGIT_ROWS = 16, COUNT_TOKENS = 1024, ERROR_EVERY = 8
 static struct st_input_stats take_stats(const struct st_calibration *c, struct st_arena *arena,
                                         size_t n) {
     return (struct st_input_stats){.n = n,
-                                   .most = ST_TAKE(arena, float, n),
+                                   .max = ST_TAKE(arena, float, n),
                                    .norms = ST_TAKE(arena, float, n),
                                    .squares = ST_TAKE(arena, float, n),
                                    .products = c->products ? ST_TAKE(arena, float, n *n) : NULL,
@@ -68,7 +68,7 @@ static void see_maxima(struct st_input_stats *s, const float *x) {
         float magnitude = fabsf(x[i]);
         s->squares[i] += x[i] * x[i];
         // A NaN stays: nothing is above it.
-        if (magnitude > s->most[i] || isnan(magnitude)) s->most[i] = magnitude;
+        if (magnitude > s->max[i] || isnan(magnitude)) s->max[i] = magnitude;
     }
 }
 
@@ -94,7 +94,7 @@ static const float *observe(void *context, const struct st_linear_input *input) 
 }
 
 static void clear_maxima(struct st_input_stats *s) {
-    memset(s->most, 0, s->n * sizeof *s->most);
+    memset(s->max, 0, s->n * sizeof *s->max);
     memset(s->squares, 0, s->n * sizeof *s->squares);
     if (s->products) memset(s->products, 0, s->n * s->n * sizeof *s->products);
 }
@@ -116,7 +116,7 @@ static void for_layer(struct st_calibration *c, void (*fn)(struct st_input_stats
 
 static bool is_silent(const struct st_input_stats *s) {
     for (size_t i = 0; i < s->n; i++)
-        if (s->most[i] != 0.0f) return false;
+        if (s->max[i] != 0.0f) return false;
     return true;
 }
 
@@ -126,7 +126,7 @@ static void fill_silent(struct st_input_stats *experts, size_t n) {
         if (!is_silent(&experts[e])) continue;
         for (size_t other = 0; other < n; other++)
             for (size_t i = 0; i < experts[e].n; i++)
-                experts[e].most[i] = fmaxf(experts[e].most[i], experts[other].most[i]);
+                experts[e].max[i] = fmaxf(experts[e].max[i], experts[other].max[i]);
     }
 }
 

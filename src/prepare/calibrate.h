@@ -43,7 +43,7 @@ void st_calibration_close(struct st_calibration *calibration); // accepts a zero
 struct st_input_stats *st_calibration_stats(struct st_calibration *calibration,
                                             enum st_int8_role role, uint32_t expert);
 
-// Runs layer `layer` over all sequences; then `most` of its linears is known. An expert that met no
+// Runs layer `layer` over all sequences; then `max` of its linears is known. An expert that met no
 // token has the largest of the others.
 stint_status st_calibration_layer(struct st_calibration *calibration, uint32_t layer);
 // Runs the layer once more over the same input, with scales and norms set: then elements beyond the

@@ -66,14 +66,14 @@ static stint_status encode(const struct stint_model *model, const char *text, si
 
 stint_status st_calibration_tokens(const struct stint_model *model,
                                    const struct st_calibration_input *input, struct st_ids *ids) {
-    size_t most = input->most ? input->most : ST_CALIBRATION_TOKENS;
+    size_t max = input->max ? input->max : ST_CALIBRATION_TOKENS;
     if (input->ids) {
         if (input->n_ids == 0) return st_fail(STINT_E_ARG, "there are no calibration tokens");
-        return copy_ids(model, input->ids, st_min(input->n_ids, most), ids);
+        return copy_ids(model, input->ids, st_min(input->n_ids, max), ids);
     }
     if (input->text && !model->tokenizer)
         return st_fail(STINT_E_ARG, "this model has no tokenizer: calibrate it on token ids");
-    if (input->text) return encode(model, input->text, input->text_bytes, most, ids);
-    if (!model->tokenizer) return random_ids(model, st_min(most, RANDOM_TOKENS), ids);
-    return encode(model, st_calibration_text, strlen(st_calibration_text), most, ids);
+    if (input->text) return encode(model, input->text, input->text_bytes, max, ids);
+    if (!model->tokenizer) return random_ids(model, st_min(max, RANDOM_TOKENS), ids);
+    return encode(model, st_calibration_text, strlen(st_calibration_text), max, ids);
 }

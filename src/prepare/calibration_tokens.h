@@ -19,7 +19,7 @@ struct st_calibration_input {
     size_t text_bytes;
     const int32_t *ids;
     size_t n_ids;
-    uint32_t most; // tokens; 0: ST_CALIBRATION_TOKENS
+    uint32_t max; // tokens; 0: ST_CALIBRATION_TOKENS
 };
 
 // Fills *ids, at least one: the given ones as they are; of a text, sequences that each begin as a

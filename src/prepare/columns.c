@@ -3,7 +3,7 @@
 // so that it keeps its precision however small it is in each row (docs/NUMERICS.md).
 #include "base/cpu.h"
 #include "base/size.h"
-#include "kernels/expand.h"
+#include "kernels/dequantize.h"
 #include "prepare/pack.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@ enum { BLOCK = 256 }; // channels at once; a multiple of every type's block
 struct job {
     const struct st_pack_source *source;
     struct st_stage stage;
-    const struct st_expand *expand;
+    const struct st_dequantize *dequantize;
     size_t rows;
     const float *row_scales; // [rows]
     float *scales;           // [n_in]
@@ -31,18 +31,17 @@ static bool load(const struct job *j, size_t packed, size_t first, size_t n, flo
     size_t row;
     if (!st_pack_find_row(&j->stage, packed, &part, &row)) return false;
     const struct st_linear_weight *w = j->source->parts[part];
-    j->expand->fn[w->dtype]((const unsigned char *)w->data + row * w->row_bytes, first, n, x);
+    j->dequantize->fn[w->dtype]((const unsigned char *)w->data + row * w->row_bytes, first, n, x);
     for (size_t c = 0; c < n; c++) x[c] /= j->row_scales[packed];
     return true;
 }
 
 static void measure(const struct job *j, size_t first, size_t n) {
-    float x[BLOCK], *most = j->scales + first;
+    float x[BLOCK], *max = j->scales + first;
     for (size_t r = 0; r < j->rows; r++)
         for (size_t c = 0, here = load(j, r, first, n, x) ? n : 0; c < here; c++)
-            most[c] = fmaxf(most[c], fabsf(x[c]));
-    for (size_t c = 0; c < n; c++)
-        most[c] = most[c] / 127.0f >= 0x1p-100f ? most[c] / 127.0f : 1.0f;
+            max[c] = fmaxf(max[c], fabsf(x[c]));
+    for (size_t c = 0; c < n; c++) max[c] = max[c] / 127.0f >= 0x1p-100f ? max[c] / 127.0f : 1.0f;
 }
 
 static void quantize(const struct job *j, size_t first, size_t n) {
@@ -96,8 +95,9 @@ static stint_status write_all(const struct job *j, const char *linear,
 
 stint_status st_pack_columns(const struct st_config *config, const struct st_pack_source *source,
                              const float *row_scales, struct st_package_writer *writer) {
-    struct job j = {
-        .source = source, .expand = st_expand_choose(st_cpu_flags()), .row_scales = row_scales};
+    struct job j = {.source = source,
+                    .dequantize = st_dequantize_select(st_cpu_flags()),
+                    .row_scales = row_scales};
     char linear[ST_INT8_NAME_BYTES];
     st_int8_name(source->role, config, source->layer, source->expert, linear);
     st_int8_shape(source->role, config, &j.stage);

@@ -84,7 +84,7 @@ static stint_status plan(struct st_prepare_job *job, struct st_pack_source *s) {
     char name[ST_INT8_NAME_BYTES];
     name_of(job, s, name);
     forget(s);
-    st_outlier_choose(stats);
+    st_outlier_select(stats);
     ST_TRY(st_plan_add(&job->plan, name, s->role, s->layer, s->expert, stats));
     struct st_planned *l = &job->plan.linears[job->plan.n - 1];
     if (job->options->outliers == STINT_OUTLIERS_NONE)

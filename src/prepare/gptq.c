@@ -66,7 +66,7 @@ void st_gptq_row(const struct st_row *row, struct st_row_scratch *scratch) {
         const float *f = row->factor + i * row->k;
         row->code[i] = st_steps_code(&s, row->w[i]);
         if (row->importance[i] == 0.0f) continue; // without error
-        float value = s.least + (float)row->code[i] * s.size;
+        float value = s.min + (float)row->code[i] * s.size;
         float error = (row->w[i] - value) / f[i];
         for (size_t j = i + 1; j < row->k; j++) row->w[j] -= error * f[j];
         row->w[i] = value;

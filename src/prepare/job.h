@@ -37,8 +37,8 @@ stint_status st_prepare_convert(struct st_prepare_job *job);
 stint_status st_prepare_write_columns(struct st_prepare_job *job);
 stint_status st_prepare_drop_columns(struct st_prepare_job *job);
 
-// choose.c: decides in job->plan which linears are shadowed, and measures what the package loses on
+// select.c: decides in job->plan which linears are shadowed, and measures what the package loses on
 // held-out text, in job->summary.
-stint_status st_prepare_choose(struct st_prepare_job *job);
+stint_status st_prepare_select(struct st_prepare_job *job);
 
 #endif

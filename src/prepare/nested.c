@@ -4,7 +4,7 @@
 #include "base/cpu.h"
 #include "base/size.h"
 #include "base/thread.h"
-#include "kernels/expand.h"
+#include "kernels/dequantize.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ struct worker {
 struct st_nested_packer {
     const struct st_config *config;
     const struct st_quantizer *quantizer;
-    const struct st_expand *expand;
+    const struct st_dequantize *dequantize;
     struct st_nested_range range;
     struct st_pool *pool;
     struct st_arena arena;
@@ -93,7 +93,7 @@ stint_status st_nested_packer_open(const struct st_config *config, struct st_nes
     p->range = range;
     p->outlier_share = (double)outliers;
     p->quantizer = st_quantizer_find(quantizer);
-    p->expand = st_expand_choose(st_cpu_flags());
+    p->dequantize = st_dequantize_select(st_cpu_flags());
     stint_status status = open_in(p, n_threads);
     if (status != STINT_OK) {
         st_nested_packer_close(p);
@@ -131,9 +131,9 @@ struct job {
 // Centroids to INT8 over one scale; the code order of a table is that of the centroids.
 static void put_tables(const struct job *j, size_t row, const float *centroids) {
     struct st_nested_range range = j->p->range;
-    float most = 0.0f;
-    for (size_t i = 0; i < centroid_count(range); i++) most = fmaxf(most, fabsf(centroids[i]));
-    float scale = most >= 0x1p-100f ? most / 127.0f : 1.0f;
+    float max = 0.0f;
+    for (size_t i = 0; i < centroid_count(range); i++) max = fmaxf(max, fabsf(centroids[i]));
+    float scale = max >= 0x1p-100f ? max / 127.0f : 1.0f;
     j->p->scale[row] = scale;
     struct st_nested_weight w = {.tables = j->p->tables, .low = range.low, .high = range.high};
     for (unsigned b = range.low; b <= range.high; b++) {
@@ -144,16 +144,16 @@ static void put_tables(const struct job *j, size_t row, const float *centroids) 
 
 // Which weights of a row count most by themselves: as many as there may be, the weightiest first.
 // The others are what the codes are made for.
-static void choose_outliers(const struct job *j, struct worker *w, size_t k) {
+static void select_outliers(const struct job *j, struct worker *w, size_t k) {
     size_t n = j->p->n_outliers;
     memcpy(w->importance, j->p->importance, k * sizeof *w->importance);
     for (size_t i = 0; i < n; i++) {
         size_t best = k;
-        double most = -1.0;
+        double max = -1.0;
         for (size_t c = 0; c < k; c++) {
             double counts = (double)w->importance[c] * (double)w->kept[c] * (double)w->kept[c];
-            if (w->importance[c] == 0.0f || counts <= most) continue;
-            most = counts;
+            if (w->importance[c] == 0.0f || counts <= max) continue;
+            max = counts;
             best = c;
         }
         w->outliers[i] = (uint32_t)best;
@@ -189,10 +189,10 @@ static void quantize_row(void *context, size_t row, size_t worker) {
                        .low = j->p->range.low,
                        .high = j->p->range.high,
                        .code = w->code};
-    j->p->expand->fn[l->dtype]((const unsigned char *)l->data + row * l->row_bytes, 0, l->n_in,
-                               w->w);
+    j->p->dequantize->fn[l->dtype]((const unsigned char *)l->data + row * l->row_bytes, 0, l->n_in,
+                                   w->w);
     memcpy(w->kept, w->w, l->n_in * sizeof *w->kept);
-    choose_outliers(j, w, l->n_in);
+    select_outliers(j, w, l->n_in);
     j->p->quantizer->row(&r, &w->scratch);
     st_row_centroids(&r, w->centroids);
     put_tables(j, row, w->centroids);

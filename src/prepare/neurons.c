@@ -11,7 +11,7 @@
 #include <xxhash.h>
 
 enum { NARROWEST_RANK = 64, WIDTH_PER_RANK = 16 };
-static const double least_gain = 0.1; // share of the bytes that a predictor must save
+static const double min_gain = 0.1; // share of the bytes that a predictor must save
 
 struct st_neuron_packer {
     const struct st_config *config;
@@ -49,9 +49,9 @@ static stint_status open_in(struct st_neuron_packer *p, const struct st_predicto
     const struct st_config *c = p->config;
     struct st_predictor_options o = *options;
     struct st_arena measure = st_arena_measure();
-    if (c->ffn > ST_NEURON_MOST || c->hidden > ST_NEURON_MOST_K)
+    if (c->ffn > ST_NEURON_MAX || c->hidden > ST_NEURON_MAX_K)
         return st_fail(STINT_E_UNSUPPORTED, "neurons: %u of width %u, at most %d of %d", c->ffn,
-                       c->hidden, ST_NEURON_MOST, ST_NEURON_MOST_K);
+                       c->hidden, ST_NEURON_MAX, ST_NEURON_MAX_K);
     if (o.rank == 0) o.rank = st_max(NARROWEST_RANK, c->hidden / WIDTH_PER_RANK);
     o.rank = st_min(st_round_up(o.rank, ST_INT8_PANEL), st_round_up(c->hidden, ST_INT8_PANEL));
     p->layout = st_neuron_layout(c->ffn, c->flags & ST_ARCH_GATED ? 3 : 2, c->hidden, code);
@@ -240,7 +240,7 @@ static bool pays(const struct st_neuron_packer *p) {
     const struct st_predictor *n = &p->predictor;
     double all = (double)p->layout.n * (double)p->layout.bundle_bytes;
     double own = (double)n->rank * (double)(n->hidden + n->ffn);
-    return own + n->share * all < (1.0 - least_gain) * all;
+    return own + n->share * all < (1.0 - min_gain) * all;
 }
 
 static stint_status write_linear(struct st_packer *linears, uint32_t layer, const char *ending,
@@ -296,11 +296,10 @@ static void note_layer(struct st_neuron_packer *p, bool predicted) {
     const struct st_predictor *n = &p->predictor;
     double active;
     json_t *skew = describe_skew(p, &active);
-    json_array_append_new(p->layers,
-                          json_pack("{s:f, s:o, s:i, s:b, s:I, s:f, s:f}", "active", active, "skew",
-                                    skew, "bits", (int)st_neuron_bits(p->layout.code), "predicted",
-                                    predicted, "rank", (json_int_t)n->rank, "named", n->share,
-                                    "found", n->found));
+    json_array_append_new(
+        p->layers, json_pack("{s:f, s:o, s:i, s:b, s:I, s:f, s:f}", "active", active, "skew", skew,
+                             "bits", (int)st_neuron_bits(p->layout.code), "predicted", predicted,
+                             "rank", (json_int_t)n->rank, "named", n->share, "found", n->found));
 }
 
 json_t *st_neurons_describe(const struct st_neuron_packer *packer) {

@@ -9,16 +9,16 @@ static const float step = 0.82f;               // from one candidate to the next
 static const float round_bias = 12582912.0f;   // 1.5 x 2^23: adding it rounds to whole numbers
 
 stint_status st_outlier_scales(struct st_input_stats *stats, const char *name) {
-    float most = 0.0f;
+    float max = 0.0f;
     for (size_t i = 0; i < stats->n; i++) {
-        if (!isfinite(stats->most[i]))
+        if (!isfinite(stats->max[i]))
             return st_fail(STINT_E_FORMAT,
                            "the input of '%s', channel %zu, is not finite on the calibration text: "
                            "weights of this model are damaged",
                            name, i);
-        most = fmaxf(most, stats->most[i]);
+        max = fmaxf(max, stats->max[i]);
     }
-    float scale = most > 0.0f ? most / 127.0f : 1.0f;
+    float scale = max > 0.0f ? max / 127.0f : 1.0f;
     for (int i = 0; i < ST_CLIP_CANDIDATES; i++, scale *= step)
         stats->scales[i] = fmaxf(scale, smallest_scale);
     return STINT_OK;
@@ -60,13 +60,13 @@ void st_outlier_count(struct st_input_stats *stats, const float *x, bool errors)
     if (errors) add_errors(stats, x);
 }
 
-void st_outlier_choose(struct st_input_stats *stats) {
-    double most = fmax(ST_OUTLIER_SHARE * (double)stats->n, ST_OUTLIERS_FEW), n_beyond = 0.0;
+void st_outlier_select(struct st_input_stats *stats) {
+    double max = fmax(ST_OUTLIER_SHARE * (double)stats->n, ST_OUTLIERS_FEW), n_beyond = 0.0;
     stats->shadow = 0;
     for (int l = 0; l < ST_CLIP_CANDIDATES; l++) {
         for (size_t i = 0; i < stats->n; i++)
             n_beyond += stats->beyond[i * ST_CLIP_CANDIDATES + (size_t)l];
-        if (n_beyond > most * (double)stats->n_tokens) return;
+        if (n_beyond > max * (double)stats->n_tokens) return;
         stats->shadow = l;
     }
 }
@@ -102,8 +102,8 @@ size_t st_outlier_hot(const struct st_input_stats *stats, uint32_t *order, int32
         hot[c] = -1;
     }
     qsort_r(order, stats->n, sizeof *order, by_hits, (void *)(uintptr_t)stats);
-    size_t most = (size_t)ceil(ST_HOT_MOST * (double)stats->n);
-    for (size_t i = 0; i < most && (double)covered < ST_HOT_COVER * (double)all; i++) {
+    size_t max = (size_t)ceil(ST_HOT_MAX * (double)stats->n);
+    for (size_t i = 0; i < max && (double)covered < ST_HOT_COVER * (double)all; i++) {
         covered += st_outlier_hits(stats, order[i]);
         hot[order[i]] = 0;
     }

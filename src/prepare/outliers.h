@@ -19,12 +19,12 @@ enum {
 // occurrences that hot channels cover, as far as the share of channels that may be hot allows.
 #define ST_OUTLIER_SHARE 0.003
 #define ST_HOT_COVER     0.8
-#define ST_HOT_MOST      0.03
+#define ST_HOT_MAX       0.03
 
 // What the input of one linear was on the calibration text. A threshold is 127 scales.
 struct st_input_stats {
     size_t n;         // channels
-    float *most;      // [n] largest magnitudes
+    float *max;       // [n] largest magnitudes
     float *norms;     // [n] of the weights' columns, squared
     float *squares;   // [n] sums of the elements' squares
     float *products;  // [n, n] sums of x x^T, the upper triangle of them; NULL: not wanted
@@ -35,7 +35,7 @@ struct st_input_stats {
     int shadow;                        // the candidate that suits shadow execution
 };
 
-// From `most`: the scale that max-min gives (largest magnitude over 127; 1 where all were zero) and
+// From `max`: the scale that max-min gives (largest magnitude over 127; 1 where all were zero) and
 // those that are tried below it. STINT_E_FORMAT where a magnitude is not finite; `name` stands in
 // the text.
 stint_status st_outlier_scales(struct st_input_stats *stats, const char *name);
@@ -45,7 +45,7 @@ void st_outlier_count(struct st_input_stats *stats, const float *x, bool errors)
 
 // Sets stats->shadow: the smallest scale whose threshold few enough elements of a token exceed, on
 // average. What exceeds it is exact, so the smaller the scale, the smaller the error of the rest.
-void st_outlier_choose(struct st_input_stats *stats);
+void st_outlier_select(struct st_input_stats *stats);
 
 // Elements of channel c beyond the threshold that was chosen.
 uint64_t st_outlier_hits(const struct st_input_stats *stats, size_t c);
@@ -54,7 +54,7 @@ uint64_t st_outlier_hits(const struct st_input_stats *stats, size_t c);
 float st_outlier_clip_scale(const struct st_input_stats *stats);
 
 // Writes hot[c]: 0, 1, ... in ascending order for the channels of the smallest set that covers
-// ST_HOT_COVER of all hits, at most ST_HOT_MOST of the channels, else -1. Returns their number.
+// ST_HOT_COVER of all hits, at most ST_HOT_MAX of the channels, else -1. Returns their number.
 // `order`: scratch, [n].
 size_t st_outlier_hot(const struct st_input_stats *stats, uint32_t *order, int32_t *hot);
 

@@ -4,7 +4,7 @@
 #include "base/cpu.h"
 #include "base/size.h"
 #include "kernels/elementwise.h"
-#include "kernels/expand.h"
+#include "kernels/dequantize.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ enum { PANELS = 4, BLOCK = PANELS * ST_INT8_PANEL }; // at a time
 
 struct st_packer {
     const struct st_config *config;
-    const struct st_expand *expand;
+    const struct st_dequantize *dequantize;
     const struct st_elementwise *elementwise;
     struct st_arena arena;
     float *row;    // [k] one row of the source
@@ -52,8 +52,8 @@ stint_status st_packer_open(const struct st_config *config, struct st_packer **p
     struct st_arena measure = st_arena_measure();
     if (!p) return st_fail(STINT_E_NOMEM, "no memory to pack weights");
     p->config = config;
-    p->expand = st_expand_choose(st_cpu_flags());
-    p->elementwise = st_elementwise_choose(st_cpu_flags());
+    p->dequantize = st_dequantize_select(st_cpu_flags());
+    p->elementwise = st_elementwise_select(st_cpu_flags());
     lay_out(p, &measure);
     stint_status status = st_arena_open(&p->arena, measure.used);
     if (status == STINT_OK) {
@@ -98,10 +98,11 @@ bool st_pack_find_row(const struct st_stage *s, size_t packed, uint32_t *part, s
 }
 
 // The row as floats in p->row. Its largest magnitude.
-static stint_status load_row(const struct packing *j, uint32_t part, size_t row, float *most) {
+static stint_status load_row(const struct packing *j, uint32_t part, size_t row, float *max) {
     const struct st_linear_weight *w = j->source->parts[part];
     float *x = j->p->row, best = 0.0f;
-    j->p->expand->fn[w->dtype]((const unsigned char *)w->data + row * w->row_bytes, 0, w->n_in, x);
+    j->p->dequantize->fn[w->dtype]((const unsigned char *)w->data + row * w->row_bytes, 0, w->n_in,
+                                   x);
     for (size_t i = 0; i < w->n_in; i++) {
         float magnitude = fabsf(x[i]);
         if (magnitude > best || isnan(magnitude)) best = magnitude; // nothing is above a NaN
@@ -109,25 +110,25 @@ static stint_status load_row(const struct packing *j, uint32_t part, size_t row,
     if (!isfinite(best))
         return st_fail(STINT_E_FORMAT, "'%s', row %zu, holds a value that is not finite", j->name,
                        row);
-    *most = best;
+    *max = best;
     return STINT_OK;
 }
 
-static float scale_of(float most) {
-    float scale = most / 127.0f;
+static float scale_of(float max) {
+    float scale = max / 127.0f;
     return scale >= 0x1p-100f ? scale : 1.0f; // a row of zeros
 }
 
 static stint_status measure_tensor(struct packing *j) {
-    float most = 0.0f, row_most = 0.0f;
+    float max = 0.0f, row_max = 0.0f;
     for (size_t packed = 0; packed < (size_t)j->stage.weight.n_panels * ST_INT8_PANEL; packed++) {
         uint32_t part;
         size_t row;
         if (!st_pack_find_row(&j->stage, packed, &part, &row)) continue;
-        ST_TRY(load_row(j, part, row, &row_most));
-        most = fmaxf(most, row_most);
+        ST_TRY(load_row(j, part, row, &row_max));
+        max = fmaxf(max, row_max);
     }
-    j->tensor_scale = scale_of(most);
+    j->tensor_scale = scale_of(max);
     return STINT_OK;
 }
 
@@ -135,14 +136,14 @@ static stint_status pack_row(const struct packing *j, size_t packed, int8_t *q) 
     struct st_packer *p = j->p;
     uint32_t part;
     size_t row, k = j->stage.weight.n_in;
-    float most;
+    float max;
     p->scale[packed] = 1.0f;
     p->bias[packed] = 0.0f;
     memset(q, 0, k);
     if (!st_pack_find_row(&j->stage, packed, &part, &row)) return STINT_OK;
-    ST_TRY(load_row(j, part, row, &most));
+    ST_TRY(load_row(j, part, row, &max));
     const struct st_linear_weight *w = j->source->parts[part];
-    p->scale[packed] = j->tensor_scale > 0.0f ? j->tensor_scale : scale_of(most);
+    p->scale[packed] = j->tensor_scale > 0.0f ? j->tensor_scale : scale_of(max);
     if (w->bias) p->bias[packed] = w->bias[row];
     p->elementwise->quantize(p->row, k, p->scale[packed], 0, (uint8_t *)q);
     for (size_t i = 0; i < k && j->source->norms; i++) j->source->norms[i] += p->row[i] * p->row[i];

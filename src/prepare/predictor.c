@@ -14,7 +14,7 @@
 #include <string.h>
 
 enum { BATCH = 128, BLOCK = 64, PIECE = 1 << 14, HELD_OUT_TOKENS = 1024 };
-enum { FEWEST_EPOCHS = 10, MOST_EPOCHS = 30, STEPS = 500 };
+enum { FEWEST_EPOCHS = 10, MAX_EPOCHS = 30, STEPS = 500 };
 static const float learning_rate = 3e-3f;
 static const float widest = 24.0f; // activations beyond so many times their mean square are clipped
 
@@ -106,7 +106,7 @@ stint_status st_predictor_open(size_t hidden, size_t ffn,
         (struct st_predictor){.hidden = hidden, .ffn = ffn, .rank = options->rank, .trainer = t};
     t->options = *options;
     t->pool = pool;
-    t->gemv = st_gemv_choose(st_cpu_flags());
+    t->gemv = st_gemv_select(st_cpu_flags());
     lay_out(predictor, t, &measure);
     stint_status status = st_arena_check(&measure, "a predictor");
     if (status == STINT_OK) status = st_arena_open(&t->arena, measure.used);
@@ -259,8 +259,7 @@ stint_status st_predictor_train(struct st_predictor *p, const struct st_activity
     struct st_trainer *t = p->trainer;
     size_t n = training_tokens(a), batches = st_ceil_div(n, BATCH), done = 0;
     size_t epochs = t->options.epochs;
-    if (epochs == 0)
-        epochs = st_max(FEWEST_EPOCHS, st_min(MOST_EPOCHS, STEPS / st_max(1, batches)));
+    if (epochs == 0) epochs = st_max(FEWEST_EPOCHS, st_min(MAX_EPOCHS, STEPS / st_max(1, batches)));
     size_t total = batches * epochs;
     uint32_t *tokens = realloc(t->tokens, st_max(1, n) * sizeof *tokens);
     if (!tokens) return st_fail(STINT_E_NOMEM, "no memory to train a predictor");
@@ -287,9 +286,9 @@ stint_status st_predictor_train(struct st_predictor *p, const struct st_activity
 
 static void round_rows(float *w, size_t rows, size_t k) {
     for (size_t r = 0; r < rows; r++) {
-        float most = 0.0f;
-        for (size_t i = 0; i < k; i++) most = fmaxf(most, fabsf(w[r * k + i]));
-        float scale = most / 127.0f;
+        float max = 0.0f;
+        for (size_t i = 0; i < k; i++) max = fmaxf(max, fabsf(w[r * k + i]));
+        float scale = max / 127.0f;
         for (size_t i = 0; i < k && scale > 0.0f; i++)
             w[r * k + i] = scale * nearbyintf(w[r * k + i] / scale);
     }
@@ -297,12 +296,12 @@ static void round_rows(float *w, size_t rows, size_t k) {
 
 static float scale_of(const float *x, size_t n) {
     double squares = 0.0;
-    float most = 0.0f;
+    float max = 0.0f;
     for (size_t i = 0; i < n; i++) {
-        most = fmaxf(most, fabsf(x[i]));
+        max = fmaxf(max, fabsf(x[i]));
         squares += (double)x[i] * (double)x[i];
     }
-    float scale = fminf(most, widest * (float)sqrt(squares / (double)st_max(1, n))) / 127.0f;
+    float scale = fminf(max, widest * (float)sqrt(squares / (double)st_max(1, n))) / 127.0f;
     return scale > 0.0f ? scale : 1.0f;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a checkpoint to a package: what is kept, what is converted (convert.c), what is measured
-// (choose.c).
+// (select.c).
 #include "base/clock.h"
 #include "base/size.h"
 #include "format/files.h"
@@ -134,14 +134,14 @@ static stint_status add_tensor(struct st_prepare_job *p, const struct st_tensor 
 // The tensors that a model with INT8 linears still asks for.
 struct collector {
     const struct st_tensor **tensors;
-    size_t n, most;
+    size_t n, max;
 };
 
 static void collect(void *context, const struct st_tensor *tensor) {
     struct collector *c = context;
     for (size_t i = 0; i < c->n; i++)
         if (c->tensors[i] == tensor) return;
-    if (c->n < c->most) c->tensors[c->n++] = tensor;
+    if (c->n < c->max) c->tensors[c->n++] = tensor;
 }
 
 // Read while the config is, not bound.
@@ -154,7 +154,7 @@ static void collect_rope_factors(const struct st_prepare_job *p, struct collecto
 
 static stint_status keep_tensors(struct st_prepare_job *p) {
     const struct st_checkpoint *checkpoint = &p->model->checkpoint;
-    struct collector c = {.most = st_tensors_count(checkpoint->tensors)};
+    struct collector c = {.max = st_tensors_count(checkpoint->tensors)};
     struct st_tensor_source source = {.tensors = checkpoint->tensors,
                                       .gguf = checkpoint->source == ST_SOURCE_GGUF,
                                       .int8 = true,
@@ -162,8 +162,8 @@ static stint_status keep_tensors(struct st_prepare_job *p) {
                                       .context = &c};
     struct st_arena measure = st_arena_measure();
     struct st_weights unused;
-    c.tensors = calloc(c.most + 1, sizeof *c.tensors);
-    if (!c.tensors) return st_fail(STINT_E_NOMEM, "no memory for %zu tensors", c.most);
+    c.tensors = calloc(c.max + 1, sizeof *c.tensors);
+    if (!c.tensors) return st_fail(STINT_E_NOMEM, "no memory for %zu tensors", c.max);
     if (source.gguf) collect_rope_factors(p, &c);
     stint_status status = st_weights_bind(&source, &p->model->config, &measure, &unused);
     for (size_t i = 0; i < c.n && status == STINT_OK; i++) status = add_tensor(p, c.tensors[i]);
@@ -179,10 +179,11 @@ static stint_status open_neurons(struct st_prepare_job *p) {
     const stint_prepare_options *o = p->options;
     const struct st_config *c = &p->model->config;
     if (!st_act_is_sparse(c->act) || c->n_experts)
-        return st_fail(STINT_E_UNSUPPORTED,
-                       "neurons: every neuron of this model is active (its activation is no ReLU), "
-                       "so there is nothing to predict; under a bound of memory its weights are "
-                       "read in their turn without this");
+        return st_fail(
+            STINT_E_UNSUPPORTED,
+            "neurons: every neuron of this model is active (its activation is not a ReLU), "
+            "so there is nothing to predict; under a bound of memory its weights are "
+            "read in their turn without this");
     struct st_predictor_options options = {.rank = o->predictor_rank,
                                            .recall = o->recall > 0.0f ? (double)o->recall : 0.995,
                                            .stop = st_prepare_is_canceled,
@@ -211,7 +212,7 @@ static stint_status write_package(struct st_prepare_job *p) {
     ST_TRY(st_calibration_open(p->model, p->ids.data, p->ids.count, p->n_observed, o->n_threads,
                                &p->calibration));
     ST_TRY(st_prepare_convert(p));
-    ST_TRY(st_prepare_choose(p));
+    ST_TRY(st_prepare_select(p));
     ST_TRY(st_prepare_step(p, "measuring"));
     ST_TRY(st_prepare_drop_columns(p));
     for (size_t i = 0; i < p->plan.n; i++) p->summary.n_shadowed += p->plan.linears[i].shadowed;
@@ -264,9 +265,9 @@ static stint_status check_options(const stint_prepare_options *o) {
         return st_fail(STINT_E_ARG, "outlier_prune %g: expected 0 to 1", (double)o->outlier_prune);
     if (!(o->recall >= 0.0f && o->recall <= 1.0f))
         return st_fail(STINT_E_ARG, "recall %g: expected 0 to 1", (double)o->recall);
-    if (o->predictor_rank > ST_NEURON_MOST_RANK)
+    if (o->predictor_rank > ST_NEURON_MAX_RANK)
         return st_fail(STINT_E_ARG, "predictor_rank %u: at most %d", o->predictor_rank,
-                       ST_NEURON_MOST_RANK);
+                       ST_NEURON_MAX_RANK);
     if (o->neuron_bits != 0 && o->neuron_bits != 4 && o->neuron_bits != 8)
         return st_fail(STINT_E_ARG, "neuron_bits %u: expected 4 or 8", o->neuron_bits);
     if (!(o->sparse >= 0.0f && o->sparse <= 0.1f))

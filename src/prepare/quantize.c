@@ -93,14 +93,14 @@ static void best_ends(struct st_row_scratch *s, const double *before, double *af
                       uint32_t *first, size_t a, size_t b, size_t from, size_t to) {
     if (a >= b) return;
     size_t end = a + (b - a) / 2, best = from;
-    double least = INFINITY;
+    double min = INFINITY;
     for (size_t begin = from; begin <= st_min(to, end); begin++) {
         double cost = before[begin] + cost_of(s, begin, end);
-        if (cost >= least) continue;
-        least = cost;
+        if (cost >= min) continue;
+        min = cost;
         best = begin;
     }
-    after[end] = least;
+    after[end] = min;
     first[end] = (uint32_t)best;
     best_ends(s, before, after, first, a, end, from, best);
     best_ends(s, before, after, first, end + 1, b, best, to);
@@ -125,11 +125,11 @@ static void exact_clusters(size_t k, size_t n, struct st_row_scratch *s) {
 static void split_clusters(size_t n, struct st_row_scratch *s) {
     for (size_t c = n; c-- > 0;) {
         size_t a = s->bounds[c], b = s->bounds[c + 1], best = a;
-        double least = INFINITY;
+        double min = INFINITY;
         for (size_t middle = a; middle <= b; middle++) {
             double cost = cost_of(s, a, middle) + cost_of(s, middle, b);
-            if (cost >= least) continue;
-            least = cost;
+            if (cost >= min) continue;
+            min = cost;
             best = middle;
         }
         s->bounds[2 * c + 1] = (uint32_t)best;
@@ -139,8 +139,8 @@ static void split_clusters(size_t n, struct st_row_scratch *s) {
 
 // Lloyd's iteration, for more clusters than an exact solution has time for.
 static void settle_clusters(const struct st_row *row, size_t n, struct st_row_scratch *s) {
-    enum { MOST_ROUNDS = 50 };
-    for (int round = 0, moved = 1; round < MOST_ROUNDS && moved; round++) {
+    enum { MAX_ROUNDS = 50 };
+    for (int round = 0, moved = 1; round < MAX_ROUNDS && moved; round++) {
         moved = 0;
         for (size_t c = 1; c < n; c++) {
             uint32_t a = s->bounds[c - 1], b = s->bounds[c], end = s->bounds[c + 1];
@@ -174,14 +174,14 @@ static void kmeans_row(const struct st_row *row, struct st_row_scratch *s) {
 // ---- Uniform steps from the least to the largest weight, rounded to the nearest
 
 struct st_steps st_row_steps(const struct st_row *row) {
-    float least = INFINITY, most = -INFINITY;
+    float min = INFINITY, max = -INFINITY;
     for (size_t i = 0; i < row->k; i++) {
         if (row->importance[i] == 0.0f) continue;
-        least = fminf(least, row->w[i]);
-        most = fmaxf(most, row->w[i]);
+        min = fminf(min, row->w[i]);
+        max = fmaxf(max, row->w[i]);
     }
-    struct st_steps s = {least, 0.0f, (float)((1u << row->high) - 1)};
-    if (most > least) s.size = (most - least) / s.top;
+    struct st_steps s = {min, 0.0f, (float)((1u << row->high) - 1)};
+    if (max > min) s.size = (max - min) / s.top;
     return s;
 }
 
@@ -194,8 +194,8 @@ static void uniform_row(const struct st_row *row, struct st_row_scratch *scratch
 const struct st_quantizer st_quantizers[] = {
     {"kmeans", "weighted k-means of each row, split in two for each further bit", false,
      kmeans_row},
-    {"uniform", "even steps over each row's range, rounded to the nearest", false, uniform_row},
-    {"gptq", "even steps, errors made good in the columns that follow", true, st_gptq_row},
+    {"uniform", "uniform steps over each row's range, rounded to the nearest", false, uniform_row},
+    {"gptq", "uniform steps, errors corrected in the columns that follow", true, st_gptq_row},
     {0},
 };
 

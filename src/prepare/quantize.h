@@ -52,11 +52,11 @@ void st_row_centroids(const struct st_row *row, float *centroids);
 
 // Even steps over the weights of a row that count: code i stands for least + i size.
 struct st_steps {
-    float least, size, top; // the largest code
+    float min, size, top; // the largest code
 };
 struct st_steps st_row_steps(const struct st_row *row);
 static inline uint8_t st_steps_code(const struct st_steps *s, float w) {
-    float code = s->size > 0.0f ? rintf((w - s->least) / s->size) : 0.0f;
+    float code = s->size > 0.0f ? rintf((w - s->min) / s->size) : 0.0f;
     return (uint8_t)fminf(fmaxf(code, 0.0f), s->top);
 }
 

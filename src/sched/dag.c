@@ -5,14 +5,14 @@
 
 #include <string.h>
 
-void st_dag_lay_out(struct st_dag *dag, uint32_t most_nodes, uint32_t most_edges,
+void st_dag_lay_out(struct st_dag *dag, uint32_t max_nodes, uint32_t max_edges,
                     struct st_arena *arena) {
-    dag->most_nodes = most_nodes;
-    dag->most_edges = most_edges;
-    dag->nodes = ST_TAKE(arena, struct st_node, most_nodes);
-    dag->edges = ST_TAKE(arena, uint32_t, most_edges);
-    dag->from = ST_TAKE(arena, uint32_t, most_edges);
-    dag->to = ST_TAKE(arena, uint32_t, most_edges);
+    dag->max_nodes = max_nodes;
+    dag->max_edges = max_edges;
+    dag->nodes = ST_TAKE(arena, struct st_node, max_nodes);
+    dag->edges = ST_TAKE(arena, uint32_t, max_edges);
+    dag->from = ST_TAKE(arena, uint32_t, max_edges);
+    dag->to = ST_TAKE(arena, uint32_t, max_edges);
 }
 
 void st_dag_begin(struct st_dag *dag, uint32_t n_processors) {

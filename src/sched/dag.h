@@ -32,13 +32,13 @@ struct st_dag {
     struct st_node *nodes; // [n]
     uint32_t *edges;       // [n_edges]
     uint32_t n, n_edges, n_processors;
-    uint32_t most_nodes, most_edges; // that there is room for
-    uint32_t *from, *to;             // [most_edges] as they were added
+    uint32_t max_nodes, max_edges; // that there is room for
+    uint32_t *from, *to;           // [max_edges] as they were added
     uint32_t n_added;
 };
 
 // Room for a graph; runs twice on `arena` (base/arena.h).
-void st_dag_lay_out(struct st_dag *dag, uint32_t most_nodes, uint32_t most_edges,
+void st_dag_lay_out(struct st_dag *dag, uint32_t max_nodes, uint32_t max_edges,
                     struct st_arena *arena);
 // Empties it.
 void st_dag_begin(struct st_dag *dag, uint32_t n_processors);

@@ -7,14 +7,14 @@
 #include <stdio.h>
 #include <string.h>
 
-void st_schedule_lay_out(struct st_schedule *s, uint32_t most_nodes, struct st_arena *arena) {
-    s->needs = ST_TAKE(arena, uint32_t, most_nodes);
-    s->needed = ST_TAKE(arena, uint32_t, most_nodes);
-    s->gain = ST_TAKE(arena, float, 2 * (size_t)most_nodes);
-    s->rank = ST_TAKE(arena, float, most_nodes);
+void st_schedule_lay_out(struct st_schedule *s, uint32_t max_nodes, struct st_arena *arena) {
+    s->needs = ST_TAKE(arena, uint32_t, max_nodes);
+    s->needed = ST_TAKE(arena, uint32_t, max_nodes);
+    s->gain = ST_TAKE(arena, float, 2 * (size_t)max_nodes);
+    s->rank = ST_TAKE(arena, float, max_nodes);
     for (int p = 0; p < ST_MAX_PROCESSORS; p++) {
-        s->ready[p] = ST_TAKE(arena, uint32_t, most_nodes);
-        s->order[p] = ST_TAKE(arena, uint32_t, most_nodes);
+        s->ready[p] = ST_TAKE(arena, uint32_t, max_nodes);
+        s->order[p] = ST_TAKE(arena, uint32_t, max_nodes);
     }
 }
 

@@ -47,7 +47,7 @@ struct st_schedule {
 };
 
 // Room for graphs of this many nodes; runs twice on `arena` (base/arena.h).
-void st_schedule_lay_out(struct st_schedule *schedule, uint32_t most_nodes, struct st_arena *arena);
+void st_schedule_lay_out(struct st_schedule *schedule, uint32_t max_nodes, struct st_arena *arena);
 // Begins a run over the graph, which is borrowed.
 void st_schedule_begin(struct st_schedule *schedule, const struct st_dag *dag,
                        const struct st_policy *policy);

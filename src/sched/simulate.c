@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHUNK = 256, SHADOW_CHANNELS = 10, MOST_CHUNKS = 4096 }; // llm.npu: 5 to 15 channels
+enum { CHUNK = 256, SHADOW_CHANNELS = 10, MAX_CHUNKS = 4096 }; // llm.npu: 5 to 15 channels
 
 struct simulation {
     stint_simulation_options options;
@@ -211,8 +211,8 @@ static stint_status read_options(const stint_simulation_options *options, struct
     memcpy(o, options, st_min(options->size, sizeof *o));
     if (!o->soc && !o->soc_text)
         return st_fail(STINT_E_ARG, "a simulation needs the name of a system on a chip");
-    if ((o->model != NULL) == (o->shape != NULL))
-        return st_fail(STINT_E_ARG, "a simulation needs either a model or a shape");
+    if ((o->model != NULL) == (o->preset != NULL))
+        return st_fail(STINT_E_ARG, "a simulation needs either a model or a preset");
     if (o->prompt_tokens == 0 || o->prompt_tokens > 1 << 24 || o->chunk_len > 1 << 16)
         return st_fail(STINT_E_ARG, "prompt of %u tokens, chunks of %u: out of range",
                        o->prompt_tokens, o->chunk_len);
@@ -221,8 +221,8 @@ static stint_status read_options(const stint_simulation_options *options, struct
     ST_TRY(st_policy_select(o->order, &s->policy));
     s->chunk_len = o->rebuild ? o->prompt_tokens : o->chunk_len ? o->chunk_len : CHUNK;
     s->n_chunks = (uint32_t)st_ceil_div(o->prompt_tokens, s->chunk_len);
-    if (s->n_chunks > MOST_CHUNKS)
-        return st_fail(STINT_E_ARG, "%u chunks: at most %d", s->n_chunks, MOST_CHUNKS);
+    if (s->n_chunks > MAX_CHUNKS)
+        return st_fail(STINT_E_ARG, "%u chunks: at most %d", s->n_chunks, MAX_CHUNKS);
     return STINT_OK;
 }
 
@@ -255,8 +255,8 @@ stint_status stint_simulate(const stint_simulation_options *options, stint_simul
     json_t *keep = NULL;
     if (!s) return st_fail(STINT_E_NOMEM, "no memory for a simulation");
     stint_status status = read_options(options, s);
-    if (status == STINT_OK && s->options.shape)
-        status = st_shape_config(s->options.shape, &s->config, &keep);
+    if (status == STINT_OK && s->options.preset)
+        status = st_preset_config(s->options.preset, &s->config, &keep);
     s->c = s->options.model ? &s->options.model->config : &s->config;
     if (status == STINT_OK) status = simulate(s);
     if (status == STINT_OK) {

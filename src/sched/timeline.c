@@ -3,9 +3,8 @@
 
 #include <math.h>
 
-void st_timeline_lay_out(struct st_timeline *timeline, uint32_t most_nodes,
-                         struct st_arena *arena) {
-    timeline->events = ST_TAKE(arena, struct st_event, most_nodes);
+void st_timeline_lay_out(struct st_timeline *timeline, uint32_t max_nodes, struct st_arena *arena) {
+    timeline->events = ST_TAKE(arena, struct st_event, max_nodes);
 }
 
 // The processors at one moment: what they run, and until when.

@@ -24,7 +24,7 @@ struct st_timeline_sums {
     double bubble_rate;             // share of the time in which it waited
 };
 
-void st_timeline_lay_out(struct st_timeline *timeline, uint32_t most_nodes, struct st_arena *arena);
+void st_timeline_lay_out(struct st_timeline *timeline, uint32_t max_nodes, struct st_arena *arena);
 // Runs the graph in virtual time: every node takes its seconds.
 void st_timeline_simulate(struct st_schedule *schedule, const struct st_dag *dag,
                           const struct st_policy *policy, struct st_timeline *timeline);

@@ -30,9 +30,9 @@ static stint_status copy_texts(const struct st_server_options *options, struct s
 static void make_fingerprint(struct st_server *server, const struct st_server_options *options) {
     char text[512];
     stint_model_info info = {.size = sizeof info};
-    struct st_engine_stats stats;
+    struct st_scheduler_stats stats;
     stint_model_describe(server->model, &info);
-    st_engine_stats(server->engine, &stats);
+    st_scheduler_stats(server->scheduler, &stats);
     int n = snprintf(text, sizeof text, "%s %s %s %llu %llu %d %s %zu %d %s %s", stint_version(),
                      info.architecture, info.weight_type, (unsigned long long)info.n_parameters,
                      (unsigned long long)info.weight_bytes, (int)info.exec, stats.device,
@@ -46,13 +46,13 @@ static void make_fingerprint(struct st_server *server, const struct st_server_op
 
 static stint_status open_engine(struct st_server *server, const struct st_server_options *options) {
     stint_session_options session = *options->session;
-    struct st_engine_stats stats;
+    struct st_scheduler_stats stats;
     session.n_sequences = options->n_slots;
-    ST_TRY(st_engine_open(&(struct st_engine_options){.model = options->model,
-                                                      .session = &session,
-                                                      .n_queue = options->n_queue},
-                          &server->engine));
-    st_engine_stats(server->engine, &stats);
+    ST_TRY(st_scheduler_open(&(struct st_scheduler_options){.model = options->model,
+                                                            .session = &session,
+                                                            .n_queue = options->n_queue},
+                             &server->scheduler));
+    st_scheduler_stats(server->scheduler, &stats);
     server->context = stats.context;
     return st_chat_open(st_tokenizer_chat_template(server->tokenizer), server->tokenizer,
                         &server->chat);
@@ -74,7 +74,7 @@ static stint_status open_http(struct st_server *server, const struct st_server_o
 
 static void free_server(struct st_server *server) {
     st_http_close(server->http);
-    st_engine_close(server->engine);
+    st_scheduler_close(server->scheduler);
     st_metrics_close(server->metrics);
     st_chat_close(server->chat);
     free(server->name);
@@ -122,7 +122,7 @@ bool st_server_close(struct st_server *server, double seconds) {
     if (server == NULL) return true;
     atomic_store(&server->draining, true);
     st_http_quiesce(server->http);
-    bool drained = st_engine_drain(server->engine, seconds);
+    bool drained = st_scheduler_drain(server->scheduler, seconds);
     free_server(server);
     return drained;
 }

@@ -65,7 +65,7 @@ static double peak_rate(struct st_pool *pool, enum st_peak_kind kind, const unsi
 }
 
 static double read_rate(struct st_pool *pool, const struct st_arena *arena, double seconds) {
-    struct measure m = {.read = st_peak_read_choose(st_cpu_flags()),
+    struct measure m = {.read = st_peak_read_select(st_cpu_flags()),
                         .data = arena->base,
                         .piece_bytes = PIECE_BYTES};
     return best_rate(pool, &m, arena->capacity / PIECE_BYTES, PIECE_BYTES, seconds);

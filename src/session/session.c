@@ -10,23 +10,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct st_kernel_set choose_kernels(void) {
+static struct st_kernel_set select_kernels(void) {
     uint64_t flags = st_cpu_flags();
     return (struct st_kernel_set){.cpu_flags = flags,
-                                  .tile = st_tile_choose(flags),
-                                  .expand = st_expand_choose(flags),
-                                  .gemv = st_gemv_choose(flags),
-                                  .elementwise = st_elementwise_choose(flags),
-                                  .attention = st_attention_choose(flags),
-                                  .nested = st_nested_choose(flags)};
+                                  .tile = st_tile_select(flags),
+                                  .dequantize = st_dequantize_select(flags),
+                                  .gemv = st_gemv_select(flags),
+                                  .elementwise = st_elementwise_select(flags),
+                                  .attention = st_attention_select(flags),
+                                  .nested = st_nested_select(flags)};
 }
 
 // BF16 has fewer bits than the cache, but many more than W8A8 linears. Whoever asks for F32 there,
 // or runs in float, gets floats.
-static const struct st_pairs *choose_pairs(const struct stint_session *s) {
+static const struct st_pairs *select_pairs(const struct stint_session *s) {
     if (!s->model->int8.layers || s->kv != ST_DTYPE_F16 || s->model->config.head_dim % 2)
         return NULL;
-    return st_pairs_choose(s->kernels.cpu_flags);
+    return st_pairs_select(s->kernels.cpu_flags);
 }
 
 static void lay_out_cache(struct stint_session *s, struct st_arena *a) {
@@ -132,8 +132,8 @@ static void lay_out_rest(struct stint_session *s, struct st_arena *a) {
     for (int i = 0; i < 2 && s->split.on; i++) lay_out_crew(s, a, &s->split.groups[i]);
     if (s->split.on) st_split_lay_out(s, a);
     uint32_t a_layer = ST_N_SUBGRAPHS + 2 + 2 * st_max(1, c->n_experts); // with every shadow
-    s->most_events = st_session_most_chunks(s) * c->n_layers * a_layer;
-    st_timeline_lay_out(&s->timeline, s->most_events, a);
+    s->max_events = st_session_max_chunks(s) * c->n_layers * a_layer;
+    st_timeline_lay_out(&s->timeline, s->max_events, a);
     s->logits = ST_TAKE(a, float, c->vocab);
     s->draws = ST_TAKE(a, float, 2 * (size_t)c->vocab);
     lay_out_sequences(s, a);
@@ -187,8 +187,8 @@ static stint_status apply_options(const struct stint_model *model,
     if (s->kv_layers == 0) s->kv_layers = model->config.n_layers;
     s->tune_chunk = tune && model->int8.layers;
     s->kv = o.kv == STINT_KV_F16 ? ST_DTYPE_F16 : ST_DTYPE_F32;
-    s->kernels = choose_kernels();
-    s->kernels.pairs = choose_pairs(s);
+    s->kernels = select_kernels();
+    s->kernels.pairs = select_pairs(s);
     s->group.n_threads = o.n_threads ? o.n_threads : st_cpu_cores();
     if (s->kv_layers == model->config.n_layers) ST_TRY(apply_split(&o, s));
     s->n_buffers =
@@ -257,8 +257,8 @@ static stint_status open_resident(const stint_model *model, const stint_session_
                                   size_t kv_bytes, size_t bytes, struct stint_session *s) {
     uint64_t bound = options ? options->memory : 0;
     if (bound == 0)
-        return st_fail(STINT_E_ARG, "this model was opened to be read piece by piece: its sessions "
-                                    "must have a bound of memory");
+        return st_fail(STINT_E_ARG, "this model was opened with `lazy`: its sessions must have a "
+                                    "memory bound");
     if (s->split.on)
         return st_fail(STINT_E_UNSUPPORTED, "prompts cannot be split under a bound of memory: "
                                             "leave out --npu-threads and --cpu-threads");
@@ -278,7 +278,7 @@ static stint_status open_in(const stint_model *model, const stint_session_option
     struct st_arena measure = st_arena_measure();
     size_t kv_bytes = lay_out(s, &measure);
     ST_TRY(st_arena_check(&measure, "a session"));
-    if (model->checkpoint.late)
+    if (model->checkpoint.lazy)
         ST_TRY(open_resident(model, options, kv_bytes, measure.used, s));
     else
         ST_TRY(check_budget(model, options, measure.used));

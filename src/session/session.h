@@ -37,7 +37,7 @@ enum {
 struct st_kernel_set {
     uint64_t cpu_flags;
     const struct st_tile *tile;
-    const struct st_expand *expand;
+    const struct st_dequantize *dequantize;
     const struct st_gemv *gemv;
     const struct st_elementwise *elementwise;
     const struct st_attention *attention;
@@ -150,7 +150,7 @@ struct stint_session {
     struct st_resident *resident; // where memory is bounded; or NULL
     struct st_split split;
     struct st_timeline timeline; // the last prompt's prefill
-    uint32_t most_events;
+    uint32_t max_events;
     size_t begun; // length before that prompt
     stint_precision precision;
     struct st_learned *learned; // chooses `precision` after each prompt; or NULL
@@ -225,7 +225,7 @@ static inline size_t st_session_step_rows(const struct stint_session *s) {
     return st_max(ST_SHORT_TEXT, st_min(STINT_MAX_STEP_ROWS, s->n_sequences));
 }
 // Most chunks a prompt can have, also once measuring has chosen their length.
-static inline uint32_t st_session_most_chunks(const struct stint_session *s) {
+static inline uint32_t st_session_max_chunks(const struct stint_session *s) {
     size_t shortest = s->tune_chunk ? st_min(ST_CHUNK_SHORTEST, s->chunk_len) : s->chunk_len;
     return (uint32_t)st_ceil_div(s->n_context, shortest) + 1;
 }
@@ -258,8 +258,8 @@ static inline size_t st_session_first_key(const struct stint_session *s, uint32_
 // A row of a weight, as floats [n_in].
 static inline void st_session_row(const struct stint_session *s, const struct st_linear_weight *w,
                                   size_t row, float *to) {
-    s->kernels.expand->fn[w->dtype]((const unsigned char *)w->data + row * w->row_bytes, 0, w->n_in,
-                                    to);
+    s->kernels.dequantize->fn[w->dtype]((const unsigned char *)w->data + row * w->row_bytes, 0,
+                                        w->n_in, to);
 }
 
 // ---- trace.c

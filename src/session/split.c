@@ -29,10 +29,10 @@ static struct st_prefill_plan plan_of(const struct stint_session *s, uint32_t n_
 void st_split_lay_out(struct stint_session *s, struct st_arena *arena) {
     for (uint32_t i = 0; i < s->model->config.n_layers; i++)
         st_op_shadows(s, i, s->split.shadowed + (size_t)i * ST_N_SUBGRAPHS);
-    struct st_prefill_plan plan = plan_of(s, st_session_most_chunks(s));
+    struct st_prefill_plan plan = plan_of(s, st_session_max_chunks(s));
     st_dag_lay_out(&s->split.dag, st_prefill_nodes(&plan), st_prefill_edges(&plan), arena);
     st_schedule_lay_out(&s->split.schedule, st_prefill_nodes(&plan), arena);
-    s->split.seconds = ST_TAKE(arena, float, (size_t)st_session_most_chunks(s) * ST_NODE_KINDS);
+    s->split.seconds = ST_TAKE(arena, float, (size_t)st_session_max_chunks(s) * ST_NODE_KINDS);
 }
 
 // Seconds of each kind of subgraph in the first layer, over what is in the buffers.

@@ -12,7 +12,7 @@ void st_session_record(const struct st_run *r, uint8_t kind, uint64_t begin) {
     const struct stint_session *s = r->s;
     struct st_timeline *t = &r->s->timeline;
     bool split = s->split.on && !r->bits; // then the executor does
-    if (!r->batch || r->phase == ST_PHASE_DECODE || split || t->n == s->most_events) return;
+    if (!r->batch || r->phase == ST_PHASE_DECODE || split || t->n == s->max_events) return;
     bool npu = kind < ST_N_SUBGRAPHS && st_subgraphs[kind].processor == ST_PROCESSOR_NPU;
     t->events[t->n] =
         (struct st_event){.node = t->n,

@@ -74,7 +74,7 @@ static void read_at_random(const struct behaviour *b) {
         size_t n = 1 + ts_random_below(left < ROOM ? left : ROOM);
         make_load(&loads[i], first, n);
         bytes += n;
-        st_loader_ask(d.loader, &loads[i]);
+        st_loader_prefetch(d.loader, &loads[i]);
     }
     for (size_t i = LOADS; i-- > 0;) { // in another order than they were asked for
         assert_int_equal(st_loader_wait(d.loader, &loads[i]), STINT_OK);
@@ -99,7 +99,7 @@ static void read_apart(const struct behaviour *b) {
         n = st_min(n, most);
         struct st_load load = {.offset = at, .bytes = n, .to = room + 1 + shift, .apart = true};
         load.to[-1] = load.to[n] = 0xa5;
-        st_loader_ask(d.loader, &load);
+        st_loader_prefetch(d.loader, &load);
         assert_int_equal(st_loader_wait(d.loader, &load), STINT_OK);
         assert_memory_equal(load.to, d.data + at, n);
         assert_true(load.to[-1] == 0xa5 && load.to[n] == 0xa5);
@@ -135,14 +135,14 @@ static void what_cannot_be_read_is_an_error(void **state) {
     struct st_load good, bad;
     make_load(&good, 3, ROOM);
     make_load(&bad, 40, 10);
-    st_loader_ask(d.loader, &bad);
-    st_loader_ask(d.loader, &good);
+    st_loader_prefetch(d.loader, &bad);
+    st_loader_prefetch(d.loader, &good);
     assert_int_equal(st_loader_wait(d.loader, &good), STINT_OK);
     assert_memory_equal(good.to, d.data + good.offset, ROOM);
     assert_int_equal(st_loader_wait(d.loader, &bad), STINT_E_IO);
     assert_non_null(strstr(stint_error_text(), "disk: cannot be read at byte 163840"));
     behaviour.broken_from = 0; // the disk recovers
-    st_loader_ask(d.loader, &bad);
+    st_loader_prefetch(d.loader, &bad);
     assert_int_equal(st_loader_wait(d.loader, &bad), STINT_OK);
     free(good.to);
     free(bad.to);
@@ -155,10 +155,10 @@ static void a_file_cut_short_is_an_error(void **state) {
     struct st_load load;
     assert_int_equal(truncate(d.path, 10 * ST_LOAD_BLOCK + 7), 0);
     make_load(&load, 9, 2 * ST_LOAD_BLOCK);
-    st_loader_ask(d.loader, &load);
+    st_loader_prefetch(d.loader, &load);
     assert_int_equal(st_loader_wait(d.loader, &load), STINT_E_IO);
     assert_non_null(strstr(stint_error_text(), "cut short"));
-    st_loader_ask(d.loader, &load);
+    st_loader_prefetch(d.loader, &load);
     st_loader_drain(d.loader); // whatever becomes of it
     assert_true(st_load_is_done(&load));
     free(load.to);

@@ -23,7 +23,7 @@ static void everything_asked_for_arrives(void **state) {
     assert_int_equal(st_reader_wait(r), STINT_OK); // nothing to wait for
     for (size_t i = 0; i < RANGES; i++) {
         offsets[i] = ts_random_below(BYTES - RANGE_BYTES + 1);
-        st_reader_ask(r, offsets[i], RANGE_BYTES, got + i * RANGE_BYTES);
+        st_reader_prefetch(r, offsets[i], RANGE_BYTES, got + i * RANGE_BYTES);
         if (ts_random_below(100) == 0) assert_int_equal(st_reader_wait(r), STINT_OK);
     }
     assert_int_equal(st_reader_wait(r), STINT_OK);
@@ -42,21 +42,21 @@ static void a_failure_is_told_once(void **state) {
     struct st_reader *r = NULL;
     int file = open(ts_write("short", "12345", 5), O_RDONLY);
     assert_int_equal(st_reader_open(file, "short", &r), STINT_OK);
-    st_reader_ask(r, 3, 4, byte);
-    st_reader_ask(r, 0, 2, byte + 4);
+    st_reader_prefetch(r, 3, 4, byte);
+    st_reader_prefetch(r, 0, 2, byte + 4);
     assert_int_equal(st_reader_wait(r), STINT_E_IO);
     assert_non_null(strstr(stint_error_text(), "short: ends at byte 5"));
     assert_int_equal(st_reader_wait(r), STINT_OK);
-    st_reader_ask(r, 0, 2, byte);
+    st_reader_prefetch(r, 0, 2, byte);
     assert_int_equal(st_reader_wait(r), STINT_OK);
     assert_memory_equal(byte, "12", 2);
     st_reader_close(r);
     close(file);
     assert_int_equal(st_reader_open(file, "closed", &r), STINT_OK);
-    st_reader_ask(r, 0, 2, byte);
+    st_reader_prefetch(r, 0, 2, byte);
     assert_int_equal(st_reader_wait(r), STINT_E_IO);
     assert_non_null(strstr(stint_error_text(), "Bad file descriptor"));
-    st_reader_ask(r, 0, 2, byte); // closing waits for it
+    st_reader_prefetch(r, 0, 2, byte); // closing waits for it
     st_reader_close(r);
 }
 

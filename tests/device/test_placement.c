@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { MOST_ITEMS = 60 };
+enum { MAX_ITEMS = 60 };
 
 static struct st_placement_item item(enum st_placement_kind kind, uint32_t layer, uint64_t bytes) {
     return (struct st_placement_item){kind, layer, 3, {bytes, bytes}};
@@ -27,9 +27,9 @@ static size_t small_model(struct st_placement_item *items) {
 }
 
 static void expect(uint64_t limit, const int *expected) {
-    struct st_placement_item items[MOST_ITEMS];
+    struct st_placement_item items[MAX_ITEMS];
     size_t n = small_model(items);
-    int device[MOST_ITEMS];
+    int device[MAX_ITEMS];
     st_placement(items, n, &limit, 1, device);
     assert_memory_equal(device, expected, n * sizeof *device);
 }
@@ -48,9 +48,9 @@ static void feed_forward_comes_first(void **state) {
 
 static void a_model_may_lie_on_two_devices(void **state) {
     (void)state;
-    struct st_placement_item items[MOST_ITEMS];
+    struct st_placement_item items[MAX_ITEMS];
     size_t n = small_model(items);
-    int device[MOST_ITEMS];
+    int device[MAX_ITEMS];
     for (size_t i = 0; i < n; i++)
         if (items[i].kind == ST_PLACE_QKV) items[i].supported = 2;
     st_placement(items, n, (const uint64_t[]){120, 165}, 2, device);
@@ -58,14 +58,14 @@ static void a_model_may_lie_on_two_devices(void **state) {
 }
 
 struct random_case {
-    struct st_placement_item items[MOST_ITEMS];
+    struct st_placement_item items[MAX_ITEMS];
     size_t n, n_devices;
     uint64_t limits[ST_PLACEMENT_DEVICES];
-    int device[MOST_ITEMS];
+    int device[MAX_ITEMS];
 };
 
 static void make(struct random_case *c) {
-    c->n = ts_random_below(MOST_ITEMS + 1);
+    c->n = ts_random_below(MAX_ITEMS + 1);
     c->n_devices = ts_random_below(ST_PLACEMENT_DEVICES + 1);
     for (size_t d = 0; d < ST_PLACEMENT_DEVICES; d++)
         c->limits[d] = ts_random_below(4) ? 1 + ts_random_below(2000) : 0;

@@ -291,7 +291,7 @@ class Errors(WithModel):
         self.assertEqual(caught.exception.status, -3)
         self.assertIn("/nowhere/at/all", str(caught.exception))
         with self.assertRaises(stint.ArgumentError) as caught:
-            stint.Model.open_shape("no-such-shape")
+            stint.Model.open_preset("no-such-preset")
         self.assertIsInstance(caught.exception, ValueError)
         with self.model.session(context=16) as session:
             self.assertRaises(stint.LimitError, session.eval, [1] * 17)

@@ -208,7 +208,7 @@ class Memory(unittest.TestCase):
     def test_what_cannot_be_planned_says_so(self):
         refused = stint("inspect", MODEL, "--neurons", "--memory", "1G")
         self.assertEqual(refused.returncode, 1)
-        self.assertIn("is no package", refused.stderr)
+        self.assertIn("is not a package", refused.stderr)
         refused = stint("inspect", self.packages["dense"], "--memory", "1M")
         self.assertEqual(refused.returncode, 1)
         self.assertIn("memory: at least", refused.stderr)

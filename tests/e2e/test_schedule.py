@@ -123,7 +123,7 @@ class Schedules(unittest.TestCase):
         self.assert_refused(stint("run", MODEL, "-p", "x", "--schedule", "uniform:4"),
                             "no nested weights", "--bits 2..4")
         self.assert_refused(stint("run", self.package, "-p", "x", "--schedule", self.package),
-                            "no schedule")
+                            "not a precision schedule")
         for words in (("schedule", self.package), ("schedule", self.package, "solve"),
                       ("schedule", self.package, "sing", "-d", "x"),
                       ("schedule", self.package, "show"),

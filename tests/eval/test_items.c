@@ -46,7 +46,7 @@ static void lambada(void **state) {
     items = read_all(st_items_read_lambada, "{\"text\": \"a b\"}\nbad", 1);
     assert_int_equal(items.n, 1);
     st_items_free(&items);
-    refuse(st_items_read_lambada, "{\"text\": \"a b\"}\nbad", "line 2: is no JSON object");
+    refuse(st_items_read_lambada, "{\"text\": \"a b\"}\nbad", "line 2: is not a JSON object");
     refuse(st_items_read_lambada, "{\"text\": \"word\"}", "two words");
     refuse(st_items_read_lambada, "{\"text\": 7}", "two words");
     refuse(st_items_read_lambada, "{\"text\": \"ends in \"}", "two words");

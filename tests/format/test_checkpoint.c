@@ -134,7 +134,7 @@ static void checkpoint_refuses_paths_that_are_no_model(void **state) {
 static void checkpoint_refuses_folders_without_a_model(void **state) {
     (void)state;
     const char *folder = make_folder("bare");
-    refuse(folder, STINT_E_IO, "no config.json: this is no Hugging Face folder");
+    refuse(folder, STINT_E_IO, "no config.json: this is not a Hugging Face folder");
     put_text(folder, "x.gguf", "");
     refuse(folder, STINT_E_IO, "bare/x.gguf");
     put_text(folder, "config.json", "[1]");

@@ -102,9 +102,9 @@ static void gguf_refuses_what_is_not_its_version(void **state) {
     struct ts_gguf file = {0};
     refuse(&file, "the file is empty");
     ts_gguf_bytes(&file, "GGU", 3);
-    refuse(&file, "is no GGUF file");
+    refuse(&file, "is not a GGUF file");
     ts_gguf_bytes(&file, "GGMF\3\0\0\0", 8);
-    refuse(&file, "is no GGUF file");
+    refuse(&file, "is not a GGUF file");
     ts_gguf_bytes(&file, "GGUF\3\0", 6);
     refuse(&file, "the file ends inside the header");
     ts_gguf_header(&file, 1, 0, 0);
@@ -168,7 +168,7 @@ static void gguf_refuses_bad_values(void **state) {
     ts_gguf_header(&file, 3, 0, 1);
     ts_gguf_key(&file, "k", ST_GGUF_BOOL);
     ts_gguf_bytes(&file, "\2", 1);
-    refuse(&file, "metadata 'k': 2 is no bool");
+    refuse(&file, "metadata 'k': 2 is not a bool");
     ts_gguf_header(&file, 3, 0, 1);
     ts_gguf_key(&file, "k", ST_GGUF_U64);
     ts_gguf_u32(&file, 0);

@@ -249,7 +249,7 @@ static void lies_with_right_hashes_are_refused(void **state) {
                   "no end");
     assert_forged(f.entries[4].name[0] = 0, STINT_E_FORMAT, "a name has 1 to");
     assert_forged(strcpy(f.entries[4].type, "int3"), STINT_E_UNSUPPORTED, "'int3'");
-    assert_forged(memset(f.entries[4].type, 'a', 16), STINT_E_FORMAT, "no text");
+    assert_forged(memset(f.entries[4].type, 'a', 16), STINT_E_FORMAT, "not text");
     assert_forged(strcpy(f.entries[2].dtype, "f33"), STINT_E_UNSUPPORTED, "'f33'");
     assert_forged(f.entries[2].hash++, STINT_E_FORMAT, "'model.norm.weight' is damaged");
     assert_forged(swap_entries(&f), STINT_E_FORMAT, "lies at");

@@ -24,7 +24,7 @@ static int open_all(void **state) {
     (void)state;
     assert_int_equal(stint_model_open(ts_source("models/novels-10m"), NULL, &model), STINT_OK);
     logits = malloc(model->config.vocab * sizeof *logits);
-    scratch.elementwise = st_elementwise_choose(st_cpu_flags());
+    scratch.elementwise = st_elementwise_select(st_cpu_flags());
     scratch.candidates = calloc(model->config.vocab, sizeof *scratch.candidates);
     return logits == NULL || scratch.candidates == NULL;
 }

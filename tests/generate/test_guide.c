@@ -35,15 +35,15 @@ static int close_all(void **state) {
 static int32_t draw(const char *wish) {
     char piece[ST_PIECE_MAX_BYTES];
     int32_t best = -1;
-    float most = -INFINITY;
+    float max = -INFINITY;
     for (size_t id = 0; id < model->config.vocab; id++) {
         if (logits[id] == -INFINITY) continue;
         size_t n = st_tokenizer_piece(model->tokenizer, (int32_t)id, piece);
         bool wanted = n > 0 && n <= strlen(wish) && memcmp(piece, wish, n) == 0;
         float value = ts_random_float(0, 1) + (wanted ? 2.0f : 0.0f);
-        if (best < 0 || value > most) {
+        if (best < 0 || value > max) {
             best = (int32_t)id;
-            most = value;
+            max = value;
         }
     }
     return best;

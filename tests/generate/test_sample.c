@@ -20,7 +20,7 @@ static struct st_candidate candidates[VOCAB];
 static int32_t history[8];
 
 static struct st_sampler make(void) {
-    return (struct st_sampler){.elementwise = st_elementwise_choose(st_cpu_flags()),
+    return (struct st_sampler){.elementwise = st_elementwise_select(st_cpu_flags()),
                                .candidates = candidates,
                                .vocab = VOCAB,
                                .ids = history};

@@ -209,7 +209,7 @@ class Eval(unittest.TestCase):
         text = self.folder / "text"
         text.write_text("Some words.")
         for options, piece in ((("--task", "quiz", "--data", text), "known are: ppl"),
-                               (("--task", "lambada", "--data", text), "line 1: is no JSON"),
+                               (("--task", "lambada", "--data", text), "line 1: is not a JSON"),
                                (("--task", "ppl", "--data", "/no/such"), "/no/such"),
                                (("--task", "agreement", "--data", text), "needs a reference"),
                                (("--task", "ppl", "--data", text, "--method", "magic"),

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { MOST = 4096, N_THREADS = 4 };
+enum { MAX = 4096, N_THREADS = 4 };
 
 static stint_tokenizer *open_shared(const char *relative) {
     stint_tokenizer *t = NULL;
@@ -56,10 +56,10 @@ static void byte_level_tokens_lose_nothing(void **state) {
     for (size_t i = 0; i < 2; i++) {
         stint_tokenizer *t = open_shared(files[i]);
         for (int round = 0; round < 500; round++) {
-            char text[256], decoded[MOST];
-            int32_t ids[MOST];
+            char text[256], decoded[MAX];
+            int32_t ids[MAX];
             size_t n = random_text(text), n_ids, n_decoded;
-            assert_int_equal(stint_tokenize(t, text, n, STINT_TOKENIZE_PLAIN, ids, MOST, &n_ids),
+            assert_int_equal(stint_tokenize(t, text, n, STINT_TOKENIZE_PLAIN, ids, MAX, &n_ids),
                              STINT_OK);
             assert_int_equal(stint_detokenize(t, ids, n_ids, STINT_DETOKENIZE_SPECIAL, decoded,
                                               sizeof decoded, &n_decoded),

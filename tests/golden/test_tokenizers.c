@@ -14,7 +14,7 @@
 #include <utf8proc.h>
 #include <cmocka.h>
 
-enum { MOST = 65536 };
+enum { MAX = 65536 };
 
 struct golden {
     const char *folder, *file;
@@ -36,12 +36,12 @@ static void replace_all(char *text, const char *from, char to) {
 
 static void check(const struct golden *g, const stint_tokenizer *t, const char *text, size_t n,
                   const int32_t *ids, size_t n_ids) {
-    static int32_t got[MOST];
-    static char decoded[4 * MOST];
+    static int32_t got[MAX];
+    static char decoded[4 * MAX];
     size_t n_got = 0, n_decoded = 0;
     uint32_t flags = g->plain ? STINT_TOKENIZE_PLAIN : 0;
     n_cases++;
-    assert_int_equal(stint_tokenize(t, text, n, flags, got, MOST, &n_got), STINT_OK);
+    assert_int_equal(stint_tokenize(t, text, n, flags, got, MAX, &n_got), STINT_OK);
     if (n_got != n_ids || memcmp(got, ids, n_ids * sizeof *ids) != 0)
         report(g, "encoding", text, n);
     assert_int_equal(stint_detokenize(t, ids, n_ids, STINT_DETOKENIZE_SPECIAL, decoded,
@@ -61,7 +61,7 @@ static void check(const struct golden *g, const stint_tokenizer *t, const char *
 }
 
 static void check_lines(const struct golden *g, const stint_tokenizer *t, const char *path) {
-    static int32_t ids[MOST];
+    static int32_t ids[MAX];
     size_t bytes;
     unsigned char *data = ts_read(path, &bytes);
     for (char *line = strtok((char *)data, "\n"); line; line = strtok(NULL, "\n")) {
@@ -80,7 +80,7 @@ static void check_lines(const struct golden *g, const stint_tokenizer *t, const 
 static void check_inputs(const struct golden *g, const stint_tokenizer *t, const char *inputs,
                          const char *outputs) {
     static const char separator[] = "\n__ggml_vocab_test__\n";
-    static int32_t ids[MOST];
+    static int32_t ids[MAX];
     size_t bytes;
     char *texts = (char *)ts_read(inputs, &bytes), *lines = (char *)ts_read(outputs, NULL);
     for (char *text = texts, *line = lines, *next; text; text = next) {

@@ -6,7 +6,7 @@
 #include "base/half.h"
 #include "kernel_check.h"
 
-enum { WIDTH = 48, MOST_WIDTH = 64, KEYS = 150, TILE = 64 };
+enum { WIDTH = 48, MAX_WIDTH = 64, KEYS = 150, TILE = 64 };
 
 static bool has(const struct st_attention *row) {
     return (row->isa & st_cpu_flags()) == row->isa;
@@ -40,11 +40,11 @@ static void check_online(const struct st_attention *row, float softcap) {
             for (int l = 0; l < WIDTH; l++) out[l] += tile[j * WIDTH + l] * values[key0 + j];
     }
     for (int l = 0; l < WIDTH; l++) {
-        double most = -INFINITY, total = 0.0, wanted = 0.0;
+        double max = -INFINITY, total = 0.0, wanted = 0.0;
         for (int j = low[l]; j < high[l]; j++)
-            most = fmax(most, capped((double)scores[j * WIDTH + l], 0.5, (double)softcap));
+            max = fmax(max, capped((double)scores[j * WIDTH + l], 0.5, (double)softcap));
         for (int j = low[l]; j < high[l]; j++) {
-            double p = exp(capped((double)scores[j * WIDTH + l], 0.5, (double)softcap) - most);
+            double p = exp(capped((double)scores[j * WIDTH + l], 0.5, (double)softcap) - max);
             total += p;
             wanted += p * (double)values[j];
         }
@@ -87,7 +87,7 @@ static void check_tile(const struct st_attention *row, size_t n_keys, size_t wid
     const int32_t ends[] = {INT32_MIN, -1, 0, 1, 1000, 1007, 1016, 1040, INT32_MAX};
     enum { FIRST = 1000 };
     struct kc_array got[4], wanted[4]; // scores, maximum, sum, factor
-    int32_t low[MOST_WIDTH], high[MOST_WIDTH];
+    int32_t low[MAX_WIDTH], high[MAX_WIDTH];
     for (size_t l = 0; l < width; l++) {
         low[l] = ends[ts_random_below(9)];
         high[l] = ends[ts_random_below(9)];
@@ -105,7 +105,7 @@ static void check_tile(const struct st_attention *row, size_t n_keys, size_t wid
     if (n_keys) ((float *)got[0].data)[0] = ((float *)wanted[0].data)[0] = -INFINITY;
     row->softmax_tile(got[0].data, n_keys, width, FIRST, low, high, 0.5f, 0.0f, got[1].data,
                       got[2].data, got[3].data);
-    st_attention_choose(0)->softmax_tile(wanted[0].data, n_keys, width, FIRST, low, high, 0.5f,
+    st_attention_select(0)->softmax_tile(wanted[0].data, n_keys, width, FIRST, low, high, 0.5f,
                                          0.0f, wanted[1].data, wanted[2].data, wanted[3].data);
     for (size_t i = 0; i < n_keys * width; i++) {
         int64_t key = FIRST + (int64_t)(i / width);
@@ -137,7 +137,7 @@ static void rescaling_equals_the_scalar_one(void **state) {
             struct kc_array factor = kc_floats(width, 1.0f);
             memcpy(wanted.data, got.data, n * sizeof(float));
             (*row)->rescale(got.data, counts[i % 4], width, factor.data);
-            st_attention_choose(0)->rescale(wanted.data, counts[i % 4], width, factor.data);
+            st_attention_select(0)->rescale(wanted.data, counts[i % 4], width, factor.data);
             kc_near(got.data, wanted.data, n, 0.0f, (*row)->name);
             kc_free(&got, (*row)->name);
             kc_free(&wanted, (*row)->name);
@@ -179,7 +179,7 @@ static void check_decode(const struct st_attention *row, enum st_dtype kv, size_
         }
     row->decode(q.data, keys.data, values.data, kv, n_keys, head_dim, 0.3f, softcap, scores.data,
                 out.data);
-    st_attention_choose(0)->decode(q.data, keys.data, values.data, kv, n_keys, head_dim, 0.3f,
+    st_attention_select(0)->decode(q.data, keys.data, values.data, kv, n_keys, head_dim, 0.3f,
                                    softcap, scores.data, wanted);
     kc_near(out.data, wanted, head_dim, 1e-5f, row->name);
     free(wanted);

@@ -29,7 +29,7 @@ static void end(size_t n, float bound, const char *who) {
 }
 
 static const struct st_elementwise *scalar(void) {
-    return st_elementwise_choose(0);
+    return st_elementwise_select(0);
 }
 
 typedef void each_fn(const struct st_elementwise *row, size_t n);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every row of gemv and of expand that this CPU has, for every type, against the scalar one.
+// Every row of gemv and of dequantize that this CPU has, for every type, against the scalar one.
 #include "kernels/gemv.h"
 
 #include "base/cpu.h"
 #include "base/half.h"
 #include "kernel_check.h"
-#include "kernels/expand.h"
+#include "kernels/dequantize.h"
 
 // Random weights of any type whose scales are finite: random bytes, with every f16 and float tamed.
 static void fill_weights(enum st_dtype dtype, unsigned char *w, size_t bytes) {
@@ -33,11 +33,11 @@ static void fill_weights(enum st_dtype dtype, unsigned char *w, size_t bytes) {
     }
 }
 
-static const struct st_expand *scalar_expand(void) {
-    return st_expand_choose(0);
+static const struct st_dequantize *scalar_dequantize(void) {
+    return st_dequantize_select(0);
 }
 
-static void check_expand(const struct st_expand *row, enum st_dtype dtype, size_t n) {
+static void check_dequantize(const struct st_dequantize *row, enum st_dtype dtype, size_t n) {
     size_t items = st_dtype_traits(dtype)->block_items;
     n = (n + items - 1) / items * items;
     struct kc_array w = kc_make(st_dtype_row_bytes(dtype, n), ts_random_below(4));
@@ -45,29 +45,29 @@ static void check_expand(const struct st_expand *row, enum st_dtype dtype, size_
     fill_weights(dtype, w.data, w.bytes);
     size_t first = n ? ts_random_below(n / items) * items : 0;
     row->fn[dtype](w.data, first, n - first, got.data);
-    scalar_expand()->fn[dtype](w.data, first, n - first, wanted.data);
+    scalar_dequantize()->fn[dtype](w.data, first, n - first, wanted.data);
     kc_near(got.data, wanted.data, n - first, 0.0f, st_dtype_traits(dtype)->name);
     kc_free(&w, row->name);
     kc_free(&got, row->name);
     kc_free(&wanted, row->name);
 }
 
-static void expanding_gives_the_same_floats_everywhere(void **state) {
+static void dequantizing_gives_the_same_floats_everywhere(void **state) {
     (void)state;
     const size_t lengths[] = {0, 1, 7, 8, 15, 16, 17, 31, 33, 256, 257, 1000};
-    for (const struct st_expand *row = st_expands; row->name; row++)
+    for (const struct st_dequantize *row = st_dequantizers; row->name; row++)
         for (int dtype = 0; dtype < ST_N_DTYPES; dtype++)
             for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
                 if ((row->isa & st_cpu_flags()) == row->isa)
-                    check_expand(row, (enum st_dtype)dtype, lengths[i]);
+                    check_dequantize(row, (enum st_dtype)dtype, lengths[i]);
 }
 
 // 16-bit types have few enough values to try them all.
-static void every_half_expands_exactly(void **state) {
+static void every_half_dequantizes_exactly(void **state) {
     (void)state;
     uint16_t halves[4096];
     float floats[4096];
-    for (const struct st_expand *row = st_expands; row->name; row++) {
+    for (const struct st_dequantize *row = st_dequantizers; row->name; row++) {
         if ((row->isa & st_cpu_flags()) != row->isa) continue;
         for (size_t base = 0; base < 65536; base += 4096) {
             for (size_t i = 0; i < 4096; i++) halves[i] = (uint16_t)(base + i);
@@ -98,7 +98,7 @@ static void check_gemv(const struct st_gemv *row, enum st_dtype dtype, size_t n_
     memset(wanted.data, 0, wanted.bytes);
     fill_weights(dtype, w.data, w.bytes);
     row->fn[dtype](w.data, row_bytes, n_rows, k, x.data, n_columns, got.data, y_col);
-    st_gemv_choose(0)->fn[dtype](w.data, row_bytes, n_rows, k, x.data, n_columns, wanted.data,
+    st_gemv_select(0)->fn[dtype](w.data, row_bytes, n_rows, k, x.data, n_columns, wanted.data,
                                  y_col);
     // Weights reach about 20 in size, sums of k of them with signs.
     kc_near(got.data, wanted.data, n_columns * y_col, 2e-5f * (float)(k + 1), row->name);
@@ -193,8 +193,8 @@ static void not_finite_stays_where_it_belongs(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(expanding_gives_the_same_floats_everywhere),
-        cmocka_unit_test(every_half_expands_exactly),
+        cmocka_unit_test(dequantizing_gives_the_same_floats_everywhere),
+        cmocka_unit_test(every_half_dequantizes_exactly),
         cmocka_unit_test(gemv_equals_the_scalar_one),
         cmocka_unit_test(gemv_takes_any_number_of_columns),
         cmocka_unit_test(rows_do_not_depend_on_their_neighbours),

@@ -148,12 +148,12 @@ static void the_longest_sum_fits(void **state) {
     for_kernels(check_longest);
 }
 
-static void the_best_that_is_there_is_chosen(void **state) {
+static void the_best_row_that_is_there_is_selected(void **state) {
     (void)state;
-    assert_string_equal(st_int8_choose(0)->name, "int8_scalar");
-    assert_ptr_equal(st_int8_choose(~(uint64_t)0), st_int8_kernels);
+    assert_string_equal(st_int8_select(0)->name, "int8_scalar");
+    assert_ptr_equal(st_int8_select(~(uint64_t)0), st_int8_kernels);
     for (const struct st_int8_kernel *k = st_int8_kernels; k->name; k++) {
-        assert_ptr_equal(st_int8_choose(k->isa), k);
+        assert_ptr_equal(st_int8_select(k->isa), k);
         assert_true((size_t)k->panels * ST_INT8_PANEL * k->tokens <= ST_INT8_SUMS);
     }
 }
@@ -183,7 +183,7 @@ int main(void) {
         cmocka_unit_test(every_size_is_exact),
         cmocka_unit_test(edges_are_exact),
         cmocka_unit_test(the_longest_sum_fits),
-        cmocka_unit_test(the_best_that_is_there_is_chosen),
+        cmocka_unit_test(the_best_row_that_is_there_is_selected),
         cmocka_unit_test(a_panel_interleaves_its_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,8 +19,8 @@ static const struct st_linear_path emulated = {
     "bf16_amx emulated", 0, emulated_takes, emulated_block_tokens, emulated_pack, emulated_rows};
 
 static struct st_linear_kernels kernels_for(uint64_t flags) {
-    return (struct st_linear_kernels){st_tile_choose(flags), st_expand_choose(flags),
-                                      st_gemv_choose(flags)};
+    return (struct st_linear_kernels){st_tile_select(flags), st_dequantize_select(flags),
+                                      st_gemv_select(flags)};
 }
 
 struct product {

@@ -42,7 +42,7 @@ static void fill_weights(const struct problem *p, struct data *d) {
 }
 
 static const struct st_nested_kernel *scalar(void) {
-    return st_nested_choose(0);
+    return st_nested_select(0);
 }
 
 static void fill_input(const struct problem *p, struct data *d) {
@@ -207,10 +207,10 @@ static void test_quantizers(void **state) {
     for (const struct st_nested_kernel *k = st_nested_kernels; k->name; k++) {
         if ((k->isa & st_cpu_flags()) != k->isa) continue;
         for (int round = 0; round < 200; round++) {
-            float most = round % 7 ? ts_random_float(1e-3f, 1e3f) : round % 2 ? 0.0f : 1e-38f;
+            float max = round % 7 ? ts_random_float(1e-3f, 1e3f) : round % 2 ? 0.0f : 1e-38f;
             for (size_t i = 0; i < ST_NESTED_BLOCK; i++) {
                 float half = (float)ts_random_below(255) - 127.0f + 0.5f; // between two numbers
-                x[i] = round % 3 ? ts_random_float(-most, most) : most * half / 127.5f;
+                x[i] = round % 3 ? ts_random_float(-max, max) : max * half / 127.5f;
             }
             scalar()->quantize(x, q[0], &scale[0], &offset[0]);
             k->quantize(x, q[1], &scale[1], &offset[1]);

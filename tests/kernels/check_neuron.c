@@ -22,7 +22,7 @@ static int8_t *random_rows(uint8_t *to, enum st_neuron_code code, size_t n, size
     for (size_t r = 0; r < n; r++)
         for (size_t i = 0; i < k; i += ST_NEURON_K)
             if (code == ST_NEURON_LEVELS)
-                st_neuron_expand(to + r * bytes, k, i, w + r * k + i);
+                st_neuron_dequantize(to + r * bytes, k, i, w + r * k + i);
             else
                 memcpy(w + r * k + i, to + r * bytes + i, ST_NEURON_K);
     return w;

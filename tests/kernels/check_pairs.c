@@ -157,11 +157,11 @@ static void pairs_are_what_the_header_says(void **state) {
 }
 
 // A session packs its queries for the float tile and lets the pairs' one multiply them.
-static void the_chosen_row_fits_the_float_tile(void **state) {
+static void the_selected_row_fits_the_float_tile(void **state) {
     (void)state;
-    const struct st_tile *tile = st_tile_choose(st_cpu_flags());
-    const struct st_pairs *pairs = st_pairs_choose(st_cpu_flags());
-    assert_null(st_pairs_choose(0));
+    const struct st_tile *tile = st_tile_select(st_cpu_flags());
+    const struct st_pairs *pairs = st_pairs_select(st_cpu_flags());
+    assert_null(st_pairs_select(0));
     if (!pairs) skip();
     assert_int_equal(pairs->lanes, tile->lanes);
     assert_int_equal(pairs->vectors, tile->vectors);
@@ -174,7 +174,7 @@ int main(void) {
         cmocka_unit_test(width_and_zeros_do_not_change_a_bit),
         cmocka_unit_test(packing_equals_the_scalar_one),
         cmocka_unit_test(pairs_are_what_the_header_says),
-        cmocka_unit_test(the_chosen_row_fits_the_float_tile),
+        cmocka_unit_test(the_selected_row_fits_the_float_tile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

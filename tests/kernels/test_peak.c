@@ -42,7 +42,7 @@ static void reading_sees_every_byte(void **state) {
     (void)state;
     const uint64_t sets[] = {0, ST_CPU_AVX2, UINT64_MAX};
     for (size_t s = 0; s < 3; s++) {
-        st_peak_read_fn *read = st_peak_read_choose(st_cpu_flags() & sets[s]);
+        st_peak_read_fn *read = st_peak_read_select(st_cpu_flags() & sets[s]);
         static float data[1024];
         memset(data, 0, sizeof data);
         uint64_t zero = read(data, sizeof data);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Binding INT8 linears from sections that are right, missing, or not what the config says.
 #include "model/weights_int8.h"
-#include "model/shape_int8.h"
+#include "model/preset_int8.h"
 #include "support/support.h"
 
 #include <math.h>
@@ -141,31 +141,31 @@ static void a_wide_linear_is_refused(void **state) {
 static void random_weights_are_the_same_each_time(void **state) {
     (void)state;
     struct st_config c = small_config();
-    struct st_shape_int8 *shape = NULL;
+    struct st_preset_int8 *shape = NULL;
     struct st_weights_int8 a = {0}, b = {0};
     struct st_arena measure = st_arena_measure(), first, second;
-    assert_int_equal(st_shape_int8_open(&c, (struct st_nested_range){0, 0}, NULL, NULL, &shape),
+    assert_int_equal(st_preset_int8_open(&c, (struct st_nested_range){0, 0}, NULL, NULL, &shape),
                      STINT_OK);
-    assert_true(st_shape_int8_bytes(shape) > 0);
-    struct st_int8_source source = {.find = st_shape_int8_find, .context = shape};
-    st_shape_int8_rewind(shape);
+    assert_true(st_preset_int8_bytes(shape) > 0);
+    struct st_int8_source source = {.find = st_preset_int8_find, .context = shape};
+    st_preset_int8_rewind(shape);
     assert_int_equal(st_weights_int8_bind(&source, &c, &measure, &a), STINT_OK);
     assert_int_equal(st_arena_open(&first, measure.used), STINT_OK);
     assert_int_equal(st_arena_open(&second, measure.used), STINT_OK);
-    st_shape_int8_rewind(shape);
+    st_preset_int8_rewind(shape);
     assert_int_equal(st_weights_int8_bind(&source, &c, &first, &a), STINT_OK);
-    st_shape_int8_rewind(shape);
+    st_preset_int8_rewind(shape);
     assert_int_equal(st_weights_int8_bind(&source, &c, &second, &b), STINT_OK);
     assert_ptr_equal(a.layers[1].o.weight.panels, b.layers[1].o.weight.panels);
     assert_ptr_not_equal(a.layers[1].o.weight.panels, b.layers[0].o.weight.panels);
     const int8_t *w = a.layers[0].qkv.weight.panels;
-    int least = 0;
-    for (size_t i = 0; i < st_int8_panel_bytes(20); i++) least = w[i] < least ? w[i] : least;
-    assert_in_range(-least, 100, 127);
+    int min = 0;
+    for (size_t i = 0; i < st_int8_panel_bytes(20); i++) min = w[i] < min ? w[i] : min;
+    assert_in_range(-min, 100, 127);
     st_arena_close(&first);
     st_arena_close(&second);
-    st_shape_int8_close(shape);
-    st_shape_int8_close(NULL);
+    st_preset_int8_close(shape);
+    st_preset_int8_close(NULL);
 }
 
 int main(void) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nested weights in their places, and what is refused.
-#include "model/shape_int8.h"
+#include "model/preset_int8.h"
 #include "support/support.h"
 
 #include <math.h>

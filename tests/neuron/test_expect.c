@@ -143,11 +143,11 @@ static void cold_neurons(void **state) {
     float rates[LAYERS * ENTRIES];
     uint32_t first[LAYERS], kept[LAYERS], all[LAYERS];
     for (uint32_t i = 0; i < LAYERS; i++) { // some skewed more than others, some with hot clusters
-        float skew = ts_random_float(0.3f, 1.0f), most = ts_random_float(0.3f, 0.9f);
+        float skew = ts_random_float(0.3f, 1.0f), max = ts_random_float(0.3f, 0.9f);
         first[i] = (uint32_t)(5 * ts_random_below(4));
         all[i] = ENTRIES;
         for (uint32_t e = 0; e < ENTRIES; e++)
-            rates[i * ENTRIES + e] = most * powf((float)e + 1.0f, -skew);
+            rates[i * ENTRIES + e] = max * powf((float)e + 1.0f, -skew);
     }
     struct st_cold_region r = {rates, LAYERS, ENTRIES, first, NULL};
     for (uint32_t n_cold = 50; n_cold <= LAYERS * ENTRIES; n_cold += 90) {
@@ -184,16 +184,16 @@ static void what_predictors_name(void **state) {
         for (size_t i = 0; i < 200; i++) rates[i] = 0.001f + 0.004f * (float)i;
         double exponent = st_expect_exponent(rates, 200, mean);
         for (size_t i = 0; i < 200; i++) {
-            double named = st_expect_named((double)rates[i], exponent);
-            assert_true(named >= last && named <= 1.0);
-            sum += last = named;
+            double predicted = st_expect_predicted((double)rates[i], exponent);
+            assert_true(predicted >= last && predicted <= 1.0);
+            sum += last = predicted;
         }
         assert_near(sum / 200, mean, 1e-6, "a mean");
     }
     memset(rates, 0, sizeof rates);
     double exponent = st_expect_exponent(rates, 200, 0.5); // never active: cannot be told
-    assert_true(st_expect_named((double)rates[0], exponent) == 0.0);
-    assert_true(st_expect_named(1.0, st_expect_exponent(rates, 0, 0.5)) == 1.0);
+    assert_true(st_expect_predicted((double)rates[0], exponent) == 0.0);
+    assert_true(st_expect_predicted(1.0, st_expect_exponent(rates, 0, 0.5)) == 1.0);
 }
 
 static void compare_columns(size_t bytes, float rate) {

@@ -19,7 +19,7 @@ enum { BLOCK = 2 * ST_LOAD_BLOCK, BLOCKS = 10, DEPTH = 4 };
 struct disk {
     unsigned char *memory; // of the reader
     atomic_int reads[BLOCKS];
-    atomic_int under_way, most_under_way, n, last; // last: read that still works
+    atomic_int under_way, max_in_flight, n, last; // last: read that still works
     bool ordered;
     off_t next;
 };
@@ -27,8 +27,8 @@ struct disk {
 static ssize_t read_disk(void *context, int file, void *to, size_t bytes, off_t offset) {
     struct disk *d = context;
     (void)file;
-    int now = atomic_fetch_add(&d->under_way, 1) + 1, most = atomic_load(&d->most_under_way);
-    while (now > most && !atomic_compare_exchange_weak(&d->most_under_way, &most, now)) {
+    int now = atomic_fetch_add(&d->under_way, 1) + 1, max = atomic_load(&d->max_in_flight);
+    while (now > max && !atomic_compare_exchange_weak(&d->max_in_flight, &max, now)) {
     }
     assert_true(bytes == BLOCK && offset % BLOCK == 0 && offset / BLOCK < BLOCKS);
     assert_true(((unsigned char *)to - d->memory) % BLOCK == 0);
@@ -59,7 +59,7 @@ static void blocks_come_in_order(void **state) {
     struct disk d = {.last = INT32_MAX, .ordered = true};
     double rate = 0;
     assert_int_equal(measure(&d, false, 1, BLOCKS * BLOCK + 100, &rate), STINT_OK);
-    assert_true(rate > 0 && d.n >= DEPTH && d.most_under_way == 1);
+    assert_true(rate > 0 && d.n >= DEPTH && d.max_in_flight == 1);
 }
 
 static void or_at_random_all_of_them(void **state) {
@@ -68,7 +68,7 @@ static void or_at_random_all_of_them(void **state) {
     double rate = 0;
     while (d.n < 1000) assert_int_equal(measure(&d, true, 3, BLOCKS * BLOCK, &rate), STINT_OK);
     for (int i = 0; i < BLOCKS; i++) assert_true(d.reads[i] > 0);
-    assert_true(d.most_under_way <= 3);
+    assert_true(d.max_in_flight <= 3);
 }
 
 static void what_cannot_be_read(void **state) {

@@ -29,7 +29,7 @@ static int close_model(void **state) {
 
 // The largest input of every linear, in the order of a forward pass.
 struct seen {
-    float most[N_LAYERS * 4];
+    float max[N_LAYERS * 4];
     size_t n;
 };
 
@@ -40,7 +40,7 @@ static const float *see(void *context, const struct st_linear_input *input) {
     assert_int_equal(input->expert, 0);
     assert_true(s->n < N_LAYERS * 4);
     for (size_t i = 0; i < input->n_tokens * input->n; i++)
-        s->most[s->n] = fmaxf(s->most[s->n], fabsf(input->x[i]));
+        s->max[s->n] = fmaxf(s->max[s->n], fabsf(input->x[i]));
     s->n++;
     return input->x;
 }
@@ -50,9 +50,9 @@ static void random_ids(int32_t *ids, size_t n) {
 }
 
 static float largest(const struct st_input_stats *stats) {
-    float most = 0.0f;
-    for (size_t i = 0; i < stats->n; i++) most = fmaxf(most, stats->most[i]);
-    return most;
+    float max = 0.0f;
+    for (size_t i = 0; i < stats->n; i++) max = fmaxf(max, stats->max[i]);
+    return max;
 }
 
 static void layer_by_layer_is_the_whole_pass(void **state) {
@@ -72,7 +72,7 @@ static void layer_by_layer_is_the_whole_pass(void **state) {
         assert_int_equal(st_calibration_layer(&c, i), STINT_OK);
         for (int role = 0; role < 4; role++) {
             struct st_input_stats *stats = st_calibration_stats(&c, (enum st_int8_role)role, 0);
-            assert_true(largest(stats) == seen.most[4 * i + (size_t)role]);
+            assert_true(largest(stats) == seen.max[4 * i + (size_t)role]);
             assert_int_equal(st_outlier_scales(stats, "x"), STINT_OK);
         }
         // The same input once more: the next layer does not notice.
@@ -148,15 +148,15 @@ static void an_idle_expert_takes_the_others_maxima(void **state) {
     const char *path = ts_shared("fixtures/models/mixtral");
     assert_int_equal(stint_model_open(path, NULL, &mixture), STINT_OK);
     uint32_t n = mixture->config.n_experts;
-    float most = 0.0f, least = INFINITY;
+    float max = 0.0f, min = INFINITY;
     assert_int_equal(st_calibration_open(mixture, &id, 1, 1, 1, &c), STINT_OK);
     assert_int_equal(st_calibration_layer(&c, 0), STINT_OK);
     for (uint32_t e = 0; e < n; e++) {
         float scale = largest(&c.stats.down[e]);
-        most = fmaxf(most, scale);
-        least = fminf(least, scale);
+        max = fmaxf(max, scale);
+        min = fminf(min, scale);
     }
-    assert_true(n > 2 && least > 0.0f && least < most);
+    assert_true(n > 2 && min > 0.0f && min < max);
     st_calibration_close(&c);
     stint_model_close(mixture);
 }
@@ -164,7 +164,7 @@ static void an_idle_expert_takes_the_others_maxima(void **state) {
 static void tokens_come_from_what_is_given(void **state) {
     (void)state;
     const int32_t given[] = {5, 6, 7}, beyond[] = {5, 4096};
-    struct st_calibration_input input = {.ids = given, .n_ids = 3, .most = 2};
+    struct st_calibration_input input = {.ids = given, .n_ids = 3, .max = 2};
     struct st_ids ids = {0};
     assert_int_equal(st_calibration_tokens(model, &input, &ids), STINT_OK);
     assert_int_equal(ids.count, 2);

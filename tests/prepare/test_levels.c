@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { MOST = 5 * ST_NEURON_K };
+enum { MAX = 5 * ST_NEURON_K };
 
 static struct st_levels levels;
 
@@ -19,9 +19,9 @@ static int fill(void **state) {
 }
 
 // Sums of a few numbers lie about zero, as weights do.
-static int8_t random_weight(int most) {
+static int8_t random_weight(int max) {
     int sum = 0;
-    for (int i = 0; i < 4; i++) sum += (int)ts_random_below(2 * (size_t)most + 1) - most;
+    for (int i = 0; i < 4; i++) sum += (int)ts_random_below(2 * (size_t)max + 1) - max;
     return (int8_t)(sum / 4);
 }
 
@@ -32,8 +32,8 @@ static long error_of(const int8_t *w, const int8_t *rounded, size_t n, size_t st
 }
 
 // By trying all scales.
-static long least_error(const int8_t *w, size_t n, size_t step) {
-    long least = -1;
+static long min_error(const int8_t *w, size_t n, size_t step) {
+    long min = -1;
     for (size_t s = 0; s < ST_NEURON_SCALES; s++) {
         long sum = 0;
         for (size_t i = 0; i < n * step; i += step) {
@@ -44,9 +44,9 @@ static long least_error(const int8_t *w, size_t n, size_t step) {
             }
             sum += nearest;
         }
-        if (least < 0 || sum < least) least = sum;
+        if (min < 0 || sum < min) min = sum;
     }
-    return least;
+    return min;
 }
 
 static void groups_take_the_best_scale(void **state) {
@@ -55,33 +55,33 @@ static void groups_take_the_best_scale(void **state) {
     long all = 0, all_least = 0;
     for (int round = 0; round < 2000; round++) {
         size_t step = 1 + ts_random_below(3), n = 1 + ts_random_below(ST_NEURON_K);
-        int most = 1 + (int)ts_random_below(127);
-        for (size_t i = 0; i < sizeof w; i++) w[i] = random_weight(most);
+        int max = 1 + (int)ts_random_below(127);
+        for (size_t i = 0; i < sizeof w; i++) w[i] = random_weight(max);
         memcpy(rounded, w, sizeof w);
         st_levels_round(&levels, rounded, n, step);
         for (size_t i = 0; i < sizeof w; i++)
             if (i % step || i >= n * step || w[i] == 0) assert_int_equal(rounded[i], w[i]);
-        long least = least_error(w, n, step), got = error_of(w, rounded, n, step);
-        assert_true(got >= least);
+        long min = min_error(w, n, step), got = error_of(w, rounded, n, step);
+        assert_true(got >= min);
         all += got;
-        all_least += least;
+        all_least += min;
     }
     assert_true(all <= all_least + all_least / 50); // some scales are not looked at
 }
 
 static void what_is_stored_comes_back(void **state) {
     (void)state;
-    int8_t w[MOST], back[MOST];
-    uint8_t row[MOST];
+    int8_t w[MAX], back[MAX];
+    uint8_t row[MAX];
     for (int round = 0; round < 2000; round++) {
-        size_t n = 1 + ts_random_below(MOST), k = st_round_up(n, ST_NEURON_K);
-        int most = 1 + (int)ts_random_below(127);
-        for (size_t i = 0; i < n; i++) w[i] = random_weight(most);
+        size_t n = 1 + ts_random_below(MAX), k = st_round_up(n, ST_NEURON_K);
+        int max = 1 + (int)ts_random_below(127);
+        for (size_t i = 0; i < n; i++) w[i] = random_weight(max);
         if (round % 10 == 0) memset(w, round % 20 ? 127 : -127, n);
         for (size_t i = 0; i < n; i += ST_NEURON_K)
             st_levels_round(&levels, w + i, st_min(ST_NEURON_K, n - i), 1);
         st_levels_store(&levels, w, n, k, row);
-        for (size_t i = 0; i < k; i += ST_NEURON_K) st_neuron_expand(row, k, i, back + i);
+        for (size_t i = 0; i < k; i += ST_NEURON_K) st_neuron_dequantize(row, k, i, back + i);
         assert_memory_equal(back, w, n);
     }
 }

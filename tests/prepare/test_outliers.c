@@ -15,7 +15,7 @@
 enum { N = 1000, TOKENS = 200 };
 
 struct input {
-    float most[N], norms[N], x[TOKENS][N];
+    float max[N], norms[N], x[TOKENS][N];
     uint32_t beyond[N * ST_CLIP_CANDIDATES];
     struct st_input_stats stats;
 };
@@ -26,17 +26,17 @@ static struct input *make(size_t n_outliers, float strength) {
     struct input *in = calloc(1, sizeof *in);
     assert_non_null(in);
     in->stats =
-        (struct st_input_stats){.n = N, .most = in->most, .norms = in->norms, .beyond = in->beyond};
+        (struct st_input_stats){.n = N, .max = in->max, .norms = in->norms, .beyond = in->beyond};
     for (size_t t = 0; t < TOKENS; t++)
         for (size_t i = 0; i < N; i++) {
             in->x[t][i] = ts_random_float(-1.0f, 1.0f);
             if (i < n_outliers && t % (i + 1) == 0) in->x[t][i] = strength;
-            in->most[i] = fmaxf(in->most[i], fabsf(in->x[t][i]));
+            in->max[i] = fmaxf(in->max[i], fabsf(in->x[t][i]));
         }
     for (size_t i = 0; i < N; i++) in->norms[i] = 1.0f;
     assert_int_equal(st_outlier_scales(&in->stats, "x"), STINT_OK);
     for (size_t t = 0; t < TOKENS; t++) st_outlier_count(&in->stats, in->x[t], true);
-    st_outlier_choose(&in->stats);
+    st_outlier_select(&in->stats);
     return in;
 }
 
@@ -88,19 +88,19 @@ static void hot_channels_cover_most_hits(void **state) {
     uint32_t order[N];
     int32_t hot[N], next = 0;
     size_t n_hot = st_outlier_hot(&in->stats, order, hot);
-    uint64_t all = 0, covered = 0, least = UINT64_MAX;
+    uint64_t all = 0, covered = 0, min = UINT64_MAX;
     for (size_t c = 0; c < N; c++) {
         uint64_t hits = st_outlier_hits(&in->stats, c);
         all += hits;
         if (hot[c] < 0) continue;
         assert_int_equal(hot[c], next++);
         covered += hits;
-        least = hits < least ? hits : least;
+        min = hits < min ? hits : min;
     }
     assert_int_equal(next, n_hot);
     assert_true(hot[0] >= 0); // beyond in every token
     assert_true((double)covered >= ST_HOT_COVER * (double)all);
-    assert_true((double)(covered - least) < ST_HOT_COVER * (double)all);
+    assert_true((double)(covered - min) < ST_HOT_COVER * (double)all);
     double cover[ST_COVER_POINTS];
     st_outlier_cover(&in->stats, order, cover);
     for (size_t i = 1; i < ST_COVER_POINTS; i++) assert_true(cover[i] >= cover[i - 1]);
@@ -114,24 +114,24 @@ static void few_channels_can_be_hot(void **state) {
     uint32_t order[N];
     int32_t hot[N];
     in->stats.shadow = ST_CLIP_CANDIDATES - 1;
-    assert_int_equal(st_outlier_hot(&in->stats, order, hot), (size_t)(ST_HOT_MOST * N));
+    assert_int_equal(st_outlier_hot(&in->stats, order, hot), (size_t)(ST_HOT_MAX * N));
     free(in);
 }
 
 static void odd_maxima(void **state) {
     (void)state;
-    float most[3] = {0.0f, 0.0f, 0.0f};
-    struct st_input_stats s = {.n = 3, .most = most};
+    float max[3] = {0.0f, 0.0f, 0.0f};
+    struct st_input_stats s = {.n = 3, .max = max};
     assert_int_equal(st_outlier_scales(&s, "x"), STINT_OK);
     assert_true(s.scales[0] == 1.0f);
-    most[1] = 254.0f;
+    max[1] = 254.0f;
     assert_int_equal(st_outlier_scales(&s, "x"), STINT_OK);
     assert_true(s.scales[0] == 2.0f && s.scales[1] < 2.0f);
-    most[1] = 1e-44f;
+    max[1] = 1e-44f;
     assert_int_equal(st_outlier_scales(&s, "x"), STINT_OK);
     for (int i = 0; i < ST_CLIP_CANDIDATES; i++)
         assert_true(s.scales[i] > 0.0f && 1.0f / s.scales[i] < INFINITY);
-    most[2] = NAN;
+    max[2] = NAN;
     assert_int_equal(st_outlier_scales(&s, "x"), STINT_E_FORMAT);
     assert_non_null(strstr(stint_error_text(), "'x', channel 2, is not finite"));
 }

@@ -105,16 +105,16 @@ static void check_row(const struct packed *p, size_t at, const struct linear *l,
                       bool full_range) {
     size_t k = l->weight.n_in;
     const int8_t *panel = p->panels + at / ST_INT8_PANEL * st_int8_panel_bytes(k);
-    int32_t sum = 0, most = 0;
+    int32_t sum = 0, max = 0;
     for (size_t i = 0; i < k; i++) {
         int q = panel[i / 4 * 64 + at % ST_INT8_PANEL * 4 + i % 4];
         float difference = l->w[row * k + i] - p->scale[at] * (float)q;
         assert_true(fabsf(difference) <= 0.5001f * p->scale[at]);
         sum += q;
-        most = abs(q) > most ? abs(q) : most;
+        max = abs(q) > max ? abs(q) : max;
     }
     assert_int_equal(sum, p->sums[at]);
-    if (full_range) assert_int_equal(most, 127);
+    if (full_range) assert_int_equal(max, 127);
     if (l->bias) assert_true(p->bias[at] == l->bias[row]);
 }
 
@@ -201,16 +201,16 @@ static void columns_have_scales_of_their_own(void **state) {
     const int8_t *columns = data_of(&written, "layers.0.up", ST_INT8_COLUMNS);
     const float *scales = data_of(&written, "layers.0.up", ST_INT8_COLUMN_SCALES);
     for (size_t i = 0; i < WIDE; i++) {
-        int most = 0;
+        int max = 0;
         for (size_t at = 0; at < PACKED; at++) {
             size_t row = at / 64 * 32 + at % 32;
             const float *w = at % 64 < 32 ? gate.w : up.w;
             int q = columns[i * PACKED + at];
             float step = p.scale[at] * scales[i], wanted = row < FFN ? w[row * WIDE + i] : 0.0f;
             assert_true(fabsf(wanted - step * (float)q) <= 0.5001f * step);
-            most = abs(q) > most ? abs(q) : most;
+            max = abs(q) > max ? abs(q) : max;
         }
-        assert_int_equal(most, 127);
+        assert_int_equal(max, 127);
     }
     assert_true(scales[SMALL] < 0.02f * scales[SMALL + 1]);
     unpack(&written);

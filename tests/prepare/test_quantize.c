@@ -10,11 +10,11 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { MOST_K = 512 };
+enum { MAX_K = 512 };
 
 struct row {
-    float w[MOST_K], kept[MOST_K], importance[MOST_K], centroids[512];
-    uint8_t code[MOST_K];
+    float w[MAX_K], kept[MAX_K], importance[MAX_K], centroids[512];
+    uint8_t code[MAX_K];
     struct st_row row;
 };
 
@@ -127,7 +127,7 @@ static void even_steps_are_half_a_step_off_at_most(void **state) {
     struct st_steps s = st_row_steps(&r.row);
     run(&r, "uniform");
     for (size_t i = 0; i < 300; i++) {
-        float value = s.least + (float)r.code[i] * s.size;
+        float value = s.min + (float)r.code[i] * s.size;
         assert_true(fabsf(value - r.kept[i]) <= s.size * 0.5001f);
     }
 }
@@ -198,8 +198,8 @@ static void gptq_makes_errors_good(void **state) {
         run(&r, "uniform");
         run(&g, "gptq");
         for (size_t c = 0; c < K; c++) {
-            even[c] = s.least + (float)r.code[c] * s.size;
-            good[c] = s.least + (float)g.code[c] * s.size;
+            even[c] = s.min + (float)r.code[c] * s.size;
+            good[c] = s.min + (float)g.code[c] * s.size;
             assert_true(fabsf(good[c] - g.w[c]) < 1e-5f);
         }
         plain += output_error(r.kept, even, x);

@@ -12,14 +12,14 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { SEEDS = 10000, MOST_NODES = 4096, MOST_EDGES = 1 << 16, SMALL = 14, SMALL_CASES = 400 };
+enum { SEEDS = 10000, MAX_NODES = 4096, MAX_EDGES = 1 << 16, SMALL = 14, SMALL_CASES = 400 };
 
 static struct tg_room room;
-static double begins[MOST_NODES], ends[MOST_NODES], scratch[MOST_NODES];
+static double begins[MAX_NODES], ends[MAX_NODES], scratch[MAX_NODES];
 
 static int open_all(void **state) {
     (void)state;
-    return tg_open(&room, MOST_NODES, MOST_EDGES);
+    return tg_open(&room, MAX_NODES, MAX_EDGES);
 }
 
 static int close_all(void **state) {
@@ -70,7 +70,7 @@ static void random_prefill(uint32_t n_layers, uint32_t n_chunks, bool shadows) {
     }
     if (shadows) plan.shadowed = shadowed;
     if (n_chunks > 2 && ts_random_below(2)) plan.window = 2;
-    assert_true(st_prefill_nodes(&plan) <= MOST_NODES && st_prefill_edges(&plan) <= MOST_EDGES);
+    assert_true(st_prefill_nodes(&plan) <= MAX_NODES && st_prefill_edges(&plan) <= MAX_EDGES);
     st_prefill_dag(&plan, &room.dag);
     assert_int_equal(room.dag.n, st_prefill_nodes(&plan));
     assert_true(room.dag.n_edges <= st_prefill_edges(&plan));
@@ -149,7 +149,7 @@ static void every_schedule_keeps_the_laws(void **state) {
 
 static void a_run_is_the_same_every_time(void **state) {
     (void)state;
-    static struct st_event first[MOST_NODES];
+    static struct st_event first[MAX_NODES];
     for (int seed = 0; seed < 100; seed++) {
         random_prefill(3, 4, true);
         for (int i = 0; st_policies[i]; i++) {
@@ -179,12 +179,11 @@ static bool can_run(const struct search *s, uint32_t node, double *begin) {
 }
 
 static double bound(const struct search *s) {
-    double least = 0.0, begin;
-    for (uint32_t p = 0; p < room.dag.n_processors; p++)
-        least = fmax(least, s->free[p] + s->left[p]);
+    double min = 0.0, begin;
+    for (uint32_t p = 0; p < room.dag.n_processors; p++) min = fmax(min, s->free[p] + s->left[p]);
     for (uint32_t i = 0; i < room.dag.n; i++)
-        if (!(s->done >> i & 1) && can_run(s, i, &begin)) least = fmax(least, begin + s->path[i]);
-    return least;
+        if (!(s->done >> i & 1) && can_run(s, i, &begin)) min = fmax(min, begin + s->path[i]);
+    return min;
 }
 
 // All orders in which nodes can be put behind each other, without those that cannot be shorter.
@@ -246,7 +245,7 @@ static void ooo_is_near_the_optimum(void **state) {
 
 static void ooo_is_never_worse_than_inorder(void **state) {
     (void)state;
-    double sum = 0.0, least = INFINITY, most = 0.0, worst_alone = 0.0;
+    double sum = 0.0, min = INFINITY, max = 0.0, worst_alone = 0.0;
     enum { CASES = 2000 };
     for (int i = 0; i < CASES; i++) {
         random_prefill(1 + (uint32_t)ts_random_below(8), 1 + (uint32_t)ts_random_below(10),
@@ -258,11 +257,11 @@ static void ooo_is_never_worse_than_inorder(void **state) {
         worst_alone = fmax(worst_alone, alone / in_order);
         assert_true(ratio <= 1.01);
         sum += ratio;
-        least = fmin(least, ratio);
-        most = fmax(most, ratio);
+        min = fmin(min, ratio);
+        max = fmax(max, ratio);
     }
     printf("ooo over inorder: mean %.3f, from %.3f to %.3f of %d; without settling up to %.3f\n",
-           sum / CASES, least, most, CASES, worst_alone);
+           sum / CASES, min, max, CASES, worst_alone);
     assert_true(sum / CASES < 0.9);
 }
 

@@ -68,7 +68,7 @@ static stint_simulation predict(uint32_t prompt, uint32_t chunk, const char *ord
     if (more) o = *more;
     o.size = sizeof o;
     o.soc_text = o.soc_text ? o.soc_text : text;
-    o.shape = o.shape ? o.shape : "qwen1.5-1.8b";
+    o.preset = o.preset ? o.preset : "qwen1.5-1.8b";
     o.prompt_tokens = prompt;
     o.chunk_len = chunk;
     o.order = order;
@@ -116,7 +116,7 @@ static void orders_and_techniques_compare(void **state) {
     // 64 tokens in a chunk of 256 compute all of it.
     assert_true(near(predict(64, 256, "ooo", NULL).npu_seconds,
                      predict(256, 256, "ooo", NULL).npu_seconds));
-    o = (stint_simulation_options){.shape = "llama-2-7b", .outlier_prune = 1.0f};
+    o = (stint_simulation_options){.preset = "llama-2-7b", .outlier_prune = 1.0f};
     stint_simulation large = predict(256, 256, "ooo", &o);
     assert_true(large.npu_share > 0.5 && large.npu_share < 1.0); // 4 GiB hold a part
     assert_true((double)large.graph_bytes <= 4096.0 * 1024 * 1024);
@@ -126,10 +126,10 @@ static void options_are_checked(void **state) {
     (void)state;
     stint_simulation r = {.size = sizeof r};
     stint_simulation_options o = {.size = sizeof o, .soc = "sd8gen3", .prompt_tokens = 9};
-    assert_failure(stint_simulate(&o, &r), STINT_E_ARG, "a model or a shape");
-    o.shape = "qwen-9000";
+    assert_failure(stint_simulate(&o, &r), STINT_E_ARG, "a model or a preset");
+    o.preset = "qwen-9000";
     assert_failure(stint_simulate(&o, &r), STINT_E_ARG, "known are");
-    o.shape = "phi-2";
+    o.preset = "phi-2";
     o.order = "best";
     assert_failure(stint_simulate(&o, &r), STINT_E_ARG, "inorder, ooo, heft");
     o.order = NULL;

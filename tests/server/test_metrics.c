@@ -25,7 +25,7 @@ static struct st_metrics *open_metrics(void **state) {
 // The text, terminated.
 static char *written(struct st_metrics *metrics) {
     struct st_json_text out = {0};
-    struct st_engine_stats stats = {.slots = 3, .prompt_tokens = 8, .reused_tokens = 2};
+    struct st_scheduler_stats stats = {.slots = 3, .prompt_tokens = 8, .reused_tokens = 2};
     st_metrics_write(metrics, &stats, &out);
     st_json_rawn(&out, "", 1);
     assert_false(out.failed);
@@ -60,12 +60,12 @@ static void requests_are_told_apart(void **state) {
 
 static void histograms_add_up(void **state) {
     struct st_metrics *metrics = open_metrics(state);
-    st_metrics_answer(metrics, &(struct st_engine_usage){.generated_tokens = 5,
-                                                         .first_token_seconds = 0.2,
-                                                         .decode_seconds = 0.02});
-    st_metrics_answer(metrics,
-                      &(struct st_engine_usage){.generated_tokens = 1, .first_token_seconds = 100});
-    st_metrics_answer(metrics, &(struct st_engine_usage){0}); // canceled before its first token
+    st_metrics_answer(metrics, &(struct st_scheduler_usage){.generated_tokens = 5,
+                                                            .first_token_seconds = 0.2,
+                                                            .decode_seconds = 0.02});
+    st_metrics_answer(
+        metrics, &(struct st_scheduler_usage){.generated_tokens = 1, .first_token_seconds = 100});
+    st_metrics_answer(metrics, &(struct st_scheduler_usage){0}); // canceled before its first token
     char *text = written(metrics);
     assert_true(value(text, "stint_first_token_seconds_bucket{le=\"0.1\"}") == 0);
     assert_true(value(text, "stint_first_token_seconds_bucket{le=\"0.25\"}") == 1);

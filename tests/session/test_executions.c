@@ -35,7 +35,7 @@ static const struct kind {
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
-enum bound { UNBOUND, AMPLE, LEAST };
+enum bound { UNBOUND, AMPLE, MIN };
 
 static const struct way {
     const char *title;
@@ -54,8 +54,8 @@ static const struct way {
     {"split, out of order", UNBOUND, 2, 1, 1, "ooo", 5, STINT_OK, NULL},
     {"split, two threads each", UNBOUND, 2, 2, 2, "heft", 8, STINT_OK, NULL},
     {"ample memory", AMPLE, 2, 0, 0, NULL, 8, STINT_OK, NULL},
-    {"least memory", LEAST, 1, 0, 0, NULL, 32, STINT_OK, NULL},
-    {"least memory, two threads", LEAST, 2, 0, 0, NULL, 8, STINT_OK, NULL},
+    {"least memory", MIN, 1, 0, 0, NULL, 32, STINT_OK, NULL},
+    {"least memory, two threads", MIN, 2, 0, 0, NULL, 8, STINT_OK, NULL},
     {"split under a bound", AMPLE, 2, 1, 1, "ooo", 8, STINT_E_UNSUPPORTED,
      "prompts cannot be split"},
 };
@@ -72,7 +72,7 @@ struct text {
 
 struct subject {
     const struct kind *kind;
-    stint_model *whole, *piecewise;
+    stint_model *whole, *lazy;
     size_t vocab;
     const char *schedule;
     struct text texts[N_SEQUENCES];
@@ -84,8 +84,8 @@ static const size_t pieces[] = {5, 9, 7}, evals[] = {1, 4, 1};
 
 // ---- Models and sessions
 
-static stint_model *open_model(const char *path, bool piecewise) {
-    stint_model_options o = {.size = sizeof o, .no_tokenizer = true, .piecewise = piecewise};
+static stint_model *open_model(const char *path, bool lazy) {
+    stint_model_options o = {.size = sizeof o, .no_tokenizer = true, .lazy = lazy};
     stint_model *m = NULL;
     if (stint_model_open(path, &o, &m) != STINT_OK) fail_msg("%s", stint_error_text());
     return m;
@@ -114,7 +114,7 @@ static void open_subject(struct subject *t, const struct kind *kind) {
     snprintf(package, sizeof package, "%s/m.stint", ts_temp_folder());
     if (kind->package) prepare(kind, path = package);
     *t = (struct subject){
-        .kind = kind, .whole = open_model(path, false), .piecewise = open_model(path, true)};
+        .kind = kind, .whole = open_model(path, false), .lazy = open_model(path, true)};
     assert_int_equal(stint_model_describe(t->whole, &info), STINT_OK);
     t->vocab = info.vocab;
     t->got = malloc(N_PROMPT * t->vocab * sizeof *t->got);
@@ -137,7 +137,7 @@ static void close_subject(struct subject *t) {
     }
     free(t->got);
     stint_model_close(t->whole);
-    stint_model_close(t->piecewise);
+    stint_model_close(t->lazy);
 }
 
 static stint_session_options options_of(const struct subject *t, const struct way *way) {
@@ -155,16 +155,16 @@ static stint_session_options options_of(const struct subject *t, const struct wa
 }
 
 static const stint_model *model_of(const struct subject *t, const struct way *way) {
-    return way->bound == UNBOUND ? t->whole : t->piecewise;
+    return way->bound == UNBOUND ? t->whole : t->lazy;
 }
 
 // What the refusal of less says is enough.
-static uint64_t least_bound(const struct subject *t, const struct way *way) {
+static uint64_t min_bound(const struct subject *t, const struct way *way) {
     stint_session_options o = options_of(t, way);
     stint_session *s = NULL;
     unsigned long long mib = 0;
     o.memory = 1;
-    assert_int_equal(stint_session_open(t->piecewise, &o, &s), STINT_E_LIMIT);
+    assert_int_equal(stint_session_open(t->lazy, &o, &s), STINT_E_LIMIT);
     const char *number = strpbrk(stint_error_text(), "0123456789");
     assert_non_null(number);
     assert_int_equal(sscanf(number, "%llu MiB", &mib), 1);
@@ -174,7 +174,7 @@ static uint64_t least_bound(const struct subject *t, const struct way *way) {
 static stint_session *open_session(const struct subject *t, const struct way *way) {
     stint_session_options o = options_of(t, way);
     stint_session *s = NULL;
-    if (way->bound == LEAST) o.memory = least_bound(t, way);
+    if (way->bound == MIN) o.memory = min_bound(t, way);
     if (stint_session_open(model_of(t, way), &o, &s) != STINT_OK)
         fail_msg("%s, %s: %s", t->kind->title, way->title, stint_error_text());
     return s;
@@ -368,7 +368,7 @@ static void what_there_is_not_is_refused(void **state) {
         t.schedule = rows[i].schedule;
         stint_session_options o = options_of(&t, &ways[0]);
         o.memory = rows[i].memory;
-        assert_int_equal(stint_session_open(rows[i].memory ? t.piecewise : t.whole, &o, &s),
+        assert_int_equal(stint_session_open(rows[i].memory ? t.lazy : t.whole, &o, &s),
                          rows[i].status);
         if (!strstr(stint_error_text(), rows[i].reason))
             fail_msg("row %zu: '%s' lacks '%s'", i, stint_error_text(), rows[i].reason);

@@ -18,11 +18,11 @@ static void nested_weights_are_pinned(void **state) {
         .size = sizeof o, .n_context = TS_BOUNDED_CONTEXT, .memory = 100 << 20};
     stint_precision p = {.size = sizeof p, .prefill = 8, .n_steps = 1, .steps = {{3, 0}}};
     stint_session *s = NULL;
-    assert_int_equal(stint_session_open(ts_bounded.piecewise, &o, &s), STINT_OK);
+    assert_int_equal(stint_session_open(ts_bounded.lazy, &o, &s), STINT_OK);
     assert_int_equal(stint_session_set_precision(s, &p), STINT_E_UNSUPPORTED);
     assert_non_null(strstr(stint_error_text(), "open it with the schedule"));
     stint_session_close(s);
-    s = ts_bounded_session(ts_bounded.piecewise, 100 << 20, false);
+    s = ts_bounded_session(ts_bounded.lazy, 100 << 20, false);
     assert_int_equal(stint_session_set_precision(s, &p), STINT_OK);
     p.prefill = 4;
     assert_int_equal(stint_session_set_precision(s, &p), STINT_E_UNSUPPORTED);
@@ -31,7 +31,7 @@ static void nested_weights_are_pinned(void **state) {
     for (size_t i = 0; i < 2; i++) {
         o.schedule = ts_bounded.schedule;
         ts_bounded_flip(sections[i], 70);
-        assert_int_equal(stint_session_open(ts_bounded.piecewise, &o, &s), STINT_E_FORMAT);
+        assert_int_equal(stint_session_open(ts_bounded.lazy, &o, &s), STINT_E_FORMAT);
         assert_non_null(strstr(stint_error_text(), sections[i]));
         ts_bounded_flip(sections[i], 70);
     }

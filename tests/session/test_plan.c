@@ -18,7 +18,7 @@ enum { CONTEXT = 256, CHUNK = 8, WARM = 24, TOKENS = 60 };
 
 static const char *model_name;
 static bool is_shadowed; // with the outliers of the tokens that are stepped through: random ones
-static stint_model *whole, *piecewise;
+static stint_model *whole, *lazy;
 
 static int open_models(void **state) {
     (void)state;
@@ -35,8 +35,8 @@ static int open_models(void **state) {
                                .neurons = strcmp(model_name, SPARSE) == 0,
                                .recall = 0.98f}; // of so short a text
     assert_int_equal(stint_prepare(source, path, &o, NULL), STINT_OK);
-    stint_model_options pieces = {.size = sizeof pieces, .piecewise = true};
-    assert_int_equal(stint_model_open(path, &pieces, &piecewise), STINT_OK);
+    stint_model_options pieces = {.size = sizeof pieces, .lazy = true};
+    assert_int_equal(stint_model_open(path, &pieces, &lazy), STINT_OK);
     assert_int_equal(stint_model_open(path, NULL, &whole), STINT_OK);
     return 0;
 }
@@ -44,12 +44,12 @@ static int open_models(void **state) {
 static int close_models(void **state) {
     (void)state;
     stint_model_close(whole);
-    stint_model_close(piecewise);
+    stint_model_close(lazy);
     return 0;
 }
 
 static bool is_sparse(void) {
-    return piecewise->neurons.layers != NULL;
+    return lazy->neurons.layers != NULL;
 }
 
 static stint_session_options options_of(uint64_t memory) {
@@ -66,25 +66,25 @@ static stint_memory_plan plan_for(uint64_t memory, uint32_t leave_out, const sti
     stint_session_options o = options_of(memory);
     stint_memory_plan plan = {.size = sizeof plan};
     o.leave_out = leave_out;
-    if (stint_session_plan(piecewise, &o, storage, &plan, layers) != STINT_OK)
+    if (stint_session_plan(lazy, &o, storage, &plan, layers) != STINT_OK)
         fail_msg("%s", stint_error_text());
     return plan;
 }
 
-static uint64_t least_memory(void) {
+static uint64_t min_memory(void) {
     stint_session_options o = options_of(1);
     stint_memory_plan plan = {.size = sizeof plan, .slices = 77};
-    unsigned long long least = 0;
-    assert_int_equal(stint_session_plan(piecewise, &o, NULL, &plan, NULL), STINT_E_LIMIT);
+    unsigned long long min = 0;
+    assert_int_equal(stint_session_plan(lazy, &o, NULL, &plan, NULL), STINT_E_LIMIT);
     assert_int_equal(plan.slices, 77);
-    assert_int_equal(sscanf(stint_error_text(), "memory: at least %llu MiB", &least), 1);
-    return least << 20;
+    assert_int_equal(sscanf(stint_error_text(), "memory: at least %llu MiB", &min), 1);
+    return min << 20;
 }
 
 static void step(stint_session *s, size_t n) {
     for (size_t i = 0; i < n; i++) {
-        int32_t id = (int32_t)ts_random_below(piecewise->config.vocab);
-        float *logits = malloc(piecewise->config.vocab * sizeof *logits);
+        int32_t id = (int32_t)ts_random_below(lazy->config.vocab);
+        float *logits = malloc(lazy->config.vocab * sizeof *logits);
         assert_int_equal(stint_session_eval(s, 0, &id, 1, false, logits), STINT_OK);
         free(logits);
     }
@@ -93,13 +93,13 @@ static void step(stint_session *s, size_t n) {
 // Where the bound goes is the same; what a token reads once the caches are full, about.
 static void a_session_does_as_planned(void **state) {
     (void)state;
-    uint64_t least = least_memory();
+    uint64_t min = min_memory();
     for (uint64_t more = 1; more < 15; more += 4) {
-        stint_memory_plan plan = plan_for(least + (more << 20), STINT_LEAVE_PREDICTOR, NULL, NULL);
+        stint_memory_plan plan = plan_for(min + (more << 20), STINT_LEAVE_PREDICTOR, NULL, NULL);
         stint_memory_info begun = {.size = sizeof begun}, done = begun;
-        stint_session_options o = options_of(least + (more << 20));
+        stint_session_options o = options_of(min + (more << 20));
         stint_session *s = NULL;
-        assert_int_equal(stint_session_open(piecewise, &o, &s), STINT_OK);
+        assert_int_equal(stint_session_open(lazy, &o, &s), STINT_OK);
         step(s, WARM);
         assert_int_equal(stint_session_memory(s, &begun), STINT_OK);
         step(s, TOKENS);
@@ -111,7 +111,7 @@ static void a_session_does_as_planned(void **state) {
         assert_int_equal(plan.cold_bytes, done.cold_bytes);
         assert_int_equal(plan.kv_bytes, done.kv_bytes);
         double read = (double)(done.bytes_read - begun.bytes_read) / TOKENS;
-        double all = (double)stint_model_bytes_per_token(piecewise, 8);
+        double all = (double)stint_model_bytes_per_token(lazy, 8);
         if (fabs(read - plan.bytes_per_token) > 0.15 * all)
             fail_msg("%llu MiB more: expected %.0f bytes a token of %.0f, the session reads %.0f",
                      (unsigned long long)more, plan.bytes_per_token, all, read);
@@ -125,12 +125,12 @@ static void a_session_does_as_planned(void **state) {
 
 static void more_memory_reads_less(void **state) {
     (void)state;
-    uint64_t least = least_memory();
-    uint32_t n_layers = piecewise->config.n_layers;
+    uint64_t min = min_memory();
+    uint32_t n_layers = lazy->config.n_layers;
     stint_memory_layer *layers = calloc(n_layers, sizeof *layers);
     double before = INFINITY;
     for (uint64_t more = 0; more <= 40; more += 2) {
-        stint_memory_plan plan = plan_for(least + (more << 20), 0, NULL, layers);
+        stint_memory_plan plan = plan_for(min + (more << 20), 0, NULL, layers);
         assert_true(plan.bytes_per_token <= before * 1.001);
         assert_true(plan.hit_rate >= 0 && plan.hit_rate <= 1);
         assert_true(plan.tokens_per_second == 0); // no speeds are known
@@ -138,7 +138,7 @@ static void more_memory_reads_less(void **state) {
         before = plan.bytes_per_token;
         for (uint32_t i = 0; i < n_layers && is_sparse(); i++) {
             const stint_memory_layer *l = &layers[i];
-            assert_true(l->active > 0 && l->active < 0.5 && l->named >= 0.9 * l->active);
+            assert_true(l->active > 0 && l->active < 0.5 && l->predicted >= 0.9 * l->active);
             assert_true(l->hot + l->cold <= 1.0001 && l->hot + l->wanted <= 1.0001);
             assert_true(l->misses >= 0 && l->misses <= l->wanted + 1e-9);
             assert_true(l->hit_rate >= 0 && l->hit_rate <= 1);
@@ -147,8 +147,8 @@ static void more_memory_reads_less(void **state) {
     assert_true(before == 0);
     free(layers);
     if (!is_sparse()) return;
-    stint_memory_plan all = plan_for(least, STINT_LEAVE_PREDICTOR, NULL, NULL);
-    stint_memory_plan named = plan_for(least, 0, NULL, NULL);
+    stint_memory_plan all = plan_for(min, STINT_LEAVE_PREDICTOR, NULL, NULL);
+    stint_memory_plan named = plan_for(min, 0, NULL, NULL);
     assert_true(fabs(all.computed - 1) < 1e-6 && named.computed < 0.9);
     assert_true(named.bytes_per_token < all.bytes_per_token);
 }
@@ -164,20 +164,20 @@ static void time_follows_from_speeds(void **state) {
                           .random_per_second = {{100}, {1000}},
                           .dense_bytes_per_second = 1e9,
                           .neuron_seconds = 1e-6};
-    stint_memory_plan plan = plan_for(least_memory(), STINT_LEAVE_PREDICTOR, &slow, NULL);
+    stint_memory_plan plan = plan_for(min_memory(), STINT_LEAVE_PREDICTOR, &slow, NULL);
     double seconds = fmax(plan.read_seconds, plan.compute_seconds) + plan.wait_seconds;
     assert_true(fabs(plan.tokens_per_second * seconds - 1) < 1e-9);
     assert_true(plan.read_seconds > 0 && plan.compute_seconds > 0);
     assert_int_equal(plan.wait_seconds > 0, is_sparse());
     slow.sequential_per_second[0] *= 2;
     slow.random_per_second[1][0] *= 2;
-    stint_memory_plan faster = plan_for(least_memory(), STINT_LEAVE_PREDICTOR, &slow, NULL);
+    stint_memory_plan faster = plan_for(min_memory(), STINT_LEAVE_PREDICTOR, &slow, NULL);
     assert_true(fabs(faster.read_seconds * 2 - plan.read_seconds) < 1e-9);
     assert_true(faster.wait_seconds == plan.wait_seconds);
-    plan = plan_for(least_memory() + (100 << 20), STINT_LEAVE_PREDICTOR, &slow, NULL);
+    plan = plan_for(min_memory() + (100 << 20), STINT_LEAVE_PREDICTOR, &slow, NULL);
     assert_true(plan.read_seconds == 0 && plan.wait_seconds == 0);
     double dense = plan.compute_seconds * slow.dense_bytes_per_second;
-    double all = (double)stint_model_bytes_per_token(piecewise, 8);
+    double all = (double)stint_model_bytes_per_token(lazy, 8);
     assert_true(is_sparse() ? dense > 0 : fabs(dense - all) < 1e-6 * all);
 }
 
@@ -191,7 +191,7 @@ static void columns_take_time(void **state) {
                           .random_depth = {1, 32},
                           .random_per_second = {{100}, {100}},
                           .dense_bytes_per_second = 1e9};
-    uint64_t ample = least_memory() + (100 << 20);
+    uint64_t ample = min_memory() + (100 << 20);
     stint_memory_plan plan = plan_for(ample, STINT_LEAVE_PREDICTOR, &slow, NULL);
     assert_true(plan.slices == plan.resident_slices && plan.reads_per_token > 0);
     assert_true(plan.reads_per_token <= plan.shadow_columns);
@@ -204,9 +204,9 @@ static void columns_take_time(void **state) {
     stint_memory_plan faster = plan_for(ample, STINT_LEAVE_PREDICTOR, &slow, NULL);
     assert_true(fabs(faster.wait_seconds * 2 - plan.wait_seconds) < 1e-9);
     // More memory holds more slices, not more columns.
-    stint_memory_plan least = plan_for(least_memory(), STINT_LEAVE_PREDICTOR, &slow, NULL);
-    assert_true(least.shadow_columns == plan.shadow_columns);
-    assert_true(least.reads_per_token > plan.reads_per_token);
+    stint_memory_plan min = plan_for(min_memory(), STINT_LEAVE_PREDICTOR, &slow, NULL);
+    assert_true(min.shadow_columns == plan.shadow_columns);
+    assert_true(min.reads_per_token > plan.reads_per_token);
 }
 
 static void what_cannot_be_planned(void **state) {
@@ -215,11 +215,11 @@ static void what_cannot_be_planned(void **state) {
     stint_memory_plan plan = {.size = sizeof plan};
     stint_storage storage = {.size = sizeof storage};
     stint_model *source = NULL;
-    assert_int_equal(stint_session_plan(piecewise, &o, NULL, &plan, NULL), STINT_E_ARG);
+    assert_int_equal(stint_session_plan(lazy, &o, NULL, &plan, NULL), STINT_E_ARG);
     o.memory = 100 << 20;
     assert_int_equal(stint_session_plan(whole, &o, NULL, &plan, NULL), STINT_E_ARG);
     plan.size = 0;
-    assert_int_equal(stint_session_plan(piecewise, &o, NULL, &plan, NULL), STINT_E_ARG);
+    assert_int_equal(stint_session_plan(lazy, &o, NULL, &plan, NULL), STINT_E_ARG);
     plan.size = sizeof plan;
     assert_int_equal(stint_model_open(ts_shared(model_name), NULL, &source), STINT_OK);
     assert_int_equal(stint_session_plan(source, &o, NULL, &plan, NULL), STINT_E_UNSUPPORTED);
@@ -227,7 +227,7 @@ static void what_cannot_be_planned(void **state) {
     assert_non_null(strstr(stint_error_text(), "stint prepare"));
     stint_model_close(source);
     stint_storage_options unknown = {.size = sizeof unknown, .device = "abacus", .seconds = 0.01};
-    assert_int_equal(stint_storage_measure(piecewise, &unknown, &storage), STINT_E_ARG);
+    assert_int_equal(stint_storage_measure(lazy, &unknown, &storage), STINT_E_ARG);
     assert_true(storage.seconds == 0);
 }
 
@@ -247,15 +247,15 @@ static void the_device_is_measured(void **state) {
                                .seconds = 0.05,
                                .progress = count_progress,
                                .progress_context = &last};
-    assert_int_equal(stint_storage_measure(piecewise, &o, &s), STINT_OK);
-    assert_int_equal(s.file_bytes, piecewise->checkpoint.maps->bytes);
+    assert_int_equal(stint_storage_measure(lazy, &o, &s), STINT_OK);
+    assert_int_equal(s.file_bytes, lazy->checkpoint.maps->bytes);
     for (int b = 0; b < STINT_STORAGE_BLOCKS; b++) {
         assert_true(s.sequential_per_second[b] > 0 && s.sequential_block[b] % 4096 == 0);
         for (int d = 0; d < STINT_STORAGE_DEPTHS; d++) assert_true(s.random_per_second[d][b] > 0);
     }
     assert_true(s.dense_bytes_per_second > 0 && s.seconds > 0 && last > 0);
     assert_int_equal(s.neuron_seconds > 0, is_sparse());
-    stint_memory_plan plan = plan_for(least_memory(), 0, &s, NULL);
+    stint_memory_plan plan = plan_for(min_memory(), 0, &s, NULL);
     assert_true(plan.tokens_per_second > 0);
 }
 
@@ -271,8 +271,8 @@ static void no_memory_is_an_error(void **state) {
             stint_memory_plan plan = {.size = sizeof plan};
             stint_storage storage = {.size = sizeof storage};
             ts_fail_allocation(n);
-            stint_status status = what ? stint_session_plan(piecewise, &o, NULL, &plan, NULL)
-                                       : stint_storage_measure(piecewise, &short_time, &storage);
+            stint_status status = what ? stint_session_plan(lazy, &o, NULL, &plan, NULL)
+                                       : stint_storage_measure(lazy, &short_time, &storage);
             failed = ts_allocation_failed();
             ts_fail_allocation(0);
             assert_true(status == STINT_OK || (failed && status == STINT_E_NOMEM));

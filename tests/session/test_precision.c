@@ -90,7 +90,7 @@ static void bad_schedules_are_refused_with_the_reason(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_refused(file(cases[i].package, cases[i].rest), cases[i].status, cases[i].piece);
-    assert_refused(ts_write_text("x.json", "{}"), STINT_E_FORMAT, "no schedule");
+    assert_refused(ts_write_text("x.json", "{}"), STINT_E_FORMAT, "not a precision schedule");
     assert_refused(ts_write_text("x.json", "nonsense"), STINT_E_FORMAT, "x.json");
     assert_refused("/no/such/file", STINT_E_IO, "/no/such/file");
     assert_refused("uniform:9", STINT_E_ARG, "precision 9");

@@ -23,14 +23,14 @@ static size_t best(const float *logits) {
 
 static void predictors_compute_less(void **state) {
     (void)state;
-    assert_non_null(ts_bounded.piecewise->neurons.layers);
+    assert_non_null(ts_bounded.lazy->neurons.layers);
     float *got = malloc(TS_BOUNDED_IDS * ts_bounded_vocab() * sizeof *got),
           *again = malloc(TS_BOUNDED_IDS * ts_bounded_vocab() * 4);
     stint_memory_info info = {.size = sizeof info};
     size_t same = 0;
     for (int round = 0; round < 2; round++) { // with much memory, with little
-        uint64_t memory = round ? ts_bounded_least(1) : 200 << 20;
-        stint_session *s = ts_bounded_session(ts_bounded.piecewise, memory, true);
+        uint64_t memory = round ? ts_bounded_min(1) : 200 << 20;
+        stint_session *s = ts_bounded_session(ts_bounded.lazy, memory, true);
         assert_int_equal(ts_bounded_eval(s, round ? again : got), STINT_OK);
         assert_int_equal(stint_session_memory(s, &info), STINT_OK);
         stint_session_close(s);
@@ -55,7 +55,7 @@ static void larger_steps_give_the_same(void **state) {
                                .n_threads = 2,
                                .n_context = TS_BOUNDED_CONTEXT,
                                .chunk_len = TS_BOUNDED_CHUNK,
-                               .memory = ts_bounded_least(N) + (2 << 20),
+                               .memory = ts_bounded_min(N) + (2 << 20),
                                .schedule = ts_bounded_schedule(),
                                .n_sequences = N};
     uint32_t sequences[N];
@@ -65,7 +65,7 @@ static void larger_steps_give_the_same(void **state) {
     for (uint32_t i = 0; i < N; i++) sequences[i] = i;
     stint_session *s[2] = {NULL, NULL};
     for (size_t i = 0; i < 2; i++) {
-        if (stint_session_open(ts_bounded.piecewise, &o, &s[i]) != STINT_OK)
+        if (stint_session_open(ts_bounded.lazy, &o, &s[i]) != STINT_OK)
             fail_msg("%s", stint_error_text());
         for (uint32_t q = 0; q < N; q++)
             assert_int_equal(

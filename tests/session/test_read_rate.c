@@ -75,9 +75,9 @@ static void what_is_not_in_memory_is_refused(void **state) {
     char path[600];
     stint_read_rate rate = {.size = sizeof rate};
     snprintf(path, sizeof path, "%s/m.stint", ts_temp_folder()); // of the test before
-    stint_model_options by_pieces = {.size = sizeof by_pieces, .piecewise = true};
+    stint_model_options lazy = {.size = sizeof lazy, .lazy = true};
     stint_model *m = NULL;
-    assert_int_equal(stint_model_open(path, &by_pieces, &m), STINT_OK);
+    assert_int_equal(stint_model_open(path, &lazy, &m), STINT_OK);
     stint_session_options o = {.size = sizeof o, .n_context = 64, .memory = 100 << 20};
     stint_session *s = NULL;
     assert_int_equal(stint_session_open(m, &o, &s), STINT_OK);

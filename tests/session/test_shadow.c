@@ -83,7 +83,7 @@ static void drop(struct linear *l) {
 static struct st_shadow make_shadow(struct st_pool *pool) {
     struct st_shadow s = {.any = true,
                           .pool = pool,
-                          .elementwise = st_elementwise_choose(~(uint64_t)0 & st_cpu_flags()),
+                          .elementwise = st_elementwise_select(~(uint64_t)0 & st_cpu_flags()),
                           .slot_bytes = PACKED,
                           .wave = 64};
     s.capacity = TOKENS * K;
@@ -274,7 +274,7 @@ static void a_read_that_fails_is_an_error(void **state) {
 enum { BOUND = 64 << 20, COUNT = 40 };
 
 static stint_status open_bounded(const char *path, stint_model **model, stint_session **session) {
-    stint_model_options pieces = {.size = sizeof pieces, .piecewise = true};
+    stint_model_options pieces = {.size = sizeof pieces, .lazy = true};
     stint_session_options options = {
         .size = sizeof options, .memory = BOUND, .n_threads = 2, .n_context = 256, .chunk_len = 32};
     *session = NULL;

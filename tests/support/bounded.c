@@ -14,8 +14,8 @@
 
 struct ts_bounded ts_bounded;
 
-static stint_model *open_package(bool by_pieces) {
-    stint_model_options o = {.size = sizeof o, .piecewise = by_pieces};
+static stint_model *open_package(bool lazy) {
+    stint_model_options o = {.size = sizeof o, .lazy = lazy};
     stint_model *m = NULL;
     assert_int_equal(stint_model_open(ts_bounded.package, &o, &m), STINT_OK);
     return m;
@@ -79,7 +79,7 @@ static int open_models(void **state) {
                                .bits_high = ts_bounded.variant->step_bits ? 4 : 0};
     assert_int_equal(stint_prepare(source, ts_bounded.package, &o, NULL), STINT_OK);
     ts_bounded.whole = open_package(false);
-    ts_bounded.piecewise = open_package(true);
+    ts_bounded.lazy = open_package(true);
     write_schedule();
     for (size_t i = 0; i < TS_BOUNDED_IDS; i++)
         ts_bounded.ids[i] = (int32_t)ts_random_below(ts_bounded_vocab());
@@ -93,12 +93,12 @@ static int open_models(void **state) {
 static int close_models(void **state) {
     (void)state;
     stint_model_close(ts_bounded.whole);
-    stint_model_close(ts_bounded.piecewise);
+    stint_model_close(ts_bounded.lazy);
     free(ts_bounded.wanted);
     return 0;
 }
 
-uint64_t ts_bounded_least(uint32_t n_sequences) {
+uint64_t ts_bounded_min(uint32_t n_sequences) {
     stint_session_options o = {.size = sizeof o,
                                .n_context = TS_BOUNDED_CONTEXT,
                                .chunk_len = TS_BOUNDED_CHUNK,
@@ -107,18 +107,18 @@ uint64_t ts_bounded_least(uint32_t n_sequences) {
                                .schedule = ts_bounded_schedule(),
                                .n_sequences = n_sequences};
     stint_session *s = NULL;
-    unsigned long long least = 0;
-    assert_int_equal(stint_session_open(ts_bounded.piecewise, &o, &s), STINT_E_LIMIT);
-    assert_int_equal(sscanf(stint_error_text(), "memory: at least %llu MiB", &least), 1);
-    o.memory = (least - 1) << 20;
-    assert_int_equal(stint_session_open(ts_bounded.piecewise, &o, &s), STINT_E_LIMIT);
-    return least << 20;
+    unsigned long long min = 0;
+    assert_int_equal(stint_session_open(ts_bounded.lazy, &o, &s), STINT_E_LIMIT);
+    assert_int_equal(sscanf(stint_error_text(), "memory: at least %llu MiB", &min), 1);
+    o.memory = (min - 1) << 20;
+    assert_int_equal(stint_session_open(ts_bounded.lazy, &o, &s), STINT_E_LIMIT);
+    return min << 20;
 }
 
 void ts_bounded_flip(const char *section, size_t offset) {
-    const struct st_section *s = st_package_find(ts_bounded.piecewise->checkpoint.package, section);
+    const struct st_section *s = st_package_find(ts_bounded.lazy->checkpoint.package, section);
     assert_non_null(s);
-    off_t at = (const unsigned char *)s->data - ts_bounded.piecewise->checkpoint.maps->data;
+    off_t at = (const unsigned char *)s->data - ts_bounded.lazy->checkpoint.maps->data;
     int file = open(ts_bounded.package, O_RDWR);
     unsigned char byte;
     at += (off_t)offset;

@@ -18,7 +18,7 @@ struct ts_bounded_variant {
 extern struct ts_bounded {
     const struct ts_bounded_variant *variant;
     char package[600], schedule[600];
-    stint_model *whole, *piecewise;
+    stint_model *whole, *lazy;
     int32_t ids[TS_BOUNDED_IDS];
     float *wanted; // [TS_BOUNDED_IDS, vocab]: of the whole model, as ts_bounded_eval() computes it
 } ts_bounded;
@@ -38,7 +38,7 @@ stint_session *ts_bounded_session(const stint_model *model, uint64_t memory, boo
 stint_status ts_bounded_eval(stint_session *s, float *logits);
 
 // The least bound that works, as the refusal of a lower one says.
-uint64_t ts_bounded_least(uint32_t n_sequences);
+uint64_t ts_bounded_min(uint32_t n_sequences);
 
 // Turns over a bit of a section in the package's file, also while the model is open.
 void ts_bounded_flip(const char *section, size_t offset);

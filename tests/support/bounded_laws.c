@@ -13,10 +13,10 @@
 
 void ts_bounded_any_bound_gives_the_same(void **state) {
     (void)state;
-    uint64_t least = ts_bounded_least(1);
+    uint64_t min = ts_bounded_min(1);
     float *got = malloc(TS_BOUNDED_IDS * ts_bounded_vocab() * sizeof *got);
     for (uint64_t more = 0; more <= 9; more = more ? 3 * more : 1) {
-        stint_session *s = ts_bounded_session(ts_bounded.piecewise, least + (more << 20), false);
+        stint_session *s = ts_bounded_session(ts_bounded.lazy, min + (more << 20), false);
         stint_memory_info info = {.size = sizeof info};
         for (int round = 0; round < 2; round++) {
             memset(got, 0, TS_BOUNDED_IDS * ts_bounded_vocab() * sizeof *got);
@@ -25,7 +25,7 @@ void ts_bounded_any_bound_gives_the_same(void **state) {
                                 TS_BOUNDED_IDS * ts_bounded_vocab() * sizeof *got);
         }
         assert_int_equal(stint_session_memory(s, &info), STINT_OK);
-        assert_int_equal(info.budget_bytes, least + (more << 20));
+        assert_int_equal(info.budget_bytes, min + (more << 20));
         assert_true(info.fixed_bytes + info.hot_bytes + info.cold_bytes + info.kv_bytes <=
                     info.budget_bytes);
         assert_true(info.bytes_read > 0 && info.reads > 0);
@@ -39,12 +39,12 @@ void ts_bounded_any_bound_gives_the_same(void **state) {
 void ts_bounded_a_bound_must_be_given(void **state) {
     (void)state;
     stint_session *s = NULL;
-    assert_int_equal(stint_session_open(ts_bounded.piecewise, NULL, &s), STINT_E_ARG);
-    assert_non_null(strstr(stint_error_text(), "bound of memory"));
+    assert_int_equal(stint_session_open(ts_bounded.lazy, NULL, &s), STINT_E_ARG);
+    assert_non_null(strstr(stint_error_text(), "memory bound"));
     stint_session_options o = {.size = sizeof o, .memory = 100 << 20, .npu_threads = 1};
-    assert_int_equal(stint_session_open(ts_bounded.piecewise, &o, &s), STINT_E_UNSUPPORTED);
+    assert_int_equal(stint_session_open(ts_bounded.lazy, &o, &s), STINT_E_UNSUPPORTED);
     o = (stint_session_options){.size = sizeof o, .memory = 100 << 20, .schedule = "uniform:7"};
-    assert_int_equal(stint_session_open(ts_bounded.piecewise, &o, &s),
+    assert_int_equal(stint_session_open(ts_bounded.lazy, &o, &s),
                      ts_bounded.variant->step_bits ? STINT_E_ARG : STINT_E_UNSUPPORTED);
     s = ts_bounded_session(ts_bounded.whole, 0, true);
     stint_memory_info info = {.size = sizeof info};
@@ -55,7 +55,7 @@ void ts_bounded_a_bound_must_be_given(void **state) {
 
 static void assert_damage_is_found(uint64_t memory, const char *section, size_t offset) {
     float *got = malloc(TS_BOUNDED_IDS * ts_bounded_vocab() * sizeof *got);
-    stint_session *s = ts_bounded_session(ts_bounded.piecewise, memory, false);
+    stint_session *s = ts_bounded_session(ts_bounded.lazy, memory, false);
     assert_int_equal(ts_bounded_eval(s, got), STINT_OK);
     ts_bounded_flip(section, offset);
     // At once where it must be read again; in a session that begins anew in any case.
@@ -63,7 +63,7 @@ static void assert_damage_is_found(uint64_t memory, const char *section, size_t 
     if (status == STINT_OK)
         assert_memory_equal(got, ts_bounded.wanted,
                             TS_BOUNDED_IDS * ts_bounded_vocab() * sizeof *got);
-    stint_session *other = ts_bounded_session(ts_bounded.piecewise, memory, false);
+    stint_session *other = ts_bounded_session(ts_bounded.lazy, memory, false);
     assert_int_equal(ts_bounded_eval(other, got), STINT_E_FORMAT);
     assert_non_null(strstr(stint_error_text(), section));
     assert_non_null(strstr(stint_error_text(), "m.stint"));
@@ -79,23 +79,22 @@ static void assert_damage_is_found(uint64_t memory, const char *section, size_t 
 
 void ts_bounded_damage_is_found(void **state) {
     (void)state;
-    uint64_t least = ts_bounded_least(1);
-    assert_damage_is_found(least, "layers.3.qkv.weight", 1000);
-    assert_damage_is_found(least + (64 << 20), "layers.11.up.weight", 100000);
-    assert_damage_is_found(least, "head.weight", 500000);
-    if (ts_bounded.piecewise->neurons.layers)
-        assert_damage_is_found(least, "layers.5.neurons", 200000);
+    uint64_t min = ts_bounded_min(1);
+    assert_damage_is_found(min, "layers.3.qkv.weight", 1000);
+    assert_damage_is_found(min + (64 << 20), "layers.11.up.weight", 100000);
+    assert_damage_is_found(min, "head.weight", 500000);
+    if (ts_bounded.lazy->neurons.layers) assert_damage_is_found(min, "layers.5.neurons", 200000);
 }
 
 void ts_bounded_a_file_cut_short_is_an_error(void **state) {
     (void)state;
     float *got = malloc(TS_BOUNDED_IDS * ts_bounded_vocab() * sizeof *got);
-    stint_session *s = ts_bounded_session(ts_bounded.piecewise, ts_bounded_least(1), false);
+    stint_session *s = ts_bounded_session(ts_bounded.lazy, ts_bounded_min(1), false);
     assert_int_equal(ts_bounded_eval(s, got), STINT_OK);
     const struct st_section *up =
-        st_package_find(ts_bounded.piecewise->checkpoint.package, "layers.0.up.weight");
-    off_t at = (const unsigned char *)up->data - ts_bounded.piecewise->checkpoint.maps->data;
-    size_t bytes = ts_bounded.piecewise->checkpoint.maps->bytes;
+        st_package_find(ts_bounded.lazy->checkpoint.package, "layers.0.up.weight");
+    off_t at = (const unsigned char *)up->data - ts_bounded.lazy->checkpoint.maps->data;
+    size_t bytes = ts_bounded.lazy->checkpoint.maps->bytes;
     int file = open(ts_bounded.package, O_RDWR);
     unsigned char *rest = malloc(bytes - (size_t)at);
     assert_int_equal(pread(file, rest, bytes - (size_t)at, at), bytes - (size_t)at);

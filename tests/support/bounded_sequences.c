@@ -27,7 +27,7 @@ static stint_session *open_sequences(uint32_t n, uint64_t memory) {
                                .leave_out = STINT_LEAVE_PREDICTOR,
                                .n_sequences = n};
     stint_session *s = NULL;
-    if (stint_session_open(memory ? ts_bounded.piecewise : ts_bounded.whole, &o, &s) != STINT_OK)
+    if (stint_session_open(memory ? ts_bounded.lazy : ts_bounded.whole, &o, &s) != STINT_OK)
         fail_msg("%s", stint_error_text());
     return s;
 }
@@ -67,12 +67,12 @@ static void step_together(stint_session *s, const struct text *texts, float *log
     for (size_t step = 0; step < 3 * N_STEPS; step++) {
         uint32_t sequences[N_SEQUENCES];
         int32_t next[N_SEQUENCES];
-        size_t n = 0, most = 1 + ts_random_below(N_SEQUENCES), first = ts_random_below(N_SEQUENCES);
+        size_t n = 0, max = 1 + ts_random_below(N_SEQUENCES), first = ts_random_below(N_SEQUENCES);
         if (step % 8 == 7) {
             begin(s, (uint32_t)first, &texts[first], logits);
             done[first] = 0;
         }
-        for (uint32_t j = 0; j < N_SEQUENCES && n < most; j++) {
+        for (uint32_t j = 0; j < N_SEQUENCES && n < max; j++) {
             uint32_t i = (uint32_t)((first + j) % N_SEQUENCES);
             if (done[i] == N_STEPS) continue;
             sequences[n] = i;
@@ -93,9 +93,9 @@ void ts_bounded_each_sequence_gets_what_it_gets_alone(void **state) {
     stint_session *alone = open_sequences(1, 0);
     float *logits = malloc(N_SEQUENCES * ts_bounded_vocab() * sizeof *logits);
     for (size_t i = 0; i < N_SEQUENCES; i++) make_text(alone, &texts[i]);
-    uint64_t least = ts_bounded_least(N_SEQUENCES);
+    uint64_t min = ts_bounded_min(N_SEQUENCES);
     for (uint64_t more = 0; more <= 64; more = more ? 8 * more : 8) {
-        stint_session *s = open_sequences(N_SEQUENCES, least + (more << 20));
+        stint_session *s = open_sequences(N_SEQUENCES, min + (more << 20));
         step_together(s, texts, logits);
         stint_session_close(s);
     }

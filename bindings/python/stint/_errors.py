@@ -4,7 +4,8 @@ from __future__ import annotations
 
 
 class StintError(Exception):
-    """A call failed. str() says what, where, and the mend; `status` is the code of stint.h."""
+    """A call failed. str() says what failed, where, and how to fix it; `status` is the code of
+    stint.h."""
 
     def __init__(self, text: str, status: int) -> None:
         super().__init__(text)

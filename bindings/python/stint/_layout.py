@@ -36,7 +36,7 @@ class ModelOptions(Sized):
         ("progress_context", c_void_p),
         ("no_tokenizer", c_bool),
         ("exec", c_int),
-        ("piecewise", c_bool),
+        ("lazy", c_bool),
         ("nested_low", c_uint32),
         ("nested_high", c_uint32),
     ]
@@ -296,7 +296,7 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "stint_error_copy": (c_size_t, (c_char_p, c_size_t)),
     "stint_log_set": (None, (LOG, c_void_p, c_int)),
     "stint_model_open": (STATUS, (c_char_p, POINTER(ModelOptions), POINTER(HANDLE))),
-    "stint_model_open_shape": (STATUS, (c_char_p, POINTER(ModelOptions), POINTER(HANDLE))),
+    "stint_model_open_preset": (STATUS, (c_char_p, POINTER(ModelOptions), POINTER(HANDLE))),
     "stint_model_close": (None, (HANDLE,)),
     "stint_model_describe": (STATUS, (HANDLE, POINTER(ModelInfo))),
     "stint_model_tokenizer": (HANDLE, (HANDLE,)),

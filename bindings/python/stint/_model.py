@@ -26,19 +26,19 @@ class Model:
 
     @classmethod
     def open(cls, path: Path, *, exec: str = "default", tokenizer: bool = True,
-             piecewise: bool = False, progress: Optional[Progress] = None) -> "Model":
+             lazy: bool = False, progress: Optional[Progress] = None) -> "Model":
         """A Hugging Face folder, a .gguf file, or a package of prepare()."""
         return cls._open(lib.stint_model_open, c_string(path), progress,
                          exec=choice("STINT_EXEC_", exec), no_tokenizer=not tokenizer,
-                         piecewise=piecewise)
+                         lazy=lazy)
 
     @classmethod
-    def open_shape(cls, name: str, *, exec: str = "default",
+    def open_preset(cls, name: str, *, exec: str = "default",
                    bits: Optional[tuple[int, int]] = None,
                    progress: Optional[Progress] = None) -> "Model":
-        """Random weights of a known model's shape, without a tokenizer."""
+        """Random weights of a model preset (a known model's shape), without a tokenizer."""
         low, high = bits or (0, 0)
-        return cls._open(lib.stint_model_open_shape, c_string(name), progress,
+        return cls._open(lib.stint_model_open_preset, c_string(name), progress,
                          exec=choice("STINT_EXEC_", exec), nested_low=low, nested_high=high)
 
     @classmethod

@@ -43,7 +43,7 @@ def _sampling(sampling: Sampling) -> _layout.Sampling:
     rows = (_layout.LogitBias * len(biases))()
     for row, (token, value) in zip(rows, biases.items()):
         if not -1 << 31 <= token < 1 << 31:
-            raise ValueError(f"logit_bias: {token} is no token")
+            raise ValueError(f"logit_bias: {token} is not a token")
         row.id, row.value = token, value
     if biases:
         values.update(biases=rows, n_biases=len(biases))

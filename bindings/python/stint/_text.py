@@ -17,7 +17,7 @@ Message = Mapping[str, Any]
 
 
 def id_row(ids: Iterable[int]) -> tuple[Any, int]:
-    """The ids as C has them, and their number. OverflowError for what is no 32-bit integer."""
+    """The ids as C has them, and their number. OverflowError for anything but a 32-bit integer."""
     values = array("i", ids)
     return (ctypes.c_int32 * len(values)).from_buffer(values), len(values)
 

@@ -34,8 +34,8 @@ static stint_status open_device(const struct st_device_ops *ops,
     st_device_begin(&d->base, ops);
     d->base.caps = (struct st_device_caps){.host_memory = true, .max_rows = UINT32_MAX};
     d->workers = options->workers;
-    d->kernel = st_int8_choose(flags);
-    d->elementwise = st_elementwise_choose(flags);
+    d->kernel = st_int8_select(flags);
+    d->elementwise = st_elementwise_select(flags);
     *device = &d->base;
     return STINT_OK;
 }

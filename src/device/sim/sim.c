@@ -29,7 +29,7 @@ static stint_status open_device(const struct st_device_ops *ops,
     d->base.caps = (struct st_device_caps){.own_processor = true, .max_rows = UINT32_MAX};
     d->settings = read;
     d->base.timeout_ms = read.timeout;
-    d->elementwise = st_elementwise_choose(st_cpu_flags());
+    d->elementwise = st_elementwise_select(st_cpu_flags());
     if (pthread_create(&d->thread, NULL, st_sim_thread, d) != 0) {
         st_device_end(&d->base);
         free(d);

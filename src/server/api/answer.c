@@ -14,11 +14,11 @@
 struct running {
     struct st_answer *answer;
     uint64_t ticket;
-    struct st_engine_usage usage;
+    struct st_scheduler_usage usage;
 };
 
 struct st_answer {
-    struct st_engine *engine;
+    struct st_scheduler *scheduler;
     const struct st_chat *chat;
     struct st_metrics *metrics;
     struct st_response response;
@@ -70,7 +70,7 @@ static void fail(struct st_answer *answer, int status, const char *text) {
 static struct st_response_usage usage_of(const struct st_answer *answer) {
     struct st_response_usage usage = {0};
     for (size_t i = 0; i < answer->n_running; i++) {
-        const struct st_engine_usage *one = &answer->running[i].usage;
+        const struct st_scheduler_usage *one = &answer->running[i].usage;
         usage.completion_tokens += one->generated_tokens;
         usage.reasoning_tokens += st_transcript_reasoning_tokens(&answer->choices[i]);
         if (i % answer->request.n != 0) continue; // a prompt counts once, with its first choice
@@ -127,35 +127,35 @@ static stint_status find_calls(const struct st_answer *answer, struct st_transcr
     return st_calls_find(&answer->request.tools, answer->chat, text, n, &choice->calls);
 }
 
-static stint_status note(struct st_transcript *choice, const struct st_engine_event *event) {
+static stint_status note(struct st_transcript *choice, const struct st_scheduler_event *event) {
     if (event->token != NULL) ST_TRY(st_transcript_token(choice, event->token, event->n_made));
     stint_status status = st_transcript_text(choice, event->text, event->n_bytes);
-    if (event->end != ST_ENGINE_GOES_ON)
+    if (event->end != ST_SCHEDULER_GOES_ON)
         st_transcript_end(choice,
-                          event->end == ST_ENGINE_LENGTH ? STINT_STOP_LENGTH : STINT_STOP_EOS);
+                          event->end == ST_SCHEDULER_LENGTH ? STINT_STOP_LENGTH : STINT_STOP_EOS);
     return status;
 }
 
 static void take_end(struct st_answer *answer, struct st_transcript *choice,
-                     const struct st_engine_event *event) {
+                     const struct st_scheduler_event *event) {
     answer->n_ended++;
     if (event->usage != NULL) st_metrics_answer(answer->metrics, event->usage);
-    if (event->end == ST_ENGINE_CANCELED) {
+    if (event->end == ST_SCHEDULER_CANCELED) {
         fail(answer, 503, "the answer was aborted");
-    } else if (event->end == ST_ENGINE_FAILED) {
-        const char *text = event->error_text != NULL ? event->error_text : "the engine failed";
+    } else if (event->end == ST_SCHEDULER_FAILED) {
+        const char *text = event->error_text != NULL ? event->error_text : "the scheduler failed";
         fail(answer, st_problem_http(event->status), text);
     } else if (find_calls(answer, choice) != STINT_OK) {
         fail(answer, 503, st_error_text());
     }
 }
 
-static void take(void *context, const struct st_engine_event *event) {
+static void take(void *context, const struct st_scheduler_event *event) {
     struct running *running = context;
     struct st_answer *answer = running->answer;
     size_t index = (size_t)(running - answer->running);
     struct st_transcript *choice = &answer->choices[index];
-    bool ended = event->end != ST_ENGINE_GOES_ON;
+    bool ended = event->end != ST_SCHEDULER_GOES_ON;
     pthread_mutex_lock(&answer->lock);
     if (event->usage != NULL) running->usage = *event->usage;
     if (note(choice, event) != STINT_OK) fail(answer, 503, "not enough memory for the answer");
@@ -177,7 +177,7 @@ static struct st_answer *make(const struct st_answer_options *options) {
         return NULL;
     }
     answer->choices = choices;
-    answer->engine = options->engine;
+    answer->scheduler = options->scheduler;
     answer->chat = options->chat;
     answer->metrics = options->metrics;
     answer->response = *options->response;
@@ -204,20 +204,20 @@ static stint_status submit(struct st_answer *answer, size_t i,
     sampling.n_biases = request->n_biases;
     bool special = st_calls_marks_special(answer->response.tokenizer, request->tools.list != NULL,
                                           answer->response.reasons);
-    struct st_engine_request one = {.prompt = prompt->ids,
-                                    .n_prompt = prompt->n,
-                                    .exact = request->seeded,
-                                    .options = {.sampling = &sampling,
-                                                .max_tokens = request->max_tokens,
-                                                .stops = request->stops,
-                                                .n_stops = request->n_stops,
-                                                .logprobs = request->logprobs,
-                                                .n_top = request->n_top,
-                                                .constraint = answer->constraint,
-                                                .reasoning = answer->choices[i].reasoning.phase,
-                                                .special = special}};
-    return st_engine_submit(answer->engine, &one, take, &answer->running[i],
-                            &answer->running[i].ticket);
+    struct st_scheduler_request one = {.prompt = prompt->ids,
+                                       .n_prompt = prompt->n,
+                                       .exact = request->seeded,
+                                       .options = {.sampling = &sampling,
+                                                   .max_tokens = request->max_tokens,
+                                                   .stops = request->stops,
+                                                   .n_stops = request->n_stops,
+                                                   .logprobs = request->logprobs,
+                                                   .n_top = request->n_top,
+                                                   .constraint = answer->constraint,
+                                                   .reasoning = answer->choices[i].reasoning.phase,
+                                                   .special = special}};
+    return st_scheduler_submit(answer->scheduler, &one, take, &answer->running[i],
+                               &answer->running[i].ticket);
 }
 
 // Only the queue can be the reason: the prompt's length was checked before.
@@ -261,7 +261,7 @@ bool st_answer_open(const struct st_answer_options *options, struct st_answer **
 
 void st_answer_cancel(struct st_answer *answer) {
     for (size_t i = 0; i < answer->n_submitted; i++)
-        st_engine_cancel(answer->engine, answer->running[i].ticket);
+        st_scheduler_cancel(answer->scheduler, answer->running[i].ticket);
 }
 
 void st_answer_watch(struct st_answer *answer, const struct st_answer_watcher *watcher) {

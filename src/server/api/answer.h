@@ -20,7 +20,7 @@ struct st_answer_prompt {
 };
 
 struct st_answer_options {
-    struct st_engine *engine;
+    struct st_scheduler *scheduler;
     const struct st_chat *chat;
     struct st_metrics *metrics;
     const struct st_response *response; // copied

@@ -166,7 +166,7 @@ static bool start(struct st_server *server, struct st_request *request, struct s
         name_answer(server, request, random[0], &response);
         response.reasons = prompts.reasoning != ST_REASONING_NONE;
         if (!request->seeded) request->sampling.seed = random[1];
-        ok = st_answer_open(&(struct st_answer_options){.engine = server->engine,
+        ok = st_answer_open(&(struct st_answer_options){.scheduler = server->scheduler,
                                                         .chat = server->chat,
                                                         .metrics = server->metrics,
                                                         .response = &response,

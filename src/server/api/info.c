@@ -8,9 +8,9 @@
 
 static void write_model(const struct st_server *server, struct st_json_text *out) {
     stint_model_info info = {.size = sizeof info};
-    struct st_engine_stats stats;
+    struct st_scheduler_stats stats;
     stint_model_describe(server->model, &info);
-    st_engine_stats(server->engine, &stats);
+    st_scheduler_stats(server->scheduler, &stats);
     st_json_raw(out, "{\"id\":");
     st_json_string_of(out, server->name);
     st_json_raw(out, ",\"object\":\"model\",\"created\":0,\"owned_by\":\"stint\",\"stint\":{"
@@ -43,8 +43,8 @@ bool st_handle_model(struct st_server *server, struct st_call *call) {
 }
 
 bool st_handle_health(struct st_server *server, struct st_call *call) {
-    struct st_engine_stats stats;
-    st_engine_stats(server->engine, &stats);
+    struct st_scheduler_stats stats;
+    st_scheduler_stats(server->scheduler, &stats);
     st_json_format(&call->reply, "{\"status\":\"%s\",\"slots\":%u,\"busy\":%u,\"queued\":%u}",
                    atomic_load(&server->draining) ? "draining" : "ok", stats.slots, stats.busy,
                    stats.queued);
@@ -52,15 +52,15 @@ bool st_handle_health(struct st_server *server, struct st_call *call) {
 }
 
 bool st_handle_metrics(struct st_server *server, struct st_call *call) {
-    struct st_engine_stats stats;
-    st_engine_stats(server->engine, &stats);
+    struct st_scheduler_stats stats;
+    st_scheduler_stats(server->scheduler, &stats);
     call->type = "text/plain; version=0.0.4; charset=utf-8";
     st_metrics_write(server->metrics, &stats, &call->reply);
     return true;
 }
 
 bool st_handle_last(struct st_server *server, struct st_call *call) {
-    json_t *last = st_engine_last(server->engine);
+    json_t *last = st_scheduler_last(server->scheduler);
     char *text = json_dumps(last, JSON_COMPACT | JSON_ENCODE_ANY);
     json_decref(last);
     if (text == NULL) return st_refuse(&call->problem, 503, NULL, "not enough memory");

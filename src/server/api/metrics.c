@@ -57,7 +57,7 @@ static void observe(struct histogram *histogram, double seconds, uint64_t times)
     histogram->sum += seconds * (double)times;
 }
 
-void st_metrics_answer(struct st_metrics *metrics, const struct st_engine_usage *usage) {
+void st_metrics_answer(struct st_metrics *metrics, const struct st_scheduler_usage *usage) {
     pthread_mutex_lock(&metrics->lock);
     observe(&metrics->queue, usage->queue_seconds, 1);
     if (usage->generated_tokens > 0) observe(&metrics->first_token, usage->first_token_seconds, 1);
@@ -98,7 +98,7 @@ static void write_histogram(const struct histogram *histogram, const char *name,
                    (unsigned long long)histogram->total);
 }
 
-static void write_engine(const struct st_engine_stats *s, struct st_json_text *out) {
+static void write_engine(const struct st_scheduler_stats *s, struct st_json_text *out) {
     const stint_memory_info *memory = &s->memory;
     double prompt = (double)s->prompt_tokens;
     const struct {
@@ -141,7 +141,7 @@ static void write_engine(const struct st_engine_stats *s, struct st_json_text *o
     }
 }
 
-void st_metrics_write(struct st_metrics *metrics, const struct st_engine_stats *stats,
+void st_metrics_write(struct st_metrics *metrics, const struct st_scheduler_stats *stats,
                       struct st_json_text *out) {
     pthread_mutex_lock(&metrics->lock);
     write_requests(metrics, out);

@@ -4,7 +4,7 @@
 #define ST_SERVER_METRICS_H
 
 #include "server/api/json_text.h"
-#include "server/scheduler/engine.h"
+#include "server/scheduler/scheduler.h"
 
 struct st_metrics;
 
@@ -17,9 +17,9 @@ void st_metrics_close(struct st_metrics *metrics); // accepts NULL
 // client disconnected.
 void st_metrics_request(struct st_metrics *metrics, size_t i, int status);
 // Counts an answer that has ended.
-void st_metrics_answer(struct st_metrics *metrics, const struct st_engine_usage *usage);
+void st_metrics_answer(struct st_metrics *metrics, const struct st_scheduler_usage *usage);
 
-void st_metrics_write(struct st_metrics *metrics, const struct st_engine_stats *stats,
+void st_metrics_write(struct st_metrics *metrics, const struct st_scheduler_stats *stats,
                       struct st_json_text *out);
 
 #endif

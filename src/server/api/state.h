@@ -7,7 +7,7 @@
 #include "chat/chat.h"
 #include "server/api/access.h"
 #include "server/api/metrics.h"
-#include "server/scheduler/engine.h"
+#include "server/scheduler/scheduler.h"
 #include "server/server.h"
 
 #include <stdatomic.h>
@@ -15,7 +15,7 @@
 struct st_server {
     const stint_model *model;
     const struct stint_tokenizer *tokenizer;
-    struct st_engine *engine;
+    struct st_scheduler *scheduler;
     struct st_chat *chat;
     struct st_metrics *metrics;
     struct st_access access;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static stint_status copy(const struct st_engine_request *from, const struct stint_model *model,
+static stint_status copy(const struct st_scheduler_request *from, const struct stint_model *model,
                          struct st_job *job) {
     struct st_generator_options options = from->options;
     if (from->n_prompt == 0) return st_fail(STINT_E_ARG, "the prompt is empty");
@@ -21,8 +21,8 @@ static stint_status copy(const struct st_engine_request *from, const struct stin
     return STINT_OK;
 }
 
-stint_status st_job_open(const struct st_engine_request *request, const struct stint_model *model,
-                         struct st_job **job) {
+stint_status st_job_open(const struct st_scheduler_request *request,
+                         const struct stint_model *model, struct st_job **job) {
     struct st_job *j = calloc(1, sizeof *j);
     if (!j) return st_fail(STINT_E_NOMEM, "no memory for a request");
     stint_status status = copy(request, model, j);
@@ -46,7 +46,7 @@ void st_job_free(struct st_job *job) {
 
 static void count_token(struct st_job *job, const struct st_generated *generated, uint32_t bits,
                         uint32_t batch) {
-    struct st_engine_usage *u = &job->usage;
+    struct st_scheduler_usage *u = &job->usage;
     uint64_t now = st_now_ns(), since = u->generated_tokens ? job->last : job->submitted;
     double seconds = (double)(now - since) * 1e-9;
     if (u->generated_tokens == 0)
@@ -59,35 +59,35 @@ static void count_token(struct st_job *job, const struct st_generated *generated
     st_record_token(&job->record, generated->made, generated->n_made, bits, batch, seconds);
 }
 
-enum st_engine_end st_job_reason(const struct st_job *job) {
-    if (!job->generator.ended) return ST_ENGINE_GOES_ON;
+enum st_scheduler_end st_job_reason(const struct st_job *job) {
+    if (!job->generator.ended) return ST_SCHEDULER_GOES_ON;
     stint_stop_reason reason = job->generator.reason;
-    return reason == STINT_STOP_EOS || reason == STINT_STOP_TEXT ? ST_ENGINE_STOPPED
-                                                                 : ST_ENGINE_LENGTH;
+    return reason == STINT_STOP_EOS || reason == STINT_STOP_TEXT ? ST_SCHEDULER_STOPPED
+                                                                 : ST_SCHEDULER_LENGTH;
 }
 
-enum st_engine_end st_job_accept(struct st_job *job, const struct st_token *token, uint32_t bits,
-                                 uint32_t batch) {
+enum st_scheduler_end st_job_accept(struct st_job *job, const struct st_token *token, uint32_t bits,
+                                    uint32_t batch) {
     struct st_generated generated;
     st_generator_accept(&job->generator, token, &generated);
     if (!generated.counts) return st_job_reason(job);
     count_token(job, &generated, bits, batch);
     job->next_id = token->id;
-    struct st_engine_event event = {.token = token,
-                                    .n_made = generated.n_made,
-                                    .bits = bits,
-                                    .text = generated.text,
-                                    .n_bytes = generated.n_bytes};
+    struct st_scheduler_event event = {.token = token,
+                                       .n_made = generated.n_made,
+                                       .bits = bits,
+                                       .text = generated.text,
+                                       .n_bytes = generated.n_bytes};
     job->fn(job->context, &event);
     return st_job_reason(job);
 }
 
-void st_job_end(struct st_job *job, enum st_engine_end end, stint_status status,
+void st_job_end(struct st_job *job, enum st_scheduler_end end, stint_status status,
                 const char *error_text) {
-    struct st_engine_event event = {.end = end,
-                                    .usage = &job->usage,
-                                    .status = status,
-                                    .error_text = error_text ? error_text : ""};
+    struct st_scheduler_event event = {.end = end,
+                                       .usage = &job->usage,
+                                       .status = status,
+                                       .error_text = error_text ? error_text : ""};
     event.n_bytes = st_generator_finish(&job->generator, &event.text);
     job->fn(job->context, &event);
 }

@@ -16,11 +16,11 @@ void st_record_free(struct st_record *r) {
 }
 
 // Makes room for n more items; false where there is none.
-static bool grow(void **items, size_t count, size_t n, size_t item_bytes, size_t most,
+static bool grow(void **items, size_t count, size_t n, size_t item_bytes, size_t max,
                  size_t *capacity) {
     if (count + n <= *capacity) return true;
-    if (count + n > most) return false;
-    size_t wanted = st_min(most, st_max(count + n, 2 * *capacity + 64));
+    if (count + n > max) return false;
+    size_t wanted = st_min(max, st_max(count + n, 2 * *capacity + 64));
     void *grown = realloc(*items, wanted * item_bytes);
     if (!grown) return false;
     *items = grown;
@@ -103,7 +103,7 @@ static json_t *io_json(const stint_memory_info *m) {
 }
 
 json_t *st_record_json(const struct st_record *r) {
-    const struct st_engine_usage *u = &r->usage;
+    const struct st_scheduler_usage *u = &r->usage;
     double seconds = u->prefill_seconds, bubbles = seconds > 0.0 ? r->bubble_seconds / seconds : 0;
     json_t *prefill = json_pack("{s:f, s:f, s:f, s:f, s:i, s:o}", "seconds", seconds, "npu_seconds",
                                 r->npu_seconds, "cpu_seconds", r->cpu_seconds, "bubble_rate",

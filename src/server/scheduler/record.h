@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a request did, for people to look at (docs/SERVER.md, /stint/last): the subgraphs of its
-// prefill over time, its tokens with their precision and time.
+// The record of a request that the web page shows (docs/SERVER.md, /stint/last): the timeline of
+// its prefill, and its tokens with their precision and time.
 #ifndef ST_SERVER_RECORD_H
 #define ST_SERVER_RECORD_H
 
 #include "sched/timeline.h"
-#include "server/scheduler/engine.h"
+#include "server/scheduler/scheduler.h"
 
 enum { ST_RECORD_EVENTS = 8192, ST_RECORD_TOKENS = 4096, ST_RECORD_TEXT = 256 << 10 };
 
@@ -15,10 +15,10 @@ struct st_record_token {
     double seconds;       // since the token before it
 };
 
-// Grows as it is needed; what does not fit, or finds no memory, is left out. Zero-initialise, free
+// Grows on demand. What exceeds the limits, or finds no memory, is left out. Zero-initialise; free
 // with st_record_free.
 struct st_record {
-    struct st_engine_usage usage;
+    struct st_scheduler_usage usage;
     uint32_t slot, chunks;
     double npu_seconds, cpu_seconds, bubble_seconds;
     struct st_event *events;

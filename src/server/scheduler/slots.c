@@ -39,31 +39,31 @@ uint32_t st_slots_count(const struct st_slots *slots, enum st_slot_state state) 
     return n;
 }
 
-// Frequencies that depend on the length of the whole text make another cache.
+// With RoPE frequencies that depend on the length of the text, the cache depends on it too.
 static bool depends_on_length(const struct st_config *c) {
     return c->rope.scaling == ST_ROPE_DYNAMIC || c->rope.scaling == ST_ROPE_LONGROPE;
 }
 
 static size_t reusable(const struct stint_session *s, uint32_t slot, const struct st_job *job) {
     const struct st_sequence *held = &s->sequences[slot];
-    size_t most = st_min(job->exact ? held->prompted : held->length, job->n_prompt - 1), n = 0;
+    size_t max = st_min(job->exact ? held->prompted : held->length, job->n_prompt - 1), n = 0;
     if (job->exact && depends_on_length(&s->model->config)) return 0;
-    while (n < most && held->history[n] == job->prompt[n]) n++;
+    while (n < max && held->history[n] == job->prompt[n]) n++;
     return n;
 }
 
-int32_t st_slots_choose(const struct st_slots *slots, const struct st_job *job, size_t *reused) {
+int32_t st_slots_select(const struct st_slots *slots, const struct st_job *job, size_t *reused) {
     int32_t best = -1;
-    size_t most = 0;
+    size_t longest = 0;
     for (uint32_t i = 0; i < slots->n; i++) {
         if (slots->slots[i].state != ST_SLOT_FREE) continue;
         size_t n = reusable(slots->session, i, job);
-        bool older = best >= 0 && n == most && slots->slots[i].used < slots->slots[best].used;
-        if (best >= 0 && n <= most && !older) continue;
+        bool older = best >= 0 && n == longest && slots->slots[i].used < slots->slots[best].used;
+        if (best >= 0 && n <= longest && !older) continue;
         best = (int32_t)i;
-        most = n;
+        longest = n;
     }
-    if (best >= 0) *reused = most;
+    if (best >= 0) *reused = longest;
     return best;
 }
 
@@ -88,9 +88,9 @@ int32_t st_slots_next_prompt(const struct st_slots *slots) {
     return -1;
 }
 
-// Goes on with the answer of a slot by logits [vocab].
-static enum st_engine_end go_on(struct st_slots *slots, uint32_t slot, float *logits,
-                                uint32_t batch) {
+// Continues the answer of a slot with logits [vocab].
+static enum st_scheduler_end go_on(struct st_slots *slots, uint32_t slot, float *logits,
+                                   uint32_t batch) {
     const struct st_sequence *held = &slots->session->sequences[slot];
     struct st_job *job = slots->slots[slot].job;
     struct st_token token;
@@ -100,20 +100,21 @@ static enum st_engine_end go_on(struct st_slots *slots, uint32_t slot, float *lo
     return st_job_accept(job, &token, slots->session->newest_bits, batch);
 }
 
-// Notes what the piece did.
+// Adds the piece to the job's record.
 static void record_piece(struct st_job *job, const struct stint_session *s, uint64_t begun) {
     stint_prefill_info info = {.size = sizeof info};
     if (stint_session_prefill(s, &info) == STINT_OK)
         st_record_piece(&job->record, &s->timeline, (double)(begun - job->begun) * 1e-9, &info);
 }
 
-static stint_status begin_answer(struct st_slots *slots, uint32_t slot, enum st_engine_end *end) {
+static stint_status begin_answer(struct st_slots *slots, uint32_t slot,
+                                 enum st_scheduler_end *end) {
     struct stint_session *s = slots->session;
     const struct st_sequence *held = &s->sequences[slot];
     struct st_job *job = slots->slots[slot].job;
     ST_TRY(st_generator_begin(&job->generator, &slots->scratch, held->history, held->length,
                               s->n_context));
-    if (s->learned) st_learned_choose(s->learned, s, slot, &job->precision);
+    if (s->learned) st_learned_select(s->learned, s, slot, &job->precision);
     job->prefilled = st_now_ns();
     job->usage.prefill_seconds = (double)(job->prefilled - job->begun) * 1e-9;
     slots->slots[slot].state = ST_SLOT_ANSWER;
@@ -121,15 +122,15 @@ static stint_status begin_answer(struct st_slots *slots, uint32_t slot, enum st_
     return STINT_OK;
 }
 
-stint_status st_slots_prompt(struct st_slots *slots, uint32_t slot, enum st_engine_end *end) {
+stint_status st_slots_prompt(struct st_slots *slots, uint32_t slot, enum st_scheduler_end *end) {
     struct stint_session *s = slots->session;
     struct st_job *job = slots->slots[slot].job;
     bool alone = s->split.on && st_slots_count(slots, ST_SLOT_ANSWER) == 0;
-    size_t most = s->chunk_len * (alone ? s->n_buffers : 1),
-           n = st_min(most, job->n_prompt - job->done);
+    size_t max = s->chunk_len * (alone ? s->n_buffers : 1),
+           n = st_min(max, job->n_prompt - job->done);
     bool last = job->done + n == job->n_prompt;
     uint64_t begun = st_now_ns();
-    *end = ST_ENGINE_GOES_ON;
+    *end = ST_SCHEDULER_GOES_ON;
     ST_TRY(st_session_prompt(s, slot, job->prompt + job->done, n, job->n_prompt,
                              last ? slots->logits : NULL));
     record_piece(job, s, begun);
@@ -147,9 +148,10 @@ static uint32_t step_batch(struct st_slots *slots, unsigned bits, const uint32_t
     for (uint32_t i = 0; i < n; i++) ids[i] = slots->slots[batch[i]].job->next_id;
     stint_status status = st_session_step(slots->session, bits, batch, ids, n, slots->logits);
     for (uint32_t i = 0; i < n; i++) {
-        enum st_engine_end end = ST_ENGINE_FAILED;
+        enum st_scheduler_end end = ST_SCHEDULER_FAILED;
         if (status == STINT_OK) end = go_on(slots, batch[i], slots->logits + i * vocab, n);
-        if (end != ST_ENGINE_GOES_ON) ends[n_ends++] = (struct st_slot_end){batch[i], end, status};
+        if (end != ST_SCHEDULER_GOES_ON)
+            ends[n_ends++] = (struct st_slot_end){batch[i], end, status};
     }
     return n_ends;
 }

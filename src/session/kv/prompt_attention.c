@@ -101,7 +101,7 @@ static const float *cache_tile(const struct item *item, unsigned char *cache, si
     if (s->kv == ST_DTYPE_F32)
         memcpy(to, rows, n * sizeof(float));
     else
-        s->kernels.expand->fn[ST_DTYPE_F16](rows, 0, n, to);
+        s->kernels.dequantize->fn[ST_DTYPE_F16](rows, 0, n, to);
     return to;
 }
 

@@ -196,7 +196,7 @@ stint_status stint_session_load(stint_session *s, uint32_t sequence, const char 
     ST_TRY(st_map_open(path, &map));
     stint_status status = STINT_OK;
     if (!st_package_is(&map))
-        status = st_fail(STINT_E_FORMAT, "%s: is no saved session", path);
+        status = st_fail(STINT_E_FORMAT, "%s: is not a saved session", path);
     else
         status = st_package_open(path, &map, &package);
     if (status == STINT_OK) {

@@ -90,7 +90,7 @@ static void multiply(const struct st_run *r, const struct st_operands *o,
                       .n_tokens = n_tokens,
                       .k = weights[0]->n_in,
                       .weights = weights,
-                      .kernels = {s->kernels.tile, s->kernels.expand, s->kernels.gemv}};
+                      .kernels = {s->kernels.tile, s->kernels.dequantize, s->kernels.gemv}};
     for (size_t i = 0; i < n_linears; i++) {
         size_t n_out = weights[i]->n_out;
         job.block_rows[i] = block_rows(r, selecting, n_out);

@@ -14,7 +14,7 @@ enum {
     SMALLEST_WAVE = 16,
     WAVE_BYTES = 4 << 20,
     FEW_READS = 32,
-    MOST_LOAD = 64 << 10, // bytes: longer runs of columns are shared out among the loader's threads
+    MAX_LOAD = 64 << 10, // bytes: longer runs of columns are shared out among the loader's threads
 };
 
 // ---- Memory
@@ -71,13 +71,13 @@ void st_shadow_lay_out(struct st_shadow *s, const struct stint_model *model, siz
     s->next = ST_TAKE(arena, uint32_t, chunk_len);
     s->channels = ST_TAKE(arena, uint32_t, k);
     s->seen = ST_TAKE(arena, uint8_t, k);
-    bool late = model->checkpoint.late;
-    s->slot_bytes = late ? st_round_up(extent.rows, ST_LOAD_BLOCK) + ST_LOAD_BLOCK : extent.rows;
+    bool lazy = model->checkpoint.lazy;
+    s->slot_bytes = lazy ? st_round_up(extent.rows, ST_LOAD_BLOCK) + ST_LOAD_BLOCK : extent.rows;
     s->wave = st_min(ST_SHADOW_WAVE, st_max(SMALLEST_WAVE, WAVE_BYTES / s->slot_bytes));
     s->column = ST_TAKE(arena, const int8_t *, s->wave);
     s->cold = (int8_t *)st_section_room(arena, 2 * s->wave * s->slot_bytes);
-    s->loads = ST_TAKE(arena, struct st_load, late ? 2 * s->wave : 0);
-    s->load_of = ST_TAKE(arena, uint32_t, late ? 2 * s->wave : 0);
+    s->loads = ST_TAKE(arena, struct st_load, lazy ? 2 * s->wave : 0);
+    s->load_of = ST_TAKE(arena, uint32_t, lazy ? 2 * s->wave : 0);
     s->add = ST_TAKE(arena, float, chunk_len *extent.up_rows);
     s->add_row = ST_TAKE(arena, int32_t, chunk_len);
 }
@@ -217,11 +217,11 @@ static struct st_load *add_to_load(struct st_shadow *s, struct st_load *load, si
     size_t slot = i % (2 * s->wave), first = load ? (size_t)(load - s->loads) : slot;
     uint64_t end = st_round_up(offset + rows, ST_LOAD_BLOCK);
     bool meets = load && first / s->wave == slot / s->wave && begin <= load->offset + load->bytes &&
-                 end - load->offset <= MOST_LOAD;
+                 end - load->offset <= MAX_LOAD;
     if (meets) {
         load->bytes = (size_t)(end - load->offset);
     } else {
-        if (load) st_loader_ask(s->loader, load);
+        if (load) st_loader_prefetch(s->loader, load);
         load = &s->loads[slot];
         *load = (struct st_load){.offset = begin,
                                  .bytes = (size_t)(end - begin),
@@ -246,10 +246,10 @@ static void ask(struct st_shadow *s, size_t end) {
         s->counts.cold_reads++;
         s->counts.cold_bytes += rows;
         if (s->reader)
-            st_reader_ask(s->reader, column_offset(s, s->asked), rows, cold_slot(s, s->asked));
+            st_reader_prefetch(s->reader, column_offset(s, s->asked), rows, cold_slot(s, s->asked));
         if (s->loader) load = add_to_load(s, load, s->asked, rows);
     }
-    if (load) st_loader_ask(s->loader, load);
+    if (load) st_loader_prefetch(s->loader, load);
     if (s->reader && s->counts.cold_reads - before > FEW_READS) st_reader_start(s->reader);
 }
 

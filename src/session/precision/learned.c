@@ -93,7 +93,7 @@ static stint_status read_sections(const struct stint_model *model, const char *p
     const struct st_section *weights = st_package_find(package, WEIGHTS);
     stint_status status = STINT_OK;
     if (!meta || meta->type != ST_SECTION_BLOB || !weights)
-        status = st_fail(STINT_E_FORMAT, "is a package, but no schedule");
+        status = st_fail(STINT_E_FORMAT, "is a package, not a precision schedule");
     if (status == STINT_OK) status = read_meta(model, meta, l);
     if (status == STINT_OK) status = read_weights(weights, l);
     st_package_close(package);
@@ -177,7 +177,7 @@ static void read_rows(const struct stint_session *s, uint32_t sequence, unsigned
     size_t length = s->sequences[sequence].length, n = st_min(length, ST_LEARNED_TOKENS);
     const unsigned char *rows =
         st_session_cache(s, cache, sequence, c->n_layers - 1u, head, length - n);
-    s->kernels.expand->fn[s->kv](rows, 0, n * c->head_dim, to + head * n * c->head_dim);
+    s->kernels.dequantize->fn[s->kv](rows, 0, n * c->head_dim, to + head * n * c->head_dim);
 }
 
 void st_learned_read_cache(const struct stint_session *s, uint32_t sequence, float *keys,
@@ -188,7 +188,7 @@ void st_learned_read_cache(const struct stint_session *s, uint32_t sequence, flo
     }
 }
 
-void st_learned_choose(struct st_learned *l, const struct stint_session *s, uint32_t sequence,
+void st_learned_select(struct st_learned *l, const struct stint_session *s, uint32_t sequence,
                        stint_precision *precision) {
     size_t n = st_min(s->sequences[sequence].length, ST_LEARNED_TOKENS), best = 0;
     struct st_pooling_input input = {l->keys, l->values, n, n * l->net.head_dim};

@@ -76,7 +76,7 @@ void st_learned_read_cache(const struct stint_session *session, uint32_t sequenc
                            float *values);
 
 // Chooses by what the sequence holds.
-void st_learned_choose(struct st_learned *learned, const struct stint_session *session,
+void st_learned_select(struct st_learned *learned, const struct stint_session *session,
                        uint32_t sequence, stint_precision *precision);
 
 #endif

@@ -14,7 +14,8 @@ static stint_status read_precision(const struct stint_model *model, const json_t
     int64_t version = 0;
     ST_TRY(st_json_int(file, "stint_schedule", 0, INT32_MAX, &version));
     if (version != 1)
-        return st_fail(STINT_E_FORMAT, "is no schedule: expected \"stint_schedule\": 1");
+        return st_fail(STINT_E_FORMAT,
+                       "is not a precision schedule: expected \"stint_schedule\": 1");
     ST_TRY(st_schedule_check_owner(model, file));
     return st_schedule_parse(model, file, out);
 }

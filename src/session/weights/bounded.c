@@ -109,7 +109,7 @@ static stint_status plan(const struct stint_model *m, struct st_resident *r) {
     st_slices_plan(m, steps_of(r), &r->plan);
     if (r->sparse) {
         st_neurons_plan(m, n);
-        n->unasked = r->leave_out & STINT_LEAVE_PREDICTOR;
+        n->no_predictors = r->leave_out & STINT_LEAVE_PREDICTOR;
         n->n_hot = m->config.n_layers * n->n_clusters;
         n->n_cold = m->config.n_layers * m->neurons.layout.n_entries;
     }
@@ -146,8 +146,8 @@ static void set_up(const struct stint_model *model, const struct st_resident_opt
     r->leave_out = o->leave_out;
     r->needs = o->needs;
     r->sparse = model->neurons.layers != NULL;
-    r->block = (struct st_sparse){.kernel = st_neuron_choose(flags),
-                                  .elementwise = st_elementwise_choose(flags),
+    r->block = (struct st_sparse){.kernel = st_neuron_select(flags),
+                                  .elementwise = st_elementwise_select(flags),
                                   .layout = model->neurons.layout,
                                   .n_threads = o->n_threads};
     r->budget = (struct st_budget){.bound = o->bound, .kv = o->kv, .scratch = o->scratch};
@@ -171,7 +171,7 @@ static stint_status open_in(const struct stint_model *m, struct st_resident *r) 
     ST_TRY(st_arena_open(&r->arena, measure.used));
     lay_out(m, r, &r->arena);
     struct st_loader_options options = {.file = m->checkpoint.file, .name = m->checkpoint.path};
-    if (r->leave_out & STINT_LEAVE_BUNDLES) options.most_bytes = m->neurons.layout.row_bytes;
+    if (r->leave_out & STINT_LEAVE_BUNDLES) options.max_bytes = m->neurons.layout.row_bytes;
     ST_TRY(st_loader_open(&options, &r->loader));
     st_cache_open(&r->rows, r->loader);
     ST_TRY(st_pinned_open(m, r->needs.bits, r->loader, &r->pinned));
@@ -277,8 +277,8 @@ static stint_status embed(const struct st_run *run, const int32_t *ids, float *r
         int32_t entry = take_row(r, table, w->row_bytes, ids[t]);
         ST_TRY(st_cache_wait(&r->rows, entry, &fresh));
         size_t skip = (table + (uint64_t)ids[t] * w->row_bytes) % ST_LOAD_BLOCK;
-        s->kernels.expand->fn[w->dtype](st_cache_data(&r->rows, entry) + skip, 0, w->n_in,
-                                        rows + t * w->n_in);
+        s->kernels.dequantize->fn[w->dtype](st_cache_data(&r->rows, entry) + skip, 0, w->n_in,
+                                            rows + t * w->n_in);
         bool again = false; // a row that comes once more stays
         for (size_t i = t + 1; i < asked && !again; i++) again = ids[i] == ids[t];
         if (!again) st_cache_give(&r->rows, entry, ST_EVICT_LAST);

@@ -100,7 +100,7 @@ static void want_entries(struct forecast *f, uint32_t layer, stint_memory_layer 
         double none = 1.0; // of its neurons is wanted
         for (size_t i = e * (size_t)l->per_entry; i < st_min(l->n, (e + 1) * (size_t)l->per_entry);
              i++) {
-            double one = predicted ? st_expect_named((double)rates[i], exponent) : 1.0;
+            double one = predicted ? st_expect_predicted((double)rates[i], exponent) : 1.0;
             none *= 1.0 - one;
             named += one;
             active += fmin(fmax((double)rates[i], 0.0), 1.0);
@@ -109,7 +109,7 @@ static void want_entries(struct forecast *f, uint32_t layer, stint_memory_layer 
         f->rates[(size_t)layer * l->n_entries + e] = (float)(1.0 - none);
     }
     out->active = active / l->n;
-    out->named = named / l->n;
+    out->predicted = named / l->n;
 }
 
 static void forecast_layer(struct forecast *f, uint32_t layer, const struct st_cold_region *cold,
@@ -319,12 +319,12 @@ static stint_status check(const stint_model *model, const stint_session_options 
         return st_fail(STINT_E_ARG, "plan->size must be set to sizeof(stint_memory_plan)");
     if (!model->checkpoint.package || !model->int8.layers)
         return st_fail(STINT_E_UNSUPPORTED,
-                       "%s: is no package: a bound of memory is planned for these alone; 'stint "
+                       "%s: is not a package: memory bounds are planned for packages alone; 'stint "
                        "prepare' makes one",
                        model->checkpoint.path ? model->checkpoint.path : "this model");
-    if (!model->checkpoint.late || o->memory == 0)
-        return st_fail(STINT_E_ARG, "a plan of memory needs a bound, and a model that was opened "
-                                    "to be read piece by piece");
+    if (!model->checkpoint.lazy || o->memory == 0)
+        return st_fail(STINT_E_ARG, "a memory plan needs a bound, and a model that was opened with "
+                                    "`lazy`");
     return STINT_OK;
 }
 

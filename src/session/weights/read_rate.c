@@ -63,7 +63,7 @@ stint_status stint_session_read_rate(stint_session *session, stint_read_rate *ra
                                             "there to be read");
     stint_read_rate out = {.size = rate->size};
     unsigned bits = session->precision.prefill;
-    struct reading r = {.read = st_peak_read_choose(session->kernels.cpu_flags)};
+    struct reading r = {.read = st_peak_read_select(session->kernels.cpu_flags)};
     add_all(&r, session->model, bits);
     r.pieces = calloc(r.n_pieces + 1, sizeof *r.pieces); // none of a toy's are long enough
     if (!r.pieces) return st_fail(STINT_E_NOMEM, "no memory to measure");

@@ -17,7 +17,7 @@
 
 enum {
     SEQUENTIAL_DEPTH = ST_SLICES_DEPTH,
-    MOST_BYTES = 32 << 20, // of what is read, and computed with: more than most caches
+    MAX_BYTES = 32 << 20, // of what is read, and computed with: more than most caches
     N_SEQUENTIAL = STINT_STORAGE_BLOCKS,
     N_RANDOM = STINT_STORAGE_BLOCKS * STINT_STORAGE_DEPTHS,
     N_FIGURES = N_SEQUENTIAL + N_RANDOM + 2,
@@ -34,7 +34,7 @@ struct measuring {
     uint64_t done;
     double slot; // seconds of a figure
     struct st_arena arena;
-    unsigned char *memory; // [MOST_BYTES] on a block
+    unsigned char *memory; // [MAX_BYTES] on a block
     // A linear, one token.
     const struct st_stage *linear;
     uint8_t *in;
@@ -94,7 +94,7 @@ struct dense {
 // for. What the weights are makes no difference.
 static stint_status run_dense(struct measuring *m, const struct dense *d) {
     size_t group = st_stage_group_bytes(m->linear), at = 0;
-    uint32_t n_groups = (uint32_t)st_min(st_stage_groups(m->linear), MOST_BYTES / group);
+    uint32_t n_groups = (uint32_t)st_min(st_stage_groups(m->linear), MAX_BYTES / group);
     size_t bytes = n_groups * group, row = st_stage_rows(m->linear);
     struct st_slice slice;
     struct st_stage_part part = {.n_groups = n_groups, .slice_groups = n_groups, .slices = &slice};
@@ -106,7 +106,7 @@ static stint_status run_dense(struct measuring *m, const struct dense *d) {
     for (; n_groups && now - begun < (uint64_t)(m->slot * 1e9); now = st_now_ns(), runs++) {
         struct st_job *job;
         slice = st_mirror_slice(&d->mirror, m->memory + at, 0);
-        at = at + 2 * bytes <= MOST_BYTES ? at + bytes : 0;
+        at = at + 2 * bytes <= MAX_BYTES ? at + bytes : 0;
         ST_TRY(st_device_submit(d->graph, &args, NULL, 0, &job));
         ST_TRY(st_job_join(job, NULL));
     }
@@ -141,13 +141,13 @@ static stint_status read_bundles(struct measuring *m, size_t *n_entries) {
     const struct st_checkpoint *c = &m->model->checkpoint;
     struct st_loader_options options = {.file = c->file, .name = c->path, .n_threads = 1};
     struct st_loader *loader;
-    *n_entries = st_min(MOST_BYTES / l->entry_bytes, l->n_entries);
+    *n_entries = st_min(MAX_BYTES / l->entry_bytes, l->n_entries);
     struct st_load load = {.offset = (uint64_t)(m->model->neurons.layers[0].bundles -
                                                 (const unsigned char *)c->maps->data),
                            .bytes = *n_entries * l->entry_bytes,
                            .to = m->memory};
     ST_TRY(st_loader_open(&options, &loader));
-    st_loader_ask(loader, &load);
+    st_loader_prefetch(loader, &load);
     stint_status status = st_loader_wait(loader, &load);
     st_loader_close(loader);
     return status;
@@ -194,14 +194,14 @@ static stint_status measure_neurons(struct measuring *m, struct st_pool *pool) {
 // ---- All of it
 
 // The larger one of a layer's linears that give floats.
-static const struct st_stage *choose_linear(const struct stint_model *m) {
+static const struct st_stage *select_linear(const struct stint_model *m) {
     const struct st_stage *o = &m->int8.layers[0].o, *qkv = &m->int8.layers[0].qkv;
     size_t of_o = st_stage_groups(o) * st_stage_group_bytes(o);
     return st_stage_groups(qkv) * st_stage_group_bytes(qkv) > of_o ? qkv : o;
 }
 
 static void lay_out(struct measuring *m, struct st_arena *a) {
-    unsigned char *memory = ST_TAKE(a, unsigned char, MOST_BYTES + ST_LOAD_BLOCK);
+    unsigned char *memory = ST_TAKE(a, unsigned char, MAX_BYTES + ST_LOAD_BLOCK);
     m->memory = memory ? memory + (-(uintptr_t)memory & (ST_LOAD_BLOCK - 1)) : NULL;
     m->in = ST_TAKE(a, uint8_t, st_quantized_bytes(1, m->linear->weight.n_in, false));
     m->out_rows =
@@ -218,9 +218,9 @@ static stint_status measure_all(struct measuring *m) {
     struct st_arena measure = st_arena_measure();
     struct st_pool *pool = NULL;
     ST_TRY(st_pool_open(m->options.n_threads, &pool));
-    m->linear = choose_linear(m->model);
-    m->sparse = (struct st_sparse){.kernel = st_neuron_choose(flags),
-                                   .elementwise = st_elementwise_choose(flags),
+    m->linear = select_linear(m->model);
+    m->sparse = (struct st_sparse){.kernel = st_neuron_select(flags),
+                                   .elementwise = st_elementwise_select(flags),
                                    .layout = m->model->neurons.layout,
                                    .n_threads = st_pool_threads(pool)};
     lay_out(m, &measure);
@@ -228,7 +228,7 @@ static stint_status measure_all(struct measuring *m) {
     if (status == STINT_OK) status = st_arena_open(&m->arena, measure.used);
     if (status == STINT_OK) {
         lay_out(m, &m->arena);
-        memset(m->memory, 1, MOST_BYTES); // pages that were never written are not memory
+        memset(m->memory, 1, MAX_BYTES); // pages that were never written are not memory
         status = measure_storage(m);
     }
     if (status == STINT_OK) status = measure_dense(m, pool);
@@ -243,8 +243,8 @@ stint_status stint_storage_measure(const stint_model *model, const stint_storage
         return st_fail(STINT_E_ARG, "storage->size must be set to sizeof(stint_storage)");
     if (!model->checkpoint.package || !model->int8.layers)
         return st_fail(STINT_E_UNSUPPORTED,
-                       "%s: is no package: only these are read piece by "
-                       "piece; 'stint prepare' makes one",
+                       "%s: is not a package: only packages are read on "
+                       "demand; 'stint prepare' makes one",
                        model->checkpoint.path ? model->checkpoint.path : "this model");
     struct measuring m = {.model = model, .out.size = storage->size};
     if (options) memcpy(&m.options, options, st_min(options->size, sizeof m.options));

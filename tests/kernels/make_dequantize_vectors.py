@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes expand_vectors.h: per block type one block of random bits with sane scales and the floats
-that the package `gguf` (pip) makes of it."""
+"""Writes dequantize_vectors.h: per block type one block of random bits with sane scales and the
+floats that the package `gguf` (pip) makes of it."""
 import sys
 
 import gguf
@@ -23,9 +23,9 @@ def rows(values, form, per_line):
 def main():
     random = numpy.random.default_rng(2)
     out = ["// SPDX-License-Identifier: Apache-2.0",
-           "// Written by make_expand_vectors.py: blocks and the bits of the floats that they "
+           "// Written by make_dequantize_vectors.py: blocks and the bits of the floats that they "
            "mean.",
-           "#ifndef TESTS_EXPAND_VECTORS_H", "#define TESTS_EXPAND_VECTORS_H", "",
+           "#ifndef TESTS_DEQUANTIZE_VECTORS_H", "#define TESTS_DEQUANTIZE_VECTORS_H", "",
            '#include "base/dtype.h"', ""]
     table = []
     for name, items, size, halves in TYPES:
@@ -42,7 +42,7 @@ def main():
                 rows(floats.view(numpy.uint32), "0x%08x", 7), "};", ""]
         table.append(f"    {{ST_DTYPE_{name}, {low}_block, {low}_bits}},")
     out += ["static const struct {", "    enum st_dtype dtype;", "    const unsigned char *block;",
-            "    const uint32_t *bits;", "} expand_vectors[] = {", *table, "};", "", "#endif"]
+            "    const uint32_t *bits;", "} dequantize_vectors[] = {", *table, "};", "", "#endif"]
     sys.stdout.write("\n".join(out) + "\n")
 
 

@@ -2,8 +2,8 @@
 // The definition of every stored type: plain loops over one block; the layouts are in
 // docs/FORMAT.md.
 #include "base/half.h"
-#include "kernels/expand_layout.h"
-#include "kernels/expand_rows.h"
+#include "kernels/dequantize_layout.h"
+#include "kernels/dequantize_rows.h"
 
 #include <string.h>
 
@@ -147,35 +147,35 @@ BLOCK(iq4_xs) {
     }
 }
 
-#define EXPAND_BLOCKS(type, items, bytes)                                                          \
-    void st_expand_##type##_scalar(const void *src, size_t first, size_t n, float *dst) {          \
+#define DEQUANTIZE_BLOCKS(type, items, bytes)                                                      \
+    void st_dequantize_##type##_scalar(const void *src, size_t first, size_t n, float *dst) {      \
         const unsigned char *b = (const unsigned char *)src + first / (items) * (bytes);           \
         for (size_t i = 0; i < n; i += (items), b += (bytes)) type(b, dst + i);                    \
     }
 
-EXPAND_BLOCKS(q4_0, 32, 18)
-EXPAND_BLOCKS(q4_1, 32, 20)
-EXPAND_BLOCKS(q5_0, 32, 22)
-EXPAND_BLOCKS(q5_1, 32, 24)
-EXPAND_BLOCKS(q8_0, 32, 34)
-EXPAND_BLOCKS(q2_k, 256, 84)
-EXPAND_BLOCKS(q3_k, 256, 110)
-EXPAND_BLOCKS(q4_k, 256, 144)
-EXPAND_BLOCKS(q5_k, 256, 176)
-EXPAND_BLOCKS(q6_k, 256, 210)
-EXPAND_BLOCKS(iq4_nl, 32, 18)
-EXPAND_BLOCKS(iq4_xs, 256, 136)
+DEQUANTIZE_BLOCKS(q4_0, 32, 18)
+DEQUANTIZE_BLOCKS(q4_1, 32, 20)
+DEQUANTIZE_BLOCKS(q5_0, 32, 22)
+DEQUANTIZE_BLOCKS(q5_1, 32, 24)
+DEQUANTIZE_BLOCKS(q8_0, 32, 34)
+DEQUANTIZE_BLOCKS(q2_k, 256, 84)
+DEQUANTIZE_BLOCKS(q3_k, 256, 110)
+DEQUANTIZE_BLOCKS(q4_k, 256, 144)
+DEQUANTIZE_BLOCKS(q5_k, 256, 176)
+DEQUANTIZE_BLOCKS(q6_k, 256, 210)
+DEQUANTIZE_BLOCKS(iq4_nl, 32, 18)
+DEQUANTIZE_BLOCKS(iq4_xs, 256, 136)
 
-void st_expand_f32_scalar(const void *src, size_t first, size_t n, float *dst) {
+void st_dequantize_f32_scalar(const void *src, size_t first, size_t n, float *dst) {
     if (n) memcpy(dst, (const unsigned char *)src + first * sizeof(float), n * sizeof(float));
 }
 
-void st_expand_f16_scalar(const void *src, size_t first, size_t n, float *dst) {
+void st_dequantize_f16_scalar(const void *src, size_t first, size_t n, float *dst) {
     const unsigned char *from = (const unsigned char *)src + 2 * first;
     for (size_t i = 0; i < n; i++) dst[i] = F16_AT(from + 2 * i);
 }
 
-void st_expand_bf16_scalar(const void *src, size_t first, size_t n, float *dst) {
+void st_dequantize_bf16_scalar(const void *src, size_t first, size_t n, float *dst) {
     const unsigned char *from = (const unsigned char *)src + 2 * first;
     for (size_t i = 0; i < n; i++) dst[i] = st_f32_from_bf16(st_u16_at(from + 2 * i));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/shape.h"
+#include "model/preset.h"
 
 #include "base/arena.h"
 #include "base/half.h"
@@ -15,7 +15,7 @@
     ",\"intermediate_size\":" #ffn ",\"vocab_size\":" #vocab                                       \
     ",\"max_position_embeddings\":" #context ","
 
-const struct st_shape st_shapes[] = {
+const struct st_preset st_presets[] = {
     {"qwen1.5-0.5b",
      COMMON("qwen2", 24, 1024, 16, 16, 2816, 151936, 32768) "\"tie_word_embeddings\":true}"},
     {"qwen1.5-1.8b",
@@ -51,25 +51,25 @@ const struct st_shape st_shapes[] = {
     {NULL, NULL},
 };
 
-stint_status st_shape_find(const char *name, const struct st_shape **shape) {
+stint_status st_preset_find(const char *name, const struct st_preset **preset) {
     char known[512];
     size_t used = 0;
-    for (const struct st_shape *s = st_shapes; s->name; s++) {
+    for (const struct st_preset *s = st_presets; s->name; s++) {
         if (strcmp(s->name, name) == 0) {
-            *shape = s;
+            *preset = s;
             return STINT_OK;
         }
         used +=
             (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", s->name);
     }
-    return st_fail(STINT_E_ARG, "shape '%.64s' is not known; known are: %s", name, known);
+    return st_fail(STINT_E_ARG, "preset '%.64s' is not known; known are: %s", name, known);
 }
 
-stint_status st_shape_config(const char *name, struct st_config *config, json_t **keep) {
-    const struct st_shape *shape;
-    ST_TRY(st_shape_find(name, &shape));
-    *keep = json_loads(shape->config, 0, NULL);
-    struct st_checkpoint checkpoint = {.source = ST_SOURCE_SHAPE, .config = *keep, .file = -1};
+stint_status st_preset_config(const char *name, struct st_config *config, json_t **keep) {
+    const struct st_preset *preset;
+    ST_TRY(st_preset_find(name, &preset));
+    *keep = json_loads(preset->config, 0, NULL);
+    struct st_checkpoint checkpoint = {.source = ST_SOURCE_PRESET, .config = *keep, .file = -1};
     ST_TRY(st_config_read(&checkpoint, config));
     config->tied_if_absent = false;
     return STINT_OK;
@@ -77,7 +77,7 @@ stint_status st_shape_config(const char *name, struct st_config *config, json_t 
 
 enum { PATTERN_ITEMS = 1 << 20 };
 
-struct st_shape_weights {
+struct st_preset_weights {
     struct st_tensors *tensors;
     struct st_arena arena;
     uint16_t pattern[PATTERN_ITEMS]; // uniform values that every linear repeats
@@ -91,9 +91,9 @@ static void fill_pattern(uint16_t *pattern) {
     }
 }
 
-stint_status st_shape_weights_open(struct st_tensors *tensors, size_t bytes,
-                                   struct st_shape_weights **weights) {
-    struct st_shape_weights *w = calloc(1, sizeof *w);
+stint_status st_preset_weights_open(struct st_tensors *tensors, size_t bytes,
+                                    struct st_preset_weights **weights) {
+    struct st_preset_weights *w = calloc(1, sizeof *w);
     if (!w) return st_fail(STINT_E_NOMEM, "no memory for random weights");
     w->arena = st_arena_measure();
     stint_status status = bytes ? st_arena_open(&w->arena, bytes) : STINT_OK;
@@ -107,19 +107,19 @@ stint_status st_shape_weights_open(struct st_tensors *tensors, size_t bytes,
     return STINT_OK;
 }
 
-void st_shape_weights_close(struct st_shape_weights *weights) {
+void st_preset_weights_close(struct st_preset_weights *weights) {
     if (!weights) return;
     st_arena_close(&weights->arena);
     free(weights);
 }
 
-size_t st_shape_weights_bytes(const struct st_shape_weights *weights) {
+size_t st_preset_weights_bytes(const struct st_preset_weights *weights) {
     return weights->arena.used;
 }
 
-stint_status st_shape_weights_make(void *context, const char *name, uint32_t n_dims,
-                                   const uint64_t *dims, struct st_tensor *tensor) {
-    struct st_shape_weights *w = context;
+stint_status st_preset_weights_make(void *context, const char *name, uint32_t n_dims,
+                                    const uint64_t *dims, struct st_tensor *tensor) {
+    struct st_preset_weights *w = context;
     struct st_tensor t = {.name = name, .dtype = ST_DTYPE_BF16, .n_dims = n_dims};
     size_t items = 1;
     for (uint32_t d = 0; d < ST_MAX_DIMS; d++) {
@@ -134,7 +134,8 @@ stint_status st_shape_weights_make(void *context, const char *name, uint32_t n_d
     return STINT_OK;
 }
 
-static void fill_tensor(const struct st_shape_weights *w, const struct st_tensor *t, size_t index) {
+static void fill_tensor(const struct st_preset_weights *w, const struct st_tensor *t,
+                        size_t index) {
     unsigned char *out = (unsigned char *)t->data;
     const unsigned char *pattern = (const unsigned char *)w->pattern;
     if (t->n_dims == 1 && strstr(t->name, "norm")) {
@@ -151,8 +152,8 @@ static void fill_tensor(const struct st_shape_weights *w, const struct st_tensor
     }
 }
 
-void st_shape_weights_fill(struct st_shape_weights *weights, stint_progress_fn *progress,
-                           void *context) {
+void st_preset_weights_fill(struct st_preset_weights *weights, stint_progress_fn *progress,
+                            void *context) {
     size_t n = st_tensors_count(weights->tensors);
     for (size_t i = 0; i < n; i++) {
         if (progress) progress(context, "random weights", i, n);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every row of expand that this CPU has: stored blocks whose floats another implementation gave,
-// and random blocks against the scalar row, to the bit.
-#include "kernels/expand.h"
+// Every row of dequantize that this CPU has: stored blocks whose floats another implementation
+// gave, and random blocks against the scalar row, to the bit.
+#include "kernels/dequantize.h"
 
 #include "base/cpu.h"
 #include "base/half.h"
-#include "expand_vectors.h"
+#include "dequantize_vectors.h"
 #include "kernel_check.h"
 
-static bool has(const struct st_expand *row) {
+static bool has(const struct st_dequantize *row) {
     return (row->isa & st_cpu_flags()) == row->isa;
 }
 
@@ -25,29 +25,29 @@ static void same_bits(const float *got, const float *wanted, size_t n, const cha
 
 static void stored_blocks_give_the_stored_floats(void **state) {
     (void)state;
-    enum { N = sizeof expand_vectors / sizeof *expand_vectors };
-    for (const struct st_expand *row = st_expands; row->name; row++)
+    enum { N = sizeof dequantize_vectors / sizeof *dequantize_vectors };
+    for (const struct st_dequantize *row = st_dequantizers; row->name; row++)
         for (size_t v = 0; has(row) && v < N; v++) {
-            enum st_dtype dtype = expand_vectors[v].dtype;
+            enum st_dtype dtype = dequantize_vectors[v].dtype;
             float got[256], wanted[256];
             size_t n = st_dtype_traits(dtype)->block_items;
-            memcpy(wanted, expand_vectors[v].bits, n * sizeof *wanted);
-            row->fn[dtype](expand_vectors[v].block, 0, n, got);
+            memcpy(wanted, dequantize_vectors[v].bits, n * sizeof *wanted);
+            row->fn[dtype](dequantize_vectors[v].block, 0, n, got);
             same_bits(got, wanted, n, row->name, dtype);
         }
 }
 
 // n elements from `first` on, in a row that ends with them: the source is exactly as long as it
 // must be (the address sanitizer sees a byte more) and off by `offset` bytes.
-static void check_random(const struct st_expand *row, enum st_dtype dtype, size_t first, size_t n,
-                         size_t offset) {
+static void check_random(const struct st_dequantize *row, enum st_dtype dtype, size_t first,
+                         size_t n, size_t offset) {
     size_t bytes = st_dtype_row_bytes(dtype, first + n);
     unsigned char *src = malloc(offset + bytes + (offset + bytes == 0));
     assert_non_null(src);
     ts_random_bytes(src + offset, bytes);
     struct kc_array got = kc_floats(n, 1.0f), wanted = kc_floats(n, 1.0f);
     row->fn[dtype](src + offset, first, n, got.data);
-    st_expand_choose(0)->fn[dtype](src + offset, first, n, wanted.data);
+    st_dequantize_select(0)->fn[dtype](src + offset, first, n, wanted.data);
     same_bits(got.data, wanted.data, n, row->name, dtype);
     kc_free(&got, row->name);
     kc_free(&wanted, row->name);
@@ -57,7 +57,7 @@ static void check_random(const struct st_expand *row, enum st_dtype dtype, size_
 static void random_blocks_equal_the_scalar_row(void **state) {
     (void)state;
     const size_t counts[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 61, 127};
-    for (const struct st_expand *row = st_expands; row->name; row++)
+    for (const struct st_dequantize *row = st_dequantizers; row->name; row++)
         for (int dtype = 0; has(row) && dtype < ST_N_DTYPES; dtype++) {
             size_t items = st_dtype_traits((enum st_dtype)dtype)->block_items;
             for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
@@ -72,7 +72,7 @@ static void extreme_scales_equal_the_scalar_row(void **state) {
     const uint16_t scales[] = {0,      0x8000, 1,      0x8001, 0x03ff,
                                0x0400, 0x7bff, 0xfbff, 0x7c00, 0x7e00};
     const unsigned char codes[] = {0x00, 0xff, 0x80, 0x7f, 0x0f, 0xf0};
-    for (const struct st_expand *row = st_expands; row->name; row++)
+    for (const struct st_dequantize *row = st_dequantizers; row->name; row++)
         for (int dtype = ST_DTYPE_Q4_0; has(row) && dtype < ST_N_DTYPES; dtype++)
             for (size_t i = 0; i < 10 * 6; i++) {
                 const struct st_dtype_traits *traits = st_dtype_traits((enum st_dtype)dtype);
@@ -85,7 +85,7 @@ static void extreme_scales_equal_the_scalar_row(void **state) {
                     memcpy(block + traits->block_bytes - 4 + at, &scales[(i / 6 + at) % 10], 2);
                 }
                 row->fn[dtype](block, 0, traits->block_items, got);
-                st_expand_choose(0)->fn[dtype](block, 0, traits->block_items, wanted);
+                st_dequantize_select(0)->fn[dtype](block, 0, traits->block_items, wanted);
                 same_bits(got, wanted, traits->block_items, row->name, (enum st_dtype)dtype);
             }
 }
@@ -97,7 +97,7 @@ static void every_half_and_bfloat_is_exact(void **state) {
     float *got = malloc(N * sizeof *got), *wanted = malloc(N * sizeof *wanted);
     assert_true(all && got && wanted);
     for (int i = 0; i < N; i++) all[i] = (uint16_t)i;
-    for (const struct st_expand *row = st_expands; row->name; row++) {
+    for (const struct st_dequantize *row = st_dequantizers; row->name; row++) {
         if (!has(row)) continue;
         for (int i = 0; i < N; i++) {
             int exponent = i >> 10 & 31, mantissa = i & 1023;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stored weights to float, exactly as their type defines them.
-#ifndef ST_KERNELS_EXPAND_H
-#define ST_KERNELS_EXPAND_H
+#ifndef ST_KERNELS_DEQUANTIZE_H
+#define ST_KERNELS_DEQUANTIZE_H
 
 #include "base/dtype.h"
 
@@ -10,15 +10,15 @@
 
 // dst[i] = element first + i of the row that starts at src, i in [0, n). first and n are multiples
 // of the type's block_items. src may have any alignment.
-typedef void st_expand_fn(const void *src, size_t first, size_t n, float *dst);
+typedef void st_dequantize_fn(const void *src, size_t first, size_t n, float *dst);
 
-struct st_expand {
+struct st_dequantize {
     const char *name;
     uint64_t isa;
-    st_expand_fn *fn[ST_N_DTYPES];
+    st_dequantize_fn *fn[ST_N_DTYPES];
 };
 
-extern const struct st_expand st_expands[]; // best first; ends with a NULL name
-const struct st_expand *st_expand_choose(uint64_t cpu_flags);
+extern const struct st_dequantize st_dequantizers[]; // best first; ends with a NULL name
+const struct st_dequantize *st_dequantize_select(uint64_t cpu_flags);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Written by make_expand_vectors.py: blocks and the bits of the floats that they mean.
-#ifndef TESTS_EXPAND_VECTORS_H
-#define TESTS_EXPAND_VECTORS_H
+// Written by make_dequantize_vectors.py: blocks and the bits of the floats that they mean.
+#ifndef TESTS_DEQUANTIZE_VECTORS_H
+#define TESTS_DEQUANTIZE_VECTORS_H
 
 #include "base/dtype.h"
 
@@ -354,7 +354,7 @@ static const struct {
     enum st_dtype dtype;
     const unsigned char *block;
     const uint32_t *bits;
-} expand_vectors[] = {
+} dequantize_vectors[] = {
     {ST_DTYPE_Q4_0, q4_0_block, q4_0_bits},       {ST_DTYPE_Q4_1, q4_1_block, q4_1_bits},
     {ST_DTYPE_Q5_0, q5_0_block, q5_0_bits},       {ST_DTYPE_Q5_1, q5_1_block, q5_1_bits},
     {ST_DTYPE_Q8_0, q8_0_block, q8_0_bits},       {ST_DTYPE_Q2_K, q2_k_block, q2_k_bits},

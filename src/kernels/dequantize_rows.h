@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions behind the rows of expand.c: every type for every instruction set.
-#ifndef ST_KERNELS_EXPAND_ROWS_H
-#define ST_KERNELS_EXPAND_ROWS_H
+// The functions behind the rows of dequantize.c: every type for every instruction set.
+#ifndef ST_KERNELS_DEQUANTIZE_ROWS_H
+#define ST_KERNELS_DEQUANTIZE_ROWS_H
 
-#include "kernels/expand.h"
+#include "kernels/dequantize.h"
 
-#define ST_EXPAND_TYPES(X, isa)                                                                    \
+#define ST_DEQUANTIZE_TYPES(X, isa)                                                                \
     X(F32, f32, isa)                                                                               \
     X(F16, f16, isa)                                                                               \
     X(BF16, bf16, isa)                                                                             \
@@ -22,11 +22,11 @@
     X(IQ4_NL, iq4_nl, isa)                                                                         \
     X(IQ4_XS, iq4_xs, isa)
 
-#define DECLARE(id, type, isa) st_expand_fn st_expand_##type##_##isa;
-ST_EXPAND_TYPES(DECLARE, scalar)
-ST_EXPAND_TYPES(DECLARE, avx2)
-ST_EXPAND_TYPES(DECLARE, avx512)
-ST_EXPAND_TYPES(DECLARE, neon)
+#define DECLARE(id, type, isa) st_dequantize_fn st_dequantize_##type##_##isa;
+ST_DEQUANTIZE_TYPES(DECLARE, scalar)
+ST_DEQUANTIZE_TYPES(DECLARE, avx2)
+ST_DEQUANTIZE_TYPES(DECLARE, avx512)
+ST_DEQUANTIZE_TYPES(DECLARE, neon)
 #undef DECLARE
 
 #endif

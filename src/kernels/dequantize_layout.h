@@ -5,8 +5,8 @@
 // d and m are halves; a value is d * scale * code, plus or minus a minimum. Every product fits a
 // float's 24 bits, so each value is rounded at most once, at that last addition, and all kernels
 // agree to the bit, with fused multiply-add or without.
-#ifndef ST_KERNELS_EXPAND_LAYOUT_H
-#define ST_KERNELS_EXPAND_LAYOUT_H
+#ifndef ST_KERNELS_DEQUANTIZE_LAYOUT_H
+#define ST_KERNELS_DEQUANTIZE_LAYOUT_H
 
 #include <stdint.h>
 

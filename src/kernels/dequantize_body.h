@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every stored type to floats, for one instruction set: NAME(type) gives the functions their names.
 // A block type goes in two steps: bit fields to signed bytes, in fixed loops over arrays of this
-// file's own that the compiler vectorises, then bytes to floats times a scale. expand_scalar.c is
-// the definition and docs/FORMAT.md describes the layouts.
+// file's own that the compiler vectorises, then bytes to floats times a scale. dequantize_scalar.c
+// is the definition and docs/FORMAT.md describes the layouts.
 #include "base/half.h"
-#include "kernels/expand_layout.h"
-#include "kernels/expand_rows.h"
+#include "kernels/dequantize_layout.h"
+#include "kernels/dequantize_rows.h"
 #include "kernels/vec.h"
 
 #include <string.h>
@@ -165,24 +165,24 @@ BLOCK(iq4_xs) {
     }
 }
 
-#define EXPAND_BLOCKS(type, items, bytes)                                                          \
+#define DEQUANTIZE_BLOCKS(type, items, bytes)                                                      \
     void NAME(type)(const void *src, size_t first, size_t n, float *dst) {                         \
         const unsigned char *b = (const unsigned char *)src + first / (items) * (bytes);           \
         for (size_t i = 0; i < n; i += (items), b += (bytes)) type(b, dst + i);                    \
     }
 
-EXPAND_BLOCKS(q4_0, 32, 18)
-EXPAND_BLOCKS(q4_1, 32, 20)
-EXPAND_BLOCKS(q5_0, 32, 22)
-EXPAND_BLOCKS(q5_1, 32, 24)
-EXPAND_BLOCKS(q8_0, 32, 34)
-EXPAND_BLOCKS(q2_k, 256, 84)
-EXPAND_BLOCKS(q3_k, 256, 110)
-EXPAND_BLOCKS(q4_k, 256, 144)
-EXPAND_BLOCKS(q5_k, 256, 176)
-EXPAND_BLOCKS(q6_k, 256, 210)
-EXPAND_BLOCKS(iq4_nl, 32, 18)
-EXPAND_BLOCKS(iq4_xs, 256, 136)
+DEQUANTIZE_BLOCKS(q4_0, 32, 18)
+DEQUANTIZE_BLOCKS(q4_1, 32, 20)
+DEQUANTIZE_BLOCKS(q5_0, 32, 22)
+DEQUANTIZE_BLOCKS(q5_1, 32, 24)
+DEQUANTIZE_BLOCKS(q8_0, 32, 34)
+DEQUANTIZE_BLOCKS(q2_k, 256, 84)
+DEQUANTIZE_BLOCKS(q3_k, 256, 110)
+DEQUANTIZE_BLOCKS(q4_k, 256, 144)
+DEQUANTIZE_BLOCKS(q5_k, 256, 176)
+DEQUANTIZE_BLOCKS(q6_k, 256, 210)
+DEQUANTIZE_BLOCKS(iq4_nl, 32, 18)
+DEQUANTIZE_BLOCKS(iq4_xs, 256, 136)
 
 void NAME(f32)(const void *src, size_t first, size_t n, float *dst) {
     if (n) memcpy(dst, (const unsigned char *)src + first * sizeof(float), n * sizeof(float));

@@ -12,7 +12,7 @@
 
 enum { SEARCH_STEPS = 5 };
 
-static const double most_pruned = 0.85, loss_allowed = 0.003, loss_alarming = 0.01;
+static const double max_pruned = 0.85, loss_allowed = 0.003, loss_alarming = 0.01;
 
 // ---- The package as a model
 
@@ -105,25 +105,25 @@ static stint_status measure(struct search *s, double pruned) {
 // The largest share that loses little; where none does, that of the least loss. What weights of 4
 // bits lose, shadow execution does not bring back: it is not counted.
 static stint_status search(struct search *s) {
-    double low = 0.0, high = most_pruned, best = 0.0, most_loss;
+    double low = 0.0, high = max_pruned, best = 0.0, max_loss;
     ST_TRY(measure(s, high));
     if (s->loss <= loss_allowed) return STINT_OK;
-    double loss_of_most = s->loss;
+    double loss_of_max = s->loss;
     ST_TRY(measure(s, 0.0));
     bool coarse = s->job->neurons && st_neurons_levels(s->job->neurons);
-    most_loss = coarse ? s->loss + loss_allowed : fmax(loss_allowed, s->loss);
-    if (loss_of_most <= most_loss) return measure(s, most_pruned);
+    max_loss = coarse ? s->loss + loss_allowed : fmax(loss_allowed, s->loss);
+    if (loss_of_max <= max_loss) return measure(s, max_pruned);
     for (int i = 0; i < SEARCH_STEPS; i++) {
         double middle = (low + high) / 2;
         ST_TRY(measure(s, middle));
-        bool enough = s->loss <= most_loss;
+        bool enough = s->loss <= max_loss;
         if (enough) best = middle;
         *(enough ? &low : &high) = middle;
     }
     return measure(s, best);
 }
 
-static stint_status choose(struct search *s) {
+static stint_status search_plan(struct search *s) {
     const stint_prepare_options *o = s->job->options;
     if (o->outliers == STINT_OUTLIERS_NONE) return measure(s, 1.0);
     if (o->outliers == STINT_OUTLIERS_SHARE) return measure(s, (double)o->outlier_prune);
@@ -151,7 +151,7 @@ static void report(struct search *s) {
         100 * s->loss);
 }
 
-stint_status st_prepare_choose(struct st_prepare_job *job) {
+stint_status st_prepare_select(struct st_prepare_job *job) {
     size_t n = job->ids.count - job->n_observed;
     struct search s = {.job = job};
     if (n < 2) { // too little text to hold some out: shadow execution is the safe side
@@ -169,7 +169,7 @@ stint_status st_prepare_choose(struct st_prepare_job *job) {
         status = st_fail(STINT_E_NOMEM, "no memory for %zu predictions", n);
     if (status == STINT_OK)
         status = st_calibration_predict(&job->calibration, job->n_observed, &s.exact);
-    if (status == STINT_OK) status = choose(&s);
+    if (status == STINT_OK) status = search_plan(&s);
     if (status == STINT_OK) report(&s);
     free(s.exact.at);
     free(s.got.at);

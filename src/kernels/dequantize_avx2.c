@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: Apache-2.0
+#define NAME(type) st_dequantize_##type##_avx2
+#include "kernels/dequantize_body.h"

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prefetches what a stream is about to read. Data that is read once bypasses the caches that would
+// not reuse it.
+#ifndef ST_KERNELS_PREFETCH_H
+#define ST_KERNELS_PREFETCH_H
+
+#include <stddef.h>
+
+enum { ST_CACHE_LINE = 64, ST_PREFETCH_AHEAD = 4096 }; // bytes
+
+// Prefetches the lines ST_PREFETCH_AHEAD bytes after those of at[0, bytes). They may lie outside of
+// any object: a prefetch never faults.
+static inline __attribute__((always_inline)) void st_prefetch(const void *at, size_t bytes) {
+    for (size_t i = 0; i < bytes; i += ST_CACHE_LINE)
+        __builtin_prefetch((const char *)at + ST_PREFETCH_AHEAD + i, 0, 0);
+}
+
+#endif

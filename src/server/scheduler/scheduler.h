@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// The request scheduler: runs requests on one session. The session's sequences are slots that are
+// decoded as one batch; a request may join or leave the batch at any token. One thread computes. It
+// runs prompts chunk by chunk between the decode steps of other requests, so that a long prompt
+// delays them by one chunk at most.
+#ifndef ST_SERVER_SCHEDULER_H
+#define ST_SERVER_SCHEDULER_H
+
+#include "generate/generator.h"
+
+#include <jansson.h>
+
+struct st_scheduler; // all calls are thread-safe
+
+struct st_scheduler_options {
+    const stint_model *model; // lives longer than the scheduler
+    const stint_session_options
+        *session;     // borrowed during the call; n_sequences is the number of slots
+    uint32_t n_queue; // requests that may wait for a slot
+};
+
+// Borrowed during st_scheduler_submit, except for the constraint: until the end event.
+struct st_scheduler_request {
+    const int32_t *prompt; // at least one
+    size_t n_prompt;
+    bool exact; // bit-identical whatever the slot was used for before: reuses only cache entries
+                // that prefill kernels computed
+    struct st_generator_options options; // the scheduler sets the model
+};
+
+enum st_scheduler_end {
+    ST_SCHEDULER_GOES_ON,
+    ST_SCHEDULER_STOPPED, // EOS or a stop text, or the constraint's text is complete
+    ST_SCHEDULER_LENGTH,  // max_tokens or the context
+    ST_SCHEDULER_CANCELED,
+    ST_SCHEDULER_FAILED, // error_text says why
+};
+
+struct st_scheduler_usage {
+    size_t prompt_tokens, reused_tokens, generated_tokens;
+    double queue_seconds, prefill_seconds, decode_seconds;
+    double first_token_seconds; // since the request was submitted
+    double average_bits;
+};
+
+// A request has one event per token, then one end event. There may be no tokens.
+struct st_scheduler_event {
+    const struct st_token *token; // NULL: no token
+    size_t n_made;                // bytes of text that the token made; some may be held back
+    uint32_t bits;
+    const char *text; // text that became certain, with reasoning and its marks: whole characters
+                      // that are not part of a stop text
+    size_t n_bytes;
+    enum st_scheduler_end end;
+    const struct st_scheduler_usage *usage; // at the end, else NULL
+    stint_status status;                    // of ST_SCHEDULER_FAILED
+    const char *error_text;
+};
+// Called on the scheduler's thread or on the one that submits or cancels. It must be quick and must
+// not call the scheduler.
+typedef void st_scheduler_fn(void *context, const struct st_scheduler_event *event);
+
+stint_status st_scheduler_open(const struct st_scheduler_options *options,
+                               struct st_scheduler **scheduler);
+// Ends all requests (with ST_SCHEDULER_CANCELED).
+void st_scheduler_close(struct st_scheduler *scheduler);
+// Accepts no more requests and waits until none is left. False: some are left after `seconds`.
+bool st_scheduler_drain(struct st_scheduler *scheduler, double seconds);
+
+// `context` must live until the end event. STINT_E_LIMIT: the queue is full. STINT_E_ARG: a bad
+// prompt (longer than the context, ids outside the vocabulary), sampling, stop text or bias.
+// STINT_E_CANCELED: the scheduler drains or is closed.
+stint_status st_scheduler_submit(struct st_scheduler *scheduler,
+                                 const struct st_scheduler_request *request, st_scheduler_fn *fn,
+                                 void *context, uint64_t *ticket);
+// Ends a request soon; without effect if it has ended.
+void st_scheduler_cancel(struct st_scheduler *scheduler, uint64_t ticket);
+
+struct st_scheduler_stats {
+    uint32_t slots, busy, queued, queue_size;
+    // Since the scheduler was opened.
+    uint64_t requests, rejected, prompt_tokens, reused_tokens, generated_tokens, decode_steps;
+    double prefill_seconds, decode_seconds;
+    double bubble_rate; // of the last prefill
+    stint_memory_info memory;
+    size_t context, chunk;
+    const char *device;
+};
+void st_scheduler_stats(struct st_scheduler *scheduler, struct st_scheduler_stats *stats);
+// The last request that ended, for the page's second view (docs/SERVER.md): a new reference, JSON
+// null before the first.
+json_t *st_scheduler_last(struct st_scheduler *scheduler);
+
+// Writes a slot's tokens and KV cache to a file, or reads them back. STINT_E_ARG (no such slot, or
+// it is busy), E_IO, E_FORMAT.
+stint_status st_scheduler_save(struct st_scheduler *scheduler, uint32_t slot, const char *path,
+                               size_t *n_tokens);
+stint_status st_scheduler_restore(struct st_scheduler *scheduler, uint32_t slot, const char *path,
+                                  size_t *n_tokens);
+
+#endif
