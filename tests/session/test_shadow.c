@@ -273,6 +273,12 @@ static void a_read_that_fails_is_an_error(void **state) {
 
 enum { BOUND = 64 << 20, COUNT = 40 };
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { IN_A_CHECKER = 1 }; // a checker's own memory counts as the process's
+#else
+enum { IN_A_CHECKER = 0 };
+#endif
+
 static stint_status open_bounded(const char *path, stint_model **model, stint_session **session) {
     stint_model_options pieces = {.size = sizeof pieces, .lazy = true};
     stint_session_options options = {
@@ -302,7 +308,7 @@ static void a_bound_changes_no_bit(void **state) {
     // By the session's loader: it counts them with the slices.
     assert_int_equal(stint_session_memory(s, &memory), STINT_OK);
     assert_true(memory.bytes_read > other.cold_bytes);
-    assert_true(memory.peak_bytes <= memory.budget_bytes);
+    if (!IN_A_CHECKER) assert_true(memory.peak_bytes <= memory.budget_bytes);
     free(wanted);
     free(logits);
     stint_session_close(s);

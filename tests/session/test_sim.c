@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { N_PROMPT = 19, N_STEPS = 3, N_IDS = N_PROMPT + N_STEPS, CHUNK = 8 };
+enum { N_PROMPT = 11, N_STEPS = 2, N_IDS = N_PROMPT + N_STEPS, CHUNK = 8 };
 
 static const struct kind {
     const char *source;
