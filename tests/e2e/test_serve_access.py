@@ -120,16 +120,16 @@ class Package(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             package = pathlib.Path(folder) / "small.stint"
             self.assertEqual(stint("prepare", MODEL, "-o", package).returncode, 0)
-            with Server("--memory", "64M", "--slots", "2", model=package) as server:
+            with Server("--memory", "96M", "--slots", "2", model=package) as server:
                 model, = json.loads(server.get("/v1/models"))["data"]
                 self.assertEqual(model["id"], "small")
                 self.assertEqual(model["stint"]["exec"], "npu")
-                self.assertEqual(model["stint"]["memory_budget"], 64 << 20)
+                self.assertEqual(model["stint"]["memory_budget"], 96 << 20)
                 alone = server.complete(PROMPT, seed=1)["choices"]
                 both = server.complete([PROMPT, PROMPT], seed=1)["choices"]
                 self.assertEqual([c["text"] for c in both], [alone[0]["text"]] * 2)
                 last = json.loads(server.get("/stint/last"))
-                self.assertEqual(last["memory"]["budget_bytes"], 64 << 20)
+                self.assertEqual(last["memory"]["budget_bytes"], 96 << 20)
                 self.assertGreater(last["io"]["bytes_read"], 0)
                 self.assertEqual({token["bits"] for token in last["tokens"]}, {8})
                 self.assertGreater(server.metric("stint_weight_bytes_read_total"), 0)

@@ -43,18 +43,21 @@ static void grow(struct st_resident *r, int region, uint64_t most, uint64_t *lef
     *left -= more * bytes;
 }
 
+// The bound that it names is enough at the next opening too, with a few pages more in use.
 static stint_status too_small(const struct st_resident *r, uint64_t needed) {
     const struct st_budget *b = &r->budget;
-    return st_fail(
-        STINT_E_LIMIT,
-        "memory: at least %llu MiB are needed (%llu for weights on their way, %llu for "
-        "nested ones, %llu for tables and the program, %llu for the KV cache, %llu for "
-        "scratch), %llu are allowed; raise the bound, or lower the context, the chunk "
-        "or the schedule's precision",
-        (unsigned long long)((needed + (1 << 20) - 1) >> 20),
-        (unsigned long long)(region_bytes(r) >> 20), (unsigned long long)(b->nested >> 20),
-        (unsigned long long)((b->process + b->tables) >> 20), (unsigned long long)(b->kv >> 20),
-        (unsigned long long)(b->scratch >> 20), (unsigned long long)(b->bound >> 20));
+    const uint64_t mib = 1 << 20;
+    uint64_t enough = (needed + mib / 2 + mib - 1) / mib;
+    return st_fail(STINT_E_LIMIT,
+                   "memory: at least %llu MiB are needed (%llu for weights on their way, %llu for "
+                   "nested ones, %llu for tables and the program, %llu for the KV cache, %llu for "
+                   "scratch), %llu are allowed; raise the bound, or lower the context, the chunk "
+                   "or the schedule's precision",
+                   (unsigned long long)enough, (unsigned long long)(region_bytes(r) >> 20),
+                   (unsigned long long)(b->nested >> 20),
+                   (unsigned long long)((b->process + b->tables) >> 20),
+                   (unsigned long long)(b->kv >> 20), (unsigned long long)(b->scratch >> 20),
+                   (unsigned long long)(b->bound >> 20));
 }
 
 static void lay_out(const struct stint_model *m, struct st_resident *r, struct st_arena *a) {
