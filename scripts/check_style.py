@@ -89,6 +89,8 @@ COVERED = {
     "src/server/http/reply.c": SERVE,
     "src/server/api/slot_files.c": SERVE,
     "src/server/http/watch.c": HOSTILE,
+    "src/server/http/headers.c": "tests/e2e/test_serve_connections.py",
+    "src/server/http/linger.c": "tests/e2e/test_serve_connections.py",
     "src/server/scheduler/slots.c": "tests/server/test_scheduler.c",
     "src/session/precision/schedule.c": "tests/session/test_precision.c",
     "src/eval/methods.c": "tests/golden/test_eval.py",

@@ -39,6 +39,7 @@ static stint_status open_server(struct st_server **server) {
                                               .slot_dir = "/tmp",
                                               .n_slots = 1,
                                               .n_queue = 1,
+                                              .n_connections = 64,
                                               .timeout = 5,
                                               .max_body = 1 << 16};
     return st_server_open(&options, server);

@@ -5,6 +5,7 @@
 #include "server/http/http.h"
 
 #include "base/clock.h"
+#include "server/http/headers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,6 +78,17 @@ static bool refuse_headers(struct exchange *exchange, size_t n) {
     return refuse(exchange);
 }
 
+// What follows an ambiguous request must not be read as the next one: the connection is closed.
+static bool is_plain(struct exchange *exchange, const char *version, bool plain_target) {
+    struct st_problem *problem = &exchange->call.problem;
+    bool http_1_1 = strcmp(version, MHD_HTTP_VERSION_1_0) != 0;
+    bool plain = plain_target ? st_headers_check(exchange->connection, http_1_1, problem)
+                              : st_refuse(problem, 400, NULL,
+                                          "the path has blanks, control characters or %%00");
+    exchange->headers.close = !plain;
+    return plain;
+}
+
 // Decides by the headers alone, so that an unwanted body is never stored.
 static bool admit(struct exchange *exchange, const char *method, const char *path) {
     const struct st_server *server = exchange->http->server;
@@ -111,14 +123,15 @@ static bool refuse_body(struct exchange *exchange) {
     return refuse(exchange);
 }
 
-// True if the reply must not wait for the body: the client waits for the reply, or the body is too
-// long.
+// True if the request is refused and has a body: the reply does not wait for it. The connection is
+// closed then, but reads on for a while.
 static bool at_once(struct exchange *exchange) {
     const char *length = header(exchange, "Content-Length");
     unsigned long long n = length != NULL ? strtoull(length, NULL, 10) : 0;
     if (!exchange->refused && n > exchange->http->max_body) refuse_body(exchange);
-    if (!exchange->refused) return false;
-    return n > ST_HTTP_DISCARD_BYTES || (n > 0 && header(exchange, "Expect") != NULL);
+    if (!exchange->refused || !st_headers_announce_body(exchange->connection)) return false;
+    st_watch_linger(exchange->watched);
+    return true;
 }
 
 static void log_as(struct exchange *exchange, const char *method, const char *path) {
@@ -139,13 +152,21 @@ static struct exchange *begin(struct st_http *http, struct MHD_Connection *conne
     exchange->match.index = SIZE_MAX; // no route
     exchange->begin_ns = st_now_ns();
     atomic_fetch_add(&http->n_open, 1);
-    st_watch_silent(watched, false);
+    // Until the request is complete, only the watch decides how long it may take.
+    MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, 0U);
     log_as(exchange, method, path);
     return exchange;
 }
 
+// The request is complete, or its reply does not wait for the rest.
+static void end_request(struct exchange *exchange) {
+    st_watch_complete(exchange->watched);
+    MHD_set_connection_option(exchange->connection, MHD_CONNECTION_OPTION_TIMEOUT,
+                              exchange->http->timeout);
+}
+
 static enum MHD_Result send_problem(struct exchange *exchange) {
-    st_watch_deadline(exchange->watched, 0);
+    end_request(exchange);
     exchange->status = exchange->call.problem.status;
     exchange->headers.policy = false;
     return st_reply_problem(exchange->connection, &exchange->call.problem, &exchange->headers);
@@ -159,6 +180,7 @@ static void free_body(struct exchange *exchange) {
 static void take_body(struct exchange *exchange, const char *data, size_t n) {
     struct st_http *http = exchange->http;
     exchange->n_received += n;
+    st_watch_progress(exchange->watched, n);
     if (exchange->refused || exchange->preflight) return;
     if (exchange->body.count + n > http->max_body) {
         refuse_body(exchange);
@@ -190,7 +212,7 @@ static enum MHD_Result send_answer(struct exchange *exchange) {
 static enum MHD_Result run(struct exchange *exchange, const char *path) {
     struct st_call *call = &exchange->call;
     exchange->started = true;
-    st_watch_deadline(exchange->watched, 0);
+    end_request(exchange);
     if (exchange->preflight) {
         exchange->status = MHD_HTTP_NO_CONTENT;
         return st_reply_empty(exchange->connection, &exchange->headers);
@@ -212,15 +234,27 @@ static enum MHD_Result run(struct exchange *exchange, const char *path) {
     return send_answer(exchange);
 }
 
+// The library hands the target over before it is decoded, and passes on what this returns as the
+// request's first context.
+static char bad_target;
+void *st_exchange_target(void *http, const char *target, struct MHD_Connection *connection) {
+    (void)http;
+    (void)connection;
+    return st_headers_plain_target(target) ? NULL : &bad_target;
+}
+
 enum MHD_Result st_exchange_step(void *http, struct MHD_Connection *connection, const char *path,
                                  const char *method, const char *version, const char *upload,
                                  size_t *n_upload, void **context) {
-    struct exchange *exchange = *context;
-    (void)version;
+    bool plain = *context != &bad_target;
+    struct exchange *exchange = plain ? *context : NULL;
     if (exchange == NULL) {
         *context = exchange = begin(http, connection, method, path);
         if (exchange == NULL) return MHD_NO;
-        admit(exchange, method, path);
+        if (is_plain(exchange, version, plain))
+            admit(exchange, method, path);
+        else
+            refuse(exchange);
         return at_once(exchange) ? send_problem(exchange) : MHD_YES;
     }
     if (*n_upload > 0) {
@@ -246,7 +280,7 @@ void st_exchange_end(void *context, struct MHD_Connection *connection, void **po
     struct st_http *http = context;
     struct exchange *exchange = *pointer;
     (void)connection;
-    if (exchange == NULL) return;
+    if (exchange == NULL || *pointer == &bad_target) return;
     struct st_answer *answer = exchange->call.answer;
     bool gone = code != MHD_REQUEST_TERMINATED_COMPLETED_OK || exchange->status == 0;
     if (answer != NULL) {
@@ -260,7 +294,6 @@ void st_exchange_end(void *context, struct MHD_Connection *connection, void **po
     int status = gone ? 499 : exchange->status;
     // Another request may come on this connection; without one it times out.
     st_watch_deadline(exchange->watched, 2.0 * http->timeout);
-    st_watch_silent(exchange->watched, true);
     st_metrics_request(http->server->metrics, exchange->match.index, status);
     write_log(exchange, status);
     free_body(exchange);

@@ -40,9 +40,12 @@ static void library_says(void *context, const char *format, va_list arguments) {
 stint_status st_http_open(struct st_server *server, const struct st_server_options *options,
                           int listening, struct st_http **out) {
     struct st_http *http = calloc(1, sizeof *http);
-    stint_status status = http != NULL
-                              ? st_watch_open(ST_HTTP_CROWD, ST_HTTP_PATIENCE_SECONDS, &http->watch)
-                              : st_fail(STINT_E_NOMEM, "no memory for the server");
+    const struct st_watch_limits limits = {.full = options->n_connections,
+                                           .patience = ST_HTTP_PATIENCE_SECONDS,
+                                           .bytes_per_second = ST_HTTP_SLOW_BYTES,
+                                           .linger = options->timeout};
+    stint_status status = http != NULL ? st_watch_open(&limits, &http->watch)
+                                       : st_fail(STINT_E_NOMEM, "no memory for the server");
     if (status != STINT_OK) {
         close(listening);
         free(http);
@@ -61,11 +64,11 @@ stint_status st_http_open(struct st_server *server, const struct st_server_optio
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL,
         st_exchange_step, http, MHD_OPTION_EXTERNAL_LOGGER, library_says, NULL,
         MHD_OPTION_LISTEN_SOCKET, (MHD_socket)listening, MHD_OPTION_THREAD_POOL_SIZE,
-        (unsigned)ST_HTTP_THREADS, MHD_OPTION_CONNECTION_LIMIT, (unsigned)ST_HTTP_CONNECTIONS,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)ST_HTTP_POOL_BYTES,
-        MHD_OPTION_CONNECTION_TIMEOUT, http->timeout, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-        MHD_OPTION_NOTIFY_COMPLETED, st_exchange_end, http, MHD_OPTION_NOTIFY_CONNECTION, connected,
-        http, MHD_OPTION_END);
+        (unsigned)ST_HTTP_THREADS, MHD_OPTION_CONNECTION_LIMIT, (unsigned)options->n_connections,
+        MHD_OPTION_PER_IP_CONNECTION_LIMIT, (unsigned)options->n_per_address,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)ST_HTTP_POOL_BYTES, MHD_OPTION_URI_LOG_CALLBACK,
+        st_exchange_target, http, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_COMPLETED,
+        st_exchange_end, http, MHD_OPTION_NOTIFY_CONNECTION, connected, http, MHD_OPTION_END);
     if (http->daemon == NULL) {
         status = st_fail(STINT_E_IO, "cannot serve: %s", strerror(errno));
         close(listening);
