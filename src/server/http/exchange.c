@@ -24,8 +24,11 @@ struct exchange {
     size_t n_received;
     bool refused;   // see call.problem; the body is read and dropped
     bool preflight; // a CORS preflight
-    bool started;   // the handler has run
-    int status;     // HTTP status that was sent
+    bool started;   // the handler was called
+    bool handled;   // its result was seen
+    bool ok;        // what it returned
+    struct st_work work;
+    int status; // HTTP status that was sent
     uint64_t begin_ns;
     char logged[LOGGED_BYTES]; // method and path
 };
@@ -34,7 +37,8 @@ static const char *header(const struct exchange *exchange, const char *name) {
     return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
 }
 
-// Called with the answer locked, so no wake comes before this returns.
+// No wake comes before this returns: it is called with the answer locked, or before the handler
+// runs apart.
 static void fall_asleep(void *context) {
     struct exchange *exchange = context;
     atomic_fetch_add(&exchange->http->n_asleep, 1);
@@ -43,8 +47,9 @@ static void fall_asleep(void *context) {
 
 static void wake(void *context) {
     struct exchange *exchange = context;
+    struct st_http *http = exchange->http; // the exchange may end as soon as it is resumed
     MHD_resume_connection(exchange->connection);
-    atomic_fetch_sub(&exchange->http->n_asleep, 1);
+    atomic_fetch_sub(&http->n_asleep, 1);
 }
 
 static void slow(void *context) {
@@ -208,6 +213,33 @@ static enum MHD_Result send_answer(struct exchange *exchange) {
     return st_reply_call(exchange->connection, call, &exchange->headers);
 }
 
+static void handle(void *context) {
+    struct exchange *exchange = context;
+    exchange->ok = exchange->match.route->handler(exchange->http->server, &exchange->call);
+    free_body(exchange);
+}
+
+// On a worker; the connection is suspended.
+static void handle_apart(void *context) {
+    handle(context);
+    wake(context);
+}
+
+// The handler has run.
+static enum MHD_Result finish(struct exchange *exchange) {
+    struct st_call *call = &exchange->call;
+    exchange->handled = true;
+    if (!exchange->ok) return send_problem(exchange);
+    if (call->answer == NULL) {
+        exchange->status = MHD_HTTP_OK;
+        return st_reply_call(exchange->connection, call, &exchange->headers);
+    }
+    st_answer_watch(call->answer, &(struct st_answer_watcher){
+                                      .wake = wake, .flooded = slow, .context = exchange});
+    st_watch_answer(exchange->watched, call->answer);
+    return send_answer(exchange);
+}
+
 // The request is complete. Runs its handler, once.
 static enum MHD_Result run(struct exchange *exchange, const char *path) {
     struct st_call *call = &exchange->call;
@@ -221,17 +253,14 @@ static enum MHD_Result run(struct exchange *exchange, const char *path) {
     call->argument = exchange->match.argument;
     call->body = exchange->body.count > 0 ? exchange->body.data : "";
     call->n_body = exchange->body.count;
-    bool ok = exchange->match.route->handler(exchange->http->server, call);
-    free_body(exchange);
-    if (!ok) return send_problem(exchange);
-    if (call->answer == NULL) {
-        exchange->status = MHD_HTTP_OK;
-        return st_reply_call(exchange->connection, call, &exchange->headers);
+    if (!exchange->match.route->is_slow) {
+        handle(exchange);
+        return finish(exchange);
     }
-    st_answer_watch(call->answer, &(struct st_answer_watcher){
-                                      .wake = wake, .flooded = slow, .context = exchange});
-    st_watch_answer(exchange->watched, call->answer);
-    return send_answer(exchange);
+    exchange->work = (struct st_work){.run = handle_apart, .context = exchange};
+    fall_asleep(exchange);
+    st_workers_give(exchange->http->workers, &exchange->work);
+    return MHD_YES;
 }
 
 // The library hands the target over before it is decoded, and passes on what this returns as the
@@ -263,7 +292,8 @@ enum MHD_Result st_exchange_step(void *http, struct MHD_Connection *connection, 
         return exchange->n_received <= ST_HTTP_DISCARD_BYTES ? MHD_YES : MHD_NO;
     }
     if (exchange->refused) return send_problem(exchange);
-    return exchange->started ? send_answer(exchange) : run(exchange, path);
+    if (!exchange->started) return run(exchange, path);
+    return exchange->handled ? send_answer(exchange) : finish(exchange);
 }
 
 static void write_log(const struct exchange *exchange, int status) {

@@ -46,8 +46,10 @@ stint_status st_http_open(struct st_server *server, const struct st_server_optio
                                            .linger = options->timeout};
     stint_status status = http != NULL ? st_watch_open(&limits, &http->watch)
                                        : st_fail(STINT_E_NOMEM, "no memory for the server");
+    if (status == STINT_OK) status = st_workers_open(ST_HTTP_WORKERS, &http->workers);
     if (status != STINT_OK) {
         close(listening);
+        if (http != NULL) st_watch_close(http->watch);
         free(http);
         return status;
     }
@@ -72,6 +74,7 @@ stint_status st_http_open(struct st_server *server, const struct st_server_optio
     if (http->daemon == NULL) {
         status = st_fail(STINT_E_IO, "cannot serve: %s", strerror(errno));
         close(listening);
+        st_workers_close(http->workers);
         st_watch_close(http->watch);
         free(http);
         return status;
@@ -93,13 +96,14 @@ static void pause_ms(long ms) {
 void st_http_close(struct st_http *http) {
     if (http == NULL) return;
     st_watch_cancel_all(http->watch);
-    // The library cannot be stopped while a connection is suspended. The scheduler wakes all of
-    // them soon.
+    // The library cannot be stopped while a connection is suspended. The scheduler and the workers
+    // wake all of them soon.
     for (int i = 0; atomic_load(&http->n_asleep) > 0 ||
                     (atomic_load(&http->n_open) > 0 && i < ST_HTTP_LINGER_SECONDS * 100);
          i++)
         pause_ms(10);
     MHD_stop_daemon(http->daemon);
+    st_workers_close(http->workers);
     if (http->listening != MHD_INVALID_SOCKET) close(http->listening);
     st_watch_close(http->watch);
     free(http);

@@ -8,11 +8,13 @@
 #include "server/api/handlers.h"
 #include "server/api/state.h"
 #include "server/http/watch.h"
+#include "server/http/workers.h"
 
 #include <microhttpd.h>
 
 enum {
-    ST_HTTP_THREADS = 4,              // a request that takes long to parse occupies one
+    ST_HTTP_THREADS = 4,              // of the library
+    ST_HTTP_WORKERS = 2,              // for handlers that take long
     ST_HTTP_PATIENCE_SECONDS = 2,     // for a request to arrive while many are connected
     ST_HTTP_SLOW_BYTES = 16 << 10,    // per second: a body as slow as that gets more time
     ST_HTTP_HEADER_BYTES = 32 << 10,  // of a request, including its first line
@@ -28,6 +30,7 @@ struct st_http {
     struct MHD_Daemon *daemon;
     MHD_socket listening; // valid once no more connections are accepted
     struct st_watch *watch;
+    struct st_workers *workers;
     size_t max_body;
     unsigned timeout;
     void (*log)(void *context, const char *line);
