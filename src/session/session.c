@@ -24,18 +24,9 @@ static struct st_kernel_set select_kernels(void) {
 // BF16 has fewer bits than the cache, but many more than W8A8 linears. Whoever asks for F32 there,
 // or runs in float, gets floats.
 static const struct st_pairs *select_pairs(const struct stint_session *s) {
-    if (!s->model->int8.layers || s->kv != ST_DTYPE_F16 || s->model->config.head_dim % 2)
+    if (!s->model->int8.layers || s->kv.type == ST_KV_F32 || s->model->config.head_dim % 2)
         return NULL;
     return st_pairs_select(s->kernels.cpu_flags);
-}
-
-static void lay_out_cache(struct stint_session *s, struct st_arena *a) {
-    const struct st_config *c = &s->model->config;
-    // A key tile may be read past its end, by whole register tiles.
-    s->kv_stride = (st_round_up(s->n_context, ST_KEY_TILE) + ST_TILE_MAX_M) * c->head_dim;
-    size_t rows = s->n_sequences * s->kv_layers * c->n_kv_heads, bytes = st_session_kv_bytes(s);
-    s->keys = st_arena_take(a, rows * s->kv_stride, bytes);
-    s->values = st_arena_take(a, rows * s->kv_stride, bytes);
 }
 
 static void lay_out_worker(struct stint_session *s, struct st_arena *a, struct st_worker *w) {
@@ -142,7 +133,7 @@ static void lay_out_rest(struct stint_session *s, struct st_arena *a) {
 // Runs twice: on a measuring arena, then on the real one (base/arena.h). Returns the cache's share
 // of the bytes.
 static size_t lay_out(struct stint_session *s, struct st_arena *a) {
-    lay_out_cache(s, a);
+    st_kv_lay_out(&s->kv, &s->model->config, s->n_sequences, s->n_context, a);
     s->cache_bytes = a->used;
     lay_out_rest(s, a);
     return s->cache_bytes;
@@ -170,9 +161,8 @@ static stint_status apply_options(const struct stint_model *model,
     if (o.n_context > most)
         return st_fail(STINT_E_ARG, "context %u: this model has positions for %zu tokens",
                        o.n_context, most);
-    if (o.kv == STINT_KV_DEFAULT) o.kv = model->int8.layers ? STINT_KV_F16 : STINT_KV_F32;
-    if (o.kv != STINT_KV_F32 && o.kv != STINT_KV_F16)
-        return st_fail(STINT_E_ARG, "kv type %d: expected f32 or f16", (int)o.kv);
+    s->kv.type = model->int8.layers ? ST_KV_F16 : ST_KV_F32;
+    if (o.kv) ST_TRY(st_kv_find(o.kv, &s->kv.type));
     bool tune = o.chunk_len == STINT_CHUNK_AUTO;
     if (tune) o.chunk_len = model->int8.layers ? ST_CHUNK_LONGEST : 0;
     if (o.n_threads > 1024 || o.chunk_len > 65536)
@@ -184,13 +174,12 @@ static stint_status apply_options(const struct stint_model *model,
     s->n_sequences = st_max(1, o.n_sequences);
     s->n_context = o.n_context ? o.n_context : st_min(context, 4096);
     s->chunk_len = st_min(o.chunk_len ? o.chunk_len : 256, s->n_context);
-    if (s->kv_layers == 0) s->kv_layers = model->config.n_layers;
+    if (s->kv.n_layers == 0) s->kv.n_layers = model->config.n_layers;
     s->tune_chunk = tune && model->int8.layers;
-    s->kv = o.kv == STINT_KV_F16 ? ST_DTYPE_F16 : ST_DTYPE_F32;
     s->kernels = select_kernels();
     s->kernels.pairs = select_pairs(s);
     s->group.n_threads = o.n_threads ? o.n_threads : st_cpu_cores();
-    if (s->kv_layers == model->config.n_layers) ST_TRY(apply_split(&o, s));
+    if (s->kv.n_layers == model->config.n_layers) ST_TRY(apply_split(&o, s));
     s->n_buffers =
         s->split.on ? st_min(ST_SPLIT_BUFFERS, st_ceil_div(s->n_context, s->chunk_len)) : 1;
     return STINT_OK;
@@ -304,7 +293,7 @@ static stint_status open_with(const stint_model *model, const stint_session_opti
     if (!model || !session) return st_fail(STINT_E_ARG, "model and session may not be NULL");
     struct stint_session *s = calloc(1, sizeof *s);
     if (!s) return st_fail(STINT_E_NOMEM, "no memory for a session");
-    s->kv_layers = kv_layers;
+    s->kv.n_layers = kv_layers;
     stint_status status = open_in(model, options, s);
     if (status != STINT_OK) {
         stint_session_close(s);

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the keys and values of a session's sequences lie.
+#ifndef ST_SESSION_KV_CACHE_H
+#define ST_SESSION_KV_CACHE_H
+
+#include "base/arena.h"
+#include "kernels/kv_types.h"
+#include "model/config.h"
+
+#include <stdint.h>
+
+struct st_kv_cache {
+    enum st_kv_type type;
+    size_t n_layers;              // it has room for; layer i uses slot i % n_layers
+    size_t n_heads;               // of keys and values
+    size_t row_bytes;             // of one head's key or value of one token
+    size_t head_bytes;            // of all rows of a head
+    unsigned char *keys, *values; // [sequences, n_layers, n_heads] of head_bytes
+};
+
+// STINT_E_ARG with the names there are if it is none of them.
+stint_status st_kv_find(const char *name, enum st_kv_type *type);
+
+// The session's type and layers are set; takes the rest.
+void st_kv_lay_out(struct st_kv_cache *kv, const struct st_config *config, size_t n_sequences,
+                   size_t n_context, struct st_arena *arena);
+
+// Where a position's row of `cache` (kv->keys or kv->values) is.
+static inline unsigned char *st_kv_row(const struct st_kv_cache *kv, unsigned char *cache,
+                                       uint32_t sequence, uint32_t layer, size_t head,
+                                       size_t position) {
+    size_t at = (sequence * kv->n_layers + layer % kv->n_layers) * kv->n_heads + head;
+    return cache + at * kv->head_bytes + position * kv->row_bytes;
+}
+
+#endif
