@@ -10,7 +10,8 @@
 // stint_session_options.
 #define ST_KV_TYPES(X)                                                                             \
     X(F32, f32, 32, 0)                                                                             \
-    X(F16, f16, 16, 0)
+    X(F16, f16, 16, 0)                                                                             \
+    X(Q8, q8, 8, 2)
 
 #define ST_KV_ID(id, name, bits, scale) ST_KV_##id,
 enum st_kv_type { ST_KV_TYPES(ST_KV_ID) ST_N_KV_TYPES };

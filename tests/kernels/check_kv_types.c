@@ -8,6 +8,7 @@
 #include "base/half.h"
 #include "kernel_check.h"
 
+#include <float.h>
 #include <math.h>
 
 static const size_t dims[] = {1,  3,  8,  15, 16, 17,  20,  31,  32,  33,
@@ -120,6 +121,55 @@ static void halves_are_rounded_to_nearest_even(void **state) {
     }
 }
 
+// No value is further from what was stored than half a step, and a step is a 127th of the largest
+// of its block, which BF16 rounds up by less than 1 / 128.
+static void codes_are_near_their_values(void **state) {
+    (void)state;
+    enum { N = 113 };
+    for (const struct st_attention *const *row = st_attentions; *row; row++)
+        for (int i = 0; has(*row) && i < 200; i++) {
+            float x[N], got[N];
+            char codes[N + 8];
+            int size = (int)ts_random_below(60) - 30;
+            for (int d = 0; d < N; d++) x[d] = ldexpf(ts_random_float(-1.0f, 1.0f), size);
+            if (i % 3 == 0) x[ts_random_below(N)] *= 1000.0f;
+            (*row)->kv[ST_KV_Q8].store(x, N, codes);
+            (*row)->kv[ST_KV_Q8].load(codes, 1, N, got);
+            for (int b = 0; b < N; b += ST_KV_BLOCK) {
+                float largest = 0.0f;
+                for (int d = b; d < N && d < b + ST_KV_BLOCK; d++)
+                    largest = fmaxf(largest, fabsf(x[d]));
+                for (int d = b; d < N && d < b + ST_KV_BLOCK; d++)
+                    assert_true(fabsf(x[d] - got[d]) <= largest / 127.0f * 0.505f);
+            }
+        }
+}
+
+static void codes_keep_zeros_and_what_is_no_number(void **state) {
+    (void)state;
+    enum { N = 96 };
+    for (const struct st_attention *const *row = st_attentions; *row; row++) {
+        if (!has(*row)) continue;
+        float x[N] = {0}, got[N];
+        char codes[N + 6];
+        for (int d = 32; d < 64; d++) x[d] = d % 2 ? 1e-38f : -1e-45f; // too small for a scale
+        (*row)->kv[ST_KV_Q8].store(x, N, codes);
+        (*row)->kv[ST_KV_Q8].load(codes, 1, N, got);
+        for (int d = 0; d < N; d++) assert_true(got[d] == 0.0f);
+        x[40] = INFINITY;
+        x[70] = -NAN;
+        x[95] = 1.0f;
+        (*row)->kv[ST_KV_Q8].store(x, N, codes);
+        (*row)->kv[ST_KV_Q8].load(codes, 1, N, got);
+        for (int d = 0; d < N; d++) assert_true(d < 32 ? got[d] == 0.0f : isnan(got[d]));
+        x[40] = FLT_MAX;
+        x[70] = 0.0f;
+        (*row)->kv[ST_KV_Q8].store(x, N, codes);
+        (*row)->kv[ST_KV_Q8].load(codes, 1, N, got);
+        assert_true(got[40] > 0.99f * FLT_MAX / 1.01f && isfinite(got[95]) && got[41] == 0.0f);
+    }
+}
+
 static void names_and_sizes_are_those_of_the_table(void **state) {
     (void)state;
     const char *at = st_kv_names();
@@ -132,6 +182,7 @@ static void names_and_sizes_are_those_of_the_table(void **state) {
     }
     assert_int_equal(st_kv_row_bytes(ST_KV_F32, 80), 320);
     assert_int_equal(st_kv_row_bytes(ST_KV_F16, 80), 160);
+    assert_int_equal(st_kv_row_bytes(ST_KV_Q8, 80), 86);
 }
 
 int main(void) {
@@ -139,6 +190,8 @@ int main(void) {
         cmocka_unit_test(rows_equal_the_scalar_ones),
         cmocka_unit_test(decoding_equals_that_over_floats),
         cmocka_unit_test(halves_are_rounded_to_nearest_even),
+        cmocka_unit_test(codes_are_near_their_values),
+        cmocka_unit_test(codes_keep_zeros_and_what_is_no_number),
         cmocka_unit_test(names_and_sizes_are_those_of_the_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
