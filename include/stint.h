@@ -339,8 +339,8 @@ typedef struct stint_session_options {
                            at most 4096 */
     uint32_t chunk_len; /* prompt tokens computed together; default 0: 256, STINT_CHUNK_AUTO: the
                            length that is measured to be fastest. Results are the same */
-    const char *kv;     /* type of the KV cache, one of stint_kv_types(); default NULL: f16 for a
-                           package, f32 for everything else. Borrowed during the call */
+    const char *kv;     /* type of the KV cache, one of stint_kv_types(); default NULL: f16.
+                           Borrowed during the call */
     uint64_t memory;    /* bound in bytes for all weights and caches in memory; default 0: no bound.
                            E_LIMIT if it is too small */
     const char *device; /* acts as the NPU: "amx" or "cpu"; default NULL: the best that this machine

@@ -108,7 +108,8 @@ static void lay_out_sequences(struct stint_session *s, struct st_arena *a) {
     }
 }
 
-static void lay_out_rest(struct stint_session *s, struct st_arena *a) {
+// Runs twice: on a measuring arena, then on the real one (base/arena.h).
+static void lay_out(struct stint_session *s, struct st_arena *a) {
     const struct st_config *c = &s->model->config;
     if (s->model->int8.layers) st_npu_lay_out(s, a);
     st_two_term_lay_out(s, a);
@@ -130,13 +131,13 @@ static void lay_out_rest(struct stint_session *s, struct st_arena *a) {
     lay_out_sequences(s, a);
 }
 
-// Runs twice: on a measuring arena, then on the real one (base/arena.h). Returns the cache's share
-// of the bytes.
-static size_t lay_out(struct stint_session *s, struct st_arena *a) {
-    st_kv_lay_out(&s->kv, &s->model->config, s->n_sequences, s->n_context, a);
-    s->cache_bytes = a->used;
-    lay_out_rest(s, a);
-    return s->cache_bytes;
+// Bytes of the cache, and of all else.
+static stint_status measure(struct stint_session *s, size_t *kv_bytes, size_t *scratch_bytes) {
+    struct st_arena arena = st_arena_measure();
+    ST_TRY(st_kv_measure(&s->kv, &s->model->config, s->n_sequences, s->n_context, kv_bytes));
+    lay_out(s, &arena);
+    *scratch_bytes = arena.used;
+    return st_arena_check(&arena, "a session");
 }
 
 // A split gives each processor threads of its own.
@@ -161,7 +162,7 @@ static stint_status apply_options(const struct stint_model *model,
     if (o.n_context > most)
         return st_fail(STINT_E_ARG, "context %u: this model has positions for %zu tokens",
                        o.n_context, most);
-    s->kv.type = model->int8.layers ? ST_KV_F16 : ST_KV_F32;
+    s->kv.type = ST_KV_F16;
     if (o.kv) ST_TRY(st_kv_find(o.kv, &s->kv.type));
     bool tune = o.chunk_len == STINT_CHUNK_AUTO;
     if (tune) o.chunk_len = model->int8.layers ? ST_CHUNK_LONGEST : 0;
@@ -207,11 +208,10 @@ stint_status stint_session_measure(const stint_model *model, const stint_session
     if (!model || !kv_bytes || !scratch_bytes)
         return st_fail(STINT_E_ARG, "model and results may not be NULL");
     ST_TRY(apply_options(model, options, &s));
-    struct st_arena arena = st_arena_measure();
-    size_t cache_bytes = lay_out(&s, &arena);
-    ST_TRY(st_arena_check(&arena, "a session"));
-    *kv_bytes = cache_bytes;
-    *scratch_bytes = arena.used - cache_bytes;
+    size_t kv, scratch;
+    ST_TRY(measure(&s, &kv, &scratch));
+    *kv_bytes = kv;
+    *scratch_bytes = scratch;
     return STINT_OK;
 }
 
@@ -243,7 +243,7 @@ static uint32_t left_out(const stint_session_options *options) {
 
 // Of a model that is read piece by piece.
 static stint_status open_resident(const stint_model *model, const stint_session_options *options,
-                                  size_t kv_bytes, size_t bytes, struct stint_session *s) {
+                                  size_t kv_bytes, size_t scratch_bytes, struct stint_session *s) {
     uint64_t bound = options ? options->memory : 0;
     if (bound == 0)
         return st_fail(STINT_E_ARG, "this model was opened with `lazy`: its sessions must have a "
@@ -253,7 +253,7 @@ static stint_status open_resident(const stint_model *model, const stint_session_
                                             "leave out --npu-threads and --cpu-threads");
     struct st_resident_options o = {.bound = bound,
                                     .kv = kv_bytes,
-                                    .scratch = bytes - kv_bytes,
+                                    .scratch = scratch_bytes,
                                     .n_threads = s->group.n_threads,
                                     .leave_out = left_out(options),
                                     .needs = st_schedule_needs(model, &s->precision, s->learned)};
@@ -264,14 +264,14 @@ static stint_status open_in(const stint_model *model, const stint_session_option
                             struct stint_session *s) {
     ST_TRY(apply_options(model, options, s));
     ST_TRY(open_schedule(options, s));
-    struct st_arena measure = st_arena_measure();
-    size_t kv_bytes = lay_out(s, &measure);
-    ST_TRY(st_arena_check(&measure, "a session"));
+    size_t kv_bytes, scratch_bytes;
+    ST_TRY(measure(s, &kv_bytes, &scratch_bytes));
     if (model->checkpoint.lazy)
-        ST_TRY(open_resident(model, options, kv_bytes, measure.used, s));
+        ST_TRY(open_resident(model, options, kv_bytes, scratch_bytes, s));
     else
-        ST_TRY(check_budget(model, options, measure.used));
-    ST_TRY(st_arena_open(&s->arena, measure.used));
+        ST_TRY(check_budget(model, options, kv_bytes + scratch_bytes));
+    ST_TRY(st_kv_open(&s->kv, kv_bytes));
+    ST_TRY(st_arena_open(&s->arena, scratch_bytes));
     lay_out(s, &s->arena);
     ST_TRY(st_arena_check(&s->arena, "a session"));
     ST_TRY(st_pool_open(s->group.n_threads, &s->group.pool));
@@ -323,6 +323,7 @@ void stint_session_close(stint_session *session) {
         st_shadow_close(&session->buffers[i].shadow);
     st_learned_close(session->learned);
     st_pool_close(session->group.pool);
+    st_kv_close(&session->kv);
     st_arena_close(&session->arena);
     free(session);
 }

@@ -138,9 +138,8 @@ struct stint_session {
     float *logits; // [vocab]
     float *draws;  // [2, vocab] scratch of src/generate
     struct st_npus npus;
-    size_t cache_bytes,
-        quantized_bytes; // of the arena: the cache, which comes first; of all buffers
-    bool tune_chunk;     // its length is to be chosen by measuring
+    size_t quantized_bytes; // of all buffers
+    bool tune_chunk;        // its length is to be chosen by measuring
     struct st_two_term two_term;
     const struct st_op **ops; // which op computes what (linear/table.c)
     const struct st_weight_source *source;
