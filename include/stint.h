@@ -144,7 +144,7 @@ typedef struct stint_model_info {
     uint64_t weight_bytes;            /* as stored */
     uint64_t linear_ops_per_token;    /* 2 x multiply-adds of all linears, output head excluded */
     uint64_t bytes_per_decoded_token; /* weight bytes that one decode step reads */
-    uint64_t kv_bytes_per_token_f32;  /* halve for f16 */
+    uint64_t kv_bytes_per_token_f32;  /* stint_session_measure() tells of other types */
     stint_exec exec;                  /* FLOAT or NPU */
     uint32_t subgraphs_per_layer;     /* 6 */
     uint32_t static_subgraphs_per_layer; /* 5: shared by all chunks */
@@ -314,11 +314,8 @@ STINT_API stint_status stint_prepare(const char *source, const char *package,
 
 typedef struct stint_session stint_session;
 
-typedef enum stint_kv_type {
-    STINT_KV_DEFAULT = 0, /* f16 for a package, f32 for everything else */
-    STINT_KV_F32 = 1,
-    STINT_KV_F16 = 2
-} stint_kv_type;
+/* Names of the types that a KV cache can have, "f32|f16|...". */
+STINT_API const char *stint_kv_types(void);
 
 #define STINT_CHUNK_AUTO UINT32_MAX
 
@@ -342,7 +339,8 @@ typedef struct stint_session_options {
                            at most 4096 */
     uint32_t chunk_len; /* prompt tokens computed together; default 0: 256, STINT_CHUNK_AUTO: the
                            length that is measured to be fastest. Results are the same */
-    stint_kv_type kv;
+    const char *kv;     /* type of the KV cache, one of stint_kv_types(); default NULL: f16.
+                           Borrowed during the call */
     uint64_t memory;    /* bound in bytes for all weights and caches in memory; default 0: no bound.
                            E_LIMIT if it is too small */
     const char *device; /* acts as the NPU: "amx" or "cpu"; default NULL: the best that this machine

@@ -20,7 +20,7 @@ struct st_cli_common {
     const char *device;
     uint32_t n_threads;
     uint64_t memory;
-    uint32_t kv;
+    const char *kv;
     uint32_t n_context;
     uint32_t chunk_len;
     bool verbose;

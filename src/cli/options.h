@@ -22,7 +22,8 @@ enum st_cli_kind {
     ST_CLI_TEXT,   // const char *, into argv
     ST_CLI_TEXTS,  // struct st_cli_texts, one more for each time that it is given
     ST_CLI_UINTS,  // struct st_cli_uints, each in [min, max]
-    ST_CLI_CHOICE  // uint32_t: index into choices
+    ST_CLI_CHOICE, // uint32_t: index into choices
+    ST_CLI_WORD    // const char *, into argv: one of what words() returns
 };
 
 enum { ST_CLI_UINTS_MAX = 32, ST_CLI_TEXTS_MAX = 64 };
@@ -45,7 +46,8 @@ struct st_cli_option {
     const char *preset; // parsed first, shown as the default; NULL: zero
     const char *help;
     double min, max;
-    const char *choices; // "f32|f16"
+    const char *choices;        // "on|off"
+    const char *(*words)(void); // the same, of what only the library knows; or NULL
     size_t offset;
 };
 
@@ -70,6 +72,9 @@ int st_cli_parse(const struct st_cli_command *command, int argc, char **argv, vo
 // last. *shared tells which kind it is.
 const struct st_cli_option *st_cli_option_at(const struct st_cli_command *command, size_t i,
                                              bool *shared);
+
+// What its value may be, "on|off"; NULL: not a list.
+const char *st_cli_option_choices(const struct st_cli_option *option);
 
 // Parses one value and stores it; false with the reason in `why`.
 bool st_cli_set(const struct st_cli_option *option, const char *text, void *target, char *why,

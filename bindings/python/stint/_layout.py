@@ -151,7 +151,7 @@ class SessionOptions(Sized):
         ("n_threads", c_uint32),
         ("n_context", c_uint32),
         ("chunk_len", c_uint32),
-        ("kv", c_int),
+        ("kv", c_char_p),
         ("memory", c_uint64),
         ("device", c_char_p),
         ("npu_threads", c_uint32),
@@ -274,7 +274,6 @@ STRUCTS = (ModelOptions, ModelInfo, Message, ChatOptions, PrepareOptions, Prepar
 # What a word of this package is in C: {prefix: {word: value}}, the constant is PREFIX + WORD.
 CHOICES = {
     "STINT_EXEC_": {"default": 0, "float": 1, "npu": 2},
-    "STINT_KV_": {"default": 0, "f32": 1, "f16": 2},
     "STINT_SCALE_": {"channel": 0, "tensor": 1},
     "STINT_OUTLIERS_": {"auto": 0, "share": 1, "none": 2},
     "STINT_LOG_": {"error": 1, "warning": 2, "info": 3, "debug": 4},
