@@ -3,7 +3,6 @@
 #include "generate/sample.h"
 
 #include "base/size.h"
-#include "base/status.h"
 
 #include <math.h>
 
@@ -137,18 +136,4 @@ int32_t st_sample(const struct st_sampler *s, const stint_sampling *sampling, do
     if (sampling->top_p > 0.0f && sampling->top_p < 1.0f)
         n = cut_top_p(c, n, sum, (double)sampling->top_p);
     return draw_from(c, n, draw);
-}
-
-stint_status st_sampling_check(const stint_sampling *p) {
-    if (!(p->temperature >= 0.0f) || !(p->top_p >= 0.0f && p->top_p <= 1.0f) ||
-        !(p->min_p >= 0.0f && p->min_p < 1.0f) || !(p->repeat_penalty >= 0.0f))
-        return st_fail(STINT_E_ARG,
-                       "sampling: temperature %g, top_p %g, min_p %g, repeat_penalty %g: expected "
-                       ">= 0, 0..1, 0..1 and >= 0",
-                       (double)p->temperature, (double)p->top_p, (double)p->min_p,
-                       (double)p->repeat_penalty);
-    if (!isfinite(p->presence_penalty) || !isfinite(p->frequency_penalty))
-        return st_fail(STINT_E_ARG, "sampling: presence_penalty and frequency_penalty must be "
-                                    "finite numbers");
-    return STINT_OK;
 }

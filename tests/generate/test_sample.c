@@ -155,18 +155,6 @@ static void what_is_impossible_is_never_drawn(void **state) {
     }
 }
 
-static void sampling_out_of_range_is_refused(void **state) {
-    (void)state;
-    stint_sampling good = {.temperature = 2.0f, .top_p = 1.0f, .presence_penalty = -2.0f};
-    assert_int_equal(st_sampling_check(&good), STINT_OK);
-    const stint_sampling bad[] = {{.temperature = -1.0f},    {.temperature = NAN},
-                                  {.top_p = 1.5f},           {.min_p = 1.0f},
-                                  {.repeat_penalty = -1},    {.presence_penalty = INFINITY},
-                                  {.frequency_penalty = NAN}};
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        assert_int_equal(st_sampling_check(&bad[i]), STINT_E_ARG);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(greedy_takes_the_first_of_equals),
@@ -179,7 +167,6 @@ int main(void) {
         cmocka_unit_test(repeat_penalty_makes_recent_tokens_rarer),
         cmocka_unit_test(penalties_count_what_was_generated),
         cmocka_unit_test(what_is_impossible_is_never_drawn),
-        cmocka_unit_test(sampling_out_of_range_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
