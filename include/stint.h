@@ -608,6 +608,9 @@ typedef struct stint_sampling {
     /* Subtracted from the logit of a token that was generated already: once, and once for each
      * occurrence; default 0. */
     float presence_penalty, frequency_penalty;
+    /* Exclude top choices: with this probability, all tokens that have at least the threshold's
+     * share go, but for the least likely of them. Default 0: off; threshold 0: 0.1. */
+    float xtc_probability, xtc_threshold;
 } stint_sampling;
 
 typedef enum stint_parameter_type {

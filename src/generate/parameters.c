@@ -34,6 +34,10 @@ static const stint_parameter parameters[] = {
      .help = "taken from the logit of a token that was generated before; 0: off"},
     {FLOAT(frequency_penalty), RANGES(-100, 100, -2, 2), .option = "frequency-penalty",
      .value = "X", .help = "the same for each time that it was; 0: off"},
+    {FLOAT(xtc_probability), RANGE(0, 1), .option = "xtc-probability", .value = "P",
+     .help = "how often to exclude the likeliest tokens (XTC); 0: never"},
+    {FLOAT(xtc_threshold), RANGE(0, 1), .option = "xtc-threshold", .value = "P", .standard = 0.1,
+     .help = "XTC excludes all tokens of at least this probability but the least likely of them"},
 };
 
 const stint_parameter *stint_sampling_parameter(size_t i) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The next token from the logits: penalties, temperature, top-k, min-p, top-p, in this order.
+// The next token from the logits: penalties, temperature, top-k, min-p, top-p, XTC, in this order.
 #include "generate/sample.h"
 
+#include "base/random.h"
 #include "base/size.h"
 
 #include <math.h>
@@ -98,6 +99,30 @@ static size_t cut_top_p(struct st_candidate *c, size_t n, double sum, double sha
     }
 }
 
+// Whether XTC applies is drawn apart from the token, so that it does not shift the other draws.
+static bool excludes_top(const struct st_sampler *s, const stint_sampling *p) {
+    const uint64_t stream = UINT64_C(0x5851f42d4c957f2d);
+    return p->xtc_probability > 0.0f &&
+           st_random_draw(p->seed ^ stream, s->n_generated) < (double)p->xtc_probability;
+}
+
+// XTC: of the tokens that have at least the threshold's share, all but the least likely go. Returns
+// how many are left.
+static size_t exclude_top(const stint_sampling *p, struct st_candidate *c, size_t n) {
+    double sum = 0.0, threshold = p->xtc_threshold > 0.0f ? (double)p->xtc_threshold : 0.1;
+    const struct st_candidate *least = NULL;
+    for (size_t i = 0; i < n; i++) sum += (double)c[i].p;
+    for (size_t i = 0; i < n; i++)
+        if ((double)c[i].p >= threshold * sum && (!least || by_probability(&c[i], least) > 0))
+            least = &c[i];
+    if (!least) return n;
+    struct st_candidate stays = *least;
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++)
+        if (by_probability(&c[i], &stays) >= 0) c[kept++] = c[i];
+    return kept;
+}
+
 static int32_t draw_from(const struct st_candidate *c, size_t n, double draw) {
     double sum = 0.0, at = 0.0;
     size_t last = 0; // that is possible at all
@@ -135,5 +160,6 @@ int32_t st_sample(const struct st_sampler *s, const stint_sampling *sampling, do
     for (size_t i = 0; i < n; i++) sum += (double)c[i].p;
     if (sampling->top_p > 0.0f && sampling->top_p < 1.0f)
         n = cut_top_p(c, n, sum, (double)sampling->top_p);
+    if (excludes_top(s, sampling)) n = exclude_top(sampling, c, n);
     return draw_from(c, n, draw);
 }

@@ -21,7 +21,9 @@ VALUES = {"temperature": {"temperature": 1.5}, "top_k": {"top_k": 2}, "top_p": {
           "min_p": {"min_p": 0.5}, "repeat_penalty": {"repeat_penalty": 1.9},
           "repeat_last": {"repeat_penalty": 1.9, "repeat_last": 2}, "seed": {"seed": 77},
           "presence_penalty": {"presence_penalty": 2},
-          "frequency_penalty": {"frequency_penalty": 2}}
+          "frequency_penalty": {"frequency_penalty": 2},
+          "xtc_probability": {"xtc_probability": 0.9},
+          "xtc_threshold": {"xtc_probability": 0.9, "xtc_threshold": 0.02}}
 WARM = {"temperature": 1, "seed": 5}
 
 

@@ -107,6 +107,68 @@ static void min_p_is_relative_to_the_best(void **state) {
     assert_true(draws[2] > 0);
 }
 
+// XTC as its author describes it: sort, then drop the head of the list but for its last token.
+static size_t reference_xtc(const float *given, size_t n, double threshold, bool *kept) {
+    size_t order[VOCAB], n_head = 0;
+    double sum = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        size_t at = i;
+        for (; at > 0 && given[order[at - 1]] < given[i]; at--) order[at] = order[at - 1];
+        order[at] = i;
+        sum += exp((double)given[i]);
+    }
+    while (n_head < n && exp((double)given[order[n_head]]) / sum >= threshold) n_head++;
+    for (size_t i = 0; i < n; i++) kept[order[i]] = n_head < 2 || i + 1 >= n_head;
+    return n_head < 2 ? n : n - n_head + 1;
+}
+
+static void xtc_keeps_what_the_reference_keeps(void **state) {
+    (void)state;
+    enum { N = 12, DRAWS = 300 };
+    struct st_sampler s = make();
+    s.vocab = N;
+    for (uint64_t round = 0; round < 60; round++) {
+        float given[N];
+        bool kept[N], seen[N] = {false};
+        for (uint64_t i = 0; i < N; i++)
+            given[i] = 3.0f * (float)st_random_draw(round, i) + (i == 0 && round % 3 == 0);
+        double threshold = 0.02 + 0.3 * st_random_draw(round, N);
+        size_t n_kept = reference_xtc(given, N, (double)(float)threshold, kept), n_seen = 0;
+        stint_sampling sampling = {
+            .temperature = 1.0f, .xtc_probability = 1.0f, .xtc_threshold = (float)threshold};
+        for (int i = 0; i < DRAWS; i++) {
+            memcpy(logits, given, sizeof given);
+            int32_t id = st_sample(&s, &sampling, (i + 0.5) / DRAWS, logits);
+            assert_true(kept[id]);
+            n_seen += !seen[id];
+            seen[id] = true;
+        }
+        assert_int_equal(n_seen, n_kept); // each has more than 1/300 here
+    }
+}
+
+static void xtc_applies_as_often_as_asked(void **state) {
+    (void)state;
+    struct st_sampler s = make();
+    stint_sampling sampling = {.temperature = 1.0f, .xtc_probability = 0.3f, .xtc_threshold = 0.2f};
+    memset(draws, 0, sizeof draws);
+    for (uint64_t i = 0; i < 4000; i++) {
+        s.n_generated = i;
+        halving_logits();
+        draws[st_sample(&s, &sampling, st_random_draw(0, i), logits)]++;
+    }
+    assert_share(0, 0.7 * 0.5, 4000); // otherwise 1/4 of 1/2 is left
+    assert_share(1, 0.7 * 0.25 + 0.3 * 0.5, 4000);
+}
+
+static void xtc_leaves_a_lone_top_choice(void **state) {
+    (void)state;
+    draw_many(
+        &(stint_sampling){.temperature = 1.0f, .xtc_probability = 1.0f, .xtc_threshold = 0.3f},
+        2000);
+    assert_share(0, 0.5, 2000);
+}
+
 static void repeat_penalty_makes_recent_tokens_rarer(void **state) {
     (void)state;
     struct st_sampler s = make();
@@ -164,6 +226,9 @@ int main(void) {
         cmocka_unit_test(top_p_keeps_the_smallest_set_that_reaches_it),
         cmocka_unit_test(top_p_works_where_nothing_stands_out),
         cmocka_unit_test(min_p_is_relative_to_the_best),
+        cmocka_unit_test(xtc_keeps_what_the_reference_keeps),
+        cmocka_unit_test(xtc_applies_as_often_as_asked),
+        cmocka_unit_test(xtc_leaves_a_lone_top_choice),
         cmocka_unit_test(repeat_penalty_makes_recent_tokens_rarer),
         cmocka_unit_test(penalties_count_what_was_generated),
         cmocka_unit_test(what_is_impossible_is_never_drawn),
