@@ -611,6 +611,11 @@ typedef struct stint_sampling {
     /* Exclude top choices: with this probability, all tokens that have at least the threshold's
      * share go, but for the least likely of them. Default 0: off; threshold 0: 0.1. */
     float xtc_probability, xtc_threshold;
+    /* DRY: taken from the logit of a token that would continue a repetition of n tokens:
+     * multiplier * base^(n - allowed_length), if n is at least allowed_length. Default 0: off, base
+     * 1.75, length 2; repetitions are looked for in all of the text, or the last_n tokens. */
+    float dry_multiplier, dry_base;
+    uint32_t dry_allowed_length, dry_penalty_last_n;
 } stint_sampling;
 
 typedef enum stint_parameter_type {

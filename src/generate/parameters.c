@@ -38,6 +38,15 @@ static const stint_parameter parameters[] = {
      .help = "how often to exclude the likeliest tokens (XTC); 0: never"},
     {FLOAT(xtc_threshold), RANGE(0, 1), .option = "xtc-threshold", .value = "P", .standard = 0.1,
      .help = "XTC excludes all tokens of at least this probability but the least likely of them"},
+    {FLOAT(dry_multiplier), RANGE(0, 100), .option = "dry-multiplier", .value = "X",
+     .help = "taken from the logit of a token that would continue a repetition (DRY), times "
+             "--dry-base for each further token of the repetition; 0: off"},
+    {FLOAT(dry_base), RANGE(1, 100), .option = "dry-base", .value = "X", .standard = 1.75,
+     .help = "see --dry-multiplier"},
+    {UINT(dry_allowed_length), RANGE(1, 1 << 20), .option = "dry-allowed-length", .value = "N",
+     .standard = 2, .help = "DRY leaves repetitions of fewer tokens alone"},
+    {UINT(dry_penalty_last_n), RANGE(0, 1 << 20), .option = "dry-penalty-last-n", .value = "N",
+     .help = "DRY looks for repetitions in the last N tokens; 0: in all of the text"},
 };
 
 const stint_parameter *stint_sampling_parameter(size_t i) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The next token from the logits: penalties, temperature, top-k, min-p, top-p, XTC, in this order.
+// The next token from the logits: penalties, DRY, temperature, top-k, min-p, top-p, XTC, in this
+// order.
 #include "generate/sample.h"
 
 #include "base/random.h"
@@ -39,10 +40,64 @@ static void penalise_generated(const struct st_sampler *s, const stint_sampling 
     }
 }
 
+// ---- DRY: tokens that would continue a repetition
+
+struct dry {
+    double multiplier, base;
+    size_t allowed, longest; // a longer repetition costs no more than the longest
+    const int32_t *ids;      // [n]
+    size_t n;
+};
+
+static double dry_penalty(const struct dry *d, double length) {
+    const double max = 1e6; // beyond any logit; -infinity is for tokens that must not come
+    return fmin(max, d->multiplier * pow(d->base, length - (double)d->allowed));
+}
+
+static struct dry dry_of(const struct st_sampler *s, const stint_sampling *p) {
+    size_t n = p->dry_penalty_last_n ? st_min(p->dry_penalty_last_n, s->n_ids) : s->n_ids;
+    struct dry d = {.multiplier = (double)p->dry_multiplier,
+                    .base = p->dry_base > 0.0f ? (double)p->dry_base : 1.75,
+                    .allowed = p->dry_allowed_length ? p->dry_allowed_length : 2,
+                    .ids = s->ids + s->n_ids - n,
+                    .n = n};
+    d.longest = d.allowed;
+    while (d.longest < n && dry_penalty(&d, (double)d.longest) < dry_penalty(&d, (double)n))
+        d.longest += d.longest / 8 + 1;
+    return d;
+}
+
+// How many of the last tokens also stand at the end of ids[0, end).
+static size_t repeated(const struct dry *d, size_t end) {
+    size_t length = 0;
+    while (length < st_min(end, d->longest) &&
+           d->ids[end - 1 - length] == d->ids[d->n - 1 - length])
+        length++;
+    return length;
+}
+
+// A candidate's p is the length of the longest repetition that it would continue.
+static void penalise_repetitions(const struct st_sampler *s, const stint_sampling *p,
+                                 float *logits) {
+    struct dry d = dry_of(s, p);
+    struct st_candidate *c = s->candidates;
+    forget(s, d.ids, d.n);
+    for (size_t end = 1; end < d.n; end++) {
+        float length = (float)repeated(&d, end);
+        if (length > c[d.ids[end]].p) c[d.ids[end]].p = length;
+    }
+    for (size_t i = 0; i < d.n; i++) {
+        float length = c[d.ids[i]].p;
+        c[d.ids[i]].p = 0.0f; // once for each token
+        if (length >= (float)d.allowed) logits[d.ids[i]] -= (float)dry_penalty(&d, (double)length);
+    }
+}
+
 static void penalise(const struct st_sampler *s, const stint_sampling *p, float *logits) {
     if (p->repeat_penalty > 0.0f && p->repeat_penalty != 1.0f) penalise_repeats(s, p, logits);
     if (p->presence_penalty != 0.0f || p->frequency_penalty != 0.0f)
         penalise_generated(s, p, logits);
+    if (p->dry_multiplier > 0.0f) penalise_repetitions(s, p, logits);
 }
 
 static int by_probability(const struct st_candidate *x, const struct st_candidate *y) {

@@ -17,7 +17,7 @@ enum { VOCAB = 1000 };
 
 static float logits[VOCAB];
 static struct st_candidate candidates[VOCAB];
-static int32_t history[8];
+static int32_t history[64];
 
 static struct st_sampler make(void) {
     return (struct st_sampler){.elementwise = st_elementwise_select(st_cpu_flags()),
@@ -169,6 +169,59 @@ static void xtc_leaves_a_lone_top_choice(void **state) {
     assert_share(0, 0.5, 2000);
 }
 
+// DRY as its author wrote it (text-generation-webui, DRYLogitsProcessor), but for the cap of 1e6.
+static void reference_dry(const stint_sampling *p, const int32_t *ids, int n, float *to) {
+    int longest[VOCAB] = {0};
+    for (int i = 0; i + 1 < n; i++) {
+        if (ids[i] != ids[n - 1]) continue;
+        int length = 1;
+        while (i - length >= 0 && ids[i - length] == ids[n - 1 - length]) length++;
+        if (length > longest[ids[i + 1]]) longest[ids[i + 1]] = length;
+    }
+    for (int id = 0; id < VOCAB; id++) {
+        int beyond = longest[id] - (int)p->dry_allowed_length;
+        if (longest[id] == 0 || beyond < 0) continue;
+        to[id] -= (float)fmin(1e6, (double)p->dry_multiplier * pow((double)p->dry_base, beyond));
+    }
+}
+
+static void dry_is_as_the_reference(void **state) {
+    (void)state;
+    struct st_sampler s = make();
+    int n_penalised = 0;
+    for (uint64_t round = 0; round < 400; round++) {
+        static float expected[VOCAB];
+        int n = 1 + (int)(st_random_draw(round, 1) * 63), skipped = 0;
+        int kinds = 1 + (int)(st_random_draw(round, 2) * 4);
+        stint_sampling p = {.dry_multiplier = 0.8f,
+                            .dry_base = round % 3 ? 1.0f + 2.0f * (float)(round % 7) : 1.0f,
+                            .dry_allowed_length = 1 + (uint32_t)(round % 4),
+                            .dry_penalty_last_n = round % 5 ? 0 : 20};
+        for (int i = 0; i < n; i++)
+            history[i] = (int32_t)(st_random_draw(round, 3 + (uint64_t)i) * kinds);
+        if (p.dry_penalty_last_n && n > 20) skipped = n - 20;
+        for (int i = 0; i < VOCAB; i++) expected[i] = logits[i] = i < kinds ? 0.0f : -1.0f;
+        reference_dry(&p, history + skipped, n - skipped, expected);
+        s.n_ids = (size_t)n;
+        st_sample(&s, &p, 0.0, logits);
+        assert_memory_equal(logits, expected, sizeof expected);
+        n_penalised += expected[0] != 0.0f;
+    }
+    assert_true(n_penalised > 50);
+}
+
+static void dry_has_the_usual_defaults(void **state) {
+    (void)state;
+    struct st_sampler s = make();
+    const int32_t ids[] = {1, 2, 3, 4, 1, 2, 3};
+    memcpy(history, ids, sizeof ids);
+    memset(logits, 0, sizeof logits);
+    s.n_ids = 7;
+    st_sample(&s, &(stint_sampling){.dry_multiplier = 1.0f}, 0.0, logits);
+    assert_true(logits[4] == -1.75f); // a repetition of 3, where 2 are allowed
+    assert_true(logits[1] == 0.0f && logits[2] == 0.0f && logits[3] == 0.0f);
+}
+
 static void repeat_penalty_makes_recent_tokens_rarer(void **state) {
     (void)state;
     struct st_sampler s = make();
@@ -229,6 +282,8 @@ int main(void) {
         cmocka_unit_test(xtc_keeps_what_the_reference_keeps),
         cmocka_unit_test(xtc_applies_as_often_as_asked),
         cmocka_unit_test(xtc_leaves_a_lone_top_choice),
+        cmocka_unit_test(dry_is_as_the_reference),
+        cmocka_unit_test(dry_has_the_usual_defaults),
         cmocka_unit_test(repeat_penalty_makes_recent_tokens_rarer),
         cmocka_unit_test(penalties_count_what_was_generated),
         cmocka_unit_test(what_is_impossible_is_never_drawn),
