@@ -589,21 +589,55 @@ typedef struct stint_logit_bias {
     float value;
 } stint_logit_bias;
 
+/* How a token is drawn. Zero is the default of every member; stint_sampling_parameter() says what
+ * it stands for, and the range. */
 typedef struct stint_sampling {
     size_t size;
+    const stint_logit_bias *biases; /* [n_biases]; must not ban all tokens; default none */
+    size_t n_biases;
+    /* The parameters. */
     float temperature;    /* default 0: greedy */
     uint32_t top_k;       /* default 0: off */
-    float top_p;          /* default 0: off; (0, 1] */
-    float min_p;          /* default 0: off; [0, 1) */
+    float top_p;          /* default 0: off */
+    float min_p;          /* default 0: off */
     float repeat_penalty; /* default 0: off; > 1 makes the last `repeat_last` tokens less likely */
     uint32_t repeat_last; /* default 0: 64 */
     uint64_t seed;        /* same seed, same text, for any thread count; default 0 */
     /* Subtracted from the logit of a token that was generated already: once, and once for each
      * occurrence; default 0. */
     float presence_penalty, frequency_penalty;
-    const stint_logit_bias *biases; /* [n_biases]; must not ban all tokens; default none */
-    size_t n_biases;
+    /* Exclude top choices: with this probability, all tokens that have at least the threshold's
+     * share go, but for the least likely of them. Default 0: off; threshold 0: 0.1. */
+    float xtc_probability, xtc_threshold;
+    /* DRY: taken from the logit of a token that would continue a repetition of n tokens:
+     * multiplier * base^(n - allowed_length), if n is at least allowed_length. Default 0: off, base
+     * 1.75, length 2; repetitions are looked for in all of the text, or the last_n tokens. */
+    float dry_multiplier, dry_base;
+    uint32_t dry_allowed_length, dry_penalty_last_n;
 } stint_sampling;
+
+typedef enum stint_parameter_type {
+    STINT_PARAMETER_FLOAT = 0, /* float */
+    STINT_PARAMETER_UINT = 1,  /* uint32_t */
+    STINT_PARAMETER_UINT64 = 2 /* uint64_t of any value */
+} stint_parameter_type;
+
+/* One parameter of stint_sampling. All texts are static. */
+typedef struct stint_parameter {
+    const char *name;   /* of the member, and of the field in requests to the server */
+    const char *alias;  /* another name of that field; NULL: none */
+    const char *option; /* of the command, without dashes */
+    const char *value;  /* how help texts call its value, such as "N" */
+    const char *help;
+    stint_parameter_type type;
+    size_t offset;                   /* in stint_sampling */
+    double min, max;                 /* range; 0 is always allowed in the struct */
+    double request_min, request_max; /* range in requests to the server */
+    double standard;                 /* what 0 stands for */
+} stint_parameter;
+
+/* The i-th sampling parameter, static; NULL after the last. */
+STINT_API const stint_parameter *stint_sampling_parameter(size_t i);
 
 /* A likely token and the natural logarithm of its probability. */
 typedef struct stint_alternative {

@@ -49,6 +49,7 @@ struct st_cli_option {
     const char *choices;        // "on|off"
     const char *(*words)(void); // the same, of what only the library knows; or NULL
     size_t offset;
+    uint64_t given; // of a sampling parameter: its bit of st_cli_common.given
 };
 
 struct st_cli_command {
@@ -59,6 +60,7 @@ struct st_cli_command {
     const char *about;   // a paragraph for the command's own help
     const char *example; // one command line
     unsigned common;     // ST_CLI_COMMON_* rows it shares
+    bool samples;        // it has the options of cli/sampling.h
     const struct st_cli_option *options;
     size_t options_bytes;
     int (*run)(const struct st_cli_command *command, void *options); // ST_CLI_DONE, _FAILED, _USAGE
@@ -68,8 +70,8 @@ struct st_cli_command {
 // otherwise the exit status, with help or the error already printed.
 int st_cli_parse(const struct st_cli_command *command, int argc, char **argv, void *target);
 
-// The i-th option of a command: its own options, then the shared ones, then --help; NULL after the
-// last. *shared tells which kind it is.
+// The i-th option of a command: its own options, the shared ones, sampling, --help; NULL after the
+// last. *shared: it is not the command's own.
 const struct st_cli_option *st_cli_option_at(const struct st_cli_command *command, size_t i,
                                              bool *shared);
 
