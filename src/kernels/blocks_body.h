@@ -37,7 +37,9 @@ struct type {
 
 // ---- Blocks of 32: a chunk is up to 8 of them. A pair past the last one has it twice.
 
-#define UNPACK(type)    INLINE void unpack_##type(const unsigned char *b, size_t n, struct unpacked *u)
+// As unpack_fn.
+#define UNPACK(type) INLINE void unpack_##type(const unsigned char *b, size_t n, struct unpacked *u)
+
 #define EACH_PAIR(i, n) UNROLLED for (size_t i = 0; i < ((n) + 1) / 2; i++)
 
 // Blocks 2 i and 2 i + 1.
