@@ -87,10 +87,14 @@ typedef struct stint_model stint_model;
 
 /* How a model's sessions compute. */
 typedef enum stint_exec {
-    STINT_EXEC_DEFAULT = 0, /* npu for a package, float for everything else */
+    STINT_EXEC_DEFAULT = 0, /* npu for a package, fast for a quantized GGUF, float otherwise */
     STINT_EXEC_FLOAT = 1,   /* F32 arithmetic over the weights as stored */
-    STINT_EXEC_NPU = 2      /* INT8 linears on the device that acts as the NPU */
+    STINT_EXEC_NPU = 2,     /* INT8 linears on the device that acts as the NPU */
+    STINT_EXEC_FAST = 3     /* steps: quantized blocks as stored by INT8; prompts as FLOAT */
 } stint_exec;
+
+/* "float", "npu" or "fast"; "default" for anything else. Static. */
+STINT_API const char *stint_exec_name(stint_exec exec);
 
 typedef struct stint_model_options {
     size_t size;
@@ -145,7 +149,7 @@ typedef struct stint_model_info {
     uint64_t linear_ops_per_token;    /* 2 x multiply-adds of all linears, output head excluded */
     uint64_t bytes_per_decoded_token; /* weight bytes that one decode step reads */
     uint64_t kv_bytes_per_token_f32;  /* stint_session_measure() tells of other types */
-    stint_exec exec;                  /* FLOAT or NPU */
+    stint_exec exec;                  /* FLOAT, NPU or FAST */
     uint32_t subgraphs_per_layer;     /* 6 */
     uint32_t static_subgraphs_per_layer; /* 5: shared by all chunks */
     uint32_t nested_low, nested_high;    /* precisions of its nested weights; 0: it has none */

@@ -12,8 +12,9 @@ const struct st_cli_option st_cli_common_rows[] = {
      .kind = ST_CLI_CHOICE,
      .value = "HOW",
      .preset = "auto",
-     .choices = "auto|float|npu",
-     .help = "float: exact arithmetic; npu: INT8, needs a package; auto: what MODEL is made for",
+     .choices = "auto|float|npu|fast",
+     .help = "float: exact arithmetic; fast: a quantized GGUF's blocks in integers as they lie; "
+             "npu: INT8, needs a package; auto: what MODEL is made for",
      .offset = offsetof(struct st_cli_common, exec)},
     {.name = "device",
      .kind = ST_CLI_TEXT,

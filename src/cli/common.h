@@ -10,7 +10,7 @@
 #include <jansson.h>
 
 // In the order of stint_exec.
-enum { ST_CLI_EXEC_AUTO, ST_CLI_EXEC_FLOAT, ST_CLI_EXEC_NPU };
+enum { ST_CLI_EXEC_AUTO, ST_CLI_EXEC_FLOAT, ST_CLI_EXEC_NPU, ST_CLI_EXEC_FAST };
 
 // First member of every command's options.
 struct st_cli_common {

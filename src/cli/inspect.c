@@ -177,7 +177,7 @@ static bool print_object(const struct st_cli_command *command, const struct repo
     json_object_set_new(object, "memory", memory);
     json_object_set_new(object, "subgraphs", subgraphs);
     json_object_set_new(object, "tokenizer", tokenizer);
-    json_object_set_new(object, "exec", json_string(is_npu(report) ? "npu" : "float"));
+    json_object_set_new(object, "exec", json_string(stint_exec_name(info->exec)));
     if (info->nested_high != 0)
         json_object_set_new(object, "nested",
                             json_pack("{s:I, s:I, s:I}", "low", (json_int_t)info->nested_low,

@@ -18,7 +18,8 @@ static struct st_kernel_set select_kernels(void) {
                                   .gemv = st_gemv_select(flags),
                                   .elementwise = st_elementwise_select(flags),
                                   .attention = st_attention_select(flags),
-                                  .nested = st_nested_select(flags)};
+                                  .nested = st_nested_select(flags),
+                                  .blocks = st_blocks_select(flags)};
 }
 
 // BF16 has fewer bits than the cache, but many more than W8A8 linears. Whoever asks for F32 there,
@@ -80,6 +81,7 @@ static void lay_out_buffers(struct stint_session *s, struct st_arena *a,
     b->up = ST_TAKE(a, float, floats ? n * c->ffn : 0);
     if (s->model->int8.layers) s->quantized_bytes = st_int8_lay_out(s, b, a);
     if (nested) st_nested_lay_out(s, b, a);
+    if (s->model->fast) st_blocks_lay_out(widest_input(s), b, a);
     st_shadow_lay_out(&b->shadow, s->model, n, a);
     b->packed = ST_TAKE(a, float, st_linear_packed_floats(s->kernels.tile, n, widest_input(s)));
     for (int i = 0; i < 2; i++) {

@@ -43,6 +43,7 @@ struct st_kernel_set {
     const struct st_elementwise *elementwise;
     const struct st_attention *attention;
     const struct st_nested_kernel *nested;
+    const struct st_blocks *blocks;
     const struct st_pairs *pairs; // of a prompt's attention; NULL: it computes in floats
 };
 
@@ -85,7 +86,8 @@ struct st_chunk_buffers {
     uint8_t *in8, *attended8, *middle8; // quantized, as the device has them
     enum st_npu_kind quantized_on;      // the device that did it last
     struct st_shadow shadow;
-    struct st_nested_input nested; // of one linear
+    struct st_nested_input nested;  // of one linear
+    struct st_blocks_chunk *blocks; // [ST_BLOCKS_MAX_COLUMNS, chunks of k] of one linear's input
 };
 
 // Inputs in two terms, in steps of a model whose neurons are stored one by one.

@@ -283,7 +283,7 @@ STRUCTS = (ModelOptions, ModelInfo, Message, ChatOptions, PrepareOptions, Prepar
 
 # What a word of this package is in C: {prefix: {word: value}}, the constant is PREFIX + WORD.
 CHOICES = {
-    "STINT_EXEC_": {"default": 0, "float": 1, "npu": 2},
+    "STINT_EXEC_": {"default": 0, "float": 1, "npu": 2, "fast": 3},
     "STINT_SCALE_": {"channel": 0, "tensor": 1},
     "STINT_OUTLIERS_": {"auto": 0, "share": 1, "none": 2},
     "STINT_LOG_": {"error": 1, "warning": 2, "info": 3, "debug": 4},
