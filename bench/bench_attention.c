@@ -12,7 +12,7 @@
 enum { MAX_KEYS = 8192, MAX_DIM = 256, TILE_KEYS = 64, WIDTH = 64 };
 
 struct decode_case {
-    enum st_dtype kv;
+    enum st_kv_type kv;
     size_t n_keys, head_dim;
 };
 
@@ -22,7 +22,7 @@ static float *keys, *values; // MAX_KEYS * MAX_DIM floats, read as halves too
 
 static void decode(size_t row, void *context) {
     const struct decode_case *c = context;
-    rows[row]->decode(q, keys, values, c->kv, c->n_keys, c->head_dim, 0.1f, 0.0f, scores, out);
+    rows[row]->kv[c->kv].decode(q, keys, values, c->n_keys, c->head_dim, 0.1f, 0.0f, scores, out);
 }
 
 static void softmax_tile(size_t row, void *context) {
@@ -49,14 +49,15 @@ static void fill(float *x, size_t n) {
 
 static void run_decode(const char *const *names, size_t n_rows) {
     const size_t dims[] = {64, 80, 128, 256}, counts[] = {64, 1024, MAX_KEYS};
-    for (size_t i = 0; i < 4 * 3 * 2; i++) {
-        struct decode_case c = {i % 2 ? ST_DTYPE_F16 : ST_DTYPE_F32, counts[i / 2 % 3],
-                                dims[i / 6]};
+    for (size_t i = 0; i < 4 * 3 * ST_N_KV_TYPES; i++) {
+        struct decode_case c = {(enum st_kv_type)(i % ST_N_KV_TYPES), counts[i / ST_N_KV_TYPES % 3],
+                                dims[i / ST_N_KV_TYPES / 3]};
         char label[64];
         double n = 2.0 * (double)(c.n_keys * c.head_dim);
-        snprintf(label, sizeof label, "decode %s %zu x %zu", st_dtype_traits(c.kv)->name, c.n_keys,
+        snprintf(label, sizeof label, "decode %s %zu x %zu", st_kv_traits[c.kv].name, c.n_keys,
                  c.head_dim);
-        bench_rows(label, names, n_rows, decode, &c, n, n * (i % 2 ? 2.0 : 4.0));
+        bench_rows(label, names, n_rows, decode, &c, n,
+                   2.0 * (double)(c.n_keys * st_kv_row_bytes(c.kv, c.head_dim)));
     }
 }
 

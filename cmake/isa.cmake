@@ -6,6 +6,7 @@ set(avx512 "-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512cd -mfma -mf16c")
 set(STINT_ISA_TABLE
   # suffix|processor|flags
   "_avx2|x86_64|-mavx2 -mfma -mf16c"
+  "_avxvnni|x86_64|-mavx2 -mfma -mf16c -mavxvnni"
   "_avx512|x86_64|${avx512} -mprefer-vector-width=512"
   "_avx512vnni|x86_64|${avx512} -mavx512vnni"
   "_avx512bf16|x86_64|${avx512} -mavx512bf16"

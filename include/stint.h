@@ -87,10 +87,14 @@ typedef struct stint_model stint_model;
 
 /* How a model's sessions compute. */
 typedef enum stint_exec {
-    STINT_EXEC_DEFAULT = 0, /* npu for a package, float for everything else */
+    STINT_EXEC_DEFAULT = 0, /* npu for a package, fast for a quantized GGUF, float otherwise */
     STINT_EXEC_FLOAT = 1,   /* F32 arithmetic over the weights as stored */
-    STINT_EXEC_NPU = 2      /* INT8 linears on the device that acts as the NPU */
+    STINT_EXEC_NPU = 2,     /* INT8 linears on the device that acts as the NPU */
+    STINT_EXEC_FAST = 3     /* steps: quantized blocks as stored by INT8; prompts as FLOAT */
 } stint_exec;
+
+/* "float", "npu" or "fast"; "default" for anything else. Static. */
+STINT_API const char *stint_exec_name(stint_exec exec);
 
 typedef struct stint_model_options {
     size_t size;
@@ -144,8 +148,8 @@ typedef struct stint_model_info {
     uint64_t weight_bytes;            /* as stored */
     uint64_t linear_ops_per_token;    /* 2 x multiply-adds of all linears, output head excluded */
     uint64_t bytes_per_decoded_token; /* weight bytes that one decode step reads */
-    uint64_t kv_bytes_per_token_f32;  /* halve for f16 */
-    stint_exec exec;                  /* FLOAT or NPU */
+    uint64_t kv_bytes_per_token_f32;  /* stint_session_measure() tells of other types */
+    stint_exec exec;                  /* FLOAT, NPU or FAST */
     uint32_t subgraphs_per_layer;     /* 6 */
     uint32_t static_subgraphs_per_layer; /* 5: shared by all chunks */
     uint32_t nested_low, nested_high;    /* precisions of its nested weights; 0: it has none */
@@ -314,11 +318,8 @@ STINT_API stint_status stint_prepare(const char *source, const char *package,
 
 typedef struct stint_session stint_session;
 
-typedef enum stint_kv_type {
-    STINT_KV_DEFAULT = 0, /* f16 for a package, f32 for everything else */
-    STINT_KV_F32 = 1,
-    STINT_KV_F16 = 2
-} stint_kv_type;
+/* Names of the types that a KV cache can have, "f32|f16|...". */
+STINT_API const char *stint_kv_types(void);
 
 #define STINT_CHUNK_AUTO UINT32_MAX
 
@@ -342,7 +343,8 @@ typedef struct stint_session_options {
                            at most 4096 */
     uint32_t chunk_len; /* prompt tokens computed together; default 0: 256, STINT_CHUNK_AUTO: the
                            length that is measured to be fastest. Results are the same */
-    stint_kv_type kv;
+    const char *kv;     /* type of the KV cache, one of stint_kv_types(); default NULL: f16.
+                           Borrowed during the call */
     uint64_t memory;    /* bound in bytes for all weights and caches in memory; default 0: no bound.
                            E_LIMIT if it is too small */
     const char *device; /* acts as the NPU: "amx" or "cpu"; default NULL: the best that this machine
@@ -591,21 +593,55 @@ typedef struct stint_logit_bias {
     float value;
 } stint_logit_bias;
 
+/* How a token is drawn. Zero is the default of every member; stint_sampling_parameter() says what
+ * it stands for, and the range. */
 typedef struct stint_sampling {
     size_t size;
+    const stint_logit_bias *biases; /* [n_biases]; must not ban all tokens; default none */
+    size_t n_biases;
+    /* The parameters. */
     float temperature;    /* default 0: greedy */
     uint32_t top_k;       /* default 0: off */
-    float top_p;          /* default 0: off; (0, 1] */
-    float min_p;          /* default 0: off; [0, 1) */
+    float top_p;          /* default 0: off */
+    float min_p;          /* default 0: off */
     float repeat_penalty; /* default 0: off; > 1 makes the last `repeat_last` tokens less likely */
     uint32_t repeat_last; /* default 0: 64 */
     uint64_t seed;        /* same seed, same text, for any thread count; default 0 */
     /* Subtracted from the logit of a token that was generated already: once, and once for each
      * occurrence; default 0. */
     float presence_penalty, frequency_penalty;
-    const stint_logit_bias *biases; /* [n_biases]; must not ban all tokens; default none */
-    size_t n_biases;
+    /* Exclude top choices: with this probability, all tokens that have at least the threshold's
+     * share go, but for the least likely of them. Default 0: off; threshold 0: 0.1. */
+    float xtc_probability, xtc_threshold;
+    /* DRY: taken from the logit of a token that would continue a repetition of n tokens:
+     * multiplier * base^(n - allowed_length), if n is at least allowed_length. Default 0: off, base
+     * 1.75, length 2; repetitions are looked for in all of the text, or the last_n tokens. */
+    float dry_multiplier, dry_base;
+    uint32_t dry_allowed_length, dry_penalty_last_n;
 } stint_sampling;
+
+typedef enum stint_parameter_type {
+    STINT_PARAMETER_FLOAT = 0, /* float */
+    STINT_PARAMETER_UINT = 1,  /* uint32_t */
+    STINT_PARAMETER_UINT64 = 2 /* uint64_t of any value */
+} stint_parameter_type;
+
+/* One parameter of stint_sampling. All texts are static. */
+typedef struct stint_parameter {
+    const char *name;   /* of the member, and of the field in requests to the server */
+    const char *alias;  /* another name of that field; NULL: none */
+    const char *option; /* of the command, without dashes */
+    const char *value;  /* how help texts call its value, such as "N" */
+    const char *help;
+    stint_parameter_type type;
+    size_t offset;                   /* in stint_sampling */
+    double min, max;                 /* range; 0 is always allowed in the struct */
+    double request_min, request_max; /* range in requests to the server */
+    double standard;                 /* what 0 stands for */
+} stint_parameter;
+
+/* The i-th sampling parameter, static; NULL after the last. */
+STINT_API const stint_parameter *stint_sampling_parameter(size_t i);
 
 /* A likely token and the natural logarithm of its probability. */
 typedef struct stint_alternative {

@@ -27,7 +27,7 @@ UNSAFE = "strtok gets sprintf vsprintf strcpy strcat atoi atol atof system"
 ENDS_OR_PRINTS = ("exit _exit quick_exit abort printf vprintf puts putchar perror err errx warn "
                   "warnx")
 # Endings of files that are one instruction set's version of a family, checked with the family.
-ISA = re.compile(r"_(scalar|avx2|avx512\w*|amx|neon|dotprod|i8mm)$")
+ISA = re.compile(r"_(scalar|avx2|avxvnni|avx512\w*|amx|neon|dotprod|i8mm)$")
 # Objects that may hold process-wide state, and why.
 STATE = {"status.c": "the record of each thread", "cpu.c": "what the CPU can do, detected once",
          "log.c": "the callback of the embedding program"}
@@ -50,6 +50,7 @@ COVERED = {
     "src/session/weights/storage.c": "tests/session/test_plan.c",
     "src/session/norm.c": "tests/session/test_executions.c",
     "src/session/precision/schedule_json.c": "tests/session/test_precision.c",
+    "src/session/linear/blocks.c": "tests/session/test_executions.c",
     "src/session/linear/table.c": "tests/session/test_executions.c",
     "src/sched/simulate.c": "tests/sched/test_soc.c",
     "src/sched/dag.c": "tests/sched/test_schedule.c",
@@ -89,6 +90,9 @@ COVERED = {
     "src/server/http/reply.c": SERVE,
     "src/server/api/slot_files.c": SERVE,
     "src/server/http/watch.c": HOSTILE,
+    "src/server/http/headers.c": "tests/e2e/test_serve_connections.py",
+    "src/server/http/workers.c": "tests/server/test_prompts.c",
+    "src/server/http/linger.c": "tests/e2e/test_serve_connections.py",
     "src/server/scheduler/slots.c": "tests/server/test_scheduler.c",
     "src/session/precision/schedule.c": "tests/session/test_precision.c",
     "src/eval/methods.c": "tests/golden/test_eval.py",

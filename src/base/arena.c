@@ -28,14 +28,19 @@ struct st_arena st_arena_measure(void) {
     return (struct st_arena){.capacity = SIZE_MAX};
 }
 
-stint_status st_arena_open(struct st_arena *arena, size_t bytes) {
+stint_status st_arena_open_sparse(struct st_arena *arena, size_t bytes) {
     size_t capacity = bytes ? bytes : ALIGNMENT;
     void *base = mmap(NULL, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (base == MAP_FAILED)
         return st_fail(STINT_E_NOMEM, "the system has no %zu MiB of memory to give", bytes >> 20);
-    // Fewer TLB misses; only a hint, so a refusal does not matter.
-    if (capacity >= HUGE_PAGE_BYTES) madvise(base, capacity, MADV_HUGEPAGE);
     *arena = (struct st_arena){.base = base, .capacity = capacity};
+    return STINT_OK;
+}
+
+stint_status st_arena_open(struct st_arena *arena, size_t bytes) {
+    ST_TRY(st_arena_open_sparse(arena, bytes));
+    // Fewer TLB misses; only a hint, so a refusal does not matter.
+    if (arena->capacity >= HUGE_PAGE_BYTES) madvise(arena->base, arena->capacity, MADV_HUGEPAGE);
     return STINT_OK;
 }
 

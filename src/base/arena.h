@@ -23,6 +23,9 @@ struct st_arena st_arena_measure(void);
 // Maps `bytes` zeroed bytes (not touched until used; huge pages where the system gives them).
 // *arena is untouched on failure. STINT_E_NOMEM.
 stint_status st_arena_open(struct st_arena *arena, size_t bytes);
+// The same without huge pages, for what is filled little by little: only what is touched takes
+// memory, page by page.
+stint_status st_arena_open_sparse(struct st_arena *arena, size_t bytes);
 void st_arena_close(struct st_arena *arena); // accepts a measuring or zeroed arena
 
 // `count` elements of `element_bytes`, 64-byte aligned. NULL while measuring and on overflow or

@@ -33,6 +33,7 @@ static const struct {
 static const struct {
     uint64_t bit, lower;
 } implied[] = {
+    {ST_CPU_AVXVNNI, ST_CPU_AVX2},
     {ST_CPU_AVX512, ST_CPU_AVX2},
     {ST_CPU_AVX512VNNI, ST_CPU_AVX512 | ST_CPU_AVX2},
     {ST_CPU_AVX512BF16, ST_CPU_AVX512 | ST_CPU_AVX2},
@@ -91,6 +92,7 @@ static uint64_t detect_flags(void) {
     uint64_t state = saved_state(), flags = 0;
     if (!all(state, AVX_STATE) || !(seven.b & 1u << 5)) return 0;
     flags |= ST_CPU_AVX2;
+    if (more.a & 1u << 4) flags |= ST_CPU_AVXVNNI;
     const uint64_t f_dq_cd_bw_vl = 1u << 16 | 1u << 17 | 1u << 28 | 1u << 30 | 1u << 31;
     if (!all(state, AVX512_STATE) || !all(seven.b, f_dq_cd_bw_vl)) return flags;
     flags |= ST_CPU_AVX512;

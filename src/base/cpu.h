@@ -18,6 +18,7 @@
     X(GFNI, "gfni", 5)                                                                             \
     X(AMX_INT8, "amx-int8", 6) /* tiles, and the system's permission to use them */                \
     X(AMX_BF16, "amx-bf16", 7)                                                                     \
+    X(AVXVNNI, "avxvnni", 8) /* in registers of 256 bits */                                        \
     X(NEON, "neon", 16)                                                                            \
     X(DOTPROD, "dotprod", 17)                                                                      \
     X(I8MM, "i8mm", 18)

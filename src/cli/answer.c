@@ -3,6 +3,7 @@
 
 #include "cli/file.h"
 #include "cli/output.h"
+#include "cli/sampling.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +49,7 @@ static char *read_json(const struct st_cli_command *command, const char *value) 
 
 int st_cli_answer_open(const struct st_cli_command *command, const struct st_cli_common *common,
                        struct st_cli_answer *a) {
-    a->sampling = st_cli_sampling_options(common);
+    a->sampling = st_cli_sampling(common);
     if (!read_biases(command, &common->biases, a)) return ST_CLI_USAGE;
     if (common->json_schema != NULL) {
         a->schema = read_json(command, common->json_schema);

@@ -82,8 +82,7 @@ static json_t *describe_limits(const struct st_bench_figures *f) {
 bool st_bench_print_object(const char *command, const struct st_bench_figures *f) {
     json_t *object = json_pack(
         "{s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:o, s:o, s:I, s:o, s:o}", "model", f->name, "exec",
-        f->info.exec == STINT_EXEC_NPU ? "npu" : "float", "device",
-        stint_session_device(f->session), "chunk_tokens",
+        stint_exec_name(f->info.exec), "device", stint_session_device(f->session), "chunk_tokens",
         (json_int_t)stint_session_chunk(f->session), "threads", (json_int_t)f->n_threads, "cpu",
         stint_cpu_name(), "cpu_features", stint_cpu_features(), "prefill", describe_prefills(f),
         "decode", describe_decodes(f), "peak_rss_bytes", (json_int_t)f->peak_bytes, "roofline",

@@ -10,7 +10,7 @@
 #include <jansson.h>
 
 // In the order of stint_exec.
-enum { ST_CLI_EXEC_AUTO, ST_CLI_EXEC_FLOAT, ST_CLI_EXEC_NPU };
+enum { ST_CLI_EXEC_AUTO, ST_CLI_EXEC_FLOAT, ST_CLI_EXEC_NPU, ST_CLI_EXEC_FAST };
 
 // First member of every command's options.
 struct st_cli_common {
@@ -20,12 +20,13 @@ struct st_cli_common {
     const char *device;
     uint32_t n_threads;
     uint64_t memory;
-    uint32_t kv;
+    const char *kv;
     uint32_t n_context;
     uint32_t chunk_len;
     bool verbose;
     bool json;
     stint_sampling sampling; // without its biases, which are texts here
+    uint64_t given;          // bit i: the command line has sampling parameter i
     uint32_t npu_threads, cpu_threads;
     uint64_t npu_memory;
     uint32_t order; // index into inorder, ooo, heft
@@ -50,15 +51,14 @@ enum {
     ST_CLI_COMMON_CHUNK = 64,
     ST_CLI_COMMON_VERBOSE = 128,
     ST_CLI_COMMON_JSON = 256,
-    ST_CLI_COMMON_SAMPLING = 127 << 9,
-    ST_CLI_COMMON_SPLIT = 7 << 16,
-    ST_CLI_COMMON_ORDER = 1 << 18,
-    ST_CLI_COMMON_TRACE = 1 << 19,
-    ST_CLI_COMMON_SCHEDULE = 1 << 20,
-    ST_CLI_COMMON_PREDICTOR = 1 << 21,
-    ST_CLI_COMMON_ANSWER = 63 << 22,
-    ST_CLI_COMMON_TOOLS = 3 << 28,
-    ST_CLI_COMMON_NPU_MEMORY = 1 << 30,
+    ST_CLI_COMMON_SPLIT = 7 << 9,
+    ST_CLI_COMMON_ORDER = 1 << 11,
+    ST_CLI_COMMON_TRACE = 1 << 12,
+    ST_CLI_COMMON_SCHEDULE = 1 << 13,
+    ST_CLI_COMMON_PREDICTOR = 1 << 14,
+    ST_CLI_COMMON_ANSWER = 15 << 15,
+    ST_CLI_COMMON_TOOLS = 3 << 19,
+    ST_CLI_COMMON_NPU_MEMORY = 1 << 21,
     ST_CLI_COMMON_SESSION = 127 + ST_CLI_COMMON_VERBOSE + ST_CLI_COMMON_SPLIT +
                             ST_CLI_COMMON_PREDICTOR + ST_CLI_COMMON_NPU_MEMORY
 };
@@ -94,9 +94,6 @@ bool st_cli_trace(const struct st_cli_command *command, const struct st_cli_comm
 int st_cli_failed(const struct st_cli_command *command);
 // The same for an error while `model` ran.
 int st_cli_failed_with(const struct st_cli_command *command, const char *model);
-
-// The sampling parameters of the options.
-stint_sampling st_cli_sampling_options(const struct st_cli_common *common);
 
 // text[0, n_bytes) as ids, malloc'ed; NULL with the library's error.
 int32_t *st_cli_tokenize(const stint_tokenizer *tokenizer, const char *text, size_t n_bytes,

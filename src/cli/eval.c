@@ -179,19 +179,19 @@ static bool evaluate(const struct st_cli_command *command, const struct subject 
 static json_t *describe(const struct subject *subject, const char *method,
                         const stint_eval_result *result) {
     stint_model_info info = {.size = sizeof info};
-    bool npu =
-        stint_model_describe(subject->model, &info) == STINT_OK && info.exec == STINT_EXEC_NPU;
+    const char *exec =
+        stint_model_describe(subject->model, &info) == STINT_OK ? stint_exec_name(info.exec) : "";
     json_t *values = json_object(), *errors = json_object();
     for (size_t i = 0; i < STINT_EVAL_METRICS && result->metrics[i].name != NULL; i++) {
         json_object_set_new(values, result->metrics[i].name, json_real(result->metrics[i].value));
         json_object_set_new(errors, result->metrics[i].name, json_real(result->metrics[i].error));
     }
     return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:f}", "model",
-                     subject->options->common.model, "exec", npu ? "npu" : "float", "task",
-                     subject->options->task, "method",
-                     method != NULL ? method
-                     : npu          ? "shadow"
-                                    : "float",
+                     subject->options->common.model, "exec", exec, "task", subject->options->task,
+                     "method",
+                     method != NULL                ? method
+                     : info.exec == STINT_EXEC_NPU ? "shadow"
+                                                   : exec,
                      "items", (json_int_t)result->items, "tokens", (json_int_t)result->tokens,
                      "metrics", values, "stderr", errors, "seconds", result->seconds);
 }
@@ -250,6 +250,20 @@ static bool run_methods(const struct st_cli_command *command, const struct subje
     return ok;
 }
 
+// One that others are compared with runs exactly: quantized blocks in float.
+static stint_model *open_exact(const struct st_cli_command *command,
+                               const struct st_cli_common *common) {
+    struct st_cli_common exact = *common;
+    stint_model_info info = {.size = sizeof info};
+    stint_model *model = st_cli_open_model(command, common, NULL, NULL);
+    if (model == NULL || stint_model_describe(model, &info) != STINT_OK ||
+        info.exec != STINT_EXEC_FAST)
+        return model;
+    stint_model_close(model);
+    exact.exec = ST_CLI_EXEC_FLOAT;
+    return st_cli_open_model(command, &exact, NULL, NULL);
+}
+
 static bool open_all(const struct st_cli_command *command, const struct eval_options *options,
                      stint_model **model, stint_model **reference, struct subject *subject) {
     subject->options = options;
@@ -258,12 +272,17 @@ static bool open_all(const struct st_cli_command *command, const struct eval_opt
             st_cli_read_all(command->name, options->calib, TEXT_MAX_BYTES, &subject->text_bytes);
         if (subject->text == NULL) return false;
     }
-    subject->model = *model = st_cli_open_model(command, &options->common, NULL, NULL);
+    // Methods are applied to what a model is in float.
+    bool exact = (options->methods != NULL || options->method != NULL) &&
+                 options->common.exec == ST_CLI_EXEC_AUTO;
+    *model = exact ? open_exact(command, &options->common)
+                   : st_cli_open_model(command, &options->common, NULL, NULL);
+    subject->model = *model;
     if (*model == NULL || options->reference == NULL) return *model != NULL;
     struct st_cli_common common = options->common;
     common.model = options->reference;
     common.exec = ST_CLI_EXEC_AUTO;
-    subject->reference = *reference = st_cli_open_model(command, &common, NULL, NULL);
+    subject->reference = *reference = open_exact(command, &common);
     return *reference != NULL;
 }
 

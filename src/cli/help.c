@@ -30,7 +30,8 @@ static void print_wrapped(const char *text, size_t at) {
 static void print_option(const struct st_cli_option *option) {
     char left[80], help[320], letter[8] = "    ";
     if (option->letter != 0) snprintf(letter, sizeof letter, "-%c, ", option->letter);
-    const char *value = option->choices != NULL ? option->choices : option->value;
+    const char *value = st_cli_option_choices(option);
+    if (value == NULL) value = option->value;
     snprintf(left, sizeof left, "  %s--%s%s%s", letter, option->name, value == NULL ? "" : " ",
              value == NULL ? "" : value);
     snprintf(help, sizeof help, "%s%s%s%s", option->help,

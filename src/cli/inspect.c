@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PROMPT_TOKENS = 1024, CHUNK_TOKENS = 256, CONTEXT_DEFAULT = 4096 };
+enum { PROMPT_TOKENS = 1024, CHUNK_TOKENS = 256, CONTEXT_DEFAULT = 4096, MAX_KV_TYPES = 16 };
 
 struct inspect_options {
     struct st_cli_common common;
@@ -40,12 +40,20 @@ static const struct st_cli_option rows[] = {
      .offset = offsetof(struct inspect_options, svg)},
     {.name = NULL}};
 
+// What a KV cache of this type takes.
+struct kv_size {
+    char type[16];
+    uint64_t bytes;
+};
+
 // Everything that is shown, collected before the first line is printed.
 struct report {
     const char *path;
     const stint_model *model;
     stint_model_info info;
-    uint64_t context, kv_f32, kv_f16, scratch;
+    uint64_t context, scratch;
+    struct kv_size kv[MAX_KV_TYPES];
+    size_t n_kv;
     bool has_tokenizer;
     size_t tokenizer_vocab;
     int32_t bos, eos;
@@ -83,6 +91,23 @@ static bool gather_graphs(const struct st_cli_command *command, const stint_mode
     return ok || (st_cli_failed(command), false);
 }
 
+// Of each type of the cache; the scratch memory is that of the default one.
+static bool gather_kv(const stint_model *model, stint_session_options options,
+                      struct report *report) {
+    uint64_t bytes;
+    if (stint_session_measure(model, &options, &bytes, &report->scratch) != STINT_OK) return false;
+    for (const char *at = stint_kv_types(); *at != 0 && report->n_kv < MAX_KV_TYPES;) {
+        struct kv_size *kv = &report->kv[report->n_kv++];
+        uint64_t scratch;
+        size_t n = strcspn(at, "|");
+        snprintf(kv->type, sizeof kv->type, "%.*s", (int)n, at);
+        options.kv = kv->type;
+        if (stint_session_measure(model, &options, &kv->bytes, &scratch) != STINT_OK) return false;
+        at += n + (at[n] != 0);
+    }
+    return true;
+}
+
 static bool gather(const struct st_cli_command *command, const struct inspect_options *options,
                    const stint_model *model, struct report *report) {
     report->path = options->common.model;
@@ -90,10 +115,7 @@ static bool gather(const struct st_cli_command *command, const struct inspect_op
     report->info.size = sizeof report->info;
     stint_session_options session = st_cli_session_options(&options->common);
     if (stint_model_describe(model, &report->info) != STINT_OK ||
-        (session.kv = STINT_KV_F16,
-         stint_session_measure(model, &session, &report->kv_f16, &report->scratch)) != STINT_OK ||
-        (session.kv = STINT_KV_F32,
-         stint_session_measure(model, &session, &report->kv_f32, &report->scratch)) != STINT_OK)
+        !gather_kv(model, session, report))
         return st_cli_failed(command), false;
     uint32_t own = report->info.context;
     report->context = options->common.n_context != 0 ? options->common.n_context
@@ -129,10 +151,14 @@ static bool print_object(const struct st_cli_command *command, const struct repo
         (double)info->rope_theta, "rope_scaling", info->rope_scaling, "chat_template",
         info->chat_template, "linear_ops_per_token", (json_int_t)info->linear_ops_per_token,
         "bytes_per_decoded_token", (json_int_t)info->bytes_per_decoded_token);
-    json_t *memory = json_pack(
-        "{s:I, s:I, s:I, s:I, s:I}", "weight_bytes", (json_int_t)info->weight_bytes,
-        "context_tokens", (json_int_t)report->context, "kv_bytes_f32", (json_int_t)report->kv_f32,
-        "kv_bytes_f16", (json_int_t)report->kv_f16, "scratch_bytes", (json_int_t)report->scratch);
+    json_t *memory = json_pack("{s:I, s:I, s:I}", "weight_bytes", (json_int_t)info->weight_bytes,
+                               "context_tokens", (json_int_t)report->context, "scratch_bytes",
+                               (json_int_t)report->scratch);
+    for (size_t i = 0; i < report->n_kv; i++) {
+        char key[32];
+        snprintf(key, sizeof key, "kv_bytes_%s", report->kv[i].type);
+        json_object_set_new(memory, key, json_integer((json_int_t)report->kv[i].bytes));
+    }
     json_t *subgraphs = json_pack(
         "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "per_layer",
         (json_int_t)info->subgraphs_per_layer, "static_per_layer",
@@ -151,7 +177,7 @@ static bool print_object(const struct st_cli_command *command, const struct repo
     json_object_set_new(object, "memory", memory);
     json_object_set_new(object, "subgraphs", subgraphs);
     json_object_set_new(object, "tokenizer", tokenizer);
-    json_object_set_new(object, "exec", json_string(is_npu(report) ? "npu" : "float"));
+    json_object_set_new(object, "exec", json_string(stint_exec_name(info->exec)));
     if (info->nested_high != 0)
         json_object_set_new(object, "nested",
                             json_pack("{s:I, s:I, s:I}", "low", (json_int_t)info->nested_low,
@@ -208,11 +234,11 @@ static void print_memory(const struct report *report) {
     uint64_t rest = info->weight_bytes + report->scratch;
     st_cli_title("Memory");
     st_cli_row("weights", "%s, mapped from the file", st_cli_size(info->weight_bytes, a));
-    st_cli_row("KV cache", "%s in f32, %s in f16, for %" PRIu64 " tokens",
-               st_cli_size(report->kv_f32, a), st_cli_size(report->kv_f16, b), report->context);
     st_cli_row("scratch", "%s", st_cli_size(report->scratch, a));
-    st_cli_row("together", "%s with KV f32, %s with KV f16", st_cli_size(rest + report->kv_f32, a),
-               st_cli_size(rest + report->kv_f16, b));
+    for (size_t i = 0; i < report->n_kv; i++)
+        st_cli_row(i == 0 ? "KV cache" : "", "%s in %s for %" PRIu64 " tokens, %s with all else",
+                   st_cli_size(report->kv[i].bytes, a), report->kv[i].type, report->context,
+                   st_cli_size(rest + report->kv[i].bytes, b));
     st_cli_row("decode reads", "%s for each token", st_cli_size(info->bytes_per_decoded_token, a));
     if (info->nested_high == 0) return;
     st_cli_row("nested weights", "%u to %u bits, %s of the weights; a token reads %s to %s",

@@ -5,6 +5,7 @@
 
 #include "cli/common.h"
 #include "cli/output.h"
+#include "cli/sampling.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +22,9 @@ const struct st_cli_option *st_cli_option_at(const struct st_cli_command *comman
     *shared = true;
     for (size_t bit = 0; st_cli_common_rows[bit].name != NULL; bit++)
         if ((command->common >> bit & 1) != 0 && n++ == i) return &st_cli_common_rows[bit];
+    const struct st_cli_option *o;
+    for (size_t k = 0; command->samples && (o = st_cli_sampling_option(k)) != NULL; k++)
+        if (n++ == i) return o;
     return n == i ? &help_row : NULL;
 }
 
@@ -80,6 +84,8 @@ static int set_option(const struct st_cli_command *command, const struct st_cli_
         st_cli_error(command->name, "--%s takes no value ('%s')", option->name, word);
         return ST_CLI_USAGE;
     }
+    struct st_cli_common *common = target;
+    common->given |= option->given;
     if (st_cli_set(option, value, target, why, sizeof why)) return ST_CLI_GO;
     st_cli_error(command->name, "--%s: %s", option->name, why);
     return ST_CLI_USAGE;

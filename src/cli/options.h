@@ -22,7 +22,8 @@ enum st_cli_kind {
     ST_CLI_TEXT,   // const char *, into argv
     ST_CLI_TEXTS,  // struct st_cli_texts, one more for each time that it is given
     ST_CLI_UINTS,  // struct st_cli_uints, each in [min, max]
-    ST_CLI_CHOICE  // uint32_t: index into choices
+    ST_CLI_CHOICE, // uint32_t: index into choices
+    ST_CLI_WORD    // const char *, into argv: one of what words() returns
 };
 
 enum { ST_CLI_UINTS_MAX = 32, ST_CLI_TEXTS_MAX = 64 };
@@ -45,8 +46,10 @@ struct st_cli_option {
     const char *preset; // parsed first, shown as the default; NULL: zero
     const char *help;
     double min, max;
-    const char *choices; // "f32|f16"
+    const char *choices;        // "on|off"
+    const char *(*words)(void); // the same, of what only the library knows; or NULL
     size_t offset;
+    uint64_t given; // of a sampling parameter: its bit of st_cli_common.given
 };
 
 struct st_cli_command {
@@ -57,6 +60,7 @@ struct st_cli_command {
     const char *about;   // a paragraph for the command's own help
     const char *example; // one command line
     unsigned common;     // ST_CLI_COMMON_* rows it shares
+    bool samples;        // it has the options of cli/sampling.h
     const struct st_cli_option *options;
     size_t options_bytes;
     int (*run)(const struct st_cli_command *command, void *options); // ST_CLI_DONE, _FAILED, _USAGE
@@ -66,10 +70,13 @@ struct st_cli_command {
 // otherwise the exit status, with help or the error already printed.
 int st_cli_parse(const struct st_cli_command *command, int argc, char **argv, void *target);
 
-// The i-th option of a command: its own options, then the shared ones, then --help; NULL after the
-// last. *shared tells which kind it is.
+// The i-th option of a command: its own options, the shared ones, sampling, --help; NULL after the
+// last. *shared: it is not the command's own.
 const struct st_cli_option *st_cli_option_at(const struct st_cli_command *command, size_t i,
                                              bool *shared);
+
+// What its value may be, "on|off"; NULL: not a list.
+const char *st_cli_option_choices(const struct st_cli_option *option);
 
 // Parses one value and stores it; false with the reason in `why`.
 bool st_cli_set(const struct st_cli_option *option, const char *text, void *target, char *why,

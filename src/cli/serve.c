@@ -16,7 +16,7 @@ enum { KEY_MAX_BYTES = 4096, MAX_BODY_BYTES = 4 << 20 };
 struct serve_options {
     struct st_cli_common common;
     const char *host, *key_file, *cors, *name, *slot_dir;
-    uint32_t port, slots, queue, timeout, drain;
+    uint32_t port, slots, queue, connections, per_address, timeout, drain;
     uint64_t max_body;
     bool no_key;
 };
@@ -82,6 +82,23 @@ static const struct st_cli_option rows[] = {
      .preset = "4M",
      .help = "maximum size of a request; a longer one is refused (413)",
      .offset = offsetof(struct serve_options, max_body)},
+    {.name = "connections",
+     .kind = ST_CLI_UINT,
+     .value = "N",
+     .preset = "256",
+     .min = 4,
+     .max = 4096,
+     .help = "connections at once; when all are in use, those whose requests are slowest to arrive "
+             "are closed",
+     .offset = offsetof(struct serve_options, connections)},
+    {.name = "per-address",
+     .kind = ST_CLI_AUTO,
+     .value = "N",
+     .preset = "auto",
+     .max = 4096,
+     .help = "connections from one address; 0: no limit; auto: a quarter of --connections, and no "
+             "limit where --host is this machine only",
+     .offset = offsetof(struct serve_options, per_address)},
     {.name = "timeout",
      .kind = ST_CLI_UINT,
      .value = "S",
@@ -99,11 +116,19 @@ static const struct st_cli_option rows[] = {
      .offset = offsetof(struct serve_options, drain)},
     {.name = NULL}};
 
+// Keys that an Authorization header can carry.
+static bool is_key(const char *key) {
+    size_t n = strlen(key);
+    for (size_t i = 0; i < n; i++)
+        if (key[i] < ' ' || key[i] > '~') return false;
+    return n > 0 && key[0] != ' ' && key[n - 1] != ' ';
+}
+
 // Puts the key into *key, malloc'ed, or NULL if there is none; false with the error printed.
 static bool read_key(const struct st_cli_command *command, const struct serve_options *options,
                      char **key) {
     const char *from_environment = getenv("STINT_API_KEY");
-    size_t n;
+    size_t n = 0;
     *key = NULL;
     if (options->key_file == NULL && from_environment == NULL) return true;
     *key = options->key_file != NULL
@@ -113,9 +138,12 @@ static bool read_key(const struct st_cli_command *command, const struct serve_op
         if (options->key_file == NULL) st_cli_error(command->name, "not enough memory");
         return false;
     }
+    bool whole = options->key_file == NULL || strlen(*key) == n; // a NUL would cut it short
     (*key)[strcspn(*key, "\r\n")] = 0;
-    if (**key != 0) return true;
-    st_cli_error(command->name, "%s: the key is empty",
+    if (whole && is_key(*key)) return true;
+    st_cli_error(command->name,
+                 "%s: the key must be one line of printable ASCII characters, without blanks at "
+                 "its ends",
                  options->key_file != NULL ? options->key_file : "STINT_API_KEY");
     free(*key);
     *key = NULL;
@@ -175,6 +203,11 @@ static void wait_for_signal(const sigset_t *signals) {
     sigprocmask(SIG_UNBLOCK, signals, NULL);
 }
 
+static uint32_t per_address(const struct serve_options *options) {
+    if (options->per_address != UINT32_MAX) return options->per_address;
+    return st_server_is_local(options->host) ? 0 : options->connections / 4;
+}
+
 static bool serve(const struct st_cli_command *command, const struct serve_options *options,
                   const stint_model *model, const char *name, const char *key) {
     stint_session_options session = st_cli_session_options(&options->common);
@@ -188,6 +221,8 @@ static bool serve(const struct st_cli_command *command, const struct serve_optio
                                                .slot_dir = options->slot_dir,
                                                .n_slots = options->slots,
                                                .n_queue = options->queue,
+                                               .n_connections = options->connections,
+                                               .n_per_address = per_address(options),
                                                .timeout = options->timeout,
                                                .max_body = options->max_body};
     if (options->common.verbose) {

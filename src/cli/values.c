@@ -108,10 +108,15 @@ static bool add_text(const char *text, struct st_cli_texts *to, char *why, size_
     return true;
 }
 
+const char *st_cli_option_choices(const struct st_cli_option *option) {
+    return option->words != NULL ? option->words() : option->choices;
+}
+
 static bool set_choice(const struct st_cli_option *option, const char *text, uint32_t *to,
                        char *why, size_t why_bytes) {
+    const char *choices = st_cli_option_choices(option);
     uint32_t index = 0;
-    for (const char *at = option->choices;; index++) {
+    for (const char *at = choices;; index++) {
         size_t n = strcspn(at, "|");
         if (strlen(text) == n && memcmp(text, at, n) == 0) {
             *to = index;
@@ -120,13 +125,14 @@ static bool set_choice(const struct st_cli_option *option, const char *text, uin
         if (at[n] == 0) break;
         at += n + 1;
     }
-    snprintf(why, why_bytes, "'%s' is not one of %s", text, option->choices);
+    snprintf(why, why_bytes, "'%s' is not one of %s", text, choices);
     return false;
 }
 
 bool st_cli_set(const struct st_cli_option *option, const char *text, void *target, char *why,
                 size_t why_bytes) {
     void *to = (char *)target + option->offset;
+    uint32_t index;
     switch (option->kind) {
     case ST_CLI_FLAG:
         *(bool *)to = true;
@@ -150,6 +156,9 @@ bool st_cli_set(const struct st_cli_option *option, const char *text, void *targ
         return set_uints(option, text, to, why, why_bytes);
     case ST_CLI_CHOICE:
         return set_choice(option, text, to, why, why_bytes);
+    case ST_CLI_WORD:
+        *(const char **)to = text;
+        return set_choice(option, text, &index, why, why_bytes);
     }
     return false;
 }

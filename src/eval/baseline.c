@@ -122,7 +122,8 @@ static stint_status calibrate(struct st_baseline *b, const struct st_baseline_op
         .size = sizeof options,
         .n_threads = o->n_threads,
         .n_context = (uint32_t)(st_calibration_sequence(b->source) + b->n_prefix),
-        .chunk_len = ROWS};
+        .chunk_len = ROWS,
+        .kv = "f32"};
     float *logits = malloc(ROWS * b->source->config.vocab * sizeof *logits);
     if (!logits) return no_memory();
     for (size_t i = 0; i < b->n_inputs; i++)

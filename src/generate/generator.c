@@ -4,6 +4,7 @@
 #include "base/log_sum.h"
 #include "base/random.h"
 #include "base/size.h"
+#include "generate/parameters.h"
 #include "generate/stops.h"
 
 #include <math.h>

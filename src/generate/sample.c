@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The next token from the logits: penalties, temperature, top-k, min-p, top-p, in this order.
+// The next token from the logits: penalties, DRY, temperature, top-k, min-p, top-p, XTC, in this
+// order.
 #include "generate/sample.h"
 
+#include "base/random.h"
 #include "base/size.h"
-#include "base/status.h"
 
 #include <math.h>
 
@@ -39,10 +40,64 @@ static void penalise_generated(const struct st_sampler *s, const stint_sampling 
     }
 }
 
+// ---- DRY: tokens that would continue a repetition
+
+struct dry {
+    double multiplier, base;
+    size_t allowed, longest; // a longer repetition costs no more than the longest
+    const int32_t *ids;      // [n]
+    size_t n;
+};
+
+static double dry_penalty(const struct dry *d, double length) {
+    const double max = 1e6; // beyond any logit; -infinity is for tokens that must not come
+    return fmin(max, d->multiplier * pow(d->base, length - (double)d->allowed));
+}
+
+static struct dry dry_of(const struct st_sampler *s, const stint_sampling *p) {
+    size_t n = p->dry_penalty_last_n ? st_min(p->dry_penalty_last_n, s->n_ids) : s->n_ids;
+    struct dry d = {.multiplier = (double)p->dry_multiplier,
+                    .base = p->dry_base > 0.0f ? (double)p->dry_base : 1.75,
+                    .allowed = p->dry_allowed_length ? p->dry_allowed_length : 2,
+                    .ids = s->ids + s->n_ids - n,
+                    .n = n};
+    d.longest = d.allowed;
+    while (d.longest < n && dry_penalty(&d, (double)d.longest) < dry_penalty(&d, (double)n))
+        d.longest += d.longest / 8 + 1;
+    return d;
+}
+
+// How many of the last tokens also stand at the end of ids[0, end).
+static size_t repeated(const struct dry *d, size_t end) {
+    size_t length = 0;
+    while (length < st_min(end, d->longest) &&
+           d->ids[end - 1 - length] == d->ids[d->n - 1 - length])
+        length++;
+    return length;
+}
+
+// A candidate's p is the length of the longest repetition that it would continue.
+static void penalise_repetitions(const struct st_sampler *s, const stint_sampling *p,
+                                 float *logits) {
+    struct dry d = dry_of(s, p);
+    struct st_candidate *c = s->candidates;
+    forget(s, d.ids, d.n);
+    for (size_t end = 1; end < d.n; end++) {
+        float length = (float)repeated(&d, end);
+        if (length > c[d.ids[end]].p) c[d.ids[end]].p = length;
+    }
+    for (size_t i = 0; i < d.n; i++) {
+        float length = c[d.ids[i]].p;
+        c[d.ids[i]].p = 0.0f; // once for each token
+        if (length >= (float)d.allowed) logits[d.ids[i]] -= (float)dry_penalty(&d, (double)length);
+    }
+}
+
 static void penalise(const struct st_sampler *s, const stint_sampling *p, float *logits) {
     if (p->repeat_penalty > 0.0f && p->repeat_penalty != 1.0f) penalise_repeats(s, p, logits);
     if (p->presence_penalty != 0.0f || p->frequency_penalty != 0.0f)
         penalise_generated(s, p, logits);
+    if (p->dry_multiplier > 0.0f) penalise_repetitions(s, p, logits);
 }
 
 static int by_probability(const struct st_candidate *x, const struct st_candidate *y) {
@@ -99,6 +154,30 @@ static size_t cut_top_p(struct st_candidate *c, size_t n, double sum, double sha
     }
 }
 
+// Whether XTC applies is drawn apart from the token, so that it does not shift the other draws.
+static bool excludes_top(const struct st_sampler *s, const stint_sampling *p) {
+    const uint64_t stream = UINT64_C(0x5851f42d4c957f2d);
+    return p->xtc_probability > 0.0f &&
+           st_random_draw(p->seed ^ stream, s->n_generated) < (double)p->xtc_probability;
+}
+
+// XTC: of the tokens that have at least the threshold's share, all but the least likely go. Returns
+// how many are left.
+static size_t exclude_top(const stint_sampling *p, struct st_candidate *c, size_t n) {
+    double sum = 0.0, threshold = p->xtc_threshold > 0.0f ? (double)p->xtc_threshold : 0.1;
+    const struct st_candidate *least = NULL;
+    for (size_t i = 0; i < n; i++) sum += (double)c[i].p;
+    for (size_t i = 0; i < n; i++)
+        if ((double)c[i].p >= threshold * sum && (!least || by_probability(&c[i], least) > 0))
+            least = &c[i];
+    if (!least) return n;
+    struct st_candidate stays = *least;
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++)
+        if (by_probability(&c[i], &stays) >= 0) c[kept++] = c[i];
+    return kept;
+}
+
 static int32_t draw_from(const struct st_candidate *c, size_t n, double draw) {
     double sum = 0.0, at = 0.0;
     size_t last = 0; // that is possible at all
@@ -136,19 +215,6 @@ int32_t st_sample(const struct st_sampler *s, const stint_sampling *sampling, do
     for (size_t i = 0; i < n; i++) sum += (double)c[i].p;
     if (sampling->top_p > 0.0f && sampling->top_p < 1.0f)
         n = cut_top_p(c, n, sum, (double)sampling->top_p);
+    if (excludes_top(s, sampling)) n = exclude_top(sampling, c, n);
     return draw_from(c, n, draw);
-}
-
-stint_status st_sampling_check(const stint_sampling *p) {
-    if (!(p->temperature >= 0.0f) || !(p->top_p >= 0.0f && p->top_p <= 1.0f) ||
-        !(p->min_p >= 0.0f && p->min_p < 1.0f) || !(p->repeat_penalty >= 0.0f))
-        return st_fail(STINT_E_ARG,
-                       "sampling: temperature %g, top_p %g, min_p %g, repeat_penalty %g: expected "
-                       ">= 0, 0..1, 0..1 and >= 0",
-                       (double)p->temperature, (double)p->top_p, (double)p->min_p,
-                       (double)p->repeat_penalty);
-    if (!isfinite(p->presence_penalty) || !isfinite(p->frequency_penalty))
-        return st_fail(STINT_E_ARG, "sampling: presence_penalty and frequency_penalty must be "
-                                    "finite numbers");
-    return STINT_OK;
 }

@@ -33,7 +33,5 @@ static inline struct st_candidate *st_sampler_candidates(float *floats) {
 // logit must be above -infinity.
 int32_t st_sample(const struct st_sampler *sampler, const stint_sampling *sampling, double draw,
                   float *logits);
-// STINT_E_ARG names what is out of range.
-stint_status st_sampling_check(const stint_sampling *sampling);
 
 #endif

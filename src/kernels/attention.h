@@ -5,10 +5,21 @@
 #ifndef ST_KERNELS_ATTENTION_H
 #define ST_KERNELS_ATTENTION_H
 
-#include "base/dtype.h"
+#include "kernels/kv_types.h"
 
 #include <stddef.h>
 #include <stdint.h>
+
+// What depends on the cache's type. Rows of n values each, one after another (kv_types.h); f32 rows
+// are 4-byte aligned, f16 rows 2-byte aligned.
+struct st_kv_kernel {
+    void (*store)(const float *x, size_t n, void *row);
+    void (*load)(const void *rows, size_t n_rows, size_t n, float *to);
+    // One query over keys [0, n_keys): out[d] = sum_j softmax_j(scale * q . key_j) * value_j.
+    // keys and values: n_keys rows of head_dim. scores: scratch, n_keys floats. softcap as below.
+    void (*decode)(const float *q, const void *keys, const void *values, size_t n_keys,
+                   size_t head_dim, float scale, float softcap, float *scores, float *out);
+};
 
 struct st_attention {
     const char *name;
@@ -27,15 +38,7 @@ struct st_attention {
     // out[d, lane] *= factor[lane] for d in [0, n)
     void (*rescale)(float *out, size_t n, size_t width, const float *factor);
 
-    // One query over keys [0, n_keys): out[d] = sum_j softmax_j(scale * q . key_j) * value_j.
-    // keys and values: [n_keys, head_dim] of `kv` (F32 or F16), 4-byte aligned. scores: scratch,
-    // n_keys floats. softcap as above.
-    void (*decode)(const float *q, const void *keys, const void *values, enum st_dtype kv,
-                   size_t n_keys, size_t head_dim, float scale, float softcap, float *scores,
-                   float *out);
-
-    // F32 to F16, round to nearest even: what the KV cache stores.
-    void (*to_f16)(const float *x, size_t n, uint16_t *y);
+    struct st_kv_kernel kv[ST_N_KV_TYPES];
 };
 
 extern const struct st_attention *const st_attentions[]; // best first; ends with NULL

@@ -2,10 +2,11 @@
 // Softmax over key tiles with queries in lanes, and attention of a single query, for one
 // instruction set.
 #include "base/cpu.h"
-#include "base/half.h"
 #include "kernels/prefetch.h"
 #include "kernels/elementwise_rows.h"
 #include "kernels/vec.h"
+
+#include "kernels/kv_codecs.h"
 
 #include <math.h>
 #include <string.h>
@@ -77,45 +78,48 @@ static void rescale(float *out, size_t n, size_t width, const float *factor) {
     }
 }
 
-// VF_LANES elements of a cache row from element d on, or n < VF_LANES of them and zeros.
-INLINE vf row_part(const void *row, bool half, size_t d, size_t n) {
-    if (!half)
-        return n == VF_LANES ? vf_load((const float *)row + d)
-                             : vf_load_n((const float *)row + d, n);
-    if (n == VF_LANES) return vf_load_f16((const uint16_t *)row + d);
-    uint16_t t[VF_LANES] = {0};
-    memcpy(t, (const uint16_t *)row + d, n * sizeof *t);
-    return vf_load_f16(t);
+// VF_LANES values of a cache row from value d on, or count < VF_LANES of them and zeros.
+INLINE vf row_part(enum st_kv_type type, const void *row, size_t head_dim, size_t d, size_t count) {
+    switch (type) {
+#define PART(id, name, bits, scale)                                                                \
+    case ST_KV_##id:                                                                               \
+        return kv_##name##_part(row, head_dim, d, count);
+        ST_KV_TYPES(PART)
+#undef PART
+    default:
+        return vf_zero();
+    }
 }
 
 // Dot products of q with four keys: four chains of additions, one reduction. The order of additions
 // is the same for every key.
-INLINE void score_four(const float *q, const char *const key[4], bool half, size_t head_dim,
-                       float score[4]) {
+INLINE void score_four(const float *q, const char *const key[4], enum st_kv_type type,
+                       size_t head_dim, float score[4]) {
     vf sum[4] = {vf_zero(), vf_zero(), vf_zero(), vf_zero()};
     size_t d = 0;
     for (; d + VF_LANES <= head_dim; d += VF_LANES) {
         vf x = vf_load(q + d);
         UNROLLED for (int j = 0; j < 4; j++) sum[j] =
-            vf_fma(x, row_part(key[j], half, d, VF_LANES), sum[j]);
+            vf_fma(x, row_part(type, key[j], head_dim, d, VF_LANES), sum[j]);
     }
     if (d < head_dim) {
         vf x = vf_load_n(q + d, head_dim - d);
         UNROLLED for (int j = 0; j < 4; j++) sum[j] =
-            vf_fma(x, row_part(key[j], half, d, head_dim - d), sum[j]);
+            vf_fma(x, row_part(type, key[j], head_dim, d, head_dim - d), sum[j]);
     }
     vf_sum4(sum[0], sum[1], sum[2], sum[3], score);
 }
 
-INLINE void score_keys(const float *q, const char *keys, bool half, size_t row_bytes, size_t n_keys,
+INLINE void score_keys(const float *q, const char *keys, enum st_kv_type type, size_t n_keys,
                        size_t head_dim, float *scores) {
+    size_t row_bytes = st_kv_row_bytes(type, head_dim);
     for (size_t j = 0; j < n_keys; j += 4) {
         size_t n = n_keys - j < 4 ? n_keys - j : 4;
         const char *key[4]; // the last one stands in for those that are missing
         float four[4];
         st_prefetch(keys + j * row_bytes, 4 * row_bytes);
         for (size_t i = 0; i < 4; i++) key[i] = keys + (j + (i < n ? i : n - 1)) * row_bytes;
-        score_four(q, key, half, head_dim, four);
+        score_four(q, key, type, head_dim, four);
         memcpy(scores + j, four, n * sizeof *four);
     }
 }
@@ -147,20 +151,29 @@ INLINE float softmax(float *scores, size_t n, float scale, float softcap) {
     return sum;
 }
 
+// What the vectors of an output are made of.
+struct weighted {
+    enum st_kv_type type;
+    const float *p;
+    const char *values;
+    size_t n_keys, head_dim;
+    float factor;
+};
+
 // out[d, d + vectors * VF_LANES) over all keys; the last vector has `last` elements.
-INLINE void weigh(const float *p, const char *values, bool half, size_t row_bytes, size_t n_keys,
-                  size_t d, size_t vectors, size_t last, float factor, float *out) {
+INLINE void weigh(const struct weighted *w, size_t d, size_t vectors, size_t last, float *out) {
+    size_t row_bytes = st_kv_row_bytes(w->type, w->head_dim);
     vf sum[MAX_VECTORS];
     UNROLLED for (size_t v = 0; v < vectors; v++) sum[v] = vf_zero();
-    for (size_t j = 0; j < n_keys; j++) {
-        vf weight = vf_set1(p[j]);
-        const char *row = values + j * row_bytes;
+    for (size_t j = 0; j < w->n_keys; j++) {
+        vf weight = vf_set1(w->p[j]);
+        const char *row = w->values + j * row_bytes;
         st_prefetch(row, row_bytes);
         UNROLLED for (size_t v = 0; v < vectors; v++) sum[v] =
-            vf_fma(weight, row_part(row, half, d + v * VF_LANES, last), sum[v]);
+            vf_fma(weight, row_part(w->type, row, w->head_dim, d + v * VF_LANES, last), sum[v]);
     }
     UNROLLED for (size_t v = 0; v < vectors; v++) {
-        vf y = vf_mul(sum[v], vf_set1(factor));
+        vf y = vf_mul(sum[v], vf_set1(w->factor));
         if (last == VF_LANES)
             vf_store(out + d + v * VF_LANES, y);
         else
@@ -169,52 +182,47 @@ INLINE void weigh(const float *p, const char *values, bool half, size_t row_byte
 }
 
 // The head in runs of 8, 4, 2, 1 vectors that stay in registers, then what is left of one.
-INLINE void weigh_all(const float *p, const char *values, bool half, size_t row_bytes,
-                      size_t n_keys, size_t head_dim, float factor, float *out) {
-    size_t d = 0;
-    for (; d + 8 * VF_LANES <= head_dim; d += 8 * VF_LANES)
-        weigh(p, values, half, row_bytes, n_keys, d, 8, VF_LANES, factor, out);
-    if (d + 4 * VF_LANES <= head_dim) {
-        weigh(p, values, half, row_bytes, n_keys, d, 4, VF_LANES, factor, out);
+INLINE void weigh_all(const struct weighted *w, float *out) {
+    size_t d = 0, n = w->head_dim;
+    for (; d + 8 * VF_LANES <= n; d += 8 * VF_LANES) weigh(w, d, 8, VF_LANES, out);
+    if (d + 4 * VF_LANES <= n) {
+        weigh(w, d, 4, VF_LANES, out);
         d += 4 * VF_LANES;
     }
-    if (d + 2 * VF_LANES <= head_dim) {
-        weigh(p, values, half, row_bytes, n_keys, d, 2, VF_LANES, factor, out);
+    if (d + 2 * VF_LANES <= n) {
+        weigh(w, d, 2, VF_LANES, out);
         d += 2 * VF_LANES;
     }
-    if (d + VF_LANES <= head_dim) {
-        weigh(p, values, half, row_bytes, n_keys, d, 1, VF_LANES, factor, out);
+    if (d + VF_LANES <= n) {
+        weigh(w, d, 1, VF_LANES, out);
         d += VF_LANES;
     }
-    if (d < head_dim) weigh(p, values, half, row_bytes, n_keys, d, 1, head_dim - d, factor, out);
+    if (d < n) weigh(w, d, 1, n - d, out);
 }
 
-INLINE void attend(const float *q, const char *keys, const char *values, bool half, size_t n_keys,
-                   size_t head_dim, float scale, float softcap, float *scores, float *out) {
-    size_t row_bytes = head_dim * (half ? sizeof(uint16_t) : sizeof(float));
-    score_keys(q, keys, half, row_bytes, n_keys, head_dim, scores);
-    float factor = 1.0f / softmax(scores, n_keys, scale, softcap);
-    weigh_all(scores, values, half, row_bytes, n_keys, head_dim, factor, out);
-}
-
-static void decode(const float *q, const void *keys, const void *values, enum st_dtype kv,
+INLINE void decode(enum st_kv_type type, const float *q, const void *keys, const void *values,
                    size_t n_keys, size_t head_dim, float scale, float softcap, float *scores,
                    float *out) {
-    if (kv == ST_DTYPE_F16)
-        attend(q, keys, values, true, n_keys, head_dim, scale, softcap, scores, out);
-    else
-        attend(q, keys, values, false, n_keys, head_dim, scale, softcap, scores, out);
+    score_keys(q, keys, type, n_keys, head_dim, scores);
+    float factor = 1.0f / softmax(scores, n_keys, scale, softcap);
+    struct weighted w = {type, scores, values, n_keys, head_dim, factor};
+    weigh_all(&w, out);
 }
 
-static void to_f16(const float *x, size_t n, uint16_t *y) {
-    size_t i = 0;
-    for (; i + VF_LANES <= n; i += VF_LANES) vf_store_f16(y + i, vf_load(x + i));
-    for (; i < n; i++) y[i] = st_f16_from_f32(x[i]);
+INLINE void load(enum st_kv_type type, const char *rows, size_t n_rows, size_t n, float *to) {
+    size_t row_bytes = st_kv_row_bytes(type, n);
+    for (size_t r = 0; r < n_rows; r++, rows += row_bytes, to += n) {
+        size_t d = 0;
+        for (; d + VF_LANES <= n; d += VF_LANES)
+            vf_store(to + d, row_part(type, rows, n, d, VF_LANES));
+        if (d < n) vf_store_n(to + d, row_part(type, rows, n, d, n - d), n - d);
+    }
 }
+
+#include "kernels/kv_kernels.h"
 
 const struct st_attention ATTENTION = {.name = ATTENTION_NAME,
                                        .isa = ELEMENTWISE_ISA,
                                        .softmax_tile = softmax_tile,
                                        .rescale = rescale,
-                                       .decode = decode,
-                                       .to_f16 = to_f16};
+                                       .kv = {ST_KV_TYPES(KV_KERNEL)}};

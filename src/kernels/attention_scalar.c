@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The definitions, with libm.
-#include "base/half.h"
 #include "kernels/elementwise_rows.h"
+#include "kernels/kv_codecs.h"
 
 #include <math.h>
 
@@ -42,18 +42,26 @@ static void rescale(float *out, size_t n, size_t width, const float *factor) {
         for (size_t l = 0; l < width; l++) out[d * width + l] *= factor[l];
 }
 
-static float at(const void *rows, enum st_dtype kv, size_t i) {
-    return kv == ST_DTYPE_F16 ? st_f32_from_f16(((const uint16_t *)rows)[i])
-                              : ((const float *)rows)[i];
+static float at(enum st_kv_type type, const void *rows, size_t row, size_t n, size_t d) {
+    const void *from = (const char *)rows + row * st_kv_row_bytes(type, n);
+    switch (type) {
+#define AT(id, name, bits, scale)                                                                  \
+    case ST_KV_##id:                                                                               \
+        return kv_##name##_at(from, n, d);
+        ST_KV_TYPES(AT)
+#undef AT
+    default:
+        return NAN;
+    }
 }
 
-static void decode(const float *q, const void *keys, const void *values, enum st_dtype kv,
+static void decode(enum st_kv_type type, const float *q, const void *keys, const void *values,
                    size_t n_keys, size_t head_dim, float scale, float softcap, float *scores,
                    float *out) {
     float max = -INFINITY, sum = 0.0f;
     for (size_t j = 0; j < n_keys; j++) {
         float dot = 0.0f;
-        for (size_t d = 0; d < head_dim; d++) dot += q[d] * at(keys, kv, j * head_dim + d);
+        for (size_t d = 0; d < head_dim; d++) dot += q[d] * at(type, keys, j, head_dim, d);
         scores[j] = capped(dot, scale, softcap);
         max = fmaxf(max, scores[j]);
     }
@@ -63,17 +71,19 @@ static void decode(const float *q, const void *keys, const void *values, enum st
     }
     for (size_t d = 0; d < head_dim; d++) {
         float total = 0.0f;
-        for (size_t j = 0; j < n_keys; j++) total += scores[j] * at(values, kv, j * head_dim + d);
+        for (size_t j = 0; j < n_keys; j++) total += scores[j] * at(type, values, j, head_dim, d);
         out[d] = total / sum;
     }
 }
 
-static void to_f16(const float *x, size_t n, uint16_t *y) {
-    for (size_t i = 0; i < n; i++) y[i] = st_f16_from_f32(x[i]);
+static void load(enum st_kv_type type, const void *rows, size_t n_rows, size_t n, float *to) {
+    for (size_t r = 0; r < n_rows; r++)
+        for (size_t d = 0; d < n; d++) to[r * n + d] = at(type, rows, r, n, d);
 }
+
+#include "kernels/kv_kernels.h"
 
 const struct st_attention st_attention_scalar = {.name = "attention_scalar",
                                                  .softmax_tile = softmax_tile,
                                                  .rescale = rescale,
-                                                 .decode = decode,
-                                                 .to_f16 = to_f16};
+                                                 .kv = {ST_KV_TYPES(KV_KERNEL)}};

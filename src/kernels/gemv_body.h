@@ -10,6 +10,7 @@
 #include "kernels/gemv_rows.h"
 #include "kernels/vec.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 // Rows at once: as many as have their sums in registers, of which AVX2 has 16 and the others 32.
@@ -32,24 +33,37 @@ INLINE vf load_tail(load_fn *load, const unsigned char *p, size_t n, size_t item
     return load(t);
 }
 
-// Adds n_rows rows times n_columns columns, both constants where this is called. ahead: what to ask
-// for meanwhile, a row's bytes at the same place so many bytes on; 0: nothing.
+// The next VF_LANES of n_rows rows times n_columns columns.
+INLINE void dot_lanes(load_fn *load, const unsigned char *w, size_t row_bytes, size_t n_rows,
+                      const float *x, size_t x_col, size_t n_columns, vf *sum) {
+    UNROLL for (size_t r = 0; r < n_rows; r++) {
+        vf v = load(w + r * row_bytes);
+        UNROLL for (size_t c = 0; c < n_columns; c++) sum[r * n_columns + c] =
+            vf_fma(v, vf_load(x + c * x_col), sum[r * n_columns + c]);
+    }
+}
+
+// Adds n_rows rows times n_columns columns, both constants where this is called. prefetch, constant
+// too: whether the n_rows rows after these are wanted next.
 INLINE void dot_rows(load_fn *load, size_t item_bytes, const unsigned char *w, size_t row_bytes,
-                     size_t n_rows, size_t ahead, size_t k, const float *x, size_t x_col,
+                     size_t n_rows, bool prefetch, size_t k, const float *x, size_t x_col,
                      size_t n_columns, vf *sum) {
-    size_t whole = k / VF_LANES * VF_LANES;
-    for (size_t i = 0; i < whole; i += VF_LANES) UNROLL for (size_t r = 0; r < n_rows; r++) {
-            const unsigned char *at = w + r * row_bytes + i * item_bytes;
-            vf v = load(at);
-            // Into the second-level cache: the first holds x.
-            if (ahead && i * item_bytes % CACHE_LINE == 0) __builtin_prefetch(at + ahead, 0, 2);
+    const size_t line = CACHE_LINE / item_bytes;
+    size_t i = 0;
+    for (; i + line <= k; i += line) {
+        // Into the second-level cache: the first holds x.
+        if (prefetch)
+            UNROLL for (size_t r = 0; r < n_rows; r++)
+                __builtin_prefetch(w + (n_rows + r) * row_bytes + i * item_bytes, 0, 2);
+        UNROLL for (size_t j = i; j < i + line; j += VF_LANES)
+            dot_lanes(load, w + j * item_bytes, row_bytes, n_rows, x + j, x_col, n_columns, sum);
+    }
+    for (; i + VF_LANES <= k; i += VF_LANES)
+        dot_lanes(load, w + i * item_bytes, row_bytes, n_rows, x + i, x_col, n_columns, sum);
+    if (i < k) UNROLL for (size_t r = 0; r < n_rows; r++) {
+            vf v = load_tail(load, w + r * row_bytes + i * item_bytes, k - i, item_bytes);
             UNROLL for (size_t c = 0; c < n_columns; c++) sum[r * n_columns + c] =
-                vf_fma(v, vf_load(x + c * x_col + i), sum[r * n_columns + c]);
-        }
-    if (whole < k) UNROLL for (size_t r = 0; r < n_rows; r++) {
-            vf v = load_tail(load, w + r * row_bytes + whole * item_bytes, k - whole, item_bytes);
-            UNROLL for (size_t c = 0; c < n_columns; c++) sum[r * n_columns + c] =
-                vf_fma(v, vf_load_n(x + c * x_col + whole, k - whole), sum[r * n_columns + c]);
+                vf_fma(v, vf_load_n(x + c * x_col + i, k - i), sum[r * n_columns + c]);
         }
 }
 
@@ -63,11 +77,11 @@ INLINE void store_rows(size_t n_rows, size_t n_columns, vf *sum, float *y, size_
 }
 
 INLINE void native_rows(load_fn *load, size_t item_bytes, const unsigned char *w, size_t row_bytes,
-                        size_t n_rows, size_t ahead, size_t k, const float *x, size_t n_columns,
+                        size_t n_rows, bool prefetch, size_t k, const float *x, size_t n_columns,
                         float *y, size_t y_col) {
     vf sum[MAX_SUMS];
     clear_sums(n_rows * n_columns, sum);
-    dot_rows(load, item_bytes, w, row_bytes, n_rows, ahead, k, x, k, n_columns, sum);
+    dot_rows(load, item_bytes, w, row_bytes, n_rows, prefetch, k, x, k, n_columns, sum);
     store_rows(n_rows, n_columns, sum, y, y_col);
 }
 
@@ -77,27 +91,28 @@ INLINE void gemv_columns(load_fn *load, size_t item_bytes, const unsigned char *
     const size_t rows = n_columns == 1 ? GEMV_ROWS : MAX_SUMS / (n_columns == 3 ? 4 : n_columns);
     size_t r = 0;
     for (; r + rows <= n_rows; r += rows)
-        native_rows(load, item_bytes, w + r * row_bytes, row_bytes, rows, rows * row_bytes, k, x,
-                    n_columns, y + r, y_col);
-    for (; r < n_rows; r++)
-        native_rows(load, item_bytes, w + r * row_bytes, row_bytes, 1, row_bytes, k, x, n_columns,
+        native_rows(load, item_bytes, w + r * row_bytes, row_bytes, rows, true, k, x, n_columns,
                     y + r, y_col);
+    for (; r < n_rows; r++)
+        native_rows(load, item_bytes, w + r * row_bytes, row_bytes, 1, true, k, x, n_columns, y + r,
+                    y_col);
 }
 
-// A few rows, a constant, times any number of columns. The first pass brings the rows into the
-// cache, and prefetches the next ones.
+// A few rows, a constant, times more than ST_GEMV_PASS columns. The first pass brings the rows into
+// the cache, and prefetches the next ones.
 INLINE void passes(load_fn *load, size_t item_bytes, const unsigned char *w, size_t row_bytes,
                    size_t n_rows, size_t k, const float *x, size_t n_columns, float *y,
                    size_t y_col) {
-    size_t c = 0;
+    native_rows(load, item_bytes, w, row_bytes, n_rows, true, k, x, ST_GEMV_PASS, y, y_col);
+    size_t c = ST_GEMV_PASS;
     for (; c + ST_GEMV_PASS <= n_columns; c += ST_GEMV_PASS)
-        native_rows(load, item_bytes, w, row_bytes, n_rows, c ? 0 : n_rows * row_bytes, k,
-                    x + c * k, ST_GEMV_PASS, y + c * y_col, y_col);
+        native_rows(load, item_bytes, w, row_bytes, n_rows, false, k, x + c * k, ST_GEMV_PASS,
+                    y + c * y_col, y_col);
     for (; c + 2 <= n_columns; c += 2)
-        native_rows(load, item_bytes, w, row_bytes, n_rows, 0, k, x + c * k, 2, y + c * y_col,
+        native_rows(load, item_bytes, w, row_bytes, n_rows, false, k, x + c * k, 2, y + c * y_col,
                     y_col);
     if (c < n_columns)
-        native_rows(load, item_bytes, w, row_bytes, n_rows, 0, k, x + c * k, 1, y + c * y_col,
+        native_rows(load, item_bytes, w, row_bytes, n_rows, false, k, x + c * k, 1, y + c * y_col,
                     y_col);
 }
 
@@ -117,12 +132,12 @@ INLINE void gemv_passes(load_fn *load, size_t item_bytes, const unsigned char *w
 static void add_dequantized(float (*rows)[DEQUANTIZED], size_t n_rows, size_t n, const float *x,
                             vf *sum) {
     if (n_rows == GEMV_ROWS)
-        dot_rows(load_f32, sizeof(float), (const unsigned char *)rows, sizeof *rows, GEMV_ROWS, 0,
-                 n, x, 0, 1, sum);
+        dot_rows(load_f32, sizeof(float), (const unsigned char *)rows, sizeof *rows, GEMV_ROWS,
+                 false, n, x, 0, 1, sum);
     else
         for (size_t r = 0; r < n_rows; r++)
-            dot_rows(load_f32, sizeof(float), (const unsigned char *)rows[r], 0, 1, 0, n, x, 0, 1,
-                     sum + r);
+            dot_rows(load_f32, sizeof(float), (const unsigned char *)rows[r], 0, 1, false, n, x, 0,
+                     1, sum + r);
 }
 
 static void dequantized_rows(st_dequantize_fn *dequantize, const unsigned char *w, size_t row_bytes,

@@ -8,6 +8,7 @@
 #define ST_KERNELS_KERNELS_H
 
 #include "kernels/attention.h"
+#include "kernels/blocks.h"
 #include "kernels/elementwise.h"
 #include "kernels/dequantize.h"
 #include "kernels/gemv.h"

@@ -12,19 +12,10 @@ const struct st_pairs st_pairs[] = {
      16,
      3,
      {st_pair_tile_avx512bf16_1, st_pair_tile_avx512bf16_2, st_pair_tile_avx512bf16_3},
-     st_join_f16_avx512bf16,
-     st_zip_f16_avx512bf16,
-     st_zip_f32_avx512bf16},
+     st_pair_join_avx512bf16,
+     st_pair_zip_avx512bf16},
 #endif
-    {"pairs_scalar",
-     0,
-     4,
-     4,
-     1,
-     {st_pair_tile_scalar},
-     st_join_f16_scalar,
-     st_zip_f16_scalar,
-     st_zip_f32_scalar},
+    {"pairs_scalar", 0, 4, 4, 1, {st_pair_tile_scalar}, st_pair_join_scalar, st_pair_zip_scalar},
     {0},
 };
 

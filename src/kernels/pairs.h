@@ -19,11 +19,10 @@ struct st_pairs {
     size_t m, lanes, vectors; // as in struct st_tile; widths are multiples of lanes
     st_pair_tile_fn *fn[ST_TILE_MAX_VECTORS];
     // out[i] = x[2 i], x[2 i + 1] for i in [0, n): keys, whose rows are k.
-    void (*join_f16)(const uint16_t *x, size_t n, uint32_t *out);
+    void (*join)(const float *x, size_t n, uint32_t *out);
     // x [n_rows, n]: out[r * n + i] = x[2 r, i], x[2 r + 1, i]; behind an odd number of rows
     // follows one of zeros. Values, whose columns are k; queries and probabilities in lanes.
-    void (*zip_f16)(const uint16_t *x, size_t n_rows, size_t n, uint32_t *out);
-    void (*zip_f32)(const float *x, size_t n_rows, size_t n, uint32_t *out);
+    void (*zip)(const float *x, size_t n_rows, size_t n, uint32_t *out);
 };
 
 // Best first; ends with a NULL name. The scalar row, which is the definition, has no isa bits.

@@ -37,11 +37,6 @@ void st_pair_tile_avx512bf16_3(size_t k, const uint32_t *a, size_t a_row, size_t
 }
 
 // The first n elements, then zeros.
-INLINE __m512 halves(const uint16_t *x, size_t n) {
-    if (n >= VF_LANES) return vf_load_f16(x);
-    return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16((__mmask16)((1u << n) - 1), x));
-}
-
 INLINE __m512 floats(const float *x, size_t n) {
     return n >= VF_LANES ? vf_load(x) : vf_load_n(x, n);
 }
@@ -64,23 +59,15 @@ INLINE __m512i zipped(__m512 even, __m512 odd) {
     return _mm512_or_si512(low, _mm512_slli_epi32(high, 16));
 }
 
-void st_join_f16_avx512bf16(const uint16_t *x, size_t n, uint32_t *out) {
+void st_pair_join_avx512bf16(const float *x, size_t n, uint32_t *out) {
     for (size_t i = 0; i < n; i += VF_LANES) {
         size_t rest = 2 * (n - i), second = rest > VF_LANES ? rest - VF_LANES : 0;
-        store(out + i, joined(halves(x + 2 * i, rest), halves(x + 2 * i + VF_LANES, second)),
+        store(out + i, joined(floats(x + 2 * i, rest), floats(x + 2 * i + VF_LANES, second)),
               n - i);
     }
 }
 
-void st_zip_f16_avx512bf16(const uint16_t *x, size_t n_rows, size_t n, uint32_t *out) {
-    for (size_t r = 0; r < n_rows; r += 2, x += 2 * n, out += n)
-        for (size_t i = 0; i < n; i += VF_LANES) {
-            __m512 odd = r + 1 < n_rows ? halves(x + n + i, n - i) : vf_zero();
-            store(out + i, zipped(halves(x + i, n - i), odd), n - i);
-        }
-}
-
-void st_zip_f32_avx512bf16(const float *x, size_t n_rows, size_t n, uint32_t *out) {
+void st_pair_zip_avx512bf16(const float *x, size_t n_rows, size_t n, uint32_t *out) {
     for (size_t r = 0; r < n_rows; r += 2, x += 2 * n, out += n)
         for (size_t i = 0; i < n; i += VF_LANES) {
             __m512 odd = r + 1 < n_rows ? floats(x + n + i, n - i) : vf_zero();

@@ -28,18 +28,11 @@ void st_pair_tile_scalar(size_t k, const uint32_t *a, size_t a_row, size_t a_col
             }
 }
 
-void st_join_f16_scalar(const uint16_t *x, size_t n, uint32_t *out) {
-    for (size_t i = 0; i < n; i++)
-        out[i] = pair(st_f32_from_f16(x[2 * i]), st_f32_from_f16(x[2 * i + 1]));
+void st_pair_join_scalar(const float *x, size_t n, uint32_t *out) {
+    for (size_t i = 0; i < n; i++) out[i] = pair(x[2 * i], x[2 * i + 1]);
 }
 
-void st_zip_f16_scalar(const uint16_t *x, size_t n_rows, size_t n, uint32_t *out) {
-    for (size_t r = 0; r < n_rows; r += 2, x += 2 * n, out += n)
-        for (size_t i = 0; i < n; i++)
-            out[i] = pair(st_f32_from_f16(x[i]), r + 1 < n_rows ? st_f32_from_f16(x[n + i]) : 0.0f);
-}
-
-void st_zip_f32_scalar(const float *x, size_t n_rows, size_t n, uint32_t *out) {
+void st_pair_zip_scalar(const float *x, size_t n_rows, size_t n, uint32_t *out) {
     for (size_t r = 0; r < n_rows; r += 2, x += 2 * n, out += n)
         for (size_t i = 0; i < n; i++) out[i] = pair(x[i], r + 1 < n_rows ? x[n + i] : 0.0f);
 }

@@ -17,6 +17,13 @@ static const char *const act_names[ST_N_ACTS] = {
 static const char *const source_names[] = {
     [ST_SOURCE_HF] = "huggingface", [ST_SOURCE_GGUF] = "gguf", [ST_SOURCE_PRESET] = "preset"};
 
+const char *stint_exec_name(stint_exec exec) {
+    static const char *const names[] = {
+        [STINT_EXEC_FLOAT] = "float", [STINT_EXEC_NPU] = "npu", [STINT_EXEC_FAST] = "fast"};
+    bool known = exec > STINT_EXEC_DEFAULT && exec <= STINT_EXEC_FAST;
+    return known ? names[exec] : "default";
+}
+
 struct totals {
     uint64_t weights, bytes;
 };
@@ -122,7 +129,9 @@ stint_status stint_model_describe(const stint_model *model, stint_model_info *in
         .window = c->window,
         .rope_dims = c->rope_dims,
         .rope_theta = (float)c->rope.theta,
-        .exec = model->int8.layers ? STINT_EXEC_NPU : STINT_EXEC_FLOAT,
+        .exec = model->int8.layers ? STINT_EXEC_NPU
+                : model->fast      ? STINT_EXEC_FAST
+                                   : STINT_EXEC_FLOAT,
         .nested_low = model->nested.low,
         .nested_high = model->nested.high,
         .subgraphs_per_layer = ST_N_SUBGRAPHS,

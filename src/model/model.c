@@ -3,6 +3,8 @@
 
 #include "base/log.h"
 #include "base/process.h"
+#include "base/size.h"
+#include "kernels/blocks.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -53,6 +55,26 @@ static stint_status check_exec(const struct stint_model *m, const stint_model_op
     if (exec == STINT_EXEC_NPU && !m->checkpoint.package)
         return st_fail(STINT_E_UNSUPPORTED, "--exec npu needs a package: make one with "
                                             "'stint prepare MODEL -o MODEL.stint'");
+    return STINT_OK;
+}
+
+static stint_status count_blocks(void *context, struct st_linear_id id) {
+    struct stint_model *m = context;
+    const struct st_linear_weight *parts[ST_STAGE_PARTS];
+    size_t n = st_linear_parts(&m->weights, id, parts);
+    for (size_t i = 0; i < n; i++) m->fast |= parts[i]->data && st_blocks_has(parts[i]->dtype);
+    return STINT_OK;
+}
+
+// Whether steps run in integers over blocks: by default where a linear has them.
+static stint_status select_fast(const stint_model_options *options, struct stint_model *m) {
+    stint_exec exec = options ? options->exec : STINT_EXEC_DEFAULT;
+    if (exec != STINT_EXEC_DEFAULT && exec != STINT_EXEC_FAST) return STINT_OK;
+    if (!m->int8.layers)
+        ST_TRY(st_linears_each(&m->config, st_max(1, m->config.n_experts), count_blocks, m));
+    if (exec == STINT_EXEC_FAST && !m->fast)
+        return st_fail(STINT_E_UNSUPPORTED, "--exec fast needs a GGUF file with quantized weights, "
+                                            "e.g. Q4_K_M or Q8_0");
     return STINT_OK;
 }
 
@@ -131,6 +153,7 @@ stint_status stint_model_open(const char *path, const stint_model_options *optio
     status = check_exec(m, options);
     if (status == STINT_OK) status = st_config_read(&m->checkpoint, &m->config);
     if (status == STINT_OK) status = bind(m);
+    if (status == STINT_OK) status = select_fast(options, m);
     if (status != STINT_OK) return finish_open(status, path, m, model);
     if (!(options && options->no_tokenizer)) status = open_tokenizer(path, m);
     if (status == STINT_OK) status = adopt_tokenizer(m);

@@ -200,7 +200,8 @@ static stint_status open_in(struct st_calibration *c, uint32_t n_threads) {
     stint_session_options options = {.size = sizeof options,
                                      .n_threads = n_threads,
                                      .n_context = (uint32_t)c->n_sequence,
-                                     .chunk_len = BATCH_TOKENS};
+                                     .chunk_len = BATCH_TOKENS,
+                                     .kv = "f32"};
     struct st_arena measure = st_arena_measure();
     lay_out(c, &measure);
     ST_TRY(st_arena_check(&measure, "calibration"));

@@ -227,11 +227,21 @@ static bool same_file(const char *a, const char *b) {
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
+// The source is what a package's loss is measured against, so it runs exactly.
+static stint_status open_in_float(struct st_prepare_job *p) {
+    stint_model_options options = {.size = sizeof options, .exec = STINT_EXEC_FLOAT};
+    if (!p->model->fast) return STINT_OK;
+    stint_model_close(p->model);
+    p->model = NULL;
+    return stint_model_open(p->source, &options, &p->model);
+}
+
 static stint_status open_source(struct st_prepare_job *p, const char *package) {
     stint_model_options options = {.size = sizeof options};
     ST_TRY(stint_model_open(p->source, &options, &p->model));
     if (p->model->checkpoint.package)
         return st_fail(STINT_E_UNSUPPORTED, "%s: is a package already", p->source);
+    ST_TRY(open_in_float(p));
     if (same_file(p->source, package))
         return st_fail(STINT_E_ARG, "%s: the package would take the place of its source", package);
     struct st_calibration_input input = {p->options->text, p->options->text_bytes, p->options->ids,

@@ -33,10 +33,10 @@ static void make_fingerprint(struct st_server *server, const struct st_server_op
     struct st_scheduler_stats stats;
     stint_model_describe(server->model, &info);
     st_scheduler_stats(server->scheduler, &stats);
-    int n = snprintf(text, sizeof text, "%s %s %s %llu %llu %d %s %zu %d %s %s", stint_version(),
+    int n = snprintf(text, sizeof text, "%s %s %s %llu %llu %d %s %zu %s %s %s", stint_version(),
                      info.architecture, info.weight_type, (unsigned long long)info.n_parameters,
                      (unsigned long long)info.weight_bytes, (int)info.exec, stats.device,
-                     stats.chunk, (int)options->session->kv,
+                     stats.chunk, options->session->kv != NULL ? options->session->kv : "",
                      options->session->schedule != NULL ? options->session->schedule : "",
                      stint_cpu_features());
     size_t n_bytes = n > 0 && (size_t)n < sizeof text ? (size_t)n : sizeof text - 1;

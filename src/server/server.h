@@ -18,6 +18,8 @@ struct st_server_options {
     const char *cors;          // an origin whose pages are permitted, "*": all; NULL: none
     const char *slot_dir;      // folder of saved slots; NULL: slots cannot be saved
     uint32_t n_slots, n_queue; // concurrent answers; requests that may wait
+    uint32_t n_connections;    // at most, at least 4
+    uint32_t n_per_address;    // of them, from one address; 0: as many as there are
     uint32_t timeout;          // seconds for a request to arrive, and for a client to read
     size_t max_body;           // bytes
     // Gets a line per request, from any thread; may be NULL.

@@ -52,22 +52,16 @@ static struct st_operands operands_of(const struct st_run *r, enum st_unit unit)
 
 static stint_status prepare(const struct st_run *r, enum st_unit unit) {
     const struct st_op *op = st_op_of(r, unit);
+    if (!op->prepare) return STINT_OK;
     struct st_operands o = operands_of(r, unit);
-    return op->prepare ? op->prepare(r, &o) : STINT_OK;
-}
-
-static stint_status before(const struct st_run *r, enum st_unit unit) {
-    const struct st_op *op = st_op_of(r, unit);
-    struct st_operands o = operands_of(r, unit);
-    return op->before ? op->before(r, &o) : STINT_OK;
+    return op->prepare(r, &o);
 }
 
 // The end of a unit, and what follows it in a layer.
-static stint_status finish(const struct st_run *r, enum st_unit unit) {
-    const struct st_op *op = st_op_of(r, unit);
+static stint_status finish(const struct st_run *r, enum st_unit unit, const struct st_op *op,
+                           const struct st_operands *o) {
     const struct st_layer *l = &r->s->model->weights.layers[r->layer];
-    struct st_operands o = operands_of(r, unit);
-    if (op->finish) ST_TRY(op->finish(r, &o));
+    if (op->finish) ST_TRY(op->finish(r, o));
     if (unit == ST_UNIT_QKV)
         st_kv_append(r);
     else if (unit == ST_UNIT_O)
@@ -81,9 +75,9 @@ static stint_status compute(const struct st_run *r, enum st_unit unit) {
     const struct st_op *op = st_op_of(r, unit);
     struct st_operands o = operands_of(r, unit);
     unsigned apart = r->shadows_apart && op->apart ? op->apart(r->s->model, r->layer, o.role) : 0;
-    if (!(apart & ST_SHADOW_BEFORE)) ST_TRY(before(r, unit));
+    if (op->before && !(apart & ST_SHADOW_BEFORE)) ST_TRY(op->before(r, &o));
     ST_TRY(op->run(r, &o));
-    return apart & ST_SHADOW_AFTER ? STINT_OK : finish(r, unit);
+    return apart & ST_SHADOW_AFTER ? STINT_OK : finish(r, unit, op, &o);
 }
 
 // ---- The subgraphs of a layer
@@ -135,7 +129,10 @@ stint_status st_pass_shadow(const struct st_run *r, enum st_int8_role role) {
                                          [ST_INT8_O] = ST_UNIT_O,
                                          [ST_INT8_UP] = ST_UNIT_FFN,
                                          [ST_INT8_DOWN] = ST_UNIT_FFN};
-    return role == ST_INT8_UP ? before(r, units[role]) : finish(r, units[role]);
+    const struct st_op *op = st_op_of(r, units[role]);
+    struct st_operands o = operands_of(r, units[role]);
+    if (role != ST_INT8_UP) return finish(r, units[role], op, &o);
+    return op->before ? op->before(r, &o) : STINT_OK;
 }
 
 // ---- Layers and head

@@ -18,24 +18,16 @@ static struct st_kernel_set select_kernels(void) {
                                   .gemv = st_gemv_select(flags),
                                   .elementwise = st_elementwise_select(flags),
                                   .attention = st_attention_select(flags),
-                                  .nested = st_nested_select(flags)};
+                                  .nested = st_nested_select(flags),
+                                  .blocks = st_blocks_select(flags)};
 }
 
 // BF16 has fewer bits than the cache, but many more than W8A8 linears. Whoever asks for F32 there,
 // or runs in float, gets floats.
 static const struct st_pairs *select_pairs(const struct stint_session *s) {
-    if (!s->model->int8.layers || s->kv != ST_DTYPE_F16 || s->model->config.head_dim % 2)
+    if (!s->model->int8.layers || s->kv.type == ST_KV_F32 || s->model->config.head_dim % 2)
         return NULL;
     return st_pairs_select(s->kernels.cpu_flags);
-}
-
-static void lay_out_cache(struct stint_session *s, struct st_arena *a) {
-    const struct st_config *c = &s->model->config;
-    // A key tile may be read past its end, by whole register tiles.
-    s->kv_stride = (st_round_up(s->n_context, ST_KEY_TILE) + ST_TILE_MAX_M) * c->head_dim;
-    size_t rows = s->n_sequences * s->kv_layers * c->n_kv_heads, bytes = st_session_kv_bytes(s);
-    s->keys = st_arena_take(a, rows * s->kv_stride, bytes);
-    s->values = st_arena_take(a, rows * s->kv_stride, bytes);
 }
 
 static void lay_out_worker(struct stint_session *s, struct st_arena *a, struct st_worker *w) {
@@ -89,6 +81,7 @@ static void lay_out_buffers(struct stint_session *s, struct st_arena *a,
     b->up = ST_TAKE(a, float, floats ? n * c->ffn : 0);
     if (s->model->int8.layers) s->quantized_bytes = st_int8_lay_out(s, b, a);
     if (nested) st_nested_lay_out(s, b, a);
+    if (s->model->fast) st_blocks_lay_out(widest_input(s), b, a);
     st_shadow_lay_out(&b->shadow, s->model, n, a);
     b->packed = ST_TAKE(a, float, st_linear_packed_floats(s->kernels.tile, n, widest_input(s)));
     for (int i = 0; i < 2; i++) {
@@ -117,7 +110,8 @@ static void lay_out_sequences(struct stint_session *s, struct st_arena *a) {
     }
 }
 
-static void lay_out_rest(struct stint_session *s, struct st_arena *a) {
+// Runs twice: on a measuring arena, then on the real one (base/arena.h).
+static void lay_out(struct stint_session *s, struct st_arena *a) {
     const struct st_config *c = &s->model->config;
     if (s->model->int8.layers) st_npu_lay_out(s, a);
     st_two_term_lay_out(s, a);
@@ -139,13 +133,13 @@ static void lay_out_rest(struct stint_session *s, struct st_arena *a) {
     lay_out_sequences(s, a);
 }
 
-// Runs twice: on a measuring arena, then on the real one (base/arena.h). Returns the cache's share
-// of the bytes.
-static size_t lay_out(struct stint_session *s, struct st_arena *a) {
-    lay_out_cache(s, a);
-    s->cache_bytes = a->used;
-    lay_out_rest(s, a);
-    return s->cache_bytes;
+// Bytes of the cache, and of all else.
+static stint_status measure(struct stint_session *s, size_t *kv_bytes, size_t *scratch_bytes) {
+    struct st_arena arena = st_arena_measure();
+    ST_TRY(st_kv_measure(&s->kv, &s->model->config, s->n_sequences, s->n_context, kv_bytes));
+    lay_out(s, &arena);
+    *scratch_bytes = arena.used;
+    return st_arena_check(&arena, "a session");
 }
 
 // A split gives each processor threads of its own.
@@ -170,9 +164,8 @@ static stint_status apply_options(const struct stint_model *model,
     if (o.n_context > most)
         return st_fail(STINT_E_ARG, "context %u: this model has positions for %zu tokens",
                        o.n_context, most);
-    if (o.kv == STINT_KV_DEFAULT) o.kv = model->int8.layers ? STINT_KV_F16 : STINT_KV_F32;
-    if (o.kv != STINT_KV_F32 && o.kv != STINT_KV_F16)
-        return st_fail(STINT_E_ARG, "kv type %d: expected f32 or f16", (int)o.kv);
+    s->kv.type = ST_KV_F16;
+    if (o.kv) ST_TRY(st_kv_find(o.kv, &s->kv.type));
     bool tune = o.chunk_len == STINT_CHUNK_AUTO;
     if (tune) o.chunk_len = model->int8.layers ? ST_CHUNK_LONGEST : 0;
     if (o.n_threads > 1024 || o.chunk_len > 65536)
@@ -184,13 +177,12 @@ static stint_status apply_options(const struct stint_model *model,
     s->n_sequences = st_max(1, o.n_sequences);
     s->n_context = o.n_context ? o.n_context : st_min(context, 4096);
     s->chunk_len = st_min(o.chunk_len ? o.chunk_len : 256, s->n_context);
-    if (s->kv_layers == 0) s->kv_layers = model->config.n_layers;
+    if (s->kv.n_layers == 0) s->kv.n_layers = model->config.n_layers;
     s->tune_chunk = tune && model->int8.layers;
-    s->kv = o.kv == STINT_KV_F16 ? ST_DTYPE_F16 : ST_DTYPE_F32;
     s->kernels = select_kernels();
     s->kernels.pairs = select_pairs(s);
     s->group.n_threads = o.n_threads ? o.n_threads : st_cpu_cores();
-    if (s->kv_layers == model->config.n_layers) ST_TRY(apply_split(&o, s));
+    if (s->kv.n_layers == model->config.n_layers) ST_TRY(apply_split(&o, s));
     s->n_buffers =
         s->split.on ? st_min(ST_SPLIT_BUFFERS, st_ceil_div(s->n_context, s->chunk_len)) : 1;
     return STINT_OK;
@@ -218,11 +210,10 @@ stint_status stint_session_measure(const stint_model *model, const stint_session
     if (!model || !kv_bytes || !scratch_bytes)
         return st_fail(STINT_E_ARG, "model and results may not be NULL");
     ST_TRY(apply_options(model, options, &s));
-    struct st_arena arena = st_arena_measure();
-    size_t cache_bytes = lay_out(&s, &arena);
-    ST_TRY(st_arena_check(&arena, "a session"));
-    *kv_bytes = cache_bytes;
-    *scratch_bytes = arena.used - cache_bytes;
+    size_t kv, scratch;
+    ST_TRY(measure(&s, &kv, &scratch));
+    *kv_bytes = kv;
+    *scratch_bytes = scratch;
     return STINT_OK;
 }
 
@@ -254,7 +245,7 @@ static uint32_t left_out(const stint_session_options *options) {
 
 // Of a model that is read piece by piece.
 static stint_status open_resident(const stint_model *model, const stint_session_options *options,
-                                  size_t kv_bytes, size_t bytes, struct stint_session *s) {
+                                  size_t kv_bytes, size_t scratch_bytes, struct stint_session *s) {
     uint64_t bound = options ? options->memory : 0;
     if (bound == 0)
         return st_fail(STINT_E_ARG, "this model was opened with `lazy`: its sessions must have a "
@@ -264,7 +255,7 @@ static stint_status open_resident(const stint_model *model, const stint_session_
                                             "leave out --npu-threads and --cpu-threads");
     struct st_resident_options o = {.bound = bound,
                                     .kv = kv_bytes,
-                                    .scratch = bytes - kv_bytes,
+                                    .scratch = scratch_bytes,
                                     .n_threads = s->group.n_threads,
                                     .leave_out = left_out(options),
                                     .needs = st_schedule_needs(model, &s->precision, s->learned)};
@@ -275,14 +266,14 @@ static stint_status open_in(const stint_model *model, const stint_session_option
                             struct stint_session *s) {
     ST_TRY(apply_options(model, options, s));
     ST_TRY(open_schedule(options, s));
-    struct st_arena measure = st_arena_measure();
-    size_t kv_bytes = lay_out(s, &measure);
-    ST_TRY(st_arena_check(&measure, "a session"));
+    size_t kv_bytes, scratch_bytes;
+    ST_TRY(measure(s, &kv_bytes, &scratch_bytes));
     if (model->checkpoint.lazy)
-        ST_TRY(open_resident(model, options, kv_bytes, measure.used, s));
+        ST_TRY(open_resident(model, options, kv_bytes, scratch_bytes, s));
     else
-        ST_TRY(check_budget(model, options, measure.used));
-    ST_TRY(st_arena_open(&s->arena, measure.used));
+        ST_TRY(check_budget(model, options, kv_bytes + scratch_bytes));
+    ST_TRY(st_kv_open(&s->kv, kv_bytes));
+    ST_TRY(st_arena_open(&s->arena, scratch_bytes));
     lay_out(s, &s->arena);
     ST_TRY(st_arena_check(&s->arena, "a session"));
     ST_TRY(st_pool_open(s->group.n_threads, &s->group.pool));
@@ -304,7 +295,7 @@ static stint_status open_with(const stint_model *model, const stint_session_opti
     if (!model || !session) return st_fail(STINT_E_ARG, "model and session may not be NULL");
     struct stint_session *s = calloc(1, sizeof *s);
     if (!s) return st_fail(STINT_E_NOMEM, "no memory for a session");
-    s->kv_layers = kv_layers;
+    s->kv.n_layers = kv_layers;
     stint_status status = open_in(model, options, s);
     if (status != STINT_OK) {
         stint_session_close(s);
@@ -334,6 +325,7 @@ void stint_session_close(stint_session *session) {
         st_shadow_close(&session->buffers[i].shadow);
     st_learned_close(session->learned);
     st_pool_close(session->group.pool);
+    st_kv_close(&session->kv);
     st_arena_close(&session->arena);
     free(session);
 }

@@ -13,6 +13,7 @@
 #include "model/graph.h"
 #include "model/model.h"
 #include "sched/executor.h"
+#include "session/kv/cache.h"
 #include "session/linear/npu.h"
 #include "session/linear/shadow.h"
 #include "session/precision/schedule.h"
@@ -42,6 +43,7 @@ struct st_kernel_set {
     const struct st_elementwise *elementwise;
     const struct st_attention *attention;
     const struct st_nested_kernel *nested;
+    const struct st_blocks *blocks;
     const struct st_pairs *pairs; // of a prompt's attention; NULL: it computes in floats
 };
 
@@ -84,7 +86,8 @@ struct st_chunk_buffers {
     uint8_t *in8, *attended8, *middle8; // quantized, as the device has them
     enum st_npu_kind quantized_on;      // the device that did it last
     struct st_shadow shadow;
-    struct st_nested_input nested; // of one linear
+    struct st_nested_input nested;  // of one linear
+    struct st_blocks_chunk *blocks; // [ST_BLOCKS_MAX_COLUMNS, chunks of k] of one linear's input
 };
 
 // Inputs in two terms, in steps of a model whose neurons are stored one by one.
@@ -128,22 +131,17 @@ struct stint_session {
     struct st_kernel_set kernels;
     struct st_sequence *sequences; // [n_sequences]
     uint32_t n_sequences;
-    size_t n_context;             // most tokens one can hold
-    size_t chunk_len;             // most tokens computed together
-    enum st_dtype kv;             // F32 or F16
-    size_t kv_layers;             // layers the cache has room for; layer i uses slot i % kv_layers
-    size_t kv_stride;             // elements of one head's keys in one layer
-    unsigned char *keys, *values; // [sequences, layers, kv heads, kv_stride / head_dim positions,
-                                  // head_dim]
+    size_t n_context; // most tokens one can hold
+    size_t chunk_len; // most tokens computed together
+    struct st_kv_cache kv;
     struct st_chunk_buffers *buffers; // [n_buffers] of the chunks that are under way together
     size_t n_buffers;
     struct st_worker_group group;
     float *logits; // [vocab]
     float *draws;  // [2, vocab] scratch of src/generate
     struct st_npus npus;
-    size_t cache_bytes,
-        quantized_bytes; // of the arena: the cache, which comes first; of all buffers
-    bool tune_chunk;     // its length is to be chosen by measuring
+    size_t quantized_bytes; // of all buffers
+    bool tune_chunk;        // its length is to be chosen by measuring
     struct st_two_term two_term;
     const struct st_op **ops; // which op computes what (linear/table.c)
     const struct st_weight_source *source;
@@ -234,19 +232,10 @@ static inline void st_sequence_truncate(struct st_sequence *sequence, size_t len
     sequence->length = length;
     if (sequence->prompted > length) sequence->prompted = length;
 }
-// Bytes of an element of the cache.
-static inline size_t st_session_kv_bytes(const struct stint_session *s) {
-    return s->kv == ST_DTYPE_F32 ? 4 : 2;
-}
-// Where a position's row of `cache` (s->keys or s->values) is.
-static inline unsigned char *st_session_cache(const struct stint_session *s, unsigned char *cache,
-                                              uint32_t sequence, uint32_t layer, size_t head,
-                                              size_t position) {
-    const struct st_config *c = &s->model->config;
-    size_t row = (sequence * s->kv_layers + layer % s->kv_layers) * c->n_kv_heads + head;
-    return cache + (row * s->kv_stride + position * c->head_dim) * st_session_kv_bytes(s);
-}
 
+static inline const struct st_kv_kernel *st_session_kv_kernel(const struct stint_session *s) {
+    return &s->kernels.attention->kv[s->kv.type];
+}
 // The first position that a token at `position` attends to in this layer.
 static inline size_t st_session_first_key(const struct stint_session *s, uint32_t layer,
                                           size_t position) {

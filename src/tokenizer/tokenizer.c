@@ -101,6 +101,13 @@ stint_status st_tokenizer_encode(const struct stint_tokenizer *tokenizer, const 
     return status;
 }
 
+size_t st_tokenizer_max_bytes(const struct stint_tokenizer *tokenizer, size_t n_tokens) {
+    enum { SHRINKS = 4 }; // what normal forms and lower case save at most: three bytes become one
+    size_t bytes, per_token = tokenizer->vocab.longest;
+    if (tokenizer->n_normalizers > 0) per_token *= SHRINKS;
+    return st_size_mul(n_tokens, st_max(per_token, 4), &bytes) ? bytes : SIZE_MAX;
+}
+
 size_t st_tokenizer_vocab(const struct stint_tokenizer *tokenizer) {
     return tokenizer->vocab.n;
 }

@@ -32,6 +32,11 @@ void st_tokenizer_close(struct stint_tokenizer *tokenizer); // accepts NULL
 stint_status st_tokenizer_encode(const struct stint_tokenizer *tokenizer, const char *text,
                                  size_t n_bytes, uint32_t flags, struct st_ids *ids);
 
+// The most bytes that a text of n tokens may have: so many that no ordinary text of them is longer.
+// White space, marks and unknown characters, of which a tokenizer may drop or join any number, do
+// not count as ordinary. SIZE_MAX where that is too large.
+size_t st_tokenizer_max_bytes(const struct stint_tokenizer *tokenizer, size_t n_tokens);
+
 // Streaming decoder, one token at a time. It holds back an unfinished UTF-8 sequence and leaves out
 // the space that SentencePiece puts before a text. Zero-initialise.
 struct st_detokenizer {

@@ -314,7 +314,7 @@ class Errors(WithModel):
             self.assertRaises(OverflowError, session.generate, [1 << 32])
             session.eval([1])  # nothing holds it
         self.assertRaises(ValueError, self.model.session, threads=-1)
-        self.assertRaises(ValueError, self.model.session, kv="f64")
+        self.assertRaises(stint.ArgumentError, self.model.session, kv="f64")
         self.assertRaises(ValueError, stint.Model.open, "models\0novels")
 
     def test_closed_is_closed(self):

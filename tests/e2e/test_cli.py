@@ -51,7 +51,7 @@ class UsageErrors(unittest.TestCase):
         (["run", MODEL, "-p", "x", "--temp", "nan"], "is not a number"),
         (["run", MODEL, "-p", "x", "--seed", "99999999999999999999"], "whole number"),
         (["run", MODEL, "-p", "x", "--memory", "12Q"], "is not a size"),
-        (["run", MODEL, "-p", "x", "--kv", "f8"], "not one of auto|f32|f16"),
+        (["run", MODEL, "-p", "x", "--kv", "f8"], "not one of f32|f16"),
         (["run", MODEL, "-p", "x", "--json=1"], "takes no value"),
         (["run", MODEL, "again"], "one argument too many"),
         (["logits", MODEL], "--tokens FILE.json is missing"),

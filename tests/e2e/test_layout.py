@@ -20,7 +20,7 @@ skip_under_sanitizers()
 
 # pylint: disable=wrong-import-position
 import stint  # noqa: E402
-from stint import _errors, _layout  # noqa: E402
+from stint import _errors, _layout, _sampling  # noqa: E402
 
 CC = setting("CMAKE_C_COMPILER") or "cc"
 KINDS = """#define KIND(x) _Generic((x), bool: "b", float: "f4", double: "f8", uint32_t: "u4", \\
@@ -71,7 +71,7 @@ class Layout(unittest.TestCase):
 
     def test_structs(self):
         lines, expected = [], []
-        for struct in _layout.STRUCTS:
+        for struct in (*_layout.STRUCTS, _sampling.SamplingStruct):
             lines.append(f"struct {struct.c_name} {struct.__name__};")
             for name, kind in struct._fields_:
                 field = getattr(struct, name)
@@ -119,10 +119,8 @@ class Layout(unittest.TestCase):
         for shown, struct in ((stint.ModelInfo, _layout.ModelInfo),
                               (stint.MemoryInfo, _layout.MemoryInfo),
                               (stint.PrepareSummary, _layout.PrepareSummary),
-                              (stint.Sampling, _layout.Sampling),
                               (stint.GenerationResult, _layout.GenerationResult)):
-            names = [name for name, _ in struct._fields_ if name not in ("size", "n_biases")]
-            names = [{"biases": "logit_bias"}.get(name, name) for name in names]
+            names = [name for name, _ in struct._fields_ if name != "size"]
             self.assertEqual([field.name for field in dataclasses.fields(shown)], names)
 
 

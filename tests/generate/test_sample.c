@@ -17,7 +17,7 @@ enum { VOCAB = 1000 };
 
 static float logits[VOCAB];
 static struct st_candidate candidates[VOCAB];
-static int32_t history[8];
+static int32_t history[64];
 
 static struct st_sampler make(void) {
     return (struct st_sampler){.elementwise = st_elementwise_select(st_cpu_flags()),
@@ -107,6 +107,121 @@ static void min_p_is_relative_to_the_best(void **state) {
     assert_true(draws[2] > 0);
 }
 
+// XTC as its author describes it: sort, then drop the head of the list but for its last token.
+static size_t reference_xtc(const float *given, size_t n, double threshold, bool *kept) {
+    size_t order[VOCAB], n_head = 0;
+    double sum = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        size_t at = i;
+        for (; at > 0 && given[order[at - 1]] < given[i]; at--) order[at] = order[at - 1];
+        order[at] = i;
+        sum += exp((double)given[i]);
+    }
+    while (n_head < n && exp((double)given[order[n_head]]) / sum >= threshold) n_head++;
+    for (size_t i = 0; i < n; i++) kept[order[i]] = n_head < 2 || i + 1 >= n_head;
+    return n_head < 2 ? n : n - n_head + 1;
+}
+
+static void xtc_keeps_what_the_reference_keeps(void **state) {
+    (void)state;
+    enum { N = 12, DRAWS = 300 };
+    struct st_sampler s = make();
+    s.vocab = N;
+    for (uint64_t round = 0; round < 60; round++) {
+        float given[N];
+        bool kept[N], seen[N] = {false};
+        for (uint64_t i = 0; i < N; i++)
+            given[i] = 3.0f * (float)st_random_draw(round, i) + (i == 0 && round % 3 == 0);
+        double threshold = 0.02 + 0.3 * st_random_draw(round, N);
+        size_t n_kept = reference_xtc(given, N, (double)(float)threshold, kept), n_seen = 0;
+        stint_sampling sampling = {
+            .temperature = 1.0f, .xtc_probability = 1.0f, .xtc_threshold = (float)threshold};
+        for (int i = 0; i < DRAWS; i++) {
+            memcpy(logits, given, sizeof given);
+            int32_t id = st_sample(&s, &sampling, (i + 0.5) / DRAWS, logits);
+            assert_true(kept[id]);
+            n_seen += !seen[id];
+            seen[id] = true;
+        }
+        assert_int_equal(n_seen, n_kept); // each has more than 1/300 here
+    }
+}
+
+static void xtc_applies_as_often_as_asked(void **state) {
+    (void)state;
+    struct st_sampler s = make();
+    stint_sampling sampling = {.temperature = 1.0f, .xtc_probability = 0.3f, .xtc_threshold = 0.2f};
+    memset(draws, 0, sizeof draws);
+    for (uint64_t i = 0; i < 4000; i++) {
+        s.n_generated = i;
+        halving_logits();
+        draws[st_sample(&s, &sampling, st_random_draw(0, i), logits)]++;
+    }
+    assert_share(0, 0.7 * 0.5, 4000); // otherwise 1/4 of 1/2 is left
+    assert_share(1, 0.7 * 0.25 + 0.3 * 0.5, 4000);
+}
+
+static void xtc_leaves_a_lone_top_choice(void **state) {
+    (void)state;
+    draw_many(
+        &(stint_sampling){.temperature = 1.0f, .xtc_probability = 1.0f, .xtc_threshold = 0.3f},
+        2000);
+    assert_share(0, 0.5, 2000);
+}
+
+// DRY as its author wrote it (text-generation-webui, DRYLogitsProcessor), but for the cap of 1e6.
+static void reference_dry(const stint_sampling *p, const int32_t *ids, int n, float *to) {
+    int longest[VOCAB] = {0};
+    for (int i = 0; i + 1 < n; i++) {
+        if (ids[i] != ids[n - 1]) continue;
+        int length = 1;
+        while (i - length >= 0 && ids[i - length] == ids[n - 1 - length]) length++;
+        if (length > longest[ids[i + 1]]) longest[ids[i + 1]] = length;
+    }
+    for (int id = 0; id < VOCAB; id++) {
+        int beyond = longest[id] - (int)p->dry_allowed_length;
+        if (longest[id] == 0 || beyond < 0) continue;
+        to[id] -= (float)fmin(1e6, (double)p->dry_multiplier * pow((double)p->dry_base, beyond));
+    }
+}
+
+static void dry_is_as_the_reference(void **state) {
+    (void)state;
+    struct st_sampler s = make();
+    int n_penalised = 0;
+    for (uint64_t round = 0; round < 400; round++) {
+        static float expected[VOCAB];
+        int n = 1 + (int)(st_random_draw(round, 1) * 63), skipped = 0;
+        int kinds = 1 + (int)(st_random_draw(round, 2) * 4);
+        stint_sampling p = {.dry_multiplier = 0.8f,
+                            .dry_base = round % 3 ? 1.0f + 2.0f * (float)(round % 7) : 1.0f,
+                            .dry_allowed_length = 1 + (uint32_t)(round % 4),
+                            .dry_penalty_last_n = round % 5 ? 0 : 20};
+        for (int i = 0; i < n; i++)
+            history[i] = (int32_t)(st_random_draw(round, 3 + (uint64_t)i) * kinds);
+        if (p.dry_penalty_last_n && n > 20) skipped = n - 20;
+        for (int i = 0; i < VOCAB; i++) expected[i] = logits[i] = i < kinds ? 0.0f : -1.0f;
+        reference_dry(&p, history + skipped, n - skipped, expected);
+        s.n_ids = (size_t)n;
+        st_sample(&s, &p, 0.0, logits);
+        assert_memory_equal(logits, expected, sizeof expected);
+        n_penalised += expected[0] != 0.0f;
+    }
+    assert_true(n_penalised > 50);
+}
+
+static void dry_has_the_usual_defaults(void **state) {
+    (void)state;
+    struct st_sampler s = make();
+    const int32_t ids[] = {1, 2, 3, 4, 1, 2, 3};
+    memcpy(history, ids, sizeof ids);
+    memset(logits, 0, sizeof logits);
+    s.n_ids = 7;
+    st_sample(&s, &(stint_sampling){.dry_multiplier = 1.0f}, 0.0, logits);
+    assert_true(logits[4] == -1.75f); // a repetition of 3, where 2 are allowed
+    assert_true(logits[1] == 0.0f && logits[2] == 0.0f && logits[3] == 0.0f);
+}
+
 static void repeat_penalty_makes_recent_tokens_rarer(void **state) {
     (void)state;
     struct st_sampler s = make();
@@ -155,18 +270,6 @@ static void what_is_impossible_is_never_drawn(void **state) {
     }
 }
 
-static void sampling_out_of_range_is_refused(void **state) {
-    (void)state;
-    stint_sampling good = {.temperature = 2.0f, .top_p = 1.0f, .presence_penalty = -2.0f};
-    assert_int_equal(st_sampling_check(&good), STINT_OK);
-    const stint_sampling bad[] = {{.temperature = -1.0f},    {.temperature = NAN},
-                                  {.top_p = 1.5f},           {.min_p = 1.0f},
-                                  {.repeat_penalty = -1},    {.presence_penalty = INFINITY},
-                                  {.frequency_penalty = NAN}};
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        assert_int_equal(st_sampling_check(&bad[i]), STINT_E_ARG);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(greedy_takes_the_first_of_equals),
@@ -176,10 +279,14 @@ int main(void) {
         cmocka_unit_test(top_p_keeps_the_smallest_set_that_reaches_it),
         cmocka_unit_test(top_p_works_where_nothing_stands_out),
         cmocka_unit_test(min_p_is_relative_to_the_best),
+        cmocka_unit_test(xtc_keeps_what_the_reference_keeps),
+        cmocka_unit_test(xtc_applies_as_often_as_asked),
+        cmocka_unit_test(xtc_leaves_a_lone_top_choice),
+        cmocka_unit_test(dry_is_as_the_reference),
+        cmocka_unit_test(dry_has_the_usual_defaults),
         cmocka_unit_test(repeat_penalty_makes_recent_tokens_rarer),
         cmocka_unit_test(penalties_count_what_was_generated),
         cmocka_unit_test(what_is_impossible_is_never_drawn),
-        cmocka_unit_test(sampling_out_of_range_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

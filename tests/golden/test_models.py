@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every golden checkpoint, as a Hugging Face folder and as GGUF: logits within 2e-4 of their
 standard deviation, the same greedy continuation, and the same again for chunked prompts, F16 keys
-and values (looser) and every instruction set."""
+and values (looser) and every instruction set. Steps of quantized blocks in integers stay close."""
 import array
 import json
 import math
@@ -18,6 +18,7 @@ SHARED = pathlib.Path(os.environ["STINT_SHARED_DATA"])
 MODELS = SHARED / "fixtures" / "models"
 OWN = pathlib.Path(__file__).parent / "models"  # written by make_models.py
 TOLERANCE = 2e-4  # of the logits' standard deviation
+CLOSE = 0.12  # the same, with the inputs of linears in INT8
 
 
 def read_floats(path):
@@ -41,6 +42,8 @@ def run(*arguments, **environment):
 
 
 def logits(model, tokens, *options, **environment):
+    if "--kv" not in options and not str(model).endswith(".stint"):
+        options += ("--kv", "f32")  # goldens are exact
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "out.f32"
         done = run("logits", model, "--tokens", tokens, "-o", out, *options, **environment)
@@ -70,7 +73,8 @@ class Golden(unittest.TestCase):
     def test_logits_agree_with_the_goldens(self):
         for name, model, tokens, golden, _ in checkpoints():
             with self.subTest(name):
-                worst = worst_difference(logits(model, tokens), read_floats(golden))
+                values = logits(model, tokens, "--exec", "float")
+                worst = worst_difference(values, read_floats(golden))
                 print(f"{name:24} {worst:.2e}", file=sys.stderr)
                 self.assertLess(worst, TOLERANCE)
 
@@ -86,7 +90,7 @@ class Golden(unittest.TestCase):
                 path.write_text(json.dumps({"tokens": ids + expected[:-1]}))
                 # A chunk of one token runs the decode kernels.
                 for chunk in ("64", "1"):
-                    values = logits(model, path, "--chunk", chunk)
+                    values = logits(model, path, "--chunk", chunk, "--exec", "float")
                     vocab = len(values) // (len(ids) + len(expected) - 1)
                     got = []
                     for i in range(len(expected)):
@@ -122,6 +126,27 @@ class Golden(unittest.TestCase):
                     got = logits(MODELS / name, MODELS / name / "tokens.json", STINT_CPU=flags)
                     golden = read_floats(MODELS / name / "logits.f32")
                     self.assertLess(worst_difference(got, golden), TOLERANCE)
+
+    def test_steps_over_quantized_blocks_stay_close(self):
+        folder = MODELS / "llama-q"
+        tokens, steps = folder / "tokens.json", ("--chunk", "3")
+        for model in sorted(folder.glob("*q*.gguf")):
+            golden = read_floats(folder / f"logits-{model.stem}.f32")
+            by_default = logits(model, tokens, *steps)
+            self.assertEqual(by_default, logits(model, tokens, *steps, "--exec", "fast"))
+            for flags in ("", "scalar", "avx2", "avxvnni", "neon"):
+                with self.subTest(model.stem, flags=flags):
+                    got = logits(model, tokens, *steps, STINT_CPU=flags)
+                    worst = worst_difference(got, golden)
+                    print(f"fast, {model.stem:8} {flags:8} {worst:.2e}", file=sys.stderr)
+                    self.assertLess(worst, CLOSE)
+                    self.assertGreater(worst, TOLERANCE)
+
+    def test_fast_needs_quantized_blocks(self):
+        for model in (MODELS / "llama2", MODELS / "llama-q" / "f16.gguf"):
+            done = run("run", model, "--exec", "fast", "-p", "a", "-n", "1")
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("--exec fast needs a GGUF file with quantized weights", done.stderr)
 
     def test_f16_cache_stays_close(self):
         for name in ("llama3", "gemma3"):

@@ -154,74 +154,11 @@ static void decoding_lets_nan_through(void **state) {
         for (int i = 0; i < 33; i++) q[i] = 0.1f;
         for (int i = 0; i < 6 * 33; i++) keys[i] = values[i] = ts_random_float(-1.0f, 1.0f);
         values[2 * 33 + 5] = NAN;
-        (*row)->decode(q, keys, values, ST_DTYPE_F32, 6, 33, 1.0f, 0.0f, scores, out);
+        (*row)->kv[ST_KV_F32].decode(q, keys, values, 6, 33, 1.0f, 0.0f, scores, out);
         for (int i = 0; i < 33; i++) assert_true(i == 5 ? isnan(out[i]) : isfinite(out[i]));
         keys[4 * 33 + 32] = NAN;
-        (*row)->decode(q, keys, values, ST_DTYPE_F32, 6, 33, 1.0f, 0.0f, scores, out);
+        (*row)->kv[ST_KV_F32].decode(q, keys, values, 6, 33, 1.0f, 0.0f, scores, out);
         for (int i = 0; i < 33; i++) assert_true(isnan(out[i]));
-    }
-}
-
-static void check_decode(const struct st_attention *row, enum st_dtype kv, size_t n_keys,
-                         size_t head_dim, float softcap) {
-    size_t item = kv == ST_DTYPE_F16 ? 2 : 4, n = n_keys * head_dim;
-    struct kc_array q = kc_floats(head_dim, 1.0f), keys = kc_make(n * item, 4);
-    struct kc_array values = kc_make(n * item, 8), scores = kc_floats(n_keys, 1.0f);
-    struct kc_array out = kc_floats(head_dim, 1.0f);
-    float *wanted = calloc(head_dim, sizeof *wanted);
-    struct kc_array *both[] = {&keys, &values};
-    for (int b = 0; b < 2; b++)
-        for (size_t i = 0; i < n; i++) {
-            float value = ts_random_float(-2.0f, 2.0f);
-            uint16_t half = st_f16_from_f32(value);
-            memcpy((char *)both[b]->data + i * item, item == 2 ? (void *)&half : (void *)&value,
-                   item);
-        }
-    row->decode(q.data, keys.data, values.data, kv, n_keys, head_dim, 0.3f, softcap, scores.data,
-                out.data);
-    st_attention_select(0)->decode(q.data, keys.data, values.data, kv, n_keys, head_dim, 0.3f,
-                                   softcap, scores.data, wanted);
-    kc_near(out.data, wanted, head_dim, 1e-5f, row->name);
-    free(wanted);
-    kc_free(&q, row->name);
-    kc_free(&keys, row->name);
-    kc_free(&values, row->name);
-    kc_free(&scores, row->name);
-    kc_free(&out, row->name);
-}
-
-static void decoding_equals_the_scalar_one(void **state) {
-    (void)state;
-    const size_t keys[] = {1, 2, 3, 4, 5, 7, 16, 17, 100};
-    const size_t dims[] = {1, 3, 8, 15, 16, 17, 20, 31, 33, 64, 80, 100, 113, 128, 251, 256};
-    enum { N_KEYS = sizeof keys / sizeof *keys, N_DIMS = sizeof dims / sizeof *dims };
-    for (const struct st_attention *const *row = st_attentions; *row; row++)
-        for (size_t i = 0; has(*row) && i < N_KEYS * N_DIMS; i++) {
-            size_t n = keys[i % N_KEYS], dim = dims[i / N_KEYS];
-            check_decode(*row, ST_DTYPE_F32, n, dim, i % 2 ? 10.0f : 0.0f);
-            check_decode(*row, ST_DTYPE_F16, n, dim, i % 2 ? 0.0f : 10.0f);
-        }
-}
-
-static void halves_are_rounded_to_nearest_even(void **state) {
-    (void)state;
-    for (const struct st_attention *const *row = st_attentions; *row; row++) {
-        if (!has(*row)) continue;
-        float x[1000];
-        uint16_t got[1000];
-        for (int i = 0; i < 1000; i++)
-            x[i] = ldexpf(ts_random_float(-1.0f, 1.0f), (int)ts_random_below(44) - 26);
-        x[0] = 65519.0f; // the largest that does not round to infinity
-        x[1] = 65520.0f;
-        x[2] = INFINITY;
-        x[3] = 0x1.002p0f; // half way: to even
-        x[4] = 0x1.006p0f;
-        (*row)->to_f16(x, 1000, got);
-        for (int i = 0; i < 1000; i++) assert_int_equal(got[i], st_f16_from_f32(x[i]));
-        assert_int_equal(got[0], 0x7bff);
-        assert_int_equal(got[1], 0x7c00);
-        assert_int_equal(got[3], 0x3c00);
-        assert_int_equal(got[4], 0x3c02);
     }
 }
 
@@ -232,8 +169,6 @@ int main(void) {
         cmocka_unit_test(tiles_equal_the_scalar_ones),
         cmocka_unit_test(rescaling_equals_the_scalar_one),
         cmocka_unit_test(decoding_lets_nan_through),
-        cmocka_unit_test(decoding_equals_the_scalar_one),
-        cmocka_unit_test(halves_are_rounded_to_nearest_even),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,34 +4,9 @@
 
 #include "base/cpu.h"
 #include "base/half.h"
+#include "block_weights.h"
 #include "kernel_check.h"
 #include "kernels/dequantize.h"
-
-// Random weights of any type whose scales are finite: random bytes, with every f16 and float tamed.
-static void fill_weights(enum st_dtype dtype, unsigned char *w, size_t bytes) {
-    const struct st_dtype_traits *traits = st_dtype_traits(dtype);
-    // Where the f16 scales of a block lie.
-    static const struct {
-        enum st_dtype dtype;
-        size_t at[2];
-        size_t n;
-    } scales[] = {
-        {ST_DTYPE_Q4_0, {0, 0}, 1},   {ST_DTYPE_Q4_1, {0, 2}, 2},   {ST_DTYPE_Q5_0, {0, 0}, 1},
-        {ST_DTYPE_Q5_1, {0, 2}, 2},   {ST_DTYPE_Q8_0, {0, 0}, 1},   {ST_DTYPE_Q2_K, {80, 82}, 2},
-        {ST_DTYPE_Q3_K, {108, 0}, 1}, {ST_DTYPE_Q4_K, {0, 2}, 2},   {ST_DTYPE_Q5_K, {0, 2}, 2},
-        {ST_DTYPE_Q6_K, {208, 0}, 1}, {ST_DTYPE_IQ4_NL, {0, 0}, 1}, {ST_DTYPE_IQ4_XS, {0, 0}, 1}};
-    ts_random_bytes(w, bytes);
-    for (size_t b = 0; b + traits->block_bytes <= bytes; b += traits->block_bytes) {
-        float value = ts_random_float(-1.0f, 1.0f);
-        uint16_t half = dtype == ST_DTYPE_BF16 ? st_bf16_from_f32(value) : st_f16_from_f32(value);
-        if (dtype == ST_DTYPE_F32) memcpy(w + b, &value, sizeof value);
-        if (dtype == ST_DTYPE_F16 || dtype == ST_DTYPE_BF16) memcpy(w + b, &half, sizeof half);
-        half = st_f16_from_f32(value / 64.0f);
-        for (size_t i = 0; i < sizeof scales / sizeof *scales; i++)
-            for (size_t j = 0; scales[i].dtype == dtype && j < scales[i].n; j++)
-                memcpy(w + b + scales[i].at[j], &half, sizeof half);
-    }
-}
 
 static const struct st_dequantize *scalar_dequantize(void) {
     return st_dequantize_select(0);
@@ -42,7 +17,7 @@ static void check_dequantize(const struct st_dequantize *row, enum st_dtype dtyp
     n = (n + items - 1) / items * items;
     struct kc_array w = kc_make(st_dtype_row_bytes(dtype, n), ts_random_below(4));
     struct kc_array got = kc_floats(n, 1.0f), wanted = kc_floats(n, 1.0f);
-    fill_weights(dtype, w.data, w.bytes);
+    bw_fill(dtype, w.data, w.bytes);
     size_t first = n ? ts_random_below(n / items) * items : 0;
     row->fn[dtype](w.data, first, n - first, got.data);
     scalar_dequantize()->fn[dtype](w.data, first, n - first, wanted.data);
@@ -96,7 +71,7 @@ static void check_gemv(const struct st_gemv *row, enum st_dtype dtype, size_t n_
                     wanted = kc_floats(n_columns * y_col, 0.0f);
     memset(got.data, 0, got.bytes);
     memset(wanted.data, 0, wanted.bytes);
-    fill_weights(dtype, w.data, w.bytes);
+    bw_fill(dtype, w.data, w.bytes);
     row->fn[dtype](w.data, row_bytes, n_rows, k, x.data, n_columns, got.data, y_col);
     st_gemv_select(0)->fn[dtype](w.data, row_bytes, n_rows, k, x.data, n_columns, wanted.data,
                                  y_col);
@@ -153,7 +128,7 @@ static void rows_do_not_depend_on_their_neighbours(void **state) {
             struct kc_array w = kc_make(row_bytes * ROWS, ts_random_below(4));
             struct kc_array x = kc_floats(n * K, 1.0f), all = kc_floats(n * ROWS, 0.0f);
             struct kc_array cut = kc_floats(n * ROWS, 0.0f);
-            fill_weights((enum st_dtype)dtype, w.data, w.bytes);
+            bw_fill((enum st_dtype)dtype, w.data, w.bytes);
             row->fn[dtype](w.data, row_bytes, ROWS, K, x.data, n, all.data, ROWS);
             for (size_t r = 0, count; r < ROWS; r += count) {
                 count = 1 + ts_random_below(ROWS - r);

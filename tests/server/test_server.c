@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A server within this process: opened, asked, closed, and opened without memory.
 #include "server/server.h"
+#include "support/ask.h"
 #include "support/support.h"
 
-#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,8 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 #include <cmocka.h>
 
 static stint_model *model;
@@ -39,26 +37,14 @@ static stint_status open_server(struct st_server **server) {
                                               .slot_dir = "/tmp",
                                               .n_slots = 1,
                                               .n_queue = 1,
+                                              .n_connections = 64,
                                               .timeout = 5,
                                               .max_body = 1 << 16};
     return st_server_open(&options, server);
 }
 
-// All that comes back of a request on a connection of its own, terminated.
 static void ask(const struct st_server *server, const char *request, char *reply, size_t n) {
-    const char *port = strrchr(st_server_address(server), ':');
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-                                  .sin_port = htons((uint16_t)strtoul(port + 1, NULL, 10))};
-    int file = socket(AF_INET, SOCK_STREAM, 0);
-    assert_true(file >= 0);
-    assert_int_equal(connect(file, (struct sockaddr *)&address, sizeof address), 0);
-    assert_int_equal(write(file, request, strlen(request)), strlen(request));
-    size_t n_read = 0;
-    for (ssize_t more; n_read + 1 < n && (more = read(file, reply + n_read, n - 1 - n_read)) > 0;)
-        n_read += (size_t)more;
-    reply[n_read] = 0;
-    close(file);
+    ts_ask(st_server_address(server), request, reply, n);
 }
 
 static void it_answers_and_closes(void **state) {

@@ -41,7 +41,7 @@ static int close_package(void **state) {
 }
 
 // Logits of every position, on a CPU that has `allowed` of this one.
-static float *evaluate(uint64_t allowed, int kv) {
+static float *evaluate(uint64_t allowed, const char *kv) {
     stint_session *s = NULL;
     stint_session_options options = {.size = sizeof options, .n_context = 512, .kv = kv};
     float *logits = malloc((size_t)N_IDS * vocab * sizeof *logits);
@@ -64,7 +64,7 @@ static void skip_without_pairs(void) {
 static void pairs_are_near_floats(void **state) {
     (void)state;
     skip_without_pairs();
-    float *pairs = evaluate(UINT64_MAX, STINT_KV_F16), *floats = evaluate(WITHOUT, STINT_KV_F16);
+    float *pairs = evaluate(UINT64_MAX, "f16"), *floats = evaluate(WITHOUT, "f16");
     double error = 0, power = 0;
     for (size_t i = FIRST_TILE * (size_t)vocab; i < (size_t)N_IDS * vocab; i++) {
         error += pow((double)pairs[i] - (double)floats[i], 2);
@@ -79,7 +79,7 @@ static void pairs_are_near_floats(void **state) {
 static void the_first_tile_is_of_floats(void **state) {
     (void)state;
     skip_without_pairs();
-    float *pairs = evaluate(UINT64_MAX, STINT_KV_F16), *floats = evaluate(WITHOUT, STINT_KV_F16);
+    float *pairs = evaluate(UINT64_MAX, "f16"), *floats = evaluate(WITHOUT, "f16");
     assert_memory_equal(pairs, floats, FIRST_TILE * (size_t)vocab * sizeof *pairs);
     free(pairs);
     free(floats);
@@ -88,7 +88,7 @@ static void the_first_tile_is_of_floats(void **state) {
 static void a_cache_of_floats_is_computed_in_floats(void **state) {
     (void)state;
     skip_without_pairs();
-    float *with = evaluate(UINT64_MAX, STINT_KV_F32), *without = evaluate(WITHOUT, STINT_KV_F32);
+    float *with = evaluate(UINT64_MAX, "f32"), *without = evaluate(WITHOUT, "f32");
     assert_memory_equal(with, without, (size_t)N_IDS * vocab * sizeof *with);
     free(with);
     free(without);

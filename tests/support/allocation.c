@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,15 +38,47 @@ static bool fails(void) {
     return true;
 }
 
+static pthread_mutex_t hold_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t hold_changed = PTHREAD_COND_INITIALIZER;
+static atomic_size_t hold_bytes; // 0: none
+static size_t n_held;
+
+static void hold(size_t n) {
+    size_t min = atomic_load(&hold_bytes);
+    if (min == 0 || n < min) return;
+    pthread_mutex_lock(&hold_lock);
+    n_held++;
+    pthread_cond_broadcast(&hold_changed);
+    while (atomic_load(&hold_bytes) != 0) pthread_cond_wait(&hold_changed, &hold_lock);
+    n_held--;
+    pthread_mutex_unlock(&hold_lock);
+}
+
+void ts_hold_allocations(size_t min_bytes) {
+    pthread_mutex_lock(&hold_lock);
+    atomic_store(&hold_bytes, min_bytes);
+    pthread_cond_broadcast(&hold_changed);
+    pthread_mutex_unlock(&hold_lock);
+}
+
+void ts_wait_held(size_t n_threads) {
+    pthread_mutex_lock(&hold_lock);
+    while (n_held < n_threads) pthread_cond_wait(&hold_changed, &hold_lock);
+    pthread_mutex_unlock(&hold_lock);
+}
+
 void *__wrap_malloc(size_t n) {
+    hold(n);
     return fails() ? NULL : __real_malloc(n);
 }
 
 void *__wrap_calloc(size_t n, size_t bytes) {
+    hold(n * bytes);
     return fails() ? NULL : __real_calloc(n, bytes);
 }
 
 void *__wrap_realloc(void *old, size_t n) {
+    hold(n);
     return fails() ? NULL : __real_realloc(old, n);
 }
 

@@ -37,6 +37,10 @@ void ts_random_bytes(void *data, size_t bytes);
 // malloc, calloc, realloc, aligned_alloc, strdup, strndup and mmap as called from the tests and the
 // library, and jansson's; not what other shared libraries call themselves.
 void ts_fail_allocation(size_t n);
+// Lets threads that allocate this many bytes or more at once wait until ts_hold_allocations(0).
+void ts_hold_allocations(size_t min_bytes);
+// Waits until so many threads do.
+void ts_wait_held(size_t n_threads);
 size_t ts_allocations(void);     // since the last ts_fail_allocation
 bool ts_allocation_failed(void); // the failure has happened
 

@@ -15,12 +15,13 @@ from ._info import ModelInfo
 from ._library import set_log, version
 from ._model import Model
 from ._prepare import PrepareSummary, prepare
-from ._request import Sampling
+from ._sampling import Parameter, Sampling, sampling_parameters
 from ._session import MemoryInfo, Session
 
 __all__ = [
     "ArgumentError", "CanceledError", "DeviceError", "FileError", "FormatError", "Generation",
     "GenerationResult", "InternalError", "LimitError", "MemoryInfo", "Model", "ModelInfo",
-    "OutOfMemoryError", "PrepareSummary", "Sampling", "Session", "StintError", "TokenLogprob",
-    "ToolCall", "UnsupportedError", "prepare", "set_log", "version",
+    "OutOfMemoryError", "Parameter", "PrepareSummary", "Sampling", "Session", "StintError",
+    "TokenLogprob", "ToolCall", "UnsupportedError", "prepare", "sampling_parameters", "set_log",
+    "version",
 ]

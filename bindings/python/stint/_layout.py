@@ -20,7 +20,7 @@ class Sized(ctypes.Structure):
     would cut it short."""
 
     def __init__(self, **values: Any) -> None:
-        for name, kind in self._fields_[1:]:  # type: ignore[misc]
+        for name, kind in self._fields_:  # type: ignore[misc]
             value = values.get(name, 0)
             if kind in UNSIGNED and not 0 <= value < 1 << UNSIGNED[kind]:
                 raise ValueError(f"{name} is {value}: expected 0 to {(1 << UNSIGNED[kind]) - 1}")
@@ -151,7 +151,7 @@ class SessionOptions(Sized):
         ("n_threads", c_uint32),
         ("n_context", c_uint32),
         ("chunk_len", c_uint32),
-        ("kv", c_int),
+        ("kv", c_char_p),
         ("memory", c_uint64),
         ("device", c_char_p),
         ("npu_threads", c_uint32),
@@ -188,20 +188,30 @@ class LogitBias(ctypes.Structure):
 
 
 class Sampling(Sized):
+    """The head; _sampling.py adds the parameters that the library names."""
     c_name = "stint_sampling"
     _fields_ = [
         ("size", c_size_t),
-        ("temperature", c_float),
-        ("top_k", c_uint32),
-        ("top_p", c_float),
-        ("min_p", c_float),
-        ("repeat_penalty", c_float),
-        ("repeat_last", c_uint32),
-        ("seed", c_uint64),
-        ("presence_penalty", c_float),
-        ("frequency_penalty", c_float),
         ("biases", POINTER(LogitBias)),
         ("n_biases", c_size_t),
+    ]
+
+
+class Parameter(ctypes.Structure):
+    c_name = "stint_parameter"
+    _fields_ = [
+        ("name", c_char_p),
+        ("alias", c_char_p),
+        ("option", c_char_p),
+        ("value", c_char_p),
+        ("help", c_char_p),
+        ("type", c_int),
+        ("offset", c_size_t),
+        ("min", c_double),
+        ("max", c_double),
+        ("request_min", c_double),
+        ("request_max", c_double),
+        ("standard", c_double),
     ]
 
 
@@ -268,13 +278,12 @@ class GenerationResult(Sized):
 
 
 STRUCTS = (ModelOptions, ModelInfo, Message, ChatOptions, PrepareOptions, PrepareSummary,
-           SessionOptions, MemoryInfo, LogitBias, Sampling, Alternative, Piece, Generation,
-           GenerationResult)
+           SessionOptions, MemoryInfo, LogitBias, Sampling, Parameter, Alternative, Piece,
+           Generation, GenerationResult)
 
 # What a word of this package is in C: {prefix: {word: value}}, the constant is PREFIX + WORD.
 CHOICES = {
-    "STINT_EXEC_": {"default": 0, "float": 1, "npu": 2},
-    "STINT_KV_": {"default": 0, "f32": 1, "f16": 2},
+    "STINT_EXEC_": {"default": 0, "float": 1, "npu": 2, "fast": 3},
     "STINT_SCALE_": {"channel": 0, "tensor": 1},
     "STINT_OUTLIERS_": {"auto": 0, "share": 1, "none": 2},
     "STINT_LOG_": {"error": 1, "warning": 2, "info": 3, "debug": 4},
@@ -283,6 +292,7 @@ CHOICES = {
     "STINT_TEXT_": {"answer": 0, "reasoning": 1, "tool_call": 2},
     "STINT_TOOLS_": {"auto": 0, "required": 1, "none": 2},
     "STINT_REASONING_": {"none": 0, "possible": 1, "open": 2},
+    "STINT_PARAMETER_": {"float": 0, "uint": 1, "uint64": 2},
     "STINT_THINKING_": {"default": 0, "on": 1, "off": 2},
 }
 CHUNK_AUTO = (1 << 32) - 1
@@ -322,6 +332,7 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "stint_session_eval": (STATUS, (HANDLE, c_uint32, IDS, c_size_t, c_bool,
                                     POINTER(c_float))),
     "stint_session_cancel": (None, (HANDLE,)),
+    "stint_sampling_parameter": (POINTER(Parameter), (c_size_t,)),
     "stint_generate": (STATUS, (HANDLE, IDS, c_size_t, POINTER(Generation), IDS, c_size_t,
                                 POINTER(GenerationResult))),
 }

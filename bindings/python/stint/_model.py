@@ -90,7 +90,7 @@ class Model:
         return _text.chat_format(self.handle, messages, tools, thinking)[0]
 
     def session(self, *, threads: int = 0, context: int = 0, chunk: Union[int, str] = 0,
-                kv: str = "default", memory: int = 0, device: Optional[str] = None,
+                kv: Optional[str] = None, memory: int = 0, device: Optional[str] = None,
                 npu_threads: int = 0, cpu_threads: int = 0, schedule: Optional[str] = None,
                 order: Optional[str] = None, npu_memory: int = 0) -> Session:
         """A conversation. All defaults are those of stint_session_options; chunk can be "auto",
@@ -98,7 +98,7 @@ class Model:
         options = _layout.SessionOptions(
             n_threads=threads, n_context=context,
             chunk_len=_layout.CHUNK_AUTO if chunk == "auto" else chunk,
-            kv=choice("STINT_KV_", kv), memory=memory, device=optional(device),
+            kv=optional(kv), memory=memory, device=optional(device),
             npu_threads=npu_threads, cpu_threads=cpu_threads, schedule=optional(schedule),
             order=optional(order), npu_memory=npu_memory)
         return Session(self.handle, options)

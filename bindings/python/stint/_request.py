@@ -9,45 +9,16 @@ from typing import Any, Mapping, Optional, Sequence, Union
 
 from . import _layout
 from ._library import c_string, choice
+from ._sampling import Sampling, sampling_struct
 
 Schema = Union[str, bool, Mapping[str, Any]]  # JSON text, or what json.dumps() makes one of
 Tools = Union[str, Sequence[Mapping[str, Any]]]
-
-
-@dataclasses.dataclass(frozen=True)
-class Sampling:
-    """How a token is drawn; zero is "off", and greedy where the temperature is zero. The same
-    seed gives the same text for any number of threads. logit_bias: {token: what is added to its
-    logit}, -inf bans it."""
-    temperature: float = 0.0
-    top_k: int = 0
-    top_p: float = 0.0
-    min_p: float = 0.0
-    repeat_penalty: float = 0.0
-    repeat_last: int = 0
-    seed: int = 0
-    presence_penalty: float = 0.0
-    frequency_penalty: float = 0.0
-    logit_bias: Mapping[int, float] = dataclasses.field(default_factory=dict)
 
 
 def json_text(value: Union[None, Schema, Tools]) -> Optional[bytes]:
     if value is None or isinstance(value, str):
         return None if value is None else c_string(value)
     return c_string(json.dumps(value))
-
-
-def _sampling(sampling: Sampling) -> _layout.Sampling:
-    values = {f.name: getattr(sampling, f.name) for f in dataclasses.fields(sampling)}
-    biases = values.pop("logit_bias")
-    rows = (_layout.LogitBias * len(biases))()
-    for row, (token, value) in zip(rows, biases.items()):
-        if not -1 << 31 <= token < 1 << 31:
-            raise ValueError(f"logit_bias: {token} is not a token")
-        row.id, row.value = token, value
-    if biases:
-        values.update(biases=rows, n_biases=len(biases))
-    return _layout.Sampling(**values)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +42,7 @@ class Request:
         values: dict[str, Any] = {"stops": rows, "n_stops": len(stops)} if stops else {}
         return _layout.Generation(
             n_tokens=self.max_tokens, ignore_eos=self.ignore_eos,
-            sampling=ctypes.pointer(_sampling(self.sampling)),
+            sampling=sampling_struct(self.sampling),
             json_schema=json_text(self.json_schema), tools=json_text(self.tools),
             tool_choice=choice("STINT_TOOLS_", self.tool_choice),
             tool=None if self.tool is None else c_string(self.tool),

@@ -144,7 +144,8 @@ static void take_end(struct st_answer *answer, struct st_transcript *choice,
         fail(answer, 503, "the answer was aborted");
     } else if (event->end == ST_SCHEDULER_FAILED) {
         const char *text = event->error_text != NULL ? event->error_text : "the scheduler failed";
-        fail(answer, st_problem_http(event->status), text);
+        // The request was good when it was submitted, so its client is not to blame.
+        fail(answer, event->status == STINT_E_NOMEM ? 503 : 500, text);
     } else if (find_calls(answer, choice) != STINT_OK) {
         fail(answer, 503, st_error_text());
     }

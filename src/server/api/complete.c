@@ -38,8 +38,23 @@ static bool add_prompt(const struct st_server *server, struct prompts *prompts,
     return true;
 }
 
+// Tokenizing takes many times the memory of its text, so a text that cannot fit is refused before.
+static bool check_bytes(const struct st_server *server, size_t n, struct st_problem *problem,
+                        const char *param) {
+    size_t max = st_tokenizer_max_bytes(server->tokenizer, server->context);
+    if (n <= max) return true;
+    st_refuse(
+        problem, 400, param,
+        "the prompt has %zu bytes, and %zu tokens, which prompt and answer together may have, "
+        "hold at most %zu; shorten it, or start the server with a larger --ctx",
+        n, server->context, max);
+    problem->code = "context_length_exceeded";
+    return false;
+}
+
 static bool encode(const struct st_server *server, const char *text, uint32_t flags,
                    struct prompts *prompts, struct st_problem *problem, const char *param) {
+    if (!check_bytes(server, strlen(text), problem, param)) return false;
     struct st_ids *ids = &prompts->ids[prompts->n++];
     stint_status status = st_tokenizer_encode(server->tokenizer, text, strlen(text), flags, ids);
     if (status != STINT_OK) return st_refuse_failure(problem, status, param);

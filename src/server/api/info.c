@@ -20,7 +20,7 @@ static void write_model(const struct st_server *server, struct st_json_text *out
     st_json_string_of(out, stats.device);
     st_json_format(out,
                    ",\"exec\":\"%s\",\"nested_low\":%u,\"nested_high\":%u,\"memory_budget\":%llu}}",
-                   info.exec == STINT_EXEC_NPU ? "npu" : "float", info.nested_low, info.nested_high,
+                   stint_exec_name(info.exec), info.nested_low, info.nested_high,
                    (unsigned long long)stats.memory.budget_bytes);
 }
 

@@ -6,19 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Numeric fields of the sampler.
-static const struct {
-    const char *name;
-    double min, max;
-    size_t offset;
-} reals[] = {
-    {"temperature", 0, 2, offsetof(struct st_request, sampling.temperature)},
-    {"top_p", 0, 1, offsetof(struct st_request, sampling.top_p)},
-    {"min_p", 0, 0.999, offsetof(struct st_request, sampling.min_p)},
-    {"presence_penalty", -2, 2, offsetof(struct st_request, sampling.presence_penalty)},
-    {"frequency_penalty", -2, 2, offsetof(struct st_request, sampling.frequency_penalty)},
-};
-
 // Unsupported fields that would change the answer; their neutral values are accepted. The second
 // text says how to fix it.
 static const struct {
@@ -68,20 +55,33 @@ bool st_request_object(const char *body, size_t n_bytes, json_t **object,
     return true;
 }
 
+static bool read_parameter(const json_t *body, const stint_parameter *p, stint_sampling *sampling,
+                           struct st_problem *problem) {
+    bool by_alias = p->alias != NULL && st_field(body, p->name) == NULL;
+    const char *name = by_alias ? p->alias : p->name;
+    void *to = (char *)sampling + p->offset;
+    switch (p->type) {
+    case STINT_PARAMETER_FLOAT:
+        return st_field_real(body, name, p->request_min, p->request_max, to, problem);
+    case STINT_PARAMETER_UINT:
+        return st_field_uint(body, name, (uint32_t)p->request_min, (uint32_t)p->request_max, to,
+                             problem);
+    case STINT_PARAMETER_UINT64:
+        return st_field_int(body, name, INT64_MIN, INT64_MAX, to, problem);
+    }
+    return false;
+}
+
 static bool read_sampling(struct st_request *request, struct st_problem *problem) {
     const json_t *body = request->body;
+    const stint_parameter *p;
     request->sampling = (stint_sampling){.size = sizeof(stint_sampling), .temperature = 1.0f};
-    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
-        if (!st_field_real(body, reals[i].name, reals[i].min, reals[i].max,
-                           (float *)((char *)request + reals[i].offset), problem))
-            return false;
+    for (size_t i = 0; (p = stint_sampling_parameter(i)) != NULL; i++)
+        if (!read_parameter(body, p, &request->sampling, problem)) return false;
     // 0 means "off" to the sampler, but "only the likeliest token" to a client.
-    if (st_field(body, "top_p") != NULL && request->sampling.top_p == 0.0f)
+    if (st_field(body, "top_p") != NULL && request->sampling.top_p == 0.0f &&
+        st_field(body, "top_k") == NULL)
         request->sampling.top_k = 1;
-    if (!st_field_uint(body, "top_k", 0, 1 << 20, &request->sampling.top_k, problem)) return false;
-    int64_t seed = 0;
-    if (!st_field_int(body, "seed", INT64_MIN, INT64_MAX, &seed, problem)) return false;
-    request->sampling.seed = (uint64_t)seed;
     request->seeded = st_field(body, "seed") != NULL;
     return true;
 }

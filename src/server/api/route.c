@@ -7,17 +7,17 @@
 #include <string.h>
 
 const struct st_route st_routes[] = {
-    {"POST", "/v1/chat/completions", false, st_handle_chat},
-    {"POST", "/v1/completions", false, st_handle_text},
-    {"GET", "/v1/models", false, st_handle_models},
-    {"GET", "/v1/models/*", false, st_handle_model},
-    {"POST", "/v1/slots/*/save", false, st_handle_save},
-    {"POST", "/v1/slots/*/restore", false, st_handle_restore},
-    {"GET", "/stint/last", false, st_handle_last},
-    {"GET", "/metrics", false, st_handle_metrics},
-    {"GET", "/health", true, st_handle_health},
-    {"GET", "/", true, st_handle_page},
-    {"GET", "/*", true, st_handle_page}, // its files
+    {"POST", "/v1/chat/completions", false, true, st_handle_chat},
+    {"POST", "/v1/completions", false, true, st_handle_text},
+    {"GET", "/v1/models", false, false, st_handle_models},
+    {"GET", "/v1/models/*", false, false, st_handle_model},
+    {"POST", "/v1/slots/*/save", false, true, st_handle_save},
+    {"POST", "/v1/slots/*/restore", false, true, st_handle_restore},
+    {"GET", "/stint/last", false, false, st_handle_last},
+    {"GET", "/metrics", false, false, st_handle_metrics},
+    {"GET", "/health", true, false, st_handle_health},
+    {"GET", "/", true, false, st_handle_page},
+    {"GET", "/*", true, false, st_handle_page}, // its files
 };
 const size_t st_n_routes = sizeof st_routes / sizeof *st_routes;
 

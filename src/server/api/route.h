@@ -17,6 +17,7 @@ struct st_route {
     const char *path;   // may hold one *, which matches up to the next slash; at the end of a path
                         // other than "/*" it matches all the rest
     bool is_public;     // needs no key
+    bool is_slow;       // its handler may take long: it runs on a thread of its own kind
     st_handler_fn *handler;
 };
 

@@ -5,6 +5,7 @@
 #include "server/http/http.h"
 
 #include "base/clock.h"
+#include "server/http/headers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,8 +24,11 @@ struct exchange {
     size_t n_received;
     bool refused;   // see call.problem; the body is read and dropped
     bool preflight; // a CORS preflight
-    bool started;   // the handler has run
-    int status;     // HTTP status that was sent
+    bool started;   // the handler was called
+    bool handled;   // its result was seen
+    bool ok;        // what it returned
+    struct st_work work;
+    int status; // HTTP status that was sent
     uint64_t begin_ns;
     char logged[LOGGED_BYTES]; // method and path
 };
@@ -33,7 +37,8 @@ static const char *header(const struct exchange *exchange, const char *name) {
     return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
 }
 
-// Called with the answer locked, so no wake comes before this returns.
+// No wake comes before this returns: it is called with the answer locked, or before the handler
+// runs apart.
 static void fall_asleep(void *context) {
     struct exchange *exchange = context;
     atomic_fetch_add(&exchange->http->n_asleep, 1);
@@ -42,8 +47,9 @@ static void fall_asleep(void *context) {
 
 static void wake(void *context) {
     struct exchange *exchange = context;
+    struct st_http *http = exchange->http; // the exchange may end as soon as it is resumed
     MHD_resume_connection(exchange->connection);
-    atomic_fetch_sub(&exchange->http->n_asleep, 1);
+    atomic_fetch_sub(&http->n_asleep, 1);
 }
 
 static void slow(void *context) {
@@ -75,6 +81,17 @@ static bool refuse_headers(struct exchange *exchange, size_t n) {
     st_refuse(&exchange->call.problem, 431, NULL, "the headers have %zu bytes; the maximum is %d",
               n, ST_HTTP_HEADER_BYTES);
     return refuse(exchange);
+}
+
+// What follows an ambiguous request must not be read as the next one: the connection is closed.
+static bool is_plain(struct exchange *exchange, const char *version, bool plain_target) {
+    struct st_problem *problem = &exchange->call.problem;
+    bool http_1_1 = strcmp(version, MHD_HTTP_VERSION_1_0) != 0;
+    bool plain = plain_target ? st_headers_check(exchange->connection, http_1_1, problem)
+                              : st_refuse(problem, 400, NULL,
+                                          "the path has blanks, control characters or %%00");
+    exchange->headers.close = !plain;
+    return plain;
 }
 
 // Decides by the headers alone, so that an unwanted body is never stored.
@@ -111,14 +128,15 @@ static bool refuse_body(struct exchange *exchange) {
     return refuse(exchange);
 }
 
-// True if the reply must not wait for the body: the client waits for the reply, or the body is too
-// long.
+// True if the request is refused and has a body: the reply does not wait for it. The connection is
+// closed then, but reads on for a while.
 static bool at_once(struct exchange *exchange) {
     const char *length = header(exchange, "Content-Length");
     unsigned long long n = length != NULL ? strtoull(length, NULL, 10) : 0;
     if (!exchange->refused && n > exchange->http->max_body) refuse_body(exchange);
-    if (!exchange->refused) return false;
-    return n > ST_HTTP_DISCARD_BYTES || (n > 0 && header(exchange, "Expect") != NULL);
+    if (!exchange->refused || !st_headers_announce_body(exchange->connection)) return false;
+    st_watch_linger(exchange->watched);
+    return true;
 }
 
 static void log_as(struct exchange *exchange, const char *method, const char *path) {
@@ -139,13 +157,21 @@ static struct exchange *begin(struct st_http *http, struct MHD_Connection *conne
     exchange->match.index = SIZE_MAX; // no route
     exchange->begin_ns = st_now_ns();
     atomic_fetch_add(&http->n_open, 1);
-    st_watch_silent(watched, false);
+    // Until the request is complete, only the watch decides how long it may take.
+    MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, 0U);
     log_as(exchange, method, path);
     return exchange;
 }
 
+// The request is complete, or its reply does not wait for the rest.
+static void end_request(struct exchange *exchange) {
+    st_watch_complete(exchange->watched);
+    MHD_set_connection_option(exchange->connection, MHD_CONNECTION_OPTION_TIMEOUT,
+                              exchange->http->timeout);
+}
+
 static enum MHD_Result send_problem(struct exchange *exchange) {
-    st_watch_deadline(exchange->watched, 0);
+    end_request(exchange);
     exchange->status = exchange->call.problem.status;
     exchange->headers.policy = false;
     return st_reply_problem(exchange->connection, &exchange->call.problem, &exchange->headers);
@@ -159,6 +185,7 @@ static void free_body(struct exchange *exchange) {
 static void take_body(struct exchange *exchange, const char *data, size_t n) {
     struct st_http *http = exchange->http;
     exchange->n_received += n;
+    st_watch_progress(exchange->watched, n);
     if (exchange->refused || exchange->preflight) return;
     if (exchange->body.count + n > http->max_body) {
         refuse_body(exchange);
@@ -186,22 +213,23 @@ static enum MHD_Result send_answer(struct exchange *exchange) {
     return st_reply_call(exchange->connection, call, &exchange->headers);
 }
 
-// The request is complete. Runs its handler, once.
-static enum MHD_Result run(struct exchange *exchange, const char *path) {
-    struct st_call *call = &exchange->call;
-    exchange->started = true;
-    st_watch_deadline(exchange->watched, 0);
-    if (exchange->preflight) {
-        exchange->status = MHD_HTTP_NO_CONTENT;
-        return st_reply_empty(exchange->connection, &exchange->headers);
-    }
-    call->path = path;
-    call->argument = exchange->match.argument;
-    call->body = exchange->body.count > 0 ? exchange->body.data : "";
-    call->n_body = exchange->body.count;
-    bool ok = exchange->match.route->handler(exchange->http->server, call);
+static void handle(void *context) {
+    struct exchange *exchange = context;
+    exchange->ok = exchange->match.route->handler(exchange->http->server, &exchange->call);
     free_body(exchange);
-    if (!ok) return send_problem(exchange);
+}
+
+// On a worker; the connection is suspended.
+static void handle_apart(void *context) {
+    handle(context);
+    wake(context);
+}
+
+// The handler has run.
+static enum MHD_Result finish(struct exchange *exchange) {
+    struct st_call *call = &exchange->call;
+    exchange->handled = true;
+    if (!exchange->ok) return send_problem(exchange);
     if (call->answer == NULL) {
         exchange->status = MHD_HTTP_OK;
         return st_reply_call(exchange->connection, call, &exchange->headers);
@@ -212,15 +240,50 @@ static enum MHD_Result run(struct exchange *exchange, const char *path) {
     return send_answer(exchange);
 }
 
+// The request is complete. Runs its handler, once.
+static enum MHD_Result run(struct exchange *exchange, const char *path) {
+    struct st_call *call = &exchange->call;
+    exchange->started = true;
+    end_request(exchange);
+    if (exchange->preflight) {
+        exchange->status = MHD_HTTP_NO_CONTENT;
+        return st_reply_empty(exchange->connection, &exchange->headers);
+    }
+    call->path = path;
+    call->argument = exchange->match.argument;
+    call->body = exchange->body.count > 0 ? exchange->body.data : "";
+    call->n_body = exchange->body.count;
+    if (!exchange->match.route->is_slow) {
+        handle(exchange);
+        return finish(exchange);
+    }
+    exchange->work = (struct st_work){.run = handle_apart, .context = exchange};
+    fall_asleep(exchange);
+    st_workers_give(exchange->http->workers, &exchange->work);
+    return MHD_YES;
+}
+
+// The library hands the target over before it is decoded, and passes on what this returns as the
+// request's first context.
+static char bad_target;
+void *st_exchange_target(void *http, const char *target, struct MHD_Connection *connection) {
+    (void)http;
+    (void)connection;
+    return st_headers_plain_target(target) ? NULL : &bad_target;
+}
+
 enum MHD_Result st_exchange_step(void *http, struct MHD_Connection *connection, const char *path,
                                  const char *method, const char *version, const char *upload,
                                  size_t *n_upload, void **context) {
-    struct exchange *exchange = *context;
-    (void)version;
+    bool plain = *context != &bad_target;
+    struct exchange *exchange = plain ? *context : NULL;
     if (exchange == NULL) {
         *context = exchange = begin(http, connection, method, path);
         if (exchange == NULL) return MHD_NO;
-        admit(exchange, method, path);
+        if (is_plain(exchange, version, plain))
+            admit(exchange, method, path);
+        else
+            refuse(exchange);
         return at_once(exchange) ? send_problem(exchange) : MHD_YES;
     }
     if (*n_upload > 0) {
@@ -229,7 +292,8 @@ enum MHD_Result st_exchange_step(void *http, struct MHD_Connection *connection, 
         return exchange->n_received <= ST_HTTP_DISCARD_BYTES ? MHD_YES : MHD_NO;
     }
     if (exchange->refused) return send_problem(exchange);
-    return exchange->started ? send_answer(exchange) : run(exchange, path);
+    if (!exchange->started) return run(exchange, path);
+    return exchange->handled ? send_answer(exchange) : finish(exchange);
 }
 
 static void write_log(const struct exchange *exchange, int status) {
@@ -246,7 +310,7 @@ void st_exchange_end(void *context, struct MHD_Connection *connection, void **po
     struct st_http *http = context;
     struct exchange *exchange = *pointer;
     (void)connection;
-    if (exchange == NULL) return;
+    if (exchange == NULL || *pointer == &bad_target) return;
     struct st_answer *answer = exchange->call.answer;
     bool gone = code != MHD_REQUEST_TERMINATED_COMPLETED_OK || exchange->status == 0;
     if (answer != NULL) {
@@ -260,7 +324,6 @@ void st_exchange_end(void *context, struct MHD_Connection *connection, void **po
     int status = gone ? 499 : exchange->status;
     // Another request may come on this connection; without one it times out.
     st_watch_deadline(exchange->watched, 2.0 * http->timeout);
-    st_watch_silent(exchange->watched, true);
     st_metrics_request(http->server->metrics, exchange->match.index, status);
     write_log(exchange, status);
     free_body(exchange);

@@ -40,11 +40,16 @@ static void library_says(void *context, const char *format, va_list arguments) {
 stint_status st_http_open(struct st_server *server, const struct st_server_options *options,
                           int listening, struct st_http **out) {
     struct st_http *http = calloc(1, sizeof *http);
-    stint_status status = http != NULL
-                              ? st_watch_open(ST_HTTP_CROWD, ST_HTTP_PATIENCE_SECONDS, &http->watch)
-                              : st_fail(STINT_E_NOMEM, "no memory for the server");
+    const struct st_watch_limits limits = {.full = options->n_connections,
+                                           .patience = ST_HTTP_PATIENCE_SECONDS,
+                                           .bytes_per_second = ST_HTTP_SLOW_BYTES,
+                                           .linger = options->timeout};
+    stint_status status = http != NULL ? st_watch_open(&limits, &http->watch)
+                                       : st_fail(STINT_E_NOMEM, "no memory for the server");
+    if (status == STINT_OK) status = st_workers_open(ST_HTTP_WORKERS, &http->workers);
     if (status != STINT_OK) {
         close(listening);
+        if (http != NULL) st_watch_close(http->watch);
         free(http);
         return status;
     }
@@ -61,14 +66,15 @@ stint_status st_http_open(struct st_server *server, const struct st_server_optio
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL,
         st_exchange_step, http, MHD_OPTION_EXTERNAL_LOGGER, library_says, NULL,
         MHD_OPTION_LISTEN_SOCKET, (MHD_socket)listening, MHD_OPTION_THREAD_POOL_SIZE,
-        (unsigned)ST_HTTP_THREADS, MHD_OPTION_CONNECTION_LIMIT, (unsigned)ST_HTTP_CONNECTIONS,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)ST_HTTP_POOL_BYTES,
-        MHD_OPTION_CONNECTION_TIMEOUT, http->timeout, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-        MHD_OPTION_NOTIFY_COMPLETED, st_exchange_end, http, MHD_OPTION_NOTIFY_CONNECTION, connected,
-        http, MHD_OPTION_END);
+        (unsigned)ST_HTTP_THREADS, MHD_OPTION_CONNECTION_LIMIT, (unsigned)options->n_connections,
+        MHD_OPTION_PER_IP_CONNECTION_LIMIT, (unsigned)options->n_per_address,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)ST_HTTP_POOL_BYTES, MHD_OPTION_URI_LOG_CALLBACK,
+        st_exchange_target, http, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_COMPLETED,
+        st_exchange_end, http, MHD_OPTION_NOTIFY_CONNECTION, connected, http, MHD_OPTION_END);
     if (http->daemon == NULL) {
         status = st_fail(STINT_E_IO, "cannot serve: %s", strerror(errno));
         close(listening);
+        st_workers_close(http->workers);
         st_watch_close(http->watch);
         free(http);
         return status;
@@ -90,13 +96,14 @@ static void pause_ms(long ms) {
 void st_http_close(struct st_http *http) {
     if (http == NULL) return;
     st_watch_cancel_all(http->watch);
-    // The library cannot be stopped while a connection is suspended. The scheduler wakes all of
-    // them soon.
+    // The library cannot be stopped while a connection is suspended. The scheduler and the workers
+    // wake all of them soon.
     for (int i = 0; atomic_load(&http->n_asleep) > 0 ||
                     (atomic_load(&http->n_open) > 0 && i < ST_HTTP_LINGER_SECONDS * 100);
          i++)
         pause_ms(10);
     MHD_stop_daemon(http->daemon);
+    st_workers_close(http->workers);
     if (http->listening != MHD_INVALID_SOCKET) close(http->listening);
     st_watch_close(http->watch);
     free(http);

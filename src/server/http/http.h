@@ -8,14 +8,15 @@
 #include "server/api/handlers.h"
 #include "server/api/state.h"
 #include "server/http/watch.h"
+#include "server/http/workers.h"
 
 #include <microhttpd.h>
 
 enum {
-    ST_HTTP_THREADS = 4,              // a request that takes long to parse occupies one
-    ST_HTTP_CONNECTIONS = 256,        // in total
-    ST_HTTP_CROWD = 128,              // with more connections, silent ones
-    ST_HTTP_PATIENCE_SECONDS = 2,     // are closed after this time
+    ST_HTTP_THREADS = 4,              // of the library
+    ST_HTTP_WORKERS = 2,              // for handlers that take long
+    ST_HTTP_PATIENCE_SECONDS = 2,     // for a request to arrive while many are connected
+    ST_HTTP_SLOW_BYTES = 16 << 10,    // per second: a body as slow as that gets more time
     ST_HTTP_HEADER_BYTES = 32 << 10,  // of a request, including its first line
     ST_HTTP_POOL_BYTES = 128 << 10,   // per connection, for headers and data being sent: beyond
                                       // this the library itself refuses, and not in JSON
@@ -29,6 +30,7 @@ struct st_http {
     struct MHD_Daemon *daemon;
     MHD_socket listening; // valid once no more connections are accepted
     struct st_watch *watch;
+    struct st_workers *workers;
     size_t max_body;
     unsigned timeout;
     void (*log)(void *context, const char *line);
@@ -48,6 +50,7 @@ void st_http_quiesce(struct st_http *http);
 void st_http_close(struct st_http *http);
 
 // The library's callbacks (exchange.c).
+void *st_exchange_target(void *http, const char *target, struct MHD_Connection *connection);
 enum MHD_Result st_exchange_step(void *http, struct MHD_Connection *connection, const char *path,
                                  const char *method, const char *version, const char *upload,
                                  size_t *n_upload, void **exchange);

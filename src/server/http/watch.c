@@ -2,6 +2,7 @@
 #include "server/http/watch.h"
 
 #include "base/clock.h"
+#include "server/http/linger.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -19,8 +20,10 @@ struct st_watch {
     int epoll, wake; // wake: an eventfd
     pthread_mutex_t lock;
     struct st_watched *first;
-    size_t n, crowd;
+    size_t n;
+    struct st_watch_limits limits;
     uint64_t patience_ns;
+    struct st_linger *linger;
     bool closing;
 };
 
@@ -67,19 +70,37 @@ static const char late[] =
     "{\"error\":{\"message\":\"the request took too long\",\"type\":\"invalid_request_error\","
     "\"param\":null,\"code\":\"timeout\"}}";
 
-static bool is_late(const struct st_watch *watch, const struct st_watched *at, uint64_t now) {
-    if (at->deadline_ns != 0 && now >= at->deadline_ns) return true;
-    return watch->n > watch->crowd && at->silent_ns != 0 &&
-           now - at->silent_ns >= watch->patience_ns;
+// The library sees the end of the stream and closes the connection.
+static void end(struct st_watched *at) {
+    if (!at->answered) send(at->file, late, sizeof late - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    at->deadline_ns = at->waits_ns = 0;
+    shutdown(at->file, SHUT_RDWR);
 }
 
-// The library sees the end of the stream and closes the connection.
+static bool is_late(const struct st_watch *watch, const struct st_watched *at, uint64_t now) {
+    if (at->waits_ns == 0) return false;
+    if (at->deadline_ns != 0 && now >= at->deadline_ns) return true;
+    return watch->n > watch->limits.full / 2 && now - at->waits_ns >= watch->patience_ns;
+}
+
+static struct st_watched *slowest(const struct st_watch *watch) {
+    struct st_watched *found = NULL;
+    for (struct st_watched *at = watch->first; at != NULL; at = at->next)
+        if (at->waits_ns != 0 && (found == NULL || at->waits_ns < found->waits_ns)) found = at;
+    return found;
+}
+
 static void end_late(struct st_watch *watch, uint64_t now) {
-    for (struct st_watched *at = watch->first; at != NULL; at = at->next) {
-        if (!is_late(watch, at, now)) continue;
-        at->deadline_ns = at->silent_ns = 0;
-        send(at->file, late, sizeof late - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-        shutdown(at->file, SHUT_RDWR);
+    size_t n_ended = 0;
+    for (struct st_watched *at = watch->first; at != NULL; at = at->next)
+        if (is_late(watch, at, now)) end(at), n_ended++;
+    // At least an eighth of the places becomes free, if that many wait.
+    size_t n_free = watch->limits.full / 8 + 1;
+    if (watch->n < watch->limits.full) return;
+    for (; n_ended < n_free; n_ended++) {
+        struct st_watched *at = slowest(watch);
+        if (at == NULL) return;
+        end(at);
     }
 }
 
@@ -99,23 +120,30 @@ static void *run(void *context) {
         }
         cancel_answers(watch, true);
         end_late(watch, st_now_ns());
+        st_linger_read(watch->linger, st_now_ns());
         pthread_mutex_unlock(&watch->lock);
         if (closing) return NULL;
     }
 }
 
 static void free_watch(struct st_watch *watch) {
+    st_linger_close(watch->linger);
     if (watch->epoll >= 0) close(watch->epoll);
     if (watch->wake >= 0) close(watch->wake);
     pthread_mutex_destroy(&watch->lock);
     free(watch);
 }
 
-stint_status st_watch_open(size_t crowd, double patience, struct st_watch **watch) {
+stint_status st_watch_open(const struct st_watch_limits *limits, struct st_watch **watch) {
     struct st_watch *made = calloc(1, sizeof *made);
-    if (made == NULL) return st_fail(STINT_E_NOMEM, "no memory to watch connections");
-    made->crowd = crowd;
-    made->patience_ns = (uint64_t)(patience * 1e9);
+    struct st_linger *linger = made != NULL ? st_linger_open() : NULL;
+    if (linger == NULL) {
+        free(made);
+        return st_fail(STINT_E_NOMEM, "no memory to watch connections");
+    }
+    made->limits = *limits;
+    made->patience_ns = (uint64_t)(limits->patience * 1e9);
+    made->linger = linger;
     pthread_mutex_init(&made->lock, NULL);
     made->epoll = epoll_create1(EPOLL_CLOEXEC);
     made->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -142,7 +170,7 @@ void st_watch_close(struct st_watch *watch) {
 }
 
 void st_watch_add(struct st_watch *watch, struct st_watched *watched, int file) {
-    *watched = (struct st_watched){.watch = watch, .file = file, .silent_ns = st_now_ns()};
+    *watched = (struct st_watched){.watch = watch, .file = file, .waits_ns = st_now_ns()};
     pthread_mutex_lock(&watch->lock);
     watch->n++;
     watched->next = watch->first;
@@ -156,6 +184,10 @@ void st_watch_remove(struct st_watched *watched) {
     st_watch_answer(watched, NULL);
     pthread_mutex_lock(&watch->lock);
     watch->n--;
+    if (watched->lingers) {
+        uint64_t until = st_now_ns() + (uint64_t)(watch->limits.linger * 1e9);
+        st_linger_add(watch->linger, watch->epoll, watched->file, until);
+    }
     if (watched->before != NULL)
         watched->before->next = watched->next;
     else
@@ -165,16 +197,34 @@ void st_watch_remove(struct st_watched *watched) {
 }
 
 void st_watch_deadline(struct st_watched *watched, double seconds) {
-    uint64_t deadline = seconds > 0 ? st_now_ns() + (uint64_t)(seconds * 1e9) : 0;
+    uint64_t now = st_now_ns();
     pthread_mutex_lock(&watched->watch->lock);
-    watched->deadline_ns = deadline;
+    watched->deadline_ns = now + (uint64_t)(seconds * 1e9);
+    watched->waits_ns = now;
     pthread_mutex_unlock(&watched->watch->lock);
 }
 
-void st_watch_silent(struct st_watched *watched, bool silent) {
-    uint64_t now = silent ? st_now_ns() : 0;
+void st_watch_progress(struct st_watched *watched, size_t n_bytes) {
+    struct st_watch *watch = watched->watch;
+    uint64_t now = st_now_ns();
+    pthread_mutex_lock(&watch->lock);
+    if (watched->waits_ns != 0) {
+        watched->waits_ns += (uint64_t)((double)n_bytes * 1e9 / watch->limits.bytes_per_second);
+        if (watched->waits_ns > now) watched->waits_ns = now;
+    }
+    pthread_mutex_unlock(&watch->lock);
+}
+
+void st_watch_complete(struct st_watched *watched) {
     pthread_mutex_lock(&watched->watch->lock);
-    watched->silent_ns = now;
+    watched->deadline_ns = watched->waits_ns = 0;
+    watched->answered = true;
+    pthread_mutex_unlock(&watched->watch->lock);
+}
+
+void st_watch_linger(struct st_watched *watched) {
+    pthread_mutex_lock(&watched->watch->lock);
+    watched->lingers = true;
     pthread_mutex_unlock(&watched->watch->lock);
 }
 

@@ -56,6 +56,7 @@ static void end_slot(struct st_scheduler *s, uint32_t slot, enum st_scheduler_en
     struct st_job *job = s->slots.slots[slot].job;
     char why[512] = "";
     if (status != STINT_OK) stint_error_copy(why, sizeof why);
+    st_slots_end(&s->slots, slot, status);
     pthread_mutex_lock(&s->lock);
     count_end(s, job);
     st_record_free(&s->record);

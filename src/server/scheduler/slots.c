@@ -70,6 +70,7 @@ int32_t st_slots_select(const struct st_slots *slots, const struct st_job *job, 
 void st_slots_give(struct st_slots *slots, uint32_t slot, struct st_job *job, size_t reused) {
     struct stint_session *s = slots->session;
     slots->slots[slot].job = job;
+    slots->slots[slot].reused = reused;
     slots->slots[slot].used = ++slots->n_given;
     slots->slots[slot].state = ST_SLOT_PROMPT;
     st_sequence_truncate(&s->sequences[slot], reused);
@@ -78,6 +79,14 @@ void st_slots_give(struct st_slots *slots, uint32_t slot, struct st_job *job, si
     job->usage.queue_seconds = (double)(job->begun - job->submitted) * 1e-9;
     job->precision = s->precision;
     job->record.slot = slot;
+}
+
+void st_slots_end(struct st_slots *slots, uint32_t slot, stint_status status) {
+    struct st_slot *at = &slots->slots[slot];
+    if (status == STINT_E_CANCELED) return;
+    at->n_failures = status == STINT_OK ? 0 : at->n_failures + 1;
+    if (status == STINT_OK) return;
+    st_sequence_truncate(&slots->session->sequences[slot], at->n_failures > 1 ? 0 : at->reused);
 }
 
 int32_t st_slots_next_prompt(const struct st_slots *slots) {
@@ -142,11 +151,16 @@ stint_status st_slots_prompt(struct st_slots *slots, uint32_t slot, enum st_sche
 // One batch: slots of one precision.
 static uint32_t step_batch(struct st_slots *slots, unsigned bits, const uint32_t *batch, uint32_t n,
                            struct st_slot_end *ends) {
-    int32_t ids[STINT_MAX_STEP_ROWS];
+    int32_t ids[STINT_MAX_STEP_ROWS] = {0};
     uint32_t n_ends = 0;
     size_t vocab = slots->session->model->config.vocab;
     for (uint32_t i = 0; i < n; i++) ids[i] = slots->slots[batch[i]].job->next_id;
     stint_status status = st_session_step(slots->session, bits, batch, ids, n, slots->logits);
+    if (status != STINT_OK && status != STINT_E_CANCELED && n > 1) {
+        for (uint32_t i = 0; i < n; i++)
+            n_ends += step_batch(slots, bits, batch + i, 1, ends + n_ends);
+        return n_ends;
+    }
     for (uint32_t i = 0; i < n; i++) {
         enum st_scheduler_end end = ST_SCHEDULER_FAILED;
         if (status == STINT_OK) end = go_on(slots, batch[i], slots->logits + i * vocab, n);

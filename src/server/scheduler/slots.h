@@ -15,7 +15,9 @@ enum st_slot_state {
 struct st_slot {
     _Atomic enum st_slot_state state; // FREE and TAKEN change with the scheduler's lock held
     struct st_job *job;
-    uint64_t used; // st_slots.n_given when it was last given to a request
+    uint64_t used;       // st_slots.n_given when it was last given to a request
+    size_t reused;       // tokens that its request found in the cache
+    uint32_t n_failures; // requests that failed here in a row
 };
 
 struct st_slots {
@@ -37,6 +39,10 @@ int32_t st_slots_select(const struct st_slots *slots, const struct st_job *job, 
 // Gives the job the slot, which keeps its first `reused` tokens.
 void st_slots_give(struct st_slots *slots, uint32_t slot, struct st_job *job, size_t reused);
 
+// The slot's request ended by itself, or by a failure. What a request has computed before it failed
+// may be the reason, so its tokens are dropped; after the second failure in a row all tokens are.
+void st_slots_end(struct st_slots *slots, uint32_t slot, stint_status status);
+
 // A request that ended in a step.
 struct st_slot_end {
     uint32_t slot;
@@ -49,7 +55,8 @@ int32_t st_slots_next_prompt(const struct st_slots *slots);
 // Runs the next piece of the slot's prompt: at most one chunk while other requests are in decode.
 // After the last piece the slot decodes. STINT_E_CANCELED if the request was canceled meanwhile.
 stint_status st_slots_prompt(struct st_slots *slots, uint32_t slot, enum st_scheduler_end *end);
-// Runs one decode step of all slots that answer; those of equal precision form a batch. Fills ends
+// Runs one decode step of all slots that answer; those of equal precision form a batch. If a batch
+// fails, each of its slots is tried alone, so that one does not end the others. Fills ends
 // [slots->n] with the slots that ended and returns their number; adds the number of batches to
 // *steps.
 uint32_t st_slots_step(struct st_slots *slots, struct st_slot_end *ends, uint64_t *steps);

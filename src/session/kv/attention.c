@@ -3,8 +3,6 @@
 // split over heads. Prompts meet the cache in prompt_attention.c.
 #include "session/pass.h"
 
-#include <string.h>
-
 struct job {
     const struct st_run *run;
     size_t group; // query heads per key-value head
@@ -12,7 +10,7 @@ struct job {
 
 static unsigned char *cache_at(const struct st_run *r, unsigned char *cache, size_t head,
                                struct st_place place) {
-    return st_session_cache(r->s, cache, place.sequence, r->layer, head, place.position);
+    return st_kv_row(&r->s->kv, cache, place.sequence, r->layer, head, place.position);
 }
 
 static void normalise_head(const struct job *job, const struct st_norm_weight *norm, size_t head,
@@ -25,14 +23,6 @@ static void normalise_head(const struct job *job, const struct st_norm_weight *n
         k->layernorm(x, weight, norm->bias, c->norm_epsilon, c->head_dim, x);
     else
         k->rmsnorm(x, weight, c->norm_epsilon, c->head_dim, x);
-}
-
-static void store(const struct stint_session *s, const float *x, unsigned char *to) {
-    size_t n = s->model->config.head_dim;
-    if (s->kv == ST_DTYPE_F32)
-        memcpy(to, x, n * sizeof(float));
-    else
-        s->kernels.attention->to_f16(x, n, (uint16_t *)(void *)to);
 }
 
 static void rotate(const struct job *job, size_t t, float *x) {
@@ -52,6 +42,7 @@ static void append_token(void *context, size_t t, size_t worker) {
     const struct job *job = context;
     const struct stint_session *s = job->run->s;
     const struct st_config *c = &s->model->config;
+    const struct st_kv_kernel *kernel = st_session_kv_kernel(s);
     struct st_place place = st_batch_place(job->run->batch, t);
     size_t hd = c->head_dim;
     float *k = job->run->buffers->k + t * c->n_kv_heads * hd;
@@ -60,8 +51,8 @@ static void append_token(void *context, size_t t, size_t worker) {
         normalise_head(job, &job->run->s->model->weights.layers[job->run->layer].k_norm, h,
                        k + h * hd);
         rotate(job, t, k + h * hd);
-        store(s, k + h * hd, cache_at(job->run, s->keys, h, place));
-        store(s, v + h * hd, cache_at(job->run, s->values, h, place));
+        kernel->store(k + h * hd, hd, cache_at(job->run, s->kv.keys, h, place));
+        kernel->store(v + h * hd, hd, cache_at(job->run, s->kv.values, h, place));
     }
 }
 
@@ -87,12 +78,12 @@ static void decode_item(void *context, size_t item, size_t worker) {
     size_t n_keys = place.position + 1;
     place.position = st_session_first_key(s, job->run->layer, place.position);
     n_keys -= place.position;
-    s->kernels.attention->decode(job->run->buffers->q + (t * c->n_heads + h) * hd,
-                                 cache_at(job->run, s->keys, h / job->group, place),
-                                 cache_at(job->run, s->values, h / job->group, place), s->kv,
-                                 n_keys, hd, c->attn_scale, c->attn_softcap,
-                                 job->run->group->workers[worker].scores,
-                                 job->run->buffers->attended + (t * c->n_heads + h) * hd);
+    st_session_kv_kernel(s)->decode(job->run->buffers->q + (t * c->n_heads + h) * hd,
+                                    cache_at(job->run, s->kv.keys, h / job->group, place),
+                                    cache_at(job->run, s->kv.values, h / job->group, place), n_keys,
+                                    hd, c->attn_scale, c->attn_softcap,
+                                    job->run->group->workers[worker].scores,
+                                    job->run->buffers->attended + (t * c->n_heads + h) * hd);
 }
 
 static struct job job_of(const struct st_run *r) {

@@ -2,7 +2,7 @@
 // Attention of a prompt. For each key-value head, blocks of queries (of all heads that share it)
 // lie in vector lanes and meet the keys in tiles, with an online softmax (FlashAttention, Dao et
 // al. 2022), so that no more than a tile of scores exists. Several blocks meet a tile together,
-// because a tile of an F16 cache must be converted first. Key tiles begin at multiples of
+// because a tile of the cache must be converted to floats first. Key tiles begin at multiples of
 // ST_KEY_TILE, and what a tile adds to a lane that sees none of its keys is nothing, so a token's
 // result depends neither on how its prompt was cut into batches nor on the blocks beside its own.
 // A package's prompts compute both products with pairs of BF16 where the CPU gains by it; softmax
@@ -63,7 +63,7 @@ static void load_block(const struct item *item, struct block *block) {
     }
     block->padded = st_tile_pack(s->kernels.tile, w->rows, hd, block->width, hd, block->queries);
     if (s->kernels.pairs)
-        s->kernels.pairs->zip_f32(block->queries, hd, block->padded, block->query_pairs);
+        s->kernels.pairs->zip(block->queries, hd, block->padded, block->query_pairs);
     for (size_t l = 0; l < block->padded; l++) {
         if (l >= block->width) block->low[l] = block->high[l] = 0;
         block->maximum[l] = -INFINITY;
@@ -72,7 +72,7 @@ static void load_block(const struct item *item, struct block *block) {
     memset(block->out, 0, out_rows * block->padded * sizeof(float));
 }
 
-// A tile of the cache, in floats or in pairs.
+// A tile of the cache, in floats and perhaps in pairs.
 struct tile {
     size_t key0, n_keys;
     const struct st_pairs *pairs; // NULL: floats
@@ -94,14 +94,10 @@ static const float *cache_tile(const struct item *item, unsigned char *cache, si
                                size_t n_keys, float *to) {
     const struct st_run *r = item->job->run;
     const struct stint_session *s = r->s;
-    size_t n = n_keys * s->model->config.head_dim;
     const unsigned char *rows =
-        st_session_cache(s, cache, r->batch->sequence, r->layer, item->head, key0);
-    if (s->kv == ST_DTYPE_F32 && n_keys == ST_KEY_TILE) return (const float *)(const void *)rows;
-    if (s->kv == ST_DTYPE_F32)
-        memcpy(to, rows, n * sizeof(float));
-    else
-        s->kernels.dequantize->fn[ST_DTYPE_F16](rows, 0, n, to);
+        st_kv_row(&s->kv, cache, r->batch->sequence, r->layer, item->head, key0);
+    if (s->kv.type == ST_KV_F32 && n_keys == ST_KEY_TILE) return (const float *)(const void *)rows;
+    st_session_kv_kernel(s)->load(rows, n_keys, s->model->config.head_dim, to);
     return to;
 }
 
@@ -121,24 +117,18 @@ static void pair_rows(const struct st_pairs *pairs, size_t rows, size_t k, const
 }
 
 static struct tile load_tile(const struct item *item, size_t key0, size_t n_keys) {
-    const struct st_run *r = item->job->run;
-    const struct stint_session *s = r->s;
+    const struct stint_session *s = item->job->run->s;
     const struct st_pairs *pairs = pairs_of(s, key0);
     struct st_worker *w = item->worker;
     size_t hd = s->model->config.head_dim;
     struct tile tile = {.key0 = key0, .n_keys = n_keys, .pairs = pairs};
+    tile.keys = cache_tile(item, s->kv.keys, key0, n_keys, w->keys);
+    tile.values = cache_tile(item, s->kv.values, key0, n_keys, w->values);
     if (pairs) {
-        const void *keys =
-            st_session_cache(s, s->keys, r->batch->sequence, r->layer, item->head, key0);
-        const void *values =
-            st_session_cache(s, s->values, r->batch->sequence, r->layer, item->head, key0);
-        pairs->join_f16(keys, n_keys * hd / 2, w->key_pairs);
-        pairs->zip_f16(values, n_keys, hd, w->value_pairs);
+        pairs->join(tile.keys, n_keys * hd / 2, w->key_pairs);
+        pairs->zip(tile.values, n_keys, hd, w->value_pairs);
         tile.key_pairs = w->key_pairs;
         tile.value_pairs = w->value_pairs;
-    } else {
-        tile.keys = cache_tile(item, s->keys, key0, n_keys, w->keys);
-        tile.values = cache_tile(item, s->values, key0, n_keys, w->values);
     }
     return tile;
 }
@@ -166,7 +156,7 @@ static void weigh(const struct item *item, struct block *b, const struct tile *t
     float *weights = item->worker->scores;
     if (pairs) {
         uint32_t *weight_pairs = item->worker->weight_pairs;
-        pairs->zip_f32(weights, n_keys, width, weight_pairs);
+        pairs->zip(weights, n_keys, width, weight_pairs);
         pair_rows(pairs, hd, st_ceil_div(n_keys, 2), tile->value_pairs, 1, hd, weight_pairs, width,
                   b->out);
     } else {

@@ -32,13 +32,13 @@ static json_t *describe(const struct stint_session *s, const struct st_sequence 
     char hash[20];
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)model_hash(s->model));
     return json_pack("{s:i, s:s, s:s, s:i, s:i, s:i, s:I, s:I}", "stint_session", 1, "model", hash,
-                     "kv", s->kv == ST_DTYPE_F32 ? "f32" : "f16", "layers", (int)c->n_layers,
-                     "kv_heads", (int)c->n_kv_heads, "head_dim", (int)c->head_dim, "length",
+                     "kv", st_kv_traits[s->kv.type].name, "layers", (int)c->n_layers, "kv_heads",
+                     (int)c->n_kv_heads, "head_dim", (int)c->head_dim, "length",
                      (json_int_t)sequence->length, "prompted", (json_int_t)sequence->prompted);
 }
 
 static size_t head_bytes(const struct stint_session *s, size_t length) {
-    return length * s->model->config.head_dim * st_session_kv_bytes(s);
+    return length * s->kv.row_bytes;
 }
 
 static void layer_name(char name[LAYER_NAME], const char *what, uint32_t layer) {
@@ -66,7 +66,7 @@ static stint_status write_layer(const struct stint_session *s, uint32_t sequence
     struct st_section section = blob(name, NULL, heads * bytes);
     ST_TRY(st_package_begin(writer, &section));
     for (size_t h = 0; h < heads; h++)
-        ST_TRY(st_package_append(writer, st_session_cache(s, cache, sequence, layer, h, 0), bytes));
+        ST_TRY(st_package_append(writer, st_kv_row(&s->kv, cache, sequence, layer, h, 0), bytes));
     return STINT_OK;
 }
 
@@ -80,8 +80,8 @@ static stint_status write_sections(const struct stint_session *s, uint32_t seque
     section.dims[0] = held->length;
     ST_TRY(st_package_add(writer, &section));
     for (uint32_t i = 0; i < s->model->config.n_layers; i++) {
-        ST_TRY(write_layer(s, sequence, s->keys, "keys", i, writer));
-        ST_TRY(write_layer(s, sequence, s->values, "values", i, writer));
+        ST_TRY(write_layer(s, sequence, s->kv.keys, "keys", i, writer));
+        ST_TRY(write_layer(s, sequence, s->kv.values, "values", i, writer));
     }
     return STINT_OK;
 }
@@ -156,7 +156,7 @@ static stint_status check_tokens(const struct stint_session *s, const int32_t *i
 static stint_status read_layers(struct stint_session *s, uint32_t sequence,
                                 const struct st_package *package, size_t length, bool copy) {
     const struct st_config *c = &s->model->config;
-    unsigned char *caches[] = {s->keys, s->values};
+    unsigned char *caches[] = {s->kv.keys, s->kv.values};
     static const char *const names[] = {"keys", "values"};
     size_t bytes = head_bytes(s, length);
     for (uint32_t i = 0; i < 2 * c->n_layers; i++) {
@@ -165,7 +165,7 @@ static stint_status read_layers(struct stint_session *s, uint32_t sequence,
         layer_name(name, names[i % 2], i / 2);
         ST_TRY(find_bytes(package, name, ST_SECTION_BLOB, c->n_kv_heads * bytes, &data));
         for (size_t h = 0; h < c->n_kv_heads && copy; h++)
-            memcpy(st_session_cache(s, caches[i % 2], sequence, i / 2, h, 0),
+            memcpy(st_kv_row(&s->kv, caches[i % 2], sequence, i / 2, h, 0),
                    (const char *)data + h * bytes, bytes);
     }
     return STINT_OK;

@@ -49,11 +49,16 @@ static stint_status run_float(const struct st_run *r, const struct st_operands *
     return run_block(r, o, &st_op_float);
 }
 
+static stint_status run_blocks(const struct st_run *r, const struct st_operands *o) {
+    return run_block(r, o, &st_op_blocks);
+}
+
 static stint_status run_nested(const struct st_run *r, const struct st_operands *o) {
     return run_block(r, o, &st_op_nested);
 }
 
 const struct st_op st_op_float_ffn = {.name = "float", .run = run_float};
+const struct st_op st_op_blocks_ffn = {.name = "blocks", .run = run_blocks};
 const struct st_op st_op_nested_ffn = {.name = "nested", .run = run_nested};
 
 // ---- Mixtures

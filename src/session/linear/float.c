@@ -75,8 +75,8 @@ static size_t block_rows(const struct st_run *r, size_t n_tokens, size_t n_out) 
     return st_max(ST_ROW_BLOCK, st_min(LONGEST, share / ST_ROW_BLOCK * ST_ROW_BLOCK));
 }
 
-static void multiply(const struct st_run *r, const struct st_operands *o,
-                     const struct st_linear_weight *const *weights, size_t n_linears) {
+void st_float_linears(const struct st_run *r, const struct st_operands *o,
+                      const struct st_linear_weight *const *weights, size_t n_linears) {
     const struct stint_session *s = r->s;
     // A prompt's chunk, however short, does without the path for few tokens. Rows past the batch
     // are scratch: what they give is not used.
@@ -109,15 +109,18 @@ static size_t input_width(const struct st_config *c, enum st_int8_role role) {
     return widths[role];
 }
 
-// Who observes a session sees the input first, and says what the linears get.
+const float *st_float_input(const struct st_run *r, const struct st_operands *o) {
+    struct st_linear_input input = {
+        r->layer, o->expert, o->role, o->x, o->n, input_width(&r->s->model->config, o->role)};
+    return st_session_observe(r->s, &input);
+}
+
 static stint_status run(const struct st_run *r, const struct st_operands *o) {
     const struct st_linear_weight *weights[ST_MAX_LINEARS];
     size_t n = st_operands_linears(r, o, weights);
-    struct st_linear_input input = {
-        r->layer, o->expert, o->role, o->x, o->n, input_width(&r->s->model->config, o->role)};
     struct st_operands seen = *o;
-    seen.x = st_session_observe(r->s, &input);
-    multiply(r, &seen, weights, n);
+    seen.x = st_float_input(r, o);
+    st_float_linears(r, &seen, weights, n);
     return STINT_OK;
 }
 
@@ -126,6 +129,6 @@ const struct st_op st_op_float = {.name = "float", .run = run};
 stint_status st_float_linear(const struct st_run *r, const float *x, size_t n,
                              const struct st_linear_weight *weight, float *y) {
     struct st_operands o = {.x = x, .n = n, .y = {y}, .y_row = {weight->n_out}};
-    multiply(r, &o, &weight, 1);
+    st_float_linears(r, &o, &weight, 1);
     return STINT_OK;
 }

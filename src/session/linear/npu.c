@@ -156,12 +156,10 @@ static stint_status compile_unit(void *context, const struct unit *u) {
 }
 
 static stint_status open_memory(const struct stint_session *s, struct st_npu *npu) {
-    size_t first = s->cache_bytes / ST_DEVICE_ALIGNMENT * ST_DEVICE_ALIGNMENT;
     size_t vocab_bytes = s->model->config.vocab * sizeof(float);
-    ST_TRY(st_mirror_open(npu->device, s->arena.base + first, s->arena.used - first, &npu->mirror));
+    ST_TRY(st_mirror_open(npu->device, s->arena.base, s->arena.used, &npu->mirror));
     if (npu->mirror.shared) // until it stands for something else
-        return st_buffer_import(npu->device, s->arena.base + first, ST_DEVICE_ALIGNMENT,
-                                &npu->outside);
+        return st_buffer_import(npu->device, s->arena.base, ST_DEVICE_ALIGNMENT, &npu->outside);
     return st_buffer_allocate(npu->device, ST_NPU_OUTSIDE_ROWS * vocab_bytes, &npu->outside);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the linears of a layer are computed: an op for each way (float, INT8, two-term INT8, nested),
-// and a table that says which op computes what. The pass (session/pass.c) asks the table alone; a
-// new way of computing is one more op and a row in linear/table.c.
+// How the linears of a layer are computed: an op for each way (float, blocks, INT8, two-term INT8,
+// nested), and a table that says which op computes what. The pass (session/pass.c) asks the table
+// alone; a new way of computing is one more op and a row in linear/table.c.
 #ifndef ST_SESSION_LINEAR_OP_H
 #define ST_SESSION_LINEAR_OP_H
 
@@ -46,6 +46,13 @@ struct st_op {
 stint_status st_float_linear(const struct st_run *run, const float *x, size_t n,
                              const struct st_linear_weight *weight, float *y);
 extern const struct st_op st_op_float;
+// Those of the operands' weights that are given: y[i] is theirs.
+void st_float_linears(const struct st_run *run, const struct st_operands *operands,
+                      const struct st_linear_weight *const *weights, size_t n_linears);
+// What the linears get: who observes a session sees the input first, and says.
+const float *st_float_input(const struct st_run *run, const struct st_operands *operands);
+// linear/blocks.c, over quantized blocks with inputs in INT8.
+extern const struct st_op st_op_blocks;
 // linear/nested.c, at precision run->bits: inputs as one INT8 number, and as two.
 extern const struct st_op st_op_nested, st_op_nested_two_term;
 // linear/int8.c, on the device; and with inputs in two terms.
@@ -54,8 +61,10 @@ extern const struct st_op st_op_two_term, st_op_two_term_head, st_op_two_term_ff
 // linear/sparse.c: of blocks whose neurons are predicted.
 extern const struct st_op st_op_sparse_ffn;
 // linear/ffn.c: linears with an activation between them; a mixture of ST_UNIT_EXPERT.
-extern const struct st_op st_op_float_ffn, st_op_nested_ffn, st_op_mixture;
+extern const struct st_op st_op_float_ffn, st_op_blocks_ffn, st_op_nested_ffn, st_op_mixture;
 
+// Room in a chunk's buffers for inputs of blocks, which have at most `widest` elements.
+void st_blocks_lay_out(size_t widest, struct st_chunk_buffers *buffers, struct st_arena *arena);
 // Room in a chunk's buffers for nested inputs, and in the session for two-term ones, which only
 // models with neurons have.
 void st_nested_lay_out(const struct stint_session *s, struct st_chunk_buffers *buffers,

@@ -19,6 +19,7 @@ struct way {
     const struct st_op *linear, *ffn, *head;
 };
 static const struct way in_float = {&st_op_float, &st_op_float_ffn, &st_op_float},
+                        blocks = {&st_op_blocks, &st_op_blocks_ffn, &st_op_blocks},
                         nested = {&st_op_nested, &st_op_nested_ffn, &st_op_nested},
                         int8 = {&st_op_int8, &st_op_int8_ffn, &st_op_int8_head},
                         two_term = {&st_op_two_term, &st_op_two_term_ffn, &st_op_two_term_head},
@@ -41,11 +42,12 @@ const struct st_op *st_op_of(const struct st_run *r, enum st_unit unit) {
     return row_of(r->s, r->layer, unit)[(size_t)r->phase * N_WEIGHTS + (r->bits != 0)];
 }
 
-// Of the INT8 weights of a package, or those in float of other models. What a predictor leaves out
-// moves roundings, so steps of models with neurons take their inputs in two terms.
+// Of the INT8 weights of a package, or of other models those in float, or in blocks. What a
+// predictor leaves out moves roundings, so steps of models with neurons take their inputs in two
+// terms.
 static struct way way_of(const struct stint_session *s, enum st_phase phase) {
     const struct stint_model *m = s->model;
-    if (!m->int8.layers) return in_float;
+    if (!m->int8.layers) return m->fast && phase == ST_PHASE_DECODE ? blocks : in_float;
     if (!m->neurons.layers || phase == ST_PHASE_PREFILL) return int8;
     return s->resident ? sparse : two_term; // only what is read neuron by neuron leaves some out
 }

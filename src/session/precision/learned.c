@@ -176,15 +176,15 @@ static void read_rows(const struct stint_session *s, uint32_t sequence, unsigned
     const struct st_config *c = &s->model->config;
     size_t length = s->sequences[sequence].length, n = st_min(length, ST_LEARNED_TOKENS);
     const unsigned char *rows =
-        st_session_cache(s, cache, sequence, c->n_layers - 1u, head, length - n);
-    s->kernels.dequantize->fn[s->kv](rows, 0, n * c->head_dim, to + head * n * c->head_dim);
+        st_kv_row(&s->kv, cache, sequence, c->n_layers - 1u, head, length - n);
+    st_session_kv_kernel(s)->load(rows, n, c->head_dim, to + head * n * c->head_dim);
 }
 
 void st_learned_read_cache(const struct stint_session *s, uint32_t sequence, float *keys,
                            float *values) {
     for (size_t h = 0; h < s->model->config.n_kv_heads; h++) {
-        read_rows(s, sequence, s->keys, h, keys);
-        read_rows(s, sequence, s->values, h, values);
+        read_rows(s, sequence, s->kv.keys, h, keys);
+        read_rows(s, sequence, s->kv.values, h, values);
     }
 }
 

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/blocks.h"
+
+#include "base/cpu.h"
+#include "kernels/blocks_rows.h"
+
+#include <string.h>
+
+#define ENTRY(id, type, isa) [ST_DTYPE_##id] = st_blocks_##type##_##isa,
+
+const struct st_blocks st_blocks_kernels[] = {
+#if defined(__x86_64__)
+    {"blocks_avx512vnni",
+     ST_CPU_AVX512 | ST_CPU_AVX512VNNI,
+     st_blocks_quantize_avx2,
+     {ST_BLOCKS_TYPES(ENTRY, avx512vnni)}},
+    {"blocks_avxvnni",
+     ST_CPU_AVX2 | ST_CPU_AVXVNNI,
+     st_blocks_quantize_avx2,
+     {ST_BLOCKS_TYPES(ENTRY, avxvnni)}},
+    {"blocks_avx2", ST_CPU_AVX2, st_blocks_quantize_avx2, {ST_BLOCKS_TYPES(ENTRY, avx2)}},
+#elif defined(__aarch64__)
+    {"blocks_dotprod",
+     ST_CPU_NEON | ST_CPU_DOTPROD,
+     st_blocks_quantize_plain,
+     {ST_BLOCKS_TYPES(ENTRY, dotprod)}},
+    {"blocks_neon", ST_CPU_NEON, st_blocks_quantize_plain, {ST_BLOCKS_TYPES(ENTRY, neon)}},
+#endif
+    {"blocks_scalar", 0, st_blocks_quantize_plain, {ST_BLOCKS_TYPES(ENTRY, scalar)}},
+    {0},
+};
+
+const struct st_blocks *st_blocks_select(uint64_t cpu_flags) {
+    const struct st_blocks *row = st_blocks_kernels;
+    while ((row->isa & cpu_flags) != row->isa) row++;
+    return row;
+}
+
+bool st_blocks_has(enum st_dtype dtype) {
+    return st_blocks_select(0)->fn[dtype] != NULL;
+}
+
+void st_blocks_quantize(const struct st_blocks *kernel, const float *x, size_t k, size_t chunk,
+                        struct st_blocks_chunk *to) {
+    size_t first = chunk * ST_BLOCKS_CHUNK, n = st_min(ST_BLOCKS_CHUNK, k - first);
+    if (n < ST_BLOCKS_CHUNK) memset(to, 0, sizeof *to);
+    for (size_t part = 0; part < n / ST_BLOCKS_PART; part++)
+        kernel->quantize(x + first + part * ST_BLOCKS_PART, to->q + part * ST_BLOCKS_PART,
+                         to->scale + part, to->sum + part, to->half_sum + 2 * part);
+}

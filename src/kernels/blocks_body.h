@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products with every block type for one instruction set: NAME(type) gives the functions their
+// names. The including file has the vectors:
+//
+//   codes       64 codes, two parts, as the dot products take them
+//   halves      8 floats, one for each part; wide: 16 floats, one for each half of a part
+//   sums        what a row and a column have so far
+//
+// A type says where its codes and its scales are; what follows is the same for all. The codes of a
+// chunk are unpacked once for all columns. blocks_scalar.c is the definition and docs/FORMAT.md
+// describes the layouts.
+#include "base/half.h"
+#include "kernels/blocks_rows.h"
+#include "kernels/dequantize_layout.h"
+
+#include <string.h>
+
+// Codes of types with 8 bits and a sign are as they are, or 128 more.
+enum { EIGHT_BITS_ZERO = SIGNED_CODES ? 0 : 128, PAIRS = ST_BLOCKS_PARTS / 2 };
+
+struct unpacked {
+    codes code[PAIRS];
+    halves scale, minimum; // of types with parts of 32
+    wide scales, minima;   // of types with parts of 16
+};
+
+// One chunk at b with n parts, from 1 to 8; those behind get scale and minimum 0.
+typedef void unpack_fn(const unsigned char *b, size_t n, struct unpacked *u);
+
+struct type {
+    unpack_fn *unpack;
+    size_t items, chunk_bytes; // of a block, of a chunk
+    bool by_16;                // parts of 16
+    bool eight_bits;           // codes of 8 bits
+    bool minima;
+};
+
+// ---- Blocks of 32: a chunk is up to 8 of them. A pair past the last one has it twice.
+
+// As unpack_fn.
+#define UNPACK(type) INLINE void unpack_##type(const unsigned char *b, size_t n, struct unpacked *u)
+
+#define EACH_PAIR(i, n) UNROLLED for (size_t i = 0; i < ((n) + 1) / 2; i++)
+
+// Blocks 2 i and 2 i + 1.
+INLINE const unsigned char *first_of(const unsigned char *b, size_t i, size_t bytes) {
+    return b + 2 * i * bytes;
+}
+INLINE const unsigned char *second_of(const unsigned char *b, size_t i, size_t n, size_t bytes) {
+    return b + st_min(2 * i + 1, n - 1) * bytes;
+}
+
+UNPACK(q4_0) {
+    EACH_PAIR(i, n)
+    u->code[i] = codes_nibbles(first_of(b, i, 18) + 2, second_of(b, i, n, 18) + 2);
+    u->scale = halves_at(b, 18, n);
+    u->minimum = halves_times(u->scale, 8.0f);
+}
+
+UNPACK(q4_1) {
+    EACH_PAIR(i, n)
+    u->code[i] = codes_nibbles(first_of(b, i, 20) + 4, second_of(b, i, n, 20) + 4);
+    halves_pairs_at(b, 20, n, &u->scale, &u->minimum);
+    u->minimum = halves_times(u->minimum, -1.0f);
+}
+
+UNPACK(q5_0) {
+    EACH_PAIR(i, n) {
+        const unsigned char *first = first_of(b, i, 22), *second = second_of(b, i, n, 22);
+        u->code[i] = codes_add_16(codes_nibbles(first + 6, second + 6), first + 2, second + 2);
+    }
+    u->scale = halves_at(b, 22, n);
+    u->minimum = halves_times(u->scale, 16.0f);
+}
+
+UNPACK(q5_1) {
+    EACH_PAIR(i, n) {
+        const unsigned char *first = first_of(b, i, 24), *second = second_of(b, i, n, 24);
+        u->code[i] = codes_add_16(codes_nibbles(first + 8, second + 8), first + 4, second + 4);
+    }
+    halves_pairs_at(b, 24, n, &u->scale, &u->minimum);
+    u->minimum = halves_times(u->minimum, -1.0f);
+}
+
+UNPACK(q8_0) {
+    EACH_PAIR(i, n)
+    u->code[i] = codes_of_signed(codes_load(first_of(b, i, 34) + 2, second_of(b, i, n, 34) + 2));
+    u->scale = halves_at(b, 34, n);
+    u->minimum = halves_times(u->scale, EIGHT_BITS_ZERO);
+}
+
+// Those of IQ4_NL and IQ4_XS.
+static const uint8_t iq4_codes[16] = {
+    (uint8_t)(EIGHT_BITS_ZERO - 127), (uint8_t)(EIGHT_BITS_ZERO - 104),
+    (uint8_t)(EIGHT_BITS_ZERO - 83),  (uint8_t)(EIGHT_BITS_ZERO - 65),
+    (uint8_t)(EIGHT_BITS_ZERO - 49),  (uint8_t)(EIGHT_BITS_ZERO - 35),
+    (uint8_t)(EIGHT_BITS_ZERO - 22),  (uint8_t)(EIGHT_BITS_ZERO - 10),
+    (uint8_t)(EIGHT_BITS_ZERO + 1),   (uint8_t)(EIGHT_BITS_ZERO + 13),
+    (uint8_t)(EIGHT_BITS_ZERO + 25),  (uint8_t)(EIGHT_BITS_ZERO + 38),
+    (uint8_t)(EIGHT_BITS_ZERO + 53),  (uint8_t)(EIGHT_BITS_ZERO + 69),
+    (uint8_t)(EIGHT_BITS_ZERO + 89),  (uint8_t)(EIGHT_BITS_ZERO + 113)};
+
+UNPACK(iq4_nl) {
+    EACH_PAIR(i, n)
+    u->code[i] =
+        codes_lookup(iq4_codes, codes_nibbles(first_of(b, i, 18) + 2, second_of(b, i, n, 18) + 2));
+    u->scale = halves_at(b, 18, n);
+    u->minimum = halves_times(u->scale, EIGHT_BITS_ZERO);
+}
+
+// ---- Blocks of 256, which are always whole
+
+#define BYTES(x) ((x)*0x01010101u) // the same in each byte
+
+// Bits of four bytes: those of `mask` in each, after a shift.
+INLINE uint32_t bytes_of(uint32_t v, unsigned shift, uint32_t mask) {
+    return v >> shift & BYTES(mask);
+}
+
+UNPACK(q2_k) {
+    (void)n;
+    float d = half_at(b + 80), dmin = half_at(b + 82);
+    uint32_t s[4];
+    memcpy(s, b, sizeof s);
+    UNROLLED for (int i = 0; i < PAIRS; i++) u->code[i] =
+        codes_two_bits(b + 16 + i / 2 * 32, i % 2);
+    u->scales = wide_times(wide_of_bytes(bytes_of(s[0], 0, 15), bytes_of(s[1], 0, 15),
+                                         bytes_of(s[2], 0, 15), bytes_of(s[3], 0, 15)),
+                           d, d);
+    u->minima = wide_times(wide_of_bytes(bytes_of(s[0], 4, 15), bytes_of(s[1], 4, 15),
+                                         bytes_of(s[2], 4, 15), bytes_of(s[3], 4, 15)),
+                           dmin, dmin);
+}
+
+UNPACK(q3_k) {
+    (void)n;
+    float d = half_at(b + 108);
+    uint32_t s[3];
+    memcpy(s, b + 96, sizeof s);
+    UNROLLED for (int i = 0; i < PAIRS; i++) u->code[i] =
+        codes_or_bits(codes_two_bits(b + 32 + i / 2 * 32, i % 2), b, 2 * i, 4);
+    wide six = wide_of_bytes(bytes_of(s[0], 0, 15) | bytes_of(s[2], 0, 3) << 4,
+                             bytes_of(s[1], 0, 15) | bytes_of(s[2], 2, 3) << 4,
+                             bytes_of(s[0], 4, 15) | bytes_of(s[2], 4, 3) << 4,
+                             bytes_of(s[1], 4, 15) | bytes_of(s[2], 6, 3) << 4);
+    u->scales = wide_times(wide_less(six, 32.0f), d, d);
+    u->minima = wide_times(u->scales, 4.0f, 4.0f);
+}
+
+// Eight scales and eight minima of 6 bits in 12 bytes.
+INLINE void k_scales(const unsigned char *b, struct unpacked *u) {
+    uint32_t s[3];
+    memcpy(s, b + 4, sizeof s);
+    wide six =
+        wide_of_bytes(bytes_of(s[0], 0, 63), bytes_of(s[2], 0, 15) | bytes_of(s[0], 6, 3) << 4,
+                      bytes_of(s[1], 0, 63), bytes_of(s[2], 4, 15) | bytes_of(s[1], 6, 3) << 4);
+    wide_split(wide_times(six, half_at(b), half_at(b + 2)), &u->scale, &u->minimum);
+}
+
+UNPACK(q4_k) {
+    (void)n;
+    UNROLLED for (int i = 0; i < PAIRS; i++) u->code[i] = codes_low_high(b + 16 + i * 32);
+    k_scales(b, u);
+}
+
+UNPACK(q5_k) {
+    (void)n;
+    UNROLLED for (int i = 0; i < PAIRS; i++) u->code[i] =
+        codes_or_bits(codes_low_high(b + 48 + i * 32), b + 16, 2 * i, 16);
+    k_scales(b, u);
+}
+
+UNPACK(q6_k) {
+    (void)n;
+    float d = half_at(b + 208);
+    UNROLLED for (int i = 0; i < PAIRS; i++) u->code[i] =
+        codes_six_bits(b + i / 2 * 64, b + 128 + i / 2 * 32, i % 2);
+    u->scales = wide_times(wide_of_signed(b + 192), d, d);
+    u->minima = wide_times(u->scales, 32.0f, 32.0f);
+}
+
+// Eight nibbles, or eight fields of two bits, to a byte each.
+INLINE uint64_t spread_nibbles(uint64_t v) {
+    v = (v | v << 16) & 0x0000ffff0000ffffu;
+    v = (v | v << 8) & 0x00ff00ff00ff00ffu;
+    return (v | v << 4) & 0x0f0f0f0f0f0f0f0fu;
+}
+INLINE uint64_t spread_two_bits(uint64_t v) {
+    v = (v | v << 24) & 0x000000ff000000ffu;
+    v = (v | v << 12) & 0x000f000f000f000fu;
+    return (v | v << 6) & 0x0303030303030303u;
+}
+
+UNPACK(iq4_xs) {
+    (void)n;
+    float d = half_at(b);
+    uint64_t s = spread_nibbles(st_u32_at(b + 4)) | spread_two_bits(st_u16_at(b + 2)) << 4;
+    UNROLLED for (int i = 0; i < PAIRS; i++) u->code[i] =
+        codes_lookup(iq4_codes, codes_nibbles(b + 8 + i * 32, b + 8 + i * 32 + 16));
+    wide six = wide_of_bytes((uint32_t)s, (uint32_t)(s >> 32), 0, 0);
+    wide_split(wide_times(wide_less(six, 32.0f), d, d), &u->scale, &u->minimum);
+    u->minimum = halves_times(u->scale, EIGHT_BITS_ZERO);
+}
+
+// ---- Rows
+
+// Adds one chunk times a column, n_pairs of its pairs.
+INLINE void add_chunk(const struct type *t, const struct unpacked *u, size_t n_pairs,
+                      const struct st_blocks_chunk *x, sums *sum) {
+    if (t->by_16)
+        sums_add_16(sum, u->code, u->scales, u->minima, n_pairs, x);
+    else
+        sums_add_32(sum, u->code, u->scale, u->minimum, n_pairs, x, t->eight_bits, t->minima);
+}
+
+INLINE void one_row(const struct type *t, const unsigned char *w, size_t k,
+                    const struct st_blocks_chunk *x, size_t n_columns, float *y, size_t y_col) {
+    size_t n_chunks = st_blocks_chunks(k), whole = k / ST_BLOCKS_CHUNK;
+    sums sum[ST_BLOCKS_MAX_COLUMNS];
+    for (size_t c = 0; c < n_columns; c++) sum[c] = sums_zero();
+    for (size_t i = 0; i < whole; i++) {
+        struct unpacked u;
+        t->unpack(w + i * t->chunk_bytes, ST_BLOCKS_PARTS, &u);
+        prefetch(w + i * t->chunk_bytes, t->chunk_bytes);
+        for (size_t c = 0; c < n_columns; c++)
+            add_chunk(t, &u, PAIRS, x + c * n_chunks + i, &sum[c]);
+    }
+    if (t->items < ST_BLOCKS_CHUNK && whole < n_chunks) {
+        struct unpacked u = {0};
+        size_t n = k % ST_BLOCKS_CHUNK / ST_BLOCKS_PART;
+        t->unpack(w + whole * t->chunk_bytes, n, &u);
+        for (size_t c = 0; c < n_columns; c++)
+            add_chunk(t, &u, (n + 1) / 2, x + c * n_chunks + whole, &sum[c]);
+    }
+    for (size_t c = 0; c < n_columns; c++) y[c * y_col] = sums_total(&sum[c]);
+}
+
+// What the rest is built for: its type, and one column or any number.
+#define PRODUCT(type_name, items, bytes, by_16, eight_bits, minima)                                \
+    void NAME(type_name)(const void *w, size_t row_bytes, size_t n_rows, size_t k,                 \
+                         const struct st_blocks_chunk *x, size_t n_columns, float *y,              \
+                         size_t y_col) {                                                           \
+        const struct type type = {                                                                 \
+            unpack_##type_name, items, ST_BLOCKS_CHUNK / (items) * (bytes), by_16,                 \
+            eight_bits,         minima};                                                           \
+        const unsigned char *row = w;                                                              \
+        if (n_columns == 1)                                                                        \
+            for (size_t r = 0; r < n_rows; r++)                                                    \
+                one_row(&type, row + r * row_bytes, k, x, 1, y + r, y_col);                        \
+        else                                                                                       \
+            for (size_t r = 0; r < n_rows; r++)                                                    \
+                one_row(&type, row + r * row_bytes, k, x, n_columns, y + r, y_col);                \
+    }
+
+PRODUCT(q4_0, 32, 18, false, false, true)
+PRODUCT(q4_1, 32, 20, false, false, true)
+PRODUCT(q5_0, 32, 22, false, false, true)
+PRODUCT(q5_1, 32, 24, false, false, true)
+PRODUCT(q8_0, 32, 34, false, true, !SIGNED_CODES)
+PRODUCT(q2_k, 256, 84, true, false, true)
+PRODUCT(q3_k, 256, 110, true, false, true)
+PRODUCT(q4_k, 256, 144, false, false, true)
+PRODUCT(q5_k, 256, 176, false, false, true)
+PRODUCT(q6_k, 256, 210, true, false, true)
+PRODUCT(iq4_nl, 32, 18, false, true, !SIGNED_CODES)
+PRODUCT(iq4_xs, 256, 136, false, true, !SIGNED_CODES)

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the products with blocks on AVX2 and on AVX-512 share: the halves of a block's scales.
+#ifndef ST_KERNELS_BLOCKS_X86_H
+#define ST_KERNELS_BLOCKS_X86_H
+
+#include "kernels/prefetch.h"
+
+#include <immintrin.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define INLINE   static inline __attribute__((always_inline))
+#define UNROLLED _Pragma("GCC unroll 16")
+
+typedef __m256 halves;
+
+INLINE uint32_t u32_at(const unsigned char *p) {
+    uint32_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+INLINE uint16_t half_bits(const unsigned char *p) {
+    uint16_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+INLINE float half_at(const unsigned char *p) {
+    return _cvtsh_ss(half_bits(p));
+}
+INLINE halves halves_times(halves v, float x) {
+    return _mm256_mul_ps(v, _mm256_set1_ps(x));
+}
+
+// The half at p[i * stride] for i in [0, n), zeros behind them; n in [1, 8].
+INLINE halves halves_at(const unsigned char *p, size_t stride, size_t n) {
+    uint16_t h[8] = {0};
+    if (n == 8)
+        return _mm256_cvtph_ps(
+            _mm_setr_epi16((short)half_bits(p), (short)half_bits(p + stride),
+                           (short)half_bits(p + 2 * stride), (short)half_bits(p + 3 * stride),
+                           (short)half_bits(p + 4 * stride), (short)half_bits(p + 5 * stride),
+                           (short)half_bits(p + 6 * stride), (short)half_bits(p + 7 * stride)));
+    for (size_t i = 0; i < n; i++) h[i] = half_bits(p + i * stride);
+    return _mm256_cvtph_ps(_mm_loadu_si128((const void *)h));
+}
+
+// Two halves at p[i * stride].
+INLINE void halves_pairs_at(const unsigned char *p, size_t stride, size_t n, halves *first,
+                            halves *second) {
+    uint32_t h[8] = {0};
+    UNROLLED for (size_t i = 0; i < n; i++) h[i] = u32_at(p + i * stride);
+    __m128i low = _mm_setr_epi32((int)h[0], (int)h[1], (int)h[2], (int)h[3]);
+    __m128i high = _mm_setr_epi32((int)h[4], (int)h[5], (int)h[6], (int)h[7]);
+    __m256 a = _mm256_cvtph_ps(low), b = _mm256_cvtph_ps(high);
+    __m256d even = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0x88));
+    __m256d odd = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0xdd));
+    *first = _mm256_castpd_ps(_mm256_permute4x64_pd(even, 0xd8));
+    *second = _mm256_castpd_ps(_mm256_permute4x64_pd(odd, 0xd8));
+}
+
+INLINE void prefetch(const unsigned char *p, size_t bytes) {
+    st_prefetch(p, bytes);
+}
+
+#endif

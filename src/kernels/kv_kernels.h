@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// A struct st_kv_kernel for each type, of the including file's load() and decode(), whose first
+// argument is the type and constant here.
+#define KV_FUNCTIONS(id, name, bits, scale)                                                        \
+    static void load_##name(const void *rows, size_t n_rows, size_t n, float *to) {                \
+        load(ST_KV_##id, rows, n_rows, n, to);                                                     \
+    }                                                                                              \
+    static void store_##name(const float *x, size_t n, void *row) {                                \
+        kv_##name##_store(x, n, row);                                                              \
+    }                                                                                              \
+    static void decode_##name(const float *q, const void *keys, const void *values, size_t n_keys, \
+                              size_t head_dim, float factor, float softcap, float *scores,         \
+                              float *out) {                                                        \
+        decode(ST_KV_##id, q, keys, values, n_keys, head_dim, factor, softcap, scores, out);       \
+    }
+ST_KV_TYPES(KV_FUNCTIONS)
+#undef KV_FUNCTIONS
+
+#define KV_KERNEL(id, name, bits, scale)                                                           \
+    [ST_KV_##id] = {.store = store_##name, .load = load_##name, .decode = decode_##name},

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "session/kv/cache.h"
+
+#include "base/size.h"
+#include "kernels/tile.h"
+#include "session/session.h"
+#include "stint.h"
+
+#include <string.h>
+
+stint_status st_kv_find(const char *name, enum st_kv_type *type) {
+    for (int i = 0; i < ST_N_KV_TYPES; i++)
+        if (strcmp(name, st_kv_traits[i].name) == 0) {
+            *type = (enum st_kv_type)i;
+            return STINT_OK;
+        }
+    return st_fail(STINT_E_ARG, "KV cache type '%s' is not one of %s", name, st_kv_names());
+}
+
+static void lay_out(struct st_kv_cache *kv, struct st_arena *arena) {
+    kv->keys = st_arena_take(arena, kv->all_heads, kv->head_bytes);
+    kv->values = st_arena_take(arena, kv->all_heads, kv->head_bytes);
+}
+
+stint_status st_kv_measure(struct st_kv_cache *kv, const struct st_config *config,
+                           size_t n_sequences, size_t n_context, size_t *bytes) {
+    // A key tile may be read past its end, by whole register tiles.
+    size_t positions = st_round_up(n_context, ST_KEY_TILE) + ST_TILE_MAX_M;
+    struct st_arena measure = st_arena_measure();
+    kv->n_heads = config->n_kv_heads;
+    kv->row_bytes = st_kv_row_bytes(kv->type, config->head_dim);
+    kv->head_bytes = positions * kv->row_bytes;
+    kv->all_heads = n_sequences * kv->n_layers * kv->n_heads;
+    lay_out(kv, &measure);
+    *bytes = measure.used;
+    return st_arena_check(&measure, "a KV cache");
+}
+
+stint_status st_kv_open(struct st_kv_cache *kv, size_t bytes) {
+    ST_TRY(st_arena_open_sparse(&kv->arena, bytes));
+    lay_out(kv, &kv->arena);
+    return st_arena_check(&kv->arena, "a KV cache");
+}
+
+void st_kv_close(struct st_kv_cache *kv) {
+    st_arena_close(&kv->arena);
+}
+
+const char *stint_kv_types(void) {
+    return st_kv_names();
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the keys and values of a session's sequences lie.
+#ifndef ST_SESSION_KV_CACHE_H
+#define ST_SESSION_KV_CACHE_H
+
+#include "base/arena.h"
+#include "kernels/kv_types.h"
+#include "model/config.h"
+
+#include <stdint.h>
+
+// The memory has room for whole contexts, but the system gives it page by page, as texts grow:
+// nobody touches rows that no token has been stored in.
+struct st_kv_cache {
+    struct st_arena arena;
+    enum st_kv_type type;
+    size_t n_layers;              // it has room for; layer i uses slot i % n_layers
+    size_t n_heads;               // of keys and values
+    size_t row_bytes;             // of one head's key or value of one token
+    size_t head_bytes;            // of all rows of a head
+    size_t all_heads;             // of all sequences and layers
+    unsigned char *keys, *values; // [sequences, n_layers, n_heads] of head_bytes
+};
+
+// STINT_E_ARG with the names there are if it is none of them.
+stint_status st_kv_find(const char *name, enum st_kv_type *type);
+
+// The bytes that it will take, for type and n_layers as they are set; the other sizes are set too.
+// STINT_E_NOMEM if they are too many to count.
+stint_status st_kv_measure(struct st_kv_cache *kv, const struct st_config *config,
+                           size_t n_sequences, size_t n_context, size_t *bytes);
+// Of so many bytes, once measured.
+stint_status st_kv_open(struct st_kv_cache *kv, size_t bytes);
+void st_kv_close(struct st_kv_cache *kv); // accepts one that was never opened
+
+// Where a position's row of `cache` (kv->keys or kv->values) is.
+static inline unsigned char *st_kv_row(const struct st_kv_cache *kv, unsigned char *cache,
+                                       uint32_t sequence, uint32_t layer, size_t head,
+                                       size_t position) {
+    size_t at = (sequence * kv->n_layers + layer % kv->n_layers) * kv->n_heads + head;
+    return cache + at * kv->head_bytes + position * kv->row_bytes;
+}
+
+#endif

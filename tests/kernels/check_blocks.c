@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products with blocks: every row of the table that this CPU has, for every type, against exact
+// integers, and against the float product of the weights that the types define.
+#include "kernels/blocks.h"
+
+#include "base/cpu.h"
+#include "block_weights.h"
+#include "kernel_check.h"
+#include "kernels/dequantize.h"
+
+#define N_OF(a) (sizeof(a) / sizeof *(a))
+
+// Weights, inputs and their product.
+struct product {
+    enum st_dtype dtype;
+    size_t n_rows, k, n_columns, row_bytes, y_col;
+    struct kc_array w, x, chunks, y;
+};
+
+static struct product make(enum st_dtype dtype, size_t n_rows, size_t k, size_t n_columns) {
+    size_t items = st_dtype_traits(dtype)->block_items;
+    struct product p = {.dtype = dtype, .n_rows = n_rows, .n_columns = n_columns};
+    p.k = (k + items - 1) / items * items;
+    p.row_bytes = st_dtype_row_bytes(dtype, p.k);
+    p.y_col = n_rows + ts_random_below(3);
+    p.w = kc_make(p.row_bytes * n_rows, ts_random_below(4));
+    p.x = kc_floats(n_columns * p.k, 1.0f);
+    p.chunks = kc_make(n_columns * st_blocks_chunks(p.k) * sizeof(struct st_blocks_chunk),
+                       ts_random_below(4) * sizeof(float));
+    p.y = kc_floats(n_columns * p.y_col, 0.0f);
+    memset(p.y.data, 0, p.y.bytes);
+    bw_fill(dtype, p.w.data, p.w.bytes);
+    return p;
+}
+
+static void discard(struct product *p, const char *who) {
+    kc_free(&p->w, who);
+    kc_free(&p->x, who);
+    kc_free(&p->chunks, who);
+    kc_free(&p->y, who);
+}
+
+static void quantize(struct product *p, const struct st_blocks *row) {
+    struct st_blocks_chunk *to = p->chunks.data;
+    for (size_t c = 0; c < p->n_columns; c++)
+        for (size_t i = 0; i < st_blocks_chunks(p->k); i++)
+            st_blocks_quantize(row, (float *)p->x.data + c * p->k, p->k, i, to++);
+}
+
+static void multiply(struct product *p, const struct st_blocks *row) {
+    row->fn[p->dtype](p->w.data, p->row_bytes, p->n_rows, p->k, p->chunks.data, p->n_columns,
+                      p->y.data, p->y_col);
+}
+
+static float at(const struct product *p, size_t r, size_t c) {
+    return ((float *)p->y.data)[c * p->y_col + r];
+}
+
+static void dequantize_row(const struct product *p, size_t r, float *to) {
+    st_dequantize_select(0)->fn[p->dtype]((unsigned char *)p->w.data + r * p->row_bytes, 0, p->k,
+                                          to);
+}
+
+// Calls check for all types and all rows of the table that this CPU has.
+static void each(void (*check)(const struct st_blocks *row, enum st_dtype dtype)) {
+    for (const struct st_blocks *row = st_blocks_kernels; row->name; row++)
+        for (int dtype = 0; dtype < ST_N_DTYPES; dtype++)
+            if ((row->isa & st_cpu_flags()) == row->isa && st_blocks_has((enum st_dtype)dtype))
+                check(row, (enum st_dtype)dtype);
+}
+
+// ---- Integers: where every scale is a whole number, so are all the floats that are summed. None
+// of them reaches 2^24, so any order of additions gives the exact product.
+
+enum { K = 256 };
+
+static void set_whole_scales(enum st_dtype dtype, unsigned char *block) {
+    bw_set_halves(dtype, block, 1.0f);
+    if (dtype == ST_DTYPE_Q4_K || dtype == ST_DTYPE_Q5_K)
+        for (int i = 0; i < 12; i++) block[4 + i] &= 3;
+    if (dtype == ST_DTYPE_Q6_K)
+        for (int i = 0; i < 16; i++) block[192 + i] %= 4;
+    if (dtype == ST_DTYPE_IQ4_XS) { // 32 more than a scale of 0 or 1
+        block[2] = block[3] = 0xaa;
+        for (int i = 0; i < 4; i++) block[4 + i] &= 0x11;
+    }
+}
+
+// Inputs that are their own codes, as each part has a 127.
+static void set_whole_inputs(struct product *p, bool extreme) {
+    float *x = p->x.data;
+    for (size_t i = 0; i < p->n_columns * p->k; i++) {
+        float any = (float)ts_random_below(255) - 127.0f;
+        float end = ts_random_below(2) ? 127.0f : -127.0f;
+        x[i] = i % ST_BLOCKS_PART == 0 ? 127.0f : extreme ? end : any;
+    }
+}
+
+// Signs of all inputs as `sign`, so that neighbours add up.
+static void align_signs(struct product *p, float sign) {
+    float *x = p->x.data;
+    for (size_t i = 0; i < p->n_columns * p->k; i++) x[i] = copysignf(x[i], sign);
+}
+
+static void compare_integers(const struct product *p, const char *who) {
+    float w[K];
+    for (size_t r = 0; r < p->n_rows; r++) {
+        dequantize_row(p, r, w);
+        for (size_t c = 0; c < p->n_columns; c++) {
+            double sum = 0.0;
+            for (size_t i = 0; i < p->k; i++)
+                sum += (double)w[i] * (double)((float *)p->x.data)[c * p->k + i];
+            if ((double)at(p, r, c) != sum)
+                fail_msg("%s, %s: row %zu is %.9g, not %.9g", who, st_dtype_traits(p->dtype)->name,
+                         r, (double)at(p, r, c), sum);
+        }
+    }
+}
+
+static void check_integers(const struct st_blocks *row, enum st_dtype dtype) {
+    const struct st_dtype_traits *traits = st_dtype_traits(dtype);
+    for (int i = 0; i < 16; i++) {
+        struct product p = make(dtype, 5, K, 1 + ts_random_below(3));
+        unsigned char *w = p.w.data;
+        bool extreme = i % 2;
+        if (extreme) memset(w, i % 4 == 1 ? 0xff : i % 8 == 3 ? 0x88 : 0x00, p.w.bytes);
+        if (extreme && dtype == ST_DTYPE_Q8_0) memset(w, i % 4 == 1 ? 0x80 : 0x7f, p.w.bytes);
+        for (size_t b = 0; b < p.w.bytes; b += traits->block_bytes) set_whole_scales(dtype, w + b);
+        set_whole_inputs(&p, extreme);
+        if (extreme && i % 16 < 8) align_signs(&p, i % 4 == 1 ? -1.0f : 1.0f);
+        quantize(&p, row);
+        multiply(&p, row);
+        compare_integers(&p, row->name);
+        discard(&p, row->name);
+    }
+}
+
+static void integers_are_exact(void **state) {
+    (void)state;
+    each(check_integers);
+}
+
+// ---- Floats
+
+// The product of floats with what the inputs were quantized to, and a bound of its roundings: 2^-20
+// of what would be the sum if nothing cancelled, with codes that are up to 128 more.
+static void compare_floats(const struct product *p, const char *who) {
+    float *w = malloc(p->k * sizeof *w + 1);
+    const struct st_blocks_chunk *x = p->chunks.data;
+    assert_non_null(w);
+    for (size_t r = 0; r < p->n_rows; r++) {
+        dequantize_row(p, r, w);
+        for (size_t c = 0; c < p->n_columns; c++) {
+            double sum = 0.0, largest = 0.0, inputs = 0.0;
+            for (size_t i = 0; i < p->k; i++) {
+                const struct st_blocks_chunk *of = x + c * st_blocks_chunks(p->k) + i / K;
+                double value = (double)of->scale[i % K / ST_BLOCKS_PART] * of->q[i % K];
+                sum += (double)w[i] * value;
+                inputs += fabs(value);
+                largest = fmax(largest, fabs((double)w[i]));
+            }
+            double bound = 3.0 * largest * inputs * 0x1p-20, got = (double)at(p, r, c);
+            if (!(fabs(got - sum) <= bound))
+                fail_msg("%s, %s: row %zu of %zu, column %zu is %.9g, expected %.9g +- %g", who,
+                         st_dtype_traits(p->dtype)->name, r, p->k, c, got, sum, bound);
+        }
+    }
+    free(w);
+}
+
+static void check_product(const struct st_blocks *row, enum st_dtype dtype, size_t n_rows, size_t k,
+                          size_t n_columns) {
+    struct product p = make(dtype, n_rows, k, n_columns);
+    quantize(&p, row);
+    multiply(&p, row);
+    compare_floats(&p, row->name);
+    discard(&p, row->name);
+}
+
+static void check_columns(const struct st_blocks *row, enum st_dtype dtype) {
+    const size_t counts[] = {1, 2, 3, 4, 5, 8, 15, 16};
+    for (size_t i = 0; i < N_OF(counts); i++) check_product(row, dtype, 3, 480, counts[i]);
+}
+
+static void any_number_of_columns_is_right(void **state) {
+    (void)state;
+    each(check_columns);
+}
+
+static void check_shapes(const struct st_blocks *row, enum st_dtype dtype) {
+    const size_t rows[] = {0, 1, 2, 3, 4, 5, 8, 15, 16, 17};
+    const size_t lengths[] = {32, 64, 96, 224, 256, 288, 576, 896};
+    for (size_t i = 0; i < N_OF(rows); i++)
+        check_product(row, dtype, rows[i], lengths[i % N_OF(lengths)], 1 + ts_random_below(16));
+    for (size_t i = 0; i < N_OF(lengths); i++)
+        check_product(row, dtype, 2, lengths[i], 1 + ts_random_below(3));
+}
+
+static void any_shape_is_right(void **state) {
+    (void)state;
+    each(check_shapes);
+}
+
+// ---- Laws
+
+// Not a bit of an output depends on which rows and columns are computed in the same call.
+static void check_neighbours(const struct st_blocks *row, enum st_dtype dtype) {
+    struct product p = make(dtype, 7, 352, 6);
+    quantize(&p, row);
+    multiply(&p, row);
+    for (size_t r = 0; r < p.n_rows; r++)
+        for (size_t c = 0; c < p.n_columns; c++) {
+            const struct st_blocks_chunk *x = p.chunks.data;
+            float alone;
+            row->fn[dtype]((unsigned char *)p.w.data + r * p.row_bytes, p.row_bytes, 1, p.k,
+                           x + c * st_blocks_chunks(p.k), 1, &alone, 1);
+            assert_memory_equal(&alone, (float *)p.y.data + c * p.y_col + r, sizeof alone);
+        }
+    discard(&p, row->name);
+}
+
+static void outputs_do_not_depend_on_their_neighbours(void **state) {
+    (void)state;
+    each(check_neighbours);
+}
+
+// A column that is not finite stays in its own outputs.
+static void check_not_finite(const struct st_blocks *row, enum st_dtype dtype) {
+    const float bad[] = {NAN, INFINITY, -INFINITY};
+    for (size_t i = 0; i < N_OF(bad); i++) {
+        struct product p = make(dtype, 3, K, 3);
+        size_t c = ts_random_below(3);
+        ((float *)p.x.data)[c * p.k + ts_random_below((uint32_t)p.k)] = bad[i];
+        quantize(&p, row);
+        multiply(&p, row);
+        for (size_t r = 0; r < p.n_rows; r++)
+            for (size_t j = 0; j < p.n_columns; j++)
+                assert_int_equal(isfinite(at(&p, r, j)) != 0, j != c);
+        discard(&p, row->name);
+    }
+}
+
+static void not_finite_stays_in_its_column(void **state) {
+    (void)state;
+    each(check_not_finite);
+}
+
+// ---- Inputs
+
+static void check_quantized(const struct st_blocks *row, float range) {
+    enum { N = ST_BLOCKS_CHUNK + 96 };
+    struct kc_array x = kc_floats(N, range);
+    for (size_t chunk = 0; chunk < 2; chunk++) {
+        struct st_blocks_chunk got, wanted;
+        memset(&got, 0xa5, sizeof got);
+        memset(&wanted, 0x5a, sizeof wanted);
+        st_blocks_quantize(row, x.data, N, chunk, &got);
+        st_blocks_quantize(st_blocks_select(0), x.data, N, chunk, &wanted);
+        assert_memory_equal(&got, &wanted, sizeof got);
+        for (size_t i = 0; i < ST_BLOCKS_CHUNK; i++) {
+            size_t from = chunk * ST_BLOCKS_CHUNK + i;
+            float value = from < N ? ((float *)x.data)[from] : 0.0f;
+            float step = got.scale[i / ST_BLOCKS_PART];
+            assert_true(fabsf(step * (float)got.q[i] - value) <= 0.5001f * step);
+        }
+    }
+    kc_free(&x, row->name);
+}
+
+static void inputs_are_quantized_alike_and_to_half_a_step(void **state) {
+    (void)state;
+    for (const struct st_blocks *row = st_blocks_kernels; row->name; row++) {
+        if ((row->isa & st_cpu_flags()) != row->isa) continue;
+        const float ranges[] = {0.0f, 1.0f, 1e-30f, 1e30f};
+        for (size_t i = 0; i < N_OF(ranges); i++) check_quantized(row, ranges[i]);
+    }
+}
+
+static void part_sums_are_those_of_the_codes(void **state) {
+    (void)state;
+    struct kc_array x = kc_floats(ST_BLOCKS_CHUNK, 1.0f);
+    struct st_blocks_chunk chunk;
+    st_blocks_quantize(st_blocks_select(st_cpu_flags()), x.data, ST_BLOCKS_CHUNK, 0, &chunk);
+    for (size_t half = 0; half < 2 * ST_BLOCKS_PARTS; half++) {
+        int sum = 0;
+        for (size_t i = 0; i < 16; i++) sum += chunk.q[half * 16 + i];
+        assert_true(chunk.half_sum[half] == chunk.scale[half / 2] * (float)sum);
+    }
+    kc_free(&x, "quantize");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(integers_are_exact),
+        cmocka_unit_test(any_number_of_columns_is_right),
+        cmocka_unit_test(any_shape_is_right),
+        cmocka_unit_test(outputs_do_not_depend_on_their_neighbours),
+        cmocka_unit_test(not_finite_stays_in_its_column),
+        cmocka_unit_test(inputs_are_quantized_alike_and_to_half_a_step),
+        cmocka_unit_test(part_sums_are_those_of_the_codes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Three slots: one is saved and restored while the two others compute. A file holds the slot that
+// was asked for, and no answer changes. To be run with -DSTINT_SANITIZE=thread too.
+#include "server/scheduler/scheduler.h"
+#include "support/support.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { N_SLOTS = 3, N_PROMPT = 40, N_TOKENS = 6, N_ROUNDS = 12, N_BUSY = 2 };
+
+static stint_model *model;
+
+static int open_model(void **state) {
+    (void)state;
+    return stint_model_open(STINT_SOURCE_DIR "/models/novels-10m", NULL, &model);
+}
+
+static int close_model(void **state) {
+    (void)state;
+    stint_model_close(model);
+    return 0;
+}
+
+static struct st_scheduler *open_scheduler(uint32_t n_slots) {
+    struct st_scheduler *s = NULL;
+    stint_session_options session = {.size = sizeof session,
+                                     .n_context = 128,
+                                     .n_threads = 1,
+                                     .chunk_len = 16,
+                                     .n_sequences = n_slots};
+    const struct st_scheduler_options o = {.model = model, .session = &session, .n_queue = 8};
+    if (st_scheduler_open(&o, &s) != STINT_OK) fail_msg("%s", stint_error_text());
+    return s;
+}
+
+struct answer {
+    pthread_mutex_t lock;
+    pthread_cond_t ended;
+    int32_t ids[N_TOKENS];
+    size_t n_ids, reused;
+    enum st_scheduler_end end;
+};
+
+static void take_event(void *context, const struct st_scheduler_event *event) {
+    struct answer *a = context;
+    pthread_mutex_lock(&a->lock);
+    if (event->token) a->ids[a->n_ids++] = event->token->id;
+    if (event->end != ST_SCHEDULER_GOES_ON) {
+        a->end = event->end;
+        a->reused = event->usage->reused_tokens;
+        pthread_cond_signal(&a->ended);
+    }
+    pthread_mutex_unlock(&a->lock);
+}
+
+static struct answer ask(struct st_scheduler *s, const int32_t *prompt) {
+    struct answer a = {.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
+    const struct st_scheduler_request r = {
+        .prompt = prompt, .n_prompt = N_PROMPT, .options.max_tokens = N_TOKENS};
+    uint64_t ticket;
+    if (st_scheduler_submit(s, &r, take_event, &a, &ticket) != STINT_OK)
+        fail_msg("%s", stint_error_text());
+    pthread_mutex_lock(&a.lock);
+    while (a.end == ST_SCHEDULER_GOES_ON) pthread_cond_wait(&a.ended, &a.lock);
+    pthread_mutex_unlock(&a.lock);
+    return a;
+}
+
+static void assert_same(const struct answer *got, const struct answer *wanted) {
+    assert_int_equal(got->end, wanted->end);
+    assert_int_equal(got->n_ids, wanted->n_ids);
+    assert_memory_equal(got->ids, wanted->ids, wanted->n_ids * sizeof(int32_t));
+}
+
+// Asks the same again and again, so that a slot computes all the time.
+struct busy {
+    struct st_scheduler *scheduler;
+    const int32_t *prompt;
+    const struct answer *wanted;
+    atomic_bool stops;
+    size_t n_wrong, n_answers;
+};
+
+static void *keep_busy(void *context) {
+    struct busy *busy = context;
+    while (!atomic_load(&busy->stops) || busy->n_answers == 0) {
+        struct answer a = ask(busy->scheduler, busy->prompt);
+        busy->n_wrong += a.n_ids != busy->wanted->n_ids ||
+                         memcmp(a.ids, busy->wanted->ids, a.n_ids * sizeof(int32_t)) != 0;
+        busy->n_answers++;
+    }
+    return NULL;
+}
+
+static void random_prompt(int32_t *ids) {
+    for (size_t i = 0; i < N_PROMPT; i++) ids[i] = (int32_t)(3 + ts_random_below(4000));
+}
+
+// The slot that holds these tokens: only its file lets another scheduler reuse all of them.
+static void check_file(const char *path, const int32_t *prompt, const struct answer *wanted) {
+    struct st_scheduler *s = open_scheduler(1);
+    size_t n = 0;
+    if (st_scheduler_restore(s, 0, path, &n) != STINT_OK) fail_msg("%s", stint_error_text());
+    assert_int_equal(n, N_PROMPT + N_TOKENS - 1);
+    struct answer again = ask(s, prompt);
+    assert_int_equal(again.reused, N_PROMPT - 1);
+    assert_same(&again, wanted);
+    st_scheduler_close(s);
+}
+
+static void slots_are_saved_while_others_compute(void **state) {
+    (void)state;
+    int32_t prompts[N_SLOTS][N_PROMPT];
+    struct answer wanted[N_SLOTS];
+    struct busy busy[N_BUSY];
+    pthread_t threads[N_BUSY];
+    char path[600];
+    snprintf(path, sizeof path, "%s/slot", ts_temp_folder());
+    struct st_scheduler *s = open_scheduler(N_SLOTS);
+    for (int i = 0; i < N_SLOTS; i++) {
+        random_prompt(prompts[i]);
+        wanted[i] = ask(s, prompts[i]);
+    }
+    // Slot 2 holds the last prompt; it was computed last only before the others began.
+    for (int i = 0; i < N_BUSY; i++) {
+        busy[i] = (struct busy){.scheduler = s, .prompt = prompts[i], .wanted = &wanted[i]};
+        assert_int_equal(pthread_create(&threads[i], NULL, keep_busy, &busy[i]), 0);
+    }
+    for (int round = 0; round < N_ROUNDS; round++) {
+        size_t n = 0;
+        if (st_scheduler_save(s, N_SLOTS - 1, path, &n) != STINT_OK)
+            fail_msg("%s", stint_error_text());
+        assert_int_equal(n, N_PROMPT + N_TOKENS - 1);
+        if (round % 4 == 0) check_file(path, prompts[N_SLOTS - 1], &wanted[N_SLOTS - 1]);
+        if (st_scheduler_restore(s, N_SLOTS - 1, path, &n) != STINT_OK)
+            fail_msg("%s", stint_error_text());
+    }
+    struct answer again = ask(s, prompts[N_SLOTS - 1]);
+    assert_int_equal(again.reused, N_PROMPT - 1);
+    assert_same(&again, &wanted[N_SLOTS - 1]);
+    for (int i = 0; i < N_BUSY; i++) {
+        atomic_store(&busy[i].stops, true);
+        pthread_join(threads[i], NULL);
+        assert_true(busy[i].n_answers > 0);
+        assert_int_equal(busy[i].n_wrong, 0);
+    }
+    st_scheduler_close(s);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(slots_are_saved_while_others_compute),
+    };
+    return cmocka_run_group_tests(tests, open_model, close_model);
+}
