@@ -33,6 +33,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         for (size_t i = 0; i < ids.count; i++)
             st_detokenizer_push(&state, t, ids.data[i], STINT_DETOKENIZE_SPECIAL, piece);
         st_detokenizer_finish(&state, piece);
+        size_t n_bytes = 0;
+        stint_detokenize(t, ids.data, ids.count, 0, NULL, 0, &n_bytes);
     }
     st_ids_free(&ids);
     st_tokenizer_close(t);

@@ -97,8 +97,7 @@ stint_status st_generator_begin(struct st_generator *g, struct st_generator_scra
     const struct stint_model *model = g->options.model;
     // The first space belongs to the text where the text goes on.
     if (model->tokenizer)
-        g->detokenizer.n_tokens =
-            !st_tokenizer_is_special(model->tokenizer, history[n_history - 1]);
+        g->detokenizer.begun = !st_tokenizer_is_special(model->tokenizer, history[n_history - 1]);
     g->room = n_context - n_history + 1; // the last token needs no place in the cache
     if (g->options.logprobs && !scratch->raw) {
         scratch->raw = calloc(model->config.vocab, sizeof *scratch->raw);

@@ -40,6 +40,7 @@ stint_status stint_detokenize(const stint_tokenizer *tokenizer, const int32_t *i
     char piece[ST_PIECE_MAX_BYTES + 8];
     size_t total = 0;
     for (size_t i = 0; i <= n_ids; i++) {
+        if (i < n_ids) st_detokenizer_look_ahead(&state, tokenizer, ids + i, n_ids - i, flags);
         size_t n = i < n_ids ? st_detokenizer_push(&state, tokenizer, ids[i], flags, piece)
                              : st_detokenizer_finish(&state, piece);
         if (total + n < capacity) memcpy(text + total, piece, n);

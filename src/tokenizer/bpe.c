@@ -152,13 +152,19 @@ static void join_all(struct encoder *e) {
     }
 }
 
+// A character that is unknown and stands for nothing is left out here: its neighbours may join.
 static size_t split(const struct encoder *e, size_t n) {
+    bool drops = e->bpe->n_slots && e->bpe->unknown < 0 && !e->bpe->byte_fallback;
     size_t count = 0;
-    for (size_t i = 0; i < n; count++) {
+    for (size_t i = 0; i < n;) {
         size_t bytes = e->bpe->byte_level ? 1 : st_max(1, st_utf8_length(e->text + i, n - i));
         int32_t id = e->bpe->byte_level ? e->vocab->bytes[(unsigned char)e->text[i]]
                                         : st_vocab_find_model(e->vocab, e->text + i, bytes);
-        e->symbols[count] = (struct st_symbol){i, bytes, count ? count - 1 : NONE, count + 1, id};
+        if (id >= 0 || !drops) {
+            e->symbols[count] =
+                (struct st_symbol){i, bytes, count ? count - 1 : NONE, count + 1, id};
+            count++;
+        }
         i += bytes;
     }
     if (count) e->symbols[count - 1].right = NONE;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The splits that each name in tokenizer.ggml.pre stands for, in order, as in the family's own
+// The steps that each name in tokenizer.ggml.pre stands for, in order, as in the family's own
 // tokenizer.json.
 #include "tokenizer/parts.h"
 
@@ -39,44 +39,47 @@
 #define BLOOM " ?[^(\\s|.,!?\\x{2026}\\x{3002}\\x{ff0c}\\x{3001}\\x{964}\\x{6d4}\\x{60c})]+"
 #define CJK   "[\\x{4e00}-\\x{9fa5}\\x{800}-\\x{4e00}\\x{ac00}-\\x{d7ff}]+"
 
-static const struct st_gguf_splits rows[] = {
-    {false, {"gpt-2", "phi-2", "olmo", "mpt", "jais", "gpt2"}, {GPT2}},
-    {false, {"default"}, {"[\\p{P}\\$\\+<=>\\^~\\|]+", GPT2, "\\p{N}+", TRIPLETS}},
-    {true,
-     {"llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "lfm2"},
-     {LLAMA3("{1,3}")}},
-    {false, {"dbrx", "smaug-bpe", "chatglm-bpe", "glm4"}, {LLAMA3("{1,3}")}},
-    {false, {"bloom", "poro-chat", "gpt3-finnish"}, {BLOOM}},
-    {false, {"viking"}, {BLOOM, "\\p{N}"}},
-    {false, {"qwen2", "stablelm2", "deepseek-r1-qwen", "megrez", "hunyuan"}, {LLAMA3("")}},
-    {false,
-     {"starcoder", "refact", "command-r", "smollm", "codeshell", "exaone"},
-     {"\\p{N}", GPT2}},
-    {false, {"falcon"}, {"[\\p{P}\\$\\+<=>\\^~\\|`]+", GPT2, TRIPLETS}},
-    {false,
-     {"deepseek-llm"},
-     {"[\\r\\n]", DEEPSEEK_WORDS,
-      "\\s?[!-/:-~\\x{ff01}-\\x{ff0f}\\x{ff1a}-\\x{ff5e}\\x{2018}-\\x{201f}\\x{3000}-\\x{3002}]+",
-      "\\s+$", CJK, "\\p{N}+"}},
-    {false, {"deepseek-coder"}, {"[\\r\\n]", "\\s?\\p{L}+", "\\s?\\p{P}+", CJK, "\\p{N}"}},
-    {false,
-     {"deepseek-v3"},
-     {"\\p{N}{1,3}", CJK,
-      "[!\"#$%&'()*+,\\-./"
-      ":;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{"
-      "M}]+| ?[\\p{P}\\p{S}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"}},
-    {false,
-     {"gpt-4o", "llama4"},
-     {CASED CONTRACTED
-      "|" CASED_UPPER CONTRACTED
-      "|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"}},
-    {true,
-     {"tekken"},
-     {CASED "|" CASED_UPPER
-            "|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"}},
+// The normalizers are those of the published files of gpt-neox (which olmo and mpt use), qwen2 and
+// command-r; a family whose file was not seen has none.
+static const struct st_gguf_family rows[] = {
+    {.names = {"gpt-2", "phi-2", "jais", "gpt2"}, .splits = {GPT2}},
+    {.names = {"olmo", "mpt"}, .nfc = true, .splits = {GPT2}},
+    {.names = {"default"}, .splits = {"[\\p{P}\\$\\+<=>\\^~\\|]+", GPT2, "\\p{N}+", TRIPLETS}},
+    {.names = {"llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "lfm2"},
+     .whole = true,
+     .splits = {LLAMA3("{1,3}")}},
+    {.names = {"dbrx", "smaug-bpe", "chatglm-bpe", "glm4"}, .splits = {LLAMA3("{1,3}")}},
+    {.names = {"bloom", "poro-chat", "gpt3-finnish"}, .splits = {BLOOM}},
+    {.names = {"viking"}, .splits = {BLOOM, "\\p{N}"}},
+    {.names = {"qwen2", "deepseek-r1-qwen"}, .nfc = true, .splits = {LLAMA3("")}},
+    {.names = {"stablelm2", "megrez", "hunyuan"}, .splits = {LLAMA3("")}},
+    {.names = {"starcoder", "refact", "smollm", "codeshell", "exaone"}, .splits = {"\\p{N}", GPT2}},
+    {.names = {"command-r"}, .nfc = true, .splits = {"\\p{N}", GPT2}},
+    {.names = {"falcon"},
+     .splits = {"[\\p{P}\\$\\+<=>\\^~\\|`]+", GPT2, ST_GGUF_MAP_BYTES, "\\p{N}+", TRIPLETS}},
+    {.names = {"deepseek-llm"},
+     .splits = {"[\\r\\n]", DEEPSEEK_WORDS,
+                "\\s?[!-/:-~\\x{ff01}-\\x{ff0f}\\x{ff1a}-\\x{ff5e}\\x{2018}-\\x{201f}"
+                "\\x{3000}-\\x{3002}]+",
+                "\\s+$", CJK, "\\p{N}"}},
+    {.names = {"deepseek-coder"},
+     .splits = {"[\\r\\n]", "\\s?\\p{L}+", "\\s?\\p{P}+", CJK, "\\p{N}"}},
+    {.names = {"deepseek-v3"},
+     .splits = {"\\p{N}{1,3}", CJK,
+                "[!\"#$%&'()*+,\\-./"
+                ":;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{"
+                "M}]+| ?[\\p{P}\\p{S}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"}},
+    {.names = {"gpt-4o", "llama4"},
+     .splits = {CASED CONTRACTED
+                "|" CASED_UPPER CONTRACTED
+                "|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"}},
+    {.names = {"tekken"},
+     .whole = true,
+     .splits = {CASED "|" CASED_UPPER
+                      "|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"}},
 };
 
-const struct st_gguf_splits *st_gguf_pretokenizer(const char *name, size_t n) {
+const struct st_gguf_family *st_gguf_family(const char *name, size_t n) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (size_t j = 0; j < 8 && rows[i].names[j]; j++)
             if (strlen(rows[i].names[j]) == n && memcmp(rows[i].names[j], name, n) == 0)
@@ -84,7 +87,7 @@ const struct st_gguf_splits *st_gguf_pretokenizer(const char *name, size_t n) {
     return NULL;
 }
 
-void st_gguf_pretokenizer_names(char *text, size_t capacity) {
+void st_gguf_family_names(char *text, size_t capacity) {
     size_t used = 0;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (size_t j = 0; j < 8 && rows[i].names[j]; j++) {

@@ -27,11 +27,7 @@ static stint_status add_steps(struct stint_tokenizer *t, const json_t *config) {
     ST_TRY(st_json_bool(config, "add_prefix_space", &prefix));
     t->byte_level = t->bpe.byte_level = true;
     if (class && strncmp(class, "Qwen2Tokenizer", 14) == 0) {
-        const char *nfc = "{\"type\":\"NFC\"}";
-        json_t *step = json_loads(nfc, 0, NULL);
-        stint_status status = st_load_normalizer(t, step, 0);
-        json_decref(step);
-        if (status != STINT_OK) return status;
+        ST_TRY(st_tokenizer_add_nfc(t));
         pattern = qwen2_pattern;
     }
     if (prefix)

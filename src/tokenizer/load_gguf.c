@@ -13,6 +13,7 @@
 struct reader {
     const struct st_gguf *gguf;
     struct stint_tokenizer *t;
+    bool is_phi3;
     struct st_gguf_array tokens, kinds, scores, merges;
 };
 
@@ -28,6 +29,13 @@ static enum st_token_kind kind_of(uint64_t type) {
     return type < sizeof kinds / sizeof *kinds ? kinds[type] : ST_TOKEN_NORMAL;
 }
 
+// Phi-3's tokenizer.json takes the white space after its marks into them, but for two of them.
+// GGUF has no key for that.
+static bool takes_space(const struct reader *r, struct st_gguf_string text) {
+    bool mark = equals(text, "</s>") || (text.bytes > 2 && memcmp(text.data, "<|", 2) == 0);
+    return r->is_phi3 && mark && !equals(text, "<|endoftext|>");
+}
+
 static stint_status add_token(struct reader *r, uint64_t id, struct st_gguf_string text) {
     char bytes[ST_PIECE_MAX_BYTES];
     size_t n = text.bytes;
@@ -36,12 +44,14 @@ static stint_status add_token(struct reader *r, uint64_t id, struct st_gguf_stri
         id < r->kinds.count ? kind_of(st_gguf_array_u64(&r->kinds, id)) : ST_TOKEN_NORMAL;
     double score = id < r->scores.count ? (double)st_gguf_array_f32(&r->scores, id) : 0.0;
     if (n == 0) return STINT_OK; // padding of the vocabulary: a gap
-    if (kind == ST_TOKEN_CONTROL || kind == ST_TOKEN_ADDED) {
+    bool special = kind == ST_TOKEN_CONTROL || kind == ST_TOKEN_UNKNOWN;
+    if (special || kind == ST_TOKEN_ADDED) {
         if (n > ST_PIECE_MAX_BYTES) n = ST_PIECE_MAX_BYTES + 1; // refused below, with its text
         struct st_added added = {.text = (char *)data,
                                  .bytes = n,
                                  .id = (int32_t)id,
-                                 .special = kind == ST_TOKEN_CONTROL};
+                                 .special = special,
+                                 .rstrip = takes_space(r, text)};
         if (memchr(data, 0, st_min(n, text.bytes)) || n > ST_PIECE_MAX_BYTES)
             return st_vocab_add(&r->t->vocab, (int64_t)id, data, n, kind, score);
         return st_tokenizer_add_token(r->t, &added);
@@ -72,25 +82,29 @@ static stint_status read_merges(struct reader *r) {
     return STINT_OK;
 }
 
-static stint_status add_splits(struct reader *r) {
+static stint_status add_steps(struct reader *r) {
     struct st_gguf_string pre = {"default", 7};
     ST_TRY(st_gguf_str(r->gguf, KEY("pre"), &pre));
-    const struct st_gguf_splits *row = st_gguf_pretokenizer(pre.data, pre.bytes);
-    if (!row) {
+    const struct st_gguf_family *family = st_gguf_family(pre.data, pre.bytes);
+    if (!family) {
         char known[768] = "";
-        st_gguf_pretokenizer_names(known, sizeof known);
+        st_gguf_family_names(known, sizeof known);
         return st_fail(STINT_E_UNSUPPORTED, KEY("pre") " '%.*s' is not known; known are: %s",
                        (int)st_min(pre.bytes, 40), pre.data, known);
     }
-    for (const char *const *split = row->splits; *split; split++)
-        ST_TRY(st_tokenizer_add_split(r->t, *split, strlen(*split), ST_SPLIT_ISOLATED, false));
-    r->t->bpe.ignore_merges = r->t->add_bos = row->whole;
+    if (family->nfc) ST_TRY(st_tokenizer_add_nfc(r->t));
+    for (const char *const *split = family->splits; *split; split++)
+        if (strcmp(*split, ST_GGUF_MAP_BYTES) == 0)
+            r->t->bytes_mapped = true;
+        else
+            ST_TRY(st_tokenizer_add_split(r->t, *split, strlen(*split), ST_SPLIT_ISOLATED, false));
+    r->t->bpe.ignore_merges = r->t->add_bos = family->whole;
     return STINT_OK;
 }
 
 static stint_status read_byte_level(struct reader *r) {
     r->t->byte_level = r->t->bpe.byte_level = true;
-    ST_TRY(add_splits(r));
+    ST_TRY(add_steps(r));
     ST_TRY(read_tokens(r));
     return read_merges(r);
 }
@@ -126,7 +140,8 @@ static stint_status read_special(struct reader *r) {
     struct st_gguf_string template = {NULL, 0};
     ST_TRY(read_id(r, KEY("bos_token_id"), &t->bos));
     ST_TRY(read_id(r, KEY("eos_token_id"), &t->eos));
-    ST_TRY(read_id(r, KEY("unknown_token_id"), &t->bpe.unknown));
+    // A byte that a byte-level vocabulary lacks is left out, whatever the file calls unknown.
+    if (!t->byte_level) ST_TRY(read_id(r, KEY("unknown_token_id"), &t->bpe.unknown));
     ST_TRY(st_gguf_bool(r->gguf, KEY("add_bos_token"), &add_bos));
     t->add_bos = add_bos && t->bos >= 0;
     ST_TRY(st_gguf_str(r->gguf, "tokenizer.chat_template", &template));
@@ -152,8 +167,11 @@ static stint_status read_all(struct reader *r, struct st_gguf_string model) {
 stint_status st_tokenizer_from_gguf(const struct st_gguf *gguf,
                                     struct stint_tokenizer **tokenizer) {
     struct st_gguf_string model = {NULL, 0};
+    struct st_gguf_string architecture = {NULL, 0};
     struct reader r = {.gguf = gguf};
     ST_TRY(st_gguf_str(gguf, KEY("model"), &model));
+    ST_TRY(st_gguf_str(gguf, "general.architecture", &architecture));
+    r.is_phi3 = architecture.data && equals(architecture, "phi3");
     if (!model.data || equals(model, "no_vocab"))
         return st_fail(STINT_E_IO, "this GGUF file holds no vocabulary");
     ST_TRY(st_gguf_array(gguf, KEY("tokens"), ST_GGUF_STRING, &r.tokens));

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <utf8proc.h>
 
 const char st_gpt2_pattern[] =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
@@ -85,11 +86,16 @@ stint_status st_tokenizer_add_replace(struct stint_tokenizer *t, const char *fro
     return st_fail(STINT_E_NOMEM, "no memory for a tokenizer");
 }
 
+stint_status st_tokenizer_add_nfc(struct stint_tokenizer *t) {
+    return st_tokenizer_add_normalizer(
+        t, (struct st_normalizer){.kind = ST_NORMALIZE_UNICODE,
+                                  .options = UTF8PROC_STABLE | UTF8PROC_COMPOSE});
+}
+
 stint_status st_tokenizer_add_prepend(struct stint_tokenizer *t, const char *text, size_t n) {
     struct st_normalizer step = {.kind = ST_NORMALIZE_PREPEND, .to = malloc(n + 1), .to_bytes = n};
     if (!step.to) return st_fail(STINT_E_NOMEM, "no memory for a tokenizer");
     memcpy(step.to, text, n); // a NUL may be among them
-    t->prefix_every_text = true;
     return st_tokenizer_add_normalizer(t, step);
 }
 

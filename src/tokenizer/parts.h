@@ -42,7 +42,6 @@ struct stint_tokenizer {
     bool byte_level;         // tokens are raw bytes
     bool metaspace;          // U+2581 is a space
     bool strip_first_space;  // at the start of a text
-    bool prefix_every_text;  // encoding put a space before every text, not only the first
     bool add_bos;
     int32_t bos, eos;
     char *chat_template;
@@ -55,6 +54,7 @@ stint_status st_tokenizer_add_pretokenizer(struct stint_tokenizer *t, struct st_
 stint_status st_tokenizer_add_split(struct stint_tokenizer *t, const char *pattern, size_t n,
                                     enum st_split behavior, bool invert);
 stint_status st_tokenizer_add_replace(struct stint_tokenizer *t, const char *from, const char *to);
+stint_status st_tokenizer_add_nfc(struct stint_tokenizer *t);
 stint_status st_tokenizer_add_prepend(struct stint_tokenizer *t, const char *text, size_t n);
 // Also adds the token to the vocabulary if it is missing there. `added->text` is borrowed and
 // copied; with added->normalized the copy goes through the normalizers added so far.
@@ -78,14 +78,17 @@ stint_status st_tokenizer_from_sentencepiece(const char *name, const void *data,
 stint_status st_tokenizer_apply_config(struct stint_tokenizer *t, const json_t *config);
 
 // The steps that GGUF's tokenizer.ggml.pre names.
-struct st_gguf_splits {
-    bool whole; // a piece that is a token is not split, and BOS is the default
+struct st_gguf_family {
     const char *names[8];
+    bool nfc;              // normalizes to NFC
+    bool whole;            // a piece that is a token is not split, and BOS is the default
     const char *splits[7]; // the last one is NULL
 };
+// In place of a split: the splits after it see bytes as ByteLevel writes them.
+#define ST_GGUF_MAP_BYTES ""
 // NULL if the name is not known.
-const struct st_gguf_splits *st_gguf_pretokenizer(const char *name, size_t n);
+const struct st_gguf_family *st_gguf_family(const char *name, size_t n);
 // All known names, for an error text.
-void st_gguf_pretokenizer_names(char *text, size_t capacity);
+void st_gguf_family_names(char *text, size_t capacity);
 
 #endif

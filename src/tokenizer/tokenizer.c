@@ -73,7 +73,7 @@ static stint_status encode_segment(struct encoding *e, const char *text, size_t 
 }
 
 // Makes the text valid UTF-8: each broken sequence becomes U+FFFD.
-static stint_status mend(const char *text, size_t n, struct st_bytes *out) {
+static stint_status repair(const char *text, size_t n, struct st_bytes *out) {
     size_t done = 0;
     for (size_t i = 0; i < n;) {
         size_t length = st_utf8_length(text + i, n - i);
@@ -92,77 +92,13 @@ stint_status st_tokenizer_encode(const struct stint_tokenizer *tokenizer, const 
                                  size_t n_bytes, uint32_t flags, struct st_ids *ids) {
     struct encoding e = {.t = tokenizer, .flags = flags, .ids = ids, .first = true};
     struct st_bytes valid = {0};
-    stint_status status = mend(text, n_bytes, &valid);
+    stint_status status = repair(text, n_bytes, &valid);
     bool bos = (flags & STINT_TOKENIZE_ADD_BOS) && tokenizer->add_bos && tokenizer->bos >= 0;
     if (status == STINT_OK && bos) status = st_ids_append(ids, tokenizer->bos);
     if (status == STINT_OK) status = cut_added(&e, false, valid.data, valid.count, encode_segment);
     st_bpe_scratch_free(&e.scratch);
     st_bytes_free(&valid);
     return status;
-}
-
-size_t st_tokenizer_piece(const struct stint_tokenizer *t, int32_t id, char *out) {
-    size_t n = 0, written = 0;
-    const char *text = st_vocab_text(&t->vocab, id, &n);
-    if (!text) return 0;
-    if (st_vocab_kind(&t->vocab, id) == ST_TOKEN_BYTE) {
-        out[0] = (char)t->vocab.tokens[id].byte;
-        return 1;
-    }
-    bool metaspace = t->metaspace && !st_tokenizer_is_special(t, id);
-    for (size_t i = 0; i < n; i++) {
-        if (metaspace && n - i >= 3 && memcmp(text + i, "\xe2\x96\x81", 3) == 0) {
-            out[written++] = ' ';
-            i += 2;
-        } else {
-            out[written++] = text[i];
-        }
-    }
-    return written;
-}
-
-size_t st_detokenizer_push(struct st_detokenizer *state, const struct stint_tokenizer *tokenizer,
-                           int32_t id, uint32_t flags, char *text) {
-    char bytes[ST_PIECE_MAX_BYTES + 8];
-    size_t n = state->n_pending, written = 0, i = 0;
-    bool special = st_tokenizer_is_special(tokenizer, id);
-    if (special && !(flags & STINT_DETOKENIZE_SPECIAL)) return 0;
-    memcpy(bytes, state->pending, n);
-    size_t n_piece = st_tokenizer_piece(tokenizer, id, bytes + n);
-    bool strip = tokenizer->strip_first_space && state->n_tokens == 0 && n_piece && bytes[n] == ' ';
-    if (n_piece) state->n_tokens++;
-    // Encoding puts a space before every text between special tokens, not only before the first
-    // one. The unknown token does not count, since it usually stands for a character inside a text.
-    if (special && tokenizer->prefix_every_text && id != tokenizer->bpe.unknown)
-        state->n_tokens = 0;
-    if (strip) memmove(bytes + n, bytes + n + 1, --n_piece);
-    n += n_piece;
-    while (i < n) {
-        size_t length = st_utf8_length(bytes + i, n - i);
-        if (length) {
-            memcpy(text + written, bytes + i, length);
-            written += length;
-            i += length;
-            continue;
-        }
-        if (st_utf8_unfinished(bytes + i, n - i)) break;
-        // U+FFFD is longer than the bytes it stands for, so the output is cut to the callers'
-        // capacity.
-        if (written + 3 > ST_PIECE_MAX_BYTES + 8) break;
-        memcpy(text + written, "\xef\xbf\xbd", 3);
-        written += 3;
-        i += st_utf8_broken(bytes + i, n - i);
-    }
-    state->n_pending = st_min(n - i, sizeof state->pending);
-    memcpy(state->pending, bytes + i, state->n_pending);
-    return written;
-}
-
-size_t st_detokenizer_finish(struct st_detokenizer *state, char *text) {
-    if (state->n_pending == 0) return 0;
-    state->n_pending = 0;
-    memcpy(text, "\xef\xbf\xbd", 3);
-    return 3;
 }
 
 size_t st_tokenizer_max_bytes(const struct stint_tokenizer *tokenizer, size_t n_tokens) {

@@ -37,12 +37,13 @@ stint_status st_tokenizer_encode(const struct stint_tokenizer *tokenizer, const 
 // not count as ordinary. SIZE_MAX where that is too large.
 size_t st_tokenizer_max_bytes(const struct stint_tokenizer *tokenizer, size_t n_tokens);
 
-// Streaming decoder, one token at a time. It holds back an unfinished UTF-8 sequence and applies
-// SentencePiece's rule for the leading space. Zero-initialise.
+// Streaming decoder, one token at a time. It holds back an unfinished UTF-8 sequence and leaves out
+// the space that SentencePiece puts before a text. Zero-initialise.
 struct st_detokenizer {
     unsigned char pending[8]; // an unfinished sequence
     size_t n_pending;
-    size_t n_tokens; // seen so far
+    bool begun;          // text has been written: a space is part of it
+    bool in_run, broken; // a run of byte tokens; it is known not to be UTF-8
 };
 
 enum {
@@ -54,6 +55,11 @@ enum {
 // vocabulary give nothing.
 size_t st_detokenizer_push(struct st_detokenizer *state, const struct stint_tokenizer *tokenizer,
                            int32_t id, uint32_t flags, char *text);
+// Before the push of ids[0]: reads a run of byte tokens to its end, so that a broken one is written
+// as broken from its first byte on.
+void st_detokenizer_look_ahead(struct st_detokenizer *state,
+                               const struct stint_tokenizer *tokenizer, const int32_t *ids,
+                               size_t n_ids, uint32_t flags);
 // Writes the bytes that are still pending at the end, as U+FFFD.
 size_t st_detokenizer_finish(struct st_detokenizer *state, char *text);
 

@@ -2,6 +2,7 @@
 // An answer that grows by tokens and certain text, and what of it may be told when.
 #include "generate/transcript.h"
 #include "support/support.h"
+#include "support/transcript.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,50 +12,21 @@
 #include <string.h>
 #include <cmocka.h>
 
-static stint_tokenizer *tokenizer;
-
-static int open_tokenizer(void **state) {
-    (void)state;
-    return stint_tokenizer_open(ts_source("models/novels-10m"), &tokenizer);
-}
-
-static int close_tokenizer(void **state) {
-    (void)state;
-    stint_tokenizer_close(tokenizer);
-    return 0;
-}
-
-static size_t encode(const char *text, int32_t ids[32]) {
-    size_t n = 0;
-    assert_int_equal(
-        stint_tokenize(tokenizer, text, strlen(text), STINT_TOKENIZE_PLAIN, ids, 32, &n), STINT_OK);
-    return n;
-}
-
-static void take(struct st_transcript *transcript, int32_t id, const char *certain) {
-    char piece[ST_PIECE_MAX_BYTES];
-    const struct st_token token = {
-        .id = id, .logprob = -0.5f, .top = {{id, -0.5f}, {id + 1, -2.0f}}, .n_top = 2};
-    size_t n_made = st_tokenizer_piece(tokenizer, id, piece);
-    assert_int_equal(st_transcript_token(transcript, &token, n_made), STINT_OK);
-    assert_int_equal(st_transcript_text(transcript, certain, strlen(certain)), STINT_OK);
-}
-
 static void tokens_wait_for_their_text(void **state) {
     (void)state;
     struct st_transcript transcript = {0};
     int32_t ids[32];
-    assert_int_equal(encode("The old man", ids), 3);
-    take(&transcript, ids[0], "The");
+    assert_int_equal(ts_encode("The old man", ids), 3);
+    ts_take(&transcript, ids[0], "The");
     struct st_piece piece = st_transcript_news(&transcript);
     assert_int_equal(piece.to, 3);
     assert_int_equal(piece.last, 1);
-    take(&transcript, ids[1], ""); // may begin a stop text
+    ts_take(&transcript, ids[1], ""); // may begin a stop text
     piece = st_transcript_news(&transcript);
     assert_int_equal(piece.from, 3);
     assert_int_equal(piece.to, 3);
     assert_int_equal(piece.first, piece.last);
-    take(&transcript, ids[2], " old man");
+    ts_take(&transcript, ids[2], " old man");
     piece = st_transcript_news(&transcript);
     assert_int_equal(piece.last - piece.first, 2);
     st_transcript_free(&transcript);
@@ -64,10 +36,10 @@ static void tokens_of_a_stop_text_are_not_told(void **state) {
     (void)state;
     struct st_transcript transcript = {0};
     int32_t ids[32];
-    assert_int_equal(encode("The old man", ids), 3);
-    take(&transcript, ids[0], "The");
-    take(&transcript, ids[1], " o"); // "ld man" is the stop text
-    take(&transcript, ids[2], "");
+    assert_int_equal(ts_encode("The old man", ids), 3);
+    ts_take(&transcript, ids[0], "The");
+    ts_take(&transcript, ids[1], " o"); // "ld man" is the stop text
+    ts_take(&transcript, ids[2], "");
     st_transcript_end(&transcript, STINT_STOP_EOS);
     struct st_piece piece = st_transcript_all(&transcript);
     assert_int_equal(piece.to, 5);
@@ -81,19 +53,19 @@ static void pieces_put_together_are_the_whole(void **state) {
         struct st_transcript transcript = {0};
         int32_t ids[32];
         char text[512] = "", told[512] = "";
-        size_t n = encode("It was a cold evening in November, and the old man said \"caf\xc3\xa9\"",
-                          ids),
+        size_t n = ts_encode(
+                   "It was a cold evening in November, and the old man said \"caf\xc3\xa9\"", ids),
                n_certain = 0, n_tokens = 0;
         for (size_t i = 0; i < n; i++) {
             size_t n_piece;
             char piece[64], certain[512];
-            stint_detokenize(tokenizer, &ids[i], 1, 0, piece, sizeof piece, &n_piece);
+            stint_detokenize(ts_tokenizer, &ids[i], 1, 0, piece, sizeof piece, &n_piece);
             strcat(text, piece);
             bool last = i + 1 == n;
             size_t to =
                 last ? strlen(text) : n_certain + ts_random_below(strlen(text) - n_certain + 1);
             snprintf(certain, sizeof certain, "%.*s", (int)(to - n_certain), text + n_certain);
-            take(&transcript, ids[i], certain);
+            ts_take(&transcript, ids[i], certain);
             n_certain = to;
             struct st_piece news = st_transcript_news(&transcript);
             strncat(told, transcript.text.data + news.from, news.to - news.from);
@@ -116,14 +88,14 @@ static void reasoning_in_pieces_is_the_whole(void **state) {
     for (int round = 0; round < 200; round++) {
         struct st_transcript transcript = {.reasoning.phase = ST_REASONING_BEFORE};
         char thoughts[64] = "", told[64] = "", piece[64];
-        size_t n = encode(text, ids), n_made = 0, n_certain = 0, n_tokens = 0, n_piece;
+        size_t n = ts_encode(text, ids), n_made = 0, n_certain = 0, n_tokens = 0, n_piece;
         for (size_t i = 0; i < n; i++) {
             char certain[64];
-            stint_detokenize(tokenizer, &ids[i], 1, 0, piece, sizeof piece, &n_piece);
+            stint_detokenize(ts_tokenizer, &ids[i], 1, 0, piece, sizeof piece, &n_piece);
             n_made += n_piece;
             size_t to = i + 1 == n ? n_made : n_certain + ts_random_below(n_made - n_certain + 1);
             snprintf(certain, sizeof certain, "%.*s", (int)(to - n_certain), text + n_certain);
-            take(&transcript, ids[i], certain);
+            ts_take(&transcript, ids[i], certain);
             n_certain = to;
             struct st_piece thought = st_transcript_thoughts(&transcript),
                             news = st_transcript_news(&transcript);
@@ -169,5 +141,5 @@ int main(void) {
         cmocka_unit_test(reasoning_in_pieces_is_the_whole),
         cmocka_unit_test(a_lost_allocation_is_an_error_and_leaks_nothing),
     };
-    return cmocka_run_group_tests(tests, open_tokenizer, close_tokenizer);
+    return cmocka_run_group_tests(tests, ts_open_tokenizer, ts_close_tokenizer);
 }

@@ -2,6 +2,7 @@
 // Answers as clients read them.
 #include "server/api/response.h"
 #include "support/support.h"
+#include "support/transcript.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,44 +12,15 @@
 #include <string.h>
 #include <cmocka.h>
 
-static stint_tokenizer *tokenizer;
-
-static int open_tokenizer(void **state) {
-    (void)state;
-    return stint_tokenizer_open(ts_source("models/novels-10m"), &tokenizer);
-}
-
-static int close_tokenizer(void **state) {
-    (void)state;
-    stint_tokenizer_close(tokenizer);
-    return 0;
-}
-
-static size_t encode(const char *text, int32_t ids[32]) {
-    size_t n = 0;
-    assert_int_equal(
-        stint_tokenize(tokenizer, text, strlen(text), STINT_TOKENIZE_PLAIN, ids, 32, &n), STINT_OK);
-    return n;
-}
-
-static void take(struct st_transcript *choice, int32_t id, const char *certain) {
-    char piece[ST_PIECE_MAX_BYTES];
-    const struct st_token token = {
-        .id = id, .logprob = -0.5f, .top = {{id, -0.5f}, {id + 1, -2.0f}}, .n_top = 2};
-    size_t n_made = st_tokenizer_piece(tokenizer, id, piece);
-    assert_int_equal(st_transcript_token(choice, &token, n_made), STINT_OK);
-    assert_int_equal(st_transcript_text(choice, certain, strlen(certain)), STINT_OK);
-}
-
 // A choice whose tokens make `text`, each certain at once.
 static void grow(struct st_transcript *choice, const char *text) {
     int32_t ids[32];
     char piece[64];
-    size_t n = encode(text, ids), n_piece;
+    size_t n = ts_encode(text, ids), n_piece;
     for (size_t i = 0; i < n; i++) {
-        assert_int_equal(stint_detokenize(tokenizer, &ids[i], 1, 0, piece, sizeof piece, &n_piece),
-                         STINT_OK);
-        take(choice, ids[i], piece);
+        assert_int_equal(
+            stint_detokenize(ts_tokenizer, &ids[i], 1, 0, piece, sizeof piece, &n_piece), STINT_OK);
+        ts_take(choice, ids[i], piece);
     }
 }
 
@@ -59,7 +31,7 @@ static struct st_response response_of(bool chat, bool logprobs) {
                                 .fingerprint = "fp",
                                 .chat = chat,
                                 .logprobs = logprobs,
-                                .tokenizer = tokenizer};
+                                .tokenizer = ts_tokenizer};
 }
 
 // Of one object, or of the one chunk behind "data: ".
@@ -245,5 +217,5 @@ int main(void) {
         cmocka_unit_test(chunks_of_both_kinds),
         cmocka_unit_test(calls_are_messages_of_their_own),
     };
-    return cmocka_run_group_tests(tests, open_tokenizer, close_tokenizer);
+    return cmocka_run_group_tests(tests, ts_open_tokenizer, ts_close_tokenizer);
 }

@@ -11,6 +11,8 @@
 #include "support/support.h"
 #include "tokenizer/parts.h"
 
+#define SPACE "\xe2\x96\x81"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +25,8 @@ struct entry {
 
 // One vocabulary; NULL or 0 leaves a key out.
 struct file {
-    const char *model, *pre;
+    const char *model, *pre, *architecture;
+    uint32_t unknown;
     const struct entry *entries;
     size_t n_entries;
     const char *const *merges;
@@ -44,9 +47,11 @@ static void add_arrays(struct ts_gguf *out, const struct file *f) {
 static stint_status open_file(const struct file *f, struct stint_tokenizer **t) {
     struct ts_gguf out = {0};
     struct st_gguf *gguf = NULL;
-    ts_gguf_header(&out, 3, 0, 5 + (f->pre != NULL));
+    ts_gguf_header(&out, 3, 0, 6 + (f->pre != NULL) + (f->architecture != NULL));
     ts_gguf_key_text(&out, "tokenizer.ggml.model", f->model);
     if (f->pre) ts_gguf_key_text(&out, "tokenizer.ggml.pre", f->pre);
+    if (f->architecture) ts_gguf_key_text(&out, "general.architecture", f->architecture);
+    ts_gguf_key_u32(&out, "tokenizer.ggml.unknown_token_id", f->unknown);
     add_arrays(&out, f);
     struct st_map map = ts_exact_map(out.data, out.n);
     assert_int_equal(st_gguf_open("v.gguf", &map, NULL, &gguf), STINT_OK);
@@ -105,7 +110,7 @@ static void bytes_that_are_none_are_text(void **state) {
     (void)state;
     struct stint_tokenizer *t = NULL;
     char text[ST_PIECE_MAX_BYTES + 8];
-    struct st_detokenizer d = {.n_tokens = 1};
+    struct st_detokenizer d = {.begun = true};
     assert_int_equal(open_file(&spm, &t), STINT_OK);
     assert_int_equal(st_detokenizer_push(&d, t, 4, 0, text), 6);
     assert_memory_equal(text, "<0x-1>", 6);
@@ -127,15 +132,22 @@ static const struct entry bytes[] = {
     {"<|e|>", 3, 0},
     {"1", 1, 0},
     {"11", 1, 0},
+    {"\xc3\x83", 1, 0}, // C3
+    {"\xc2\xa9", 1, 0}, // A9
+    {"\xc3\x8c", 1, 0}, // CC
+    {"\xc4\xa3", 1, 0}, // 81
+    {"\xc3\x82", 1, 0}, // C2
+    {"\xc2\xb2", 1, 0}, // B2
+    {"\xc3\x82\xc2\xb2", 1, 0},
 };
-static const char *const merges[] = {"a b", "\xc4\xa0 ab", "1 1"};
+static const char *const merges[] = {"a b", "\xc4\xa0 ab", "1 1", "\xc3\x82 \xc2\xb2"};
 
 static const struct file gpt2 = {.model = "gpt2",
                                  .pre = "gpt-2",
                                  .entries = bytes,
                                  .n_entries = sizeof bytes / sizeof *bytes,
                                  .merges = merges,
-                                 .n_merges = 3};
+                                 .n_merges = 4};
 
 static void byte_level_splits_as_pre_says(void **state) {
     (void)state;
@@ -148,6 +160,63 @@ static void byte_level_splits_as_pre_says(void **state) {
     t = NULL;
     assert_int_equal(open_file(&single, &t), STINT_OK);
     assert_ids(t, "11", "6 6"); // digits one by one
+    st_tokenizer_close(t);
+}
+
+static void qwen2_composes_characters(void **state) {
+    (void)state;
+    struct stint_tokenizer *t = NULL;
+    assert_int_equal(open_file(&gpt2, &t), STINT_OK);
+    assert_ids(t, "b\xcc\x81", "2 10 11"); // has no composed form
+    st_tokenizer_close(t);
+    struct file qwen2 = gpt2;
+    qwen2.pre = "qwen2";
+    t = NULL;
+    assert_int_equal(open_file(&qwen2, &t), STINT_OK);
+    assert_ids(t, "b\xcc\x81", "2 10 11");
+    assert_ids(t, "e\xcc\x81", "8 9");
+    st_tokenizer_close(t);
+}
+
+static void falcon_takes_mapped_bytes_for_digits(void **state) {
+    (void)state;
+    struct stint_tokenizer *t = NULL;
+    assert_int_equal(open_file(&gpt2, &t), STINT_OK);
+    assert_ids(t, "\xc2\xb2", "14");
+    st_tokenizer_close(t);
+    struct file falcon = gpt2;
+    falcon.pre = "falcon";
+    t = NULL;
+    assert_int_equal(open_file(&falcon, &t), STINT_OK);
+    assert_ids(t, "\xc2\xb2", "12 13"); // B2 is written as a superscript two
+    st_tokenizer_close(t);
+}
+
+static void a_byte_without_a_token_is_left_out(void **state) {
+    (void)state;
+    struct stint_tokenizer *t = NULL;
+    struct file f = gpt2;
+    f.unknown = 5;
+    assert_int_equal(open_file(&f, &t), STINT_OK);
+    assert_ids(t, "a\xc5\xb7\x62", "3"); // its neighbours join
+    st_tokenizer_close(t);
+}
+
+static void phi3_marks_take_the_space_after_them(void **state) {
+    (void)state;
+    const struct entry entries[] = {{"<unk>", 2, 0}, {"<|end|>", 3, 0}, {"<|endoftext|>", 3, 0},
+                                    {"</s>", 4, 0},  {SPACE, 1, -9},    {SPACE "a", 1, -1},
+                                    {"a", 1, -8}};
+    struct file f = {.model = "llama", .architecture = "phi3", .entries = entries, .n_entries = 7};
+    struct stint_tokenizer *t = NULL;
+    assert_int_equal(open_file(&f, &t), STINT_OK);
+    assert_ids(t, "<|end|>\n </s> a", "1 3 5");
+    assert_ids(t, "<|endoftext|> <unk>", "2 4 4 0");
+    st_tokenizer_close(t);
+    f.architecture = "llama";
+    t = NULL;
+    assert_int_equal(open_file(&f, &t), STINT_OK);
+    assert_ids(t, "</s> a", "3 4 5");
     st_tokenizer_close(t);
 }
 
@@ -168,7 +237,7 @@ static void every_known_pre_opens(void **state) {
     (void)state;
     char names[768] = "";
     size_t n_names = 0;
-    st_gguf_pretokenizer_names(names, sizeof names);
+    st_gguf_family_names(names, sizeof names);
     for (char *name = strtok(names, ", "); name; name = strtok(NULL, ", "), n_names++) {
         struct stint_tokenizer *t = NULL;
         struct file f = gpt2;
@@ -257,6 +326,10 @@ int main(void) {
         cmocka_unit_test(sentencepiece_joins_by_score),
         cmocka_unit_test(bytes_that_are_none_are_text),
         cmocka_unit_test(byte_level_splits_as_pre_says),
+        cmocka_unit_test(qwen2_composes_characters),
+        cmocka_unit_test(falcon_takes_mapped_bytes_for_digits),
+        cmocka_unit_test(a_byte_without_a_token_is_left_out),
+        cmocka_unit_test(phi3_marks_take_the_space_after_them),
         cmocka_unit_test(an_unknown_pre_is_refused_with_the_known_ones),
         cmocka_unit_test(every_known_pre_opens),
         cmocka_unit_test(hostile_vocabularies_are_refused),
