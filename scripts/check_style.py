@@ -37,6 +37,8 @@ SERVE, HOSTILE = "tests/e2e/test_serve.py", "tests/e2e/test_serve_hostile.py"
 TOKENIZERS = "tests/golden/test_tokenizers.c"
 JINJA = "tests/template/test_jinja.c"
 CONFORMANCE = "tests/device/test_conformance.c"
+# Folders whose files are rows of a table that a test walks.
+WALKED = {"src/sched/policies": "tests/sched/test_schedule.c"}
 COVERED = {
     "src/base/direct.c": "tests/base/test_loader.c",
     "src/kernels/neuron_levels.c": "tests/kernels/check_neuron.c",
@@ -321,9 +323,10 @@ def check_tests(report):
         if family != stem:  # linear_bf16_amx is checked with linear
             stems.add(family.split("_")[0])
         wanted = [f"{kind}_{x}.c" for kind in ("test", "check") for x in stems]
-        if name in COVERED:
-            if not (root / COVERED[name]).exists():
-                report.add(path, 1, f"its test {COVERED[name]} is not there")
+        test = COVERED.get(name) or WALKED.get(path.parent.relative_to(root).as_posix())
+        if test:
+            if not (root / test).exists():
+                report.add(path, 1, f"its test {test} is not there")
         elif not any((root / "tests" / module / x).exists() for x in wanted):
             report.add(path, 1, f"no tests/{module}/test_{family}.c or check_{family}.c")
 

@@ -84,7 +84,7 @@ const struct st_cli_option st_cli_common_rows[] = {
      .kind = ST_CLI_CHOICE,
      .value = "HOW",
      .preset = "ooo",
-     .choices = "inorder|ooo|heft",
+     .names = stint_order_name,
      .help = "execution order of a split prompt's subgraphs; the results are the same",
      .offset = offsetof(struct st_cli_common, order)},
     {.name = "trace",
@@ -187,8 +187,7 @@ stint_model *st_cli_open_model(const struct st_cli_command *command,
 }
 
 const char *st_cli_order(const struct st_cli_common *common) {
-    static const char *const orders[] = {"inorder", "ooo", "heft"}; // in the order of the choices
-    return orders[common->order];
+    return stint_order_name(common->order);
 }
 
 static int by_value(const void *a, const void *b) {
