@@ -365,6 +365,10 @@ typedef struct stint_session_options {
                              the rest. Default 0: no limit */
 } stint_session_options;
 
+/* The i-th device that stint_session_options.device takes, best first, static; NULL after the last.
+ * This machine need not have it. */
+STINT_API const char *stint_device_name(size_t i);
+
 /* The i-th execution order of a split prompt's subgraphs, static; NULL after the last. */
 STINT_API const char *stint_order_name(size_t i);
 

@@ -18,8 +18,9 @@ const struct st_cli_option st_cli_common_rows[] = {
     {.name = "device",
      .kind = ST_CLI_TEXT,
      .value = "NAME",
-     .help = "device that computes INT8: amx, cpu, or sim, a second processor for tests; without "
-             "it the best one of this machine",
+     .names = stint_device_name,
+     .help = "device that computes INT8; sim is a second processor for tests; without it the best "
+             "one of this machine",
      .offset = offsetof(struct st_cli_common, device)},
     {.name = "threads",
      .kind = ST_CLI_UINT,
