@@ -19,8 +19,9 @@ const struct st_cli_option st_cli_common_rows[] = {
     {.name = "device",
      .kind = ST_CLI_TEXT,
      .value = "NAME",
-     .help = "device that computes INT8: amx, cpu, or sim, a second processor for tests; without "
-             "it the best one of this machine",
+     .names = stint_device_name,
+     .help = "device that computes INT8; sim is a second processor for tests; without it the best "
+             "one of this machine",
      .offset = offsetof(struct st_cli_common, device)},
     {.name = "threads",
      .kind = ST_CLI_UINT,
@@ -39,7 +40,7 @@ const struct st_cli_option st_cli_common_rows[] = {
      .kind = ST_CLI_WORD,
      .value = "TYPE",
      .preset = "f16",
-     .words = stint_kv_types,
+     .names = stint_kv_name,
      .help = "number type of the KV cache; f32 is exact",
      .offset = offsetof(struct st_cli_common, kv)},
     {.name = "ctx",
@@ -85,7 +86,7 @@ const struct st_cli_option st_cli_common_rows[] = {
      .kind = ST_CLI_CHOICE,
      .value = "HOW",
      .preset = "ooo",
-     .choices = "inorder|ooo|heft",
+     .names = stint_order_name,
      .help = "execution order of a split prompt's subgraphs; the results are the same",
      .offset = offsetof(struct st_cli_common, order)},
     {.name = "trace",
@@ -188,8 +189,7 @@ stint_model *st_cli_open_model(const struct st_cli_command *command,
 }
 
 const char *st_cli_order(const struct st_cli_common *common) {
-    static const char *const orders[] = {"inorder", "ooo", "heft"}; // in the order of the choices
-    return orders[common->order];
+    return stint_order_name(common->order);
 }
 
 static int by_value(const void *a, const void *b) {

@@ -43,7 +43,7 @@ static const struct st_cli_option rows[] = {
 
 // What a KV cache of this type takes.
 struct kv_size {
-    char type[16];
+    const char *type;
     uint64_t bytes;
 };
 
@@ -99,14 +99,11 @@ static bool gather_kv(const stint_model *model, stint_session_options options,
                       struct report *report) {
     uint64_t bytes;
     if (stint_session_measure(model, &options, &bytes, &report->scratch) != STINT_OK) return false;
-    for (const char *at = stint_kv_types(); *at != 0 && report->n_kv < MAX_KV_TYPES;) {
+    while (report->n_kv < MAX_KV_TYPES && (options.kv = stint_kv_name(report->n_kv)) != NULL) {
         struct kv_size *kv = &report->kv[report->n_kv++];
         uint64_t scratch;
-        size_t n = strcspn(at, "|");
-        snprintf(kv->type, sizeof kv->type, "%.*s", (int)n, at);
-        options.kv = kv->type;
+        kv->type = options.kv;
         if (stint_session_measure(model, &options, &kv->bytes, &scratch) != STINT_OK) return false;
-        at += n + (at[n] != 0);
     }
     return true;
 }

@@ -6,6 +6,7 @@
 #define ST_SCHED_SCHEDULE_H
 
 #include "sched/dag.h"
+#include "sched/policies/list.h"
 
 #define ST_NO_NODE UINT32_MAX
 
@@ -22,9 +23,7 @@ struct st_policy {
     const struct st_policy *fallback;
 };
 
-// "inorder": each processor follows the order of chunks. "ooo": the node that shortens the NPU's
-// waiting most (llm.npu, section 3.4, eq. 6). "heft": the longest way to the end first (Topcuoglu
-// et al. 2002). Ends with NULL.
+// Those of policies/list.h, in its order. Ends with NULL.
 extern const struct st_policy *const st_policies[];
 // NULL: unknown.
 const struct st_policy *st_policy_find(const char *name);
@@ -38,7 +37,7 @@ struct st_schedule {
     uint32_t *needed; // [n] their numbers, combined by exclusive or: of a single one its number
     float *gain;      // [n] seconds on the NPU, and elsewhere, [n, 2], of the nodes that only wait
                       // for this one
-    float *rank;      // [n] of "heft"
+    float *rank;      // [n] for the policy, which fills it in `begin`
     uint32_t *ready[ST_MAX_PROCESSORS];
     uint32_t n_ready[ST_MAX_PROCESSORS];
     uint32_t *order[ST_MAX_PROCESSORS]; // each processor's nodes, ascending
