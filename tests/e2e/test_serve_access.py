@@ -83,6 +83,35 @@ class Browsers(unittest.TestCase):
             self.assertEqual(server.ask("GET", "/v1/models", headers=other)[0], 403)
 
 
+class Owners(unittest.TestCase):
+    def test_what_one_key_left_in_a_slot_is_not_anothers(self):
+        """Also where no key is needed: clients send one anyway. Neither the number of cached
+        tokens nor a saved slot tells what others have asked."""
+        def ask(server, key):
+            status, _, text = server.ask("POST", "/v1/completions", body,
+                                         {"Authorization": f"Bearer {key}"} if key else None)
+            self.assertEqual(status, 200)
+            answer = json.loads(text)
+            return (answer["usage"]["prompt_tokens_details"]["cached_tokens"],
+                    answer["choices"][0]["text"])
+
+        body = {"prompt": PROMPT * 5, "max_tokens": 2, "temperature": 0}
+        with tempfile.TemporaryDirectory() as folder:
+            with Server("--slots", "1", "--slot-dir", folder) as server:
+                cached, text = ask(server, "one")
+                self.assertEqual(cached, 0)
+                self.assertGreater(ask(server, "one")[0], 20)
+                for key in ("two", None):
+                    status, _, _ = server.ask("POST", "/v1/slots/0/save", {"name": "stolen"},
+                                              {"Authorization": f"Bearer {key}"})
+                    self.assertEqual(status, 400)
+                self.assertEqual(ask(server, "two"), (0, text))
+                self.assertEqual(ask(server, None), (0, text))
+                self.assertGreater(ask(server, None)[0], 20)
+                self.assertEqual(ask(server, "one"), (0, text))
+            self.assertEqual(list(pathlib.Path(folder).iterdir()), [])
+
+
 class Slots(unittest.TestCase):
     def test_a_slot_goes_to_disk_and_back(self):
         body = {"prompt": PROMPT * 20, "max_tokens": 4, "temperature": 0}

@@ -11,6 +11,7 @@ struct st_call {
     const char *path, *argument; // argument: the text that matches the route's *
     const char *body;
     size_t n_body;
+    uint64_t owner; // of what the request leaves in a slot: a hash of its key
     // The result: a reply, or an answer in progress.
     const char *type;          // content type of the reply
     struct st_json_text reply; // freed by the caller

@@ -65,7 +65,7 @@ bool st_handle_save(struct st_server *server, struct st_call *call) {
     uint32_t slot;
     size_t n_tokens;
     if (!find(server, call, &slot, name, path)) return false;
-    stint_status status = st_scheduler_save(server->scheduler, slot, path, &n_tokens);
+    stint_status status = st_scheduler_save(server->scheduler, slot, call->owner, path, &n_tokens);
     if (status != STINT_OK) return st_refuse_failure(&call->problem, status, NULL);
     answer(call, slot, name, n_tokens);
     return true;
@@ -79,7 +79,8 @@ bool st_handle_restore(struct st_server *server, struct st_call *call) {
     if (!find(server, call, &slot, name, path)) return false;
     if (stat(path, &file) != 0)
         return st_refuse(&call->problem, 404, "name", "no slot was saved as '%s'", name);
-    stint_status status = st_scheduler_restore(server->scheduler, slot, path, &n_tokens);
+    stint_status status =
+        st_scheduler_restore(server->scheduler, slot, call->owner, path, &n_tokens);
     if (status != STINT_OK) return st_refuse_failure(&call->problem, status, NULL);
     answer(call, slot, name, n_tokens);
     return true;
