@@ -17,7 +17,8 @@ struct serve_options {
     struct st_cli_common common;
     const char *host, *key_file, *cors, *name, *slot_dir;
     uint32_t port, slots, queue, connections, per_address, timeout, drain;
-    uint64_t max_body;
+    uint32_t slot_files;
+    uint64_t max_body, slot_bytes;
     bool no_key;
 };
 
@@ -76,6 +77,20 @@ static const struct st_cli_option rows[] = {
      .value = "DIR",
      .help = "folder in which clients may save and restore slots; without it they cannot",
      .offset = offsetof(struct serve_options, slot_dir)},
+    {.name = "slot-files",
+     .kind = ST_CLI_UINT,
+     .value = "N",
+     .preset = "64",
+     .min = 1,
+     .max = 65536,
+     .help = "most slots saved in --slot-dir; more are refused (409)",
+     .offset = offsetof(struct serve_options, slot_files)},
+    {.name = "slot-bytes",
+     .kind = ST_CLI_SIZE,
+     .value = "SIZE",
+     .preset = "4G",
+     .help = "most bytes of slots saved in --slot-dir",
+     .offset = offsetof(struct serve_options, slot_bytes)},
     {.name = "max-body",
      .kind = ST_CLI_SIZE,
      .value = "SIZE",
@@ -219,6 +234,8 @@ static bool serve(const struct st_cli_command *command, const struct serve_optio
                                                .key = key,
                                                .cors = options->cors,
                                                .slot_dir = options->slot_dir,
+                                               .slot_files = options->slot_files,
+                                               .slot_bytes = options->slot_bytes,
                                                .n_slots = options->slots,
                                                .n_queue = options->queue,
                                                .n_connections = options->connections,

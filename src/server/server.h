@@ -17,6 +17,8 @@ struct st_server_options {
     const char *key;                      // NULL: no key is needed
     const char *cors;          // an origin whose pages are permitted, "*": all; NULL: none
     const char *slot_dir;      // folder of saved slots; NULL: slots cannot be saved
+    uint32_t slot_files;       // most files of saved slots in slot_dir
+    uint64_t slot_bytes;       // and of their bytes together
     uint32_t n_slots, n_queue; // concurrent answers; requests that may wait
     uint32_t n_connections;    // at most, at least 4
     uint32_t n_per_address;    // of them, from one address; 0: as many as there are

@@ -137,6 +137,35 @@ class Slots(unittest.TestCase):
             self.assertEqual([file.name for file in pathlib.Path(folder).iterdir()],
                              ["evening.slot"])
 
+    def test_saved_slots_are_bounded_and_can_be_removed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with Server("--slots", "1", "--slot-dir", folder, "--slot-files", "2") as server:
+                server.complete(PROMPT, max_tokens=1)
+                for name in ("a", "b", "a"):
+                    self.assertEqual(server.post("/v1/slots/0/save", name=name)[0], 200)
+                status, answer = server.post("/v1/slots/0/save", name="c")
+                self.assertEqual((status, answer["error"]["code"]), (409, "slot_files_full"))
+                saved = json.loads(server.get("/v1/slots/saved"))["data"]
+                self.assertEqual(sorted(one["name"] for one in saved), ["a", "b"])
+                for one in saved:
+                    file = pathlib.Path(folder) / f"{one['name']}.slot"
+                    self.assertEqual(file.stat().st_size, one["bytes"])
+                    self.assertEqual(file.stat().st_mode & 0o777, 0o600)
+                self.assertEqual(server.ask("DELETE", "/v1/slots/saved/a")[0], 200)
+                self.assertEqual(server.ask("DELETE", "/v1/slots/saved/a")[0], 404)
+                self.assertEqual(server.ask("DELETE", "/v1/slots/saved/..%2Fb")[0], 400)
+                self.assertEqual(server.post("/v1/slots/0/save", name="c")[0], 200)
+                bytes_of_one = saved[0]["bytes"]
+            with Server("--slots", "1", "--slot-dir", folder, "--slot-bytes",
+                        3 * bytes_of_one + 60000) as server:
+                server.complete(PROMPT, max_tokens=1)
+                self.assertEqual(server.post("/v1/slots/0/save", name="d")[0], 200)
+                status, answer = server.post("/v1/slots/0/save", name="e")
+                self.assertEqual((status, answer["error"]["code"]), (409, "slot_files_full"))
+                self.assertEqual(server.post("/v1/slots/0/save", name="d")[0], 200)
+            names = sorted(file.name for file in pathlib.Path(folder).iterdir())
+            self.assertEqual(names, ["b.slot", "c.slot", "d.slot"])
+
     def test_without_a_folder_nothing_is_kept(self):
         with Server() as server:
             self.assertEqual(server.post("/v1/slots/0/save", name="a")[0], 404)

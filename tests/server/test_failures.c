@@ -262,6 +262,8 @@ static void the_client_is_not_blamed(void **state) {
                                               .name = "m",
                                               .host = "127.0.0.1",
                                               .slot_dir = path,
+                                              .slot_files = 4,
+                                              .slot_bytes = 1 << 20,
                                               .n_slots = 1,
                                               .n_queue = 1,
                                               .n_connections = 8,

@@ -135,7 +135,7 @@ static void slots_are_saved_while_others_compute(void **state) {
     }
     for (int round = 0; round < N_ROUNDS; round++) {
         size_t n = 0;
-        if (st_scheduler_save(s, N_SLOTS - 1, 0, path, &n) != STINT_OK)
+        if (st_scheduler_save(s, N_SLOTS - 1, 0, UINT64_MAX, path, &n) != STINT_OK)
             fail_msg("%s", stint_error_text());
         assert_int_equal(n, N_PROMPT + N_TOKENS - 1);
         if (round % 4 == 0) check_file(path, prompts[N_SLOTS - 1], &wanted[N_SLOTS - 1]);

@@ -24,7 +24,8 @@ struct st_call {
 st_handler_fn st_handle_chat, st_handle_text;                    // complete.c
 st_handler_fn st_handle_models, st_handle_model, st_handle_last, // info.c
     st_handle_metrics, st_handle_health;
-st_handler_fn st_handle_save, st_handle_restore; // slot_files.c
-st_handler_fn st_handle_page;                    // http/page.c
+st_handler_fn st_handle_save, st_handle_restore, st_handle_saved, // slot_files.c
+    st_handle_delete;
+st_handler_fn st_handle_page; // http/page.c
 
 #endif

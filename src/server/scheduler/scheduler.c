@@ -364,12 +364,22 @@ static void give_slot(struct st_scheduler *s, uint32_t slot) {
     pthread_mutex_unlock(&s->lock);
 }
 
+static stint_status save(const struct st_scheduler *s, uint32_t slot, uint64_t owner,
+                         uint64_t max_bytes, const char *path) {
+    const struct stint_session *session = s->slots.session;
+    if (s->slots.slots[slot].owner != owner)
+        return st_fail(STINT_E_ARG, "there are no tokens to save");
+    uint64_t bytes = st_session_saved_bytes(session, slot);
+    if (bytes > max_bytes)
+        return st_fail(STINT_E_LIMIT, "the slot takes %llu bytes, and there is room for %llu",
+                       (unsigned long long)bytes, (unsigned long long)max_bytes);
+    return stint_session_save(session, slot, path);
+}
+
 stint_status st_scheduler_save(struct st_scheduler *s, uint32_t slot, uint64_t owner,
-                               const char *path, size_t *n_tokens) {
+                               uint64_t max_bytes, const char *path, size_t *n_tokens) {
     ST_TRY(take_slot(s, slot));
-    bool own = s->slots.slots[slot].owner == owner;
-    stint_status status = own ? stint_session_save(s->slots.session, slot, path)
-                              : st_fail(STINT_E_ARG, "there are no tokens to save");
+    stint_status status = save(s, slot, owner, max_bytes, path);
     if (status == STINT_OK) *n_tokens = s->slots.session->sequences[slot].length;
     give_slot(s, slot);
     return status;

@@ -93,9 +93,10 @@ void st_scheduler_stats(struct st_scheduler *scheduler, struct st_scheduler_stat
 json_t *st_scheduler_last(struct st_scheduler *scheduler);
 
 // Writes a slot's tokens and KV cache to a file, or reads them back; the slot is the owner's then.
-// STINT_E_ARG (no such slot, it is busy, or it holds nothing of this owner), E_IO, E_FORMAT.
+// STINT_E_ARG (no such slot, it is busy, or it holds nothing of this owner), E_LIMIT (the file
+// would have more than max_bytes), E_IO, E_FORMAT.
 stint_status st_scheduler_save(struct st_scheduler *scheduler, uint32_t slot, uint64_t owner,
-                               const char *path, size_t *n_tokens);
+                               uint64_t max_bytes, const char *path, size_t *n_tokens);
 stint_status st_scheduler_restore(struct st_scheduler *scheduler, uint32_t slot, uint64_t owner,
                                   const char *path, size_t *n_tokens);
 
