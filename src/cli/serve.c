@@ -2,6 +2,7 @@
 // stint serve: answers HTTP requests until it is stopped.
 #include "cli/commands.h"
 #include "cli/common.h"
+#include "cli/fault.h"
 #include "cli/file.h"
 #include "cli/output.h"
 #include "server/server.h"
@@ -10,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+
+// Sent by the thread that could not read the model.
+#define FAULT_SIGNAL SIGUSR2
 
 enum { KEY_MAX_BYTES = 4096, MAX_BODY_BYTES = 4 << 20 };
 
@@ -206,13 +210,19 @@ static sigset_t ending_signals(void) {
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
+    sigaddset(&set, FAULT_SIGNAL);
     return set;
 }
 
-// Waits for the first signal. A second one then ends the program in the default way.
-static void wait_for_signal(const sigset_t *signals) {
+// Waits for the first signal. A second one then ends the program in the default way. Where the
+// model cannot be read any more, clients are told, and the program ends.
+static void wait_for_signal(const sigset_t *signals, struct st_server *server) {
     int number;
     while (sigwait(signals, &number) != 0) continue;
+    if (number == FAULT_SIGNAL) {
+        st_server_tell_all(server, st_cli_fault_text);
+        st_cli_fault_end();
+    }
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
     sigprocmask(SIG_UNBLOCK, signals, NULL);
@@ -250,6 +260,7 @@ static bool serve(const struct st_cli_command *command, const struct serve_optio
     // Blocked before the server's threads start, which inherit it, so only this thread waits.
     sigset_t signals = ending_signals();
     sigprocmask(SIG_BLOCK, &signals, NULL);
+    st_cli_fault_signal(FAULT_SIGNAL);
     if (st_server_open(&server_options, &server) != STINT_OK) {
         st_cli_failed(command);
         return false;
@@ -257,7 +268,7 @@ static bool serve(const struct st_cli_command *command, const struct serve_optio
     char line[256];
     int n = snprintf(line, sizeof line, "serving %s at %s\n", name, st_server_address(server));
     bool ok = n > 0 && st_cli_write(line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
-    if (ok) wait_for_signal(&signals);
+    if (ok) wait_for_signal(&signals, server);
     if (!st_server_close(server, options->drain))
         st_cli_error(command->name, "answers that still ran after %u seconds were aborted",
                      options->drain);

@@ -122,6 +122,12 @@ bool st_server_is_local(const char *host) {
     return st_listen_is_local(host);
 }
 
+void st_server_tell_all(struct st_server *server, const char *text) {
+    struct st_problem problem;
+    st_refuse(&problem, 500, NULL, "%s", text);
+    st_watch_tell_all(server->http->watch, &problem);
+}
+
 bool st_server_close(struct st_server *server, double seconds) {
     if (server == NULL) return true;
     atomic_store(&server->draining, true);

@@ -39,6 +39,10 @@ const char *st_server_address(const struct st_server *server);
 // True where only programs of this machine can reach `host`.
 bool st_server_is_local(const char *host);
 
+// Sends an error to every client that waits for an answer. For when the process must end, and a
+// thread may stand still for good: nothing but exit may follow.
+void st_server_tell_all(struct st_server *server, const char *text);
+
 // Accepts no more connections, gives running answers so many seconds to finish, ends the others,
 // and frees everything. True if all finished. Accepts NULL.
 bool st_server_close(struct st_server *server, double seconds);
