@@ -95,6 +95,7 @@ COVERED = {
     "src/server/http/watch.c": HOSTILE,
     "src/server/http/headers.c": "tests/e2e/test_serve_connections.py",
     "src/server/http/workers.c": "tests/server/test_prompts.c",
+    "src/cli/fault.c": HOSTILE,
     "src/server/http/linger.c": "tests/e2e/test_serve_connections.py",
     "src/server/scheduler/slots.c": "tests/server/test_scheduler.c",
     "src/session/precision/schedule.c": "tests/session/test_precision.c",

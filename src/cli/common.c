@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/common.h"
 
+#include "cli/fault.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 
@@ -181,6 +182,7 @@ stint_model *st_cli_open_model(const struct st_cli_command *command,
     }
     st_cli_log_to_stderr(command, common->verbose);
     stint_model *model = NULL;
+    if (preset == NULL) st_cli_fault_watch(command->name, common->model);
     stint_status status = preset != NULL ? stint_model_open_preset(preset, &options, &model)
                                          : stint_model_open(common->model, &options, &model);
     st_cli_progress_end(&progress);
