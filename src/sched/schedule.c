@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node that waits for a single other one is known to that one: when the second last need of v is
-// met, the last one's gain grows by v's time. So a policy's score costs nothing to look up, and a
-// decision is one pass over what is ready.
+// `gain` is kept up to date as nodes end: when v waits for one node only, v's time is added to the
+// gain of that node. So a policy's score is a look-up, and a decision is one pass over the ready
+// nodes.
 #include "sched/schedule.h"
 
 #include <stdio.h>
@@ -97,8 +97,7 @@ void st_schedule_done(struct st_schedule *s, uint32_t node) {
 
 // ---- Policies
 
-// C of eq. 6. What a node on the CPU makes ready on the CPU does not keep the NPU from waiting, so
-// only what it makes ready on the NPU counts.
+// C of eq. 6. CPU nodes that a CPU node makes ready do not help the NPU, so only NPU nodes count.
 static double stall_gain(const struct st_schedule *s, uint32_t node) {
     const float *gain = s->gain + 2 * (size_t)node;
     bool npu = s->dag->nodes[node].processor == ST_PROCESSOR_NPU;
