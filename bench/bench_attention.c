@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time per cached element of every row of attention: one query over many keys and values, and the
-// online softmax of a tile.
+// Time per query and cached element of every row of attention: queries over many keys and values,
+// and the online softmax of a tile.
 #include "kernels/attention.h"
 
 #include "base/cpu.h"
@@ -13,16 +13,18 @@ enum { MAX_KEYS = 8192, MAX_DIM = 256, TILE_KEYS = 64, WIDTH = 64 };
 
 struct decode_case {
     enum st_kv_type kv;
-    size_t n_keys, head_dim;
+    size_t n_queries, n_keys, head_dim;
 };
 
 static const struct st_attention *rows[BENCH_MAX_ROWS];
-static float q[MAX_DIM], out[MAX_DIM], scores[MAX_KEYS];
+static float q[ST_KV_QUERIES * MAX_DIM], out[ST_KV_QUERIES * MAX_DIM];
+static float scores[ST_KV_QUERIES * MAX_KEYS];
 static float *keys, *values; // MAX_KEYS * MAX_DIM floats, read as halves too
 
 static void decode(size_t row, void *context) {
     const struct decode_case *c = context;
-    rows[row]->kv[c->kv].decode(q, keys, values, c->n_keys, c->head_dim, 0.1f, 0.0f, scores, out);
+    rows[row]->kv[c->kv].decode(q, c->n_queries, keys, values, c->n_keys, c->head_dim, 0.1f, 0.0f,
+                                scores, out);
 }
 
 static void softmax_tile(size_t row, void *context) {
@@ -49,13 +51,14 @@ static void fill(float *x, size_t n) {
 
 static void run_decode(const char *const *names, size_t n_rows) {
     const size_t dims[] = {64, 80, 128, 256}, counts[] = {64, 1024, MAX_KEYS};
-    for (size_t i = 0; i < 4 * 3 * ST_N_KV_TYPES; i++) {
-        struct decode_case c = {(enum st_kv_type)(i % ST_N_KV_TYPES), counts[i / ST_N_KV_TYPES % 3],
-                                dims[i / ST_N_KV_TYPES / 3]};
+    for (size_t i = 0; i < 2 * 4 * 3 * ST_N_KV_TYPES; i++) {
+        size_t n_queries = i % 2 ? ST_KV_QUERIES : 1, at = i / 2;
+        struct decode_case c = {(enum st_kv_type)(at % ST_N_KV_TYPES), n_queries,
+                                counts[at / ST_N_KV_TYPES % 3], dims[at / ST_N_KV_TYPES / 3]};
         char label[64];
-        double n = 2.0 * (double)(c.n_keys * c.head_dim);
-        snprintf(label, sizeof label, "decode %s %zu x %zu", st_kv_traits[c.kv].name, c.n_keys,
-                 c.head_dim);
+        double n = 2.0 * (double)(n_queries * c.n_keys * c.head_dim);
+        snprintf(label, sizeof label, "decode %s %zu x %zu x %zu", st_kv_traits[c.kv].name,
+                 n_queries, c.n_keys, c.head_dim);
         bench_rows(label, names, n_rows, decode, &c, n,
                    2.0 * (double)(c.n_keys * st_kv_row_bytes(c.kv, c.head_dim)));
     }
@@ -74,7 +77,7 @@ int main(void) {
     if (!keys || !values) return 1;
     fill(keys, n);
     fill(values, n);
-    fill(q, MAX_DIM);
+    fill(q, ST_KV_QUERIES * MAX_DIM);
     run_decode(names, n_rows);
     for (int i = 0; i < 2; i++) {
         float softcap = i ? 30.0f : 0.0f;

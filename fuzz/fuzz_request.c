@@ -3,6 +3,7 @@
 // taken with every value in its range; a schema in it is compiled or refused.
 #include "server/api/request.h"
 #include "constraint/constraint.h"
+#include "generate/parameters.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,7 @@ static void check_request(const struct st_request *request) {
     if (request->n < 1 || request->n > ST_REQUEST_MAX_N) abort();
     if (request->n_stops > ST_REQUEST_MAX_STOPS || request->n_top > ST_REQUEST_MAX_TOP) abort();
     if (!(s->temperature >= 0 && s->temperature <= 2) || !(s->top_p >= 0 && s->top_p <= 1)) abort();
+    if (st_sampling_check(s) != STINT_OK) abort();
     for (uint32_t i = 0; i < request->n_stops; i++)
         if (request->stops[i][0] == 0) abort();
     if (request->chat) {
@@ -46,10 +48,11 @@ static void compile(const struct st_request *request) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    const stint_sampling openai = {.size = sizeof openai, .temperature = 1.0f};
     for (int chat = 0; chat < 2; chat++) {
         struct st_request request;
         struct st_problem problem;
-        if (!st_request_parse((const char *)data, size, chat == 1, &request, &problem)) {
+        if (!st_request_parse((const char *)data, size, chat == 1, &openai, &request, &problem)) {
             check_problem(&problem);
             continue;
         }

@@ -90,7 +90,7 @@ typedef enum stint_exec {
     STINT_EXEC_DEFAULT = 0, /* npu for a package, fast for a quantized GGUF, float otherwise */
     STINT_EXEC_FLOAT = 1,   /* F32 arithmetic over the weights as stored */
     STINT_EXEC_NPU = 2,     /* INT8 linears on the device that acts as the NPU */
-    STINT_EXEC_FAST = 3     /* steps: quantized blocks as stored by INT8; prompts as FLOAT */
+    STINT_EXEC_FAST = 3     /* steps in integers over quantized blocks; prompts as FLOAT */
 } stint_exec;
 
 /* "float", "npu" or "fast"; "default" for anything else. Static. */
@@ -638,10 +638,17 @@ typedef struct stint_parameter {
     double min, max;                 /* range; 0 is always allowed in the struct */
     double request_min, request_max; /* range in requests to the server */
     double standard;                 /* what 0 stands for */
+    double conversation;             /* see stint_model_sampling(); 0: as `standard` */
+    const char *gguf;                /* after "general.sampling." in a GGUF; NULL: not there */
 } stint_parameter;
 
 /* The i-th sampling parameter, static; NULL after the last. */
 STINT_API const stint_parameter *stint_sampling_parameter(size_t i);
+
+/* Fills *sampling, whose size is set, with what suits a conversation: what the model's maker
+ * recommends in generation_config.json or in the metadata of a GGUF, or else temperature 0.8, top_p
+ * 0.95, min_p 0.05. Returns the parameters that are recommended, bit i for the i-th; 0: none. */
+STINT_API uint64_t stint_model_sampling(const stint_model *model, stint_sampling *sampling);
 
 /* A likely token and the natural logarithm of its probability. */
 typedef struct stint_alternative {

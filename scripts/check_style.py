@@ -112,6 +112,7 @@ COVERED = {
     "src/prepare/calibration_text.c": "tests/prepare/test_calibrate.c",
     "src/format/package_writer.c": "tests/format/test_package.c",
     "src/model/arch.c": "tests/model/test_config.c",
+    "src/model/fingerprint.c": "tests/session/test_save_identity.c",
     "src/model/config_hf.c": "tests/model/test_config.c",
     "src/model/config_gguf.c": GOLDEN,
     "src/model/model.c": GOLDEN,

@@ -5,6 +5,9 @@
 
 #include <stdint.h>
 
+// A number that nobody can predict, for hash tables of what files and clients name.
+uint64_t st_random_seed(void);
+
 // The n-th draw of a seed, in [0, 1).
 double st_random_draw(uint64_t seed, uint64_t n);
 

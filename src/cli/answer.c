@@ -49,7 +49,7 @@ static char *read_json(const struct st_cli_command *command, const char *value) 
 
 int st_cli_answer_open(const struct st_cli_command *command, const struct st_cli_common *common,
                        struct st_cli_answer *a) {
-    a->sampling = st_cli_sampling(common);
+    a->sampling = st_cli_sampling(common, NULL);
     if (!read_biases(command, &common->biases, a)) return ST_CLI_USAGE;
     if (common->json_schema != NULL) {
         a->schema = read_json(command, common->json_schema);
@@ -69,6 +69,14 @@ int st_cli_answer_open(const struct st_cli_command *command, const struct st_cli
     a->chat = (stint_chat_options){
         .size = sizeof a->chat, .tools = a->tools, .thinking = (stint_thinking)common->thinking};
     return ST_CLI_GO;
+}
+
+void st_cli_answer_adopt(const struct st_cli_common *common, const stint_model *model,
+                         struct st_cli_answer *a) {
+    stint_sampling sampling = st_cli_sampling(common, model);
+    sampling.biases = a->sampling.biases;
+    sampling.n_biases = a->sampling.n_biases;
+    a->sampling = sampling;
 }
 
 void st_cli_answer_free(struct st_cli_answer *a) {

@@ -18,6 +18,9 @@ struct st_cli_answer {
 // printed.
 int st_cli_answer_open(const struct st_cli_command *command, const struct st_cli_common *common,
                        struct st_cli_answer *answer);
+// Where the options say nothing about sampling, it becomes the model's own.
+void st_cli_answer_adopt(const struct st_cli_common *common, const stint_model *model,
+                         struct st_cli_answer *answer);
 void st_cli_answer_free(struct st_cli_answer *answer);
 
 #endif

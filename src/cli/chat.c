@@ -259,6 +259,7 @@ static int run(const struct st_cli_command *command, void *target) {
     stint_session *session = NULL;
     stint_session_options session_options = st_cli_session_options(&chat.options->common);
     bool ok = false;
+    if (model != NULL) st_cli_answer_adopt(&chat.options->common, model, &chat.answer);
     if (model == NULL)
         ok = false; // which was told
     else if (stint_model_tokenizer(model) == NULL)
@@ -284,7 +285,7 @@ const struct st_cli_command st_cli_chat_command = {
         "ends the chat.",
     .example = "stint chat models/novels-10m -n 40 --system \"You write like Dickens.\"",
     .common = ST_CLI_COMMON_SESSION | ST_CLI_COMMON_SCHEDULE | ST_CLI_COMMON_ANSWER,
-    .samples = true,
+    .samples = ST_CLI_SAMPLES_AS_THE_MODEL,
     .options = rows,
     .options_bytes = sizeof(struct chat_options),
     .run = run};

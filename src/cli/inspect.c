@@ -5,6 +5,7 @@
 #include "cli/common.h"
 #include "cli/memory_plan.h"
 #include "cli/output.h"
+#include "cli/sampling.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -57,6 +58,8 @@ struct report {
     bool has_tokenizer;
     size_t tokenizer_vocab;
     int32_t bos, eos;
+    stint_sampling sampling;
+    uint64_t recommended;    // by the model's maker: bits of parameters
     stint_graph_info graphs; // only for a package
     uint64_t chunk_len, chunks, shared, subgraphs, shared_graphs, unshared_graphs;
 };
@@ -123,6 +126,8 @@ static bool gather(const struct st_cli_command *command, const struct inspect_op
                                                      : CONTEXT_DEFAULT;
     const stint_tokenizer *tokenizer = stint_model_tokenizer(model);
     report->has_tokenizer = tokenizer != NULL;
+    report->sampling.size = sizeof report->sampling;
+    report->recommended = stint_model_sampling(model, &report->sampling);
     if (tokenizer != NULL) {
         report->tokenizer_vocab = stint_tokenizer_vocab(tokenizer);
         report->bos = stint_tokenizer_bos(tokenizer);
@@ -177,6 +182,8 @@ static bool print_object(const struct st_cli_command *command, const struct repo
     json_object_set_new(object, "memory", memory);
     json_object_set_new(object, "subgraphs", subgraphs);
     json_object_set_new(object, "tokenizer", tokenizer);
+    json_object_set_new(object, "sampling",
+                        st_cli_sampling_json(&report->sampling, report->recommended));
     json_object_set_new(object, "exec", json_string(stint_exec_name(info->exec)));
     if (info->nested_high != 0)
         json_object_set_new(object, "nested",
@@ -226,6 +233,9 @@ static void print_model(const struct report *report) {
                (double)info->linear_ops_per_token * 1e-9);
     print_tokenizer(report);
     st_cli_row("chat template", "%s", info->chat_template);
+    char sampling[ST_CLI_SAMPLING_BYTES];
+    st_cli_row("sampling", "%s",
+               st_cli_sampling_text(&report->sampling, report->recommended, sampling));
 }
 
 static void print_memory(const struct report *report) {

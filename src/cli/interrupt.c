@@ -16,23 +16,24 @@ static void on_interrupt(int number) {
     if (session != NULL) stint_session_cancel(session);
 }
 
-static void handle(void (*handler)(int)) {
+static void handle(int number, void (*handler)(int)) {
     struct sigaction action = {.sa_flags = SA_RESTART};
     action.sa_handler = handler;
     sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
+    sigaction(number, &action, NULL);
 }
 
 void st_cli_interrupt_watch(stint_session *session) {
     atomic_store(&n_interrupts, 0);
     atomic_store(&watched, session);
-    handle(session != NULL ? on_interrupt : SIG_DFL);
+    handle(SIGINT, session != NULL ? on_interrupt : SIG_DFL);
 }
 
 void st_cli_interrupt_note(void) {
     atomic_store(&n_interrupts, 0);
     atomic_store(&watched, NULL);
-    handle(on_interrupt);
+    handle(SIGINT, on_interrupt);
+    handle(SIGTERM, on_interrupt);
 }
 
 bool st_cli_interrupted(void *unused) {

@@ -8,7 +8,7 @@
 // From now on Ctrl-C cancels the current work of `session`; NULL restores the default effect of
 // Ctrl-C. Each call forgets earlier interrupts.
 void st_cli_interrupt_watch(stint_session *session);
-// From now on the first Ctrl-C is only recorded. For work without a session.
+// From now on the first Ctrl-C or SIGTERM is only recorded. For work without a session.
 void st_cli_interrupt_note(void);
 // True if there was an interrupt since the last call of the two functions above; usable as a
 // callback.

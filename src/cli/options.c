@@ -23,7 +23,7 @@ const struct st_cli_option *st_cli_option_at(const struct st_cli_command *comman
     for (size_t bit = 0; st_cli_common_rows[bit].name != NULL; bit++)
         if ((command->common >> bit & 1) != 0 && n++ == i) return &st_cli_common_rows[bit];
     const struct st_cli_option *o;
-    for (size_t k = 0; command->samples && (o = st_cli_sampling_option(k)) != NULL; k++)
+    for (size_t k = 0; (o = st_cli_sampling_option(command->samples, k)) != NULL; k++)
         if (n++ == i) return o;
     return n == i ? &help_row : NULL;
 }

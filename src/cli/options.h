@@ -52,6 +52,9 @@ struct st_cli_option {
     uint64_t given; // of a sampling parameter: its bit of st_cli_common.given
 };
 
+// Whether a command has the options of cli/sampling.h, and what holds where they do not say.
+enum st_cli_samples { ST_CLI_SAMPLES_NOT, ST_CLI_SAMPLES_GREEDY, ST_CLI_SAMPLES_AS_THE_MODEL };
+
 struct st_cli_command {
     const char *name;
     const char *summary; // one line for `stint --help`
@@ -60,7 +63,7 @@ struct st_cli_command {
     const char *about;   // a paragraph for the command's own help
     const char *example; // one command line
     unsigned common;     // ST_CLI_COMMON_* rows it shares
-    bool samples;        // it has the options of cli/sampling.h
+    enum st_cli_samples samples;
     const struct st_cli_option *options;
     size_t options_bytes;
     int (*run)(const struct st_cli_command *command, void *options); // ST_CLI_DONE, _FAILED, _USAGE

@@ -284,7 +284,7 @@ const struct st_cli_command st_cli_run_command = {
     .example = "stint run models/novels-10m -p \"It was a cold evening\" -n 64 --temp 0.7 --seed 7",
     .common = ST_CLI_COMMON_SESSION | ST_CLI_COMMON_JSON | ST_CLI_COMMON_TRACE |
               ST_CLI_COMMON_SCHEDULE | ST_CLI_COMMON_ANSWER | ST_CLI_COMMON_TOOLS,
-    .samples = true,
+    .samples = ST_CLI_SAMPLES_GREEDY,
     .options = rows,
     .options_bytes = sizeof(struct run_options),
     .run = run};

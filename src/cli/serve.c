@@ -4,6 +4,7 @@
 #include "cli/common.h"
 #include "cli/file.h"
 #include "cli/output.h"
+#include "cli/sampling.h"
 #include "server/server.h"
 
 #include <signal.h>
@@ -211,8 +212,10 @@ static uint32_t per_address(const struct serve_options *options) {
 static bool serve(const struct st_cli_command *command, const struct serve_options *options,
                   const stint_model *model, const char *name, const char *key) {
     stint_session_options session = st_cli_session_options(&options->common);
+    stint_sampling sampling = st_cli_sampling(&options->common, model);
     struct st_server_options server_options = {.model = model,
                                                .session = &session,
+                                               .sampling = &sampling,
                                                .name = name,
                                                .host = options->host,
                                                .port = (uint16_t)options->port,
@@ -274,6 +277,7 @@ const struct st_cli_command st_cli_serve_command = {
         "answers have finished, a second one at once. docs/SERVER.md has the details.",
     .example = "stint serve models/novels-10m --port 8080 --slots 4",
     .common = ST_CLI_COMMON_SESSION | ST_CLI_COMMON_SCHEDULE,
+    .samples = ST_CLI_SAMPLES_AS_THE_MODEL,
     .options = rows,
     .options_bytes = sizeof(struct serve_options),
     .run = run};

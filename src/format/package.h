@@ -90,9 +90,11 @@ const struct st_section *st_package_find(const struct st_package *package, const
 
 struct st_package_writer;
 
-// Begins a package that will be called `path`; it is written under a temporary name in the same
-// folder until it is complete. STINT_E_IO where that cannot be made.
+// Begins a package that will be called `path`; it is written without a name, or under another
+// one in the same folder, until it is complete. STINT_E_IO where that cannot be made.
 stint_status st_package_create(const char *path, struct st_package_writer **writer);
+// The same, readable by its owner alone.
+stint_status st_package_create_private(const char *path, struct st_package_writer **writer);
 
 // Begins a section; data and bytes are not read. Then st_package_append() gives its bytes, piece by
 // piece, until st_section_bytes() of them are there. The first failure (a full disk, a name used

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A package under way: "PATH.tmp-PID" until its table and header are on the disk.
+// A package under way: without its name until its table and header are on the disk.
 #include "format/package.h"
 
 #include "base/size.h"
+#include "base/temporary.h"
 #include "format/package_layout.h"
 
 #include <errno.h>
@@ -16,7 +17,8 @@
 enum { BUFFER_BYTES = 1 << 20 };
 
 struct st_package_writer {
-    char *path, *temporary;
+    char *path;
+    struct st_temporary temporary;
     FILE *file;
     XXH3_state_t *hash; // of the section at hand
     struct st_package_entry *entries;
@@ -33,7 +35,7 @@ static stint_status keep(struct st_package_writer *w, stint_status status) {
 }
 
 static stint_status io_error(struct st_package_writer *w, const char *what) {
-    return keep(w, st_fail(STINT_E_IO, "%s: %s: %s", w->temporary, what, strerror(errno)));
+    return keep(w, st_fail(STINT_E_IO, "%s: %s: %s", w->path, what, strerror(errno)));
 }
 
 static stint_status write_bytes(struct st_package_writer *w, const void *data, size_t bytes) {
@@ -48,22 +50,15 @@ static stint_status pad(struct st_package_writer *w) {
     return write_bytes(w, zeros, st_round_up(w->at, ST_PACKAGE_ALIGN) - w->at);
 }
 
-static stint_status open_file(struct st_package_writer *w, const char *path) {
+static stint_status open_file(struct st_package_writer *w, const char *path, mode_t mode) {
     w->path = strdup(path);
     w->hash = XXH3_createState();
-    if (!w->path || !w->hash || asprintf(&w->temporary, "%s.tmp-%ld", path, (long)getpid()) < 0) {
-        w->temporary = NULL;
-        return st_fail(STINT_E_NOMEM, "%s: no memory to write it", path);
-    }
-    // O_EXCL: a link that lies there already is not followed.
-    int file = open(w->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    w->file = file < 0 ? NULL : fdopen(file, "wb");
+    if (!w->path || !w->hash) return st_fail(STINT_E_NOMEM, "%s: no memory to write it", path);
+    ST_TRY(st_temporary_open(path, mode, false, &w->temporary));
+    w->file = fdopen(w->temporary.file, "wb");
     if (!w->file) {
         stint_status status = io_error(w, "cannot be made");
-        if (file >= 0) {
-            close(file);
-            unlink(w->temporary);
-        }
+        close(w->temporary.file);
         return status;
     }
     setvbuf(w->file, NULL, _IOFBF, BUFFER_BYTES);
@@ -71,16 +66,24 @@ static stint_status open_file(struct st_package_writer *w, const char *path) {
     return write_bytes(w, &(struct st_package_header){0}, sizeof(struct st_package_header));
 }
 
-stint_status st_package_create(const char *path, struct st_package_writer **writer) {
+static stint_status create(const char *path, mode_t mode, struct st_package_writer **writer) {
     struct st_package_writer *w = calloc(1, sizeof *w);
     if (!w) return st_fail(STINT_E_NOMEM, "%s: no memory to write it", path);
-    stint_status status = open_file(w, path);
+    stint_status status = open_file(w, path, mode);
     if (status != STINT_OK) {
         st_package_abandon(w);
         return status;
     }
     *writer = w;
     return STINT_OK;
+}
+
+stint_status st_package_create(const char *path, struct st_package_writer **writer) {
+    return create(path, 0666, writer);
+}
+
+stint_status st_package_create_private(const char *path, struct st_package_writer **writer) {
+    return create(path, 0600, writer);
 }
 
 // Completes the section at hand.
@@ -173,8 +176,12 @@ stint_status st_package_look(struct st_package_writer *w, struct st_map *map, co
     if (w->why.status == STINT_OK && fflush(w->file) != 0) return io_error(w, "cannot be written");
     if (w->why.status != STINT_OK) return st_error_restore(&w->why);
     if (map->bytes < e->offset + e->bytes) {
+        char *now = st_temporary_path(&w->temporary);
         st_map_close(map);
-        ST_TRY(st_map_open(w->temporary, map));
+        stint_status status = now ? st_map_open(now, map)
+                                   : st_fail(STINT_E_NOMEM, "%s: no memory to read it", w->path);
+        free(now);
+        ST_TRY(status);
     }
     section->n_dims = e->n_dims;
     memcpy(section->dims, e->dims, sizeof section->dims);
@@ -220,15 +227,14 @@ static void free_writer(struct st_package_writer *w) {
     if (w->file) fclose(w->file);
     XXH3_freeState(w->hash);
     free(w->entries);
-    free(w->temporary);
+    st_temporary_drop(&w->temporary);
     free(w->path);
     free(w);
 }
 
 stint_status st_package_finish(struct st_package_writer *w) {
     stint_status status = write_table(w);
-    if (status == STINT_OK && rename(w->temporary, w->path) != 0)
-        status = st_fail(STINT_E_IO, "%s: %s", w->path, strerror(errno));
+    if (status == STINT_OK) status = st_temporary_keep(&w->temporary);
     if (status != STINT_OK) {
         st_package_abandon(w);
         return status;
@@ -239,9 +245,7 @@ stint_status st_package_finish(struct st_package_writer *w) {
 }
 
 void st_package_abandon(struct st_package_writer *w) {
-    if (!w) return;
-    if (w->file) unlink(w->temporary);
-    free_writer(w);
+    if (w) free_writer(w);
 }
 
 uint64_t st_package_written(const struct st_package_writer *writer) {

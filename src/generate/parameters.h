@@ -9,6 +9,8 @@
 
 // The value of a parameter as a number.
 double st_parameter_get(const stint_parameter *parameter, const stint_sampling *sampling);
+// pre: the value is in the parameter's range.
+void st_parameter_set(const stint_parameter *parameter, stint_sampling *sampling, double value);
 
 // STINT_E_ARG names the parameter that is out of its range.
 stint_status st_sampling_check(const stint_sampling *sampling);

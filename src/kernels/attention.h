@@ -10,15 +10,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { ST_KV_QUERIES = 4 };
+
 // What depends on the cache's type. Rows of n values each, one after another (kv_types.h); f32 rows
 // are 4-byte aligned, f16 rows 2-byte aligned.
 struct st_kv_kernel {
     void (*store)(const float *x, size_t n, void *row);
     void (*load)(const void *rows, size_t n_rows, size_t n, float *to);
-    // One query over keys [0, n_keys): out[d] = sum_j softmax_j(scale * q . key_j) * value_j.
-    // keys and values: n_keys rows of head_dim. scores: scratch, n_keys floats. softcap as below.
-    void (*decode)(const float *q, const void *keys, const void *values, size_t n_keys,
-                   size_t head_dim, float scale, float softcap, float *scores, float *out);
+    // Queries that share keys and values: q, out [n_queries, head_dim], for each of them
+    // out[d] = sum_j softmax_j(scale * q . key_j) * value_j over keys [0, n_keys). At most
+    // ST_KV_QUERIES; what a query gets does not depend on the others. keys and values: n_keys rows
+    // of head_dim. scores: scratch, n_queries * n_keys floats. softcap as below.
+    void (*decode)(const float *q, size_t n_queries, const void *keys, const void *values,
+                   size_t n_keys, size_t head_dim, float scale, float softcap, float *scores,
+                   float *out);
 };
 
 struct st_attention {

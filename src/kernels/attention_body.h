@@ -12,9 +12,9 @@
 #include <string.h>
 
 #define INLINE   static inline __attribute__((always_inline))
-#define UNROLLED _Pragma("GCC unroll 8")
+#define UNROLLED _Pragma("GCC unroll 16")
 
-enum { MAX_VECTORS = 8 }; // accumulators of one pass over the values
+enum { ACCUMULATORS = VF_LANES == 8 ? 8 : 16 }; // of a pass over the cache: AVX2 has 16 registers
 
 INLINE vf capped(vf score, float scale, float softcap) {
     vf s = vf_mul(score, vf_set1(scale));
@@ -91,36 +91,57 @@ INLINE vf row_part(enum st_kv_type type, const void *row, size_t head_dim, size_
     }
 }
 
-// Dot products of q with four keys: four chains of additions, one reduction. The order of additions
-// is the same for every key.
-INLINE void score_four(const float *q, const char *const key[4], enum st_kv_type type,
-                       size_t head_dim, float score[4]) {
-    vf sum[4] = {vf_zero(), vf_zero(), vf_zero(), vf_zero()};
-    size_t d = 0;
-    for (; d + VF_LANES <= head_dim; d += VF_LANES) {
-        vf x = vf_load(q + d);
-        UNROLLED for (int j = 0; j < 4; j++) sum[j] =
-            vf_fma(x, row_part(type, key[j], head_dim, d, VF_LANES), sum[j]);
+// Queries that share what is read of the cache. n_queries and type are constants wherever a
+// function below is inlined.
+struct decoding {
+    enum st_kv_type type;
+    size_t n_queries, n_keys, head_dim;
+    const float *q; // [n_queries, head_dim]
+    float *scores;  // [n_queries, n_keys]
+};
+
+// sum[k, i] += parts of query i times key k, from value d on.
+INLINE void add_products(const struct decoding *c, size_t n_keys, const char *const *key, size_t d,
+                         size_t count, vf *sum) {
+    UNROLLED for (size_t k = 0; k < n_keys; k++) {
+        vf x = row_part(c->type, key[k], c->head_dim, d, count);
+        UNROLLED for (size_t i = 0; i < c->n_queries; i++) {
+            const float *q = c->q + i * c->head_dim + d;
+            vf y = count == VF_LANES ? vf_load(q) : vf_load_n(q, count);
+            sum[k * c->n_queries + i] = vf_fma(y, x, sum[k * c->n_queries + i]);
+        }
     }
-    if (d < head_dim) {
-        vf x = vf_load_n(q + d, head_dim - d);
-        UNROLLED for (int j = 0; j < 4; j++) sum[j] =
-            vf_fma(x, row_part(type, key[j], head_dim, d, head_dim - d), sum[j]);
-    }
-    vf_sum4(sum[0], sum[1], sum[2], sum[3], score);
 }
 
-INLINE void score_keys(const float *q, const char *keys, enum st_kv_type type, size_t n_keys,
-                       size_t head_dim, float *scores) {
-    size_t row_bytes = st_kv_row_bytes(type, head_dim);
-    for (size_t j = 0; j < n_keys; j += 4) {
-        size_t n = n_keys - j < 4 ? n_keys - j : 4;
+// Scores of n_keys keys (constant), of which the first `real` count. The order of additions is the
+// same for every key and query.
+INLINE void score_some(const struct decoding *c, size_t n_keys, const char *const *key, size_t j,
+                       size_t real) {
+    size_t n = n_keys * c->n_queries, d = 0;
+    vf sum[ACCUMULATORS];
+    float score[ACCUMULATORS];
+    UNROLLED for (size_t i = 0; i < ACCUMULATORS; i++) sum[i] = vf_zero();
+    for (; d + VF_LANES <= c->head_dim; d += VF_LANES)
+        add_products(c, n_keys, key, d, VF_LANES, sum);
+    if (d < c->head_dim) add_products(c, n_keys, key, d, c->head_dim - d, sum);
+    UNROLLED for (size_t i = 0; i < n; i += 4)
+        vf_sum4(sum[i], sum[i + 1], sum[i + 2], sum[i + 3], score + i);
+    for (size_t k = 0; k < real; k++)
+        for (size_t i = 0; i < c->n_queries; i++)
+            c->scores[i * c->n_keys + j + k] = score[k * c->n_queries + i];
+}
+
+// Several chains of additions at a time, because each must wait for itself.
+INLINE void score_keys(const struct decoding *c, const char *keys) {
+    size_t row_bytes = st_kv_row_bytes(c->type, c->head_dim);
+    const size_t at_a_time = c->n_queries <= 2 ? 4 : ACCUMULATORS / 4;
+    for (size_t j = 0; j < c->n_keys; j += at_a_time) {
+        size_t n = c->n_keys - j < at_a_time ? c->n_keys - j : at_a_time;
         const char *key[4]; // the last one stands in for those that are missing
-        float four[4];
-        st_prefetch(keys + j * row_bytes, 4 * row_bytes);
-        for (size_t i = 0; i < 4; i++) key[i] = keys + (j + (i < n ? i : n - 1)) * row_bytes;
-        score_four(q, key, type, head_dim, four);
-        memcpy(scores + j, four, n * sizeof *four);
+        st_prefetch(keys + j * row_bytes, at_a_time * row_bytes);
+        UNROLLED for (size_t i = 0; i < at_a_time; i++) key[i] =
+            keys + (j + (i < n ? i : n - 1)) * row_bytes;
+        score_some(c, at_a_time, key, j, n);
     }
 }
 
@@ -151,62 +172,78 @@ INLINE float softmax(float *scores, size_t n, float scale, float softcap) {
     return sum;
 }
 
-// What the vectors of an output are made of.
-struct weighted {
-    enum st_kv_type type;
-    const float *p;
-    const char *values;
-    size_t n_keys, head_dim;
-    float factor;
-};
-
-// out[d, d + vectors * VF_LANES) over all keys; the last vector has `last` elements.
-INLINE void weigh(const struct weighted *w, size_t d, size_t vectors, size_t last, float *out) {
-    size_t row_bytes = st_kv_row_bytes(w->type, w->head_dim);
-    vf sum[MAX_VECTORS];
-    UNROLLED for (size_t v = 0; v < vectors; v++) sum[v] = vf_zero();
-    for (size_t j = 0; j < w->n_keys; j++) {
-        vf weight = vf_set1(w->p[j]);
-        const char *row = w->values + j * row_bytes;
+// out[i, d, d + vectors * VF_LANES) over all keys; the last vector has `last` elements.
+INLINE void weigh(const struct decoding *c, const char *values, const float *factor, size_t d,
+                  size_t vectors, size_t last, float *out) {
+    size_t row_bytes = st_kv_row_bytes(c->type, c->head_dim), n = c->n_queries;
+    vf sum[ACCUMULATORS];
+    UNROLLED for (size_t i = 0; i < n * vectors; i++) sum[i] = vf_zero();
+    for (size_t j = 0; j < c->n_keys; j++) {
+        const char *row = values + j * row_bytes;
         st_prefetch(row, row_bytes);
-        UNROLLED for (size_t v = 0; v < vectors; v++) sum[v] =
-            vf_fma(weight, row_part(w->type, row, w->head_dim, d + v * VF_LANES, last), sum[v]);
+        UNROLLED for (size_t v = 0; v < vectors; v++) {
+            vf x = row_part(c->type, row, c->head_dim, d + v * VF_LANES, last);
+            UNROLLED for (size_t i = 0; i < n; i++) sum[v * n + i] =
+                vf_fma(vf_set1(c->scores[i * c->n_keys + j]), x, sum[v * n + i]);
+        }
     }
-    UNROLLED for (size_t v = 0; v < vectors; v++) {
-        vf y = vf_mul(sum[v], vf_set1(w->factor));
+    UNROLLED for (size_t v = 0; v < vectors; v++) UNROLLED for (size_t i = 0; i < n; i++) {
+        float *to = out + i * c->head_dim + d + v * VF_LANES;
+        vf y = vf_mul(sum[v * n + i], vf_set1(factor[i]));
         if (last == VF_LANES)
-            vf_store(out + d + v * VF_LANES, y);
+            vf_store(to, y);
         else
-            vf_store_n(out + d + v * VF_LANES, y, last);
+            vf_store_n(to, y, last);
     }
 }
 
-// The head in runs of 8, 4, 2, 1 vectors that stay in registers, then what is left of one.
-INLINE void weigh_all(const struct weighted *w, float *out) {
-    size_t d = 0, n = w->head_dim;
-    for (; d + 8 * VF_LANES <= n; d += 8 * VF_LANES) weigh(w, d, 8, VF_LANES, out);
-    if (d + 4 * VF_LANES <= n) {
-        weigh(w, d, 4, VF_LANES, out);
-        d += 4 * VF_LANES;
-    }
-    if (d + 2 * VF_LANES <= n) {
-        weigh(w, d, 2, VF_LANES, out);
-        d += 2 * VF_LANES;
-    }
-    if (d + VF_LANES <= n) {
-        weigh(w, d, 1, VF_LANES, out);
-        d += VF_LANES;
-    }
-    if (d < n) weigh(w, d, 1, n - d, out);
+// As many runs of so many vectors as there are from d on, if their sums fit; returns what follows.
+INLINE size_t weigh_run(const struct decoding *c, const char *values, const float *factor, size_t d,
+                        size_t vectors, float *out) {
+    if (vectors * c->n_queries > ACCUMULATORS) return d;
+    for (; d + vectors * VF_LANES <= c->head_dim; d += vectors * VF_LANES)
+        weigh(c, values, factor, d, vectors, VF_LANES, out);
+    return d;
 }
 
-INLINE void decode(enum st_kv_type type, const float *q, const void *keys, const void *values,
-                   size_t n_keys, size_t head_dim, float scale, float softcap, float *scores,
-                   float *out) {
-    score_keys(q, keys, type, n_keys, head_dim, scores);
-    float factor = 1.0f / softmax(scores, n_keys, scale, softcap);
-    struct weighted w = {type, scores, values, n_keys, head_dim, factor};
-    weigh_all(&w, out);
+// The head in runs of 8, 4, 2, 1 vectors whose sums stay in registers, then what is left of one.
+INLINE void weigh_all(const struct decoding *c, const char *values, const float *factor,
+                      float *out) {
+    size_t d = 0, n = c->head_dim;
+    d = weigh_run(c, values, factor, d, 8, out);
+    d = weigh_run(c, values, factor, d, 4, out);
+    d = weigh_run(c, values, factor, d, 2, out);
+    d = weigh_run(c, values, factor, d, 1, out);
+    if (d < n) weigh(c, values, factor, d, 1, n - d, out);
+}
+
+INLINE void decode_n(enum st_kv_type type, const float *q, size_t n_queries, const char *keys,
+                     const char *values, size_t n_keys, size_t head_dim, float scale, float softcap,
+                     float *scores, float *out) {
+    const struct decoding c = {type, n_queries, n_keys, head_dim, q, scores};
+    float factor[ST_KV_QUERIES];
+    score_keys(&c, keys);
+    for (size_t i = 0; i < n_queries; i++)
+        factor[i] = 1.0f / softmax(scores + i * n_keys, n_keys, scale, softcap);
+    weigh_all(&c, values, factor, out);
+}
+
+INLINE void decode(enum st_kv_type type, const float *q, size_t n_queries, const void *keys,
+                   const void *values, size_t n_keys, size_t head_dim, float scale, float softcap,
+                   float *scores, float *out) {
+    switch (n_queries) {
+#define QUERIES(n)                                                                                 \
+    case n:                                                                                        \
+        decode_n(type, q, n, keys, values, n_keys, head_dim, scale, softcap, scores, out);         \
+        break;
+        QUERIES(1)
+        QUERIES(2)
+        QUERIES(3)
+        QUERIES(4)
+#undef QUERIES
+    default:
+        break;
+    }
 }
 
 INLINE void load(enum st_kv_type type, const char *rows, size_t n_rows, size_t n, float *to) {

@@ -55,9 +55,9 @@ static float at(enum st_kv_type type, const void *rows, size_t row, size_t n, si
     }
 }
 
-static void decode(enum st_kv_type type, const float *q, const void *keys, const void *values,
-                   size_t n_keys, size_t head_dim, float scale, float softcap, float *scores,
-                   float *out) {
+static void decode_one(enum st_kv_type type, const float *q, const void *keys, const void *values,
+                       size_t n_keys, size_t head_dim, float scale, float softcap, float *scores,
+                       float *out) {
     float max = -INFINITY, sum = 0.0f;
     for (size_t j = 0; j < n_keys; j++) {
         float dot = 0.0f;
@@ -74,6 +74,14 @@ static void decode(enum st_kv_type type, const float *q, const void *keys, const
         for (size_t j = 0; j < n_keys; j++) total += scores[j] * at(type, values, j, head_dim, d);
         out[d] = total / sum;
     }
+}
+
+static void decode(enum st_kv_type type, const float *q, size_t n_queries, const void *keys,
+                   const void *values, size_t n_keys, size_t head_dim, float scale, float softcap,
+                   float *scores, float *out) {
+    for (size_t i = 0; i < n_queries; i++)
+        decode_one(type, q + i * head_dim, keys, values, n_keys, head_dim, scale, softcap, scores,
+                   out + i * head_dim);
 }
 
 static void load(enum st_kv_type type, const void *rows, size_t n_rows, size_t n, float *to) {

@@ -45,6 +45,7 @@ void st_blocks_quantize(const struct st_blocks *kernel, const float *x, size_t k
     size_t first = chunk * ST_BLOCKS_CHUNK, n = st_min(ST_BLOCKS_CHUNK, k - first);
     if (n < ST_BLOCKS_CHUNK) memset(to, 0, sizeof *to);
     for (size_t part = 0; part < n / ST_BLOCKS_PART; part++)
-        kernel->quantize(x + first + part * ST_BLOCKS_PART, to->q + part * ST_BLOCKS_PART,
-                         to->scale + part, to->sum + part, to->half_sum + 2 * part);
+        kernel->quantize(x + first + part * ST_BLOCKS_PART, to->high + part * ST_BLOCKS_PART,
+                         to->low + part * ST_BLOCKS_PART, to->scale + part, to->sum + part,
+                         to->half_sum + 2 * part);
 }

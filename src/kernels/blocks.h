@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of quantized blocks as a GGUF file has them with up to 16 inputs in INT8: integers
+// Products of quantized blocks as a GGUF file has them with up to 16 quantized inputs: integers
 // within a block's parts, floats between them. Nothing is repacked; docs/FORMAT.md has the layouts.
 //
 // Every block type is the same to a kernel: parts of 16 or 32 elements, each with a scale and a
@@ -20,10 +20,14 @@ enum {
     ST_BLOCKS_MAX_COLUMNS = 16,
 };
 
-// 256 elements of an input. Where a part's largest magnitude is m, element i is scale * q with
-// scale = m / 127 and q rounded half to even. Past the end of the input everything is 0.
+// 256 elements of an input, with 15 bits each: 8 bits would cost more than the weights' own
+// roundings on some models, and the second half costs little where memory is the bound. Where a
+// part's largest magnitude is m, element i is scale * q with scale = m / ST_BLOCKS_MAX_Q and q
+// rounded half to even; q = 128 * high + low. Past the end of the input everything is 0.
+enum { ST_BLOCKS_MAX_Q = 127 * 128 };
 struct st_blocks_chunk {
-    int8_t q[ST_BLOCKS_CHUNK]; // from -127 to 127
+    int8_t high[ST_BLOCKS_CHUNK]; // from -127 to 127
+    int8_t low[ST_BLOCKS_CHUNK];  // from -64 to 63
     float scale[ST_BLOCKS_PARTS];
     float sum[ST_BLOCKS_PARTS];          // scale times the part's sum of q
     float half_sum[2 * ST_BLOCKS_PARTS]; // the same of 16 elements each
@@ -42,8 +46,8 @@ typedef void st_blocks_fn(const void *w, size_t row_bytes, size_t n_rows, size_t
                           size_t y_col);
 
 // One part x[32] of an input: the same bits from every kernel. half_sum[2].
-typedef void st_blocks_quantize_fn(const float *restrict x, int8_t *restrict q,
-                                   float *restrict scale, float *restrict sum,
+typedef void st_blocks_quantize_fn(const float *restrict x, int8_t *restrict high,
+                                   int8_t *restrict low, float *restrict scale, float *restrict sum,
                                    float *restrict half_sum);
 
 struct st_blocks {

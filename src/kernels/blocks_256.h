@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with blocks in 256-bit registers, one part in each. The including file has the dot
-// product of 32 codes with 32 numbers as 8 sums of 4: dot(), and dot_eight_bits() for types whose
-// codes have 8 bits.
+// Products with blocks in 256-bit registers, one part in each. The including file has the product
+// of 32 codes with an input's two halves as 8 sums of 4: dot(), and dot_eight_bits() for types
+// whose codes have 8 bits.
 #include <stdbool.h>
 
 #include "kernels/blocks.h"
@@ -118,13 +118,18 @@ INLINE float sums_total(const sums *sum) {
     s = _mm_add_ps(s, _mm_movehl_ps(s, s));
     return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
 }
+INLINE __m256i load_signed(const int8_t *p) {
+    return _mm256_loadu_si256((const void *)p);
+}
 INLINE void sums_add_32(sums *sum, const codes *code, halves scale, halves minimum, size_t n_pairs,
                         const struct st_blocks_chunk *x, bool eight_bits, bool minima) {
     float scales[8];
     _mm256_storeu_ps(scales, _mm256_mul_ps(scale, _mm256_loadu_ps(x->scale)));
     UNROLLED for (size_t i = 0; i < n_pairs; i++) UNROLLED for (size_t j = 0; j < 2; j++) {
-        __m256i q = _mm256_loadu_si256((const void *)(x->q + 64 * i + 32 * j));
-        __m256i exact = eight_bits ? dot_eight_bits(code[i].of[j], q) : dot(code[i].of[j], q);
+        __m256i high = load_signed(x->high + 64 * i + 32 * j);
+        __m256i low = load_signed(x->low + 64 * i + 32 * j);
+        __m256i exact =
+            eight_bits ? dot_eight_bits(code[i].of[j], high, low) : dot(code[i].of[j], high, low);
         sum->of[j] =
             _mm256_fmadd_ps(floats_of(exact), _mm256_set1_ps(scales[2 * i + j]), sum->of[j]);
     }
@@ -139,10 +144,11 @@ INLINE void sums_add_16(sums *sum, const codes *code, wide scale, wide minimum, 
     _mm256_storeu_ps(scales, _mm256_mul_ps(scale.of[0], low));
     _mm256_storeu_ps(scales + 8, _mm256_mul_ps(scale.of[1], high));
     UNROLLED for (size_t i = 0; i < n_pairs; i++) UNROLLED for (size_t j = 0; j < 2; j++) {
-        __m256i q = _mm256_loadu_si256((const void *)(x->q + 64 * i + 32 * j));
+        __m256i exact = dot(code[i].of[j], load_signed(x->high + 64 * i + 32 * j),
+                            load_signed(x->low + 64 * i + 32 * j));
         __m256 two = _mm256_blend_ps(_mm256_set1_ps(scales[4 * i + 2 * j]),
                                      _mm256_set1_ps(scales[4 * i + 2 * j + 1]), 0xf0);
-        sum->of[j] = _mm256_fmadd_ps(floats_of(dot(code[i].of[j], q)), two, sum->of[j]);
+        sum->of[j] = _mm256_fmadd_ps(floats_of(exact), two, sum->of[j]);
     }
     for (size_t j = 0; j < 2; j++)
         sum->of[j] =

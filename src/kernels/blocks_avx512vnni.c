@@ -96,8 +96,10 @@ INLINE sums sums_zero(void) {
 INLINE float sums_total(const sums *sum) {
     return _mm512_reduce_add_ps(_mm512_add_ps(sum->of[0], sum->of[1]));
 }
-INLINE void add_pair(sums *sum, codes code, const int8_t *q, wide scale, size_t i) {
-    __m512i exact = _mm512_dpbusd_epi32(_mm512_setzero_si512(), code, _mm512_loadu_si512(q));
+INLINE void add_pair(sums *sum, codes code, const struct st_blocks_chunk *x, wide scale, size_t i) {
+    codes high = _mm512_loadu_si512(x->high + 64 * i), low = _mm512_loadu_si512(x->low + 64 * i);
+    __m512i exact = _mm512_dpbusd_epi32(_mm512_setzero_si512(), code, high);
+    exact = _mm512_dpbusd_epi32(_mm512_slli_epi32(exact, 7), code, low);
     sum->of[i % 2] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(exact), scale, sum->of[i % 2]);
 }
 INLINE __m512i index_of(__m512i first, size_t i, int step) {
@@ -110,7 +112,7 @@ INLINE void sums_add_32(sums *sum, const codes *code, halves scale, halves minim
     const __m512i at = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
     wide scales = _mm512_zextps256_ps512(_mm256_mul_ps(scale, _mm256_loadu_ps(x->scale)));
     UNROLLED for (size_t i = 0; i < n_pairs; i++)
-        add_pair(sum, code[i], x->q + 64 * i, _mm512_permutexvar_ps(index_of(at, i, 2), scales), i);
+        add_pair(sum, code[i], x, _mm512_permutexvar_ps(index_of(at, i, 2), scales), i);
     sum->of[0] = _mm512_fnmadd_ps(_mm512_zextps256_ps512(minimum),
                                   _mm512_zextps256_ps512(_mm256_loadu_ps(x->sum)), sum->of[0]);
 }
@@ -121,7 +123,7 @@ INLINE void sums_add_16(sums *sum, const codes *code, wide scale, wide minimum, 
     wide of_x = _mm512_permutexvar_ps(both, _mm512_zextps256_ps512(_mm256_loadu_ps(x->scale)));
     wide scales = _mm512_mul_ps(scale, of_x);
     UNROLLED for (size_t i = 0; i < n_pairs; i++)
-        add_pair(sum, code[i], x->q + 64 * i, _mm512_permutexvar_ps(index_of(at, i, 4), scales), i);
+        add_pair(sum, code[i], x, _mm512_permutexvar_ps(index_of(at, i, 4), scales), i);
     sum->of[0] = _mm512_fnmadd_ps(minimum, _mm512_loadu_ps(x->half_sum), sum->of[0]);
 }
 

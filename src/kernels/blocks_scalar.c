@@ -142,7 +142,7 @@ static float part_product(const struct part *p, const struct st_blocks_chunk *x,
     for (size_t half = 0; half < 2; half++) {
         int32_t product = 0;
         for (size_t i = half * 16; i < half * 16 + 16; i++)
-            product += p->code[i] * x->q[part * 32 + i];
+            product += p->code[i] * (128 * x->high[part * 32 + i] + x->low[part * 32 + i]);
         sum += p->scale[half] * x->scale[part] * (float)product;
         sum -= p->minimum[half] * x->half_sum[2 * part + half];
     }

@@ -8,10 +8,11 @@
     static void store_##name(const float *x, size_t n, void *row) {                                \
         kv_##name##_store(x, n, row);                                                              \
     }                                                                                              \
-    static void decode_##name(const float *q, const void *keys, const void *values, size_t n_keys, \
-                              size_t head_dim, float factor, float softcap, float *scores,         \
-                              float *out) {                                                        \
-        decode(ST_KV_##id, q, keys, values, n_keys, head_dim, factor, softcap, scores, out);       \
+    static void decode_##name(const float *q, size_t n_queries, const void *keys,                  \
+                              const void *values, size_t n_keys, size_t head_dim, float factor,    \
+                              float softcap, float *scores, float *out) {                          \
+        decode(ST_KV_##id, q, n_queries, keys, values, n_keys, head_dim, factor, softcap, scores,  \
+               out);                                                                               \
     }
 ST_KV_TYPES(KV_FUNCTIONS)
 #undef KV_FUNCTIONS

@@ -92,6 +92,11 @@ stint_status st_server_open(const struct st_server_options *options, struct st_s
     if (server == NULL) return st_fail(STINT_E_NOMEM, "no memory for the server");
     server->model = options->model;
     server->tokenizer = tokenizer;
+    server->sampling.size = sizeof server->sampling;
+    if (options->sampling != NULL)
+        server->sampling = *options->sampling;
+    else
+        stint_model_sampling(options->model, &server->sampling);
     server->n_slots = options->n_slots;
     server->n_queue = options->n_queue;
     atomic_init(&server->draining, false);

@@ -11,17 +11,19 @@ struct st_server;
 struct st_server_options {
     const stint_model *model;             // lives longer than the server; with a tokenizer
     const stint_session_options *session; // borrowed during the call; n_context is of each slot
-    const char *name;                     // clients' name for the model. All texts are borrowed
-    const char *host;                     // address or name to listen on
-    uint16_t port;                        // 0: a free one
-    const char *key;                      // NULL: no key is needed
-    const char *cors;          // an origin whose pages are permitted, "*": all; NULL: none
-    const char *slot_dir;      // folder of saved slots; NULL: slots cannot be saved
-    uint32_t n_slots, n_queue; // concurrent answers; requests that may wait
-    uint32_t n_connections;    // at most, at least 4
-    uint32_t n_per_address;    // of them, from one address; 0: as many as there are
-    uint32_t timeout;          // seconds for a request to arrive, and for a client to read
-    size_t max_body;           // bytes
+    const stint_sampling *sampling; // of requests that do not say; NULL: of the model. Its seed
+                                    // is 0: each request gets another. Borrowed in the call
+    const char *name;               // clients' name for the model. All texts are borrowed
+    const char *host;               // address or name to listen on
+    uint16_t port;                  // 0: a free one
+    const char *key;                // NULL: no key is needed
+    const char *cors;               // an origin whose pages are permitted, "*": all; NULL: none
+    const char *slot_dir;           // folder of saved slots; NULL: slots cannot be saved
+    uint32_t n_slots, n_queue;      // concurrent answers; requests that may wait
+    uint32_t n_connections;         // at most, at least 4
+    uint32_t n_per_address;         // of them, from one address; 0: as many as there are
+    uint32_t timeout;               // seconds for a request to arrive, and for a client to read
+    size_t max_body;                // bytes
     // Gets a line per request, from any thread; may be NULL.
     void (*log)(void *context, const char *line);
     void *log_context;

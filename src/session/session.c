@@ -37,7 +37,8 @@ static void lay_out_worker(struct stint_session *s, struct st_arena *a, struct s
         .linear = ST_TAKE(a, float, st_linear_scratch_floats(s->kernels.tile, s->chunk_len)),
         .rows = ST_TAKE(a, float, ST_TILE_MAX_WIDTH *hd),
         .queries = ST_TAKE(a, float, ST_LANE_BLOCKS *ST_TILE_MAX_WIDTH *hd),
-        .scores = ST_TAKE(a, float, st_max(tile_rows * ST_TILE_MAX_WIDTH, s->n_context)),
+        .scores =
+            ST_TAKE(a, float, st_max(tile_rows * ST_TILE_MAX_WIDTH, ST_KV_QUERIES * s->n_context)),
         .out = ST_TAKE(a, float, ST_LANE_BLOCKS *ST_TILE_MAX_WIDTH *(hd + ST_TILE_MAX_M)),
         .keys = ST_TAKE(a, float, tile_rows *hd),
         .values = ST_TAKE(a, float, tile_rows *hd),

@@ -49,11 +49,11 @@ struct st_kernel_set {
 
 // Scratch of one worker.
 struct st_worker {
-    float *linear;        // st_linear_rows
-    float *rows;          // [ST_TILE_MAX_WIDTH, head_dim] queries of one block
-    float *queries;       // [ST_LANE_BLOCKS] times that, packed
-    float *scores;        // [ST_KEY_TILE, ST_TILE_MAX_WIDTH] or [context] when decoding
-    float *out;           // [ST_LANE_BLOCKS, head_dim rounded up, ST_TILE_MAX_WIDTH]
+    float *linear;  // st_linear_rows
+    float *rows;    // [ST_TILE_MAX_WIDTH, head_dim] queries of one block
+    float *queries; // [ST_LANE_BLOCKS] times that, packed
+    float *scores;  // [ST_KEY_TILE, ST_TILE_MAX_WIDTH] or [ST_KV_QUERIES, context] when decoding
+    float *out;     // [ST_LANE_BLOCKS, head_dim rounded up, ST_TILE_MAX_WIDTH]
     float *keys, *values; // [ST_KEY_TILE, head_dim] of the cache
     // The same in pairs of BF16, where attention computes with them.
     uint32_t *query_pairs, *key_pairs, *value_pairs, *weight_pairs;

@@ -5,6 +5,7 @@
 #include "tokenizer/bpe.h"
 
 #include "base/buffer.h"
+#include "base/random.h"
 #include "base/size.h"
 #include "base/utf8.h"
 
@@ -26,8 +27,10 @@ struct st_candidate_pair {
 
 static const size_t NONE = SIZE_MAX;
 
-static size_t slot_of(uint64_t pair, size_t n_slots) {
-    return (size_t)((pair * 0x9e3779b97f4a7c15u) >> 20) & (n_slots - 1);
+static size_t slot_of(const struct st_bpe *bpe, uint64_t pair) {
+    uint64_t hash = (pair ^ bpe->seed) * 0x9e3779b97f4a7c15u;
+    hash = (hash ^ hash >> 32) * 0xff51afd7ed558ccdu;
+    return (size_t)(hash >> 20) & (bpe->n_slots - 1);
 }
 
 stint_status st_bpe_open_merges(struct st_bpe *bpe, size_t n_merges) {
@@ -36,6 +39,7 @@ stint_status st_bpe_open_merges(struct st_bpe *bpe, size_t n_merges) {
     if (!st_size_mul(n, sizeof *bpe->slots, &bytes) || !(bpe->slots = malloc(bytes)))
         return st_fail(STINT_E_NOMEM, "no memory for %zu merges", n_merges);
     bpe->n_slots = n;
+    bpe->seed = st_random_seed();
     for (size_t i = 0; i < n; i++) bpe->slots[i].id = -1;
     return STINT_OK;
 }
@@ -47,7 +51,7 @@ void st_bpe_close(struct st_bpe *bpe) {
 
 static const struct st_merge *find_merge(const struct st_bpe *bpe, int32_t left, int32_t right) {
     uint64_t pair = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
-    for (size_t i = slot_of(pair, bpe->n_slots);; i = (i + 1) & (bpe->n_slots - 1)) {
+    for (size_t i = slot_of(bpe, pair);; i = (i + 1) & (bpe->n_slots - 1)) {
         if (bpe->slots[i].id < 0) return NULL;
         if (bpe->slots[i].pair == pair) return &bpe->slots[i];
     }
@@ -64,7 +68,7 @@ bool st_bpe_add_merge(struct st_bpe *bpe, const struct st_vocab *vocab, uint32_t
     int32_t id = st_vocab_find_model(vocab, joined, n_left + n_right);
     if (a < 0 || b < 0 || id < 0) return false;
     uint64_t pair = (uint64_t)(uint32_t)a << 32 | (uint32_t)b;
-    size_t i = slot_of(pair, bpe->n_slots);
+    size_t i = slot_of(bpe, pair);
     while (bpe->slots[i].id >= 0 && bpe->slots[i].pair != pair) i = (i + 1) & (bpe->n_slots - 1);
     if (bpe->slots[i].id < 0) bpe->slots[i] = (struct st_merge){pair, rank, id};
     return true;

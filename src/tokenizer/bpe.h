@@ -18,6 +18,7 @@ struct st_merge {
 struct st_bpe {
     struct st_merge *slots; // open addressing by pair; id -1 is empty
     size_t n_slots;         // a power of two; 0: joined by score
+    uint64_t seed;          // of the hash
     bool byte_level;        // the first symbols are bytes, not characters
     bool byte_fallback;     // an unknown character becomes the tokens of its bytes
     bool fuse_unknown;      // neighbouring unknown characters become one token

@@ -15,16 +15,33 @@ void st_normalizer_close(struct st_normalizer *normalizer) {
     *normalizer = (struct st_normalizer){0};
 }
 
-static stint_status prepend(const struct st_normalizer *step, const struct st_bytes *in,
-                            struct st_bytes *out) {
+// One text on its way through all steps.
+struct normalizing {
+    struct st_effort effort; // of its regular expressions
+    size_t max;              // bytes that it may have
+};
+
+static stint_status check_room(const struct normalizing *text, const struct st_bytes *out,
+                               size_t n) {
+    if (out->count <= text->max && n <= text->max - out->count) return STINT_OK;
+    return st_fail(STINT_E_LIMIT,
+                   "the tokenizer's normalizer makes this text longer than %zu bytes, more than "
+                   "%d times its length",
+                   text->max, ST_NORMALIZE_GROWTH);
+}
+
+static stint_status prepend(const struct st_normalizer *step, const struct normalizing *text,
+                            const struct st_bytes *in, struct st_bytes *out) {
+    ST_TRY(check_room(text, in, step->to_bytes));
     if (in->count) ST_TRY(st_bytes_append(out, step->to, step->to_bytes));
     return st_bytes_append(out, in->data, in->count);
 }
 
 // The next range to replace at or after `at`; *start is in->count if there is none.
-static stint_status find_next(const struct st_normalizer *step, const struct st_bytes *in,
-                              size_t at, size_t *start, size_t *end) {
-    if (step->regex) return st_regex_find(step->regex, in->data, in->count, at, start, end);
+static stint_status find_next(const struct st_normalizer *step, struct normalizing *text,
+                              const struct st_bytes *in, size_t at, size_t *start, size_t *end) {
+    if (step->regex)
+        return st_regex_find_next(step->regex, in->data, in->count, at, &text->effort, start, end);
     const char *found = step->from_bytes
                             ? memmem(in->data + at, in->count - at, step->from, step->from_bytes)
                             : NULL;
@@ -33,11 +50,11 @@ static stint_status find_next(const struct st_normalizer *step, const struct st_
     return STINT_OK;
 }
 
-static stint_status replace(const struct st_normalizer *step, const struct st_bytes *in,
-                            struct st_bytes *out) {
+static stint_status replace(const struct st_normalizer *step, struct normalizing *text,
+                            const struct st_bytes *in, struct st_bytes *out) {
     for (size_t at = 0; at < in->count;) {
         size_t start, end;
-        ST_TRY(find_next(step, in, at, &start, &end));
+        ST_TRY(find_next(step, text, in, at, &start, &end));
         if (start < in->count &&
             end == start) { // after an empty match the search moves on by one character
             end = start + st_max(1, st_utf8_length(in->data + start, in->count - start));
@@ -46,6 +63,7 @@ static stint_status replace(const struct st_normalizer *step, const struct st_by
             continue;
         }
         ST_TRY(st_bytes_append(out, in->data + at, start - at));
+        ST_TRY(check_room(text, out, start < in->count ? step->to_bytes : 0));
         if (start < in->count) ST_TRY(st_bytes_append(out, step->to, step->to_bytes));
         at = end;
     }
@@ -222,7 +240,8 @@ static stint_status map_cluster(const struct charsmap *map, const char *text, si
     return STINT_OK;
 }
 
-static stint_status apply_charsmap(const struct st_normalizer *step, const struct st_bytes *in,
+static stint_status apply_charsmap(const struct st_normalizer *step,
+                                   const struct normalizing *whole, const struct st_bytes *in,
                                    struct st_bytes *out) {
     struct charsmap map = open_charsmap(step);
     for (size_t i = 0, n; i < in->count; i += n) {
@@ -230,23 +249,25 @@ static stint_status apply_charsmap(const struct st_normalizer *step, const struc
         if (step->clusters) {
             n = cluster(text, in->count - i);
             ST_TRY(map_cluster(&map, text, n, out));
+            ST_TRY(check_room(whole, out, 0));
             continue;
         }
         n = look_up(&map, false, text, in->count - i, &result);
         size_t n_result = n ? strlen(result) : 0;
         if (!n) n = n_result = st_max(1, st_utf8_length(text, in->count - i));
+        ST_TRY(check_room(whole, out, n_result));
         ST_TRY(st_bytes_append(out, result, n_result));
     }
     return STINT_OK;
 }
 
-static stint_status apply(const struct st_normalizer *step, const struct st_bytes *in,
-                          struct st_bytes *out) {
+static stint_status apply(const struct st_normalizer *step, struct normalizing *text,
+                          const struct st_bytes *in, struct st_bytes *out) {
     switch (step->kind) {
     case ST_NORMALIZE_PREPEND:
-        return prepend(step, in, out);
+        return prepend(step, text, in, out);
     case ST_NORMALIZE_REPLACE:
-        return replace(step, in, out);
+        return replace(step, text, in, out);
     case ST_NORMALIZE_UNICODE:
         return unicode(step, in, out);
     case ST_NORMALIZE_STRIP:
@@ -256,18 +277,28 @@ static stint_status apply(const struct st_normalizer *step, const struct st_byte
     case ST_NORMALIZE_LOWERCASE:
         return lowercase(in, out);
     case ST_NORMALIZE_CHARSMAP:
-        return apply_charsmap(step, in, out);
+        return apply_charsmap(step, text, in, out);
     case ST_NORMALIZE_SQUEEZE:
         return squeeze(in, out);
     }
     return st_fail(STINT_E_INTERNAL, "normalizer %d", (int)step->kind);
 }
 
+size_t st_normalize_max(size_t n_bytes) {
+    size_t max;
+    return st_size_mul(n_bytes, ST_NORMALIZE_GROWTH, &max) && max < SIZE_MAX - ST_NORMALIZE_ROOM
+               ? max + ST_NORMALIZE_ROOM
+               : SIZE_MAX;
+}
+
 stint_status st_normalize(const struct st_normalizer *steps, size_t n_steps,
                           struct st_bytes *text) {
+    struct normalizing whole = {.effort = st_effort_of(text->count),
+                                .max = st_normalize_max(text->count)};
     for (size_t i = 0; i < n_steps; i++) {
         struct st_bytes out = {0};
-        stint_status status = text->count ? apply(&steps[i], text, &out) : STINT_OK;
+        stint_status status = text->count ? apply(&steps[i], &whole, text, &out) : STINT_OK;
+        if (status == STINT_OK) status = check_room(&whole, &out, 0);
         st_bytes_free(text);
         if (status != STINT_OK) {
             st_bytes_free(&out);

@@ -31,7 +31,14 @@ void st_normalizer_close(struct st_normalizer *normalizer);
 // STINT_E_FORMAT if a CHARSMAP's table is damaged. Checked once when a tokenizer is opened.
 stint_status st_normalizer_check(const struct st_normalizer *normalizer);
 
-// Rewrites text in place. The text is valid UTF-8 before and after.
+// No Unicode form makes a text more than 11 times as long, and no mark for spaces more than 3
+// times.
+enum { ST_NORMALIZE_GROWTH = 64, ST_NORMALIZE_ROOM = 4096 };
+// The bytes that steps may make of n_bytes.
+size_t st_normalize_max(size_t n_bytes);
+
+// Rewrites text in place. The text is valid UTF-8 before and after. STINT_E_LIMIT: it grows beyond
+// st_normalize_max(), or its regular expressions take too much effort.
 stint_status st_normalize(const struct st_normalizer *steps, size_t n_steps, struct st_bytes *text);
 
 #endif

@@ -74,12 +74,13 @@ static stint_status segment(struct splitter *s, size_t start, size_t end, bool m
 }
 
 static stint_status split_piece(const struct st_pretokenizer *step, const char *text,
-                                struct st_span piece, struct splitter *s) {
+                                struct st_span piece, struct st_effort *effort,
+                                struct splitter *s) {
     const char *subject = text + piece.start;
     size_t n = piece.end - piece.start, done = 0;
     for (size_t at = 0; at < n;) {
         size_t start, end;
-        ST_TRY(st_regex_find(step->regex, subject, n, at, &start, &end));
+        ST_TRY(st_regex_find_next(step->regex, subject, n, at, effort, &start, &end));
         if (start < n && end == start) { // an empty match
             at = start + st_max(1, st_utf8_length(subject + start, n - start));
             continue;
@@ -93,10 +94,10 @@ static stint_status split_piece(const struct st_pretokenizer *step, const char *
 }
 
 static stint_status split(const struct st_pretokenizer *step, const struct st_pieces *in,
-                          struct st_pieces *out) {
+                          struct st_effort *effort, struct st_pieces *out) {
     for (size_t i = 0; i < in->count; i++) {
         struct splitter s = {.out = out, .behavior = step->behavior, .first = out->count};
-        ST_TRY(split_piece(step, in->text.data, in->spans[i], &s));
+        ST_TRY(split_piece(step, in->text.data, in->spans[i], effort, &s));
     }
     return STINT_OK;
 }
@@ -164,6 +165,7 @@ static stint_status edit(const struct st_pretokenizer *step, bool first, const s
 stint_status st_pretokenize(const struct st_pretokenizer *steps, size_t n_steps, bool first,
                             struct st_bytes *text, struct st_pieces *pieces) {
     stint_status status = STINT_OK;
+    struct st_effort effort = st_effort_of(text->count);
     pieces->text = *text;
     *text = (struct st_bytes){0};
     pieces->count = 0;
@@ -171,7 +173,8 @@ stint_status st_pretokenize(const struct st_pretokenizer *steps, size_t n_steps,
     for (size_t i = 0; status == STINT_OK && i < n_steps; i++) {
         struct st_pieces out = {0};
         bool splits = steps[i].kind == ST_PRETOKENIZE_SPLIT;
-        status = splits ? split(&steps[i], pieces, &out) : edit(&steps[i], first, pieces, &out);
+        status =
+            splits ? split(&steps[i], pieces, &effort, &out) : edit(&steps[i], first, pieces, &out);
         if (splits) { // the text does not change
             out.text = pieces->text;
             pieces->text = (struct st_bytes){0};

@@ -9,9 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+// PCRE2 does not tell what a match took, but gives up at a limit. So a match is tried with low
+// limits first and charged with those that it exceeds.
+enum { N_LIMITS = 6, FIRST_LIMIT = 64, LIMIT_FACTOR = 16, MATCH_COST = 16 };
+enum { EFFORT_BASE = 100000, EFFORT_PER_BYTE = 200, EFFORT_ALONE = 10000000 };
+
 struct st_regex {
     pcre2_code *code;
-    pcre2_match_context *context;
+    pcre2_match_context *contexts[N_LIMITS]; // one for each limit
 };
 
 // Classes that PCRE2 means differently from Oniguruma, spelled out: \s there is White_Space
@@ -78,10 +83,14 @@ static stint_status compile(const struct st_bytes *pattern, struct st_regex *reg
     }
     pcre2_jit_compile(regex->code,
                       PCRE2_JIT_COMPLETE); // matching falls back to the interpreter if this fails
-    regex->context = pcre2_match_context_create(NULL);
-    if (!regex->context) return st_fail(STINT_E_NOMEM, "no memory for a regular expression");
-    pcre2_set_match_limit(regex->context, 10000000);
-    pcre2_set_heap_limit(regex->context, 65536); // KiB
+    uint32_t limit = FIRST_LIMIT;
+    for (int i = 0; i < N_LIMITS; i++, limit *= LIMIT_FACTOR) {
+        regex->contexts[i] = pcre2_match_context_create(NULL);
+        if (!regex->contexts[i])
+            return st_fail(STINT_E_NOMEM, "no memory for a regular expression");
+        pcre2_set_match_limit(regex->contexts[i], limit);
+        pcre2_set_heap_limit(regex->contexts[i], 65536); // KiB
+    }
     return STINT_OK;
 }
 
@@ -102,20 +111,47 @@ stint_status st_regex_open(const char *pattern, size_t n, struct st_regex **rege
 
 void st_regex_close(struct st_regex *regex) {
     if (!regex) return;
-    pcre2_match_context_free(regex->context);
+    for (int i = 0; i < N_LIMITS; i++) pcre2_match_context_free(regex->contexts[i]);
     pcre2_code_free(regex->code);
     free(regex);
 }
 
+struct st_effort st_effort_of(size_t n_bytes) {
+    return (struct st_effort){EFFORT_BASE + (uint64_t)EFFORT_PER_BYTE * n_bytes};
+}
+
+static bool take(struct st_effort *effort, uint64_t n) {
+    if (effort->left < n) return false;
+    effort->left -= n;
+    return true;
+}
+
+static int match(const struct st_regex *regex, PCRE2_SPTR subject, size_t n, size_t from,
+                 struct st_effort *effort, pcre2_match_data *data) {
+    int rc = PCRE2_ERROR_MATCHLIMIT;
+    uint32_t limit = FIRST_LIMIT;
+    for (int i = 0; i < N_LIMITS && rc == PCRE2_ERROR_MATCHLIMIT; i++, limit *= LIMIT_FACTOR) {
+        if (!take(effort, i == 0 ? MATCH_COST : limit)) break;
+        rc = pcre2_match(regex->code, subject, n, from, PCRE2_NO_UTF_CHECK, data,
+                         regex->contexts[i]);
+        if (rc == PCRE2_ERROR_JIT_STACKLIMIT) // the interpreter keeps its state on the heap
+            rc = pcre2_match(regex->code, subject, n, from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, data,
+                             regex->contexts[i]);
+    }
+    return rc;
+}
+
 stint_status st_regex_find(const struct st_regex *regex, const char *text, size_t n, size_t from,
                            size_t *start, size_t *end) {
+    struct st_effort effort = {EFFORT_ALONE};
+    return st_regex_find_next(regex, text, n, from, &effort, start, end);
+}
+
+stint_status st_regex_find_next(const struct st_regex *regex, const char *text, size_t n,
+                                size_t from, struct st_effort *effort, size_t *start, size_t *end) {
     pcre2_match_data *data = pcre2_match_data_create(1, NULL);
     if (!data) return st_fail(STINT_E_NOMEM, "no memory to match a regular expression");
-    PCRE2_SPTR subject = (PCRE2_SPTR)(n ? text : "");
-    int rc = pcre2_match(regex->code, subject, n, from, PCRE2_NO_UTF_CHECK, data, regex->context);
-    if (rc == PCRE2_ERROR_JIT_STACKLIMIT) // the interpreter keeps its state on the heap
-        rc = pcre2_match(regex->code, subject, n, from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, data,
-                         regex->context);
+    int rc = match(regex, (PCRE2_SPTR)(n ? text : ""), n, from, effort, data);
     const PCRE2_SIZE *offsets = pcre2_get_ovector_pointer(data);
     size_t first = rc >= 0 ? offsets[0] : n, last = rc >= 0 ? offsets[1] : n;
     pcre2_match_data_free(data);

@@ -54,7 +54,7 @@ static void search(const struct st_unigram *unigram, const struct st_vocab *voca
     steps[0] = (struct step){0};
     for (size_t i = 0; i < n;) {
         size_t character = st_max(1, st_utf8_length(text + i, n - i)), end = i;
-        uint64_t hash = ST_VOCAB_HASH;
+        uint64_t hash = vocab->seed;
         bool single = false;
         while (end < n && end - i < vocab->longest) {
             size_t bytes = st_max(1, st_utf8_length(text + end, n - end));

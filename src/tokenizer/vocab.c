@@ -2,6 +2,7 @@
 #include "tokenizer/vocab.h"
 
 #include "base/buffer.h"
+#include "base/random.h"
 #include "base/size.h"
 #include "base/utf8.h"
 #include "tokenizer/tokenizer.h"
@@ -16,7 +17,8 @@ uint64_t st_vocab_hash(uint64_t hash, const char *text, size_t n) { // FNV-1a
 }
 
 stint_status st_vocab_open(struct st_vocab *vocab, size_t max) {
-    *vocab = (struct st_vocab){.capacity = max < INT32_MAX ? max : INT32_MAX};
+    *vocab =
+        (struct st_vocab){.capacity = max < INT32_MAX ? max : INT32_MAX, .seed = st_random_seed()};
     memset(vocab->bytes, 0xff, sizeof vocab->bytes);
     return STINT_OK;
 }
@@ -35,13 +37,14 @@ static bool same(const struct st_vocab *v, int32_t id, const char *text, size_t 
 
 // The slot of this text, or the empty slot where it belongs.
 static size_t find_slot(const struct st_vocab *v, uint64_t hash, const char *text, size_t n) {
-    size_t i = (size_t)(hash ^ hash >> 29) & (v->n_slots - 1);
+    hash = (hash ^ hash >> 33) * 0xff51afd7ed558ccdu; // every bit of the seed counts
+    size_t i = (size_t)(hash ^ hash >> 33) & (v->n_slots - 1);
     while (v->slots[i] >= 0 && !same(v, v->slots[i], text, n)) i = (i + 1) & (v->n_slots - 1);
     return i;
 }
 
 static size_t slot_of(const struct st_vocab *v, const char *text, size_t n) {
-    return find_slot(v, st_vocab_hash(ST_VOCAB_HASH, text, n), text, n);
+    return find_slot(v, st_vocab_hash(v->seed, text, n), text, n);
 }
 
 static stint_status rehash(struct st_vocab *v, size_t n_slots) {

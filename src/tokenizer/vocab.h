@@ -35,6 +35,7 @@ struct st_vocab {
     size_t n, capacity;
     int32_t *slots;     // open addressing; -1 is empty
     size_t n_slots;     // a power of two
+    uint64_t seed;      // of the hash: a file cannot choose texts that collide
     int32_t bytes[256]; // token of a single byte: ST_TOKEN_BYTE ones, or those of byte-level text;
                         // -1: none
     size_t longest;     // bytes
@@ -53,8 +54,7 @@ int32_t st_vocab_find(const struct st_vocab *vocab, const char *text, size_t n);
 // The same, limited to tokens that the model knows.
 int32_t st_vocab_find_model(const struct st_vocab *vocab, const char *text, size_t n);
 
-// The hash of a text, computed step by step: start from ST_VOCAB_HASH and add bytes.
-#define ST_VOCAB_HASH 0xcbf29ce484222325u
+// The hash of a text, computed step by step: start from vocab->seed and add bytes.
 uint64_t st_vocab_hash(uint64_t hash, const char *text, size_t n);
 // Like st_vocab_find_model; pre: `hash` is the hash of text[0, n).
 int32_t st_vocab_find_hashed(const struct st_vocab *vocab, uint64_t hash, const char *text,

@@ -17,7 +17,7 @@ from command import COMMAND, MODEL, stint, stint_json
 
 
 class Piped(unittest.TestCase):
-    def chat(self, *lines, options=("-n", "8"), returncode=0):
+    def chat(self, *lines, options=("-n", "8", "--temp", "0"), returncode=0):
         done = stint("chat", MODEL, *options, text="".join(f"{line}\n" for line in lines))
         self.assertEqual(done.returncode, returncode, done.stderr)
         return done
@@ -65,7 +65,7 @@ class Piped(unittest.TestCase):
 
     def test_full_context_drops_the_oldest_turns(self):
         done = self.chat(*["She looked at the long grey road"] * 6,
-                         options=("-n", "8", "--ctx", "48"))
+                         options=("-n", "8", "--temp", "0", "--ctx", "48"))
         self.assertIn("the context is full", done.stderr)
 
     def test_a_message_too_long_is_refused_and_the_chat_goes_on(self):
@@ -101,7 +101,7 @@ class Template(unittest.TestCase):
             ids = stint_json("tokenize", model, text=rendered)["ids"]
             chat = stint_json("run", model, "--chat", "-p", "The old man", "-n", "12")
             self.assertEqual(chat["prompt_tokens"], len(ids))
-            piped = stint("chat", model, "-n", "12", text="The old man\n")
+            piped = stint("chat", model, "-n", "12", "--temp", "0", text="The old man\n")
             self.assertEqual(piped.stdout, chat["text"] + "\n")
             package = model / "model.stint"
             self.assertEqual(stint("prepare", model, "-o", package).returncode, 0)

@@ -274,7 +274,7 @@ static void nothing_is_left_of_a_package_that_failed(void **state) {
     assert_int_equal(st_package_create(good, &w), STINT_OK);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
     for (size_t i = 0; i < N_SECTIONS; i++) st_package_add(w, &sections[i]);
-    assert_failure(st_package_finish(w), STINT_E_IO, "a.stint.tmp-");
+    assert_failure(st_package_finish(w), STINT_E_IO, "a.stint: cannot be written");
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
     signal(SIGXFSZ, handler);
     unsigned char *now = ts_read(good, &after);

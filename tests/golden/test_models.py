@@ -18,7 +18,7 @@ SHARED = pathlib.Path(os.environ["STINT_SHARED_DATA"])
 MODELS = SHARED / "fixtures" / "models"
 OWN = pathlib.Path(__file__).parent / "models"  # written by make_models.py
 TOLERANCE = 2e-4  # of the logits' standard deviation
-CLOSE = 0.12  # the same, with the inputs of linears in INT8
+CLOSE = 2e-3  # the same, with the inputs of linears in 15 bits
 
 
 def read_floats(path):
@@ -140,7 +140,6 @@ class Golden(unittest.TestCase):
                     worst = worst_difference(got, golden)
                     print(f"fast, {model.stem:8} {flags:8} {worst:.2e}", file=sys.stderr)
                     self.assertLess(worst, CLOSE)
-                    self.assertGreater(worst, TOLERANCE)
 
     def test_fast_needs_quantized_blocks(self):
         for model in (MODELS / "llama2", MODELS / "llama-q" / "f16.gguf"):

@@ -86,20 +86,39 @@ static void set_whole_scales(enum st_dtype dtype, unsigned char *block) {
     }
 }
 
-// Inputs that are their own codes, as each part has a 127.
-static void set_whole_inputs(struct product *p, bool extreme) {
-    float *x = p->x.data;
-    for (size_t i = 0; i < p->n_columns * p->k; i++) {
-        float any = (float)ts_random_below(255) - 127.0f;
-        float end = ts_random_below(2) ? 127.0f : -127.0f;
-        x[i] = i % ST_BLOCKS_PART == 0 ? 127.0f : extreme ? end : any;
+// What an input has for its halves; a scale makes up for the factor of the high one.
+static const struct halves {
+    int high, low; // largest magnitudes
+    float scale;
+} halves[] = {{127, 0, 0x1p-7f}, {0, 63, 1.0f}, {1, 63, 1.0f}};
+
+static int any_of(int largest, bool extreme) {
+    int any = (int)ts_random_below(2 * (uint32_t)largest + 1) - largest;
+    return extreme ? (any < 0 ? -largest : largest) : any;
+}
+
+// Signs: 0 for any, else all codes of a half have that one, so that neighbours add up.
+static void set_whole_inputs(struct product *p, const struct halves *h, bool extreme, int sign) {
+    struct st_blocks_chunk *x = p->chunks.data;
+    for (size_t c = 0; c < p->n_columns; c++, x++) {
+        memset(x, 0, sizeof *x);
+        for (size_t i = 0; i < K; i++) {
+            int high = any_of(h->high, extreme), low = any_of(h->low, extreme);
+            x->high[i] = (int8_t)(sign ? sign * abs(high) : high);
+            x->low[i] = (int8_t)(sign ? sign * abs(low) : low);
+            x->half_sum[i / 16] += h->scale * (float)(128 * x->high[i] + x->low[i]);
+        }
+        for (size_t part = 0; part < ST_BLOCKS_PARTS; part++) {
+            x->scale[part] = h->scale;
+            x->sum[part] = x->half_sum[2 * part] + x->half_sum[2 * part + 1];
+        }
     }
 }
 
-// Signs of all inputs as `sign`, so that neighbours add up.
-static void align_signs(struct product *p, float sign) {
-    float *x = p->x.data;
-    for (size_t i = 0; i < p->n_columns * p->k; i++) x[i] = copysignf(x[i], sign);
+static double input_at(const struct product *p, size_t c, size_t i) {
+    const struct st_blocks_chunk *of = p->chunks.data;
+    of += c * st_blocks_chunks(p->k) + i / K;
+    return (double)of->scale[i % K / ST_BLOCKS_PART] * (128 * of->high[i % K] + of->low[i % K]);
 }
 
 static void compare_integers(const struct product *p, const char *who) {
@@ -108,8 +127,7 @@ static void compare_integers(const struct product *p, const char *who) {
         dequantize_row(p, r, w);
         for (size_t c = 0; c < p->n_columns; c++) {
             double sum = 0.0;
-            for (size_t i = 0; i < p->k; i++)
-                sum += (double)w[i] * (double)((float *)p->x.data)[c * p->k + i];
+            for (size_t i = 0; i < p->k; i++) sum += (double)w[i] * input_at(p, c, i);
             if ((double)at(p, r, c) != sum)
                 fail_msg("%s, %s: row %zu is %.9g, not %.9g", who, st_dtype_traits(p->dtype)->name,
                          r, (double)at(p, r, c), sum);
@@ -119,16 +137,15 @@ static void compare_integers(const struct product *p, const char *who) {
 
 static void check_integers(const struct st_blocks *row, enum st_dtype dtype) {
     const struct st_dtype_traits *traits = st_dtype_traits(dtype);
-    for (int i = 0; i < 16; i++) {
+    const int signs[] = {0, 1, -1};
+    for (size_t i = 0; i < 48; i++) {
         struct product p = make(dtype, 5, K, 1 + ts_random_below(3));
         unsigned char *w = p.w.data;
         bool extreme = i % 2;
         if (extreme) memset(w, i % 4 == 1 ? 0xff : i % 8 == 3 ? 0x88 : 0x00, p.w.bytes);
         if (extreme && dtype == ST_DTYPE_Q8_0) memset(w, i % 4 == 1 ? 0x80 : 0x7f, p.w.bytes);
         for (size_t b = 0; b < p.w.bytes; b += traits->block_bytes) set_whole_scales(dtype, w + b);
-        set_whole_inputs(&p, extreme);
-        if (extreme && i % 16 < 8) align_signs(&p, i % 4 == 1 ? -1.0f : 1.0f);
-        quantize(&p, row);
+        set_whole_inputs(&p, &halves[i % N_OF(halves)], extreme, signs[i / 4 % N_OF(signs)]);
         multiply(&p, row);
         compare_integers(&p, row->name);
         discard(&p, row->name);
@@ -146,15 +163,13 @@ static void integers_are_exact(void **state) {
 // of what would be the sum if nothing cancelled, with codes that are up to 128 more.
 static void compare_floats(const struct product *p, const char *who) {
     float *w = malloc(p->k * sizeof *w + 1);
-    const struct st_blocks_chunk *x = p->chunks.data;
     assert_non_null(w);
     for (size_t r = 0; r < p->n_rows; r++) {
         dequantize_row(p, r, w);
         for (size_t c = 0; c < p->n_columns; c++) {
             double sum = 0.0, largest = 0.0, inputs = 0.0;
             for (size_t i = 0; i < p->k; i++) {
-                const struct st_blocks_chunk *of = x + c * st_blocks_chunks(p->k) + i / K;
-                double value = (double)of->scale[i % K / ST_BLOCKS_PART] * of->q[i % K];
+                double value = input_at(p, c, i);
                 sum += (double)w[i] * value;
                 inputs += fabs(value);
                 largest = fmax(largest, fabs((double)w[i]));
@@ -261,7 +276,10 @@ static void check_quantized(const struct st_blocks *row, float range) {
             size_t from = chunk * ST_BLOCKS_CHUNK + i;
             float value = from < N ? ((float *)x.data)[from] : 0.0f;
             float step = got.scale[i / ST_BLOCKS_PART];
-            assert_true(fabsf(step * (float)got.q[i] - value) <= 0.5001f * step);
+            float q = (float)(128 * got.high[i] + got.low[i]);
+            assert_true(fabsf(step * q - value) <= 0.505f * step);
+            assert_true(fabsf(q) <= ST_BLOCKS_MAX_Q);
+            assert_in_range(got.low[i] + 64, 0, 127);
         }
     }
     kc_free(&x, row->name);
@@ -283,7 +301,8 @@ static void part_sums_are_those_of_the_codes(void **state) {
     st_blocks_quantize(st_blocks_select(st_cpu_flags()), x.data, ST_BLOCKS_CHUNK, 0, &chunk);
     for (size_t half = 0; half < 2 * ST_BLOCKS_PARTS; half++) {
         int sum = 0;
-        for (size_t i = 0; i < 16; i++) sum += chunk.q[half * 16 + i];
+        for (size_t i = 0; i < 16; i++)
+            sum += 128 * chunk.high[half * 16 + i] + chunk.low[half * 16 + i];
         assert_true(chunk.half_sum[half] == chunk.scale[half / 2] * (float)sum);
     }
     kc_free(&x, "quantize");

@@ -65,29 +65,32 @@ static void rows_equal_the_scalar_ones(void **state) {
                        dims[i / ST_N_KV_TYPES / 4]);
 }
 
-static void check_decode(const struct st_attention *row, int type, size_t n_keys, size_t n,
-                         float softcap) {
-    size_t all = n_keys * n;
-    struct kc_array q = kc_floats(n, 1.0f), x = random_values(all, n), y = random_values(all, n);
-    struct kc_array keys = stored(type, x.data, n_keys, n), scores = kc_floats(n_keys, 1.0f);
-    struct kc_array values = stored(type, y.data, n_keys, n), out = kc_floats(n, 1.0f);
-    float *wanted = calloc(n, sizeof *wanted);
-    row->kv[type].decode(q.data, keys.data, values.data, n_keys, n, 0.3f, softcap, scores.data,
-                         out.data);
-    scalar(type)->decode(q.data, keys.data, values.data, n_keys, n, 0.3f, softcap, scores.data,
-                         wanted);
-    kc_near(out.data, wanted, n, 1e-5f, row->name);
+static void check_decode(const struct st_attention *row, int type, size_t n_queries, size_t n_keys,
+                         size_t n, float softcap) {
+    size_t all = n_keys * n, n_out = n_queries * n;
+    struct kc_array q = kc_floats(n_out, 1.0f), x = random_values(all, n),
+                    y = random_values(all, n);
+    struct kc_array keys = stored(type, x.data, n_keys, n),
+                    scores = kc_floats(n_queries * n_keys, 1.0f);
+    struct kc_array values = stored(type, y.data, n_keys, n), out = kc_floats(n_out, 1.0f);
+    float *wanted = calloc(n_out, sizeof *wanted);
+    row->kv[type].decode(q.data, n_queries, keys.data, values.data, n_keys, n, 0.3f, softcap,
+                         scores.data, out.data);
+    scalar(type)->decode(q.data, n_queries, keys.data, values.data, n_keys, n, 0.3f, softcap,
+                         scores.data, wanted);
+    kc_near(out.data, wanted, n_out, 1e-5f, row->name);
     scalar(type)->load(keys.data, n_keys, n, x.data);
     scalar(type)->load(values.data, n_keys, n, y.data);
-    row->kv[ST_KV_F32].decode(q.data, x.data, y.data, n_keys, n, 0.3f, softcap, scores.data,
-                              wanted);
-    assert_memory_equal(out.data, wanted, n * sizeof *wanted);
+    for (size_t i = 0; i < n_queries; i++)
+        row->kv[ST_KV_F32].decode((const float *)q.data + i * n, 1, x.data, y.data, n_keys, n, 0.3f,
+                                  softcap, scores.data, wanted + i * n);
+    assert_memory_equal(out.data, wanted, n_out * sizeof *wanted);
     free(wanted);
     struct kc_array *arrays[] = {&q, &x, &y, &keys, &values, &scores, &out};
     for (size_t i = 0; i < 7; i++) kc_free(arrays[i], row->name);
 }
 
-// The scalar one, and, bit for bit, itself over what the rows hold in floats.
+// The scalar one, and, bit for bit, itself over what the rows hold in floats, query by query.
 static void decoding_equals_that_over_floats(void **state) {
     (void)state;
     const size_t keys[] = {1, 2, 3, 4, 5, 7, 16, 17, 100};
@@ -95,7 +98,7 @@ static void decoding_equals_that_over_floats(void **state) {
     for (const struct st_attention *const *row = st_attentions; *row; row++)
         for (size_t i = 0; has(*row) && i < N_KEYS * N_DIMS; i++)
             for (int type = 0; type < ST_N_KV_TYPES; type++)
-                check_decode(*row, type, keys[i % N_KEYS], dims[i / N_KEYS],
+                check_decode(*row, type, 1 + i % ST_KV_QUERIES, keys[i % N_KEYS], dims[i / N_KEYS],
                              (i + (size_t)type) % 2 ? 10.0f : 0.0f);
 }
 

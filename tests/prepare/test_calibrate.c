@@ -60,9 +60,10 @@ static void layer_by_layer_is_the_whole_pass(void **state) {
     int32_t ids[N_IDS];
     struct seen seen = {.n = 0};
     stint_session *s = NULL;
+    stint_session_options exact = {.size = sizeof exact, .kv = "f32"};
     struct st_calibration c = {0};
     random_ids(ids, N_IDS);
-    assert_int_equal(stint_session_open(model, NULL, &s), STINT_OK);
+    assert_int_equal(stint_session_open(model, &exact, &s), STINT_OK);
     s->observe = see;
     s->observe_context = &seen;
     assert_int_equal(stint_session_eval(s, 0, ids, N_IDS, false, NULL), STINT_OK);
@@ -92,11 +93,12 @@ static void predictions_are_those_of_a_session(void **state) {
     size_t vocab = model->config.vocab;
     float *logits = malloc(N_IDS * vocab * sizeof *logits);
     stint_session *s = NULL;
+    stint_session_options exact = {.size = sizeof exact, .kv = "f32"};
     struct st_calibration c = {0};
     struct st_predictions first = {.at = calloc(N_IDS, sizeof *first.at)};
     struct st_predictions again = {.at = calloc(N_IDS, sizeof *again.at), .exact = &first};
     random_ids(ids, N_IDS);
-    assert_int_equal(stint_session_open(model, NULL, &s), STINT_OK);
+    assert_int_equal(stint_session_open(model, &exact, &s), STINT_OK);
     assert_int_equal(stint_session_eval(s, 0, ids, N_IDS, true, logits), STINT_OK);
     double loss = 0.0;
     for (size_t t = 0; t + 1 < N_IDS; t++) {

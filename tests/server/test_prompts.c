@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,9 +68,12 @@ struct client {
     char reply[REPLY_BYTES];
 };
 
+static atomic_uint n_answered;
+
 static void *run_client(void *context) {
     struct client *client = context;
     ts_ask(client->address, client->request, client->reply, REPLY_BYTES);
+    atomic_fetch_add(&n_answered, 1);
     return NULL;
 }
 
@@ -95,7 +99,7 @@ static void others_are_answered_while_prompts_are_tokenized(void **state) {
         check_health(server);
     }
     for (int i = 0; i < N_CLIENTS; i++) check_health(server);
-    for (size_t i = 0; i < N_CLIENTS; i++) assert_string_equal(clients[i].reply, "");
+    assert_int_equal(atomic_load(&n_answered), 0);
     ts_hold_allocations(0);
     for (size_t i = 0; i < N_CLIENTS; i++) {
         pthread_join(clients[i].thread, NULL);

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+static const stint_sampling openai = {.size = sizeof openai, .temperature = 1.0f};
 static const char chat_head[] = "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}]";
 
 // A chat or completion with these members more.
@@ -19,7 +20,7 @@ static bool parse(bool chat, const char *members, struct st_request *request,
                   struct st_problem *problem) {
     char body[32 << 10];
     snprintf(body, sizeof body, "%s%s}", chat ? chat_head : "{\"prompt\":\"Hi\"", members);
-    return st_request_parse(body, strlen(body), chat, request, problem);
+    return st_request_parse(body, strlen(body), chat, &openai, request, problem);
 }
 
 static struct st_request parsed(bool chat, const char *members) {
@@ -29,7 +30,7 @@ static struct st_request parsed(bool chat, const char *members) {
     return request;
 }
 
-static void defaults_are_openai_s(void **state) {
+static void what_is_left_out_has_its_default(void **state) {
     (void)state;
     struct st_request request = parsed(true, "");
     assert_int_equal(request.n, 1);
@@ -65,6 +66,19 @@ static void every_field_arrives(void **state) {
     assert_string_equal(request.stops[1], "b");
     assert_true(request.logprobs && request.n_top == 20);
     assert_true(request.stream && request.include_usage);
+    st_request_free(&request);
+}
+
+static void sampling_is_the_server_s_where_the_request_is_silent(void **state) {
+    (void)state;
+    const stint_sampling own = {.size = sizeof own, .temperature = 0.6f, .top_k = 20, .seed = 9};
+    static const char body[] = "{\"prompt\":\"Hi\",\"top_k\":0,\"min_p\":0.5}";
+    struct st_request request;
+    struct st_problem problem;
+    assert_true(st_request_parse(body, strlen(body), false, &own, &request, &problem));
+    assert_true(request.sampling.temperature == 0.6f && request.sampling.min_p == 0.5f);
+    assert_int_equal(request.sampling.top_k, 0);
+    assert_true(request.sampling.seed == 9 && request.seeded);
     st_request_free(&request);
 }
 
@@ -138,14 +152,14 @@ static void prompts_are_texts_or_ids_or_several(void **state) {
     struct st_request request;
     struct st_problem problem;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
-        assert_true(
-            st_request_parse(good[i].body, strlen(good[i].body), false, &request, &problem));
+        assert_true(st_request_parse(good[i].body, strlen(good[i].body), false, &openai, &request,
+                                     &problem));
         assert_int_equal(st_request_prompts(&request), good[i].n);
         assert_non_null(st_request_prompt(&request, good[i].n - 1));
         st_request_free(&request);
     }
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        assert_false(st_request_parse(bad[i], strlen(bad[i]), false, &request, &problem));
+        assert_false(st_request_parse(bad[i], strlen(bad[i]), false, &openai, &request, &problem));
         assert_string_equal(problem.param, "prompt");
     }
 }
@@ -228,7 +242,7 @@ static void messages_are_checked_one_by_one(void **state) {
         struct st_request request;
         struct st_problem problem;
         snprintf(body, sizeof body, "{\"messages\":%s}", bad[i]);
-        assert_false(st_request_parse(body, strlen(body), true, &request, &problem));
+        assert_false(st_request_parse(body, strlen(body), true, &openai, &request, &problem));
         assert_int_equal(strncmp(problem.param, "messages", 8), 0);
     }
 }
@@ -238,7 +252,7 @@ static void a_developer_is_the_system(void **state) {
     static const char body[] = "{\"messages\":[{\"role\":\"developer\",\"content\":\"a\"}]}";
     struct st_request request;
     struct st_problem problem;
-    assert_true(st_request_parse(body, sizeof body - 1, true, &request, &problem));
+    assert_true(st_request_parse(body, sizeof body - 1, true, &openai, &request, &problem));
     assert_string_equal(
         json_string_value(json_object_get(json_array_get(request.messages, 0), "role")), "system");
     st_request_free(&request);
@@ -306,7 +320,7 @@ static void bodies_that_are_no_json_object(void **state) {
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct st_request request;
         struct st_problem problem;
-        assert_false(st_request_parse(bad[i], strlen(bad[i]), false, &request, &problem));
+        assert_false(st_request_parse(bad[i], strlen(bad[i]), false, &openai, &request, &problem));
         assert_int_equal(problem.status, 400);
     }
 }
@@ -322,7 +336,7 @@ static void deep_nesting_is_refused(void **state) {
     memset(body + n, '[', DEPTH);
     memset(body + n + DEPTH, ']', DEPTH);
     body[n + 2 * DEPTH] = '}';
-    assert_false(st_request_parse(body, n + 2 * DEPTH + 1, false, &request, &problem));
+    assert_false(st_request_parse(body, n + 2 * DEPTH + 1, false, &openai, &request, &problem));
     assert_int_equal(problem.status, 400);
     free(body);
 }
@@ -348,8 +362,9 @@ static void without_memory_the_server_is_to_blame(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults_are_openai_s),
+        cmocka_unit_test(what_is_left_out_has_its_default),
         cmocka_unit_test(every_field_arrives),
+        cmocka_unit_test(sampling_is_the_server_s_where_the_request_is_silent),
         cmocka_unit_test(a_top_p_of_0_takes_the_likeliest),
         cmocka_unit_test(biases_are_of_tokens),
         cmocka_unit_test(too_many_biases_are_refused),

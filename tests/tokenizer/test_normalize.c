@@ -128,9 +128,37 @@ static void bytes_and_their_characters_go_both_ways(void **state) {
     assert_memory_equal(text, "\xc4\xa0", 2);
 }
 
+// Steps that each make a byte ten: within six of them a letter becomes a million.
+static void steps_cannot_grow_a_text_without_bound(void **state) {
+    (void)state;
+    enum { N_STEPS = 6 };
+    struct st_normalizer steps[N_STEPS];
+    struct st_bytes bytes = {0};
+    for (int i = 0; i < N_STEPS; i++)
+        steps[i] = (struct st_normalizer){.kind = ST_NORMALIZE_REPLACE,
+                                          .from = "a",
+                                          .from_bytes = 1,
+                                          .to = "aaaaaaaaaa",
+                                          .to_bytes = 10};
+    assert_int_equal(st_bytes_append(&bytes, "a", 1), STINT_OK);
+    assert_failure(st_normalize(steps, N_STEPS, &bytes), STINT_E_LIMIT, "longer than 4160 bytes");
+    st_bytes_free(&bytes);
+    assert_int_equal(st_bytes_append(&bytes, "a", 1), STINT_OK);
+    assert_int_equal(st_normalize(steps, 3, &bytes), STINT_OK);
+    assert_int_equal(bytes.count, 1000);
+    st_bytes_free(&bytes);
+    static char lead[ST_NORMALIZE_ROOM + 100];
+    const struct st_normalizer prepend = {
+        .kind = ST_NORMALIZE_PREPEND, .to = lead, .to_bytes = sizeof lead};
+    assert_int_equal(st_bytes_append(&bytes, "a", 1), STINT_OK);
+    assert_failure(st_normalize(&prepend, 1, &bytes), STINT_E_LIMIT, "longer than");
+    st_bytes_free(&bytes);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lower_case_is_not_case_folding),
+        cmocka_unit_test(steps_cannot_grow_a_text_without_bound),
         cmocka_unit_test(accents_are_all_marks),
         cmocka_unit_test(squeezing_leaves_single_spaces_within),
         cmocka_unit_test(a_character_map_replaces_what_it_holds),

@@ -165,6 +165,34 @@ static void matches_outside_their_bounds_split_nothing(void **state) {
     }
 }
 
+// Each match alone stays far below the limit of one match, and all together take ten times that
+// limit: a text has its effort once.
+static void many_matches_share_one_effort(void **state) {
+    (void)state;
+    enum { N = 300 };
+    static const char pattern[] = "a*a*a*b|a";
+    char text[N];
+    memset(text, 'a', N);
+    struct st_pretokenizer step = {.kind = ST_PRETOKENIZE_SPLIT};
+    struct st_normalizer replace = {.kind = ST_NORMALIZE_REPLACE, .to = "x", .to_bytes = 1};
+    assert_int_equal(st_regex_open(pattern, sizeof pattern - 1, &step.regex), STINT_OK);
+    replace.regex = step.regex;
+    struct st_bytes bytes = {0};
+    struct st_pieces pieces = {0};
+    assert_int_equal(st_bytes_append(&bytes, text, N), STINT_OK);
+    assert_int_equal(st_pretokenize(&step, 1, true, &bytes, &pieces), STINT_E_LIMIT);
+    st_pieces_free(&pieces);
+    assert_int_equal(st_bytes_append(&bytes, text, N), STINT_OK);
+    assert_int_equal(st_normalize(&replace, 1, &bytes), STINT_E_LIMIT);
+    st_bytes_free(&bytes);
+    // A short text has as much for each byte.
+    assert_int_equal(st_bytes_append(&bytes, text, 10), STINT_OK);
+    assert_int_equal(st_pretokenize(&step, 1, true, &bytes, &pieces), STINT_OK);
+    assert_int_equal(pieces.count, 10);
+    st_pieces_free(&pieces);
+    st_pretokenizer_close(&step);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(matches_go_where_the_behaviour_says),
@@ -174,6 +202,7 @@ int main(void) {
         cmocka_unit_test(damaged_character_maps_are_refused),
         cmocka_unit_test(bad_patterns_name_the_place),
         cmocka_unit_test(matches_outside_their_bounds_split_nothing),
+        cmocka_unit_test(many_matches_share_one_effort),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

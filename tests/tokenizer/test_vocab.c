@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tokenizer/bpe.h"
 #include "tokenizer/vocab.h"
 
 #include <stdarg.h>
@@ -90,9 +91,50 @@ static void byte_level_text_covers_every_byte_once(void **state) {
     assert_false(st_byte_level_decode("\xc4", 1, out, &n_out));
 }
 
+// So nobody can write a file whose tokens collide: two vocabularies of the same tokens have them in
+// different places, and find the same.
+static void places_in_the_table_cannot_be_foreseen(void **state) {
+    (void)state;
+    enum { N = 500 };
+    struct st_vocab vocabs[2];
+    struct st_bpe rules[2] = {{0}, {0}};
+    char text[16];
+    for (int v = 0; v < 2; v++) {
+        st_vocab_open(&vocabs[v], N);
+        assert_int_equal(st_bpe_open_merges(&rules[v], N), STINT_OK);
+        for (int i = 0; i < N; i++) {
+            int n = snprintf(text, sizeof text, "%d", i);
+            assert_int_equal(st_vocab_add(&vocabs[v], i, text, (size_t)n, ST_TOKEN_NORMAL, 0),
+                             STINT_OK);
+        }
+        for (uint32_t i = 0; i < 40; i++) { // 10 = 1 0, 11 = 1 1, ...
+            snprintf(text, sizeof text, "%u", i + 10);
+            assert_true(st_bpe_add_merge(&rules[v], &vocabs[v], i, text, 1, text + 1, 1));
+        }
+    }
+    assert_int_equal(vocabs[0].n_slots, vocabs[1].n_slots);
+    assert_memory_not_equal(vocabs[0].slots, vocabs[1].slots, vocabs[0].n_slots * sizeof(int32_t));
+    assert_memory_not_equal(rules[0].slots, rules[1].slots,
+                            rules[0].n_slots * sizeof *rules[0].slots);
+    for (int v = 0; v < 2; v++) {
+        struct st_bpe_scratch scratch = {0};
+        struct st_ids ids = {0};
+        rules[v].unknown = -1;
+        assert_int_equal(st_bpe_encode(&rules[v], &vocabs[v], &scratch, "4912", 4, &ids), STINT_OK);
+        assert_int_equal(ids.count, 2);
+        assert_int_equal(ids.data[0], 49);
+        assert_int_equal(ids.data[1], 12);
+        st_ids_free(&ids);
+        st_bpe_scratch_free(&scratch);
+        st_bpe_close(&rules[v]);
+        st_vocab_close(&vocabs[v]);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tokens_are_found_both_ways),
+        cmocka_unit_test(places_in_the_table_cannot_be_foreseen),
         cmocka_unit_test(bad_tokens_are_refused),
         cmocka_unit_test(byte_tokens_are_those_of_the_exact_form),
         cmocka_unit_test(byte_level_text_covers_every_byte_once),

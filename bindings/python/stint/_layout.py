@@ -212,6 +212,8 @@ class Parameter(ctypes.Structure):
         ("request_min", c_double),
         ("request_max", c_double),
         ("standard", c_double),
+        ("conversation", c_double),
+        ("gguf", c_char_p),
     ]
 
 
@@ -333,6 +335,7 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
                                     POINTER(c_float))),
     "stint_session_cancel": (None, (HANDLE,)),
     "stint_sampling_parameter": (POINTER(Parameter), (c_size_t,)),
+    "stint_model_sampling": (c_uint64, (HANDLE, POINTER(Sampling))),
     "stint_generate": (STATUS, (HANDLE, IDS, c_size_t, POINTER(Generation), IDS, c_size_t,
                                 POINTER(GenerationResult))),
 }

@@ -10,6 +10,7 @@ from . import _layout, _text
 from ._info import ModelInfo, describe
 from ._library import Handle, c_string, call, choice, lib, optional, progress_callback
 from ._request import Tools
+from ._sampling import Sampling, model_sampling
 from ._session import Session
 from ._text import Message
 
@@ -73,6 +74,10 @@ class Model:
 
     def describe(self) -> ModelInfo:
         return describe(self.handle)
+
+    def sampling(self) -> Sampling:
+        """What suits a conversation: what the model's maker recommends, or general values."""
+        return model_sampling(self.handle)
 
     def tokenize(self, text: str, *, add_bos: bool = False, plain: bool = False) -> list[int]:
         """Ids of a text. plain: special tokens in it are ordinary characters."""

@@ -84,3 +84,10 @@ def sampling_struct(sampling: Sampling) -> Any:
     if biases:
         values.update(biases=rows, n_biases=len(biases))
     return ctypes.cast(ctypes.pointer(SamplingStruct(**values)), ctypes.POINTER(_layout.Sampling))
+
+
+def model_sampling(handle: Any) -> Sampling:
+    struct = SamplingStruct()
+    lib.stint_model_sampling(handle.pointer, ctypes.cast(ctypes.pointer(struct),
+                                                         ctypes.POINTER(_layout.Sampling)))
+    return Sampling(**{one.name: getattr(struct, one.name) for one in sampling_parameters()})

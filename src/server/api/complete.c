@@ -198,7 +198,9 @@ static bool start(struct st_server *server, struct st_request *request, struct s
 
 static bool complete(struct st_server *server, struct st_call *call, bool chat) {
     struct st_request request;
-    if (!st_request_parse(call->body, call->n_body, chat, &request, &call->problem)) return false;
+    if (!st_request_parse(call->body, call->n_body, chat, &server->sampling, &request,
+                          &call->problem))
+        return false;
     bool ok = start(server, &request, call);
     st_request_free(&request); // the parts that the answer took over are no longer in it
     return ok;

@@ -20,8 +20,8 @@ struct st_call {
     struct st_problem problem; // set if a handler returned false
 };
 
-st_handler_fn st_handle_chat, st_handle_text;                    // complete.c
-st_handler_fn st_handle_models, st_handle_model, st_handle_last, // info.c
+st_handler_fn st_handle_chat, st_handle_text;                                     // complete.c
+st_handler_fn st_handle_models, st_handle_model, st_handle_last, st_handle_props, // info.c
     st_handle_metrics, st_handle_health;
 st_handler_fn st_handle_save, st_handle_restore; // slot_files.c
 st_handler_fn st_handle_page;                    // http/page.c

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Handlers about the server itself: models, health, metrics, the last request.
+#include "generate/parameters.h"
 #include "server/api/handlers.h"
 #include "server/api/state.h"
 
@@ -40,6 +41,49 @@ bool st_handle_model(struct st_server *server, struct st_call *call) {
               call->argument, server->name);
     call->problem.code = "model_not_found";
     return false;
+}
+
+static void write_parameter(const stint_parameter *p, struct st_json_text *out) {
+    st_json_raw(out, "{\"name\":");
+    st_json_string_of(out, p->name);
+    st_json_raw(out, ",\"alias\":");
+    st_json_string_of(out, p->alias);
+    st_json_raw(out, ",\"min\":");
+    st_json_real(out, p->request_min);
+    st_json_raw(out, ",\"max\":");
+    st_json_real(out, p->request_max);
+    st_json_raw(out, ",\"help\":");
+    st_json_string_of(out, p->help);
+    st_json_raw(out, "}");
+}
+
+// The values of requests that do not say; a value of 0 in the struct is shown as what it stands
+// for.
+static void write_defaults(const stint_sampling *sampling, struct st_json_text *out) {
+    const stint_parameter *p;
+    for (size_t i = 0; (p = stint_sampling_parameter(i)) != NULL; i++) {
+        double value = st_parameter_get(p, sampling);
+        st_json_raw(out, i > 0 ? "," : "");
+        st_json_string_of(out, p->name);
+        st_json_raw(out, ":");
+        st_json_format(out, "%.6g", value != 0.0 ? value : p->standard);
+    }
+}
+
+bool st_handle_props(struct st_server *server, struct st_call *call) {
+    struct st_json_text *out = &call->reply;
+    const stint_parameter *p;
+    st_json_format(out, "{\"total_slots\":%u,\"default_generation_settings\":{\"n_ctx\":%zu,",
+                   server->n_slots, server->context);
+    st_json_raw(out, "\"params\":{");
+    write_defaults(&server->sampling, out);
+    st_json_raw(out, "}},\"parameters\":[");
+    for (size_t i = 0; (p = stint_sampling_parameter(i)) != NULL; i++) {
+        st_json_raw(out, i > 0 ? "," : "");
+        write_parameter(p, out);
+    }
+    st_json_raw(out, "]}");
+    return true;
 }
 
 bool st_handle_health(struct st_server *server, struct st_call *call) {

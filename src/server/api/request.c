@@ -75,14 +75,13 @@ static bool read_parameter(const json_t *body, const stint_parameter *p, stint_s
 static bool read_sampling(struct st_request *request, struct st_problem *problem) {
     const json_t *body = request->body;
     const stint_parameter *p;
-    request->sampling = (stint_sampling){.size = sizeof(stint_sampling), .temperature = 1.0f};
     for (size_t i = 0; (p = stint_sampling_parameter(i)) != NULL; i++)
         if (!read_parameter(body, p, &request->sampling, problem)) return false;
     // 0 means "off" to the sampler, but "only the likeliest token" to a client.
     if (st_field(body, "top_p") != NULL && request->sampling.top_p == 0.0f &&
         st_field(body, "top_k") == NULL)
         request->sampling.top_k = 1;
-    request->seeded = st_field(body, "seed") != NULL;
+    request->seeded = st_field(body, "seed") != NULL || request->sampling.seed != 0;
     return true;
 }
 
@@ -222,9 +221,9 @@ static bool read_common(struct st_request *request, struct st_problem *problem) 
            refuse_others(request, problem);
 }
 
-bool st_request_parse(const char *body, size_t n_bytes, bool chat, struct st_request *request,
-                      struct st_problem *problem) {
-    struct st_request made = {.chat = chat};
+bool st_request_parse(const char *body, size_t n_bytes, bool chat, const stint_sampling *sampling,
+                      struct st_request *request, struct st_problem *problem) {
+    struct st_request made = {.chat = chat, .sampling = *sampling};
     if (!st_request_object(body, n_bytes, &made.body, problem)) return false;
     bool ok = (chat ? st_request_chat(&made, problem) : read_text(&made, problem)) &&
               read_common(&made, problem);

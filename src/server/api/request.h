@@ -31,7 +31,7 @@ struct st_request {
     enum st_chat_thinking thinking;
     uint32_t n, max_tokens; // max_tokens 0: until the context is full
     stint_sampling sampling;
-    bool seeded;              // by the client
+    bool seeded;              // by the client, or the server's own options
     stint_logit_bias *biases; // [n_biases], owned by the request
     size_t n_biases;
     const char *stops[ST_REQUEST_MAX_STOPS];
@@ -43,10 +43,10 @@ struct st_request {
     const json_t *schema; // of ST_FORMAT_SCHEMA
 };
 
-// Reads body[0, n_bytes). False with *problem filled; nothing is left to free then. Else free with
-// st_request_free.
-bool st_request_parse(const char *body, size_t n_bytes, bool chat, struct st_request *request,
-                      struct st_problem *problem);
+// Reads body[0, n_bytes); `sampling` holds where it says nothing. False with *problem filled;
+// nothing is left to free then. Else free with st_request_free.
+bool st_request_parse(const char *body, size_t n_bytes, bool chat, const stint_sampling *sampling,
+                      struct st_request *request, struct st_problem *problem);
 void st_request_free(struct st_request *request);
 
 // Parses JSON of one object without NUL characters: *object is a new reference.

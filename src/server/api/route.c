@@ -14,6 +14,7 @@ const struct st_route st_routes[] = {
     {"POST", "/v1/slots/*/save", false, true, st_handle_save},
     {"POST", "/v1/slots/*/restore", false, true, st_handle_restore},
     {"GET", "/stint/last", false, false, st_handle_last},
+    {"GET", "/props", false, false, st_handle_props},
     {"GET", "/metrics", false, false, st_handle_metrics},
     {"GET", "/health", true, false, st_handle_health},
     {"GET", "/", true, false, st_handle_page},

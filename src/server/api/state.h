@@ -24,7 +24,8 @@ struct st_server {
     char fingerprint[40];
     char address[128];
     uint32_t n_slots, n_queue;
-    size_t context; // tokens per slot
+    size_t context;          // tokens per slot
+    stint_sampling sampling; // of requests that do not say
     atomic_bool draining;
 };
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention over the KV cache: what every token passes through, and decoding, one query at a time,
-// split over heads. Prompts meet the cache in prompt_attention.c.
+// Attention over the KV cache: what every token passes through, and decoding, split over
+// tokens and heads. Prompts meet the cache in prompt_attention.c.
 #include "session/pass.h"
 
 struct job {
     const struct st_run *run;
     size_t group; // query heads per key-value head
+    size_t share; // of these, that one item of decoding takes together
 };
 
 static unsigned char *cache_at(const struct st_run *r, unsigned char *cache, size_t head,
@@ -68,22 +69,38 @@ static void rotate_queries(void *context, size_t t, size_t worker) {
     }
 }
 
-// One query head of one token.
+// Some query heads of one token that share keys and values.
 static void decode_item(void *context, size_t item, size_t worker) {
     const struct job *job = context;
     const struct stint_session *s = job->run->s;
     const struct st_config *c = &s->model->config;
-    size_t t = item / c->n_heads, h = item % c->n_heads, hd = c->head_dim;
+    size_t parts = st_ceil_div(job->group, job->share), hd = c->head_dim;
+    size_t t = item / parts / c->n_kv_heads, kv_head = item / parts % c->n_kv_heads;
+    size_t first = item % parts * job->share, n = st_min(job->share, job->group - first);
+    size_t at = (t * c->n_heads + kv_head * job->group + first) * hd;
     struct st_place place = st_batch_place(job->run->batch, t);
     size_t n_keys = place.position + 1;
     place.position = st_session_first_key(s, job->run->layer, place.position);
     n_keys -= place.position;
-    st_session_kv_kernel(s)->decode(job->run->buffers->q + (t * c->n_heads + h) * hd,
-                                    cache_at(job->run, s->kv.keys, h / job->group, place),
-                                    cache_at(job->run, s->kv.values, h / job->group, place), n_keys,
-                                    hd, c->attn_scale, c->attn_softcap,
-                                    job->run->group->workers[worker].scores,
-                                    job->run->buffers->attended + (t * c->n_heads + h) * hd);
+    st_session_kv_kernel(s)->decode(
+        job->run->buffers->q + at, n, cache_at(job->run, s->kv.keys, kv_head, place),
+        cache_at(job->run, s->kv.values, kv_head, place), n_keys, hd, c->attn_scale,
+        c->attn_softcap, job->run->group->workers[worker].scores, job->run->buffers->attended + at);
+}
+
+// How many query heads an item takes, so that the last worker is done soonest: reading the cache
+// costs about as much as one of them does.
+static size_t share_of(const struct job *job, size_t n_threads) {
+    size_t rows = job->run->batch->n * job->run->s->model->config.n_kv_heads, best = 1;
+    size_t best_cost = SIZE_MAX;
+    for (size_t share = st_min(ST_KV_QUERIES, job->group); share > 0; share--) {
+        size_t items = rows * st_ceil_div(job->group, share);
+        size_t cost = st_ceil_div(items, n_threads) * (share + 1);
+        if (cost >= best_cost) continue;
+        best_cost = cost;
+        best = share;
+    }
+    return best;
 }
 
 static struct job job_of(const struct st_run *r) {
@@ -96,12 +113,19 @@ void st_kv_append(const struct st_run *r) {
     st_pool_run(r->group->pool, append_token, &job, r->batch->n);
 }
 
+static void decode(struct job *job) {
+    const struct st_run *r = job->run;
+    job->share = share_of(job, st_pool_threads(r->group->pool));
+    size_t parts = st_ceil_div(job->group, job->share);
+    st_pool_run(r->group->pool, decode_item, job,
+                r->batch->n * r->s->model->config.n_kv_heads * parts);
+}
+
 void st_kv_attend(const struct st_run *r) {
-    const struct stint_session *s = r->s;
     struct job job = job_of(r);
     st_pool_run(r->group->pool, rotate_queries, &job, r->batch->n);
     if (r->phase == ST_PHASE_PREFILL)
         st_kv_attend_prompt(r);
     else
-        st_pool_run(r->group->pool, decode_item, &job, r->batch->n * s->model->config.n_heads);
+        decode(&job);
 }

@@ -7,30 +7,22 @@
 #include "base/map.h"
 #include "base/size.h"
 #include "format/package.h"
+#include "model/fingerprint.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 #define META   "session.json"
 #define TOKENS "tokens"
 
-enum { LAYER_NAME = 32, EMBED_ROWS = 64 };
-
-// Of the model: a package has a hash; of others the first weights are taken for all.
-static uint64_t model_hash(const struct stint_model *m) {
-    const struct st_linear_weight *embed = &m->weights.embed;
-    size_t rows = st_min(embed->n_out, EMBED_ROWS);
-    if (m->checkpoint.package) return st_package_hash(m->checkpoint.package);
-    return XXH3_64bits(embed->data, rows * embed->row_bytes);
-}
+enum { LAYER_NAME = 32 };
 
 // Everything that the cache's bytes depend on.
 static json_t *describe(const struct stint_session *s, const struct st_sequence *sequence) {
     const struct st_config *c = &s->model->config;
     char hash[20];
-    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)model_hash(s->model));
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)st_model_hash(s->model));
     return json_pack("{s:i, s:s, s:s, s:i, s:i, s:i, s:I, s:I}", "stint_session", 1, "model", hash,
                      "kv", st_kv_traits[s->kv.type].name, "layers", (int)c->n_layers, "kv_heads",
                      (int)c->n_kv_heads, "head_dim", (int)c->head_dim, "length",
@@ -95,8 +87,8 @@ stint_status stint_session_save(const stint_session *s, uint32_t sequence, const
     json_t *object = describe(s, held);
     char *meta = object ? json_dumps(object, JSON_COMPACT) : NULL;
     json_decref(object);
-    stint_status status =
-        meta ? st_package_create(path, &writer) : st_fail(STINT_E_NOMEM, "no memory to save");
+    stint_status status = meta ? st_package_create_private(path, &writer)
+                               : st_fail(STINT_E_NOMEM, "no memory to save");
     if (status == STINT_OK) {
         status = write_sections(s, sequence, meta, writer);
         if (status == STINT_OK)

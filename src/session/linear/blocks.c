@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linears over quantized blocks as a GGUF file has them: integer products with inputs in INT8, for
-// steps. Linears of a unit that are stored in another way run in float beside them.
+// Linears over quantized blocks as a GGUF file has them: integer products with inputs of 15
+// bits, for steps. Linears of a unit that are stored in another way run in float beside them.
 #include "session/linear/op.h"
 
 #include "base/size.h"

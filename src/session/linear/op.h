@@ -51,7 +51,7 @@ void st_float_linears(const struct st_run *run, const struct st_operands *operan
                       const struct st_linear_weight *const *weights, size_t n_linears);
 // What the linears get: who observes a session sees the input first, and says.
 const float *st_float_input(const struct st_run *run, const struct st_operands *operands);
-// linear/blocks.c, over quantized blocks with inputs in INT8.
+// linear/blocks.c, over quantized blocks in integers.
 extern const struct st_op st_op_blocks;
 // linear/nested.c, at precision run->bits: inputs as one INT8 number, and as two.
 extern const struct st_op st_op_nested, st_op_nested_two_term;
