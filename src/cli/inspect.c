@@ -135,6 +135,18 @@ static bool gather(const struct st_cli_command *command, const struct inspect_op
     return ok;
 }
 
+static json_t *memory_object(const struct report *report) {
+    json_t *memory = json_pack(
+        "{s:I, s:I, s:I}", "weight_bytes", (json_int_t)report->info.weight_bytes, "context_tokens",
+        (json_int_t)report->context, "scratch_bytes", (json_int_t)report->scratch);
+    for (size_t i = 0; i < report->n_kv; i++) {
+        char key[32];
+        snprintf(key, sizeof key, "kv_bytes_%s", report->kv[i].type);
+        json_object_set_new(memory, key, json_integer((json_int_t)report->kv[i].bytes));
+    }
+    return memory;
+}
+
 static bool print_object(const struct st_cli_command *command, const struct report *report) {
     const stint_model_info *info = &report->info;
     json_t *object = json_pack(
@@ -153,14 +165,6 @@ static bool print_object(const struct st_cli_command *command, const struct repo
         (double)info->rope_theta, "rope_scaling", info->rope_scaling, "chat_template",
         info->chat_template, "linear_ops_per_token", (json_int_t)info->linear_ops_per_token,
         "bytes_per_decoded_token", (json_int_t)info->bytes_per_decoded_token);
-    json_t *memory = json_pack("{s:I, s:I, s:I}", "weight_bytes", (json_int_t)info->weight_bytes,
-                               "context_tokens", (json_int_t)report->context, "scratch_bytes",
-                               (json_int_t)report->scratch);
-    for (size_t i = 0; i < report->n_kv; i++) {
-        char key[32];
-        snprintf(key, sizeof key, "kv_bytes_%s", report->kv[i].type);
-        json_object_set_new(memory, key, json_integer((json_int_t)report->kv[i].bytes));
-    }
     json_t *subgraphs = json_pack(
         "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "per_layer",
         (json_int_t)info->subgraphs_per_layer, "static_per_layer",
@@ -176,7 +180,7 @@ static bool print_object(const struct st_cli_command *command, const struct repo
             : json_null();
     json_object_update(object, more);
     json_decref(more);
-    json_object_set_new(object, "memory", memory);
+    json_object_set_new(object, "memory", memory_object(report));
     json_object_set_new(object, "subgraphs", subgraphs);
     json_object_set_new(object, "tokenizer", tokenizer);
     json_object_set_new(object, "sampling",

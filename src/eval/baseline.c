@@ -13,15 +13,15 @@
 enum {
     MAX_PREFIX = 4,
     ROWS = 64,     // tokens of a batch of calibration
-    WIDTHS = 4,    // different input widths a model has at most
-    FAR = 64,      // times the median: a token belongs into the prefix
+    WIDTHS = 4,    // maximum of different input widths in a model
+    FAR = 64,      // times the median: the token belongs to the prefix
     OUTLIER = 6,   // of LLM.int8()
     ROTATION = 11, // seed
 };
 
-// One linear's input.
+// The input of one linear.
 struct input {
-    size_t n, width;  // channels; floats per token that the linear gets
+    size_t n, width;  // channels; floats per token of the linear's input
     float scale;      // static
     float *max;       // [n] on the calibration text
     float *factors;   // [n] or NULL
@@ -33,7 +33,7 @@ struct st_baseline {
     struct st_baseline_method method;
     const struct stint_model *source;
     const struct st_dequantize *dequantize;
-    struct stint_model model; // a copy; what it does not share hangs on the next three
+    struct stint_model model; // a copy; the next three hold what it does not share
     struct st_layer *layers;
     struct st_ffn_weight *ffn;
     float **weights; // [n_weights]
@@ -143,7 +143,7 @@ static int by_value(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-// Counts each token whose input is far beyond the median one's.
+// Counts the tokens whose input is far larger than the median.
 static stint_status count_far(const struct input *input, const struct st_ids *ids,
                               uint32_t *counts) {
     float *sorted = malloc(ids->count * sizeof *sorted);
@@ -157,7 +157,7 @@ static stint_status count_far(const struct input *input, const struct st_ids *id
     return STINT_OK;
 }
 
-// The tokens that stand out most often, then what a text of this model begins with.
+// The tokens that are outliers most often, then the ids with which a text of this model begins.
 static void select_prefix(struct st_baseline *b, const uint32_t *counts) {
     const struct stint_tokenizer *tokenizer = b->source->tokenizer;
     int32_t bos = tokenizer ? stint_tokenizer_bos(tokenizer) : -1;
@@ -194,7 +194,7 @@ static stint_status find_prefix(struct st_baseline *b, const struct st_baseline_
 
 // ---- Weights
 
-// The parts of a linear in the copy, which still are the source's.
+// The parts of a linear in the copy, which still point to the source's weights.
 struct parts {
     struct st_linear_weight *part[ST_STAGE_PARTS];
     size_t n;
@@ -419,8 +419,8 @@ static const float *quantize_input(void *context, const struct st_linear_input *
 }
 
 stint_status st_baseline_attach(struct st_baseline *b, struct stint_session *session) {
-    size_t rows =
-        st_max(session->chunk_len, ST_LINEAR_FEW_TOKENS + 1); // a prompt's last ones are scratch
+    size_t rows = st_max(session->chunk_len,
+                         ST_LINEAR_FEW_TOKENS + 1); // the last rows of a prompt are scratch
     free(b->x);
     b->x = calloc(rows * b->widest, sizeof *b->x);
     if (!b->x) return no_memory();

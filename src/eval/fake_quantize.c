@@ -32,7 +32,7 @@ static uint64_t next_random(uint64_t *state) {
     return *state >> 33;
 }
 
-// Sum of twelve: near enough to normal for a random direction.
+// A sum of twelve is close enough to normal for a random direction.
 static float random_normal(uint64_t *state) {
     float sum = -6.0f;
     for (int i = 0; i < 12; i++) sum += (float)next_random(state) * 0x1p-31f;
@@ -45,7 +45,7 @@ static float dot(const float *a, const float *b, size_t n) {
     return sum;
 }
 
-// Gram and Schmidt's way, twice over each row: once leaves what rounding adds.
+// Gram-Schmidt, applied twice to each row, as rounding errors remain after the first time.
 static void make_orthogonal(float *m, size_t n) {
     for (size_t r = 0; r < n; r++) {
         float *row = m + r * n;

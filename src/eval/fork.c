@@ -50,7 +50,7 @@ void st_fork_close(struct st_fork *f) {
     *f = (struct st_fork){0};
 }
 
-// The answer as text, its first line alone if that ends it; false while that goes on.
+// Writes the text of the answer, only its first line if that ends it. False while the line goes on.
 static bool set_text(struct st_fork *f) {
     size_t n = 0;
     if (stint_detokenize(f->model->tokenizer, f->ids, f->n, 0, f->text, f->text_bytes, &n) !=
@@ -104,7 +104,7 @@ stint_status st_fork_prompt_text(struct st_fork *f, const char *prompt, unsigned
     return status;
 }
 
-// Steps taken: every token but the first comes of one, and so does an end that is no token.
+// Number of steps taken: one for every token but the first, and one for an end without a token.
 static size_t steps_taken(const struct st_fork *f) {
     return stint_session_length(f->session, 0) - f->n_prompt;
 }
@@ -112,7 +112,7 @@ static size_t steps_taken(const struct st_fork *f) {
 stint_status st_fork_write(struct st_fork *f, const uint8_t *bits) {
     size_t taken = steps_taken(f), same = 0;
     while (same < taken && f->bits[same] == bits[same]) same++;
-    if (same < taken) { // back to where the ways part
+    if (same < taken) { // back to the first step that differs
         ST_TRY(stint_session_truncate(f->session, 0, f->n_prompt + same));
         f->n = same + 1;
         f->ended = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One prompt answered many times, with the weights' precision chosen step by step: answers whose
-// first steps have the same precisions share them.
+// Generates many answers to one prompt, with a precision for each step. Answers whose first steps
+// have the same precisions share these steps.
 #ifndef ST_EVAL_FORK_H
 #define ST_EVAL_FORK_H
 
@@ -15,30 +15,30 @@ struct st_fork {
     int32_t *ids;       // [n_tokens] the answer
     uint8_t *bits;      // [n_tokens] precisions of the steps taken, n - 1 of them
     uint8_t *wanted;    // [n_tokens] scratch
-    size_t n, n_tokens; // in the answer; most of it
-    bool line;          // an answer ends with its first line
+    size_t n, n_tokens; // length of the answer, and its maximum
+    bool line;          // an answer ends after its first line
     bool ended;
     float *logits; // [vocab]
-    char *text;    // [text_bytes] the answer, without space around it
+    char *text;    // [text_bytes] the answer without white space around it
     size_t text_bytes;
 };
 
-// n_tokens: longest answer; n_prompt: longest prompt, of which the end counts. E_ARG for a model
-// without a tokenizer or nested weights.
+// n_tokens: longest answer; n_prompt: longest prompt, of longer ones the end is used. STINT_E_ARG
+// for a model without a tokenizer or nested weights.
 stint_status st_fork_open(const struct stint_model *model, const stint_session_options *options,
                           size_t n_prompt, size_t n_tokens, struct st_fork *fork);
 void st_fork_close(struct st_fork *fork); // accepts a zeroed one
 
-// Reads a prompt at a precision; then there is an answer of one token.
+// Runs a prompt at a precision, after which the answer has one token.
 stint_status st_fork_prompt(struct st_fork *fork, const int32_t *ids, size_t n, unsigned bits);
 stint_status st_fork_prompt_text(struct st_fork *fork, const char *prompt, unsigned bits);
 
-// Writes the answer whose step i runs at bits[i], i < n_tokens.
+// Generates the answer whose step i runs at bits[i], i < n_tokens.
 stint_status st_fork_write(struct st_fork *fork, const uint8_t *bits);
-// The same by a schedule.
+// The same with a precision schedule.
 stint_status st_fork_write_by(struct st_fork *fork, const stint_precision *precision);
 
-// Sum of the precisions of the steps that the answer took.
+// The sum of the precisions of the answer's steps.
 uint64_t st_fork_sum_bits(const struct st_fork *fork);
 
 #endif

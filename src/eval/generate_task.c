@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts that the model writes after prompts, greedily, up to the end of a line, compared with what
-// was expected (eval/overlap.h).
+// Generates a text after each prompt, greedily and up to the end of a line, and compares it with
+// the references (eval/overlap.h).
 #include "eval/tasks.h"
 
 #include "base/buffer.h"
@@ -17,13 +17,13 @@ struct generate {
     struct st_eval *eval;
     struct st_scorer scorer;
     struct st_mean rouge_l, token_f1;
-    struct st_bleu bleu, *each; // of all; [items] what each added
+    struct st_bleu bleu, *each; // the sum; [items] the part of each
     size_t n_items;
-    char *text; // written so far
+    char *text; // generated so far
     size_t n, n_tokens;
 };
 
-// Appends what the model wrote; false at the end of a line that holds something.
+// Appends generated text; false at the end of a line that is not blank.
 static bool take_text(void *context, const stint_piece *piece) {
     struct generate *g = context;
     const char *text = piece->text;
@@ -39,7 +39,7 @@ static bool take_text(void *context, const stint_piece *piece) {
     return true;
 }
 
-// The prompt's last tokens, as many as leave room for the answer.
+// The last tokens of the prompt, as many as leave room for the answer.
 static stint_status write_answer(struct generate *g, const char *prompt) {
     struct st_ids ids = {0};
     stint_session *session = g->scorer.session;
@@ -71,7 +71,8 @@ static struct st_bleu without(const struct st_bleu *all, const struct st_bleu *o
     return rest;
 }
 
-// BLEU is no mean: its standard error by leaving out one item at a time (jackknife).
+// BLEU is not a mean: its standard error is estimated by leaving out one item at a time
+// (jackknife).
 static double bleu_error(const struct generate *g, size_t n) {
     double sum = 0.0, squares = 0.0;
     for (size_t i = 0; i < n; i++) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tasks made of items. Accuracies are those of lm-evaluation-harness: the choice of the highest
-// log-likelihood (acc), and of the highest per character of the ending (acc_norm).
+// Multiple-choice tasks. Accuracies are defined as in lm-evaluation-harness: by the highest
+// log-likelihood (acc), and by the highest one per character of the ending (acc_norm).
 #include "eval/tasks.h"
 
 #include "base/size.h"
@@ -10,7 +10,7 @@
 
 typedef void score_fn(struct st_eval *eval, const stint_eval_item *item, struct st_mean *means);
 
-// Characters of an ending, without the space that joins it.
+// The number of characters of an ending, without the space before it.
 static uint32_t n_characters(const char *text) {
     uint32_t n = 0;
     for (text += *text == ' '; *text; text++) n += ((unsigned char)*text & 0xc0) != 0x80;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is scored: texts with one or more endings, read from the data sets' own files.
+// The items that are scored, texts with one or more endings, and the readers of the data sets' own
+// file formats.
 #ifndef ST_EVAL_ITEMS_H
 #define ST_EVAL_ITEMS_H
 
@@ -11,11 +12,11 @@
 
 enum { ST_EVAL_CHOICES = 8 };
 
-// Every choice is a context and an ending; contexts may be the same text.
+// Every choice has a context and an ending; contexts may be equal.
 struct st_item {
     char *context[ST_EVAL_CHOICES], *ending[ST_EVAL_CHOICES]; // owned
     uint32_t n_choices;
-    uint32_t answer; // the right one
+    uint32_t answer; // the correct one
 };
 
 struct st_items {
@@ -24,7 +25,7 @@ struct st_items {
 };
 
 void st_items_free(struct st_items *items);
-// Takes the item over, also on failure. STINT_E_NOMEM also where one of its texts is NULL.
+// *Takes* the item, also on failure. STINT_E_NOMEM also if one of its texts is NULL.
 stint_status st_items_add(struct st_items *items, struct st_item *item);
 
 // Reads at most `limit` items (0: all) of a file or folder. STINT_E_FORMAT names file and line.
@@ -44,7 +45,7 @@ struct st_lines {
     const char *path;
     struct st_map map;
     size_t at;
-    size_t number; // of the line that was read last, from 1
+    size_t number; // of the last line read, from 1
 };
 
 stint_status st_lines_open(const char *path, struct st_lines *lines);
@@ -54,15 +55,15 @@ bool st_lines_next(struct st_lines *lines, const char **line, size_t *n);
 // STINT_E_FORMAT "path: line N: text".
 stint_status st_lines_fail(const struct st_lines *lines, const char *text);
 
-// Makes items of one object of a JSONL file.
+// Makes items from one object of a JSONL file.
 typedef stint_status st_item_object_fn(const struct st_lines *lines, const json_t *object,
                                        struct st_items *items);
-// Calls fn for each line that is not empty, as a st_items_read_fn does.
+// Calls fn for each line that is not empty; the rest is as for a st_items_read_fn.
 stint_status st_items_read_objects(const char *path, size_t limit, st_item_object_fn *fn,
                                    struct st_items *items);
 
-// Splits a record at `separator` into at most `max` fields, malloc'ed; fields in double quotes may
-// hold separators, doubled quotes and line ends. *n is 0 after the last record.
+// Splits a record at `separator` into at most `max` malloc'ed fields. Fields in double quotes may
+// contain separators, doubled quotes and line ends. *n is 0 after the last record.
 stint_status st_lines_record(struct st_lines *lines, char separator, char **fields, size_t max,
                              size_t *n);
 

@@ -31,7 +31,7 @@ stint_status st_lines_fail(const struct st_lines *lines, const char *text) {
     return st_fail(STINT_E_FORMAT, "%s: line %zu: %s", lines->path, lines->number, text);
 }
 
-// One field from lines->at; *end is the byte behind it: a separator, a line end or 0.
+// Reads one field from lines->at. *end is the byte after it: a separator, a line end or 0.
 static stint_status take_field(struct st_lines *l, char separator, char *out, size_t *n,
                                char *end) {
     const char *data = (const char *)l->map.data;

@@ -76,7 +76,7 @@ static stint_status find(const char *name, const struct method **method) {
     return st_fail(STINT_E_ARG, "method '%.64s' is not known; known are: %s", name, known);
 }
 
-// Prepared under a name that nobody else has, and opened; the file goes when it is closed.
+// Prepares the package under a unique name and opens it; the file is deleted when it is closed.
 static stint_status open_package(const struct method *method, const stint_eval_options *o,
                                  struct st_subject *subject) {
     const char *folder = getenv("TMPDIR");

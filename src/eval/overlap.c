@@ -17,7 +17,7 @@ static stint_status no_memory(void) {
     return st_fail(STINT_E_NOMEM, "no memory to compare texts");
 }
 
-// Words between spaces of a text of their own.
+// The words of a text, separated by spaces.
 struct words {
     char *text; // owned
     const char **at;
@@ -30,7 +30,7 @@ static void free_words(struct words *w) {
     *w = (struct words){0};
 }
 
-// Every space of Unicode becomes a plain one.
+// Replaces every Unicode space by a plain one.
 static void plain_spaces(char *text) {
     size_t left = strlen(text);
     while (left) {
@@ -47,7 +47,7 @@ static void plain_spaces(char *text) {
     }
 }
 
-// Takes `text` over, also on failure, and ends each word in it.
+// *Takes* `text`, also on failure, and terminates each word in it.
 static stint_status split(char *text, struct words *w) {
     char *rest = NULL;
     *w = (struct words){.text = text, .at = text ? calloc(MAX_WORDS, sizeof *w->at) : NULL};
@@ -77,7 +77,7 @@ static stint_status rouge_words(const char *text, struct words *w) {
     return split(out, w);
 }
 
-// Of the longest common subsequence.
+// The length of the longest common subsequence.
 static stint_status common_length(const struct words *a, const struct words *b, size_t *length) {
     size_t *row = calloc(b->n + 1, sizeof *row);
     if (!row) return no_memory();
@@ -134,7 +134,7 @@ static stint_status squad_words(const char *text, struct words *w) {
     return STINT_OK;
 }
 
-// Words in common, each as often as both have it. Uses up those of b.
+// The number of common words, each counted as often as both have it. Modifies b.
 static size_t take_common(const struct words *a, struct words *b) {
     size_t same = 0;
     for (size_t i = 0; i < a->n; i++)
@@ -165,7 +165,7 @@ stint_status st_token_f1(const char *text, char *const *references, size_t n, do
 
 // ---- BLEU
 
-// mteval-13a in passes over a text, each into twice to thrice the room.
+// mteval-13a's tokenization in passes over a text, each of which may triple its length.
 static bool stands_alone(char c) {
     return (c >= '{' && c <= '~') || (c >= '[' && c <= '`') || (c >= ' ' && c <= '&') ||
            (c >= '(' && c <= '+') || (c >= ':' && c <= '@') || c == '/';
@@ -184,7 +184,7 @@ static bool is_point(char c) {
     return c == '.' || c == ',';
 }
 
-// Where two characters match: "a b " (before) or " a b". A match's characters match no other.
+// Inserts spaces where two characters match: "a b " (before) or " a b". Matches do not overlap.
 static void separate_pairs(const char *from, char *to, bool (*matches)(char a, char b),
                            bool before) {
     while (*from) {
@@ -215,7 +215,7 @@ static bool dash_after_digit(char a, char b) {
 }
 
 static stint_status bleu_words(const char *text, struct words *w) {
-    size_t room = 27 * (strlen(text) + 3); // three times as long at each of three passes
+    size_t room = 27 * (strlen(text) + 3); // each of three passes may triple the length
     char *a = malloc(room), *b = malloc(room);
     if (!a || !b) {
         free(a);
@@ -243,7 +243,8 @@ static size_t count(const struct words *in, const struct words *of, size_t i, si
     return times;
 }
 
-// N-grams of a that references have too, each at most as often as the one that has it most.
+// The n-grams of a that the references have too, each counted at most as often as in the reference
+// that has it most often.
 static size_t count_common(const struct words *a, const struct words *references,
                            size_t n_references, size_t n) {
     size_t same = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much a written text has in common with what was expected. Pure functions on texts.
+// Scores of a generated text against references. Pure functions on texts.
 #ifndef ST_EVAL_OVERLAP_H
 #define ST_EVAL_OVERLAP_H
 
@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// All return the best over the references, [0, 1], in *value; STINT_E_NOMEM.
+// All set *value to the best score over the references, in [0, 1]. STINT_E_NOMEM.
 
 // ROUGE-L (Lin 2004): F1 of the longest common subsequence of lower-case words of letters and
 // digits, as the rouge_score package defines them.
@@ -21,7 +21,7 @@ stint_status st_token_f1(const char *text, char *const *references, size_t n, do
 // to 4, exponential smoothing, the reference of the closest length.
 enum { ST_BLEU_ORDER = 4 };
 struct st_bleu {
-    uint64_t same[ST_BLEU_ORDER], total[ST_BLEU_ORDER]; // n-grams: in common, written
+    uint64_t same[ST_BLEU_ORDER], total[ST_BLEU_ORDER]; // n-grams: common, generated
     uint64_t written, expected;                         // tokens
 };
 stint_status st_bleu_add(struct st_bleu *bleu, const char *text, char *const *references, size_t n);

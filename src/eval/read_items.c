@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data sets' own formats. Prompts are those of lm-evaluation-harness, without examples before
-// them; winogrande is scored by what follows the blank (Trinh and Le 2018, "partial evaluation").
+// Readers of the data sets' own formats. Prompts are those of lm-evaluation-harness without
+// examples. WinoGrande is scored by the text after the blank (Trinh and Le 2018, "partial
+// evaluation").
 #include "base/json.h"
 #include "eval/items.h"
 
@@ -12,7 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-// NULL without memory.
+// NULL if there is no memory.
 static char *format(const char *text, ...) __attribute__((format(printf, 1, 2)));
 static char *format(const char *text, ...) {
     char *out;
@@ -27,7 +28,7 @@ static bool is_full(const struct st_items *items, size_t limit) {
     return limit && items->n >= limit;
 }
 
-// What becomes of one record of separated values.
+// Makes an item from one record of separated values.
 typedef stint_status fields_fn(const struct st_lines *lines, char **fields, size_t n,
                                struct st_items *items);
 
@@ -66,7 +67,7 @@ static bool is_jsonl(const struct st_lines *lines) {
     return lines->map.bytes && lines->map.data[0] == '{';
 }
 
-// JSONL through `object`, else separated values through `fields`.
+// Reads JSONL with `object`, other files as separated values with `fields`.
 static stint_status read_either(const char *path, size_t limit, st_item_object_fn *object,
                                 char separator, fields_fn *fields, struct st_items *items) {
     struct st_lines lines;
@@ -196,7 +197,7 @@ static stint_status openbookqa_object(const struct st_lines *lines, const json_t
         item.ending[i] = text ? format(" %s", text) : NULL;
     }
     if (item.answer < ST_EVAL_CHOICES) return st_items_add(items, &item);
-    item.n_choices = ST_EVAL_CHOICES; // frees what was taken
+    item.n_choices = ST_EVAL_CHOICES; // so that all texts are freed
     st_items_add(items, &item);
     return st_lines_fail(lines, "no choice has the label that 'answerKey' says");
 }
@@ -235,7 +236,7 @@ static int is_csv(const struct dirent *file) {
     return n > 4 && strcmp(file->d_name + n - 4, ".csv") == 0;
 }
 
-// Subjects in the order of their names; with a limit, as many of each.
+// Reads the subjects in the order of their names; a limit is divided among them.
 stint_status st_items_read_mmlu(const char *path, size_t limit, struct st_items *items) {
     struct stat info;
     struct dirent **files;

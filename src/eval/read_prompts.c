@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prompts with what is expected after them, JSONL: {"prompt", "reference"}; DialogSum's
-// {"dialogue", "summary"}; LongBench's {"context", "input", "answers"}. The references are the
-// item's endings.
+// Reads prompts with references from JSONL: {"prompt", "reference"}, DialogSum's {"dialogue",
+// "summary"}, or LongBench's {"context", "input", "answers"}. The references become the endings of
+// the item.
 #include "eval/items.h"
 
 #include <stdio.h>
@@ -22,7 +22,7 @@ static const char *text_of(const json_t *object, const char *key) {
     return key ? json_string_value(json_object_get(object, key)) : "";
 }
 
-// One text, or those of a list.
+// Adds one text, or all texts of a list.
 static uint32_t take_references(const json_t *value, struct st_item *item) {
     const json_t *list = json_is_array(value) ? value : NULL;
     size_t n = list ? json_array_size(list) : 1;

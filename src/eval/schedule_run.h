@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What searching, comparing and learning precision schedules have in common: the options with their
-// defaults, progress, the way back to the caller.
+// What searching, comparing and training precision schedules share: options with defaults, progress
+// and results.
 #ifndef ST_EVAL_SCHEDULE_RUN_H
 #define ST_EVAL_SCHEDULE_RUN_H
 
@@ -16,14 +16,14 @@ struct st_schedule_run {
     uint64_t done, total;
 };
 
-// STINT_E_ARG where something is NULL or no data are given.
+// STINT_E_ARG if an argument is NULL or no data are given.
 stint_status st_schedule_run_begin(const struct stint_model *model,
                                    const stint_schedule_options *options,
                                    const stint_schedule_result *result,
                                    struct st_schedule_run *run);
-// One step is done. STINT_E_CANCELED if asked to stop.
+// Reports one more step. STINT_E_CANCELED if the caller asks to stop.
 stint_status st_schedule_run_step(struct st_schedule_run *run, const char *what);
-// `out` with the time it took, as far as the caller's struct reaches.
+// Copies `out` and the time it took, as far as the caller's struct reaches.
 void st_schedule_run_finish(const struct st_schedule_run *run, stint_schedule_result *out,
                             stint_schedule_result *result);
 

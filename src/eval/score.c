@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a sequence has in common with the one before it, as endings of one context have, stays in
-// the session.
+// The common beginning of a sequence and the one before it, such as the context of several endings,
+// stays in the session.
 #include "eval/score.h"
 
 #include "base/buffer.h"
@@ -50,7 +50,7 @@ double st_log_probability(const float *logits, size_t vocab, int32_t id) {
     return (double)logits[id] - st_log_sum(logits, vocab);
 }
 
-// Brings the session to hold ids[0, n), with what it holds already.
+// Makes the session hold ids[0, n), reusing what it holds already.
 static stint_status hold(struct st_scorer *s, const int32_t *ids, size_t n) {
     size_t same = 0;
     while (same < n && same < s->last.count && s->last.data[same] == ids[same]) same++;
@@ -90,7 +90,7 @@ static void add_row(void *context, const float *logits, size_t vocab, int32_t ne
 
 static stint_status score_ids(struct st_scorer *s, const struct st_ids *all, size_t n_context,
                               struct st_score *score) {
-    // One token must stand before the first that is scored, one must be scored.
+    // At least one token is needed before the first scored one, and at least one is scored.
     size_t first = st_min(st_max(n_context, 1), all->count - 1);
     size_t room = stint_session_context(s->session) - s->n_prefix, skip = 0;
     if (all->count > room) skip = st_min(all->count - room, first - 1);

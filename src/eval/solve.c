@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The static precision scheduler (PMPD, sections 4.1 and 4.3), and schedules beside each other.
+// The static precision scheduler (PMPD, sections 4.1 and 4.3), and the comparison of schedules.
 #include "eval/quality.h"
 #include "eval/schedule_run.h"
 #include "session/precision/schedule.h"
@@ -21,7 +21,7 @@ static const double certain = 3.0; // standard errors
 
 enum rule { BY_PRECISION, BY_LEARNED, AT_RANDOM, IN_TURN, IN_PART };
 
-// A way of choosing precisions.
+// A candidate: how precisions are selected.
 struct point {
     stint_schedule_point out;
     enum rule rule;
@@ -35,11 +35,11 @@ struct solver {
     struct st_schedule_run run;
     enum st_quality_metric metric;
     struct st_items items;
-    char **own;        // [items] what INT8 writes, for ST_AGREEMENT
-    double *reference; // [items] how good it is
+    char **own;        // [items] the answers of INT8, for ST_AGREEMENT
+    double *reference; // [items] their scores
     struct st_fork fork;
     struct point points[MAX_POINTS]; // 0: INT8 throughout, the reference
-    size_t n_points, from;           // those from here on are being tried
+    size_t n_points, from;           // points[from, n_points) are being tried
     bool too_many;
 };
 
@@ -83,7 +83,7 @@ static stint_status answer(struct solver *s, struct point *p, size_t item) {
     return st_fork_write(&s->fork, s->fork.wanted);
 }
 
-// A learned scheduler wants the prompt's own state, before anything was written.
+// A learned scheduler needs the state after the prompt, before the first step.
 static stint_status read_prompt(struct solver *s, const struct st_item *item, unsigned *held,
                                 unsigned bits) {
     if (*held == bits) return STINT_OK;
@@ -91,7 +91,7 @@ static stint_status read_prompt(struct solver *s, const struct st_item *item, un
     return st_fork_prompt_text(&s->fork, item->context[0], bits);
 }
 
-// What it falls short of the reference is certainly more than is allowed.
+// True if its difference to the reference certainly exceeds what is allowed.
 static bool is_hopeless(const struct solver *s, const struct point *p) {
     const struct st_mean *reference = &s->points->quality.mean, *less = &p->quality.less;
     if (s->metric == ST_BLEU || p->rule != BY_PRECISION || less->n < ITEMS_BEFORE_PRUNING)
@@ -100,7 +100,7 @@ static bool is_hopeless(const struct solver *s, const struct point *p) {
     return st_mean_value(less) - certain * st_mean_error(less) > allowed;
 }
 
-// All points that are tried, of one item; the reference is needed for each.
+// Runs all points that are being tried on one item; each needs the reference.
 static stint_status run_item(struct solver *s, size_t i, bool prune) {
     const struct st_item *item = &s->items.items[i];
     unsigned held = 0;
@@ -195,8 +195,8 @@ static stint_status run_solver(const struct stint_model *model,
 
 // ---- Solve
 
-// Pairs of precisions for the prompt and all steps after it. INT8 comes first for the prompt: the
-// NPU's role is where it is fastest, and fewer bits are tried to show what they cost.
+// Pairs of precisions for the prompt and for all steps after it. INT8 is the first one for prompts,
+// as it is the fastest there; fewer bits are tried to show what they cost.
 static void add_pairs(struct solver *s) {
     const struct st_nested_range *r = &s->run.model->nested;
     for (unsigned bits = r->high; bits >= r->low; bits--) {
@@ -209,8 +209,8 @@ static void add_pairs(struct solver *s) {
     }
 }
 
-// All schedules that begin at precision p->steps[0], with every lower one from a candidate on; the
-// next to be placed is `bits`, not before candidate `min`.
+// Adds all schedules that begin at precision p->steps[0] and reach each lower precision at a
+// candidate step. The next precision to place is `bits`, at candidate `min` or later.
 static void add_schedules(struct solver *s, const stint_precision *p, unsigned bits, unsigned min) {
     if (bits < s->run.model->nested.low) {
         if (p->n_steps > 1) add_point(s, "schedule", BY_PRECISION, p);
@@ -219,8 +219,8 @@ static void add_schedules(struct solver *s, const stint_precision *p, unsigned b
     for (unsigned c = min; c < s->run.n_candidates; c++) {
         stint_precision next = *p;
         uint32_t start = (uint32_t)((uint64_t)c * s->run.n_tokens / (s->run.n_candidates - 1));
-        if (c + 1 < s->run.n_candidates) { // at the end: it is not used, and so are those below it
-            // What would begin at the same step has no step of its own.
+        if (c + 1 < s->run.n_candidates) { // at the end: neither it nor lower ones are used
+            // A precision that begins at the same step as the next one is skipped.
             if (next.steps[next.n_steps - 1].start == start) next.n_steps--;
             next.steps[next.n_steps].bits = bits;
             next.steps[next.n_steps++].start = start;
@@ -231,7 +231,7 @@ static void add_schedules(struct solver *s, const stint_precision *p, unsigned b
     }
 }
 
-// A schedule whose first step is 0 bits lower than the allocation is another allocation's.
+// Drops new schedules that do not begin at precision `first`: they belong to another allocation.
 static void drop_others(struct solver *s, unsigned first) {
     size_t n = s->from;
     for (size_t i = s->from; i < s->n_points; i++)

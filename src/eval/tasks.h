@@ -14,7 +14,7 @@ struct st_eval {
 
 struct st_task {
     const char *name, *about;
-    st_items_read_fn *read; // NULL: the data are a text
+    st_items_read_fn *read; // NULL: the data is a text
     stint_status (*run)(struct st_eval *eval, const struct st_task *task);
 };
 
@@ -24,10 +24,11 @@ stint_status st_eval_last_word(struct st_eval *eval, const struct st_task *task)
 stint_status st_eval_perplexity(struct st_eval *eval, const struct st_task *task);
 stint_status st_eval_agreement(struct st_eval *eval, const struct st_task *task);
 
-// After each item: shows progress and the running result. STINT_E_CANCELED if asked to stop.
+// Call after each item: reports progress and the result so far. STINT_E_CANCELED if the caller asks
+// to stop.
 stint_status st_eval_step(struct st_eval *eval, uint64_t done, uint64_t total);
 
-// Mean and its standard error, one value at a time.
+// A mean and its standard error, updated one value at a time.
 struct st_mean {
     double n, sum, squares;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tasks over a text: windows that move on by a stride; each token is scored once, with as many
-// before it as its window holds. A stride of a whole window is the way of chunks.
+// Tasks over a text, in windows that advance by a stride. Each token is scored once, after all
+// tokens before it in its window. A stride of a whole window means non-overlapping windows.
 #include "eval/tasks.h"
 
 #include "base/buffer.h"
@@ -12,11 +12,11 @@
 #include <string.h>
 
 struct text {
-    struct st_ids ids, first; // of the text; what every window begins with
+    struct st_ids ids, first; // of the text; at the start of every window
     size_t window, stride, n_windows;
 };
 
-// One window's ids: the beginning, then ids [from, from + n).
+// The ids of one window: `first`, then ids [from, from + n).
 struct window {
     const int32_t *ids;
     size_t n, scored; // ids from `scored` on are predicted for the first time
@@ -135,7 +135,7 @@ stint_status st_eval_perplexity(struct st_eval *eval, const struct st_task *task
 struct agreement {
     struct st_eval *eval;
     struct st_scorer scorer, reference;
-    float *kept; // [window, vocab] what the reference says
+    float *kept; // [window, vocab] logits of the reference
     size_t base; // position of its first row
     struct st_mean same, divergence;
 };
@@ -191,7 +191,7 @@ static stint_status open_pair(struct agreement *a, const struct text *t) {
     stint_session_options plain = {.size = sizeof plain};
     const stint_session_options *given = a->eval->options->session;
     if (given) memcpy(&plain, given, st_min(given->size, sizeof plain));
-    plain.schedule = NULL; // it says how the model runs
+    plain.schedule = NULL; // it applies to the model, not to the reference
     ST_TRY(st_scorer_open(&(struct st_subject){.model = reference}, &plain, n, &a->reference));
     a->kept = calloc(n, vocab * sizeof *a->kept);
     return a->kept ? STINT_OK : st_fail(STINT_E_NOMEM, "no memory for %zu logits", n * vocab);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains the learned precision scheduler (PMPD, section 4.3 and appendix A.1): prompts cut from a
-// text, labels from what the model itself writes, Adam on the cross-entropy.
+// Trains the learned precision scheduler (PMPD, section 4.3 and appendix A.1): prompts are cut from
+// a text, labels come from the model's own answers, and Adam minimizes the cross-entropy.
 #include "eval/fork.h"
 #include "eval/overlap.h"
 #include "eval/schedule_run.h"
@@ -22,14 +22,14 @@ enum {
     DEFAULT_SAMPLES = 256,
     DEFAULT_EPOCHS = 30,
     BATCH = 32,
-    HELD_OUT = 10, // one in so many
+    HELD_OUT = 10, // one of this many samples
     MAX_TEXT = 64 << 20,
 };
 static const float rate = 2e-3f, decay = 0.01f;
 
 struct sample {
     size_t n;             // tokens of the prompt
-    float *keys, *values; // the last block's, as st_learned_read_cache() gives them
+    float *keys, *values; // of the last block, from st_learned_read_cache()
     size_t label;
 };
 
@@ -53,7 +53,7 @@ static double draw(struct trainer *t) {
 
 // ---- Samples
 
-// Scores are compared as they are published, with three decimals.
+// Scores are compared with three decimals, as in the publications.
 static stint_status score(struct trainer *t, char *const *reference, long *thousandths) {
     double value;
     ST_TRY(st_rouge_l(t->fork.text, reference, 1, &value));
@@ -61,7 +61,8 @@ static stint_status score(struct trainer *t, char *const *reference, long *thous
     return STINT_OK;
 }
 
-// The choice with the fewest bits that comes as near to INT8's text as the last one, or nearly so.
+// The choice with the fewest bits whose text is about as close to INT8's as that of the last
+// choice.
 static stint_status find_label(struct trainer *t, size_t *label) {
     stint_precision int8 = st_precision_uniform(ST_PRECISION_INT8, ST_PRECISION_INT8);
     long wanted = 0, got = 0;
@@ -157,7 +158,7 @@ static size_t predict(struct trainer *t, const struct sample *s) {
     return best;
 }
 
-// After `n` samples' gradients.
+// Updates the parameters after the gradients of `n` samples.
 static void update(struct trainer *t, float n, uint64_t round) {
     size_t size = st_pooling_net_size(&t->net);
     struct st_adam adam = {rate, decay, round};
@@ -223,7 +224,7 @@ static double majority(const struct trainer *t, size_t n) {
     return n ? (double)max / (double)n : 0.0;
 }
 
-// ---- The whole
+// ---- All steps
 
 static stint_status set_choices(struct trainer *t) {
     unsigned high = t->run.high, low = t->run.low;

@@ -34,7 +34,7 @@ void st_activity_see_neurons(struct st_activity *a, const float *middle, size_t 
     }
 }
 
-// How often a neuron is active for at least one of so many tokens.
+// The rate at which a neuron is active for at least one token of a batch.
 static void count_batches(const struct st_activity *a, size_t batch, float *rates) {
     size_t n = a->n / batch;
     memset(rates, 0, a->ffn * sizeof *rates);

@@ -67,7 +67,7 @@ static void see_maxima(struct st_input_stats *s, const float *x) {
     for (size_t i = 0; i < s->n; i++) {
         float magnitude = fabsf(x[i]);
         s->squares[i] += x[i] * x[i];
-        // A NaN stays: nothing is above it.
+        // A NaN stays, because no comparison with it is true.
         if (magnitude > s->max[i] || isnan(magnitude)) s->max[i] = magnitude;
     }
 }
@@ -120,7 +120,7 @@ static bool is_silent(const struct st_input_stats *s) {
     return true;
 }
 
-// An expert that met no token takes what the others met at most, channel by channel.
+// An expert that received no token gets the maxima of the others, channel by channel.
 static void fill_silent(struct st_input_stats *experts, size_t n) {
     for (size_t e = 0; e < n; e++) {
         if (!is_silent(&experts[e])) continue;
@@ -132,7 +132,7 @@ static void fill_silent(struct st_input_stats *experts, size_t n) {
 
 // ---- Passes
 
-// The batches of all sequences, one after the other.
+// Runs the batches of all sequences, one after the other.
 typedef stint_status batch_fn(struct st_calibration *c, const struct st_batch *batch, size_t first,
                               uint32_t layer);
 
@@ -143,7 +143,7 @@ static stint_status for_batches(struct st_calibration *c, batch_fn *fn, uint32_t
             struct st_batch batch = {
                 .n = st_min(BATCH_TOKENS, n - done), .position = done, .n_total = n};
             if (c->stop && c->stop(c->stop_context)) return st_fail(STINT_E_CANCELED, "canceled");
-            // Whole batches are observed, up to the one that holds the last token to see.
+            // Whole batches are observed, including the one with the last token to observe.
             c->session->observe = start + done < c->n_observed ? observe : NULL;
             ST_TRY(fn(c, &batch, start + done, layer));
         }
@@ -265,7 +265,7 @@ stint_status st_calibration_head_again(struct st_calibration *c) {
 
 // ---- Predictions
 
-// Sorted insertion: few of a vocabulary get past the last one.
+// Sorted insertion: few tokens of a vocabulary beat the last one.
 static void keep_likeliest(const float *logits, size_t n, double log_all,
                            struct st_predicted *out) {
     size_t kept = 0;
@@ -309,7 +309,7 @@ static void predict_row(const struct st_calibration *c, const float *logits, int
     p->n++;
 }
 
-// Rows [row, row + n) of the text; the last of a sequence predicts nothing that is known.
+// Rows [row, row + n) of the text. The token after a sequence's last one is not known.
 static stint_status predict_rows(struct st_calibration *c, size_t row, size_t n, float *logits,
                                  struct st_predictions *p) {
     struct st_run run = run_of(c, NULL);

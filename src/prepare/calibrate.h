@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A text on its way through a model, layer by layer, so that one layer's weights and one layer's KV
-// cache are in memory at a time: in float to see what each linear's input is, in float or INT8 to
-// see what the model makes of the text.
+// Runs a text through a model layer by layer, so that the weights and the KV cache of only one
+// layer are in memory: in float to observe the inputs of the linears, in float or INT8 to get the
+// model's predictions.
 #ifndef ST_PREPARE_CALIBRATE_H
 #define ST_PREPARE_CALIBRATE_H
 
 #include "prepare/outliers.h"
 #include "session/pass.h"
 
-// Of the layer at hand, by role and expert; and of the head.
+// The statistics of the current layer, by role and expert, and of the head.
 struct st_layer_stats {
     struct st_input_stats qkv, o, head;
     struct st_input_stats *up, *down; // [max(1, n_experts)]
@@ -20,21 +20,21 @@ struct st_calibration {
     struct st_arena arena;
     const int32_t *ids; // [n_ids], sequences of n_sequence
     size_t n_ids, n_sequence;
-    size_t n_observed; // the first ones; the others pass unseen
+    size_t n_observed; // the first ones; the others are not observed
     float *hidden;     // [n_ids, hidden] between layers
-    float *before;     // the same before the layer at hand
+    float *before;     // the same before the current layer
     struct st_layer_stats stats;
-    bool products; // wanted; set before opening
-    // Sees every observed input of a layer the first time it runs; or NULL.
+    bool products; // sums of x x^T are wanted; set before opening
+    // Called with every observed input of a layer's first run; or NULL.
     void (*watch)(void *context, const struct st_linear_input *input);
     void *watch_context;
     enum { ST_CALIBRATE_MAXIMA, ST_CALIBRATE_OUTLIERS } phase;
-    bool (*stop)(void *context); // asked between batches; or NULL
+    bool (*stop)(void *context); // called between batches; or NULL
     void *stop_context;
 };
 
-// Takes the ids through the embedding. They are borrowed until close. Without observation
-// (n_observed is 0) no statistics are kept.
+// Computes the embedding of the ids, which are borrowed until close. If n_observed is 0, no
+// statistics are kept.
 stint_status st_calibration_open(const struct stint_model *model, const int32_t *ids, size_t n_ids,
                                  size_t n_observed, uint32_t n_threads,
                                  struct st_calibration *calibration);
@@ -43,36 +43,36 @@ void st_calibration_close(struct st_calibration *calibration); // accepts a zero
 struct st_input_stats *st_calibration_stats(struct st_calibration *calibration,
                                             enum st_int8_role role, uint32_t expert);
 
-// Runs layer `layer` over all sequences; then `max` of its linears is known. An expert that met no
-// token has the largest of the others.
+// Runs layer `layer` over all sequences and sets `max` of its linears. An expert that received no
+// token gets the largest values of the others.
 stint_status st_calibration_layer(struct st_calibration *calibration, uint32_t layer);
-// Runs the layer once more over the same input, with scales and norms set: then elements beyond the
-// thresholds and errors are counted, on a sample of the tokens.
+// Runs the layer again over the same input, with scales and norms set: counts elements beyond the
+// thresholds, and errors, on a sample of the tokens.
 stint_status st_calibration_layer_again(struct st_calibration *calibration, uint32_t layer);
-// The final norm; and again.
+// The same two passes for the final norm, whose output the head reads.
 stint_status st_calibration_head(struct st_calibration *calibration);
 stint_status st_calibration_head_again(struct st_calibration *calibration);
 
 enum { ST_PREDICTED = 32 };
 
-// The likeliest tokens at one position, the likeliest first.
+// The most likely tokens at one position, in descending order.
 struct st_predicted {
     int32_t id[ST_PREDICTED];
     float log_p[ST_PREDICTED];
 };
 
-// What a model predicts of each sequence's next tokens.
+// A model's predictions of the next token at each position.
 struct st_predictions {
-    struct st_predicted *at; // [n]; room for as many as there are ids
+    struct st_predicted *at; // [n]; capacity: the number of ids
     size_t n;
-    double loss;                        // sum of -ln p of the tokens that come
-    const struct st_predictions *exact; // what to compare with; or NULL
-    double divergence; // sum of Kullback-Leibler divergences from it, over its likeliest tokens and
-                       // the rest as one
-    size_t n_same;     // positions whose likeliest token is the same
+    double loss;                        // sum of -ln p of the tokens that follow
+    const struct st_predictions *exact; // the reference; or NULL
+    double divergence; // sum of Kullback-Leibler divergences from the reference, over its most
+                       // likely tokens and all others together
+    size_t n_same;     // positions whose most likely token is the same
 };
 
-// After the last layer, from the `first`-th id on. Sets all but `at` and `exact`.
+// Call after the last layer. Predicts from id number `first` on and sets all but `at` and `exact`.
 stint_status st_calibration_predict(struct st_calibration *calibration, size_t first,
                                     struct st_predictions *predictions);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `stint prepare` calibrates on where nothing else is given: prose, dialogue, instructions,
-// code, tables and several languages, about 2,500 tokens, written for this purpose.
+// The text on which `stint prepare` calibrates by default: prose, dialogue, instructions, code,
+// tables and several languages, about 2,500 tokens, written for this purpose.
 #include "prepare/calibration_text.h"
 
 // clang-format off

@@ -2,7 +2,7 @@
 #ifndef ST_PREPARE_CALIBRATION_TEXT_H
 #define ST_PREPARE_CALIBRATION_TEXT_H
 
-// The text that ships with stint; terminated.
+// The default calibration text; terminated.
 extern const char st_calibration_text[];
 
 #endif

@@ -25,7 +25,7 @@ static stint_status copy_ids(const struct stint_model *model, const int32_t *ids
     return STINT_OK;
 }
 
-// The same for every run.
+// The same ids in every run.
 static stint_status random_ids(const struct stint_model *model, size_t n, struct st_ids *out) {
     uint64_t state = 1;
     st_log(STINT_LOG_WARNING,
@@ -38,7 +38,7 @@ static stint_status random_ids(const struct stint_model *model, size_t n, struct
     return STINT_OK;
 }
 
-// Cuts `all` into sequences that begin with `first`, together at most n tokens.
+// Cuts `all` into sequences that begin with `first`; at most n tokens in total.
 static stint_status cut(const struct stint_model *model, const struct st_ids *first,
                         const struct st_ids *all, size_t n, struct st_ids *out) {
     size_t sequence = st_calibration_sequence(model);

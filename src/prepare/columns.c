@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A column of weights that is multiplied in float has a scale of its own beside those of the rows,
-// so that it keeps its precision however small it is in each row (docs/NUMERICS.md).
+// A column of weights that is multiplied in float has a scale of its own besides the scales of the
+// rows. So it keeps its precision even if its weights are small in each row (docs/NUMERICS.md).
 #include "base/cpu.h"
 #include "base/size.h"
 #include "kernels/dequantize.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-enum { BLOCK = 256 }; // channels at once; a multiple of every type's block
+enum { BLOCK = 256 }; // channels at a time; a multiple of every type's block
 
 struct job {
     const struct st_pack_source *source;
@@ -25,7 +25,7 @@ struct job {
     int32_t *checks;         // [n_in, 2]
 };
 
-// Channels [first, first + n) of a packed row over its scale; false for padding.
+// Channels [first, first + n) of a packed row, divided by the row's scale; false for padding.
 static bool load(const struct job *j, size_t packed, size_t first, size_t n, float *x) {
     uint32_t part;
     size_t row;

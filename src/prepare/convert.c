@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layer by layer the calibration text runs in float, then the layer's linears are quantized,
-// written and forgotten (llm.npu, section 3; docs/NUMERICS.md).
+// For each layer: runs the calibration text in float, then quantizes and writes the layer's linears
+// and releases them (llm.npu, section 3; docs/NUMERICS.md).
 #include "prepare/job.h"
 
 #include "base/size.h"
@@ -54,7 +54,7 @@ static void name_of(const struct st_prepare_job *job, const struct st_pack_sourc
     st_int8_name(s->role, &job->model->config, s->layer, s->expert, name);
 }
 
-// Before the second pass.
+// Called before the second pass.
 static stint_status pack(struct st_prepare_job *job, struct st_pack_source *s) {
     struct st_input_stats *stats = stats_of(job, s);
     s->per_tensor = job->options->weight_scale == STINT_SCALE_TENSOR;
@@ -72,13 +72,13 @@ static stint_status set_scales(struct st_prepare_job *job, struct st_pack_source
     return st_outlier_scales(stats_of(job, s), name);
 }
 
-// The source's weights leave memory.
+// Releases the memory of the source's weights.
 static void forget(const struct st_pack_source *s) {
     for (size_t i = 0; i < ST_STAGE_PARTS && s->parts[i]; i++)
         st_map_forget(s->parts[i]->data, s->parts[i]->n_out * s->parts[i]->row_bytes);
 }
 
-// After the second pass: all is known.
+// Called after the second pass, when the statistics are complete.
 static stint_status plan(struct st_prepare_job *job, struct st_pack_source *s) {
     struct st_input_stats *stats = stats_of(job, s);
     char name[ST_INT8_NAME_BYTES];
@@ -116,8 +116,8 @@ stint_status st_prepare_convert(struct st_prepare_job *job) {
     return st_plan_rank(&job->plan);
 }
 
-// ---- Columns of shadowed linears: the most important ones first, so that what is not needed in
-// the end is the file's end
+// ---- Columns of shadowed linears: the most important linears first. The columns that turn out not
+// to be needed are then at the end of the file and can be cut off.
 
 static stint_status write_columns(struct st_prepare_job *job, struct st_planned *l,
                                   struct st_map *map) {

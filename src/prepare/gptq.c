@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPTQ (Frantar et al. 2023): column after column is rounded, and its error made good in those that
-// follow, as far as the inputs seen let it.
+// GPTQ (Frantar et al. 2023): rounds column after column and compensates the error of each in the
+// columns that follow, according to the correlations of the inputs.
 #include "prepare/quantize.h"
 
 #include <math.h>
 #include <string.h>
 
-// Lower Cholesky factor of a [k, k], whose lower triangle counts, in place; its other part becomes
-// zero. False where it is not positive.
+// Replaces a [k, k], of which only the lower triangle is read, by its lower Cholesky factor, with
+// zeros above the diagonal. False if the matrix is not positive definite.
 static bool cholesky(float *a, size_t k) {
     for (size_t i = 0; i < k; i++) {
         float *row = a + i * k;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One preparation under way, and its steps.
+// The state of one preparation, and its steps.
 #ifndef ST_PREPARE_JOB_H
 #define ST_PREPARE_JOB_H
 
@@ -15,25 +15,25 @@ struct st_prepare_job {
     stint_model *model;
     struct st_package_writer *writer;
     struct st_packer *packer;
-    struct st_nested_packer *nested;  // NULL: not wanted
+    struct st_nested_packer *nested;  // NULL: not requested
     struct st_neuron_packer *neurons; // the same
     struct st_calibration calibration;
     struct st_ids ids;
-    size_t n_observed; // of ids; the rest is held out
+    size_t n_observed; // number of ids; the rest is held out
     struct st_plan plan;
     stint_prepare_summary summary;
     uint64_t done; // steps
 };
 
-// Reports one more step. STINT_E_CANCELED if asked to stop.
+// Reports one more step. STINT_E_CANCELED if the caller asks to stop.
 stint_status st_prepare_step(struct st_prepare_job *job, const char *what);
-// For the `stop` of a calibration; context is the options.
+// Used as the `stop` of a calibration; `context` is the options.
 bool st_prepare_is_canceled(void *options);
 
 // convert.c: calibrates and writes all linears, without the columns of shadowed ones.
 stint_status st_prepare_convert(struct st_prepare_job *job);
-// Writes the columns of those linears that the plan says, as far as they are not there yet; and
-// removes those of others that came after them.
+// Writes the columns of the linears that the plan names, unless they are written already, and
+// removes the columns of other linears after them.
 stint_status st_prepare_write_columns(struct st_prepare_job *job);
 stint_status st_prepare_drop_columns(struct st_prepare_job *job);
 

@@ -27,7 +27,7 @@ static uint32_t error_of(const struct st_levels *levels, size_t scale, const int
     return sum;
 }
 
-// Of those from `first` on whose largest level is at most `max`, or of `first` alone.
+// Considers the scales from `first` on whose largest level is at most `max`; at least `first`.
 static size_t best_scale(const struct st_levels *levels, size_t first, int max, const int8_t *w,
                          size_t n, size_t step, uint32_t *error) {
     size_t best = first;
@@ -40,8 +40,8 @@ static size_t best_scale(const struct st_levels *levels, size_t first, int max, 
     return best;
 }
 
-// The first scale that is worth a look: the largest level of those before is far below *most, the
-// largest weight.
+// The first scale to try: the largest level of the scales before it is far below *most, the largest
+// weight.
 static size_t first_scale(const int8_t *w, size_t n, size_t step, int *max) {
     size_t first = 0;
     *max = 0;

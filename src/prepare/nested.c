@@ -11,16 +11,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Of the mean importance, added to each: channels that the text did not reach count a little too.
+// Share of the mean importance that is added to every channel, so that channels which were 0 in the
+// calibration text count a little too.
 static const double damp = 0.01;
 
 struct worker {
     struct st_row_scratch scratch;
     float *w;           // [k]
     uint8_t *code;      // [k]
-    float *centroids;   // of all precisions
-    float *kept;        // [k] the weights as they are
-    float *importance;  // [k] without the row's outliers
+    float *centroids;   // for all precisions
+    float *kept;        // [k] the original weights
+    float *importance;  // [k] 0 for the row's outliers
     uint32_t *outliers; // [k]
 };
 
@@ -33,12 +34,12 @@ struct st_nested_packer {
     struct st_arena arena;
     struct worker *workers;
     float *importance; // [widest k]
-    float *inverse;    // [k, k] of the widest, where the quantizer asks for a factor
+    float *inverse;    // [k, k] for the widest k, if the quantizer needs a factor
     double outlier_share;
-    uint8_t *codes; // of the linear at hand, as are the next ones
+    uint8_t *codes; // of the current linear, like the next ones
     int8_t *tables;
     float *scale;
-    size_t n_outliers; // of a row
+    size_t n_outliers; // per row
     int32_t *outlier_columns;
     float *outliers;
 };
@@ -128,7 +129,8 @@ struct job {
     const float *factor;
 };
 
-// Centroids to INT8 over one scale; the code order of a table is that of the centroids.
+// Rounds the centroids to INT8 with one scale. The codes of a table are in the order of the
+// centroids.
 static void put_tables(const struct job *j, size_t row, const float *centroids) {
     struct st_nested_range range = j->p->range;
     float max = 0.0f;
@@ -142,8 +144,8 @@ static void put_tables(const struct job *j, size_t row, const float *centroids) 
     }
 }
 
-// Which weights of a row count most by themselves: as many as there may be, the weightiest first.
-// The others are what the codes are made for.
+// Selects the outliers of a row: the weights with the largest effect, as many as are allowed, in
+// descending order. The codes are computed for the other weights.
 static void select_outliers(const struct job *j, struct worker *w, size_t k) {
     size_t n = j->p->n_outliers;
     memcpy(w->importance, j->p->importance, k * sizeof *w->importance);
@@ -161,7 +163,7 @@ static void select_outliers(const struct job *j, struct worker *w, size_t k) {
     }
 }
 
-// What the codes of each precision miss of the row's outliers.
+// The differences between the row's outliers and their codes, for each precision.
 static void put_outliers(const struct job *j, const struct worker *w, size_t row) {
     const struct st_nested_packer *p = j->p;
     size_t n = p->n_outliers, all = n * j->weight->n_out;

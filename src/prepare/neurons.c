@@ -28,7 +28,7 @@ struct st_neuron_packer {
     float *rates;    // [ST_NEURON_RATES, ffn] by place
     float *matrix;   // [ffn, rank] the second linear by place
     float *bias;     // [ffn]
-    json_t *layers;  // what is known of those that are packed
+    json_t *layers;  // the report of the packed layers
 };
 
 static void lay_out(struct st_neuron_packer *p, size_t n_tokens, size_t rank,
@@ -115,13 +115,13 @@ static stint_status look(const struct st_neuron_packer *p, enum st_int8_role rol
     return STINT_OK;
 }
 
-// 4 weights of a packed row: those of k = 4 i and the next three.
+// Four weights of a packed row, from k = 4 i on.
 static const int8_t *quad(const int8_t *panels, size_t padded_k, size_t row, size_t i) {
     return panels + row / ST_INT8_PANEL * padded_k * ST_INT8_PANEL + i * 4 * ST_INT8_PANEL +
            row % ST_INT8_PANEL * 4;
 }
 
-// The columns of `down`, one a row.
+// Copies the columns of `down` into rows.
 static void turn_columns(struct st_neuron_packer *p, const int8_t *panels) {
     size_t ffn = p->config->ffn, k = p->layout.k, padded = st_int8_padded_k(ffn);
     memset(p->columns, 0, ffn * k);
@@ -132,7 +132,7 @@ static void turn_columns(struct st_neuron_packer *p, const int8_t *panels) {
         }
 }
 
-// A row of `up`: of its gate, then up.
+// A neuron's row of the linear `up`, which holds gate and up.
 static void copy_row(const struct st_neuron_packer *p, const int8_t *panels, size_t neuron,
                      uint32_t part, int8_t *to) {
     size_t padded = st_int8_padded_k(p->config->hidden);
@@ -142,7 +142,7 @@ static void copy_row(const struct st_neuron_packer *p, const int8_t *panels, siz
     for (size_t i = 0; i < p->layout.k; i += 4) memcpy(to + i, quad(panels, padded, row, i / 4), 4);
 }
 
-// As kernels/neuron.h says.
+// In the layout of kernels/neuron.h.
 static void store(const struct st_neuron_packer *p, const int8_t *w, bool column,
                   unsigned char *to) {
     const struct st_neuron_layout *l = &p->layout;
@@ -203,7 +203,7 @@ static stint_status write_bundles(struct st_neuron_packer *p, uint32_t layer,
     return status;
 }
 
-// ---- What is known of them
+// ---- The report
 
 static stint_status add(const struct st_neuron_packer *p, uint32_t layer, const char *ending,
                         enum st_section_type type, uint64_t rows, uint64_t columns,
@@ -235,7 +235,7 @@ static stint_status write_tables(struct st_neuron_packer *p, uint32_t layer,
     return add(p, layer, ST_NEURONS_RATES, ST_SECTION_F32, ST_NEURON_RATES, n, p->rates, writer);
 }
 
-// Bytes of weights that a token needs, with the predictor and without.
+// Bytes of weights that a token needs with the predictor and without it.
 static bool pays(const struct st_neuron_packer *p) {
     const struct st_predictor *n = &p->predictor;
     double all = (double)p->layout.n * (double)p->layout.bundle_bytes;

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const float smallest_scale = 0x1p-100f; // a division by it stays finite
-static const float step = 0.82f;               // from one candidate to the next
+static const float smallest_scale = 0x1p-100f; // dividing by it gives finite numbers
+static const float step = 0.82f;               // ratio of a candidate to the one before
 static const float round_bias = 12582912.0f;   // 1.5 x 2^23: adding it rounds to whole numbers
 
 stint_status st_outlier_scales(struct st_input_stats *stats, const char *name) {
@@ -24,7 +24,7 @@ stint_status st_outlier_scales(struct st_input_stats *stats, const char *name) {
     return STINT_OK;
 }
 
-// The first threshold that the magnitude exceeds; they fall.
+// The first threshold that the magnitude exceeds; thresholds are in descending order.
 static int level(const struct st_input_stats *stats, float magnitude) {
     int low = 0, high = ST_CLIP_CANDIDATES;
     while (low < high) {

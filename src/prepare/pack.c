@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PANELS = 4, BLOCK = PANELS * ST_INT8_PANEL }; // at a time
+enum { PANELS = 4, BLOCK = PANELS * ST_INT8_PANEL }; // rows at a time
 
 struct st_packer {
     const struct st_config *config;
@@ -97,7 +97,7 @@ bool st_pack_find_row(const struct st_stage *s, size_t packed, uint32_t *part, s
     return false;
 }
 
-// The row as floats in p->row. Its largest magnitude.
+// Dequantizes the row into p->row and returns its largest magnitude.
 static stint_status load_row(const struct packing *j, uint32_t part, size_t row, float *max) {
     const struct st_linear_weight *w = j->source->parts[part];
     float *x = j->p->row, best = 0.0f;
@@ -105,7 +105,7 @@ static stint_status load_row(const struct packing *j, uint32_t part, size_t row,
                                    x);
     for (size_t i = 0; i < w->n_in; i++) {
         float magnitude = fabsf(x[i]);
-        if (magnitude > best || isnan(magnitude)) best = magnitude; // nothing is above a NaN
+        if (magnitude > best || isnan(magnitude)) best = magnitude; // a NaN stays
     }
     if (!isfinite(best))
         return st_fail(STINT_E_FORMAT, "'%s', row %zu, holds a value that is not finite", j->name,
@@ -150,7 +150,8 @@ static stint_status pack_row(const struct packing *j, size_t packed, int8_t *q) 
     return STINT_OK;
 }
 
-// A neuron's row is a row of `up`, its column one of `down`: of that, BLOCK are at hand.
+// A neuron's rows are rows of `up`, and its column is one of `down`, of which BLOCK rows are in
+// memory.
 static void round_block(const struct packing *j, size_t n_rows) {
     const struct st_levels *levels = j->source->levels;
     int8_t *rows = j->p->rows;

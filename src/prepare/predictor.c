@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every product of training is one of rows with rows, so that the decode kernels do them all; what
-// lies the other way round is turned first.
+// All products of training multiply rows by rows, so that the decode kernels compute them. Matrices
+// in the other layout are transposed first.
 #include "prepare/predictor.h"
 
 #include "base/cpu.h"
@@ -16,7 +16,7 @@
 enum { BATCH = 128, BLOCK = 64, PIECE = 1 << 14, HELD_OUT_TOKENS = 1024 };
 enum { FEWEST_EPOCHS = 10, MAX_EPOCHS = 30, STEPS = 500 };
 static const float learning_rate = 3e-3f;
-static const float widest = 24.0f; // activations beyond so many times their mean square are clipped
+static const float widest = 24.0f; // activations are clipped at this multiple of their RMS
 
 struct st_trainer {
     struct st_predictor_options options;
@@ -25,7 +25,7 @@ struct st_trainer {
     struct st_arena arena;
     size_t n_floats;                  // parameters: in, out, bias
     float *gradient, *first, *second; // [n_floats], moments
-    float *x, *x_turned;              // [BATCH, hidden] and the other way round
+    float *x, *x_turned;              // [BATCH, hidden] and its transpose
     float *h, *h_turned;              // [BATCH, rank]
     float *g, *g_turned;              // [BATCH, ffn]
     float *dh, *dh_turned;            // [BATCH, rank]
@@ -148,7 +148,7 @@ static void forward(const struct batch *b) {
     multiply(t, p->out, p->ffn, t->h, b->n, p->rank, t->g);
 }
 
-// Scores become the loss's gradient by them: the probability less what is so.
+// Replaces the scores by the gradient of the loss: the probability minus the truth.
 static void differ(void *context, size_t i, size_t worker) {
     (void)worker;
     const struct batch *b = context;
@@ -277,7 +277,7 @@ stint_status st_predictor_train(struct st_predictor *p, const struct st_activity
             st_pool_run(t->pool, update, &s, st_ceil_div(t->n_floats, PIECE));
         }
     }
-    // From here on inputs are as they come.
+    // Training divided the inputs by this; from here on they are used unscaled.
     for (size_t i = 0; i < p->rank * p->hidden; i++) p->in[i] /= t->input_rms;
     return STINT_OK;
 }
@@ -310,7 +310,7 @@ static void round_values(float *x, size_t n, float scale) {
         x[i] = scale * fminf(fmaxf(nearbyintf(x[i] / scale), -127.0f), 127.0f);
 }
 
-// Scores of held-out tokens [first, first + n) into trainer->g, as INT8 gives them.
+// Computes the INT8 scores of held-out tokens [first, first + n) into trainer->g.
 static void score(struct st_predictor *p, const struct st_activity *a, size_t first, size_t n) {
     struct st_trainer *t = p->trainer;
     memcpy(t->x, a->inputs + first * p->hidden, n * p->hidden * sizeof(float));
@@ -327,7 +327,7 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-// The score that so large a share of the active neurons is above.
+// The score that the given share of the active neurons exceeds.
 static float threshold_of(struct st_predictor *p, const struct st_activity *a, size_t first,
                           size_t end, float *scores) {
     size_t n = 0;
@@ -363,7 +363,7 @@ static void measure(struct st_predictor *p, const struct st_activity *a, size_t 
 
 stint_status st_predictor_calibrate(struct st_predictor *p, const struct st_activity *a) {
     size_t first = training_tokens(a), end = st_min(a->n, first + HELD_OUT_TOKENS), n = 0;
-    if (first == end) first = 0; // too little text to hold any of it out
+    if (first == end) first = 0; // too short a text to hold a part out
     for (size_t t = first; t < end; t++)
         for (size_t w = 0; w < a->words; w++)
             n += (size_t)__builtin_popcountll(a->active[t * a->words + w]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a checkpoint to a package: what is kept, what is converted (convert.c), what is measured
-// (select.c).
+// Makes a package from a checkpoint: copies what stays as it is, converts the linears (convert.c)
+// and measures the result (select.c).
 #include "base/clock.h"
 #include "base/size.h"
 #include "format/files.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-// What a package keeps of a Hugging Face folder beside the weights.
+// The files of a Hugging Face folder that a package contains besides the weights.
 static const char *const kept_files[] = {
     "config.json",
     "generation_config.json",
@@ -38,7 +38,7 @@ stint_status st_prepare_step(struct st_prepare_job *job, const char *what) {
                                                         : STINT_OK;
 }
 
-// ---- What is kept as it is
+// ---- What is copied
 
 static stint_status add_blob(struct st_prepare_job *p, const char *name, const void *data,
                              size_t bytes) {
@@ -131,7 +131,7 @@ static stint_status add_tensor(struct st_prepare_job *p, const struct st_tensor 
     return STINT_OK;
 }
 
-// The tensors that a model with INT8 linears still asks for.
+// The tensors that a model with INT8 linears still needs.
 struct collector {
     const struct st_tensor **tensors;
     size_t n, max;
@@ -144,7 +144,7 @@ static void collect(void *context, const struct st_tensor *tensor) {
     if (c->n < c->max) c->tensors[c->n++] = tensor;
 }
 
-// Read while the config is, not bound.
+// Read with the config, not bound to a weight.
 static void collect_rope_factors(const struct st_prepare_job *p, struct collector *c) {
     const struct st_tensors *all = p->model->checkpoint.tensors;
     for (size_t i = 0; i < st_tensors_count(all); i++)
@@ -220,14 +220,14 @@ static stint_status write_package(struct st_prepare_job *p) {
     return keep_tensors(p);
 }
 
-// ---- The whole
+// ---- All steps
 
 static bool same_file(const char *a, const char *b) {
     struct stat x, y;
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-// The source is what a package's loss is measured against, so it runs exactly.
+// The package's loss is measured against the source, so the source runs in exact float.
 static stint_status open_in_float(struct st_prepare_job *p) {
     stint_model_options options = {.size = sizeof options, .exec = STINT_EXEC_FLOAT};
     if (!p->model->fast) return STINT_OK;
@@ -247,7 +247,7 @@ static stint_status open_source(struct st_prepare_job *p, const char *package) {
     struct st_calibration_input input = {p->options->text, p->options->text_bytes, p->options->ids,
                                          p->options->n_ids, p->options->n_tokens};
     ST_TRY(st_calibration_tokens(p->model, &input, &p->ids));
-    // The last quarter is held out, in whole sequences, if that leaves one to calibrate on.
+    // Whole sequences, a quarter of the text, are held out, if one remains to calibrate on.
     size_t sequence = st_calibration_sequence(p->model);
     p->n_observed = st_max(sequence, p->ids.count * 3 / 4 / sequence * sequence);
     p->n_observed = st_min(p->n_observed, p->ids.count);

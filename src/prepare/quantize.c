@@ -40,7 +40,7 @@ void st_row_centroids(const struct st_row *row, float *centroids) {
 
 // ---- Weighted k-means in one dimension: clusters are intervals of the sorted row
 
-// Ascending, by the bits of a float that was made to order like an integer.
+// Sorts ascending by the bits of floats, mapped so that they order as integers.
 static void sort_row(const struct st_row *row, struct st_row_scratch *s) {
     enum { BITS = 11, BUCKETS = 1 << BITS };
     uint32_t count[BUCKETS];
@@ -81,14 +81,14 @@ static void sort_row(const struct st_row *row, struct st_row_scratch *s) {
     }
 }
 
-// Squared error of one cluster of the sorted elements [a, b).
+// The squared error of the cluster of sorted elements [a, b).
 static inline double cost_of(const struct st_row_scratch *s, size_t a, size_t b) {
     double w = s->sum[0][b] - s->sum[0][a], x = s->sum[1][b] - s->sum[1][a];
     return w > 0.0 ? s->sum[2][b] - s->sum[2][a] - x * x / w : 0.0;
 }
 
-// Best ends [a, b) of clusters so far, where the best begin of the last is known to lie in [from,
-// to]: it never falls as the end rises, so the middle halves the search for both sides.
+// Finds the best solutions that end in [a, b), whose last cluster begins in [from, to]. The best
+// begin never falls as the end rises, so solving the middle first halves the search on both sides.
 static void best_ends(struct st_row_scratch *s, const double *before, double *after,
                       uint32_t *first, size_t a, size_t b, size_t from, size_t to) {
     if (a >= b) return;
@@ -106,7 +106,7 @@ static void best_ends(struct st_row_scratch *s, const double *before, double *af
     best_ends(s, before, after, first, end + 1, b, best, to);
 }
 
-// The clusters of least error, n of them.
+// Finds the n clusters with the least error.
 static void exact_clusters(size_t k, size_t n, struct st_row_scratch *s) {
     double *before = s->cost[0], *after = s->cost[1];
     for (size_t end = 0; end <= k; end++) before[end] = cost_of(s, 0, end);
@@ -121,7 +121,7 @@ static void exact_clusters(size_t k, size_t n, struct st_row_scratch *s) {
     s->bounds[0] = 0;
 }
 
-// Every cluster becomes two, as well as one can.
+// Splits every cluster in two with the least error.
 static void split_clusters(size_t n, struct st_row_scratch *s) {
     for (size_t c = n; c-- > 0;) {
         size_t a = s->bounds[c], b = s->bounds[c + 1], best = a;
@@ -137,7 +137,7 @@ static void split_clusters(size_t n, struct st_row_scratch *s) {
     }
 }
 
-// Lloyd's iteration, for more clusters than an exact solution has time for.
+// Lloyd's iteration, for so many clusters that the exact solution takes too long.
 static void settle_clusters(const struct st_row *row, size_t n, struct st_row_scratch *s) {
     enum { MAX_ROUNDS = 50 };
     for (int round = 0, moved = 1; round < MAX_ROUNDS && moved; round++) {
@@ -171,7 +171,7 @@ static void kmeans_row(const struct st_row *row, struct st_row_scratch *s) {
             row->code[s->order[i]] = (uint8_t)c;
 }
 
-// ---- Uniform steps from the least to the largest weight, rounded to the nearest
+// ---- Uniform steps from the smallest to the largest weight, rounded to the nearest
 
 struct st_steps st_row_steps(const struct st_row *row) {
     float min = INFINITY, max = -INFINITY;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The package that is being written runs before it is finished: over the linears that lie in the
-// file already, layer by layer, on the part of the text that calibration did not see.
+// Runs the package before it is finished, to measure its loss: the linears that are in the file
+// already, layer by layer, on the held-out part of the text.
 #include "prepare/job.h"
 
 #include "base/log.h"
@@ -34,7 +34,7 @@ static bool is_shadowed(void *context, const char *linear) {
     return st_plan_find(&u->job->plan, linear)->shadowed;
 }
 
-// Twice, as arenas want it; the first time also makes the map reach over all sections.
+// Runs twice, as for every arena; the first time also maps all sections that are written.
 static stint_status bind(struct unfinished *u, struct stint_model *m) {
     struct st_int8_source source = {.find = find, .context = u, .shadowed = is_shadowed};
     m->arena = st_arena_measure();
@@ -44,7 +44,7 @@ static stint_status bind(struct unfinished *u, struct stint_model *m) {
     return st_arena_check(&m->arena, "scales");
 }
 
-// What was used of a layer leaves memory.
+// Releases the memory of a layer's weights.
 static void forget_layer(const struct stint_model *m, uint32_t i) {
     const struct st_layer_int8 *l = &m->int8.layers[i];
     const struct st_int8_weight *w[4] = {&l->qkv.weight, &l->o.weight};
@@ -75,7 +75,7 @@ static stint_status predict(struct st_prepare_job *job, struct st_predictions *p
     struct unfinished u = {.job = job};
     struct stint_model *m = malloc(sizeof *m);
     if (!m) return st_fail(STINT_E_NOMEM, "no memory for a model");
-    *m = *job->model; // the config's pointers lead into the original, which lives on
+    *m = *job->model; // the config points into the original, which outlives the copy
     stint_status status = bind(&u, m);
     if (status == STINT_OK) status = run(job, m, p);
     st_arena_close(&m->arena);
@@ -89,7 +89,7 @@ static stint_status predict(struct st_prepare_job *job, struct st_predictions *p
 struct search {
     struct st_prepare_job *job;
     struct st_predictions exact, got;
-    double loss; // mean divergence: the perplexity's relative increase if the source were right
+    double loss; // mean divergence from the source: about the perplexity's relative increase
 };
 
 static stint_status measure(struct search *s, double pruned) {
@@ -102,8 +102,8 @@ static stint_status measure(struct search *s, double pruned) {
     return STINT_OK;
 }
 
-// The largest share that loses little; where none does, that of the least loss. What weights of 4
-// bits lose, shadow execution does not bring back: it is not counted.
+// The largest share with a small loss; if there is none, the share with the least loss. The loss of
+// 4-bit weights is not counted, as shadow execution cannot reduce it.
 static stint_status search(struct search *s) {
     double low = 0.0, high = max_pruned, best = 0.0, max_loss;
     ST_TRY(measure(s, high));
@@ -154,7 +154,7 @@ static void report(struct search *s) {
 stint_status st_prepare_select(struct st_prepare_job *job) {
     size_t n = job->ids.count - job->n_observed;
     struct search s = {.job = job};
-    if (n < 2) { // too little text to hold some out: shadow execution is the safe side
+    if (n < 2) { // too short a text to hold a part out: shadow execution is safe
         job->summary.pruned = job->options->outliers == STINT_OUTLIERS_NONE
                                   ? 1.0
                                   : (double)job->options->outlier_prune;

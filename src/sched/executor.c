@@ -15,17 +15,17 @@ struct processor {
 
 struct st_executor {
     pthread_mutex_t lock;
-    pthread_cond_t changed; // a node has ended, a run begins or ends, or all shall stop
+    pthread_cond_t changed; // a node has ended, a run begins or ends, or the threads must stop
     struct processor processors[ST_MAX_PROCESSORS];
     uint32_t n_processors, n_threads;
     const struct st_execution *run; // NULL: none
     uint64_t generation, begun;
-    uint32_t n_working; // threads that still look at the run
+    uint32_t n_working; // threads that still use `run`
     bool stop, failed;
     struct st_error why;
 };
 
-// With the lock held, which it gives back while a node runs.
+// Called with the lock held; releases it while a node runs.
 static void run_node(struct st_executor *e, uint32_t node) {
     const struct st_execution *run = e->run;
     pthread_mutex_unlock(&e->lock);
@@ -44,7 +44,7 @@ static void run_node(struct st_executor *e, uint32_t node) {
     pthread_cond_broadcast(&e->changed);
 }
 
-// With the lock held.
+// Called with the lock held.
 static void work(struct st_executor *e, uint32_t processor) {
     while (!e->failed && e->run->schedule->n_left > 0) {
         uint32_t node = st_schedule_pick(e->run->schedule, processor);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chunk i, subgraph j needs (i, j - 1); attention also (0..i, j - 1); the first of a chunk that
-// takes over another's buffers the last one of that. A shadow is needed by what follows its linear.
+// Subgraph j of chunk i needs subgraph j - 1 of the same chunk; attention also needs j - 1 of all
+// earlier chunks. A chunk that takes over another's buffers begins after that chunk has ended. What
+// follows a linear needs the linear's shadow.
 #include "sched/dag.h"
 
 #include "base/size.h"
@@ -49,7 +50,7 @@ static uint32_t add(const struct st_prefill_plan *p, struct st_dag *dag, uint32_
                                             .seconds = seconds_of(p, layer, chunk, kind)});
 }
 
-// What a subgraph must wait for in its own chunk: the one before it, and what stands beside that.
+// What a subgraph waits for in its own chunk: the subgraph before it, and the shadow of that one.
 struct tail {
     uint32_t node, shadow;
     bool any, has_shadow;
@@ -72,7 +73,7 @@ static enum st_int8_role last_linear(uint32_t kind) {
     return kind == ST_SUBGRAPH_QKV ? ST_INT8_QKV : kind == ST_SUBGRAPH_O ? ST_INT8_O : ST_INT8_DOWN;
 }
 
-// One subgraph with its shadows. Its own number.
+// Adds one subgraph and its shadows. Returns the number of the subgraph's node.
 static uint32_t add_subgraph(const struct st_prefill_plan *p, struct st_dag *dag, uint32_t chunk,
                              uint32_t layer, uint32_t kind, struct tail *tail) {
     uint8_t shadows = shadows_of(p, layer, kind);
@@ -98,7 +99,7 @@ static void add_layer(const struct st_prefill_plan *p, struct st_dag *dag, uint3
     for (uint32_t kind = 0; kind < ST_N_SUBGRAPHS; kind++) {
         uint32_t node = add_subgraph(p, dag, chunk, layer, kind, tail);
         if (kind == ST_SUBGRAPH_QKV) qkv = node;
-        // Those that left the window are done.
+        // Chunks that have left the window are done.
         for (uint32_t i = chunk + 1 > window ? chunk + 1 - window : 0;
              kind == ST_SUBGRAPH_ATTENTION && i < chunk; i++) {
             uint32_t before = qkv - (chunk - i) * nodes_per_chunk;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node that waits for a single other one is known to that one: when the second last need of v is
-// met, the last one's gain grows by v's time. So a policy's score costs nothing to look up, and a
-// decision is one pass over what is ready.
+// `gain` is kept up to date as nodes end: when v waits for one node only, v's time is added to the
+// gain of that node. So a policy's score is a look-up, and a decision is one pass over the ready
+// nodes.
 #include "sched/schedule.h"
 
 #include <stdio.h>

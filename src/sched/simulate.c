@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a prompt would go on another machine: the prefill's own graph and policies, in virtual time,
-// with seconds from the description of a system on a chip. Nothing is fitted to what it predicts.
+// Predicts the prefill of a prompt on another machine: the same graph and policies in virtual time,
+// with times computed from the description of a system on a chip. Nothing is fitted to the results
+// that it predicts.
 #include "base/size.h"
 #include "model/model.h"
 #include "sched/soc.h"
@@ -30,9 +31,9 @@ struct simulation {
     stint_simulation result;
 };
 
-// ---- What a subgraph takes
+// ---- Times of subgraphs
 
-// Weights of a layer's linear subgraphs that one token meets; 0 for the others.
+// Weights that one token uses in a linear subgraph of a layer; 0 for other subgraphs.
 static double weights_of(const struct st_config *c, uint32_t kind) {
     double heads = (double)c->n_heads * c->head_dim, kv = (double)c->n_kv_heads * c->head_dim;
     double blocks = st_max(1, c->n_experts_used), gated = c->flags & ST_ARCH_GATED ? 3.0 : 2.0;
@@ -48,7 +49,7 @@ static double weights_of(const struct st_config *c, uint32_t kind) {
     }
 }
 
-// The same of all experts.
+// The same, counting all experts.
 static double stored_of(const struct st_config *c, uint32_t kind) {
     double all = kind == ST_SUBGRAPH_FFN && c->n_experts
                      ? (double)c->n_experts / st_max(1, c->n_experts_used)
@@ -64,7 +65,7 @@ static double linear_seconds(const struct simulation *s, uint32_t layer, uint32_
     return p->dispatch + ops * slowdown / st_soc_rate(&p->int8, s->chunk_len);
 }
 
-// Every query meets all keys before it and itself.
+// Every query uses all keys before it and its own.
 static double attention_seconds(const struct simulation *s, uint32_t chunk) {
     double first = (double)chunk * s->chunk_len;
     double n = fmin(s->chunk_len, s->options.prompt_tokens - first);
@@ -76,7 +77,7 @@ static double norm_seconds(const struct simulation *s) {
     return s->floats->dispatch + (double)s->chunk_len * s->c->hidden / s->floats->elementwise;
 }
 
-// Columns of the outlier channels times the chunk's outliers, at attention's rate.
+// The columns of the outlier channels times the chunk's outliers, at the rate of attention.
 static double shadow_seconds(const struct simulation *s) {
     double outputs = weights_of(s->c, ST_SUBGRAPH_FFN) / s->c->hidden;
     return s->floats->dispatch +
@@ -106,9 +107,9 @@ static void fill_seconds(struct simulation *s) {
                 *to++ = (float)seconds_of(s, layer, chunk, kind);
 }
 
-// ---- What runs where
+// ---- Placement
 
-// The feed-forward blocks first, then attention's linears, as far as the NPU's memory reaches
+// Feed-forward blocks go to the NPU first, then attention's linears, until its memory is full
 // (llm.npu, section 4).
 static void place(struct simulation *s) {
     static const uint32_t order[] = {ST_SUBGRAPH_FFN, ST_SUBGRAPH_QKV, ST_SUBGRAPH_O};
@@ -129,7 +130,7 @@ static void place(struct simulation *s) {
     s->result.graph_bytes_unshared = (uint64_t)placed * s->n_chunks;
 }
 
-// The share that is not pruned, near the ends of the model, where it matters most.
+// Linears near both ends of the model keep their shadows, as these matter most.
 static void mark_shadowed(struct simulation *s) {
     static const uint32_t kinds[] = {ST_SUBGRAPH_QKV, ST_SUBGRAPH_O, ST_SUBGRAPH_FFN};
     uint32_t n = s->c->n_layers;
@@ -173,9 +174,9 @@ static stint_status run(struct simulation *s) {
     return st_trace_write(s->options.trace, &trace);
 }
 
-// ---- What comes of it
+// ---- Results
 
-// Decoding reads every weight once, or computes, whichever takes longer.
+// A decode step takes as long as reading every weight once or as computing, whichever is longer.
 static void predict_decode(struct simulation *s, double parameters) {
     static const double bits[] = {16, 8, 4, 3, 2};
     for (size_t i = 0; i < sizeof bits / sizeof *bits; i++) {

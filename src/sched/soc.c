@@ -15,7 +15,7 @@ struct key {
     const char *section, *name;
     enum { TEXT, NUMBER, RATES } kind;
     size_t offset;
-    double unit; // what a number of the file counts
+    double unit; // of a number in the file
 };
 
 #define PROCESSOR(section, member)                                                                 \
@@ -39,7 +39,7 @@ static const struct key keys[] = {
     PROCESSOR("gpu", gpu),
 };
 
-// A number from 0 up; false for anything else.
+// Reads a number of 0 or more; false for anything else.
 static bool parse_number(const char *text, char **end, double *value) {
     *value = strtod(text, end);
     return *end != text && isfinite(*value) && *value >= 0.0 && *value < 1e15;
@@ -87,7 +87,7 @@ static void mark_present(struct st_soc *soc, const char *section) {
     if (strcmp(section, "gpu") == 0) soc->gpu.present = true;
 }
 
-// For inih: 0 ends it with the line's number.
+// For inih, which takes 0 as an error and reports the line.
 static int take(void *context, const char *section, const char *name, const char *value) {
     struct reader *r = context;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {

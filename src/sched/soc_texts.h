@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The descriptions in share/soc, which the build puts into the library.
+// The descriptions in share/soc, which the build embeds in the library.
 #ifndef ST_SCHED_SOC_TEXTS_H
 #define ST_SCHED_SOC_TEXTS_H
 

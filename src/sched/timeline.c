@@ -7,7 +7,7 @@ void st_timeline_lay_out(struct st_timeline *timeline, uint32_t max_nodes, struc
     timeline->events = ST_TAKE(arena, struct st_event, max_nodes);
 }
 
-// The processors at one moment: what they run, and until when.
+// What each processor runs at one moment, and until when.
 struct clock {
     double now, until[ST_MAX_PROCESSORS], since[ST_MAX_PROCESSORS];
     uint32_t node[ST_MAX_PROCESSORS];
@@ -23,7 +23,7 @@ static void start_idle(struct clock *c, struct st_schedule *s) {
     }
 }
 
-// Goes on to the next end, and ends all that end then. False: nothing runs.
+// Advances to the next end of a node and ends all nodes that end then. False if nothing runs.
 static bool advance(struct clock *c, struct st_schedule *s, struct st_timeline *timeline) {
     double next = INFINITY;
     for (uint32_t p = 0; p < s->dag->n_processors; p++)

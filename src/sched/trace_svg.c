@@ -19,7 +19,7 @@ struct chart {
     FILE *file;
     const struct st_timeline *timeline;
     struct st_timeline_sums sums;
-    double begin, scale; // of the first event; pixels of a second
+    double begin, scale; // of the first event; pixels per second
     int lane[ST_MAX_PROCESSORS];
 };
 
@@ -56,7 +56,7 @@ static void draw_bubble(const struct chart *c, unsigned processor, double from, 
         at(c, from), c->lane[processor], (to - from) * c->scale, LANE, (to - from) * 1e3);
 }
 
-// Between a processor's events, and around them.
+// Idle time: between a processor's events, before the first and after the last.
 static void draw_bubbles(const struct chart *c, const struct st_event **sorted,
                          unsigned processor) {
     double now = c->begin;
@@ -68,7 +68,7 @@ static void draw_bubbles(const struct chart *c, const struct st_event **sorted,
     draw_bubble(c, processor, now, c->begin + c->sums.seconds);
 }
 
-// Both norms look the same.
+// Both norms have the same colour.
 static void draw_legend(FILE *file) {
     int x = LEFT;
     for (uint8_t kind = 0; kind < ST_NODE_KINDS; kind++) {
