@@ -81,7 +81,7 @@ static void rescale(float *out, size_t n, size_t width, const float *factor) {
 // VF_LANES values of a cache row from value d on, or count < VF_LANES of them and zeros.
 INLINE vf row_part(enum st_kv_type type, const void *row, size_t head_dim, size_t d, size_t count) {
     switch (type) {
-#define PART(id, name, bits, scale)                                                                \
+#define PART(id, name, bits, scale, mixed)                                                         \
     case ST_KV_##id:                                                                               \
         return kv_##name##_part(row, head_dim, d, count);
         ST_KV_TYPES(PART)

@@ -45,7 +45,7 @@ static void rescale(float *out, size_t n, size_t width, const float *factor) {
 static float at(enum st_kv_type type, const void *rows, size_t row, size_t n, size_t d) {
     const void *from = (const char *)rows + row * st_kv_row_bytes(type, n);
     switch (type) {
-#define AT(id, name, bits, scale)                                                                  \
+#define AT(id, name, bits, scale, mixed)                                                           \
     case ST_KV_##id:                                                                               \
         return kv_##name##_at(from, n, d);
         ST_KV_TYPES(AT)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A struct st_kv_kernel for each type, of the including file's load() and decode(), whose first
 // argument is the type and constant here.
-#define KV_FUNCTIONS(id, name, bits, scale)                                                        \
+#define KV_FUNCTIONS(id, name, bits, scale, mixed)                                                 \
     static void load_##name(const void *rows, size_t n_rows, size_t n, float *to) {                \
         load(ST_KV_##id, rows, n_rows, n, to);                                                     \
     }                                                                                              \
@@ -17,5 +17,5 @@
 ST_KV_TYPES(KV_FUNCTIONS)
 #undef KV_FUNCTIONS
 
-#define KV_KERNEL(id, name, bits, scale)                                                           \
+#define KV_KERNEL(id, name, bits, scale, mixed)                                                    \
     [ST_KV_##id] = {.store = store_##name, .load = load_##name, .decode = decode_##name},

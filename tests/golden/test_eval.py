@@ -101,7 +101,7 @@ class Eval(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
 
     def evaluate(self, *options):
-        done = golden.run("eval", MODEL, "--json", *options)
+        done = golden.run("eval", MODEL, "--json", "--kv", "f32", *options)
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
 

@@ -173,6 +173,35 @@ static void codes_keep_zeros_and_what_is_no_number(void **state) {
     }
 }
 
+// Mixing twice multiplies by the length, and products of mixed values are so many times the others.
+static void mixing_keeps_products(void **state) {
+    (void)state;
+    enum { N = 256 };
+    for (size_t i = 0; i < N_DIMS; i++) {
+        size_t n = dims[i], length = st_kv_mix_length(n);
+        float x[N], y[N], mixed[N], twice[N];
+        double product = 0, wanted = 0;
+        assert_true(n % length == 0 && n / length % 2 == 1 && (length & (length - 1)) == 0);
+        for (size_t d = 0; d < n; d++) {
+            mixed[d] = x[d] = ts_random_float(-1.0f, 1.0f) * (d % 32 == 5 ? 100.0f : 1.0f);
+            y[d] = ts_random_float(-1.0f, 1.0f);
+            wanted += (double)length * (double)x[d] * (double)y[d];
+        }
+        st_kv_mix(mixed, n);
+        memcpy(twice, mixed, sizeof twice);
+        st_kv_mix(twice, n);
+        for (size_t d = 0; d < n; d++)
+            assert_true(fabsf(twice[d] - (float)length * x[d]) <= 1e-4f * (float)length * 100.0f);
+        st_kv_mix(y, n);
+        for (size_t d = 0; d < n; d++) product += (double)mixed[d] * (double)y[d];
+        assert_true(fabs(product - wanted) <= 1e-4 * (double)length * 100.0);
+    }
+    float one[8] = {0, 0, 1, 0, 0, 0, 0, 0};
+    const float wanted[8] = {1, 1, -1, -1, 1, 1, -1, -1};
+    st_kv_mix(one, 8);
+    assert_memory_equal(one, wanted, sizeof one);
+}
+
 static void names_and_sizes_are_those_of_the_table(void **state) {
     (void)state;
     const char *at = st_kv_names();
@@ -195,6 +224,7 @@ int main(void) {
         cmocka_unit_test(halves_are_rounded_to_nearest_even),
         cmocka_unit_test(codes_are_near_their_values),
         cmocka_unit_test(codes_keep_zeros_and_what_is_no_number),
+        cmocka_unit_test(mixing_keeps_products),
         cmocka_unit_test(names_and_sizes_are_those_of_the_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

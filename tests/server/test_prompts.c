@@ -35,7 +35,7 @@ static int close_model(void **state) {
 static struct st_server *open_server(size_t n_context) {
     struct st_server *server = NULL;
     const stint_session_options session = {
-        .size = sizeof session, .n_context = n_context, .n_threads = 1, .kv = STINT_KV_F16};
+        .size = sizeof session, .n_context = n_context, .n_threads = 1, .kv = "f16"};
     const struct st_server_options options = {.model = model,
                                               .session = &session,
                                               .name = "m",

@@ -37,6 +37,12 @@ static void rotate(const struct job *job, size_t t, float *x) {
                                                c->rope_interleaved);
 }
 
+static void mix_key(const struct stint_session *s, float *key) {
+    size_t n = s->model->config.head_dim;
+    st_kv_mix(key, n);
+    s->kernels.elementwise->scale(1.0f / (float)st_kv_mix_length(n), key, n, key);
+}
+
 // One token's keys and values: norm, rotation, and its row of the cache.
 static void append_token(void *context, size_t t, size_t worker) {
     (void)worker;
@@ -52,6 +58,7 @@ static void append_token(void *context, size_t t, size_t worker) {
         normalise_head(job, &job->run->s->model->weights.layers[job->run->layer].k_norm, h,
                        k + h * hd);
         rotate(job, t, k + h * hd);
+        if (st_kv_traits[s->kv.type].mixed_keys) mix_key(s, k + h * hd);
         kernel->store(k + h * hd, hd, cache_at(job->run, s->kv.keys, h, place));
         kernel->store(v + h * hd, hd, cache_at(job->run, s->kv.values, h, place));
     }
@@ -62,10 +69,12 @@ static void rotate_queries(void *context, size_t t, size_t worker) {
     const struct job *job = context;
     const struct st_config *c = &job->run->s->model->config;
     float *q = job->run->buffers->q + t * c->n_heads * c->head_dim;
+    bool mixed = st_kv_traits[job->run->s->kv.type].mixed_keys;
     for (size_t h = 0; h < c->n_heads; h++) {
         normalise_head(job, &job->run->s->model->weights.layers[job->run->layer].q_norm, h,
                        q + h * c->head_dim);
         rotate(job, t, q + h * c->head_dim);
+        if (mixed) st_kv_mix(q + h * c->head_dim, c->head_dim);
     }
 }
 

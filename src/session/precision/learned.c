@@ -177,7 +177,10 @@ static void read_rows(const struct stint_session *s, uint32_t sequence, unsigned
     size_t length = s->sequences[sequence].length, n = st_min(length, ST_LEARNED_TOKENS);
     const unsigned char *rows =
         st_kv_row(&s->kv, cache, sequence, c->n_layers - 1u, head, length - n);
-    st_session_kv_kernel(s)->load(rows, n, c->head_dim, to + head * n * c->head_dim);
+    to += head * n * c->head_dim;
+    st_session_kv_kernel(s)->load(rows, n, c->head_dim, to);
+    if (cache != s->kv.keys || !st_kv_traits[s->kv.type].mixed_keys) return;
+    for (size_t i = 0; i < n; i++) st_kv_mix(to + i * c->head_dim, c->head_dim);
 }
 
 void st_learned_read_cache(const struct stint_session *s, uint32_t sequence, float *keys,
