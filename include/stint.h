@@ -622,7 +622,8 @@ typedef struct stint_sampling {
     float xtc_probability, xtc_threshold;
     /* DRY: taken from the logit of a token that would continue a repetition of n tokens:
      * multiplier * base^(n - allowed_length), if n is at least allowed_length. Default 0: off, base
-     * 1.75, length 2; repetitions are looked for in all of the text, or the last_n tokens. */
+     * 1.75, length 2; repetitions are looked for in all of the text, or the last_n tokens. A token
+     * with a line end, ':', '"' or '*' ends a repetition and continues none. */
     float dry_multiplier, dry_base;
     uint32_t dry_allowed_length, dry_penalty_last_n;
 } stint_sampling;

@@ -35,16 +35,6 @@ struct st_package {
     void **copies;                    // [n] of small sections, where the map is to be left alone
 };
 
-static const char *const type_names[ST_N_SECTION_TYPES] = {
-#define X(id, name) [ST_SECTION_##id] = name,
-    ST_SECTION_TYPE_LIST(X)
-#undef X
-};
-
-const char *st_section_type_name(enum st_section_type type) {
-    return type_names[type];
-}
-
 stint_status st_section_check_name(const char *name) {
     size_t n = strlen(name);
     if (n == 0 || n > ST_PACKAGE_NAME)
@@ -92,45 +82,51 @@ static bool neuron_bytes(const struct st_section *s, size_t *bytes) {
     return st_size_mul(l.n_entries, l.entry_bytes, bytes);
 }
 
+static bool blob_bytes(const struct st_section *s, size_t *bytes) {
+    *bytes = s->dims[0];
+    return s->n_dims == 1;
+}
+
+static bool byte_items(const struct st_section *s, size_t *bytes) {
+    return items(s, bytes);
+}
+
+static bool word_items(const struct st_section *s, size_t *bytes) {
+    size_t n;
+    return items(s, &n) && st_size_mul(n, sizeof(int32_t), bytes);
+}
+
+static bool column_bytes(const struct st_section *s, size_t *bytes) {
+    return s->n_dims == 2 && items(s, bytes);
+}
+
+static const struct section_type {
+    const char *name;
+    bool (*measure)(const struct st_section *section, size_t *bytes); // NULL: as a tensor
+    enum st_section_use use;
+} types[ST_N_SECTION_TYPES] = {
+#define X(id, name, measure, use) [ST_SECTION_##id] = {name, measure, ST_SECTION_##use},
+    ST_SECTION_TYPE_LIST(X)
+#undef X
+};
+
+const char *st_section_type_name(enum st_section_type type) {
+    return types[type].name;
+}
+
 stint_status st_section_bytes(const struct st_section *s, size_t *bytes) {
-    bool possible = s->n_dims <= ST_MAX_DIMS;
+    size_t found = 0;
+    bool possible = s->n_dims <= ST_MAX_DIMS && (unsigned)s->type < ST_N_SECTION_TYPES;
     for (uint32_t d = s->n_dims; d < ST_MAX_DIMS; d++) possible = possible && s->dims[d] == 1;
-    switch (possible ? s->type : ST_N_SECTION_TYPES) {
-    case ST_SECTION_BLOB:
-        possible = s->n_dims == 1;
-        if (possible) *bytes = s->dims[0];
-        break;
-    case ST_SECTION_TENSOR: {
+    if (possible && !types[s->type].measure) {
         struct st_tensor tensor = {.name = s->name, .dtype = s->dtype, .n_dims = s->n_dims};
         memcpy(tensor.dims, s->dims, sizeof tensor.dims);
         return st_tensor_measure(&tensor, bytes);
     }
-    case ST_SECTION_COLUMNS:
-        possible = s->n_dims == 2 && items(s, bytes);
-        break;
-    case ST_SECTION_I8:
-        possible = items(s, bytes);
-        break;
-    case ST_SECTION_F32:
-    case ST_SECTION_I32: {
-        size_t n;
-        possible = items(s, &n) && st_size_mul(n, sizeof(int32_t), bytes);
-        break;
-    }
-    case ST_SECTION_INT8_N16K4:
-        possible = int8_bytes(s, bytes);
-        break;
-    case ST_SECTION_NESTED:
-        possible = nested_bytes(s, bytes);
-        break;
-    case ST_SECTION_NEURONS:
-        possible = neuron_bytes(s, bytes);
-        break;
-    case ST_N_SECTION_TYPES:
-        possible = false;
-    }
-    if (possible) return STINT_OK;
-    return st_fail(STINT_E_FORMAT, "section '%.99s': its shape is not possible", s->name);
+    if (!possible || !types[s->type].measure(s, &found))
+        return st_fail(STINT_E_FORMAT, "section '%.99s': its shape is not possible", s->name);
+    *bytes = found;
+    return STINT_OK;
 }
 
 bool st_package_is(const struct st_map *map) {
@@ -159,8 +155,7 @@ struct reader {
 };
 
 bool st_section_is_lazy(const struct st_section *s) {
-    return s->type == ST_SECTION_INT8_N16K4 || s->type == ST_SECTION_NESTED ||
-           s->type == ST_SECTION_NEURONS || s->type == ST_SECTION_COLUMNS;
+    return types[s->type].use == ST_SECTION_LAZY;
 }
 
 #ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
@@ -240,7 +235,7 @@ static stint_status read_type(const struct st_package_entry *e, struct st_sectio
     int type = 0;
     if (e->type[ST_PACKAGE_TYPE_BYTES - 1] || e->dtype[ST_PACKAGE_TYPE_BYTES - 1])
         return st_fail(STINT_E_FORMAT, "section '%s': its type is not text", e->name);
-    while (type < ST_N_SECTION_TYPES && strcmp(type_names[type], e->type) != 0) type++;
+    while (type < ST_N_SECTION_TYPES && strcmp(types[type].name, e->type) != 0) type++;
     if (type == ST_N_SECTION_TYPES)
         return st_fail(STINT_E_UNSUPPORTED, "section '%s': type '%s' is not known to this stint",
                        e->name, e->type);
@@ -274,7 +269,7 @@ static stint_status check_place(const struct reader *r, const struct st_package_
 
 // What the model reads all the time is kept: the file may change, or be cut short.
 static bool is_kept(const struct st_section *s) {
-    return s->type == ST_SECTION_F32 || s->type == ST_SECTION_I32;
+    return types[s->type].use == ST_SECTION_KEPT;
 }
 
 static stint_status keep_section(const struct reader *r, const struct st_package_entry *e,

@@ -21,20 +21,23 @@ enum {
 // The blob that says how a package was made: a JSON object.
 #define ST_PACKAGE_META "stint.json"
 
-// id, name in the file, bytes of a section with these dims as st_section_bytes() gives them
+// What is left unread where a package is opened lazily, what is copied then, and what is neither.
+enum st_section_use { ST_SECTION_READ, ST_SECTION_LAZY, ST_SECTION_KEPT };
+
+// id, name in the file, the function of package.c that measures it and checks its shape, its use
 #define ST_SECTION_TYPE_LIST(X)                                                                    \
-    X(BLOB, "blob")          /* any bytes; dims = {bytes} */                                       \
-    X(TENSOR, "tensor")      /* float weights as a checkpoint stores them; `dtype` says which */   \
-    X(I8, "i8")              /* int8 [dims...] */                                                  \
-    X(F32, "f32")            /* float [dims...] of stint's own: scales, biases */                  \
-    X(I32, "i32")            /* int32 [dims...] */                                                 \
-    X(INT8_N16K4, "i8n16k4") /* kernels/int8.h; dims = {rows, k} */                                \
-    X(NESTED, "nested")      /* codes of kernels/nested.h; dims = {rows, k, bits} */               \
-    X(NEURONS, "neurons")    /* format/neuron_layout.h; dims = {neurons, parts, k} */              \
-    X(COLUMNS, "columns")    /* int8 [channels, rows], each channel with a hash of its own */
+    X(BLOB, "blob", blob_bytes, READ) /* any bytes; dims = {bytes} */                              \
+    X(TENSOR, "tensor", NULL, READ)   /* float weights of a checkpoint, of type `dtype` */         \
+    X(I8, "i8", byte_items, READ)     /* int8 [dims...] */                                         \
+    X(F32, "f32", word_items, KEPT)   /* float [dims...] of stint's own: scales, biases */         \
+    X(I32, "i32", word_items, KEPT)   /* int32 [dims...] */                                        \
+    X(INT8_N16K4, "i8n16k4", int8_bytes, LAZY) /* kernels/int8.h; dims = {rows, k} */              \
+    X(NESTED, "nested", nested_bytes, LAZY)    /* kernels/nested.h; dims = {rows, k, bits} */      \
+    X(NEURONS, "neurons", neuron_bytes, LAZY)  /* neuron_layout.h; dims = {neurons, parts, k} */   \
+    X(COLUMNS, "columns", column_bytes, LAZY)  /* int8 [channels, rows], a hash for each channel */
 
 enum st_section_type {
-#define X(id, name) ST_SECTION_##id,
+#define X(id, name, measure, use) ST_SECTION_##id,
     ST_SECTION_TYPE_LIST(X)
 #undef X
         ST_N_SECTION_TYPES

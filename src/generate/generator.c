@@ -145,7 +145,8 @@ bool st_generator_next(struct st_generator *g, struct st_generator_scratch *scra
                                  .vocab = model->config.vocab,
                                  .ids = history,
                                  .n_ids = n_history,
-                                 .n_generated = g->n_generated};
+                                 .n_generated = g->n_generated,
+                                 .tokenizer = model->tokenizer};
     double log_sum = 0.0;
     token->n_top = 0;
     token->logprob = 0.0f;

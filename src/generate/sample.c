@@ -49,6 +49,16 @@ struct dry {
     size_t n;
 };
 
+// A token with one of these characters ends a repetition, and none continues with it: lists, names
+// before what they say, and templates repeat them rightly. As in other engines by default.
+static bool is_breaker(const struct st_sampler *s, int32_t id) {
+    char text[ST_PIECE_MAX_BYTES];
+    size_t n = s->tokenizer ? st_tokenizer_piece(s->tokenizer, id, text) : 0;
+    for (size_t i = 0; i < n; i++)
+        if (text[i] == '\n' || text[i] == ':' || text[i] == '"' || text[i] == '*') return true;
+    return false;
+}
+
 static double dry_penalty(const struct dry *d, double length) {
     const double max = 1e6; // beyond any logit; -infinity is for tokens that must not come
     return fmin(max, d->multiplier * pow(d->base, length - (double)d->allowed));
@@ -64,6 +74,9 @@ static struct dry dry_of(const struct st_sampler *s, const stint_sampling *p) {
     d.longest = d.allowed;
     while (d.longest < n && dry_penalty(&d, (double)d.longest) < dry_penalty(&d, (double)n))
         d.longest += d.longest / 8 + 1;
+    size_t unbroken = 0;
+    while (unbroken < st_min(n, d.longest) && !is_breaker(s, d.ids[n - 1 - unbroken])) unbroken++;
+    d.longest = unbroken;
     return d;
 }
 
@@ -89,7 +102,8 @@ static void penalise_repetitions(const struct st_sampler *s, const stint_samplin
     for (size_t i = 0; i < d.n; i++) {
         float length = c[d.ids[i]].p;
         c[d.ids[i]].p = 0.0f; // once for each token
-        if (length >= (float)d.allowed) logits[d.ids[i]] -= (float)dry_penalty(&d, (double)length);
+        if (length >= (float)d.allowed && !is_breaker(s, d.ids[i]))
+            logits[d.ids[i]] -= (float)dry_penalty(&d, (double)length);
     }
 }
 

@@ -5,6 +5,7 @@
 
 #include "kernels/elementwise.h"
 #include "stint.h"
+#include "tokenizer/tokenizer.h"
 
 #include <assert.h>
 
@@ -20,7 +21,8 @@ struct st_sampler {
     size_t vocab;
     const int32_t *ids; // [n_ids] the text so far
     size_t n_ids;
-    size_t n_generated; // of them, the last ones
+    size_t n_generated;                      // of them, the last ones
+    const struct stint_tokenizer *tokenizer; // for the tokens that end a repetition; NULL: none do
 };
 
 // The scratch of a sampler in floats [2, vocab], whose content is lost.

@@ -187,6 +187,7 @@ class Completions(Shared):
                              ("stream_options", {"include_usage": True}), ("best_of", 2),
                              ("logit_bias", {"1": 101}), ("logit_bias", {"4096": 1}),
                              ("echo", True), ("suffix", "end"),
+                             ("dry_sequence_breakers", ["."]),
                              ("prompt", []), ("prompt", [1, "a"]),
                              ("prompt", [4096]), ("prompt", [-1]), ("prompt", {"a": 1}),
                              ("prompt", ["a"] * 65), ("model", 1)):

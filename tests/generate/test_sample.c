@@ -4,6 +4,7 @@
 
 #include "base/cpu.h"
 #include "base/random.h"
+#include "support/support.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -170,12 +171,16 @@ static void xtc_leaves_a_lone_top_choice(void **state) {
 }
 
 // DRY as its author wrote it (text-generation-webui, DRYLogitsProcessor), but for the cap of 1e6.
-static void reference_dry(const stint_sampling *p, const int32_t *ids, int n, float *to) {
+static void reference_dry(const stint_sampling *p, int breaker, const int32_t *ids, int n,
+                          float *to) {
     int longest[VOCAB] = {0};
+    if (ids[n - 1] == breaker) return;
     for (int i = 0; i + 1 < n; i++) {
-        if (ids[i] != ids[n - 1]) continue;
+        if (ids[i] != ids[n - 1] || ids[i + 1] == breaker) continue;
         int length = 1;
-        while (i - length >= 0 && ids[i - length] == ids[n - 1 - length]) length++;
+        while (i - length >= 0 && ids[i - length] == ids[n - 1 - length] &&
+               ids[i - length] != breaker)
+            length++;
         if (length > longest[ids[i + 1]]) longest[ids[i + 1]] = length;
     }
     for (int id = 0; id < VOCAB; id++) {
@@ -185,29 +190,60 @@ static void reference_dry(const stint_sampling *p, const int32_t *ids, int n, fl
     }
 }
 
-static void dry_is_as_the_reference(void **state) {
-    (void)state;
-    struct st_sampler s = make();
-    int n_penalised = 0;
+// Random texts of `kinds` tokens; kinds[0] is the breaker if the sampler has a tokenizer.
+static void compare_dry(struct st_sampler *s, const int32_t kinds[5]) {
+    int n_penalised = 0, breaker = s->tokenizer ? kinds[0] : -1;
     for (uint64_t round = 0; round < 400; round++) {
         static float expected[VOCAB];
         int n = 1 + (int)(st_random_draw(round, 1) * 63), skipped = 0;
-        int kinds = 1 + (int)(st_random_draw(round, 2) * 4);
+        int n_kinds = 1 + (int)(st_random_draw(round, 2) * 4);
         stint_sampling p = {.dry_multiplier = 0.8f,
                             .dry_base = round % 3 ? 1.0f + 2.0f * (float)(round % 7) : 1.0f,
                             .dry_allowed_length = 1 + (uint32_t)(round % 4),
                             .dry_penalty_last_n = round % 5 ? 0 : 20};
         for (int i = 0; i < n; i++)
-            history[i] = (int32_t)(st_random_draw(round, 3 + (uint64_t)i) * kinds);
+            history[i] = kinds[(int)(st_random_draw(round, 3 + (uint64_t)i) * n_kinds)];
         if (p.dry_penalty_last_n && n > 20) skipped = n - 20;
-        for (int i = 0; i < VOCAB; i++) expected[i] = logits[i] = i < kinds ? 0.0f : -1.0f;
-        reference_dry(&p, history + skipped, n - skipped, expected);
-        s.n_ids = (size_t)n;
-        st_sample(&s, &p, 0.0, logits);
+        for (int i = 0; i < VOCAB; i++) expected[i] = logits[i] = -(float)(i % 7);
+        float before = expected[kinds[1]];
+        reference_dry(&p, breaker, history + skipped, n - skipped, expected);
+        s->n_ids = (size_t)n;
+        st_sample(s, &p, 0.0, logits);
         assert_memory_equal(logits, expected, sizeof expected);
-        n_penalised += expected[0] != 0.0f;
+        n_penalised += expected[kinds[1]] != before;
     }
-    assert_true(n_penalised > 50);
+    assert_true(n_penalised > 30);
+}
+
+static void dry_is_as_the_reference(void **state) {
+    (void)state;
+    struct st_sampler s = make();
+    compare_dry(&s, (const int32_t[]){0, 1, 2, 3, 4});
+}
+
+static void dry_ends_repetitions_at_breakers(void **state) {
+    (void)state;
+    struct st_sampler s = make();
+    struct stint_tokenizer *tokenizer = NULL;
+    assert_int_equal(st_tokenizer_open(ts_source("models/novels-10m"), &tokenizer), STINT_OK);
+    char text[ST_PIECE_MAX_BYTES];
+    int32_t words[4] = {0};
+    int n_words = 0;
+    for (int32_t id = 0; id < VOCAB && n_words < 4; id++) {
+        size_t n = st_tokenizer_piece(tokenizer, id, text);
+        bool plain = n > 2;
+        for (size_t i = 0; i < n; i++) plain = plain && text[i] >= 'a' && text[i] <= 'z';
+        if (plain) words[n_words++] = id;
+    }
+    assert_int_equal(n_words, 4);
+    s.tokenizer = tokenizer;
+    const char *const breakers[] = {"\"", ":", "*"};
+    for (size_t i = 0; i < 3; i++) {
+        int32_t id = st_tokenizer_find(tokenizer, breakers[i]);
+        assert_true(id >= 0 && id < VOCAB);
+        compare_dry(&s, (const int32_t[]){id, words[0], words[1], words[2], words[3]});
+    }
+    st_tokenizer_close(tokenizer);
 }
 
 static void dry_has_the_usual_defaults(void **state) {
@@ -283,6 +319,7 @@ int main(void) {
         cmocka_unit_test(xtc_applies_as_often_as_asked),
         cmocka_unit_test(xtc_leaves_a_lone_top_choice),
         cmocka_unit_test(dry_is_as_the_reference),
+        cmocka_unit_test(dry_ends_repetitions_at_breakers),
         cmocka_unit_test(dry_has_the_usual_defaults),
         cmocka_unit_test(repeat_penalty_makes_recent_tokens_rarer),
         cmocka_unit_test(penalties_count_what_was_generated),

@@ -14,6 +14,7 @@ static const struct {
     {"functions", "use tools"},
     {"function_call", "use tool_choice"},
     {"audio", "answers are text"},
+    {"dry_sequence_breakers", "they are always line ends, ':', '\"' and '*'"},
     {"suffix", "text is only continued at its end"},
     {"echo", "put the prompt before the answer yourself"},
 };
