@@ -318,8 +318,8 @@ STINT_API stint_status stint_prepare(const char *source, const char *package,
 
 typedef struct stint_session stint_session;
 
-/* Names of the types that a KV cache can have, "f32|f16|...". */
-STINT_API const char *stint_kv_types(void);
+/* The i-th type that a KV cache can have, "f32" first, static; NULL after the last. */
+STINT_API const char *stint_kv_name(size_t i);
 
 #define STINT_CHUNK_AUTO UINT32_MAX
 
@@ -343,7 +343,7 @@ typedef struct stint_session_options {
                            at most 4096 */
     uint32_t chunk_len; /* prompt tokens computed together; default 0: 256, STINT_CHUNK_AUTO: the
                            length that is measured to be fastest. Results are the same */
-    const char *kv;     /* type of the KV cache, one of stint_kv_types(); default NULL: f16.
+    const char *kv;     /* type of the KV cache, a stint_kv_name(); default NULL: f16.
                            Borrowed during the call */
     uint64_t memory;    /* bound in bytes for all weights and caches in memory; default 0: no bound.
                            E_LIMIT if it is too small */
@@ -357,8 +357,8 @@ typedef struct stint_session_options {
      * stint_schedule_solve() or _train() wrote for this package. Borrowed during the call. */
     const char *schedule;
     uint32_t leave_out;   /* STINT_LEAVE_*, under a memory bound; default 0: nothing */
-    const char *order;    /* execution order of a split prompt's subgraphs: "inorder", "ooo" or
-                             "heft"; default NULL: "ooo". Borrowed during the call. Results are the
+    const char *order;    /* execution order of a split prompt's subgraphs, see stint_order_name();
+                             default NULL: "ooo". Borrowed during the call. Results are the
                              same */
     uint32_t n_sequences; /* sequences held side by side, each with a context of n_context;
                              default 0: one, at most STINT_MAX_SEQUENCES */
@@ -366,6 +366,13 @@ typedef struct stint_session_options {
                              there first, then attention's linears, the head last; the CPU computes
                              the rest. Default 0: no limit */
 } stint_session_options;
+
+/* The i-th device that stint_session_options.device takes, best first, static; NULL after the last.
+ * This machine need not have it. */
+STINT_API const char *stint_device_name(size_t i);
+
+/* The i-th execution order of a split prompt's subgraphs, static; NULL after the last. */
+STINT_API const char *stint_order_name(size_t i);
 
 /* Opens a session. *session is *returned*; free with stint_session_close. E_LIMIT, E_NOMEM, E_ARG.
  */
@@ -797,7 +804,7 @@ typedef struct stint_simulation_options {
     const stint_model *model;
     uint32_t prompt_tokens;
     uint32_t chunk_len;  /* default 0: 256 */
-    const char *order;   /* "inorder", "ooo" (default) or "heft" */
+    const char *order;   /* see stint_order_name(); default NULL: "ooo" */
     float outlier_prune; /* share of the linears without shadow execution; default 0: none */
     bool gpu;            /* float subgraphs run on the GPU */
     bool rebuild;        /* one graph for the whole prompt, built for its length: no chunks */

@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { SPIN_NS = 100000, LINE = 64, SHARES_PER_THREAD = 2 };
 
@@ -148,14 +149,16 @@ static int create_deaf_thread(pthread_t *thread, void *argument) {
     return error;
 }
 
-static stint_status start_worker(struct st_pool *pool, size_t index) {
+static stint_status start_worker(struct st_pool *pool, size_t index, size_t n_threads) {
     struct worker *worker = malloc(sizeof *worker);
     if (!worker) return st_fail(STINT_E_NOMEM, "no memory for a thread");
     *worker = (struct worker){pool, index};
-    if (create_deaf_thread(&pool->threads[index - 1], worker) != 0) {
+    int error = create_deaf_thread(&pool->threads[index - 1], worker);
+    if (error != 0) {
         free(worker);
-        return st_fail(STINT_E_NOMEM, "the system gives no thread %zu of %zu", index + 1,
-                       pool->n_threads);
+        return st_fail(STINT_E_NOMEM,
+                       "thread %zu of %zu cannot be started: %s; use fewer with --threads",
+                       index + 1, n_threads, strerror(error));
     }
     return STINT_OK;
 }
@@ -171,7 +174,7 @@ stint_status st_pool_open(size_t n_threads, struct st_pool **pool) {
     stint_status status =
         p->threads ? STINT_OK : st_fail(STINT_E_NOMEM, "no memory for a thread pool");
     for (size_t i = 1; status == STINT_OK && i < n_threads; i++) {
-        status = start_worker(p, i);
+        status = start_worker(p, i, n_threads);
         if (status == STINT_OK) p->n_threads++;
     }
     if (status != STINT_OK) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/common.h"
 
+#include "cli/fault.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 
@@ -19,8 +20,9 @@ const struct st_cli_option st_cli_common_rows[] = {
     {.name = "device",
      .kind = ST_CLI_TEXT,
      .value = "NAME",
-     .help = "device that computes INT8: amx, cpu, or sim, a second processor for tests; without "
-             "it the best one of this machine",
+     .names = stint_device_name,
+     .help = "device that computes INT8; sim is a second processor for tests; without it the best "
+             "one of this machine",
      .offset = offsetof(struct st_cli_common, device)},
     {.name = "threads",
      .kind = ST_CLI_UINT,
@@ -39,7 +41,7 @@ const struct st_cli_option st_cli_common_rows[] = {
      .kind = ST_CLI_WORD,
      .value = "TYPE",
      .preset = "f16",
-     .words = stint_kv_types,
+     .names = stint_kv_name,
      .help = "number type of the KV cache; f32 is exact",
      .offset = offsetof(struct st_cli_common, kv)},
     {.name = "ctx",
@@ -85,7 +87,7 @@ const struct st_cli_option st_cli_common_rows[] = {
      .kind = ST_CLI_CHOICE,
      .value = "HOW",
      .preset = "ooo",
-     .choices = "inorder|ooo|heft",
+     .names = stint_order_name,
      .help = "execution order of a split prompt's subgraphs; the results are the same",
      .offset = offsetof(struct st_cli_common, order)},
     {.name = "trace",
@@ -180,6 +182,7 @@ stint_model *st_cli_open_model(const struct st_cli_command *command,
     }
     st_cli_log_to_stderr(command, common->verbose);
     stint_model *model = NULL;
+    if (preset == NULL) st_cli_fault_watch(command->name, common->model);
     stint_status status = preset != NULL ? stint_model_open_preset(preset, &options, &model)
                                          : stint_model_open(common->model, &options, &model);
     st_cli_progress_end(&progress);
@@ -188,8 +191,7 @@ stint_model *st_cli_open_model(const struct st_cli_command *command,
 }
 
 const char *st_cli_order(const struct st_cli_common *common) {
-    static const char *const orders[] = {"inorder", "ooo", "heft"}; // in the order of the choices
-    return orders[common->order];
+    return stint_order_name(common->order);
 }
 
 static int by_value(const void *a, const void *b) {

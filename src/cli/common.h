@@ -29,7 +29,7 @@ struct st_cli_common {
     uint64_t given;          // bit i: the command line has sampling parameter i
     uint32_t npu_threads, cpu_threads;
     uint64_t npu_memory;
-    uint32_t order; // index into inorder, ooo, heft
+    uint32_t order; // of stint_order_name()
     const char *schedule;
     const char *trace;
     uint32_t no_predictor; // index into on, off

@@ -28,9 +28,9 @@ static void print_wrapped(const char *text, size_t at) {
 }
 
 static void print_option(const struct st_cli_option *option) {
-    char left[80], help[320], letter[8] = "    ";
+    char left[240], help[320], letter[8] = "    ", choices[ST_CLI_CHOICES_BYTES];
     if (option->letter != 0) snprintf(letter, sizeof letter, "-%c, ", option->letter);
-    const char *value = st_cli_option_choices(option);
+    const char *value = st_cli_choices(option, choices);
     if (value == NULL) value = option->value;
     snprintf(left, sizeof left, "  %s--%s%s%s", letter, option->name, value == NULL ? "" : " ",
              value == NULL ? "" : value);

@@ -43,7 +43,7 @@ static const struct st_cli_option rows[] = {
 
 // What a KV cache of this type takes.
 struct kv_size {
-    char type[16];
+    const char *type;
     uint64_t bytes;
 };
 
@@ -99,14 +99,11 @@ static bool gather_kv(const stint_model *model, stint_session_options options,
                       struct report *report) {
     uint64_t bytes;
     if (stint_session_measure(model, &options, &bytes, &report->scratch) != STINT_OK) return false;
-    for (const char *at = stint_kv_types(); *at != 0 && report->n_kv < MAX_KV_TYPES;) {
+    while (report->n_kv < MAX_KV_TYPES && (options.kv = stint_kv_name(report->n_kv)) != NULL) {
         struct kv_size *kv = &report->kv[report->n_kv++];
         uint64_t scratch;
-        size_t n = strcspn(at, "|");
-        snprintf(kv->type, sizeof kv->type, "%.*s", (int)n, at);
-        options.kv = kv->type;
+        kv->type = options.kv;
         if (stint_session_measure(model, &options, &kv->bytes, &scratch) != STINT_OK) return false;
-        at += n + (at[n] != 0);
     }
     return true;
 }
@@ -138,6 +135,18 @@ static bool gather(const struct st_cli_command *command, const struct inspect_op
     return ok;
 }
 
+static json_t *memory_object(const struct report *report) {
+    json_t *memory = json_pack(
+        "{s:I, s:I, s:I}", "weight_bytes", (json_int_t)report->info.weight_bytes, "context_tokens",
+        (json_int_t)report->context, "scratch_bytes", (json_int_t)report->scratch);
+    for (size_t i = 0; i < report->n_kv; i++) {
+        char key[32];
+        snprintf(key, sizeof key, "kv_bytes_%s", report->kv[i].type);
+        json_object_set_new(memory, key, json_integer((json_int_t)report->kv[i].bytes));
+    }
+    return memory;
+}
+
 static bool print_object(const struct st_cli_command *command, const struct report *report) {
     const stint_model_info *info = &report->info;
     json_t *object = json_pack(
@@ -156,14 +165,6 @@ static bool print_object(const struct st_cli_command *command, const struct repo
         (double)info->rope_theta, "rope_scaling", info->rope_scaling, "chat_template",
         info->chat_template, "linear_ops_per_token", (json_int_t)info->linear_ops_per_token,
         "bytes_per_decoded_token", (json_int_t)info->bytes_per_decoded_token);
-    json_t *memory = json_pack("{s:I, s:I, s:I}", "weight_bytes", (json_int_t)info->weight_bytes,
-                               "context_tokens", (json_int_t)report->context, "scratch_bytes",
-                               (json_int_t)report->scratch);
-    for (size_t i = 0; i < report->n_kv; i++) {
-        char key[32];
-        snprintf(key, sizeof key, "kv_bytes_%s", report->kv[i].type);
-        json_object_set_new(memory, key, json_integer((json_int_t)report->kv[i].bytes));
-    }
     json_t *subgraphs = json_pack(
         "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "per_layer",
         (json_int_t)info->subgraphs_per_layer, "static_per_layer",
@@ -179,7 +180,7 @@ static bool print_object(const struct st_cli_command *command, const struct repo
             : json_null();
     json_object_update(object, more);
     json_decref(more);
-    json_object_set_new(object, "memory", memory);
+    json_object_set_new(object, "memory", memory_object(report));
     json_object_set_new(object, "subgraphs", subgraphs);
     json_object_set_new(object, "tokenizer", tokenizer);
     json_object_set_new(object, "sampling",

@@ -46,8 +46,8 @@ struct st_cli_option {
     const char *preset; // parsed first, shown as the default; NULL: zero
     const char *help;
     double min, max;
-    const char *choices;        // "on|off"
-    const char *(*words)(void); // the same, of what only the library knows; or NULL
+    const char *choices;            // "f32|f16"; or
+    const char *(*names)(size_t i); // the i-th choice, NULL after the last
     size_t offset;
     uint64_t given; // of a sampling parameter: its bit of st_cli_common.given
 };
@@ -78,12 +78,13 @@ int st_cli_parse(const struct st_cli_command *command, int argc, char **argv, vo
 const struct st_cli_option *st_cli_option_at(const struct st_cli_command *command, size_t i,
                                              bool *shared);
 
-// What its value may be, "on|off"; NULL: not a list.
-const char *st_cli_option_choices(const struct st_cli_option *option);
-
 // Parses one value and stores it; false with the reason in `why`.
 bool st_cli_set(const struct st_cli_option *option, const char *text, void *target, char *why,
                 size_t why_bytes);
+
+// The choices of an option as "a|b|c", in `text` if they have names; NULL if it has none.
+enum { ST_CLI_CHOICES_BYTES = 200 };
+const char *st_cli_choices(const struct st_cli_option *option, char text[ST_CLI_CHOICES_BYTES]);
 
 // The edit distance of two words.
 size_t st_cli_distance(const char *a, const char *b);

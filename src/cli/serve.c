@@ -2,6 +2,7 @@
 // stint serve: answers HTTP requests until it is stopped.
 #include "cli/commands.h"
 #include "cli/common.h"
+#include "cli/fault.h"
 #include "cli/file.h"
 #include "cli/output.h"
 #include "cli/sampling.h"
@@ -12,13 +13,17 @@
 #include <string.h>
 #include <sys/stat.h>
 
+// Sent by the thread that could not read the model.
+#define FAULT_SIGNAL SIGUSR2
+
 enum { KEY_MAX_BYTES = 4096, MAX_BODY_BYTES = 4 << 20 };
 
 struct serve_options {
     struct st_cli_common common;
     const char *host, *key_file, *cors, *name, *slot_dir;
     uint32_t port, slots, queue, connections, per_address, timeout, drain;
-    uint64_t max_body;
+    uint32_t slot_files;
+    uint64_t max_body, slot_bytes;
     bool no_key;
 };
 
@@ -77,6 +82,20 @@ static const struct st_cli_option rows[] = {
      .value = "DIR",
      .help = "folder in which clients may save and restore slots; without it they cannot",
      .offset = offsetof(struct serve_options, slot_dir)},
+    {.name = "slot-files",
+     .kind = ST_CLI_UINT,
+     .value = "N",
+     .preset = "64",
+     .min = 1,
+     .max = 65536,
+     .help = "most slots saved in --slot-dir; more are refused (409)",
+     .offset = offsetof(struct serve_options, slot_files)},
+    {.name = "slot-bytes",
+     .kind = ST_CLI_SIZE,
+     .value = "SIZE",
+     .preset = "4G",
+     .help = "most bytes of slots saved in --slot-dir",
+     .offset = offsetof(struct serve_options, slot_bytes)},
     {.name = "max-body",
      .kind = ST_CLI_SIZE,
      .value = "SIZE",
@@ -192,13 +211,19 @@ static sigset_t ending_signals(void) {
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
+    sigaddset(&set, FAULT_SIGNAL);
     return set;
 }
 
-// Waits for the first signal. A second one then ends the program in the default way.
-static void wait_for_signal(const sigset_t *signals) {
+// Waits for the first signal. A second one then ends the program in the default way. Where the
+// model cannot be read any more, clients are told, and the program ends.
+static void wait_for_signal(const sigset_t *signals, struct st_server *server) {
     int number;
     while (sigwait(signals, &number) != 0) continue;
+    if (number == FAULT_SIGNAL) {
+        st_server_tell_all(server, st_cli_fault_text);
+        st_cli_fault_end();
+    }
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
     sigprocmask(SIG_UNBLOCK, signals, NULL);
@@ -222,6 +247,8 @@ static bool serve(const struct st_cli_command *command, const struct serve_optio
                                                .key = key,
                                                .cors = options->cors,
                                                .slot_dir = options->slot_dir,
+                                               .slot_files = options->slot_files,
+                                               .slot_bytes = options->slot_bytes,
                                                .n_slots = options->slots,
                                                .n_queue = options->queue,
                                                .n_connections = options->connections,
@@ -236,6 +263,7 @@ static bool serve(const struct st_cli_command *command, const struct serve_optio
     // Blocked before the server's threads start, which inherit it, so only this thread waits.
     sigset_t signals = ending_signals();
     sigprocmask(SIG_BLOCK, &signals, NULL);
+    st_cli_fault_signal(FAULT_SIGNAL);
     if (st_server_open(&server_options, &server) != STINT_OK) {
         st_cli_failed(command);
         return false;
@@ -243,7 +271,7 @@ static bool serve(const struct st_cli_command *command, const struct serve_optio
     char line[256];
     int n = snprintf(line, sizeof line, "serving %s at %s\n", name, st_server_address(server));
     bool ok = n > 0 && st_cli_write(line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
-    if (ok) wait_for_signal(&signals);
+    if (ok) wait_for_signal(&signals, server);
     if (!st_server_close(server, options->drain))
         st_cli_error(command->name, "answers that still ran after %u seconds were aborted",
                      options->drain);

@@ -108,14 +108,20 @@ static bool add_text(const char *text, struct st_cli_texts *to, char *why, size_
     return true;
 }
 
-const char *st_cli_option_choices(const struct st_cli_option *option) {
-    return option->words != NULL ? option->words() : option->choices;
+const char *st_cli_choices(const struct st_cli_option *option, char text[ST_CLI_CHOICES_BYTES]) {
+    if (option->names == NULL) return option->choices;
+    const char *name;
+    size_t n = 0;
+    for (size_t i = 0; n < ST_CLI_CHOICES_BYTES && (name = option->names(i)) != NULL; i++)
+        n += (size_t)snprintf(text + n, ST_CLI_CHOICES_BYTES - n, "%s%s", i > 0 ? "|" : "", name);
+    return text;
 }
 
 static bool set_choice(const struct st_cli_option *option, const char *text, uint32_t *to,
                        char *why, size_t why_bytes) {
-    const char *choices = st_cli_option_choices(option);
     uint32_t index = 0;
+    char joined[ST_CLI_CHOICES_BYTES];
+    const char *choices = st_cli_choices(option, joined);
     for (const char *at = choices;; index++) {
         size_t n = strcspn(at, "|");
         if (strlen(text) == n && memcmp(text, at, n) == 0) {

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opening a device by name, its limit of memory, its end.
-#include "device/driver.h"
-
-#include "device/pool/pool.h"
-#include "device/sim/sim.h"
+#include "device/list.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-const struct st_device_ops *const st_devices[] = {&st_device_pool_amx, &st_device_pool_cpu,
-                                                  &st_device_sim, NULL};
+#define ROW(name) &st_device_##name,
+const struct st_device_ops *const st_devices[] = {ST_DEVICES(ROW) NULL};
+
+const char *stint_device_name(size_t i) {
+    for (size_t k = 0; st_devices[k]; k++)
+        if (k == i) return st_devices[k]->name;
+    return NULL;
+}
 
 enum { NAME_BYTES = 64 };
 

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct processor {
     struct st_executor *executor;
@@ -81,9 +82,11 @@ stint_status st_executor_open(uint32_t n_processors, struct st_executor **execut
     e->n_processors = n_processors;
     for (uint32_t p = 1; p < n_processors; p++) {
         e->processors[p] = (struct processor){.executor = e, .index = p};
-        if (pthread_create(&e->processors[p].thread, NULL, thread_main, &e->processors[p]) != 0) {
+        int error = pthread_create(&e->processors[p].thread, NULL, thread_main, &e->processors[p]);
+        if (error != 0) {
             st_executor_close(e);
-            return st_fail(STINT_E_NOMEM, "no thread for a processor");
+            return st_fail(STINT_E_NOMEM, "the thread of a second processor cannot be started: %s",
+                           strerror(error));
         }
         e->n_threads = p;
     }

@@ -97,42 +97,8 @@ void st_schedule_done(struct st_schedule *s, uint32_t node) {
 
 // ---- Policies
 
-// C of eq. 6. CPU nodes that a CPU node makes ready do not help the NPU, so only NPU nodes count.
-static double stall_gain(const struct st_schedule *s, uint32_t node) {
-    const float *gain = s->gain + 2 * (size_t)node;
-    bool npu = s->dag->nodes[node].processor == ST_PROCESSOR_NPU;
-    return npu ? -(double)(gain[0] + gain[1]) : (double)gain[0];
-}
-
-static void rank_upward(struct st_schedule *s) {
-    const struct st_dag *dag = s->dag;
-    for (uint32_t i = dag->n; i-- > 0;) {
-        const struct st_node *node = &dag->nodes[i];
-        float after = 0.0f;
-        for (uint32_t e = 0; e < node->n_edges; e++) {
-            float rank = s->rank[dag->edges[node->first_edge + e]];
-            after = rank > after ? rank : after;
-        }
-        s->rank[i] = after + node->seconds;
-    }
-}
-
-static double upward_rank(const struct st_schedule *s, uint32_t node) {
-    return (double)s->rank[node];
-}
-
-static const struct st_policy inorder = {.name = "inorder",
-                                         .about = "each processor follows the order of chunks"};
-static const struct st_policy ooo = {.name = "ooo",
-                                     .about = "what keeps the NPU busy goes first",
-                                     .score = stall_gain,
-                                     .fallback = &inorder};
-static const struct st_policy heft = {.name = "heft",
-                                      .about = "the longest way to the end goes first",
-                                      .begin = rank_upward,
-                                      .score = upward_rank};
-
-const struct st_policy *const st_policies[] = {&inorder, &ooo, &heft, NULL};
+#define POLICY(name) &st_policy_##name,
+const struct st_policy *const st_policies[] = {ST_POLICIES(POLICY) NULL};
 
 const struct st_policy *st_policy_find(const char *name) {
     for (size_t i = 0; st_policies[i]; i++)
@@ -140,9 +106,15 @@ const struct st_policy *st_policy_find(const char *name) {
     return NULL;
 }
 
+const char *stint_order_name(size_t i) {
+    for (size_t k = 0; st_policies[k]; k++)
+        if (k == i) return st_policies[k]->name;
+    return NULL;
+}
+
 stint_status st_policy_select(const char *name, const struct st_policy **policy) {
     char known[200] = "";
-    const struct st_policy *found = st_policy_find(name ? name : ooo.name);
+    const struct st_policy *found = st_policy_find(name ? name : st_policy_ooo.name);
     for (size_t i = 0, n = 0; st_policies[i] && n < sizeof known; i++)
         n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i ? ", " : "",
                               st_policies[i]->name);

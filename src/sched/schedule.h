@@ -6,6 +6,7 @@
 #define ST_SCHED_SCHEDULE_H
 
 #include "sched/dag.h"
+#include "sched/policies/list.h"
 
 #define ST_NO_NODE UINT32_MAX
 
@@ -22,9 +23,7 @@ struct st_policy {
     const struct st_policy *fallback;
 };
 
-// "inorder": each processor follows the order of chunks. "ooo": the node that shortens the NPU's
-// idle time most (llm.npu, section 3.4, eq. 6). "heft": the node with the longest path to the end
-// (Topcuoglu et al. 2002). Ends with NULL.
+// Those of policies/list.h, in its order. Ends with NULL.
 extern const struct st_policy *const st_policies[];
 // NULL if the name is unknown.
 const struct st_policy *st_policy_find(const char *name);
@@ -34,12 +33,11 @@ stint_status st_policy_select(const char *name, const struct st_policy **policy)
 struct st_schedule {
     const struct st_dag *dag;
     const struct st_policy *policy;
-    uint32_t *needs; // [n] number of nodes that it still waits for
-    uint32_t
-        *needed; // [n] exclusive or of their numbers: the number of the last one when one is left
-    float *gain; // [n] seconds on the NPU, and elsewhere, [n, 2], of the nodes that only wait
-                 // for this one
-    float *rank; // [n] for "heft": the longest path to the end
+    uint32_t *needs;  // [n] number of nodes that it still waits for
+    uint32_t *needed; // [n] exclusive or of their numbers: when one is left, its number
+    float *gain;      // [n] seconds on the NPU, and elsewhere, [n, 2], of the nodes that only wait
+                      // for this one
+    float *rank;      // [n] for the policy, which fills it in `begin`
     uint32_t *ready[ST_MAX_PROCESSORS];
     uint32_t n_ready[ST_MAX_PROCESSORS];
     uint32_t *order[ST_MAX_PROCESSORS]; // each processor's nodes, ascending

@@ -77,6 +77,7 @@ static void free_server(struct st_server *server) {
     st_scheduler_close(server->scheduler);
     st_metrics_close(server->metrics);
     st_chat_close(server->chat);
+    pthread_mutex_destroy(&server->slot_lock);
     free(server->name);
     free(server->slot_dir);
     free(server->key);
@@ -99,6 +100,9 @@ stint_status st_server_open(const struct st_server_options *options, struct st_s
         stint_model_sampling(options->model, &server->sampling);
     server->n_slots = options->n_slots;
     server->n_queue = options->n_queue;
+    server->slot_files = options->slot_files;
+    server->slot_bytes = options->slot_bytes;
+    pthread_mutex_init(&server->slot_lock, NULL);
     atomic_init(&server->draining, false);
     stint_status status = copy_texts(options, server);
     if (status == STINT_OK) status = open_engine(server, options);
@@ -121,6 +125,12 @@ const char *st_server_address(const struct st_server *server) {
 
 bool st_server_is_local(const char *host) {
     return st_listen_is_local(host);
+}
+
+void st_server_tell_all(struct st_server *server, const char *text) {
+    struct st_problem problem;
+    st_refuse(&problem, 500, NULL, "%s", text);
+    st_watch_tell_all(server->http->watch, &problem);
 }
 
 bool st_server_close(struct st_server *server, double seconds) {

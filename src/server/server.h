@@ -19,6 +19,8 @@ struct st_server_options {
     const char *key;                // NULL: no key is needed
     const char *cors;               // an origin whose pages are permitted, "*": all; NULL: none
     const char *slot_dir;           // folder of saved slots; NULL: slots cannot be saved
+    uint32_t slot_files;            // most files of saved slots in slot_dir
+    uint64_t slot_bytes;            // and of their bytes together
     uint32_t n_slots, n_queue;      // concurrent answers; requests that may wait
     uint32_t n_connections;         // at most, at least 4
     uint32_t n_per_address;         // of them, from one address; 0: as many as there are
@@ -38,6 +40,10 @@ const char *st_server_address(const struct st_server *server);
 
 // True where only programs of this machine can reach `host`.
 bool st_server_is_local(const char *host);
+
+// Sends an error to every client that waits for an answer. For when the process must end, and a
+// thread may stand still for good: nothing but exit may follow.
+void st_server_tell_all(struct st_server *server, const char *text);
 
 // Accepts no more connections, gives running answers so many seconds to finish, ends the others,
 // and frees everything. True if all finished. Accepts NULL.

@@ -304,4 +304,7 @@ stint_status st_session_step(struct stint_session *s, unsigned precision, const 
 // STINT_E_ARG: no session, or it does not have the sequence.
 stint_status st_session_check(const struct stint_session *s, uint32_t sequence);
 
+// The bytes that stint_session_save() would write, a few KiB more at most (kv/save.c).
+uint64_t st_session_saved_bytes(const struct stint_session *s, uint32_t sequence);
+
 #endif

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pool's promises: each item once, by a worker that exists, all done on return, nothing
 // allocated. Under the thread sanitizer this is also the proof that a loop's data is handed over.
-#include "base/thread.h"
 #include "base/cpu.h"
+#include "base/status.h"
+#include "base/thread.h"
 #include "support/support.h"
 
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -184,6 +188,36 @@ static void thread_pool_opens_whole_or_not_at_all(void **state) {
     st_pool_close(pool);
 }
 
+// Stands before the system's: only so many threads can be started, if it is set.
+static atomic_int threads_left = -1;
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+                   void *context) {
+    union {
+        void *pointer;
+        int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    } real = {dlsym(RTLD_NEXT, "pthread_create")};
+    if (atomic_load(&threads_left) == 0) return EAGAIN;
+    if (atomic_load(&threads_left) > 0) atomic_fetch_sub(&threads_left, 1);
+    return real.create(thread, attributes, run, context);
+}
+
+static void a_thread_that_cannot_start_is_named(void **state) {
+    (void)state;
+    static const char *const texts[] = {"thread 2 of 4 cannot be started: Resource temporarily "
+                                        "unavailable; use fewer with --threads",
+                                        "thread 3 of 4 cannot be started: Resource temporarily "
+                                        "unavailable; use fewer with --threads"};
+    for (int n = 0; n < 2; n++) {
+        struct st_pool *pool = NULL;
+        atomic_store(&threads_left, n);
+        assert_int_equal(st_pool_open(4, &pool), STINT_E_NOMEM);
+        atomic_store(&threads_left, -1);
+        assert_string_equal(st_error_text(), texts[n]);
+        assert_null(pool);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(thread_pool_runs_each_item_once),
@@ -194,6 +228,7 @@ int main(void) {
         cmocka_unit_test(thread_pool_of_default_size_has_one_thread_per_core),
         cmocka_unit_test(thread_pool_leaves_signals_to_the_programs_threads),
         cmocka_unit_test(thread_pool_opens_whole_or_not_at_all),
+        cmocka_unit_test(a_thread_that_cannot_start_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

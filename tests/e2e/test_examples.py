@@ -29,7 +29,7 @@ class C(unittest.TestCase):
 
     def test_chat(self):
         out = call(BUILD / "examples/example_chat", MODEL, 16, input=LINES)
-        self.assertEqual(out, stint("chat", MODEL, "-n", 16, text=LINES).stdout)
+        self.assertEqual(out, stint("chat", MODEL, "-n", 16, "--temp", 0, text=LINES).stdout)
 
     def test_schema(self):
         schema = {"type": "object", "required": ["season"], "additionalProperties": False,
@@ -57,7 +57,7 @@ class Python(unittest.TestCase):
 
     def test_chat(self):
         self.assertEqual(python("chat.py", MODEL, 16, input=LINES),
-                         stint("chat", MODEL, "-n", 16, text=LINES).stdout)
+                         stint("chat", MODEL, "-n", 16, "--temp", 0, text=LINES).stdout)
 
     def test_batch(self):
         results = []

@@ -83,6 +83,35 @@ class Browsers(unittest.TestCase):
             self.assertEqual(server.ask("GET", "/v1/models", headers=other)[0], 403)
 
 
+class Owners(unittest.TestCase):
+    def test_what_one_key_left_in_a_slot_is_not_anothers(self):
+        """Also where no key is needed: clients send one anyway. Neither the number of cached
+        tokens nor a saved slot tells what others have asked."""
+        def ask(server, key):
+            status, _, text = server.ask("POST", "/v1/completions", body,
+                                         {"Authorization": f"Bearer {key}"} if key else None)
+            self.assertEqual(status, 200)
+            answer = json.loads(text)
+            return (answer["usage"]["prompt_tokens_details"]["cached_tokens"],
+                    answer["choices"][0]["text"])
+
+        body = {"prompt": PROMPT * 5, "max_tokens": 2, "temperature": 0}
+        with tempfile.TemporaryDirectory() as folder:
+            with Server("--slots", "1", "--slot-dir", folder) as server:
+                cached, text = ask(server, "one")
+                self.assertEqual(cached, 0)
+                self.assertGreater(ask(server, "one")[0], 20)
+                for key in ("two", None):
+                    status, _, _ = server.ask("POST", "/v1/slots/0/save", {"name": "stolen"},
+                                              {"Authorization": f"Bearer {key}"})
+                    self.assertEqual(status, 400)
+                self.assertEqual(ask(server, "two"), (0, text))
+                self.assertEqual(ask(server, None), (0, text))
+                self.assertGreater(ask(server, None)[0], 20)
+                self.assertEqual(ask(server, "one"), (0, text))
+            self.assertEqual(list(pathlib.Path(folder).iterdir()), [])
+
+
 class Slots(unittest.TestCase):
     def test_a_slot_goes_to_disk_and_back(self):
         body = {"prompt": PROMPT * 20, "max_tokens": 4, "temperature": 0}
@@ -107,6 +136,35 @@ class Slots(unittest.TestCase):
                     self.assertEqual(server.post(path, name=name)[0], status, (path, name))
             self.assertEqual([file.name for file in pathlib.Path(folder).iterdir()],
                              ["evening.slot"])
+
+    def test_saved_slots_are_bounded_and_can_be_removed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with Server("--slots", "1", "--slot-dir", folder, "--slot-files", "2") as server:
+                server.complete(PROMPT, max_tokens=1)
+                for name in ("a", "b", "a"):
+                    self.assertEqual(server.post("/v1/slots/0/save", name=name)[0], 200)
+                status, answer = server.post("/v1/slots/0/save", name="c")
+                self.assertEqual((status, answer["error"]["code"]), (409, "slot_files_full"))
+                saved = json.loads(server.get("/v1/slots/saved"))["data"]
+                self.assertEqual(sorted(one["name"] for one in saved), ["a", "b"])
+                for one in saved:
+                    file = pathlib.Path(folder) / f"{one['name']}.slot"
+                    self.assertEqual(file.stat().st_size, one["bytes"])
+                    self.assertEqual(file.stat().st_mode & 0o777, 0o600)
+                self.assertEqual(server.ask("DELETE", "/v1/slots/saved/a")[0], 200)
+                self.assertEqual(server.ask("DELETE", "/v1/slots/saved/a")[0], 404)
+                self.assertEqual(server.ask("DELETE", "/v1/slots/saved/..%2Fb")[0], 400)
+                self.assertEqual(server.post("/v1/slots/0/save", name="c")[0], 200)
+                bytes_of_one = saved[0]["bytes"]
+            with Server("--slots", "1", "--slot-dir", folder, "--slot-bytes",
+                        3 * bytes_of_one + 60000) as server:
+                server.complete(PROMPT, max_tokens=1)
+                self.assertEqual(server.post("/v1/slots/0/save", name="d")[0], 200)
+                status, answer = server.post("/v1/slots/0/save", name="e")
+                self.assertEqual((status, answer["error"]["code"]), (409, "slot_files_full"))
+                self.assertEqual(server.post("/v1/slots/0/save", name="d")[0], 200)
+            names = sorted(file.name for file in pathlib.Path(folder).iterdir())
+            self.assertEqual(names, ["b.slot", "c.slot", "d.slot"])
 
     def test_without_a_folder_nothing_is_kept(self):
         with Server() as server:

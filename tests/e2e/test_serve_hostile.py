@@ -3,14 +3,19 @@
 """stint serve among clients that do harm: each gets a clear answer or none, and the others do not
 notice. Whatever happens, no slot stays taken and the server ends as it should."""
 import json
+import os
+import pathlib
+import shutil
 import signal
 import socket
 import struct
+import subprocess
+import tempfile
 import threading
 import time
 import unittest
 
-from command import PROMPT
+from command import COMMAND, MODEL, PROMPT
 from server import Server, events, read_all
 
 LONG = {"prompt": PROMPT, "temperature": 0, "max_tokens": 1900}
@@ -286,6 +291,45 @@ class Crowd(unittest.TestCase):
                 data += more
             for client in [slow, *clients]:
                 client.close()
+
+
+class Model(unittest.TestCase):
+    """The model's file is cut while it is in use."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.model = pathlib.Path(folder.name) / "model"
+        shutil.copytree(MODEL, self.model)
+
+    def cut(self):
+        for file in self.model.glob("*.safetensors"):
+            os.truncate(file, 4096)
+
+    def test_all_clients_are_told_and_the_server_ends(self):
+        with Server("--slots", "2", model=self.model) as server:
+            stream = server.open_stream(**LONG)
+            whole = server.open_stream(**{**LONG, "stream": False})
+            server.wait(lambda health: health["busy"] == 2)
+            stream.recv(100)
+            self.cut()
+            reply = read_all_of(whole)
+            self.assertEqual(status_of(reply), 500, reply[:200])
+            error = json.loads(reply.split(b"\r\n\r\n")[1])["error"]
+            self.assertIn("its file was cut", error["message"])
+            self.assertIn(b"its file was cut", read_all_of(stream))
+            self.assertEqual(server.end(), 1)
+        self.assertEqual(server.said.count("\n"), 1, server.said)
+        self.assertIn(str(self.model), server.said)
+
+    def test_a_command_says_so_too(self):
+        child = subprocess.Popen([COMMAND, "run", self.model, "-p", PROMPT, "-n", "1900"],
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        child.stdout.read(1)
+        self.cut()
+        _, said = child.communicate(timeout=60)
+        self.assertEqual(child.returncode, 1, said)
+        self.assertIn(f"stint: run: {self.model}: a part of the model cannot be read", said)
 
 
 class Ends(unittest.TestCase):

@@ -362,11 +362,27 @@ static void a_window_bounds_the_chunks_under_way(void **state) {
     }
 }
 
+static void every_policy_is_found_by_its_name(void **state) {
+    (void)state;
+    size_t n = 0;
+    for (; st_policies[n]; n++) {
+        const struct st_policy *found;
+        assert_string_equal(stint_order_name(n), st_policies[n]->name);
+        assert_int_equal(st_policy_select(stint_order_name(n), &found), STINT_OK);
+        assert_ptr_equal(found, st_policies[n]);
+        assert_true(*found->about);
+    }
+    assert_true(n >= 3);
+    assert_null(stint_order_name(n));
+    assert_null(stint_order_name(SIZE_MAX));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_schedule_keeps_the_laws),
         cmocka_unit_test(a_run_is_the_same_every_time),
         cmocka_unit_test(ooo_is_near_the_optimum),
+        cmocka_unit_test(every_policy_is_found_by_its_name),
         cmocka_unit_test(ooo_is_never_worse_than_inorder),
         cmocka_unit_test(ooo_picks_the_largest_contribution),
         cmocka_unit_test(a_prefill_needs_what_the_paper_says),

@@ -149,7 +149,7 @@ static void a_slot_that_fails_twice_is_cleared(void **state) {
     struct st_scheduler *s = open_scheduler(model, 1);
     struct answer wanted = ask(s, prompt, N_PROMPT);
     assert_int_equal(wanted.end, ST_SCHEDULER_LENGTH);
-    assert_int_equal(st_scheduler_restore(s, 0, path, &n), STINT_OK);
+    assert_int_equal(st_scheduler_restore(s, 0, 0, path, &n), STINT_OK);
     for (int i = 0; i < 2; i++) {
         struct answer failed = ask(s, prompt, N_PROMPT);
         assert_int_equal(failed.end, ST_SCHEDULER_FAILED);
@@ -262,6 +262,8 @@ static void the_client_is_not_blamed(void **state) {
                                               .name = "m",
                                               .host = "127.0.0.1",
                                               .slot_dir = path,
+                                              .slot_files = 4,
+                                              .slot_bytes = 1 << 20,
                                               .n_slots = 1,
                                               .n_queue = 1,
                                               .n_connections = 8,

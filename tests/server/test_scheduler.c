@@ -456,14 +456,15 @@ static void slots_go_to_disk_and_back(void **state) {
     random_prompt(prompt, 60);
     struct st_scheduler_request r = {.prompt = prompt, .n_prompt = 60, .options.max_tokens = 5};
     struct answer *first = ask(s, &r);
-    assert_int_equal(st_scheduler_save(s, 2, path, &n), STINT_E_ARG);
-    assert_int_equal(st_scheduler_save(s, 1, path, &n), STINT_E_ARG); // holds nothing
-    assert_int_equal(st_scheduler_save(s, 0, path, &n), STINT_OK);
+    assert_int_equal(st_scheduler_save(s, 2, 0, UINT64_MAX, path, &n), STINT_E_ARG);
+    assert_int_equal(st_scheduler_save(s, 1, 0, UINT64_MAX, path, &n),
+                     STINT_E_ARG); // holds nothing
+    assert_int_equal(st_scheduler_save(s, 0, 0, UINT64_MAX, path, &n), STINT_OK);
     assert_int_equal(n, 64);
     st_scheduler_close(s);
     s = open_engine(model, 2, N_QUEUE, NULL);
-    assert_int_equal(st_scheduler_restore(s, 1, "no/such", &n), STINT_E_IO);
-    assert_int_equal(st_scheduler_restore(s, 1, path, &n), STINT_OK);
+    assert_int_equal(st_scheduler_restore(s, 1, 0, "no/such", &n), STINT_E_IO);
+    assert_int_equal(st_scheduler_restore(s, 1, 0, path, &n), STINT_OK);
     struct answer *again = ask(s, &r);
     assert_int_equal(again->usage.reused_tokens, 59);
     assert_same(again, first, 0);

@@ -35,6 +35,8 @@ static stint_status open_server(struct st_server **server) {
                                               .key = "k",
                                               .cors = "*",
                                               .slot_dir = "/tmp",
+                                              .slot_files = 4,
+                                              .slot_bytes = 1 << 20,
                                               .n_slots = 1,
                                               .n_queue = 1,
                                               .n_connections = 64,

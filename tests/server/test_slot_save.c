@@ -107,7 +107,7 @@ static void random_prompt(int32_t *ids) {
 static void check_file(const char *path, const int32_t *prompt, const struct answer *wanted) {
     struct st_scheduler *s = open_scheduler(1);
     size_t n = 0;
-    if (st_scheduler_restore(s, 0, path, &n) != STINT_OK) fail_msg("%s", stint_error_text());
+    if (st_scheduler_restore(s, 0, 0, path, &n) != STINT_OK) fail_msg("%s", stint_error_text());
     assert_int_equal(n, N_PROMPT + N_TOKENS - 1);
     struct answer again = ask(s, prompt);
     assert_int_equal(again.reused, N_PROMPT - 1);
@@ -135,11 +135,11 @@ static void slots_are_saved_while_others_compute(void **state) {
     }
     for (int round = 0; round < N_ROUNDS; round++) {
         size_t n = 0;
-        if (st_scheduler_save(s, N_SLOTS - 1, path, &n) != STINT_OK)
+        if (st_scheduler_save(s, N_SLOTS - 1, 0, UINT64_MAX, path, &n) != STINT_OK)
             fail_msg("%s", stint_error_text());
         assert_int_equal(n, N_PROMPT + N_TOKENS - 1);
         if (round % 4 == 0) check_file(path, prompts[N_SLOTS - 1], &wanted[N_SLOTS - 1]);
-        if (st_scheduler_restore(s, N_SLOTS - 1, path, &n) != STINT_OK)
+        if (st_scheduler_restore(s, N_SLOTS - 1, 0, path, &n) != STINT_OK)
             fail_msg("%s", stint_error_text());
     }
     struct answer again = ask(s, prompts[N_SLOTS - 1]);

@@ -146,6 +146,7 @@ static stint_session_options options_of(const struct subject *t, const struct wa
     return (stint_session_options){.size = sizeof(stint_session_options),
                                    .n_threads = way->n_threads,
                                    .n_context = CONTEXT,
+                                   .kv = "f32", // steps are close to prompts only in full precision
                                    .chunk_len = way->chunk_len,
                                    .memory = way->bound == UNBOUND ? 0 : (uint64_t)1 << 30,
                                    .npu_threads = way->npu_threads,

@@ -3,9 +3,7 @@
 #ifndef ST_DEVICE_POOL_POOL_H
 #define ST_DEVICE_POOL_POOL_H
 
-#include "device/driver.h"
-
-extern const struct st_device_ops st_device_pool_cpu, st_device_pool_amx;
+#include "device/list.h"
 
 // pool_run.c: runs a job on the loan.
 void st_pool_device_start(struct st_device *device, struct st_job *job);

@@ -30,10 +30,12 @@ static stint_status open_device(const struct st_device_ops *ops,
     d->settings = read;
     d->base.timeout_ms = read.timeout;
     d->elementwise = st_elementwise_select(st_cpu_flags());
-    if (pthread_create(&d->thread, NULL, st_sim_thread, d) != 0) {
+    int error = pthread_create(&d->thread, NULL, st_sim_thread, d);
+    if (error != 0) {
         st_device_end(&d->base);
         free(d);
-        return st_fail(STINT_E_NOMEM, "device 'sim': the system gives no thread");
+        return st_fail(STINT_E_NOMEM, "device 'sim': its thread cannot be started: %s",
+                       strerror(error));
     }
     *device = &d->base;
     return STINT_OK;

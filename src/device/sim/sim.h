@@ -10,10 +10,9 @@
 #ifndef ST_DEVICE_SIM_SIM_H
 #define ST_DEVICE_SIM_SIM_H
 
-#include "device/driver.h"
+#include "device/list.h"
 #include "device/epilogue.h"
 
-extern const struct st_device_ops st_device_sim;
 
 enum { ST_SIM_BLOCK = 8 }; // packed rows whose weights lie together, channel by channel
 

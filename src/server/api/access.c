@@ -3,6 +3,7 @@
 
 #include <string.h>
 #include <strings.h>
+#include <xxhash.h>
 
 // The time depends only on the length of the received key.
 static bool equal(const char *sent, const char *key) {
@@ -19,6 +20,10 @@ bool st_access_key(const struct st_access *access, const char *header) {
     if (header == NULL || strncasecmp(header, scheme, sizeof scheme - 1) != 0) return false;
     header += sizeof scheme - 1;
     return equal(header + strspn(header, " "), access->key);
+}
+
+uint64_t st_access_owner(const char *header) {
+    return header != NULL ? XXH3_64bits(header, strlen(header)) : 0;
 }
 
 // name[0, n) or name[0, n):PORT

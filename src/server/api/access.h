@@ -15,6 +15,9 @@ struct st_access {
 // header.
 bool st_access_key(const struct st_access *access, const char *header);
 
+// Tells clients with different keys from each other, also where no key is needed. NULL: no header.
+uint64_t st_access_owner(const char *header);
+
 // True for Host headers that a page of another site cannot send: names that such a site points at
 // 127.0.0.1 (DNS rebinding) are refused. Any port is accepted, since ssh or a container may change
 // it. NULL (no header, as in HTTP/1.0) is accepted.

@@ -24,6 +24,7 @@ struct st_answer {
     struct st_response response;
     struct st_request request;
     struct st_constraint *constraint;
+    uint64_t owner;
     size_t n_submitted;
     atomic_uint holders;
 
@@ -184,6 +185,7 @@ static struct st_answer *make(const struct st_answer_options *options) {
     answer->response = *options->response;
     answer->request = *options->request;
     answer->constraint = options->constraint;
+    answer->owner = options->owner;
     answer->n_running = n;
     atomic_init(&answer->holders, 1);
     pthread_mutex_init(&answer->lock, NULL);
@@ -208,6 +210,7 @@ static stint_status submit(struct st_answer *answer, size_t i,
     struct st_scheduler_request one = {.prompt = prompt->ids,
                                        .n_prompt = prompt->n,
                                        .exact = request->seeded,
+                                       .owner = answer->owner,
                                        .options = {.sampling = &sampling,
                                                    .max_tokens = request->max_tokens,
                                                    .stops = request->stops,

@@ -29,6 +29,7 @@ struct st_answer_options {
     enum st_reasoning_phase reasoning;  // the phase in which each choice begins
     const struct st_answer_prompt *prompts;
     size_t n_prompts;
+    uint64_t owner; // see struct st_call
 };
 
 // Submits all choices, or none: 429 if the queue is full. *answer holds one reference.

@@ -189,7 +189,8 @@ static bool start(struct st_server *server, struct st_request *request, struct s
                                                         .constraint = constraint,
                                                         .reasoning = prompts.reasoning,
                                                         .prompts = prompts.at,
-                                                        .n_prompts = prompts.n},
+                                                        .n_prompts = prompts.n,
+                                                        .owner = call->owner},
                             &call->answer, &call->problem);
     }
     free_prompts(&prompts);

@@ -11,6 +11,7 @@ struct st_call {
     const char *path, *argument; // argument: the text that matches the route's *
     const char *body;
     size_t n_body;
+    uint64_t owner; // of what the request leaves in a slot: a hash of its key
     // The result: a reply, or an answer in progress.
     const char *type;          // content type of the reply
     struct st_json_text reply; // freed by the caller
@@ -23,7 +24,8 @@ struct st_call {
 st_handler_fn st_handle_chat, st_handle_text;                                     // complete.c
 st_handler_fn st_handle_models, st_handle_model, st_handle_last, st_handle_props, // info.c
     st_handle_metrics, st_handle_health;
-st_handler_fn st_handle_save, st_handle_restore; // slot_files.c
-st_handler_fn st_handle_page;                    // http/page.c
+st_handler_fn st_handle_save, st_handle_restore, st_handle_saved, // slot_files.c
+    st_handle_delete;
+st_handler_fn st_handle_page; // http/page.c
 
 #endif

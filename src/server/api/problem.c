@@ -14,6 +14,7 @@ static const struct kind {
     {403, "invalid_request_error", "forbidden"},
     {404, "invalid_request_error", "not_found"},
     {405, "invalid_request_error", "method_not_allowed"},
+    {409, "invalid_request_error", "slot_files_full"},
     {413, "invalid_request_error", "body_too_large"},
     {429, "rate_limit_error", "queue_full"},
     {431, "invalid_request_error", "headers_too_large"},

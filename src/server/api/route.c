@@ -13,6 +13,8 @@ const struct st_route st_routes[] = {
     {"GET", "/v1/models/*", false, false, st_handle_model},
     {"POST", "/v1/slots/*/save", false, true, st_handle_save},
     {"POST", "/v1/slots/*/restore", false, true, st_handle_restore},
+    {"GET", "/v1/slots/saved", false, false, st_handle_saved},
+    {"DELETE", "/v1/slots/saved/*", false, true, st_handle_delete},
     {"GET", "/stint/last", false, false, st_handle_last},
     {"GET", "/props", false, false, st_handle_props},
     {"GET", "/metrics", false, false, st_handle_metrics},

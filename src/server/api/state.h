@@ -10,6 +10,7 @@
 #include "server/scheduler/scheduler.h"
 #include "server/server.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 struct st_server {
@@ -23,9 +24,11 @@ struct st_server {
     char *name, *slot_dir, *key, *cors; // copies; slot_dir, key and cors may be NULL
     char fingerprint[40];
     char address[128];
-    uint32_t n_slots, n_queue;
-    size_t context;          // tokens per slot
-    stint_sampling sampling; // of requests that do not say
+    uint32_t n_slots, n_queue, slot_files;
+    uint64_t slot_bytes;
+    pthread_mutex_t slot_lock; // held while slot_dir is counted and added to
+    size_t context;            // tokens per slot
+    stint_sampling sampling;   // of requests that do not say
     atomic_bool draining;
 };
 

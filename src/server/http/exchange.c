@@ -250,6 +250,7 @@ static enum MHD_Result run(struct exchange *exchange, const char *path) {
         return st_reply_empty(exchange->connection, &exchange->headers);
     }
     call->path = path;
+    call->owner = st_access_owner(header(exchange, "Authorization"));
     call->argument = exchange->match.argument;
     call->body = exchange->body.count > 0 ? exchange->body.data : "";
     call->n_body = exchange->body.count;

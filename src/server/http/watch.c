@@ -263,3 +263,33 @@ void st_watch_cancel_all(struct st_watch *watch) {
     cancel_answers(watch, false);
     pthread_mutex_unlock(&watch->lock);
 }
+
+// The library has begun to send a stream in chunks; a whole answer comes at once.
+static void tell(const struct st_watched *at, const struct st_json_text *error) {
+    struct st_json_text out = {0};
+    size_t n = error->bytes.count;
+    if (st_answer_streams(at->answer)) {
+        st_json_format(&out, "%zx\r\ndata: ", n + strlen("data: \n\n"));
+        st_json_rawn(&out, error->bytes.data, n);
+        st_json_raw(&out, "\n\n\r\n0\r\n\r\n");
+    } else {
+        st_json_format(&out,
+                       "HTTP/1.1 500 Internal Server Error\r\nConnection: close\r\n"
+                       "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n",
+                       n);
+        st_json_rawn(&out, error->bytes.data, n);
+    }
+    if (!out.failed) send(at->file, out.bytes.data, out.bytes.count, MSG_DONTWAIT | MSG_NOSIGNAL);
+    st_bytes_free(&out.bytes);
+    shutdown(at->file, SHUT_RDWR);
+}
+
+void st_watch_tell_all(struct st_watch *watch, const struct st_problem *problem) {
+    struct st_json_text error = {0};
+    st_problem_write(problem, &error);
+    pthread_mutex_lock(&watch->lock);
+    for (const struct st_watched *at = watch->first; at != NULL && !error.failed; at = at->next)
+        if (at->answer != NULL) tell(at, &error);
+    pthread_mutex_unlock(&watch->lock);
+    st_bytes_free(&error.bytes);
+}

@@ -58,6 +58,10 @@ void st_watch_slow(struct st_watched *watched);
 // True if that happened.
 bool st_watch_gone(struct st_watched *watched);
 
+// Sends the problem, in place of the answer or at the end of its stream, to every client that waits
+// for one, and shuts its connection down.
+void st_watch_tell_all(struct st_watch *watch, const struct st_problem *problem);
+
 // Cancels all answers.
 void st_watch_cancel_all(struct st_watch *watch);
 

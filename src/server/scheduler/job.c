@@ -18,6 +18,7 @@ static stint_status copy(const struct st_scheduler_request *from, const struct s
     memcpy(job->prompt, from->prompt, from->n_prompt * sizeof *job->prompt);
     job->n_prompt = from->n_prompt;
     job->exact = from->exact;
+    job->owner = from->owner;
     return STINT_OK;
 }
 

@@ -16,6 +16,7 @@ struct st_job {
     int32_t *prompt; // [n_prompt]
     size_t n_prompt;
     bool exact;
+    uint64_t owner;
     struct st_generator generator;
     bool canceled;        // under the scheduler's lock
     uint64_t submitted;   // ns, as the next three

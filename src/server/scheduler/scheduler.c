@@ -8,11 +8,9 @@
 #include "base/size.h"
 #include "server/scheduler/slots.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 struct st_scheduler {
     struct st_slots slots;
@@ -173,7 +171,7 @@ stint_status st_scheduler_open(const struct st_scheduler_options *options,
     if (!s) return st_fail(STINT_E_NOMEM, "no memory for a request scheduler");
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->work, NULL);
-    pthread_cond_init(&s->idle, NULL);
+    st_cond_init(&s->idle);
     s->n_queue = options->n_queue;
     s->computing = -1;
     stint_status status = st_slots_open(options->model, options->session, &s->slots);
@@ -230,18 +228,10 @@ static bool is_idle(const struct st_scheduler *s) {
 }
 
 bool st_scheduler_drain(struct st_scheduler *s, double seconds) {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += (time_t)seconds;
-    until.tv_nsec += (long)((seconds - (double)(time_t)seconds) * 1e9);
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
+    uint64_t until = st_now_ns() + (uint64_t)(seconds * 1e9);
     pthread_mutex_lock(&s->lock);
     s->draining = true;
-    while (!is_idle(s) && pthread_cond_timedwait(&s->idle, &s->lock, &until) != ETIMEDOUT) {
-    }
+    while (!is_idle(s) && st_cond_wait_until(&s->idle, &s->lock, until)) continue;
     bool idle = is_idle(s);
     pthread_mutex_unlock(&s->lock);
     return idle;
@@ -374,19 +364,32 @@ static void give_slot(struct st_scheduler *s, uint32_t slot) {
     pthread_mutex_unlock(&s->lock);
 }
 
-stint_status st_scheduler_save(struct st_scheduler *s, uint32_t slot, const char *path,
-                               size_t *n_tokens) {
+static stint_status save(const struct st_scheduler *s, uint32_t slot, uint64_t owner,
+                         uint64_t max_bytes, const char *path) {
+    const struct stint_session *session = s->slots.session;
+    if (s->slots.slots[slot].owner != owner)
+        return st_fail(STINT_E_ARG, "there are no tokens to save");
+    uint64_t bytes = st_session_saved_bytes(session, slot);
+    if (bytes > max_bytes)
+        return st_fail(STINT_E_LIMIT, "the slot takes %llu bytes, and there is room for %llu",
+                       (unsigned long long)bytes, (unsigned long long)max_bytes);
+    return stint_session_save(session, slot, path);
+}
+
+stint_status st_scheduler_save(struct st_scheduler *s, uint32_t slot, uint64_t owner,
+                               uint64_t max_bytes, const char *path, size_t *n_tokens) {
     ST_TRY(take_slot(s, slot));
-    stint_status status = stint_session_save(s->slots.session, slot, path);
+    stint_status status = save(s, slot, owner, max_bytes, path);
     if (status == STINT_OK) *n_tokens = s->slots.session->sequences[slot].length;
     give_slot(s, slot);
     return status;
 }
 
-stint_status st_scheduler_restore(struct st_scheduler *s, uint32_t slot, const char *path,
-                                  size_t *n_tokens) {
+stint_status st_scheduler_restore(struct st_scheduler *s, uint32_t slot, uint64_t owner,
+                                  const char *path, size_t *n_tokens) {
     ST_TRY(take_slot(s, slot));
     stint_status status = stint_session_load(s->slots.session, slot, path);
+    if (status == STINT_OK) s->slots.slots[slot].owner = owner;
     if (status == STINT_OK) *n_tokens = s->slots.session->sequences[slot].length;
     give_slot(s, slot);
     return status;

@@ -25,6 +25,7 @@ struct st_scheduler_request {
     size_t n_prompt;
     bool exact; // bit-identical whatever the slot was used for before: reuses only cache entries
                 // that prefill kernels computed
+    uint64_t owner; // only requests of the same one reuse what this one leaves in its slot
     struct st_generator_options options; // the scheduler sets the model
 };
 
@@ -91,11 +92,12 @@ void st_scheduler_stats(struct st_scheduler *scheduler, struct st_scheduler_stat
 // null before the first.
 json_t *st_scheduler_last(struct st_scheduler *scheduler);
 
-// Writes a slot's tokens and KV cache to a file, or reads them back. STINT_E_ARG (no such slot, or
-// it is busy), E_IO, E_FORMAT.
-stint_status st_scheduler_save(struct st_scheduler *scheduler, uint32_t slot, const char *path,
-                               size_t *n_tokens);
-stint_status st_scheduler_restore(struct st_scheduler *scheduler, uint32_t slot, const char *path,
-                                  size_t *n_tokens);
+// Writes a slot's tokens and KV cache to a file, or reads them back; the slot is the owner's then.
+// STINT_E_ARG (no such slot, it is busy, or it holds nothing of this owner), E_LIMIT (the file
+// would have more than max_bytes), E_IO, E_FORMAT.
+stint_status st_scheduler_save(struct st_scheduler *scheduler, uint32_t slot, uint64_t owner,
+                               uint64_t max_bytes, const char *path, size_t *n_tokens);
+stint_status st_scheduler_restore(struct st_scheduler *scheduler, uint32_t slot, uint64_t owner,
+                                  const char *path, size_t *n_tokens);
 
 #endif

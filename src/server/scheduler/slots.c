@@ -44,9 +44,11 @@ static bool depends_on_length(const struct st_config *c) {
     return c->rope.scaling == ST_ROPE_DYNAMIC || c->rope.scaling == ST_ROPE_LONGROPE;
 }
 
-static size_t reusable(const struct stint_session *s, uint32_t slot, const struct st_job *job) {
+static size_t reusable(const struct st_slots *slots, uint32_t slot, const struct st_job *job) {
+    const struct stint_session *s = slots->session;
     const struct st_sequence *held = &s->sequences[slot];
     size_t max = st_min(job->exact ? held->prompted : held->length, job->n_prompt - 1), n = 0;
+    if (slots->slots[slot].owner != job->owner) return 0;
     if (job->exact && depends_on_length(&s->model->config)) return 0;
     while (n < max && held->history[n] == job->prompt[n]) n++;
     return n;
@@ -57,7 +59,7 @@ int32_t st_slots_select(const struct st_slots *slots, const struct st_job *job, 
     size_t longest = 0;
     for (uint32_t i = 0; i < slots->n; i++) {
         if (slots->slots[i].state != ST_SLOT_FREE) continue;
-        size_t n = reusable(slots->session, i, job);
+        size_t n = reusable(slots, i, job);
         bool older = best >= 0 && n == longest && slots->slots[i].used < slots->slots[best].used;
         if (best >= 0 && n <= longest && !older) continue;
         best = (int32_t)i;
@@ -71,6 +73,7 @@ void st_slots_give(struct st_slots *slots, uint32_t slot, struct st_job *job, si
     struct stint_session *s = slots->session;
     slots->slots[slot].job = job;
     slots->slots[slot].reused = reused;
+    slots->slots[slot].owner = job->owner;
     slots->slots[slot].used = ++slots->n_given;
     slots->slots[slot].state = ST_SLOT_PROMPT;
     st_sequence_truncate(&s->sequences[slot], reused);

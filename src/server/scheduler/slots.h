@@ -16,6 +16,7 @@ struct st_slot {
     _Atomic enum st_slot_state state; // FREE and TAKEN change with the scheduler's lock held
     struct st_job *job;
     uint64_t used;       // st_slots.n_given when it was last given to a request
+    uint64_t owner;      // of the tokens that it holds
     size_t reused;       // tokens that its request found in the cache
     uint32_t n_failures; // requests that failed here in a row
 };

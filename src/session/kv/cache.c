@@ -46,6 +46,6 @@ void st_kv_close(struct st_kv_cache *kv) {
     st_arena_close(&kv->arena);
 }
 
-const char *stint_kv_types(void) {
-    return st_kv_names();
+const char *stint_kv_name(size_t i) {
+    return i < ST_N_KV_TYPES ? st_kv_traits[i].name : NULL;
 }

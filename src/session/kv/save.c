@@ -7,6 +7,7 @@
 #include "base/map.h"
 #include "base/size.h"
 #include "format/package.h"
+#include "format/package_layout.h"
 #include "model/fingerprint.h"
 
 #include <stdio.h>
@@ -76,6 +77,17 @@ static stint_status write_sections(const struct stint_session *s, uint32_t seque
         ST_TRY(write_layer(s, sequence, s->kv.values, "values", i, writer));
     }
     return STINT_OK;
+}
+
+// Each section begins at a multiple of the alignment; header, table and description take less than
+// one each and an entry for each section.
+uint64_t st_session_saved_bytes(const struct stint_session *s, uint32_t sequence) {
+    const struct st_config *c = &s->model->config;
+    size_t length = s->sequences[sequence].length;
+    uint64_t layer = st_round_up(c->n_kv_heads * head_bytes(s, length), ST_PACKAGE_ALIGN);
+    uint64_t n_sections = 2 * (uint64_t)c->n_layers + 2;
+    return 3 * ST_PACKAGE_ALIGN + st_round_up(length * sizeof(int32_t), ST_PACKAGE_ALIGN) +
+           2 * c->n_layers * layer + n_sections * sizeof(struct st_package_entry);
 }
 
 stint_status stint_session_save(const stint_session *s, uint32_t sequence, const char *path) {

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/fault.h"
+
+#include "cli/options.h"
+
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+const char *const st_cli_fault_text =
+    "a part of the model cannot be read any more: its file was cut "
+    "or replaced in place, or its disk has failed";
+
+static const char *fault_command, *fault_model;
+
+// Only what a signal handler may call.
+static void print(const char *text) {
+    ssize_t n = write(STDERR_FILENO, text, strlen(text));
+    (void)n; // there is nobody to tell
+}
+
+void st_cli_fault_end(void) {
+    const char *const parts[] = {"stint: ", fault_command,     ": ", fault_model,
+                                 ": ",      st_cli_fault_text, "\n"};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) print(parts[i]);
+    _exit(ST_CLI_FAILED);
+}
+
+static void end(int number) {
+    (void)number;
+    st_cli_fault_end();
+}
+
+static volatile sig_atomic_t signal_instead;
+
+static void stand_still(int number) {
+    (void)number;
+    kill(getpid(), signal_instead);
+    for (;;) pause();
+}
+
+static void handle(void (*handler)(int)) {
+    struct sigaction action = {.sa_flags = 0};
+    action.sa_handler = handler;
+    sigfillset(&action.sa_mask);
+    sigaction(SIGBUS, &action, NULL);
+}
+
+void st_cli_fault_watch(const char *command, const char *model) {
+    fault_command = command;
+    fault_model = model;
+    handle(end);
+}
+
+void st_cli_fault_signal(int number) {
+    signal_instead = number;
+    handle(stand_still);
+}
