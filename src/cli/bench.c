@@ -329,7 +329,7 @@ static bool measure_all(struct bench *bench) {
     st_cli_interrupt_watch(NULL);
     f->session = bench->session;
     f->peak_bytes = stint_peak_rss_bytes();
-    // Its buffers would exceed a bound of memory.
+    // Its buffers would exceed a memory bound.
     if (options->common.memory == 0) ok = ok && measure_roofline(bench);
     st_cli_progress_end(&bench->progress);
     return ok;

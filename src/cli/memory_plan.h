@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans a bound of memory for a package on this machine: measures, plans and shows it.
+// Plans a memory bound for a package on this machine: measures, plans and shows it.
 #ifndef ST_CLI_MEMORY_PLAN_H
 #define ST_CLI_MEMORY_PLAN_H
 

@@ -182,7 +182,7 @@ static stint_status open_neurons(struct st_prepare_job *p) {
         return st_fail(
             STINT_E_UNSUPPORTED,
             "neurons: every neuron of this model is active (its activation is not a ReLU), "
-            "so there is nothing to predict; under a bound of memory its weights are "
+            "so there is nothing to predict; under a memory bound its weights are "
             "read in their turn without this");
     struct st_predictor_options options = {.rank = o->predictor_rank,
                                            .recall = o->recall > 0.0f ? (double)o->recall : 0.995,

@@ -245,22 +245,22 @@ static uint32_t left_out(const stint_session_options *options) {
 }
 
 // Of a model that is read piece by piece.
-static stint_status open_resident(const stint_model *model, const stint_session_options *options,
-                                  size_t kv_bytes, size_t scratch_bytes, struct stint_session *s) {
+static stint_status open_bounded(const stint_model *model, const stint_session_options *options,
+                                 size_t kv_bytes, size_t scratch_bytes, struct stint_session *s) {
     uint64_t bound = options ? options->memory : 0;
     if (bound == 0)
         return st_fail(STINT_E_ARG, "this model was opened with `lazy`: its sessions must have a "
                                     "memory bound");
     if (s->split.on)
-        return st_fail(STINT_E_UNSUPPORTED, "prompts cannot be split under a bound of memory: "
+        return st_fail(STINT_E_UNSUPPORTED, "prompts cannot be split under a memory bound: "
                                             "leave out --npu-threads and --cpu-threads");
-    struct st_resident_options o = {.bound = bound,
-                                    .kv = kv_bytes,
-                                    .scratch = scratch_bytes,
-                                    .n_threads = s->group.n_threads,
-                                    .leave_out = left_out(options),
-                                    .needs = st_schedule_needs(model, &s->precision, s->learned)};
-    return st_resident_open(model, &o, &s->resident);
+    struct st_bounded_options o = {.bound = bound,
+                                   .kv = kv_bytes,
+                                   .scratch = scratch_bytes,
+                                   .n_threads = s->group.n_threads,
+                                   .leave_out = left_out(options),
+                                   .needs = st_schedule_needs(model, &s->precision, s->learned)};
+    return st_bounded_open(model, &o, &s->bounded);
 }
 
 static stint_status open_in(const stint_model *model, const stint_session_options *options,
@@ -270,7 +270,7 @@ static stint_status open_in(const stint_model *model, const stint_session_option
     size_t kv_bytes, scratch_bytes;
     ST_TRY(measure(s, &kv_bytes, &scratch_bytes));
     if (model->checkpoint.lazy)
-        ST_TRY(open_resident(model, options, kv_bytes, scratch_bytes, s));
+        ST_TRY(open_bounded(model, options, kv_bytes, scratch_bytes, s));
     else
         ST_TRY(check_budget(model, options, kv_bytes + scratch_bytes));
     ST_TRY(st_kv_open(&s->kv, kv_bytes));
@@ -280,13 +280,13 @@ static stint_status open_in(const stint_model *model, const stint_session_option
     ST_TRY(st_pool_open(s->group.n_threads, &s->group.pool));
     for (size_t i = 0; i < s->n_buffers; i++)
         ST_TRY(st_shadow_open(&s->buffers[i].shadow, model, s->kernels.elementwise,
-                              s->resident ? s->resident->loader : NULL));
-    s->source = s->resident ? &st_source_bounded : &st_source_mapped;
+                              s->bounded ? s->bounded->loader : NULL));
+    s->source = s->bounded ? &st_source_bounded : &st_source_mapped;
     st_op_table_fill(s);
     s->newest_bits = model->int8.layers ? s->precision.prefill : 0;
     struct st_npu_options npu = {.device = device_of(options), .memory = npu_memory(options)};
     if (model->int8.layers) ST_TRY(st_npu_open(s, &npu, &s->group));
-    if (s->resident) ST_TRY(st_resident_attach(s->resident, s->group.npu[ST_NPU_HOST]->device));
+    if (s->bounded) ST_TRY(st_bounded_attach(s->bounded, s->group.npu[ST_NPU_HOST]->device));
     if (s->tune_chunk) ST_TRY(st_session_tune(s));
     return s->split.on ? st_split_open(s, &npu) : STINT_OK;
 }
@@ -320,7 +320,7 @@ stint_status st_session_open_layerwise(const struct stint_model *model,
 void stint_session_close(stint_session *session) {
     if (!session) return;
     st_split_close(session);
-    st_resident_close(session->resident);
+    st_bounded_close(session->bounded);
     st_npu_close(session, &session->group);
     for (size_t i = 0; i < session->n_buffers && session->buffers; i++)
         st_shadow_close(&session->buffers[i].shadow);

@@ -122,7 +122,7 @@ struct st_linear_input {
 typedef const float *st_observe_fn(void *context, const struct st_linear_input *input);
 
 struct st_op;
-struct st_resident;
+struct st_bounded;
 struct st_weight_source;
 
 struct stint_session {
@@ -145,7 +145,7 @@ struct stint_session {
     struct st_two_term two_term;
     const struct st_op **ops; // which op computes what (linear/table.c)
     const struct st_weight_source *source;
-    struct st_resident *resident; // where memory is bounded; or NULL
+    struct st_bounded *bounded; // where memory is bounded; or NULL
     struct st_split split;
     struct st_timeline timeline; // the last prompt's prefill
     uint32_t max_events;

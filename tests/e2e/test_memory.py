@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A bound of memory as people meet it: kept, reported, refused where it is too small; on a slow
+"""A memory bound as people meet it: kept, reported, refused where it is too small; on a slow
 disk, on one that fails."""
 import json
 import os

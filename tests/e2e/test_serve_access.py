@@ -172,7 +172,7 @@ class Slots(unittest.TestCase):
 
 
 class Package(unittest.TestCase):
-    """Weights in INT8, and a bound of memory."""
+    """Weights in INT8, and a memory bound."""
 
     def test_a_package_under_a_bound(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -15,7 +15,7 @@ SESSION_H = """// A comment of one line.
 struct stint_session {
     int a, *b; // two
     struct st_op *const *ops;
-    bool resident;
+    bool bounded;
 };
 
 """
@@ -23,7 +23,7 @@ struct stint_session {
 FILES = {
     "session/session.h": SESSION_H,
     "session/a.c": """int st_a(struct stint_session *s) {
-    return s->resident ? st_b(s) : 0;
+    return s->bounded ? st_b(s) : 0;
 }
 """,
     "session/linear/b.c": """int st_b(struct stint_session *s) {
@@ -32,9 +32,9 @@ FILES = {
 """,
     "session/c.c": """static int st_a(int x);
 static int only_here(void) {
-    // if (s->resident)
-    int resident = 1;
-    return resident;
+    // if (s->bounded)
+    int bounded = 1;
+    return bounded;
 }
 int st_c(struct stint_session *s) {
     for (int phase = 0; only_here(); phase++)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every execution that the public calls reach, against the plain one: in memory, by one thread, on
-// one processor, one sequence at a time. Threads, a split, a bound of memory, how a prompt is cut
+// one processor, one sequence at a time. Threads, a split, a memory bound, how a prompt is cut
 // and what other sequences do change no bit (docs/NUMERICS.md). What cannot be had is refused.
 #include "stint.h"
 #include "support/support.h"

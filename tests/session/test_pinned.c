@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nested weights under a bound of memory: they are read once, when a session opens, and stay.
+// Nested weights under a memory bound: they are read once, when a session opens, and stay.
 #include "support/bounded.h"
 
 #include <setjmp.h>

@@ -269,7 +269,7 @@ static void a_read_that_fails_is_an_error(void **state) {
     stint_model_close(model);
 }
 
-// ---- Under a bound of memory
+// ---- Under a memory bound
 
 enum { BOUND = 64 << 20, COUNT = 40 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of sessions under a bound of memory share: a package, prepared in one of several ways,
+// What tests of sessions under a memory bound share: a package, prepared in one of several ways,
 // the same logits of it without a bound, and the laws that hold however its weights are read.
 #ifndef TESTS_BOUNDED_H
 #define TESTS_BOUNDED_H

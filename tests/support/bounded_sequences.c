@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several sequences under a bound of memory: each gets what it gets by itself without one.
+// Several sequences under a memory bound: each gets what it gets by itself without one.
 #include "support/bounded.h"
 
 #include <setjmp.h>

@@ -193,7 +193,7 @@ class Session:
             call(lib.stint_session_load, handle.pointer, 0, c_string(path))
 
     def memory(self) -> MemoryInfo:
-        """Of a session with a bound of memory: where it goes, and what was read."""
+        """Of a session with a memory bound: where it goes, and what was read."""
         info = _layout.MemoryInfo()
         with self._use() as handle:
             call(lib.stint_session_memory, handle.pointer, ctypes.byref(info))

@@ -77,7 +77,7 @@ static struct st_device_subgraph subgraph_of(const struct stint_session *s, cons
         .stages = {*st_int8_stage(w, u->role, u->layer, u->expert)},
         .n_stages = 1,
         .two_term = two_term,
-        .in_parts = s->resident != NULL};
+        .in_parts = s->bounded != NULL};
     if (u->role == ST_INT8_UP)
         subgraph.stages[subgraph.n_stages++] = *st_int8_stage(w, ST_INT8_DOWN, u->layer, u->expert);
     return subgraph;
@@ -172,7 +172,7 @@ static stint_status open_one(struct stint_session *s, const struct st_npu_option
                                         .memory_limit = host ? 0 : o->memory};
     ST_TRY(st_device_open(&options, &npu->device));
     group->npu[kind] = npu;
-    if (s->resident && !st_device_caps(npu->device)->host_memory)
+    if (s->bounded && !st_device_caps(npu->device)->host_memory)
         return st_fail(
             STINT_E_UNSUPPORTED,
             "device '%s': it runs no weights that are read on demand; leave out --memory "

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the linears of a layer are computed: an op for each way (float, blocks, INT8, two-term INT8,
-// nested), and a table that says which op computes what. The pass (session/pass.c) asks the table
-// alone; a new way of computing is one more op and a row in linear/table.c.
+// The linear ops, which compute the linears of a layer (float, blocks, INT8, two-term INT8,
+// nested), and the table that says which op computes which linear. The pass (session/pass.c) only
+// uses the table. A new linear op is one more op and a row in linear/table.c.
 #ifndef ST_SESSION_LINEAR_OP_H
 #define ST_SESSION_LINEAR_OP_H
 
 #include "session/session.h"
 
-// What the table is asked for.
+// The units of the table.
 enum st_unit {
     ST_UNIT_QKV,
     ST_UNIT_O,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The outlier channels of a run go by in ascending order, in waves: while one wave is added, the
-// cold columns of the next are read. Every product is added to its output by itself, so that
-// neither waves, nor chunks, nor where a column came from changes a bit.
+// The outlier channels of a run are processed in ascending order, in waves: while one wave is
+// added, the cold columns of the next are read. Every product is added to its output separately, so
+// that neither waves nor chunks nor the origin of a column changes a bit.
 #include "session/session.h"
 
 #include "base/size.h"
@@ -14,12 +14,12 @@ enum {
     SMALLEST_WAVE = 16,
     WAVE_BYTES = 4 << 20,
     FEW_READS = 32,
-    MAX_LOAD = 64 << 10, // bytes: longer runs of columns are shared out among the loader's threads
+    MAX_LOAD = 64 << 10, // bytes: longer runs of columns are divided among the loader's threads
 };
 
 // ---- Memory
 
-// Of the shadowed linears of a model.
+// Maxima over the shadowed linears of a model.
 struct extent {
     size_t k, rows, up_rows; // widest input, most packed rows, and of those with an activation
     uint32_t n_linears;
@@ -82,7 +82,7 @@ void st_shadow_lay_out(struct st_shadow *s, const struct stint_model *model, siz
     s->add_row = ST_TAKE(arena, int32_t, chunk_len);
 }
 
-// What could change a result unseen is not read piece by piece.
+// Only columns with hashes may be read on demand, as a damaged one would change results silently.
 static stint_status must_have_checks(const struct stint_model *model) {
     const struct st_weights_int8 *w = &model->int8;
     bool missing = w->head.weight.shadowed && !w->head.weight.column_checks;
@@ -100,7 +100,7 @@ static stint_status must_have_checks(const struct stint_model *model) {
     return st_fail(
         STINT_E_UNSUPPORTED,
         "%s: has shadow columns without hashes, as an older stint wrote them: prepare it "
-        "again, or run it without a bound of memory",
+        "again, or run it without a memory bound",
         model->checkpoint.path);
 }
 
@@ -153,7 +153,7 @@ struct st_outliers *st_shadow_list(const struct st_shadow *s, const struct st_st
     return s->any && stage->weight.shadowed ? list : NULL;
 }
 
-// By channel; entries of a token mostly come in order.
+// Sorts by channel; the entries of a token are mostly in order already.
 static void sort_token(struct st_outlier *entries, size_t n) {
     for (size_t i = 1; i < n; i++) {
         struct st_outlier entry = entries[i];
@@ -208,8 +208,8 @@ static bool is_hot(const struct st_int8_weight *w, uint32_t channel) {
     return w->hot && w->hot[channel] >= 0;
 }
 
-// Adds the column of channel i to the load before it, where their blocks meet; else that is asked
-// for, and a new one begins. Columns of a wave never take more room than their slots.
+// Adds the column of channel i to the load before it if their blocks are adjacent; else requests
+// that load and begins a new one. The columns of a wave always fit into its slots.
 static struct st_load *add_to_load(struct st_shadow *s, struct st_load *load, size_t i,
                                    size_t rows) {
     uint64_t offset = column_offset(s, i);
@@ -231,7 +231,7 @@ static struct st_load *add_to_load(struct st_shadow *s, struct st_load *load, si
     return load;
 }
 
-// Asks for the cold columns of the channels up to `end`.
+// Requests the cold columns of the channels up to `end`.
 static void ask(struct st_shadow *s, size_t end) {
     const struct st_int8_weight *w = &s->stage->weight;
     size_t rows = packed_rows(s->stage);
@@ -253,7 +253,7 @@ static void ask(struct st_shadow *s, size_t end) {
     if (s->reader && s->counts.cold_reads - before > FEW_READS) st_reader_start(s->reader);
 }
 
-// Where the loader put, or will put, the column of channel i.
+// The address to which the loader writes the column of channel i.
 static const int8_t *loaded_column(const struct st_shadow *s, size_t i) {
     const struct st_load *load = &s->loads[s->load_of[i % (2 * s->wave)]];
     return (const int8_t *)load->to + (column_offset(s, i) - load->offset);
@@ -268,7 +268,7 @@ static stint_status damaged(const struct st_shadow *s) {
     return st_section_damaged(s->checkpoint->path, section ? section->name : ST_INT8_COLUMNS);
 }
 
-// What was asked for of a run that is given up: its buffers are used again.
+// Waits for the columns that an abandoned run requested, because their buffers are used again.
 static void settle(struct st_shadow *s) {
     if (s->reader) (void)st_reader_wait(s->reader);
     if (s->loader && s->loaded < s->asked) st_loader_drain(s->loader);

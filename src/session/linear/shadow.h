@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shadow outlier execution (llm.npu, section 3.3; docs/NUMERICS.md): what is too large for INT8 is
-// multiplied in float and added to the device's product. Columns of hot channels lie in memory, the
-// others are read from the package while the device computes: by a thread of their own, or under a
-// bound of memory by the session's loader, and then each is checked against its hash.
+// Shadow outlier execution (llm.npu, section 3.3; docs/NUMERICS.md): elements that are too large
+// for INT8 are multiplied in float and added to the device's product. The columns of hot channels
+// are in memory. The others are read from the package while the device computes: by a thread of
+// their own, or, under a memory bound, by the session's loader, which checks the hash of each.
 #ifndef ST_SESSION_SHADOW_H
 #define ST_SESSION_SHADOW_H
 
@@ -14,16 +14,18 @@
 #include "device/subgraph.h"
 #include "model/model.h"
 
-enum { ST_SHADOW_WAVE = 256 }; // channels at once, at most; twice that at most ST_READER_DEPTH
+enum {
+    ST_SHADOW_WAVE = 256
+}; // maximum of channels at a time; twice this is at most ST_READER_DEPTH
 
-// What a session's shadowed linears met, since it was opened.
+// Statistics of the session's shadowed linears since it was opened.
 struct st_shadow_counts {
     uint64_t runs, channels; // linears times chunks; outlier channels of all of them
     uint64_t hot_hits, cold_reads, cold_bytes;
     uint64_t ns, device_ns; // in shadow execution; of the same linears' products
 };
 
-// Adds the time since *begun to *ns, and begins anew.
+// Adds the time since *begun to *ns, and restarts the clock.
 static inline void st_shadow_count(uint64_t *ns, uint64_t *begun) {
     uint64_t now = st_now_ns();
     *ns += now - *begun;
@@ -31,11 +33,11 @@ static inline void st_shadow_count(uint64_t *ns, uint64_t *begun) {
 }
 
 struct st_shadow {
-    bool any; // a linear of this model is shadowed; all else is unset where it is not
+    bool any; // the model has shadowed linears; if not, nothing else is set
     uint32_t n_linears;
-    uint64_t hot_bytes, float_bytes; // resident columns; the linears' weights in F32
+    uint64_t hot_bytes, float_bytes; // bytes of hot columns; of the linears' weights in F32
     const struct st_elementwise *elementwise;
-    struct st_reader *reader; // both NULL: all columns lie in memory
+    struct st_reader *reader; // both NULL: all columns are in memory
     struct st_loader *loader;
     const struct st_checkpoint *checkpoint;
     uint64_t file_base;              // address of the package's first byte
@@ -54,19 +56,19 @@ struct st_shadow {
     float *add;              // [chunk_len, packed rows of up]
     int32_t *add_row;
     struct st_shadow_counts counts;
-    // The run at hand.
+    // The current run.
     bool pending; // begun, not finished
     struct st_pool *pool;
     const struct st_stage *stage;
     size_t n_tokens, n_channels;
-    size_t asked, loaded; // channels that were asked for; and waited for
+    size_t asked, loaded; // channels whose columns were requested; that have arrived
 };
 
 // Runs twice on `arena` (base/arena.h); does nothing for a model without shadowed linears.
 void st_shadow_lay_out(struct st_shadow *shadow, const struct stint_model *model, size_t chunk_len,
                        struct st_arena *arena);
 // Borrows all until close. STINT_E_NOMEM.
-// `loader`: what reads the package under a bound of memory; NULL without one.
+// `loader`: reads the package under a memory bound; NULL without one.
 stint_status st_shadow_open(struct st_shadow *shadow, const struct stint_model *model,
                             const struct st_elementwise *elementwise, struct st_loader *loader);
 void st_shadow_close(struct st_shadow *shadow); // accepts a zeroed one
@@ -75,18 +77,18 @@ void st_shadow_close(struct st_shadow *shadow); // accepts a zeroed one
 struct st_outliers *st_shadow_list(const struct st_shadow *shadow, const struct st_stage *stage,
                                    struct st_outliers *list);
 
-// Sorts the outliers of n_tokens tokens and begins to fetch the first cold columns.
-// shadow->pending says whether there are any.
+// Sorts the outliers of n_tokens tokens and requests the first cold columns. shadow->pending tells
+// whether there are outliers.
 void st_shadow_begin(struct st_shadow *shadow, const struct st_stage *stage,
                      const struct st_outliers *list, size_t n_tokens);
-// Adds the shadow, if it is pending, to the outputs of a FLOAT stage. STINT_E_IO where a column
-// could not be read, E_FORMAT where it is not what was written.
+// Adds a pending shadow to the outputs of a FLOAT stage. STINT_E_IO if a column cannot be read,
+// E_FORMAT if it does not match its hash.
 stint_status st_shadow_finish(struct st_shadow *shadow, struct st_pool *pool, float *const *out,
                               const size_t *out_row);
-// Forgets what is pending, and waits for what was asked for.
+// Discards a pending shadow, and waits for the columns that it requested.
 void st_shadow_abandon(struct st_shadow *shadow);
-// As st_shadow_finish() for a stage with an activation, before its product: shadow->add and
-// add_row. It stays pending.
+// The same before the product of a stage with an activation: writes to shadow->add and add_row. The
+// shadow stays pending.
 stint_status st_shadow_finish_before(struct st_shadow *shadow, struct st_pool *pool);
 
 #endif

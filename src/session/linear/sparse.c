@@ -55,11 +55,11 @@ static stint_status prepare(const struct st_run *r, const struct st_operands *o)
 static stint_status run_group(const struct st_run *r, const struct st_operands *o, size_t first,
                               size_t n) {
     const struct st_two_term *t = &r->s->two_term;
-    struct st_sparse *block = &r->s->resident->block;
+    struct st_sparse *block = &r->s->bounded->block;
     block->first_token = first;
     block->add_row = block->add ? r->buffers->shadow.add_row + first : NULL;
     st_sparse_begin(block, t->in + ST_TWO_TERMS * first * t->in_row, t->in_row, ZERO, n);
-    ST_TRY(st_resident_block(r, o->x + first * r->s->model->config.hidden, n));
+    ST_TRY(st_bounded_block(r, o->x + first * r->s->model->config.hidden, n));
     st_sparse_end(block, r->group->pool, o->y[0] + first * o->y_row[0], o->y_row[0]);
     return STINT_OK;
 }
@@ -67,7 +67,7 @@ static stint_status run_group(const struct st_run *r, const struct st_operands *
 static stint_status run(const struct st_run *r, const struct st_operands *o) {
     const struct st_ffn_int8 *w = r->s->model->int8.layers[r->layer].ffn;
     struct st_shadow *shadow = &r->buffers->shadow;
-    struct st_sparse *block = &r->s->resident->block;
+    struct st_sparse *block = &r->s->bounded->block;
     block->up = &w->up;
     block->down = &w->down;
     block->add = w->up.weight.shadowed && shadow->pending ? shadow->add : NULL;
@@ -76,7 +76,7 @@ static stint_status run(const struct st_run *r, const struct st_operands *o) {
     if (block->outliers) st_outliers_reset(block->outliers, shadow->capacity);
     for (size_t t = 0; t < o->n; t += ST_NEURON_TOKENS)
         ST_TRY(run_group(r, o, t, st_min(ST_NEURON_TOKENS, o->n - t)));
-    st_neurons_end(&r->s->resident->neurons);
+    st_neurons_end(&r->s->bounded->neurons);
     return STINT_OK;
 }
 

@@ -49,7 +49,7 @@ static struct way way_of(const struct stint_session *s, enum st_phase phase) {
     const struct stint_model *m = s->model;
     if (!m->int8.layers) return m->fast && phase == ST_PHASE_DECODE ? blocks : in_float;
     if (!m->neurons.layers || phase == ST_PHASE_PREFILL) return int8;
-    return s->resident ? sparse : two_term; // only what is read neuron by neuron leaves some out
+    return s->bounded ? sparse : two_term; // only what is read neuron by neuron leaves some out
 }
 
 // Neurons have no nested weights.

@@ -78,14 +78,14 @@ struct st_needs st_schedule_needs(const struct stint_model *model, const stint_p
 
 // ---- Of a session
 
-// Under a bound of memory a session keeps what the schedule runs that it was opened with.
+// Under a memory bound a session keeps what the schedule runs that it was opened with.
 static stint_status check_kept(const stint_session *s, const stint_precision *p) {
     unsigned bits = st_schedule_needs(s->model, p, NULL).bits;
-    if (!s->resident || bits <= s->resident->pinned.bits) return STINT_OK;
+    if (!s->bounded || bits <= s->bounded->pinned.bits) return STINT_OK;
     return st_fail(STINT_E_UNSUPPORTED,
-                   "precision %u: under its bound of memory this session keeps nested weights of "
+                   "precision %u: under its memory bound this session keeps nested weights of "
                    "%u bits (0: none); open it with the schedule that it is to run",
-                   bits, s->resident->pinned.bits);
+                   bits, s->bounded->pinned.bits);
 }
 
 stint_status stint_session_set_precision(stint_session *session, const stint_precision *precision) {

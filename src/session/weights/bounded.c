@@ -12,12 +12,13 @@
 
 enum {
     PROCESS_BYTES = 16 << 20, // program, libraries, page tables, stacks of few pages
-    THREAD_BYTES = (64 << 10) + ST_LOAD_ROOM, // of a reading thread: its stack, its buffer
+    THREAD_BYTES = (64 << 10) + ST_LOAD_ROOM, // per reading thread: stack and buffer
     EMBED_ROWS = 64,                          // of the embedding that stay in memory
-    STREAM_ENTRIES = 12,                      // of prompts' dense blocks, where there is room
+    STREAM_ENTRIES = 12,                      // for the dense blocks of prompts, if there is room
     FEWEST_COLD = 64,                         // neurons
 };
-// Of what is left: what neurons get before dense linears do, and of theirs, hot clusters at most.
+// Shares of the remaining bytes: what neurons get before dense linears, and the maximum of hot
+// clusters in the neurons' share.
 static const double neuron_share = 0.1, hot_share = 0.75;
 
 // ---- The plan
@@ -26,7 +27,7 @@ static size_t embed_room(const struct stint_model *m) {
     return st_round_up(m->weights.embed.row_bytes + ST_LOAD_BLOCK, ST_LOAD_BLOCK);
 }
 
-static uint64_t region_bytes(const struct st_resident *r) {
+static uint64_t region_bytes(const struct st_bounded *r) {
     const struct st_neurons_plan *n = &r->neurons.plan;
     uint64_t bytes = n->n_hot * n->cluster_bytes + n->n_cold * n->entry_bytes;
     for (int i = 0; i < ST_N_REGIONS; i++)
@@ -34,8 +35,8 @@ static uint64_t region_bytes(const struct st_resident *r) {
     return bytes;
 }
 
-// Grows a region by what of `left` it can use.
-static void grow(struct st_resident *r, int region, uint64_t most, uint64_t *left) {
+// Grows a region by the part of `left` that it can use.
+static void grow(struct st_bounded *r, int region, uint64_t most, uint64_t *left) {
     size_t bytes = r->plan.entry_bytes[region];
     if (bytes == 0) return;
     uint64_t more = st_min(*left / bytes, most - st_min(most, r->plan.n_entries[region]));
@@ -43,8 +44,9 @@ static void grow(struct st_resident *r, int region, uint64_t most, uint64_t *lef
     *left -= more * bytes;
 }
 
-// The bound that it names is enough at the next opening too, with a few pages more in use.
-static stint_status too_small(const struct st_resident *r, uint64_t needed) {
+// The bound named in the text also suffices at the next opening, when a few more pages may be in
+// use.
+static stint_status too_small(const struct st_bounded *r, uint64_t needed) {
     const struct st_budget *b = &r->budget;
     const uint64_t mib = 1 << 20;
     uint64_t enough = (needed + mib / 2 + mib - 1) / mib;
@@ -60,7 +62,7 @@ static stint_status too_small(const struct st_resident *r, uint64_t needed) {
                    (unsigned long long)(b->bound >> 20));
 }
 
-static void lay_out(const struct stint_model *m, struct st_resident *r, struct st_arena *a) {
+static void lay_out(const struct stint_model *m, struct st_bounded *r, struct st_arena *a) {
     r->rows = (struct st_cache){
         .entry_bytes = embed_room(m), .n_entries = EMBED_ROWS, .n_ids = m->weights.embed.n_out};
     st_cache_lay_out(&r->rows, a);
@@ -68,18 +70,18 @@ static void lay_out(const struct stint_model *m, struct st_resident *r, struct s
                        st_max(r->plan.n_ids[ST_REGION_FIXED], r->plan.n_ids[ST_REGION_STREAM]));
     if (!r->sparse) return;
     st_sparse_lay_out(&r->block, a);
-    st_naming_lay_out(m, &r->naming, a);
+    st_prediction_lay_out(m, &r->prediction, a);
 }
 
-static uint64_t own_bytes(const struct stint_model *m, struct st_resident *r) {
+static uint64_t own_bytes(const struct stint_model *m, struct st_bounded *r) {
     struct st_arena measure = st_arena_measure();
     lay_out(m, r, &measure);
     return measure.used;
 }
 
-// What is left goes to neurons: clusters of hot ones, as many as larger batches want, and single
-// cold ones.
-static void grow_neurons(const struct stint_model *m, struct st_resident *r, uint64_t *left) {
+// The remaining bytes go to neurons: hot clusters, as many as larger batches use, and single cold
+// neurons.
+static void grow_neurons(const struct stint_model *m, struct st_bounded *r, uint64_t *left) {
     struct st_neurons_plan *n = &r->neurons.plan;
     uint64_t all = (uint64_t)m->config.n_layers * m->neurons.layout.n_entries;
     uint32_t wanted = st_neurons_hot_clusters(m, n, ST_NEURON_TOKENS);
@@ -92,21 +94,21 @@ static void grow_neurons(const struct stint_model *m, struct st_resident *r, uin
     *left -= cold * n->entry_bytes;
 }
 
-static uint64_t tables_bytes(const struct stint_model *m, struct st_resident *r) {
+static uint64_t tables_bytes(const struct stint_model *m, struct st_bounded *r) {
     const struct st_neurons_plan most = r->neurons.plan;
     uint64_t bytes = st_slices_table_bytes(m, &r->plan) + own_bytes(m, r);
     return r->sparse ? bytes + st_neurons_fixed_bytes(m, &most) : bytes;
 }
 
-// What of the packed linears the tokens after a prompt take.
-static unsigned steps_of(const struct st_resident *r) {
+// Which packed linears the steps after a prompt use.
+static unsigned steps_of(const struct st_bounded *r) {
     if (!r->needs.int8_steps) return 0;
     return r->sparse ? ST_STEPS_REST : ST_STEPS_REST | ST_STEPS_FFN;
 }
 
-// Tables are counted as if everything could be in memory; then every region gets the least that
-// works; then what is left is given out by how often a byte of it is used.
-static stint_status plan(const struct stint_model *m, struct st_resident *r) {
+// Tables are sized as if everything were in memory. Then every region gets its minimum, and the
+// remaining bytes are divided by how often a byte of a region is used.
+static stint_status plan(const struct stint_model *m, struct st_bounded *r) {
     struct st_budget *b = &r->budget;
     struct st_neurons_plan *n = &r->neurons.plan;
     st_slices_plan(m, steps_of(r), &r->plan);
@@ -143,8 +145,8 @@ static stint_status plan(const struct stint_model *m, struct st_resident *r) {
     return STINT_OK;
 }
 
-static void set_up(const struct stint_model *model, const struct st_resident_options *o,
-                   struct st_resident *r) {
+static void set_up(const struct stint_model *model, const struct st_bounded_options *o,
+                   struct st_bounded *r) {
     uint64_t flags = st_cpu_flags();
     r->leave_out = o->leave_out;
     r->needs = o->needs;
@@ -156,9 +158,9 @@ static void set_up(const struct stint_model *model, const struct st_resident_opt
     r->budget = (struct st_budget){.bound = o->bound, .kv = o->kv, .scratch = o->scratch};
 }
 
-stint_status st_resident_plan(const struct stint_model *model, const struct st_resident_options *o,
-                              struct st_resident *planned) {
-    struct st_resident r = {0};
+stint_status st_bounded_plan(const struct stint_model *model, const struct st_bounded_options *o,
+                             struct st_bounded *planned) {
+    struct st_bounded r = {0};
     set_up(model, o, &r);
     ST_TRY(plan(model, &r));
     *planned = r;
@@ -167,7 +169,7 @@ stint_status st_resident_plan(const struct stint_model *model, const struct st_r
 
 // ---- Opening
 
-static stint_status open_in(const struct stint_model *m, struct st_resident *r) {
+static stint_status open_in(const struct stint_model *m, struct st_bounded *r) {
     struct st_arena measure = st_arena_measure();
     ST_TRY(plan(m, r));
     lay_out(m, r, &measure);
@@ -183,25 +185,25 @@ static stint_status open_in(const struct stint_model *m, struct st_resident *r) 
     return r->sparse ? st_neurons_open(m, &neurons, r->loader, &r->neurons) : STINT_OK;
 }
 
-stint_status st_resident_open(const struct stint_model *model, const struct st_resident_options *o,
-                              struct st_resident **resident) {
-    struct st_resident *r = calloc(1, sizeof *r);
+stint_status st_bounded_open(const struct stint_model *model, const struct st_bounded_options *o,
+                             struct st_bounded **bounded) {
+    struct st_bounded *r = calloc(1, sizeof *r);
     if (!r) return st_fail(STINT_E_NOMEM, "no memory for a session");
     set_up(model, o, r);
     stint_status status = open_in(model, r);
     if (status != STINT_OK) {
-        st_resident_close(r);
+        st_bounded_close(r);
         return status;
     }
-    *resident = r;
+    *bounded = r;
     return STINT_OK;
 }
 
-void st_resident_close(struct st_resident *r) {
+void st_bounded_close(struct st_bounded *r) {
     if (!r) return;
     if (r->loader) st_loader_drain(r->loader);
     st_loader_close(r->loader);
-    st_resident_detach(r);
+    st_bounded_detach(r);
     st_slices_close(&r->slices);
     st_pinned_close(&r->pinned);
     st_neurons_close(&r->neurons);
@@ -212,24 +214,24 @@ void st_resident_close(struct st_resident *r) {
 // ---- The source
 
 static void begin(struct stint_session *s, enum st_phase phase) {
-    st_slices_pass(&s->resident->slices, phase == ST_PHASE_PREFILL ? ST_PASS_PROMPT : ST_PASS_STEP);
+    st_slices_pass(&s->bounded->slices, phase == ST_PHASE_PREFILL ? ST_PASS_PROMPT : ST_PASS_STEP);
 }
 
 static size_t stage_of(const struct st_run *run, struct st_linear_id id) {
     return st_slices_stage(&run->s->model->config, id.role, id.layer, id.expert);
 }
 
-static stint_status take(struct st_resident *r, size_t stage, uint32_t slice) {
+static stint_status take(struct st_bounded *r, size_t stage, uint32_t slice) {
     const int8_t *panels;
     ST_TRY(st_slices_take(&r->slices, stage, slice, &panels));
     r->parts[slice] = st_mirror_slice(&r->streamed, panels, 0);
     return STINT_OK;
 }
 
-// Waits for one slice, and takes those after it that are there.
+// Waits for one slice, and takes the slices after it that are in memory already.
 static stint_status acquire(const struct st_run *run, struct st_linear_id id,
                             struct st_stage_part *part) {
-    struct st_resident *r = run->s->resident;
+    struct st_bounded *r = run->s->bounded;
     size_t stage = stage_of(run, id);
     const struct st_sliced *g = &r->slices.stages[stage];
     uint32_t first = part->group / g->slice_groups, end = first + 1;
@@ -243,14 +245,14 @@ static stint_status acquire(const struct st_run *run, struct st_linear_id id,
 
 static void release(const struct st_run *run, struct st_linear_id id,
                     const struct st_stage_part *part) {
-    struct st_resident *r = run->s->resident;
+    struct st_bounded *r = run->s->bounded;
     uint32_t first = part->group / part->slice_groups;
     uint32_t end = (uint32_t)st_ceil_div(part->group + part->n_groups, part->slice_groups);
     for (uint32_t i = first; i < end; i++) st_slices_give(&r->slices, stage_of(run, id), i);
 }
 
 static void expect(const struct st_run *run, uint32_t expert) {
-    struct st_slices *slices = &run->s->resident->slices;
+    struct st_slices *slices = &run->s->bounded->slices;
     struct st_linear_id id = {ST_INT8_UP, run->layer, expert};
     st_slices_expect(slices, stage_of(run, id));
     id.role = ST_INT8_DOWN;
@@ -259,11 +261,11 @@ static void expect(const struct st_run *run, uint32_t expert) {
 
 static const struct st_nested_weight *nested(const struct stint_session *s,
                                              const struct st_nested_weight *weight) {
-    return &s->resident->pinned.weights[weight->index];
+    return &s->bounded->pinned.weights[weight->index];
 }
 
-// The row of a token in an entry, or on its way there.
-static int32_t take_row(struct st_resident *r, uint64_t table, size_t row_bytes, int32_t id) {
+// Finds or requests the entry of a token's row.
+static int32_t take_row(struct st_bounded *r, uint64_t table, size_t row_bytes, int32_t id) {
     uint64_t at = table + (uint64_t)id * row_bytes, first = at / ST_LOAD_BLOCK * ST_LOAD_BLOCK;
     return st_cache_take(&r->rows, (uint32_t)id, first, (size_t)(at - first) + row_bytes);
 }
@@ -271,7 +273,7 @@ static int32_t take_row(struct st_resident *r, uint64_t table, size_t row_bytes,
 static stint_status embed(const struct st_run *run, const int32_t *ids, float *rows) {
     const struct stint_session *s = run->s;
     const struct st_linear_weight *w = &s->model->weights.embed;
-    struct st_resident *r = s->resident;
+    struct st_bounded *r = s->bounded;
     uint64_t table = (uint64_t)((const unsigned char *)w->data - s->model->checkpoint.maps->data);
     for (size_t t = 0, asked = 0; t < run->batch->n; t++) {
         for (; asked < run->batch->n; asked++)
@@ -282,7 +284,7 @@ static stint_status embed(const struct st_run *run, const int32_t *ids, float *r
         size_t skip = (table + (uint64_t)ids[t] * w->row_bytes) % ST_LOAD_BLOCK;
         s->kernels.dequantize->fn[w->dtype](st_cache_data(&r->rows, entry) + skip, 0, w->n_in,
                                             rows + t * w->n_in);
-        bool again = false; // a row that comes once more stays
+        bool again = false; // a row that occurs again stays
         for (size_t i = t + 1; i < asked && !again; i++) again = ids[i] == ids[t];
         if (!again) st_cache_give(&r->rows, entry, ST_EVICT_LAST);
     }
@@ -290,7 +292,7 @@ static stint_status embed(const struct st_run *run, const int32_t *ids, float *r
 }
 
 static void end(struct stint_session *s, stint_status status) {
-    struct st_resident *r = s->resident;
+    struct st_bounded *r = s->bounded;
     if (status != STINT_OK) {
         st_slices_reset(&r->slices);
         if (r->sparse) st_neurons_reset(&r->neurons);
@@ -305,7 +307,7 @@ const struct st_weight_source st_source_bounded = {.name = "memory-bounded",
                                                    .acquire = acquire,
                                                    .release = release,
                                                    .expect = expect,
-                                                   .look_ahead = st_resident_look_ahead,
+                                                   .look_ahead = st_bounded_look_ahead,
                                                    .begin = begin,
                                                    .end = end};
 
@@ -313,7 +315,7 @@ stint_status stint_session_memory(const stint_session *session, stint_memory_inf
     if (!session || !info || info->size == 0)
         return st_fail(STINT_E_ARG, "info->size must be set to sizeof(stint_memory_info)");
     stint_memory_info out = {.size = info->size};
-    const struct st_resident *r = session->resident;
+    const struct st_bounded *r = session->bounded;
     if (r) {
         const struct st_budget *b = &r->budget;
         struct st_loader_counts counts;

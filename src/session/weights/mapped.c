@@ -6,9 +6,8 @@
 
 enum { ROWS_MAPPED = 16 }; // of the embedding, at a time
 
-// A prompt's rows lie scattered, and the system maps the neighbourhood of each, huge pages of it
-// where the file lies in such: nearly all of the table would stay resident, of which a package uses
-// nothing else.
+// The rows of a prompt are scattered. The system maps the neighbourhood of each, even huge pages of
+// it, so nearly all of the table would stay in memory, although a package uses only these rows.
 static void forget_embedding(const struct stint_session *s) {
     const struct st_linear_weight *w = &s->model->weights.embed;
     if (s->model->checkpoint.package) st_map_forget(w->data, w->n_out * w->row_bytes);

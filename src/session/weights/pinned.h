@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nested weights under a bound of memory: those of the highest precision that a session's schedule
-// has stay in memory, beside what else there is room for (docs/MEMORY.md).
+// Nested weights under a memory bound: the codes up to the highest precision of the session's
+// precision schedule are pinned (docs/MEMORY.md).
 #ifndef ST_SESSION_KEPT_H
 #define ST_SESSION_KEPT_H
 
@@ -9,9 +9,9 @@
 #include "model/model.h"
 
 struct st_pinned {
-    unsigned bits; // 0: nothing is kept
+    unsigned bits; // 0: nothing is pinned
     struct st_arena arena;
-    struct st_nested_weight *weights; // [nested linears of the model], by their index
+    struct st_nested_weight *weights; // [nested linears of the model]
 };
 
 uint64_t st_pinned_bytes(const struct stint_model *model, unsigned bits);

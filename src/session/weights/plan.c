@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a bound of memory will do to a package, before a session is opened: which pieces will be in
-// memory (weights/bounded.c decides), what a token then misses (neuron/expect.h), and how long it
-// takes on a machine whose speeds are known (docs/MEMORY.md).
+// Predicts the effect of a memory bound on a package before a session is opened: which pieces are
+// in memory (as weights/bounded.c decides), what a token misses (neuron/expect.h), and how long a
+// token takes with the measured speeds of a machine (docs/MEMORY.md).
 #include "base/cpu.h"
 #include "base/json.h"
 #include "model/step_weights.h"
@@ -15,21 +15,21 @@
 
 struct forecast {
     const struct stint_model *model;
-    struct st_resident resident; // planned, not opened
-    stint_storage storage;       // zeros: unknown
+    struct st_bounded bounded; // planned, not opened
+    stint_storage storage;     // zeros: unknown
     stint_memory_plan out;
     struct st_arena arena;
     const json_t *linears; // what `stint prepare` found of shadow execution; or NULL
-    // Of a sparse model.
+    // For a sparse model.
     const json_t *notes; // [n_layers] what `stint prepare` found; or NULL
     struct st_neurons neurons;
-    float *rates;     // [n_layers, n_entries] how often a token wants each
+    float *rates;     // [n_layers, n_entries] how often a token uses each
     uint32_t *first;  // [n_layers] entries in hot clusters
     double *misses;   // [n_layers]
-    double *computed; // [n_layers] neurons of a token
+    double *computed; // [n_layers] neurons per token
     stint_memory_layer *layers;
     double slice_misses, expert_misses, dense_bytes;
-    // Of shadow execution: the disk's time, and how much of it a token waits for.
+    // For shadow execution: the time of the reads, and how much of it a token waits.
     double column_read_seconds, column_wait_seconds;
 };
 
@@ -39,17 +39,17 @@ static double slice_bytes(const struct st_slices_plan *p, int region) {
     return p->n_ids[region] ? (double)p->bytes[region] / p->n_ids[region] : 0.0;
 }
 
-// Linears that every token needs come round in turn; of a mixture's experts a token takes some, as
-// likely one as another, of which the longest unused are evicted.
+// Linears that every token needs are used in turn. A token uses some of a mixture's experts, all
+// with the same probability; the least recently used ones are evicted.
 static void forecast_slices(struct forecast *f) {
-    const struct st_slices_plan *p = &f->resident.plan;
+    const struct st_slices_plan *p = &f->bounded.plan;
     const struct st_config *c = &f->model->config;
     double n = p->n_ids[ST_REGION_FIXED], fit = p->n_entries[ST_REGION_FIXED];
     f->out.slices = p->n_ids[ST_REGION_FIXED];
     f->out.resident_slices = p->n_entries[ST_REGION_FIXED];
     f->slice_misses = st_expect_cyclic(n, fit, 1 + ST_SLICES_DEPTH);
     double all = n;
-    if (c->n_experts && f->resident.needs.int8_steps) {
+    if (c->n_experts && f->bounded.needs.int8_steps) {
         double used = (double)c->n_experts_used / c->n_experts, ids = p->n_ids[ST_REGION_STREAM];
         f->out.expert_slices = p->n_ids[ST_REGION_STREAM];
         f->out.resident_expert_slices = p->n_entries[ST_REGION_STREAM];
@@ -67,7 +67,7 @@ static void forecast_slices(struct forecast *f) {
 static void lay_out(struct forecast *f, struct st_arena *a) {
     size_t layers = f->model->config.n_layers;
     f->layers = ST_TAKE(a, stint_memory_layer, layers);
-    if (!f->resident.sparse) return;
+    if (!f->bounded.sparse) return;
     f->neurons.hot_clusters = ST_TAKE(a, uint32_t, ST_NEURON_RATES * layers);
     f->neurons.kept = ST_TAKE(a, uint32_t, layers);
     f->rates = ST_TAKE(a, float, layers * f->model->neurons.layout.n_entries);
@@ -78,16 +78,16 @@ static void lay_out(struct forecast *f, struct st_arena *a) {
 
 static bool predicts(const struct forecast *f, uint32_t layer) {
     return f->model->neurons.layers[layer].predicted &&
-           !(f->resident.leave_out & STINT_LEAVE_PREDICTOR);
+           !(f->bounded.leave_out & STINT_LEAVE_PREDICTOR);
 }
 
-// Of the layer's neurons, on average; -1: nobody noted it.
+// The average over the layer's neurons; -1 if the package does not state it.
 static double noted_share(const struct forecast *f, uint32_t layer) {
     const json_t *named = json_object_get(json_array_get(f->notes, layer), "named");
     return json_is_number(named) ? fmin(fmax(json_number_value(named), 0.0), 1.0) : -1.0;
 }
 
-// How often a token wants each entry, and how many neurons of it are computed.
+// Computes how often a token uses each entry, and how many of its neurons are computed.
 static void want_entries(struct forecast *f, uint32_t layer, stint_memory_layer *out) {
     const struct st_neuron_layout *l = &f->model->neurons.layout;
     const float *rates = f->model->neurons.layers[layer].rates;
@@ -97,7 +97,7 @@ static void want_entries(struct forecast *f, uint32_t layer, stint_memory_layer 
     uint32_t hot = f->neurons.hot_clusters[layer] * f->neurons.plan.cluster_entries;
     f->computed[layer] = 0.0;
     for (uint32_t e = 0; e < l->n_entries; e++) {
-        double none = 1.0; // of its neurons is wanted
+        double none = 1.0; // the probability that none of its neurons is used
         for (size_t i = e * (size_t)l->per_entry; i < st_min(l->n, (e + 1) * (size_t)l->per_entry);
              i++) {
             double one = predicted ? st_expect_predicted((double)rates[i], exponent) : 1.0;
@@ -180,13 +180,13 @@ static const json_t *find_noted(const json_t *linears, const char *name) {
     return NULL;
 }
 
-// Of the calibration text's tokens, on average.
+// The average over the tokens of the calibration text.
 static double noted_number(const json_t *noted, const char *key) {
     return fmax(json_number_value(json_object_get(noted, key)), 0.0);
 }
 
-// The columns of one linear are read while it computes: that is over long before they are there,
-// and where it keeps every core busy little is read meanwhile. So all of their time is waited for.
+// The columns of a linear are read while it is computed. This ends long before the reads do, and
+// few reads progress while all cores are busy. So all of the reading time counts as waiting.
 static stint_status forecast_columns_of(void *context, struct st_linear_id id) {
     struct forecast *f = context;
     const struct st_config *c = &f->model->config;
@@ -194,7 +194,7 @@ static stint_status forecast_columns_of(void *context, struct st_linear_id id) {
         &st_int8_stage(&f->model->int8, id.role, id.layer, id.expert)->weight;
     const stint_storage *s = &f->storage;
     char name[ST_INT8_NAME_BYTES];
-    if (!w->shadowed || (st_int8_is_ffn(id.role) && f->resident.sparse)) return STINT_OK;
+    if (!w->shadowed || (st_int8_is_ffn(id.role) && f->bounded.sparse)) return STINT_OK;
     st_int8_name(id.role, c, id.layer, id.expert, name);
     size_t rows = (size_t)w->n_panels * ST_INT8_PANEL;
     const json_t *noted = find_noted(f->linears, name);
@@ -218,13 +218,13 @@ static stint_status forecast_columns_of(void *context, struct st_linear_id id) {
 
 static void forecast_columns(struct forecast *f) {
     const struct st_config *c = &f->model->config;
-    if (!f->resident.needs.int8_steps) return;
+    if (!f->bounded.needs.int8_steps) return;
     st_linears_each(c, (uint32_t)st_max(1, c->n_experts), forecast_columns_of, f);
 }
 
 // ---- Time
 
-// The predictors run for their own layer, and once more ahead of it.
+// Each predictor runs twice: ahead of its layer, and for it.
 static double predictor_bytes(const struct forecast *f) {
     double bytes = 0.0;
     for (uint32_t i = 0; i < f->model->config.n_layers; i++) {
@@ -236,18 +236,18 @@ static double predictor_bytes(const struct forecast *f) {
     return bytes;
 }
 
-// What a step reads of memory. Neurons are counted one by one.
+// The bytes that a step reads from memory. Neurons are counted separately.
 static void add_dense(void *context, const struct st_weight_piece *piece) {
     struct forecast *f = context;
     bool neurons =
-        f->resident.sparse && piece->kind == ST_WEIGHT_INT8 && st_int8_is_ffn(piece->linear.role);
+        f->bounded.sparse && piece->kind == ST_WEIGHT_INT8 && st_int8_is_ffn(piece->linear.role);
     if (!neurons) f->dense_bytes += (double)piece->bytes;
 }
 
 static void forecast_time(struct forecast *f) {
-    const struct st_needs *needs = &f->resident.needs;
+    const struct st_needs *needs = &f->bounded.needs;
     const stint_storage *s = &f->storage;
-    const struct st_slices_plan *p = &f->resident.plan;
+    const struct st_slices_plan *p = &f->bounded.plan;
     stint_memory_plan *out = &f->out;
     double entry = (double)f->model->neurons.layout.entry_bytes, missed = 0.0, bytes;
     if (s->dense_bytes_per_second <= 0.0) return;
@@ -255,7 +255,7 @@ static void forecast_time(struct forecast *f) {
                         f->expert_misses * sequential_seconds(s, slice_bytes(p, ST_REGION_STREAM));
     st_step_weights_each(f->model, needs->int8_steps ? 0 : needs->bits, add_dense, f);
     bytes = f->dense_bytes;
-    if (f->resident.sparse) {
+    if (f->bounded.sparse) {
         bool all_there = f->neurons.plan.n_cold >=
                          f->model->config.n_layers * f->model->neurons.layout.n_entries;
         for (uint32_t i = 0; i < f->model->config.n_layers; i++) {
@@ -267,7 +267,7 @@ static void forecast_time(struct forecast *f) {
         bytes += predictor_bytes(f) * (all_there ? 1 : 2);
     }
     out->compute_seconds += bytes / s->dense_bytes_per_second;
-    // While somebody waits for columns, slices go on being read.
+    // Slices are read while a thread waits for columns.
     out->read_seconds += f->column_read_seconds;
     double seconds =
         fmax(out->read_seconds, out->compute_seconds + f->column_wait_seconds) + out->wait_seconds;
@@ -275,10 +275,10 @@ static void forecast_time(struct forecast *f) {
     if (seconds > 0.0) out->tokens_per_second = 1.0 / seconds;
 }
 
-// ---- All of it
+// ---- The whole plan
 
 static void forecast_budget(struct forecast *f) {
-    const struct st_budget *b = &f->resident.budget;
+    const struct st_budget *b = &f->bounded.budget;
     f->out.budget_bytes = b->bound;
     f->out.fixed_bytes = st_budget_fixed(b) + b->regions[ST_REGION_FIXED];
     f->out.hot_bytes = b->regions[ST_REGION_STREAM] + b->hot;
@@ -300,9 +300,9 @@ static stint_status forecast_all(struct forecast *f) {
     f->linears = json_object_get(notes, "linears");
     forecast_budget(f);
     forecast_slices(f);
-    if (f->resident.sparse) {
+    if (f->bounded.sparse) {
         f->neurons.model = f->model;
-        f->neurons.plan = f->resident.neurons.plan;
+        f->neurons.plan = f->bounded.neurons.plan;
         f->notes = json_object_get(notes, "neurons");
         forecast_neurons(f);
     }
@@ -338,16 +338,16 @@ stint_status stint_session_plan(const stint_model *model, const stint_session_op
     o.size = sizeof o;
     ST_TRY(check(model, &o, plan));
     ST_TRY(stint_session_measure(model, &o, &kv, &scratch));
-    struct st_resident_options bound = {.bound = o.memory,
-                                        .kv = kv,
-                                        .scratch = scratch,
-                                        .n_threads = o.n_threads ? o.n_threads : st_cpu_cores(),
-                                        .leave_out = o.leave_out};
+    struct st_bounded_options bound = {.bound = o.memory,
+                                       .kv = kv,
+                                       .scratch = scratch,
+                                       .n_threads = o.n_threads ? o.n_threads : st_cpu_cores(),
+                                       .leave_out = o.leave_out};
     struct st_precision_schedule schedule;
     ST_TRY(st_schedule_load(model, o.schedule, &schedule));
     bound.needs = st_schedule_needs(model, &schedule.precision, schedule.learned);
     st_schedule_close(&schedule);
-    ST_TRY(st_resident_plan(model, &bound, &f.resident));
+    ST_TRY(st_bounded_plan(model, &bound, &f.bounded));
     if (storage) memcpy(&f.storage, storage, st_min(storage->size, sizeof f.storage));
     f.out.size = plan->size;
     stint_status status = forecast_all(&f);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The feed-forward block of a step where a model's neurons are stored one by one: a predictor names
-// the active ones (PowerInfer-2, section 4.1), they are computed from the neuron cache. A step's
-// rows are computed in groups of ST_NEURON_TOKENS, each with the neurons that are named for any of
-// its rows: of more rows together nearly all neurons would be.
+// The feed-forward block of a step for models whose neurons are stored one by one. A predictor
+// names the active neurons (PowerInfer-2, section 4.1), which are computed from the neuron cache.
+// The rows of a step are computed in groups of ST_NEURON_TOKENS, each with the neurons that are
+// predicted for any of its rows; for more rows at once, nearly all neurons would be predicted.
 #include "session/weights/bounded.h"
 
 #include "base/size.h"
@@ -23,7 +23,8 @@ static size_t quantized_bytes(const struct stint_model *m) {
                   st_quantized_bytes(ST_NEURON_TOKENS, widest_rank(m), false));
 }
 
-void st_naming_lay_out(const struct stint_model *m, struct st_naming *n, struct st_arena *arena) {
+void st_prediction_lay_out(const struct stint_model *m, struct st_prediction *n,
+                           struct st_arena *arena) {
     size_t tokens = ST_NEURON_TOKENS;
     n->graphs = st_arena_take(arena, m->config.n_layers, sizeof *n->graphs);
     n->weights = st_arena_take(arena, m->config.n_layers, sizeof *n->weights);
@@ -34,8 +35,8 @@ void st_naming_lay_out(const struct stint_model *m, struct st_naming *n, struct 
     n->guess = ST_TAKE(arena, float, tokens * m->config.hidden);
 }
 
-static stint_status compile(struct st_resident *r, uint32_t layer, int part) {
-    struct st_naming *n = &r->naming;
+static stint_status compile(struct st_bounded *r, uint32_t layer, int part) {
+    struct st_prediction *n = &r->prediction;
     struct st_device_weights **weights = &n->weights[layer][part];
     struct st_device_subgraph subgraph = {.stages = {r->neurons.predictors[layer][part]},
                                           .n_stages = 1};
@@ -44,8 +45,8 @@ static stint_status compile(struct st_resident *r, uint32_t layer, int part) {
                              &n->graphs[layer][part]);
 }
 
-stint_status st_resident_attach(struct st_resident *r, struct st_device *device) {
-    struct st_naming *n = &r->naming;
+stint_status st_bounded_attach(struct st_bounded *r, struct st_device *device) {
+    struct st_prediction *n = &r->prediction;
     struct st_arena *slices = &r->slices.arena;
     if (slices->used) ST_TRY(st_mirror_open(device, slices->base, slices->used, &r->streamed));
     if (!r->sparse || r->leave_out & STINT_LEAVE_PREDICTOR) return STINT_OK;
@@ -57,8 +58,8 @@ stint_status st_resident_attach(struct st_resident *r, struct st_device *device)
     return STINT_OK;
 }
 
-void st_resident_detach(struct st_resident *r) {
-    struct st_naming *n = &r->naming;
+void st_bounded_detach(struct st_bounded *r) {
+    struct st_prediction *n = &r->prediction;
     for (uint32_t i = 0; n->device && i < r->neurons.model->config.n_layers; i++)
         for (int j = 0; j < 2; j++) {
             st_device_free_graph(n->graphs[i][j]);
@@ -69,8 +70,8 @@ void st_resident_detach(struct st_resident *r) {
     st_mirror_close(&r->streamed);
 }
 
-// y [n_tokens, rows] = one of a predictor's linears of x [n_tokens, n_in].
-static stint_status run_linear(const struct st_naming *n, struct st_graph *graph,
+// Runs a linear of a predictor: y [n_tokens, rows] from x [n_tokens, n_in].
+static stint_status run_linear(const struct st_prediction *n, struct st_graph *graph,
                                const struct st_stage *stage, const float *x, size_t n_tokens,
                                float *y) {
     size_t k = stage->weight.n_in;
@@ -91,12 +92,13 @@ static stint_status run_linear(const struct st_naming *n, struct st_graph *graph
     return st_job_join(job, NULL);
 }
 
-// By the predictor of a layer, of its block's input x. scores NULL: every neuron.
+// Scores the neurons of a layer by its predictor, from the block's input x. scores NULL: all
+// neurons are active.
 static stint_status name_neurons(const struct st_run *run, uint32_t layer, const float *x,
                                  size_t n_tokens, const float **scores) {
-    struct st_naming *n = &run->s->resident->naming;
+    struct st_prediction *n = &run->s->bounded->prediction;
     size_t bytes = n_tokens * run->s->model->config.hidden * sizeof *x;
-    const struct st_stage *stages = run->s->resident->neurons.predictors[layer];
+    const struct st_stage *stages = run->s->bounded->neurons.predictors[layer];
     struct st_graph *const *graphs = n->graphs[layer];
     *scores = NULL;
     if (!graphs[0]) return STINT_OK;
@@ -107,8 +109,8 @@ static stint_status name_neurons(const struct st_run *run, uint32_t layer, const
     return STINT_OK;
 }
 
-stint_status st_resident_block(const struct st_run *run, const float *x, size_t n_tokens) {
-    struct st_resident *r = run->s->resident;
+stint_status st_bounded_block(const struct st_run *run, const float *x, size_t n_tokens) {
+    struct st_bounded *r = run->s->bounded;
     const float *scores;
     ST_TRY(name_neurons(run, run->layer, x, n_tokens, &scores));
     bool ahead = !(r->leave_out & STINT_LEAVE_PIPELINE);
@@ -118,24 +120,24 @@ stint_status st_resident_block(const struct st_run *run, const float *x, size_t 
 // Tokens [first, first + n).
 static stint_status expect_group(const struct st_run *run, uint32_t layer, size_t first, size_t n) {
     const struct stint_session *s = run->s;
-    struct st_resident *r = s->resident;
+    struct st_bounded *r = s->bounded;
     const struct st_config *c = &s->model->config;
     const struct st_layer *l = &s->model->weights.layers[layer];
     const float *scores, *x = run->buffers->x + first * c->hidden;
     if (c->block != ST_BLOCK_POST) {
         bool parallel = c->block == ST_BLOCK_PARALLEL;
-        st_pass_norm(run, parallel ? &l->attn_norm : &l->ffn_norm, x, n, r->naming.guess);
-        x = r->naming.guess;
+        st_pass_norm(run, parallel ? &l->attn_norm : &l->ffn_norm, x, n, r->prediction.guess);
+        x = r->prediction.guess;
     }
     ST_TRY(name_neurons(run, layer, x, n, &scores));
     if (scores) st_neurons_expect(&r->neurons, layer, scores, n);
     return STINT_OK;
 }
 
-// Between two blocks lies an attention, which changes the hidden state little: what the next
-// predictor says of the state before it is mostly right, and the disk is idle meanwhile.
-stint_status st_resident_look_ahead(const struct st_run *run) {
-    const struct st_resident *r = run->s->resident;
+// The attention between two blocks changes the hidden state only a little. So the next predictor is
+// mostly right about the state before it, and the disk can read during the attention.
+stint_status st_bounded_look_ahead(const struct st_run *run) {
+    const struct st_bounded *r = run->s->bounded;
     size_t n = run->batch->n;
     uint32_t next = run->layer + 1;
     if (r->leave_out & STINT_LEAVE_PIPELINE || !r->sparse || run->phase != ST_PHASE_DECODE ||

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast the weights of a step can be read at all. Measured on the very pages that steps read, by
-// the same threads: the speed of memory differs from place to place and from minute to minute.
+// Measures the highest speed at which the weights of a step can be read, with the same threads and
+// pages as the steps, because the speed of memory depends on the place and changes over time.
 #include "session/session.h"
 
 #include "base/clock.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECE_BYTES = 256 << 10, UNIT_BYTES = 256 }; // of an item, and of what a kernel reads
+enum { PIECE_BYTES = 256 << 10, UNIT_BYTES = 256 }; // bytes of an item, and of one read
 
 struct piece {
     const unsigned char *data;
@@ -20,17 +20,17 @@ struct piece {
 
 struct reading {
     st_peak_read_fn *read;
-    struct piece *pieces; // NULL: they are only counted
+    struct piece *pieces; // NULL: only count them
     size_t n_pieces;
     uint64_t bytes;
-    atomic_uint_least64_t sink; // keeps the work from being optimised away
+    atomic_uint_least64_t sink; // keeps the compiler from removing the reads
 };
 
 static bool is_weights(enum st_weight_kind kind) {
     return kind == ST_WEIGHT_FLOAT || kind == ST_WEIGHT_INT8 || kind == ST_WEIGHT_NESTED_CODES;
 }
 
-// The weights alone: what belongs to nested ones lies scattered, and is a hundredth of them.
+// Only the weights: the tables of nested weights are scattered, and only a hundredth of the bytes.
 static void add(void *context, const struct st_weight_piece *piece) {
     struct reading *r = context;
     if (!is_weights(piece->kind) || !piece->data) return;
@@ -58,14 +58,15 @@ static void read_piece(void *context, size_t item, size_t worker) {
 stint_status stint_session_read_rate(stint_session *session, stint_read_rate *rate) {
     if (!session || !rate || rate->size == 0)
         return st_fail(STINT_E_ARG, "rate->size must be set to sizeof(stint_read_rate)");
-    if (session->resident)
-        return st_fail(STINT_E_UNSUPPORTED, "under a bound of memory a step's weights are not all "
+    if (session->bounded)
+        return st_fail(STINT_E_UNSUPPORTED, "under a memory bound a step's weights are not all "
                                             "there to be read");
     stint_read_rate out = {.size = rate->size};
     unsigned bits = session->precision.prefill;
     struct reading r = {.read = st_peak_read_select(session->kernels.cpu_flags)};
     add_all(&r, session->model, bits);
-    r.pieces = calloc(r.n_pieces + 1, sizeof *r.pieces); // none of a toy's are long enough
+    r.pieces =
+        calloc(r.n_pieces + 1, sizeof *r.pieces); // tiny models have none that is long enough
     if (!r.pieces) return st_fail(STINT_E_NOMEM, "no memory to measure");
     add_all(&r, session->model, bits);
     uint64_t begun = st_now_ns();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where weights are: in the mapped file, or streamed and pinned under a bound of memory
-// (weights/bounded.h). The pass and the linear ops ask a source for ranges of them.
+// Weight sources: the mapped file, or streamed and pinned weights under a memory bound
+// (weights/bounded.h). The pass and the linear ops acquire ranges of weights from a source.
 #ifndef ST_SESSION_WEIGHTS_SOURCE_H
 #define ST_SESSION_WEIGHTS_SOURCE_H
 
@@ -9,23 +9,24 @@
 
 struct st_weight_source {
     const char *name;
-    // Rows of the embedding, as floats [n, embed].
+    // Writes rows of the embedding as floats [n, embed].
     stint_status (*embed)(const struct st_run *run, const int32_t *ids, float *rows);
-    // Where a nested linear's codes and tables are.
+    // Returns the codes and tables of a nested linear.
     const struct st_nested_weight *(*nested)(const struct stint_session *s,
                                              const struct st_nested_weight *weight);
-    // Waits for packed rows: sets part->slices, slice_groups and n_groups to what is there from
-    // part->group on. They stay until they are released. NULL: all are where graphs were compiled.
+    // Waits for packed rows: sets part->slices, slice_groups and n_groups to the slices in memory
+    // from part->group on, which stay until they are released. NULL: all weights are where the
+    // graphs were compiled.
     stint_status (*acquire)(const struct st_run *run, struct st_linear_id id,
                             struct st_stage_part *part);
     void (*release)(const struct st_run *run, struct st_linear_id id,
                     const struct st_stage_part *part);
     // The rest may be NULL.
-    // An expert of the batch, before the first of them runs.
+    // Names an expert of the batch, before the first expert runs.
     void (*expect)(const struct st_run *run, uint32_t expert);
-    // After a layer: begins to fetch what the next one will need.
+    // Called after a layer: prefetches what the next one needs.
     stint_status (*look_ahead)(const struct st_run *run);
-    // What the next batches use: a prompt's, or steps.
+    // Tells whether the next batches are prompts or steps.
     void (*begin)(struct stint_session *s, enum st_phase phase);
     void (*end)(struct stint_session *s, stint_status status); // after each batch
 };

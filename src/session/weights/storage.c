@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plan of memory needs to know about this machine, measured: how fast the package's file is
-// read, and what computing takes with what was read (neuron/storage.h, docs/MEMORY.md).
+// Measures this machine for the memory plan: the speed of reading the package's file, and the time
+// of computing with what was read (neuron/storage.h, docs/MEMORY.md).
 #include "neuron/storage.h"
 
 #include "base/arena.h"
@@ -17,11 +17,11 @@
 
 enum {
     SEQUENTIAL_DEPTH = ST_SLICES_DEPTH,
-    MAX_BYTES = 32 << 20, // of what is read, and computed with: more than most caches
+    MAX_BYTES = 32 << 20, // of the memory that is read and computed with: larger than most caches
     N_SEQUENTIAL = STINT_STORAGE_BLOCKS,
     N_RANDOM = STINT_STORAGE_BLOCKS * STINT_STORAGE_DEPTHS,
     N_FIGURES = N_SEQUENTIAL + N_RANDOM + 2,
-    FEW_NEURONS = 512, // of a round: about what a layer names
+    FEW_NEURONS = 512, // per round: about as many as are predicted in a layer
 };
 static const uint32_t sequential_blocks[] = {64 << 10, 256 << 10, 1 << 20, 4 << 20};
 static const uint32_t random_blocks[] = {4 << 10, 16 << 10, 64 << 10, 256 << 10};
@@ -82,7 +82,7 @@ static stint_status measure_storage(struct measuring *m) {
 
 // ---- Computing
 
-// The device that computes a linear from slices, with all that it sees.
+// The device that computes a linear from slices, with its buffers.
 struct dense {
     struct st_device *device;
     struct st_mirror mirror; // of the arena
@@ -90,8 +90,8 @@ struct dense {
     struct st_graph *graph;
 };
 
-// Over weights that lie somewhere else each time, as slices do, of as many groups as there is room
-// for. What the weights are makes no difference.
+// Multiplies with weights at a different address each time, like slices, of as many groups as fit.
+// The values of the weights do not matter.
 static stint_status run_dense(struct measuring *m, const struct dense *d) {
     size_t group = st_stage_group_bytes(m->linear), at = 0;
     uint32_t n_groups = (uint32_t)st_min(st_stage_groups(m->linear), MAX_BYTES / group);
@@ -135,7 +135,7 @@ static stint_status measure_dense(struct measuring *m, struct st_pool *pool) {
     return status;
 }
 
-// Bundles of the first layer, as many as there is room for.
+// Takes as many bundles of the first layer as fit.
 static stint_status read_bundles(struct measuring *m, size_t *n_entries) {
     const struct st_neuron_layout *l = &m->model->neurons.layout;
     const struct st_checkpoint *c = &m->model->checkpoint;
@@ -153,7 +153,7 @@ static stint_status read_bundles(struct measuring *m, size_t *n_entries) {
     return status;
 }
 
-// Some of them from this entry on.
+// Computes some of them, from this entry on.
 static size_t fill_refs(const struct measuring *m, size_t entry, size_t n_entries) {
     const struct st_neuron_layout *l = &m->sparse.layout;
     const int32_t *order = m->model->neurons.layers[0].order;
@@ -175,7 +175,7 @@ static stint_status measure_neurons(struct measuring *m, struct st_pool *pool) {
     s->up = &m->model->int8.layers[0].ffn->up;
     s->down = &m->model->int8.layers[0].ffn->down;
     s->clipped = &clipped;
-    // A state of which some neurons are active, by no rule.
+    // A pseudo-random input, for which some neurons are active.
     for (size_t i = 0; i < s->layout.k; i++) m->x[i] = (uint8_t)(128 - 32 + i * 37 % 65);
     uint64_t begun = st_now_ns(), now = begun, computed = 0;
     for (; now - begun < (uint64_t)(m->slot * 1e9); now = st_now_ns()) {
@@ -191,7 +191,7 @@ static stint_status measure_neurons(struct measuring *m, struct st_pool *pool) {
     return STINT_OK;
 }
 
-// ---- All of it
+// ---- All measurements
 
 // The larger one of a layer's linears that give floats.
 static const struct st_stage *select_linear(const struct stint_model *m) {
@@ -228,7 +228,7 @@ static stint_status measure_all(struct measuring *m) {
     if (status == STINT_OK) status = st_arena_open(&m->arena, measure.used);
     if (status == STINT_OK) {
         lay_out(m, &m->arena);
-        memset(m->memory, 1, MAX_BYTES); // pages that were never written are not memory
+        memset(m->memory, 1, MAX_BYTES); // pages exist only after they are written
         status = measure_storage(m);
     }
     if (status == STINT_OK) status = measure_dense(m, pool);
