@@ -24,8 +24,9 @@ struct unpacked {
     wide scales, minima;   // of types with parts of 16
 };
 
-// One chunk at b with n parts, from 1 to 8; those behind get scale and minimum 0.
-typedef void unpack_fn(const unsigned char *b, size_t n, struct unpacked *u);
+// One chunk at b with n parts, from 1 to 8; those behind get scale and minimum 0. n_pairs is half
+// of them, rounded up, and a constant where this is called.
+typedef void unpack_fn(const unsigned char *b, size_t n, size_t n_pairs, struct unpacked *u);
 
 struct type {
     unpack_fn *unpack;
@@ -38,9 +39,10 @@ struct type {
 // ---- Blocks of 32: a chunk is up to 8 of them. A pair past the last one has it twice.
 
 // As unpack_fn.
-#define UNPACK(type) INLINE void unpack_##type(const unsigned char *b, size_t n, struct unpacked *u)
+#define UNPACK(type)                                                                               \
+    INLINE void unpack_##type(const unsigned char *b, size_t n, size_t n_pairs, struct unpacked *u)
 
-#define EACH_PAIR(i, n) UNROLLED for (size_t i = 0; i < ((n) + 1) / 2; i++)
+#define EACH_PAIR UNROLLED for (size_t i = 0; i < n_pairs; i++)
 
 // Blocks 2 i and 2 i + 1.
 INLINE const unsigned char *first_of(const unsigned char *b, size_t i, size_t bytes) {
@@ -51,21 +53,21 @@ INLINE const unsigned char *second_of(const unsigned char *b, size_t i, size_t n
 }
 
 UNPACK(q4_0) {
-    EACH_PAIR(i, n)
+    EACH_PAIR
     u->code[i] = codes_nibbles(first_of(b, i, 18) + 2, second_of(b, i, n, 18) + 2);
     u->scale = halves_at(b, 18, n);
     u->minimum = halves_times(u->scale, 8.0f);
 }
 
 UNPACK(q4_1) {
-    EACH_PAIR(i, n)
+    EACH_PAIR
     u->code[i] = codes_nibbles(first_of(b, i, 20) + 4, second_of(b, i, n, 20) + 4);
     halves_pairs_at(b, 20, n, &u->scale, &u->minimum);
     u->minimum = halves_times(u->minimum, -1.0f);
 }
 
 UNPACK(q5_0) {
-    EACH_PAIR(i, n) {
+    EACH_PAIR {
         const unsigned char *first = first_of(b, i, 22), *second = second_of(b, i, n, 22);
         u->code[i] = codes_add_16(codes_nibbles(first + 6, second + 6), first + 2, second + 2);
     }
@@ -74,7 +76,7 @@ UNPACK(q5_0) {
 }
 
 UNPACK(q5_1) {
-    EACH_PAIR(i, n) {
+    EACH_PAIR {
         const unsigned char *first = first_of(b, i, 24), *second = second_of(b, i, n, 24);
         u->code[i] = codes_add_16(codes_nibbles(first + 8, second + 8), first + 4, second + 4);
     }
@@ -83,7 +85,7 @@ UNPACK(q5_1) {
 }
 
 UNPACK(q8_0) {
-    EACH_PAIR(i, n)
+    EACH_PAIR
     u->code[i] = codes_of_signed(codes_load(first_of(b, i, 34) + 2, second_of(b, i, n, 34) + 2));
     u->scale = halves_at(b, 34, n);
     u->minimum = halves_times(u->scale, EIGHT_BITS_ZERO);
@@ -101,7 +103,7 @@ static const uint8_t iq4_codes[16] = {
     (uint8_t)(EIGHT_BITS_ZERO + 89),  (uint8_t)(EIGHT_BITS_ZERO + 113)};
 
 UNPACK(iq4_nl) {
-    EACH_PAIR(i, n)
+    EACH_PAIR
     u->code[i] =
         codes_lookup(iq4_codes, codes_nibbles(first_of(b, i, 18) + 2, second_of(b, i, n, 18) + 2));
     u->scale = halves_at(b, 18, n);
@@ -118,7 +120,7 @@ INLINE uint32_t bytes_of(uint32_t v, unsigned shift, uint32_t mask) {
 }
 
 UNPACK(q2_k) {
-    (void)n;
+    (void)n, (void)n_pairs;
     float d = half_at(b + 80), dmin = half_at(b + 82);
     uint32_t s[4];
     memcpy(s, b, sizeof s);
@@ -133,7 +135,7 @@ UNPACK(q2_k) {
 }
 
 UNPACK(q3_k) {
-    (void)n;
+    (void)n, (void)n_pairs;
     float d = half_at(b + 108);
     uint32_t s[3];
     memcpy(s, b + 96, sizeof s);
@@ -158,20 +160,20 @@ INLINE void k_scales(const unsigned char *b, struct unpacked *u) {
 }
 
 UNPACK(q4_k) {
-    (void)n;
+    (void)n, (void)n_pairs;
     UNROLLED for (int i = 0; i < PAIRS; i++) u->code[i] = codes_low_high(b + 16 + i * 32);
     k_scales(b, u);
 }
 
 UNPACK(q5_k) {
-    (void)n;
+    (void)n, (void)n_pairs;
     UNROLLED for (int i = 0; i < PAIRS; i++) u->code[i] =
         codes_or_bits(codes_low_high(b + 48 + i * 32), b + 16, 2 * i, 16);
     k_scales(b, u);
 }
 
 UNPACK(q6_k) {
-    (void)n;
+    (void)n, (void)n_pairs;
     float d = half_at(b + 208);
     UNROLLED for (int i = 0; i < PAIRS; i++) u->code[i] =
         codes_six_bits(b + i / 2 * 64, b + 128 + i / 2 * 32, i % 2);
@@ -192,7 +194,7 @@ INLINE uint64_t spread_two_bits(uint64_t v) {
 }
 
 UNPACK(iq4_xs) {
-    (void)n;
+    (void)n, (void)n_pairs;
     float d = half_at(b);
     uint64_t s = spread_nibbles(st_u32_at(b + 4)) | spread_two_bits(st_u16_at(b + 2)) << 4;
     UNROLLED for (int i = 0; i < PAIRS; i++) u->code[i] =
@@ -213,6 +215,29 @@ INLINE void add_chunk(const struct type *t, const struct unpacked *u, size_t n_p
         sums_add_32(sum, u->code, u->scale, u->minimum, n_pairs, x, t->eight_bits, t->minima);
 }
 
+// What is left of a row behind its whole chunks: n parts.
+INLINE void add_tail(const struct type *t, const unsigned char *b, size_t n, size_t n_pairs,
+                     const struct st_blocks_chunk *x, size_t x_col, size_t n_columns, sums *sum) {
+    struct unpacked u = {0};
+    t->unpack(b, n, n_pairs, &u);
+    prefetch(b, n * t->chunk_bytes / ST_BLOCKS_PARTS);
+    for (size_t c = 0; c < n_columns; c++) add_chunk(t, &u, n_pairs, x + c * x_col, &sum[c]);
+}
+
+INLINE void add_any_tail(const struct type *t, const unsigned char *b, size_t n,
+                         const struct st_blocks_chunk *x, size_t x_col, size_t n_columns,
+                         sums *sum) {
+    if (n == 0) return;
+    if (n <= 2)
+        add_tail(t, b, n, 1, x, x_col, n_columns, sum);
+    else if (n <= 4)
+        add_tail(t, b, n, 2, x, x_col, n_columns, sum);
+    else if (n <= 6)
+        add_tail(t, b, n, 3, x, x_col, n_columns, sum);
+    else
+        add_tail(t, b, n, 4, x, x_col, n_columns, sum);
+}
+
 INLINE void one_row(const struct type *t, const unsigned char *w, size_t k,
                     const struct st_blocks_chunk *x, size_t n_columns, float *y, size_t y_col) {
     size_t n_chunks = st_blocks_chunks(k), whole = k / ST_BLOCKS_CHUNK;
@@ -220,18 +245,14 @@ INLINE void one_row(const struct type *t, const unsigned char *w, size_t k,
     for (size_t c = 0; c < n_columns; c++) sum[c] = sums_zero();
     for (size_t i = 0; i < whole; i++) {
         struct unpacked u;
-        t->unpack(w + i * t->chunk_bytes, ST_BLOCKS_PARTS, &u);
+        t->unpack(w + i * t->chunk_bytes, ST_BLOCKS_PARTS, PAIRS, &u);
         prefetch(w + i * t->chunk_bytes, t->chunk_bytes);
         for (size_t c = 0; c < n_columns; c++)
             add_chunk(t, &u, PAIRS, x + c * n_chunks + i, &sum[c]);
     }
-    if (t->items < ST_BLOCKS_CHUNK && whole < n_chunks) {
-        struct unpacked u = {0};
-        size_t n = k % ST_BLOCKS_CHUNK / ST_BLOCKS_PART;
-        t->unpack(w + whole * t->chunk_bytes, n, &u);
-        for (size_t c = 0; c < n_columns; c++)
-            add_chunk(t, &u, (n + 1) / 2, x + c * n_chunks + whole, &sum[c]);
-    }
+    if (t->items < ST_BLOCKS_CHUNK)
+        add_any_tail(t, w + whole * t->chunk_bytes, k % ST_BLOCKS_CHUNK / ST_BLOCKS_PART, x + whole,
+                     n_chunks, n_columns, sum);
     for (size_t c = 0; c < n_columns; c++) y[c * y_col] = sums_total(&sum[c]);
 }
 

@@ -24,11 +24,9 @@ ST_BLOCKS_TYPES(DECLARE, scalar)
 ST_BLOCKS_TYPES(DECLARE, avx2)
 ST_BLOCKS_TYPES(DECLARE, avxvnni)
 ST_BLOCKS_TYPES(DECLARE, avx512vnni)
-ST_BLOCKS_TYPES(DECLARE, neon)
-ST_BLOCKS_TYPES(DECLARE, dotprod)
 #undef DECLARE
 
-st_blocks_quantize_fn st_blocks_quantize_plain; // on Arm the compiler's NEON
+st_blocks_quantize_fn st_blocks_quantize_plain;
 st_blocks_quantize_fn st_blocks_quantize_avx2;
 
 #endif

@@ -3,6 +3,7 @@
 #ifndef ST_KERNELS_BLOCKS_X86_H
 #define ST_KERNELS_BLOCKS_X86_H
 
+#include "base/size.h"
 #include "kernels/prefetch.h"
 
 #include <immintrin.h>
@@ -34,22 +35,20 @@ INLINE halves halves_times(halves v, float x) {
 
 // The half at p[i * stride] for i in [0, n), zeros behind them; n in [1, 8].
 INLINE halves halves_at(const unsigned char *p, size_t stride, size_t n) {
-    uint16_t h[8] = {0};
-    if (n == 8)
-        return _mm256_cvtph_ps(
-            _mm_setr_epi16((short)half_bits(p), (short)half_bits(p + stride),
-                           (short)half_bits(p + 2 * stride), (short)half_bits(p + 3 * stride),
-                           (short)half_bits(p + 4 * stride), (short)half_bits(p + 5 * stride),
-                           (short)half_bits(p + 6 * stride), (short)half_bits(p + 7 * stride)));
-    for (size_t i = 0; i < n; i++) h[i] = half_bits(p + i * stride);
-    return _mm256_cvtph_ps(_mm_loadu_si128((const void *)h));
+    short h[8];
+    UNROLLED for (size_t i = 0; i < 8; i++) h[i] = (short)half_bits(p + st_min(i, n - 1) * stride);
+    __m128i v = _mm_setr_epi16(h[0], h[1], h[2], h[3], h[4], h[5], h[6], h[7]);
+    __m128i there =
+        _mm_cmpgt_epi16(_mm_set1_epi16((short)n), _mm_setr_epi16(0, 1, 2, 3, 4, 5, 6, 7));
+    return _mm256_cvtph_ps(n == 8 ? v : _mm_and_si128(v, there));
 }
 
 // Two halves at p[i * stride].
 INLINE void halves_pairs_at(const unsigned char *p, size_t stride, size_t n, halves *first,
                             halves *second) {
-    uint32_t h[8] = {0};
-    UNROLLED for (size_t i = 0; i < n; i++) h[i] = u32_at(p + i * stride);
+    uint32_t h[8];
+    UNROLLED for (size_t i = 0; i < 8; i++) h[i] =
+        i < n ? u32_at(p + st_min(i, n - 1) * stride) : 0;
     __m128i low = _mm_setr_epi32((int)h[0], (int)h[1], (int)h[2], (int)h[3]);
     __m128i high = _mm_setr_epi32((int)h[4], (int)h[5], (int)h[6], (int)h[7]);
     __m256 a = _mm256_cvtph_ps(low), b = _mm256_cvtph_ps(high);

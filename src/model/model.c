@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/model.h"
 
+#include "base/cpu.h"
 #include "base/log.h"
 #include "base/process.h"
 #include "base/size.h"
@@ -66,12 +67,14 @@ static stint_status count_blocks(void *context, struct st_linear_id id) {
     return STINT_OK;
 }
 
-// Whether steps run in integers over blocks: by default where a linear has them.
+// Whether steps run in integers over blocks: by default where a linear has them and the CPU the
+// vectors, without which floats are faster.
 static stint_status select_fast(const stint_model_options *options, struct stint_model *m) {
     stint_exec exec = options ? options->exec : STINT_EXEC_DEFAULT;
     if (exec != STINT_EXEC_DEFAULT && exec != STINT_EXEC_FAST) return STINT_OK;
     if (!m->int8.layers)
         ST_TRY(st_linears_each(&m->config, st_max(1, m->config.n_experts), count_blocks, m));
+    if (exec == STINT_EXEC_DEFAULT) m->fast &= st_blocks_select(st_cpu_flags())->isa != 0;
     if (exec == STINT_EXEC_FAST && !m->fast)
         return st_fail(STINT_E_UNSUPPORTED, "--exec fast needs a GGUF file with quantized weights, "
                                             "e.g. Q4_K_M or Q8_0");
