@@ -17,8 +17,8 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from check_style import blank_comments_and_strings, functions  # noqa: E402
 
-PATH = re.compile(r"\b(?:bounded|sparse|phase|split\.on|npu(?:\.|->)device|int8(?:\.|->)layers|"
-                  r"neurons(?:\.|->)layers|nested(?:\.|->)high|(?:fine|two_term)(?:\.|->)graphs)\b|"
+PATH = re.compile(r"\b(?:bounded|resident|sparse|phase|split\.on|npu(?:\.|->)device|"
+                  r"int8(?:\.|->)layers|neurons(?:\.|->)layers|nested(?:\.|->)high|(?:fine|two_term)(?:\.|->)graphs)\b|"
                   r"(?:->|\.)(?:bits|prompt)\b|^!?bits$")
 FUNCTION = re.compile(r"^(?!static|typedef|extern)[a-z][\w *]*?\b(st_\w+)\([^;{]*\)\s*{", re.M)
 TABLE = re.compile(r"^(?!static|typedef|extern)[\w *]*?\bconst\b[\w *]*?\b(st_\w+)(?:\[\w*\])* = {",
