@@ -18,8 +18,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from check_style import blank_comments_and_strings, functions  # noqa: E402
 
 PATH = re.compile(r"\b(?:bounded|resident|sparse|phase|split\.on|npu(?:\.|->)device|"
-                  r"int8(?:\.|->)layers|neurons(?:\.|->)layers|nested(?:\.|->)high|(?:fine|two_term)(?:\.|->)graphs)\b|"
-                  r"(?:->|\.)(?:bits|prompt)\b|^!?bits$")
+                  r"int8(?:\.|->)layers|neurons(?:\.|->)layers|nested(?:\.|->)high|"
+                  r"(?:fine|two_term)(?:\.|->)graphs)\b|(?:->|\.)(?:bits|prompt)\b|^!?bits$")
 FUNCTION = re.compile(r"^(?!static|typedef|extern)[a-z][\w *]*?\b(st_\w+)\([^;{]*\)\s*{", re.M)
 TABLE = re.compile(r"^(?!static|typedef|extern)[\w *]*?\bconst\b[\w *]*?\b(st_\w+)(?:\[\w*\])* = {",
                    re.M)
