@@ -84,7 +84,7 @@ def log_probabilities(ids, folder):
     """ln p of every id but the first."""
     tokens = folder / "tokens.json"
     tokens.write_text(json.dumps({"tokens": ids}))
-    logits = golden.logits(MODEL, tokens, "--kv", "f16")  # as it is evaluated
+    logits = golden.logits(MODEL, tokens)
     vocab = len(logits) // len(ids)
     out = []
     for i, wanted in enumerate(ids[1:]):
