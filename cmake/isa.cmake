@@ -15,6 +15,11 @@ set(STINT_ISA_TABLE
   "_dotprod|aarch64|-march=armv8.2-a+dotprod"
   "_i8mm|aarch64|-march=armv8.2-a+i8mm+dotprod")
 
+# Unrolled over many rows and columns, these take minutes to compile with all checks. Their scalar
+# twins have them all; here the bounds of memory are checked.
+set(STINT_UNROLLED "(attention|blocks|gemv)_")
+set(STINT_UNROLLED_FLAGS -fno-sanitize=undefined -fno-sanitize-address-use-after-scope)
+
 # Removes the files of other processors from the list and gives the rest their flags.
 function(stint_filter_isa list_name)
   set(files ${${list_name}})
@@ -22,11 +27,14 @@ function(stint_filter_isa list_name)
     string(REPLACE "|" ";" cells "${row}")
     list(GET cells 0 suffix)
     list(GET cells 1 processor)
-    list(GET cells 2 flags)
-    separate_arguments(flags)
+    list(GET cells 2 row_flags)
     foreach(file ${files})
       if(file MATCHES "${suffix}\\.c$")
+        separate_arguments(flags UNIX_COMMAND "${row_flags}")
         if(CMAKE_SYSTEM_PROCESSOR STREQUAL processor)
+          if(STINT_SANITIZE AND file MATCHES "${STINT_UNROLLED}")
+            list(APPEND flags ${STINT_UNROLLED_FLAGS})
+          endif()
           set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${flags}")
         else()
           list(REMOVE_ITEM files ${file})

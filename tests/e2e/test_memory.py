@@ -12,6 +12,7 @@ import tempfile
 import unittest
 import xml.etree.ElementTree
 
+from built import setting
 from command import COMMAND, MODEL, PROMPT, stint, stint_json
 
 SPARSE = pathlib.Path(os.environ.get("STINT_SHARED_DATA", "")) / "models" / "novels-10m-drelu"
@@ -72,7 +73,8 @@ class Memory(unittest.TestCase):
                 self.assertEqual(got["text"], wanted, f"{name} with {memory} MiB")
                 bound = got["memory"]
                 self.assertEqual(bound["budget_bytes"], memory << 20)
-                self.assertLessEqual(bound["peak_bytes"], memory << 20)
+                if not setting("STINT_SANITIZE"):  # whose own memory counts as the process's
+                    self.assertLessEqual(bound["peak_bytes"], memory << 20)
                 self.assertLessEqual(sum(bound[key + "_bytes"] for key in
                                          ("fixed", "hot", "cold", "kv")), memory << 20)
                 self.assertGreater(got["io"]["bytes_read"], 0)
