@@ -32,6 +32,13 @@ enum st_dtype {
         ST_N_DTYPES
 };
 
+// The columns of the list as constants: ST_Q4_K_ITEMS elements of a block, in ST_Q4_K_BYTES.
+enum {
+#define X(id, name, items, bytes, ...) ST_##id##_ITEMS = items, ST_##id##_BYTES = bytes,
+    ST_DTYPE_LIST(X)
+#undef X
+};
+
 struct st_dtype_traits {
     const char *name;
     uint32_t block_items; // elements per block; rows are whole blocks

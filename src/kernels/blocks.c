@@ -13,14 +13,14 @@ const struct st_blocks st_blocks_kernels[] = {
     {"blocks_avx512vnni",
      ST_CPU_AVX512 | ST_CPU_AVX512VNNI,
      st_blocks_quantize_avx2,
-     {ST_BLOCKS_TYPES(ENTRY, avx512vnni)}},
+     {ST_BLOCK_TYPES(ENTRY, avx512vnni)}},
     {"blocks_avxvnni",
      ST_CPU_AVX2 | ST_CPU_AVXVNNI,
      st_blocks_quantize_avx2,
-     {ST_BLOCKS_TYPES(ENTRY, avxvnni)}},
-    {"blocks_avx2", ST_CPU_AVX2, st_blocks_quantize_avx2, {ST_BLOCKS_TYPES(ENTRY, avx2)}},
+     {ST_BLOCK_TYPES(ENTRY, avxvnni)}},
+    {"blocks_avx2", ST_CPU_AVX2, st_blocks_quantize_avx2, {ST_BLOCK_TYPES(ENTRY, avx2)}},
 #endif
-    {"blocks_scalar", 0, st_blocks_quantize_plain, {ST_BLOCKS_TYPES(ENTRY, scalar)}},
+    {"blocks_scalar", 0, st_blocks_quantize_plain, {ST_BLOCK_TYPES(ENTRY, scalar)}},
     {0},
 };
 

@@ -257,13 +257,16 @@ INLINE void one_row(const struct type *t, const unsigned char *w, size_t k,
 }
 
 // What the rest is built for: its type, and one column or any number.
-#define PRODUCT(type_name, items, bytes, by_16, eight_bits, minima)                                \
+#define PRODUCT(id, type_name, by_16, eight_bits, minima)                                          \
     void NAME(type_name)(const void *w, size_t row_bytes, size_t n_rows, size_t k,                 \
                          const struct st_blocks_chunk *x, size_t n_columns, float *y,              \
                          size_t y_col) {                                                           \
-        const struct type type = {                                                                 \
-            unpack_##type_name, items, ST_BLOCKS_CHUNK / (items) * (bytes), by_16,                 \
-            eight_bits,         minima};                                                           \
+        const struct type type = {unpack_##type_name,                                              \
+                                  ST_##id##_ITEMS,                                                 \
+                                  ST_BLOCKS_CHUNK / ST_##id##_ITEMS * ST_##id##_BYTES,             \
+                                  by_16,                                                           \
+                                  eight_bits,                                                      \
+                                  minima};                                                         \
         const unsigned char *row = w;                                                              \
         if (n_columns == 1)                                                                        \
             for (size_t r = 0; r < n_rows; r++)                                                    \
@@ -273,15 +276,15 @@ INLINE void one_row(const struct type *t, const unsigned char *w, size_t k,
                 one_row(&type, row + r * row_bytes, k, x, n_columns, y + r, y_col);                \
     }
 
-PRODUCT(q4_0, 32, 18, false, false, true)
-PRODUCT(q4_1, 32, 20, false, false, true)
-PRODUCT(q5_0, 32, 22, false, false, true)
-PRODUCT(q5_1, 32, 24, false, false, true)
-PRODUCT(q8_0, 32, 34, false, true, !SIGNED_CODES)
-PRODUCT(q2_k, 256, 84, true, false, true)
-PRODUCT(q3_k, 256, 110, true, false, true)
-PRODUCT(q4_k, 256, 144, false, false, true)
-PRODUCT(q5_k, 256, 176, false, false, true)
-PRODUCT(q6_k, 256, 210, true, false, true)
-PRODUCT(iq4_nl, 32, 18, false, true, !SIGNED_CODES)
-PRODUCT(iq4_xs, 256, 136, false, true, !SIGNED_CODES)
+PRODUCT(Q4_0, q4_0, false, false, true)
+PRODUCT(Q4_1, q4_1, false, false, true)
+PRODUCT(Q5_0, q5_0, false, false, true)
+PRODUCT(Q5_1, q5_1, false, false, true)
+PRODUCT(Q8_0, q8_0, false, true, !SIGNED_CODES)
+PRODUCT(Q2_K, q2_k, true, false, true)
+PRODUCT(Q3_K, q3_k, true, false, true)
+PRODUCT(Q4_K, q4_k, false, false, true)
+PRODUCT(Q5_K, q5_k, false, false, true)
+PRODUCT(Q6_K, q6_k, true, false, true)
+PRODUCT(IQ4_NL, iq4_nl, false, true, !SIGNED_CODES)
+PRODUCT(IQ4_XS, iq4_xs, false, true, !SIGNED_CODES)

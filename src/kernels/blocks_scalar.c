@@ -163,22 +163,12 @@ static void product(part_fn *unpack, size_t chunk_bytes, const unsigned char *w,
     }
 }
 
-#define PRODUCT(type, chunk_bytes)                                                                 \
-    void st_blocks_##type##_scalar(const void *w, size_t row_bytes, size_t n_rows, size_t k,       \
-                                   const struct st_blocks_chunk *x, size_t n_columns, float *y,    \
-                                   size_t y_col) {                                                 \
-        product(type, chunk_bytes, w, row_bytes, n_rows, k, x, n_columns, y, y_col);               \
+#define PRODUCT(id, type, isa)                                                                     \
+    void st_blocks_##type##_##isa(const void *w, size_t row_bytes, size_t n_rows, size_t k,        \
+                                  const struct st_blocks_chunk *x, size_t n_columns, float *y,     \
+                                  size_t y_col) {                                                  \
+        product(type, ST_BLOCKS_CHUNK / ST_##id##_ITEMS * ST_##id##_BYTES, w, row_bytes, n_rows,   \
+                k, x, n_columns, y, y_col);                                                        \
     }
 
-PRODUCT(q4_0, 8 * 18)
-PRODUCT(q4_1, 8 * 20)
-PRODUCT(q5_0, 8 * 22)
-PRODUCT(q5_1, 8 * 24)
-PRODUCT(q8_0, 8 * 34)
-PRODUCT(iq4_nl, 8 * 18)
-PRODUCT(q2_k, 84)
-PRODUCT(q3_k, 110)
-PRODUCT(q4_k, 144)
-PRODUCT(q5_k, 176)
-PRODUCT(q6_k, 210)
-PRODUCT(iq4_xs, 136)
+ST_BLOCK_TYPES(PRODUCT, scalar)

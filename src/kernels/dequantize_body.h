@@ -165,24 +165,14 @@ BLOCK(iq4_xs) {
     }
 }
 
-#define DEQUANTIZE_BLOCKS(type, items, bytes)                                                      \
+#define DEQUANTIZE_BLOCKS(id, type, isa)                                                           \
     void NAME(type)(const void *src, size_t first, size_t n, float *dst) {                         \
-        const unsigned char *b = (const unsigned char *)src + first / (items) * (bytes);           \
-        for (size_t i = 0; i < n; i += (items), b += (bytes)) type(b, dst + i);                    \
+        const unsigned char *b =                                                                   \
+            (const unsigned char *)src + first / ST_##id##_ITEMS * ST_##id##_BYTES;                \
+        for (size_t i = 0; i < n; i += ST_##id##_ITEMS, b += ST_##id##_BYTES) type(b, dst + i);    \
     }
 
-DEQUANTIZE_BLOCKS(q4_0, 32, 18)
-DEQUANTIZE_BLOCKS(q4_1, 32, 20)
-DEQUANTIZE_BLOCKS(q5_0, 32, 22)
-DEQUANTIZE_BLOCKS(q5_1, 32, 24)
-DEQUANTIZE_BLOCKS(q8_0, 32, 34)
-DEQUANTIZE_BLOCKS(q2_k, 256, 84)
-DEQUANTIZE_BLOCKS(q3_k, 256, 110)
-DEQUANTIZE_BLOCKS(q4_k, 256, 144)
-DEQUANTIZE_BLOCKS(q5_k, 256, 176)
-DEQUANTIZE_BLOCKS(q6_k, 256, 210)
-DEQUANTIZE_BLOCKS(iq4_nl, 32, 18)
-DEQUANTIZE_BLOCKS(iq4_xs, 256, 136)
+ST_BLOCK_TYPES(DEQUANTIZE_BLOCKS, )
 
 void NAME(f32)(const void *src, size_t first, size_t n, float *dst) {
     if (n) memcpy(dst, (const unsigned char *)src + first * sizeof(float), n * sizeof(float));

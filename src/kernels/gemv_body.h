@@ -183,21 +183,10 @@ GEMV_NATIVE(f32, load_f32, 4)
 GEMV_NATIVE(f16, vf_load_f16, 2)
 GEMV_NATIVE(bf16, vf_load_bf16, 2)
 
-#define GEMV_BLOCKS(type)                                                                          \
+#define GEMV_BLOCKS(id, type, isa)                                                                 \
     void NAME(type)(const void *w, size_t row_bytes, size_t n_rows, size_t k, const float *x,      \
                     size_t n_columns, float *y, size_t y_col) {                                    \
         gemv_dequantized(DEQUANTIZE(type), w, row_bytes, n_rows, k, x, n_columns, y, y_col);       \
     }
 
-GEMV_BLOCKS(q4_0)
-GEMV_BLOCKS(q4_1)
-GEMV_BLOCKS(q5_0)
-GEMV_BLOCKS(q5_1)
-GEMV_BLOCKS(q8_0)
-GEMV_BLOCKS(q2_k)
-GEMV_BLOCKS(q3_k)
-GEMV_BLOCKS(q4_k)
-GEMV_BLOCKS(q5_k)
-GEMV_BLOCKS(q6_k)
-GEMV_BLOCKS(iq4_nl)
-GEMV_BLOCKS(iq4_xs)
+ST_BLOCK_TYPES(GEMV_BLOCKS, )
