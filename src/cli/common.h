@@ -9,14 +9,11 @@
 
 #include <jansson.h>
 
-// In the order of stint_exec.
-enum { ST_CLI_EXEC_AUTO, ST_CLI_EXEC_FLOAT, ST_CLI_EXEC_NPU, ST_CLI_EXEC_FAST };
-
 // First member of every command's options.
 struct st_cli_common {
     const char *model;  // the operand
     const char *action; // the second operand
-    uint32_t exec;
+    uint32_t exec;      // a stint_exec
     const char *device;
     uint32_t n_threads;
     uint64_t memory;

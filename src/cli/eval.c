@@ -260,7 +260,7 @@ static stint_model *open_exact(const struct st_cli_command *command,
         info.exec != STINT_EXEC_FAST)
         return model;
     stint_model_close(model);
-    exact.exec = ST_CLI_EXEC_FLOAT;
+    exact.exec = STINT_EXEC_FLOAT;
     return st_cli_open_model(command, &exact, NULL, NULL);
 }
 
@@ -274,14 +274,14 @@ static bool open_all(const struct st_cli_command *command, const struct eval_opt
     }
     // Methods are applied to what a model is in float.
     bool exact = (options->methods != NULL || options->method != NULL) &&
-                 options->common.exec == ST_CLI_EXEC_AUTO;
+                 options->common.exec == STINT_EXEC_DEFAULT;
     *model = exact ? open_exact(command, &options->common)
                    : st_cli_open_model(command, &options->common, NULL, NULL);
     subject->model = *model;
     if (*model == NULL || options->reference == NULL) return *model != NULL;
     struct st_cli_common common = options->common;
     common.model = options->reference;
-    common.exec = ST_CLI_EXEC_AUTO;
+    common.exec = STINT_EXEC_DEFAULT;
     subject->reference = *reference = open_exact(command, &common);
     return *reference != NULL;
 }

@@ -23,7 +23,7 @@ enum st_cli_kind {
     ST_CLI_TEXTS,  // struct st_cli_texts, one more for each time that it is given
     ST_CLI_UINTS,  // struct st_cli_uints, each in [min, max]
     ST_CLI_CHOICE, // uint32_t: index into choices
-    ST_CLI_WORD    // const char *, into argv: one of what words() returns
+    ST_CLI_WORD    // const char *, into argv: one of the choices
 };
 
 enum { ST_CLI_UINTS_MAX = 32, ST_CLI_TEXTS_MAX = 64 };

@@ -5,6 +5,7 @@
 #include "server/scheduler/scheduler.h"
 #include "server/server.h"
 #include "support/ask.h"
+#include "support/novels.h"
 #include "support/support.h"
 
 #include "base/map.h"
@@ -19,19 +20,6 @@
 #include <cmocka.h>
 
 enum { N_PROMPT = 40, N_KEPT = 20, N_TOKENS = 6, MAX_IDS = 80 };
-
-static stint_model *model;
-
-static int open_model(void **state) {
-    (void)state;
-    return stint_model_open(STINT_SOURCE_DIR "/models/novels-10m", NULL, &model);
-}
-
-static int close_model(void **state) {
-    (void)state;
-    stint_model_close(model);
-    return 0;
-}
 
 static const stint_session_options session_options = {
     .size = sizeof(stint_session_options), .n_context = 128, .n_threads = 1, .chunk_len = 16};
@@ -130,7 +118,7 @@ static void make_poison(const int32_t *ids, size_t n, const char *path) {
     stint_session *s = NULL;
     char clean[600];
     snprintf(clean, sizeof clean, "%s/clean", ts_temp_folder());
-    assert_int_equal(stint_session_open(model, &session_options, &s), STINT_OK);
+    assert_int_equal(stint_session_open(ts_novels, &session_options, &s), STINT_OK);
     assert_int_equal(stint_session_eval(s, 0, ids, n, false, NULL), STINT_OK);
     assert_int_equal(stint_session_save(s, 0, clean), STINT_OK);
     stint_session_close(s);
@@ -146,7 +134,7 @@ static void a_slot_that_fails_twice_is_cleared(void **state) {
     for (size_t i = 0; i < N_PROMPT; i++) prompt[i] = (int32_t)(3 + ts_random_below(4000));
     snprintf(path, sizeof path, "%s/poison", ts_temp_folder());
     make_poison(prompt, N_KEPT, path);
-    struct st_scheduler *s = open_scheduler(model, 1);
+    struct st_scheduler *s = open_scheduler(ts_novels, 1);
     struct answer wanted = ask(s, prompt, N_PROMPT);
     assert_int_equal(wanted.end, ST_SCHEDULER_LENGTH);
     assert_int_equal(st_scheduler_restore(s, 0, 0, path, &n), STINT_OK);
@@ -257,7 +245,7 @@ static void the_client_is_not_blamed(void **state) {
     }
     snprintf(path, sizeof path, "%s/slots", ts_temp_folder());
     assert_int_equal(mkdir(path, 0700), 0);
-    const struct st_server_options options = {.model = model,
+    const struct st_server_options options = {.model = ts_novels,
                                               .session = &session_options,
                                               .name = "m",
                                               .host = "127.0.0.1",
@@ -292,5 +280,5 @@ int main(void) {
         cmocka_unit_test(others_in_the_step_go_on),
         cmocka_unit_test(the_client_is_not_blamed),
     };
-    return cmocka_run_group_tests(tests, open_model, close_model);
+    return cmocka_run_group_tests(tests, ts_novels_open, ts_novels_close);
 }

@@ -3,6 +3,7 @@
 // fit is refused before memory is spent on it.
 #include "server/server.h"
 #include "support/ask.h"
+#include "support/novels.h"
 #include "support/support.h"
 
 #include <pthread.h>
@@ -19,24 +20,11 @@
 // One word of so many letters is tokenized as one piece, with more than 40 bytes for each letter.
 enum { N_CLIENTS = 8, WORD_BYTES = 100000, HELD_BYTES = 3000000, REPLY_BYTES = 8192 };
 
-static stint_model *model;
-
-static int open_model(void **state) {
-    (void)state;
-    return stint_model_open(ts_source("models/novels-10m"), NULL, &model);
-}
-
-static int close_model(void **state) {
-    (void)state;
-    stint_model_close(model);
-    return 0;
-}
-
 static struct st_server *open_server(size_t n_context) {
     struct st_server *server = NULL;
     const stint_session_options session = {
         .size = sizeof session, .n_context = n_context, .n_threads = 1, .kv = "f16"};
-    const struct st_server_options options = {.model = model,
+    const struct st_server_options options = {.model = ts_novels,
                                               .session = &session,
                                               .name = "m",
                                               .host = "127.0.0.1",
@@ -130,5 +118,5 @@ int main(void) {
         cmocka_unit_test(others_are_answered_while_prompts_are_tokenized),
         cmocka_unit_test(a_prompt_that_cannot_fit_is_refused_by_its_bytes),
     };
-    return cmocka_run_group_tests(tests, open_model, close_model);
+    return cmocka_run_group_tests(tests, ts_novels_open, ts_novels_close);
 }

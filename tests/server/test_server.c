@@ -2,6 +2,7 @@
 // A server within this process: opened, asked, closed, and opened without memory.
 #include "server/server.h"
 #include "support/ask.h"
+#include "support/novels.h"
 #include "support/support.h"
 
 #include <setjmp.h>
@@ -13,22 +14,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-static stint_model *model;
-
-static int open_model(void **state) {
-    (void)state;
-    return stint_model_open(ts_source("models/novels-10m"), NULL, &model);
-}
-
-static int close_model(void **state) {
-    (void)state;
-    stint_model_close(model);
-    return 0;
-}
-
 static stint_status open_server(struct st_server **server) {
     const stint_session_options session = {.size = sizeof session, .n_context = 64, .n_threads = 1};
-    const struct st_server_options options = {.model = model,
+    const struct st_server_options options = {.model = ts_novels,
                                               .session = &session,
                                               .name = "m",
                                               .host = "127.0.0.1",
@@ -121,5 +109,5 @@ int main(void) {
         cmocka_unit_test(without_memory_nothing_is_opened_and_nothing_lost),
         cmocka_unit_test(names_tell_who_can_reach_them),
     };
-    return cmocka_run_group_tests(tests, open_model, close_model);
+    return cmocka_run_group_tests(tests, ts_novels_open, ts_novels_close);
 }

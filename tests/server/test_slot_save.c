@@ -2,6 +2,7 @@
 // Three slots: one is saved and restored while the two others compute. A file holds the slot that
 // was asked for, and no answer changes. To be run with -DSTINT_SANITIZE=thread too.
 #include "server/scheduler/scheduler.h"
+#include "support/novels.h"
 #include "support/support.h"
 
 #include <pthread.h>
@@ -15,19 +16,6 @@
 
 enum { N_SLOTS = 3, N_PROMPT = 40, N_TOKENS = 6, N_ROUNDS = 12, N_BUSY = 2 };
 
-static stint_model *model;
-
-static int open_model(void **state) {
-    (void)state;
-    return stint_model_open(STINT_SOURCE_DIR "/models/novels-10m", NULL, &model);
-}
-
-static int close_model(void **state) {
-    (void)state;
-    stint_model_close(model);
-    return 0;
-}
-
 static struct st_scheduler *open_scheduler(uint32_t n_slots) {
     struct st_scheduler *s = NULL;
     stint_session_options session = {.size = sizeof session,
@@ -35,7 +23,7 @@ static struct st_scheduler *open_scheduler(uint32_t n_slots) {
                                      .n_threads = 1,
                                      .chunk_len = 16,
                                      .n_sequences = n_slots};
-    const struct st_scheduler_options o = {.model = model, .session = &session, .n_queue = 8};
+    const struct st_scheduler_options o = {.model = ts_novels, .session = &session, .n_queue = 8};
     if (st_scheduler_open(&o, &s) != STINT_OK) fail_msg("%s", stint_error_text());
     return s;
 }
@@ -158,5 +146,5 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(slots_are_saved_while_others_compute),
     };
-    return cmocka_run_group_tests(tests, open_model, close_model);
+    return cmocka_run_group_tests(tests, ts_novels_open, ts_novels_close);
 }

@@ -39,7 +39,8 @@ static void quantize(struct job *job) {
 }
 
 // Rows [row, row1) of one linear.
-static void multiply(const struct job *job, size_t i, size_t row, size_t row1) {
+static void multiply(const void *context, size_t i, size_t row, size_t row1) {
+    const struct job *job = context;
     const struct st_linear_weight *w = job->weights[i];
     size_t y_row = job->operands->y_row[job->place[i]];
     float *y = job->operands->y[job->place[i]] + job->column * y_row;
@@ -53,11 +54,7 @@ static void multiply(const struct job *job, size_t i, size_t row, size_t row1) {
 static void multiply_range(void *context, size_t from, size_t to, size_t worker) {
     (void)worker;
     const struct job *job = context;
-    for (size_t i = 0; i < job->n_linears; i++) {
-        size_t first = job->first_row[i];
-        size_t row = st_max(from, first), row1 = st_min(to, job->first_row[i + 1]);
-        if (row < row1) multiply(job, i, row - first, row1 - first);
-    }
+    st_linears_between(job->first_row, job->n_linears, from, to, multiply, job);
 }
 
 static void run_blocks(struct job *job, size_t n_tokens) {

@@ -59,7 +59,8 @@ static void join(const struct job *job, size_t i, size_t row, size_t row1) {
 }
 
 // Panels [panel, panel1) of one linear.
-static void multiply(const struct job *job, size_t i, size_t panel, size_t panel1) {
+static void multiply(const void *context, size_t i, size_t panel, size_t panel1) {
+    const struct job *job = context;
     const struct st_operands *o = job->operands;
     const struct st_nested_weight *w = job->nested[i];
     unsigned bits = job->run->bits;
@@ -76,11 +77,7 @@ static void multiply(const struct job *job, size_t i, size_t panel, size_t panel
 static void multiply_range(void *context, size_t from, size_t to, size_t worker) {
     (void)worker;
     const struct job *job = context;
-    for (size_t i = 0; i < job->n_linears; i++) {
-        size_t first = job->first_panel[i];
-        size_t panel = st_max(from, first), panel1 = st_min(to, job->first_panel[i + 1]);
-        if (panel < panel1) multiply(job, i, panel - first, panel1 - first);
-    }
+    st_linears_between(job->first_panel, job->n_linears, from, to, multiply, job);
 }
 
 static stint_status run_terms(const struct st_run *r, const struct st_operands *o, size_t terms) {

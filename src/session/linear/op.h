@@ -89,6 +89,18 @@ static inline size_t st_operands_linears(const struct st_run *run,
     return st_linear_parts(&run->s->model->weights, id, weights);
 }
 
+// Linears whose parts (rows, panels) lie one after another in one range that threads share: linear
+// i has [first[i], first[i + 1]). Calls `fn` for each with its part of [from, to), counted from its
+// own beginning.
+typedef void st_linear_part_fn(const void *context, size_t i, size_t from, size_t to);
+static inline void st_linears_between(const size_t *first, size_t n_linears, size_t from, size_t to,
+                                      st_linear_part_fn *fn, const void *context) {
+    for (size_t i = 0; i < n_linears; i++) {
+        size_t begin = st_max(from, first[i]), end = st_min(to, first[i + 1]);
+        if (begin < end) fn(context, i, begin - first[i], end - first[i]);
+    }
+}
+
 // All steps of a unit, one after another.
 static inline stint_status st_op_all(const struct st_op *op, const struct st_run *run,
                                      const struct st_operands *operands) {

@@ -14,9 +14,8 @@
 #include "device/subgraph.h"
 #include "model/model.h"
 
-enum {
-    ST_SHADOW_WAVE = 256
-}; // maximum of channels at a time; twice this is at most ST_READER_DEPTH
+// Maximum of channels at a time. Twice this is at most ST_READER_DEPTH.
+enum { ST_SHADOW_WAVE = 256 };
 
 // Statistics of the session's shadowed linears since it was opened.
 struct st_shadow_counts {

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bundled model, opened once for the tests of a group.
+#ifndef TESTS_NOVELS_H
+#define TESTS_NOVELS_H
+
+#include "stint.h"
+
+extern stint_model *ts_novels;
+
+// Set-up and tear-down of a cmocka group.
+int ts_novels_open(void **state);
+int ts_novels_close(void **state);
+
+#endif
