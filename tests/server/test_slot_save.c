@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Three slots: one is saved and restored while the two others compute. A file holds the slot that
 // was asked for, and no answer changes. To be run with -DSTINT_SANITIZE=thread too.
-#include "server/scheduler/scheduler.h"
+#include "server/answers.h"
 #include "support/novels.h"
 #include "support/support.h"
 
@@ -14,52 +14,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { N_SLOTS = 3, N_PROMPT = 40, N_TOKENS = 6, N_ROUNDS = 12, N_BUSY = 2 };
-
-static struct st_scheduler *open_scheduler(uint32_t n_slots) {
-    struct st_scheduler *s = NULL;
-    stint_session_options session = {.size = sizeof session,
-                                     .n_context = 128,
-                                     .n_threads = 1,
-                                     .chunk_len = 16,
-                                     .n_sequences = n_slots};
-    const struct st_scheduler_options o = {.model = ts_novels, .session = &session, .n_queue = 8};
-    if (st_scheduler_open(&o, &s) != STINT_OK) fail_msg("%s", stint_error_text());
-    return s;
-}
-
-struct answer {
-    pthread_mutex_t lock;
-    pthread_cond_t ended;
-    int32_t ids[N_TOKENS];
-    size_t n_ids, reused;
-    enum st_scheduler_end end;
-};
-
-static void take_event(void *context, const struct st_scheduler_event *event) {
-    struct answer *a = context;
-    pthread_mutex_lock(&a->lock);
-    if (event->token) a->ids[a->n_ids++] = event->token->id;
-    if (event->end != ST_SCHEDULER_GOES_ON) {
-        a->end = event->end;
-        a->reused = event->usage->reused_tokens;
-        pthread_cond_signal(&a->ended);
-    }
-    pthread_mutex_unlock(&a->lock);
-}
-
-static struct answer ask(struct st_scheduler *s, const int32_t *prompt) {
-    struct answer a = {.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
-    const struct st_scheduler_request r = {
-        .prompt = prompt, .n_prompt = N_PROMPT, .options.max_tokens = N_TOKENS};
-    uint64_t ticket;
-    if (st_scheduler_submit(s, &r, take_event, &a, &ticket) != STINT_OK)
-        fail_msg("%s", stint_error_text());
-    pthread_mutex_lock(&a.lock);
-    while (a.end == ST_SCHEDULER_GOES_ON) pthread_cond_wait(&a.ended, &a.lock);
-    pthread_mutex_unlock(&a.lock);
-    return a;
-}
+enum { N_SLOTS = 3, N_PROMPT = 40, N_ROUNDS = 12, N_BUSY = 2 };
 
 static void assert_same(const struct answer *got, const struct answer *wanted) {
     assert_int_equal(got->end, wanted->end);
@@ -79,7 +34,7 @@ struct busy {
 static void *keep_busy(void *context) {
     struct busy *busy = context;
     while (!atomic_load(&busy->stops) || busy->n_answers == 0) {
-        struct answer a = ask(busy->scheduler, busy->prompt);
+        struct answer a = ask(busy->scheduler, busy->prompt, N_PROMPT);
         busy->n_wrong += a.n_ids != busy->wanted->n_ids ||
                          memcmp(a.ids, busy->wanted->ids, a.n_ids * sizeof(int32_t)) != 0;
         busy->n_answers++;
@@ -93,11 +48,11 @@ static void random_prompt(int32_t *ids) {
 
 // The slot that holds these tokens: only its file lets another scheduler reuse all of them.
 static void check_file(const char *path, const int32_t *prompt, const struct answer *wanted) {
-    struct st_scheduler *s = open_scheduler(1);
+    struct st_scheduler *s = open_scheduler(ts_novels, 1);
     size_t n = 0;
     if (st_scheduler_restore(s, 0, 0, path, &n) != STINT_OK) fail_msg("%s", stint_error_text());
-    assert_int_equal(n, N_PROMPT + N_TOKENS - 1);
-    struct answer again = ask(s, prompt);
+    assert_int_equal(n, N_PROMPT + TS_ANSWER_TOKENS - 1);
+    struct answer again = ask(s, prompt, N_PROMPT);
     assert_int_equal(again.reused, N_PROMPT - 1);
     assert_same(&again, wanted);
     st_scheduler_close(s);
@@ -111,10 +66,10 @@ static void slots_are_saved_while_others_compute(void **state) {
     pthread_t threads[N_BUSY];
     char path[600];
     snprintf(path, sizeof path, "%s/slot", ts_temp_folder());
-    struct st_scheduler *s = open_scheduler(N_SLOTS);
+    struct st_scheduler *s = open_scheduler(ts_novels, N_SLOTS);
     for (int i = 0; i < N_SLOTS; i++) {
         random_prompt(prompts[i]);
-        wanted[i] = ask(s, prompts[i]);
+        wanted[i] = ask(s, prompts[i], N_PROMPT);
     }
     // Slot 2 holds the last prompt; it was computed last only before the others began.
     for (int i = 0; i < N_BUSY; i++) {
@@ -125,12 +80,12 @@ static void slots_are_saved_while_others_compute(void **state) {
         size_t n = 0;
         if (st_scheduler_save(s, N_SLOTS - 1, 0, UINT64_MAX, path, &n) != STINT_OK)
             fail_msg("%s", stint_error_text());
-        assert_int_equal(n, N_PROMPT + N_TOKENS - 1);
+        assert_int_equal(n, N_PROMPT + TS_ANSWER_TOKENS - 1);
         if (round % 4 == 0) check_file(path, prompts[N_SLOTS - 1], &wanted[N_SLOTS - 1]);
         if (st_scheduler_restore(s, N_SLOTS - 1, 0, path, &n) != STINT_OK)
             fail_msg("%s", stint_error_text());
     }
-    struct answer again = ask(s, prompts[N_SLOTS - 1]);
+    struct answer again = ask(s, prompts[N_SLOTS - 1], N_PROMPT);
     assert_int_equal(again.reused, N_PROMPT - 1);
     assert_same(&again, &wanted[N_SLOTS - 1]);
     for (int i = 0; i < N_BUSY; i++) {
