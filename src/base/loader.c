@@ -130,8 +130,8 @@ stint_status st_loader_open(const struct st_loader_options *options, struct st_l
     l->name = options->name;
     l->read = options->read ? options->read : read_file;
     l->context = options->context;
-    size_t most = options->max_bytes / ST_LOAD_BLOCK * ST_LOAD_BLOCK;
-    l->max_bytes = most ? most : SIZE_MAX;
+    size_t max = options->max_bytes / ST_LOAD_BLOCK * ST_LOAD_BLOCK;
+    l->max_bytes = max ? max : SIZE_MAX;
     l->last = &l->first;
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->submitted, NULL);

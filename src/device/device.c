@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opening a device by name, its limit of memory, its end.
+#include "base/clock.h"
 #include "device/list.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #define ROW(name) &st_device_##name,
 const struct st_device_ops *const st_devices[] = {ST_DEVICES(ROW) NULL};
@@ -60,13 +60,9 @@ void st_device_close(struct st_device *device) {
 }
 
 void st_device_begin(struct st_device *d, const struct st_device_ops *ops) {
-    pthread_condattr_t monotonic;
     d->ops = ops;
     pthread_mutex_init(&d->mutex, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&d->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    st_cond_init(&d->changed);
     for (size_t i = ST_DEVICE_JOBS; i-- > 0;) {
         d->jobs[i].next = d->free_jobs;
         d->free_jobs = &d->jobs[i];

@@ -3,8 +3,7 @@
 // the device until it has ended, and one from each job that comes after it.
 #include "device/driver.h"
 
-#include <errno.h>
-#include <time.h>
+#include "base/clock.h"
 
 static const char *const causes[] = {
     [ST_FAILURE_FAULT] = "failed",
@@ -115,17 +114,10 @@ enum st_job_state st_job_poll(struct st_job *job) {
 // With the mutex held: until the job ends, or the time-out. True if it has ended.
 static bool wait_a_while(struct st_job *job) {
     struct st_device *d = job->device;
-    struct timespec until;
     if (job->state != ST_JOB_PENDING) return true;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += d->timeout_ms / 1000;
-    until.tv_nsec += d->timeout_ms % 1000 * 1000000L;
-    if (until.tv_nsec >= 1000000000L) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000L;
-    }
+    uint64_t until = st_now_ns() + d->timeout_ms * UINT64_C(1000000);
     while (job->state == ST_JOB_PENDING)
-        if (pthread_cond_timedwait(&d->changed, &d->mutex, &until) == ETIMEDOUT) break;
+        if (!st_cond_wait_until(&d->changed, &d->mutex, until)) break;
     return job->state != ST_JOB_PENDING;
 }
 

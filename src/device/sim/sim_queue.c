@@ -3,8 +3,7 @@
 // to say what a job comes after is found out.
 #include "device/sim/sim.h"
 
-#include <errno.h>
-#include <time.h>
+#include "base/clock.h"
 
 void st_sim_start(struct st_device *device, struct st_job *job) {
     struct sim_device *d = (struct sim_device *)device;
@@ -46,13 +45,9 @@ static bool is_over(const struct sim_device *d, const struct st_job *job) {
 
 // With the mutex held: for the delay, or until the job is over.
 static void delay(struct sim_device *d, const struct st_job *job) {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    uint64_t ns = (uint64_t)until.tv_nsec + 1000ull * d->settings.delay;
-    until.tv_sec += (time_t)(ns / 1000000000u);
-    until.tv_nsec = (long)(ns % 1000000000u);
+    uint64_t until = st_now_ns() + d->settings.delay * UINT64_C(1000);
     while (!is_over(d, job))
-        if (pthread_cond_timedwait(&d->base.changed, &d->base.mutex, &until) == ETIMEDOUT) return;
+        if (!st_cond_wait_until(&d->base.changed, &d->base.mutex, until)) return;
 }
 
 // With the mutex held: what happens before the work. ST_FAILURE_NONE: nothing.
