@@ -69,8 +69,8 @@ bool st_package_is(const struct st_map *map);
 // says, a hash that differs. STINT_E_FORMAT, E_UNSUPPORTED (version), E_NOMEM.
 stint_status st_package_open(const char *name, const struct st_map *map,
                              struct st_package **package);
-// The same, for a model that is read piece by piece: packed weights are neither read nor checked,
-// so who loads them does (st_package_is_lazy). What else the file has leaves the page cache again.
+// The same, for a model whose weights are read on demand: packed weights are neither read nor
+// checked, so whoever loads them does both (st_package_is_lazy). All else leaves the page cache.
 // `file` is the map's, open for reading; it is borrowed during the call.
 stint_status st_package_open_lazy(const char *name, const struct st_map *map, int file,
                                   struct st_package **package);

@@ -116,28 +116,28 @@ static stint_status finish_open(stint_status status, const char *name, struct st
     return STINT_OK;
 }
 
-// Float linears that every token needs are kept: the file may change, or be cut short.
-static void keep_linear(struct st_linear_weight *w, struct st_arena *arena) {
+// Float linears that every token needs are pinned: the file may change, or be cut short.
+static void pin_linear(struct st_linear_weight *w, struct st_arena *arena) {
     size_t bytes = w->n_out * w->row_bytes;
     void *copy = w->data ? st_arena_take(arena, bytes, 1) : NULL;
     if (copy) w->data = memcpy(copy, w->data, bytes);
 }
 
-static void keep_linears(struct stint_model *m, struct st_arena *arena) {
+static void pin_linears(struct stint_model *m, struct st_arena *arena) {
     struct st_weights *w = &m->weights;
-    keep_linear(&w->positions, arena);
-    keep_linear(&w->project_in, arena);
-    keep_linear(&w->project_out, arena);
+    pin_linear(&w->positions, arena);
+    pin_linear(&w->project_in, arena);
+    pin_linear(&w->project_out, arena);
     for (uint32_t i = 0; i < m->config.n_layers && w->layers; i++)
-        keep_linear(&w->layers[i].router, arena);
+        pin_linear(&w->layers[i].router, arena);
 }
 
 // What was read of it to open it leaves memory.
 static stint_status leave_file(struct stint_model *m) {
     struct st_arena measure = st_arena_measure();
-    keep_linears(m, &measure);
-    ST_TRY(st_arena_open(&m->kept, measure.used));
-    keep_linears(m, &m->kept);
+    pin_linears(m, &measure);
+    ST_TRY(st_arena_open(&m->pinned, measure.used));
+    pin_linears(m, &m->pinned);
     st_map_forget(m->checkpoint.maps->data, m->checkpoint.maps->bytes);
     posix_fadvise(m->checkpoint.file, 0, 0, POSIX_FADV_DONTNEED);
     return STINT_OK;
@@ -226,7 +226,7 @@ void stint_model_close(stint_model *model) {
     st_preset_weights_close(model->preset_weights);
     st_preset_int8_close(model->preset_int8);
     st_arena_close(&model->arena);
-    st_arena_close(&model->kept);
+    st_arena_close(&model->pinned);
     st_checkpoint_close(&model->checkpoint);
     free(model);
 }

@@ -16,8 +16,8 @@
 struct stint_model {
     struct st_checkpoint checkpoint;
     struct st_config config;
-    struct st_arena arena; // norms, biases, the layer table
-    struct st_arena kept;  // copies of float linears, of a model that is read piece by piece
+    struct st_arena arena;  // norms, biases, the layer table
+    struct st_arena pinned; // copies of float linears, of a model whose weights are read on demand
     struct st_weights weights;
     struct st_weights_int8 int8;              // layers NULL: a float model
     struct st_weights_neurons neurons;        // layers NULL: none
@@ -25,7 +25,7 @@ struct stint_model {
     struct st_nested_range nested;            // precisions of its nested weights
     struct st_preset_weights *preset_weights; // ST_SOURCE_PRESET only
     struct st_preset_int8 *preset_int8;       // the same, where it computes in INT8
-    uint64_t held_bytes; // memory that opening it took, of a model that is read piece by piece
+    uint64_t held_bytes; // memory that opening took, of a model whose weights are read on demand
     struct stint_tokenizer *tokenizer; // NULL: ids only
     struct st_chat *chat;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The weights that a step reads, piece by piece. Whoever counts or reads the bytes of a step asks
-// here: what a model costs, how fast memory is, what a memory bound does.
+// The weights that a step reads, one range at a time. Whoever counts or reads the bytes of a step
+// asks here: what a model costs, how fast memory is, what a memory bound does.
 #ifndef ST_MODEL_STEP_WEIGHTS_H
 #define ST_MODEL_STEP_WEIGHTS_H
 

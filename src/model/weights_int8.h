@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The W8A8 linears of a packaged model, bound to their places as device stages, every shape checked
+// The W8A8 linears of a packaged model, bound to the linear ops of a device, every shape checked
 // against the config. Per layer: qkv, o, and for each feed-forward block up (with gate) and down.
 #ifndef ST_MODEL_WEIGHTS_INT8_H
 #define ST_MODEL_WEIGHTS_INT8_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sections of a package that stay in memory while the rest of it is read piece by piece.
+// Sections of a package that stay in memory while the rest of it is read on demand.
 #ifndef ST_NEURON_SECTION_H
 #define ST_NEURON_SECTION_H
 

@@ -244,7 +244,7 @@ static uint32_t left_out(const stint_session_options *options) {
     return options && options->size >= end ? options->leave_out : 0;
 }
 
-// Of a model that is read piece by piece.
+// Of a model whose weights are read on demand.
 static stint_status open_bounded(const stint_model *model, const stint_session_options *options,
                                  size_t kv_bytes, size_t scratch_bytes, struct stint_session *s) {
     uint64_t bound = options ? options->memory : 0;
