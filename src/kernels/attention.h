@@ -20,10 +20,11 @@ struct st_kv_kernel {
     // Queries that share keys and values: q, out [n_queries, head_dim], for each of them
     // out[d] = sum_j softmax_j(scale * q . key_j) * value_j over keys [0, n_keys). At most
     // ST_KV_QUERIES; what a query gets does not depend on the others. keys and values: n_keys rows
-    // of head_dim. scores: scratch, n_queries * n_keys floats. softcap as below.
+    // of head_dim. scores: scratch, [n_queries, n_keys]; if `begun`, they are added to q . key_j.
+    // softcap as below.
     void (*decode)(const float *q, size_t n_queries, const void *keys, const void *values,
-                   size_t n_keys, size_t head_dim, float scale, float softcap, float *scores,
-                   float *out);
+                   size_t n_keys, size_t head_dim, float scale, float softcap, bool begun,
+                   float *scores, float *out);
 };
 
 struct st_attention {
@@ -43,6 +44,10 @@ struct st_attention {
     // out[d, lane] *= factor[lane] for d in [0, n)
     void (*rescale)(float *out, size_t n, size_t width, const float *factor);
 
+    // scores[i, j] = q_i . row_j, with q [n_queries, n] and rows [n_keys, n]; at most
+    // ST_KV_QUERIES.
+    void (*score)(const float *q, size_t n_queries, const float *rows, size_t n_keys, size_t n,
+                  float *scores);
     struct st_kv_kernel kv[ST_N_KV_TYPES];
 };
 

@@ -96,6 +96,7 @@ INLINE vf row_part(enum st_kv_type type, const void *row, size_t head_dim, size_
 struct decoding {
     enum st_kv_type type;
     size_t n_queries, n_keys, head_dim;
+    bool begun;     // scores are added to
     const float *q; // [n_queries, head_dim]
     float *scores;  // [n_queries, n_keys]
 };
@@ -127,8 +128,10 @@ INLINE void score_some(const struct decoding *c, size_t n_keys, const char *cons
     UNROLLED for (size_t i = 0; i < n; i += 4)
         vf_sum4(sum[i], sum[i + 1], sum[i + 2], sum[i + 3], score + i);
     for (size_t k = 0; k < real; k++)
-        for (size_t i = 0; i < c->n_queries; i++)
-            c->scores[i * c->n_keys + j + k] = score[k * c->n_queries + i];
+        for (size_t i = 0; i < c->n_queries; i++) {
+            float *to = &c->scores[i * c->n_keys + j + k];
+            *to = score[k * c->n_queries + i] + (c->begun ? *to : 0.0f);
+        }
 }
 
 // Several chains of additions at a time, because each must wait for itself.
@@ -219,8 +222,8 @@ INLINE void weigh_all(const struct decoding *c, const char *values, const float 
 
 INLINE void decode_n(enum st_kv_type type, const float *q, size_t n_queries, const char *keys,
                      const char *values, size_t n_keys, size_t head_dim, float scale, float softcap,
-                     float *scores, float *out) {
-    const struct decoding c = {type, n_queries, n_keys, head_dim, q, scores};
+                     bool begun, float *scores, float *out) {
+    const struct decoding c = {type, n_queries, n_keys, head_dim, begun, q, scores};
     float factor[ST_KV_QUERIES];
     score_keys(&c, keys);
     for (size_t i = 0; i < n_queries; i++)
@@ -230,11 +233,11 @@ INLINE void decode_n(enum st_kv_type type, const float *q, size_t n_queries, con
 
 INLINE void decode(enum st_kv_type type, const float *q, size_t n_queries, const void *keys,
                    const void *values, size_t n_keys, size_t head_dim, float scale, float softcap,
-                   float *scores, float *out) {
+                   bool begun, float *scores, float *out) {
     switch (n_queries) {
 #define QUERIES(n)                                                                                 \
     case n:                                                                                        \
-        decode_n(type, q, n, keys, values, n_keys, head_dim, scale, softcap, scores, out);         \
+        decode_n(type, q, n, keys, values, n_keys, head_dim, scale, softcap, begun, scores, out);  \
         break;
         QUERIES(1)
         QUERIES(2)
@@ -244,6 +247,19 @@ INLINE void decode(enum st_kv_type type, const float *q, size_t n_queries, const
     default:
         break;
     }
+}
+
+INLINE void score_n(const float *q, size_t n_queries, const float *rows, size_t n_keys, size_t n,
+                    float *scores) {
+    const struct decoding c = {ST_KV_F32, n_queries, n_keys, n, false, q, scores};
+    score_keys(&c, (const char *)rows);
+}
+
+static void score(const float *q, size_t n_queries, const float *rows, size_t n_keys, size_t n,
+                  float *scores) {
+    size_t i = 0;
+    for (; i + 2 <= n_queries; i += 2) score_n(q + i * n, 2, rows, n_keys, n, scores + i * n_keys);
+    if (i < n_queries) score_n(q + i * n, 1, rows, n_keys, n, scores + i * n_keys);
 }
 
 INLINE void load(enum st_kv_type type, const char *rows, size_t n_rows, size_t n, float *to) {
@@ -262,4 +278,5 @@ const struct st_attention ATTENTION = {.name = ATTENTION_NAME,
                                        .isa = ELEMENTWISE_ISA,
                                        .softmax_tile = softmax_tile,
                                        .rescale = rescale,
+                                       .score = score,
                                        .kv = {ST_KV_TYPES(KV_KERNEL)}};

@@ -56,11 +56,11 @@ static float at(enum st_kv_type type, const void *rows, size_t row, size_t n, si
 }
 
 static void decode_one(enum st_kv_type type, const float *q, const void *keys, const void *values,
-                       size_t n_keys, size_t head_dim, float scale, float softcap, float *scores,
-                       float *out) {
+                       size_t n_keys, size_t head_dim, float scale, float softcap, bool begun,
+                       float *scores, float *out) {
     float max = -INFINITY, sum = 0.0f;
     for (size_t j = 0; j < n_keys; j++) {
-        float dot = 0.0f;
+        float dot = begun ? scores[j] : 0.0f;
         for (size_t d = 0; d < head_dim; d++) dot += q[d] * at(type, keys, j, head_dim, d);
         scores[j] = capped(dot, scale, softcap);
         max = fmaxf(max, scores[j]);
@@ -78,10 +78,20 @@ static void decode_one(enum st_kv_type type, const float *q, const void *keys, c
 
 static void decode(enum st_kv_type type, const float *q, size_t n_queries, const void *keys,
                    const void *values, size_t n_keys, size_t head_dim, float scale, float softcap,
-                   float *scores, float *out) {
+                   bool begun, float *scores, float *out) {
     for (size_t i = 0; i < n_queries; i++)
-        decode_one(type, q + i * head_dim, keys, values, n_keys, head_dim, scale, softcap, scores,
-                   out + i * head_dim);
+        decode_one(type, q + i * head_dim, keys, values, n_keys, head_dim, scale, softcap, begun,
+                   scores + i * n_keys, out + i * head_dim);
+}
+
+static void score(const float *q, size_t n_queries, const float *rows, size_t n_keys, size_t n,
+                  float *scores) {
+    for (size_t i = 0; i < n_queries; i++)
+        for (size_t j = 0; j < n_keys; j++) {
+            float dot = 0.0f;
+            for (size_t d = 0; d < n; d++) dot += q[i * n + d] * rows[j * n + d];
+            scores[i * n_keys + j] = dot;
+        }
 }
 
 static void load(enum st_kv_type type, const void *rows, size_t n_rows, size_t n, float *to) {
@@ -94,4 +104,5 @@ static void load(enum st_kv_type type, const void *rows, size_t n_rows, size_t n
 const struct st_attention st_attention_scalar = {.name = "attention_scalar",
                                                  .softmax_tile = softmax_tile,
                                                  .rescale = rescale,
+                                                 .score = score,
                                                  .kv = {ST_KV_TYPES(KV_KERNEL)}};

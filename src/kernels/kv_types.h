@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-// X(id, name, bits of a value, bytes of a block's scale, whether keys are mixed). The name is that
-// of --kv and of stint_session_options.
+// X(id, name, bits of a value, bytes of a block's scale, whether keys are mixed and stored without
+// their biases). The name is that of --kv and of stint_session_options.
 #define ST_KV_TYPES(X)                                                                             \
     X(F32, f32, 32, 0, false)                                                                      \
     X(F16, f16, 16, 0, false)                                                                      \

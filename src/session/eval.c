@@ -43,6 +43,7 @@ static stint_status run_ids(struct stint_session *s, const struct st_eval_reques
     if (split && e->logits && e->all) batch.n = st_min(batch.n, s->n_buffers * s->chunk_len);
     *n = batch.n;
     run->batch = &batch;
+    st_key_bias_reach(&s->kv.bias, s->model, batch.position + batch.n);
     stint_status status =
         split ? st_split_forward(run, e->ids + done) : st_pass_forward(run, e->ids + done);
     run->batch = NULL;
@@ -143,8 +144,10 @@ static stint_status step_batch(struct stint_session *s, unsigned precision,
     struct st_place places[STINT_MAX_STEP_ROWS];
     struct st_batch batch = {.n = n, .places = places};
     struct st_run run = st_session_run(s, ST_PHASE_DECODE, precision, &batch);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         places[i] = (struct st_place){sequences[i], s->sequences[sequences[i]].length};
+        st_key_bias_reach(&s->kv.bias, s->model, places[i].position + 1);
+    }
     if (s->source->begin) s->source->begin(s, ST_PHASE_DECODE);
     stint_status status = st_pass_forward(&run, ids);
     if (status == STINT_OK && logits) status = st_pass_logits(&run, 0, n, logits);

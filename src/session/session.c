@@ -33,10 +33,12 @@ static const struct st_pairs *select_pairs(const struct stint_session *s) {
 static void lay_out_worker(struct stint_session *s, struct st_arena *a, struct st_worker *w) {
     const struct st_config *c = &s->model->config;
     size_t hd = c->head_dim, tile_rows = ST_KEY_TILE + ST_TILE_MAX_M;
+    size_t bias_dims = st_key_bias_dims(s->model, s->kv.type);
     struct st_worker worker = {
         .linear = ST_TAKE(a, float, st_linear_scratch_floats(s->kernels.tile, s->chunk_len)),
         .rows = ST_TAKE(a, float, ST_TILE_MAX_WIDTH *hd),
         .queries = ST_TAKE(a, float, ST_LANE_BLOCKS *ST_TILE_MAX_WIDTH *hd),
+        .bias_factors = ST_TAKE(a, float, ST_LANE_BLOCKS *ST_TILE_MAX_WIDTH *bias_dims),
         .scores =
             ST_TAKE(a, float, st_max(tile_rows * ST_TILE_MAX_WIDTH, ST_KV_QUERIES * s->n_context)),
         .out = ST_TAKE(a, float, ST_LANE_BLOCKS *ST_TILE_MAX_WIDTH *(hd + ST_TILE_MAX_M)),
@@ -77,6 +79,7 @@ static void lay_out_buffers(struct stint_session *s, struct st_arena *a,
     b->q = ST_TAKE(a, float, n * c->n_heads * c->head_dim);
     b->k = ST_TAKE(a, float, n * c->n_kv_heads * c->head_dim);
     b->v = ST_TAKE(a, float, n * c->n_kv_heads * c->head_dim);
+    b->bias_factors = ST_TAKE(a, float, n * c->n_heads * st_key_bias_dims(s->model, s->kv.type));
     b->attended = ST_TAKE(a, float, n * c->n_heads * c->head_dim);
     b->gate = ST_TAKE(a, float, floats && c->flags & ST_ARCH_GATED ? n * c->ffn : 0);
     b->up = ST_TAKE(a, float, floats ? n * c->ffn : 0);
@@ -137,7 +140,7 @@ static void lay_out(struct stint_session *s, struct st_arena *a) {
 // Bytes of the cache, and of all else.
 static stint_status measure(struct stint_session *s, size_t *kv_bytes, size_t *scratch_bytes) {
     struct st_arena arena = st_arena_measure();
-    ST_TRY(st_kv_measure(&s->kv, &s->model->config, s->n_sequences, s->n_context, kv_bytes));
+    ST_TRY(st_kv_measure(&s->kv, s->model, s->n_sequences, s->n_context, kv_bytes));
     lay_out(s, &arena);
     *scratch_bytes = arena.used;
     return st_arena_check(&arena, "a session");
@@ -273,7 +276,7 @@ static stint_status open_in(const stint_model *model, const stint_session_option
         ST_TRY(open_bounded(model, options, kv_bytes, scratch_bytes, s));
     else
         ST_TRY(check_budget(model, options, kv_bytes + scratch_bytes));
-    ST_TRY(st_kv_open(&s->kv, kv_bytes));
+    ST_TRY(st_kv_open(&s->kv, model, kv_bytes));
     ST_TRY(st_arena_open(&s->arena, scratch_bytes));
     lay_out(s, &s->arena);
     ST_TRY(st_arena_check(&s->arena, "a session"));

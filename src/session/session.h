@@ -49,11 +49,12 @@ struct st_kernel_set {
 
 // Scratch of one worker.
 struct st_worker {
-    float *linear;  // st_linear_rows
-    float *rows;    // [ST_TILE_MAX_WIDTH, head_dim] queries of one block
-    float *queries; // [ST_LANE_BLOCKS] times that, packed
-    float *scores;  // [ST_KEY_TILE, ST_TILE_MAX_WIDTH] or [ST_KV_QUERIES, context] when decoding
-    float *out;     // [ST_LANE_BLOCKS, head_dim rounded up, ST_TILE_MAX_WIDTH]
+    float *linear;       // st_linear_rows
+    float *rows;         // [ST_TILE_MAX_WIDTH, head_dim] queries of one block
+    float *queries;      // [ST_LANE_BLOCKS] times that, packed
+    float *bias_factors; // [ST_LANE_BLOCKS, ST_TILE_MAX_WIDTH, dims], packed (kv/key_bias.h)
+    float *scores; // [ST_KEY_TILE, ST_TILE_MAX_WIDTH] or [ST_KV_QUERIES, context] when decoding
+    float *out;    // [ST_LANE_BLOCKS, head_dim rounded up, ST_TILE_MAX_WIDTH]
     float *keys, *values; // [ST_KEY_TILE, head_dim] of the cache
     // The same in pairs of BF16, where attention computes with them.
     uint32_t *query_pairs, *key_pairs, *value_pairs, *weight_pairs;
@@ -78,6 +79,7 @@ struct st_sequence {
 // What one chunk needs on its way through the layers: [chunk_len, ...] each.
 struct st_chunk_buffers {
     float *x, *normed, *q, *k, *v, *attended, *gate, *up, *projected;
+    float *bias_factors;           // [chunk_len, n_heads, dims] (kv/key_bias.h)
     float *packed;                 // one linear's input in tile order
     float *cosine[2], *sine[2];    // [chunk_len, rope_dims / 2]; 1: layers with a sliding window
     float *route;                  // [chunk_len, n_experts]

@@ -154,10 +154,10 @@ static void decoding_lets_nan_through(void **state) {
         for (int i = 0; i < 33; i++) q[i] = 0.1f;
         for (int i = 0; i < 6 * 33; i++) keys[i] = values[i] = ts_random_float(-1.0f, 1.0f);
         values[2 * 33 + 5] = NAN;
-        (*row)->kv[ST_KV_F32].decode(q, 1, keys, values, 6, 33, 1.0f, 0.0f, scores, out);
+        (*row)->kv[ST_KV_F32].decode(q, 1, keys, values, 6, 33, 1.0f, 0.0f, false, scores, out);
         for (int i = 0; i < 33; i++) assert_true(i == 5 ? isnan(out[i]) : isfinite(out[i]));
         keys[4 * 33 + 32] = NAN;
-        (*row)->kv[ST_KV_F32].decode(q, 1, keys, values, 6, 33, 1.0f, 0.0f, scores, out);
+        (*row)->kv[ST_KV_F32].decode(q, 1, keys, values, 6, 33, 1.0f, 0.0f, false, scores, out);
         for (int i = 0; i < 33; i++) assert_true(isnan(out[i]));
     }
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions with every type of KV cache that the library names, float and INT8: sizes, how near
-// their results are to those of an f32 cache, that they do not depend on threads and chunks, and
-// that a saved sequence goes on as if it had never left.
+// Sessions with every type of KV cache that the library names, float and INT8, of a model whose
+// keys have a norm and of one whose keys have large biases: sizes, how near their results are to
+// those of an f32 cache, that they do not depend on threads and chunks, and that a saved sequence
+// goes on as if it had never left.
 #include "stint.h"
+#include "base/half.h"
 #include "support/support.h"
 
 #include <math.h>
@@ -13,9 +15,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { N_IDS = 90, CONTEXT = 128, MAX_TYPES = 16 };
+enum { N_IDS = 90, CONTEXT = 128, MAX_TYPES = 16, N_MODELS = 4 };
 
-static stint_model *models[2]; // float, INT8
+static stint_model *models[N_MODELS]; // float and INT8 of each of two
 static const char *types[MAX_TYPES];
 static size_t n_types, vocab;
 static int32_t ids[N_IDS];
@@ -25,28 +27,69 @@ static void read_types(void) {
     while (n_types < MAX_TYPES && (name = stint_kv_name(n_types))) types[n_types++] = name;
 }
 
+// BF16 values of a tensor of 16, times a factor.
+static void scale_tensor(unsigned char *file, const char *name, float factor) {
+    uint64_t header;
+    memcpy(&header, file, sizeof header);
+    const char *entry = strstr((const char *)file + 8, name);
+    assert_non_null(entry);
+    size_t at = 8 + header + strtoull(strstr(entry, "data_offsets\":[") + 15, NULL, 10);
+    for (size_t i = 0; i < 16; i++, at += 2) {
+        uint16_t value;
+        memcpy(&value, file + at, 2);
+        value = st_bf16_from_f32(factor * st_f32_from_bf16(value));
+        memcpy(file + at, &value, 2);
+    }
+}
+
+// As in real models of this shape, which their training gives biases far above all else in a key.
+static const char *with_large_biases(const char *source) {
+    char path[600], name[64];
+    size_t bytes;
+    snprintf(path, sizeof path, "%s/config.json", source);
+    unsigned char *file = ts_read(path, &bytes);
+    ts_write("config.json", file, bytes);
+    free(file);
+    snprintf(path, sizeof path, "%s/model.safetensors", source);
+    file = ts_read(path, &bytes);
+    for (int i = 0; i < 3; i++) {
+        snprintf(name, sizeof name, "model.layers.%d.self_attn.k_proj.bias", i);
+        scale_tensor(file, name, 64.0f);
+    }
+    ts_write("model.safetensors", file, bytes);
+    free(file);
+    return ts_temp_folder();
+}
+
+static void open_both(const char *source, const char *name, stint_model **both) {
+    char package[600];
+    stint_prepare_options o = {.size = sizeof o, .ids = ids, .n_ids = N_IDS};
+    snprintf(package, sizeof package, "%s/%s.stint", ts_temp_folder(), name);
+    if (stint_model_open(source, NULL, &both[0]) != STINT_OK ||
+        stint_prepare(source, package, &o, NULL) != STINT_OK ||
+        stint_model_open(package, NULL, &both[1]) != STINT_OK)
+        fail_msg("%s", stint_error_text());
+}
+
 static int open_models(void **state) {
     (void)state;
-    const char *source = STINT_SOURCE_DIR "/tests/golden/models/qwen3-window";
-    char package[600];
-    stint_model_info info = {.size = sizeof info};
-    if (stint_model_open(source, NULL, &models[0]) != STINT_OK ||
-        stint_model_describe(models[0], &info) != STINT_OK)
-        fail_msg("%s", stint_error_text());
-    vocab = info.vocab;
+    vocab = 48;
     for (size_t i = 0; i < N_IDS; i++) ids[i] = (int32_t)ts_random_below(vocab);
-    stint_prepare_options o = {.size = sizeof o, .ids = ids, .n_ids = N_IDS};
-    snprintf(package, sizeof package, "%s/m.stint", ts_temp_folder());
-    if (stint_prepare(source, package, &o, NULL) != STINT_OK ||
-        stint_model_open(package, NULL, &models[1]) != STINT_OK)
-        fail_msg("%s", stint_error_text());
+    open_both(ts_source("tests/golden/models/qwen3-window"), "norm", models);
+    open_both(with_large_biases(ts_source("tests/golden/models/qwen2-window")), "biases",
+              models + 2);
+    for (int i = 0; i < N_MODELS; i++) {
+        stint_model_info info = {.size = sizeof info};
+        assert_int_equal(stint_model_describe(models[i], &info), STINT_OK);
+        assert_int_equal(info.vocab, vocab);
+    }
     read_types();
     return 0;
 }
 
 static int close_models(void **state) {
     (void)state;
-    for (int i = 0; i < 2; i++) stint_model_close(models[i]);
+    for (int i = 0; i < N_MODELS; i++) stint_model_close(models[i]);
     return 0;
 }
 
@@ -94,30 +137,38 @@ static void other_names_are_refused(void **state) {
     }
 }
 
+// Of tokens that are computed together, or, in chunks of four, one by one as steps.
+static void check_near(int m, uint32_t chunk) {
+    stint_session_options o = options_of("f32");
+    o.chunk_len = chunk;
+    float *exact = evaluate(models[m], &o);
+    for (size_t i = 1; i < n_types; i++) {
+        double error = 0, power = 0;
+        o.kv = types[i];
+        float *got = evaluate(models[m], &o);
+        for (size_t j = 0; j < N_IDS * vocab; j++) {
+            error += pow((double)got[j] - (double)exact[j], 2);
+            power += pow((double)exact[j], 2);
+        }
+        print_message("%s, model %d, chunk %u: %.2g of f32's\n", types[i], m, chunk,
+                      sqrt(error / power));
+        assert_true(error > 0 && sqrt(error / power) < (m % 2 == 0 ? 0.06 : 0.15));
+        free(got);
+    }
+    free(exact);
+}
+
 static void results_are_near_those_of_floats(void **state) {
     (void)state;
-    for (int m = 0; m < 2; m++) {
-        stint_session_options o = options_of("f32");
-        float *exact = evaluate(models[m], &o);
-        for (size_t i = 1; i < n_types; i++) {
-            double error = 0, power = 0;
-            o = options_of(types[i]);
-            float *got = evaluate(models[m], &o);
-            for (size_t j = 0; j < N_IDS * vocab; j++) {
-                error += pow((double)got[j] - (double)exact[j], 2);
-                power += pow((double)exact[j], 2);
-            }
-            print_message("%s, model %d: %.2g of f32's\n", types[i], m, sqrt(error / power));
-            assert_true(error > 0 && sqrt(error / power) < (m == 0 ? 0.06 : 0.15));
-            free(got);
-        }
-        free(exact);
+    for (int m = 0; m < N_MODELS; m++) {
+        check_near(m, 0);
+        check_near(m, 4);
     }
 }
 
 static void threads_and_chunks_do_not_matter(void **state) {
     (void)state;
-    for (int m = 0; m < 2; m++)
+    for (int m = 0; m < N_MODELS; m++)
         for (size_t i = 0; i < n_types; i++) {
             stint_session_options o = options_of(types[i]);
             float *whole = evaluate(models[m], &o);
@@ -154,7 +205,7 @@ static void check_restored(const stint_model *model, const char *type, const cha
 
 static void saved_sequences_go_on_and_know_their_type(void **state) {
     (void)state;
-    for (int m = 0; m < 2; m++)
+    for (int m = 0; m < N_MODELS; m++)
         for (size_t i = 0; i < n_types; i++)
             check_restored(models[m], types[i], types[(i + 1) % n_types]);
 }

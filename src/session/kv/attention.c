@@ -43,7 +43,7 @@ static void mix_key(const struct stint_session *s, float *key) {
     s->kernels.elementwise->scale(1.0f / (float)st_kv_mix_length(n), key, n, key);
 }
 
-// One token's keys and values: norm, rotation, and its row of the cache.
+// One token's keys and values: norm, rotation, and its row of the cache, which may lack the bias.
 static void append_token(void *context, size_t t, size_t worker) {
     (void)worker;
     const struct job *job = context;
@@ -54,7 +54,9 @@ static void append_token(void *context, size_t t, size_t worker) {
     size_t hd = c->head_dim;
     float *k = job->run->buffers->k + t * c->n_kv_heads * hd;
     const float *v = job->run->buffers->v + t * c->n_kv_heads * hd;
+    const float *bias = st_key_bias_of(&s->kv.bias, s->model, job->run->layer);
     for (size_t h = 0; h < c->n_kv_heads; h++) {
+        for (size_t d = 0; d < c->rope_dims && bias; d++) k[h * hd + d] -= bias[h * hd + d];
         normalise_head(job, &job->run->s->model->weights.layers[job->run->layer].k_norm, h,
                        k + h * hd);
         rotate(job, t, k + h * hd);
@@ -67,14 +69,20 @@ static void append_token(void *context, size_t t, size_t worker) {
 static void rotate_queries(void *context, size_t t, size_t worker) {
     (void)worker;
     const struct job *job = context;
-    const struct st_config *c = &job->run->s->model->config;
-    float *q = job->run->buffers->q + t * c->n_heads * c->head_dim;
-    bool mixed = st_kv_traits[job->run->s->kv.type].mixed_keys;
+    const struct stint_session *s = job->run->s;
+    const struct st_config *c = &s->model->config;
+    const struct st_layer *layer = &s->model->weights.layers[job->run->layer];
+    const float *bias = st_key_bias_of(&s->kv.bias, s->model, job->run->layer);
+    bool mixed = st_kv_traits[s->kv.type].mixed_keys;
     for (size_t h = 0; h < c->n_heads; h++) {
-        normalise_head(job, &job->run->s->model->weights.layers[job->run->layer].q_norm, h,
-                       q + h * c->head_dim);
-        rotate(job, t, q + h * c->head_dim);
-        if (mixed) st_kv_mix(q + h * c->head_dim, c->head_dim);
+        size_t row = t * c->n_heads + h;
+        float *q = job->run->buffers->q + row * c->head_dim;
+        normalise_head(job, &layer->q_norm, h, q);
+        rotate(job, t, q);
+        if (bias)
+            st_key_bias_factors(c, q, bias + h / job->group * c->head_dim,
+                                job->run->buffers->bias_factors + row * c->rope_dims);
+        if (mixed) st_kv_mix(q, c->head_dim);
     }
 }
 
@@ -86,15 +94,21 @@ static void decode_item(void *context, size_t item, size_t worker) {
     size_t parts = st_ceil_div(job->group, job->share), hd = c->head_dim;
     size_t t = item / parts / c->n_kv_heads, kv_head = item / parts % c->n_kv_heads;
     size_t first = item % parts * job->share, n = st_min(job->share, job->group - first);
-    size_t at = (t * c->n_heads + kv_head * job->group + first) * hd;
+    size_t row = t * c->n_heads + kv_head * job->group + first, at = row * hd;
+    const float *rotations = st_key_bias_rotations(&s->kv.bias, s->model, job->run->layer);
+    float *scores = job->run->group->workers[worker].scores;
     struct st_place place = st_batch_place(job->run->batch, t);
     size_t n_keys = place.position + 1;
     place.position = st_session_first_key(s, job->run->layer, place.position);
     n_keys -= place.position;
+    if (rotations)
+        s->kernels.attention->score(job->run->buffers->bias_factors + row * c->rope_dims, n,
+                                    rotations + place.position * c->rope_dims, n_keys, c->rope_dims,
+                                    scores);
     st_session_kv_kernel(s)->decode(
         job->run->buffers->q + at, n, cache_at(job->run, s->kv.keys, kv_head, place),
         cache_at(job->run, s->kv.values, kv_head, place), n_keys, hd, c->attn_scale,
-        c->attn_softcap, job->run->group->workers[worker].scores, job->run->buffers->attended + at);
+        c->attn_softcap, rotations != NULL, scores, job->run->buffers->attended + at);
 }
 
 // How many query heads an item takes, so that the last worker is done soonest: reading the cache

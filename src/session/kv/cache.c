@@ -17,28 +17,30 @@ stint_status st_kv_find(const char *name, enum st_kv_type *type) {
     return st_fail(STINT_E_ARG, "KV cache type '%s' is not one of %s", name, st_kv_names());
 }
 
-static void lay_out(struct st_kv_cache *kv, struct st_arena *arena) {
+static void lay_out(struct st_kv_cache *kv, const struct stint_model *model,
+                    struct st_arena *arena) {
     kv->keys = st_arena_take(arena, kv->all_heads, kv->head_bytes);
     kv->values = st_arena_take(arena, kv->all_heads, kv->head_bytes);
+    st_key_bias_lay_out(&kv->bias, model, kv->type, kv->head_bytes / kv->row_bytes, arena);
 }
 
-stint_status st_kv_measure(struct st_kv_cache *kv, const struct st_config *config,
+stint_status st_kv_measure(struct st_kv_cache *kv, const struct stint_model *model,
                            size_t n_sequences, size_t n_context, size_t *bytes) {
     // A key tile may be read past its end, by whole register tiles.
     size_t positions = st_round_up(n_context, ST_KEY_TILE) + ST_TILE_MAX_M;
     struct st_arena measure = st_arena_measure();
-    kv->n_heads = config->n_kv_heads;
-    kv->row_bytes = st_kv_row_bytes(kv->type, config->head_dim);
+    kv->n_heads = model->config.n_kv_heads;
+    kv->row_bytes = st_kv_row_bytes(kv->type, model->config.head_dim);
     kv->head_bytes = positions * kv->row_bytes;
     kv->all_heads = n_sequences * kv->n_layers * kv->n_heads;
-    lay_out(kv, &measure);
+    lay_out(kv, model, &measure);
     *bytes = measure.used;
     return st_arena_check(&measure, "a KV cache");
 }
 
-stint_status st_kv_open(struct st_kv_cache *kv, size_t bytes) {
+stint_status st_kv_open(struct st_kv_cache *kv, const struct stint_model *model, size_t bytes) {
     ST_TRY(st_arena_open_sparse(&kv->arena, bytes));
-    lay_out(kv, &kv->arena);
+    lay_out(kv, model, &kv->arena);
     return st_arena_check(&kv->arena, "a KV cache");
 }
 

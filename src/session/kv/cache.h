@@ -5,7 +5,7 @@
 
 #include "base/arena.h"
 #include "kernels/kv_types.h"
-#include "model/config.h"
+#include "session/kv/key_bias.h"
 
 #include <stdint.h>
 
@@ -20,6 +20,7 @@ struct st_kv_cache {
     size_t head_bytes;            // of all rows of a head
     size_t all_heads;             // of all sequences and layers
     unsigned char *keys, *values; // [sequences, n_layers, n_heads] of head_bytes
+    struct st_key_bias bias;      // that quantized keys leave out
 };
 
 // STINT_E_ARG with the names there are if it is none of them.
@@ -27,10 +28,10 @@ stint_status st_kv_find(const char *name, enum st_kv_type *type);
 
 // The bytes that it will take, for type and n_layers as they are set; the other sizes are set too.
 // STINT_E_NOMEM if they are too many to count.
-stint_status st_kv_measure(struct st_kv_cache *kv, const struct st_config *config,
+stint_status st_kv_measure(struct st_kv_cache *kv, const struct stint_model *model,
                            size_t n_sequences, size_t n_context, size_t *bytes);
 // Of so many bytes, once measured.
-stint_status st_kv_open(struct st_kv_cache *kv, size_t bytes);
+stint_status st_kv_open(struct st_kv_cache *kv, const struct stint_model *model, size_t bytes);
 void st_kv_close(struct st_kv_cache *kv); // accepts one that was never opened
 
 // Where a position's row of `cache` (kv->keys or kv->values) is.

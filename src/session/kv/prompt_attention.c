@@ -30,7 +30,8 @@ struct block {
     size_t lane0, width, padded;
     int32_t low[ST_TILE_MAX_WIDTH], high[ST_TILE_MAX_WIDTH]; // a lane sees keys [low, high)
     float maximum[ST_TILE_MAX_WIDTH], sum[ST_TILE_MAX_WIDTH], factor[ST_TILE_MAX_WIDTH];
-    float *queries; // packed
+    float *queries;      // packed
+    float *bias_factors; // the same (kv/key_bias.h)
     uint32_t *query_pairs;
     float *out; // [head_dim, padded]
 };
@@ -38,30 +39,42 @@ struct block {
 struct item {
     const struct job *job;
     struct st_worker *worker;
+    const float *rotations; // of biases that the cache lacks, by position; or NULL
     size_t head, n_blocks;
     struct block blocks[ST_LANE_BLOCKS];
 };
 
-static float *lane_row(const struct item *item, const struct block *block, float *base, size_t l) {
+// Its row of base [tokens, n_heads, n].
+static float *lane_row(const struct item *item, const struct block *block, float *base, size_t n,
+                       size_t l) {
     const struct job *job = item->job;
-    const struct st_config *c = &job->run->s->model->config;
     size_t lane = block->lane0 + l, t = lane / job->group;
     size_t h = item->head * job->group + lane % job->group;
-    return base + (t * c->n_heads + h) * c->head_dim;
+    return base + (t * job->run->s->model->config.n_heads + h) * n;
+}
+
+// Rows of base as above, packed; returns their number, rounded up to whole vectors.
+static size_t pack_lanes(const struct item *item, const struct block *block, float *base, size_t n,
+                         float *to) {
+    float *rows = item->worker->rows;
+    for (size_t l = 0; l < block->width; l++)
+        memcpy(rows + l * n, lane_row(item, block, base, n, l), n * sizeof(float));
+    return st_tile_pack(item->job->run->s->kernels.tile, rows, n, block->width, n, to);
 }
 
 static void load_block(const struct item *item, struct block *block) {
     const struct st_run *r = item->job->run;
     const struct stint_session *s = r->s;
-    struct st_worker *w = item->worker;
     size_t hd = s->model->config.head_dim, out_rows = st_round_up(hd, ST_TILE_MAX_M);
     for (size_t l = 0; l < block->width; l++) {
         size_t position = r->batch->position + (block->lane0 + l) / item->job->group;
-        memcpy(w->rows + l * hd, lane_row(item, block, r->buffers->q, l), hd * sizeof(float));
         block->low[l] = (int32_t)st_session_first_key(s, r->layer, position);
         block->high[l] = (int32_t)position + 1;
     }
-    block->padded = st_tile_pack(s->kernels.tile, w->rows, hd, block->width, hd, block->queries);
+    block->padded = pack_lanes(item, block, r->buffers->q, hd, block->queries);
+    if (item->rotations)
+        pack_lanes(item, block, r->buffers->bias_factors, s->model->config.rope_dims,
+                   block->bias_factors);
     if (s->kernels.pairs)
         s->kernels.pairs->zip(block->queries, hd, block->padded, block->query_pairs);
     for (size_t l = 0; l < block->padded; l++) {
@@ -145,6 +158,10 @@ static void score(const struct item *item, const struct block *b, const struct t
                   scores);
     else
         tile_rows(s->kernels.tile, n_keys, hd, tile->keys, hd, 1, b->queries, width, scores);
+    size_t dims = s->model->config.rope_dims;
+    if (item->rotations)
+        tile_rows(s->kernels.tile, n_keys, dims, item->rotations + tile->key0 * dims, dims, 1,
+                  b->bias_factors, width, scores);
 }
 
 // out += weights . values
@@ -180,7 +197,8 @@ static void store_block(const struct item *item, const struct block *block) {
     const struct st_run *r = item->job->run;
     size_t hd = r->s->model->config.head_dim;
     for (size_t l = 0; l < block->width; l++) {
-        float *row = lane_row(item, block, r->buffers->attended, l), scale = 1.0f / block->sum[l];
+        float *row = lane_row(item, block, r->buffers->attended, hd, l),
+              scale = 1.0f / block->sum[l];
         for (size_t d = 0; d < hd; d++) row[d] = block->out[d * block->padded + l] * scale;
     }
 }
@@ -209,11 +227,15 @@ static void prompt_item(void *context, size_t i, size_t worker) {
     size_t lane0 = (job->n_items - 1 - i / c->n_kv_heads) * job->item_lanes;
     size_t lane1 = st_min(lane0 + job->item_lanes, job->n_lanes);
     struct item item = {.job = job, .worker = w, .head = i % c->n_kv_heads};
+    item.rotations =
+        st_key_bias_rotations(&job->run->s->kv.bias, job->run->s->model, job->run->layer);
     for (; lane0 < lane1; lane0 += job->lane_block) {
         struct block *b = &item.blocks[item.n_blocks];
         b->lane0 = lane0;
         b->width = st_min(job->lane_block, lane1 - lane0);
         b->queries = w->queries + item.n_blocks * ST_TILE_MAX_WIDTH * c->head_dim;
+        if (item.rotations)
+            b->bias_factors = w->bias_factors + item.n_blocks * ST_TILE_MAX_WIDTH * c->rope_dims;
         if (w->query_pairs)
             b->query_pairs = w->query_pairs + item.n_blocks * ST_TILE_MAX_WIDTH * c->head_dim / 2;
         b->out = w->out + item.n_blocks * ST_TILE_MAX_WIDTH * (c->head_dim + ST_TILE_MAX_M);

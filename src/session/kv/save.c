@@ -24,7 +24,7 @@ static json_t *describe(const struct stint_session *s, const struct st_sequence 
     const struct st_config *c = &s->model->config;
     char hash[20];
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)st_model_hash(s->model));
-    return json_pack("{s:i, s:s, s:s, s:i, s:i, s:i, s:I, s:I}", "stint_session", 1, "model", hash,
+    return json_pack("{s:i, s:s, s:s, s:i, s:i, s:i, s:I, s:I}", "stint_session", 2, "model", hash,
                      "kv", st_kv_traits[s->kv.type].name, "layers", (int)c->n_layers, "kv_heads",
                      (int)c->n_kv_heads, "head_dim", (int)c->head_dim, "length",
                      (json_int_t)sequence->length, "prompted", (json_int_t)sequence->prompted);
