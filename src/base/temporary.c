@@ -148,10 +148,22 @@ static stint_status give_name(struct st_temporary *t) {
     return st_fail(STINT_E_IO, "%s: cannot be made: %s", t->path, strerror(errno));
 }
 
+// So that the name survives a power cut; where a folder cannot be synced the rename stands anyway.
+static void sync_folder(const char *path) {
+    char *folder = folder_of(path);
+    int file = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (file >= 0) {
+        fsync(file);
+        close(file);
+    }
+    free(folder);
+}
+
 stint_status st_temporary_keep(struct st_temporary *t) {
     if (!t->name) ST_TRY(give_name(t));
     if (rename(t->name, t->path) != 0)
         return st_fail(STINT_E_IO, "%s: %s", t->path, strerror(errno));
+    sync_folder(t->path);
     free(t->name);
     t->name = NULL;
     return STINT_OK;

@@ -22,7 +22,8 @@ stint_status st_temporary_open(const char *path, mode_t mode, bool named,
                                struct st_temporary *temporary);
 // A path at which the file can be opened again, for free().
 char *st_temporary_path(const struct st_temporary *temporary); // NULL without memory
-// Gives the file its name, in place of a file that has it. STINT_E_IO.
+// Gives the file its name, in place of a file that has it, and syncs the folder; the user has
+// synced the file. STINT_E_IO.
 stint_status st_temporary_keep(struct st_temporary *temporary);
 // Frees, and removes the file unless it has been kept. Accepts a zeroed one.
 void st_temporary_drop(struct st_temporary *temporary);

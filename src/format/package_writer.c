@@ -211,18 +211,6 @@ static stint_status write_table(struct st_package_writer *w) {
     return STINT_OK;
 }
 
-// So that the name survives a power cut; where a folder cannot be synced the rename stands anyway.
-static void sync_folder(const char *path) {
-    const char *slash = strrchr(path, '/');
-    char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
-    int file = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    if (file >= 0) {
-        fsync(file);
-        close(file);
-    }
-    free(folder);
-}
-
 static void free_writer(struct st_package_writer *w) {
     if (w->file) fclose(w->file);
     XXH3_freeState(w->hash);
@@ -239,7 +227,6 @@ stint_status st_package_finish(struct st_package_writer *w) {
         st_package_abandon(w);
         return status;
     }
-    sync_folder(w->path);
     free_writer(w);
     return STINT_OK;
 }

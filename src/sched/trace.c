@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/trace.h"
 
-#include <errno.h>
-#include <stdlib.h>
+#include "base/output.h"
+
 #include <string.h>
 
 const char *st_trace_kind(uint8_t kind) {
@@ -39,11 +39,8 @@ stint_status st_trace_write(const char *path, const struct st_trace *trace) {
     bool json = ending && strcmp(ending, ".json") == 0;
     if (!json && !(ending && strcmp(ending, ".svg") == 0))
         return st_fail(STINT_E_ARG, "%s: a trace is a .json or an .svg file", path);
-    FILE *file = fopen(path, "w");
-    if (!file) return st_fail(STINT_E_IO, "%s: %s", path, strerror(errno));
-    (json ? st_trace_write_json : st_trace_write_svg)(file, trace);
-    bool failed = ferror(file) != 0;
-    if (fclose(file) != 0 || failed)
-        return st_fail(STINT_E_IO, "%s: cannot be written: %s", path, strerror(errno));
-    return STINT_OK;
+    struct st_output output;
+    ST_TRY(st_output_open(path, 0666, &output));
+    (json ? st_trace_write_json : st_trace_write_svg)(output.file, trace);
+    return st_output_close(&output, true);
 }

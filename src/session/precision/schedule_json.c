@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "session/precision/schedule_json.h"
 
-#include <errno.h>
+#include "base/output.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -67,6 +68,14 @@ json_t *st_schedule_describe(const stint_precision *p) {
     return json_pack("{s:I, s:o}", "prefill", (json_int_t)p->prefill, "decode", decode);
 }
 
+static stint_status write_json(const json_t *file, const char *path) {
+    struct st_output output;
+    ST_TRY(st_output_open(path, 0666, &output));
+    bool written = json_dumpf(file, output.file, JSON_COMPACT) == 0;
+    stint_status status = st_output_close(&output, written);
+    return written ? status : st_fail(STINT_E_IO, "%s: cannot be written", path);
+}
+
 stint_status st_schedule_write(const struct stint_model *model, const stint_precision *precision,
                                const char *path) {
     char fingerprint[ST_FINGERPRINT_BYTES];
@@ -76,8 +85,8 @@ stint_status st_schedule_write(const struct stint_model *model, const stint_prec
     stint_status status = STINT_OK;
     if (!file || !schedule || json_object_update(file, schedule) != 0)
         status = st_fail(STINT_E_NOMEM, "no memory for a schedule");
-    else if (json_dump_file(file, path, JSON_COMPACT) != 0)
-        status = st_fail(STINT_E_IO, "%s: %s", path, strerror(errno));
+    else
+        status = write_json(file, path);
     json_decref(schedule);
     json_decref(file);
     return status;
