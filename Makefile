@@ -30,10 +30,8 @@ build/stint: build/build.ninja | bootstrap
 everything: build/build.ninja | bootstrap
 	cmake --build --preset release -j $(JOBS)
 
-demo: build/stint                  ## package the bundled model for the integer units, continue a text
-	build/stint prepare models/novels-10m -o build/novels-10m.stint
-	build/stint run build/novels-10m.stint -n 64 --temp 0.7 --top-p 0.9 --seed 7 \
-	  -p "It was a cold evening in November, and"
+demo: build/stint                  ## a question to a real model, or where none can be had the bundled one
+	@scripts/demo build/stint
 
 test: everything                   ## style rules and all tests that this machine can run
 	ctest --preset release -j $(JOBS)

@@ -16,5 +16,8 @@ extern const struct st_cli_command st_cli_eval_command;
 extern const struct st_cli_command st_cli_schedule_command;
 extern const struct st_cli_command st_cli_simulate_command;
 extern const struct st_cli_command st_cli_serve_command;
+extern const struct st_cli_command st_cli_pull_command;
+extern const struct st_cli_command st_cli_list_command;
+extern const struct st_cli_command st_cli_rm_command;
 
 #endif

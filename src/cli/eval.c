@@ -6,6 +6,7 @@
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "hub/store.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -280,9 +281,12 @@ static bool open_all(const struct st_cli_command *command, const struct eval_opt
     subject->model = *model;
     if (*model == NULL || options->reference == NULL) return *model != NULL;
     struct st_cli_common common = options->common;
-    common.model = options->reference;
+    char *path;
+    if (st_hub_find(options->reference, &path) != STINT_OK) return st_cli_failed(command) == 0;
+    common.model = path;
     common.exec = STINT_EXEC_DEFAULT;
     subject->reference = *reference = open_exact(command, &common);
+    free(path);
     return *reference != NULL;
 }
 

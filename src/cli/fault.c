@@ -4,7 +4,7 @@
 #include "cli/options.h"
 
 #include <signal.h>
-#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -12,7 +12,8 @@ const char *const st_cli_fault_text =
     "a part of the model cannot be read any more: its file was cut "
     "or replaced in place, or its disk has failed";
 
-static const char *fault_command, *fault_model;
+static const char *fault_command;
+static char fault_model[1024];
 
 // Only what a signal handler may call.
 static void print(const char *text) {
@@ -49,7 +50,7 @@ static void handle(void (*handler)(int)) {
 
 void st_cli_fault_watch(const char *command, const char *model) {
     fault_command = command;
-    fault_model = model;
+    snprintf(fault_model, sizeof fault_model, "%s", model);
     handle(end);
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command table and dispatch.
 #include "cli/commands.h"
+#include "cli/common.h"
 #include "cli/output.h"
+#include "hub/store.h"
 #include "stint.h"
 
 #include <signal.h>
@@ -13,7 +15,8 @@ static const struct st_cli_command *const commands[] = {
     &st_cli_inspect_command,  &st_cli_prepare_command,  &st_cli_run_command,
     &st_cli_chat_command,     &st_cli_serve_command,    &st_cli_logits_command,
     &st_cli_tokenize_command, &st_cli_bench_command,    &st_cli_eval_command,
-    &st_cli_schedule_command, &st_cli_simulate_command, NULL};
+    &st_cli_schedule_command, &st_cli_simulate_command, &st_cli_pull_command,
+    &st_cli_list_command,     &st_cli_rm_command,       NULL};
 
 static const struct st_cli_command *find(const char *name) {
     for (size_t i = 0; commands[i] != NULL; i++)
@@ -47,6 +50,17 @@ static int help(const char *name) {
     return ST_CLI_DONE;
 }
 
+// The name of a fetched model becomes its path.
+static int find_model(const struct st_cli_command *command, struct st_cli_common *common,
+                      char **path) {
+    *path = NULL;
+    if (command->operand == NULL || strstr(command->operand, "MODEL") == NULL) return ST_CLI_GO;
+    if (common->model == NULL) return ST_CLI_GO;
+    if (st_hub_find(common->model, path) != STINT_OK) return st_cli_failed(command);
+    common->model = *path;
+    return ST_CLI_GO;
+}
+
 static int dispatch(const struct st_cli_command *command, int argc, char **argv) {
     void *options = calloc(1, command->options_bytes);
     if (options == NULL) {
@@ -54,13 +68,17 @@ static int dispatch(const struct st_cli_command *command, int argc, char **argv)
         return ST_CLI_FAILED;
     }
     int status = st_cli_parse(command, argc, argv, options);
+    char *path = NULL;
+    if (status == ST_CLI_GO) status = find_model(command, options, &path);
     if (status == ST_CLI_GO) status = command->run(command, options);
+    free(path);
     free(options);
     return st_cli_finish(command->name, status);
 }
 
 int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN); // a closed pipe becomes a failed write, reported like any other
+    signal(SIGXFSZ, SIG_IGN); // so does one past a file's allowed size
     if (argc < 2) {
         st_cli_error(NULL, "a command is missing; 'stint --help' lists them");
         return ST_CLI_USAGE;

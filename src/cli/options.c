@@ -153,7 +153,7 @@ int st_cli_parse(const struct st_cli_command *command, int argc, char **argv, vo
                      command->operand, command->name);
         return ST_CLI_USAGE;
     }
-    if (command->action != NULL && common->action == NULL) {
+    if (command->action != NULL && command->action[0] != '[' && common->action == NULL) {
         st_cli_error(command->name, "an action is missing after %s: %s", command->operand,
                      command->action);
         return ST_CLI_USAGE;

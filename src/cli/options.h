@@ -59,7 +59,7 @@ struct st_cli_command {
     const char *name;
     const char *summary; // one line for `stint --help`
     const char *operand; // "MODEL"; in brackets if it is optional; NULL: none
-    const char *action;  // "solve|train", a required second word; NULL: none
+    const char *action;  // a second operand, likewise: "solve|train", "[PROMPT]"
     const char *about;   // a paragraph for the command's own help
     const char *example; // one command line
     unsigned common;     // ST_CLI_COMMON_* rows it shares

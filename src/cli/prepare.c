@@ -241,11 +241,11 @@ static int run(const struct st_cli_command *command, void *target) {
 const struct st_cli_command st_cli_prepare_command = {
     .name = "prepare",
     .summary = "turn a checkpoint into a package that runs in INT8",
-    .operand = "SRC",
+    .operand = "MODEL",
     .about = "Reads a Hugging Face folder or a GGUF file, runs a calibration text through it in "
              "float, layer by layer, and writes its linears as INT8 (W8A8) for the integer units. "
              "About one layer and the embedding are in memory at a time. The package holds all "
-             "that is needed, so SRC may be removed afterwards.",
+             "that is needed, so MODEL may be removed afterwards.",
     .example = "stint prepare models/novels-10m -o novels.stint",
     .common = ST_CLI_COMMON_THREADS | ST_CLI_COMMON_VERBOSE | ST_CLI_COMMON_JSON,
     .options = rows,

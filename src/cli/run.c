@@ -26,7 +26,7 @@ static const struct st_cli_option rows[] = {
      .letter = 'p',
      .kind = ST_CLI_TEXT,
      .value = "TEXT",
-     .help = "the prompt; without -p and -f it is read from standard input",
+     .help = "the prompt, in place of PROMPT; without either and -f it is read from standard input",
      .offset = offsetof(struct run_options, prompt)},
     {.name = "file",
      .letter = 'f',
@@ -79,26 +79,38 @@ static void print_legend(const stint_model *model) {
     fprintf(stderr, "\n");
 }
 
+// The newline that ends what another program writes is not part of a prompt.
+static char *read_file(const struct st_cli_command *command, const char *file, size_t *n_bytes) {
+    char *text = st_cli_read_all(command->name, file, PROMPT_MAX_BYTES, n_bytes);
+    if (text == NULL || strcmp(file, "-") != 0) return text;
+    if (*n_bytes > 0 && text[*n_bytes - 1] == '\n') text[--*n_bytes] = 0;
+    if (*n_bytes > 0 && text[*n_bytes - 1] == '\r') text[--*n_bytes] = 0;
+    return text;
+}
+
 // The prompt, malloc'ed; NULL with *status set and the error printed.
 static char *read_prompt(const struct st_cli_command *command, const struct run_options *options,
                          size_t *n_bytes, int *status) {
     const char *file = options->file;
     *status = ST_CLI_USAGE;
-    if (options->prompt != NULL && file != NULL) {
-        st_cli_error(command->name, "-p and -f cannot be used together");
+    const char *given = options->prompt, *operand = options->common.action;
+    if ((given != NULL) + (file != NULL) + (operand != NULL) > 1) {
+        st_cli_error(command->name, "%s cannot be used together",
+                     operand == NULL ? "-p and -f" : "a prompt after MODEL and -p or -f");
         return NULL;
     }
-    if (options->prompt == NULL && file == NULL) {
+    if (given == NULL) given = operand;
+    if (given == NULL && file == NULL) {
         if (isatty(STDIN_FILENO)) {
-            st_cli_error(command->name, "no prompt: give one with -p TEXT or -f FILE");
+            st_cli_error(command->name, "no prompt: give one after MODEL, or a file with -f FILE");
             return NULL;
         }
         file = "-";
     }
     *status = ST_CLI_FAILED;
-    if (file != NULL) return st_cli_read_all(command->name, file, PROMPT_MAX_BYTES, n_bytes);
-    *n_bytes = strlen(options->prompt);
-    char *prompt = strdup(options->prompt);
+    if (file != NULL) return read_file(command, file, n_bytes);
+    *n_bytes = strlen(given);
+    char *prompt = strdup(given);
     if (prompt == NULL) st_cli_error(command->name, "not enough memory");
     return prompt;
 }
@@ -279,9 +291,10 @@ const struct st_cli_command st_cli_run_command = {
     .name = "run",
     .summary = "continue a prompt, or answer it with --chat",
     .operand = "MODEL",
+    .action = "[PROMPT]",
     .about = "Streams the continuation of a prompt to standard output and ends with one line of "
              "figures on standard error. Ctrl-C stops the text; a second Ctrl-C ends the program.",
-    .example = "stint run models/novels-10m -p \"It was a cold evening\" -n 64 --temp 0.7 --seed 7",
+    .example = "stint run models/novels-10m \"It was a cold evening\" -n 64 --temp 0.7 --seed 7",
     .common = ST_CLI_COMMON_SESSION | ST_CLI_COMMON_JSON | ST_CLI_COMMON_TRACE |
               ST_CLI_COMMON_SCHEDULE | ST_CLI_COMMON_ANSWER | ST_CLI_COMMON_TOOLS,
     .samples = ST_CLI_SAMPLES_GREEDY,

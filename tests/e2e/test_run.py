@@ -156,8 +156,15 @@ class Prompt(unittest.TestCase):
             outs = {stint("run", MODEL, "-n", "6", "-p", PROMPT).stdout,
                     stint("run", MODEL, "-n", "6", "-f", path).stdout,
                     stint("run", MODEL, "-n", "6", "-f", "-", text=PROMPT).stdout,
+                    stint("run", MODEL, PROMPT, "-n", "6").stdout,
                     stint("run", MODEL, "-n", "6", text=PROMPT).stdout}
         self.assertEqual(len(outs), 1)
+
+    def test_the_newline_that_ends_piped_text_is_none_of_the_prompt(self):
+        n = stint_json("run", MODEL, PROMPT, "-n", "1")["prompt_tokens"]
+        for end, more in (("\n", 0), ("\r\n", 0), ("\n\n", 1)):
+            piped = stint_json("run", MODEL, "-n", "1", text=PROMPT + end)
+            self.assertEqual(piped["prompt_tokens"], n + more)
 
     def test_chat_template_is_the_checkpoint_s(self):
         plain = stint_json("run", MODEL, "-p", PROMPT, "-n", "1")
