@@ -8,9 +8,12 @@
 #include "cli/line.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/sampling.h"
+#include "cli/wrap.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 struct chat_options {
     struct st_cli_common common;
@@ -39,7 +42,8 @@ struct chat {
     const struct chat_options *options;
     struct st_cli_conversation conversation;
     struct st_cli_progress progress;
-    uint64_t seed;
+    struct st_cli_wrap wrap;
+    uint64_t seed; // of the next answer
     struct st_cli_answer answer;
     bool interactive, quit, failed;
     bool thinking; // the last text was reasoning, on standard error
@@ -58,7 +62,8 @@ static bool take_text(void *context, const stint_piece *piece) {
     }
     if (chat->thinking) fputs("\n", stderr);
     chat->thinking = false;
-    return st_cli_write(piece->text, piece->n_bytes);
+    return chat->interactive ? st_cli_wrap_put(&chat->wrap, piece->text, piece->n_bytes)
+                             : st_cli_write(piece->text, piece->n_bytes);
 }
 
 // Reports an unusual end of the answer.
@@ -74,7 +79,8 @@ static void explain_end(const struct chat *chat) {
 
 static bool answer(struct chat *chat) {
     stint_generation generation = chat->answer.generation;
-    chat->answer.sampling.seed = chat->seed;
+    chat->answer.sampling.seed = chat->seed++;
+    chat->wrap = (struct st_cli_wrap){0};
     generation.n_tokens = chat->options->n_tokens;
     generation.text = take_text;
     generation.context = chat;
@@ -83,6 +89,7 @@ static bool answer(struct chat *chat) {
     chat->thinking = false;
     bool ok = st_cli_conversation_answer(&chat->conversation, &chat->answer.chat, &generation);
     st_cli_progress_end(&chat->progress);
+    st_cli_wrap_end(&chat->wrap);
     if (ok) {
         st_cli_write("\n", 1);
         explain_end(chat);
@@ -124,7 +131,6 @@ static bool do_retry(struct chat *chat, const char *argument) {
         return false;
     }
     st_cli_conversation_cut(c, c->n_messages - 1);
-    chat->seed++;
     return answer(chat);
 }
 
@@ -191,8 +197,14 @@ static bool do_help(struct chat *chat, const char *argument) {
         fprintf(stderr, "  /%s%-*s %s\n", chat_commands[i].name,
                 (int)(13 - strlen(chat_commands[i].name)), chat_commands[i].argument,
                 chat_commands[i].help);
-    fputs("  Ctrl-C stops an answer. A backslash at a line's end continues the message.\n", stderr);
+    fputs("  Ctrl-C stops an answer. Tab completes a command.\n  A message of several lines stands "
+          "between \"\"\" and \"\"\"; a backslash at a line's end continues it too.\n",
+          stderr);
     return true;
+}
+
+static const char *command_name(size_t i) {
+    return i < N_COMMANDS ? chat_commands[i].name : NULL;
 }
 
 static bool obey(struct chat *chat, const char *line) {
@@ -232,7 +244,7 @@ static void greet(const struct chat *chat, const stint_model *model) {
 }
 
 static bool hold_chat(struct chat *chat, const stint_model *model, stint_session *session) {
-    struct st_cli_line *line = st_cli_line_open();
+    struct st_cli_line *line = st_cli_line_open(command_name);
     bool ok = line != NULL &&
               st_cli_conversation_open(&chat->conversation, chat->command, model, session);
     const char *system = chat->options->system;
@@ -250,9 +262,18 @@ static bool hold_chat(struct chat *chat, const stint_model *model, stint_session
     return ok && !chat->failed;
 }
 
+// Each answer has a seed of its own: those after --seed, or after one that nobody chose.
+static uint64_t first_seed(const struct st_cli_common *common) {
+    uint64_t seed;
+    bool given = st_cli_sampling_given(common, offsetof(stint_sampling, seed));
+    if (given || getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed)
+        return common->sampling.seed;
+    return seed >> 1; // room to count on
+}
+
 static int run(const struct st_cli_command *command, void *target) {
     struct chat chat = {.command = command, .options = target};
-    chat.seed = chat.options->common.sampling.seed;
+    chat.seed = first_seed(&chat.options->common);
     int status = st_cli_answer_open(command, &chat.options->common, &chat.answer);
     if (status != ST_CLI_GO) return status;
     stint_model *model = st_cli_open_model(command, &chat.options->common, NULL, NULL);

@@ -54,6 +54,13 @@ stint_sampling st_cli_sampling(const struct st_cli_common *common, const stint_m
     return sampling;
 }
 
+bool st_cli_sampling_given(const struct st_cli_common *common, size_t offset) {
+    const stint_parameter *p;
+    for (size_t i = 0; (p = stint_sampling_parameter(i)) != NULL; i++)
+        if (p->offset == offset) return (common->given >> i & 1) != 0;
+    return false;
+}
+
 static double value_of(const stint_parameter *p, const stint_sampling *sampling) {
     const void *at = (const char *)sampling + p->offset;
     switch (p->type) {

@@ -18,6 +18,9 @@ const struct st_cli_option *st_cli_sampling_option(enum st_cli_samples samples, 
 // NULL.
 stint_sampling st_cli_sampling(const struct st_cli_common *common, const stint_model *model);
 
+// Whether the command line has the parameter at this offset of stint_sampling.
+bool st_cli_sampling_given(const struct st_cli_common *common, size_t offset);
+
 // Those of the parameters whose bit is set, by name; null if none is. A new object.
 json_t *st_cli_sampling_json(const stint_sampling *sampling, uint64_t bits);
 // The same in words.

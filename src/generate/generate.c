@@ -155,6 +155,13 @@ static stint_status decode(struct answer *a) {
     }
 }
 
+// Knows how much of a prompt was read when it is canceled.
+static void hear_progress(void *context, const char *what, uint64_t done, uint64_t total) {
+    struct answer *a = context;
+    a->result.prompt_tokens = (size_t)done;
+    if (a->public.progress) a->public.progress(a->public.progress_context, what, done, total);
+}
+
 static stint_status prefill(struct answer *a, const int32_t *prompt, size_t n_prompt) {
     struct stint_session *s = a->s;
     struct st_sequence before = *a->held, *now = a->held;
@@ -165,9 +172,12 @@ static stint_status prefill(struct answer *a, const int32_t *prompt, size_t n_pr
     }
     struct st_eval_request e = st_eval_request_of(s, a->public.sequence, prompt, n_prompt);
     e.logits = s->logits;
-    e.progress = a->public.progress;
-    e.progress_context = a->public.progress_context;
+    e.progress = hear_progress;
+    e.progress_context = a;
+    size_t n_new = a->result.prompt_tokens;
+    a->result.prompt_tokens = 0;
     stint_status status = st_session_eval(s, &e);
+    if (status == STINT_OK) a->result.prompt_tokens = n_new;
     if (status != STINT_OK) *now = before;
     if (status == STINT_OK && s->learned)
         st_learned_select(s->learned, s, a->public.sequence, &s->precision);

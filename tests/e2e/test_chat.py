@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """stint chat: a session through pipes, and one on a terminal."""
+import fcntl
 import json
 import os
 import pathlib
 import pty
 import re
 import select
+import struct
 import subprocess
 import tempfile
 import termios
@@ -62,6 +64,21 @@ class Piped(unittest.TestCase):
         sampled = self.chat("The old man said", options=("-n", "12", "--temp", "1.5", "--seed",
                                                          "4"))
         self.assertIn(sampled.stdout, done.stdout)
+
+    def test_each_answer_has_a_seed_of_its_own(self):
+        hot = ("-n", "12", "--temp", "1.5")
+        lines = self.chat("The old man said", "/retry", "/retry", options=hot).stdout.splitlines()
+        self.assertEqual(len(set(lines)), len(lines))
+        again = self.chat("The old man said", options=hot).stdout
+        self.assertNotEqual(again, lines[0] + "\n")  # nobody chose one
+
+    def test_quotes_enclose_a_message_of_several_lines(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "chat.json"
+            self.chat('"""The old', "", 'man said"""', '"""one"""', f"/save {path}")
+            messages = json.loads(path.read_text(encoding="utf-8"))["messages"]
+        self.assertEqual([m["content"] for m in messages if m["role"] == "user"],
+                         ["The old\n\nman said", "one"])
 
     def test_full_context_drops_the_oldest_turns(self):
         done = self.chat(*["She looked at the long grey road"] * 6,
@@ -119,10 +136,11 @@ class Terminal(unittest.TestCase):
         self.master, slave = pty.openpty()
         self.addCleanup(os.close, self.master)
         environment = {**os.environ, "TERM": "xterm", "XDG_STATE_HOME": state.name}
-        self.process = subprocess.Popen([COMMAND, "chat", MODEL, "--ctx", "2048"], stdin=slave,
+        self.process = subprocess.Popen([COMMAND, "chat", MODEL, "-n", "300"], stdin=slave,
                                         stdout=slave, stderr=slave, env=environment,
                                         preexec_fn=lambda: self.take_terminal(slave))
         os.close(slave)
+        self.addCleanup(self.process.wait)
         self.addCleanup(self.process.kill)
         self.shown = self.log = ""
 
@@ -176,6 +194,59 @@ class Terminal(unittest.TestCase):
         history = (self.state / "stint" / "history").read_text(encoding="utf-8")
         self.assertIn("said", history)
         self.assertNotIn("never", history)
+
+    def saved(self):
+        """What /save writes of the conversation."""
+        path = self.state / "chat.json"
+        self.type(f"/save {path}\n")
+        self.wait_for_prompt()
+        until = time.monotonic() + 60
+        while not path.exists():
+            self.assertLess(time.monotonic(), until)
+            time.sleep(0.01)
+        messages = json.loads(path.read_text(encoding="utf-8"))["messages"]
+        return [message["content"] for message in messages if message["role"] == "user"]
+
+    def test_a_paste_of_several_lines_is_one_message(self):
+        self.wait_for("Ctrl-D ends")
+        self.wait_for(r"\x1b\[\?2004h")
+        self.wait_for_prompt()
+        self.type("Say: \x1b[200~one\rtw\u00f6\r\x07/quit\r\x1b[201~!\n")
+        self.wait_for("!")
+        self.wait_for_prompt()
+        self.assertEqual(self.saved(), ["Say: one\ntw\u00f6\n/quit!"])
+        history = (self.state / "stint" / "history").read_text(encoding="utf-8")
+        self.assertIn("Say:", history)  # saved before the end
+
+    def test_tab_completes_commands(self):
+        self.wait_for("Ctrl-D ends")
+        self.wait_for_prompt()
+        self.type("/st\t\n")
+        self.wait_for("ats")
+        self.wait_for("context 0 of")
+        self.wait_for_prompt()
+        self.type("/s\t")
+        self.wait_for("/system  /save  /stats")
+        self.type("\x15")
+        self.type('"""The old\n')
+        self.wait_for(r"\. ")
+        self.type('man said"""\n')
+        self.wait_for_prompt()
+        self.assertEqual(self.saved(), ["The old\nman said"])
+
+    def test_words_stay_whole_in_a_narrow_window(self):
+        self.wait_for("Ctrl-D ends")
+        self.wait_for_prompt()
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 24, 0, 0))
+        self.type("The man said\n")
+        self.wait_for(r"said\r\n(\x1b\[[^m]*[lhm])*")
+        self.wait_for(r"(\w+[^\r\n]*\r\n){6}")
+        self.type("\x03")
+        self.wait_for_prompt()
+        answer = re.sub(r"\x1b\[[?\d;]*[a-zA-Z]", "", self.log.split("said\r\n", 1)[1])
+        lines = answer.split("\r\n")
+        self.assertLessEqual(max(map(len, lines)), 24, lines)
+        self.assertGreater(max(map(len, lines[:6])), 8, lines)  # as many as there is room for
 
 
 if __name__ == "__main__":

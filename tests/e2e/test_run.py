@@ -71,9 +71,10 @@ class Answer(unittest.TestCase):
                           "--stop", stop)
         self.assertEqual(done["text"], whole[:whole.index(stop)])
         self.assertEqual(done["stop_reason"], "text")
-        chat = stint("chat", MODEL, "-n", "40", text=PROMPT + "\n").stdout
+        chat = stint("chat", MODEL, "-n", "40", "--seed", "0", text=PROMPT + "\n").stdout
         stop = chat[10:14]
-        cut = stint("chat", MODEL, "-n", "40", "--stop", stop, text=PROMPT + "\n").stdout
+        cut = stint("chat", MODEL, "-n", "40", "--seed", "0", "--stop", stop,
+                    text=PROMPT + "\n").stdout
         self.assertEqual(cut, chat[:chat.index(stop)] + "\n")
 
     def test_schema_is_followed(self):

@@ -151,7 +151,8 @@ class AsTheModelsMakerMeant(unittest.TestCase):
         greedy, warm = self.model(do_sample=False), self.model(temperature=1.5, top_p=1.0)
 
         def chat(model, *options):
-            return command("chat", model, "-n", 16, *options, text=f"{PROMPT}\n").stdout
+            return command("chat", model, "-n", 16, "--seed", 1, *options,
+                           text=f"{PROMPT}\n").stdout
 
         self.assertEqual(chat(greedy), chat(warm, "--temp", 0))
         self.assertEqual(chat(warm), chat(greedy, "--temp", 1.5))
