@@ -73,7 +73,7 @@ void st_cli_print_overview(const struct st_cli_command *const *commands) {
         printf("  %-12s %s\n", (*commands)->name, (*commands)->summary);
     printf(
         "\nMODEL is a Hugging Face folder (config.json, *.safetensors, tokenizer), a .gguf file, "
-        "or a package.\n"
+        "a package,\nor the name of a model that 'stint pull' fetched.\n"
         "'stint COMMAND --help' explains a command. Exit status: 0 done, 1 failed, 2 usage "
         "error.\n");
     st_cli_title("\nExample");

@@ -62,7 +62,7 @@ class Readme(unittest.TestCase):
                 rows.setdefault(tuple(cells[1:]), cells[0])
         shown = [line.split("|")[2:4] for line in README.splitlines()
                  if re.match(r"\|[^|]*(llama\.cpp|stint)[^|]*\| \d", line)]
-        self.assertGreaterEqual(len(shown), 6)
+        self.assertGreaterEqual(len(shown), 4)
         for cells in shown:
             self.assertIn(tuple(cell.strip() for cell in cells), rows)
         for percent in re.findall(r"[\d.]+ %(?=[ ,.])", README.split("## How it compares")[1]):

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What README.md lets a newcomer type first, from the clone to a chat, in its order. The hub is a
+local server. It has SmolLM2 where STINT_REAL_MODELS or ~/.cache/stint/real-models has it; else the
+bundled model stands in for the names. Of `make demo` only the build is left out: it is here."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+from command import COMMAND, MODEL, SOURCE
+from fault_hub import Hub
+
+README = (SOURCE / "README.md").read_text(encoding="utf-8")
+NAME, FILE = "smollm2-135m", "SmolLM2-135M-Instruct.Q4_1.gguf"
+REAL = pathlib.Path(os.environ.get("STINT_REAL_MODELS") or
+                    pathlib.Path.home() / ".cache/stint/real-models")
+
+
+def transcript():
+    """The commands of the first block, each with the lines that are typed into it."""
+    section = README.split("## The first five minutes")[1].split("\n## ")[0]
+    block = re.search(r"^```text\n(.*?)^```", section, re.M | re.S)[1]
+    steps = []
+    for line in block.splitlines():
+        if line.startswith("$ "):
+            steps.append([line[2:], ""])
+        elif line.startswith("> "):
+            steps[-1][1] += line[2:] + "\n"
+    return steps
+
+
+def real_files():
+    path = REAL / "smollm2-135m-instruct.Q4_1.gguf"
+    return {FILE: path.read_bytes()} if path.exists() else None
+
+
+class Newcomer(unittest.TestCase):
+    def test_the_first_five_minutes(self):
+        real = real_files()
+        files = real or {path.name: path.read_bytes() for path in MODEL.iterdir()
+                         if path.is_file()}
+        name = NAME if real else "org/model"
+        with tempfile.TemporaryDirectory() as folder, Hub(files) as hub:
+            home = pathlib.Path(folder)
+            clone = self.clone(home)
+            environment = {**os.environ, "HOME": folder, "HF_ENDPOINT": hub.url,
+                           "PIP_NO_INDEX": "1", "STINT_MODELS": str(home / "models")}
+            environment.pop("PIP_FIND_LINKS", None)
+            outs = {}
+            for command, typed in transcript():
+                if command.startswith("export "):
+                    environment["PATH"] = f"{clone / 'build'}:{environment['PATH']}"
+                    continue
+                words = self.words(command.replace("pull " + NAME, f"pull {self.source(real)}")
+                                   .replace(NAME, name))
+                done = subprocess.run(words, cwd=clone, env=environment, input=typed,
+                                      capture_output=True, encoding="utf-8", timeout=300,
+                                      check=False)
+                self.assertEqual(done.returncode, 0, f"{command}: {done.stderr}")
+                outs[command] = done.stdout
+            self.assertEqual(list(outs), ["make demo", "stint list", f"stint pull {NAME}",
+                                          f"stint chat {NAME}"])
+            self.assertIn("Paris" if real else "no real model", outs["make demo"])
+            self.assertIn("qwen2.5-coder-0.5b", outs["stint list"])
+            self.assertIn(f"stint chat {name}", outs[f"stint pull {NAME}"])
+            self.assertRegex(outs[f"stint chat {NAME}"], r"\w+ \w+")
+
+    @staticmethod
+    def source(real):
+        return NAME if real else "hf:org/model"
+
+    @staticmethod
+    def clone(home):
+        clone = home / "stint"
+        if (SOURCE / ".git").exists() and shutil.which("git"):
+            subprocess.run(["git", "clone", "-q", "--depth", "1", f"file://{SOURCE}", clone],
+                           check=True)
+        else:
+            shutil.copytree(SOURCE, clone, ignore=shutil.ignore_patterns("build", ".git"))
+        (clone / "build").mkdir()
+        (clone / "build" / "stint").symlink_to(COMMAND)
+        return clone
+
+    @staticmethod
+    def words(command):
+        """`make demo` without its build is the script that it runs last."""
+        if command != "make demo":
+            return command.split()
+        rule = re.search(r"^demo: build/stint.*\n\t@(.*)$", (SOURCE / "Makefile").read_text(),
+                         re.M)
+        return rule[1].split()
+
+
+if __name__ == "__main__":
+    unittest.main()
