@@ -163,6 +163,17 @@ void st_cli_log_to_stderr(const struct st_cli_command *command, bool verbose) {
                   verbose ? STINT_LOG_DEBUG : STINT_LOG_WARNING);
 }
 
+// Positions that a model has not learned cost quality, which nothing else would tell.
+static void warn_of_context(const struct st_cli_command *command,
+                            const struct st_cli_common *common, const stint_model *model) {
+    stint_model_info info = {.size = sizeof info};
+    if (stint_model_describe(model, &info) == STINT_OK && common->n_context > info.context)
+        st_cli_error(command->name,
+                     "--ctx %u: this model was made for %u tokens; what it writes beyond them may "
+                     "be worse",
+                     common->n_context, info.context);
+}
+
 stint_model *st_cli_open_model(const struct st_cli_command *command,
                                const struct st_cli_common *common, const char *preset,
                                const struct st_cli_uints *bits) {
@@ -187,6 +198,7 @@ stint_model *st_cli_open_model(const struct st_cli_command *command,
                                          : stint_model_open(common->model, &options, &model);
     st_cli_progress_end(&progress);
     if (status != STINT_OK) st_cli_failed(command);
+    if (model != NULL && preset == NULL) warn_of_context(command, common, model);
     return model;
 }
 

@@ -172,6 +172,13 @@ class Prompt(unittest.TestCase):
         chat = stint_json("run", MODEL, "-p", PROMPT, "-n", "1", "--chat")
         self.assertGreater(chat["prompt_tokens"], plain["prompt_tokens"])
 
+    def test_a_context_beyond_the_model_s_is_said(self):
+        most = stint_json("inspect", MODEL)["context"]
+        for context, said in ((most, False), (most + 1, True)):
+            done = stint("run", MODEL, PROMPT, "-n", "2", "--ctx", context)
+            self.assertEqual(done.returncode, 0)
+            self.assertEqual(f"made for {most} tokens" in done.stderr, said, done.stderr)
+
     def test_longer_than_the_context_is_refused(self):
         done = stint("run", MODEL, "-p", "word " * 200, "--ctx", "32")
         self.assertEqual(done.returncode, 1)
