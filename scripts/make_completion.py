@@ -34,7 +34,7 @@ def main():
     names = list(read_overview(ask(command, "--help")).commands)
     choices, options = [], []
     for name in names:
-        groups = read_page(ask(command, name, "--help")).groups
+        groups = read_page(ask(command, name, "--help", "all")).groups
         rows = [row for group in groups.values() for row in group]
         words = " ".join(f"--{row.name}" for row in rows)
         options.append(f'            "{name} -"*) words="{words}" ;;')

@@ -79,7 +79,7 @@ def main():
     view = read_overview(ask(command, "--help"))
     pages = {"stint": overview_page(view)}
     for name, summary in view.commands.items():
-        page = read_page(ask(command, name, "--help"))
+        page = read_page(ask(command, name, "--help", "all"))
         pages[f"stint-{name}"] = command_page(name, summary, page, view.version)
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("stint*.1"):

@@ -44,7 +44,8 @@ static void print_option(const struct st_cli_option *option) {
     print_wrapped(help, COLUMN);
 }
 
-void st_cli_print_help(const struct st_cli_command *command) {
+void st_cli_print_help(const struct st_cli_command *command, bool all) {
+    size_t n_hidden = 0;
     printf("Usage: stint %s%s%s%s%s [options]\n\n", command->name,
            command->operand == NULL ? "" : " ", command->operand == NULL ? "" : command->operand,
            command->action == NULL ? "" : " ", command->action == NULL ? "" : command->action);
@@ -55,11 +56,17 @@ void st_cli_print_help(const struct st_cli_command *command) {
         const struct st_cli_option *o;
         for (size_t i = 0; (o = st_cli_option_at(command, i, &is_shared)) != NULL; i++) {
             if (is_shared != (shared == 1)) continue;
+            if (is_shared && !o->often && !all) {
+                n_hidden++;
+                continue;
+            }
             if (!titled) st_cli_title(title);
             titled = true;
             print_option(o);
         }
     }
+    if (n_hidden > 0)
+        printf("\n'stint %s --help all' explains %zu more options.\n", command->name, n_hidden);
     st_cli_title("\nExample");
     printf("  %s\n", command->example);
 }
@@ -74,7 +81,8 @@ void st_cli_print_overview(const struct st_cli_command *const *commands) {
     printf(
         "\nMODEL is a Hugging Face folder (config.json, *.safetensors, tokenizer), a .gguf file, "
         "a package,\nor the name of a model that 'stint pull' fetched.\n"
-        "'stint COMMAND --help' explains a command. Exit status: 0 done, 1 failed, 2 usage "
+        "'stint COMMAND --help' explains a command, 'stint COMMAND --help all' all its "
+        "options.\nExit status: 0 done, 1 failed, 2 usage "
         "error.\n");
     st_cli_title("\nExample");
     printf("  stint run models/novels-10m -p \"It was a cold evening in November, and\" -n 64\n");

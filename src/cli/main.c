@@ -39,14 +39,14 @@ static int unknown(const char *name) {
     return ST_CLI_USAGE;
 }
 
-static int help(const char *name) {
+static int help(const char *name, bool all) {
     if (name == NULL) {
         st_cli_print_overview(commands);
         return ST_CLI_DONE;
     }
     const struct st_cli_command *command = find(name);
     if (command == NULL) return unknown(name);
-    st_cli_print_help(command);
+    st_cli_print_help(command, all);
     return ST_CLI_DONE;
 }
 
@@ -85,7 +85,8 @@ int main(int argc, char **argv) {
     }
     const char *word = argv[1];
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0)
-        return st_cli_finish(NULL, help(argc > 2 ? argv[2] : NULL));
+        return st_cli_finish(
+            NULL, help(argc > 2 ? argv[2] : NULL, argc > 3 && strcmp(argv[3], "all") == 0));
     if (strcmp(word, "--version") == 0) {
         printf("stint %s\n", stint_version());
         return st_cli_finish(NULL, ST_CLI_DONE);

@@ -10,8 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct st_cli_option help_row = {
-    .name = "help", .letter = 'h', .kind = ST_CLI_FLAG, .help = "print this text"};
+static const struct st_cli_option help_row = {.name = "help",
+                                              .letter = 'h',
+                                              .kind = ST_CLI_FLAG,
+                                              .often = true,
+                                              .help =
+                                                  "print this text; --help all: with every option"};
 
 const struct st_cli_option *st_cli_option_at(const struct st_cli_command *command, size_t i,
                                              bool *shared) {
@@ -122,7 +126,7 @@ static int parse_words(const struct st_cli_command *command, int argc, char **ar
             const struct st_cli_option *option = split(command, word, &value);
             if (option == NULL) return unknown_option(command, word);
             if (option == &help_row) {
-                st_cli_print_help(command);
+                st_cli_print_help(command, i + 1 < argc && strcmp(argv[i + 1], "all") == 0);
                 return ST_CLI_DONE;
             }
             if (option->kind != ST_CLI_FLAG && value == NULL) {

@@ -49,6 +49,7 @@ struct st_cli_option {
     const char *choices;            // "f32|f16"; or
     const char *(*names)(size_t i); // the i-th choice, NULL after the last
     size_t offset;
+    bool often;     // of a shared option: many need it
     uint64_t given; // of a sampling parameter: its bit of st_cli_common.given
 };
 
@@ -91,7 +92,8 @@ size_t st_cli_distance(const char *a, const char *b);
 // True if `name` is close enough to a mistyped `word` to be suggested.
 bool st_cli_resembles(const char *word, const char *name);
 
-void st_cli_print_help(const struct st_cli_command *command);
+// The shared options only where they are often used, unless `all`.
+void st_cli_print_help(const struct st_cli_command *command, bool all);
 void st_cli_print_overview(const struct st_cli_command *const *commands);
 
 #endif

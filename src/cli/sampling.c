@@ -30,6 +30,7 @@ const struct st_cli_option *st_cli_sampling_option(enum st_cli_samples samples, 
     const stint_parameter *p = stint_sampling_parameter(i);
     if (samples == ST_CLI_SAMPLES_NOT || p == NULL || i >= MAX_PARAMETERS) return NULL;
     describe(p, samples, help[i], sizeof help[i]);
+    bool often = strcmp(p->option, "temp") == 0 || strcmp(p->option, "seed") == 0;
     options[i] =
         (struct st_cli_option){.name = p->option,
                                .kind = kinds[p->type],
@@ -38,6 +39,7 @@ const struct st_cli_option *st_cli_sampling_option(enum st_cli_samples samples, 
                                .min = p->min,
                                .max = p->max,
                                .offset = offsetof(struct st_cli_common, sampling) + p->offset,
+                               .often = often,
                                .given = UINT64_C(1) << i};
     return &options[i];
 }

@@ -3,6 +3,7 @@
 """The command line itself: help, usage errors, exit status, bad files, the form of every --json."""
 import os
 import pathlib
+import re
 import struct
 import subprocess
 import tempfile
@@ -27,7 +28,21 @@ class Help(unittest.TestCase):
             self.assertIn(f"Usage: stint {name} ", done.stdout)
             self.assertRegex(done.stdout, rf"Example\n  .*stint {name} ")
             self.assertEqual(stint("help", name).stdout, done.stdout)
-            self.assertLessEqual(max(map(len, done.stdout.splitlines())), 100)
+            whole = stint(name, "--help", "all")
+            self.assertEqual(stint("help", name, "all").stdout, whole.stdout)
+            self.assertLessEqual(max(map(len, whole.stdout.splitlines())), 100)
+            self.assertLessEqual(set(re.findall(r" (--[a-z-]+)", done.stdout)),
+                                 set(re.findall(r" (--[a-z-]+)", whole.stdout)))
+
+    def test_help_is_short_until_all_is_asked_for(self):
+        done, whole = stint("run", "--help").stdout, stint("run", "--help", "all").stdout
+        more = re.search(r"'stint run --help all' explains (\d+) more options", done)[1]
+        options = [len(re.findall(r"(?m)^  (?:-\w, |    )--[a-z-]+", text))
+                   for text in (done, whole)]
+        self.assertEqual(options[1] - options[0], int(more))
+        self.assertLess(options[0], 20)
+        self.assertNotIn("--npu-threads", done)
+        self.assertIn("--npu-threads", whole)
 
     def test_version(self):
         self.assertRegex(stint("--version").stdout, r"^stint \d+\.\d+\.\d+\n$")

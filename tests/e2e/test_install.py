@@ -125,8 +125,8 @@ class Installed(unittest.TestCase):
         for name in commands:
             page = (folder / f"stint-{name}.1").read_text().replace("\\-", "-")
             self.assertIn(f"stint-{name}", (folder / "stint.1").read_text().replace("\\-", "-"))
-            options = re.findall(r"^  (?:-(\w), |    )--([\w-]+)", stint(name, "--help").stdout,
-                                 re.M)
+            options = re.findall(r"^  (?:-(\w), |    )--([\w-]+)",
+                                 stint(name, "--help", "all").stdout, re.M)
             self.assertIn(("h", "help"), options)
             for letter, option in options:
                 with self.subTest(command=name, option=option):

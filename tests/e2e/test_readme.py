@@ -72,7 +72,7 @@ class Readme(unittest.TestCase):
         for block in re.findall(r"^```text\n(.*?)^```", README, re.M | re.S):
             for line in re.findall(r"^\$ stint (.*)", block, re.M):
                 command, *words = line.split()
-                shown = subprocess.run([COMMAND, command, "--help"], capture_output=True,
+                shown = subprocess.run([COMMAND, command, "--help", "all"], capture_output=True,
                                        text=True, check=True).stdout
                 for option in (word for word in words if re.match(r"--?[a-z]", word)):
                     self.assertRegex(shown, rf"(?m)(^|[ ,]){re.escape(option)}\b", line)

@@ -70,7 +70,7 @@ class Everywhere(unittest.TestCase):
 
     def test_each_is_named_by_help_and_docs(self):
         for name in ("run", "chat"):
-            shown = command(name, "--help").stdout
+            shown = command(name, "--help", "all").stdout
             for option in self.option.values():
                 self.assertIn(f" {option} ", shown)
         docs = (SOURCE / "docs/SERVER.md").read_text(encoding="utf-8")

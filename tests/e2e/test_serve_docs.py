@@ -53,8 +53,8 @@ class Documented(unittest.TestCase):
         self.assertGreaterEqual(len(list(commands())), 10)
 
     def test_options_and_metrics_are_those_of_the_program(self):
-        shown = subprocess.run([COMMAND, "serve", "--help"], capture_output=True, encoding="utf-8",
-                               check=True).stdout
+        shown = subprocess.run([COMMAND, "serve", "--help", "all"], capture_output=True,
+                               encoding="utf-8", check=True).stdout
         for option in set(re.findall(r"(?<!-)--[a-z][a-z-]*", TEXT)):
             self.assertIn(option, shown)
         path = SOURCE / "src" / "server" / "api" / "metrics.c"
