@@ -241,6 +241,29 @@ static void a_lost_allocation_is_an_error_and_leaks_nothing(void **state) {
     assert_true(n_failed > 5);
 }
 
+static void cancel_after_64(void *context, const char *what, uint64_t done, uint64_t total) {
+    (void)what, (void)total;
+    if (done >= 64) stint_session_cancel(context);
+}
+
+static void a_canceled_prompt_counts_what_was_read(void **state) {
+    (void)state;
+    int32_t ids[160];
+    stint_session *own;
+    stint_session_options options = {
+        .size = sizeof options, .n_threads = 2, .n_context = 256, .chunk_len = 32};
+    for (size_t i = 0; i < 160; i++) ids[i] = (int32_t)(10 + i);
+    assert_int_equal(stint_session_open(model, &options, &own), STINT_OK);
+    stint_generation generation = {
+        .size = sizeof generation, .progress = cancel_after_64, .progress_context = own};
+    stint_generation_result result = {.size = sizeof result};
+    assert_int_equal(stint_generate(own, ids, 160, &generation, NULL, 0, &result), STINT_OK);
+    assert_int_equal(result.stop_reason, STINT_STOP_CANCELED);
+    assert_int_equal(result.prompt_tokens, 64);
+    assert_int_equal(result.generated_tokens, 0);
+    stint_session_close(own);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stop_text_ends_the_answer_before_it),
@@ -250,6 +273,7 @@ int main(void) {
         cmocka_unit_test(an_answer_that_calls_nothing_is_text),
         cmocka_unit_test(reasoning_comes_as_such),
         cmocka_unit_test(the_callback_ends_it_at_that_token),
+        cmocka_unit_test(a_canceled_prompt_counts_what_was_read),
         cmocka_unit_test(what_is_wrong_is_refused),
         cmocka_unit_test(a_lost_allocation_is_an_error_and_leaks_nothing),
     };
