@@ -5,7 +5,7 @@ CMAKE_FLAGS ?=                     # for configuring, e.g. CMAKE_FLAGS=-DSTINT_W
 JOBS ?= $(shell nproc)
 
 .PHONY: all demo test check asan tsan dev arm fuzz bench install wheel deb clean help bootstrap
-.PHONY: everything
+.PHONY: everything soak coverage memcheck
 .PHONY: build/stint
 
 all: build/stint                   ## build the command at build/stint
@@ -60,6 +60,27 @@ fuzz:                              ## FUZZ_SECONDS=60 of each fuzz target
 	@$(MAKE) --no-print-directory build/fuzz/build.ninja
 	cmake --build --preset fuzz -j $(JOBS)
 	scripts/fuzz $(FUZZ_SECONDS)
+
+MINUTES ?= 120
+soak: build/stint                  ## MINUTES=120 of 32 clients with cancels and faults
+	tests/e2e/soak.py $(MINUTES)
+
+# Of the code that reads what others wrote, by the tests of these folders and of the server.
+COVERED = src/(format|tokenizer|template|constraint|chat|server)/
+coverage:                          ## lines of parsers and server that tests reach, and those not
+	@scripts/bootstrap coverage
+	@$(MAKE) --no-print-directory build/coverage/build.ninja
+	cmake --build --preset coverage -j $(JOBS)
+	find build/coverage -name '*.gcda' -delete
+	ctest --preset coverage -j $(JOBS) -L '^(format|tokenizer|template|constraint|chat|server|fuzz)$$'
+	ctest --preset coverage -j $(JOBS) -R 'e2e.test_serve|e2e.test_hostile|golden.test_tok|generate'
+	gcovr --root . --filter '$(COVERED)' --txt build/coverage/lines.txt \
+	  --html-details build/coverage/lines.html build/coverage
+	cat build/coverage/lines.txt
+
+memcheck: everything               ## the fuzz corpora under Valgrind: uninitialised values too
+	@scripts/bootstrap memcheck
+	scripts/memcheck
 
 bench: build/stint                 ## the peaks, the fixed set; appends to bench/history.jsonl, draws it
 	cmake --build --preset release -j $(JOBS) --target bench_peaks

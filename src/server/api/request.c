@@ -36,9 +36,29 @@ static bool asks_for_something(const json_t *value) {
     }
 }
 
+// About what the values of a text take in memory once they are read. Containers without content are
+// the worst: a hundred times their own length.
+static size_t tree_bytes(const char *body, size_t n_bytes) {
+    enum { CONTAINER = 300, PAIR = 120, VALUE = 40 };
+    size_t bytes = 0;
+    bool quoted = false;
+    for (size_t i = 0; i < n_bytes; i++) {
+        char c = body[i];
+        if (c == '\\' && quoted)
+            i++;
+        else if (c == '"')
+            quoted = !quoted;
+        else if (!quoted)
+            bytes += c == '[' || c == '{' ? CONTAINER : c == ':' ? PAIR : c == ',' ? VALUE : 0;
+    }
+    return bytes;
+}
+
 bool st_request_object(const char *body, size_t n_bytes, json_t **object,
                        struct st_problem *problem) {
     json_error_t error;
+    if (tree_bytes(body, n_bytes) > ST_REQUEST_TREE_BYTES)
+        return st_refuse(problem, 413, NULL, "the body has too many values");
     errno = 0;
     json_t *json = json_loadb(n_bytes > 0 ? body : "", n_bytes, JSON_REJECT_DUPLICATES, &error);
     if (errno == ENOMEM) { // jansson may have ignored it

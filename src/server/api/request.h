@@ -9,6 +9,7 @@
 #include "server/api/fields.h"
 
 enum {
+    ST_REQUEST_TREE_BYTES = 16 << 20, // that the values of a body may take once they are read
     ST_REQUEST_MAX_N = 8,
     ST_REQUEST_MAX_STOPS = 4,
     ST_REQUEST_MAX_TOP = STINT_MAX_TOP,
@@ -49,7 +50,8 @@ bool st_request_parse(const char *body, size_t n_bytes, bool chat, const stint_s
                       struct st_request *request, struct st_problem *problem);
 void st_request_free(struct st_request *request);
 
-// Parses JSON of one object without NUL characters: *object is a new reference.
+// Parses JSON of one object without NUL characters: *object is a new reference. 413: so many values
+// that they would take more than ST_REQUEST_TREE_BYTES.
 bool st_request_object(const char *body, size_t n_bytes, json_t **object,
                        struct st_problem *problem);
 
