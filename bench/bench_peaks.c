@@ -174,7 +174,7 @@ static bool compare(const struct row *rows, size_t n, size_t n_peaks, enum st_pe
 }
 
 int main(void) {
-    static const char *const kinds[] = {"F32", "BF16", "INT8"};
+    static const char *const kinds[] = {"F32", "BF16", "INT8", "INT4"};
     const uint64_t sets[] = {0, ST_CPU_AVX2 | ST_CPU_NEON,
                              ~(uint64_t)(ST_CPU_AMX_INT8 | ST_CPU_AMX_BF16), UINT64_MAX};
     struct row rows[2 * MAX_ROWS];

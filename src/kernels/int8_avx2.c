@@ -1,56 +1,91 @@
 // SPDX-License-Identifier: Apache-2.0
 // vpmaddubsw wants one unsigned factor: the input's sign goes to the weight. |x| <= 127 keeps its
 // pairwise 16-bit sums within 2 x 127 x 127, so that nothing saturates.
+//
+// 16 rows by 5 tokens: 10 registers of sums, 2 of weights, an element of the input and its
+// magnitude, ones, and a product. Magnitudes are computed once for all panels of a call.
 #include "kernels/int8_tiles.h"
+#include "kernels/prefetch.h"
 
 #include <immintrin.h>
 #include <string.h>
 
-#define UNROLL _Pragma("GCC unroll 4")
+#define INLINE static inline __attribute__((always_inline))
+#define UNROLL _Pragma("GCC unroll 5")
 
-enum { STEP = 4 * ST_INT8_PANEL }; // bytes of a panel per 4 elements of k
+enum {
+    STEP = 4 * ST_INT8_PANEL, // bytes of a panel per 4 elements of k
+    MAX_TOKENS = 5,
+    K_BLOCK = 2048, // elements of k whose magnitudes stay in the first-level cache
+};
 
-static inline __m256i four(const uint8_t *x) {
+INLINE __m256i four(const uint8_t *x) {
     int32_t v;
     memcpy(&v, x, sizeof v);
     return _mm256_set1_epi32(v);
 }
 
-static inline __m256i dot4(__m256i x, __m256i w) {
-    __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(x), _mm256_sign_epi8(w, x));
-    return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+// In place: GCC 12 keeps a second copy of each sum otherwise, and spills them.
+INLINE void add(__m256i *sum, __m256i x) {
+    __asm__("vpaddd %1, %0, %0" : "+x"(*sum) : "x"(x));
 }
 
-// n_tokens is a constant where this is called.
-static inline __attribute__((always_inline)) void tile(const int8_t *w, const uint8_t *x,
-                                                       size_t x_row, size_t n_tokens, size_t k,
-                                                       int32_t *sums, size_t sum_row) {
-    __m256i sum[4][2];
-    UNROLL for (size_t t = 0; t < n_tokens; t++) sum[t][0] = sum[t][1] = _mm256_setzero_si256();
+INLINE void add_dot4(__m256i *sum, __m256i x, __m256i magnitude, __m256i w) {
+    __m256i pairs = _mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(w, x));
+    add(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+}
+
+INLINE __m256i load(const void *p) {
+    return _mm256_loadu_si256(p);
+}
+
+// One panel. magnitudes: [n_tokens, K_BLOCK]. n_tokens is a constant where this is called; fewer
+// than MAX_TOKENS may be a step, which reads its weights from memory. With `more`, adds to sums.
+INLINE void tile(const int8_t *w, const uint8_t *x, size_t x_row, const uint8_t *magnitudes,
+                 size_t n_tokens, size_t k, bool more, int32_t *sums, size_t sum_row) {
+    __m256i sum[MAX_TOKENS][2];
+    UNROLL for (size_t t = 0; t < n_tokens; t++) UNROLL for (size_t i = 0; i < 2; i++) sum[t][i] =
+        more ? load(sums + t * sum_row + 8 * i) : _mm256_setzero_si256();
     for (size_t i = 0; i < k; i += 4, w += STEP) {
-        __m256i low = _mm256_loadu_si256((const __m256i *)(const void *)w);
-        __m256i high = _mm256_loadu_si256((const __m256i *)(const void *)(w + STEP / 2));
+        __m256i low = load(w), high = load(w + STEP / 2);
+        if (n_tokens < MAX_TOKENS) st_prefetch(w, STEP);
         UNROLL for (size_t t = 0; t < n_tokens; t++) {
-            __m256i token = four(x + t * x_row + i);
-            sum[t][0] = _mm256_add_epi32(sum[t][0], dot4(token, low));
-            sum[t][1] = _mm256_add_epi32(sum[t][1], dot4(token, high));
+            __m256i token = four(x + t * x_row + i), magnitude = four(magnitudes + t * K_BLOCK + i);
+            add_dot4(&sum[t][0], token, magnitude, low);
+            add_dot4(&sum[t][1], token, magnitude, high);
         }
     }
-    UNROLL for (size_t t = 0; t < n_tokens; t++) {
-        _mm256_storeu_si256((__m256i *)(void *)(sums + t * sum_row), sum[t][0]);
-        _mm256_storeu_si256((__m256i *)(void *)(sums + t * sum_row + 8), sum[t][1]);
+    UNROLL for (size_t t = 0; t < n_tokens; t++) UNROLL for (size_t i = 0; i < 2; i++)
+        _mm256_storeu_si256((void *)(sums + t * sum_row + 8 * i), sum[t][i]);
+}
+
+INLINE void tokens(const int8_t *w, size_t n_panels, const uint8_t *x, size_t x_row,
+                   size_t n_tokens, size_t k, int32_t *sums, size_t sum_row) {
+    uint8_t magnitudes[MAX_TOKENS * K_BLOCK];
+    for (size_t k0 = 0; k0 < k; k0 += K_BLOCK) {
+        size_t n = st_min(K_BLOCK, k - k0);
+        for (size_t t = 0; t < n_tokens; t++)
+            for (size_t i = 0; i < n; i += sizeof(__m256i))
+                _mm256_storeu_si256((void *)(magnitudes + t * K_BLOCK + i),
+                                    _mm256_abs_epi8(load(x + t * x_row + k0 + i)));
+        for (size_t p = 0; p < n_panels; p++)
+            tile(w + (p * k + k0) * ST_INT8_PANEL, x + k0, x_row, magnitudes, n_tokens, n, k0 > 0,
+                 sums + p * ST_INT8_PANEL, sum_row);
     }
 }
+
+#define TOKENS(n)                                                                                  \
+    case n:                                                                                        \
+        tokens(w, n_panels, x, x_row, n, k, sums, sum_row);                                        \
+        break;
 
 void st_int8_tile_avx2(const int8_t *w, size_t n_panels, const uint8_t *x, size_t x_row,
                        size_t n_tokens, size_t k, int32_t *sums, size_t sum_row) {
-    (void)n_panels; // 1
-    if (n_tokens == 4)
-        tile(w, x, x_row, 4, k, sums, sum_row);
-    else if (n_tokens == 3)
-        tile(w, x, x_row, 3, k, sums, sum_row);
-    else if (n_tokens == 2)
-        tile(w, x, x_row, 2, k, sums, sum_row);
-    else
-        tile(w, x, x_row, 1, k, sums, sum_row);
+    switch (n_tokens) {
+        TOKENS(1)
+        TOKENS(2)
+        TOKENS(3)
+        TOKENS(4)
+        TOKENS(5)
+    }
 }

@@ -7,7 +7,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum st_peak_kind { ST_PEAK_F32, ST_PEAK_BF16, ST_PEAK_INT8, ST_N_PEAKS };
+enum st_peak_kind {
+    ST_PEAK_F32,
+    ST_PEAK_BF16,
+    ST_PEAK_INT8, // both factors of the full range
+    ST_PEAK_INT4, // codes of at most 4 bits, where that is faster
+    ST_N_PEAKS
+};
 
 // Runs `rounds` rounds of register-resident multiply-adds on data loaded from `data` (4096 bytes,
 // finite values in every interpretation) and returns a value that depends on all of them.
