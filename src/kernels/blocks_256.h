@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products with blocks in 256-bit registers, one part in each. The including file has the product
 // of 32 codes with an input's two halves as 8 sums of 4: dot(), and dot_eight_bits() for types
-// whose codes have 8 bits.
+// whose codes have 8 bits; and the same for panels of 8 rows (struct dots of blocks_body.h).
 #include <stdbool.h>
 
 #include "kernels/blocks.h"
@@ -12,7 +12,10 @@ typedef struct {
 } codes;
 typedef struct {
     __m256 of[2];
-} wide, sums;
+} wide, sums; // of parts of 32: the first half
+typedef __m256 floats;
+
+enum { LANES = 8 };
 
 // ---- Codes
 
@@ -112,47 +115,108 @@ INLINE void wide_split(wide v, halves *low, halves *high) {
 INLINE sums sums_zero(void) {
     return (sums){{_mm256_setzero_ps(), _mm256_setzero_ps()}};
 }
-INLINE float sums_total(const sums *sum) {
-    __m256 v = _mm256_add_ps(sum->of[0], sum->of[1]);
-    __m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-    s = _mm_add_ps(s, _mm_movehl_ps(s, s));
-    return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
+INLINE float sums_total(const sums *sum, bool by_16) {
+    return halves_total(by_16 ? _mm256_add_ps(sum->of[0], sum->of[1]) : sum->of[0]);
 }
 INLINE __m256i load_signed(const int8_t *p) {
     return _mm256_loadu_si256((const void *)p);
 }
+INLINE __m256i exact_part(__m256i code, const struct st_blocks_chunk *x, size_t part, int bits) {
+    __m256i high = load_signed(x->high + 32 * part), low = load_signed(x->low + 32 * part);
+    return bits == 8 ? dot_eight_bits(code, high, low) : dot(code, high, low);
+}
+INLINE __m256i add_neighbours_32(__m256i a, __m256i b) {
+    return _mm256_add_epi32(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
+}
+INLINE __m256i add_neighbours_64(__m256i a, __m256i b) {
+    return _mm256_add_epi32(_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b));
+}
+// Sums of 16 elements each, of pairs i and i + 1: half-part 4 i + 2 j + l is lane j + 4 l.
+INLINE __m256i eight_sums(const codes *code, size_t i, size_t n_pairs,
+                          const struct st_blocks_chunk *x, int bits) {
+    __m256i exact[4];
+    if (i >= n_pairs) return _mm256_setzero_si256();
+    UNROLLED for (size_t j = 0; j < 4; j++) exact[j] =
+        i + j / 2 < n_pairs ? exact_part(code[i + j / 2].of[j % 2], x, 2 * i + j, bits)
+                            : _mm256_setzero_si256();
+    return add_neighbours_64(add_neighbours_32(exact[0], exact[1]),
+                             add_neighbours_32(exact[2], exact[3]));
+}
 INLINE void sums_add_32(sums *sum, const codes *code, halves scale, halves minimum, size_t n_pairs,
-                        const struct st_blocks_chunk *x, bool eight_bits, bool minima) {
-    float scales[8];
-    _mm256_storeu_ps(scales, _mm256_mul_ps(scale, _mm256_loadu_ps(x->scale)));
-    UNROLLED for (size_t i = 0; i < n_pairs; i++) UNROLLED for (size_t j = 0; j < 2; j++) {
-        __m256i high = load_signed(x->high + 64 * i + 32 * j);
-        __m256i low = load_signed(x->low + 64 * i + 32 * j);
-        __m256i exact =
-            eight_bits ? dot_eight_bits(code[i].of[j], high, low) : dot(code[i].of[j], high, low);
-        sum->of[j] =
-            _mm256_fmadd_ps(floats_of(exact), _mm256_set1_ps(scales[2 * i + j]), sum->of[j]);
-    }
+                        const struct st_blocks_chunk *x, int bits, bool minima) {
+    __m256i a = eight_sums(code, 0, n_pairs, x, bits), b = eight_sums(code, 2, n_pairs, x, bits);
+    __m256i parts = _mm256_add_epi32(_mm256_permute2x128_si256(a, b, 0x20),
+                                     _mm256_permute2x128_si256(a, b, 0x31));
+    __m256 scales = _mm256_mul_ps(scale, _mm256_loadu_ps(x->scale));
+    sum->of[0] = _mm256_fmadd_ps(floats_of(parts), scales, sum->of[0]);
     if (minima) sum->of[0] = _mm256_fnmadd_ps(minimum, _mm256_loadu_ps(x->sum), sum->of[0]);
 }
 INLINE void sums_add_16(sums *sum, const codes *code, wide scale, wide minimum, size_t n_pairs,
-                        const struct st_blocks_chunk *x) {
-    float scales[16];
-    __m256 of_x = _mm256_loadu_ps(x->scale);
-    __m256 low = _mm256_permutevar8x32_ps(of_x, _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3));
-    __m256 high = _mm256_permutevar8x32_ps(of_x, _mm256_setr_epi32(4, 4, 5, 5, 6, 6, 7, 7));
-    _mm256_storeu_ps(scales, _mm256_mul_ps(scale.of[0], low));
-    _mm256_storeu_ps(scales + 8, _mm256_mul_ps(scale.of[1], high));
-    UNROLLED for (size_t i = 0; i < n_pairs; i++) UNROLLED for (size_t j = 0; j < 2; j++) {
-        __m256i exact = dot(code[i].of[j], load_signed(x->high + 64 * i + 32 * j),
-                            load_signed(x->low + 64 * i + 32 * j));
-        __m256 two = _mm256_blend_ps(_mm256_set1_ps(scales[4 * i + 2 * j]),
-                                     _mm256_set1_ps(scales[4 * i + 2 * j + 1]), 0xf0);
-        sum->of[j] = _mm256_fmadd_ps(floats_of(exact), two, sum->of[j]);
-    }
-    for (size_t j = 0; j < 2; j++)
+                        const struct st_blocks_chunk *x, int bits) {
+    const __m256i at = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    const __m256i both = _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3);
+    UNROLLED for (size_t j = 0; j < 2; j++) {
+        __m256i exact = _mm256_permutevar8x32_epi32(eight_sums(code, 2 * j, n_pairs, x, bits), at);
+        __m256 of_x =
+            _mm256_permutevar8x32_ps(_mm256_castps128_ps256(_mm_loadu_ps(x->scale + 4 * j)), both);
+        __m256 scales = _mm256_mul_ps(scale.of[j], of_x);
+        sum->of[j] = _mm256_fmadd_ps(floats_of(exact), scales, sum->of[j]);
         sum->of[j] =
             _mm256_fnmadd_ps(minimum.of[j], _mm256_loadu_ps(x->half_sum + 8 * j), sum->of[j]);
+    }
+}
+
+// ---- Panels
+
+INLINE void codes_store(unsigned char *p, codes v) {
+    UNROLLED for (size_t j = 0; j < 2; j++) _mm256_storeu_si256((void *)(p + 32 * j), v.of[j]);
+}
+INLINE void wide_store(float *p, wide v) {
+    UNROLLED for (size_t j = 0; j < 2; j++) _mm256_storeu_ps(p + 8 * j, v.of[j]);
+}
+INLINE lanes lanes_load(const void *p) {
+    return _mm256_loadu_si256(p);
+}
+INLINE lanes lanes_four(const int8_t *p) {
+    return _mm256_set1_epi32((int)u32_at(p));
+}
+INLINE floats floats_load(const float *p) {
+    return _mm256_loadu_ps(p);
+}
+INLINE void floats_store(float *p, floats v) {
+    _mm256_storeu_ps(p, v);
+}
+INLINE floats floats_set1(float x) {
+    return _mm256_set1_ps(x);
+}
+INLINE floats floats_add(floats a, floats b) {
+    return _mm256_add_ps(a, b);
+}
+INLINE floats floats_mul(floats a, floats b) {
+    return _mm256_mul_ps(a, b);
+}
+INLINE floats floats_fma(floats a, floats b, floats c) {
+    return _mm256_fmadd_ps(a, b, c);
+}
+INLINE floats floats_fnma(floats a, floats b, floats c) {
+    return _mm256_fnmadd_ps(a, b, c);
+}
+INLINE void transpose(const unsigned char *from, size_t row_bytes, unsigned char *to) {
+    __m256i t[8], u[8];
+    UNROLLED for (size_t i = 0; i < 8; i += 2) {
+        __m256i even = load(from + i * row_bytes), odd = load(from + (i + 1) * row_bytes);
+        t[i] = _mm256_unpacklo_epi32(even, odd);
+        t[i + 1] = _mm256_unpackhi_epi32(even, odd);
+    }
+    UNROLLED for (size_t i = 0; i < 8; i += 4) UNROLLED for (size_t j = 0; j < 2; j++) {
+        u[i + 2 * j] = _mm256_unpacklo_epi64(t[i + j], t[i + 2 + j]);
+        u[i + 2 * j + 1] = _mm256_unpackhi_epi64(t[i + j], t[i + 2 + j]);
+    }
+    UNROLLED for (size_t j = 0; j < 4; j++) {
+        _mm256_storeu_si256((void *)(to + j * 32), _mm256_permute2x128_si256(u[j], u[4 + j], 0x20));
+        _mm256_storeu_si256((void *)(to + (4 + j) * 32),
+                            _mm256_permute2x128_si256(u[j], u[4 + j], 0x31));
+    }
 }
 
 #include "kernels/blocks_body.h"

@@ -16,8 +16,16 @@ enum { SIGNED_CODES = false };
 typedef __m512i codes;
 typedef __m512 wide;
 typedef struct {
-    __m512 of[2];
+    __m256 of_32; // for each part
+    __m512 of_16; // or for each half of one
 } sums;
+
+enum { LANES = 16, PANEL_COLUMNS = 3, PANELS_OF_8_BITS = true };
+typedef __m512i lanes;
+typedef __m512 floats;
+typedef struct {
+    __m512i high, low;
+} dots;
 
 // ---- Codes
 
@@ -88,43 +96,135 @@ INLINE void wide_split(wide v, halves *low, halves *high) {
     *high = _mm512_extractf32x8_ps(v, 1);
 }
 
+INLINE halves wide_fold(wide v) {
+    return _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+}
+
 // ---- Products
 
 INLINE sums sums_zero(void) {
-    return (sums){{_mm512_setzero_ps(), _mm512_setzero_ps()}};
+    return (sums){_mm256_setzero_ps(), _mm512_setzero_ps()};
 }
-INLINE float sums_total(const sums *sum) {
-    return _mm512_reduce_add_ps(_mm512_add_ps(sum->of[0], sum->of[1]));
+INLINE float sums_total(const sums *sum, bool by_16) {
+    return halves_total(by_16 ? wide_fold(sum->of_16) : sum->of_32);
 }
-INLINE void add_pair(sums *sum, codes code, const struct st_blocks_chunk *x, wide scale, size_t i) {
+INLINE __m512i exact_pair(codes code, const struct st_blocks_chunk *x, size_t i) {
     codes high = _mm512_loadu_si512(x->high + 64 * i), low = _mm512_loadu_si512(x->low + 64 * i);
     __m512i exact = _mm512_dpbusd_epi32(_mm512_setzero_si512(), code, high);
-    exact = _mm512_dpbusd_epi32(_mm512_slli_epi32(exact, 7), code, low);
-    sum->of[i % 2] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(exact), scale, sum->of[i % 2]);
+    return _mm512_dpbusd_epi32(_mm512_slli_epi32(exact, 7), code, low);
 }
-INLINE __m512i index_of(__m512i first, size_t i, int step) {
-    return _mm512_add_epi32(first, _mm512_set1_epi32((int)i * step));
+INLINE __m512i add_neighbours_32(__m512i a, __m512i b) {
+    return _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+}
+INLINE __m512i add_neighbours_64(__m512i a, __m512i b) {
+    return _mm512_add_epi32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
+}
+// Sums of 16 elements each: half-part 4 i + j is lane 4 j + i.
+INLINE __m512i sixteen_sums(const codes *code, size_t n_pairs, const struct st_blocks_chunk *x) {
+    __m512i exact[4];
+    UNROLLED for (size_t i = 0; i < 4; i++) exact[i] =
+        i < n_pairs ? exact_pair(code[i], x, i) : _mm512_setzero_si512();
+    return add_neighbours_64(add_neighbours_32(exact[0], exact[1]),
+                             add_neighbours_32(exact[2], exact[3]));
 }
 INLINE void sums_add_32(sums *sum, const codes *code, halves scale, halves minimum, size_t n_pairs,
-                        const struct st_blocks_chunk *x, bool eight_bits, bool minima) {
-    (void)eight_bits;
+                        const struct st_blocks_chunk *x, int bits, bool minima) {
+    (void)bits;
     (void)minima;
-    const __m512i at = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
-    wide scales = _mm512_zextps256_ps512(_mm256_mul_ps(scale, _mm256_loadu_ps(x->scale)));
-    UNROLLED for (size_t i = 0; i < n_pairs; i++)
-        add_pair(sum, code[i], x, _mm512_permutexvar_ps(index_of(at, i, 2), scales), i);
-    sum->of[0] = _mm512_fnmadd_ps(_mm512_zextps256_ps512(minimum),
-                                  _mm512_zextps256_ps512(_mm256_loadu_ps(x->sum)), sum->of[0]);
+    const __m512i at = _mm512_setr_epi32(0, 8, 1, 9, 2, 10, 3, 11, 0, 0, 0, 0, 0, 0, 0, 0);
+    __m512i exact = sixteen_sums(code, n_pairs, x);
+    exact = _mm512_add_epi32(exact, _mm512_shuffle_i32x4(exact, exact, 0xb1));
+    __m256 parts = _mm256_cvtepi32_ps(_mm512_castsi512_si256(_mm512_permutexvar_epi32(at, exact)));
+    __m256 scales = _mm256_mul_ps(scale, _mm256_loadu_ps(x->scale));
+    sum->of_32 = _mm256_fmadd_ps(parts, scales, sum->of_32);
+    sum->of_32 = _mm256_fnmadd_ps(minimum, _mm256_loadu_ps(x->sum), sum->of_32);
 }
 INLINE void sums_add_16(sums *sum, const codes *code, wide scale, wide minimum, size_t n_pairs,
-                        const struct st_blocks_chunk *x) {
-    const __m512i at = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+                        const struct st_blocks_chunk *x, int bits) {
+    (void)bits;
+    const __m512i at = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     const __m512i both = _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
+    __m512i exact = _mm512_permutexvar_epi32(at, sixteen_sums(code, n_pairs, x));
     wide of_x = _mm512_permutexvar_ps(both, _mm512_zextps256_ps512(_mm256_loadu_ps(x->scale)));
     wide scales = _mm512_mul_ps(scale, of_x);
-    UNROLLED for (size_t i = 0; i < n_pairs; i++)
-        add_pair(sum, code[i], x, _mm512_permutexvar_ps(index_of(at, i, 4), scales), i);
-    sum->of[0] = _mm512_fnmadd_ps(minimum, _mm512_loadu_ps(x->half_sum), sum->of[0]);
+    sum->of_16 = _mm512_fmadd_ps(_mm512_cvtepi32_ps(exact), scales, sum->of_16);
+    sum->of_16 = _mm512_fnmadd_ps(minimum, _mm512_loadu_ps(x->half_sum), sum->of_16);
+}
+
+// ---- Panels
+
+INLINE void codes_store(unsigned char *p, codes v) {
+    _mm512_storeu_si512(p, v);
+}
+INLINE void wide_store(float *p, wide v) {
+    _mm512_storeu_ps(p, v);
+}
+INLINE lanes lanes_load(const void *p) {
+    return _mm512_loadu_si512(p);
+}
+INLINE lanes lanes_four(const int8_t *p) {
+    return _mm512_set1_epi32((int)u32_at(p));
+}
+INLINE void dots_add(dots *d, lanes w, lanes high, lanes low, int bits) {
+    (void)bits;
+    d->high = _mm512_dpbusd_epi32(d->high, w, high);
+    d->low = _mm512_dpbusd_epi32(d->low, w, low);
+}
+INLINE void dots_widen(dots *d) {
+    (void)d;
+}
+INLINE floats dots_total(const dots *d) {
+    return _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_slli_epi32(d->high, 7), d->low));
+}
+INLINE dots dots_zero(void) {
+    return (dots){_mm512_setzero_si512(), _mm512_setzero_si512()};
+}
+INLINE floats floats_load(const float *p) {
+    return _mm512_loadu_ps(p);
+}
+INLINE void floats_store(float *p, floats v) {
+    _mm512_storeu_ps(p, v);
+}
+INLINE floats floats_set1(float x) {
+    return _mm512_set1_ps(x);
+}
+INLINE floats floats_add(floats a, floats b) {
+    return _mm512_add_ps(a, b);
+}
+INLINE floats floats_mul(floats a, floats b) {
+    return _mm512_mul_ps(a, b);
+}
+INLINE floats floats_fma(floats a, floats b, floats c) {
+    return _mm512_fmadd_ps(a, b, c);
+}
+INLINE floats floats_fnma(floats a, floats b, floats c) {
+    return _mm512_fnmadd_ps(a, b, c);
+}
+
+// Columns j, 4 + j, 8 + j and 12 + j of 16 rows, of which u has four each in its lanes.
+INLINE void transpose_columns(const __m512i u[16], size_t j, unsigned char *to) {
+    __m512i a = _mm512_shuffle_i32x4(u[j], u[4 + j], 0x44);
+    __m512i b = _mm512_shuffle_i32x4(u[j], u[4 + j], 0xee);
+    __m512i c = _mm512_shuffle_i32x4(u[8 + j], u[12 + j], 0x44);
+    __m512i d = _mm512_shuffle_i32x4(u[8 + j], u[12 + j], 0xee);
+    _mm512_storeu_si512(to + j * 64, _mm512_shuffle_i32x4(a, c, 0x88));
+    _mm512_storeu_si512(to + (4 + j) * 64, _mm512_shuffle_i32x4(a, c, 0xdd));
+    _mm512_storeu_si512(to + (8 + j) * 64, _mm512_shuffle_i32x4(b, d, 0x88));
+    _mm512_storeu_si512(to + (12 + j) * 64, _mm512_shuffle_i32x4(b, d, 0xdd));
+}
+INLINE void transpose(const unsigned char *from, size_t row_bytes, unsigned char *to) {
+    __m512i t[16], u[16];
+    UNROLLED for (size_t i = 0; i < 16; i += 2) {
+        __m512i even = _mm512_loadu_si512(from + i * row_bytes);
+        __m512i odd = _mm512_loadu_si512(from + (i + 1) * row_bytes);
+        t[i] = _mm512_unpacklo_epi32(even, odd);
+        t[i + 1] = _mm512_unpackhi_epi32(even, odd);
+    }
+    UNROLLED for (size_t i = 0; i < 16; i += 4) UNROLLED for (size_t j = 0; j < 2; j++) {
+        u[i + 2 * j] = _mm512_unpacklo_epi64(t[i + j], t[i + 2 + j]);
+        u[i + 2 * j + 1] = _mm512_unpackhi_epi64(t[i + j], t[i + 2 + j]);
+    }
+    UNROLLED for (size_t j = 0; j < 4; j++) transpose_columns(u, j, to);
 }
 
 #include "kernels/blocks_body.h"

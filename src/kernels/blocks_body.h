@@ -7,7 +7,9 @@
 //   sums        what a row and a column have so far
 //
 // A type says where its codes and its scales are; what follows is the same for all. The codes of a
-// chunk are unpacked once for all columns. blocks_scalar.c is the definition and docs/FORMAT.md
+// chunk are unpacked once for all columns; many columns take panels of LANES rows
+// (blocks_panels.h). An output has a sum for each part of a chunk, so that its bits do not depend
+// on which way was taken. blocks_scalar.c is the definition and docs/FORMAT.md
 // describes the layouts.
 #include "base/half.h"
 #include "kernels/blocks_rows.h"
@@ -32,7 +34,7 @@ struct type {
     unpack_fn *unpack;
     size_t items, chunk_bytes; // of a block, of a chunk
     bool by_16;                // parts of 16
-    bool eight_bits;           // codes of 8 bits
+    int bits;                  // of a code: at most 4, 5, 6 or 8
     bool minima;
 };
 
@@ -210,9 +212,9 @@ UNPACK(iq4_xs) {
 INLINE void add_chunk(const struct type *t, const struct unpacked *u, size_t n_pairs,
                       const struct st_blocks_chunk *x, sums *sum) {
     if (t->by_16)
-        sums_add_16(sum, u->code, u->scales, u->minima, n_pairs, x);
+        sums_add_16(sum, u->code, u->scales, u->minima, n_pairs, x, t->bits);
     else
-        sums_add_32(sum, u->code, u->scale, u->minimum, n_pairs, x, t->eight_bits, t->minima);
+        sums_add_32(sum, u->code, u->scale, u->minimum, n_pairs, x, t->bits, t->minima);
 }
 
 // What is left of a row behind its whole chunks: n parts.
@@ -253,11 +255,13 @@ INLINE void one_row(const struct type *t, const unsigned char *w, size_t k,
     if (t->items < ST_BLOCKS_CHUNK)
         add_any_tail(t, w + whole * t->chunk_bytes, k % ST_BLOCKS_CHUNK / ST_BLOCKS_PART, x + whole,
                      n_chunks, n_columns, sum);
-    for (size_t c = 0; c < n_columns; c++) y[c * y_col] = sums_total(&sum[c]);
+    for (size_t c = 0; c < n_columns; c++) y[c * y_col] = sums_total(&sum[c], t->by_16);
 }
 
-// What the rest is built for: its type, and one column or any number.
-#define PRODUCT(id, type_name, by_16, eight_bits, minima)                                          \
+#include "kernels/blocks_panels.h"
+
+// What the rest is built for: its type, and one column, a few or many.
+#define PRODUCT(id, type_name, by_16, bits, minima, kind)                                          \
     void NAME(type_name)(const void *w, size_t row_bytes, size_t n_rows, size_t k,                 \
                          const struct st_blocks_chunk *x, size_t n_columns, float *y,              \
                          size_t y_col) {                                                           \
@@ -265,26 +269,29 @@ INLINE void one_row(const struct type *t, const unsigned char *w, size_t k,
                                   ST_##id##_ITEMS,                                                 \
                                   ST_BLOCKS_CHUNK / ST_##id##_ITEMS * ST_##id##_BYTES,             \
                                   by_16,                                                           \
-                                  eight_bits,                                                      \
+                                  bits,                                                            \
                                   minima};                                                         \
         const unsigned char *row = w;                                                              \
+        size_t r = 0;                                                                              \
         if (n_columns == 1)                                                                        \
-            for (size_t r = 0; r < n_rows; r++)                                                    \
-                one_row(&type, row + r * row_bytes, k, x, 1, y + r, y_col);                        \
-        else                                                                                       \
-            for (size_t r = 0; r < n_rows; r++)                                                    \
-                one_row(&type, row + r * row_bytes, k, x, n_columns, y + r, y_col);                \
+            for (; r < n_rows; r++) one_row(&type, row + r * row_bytes, k, x, 1, y + r, y_col);    \
+        if (n_columns >= PANEL_COLUMNS && (bits < 8 || PANELS_OF_8_BITS))                          \
+            for (; r + LANES <= n_rows; r += LANES)                                                \
+                panel_rows(&type, add_##kind, row + r * row_bytes, row_bytes, k, x, n_columns,     \
+                           y + r, y_col);                                                          \
+        for (; r < n_rows; r++)                                                                    \
+            one_row(&type, row + r * row_bytes, k, x, n_columns, y + r, y_col);                    \
     }
 
-PRODUCT(Q4_0, q4_0, false, false, true)
-PRODUCT(Q4_1, q4_1, false, false, true)
-PRODUCT(Q5_0, q5_0, false, false, true)
-PRODUCT(Q5_1, q5_1, false, false, true)
-PRODUCT(Q8_0, q8_0, false, true, !SIGNED_CODES)
-PRODUCT(Q2_K, q2_k, true, false, true)
-PRODUCT(Q3_K, q3_k, true, false, true)
-PRODUCT(Q4_K, q4_k, false, false, true)
-PRODUCT(Q5_K, q5_k, false, false, true)
-PRODUCT(Q6_K, q6_k, true, false, true)
-PRODUCT(IQ4_NL, iq4_nl, false, true, !SIGNED_CODES)
-PRODUCT(IQ4_XS, iq4_xs, false, true, !SIGNED_CODES)
+PRODUCT(Q4_0, q4_0, false, 4, true, parts_of_4_bits)
+PRODUCT(Q4_1, q4_1, false, 4, true, parts_of_4_bits)
+PRODUCT(Q5_0, q5_0, false, 5, true, parts_of_5_bits)
+PRODUCT(Q5_1, q5_1, false, 5, true, parts_of_5_bits)
+PRODUCT(Q8_0, q8_0, false, 8, !SIGNED_CODES, parts_of_8_bits)
+PRODUCT(Q2_K, q2_k, true, 4, true, halves_of_4_bits)
+PRODUCT(Q3_K, q3_k, true, 4, true, halves_of_4_bits)
+PRODUCT(Q4_K, q4_k, false, 4, true, parts_of_4_bits)
+PRODUCT(Q5_K, q5_k, false, 5, true, parts_of_5_bits)
+PRODUCT(Q6_K, q6_k, true, 6, true, halves_of_6_bits)
+PRODUCT(IQ4_NL, iq4_nl, false, 8, !SIGNED_CODES, parts_of_8_bits)
+PRODUCT(IQ4_XS, iq4_xs, false, 8, !SIGNED_CODES, parts_of_8_bits)

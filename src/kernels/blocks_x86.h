@@ -16,7 +16,7 @@
 
 typedef __m256 halves;
 
-INLINE uint32_t u32_at(const unsigned char *p) {
+INLINE uint32_t u32_at(const void *p) {
     uint32_t v;
     memcpy(&v, p, sizeof v);
     return v;
@@ -56,6 +56,16 @@ INLINE void halves_pairs_at(const unsigned char *p, size_t stride, size_t n, hal
     __m256d odd = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0xdd));
     *first = _mm256_castpd_ps(_mm256_permute4x64_pd(even, 0xd8));
     *second = _mm256_castpd_ps(_mm256_permute4x64_pd(odd, 0xd8));
+}
+
+// ((0 + 4) + (2 + 6)) + ((1 + 5) + (3 + 7)).
+INLINE float halves_total(halves v) {
+    __m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
+}
+INLINE void halves_store(float *p, halves v) {
+    _mm256_storeu_ps(p, v);
 }
 
 INLINE void prefetch(const unsigned char *p, size_t bytes) {
