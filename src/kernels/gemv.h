@@ -16,8 +16,8 @@ enum {
 // y[c * y_col + r] = sum over k of w[r, k] * x[c * k + k]  for r in [0, n_rows), c in [0,
 // n_columns). w: rows of k elements, row_bytes apart, any alignment. x: [n_columns, k] float.
 // n_columns in [1, ST_GEMV_MAX_COLUMNS]; more than ST_GEMV_PASS are computed in several passes over
-// a few rows of w, which the cache holds meanwhile. Several rows go together so that loads overlap;
-// the order of additions depends on k alone.
+// a block of a few rows of w, which the cache holds meanwhile. Several rows go together so that
+// loads overlap; the order of additions depends on k alone.
 typedef void st_gemv_fn(const void *w, size_t row_bytes, size_t n_rows, size_t k, const float *x,
                         size_t n_columns, float *y, size_t y_col);
 

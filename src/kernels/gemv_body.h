@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix times up to 16 vectors for one instruction set: several rows at once, so that many loads
 // and multiply-adds are under way and the vectors are read from the cache once for all of them; the
-// next rows are prefetched meanwhile. More vectors than have their sums in registers take several
-// passes over the same rows, which lie in the cache after the first. One accumulator per row and
-// column, summed in ascending order of k, however many rows and columns there are.
+// next rows are prefetched meanwhile. More vectors than have their sums in registers are multiplied
+// a block of k at a time, which the cache holds for GROUP_ROWS rows. One accumulator
+// per row and column, summed in ascending order of k, however many rows and columns there are.
 #include "base/dtype.h"
 #include "base/size.h"
 #include "kernels/dequantize_rows.h"
@@ -14,7 +14,17 @@
 #include <string.h>
 
 // Rows at once: as many as have their sums in registers, of which AVX2 has 16 and the others 32.
-enum { GEMV_ROWS = 8, MAX_SUMS = VF_LANES == 8 ? 8 : 16, DEQUANTIZED = 256, CACHE_LINE = 64 };
+enum {
+    GEMV_ROWS = 8,
+    MAX_SUMS = VF_LANES == 8 ? 8 : 16,
+    // Of products with more than ST_GEMV_PASS columns. AVX-512 and NEON are as fast with whole
+    // rows.
+    TILE_ROWS = VF_LANES == 8 ? 3 : MAX_SUMS / ST_GEMV_PASS,
+    GROUP_ROWS = VF_LANES == 8 ? 12 : TILE_ROWS,
+    K_BLOCK = VF_LANES == 8 ? 256 : 1 << 30,
+    DEQUANTIZED = 256,
+    CACHE_LINE = 64,
+};
 
 #define UNROLL _Pragma("GCC unroll 8")
 #define INLINE static inline __attribute__((always_inline))
@@ -43,18 +53,18 @@ INLINE void dot_lanes(load_fn *load, const unsigned char *w, size_t row_bytes, s
     }
 }
 
-// Adds n_rows rows times n_columns columns, both constants where this is called. prefetch, constant
-// too: whether the n_rows rows after these are wanted next.
+// Adds n_rows rows times n_columns columns, both constants where this is called. ahead, constant
+// too: the rows that are wanted next are that many behind these; 0: none.
 INLINE void dot_rows(load_fn *load, size_t item_bytes, const unsigned char *w, size_t row_bytes,
-                     size_t n_rows, bool prefetch, size_t k, const float *x, size_t x_col,
+                     size_t n_rows, size_t ahead, size_t k, const float *x, size_t x_col,
                      size_t n_columns, vf *sum) {
     const size_t line = CACHE_LINE / item_bytes;
     size_t i = 0;
     for (; i + line <= k; i += line) {
         // Into the second-level cache: the first holds x.
-        if (prefetch)
+        if (ahead)
             UNROLL for (size_t r = 0; r < n_rows; r++)
-                __builtin_prefetch(w + (n_rows + r) * row_bytes + i * item_bytes, 0, 2);
+                __builtin_prefetch(w + (ahead + r) * row_bytes + i * item_bytes, 0, 2);
         UNROLL for (size_t j = i; j < i + line; j += VF_LANES)
             dot_lanes(load, w + j * item_bytes, row_bytes, n_rows, x + j, x_col, n_columns, sum);
     }
@@ -77,11 +87,11 @@ INLINE void store_rows(size_t n_rows, size_t n_columns, vf *sum, float *y, size_
 }
 
 INLINE void native_rows(load_fn *load, size_t item_bytes, const unsigned char *w, size_t row_bytes,
-                        size_t n_rows, bool prefetch, size_t k, const float *x, size_t n_columns,
-                        float *y, size_t y_col) {
+                        size_t n_rows, size_t k, const float *x, size_t n_columns, float *y,
+                        size_t y_col) {
     vf sum[MAX_SUMS];
     clear_sums(n_rows * n_columns, sum);
-    dot_rows(load, item_bytes, w, row_bytes, n_rows, prefetch, k, x, k, n_columns, sum);
+    dot_rows(load, item_bytes, w, row_bytes, n_rows, n_rows, k, x, k, n_columns, sum);
     store_rows(n_rows, n_columns, sum, y, y_col);
 }
 
@@ -91,40 +101,69 @@ INLINE void gemv_columns(load_fn *load, size_t item_bytes, const unsigned char *
     const size_t rows = n_columns == 1 ? GEMV_ROWS : MAX_SUMS / (n_columns == 3 ? 4 : n_columns);
     size_t r = 0;
     for (; r + rows <= n_rows; r += rows)
-        native_rows(load, item_bytes, w + r * row_bytes, row_bytes, rows, true, k, x, n_columns,
-                    y + r, y_col);
+        native_rows(load, item_bytes, w + r * row_bytes, row_bytes, rows, k, x, n_columns, y + r,
+                    y_col);
     for (; r < n_rows; r++)
-        native_rows(load, item_bytes, w + r * row_bytes, row_bytes, 1, true, k, x, n_columns, y + r,
+        native_rows(load, item_bytes, w + r * row_bytes, row_bytes, 1, k, x, n_columns, y + r,
                     y_col);
 }
 
-// A few rows, a constant, times more than ST_GEMV_PASS columns. The first pass brings the rows into
-// the cache, and prefetches the next ones.
-INLINE void passes(load_fn *load, size_t item_bytes, const unsigned char *w, size_t row_bytes,
-                   size_t n_rows, size_t k, const float *x, size_t n_columns, float *y,
-                   size_t y_col) {
-    native_rows(load, item_bytes, w, row_bytes, n_rows, true, k, x, ST_GEMV_PASS, y, y_col);
+// The sums of GROUP_ROWS rows, of each for all columns.
+typedef vf group_sums[GROUP_ROWS][ST_GEMV_MAX_COLUMNS];
+
+// n_rows rows times n_columns columns from c on, all three constants but c: elements of one block.
+INLINE void add_tile(load_fn *load, size_t item_bytes, const unsigned char *w, size_t row_bytes,
+                     size_t n_rows, size_t ahead, size_t n, const float *x, size_t x_col, size_t c,
+                     size_t n_columns, vf (*sums)[ST_GEMV_MAX_COLUMNS]) {
+    vf sum[TILE_ROWS * ST_GEMV_PASS];
+    UNROLL for (size_t r = 0; r < n_rows; r++) UNROLL for (size_t i = 0; i < n_columns; i++)
+        sum[r * n_columns + i] = sums[r][c + i];
+    dot_rows(load, item_bytes, w, row_bytes, n_rows, ahead, n, x + c * x_col, x_col, n_columns,
+             sum);
+    UNROLL for (size_t r = 0; r < n_rows; r++) UNROLL for (size_t i = 0; i < n_columns; i++)
+        sums[r][c + i] = sum[r * n_columns + i];
+}
+
+// A block of n_rows rows, a constant. The first columns bring it into the cache, and prefetch.
+INLINE void add_block(load_fn *load, size_t item_bytes, const unsigned char *w, size_t row_bytes,
+                      size_t n_rows, size_t n, const float *x, size_t x_col, size_t n_columns,
+                      vf (*sums)[ST_GEMV_MAX_COLUMNS]) {
     size_t c = ST_GEMV_PASS;
+    add_tile(load, item_bytes, w, row_bytes, n_rows, GROUP_ROWS, n, x, x_col, 0, ST_GEMV_PASS,
+             sums);
     for (; c + ST_GEMV_PASS <= n_columns; c += ST_GEMV_PASS)
-        native_rows(load, item_bytes, w, row_bytes, n_rows, false, k, x + c * k, ST_GEMV_PASS,
-                    y + c * y_col, y_col);
+        add_tile(load, item_bytes, w, row_bytes, n_rows, 0, n, x, x_col, c, ST_GEMV_PASS, sums);
     for (; c + 2 <= n_columns; c += 2)
-        native_rows(load, item_bytes, w, row_bytes, n_rows, false, k, x + c * k, 2, y + c * y_col,
-                    y_col);
-    if (c < n_columns)
-        native_rows(load, item_bytes, w, row_bytes, n_rows, false, k, x + c * k, 1, y + c * y_col,
-                    y_col);
+        add_tile(load, item_bytes, w, row_bytes, n_rows, 0, n, x, x_col, c, 2, sums);
+    if (c < n_columns) add_tile(load, item_bytes, w, row_bytes, n_rows, 0, n, x, x_col, c, 1, sums);
 }
 
-INLINE void gemv_passes(load_fn *load, size_t item_bytes, const unsigned char *w, size_t row_bytes,
+// At most GROUP_ROWS rows times more than ST_GEMV_PASS columns.
+INLINE void gemv_group(load_fn *load, size_t item_bytes, const unsigned char *w, size_t row_bytes,
+                       size_t n_rows, size_t k, const float *x, size_t n_columns, float *y,
+                       size_t y_col) {
+    group_sums sums;
+    for (size_t r = 0; r < n_rows; r++) clear_sums(ST_GEMV_MAX_COLUMNS, sums[r]);
+    for (size_t k0 = 0; k0 < k; k0 += K_BLOCK) {
+        size_t n = st_min(K_BLOCK, k - k0), r = 0;
+        const unsigned char *from = w + k0 * item_bytes;
+        for (; r + TILE_ROWS <= n_rows; r += TILE_ROWS)
+            add_block(load, item_bytes, from + r * row_bytes, row_bytes, TILE_ROWS, n, x + k0, k,
+                      n_columns, sums + r);
+        for (; r < n_rows; r++)
+            add_block(load, item_bytes, from + r * row_bytes, row_bytes, 1, n, x + k0, k, n_columns,
+                      sums + r);
+    }
+    for (size_t r = 0; r < n_rows; r++)
+        for (size_t c = 0; c < n_columns; c++) y[c * y_col + r] = vf_sum(sums[r][c]);
+}
+
+INLINE void gemv_groups(load_fn *load, size_t item_bytes, const unsigned char *w, size_t row_bytes,
                         size_t n_rows, size_t k, const float *x, size_t n_columns, float *y,
                         size_t y_col) {
-    const size_t rows = MAX_SUMS / ST_GEMV_PASS;
-    size_t r = 0;
-    for (; r + rows <= n_rows; r += rows)
-        passes(load, item_bytes, w + r * row_bytes, row_bytes, rows, k, x, n_columns, y + r, y_col);
-    for (; r < n_rows; r++)
-        passes(load, item_bytes, w + r * row_bytes, row_bytes, 1, k, x, n_columns, y + r, y_col);
+    for (size_t r = 0; r < n_rows; r += GROUP_ROWS)
+        gemv_group(load, item_bytes, w + r * row_bytes, row_bytes, st_min(GROUP_ROWS, n_rows - r),
+                   k, x, n_columns, y + r, y_col);
 }
 
 // Block types: DEQUANTIZED elements of each row at a time become floats, then as above, a column at
@@ -132,12 +171,12 @@ INLINE void gemv_passes(load_fn *load, size_t item_bytes, const unsigned char *w
 static void add_dequantized(float (*rows)[DEQUANTIZED], size_t n_rows, size_t n, const float *x,
                             vf *sum) {
     if (n_rows == GEMV_ROWS)
-        dot_rows(load_f32, sizeof(float), (const unsigned char *)rows, sizeof *rows, GEMV_ROWS,
-                 false, n, x, 0, 1, sum);
+        dot_rows(load_f32, sizeof(float), (const unsigned char *)rows, sizeof *rows, GEMV_ROWS, 0,
+                 n, x, 0, 1, sum);
     else
         for (size_t r = 0; r < n_rows; r++)
-            dot_rows(load_f32, sizeof(float), (const unsigned char *)rows[r], 0, 1, false, n, x, 0,
-                     1, sum + r);
+            dot_rows(load_f32, sizeof(float), (const unsigned char *)rows[r], 0, 1, 0, n, x, 0, 1,
+                     sum + r);
 }
 
 static void dequantized_rows(st_dequantize_fn *dequantize, const unsigned char *w, size_t row_bytes,
@@ -176,7 +215,7 @@ static void gemv_dequantized(st_dequantize_fn *dequantize, const unsigned char *
         else if (n_columns == ST_GEMV_PASS)                                                        \
             gemv_columns(load, item_bytes, w, row_bytes, n_rows, k, x, ST_GEMV_PASS, y, y_col);    \
         else                                                                                       \
-            gemv_passes(load, item_bytes, w, row_bytes, n_rows, k, x, n_columns, y, y_col);        \
+            gemv_groups(load, item_bytes, w, row_bytes, n_rows, k, x, n_columns, y, y_col);        \
     }
 
 GEMV_NATIVE(f32, load_f32, 4)
