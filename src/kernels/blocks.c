@@ -40,6 +40,6 @@ void st_blocks_quantize(const struct st_blocks *kernel, const float *x, size_t k
     if (n < ST_BLOCKS_CHUNK) memset(to, 0, sizeof *to);
     for (size_t part = 0; part < n / ST_BLOCKS_PART; part++)
         kernel->quantize(x + first + part * ST_BLOCKS_PART, to->high + part * ST_BLOCKS_PART,
-                         to->low + part * ST_BLOCKS_PART, to->scale + part, to->sum + part,
-                         to->half_sum + 2 * part);
+                         to->low + part * ST_BLOCKS_PART, to->q + part * ST_BLOCKS_PART,
+                         to->scale + part, to->sum + part, to->half_sum + 2 * part);
 }

@@ -28,6 +28,7 @@ enum { ST_BLOCKS_MAX_Q = 127 * 128 };
 struct st_blocks_chunk {
     int8_t high[ST_BLOCKS_CHUNK]; // from -127 to 127
     int8_t low[ST_BLOCKS_CHUNK];  // from -64 to 63
+    int16_t q[ST_BLOCKS_CHUNK];   // of each part the even elements, then the odd ones
     float scale[ST_BLOCKS_PARTS];
     float sum[ST_BLOCKS_PARTS];          // scale times the part's sum of q
     float half_sum[2 * ST_BLOCKS_PARTS]; // the same of 16 elements each
@@ -45,10 +46,11 @@ typedef void st_blocks_fn(const void *w, size_t row_bytes, size_t n_rows, size_t
                           const struct st_blocks_chunk *x, size_t n_columns, float *y,
                           size_t y_col);
 
-// One part x[32] of an input: the same bits from every kernel. half_sum[2].
+// One part x[32] of an input, as in struct st_blocks_chunk: the same bits from every kernel.
+// half_sum[2].
 typedef void st_blocks_quantize_fn(const float *restrict x, int8_t *restrict high,
-                                   int8_t *restrict low, float *restrict scale, float *restrict sum,
-                                   float *restrict half_sum);
+                                   int8_t *restrict low, int16_t *restrict q, float *restrict scale,
+                                   float *restrict sum, float *restrict half_sum);
 
 struct st_blocks {
     const char *name;

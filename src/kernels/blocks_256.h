@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products with blocks in 256-bit registers, one part in each. The including file has the product
-// of 32 codes with an input's two halves as 8 sums of 4: dot(), and dot_eight_bits() for types
-// whose codes have 8 bits; and the same for panels of 8 rows (struct dots of blocks_body.h).
+// of 32 codes with a part of an input as 8 sums of 4, exact_part(), and dots for panels of 8 rows
+// (blocks_panels.h).
 #include <stdbool.h>
 
 #include "kernels/blocks.h"
@@ -118,13 +118,6 @@ INLINE sums sums_zero(void) {
 INLINE float sums_total(const sums *sum, bool by_16) {
     return halves_total(by_16 ? _mm256_add_ps(sum->of[0], sum->of[1]) : sum->of[0]);
 }
-INLINE __m256i load_signed(const int8_t *p) {
-    return _mm256_loadu_si256((const void *)p);
-}
-INLINE __m256i exact_part(__m256i code, const struct st_blocks_chunk *x, size_t part, int bits) {
-    __m256i high = load_signed(x->high + 32 * part), low = load_signed(x->low + 32 * part);
-    return bits == 8 ? dot_eight_bits(code, high, low) : dot(code, high, low);
-}
 INLINE __m256i add_neighbours_32(__m256i a, __m256i b) {
     return _mm256_add_epi32(_mm256_unpacklo_epi32(a, b), _mm256_unpackhi_epi32(a, b));
 }
@@ -176,9 +169,6 @@ INLINE void wide_store(float *p, wide v) {
 }
 INLINE lanes lanes_load(const void *p) {
     return _mm256_loadu_si256(p);
-}
-INLINE lanes lanes_four(const int8_t *p) {
-    return _mm256_set1_epi32((int)u32_at(p));
 }
 INLINE floats floats_load(const float *p) {
     return _mm256_loadu_ps(p);

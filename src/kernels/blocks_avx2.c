@@ -1,51 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
 // vpmaddubsw sums two products in 16 bits and saturates. Codes without sign have at most 6 bits:
-// 2 * 63 * 127 fits. Codes with 8 bits give their sign to the other factor: 2 * 128 * 127 fits.
-// Of codes with 4, 5 or 6 bits, 8, 4 or 2 such sums fit together.
-#include <immintrin.h>
+// 2 * 63 * 127 fits, and of codes with 4 bits 8 such sums fit together. Codes with a sign are
+// widened to 16 bits for vpmaddwd, which takes an input with its 15 bits at once; so are those of
+// panels with more than 4 bits, as a panel is widened once for all columns.
 #include <stdbool.h>
+
+#include "kernels/blocks.h"
+#include "kernels/blocks_x86.h"
 
 #define NAME(type) st_blocks_##type##_avx2
 #define QUANTIZE   st_blocks_quantize_avx2
 
-enum { SIGNED_CODES = true, PANEL_COLUMNS = 3, PANELS_OF_8_BITS = false };
+enum { SIGNED_CODES = true, PANEL_COLUMNS = 3 };
 
-static inline __m256i dot(__m256i code, __m256i high, __m256i low) {
-    __m256i of_high = _mm256_maddubs_epi16(code, high), of_low = _mm256_maddubs_epi16(code, low);
-    return _mm256_add_epi32(_mm256_madd_epi16(of_high, _mm256_set1_epi16(128)),
-                            _mm256_madd_epi16(of_low, _mm256_set1_epi16(1)));
+INLINE __m256i even_words(__m256i v) {
+    return _mm256_srai_epi16(_mm256_slli_epi16(v, 8), 8);
 }
-static inline __m256i dot_eight_bits(__m256i code, __m256i high, __m256i low) {
-    return dot(_mm256_abs_epi8(code), _mm256_sign_epi8(high, code), _mm256_sign_epi8(low, code));
+INLINE __m256i odd_words(__m256i v) {
+    return _mm256_srai_epi16(v, 8);
+}
+// Of sums of products with an input's halves, in 16 bits.
+INLINE __m256i widen(__m256i high, __m256i low) {
+    return _mm256_add_epi32(_mm256_madd_epi16(high, _mm256_set1_epi16(128)),
+                            _mm256_madd_epi16(low, _mm256_set1_epi16(1)));
+}
+INLINE __m256i exact_part(__m256i code, const struct st_blocks_chunk *x, size_t part, int bits) {
+    const int16_t *q = x->q + 32 * part;
+    if (bits == 8)
+        return _mm256_add_epi32(_mm256_madd_epi16(even_words(code), load_256(q)),
+                                _mm256_madd_epi16(odd_words(code), load_256(q + 16)));
+    return widen(_mm256_maddubs_epi16(code, load_256(x->high + 32 * part)),
+                 _mm256_maddubs_epi16(code, load_256(x->low + 32 * part)));
 }
 
+// Of codes with 4 bits: sums in 16 bits of products with the halves. Of others: exact sums with
+// even and with odd elements.
 typedef __m256i lanes;
 typedef struct {
-    lanes high, low; // in 16 bits
-    lanes exact;
+    lanes of[2];
 } dots;
 
-static inline dots dots_zero(void) {
-    return (dots){_mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256()};
+INLINE dots dots_zero(void) {
+    return (dots){{_mm256_setzero_si256(), _mm256_setzero_si256()}};
 }
-// In place: GCC 12 copies sums otherwise, and spills them.
-static inline void add_16(lanes *sum, lanes x) {
-    __asm__("vpaddw %1, %0, %0" : "+x"(*sum) : "x"(x));
+INLINE void dots_add(dots *d, lanes w, const struct st_blocks_chunk *x, size_t group, int bits) {
+    // In place: GCC 12 copies sums otherwise, and spills them.
+    if (bits == 4) {
+        lanes high = _mm256_maddubs_epi16(w, eight_of(x->high + 4 * group));
+        lanes low = _mm256_maddubs_epi16(w, eight_of(x->low + 4 * group));
+        __asm__("vpaddw %1, %0, %0" : "+x"(d->of[0]) : "x"(high));
+        __asm__("vpaddw %1, %0, %0" : "+x"(d->of[1]) : "x"(low));
+        return;
+    }
+    const int16_t *q = x->q + group / 8 * 32 + group % 8 * 2;
+    lanes even = _mm256_madd_epi16(even_words(w), eight_of(q));
+    lanes odd = _mm256_madd_epi16(odd_words(w), eight_of(q + 16));
+    __asm__("vpaddd %1, %0, %0" : "+x"(d->of[0]) : "x"(even));
+    __asm__("vpaddd %1, %0, %0" : "+x"(d->of[1]) : "x"(odd));
 }
-static inline void dots_add(dots *d, lanes w, lanes high, lanes low, int bits) {
-    lanes positive = bits == 8 ? _mm256_abs_epi8(w) : w;
-    if (bits == 8) high = _mm256_sign_epi8(high, w), low = _mm256_sign_epi8(low, w);
-    add_16(&d->high, _mm256_maddubs_epi16(positive, high));
-    add_16(&d->low, _mm256_maddubs_epi16(positive, low));
-}
-static inline void dots_widen(dots *d) {
-    lanes high = _mm256_madd_epi16(d->high, _mm256_set1_epi16(128));
-    lanes low = _mm256_madd_epi16(d->low, _mm256_set1_epi16(1));
-    d->exact = _mm256_add_epi32(d->exact, _mm256_add_epi32(high, low));
-    d->high = d->low = _mm256_setzero_si256();
-}
-static inline __m256 dots_total(const dots *d) {
-    return _mm256_cvtepi32_ps(d->exact);
+INLINE __m256 dots_total(const dots *d, int bits) {
+    return _mm256_cvtepi32_ps(bits == 4 ? widen(d->of[0], d->of[1])
+                                        : _mm256_add_epi32(d->of[0], d->of[1]));
 }
 
 #include "kernels/blocks_256.h"

@@ -20,7 +20,7 @@ typedef struct {
     __m512 of_16; // or for each half of one
 } sums;
 
-enum { LANES = 16, PANEL_COLUMNS = 3, PANELS_OF_8_BITS = true };
+enum { LANES = 16, PANEL_COLUMNS = 3 };
 typedef __m512i lanes;
 typedef __m512 floats;
 typedef struct {
@@ -162,18 +162,16 @@ INLINE void wide_store(float *p, wide v) {
 INLINE lanes lanes_load(const void *p) {
     return _mm512_loadu_si512(p);
 }
-INLINE lanes lanes_four(const int8_t *p) {
+INLINE lanes four(const int8_t *p) {
     return _mm512_set1_epi32((int)u32_at(p));
 }
-INLINE void dots_add(dots *d, lanes w, lanes high, lanes low, int bits) {
+INLINE void dots_add(dots *d, lanes w, const struct st_blocks_chunk *x, size_t group, int bits) {
     (void)bits;
-    d->high = _mm512_dpbusd_epi32(d->high, w, high);
-    d->low = _mm512_dpbusd_epi32(d->low, w, low);
+    d->high = _mm512_dpbusd_epi32(d->high, w, four(x->high + 4 * group));
+    d->low = _mm512_dpbusd_epi32(d->low, w, four(x->low + 4 * group));
 }
-INLINE void dots_widen(dots *d) {
-    (void)d;
-}
-INLINE floats dots_total(const dots *d) {
+INLINE floats dots_total(const dots *d, int bits) {
+    (void)bits;
     return _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_slli_epi32(d->high, 7), d->low));
 }
 INLINE dots dots_zero(void) {

@@ -275,7 +275,7 @@ INLINE void one_row(const struct type *t, const unsigned char *w, size_t k,
         size_t r = 0;                                                                              \
         if (n_columns == 1)                                                                        \
             for (; r < n_rows; r++) one_row(&type, row + r * row_bytes, k, x, 1, y + r, y_col);    \
-        if (n_columns >= PANEL_COLUMNS && (bits < 8 || PANELS_OF_8_BITS))                          \
+        if (n_columns >= PANEL_COLUMNS)                                                            \
             for (; r + LANES <= n_rows; r += LANES)                                                \
                 panel_rows(&type, add_##kind, row + r * row_bytes, row_bytes, k, x, n_columns,     \
                            y + r, y_col);                                                          \

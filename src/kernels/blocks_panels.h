@@ -4,8 +4,7 @@
 // across lanes, and a part costs a conversion and a multiply-add for LANES rows.
 //
 // The including file has: lanes, a vector of LANES times 4 codes; dots, exact sums of one part for
-// LANES rows; floats, a vector of LANES floats; PANEL_COLUMNS, from which on panels are faster;
-// PANELS_OF_8_BITS, whether they are for codes of 8 bits.
+// LANES rows; floats, a vector of LANES floats; PANEL_COLUMNS, from which on panels are faster.
 
 enum {
     TOGETHER = 4, // columns whose sums are in registers
@@ -21,11 +20,6 @@ struct panel {
 
 // ---- Panels times columns: the same for all types with equally many bits
 
-// Sums that fit in a dots before it is widened.
-INLINE size_t widen_after(int bits) {
-    return SIGNED_CODES ? bits == 4 ? 8 : bits == 5 ? 4 : bits == 6 ? 2 : 1 : PART_GROUPS;
-}
-
 // Part `part` of a panel, or half-part, times n_columns columns, a constant where this is called.
 INLINE void add_part(const struct panel *p, size_t part, bool by_16, int bits, bool minima,
                      const struct st_blocks_chunk *x, size_t x_col, size_t n_columns, float *acc) {
@@ -34,19 +28,15 @@ INLINE void add_part(const struct panel *p, size_t part, bool by_16, int bits, b
     UNROLLED for (size_t c = 0; c < n_columns; c++) d[c] = dots_zero();
     UNROLLED for (size_t i = 0; i < n_groups; i++) {
         lanes w = lanes_load(p->code[first + i]);
-        UNROLLED for (size_t c = 0; c < n_columns; c++) {
-            const struct st_blocks_chunk *of = x + c * x_col;
-            dots_add(&d[c], w, lanes_four(of->high + 4 * (first + i)),
-                     lanes_four(of->low + 4 * (first + i)), bits);
-            if ((i + 1) % widen_after(bits) == 0 || i + 1 == n_groups) dots_widen(&d[c]);
-        }
+        UNROLLED for (size_t c = 0; c < n_columns; c++)
+            dots_add(&d[c], w, x + c * x_col, first + i, bits);
     }
     UNROLLED for (size_t c = 0; c < n_columns; c++) {
         const struct st_blocks_chunk *of = x + c * x_col;
         float *at = acc + (c * MAX_PARTS + part) * LANES;
         floats scale = floats_set1(of->scale[by_16 ? part / 2 : part]);
-        floats sum = floats_fma(dots_total(&d[c]), floats_mul(floats_load(p->scale[part]), scale),
-                                floats_load(at));
+        floats sum = floats_fma(dots_total(&d[c], bits),
+                                floats_mul(floats_load(p->scale[part]), scale), floats_load(at));
         if (minima)
             sum = floats_fnma(floats_load(p->minimum[part]),
                               floats_set1((by_16 ? of->half_sum : of->sum)[part]), sum);

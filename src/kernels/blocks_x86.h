@@ -29,6 +29,12 @@ INLINE uint16_t half_bits(const unsigned char *p) {
 INLINE float half_at(const unsigned char *p) {
     return _cvtsh_ss(half_bits(p));
 }
+INLINE __m256i load_256(const void *p) {
+    return _mm256_loadu_si256(p);
+}
+INLINE __m256i eight_of(const void *p) { // 4 bytes
+    return _mm256_set1_epi32((int)u32_at(p));
+}
 INLINE halves halves_times(halves v, float x) {
     return _mm256_mul_ps(v, _mm256_set1_ps(x));
 }

@@ -97,6 +97,11 @@ static int any_of(int largest, bool extreme) {
     return extreme ? (any < 0 ? -largest : largest) : any;
 }
 
+// Where element i of a chunk lies among the words.
+static size_t word_of(size_t i) {
+    return i / ST_BLOCKS_PART * ST_BLOCKS_PART + i % ST_BLOCKS_PART / 2 + i % 2 * 16;
+}
+
 // Signs: 0 for any, else all codes of a half have that one, so that neighbours add up.
 static void set_whole_inputs(struct product *p, const struct halves *h, bool extreme, int sign) {
     struct st_blocks_chunk *x = p->chunks.data;
@@ -106,6 +111,7 @@ static void set_whole_inputs(struct product *p, const struct halves *h, bool ext
             int high = any_of(h->high, extreme), low = any_of(h->low, extreme);
             x->high[i] = (int8_t)(sign ? sign * abs(high) : high);
             x->low[i] = (int8_t)(sign ? sign * abs(low) : low);
+            x->q[word_of(i)] = (int16_t)(128 * x->high[i] + x->low[i]);
             x->half_sum[i / 16] += h->scale * (float)(128 * x->high[i] + x->low[i]);
         }
         for (size_t part = 0; part < ST_BLOCKS_PARTS; part++) {
@@ -281,6 +287,7 @@ static void check_quantized(const struct st_blocks *row, float range) {
             assert_true(fabsf(step * q - value) <= 0.505f * step);
             assert_true(fabsf(q) <= ST_BLOCKS_MAX_Q);
             assert_in_range(got.low[i] + 64, 0, 127);
+            assert_int_equal(got.q[word_of(i)], 128 * got.high[i] + got.low[i]);
         }
     }
     kc_free(&x, row->name);
