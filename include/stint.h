@@ -90,7 +90,7 @@ typedef enum stint_exec {
     STINT_EXEC_DEFAULT = 0, /* npu for a package, fast for a quantized GGUF (x86), else float */
     STINT_EXEC_FLOAT = 1,   /* F32 arithmetic over the weights as stored */
     STINT_EXEC_NPU = 2,     /* INT8 linears on the device that acts as the NPU */
-    STINT_EXEC_FAST = 3     /* steps in integers over quantized blocks; prompts as FLOAT */
+    STINT_EXEC_FAST = 3     /* steps in integers over quantized blocks; prompts rounded */
 } stint_exec;
 
 /* "float", "npu" or "fast"; "default" for anything else. Static. */

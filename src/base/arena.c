@@ -33,21 +33,35 @@ stint_status st_arena_open_sparse(struct st_arena *arena, size_t bytes) {
     void *base = mmap(NULL, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (base == MAP_FAILED)
         return st_fail(STINT_E_NOMEM, "the system has no %zu MiB of memory to give", bytes >> 20);
-    *arena = (struct st_arena){.base = base, .capacity = capacity};
+    *arena = (struct st_arena){.base = base, .capacity = capacity, .mapped = capacity};
+    return STINT_OK;
+}
+
+// Fewer TLB misses. The system gives huge pages only for whole, aligned ones, and what stands at
+// the end of an arena is used as often as the rest: more is mapped, and cut to whole ones. Advice
+// is only a hint, so a refusal does not matter.
+static stint_status open_huge(struct st_arena *arena, size_t bytes) {
+    size_t whole = st_round_up(bytes, HUGE_PAGE_BYTES);
+    ST_TRY(st_arena_open_sparse(arena, whole + HUGE_PAGE_BYTES));
+    size_t before = -(uintptr_t)arena->base % HUGE_PAGE_BYTES;
+    if (before) munmap(arena->base, before);
+    arena->base += before;
+    munmap(arena->base + whole, HUGE_PAGE_BYTES - before);
+    madvise(arena->base, whole, MADV_HUGEPAGE);
+    arena->mapped = whole;
+    arena->capacity = bytes;
     return STINT_OK;
 }
 
 stint_status st_arena_open(struct st_arena *arena, size_t bytes) {
-    ST_TRY(st_arena_open_sparse(arena, bytes));
-    // Fewer TLB misses; only a hint, so a refusal does not matter.
-    if (arena->capacity >= HUGE_PAGE_BYTES) madvise(arena->base, arena->capacity, MADV_HUGEPAGE);
-    return STINT_OK;
+    bool huge = bytes >= HUGE_PAGE_BYTES && bytes <= SIZE_MAX / 2;
+    return huge ? open_huge(arena, bytes) : st_arena_open_sparse(arena, bytes);
 }
 
 void st_arena_close(struct st_arena *arena) {
     if (arena->base) {
-        ASAN_UNPOISON_MEMORY_REGION(arena->base, arena->capacity);
-        munmap(arena->base, arena->capacity);
+        ASAN_UNPOISON_MEMORY_REGION(arena->base, arena->mapped);
+        munmap(arena->base, arena->mapped);
     }
     *arena = (struct st_arena){0};
 }

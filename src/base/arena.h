@@ -13,6 +13,7 @@
 struct st_arena {
     unsigned char *base; // NULL while measuring
     size_t capacity;     // bytes
+    size_t mapped;       // bytes that the system gave: capacity in whole huge pages
     size_t used;         // bytes, also while measuring
     bool overflow;       // a size did not fit: everything taken afterwards is NULL
 };

@@ -9,9 +9,11 @@
 
 enum { SHARE_BYTES = 64 }; // of a formatted share
 
-// INT8 is compared with the INT8 units, BF16 weights with the BF16 units if there are any.
+// What prompts are computed with: INT8 units, BF16 units where there are any and the weights are in
+// BF16 or may be rounded, else floats.
 static double prefill_peak(const struct st_bench_figures *f, const char **name) {
-    bool bf16 = strcmp(f->info.weight_type, "bf16") == 0 && f->roofline.bf16_flops_per_second > 0;
+    bool rounded = f->info.exec == STINT_EXEC_FAST || strcmp(f->info.weight_type, "bf16") == 0;
+    bool bf16 = rounded && f->roofline.bf16_flops_per_second > 0;
     bool int8 = f->info.exec == STINT_EXEC_NPU;
     *name = int8 ? "int8" : bf16 ? "bf16" : "float";
     return int8   ? f->roofline.int8_ops_per_second

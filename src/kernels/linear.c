@@ -34,44 +34,67 @@ static void dequantize_rows(const struct st_linear_kernels *kernels, const struc
     }
 }
 
+// The same in BF16, in place: pairs take half the room.
+static void round_rows(const struct st_linear_kernels *kernels, size_t n, float *rows) {
+    for (size_t m = 0; m < kernels->tile->m; m++, rows += K_BLOCK)
+        kernels->pairs->join(rows, n / 2, (uint32_t *)(void *)rows);
+}
+
+// What meets the rows of one linear: the packed input, in floats or in pairs.
+struct columns {
+    const struct st_linear_kernels *kernels;
+    const struct st_linear_args *args;
+    bool pairs;
+};
+
+// sums[m, width] += weights[m, n] * x[k0.., t..]
+static void add_tile(const struct columns *c, const float *weights, size_t k0, size_t n, size_t t,
+                     size_t width, float *sums, size_t sum_row) {
+    const struct st_tile *tile = c->kernels->tile;
+    const float *x = c->args->x + t * c->args->k;
+    size_t v = width / tile->lanes - 1;
+    if (c->pairs)
+        c->kernels->pairs->fn[v](n / 2, (const uint32_t *)(const void *)weights, K_BLOCK, 1,
+                                 (const uint32_t *)(const void *)x + k0 / 2 * width, sums, sum_row);
+    else
+        tile->fn[v](n, weights, K_BLOCK, 1, x + k0 * width, sums, sum_row);
+}
+
 // sums[rows, padded] += w[row0.., k0..k0 + n) * x
-static void add_k_block(const struct st_linear_kernels *kernels, const struct st_linear_args *a,
-                        size_t row0, size_t row1, size_t k0, size_t n, float *weights, float *sums,
-                        size_t sum_row) {
-    const struct st_tile *tile = kernels->tile;
-    size_t padded = st_tile_padded(tile, a->n_tokens);
+static void add_k_block(const struct columns *c, size_t row0, size_t row1, size_t k0, size_t n,
+                        float *weights, float *sums, size_t sum_row) {
+    const struct st_tile *tile = c->kernels->tile;
+    size_t padded = st_tile_padded(tile, c->args->n_tokens);
     for (size_t row = row0; row < row1; row += tile->m) {
-        dequantize_rows(kernels, a, row, row1, k0, n, weights);
+        dequantize_rows(c->kernels, c->args, row, row1, k0, n, weights);
+        if (c->pairs) round_rows(c->kernels, n, weights);
         for (size_t t = 0; t < padded;) {
-            size_t width = st_tile_width(tile, a->n_tokens, t);
-            tile->fn[width / tile->lanes - 1](n, weights, K_BLOCK, 1, a->x + t * a->k + k0 * width,
-                                              sums + (row - row0) * sum_row + t, sum_row);
+            size_t width = st_tile_width(tile, c->args->n_tokens, t);
+            add_tile(c, weights, k0, n, t, width, sums + (row - row0) * sum_row + t, sum_row);
             t += width;
         }
     }
 }
 
-static void store(const struct st_linear_args *a, size_t row0, size_t row1, const float *sums,
+static void store(const struct columns *c, size_t row0, size_t row1, const float *sums,
                   size_t sum_row) {
-    for (size_t t0 = 0; t0 < a->n_tokens; t0 += 16) { // a few cache lines of sums at a time
-        size_t t1 = st_min(t0 + 16, a->n_tokens);
-        for (size_t t = t0; t < t1; t++)
-            for (size_t row = row0; row < row1; row++)
-                a->y[t * a->y_row + row] =
-                    sums[(row - row0) * sum_row + t] + (a->bias ? a->bias[row] : 0.0f);
-    }
+    const struct st_linear_args *a = c->args;
+    st_tile_transpose(c->kernels->tile, sums, sum_row, row1 - row0, a->n_tokens, a->y + row0,
+                      a->y_row);
+    for (size_t t = 0; t < a->n_tokens && a->bias; t++)
+        for (size_t row = row0; row < row1; row++) a->y[t * a->y_row + row] += a->bias[row];
 }
 
-static void tile_block(const struct st_linear_kernels *kernels, const struct st_linear_args *a,
-                       size_t row0, size_t row1, float *scratch) {
-    const struct st_tile *tile = kernels->tile;
+static void tile_block(const struct columns *c, size_t row0, size_t row1, float *scratch) {
+    const struct st_tile *tile = c->kernels->tile;
+    const struct st_linear_args *a = c->args;
     // Rows a power of two apart would fall into the same cache sets.
     size_t sum_row = st_tile_padded(tile, a->n_tokens) + 16;
     float *sums = scratch + tile->m * K_BLOCK;
     memset(sums, 0, st_round_up(row1 - row0, tile->m) * sum_row * sizeof *sums);
     for (size_t k0 = 0; k0 < a->k; k0 += K_BLOCK)
-        add_k_block(kernels, a, row0, row1, k0, st_min(K_BLOCK, a->k - k0), scratch, sums, sum_row);
-    store(a, row0, row1, sums, sum_row);
+        add_k_block(c, row0, row1, k0, st_min(K_BLOCK, a->k - k0), scratch, sums, sum_row);
+    store(c, row0, row1, sums, sum_row);
 }
 
 static void gemv_rows(const struct st_linear_kernels *kernels, const struct st_linear_args *a,
@@ -84,10 +107,21 @@ static void gemv_rows(const struct st_linear_kernels *kernels, const struct st_l
         for (size_t row = row0; row < row1; row++) a->y[t * a->y_row + row] += a->bias[row];
 }
 
+static void tile_blocks(const struct columns *c, size_t row0, size_t row1, float *scratch) {
+    for (size_t row = row0; row < row1; row += ST_LINEAR_ROWS)
+        tile_block(c, row, st_min(row + ST_LINEAR_ROWS, row1), scratch);
+}
+
 static void tile_rows(const struct st_linear_kernels *kernels, const struct st_linear_args *a,
                       size_t row0, size_t row1, float *scratch) {
-    for (size_t row = row0; row < row1; row += ST_LINEAR_ROWS)
-        tile_block(kernels, a, row, st_min(row + ST_LINEAR_ROWS, row1), scratch);
+    struct columns c = {kernels, a, false};
+    tile_blocks(&c, row0, row1, scratch);
+}
+
+static void bf16_tile_rows(const struct st_linear_kernels *kernels, const struct st_linear_args *a,
+                           size_t row0, size_t row1, float *scratch) {
+    struct columns c = {kernels, a, true};
+    tile_blocks(&c, row0, row1, scratch);
 }
 
 static size_t tile_block_tokens(const struct st_linear_kernels *kernels) {
@@ -98,6 +132,20 @@ static void tile_pack(const struct st_linear_kernels *kernels, const float *x, s
                       size_t k, size_t block, float *out) {
     size_t width = tile_block_tokens(kernels), t = block * width;
     st_tile_pack(kernels->tile, x + t * k, k, st_min(width, n_tokens - t), k, out + t * k);
+}
+
+// A block as tile_pack has it, then its pairs in place: they take the first half of its room.
+static void bf16_tile_pack(const struct st_linear_kernels *kernels, const float *x, size_t n_tokens,
+                           size_t k, size_t block, float *out) {
+    size_t t = block * tile_block_tokens(kernels),
+           width = st_tile_width(kernels->tile, n_tokens, t);
+    tile_pack(kernels, x, n_tokens, k, block, out);
+    kernels->pairs->zip(out + t * k, k, width, (uint32_t *)(void *)(out + t * k));
+}
+
+static bool quantized(enum st_dtype dtype, size_t k, size_t n_tokens) {
+    (void)n_tokens;
+    return k % 2 == 0 && st_dtype_traits(dtype)->block_items > 1;
 }
 
 static bool few_tokens(enum st_dtype dtype, size_t k, size_t n_tokens) {
@@ -112,19 +160,22 @@ static bool anything(enum st_dtype dtype, size_t k, size_t n_tokens) {
 
 const struct st_linear_path st_linear_paths[] = {
 #if defined(__x86_64__)
-    {"bf16_gemv", ST_CPU_AVX512, st_linear_bf16_gemv_takes, st_linear_bf16_gemv_block_tokens,
+    {"tile_bf16", ST_CPU_AVX512 | ST_CPU_AVX512BF16, true, quantized, tile_block_tokens,
+     bf16_tile_pack, bf16_tile_rows},
+    {"bf16_gemv", ST_CPU_AVX512, false, st_linear_bf16_gemv_takes, st_linear_bf16_gemv_block_tokens,
      st_linear_bf16_gemv_pack, st_linear_bf16_gemv_rows},
 #endif
-    {"gemv", 0, few_tokens, NULL, NULL, gemv_rows},
+    {"gemv", 0, false, few_tokens, NULL, NULL, gemv_rows},
 #if defined(__x86_64__)
-    {"bf16_amx", ST_CPU_AMX_BF16, st_linear_bf16_amx_takes, st_linear_bf16_amx_block_tokens,
+    {"bf16_amx", ST_CPU_AMX_BF16, false, st_linear_bf16_amx_takes, st_linear_bf16_amx_block_tokens,
      st_linear_bf16_amx_pack, st_linear_bf16_amx_rows},
 #endif
-    {"tile", 0, anything, tile_block_tokens, tile_pack, tile_rows},
+    {"tile", 0, false, anything, tile_block_tokens, tile_pack, tile_rows},
     {0},
 };
 
-bool st_linear_path_fits(const struct st_linear_path *path, uint64_t cpu_flags, enum st_dtype dtype,
-                         size_t k, size_t n_tokens) {
-    return (path->isa & cpu_flags) == path->isa && path->takes(dtype, k, n_tokens);
+bool st_linear_path_fits(const struct st_linear_path *path, uint64_t cpu_flags, bool fast,
+                         enum st_dtype dtype, size_t k, size_t n_tokens) {
+    return (path->isa & cpu_flags) == path->isa && (fast || !path->rounds) &&
+           path->takes(dtype, k, n_tokens);
 }

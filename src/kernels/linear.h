@@ -7,6 +7,7 @@
 
 #include "kernels/dequantize.h"
 #include "kernels/gemv.h"
+#include "kernels/pairs.h"
 #include "kernels/tile.h"
 
 #include <stdbool.h>
@@ -20,6 +21,7 @@ struct st_linear_kernels {
     const struct st_tile *tile;
     const struct st_dequantize *dequantize;
     const struct st_gemv *gemv;
+    const struct st_pairs *pairs; // NULL where no path in BF16 is selected
 };
 
 struct st_linear_args {
@@ -37,6 +39,7 @@ struct st_linear_args {
 struct st_linear_path {
     const char *name;
     uint64_t isa; // ST_CPU_* bits it needs
+    bool rounds;  // inputs and weights: not for exact arithmetic
     bool (*takes)(enum st_dtype dtype, size_t k, size_t n_tokens);
     // Tokens packed together; pack() works on one block of x [n_tokens, k] at a time. 0: no
     // packing.
@@ -50,9 +53,9 @@ struct st_linear_path {
 
 // Best first; the last one takes everything. Ends with a NULL name.
 extern const struct st_linear_path st_linear_paths[];
-// True if the CPU can run it and it takes such a linear.
-bool st_linear_path_fits(const struct st_linear_path *path, uint64_t cpu_flags, enum st_dtype dtype,
-                         size_t k, size_t n_tokens);
+// True if the CPU can run it and it takes such a linear, exactly or, with `fast`, in any way.
+bool st_linear_path_fits(const struct st_linear_path *path, uint64_t cpu_flags, bool fast,
+                         enum st_dtype dtype, size_t k, size_t n_tokens);
 
 // Enough for every path.
 size_t st_linear_scratch_floats(const struct st_tile *tile, size_t n_tokens);

@@ -18,6 +18,7 @@ struct st_pairs {
     uint64_t isa;             // ST_CPU_* bits it needs
     size_t m, lanes, vectors; // as in struct st_tile; widths are multiples of lanes
     st_pair_tile_fn *fn[ST_TILE_MAX_VECTORS];
+    // Of both, the output may begin where x begins.
     // out[i] = x[2 i], x[2 i + 1] for i in [0, n): keys, whose rows are k.
     void (*join)(const float *x, size_t n, uint32_t *out);
     // x [n_rows, n]: out[r * n + i] = x[2 r, i], x[2 r + 1, i]; behind an odd number of rows

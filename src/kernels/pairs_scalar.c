@@ -3,6 +3,8 @@
 #include "base/half.h"
 #include "kernels/pairs_rows.h"
 
+#include <string.h>
+
 enum { M = 4, WIDTH = 4 };
 
 static uint32_t pair(float even, float odd) {
@@ -28,11 +30,19 @@ void st_pair_tile_scalar(size_t k, const uint32_t *a, size_t a_row, size_t a_col
             }
 }
 
+// Whatever was written there: the output may stand where the input stood.
+static float at(const float *x, size_t i) {
+    float value;
+    memcpy(&value, x + i, sizeof value);
+    return value;
+}
+
 void st_pair_join_scalar(const float *x, size_t n, uint32_t *out) {
-    for (size_t i = 0; i < n; i++) out[i] = pair(x[2 * i], x[2 * i + 1]);
+    for (size_t i = 0; i < n; i++) out[i] = pair(at(x, 2 * i), at(x, 2 * i + 1));
 }
 
 void st_pair_zip_scalar(const float *x, size_t n_rows, size_t n, uint32_t *out) {
     for (size_t r = 0; r < n_rows; r += 2, x += 2 * n, out += n)
-        for (size_t i = 0; i < n; i++) out[i] = pair(x[i], r + 1 < n_rows ? x[n + i] : 0.0f);
+        for (size_t i = 0; i < n; i++)
+            out[i] = pair(at(x, i), r + 1 < n_rows ? at(x, n + i) : 0.0f);
 }

@@ -18,6 +18,9 @@ typedef void st_tile_fn(size_t k, const float *a, size_t a_row, size_t a_col, co
 
 enum { ST_TILE_MAX_VECTORS = 4, ST_TILE_MAX_M = 16, ST_TILE_MAX_WIDTH = 64 };
 
+// b[j * b_row + i] = a[i * a_row + j]  for i, j in [0, lanes) of the row.
+typedef void st_tile_transpose_fn(const float *a, size_t a_row, float *b, size_t b_row);
+
 struct st_tile {
     const char *name;
     uint64_t isa; // ST_CPU_* bits it needs
@@ -26,6 +29,7 @@ struct st_tile {
     size_t
         vectors; // widest tile, <= ST_TILE_MAX_VECTORS; m * vectors accumulators stay in registers
     st_tile_fn *fn[ST_TILE_MAX_VECTORS]; // fn[v - 1]: width v * lanes
+    st_tile_transpose_fn *transpose;
 };
 
 // All rows, best first; ends with a row whose name is NULL.
@@ -38,6 +42,10 @@ const struct st_tile *st_tile_select(uint64_t cpu_flags);
 // width w starts at out + t0 * k and holds [k, w]. Returns the padded number of tokens.
 size_t st_tile_pack(const struct st_tile *tile, const float *x, size_t x_row, size_t n_tokens,
                     size_t k, float *out);
+
+// b[j * b_row + i] = a[i * a_row + j]  for i in [0, n_rows), j in [0, n_columns).
+void st_tile_transpose(const struct st_tile *tile, const float *a, size_t a_row, size_t n_rows,
+                       size_t n_columns, float *b, size_t b_row);
 
 // Tokens after padding, and the width of the block that starts at t0 (a multiple of the widest).
 size_t st_tile_padded(const struct st_tile *tile, size_t n_tokens);

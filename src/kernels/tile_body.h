@@ -44,3 +44,19 @@ INLINE void tile_any_stride(size_t n_vectors, size_t k, const TILE_ELEMENT *a, s
     else
         tile(n_vectors, k, a, a_row, a_col, b, c, c_row);
 }
+
+// Rows i and i + VF_LANES / 2, zipped, become rows 2 i and 2 i + 1: an element's place, as the bits
+// of its row and column one after another, turns by one bit. When it has turned by half of them,
+// row and column are exchanged.
+INLINE void transpose(const float *a, size_t a_row, float *b, size_t b_row) {
+    vf row[VF_LANES], zipped[VF_LANES];
+    UNROLL for (size_t i = 0; i < VF_LANES; i++) row[i] = vf_load(a + i * a_row);
+    UNROLL for (size_t turn = 1; turn < VF_LANES; turn *= 2) {
+        UNROLL for (size_t i = 0; i < VF_LANES / 2; i++) {
+            zipped[2 * i] = vf_zip_low(row[i], row[i + VF_LANES / 2]);
+            zipped[2 * i + 1] = vf_zip_high(row[i], row[i + VF_LANES / 2]);
+        }
+        UNROLL for (size_t i = 0; i < VF_LANES; i++) row[i] = zipped[i];
+    }
+    UNROLL for (size_t i = 0; i < VF_LANES; i++) vf_store(b + i * b_row, row[i]);
+}

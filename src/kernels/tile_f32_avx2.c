@@ -14,3 +14,7 @@ void st_tile_f32_avx2_2(size_t k, const float *a, size_t a_row, size_t a_col, co
                         float *c, size_t c_row) {
     tile_any_stride(2, k, a, a_row, a_col, b, c, c_row);
 }
+
+void st_tile_transpose_avx2(const float *a, size_t a_row, float *b, size_t b_row) {
+    transpose(a, a_row, b, b_row);
+}

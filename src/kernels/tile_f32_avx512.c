@@ -19,3 +19,7 @@ void st_tile_f32_avx512_3(size_t k, const float *a, size_t a_row, size_t a_col, 
                           float *c, size_t c_row) {
     tile_any_stride(3, k, a, a_row, a_col, b, c, c_row);
 }
+
+void st_tile_transpose_avx512(const float *a, size_t a_row, float *b, size_t b_row) {
+    transpose(a, a_row, b, b_row);
+}

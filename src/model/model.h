@@ -19,9 +19,9 @@ struct stint_model {
     struct st_arena arena;  // norms, biases, the layer table
     struct st_arena pinned; // copies of float linears, of a model whose weights are read on demand
     struct st_weights weights;
-    struct st_weights_int8 int8;              // layers NULL: a float model
-    struct st_weights_neurons neurons;        // layers NULL: none
-    bool fast;                                // steps multiply its quantized blocks in integers
+    struct st_weights_int8 int8;       // layers NULL: a float model
+    struct st_weights_neurons neurons; // layers NULL: none
+    bool fast; // steps multiply its quantized blocks in integers, prompts may be rounded
     struct st_nested_range nested;            // precisions of its nested weights
     struct st_preset_weights *preset_weights; // ST_SOURCE_PRESET only
     struct st_preset_int8 *preset_int8;       // the same, where it computes in INT8

@@ -101,6 +101,18 @@ static void arena_reports_memory_that_the_system_has_not(void **state) {
     ts_fail_allocation(0);
 }
 
+static void large_arenas_are_whole_huge_pages(void **state) {
+    (void)state;
+    enum { HUGE = 2 << 20 };
+    struct st_arena arena;
+    assert_int_equal(st_arena_open(&arena, HUGE + 100), STINT_OK);
+    assert_int_equal((uintptr_t)arena.base % HUGE, 0);
+    assert_int_equal(arena.mapped, 2 * HUGE);
+    memset(ST_TAKE(&arena, char, HUGE + 64), 1, HUGE + 64);
+    assert_null(ST_TAKE(&arena, char, HUGE)); // mapped, but more than was asked for
+    st_arena_close(&arena);
+}
+
 static void arena_of_no_bytes_opens_and_closes(void **state) {
     (void)state;
     struct st_arena arena;
@@ -117,6 +129,7 @@ int main(void) {
         cmocka_unit_test(arena_refuses_sizes_that_wrap_and_stays_refused),
         cmocka_unit_test(arena_rewinding_gives_back_what_came_after_the_mark),
         cmocka_unit_test(arena_reports_memory_that_the_system_has_not),
+        cmocka_unit_test(large_arenas_are_whole_huge_pages),
         cmocka_unit_test(arena_of_no_bytes_opens_and_closes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

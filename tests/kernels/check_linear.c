@@ -13,34 +13,37 @@
 #undef st_linear_bf16_amx_rows
 
 #include "base/cpu.h"
+#include "block_weights.h"
 #include "kernel_check.h"
+#include "kernels/blocks.h"
+#include "kernels/quantize_float.h"
 
 static const struct st_linear_path emulated = {
-    "bf16_amx emulated", 0, emulated_takes, emulated_block_tokens, emulated_pack, emulated_rows};
+    "bf16_amx emulated", 0, false, emulated_takes, emulated_block_tokens, emulated_pack,
+    emulated_rows};
 
 static struct st_linear_kernels kernels_for(uint64_t flags) {
     return (struct st_linear_kernels){st_tile_select(flags), st_dequantize_select(flags),
-                                      st_gemv_select(flags)};
+                                      st_gemv_select(flags), st_pairs_select(flags)};
 }
 
 struct product {
-    size_t n_tokens, k, n_rows;
+    enum st_dtype dtype;
+    size_t n_tokens, k, n_rows, row_bytes;
     struct kc_array x, w, bias, y, packed, scratch;
 };
 
-static struct product make(size_t n_tokens, size_t k, size_t n_rows,
+static struct product make(enum st_dtype dtype, size_t n_tokens, size_t k, size_t n_rows,
                            const struct st_linear_kernels *kernels) {
-    struct product p = {.n_tokens = n_tokens, .k = k, .n_rows = n_rows};
+    struct product p = {.dtype = dtype, .n_tokens = n_tokens, .k = k, .n_rows = n_rows};
+    p.row_bytes = st_dtype_row_bytes(dtype, k);
     p.x = kc_floats(n_tokens * k, 1.0f);
-    p.w = kc_make(n_rows * k * sizeof(uint16_t), 2 * ts_random_below(4));
+    p.w = kc_make(n_rows * p.row_bytes, 2 * ts_random_below(4));
     p.bias = kc_floats(n_rows, 1.0f);
     p.y = kc_floats(n_tokens * n_rows, 0.0f);
     p.packed = kc_floats(st_linear_packed_floats(kernels->tile, n_tokens, k), 1.0f);
     p.scratch = kc_floats(st_linear_scratch_floats(kernels->tile, n_tokens), 1.0f);
-    for (size_t i = 0; i < n_rows * k; i++) {
-        uint16_t half = st_bf16_from_f32(ts_random_float(-1.0f, 1.0f));
-        memcpy((unsigned char *)p.w.data + 2 * i, &half, sizeof half);
-    }
+    bw_fill(dtype, p.w.data, p.w.bytes);
     return p;
 }
 
@@ -52,8 +55,8 @@ static void done(struct product *p, const char *who) {
 static void run(const struct st_linear_path *path, const struct st_linear_kernels *kernels,
                 struct product *p, size_t rows_per_call) {
     struct st_linear_args args = {.w = p->w.data,
-                                  .row_bytes = p->k * sizeof(uint16_t),
-                                  .dtype = ST_DTYPE_BF16,
+                                  .row_bytes = p->row_bytes,
+                                  .dtype = p->dtype,
                                   .k = p->k,
                                   .n_tokens = p->n_tokens,
                                   .x = path->pack ? p->packed.data : p->x.data,
@@ -67,27 +70,40 @@ static void run(const struct st_linear_path *path, const struct st_linear_kernel
         path->rows(kernels, &args, row, st_min(row + rows_per_call, p->n_rows), p->scratch.data);
 }
 
+static double rounded(const struct st_linear_path *path, float x) {
+    return (double)(path->rounds ? st_f32_from_bf16(st_bf16_from_f32(x)) : x);
+}
+
+// One row with all tokens; returns the row's largest magnitude, but at least 1.
+static float define_row(const struct st_linear_path *path, const struct st_linear_kernels *kernels,
+                        const struct product *p, size_t r, float *row, float *y) {
+    const float *x = p->x.data;
+    kernels->dequantize->fn[p->dtype]((unsigned char *)p->w.data + r * p->row_bytes, 0, p->k, row);
+    for (size_t t = 0; t < p->n_tokens; t++) {
+        double sum = (double)((float *)p->bias.data)[r];
+        for (size_t i = 0; i < p->k; i++)
+            sum += rounded(path, x[t * p->k + i]) * rounded(path, row[i]);
+        y[t * p->n_rows + r] = (float)sum;
+    }
+    return fmaxf(1.0f, st_max_magnitude(row, p->k));
+}
+
 static void check(const struct st_linear_path *path, const struct st_linear_kernels *kernels,
-                  size_t n_tokens, size_t k, size_t n_rows) {
-    struct product p = make(n_tokens, k, n_rows, kernels);
-    float *wanted = calloc(n_tokens * n_rows, sizeof *wanted);
-    for (size_t t = 0; t < n_tokens; t++)
-        for (size_t r = 0; r < n_rows; r++) {
-            double sum = (double)((float *)p.bias.data)[r];
-            for (size_t i = 0; i < k; i++) {
-                uint16_t half;
-                memcpy(&half, (unsigned char *)p.w.data + 2 * (r * k + i), sizeof half);
-                sum += (double)((float *)p.x.data)[t * k + i] * (double)st_f32_from_bf16(half);
-            }
-            wanted[t * n_rows + r] = (float)sum;
-        }
+                  enum st_dtype dtype, size_t n_tokens, size_t k, size_t n_rows) {
+    struct product p = make(dtype, n_tokens, k, n_rows, kernels);
+    float *wanted = calloc(n_tokens * n_rows, sizeof *wanted), *row = calloc(k, sizeof *row);
+    float largest = 1.0f;
+    for (size_t r = 0; r < n_rows; r++)
+        largest = fmaxf(largest, define_row(path, kernels, &p, r, row, wanted));
     run(path, kernels, &p, n_rows);
     // 16 bits of mantissa and random signs: far below what BF16 activations would give.
-    kc_near(p.y.data, wanted, n_tokens * n_rows, 2e-5f * sqrtf((float)k) + 1e-5f, path->name);
+    kc_near(p.y.data, wanted, n_tokens * n_rows, (2e-5f * sqrtf((float)k) + 1e-5f) * largest,
+            path->name);
     memcpy(wanted, p.y.data, p.y.bytes);
     run(path, kernels, &p, ST_LINEAR_ROWS); // in other pieces: not a bit may change
     assert_memory_equal(p.y.data, wanted, p.y.bytes);
     free(wanted);
+    free(row);
     done(&p, path->name);
 }
 
@@ -102,10 +118,39 @@ static void every_path_equals_the_definition(void **state) {
         for (const struct st_linear_path *path = st_linear_paths; path->name; path++)
             for (size_t i = 0; i < 7 * 5 * 3; i++) {
                 size_t n = tokens[i % 7], r = rows[i / 7 % 5], k = lengths[i / 35];
-                if (st_linear_path_fits(path, flags, ST_DTYPE_BF16, k, n))
-                    check(path, &kernels, n, k, r);
+                if (st_linear_path_fits(path, flags, true, ST_DTYPE_BF16, k, n))
+                    check(path, &kernels, ST_DTYPE_BF16, n, k, r);
             }
     }
+}
+
+static void quantized_types_equal_the_definition(void **state) {
+    (void)state;
+    const uint64_t sets[] = {0, ST_CPU_AVX2, UINT64_MAX};
+    const size_t tokens[] = {16, 17, 23, 31, 32, 33, 64}, rows[] = {1, 9, 67};
+    for (size_t s = 0; s < sizeof sets / sizeof *sets; s++) {
+        uint64_t flags = st_cpu_flags() & sets[s];
+        struct st_linear_kernels kernels = kernels_for(flags);
+        for (int dtype = 0; dtype < ST_N_DTYPES; dtype++)
+            for (const struct st_linear_path *path = st_linear_paths; path->name; path++) {
+                size_t items = st_dtype_traits((enum st_dtype)dtype)->block_items;
+                bool fits = st_linear_path_fits(path, flags, true, (enum st_dtype)dtype, 768, 16);
+                if (!st_blocks_has((enum st_dtype)dtype) || !fits) continue;
+                for (size_t i = 0; i < 7; i++)
+                    check(path, &kernels, (enum st_dtype)dtype, tokens[i],
+                          items * (1 + i * 96 / items), rows[i % 3]);
+                check(path, &kernels, (enum st_dtype)dtype, 512, items, 3);
+            }
+    }
+}
+
+static void exact_arithmetic_does_not_round(void **state) {
+    (void)state;
+    for (const struct st_linear_path *path = st_linear_paths; path->name; path++)
+        if (path->rounds)
+            for (int dtype = 0; dtype < ST_N_DTYPES; dtype++)
+                assert_false(
+                    st_linear_path_fits(path, UINT64_MAX, false, (enum st_dtype)dtype, 256, 64));
 }
 
 static void emulated_tiles_equal_the_definition(void **state) {
@@ -115,7 +160,7 @@ static void emulated_tiles_equal_the_definition(void **state) {
     for (size_t i = 0; i < 4 * 5 * 2; i++) {
         size_t n = tokens[i % 4], r = rows[i / 4 % 5], k = lengths[i / 20];
         assert_true(emulated.takes(ST_DTYPE_BF16, k, n));
-        check(&emulated, &kernels, n, k, r);
+        check(&emulated, &kernels, ST_DTYPE_BF16, n, k, r);
     }
     assert_false(emulated.takes(ST_DTYPE_BF16, 33, 100));
     assert_false(emulated.takes(ST_DTYPE_F16, 32, 100));
@@ -124,6 +169,8 @@ static void emulated_tiles_equal_the_definition(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_path_equals_the_definition),
+        cmocka_unit_test(quantized_types_equal_the_definition),
+        cmocka_unit_test(exact_arithmetic_does_not_round),
         cmocka_unit_test(emulated_tiles_equal_the_definition),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -89,11 +89,34 @@ static void packing_transposes_and_pads_with_zeros(void **state) {
         }
 }
 
+static void transposing_exchanges_rows_and_columns(void **state) {
+    (void)state;
+    const size_t sizes[] = {1, 3, 4, 5, 8, 15, 16, 17, 33, 50};
+    for (const struct st_tile *tile = st_tiles; tile->name; tile++) {
+        if ((tile->isa & st_cpu_flags()) != tile->isa) continue;
+        for (size_t s = 0; s < 10 * 10; s++) {
+            size_t n_rows = sizes[s % 10], n_columns = sizes[s / 10];
+            size_t a_row = n_columns + ts_random_below(3), b_row = n_rows + ts_random_below(3);
+            struct kc_array a = kc_floats((n_rows - 1) * a_row + n_columns, 1.0f);
+            struct kc_array b = kc_floats((n_columns - 1) * b_row + n_rows, 1.0f);
+            float *x = a.data, *y = b.data, first_gap = b_row > n_rows ? y[n_rows] : 0.0f;
+            st_tile_transpose(tile, x, a_row, n_rows, n_columns, y, b_row);
+            for (size_t i = 0; i < n_rows; i++)
+                for (size_t j = 0; j < n_columns; j++)
+                    assert_true(y[j * b_row + i] == x[i * a_row + j]);
+            if (b_row > n_rows && n_columns > 1) assert_true(y[n_rows] == first_gap);
+            kc_free(&a, tile->name);
+            kc_free(&b, tile->name);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tiles_equal_the_definition),
         cmocka_unit_test(width_does_not_change_a_bit),
         cmocka_unit_test(packing_transposes_and_pads_with_zeros),
+        cmocka_unit_test(transposing_exchanges_rows_and_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,6 +51,11 @@ static size_t selecting_tokens(const struct st_run *r, size_t n_tokens) {
     return r->batch && r->batch->places ? 2 : n_tokens;
 }
 
+// Prompts of quantized blocks, unless they are to be exact, may be rounded.
+static bool may_round(const struct st_run *r) {
+    return r->phase == ST_PHASE_PREFILL && r->s->model->fast;
+}
+
 // The best path that takes all of them.
 static const struct st_linear_path *select_path(const struct st_run *r, size_t n_tokens,
                                                 const struct st_linear_weight *const *weights,
@@ -59,7 +64,8 @@ static const struct st_linear_path *select_path(const struct st_run *r, size_t n
     const struct st_linear_path *path = st_linear_paths;
     for (size_t i = 0; i < n_linears;) {
         const struct st_linear_weight *w = weights[i];
-        bool fits = st_linear_path_fits(path, s->kernels.cpu_flags, w->dtype, w->n_in, n_tokens);
+        bool fits = st_linear_path_fits(path, s->kernels.cpu_flags, may_round(r), w->dtype, w->n_in,
+                                        n_tokens);
         i = fits ? i + 1 : 0;
         path += !fits;
     }
@@ -90,7 +96,8 @@ void st_float_linears(const struct st_run *r, const struct st_operands *o,
                       .n_tokens = n_tokens,
                       .k = weights[0]->n_in,
                       .weights = weights,
-                      .kernels = {s->kernels.tile, s->kernels.dequantize, s->kernels.gemv}};
+                      .kernels = {s->kernels.tile, s->kernels.dequantize, s->kernels.gemv,
+                                  st_pairs_select(s->kernels.cpu_flags)}};
     for (size_t i = 0; i < n_linears; i++) {
         size_t n_out = weights[i]->n_out;
         job.block_rows[i] = block_rows(r, selecting, n_out);
