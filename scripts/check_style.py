@@ -144,6 +144,7 @@ COVERED = {
     "src/tokenizer/normalize.c": "tests/tokenizer/test_pretokenize.c",
     "src/tokenizer/regex.c": "tests/tokenizer/test_pretokenize.c",
     "src/chat/messages.c": "tests/chat/test_chat.c",
+    "src/chat/tool_text.c": "tests/chat/test_chat.c",
     "src/template/builtin.c": JINJA,
     "src/template/compare.c": JINJA,
     "src/template/eval.c": JINJA,

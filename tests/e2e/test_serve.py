@@ -7,6 +7,7 @@ import tempfile
 import unittest
 
 from command import MODEL, PROMPT, SOURCE, stint, stint_json
+from scripted import write_model
 from server import Server, Shared, events
 
 
@@ -352,10 +353,75 @@ class Structured(Shared):
         self.assertEqual(choice["finish_reason"], "length")
         self.assertNotIn("tool_calls", choice["message"])
 
-    def test_a_model_without_tools_says_so(self):
-        error = self.refused("/v1/chat/completions", tools=[self.weather],
-                             messages=[{"role": "user", "content": "a"}])
-        self.assertEqual(error["param"], "tools")
+    def test_tools_are_told_to_a_model_without_them(self):
+        def n_prompt(**more):
+            return self.server.chat("a", max_tokens=1, **more)["usage"]["prompt_tokens"]
+        self.assertGreater(n_prompt(tools=[self.weather]), n_prompt() + 50)
+
+    def test_forms_of_tool_choice(self):
+        named = {"type": "function", "name": "weather"}
+        for choice in ("any", {"type": "required"}, named,
+                       {"type": "allowed_tools", "mode": "required", "tools": [named]},
+                       {"type": "allowed_tools", "allowed_tools": {
+                           "mode": "required", "tools": [{"function": {"name": "weather"}}]}}):
+            answer = self.server.chat(PROMPT, seed=1, max_tokens=200, tool_choice=choice,
+                                      tools=[self.weather, self.clock])
+            call, = answer["choices"][0]["message"]["tool_calls"]
+            if isinstance(choice, dict) and choice["type"] != "required":
+                self.assertEqual(call["function"]["name"], "weather")
+        error = self.refused("/v1/chat/completions", messages=[{"role": "user", "content": "a"}],
+                             tools=[self.weather], tool_choice={
+                                 "type": "allowed_tools", "mode": "auto", "tools": [{"name": "x"}]})
+        self.assertEqual(error["param"], "tool_choice")
+
+    def test_required_calls_may_be_parallel(self):
+        answer = self.server.chat(PROMPT, seed=1, max_tokens=400, tool_choice="required",
+                                  parallel_tool_calls=True, tools=[self.weather])
+        choice, = answer["choices"]
+        if choice["finish_reason"] != "length":
+            for call in choice["message"]["tool_calls"]:
+                self.assertIn(json.loads(call["function"]["arguments"])["city"], ("Paris", "Rome"))
+
+
+class BareCalls(unittest.TestCase):
+    """A model that writes calls as JSON without its template's marks."""
+    answers = {"?": ["Let me ", "see.\n", "```json\n", '{"name": "f", ', '"arguments": {}}',
+                     "\n```"],
+               "!": ["Plain ", "text", " comes."]}
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        model = write_model(pathlib.Path(folder.name) / "scripted", cls.answers,
+                            "{# <tool_call> tools #}{{ messages[-1].content }}")
+        cls.server = Server(model=model).__enter__()
+        cls.addClassCleanup(cls.server.__exit__)
+
+    def ask(self, text, **more):
+        body = {"messages": [{"role": "user", "content": text}], "temperature": 0,
+                "tools": [{"type": "function", "function": {"name": "f"}}], **more}
+        status, _, answer = self.server.ask("POST", "/v1/chat/completions", body)
+        self.assertEqual(status, 200, answer)
+        return answer
+
+    def test_fenced_json_is_a_call(self):
+        choice, = json.loads(self.ask("?"))["choices"]
+        call, = choice["message"]["tool_calls"]
+        self.assertEqual(call["function"], {"name": "f", "arguments": "{}"})
+        self.assertEqual(choice["message"]["content"], "Let me see.")
+
+    def test_text_before_a_call_streams(self):
+        deltas = [c["choices"][0]["delta"] for c in events(self.ask("?", stream=True))]
+        texts = [d["content"] for d in deltas if d.get("content")]
+        self.assertEqual(texts, ["Let me", " see."])
+        self.assertEqual(sum("tool_calls" in d for d in deltas), 1)
+
+    def test_text_without_calls_streams(self):
+        deltas = [c["choices"][0]["delta"] for c in events(self.ask("!", stream=True))]
+        texts = [d["content"] for d in deltas if d.get("content")]
+        self.assertEqual("".join(texts), "Plain text comes.")
+        self.assertGreater(len(texts), 1)
 
 
 class Tools(unittest.TestCase):

@@ -81,17 +81,34 @@ static struct st_response_usage usage_of(const struct st_answer *answer) {
     return usage;
 }
 
-// With tools, only the end of an answer tells whether it is a call or text.
-static bool holds_back(const struct st_answer *answer) {
-    return answer->request.tools.choice != ST_TOOLS_NONE;
+// What may be a call waits for the end of the answer.
+static size_t held_bytes(const struct st_answer *answer, struct st_transcript *choice) {
+    size_t n;
+    const char *text = st_transcript_answer(choice, &n);
+    size_t before = choice->text.count - n;
+    size_t told = choice->n_told > before ? choice->n_told - before : 0;
+    if (answer->request.tools.choice == ST_TOOLS_NONE) return 0;
+    if (answer->request.tools.choice == ST_TOOLS_REQUIRED) return n;
+    return n - st_tool_calls_certain(answer->chat, text, told, n);
+}
+
+// The text around calls that was not streamed yet.
+static const char *rest_of_content(const struct st_transcript *choice) {
+    const char *content = choice->calls.content != NULL ? choice->calls.content : "";
+    size_t n, n_content = strlen(content);
+    const char *text = st_transcript_answer(choice, &n);
+    size_t before = choice->text.count - n;
+    size_t told = choice->n_told > before ? choice->n_told - before : 0;
+    size_t blank = strspn(text, " \t\r\n");
+    size_t from = told > blank ? told - blank : 0;
+    bool same = from <= n_content && blank + from <= n && memcmp(content, text + blank, from) == 0;
+    return same ? content + from : "";
 }
 
 static void stream_end(struct st_answer *answer, size_t index, struct st_transcript *choice) {
     struct st_json_text *out = &answer->out;
     if (choice->calls.n > 0)
-        st_response_calls(&answer->response, index, &choice->calls, out);
-    else if (holds_back(answer))
-        st_response_piece(&answer->response, index, choice, st_transcript_news(choice), out);
+        st_response_calls(&answer->response, index, &choice->calls, rest_of_content(choice), out);
     st_response_end(&answer->response, index, st_response_finish(choice), out);
 }
 
@@ -112,8 +129,10 @@ static void stream(struct st_answer *answer, size_t index, struct st_transcript 
                    bool ended) {
     struct st_json_text *out = &answer->out;
     st_response_thoughts(&answer->response, index, choice, st_transcript_thoughts(choice), out);
-    if (!holds_back(answer))
+    if (choice->calls.n == 0) {
+        choice->n_held = ended ? 0 : held_bytes(answer, choice);
         st_response_piece(&answer->response, index, choice, st_transcript_news(choice), out);
+    }
     if (ended && !answer->failed) stream_end(answer, index, choice);
     if (answer->n_ended == answer->n_running) stream_last(answer);
     if (out->failed) fail(answer, 503, "not enough memory for the answer");

@@ -67,14 +67,7 @@ static bool chat_prompt(const struct st_server *server, const struct st_request 
     stint_status status =
         st_chat_prompt_thinking(server->chat, request->messages, request->tools.list,
                                 request->thinking, &text, &prompts->reasoning);
-    // A required call does not need a template with tools: the constraint enforces it.
-    if (status == STINT_E_UNSUPPORTED && request->tools.choice == ST_TOOLS_REQUIRED)
-        status = st_chat_prompt_thinking(server->chat, request->messages, NULL, request->thinking,
-                                         &text, &prompts->reasoning);
-    if (status != STINT_OK)
-        return st_refuse_failure(
-            problem, status,
-            request->tools.list != NULL && status == STINT_E_UNSUPPORTED ? "tools" : "messages");
+    if (status != STINT_OK) return st_refuse_failure(problem, status, "messages");
     bool ok = encode(server, text, 0, prompts, problem, "messages");
     free(text);
     return ok;

@@ -159,12 +159,13 @@ void st_response_piece(const struct st_response *response, size_t index,
 }
 
 void st_response_calls(const struct st_response *response, size_t index,
-                       const struct st_tool_calls *calls, struct st_json_text *out) {
+                       const struct st_tool_calls *calls, const char *content,
+                       struct st_json_text *out) {
     open_chunk(response, index, out);
     st_json_raw(out, "{");
-    if (calls->content != NULL && calls->content[0] != 0) {
+    if (*content != 0) {
         st_json_raw(out, "\"content\":");
-        st_json_string_of(out, calls->content);
+        st_json_string_of(out, content);
         st_json_raw(out, ",");
     }
     write_calls(response, index, calls, true, out);

@@ -41,8 +41,10 @@ void st_response_thoughts(const struct st_response *response, size_t index,
 void st_response_piece(const struct st_response *response, size_t index,
                        const struct st_transcript *choice, struct st_piece piece,
                        struct st_json_text *out);
+// content: the text around the calls that was not streamed yet; may be "".
 void st_response_calls(const struct st_response *response, size_t index,
-                       const struct st_tool_calls *calls, struct st_json_text *out);
+                       const struct st_tool_calls *calls, const char *content,
+                       struct st_json_text *out);
 void st_response_end(const struct st_response *response, size_t index, const char *reason,
                      struct st_json_text *out);
 void st_response_last(const struct st_response *response, const struct st_response_usage *usage,
