@@ -90,6 +90,7 @@ COVERED = {
     "src/server/api/logprobs.c": "tests/server/test_response.c",
     "src/server/api/answer.c": SERVE,
     "src/server/api/complete.c": SERVE,
+    "src/server/api/tokens.c": SERVE,
     "src/server/http/exchange.c": HOSTILE,
     "src/server/http/http.c": HOSTILE,
     "src/server/api/info.c": SERVE,

@@ -37,6 +37,8 @@ struct st_request {
     size_t n_biases;
     const char *stops[ST_REQUEST_MAX_STOPS];
     uint32_t n_stops;
+    bool echo;      // a completion begins with its prompt
+    bool no_answer; // max_tokens is 0
     bool logprobs;
     uint32_t n_top;
     bool stream, include_usage;

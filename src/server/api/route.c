@@ -9,6 +9,8 @@
 const struct st_route st_routes[] = {
     {"POST", "/v1/chat/completions", false, true, st_handle_chat},
     {"POST", "/v1/completions", false, true, st_handle_text},
+    {"POST", "/tokenize", false, true, st_handle_tokenize},
+    {"POST", "/detokenize", false, true, st_handle_detokenize},
     {"GET", "/v1/models", false, false, st_handle_models},
     {"GET", "/v1/models/*", false, false, st_handle_model},
     {"POST", "/v1/slots/*/save", false, true, st_handle_save},
