@@ -254,10 +254,9 @@ static bool read_common(struct st_request *request, struct st_problem *problem) 
            read_stream(request, problem) && refuse_others(request, problem);
 }
 
-bool st_request_parse(const char *body, size_t n_bytes, bool chat, const stint_sampling *sampling,
-                      struct st_request *request, struct st_problem *problem) {
-    struct st_request made = {.chat = chat, .sampling = *sampling};
-    if (!st_request_object(body, n_bytes, &made.body, problem)) return false;
+bool st_request_read(json_t *body, bool chat, const stint_sampling *sampling,
+                     struct st_request *request, struct st_problem *problem) {
+    struct st_request made = {.body = body, .chat = chat, .sampling = *sampling};
     bool ok = (chat ? st_request_chat(&made, problem) : read_text(&made, problem)) &&
               read_common(&made, problem);
     if (ok)
@@ -265,6 +264,13 @@ bool st_request_parse(const char *body, size_t n_bytes, bool chat, const stint_s
     else
         st_request_free(&made);
     return ok;
+}
+
+bool st_request_parse(const char *body, size_t n_bytes, bool chat, const stint_sampling *sampling,
+                      struct st_request *request, struct st_problem *problem) {
+    json_t *json;
+    return st_request_object(body, n_bytes, &json, problem) &&
+           st_request_read(json, chat, sampling, request, problem);
 }
 
 void st_request_free(struct st_request *request) {
