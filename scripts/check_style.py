@@ -23,7 +23,7 @@ LAYERS = ("base", "format", "tokenizer", "template", "constraint", "chat", "kern
           "model", "neuron", "sched", "session", "generate", "prepare", "eval", "hub", "server",
           "cli")
 # The same within a folder of folders; its own files stand above them.
-ROOMS = {"server": ("scheduler", "api", "http")}
+ROOMS = {"server": ("scheduler", "api", "protocol", "http")}
 
 UNSAFE = "strtok gets sprintf vsprintf strcpy strcat atoi atol atof system"
 ENDS_OR_PRINTS = ("exit _exit quick_exit abort printf vprintf puts putchar perror err errx warn "
@@ -90,6 +90,11 @@ COVERED = {
     "src/server/api/logprobs.c": "tests/server/test_response.c",
     "src/server/api/answer.c": SERVE,
     "src/server/api/complete.c": SERVE,
+    "src/server/api/tokens.c": SERVE,
+    "src/server/protocol/anthropic.c": "tests/e2e/test_serve_protocols.py",
+    "src/server/protocol/ollama.c": "tests/e2e/test_serve_protocols.py",
+    "src/server/protocol/ollama_info.c": "tests/e2e/test_serve_protocols.py",
+    "src/server/protocol/translate.c": "tests/e2e/test_serve_protocols.py",
     "src/server/http/exchange.c": HOSTILE,
     "src/server/http/http.c": HOSTILE,
     "src/server/api/info.c": SERVE,
@@ -144,6 +149,7 @@ COVERED = {
     "src/tokenizer/normalize.c": "tests/tokenizer/test_pretokenize.c",
     "src/tokenizer/regex.c": "tests/tokenizer/test_pretokenize.c",
     "src/chat/messages.c": "tests/chat/test_chat.c",
+    "src/chat/tool_text.c": "tests/chat/test_chat.c",
     "src/template/builtin.c": JINJA,
     "src/template/compare.c": JINJA,
     "src/template/eval.c": JINJA,

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "chat/format_row.h"
 #include "chat/messages.h"
+#include "chat/tool_text.h"
 #include "template/jinja.h"
 #include "tokenizer/parts.h"
 
@@ -204,13 +205,17 @@ static bool has_nul(const json_t *plain) {
     return false;
 }
 
-static stint_status check_tools(const struct st_chat *chat, const json_t *tools) {
-    if (!tools || json_is_null(tools)) return STINT_OK;
-    if (!json_is_array(tools)) return st_fail(STINT_E_ARG, "tools must be an array");
-    if (json_array_size(tools) == 0 || (chat->jinja && strstr(chat->source, "tools")))
-        return STINT_OK;
-    return st_fail(STINT_E_UNSUPPORTED, "this model's chat format (%s) has no tools",
-                   chat->jinja ? "its own template" : st_chat_name(chat->format));
+// A format that knows no tools, or no calls, gets them as text.
+static stint_status write_tools(const struct st_chat *chat, const json_t *tools, json_t **plain) {
+    json_t *changed;
+    if (tools && !json_is_null(tools) && !json_is_array(tools))
+        return st_fail(STINT_E_ARG, "tools must be an array");
+    if (chat->jinja && strstr(chat->source, "tools")) return STINT_OK;
+    bool calls = !chat->jinja || !strstr(chat->source, "tool_calls");
+    ST_TRY(st_tool_text_write(*plain, tools, calls, &changed));
+    json_decref(*plain);
+    *plain = changed;
+    return STINT_OK;
 }
 
 // ---- reasoning
@@ -255,14 +260,13 @@ stint_status st_chat_prompt_thinking(const struct st_chat *chat, const json_t *m
     json_t *plain = NULL;
     char *made = NULL;
     unsigned ways = 0;
-    ST_TRY(check_tools(chat, tools));
     ST_TRY(st_chat_normalize(messages, &plain, &ways));
-    stint_status status = STINT_OK;
-    if (has_nul(plain))
+    stint_status status = write_tools(chat, tools, &plain);
+    if (status == STINT_OK && has_nul(plain))
         status = st_fail(STINT_E_ARG, "the conversation contains a NUL character");
-    else if (chat->jinja)
+    else if (status == STINT_OK && chat->jinja)
         status = render(chat, plain, ways, &variables, &made);
-    else
+    else if (status == STINT_OK)
         status = render_builtin(chat, plain, &made);
     json_decref(plain);
     if (status == STINT_OK) status = begin_answer(chat, thinking, &made, answer);

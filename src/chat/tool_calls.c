@@ -18,7 +18,8 @@ enum body {
 };
 
 struct format {
-    const char *mark;   // in the templates of the family
+    const char *mark;   // in the templates of the family; NULL: JSON on lines of its own, bare,
+                        // fenced or in tags, in any answer that has no calls otherwise
     const char *open;   // before a call or a list; NULL: the whole answer is a call
     const char *close;  // after it, except at the end of an answer that is cut off; NULL: no mark
     const char *around; // may surround all calls; %s is begin or end
@@ -49,6 +50,9 @@ static const struct format formats[] = {
      "parameters"}, // Command R7B
     {"<|plugin|>", "<|action_start|><|plugin|>", "<|action_end|>", NULL, BODY_JSON, "name",
      "parameters"}, // InternLM 2
+    // Models that leave the marks of their template out.
+    {NULL, NULL, NULL, NULL, BODY_JSON, "name", "arguments"},
+    {NULL, NULL, NULL, NULL, BODY_JSON, "name", "parameters"},
 };
 
 // The state while one row is tried on one answer.
@@ -127,6 +131,8 @@ static stint_status add_object(struct search *s, const json_t *call, bool *fits)
     const char *name = json_string_value(json_object_get(call, s->format->name_key));
     const json_t *own = json_object_get(call, s->format->arguments_key);
     json_t *arguments = NULL;
+    *fits = own || s->format->mark; // without a mark, a name alone is no call
+    if (!*fits) return STINT_OK;
     if (json_is_object(own))
         arguments = json_incref((json_t *)own);
     else if (json_is_string(own))
@@ -314,10 +320,71 @@ static stint_status search_marks(struct search *s) {
     return st_bytes_append(&s->content, s->text + kept, s->n - kept);
 }
 
+// ---- calls without marks
+
+static bool begins_line(const char *text, size_t at) {
+    while (at > 0 && (text[at - 1] == ' ' || text[at - 1] == '\t')) at--;
+    return at == 0 || text[at - 1] == '\n' || text[at - 1] == '>';
+}
+
+static bool is_tag_letter(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '/';
+}
+
+// Where the fence or tag in front of `at` begins; `at` if there is none.
+static size_t before_wrapping(const char *text, size_t at) {
+    size_t end = at;
+    while (end > 0 && strchr(" \t\r\n", text[end - 1])) end--;
+    size_t begin = end;
+    if (end > 0 && text[end - 1] == '>') {
+        begin--;
+        while (begin > 0 && is_tag_letter(text[begin - 1])) begin--;
+        return begin > 0 && text[begin - 1] == '<' ? begin - 1 : at;
+    }
+    while (begin > 0 && text[begin - 1] != '\n') begin--;
+    return end - begin >= 3 && memcmp(text + begin, "```", 3) == 0 ? begin : at;
+}
+
+// Where the fence or tag behind `at` ends; `at` if there is none.
+static size_t after_wrapping(const struct search *s, size_t at) {
+    size_t end = at;
+    skip_blanks(s, &end);
+    if (skip(s, &end, "```")) return end;
+    if (!skip(s, &end, "</")) return at;
+    while (end < s->n && is_tag_letter(s->text[end])) end++;
+    return skip(s, &end, ">") ? end : at;
+}
+
+static bool ends_line(const struct search *s, size_t at) {
+    while (at < s->n && (s->text[at] == ' ' || s->text[at] == '\t')) at++;
+    return at == s->n || s->text[at] == '\n' || s->text[at] == '\r';
+}
+
+static stint_status search_bare(struct search *s) {
+    size_t kept = 0, n_tries = 0;
+    for (size_t i = 0; i < s->n && n_tries < MAX_TRIES; i++) {
+        size_t at = i, n = s->found.n;
+        bool fits;
+        if ((s->text[i] != '{' && s->text[i] != '[') || !begins_line(s->text, i)) continue;
+        n_tries++;
+        ST_TRY(read_values(s, &at, &fits));
+        fits = fits && (ends_line(s, at) || after_wrapping(s, at) > at);
+        if (!fits) drop_calls(&s->found, n);
+        if (!fits) continue;
+        size_t begin = before_wrapping(s->text, i);
+        ST_TRY(st_bytes_append(&s->content, s->text + kept, begin > kept ? begin - kept : 0));
+        kept = after_wrapping(s, at);
+        i = kept - 1;
+    }
+    return st_bytes_append(&s->content, s->text + kept, s->n - kept);
+}
+
 static stint_status search_format(const struct format *format, const json_t *tools,
                                   const char *answer, size_t n, struct st_tool_calls *out) {
     struct search s = {.format = format, .tools = tools, .text = answer, .n = n};
-    stint_status status = format->open ? search_marks(&s) : search_whole(&s);
+    stint_status status = !format->mark  ? search_bare(&s)
+                          : format->open ? search_marks(&s)
+                                         : search_whole(&s);
     if (status == STINT_OK) status = take_content(&s);
     st_bytes_free(&s.content);
     if (status != STINT_OK) {
@@ -328,20 +395,27 @@ static stint_status search_format(const struct format *format, const json_t *too
     return STINT_OK;
 }
 
+static const size_t n_formats = sizeof formats / sizeof *formats;
+
 static bool speaks_of(const char *source, const struct format *format) {
-    return source && strstr(source, format->mark);
+    return source && format->mark && strstr(source, format->mark);
+}
+
+// Whether the formats of the template are known; else all are tried.
+static bool speaks_of_any(const char *source) {
+    bool any = false;
+    for (size_t i = 0; i < n_formats; i++) any = any || speaks_of(source, &formats[i]);
+    return any;
 }
 
 stint_status st_tool_calls_parse(const struct st_chat *chat, const char *answer, size_t n,
                                  const json_t *tools, struct st_tool_calls *out) {
-    const size_t n_formats = sizeof formats / sizeof *formats;
     const char *source = st_chat_template_text(chat);
     struct st_tool_calls best = {0};
-    bool any = false;
-    for (size_t i = 0; i < n_formats; i++) any = any || speaks_of(source, &formats[i]);
+    bool any = speaks_of_any(source);
     for (size_t i = 0; i < n_formats; i++) {
         struct st_tool_calls found = {0};
-        if (any && !speaks_of(source, &formats[i])) continue;
+        if (formats[i].mark ? any && !speaks_of(source, &formats[i]) : best.n > 0) continue;
         stint_status status = search_format(&formats[i], tools, n ? answer : "", n, &found);
         if (status != STINT_OK) {
             st_tool_calls_free(&best);
@@ -353,4 +427,49 @@ stint_status st_tool_calls_parse(const struct st_chat *chat, const char *answer,
     }
     *out = best;
     return STINT_OK;
+}
+
+// ---- text that no call can begin in
+
+// Whether text[0, n) begins with `mark`, or is a part of it that the end cuts off.
+static bool may_begin(const char *text, size_t n, const char *mark, size_t n_mark) {
+    return memcmp(text, mark, n < n_mark ? n : n_mark) == 0;
+}
+
+static bool may_mark(const char *source, bool any, const char *text, size_t n) {
+    for (size_t i = 0; i < n_formats; i++) {
+        const struct format *f = &formats[i];
+        if (!f->open || (any && !speaks_of(source, f))) continue;
+        if (may_begin(text, n, f->open, strlen(f->open))) return true;
+        size_t n_around = f->around ? (size_t)(strstr(f->around, "%s") - f->around) : 0;
+        if (n_around > 0 && may_begin(text, n, f->around, n_around)) return true;
+    }
+    return false;
+}
+
+// Whether JSON begins there, or a fence or tag that may have JSON behind it.
+static bool may_be_bare(const char *text, size_t n) {
+    size_t at = 0;
+    if (text[0] == '{' || text[0] == '[') return true;
+    if (text[0] == '<') {
+        for (at = 1; at < n && is_tag_letter(text[at]);) at++;
+        if (at < n && text[at++] != '>') return false;
+    } else {
+        if (!may_begin(text, n, "```", 3)) return false;
+        const char *end = memchr(text, '\n', n);
+        at = end ? (size_t)(end - text) : n;
+    }
+    while (at < n && strchr(" \t\r\n", text[at])) at++;
+    return at >= n || text[at] == '{' || text[at] == '[';
+}
+
+size_t st_tool_calls_certain(const struct st_chat *chat, const char *text, size_t from, size_t n) {
+    const char *source = st_chat_template_text(chat);
+    bool any = speaks_of_any(source);
+    size_t at = from;
+    while (at < n && !may_mark(source, any, text + at, n - at) &&
+           !(begins_line(text, at) && may_be_bare(text + at, n - at)))
+        at++;
+    while (at > from && strchr(" \t\r\n", text[at - 1])) at--; // calls stand without blanks
+    return at;
 }

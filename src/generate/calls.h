@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tool calls of answers. If a call is required, a schema made from those of the tools constrains
-// the answer to the JSON {"name", "arguments"}. If the model may decide, the marks of its family
-// tell.
+// the answer to the JSON {"name", "arguments"}, or an array of those. If the model may decide, the
+// marks of its family tell.
 #ifndef ST_GENERATE_CALLS_H
 #define ST_GENERATE_CALLS_H
 
@@ -18,6 +18,7 @@ struct st_tools {
     enum st_tool_choice choice;
     const char *name;
     bool one_call; // at most one in an answer
+    bool several;  // a required answer is an array of calls
 };
 
 // STINT_E_ARG where an element of OpenAI's array is not a function with a name of 1 to 64 bytes and
@@ -25,7 +26,8 @@ struct st_tools {
 stint_status st_tools_check(const json_t *list);
 // The name of one of them, checked.
 const char *st_tools_name(const json_t *tool);
-// Whether one of them has this name.
+// The one of this name, or NULL; whether there is one.
+json_t *st_tools_find(const json_t *list, const char *name);
 bool st_tools_have(const json_t *list, const char *name);
 
 // The schema that an answer must match; *schema is NULL if there is none, else a new reference.

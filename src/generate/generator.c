@@ -131,6 +131,12 @@ static double look(const struct st_generator *g, const float *logits, struct st_
     return log_sum;
 }
 
+void st_generator_score(const struct st_generator *g, const float *logits, struct st_token *token) {
+    token->n_top = 0;
+    double log_sum = look(g, logits, token);
+    token->logprob = (float)((double)logits[token->id] - log_sum);
+}
+
 static bool end(struct st_generator *g, stint_stop_reason reason) {
     g->ended = true;
     g->reason = reason;

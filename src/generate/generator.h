@@ -80,6 +80,10 @@ bool st_generator_next(struct st_generator *generator, struct st_generator_scrat
                        float *logits, const int32_t *history, size_t n_history,
                        struct st_token *token);
 
+// Fills in the log-probability of token->id and the likeliest tokens, from logits [vocab].
+void st_generator_score(const struct st_generator *generator, const float *logits,
+                        struct st_token *token);
+
 // What a token did to the answer. The texts are valid until the next call.
 struct st_generated {
     bool counts;      // it is part of the answer: it did not end it

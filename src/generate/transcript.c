@@ -64,9 +64,9 @@ size_t st_transcript_reasoning_tokens(const struct st_transcript *t) {
 
 // The number of tokens whose text is at least partly certain; all tokens if nothing was cut off.
 static size_t certain_tokens(const struct st_transcript *t, size_t first) {
-    size_t n = first;
-    if (t->ended && t->n_decoded <= t->text.count) return t->n_tokens;
-    while (n < t->n_tokens && t->tokens[n].begin < t->text.count) n++;
+    size_t n = first, end = t->text.count - t->n_held;
+    if (t->ended && t->n_decoded <= end) return t->n_tokens;
+    while (n < t->n_tokens && t->tokens[n].begin < end) n++;
     return n;
 }
 
@@ -87,7 +87,8 @@ struct st_piece st_transcript_news(struct st_transcript *t) {
         piece.from = begin;
         piece.first = st_transcript_reasoning_tokens(t);
     }
-    piece.to = t->text.count;
+    piece.to = t->text.count - t->n_held;
+    if (piece.to < piece.from) piece.to = piece.from;
     piece.last = certain_tokens(t, piece.first);
     t->n_told = piece.to;
     t->n_told_tokens = piece.last;
@@ -102,6 +103,6 @@ struct st_piece st_transcript_all_thoughts(const struct st_transcript *t) {
 
 struct st_piece st_transcript_all(const struct st_transcript *t) {
     struct st_transcript untold = *t;
-    untold.n_told = untold.n_told_tokens = 0;
+    untold.n_told = untold.n_told_tokens = untold.n_held = 0;
     return st_transcript_news(&untold);
 }

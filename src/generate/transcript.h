@@ -22,6 +22,7 @@ struct st_transcript {
     struct st_reasoning reasoning;
     size_t n_thought; // offset up to which st_transcript_thoughts has returned reasoning
     size_t n_told;    // offset up to which st_transcript_news has returned the answer
+    size_t n_held;    // bytes at the end that st_transcript_news leaves out: they may be a call
     struct st_spoken *tokens;
     size_t n_tokens, token_capacity, n_told_tokens;
     stint_alternative *tops;

@@ -93,7 +93,7 @@ static void chat_tries_what_else_templates_take(void **state) {
                                "\"f\",\"arguments\":{\"x\":[1]}}}]}]";
     static const char system[] = "[{\"role\":\"system\",\"content\":\"s\"},"
                                  "{\"role\":\"user\",\"content\":\"u\"}]";
-    expect("{{ messages[0].content + '!' }}", call, NULL, "!");
+    expect("{{ messages[0].content + '!' }}{# tool_calls #}", call, NULL, "!");
     expect("{{ 'x' + messages[0].tool_calls[0].function.arguments }}", call, NULL, "x{\"x\":[1]}");
     expect("{{ messages[0].tool_calls[0].function.arguments + messages[0].content }}", call, NULL,
            "{\"x\":[1]}");
@@ -103,6 +103,29 @@ static void chat_tries_what_else_templates_take(void **state) {
     // nothing helps: the first reason is told
     refuses("{{ raise_exception('no ' ~ messages[0].role) }}", system, NULL, STINT_E_ARG,
             "no system");
+}
+
+// Where the format knows no tools, a system text tells of them; calls and results are text.
+static void chat_writes_tools_as_text(void **state) {
+    (void)state;
+    static const char plain[] = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}";
+    static const char talk[] =
+        "[{\"role\":\"system\",\"content\":\"Be kind.\"},{\"role\":\"user\",\"content\":\"?\"},"
+        "{\"role\":\"assistant\",\"content\":\"So:\",\"tool_calls\":[{\"function\":{\"name\":\"f\","
+        "\"arguments\":\"{\\\"x\\\":1}\"}}]},{\"role\":\"tool\",\"content\":\"one\"},"
+        "{\"role\":\"tool\",\"content\":\"two\"}]";
+    expect(plain, talk, NULL,
+           "<system>Be kind.<user>?<assistant>So:\n<tool_call>\n"
+           "{\"name\": \"f\", \"arguments\": {\"x\": 1}}\n</tool_call><user><tool_response>\none\n"
+           "</tool_response>\n<tool_response>\ntwo\n</tool_response>");
+    char *text = NULL;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(prompt(i == 0 ? plain : NULL, NULL, talk, "[{\"name\":\"g\"}]", &text),
+                         STINT_OK);
+        assert_non_null(strstr(text, "Be kind.\n\nYou can call functions"));
+        assert_non_null(strstr(text, "<tools>\n{\"name\": \"g\"}\n</tools>"));
+        free(text);
+    }
 }
 
 static void chat_opens_the_turn_where_the_template_does_not(void **state) {
@@ -132,8 +155,6 @@ static void chat_refuses_what_is_no_conversation(void **state) {
     refuses(turns, "[{\"role\":\"assistant\",\"tool_calls\":[{}]}]", NULL, STINT_E_ARG, "name");
     refuses(turns, "[{\"role\":\"user\",\"content\":\"a\\u0000b\"}]", NULL, STINT_E_ARG, "NUL");
     refuses(turns, "[]", "{}", STINT_E_ARG, "tools");
-    refuses(NULL, "[{\"role\":\"user\",\"content\":\"a\"}]", "[{}]", STINT_E_UNSUPPORTED, "raw");
-    refuses("{{ messages }}", "[]", "[{}]", STINT_E_UNSUPPORTED, "no tools");
 }
 
 static void count_warnings(void *context, stint_log_level level, const char *text) {
@@ -156,7 +177,6 @@ static void chat_falls_back_to_the_built_in_format(void **state) {
            "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n");
     expect(NULL, "[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\"}]}]", NULL,
            "a\n");
-    refuses(NULL, "[{\"role\":\"tool\",\"content\":\"a\"}]", NULL, STINT_E_ARG, "'tool'");
 }
 
 static void chat_has_the_special_tokens_of_the_tokenizer(void **state) {
@@ -287,6 +307,7 @@ int main(void) {
         cmocka_unit_test(chat_gives_messages_to_the_template),
         cmocka_unit_test(chat_leaves_the_caller_s_messages_alone),
         cmocka_unit_test(chat_tries_what_else_templates_take),
+        cmocka_unit_test(chat_writes_tools_as_text),
         cmocka_unit_test(chat_opens_the_turn_where_the_template_does_not),
         cmocka_unit_test(chat_refuses_what_is_no_conversation),
         cmocka_unit_test(chat_falls_back_to_the_built_in_format),

@@ -107,10 +107,25 @@ static const struct answer_case cases[] = {
     // where the template speaks of no format, any one is found
     {NULL, "<tool_call>{\"name\":\"f\"}</tool_call>", "f({})|"},
     {"{{ messages }}", "[TOOL_CALLS]f{}", "f({})|"},
+    // without marks: bare, fenced, in tags; with a name of a tool alone
+    {HERMES, "{\"name\": \"f\", \"arguments\": {}}", "f({})|"},
+    {HERMES, "Sure:\n```json\n{\"name\": \"f\", \"arguments\": {\"x\": 1}}\n```\nDone.",
+     "f({\"x\": 1})|Sure:\n\nDone."},
+    {HERMES, "<tools>\n{\"name\": \"f\", \"arguments\": {}}\n</tools>", "f({})|"},
+    {HERMES, "{\"name\": \"f\", \"arguments\": {}}\n\n{\"name\": \"get.it-2\", \"arguments\": {}}",
+     "f({})get.it-2({})|"},
+    {HERMES,
+     "```\n{\"name\": \"f\", \"parameters\": {}}\n```\n```\n"
+     "[{\"name\": \"get.it-2\", \"parameters\": {}}]\n```",
+     "f({})get.it-2({})|"},
     // what is no call stays text
     {HERMES, " Hello. \n", "|Hello."},
     {HERMES, "", "|"},
-    {HERMES, "{\"name\": \"f\", \"arguments\": {}}", "|{\"name\": \"f\", \"arguments\": {}}"},
+    {HERMES, "{\"name\": \"g\", \"arguments\": {}}", "|{\"name\": \"g\", \"arguments\": {}}"},
+    {HERMES, "See {\"name\": \"f\", \"arguments\": {}}",
+     "|See {\"name\": \"f\", \"arguments\": {}}"},
+    {HERMES, "{\"name\": \"f\"}", "|{\"name\": \"f\"}"},
+    {HERMES, "{\"name\": \"f\", \"arguments\": {", "|{\"name\": \"f\", \"arguments\": {"},
     {HERMES, "<tool_call>{\"name\":\"g\",\"arguments\":{}}</tool_call>",
      "|<tool_call>{\"name\":\"g\",\"arguments\":{}}</tool_call>"},
     {HERMES, "<tool_call>{\"name\":\"f\",\"arguments\":{</tool_call>",
@@ -249,9 +264,34 @@ static void tool_calls_survive_failing_allocations(void **state) {
     json_decref(tools);
 }
 
+// Text streams up to where a call may begin.
+static void text_before_calls_is_certain(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t certain;
+    } answers[] = {
+        {"Hello there", 11},    {"Hello. ", 6},      {"Hello.\n<tool_c", 6},  {"Hello <b", 8},
+        {"Hello.\n{\"name", 6}, {"a {b} c", 7},      {"A\n```python\nx", 13}, {"A\n```json\n{", 1},
+        {"A\n``", 1},           {"A\n```json\n", 1}, {"<tools>\n", 0},        {"", 0},
+        {"A\n<p> text", 10},
+    };
+    struct st_chat *chat;
+    assert_int_equal(st_chat_open(HERMES, NULL, &chat), STINT_OK);
+    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+        size_t n = strlen(answers[i].text);
+        size_t certain = st_tool_calls_certain(chat, answers[i].text, 0, n);
+        if (certain != answers[i].certain) fail_msg("%s: %zu", answers[i].text, certain);
+        for (size_t from = 0; from <= certain; from++)
+            assert_int_equal(st_tool_calls_certain(chat, answers[i].text, from, n), certain);
+    }
+    st_chat_close(chat);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tool_calls_of_each_family_are_found),
+        cmocka_unit_test(text_before_calls_is_certain),
         cmocka_unit_test(tool_calls_need_tools),
         cmocka_unit_test(tool_calls_are_bounded),
         cmocka_unit_test(tool_calls_survive_any_text),

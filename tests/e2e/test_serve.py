@@ -2,12 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """stint serve as clients see it: every endpoint, streams, sampling, errors."""
 import json
-import pathlib
-import tempfile
 import unittest
 
-from command import MODEL, PROMPT, SOURCE, stint, stint_json
-from server import Server, Shared, events
+from command import MODEL, PROMPT, stint, stint_json
+from server import Shared, events
 
 
 BOS = json.loads((MODEL / "config.json").read_text(encoding="utf-8"))["bos_token_id"]
@@ -180,13 +178,13 @@ class Completions(Shared):
 
     def test_refusals_name_the_field(self):
         for field, value in (("n", 0), ("n", 9), ("n", "1"), ("n", 1.5), ("temperature", 2.1),
-                             ("temperature", "hot"), ("top_p", -0.1), ("max_tokens", 0),
+                             ("temperature", "hot"), ("top_p", -0.1), ("max_tokens", -1),
                              ("max_tokens", 2 ** 40), ("stop", ["a"] * 5), ("stop", ""),
                              ("stop", [1]), ("seed", 0.5), ("seed", 2 ** 70), ("logprobs", 21),
                              ("presence_penalty", 3), ("frequency_penalty", -3), ("stream", 1),
                              ("stream_options", {"include_usage": True}), ("best_of", 2),
                              ("logit_bias", {"1": 101}), ("logit_bias", {"4096": 1}),
-                             ("echo", True), ("suffix", "end"),
+                             ("echo", 1), ("suffix", "end"),
                              ("dry_sequence_breakers", ["."]),
                              ("prompt", []), ("prompt", [1, "a"]),
                              ("prompt", [4096]), ("prompt", [-1]), ("prompt", {"a": 1}),
@@ -211,6 +209,55 @@ class Completions(Shared):
         same = self.server.complete([PROMPT] * 2, **ask, logit_bias={one: 100})["choices"]
         self.assertEqual([choice["text"] for choice in same], [word * 12] * 2)
         self.assertEqual(self.server.complete(PROMPT, **ask)["choices"][0], plain)
+
+    def test_echo_scores_the_prompt(self):
+        """As harnesses ask that compare the likelihoods of texts."""
+        ids = stint_json("tokenize", MODEL, text=PROMPT)["ids"]
+        for prompt, n_answer in ((PROMPT, 0), (ids, 0), (ids, 1), ([ids] * 2, 1), (ids * 20, 0)):
+            answer = self.server.complete(prompt, echo=True, logprobs=2, max_tokens=n_answer,
+                                          temperature=0)
+            for choice in answer["choices"]:
+                told = choice["logprobs"]
+                n = len(told["tokens"])
+                self.assertTrue("".join(told["tokens"]).endswith(choice["text"]))
+                self.assertTrue(choice["text"].startswith(PROMPT))
+                marks = prompt == PROMPT  # BOS stands in front of texts alone
+                self.assertEqual((n - marks) % len(ids), n_answer)
+                self.assertEqual((told["token_logprobs"][0], told["top_logprobs"][0]), (None, None))
+                self.assertTrue(all(value < 0 for value in told["token_logprobs"][1:]))
+                self.assertTrue(all(len(top) == 2 for top in told["top_logprobs"][1:]))
+            self.assertEqual(answer["usage"]["completion_tokens"],
+                             n_answer * len(answer["choices"]))
+
+    def test_scores_of_a_prompt_are_those_of_its_answer(self):
+        ask = {"temperature": 0, "logprobs": 1}
+        said = self.server.complete(PROMPT, max_tokens=8, **ask)["choices"][0]
+        again = self.server.complete(PROMPT + said["text"], max_tokens=0, echo=True, **ask)
+        told = again["choices"][0]["logprobs"]
+        self.assertEqual(told["tokens"][-8:], said["logprobs"]["tokens"])
+        for one, two in zip(told["token_logprobs"][-8:], said["logprobs"]["token_logprobs"]):
+            self.assertAlmostEqual(one, two, delta=0.02)
+
+    def test_echo_without_scores_and_streamed(self):
+        whole = self.server.complete(PROMPT, echo=True, max_tokens=4, temperature=0)["choices"][0]
+        self.assertTrue(whole["text"].startswith(PROMPT))
+        self.assertIsNone(whole["logprobs"])
+        pieces = self.stream("/v1/completions", prompt=PROMPT, echo=True, max_tokens=4,
+                             temperature=0)
+        self.assertEqual("".join(c["choices"][0]["text"] for c in pieces), whole["text"])
+
+    def test_tokens_of_a_text_and_back(self):
+        ids = stint_json("tokenize", MODEL, text=PROMPT)["ids"]
+        for field in ("content", "prompt"):
+            status, answer = self.server.post("/tokenize", **{field: PROMPT, "add_special": False})
+            self.assertEqual((status, answer["tokens"]), (200, ids))
+            status, answer = self.server.post("/detokenize", tokens=ids)
+            self.assertEqual((status, answer[field]), (200, PROMPT))
+        for path, field, value in (("/tokenize", "content", 1), ("/tokenize", "other", ""),
+                                   ("/tokenize", "content", "a" * 1000000),
+                                   ("/detokenize", "tokens", [4096]),
+                                   ("/detokenize", "tokens", ["a"])):
+            self.refused(path, **{field: value})
 
     def test_what_asks_for_nothing_is_no_error(self):
         self.server.complete(PROMPT, max_tokens=1, logit_bias={}, echo=False, suffix=None, n=None,
@@ -352,51 +399,34 @@ class Structured(Shared):
         self.assertEqual(choice["finish_reason"], "length")
         self.assertNotIn("tool_calls", choice["message"])
 
-    def test_a_model_without_tools_says_so(self):
-        error = self.refused("/v1/chat/completions", tools=[self.weather],
-                             messages=[{"role": "user", "content": "a"}])
-        self.assertEqual(error["param"], "tools")
+    def test_tools_are_told_to_a_model_without_them(self):
+        def n_prompt(**more):
+            return self.server.chat("a", max_tokens=1, **more)["usage"]["prompt_tokens"]
+        self.assertGreater(n_prompt(tools=[self.weather]), n_prompt() + 50)
 
+    def test_forms_of_tool_choice(self):
+        named = {"type": "function", "name": "weather"}
+        for choice in ("any", {"type": "required"}, named,
+                       {"type": "allowed_tools", "mode": "required", "tools": [named]},
+                       {"type": "allowed_tools", "allowed_tools": {
+                           "mode": "required", "tools": [{"function": {"name": "weather"}}]}}):
+            answer = self.server.chat(PROMPT, seed=1, max_tokens=200, tool_choice=choice,
+                                      tools=[self.weather, self.clock])
+            call, = answer["choices"][0]["message"]["tool_calls"]
+            if isinstance(choice, dict) and choice["type"] != "required":
+                self.assertEqual(call["function"]["name"], "weather")
+        error = self.refused("/v1/chat/completions", messages=[{"role": "user", "content": "a"}],
+                             tools=[self.weather], tool_choice={
+                                 "type": "allowed_tools", "mode": "auto", "tools": [{"name": "x"}]})
+        self.assertEqual(error["param"], "tool_choice")
 
-class Tools(unittest.TestCase):
-    """The bundled model with a chat template that knows of tools."""
-    tools = [Structured.weather]
-
-    @classmethod
-    def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        model = pathlib.Path(folder.name)
-        jinja = (SOURCE / "tests" / "chat" / "golden" / "hermes-2-pro.jinja").read_text("utf-8")
-        for file in MODEL.iterdir():
-            if file.name != "tokenizer_config.json":
-                (model / file.name).symlink_to(file)
-        config = json.loads((MODEL / "tokenizer_config.json").read_text(encoding="utf-8"))
-        (model / "tokenizer_config.json").write_text(
-            json.dumps({**config, "chat_template": jinja}), encoding="utf-8")
-        cls.server = Server(model=model).__enter__()
-        cls.addClassCleanup(cls.server.__exit__)
-
-    def test_tools_that_are_not_called(self):
-        body = {"messages": [{"role": "user", "content": PROMPT}], "max_tokens": 8,
-                "temperature": 0, "tools": self.tools}
-        _, answer = self.server.post("/v1/chat/completions", **body)
-        _, _, text = self.server.ask("POST", "/v1/chat/completions", {**body, "stream": True})
-        self.assertEqual(text_of(events(text)), answer["choices"][0]["message"]["content"])
-        _, none = self.server.post("/v1/chat/completions", **{**body, "tool_choice": "none"})
-        self.assertLess(none["usage"]["prompt_tokens"], answer["usage"]["prompt_tokens"])
-
-    def test_a_call_and_its_result_go_back(self):
-        user = {"role": "user", "content": "Will it rain?"}
-        choice, = self.server.chat("Will it rain?", seed=1, max_tokens=100, tools=self.tools,
-                                   tool_choice="required")["choices"]
-        call, = choice["message"]["tool_calls"]
-        for content in ("yes", [{"type": "text", "text": "yes"}]):
-            status, answer = self.server.post(
-                "/v1/chat/completions", max_tokens=4, tools=self.tools,
-                messages=[user, choice["message"],
-                          {"role": "tool", "tool_call_id": call["id"], "content": content}])
-            self.assertEqual(status, 200, answer)
+    def test_required_calls_may_be_parallel(self):
+        answer = self.server.chat(PROMPT, seed=1, max_tokens=400, tool_choice="required",
+                                  parallel_tool_calls=True, tools=[self.weather])
+        choice, = answer["choices"]
+        if choice["finish_reason"] != "length":
+            for call in choice["message"]["tool_calls"]:
+                self.assertIn(json.loads(call["function"]["arguments"])["city"], ("Paris", "Rome"))
 
 
 if __name__ == "__main__":

@@ -89,6 +89,33 @@ static void a_named_call_is_that_tool_alone(void **state) {
     json_decref(schema);
 }
 
+// References of a tool's parameters are to the parameters, wherever these stand.
+static void parameters_may_refer_to_themselves(void **state) {
+    (void)state;
+    static const char text[] =
+        "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{\"type\":\"object\","
+        "\"properties\":{\"a\":{\"$ref\":\"#/$defs/A\"}},\"required\":[\"a\"],"
+        "\"additionalProperties\":false,\"$defs\":{\"A\":{\"type\":\"array\",\"items\":"
+        "{\"$ref\":\"#/$defs/A\"}}}}}}]";
+    json_t *own = json_loads(text, 0, NULL), *same = json_deep_copy(own), *schema;
+    struct st_tools tools = {.list = own, .choice = ST_TOOLS_REQUIRED};
+    for (int i = 0; i < 2; i++) {
+        tools.several = i == 1;
+        assert_int_equal(st_calls_schema(&tools, &schema), STINT_OK);
+        static const char *const good[] = {"{\"name\":\"f\",\"arguments\":{\"a\":[[],[[]]]}}",
+                                           "[{\"name\":\"f\",\"arguments\":{\"a\":[]}},"
+            "{\"name\":"
+                                           "\"f\",\"arguments\":{\"a\":[]}}]"};
+        assert_true(follows(schema, good[i]));
+        assert_false(follows(schema, good[1 - i]));
+        assert_false(follows(schema, "{\"name\":\"f\",\"arguments\":{\"a\":[1]}}"));
+        json_decref(schema);
+    }
+    assert_true(json_equal(own, same));
+    json_decref(own);
+    json_decref(same);
+}
+
 static void where_none_is_required_any_text_will_do(void **state) {
     (void)state;
     static const enum st_tool_choice choices[] = {ST_TOOLS_AUTO, ST_TOOLS_NONE};
@@ -122,6 +149,19 @@ static void the_required_call_is_found(void **state) {
     assert_int_equal(transcript.calls.n, 1);
     assert_string_equal(transcript.calls.calls[0].name, "weather");
     assert_string_equal(transcript.calls.calls[0].arguments, "{\"days\":3}");
+    st_transcript_free(&transcript);
+}
+
+static void required_calls_may_be_several(void **state) {
+    (void)state;
+    struct st_tools tools = {.list = list, .choice = ST_TOOLS_REQUIRED, .several = true};
+    struct st_transcript transcript =
+        transcript_of("[{\"name\":\"clock\",\"arguments\":{}},"
+        "{\"name\":\"weather\",\"arguments\":{"
+                      "\"days\":3}}]");
+    assert_int_equal(find(&tools, NULL, &transcript), STINT_OK);
+    assert_int_equal(transcript.calls.n, 2);
+    assert_string_equal(transcript.calls.calls[1].arguments, "{\"days\":3}");
     st_transcript_free(&transcript);
 }
 
@@ -204,6 +244,8 @@ int main(void) {
         cmocka_unit_test(what_is_no_tool_is_refused),
         cmocka_unit_test(a_required_call_is_one_of_the_tools),
         cmocka_unit_test(a_named_call_is_that_tool_alone),
+        cmocka_unit_test(parameters_may_refer_to_themselves),
+        cmocka_unit_test(required_calls_may_be_several),
         cmocka_unit_test(where_none_is_required_any_text_will_do),
         cmocka_unit_test(the_required_call_is_found),
         cmocka_unit_test(the_model_s_own_calls_are_found),

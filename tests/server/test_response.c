@@ -200,7 +200,7 @@ static void calls_are_messages_of_their_own(void **state) {
     assert_string_equal(string_at(json_object_get(call, "function"), "arguments"), "{\"a\":1}");
     assert_string_equal(string_at(choice_of(json, 0), "finish_reason"), "tool_calls");
     json_decref(json);
-    st_response_calls(&response, 0, &choice.calls, &out);
+    st_response_calls(&response, 0, &choice.calls, "", &out);
     json = read_back(&out);
     call = json_array_get(
         json_object_get(json_object_get(choice_of(json, 0), "delta"), "tool_calls"), 0);

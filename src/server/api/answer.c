@@ -4,6 +4,7 @@
 #include "base/size.h"
 #include "generate/calls.h"
 #include "constraint/constraint.h"
+#include "server/api/protocol.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -34,7 +35,8 @@ struct st_answer {
     size_t n_ended;
     bool failed; // `problem` says why
     struct st_problem problem;
-    struct st_json_text out;       // of a stream
+    struct st_json_text out; // of a stream
+    struct st_stream_state state;
     size_t n_read;                 // of out
     size_t n_running;              // choices
     struct st_transcript *choices; // [n_running]
@@ -81,39 +83,58 @@ static struct st_response_usage usage_of(const struct st_answer *answer) {
     return usage;
 }
 
-// With tools, only the end of an answer tells whether it is a call or text.
-static bool holds_back(const struct st_answer *answer) {
-    return answer->request.tools.choice != ST_TOOLS_NONE;
+// What may be a call waits for the end of the answer.
+static size_t held_bytes(const struct st_answer *answer, struct st_transcript *choice) {
+    size_t n;
+    const char *text = st_transcript_answer(choice, &n);
+    size_t before = choice->text.count - n;
+    size_t told = choice->n_told > before ? choice->n_told - before : 0;
+    if (answer->request.tools.choice == ST_TOOLS_NONE) return 0;
+    if (answer->request.tools.choice == ST_TOOLS_REQUIRED) return n;
+    return n - st_tool_calls_certain(answer->chat, text, told, n);
+}
+
+// The text around calls that was not streamed yet.
+static const char *rest_of_content(const struct st_transcript *choice) {
+    const char *content = choice->calls.content != NULL ? choice->calls.content : "";
+    size_t n, n_content = strlen(content);
+    const char *text = st_transcript_answer(choice, &n);
+    size_t before = choice->text.count - n;
+    size_t told = choice->n_told > before ? choice->n_told - before : 0;
+    size_t blank = strspn(text, " \t\r\n");
+    size_t from = told > blank ? told - blank : 0;
+    bool same = from <= n_content && blank + from <= n && memcmp(content, text + blank, from) == 0;
+    return same ? content + from : "";
 }
 
 static void stream_end(struct st_answer *answer, size_t index, struct st_transcript *choice) {
     struct st_json_text *out = &answer->out;
     if (choice->calls.n > 0)
-        st_response_calls(&answer->response, index, &choice->calls, out);
-    else if (holds_back(answer))
-        st_response_piece(&answer->response, index, choice, st_transcript_news(choice), out);
-    st_response_end(&answer->response, index, st_response_finish(choice), out);
+        answer->response.protocol->calls(&answer->response, index, &choice->calls,
+                                         rest_of_content(choice), out);
+    answer->response.protocol->end(&answer->response, index, st_response_finish(choice), out);
 }
 
 static void stream_last(struct st_answer *answer) {
-    struct st_json_text *out = &answer->out;
-    if (answer->failed) {
-        st_json_raw(out, "data: ");
-        st_problem_write(&answer->problem, out);
-        st_json_raw(out, "\n\n");
-    } else if (answer->response.usage_follows) {
-        struct st_response_usage usage = usage_of(answer);
-        st_response_last(&answer->response, &usage, out);
-    }
-    st_json_raw(out, st_response_done);
+    const struct st_protocol *protocol = answer->response.protocol;
+    struct st_response_usage usage = usage_of(answer);
+    if (answer->failed)
+        protocol->aborted(&answer->problem, &answer->out);
+    else
+        protocol->last(&answer->response, &usage, &answer->out);
+    st_json_raw(&answer->out, protocol->done);
 }
 
 static void stream(struct st_answer *answer, size_t index, struct st_transcript *choice,
                    bool ended) {
     struct st_json_text *out = &answer->out;
-    st_response_thoughts(&answer->response, index, choice, st_transcript_thoughts(choice), out);
-    if (!holds_back(answer))
-        st_response_piece(&answer->response, index, choice, st_transcript_news(choice), out);
+    answer->response.protocol->thoughts(&answer->response, index, choice,
+                                        st_transcript_thoughts(choice), out);
+    if (choice->calls.n == 0) {
+        choice->n_held = ended ? 0 : held_bytes(answer, choice);
+        answer->response.protocol->piece(&answer->response, index, choice,
+                                         st_transcript_news(choice), out);
+    }
     if (ended && !answer->failed) stream_end(answer, index, choice);
     if (answer->n_ended == answer->n_running) stream_last(answer);
     if (out->failed) fail(answer, 503, "not enough memory for the answer");
@@ -183,6 +204,7 @@ static struct st_answer *make(const struct st_answer_options *options) {
     answer->chat = options->chat;
     answer->metrics = options->metrics;
     answer->response = *options->response;
+    answer->response.state = &answer->state;
     answer->request = *options->request;
     answer->constraint = options->constraint;
     answer->owner = options->owner;
@@ -192,7 +214,8 @@ static struct st_answer *make(const struct st_answer_options *options) {
     for (size_t i = 0; i < n; i++) {
         answer->running[i].answer = answer;
         choices[i].reasoning.phase = options->reasoning;
-        if (answer->request.stream) st_response_role(&answer->response, i, &answer->out);
+        if (answer->request.stream)
+            answer->response.protocol->role(&answer->response, i, &answer->out);
     }
     return answer;
 }
@@ -211,6 +234,8 @@ static stint_status submit(struct st_answer *answer, size_t i,
                                        .n_prompt = prompt->n,
                                        .exact = request->seeded,
                                        .owner = answer->owner,
+                                       .echo = request->echo,
+                                       .no_answer = request->no_answer,
                                        .options = {.sampling = &sampling,
                                                    .max_tokens = request->max_tokens,
                                                    .stops = request->stops,
@@ -279,6 +304,10 @@ bool st_answer_streams(const struct st_answer *answer) {
     return answer->request.stream;
 }
 
+const char *st_answer_stream_type(const struct st_answer *answer) {
+    return answer->response.protocol->stream_type;
+}
+
 bool st_answer_failed(struct st_answer *answer) {
     pthread_mutex_lock(&answer->lock);
     bool failed = answer->failed;
@@ -330,7 +359,8 @@ bool st_answer_write(struct st_answer *answer, struct st_json_text *out,
     bool ok = !answer->failed;
     if (ok) {
         struct st_response_usage usage = usage_of(answer);
-        st_response_whole(&answer->response, answer->choices, answer->n_running, &usage, out);
+        answer->response.protocol->whole(&answer->response, answer->choices, answer->n_running,
+                                         &usage, out);
     } else {
         *problem = answer->problem;
     }

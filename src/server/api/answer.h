@@ -52,7 +52,8 @@ struct st_answer_watcher {
 void st_answer_watch(struct st_answer *answer, const struct st_answer_watcher *watcher);
 
 bool st_answer_streams(const struct st_answer *answer);
-bool st_answer_failed(struct st_answer *answer); // or was canceled
+const char *st_answer_stream_type(const struct st_answer *answer); // the content type
+bool st_answer_failed(struct st_answer *answer);                   // or was canceled
 
 // If there is nothing to do, calls `sleep` (with the answer locked, so that no wake is lost) and
 // returns true.

@@ -2,6 +2,7 @@
 // /v1/chat/completions and /v1/completions: from a body to an answer in progress.
 #include "generate/calls.h"
 #include "server/api/handlers.h"
+#include "server/api/protocol.h"
 #include "server/api/state.h"
 #include "constraint/constraint.h"
 
@@ -67,14 +68,7 @@ static bool chat_prompt(const struct st_server *server, const struct st_request 
     stint_status status =
         st_chat_prompt_thinking(server->chat, request->messages, request->tools.list,
                                 request->thinking, &text, &prompts->reasoning);
-    // A required call does not need a template with tools: the constraint enforces it.
-    if (status == STINT_E_UNSUPPORTED && request->tools.choice == ST_TOOLS_REQUIRED)
-        status = st_chat_prompt_thinking(server->chat, request->messages, NULL, request->thinking,
-                                         &text, &prompts->reasoning);
-    if (status != STINT_OK)
-        return st_refuse_failure(
-            problem, status,
-            request->tools.list != NULL && status == STINT_E_UNSUPPORTED ? "tools" : "messages");
+    if (status != STINT_OK) return st_refuse_failure(problem, status, "messages");
     bool ok = encode(server, text, 0, prompts, problem, "messages");
     free(text);
     return ok;
@@ -158,7 +152,8 @@ static void name_answer(const struct st_server *server, const struct st_request 
                                      .chat = request->chat,
                                      .logprobs = request->logprobs,
                                      .usage_follows = request->include_usage,
-                                     .tokenizer = server->tokenizer};
+                                     .tokenizer = server->tokenizer,
+                                     .protocol = &st_protocol_openai};
     snprintf(response->id, sizeof response->id, "%s-%016llx", request->chat ? "chatcmpl" : "cmpl",
              (unsigned long long)random);
 }
@@ -179,6 +174,12 @@ static bool start(struct st_server *server, struct st_request *request, struct s
         prompts.reasoning = ST_REASONING_NONE;
     if (ok) {
         name_answer(server, request, random[0], &response);
+        if (call->protocol != NULL) {
+            response.protocol = call->protocol;
+            snprintf(response.id, sizeof response.id, "%s_%016llx", call->protocol->id,
+                     (unsigned long long)random[0]);
+        }
+        response.n_prompt = prompts.at[0].n;
         response.reasons = prompts.reasoning != ST_REASONING_NONE;
         if (!request->seeded) request->sampling.seed = random[1];
         ok = st_answer_open(&(struct st_answer_options){.scheduler = server->scheduler,
@@ -197,10 +198,25 @@ static bool start(struct st_server *server, struct st_request *request, struct s
     return ok;
 }
 
+// Other protocols' bodies become those of chats.
+static bool read_body(const struct st_call *call, json_t **body, struct st_problem *problem) {
+    json_t *theirs, *chat = NULL;
+    if (!st_request_object(call->body, call->n_body, &theirs, problem)) return false;
+    if (call->protocol == NULL) {
+        *body = theirs;
+        return true;
+    }
+    bool ok = call->protocol->translate(theirs, &chat, problem);
+    json_decref(theirs);
+    *body = chat;
+    return ok;
+}
+
 static bool complete(struct st_server *server, struct st_call *call, bool chat) {
     struct st_request request;
-    if (!st_request_parse(call->body, call->n_body, chat, &server->sampling, &request,
-                          &call->problem))
+    json_t *body;
+    if (!read_body(call, &body, &call->problem) ||
+        !st_request_read(body, chat, &server->sampling, &request, &call->problem))
         return false;
     bool ok = start(server, &request, call);
     st_request_free(&request); // the parts that the answer took over are no longer in it

@@ -8,7 +8,8 @@
 #include "server/api/route.h"
 
 struct st_call {
-    const char *path, *argument; // argument: the text that matches the route's *
+    const struct st_protocol *protocol; // of the route; NULL: OpenAI's
+    const char *path, *argument;        // argument: the text that matches the route's *
     const char *body;
     size_t n_body;
     uint64_t owner; // of what the request leaves in a slot: a hash of its key
@@ -22,10 +23,12 @@ struct st_call {
 };
 
 st_handler_fn st_handle_chat, st_handle_text;                                     // complete.c
+st_handler_fn st_handle_tokenize, st_handle_detokenize;                           // tokens.c
 st_handler_fn st_handle_models, st_handle_model, st_handle_last, st_handle_props, // info.c
     st_handle_metrics, st_handle_health;
 st_handler_fn st_handle_save, st_handle_restore, st_handle_saved, // slot_files.c
     st_handle_delete;
-st_handler_fn st_handle_page; // http/page.c
+st_handler_fn st_handle_tags, st_handle_show, st_handle_version; // protocol/ollama_info.c
+st_handler_fn st_handle_page;                                    // http/page.c
 
 #endif

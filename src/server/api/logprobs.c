@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/api/logprobs.h"
 
+#include <math.h>
+
 // The text of a single token, with its leading space; incomplete characters become U+FFFD.
 static void write_token(const struct stint_tokenizer *tokenizer, int32_t id,
                         struct st_json_text *out) {
@@ -78,7 +80,10 @@ static void write_text(const struct st_transcript *transcript,
     st_json_raw(out, tops ? "],\"top_logprobs\":[" : "],\"top_logprobs\":null");
     for (size_t i = piece.first; tops && i < piece.last; i++) {
         if (i > piece.first) st_json_raw(out, ",");
-        write_alternatives(transcript, tokenizer, &tokens[i], out);
+        if (isnan(tokens[i].logprob)) // nothing was said in front of it
+            st_json_raw(out, "null");
+        else
+            write_alternatives(transcript, tokenizer, &tokens[i], out);
     }
     st_json_raw(out, tops ? "]}" : "}");
 }

@@ -16,7 +16,6 @@ static const struct {
     {"audio", "answers are text"},
     {"dry_sequence_breakers", "they are always line ends, ':', '\"' and '*'"},
     {"suffix", "text is only continued at its end"},
-    {"echo", "put the prompt before the answer yourself"},
 };
 
 // false, 0, "", [] and {} are neutral.
@@ -183,6 +182,9 @@ static bool read_stream(struct st_request *request, struct st_problem *problem) 
 }
 
 static bool refuse_others(const struct st_request *request, struct st_problem *problem) {
+    const json_t *echo = st_field(request->body, "echo");
+    if (request->chat && echo != NULL && asks_for_something(echo))
+        return st_refuse(problem, 400, "echo", "'echo' is only for /v1/completions");
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         const json_t *value = st_field(request->body, refused[i].name);
         if (value != NULL && asks_for_something(value))
@@ -225,8 +227,21 @@ static bool read_text(struct st_request *request, struct st_problem *problem) {
         if (!check_prompt(st_request_prompt(request, i), problem)) return false;
     // For completions it is the number of alternatives; 0 gives only those of the sampled tokens.
     request->logprobs = st_field(request->body, "logprobs") != NULL;
-    return st_field_uint(request->body, "logprobs", 0, ST_REQUEST_MAX_TOP, &request->n_top,
+    return st_field_bool(request->body, "echo", &request->echo, problem) &&
+           st_field_uint(request->body, "logprobs", 0, ST_REQUEST_MAX_TOP, &request->n_top,
                          problem);
+}
+
+// 0 is only for completions: the prompt is computed, and nothing else.
+static bool read_max_tokens(struct st_request *request, struct st_problem *problem) {
+    static const char *const names[] = {"max_tokens", "max_completion_tokens"};
+    uint32_t min = request->chat ? 1 : 0;
+    for (size_t i = 0; i < 2; i++) {
+        if (!st_field_uint(request->body, names[i], min, UINT32_MAX, &request->max_tokens, problem))
+            return false;
+    }
+    request->no_answer = !request->chat && request->max_tokens == 0;
+    return true;
 }
 
 static bool read_common(struct st_request *request, struct st_problem *problem) {
@@ -234,18 +249,14 @@ static bool read_common(struct st_request *request, struct st_problem *problem) 
     request->n = 1;
     return st_field_string(body, "model", &request->model, problem) &&
            st_field_uint(body, "n", 1, ST_REQUEST_MAX_N, &request->n, problem) &&
-           st_field_uint(body, "max_tokens", 1, UINT32_MAX, &request->max_tokens, problem) &&
-           st_field_uint(body, "max_completion_tokens", 1, UINT32_MAX, &request->max_tokens,
-                         problem) &&
-           read_sampling(request, problem) && read_biases(request, problem) &&
-           read_stops(request, problem) && read_stream(request, problem) &&
-           refuse_others(request, problem);
+           read_max_tokens(request, problem) && read_sampling(request, problem) &&
+           read_biases(request, problem) && read_stops(request, problem) &&
+           read_stream(request, problem) && refuse_others(request, problem);
 }
 
-bool st_request_parse(const char *body, size_t n_bytes, bool chat, const stint_sampling *sampling,
-                      struct st_request *request, struct st_problem *problem) {
-    struct st_request made = {.chat = chat, .sampling = *sampling};
-    if (!st_request_object(body, n_bytes, &made.body, problem)) return false;
+bool st_request_read(json_t *body, bool chat, const stint_sampling *sampling,
+                     struct st_request *request, struct st_problem *problem) {
+    struct st_request made = {.body = body, .chat = chat, .sampling = *sampling};
     bool ok = (chat ? st_request_chat(&made, problem) : read_text(&made, problem)) &&
               read_common(&made, problem);
     if (ok)
@@ -253,6 +264,13 @@ bool st_request_parse(const char *body, size_t n_bytes, bool chat, const stint_s
     else
         st_request_free(&made);
     return ok;
+}
+
+bool st_request_parse(const char *body, size_t n_bytes, bool chat, const stint_sampling *sampling,
+                      struct st_request *request, struct st_problem *problem) {
+    json_t *json;
+    return st_request_object(body, n_bytes, &json, problem) &&
+           st_request_read(json, chat, sampling, request, problem);
 }
 
 void st_request_free(struct st_request *request) {

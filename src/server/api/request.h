@@ -37,6 +37,8 @@ struct st_request {
     size_t n_biases;
     const char *stops[ST_REQUEST_MAX_STOPS];
     uint32_t n_stops;
+    bool echo;      // a completion begins with its prompt
+    bool no_answer; // max_tokens is 0
     bool logprobs;
     uint32_t n_top;
     bool stream, include_usage;
@@ -44,8 +46,11 @@ struct st_request {
     const json_t *schema; // of ST_FORMAT_SCHEMA
 };
 
-// Reads body[0, n_bytes); `sampling` holds where it says nothing. False with *problem filled;
-// nothing is left to free then. Else free with st_request_free.
+// Reads body, which is taken over, even on failure; `sampling` holds where it says nothing. False
+// with *problem filled; nothing is left to free then. Else free with st_request_free.
+bool st_request_read(json_t *body, bool chat, const stint_sampling *sampling,
+                     struct st_request *request, struct st_problem *problem);
+// The same for body[0, n_bytes).
 bool st_request_parse(const char *body, size_t n_bytes, bool chat, const stint_sampling *sampling,
                       struct st_request *request, struct st_problem *problem);
 void st_request_free(struct st_request *request);

@@ -60,24 +60,27 @@ static bool read_messages(struct st_request *request, struct st_problem *problem
     return true;
 }
 
-// "none", "auto", "required", or {"type": "function", "function": {"name"}}
-static bool read_tool_choice(struct st_request *request, struct st_problem *problem) {
-    static const char *const words[] = {"none", "auto", "required"}; // as st_tool_choice
-    const json_t *choice = st_field(request->body, "tool_choice");
-    request->tools.choice = request->tools.list != NULL ? ST_TOOLS_AUTO : ST_TOOLS_NONE;
-    if (choice == NULL) return true;
-    for (unsigned i = 0; json_is_string(choice) && i < 3; i++) {
-        if (strcmp(json_string_value(choice), words[i]) != 0) continue;
-        if (i == ST_TOOLS_REQUIRED && request->tools.list == NULL)
+static bool choose_word(struct st_request *request, const char *word, bool *known,
+                        struct st_problem *problem) {
+    static const struct {
+        const char *word;
+        enum st_tool_choice choice;
+    } words[] = {{"none", ST_TOOLS_NONE},
+                 {"auto", ST_TOOLS_AUTO},
+                 {"required", ST_TOOLS_REQUIRED},
+                 {"any", ST_TOOLS_REQUIRED}}; // Mistral's
+    *known = false;
+    for (size_t i = 0; word != NULL && i < sizeof words / sizeof *words; i++) {
+        if (strcmp(word, words[i].word) != 0) continue;
+        *known = true;
+        if (words[i].choice == ST_TOOLS_REQUIRED && request->tools.list == NULL)
             return st_refuse(problem, 400, "tool_choice", "'tool_choice' needs 'tools'");
-        if (request->tools.list != NULL) request->tools.choice = (enum st_tool_choice)i;
-        return true;
+        if (request->tools.list != NULL) request->tools.choice = words[i].choice;
     }
-    const char *name = json_is_object(choice) ? st_tools_name(choice) : NULL;
-    if (name == NULL)
-        return st_refuse(problem, 400, "tool_choice",
-                         "'tool_choice' must be none, auto, required, or the name of a function as "
-                         "{\"type\": \"function\", \"function\": {\"name\": ...}}");
+    return true;
+}
+
+static bool choose_name(struct st_request *request, const char *name, struct st_problem *problem) {
     if (!st_tools_have(request->tools.list, name))
         return st_refuse(problem, 400, "tool_choice", "'tool_choice': no tool is named '%s'", name);
     request->tools.choice = ST_TOOLS_REQUIRED;
@@ -85,9 +88,57 @@ static bool read_tool_choice(struct st_request *request, struct st_problem *prob
     return true;
 }
 
+static const char *name_of(const json_t *choice) {
+    const char *name = st_tools_name(choice);
+    return name != NULL ? name : json_string_value(json_object_get(choice, "name"));
+}
+
+// {"mode", "tools"}: only the named tools may be called. The list is kept in the body.
+static bool choose_allowed(struct st_request *request, const json_t *allowed, bool *known,
+                           struct st_problem *problem) {
+    const char *mode = json_string_value(json_object_get(allowed, "mode"));
+    const json_t *names = json_object_get(allowed, "tools");
+    json_t *list = json_array();
+    if (list == NULL || json_object_set_new(request->body, "allowed_tools", list) != 0)
+        return st_refuse(problem, 503, NULL, "not enough memory");
+    for (size_t i = 0; i < json_array_size(names); i++) {
+        const char *name = name_of(json_array_get(names, i));
+        json_t *tool = name != NULL ? st_tools_find(request->tools.list, name) : NULL;
+        if (tool == NULL)
+            return st_refuse(problem, 400, "tool_choice", "'tool_choice': no tool is named '%s'",
+                             name != NULL ? name : "");
+        if (json_array_append(list, tool) != 0)
+            return st_refuse(problem, 503, NULL, "not enough memory");
+    }
+    request->tools.list = json_array_size(list) > 0 ? list : NULL;
+    return choose_word(request, mode != NULL ? mode : "auto", known, problem);
+}
+
+// A word, {"type": word}, the name of a function in the form of chats or of responses, or
+// {"type": "allowed_tools"} in either form.
+static bool read_tool_choice(struct st_request *request, struct st_problem *problem) {
+    const json_t *choice = st_field(request->body, "tool_choice");
+    const char *type = json_string_value(json_object_get(choice, "type"));
+    bool known = false, ok = true;
+    request->tools.choice = request->tools.list != NULL ? ST_TOOLS_AUTO : ST_TOOLS_NONE;
+    if (choice == NULL) return true;
+    if (type != NULL && strcmp(type, "allowed_tools") == 0) {
+        const json_t *inside = json_object_get(choice, "allowed_tools");
+        ok = choose_allowed(request, inside != NULL ? inside : choice, &known, problem);
+    } else if (name_of(choice) != NULL) {
+        return choose_name(request, name_of(choice), problem);
+    } else {
+        ok = choose_word(request, type != NULL ? type : json_string_value(choice), &known, problem);
+    }
+    if (!ok || known) return ok;
+    return st_refuse(problem, 400, "tool_choice",
+                     "'tool_choice' must be none, auto, required, the name of a function as "
+                     "{\"type\": \"function\", \"function\": {\"name\": ...}}, or allowed_tools");
+}
+
 static bool read_tools(struct st_request *request, struct st_problem *problem) {
     const json_t *tools = st_field(request->body, "tools");
-    bool parallel = true;
+    bool parallel = true, given = st_field(request->body, "parallel_tool_calls") != NULL;
     if (tools != NULL && !json_is_array(tools))
         return st_refuse(problem, 400, "tools", "'tools' must be an array");
     size_t n = json_array_size(tools);
@@ -100,6 +151,7 @@ static bool read_tools(struct st_request *request, struct st_problem *problem) {
     if (request->tools.choice == ST_TOOLS_NONE) request->tools.list = NULL;
     if (!st_field_bool(request->body, "parallel_tool_calls", &parallel, problem)) return false;
     request->tools.one_call = !parallel;
+    request->tools.several = given && parallel;
     return true;
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/api/response.h"
 
-#include <stdio.h>
+#include "server/api/protocol.h"
 
-const char *const st_response_done = "data: [DONE]\n\n";
+#include <stdio.h>
 
 static void begin(const struct st_response *response, const char *object,
                   struct st_json_text *out) {
@@ -53,8 +53,8 @@ static void write_calls(const struct st_response *response, size_t index,
     st_json_raw(out, "]");
 }
 
-static void write_content(const struct st_transcript *choice, struct st_piece piece,
-                          struct st_json_text *out) {
+void st_response_text(const struct st_transcript *choice, struct st_piece piece,
+                      struct st_json_text *out) {
     const char *text = choice->text.data != NULL ? choice->text.data : "";
     st_json_quote(out, text + piece.from, piece.to - piece.from);
 }
@@ -67,12 +67,12 @@ static void write_message(const struct st_response *response, size_t index,
     st_json_raw(out, "\"message\":{\"role\":\"assistant\",\"refusal\":null,");
     if (thoughts.to > thoughts.from) {
         st_json_raw(out, "\"reasoning_content\":");
-        write_content(choice, thoughts, out);
+        st_response_text(choice, thoughts, out);
         st_json_raw(out, ",");
     }
     st_json_raw(out, "\"content\":");
     if (calls->n == 0) {
-        write_content(choice, piece, out);
+        st_response_text(choice, piece, out);
     } else {
         bool none = calls->content == NULL || calls->content[0] == 0;
         st_json_string_of(out, none ? NULL : calls->content);
@@ -103,7 +103,7 @@ void st_response_whole(const struct st_response *response, const struct st_trans
             write_message(response, i, choice, piece, out);
         } else {
             st_json_raw(out, "\"text\":");
-            write_content(choice, piece, out);
+            st_response_text(choice, piece, out);
         }
         write_logprobs(response, choice, piece, out);
         st_json_format(out, ",\"finish_reason\":\"%s\"}", st_response_finish(choice));
@@ -140,7 +140,7 @@ void st_response_thoughts(const struct st_response *response, size_t index,
     if (piece.to == piece.from) return;
     open_chunk(response, index, out);
     st_json_raw(out, "{\"reasoning_content\":");
-    write_content(choice, piece, out);
+    st_response_text(choice, piece, out);
     st_json_raw(out, "},\"logprobs\":null");
     close_chunk(response, NULL, out);
 }
@@ -152,19 +152,20 @@ void st_response_piece(const struct st_response *response, size_t index,
     if (piece.to == piece.from && !tokens) return;
     open_chunk(response, index, out);
     if (response->chat) st_json_raw(out, "{\"content\":");
-    write_content(choice, piece, out);
+    st_response_text(choice, piece, out);
     if (response->chat) st_json_raw(out, "}");
     write_logprobs(response, choice, piece, out);
     close_chunk(response, NULL, out);
 }
 
 void st_response_calls(const struct st_response *response, size_t index,
-                       const struct st_tool_calls *calls, struct st_json_text *out) {
+                       const struct st_tool_calls *calls, const char *content,
+                       struct st_json_text *out) {
     open_chunk(response, index, out);
     st_json_raw(out, "{");
-    if (calls->content != NULL && calls->content[0] != 0) {
+    if (*content != 0) {
         st_json_raw(out, "\"content\":");
-        st_json_string_of(out, calls->content);
+        st_json_string_of(out, content);
         st_json_raw(out, ",");
     }
     write_calls(response, index, calls, true, out);
@@ -182,9 +183,30 @@ void st_response_end(const struct st_response *response, size_t index, const cha
 
 void st_response_last(const struct st_response *response, const struct st_response_usage *usage,
                       struct st_json_text *out) {
+    if (!response->usage_follows) return;
     st_json_raw(out, "data: ");
     begin(response, response->chat ? "chat.completion.chunk" : "text_completion", out);
     st_json_raw(out, "],\"usage\":");
     write_usage(response, usage, out);
     st_json_raw(out, "}\n\n");
 }
+
+static void write_aborted(const struct st_problem *problem, struct st_json_text *out) {
+    st_json_raw(out, "data: ");
+    st_problem_write(problem, out);
+    st_json_raw(out, "\n\n");
+}
+
+const struct st_protocol st_protocol_openai = {
+    .stream_type = "text/event-stream; charset=utf-8",
+    .done = "data: [DONE]\n\n",
+    .whole = st_response_whole,
+    .role = st_response_role,
+    .thoughts = st_response_thoughts,
+    .piece = st_response_piece,
+    .calls = st_response_calls,
+    .end = st_response_end,
+    .last = st_response_last,
+    .problem = st_problem_write,
+    .aborted = write_aborted,
+};

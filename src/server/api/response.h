@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Responses in OpenAI's form: whole objects, and the chunks of a stream, each one server-sent
-// event.
+// Responses in OpenAI's form, st_protocol_openai: whole objects, and the chunks of a stream, each
+// one server-sent event.
 #ifndef ST_SERVER_RESPONSE_H
 #define ST_SERVER_RESPONSE_H
 
 #include "server/api/logprobs.h"
 
 // The fields that all responses to one request share.
+struct st_protocol;
+
+// How far a stream has come, for protocols that say so; of one choice.
+struct st_stream_state {
+    size_t n_blocks;    // begun
+    const char *open;   // type of the block that has not ended; NULL: none
+    const char *reason; // why the answer ended
+};
+
 struct st_response {
     char id[40];
     int64_t created;         // seconds since 1970
@@ -17,12 +26,18 @@ struct st_response {
     bool logprobs;
     bool usage_follows; // chunks say "usage": null
     const struct stint_tokenizer *tokenizer;
+    const struct st_protocol *protocol;
+    struct st_stream_state *state; // of a stream
+    size_t n_prompt;               // tokens of the first prompt
 };
 
 struct st_response_usage {
     size_t prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens;
 };
 
+// Text of the answer, quoted.
+void st_response_text(const struct st_transcript *choice, struct st_piece piece,
+                      struct st_json_text *out);
 // Why an answer ended: "stop", "length" or "tool_calls".
 const char *st_response_finish(const struct st_transcript *choice);
 
@@ -41,12 +56,14 @@ void st_response_thoughts(const struct st_response *response, size_t index,
 void st_response_piece(const struct st_response *response, size_t index,
                        const struct st_transcript *choice, struct st_piece piece,
                        struct st_json_text *out);
+// content: the text around the calls that was not streamed yet; may be "".
 void st_response_calls(const struct st_response *response, size_t index,
-                       const struct st_tool_calls *calls, struct st_json_text *out);
+                       const struct st_tool_calls *calls, const char *content,
+                       struct st_json_text *out);
 void st_response_end(const struct st_response *response, size_t index, const char *reason,
                      struct st_json_text *out);
+// Only where the request asked for it.
 void st_response_last(const struct st_response *response, const struct st_response_usage *usage,
                       struct st_json_text *out);
-extern const char *const st_response_done; // the last event of every stream
 
 #endif

@@ -8,6 +8,7 @@
 
 struct st_server;
 struct st_call;
+struct st_protocol;
 
 // Fills call->reply or call->answer, or returns false with call->problem filled.
 typedef bool st_handler_fn(struct st_server *server, struct st_call *call);
@@ -19,6 +20,7 @@ struct st_route {
     bool is_public;     // needs no key
     bool is_slow;       // its handler may take long: it runs on a thread of its own kind
     st_handler_fn *handler;
+    const struct st_protocol *protocol; // of answers and problems; NULL: OpenAI's
 };
 
 enum { ST_ROUTE_ARGUMENT_BYTES = 128 };

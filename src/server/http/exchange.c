@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOGGED_BYTES = 80 };
+enum { LOGGED_BYTES = 80, AUTHORIZATION_BYTES = 512 };
 
 struct exchange {
     struct st_http *http;
@@ -31,10 +31,19 @@ struct exchange {
     int status; // HTTP status that was sent
     uint64_t begin_ns;
     char logged[LOGGED_BYTES]; // method and path
+    char authorization[AUTHORIZATION_BYTES];
 };
 
 static const char *header(const struct exchange *exchange, const char *name) {
     return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
+}
+
+// Anthropic's clients send the key alone, in a header of its own.
+static const char *authorization(struct exchange *exchange) {
+    const char *own = header(exchange, "Authorization"), *key = header(exchange, "X-Api-Key");
+    if (own != NULL || key == NULL) return own;
+    snprintf(exchange->authorization, sizeof exchange->authorization, "Bearer %s", key);
+    return exchange->authorization;
 }
 
 // No wake comes before this returns: it is called with the answer locked, or before the handler
@@ -102,10 +111,11 @@ static bool admit(struct exchange *exchange, const char *method, const char *pat
     if (n_header > ST_HTTP_HEADER_BYTES) return refuse_headers(exchange, n_header);
     const char *host = header(exchange, "Host"), *origin = header(exchange, "Origin");
     bool known = st_route_find(method, path, &exchange->match, &exchange->headers.allowed, problem);
+    if (known) exchange->headers.protocol = exchange->match.route->protocol;
     struct st_problem access;
     bool key = known && !exchange->match.route->is_public;
     if (!st_access_check(&server->access, key && strcmp(method, "OPTIONS") != 0,
-                         header(exchange, "Authorization"), host, origin, &access)) {
+                         authorization(exchange), host, origin, &access)) {
         *problem = access;
         exchange->headers.allowed = NULL;
         return refuse(exchange);
@@ -250,7 +260,8 @@ static enum MHD_Result run(struct exchange *exchange, const char *path) {
         return st_reply_empty(exchange->connection, &exchange->headers);
     }
     call->path = path;
-    call->owner = st_access_owner(header(exchange, "Authorization"));
+    call->owner = st_access_owner(authorization(exchange));
+    call->protocol = exchange->match.route->protocol;
     call->argument = exchange->match.argument;
     call->body = exchange->body.count > 0 ? exchange->body.data : "";
     call->n_body = exchange->body.count;

@@ -59,9 +59,10 @@ void st_exchange_end(void *http, struct MHD_Connection *connection, void **excha
 
 // Sends a handler's reply, a problem, or a stream (reply.c). False closes the connection.
 struct st_reply_headers {
-    const char *origin;    // of the requesting page, if it is permitted
-    const char *allowed;   // methods, for 405
-    const char *preflight; // headers that a page requests to send; "": none
+    const struct st_protocol *protocol; // in whose form problems are told; NULL: OpenAI's
+    const char *origin;                 // of the requesting page, if it is permitted
+    const char *allowed;                // methods, for 405
+    const char *preflight;              // headers that a page requests to send; "": none
     bool close;
     bool policy; // send the page's content policy
 };

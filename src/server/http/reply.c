@@ -2,6 +2,7 @@
 // Sends handlers' replies, problems and streams, each with its headers.
 #include "server/http/http.h"
 #include "server/http/page.h"
+#include "server/api/protocol.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -68,7 +69,7 @@ enum MHD_Result st_reply_problem(struct MHD_Connection *connection,
                                  const struct st_problem *problem,
                                  const struct st_reply_headers *headers) {
     struct st_json_text text = {0};
-    st_problem_write(problem, &text);
+    (headers->protocol != NULL ? headers->protocol : &st_protocol_openai)->problem(problem, &text);
     struct MHD_Response *response = from_text(&text);
     if (response == NULL) return MHD_NO;
     add_headers(response, type_json, headers);
@@ -126,6 +127,6 @@ enum MHD_Result st_reply_stream(struct MHD_Connection *connection, struct st_ans
         return MHD_NO;
     }
     st_answer_hold(answer);
-    add_headers(response, "text/event-stream; charset=utf-8", headers);
+    add_headers(response, st_answer_stream_type(answer), headers);
     return queue(connection, MHD_HTTP_OK, response);
 }

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +20,8 @@ static stint_status copy(const struct st_scheduler_request *from, const struct s
     job->n_prompt = from->n_prompt;
     job->exact = from->exact;
     job->owner = from->owner;
+    job->echo = from->echo;
+    job->no_answer = from->no_answer;
     return STINT_OK;
 }
 
@@ -81,6 +84,26 @@ enum st_scheduler_end st_job_accept(struct st_job *job, const struct st_token *t
                                        .n_bytes = generated.n_bytes};
     job->fn(job->context, &event);
     return st_job_reason(job);
+}
+
+void st_job_echo(struct st_job *job, size_t first, size_t n, const float *logits) {
+    const struct stint_model *model = job->generator.options.model;
+    char text[ST_PIECE_MAX_BYTES + 8];
+    for (size_t i = first; i < first + n; i++) {
+        struct st_token token = {.id = job->prompt[i], .logprob = NAN};
+        if (logits)
+            st_generator_score(&job->generator, logits + (i - first) * model->config.vocab, &token);
+        struct st_scheduler_event event = {.token = &token, .text = text};
+        // The text is what the client sent, without the mark that was put in front of it.
+        if (i > 0 || token.id != st_tokenizer_bos(model->tokenizer))
+            event.n_bytes = event.n_made = st_detokenizer_push(
+                &job->echoed, model->tokenizer, token.id, STINT_DETOKENIZE_SPECIAL, text);
+        job->fn(job->context, &event);
+    }
+    if (first + n < job->n_prompt) return;
+    struct st_scheduler_event rest = {.text = text};
+    rest.n_bytes = st_detokenizer_finish(&job->echoed, text);
+    if (rest.n_bytes > 0) job->fn(job->context, &rest);
 }
 
 void st_job_end(struct st_job *job, enum st_scheduler_end end, stint_status status,

@@ -17,6 +17,8 @@ struct st_job {
     size_t n_prompt;
     bool exact;
     uint64_t owner;
+    bool echo, no_answer;         // see st_scheduler_request
+    struct st_detokenizer echoed; // the text of the prompt
     struct st_generator generator;
     bool canceled;        // under the scheduler's lock
     uint64_t submitted;   // ns, as the next three
@@ -38,6 +40,9 @@ void st_job_free(struct st_job *job); // accepts NULL
 // `batch` belong to the step that computed its logits.
 enum st_scheduler_end st_job_accept(struct st_job *job, const struct st_token *token, uint32_t bits,
                                     uint32_t batch);
+// Sends the events of prompt tokens [first, first + n). logits [n, vocab]: what the model said in
+// front of each of them, or NULL: nothing.
+void st_job_echo(struct st_job *job, size_t first, size_t n, const float *logits);
 // The reason why the generator ended; GOES_ON if it has not.
 enum st_scheduler_end st_job_reason(const struct st_job *job);
 // Sends the end event, with the text that was held back, unless it is a stop text's beginning.

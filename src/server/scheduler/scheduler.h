@@ -26,6 +26,9 @@ struct st_scheduler_request {
     bool exact; // bit-identical whatever the slot was used for before: reuses only cache entries
                 // that prefill kernels computed
     uint64_t owner; // only requests of the same one reuse what this one leaves in its slot
+    bool echo;      // the prompt's tokens have events too, in front of the answer's; with logprobs
+                    // each has its log-probability: of the first it is NaN
+    bool no_answer; // ends behind the prompt, with ST_SCHEDULER_LENGTH
     struct st_generator_options options; // the scheduler sets the model
 };
 

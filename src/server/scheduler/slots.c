@@ -30,6 +30,7 @@ void st_slots_close(struct st_slots *slots) {
     st_generator_scratch_close(&slots->scratch);
     free(slots->slots);
     free(slots->logits);
+    free(slots->scores);
     *slots = (struct st_slots){0};
 }
 
@@ -44,11 +45,16 @@ static bool depends_on_length(const struct st_config *c) {
     return c->rope.scaling == ST_ROPE_DYNAMIC || c->rope.scaling == ST_ROPE_LONGROPE;
 }
 
+// A prompt whose tokens have log-probabilities is computed as a whole.
+static bool scores(const struct st_job *job) {
+    return job->echo && job->generator.options.logprobs;
+}
+
 static size_t reusable(const struct st_slots *slots, uint32_t slot, const struct st_job *job) {
     const struct stint_session *s = slots->session;
     const struct st_sequence *held = &s->sequences[slot];
     size_t max = st_min(job->exact ? held->prompted : held->length, job->n_prompt - 1), n = 0;
-    if (slots->slots[slot].owner != job->owner) return 0;
+    if (slots->slots[slot].owner != job->owner || scores(job)) return 0;
     if (job->exact && depends_on_length(&s->model->config)) return 0;
     while (n < max && held->history[n] == job->prompt[n]) n++;
     return n;
@@ -130,8 +136,36 @@ static stint_status begin_answer(struct st_slots *slots, uint32_t slot,
     job->prefilled = st_now_ns();
     job->usage.prefill_seconds = (double)(job->prefilled - job->begun) * 1e-9;
     slots->slots[slot].state = ST_SLOT_ANSWER;
-    *end = go_on(slots, slot, slots->logits, 1);
+    *end = job->no_answer ? ST_SCHEDULER_LENGTH : go_on(slots, slot, slots->logits, 1);
     return STINT_OK;
+}
+
+// Computes n tokens of a prompt with the logits of all, which score the tokens behind them.
+static stint_status score_piece(struct st_slots *slots, uint32_t slot, size_t n) {
+    struct stint_session *s = slots->session;
+    struct st_job *job = slots->slots[slot].job;
+    size_t vocab = s->model->config.vocab, next = job->done + 1;
+    if (!slots->scores) slots->scores = calloc(ST_SLOTS_SCORED * vocab, sizeof *slots->scores);
+    if (!slots->scores) return st_fail(STINT_E_NOMEM, "no memory for log-probabilities");
+    struct st_eval_request e = st_eval_request_of(s, slot, job->prompt + job->done, n);
+    e.phase = ST_PHASE_PREFILL;
+    e.n_total = job->n_prompt;
+    e.all = true;
+    e.logits = slots->scores;
+    ST_TRY(st_session_eval(s, &e));
+    if (job->done == 0) st_job_echo(job, 0, 1, NULL);
+    st_job_echo(job, next, st_min(n, job->n_prompt - next), slots->scores);
+    memcpy(slots->logits, slots->scores + (n - 1) * vocab, vocab * sizeof *slots->logits);
+    return STINT_OK;
+}
+
+static stint_status prompt_piece(struct st_slots *slots, uint32_t slot, size_t n) {
+    struct st_job *job = slots->slots[slot].job;
+    bool last = job->done + n == job->n_prompt;
+    if (scores(job)) return score_piece(slots, slot, n);
+    if (job->echo && last) st_job_echo(job, 0, job->n_prompt, NULL);
+    return st_session_prompt(slots->session, slot, job->prompt + job->done, n, job->n_prompt,
+                             last ? slots->logits : NULL);
 }
 
 stint_status st_slots_prompt(struct st_slots *slots, uint32_t slot, enum st_scheduler_end *end) {
@@ -140,11 +174,11 @@ stint_status st_slots_prompt(struct st_slots *slots, uint32_t slot, enum st_sche
     bool alone = s->split.on && st_slots_count(slots, ST_SLOT_ANSWER) == 0;
     size_t max = s->chunk_len * (alone ? s->n_buffers : 1),
            n = st_min(max, job->n_prompt - job->done);
+    if (scores(job)) n = st_min(n, ST_SLOTS_SCORED);
     bool last = job->done + n == job->n_prompt;
     uint64_t begun = st_now_ns();
     *end = ST_SCHEDULER_GOES_ON;
-    ST_TRY(st_session_prompt(s, slot, job->prompt + job->done, n, job->n_prompt,
-                             last ? slots->logits : NULL));
+    ST_TRY(prompt_piece(slots, slot, n));
     record_piece(job, s, begun);
     job->done += n;
     slots->turn = (slot + 1) % slots->n;

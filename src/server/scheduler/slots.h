@@ -12,6 +12,8 @@ enum st_slot_state {
     ST_SLOT_TAKEN,  // is being saved or restored
 };
 
+enum { ST_SLOTS_SCORED = 64 }; // tokens of a prompt that are scored at once
+
 struct st_slot {
     _Atomic enum st_slot_state state; // FREE and TAKEN change with the scheduler's lock held
     struct st_job *job;
@@ -28,6 +30,7 @@ struct st_slots {
     uint64_t n_given;
     struct st_generator_scratch scratch;
     float *logits; // [most rows of a step, vocab]
+    float *scores; // [ST_SLOTS_SCORED, vocab], allocated with the first prompt that is scored
 };
 
 stint_status st_slots_open(const stint_model *model, const stint_session_options *options,

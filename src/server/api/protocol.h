@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// A protocol is a translation: of its request to the body of /v1/chat/completions, and of an answer
+// to its own form. Each has a row of this kind, in a file of its own, and rows of st_routes.
+#ifndef ST_SERVER_PROTOCOL_H
+#define ST_SERVER_PROTOCOL_H
+
+#include "server/api/problem.h"
+#include "server/api/response.h"
+
+#include <jansson.h>
+
+struct st_protocol {
+    const char *stream_type; // content type of a stream
+    const char *id;          // how the ids of answers begin
+    const char *done;        // the last bytes of a stream
+    // A new chat body, which may borrow nothing; false with *problem filled. NULL: the body is one.
+    bool (*translate)(const json_t *body, json_t **chat, struct st_problem *problem);
+    // As the functions of response.h, which are OpenAI's row.
+    void (*whole)(const struct st_response *response, const struct st_transcript *choices,
+                  size_t n_choices, const struct st_response_usage *usage,
+                  struct st_json_text *out);
+    void (*role)(const struct st_response *response, size_t index, struct st_json_text *out);
+    void (*thoughts)(const struct st_response *response, size_t index,
+                     const struct st_transcript *choice, struct st_piece piece,
+                     struct st_json_text *out);
+    void (*piece)(const struct st_response *response, size_t index,
+                  const struct st_transcript *choice, struct st_piece piece,
+                  struct st_json_text *out);
+    void (*calls)(const struct st_response *response, size_t index,
+                  const struct st_tool_calls *calls, const char *content, struct st_json_text *out);
+    void (*end)(const struct st_response *response, size_t index, const char *reason,
+                struct st_json_text *out);
+    void (*last)(const struct st_response *response, const struct st_response_usage *usage,
+                 struct st_json_text *out);
+    void (*problem)(const struct st_problem *problem, struct st_json_text *out);
+    void (*aborted)(const struct st_problem *problem, struct st_json_text *out); // in a stream
+};
+
+extern const struct st_protocol st_protocol_openai;    // api/response.c
+extern const struct st_protocol st_protocol_anthropic; // protocol/anthropic.c
+extern const struct st_protocol st_protocol_ollama_chat, st_protocol_ollama_generate; // ollama.c
+
+// For translations. Copies the members of `from` that `names` lists as {theirs, ours}; absent ones
+// are left out.
+bool st_protocol_copy(const json_t *from, const char *const (*names)[2], size_t n, json_t *to);
+// Refuses the first of the names that is a member and is neither null, false nor empty.
+bool st_protocol_refuse(const json_t *body, const char *const *names, size_t n,
+                        struct st_problem *problem);
+bool st_protocol_no_memory(struct st_problem *problem);
+
+#endif
