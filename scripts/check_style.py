@@ -78,7 +78,7 @@ COVERED = {
     "src/eval/schedule_run.c": "tests/e2e/test_schedule.py",
     "src/eval/solve.c": "tests/e2e/test_schedule.py",
     "src/eval/train.c": "tests/e2e/test_schedule.py",
-    "src/prepare/gptq.c": "tests/prepare/test_quantize.c",
+    "src/prepare/feedback.c": "tests/prepare/test_quantize.c",
     "src/prepare/nested.c": "tests/session/test_precision.c",
     "src/session/tune.c": "tests/session/test_split.c",
     "src/session/precision/learned.c": "tests/e2e/test_schedule.py",

@@ -74,9 +74,9 @@ static const struct st_cli_option rows[] = {
     {.name = "quantizer",
      .kind = ST_CLI_TEXT,
      .value = "NAME",
-     .preset = "kmeans",
-     .help = "quantizer of nested weights: kmeans (centroids of each row), uniform, or gptq "
-             "(uniform, with errors corrected in later columns; slow)",
+     .preset = "gptq",
+     .help = "quantizer of nested weights: gptq (errors are corrected in later columns) or uniform "
+             "(rounding alone; faster)",
      .offset = offsetof(struct prepare_options, quantizer)},
     {.name = "sparse",
      .kind = ST_CLI_FLOAT,

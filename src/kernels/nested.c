@@ -53,6 +53,13 @@ unsigned st_nested_code(const struct st_nested_weight *w, size_t row, size_t col
     return code;
 }
 
+float st_nested_value(const struct st_nested_weight *w, size_t row, size_t column, unsigned bits) {
+    const uint8_t *group = w->groups[bits] + st_nested_group_at(w->n_in, row, column);
+    const struct st_nested_row *r = st_nested_row(w, bits, row);
+    int scaled = (int)(*group * st_nested_code(w, row, column, bits));
+    return r->scale * (float)scaled + r->minimum * (float)(int8_t)group[ST_NESTED_GROUP_BYTES / 2];
+}
+
 void st_nested_put_row(const uint8_t *code, size_t n_out, size_t k, unsigned high, size_t row,
                        uint8_t *codes) {
     for (size_t c = 0; c < k; c++) {
@@ -66,14 +73,15 @@ void st_nested_put_row(const uint8_t *code, size_t n_out, size_t k, unsigned hig
 }
 
 size_t st_nested_at(const struct st_nested_input *input, size_t k, size_t t, size_t b) {
-    size_t first = t / ST_NESTED_GROUP * ST_NESTED_GROUP;
-    size_t n = st_min(ST_NESTED_GROUP, input->n_tokens - first);
+    size_t first = t / ST_NESTED_TOKENS * ST_NESTED_TOKENS;
+    size_t n = st_min(ST_NESTED_TOKENS, input->n_tokens - first);
     return first * st_nested_blocks(k) + b * n + (t - first);
 }
 
 static void put_block(const struct st_nested_kernel *kernel, const float *x, size_t at,
                       struct st_nested_input *input) {
-    kernel->quantize(x, input->q + at * ST_NESTED_BLOCK, input->scale + at, input->offsets + at);
+    kernel->quantize(x, input->q + at * ST_NESTED_BLOCK, input->scale + at,
+                     input->sums + at * ST_NESTED_GROUPS);
 }
 
 void st_nested_quantize(const struct st_nested_kernel *kernel, const float *x, size_t k, size_t t,

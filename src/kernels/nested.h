@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products with nested weights (Any-Precision LLM, Park et al. 2024, section 4; PMPD, section 4.1):
-// every weight is a code of up to 7 bits, and the code of a lower precision is its top bits. A row
-// has a table of centroids for each precision; only the bits that a precision needs are read.
+// every weight is a code of up to 7 bits, and the code of a lower precision is its top bits; only
+// the bits that a precision needs are read. A group of 32 weights of a row has a scale and a
+// minimum for each precision.
 //
 // Layout. A panel is 8 rows, a block 128 elements of k; k is padded with zeros to whole blocks,
 // rows to whole panels. A block of a panel is 8 vectors of 128 bytes: byte 16 r + i of vector j
 // stands for row r, element 16 j + i. The codes come as one region for the two top bits (256 bytes
 // a block: the 128 bytes a hold vectors 4 a + f in bits 2 f and 2 f + 1) and one for each further
 // bit (128 bytes a block: vector 4 a + f has bit 2 f + a). A region holds panel after panel, a
-// panel block after block. So 16 bytes of any register belong to one row, whose table of up to 16
-// centroids fits a byte shuffle.
+// panel block after block. So 16 bytes of any register belong to one row. The groups of a precision
+// take 64 bytes a block: byte 4 r + g is the scale of group g of row r, byte 32 + 4 r + g its
+// minimum.
 #ifndef ST_KERNELS_NESTED_H
 #define ST_KERNELS_NESTED_H
 
@@ -25,14 +27,23 @@ enum {
     ST_NESTED_BLOCK = 128, // elements of k
     ST_NESTED_PAIRS = 256, // bytes of a block's two top bits
     ST_NESTED_PLANE = 128, // and of each further bit
-    ST_NESTED_GROUP = 4,   // tokens side by side
+    ST_NESTED_GROUP = 32,  // elements of k that share a scale and a minimum
+    ST_NESTED_GROUPS = ST_NESTED_BLOCK / ST_NESTED_GROUP,
+    ST_NESTED_GROUP_BYTES = 2 * ST_NESTED_PANEL * ST_NESTED_GROUPS, // of a block
+    ST_NESTED_TOKENS = 4,                                           // tokens side by side
 };
 
-// W [n_out, n_in]: element (r, c) at precision b is scale[r] * table_b[code(r, c) >> (high - b)].
+// The two floats of a row and precision that its groups are multiples of.
+struct st_nested_row {
+    float scale, minimum;
+};
+
+// W [n_out, n_in]: element (r, c) at precision b is
+// row.scale * group scale * (code(r, c) >> (high - b)) + row.minimum * group minimum.
 struct st_nested_weight {
     const uint8_t *codes;
-    const int8_t *tables; // [panels][low .. high][8 rows][2^b]
-    const float *scale;   // [padded rows]
+    const uint8_t *groups[ST_NESTED_HIGHEST + 1]; // of precision [b]; minima are int8_t
+    const struct st_nested_row *rows;             // [high - low + 1, padded rows]
     uint32_t n_out, n_in;
     uint8_t low, high; // precisions it has
     uint32_t index;    // among its model's
@@ -48,10 +59,12 @@ struct st_nested_weight {
 // last one may have fewer), group after group, in a group block after block, in a block token after
 // token.
 struct st_nested_input {
-    int8_t *q;        // [n_tokens * blocks, 128], from -127 to 127
-    float *scale;     // [n_tokens * blocks]
-    int32_t *offsets; // [n_tokens * blocks] -128 times the block's sum of q
+    int8_t *q;     // [n_tokens * blocks, 128], from -127 to 127
+    float *scale;  // [n_tokens * blocks]
+    int16_t *sums; // [n_tokens * blocks, ST_NESTED_GROUPS] of q
     size_t n_tokens;
+    // 1, or 2: each two tokens are one input, what rounding leaves of the first being the second.
+    size_t terms;
 };
 
 static inline size_t st_nested_padded_rows(size_t n_out) {
@@ -65,37 +78,40 @@ static inline size_t st_nested_code_bytes(size_t n_out, size_t k, unsigned bits)
     return st_nested_padded_rows(n_out) / ST_NESTED_PANEL * st_nested_blocks(k) *
            ((size_t)ST_NESTED_PLANE * bits);
 }
-// Bytes of a panel's tables of precisions [low, bits).
-static inline size_t st_nested_table_bytes(unsigned low, unsigned bits) {
-    return (((size_t)1 << bits) - ((size_t)1 << low)) * ST_NESTED_PANEL;
+// Bytes of the groups of a precision.
+static inline size_t st_nested_group_bytes(size_t n_out, size_t k) {
+    return st_nested_padded_rows(n_out) / ST_NESTED_PANEL * st_nested_blocks(k) *
+           ST_NESTED_GROUP_BYTES;
 }
-// Bytes of all panels' tables of precisions [low, high].
-static inline size_t st_nested_tables_bytes(size_t n_out, unsigned low, unsigned high) {
-    return st_nested_padded_rows(n_out) / ST_NESTED_PANEL * st_nested_table_bytes(low, high + 1);
+// Where the scale of an element's group is; its minimum is ST_NESTED_GROUP_BYTES / 2 behind.
+static inline size_t st_nested_group_at(size_t k, size_t row, size_t column) {
+    size_t block = row / ST_NESTED_PANEL * st_nested_blocks(k) + column / ST_NESTED_BLOCK;
+    return block * ST_NESTED_GROUP_BYTES + row % ST_NESTED_PANEL * ST_NESTED_GROUPS +
+           column % ST_NESTED_BLOCK / ST_NESTED_GROUP;
 }
-// The table of a row, 2^bits entries in the order of the codes.
-static inline const int8_t *st_nested_table(const struct st_nested_weight *w, size_t row,
-                                            unsigned bits) {
-    const int8_t *panel =
-        w->tables + row / ST_NESTED_PANEL * st_nested_table_bytes(w->low, w->high + 1u);
-    return panel + st_nested_table_bytes(w->low, bits) + (row % ST_NESTED_PANEL << bits);
+static inline const struct st_nested_row *st_nested_row(const struct st_nested_weight *w,
+                                                        unsigned bits, size_t row) {
+    return w->rows + (bits - w->low) * st_nested_padded_rows(w->n_out) + row;
 }
 // The code of an element at a precision.
 unsigned st_nested_code(const struct st_nested_weight *w, size_t row, size_t column, unsigned bits);
+// The element itself.
+float st_nested_value(const struct st_nested_weight *w, size_t row, size_t column, unsigned bits);
 
 // Writes row `row` of `codes` [n_out, k] with `high` bits each from code[0, k). The buffer must be
 // zeroed before the first row.
 void st_nested_put_row(const uint8_t *code, size_t n_out, size_t k, unsigned high, size_t row,
                        uint8_t *codes);
 
-// The group that begins with token t.
-static inline struct st_nested_input st_nested_group(const struct st_nested_input *input, size_t k,
-                                                     size_t t) {
+// The side-by-side tokens that begin with token t.
+static inline struct st_nested_input st_nested_from(const struct st_nested_input *input, size_t k,
+                                                    size_t t) {
     size_t first = t * st_nested_blocks(k);
     return (struct st_nested_input){.q = input->q + first * ST_NESTED_BLOCK,
                                     .scale = input->scale + first,
-                                    .offsets = input->offsets + first,
-                                    .n_tokens = st_min(ST_NESTED_GROUP, input->n_tokens - t)};
+                                    .sums = input->sums + first * ST_NESTED_GROUPS,
+                                    .n_tokens = st_min(ST_NESTED_TOKENS, input->n_tokens - t),
+                                    .terms = input->terms};
 }
 // Where token t has its block b: a row of q, an entry of the others.
 size_t st_nested_at(const struct st_nested_input *input, size_t k, size_t t, size_t b);
@@ -104,16 +120,17 @@ size_t st_nested_at(const struct st_nested_input *input, size_t k, size_t t, siz
 void st_nested_add_outliers(const struct st_nested_weight *w, unsigned bits, const float *x,
                             size_t n_tokens, size_t row, size_t row1, float *y, size_t y_row);
 
-// y[t * y_row + n] = scale[n] * sum over blocks of input scale * (exact integer sum of the block),
-// for rows n of panels [panel0, panel1), bits in [low, high]. The order of additions
-// of an output depends on k alone.
+// y[t * y_row + n] = row scale * sum over blocks of input scale * (exact integer sum of group scale
+// * code * q) + row minimum * sum over blocks of input scale * (exact integer sum of group minimum
+// * sum of q), for rows n of panels [panel0, panel1), bits in [low, high]; with two terms the sum
+// of both, and t counts inputs. The order of additions of an output depends on k alone.
 typedef void st_nested_fn(const struct st_nested_weight *w, unsigned bits,
                           const struct st_nested_input *x, size_t panel0, size_t panel1, float *y,
                           size_t y_row);
 
 // One block x[128] of an input: the same bits from every kernel.
 typedef void st_nested_quantize_fn(const float *restrict x, int8_t *restrict q,
-                                   float *restrict scale, int32_t *restrict offset);
+                                   float *restrict scale, int16_t *restrict sums);
 
 struct st_nested_kernel {
     const char *name;

@@ -5,11 +5,15 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { LANES = 1, FLIP = 0 };
+enum { LANES = 1 };
 
 typedef uint8x16_t vb;
 typedef int32x4_t vi;
 typedef float32x4_t vf;
+typedef const uint8_t *vs;
+typedef struct {
+    float32x4_t low, high; // rows
+} vm;
 
 static inline vb vb_load(const void *p) {
     return vld1q_u8(p);
@@ -17,17 +21,8 @@ static inline vb vb_load(const void *p) {
 static inline vb vb_x(const void *p) {
     return vld1q_u8(p);
 }
-static inline vb vb_rows(const int8_t *rows, unsigned bits) {
-    vb v = vdupq_n_u8(0);
-    if (bits == 4) return vb_load(rows);
-    memcpy(&v, rows, (size_t)1 << bits);
-    return v;
-}
 static inline vb vb_and(vb v, uint8_t mask) {
     return vandq_u8(v, vdupq_n_u8(mask));
-}
-static inline vb vb_xor(vb v, uint8_t mask) {
-    return veorq_u8(v, vdupq_n_u8(mask));
 }
 static inline vb vb_select(uint8_t mask, vb a, vb b) {
     return vbslq_u8(vdupq_n_u8(mask), a, b);
@@ -35,18 +30,19 @@ static inline vb vb_select(uint8_t mask, vb a, vb b) {
 static inline vb vb_lookup(vb table, vb index) {
     return vqtbl1q_u8(table, index);
 }
-static inline vb vb_equal(vb v, uint8_t to) {
-    return vceqq_u8(v, vdupq_n_u8(to));
-}
-static inline vb vb_blend(vb a, vb b, vb where) {
-    return vbslq_u8(where, b, a);
-}
 #define vb_shl(v, n) vshlq_n_u8(v, n)
 #define vb_shr(v, n) vshrq_n_u8(v, n)
 
-static inline vi vi_start(int32_t offset) {
-    (void)offset; // of centroids without sign
+static inline vs vs_load(const uint8_t *p) {
+    return p;
+}
+static inline vi vi_zero(void) {
     return vdupq_n_s32(0);
+}
+static inline vi vi_dot(vi sum, vb value, vb x);
+static inline vi vi_add(vi sum, unsigned bits, vs scales, unsigned g, vb v0, vb x0, vb v1, vb x1) {
+    (void)bits;
+    return vmlaq_n_s32(sum, vi_dot(vi_dot(vi_zero(), v0, x0), v1, x1), scales[g]);
 }
 static inline vf vf_zero(void) {
     return vdupq_n_f32(0.0f);
@@ -56,4 +52,24 @@ static inline vf vf_add_scaled(vf sum, vi exact, float scale) {
 }
 static inline void vf_rows(vf v, float rows[LANES]) {
     rows[0] = vaddvq_f32(v);
+}
+static inline vm vm_zero(void) {
+    return (vm){vdupq_n_f32(0.0f), vdupq_n_f32(0.0f)};
+}
+// Of four rows, whose minima are 16 bytes.
+static inline int32x4_t four_rows(const uint8_t *minima, int16x4_t sums) {
+    int8x16_t m = vreinterpretq_s8_u8(vld1q_u8(minima));
+    int16x8_t low = vmovl_s8(vget_low_s8(m)), high = vmovl_high_s8(m);
+    int32x4_t r0 = vmull_s16(vget_low_s16(low), sums), r1 = vmull_s16(vget_high_s16(low), sums);
+    int32x4_t r2 = vmull_s16(vget_low_s16(high), sums), r3 = vmull_s16(vget_high_s16(high), sums);
+    return vpaddq_s32(vpaddq_s32(r0, r1), vpaddq_s32(r2, r3));
+}
+static inline vm vm_add(vm sum, const uint8_t *minima, const int16_t *sums, float scale) {
+    int16x4_t four = vld1_s16(sums);
+    return (vm){vf_add_scaled(sum.low, four_rows(minima, four), scale),
+                vf_add_scaled(sum.high, four_rows(minima + 16, four), scale)};
+}
+static inline void vm_rows(vm v, float rows[8]) {
+    vst1q_f32(rows, v.low);
+    vst1q_f32(rows + 4, v.high);
 }

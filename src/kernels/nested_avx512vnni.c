@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Four rows at once. vpdpbusd wants centroids without sign: 128 too much each, which a block's sum
-// begins with the negative of.
+// Four rows at once. Codes of at most 6 bits: the products of a group fit 16 bits, so that one
+// vpdpwssd scales and adds them.
 #include <immintrin.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define NAME     st_nested_avx512vnni
 #define QUANTIZE st_nested_quantize_avx512
 
-enum { LANES = 4, FLIP = 0x80 };
+enum { LANES = 4 };
 
-typedef __m512i vb, vi;
-typedef __m512 vf;
+typedef __m512i vb, vi, vs;
+typedef __m512 vf, vm;
 
 static inline vb vb_load(const void *p) {
     return _mm512_loadu_si512(p);
@@ -19,21 +20,8 @@ static inline vb vb_load(const void *p) {
 static inline vb vb_x(const void *p) {
     return _mm512_broadcast_i32x4(_mm_loadu_si128(p));
 }
-static inline vb vb_rows(const int8_t *rows, unsigned bits) {
-    const __m512i dwords = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
-    const __m512i qwords = _mm512_setr_epi64(0, 0, 1, 1, 2, 2, 3, 3);
-    const void *p = rows;
-    if (bits == 2)
-        return _mm512_permutexvar_epi32(dwords, _mm512_castsi128_si512(_mm_loadu_si128(p)));
-    if (bits == 3)
-        return _mm512_permutexvar_epi64(qwords, _mm512_castsi256_si512(_mm256_loadu_si256(p)));
-    return vb_load(p);
-}
 static inline vb vb_and(vb v, uint8_t mask) {
     return _mm512_and_si512(v, _mm512_set1_epi8((char)mask));
-}
-static inline vb vb_xor(vb v, uint8_t mask) {
-    return _mm512_xor_si512(v, _mm512_set1_epi8((char)mask));
 }
 static inline vb vb_select(uint8_t mask, vb a, vb b) {
     return _mm512_ternarylogic_epi64(_mm512_set1_epi8((char)mask), a, b, 0xca);
@@ -41,20 +29,29 @@ static inline vb vb_select(uint8_t mask, vb a, vb b) {
 static inline vb vb_lookup(vb table, vb index) {
     return _mm512_shuffle_epi8(table, index);
 }
-static inline vb vb_equal(vb v, uint8_t to) {
-    return _mm512_movm_epi8(_mm512_cmpeq_epi8_mask(v, _mm512_set1_epi8((char)to)));
-}
-static inline vb vb_blend(vb a, vb b, vb where) {
-    return _mm512_ternarylogic_epi64(where, b, a, 0xca);
-}
 #define vb_shl(v, n) _mm512_slli_epi16(v, n)
 #define vb_shr(v, n) _mm512_srli_epi16(v, n)
 
-static inline vi vi_start(int32_t offset) {
-    return _mm512_maskz_set1_epi32(0x1111, offset);
+static inline vs vs_load(const uint8_t *p) {
+    return vb_x(p);
 }
-static inline vi vi_dot(vi sum, vb value, vb x) {
-    return _mm512_dpbusd_epi32(sum, value, x);
+// Bytes 0, 4, 8 and 12 behind g, each as eight 16-bit numbers.
+static inline vi vs_group(vs scales, unsigned g) {
+    const __m512i rows =
+        _mm512_inserti32x4(_mm512_inserti32x4(_mm512_inserti32x4(_mm512_set1_epi16((short)0xff00),
+                                                                 _mm_set1_epi16((short)0xff04), 1),
+                                              _mm_set1_epi16((short)0xff08), 2),
+                           _mm_set1_epi16((short)0xff0c), 3);
+    return _mm512_shuffle_epi8(scales, _mm512_add_epi8(rows, _mm512_set1_epi16((short)g)));
+}
+static inline vi vi_zero(void) {
+    return _mm512_setzero_si512();
+}
+static inline vi vi_add(vi sum, unsigned bits, vs scales, unsigned g, vb v0, vb x0, vb v1, vb x1) {
+    __m512i first = _mm512_maddubs_epi16(v0, x0), second = _mm512_maddubs_epi16(v1, x1);
+    vi scale = vs_group(scales, g);
+    if (bits <= 6) return _mm512_dpwssd_epi32(sum, _mm512_add_epi16(first, second), scale);
+    return _mm512_dpwssd_epi32(_mm512_dpwssd_epi32(sum, first, scale), second, scale);
 }
 static inline vf vf_zero(void) {
     return _mm512_setzero_ps();
@@ -67,6 +64,23 @@ static inline void vf_rows(vf v, float rows[LANES]) {
     v = _mm512_add_ps(v, _mm512_shuffle_ps(v, v, 0x4e));
     const __m512i first = _mm512_setr_epi32(0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
     _mm_storeu_ps(rows, _mm512_castps512_ps128(_mm512_permutexvar_ps(first, v)));
+}
+
+static inline vm vm_zero(void) {
+    return _mm512_setzero_ps();
+}
+// Two products of two groups for each row.
+static inline vm vm_add(vm sum, const uint8_t *minima, const int16_t *sums, float scale) {
+    int64_t four;
+    memcpy(&four, sums, sizeof four);
+    __m512i rows = _mm512_cvtepi8_epi16(_mm256_loadu_si256((const void *)minima));
+    __m512i exact = _mm512_madd_epi16(rows, _mm512_set1_epi64(four));
+    exact = _mm512_add_epi32(exact, _mm512_shuffle_epi32(exact, 0xb1));
+    return vf_add_scaled(sum, exact, scale);
+}
+static inline void vm_rows(vm v, float rows[8]) {
+    const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 0, 0, 0, 0, 0, 0, 0, 0);
+    _mm256_storeu_ps(rows, _mm512_castps512_ps256(_mm512_permutexvar_ps(even, v)));
 }
 
 #include "kernels/nested_body.h"

@@ -38,13 +38,14 @@ static void fill(struct st_preset_int8 *preset, const struct st_section *s, void
     else if (s->type == ST_SECTION_F32 && s->dims[0] == 2)
         f[0] = f[1] = 8.0f / 127.0f;
     else if (s->type == ST_SECTION_F32)
-        for (uint64_t i = 0; i < s->dims[0]; i++) f[i] = 2e-4f;
+        for (uint64_t i = 0; i < s->bytes / sizeof *f; i++) f[i] = 2e-4f;
 }
 
 stint_status st_preset_int8_find(void *context, const char *name, bool required,
                                  struct st_section *section) {
     struct st_preset_int8 *preset = context;
-    if (preset->nested[1] && strcmp(name, ST_NESTED_RANGE) == 0) section->data = preset->nested;
+    if (preset->nested[1] && strcmp(name, ST_NESTED_PRECISIONS) == 0)
+        section->data = preset->nested;
     if (!required) return STINT_OK; // no biases
     if (preset->next == MAX_SECTIONS) return st_fail(STINT_E_UNSUPPORTED, "too many linears");
     if (preset->phase != FINDING) {

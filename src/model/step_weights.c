@@ -40,12 +40,16 @@ static void give_int8(const struct walk *w, struct st_linear_id id) {
 // The codes of a precision are part of the next one's.
 static void give_nested(const struct walk *w, struct st_linear_id id,
                         const struct st_nested_weight *n) {
-    unsigned low = w->range.low, high = w->range.high;
+    unsigned low = st_nested_bits(&w->model->nested, n, w->range.low);
+    unsigned high = st_nested_bits(&w->model->nested, n, w->range.high);
     size_t rows = st_nested_padded_rows(n->n_out), values = (high - low + 1u) * n->n_outliers;
     give(w, id, ST_WEIGHT_NESTED_CODES, n->codes, st_nested_code_bytes(n->n_out, n->n_in, high),
          (uint64_t)n->n_out * n->n_in);
-    give(w, id, ST_WEIGHT_NESTED_TABLES, NULL, st_nested_tables_bytes(n->n_out, low, high), 0);
-    give(w, id, ST_WEIGHT_NESTED_SCALES, n->scale, rows * sizeof *n->scale, 0);
+    for (unsigned bits = low; bits <= high; bits++)
+        give(w, id, ST_WEIGHT_NESTED_GROUPS, n->groups[bits],
+             st_nested_group_bytes(n->n_out, n->n_in), 0);
+    give(w, id, ST_WEIGHT_NESTED_ROWS, st_nested_row(n, low, 0),
+         (high - low + 1u) * rows * sizeof *n->rows, 0);
     if (n->n_outliers == 0) return;
     give(w, id, ST_WEIGHT_NESTED_OUTLIERS, n->outlier_columns,
          n->n_outliers * sizeof *n->outlier_columns, 0);

@@ -10,8 +10,8 @@ enum st_weight_kind {
     ST_WEIGHT_FLOAT,           // rows as the checkpoint has them
     ST_WEIGHT_INT8,            // packed panels
     ST_WEIGHT_NESTED_CODES,    // those of the precision, which are the first ones
-    ST_WEIGHT_NESTED_TABLES,   // centroids; the precisions of a panel lie together
-    ST_WEIGHT_NESTED_SCALES,   // float, one a row
+    ST_WEIGHT_NESTED_GROUPS,   // scales and minima of a precision
+    ST_WEIGHT_NESTED_ROWS,     // two floats a row and precision
     ST_WEIGHT_NESTED_OUTLIERS, // columns and values of weights that are kept in float
 };
 

@@ -21,6 +21,10 @@ void st_nested_name(enum st_int8_role role, uint32_t part, const struct st_confi
         snprintf(name, ST_INT8_NAME_BYTES, "layers.%u.%s", layer, last);
 }
 
+void st_nested_groups_name(const char *linear, unsigned bits, char name[ST_INT8_NAME_BYTES + 32]) {
+    snprintf(name, ST_INT8_NAME_BYTES + 32, "%s%s%u", linear, ST_NESTED_GROUPS_OF, bits);
+}
+
 size_t st_linear_parts(const struct st_weights *weights, struct st_linear_id id,
                        const struct st_linear_weight *parts[ST_STAGE_PARTS]) {
     const struct st_layer *l = &weights->layers[id.layer];
@@ -106,12 +110,11 @@ struct binder {
     const struct st_config *config;
     struct st_arena *arena;
     struct st_nested_range range;
+    const int32_t *extra; // [linears, 2] or NULL
 };
 
-static stint_status find(const struct binder *b, const char *linear, const char *ending,
-                         bool required, struct st_section *section, const void **data) {
-    char name[ST_INT8_NAME_BYTES + 32];
-    snprintf(name, sizeof name, "%s%s", linear, ending);
+static stint_status find_named(const struct binder *b, const char *name, bool required,
+                               struct st_section *section, const void **data) {
     section->name = name;
     for (uint32_t d = section->n_dims; d < ST_MAX_DIMS; d++) section->dims[d] = 1;
     ST_TRY(b->source->find(b->source->context, name, required, section));
@@ -119,11 +122,19 @@ static stint_status find(const struct binder *b, const char *linear, const char 
     return STINT_OK;
 }
 
-static stint_status check_scales(const char *linear, const float *scale, size_t n) {
+static stint_status find(const struct binder *b, const char *linear, const char *ending,
+                         bool required, struct st_section *section, const void **data) {
+    char name[ST_INT8_NAME_BYTES + 32];
+    snprintf(name, sizeof name, "%s%s", linear, ending);
+    return find_named(b, name, required, section, data);
+}
+
+static stint_status check_rows(const char *linear, const struct st_nested_row *rows, size_t n) {
     for (size_t i = 0; i < n; i++)
-        if (!(scale[i] > 0.0f) || !isfinite(scale[i]))
-            return st_fail(STINT_E_FORMAT, "section '%s%s'[%zu]: a scale must be a positive number",
-                           linear, ST_NESTED_SCALE, i);
+        if (!(rows[i].scale > 0.0f) || !isfinite(rows[i].scale) || !isfinite(rows[i].minimum))
+            return st_fail(STINT_E_FORMAT,
+                           "section '%s%s'[%zu]: a scale must be positive and both be finite",
+                           linear, ST_NESTED_ROWS, i);
     return STINT_OK;
 }
 
@@ -152,9 +163,8 @@ static stint_status bind_outliers(const struct binder *b, const char *name,
                        ST_NESTED_OUTLIER_ROWS, n);
     s = (struct st_section){.type = ST_SECTION_I32, .n_dims = 1, .dims = {(uint64_t)n}};
     ST_TRY(find(b, name, ST_NESTED_OUTLIER_COLUMNS, true, &s, &columns));
-    s = (struct st_section){.type = ST_SECTION_F32,
-                            .n_dims = 2,
-                            .dims = {b->range.high - b->range.low + 1u, (uint64_t)n}};
+    s = (struct st_section){
+        .type = ST_SECTION_F32, .n_dims = 2, .dims = {w->high - w->low + 1u, (uint64_t)n}};
     ST_TRY(find(b, name, ST_NESTED_OUTLIERS, true, &s, &values));
     w->outlier_rows = rows;
     w->outlier_columns = columns;
@@ -163,48 +173,94 @@ static stint_status bind_outliers(const struct binder *b, const char *name,
     return check_outliers(name, w);
 }
 
+static stint_status bind_groups(const struct binder *b, const char *name,
+                                struct st_nested_weight *w) {
+    for (unsigned bits = w->low; bits <= w->high; bits++) {
+        char full[ST_INT8_NAME_BYTES + 32];
+        const void *data;
+        struct st_section s = {
+            .type = ST_SECTION_I8, .n_dims = 1, .dims = {st_nested_group_bytes(w->n_out, w->n_in)}};
+        st_nested_groups_name(name, bits, full);
+        ST_TRY(find_named(b, full, true, &s, &data));
+        w->groups[bits] = data;
+    }
+    return STINT_OK;
+}
+
 static stint_status bind(void *context, const struct st_nested_place *p) {
     const struct binder *b = context;
-    const void *codes, *tables, *scale, *bias;
+    const void *codes, *row_data, *bias;
     size_t rows = st_nested_padded_rows(p->n_out);
+    const int32_t none[2] = {0, 0}, *extra = b->extra ? b->extra + 2 * (size_t)p->index : none;
+    struct st_nested_weight bound = {.n_out = p->n_out,
+                                     .n_in = p->n_in,
+                                     .low = (uint8_t)(b->range.low + extra[0]),
+                                     .high = (uint8_t)(b->range.high + extra[1]),
+                                     .index = p->index};
     struct st_section s = {
-        .type = ST_SECTION_NESTED, .n_dims = 3, .dims = {p->n_out, p->n_in, b->range.high}};
+        .type = ST_SECTION_NESTED, .n_dims = 3, .dims = {p->n_out, p->n_in, bound.high}};
     ST_TRY(find(b, p->name, ST_NESTED_CODES, true, &s, &codes));
+    ST_TRY(bind_groups(b, p->name, &bound));
     s = (struct st_section){
-        .type = ST_SECTION_I8,
-        .n_dims = 1,
-        .dims = {st_nested_tables_bytes(p->n_out, b->range.low, b->range.high)}};
-    ST_TRY(find(b, p->name, ST_NESTED_TABLES, true, &s, &tables));
-    s = (struct st_section){.type = ST_SECTION_F32, .n_dims = 1, .dims = {rows}};
-    ST_TRY(find(b, p->name, ST_NESTED_SCALE, true, &s, &scale));
+        .type = ST_SECTION_F32, .n_dims = 3, .dims = {bound.high - bound.low + 1u, rows, 2}};
+    ST_TRY(find(b, p->name, ST_NESTED_ROWS, true, &s, &row_data));
     s = (struct st_section){.type = ST_SECTION_F32, .n_dims = 1, .dims = {p->n_out}};
     ST_TRY(find(b, p->name, ST_NESTED_BIAS, false, &s, &bias));
     struct st_nested_weight *w = ST_TAKE(b->arena, struct st_nested_weight, 1);
     struct st_linear_weight *linear = (struct st_linear_weight *)(uintptr_t)p->linear;
     if (!w || !linear || !codes) return STINT_OK;
-    *w = (struct st_nested_weight){.codes = codes,
-                                   .tables = tables,
-                                   .scale = scale,
-                                   .n_out = p->n_out,
-                                   .n_in = p->n_in,
-                                   .low = b->range.low,
-                                   .high = b->range.high,
-                                   .index = p->index};
+    bound.codes = codes;
+    bound.rows = row_data;
+    *w = bound;
     linear->nested = w;
     linear->bias = bias;
-    ST_TRY(check_scales(p->name, scale, rows));
+    ST_TRY(check_rows(p->name, w->rows, (bound.high - bound.low + 1u) * rows));
     return bind_outliers(b, p->name, w);
 }
 
-static stint_status find_range(struct binder *b) {
+static stint_status refuse_old(const struct binder *b) {
     struct st_section s = {
-        .name = ST_NESTED_RANGE, .type = ST_SECTION_I32, .n_dims = 1, .dims = {2, 1, 1, 1}};
-    ST_TRY(b->source->find(b->source->context, ST_NESTED_RANGE, false, &s));
+        .name = ST_NESTED_OLD_RANGE, .type = ST_SECTION_I32, .n_dims = 1, .dims = {2, 1, 1, 1}};
+    ST_TRY(b->source->find(b->source->context, ST_NESTED_OLD_RANGE, false, &s));
     if (!s.data) return STINT_OK;
-    const int32_t *range = s.data;
+    return st_fail(STINT_E_UNSUPPORTED,
+                   "its nested weights have a table for each row, which older versions wrote and "
+                   "this one does not read: make the package again with 'stint prepare'");
+}
+
+static stint_status find_range(struct binder *b) {
+    const void *data;
+    struct st_section s = {.type = ST_SECTION_I32, .n_dims = 1, .dims = {2}};
+    ST_TRY(find_named(b, ST_NESTED_PRECISIONS, false, &s, &data));
+    if (!data) return refuse_old(b);
+    const int32_t *range = data;
     if (st_nested_check_range(range[0], range[1], STINT_E_FORMAT) != STINT_OK)
-        return st_fail_prefix("section '%s': ", ST_NESTED_RANGE);
+        return st_fail_prefix("section '%s': ", ST_NESTED_PRECISIONS);
     b->range = (struct st_nested_range){(uint8_t)range[0], (uint8_t)range[1]};
+    return STINT_OK;
+}
+
+static stint_status count(void *context, const struct st_nested_place *p) {
+    uint64_t *n = context;
+    *n = p->index + 1u;
+    return STINT_OK;
+}
+
+static stint_status find_extra(struct binder *b, const struct st_weights *weights, bool ffn) {
+    uint64_t n = 0;
+    const void *data;
+    ST_TRY(st_weights_nested_each(b->config, weights, ffn, count, &n));
+    struct st_section s = {.type = ST_SECTION_I32, .n_dims = 2, .dims = {n, 2}};
+    ST_TRY(find_named(b, ST_NESTED_EXTRA, false, &s, &data));
+    b->extra = data;
+    for (uint64_t i = 0; i < n && b->extra; i++) {
+        const int32_t *extra = b->extra + 2 * i;
+        bool fits = extra[0] >= 0 && extra[0] <= 1 && extra[1] >= 0 && extra[1] <= extra[0];
+        if (!fits || b->range.high + extra[1] > ST_NESTED_HIGHEST ||
+            b->range.low + extra[0] > b->range.high + extra[1])
+            return st_fail(STINT_E_FORMAT, "section '%s'[%llu] is %d, %d: expected 0 or 1 bit more",
+                           ST_NESTED_EXTRA, (unsigned long long)i, extra[0], extra[1]);
+    }
     return STINT_OK;
 }
 
@@ -212,8 +268,10 @@ stint_status st_weights_nested_bind(const struct st_int8_source *source,
                                     const struct st_config *config, bool ffn,
                                     struct st_arena *arena, struct st_weights *weights,
                                     struct st_nested_range *range) {
-    struct binder b = {source, config, arena, {0, 0}};
+    struct binder b = {.source = source, .config = config, .arena = arena};
     ST_TRY(find_range(&b));
     *range = b.range;
-    return b.range.high ? st_weights_nested_each(config, weights, ffn, bind, &b) : STINT_OK;
+    if (!b.range.high) return STINT_OK;
+    ST_TRY(find_extra(&b, weights, ffn));
+    return st_weights_nested_each(config, weights, ffn, bind, &b);
 }

@@ -8,16 +8,22 @@
 #include "model/weights_int8.h"
 
 // What a linear consists of in a package: sections NAME plus these endings.
-#define ST_NESTED_CODES  ".nested"        // ST_SECTION_NESTED [n_out, n_in, highest precision]
-#define ST_NESTED_TABLES ".nested_tables" // I8 [bytes] as struct st_nested_weight has them
-#define ST_NESTED_SCALE  ".nested_scale"  // F32 [padded rows]
-#define ST_NESTED_BIAS   ".nested_bias"   // F32 [n_out], where there is one
+#define ST_NESTED_CODES     ".nested"        // ST_SECTION_NESTED [n_out, n_in, highest precision]
+#define ST_NESTED_GROUPS_OF ".nested_groups" // and bits: I8 [bytes] as struct st_nested_weight has
+#define ST_NESTED_ROWS      ".nested_rows"   // F32 [precisions, padded rows, 2]
+#define ST_NESTED_BIAS      ".nested_bias"   // F32 [n_out], where there is one
 // With outliers kept in float:
 #define ST_NESTED_OUTLIER_ROWS    ".nested_outlier_rows"    // I32 [n_out + 1]
 #define ST_NESTED_OUTLIER_COLUMNS ".nested_outlier_columns" // I32 [n]
 #define ST_NESTED_OUTLIERS        ".nested_outliers"        // F32 [precisions, n]
-// I32 [2]: the lowest and the highest precision of all of them. Absent: there are none.
-#define ST_NESTED_RANGE "nested.range"
+// I32 [2]: the lowest and the highest precision of a run. Absent: there are none.
+#define ST_NESTED_PRECISIONS "nested.precisions"
+// I32 [nested linears, 2]: how many bits more than a run's precision each linear has at the lowest
+// and at the highest precision; between them as many as at the lowest, if it has them. Absent:
+// none.
+#define ST_NESTED_EXTRA "nested.extra"
+// What packages had before, with a table of centroids for each row.
+#define ST_NESTED_OLD_RANGE "nested.range"
 
 // The float or nested linears that one packed linear stands for, in the order of its outputs: q, k
 // and v; up, and gate where there is one. Returns how many.
@@ -38,6 +44,15 @@ static inline bool st_nested_has(const struct st_nested_range *range, unsigned b
     return range->high && bits >= range->low && bits <= range->high;
 }
 
+// The bits of a linear's codes in a run of precision `bits`, which `range` has.
+static inline unsigned st_nested_bits(const struct st_nested_range *range,
+                                      const struct st_nested_weight *w, unsigned bits) {
+    unsigned own = bits + w->low - range->low;
+    return own < w->high ? own : w->high;
+}
+
+// The name of the section with the groups of a linear's codes of `bits` bits.
+void st_nested_groups_name(const char *linear, unsigned bits, char name[ST_INT8_NAME_BYTES + 32]);
 // The name of a part of a linear, e.g. part 1 of ST_INT8_QKV: "layers.3.k". Gated feed-forward
 // blocks have gate and up as parts of ST_INT8_UP, others up alone.
 void st_nested_name(enum st_int8_role role, uint32_t part, const struct st_config *config,

@@ -6,9 +6,12 @@
 #include "prepare/calibration_tokens.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { BATCH_TOKENS = 256, LOGIT_ROWS = 16, COUNT_TOKENS = 1024, ERROR_EVERY = 8 };
+enum { PRODUCT_TOKENS = 16 };
+enum { LOUDEST = 4 }; // times the median energy that a token may count
 
 // ---- Memory
 
@@ -63,18 +66,63 @@ struct st_input_stats *st_calibration_stats(struct st_calibration *c, enum st_in
     return &s->head;
 }
 
-static void see_maxima(struct st_input_stats *s, const float *x) {
+static void see_maxima(struct st_input_stats *s, const float *x, float share) {
     for (size_t i = 0; i < s->n; i++) {
         float magnitude = fabsf(x[i]);
-        s->squares[i] += x[i] * x[i];
+        s->squares[i] += share * x[i] * x[i];
         // A NaN stays, because no comparison with it is true.
         if (magnitude > s->max[i] || isnan(magnitude)) s->max[i] = magnitude;
     }
 }
 
-static void see_products(struct st_input_stats *s, const float *x) {
-    for (size_t i = 0; i < s->n; i++)
-        for (size_t j = i; j < s->n; j++) s->products[i * s->n + j] += x[i] * x[j];
+struct products {
+    const struct st_elementwise *elementwise;
+    struct st_input_stats *stats;
+    const float *x, *shares;
+    size_t n_tokens;
+};
+
+// Some tokens at a time, whose elements stay in cache while all rows of the sums pass.
+static void add_products(void *context, size_t i, size_t worker) {
+    (void)worker;
+    const struct products *p = context;
+    size_t n = p->stats->n;
+    for (size_t t = 0; t < p->n_tokens; t++) {
+        const float *x = p->x + t * n;
+        p->elementwise->axpy(p->shares[t] * x[i], x + i, n - i, p->stats->products + i * n + i);
+    }
+}
+
+static void see_products(const struct st_calibration *c, struct st_input_stats *s,
+                         const struct st_linear_input *input, const float *shares) {
+    struct products p = {.elementwise = c->session->kernels.elementwise, .stats = s};
+    for (size_t t = 0; t < input->n_tokens; t += PRODUCT_TOKENS) {
+        p.x = input->x + t * input->n;
+        p.shares = shares + t;
+        p.n_tokens = st_min(PRODUCT_TOKENS, input->n_tokens - t);
+        st_pool_run(c->session->group.pool, add_products, &p, s->n);
+    }
+}
+
+static int by_size(const void *a, const void *b) {
+    float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+// How much of each token's squares counts. A few tokens, such as the first of a text, have a
+// thousand times the energy of others; second moments would be those of these tokens alone.
+static void find_shares(const struct st_linear_input *input, float shares[BATCH_TOKENS]) {
+    float sorted[BATCH_TOKENS];
+    for (size_t t = 0; t < input->n_tokens; t++) {
+        const float *x = input->x + t * input->n;
+        double sum = 0.0;
+        for (size_t i = 0; i < input->n; i++) sum += (double)x[i] * (double)x[i];
+        sorted[t] = shares[t] = (float)sum;
+    }
+    qsort(sorted, input->n_tokens, sizeof *sorted, by_size);
+    float most = LOUDEST * sorted[input->n_tokens / 2];
+    for (size_t t = 0; t < input->n_tokens; t++)
+        shares[t] = shares[t] > most ? most / shares[t] : 1.0f;
 }
 
 static const float *observe(void *context, const struct st_linear_input *input) {
@@ -82,20 +130,24 @@ static const float *observe(void *context, const struct st_linear_input *input) 
     struct st_input_stats *s = st_calibration_stats(c, input->role, input->expert);
     size_t stride = st_max(1, c->n_observed / COUNT_TOKENS);
     if (c->watch && c->phase == ST_CALIBRATE_MAXIMA) c->watch(c->watch_context, input);
-    if (c->phase == ST_CALIBRATE_MAXIMA)
-        for (size_t t = 0; t < input->n_tokens; t++) {
-            see_maxima(s, input->x + t * input->n);
-            if (s->products && t % stride == 0) see_products(s, input->x + t * input->n);
-        }
-    else
+    if (c->phase == ST_CALIBRATE_MAXIMA) {
+        float shares[BATCH_TOKENS];
+        find_shares(input, shares);
+        s->n_seen += input->n_tokens;
+        for (size_t t = 0; t < input->n_tokens; t++)
+            see_maxima(s, input->x + t * input->n, shares[t]);
+        if (s->products) see_products(c, s, input, shares);
+    } else {
         for (size_t t = 0; t < input->n_tokens; t += stride)
             st_outlier_count(s, input->x + t * input->n, s->n_tokens % ERROR_EVERY == 0);
+    }
     return input->x;
 }
 
 static void clear_maxima(struct st_input_stats *s) {
     memset(s->max, 0, s->n * sizeof *s->max);
     memset(s->squares, 0, s->n * sizeof *s->squares);
+    s->n_seen = 0;
     if (s->products) memset(s->products, 0, s->n * s->n * sizeof *s->products);
 }
 

@@ -110,6 +110,7 @@ stint_status st_prepare_convert(struct st_prepare_job *job) {
     ST_TRY(for_linear(job, ST_INT8_HEAD, 0, 0, set_scales));
     ST_TRY(st_prepare_step(job, "calibrating"));
     ST_TRY(for_linear(job, ST_INT8_HEAD, 0, 0, pack));
+    if (job->nested) ST_TRY(st_nested_pack_extra(job->nested, job->writer));
     ST_TRY(st_calibration_head_again(&job->calibration));
     ST_TRY(for_linear(job, ST_INT8_HEAD, 0, 0, plan));
     ST_TRY(st_prepare_step(job, "quantizing"));

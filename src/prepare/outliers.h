@@ -27,6 +27,7 @@ struct st_input_stats {
     float *max;       // [n] largest magnitudes
     float *norms;     // [n] squared norms of the weights' columns
     float *squares;   // [n] sums of the elements' squares
+    uint64_t n_seen;  // tokens in squares and products
     float *products;  // [n, n] upper triangle of the sum of x x^T; NULL: not requested
     uint32_t *beyond; // [n, ST_CLIP_CANDIDATES] elements beyond threshold i but not beyond i - 1
     float scales[ST_CLIP_CANDIDATES];

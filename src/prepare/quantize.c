@@ -6,196 +6,224 @@
 #include <math.h>
 #include <string.h>
 
-void st_row_scratch_take(struct st_row_scratch *s, size_t k, struct st_arena *arena) {
-    s->order = ST_TAKE(arena, uint32_t, k);
-    s->other = ST_TAKE(arena, uint32_t, k);
-    for (int i = 0; i < 2; i++) {
-        s->keys[i] = ST_TAKE(arena, uint32_t, k);
-        s->cost[i] = ST_TAKE(arena, double, k + 1);
-    }
-    for (int i = 0; i < 3; i++) s->sum[i] = ST_TAKE(arena, double, k + 1);
-    s->first = ST_TAKE(arena, uint32_t, ST_KMEANS_EXACT * (k + 1));
+enum { ROWS = ST_NESTED_PANEL, MAX = ST_PANEL_PRECISIONS };
+
+// How far the ends of a group's range move inwards, as shares of it, when its grid is fitted.
+static const float shrinks[][2] = {{0.0f, 0.0f},  {0.04f, 0.04f}, {0.08f, 0.08f}, {0.13f, 0.13f},
+                                   {0.0f, 0.08f}, {0.08f, 0.0f},  {0.0f, 0.15f},  {0.15f, 0.0f}};
+
+// The grid of a group at each precision: code c stands for scale * c + minimum.
+struct grid {
+    float scale[MAX][ROWS], minimum[MAX][ROWS];
+};
+
+// Grids lie one after another in the scratch, targets follow.
+static size_t n_groups(size_t k) {
+    return st_ceil_div(k, ST_NESTED_GROUP);
 }
 
-// ---- Centroids
+size_t st_panel_scratch(size_t k, unsigned low, unsigned high) {
+    return n_groups(k) * (sizeof(struct grid) / sizeof(float)) + k * (high - low + 1) * ROWS;
+}
 
-void st_row_centroids(const struct st_row *row, float *centroids) {
-    double weight[256], sum[256];
-    for (unsigned b = row->low; b <= row->high; b++) {
-        size_t n = (size_t)1 << b;
-        float *c = centroids + n - ((size_t)1 << row->low), last = 0.0f;
-        memset(weight, 0, n * sizeof *weight);
-        memset(sum, 0, n * sizeof *sum);
-        for (size_t i = 0; i < row->k; i++) {
-            unsigned code = row->code[i] >> (row->high - b);
-            weight[code] += (double)row->importance[i];
-            sum[code] += (double)row->importance[i] * (double)row->w[i];
+// ---- Grids
+
+// Weighted sums over a group.
+struct moments {
+    float w, x, xx, c[MAX][ROWS], cc[MAX][ROWS], xc[MAX][ROWS];
+};
+
+static float code_of(float x, float inverse, float top) {
+    return fminf(fmaxf(rintf(x * inverse), 0.0f), top);
+}
+
+// Sums of the codes that the group [first, first + n) has on uniform steps from low[r].
+static void add_codes(const struct st_panel *p, size_t first, size_t n, const float *low,
+                      const float *inverse, struct moments *m) {
+    unsigned n_bits = p->high - p->low + 1;
+    float top = (float)((1u << p->high) - 1);
+    memset(m->c, 0, sizeof m->c);
+    memset(m->cc, 0, sizeof m->cc);
+    memset(m->xc, 0, sizeof m->xc);
+    for (size_t i = first; i < first + n; i++) {
+        const float *x = p->w + i * ROWS;
+        float importance = p->importance[i];
+        int32_t code[ROWS];
+        for (size_t r = 0; r < ROWS; r++)
+            code[r] = (int32_t)code_of(x[r] - low[r], inverse[r], top);
+        for (unsigned b = 0; b < n_bits; b++)
+            for (size_t r = 0; r < ROWS; r++) {
+                float c = (float)(code[r] >> (n_bits - 1 - b)), weighted = importance * c;
+                m->c[b][r] += weighted;
+                m->cc[b][r] += weighted * c;
+                m->xc[b][r] += weighted * x[r];
+            }
+    }
+}
+
+// An error at a precision counts a sixteenth of one with a bit more: it is four times as large
+// anyway, and the highest precision is the one that most steps run at.
+static float share_of(unsigned n_bits, unsigned b) {
+    return ldexpf(1.0f, -4 * (int)(n_bits - 1 - b));
+}
+
+// Least squares for each precision; where the codes do not determine it, the steps themselves.
+// Returns the weighted error of all precisions.
+static float solve(const struct st_panel *p, const struct moments *m, size_t r, const float *x,
+                   float low, float step, float scale[MAX], float minimum[MAX]) {
+    unsigned n_bits = p->high - p->low + 1;
+    float error = 0.0f;
+    for (unsigned b = 0; b < n_bits; b++) {
+        float steps = (float)(1u << (n_bits - 1 - b));
+        float det = m->w * m->cc[b][r] - m->c[b][r] * m->c[b][r];
+        float s = (m->w * m->xc[b][r] - m->c[b][r] * x[0]) / det;
+        if (!(det > 1e-6f * m->w * m->cc[b][r]) || !(s > 0.0f)) {
+            scale[b] = step * steps;
+            minimum[b] = low + step * (steps - 1.0f) / 2.0f;
+        } else {
+            scale[b] = s;
+            minimum[b] = (x[0] - s * m->c[b][r]) / m->w;
         }
-        for (size_t i = 0; i < n; i++) {
-            if (weight[i] > 0.0) last = (float)(sum[i] / weight[i]);
-            c[i] = last;
+        float n = minimum[b], c = scale[b];
+        float squares = x[1] - 2.0f * (n * x[0] + c * m->xc[b][r]) + n * n * m->w +
+                        2.0f * n * c * m->c[b][r] + c * c * m->cc[b][r];
+        error += share_of(n_bits, b) * squares;
+    }
+    return error;
+}
+
+static void fit_group(const struct st_panel *p, size_t first, size_t n, struct grid *grid) {
+    unsigned n_bits = p->high - p->low + 1;
+    float min[ROWS], max[ROWS], best[ROWS], x[ROWS][2] = {{0}};
+    struct moments m = {0};
+    for (size_t r = 0; r < ROWS; r++) {
+        min[r] = best[r] = INFINITY;
+        max[r] = -INFINITY;
+    }
+    for (size_t i = first; i < first + n; i++) {
+        m.w += p->importance[i];
+        for (size_t r = 0; r < ROWS; r++) {
+            float v = p->w[i * ROWS + r];
+            min[r] = fminf(min[r], v);
+            max[r] = fmaxf(max[r], v);
+            x[r][0] += p->importance[i] * v;
+            x[r][1] += p->importance[i] * v * v;
         }
     }
-}
-
-// ---- Weighted k-means in one dimension: clusters are intervals of the sorted row
-
-// Sorts ascending by the bits of floats, mapped so that they order as integers.
-static void sort_row(const struct st_row *row, struct st_row_scratch *s) {
-    enum { BITS = 11, BUCKETS = 1 << BITS };
-    uint32_t count[BUCKETS];
-    uint32_t *from = s->order, *to = s->other, *key = s->keys[0], *key_to = s->keys[1];
-    for (size_t i = 0; i < row->k; i++) {
-        uint32_t bits;
-        memcpy(&bits, &row->w[i], sizeof bits);
-        key[i] = bits & 0x80000000u ? ~bits : bits | 0x80000000u;
-        from[i] = (uint32_t)i;
-    }
-    for (unsigned shift = 0; shift < 32; shift += BITS) {
-        memset(count, 0, sizeof count);
-        for (size_t i = 0; i < row->k; i++) count[key[i] >> shift & (BUCKETS - 1)]++;
-        for (uint32_t i = 0, at = 0; i < BUCKETS; i++) {
-            uint32_t n = count[i];
-            count[i] = at;
-            at += n;
+    for (size_t s = 0; s < sizeof shrinks / sizeof *shrinks; s++) {
+        float low[ROWS], step[ROWS], inverse[ROWS];
+        for (size_t r = 0; r < ROWS; r++) {
+            float range = max[r] - min[r], share = 1.0f - shrinks[s][0] - shrinks[s][1];
+            low[r] = min[r] + shrinks[s][0] * range;
+            step[r] = share * range / (float)((1u << p->high) - 1);
+            inverse[r] = step[r] > 0.0f ? 1.0f / step[r] : 0.0f;
         }
-        for (size_t i = 0; i < row->k; i++) {
-            uint32_t at = count[key[i] >> shift & (BUCKETS - 1)]++;
-            key_to[at] = key[i];
-            to[at] = from[i];
-        }
-        uint32_t *t = from;
-        from = to;
-        to = t;
-        t = key;
-        key = key_to;
-        key_to = t;
-    }
-    if (from != s->order) memcpy(s->order, from, row->k * sizeof *from);
-    for (int j = 0; j < 3; j++) s->sum[j][0] = 0.0;
-    for (size_t i = 0; i < row->k; i++) {
-        double w = (double)row->importance[s->order[i]], x = (double)row->w[s->order[i]];
-        s->sum[0][i + 1] = s->sum[0][i] + w;
-        s->sum[1][i + 1] = s->sum[1][i] + w * x;
-        s->sum[2][i + 1] = s->sum[2][i] + w * x * x;
-    }
-}
-
-// The squared error of the cluster of sorted elements [a, b).
-static inline double cost_of(const struct st_row_scratch *s, size_t a, size_t b) {
-    double w = s->sum[0][b] - s->sum[0][a], x = s->sum[1][b] - s->sum[1][a];
-    return w > 0.0 ? s->sum[2][b] - s->sum[2][a] - x * x / w : 0.0;
-}
-
-// Finds the best solutions that end in [a, b), whose last cluster begins in [from, to]. The best
-// begin never falls as the end rises, so solving the middle first halves the search on both sides.
-static void best_ends(struct st_row_scratch *s, const double *before, double *after,
-                      uint32_t *first, size_t a, size_t b, size_t from, size_t to) {
-    if (a >= b) return;
-    size_t end = a + (b - a) / 2, best = from;
-    double min = INFINITY;
-    for (size_t begin = from; begin <= st_min(to, end); begin++) {
-        double cost = before[begin] + cost_of(s, begin, end);
-        if (cost >= min) continue;
-        min = cost;
-        best = begin;
-    }
-    after[end] = min;
-    first[end] = (uint32_t)best;
-    best_ends(s, before, after, first, a, end, from, best);
-    best_ends(s, before, after, first, end + 1, b, best, to);
-}
-
-// Finds the n clusters with the least error.
-static void exact_clusters(size_t k, size_t n, struct st_row_scratch *s) {
-    double *before = s->cost[0], *after = s->cost[1];
-    for (size_t end = 0; end <= k; end++) before[end] = cost_of(s, 0, end);
-    for (size_t c = 1; c < n; c++) {
-        best_ends(s, before, after, s->first + c * (k + 1), 0, k + 1, 0, k);
-        double *t = before;
-        before = after;
-        after = t;
-    }
-    s->bounds[n] = (uint32_t)k;
-    for (size_t c = n - 1; c > 0; c--) s->bounds[c] = s->first[c * (k + 1) + s->bounds[c + 1]];
-    s->bounds[0] = 0;
-}
-
-// Splits every cluster in two with the least error.
-static void split_clusters(size_t n, struct st_row_scratch *s) {
-    for (size_t c = n; c-- > 0;) {
-        size_t a = s->bounds[c], b = s->bounds[c + 1], best = a;
-        double min = INFINITY;
-        for (size_t middle = a; middle <= b; middle++) {
-            double cost = cost_of(s, a, middle) + cost_of(s, middle, b);
-            if (cost >= min) continue;
-            min = cost;
-            best = middle;
-        }
-        s->bounds[2 * c + 1] = (uint32_t)best;
-        s->bounds[2 * c + 2] = (uint32_t)b;
-    }
-}
-
-// Lloyd's iteration, for so many clusters that the exact solution takes too long.
-static void settle_clusters(const struct st_row *row, size_t n, struct st_row_scratch *s) {
-    enum { MAX_ROUNDS = 50 };
-    for (int round = 0, moved = 1; round < MAX_ROUNDS && moved; round++) {
-        moved = 0;
-        for (size_t c = 1; c < n; c++) {
-            uint32_t a = s->bounds[c - 1], b = s->bounds[c], end = s->bounds[c + 1];
-            double wa = s->sum[0][b] - s->sum[0][a], wb = s->sum[0][end] - s->sum[0][b];
-            if (!(wa > 0.0) || !(wb > 0.0)) continue;
-            double middle =
-                ((s->sum[1][b] - s->sum[1][a]) / wa + (s->sum[1][end] - s->sum[1][b]) / wb) / 2.0;
-            uint32_t at = b;
-            while (at > a && (double)row->w[s->order[at - 1]] > middle) at--;
-            while (at < end && (double)row->w[s->order[at]] <= middle) at++;
-            moved |= at != b;
-            s->bounds[c] = at;
+        add_codes(p, first, n, low, inverse, &m);
+        for (size_t r = 0; r < ROWS; r++) {
+            float scale[MAX], minimum[MAX];
+            float error = solve(p, &m, r, x[r], low[r], step[r], scale, minimum);
+            if (!(error < best[r])) continue;
+            best[r] = error;
+            for (unsigned b = 0; b < n_bits; b++) {
+                grid->scale[b][r] = scale[b];
+                grid->minimum[b][r] = minimum[b];
+            }
         }
     }
 }
 
-static void kmeans_row(const struct st_row *row, struct st_row_scratch *s) {
-    size_t n = st_min((size_t)1 << row->low, ST_KMEANS_EXACT);
-    sort_row(row, s);
-    exact_clusters(row->k, n, s);
-    for (; n < (size_t)1 << row->low; n *= 2) {
-        split_clusters(n, s);
-        settle_clusters(row, 2 * n, s);
-    }
-    for (; n < (size_t)1 << row->high; n *= 2) split_clusters(n, s);
-    for (size_t c = 0; c < n; c++)
-        for (size_t i = s->bounds[c]; i < s->bounds[c + 1]; i++)
-            row->code[s->order[i]] = (uint8_t)c;
+// What whole numbers up to `top` are multiples of, so that the largest is `max`.
+static float unit_of(float max, float top) {
+    return max / top >= 0x1p-100f ? max / top : 1.0f;
 }
 
-// ---- Uniform steps from the smallest to the largest weight, rounded to the nearest
-
-struct st_steps st_row_steps(const struct st_row *row) {
-    float min = INFINITY, max = -INFINITY;
-    for (size_t i = 0; i < row->k; i++) {
-        if (row->importance[i] == 0.0f) continue;
-        min = fminf(min, row->w[i]);
-        max = fmaxf(max, row->w[i]);
+// Rounds the grids of a precision and row to bytes.
+static void round_grids(struct st_panel *p, struct grid *grids, unsigned b, size_t r) {
+    float scale = 0.0f, minimum = 0.0f;
+    for (size_t g = 0; g < n_groups(p->k); g++) {
+        scale = fmaxf(scale, grids[g].scale[b][r]);
+        minimum = fmaxf(minimum, fabsf(grids[g].minimum[b][r]));
     }
-    struct st_steps s = {min, 0.0f, (float)((1u << row->high) - 1)};
-    if (max > min) s.size = (max - min) / s.top;
-    return s;
+    struct st_nested_row *row = &p->rows[b][r];
+    *row = (struct st_nested_row){unit_of(scale, 255.0f), unit_of(minimum, 127.0f)};
+    for (size_t g = 0; g < n_groups(p->k); g++) {
+        uint8_t *at = p->groups[p->low + b] + st_nested_group_at(p->k, r, g * ST_NESTED_GROUP);
+        float s = fmaxf(rintf(grids[g].scale[b][r] / row->scale), 1.0f);
+        float n = rintf(grids[g].minimum[b][r] / row->minimum);
+        at[0] = (uint8_t)s;
+        at[ST_NESTED_GROUP_BYTES / 2] = (uint8_t)(int8_t)n;
+        grids[g].scale[b][r] = s * row->scale;
+        grids[g].minimum[b][r] = n * row->minimum;
+    }
 }
 
-static void uniform_row(const struct st_row *row, struct st_row_scratch *scratch) {
-    struct st_steps s = st_row_steps(row);
-    (void)scratch;
-    for (size_t i = 0; i < row->k; i++) row->code[i] = st_steps_code(&s, row->w[i]);
+// ---- Codes
+
+// The code of least error over all precisions of eight targets, and the values it stands for.
+static void select_codes(const struct st_panel *p, const struct grid *grid,
+                         const float targets[MAX][ROWS], uint8_t *code, float values[MAX][ROWS]) {
+    unsigned n_bits = p->high - p->low + 1;
+    float best[ROWS];
+    int32_t selected[ROWS] = {0};
+    for (size_t r = 0; r < ROWS; r++) best[r] = INFINITY;
+    for (int32_t c = 0; c < 1 << p->high; c++) {
+        float error[ROWS] = {0};
+        for (unsigned b = 0; b < n_bits; b++) {
+            float top = (float)(c >> (n_bits - 1 - b)), share = share_of(n_bits, b);
+            for (size_t r = 0; r < ROWS; r++) {
+                float value = grid->minimum[b][r] + grid->scale[b][r] * top;
+                float miss = targets[b][r] - value;
+                error[r] += share * miss * miss;
+            }
+        }
+        for (size_t r = 0; r < ROWS; r++) {
+            selected[r] = error[r] < best[r] ? c : selected[r];
+            best[r] = error[r] < best[r] ? error[r] : best[r];
+        }
+    }
+    for (unsigned b = 0; b < n_bits; b++)
+        for (size_t r = 0; r < ROWS; r++)
+            values[b][r] =
+                grid->minimum[b][r] + grid->scale[b][r] * (float)(selected[r] >> (n_bits - 1 - b));
+    for (size_t r = 0; r < ROWS; r++) code[r] = (uint8_t)selected[r];
+}
+
+// Weight after weight. Each precision has targets of its own, which what it missed of the weights
+// before moves; the code is shared. targets: [precisions, rows, k].
+static void select_all(const struct st_panel *p, const struct grid *grids, float *targets) {
+    size_t n_bits = p->high - p->low + 1, k = p->k;
+    for (size_t b = 0; b < n_bits; b++)
+        for (size_t r = 0; r < ROWS; r++)
+            for (size_t i = 0; i < k; i++) targets[(b * ROWS + r) * k + i] = p->w[i * ROWS + r];
+    for (size_t i = 0; i < k; i++) {
+        float wanted[MAX][ROWS], values[MAX][ROWS];
+        for (size_t b = 0; b < n_bits; b++)
+            for (size_t r = 0; r < ROWS; r++) wanted[b][r] = targets[(b * ROWS + r) * k + i];
+        select_codes(p, &grids[i / ST_NESTED_GROUP], wanted, p->code + i * ROWS, values);
+        if (!p->feedback) continue;
+        const float *to_later = p->feedback + i * k + i + 1;
+        for (size_t b = 0; b < n_bits; b++)
+            for (size_t r = 0; r < ROWS; r++)
+                p->elementwise->axpy(p->w[i * ROWS + r] - values[b][r], to_later, k - i - 1,
+                                     targets + (b * ROWS + r) * k + i + 1);
+    }
+}
+
+void st_panel_quantize(struct st_panel *p, float *scratch) {
+    struct grid *grids = (struct grid *)(void *)scratch;
+    float *targets = scratch + n_groups(p->k) * (sizeof *grids / sizeof *scratch);
+    for (size_t g = 0; g < n_groups(p->k); g++) {
+        size_t first = g * ST_NESTED_GROUP;
+        fit_group(p, first, st_min(ST_NESTED_GROUP, p->k - first), &grids[g]);
+    }
+    for (unsigned b = 0; b <= p->high - p->low; b++)
+        for (size_t r = 0; r < ROWS; r++) round_grids(p, grids, b, r);
+    select_all(p, grids, targets);
 }
 
 const struct st_quantizer st_quantizers[] = {
-    {"kmeans", "weighted k-means of each row, split in two for each further bit", false,
-     kmeans_row},
-    {"uniform", "uniform steps over each row's range, rounded to the nearest", false, uniform_row},
-    {"gptq", "uniform steps, errors corrected in the columns that follow", true, st_gptq_row},
+    {"gptq", "groups of 32; what rounding misses is corrected in the columns that follow", true},
+    {"uniform", "groups of 32, rounded to the nearest", false},
     {0},
 };
 

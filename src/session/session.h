@@ -95,8 +95,7 @@ struct st_chunk_buffers {
 // Inputs in two terms, in steps of a model whose neurons are stored one by one.
 struct st_two_term {
     uint8_t *in; // [2 * st_session_step_rows(), in_row] of sparse blocks
-    float *out;  // [2 * st_session_step_rows(), widest_out] of nested linears
-    size_t in_row, widest_out;
+    size_t in_row;
 };
 
 // Prompts over two groups, each at a subgraph of its own (session/split.c).

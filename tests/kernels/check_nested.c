@@ -9,36 +9,43 @@ struct problem {
     unsigned low, high;
     size_t n_out, k, n_tokens;
     bool integers; // scales of 1, so that nothing is rounded
+    size_t terms;
 };
 
 struct data {
     struct st_nested_weight w;
-    struct kc_array codes, tables, scale, q, x_scale, offsets;
+    struct kc_array codes, groups, rows, q, x_scale, sums;
     struct st_nested_input x;
     uint8_t *code; // [n_out, k]
     float *input;  // [n_tokens, k]
 };
 
 static void fill_weights(const struct problem *p, struct data *d) {
-    size_t rows = st_nested_padded_rows(p->n_out);
+    size_t rows = st_nested_padded_rows(p->n_out), precisions = p->high - p->low + 1;
+    size_t group_bytes = st_nested_group_bytes(p->n_out, p->k);
     d->codes = kc_make(st_nested_code_bytes(p->n_out, p->k, p->high), ts_random_below(64));
-    d->tables = kc_make(rows / ST_NESTED_PANEL * st_nested_table_bytes(p->low, p->high + 1), 3);
-    d->scale = kc_floats(rows, 1.0f);
+    d->groups = kc_make(precisions * group_bytes, 3);
+    d->rows = kc_floats(precisions * rows * 2, 1.0f);
     d->code = malloc(p->n_out * p->k);
     ts_random_bytes(d->code, p->n_out * p->k);
-    ts_random_bytes(d->tables.data, d->tables.bytes);
+    ts_random_bytes(d->groups.data, d->groups.bytes);
     memset(d->codes.data, 0, d->codes.bytes);
     for (size_t i = 0; i < p->n_out * p->k; i++) d->code[i] &= (1u << p->high) - 1;
-    for (size_t r = 0; r < rows && p->integers; r++) ((float *)d->scale.data)[r] = 1.0f;
+    struct st_nested_row *row = d->rows.data;
+    for (size_t r = 0; r < precisions * rows && p->integers; r++)
+        row[r] = (struct st_nested_row){1.0f, 1.0f};
+    uint8_t *group = d->groups.data; // so that a float holds the sums
+    for (size_t i = 0; i < d->groups.bytes && p->integers; i++) group[i] &= p->high > 5 ? 1 : 7;
     for (size_t r = 0; r < p->n_out; r++)
         st_nested_put_row(d->code + r * p->k, p->n_out, p->k, p->high, r, d->codes.data);
     d->w = (struct st_nested_weight){.codes = d->codes.data,
-                                     .tables = d->tables.data,
-                                     .scale = d->scale.data,
+                                     .rows = d->rows.data,
                                      .n_out = (uint32_t)p->n_out,
                                      .n_in = (uint32_t)p->k,
                                      .low = (uint8_t)p->low,
                                      .high = (uint8_t)p->high};
+    for (unsigned b = p->low; b <= p->high; b++)
+        d->w.groups[b] = group + (b - p->low) * group_bytes;
 }
 
 static const struct st_nested_kernel *scalar(void) {
@@ -49,8 +56,9 @@ static void fill_input(const struct problem *p, struct data *d) {
     size_t blocks = st_nested_blocks(p->k);
     d->q = kc_make(p->n_tokens * blocks * ST_NESTED_BLOCK, ts_random_below(16));
     d->x_scale = kc_make(p->n_tokens * blocks * sizeof(float), 4);
-    d->offsets = kc_make(p->n_tokens * blocks * sizeof(int32_t), 4);
-    d->x = (struct st_nested_input){d->q.data, d->x_scale.data, d->offsets.data, p->n_tokens};
+    d->sums = kc_make(p->n_tokens * blocks * ST_NESTED_GROUPS * sizeof(int16_t), 4);
+    d->x =
+        (struct st_nested_input){d->q.data, d->x_scale.data, d->sums.data, p->n_tokens, p->terms};
     d->input = malloc(p->n_tokens * p->k * sizeof(float));
     for (size_t i = 0; i < p->n_tokens * p->k; i++)
         d->input[i] = ts_random_float(-1.0f, 1.0f) * (ts_random_below(50) ? 1.0f : 20.0f);
@@ -61,11 +69,11 @@ static void fill_input(const struct problem *p, struct data *d) {
 
 static void free_data(struct data *d) {
     kc_free(&d->codes, "a kernel");
-    kc_free(&d->tables, "a kernel");
-    kc_free(&d->scale, "a kernel");
+    kc_free(&d->groups, "a kernel");
+    kc_free(&d->rows, "a kernel");
     kc_free(&d->q, "quantize");
     kc_free(&d->x_scale, "quantize");
-    kc_free(&d->offsets, "quantize");
+    kc_free(&d->sums, "quantize");
     free(d->code);
     free(d->input);
 }
@@ -73,15 +81,15 @@ static void free_data(struct data *d) {
 // The product of dequantized weights and inputs, in double.
 static double plain(const struct problem *p, const struct data *d, unsigned bits, size_t row,
                     size_t t) {
-    const int8_t *table = st_nested_table(&d->w, row, bits);
     double sum = 0.0;
     for (size_t i = 0; i < p->k; i++) {
         size_t block = st_nested_at(&d->x, p->k, t, i / ST_NESTED_BLOCK);
         int q = d->x.q[block * ST_NESTED_BLOCK + i % ST_NESTED_BLOCK];
-        int value = table[d->code[row * p->k + i] >> (p->high - bits)];
-        sum += (double)d->x.scale[block] * q * value;
+        assert_int_equal(st_nested_code(&d->w, row, i, bits),
+                         d->code[row * p->k + i] >> (p->high - bits));
+        sum += (double)d->x.scale[block] * q * (double)st_nested_value(&d->w, row, i, bits);
     }
-    return sum * (double)d->w.scale[row];
+    return sum;
 }
 
 static void check(const struct st_nested_kernel *kernel, const struct problem *p,
@@ -92,11 +100,13 @@ static void check(const struct st_nested_kernel *kernel, const struct problem *p
     const float *got = y.data;
     kernel->fn(&d->w, bits, &d->x, 0, cut, y.data, y_row);
     kernel->fn(&d->w, bits, &d->x, cut, panels, y.data, y_row);
-    for (size_t t = 0; t < p->n_tokens; t++)
+    for (size_t t = 0; t < p->n_tokens / d->x.terms; t++)
         for (size_t r = 0; r < p->n_out; r++) {
-            double wanted = plain(p, d, bits, r, t),
-                   error = fabs((double)got[t * y_row + r] - wanted);
-            double bound = p->integers ? 0.0 : 2e-3 * sqrt((double)p->k);
+            double wanted = d->x.terms == 1
+                                ? plain(p, d, bits, r, t)
+                                : plain(p, d, bits, r, 2 * t) + plain(p, d, bits, r, 2 * t + 1);
+            double error = fabs((double)got[t * y_row + r] - wanted);
+            double bound = p->integers ? 0.0 : 2e-2 * sqrt((double)p->k);
             if (!(error <= bound))
                 fail_msg("%s: %u of %u bits, k %zu, token %zu of %zu, row %zu of %zu: %.9g, "
                          "expected %.9g",
@@ -125,7 +135,9 @@ static void test_kernels(void **state) {
                             1 + ts_random_below(40),
                             1 + ts_random_below(i % 4 ? 300 : 1024),
                             1 + ts_random_below(11),
-                            i % 2};
+                            i % 2,
+                            1};
+        if (i % 3 == 0) p.terms = 2, p.n_tokens *= 2;
         run(&p);
     }
 }
@@ -133,8 +145,8 @@ static void test_kernels(void **state) {
 static void test_edges(void **state) {
     (void)state;
     const struct problem problems[] = {
-        {2, 4, 1, 1, 1, true},    {2, 4, 4, 128, 1, true}, {2, 4, 9, 129, 4, true},
-        {2, 7, 8, 1024, 8, true}, {7, 7, 5, 256, 5, true}, {3, 3, 17, 127, 2, false},
+        {2, 4, 1, 1, 1, true, 1},    {2, 4, 4, 128, 1, true, 1},  {2, 4, 9, 129, 4, true, 2},
+        {2, 7, 8, 1024, 8, true, 1}, {7, 7, 5, 256, 10, true, 2}, {3, 3, 17, 127, 2, false, 1},
     };
     for (size_t i = 0; i < sizeof problems / sizeof *problems; i++) run(&problems[i]);
 }
@@ -142,18 +154,18 @@ static void test_edges(void **state) {
 // However many tokens go together, each gets the same bits.
 static void test_tokens_alone(void **state) {
     (void)state;
-    const struct problem p = {2, 4, 23, 700, 8, false};
+    const struct problem p = {2, 4, 23, 700, 8, false, 1};
     struct data d;
     float together[8 * 23], alone[23], scale[6];
     int8_t q[6 * ST_NESTED_BLOCK];
-    int32_t offsets[6];
+    int16_t sums[6 * ST_NESTED_GROUPS];
     fill_weights(&p, &d);
     fill_input(&p, &d);
     for (const struct st_nested_kernel *k = st_nested_kernels; k->name; k++) {
         if ((k->isa & st_cpu_flags()) != k->isa) continue;
         k->fn(&d.w, 3, &d.x, 0, 3, together, 23);
         for (size_t t = 0; t < 8; t++) {
-            struct st_nested_input one = {q, scale, offsets, 1};
+            struct st_nested_input one = {q, scale, sums, 1, 1};
             st_nested_quantize(k, d.input + t * p.k, p.k, 0, &one);
             k->fn(&d.w, 3, &one, 0, 3, alone, 23);
             assert_memory_equal(alone, together + t * 23, sizeof alone);
@@ -165,7 +177,7 @@ static void test_tokens_alone(void **state) {
 // The code of a lower precision is the top of a higher one's.
 static void test_codes(void **state) {
     (void)state;
-    const struct problem p = {2, 7, 10, 150, 1, false};
+    const struct problem p = {2, 7, 10, 150, 1, false, 1};
     struct data d;
     fill_weights(&p, &d);
     fill_input(&p, &d);
@@ -182,19 +194,19 @@ static void test_quantize(void **state) {
     float x[300];
     int8_t q[384];
     float scale[3];
-    int32_t offsets[3];
-    struct st_nested_input input = {q, scale, offsets, 1};
+    int16_t sums[3 * ST_NESTED_GROUPS];
+    struct st_nested_input input = {q, scale, sums, 1, 1};
     for (size_t i = 0; i < 300; i++) x[i] = i < 128 ? 0.0f : ts_random_float(-3.0f, 3.0f);
     st_nested_quantize(scalar(), x, 300, 0, &input);
     assert_true(scale[0] == 0.0f);
-    for (size_t b = 0; b < 3; b++) {
+    for (size_t g = 0; g < 3 * ST_NESTED_GROUPS; g++) {
         int32_t sum = 0;
-        for (size_t i = b * 128; i < (b + 1) * 128; i++) {
-            float wanted = i < 300 ? x[i] : 0.0f;
-            assert_true(fabsf((float)q[i] * scale[b] - wanted) <= scale[b] * 0.501f);
+        for (size_t i = g * ST_NESTED_GROUP; i < (g + 1) * ST_NESTED_GROUP; i++) {
+            float wanted = i < 300 ? x[i] : 0.0f, step = scale[i / ST_NESTED_BLOCK];
+            assert_true(fabsf((float)q[i] * step - wanted) <= step * 0.501f);
             sum += q[i];
         }
-        assert_int_equal(offsets[b], -128 * sum);
+        assert_int_equal(sums[g], sum);
     }
 }
 
@@ -203,7 +215,7 @@ static void test_quantizers(void **state) {
     (void)state;
     float x[ST_NESTED_BLOCK], scale[2];
     int8_t q[2][ST_NESTED_BLOCK];
-    int32_t offset[2];
+    int16_t sums[2][ST_NESTED_GROUPS];
     for (const struct st_nested_kernel *k = st_nested_kernels; k->name; k++) {
         if ((k->isa & st_cpu_flags()) != k->isa) continue;
         for (int round = 0; round < 200; round++) {
@@ -212,10 +224,11 @@ static void test_quantizers(void **state) {
                 float half = (float)ts_random_below(255) - 127.0f + 0.5f; // between two numbers
                 x[i] = round % 3 ? ts_random_float(-max, max) : max * half / 127.5f;
             }
-            scalar()->quantize(x, q[0], &scale[0], &offset[0]);
-            k->quantize(x, q[1], &scale[1], &offset[1]);
+            scalar()->quantize(x, q[0], &scale[0], sums[0]);
+            k->quantize(x, q[1], &scale[1], sums[1]);
             assert_memory_equal(q[0], q[1], sizeof q[0]);
-            assert_true(scale[0] == scale[1] && offset[0] == offset[1]);
+            assert_memory_equal(sums[0], sums[1], sizeof sums[0]);
+            assert_true(scale[0] == scale[1]);
         }
     }
 }
@@ -226,8 +239,8 @@ static void test_rest(void **state) {
     enum { K = 200, BLOCKS = 2, TOKENS = 6 };
     float x[TOKENS / 2][K], scale[TOKENS * BLOCKS];
     int8_t q[TOKENS * BLOCKS * ST_NESTED_BLOCK];
-    int32_t offsets[TOKENS * BLOCKS];
-    struct st_nested_input input = {q, scale, offsets, TOKENS};
+    int16_t sums[TOKENS * BLOCKS * ST_NESTED_GROUPS];
+    struct st_nested_input input = {q, scale, sums, TOKENS, 1};
     for (size_t t = 0; t < TOKENS; t += 2) {
         for (size_t i = 0; i < K; i++) x[t / 2][i] = ts_random_float(-3.0f, 3.0f);
         st_nested_quantize(scalar(), x[t / 2], K, t, &input);

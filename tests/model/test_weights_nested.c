@@ -26,9 +26,11 @@ static struct st_config small_config(void) {
 // Makes each section that is asked for; one of them as the test wants it.
 struct sections {
     int32_t range[2];
-    const char *spoiled; // this one
-    const void *data;    // holds this; NULL: it is missing
-    bool outliers;       // there are some
+    const int32_t *extra; // or NULL
+    bool old;             // has what older versions wrote
+    const char *spoiled;  // this one
+    const void *data;     // holds this; NULL: it is missing
+    bool outliers;        // there are some
     void *made[256];
     size_t n;
 };
@@ -37,7 +39,9 @@ static stint_status find(void *context, const char *name, bool required,
                          struct st_section *section) {
     struct sections *s = context;
     bool outliers = strstr(name, "outlier") != NULL;
-    if (strcmp(name, ST_NESTED_RANGE) == 0) section->data = s->range[1] ? s->range : NULL;
+    if (strcmp(name, ST_NESTED_PRECISIONS) == 0) section->data = s->range[1] ? s->range : NULL;
+    if (strcmp(name, ST_NESTED_OLD_RANGE) == 0) section->data = s->old ? s->range : NULL;
+    if (strcmp(name, ST_NESTED_EXTRA) == 0) section->data = s->extra;
     if (section->data || (!required && !(outliers && s->outliers))) return STINT_OK;
     if (s->spoiled && strcmp(name, s->spoiled) == 0) {
         section->data = s->data;
@@ -64,7 +68,8 @@ struct bound {
     struct st_arena arena;
 };
 
-static stint_status bind(struct sections *s, struct bound *b) {
+// first: q, k, v and o of the first layer, or NULL.
+static stint_status bind(struct sections *s, struct bound *b, struct st_nested_weight first[4]) {
     struct st_config c = small_config();
     struct st_int8_source source = {.find = find, .context = s};
     struct st_arena measure = st_arena_measure();
@@ -77,6 +82,9 @@ static stint_status bind(struct sections *s, struct bound *b) {
         b->weights.layers = b->layers;
         status = st_weights_nested_bind(&source, &c, true, &b->arena, &b->weights, &b->range);
     }
+    const struct st_layer *l = b->layers;
+    const struct st_linear_weight *parts[] = {&l->q, &l->k, &l->v, &l->o};
+    for (size_t i = 0; i < 4 && first && status == STINT_OK; i++) first[i] = *parts[i]->nested;
     st_arena_close(&b->arena);
     for (size_t i = 0; i < s->n; i++) free(s->made[i]);
     s->n = 0;
@@ -105,7 +113,7 @@ static void every_linear_gets_its_own(void **state) {
     (void)state;
     struct bound b;
     struct sections s = {.range = {2, 5}, .outliers = true};
-    assert_int_equal(bind(&s, &b), STINT_OK);
+    assert_int_equal(bind(&s, &b, NULL), STINT_OK);
     assert_int_equal(b.range.low, 2);
     assert_int_equal(b.range.high, 5);
     const struct st_linear_weight *all[] = {&b.layers[1].q, &b.layers[1].k, &b.layers[0].v,
@@ -113,14 +121,16 @@ static void every_linear_gets_its_own(void **state) {
                                             &b.ffn[1].down, &b.weights.head};
     for (size_t i = 0; i < 8; i++) assert_true(st_linear_exists(all[i]));
     s = (struct sections){.range = {0, 0}};
-    assert_int_equal(bind(&s, &b), STINT_OK);
+    assert_int_equal(bind(&s, &b, NULL), STINT_OK);
     assert_int_equal(b.range.high, 0);
     assert_false(st_linear_exists(&b.layers[1].q));
 }
 
 static void damaged_ones_are_refused(void **state) {
     (void)state;
-    static const float bad[8] = {0.5f, NAN}, negative[8] = {-1.0f};
+    static const float bad[64] = {0.5f, NAN}, negative[64] = {-1.0f};
+    static const int32_t two[30] = {0, 0, 2}, below[30] = {-1}, rising[30] = {0, 1};
+    static const int32_t crossed[30] = {0, 0, 0, 0, 1}, beyond_all[30] = {1, 1};
     static const int32_t falling[21] = {0, 3, 2}, none[21] = {0};
     static const int32_t beyond[21] = {0, 20}, before[21] = {0, -1};
     const struct {
@@ -131,8 +141,14 @@ static void damaged_ones_are_refused(void **state) {
         {{.range = {4, 3}}, "expected 2 to 7"},
         {{.range = {2, 8}}, "expected 2 to 7"},
         {{.range = {2, 4}, .spoiled = "layers.1.k.nested"}, "'layers.1.k.nested' is missing"},
-        {{.range = {2, 4}, .spoiled = "layers.0.v.nested_scale", .data = bad}, "positive"},
-        {{.range = {2, 4}, .spoiled = "layers.0.v.nested_scale", .data = negative}, "positive"},
+        {{.range = {2, 4}, .spoiled = "layers.0.q.nested_groups3"}, "'layers.0.q.nested_groups3'"},
+        {{.range = {2, 4}, .extra = two}, "'nested.extra'[1] is 2, 0"},
+        {{.range = {2, 4}, .extra = below}, "'nested.extra'[0] is -1, 0"},
+        {{.range = {2, 4}, .extra = rising}, "'nested.extra'[0] is 0, 1"},
+        {{.range = {4, 4}, .extra = crossed}, "'nested.extra'[2] is 1, 0"},
+        {{.range = {2, 7}, .extra = beyond_all}, "'nested.extra'[0] is 1, 1"},
+        {{.range = {2, 4}, .spoiled = "layers.0.v.nested_rows", .data = bad}, "positive"},
+        {{.range = {2, 4}, .spoiled = "layers.0.v.nested_rows", .data = negative}, "positive"},
         {{.range = {2, 4},
           .outliers = true,
           .spoiled = "layers.0.o.nested_outlier_rows",
@@ -158,10 +174,31 @@ static void damaged_ones_are_refused(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct bound b;
         struct sections s = cases[i].s;
-        assert_int_equal(bind(&s, &b), STINT_E_FORMAT);
+        assert_int_equal(bind(&s, &b, NULL), STINT_E_FORMAT);
         if (!strstr(stint_error_text(), cases[i].piece))
             fail_msg("case %zu: '%s' lacks '%s'", i, stint_error_text(), cases[i].piece);
     }
+}
+
+static void linears_may_have_bits_more(void **state) {
+    (void)state;
+    static const int32_t extra[30] = {[4] = 1, [5] = 1, [6] = 1};
+    struct bound b;
+    struct sections s = {.range = {2, 4}, .extra = extra};
+    struct st_nested_weight w[4];
+    assert_int_equal(bind(&s, &b, w), STINT_OK);
+    const unsigned wanted[4][3] = {{2, 3, 4}, {2, 3, 4}, {3, 4, 5}, {3, 4, 4}};
+    for (size_t i = 0; i < 4; i++)
+        for (unsigned bits = 2; bits <= 4; bits++)
+            assert_int_equal(st_nested_bits(&b.range, &w[i], bits), wanted[i][bits - 2]);
+}
+
+static void old_tables_are_refused_by_name(void **state) {
+    (void)state;
+    struct bound b;
+    struct sections s = {.old = true};
+    assert_int_equal(bind(&s, &b, NULL), STINT_E_UNSUPPORTED);
+    assert_non_null(strstr(stint_error_text(), "make the package again with 'stint prepare'"));
 }
 
 static void rows_of_outliers_rise(void **state) {
@@ -173,13 +210,13 @@ static void rows_of_outliers_rise(void **state) {
                          .outliers = true,
                          .spoiled = "layers.0.o.nested_outlier_rows",
                          .data = rows};
-    assert_int_equal(bind(&s, &b), STINT_OK);
+    assert_int_equal(bind(&s, &b, NULL), STINT_OK);
     rows[5] = 9;
-    assert_int_equal(bind(&s, &b), STINT_E_FORMAT);
+    assert_int_equal(bind(&s, &b, NULL), STINT_E_FORMAT);
     assert_non_null(strstr(stint_error_text(), "is 6, after 9"));
     rows[5] = 5;
     rows[0] = 1;
-    assert_int_equal(bind(&s, &b), STINT_E_FORMAT);
+    assert_int_equal(bind(&s, &b, NULL), STINT_E_FORMAT);
 }
 
 int main(void) {
@@ -187,6 +224,8 @@ int main(void) {
         cmocka_unit_test(names_say_layer_expert_and_part),
         cmocka_unit_test(every_linear_gets_its_own),
         cmocka_unit_test(damaged_ones_are_refused),
+        cmocka_unit_test(linears_may_have_bits_more),
+        cmocka_unit_test(old_tables_are_refused_by_name),
         cmocka_unit_test(rows_of_outliers_rise),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows to codes: against every possible clustering of short rows, and what each quantizer promises.
+// Panels to codes: what they stand for, and that feedback lowers the error of the outputs.
 #include "prepare/quantize.h"
+
+#include "base/cpu.h"
 #include "support/support.h"
 
 #include <math.h>
@@ -10,247 +12,182 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { MAX_K = 512 };
+enum { MAX_K = 300, ROWS = ST_NESTED_PANEL, TOKENS = 400 };
 
-struct row {
-    float w[MAX_K], kept[MAX_K], importance[MAX_K], centroids[512];
-    uint8_t code[MAX_K];
-    struct st_row row;
+struct quantized {
+    float w[MAX_K * ROWS], importance[MAX_K], *scratch;
+    uint8_t code[MAX_K * ROWS], groups[3][8 * ST_NESTED_GROUP_BYTES];
+    struct st_panel panel;
 };
 
-static void make(struct row *r, size_t k, unsigned low, unsigned high) {
-    for (size_t i = 0; i < k; i++) {
-        r->w[i] = r->kept[i] = ts_random_float(-1.0f, 1.0f) * ts_random_float(0.0f, 2.0f);
-        r->importance[i] = ts_random_float(0.01f, 3.0f);
+static void make(struct quantized *q, size_t k) {
+    for (size_t i = 0; i < k; i++) q->importance[i] = ts_random_float(0.1f, 2.0f);
+    for (size_t i = 0; i < k * ROWS; i++) q->w[i] = ts_random_float(-1.0f, 1.0f);
+    q->panel = (struct st_panel){.k = k, .low = 2, .high = 4};
+}
+
+static void run(struct quantized *q, const float *feedback) {
+    struct st_panel *p = &q->panel;
+    memset(q->groups, 0, sizeof q->groups);
+    p->w = q->w;
+    p->importance = q->importance;
+    p->feedback = feedback;
+    p->elementwise = st_elementwise_select(st_cpu_flags());
+    p->code = q->code;
+    for (unsigned b = 2; b <= 4; b++) p->groups[b] = q->groups[b - 2];
+    q->scratch = malloc(st_panel_scratch(p->k, 2, 4) * sizeof(float));
+    st_panel_quantize(p, q->scratch);
+    free(q->scratch);
+}
+
+static float value(const struct quantized *q, unsigned bits, size_t i, size_t r) {
+    const uint8_t *group = q->groups[bits - 2] + st_nested_group_at(q->panel.k, r, i);
+    const struct st_nested_row *row = &q->panel.rows[bits - 2][r];
+    return row->scale * (float)(*group * (q->code[i * ROWS + r] >> (4 - bits))) +
+           row->minimum * (float)(int8_t)group[ST_NESTED_GROUP_BYTES / 2];
+}
+
+static void codes_are_near_at_every_precision(void **state) {
+    (void)state;
+    const size_t widths[] = {1, 31, 32, 33, 128, 300};
+    struct quantized *q = malloc(sizeof *q);
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+        make(q, widths[i]);
+        run(q, NULL);
+        for (unsigned bits = 2; bits <= 4; bits++) {
+            double step = 2.0 / ((1 << bits) - 1), sum = 0.0;
+            for (size_t c = 0; c < widths[i]; c++)
+                for (size_t r = 0; r < ROWS; r++) {
+                    double miss = (double)(value(q, bits, c, r) - q->w[c * ROWS + r]);
+                    assert_true(fabs(miss) < 1.5 * step);
+                    sum += miss * miss;
+                }
+            assert_true(sqrt(sum / (double)(widths[i] * ROWS)) < 0.4 * step);
+        }
     }
-    r->row = (struct st_row){
-        .w = r->w, .k = k, .importance = r->importance, .low = low, .high = high, .code = r->code};
+    free(q);
 }
 
-static void run(struct row *r, const char *quantizer) {
-    struct st_row_scratch scratch = {0};
-    struct st_arena arena, measure = st_arena_measure();
-    st_row_scratch_take(&scratch, r->row.k, &measure);
-    assert_int_equal(st_arena_open(&arena, measure.used), 0);
-    st_row_scratch_take(&scratch, r->row.k, &arena);
-    st_quantizer_find(quantizer)->row(&r->row, &scratch);
-    st_row_centroids(&r->row, r->centroids);
-    st_arena_close(&arena);
+// Blocks of 32 with a scale and a minimum of four bits, as Q4_1 has them.
+static void a_grid_of_groups_is_found_again(void **state) {
+    (void)state;
+    struct quantized *q = malloc(sizeof *q);
+    make(q, 256);
+    for (size_t i = 0; i < 256 * ROWS; i++) q->w[i] = 0.01f * (float)(ts_random_below(16)) - 0.05f;
+    for (size_t g = 0; g < 256; g += ST_NESTED_GROUP)
+        for (size_t r = 0; r < ROWS; r++) {
+            q->w[g * ROWS + r] = -0.05f;
+            q->w[(g + 1) * ROWS + r] = 0.10f;
+        }
+    run(q, NULL);
+    for (size_t i = 0; i < 256; i++)
+        for (size_t r = 0; r < ROWS; r++)
+            assert_true(fabsf(value(q, 4, i, r) - q->w[i * ROWS + r]) < 0.001f);
+    free(q);
 }
 
-// Weighted squared error of a precision's centroids.
-static double error_of(const struct row *r, unsigned bits) {
-    const float *c = r->centroids + ((size_t)1 << bits) - ((size_t)1 << r->row.low);
+static void equal_weights_stay(void **state) {
+    (void)state;
+    struct quantized *q = malloc(sizeof *q);
+    make(q, 70);
+    for (size_t i = 0; i < 70 * ROWS; i++) q->w[i] = i % ROWS == 3 ? 0.0f : -0.25f;
+    run(q, NULL);
+    for (unsigned bits = 2; bits <= 4; bits++)
+        for (size_t i = 0; i < 70 * ROWS; i++)
+            assert_true(fabsf(value(q, bits, i / ROWS, i % ROWS) - q->w[i]) < 1e-6f);
+    free(q);
+}
+
+// Of outputs of inputs that correlate.
+static double output_error(const struct quantized *q, unsigned bits, const float *x) {
     double sum = 0.0;
-    for (size_t i = 0; i < r->row.k; i++) {
-        double off = (double)r->kept[i] - (double)c[r->code[i] >> (r->row.high - bits)];
-        sum += (double)r->importance[i] * off * off;
-    }
+    for (size_t t = 0; t < TOKENS; t++)
+        for (size_t r = 0; r < ROWS; r++) {
+            double miss = 0.0;
+            for (size_t i = 0; i < q->panel.k; i++)
+                miss += (double)(value(q, bits, i, r) - q->w[i * ROWS + r]) *
+                        (double)x[t * q->panel.k + i];
+            sum += miss * miss;
+        }
     return sum;
 }
 
-static int by_value(const void *a, const void *b) {
-    float x = ((const float *)a)[0], y = ((const float *)b)[0];
-    return (x > y) - (x < y);
-}
-
-// The least error of n clusters of sorted pairs [from, k), by trying everything.
-static double best_error(const float (*pairs)[2], size_t from, size_t k, size_t n) {
-    double best = INFINITY, w = 0.0, x = 0.0, xx = 0.0;
-    if (from == k) return 0.0;
-    for (size_t end = from + 1; end <= k; end++) {
-        double weight = (double)pairs[end - 1][1], value = (double)pairs[end - 1][0];
-        w += weight;
-        x += weight * value;
-        xx += weight * value * value;
-        if (n == 1 && end < k) continue;
-        double rest = end == k ? 0.0 : best_error(pairs, end, k, n - 1);
-        best = fmin(best, xx - x * x / w + rest);
-    }
-    return best;
-}
-
-static void no_clustering_is_better(void **state) {
+static void feedback_lowers_the_error_of_outputs(void **state) {
     (void)state;
-    for (int i = 0; i < 60; i++) {
-        struct row r;
-        float pairs[12][2];
-        size_t k = 1 + ts_random_below(12);
-        make(&r, k, 2, 2);
-        for (size_t j = 0; j < k; j++) {
-            pairs[j][0] = r.w[j];
-            pairs[j][1] = r.importance[j];
-        }
-        qsort(pairs, k, sizeof *pairs, by_value);
-        run(&r, "kmeans");
-        double best = best_error((const float(*)[2])pairs, 0, k, 4);
-        assert_true(error_of(&r, 2) <= best + 1e-6);
-    }
-}
-
-// More bits are nearer, codes rise with the weights, and splitting costs little beside clusters
-// made for a precision alone.
-static void nested_codes_are_good_at_every_precision(void **state) {
-    double nested = 0.0, best = 0.0;
-    (void)state;
-    for (int i = 0; i < 10; i++) {
-        struct row r, alone;
-        make(&r, 256, 2, 6);
-        run(&r, "kmeans");
-        for (unsigned bits = 3; bits <= 6; bits++)
-            assert_true(error_of(&r, bits) < error_of(&r, bits - 1));
-        for (size_t a = 0; a < 256; a++)
-            for (size_t b = 0; b < 256; b++)
-                if (r.w[a] < r.w[b]) assert_true(r.code[a] <= r.code[b]);
-        for (unsigned bits = 3; bits <= 4; bits++) {
-            alone = r;
-            memcpy(alone.w, r.kept, sizeof alone.w);
-            alone.row = (struct st_row){.w = alone.w,
-                                        .k = 256,
-                                        .importance = alone.importance,
-                                        .low = bits,
-                                        .high = bits,
-                                        .code = alone.code};
-            run(&alone, "kmeans");
-            nested += error_of(&r, bits);
-            best += error_of(&alone, bits);
-            assert_true(error_of(&alone, bits) <= error_of(&r, bits) * (1.0 + 1e-6));
-        }
-    }
-    assert_true(nested < 1.35 * best);
-}
-
-static void even_steps_are_half_a_step_off_at_most(void **state) {
-    (void)state;
-    struct row r;
-    make(&r, 300, 4, 4);
-    struct st_steps s = st_row_steps(&r.row);
-    run(&r, "uniform");
-    for (size_t i = 0; i < 300; i++) {
-        float value = s.min + (float)r.code[i] * s.size;
-        assert_true(fabsf(value - r.kept[i]) <= s.size * 0.5001f);
-    }
-}
-
-static void rows_without_spread_are_exact(void **state) {
-    (void)state;
-    const char *const names[] = {"kmeans", "uniform"};
-    for (size_t n = 0; n < 2; n++)
-        for (int values = 1; values <= 3; values++) {
-            struct row r;
-            make(&r, 40, 2, 4);
-            for (size_t i = 0; i < 40; i++)
-                r.w[i] = r.kept[i] = 0.25f * (float)(i % (size_t)values);
-            run(&r, names[n]);
-            assert_true(error_of(&r, 4) < 1e-9);
-            if (n == 0) assert_true(error_of(&r, 2) < 1e-9);
-        }
-}
-
-// A weight that is kept beside the codes does not move them.
-static void what_does_not_count_is_left_out(void **state) {
-    (void)state;
-    struct row r;
-    make(&r, 100, 3, 3);
-    r.w[7] = r.kept[7] = 1000.0f;
-    r.importance[7] = 0.0f;
-    run(&r, "kmeans");
-    for (size_t i = 0; i < 8; i++) assert_true(fabsf(r.centroids[i]) < 3.0f);
-    assert_true(st_row_steps(&r.row).top * st_row_steps(&r.row).size < 5.0f);
-}
-
-// ---- GPTQ
-
-enum { K = 24, N = 400 };
-
-static double output_error(const float *w, const float *got, const float *x) {
-    double sum = 0.0;
-    for (size_t t = 0; t < N; t++) {
-        double off = 0.0;
-        for (size_t i = 0; i < K; i++)
-            off += ((double)w[i] - (double)got[i]) * (double)x[t * K + i];
-        sum += off * off;
-    }
-    return sum;
-}
-
-static void gptq_makes_errors_good(void **state) {
-    (void)state;
-    float *x = malloc(N * K * sizeof *x), h[K * K] = {0}, inverse[K * K];
-    double plain = 0.0, mended = 0.0;
-    for (size_t t = 0; t < N; t++) { // channels that move together
-        float shared = ts_random_float(-1.0f, 1.0f);
-        for (size_t i = 0; i < K; i++) x[t * K + i] = shared + 0.3f * ts_random_float(-1.0f, 1.0f);
+    enum { K = 96 };
+    struct st_pool *pool = NULL;
+    assert_int_equal(st_pool_open(2, &pool), 0);
+    struct quantized *q = malloc(sizeof *q);
+    float *x = malloc(TOKENS * K * sizeof *x), *h = calloc(K * K, sizeof *h);
+    make(q, K);
+    for (size_t t = 0; t < TOKENS; t++) {
+        float common = ts_random_float(-2.0f, 2.0f);
+        for (size_t i = 0; i < K; i++) x[t * K + i] = common + ts_random_float(-1.0f, 1.0f);
         for (size_t i = 0; i < K; i++)
             for (size_t j = i; j < K; j++) h[i * K + j] += x[t * K + i] * x[t * K + j];
     }
-    assert_true(st_gptq_factor(h, K, 0.001, inverse));
-    for (int i = 0; i < 30; i++) {
-        struct row r, g;
-        float even[K], good[K];
-        make(&r, K, 3, 3);
-        g = r;
-        g.row.w = g.w;
-        g.row.importance = g.importance;
-        g.row.code = g.code;
-        g.row.factor = h;
-        struct st_steps s = st_row_steps(&r.row);
-        run(&r, "uniform");
-        run(&g, "gptq");
-        for (size_t c = 0; c < K; c++) {
-            even[c] = s.min + (float)r.code[c] * s.size;
-            good[c] = s.min + (float)g.code[c] * s.size;
-            assert_true(fabsf(good[c] - g.w[c]) < 1e-5f);
-        }
-        plain += output_error(r.kept, even, x);
-        mended += output_error(r.kept, good, x);
-    }
-    assert_true(mended < 0.5 * plain);
+    assert_true(
+        st_feedback_factor(h, K, TOKENS, 0.01, st_elementwise_select(st_cpu_flags()), pool));
+    run(q, NULL);
+    double rounded = output_error(q, 4, x);
+    run(q, h);
+    assert_true(output_error(q, 4, x) < 0.7 * rounded);
+    st_pool_close(pool);
+    free(h);
     free(x);
+    free(q);
 }
 
-// factor^T factor is the inverse of h.
-static void the_factor_is_that_of_the_inverse(void **state) {
+// M D M^T is the matrix that was given, but for what is added to its diagonal.
+static void the_factor_is_unit_upper_triangular(void **state) {
     (void)state;
-    float h[K * K] = {0}, kept[K * K], inverse[K * K];
-    for (size_t t = 0; t < 4 * K; t++) {
-        float v[K];
-        for (size_t i = 0; i < K; i++) v[i] = ts_random_float(-1.0f, 1.0f);
-        for (size_t i = 0; i < K; i++)
-            for (size_t j = 0; j < K; j++) h[i * K + j] += v[i] * v[j];
-    }
-    memcpy(kept, h, sizeof kept);
-    assert_true(st_gptq_factor(h, K, 0.0, inverse));
+    enum { K = 70, N = 1000000000 };
+    static float h[K * K], m[K * K], bad[K * K];
+    struct st_pool *pool = NULL;
+    assert_int_equal(st_pool_open(2, &pool), 0);
     for (size_t i = 0; i < K; i++)
-        for (size_t j = 0; j < K; j++) {
+        for (size_t j = 0; j < K; j++)
+            h[i * K + j] =
+                i == j ? 2.0f + (float)(i % 7) : 0.25f / (float)(1 + (i > j ? i - j : j - i));
+    memcpy(m, h, sizeof m);
+    const struct st_elementwise *e = st_elementwise_select(0);
+    assert_true(st_feedback_factor(m, K, N, 0.0, e, pool));
+    double d[K];
+    for (size_t i = K; i-- > 0;) {
+        assert_true(m[i * K + i] == 1.0f);
+        for (size_t j = 0; j < i; j++) assert_true(m[i * K + j] == 0.0f);
+        d[i] = (double)h[i * K + i];
+        for (size_t p = i + 1; p < K; p++)
+            d[i] -= d[p] * (double)m[i * K + p] * (double)m[i * K + p];
+    }
+    for (size_t i = 0; i < K; i++)
+        for (size_t j = i + 1; j < K; j++) {
             double sum = 0.0;
-            for (size_t a = 0; a < K; a++)
-                for (size_t c = 0; c < K; c++)
-                    sum += (double)h[c * K + i] * (double)h[c * K + a] * (double)kept[a * K + j];
-            assert_true(fabs(sum - (i == j ? 1.0 : 0.0)) < 1e-2);
+            for (size_t p = j; p < K; p++)
+                sum += (double)m[i * K + p] * d[p] * (double)m[j * K + p];
+            assert_true(fabs(sum - (double)h[i * K + j]) < 1e-5);
         }
-    float nothing[K * K] = {0};
-    assert_true(st_gptq_factor(nothing, K, 0.01, inverse)); // inputs that were all zero
-    nothing[0] = NAN;
-    assert_false(st_gptq_factor(nothing, K, 0.01, inverse));
+    memcpy(bad, h, sizeof bad);
+    bad[2 * K + 2] = NAN;
+    assert_false(st_feedback_factor(bad, K, N, 0.01, e, pool));
+    st_pool_close(pool);
 }
 
 static void quantizers_are_found_by_name(void **state) {
     (void)state;
-    assert_string_equal(st_quantizer_find(NULL)->name, "kmeans");
-    assert_true(st_quantizer_find("gptq")->factor);
-    assert_null(st_quantizer_find("none"));
+    assert_string_equal(st_quantizer_find(NULL)->name, st_quantizers[0].name);
+    for (const struct st_quantizer *q = st_quantizers; q->name; q++)
+        assert_ptr_equal(st_quantizer_find(q->name), q);
+    assert_null(st_quantizer_find("kmeans"));
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_clustering_is_better),
-        cmocka_unit_test(nested_codes_are_good_at_every_precision),
-        cmocka_unit_test(even_steps_are_half_a_step_off_at_most),
-        cmocka_unit_test(rows_without_spread_are_exact),
-        cmocka_unit_test(what_does_not_count_is_left_out),
-        cmocka_unit_test(gptq_makes_errors_good),
-        cmocka_unit_test(the_factor_is_that_of_the_inverse),
+        cmocka_unit_test(codes_are_near_at_every_precision),
+        cmocka_unit_test(a_grid_of_groups_is_found_again),
+        cmocka_unit_test(equal_weights_stay),
+        cmocka_unit_test(feedback_lowers_the_error_of_outputs),
+        cmocka_unit_test(the_factor_is_unit_upper_triangular),
         cmocka_unit_test(quantizers_are_found_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

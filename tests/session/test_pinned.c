@@ -27,7 +27,7 @@ static void nested_weights_are_pinned(void **state) {
     p.prefill = 4;
     assert_int_equal(stint_session_set_precision(s, &p), STINT_E_UNSUPPORTED);
     stint_session_close(s);
-    static const char *const sections[] = {"layers.2.k.nested", "head.nested_tables"};
+    static const char *const sections[] = {"layers.2.k.nested", "head.nested_groups3"};
     for (size_t i = 0; i < 2; i++) {
         o.schedule = ts_bounded.schedule;
         ts_bounded_flip(sections[i], 70);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Linears over nested weights at the precision of the run (PMPD, section 4): the input is quantized
-// token by token as it comes, so a result depends neither on the batch nor on threads. With two
-// terms what quantizing leaves of a token is quantized once more, and is a token of its own.
+// token by token as it comes, so a result depends neither on the batch nor on threads. What
+// quantizing leaves of a token is quantized once more: 8 bits would cost as much as the weights' 4.
 #include "session/linear/op.h"
 
 #include "base/size.h"
@@ -15,20 +15,17 @@ struct job {
     size_t k, n_linears;
     const struct st_linear_weight *weights[ST_MAX_LINEARS];
     const struct st_nested_weight *nested[ST_MAX_LINEARS]; // where they are
-    size_t terms;                                          // INT8 numbers that each input is
     struct st_nested_input input;
-    float *out[ST_MAX_LINEARS]; // [input tokens, out_row], where there are two terms
-    size_t out_row;
     size_t first_panel[ST_MAX_LINEARS + 1]; // of each linear, if they lay one after another
 };
 
 void st_nested_lay_out(const struct stint_session *s, struct st_chunk_buffers *buffers,
                        struct st_arena *arena) {
-    size_t tokens = st_max(s->chunk_len, ST_TWO_TERMS * st_session_step_rows(s));
+    size_t tokens = ST_TWO_TERMS * st_max(s->chunk_len, st_session_step_rows(s));
     size_t blocks = tokens * st_nested_blocks(st_nested_widest(&s->model->config));
     buffers->nested.q = ST_TAKE(arena, int8_t, blocks * ST_NESTED_BLOCK);
     buffers->nested.scale = ST_TAKE(arena, float, blocks);
-    buffers->nested.offsets = ST_TAKE(arena, int32_t, blocks);
+    buffers->nested.sums = ST_TAKE(arena, int16_t, blocks * ST_NESTED_GROUPS);
 }
 
 static void quantize_token(void *context, size_t t, size_t worker) {
@@ -36,10 +33,9 @@ static void quantize_token(void *context, size_t t, size_t worker) {
     struct job *job = context;
     const float *x = job->operands->x + t * job->k;
     const struct st_nested_kernel *kernel = job->run->s->kernels.nested;
-    st_nested_quantize(kernel, x, job->k, job->terms * t, &job->input);
-    for (size_t term = 1; term < job->terms; term++)
-        st_nested_quantize_rest(kernel, x, job->k, job->terms * t, job->terms * t + term,
-                                &job->input);
+    size_t first = ST_TWO_TERMS * t;
+    st_nested_quantize(kernel, x, job->k, first, &job->input);
+    st_nested_quantize_rest(kernel, x, job->k, first, first + 1, &job->input);
 }
 
 static void add_bias(const struct job *job, size_t i, size_t row, size_t row1) {
@@ -49,27 +45,14 @@ static void add_bias(const struct job *job, size_t i, size_t row, size_t row1) {
         for (size_t r = row; r < row1; r++) o->y[i][t * o->y_row[i] + r] += bias[r];
 }
 
-static void join(const struct job *job, size_t i, size_t row, size_t row1) {
-    const struct st_operands *o = job->operands;
-    for (size_t t = 0; t < o->n; t++) {
-        const float *first = job->out[i] + job->terms * t * job->out_row;
-        const float *rest = first + job->out_row;
-        for (size_t r = row; r < row1; r++) o->y[i][t * o->y_row[i] + r] = first[r] + rest[r];
-    }
-}
-
 // Panels [panel, panel1) of one linear.
 static void multiply(const void *context, size_t i, size_t panel, size_t panel1) {
     const struct job *job = context;
     const struct st_operands *o = job->operands;
     const struct st_nested_weight *w = job->nested[i];
-    unsigned bits = job->run->bits;
+    unsigned bits = st_nested_bits(&job->run->s->model->nested, w, job->run->bits);
     size_t row = panel * ST_NESTED_PANEL, row1 = st_min(panel1 * ST_NESTED_PANEL, w->n_out);
-    bool whole = job->terms == 1;
-    job->run->s->kernels.nested->fn(w, bits, &job->input, panel, panel1,
-                                    whole ? o->y[i] : job->out[i],
-                                    whole ? o->y_row[i] : job->out_row);
-    if (!whole) join(job, i, row, row1);
+    job->run->s->kernels.nested->fn(w, bits, &job->input, panel, panel1, o->y[i], o->y_row[i]);
     st_nested_add_outliers(w, bits, o->x, o->n, row, row1, o->y[i], o->y_row[i]);
     add_bias(job, i, row, row1);
 }
@@ -80,18 +63,14 @@ static void multiply_range(void *context, size_t from, size_t to, size_t worker)
     st_linears_between(job->first_panel, job->n_linears, from, to, multiply, job);
 }
 
-static stint_status run_terms(const struct st_run *r, const struct st_operands *o, size_t terms) {
+static stint_status run(const struct st_run *r, const struct st_operands *o) {
     const struct stint_session *s = r->s;
-    struct job job = {.run = r,
-                      .operands = o,
-                      .terms = terms,
-                      .input = r->buffers->nested,
-                      .out_row = s->two_term.widest_out};
+    struct job job = {.run = r, .operands = o, .input = r->buffers->nested};
     job.n_linears = st_operands_linears(r, o, job.weights);
     job.k = job.weights[0]->n_in;
-    job.input.n_tokens = terms * o->n;
-    for (size_t i = 0, row = 0; i < job.n_linears; row += job.weights[i++]->n_out) {
-        if (terms > 1) job.out[i] = s->two_term.out + row;
+    job.input.n_tokens = ST_TWO_TERMS * o->n;
+    job.input.terms = ST_TWO_TERMS;
+    for (size_t i = 0; i < job.n_linears; i++) {
         job.nested[i] = s->source->nested(s, job.weights[i]->nested);
         size_t n_panels = st_ceil_div(job.weights[i]->n_out, ST_NESTED_PANEL);
         job.first_panel[i + 1] = job.first_panel[i] + n_panels;
@@ -102,24 +81,4 @@ static stint_status run_terms(const struct st_run *r, const struct st_operands *
     return STINT_OK;
 }
 
-static stint_status run(const struct st_run *r, const struct st_operands *o) {
-    return run_terms(r, o, 1);
-}
-
-// The head may meet more rows than a step has.
-static stint_status run_two_term(const struct st_run *r, const struct st_operands *o) {
-    size_t most = st_session_step_rows(r->s);
-    for (size_t t = 0; t < o->n; t += most) {
-        const struct st_linear_weight *weights[ST_MAX_LINEARS];
-        size_t n_linears = st_operands_linears(r, o, weights);
-        struct st_operands some = *o;
-        some.x += t * weights[0]->n_in;
-        some.n = st_min(most, o->n - t);
-        for (size_t i = 0; i < n_linears; i++) some.y[i] += t * o->y_row[i];
-        ST_TRY(run_terms(r, &some, ST_TWO_TERMS));
-    }
-    return STINT_OK;
-}
-
 const struct st_op st_op_nested = {.name = "nested", .run = run};
-const struct st_op st_op_nested_two_term = {.name = "nested, two-term", .run = run_two_term};

@@ -53,8 +53,8 @@ void st_float_linears(const struct st_run *run, const struct st_operands *operan
 const float *st_float_input(const struct st_run *run, const struct st_operands *operands);
 // linear/blocks.c, over quantized blocks in integers.
 extern const struct st_op st_op_blocks;
-// linear/nested.c, at precision run->bits: inputs as one INT8 number, and as two.
-extern const struct st_op st_op_nested, st_op_nested_two_term;
+// linear/nested.c, at precision run->bits: inputs in two terms.
+extern const struct st_op st_op_nested;
 // linear/int8.c, on the device; and with inputs in two terms.
 extern const struct st_op st_op_int8, st_op_int8_head, st_op_int8_ffn;
 extern const struct st_op st_op_two_term, st_op_two_term_head, st_op_two_term_ffn;
@@ -65,8 +65,8 @@ extern const struct st_op st_op_float_ffn, st_op_blocks_ffn, st_op_nested_ffn, s
 
 // Room in a chunk's buffers for inputs of blocks, which have at most `widest` elements.
 void st_blocks_lay_out(size_t widest, struct st_chunk_buffers *buffers, struct st_arena *arena);
-// Room in a chunk's buffers for nested inputs, and in the session for two-term ones, which only
-// models with neurons have.
+// Room in a chunk's buffers for nested inputs, and in the session for those of sparse blocks, which
+// only models with neurons have.
 void st_nested_lay_out(const struct stint_session *s, struct st_chunk_buffers *buffers,
                        struct st_arena *arena);
 void st_two_term_lay_out(struct stint_session *s, struct st_arena *arena);

@@ -9,16 +9,13 @@
 
 enum { ZERO = 128 }; // the byte that stands for 0
 
-// For the input of sparse blocks, and both terms of nested products.
+// For the input of sparse blocks.
 void st_two_term_lay_out(struct stint_session *s, struct st_arena *arena) {
     const struct st_config *c = &s->model->config;
     struct st_two_term *t = &s->two_term;
     if (!s->model->neurons.layers) return;
-    size_t n_qkv = ((size_t)c->n_heads + 2 * c->n_kv_heads) * c->head_dim;
-    t->widest_out = st_max(n_qkv, st_max(c->vocab, c->hidden));
     t->in_row = st_int8_padded_k(c->hidden) + ST_DEVICE_PAD;
     t->in = ST_TAKE(arena, uint8_t, ST_TWO_TERMS * st_session_step_rows(s) * t->in_row);
-    t->out = ST_TAKE(arena, float, ST_TWO_TERMS *st_session_step_rows(s) * t->widest_out);
 }
 
 struct quantizing {

@@ -55,9 +55,7 @@ static struct way way_of(const struct stint_session *s, enum st_phase phase) {
 // Neurons have no nested weights.
 static struct way nested_way(const struct stint_session *s, enum st_phase phase) {
     struct way way = nested;
-    if (!s->model->neurons.layers) return way;
-    if (phase == ST_PHASE_DECODE) way.linear = way.head = &st_op_nested_two_term;
-    way.ffn = way_of(s, phase).ffn;
+    if (s->model->neurons.layers) way.ffn = way_of(s, phase).ffn;
     return way;
 }
 

@@ -13,28 +13,28 @@ struct keeping {
     struct st_loader *loader; // NULL while measuring
 };
 
-static stint_status keep_section(const struct keeping *k, const struct st_nested_place *place,
-                                 const char *ending, size_t bytes, unsigned char **data) {
-    char name[ST_INT8_NAME_BYTES + 32];
+static stint_status keep_section(const struct keeping *k, const char *name, size_t bytes,
+                                 unsigned char **data) {
     *data = st_section_room(k->arena, bytes);
     if (!*data || !k->loader) return STINT_OK;
-    snprintf(name, sizeof name, "%s%s", place->name, ending);
     return st_section_keep(k->model, k->loader, name, bytes, *data);
 }
 
 static stint_status keep(void *context, const struct st_nested_place *place) {
     const struct keeping *k = context;
-    const struct st_nested_range *range = &k->model->nested;
-    unsigned char *codes, *tables;
-    size_t code_bytes = st_nested_code_bytes(place->n_out, place->n_in, k->pinned->bits);
-    size_t table_bytes = st_nested_tables_bytes(place->n_out, range->low, range->high);
-    ST_TRY(keep_section(k, place, ST_NESTED_CODES, code_bytes, &codes));
-    ST_TRY(keep_section(k, place, ST_NESTED_TABLES, table_bytes, &tables));
-    if (!codes || !tables) return STINT_OK;
-    struct st_nested_weight *w = &k->pinned->weights[place->index];
-    *w = *place->linear->nested;
-    w->codes = codes;
-    w->tables = (const int8_t *)tables;
+    char name[ST_INT8_NAME_BYTES + 32];
+    struct st_nested_weight w = *place->linear->nested;
+    unsigned high = st_nested_bits(&k->model->nested, &w, k->pinned->bits);
+    unsigned char *kept;
+    snprintf(name, sizeof name, "%s%s", place->name, ST_NESTED_CODES);
+    ST_TRY(keep_section(k, name, st_nested_code_bytes(place->n_out, place->n_in, high), &kept));
+    w.codes = kept;
+    for (unsigned bits = w.low; bits <= high; bits++) {
+        st_nested_groups_name(place->name, bits, name);
+        ST_TRY(keep_section(k, name, st_nested_group_bytes(place->n_out, place->n_in), &kept));
+        w.groups[bits] = kept;
+    }
+    if (kept) k->pinned->weights[place->index] = w;
     return STINT_OK;
 }
 

@@ -27,10 +27,11 @@ struct reading {
 };
 
 static bool is_weights(enum st_weight_kind kind) {
-    return kind == ST_WEIGHT_FLOAT || kind == ST_WEIGHT_INT8 || kind == ST_WEIGHT_NESTED_CODES;
+    return kind == ST_WEIGHT_FLOAT || kind == ST_WEIGHT_INT8 || kind == ST_WEIGHT_NESTED_CODES ||
+           kind == ST_WEIGHT_NESTED_GROUPS;
 }
 
-// Only the weights: the tables of nested weights are scattered, and only a hundredth of the bytes.
+// Only what lies in long pieces: rows and outliers of nested weights are a hundredth of the bytes.
 static void add(void *context, const struct st_weight_piece *piece) {
     struct reading *r = context;
     if (!is_weights(piece->kind) || !piece->data) return;
