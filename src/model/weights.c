@@ -135,7 +135,7 @@ static stint_status bind_linear_at(const struct binder *b, enum st_role role, ui
     memset(linear, 0, sizeof *linear);
     linear->n_out = n_out;
     linear->n_in = n_in;
-    if (is_int8(b, role)) return STINT_OK;
+    if (is_int8(b, role) || (role == ST_ROLE_EMBED && b->source->no_embedding)) return STINT_OK;
     ST_TRY(find(b, role, ".weight", i, j, 2, dims, required, &t, &found));
     if (!found) return STINT_OK;
     view_rows(&t, 0, n_out, n_in, linear);
