@@ -105,11 +105,11 @@ class Prepare(Folder):
             terms = {line["row_terms"] for line in notes["linears"]}
             self.assertTrue(terms <= {1, 2} if target == "cpu" else terms == {0})
             ran = [stint_json("run", self.package, "-p", PROMPT, "-n", "8", "--temp", "0",
-                              "--device", device)["tokens"] for device in ("cpu", "sim")]
+                              "--device", device)["text"] for device in ("cpu", "sim")]
             self.assertEqual(*ran) # what a device cannot do, the CPU does
             bounded = stint_json("run", self.package, "-p", PROMPT, "-n", "8", "--temp", "0",
                                  "--memory", "60M")
-            self.assertEqual(bounded["tokens"], ran[0])
+            self.assertEqual(bounded["text"], ran[0])
         self.assert_fails(stint("prepare", MODEL, "-o", self.package, "--target", "tpu"), "tpu")
 
     def test_what_is_wrong_is_said(self):
