@@ -280,6 +280,11 @@ typedef struct stint_prepare_options {
     void *progress_context;
     bool (*canceled)(void *context); /* called often; true ends with E_CANCELED; default NULL */
     void *canceled_context;
+    /* The device that will run the package, as in stint_session_options; default NULL: the best of
+     * this machine. It says how inputs can be quantized: with one scale for each token, or with
+     * static scales and shadow execution. Other devices run the package too; what a device cannot
+     * do, the CPU does. */
+    const char *target;
 } stint_prepare_options;
 
 /* The name of the i-th quantizer of nested weights, with a one-line description in *about; NULL

@@ -21,12 +21,12 @@ static bool is_named(const struct st_device_ops *ops, const char *name, size_t n
     return strlen(ops->name) == n && memcmp(ops->name, name, n) == 0;
 }
 
-static stint_status find(const char *name, const struct st_device_ops **ops) {
+static stint_status find(const char *name, bool present, const struct st_device_ops **ops) {
     char known[128] = "";
     size_t used = 0, n = name ? strcspn(name, ":") : 0;
     for (size_t i = 0; st_devices[i]; i++) {
         const struct st_device_ops *row = st_devices[i];
-        if (name && is_named(row, name, n) && !row->present())
+        if (present && name && is_named(row, name, n) && !row->present())
             return st_fail(STINT_E_DEVICE, "device '%s': this machine has none (%s)", row->name,
                            row->what);
         if (name ? is_named(row, name, n) : row->present()) {
@@ -43,15 +43,23 @@ static stint_status find(const char *name, const struct st_device_ops **ops) {
 stint_status st_device_open(const struct st_device_options *options, struct st_device **device) {
     const struct st_device_ops *ops = NULL;
     struct st_device *d = NULL;
-    ST_TRY(find(options->name, &ops));
+    ST_TRY(find(options->name, true, &ops));
     const char *settings = options->name ? strchr(options->name, ':') : NULL;
     ST_TRY(ops->open(ops, options, settings ? settings + 1 : NULL, &d));
     d->caps.name = ops->name;
     d->caps.what = ops->what;
+    d->caps.row_scales = ops->row_scales;
     d->caps.memory_limit = options->memory_limit;
     if (options->timeout_ms) d->timeout_ms = options->timeout_ms;
     if (!d->timeout_ms) d->timeout_ms = ST_DEVICE_TIMEOUT_MS;
     *device = d;
+    return STINT_OK;
+}
+
+stint_status st_device_has_row_scales(const char *name, bool *row_scales) {
+    const struct st_device_ops *ops = NULL;
+    ST_TRY(find(name, false, &ops));
+    *row_scales = ops->row_scales;
     return STINT_OK;
 }
 

@@ -42,6 +42,7 @@ struct st_device_caps {
     const char *name, *what;
     bool host_memory;      // imports host memory, and runs linears in parts from it
     bool own_processor;    // computes beside the host's threads: a submit does not wait
+    bool row_scales;       // quantizes each row of an input with a scale of its own
     uint64_t memory_limit; // bytes of allocated buffers and weights; 0: none
     size_t max_rows;       // of one submit
 };
@@ -61,6 +62,8 @@ struct st_device_options {
 stint_status st_device_open(const struct st_device_options *options, struct st_device **device);
 // Cancels what is pending. Buffers, weights and graphs must be gone. Accepts NULL.
 void st_device_close(struct st_device *device);
+// caps.row_scales of a device that need not be opened, or present. STINT_E_ARG as above.
+stint_status st_device_has_row_scales(const char *name, bool *row_scales);
 
 const struct st_device_caps *st_device_caps(const struct st_device *device);
 bool st_device_is_lost(struct st_device *device);
@@ -125,7 +128,7 @@ void st_device_free_weights(struct st_device_weights *weights); // accepts NULL
 struct st_device_subgraph {
     struct st_stage stages[2]; // the last one is FLOAT, one before it is not
     uint32_t n_stages;
-    bool two_term; // inputs, and what lies between the two linears, are two-term INT8
+    bool two_term[2]; // the input of each linear is two-term INT8
     bool in_parts; // runs in parts, from weights that come slice by slice (struct st_stage_part)
 };
 
@@ -165,12 +168,12 @@ struct st_outlier_slice {
     bool append; // to what the list holds; false: the job empties it first
 };
 
-// x [n_rows, n] floats -> quantized, with one scale.
+// x [n_rows, n] floats -> quantized, with one scale, or one for each row, which is stored with it.
 struct st_quantize_args {
     struct st_slice x;
     struct st_slice quantized; // st_quantized_bytes(n_rows, n, two_term)
     size_t n_rows, n;
-    float scale;
+    float scale; // 0: row scales, which need caps.row_scales and clip nothing
     bool two_term;
     struct st_outlier_slice outliers;
 };
@@ -187,6 +190,7 @@ struct st_graph_args {
     size_t n_rows;          // at most what the graph was compiled for
     struct st_slice in;     // quantized [n_rows, n_in of the first stage], as the graph's terms
     struct st_slice middle; // room for [n_rows, outputs of the first stage], where there are two
+    struct st_slice floats; // the same as floats, where the second stage has row scales
     struct st_slice out[ST_STAGE_PARTS]; // floats [n_rows, rows[i] of the last stage]
     struct st_outlier_slice outliers;    // of what lies between two linears
     // Added to the first of two linears before its activation: row add_row[t] (int32 [n_rows]) of

@@ -73,10 +73,11 @@ struct st_graph {
 // caller. "(optional)" may be NULL.
 struct st_device_ops {
     const char *name, *what;
+    bool row_scales; // caps.row_scales
     // True if this machine has it.
     bool (*present)(void);
-    // Makes a device whose caps are set, but for name, what and memory_limit. `settings`: what
-    // stands behind the colon of the name, or NULL.
+    // Makes a device whose caps are set, but for name, what, row_scales and memory_limit.
+    // `settings`: what stands behind the colon of the name, or NULL.
     stint_status (*open)(const struct st_device_ops *ops, const struct st_device_options *options,
                          const char *settings, struct st_device **device);
     // Ends pending jobs as canceled first.

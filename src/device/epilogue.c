@@ -4,13 +4,15 @@
 
 #include "device/two_term.h"
 
+#include <string.h>
+
 #define INLINE static inline __attribute__((always_inline))
 
 INLINE size_t quantize_row(const struct st_elementwise *e, const struct st_quantized *to,
                            bool two_term, const float *x, size_t n, float scale, size_t t,
                            size_t first, struct st_outliers *list) {
     uint8_t *q = to->data + t * to->row + first;
-    size_t clipped = two_term ? st_two_term_quantize(e, x, n, scale, to->zero, q, q + to->rest)
+    size_t clipped = two_term ? e->quantize_two(x, n, scale, to->zero, q, q + to->rest)
                               : e->quantize(x, n, scale, to->zero, q);
     if (clipped && list)
         st_outliers_collect(list, x, n, scale, (uint32_t)t, (uint32_t)first, to->zero, q);
@@ -23,29 +25,54 @@ size_t st_quantize_row(const struct st_elementwise *elementwise, const struct st
     return quantize_row(elementwise, to, to->two_term, x, n, scale, t, first, list);
 }
 
-// One row in two terms: the bias is added once.
-static void join_terms(const struct st_epilogue_run *r, size_t row, size_t n_rows,
-                       const float *bias, float *y, const int32_t *sums) {
-    const struct st_int8_weight *w = &r->stage->weight;
-    float rest[ST_DEVICE_GROUP];
-    r->elementwise->dequantize(sums, w->row_sums + row, r->zero, w->factor + row, NULL, n_rows, y);
-    r->elementwise->dequantize(sums + ST_DEVICE_GROUP, w->row_sums + row, r->zero, w->factor + row,
-                               NULL, n_rows, rest);
-    st_two_term_join(y, rest, bias, n_rows, y);
+static float scale_of(float max) {
+    return max >= 0x1p-100f ? max / 127.0f : 1.0f;
 }
 
-// y [n, y_row]
+void st_quantize_own_scale(const struct st_elementwise *elementwise, const struct st_quantized *to,
+                           const float *x, size_t n, size_t t) {
+    float scale = scale_of(elementwise->max_magnitude(x, n));
+    quantize_row(elementwise, to, to->two_term, x, n, scale, t, 0, NULL);
+    memcpy(to->data + t * to->row + to->scale, &scale, sizeof scale);
+}
+
+// What sums of row t are multiplied with: w->factor, times the row's own scale where it has one.
+INLINE const float *factor_of(const struct st_epilogue_run *r, size_t t, size_t row, size_t n_rows,
+                              float *own) {
+    const float *factor = r->stage->weight.factor + row;
+    float scale;
+    if (!r->scales) return factor;
+    memcpy(&scale, r->scales + t * r->scales_row, sizeof scale);
+    r->elementwise->scale(scale, factor, n_rows, own);
+    return own;
+}
+
+// One row in two terms: the bias is added once.
+static void join_terms(const struct st_epilogue_run *r, const float *factor, size_t row,
+                       size_t n_rows, const float *bias, float *y, const int32_t *sums) {
+    const struct st_int8_weight *w = &r->stage->weight;
+    float rest[ST_DEVICE_GROUP];
+    r->elementwise->dequantize(sums, w->row_sums + row, r->zero, factor, NULL, n_rows, y);
+    r->elementwise->dequantize(sums + ST_DEVICE_GROUP, w->row_sums + row, r->zero, factor, NULL,
+                               n_rows, rest);
+    r->elementwise->join_two(y, rest, bias, n_rows, y);
+}
+
+// Of the rows of input from `token` on; y [n, y_row].
 INLINE void to_floats(const struct st_epilogue_run *r, bool two_term, size_t row, size_t n_rows,
-                      size_t n, float *y, size_t y_row, const int32_t *sums) {
+                      size_t token, size_t n, float *y, size_t y_row, const int32_t *sums) {
     const struct st_int8_weight *w = &r->stage->weight;
     const float *bias = w->bias ? w->bias + row : NULL;
-    for (size_t t = 0; t < n; t++)
+    for (size_t t = 0; t < n; t++) {
+        float own[ST_DEVICE_GROUP];
+        const float *factor = factor_of(r, token + t, row, n_rows, own);
         if (two_term)
-            join_terms(r, row, n_rows, bias, y + t * y_row,
+            join_terms(r, factor, row, n_rows, bias, y + t * y_row,
                        sums + ST_TWO_TERMS * t * ST_DEVICE_GROUP);
         else
             r->elementwise->dequantize(sums + t * ST_DEVICE_GROUP, w->row_sums + row, r->zero,
-                                       w->factor + row, bias, n_rows, y + t * y_row);
+                                       factor, bias, n_rows, y + t * y_row);
+    }
 }
 
 // The group's rows [row, row1), part by part.
@@ -56,7 +83,7 @@ INLINE void float_epilogue(const struct st_epilogue_run *r, bool two_term, size_
         size_t rows = r->stage->rows[i];
         size_t from = st_max(row, start), to = st_min(row1, start + rows);
         if (from < to)
-            to_floats(r, two_term, from, to - from, n,
+            to_floats(r, two_term, from, to - from, token, n,
                       r->out[i] + token * r->out_row[i] + (from - start), r->out_row[i],
                       sums + (from - row));
         start += st_round_up(rows, ST_INT8_PANEL);
@@ -81,15 +108,18 @@ INLINE size_t act_epilogue(const struct st_epilogue_run *r, bool two_term, size_
     size_t n_out = st_min(gated ? ST_GATED_GROUP : n_rows, stage->rows[0] - first);
     for (size_t t = 0; t < n; t++) {
         float y[ST_DEVICE_GROUP];
-        to_floats(r, two_term, row, n_rows, 1, y, 0, sums + t * sums_row);
+        to_floats(r, two_term, row, n_rows, token + t, 1, y, 0, sums + t * sums_row);
         const float *add = added(r, token + t, row);
         if (add) e->add(add, n_rows, y);
         if (gated)
             e->act_gated(stage->act, y, y + ST_GATED_GROUP, n_out, y);
         else
             e->act(stage->act, y, n_out, y);
-        clipped += quantize_row(e, &r->next, two_term, y, n_out, r->next_scale, token + t, first,
-                                r->outliers);
+        if (r->next_floats)
+            memcpy(r->next_floats + (token + t) * r->next_row + first, y, n_out * sizeof *y);
+        else
+            clipped += quantize_row(e, &r->next, r->next.two_term, y, n_out, r->next_scale,
+                                    token + t, first, r->outliers);
     }
     return clipped;
 }

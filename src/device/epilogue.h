@@ -7,10 +7,11 @@
 #include "device/outliers.h"
 #include "device/subgraph.h"
 
-// Where quantized rows lie: q of row t at data + t * row, in two terms its rest `rest` bytes on.
+// Where quantized rows lie: q of row t at data + t * row, in two terms its rest `rest` bytes on,
+// its scale, where it has one of its own, `scale` bytes on.
 struct st_quantized {
     uint8_t *data;
-    size_t row, rest;
+    size_t row, rest, scale;
     uint8_t zero; // the byte that stands for 0
     bool two_term;
 };
@@ -21,17 +22,27 @@ size_t st_quantize_row(const struct st_elementwise *elementwise, const struct st
                        const float *x, size_t n, float scale, size_t t, size_t first,
                        struct st_outliers *list);
 
+// The same for a whole row of n elements with a scale of its own, which is stored with it. Nothing
+// is clipped.
+void st_quantize_own_scale(const struct st_elementwise *elementwise, const struct st_quantized *to,
+                           const float *x, size_t n, size_t t);
+
 struct st_epilogue_run {
     const struct st_elementwise *elementwise;
     const struct st_stage *stage;
     uint8_t zero;  // of the input that was multiplied
     bool two_term; // each row has two sums, one behind the other
+    // The rows' own scales: that of row t at scales + t * scales_row. NULL: they have none.
+    const uint8_t *scales;
+    size_t scales_row;
     // FLOAT
     float *out[ST_STAGE_PARTS];
     size_t out_row[ST_STAGE_PARTS]; // floats
     // ACT, GATED
     struct st_quantized next;
     float next_scale;
+    float *next_floats; // [rows, next_row] in place of `next`; or NULL
+    size_t next_row;
     struct st_outliers *outliers; // or NULL
     const float *add;             // [.., add_row_floats], or NULL
     size_t add_row_floats;

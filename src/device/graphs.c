@@ -60,9 +60,15 @@ static bool is_well_formed(const struct st_device_subgraph *s) {
     return s->n_stages == 1 || s->stages[0].rows[0] == s->stages[1].weight.n_in;
 }
 
+static bool has_row_scales(const struct st_device_subgraph *s) {
+    return st_int8_row_scales(&s->stages[0].weight) ||
+           (s->n_stages == 2 && st_int8_row_scales(&s->stages[1].weight));
+}
+
 bool st_device_supports(const struct st_device *device, const struct st_device_subgraph *subgraph) {
     if (!is_well_formed(subgraph)) return false;
     if (subgraph->in_parts && !device->caps.host_memory) return false;
+    if (has_row_scales(subgraph) && !device->caps.row_scales) return false;
     return device->ops->supports(device, subgraph);
 }
 
@@ -166,10 +172,13 @@ static const char *check_args(const struct st_graph *g, const struct st_graph_ar
     if (a->n_rows > g->max_rows) return "more rows than its graph was compiled for";
     if ((a->part != NULL) != s->in_parts || (a->part && !part_fits(g, a->part)))
         return "a part that its graph does not have";
-    if (!quantized_fits(g->device, &a->in, a->n_rows, s->stages[0].weight.n_in, s->two_term))
+    if (!quantized_fits(g->device, &a->in, a->n_rows, s->stages[0].weight.n_in, s->two_term[0]))
         return "an input outside its buffer";
-    if (two && !quantized_fits(g->device, &a->middle, a->n_rows, last->weight.n_in, s->two_term))
+    if (two && !quantized_fits(g->device, &a->middle, a->n_rows, last->weight.n_in, s->two_term[1]))
         return "a middle outside its buffer";
+    if (two && st_int8_row_scales(&last->weight) &&
+        !floats_fit(g->device, &a->floats, a->n_rows, last->weight.n_in))
+        return "a middle of floats outside its buffer";
     for (uint32_t i = 0; i < last->n_parts; i++)
         if (!floats_fit(g->device, &a->out[i], a->n_rows, last->rows[i]))
             return "an output outside its buffer";
@@ -187,7 +196,7 @@ stint_status st_device_submit(struct st_graph *graph, const struct st_graph_args
 stint_status st_device_quantize(struct st_device *device, const struct st_quantize_args *args,
                                 struct st_job *const *after, size_t n_after, struct st_job **job) {
     if (args->n_rows > device->caps.max_rows || args->n == 0 || args->n > ST_INT8_MAX_K ||
-        !(args->scale > 0.0f))
+        !(args->scale > 0.0f || (args->scale >= 0.0f && device->caps.row_scales)))
         return broken(device, "an input that cannot be quantized");
     if (!floats_fit(device, &args->x, args->n_rows, args->n) ||
         !quantized_fits(device, &args->quantized, args->n_rows, args->n, args->two_term) ||

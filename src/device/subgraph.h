@@ -19,10 +19,11 @@ enum {
 struct st_int8_weight {
     const int8_t *panels; // NULL: there is no such linear
     const int32_t *row_sums;
-    const float *factor; // input scale times weight scale
+    const float *factor; // input scale times weight scale; with row scales the weight scale alone
     const float *bias;   // or NULL
     uint32_t n_in, n_panels;
-    float input_scale;
+    float input_scale; // 0: each row of input has its own (st_int8_row_scales)
+    bool two_term;     // with row scales: the input is two-term INT8, also in prompts
     // Shadow execution (session/linear/shadow.c); a device knows nothing of it.
     bool shadowed;
     const int8_t *columns;        // [n_in, packed rows] the weights by channel, in the package
@@ -32,6 +33,11 @@ struct st_int8_weight {
     const int32_t *hot;        // [n_in] row of hot_columns that a hot channel has, else -1
     const int8_t *hot_columns; // [hot channels, packed rows]
 };
+
+// Each row of input is quantized with a scale of its own: its largest magnitude / 127.
+static inline bool st_int8_row_scales(const struct st_int8_weight *weight) {
+    return weight->input_scale <= 0.0f;
+}
 
 // What becomes of the sums.
 enum st_epilogue {

@@ -13,6 +13,7 @@ struct method {
     const char *name, *about;
     enum { AS_IT_IS, PACKAGE, BASELINE } kind;
     stint_outliers outliers; // of a package
+    const char *target;
     float outlier_prune;
     struct st_baseline_method baseline;
 };
@@ -29,9 +30,15 @@ static const struct method methods[] = {
      .outliers = STINT_OUTLIERS_SHARE,
      .outlier_prune = 1.0f},
     {.name = "shadow",
-     .about = "INT8 with shadow outliers, as 'stint prepare' makes it",
+     .about = "INT8 with static scales and shadow outliers, as for an NPU",
      .kind = PACKAGE,
-     .outliers = STINT_OUTLIERS_AUTO},
+     .outliers = STINT_OUTLIERS_AUTO,
+     .target = "sim"},
+    {.name = "rows",
+     .about = "INT8 with a scale per token, in two terms where needed, as for a CPU",
+     .kind = PACKAGE,
+     .outliers = STINT_OUTLIERS_AUTO,
+     .target = "cpu"},
     {.name = "smoothquant",
      .about = "inputs after norms smoothed into the weights, one scale per linear",
      .kind = BASELINE,
@@ -100,7 +107,8 @@ static stint_status open_package(const struct method *method, const stint_eval_o
                                      .progress = o->progress,
                                      .progress_context = o->context,
                                      .canceled = o->canceled,
-                                     .canceled_context = o->context};
+                                     .canceled_context = o->context,
+                                     .target = method->target};
     stint_status status = stint_prepare(subject->model->checkpoint.path, path, &prepare, NULL);
     if (status == STINT_OK) status = stint_model_open(path, NULL, &subject->package);
     unlink(path);

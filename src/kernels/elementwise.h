@@ -24,6 +24,10 @@ enum st_act {
         ST_N_ACTS
 };
 
+// Steps of the second term in one of the first: half a step is the most that rounding leaves, 127
+// of these.
+#define ST_TERM_STEPS 254.0f
+
 // y may be x itself in every function of this file unless it says otherwise.
 struct st_elementwise {
     const char *name;
@@ -52,6 +56,16 @@ struct st_elementwise {
     // q[i] = clamp(round_half_even(x[i] / scale), -127, 127), stored as the byte zero + q[i].
     // Returns how many were clipped: |x[i]| > 127 scale. Every row gives the same bits. scale > 0.
     size_t (*quantize)(const float *x, size_t n, float scale, uint8_t zero, uint8_t *q);
+    // Two-term INT8 (device/two_term.h): q as above; rest[i] is what q leaves of x[i], in steps of
+    // scale / ST_TERM_STEPS, rounded likewise, 0 where x[i] was clipped. Returns how many were.
+    size_t (*quantize_two)(const float *x, size_t n, float scale, uint8_t zero, uint8_t *q,
+                           uint8_t *rest);
+    // y[i] = product[i] + rest[i] / ST_TERM_STEPS + bias[i], rounded after each step; bias may be
+    // NULL.
+    void (*join_two)(const float *product, const float *rest, const float *bias, size_t n,
+                     float *y);
+    // The largest |x[i]|; 0 where n is 0. NaN never wins.
+    float (*max_magnitude)(const float *x, size_t n);
     // y[i] = (float)(sums[i] - zero * row_sums[i]) * scale[i] + bias[i], rounded after the product
     // and after the sum, so that every row gives the same bits; bias may be NULL.
     void (*dequantize)(const int32_t *sums, const int32_t *row_sums, int32_t zero,

@@ -277,6 +277,65 @@ static size_t quantize(const float *x, size_t n, float step, uint8_t zero, uint8
     return clipped;
 }
 
+// One vector of quantize_two(): what the first term leaves.
+INLINE vf left_over(vf x, vf q, vf step, vf edge) {
+    return vf_select(vf_lt(edge, vf_abs(x)), vf_zero(), vf_sub(x, vf_mul(step, q)));
+}
+
+static size_t quantize_two(const float *x, size_t n, float step, uint8_t zero, uint8_t *q,
+                           uint8_t *rest) {
+    vf steps = vf_set1(step), fine = vf_set1(step / ST_TERM_STEPS), edge = vf_set1(127.0f * step);
+    vf offset = vf_set1((float)zero);
+    size_t clipped = 0;
+    for (size_t i = 0; i < n; i += VF_LANES) {
+        uint8_t ends[2][VF_LANES];
+        bool whole = i + VF_LANES <= n;
+        vf v = whole ? vf_load(x + i) : vf_load_n(x + i, n - i), first = quantized(v, steps);
+        vf second = quantized(left_over(v, first, steps, edge), fine);
+        clipped += vf_count(vf_lt(edge, vf_abs(v)));
+        vf_store_u8(whole ? q + i : ends[0], vf_add(first, offset));
+        vf_store_u8(whole ? rest + i : ends[1], vf_add(second, offset));
+        if (whole) continue;
+        memcpy(q + i, ends[0], n - i);
+        memcpy(rest + i, ends[1], n - i);
+    }
+    return clipped;
+}
+
+INLINE vf joined(vf product, vf rest, vf bias) {
+    return vf_add(vf_add(product, vf_div(rest, vf_set1(ST_TERM_STEPS))), bias);
+}
+
+static void join_two(const float *product, const float *rest, const float *bias, size_t n,
+                     float *y) {
+    size_t i = 0;
+    for (; i + VF_LANES <= n; i += VF_LANES)
+        vf_store(y + i, joined(vf_load(product + i), vf_load(rest + i),
+                               bias ? vf_load(bias + i) : vf_zero()));
+    if (i < n)
+        vf_store_n(y + i,
+                   joined(vf_load_n(product + i, n - i), vf_load_n(rest + i, n - i),
+                          bias ? vf_load_n(bias + i, n - i) : vf_zero()),
+                   n - i);
+}
+
+// The second operand of max is the one that is kept where the first is NaN.
+static float max_magnitude(const float *x, size_t n) {
+    vf best[4] = {vf_zero(), vf_zero(), vf_zero(), vf_zero()};
+    float lanes[VF_LANES], max = 0.0f;
+    size_t i = 0;
+    for (; i + 4 * VF_LANES <= n; i += 4 * VF_LANES)
+        for (size_t j = 0; j < 4; j++)
+            best[j] = vf_max(vf_abs(vf_load(x + i + j * VF_LANES)), best[j]);
+    for (; i < n; i += VF_LANES) {
+        vf v = i + VF_LANES <= n ? vf_load(x + i) : vf_load_n(x + i, n - i);
+        best[0] = vf_max(vf_abs(v), best[0]);
+    }
+    vf_store(lanes, vf_max(vf_max(best[0], best[1]), vf_max(best[2], best[3])));
+    for (size_t l = 0; l < VF_LANES; l++) max = lanes[l] > max ? lanes[l] : max;
+    return max;
+}
+
 INLINE vf dequantized(const int32_t *sums, const int32_t *row_sums, int32_t zero, vf factor,
                       vf bias) {
     return vf_add(vf_mul(vf_from_i32(sums, row_sums, zero), factor), bias);
@@ -349,6 +408,9 @@ const struct st_elementwise ELEMENTWISE = {.name = ELEMENTWISE_NAME,
                                            .softcap = softcap,
                                            .rope = rope,
                                            .quantize = quantize,
+                                           .quantize_two = quantize_two,
+                                           .join_two = join_two,
+                                           .max_magnitude = max_magnitude,
                                            .dequantize = dequantize,
                                            .axpy_int8 = axpy_int8,
                                            .argmax = argmax};

@@ -88,6 +88,32 @@ static size_t quantize(const float *x, size_t n, float step, uint8_t zero, uint8
     return clipped;
 }
 
+static size_t quantize_two(const float *x, size_t n, float step, uint8_t zero, uint8_t *q,
+                           uint8_t *rest) {
+    size_t clipped = quantize(x, n, step, zero, q);
+    float edge = 127.0f * step;
+    for (size_t i = 0; i < n; i++) {
+        float whole = step * (float)(int8_t)(q[i] - zero);
+        float left = fabsf(x[i]) > edge ? 0.0f : x[i] - whole;
+        quantize(&left, 1, step / ST_TERM_STEPS, zero, rest + i);
+    }
+    return clipped;
+}
+
+static void join_two(const float *product, const float *rest, const float *bias, size_t n,
+                     float *y) {
+    for (size_t i = 0; i < n; i++) {
+        y[i] = product[i] + rest[i] / ST_TERM_STEPS;
+        if (bias) y[i] += bias[i];
+    }
+}
+
+static float max_magnitude(const float *x, size_t n) {
+    float max = 0.0f;
+    for (size_t i = 0; i < n; i++) max = fabsf(x[i]) > max ? fabsf(x[i]) : max;
+    return max;
+}
+
 static void dequantize(const int32_t *sums, const int32_t *row_sums, int32_t zero,
                        const float *factor, const float *bias, size_t n, float *y) {
     for (size_t i = 0; i < n; i++) {
@@ -121,6 +147,9 @@ const struct st_elementwise st_elementwise_scalar = {.name = "elementwise_scalar
                                                      .softcap = softcap,
                                                      .rope = rope,
                                                      .quantize = quantize,
+                                                     .quantize_two = quantize_two,
+                                                     .join_two = join_two,
+                                                     .max_magnitude = max_magnitude,
                                                      .dequantize = dequantize,
                                                      .axpy_int8 = axpy_int8,
                                                      .argmax = argmax};

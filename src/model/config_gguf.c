@@ -4,6 +4,7 @@
 
 #include "base/half.h"
 #include "base/size.h"
+#include "model/weights_int8.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -52,6 +53,16 @@ static stint_status read_size_or_equal(const struct reader *r, const char *key, 
     return STINT_OK;
 }
 
+// The vocabulary of a package whose embedding is its head.
+static stint_status read_shape(const struct st_section *shape, struct st_config *c) {
+    const int32_t *n = shape->data;
+    if (shape->type != ST_SECTION_I32 || shape->n_dims != 1 || shape->dims[0] != 2 || n[0] < 1 ||
+        (uint32_t)n[1] != c->hidden)
+        return st_fail(STINT_E_FORMAT, "section '%s' does not fit this model", shape->name);
+    c->vocab = (uint32_t)n[0];
+    return STINT_OK;
+}
+
 static stint_status read_sizes(const struct reader *r, const struct st_checkpoint *checkpoint,
                                struct st_config *c) {
     c->context = 2048;
@@ -76,12 +87,15 @@ static stint_status read_sizes(const struct reader *r, const struct st_checkpoin
     if (value_dim != c->head_dim)
         return st_fail(STINT_E_UNSUPPORTED, "key length %u, value length %u: they must be equal",
                        c->head_dim, value_dim);
+    c->embed = c->hidden;
+    const struct st_section *shape =
+        checkpoint->package ? st_package_find(checkpoint->package, ST_EMBEDDING_IN_HEAD) : NULL;
+    if (shape) return read_shape(shape, c);
     const struct st_tensor *embed = st_tensors_find(checkpoint->tensors, "token_embd.weight");
     if (!embed)
         return st_fail(STINT_E_FORMAT, "tensor 'token_embd.weight' is missing; a file with a "
                                        "vocabulary alone can only be used by `stint tokenize`");
     c->vocab = embed->dims[0] <= INT32_MAX ? (uint32_t)embed->dims[0] : 0;
-    c->embed = c->hidden;
     return STINT_OK;
 }
 

@@ -24,6 +24,8 @@ static stint_status bind_on(struct stint_model *model, struct st_arena *arena) {
                                       .gguf = model->checkpoint.source == ST_SOURCE_GGUF,
                                       .make = model->preset_weights ? st_preset_weights_make : NULL,
                                       .context = model->preset_weights,
+                                      .no_embedding =
+                                          package && st_package_find(package, ST_EMBEDDING_IN_HEAD),
                                       .int8 = int8};
     ST_TRY(st_weights_bind(&source, &model->config, arena, &model->weights));
     if (!int8) return STINT_OK;
@@ -35,6 +37,8 @@ static stint_status bind_on(struct stint_model *model, struct st_arena *arena) {
     }
     ST_TRY(st_weights_int8_bind(&sections, &model->config, arena, &model->int8));
     if (package) ST_TRY(st_weights_neurons_bind(&sections, &model->config, arena, &model->neurons));
+    if (model->neurons.layers && model->int8.row_scales)
+        return st_fail(STINT_E_FORMAT, "linears of a model with neurons need static scales");
     return st_weights_nested_bind(&sections, &model->config, model->neurons.layout.n == 0, arena,
                                   &model->weights, &model->nested);
 }

@@ -135,7 +135,7 @@ static stint_status bind_linear_at(const struct binder *b, enum st_role role, ui
     memset(linear, 0, sizeof *linear);
     linear->n_out = n_out;
     linear->n_in = n_in;
-    if (is_int8(b, role)) return STINT_OK;
+    if (is_int8(b, role) || (role == ST_ROLE_EMBED && b->source->no_embedding)) return STINT_OK;
     ST_TRY(find(b, role, ".weight", i, j, 2, dims, required, &t, &found));
     if (!found) return STINT_OK;
     view_rows(&t, 0, n_out, n_in, linear);
@@ -349,13 +349,18 @@ static stint_status bind_ends(const struct binder *b, struct st_weights *w) {
 }
 
 // The prefix under which the embedding is found; the plain one where none fits.
+// A package of a model with tied embeddings has no such tensor (model/embedding.h), but a norm.
 static const struct prefix *find_prefix(struct binder b) {
+    static const enum st_role roles[] = {ST_ROLE_EMBED, ST_ROLE_FINAL_NORM};
     char name[NAME_BYTES];
-    const char *pattern = st_arch_role(b.config->arch, b.source->gguf, ST_ROLE_EMBED);
-    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes && !b.source->gguf; i++) {
-        b.prefix = &prefixes[i];
-        full_name(&b, pattern, ".weight", 0, 0, name);
-        if (st_tensors_find(b.source->tensors, name)) return b.prefix;
+    for (size_t r = 0; r < 2; r++) {
+        const char *pattern = st_arch_role(b.config->arch, b.source->gguf, roles[r]);
+        for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes && pattern && !b.source->gguf;
+             i++) {
+            b.prefix = &prefixes[i];
+            full_name(&b, pattern, ".weight", 0, 0, name);
+            if (st_tensors_find(b.source->tensors, name)) return b.prefix;
+        }
     }
     return prefixes;
 }

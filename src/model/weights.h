@@ -56,6 +56,7 @@ struct st_tensor_source {
     bool gguf;
     // Told of every tensor that is bound; or NULL.
     void (*seen)(void *context, const struct st_tensor *tensor);
+    bool no_embedding; // it is the head's rows, which are bound elsewhere
     bool int8; // linears of the layers and the head are bound elsewhere (model/weights_int8.h)
 };
 

@@ -155,9 +155,22 @@ static stint_status bind_shadow(const struct binder *b, const char *linear, size
     return bind_hot(b, linear, rows, w);
 }
 
+// Each row of input has a scale of its own: the factor is the scale of the weights.
+static stint_status bind_row_scales(const char *linear, const float *inputs, size_t n,
+                                    struct st_int8_weight *w) {
+    w->factor = w->scale;
+    w->two_term = inputs[0] >= 2.0f;
+    if (inputs[0] < 1.0f || inputs[0] > 2.0f || inputs[0] != rintf(inputs[0]))
+        return st_fail(STINT_E_FORMAT, "section '%s%s' says %g terms; 1 and 2 are possible", linear,
+                       ST_INT8_INPUT, (double)inputs[0]);
+    return w->scale ? check_scales(linear, ST_INT8_SCALE, w->scale, n) : STINT_OK;
+}
+
 // Weight and activation scales come as one factor.
 static stint_status bind_factor(const struct binder *b, const char *linear, const float *inputs,
                                 size_t n, struct st_int8_weight *w) {
+    if (inputs && !w->shadowed && fpclassify(inputs[1]) == FP_ZERO)
+        return bind_row_scales(linear, inputs, n, w);
     float *factor = ST_TAKE(b->arena, float, n);
     const float *scale = w->scale;
     w->factor = factor;
@@ -228,6 +241,25 @@ stint_status st_linears_each(const struct st_config *config, uint32_t n_experts,
     return fn(context, (struct st_linear_id){ST_INT8_HEAD, 0, 0});
 }
 
+static void note_stage(const struct st_stage *stage, bool middle, struct st_weights_int8 *w) {
+    bool row_scales = st_int8_row_scales(&stage->weight);
+    w->row_scales = w->row_scales || row_scales;
+    w->row_scaled_middle = w->row_scaled_middle || (middle && row_scales);
+    w->two_term = w->two_term || stage->weight.two_term;
+}
+
+static void note_row_scales(const struct st_config *config, struct st_weights_int8 *w) {
+    for (uint32_t i = 0; i < config->n_layers; i++) {
+        note_stage(&w->layers[i].qkv, false, w);
+        note_stage(&w->layers[i].o, false, w);
+        for (uint32_t e = 0; e < st_max(1, config->n_experts) && w->layers[i].ffn; e++) {
+            note_stage(&w->layers[i].ffn[e].up, false, w);
+            note_stage(&w->layers[i].ffn[e].down, true, w);
+        }
+    }
+    note_stage(&w->head, false, w);
+}
+
 stint_status st_weights_int8_bind(const struct st_int8_source *source,
                                   const struct st_config *config, struct st_arena *arena,
                                   struct st_weights_int8 *weights) {
@@ -236,6 +268,7 @@ stint_status st_weights_int8_bind(const struct st_int8_source *source,
     for (uint32_t i = 0; i < config->n_layers; i++)
         ST_TRY(bind_layer(&b, i, w.layers ? &w.layers[i] : NULL));
     ST_TRY(bind(&b, ST_INT8_HEAD, 0, 0, &w.head));
+    if (w.layers) note_row_scales(config, &w);
     *weights = w;
     return STINT_OK;
 }

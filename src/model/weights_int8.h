@@ -21,6 +21,9 @@ struct st_layer_int8 {
 struct st_weights_int8 {
     struct st_layer_int8 *layers; // [n_layers]; NULL: a float model
     struct st_stage head;
+    // Of any linear: inputs with a scale for each row; a middle of a feed-forward block with them;
+    // inputs with them in two terms.
+    bool row_scales, row_scaled_middle, two_term;
 };
 
 // The linears of a layer, in the order of a forward pass; %u: layer, then expert.
@@ -58,7 +61,8 @@ stint_status st_linears_each(const struct st_config *config, uint32_t n_experts,
 #define ST_INT8_WEIGHT ".weight" // ST_SECTION_INT8_N16K4 [packed rows, n_in]
 #define ST_INT8_SCALE  ".scale"  // F32 [packed rows], of the weights
 #define ST_INT8_SUMS   ".sums"   // I32 [packed rows], of each row's weights
-#define ST_INT8_INPUT  ".input"  // F32 [2], static scales of the activations: shadowed, pruned
+// F32 [2], static scales of the activations: shadowed, pruned. Row scales: terms (1 or 2), 0.
+#define ST_INT8_INPUT ".input"
 #define ST_INT8_BIAS   ".bias"   // F32 [packed rows], where there is one
 // Of a linear with shadow execution alone:
 // COLUMNS [n_in, packed rows], the weights by channel; I8 in packages that have no checks
@@ -66,6 +70,10 @@ stint_status st_linears_each(const struct st_config *config, uint32_t n_experts,
 #define ST_INT8_COLUMN_CHECKS ".column_checks" // I32 [n_in, 2], XXH3 of each, low half first
 #define ST_INT8_COLUMN_SCALES ".column_scales" // F32 [n_in]
 #define ST_INT8_HOT           ".hot" // I32 [n_in], a number 0, 1, ... per hot channel, else -1
+
+// A package with this section, I32 [2]: vocabulary and width, has no tensor of the embedding: its
+// rows are those of the head (model/embedding.h).
+#define ST_EMBEDDING_IN_HEAD "embedding.in_head"
 
 // One of the feed-forward block's.
 static inline bool st_int8_is_ffn(enum st_int8_role role) {

@@ -72,6 +72,9 @@ static stint_status bind_predictor(const struct binder *b, struct st_layer_neuro
     ST_TRY(st_int8_bind_stage(b->source, b->arena, name, false, &l->predict_in));
     st_neurons_name(b->layer, ST_NEURONS_PREDICT_OUT, name);
     ST_TRY(st_int8_bind_stage(b->source, b->arena, name, true, &l->predict_out));
+    const struct st_int8_weight *in = &l->predict_in.weight, *out = &l->predict_out.weight;
+    if ((in->factor && st_int8_row_scales(in)) || (out->factor && st_int8_row_scales(out)))
+        return st_fail(STINT_E_FORMAT, "'%s' or its input has no static scale", name);
     l->predicted = true;
     return STINT_OK;
 }

@@ -59,7 +59,7 @@ static void to_floats(const struct cluster *c, size_t token, size_t row, float *
     for (size_t part = 0; part < ST_TWO_TERMS; part++)
         s->elementwise->dequantize(sums[part], row_sums, s->kernel->zero, factor, NULL, c->n,
                                    products[part]);
-    st_two_term_join(products[0], products[1], w->bias ? bias : NULL, c->n, y);
+    s->elementwise->join_two(products[0], products[1], w->bias ? bias : NULL, c->n, y);
     if (!s->add || s->add_row[token] < 0) return;
     const float *add = s->add + (size_t)s->add_row[token] * w->n_panels * ST_INT8_PANEL;
     for (size_t i = 0; i < c->n; i++) y[i] += add[packed_row(s, c->refs[i].neuron, row)];
@@ -76,7 +76,7 @@ static void activate(struct cluster *c, size_t token) {
     else
         s->elementwise->act(s->up->act, rows[0], c->n, rows[0]);
     float scale = s->down->weight.input_scale;
-    size_t clipped = st_two_term_quantize(s->elementwise, rows[0], c->n, scale, 0, q, rest);
+    size_t clipped = s->elementwise->quantize_two(rows[0], c->n, scale, 0, q, rest);
     for (size_t i = 0; i < c->n && clipped && s->outliers; i++)
         st_outliers_collect(s->outliers, &rows[0][i], 1, scale, (uint32_t)(s->first_token + token),
                             c->refs[i].neuron, 0, &q[i]);
@@ -175,8 +175,8 @@ static void end_token(void *context, size_t t, size_t worker) {
     size_t k = s->layout.k, row = t * ST_TWO_TERMS;
     end_row(s, row);
     end_row(s, row + 1);
-    st_two_term_join(s->products + row * k, s->products + (row + 1) * k, s->down->weight.bias,
-                     s->down->rows[0], e->y + t * e->y_row);
+    s->elementwise->join_two(s->products + row * k, s->products + (row + 1) * k,
+                             s->down->weight.bias, s->down->rows[0], e->y + t * e->y_row);
 }
 
 void st_sparse_end(struct st_sparse *s, struct st_pool *pool, float *y, size_t y_row) {

@@ -67,12 +67,19 @@ struct st_input_stats *st_calibration_stats(struct st_calibration *c, enum st_in
 }
 
 static void see_maxima(struct st_input_stats *s, const float *x, float share) {
+    float row_max = 0.0f, energy = 0.0f;
     for (size_t i = 0; i < s->n; i++) {
         float magnitude = fabsf(x[i]);
         s->squares[i] += share * x[i] * x[i];
+        energy += x[i] * x[i];
         // A NaN stays, because no comparison with it is true.
         if (magnitude > s->max[i] || isnan(magnitude)) s->max[i] = magnitude;
+        row_max = fmaxf(row_max, magnitude);
     }
+    if (!(energy > 0.0f)) return;
+    double step = (double)row_max / 127.0; // an error within it is uniform
+    s->row_errors += (double)s->n * step * step / 12.0 / (double)energy;
+    s->row_tokens++;
 }
 
 struct products {
@@ -148,6 +155,8 @@ static void clear_maxima(struct st_input_stats *s) {
     memset(s->max, 0, s->n * sizeof *s->max);
     memset(s->squares, 0, s->n * sizeof *s->squares);
     s->n_seen = 0;
+    s->row_errors = 0.0;
+    s->row_tokens = 0;
     if (s->products) memset(s->products, 0, s->n * s->n * sizeof *s->products);
 }
 

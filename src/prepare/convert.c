@@ -89,7 +89,7 @@ static stint_status plan(struct st_prepare_job *job, struct st_pack_source *s) {
     struct st_planned *l = &job->plan.linears[job->plan.n - 1];
     if (job->options->outliers == STINT_OUTLIERS_NONE)
         l->scales[0] = l->scales[1] = stats->scales[0];
-    return st_pack_section(job->writer, name, ST_INT8_INPUT, ST_SECTION_F32, l->scales, 2);
+    return STINT_OK;
 }
 
 static stint_status convert_layer(struct st_prepare_job *job, uint32_t i) {
@@ -115,6 +115,14 @@ stint_status st_prepare_convert(struct st_prepare_job *job) {
     ST_TRY(for_linear(job, ST_INT8_HEAD, 0, 0, plan));
     ST_TRY(st_prepare_step(job, "quantizing"));
     return st_plan_rank(&job->plan);
+}
+
+stint_status st_prepare_write_inputs(struct st_prepare_job *job) {
+    for (size_t i = 0; i < job->plan.n; i++) {
+        const struct st_planned *l = &job->plan.linears[i];
+        ST_TRY(st_pack_section(job->writer, l->name, ST_INT8_INPUT, ST_SECTION_F32, l->input, 2));
+    }
+    return STINT_OK;
 }
 
 // ---- Columns of shadowed linears: the most important linears first. The columns that turn out not

@@ -30,12 +30,14 @@ stint_status st_prepare_step(struct st_prepare_job *job, const char *what);
 // Used as the `stop` of a calibration; `context` is the options.
 bool st_prepare_is_canceled(void *options);
 
-// convert.c: calibrates and writes all linears, without the columns of shadowed ones.
+// convert.c: calibrates and writes all linears, but for what the plan decides.
 stint_status st_prepare_convert(struct st_prepare_job *job);
 // Writes the columns of the linears that the plan names, unless they are written already, and
 // removes the columns of other linears after them.
 stint_status st_prepare_write_columns(struct st_prepare_job *job);
 stint_status st_prepare_drop_columns(struct st_prepare_job *job);
+// Writes how the plan quantizes the inputs. Call after the columns.
+stint_status st_prepare_write_inputs(struct st_prepare_job *job);
 
 // select.c: decides in job->plan which linears are shadowed, and measures what the package loses on
 // held-out text, in job->summary.

@@ -23,11 +23,14 @@ enum {
 
 // Statistics of a linear's input on the calibration text. A threshold is 127 times a scale.
 struct st_input_stats {
-    size_t n;         // channels
-    float *max;       // [n] largest magnitudes
-    float *norms;     // [n] squared norms of the weights' columns
-    float *squares;   // [n] sums of the elements' squares
-    uint64_t n_seen;  // tokens in squares and products
+    size_t n;          // channels
+    float *max;        // [n] largest magnitudes
+    float *norms;      // [n] squared norms of the weights' columns
+    float *squares;    // [n] sums of the elements' squares
+    uint64_t n_seen;   // tokens in squares and products
+    double row_errors; // sum over the rows of what rounding with a scale of their own adds to them,
+                       // as a share of their energy; of row_tokens rows
+    uint64_t row_tokens;
     float *products;  // [n, n] upper triangle of the sum of x x^T; NULL: not requested
     uint32_t *beyond; // [n, ST_CLIP_CANDIDATES] elements beyond threshold i but not beyond i - 1
     float scales[ST_CLIP_CANDIDATES];

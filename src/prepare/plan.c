@@ -30,6 +30,7 @@ stint_status st_plan_add(struct st_plan *plan, const char *name, enum st_int8_ro
                            .scales = {stats->scales[stats->shadow], st_outlier_clip_scale(stats)},
                            .importance = stats->scales[0] / stats->scales[stats->shadow],
                            .n_in = stats->n};
+    if (stats->row_tokens) l.row_error = (float)(stats->row_errors / (double)stats->row_tokens);
     uint32_t *order = malloc(stats->n * sizeof *order);
     l.hot = malloc(stats->n * sizeof *l.hot);
     if (!order || !l.hot) {
@@ -60,19 +61,20 @@ void st_plan_close(struct st_plan *plan) {
 }
 
 static int by_importance(const void *a, const void *b, void *context) {
-    const struct st_planned *linears = context;
+    const struct st_plan *p = context;
     uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
-    float x = linears[i].importance, y = linears[j].importance;
+    float x = p->row_scales ? p->linears[i].row_error : p->linears[i].importance;
+    float y = p->row_scales ? p->linears[j].row_error : p->linears[j].importance;
     if (x < y || x > y) return x < y ? -1 : 1;
     return i < j ? -1 : i > j;
 }
 
 stint_status st_plan_rank(struct st_plan *plan) {
+    free(plan->by_importance);
     plan->by_importance = malloc((plan->n + 1) * sizeof *plan->by_importance);
     if (!plan->by_importance) return no_memory();
     for (size_t i = 0; i < plan->n; i++) plan->by_importance[i] = (uint32_t)i;
-    qsort_r(plan->by_importance, plan->n, sizeof *plan->by_importance, by_importance,
-            plan->linears);
+    qsort_r(plan->by_importance, plan->n, sizeof *plan->by_importance, by_importance, plan);
     return STINT_OK;
 }
 
@@ -80,7 +82,9 @@ void st_plan_prune(struct st_plan *plan, double pruned) {
     size_t n_pruned = (size_t)(pruned * (double)plan->n + 0.5);
     for (size_t i = 0; i < plan->n; i++) {
         struct st_planned *l = &plan->linears[plan->by_importance[i]];
-        l->shadowed = i >= n_pruned && l->n_outliers > 0;
+        l->shadowed = !plan->row_scales && i >= n_pruned && l->n_outliers > 0;
+        l->input[0] = plan->row_scales ? (i >= n_pruned ? 2.0f : 1.0f) : l->scales[0];
+        l->input[1] = plan->row_scales ? 0.0f : l->scales[1];
     }
 }
 

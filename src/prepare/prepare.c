@@ -3,6 +3,7 @@
 // and measures the result (select.c).
 #include "base/clock.h"
 #include "base/size.h"
+#include "device/device.h"
 #include "format/files.h"
 #include "prepare/calibration_tokens.h"
 #include "prepare/job.h"
@@ -80,13 +81,15 @@ static json_t *describe_points(const double points[ST_COVER_POINTS]) {
 }
 
 static json_t *describe_linear(const struct st_planned *l) {
-    return json_pack("{s:s, s:f, s:f, s:f, s:I, s:I, s:f, s:f, s:I, s:b, s:o}", "linear", l->name,
-                     "threshold", (double)l->scales[0] * 127.0, "clip",
+    return json_pack("{s:s, s:f, s:f, s:f, s:I, s:I, s:f, s:f, s:I, s:b, s:o, s:f, s:i}", "linear",
+                     l->name, "threshold", (double)l->scales[0] * 127.0, "clip",
                      (double)l->scales[1] * 127.0, "importance", (double)l->importance, "channels",
                      (json_int_t)l->n_in, "outlier_channels", (json_int_t)l->n_outliers,
                      "per_token", l->per_token, "cold_per_token", l->cold_per_token, "hot_channels",
                      (json_int_t)l->n_hot, "shadowed", l->shadowed, "cover",
-                     describe_points(l->cover));
+                     describe_points(l->cover), "row_error",
+                     (double)l->row_error, "row_terms",
+                     l->input[1] > 0.0f ? 0 : (int)l->input[0]);
 }
 
 static json_t *describe(const struct st_prepare_job *p, const stint_model_info *info) {
@@ -157,6 +160,7 @@ static stint_status keep_tensors(struct st_prepare_job *p) {
     struct collector c = {.max = st_tensors_count(checkpoint->tensors)};
     struct st_tensor_source source = {.tensors = checkpoint->tensors,
                                       .gguf = checkpoint->source == ST_SOURCE_GGUF,
+                                      .no_embedding = p->model->config.tied,
                                       .int8 = true,
                                       .seen = collect,
                                       .context = &c};
@@ -166,6 +170,9 @@ static stint_status keep_tensors(struct st_prepare_job *p) {
     if (!c.tensors) return st_fail(STINT_E_NOMEM, "no memory for %zu tensors", c.max);
     if (source.gguf) collect_rope_factors(p, &c);
     stint_status status = st_weights_bind(&source, &p->model->config, &measure, &unused);
+    const int32_t shape[2] = {(int32_t)p->model->config.vocab, (int32_t)p->model->config.embed};
+    if (status == STINT_OK && p->model->config.tied)
+        status = st_pack_section(p->writer, ST_EMBEDDING_IN_HEAD, "", ST_SECTION_I32, shape, 2);
     for (size_t i = 0; i < c.n && status == STINT_OK; i++) status = add_tensor(p, c.tensors[i]);
     free(c.tensors);
     return status;
@@ -215,6 +222,7 @@ static stint_status write_package(struct st_prepare_job *p) {
     ST_TRY(st_prepare_select(p));
     ST_TRY(st_prepare_step(p, "measuring"));
     ST_TRY(st_prepare_drop_columns(p));
+    ST_TRY(st_prepare_write_inputs(p));
     for (size_t i = 0; i < p->plan.n; i++) p->summary.n_shadowed += p->plan.linears[i].shadowed;
     ST_TRY(add_meta(p));
     return keep_tensors(p);
@@ -300,6 +308,9 @@ stint_status stint_prepare(const char *source, const char *package,
     if (options) memcpy(&o, options, st_min(options->size, sizeof o));
     ST_TRY(check_options(&o));
     struct st_prepare_job p = {.source = source, .options = &o};
+    ST_TRY(st_device_has_row_scales(o.target, &p.plan.row_scales));
+    // Shares and their absence are those of shadow execution, predictors need static scales.
+    if (o.outliers != STINT_OUTLIERS_AUTO || o.neurons) p.plan.row_scales = false;
     uint64_t begun = st_now_ns();
     stint_status status = open_source(&p, package);
     if (status == STINT_OK && write_package(&p) != STINT_OK)

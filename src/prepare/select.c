@@ -12,7 +12,8 @@
 
 enum { SEARCH_STEPS = 5 };
 
-static const double max_pruned = 0.85, loss_allowed = 0.003, loss_alarming = 0.01;
+static const double max_pruned = 0.85, loss_allowed = 0.003, loss_alarming = 0.01,
+                    loss_of_rows = 0.0005, shadow_gain = 0.75;
 
 // ---- The package as a model
 
@@ -21,9 +22,23 @@ struct unfinished {
     struct st_map map;
 };
 
+// The section `.input` of a planned linear; NULL for any other.
+static const float *planned_input(const struct st_plan *plan, const char *name) {
+    char linear[ST_INT8_NAME_BYTES];
+    size_t n = strlen(name), ending = strlen(ST_INT8_INPUT);
+    if (n < ending || n - ending >= sizeof linear || strcmp(name + n - ending, ST_INT8_INPUT) != 0)
+        return NULL;
+    memcpy(linear, name, n - ending);
+    linear[n - ending] = 0;
+    const struct st_planned *l = st_plan_find(plan, linear);
+    return l ? l->input : NULL;
+}
+
 static stint_status find(void *context, const char *name, bool required,
                          struct st_section *section) {
     struct unfinished *u = context;
+    section->data = planned_input(&u->job->plan, name);
+    if (section->data) return STINT_OK;
     ST_TRY(st_package_look(u->job->writer, &u->map, name, section));
     if (section->data || !required) return STINT_OK;
     return st_fail(STINT_E_INTERNAL, "section '%s' is not written yet", name);
@@ -76,6 +91,7 @@ static stint_status predict(struct st_prepare_job *job, struct st_predictions *p
     struct stint_model *m = malloc(sizeof *m);
     if (!m) return st_fail(STINT_E_NOMEM, "no memory for a model");
     *m = *job->model; // the config points into the original, which outlives the copy
+    if (m->config.tied) m->weights.embed.data = NULL; // as in the package
     stint_status status = bind(&u, m);
     if (status == STINT_OK) status = run(job, m, p);
     st_arena_close(&m->arena);
@@ -102,17 +118,14 @@ static stint_status measure(struct search *s, double pruned) {
     return STINT_OK;
 }
 
-// The largest share with a small loss; if there is none, the share with the least loss. The loss of
-// 4-bit weights is not counted, as shadow execution cannot reduce it.
-static stint_status search(struct search *s) {
-    double low = 0.0, high = max_pruned, best = 0.0, max_loss;
-    ST_TRY(measure(s, high));
-    if (s->loss <= loss_allowed) return STINT_OK;
-    double loss_of_max = s->loss;
-    ST_TRY(measure(s, 0.0));
-    bool coarse = s->job->neurons && st_neurons_levels(s->job->neurons);
-    max_loss = coarse ? s->loss + loss_allowed : fmax(loss_allowed, s->loss);
-    if (loss_of_max <= max_loss) return measure(s, max_pruned);
+static stint_status use_row_scales(struct search *s, bool row_scales) {
+    s->job->plan.row_scales = row_scales;
+    return st_plan_rank(&s->job->plan);
+}
+
+// The largest share with a small loss, between 0 and `high`.
+static stint_status search_share(struct search *s, double high, double max_loss) {
+    double low = 0.0, best = 0.0;
     for (int i = 0; i < SEARCH_STEPS; i++) {
         double middle = (low + high) / 2;
         ST_TRY(measure(s, middle));
@@ -123,11 +136,40 @@ static stint_status search(struct search *s) {
     return measure(s, best);
 }
 
+// Shadow execution: if there is no share with a small loss, that with the least loss. The loss of
+// 4-bit weights is not counted, as shadow execution cannot reduce it.
+static stint_status search_shadow(struct search *s) {
+    ST_TRY(measure(s, max_pruned));
+    if (s->loss <= loss_allowed) return STINT_OK;
+    double loss_of_max = s->loss;
+    ST_TRY(measure(s, 0.0));
+    bool coarse = s->job->neurons && st_neurons_levels(s->job->neurons);
+    double max_loss = coarse ? s->loss + loss_allowed : fmax(loss_allowed, s->loss);
+    if (loss_of_max <= max_loss) return measure(s, max_pruned);
+    return search_share(s, max_pruned, max_loss);
+}
+
+// Row scales: as many linears in one term as add little to what two lose, which is the loss of the
+// weights. Shadow execution can be better, as its columns have scales of their own.
+static stint_status search_terms(struct search *s) {
+    ST_TRY(measure(s, 0.0));
+    double two_terms = s->loss;
+    if (two_terms > loss_allowed) {
+        ST_TRY(use_row_scales(s, false));
+        ST_TRY(measure(s, 0.0));
+        if (s->loss < shadow_gain * two_terms) return search_shadow(s);
+        ST_TRY(use_row_scales(s, true));
+    }
+    ST_TRY(measure(s, 1.0));
+    if (s->loss <= two_terms + loss_of_rows) return STINT_OK;
+    return search_share(s, 1.0, two_terms + loss_of_rows);
+}
+
 static stint_status search_plan(struct search *s) {
     const stint_prepare_options *o = s->job->options;
     if (o->outliers == STINT_OUTLIERS_NONE) return measure(s, 1.0);
     if (o->outliers == STINT_OUTLIERS_SHARE) return measure(s, (double)o->outlier_prune);
-    return search(s);
+    return s->job->plan.row_scales ? search_terms(s) : search_shadow(s);
 }
 
 // JSON has no infinity.

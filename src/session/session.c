@@ -82,7 +82,8 @@ static void lay_out_buffers(struct stint_session *s, struct st_arena *a,
     b->bias_factors = ST_TAKE(a, float, n * c->n_heads * st_key_bias_dims(s->model, s->kv.type));
     b->attended = ST_TAKE(a, float, n * c->n_heads * c->head_dim);
     b->gate = ST_TAKE(a, float, floats && c->flags & ST_ARCH_GATED ? n * c->ffn : 0);
-    b->up = ST_TAKE(a, float, floats ? n * c->ffn : 0);
+    bool middle = floats || s->model->int8.row_scaled_middle;
+    b->up = ST_TAKE(a, float, middle ? n * c->ffn : 0);
     if (s->model->int8.layers) s->quantized_bytes = st_int8_lay_out(s, b, a);
     if (nested) st_nested_lay_out(s, b, a);
     if (s->model->fast) st_blocks_lay_out(widest_input(s), b, a);

@@ -76,8 +76,8 @@ static void formulas(const char *name) {
                                   .lists = true,
                                   .add = true};
     check_options(o.device, two);
-    for (int i = 0; i < 60; i++) {
-        struct ts_case c = ts_case_random();
+    for (int i = 0; i < 90; i++) {
+        struct ts_case c = ts_case_random(st_device_caps(o.device)->row_scales && i % 2);
         check_case(o.device, &c);
         ts_case_drop(&c);
     }
@@ -172,7 +172,7 @@ static void run_parts(struct ts_bench *b, struct st_graph_args *args, size_t *n_
 }
 
 static void check_parts(struct st_device *device) {
-    struct ts_case c = ts_case_random();
+    struct ts_case c = ts_case_random(st_device_caps(device)->row_scales);
     struct ts_result expected = ts_case_expect(&c), got;
     struct ts_bench b;
     assert_int_equal(ts_bench_open(device, &c, &b), STINT_OK);
@@ -208,7 +208,7 @@ static void check_parts(struct st_device *device) {
 }
 
 static void refuse_parts(struct st_device *device) {
-    struct ts_case c = ts_case_random();
+    struct ts_case c = ts_case_random(false);
     struct st_device_weights *weights;
     c.subgraph.in_parts = true;
     assert_false(st_device_supports(device, &c.subgraph));
@@ -264,7 +264,7 @@ static void buffers_are_mapped_and_counted(void **state) {
 }
 
 static void weight_limits(const char *name) {
-    struct ts_case c = ts_case_random();
+    struct ts_case c = ts_case_random(false);
     const struct st_int8_weight *w = &c.subgraph.stages[0].weight;
     struct opened o = open_named(name);
     size_t bytes = st_device_weights_bytes(o.device, w);
@@ -361,7 +361,7 @@ static void refuse_quantize_arguments(struct ts_bench *b, struct st_buffer *fore
     bad.n = 0;
     expect_not_quantized(b, &bad);
     bad = good;
-    bad.scale = 0.0f;
+    bad.scale = -1.0f;
     expect_not_quantized(b, &bad);
     bad = good;
     bad.n_rows = 1u << 30;

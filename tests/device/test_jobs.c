@@ -355,7 +355,7 @@ static void threads_share_a_device(void **state) {
     struct ts_case cases[USERS];
     for (int i = 0; i < USERS; i++) {
         users[i] = (struct user){.device = device};
-        cases[i] = ts_case_random();
+        cases[i] = ts_case_random(false);
         assert_int_equal(ts_bench_open(device, &cases[i], &users[i].bench), STINT_OK);
     }
     for (int i = 0; i < USERS; i++)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two-term INT8: how near they come, on every row of kernels.
-#include "device/two_term.h"
+#include "kernels/elementwise.h"
 #include "base/cpu.h"
 #include "support/support.h"
 
@@ -20,7 +20,7 @@ static void check_row(const struct st_elementwise *e, const float *x, size_t n, 
                       uint8_t zero) {
     uint8_t q[LONGEST + 1], rest[LONGEST + 1], alone[LONGEST + 1];
     q[n] = rest[n] = 77;
-    size_t clipped = st_two_term_quantize(e, x, n, scale, zero, q, rest), wanted = 0;
+    size_t clipped = e->quantize_two(x, n, scale, zero, q, rest), wanted = 0;
     e->quantize(x, n, scale, zero, alone);
     assert_memory_equal(q, alone, n);
     assert_true(q[n] == 77 && rest[n] == 77);
@@ -61,11 +61,14 @@ static void products_are_joined(void **state) {
     const float bias[] = {0.25f, 0.5f, 1.0f}, plain[] = {2.0f, -1.5f, -1.0f};
     const float whole[] = {2.25f, -1.0f, 0.0f};
     float y[3];
-    st_two_term_join(product, rest, NULL, 3, y);
-    assert_memory_equal(y, plain, sizeof y);
-    memcpy(y, product, sizeof y);
-    st_two_term_join(y, rest, bias, 3, y);
-    assert_memory_equal(y, whole, sizeof y);
+    for (const struct st_elementwise *const *e = st_elementwises; *e; e++) {
+        if (((*e)->isa & st_cpu_flags()) != (*e)->isa) continue;
+        (*e)->join_two(product, rest, NULL, 3, y);
+        assert_memory_equal(y, plain, sizeof y);
+        memcpy(y, product, sizeof y);
+        (*e)->join_two(y, rest, bias, 3, y);
+        assert_memory_equal(y, whole, sizeof y);
+    }
 }
 
 int main(void) {

@@ -56,7 +56,8 @@ class Prepare(Folder):
         self.assertEqual(bench["roofline"]["prefill_peak"], "int8")
 
     def test_outliers_are_shown(self):
-        self.assertEqual(stint("prepare", MODEL, "-o", self.package).returncode, 0)
+        made = stint("prepare", MODEL, "-o", self.package, "--target", "sim")
+        self.assertEqual(made.returncode, 0)
         shown = stint("inspect", self.package, "--outliers").stdout.splitlines()
         self.assertEqual(len(shown), 1 + 49)
         notes = stint_json("inspect", self.package, "--outliers")
@@ -88,11 +89,28 @@ class Prepare(Folder):
     def test_a_line_is_enough_to_calibrate(self):
         for options, stdin in ((("--calib", "-"), "x\n"), (("--weight-scale", "tensor"), None),
                                (("--calib-tokens", "1"), None)):
-            done = stint("prepare", MODEL, "-o", self.package, *options, text=stdin)
+            done = stint("prepare", MODEL, "-o", self.package, "--target", "sim", *options,
+                         text=stdin)
             self.assertEqual(done.returncode, 0, done.stderr)
             ran = stint_json("run", self.package, "-p", PROMPT, "-n", "4")
             if "tensor" not in options: # scales of one line are too small for another text
                 self.assertGreater(ran["clipped"], 0)
+
+    def test_a_target_decides_how_inputs_are_quantized(self):
+        tokens = {}
+        for target in ("sim", "cpu"):
+            made = stint("prepare", MODEL, "-o", self.package, "--bits", "none", "--target", target)
+            self.assertEqual(made.returncode, 0, made.stderr)
+            notes = stint_json("inspect", self.package, "--outliers")
+            terms = {line["row_terms"] for line in notes["linears"]}
+            self.assertTrue(terms <= {1, 2} if target == "cpu" else terms == {0})
+            ran = [stint_json("run", self.package, "-p", PROMPT, "-n", "8", "--temp", "0",
+                              "--device", device)["text"] for device in ("cpu", "sim")]
+            self.assertEqual(*ran) # what a device cannot do, the CPU does
+            bounded = stint_json("run", self.package, "-p", PROMPT, "-n", "8", "--temp", "0",
+                                 "--memory", "60M")
+            self.assertEqual(bounded["text"], ran[0])
+        self.assert_fails(stint("prepare", MODEL, "-o", self.package, "--target", "tpu"), "tpu")
 
     def test_what_is_wrong_is_said(self):
         self.assertEqual(stint("prepare", MODEL).returncode, 2)

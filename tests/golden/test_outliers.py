@@ -46,16 +46,17 @@ class Outliers(unittest.TestCase):
                 loss += most + math.log(sum(math.exp(x - most) for x in row)) - row[wanted]
         return loss / (WINDOWS * (LENGTH - 1))
 
-    def increase(self, twin, prune):
-        """Relative increase of the perplexity over the float source's, and prepare's report."""
+    def increase(self, twin, prune, target="sim"):
+        """Relative increase of the perplexity over the float source's, and prepare's report, for
+        a device: sim has static scales, cpu a scale for each token."""
         package = self.folder / "package.stint"
         done = golden.run("prepare", twin, "-o", package, "--outlier-prune", prune, "--bits",
-                          "none", "--json")
+                          "none", "--target", target, "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
         increase = math.exp(self.loss(package) - self.exact) - 1
         report = json.loads(done.stdout)
-        print(f"{twin.name} {prune}: {100 * increase:+.2f} %, {report['linears_shadowed']} "
-              "shadowed", file=sys.stderr)
+        print(f"{twin.name} {prune} {target}: {100 * increase:+.2f} %, "
+              f"{report['linears_shadowed']} shadowed", file=sys.stderr)
         return increase, report
 
     def plant(self, strength, share):
@@ -79,6 +80,8 @@ class Outliers(unittest.TestCase):
                 auto, report = self.increase(twin, "auto")
                 self.assertLess(auto, 0.01)
                 self.assertGreater(report["linears_shadowed"], 6)
+                rows, report = self.increase(twin, "auto", "cpu")
+                self.assertLess(rows, 0.012)
                 unpruned, report = self.increase(twin, "0")
                 self.assertLess(unpruned, 0.003)
                 self.assertEqual(report["linears_shadowed"], 49)

@@ -76,6 +76,14 @@ static void integers(const struct st_elementwise *row, size_t n) {
         }
         assert_int_equal(clipped, expected);
         assert_memory_equal(q.data, r.data, n);
+        struct kc_array rest = kc_make(n, 1), wanted_rest = kc_make(n, 3);
+        assert_int_equal(row->quantize_two(x, n, 0.9f, (uint8_t)zero, q.data, rest.data),
+                         scalar()->quantize_two(x, n, 0.9f, (uint8_t)zero, r.data,
+                                                wanted_rest.data));
+        assert_memory_equal(q.data, r.data, n);
+        assert_memory_equal(rest.data, wanted_rest.data, n);
+        kc_free(&rest, row->name);
+        kc_free(&wanted_rest, row->name);
         struct kc_array sums = kc_make(4 * n, 4), rows = kc_make(4 * n, 0);
         ts_random_bytes(sums.data, sums.bytes);
         ts_random_bytes(rows.data, rows.bytes);
@@ -86,6 +94,9 @@ static void integers(const struct st_elementwise *row, size_t n) {
             row->dequantize(sums.data, rows.data, zero, a.data, b1, n, got.data);
             scalar()->dequantize(sums.data, rows.data, zero, a.data, b1, n, wanted.data);
             if (n) assert_memory_equal(got.data, wanted.data, n * sizeof(float));
+            row->join_two(a.data, b.data, bias ? a.data : NULL, n, got.data);
+            scalar()->join_two(a.data, b.data, bias ? a.data : NULL, n, wanted.data);
+            if (n) assert_memory_equal(got.data, wanted.data, n * sizeof(float));
         }
         kc_free(&q, row->name);
         kc_free(&r, row->name);
@@ -93,6 +104,21 @@ static void integers(const struct st_elementwise *row, size_t n) {
         kc_free(&rows, row->name);
         end(n, 0.0f, row->name);
     }
+}
+
+// Exact; NaN never wins.
+static void magnitudes(const struct st_elementwise *row, size_t n) {
+    begin(n, 12.0f);
+    float *x = a.data;
+    assert_true(row->max_magnitude(x, n) == scalar()->max_magnitude(x, n));
+    for (size_t i = 0; i < n; i += 5) x[i] = NAN;
+    float max = 0.0f;
+    for (size_t i = 0; i < n; i++)
+        if (!isnan(x[i])) max = fmaxf(max, fabsf(x[i]));
+    assert_true(row->max_magnitude(x, n) == max);
+    assert_true(scalar()->max_magnitude(x, n) == max);
+    for (size_t i = 0; i < n; i++) x[i] = 0.0f; // what end() compares must be numbers
+    end(n, 0.0f, row->name);
 }
 
 static void activations(const struct st_elementwise *row, size_t n) {
@@ -237,6 +263,7 @@ static void norms_equal_the_scalar_ones(void **state) {
 static void integers_equal_the_scalar_ones(void **state) {
     (void)state;
     for_each(integers);
+    for_each(magnitudes);
 }
 static void activations_equal_the_scalar_ones(void **state) {
     (void)state;

@@ -146,7 +146,8 @@ static void what_does_not_fit_is_counted(void **state) {
     (void)state;
     char narrow[600];
     stint_model *full = model;
-    stint_prepare_options options = {.size = sizeof options, .text = "a", .text_bytes = 1};
+    stint_prepare_options options = {
+        .size = sizeof options, .text = "a", .text_bytes = 1, .target = "sim"};
     stint_prepare_summary summary = {.size = sizeof summary};
     snprintf(narrow, sizeof narrow, "%s/narrow.stint", folder);
     assert_int_equal(

@@ -26,12 +26,13 @@ static void lay_out(struct ts_bench *b, struct room *room) {
     size_t n_in = first->weight.n_in, n_middle = last->weight.n_in;
     b->x_row = n_in + EXTRA;
     b->x = take(room, c->n_rows * b->x_row * sizeof(float));
-    b->quantized = take(room, st_quantized_bytes(c->n_rows, n_in, s->two_term));
+    b->quantized = take(room, st_quantized_bytes(c->n_rows, n_in, s->two_term[0]));
     b->capacity[0] = c->n_rows * n_in;
     b->in_list = take(room, st_outliers_bytes(b->capacity[0]));
-    b->middle = take(room, st_quantized_bytes(c->n_rows, n_middle, s->two_term));
+    b->middle = take(room, st_quantized_bytes(c->n_rows, n_middle, s->two_term[1]));
     b->capacity[1] = c->n_rows * n_middle;
     b->middle_list = take(room, st_outliers_bytes(b->capacity[1]));
+    b->floats = take(room, c->n_rows * n_middle * sizeof(float));
     b->add = take(room, c->n_rows * st_stage_rows(first) * sizeof(float));
     b->add_row = take(room, c->n_rows * sizeof(int32_t));
     for (uint32_t i = 0; i < last->n_parts; i++) {
@@ -81,7 +82,7 @@ struct st_quantize_args ts_bench_quantize_args(const struct ts_bench *b) {
                                     .n_rows = b->c->n_rows,
                                     .n = w->n_in,
                                     .scale = w->input_scale,
-                                    .two_term = b->c->subgraph.two_term};
+                                    .two_term = b->c->subgraph.two_term[0]};
     if (b->c->list_in) args.outliers = list(b, b->in_list, b->capacity[0]);
     return args;
 }
@@ -93,6 +94,7 @@ struct st_graph_args ts_bench_graph_args(const struct ts_bench *b) {
     for (uint32_t i = 0; i < last->n_parts; i++) args.out[i] = slice(b, b->out[i], b->out_row[i]);
     if (s->n_stages == 1) return args;
     args.middle = slice(b, b->middle, 0);
+    args.floats = slice(b, b->floats, last->weight.n_in);
     if (b->c->list_middle) args.outliers = list(b, b->middle_list, b->capacity[1]);
     if (!b->c->add) return args;
     args.add = slice(b, b->add, st_stage_rows(&s->stages[0]));

@@ -52,7 +52,7 @@ static void pack(struct ts_linear *l) {
     for (size_t r = 0; r < all_rows(s); r++) {
         size_t at = packed_row(s, r);
         memcpy(rows + at * k, l->w + r * k, k);
-        l->factor[at] = w->input_scale * l->scale[r];
+        l->factor[at] = (st_int8_row_scales(w) ? 1.0f : w->input_scale) * l->scale[r];
         l->packed_bias[at] = l->bias[r];
     }
     for (size_t r = 0; r < packed; r += ST_INT8_PANEL)
@@ -101,12 +101,14 @@ struct ts_case ts_case_make(const struct ts_case_options *o) {
     uint32_t last = o->n_middle ? 1 : 0;
     if (last)
         c.linears[0] =
-            ts_linear_make(o->epilogue, 1, &o->n_middle, o->n_in, o->act, o->bias, scale);
+            ts_linear_make(o->epilogue, 1, &o->n_middle, o->n_in, o->act, o->bias,
+                           o->row_scales[0] ? 0.0f : scale);
     // A scale of the middle that some elements exceed.
     c.linears[last] =
         ts_linear_make(ST_EPILOGUE_FLOAT, o->n_parts, o->rows, last ? o->n_middle : o->n_in, o->act,
-                       o->bias, last ? 0.004f : scale);
-    c.subgraph = (struct st_device_subgraph){.n_stages = last + 1, .two_term = o->two_term};
+                       o->bias, o->row_scales[last] ? 0.0f : last ? 0.004f : scale);
+    c.subgraph =
+        (struct st_device_subgraph){.n_stages = last + 1, .two_term = {o->two_term, o->two_term}};
     for (uint32_t i = 0; i <= last; i++) c.subgraph.stages[i] = c.linears[i].stage;
     c.x = take(o->n_rows * o->n_in, sizeof(float));
     for (size_t i = 0; i < o->n_rows * o->n_in; i++) {
@@ -123,7 +125,7 @@ struct ts_case ts_case_make(const struct ts_case_options *o) {
     return c;
 }
 
-struct ts_case ts_case_random(void) {
+struct ts_case ts_case_random(bool row_scales) {
     struct ts_case_options o = {.n_rows = 1 + ts_random_below(40),
                                 .n_in = 1 + (uint32_t)ts_random_below(200),
                                 .n_parts = 1,
@@ -132,6 +134,8 @@ struct ts_case ts_case_random(void) {
                                 .two_term = ts_random_below(2),
                                 .add = ts_random_below(2),
                                 .lists = ts_random_below(2)};
+    for (int i = 0; i < 2; i++) o.row_scales[i] = row_scales && ts_random_below(2);
+    if (o.row_scales[0] || o.row_scales[1]) o.lists = false;
     for (int i = 0; i < ST_STAGE_PARTS; i++) o.rows[i] = 1 + (uint32_t)ts_random_below(150);
     if (ts_random_below(2)) {
         o.n_middle = 1 + (uint32_t)ts_random_below(200);
@@ -153,6 +157,7 @@ void ts_case_drop(struct ts_case *c) {
 
 // An input of a linear in up to two terms, with what was beyond them.
 struct input {
+    float *scales; // [n_rows] of rows with scales of their own; or NULL
     int8_t *q, *rest; // rest NULL: one term
     size_t n_clipped;
     struct st_outlier *outliers; // or NULL
@@ -162,14 +167,24 @@ static int8_t nearest(float steps) {
     return (int8_t)fmaxf(-127.0f, fminf(127.0f, rintf(steps)));
 }
 
+static float own_scale(const float *x, size_t n) {
+    float max = 0.0f;
+    for (size_t i = 0; i < n; i++) max = fmaxf(max, fabsf(x[i]));
+    return max >= 0x1p-100f ? max / 127.0f : 1.0f;
+}
+
 static struct input quantize(const float *x, size_t n_rows, size_t n, float scale, bool two_term,
                              bool list) {
+    bool own = scale <= 0.0f;
     struct input in = {.q = take(n_rows, n),
+                       .scales = own ? take(n_rows, sizeof(float)) : NULL,
                        .rest = two_term ? take(n_rows, n) : NULL,
                        .outliers = list ? take(n_rows * n, sizeof(struct st_outlier)) : NULL};
     for (size_t i = 0; i < n_rows * n; i++) {
+        if (own && i % n == 0) scale = in.scales[i / n] = own_scale(x + i, n);
         in.q[i] = nearest(x[i] / scale);
         if (fabsf(x[i]) > 127.0f * scale) {
+            if (own) continue; // by rounding alone
             if (list) {
                 in.outliers[in.n_clipped] =
                     (struct st_outlier){(uint32_t)(i / n), (uint32_t)(i % n), x[i]};
@@ -184,6 +199,12 @@ static struct input quantize(const float *x, size_t n_rows, size_t n, float scal
     return in;
 }
 
+static void drop_input(struct input *in) {
+    free(in->q);
+    free(in->rest);
+    free(in->scales);
+}
+
 static int32_t dot(const int8_t *x, const int8_t *w, size_t n) {
     int32_t sum = 0;
     for (size_t i = 0; i < n; i++) sum += x[i] * w[i];
@@ -194,7 +215,8 @@ static int32_t dot(const int8_t *x, const int8_t *w, size_t n) {
 static float product(const struct ts_linear *l, const struct input *in, size_t t, size_t row) {
     size_t n = l->stage.weight.n_in;
     const int8_t *w = l->w + row * n;
-    float factor = l->stage.weight.input_scale * l->scale[row];
+    float scale = in->scales ? in->scales[t] : l->stage.weight.input_scale;
+    float factor = scale * l->scale[row];
     float y = (float)dot(in->q + t * n, w, n) * factor;
     if (in->rest) y = y + (float)dot(in->rest + t * n, w, n) * factor / 254.0f;
     return l->stage.weight.bias ? y + l->bias[row] : y;
@@ -232,15 +254,14 @@ struct ts_result ts_case_expect(const struct ts_case *c) {
     const struct st_device_subgraph *s = &c->subgraph;
     struct ts_result result = {0};
     struct input in = quantize(c->x, c->n_rows, s->stages[0].weight.n_in,
-                               s->stages[0].weight.input_scale, s->two_term, c->list_in);
+                               s->stages[0].weight.input_scale, s->two_term[0], c->list_in);
     result.clipped_in = in.n_clipped;
     result.in = in.outliers;
     if (s->n_stages == 2) {
         float *middle = middle_floats(c, &in);
-        free(in.q);
-        free(in.rest);
+        drop_input(&in);
         in = quantize(middle, c->n_rows, s->stages[1].weight.n_in, s->stages[1].weight.input_scale,
-                      s->two_term, c->list_middle);
+                      s->two_term[1], c->list_middle);
         result.clipped_middle = in.n_clipped;
         result.middle = in.outliers;
         free(middle);
@@ -253,8 +274,7 @@ struct ts_result ts_case_expect(const struct ts_case *c) {
             for (size_t i = 0; i < n; i++)
                 result.out[p][t * n + i] = product(last, &in, t, row + i);
     }
-    free(in.q);
-    free(in.rest);
+    drop_input(&in);
     return result;
 }
 

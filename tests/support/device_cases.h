@@ -14,7 +14,7 @@ struct ts_linear {
     struct st_stage stage;
     int8_t *panels;
     int32_t *row_sums;
-    float *factor, *packed_bias;
+    float *factor, *packed_bias; // [packed rows]
 };
 
 struct ts_linear ts_linear_make(enum st_epilogue epilogue, uint32_t n_parts, const uint32_t *rows,
@@ -40,10 +40,11 @@ struct ts_case_options {
     enum st_epilogue epilogue;              // of the first of two
     enum st_act act;
     bool bias, two_term, add, lists;
+    bool row_scales[2]; // of the input of each linear; no lists then
 };
 
 struct ts_case ts_case_make(const struct ts_case_options *options);
-struct ts_case ts_case_random(void);
+struct ts_case ts_case_random(bool row_scales); // some have them
 void ts_case_drop(struct ts_case *c);
 
 // What a run gives.
@@ -73,6 +74,7 @@ struct ts_bench {
     size_t x_row, out_row[ST_STAGE_PARTS]; // floats
     int32_t *add_row;
     uint8_t *quantized, *middle;
+    float *floats;
     struct st_outliers *in_list, *middle_list;
     size_t capacity[2]; // of the lists
 };

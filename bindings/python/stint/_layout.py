@@ -123,6 +123,7 @@ class PrepareOptions(Sized):
         ("progress_context", c_void_p),
         ("canceled", CANCELED),
         ("canceled_context", c_void_p),
+        ("target", c_char_p),
     ]
 
 

@@ -36,7 +36,7 @@ def prepare(source: Path, package: Path, *, text: Optional[str] = None,
             outliers: str = "auto", outlier_prune: float = 0.0, threads: int = 0,
             bits: Optional[tuple[int, int]] = None, sparse: float = 0.0,
             quantizer: Optional[str] = None, neurons: bool = False, recall: float = 0.0,
-            predictor_rank: int = 0,
+            predictor_rank: int = 0, target: Optional[str] = None,
             progress: Optional[Callable[[str, int, int], None]] = None) -> PrepareSummary:
     """Turns a checkpoint into a package; it appears complete or not at all. The arguments are
     those of stint_prepare_options, `bits` the lowest and the highest nested precision. Ctrl-C, or
@@ -58,7 +58,8 @@ def prepare(source: Path, package: Path, *, text: Optional[str] = None,
         n_threads=threads, bits_low=low, bits_high=high, sparse=sparse,
         quantizer=optional(quantizer), neurons=neurons, recall=recall,
         predictor_rank=predictor_rank, progress=progress_callback(progress, fail),
-        canceled=_layout.CANCELED(lambda _context: stopped.is_set()))
+        canceled=_layout.CANCELED(lambda _context: stopped.is_set()),
+        target=optional(target))
     summary = _layout.PrepareSummary()
     paths = c_string(source), c_string(package)
     try:

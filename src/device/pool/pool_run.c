@@ -37,8 +37,12 @@ static size_t row_of(size_t n) {
 static struct st_quantized quantized_at(const struct pool_device *d, const struct st_slice *s,
                                         size_t n, bool two_term) {
     size_t row = row_of(n);
-    return (struct st_quantized){data_of(s), (two_term ? ST_TWO_TERMS : 1) * row, row,
-                                 d->kernel->zero, two_term};
+    return (struct st_quantized){.data = data_of(s),
+                                 .row = (two_term ? ST_TWO_TERMS : 1) * row,
+                                 .rest = row,
+                                 .scale = st_int8_padded_k(n), // in the first row's padding
+                                 .zero = d->kernel->zero,
+                                 .two_term = two_term};
 }
 
 static struct st_outliers *outliers_at(const struct st_outlier_slice *s) {
@@ -62,6 +66,10 @@ static void quantize_row(void *context, size_t t, size_t worker) {
     struct quantizing *q = context;
     const struct st_quantize_args *a = q->args;
     const float *x = (const float *)((const char *)data_of(&a->x) + t * a->x.row_bytes);
+    if (a->scale <= 0.0f) {
+        st_quantize_own_scale(q->device->elementwise, &q->to, x, a->n, t);
+        return;
+    }
     size_t clipped =
         st_quantize_row(q->device->elementwise, &q->to, x, a->n, a->scale, t, 0, q->outliers);
     if (clipped) atomic_fetch_add_explicit(&q->n_clipped, clipped, memory_order_relaxed);
@@ -127,7 +135,13 @@ static struct st_epilogue_run epilogue_of(const struct pool_device *d, const str
     struct st_epilogue_run e = {.elementwise = d->elementwise,
                                 .stage = &s->stages[stage],
                                 .zero = d->kernel->zero,
-                                .two_term = s->two_term};
+                                .two_term = s->two_term[stage]};
+    if (st_int8_row_scales(&e.stage->weight)) {
+        struct st_quantized in = quantized_at(d, stage ? &args->middle : &args->in,
+                                              e.stage->weight.n_in, e.two_term);
+        e.scales = in.data + in.scale;
+        e.scales_row = in.row;
+    }
     if (stage + 1 == s->n_stages) {
         for (uint32_t i = 0; i < e.stage->n_parts; i++) {
             e.out[i] = data_of(&args->out[i]);
@@ -135,13 +149,28 @@ static struct st_epilogue_run epilogue_of(const struct pool_device *d, const str
         }
         return e;
     }
-    e.next = quantized_at(d, &args->middle, s->stages[1].weight.n_in, s->two_term);
+    e.next = quantized_at(d, &args->middle, s->stages[1].weight.n_in, s->two_term[1]);
     e.next_scale = s->stages[1].weight.input_scale;
+    if (st_int8_row_scales(&s->stages[1].weight)) {
+        e.next_floats = data_of(&args->floats);
+        e.next_row = args->floats.row_bytes / sizeof(float);
+    }
     e.outliers = outliers;
     e.add = data_of(&args->add);
     e.add_row_floats = args->add.row_bytes / sizeof(float);
     e.add_row = data_of(&args->add_row);
     return e;
+}
+
+// What lies between two linears, once all of it is there.
+static void quantize_middle(const struct pool_device *d, const struct st_graph *graph,
+                            const struct st_graph_args *args) {
+    const struct st_device_subgraph *s = &graph->subgraph;
+    quantize(d, &(struct st_quantize_args){.x = args->floats,
+                                           .quantized = args->middle,
+                                           .n_rows = args->n_rows,
+                                           .n = s->stages[1].weight.n_in,
+                                           .two_term = s->two_term[1]});
 }
 
 static size_t run_graph(const struct pool_device *d, const struct st_graph *graph,
@@ -159,8 +188,10 @@ static size_t run_graph(const struct pool_device *d, const struct st_graph *grap
                         .epilogue = epilogue_of(d, graph, args, i, outliers),
                         .x = data_of(i ? &args->middle : &args->in),
                         .x_row = row_of(stage->weight.n_in),
-                        .n_x = args->n_rows * (s->two_term ? ST_TWO_TERMS : 1),
+                        .n_x = args->n_rows * (s->two_term[i] ? ST_TWO_TERMS : 1),
                         .group = part ? part->group : 0};
+        if (i == 1 && r.group == 0 && st_int8_row_scales(&stage->weight))
+            quantize_middle(d, graph, args);
         st_pool_run_ranges(d->workers, run_groups, &r,
                            part ? part->n_groups : st_stage_groups(stage), 1);
         clipped += r.n_clipped;

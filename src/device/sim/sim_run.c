@@ -19,7 +19,8 @@ static void *data_of(const struct st_slice *s) {
 
 static struct st_quantized quantized_at(const struct st_slice *s, size_t n_rows, size_t n,
                                         bool two_term) {
-    return (struct st_quantized){data_of(s), n, n_rows * n, 0, two_term};
+    return (struct st_quantized){
+        .data = data_of(s), .row = n, .rest = n_rows * n, .two_term = two_term};
 }
 
 static struct st_outliers *outliers_at(const struct st_outlier_slice *s) {
@@ -95,8 +96,8 @@ static struct product product_of(const struct sim_device *d, const struct st_job
     struct st_epilogue_run *e = &p.epilogue;
     e->elementwise = d->elementwise;
     e->stage = &s->stages[stage];
-    e->two_term = s->two_term;
-    p.x = quantized_at(stage ? &a->middle : &a->in, a->n_rows, e->stage->weight.n_in, s->two_term);
+    e->two_term = s->two_term[stage];
+    p.x = quantized_at(stage ? &a->middle : &a->in, a->n_rows, e->stage->weight.n_in, e->two_term);
     if (stage + 1 == s->n_stages) {
         for (uint32_t i = 0; i < e->stage->n_parts; i++) {
             e->out[i] = data_of(&a->out[i]);
@@ -104,7 +105,7 @@ static struct product product_of(const struct sim_device *d, const struct st_job
         }
         return p;
     }
-    e->next = quantized_at(&a->middle, a->n_rows, s->stages[1].weight.n_in, s->two_term);
+    e->next = quantized_at(&a->middle, a->n_rows, s->stages[1].weight.n_in, s->two_term[1]);
     e->next_scale = s->stages[1].weight.input_scale;
     e->outliers = outliers_at(&a->outliers);
     e->add = data_of(&a->add);

@@ -20,7 +20,7 @@
 // ---- Memory
 
 static size_t quantized_bytes(const struct stint_session *s, size_t n) {
-    size_t bytes = st_quantized_bytes(s->chunk_len, n, false);
+    size_t bytes = st_quantized_bytes(s->chunk_len, n, s->model->int8.two_term);
     if (!s->model->neurons.layers) return bytes;
     return st_max(bytes, st_quantized_bytes(st_session_step_rows(s), n, true));
 }
@@ -76,7 +76,7 @@ static stint_status quantize_on(const struct st_run *r, const struct st_operands
                                     .n_rows = o->n,
                                     .n = n,
                                     .scale = stage->weight.input_scale,
-                                    .two_term = two_term,
+                                    .two_term = two_term || stage->weight.two_term,
                                     .outliers = list_slice(r, npu, list)};
     struct st_job *job;
     ST_TRY(st_mirror_push(&npu->mirror, o->x, o->n * n * sizeof(float)));
@@ -164,6 +164,9 @@ static stint_status run_on(const struct st_run *r, const struct st_operands *o, 
         list = st_shadow_list(shadow, st_run_stage(r, ST_INT8_DOWN, o->expert), shadow->middle);
         args.middle = st_mirror_slice(&npu->mirror, r->buffers->middle8, 0);
         args.outliers = list_slice(r, npu, list);
+        if (r->s->model->int8.row_scaled_middle)
+            args.floats = st_mirror_slice(&npu->mirror, r->buffers->up,
+                                          r->s->model->config.ffn * sizeof(float));
         if (up->weight.shadowed && shadow->pending) {
             size_t row = st_stage_rows(up) * sizeof(float);
             args.add = st_mirror_slice(&npu->mirror, shadow->add, row);

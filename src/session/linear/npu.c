@@ -76,10 +76,11 @@ static struct st_device_subgraph subgraph_of(const struct stint_session *s, cons
     struct st_device_subgraph subgraph = {
         .stages = {*st_int8_stage(w, u->role, u->layer, u->expert)},
         .n_stages = 1,
-        .two_term = two_term,
         .in_parts = s->bounded != NULL};
     if (u->role == ST_INT8_UP)
         subgraph.stages[subgraph.n_stages++] = *st_int8_stage(w, ST_INT8_DOWN, u->layer, u->expert);
+    for (uint32_t i = 0; i < subgraph.n_stages; i++)
+        subgraph.two_term[i] = two_term || subgraph.stages[i].weight.two_term;
     return subgraph;
 }
 
@@ -150,7 +151,7 @@ static stint_status compile_unit(void *context, const struct unit *u) {
     ST_TRY(
         st_device_compile(c->npu->device, &subgraph, weights, s->chunk_len, &c->npu->graphs[unit]));
     if (!s->model->neurons.layers) return STINT_OK;
-    subgraph.two_term = true;
+    for (uint32_t i = 0; i < subgraph.n_stages; i++) subgraph.two_term[i] = true;
     return st_device_compile(c->npu->device, &subgraph, weights, st_session_step_rows(s),
                              &c->npu->graphs[s->npus.n_units + unit]);
 }

@@ -32,7 +32,7 @@ static void quantize_token(void *context, size_t t, size_t worker) {
     const struct st_int8_weight *w = j->weight;
     uint8_t *q = s->two_term.in + ST_TWO_TERMS * t * s->two_term.in_row;
     const float *x = j->operands->x + t * w->n_in;
-    size_t clipped = st_two_term_quantize(s->kernels.elementwise, x, w->n_in, w->input_scale, ZERO,
+    size_t clipped = s->kernels.elementwise->quantize_two(x, w->n_in, w->input_scale, ZERO,
                                           q, q + s->two_term.in_row);
     if (!clipped) return;
     atomic_fetch_add_explicit(&s->npus.clipped, clipped, memory_order_relaxed);

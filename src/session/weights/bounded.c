@@ -4,6 +4,7 @@
 #include "base/cpu.h"
 #include "base/process.h"
 #include "base/size.h"
+#include "model/embedding.h"
 #include "session/weights/source.h"
 
 #include <math.h>
@@ -24,7 +25,7 @@ static const double neuron_share = 0.1, hot_share = 0.75;
 // ---- The plan
 
 static size_t embed_room(const struct stint_model *m) {
-    return st_round_up(m->weights.embed.row_bytes + ST_LOAD_BLOCK, ST_LOAD_BLOCK);
+    return st_round_up(st_embedding_of(m).entry_bytes + ST_LOAD_BLOCK, ST_LOAD_BLOCK);
 }
 
 static uint64_t region_bytes(const struct st_bounded *r) {
@@ -64,7 +65,7 @@ static stint_status too_small(const struct st_bounded *r, uint64_t needed) {
 
 static void lay_out(const struct stint_model *m, struct st_bounded *r, struct st_arena *a) {
     r->rows = (struct st_cache){
-        .entry_bytes = embed_room(m), .n_entries = EMBED_ROWS, .n_ids = m->weights.embed.n_out};
+        .entry_bytes = embed_room(m), .n_entries = EMBED_ROWS, .n_ids = m->config.vocab};
     st_cache_lay_out(&r->rows, a);
     r->parts = ST_TAKE(a, struct st_slice,
                        st_max(r->plan.n_ids[ST_REGION_FIXED], r->plan.n_ids[ST_REGION_STREAM]));
@@ -264,26 +265,33 @@ static const struct st_nested_weight *nested(const struct stint_session *s,
     return &s->bounded->pinned.weights[weight->index];
 }
 
+// Where a token's row lies in the file.
+static uint64_t row_offset(const struct stint_session *s, const struct st_embedding *e,
+                           int32_t id) {
+    return (uint64_t)(e->data - (const unsigned char *)s->model->checkpoint.maps->data) +
+           (uint32_t)id / e->entry_rows * e->entry_bytes;
+}
+
 // Finds or requests the entry of a token's row.
-static int32_t take_row(struct st_bounded *r, uint64_t table, size_t row_bytes, int32_t id) {
-    uint64_t at = table + (uint64_t)id * row_bytes, first = at / ST_LOAD_BLOCK * ST_LOAD_BLOCK;
-    return st_cache_take(&r->rows, (uint32_t)id, first, (size_t)(at - first) + row_bytes);
+static int32_t take_row(const struct stint_session *s, const struct st_embedding *e, int32_t id) {
+    uint64_t at = row_offset(s, e, id), first = at / ST_LOAD_BLOCK * ST_LOAD_BLOCK;
+    return st_cache_take(&s->bounded->rows, (uint32_t)id, first,
+                         (size_t)(at - first) + e->entry_bytes);
 }
 
 static stint_status embed(const struct st_run *run, const int32_t *ids, float *rows) {
     const struct stint_session *s = run->s;
-    const struct st_linear_weight *w = &s->model->weights.embed;
+    const struct st_embedding e = st_embedding_of(s->model);
     struct st_bounded *r = s->bounded;
-    uint64_t table = (uint64_t)((const unsigned char *)w->data - s->model->checkpoint.maps->data);
     for (size_t t = 0, asked = 0; t < run->batch->n; t++) {
         for (; asked < run->batch->n; asked++)
-            if (take_row(r, table, w->row_bytes, ids[asked]) == ST_CACHE_NONE) break;
+            if (take_row(s, &e, ids[asked]) == ST_CACHE_NONE) break;
         bool fresh;
-        int32_t entry = take_row(r, table, w->row_bytes, ids[t]);
+        int32_t entry = take_row(s, &e, ids[t]);
         ST_TRY(st_cache_wait(&r->rows, entry, &fresh));
-        size_t skip = (table + (uint64_t)ids[t] * w->row_bytes) % ST_LOAD_BLOCK;
-        s->kernels.dequantize->fn[w->dtype](st_cache_data(&r->rows, entry) + skip, 0, w->n_in,
-                                            rows + t * w->n_in);
+        size_t skip = row_offset(s, &e, ids[t]) % ST_LOAD_BLOCK;
+        st_embedding_row(s->model, s->kernels.dequantize, st_cache_data(&r->rows, entry) + skip,
+                         (size_t)ids[t], rows + t * s->model->config.embed);
         bool again = false; // a row that occurs again stays
         for (size_t i = t + 1; i < asked && !again; i++) again = ids[i] == ids[t];
         if (!again) st_cache_give(&r->rows, entry, ST_EVICT_LAST);

@@ -3,6 +3,7 @@
 #include "session/weights/source.h"
 
 #include "base/size.h"
+#include "model/embedding.h"
 
 enum { ROWS_MAPPED = 16 }; // of the embedding, at a time
 
@@ -10,14 +11,17 @@ enum { ROWS_MAPPED = 16 }; // of the embedding, at a time
 // it, so nearly all of the table would stay in memory, although a package uses only these rows.
 static void forget_embedding(const struct stint_session *s) {
     const struct st_linear_weight *w = &s->model->weights.embed;
-    if (s->model->checkpoint.package) st_map_forget(w->data, w->n_out * w->row_bytes);
+    if (s->model->checkpoint.package && w->data) st_map_forget(w->data, w->n_out * w->row_bytes);
 }
 
 static stint_status embed(const struct st_run *r, const int32_t *ids, float *rows) {
-    const struct st_linear_weight *w = &r->s->model->weights.embed;
+    const struct stint_model *m = r->s->model;
+    const struct st_embedding e = st_embedding_of(m);
     size_t n = r->batch->n;
     for (size_t t = 0; t < n; t++) {
-        st_session_row(r->s, w, (size_t)ids[t], rows + t * w->n_in);
+        size_t id = (size_t)ids[t];
+        st_embedding_row(m, r->s->kernels.dequantize, e.data + id / e.entry_rows * e.entry_bytes,
+                         id, rows + t * m->config.embed);
         if (t % ROWS_MAPPED == ROWS_MAPPED - 1 || t + 1 == n) forget_embedding(r->s);
     }
     return STINT_OK;
