@@ -82,9 +82,14 @@ class WhatCanBeAskedFor(WithModel):
         with self.assertRaises(stint.ArgumentError):
             self.generate(json_schema="{")
 
-    def test_a_conversation_cannot_have_tools_without_a_template_for_them(self):
-        with self.model.session() as session, self.assertRaises(stint.UnsupportedError):
-            session.chat([{"role": "user", "content": "Is it sunny?"}], tools=[TOOL])
+    def test_tools_without_a_template_for_them_are_told_in_a_system_text(self):
+        question = [{"role": "user", "content": "Is it sunny?"}]
+        lengths = []
+        for tools in ([TOOL], None):
+            with self.model.session() as session:
+                session.chat(question, tools=tools, max_tokens=1).text()
+                lengths.append(len(session))
+        self.assertGreater(lengths[0], lengths[1])
 
 
 class WithAToolTemplate(unittest.TestCase):
