@@ -118,12 +118,6 @@ static void tile_rows(const struct st_linear_kernels *kernels, const struct st_l
     tile_blocks(&c, row0, row1, scratch);
 }
 
-static void bf16_tile_rows(const struct st_linear_kernels *kernels, const struct st_linear_args *a,
-                           size_t row0, size_t row1, float *scratch) {
-    struct columns c = {kernels, a, true};
-    tile_blocks(&c, row0, row1, scratch);
-}
-
 static size_t tile_block_tokens(const struct st_linear_kernels *kernels) {
     return kernels->tile->vectors * kernels->tile->lanes;
 }
@@ -132,6 +126,23 @@ static void tile_pack(const struct st_linear_kernels *kernels, const float *x, s
                       size_t k, size_t block, float *out) {
     size_t width = tile_block_tokens(kernels), t = block * width;
     st_tile_pack(kernels->tile, x + t * k, k, st_min(width, n_tokens - t), k, out + t * k);
+}
+
+static bool few_tokens(enum st_dtype dtype, size_t k, size_t n_tokens) {
+    (void)dtype, (void)k;
+    return n_tokens <= ST_LINEAR_FEW_TOKENS;
+}
+
+static bool anything(enum st_dtype dtype, size_t k, size_t n_tokens) {
+    (void)dtype, (void)k, (void)n_tokens;
+    return true;
+}
+
+#if defined(__x86_64__)
+static void bf16_tile_rows(const struct st_linear_kernels *kernels, const struct st_linear_args *a,
+                           size_t row0, size_t row1, float *scratch) {
+    struct columns c = {kernels, a, true};
+    tile_blocks(&c, row0, row1, scratch);
 }
 
 // A block as tile_pack has it, then its pairs in place: they take the first half of its room.
@@ -147,16 +158,7 @@ static bool quantized(enum st_dtype dtype, size_t k, size_t n_tokens) {
     (void)n_tokens;
     return k % 2 == 0 && st_dtype_traits(dtype)->block_items > 1;
 }
-
-static bool few_tokens(enum st_dtype dtype, size_t k, size_t n_tokens) {
-    (void)dtype, (void)k;
-    return n_tokens <= ST_LINEAR_FEW_TOKENS;
-}
-
-static bool anything(enum st_dtype dtype, size_t k, size_t n_tokens) {
-    (void)dtype, (void)k, (void)n_tokens;
-    return true;
-}
+#endif
 
 const struct st_linear_path st_linear_paths[] = {
 #if defined(__x86_64__)
