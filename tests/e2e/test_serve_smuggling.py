@@ -14,6 +14,7 @@ import tempfile
 import time
 import unittest
 
+from built import setting
 from command import MODEL, stint
 from server import Server, read_all
 
@@ -127,7 +128,7 @@ class Random(Shared):
 
 
 class Memory(unittest.TestCase):
-    """The worst request of each route, one after the other and eight at once, under a bound."""
+    """The worst request of each route, one after the other, under a bound."""
     MIB, BODY_MIB = 60, 24  # one body, read twice, and its values come on top
 
     def worst(self):
@@ -169,7 +170,8 @@ class Memory(unittest.TestCase):
                         self.assertIn("error", json.loads(text))
                     if self.peak(server) > max(before, self.MIB + self.BODY_MIB):
                         over[f"{path} {str(body)[:60]}"] = round(self.peak(server), 1)
-                self.assertEqual(over, {})
+                if not setting("STINT_SANITIZE"):  # whose own memory counts as the process's
+                    self.assertEqual(over, {})
 
 
 if __name__ == "__main__":

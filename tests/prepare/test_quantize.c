@@ -112,11 +112,9 @@ static double output_error(const struct quantized *q, unsigned bits, const float
     return sum;
 }
 
-static void feedback_lowers_the_error_of_outputs(void **state) {
-    (void)state;
+// Adds the errors of one random linear: rounded, and with feedback.
+static void add_errors(struct st_pool *pool, double *rounded, double *fed_back) {
     enum { K = 96 };
-    struct st_pool *pool = NULL;
-    assert_int_equal(st_pool_open(2, &pool), 0);
     struct quantized *q = malloc(sizeof *q);
     float *x = malloc(TOKENS * K * sizeof *x), *h = calloc(K * K, sizeof *h);
     make(q, K);
@@ -129,13 +127,24 @@ static void feedback_lowers_the_error_of_outputs(void **state) {
     assert_true(
         st_feedback_factor(h, K, TOKENS, 0.01, st_elementwise_select(st_cpu_flags()), pool));
     run(q, NULL);
-    double rounded = output_error(q, 4, x);
+    *rounded += output_error(q, 4, x);
     run(q, h);
-    assert_true(output_error(q, 4, x) < 0.7 * rounded);
-    st_pool_close(pool);
+    *fed_back += output_error(q, 4, x);
     free(h);
     free(x);
     free(q);
+}
+
+// One linear may be unlucky; many together are not.
+static void feedback_lowers_the_error_of_outputs(void **state) {
+    (void)state;
+    struct st_pool *pool = NULL;
+    double rounded = 0.0, fed_back = 0.0;
+    assert_int_equal(st_pool_open(2, &pool), 0);
+    for (int i = 0; i < 16; i++) add_errors(pool, &rounded, &fed_back);
+    st_pool_close(pool);
+    print_message("feedback leaves %.2f of the error\n", fed_back / rounded);
+    assert_true(fed_back < 0.5 * rounded);
 }
 
 // M D M^T is the matrix that was given, but for what is added to its diagonal.
