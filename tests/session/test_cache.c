@@ -54,7 +54,7 @@ static const char *with_large_biases(const char *source) {
     file = ts_read(path, &bytes);
     for (int i = 0; i < 3; i++) {
         snprintf(name, sizeof name, "model.layers.%d.self_attn.k_proj.bias", i);
-        scale_tensor(file, name, 64.0f);
+        scale_tensor(file, name, 32.0f);
     }
     ts_write("model.safetensors", file, bytes);
     free(file);
@@ -74,7 +74,8 @@ static void open_both(const char *source, const char *name, stint_model **both) 
 static int open_models(void **state) {
     (void)state;
     vocab = 48;
-    for (size_t i = 0; i < N_IDS; i++) ids[i] = (int32_t)ts_random_below(vocab);
+    // The same ones each time: with biases this large, errors differ tenfold between texts.
+    for (size_t i = 0; i < N_IDS; i++) ids[i] = (int32_t)((i * i * 7 + i * 13) % vocab);
     open_both(ts_source("tests/golden/models/qwen3-window"), "norm", models);
     open_both(with_large_biases(ts_source("tests/golden/models/qwen2-window")), "biases",
               models + 2);
@@ -152,7 +153,7 @@ static void check_near(int m, uint32_t chunk) {
         }
         print_message("%s, model %d, chunk %u: %.2g of f32's\n", types[i], m, chunk,
                       sqrt(error / power));
-        assert_true(error > 0 && sqrt(error / power) < (m % 2 == 0 ? 0.06 : 0.15));
+        assert_true(error > 0 && sqrt(error / power) < (m % 2 == 0 ? 0.042 : 0.15));
         free(got);
     }
     free(exact);
