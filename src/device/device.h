@@ -126,14 +126,15 @@ void st_device_free_weights(struct st_device_weights *weights); // accepts NULL
 // ---- Graphs
 
 struct st_device_subgraph {
-    struct st_stage stages[2]; // the last one is FLOAT, one before it is not
-    uint32_t n_stages;
+    struct st_linear_op linear_ops[2]; // the last one is FLOAT, one before it is not
+    uint32_t n_linear_ops;
     bool two_term[2]; // the input of each linear is two-term INT8
-    bool in_parts; // runs in parts, from weights that come slice by slice (struct st_stage_part)
+    // runs in parts, from weights that come slice by slice (struct st_linear_op_part)
+    bool in_parts;
 };
 
 bool st_device_supports(const struct st_device *device, const struct st_device_subgraph *subgraph);
-// weights[i] are those of stages[i], and must outlive the graph. STINT_E_UNSUPPORTED, E_NOMEM.
+// weights[i] are those of linear_ops[i], and must outlive the graph. STINT_E_UNSUPPORTED, E_NOMEM.
 stint_status st_device_compile(struct st_device *device, const struct st_device_subgraph *subgraph,
                                struct st_device_weights *const *weights, size_t max_rows,
                                struct st_graph **graph);
@@ -178,25 +179,27 @@ struct st_quantize_args {
     struct st_outlier_slice outliers;
 };
 
-// Groups [group, group + n_groups) of one stage's packed rows, whose weights lie in slices of
+// Groups [group, group + n_groups) of one linear op's packed rows, whose weights lie in slices of
 // slice_groups groups each, as the package holds them, in imported memory: slices[i] holds those
 // from i * slice_groups on. Slices outside the range are not looked at.
-struct st_stage_part {
-    uint32_t stage, group, n_groups, slice_groups;
+struct st_linear_op_part {
+    uint32_t linear_op, group, n_groups, slice_groups;
     const struct st_slice *slices;
 };
 
 struct st_graph_args {
-    size_t n_rows;          // at most what the graph was compiled for
-    struct st_slice in;     // quantized [n_rows, n_in of the first stage], as the graph's terms
-    struct st_slice middle; // room for [n_rows, outputs of the first stage], where there are two
-    struct st_slice floats; // the same as floats, where the second stage has row scales
-    struct st_slice out[ST_STAGE_PARTS]; // floats [n_rows, rows[i] of the last stage]
-    struct st_outlier_slice outliers;    // of what lies between two linears
+    size_t n_rows;      // at most what the graph was compiled for
+    struct st_slice in; // quantized [n_rows, n_in of the first linear op], as the graph's terms
+    // room for [n_rows, outputs of the first linear op], where there are two
+    struct st_slice middle;
+    struct st_slice floats; // the same as floats, where the second linear op has row scales
+    struct st_slice out[ST_LINEAR_OP_PARTS]; // floats [n_rows, rows[i] of the last linear op]
+    struct st_outlier_slice outliers;        // of what lies between two linears
     // Added to the first of two linears before its activation: row add_row[t] (int32 [n_rows]) of
     // add (floats [.., packed rows]) for row t, nothing where that is negative.
     struct st_slice add, add_row;
-    const struct st_stage_part *part; // exactly where the graph runs in parts; read by the submit
+    // exactly where the graph runs in parts; read by the submit
+    const struct st_linear_op_part *part;
 };
 
 // Starts a job after the n_after others, which are jobs of this device that have not been

@@ -39,7 +39,7 @@ void st_quantize_own_scale(const struct st_elementwise *elementwise, const struc
 // What sums of row t are multiplied with: w->factor, times the row's own scale where it has one.
 INLINE const float *factor_of(const struct st_epilogue_run *r, size_t t, size_t row, size_t n_rows,
                               float *own) {
-    const float *factor = r->stage->weight.factor + row;
+    const float *factor = r->linear_op->weight.factor + row;
     float scale;
     if (!r->scales) return factor;
     memcpy(&scale, r->scales + t * r->scales_row, sizeof scale);
@@ -50,7 +50,7 @@ INLINE const float *factor_of(const struct st_epilogue_run *r, size_t t, size_t 
 // One row in two terms: the bias is added once.
 static void join_terms(const struct st_epilogue_run *r, const float *factor, size_t row,
                        size_t n_rows, const float *bias, float *y, const int32_t *sums) {
-    const struct st_int8_weight *w = &r->stage->weight;
+    const struct st_int8_weight *w = &r->linear_op->weight;
     float rest[ST_DEVICE_GROUP];
     r->elementwise->dequantize(sums, w->row_sums + row, r->zero, factor, NULL, n_rows, y);
     r->elementwise->dequantize(sums + ST_DEVICE_GROUP, w->row_sums + row, r->zero, factor, NULL,
@@ -61,7 +61,7 @@ static void join_terms(const struct st_epilogue_run *r, const float *factor, siz
 // Of the rows of input from `token` on; y [n, y_row].
 INLINE void to_floats(const struct st_epilogue_run *r, bool two_term, size_t row, size_t n_rows,
                       size_t token, size_t n, float *y, size_t y_row, const int32_t *sums) {
-    const struct st_int8_weight *w = &r->stage->weight;
+    const struct st_int8_weight *w = &r->linear_op->weight;
     const float *bias = w->bias ? w->bias + row : NULL;
     for (size_t t = 0; t < n; t++) {
         float own[ST_DEVICE_GROUP];
@@ -79,8 +79,8 @@ INLINE void to_floats(const struct st_epilogue_run *r, bool two_term, size_t row
 INLINE void float_epilogue(const struct st_epilogue_run *r, bool two_term, size_t row, size_t row1,
                            size_t token, size_t n, const int32_t *sums) {
     size_t start = 0;
-    for (uint32_t i = 0; i < r->stage->n_parts; i++) {
-        size_t rows = r->stage->rows[i];
+    for (uint32_t i = 0; i < r->linear_op->n_parts; i++) {
+        size_t rows = r->linear_op->rows[i];
         size_t from = st_max(row, start), to = st_min(row1, start + rows);
         if (from < to)
             to_floats(r, two_term, from, to - from, token, n,
@@ -100,21 +100,21 @@ static const float *added(const struct st_epilogue_run *r, size_t token, size_t 
 INLINE size_t act_epilogue(const struct st_epilogue_run *r, bool two_term, size_t row,
                            size_t n_rows, size_t token, size_t n, const int32_t *sums) {
     const struct st_elementwise *e = r->elementwise;
-    const struct st_stage *stage = r->stage;
-    bool gated = stage->epilogue == ST_EPILOGUE_GATED;
+    const struct st_linear_op *linear_op = r->linear_op;
+    bool gated = linear_op->epilogue == ST_EPILOGUE_GATED;
     size_t first = gated ? row / 2 : row, clipped = 0;
     size_t sums_row = (two_term ? ST_TWO_TERMS : 1) * ST_DEVICE_GROUP;
-    if (first >= stage->rows[0]) return 0;
-    size_t n_out = st_min(gated ? ST_GATED_GROUP : n_rows, stage->rows[0] - first);
+    if (first >= linear_op->rows[0]) return 0;
+    size_t n_out = st_min(gated ? ST_GATED_GROUP : n_rows, linear_op->rows[0] - first);
     for (size_t t = 0; t < n; t++) {
         float y[ST_DEVICE_GROUP];
         to_floats(r, two_term, row, n_rows, token + t, 1, y, 0, sums + t * sums_row);
         const float *add = added(r, token + t, row);
         if (add) e->add(add, n_rows, y);
         if (gated)
-            e->act_gated(stage->act, y, y + ST_GATED_GROUP, n_out, y);
+            e->act_gated(linear_op->act, y, y + ST_GATED_GROUP, n_out, y);
         else
-            e->act(stage->act, y, n_out, y);
+            e->act(linear_op->act, y, n_out, y);
         if (r->next_floats)
             memcpy(r->next_floats + (token + t) * r->next_row + first, y, n_out * sizeof *y);
         else
@@ -126,7 +126,7 @@ INLINE size_t act_epilogue(const struct st_epilogue_run *r, bool two_term, size_
 
 INLINE size_t run(const struct st_epilogue_run *r, bool two_term, size_t row, size_t n_rows,
                   size_t token, size_t n, const int32_t *sums) {
-    if (r->stage->epilogue != ST_EPILOGUE_FLOAT)
+    if (r->linear_op->epilogue != ST_EPILOGUE_FLOAT)
         return act_epilogue(r, two_term, row, n_rows, token, n, sums);
     float_epilogue(r, two_term, row, row + n_rows, token, n, sums);
     return 0;

@@ -29,15 +29,15 @@ void st_quantize_own_scale(const struct st_elementwise *elementwise, const struc
 
 struct st_epilogue_run {
     const struct st_elementwise *elementwise;
-    const struct st_stage *stage;
+    const struct st_linear_op *linear_op;
     uint8_t zero;  // of the input that was multiplied
     bool two_term; // each row has two sums, one behind the other
     // The rows' own scales: that of row t at scales + t * scales_row. NULL: they have none.
     const uint8_t *scales;
     size_t scales_row;
     // FLOAT
-    float *out[ST_STAGE_PARTS];
-    size_t out_row[ST_STAGE_PARTS]; // floats
+    float *out[ST_LINEAR_OP_PARTS];
+    size_t out_row[ST_LINEAR_OP_PARTS]; // floats
     // ACT, GATED
     struct st_quantized next;
     float next_scale;

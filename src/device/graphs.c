@@ -47,22 +47,23 @@ void st_device_free_weights(struct st_device_weights *weights) {
 // ---- Graphs
 
 static bool is_well_formed(const struct st_device_subgraph *s) {
-    if (s->n_stages < 1 || s->n_stages > 2) return false;
-    for (uint32_t i = 0; i < s->n_stages; i++) {
-        const struct st_stage *stage = &s->stages[i];
-        bool last = i + 1 == s->n_stages, floats = stage->epilogue == ST_EPILOGUE_FLOAT;
-        if (last != floats || stage->n_parts < 1 || stage->n_parts > ST_STAGE_PARTS) return false;
-        if (stage->weight.n_in == 0 || stage->weight.n_in > ST_INT8_MAX_K) return false;
-        if (st_stage_packed_rows(stage->epilogue, stage->n_parts, stage->rows) !=
-            st_stage_rows(stage))
+    if (s->n_linear_ops < 1 || s->n_linear_ops > 2) return false;
+    for (uint32_t i = 0; i < s->n_linear_ops; i++) {
+        const struct st_linear_op *linear_op = &s->linear_ops[i];
+        bool last = i + 1 == s->n_linear_ops, floats = linear_op->epilogue == ST_EPILOGUE_FLOAT;
+        if (last != floats || linear_op->n_parts < 1 || linear_op->n_parts > ST_LINEAR_OP_PARTS)
+            return false;
+        if (linear_op->weight.n_in == 0 || linear_op->weight.n_in > ST_INT8_MAX_K) return false;
+        if (st_linear_op_packed_rows(linear_op->epilogue, linear_op->n_parts, linear_op->rows) !=
+            st_linear_op_rows(linear_op))
             return false;
     }
-    return s->n_stages == 1 || s->stages[0].rows[0] == s->stages[1].weight.n_in;
+    return s->n_linear_ops == 1 || s->linear_ops[0].rows[0] == s->linear_ops[1].weight.n_in;
 }
 
 static bool has_row_scales(const struct st_device_subgraph *s) {
-    return st_int8_row_scales(&s->stages[0].weight) ||
-           (s->n_stages == 2 && st_int8_row_scales(&s->stages[1].weight));
+    return st_int8_row_scales(&s->linear_ops[0].weight) ||
+           (s->n_linear_ops == 2 && st_int8_row_scales(&s->linear_ops[1].weight));
 }
 
 bool st_device_supports(const struct st_device *device, const struct st_device_subgraph *subgraph) {
@@ -79,10 +80,10 @@ stint_status st_device_compile(struct st_device *device, const struct st_device_
     ST_TRY(st_device_check(device));
     if (!is_well_formed(subgraph))
         return broken(device, "a graph whose linears do not fit their weights");
-    for (uint32_t i = 0; i < subgraph->n_stages; i++) {
+    for (uint32_t i = 0; i < subgraph->n_linear_ops; i++) {
         const struct st_device_weights *w = weights[i];
-        if (w->device != device || w->n_in != subgraph->stages[i].weight.n_in ||
-            w->n_panels != subgraph->stages[i].weight.n_panels ||
+        if (w->device != device || w->n_in != subgraph->linear_ops[i].weight.n_in ||
+            w->n_panels != subgraph->linear_ops[i].weight.n_panels ||
             (w->in_parts && !subgraph->in_parts))
             return broken(device, "a graph with weights of another one");
     }
@@ -141,17 +142,18 @@ static bool outliers_fit(const struct st_device *device, const struct st_outlier
                 st_outliers_bytes(s->capacity), ST_DEVICE_ALIGNMENT);
 }
 
-static bool part_fits(const struct st_graph *g, const struct st_stage_part *p) {
-    if (!p || p->stage >= g->subgraph.n_stages || p->slice_groups == 0) return false;
-    const struct st_stage *stage = &g->subgraph.stages[p->stage];
-    size_t groups = st_stage_groups(stage), end = (size_t)p->group + p->n_groups;
-    size_t panel = st_int8_panel_bytes(stage->weight.n_in);
+static bool part_fits(const struct st_graph *g, const struct st_linear_op_part *p) {
+    if (!p || p->linear_op >= g->subgraph.n_linear_ops || p->slice_groups == 0) return false;
+    const struct st_linear_op *linear_op = &g->subgraph.linear_ops[p->linear_op];
+    size_t groups = st_linear_op_groups(linear_op), end = (size_t)p->group + p->n_groups;
+    size_t panel = st_int8_panel_bytes(linear_op->weight.n_in);
     if (end > groups) return false;
     for (size_t i = p->group / p->slice_groups; i * p->slice_groups < end; i++) {
         // Of the last slice, what the part needs of it.
         size_t first = i * p->slice_groups, last = st_min(end, first + p->slice_groups);
-        size_t panels = st_min(last * (ST_DEVICE_GROUP / ST_INT8_PANEL), stage->weight.n_panels) -
-                        first * (ST_DEVICE_GROUP / ST_INT8_PANEL);
+        size_t panels =
+            st_min(last * (ST_DEVICE_GROUP / ST_INT8_PANEL), linear_op->weight.n_panels) -
+            first * (ST_DEVICE_GROUP / ST_INT8_PANEL);
         if (!fits(g->device, &p->slices[i], 1, panels * panel, 1)) return false;
     }
     return true;
@@ -159,20 +161,20 @@ static bool part_fits(const struct st_graph *g, const struct st_stage_part *p) {
 
 static bool added_fits(const struct st_graph *g, const struct st_graph_args *a) {
     if (!a->add.buffer) return true;
-    return g->subgraph.n_stages == 2 &&
-           floats_fit(g->device, &a->add, 1, st_stage_rows(&g->subgraph.stages[0])) &&
+    return g->subgraph.n_linear_ops == 2 &&
+           floats_fit(g->device, &a->add, 1, st_linear_op_rows(&g->subgraph.linear_ops[0])) &&
            fits(g->device, &a->add_row, 1, a->n_rows * sizeof(int32_t), sizeof(int32_t)) &&
            a->add.row_bytes % sizeof(float) == 0;
 }
 
 static const char *check_args(const struct st_graph *g, const struct st_graph_args *a) {
     const struct st_device_subgraph *s = &g->subgraph;
-    const struct st_stage *last = &s->stages[s->n_stages - 1];
-    bool two = s->n_stages == 2;
+    const struct st_linear_op *last = &s->linear_ops[s->n_linear_ops - 1];
+    bool two = s->n_linear_ops == 2;
     if (a->n_rows > g->max_rows) return "more rows than its graph was compiled for";
     if ((a->part != NULL) != s->in_parts || (a->part && !part_fits(g, a->part)))
         return "a part that its graph does not have";
-    if (!quantized_fits(g->device, &a->in, a->n_rows, s->stages[0].weight.n_in, s->two_term[0]))
+    if (!quantized_fits(g->device, &a->in, a->n_rows, s->linear_ops[0].weight.n_in, s->two_term[0]))
         return "an input outside its buffer";
     if (two && !quantized_fits(g->device, &a->middle, a->n_rows, last->weight.n_in, s->two_term[1]))
         return "a middle outside its buffer";

@@ -9,7 +9,7 @@
 #include "kernels/int8.h"
 
 enum {
-    ST_STAGE_PARTS = 3,                   // outputs of one product, as q, k and v
+    ST_LINEAR_OP_PARTS = 3,               // outputs of one product, as q, k and v
     ST_DEVICE_GROUP = 4 * ST_INT8_PANEL,  // packed rows that share an epilogue
     ST_GATED_GROUP = ST_DEVICE_GROUP / 2, // gate rows, then as many up rows, of one group
     ST_DEVICE_PAD = 64,                   // bytes between the rows of a quantized buffer
@@ -47,25 +47,25 @@ enum st_epilogue {
 };
 
 // One linear of a subgraph.
-struct st_stage {
+struct st_linear_op {
     struct st_int8_weight weight;
     enum st_epilogue epilogue;
     enum st_act act;
     uint32_t n_parts;
-    uint32_t rows[ST_STAGE_PARTS]; // outputs, without padding; rows[0] alone unless FLOAT
+    uint32_t rows[ST_LINEAR_OP_PARTS]; // outputs, without padding; rows[0] alone unless FLOAT
 };
 
 // Packed rows of a linear, of one with these outputs, and groups of them: the last one may be a
 // part of one. Bytes of a whole group's weights in the package.
-static inline size_t st_stage_rows(const struct st_stage *stage) {
-    return (size_t)stage->weight.n_panels * ST_INT8_PANEL;
+static inline size_t st_linear_op_rows(const struct st_linear_op *linear_op) {
+    return (size_t)linear_op->weight.n_panels * ST_INT8_PANEL;
 }
-static inline size_t st_stage_groups(const struct st_stage *stage) {
-    return st_ceil_div(stage->weight.n_panels, ST_DEVICE_GROUP / ST_INT8_PANEL);
+static inline size_t st_linear_op_groups(const struct st_linear_op *linear_op) {
+    return st_ceil_div(linear_op->weight.n_panels, ST_DEVICE_GROUP / ST_INT8_PANEL);
 }
-static inline size_t st_stage_group_bytes(const struct st_stage *stage) {
-    return st_int8_padded_k(stage->weight.n_in) * ST_DEVICE_GROUP;
+static inline size_t st_linear_op_group_bytes(const struct st_linear_op *linear_op) {
+    return st_int8_padded_k(linear_op->weight.n_in) * ST_DEVICE_GROUP;
 }
-size_t st_stage_packed_rows(enum st_epilogue epilogue, uint32_t n_parts, const uint32_t *rows);
+size_t st_linear_op_packed_rows(enum st_epilogue epilogue, uint32_t n_parts, const uint32_t *rows);
 
 #endif

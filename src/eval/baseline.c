@@ -196,7 +196,7 @@ static stint_status find_prefix(struct st_baseline *b, const struct st_baseline_
 
 // The parts of a linear in the copy, which still point to the source's weights.
 struct parts {
-    struct st_linear_weight *part[ST_STAGE_PARTS];
+    struct st_linear_weight *part[ST_LINEAR_OP_PARTS];
     size_t n;
 };
 
@@ -295,10 +295,10 @@ static stint_status quantize_all(struct st_baseline *b) {
 
 static stint_status take_input(struct st_baseline *b, enum st_int8_role role, uint32_t layer,
                                uint32_t expert) {
-    struct st_stage stage;
+    struct st_linear_op linear_op;
     struct input *input = input_of(b, role, layer, expert);
-    st_int8_shape(role, &b->source->config, &stage);
-    input->n = stage.weight.n_in;
+    st_int8_shape(role, &b->source->config, &linear_op);
+    input->n = linear_op.weight.n_in;
     input->width = b->method.outliers ? 2 * input->n : input->n;
     b->widest = st_max(b->widest, input->width);
     input->max = calloc(input->n, sizeof *input->max);

@@ -65,7 +65,7 @@ static stint_status check_exec(const struct stint_model *m, const stint_model_op
 
 static stint_status count_blocks(void *context, struct st_linear_id id) {
     struct stint_model *m = context;
-    const struct st_linear_weight *parts[ST_STAGE_PARTS];
+    const struct st_linear_weight *parts[ST_LINEAR_OP_PARTS];
     size_t n = st_linear_parts(&m->weights, id, parts);
     for (size_t i = 0; i < n; i++) m->fast |= parts[i]->data && st_blocks_has(parts[i]->dtype);
     return STINT_OK;

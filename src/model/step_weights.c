@@ -29,12 +29,13 @@ static void give_float(const struct walk *w, struct st_linear_id id, bool router
 }
 
 static void give_int8(const struct walk *w, struct st_linear_id id) {
-    const struct st_stage *stage = st_int8_stage(&w->model->int8, id.role, id.layer, id.expert);
+    const struct st_linear_op *linear_op =
+        st_int8_linear_op(&w->model->int8, id.role, id.layer, id.expert);
     uint64_t rows = 0;
-    for (uint32_t i = 0; i < stage->n_parts; i++) rows += stage->rows[i];
-    if (stage->epilogue == ST_EPILOGUE_GATED) rows *= 2;
-    give(w, id, ST_WEIGHT_INT8, stage->weight.panels, st_int8_packed_bytes(&stage->weight),
-         rows * stage->weight.n_in);
+    for (uint32_t i = 0; i < linear_op->n_parts; i++) rows += linear_op->rows[i];
+    if (linear_op->epilogue == ST_EPILOGUE_GATED) rows *= 2;
+    give(w, id, ST_WEIGHT_INT8, linear_op->weight.panels, st_int8_packed_bytes(&linear_op->weight),
+         rows * linear_op->weight.n_in);
 }
 
 // The codes of a precision are part of the next one's.
@@ -66,7 +67,7 @@ static stint_status visit_router(const struct walk *w, struct st_linear_id id) {
 // One kind of weights: a linear's parts are all nested, or all of another kind.
 static stint_status visit(void *context, struct st_linear_id id) {
     const struct walk *w = context;
-    const struct st_linear_weight *parts[ST_STAGE_PARTS];
+    const struct st_linear_weight *parts[ST_LINEAR_OP_PARTS];
     size_t n = st_linear_parts(&w->model->weights, id, parts);
     ST_TRY(visit_router(w, id));
     if (w->range.high && parts[0]->nested) {
@@ -90,7 +91,7 @@ void st_step_weights_each(const struct stint_model *m, unsigned bits, st_weight_
 // Those of a package that are stored twice.
 static stint_status visit_stored(void *context, struct st_linear_id id) {
     const struct walk *w = context;
-    const struct st_linear_weight *parts[ST_STAGE_PARTS];
+    const struct st_linear_weight *parts[ST_LINEAR_OP_PARTS];
     size_t n = st_linear_parts(&w->model->weights, id, parts);
     give_int8(w, id);
     for (size_t p = 0; p < n; p++)

@@ -21,13 +21,14 @@ void st_int8_name(enum st_int8_role role, const struct st_config *config, uint32
         snprintf(name, ST_INT8_NAME_BYTES, "layers.%u.%s", layer, names[role]);
 }
 
-bool st_int8_shape(enum st_int8_role role, const struct st_config *c, struct st_stage *stage) {
+bool st_int8_shape(enum st_int8_role role, const struct st_config *c,
+                   struct st_linear_op *linear_op) {
     uint32_t n_q = c->n_heads * c->head_dim, n_kv = c->n_kv_heads * c->head_dim;
     bool gated = (c->flags & ST_ARCH_GATED) != 0, bias = (c->flags & ST_ARCH_BIAS) != 0;
-    struct st_stage s = {.n_parts = 1, .act = c->act};
+    struct st_linear_op s = {.n_parts = 1, .act = c->act};
     switch (role) {
     case ST_INT8_QKV:
-        s = (struct st_stage){.n_parts = 3, .rows = {n_q, n_kv, n_kv}};
+        s = (struct st_linear_op){.n_parts = 3, .rows = {n_q, n_kv, n_kv}};
         s.weight.n_in = c->hidden;
         bias = bias || (c->flags & ST_ARCH_QKV_BIAS) != 0;
         break;
@@ -51,9 +52,9 @@ bool st_int8_shape(enum st_int8_role role, const struct st_config *c, struct st_
         bias = (c->flags & ST_ARCH_HEAD_BIAS) != 0;
         break;
     }
-    size_t rows = st_stage_packed_rows(s.epilogue, s.n_parts, s.rows);
+    size_t rows = st_linear_op_packed_rows(s.epilogue, s.n_parts, s.rows);
     s.weight.n_panels = (uint32_t)(rows / ST_INT8_PANEL);
-    *stage = s;
+    *linear_op = s;
     return bias;
 }
 
@@ -182,11 +183,12 @@ static stint_status bind_factor(const struct binder *b, const char *linear, cons
     return check_scales(linear, ST_INT8_SCALE, factor, n);
 }
 
-stint_status st_int8_bind_stage(const struct st_int8_source *source, struct st_arena *arena,
-                                const char *name, bool must_bias, struct st_stage *stage) {
+stint_status st_int8_bind_linear_op(const struct st_int8_source *source, struct st_arena *arena,
+                                    const char *name, bool must_bias,
+                                    struct st_linear_op *linear_op) {
     const struct binder b = {source, NULL, arena};
     const void *panels, *scale, *sums, *input, *bias = NULL;
-    struct st_int8_weight *w = &stage->weight;
+    struct st_int8_weight *w = &linear_op->weight;
     size_t rows = (size_t)w->n_panels * ST_INT8_PANEL;
     if (w->n_in > ST_INT8_MAX_K)
         return st_fail(STINT_E_UNSUPPORTED, "'%s' has %u inputs, INT8 sums hold %d", name, w->n_in,
@@ -205,13 +207,13 @@ stint_status st_int8_bind_stage(const struct st_int8_source *source, struct st_a
 }
 
 static stint_status bind(const struct binder *b, enum st_int8_role role, uint32_t layer,
-                         uint32_t expert, struct st_stage *out) {
+                         uint32_t expert, struct st_linear_op *out) {
     char name[ST_INT8_NAME_BYTES];
-    struct st_stage stage;
-    bool must_bias = st_int8_shape(role, b->config, &stage);
+    struct st_linear_op linear_op;
+    bool must_bias = st_int8_shape(role, b->config, &linear_op);
     st_int8_name(role, b->config, layer, expert, name);
-    ST_TRY(st_int8_bind_stage(b->source, b->arena, name, must_bias, &stage));
-    if (out) *out = stage;
+    ST_TRY(st_int8_bind_linear_op(b->source, b->arena, name, must_bias, &linear_op));
+    if (out) *out = linear_op;
     return STINT_OK;
 }
 
@@ -241,23 +243,24 @@ stint_status st_linears_each(const struct st_config *config, uint32_t n_experts,
     return fn(context, (struct st_linear_id){ST_INT8_HEAD, 0, 0});
 }
 
-static void note_stage(const struct st_stage *stage, bool middle, struct st_weights_int8 *w) {
-    bool row_scales = st_int8_row_scales(&stage->weight);
+static void note_linear_op(const struct st_linear_op *linear_op, bool middle,
+                           struct st_weights_int8 *w) {
+    bool row_scales = st_int8_row_scales(&linear_op->weight);
     w->row_scales = w->row_scales || row_scales;
     w->row_scaled_middle = w->row_scaled_middle || (middle && row_scales);
-    w->two_term = w->two_term || stage->weight.two_term;
+    w->two_term = w->two_term || linear_op->weight.two_term;
 }
 
 static void note_row_scales(const struct st_config *config, struct st_weights_int8 *w) {
     for (uint32_t i = 0; i < config->n_layers; i++) {
-        note_stage(&w->layers[i].qkv, false, w);
-        note_stage(&w->layers[i].o, false, w);
+        note_linear_op(&w->layers[i].qkv, false, w);
+        note_linear_op(&w->layers[i].o, false, w);
         for (uint32_t e = 0; e < st_max(1, config->n_experts) && w->layers[i].ffn; e++) {
-            note_stage(&w->layers[i].ffn[e].up, false, w);
-            note_stage(&w->layers[i].ffn[e].down, true, w);
+            note_linear_op(&w->layers[i].ffn[e].up, false, w);
+            note_linear_op(&w->layers[i].ffn[e].down, true, w);
         }
     }
-    note_stage(&w->head, false, w);
+    note_linear_op(&w->head, false, w);
 }
 
 stint_status st_weights_int8_bind(const struct st_int8_source *source,

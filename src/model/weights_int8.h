@@ -10,17 +10,17 @@
 #include "model/config.h"
 
 struct st_ffn_int8 {
-    struct st_stage up, down;
+    struct st_linear_op up, down;
 };
 
 struct st_layer_int8 {
-    struct st_stage qkv, o;
+    struct st_linear_op qkv, o;
     struct st_ffn_int8 *ffn; // [max(1, n_experts)]
 };
 
 struct st_weights_int8 {
     struct st_layer_int8 *layers; // [n_layers]; NULL: a float model
-    struct st_stage head;
+    struct st_linear_op head;
     // Of any linear: inputs with a scale for each row; a middle of a feed-forward block with them;
     // inputs with them in two terms.
     bool row_scales, row_scaled_middle, two_term;
@@ -30,9 +30,9 @@ struct st_weights_int8 {
 enum st_int8_role { ST_INT8_QKV, ST_INT8_O, ST_INT8_UP, ST_INT8_DOWN, ST_INT8_HEAD, ST_INT8_ROLES };
 
 // The expert is of no meaning but in feed-forward blocks, nor the layer to the head.
-static inline const struct st_stage *st_int8_stage(const struct st_weights_int8 *w,
-                                                   enum st_int8_role role, uint32_t layer,
-                                                   uint32_t expert) {
+static inline const struct st_linear_op *st_int8_linear_op(const struct st_weights_int8 *w,
+                                                           enum st_int8_role role, uint32_t layer,
+                                                           uint32_t expert) {
     if (role == ST_INT8_HEAD) return &w->head;
     const struct st_layer_int8 *l = &w->layers[layer];
     if (role == ST_INT8_QKV) return &l->qkv;
@@ -63,7 +63,7 @@ stint_status st_linears_each(const struct st_config *config, uint32_t n_experts,
 #define ST_INT8_SUMS   ".sums"   // I32 [packed rows], of each row's weights
 // F32 [2], static scales of the activations: shadowed, pruned. Row scales: terms (1 or 2), 0.
 #define ST_INT8_INPUT ".input"
-#define ST_INT8_BIAS   ".bias"   // F32 [packed rows], where there is one
+#define ST_INT8_BIAS  ".bias" // F32 [packed rows], where there is one
 // Of a linear with shadow execution alone:
 // COLUMNS [n_in, packed rows], the weights by channel; I8 in packages that have no checks
 #define ST_INT8_COLUMNS       ".columns"
@@ -85,9 +85,10 @@ enum { ST_INT8_NAME_BYTES = 64 };
 // Writes the name of a linear, e.g. "layers.3.experts.1.up".
 void st_int8_name(enum st_int8_role role, const struct st_config *config, uint32_t layer,
                   uint32_t expert, char name[ST_INT8_NAME_BYTES]);
-// Its stage without weights: outputs, epilogue, width of its input. True if it must have a bias;
-// others may.
-bool st_int8_shape(enum st_int8_role role, const struct st_config *config, struct st_stage *stage);
+// Its linear op without weights: outputs, epilogue, width of its input. True if it must have a
+// bias; others may.
+bool st_int8_shape(enum st_int8_role role, const struct st_config *config,
+                   struct st_linear_op *linear_op);
 
 // Where the sections come from: a package, or a generator of random ones.
 struct st_int8_source {
@@ -105,8 +106,9 @@ stint_status st_weights_int8_bind(const struct st_int8_source *source,
                                   struct st_weights_int8 *weights);
 
 // Binds the sections of a linear whose shape (outputs, epilogue, n_in, n_panels) is set.
-stint_status st_int8_bind_stage(const struct st_int8_source *source, struct st_arena *arena,
-                                const char *name, bool must_bias, struct st_stage *stage);
+stint_status st_int8_bind_linear_op(const struct st_int8_source *source, struct st_arena *arena,
+                                    const char *name, bool must_bias,
+                                    struct st_linear_op *linear_op);
 
 // True if a column, `rows` bytes of channel c, is what `prepare` wrote, or nothing says what it
 // was.

@@ -6,7 +6,7 @@
 
 void st_nested_name(enum st_int8_role role, uint32_t part, const struct st_config *config,
                     uint32_t layer, uint32_t expert, char name[ST_INT8_NAME_BYTES]) {
-    static const char *const names[ST_INT8_ROLES][ST_STAGE_PARTS] = {
+    static const char *const names[ST_INT8_ROLES][ST_LINEAR_OP_PARTS] = {
         [ST_INT8_QKV] = {"q", "k", "v"}, [ST_INT8_O] = {"o"},       [ST_INT8_UP] = {"gate", "up"},
         [ST_INT8_DOWN] = {"down"},       [ST_INT8_HEAD] = {"head"},
     };
@@ -26,10 +26,10 @@ void st_nested_groups_name(const char *linear, unsigned bits, char name[ST_INT8_
 }
 
 size_t st_linear_parts(const struct st_weights *weights, struct st_linear_id id,
-                       const struct st_linear_weight *parts[ST_STAGE_PARTS]) {
+                       const struct st_linear_weight *parts[ST_LINEAR_OP_PARTS]) {
     const struct st_layer *l = &weights->layers[id.layer];
     const struct st_ffn_weight *ffn = &l->ffn[id.expert];
-    const struct st_linear_weight *const of[ST_INT8_ROLES][ST_STAGE_PARTS] = {
+    const struct st_linear_weight *const of[ST_INT8_ROLES][ST_LINEAR_OP_PARTS] = {
         [ST_INT8_QKV] = {&l->q, &l->k, &l->v},
         [ST_INT8_O] = {&l->o},
         [ST_INT8_UP] = {&ffn->up, st_linear_exists(&ffn->gate) ? &ffn->gate : NULL},
@@ -37,7 +37,7 @@ size_t st_linear_parts(const struct st_weights *weights, struct st_linear_id id,
         [ST_INT8_HEAD] = {&weights->head},
     };
     size_t n = 0;
-    for (; n < ST_STAGE_PARTS && of[id.role][n]; n++) parts[n] = of[id.role][n];
+    for (; n < ST_LINEAR_OP_PARTS && of[id.role][n]; n++) parts[n] = of[id.role][n];
     return n;
 }
 
@@ -65,12 +65,12 @@ struct walk {
 // Gate and up have one width.
 static stint_status visit(struct walk *w, struct st_linear_id id, uint32_t part,
                           const struct st_linear_weight *linear) {
-    struct st_stage stage;
-    st_int8_shape(id.role, w->config, &stage);
+    struct st_linear_op linear_op;
+    st_int8_shape(id.role, w->config, &linear_op);
     st_nested_name(id.role, part, w->config, id.layer, id.expert, w->place.name);
     w->place.linear = w->weights->layers ? linear : NULL;
-    w->place.n_out = stage.rows[id.role == ST_INT8_UP ? 0 : part];
-    w->place.n_in = stage.weight.n_in;
+    w->place.n_out = linear_op.rows[id.role == ST_INT8_UP ? 0 : part];
+    w->place.n_in = linear_op.weight.n_in;
     ST_TRY(w->fn(w->context, &w->place));
     w->place.index++;
     return STINT_OK;
@@ -83,14 +83,15 @@ static stint_status visit_parts(void *context, struct st_linear_id id) {
     const struct st_weights *all = w->weights;
     const struct st_layer *l = all->layers ? &all->layers[id.layer] : &none;
     const struct st_ffn_weight *ffn = all->layers ? &l->ffn[id.expert] : &no_ffn;
-    const struct st_linear_weight *const parts[ST_INT8_ROLES][ST_STAGE_PARTS] = {
+    const struct st_linear_weight *const parts[ST_INT8_ROLES][ST_LINEAR_OP_PARTS] = {
         [ST_INT8_QKV] = {&l->q, &l->k, &l->v}, [ST_INT8_O] = {&l->o},
         [ST_INT8_UP] = {&ffn->gate, &ffn->up}, [ST_INT8_DOWN] = {&ffn->down},
         [ST_INT8_HEAD] = {&all->head},
     };
     if (st_int8_is_ffn(id.role) && !w->ffn) return STINT_OK;
     bool gated = w->config->flags & ST_ARCH_GATED;
-    for (uint32_t p = id.role == ST_INT8_UP && !gated; p < ST_STAGE_PARTS && parts[id.role][p]; p++)
+    for (uint32_t p = id.role == ST_INT8_UP && !gated; p < ST_LINEAR_OP_PARTS && parts[id.role][p];
+         p++)
         ST_TRY(visit(w, id, p, parts[id.role][p]));
     return STINT_OK;
 }

@@ -28,7 +28,7 @@
 // The float or nested linears that one packed linear stands for, in the order of its outputs: q, k
 // and v; up, and gate where there is one. Returns how many.
 size_t st_linear_parts(const struct st_weights *weights, struct st_linear_id id,
-                       const struct st_linear_weight *parts[ST_STAGE_PARTS]);
+                       const struct st_linear_weight *parts[ST_LINEAR_OP_PARTS]);
 
 struct st_nested_range {
     uint8_t low, high; // 0: none

@@ -11,17 +11,17 @@ void st_neurons_name(uint32_t layer, const char *ending, char name[ST_INT8_NAME_
     snprintf(name, ST_INT8_NAME_BYTES, "layers.%u%s", layer, ending);
 }
 
-static struct st_stage stage_of(uint32_t n_out, uint32_t n_in) {
-    struct st_stage s = {.epilogue = ST_EPILOGUE_FLOAT, .n_parts = 1, .rows = {n_out}};
+static struct st_linear_op linear_op_of(uint32_t n_out, uint32_t n_in) {
+    struct st_linear_op s = {.epilogue = ST_EPILOGUE_FLOAT, .n_parts = 1, .rows = {n_out}};
     s.weight.n_in = n_in;
     s.weight.n_panels = (uint32_t)st_ceil_div(n_out, ST_INT8_PANEL);
     return s;
 }
 
-void st_predictor_shape(const struct st_config *c, uint32_t rank, struct st_stage *in,
-                        struct st_stage *out) {
-    *in = stage_of(rank, c->hidden);
-    *out = stage_of(c->ffn, rank);
+void st_predictor_shape(const struct st_config *c, uint32_t rank, struct st_linear_op *in,
+                        struct st_linear_op *out) {
+    *in = linear_op_of(rank, c->hidden);
+    *out = linear_op_of(c->ffn, rank);
 }
 
 struct binder {
@@ -69,9 +69,9 @@ static stint_status bind_predictor(const struct binder *b, struct st_layer_neuro
                        ST_NEURONS_RANK, r);
     st_predictor_shape(b->config, (uint32_t)r, &l->predict_in, &l->predict_out);
     st_neurons_name(b->layer, ST_NEURONS_PREDICT_IN, name);
-    ST_TRY(st_int8_bind_stage(b->source, b->arena, name, false, &l->predict_in));
+    ST_TRY(st_int8_bind_linear_op(b->source, b->arena, name, false, &l->predict_in));
     st_neurons_name(b->layer, ST_NEURONS_PREDICT_OUT, name);
-    ST_TRY(st_int8_bind_stage(b->source, b->arena, name, true, &l->predict_out));
+    ST_TRY(st_int8_bind_linear_op(b->source, b->arena, name, true, &l->predict_out));
     const struct st_int8_weight *in = &l->predict_in.weight, *out = &l->predict_out.weight;
     if ((in->factor && st_int8_row_scales(in)) || (out->factor && st_int8_row_scales(out)))
         return st_fail(STINT_E_FORMAT, "'%s' or its input has no static scale", name);

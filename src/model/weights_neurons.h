@@ -30,7 +30,7 @@ struct st_layer_neurons {
     const int32_t *checks;        // [n_entries, 2]
     const float *rates;           // [ST_NEURON_RATES, n]
     bool predicted;
-    struct st_stage predict_in, predict_out;
+    struct st_linear_op predict_in, predict_out;
 };
 
 struct st_weights_neurons {
@@ -43,8 +43,8 @@ bool st_act_is_sparse(enum st_act act);
 
 void st_neurons_name(uint32_t layer, const char *ending, char name[ST_INT8_NAME_BYTES]);
 // The shapes of a predictor.
-void st_predictor_shape(const struct st_config *config, uint32_t rank, struct st_stage *in,
-                        struct st_stage *out);
+void st_predictor_shape(const struct st_config *config, uint32_t rank, struct st_linear_op *in,
+                        struct st_linear_op *out);
 
 // Binds what is there. Runs twice on `arena` (base/arena.h). STINT_E_FORMAT.
 stint_status st_weights_neurons_bind(const struct st_int8_source *source,

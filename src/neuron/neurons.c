@@ -146,8 +146,8 @@ void st_neurons_divide(struct st_neurons *n) {
 
 // ---- Opening
 
-static size_t panel_bytes(const struct st_stage *stage) {
-    return st_int8_packed_bytes(&stage->weight);
+static size_t panel_bytes(const struct st_linear_op *linear_op) {
+    return st_int8_packed_bytes(&linear_op->weight);
 }
 
 static void lay_out(struct st_neurons *n, struct st_arena *a) {
@@ -172,11 +172,11 @@ static void lay_out(struct st_neurons *n, struct st_arena *a) {
     n->expected = ST_TAKE(a, int32_t, l->n_entries);
     for (uint32_t i = 0; i < layers && m->neurons.layers; i++) {
         const struct st_layer_neurons *layer = &m->neurons.layers[i];
-        const struct st_stage *stages[] = {&layer->predict_in, &layer->predict_out};
+        const struct st_linear_op *linear_ops[] = {&layer->predict_in, &layer->predict_out};
         for (int j = 0; j < 2 && layer->predicted; j++) {
-            unsigned char *panels = st_section_room(a, panel_bytes(stages[j]));
+            unsigned char *panels = st_section_room(a, panel_bytes(linear_ops[j]));
             if (!n->predictors) continue;
-            n->predictors[i][j] = *stages[j];
+            n->predictors[i][j] = *linear_ops[j];
             n->predictors[i][j].weight.panels = (const int8_t *)panels;
         }
     }
@@ -203,12 +203,12 @@ static uint64_t offset_of(const struct st_neurons *n, const void *data) {
 static stint_status read_predictor(struct st_neurons *n, struct st_loader *loader, uint32_t layer,
                                    int which) {
     const char *ending = which ? ST_NEURONS_PREDICT_OUT : ST_NEURONS_PREDICT_IN;
-    const struct st_stage *stage = &n->predictors[layer][which];
+    const struct st_linear_op *linear_op = &n->predictors[layer][which];
     char linear[ST_INT8_NAME_BYTES], name[ST_INT8_NAME_BYTES + 16];
     st_neurons_name(layer, ending, linear);
     snprintf(name, sizeof name, "%s%s", linear, ST_INT8_WEIGHT);
-    return st_section_keep(n->model, loader, name, panel_bytes(stage),
-                           (unsigned char *)(uintptr_t)stage->weight.panels);
+    return st_section_keep(n->model, loader, name, panel_bytes(linear_op),
+                           (unsigned char *)(uintptr_t)linear_op->weight.panels);
 }
 
 static stint_status open_in(struct st_neurons *n, struct st_loader *loader) {

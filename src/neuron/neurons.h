@@ -24,11 +24,11 @@ struct st_neurons {
     struct st_cache hot, cold;
     uint32_t *hot_clusters; // [ST_NEURON_RATES, n_layers] of each layer, by size of the batch
     uint32_t *kept;         // [n_layers] cold entries up to here stay, the others make room first
-    struct st_stage (*predictors)[2]; // [n_layers] with weights in memory
-    struct st_neuron_ref *refs;       // [neurons of a layer]
-    int32_t *ready, *pending;         // [entries of a layer] of a round
-    uint8_t *wanted;                  // [entries of a layer]
-    int32_t *expected;                // [entries of a layer] taken before their turn
+    struct st_linear_op (*predictors)[2]; // [n_layers] with weights in memory
+    struct st_neuron_ref *refs;           // [neurons of a layer]
+    int32_t *ready, *pending;             // [entries of a layer] of a round
+    uint8_t *wanted;                      // [entries of a layer]
+    int32_t *expected;                    // [entries of a layer] taken before their turn
     size_t n_expected;
     uint64_t computed, possible; // neurons; of dense blocks
 };

@@ -21,8 +21,8 @@ static stint_status for_linears(const struct st_config *c, st_linear_fn *fn, voi
     return st_linears_each(c, (uint32_t)st_max(1, c->n_experts), fn, context);
 }
 
-size_t st_slices_stage(const struct st_config *c, enum st_int8_role role, uint32_t layer,
-                       uint32_t expert) {
+size_t st_slices_linear_op(const struct st_config *c, enum st_int8_role role, uint32_t layer,
+                           uint32_t expert) {
     size_t per_layer = 2 + 2 * st_max(1, c->n_experts);
     if (role == ST_INT8_HEAD) return per_layer * c->n_layers;
     size_t at = role == ST_INT8_QKV ? 0 : role == ST_INT8_O ? 1 : 2 + 2 * expert;
@@ -59,14 +59,14 @@ struct sizing {
 
 static stint_status size_linear(void *context, struct st_linear_id id) {
     struct sizing *s = context;
-    struct st_stage stage;
+    struct st_linear_op linear_op;
     if (region_of(s->config, s->steps, id.role) != s->region) return STINT_OK;
-    st_int8_shape(id.role, s->config, &stage);
-    size_t group = st_stage_group_bytes(&stage);
+    st_int8_shape(id.role, s->config, &linear_op);
+    size_t group = st_linear_op_group_bytes(&linear_op);
     s->widest = st_max(s->widest, group);
-    s->bytes += st_int8_packed_bytes(&stage.weight);
+    s->bytes += st_int8_packed_bytes(&linear_op.weight);
     if (s->entry_bytes >= group)
-        s->n_slices += st_ceil_div(st_stage_groups(&stage), s->entry_bytes / group);
+        s->n_slices += st_ceil_div(st_linear_op_groups(&linear_op), s->entry_bytes / group);
     return STINT_OK;
 }
 
@@ -96,7 +96,7 @@ void st_slices_plan(const struct stint_model *model, unsigned steps, struct st_s
 // ---- Opening
 
 static void lay_out(const struct st_slices_plan *plan, struct st_slices *s, struct st_arena *a) {
-    s->stages = ST_TAKE(a, struct st_sliced, s->n_stages);
+    s->linear_ops = ST_TAKE(a, struct st_sliced, s->n_linear_ops);
     for (int r = 0; r < ST_N_REGIONS; r++) {
         s->regions[r].entry_bytes = plan->entry_bytes[r];
         s->regions[r].n_entries = plan->n_entries[r];
@@ -107,17 +107,17 @@ static void lay_out(const struct st_slices_plan *plan, struct st_slices *s, stru
     }
 }
 
-static size_t count_stages(const struct st_config *c) {
-    return st_slices_stage(c, ST_INT8_HEAD, 0, 0) + 1;
+static size_t count_linear_ops(const struct st_config *c) {
+    return st_slices_linear_op(c, ST_INT8_HEAD, 0, 0) + 1;
 }
 
 size_t st_slices_table_bytes(const struct stint_model *model, const struct st_slices_plan *plan) {
-    struct st_slices s = {.n_stages = count_stages(&model->config)};
+    struct st_slices s = {.n_linear_ops = count_linear_ops(&model->config)};
     struct st_arena measure = st_arena_measure();
     lay_out(plan, &s, &measure);
     size_t content = 0;
     for (int r = 0; r < ST_N_REGIONS; r++) content += plan->n_entries[r] * plan->entry_bytes[r];
-    return measure.used - content + s.n_stages * HASH_BYTES;
+    return measure.used - content + s.n_linear_ops * HASH_BYTES;
 }
 
 struct binding {
@@ -131,19 +131,19 @@ static stint_status bind_linear(void *context, struct st_linear_id id) {
     struct binding *b = context;
     const struct stint_model *m = b->model;
     char linear[ST_INT8_NAME_BYTES], name[ST_INT8_NAME_BYTES + 16];
-    struct st_stage stage;
+    struct st_linear_op linear_op;
     st_int8_name(id.role, &m->config, id.layer, id.expert, linear);
     snprintf(name, sizeof name, "%s%s", linear, ST_INT8_WEIGHT);
-    st_int8_shape(id.role, &m->config, &stage);
+    st_int8_shape(id.role, &m->config, &linear_op);
     const struct st_section *section = st_package_find(m->checkpoint.package, name);
     struct st_sliced *s =
-        &b->slices->stages[st_slices_stage(&m->config, id.role, id.layer, id.expert)];
+        &b->slices->linear_ops[st_slices_linear_op(&m->config, id.role, id.layer, id.expert)];
     *s = (struct st_sliced){.name = section->name,
                             .offset = st_package_offset(m->checkpoint.package, section),
                             .bytes = section->bytes,
                             .hash = st_package_section_hash(m->checkpoint.package, section),
-                            .group_bytes = st_stage_group_bytes(&stage),
-                            .n_groups = (uint32_t)st_stage_groups(&stage),
+                            .group_bytes = st_linear_op_group_bytes(&linear_op),
+                            .n_groups = (uint32_t)st_linear_op_groups(&linear_op),
                             .region = region_of(&m->config, b->steps, id.role),
                             .passes = passes_of(b->steps, id.role),
                             .by_chance = by_chance(&m->config, id.role),
@@ -161,7 +161,7 @@ stint_status st_slices_open(const struct stint_model *model, unsigned steps,
                             struct st_slices *s) {
     *s = (struct st_slices){.loader = loader,
                             .path = model->checkpoint.path,
-                            .n_stages = count_stages(&model->config),
+                            .n_linear_ops = count_linear_ops(&model->config),
                             .pass = ST_PASS_PROMPT};
     struct st_arena measure = st_arena_measure();
     lay_out(plan, s, &measure);
@@ -175,15 +175,16 @@ stint_status st_slices_open(const struct stint_model *model, unsigned steps,
 }
 
 void st_slices_close(struct st_slices *s) {
-    for (size_t i = 0; i < s->n_stages && s->stages; i++) XXH3_freeState(s->stages[i].state);
+    for (size_t i = 0; i < s->n_linear_ops && s->linear_ops; i++)
+        XXH3_freeState(s->linear_ops[i].state);
     st_arena_close(&s->arena);
     *s = (struct st_slices){0};
 }
 
 // ---- Before their turn
 
-static struct st_cache *region(struct st_slices *s, size_t stage) {
-    return &s->regions[s->stages[stage].region];
+static struct st_cache *region(struct st_slices *s, size_t linear_op) {
+    return &s->regions[s->linear_ops[linear_op].region];
 }
 
 static size_t slice_bytes(const struct st_sliced *g, uint32_t slice) {
@@ -191,25 +192,25 @@ static size_t slice_bytes(const struct st_sliced *g, uint32_t slice) {
     return st_min(g->bytes - begin, g->slice_groups * g->group_bytes);
 }
 
-static int32_t take_entry(struct st_slices *s, size_t stage, uint32_t slice) {
-    const struct st_sliced *g = &s->stages[stage];
+static int32_t take_entry(struct st_slices *s, size_t linear_op, uint32_t slice) {
+    const struct st_sliced *g = &s->linear_ops[linear_op];
     uint64_t begin = (uint64_t)slice * g->slice_groups * g->group_bytes;
-    return st_cache_take(region(s, stage), g->first + slice, g->offset + begin,
+    return st_cache_take(region(s, linear_op), g->first + slice, g->offset + begin,
                          slice_bytes(g, slice));
 }
 
-static bool is_passed_over(const struct st_slices *s, size_t stage) {
-    const struct st_sliced *g = &s->stages[stage];
+static bool is_passed_over(const struct st_slices *s, size_t linear_op) {
+    const struct st_sliced *g = &s->linear_ops[linear_op];
     return g->by_chance || !(g->passes & s->pass);
 }
 
 // The slice that follows in this kind of pass, or in the next pass; the same where nothing does.
 static struct st_slice_place following(const struct st_slices *s, struct st_slice_place at) {
-    if (at.slice + 1 < s->stages[at.stage].n)
-        return (struct st_slice_place){at.stage, at.slice + 1, false};
-    for (size_t i = 1; i <= s->n_stages; i++) {
-        uint32_t stage = (uint32_t)((at.stage + i) % s->n_stages);
-        if (!is_passed_over(s, stage)) return (struct st_slice_place){stage, 0, false};
+    if (at.slice + 1 < s->linear_ops[at.linear_op].n)
+        return (struct st_slice_place){at.linear_op, at.slice + 1, false};
+    for (size_t i = 1; i <= s->n_linear_ops; i++) {
+        uint32_t linear_op = (uint32_t)((at.linear_op + i) % s->n_linear_ops);
+        if (!is_passed_over(s, linear_op)) return (struct st_slice_place){linear_op, 0, false};
     }
     return at;
 }
@@ -219,14 +220,14 @@ static struct st_slice_place *ahead(struct st_slices *s, size_t i) {
 }
 
 static int32_t held_entry(struct st_slices *s, struct st_slice_place at) {
-    return region(s, at.stage)->entry_of[s->stages[at.stage].first + at.slice];
+    return region(s, at.linear_op)->entry_of[s->linear_ops[at.linear_op].first + at.slice];
 }
 
 static void drop_ahead(struct st_slices *s) {
     for (; s->n_ahead; s->n_ahead--) {
         struct st_slice_place at = *ahead(s, s->n_ahead - 1);
         int32_t entry = held_entry(s, at);
-        if (entry != ST_CACHE_NONE) st_cache_give(region(s, at.stage), entry, ST_EVICT_FIRST);
+        if (entry != ST_CACHE_NONE) st_cache_give(region(s, at.linear_op), entry, ST_EVICT_FIRST);
     }
     s->n_read_ahead = 0;
 }
@@ -235,12 +236,12 @@ static void look_ahead(struct st_slices *s, struct st_slice_place at) {
     if (s->n_ahead) at = *ahead(s, s->n_ahead - 1);
     while (s->n_ahead < ST_SLICES_AHEAD) {
         struct st_slice_place next = following(s, at);
-        const struct st_cache *c = region(s, next.stage);
+        const struct st_cache *c = region(s, next.linear_op);
         int32_t entry = held_entry(s, next);
         if (entry != ST_CACHE_NONE && c->held[entry]) return; // once round
         next.read = entry == ST_CACHE_NONE;
         if (next.read && s->n_read_ahead == ST_SLICES_DEPTH) return;
-        if (take_entry(s, next.stage, next.slice) == ST_CACHE_NONE) return;
+        if (take_entry(s, next.linear_op, next.slice) == ST_CACHE_NONE) return;
         s->n_read_ahead += next.read;
         s->n_ahead++;
         *ahead(s, s->n_ahead - 1) = at = next;
@@ -250,7 +251,7 @@ static void look_ahead(struct st_slices *s, struct st_slice_place at) {
 // ---- Their turn
 
 // Of a damaged section nothing is kept: which of its slices is wrong is not known.
-static void forget_stage(struct st_slices *s, struct st_sliced *g) {
+static void forget_linear_op(struct st_slices *s, struct st_sliced *g) {
     struct st_cache *cache = &s->regions[g->region];
     g->checked = 0;
     memset(s->known[g->region] + g->first, 0, g->n);
@@ -260,9 +261,9 @@ static void forget_stage(struct st_slices *s, struct st_sliced *g) {
 
 // While a linear goes by for the first time its bytes go into its section's hash; later a slice is
 // what it was then.
-static stint_status check(struct st_slices *s, size_t stage, uint32_t slice,
+static stint_status check(struct st_slices *s, size_t linear_op, uint32_t slice,
                           const unsigned char *data) {
-    struct st_sliced *g = &s->stages[stage];
+    struct st_sliced *g = &s->linear_ops[linear_op];
     size_t bytes = slice_bytes(g, slice);
     uint64_t *hash = &s->hashes[g->region][g->first + slice];
     uint8_t *known = &s->known[g->region][g->first + slice];
@@ -277,53 +278,54 @@ static stint_status check(struct st_slices *s, size_t stage, uint32_t slice,
         if (g->checked == g->n) same = same && XXH3_64bits_digest(g->state) == g->hash;
     }
     if (same) return STINT_OK;
-    forget_stage(s, g);
+    forget_linear_op(s, g);
     return st_section_damaged(s->path, g->name);
 }
 
-stint_status st_slices_take(struct st_slices *s, size_t stage, uint32_t slice,
+stint_status st_slices_take(struct st_slices *s, size_t linear_op, uint32_t slice,
                             const int8_t **panels) {
-    struct st_slice_place at = {(uint32_t)stage, slice, false};
-    struct st_cache *cache = region(s, stage);
+    struct st_slice_place at = {(uint32_t)linear_op, slice, false};
+    struct st_cache *cache = region(s, linear_op);
     bool fresh;
     if (s->n_ahead) {
         struct st_slice_place next = *ahead(s, 0);
-        if (next.stage == at.stage && next.slice == at.slice) {
+        if (next.linear_op == at.linear_op && next.slice == at.slice) {
             s->first_ahead++;
             s->n_ahead--;
             s->n_read_ahead -= next.read;
-        } else if (!s->stages[stage].by_chance) {
+        } else if (!s->linear_ops[linear_op].by_chance) {
             drop_ahead(s);
         }
     }
-    int32_t entry = take_entry(s, stage, slice);
+    int32_t entry = take_entry(s, linear_op, slice);
     if (entry == ST_CACHE_NONE)
         return st_fail(STINT_E_INTERNAL, "the weights' cache holds %u slices too few",
                        cache->n_entries);
-    if (!s->stages[stage].by_chance) look_ahead(s, at);
+    if (!s->linear_ops[linear_op].by_chance) look_ahead(s, at);
     ST_TRY(st_cache_wait(cache, entry, &fresh));
     *panels = (const int8_t *)st_cache_data(cache, entry);
-    stint_status status = fresh ? check(s, stage, slice, st_cache_data(cache, entry)) : STINT_OK;
+    stint_status status =
+        fresh ? check(s, linear_op, slice, st_cache_data(cache, entry)) : STINT_OK;
     return status;
 }
 
-bool st_slices_has(const struct st_slices *s, size_t stage, uint32_t slice) {
-    const struct st_sliced *g = &s->stages[stage];
+bool st_slices_has(const struct st_slices *s, size_t linear_op, uint32_t slice) {
+    const struct st_sliced *g = &s->linear_ops[linear_op];
     const struct st_cache *cache = &s->regions[g->region];
     int32_t entry = cache->entry_of[g->first + slice];
     return entry != ST_CACHE_NONE && st_cache_is_there(cache, entry);
 }
 
-void st_slices_give(struct st_slices *s, size_t stage, uint32_t slice) {
-    struct st_cache *cache = region(s, stage);
-    int32_t entry = cache->entry_of[s->stages[stage].first + slice];
-    enum st_evict when = s->stages[stage].by_chance ? ST_EVICT_LAST : ST_EVICT_FIRST;
+void st_slices_give(struct st_slices *s, size_t linear_op, uint32_t slice) {
+    struct st_cache *cache = region(s, linear_op);
+    int32_t entry = cache->entry_of[s->linear_ops[linear_op].first + slice];
+    enum st_evict when = s->linear_ops[linear_op].by_chance ? ST_EVICT_LAST : ST_EVICT_FIRST;
     if (entry != ST_CACHE_NONE) st_cache_give(cache, entry, when);
 }
 
-void st_slices_expect(struct st_slices *s, size_t stage) {
-    for (uint32_t i = 0; i < s->stages[stage].n; i++)
-        if (take_entry(s, stage, i) == ST_CACHE_NONE) return;
+void st_slices_expect(struct st_slices *s, size_t linear_op) {
+    for (uint32_t i = 0; i < s->linear_ops[linear_op].n; i++)
+        if (take_entry(s, linear_op, i) == ST_CACHE_NONE) return;
 }
 
 void st_slices_pass(struct st_slices *s, unsigned pass) {

@@ -41,15 +41,15 @@ struct st_slices {
     struct st_arena arena; // all below
     struct st_loader *loader;
     const char *path;
-    struct st_sliced *stages; // [n_stages], in the order of a pass
-    size_t n_stages;
+    struct st_sliced *linear_ops; // [n_linear_ops], in the order of a pass
+    size_t n_linear_ops;
     struct st_cache regions[ST_N_REGIONS];
     uint64_t *hashes[ST_N_REGIONS]; // [n_ids] of slices that were read once
     uint8_t *known[ST_N_REGIONS];   // [n_ids] whether it is there
     unsigned pass;                  // ST_PASS_*
     // What is taken before its turn, in order.
     struct st_slice_place {
-        uint32_t stage, slice;
+        uint32_t linear_op, slice;
         bool read; // it was not there
     } ahead[ST_SLICES_AHEAD];
     size_t n_ahead, first_ahead, n_read_ahead;
@@ -75,22 +75,22 @@ stint_status st_slices_open(const struct stint_model *model, unsigned steps,
                             struct st_slices *slices);
 void st_slices_close(struct st_slices *slices); // accepts a zeroed one
 
-// The place of a linear in `stages`.
-size_t st_slices_stage(const struct st_config *config, enum st_int8_role role, uint32_t layer,
-                       uint32_t expert);
-// The stages that come in the next passes.
+// The place of a linear in `linear ops`.
+size_t st_slices_linear_op(const struct st_config *config, enum st_int8_role role, uint32_t layer,
+                           uint32_t expert);
+// The linear ops that come in the next passes.
 void st_slices_pass(struct st_slices *slices, unsigned pass);
 
 // The packed rows of a slice, checked: against the section's hash as far as it was read in order
 // for the first time, later against what was read then. It stays until it is given back.
 // STINT_E_IO, E_FORMAT.
-stint_status st_slices_take(struct st_slices *slices, size_t stage, uint32_t slice,
+stint_status st_slices_take(struct st_slices *slices, size_t linear_op, uint32_t slice,
                             const int8_t **panels);
 // True if it could be taken without waiting.
-bool st_slices_has(const struct st_slices *slices, size_t stage, uint32_t slice);
-void st_slices_give(struct st_slices *slices, size_t stage, uint32_t slice);
+bool st_slices_has(const struct st_slices *slices, size_t linear_op, uint32_t slice);
+void st_slices_give(struct st_slices *slices, size_t linear_op, uint32_t slice);
 // Begins to read an expert that will be needed.
-void st_slices_expect(struct st_slices *slices, size_t stage);
+void st_slices_expect(struct st_slices *slices, size_t linear_op);
 // After a failure: gives back all that is held.
 void st_slices_reset(struct st_slices *slices);
 

@@ -34,7 +34,7 @@ struct st_sparse {
     int32_t *total;  // [ST_SPARSE_ROWS, k]
     float *products; // [ST_SPARSE_ROWS, k] of the end
     // The block at hand.
-    const struct st_stage *up, *down;
+    const struct st_linear_op *up, *down;
     size_t n_tokens, first_token; // the first one's index among outliers; set by the caller
     // Added to the outputs of `up` before its activation: row add_row[t] of add [.., packed rows]
     // for token t, nothing where that is negative. NULL: nothing at all.

@@ -16,7 +16,7 @@ enum { BLOCK = 256 }; // channels at a time; a multiple of every type's block
 
 struct job {
     const struct st_pack_source *source;
-    struct st_stage stage;
+    struct st_linear_op linear_op;
     const struct st_dequantize *dequantize;
     size_t rows;
     const float *row_scales; // [rows]
@@ -29,7 +29,7 @@ struct job {
 static bool load(const struct job *j, size_t packed, size_t first, size_t n, float *x) {
     uint32_t part;
     size_t row;
-    if (!st_pack_find_row(&j->stage, packed, &part, &row)) return false;
+    if (!st_pack_find_row(&j->linear_op, packed, &part, &row)) return false;
     const struct st_linear_weight *w = j->source->parts[part];
     j->dequantize->fn[w->dtype]((const unsigned char *)w->data + row * w->row_bytes, first, n, x);
     for (size_t c = 0; c < n; c++) x[c] /= j->row_scales[packed];
@@ -63,7 +63,7 @@ static void check(const struct job *j, size_t first, size_t n) {
 static stint_status write_checks(const struct job *j, const char *linear,
                                  struct st_package_writer *writer) {
     char name[ST_INT8_NAME_BYTES + 16];
-    size_t k = j->stage.weight.n_in;
+    size_t k = j->linear_op.weight.n_in;
     struct st_section checks = {.name = name,
                                 .type = ST_SECTION_I32,
                                 .n_dims = 2,
@@ -77,7 +77,7 @@ static stint_status write_checks(const struct job *j, const char *linear,
 static stint_status write_all(const struct job *j, const char *linear,
                               struct st_package_writer *writer) {
     char name[ST_INT8_NAME_BYTES + 16];
-    size_t k = j->stage.weight.n_in;
+    size_t k = j->linear_op.weight.n_in;
     struct st_section columns = {
         .name = name, .type = ST_SECTION_COLUMNS, .n_dims = 2, .dims = {k, j->rows, 1, 1}};
     snprintf(name, sizeof name, "%s%s", linear, ST_INT8_COLUMNS);
@@ -100,11 +100,11 @@ stint_status st_pack_columns(const struct st_config *config, const struct st_pac
                     .row_scales = row_scales};
     char linear[ST_INT8_NAME_BYTES];
     st_int8_name(source->role, config, source->layer, source->expert, linear);
-    st_int8_shape(source->role, config, &j.stage);
-    j.rows = (size_t)j.stage.weight.n_panels * ST_INT8_PANEL;
-    j.scales = calloc(j.stage.weight.n_in, sizeof *j.scales);
+    st_int8_shape(source->role, config, &j.linear_op);
+    j.rows = (size_t)j.linear_op.weight.n_panels * ST_INT8_PANEL;
+    j.scales = calloc(j.linear_op.weight.n_in, sizeof *j.scales);
     j.columns = malloc(BLOCK * j.rows);
-    j.checks = calloc(j.stage.weight.n_in, 2 * sizeof *j.checks);
+    j.checks = calloc(j.linear_op.weight.n_in, 2 * sizeof *j.checks);
     stint_status status = j.scales && j.columns && j.checks
                               ? write_all(&j, linear, writer)
                               : st_fail(STINT_E_NOMEM, "no memory for the columns of '%s'", linear);

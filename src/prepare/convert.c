@@ -19,7 +19,7 @@ static struct st_pack_source source_of(const struct st_prepare_job *job, enum st
     const struct st_ffn_weight *ffn = &l->ffn[expert];
     bool gated = ffn->gate.data != NULL;
     struct st_pack_source s = {.role = role, .layer = layer, .expert = expert};
-    const struct st_linear_weight *parts[ST_INT8_ROLES][ST_STAGE_PARTS] = {
+    const struct st_linear_weight *parts[ST_INT8_ROLES][ST_LINEAR_OP_PARTS] = {
         [ST_INT8_QKV] = {&l->q, &l->k, &l->v},
         [ST_INT8_O] = {&l->o},
         [ST_INT8_UP] = {gated ? &ffn->gate : &ffn->up, gated ? &ffn->up : NULL},
@@ -74,7 +74,7 @@ static stint_status set_scales(struct st_prepare_job *job, struct st_pack_source
 
 // Releases the memory of the source's weights.
 static void forget(const struct st_pack_source *s) {
-    for (size_t i = 0; i < ST_STAGE_PARTS && s->parts[i]; i++)
+    for (size_t i = 0; i < ST_LINEAR_OP_PARTS && s->parts[i]; i++)
         st_map_forget(s->parts[i]->data, s->parts[i]->n_out * s->parts[i]->row_bytes);
 }
 

@@ -356,7 +356,7 @@ stint_status st_nested_pack(struct st_nested_packer *p, const struct st_pack_sou
                            source->layer);
         j.feedback = stats->products;
     }
-    for (uint32_t part = 0; part < ST_STAGE_PARTS && source->parts[part]; part++) {
+    for (uint32_t part = 0; part < ST_LINEAR_OP_PARTS && source->parts[part]; part++) {
         char name[ST_INT8_NAME_BYTES];
         st_nested_name(source->role, part, p->config, source->layer, source->expert, name);
         j.weight = source->parts[part];

@@ -244,25 +244,26 @@ static bool pays(const struct st_neuron_packer *p) {
 }
 
 static stint_status write_linear(struct st_packer *linears, uint32_t layer, const char *ending,
-                                 const struct st_stage *stage, const float *w, const float *bias,
-                                 float input_scale, struct st_package_writer *writer) {
+                                 const struct st_linear_op *linear_op, const float *w,
+                                 const float *bias, float input_scale,
+                                 struct st_package_writer *writer) {
     char name[ST_INT8_NAME_BYTES];
     float scales[2] = {input_scale, input_scale};
     struct st_linear_weight weight = {.data = w,
                                       .bias = bias,
-                                      .row_bytes = stage->weight.n_in * sizeof(float),
-                                      .n_out = stage->rows[0],
-                                      .n_in = stage->weight.n_in,
+                                      .row_bytes = linear_op->weight.n_in * sizeof(float),
+                                      .n_out = linear_op->rows[0],
+                                      .n_in = linear_op->weight.n_in,
                                       .dtype = ST_DTYPE_F32};
     st_neurons_name(layer, ending, name);
-    ST_TRY(st_pack_named(linears, name, stage, &weight, writer));
+    ST_TRY(st_pack_named(linears, name, linear_op, &weight, writer));
     return st_pack_section(writer, name, ST_INT8_INPUT, ST_SECTION_F32, scales, 2);
 }
 
 static stint_status write_predictor(struct st_neuron_packer *p, uint32_t layer,
                                     struct st_packer *linears, struct st_package_writer *writer) {
     const struct st_predictor *n = &p->predictor;
-    struct st_stage in, out;
+    struct st_linear_op in, out;
     int32_t rank = (int32_t)n->rank;
     for (size_t i = 0; i < n->ffn; i++) {
         size_t neuron = (size_t)p->activity.order[i];

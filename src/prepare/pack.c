@@ -29,10 +29,10 @@ struct st_packer {
 static void widest(const struct st_config *config, size_t *k, size_t *rows) {
     *k = *rows = 0;
     for (int role = 0; role < ST_INT8_ROLES; role++) {
-        struct st_stage stage;
-        st_int8_shape((enum st_int8_role)role, config, &stage);
-        *k = st_max(*k, stage.weight.n_in);
-        *rows = st_max(*rows, (size_t)stage.weight.n_panels * ST_INT8_PANEL);
+        struct st_linear_op linear_op;
+        st_int8_shape((enum st_int8_role)role, config, &linear_op);
+        *k = st_max(*k, linear_op.weight.n_in);
+        *rows = st_max(*rows, (size_t)linear_op.weight.n_panels * ST_INT8_PANEL);
     }
 }
 
@@ -77,12 +77,12 @@ void st_packer_close(struct st_packer *packer) {
 struct packing {
     struct st_packer *p;
     const struct st_pack_source *source;
-    struct st_stage stage;
+    struct st_linear_op linear_op;
     char name[ST_INT8_NAME_BYTES];
     float tensor_scale; // 0: one per row
 };
 
-bool st_pack_find_row(const struct st_stage *s, size_t packed, uint32_t *part, size_t *row) {
+bool st_pack_find_row(const struct st_linear_op *s, size_t packed, uint32_t *part, size_t *row) {
     if (s->epilogue == ST_EPILOGUE_GATED) {
         *part = packed % ST_DEVICE_GROUP >= ST_GATED_GROUP;
         *row = packed / ST_DEVICE_GROUP * ST_GATED_GROUP + packed % ST_GATED_GROUP;
@@ -121,10 +121,11 @@ static float scale_of(float max) {
 
 static stint_status measure_tensor(struct packing *j) {
     float max = 0.0f, row_max = 0.0f;
-    for (size_t packed = 0; packed < (size_t)j->stage.weight.n_panels * ST_INT8_PANEL; packed++) {
+    for (size_t packed = 0; packed < (size_t)j->linear_op.weight.n_panels * ST_INT8_PANEL;
+         packed++) {
         uint32_t part;
         size_t row;
-        if (!st_pack_find_row(&j->stage, packed, &part, &row)) continue;
+        if (!st_pack_find_row(&j->linear_op, packed, &part, &row)) continue;
         ST_TRY(load_row(j, part, row, &row_max));
         max = fmaxf(max, row_max);
     }
@@ -135,12 +136,12 @@ static stint_status measure_tensor(struct packing *j) {
 static stint_status pack_row(const struct packing *j, size_t packed, int8_t *q) {
     struct st_packer *p = j->p;
     uint32_t part;
-    size_t row, k = j->stage.weight.n_in;
+    size_t row, k = j->linear_op.weight.n_in;
     float max;
     p->scale[packed] = 1.0f;
     p->bias[packed] = 0.0f;
     memset(q, 0, k);
-    if (!st_pack_find_row(&j->stage, packed, &part, &row)) return STINT_OK;
+    if (!st_pack_find_row(&j->linear_op, packed, &part, &row)) return STINT_OK;
     ST_TRY(load_row(j, part, row, &max));
     const struct st_linear_weight *w = j->source->parts[part];
     p->scale[packed] = j->tensor_scale > 0.0f ? j->tensor_scale : scale_of(max);
@@ -155,7 +156,7 @@ static stint_status pack_row(const struct packing *j, size_t packed, int8_t *q) 
 static void round_block(const struct packing *j, size_t n_rows) {
     const struct st_levels *levels = j->source->levels;
     int8_t *rows = j->p->rows;
-    size_t k = j->stage.weight.n_in;
+    size_t k = j->linear_op.weight.n_in;
     if (j->source->role == ST_INT8_DOWN)
         for (size_t i = 0; i < k; i++) st_levels_round(levels, rows + i, n_rows, k);
     for (size_t r = 0; r < n_rows && j->source->role == ST_INT8_UP; r++)
@@ -164,7 +165,8 @@ static void round_block(const struct packing *j, size_t n_rows) {
 }
 
 static stint_status write_panels(const struct packing *j, struct st_package_writer *writer) {
-    size_t k = j->stage.weight.n_in, rows = (size_t)j->stage.weight.n_panels * ST_INT8_PANEL;
+    size_t k = j->linear_op.weight.n_in,
+           rows = (size_t)j->linear_op.weight.n_panels * ST_INT8_PANEL;
     for (size_t first = 0; first < rows; first += BLOCK) {
         size_t n = st_min(BLOCK, rows - first);
         for (size_t r = 0; r < n; r++) ST_TRY(pack_row(j, first + r, j->p->rows + r * k));
@@ -193,13 +195,13 @@ stint_status st_pack_section(struct st_package_writer *writer, const char *linea
 }
 
 static bool has_bias(const struct packing *j) {
-    for (uint32_t i = 0; i < ST_STAGE_PARTS; i++)
+    for (uint32_t i = 0; i < ST_LINEAR_OP_PARTS; i++)
         if (j->source->parts[i] && j->source->parts[i]->bias) return true;
     return false;
 }
 
 static stint_status pack(struct packing *j, struct st_package_writer *writer) {
-    const struct st_int8_weight *w = &j->stage.weight;
+    const struct st_int8_weight *w = &j->linear_op.weight;
     char name[ST_INT8_NAME_BYTES + 16];
     snprintf(name, sizeof name, "%s%s", j->name, ST_INT8_WEIGHT);
     size_t rows = (size_t)w->n_panels * ST_INT8_PANEL;
@@ -221,16 +223,17 @@ static stint_status pack(struct packing *j, struct st_package_writer *writer) {
 stint_status st_pack_linear(struct st_packer *packer, const struct st_pack_source *source,
                             struct st_package_writer *writer) {
     struct packing j = {.p = packer, .source = source};
-    st_int8_shape(source->role, packer->config, &j.stage);
+    st_int8_shape(source->role, packer->config, &j.linear_op);
     st_int8_name(source->role, packer->config, source->layer, source->expert, j.name);
     return pack(&j, writer);
 }
 
-stint_status st_pack_named(struct st_packer *packer, const char *name, const struct st_stage *stage,
+stint_status st_pack_named(struct st_packer *packer, const char *name,
+                           const struct st_linear_op *linear_op,
                            const struct st_linear_weight *weight,
                            struct st_package_writer *writer) {
     struct st_pack_source source = {.parts = {weight}};
-    struct packing j = {.p = packer, .source = &source, .stage = *stage};
+    struct packing j = {.p = packer, .source = &source, .linear_op = *linear_op};
     snprintf(j.name, sizeof j.name, "%s", name);
     return pack(&j, writer);
 }

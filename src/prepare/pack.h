@@ -18,21 +18,23 @@ void st_packer_close(struct st_packer *packer); // accepts NULL
 struct st_pack_source {
     enum st_int8_role role;
     uint32_t layer, expert;
-    const struct st_linear_weight *parts[ST_STAGE_PARTS];
+    const struct st_linear_weight *parts[ST_LINEAR_OP_PARTS];
     bool per_tensor; // one scale for all rows
     float *norms;    // [n_in] set to the squared norms of the weights' columns; or NULL
     const struct st_levels *levels; // for neurons stored in 4 bits (neurons.h); or NULL
 };
 
 // Finds the part and the row that a packed row of the linear stores; false for padding.
-bool st_pack_find_row(const struct st_stage *stage, size_t packed, uint32_t *part, size_t *row);
+bool st_pack_find_row(const struct st_linear_op *linear_op, size_t packed, uint32_t *part,
+                      size_t *row);
 
 // Writes the sections of the linear's weights. STINT_E_FORMAT if a weight is not finite.
 stint_status st_pack_linear(struct st_packer *packer, const struct st_pack_source *source,
                             struct st_package_writer *writer);
 
 // The same for a linear without a role: one part with this name and shape.
-stint_status st_pack_named(struct st_packer *packer, const char *name, const struct st_stage *stage,
+stint_status st_pack_named(struct st_packer *packer, const char *name,
+                           const struct st_linear_op *linear_op,
                            const struct st_linear_weight *weight, struct st_package_writer *writer);
 
 // Writes the section `linear` + `ending` with n numbers of four bytes.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tokenizer.json, as Hugging Face's tokenizers library writes it: each stage is an object with a
-// "type".
+// tokenizer.json, as Hugging Face's tokenizers library writes it: each linear op is an object with
+// a "type".
 #include "tokenizer/parts.h"
 
 #include "tokenizer/load_steps.h"

@@ -132,9 +132,9 @@ struct slices {
     uint32_t slice_groups;
 };
 
-static struct slices cut(struct st_device *device, const struct st_stage *stage) {
-    size_t bytes = st_stage_group_bytes(stage), n_groups = st_stage_groups(stage);
-    size_t all = stage->weight.n_panels * st_int8_panel_bytes(stage->weight.n_in);
+static struct slices cut(struct st_device *device, const struct st_linear_op *linear_op) {
+    size_t bytes = st_linear_op_group_bytes(linear_op), n_groups = st_linear_op_groups(linear_op);
+    size_t all = linear_op->weight.n_panels * st_int8_panel_bytes(linear_op->weight.n_in);
     struct slices s = {.slice_groups = 1 + (uint32_t)ts_random_below(4)};
     size_t n = st_ceil_div(n_groups, s.slice_groups), slice_bytes = bytes * s.slice_groups;
     s.memory = malloc(n * slice_bytes);
@@ -143,7 +143,7 @@ static struct slices cut(struct st_device *device, const struct st_stage *stage)
     assert_int_equal(st_buffer_import(device, s.memory, n * slice_bytes, &s.buffer), STINT_OK);
     for (size_t i = 0; i < n; i++) {
         s.at[i] = (struct st_slice){s.buffer, (n - 1 - i) * slice_bytes, 0};
-        memcpy(s.memory + s.at[i].offset, stage->weight.panels + i * slice_bytes,
+        memcpy(s.memory + s.at[i].offset, linear_op->weight.panels + i * slice_bytes,
                st_min(slice_bytes, all - i * slice_bytes));
     }
     return s;
@@ -151,10 +151,11 @@ static struct slices cut(struct st_device *device, const struct st_stage *stage)
 
 static void run_parts(struct ts_bench *b, struct st_graph_args *args, size_t *n_clipped) {
     const struct st_device_subgraph *subgraph = &b->c->subgraph;
-    for (uint32_t i = 0; i < subgraph->n_stages; i++) {
-        struct slices s = cut(b->device, &subgraph->stages[i]);
-        struct st_stage_part part = {.stage = i, .slice_groups = s.slice_groups, .slices = s.at};
-        uint32_t n = (uint32_t)st_stage_groups(&subgraph->stages[i]);
+    for (uint32_t i = 0; i < subgraph->n_linear_ops; i++) {
+        struct slices s = cut(b->device, &subgraph->linear_ops[i]);
+        struct st_linear_op_part part = {
+            .linear_op = i, .slice_groups = s.slice_groups, .slices = s.at};
+        uint32_t n = (uint32_t)st_linear_op_groups(&subgraph->linear_ops[i]);
         for (; part.group < n; part.group += part.n_groups) {
             struct st_job *job;
             struct st_job_result done;
@@ -181,8 +182,8 @@ static void check_parts(struct st_device *device) {
     struct st_device_weights *weights[2] = {0};
     struct st_graph *whole = b.graph;
     c.subgraph.in_parts = true;
-    for (uint32_t i = 0; i < c.subgraph.n_stages; i++) {
-        struct st_int8_weight unread = c.subgraph.stages[i].weight;
+    for (uint32_t i = 0; i < c.subgraph.n_linear_ops; i++) {
+        struct st_int8_weight unread = c.subgraph.linear_ops[i].weight;
         unread.panels = NULL;
         assert_int_equal(st_device_import_weights(device, &unread, true, &weights[i]), STINT_OK);
     }
@@ -192,7 +193,7 @@ static void check_parts(struct st_device *device) {
     run_parts(&b, &args, &n_clipped);
     assert_int_equal(n_clipped, expected.clipped_middle);
     if (args.outliers.buffer) assert_int_equal(b.middle_list->count, n_clipped);
-    const struct st_stage *last = &c.subgraph.stages[c.subgraph.n_stages - 1];
+    const struct st_linear_op *last = &c.subgraph.linear_ops[c.subgraph.n_linear_ops - 1];
     for (uint32_t p = 0; p < last->n_parts; p++)
         for (size_t t = 0; t < c.n_rows; t++)
             assert_memory_equal(b.out[p] + t * b.out_row[p], expected.out[p] + t * last->rows[p],
@@ -212,8 +213,9 @@ static void refuse_parts(struct st_device *device) {
     struct st_device_weights *weights;
     c.subgraph.in_parts = true;
     assert_false(st_device_supports(device, &c.subgraph));
-    assert_int_equal(st_device_import_weights(device, &c.subgraph.stages[0].weight, true, &weights),
-                     STINT_E_UNSUPPORTED);
+    assert_int_equal(
+        st_device_import_weights(device, &c.subgraph.linear_ops[0].weight, true, &weights),
+        STINT_E_UNSUPPORTED);
     struct st_buffer *buffer;
     assert_int_equal(st_buffer_import(device, c.x, sizeof(float), &buffer), STINT_E_UNSUPPORTED);
     ts_case_drop(&c);
@@ -265,7 +267,7 @@ static void buffers_are_mapped_and_counted(void **state) {
 
 static void weight_limits(const char *name) {
     struct ts_case c = ts_case_random(false);
-    const struct st_int8_weight *w = &c.subgraph.stages[0].weight;
+    const struct st_int8_weight *w = &c.subgraph.linear_ops[0].weight;
     struct opened o = open_named(name);
     size_t bytes = st_device_weights_bytes(o.device, w);
     struct st_device_weights *weights;
@@ -351,7 +353,7 @@ static void refuse_graph_arguments(struct ts_bench *b, struct st_buffer *foreign
     bad.outliers.capacity = end;
     expect_refused(b, &bad);
     bad = good;
-    bad.part = &(struct st_stage_part){0};
+    bad.part = &(struct st_linear_op_part){0};
     expect_refused(b, &bad);
 }
 
@@ -413,20 +415,20 @@ static void bad_graphs(const char *name) {
     struct st_device_weights *weights;
     struct st_graph *graph;
     assert_int_equal(
-        st_device_import_weights(o.device, &c.subgraph.stages[0].weight, false, &weights),
+        st_device_import_weights(o.device, &c.subgraph.linear_ops[0].weight, false, &weights),
         STINT_OK);
     struct st_device_subgraph bad = c.subgraph;
-    bad.stages[0].rows[0] = 70;
+    bad.linear_ops[0].rows[0] = 70;
     assert_false(st_device_supports(o.device, &bad));
     assert_int_equal(st_device_compile(o.device, &bad, &weights, 4, &graph), STINT_E_INTERNAL);
     bad = c.subgraph;
-    bad.stages[0].epilogue = ST_EPILOGUE_ACT;
+    bad.linear_ops[0].epilogue = ST_EPILOGUE_ACT;
     assert_int_equal(st_device_compile(o.device, &bad, &weights, 4, &graph), STINT_E_INTERNAL);
     bad = c.subgraph;
-    bad.stages[0].weight.n_in = 31;
+    bad.linear_ops[0].weight.n_in = 31;
     assert_int_equal(st_device_compile(o.device, &bad, &weights, 4, &graph), STINT_E_INTERNAL);
     bad = c.subgraph;
-    bad.n_stages = 3;
+    bad.n_linear_ops = 3;
     assert_false(st_device_supports(o.device, &bad));
     assert_true(st_device_supports(o.device, &c.subgraph));
     assert_int_equal(st_device_compile(o.device, &c.subgraph, &weights, 0, &graph),

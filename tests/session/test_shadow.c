@@ -27,7 +27,7 @@ struct linear {
     float scale[PACKED], factor[PACKED], x[TOKENS * K], y[TOKENS * ROWS];
     int32_t row_sums[PACKED], hot[K];
     int8_t *panels, *hot_columns;
-    struct st_stage stage;
+    struct st_linear_op linear_op;
 };
 
 static struct linear *make_linear(float input_scale, double outliers) {
@@ -59,17 +59,18 @@ static struct linear *make_linear(float input_scale, double outliers) {
         bool far = ts_random_float(0.0f, 1.0f) < (float)outliers;
         l->x[i] = ts_random_float(-127.0f, 127.0f) * input_scale * (far ? 50.0f : 0.999f);
     }
-    l->stage = (struct st_stage){.epilogue = ST_EPILOGUE_FLOAT, .n_parts = 1, .rows = {ROWS}};
-    l->stage.weight = (struct st_int8_weight){.panels = l->panels,
-                                              .row_sums = l->row_sums,
-                                              .factor = l->factor,
-                                              .n_in = K,
-                                              .n_panels = PACKED / ST_INT8_PANEL,
-                                              .input_scale = input_scale,
-                                              .shadowed = true,
-                                              .scale = l->scale,
-                                              .columns = l->columns,
-                                              .column_scales = l->column_scales};
+    l->linear_op =
+        (struct st_linear_op){.epilogue = ST_EPILOGUE_FLOAT, .n_parts = 1, .rows = {ROWS}};
+    l->linear_op.weight = (struct st_int8_weight){.panels = l->panels,
+                                                  .row_sums = l->row_sums,
+                                                  .factor = l->factor,
+                                                  .n_in = K,
+                                                  .n_panels = PACKED / ST_INT8_PANEL,
+                                                  .input_scale = input_scale,
+                                                  .shadowed = true,
+                                                  .scale = l->scale,
+                                                  .columns = l->columns,
+                                                  .column_scales = l->column_scales};
     return l;
 }
 
@@ -115,10 +116,10 @@ static void drop_shadow(struct st_shadow *s) {
 
 // The quantized product as the device gives it, then the shadow. Returns whether there was one.
 static bool run(struct linear *l, struct st_shadow *shadow, float *y) {
-    float scale = l->stage.weight.input_scale;
+    float scale = l->linear_op.weight.input_scale;
     const struct st_elementwise *e = shadow->elementwise;
     int8_t q[TOKENS * K];
-    struct st_outliers *list = st_shadow_list(shadow, &l->stage, shadow->in);
+    struct st_outliers *list = st_shadow_list(shadow, &l->linear_op, shadow->in);
     st_outliers_reset(list, shadow->capacity);
     for (size_t t = 0; t < TOKENS; t++)
         if (e->quantize(l->x + t * K, K, scale, 0, (uint8_t *)q + t * K))
@@ -130,7 +131,7 @@ static bool run(struct linear *l, struct st_shadow *shadow, float *y) {
             for (size_t c = 0; c < K; c++) sum += q[t * K + c] * l->w[r * K + c];
             y[t * ROWS + r] = (float)sum * l->factor[r];
         }
-    st_shadow_begin(shadow, &l->stage, list, TOKENS);
+    st_shadow_begin(shadow, &l->linear_op, list, TOKENS);
     bool pending = shadow->pending;
     float *out[] = {y};
     assert_int_equal(st_shadow_finish(shadow, shadow->pool, out, (const size_t[]){ROWS}), STINT_OK);
@@ -140,7 +141,7 @@ static bool run(struct linear *l, struct st_shadow *shadow, float *y) {
 // *size: the sum of the terms' magnitudes, which rounding errors go with. Steps are rounded in
 // float, as the definition does: a tie may fall elsewhere in double.
 static double reference(const struct linear *l, size_t t, size_t r, double *size) {
-    float scale = l->stage.weight.input_scale;
+    float scale = l->linear_op.weight.input_scale;
     double sum = 0.0, row = (double)l->scale[r];
     *size = 0.0;
     for (size_t c = 0; c < K; c++) {
@@ -170,8 +171,8 @@ static void elements_beyond_int8_are_multiplied_in_float(void **state) {
                 double size, wanted = reference(l, t, r, &size);
                 assert_true(fabs((double)cold[t * ROWS + r] - wanted) < 1e-5 * size);
             }
-        l->stage.weight.hot = l->hot;
-        l->stage.weight.hot_columns = l->hot_columns;
+        l->linear_op.weight.hot = l->hot;
+        l->linear_op.weight.hot_columns = l->hot_columns;
         run(l, &shadow, hot);
         assert_memory_equal(cold, hot, sizeof cold);
         drop(l);
@@ -190,8 +191,8 @@ static void nothing_clipped_adds_nothing(void **state) {
     struct linear *l = make_linear(0.05f, 0.0);
     float y[TOKENS * ROWS];
     assert_false(run(l, &shadow, y));
-    l->stage.weight.shadowed = false;
-    assert_null(st_shadow_list(&shadow, &l->stage, shadow.in));
+    l->linear_op.weight.shadowed = false;
+    assert_null(st_shadow_list(&shadow, &l->linear_op, shadow.in));
     drop(l);
     drop_shadow(&shadow);
     st_pool_close(pool);

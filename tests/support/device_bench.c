@@ -22,7 +22,8 @@ static void *take(struct room *room, size_t bytes) {
 static void lay_out(struct ts_bench *b, struct room *room) {
     const struct ts_case *c = b->c;
     const struct st_device_subgraph *s = &c->subgraph;
-    const struct st_stage *first = &s->stages[0], *last = &s->stages[s->n_stages - 1];
+    const struct st_linear_op *first = &s->linear_ops[0],
+                              *last = &s->linear_ops[s->n_linear_ops - 1];
     size_t n_in = first->weight.n_in, n_middle = last->weight.n_in;
     b->x_row = n_in + EXTRA;
     b->x = take(room, c->n_rows * b->x_row * sizeof(float));
@@ -33,7 +34,7 @@ static void lay_out(struct ts_bench *b, struct room *room) {
     b->capacity[1] = c->n_rows * n_middle;
     b->middle_list = take(room, st_outliers_bytes(b->capacity[1]));
     b->floats = take(room, c->n_rows * n_middle * sizeof(float));
-    b->add = take(room, c->n_rows * st_stage_rows(first) * sizeof(float));
+    b->add = take(room, c->n_rows * st_linear_op_rows(first) * sizeof(float));
     b->add_row = take(room, c->n_rows * sizeof(int32_t));
     for (uint32_t i = 0; i < last->n_parts; i++) {
         b->out_row[i] = last->rows[i] + EXTRA;
@@ -52,9 +53,9 @@ stint_status ts_bench_open(struct st_device *device, const struct ts_case *c,
     ST_TRY(st_mirror_open(device, bench->block, room.used, &bench->mirror));
     room = (struct room){.base = bench->block};
     lay_out(bench, &room);
-    for (uint32_t i = 0; i < c->subgraph.n_stages; i++)
-        ST_TRY(st_device_import_weights(device, &c->subgraph.stages[i].weight, c->subgraph.in_parts,
-                                        &bench->weights[i]));
+    for (uint32_t i = 0; i < c->subgraph.n_linear_ops; i++)
+        ST_TRY(st_device_import_weights(device, &c->subgraph.linear_ops[i].weight,
+                                        c->subgraph.in_parts, &bench->weights[i]));
     return st_device_compile(device, &c->subgraph, bench->weights, c->n_rows, &bench->graph);
 }
 
@@ -76,7 +77,7 @@ static struct st_outlier_slice list(const struct ts_bench *b, const struct st_ou
 }
 
 struct st_quantize_args ts_bench_quantize_args(const struct ts_bench *b) {
-    const struct st_int8_weight *w = &b->c->subgraph.stages[0].weight;
+    const struct st_int8_weight *w = &b->c->subgraph.linear_ops[0].weight;
     struct st_quantize_args args = {.x = slice(b, b->x, b->x_row),
                                     .quantized = slice(b, b->quantized, 0),
                                     .n_rows = b->c->n_rows,
@@ -89,27 +90,27 @@ struct st_quantize_args ts_bench_quantize_args(const struct ts_bench *b) {
 
 struct st_graph_args ts_bench_graph_args(const struct ts_bench *b) {
     const struct st_device_subgraph *s = &b->c->subgraph;
-    const struct st_stage *last = &s->stages[s->n_stages - 1];
+    const struct st_linear_op *last = &s->linear_ops[s->n_linear_ops - 1];
     struct st_graph_args args = {.n_rows = b->c->n_rows, .in = slice(b, b->quantized, 0)};
     for (uint32_t i = 0; i < last->n_parts; i++) args.out[i] = slice(b, b->out[i], b->out_row[i]);
-    if (s->n_stages == 1) return args;
+    if (s->n_linear_ops == 1) return args;
     args.middle = slice(b, b->middle, 0);
     args.floats = slice(b, b->floats, last->weight.n_in);
     if (b->c->list_middle) args.outliers = list(b, b->middle_list, b->capacity[1]);
     if (!b->c->add) return args;
-    args.add = slice(b, b->add, st_stage_rows(&s->stages[0]));
+    args.add = slice(b, b->add, st_linear_op_rows(&s->linear_ops[0]));
     args.add_row = slice(b, b->add_row, 1);
     return args;
 }
 
 static stint_status push_inputs(const struct ts_bench *b) {
     const struct ts_case *c = b->c;
-    size_t n_in = c->subgraph.stages[0].weight.n_in;
+    size_t n_in = c->subgraph.linear_ops[0].weight.n_in;
     for (size_t t = 0; t < c->n_rows; t++)
         memcpy(b->x + t * b->x_row, c->x + t * n_in, n_in * sizeof(float));
     ST_TRY(st_mirror_push(&b->mirror, b->x, c->n_rows * b->x_row * sizeof(float)));
     if (!c->add) return STINT_OK;
-    size_t add_bytes = c->n_rows * st_stage_rows(&c->subgraph.stages[0]) * sizeof(float);
+    size_t add_bytes = c->n_rows * st_linear_op_rows(&c->subgraph.linear_ops[0]) * sizeof(float);
     memcpy(b->add, c->add, add_bytes);
     memcpy(b->add_row, c->add_row, c->n_rows * sizeof(int32_t));
     ST_TRY(st_mirror_push(&b->mirror, b->add, add_bytes));
@@ -135,7 +136,7 @@ static stint_status pull_list(const struct ts_bench *b, struct st_outliers *from
 
 static stint_status pull_outputs(const struct ts_bench *b, struct ts_result *r) {
     const struct ts_case *c = b->c;
-    const struct st_stage *last = &c->subgraph.stages[c->subgraph.n_stages - 1];
+    const struct st_linear_op *last = &c->subgraph.linear_ops[c->subgraph.n_linear_ops - 1];
     for (uint32_t p = 0; p < last->n_parts; p++) {
         size_t n = last->rows[p];
         r->out[p] = malloc(c->n_rows * n * sizeof(float));
@@ -145,7 +146,7 @@ static stint_status pull_outputs(const struct ts_bench *b, struct ts_result *r) 
             memcpy(r->out[p] + t * n, b->out[p] + t * b->out_row[p], n * sizeof(float));
     }
     if (c->list_in) ST_TRY(pull_list(b, b->in_list, &r->in));
-    if (c->list_middle && c->subgraph.n_stages == 2)
+    if (c->list_middle && c->subgraph.n_linear_ops == 2)
         ST_TRY(pull_list(b, b->middle_list, &r->middle));
     return STINT_OK;
 }

@@ -19,14 +19,14 @@ static void *take(size_t n, size_t bytes) {
 
 // ---- Linears
 
-static size_t all_rows(const struct st_stage *s) {
+static size_t all_rows(const struct st_linear_op *s) {
     size_t n = 0;
     for (uint32_t i = 0; i < s->n_parts; i++) n += s->rows[i];
     return s->epilogue == ST_EPILOGUE_GATED ? 2 * n : n;
 }
 
 // Where row `row` of the formulas lies in the packed layout.
-static size_t packed_row(const struct st_stage *s, size_t row) {
+static size_t packed_row(const struct st_linear_op *s, size_t row) {
     if (s->epilogue == ST_EPILOGUE_GATED) {
         size_t up = row >= s->rows[0], i = row - up * s->rows[0];
         return i / ST_GATED_GROUP * ST_DEVICE_GROUP + up * ST_GATED_GROUP + i % ST_GATED_GROUP;
@@ -40,9 +40,9 @@ static size_t packed_row(const struct st_stage *s, size_t row) {
 }
 
 static void pack(struct ts_linear *l) {
-    struct st_stage *s = &l->stage;
+    struct st_linear_op *s = &l->linear_op;
     struct st_int8_weight *w = &s->weight;
-    size_t packed = st_stage_packed_rows(s->epilogue, s->n_parts, s->rows), k = w->n_in;
+    size_t packed = st_linear_op_packed_rows(s->epilogue, s->n_parts, s->rows), k = w->n_in;
     int8_t *rows = take(packed, k);
     l->panels = take(packed / ST_INT8_PANEL, st_int8_panel_bytes(k));
     l->row_sums = take(packed, sizeof(int32_t));
@@ -67,19 +67,19 @@ static void pack(struct ts_linear *l) {
 
 struct ts_linear ts_linear_make(enum st_epilogue epilogue, uint32_t n_parts, const uint32_t *rows,
                                 uint32_t n_in, enum st_act act, bool bias, float input_scale) {
-    struct ts_linear l = {.stage = {.epilogue = epilogue, .act = act, .n_parts = n_parts}};
-    memcpy(l.stage.rows, rows, n_parts * sizeof *rows);
-    size_t n = all_rows(&l.stage);
+    struct ts_linear l = {.linear_op = {.epilogue = epilogue, .act = act, .n_parts = n_parts}};
+    memcpy(l.linear_op.rows, rows, n_parts * sizeof *rows);
+    size_t n = all_rows(&l.linear_op);
     l.w = take(n, n_in);
     l.scale = take(n, sizeof(float));
     l.bias = take(n, sizeof(float));
     for (size_t i = 0; i < n * n_in; i++) l.w[i] = (int8_t)((int)ts_random_below(255) - 127);
     for (size_t i = 0; i < n; i++) l.scale[i] = ts_random_float(1e-3f, 2e-3f);
     for (size_t i = 0; i < n && bias; i++) l.bias[i] = ts_random_float(-1.0f, 1.0f);
-    l.stage.weight.input_scale = input_scale;
-    l.stage.weight.n_in = n_in;
+    l.linear_op.weight.input_scale = input_scale;
+    l.linear_op.weight.n_in = n_in;
     pack(&l);
-    l.stage.weight.bias = bias ? l.packed_bias : NULL;
+    l.linear_op.weight.bias = bias ? l.packed_bias : NULL;
     return l;
 }
 
@@ -100,16 +100,17 @@ struct ts_case ts_case_make(const struct ts_case_options *o) {
     float scale = ts_random_float(0.01f, 0.02f);
     uint32_t last = o->n_middle ? 1 : 0;
     if (last)
-        c.linears[0] =
-            ts_linear_make(o->epilogue, 1, &o->n_middle, o->n_in, o->act, o->bias,
-                           o->row_scales[0] ? 0.0f : scale);
+        c.linears[0] = ts_linear_make(o->epilogue, 1, &o->n_middle, o->n_in, o->act, o->bias,
+                                      o->row_scales[0] ? 0.0f : scale);
     // A scale of the middle that some elements exceed.
-    c.linears[last] =
-        ts_linear_make(ST_EPILOGUE_FLOAT, o->n_parts, o->rows, last ? o->n_middle : o->n_in, o->act,
-                       o->bias, o->row_scales[last] ? 0.0f : last ? 0.004f : scale);
-    c.subgraph =
-        (struct st_device_subgraph){.n_stages = last + 1, .two_term = {o->two_term, o->two_term}};
-    for (uint32_t i = 0; i <= last; i++) c.subgraph.stages[i] = c.linears[i].stage;
+    c.linears[last] = ts_linear_make(ST_EPILOGUE_FLOAT, o->n_parts, o->rows,
+                                     last ? o->n_middle : o->n_in, o->act, o->bias,
+                                     o->row_scales[last] ? 0.0f
+                                     : last              ? 0.004f
+                                                         : scale);
+    c.subgraph = (struct st_device_subgraph){.n_linear_ops = last + 1,
+                                             .two_term = {o->two_term, o->two_term}};
+    for (uint32_t i = 0; i <= last; i++) c.subgraph.linear_ops[i] = c.linears[i].linear_op;
     c.x = take(o->n_rows * o->n_in, sizeof(float));
     for (size_t i = 0; i < o->n_rows * o->n_in; i++) {
         c.x[i] = scale * ts_random_float(-126.0f, 126.0f);
@@ -117,7 +118,7 @@ struct ts_case ts_case_make(const struct ts_case_options *o) {
         if (ts_random_below(20) == 0) c.x[i] = scale * ((float)ts_random_below(200) - 99.5f);
     }
     if (!o->add || !last) return c;
-    size_t packed = st_stage_rows(&c.linears[0].stage), n = 0;
+    size_t packed = st_linear_op_rows(&c.linears[0].linear_op), n = 0;
     c.add = take(o->n_rows * packed, sizeof(float));
     c.add_row = take(o->n_rows, sizeof(int32_t));
     for (size_t i = 0; i < o->n_rows * packed; i++) c.add[i] = ts_random_float(-1.0f, 1.0f);
@@ -136,18 +137,18 @@ struct ts_case ts_case_random(bool row_scales) {
                                 .lists = ts_random_below(2)};
     for (int i = 0; i < 2; i++) o.row_scales[i] = row_scales && ts_random_below(2);
     if (o.row_scales[0] || o.row_scales[1]) o.lists = false;
-    for (int i = 0; i < ST_STAGE_PARTS; i++) o.rows[i] = 1 + (uint32_t)ts_random_below(150);
+    for (int i = 0; i < ST_LINEAR_OP_PARTS; i++) o.rows[i] = 1 + (uint32_t)ts_random_below(150);
     if (ts_random_below(2)) {
         o.n_middle = 1 + (uint32_t)ts_random_below(200);
         o.epilogue = ts_random_below(2) ? ST_EPILOGUE_GATED : ST_EPILOGUE_ACT;
     } else {
-        o.n_parts = 1 + (uint32_t)ts_random_below(ST_STAGE_PARTS);
+        o.n_parts = 1 + (uint32_t)ts_random_below(ST_LINEAR_OP_PARTS);
     }
     return ts_case_make(&o);
 }
 
 void ts_case_drop(struct ts_case *c) {
-    for (uint32_t i = 0; i < c->subgraph.n_stages; i++) ts_linear_drop(&c->linears[i]);
+    for (uint32_t i = 0; i < c->subgraph.n_linear_ops; i++) ts_linear_drop(&c->linears[i]);
     free(c->x);
     free(c->add);
     free(c->add_row);
@@ -157,7 +158,7 @@ void ts_case_drop(struct ts_case *c) {
 
 // An input of a linear in up to two terms, with what was beyond them.
 struct input {
-    float *scales; // [n_rows] of rows with scales of their own; or NULL
+    float *scales;    // [n_rows] of rows with scales of their own; or NULL
     int8_t *q, *rest; // rest NULL: one term
     size_t n_clipped;
     struct st_outlier *outliers; // or NULL
@@ -213,13 +214,13 @@ static int32_t dot(const int8_t *x, const int8_t *w, size_t n) {
 
 // y[row] of row t, in the order of operations that docs/NUMERICS.md gives.
 static float product(const struct ts_linear *l, const struct input *in, size_t t, size_t row) {
-    size_t n = l->stage.weight.n_in;
+    size_t n = l->linear_op.weight.n_in;
     const int8_t *w = l->w + row * n;
-    float scale = in->scales ? in->scales[t] : l->stage.weight.input_scale;
+    float scale = in->scales ? in->scales[t] : l->linear_op.weight.input_scale;
     float factor = scale * l->scale[row];
     float y = (float)dot(in->q + t * n, w, n) * factor;
     if (in->rest) y = y + (float)dot(in->rest + t * n, w, n) * factor / 254.0f;
-    return l->stage.weight.bias ? y + l->bias[row] : y;
+    return l->linear_op.weight.bias ? y + l->bias[row] : y;
 }
 
 static float act(enum st_act kind, float x) {
@@ -227,15 +228,15 @@ static float act(enum st_act kind, float x) {
 }
 
 static float first_linear(const struct ts_case *c, const struct input *in, size_t t, size_t row) {
-    const struct st_stage *s = &c->linears[0].stage;
+    const struct st_linear_op *s = &c->linears[0].linear_op;
     float y = product(&c->linears[0], in, t, row);
     if (c->add && c->add_row[t] >= 0)
-        y += c->add[(size_t)c->add_row[t] * st_stage_rows(s) + packed_row(s, row)];
+        y += c->add[(size_t)c->add_row[t] * st_linear_op_rows(s) + packed_row(s, row)];
     return y;
 }
 
 static float *middle_floats(const struct ts_case *c, const struct input *in) {
-    const struct st_stage *s = &c->linears[0].stage;
+    const struct st_linear_op *s = &c->linears[0].linear_op;
     size_t n = s->rows[0];
     float *y = take(c->n_rows * n, sizeof *y);
     for (size_t t = 0; t < c->n_rows; t++)
@@ -253,22 +254,22 @@ static float *middle_floats(const struct ts_case *c, const struct input *in) {
 struct ts_result ts_case_expect(const struct ts_case *c) {
     const struct st_device_subgraph *s = &c->subgraph;
     struct ts_result result = {0};
-    struct input in = quantize(c->x, c->n_rows, s->stages[0].weight.n_in,
-                               s->stages[0].weight.input_scale, s->two_term[0], c->list_in);
+    struct input in = quantize(c->x, c->n_rows, s->linear_ops[0].weight.n_in,
+                               s->linear_ops[0].weight.input_scale, s->two_term[0], c->list_in);
     result.clipped_in = in.n_clipped;
     result.in = in.outliers;
-    if (s->n_stages == 2) {
+    if (s->n_linear_ops == 2) {
         float *middle = middle_floats(c, &in);
         drop_input(&in);
-        in = quantize(middle, c->n_rows, s->stages[1].weight.n_in, s->stages[1].weight.input_scale,
-                      s->two_term[1], c->list_middle);
+        in = quantize(middle, c->n_rows, s->linear_ops[1].weight.n_in,
+                      s->linear_ops[1].weight.input_scale, s->two_term[1], c->list_middle);
         result.clipped_middle = in.n_clipped;
         result.middle = in.outliers;
         free(middle);
     }
-    const struct ts_linear *last = &c->linears[s->n_stages - 1];
-    for (size_t p = 0, row = 0; p < last->stage.n_parts; row += last->stage.rows[p++]) {
-        size_t n = last->stage.rows[p];
+    const struct ts_linear *last = &c->linears[s->n_linear_ops - 1];
+    for (size_t p = 0, row = 0; p < last->linear_op.n_parts; row += last->linear_op.rows[p++]) {
+        size_t n = last->linear_op.rows[p];
         result.out[p] = take(c->n_rows * n, sizeof(float));
         for (size_t t = 0; t < c->n_rows; t++)
             for (size_t i = 0; i < n; i++)
@@ -279,7 +280,7 @@ struct ts_result ts_case_expect(const struct ts_case *c) {
 }
 
 void ts_result_drop(const struct ts_case *c, struct ts_result *r) {
-    const struct st_stage *last = &c->subgraph.stages[c->subgraph.n_stages - 1];
+    const struct st_linear_op *last = &c->subgraph.linear_ops[c->subgraph.n_linear_ops - 1];
     for (uint32_t p = 0; p < last->n_parts; p++) free(r->out[p]);
     free(r->in);
     free(r->middle);
@@ -295,7 +296,7 @@ static void compare_lists(size_t n_a, const struct st_outlier *a, size_t n_b,
 
 void ts_result_compare(const struct ts_case *c, const struct ts_result *a,
                        const struct ts_result *b, const char *what) {
-    const struct st_stage *last = &c->subgraph.stages[c->subgraph.n_stages - 1];
+    const struct st_linear_op *last = &c->subgraph.linear_ops[c->subgraph.n_linear_ops - 1];
     compare_lists(a->clipped_in, a->in, b->clipped_in, b->in, what);
     compare_lists(a->clipped_middle, a->middle, b->clipped_middle, b->middle, what);
     for (uint32_t p = 0; p < last->n_parts; p++)

@@ -11,7 +11,7 @@ struct ts_linear {
     int8_t *w;    // [all rows, n_in]: part after part, gate before up
     float *scale; // [all rows]
     float *bias;  // [all rows]
-    struct st_stage stage;
+    struct st_linear_op linear_op;
     int8_t *panels;
     int32_t *row_sums;
     float *factor, *packed_bias; // [packed rows]
@@ -35,9 +35,9 @@ struct ts_case {
 
 struct ts_case_options {
     size_t n_rows;
-    uint32_t n_in, n_middle;                // n_middle 0: one linear
-    uint32_t n_parts, rows[ST_STAGE_PARTS]; // of the last
-    enum st_epilogue epilogue;              // of the first of two
+    uint32_t n_in, n_middle;                    // n_middle 0: one linear
+    uint32_t n_parts, rows[ST_LINEAR_OP_PARTS]; // of the last
+    enum st_epilogue epilogue;                  // of the first of two
     enum st_act act;
     bool bias, two_term, add, lists;
     bool row_scales[2]; // of the input of each linear; no lists then
@@ -49,7 +49,7 @@ void ts_case_drop(struct ts_case *c);
 
 // What a run gives.
 struct ts_result {
-    float *out[ST_STAGE_PARTS]; // [n_rows, rows[i]]
+    float *out[ST_LINEAR_OP_PARTS]; // [n_rows, rows[i]]
     size_t clipped_in, clipped_middle;
     struct st_outlier *in, *middle; // sorted; [clipped_in], [clipped_middle] where asked for
 };
@@ -70,8 +70,8 @@ struct ts_bench {
     struct st_device_weights *weights[2];
     struct st_graph *graph;
     // Inside the block:
-    float *x, *add, *out[ST_STAGE_PARTS];
-    size_t x_row, out_row[ST_STAGE_PARTS]; // floats
+    float *x, *add, *out[ST_LINEAR_OP_PARTS];
+    size_t x_row, out_row[ST_LINEAR_OP_PARTS]; // floats
     int32_t *add_row;
     uint8_t *quantized, *middle;
     float *floats;

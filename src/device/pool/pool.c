@@ -116,8 +116,8 @@ static stint_status compile(struct st_device *device, const struct st_device_sub
     struct st_graph *g = calloc(1, sizeof *g);
     if (!g) return no_memory(device->ops);
     g->subgraph = *subgraph;
-    for (uint32_t i = 0; i < subgraph->n_stages; i++)
-        g->subgraph.stages[i].weight = ((const struct pool_weights *)weights[i])->weight;
+    for (uint32_t i = 0; i < subgraph->n_linear_ops; i++)
+        g->subgraph.linear_ops[i].weight = ((const struct pool_weights *)weights[i])->weight;
     *graph = g;
     return STINT_OK;
 }

@@ -90,7 +90,8 @@ static size_t quantize(const struct pool_device *d, const struct st_quantize_arg
 static void multiply(const struct run *r, const int8_t *panels, size_t n_panels, size_t at,
                      size_t n, int32_t *sums) {
     const struct st_int8_kernel *kernel = r->device->kernel;
-    size_t k = st_int8_padded_k(r->epilogue.stage->weight.n_in), panel_bytes = k * ST_INT8_PANEL;
+    size_t k = st_int8_padded_k(r->epilogue.linear_op->weight.n_in),
+           panel_bytes = k * ST_INT8_PANEL;
     for (size_t p = 0; p < n_panels; p += kernel->panels)
         kernel->tile(panels + p * panel_bytes, st_min(kernel->panels, n_panels - p),
                      r->x + at * r->x_row, r->x_row, n, k, sums + p * ST_INT8_PANEL,
@@ -99,9 +100,9 @@ static void multiply(const struct run *r, const int8_t *panels, size_t n_panels,
 
 // The weights of a group.
 static const int8_t *group_panels(const struct run *r, size_t group) {
-    const struct st_stage_part *part = r->args->part;
-    size_t bytes = st_stage_group_bytes(r->epilogue.stage);
-    if (!part) return r->epilogue.stage->weight.panels + group * bytes;
+    const struct st_linear_op_part *part = r->args->part;
+    size_t bytes = st_linear_op_group_bytes(r->epilogue.linear_op);
+    if (!part) return r->epilogue.linear_op->weight.panels + group * bytes;
     const int8_t *slice = data_of(&part->slices[group / part->slice_groups]);
     return slice + group % part->slice_groups * bytes;
 }
@@ -110,8 +111,8 @@ static const int8_t *group_panels(const struct run *r, size_t group) {
 static void run_groups(void *context, size_t from, size_t to, size_t worker) {
     (void)worker;
     struct run *r = context;
-    const struct st_stage *stage = r->epilogue.stage;
-    size_t n_panels = stage->weight.n_panels, per_group = ST_DEVICE_GROUP / ST_INT8_PANEL;
+    const struct st_linear_op *linear_op = r->epilogue.linear_op;
+    size_t n_panels = linear_op->weight.n_panels, per_group = ST_DEVICE_GROUP / ST_INT8_PANEL;
     unsigned shift = r->epilogue.two_term ? 1 : 0; // two rows of the kernels for one
     size_t most = r->device->kernel->tokens >> shift << shift, clipped = 0;
     _Alignas(64) int32_t sums[ST_INT8_SUMS];
@@ -129,29 +130,29 @@ static void run_groups(void *context, size_t from, size_t to, size_t worker) {
 }
 
 static struct st_epilogue_run epilogue_of(const struct pool_device *d, const struct st_graph *graph,
-                                          const struct st_graph_args *args, uint32_t stage,
+                                          const struct st_graph_args *args, uint32_t linear_op,
                                           struct st_outliers *outliers) {
     const struct st_device_subgraph *s = &graph->subgraph;
     struct st_epilogue_run e = {.elementwise = d->elementwise,
-                                .stage = &s->stages[stage],
+                                .linear_op = &s->linear_ops[linear_op],
                                 .zero = d->kernel->zero,
-                                .two_term = s->two_term[stage]};
-    if (st_int8_row_scales(&e.stage->weight)) {
-        struct st_quantized in = quantized_at(d, stage ? &args->middle : &args->in,
-                                              e.stage->weight.n_in, e.two_term);
+                                .two_term = s->two_term[linear_op]};
+    if (st_int8_row_scales(&e.linear_op->weight)) {
+        struct st_quantized in = quantized_at(d, linear_op ? &args->middle : &args->in,
+                                              e.linear_op->weight.n_in, e.two_term);
         e.scales = in.data + in.scale;
         e.scales_row = in.row;
     }
-    if (stage + 1 == s->n_stages) {
-        for (uint32_t i = 0; i < e.stage->n_parts; i++) {
+    if (linear_op + 1 == s->n_linear_ops) {
+        for (uint32_t i = 0; i < e.linear_op->n_parts; i++) {
             e.out[i] = data_of(&args->out[i]);
             e.out_row[i] = args->out[i].row_bytes / sizeof(float);
         }
         return e;
     }
-    e.next = quantized_at(d, &args->middle, s->stages[1].weight.n_in, s->two_term[1]);
-    e.next_scale = s->stages[1].weight.input_scale;
-    if (st_int8_row_scales(&s->stages[1].weight)) {
+    e.next = quantized_at(d, &args->middle, s->linear_ops[1].weight.n_in, s->two_term[1]);
+    e.next_scale = s->linear_ops[1].weight.input_scale;
+    if (st_int8_row_scales(&s->linear_ops[1].weight)) {
         e.next_floats = data_of(&args->floats);
         e.next_row = args->floats.row_bytes / sizeof(float);
     }
@@ -169,31 +170,31 @@ static void quantize_middle(const struct pool_device *d, const struct st_graph *
     quantize(d, &(struct st_quantize_args){.x = args->floats,
                                            .quantized = args->middle,
                                            .n_rows = args->n_rows,
-                                           .n = s->stages[1].weight.n_in,
+                                           .n = s->linear_ops[1].weight.n_in,
                                            .two_term = s->two_term[1]});
 }
 
 static size_t run_graph(const struct pool_device *d, const struct st_graph *graph,
                         const struct st_graph_args *args) {
     const struct st_device_subgraph *s = &graph->subgraph;
-    const struct st_stage_part *part = args->part;
-    bool to_middle = s->n_stages == 2 && (!part || part->stage == 0);
+    const struct st_linear_op_part *part = args->part;
+    bool to_middle = s->n_linear_ops == 2 && (!part || part->linear_op == 0);
     struct st_outliers *outliers = to_middle ? outliers_at(&args->outliers) : NULL;
     size_t clipped = 0;
-    for (uint32_t i = 0; i < s->n_stages; i++) {
-        if (part && part->stage != i) continue;
-        const struct st_stage *stage = &s->stages[i];
+    for (uint32_t i = 0; i < s->n_linear_ops; i++) {
+        if (part && part->linear_op != i) continue;
+        const struct st_linear_op *linear_op = &s->linear_ops[i];
         struct run r = {.device = d,
                         .args = args,
                         .epilogue = epilogue_of(d, graph, args, i, outliers),
                         .x = data_of(i ? &args->middle : &args->in),
-                        .x_row = row_of(stage->weight.n_in),
+                        .x_row = row_of(linear_op->weight.n_in),
                         .n_x = args->n_rows * (s->two_term[i] ? ST_TWO_TERMS : 1),
                         .group = part ? part->group : 0};
-        if (i == 1 && r.group == 0 && st_int8_row_scales(&stage->weight))
+        if (i == 1 && r.group == 0 && st_int8_row_scales(&linear_op->weight))
             quantize_middle(d, graph, args);
         st_pool_run_ranges(d->workers, run_groups, &r,
-                           part ? part->n_groups : st_stage_groups(stage), 1);
+                           part ? part->n_groups : st_linear_op_groups(linear_op), 1);
         clipped += r.n_clipped;
     }
     return clipped;

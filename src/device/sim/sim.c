@@ -112,9 +112,9 @@ static stint_status compile(struct st_device *device, const struct st_device_sub
     ST_TRY(st_sim_allocate((struct sim_device *)device, sizeof(struct sim_graph), &memory));
     struct sim_graph *g = memory;
     g->base.subgraph = *subgraph;
-    for (uint32_t i = 0; i < subgraph->n_stages; i++) {
+    for (uint32_t i = 0; i < subgraph->n_linear_ops; i++) {
         const struct sim_weights *w = (const struct sim_weights *)weights[i];
-        g->base.subgraph.stages[i].weight = w->weight;
+        g->base.subgraph.linear_ops[i].weight = w->weight;
         g->blocks[i] = w->blocks;
     }
     *graph = &g->base;

@@ -65,7 +65,7 @@ struct product {
 // Rows [row, row + n_rows) of the packed ones for n rows of input.
 static size_t run_group(const struct product *p, size_t row, size_t n_rows, size_t token,
                         size_t n) {
-    size_t terms = p->x.two_term ? ST_TWO_TERMS : 1, n_in = p->epilogue.stage->weight.n_in;
+    size_t terms = p->x.two_term ? ST_TWO_TERMS : 1, n_in = p->epilogue.linear_op->weight.n_in;
     int32_t sums[ST_TWO_TERMS * TOKENS * ST_DEVICE_GROUP];
     for (size_t i = 0; i < n * terms; i++) {
         const uint8_t *x = p->x.data + (token + i / terms) * p->x.row + i % terms * p->x.rest;
@@ -78,7 +78,7 @@ static size_t run_group(const struct product *p, size_t row, size_t n_rows, size
 
 static bool run_product(struct sim_device *d, const struct st_job *job, const struct product *p,
                         size_t *n_clipped) {
-    size_t rows = st_stage_rows(p->epilogue.stage), n_rows = job->args.n_rows;
+    size_t rows = st_linear_op_rows(p->epilogue.linear_op), n_rows = job->args.n_rows;
     for (size_t row = 0; row < rows; row += ST_DEVICE_GROUP) {
         if (is_over(d, job)) return false;
         for (size_t t = 0; t < n_rows; t += TOKENS)
@@ -89,24 +89,25 @@ static bool run_product(struct sim_device *d, const struct st_job *job, const st
 }
 
 static struct product product_of(const struct sim_device *d, const struct st_job *job,
-                                 uint32_t stage) {
+                                 uint32_t linear_op) {
     const struct st_device_subgraph *s = &job->graph->subgraph;
     const struct st_graph_args *a = &job->args;
-    struct product p = {.blocks = ((const struct sim_graph *)job->graph)->blocks[stage]};
+    struct product p = {.blocks = ((const struct sim_graph *)job->graph)->blocks[linear_op]};
     struct st_epilogue_run *e = &p.epilogue;
     e->elementwise = d->elementwise;
-    e->stage = &s->stages[stage];
-    e->two_term = s->two_term[stage];
-    p.x = quantized_at(stage ? &a->middle : &a->in, a->n_rows, e->stage->weight.n_in, e->two_term);
-    if (stage + 1 == s->n_stages) {
-        for (uint32_t i = 0; i < e->stage->n_parts; i++) {
+    e->linear_op = &s->linear_ops[linear_op];
+    e->two_term = s->two_term[linear_op];
+    p.x = quantized_at(linear_op ? &a->middle : &a->in, a->n_rows, e->linear_op->weight.n_in,
+                       e->two_term);
+    if (linear_op + 1 == s->n_linear_ops) {
+        for (uint32_t i = 0; i < e->linear_op->n_parts; i++) {
             e->out[i] = data_of(&a->out[i]);
             e->out_row[i] = a->out[i].row_bytes / sizeof(float);
         }
         return p;
     }
-    e->next = quantized_at(&a->middle, a->n_rows, s->stages[1].weight.n_in, s->two_term[1]);
-    e->next_scale = s->stages[1].weight.input_scale;
+    e->next = quantized_at(&a->middle, a->n_rows, s->linear_ops[1].weight.n_in, s->two_term[1]);
+    e->next_scale = s->linear_ops[1].weight.input_scale;
     e->outliers = outliers_at(&a->outliers);
     e->add = data_of(&a->add);
     e->add_row_floats = a->add.row_bytes / sizeof(float);
@@ -116,7 +117,7 @@ static struct product product_of(const struct sim_device *d, const struct st_job
 
 bool st_sim_run(struct sim_device *d, const struct st_job *job, size_t *n_clipped) {
     if (job->kind == ST_JOB_QUANTIZE) return quantize(d, job, n_clipped);
-    for (uint32_t i = 0; i < job->graph->subgraph.n_stages; i++) {
+    for (uint32_t i = 0; i < job->graph->subgraph.n_linear_ops; i++) {
         const struct product p = product_of(d, job, i);
         if (!run_product(d, job, &p, n_clipped)) return false;
     }

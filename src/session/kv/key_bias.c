@@ -6,7 +6,7 @@
 
 static const float *bias_of(const struct stint_model *m, uint32_t layer) {
     if (!m->int8.layers) return m->weights.layers[layer].k.bias;
-    const struct st_stage *qkv = st_int8_stage(&m->int8, ST_INT8_QKV, layer, 0);
+    const struct st_linear_op *qkv = st_int8_linear_op(&m->int8, ST_INT8_QKV, layer, 0);
     return qkv->weight.bias ? qkv->weight.bias + qkv->rows[0] : NULL;
 }
 

@@ -66,17 +66,17 @@ static stint_status join(const struct st_run *r, struct st_job *job) {
 static stint_status quantize_on(const struct st_run *r, const struct st_operands *o, bool two_term,
                                 enum st_npu_kind kind) {
     const struct st_npu *npu = npu_of(r, kind);
-    const struct st_stage *stage = st_run_stage(r, o->role, o->expert);
+    const struct st_linear_op *linear_op = st_run_linear_op(r, o->role, o->expert);
     struct st_shadow *shadow = &r->buffers->shadow;
-    struct st_outliers *list = st_shadow_list(shadow, stage, shadow->in);
-    size_t n = stage->weight.n_in;
+    struct st_outliers *list = st_shadow_list(shadow, linear_op, shadow->in);
+    size_t n = linear_op->weight.n_in;
     struct st_quantize_args args = {.x = st_mirror_slice(&npu->mirror, o->x, n * sizeof(float)),
                                     .quantized =
                                         st_mirror_slice(&npu->mirror, input_of(r, o->role), 0),
                                     .n_rows = o->n,
                                     .n = n,
-                                    .scale = stage->weight.input_scale,
-                                    .two_term = two_term || stage->weight.two_term,
+                                    .scale = linear_op->weight.input_scale,
+                                    .two_term = two_term || linear_op->weight.two_term,
                                     .outliers = list_slice(r, npu, list)};
     struct st_job *job;
     ST_TRY(st_mirror_push(&npu->mirror, o->x, o->n * n * sizeof(float)));
@@ -126,11 +126,11 @@ static stint_status submit(const struct st_run *r, struct st_graph *graph,
 }
 
 // One linear of a graph as far as its weights are there, then the next part.
-static stint_status submit_parts(const struct st_run *r, struct st_linear_id id, uint32_t stage,
+static stint_status submit_parts(const struct st_run *r, struct st_linear_id id, uint32_t linear_op,
                                  struct st_graph *graph, struct st_graph_args *args) {
     const struct st_weight_source *source = r->s->source;
-    struct st_stage_part part = {.stage = stage};
-    size_t n_groups = st_stage_groups(st_run_stage(r, id.role, id.expert));
+    struct st_linear_op_part part = {.linear_op = linear_op};
+    size_t n_groups = st_linear_op_groups(st_run_linear_op(r, id.role, id.expert));
     args->part = &part;
     for (; part.group < n_groups; part.group += part.n_groups) {
         ST_TRY(source->acquire(r, id, &part));
@@ -142,11 +142,12 @@ static stint_status submit_parts(const struct st_run *r, struct st_linear_id id,
 }
 
 static stint_status submit_all(const struct st_run *r, const struct st_operands *o,
-                               uint32_t n_stages, struct st_graph *graph,
+                               uint32_t n_linear_ops, struct st_graph *graph,
                                struct st_graph_args *args) {
     struct st_linear_id id = {o->role, r->layer, o->expert};
     if (!r->s->source->acquire) return submit(r, graph, args);
-    for (uint32_t i = 0; i < n_stages; i++, id.role++) ST_TRY(submit_parts(r, id, i, graph, args));
+    for (uint32_t i = 0; i < n_linear_ops; i++, id.role++)
+        ST_TRY(submit_parts(r, id, i, graph, args));
     return STINT_OK;
 }
 
@@ -155,29 +156,30 @@ static stint_status run_on(const struct st_run *r, const struct st_operands *o, 
                            enum st_npu_kind kind) {
     const struct st_npu *npu = npu_of(r, kind);
     struct st_shadow *shadow = &r->buffers->shadow;
-    uint32_t n_stages = o->role == ST_INT8_UP ? 2 : 1;
+    uint32_t n_linear_ops = o->role == ST_INT8_UP ? 2 : 1;
     struct st_outliers *list = NULL;
     struct st_graph_args args = {.n_rows = o->n,
                                  .in = st_mirror_slice(&npu->mirror, input_of(r, o->role), 0)};
-    if (n_stages == 2) {
-        const struct st_stage *up = st_run_stage(r, ST_INT8_UP, o->expert);
-        list = st_shadow_list(shadow, st_run_stage(r, ST_INT8_DOWN, o->expert), shadow->middle);
+    if (n_linear_ops == 2) {
+        const struct st_linear_op *up = st_run_linear_op(r, ST_INT8_UP, o->expert);
+        list = st_shadow_list(shadow, st_run_linear_op(r, ST_INT8_DOWN, o->expert), shadow->middle);
         args.middle = st_mirror_slice(&npu->mirror, r->buffers->middle8, 0);
         args.outliers = list_slice(r, npu, list);
         if (r->s->model->int8.row_scaled_middle)
             args.floats = st_mirror_slice(&npu->mirror, r->buffers->up,
                                           r->s->model->config.ffn * sizeof(float));
         if (up->weight.shadowed && shadow->pending) {
-            size_t row = st_stage_rows(up) * sizeof(float);
+            size_t row = st_linear_op_rows(up) * sizeof(float);
             args.add = st_mirror_slice(&npu->mirror, shadow->add, row);
             args.add_row = st_mirror_slice(&npu->mirror, shadow->add_row, 0);
             ST_TRY(st_mirror_push(&npu->mirror, shadow->add, o->n * row));
             ST_TRY(st_mirror_push(&npu->mirror, shadow->add_row, o->n * sizeof(int32_t)));
         }
     }
-    for (size_t i = 0; i < ST_STAGE_PARTS; i++) args.out[i] = output_slice(npu, o, i);
-    ST_TRY(submit_all(r, o, n_stages, st_npu_graph(r, npu, o->role, o->expert, two_term), &args));
-    for (size_t i = 0; i < ST_STAGE_PARTS; i++) ST_TRY(pull_output(npu, o, i));
+    for (size_t i = 0; i < ST_LINEAR_OP_PARTS; i++) args.out[i] = output_slice(npu, o, i);
+    ST_TRY(
+        submit_all(r, o, n_linear_ops, st_npu_graph(r, npu, o->role, o->expert, two_term), &args));
+    for (size_t i = 0; i < ST_LINEAR_OP_PARTS; i++) ST_TRY(pull_output(npu, o, i));
     return list ? st_mirror_pull_outliers(&npu->mirror, list) : STINT_OK;
 }
 
@@ -206,13 +208,13 @@ static void count_shadow(const struct st_run *r, uint64_t *begun) {
 
 // Columns are read while the device computes.
 static stint_status run_linear(const struct st_run *r, const struct st_operands *o, bool two_term) {
-    const struct st_stage *stage = st_run_stage(r, o->role, o->expert);
+    const struct st_linear_op *linear_op = st_run_linear_op(r, o->role, o->expert);
     struct st_shadow *shadow = &r->buffers->shadow;
     uint64_t begun = st_now_ns();
-    st_shadow_begin(shadow, stage, shadow->in, o->n);
-    if (stage->weight.shadowed) st_shadow_count(&shadow->counts.ns, &begun);
+    st_shadow_begin(shadow, linear_op, shadow->in, o->n);
+    if (linear_op->weight.shadowed) st_shadow_count(&shadow->counts.ns, &begun);
     ST_TRY(run_unit(r, o, two_term));
-    if (stage->weight.shadowed) st_shadow_count(&shadow->counts.device_ns, &begun);
+    if (linear_op->weight.shadowed) st_shadow_count(&shadow->counts.device_ns, &begun);
     return STINT_OK;
 }
 
@@ -227,14 +229,14 @@ static stint_status run_two_term(const struct st_run *r, const struct st_operand
 static stint_status finish(const struct st_run *r, const struct st_operands *o) {
     struct st_shadow *shadow = &r->buffers->shadow;
     uint64_t begun = st_now_ns();
-    if (!st_run_stage(r, o->role, o->expert)->weight.shadowed) return STINT_OK;
+    if (!st_run_linear_op(r, o->role, o->expert)->weight.shadowed) return STINT_OK;
     ST_TRY(st_shadow_finish(shadow, r->group->pool, o->y, o->y_row));
     count_shadow(r, &begun);
     return STINT_OK;
 }
 
 static uint8_t linear_apart(const struct stint_model *m, uint32_t layer, enum st_int8_role role) {
-    return st_int8_stage(&m->int8, role, layer, 0)->weight.shadowed ? ST_SHADOW_AFTER : 0;
+    return st_int8_linear_op(&m->int8, role, layer, 0)->weight.shadowed ? ST_SHADOW_AFTER : 0;
 }
 
 // The head's rows may be many, and its outputs outside the memory that devices see.
@@ -270,19 +272,19 @@ const struct st_op st_op_two_term_head = {.name = "two-term int8", .run = run_tw
 // ---- A feed-forward block: both linears in one graph, with the activation between them
 
 stint_status st_int8_before_ffn(const struct st_run *r, const struct st_operands *o) {
-    const struct st_stage *stage = st_run_stage(r, ST_INT8_UP, o->expert);
+    const struct st_linear_op *linear_op = st_run_linear_op(r, ST_INT8_UP, o->expert);
     struct st_shadow *shadow = &r->buffers->shadow;
     uint64_t begun = st_now_ns();
-    st_shadow_begin(shadow, stage, shadow->in, o->n);
-    if (!stage->weight.shadowed) return STINT_OK;
+    st_shadow_begin(shadow, linear_op, shadow->in, o->n);
+    if (!linear_op->weight.shadowed) return STINT_OK;
     ST_TRY(st_shadow_finish_before(shadow, r->group->pool));
     count_shadow(r, &begun);
     return STINT_OK;
 }
 
 static stint_status run_block(const struct st_run *r, const struct st_operands *o, bool two_term) {
-    bool shadowed = st_run_stage(r, ST_INT8_UP, o->expert)->weight.shadowed ||
-                    st_run_stage(r, ST_INT8_DOWN, o->expert)->weight.shadowed;
+    bool shadowed = st_run_linear_op(r, ST_INT8_UP, o->expert)->weight.shadowed ||
+                    st_run_linear_op(r, ST_INT8_DOWN, o->expert)->weight.shadowed;
     uint64_t begun = st_now_ns();
     ST_TRY(run_unit(r, o, two_term));
     if (shadowed) st_shadow_count(&r->buffers->shadow.counts.device_ns, &begun);
@@ -298,11 +300,11 @@ static stint_status run_two_term_ffn(const struct st_run *r, const struct st_ope
 }
 
 stint_status st_int8_finish_ffn(const struct st_run *r, const struct st_operands *o) {
-    const struct st_stage *stage = st_run_stage(r, ST_INT8_DOWN, o->expert);
+    const struct st_linear_op *linear_op = st_run_linear_op(r, ST_INT8_DOWN, o->expert);
     struct st_shadow *shadow = &r->buffers->shadow;
     uint64_t begun = st_now_ns();
-    if (!stage->weight.shadowed) return STINT_OK;
-    st_shadow_begin(shadow, stage, shadow->middle, o->n);
+    if (!linear_op->weight.shadowed) return STINT_OK;
+    st_shadow_begin(shadow, linear_op, shadow->middle, o->n);
     ST_TRY(st_shadow_finish(shadow, r->group->pool, o->y, o->y_row));
     count_shadow(r, &begun);
     return STINT_OK;

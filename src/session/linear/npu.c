@@ -74,13 +74,14 @@ static struct st_device_subgraph subgraph_of(const struct stint_session *s, cons
                                              bool two_term) {
     const struct st_weights_int8 *w = &s->model->int8;
     struct st_device_subgraph subgraph = {
-        .stages = {*st_int8_stage(w, u->role, u->layer, u->expert)},
-        .n_stages = 1,
+        .linear_ops = {*st_int8_linear_op(w, u->role, u->layer, u->expert)},
+        .n_linear_ops = 1,
         .in_parts = s->bounded != NULL};
     if (u->role == ST_INT8_UP)
-        subgraph.stages[subgraph.n_stages++] = *st_int8_stage(w, ST_INT8_DOWN, u->layer, u->expert);
-    for (uint32_t i = 0; i < subgraph.n_stages; i++)
-        subgraph.two_term[i] = two_term || subgraph.stages[i].weight.two_term;
+        subgraph.linear_ops[subgraph.n_linear_ops++] =
+            *st_int8_linear_op(w, ST_INT8_DOWN, u->layer, u->expert);
+    for (uint32_t i = 0; i < subgraph.n_linear_ops; i++)
+        subgraph.two_term[i] = two_term || subgraph.linear_ops[i].weight.two_term;
     return subgraph;
 }
 
@@ -105,8 +106,8 @@ static stint_status list_unit(void *context, const struct unit *u) {
     struct st_placement_item *item = &p->items[p->n++];
     *item = (struct st_placement_item){.kind = kinds[u->role], .layer = u->layer};
     item->supported = st_device_supports(p->device, &subgraph);
-    for (uint32_t i = 0; i < subgraph.n_stages; i++)
-        item->bytes[0] += st_device_weights_bytes(p->device, &subgraph.stages[i].weight);
+    for (uint32_t i = 0; i < subgraph.n_linear_ops; i++)
+        item->bytes[0] += st_device_weights_bytes(p->device, &subgraph.linear_ops[i].weight);
     return STINT_OK;
 }
 
@@ -145,13 +146,13 @@ static stint_status compile_unit(void *context, const struct unit *u) {
         c->npu->weights + linear_of(s, u->role, u->layer, u->expert);
     if (c->kind == ST_NPU_DEVICE && s->npus.placed[unit] != ST_NPU_DEVICE) return STINT_OK;
     struct st_device_subgraph subgraph = subgraph_of(s, u, false);
-    for (uint32_t i = 0; i < subgraph.n_stages; i++)
-        ST_TRY(st_device_import_weights(c->npu->device, &subgraph.stages[i].weight,
+    for (uint32_t i = 0; i < subgraph.n_linear_ops; i++)
+        ST_TRY(st_device_import_weights(c->npu->device, &subgraph.linear_ops[i].weight,
                                         subgraph.in_parts, &weights[i]));
     ST_TRY(
         st_device_compile(c->npu->device, &subgraph, weights, s->chunk_len, &c->npu->graphs[unit]));
     if (!s->model->neurons.layers) return STINT_OK;
-    for (uint32_t i = 0; i < subgraph.n_stages; i++) subgraph.two_term[i] = true;
+    for (uint32_t i = 0; i < subgraph.n_linear_ops; i++) subgraph.two_term[i] = true;
     return st_device_compile(c->npu->device, &subgraph, weights, st_session_step_rows(s),
                              &c->npu->graphs[s->npus.n_units + unit]);
 }

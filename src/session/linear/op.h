@@ -24,8 +24,8 @@ struct st_operands {
     uint32_t expert;
     const float *x;
     size_t n;
-    float *y[ST_STAGE_PARTS];
-    size_t y_row[ST_STAGE_PARTS];
+    float *y[ST_LINEAR_OP_PARTS];
+    size_t y_row[ST_LINEAR_OP_PARTS];
 };
 
 typedef stint_status st_op_fn(const struct st_run *run, const struct st_operands *operands);

@@ -26,14 +26,14 @@ struct extent {
     uint64_t hot_bytes, float_bytes;
 };
 
-static void add_linear(const struct st_stage *stage, struct extent *e) {
-    const struct st_int8_weight *w = &stage->weight;
+static void add_linear(const struct st_linear_op *linear_op, struct extent *e) {
+    const struct st_int8_weight *w = &linear_op->weight;
     size_t rows = (size_t)w->n_panels * ST_INT8_PANEL;
     if (!w->shadowed) return;
     e->n_linears++;
     e->k = st_max(e->k, w->n_in);
     e->rows = st_max(e->rows, rows);
-    if (stage->epilogue != ST_EPILOGUE_FLOAT) e->up_rows = st_max(e->up_rows, rows);
+    if (linear_op->epilogue != ST_EPILOGUE_FLOAT) e->up_rows = st_max(e->up_rows, rows);
     e->float_bytes += (uint64_t)rows * w->n_in * sizeof(float);
     for (uint32_t c = 0; c < w->n_in && w->hot; c++) e->hot_bytes += w->hot[c] >= 0 ? rows : 0;
 }
@@ -148,9 +148,9 @@ stint_status stint_session_shadow(const stint_session *session, stint_shadow_inf
 
 // ---- Outliers
 
-struct st_outliers *st_shadow_list(const struct st_shadow *s, const struct st_stage *stage,
+struct st_outliers *st_shadow_list(const struct st_shadow *s, const struct st_linear_op *linear_op,
                                    struct st_outliers *list) {
-    return s->any && stage->weight.shadowed ? list : NULL;
+    return s->any && linear_op->weight.shadowed ? list : NULL;
 }
 
 // Sorts by channel; the entries of a token are mostly in order already.
@@ -180,7 +180,7 @@ static void sort(struct st_shadow *s, const struct st_outliers *list, size_t n) 
 }
 
 static void list_channels(struct st_shadow *s, size_t n) {
-    size_t k = s->stage->weight.n_in;
+    size_t k = s->linear_op->weight.n_in;
     memset(s->seen, 0, k);
     for (size_t i = 0; i < n; i++) s->seen[s->sorted[i].channel] = 1;
     s->n_channels = 0;
@@ -190,8 +190,8 @@ static void list_channels(struct st_shadow *s, size_t n) {
 
 // ---- Columns
 
-static size_t packed_rows(const struct st_stage *stage) {
-    return (size_t)stage->weight.n_panels * ST_INT8_PANEL;
+static size_t packed_rows(const struct st_linear_op *linear_op) {
+    return (size_t)linear_op->weight.n_panels * ST_INT8_PANEL;
 }
 
 static int8_t *cold_slot(const struct st_shadow *s, size_t i) {
@@ -200,8 +200,8 @@ static int8_t *cold_slot(const struct st_shadow *s, size_t i) {
 
 // Where the column of the i-th channel begins in the file.
 static uint64_t column_offset(const struct st_shadow *s, size_t i) {
-    const struct st_int8_weight *w = &s->stage->weight;
-    return (uintptr_t)(w->columns + s->channels[i] * packed_rows(s->stage)) - s->file_base;
+    const struct st_int8_weight *w = &s->linear_op->weight;
+    return (uintptr_t)(w->columns + s->channels[i] * packed_rows(s->linear_op)) - s->file_base;
 }
 
 static bool is_hot(const struct st_int8_weight *w, uint32_t channel) {
@@ -233,8 +233,8 @@ static struct st_load *add_to_load(struct st_shadow *s, struct st_load *load, si
 
 // Requests the cold columns of the channels up to `end`.
 static void ask(struct st_shadow *s, size_t end) {
-    const struct st_int8_weight *w = &s->stage->weight;
-    size_t rows = packed_rows(s->stage);
+    const struct st_int8_weight *w = &s->linear_op->weight;
+    size_t rows = packed_rows(s->linear_op);
     uint64_t before = s->counts.cold_reads;
     struct st_load *load = NULL;
     for (; s->asked < end; s->asked++) {
@@ -263,7 +263,7 @@ static stint_status damaged(const struct st_shadow *s) {
     const struct st_package *package = s->checkpoint->package;
     const struct st_section *section = NULL;
     for (size_t i = 0; i < st_package_count(package); i++)
-        if (st_package_at(package, i)->data == s->stage->weight.columns)
+        if (st_package_at(package, i)->data == s->linear_op->weight.columns)
             section = st_package_at(package, i);
     return st_section_damaged(s->checkpoint->path, section ? section->name : ST_INT8_COLUMNS);
 }
@@ -277,14 +277,14 @@ static void settle(struct st_shadow *s) {
 
 // Waits for the columns of the channels up to `end`, and checks them.
 static stint_status wait_for(struct st_shadow *s, size_t end) {
-    const struct st_int8_weight *w = &s->stage->weight;
+    const struct st_int8_weight *w = &s->linear_op->weight;
     for (; s->loaded < end; s->loaded++) {
         uint32_t channel = s->channels[s->loaded];
         if (is_hot(w, channel)) continue;
         stint_status status =
             st_loader_wait(s->loader, &s->loads[s->load_of[s->loaded % (2 * s->wave)]]);
         if (status == STINT_OK && !st_int8_column_is_whole(w, channel, loaded_column(s, s->loaded),
-                                                           packed_rows(s->stage)))
+                                                           packed_rows(s->linear_op)))
             status = damaged(s);
         if (status == STINT_OK) continue;
         settle(s);
@@ -293,16 +293,16 @@ static stint_status wait_for(struct st_shadow *s, size_t end) {
     return STINT_OK;
 }
 
-void st_shadow_begin(struct st_shadow *s, const struct st_stage *stage,
+void st_shadow_begin(struct st_shadow *s, const struct st_linear_op *linear_op,
                      const struct st_outliers *list, size_t n_tokens) {
     s->pending = false;
-    if (!s->any || !stage->weight.shadowed) return;
+    if (!s->any || !linear_op->weight.shadowed) return;
     size_t n = st_min(list->count, list->capacity);
     s->counts.runs++;
     if (n == 0) return;
     settle(s);
     s->pending = true;
-    s->stage = stage;
+    s->linear_op = linear_op;
     s->n_tokens = n_tokens;
     sort(s, list, n);
     list_channels(s, n);
@@ -323,16 +323,17 @@ struct job {
 
 // y[row] of a token and how many rows lie there side by side; NULL: padding.
 static float *output(const struct job *j, size_t token, size_t row, size_t *n) {
-    const struct st_stage *stage = j->s->stage;
-    if (!j->out) return j->s->add + (size_t)j->s->add_row[token] * packed_rows(stage) + row;
+    const struct st_linear_op *linear_op = j->s->linear_op;
+    if (!j->out) return j->s->add + (size_t)j->s->add_row[token] * packed_rows(linear_op) + row;
     size_t start = 0;
-    for (uint32_t i = 0; i < stage->n_parts; i++) {
-        size_t padded = st_round_up(stage->rows[i], ST_INT8_PANEL);
+    for (uint32_t i = 0; i < linear_op->n_parts; i++) {
+        size_t padded = st_round_up(linear_op->rows[i], ST_INT8_PANEL);
         if (row < start + padded) {
-            *n = st_min(*n, row < start + stage->rows[i] ? start + stage->rows[i] - row
-                                                         : start + padded - row);
-            return row < start + stage->rows[i] ? j->out[i] + token * j->out_row[i] + (row - start)
-                                                : NULL;
+            *n = st_min(*n, row < start + linear_op->rows[i] ? start + linear_op->rows[i] - row
+                                                             : start + padded - row);
+            return row < start + linear_op->rows[i]
+                       ? j->out[i] + token * j->out_row[i] + (row - start)
+                       : NULL;
         }
         start += padded;
     }
@@ -349,7 +350,7 @@ static void add_token(const struct job *j, size_t token, size_t row, size_t end)
             const struct st_outlier *entry = &s->sorted[e];
             if (entry->channel > last) break;
             while (s->channels[i] != entry->channel) i++;
-            const struct st_int8_weight *w = &s->stage->weight;
+            const struct st_int8_weight *w = &s->linear_op->weight;
             s->elementwise->axpy_int8(entry->value * w->column_scales[entry->channel],
                                       s->column[i - j->wave] + row, w->scale + row, n, y);
         }
@@ -360,14 +361,14 @@ static void add_token(const struct job *j, size_t token, size_t row, size_t end)
 static void add_block(void *context, size_t block, size_t worker) {
     (void)worker;
     const struct job *j = context;
-    size_t row = block * BLOCK_ROWS, end = st_min(row + BLOCK_ROWS, packed_rows(j->s->stage));
+    size_t row = block * BLOCK_ROWS, end = st_min(row + BLOCK_ROWS, packed_rows(j->s->linear_op));
     for (size_t t = 0; t < j->s->n_tokens; t++)
         if (j->s->next[t] < j->s->first[t + 1]) add_token(j, t, row, end);
 }
 
 static void add_wave(struct st_shadow *s, const struct job *j) {
-    const struct st_int8_weight *w = &s->stage->weight;
-    size_t rows = packed_rows(s->stage);
+    const struct st_int8_weight *w = &s->linear_op->weight;
+    size_t rows = packed_rows(s->linear_op);
     for (size_t i = j->wave; i < j->wave_end; i++) {
         uint32_t channel = s->channels[i];
         s->column[i - j->wave] = is_hot(w, channel)
@@ -408,7 +409,7 @@ void st_shadow_abandon(struct st_shadow *s) {
 
 stint_status st_shadow_finish_before(struct st_shadow *s, struct st_pool *pool) {
     if (!s->pending) return STINT_OK;
-    size_t rows = packed_rows(s->stage), n = 0;
+    size_t rows = packed_rows(s->linear_op), n = 0;
     s->pool = pool;
     for (size_t t = 0; t < s->n_tokens; t++) {
         s->add_row[t] = s->next[t] < s->first[t + 1] ? (int32_t)n : -1;

@@ -58,7 +58,7 @@ struct st_shadow {
     // The current run.
     bool pending; // begun, not finished
     struct st_pool *pool;
-    const struct st_stage *stage;
+    const struct st_linear_op *linear_op;
     size_t n_tokens, n_channels;
     size_t asked, loaded; // channels whose columns were requested; that have arrived
 };
@@ -73,21 +73,21 @@ stint_status st_shadow_open(struct st_shadow *shadow, const struct stint_model *
 void st_shadow_close(struct st_shadow *shadow); // accepts a zeroed one
 
 // `list`, if quantizing the input of this linear must fill it; NULL where it is not shadowed.
-struct st_outliers *st_shadow_list(const struct st_shadow *shadow, const struct st_stage *stage,
-                                   struct st_outliers *list);
+struct st_outliers *st_shadow_list(const struct st_shadow *shadow,
+                                   const struct st_linear_op *linear_op, struct st_outliers *list);
 
 // Sorts the outliers of n_tokens tokens and requests the first cold columns. shadow->pending tells
 // whether there are outliers.
-void st_shadow_begin(struct st_shadow *shadow, const struct st_stage *stage,
+void st_shadow_begin(struct st_shadow *shadow, const struct st_linear_op *linear_op,
                      const struct st_outliers *list, size_t n_tokens);
-// Adds a pending shadow to the outputs of a FLOAT stage. STINT_E_IO if a column cannot be read,
+// Adds a pending shadow to the outputs of a FLOAT linear op. STINT_E_IO if a column cannot be read,
 // E_FORMAT if it does not match its hash.
 stint_status st_shadow_finish(struct st_shadow *shadow, struct st_pool *pool, float *const *out,
                               const size_t *out_row);
 // Discards a pending shadow, and waits for the columns that it requested.
 void st_shadow_abandon(struct st_shadow *shadow);
-// The same before the product of a stage with an activation: writes to shadow->add and add_row. The
-// shadow stays pending.
+// The same before the product of a linear op with an activation: writes to shadow->add and add_row.
+// The shadow stays pending.
 stint_status st_shadow_finish_before(struct st_shadow *shadow, struct st_pool *pool);
 
 #endif

@@ -32,15 +32,15 @@ static void quantize_token(void *context, size_t t, size_t worker) {
     const struct st_int8_weight *w = j->weight;
     uint8_t *q = s->two_term.in + ST_TWO_TERMS * t * s->two_term.in_row;
     const float *x = j->operands->x + t * w->n_in;
-    size_t clipped = s->kernels.elementwise->quantize_two(x, w->n_in, w->input_scale, ZERO,
-                                          q, q + s->two_term.in_row);
+    size_t clipped = s->kernels.elementwise->quantize_two(x, w->n_in, w->input_scale, ZERO, q,
+                                                          q + s->two_term.in_row);
     if (!clipped) return;
     atomic_fetch_add_explicit(&s->npus.clipped, clipped, memory_order_relaxed);
     if (j->list) st_outliers_collect(j->list, x, w->n_in, w->input_scale, (uint32_t)t, 0, ZERO, q);
 }
 
 static stint_status prepare(const struct st_run *r, const struct st_operands *o) {
-    const struct st_stage *up = st_run_stage(r, ST_INT8_UP, 0);
+    const struct st_linear_op *up = st_run_linear_op(r, ST_INT8_UP, 0);
     struct st_shadow *shadow = &r->buffers->shadow;
     struct quantizing j = {r, o, &up->weight, st_shadow_list(shadow, up, shadow->in)};
     if (j.list) st_outliers_reset(j.list, shadow->capacity);

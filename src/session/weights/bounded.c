@@ -218,26 +218,27 @@ static void begin(struct stint_session *s, enum st_phase phase) {
     st_slices_pass(&s->bounded->slices, phase == ST_PHASE_PREFILL ? ST_PASS_PROMPT : ST_PASS_STEP);
 }
 
-static size_t stage_of(const struct st_run *run, struct st_linear_id id) {
-    return st_slices_stage(&run->s->model->config, id.role, id.layer, id.expert);
+static size_t linear_op_of(const struct st_run *run, struct st_linear_id id) {
+    return st_slices_linear_op(&run->s->model->config, id.role, id.layer, id.expert);
 }
 
-static stint_status take(struct st_bounded *r, size_t stage, uint32_t slice) {
+static stint_status take(struct st_bounded *r, size_t linear_op, uint32_t slice) {
     const int8_t *panels;
-    ST_TRY(st_slices_take(&r->slices, stage, slice, &panels));
+    ST_TRY(st_slices_take(&r->slices, linear_op, slice, &panels));
     r->parts[slice] = st_mirror_slice(&r->streamed, panels, 0);
     return STINT_OK;
 }
 
 // Waits for one slice, and takes the slices after it that are in memory already.
 static stint_status acquire(const struct st_run *run, struct st_linear_id id,
-                            struct st_stage_part *part) {
+                            struct st_linear_op_part *part) {
     struct st_bounded *r = run->s->bounded;
-    size_t stage = stage_of(run, id);
-    const struct st_sliced *g = &r->slices.stages[stage];
+    size_t linear_op = linear_op_of(run, id);
+    const struct st_sliced *g = &r->slices.linear_ops[linear_op];
     uint32_t first = part->group / g->slice_groups, end = first + 1;
-    ST_TRY(take(r, stage, first));
-    for (; end < g->n && st_slices_has(&r->slices, stage, end); end++) ST_TRY(take(r, stage, end));
+    ST_TRY(take(r, linear_op, first));
+    for (; end < g->n && st_slices_has(&r->slices, linear_op, end); end++)
+        ST_TRY(take(r, linear_op, end));
     part->slices = r->parts;
     part->slice_groups = g->slice_groups;
     part->n_groups = (uint32_t)st_min(g->n_groups, end * g->slice_groups) - part->group;
@@ -245,19 +246,19 @@ static stint_status acquire(const struct st_run *run, struct st_linear_id id,
 }
 
 static void release(const struct st_run *run, struct st_linear_id id,
-                    const struct st_stage_part *part) {
+                    const struct st_linear_op_part *part) {
     struct st_bounded *r = run->s->bounded;
     uint32_t first = part->group / part->slice_groups;
     uint32_t end = (uint32_t)st_ceil_div(part->group + part->n_groups, part->slice_groups);
-    for (uint32_t i = first; i < end; i++) st_slices_give(&r->slices, stage_of(run, id), i);
+    for (uint32_t i = first; i < end; i++) st_slices_give(&r->slices, linear_op_of(run, id), i);
 }
 
 static void expect(const struct st_run *run, uint32_t expert) {
     struct st_slices *slices = &run->s->bounded->slices;
     struct st_linear_id id = {ST_INT8_UP, run->layer, expert};
-    st_slices_expect(slices, stage_of(run, id));
+    st_slices_expect(slices, linear_op_of(run, id));
     id.role = ST_INT8_DOWN;
-    st_slices_expect(slices, stage_of(run, id));
+    st_slices_expect(slices, linear_op_of(run, id));
 }
 
 static const struct st_nested_weight *nested(const struct stint_session *s,

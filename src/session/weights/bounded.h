@@ -51,7 +51,7 @@ struct st_bounded {
     struct st_sparse block;
     struct st_prediction prediction;
     uint64_t peak_bytes;
-    struct st_slice *parts;    // [slices of a stage]
+    struct st_slice *parts;    // [slices of a linear op]
     struct st_mirror streamed; // of the slices' memory
 };
 

@@ -191,7 +191,7 @@ static stint_status forecast_columns_of(void *context, struct st_linear_id id) {
     struct forecast *f = context;
     const struct st_config *c = &f->model->config;
     const struct st_int8_weight *w =
-        &st_int8_stage(&f->model->int8, id.role, id.layer, id.expert)->weight;
+        &st_int8_linear_op(&f->model->int8, id.role, id.layer, id.expert)->weight;
     const stint_storage *s = &f->storage;
     char name[ST_INT8_NAME_BYTES];
     if (!w->shadowed || (st_int8_is_ffn(id.role) && f->bounded.sparse)) return STINT_OK;

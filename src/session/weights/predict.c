@@ -38,9 +38,9 @@ void st_prediction_lay_out(const struct stint_model *m, struct st_prediction *n,
 static stint_status compile(struct st_bounded *r, uint32_t layer, int part) {
     struct st_prediction *n = &r->prediction;
     struct st_device_weights **weights = &n->weights[layer][part];
-    struct st_device_subgraph subgraph = {.stages = {r->neurons.predictors[layer][part]},
-                                          .n_stages = 1};
-    ST_TRY(st_device_import_weights(n->device, &subgraph.stages[0].weight, false, weights));
+    struct st_device_subgraph subgraph = {.linear_ops = {r->neurons.predictors[layer][part]},
+                                          .n_linear_ops = 1};
+    ST_TRY(st_device_import_weights(n->device, &subgraph.linear_ops[0].weight, false, weights));
     return st_device_compile(n->device, &subgraph, weights, ST_NEURON_TOKENS,
                              &n->graphs[layer][part]);
 }
@@ -72,19 +72,19 @@ void st_bounded_detach(struct st_bounded *r) {
 
 // Runs a linear of a predictor: y [n_tokens, rows] from x [n_tokens, n_in].
 static stint_status run_linear(const struct st_prediction *n, struct st_graph *graph,
-                               const struct st_stage *stage, const float *x, size_t n_tokens,
-                               float *y) {
-    size_t k = stage->weight.n_in;
+                               const struct st_linear_op *linear_op, const float *x,
+                               size_t n_tokens, float *y) {
+    size_t k = linear_op->weight.n_in;
     struct st_slice quantized = st_mirror_slice(&n->mirror, n->quantized, 0);
     struct st_quantize_args input = {.x = st_mirror_slice(&n->mirror, x, k * sizeof *x),
                                      .quantized = quantized,
                                      .n_rows = n_tokens,
                                      .n = k,
-                                     .scale = stage->weight.input_scale};
+                                     .scale = linear_op->weight.input_scale};
     struct st_graph_args args = {
         .n_rows = n_tokens,
         .in = quantized,
-        .out = {st_mirror_slice(&n->mirror, y, stage->rows[0] * sizeof *y)}};
+        .out = {st_mirror_slice(&n->mirror, y, linear_op->rows[0] * sizeof *y)}};
     struct st_job *job;
     ST_TRY(st_device_quantize(n->device, &input, NULL, 0, &job));
     ST_TRY(st_job_join(job, NULL));
@@ -98,13 +98,13 @@ static stint_status name_neurons(const struct st_run *run, uint32_t layer, const
                                  size_t n_tokens, const float **scores) {
     struct st_prediction *n = &run->s->bounded->prediction;
     size_t bytes = n_tokens * run->s->model->config.hidden * sizeof *x;
-    const struct st_stage *stages = run->s->bounded->neurons.predictors[layer];
+    const struct st_linear_op *linear_ops = run->s->bounded->neurons.predictors[layer];
     struct st_graph *const *graphs = n->graphs[layer];
     *scores = NULL;
     if (!graphs[0]) return STINT_OK;
     memcpy(n->input, x, bytes);
-    ST_TRY(run_linear(n, graphs[0], &stages[0], n->input, n_tokens, n->ranks));
-    ST_TRY(run_linear(n, graphs[1], &stages[1], n->ranks, n_tokens, n->scores));
+    ST_TRY(run_linear(n, graphs[0], &linear_ops[0], n->input, n_tokens, n->ranks));
+    ST_TRY(run_linear(n, graphs[1], &linear_ops[1], n->ranks, n_tokens, n->scores));
     *scores = n->scores;
     return STINT_OK;
 }

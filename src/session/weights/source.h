@@ -18,9 +18,9 @@ struct st_weight_source {
     // from part->group on, which stay until they are released. NULL: all weights are where the
     // graphs were compiled.
     stint_status (*acquire)(const struct st_run *run, struct st_linear_id id,
-                            struct st_stage_part *part);
+                            struct st_linear_op_part *part);
     void (*release)(const struct st_run *run, struct st_linear_id id,
-                    const struct st_stage_part *part);
+                    const struct st_linear_op_part *part);
     // The rest may be NULL.
     // Names an expert of the batch, before the first expert runs.
     void (*expect)(const struct st_run *run, uint32_t expert);

@@ -36,9 +36,9 @@ struct measuring {
     struct st_arena arena;
     unsigned char *memory; // [MAX_BYTES] on a block
     // A linear, one token.
-    const struct st_stage *linear;
+    const struct st_linear_op *linear;
     uint8_t *in;
-    float *out_rows; // [ST_STAGE_PARTS, packed rows]
+    float *out_rows; // [ST_LINEAR_OP_PARTS, packed rows]
     // Neurons, one token.
     struct st_sparse sparse;
     struct st_neuron_ref *refs; // [FEW_NEURONS]
@@ -93,14 +93,15 @@ struct dense {
 // Multiplies with weights at a different address each time, like slices, of as many groups as fit.
 // The values of the weights do not matter.
 static stint_status run_dense(struct measuring *m, const struct dense *d) {
-    size_t group = st_stage_group_bytes(m->linear), at = 0;
-    uint32_t n_groups = (uint32_t)st_min(st_stage_groups(m->linear), MAX_BYTES / group);
-    size_t bytes = n_groups * group, row = st_stage_rows(m->linear);
+    size_t group = st_linear_op_group_bytes(m->linear), at = 0;
+    uint32_t n_groups = (uint32_t)st_min(st_linear_op_groups(m->linear), MAX_BYTES / group);
+    size_t bytes = n_groups * group, row = st_linear_op_rows(m->linear);
     struct st_slice slice;
-    struct st_stage_part part = {.n_groups = n_groups, .slice_groups = n_groups, .slices = &slice};
+    struct st_linear_op_part part = {
+        .n_groups = n_groups, .slice_groups = n_groups, .slices = &slice};
     struct st_graph_args args = {
         .n_rows = 1, .in = st_mirror_slice(&d->mirror, m->in, 0), .part = &part};
-    for (uint32_t i = 0; i < ST_STAGE_PARTS; i++)
+    for (uint32_t i = 0; i < ST_LINEAR_OP_PARTS; i++)
         args.out[i] = st_mirror_slice(&d->mirror, m->out_rows + i * row, row * sizeof(float));
     uint64_t begun = st_now_ns(), now = begun, runs = 0;
     for (; n_groups && now - begun < (uint64_t)(m->slot * 1e9); now = st_now_ns(), runs++) {
@@ -115,7 +116,8 @@ static stint_status run_dense(struct measuring *m, const struct dense *d) {
 }
 
 static stint_status open_dense(struct measuring *m, struct st_pool *pool, struct dense *d) {
-    struct st_device_subgraph subgraph = {.stages = {*m->linear}, .n_stages = 1, .in_parts = true};
+    struct st_device_subgraph subgraph = {
+        .linear_ops = {*m->linear}, .n_linear_ops = 1, .in_parts = true};
     struct st_device_options options = {.name = m->options.device, .workers = pool};
     ST_TRY(st_device_open(&options, &d->device));
     ST_TRY(st_mirror_open(d->device, m->arena.base, m->arena.used, &d->mirror));
@@ -194,10 +196,10 @@ static stint_status measure_neurons(struct measuring *m, struct st_pool *pool) {
 // ---- All measurements
 
 // The larger one of a layer's linears that give floats.
-static const struct st_stage *select_linear(const struct stint_model *m) {
-    const struct st_stage *o = &m->int8.layers[0].o, *qkv = &m->int8.layers[0].qkv;
-    size_t of_o = st_stage_groups(o) * st_stage_group_bytes(o);
-    return st_stage_groups(qkv) * st_stage_group_bytes(qkv) > of_o ? qkv : o;
+static const struct st_linear_op *select_linear(const struct stint_model *m) {
+    const struct st_linear_op *o = &m->int8.layers[0].o, *qkv = &m->int8.layers[0].qkv;
+    size_t of_o = st_linear_op_groups(o) * st_linear_op_group_bytes(o);
+    return st_linear_op_groups(qkv) * st_linear_op_group_bytes(qkv) > of_o ? qkv : o;
 }
 
 static void lay_out(struct measuring *m, struct st_arena *a) {
@@ -205,7 +207,7 @@ static void lay_out(struct measuring *m, struct st_arena *a) {
     m->memory = memory ? memory + (-(uintptr_t)memory & (ST_LOAD_BLOCK - 1)) : NULL;
     m->in = ST_TAKE(a, uint8_t, st_quantized_bytes(1, m->linear->weight.n_in, false));
     m->out_rows =
-        ST_TAKE(a, float, ST_STAGE_PARTS *(size_t)m->linear->weight.n_panels *ST_INT8_PANEL);
+        ST_TAKE(a, float, ST_LINEAR_OP_PARTS *(size_t)m->linear->weight.n_panels *ST_INT8_PANEL);
     if (!m->model->neurons.layers) return;
     m->refs = ST_TAKE(a, struct st_neuron_ref, FEW_NEURONS);
     m->x = ST_TAKE(a, uint8_t, m->sparse.layout.k);
