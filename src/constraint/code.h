@@ -56,6 +56,7 @@ struct st_constraint {
 struct st_code {
     struct st_constraint *out;
     stint_status status;
+    bool compact;                                                // no blanks
     uint32_t end, space, string, integer, number, value, object; // shared rules; 0: not written yet
 };
 
@@ -117,5 +118,14 @@ struct st_bound {
 // Decimal numbers, without an exponent.
 uint32_t st_code_numbers(struct st_code *code, const struct st_bound *low,
                          const struct st_bound *high, uint32_t next);
+
+// Numbers of [low, high] times a power of ten, by their remainders.
+struct st_multiples {
+    int64_t low, high; // of the number times 10^places; at most ST_DIGITS_MAX digits
+    int places;        // digits behind the point; below ST_DIGITS_MAX
+    uint32_t modulus;
+    const bool *allowed; // [modulus] the remainders of that product; r as modulus - r
+};
+uint32_t st_code_multiples(struct st_code *code, const struct st_multiples *of, uint32_t next);
 
 #endif

@@ -4,11 +4,13 @@
 //
 // Supported is the subset that clients of structured outputs use. Enforced: type (one or an
 // array), properties, required, additionalProperties, items, prefixItems, minItems, maxItems, enum,
-// const, anyOf, oneOf (as anyOf), allOf (merged), $ref within the schema (recursive ones too),
+// const, anyOf, oneOf (exact), not, allOf (merged), $ref within the schema (recursive ones too),
 // minLength, maxLength, pattern (no look-around, back references, \b, \p), the formats of
-// schema_string.c, minimum, maximum and the exclusive ones. Other formats and keywords that
-// only describe (title, default, ...) change nothing. Any other keyword is STINT_E_UNSUPPORTED,
-// with its place.
+// schema_string.c, minimum, maximum and the exclusive ones, multipleOf (in decimal), uniqueItems
+// (of up to ten fixed values). Alternatives of oneOf that overlap are told apart, as far as the
+// opposite of a keyword can be enforced (schema_not.c); else they are refused. Other formats and
+// keywords that only describe (title, default, ...) change nothing. Any other keyword is
+// STINT_E_UNSUPPORTED, with its place.
 //
 // Details that the standard leaves open, or in which users expect something else:
 // - Members come in the order of `properties`; optional ones may be left out; a name comes once.
@@ -36,6 +38,8 @@ stint_status st_constraint_json(struct st_constraint **constraint);
 // that cannot be enforced; STINT_E_ARG: not a schema, or no text matches it; STINT_E_LIMIT: too
 // large (schema.h: 500 alternatives, 1000 properties, ...). The error text names the place.
 stint_status st_constraint_schema(const json_t *schema, struct st_constraint **constraint);
+// The same without any blank or newline between tokens of JSON.
+stint_status st_constraint_compact(const json_t *schema, struct st_constraint **constraint);
 void st_constraint_free(struct st_constraint *constraint); // accepts NULL
 
 // The state of one text. One thread at a time; borrows the constraint until its end. Only begin

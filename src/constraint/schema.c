@@ -103,22 +103,22 @@ static uint32_t write_all(struct st_schema *s, const json_t *schema, const struc
     return both ? st_schema_value(s, both, at, next) : 0;
 }
 
-static uint32_t write_any(struct st_schema *s, const json_t *schema, const char *keyword,
-                          const struct st_place *at, uint32_t next) {
-    const json_t *list = json_object_get(schema, keyword);
-    const json_t *others = st_schema_without(s, schema, keyword);
+static uint32_t write_any(struct st_schema *s, const json_t *schema, const struct st_place *at,
+                          uint32_t next) {
+    const json_t *list = json_object_get(schema, "anyOf");
+    const json_t *others = st_schema_without(s, schema, "anyOf");
     bool alone = true;
     uint32_t place = 0;
     const char *key;
     json_t *value;
-    if (!json_array_size(list)) st_schema_fail(s, STINT_E_ARG, at, "'%s' is not a list", keyword);
+    if (!json_array_size(list)) st_schema_fail(s, STINT_E_ARG, at, "'anyOf' is not a list");
     if (json_array_size(list) > ST_SCHEMA_WAYS)
         st_schema_fail(s, STINT_E_LIMIT, at, "more than %d alternatives", ST_SCHEMA_WAYS);
     if (!others || s->code.status != STINT_OK) return 0;
     json_object_foreach((json_t *)others, key, value) alone = alone && st_schema_describes(key);
     for (size_t i = json_array_size(list); i-- > 0 && s->code.status == STINT_OK;) {
         char number[24];
-        struct st_place of = {at, keyword}, inside = {&of, number};
+        struct st_place of = {at, "anyOf"}, inside = {&of, number};
         snprintf(number, sizeof number, "%zu", i);
         const json_t *one = json_array_get(list, i);
         if (!alone) one = st_schema_both(s, others, one, &inside);
@@ -127,7 +127,7 @@ static uint32_t write_any(struct st_schema *s, const json_t *schema, const char 
     return place;
 }
 
-static bool is_of(const json_t *value, unsigned types) {
+bool st_schema_is_of(const json_t *value, unsigned types) {
     double number = json_number_value(value);
     switch (json_typeof(value)) {
     case JSON_NULL:
@@ -148,28 +148,37 @@ static bool is_of(const json_t *value, unsigned types) {
     }
 }
 
-// enum and const: the values of allowed types, as jansson writes them.
+// With the fewest digits that read as the same numbers: 0.1, not 0.10000000000000001. NULL: no
+// memory.
+static char *shortest_text(const json_t *value) {
+    for (size_t digits = 15;; digits++) {
+        char *text =
+            json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(digits));
+        if (!text || digits == 17) return text;
+        json_t *again = json_loads(text, JSON_DECODE_ANY, NULL);
+        bool same = again && json_equal(again, value), failed = !again;
+        json_decref(again);
+        if (same) return text;
+        free(text);
+        if (failed) return NULL;
+    }
+}
+
+// enum and const: the values that follow the other keywords too, as jansson writes them.
 static uint32_t write_fixed(struct st_schema *s, const json_t *schema, const struct st_place *at,
                             uint32_t next) {
     const json_t *list = json_object_get(schema, "enum"), *one = json_object_get(schema, "const");
     size_t n = list ? json_array_size(list) : 1, n_literals = 0;
-    unsigned types = st_schema_types(s, schema, at);
-    const char *key;
-    json_t *value;
-    json_object_foreach((json_t *)schema, key, value) {
-        if (strcmp(key, "enum") && strcmp(key, "const") && strcmp(key, "type") &&
-            !st_schema_describes(key))
-            st_schema_fail(s, STINT_E_UNSUPPORTED, at, "'%s' beside fixed values", key);
-    }
     if (!n || (list && !json_is_array(list)))
         st_schema_fail(s, STINT_E_ARG, at, "'enum' is not a list of values");
+    const json_t *others = st_schema_without(s, schema, list ? "enum" : "const");
     struct st_literal *literals = calloc(n + 1, sizeof *literals);
     if (!literals && s->code.status == STINT_OK)
         s->code.status = st_fail(STINT_E_NOMEM, "no memory for a schema");
     for (size_t i = 0; i < n && s->code.status == STINT_OK; i++) {
         const json_t *item = list ? json_array_get(list, i) : one;
-        if ((one && !json_equal(item, one)) || !is_of(item, types)) continue;
-        char *text = json_dumps(item, JSON_ENCODE_ANY | JSON_COMPACT);
+        if (!st_schema_matches(s, others, item, at) || s->code.status != STINT_OK) continue;
+        char *text = shortest_text(item);
         if (!text) s->code.status = st_fail(STINT_E_NOMEM, "no memory for a schema");
         if (text) literals[n_literals++] = (struct st_literal){text, strlen(text), next};
     }
@@ -221,9 +230,9 @@ uint32_t st_schema_value(struct st_schema *s, const json_t *schema, const struct
     else if (json_object_get(schema, "allOf"))
         place = write_all(s, schema, at, next);
     else if (json_object_get(schema, "anyOf"))
-        place = write_any(s, schema, "anyOf", at, next);
-    else if (json_object_get(schema, "oneOf"))
-        place = write_any(s, schema, "oneOf", at, next);
+        place = write_any(s, schema, at, next);
+    else if (json_object_get(schema, "oneOf") || json_object_get(schema, "not"))
+        place = st_schema_one(s, schema, at, next);
     else if (json_object_get(schema, "enum") || json_object_get(schema, "const"))
         place = write_fixed(s, schema, at, next);
     else
@@ -252,10 +261,11 @@ static stint_status check_leads(const struct st_schema *s) {
     return status;
 }
 
-stint_status st_constraint_schema(const json_t *schema, struct st_constraint **constraint) {
+static stint_status compile(const json_t *schema, bool compact, struct st_constraint **constraint) {
     static const struct st_place top = {NULL, "#"};
     struct st_schema s = {.root = schema ? schema : json_true(), .merged = json_array()};
     st_code_open(&s.code);
+    s.code.compact = compact;
     if (!s.merged && s.code.status == STINT_OK)
         s.code.status = st_fail(STINT_E_NOMEM, "no memory for a schema");
     uint32_t start = st_schema_rule(&s, s.root, write_referred, &top);
@@ -273,4 +283,12 @@ stint_status st_constraint_schema(const json_t *schema, struct st_constraint **c
     free(s.leads);
     json_decref(s.merged);
     return status;
+}
+
+stint_status st_constraint_schema(const json_t *schema, struct st_constraint **constraint) {
+    return compile(schema, false, constraint);
+}
+
+stint_status st_constraint_compact(const json_t *schema, struct st_constraint **constraint) {
+    return compile(schema, true, constraint);
 }

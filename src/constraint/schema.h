@@ -29,6 +29,10 @@ enum st_type {
     ST_TYPE_ANY = 127,
 };
 
+// Keywords of schemas that are made here. They are not UTF-8, so no schema that was read has them.
+#define ST_SCHEMA_NOT_MULTIPLES "\xffnotMultiples" // numbers: a value is a multiple of none
+#define ST_SCHEMA_NOT_TEXTS     "\xffnotTexts"     // strings: a value is none of them
+
 // A place in the schema, such as "#/properties/a", from the inside out.
 struct st_place {
     const struct st_place *up;
@@ -72,6 +76,13 @@ uint32_t st_schema_string(struct st_schema *s, const json_t *schema, const struc
                           uint32_t next);
 uint32_t st_schema_number(struct st_schema *s, const json_t *schema, bool integer,
                           const struct st_place *at, uint32_t next);
+// Numbers of the range that multipleOf allows; `low` and `high` as read from the bounds.
+uint32_t st_schema_multiples(struct st_schema *s, const json_t *schema, bool integer,
+                             const struct st_bound *low, const struct st_bound *high,
+                             const struct st_place *at, uint32_t next);
+// A quoted string that is none of `texts`.
+uint32_t st_schema_other_texts(struct st_schema *s, const json_t *texts, const struct st_place *at,
+                               uint32_t next);
 // A quoted string of min..max characters in which `pattern` matches.
 uint32_t st_schema_pattern(struct st_schema *s, const char *pattern, uint32_t min, uint32_t max,
                            const struct st_place *at, uint32_t next);
@@ -86,6 +97,31 @@ unsigned st_schema_types(struct st_schema *s, const json_t *schema, const struct
 uint32_t st_schema_count(struct st_schema *s, const json_t *schema, const char *keyword,
                          uint32_t otherwise, const struct st_place *at);
 
+// True if the value follows the schema as the standard says, with declared properties being some
+// of many. Patterns beside texts fail (STINT_E_UNSUPPORTED).
+bool st_schema_matches(struct st_schema *s, const json_t *schema, const json_t *value,
+                       const struct st_place *at);
+bool st_schema_is_of(const json_t *value, unsigned types);
+// `schema`, or what its $ref leads to if nothing beside it restricts values; NULL: failed.
+const json_t *st_schema_resolve(struct st_schema *s, const json_t *schema,
+                                const struct st_place *at);
+// An array of schemas: a value of `with` that does not follow `schema` follows one of them, and
+// none of those that follow it does. Owned by `s`; NULL: failed (STINT_E_UNSUPPORTED: no such
+// list).
+const json_t *st_schema_not(struct st_schema *s, const json_t *schema, const json_t *with,
+                            const struct st_place *at);
+// What remains of the schemas `from` without the values of `schema`; likewise.
+const json_t *st_schema_less(struct st_schema *s, const json_t *from, const json_t *schema,
+                             const struct st_place *at);
+// A copy of an object's schema that is closed by additionalProperties, if its properties close it.
+const json_t *st_schema_closed(struct st_schema *s, const json_t *schema,
+                               const struct st_place *at);
+uint32_t st_schema_one(struct st_schema *s, const json_t *schema, const struct st_place *at,
+                       uint32_t next);
+uint32_t st_schema_unique(struct st_schema *s, const json_t *schema, const struct st_place *at);
+
+// Takes over `made` and keeps it as long as `s`; NULL means that there is no memory.
+json_t *st_schema_keep(struct st_schema *s, json_t *made, const struct st_place *at);
 // The target of $ref within the root; NULL: failed.
 const json_t *st_schema_target(struct st_schema *s, const char *ref, const struct st_place *at);
 // A copy of `schema` without one of its keywords.

@@ -13,6 +13,7 @@ static const struct keyword {
     {"allOf", false, 0},
     {"anyOf", false, 0},
     {"oneOf", false, 0},
+    {"not", false, 0},
     {"enum", false, 0},
     {"const", false, 0},
     {"type", false, 0},
@@ -23,10 +24,14 @@ static const struct keyword {
     {"prefixItems", false, ST_TYPE_ARRAY},
     {"minItems", false, ST_TYPE_ARRAY},
     {"maxItems", false, ST_TYPE_ARRAY},
+    {"uniqueItems", false, ST_TYPE_ARRAY},
     {"minLength", false, ST_TYPE_STRING},
     {"maxLength", false, ST_TYPE_STRING},
     {"pattern", false, ST_TYPE_STRING},
     {"format", false, 0},
+    {ST_SCHEMA_NOT_TEXTS, false, ST_TYPE_STRING},
+    {"multipleOf", false, ST_TYPE_NUMBER},
+    {ST_SCHEMA_NOT_MULTIPLES, false, ST_TYPE_NUMBER},
     {"minimum", false, ST_TYPE_NUMBER},
     {"maximum", false, ST_TYPE_NUMBER},
     {"exclusiveMinimum", false, ST_TYPE_NUMBER},
@@ -79,7 +84,6 @@ void st_schema_check(struct st_schema *s, const json_t *schema, const struct st_
     }
     json_object_foreach((json_t *)schema, key, value) {
         if (find(key) || st_schema_describes(key)) continue;
-        if (strcmp(key, "uniqueItems") == 0 && json_is_false(value)) continue;
         st_schema_fail(s, STINT_E_UNSUPPORTED, at, "the keyword '%.64s' is not supported", key);
     }
 }

@@ -4,6 +4,7 @@
 
 #include "base/size.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,8 +72,7 @@ const json_t *st_schema_target(struct st_schema *s, const char *ref, const struc
     return target;
 }
 
-// Takes over `made`; NULL means that there is no memory.
-static json_t *keep(struct st_schema *s, json_t *made, const struct st_place *at) {
+json_t *st_schema_keep(struct st_schema *s, json_t *made, const struct st_place *at) {
     if (json_array_size(s->merged) >= 4 * ST_SCHEMA_RULES) {
         json_decref(made);
         st_schema_fail(s, STINT_E_LIMIT, at, "more than %d merged schemas", 4 * ST_SCHEMA_RULES);
@@ -96,7 +96,7 @@ static json_t *copy_of(const json_t *json) {
 
 const json_t *st_schema_without(struct st_schema *s, const json_t *schema, const char *keyword) {
     static const struct st_place nowhere = {NULL, "#"};
-    json_t *copy = keep(s, copy_of(schema), &nowhere);
+    json_t *copy = st_schema_keep(s, copy_of(schema), &nowhere);
     if (copy) json_object_del(copy, keyword);
     return copy;
 }
@@ -105,7 +105,18 @@ typedef json_t *join_fn(const json_t *a, const json_t *b); // a new reference; N
 
 // A schema that requires both.
 static json_t *join_all(const json_t *a, const json_t *b) {
+    if (json_is_true(a) || json_is_false(b) || json_equal(a, b)) return json_incref((json_t *)b);
+    if (json_is_true(b) || json_is_false(a)) return json_incref((json_t *)a);
     return json_pack("{s:[O,O]}", "allOf", a, b);
+}
+
+static json_t *join_any(const json_t *a, const json_t *b) {
+    return json_pack("{s:[O,O]}", "anyOf", a, b);
+}
+
+// true if one of them is.
+static json_t *join_flags(const json_t *a, const json_t *b) {
+    return json_incref((json_t *)(json_is_true(a) ? a : b));
 }
 
 static bool has(const json_t *list, const json_t *item) {
@@ -116,9 +127,13 @@ static bool has(const json_t *list, const json_t *item) {
 
 static json_t *join_lists(const json_t *a, const json_t *b) {
     json_t *list = copy_of(a);
-    if (list && json_array_extend(list, (json_t *)b) == 0) return list;
-    json_decref(list);
-    return NULL;
+    for (size_t i = 0; list && i < json_array_size(b); i++) {
+        if (has(a, json_array_get(b, i)) || !json_array_append(list, json_array_get(b, i)))
+            continue;
+        json_decref(list);
+        list = NULL;
+    }
+    return list;
 }
 
 static json_t *join_values(const json_t *a, const json_t *b) {
@@ -149,22 +164,10 @@ static json_t *join_types(const json_t *a, const json_t *b) {
     json_decref(right);
     json_decref(integer);
     json_decref(number);
-    return list;
-}
-
-static json_t *join_properties(const json_t *a, const json_t *b) {
-    json_t *joined = copy_of(a), *value;
-    const char *key;
-    bool ok = joined != NULL;
-    json_object_foreach((json_t *)b, key, value) {
-        json_t *old = json_object_get(a, key);
-        if (old && json_equal(old, value)) continue;
-        ok = ok &&
-             json_object_set_new(joined, key, old ? join_all(old, value) : json_incref(value)) == 0;
-    }
-    if (ok) return joined;
-    json_decref(joined);
-    return NULL;
+    if (json_array_size(list) != 1) return list;
+    json_t *one = json_incref(json_array_get(list, 0));
+    json_decref(list);
+    return one;
 }
 
 static json_t *join_larger(const json_t *a, const json_t *b) {
@@ -175,10 +178,20 @@ static json_t *join_smaller(const json_t *a, const json_t *b) {
     return json_incref((json_t *)(json_number_value(a) < json_number_value(b) ? a : b));
 }
 
-static json_t *join_additional(const json_t *a, const json_t *b) {
-    if (json_is_true(a) || json_is_false(b)) return json_incref((json_t *)b);
-    if (json_is_true(b) || json_is_false(a)) return json_incref((json_t *)a);
-    return join_all(a, b);
+// The smallest number that is a multiple of both.
+static json_t *join_multiples(const json_t *a, const json_t *b) {
+    double x = json_number_value(a), y = json_number_value(b), power = 1;
+    for (int places = 0; places <= 9; places++, power *= 10) {
+        double left = nearbyint(x * power), right = nearbyint(y * power), one = left, other = right;
+        if (left / power != x || right / power != y || left < 1 || right < 1) continue;
+        while (other > 0) {
+            double rest = fmod(one, other);
+            one = other;
+            other = rest;
+        }
+        return json_real(left / one * right / power);
+    }
+    return json_integer(INT32_MAX); // refused as too large
 }
 
 static const struct join {
@@ -187,11 +200,14 @@ static const struct join {
 } joins[] = {
     {"required", join_lists},
     {"allOf", join_lists},
-    {"properties", join_properties},
     {"type", join_types},
     {"enum", join_values},
-    {"items", join_all},
-    {"additionalProperties", join_additional},
+    {"additionalProperties", join_all},
+    {"not", join_any},
+    {"uniqueItems", join_flags},
+    {"multipleOf", join_multiples},
+    {ST_SCHEMA_NOT_MULTIPLES, join_lists},
+    {ST_SCHEMA_NOT_TEXTS, join_lists},
     {"minLength", join_larger},
     {"minItems", join_larger},
     {"minimum", join_larger},
@@ -208,44 +224,118 @@ static join_fn *find_join(const char *keyword) {
     return NULL;
 }
 
-// additionalProperties applies only to the names beside it, so it ignores those of the other
-// schema.
-static void check_closed(struct st_schema *s, const json_t *closed, const json_t *other,
-                         const struct st_place *at) {
-    const json_t *more = json_object_get(closed, "additionalProperties");
-    const json_t *names = json_object_get(closed, "properties");
+static const json_t *or_true(const json_t *schema) {
+    return schema ? schema : json_true();
+}
+
+// Each schema's additionalProperties hold for the names that only the other one declares. Names
+// that are excluded so are left out.
+static json_t *join_properties(const json_t *a, const json_t *b) {
+    const json_t *sides[2] = {a, b}, *names[2];
+    json_t *joined = json_object(), *value;
     const char *key;
-    json_t *value;
-    if (!more || json_is_true(more)) return;
-    json_object_foreach(json_object_get(other, "properties"), key, value) {
-        if (json_object_get(names, key)) continue;
-        st_schema_fail(s, STINT_E_UNSUPPORTED, at,
-                       "'additionalProperties' is merged with a schema that has '%.64s' more", key);
+    bool ok = joined != NULL;
+    for (int i = 0; i < 2; i++) names[i] = json_object_get(sides[i], "properties");
+    for (int i = 0; i < 2; i++) {
+        const json_t *more = or_true(json_object_get(sides[1 - i], "additionalProperties"));
+        json_object_foreach((json_t *)names[i], key, value) {
+            const json_t *other = json_object_get(names[1 - i], key);
+            if ((i == 1 && other) || (!other && json_is_false(more))) continue;
+            ok = ok && json_object_set_new(joined, key, join_all(value, other ? other : more)) == 0;
+        }
     }
+    if (ok) return joined;
+    json_decref(joined);
+    return NULL;
+}
+
+// The items of one schema hold behind its own prefix.
+static json_t *join_prefix(const json_t *a, const json_t *b) {
+    const json_t *lists[2] = {json_object_get(a, "prefixItems"), json_object_get(b, "prefixItems")};
+    const json_t *rest[2] = {or_true(json_object_get(a, "items")),
+                             or_true(json_object_get(b, "items"))};
+    json_t *joined = json_array();
+    size_t n = st_max(json_array_size(lists[0]), json_array_size(lists[1]));
+    bool ok = joined != NULL;
+    for (size_t i = 0; i < n; i++) {
+        const json_t *left = json_array_get(lists[0], i), *right = json_array_get(lists[1], i);
+        ok = ok && json_array_append_new(
+                       joined, join_all(left ? left : rest[0], right ? right : rest[1])) == 0;
+    }
+    if (ok) return joined;
+    json_decref(joined);
+    return NULL;
+}
+
+// What two schemas say together that no keyword says alone.
+static bool merge_parts(struct st_schema *s, const json_t *a, const json_t *b, json_t *merged) {
+    static const struct {
+        const char *keyword;
+        join_fn *join;
+    } parts[] = {{"properties", join_properties}, {"prefixItems", join_prefix}};
+    for (size_t i = 0; i < 2; i++) {
+        const char *keyword = parts[i].keyword;
+        if (!json_object_get(a, keyword) && !json_object_get(b, keyword)) continue;
+        if (json_object_set_new(merged, keyword, parts[i].join(a, b)) == 0) continue;
+        if (s->code.status == STINT_OK)
+            s->code.status = st_fail(STINT_E_NOMEM, "no memory for a schema");
+        return false;
+    }
+    const json_t *left = json_object_get(a, "items"), *right = json_object_get(b, "items");
+    if (!left || !right || json_object_set_new(merged, "items", join_all(left, right)) == 0)
+        return true;
+    if (s->code.status == STINT_OK)
+        s->code.status = st_fail(STINT_E_NOMEM, "no memory for a schema");
+    return false;
+}
+
+// True if it is plain that no value follows it.
+static bool is_impossible(const json_t *schema) {
+    const json_t *type = json_object_get(schema, "type");
+    const json_t *required = json_object_get(schema, "required");
+    const json_t *names = json_object_get(schema, "properties");
+    if (json_is_array(type) && json_array_size(type) == 0) return true;
+    bool closed = json_is_false(json_object_get(schema, "additionalProperties"));
+    for (size_t i = 0; i < json_array_size(required); i++) {
+        const char *name = json_string_value(json_array_get(required, i));
+        const json_t *member = name ? json_object_get(names, name) : NULL;
+        if (json_is_false(member) || (name && !member && closed)) return true;
+    }
+    return false;
+}
+
+// merge_parts() joins them.
+static bool is_joined_apart(const char *keyword) {
+    return strcmp(keyword, "properties") == 0 || strcmp(keyword, "prefixItems") == 0 ||
+           strcmp(keyword, "items") == 0;
 }
 
 static const json_t *merge(struct st_schema *s, const json_t *a, const json_t *b,
                            const struct st_place *at) {
-    json_t *merged = keep(s, copy_of(a), at), *value;
+    json_t *merged = st_schema_keep(s, copy_of(a), at), *value;
+    const json_t *fixed[2] = {json_object_get(a, "const"), json_object_get(b, "const")};
     const char *key;
-    check_closed(s, a, b, at);
-    check_closed(s, b, a, at);
+    if (!merged) return NULL;
+    if (fixed[0] && fixed[1] && !json_equal(fixed[0], fixed[1])) return json_false();
     json_object_foreach((json_t *)b, key, value) {
         const json_t *old = json_object_get(a, key);
         join_fn *join = find_join(key);
         if (s->code.status != STINT_OK) return NULL;
-        if (old && (json_equal(old, value) || st_schema_describes(key))) continue;
+        if (old && (is_joined_apart(key) || json_equal(old, value) || st_schema_describes(key)))
+            continue;
         if (old && (!join || json_is_array(old) != json_is_array(value))) {
             if (strcmp(key, "type") != 0) {
                 st_schema_fail(s, STINT_E_UNSUPPORTED, at, "two different '%.64s' are merged", key);
                 return NULL;
             }
         }
-        if (json_object_set_new(merged, key, old ? join(old, value) : json_incref(value)) == 0)
-            continue;
+        // Our own keywords are not UTF-8.
+        json_t *joined = old ? join(old, value) : json_incref(value);
+        if (joined && json_object_set_new_nocheck(merged, key, joined) == 0) continue;
         s->code.status = st_fail(STINT_E_NOMEM, "no memory for a schema");
     }
-    return s->code.status == STINT_OK ? merged : NULL;
+    if (s->code.status != STINT_OK || !merge_parts(s, a, b, merged)) return NULL;
+    return is_impossible(merged) ? json_false() : merged;
 }
 
 const json_t *st_schema_both(struct st_schema *s, const json_t *a, const json_t *b,

@@ -60,15 +60,18 @@ uint32_t st_schema_number(struct st_schema *s, const json_t *schema, bool intege
     double last = high ? json_number_value(high) : INFINITY;
     struct st_bound from, to;
     if (s->code.status != STINT_OK) return 0;
-    if (!low && !high)
+    bool factors =
+        json_object_get(schema, "multipleOf") || json_object_get(schema, ST_SCHEMA_NOT_MULTIPLES);
+    if (!low && !high && !factors)
         return integer ? st_code_integer(&s->code, next) : st_code_number(&s->code, next);
     if (first > (double)max_whole || last < -(double)max_whole || first > last) return 0;
-    if (integer) {
+    if (integer && !factors) {
         int64_t a = integer_bound(low, over, 1), b = integer_bound(high, under, -1);
         return a > b ? 0 : st_code_integers(&s->code, a, b, next);
     }
     if (read_bound(first, over, &from) && read_bound(last, under, &to))
-        return st_code_numbers(&s->code, &from, &to, next);
+        return factors ? st_schema_multiples(s, schema, integer, &from, &to, at, next)
+                       : st_code_numbers(&s->code, &from, &to, next);
     st_schema_fail(s, STINT_E_UNSUPPORTED, at, "a bound has more than %d digits after the point",
                    ST_DIGITS_MAX);
     return 0;

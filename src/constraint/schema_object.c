@@ -183,6 +183,31 @@ static uint32_t write_more(struct object *o, uint32_t next) {
     return st_code_byte(code_of(o), '"', '"', place);
 }
 
+uint32_t st_schema_other_texts(struct st_schema *s, const json_t *texts, const struct st_place *at,
+                               uint32_t next) {
+    struct object o = {.s = s, .at = at, .n = json_array_size(texts)};
+    struct st_code *code = &s->code;
+    if (code->status == STINT_OK) o.members = calloc(o.n + 1, sizeof *o.members);
+    if (!o.members && code->status == STINT_OK)
+        code->status = st_fail(STINT_E_NOMEM, "no memory for a schema");
+    for (size_t i = 0; o.members && i < o.n; i++) {
+        o.members[i].name = json_string_value(json_array_get(texts, i));
+        if (strlen(o.members[i].name) > ST_SCHEMA_NAME_CHARS)
+            st_schema_fail(s, STINT_E_LIMIT, at,
+                           "a fixed text of more than %d bytes to differ from",
+                           ST_SCHEMA_NAME_CHARS);
+    }
+    uint32_t place = 0;
+    if (code->status == STINT_OK && next) {
+        qsort(o.members, o.n, sizeof *o.members, by_name);
+        uint32_t tail = st_code_string_tail(code, 0, ST_ENDLESS, next);
+        place = write_other_name(&o, o.members, o.n, 0, (uint32_t[2]){tail, next});
+        place = st_code_byte(code, '"', '"', place);
+    }
+    free(o.members);
+    return place;
+}
+
 uint32_t st_schema_object(struct st_schema *s, const json_t *schema, const struct st_place *at) {
     struct object o = {.s = s, .at = at};
     struct st_code *code = &s->code;
@@ -257,6 +282,8 @@ uint32_t st_schema_array(struct st_schema *s, const json_t *schema, const struct
         st_schema_fail(s, STINT_E_LIMIT, at, "more than %d items", ST_SCHEMA_NAMES);
     if (!a.items) a.items = json_true();
     if (a.min > a.max) return 0;
+    if (json_is_true(json_object_get(schema, "uniqueItems")) && a.max > 1)
+        return st_schema_unique(s, schema, at);
     a.close = st_code_byte(code, ']', ']', st_code_return(code));
     size_t n = st_min(json_array_size(a.prefix), a.max);
     // As with members: an item, and the code after the item before it.

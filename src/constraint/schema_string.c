@@ -38,6 +38,14 @@ uint32_t st_schema_string(struct st_schema *s, const json_t *schema, const struc
     for (size_t i = 0; !found && format && i < sizeof formats / sizeof *formats; i++)
         if (strcmp(formats[i].name, format) == 0) found = formats[i].pattern;
     if (code->status != STINT_OK) return 0;
+    const json_t *others = json_object_get(schema, ST_SCHEMA_NOT_TEXTS);
+    if (others) {
+        if (!found && min == 0 && max == ST_ENDLESS)
+            return st_schema_other_texts(s, others, at, next);
+        st_schema_fail(s, STINT_E_UNSUPPORTED, at,
+                       "a text that differs from others cannot have a length or pattern too");
+        return 0;
+    }
     if (found) return st_schema_pattern(s, found, min, max, at, next);
     if (min == 0 && max == ST_ENDLESS) return st_code_string(code, next);
     // It counts its characters, so it needs its own frame.

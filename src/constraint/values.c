@@ -23,6 +23,7 @@ static uint32_t write_space(struct st_code *code) {
 }
 
 uint32_t st_code_space(struct st_code *code, uint32_t next) {
+    if (code->compact) return next;
     return shared(code, &code->space, write_space, false, next);
 }
 

@@ -60,13 +60,26 @@ static const struct {
 } refused[] = {
     {"1", STINT_E_ARG, "#: "},
     {"false", STINT_E_ARG, "no JSON text"},
-    {"{\"multipleOf\":2}", STINT_E_UNSUPPORTED, "#: the keyword 'multipleOf'"},
-    {"{\"properties\":{\"a\":{\"items\":{\"not\":{}}}}}", STINT_E_UNSUPPORTED,
-     "#/properties/a/items: the keyword 'not'"},
+    {"{\"contains\":2}", STINT_E_UNSUPPORTED, "#: the keyword 'contains'"},
+    {"{\"properties\":{\"a\":{\"items\":{\"then\":{}}}}}", STINT_E_UNSUPPORTED,
+     "#/properties/a/items: the keyword 'then'"},
+    {"{\"multipleOf\":0}", STINT_E_ARG, "'multipleOf'"},
+    {"{\"multipleOf\":\"1\"}", STINT_E_ARG, "'multipleOf'"},
+    {"{\"multipleOf\":10007}", STINT_E_LIMIT, "remainders"},
+    {"{\"multipleOf\":1e-300}", STINT_E_LIMIT, "too fine"},
+    {"{\"type\":\"integer\",\"multipleOf\":5,\"minimum\":1,\"maximum\":4}", STINT_E_ARG,
+     "no JSON text"},
+    {"{\"oneOf\":[{\"type\":\"string\"},{\"type\":\"string\"}]}", STINT_E_ARG, "no JSON text"},
+    {"{\"oneOf\":[{\"type\":\"string\"},{\"pattern\":\"a\"}]}", STINT_E_UNSUPPORTED,
+     "#/oneOf/0: values without 'pattern'"},
+    {"{\"not\":true}", STINT_E_ARG, "no JSON text"},
+    {"{\"not\":{\"uniqueItems\":true}}", STINT_E_UNSUPPORTED, "#/not: values without"},
+    {"{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"enum\":[1,2]},\"minItems\":3}",
+     STINT_E_ARG, "no JSON text"},
     {"{\"properties\":{\"a\":{\"anyOf\":[true,{\"if\":true}]}}}", STINT_E_UNSUPPORTED,
      "#/properties/a/anyOf/1: the keyword 'if'"},
     {"{\"$ref\":\"#/$defs/a\",\"$defs\":{\"a\":{\"items\":{\"uniqueItems\":true}}}}",
-     STINT_E_UNSUPPORTED, "#/$defs/a/items: the keyword 'uniqueItems'"},
+     STINT_E_UNSUPPORTED, "#/$defs/a/items: 'uniqueItems'"},
     {"{\"type\":\"text\"}", STINT_E_ARG, "'text'"},
     {"{\"type\":[]}", STINT_E_ARG, "'type'"},
     {"{\"type\":1}", STINT_E_ARG, "type"},
@@ -90,7 +103,8 @@ static const struct {
     {"{\"anyOf\":{}}", STINT_E_ARG, "'anyOf'"},
     {"{\"enum\":[]}", STINT_E_ARG, "'enum'"},
     {"{\"enum\":1}", STINT_E_ARG, "'enum'"},
-    {"{\"enum\":[1],\"minimum\":0}", STINT_E_UNSUPPORTED, "'minimum'"},
+    {"{\"enum\":[\"a\"],\"pattern\":\"a\"}", STINT_E_UNSUPPORTED, "'pattern'"},
+    {"{\"enum\":[1],\"minimum\":2}", STINT_E_ARG, "no JSON text"},
     {"{\"type\":\"null\",\"const\":1}", STINT_E_ARG, "no JSON text"},
     {"{\"properties\":[]}", STINT_E_ARG, "'properties'"},
     {"{\"required\":\"a\"}", STINT_E_ARG, "'required'"},
@@ -132,10 +146,10 @@ static const struct {
     {"{\"pattern\":\"^(((){1000}){1000}){1000}$\"}", STINT_E_LIMIT, "repeats"},
     {"{\"pattern\":\"a\",\"maxLength\":100000}", STINT_E_LIMIT, "beside a pattern"},
     {"{\"allOf\":[{\"pattern\":\"a\"},{\"pattern\":\"b\"}]}", STINT_E_UNSUPPORTED, "'pattern'"},
-    {"{\"allOf\":[{\"properties\":{\"a\":{}},\"additionalProperties\":false},{\"properties\":{"
-     "\"b\":{}}}]}",
-     STINT_E_UNSUPPORTED, "'b'"},
-    {"{\"allOf\":[{\"type\":\"null\"},{\"type\":\"string\"}]}", STINT_E_ARG, "type"},
+    {"{\"allOf\":[{\"properties\":{\"a\":{}},\"additionalProperties\":false},{\"required\":["
+     "\"b\"]}]}",
+     STINT_E_ARG, "no JSON text"},
+    {"{\"allOf\":[{\"type\":\"null\"},{\"type\":\"string\"}]}", STINT_E_ARG, "no JSON text"},
 };
 
 static void refused_schemas_name_place_and_keyword(void **state) {
@@ -153,8 +167,6 @@ static void refused_schemas_name_place_and_keyword(void **state) {
 
 // Not enforced; and where in a schema they would count.
 static const char *const keywords[] = {
-    "\"multipleOf\":2",
-    "\"uniqueItems\":true",
     "\"contains\":{}",
     "\"minContains\":1",
     "\"maxContains\":1",
@@ -168,7 +180,6 @@ static const char *const keywords[] = {
     "\"dependentRequired\":{}",
     "\"dependentSchemas\":{}",
     "\"dependencies\":{}",
-    "\"not\":{\"type\":\"null\"}",
     "\"if\":true",
     "\"then\":true",
     "\"else\":true",
@@ -370,6 +381,21 @@ static void any_object_is_json_mode(void **state) {
     st_constraint_end(NULL);
 }
 
+static void compact_json_has_no_blanks(void **state) {
+    (void)state;
+    struct st_constraint *c = NULL;
+    json_t *schema = json_loads("{\"properties\":{\"a\":{\"items\":{}},\"b\":{}}}", 0, NULL);
+    assert_int_equal(st_constraint_compact(schema, &c), STINT_OK);
+    assert_int_equal(judge(c, "{\"a\":[1,{\"x y\":[]}],\"b\":\" \"}"), WHOLE);
+    assert_int_equal(judge(c, "{ "), REFUSED);
+    assert_int_equal(judge(c, " {"), REFUSED);
+    assert_int_equal(judge(c, "{\"a\": "), REFUSED);
+    assert_int_equal(judge(c, "{\"a\":[1, "), REFUSED);
+    assert_int_equal(judge(c, "{\"a\":[1,{\"x\": "), REFUSED);
+    st_constraint_free(c);
+    json_decref(schema);
+}
+
 // More frames than there is room for come and go within one call.
 static void long_texts_are_pushed_at_once(void **state) {
     (void)state;
@@ -420,6 +446,7 @@ int main(void) {
         cmocka_unit_test(nesting_is_bounded_and_can_always_end),
         cmocka_unit_test(random_walks_end_in_json),
         cmocka_unit_test(any_object_is_json_mode),
+        cmocka_unit_test(compact_json_has_no_blanks),
         cmocka_unit_test(long_texts_are_pushed_at_once),
         cmocka_unit_test(failed_allocations_are_reported),
     };

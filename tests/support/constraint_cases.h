@@ -139,6 +139,45 @@ static const struct {
       "-0", "-1"}},
     {"{\"minimum\":1e-5,\"type\":\"number\",\"exclusiveMaximum\":1}",
      {"+0.00001", "+0.5", "+0.999", "-1", "-0.000001"}},
+    {"{\"type\":\"integer\",\"multipleOf\":15}",
+     {"+0", "+15", "+-30", "+150", "+999999999999999990", "~1", "~16", "-0.", "--0", "~-1", "-01"}},
+    {"{\"type\":\"number\",\"multipleOf\":0.25,\"minimum\":-1,\"exclusiveMaximum\":2.5}",
+     {"+0", "+0.25", "+0.5", "+2.25", "+-1", "+-0.75", "+1", "~0.", "~0.2", "-0.3", "-2.5", "-3",
+      "~-1.", "-0.255", "-1e"}},
+    {"{\"type\":\"integer\",\"multipleOf\":0.5,\"minimum\":3,\"maximum\":12}",
+     {"+3", "+12", "+7", "-2", "-13", "-3."}},
+    {"{\"oneOf\":[{\"type\":\"integer\",\"multipleOf\":5},{\"type\":\"integer\",\"multipleOf\":"
+     "3}]}",
+     {"+5", "+3", "+10", "~15", "-0", "~-30", "+-9", "~1", "~2", "-1."}},
+    {"{\"oneOf\":[{\"type\":\"integer\"},{\"type\":\"number\"}],\"minimum\":-99,\"maximum\":99}",
+     {"~1", "+1.5", "-1.0", "+-0.2", "-1e", "-\""}},
+    {"{\"oneOf\":[{\"type\":\"string\",\"maxLength\":3},{\"type\":\"string\",\"minLength\":2}]}",
+     {"+\"a\"", "+\"abcd\"", "~\"ab", "-\"ab\"", "-\"abc\""}},
+    {"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},\"b\":{\"type\":\"null\"}},"
+     "\"oneOf\":[{\"required\":[\"a\"]},{\"required\":[\"b\"]}]}",
+     {"+{\"a\":1}", "+{\"b\":null}", "-{\"a\":1,", "-{}"}},
+    {"{\"oneOf\":[{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"}}},{\"type\":"
+     "\"object\",\"properties\":{\"b\":{\"type\":\"null\"}},\"required\":[\"b\"]}]}",
+     {"+{}", "+{\"a\":1}", "-{\"b\"", "-{\"a\":1,"}},
+    {"{\"type\":\"string\",\"not\":{\"enum\":[\"red\",\"re\",1]}}",
+     {"+\"\"", "+\"r\"", "+\"reds\"", "+\"blue\"", "-\"re\"", "-\"red\"", "-1"}},
+    {"{\"not\":{\"type\":[\"object\",\"array\",\"string\"]}}",
+     {"+null", "+true", "+1", "+1.5", "-{", "-[", "-\""}},
+    {"{\"type\":\"integer\",\"not\":{\"const\":4},\"minimum\":3,\"maximum\":5}",
+     {"+3", "+5", "-4", "-6"}},
+    {"{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"enum\":[\"a\",\"b\",1]},\"minItems\":"
+     "1}",
+     {"+[\"a\"]", "+[1, \"a\"]", "+[\"b\",\"a\",1]", "-[]", "-[\"a\",\"a", "-[1,\"a\",1",
+      "-[\"b\",\"a\",1,", "-[2"}},
+    {"{\"type\":\"array\",\"uniqueItems\":true,\"maxItems\":1}", {"+[]", "+[3]", "-[3,"}},
+    {"{\"enum\":[1,5,\"a\",9.5],\"minimum\":5}", {"+5", "+\"a\"", "+9.5", "-1"}},
+    {"{\"allOf\":[{\"type\":\"array\",\"items\":{\"type\":\"integer\"}},{\"prefixItems\":[{"
+     "\"minimum"
+     "\":3}]}]}",
+     {"+[]", "+[3]", "+[3,1]", "-[1]", "-[3,null"}},
+    {"{\"allOf\":[{\"properties\":{\"a\":{}},\"additionalProperties\":false},{\"properties\":{"
+     "\"b\":{}}}]}",
+     {"+{}", "+{\"a\":1}", "-{\"b\""}},
     {"{\"type\":\"integer\",\"minimum\":-1e300,\"exclusiveMaximum\":-999}",
      {"+-1000", "~-999", "-1"}},
 };
