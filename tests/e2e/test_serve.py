@@ -260,8 +260,9 @@ class Completions(Shared):
             self.refused(path, **{field: value})
 
     def test_what_asks_for_nothing_is_no_error(self):
-        self.server.complete(PROMPT, max_tokens=1, logit_bias={}, echo=False, suffix=None, n=None,
-                             best_of=1, user="somebody", unknown_field=1, stop=None)
+        self.server.complete(PROMPT, max_tokens=1, logit_bias={}, echo=False, suffix="", n=None,
+                             best_of=1, user="somebody", unknown_field=None, stop=None,
+                             metadata={"a": "b"}, store=True)
 
     def test_a_prompt_beyond_the_context(self):
         error = self.refused("/v1/completions", prompt="word " * 3000)

@@ -102,6 +102,14 @@ static bool text_prompts(const struct st_server *server, const struct st_request
     return true;
 }
 
+static stint_status compact_object(struct st_constraint **constraint) {
+    json_t *schema = json_pack("{s:s}", "type", "object");
+    if (schema == NULL) return st_fail(STINT_E_NOMEM, "no memory for a schema");
+    stint_status status = st_constraint_compact(schema, constraint);
+    json_decref(schema);
+    return status;
+}
+
 // The constraint of the answer; *constraint is NULL if there is none.
 static bool constrain(const struct st_request *request, struct st_constraint **constraint,
                       struct st_problem *problem) {
@@ -113,9 +121,10 @@ static bool constrain(const struct st_request *request, struct st_constraint **c
         param = "tools";
         status = st_constraint_schema(calls, constraint);
     } else if (status == STINT_OK && request->format == ST_FORMAT_SCHEMA) {
-        status = st_constraint_schema(request->schema, constraint);
+        status = (request->compact ? st_constraint_compact : st_constraint_schema)(request->schema,
+                                                                                   constraint);
     } else if (status == STINT_OK && request->format == ST_FORMAT_JSON) {
-        status = st_constraint_json(constraint);
+        status = request->compact ? compact_object(constraint) : st_constraint_json(constraint);
     }
     json_decref(calls);
     return status == STINT_OK || st_refuse_failure(problem, status, param);
@@ -201,7 +210,7 @@ static bool start(struct st_server *server, struct st_request *request, struct s
 // Other protocols' bodies become those of chats.
 static bool read_body(const struct st_call *call, json_t **body, struct st_problem *problem) {
     json_t *theirs, *chat = NULL;
-    if (!st_request_object(call->body, call->n_body, &theirs, problem)) return false;
+    if (!st_call_object(call, &theirs, problem)) return false;
     if (call->protocol == NULL) {
         *body = theirs;
         return true;

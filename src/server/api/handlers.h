@@ -9,6 +9,7 @@
 
 struct st_call {
     const struct st_protocol *protocol; // of the route; NULL: OpenAI's
+    const struct st_known *known;       // the fields of its body; NULL: any
     const char *path, *argument;        // argument: the text that matches the route's *
     const char *body;
     size_t n_body;
@@ -21,6 +22,10 @@ struct st_call {
     struct st_answer *answer;  // the caller holds a reference
     struct st_problem problem; // set if a handler returned false
 };
+
+// The body as an object that has only fields of the route: a new reference; false with *problem.
+bool st_call_object(const struct st_call *call, json_t **object,
+                    struct st_problem *problem); // known.c
 
 st_handler_fn st_handle_chat, st_handle_text;                                     // complete.c
 st_handler_fn st_handle_tokenize, st_handle_detokenize;                           // tokens.c

@@ -43,9 +43,6 @@ extern const struct st_protocol st_protocol_ollama_chat, st_protocol_ollama_gene
 // For translations. Copies the members of `from` that `names` lists as {theirs, ours}; absent ones
 // are left out.
 bool st_protocol_copy(const json_t *from, const char *const (*names)[2], size_t n, json_t *to);
-// Refuses the first of the names that is a member and is neither null, false nor empty.
-bool st_protocol_refuse(const json_t *body, const char *const *names, size_t n,
-                        struct st_problem *problem);
 bool st_protocol_no_memory(struct st_problem *problem);
 
 #endif

@@ -1,39 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/api/request.h"
 
+#include "server/api/known.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-// Unsupported fields that would change the answer; their neutral values are accepted. The second
-// text says how to fix it.
-static const struct {
-    const char *name, *mend;
-} refused[] = {
-    {"functions", "use tools"},
-    {"function_call", "use tool_choice"},
-    {"audio", "answers are text"},
-    {"dry_sequence_breakers", "they are always line ends, ':', '\"' and '*'"},
-    {"suffix", "text is only continued at its end"},
-};
-
-// false, 0, "", [] and {} are neutral.
-static bool asks_for_something(const json_t *value) {
-    switch (json_typeof(value)) {
-    case JSON_STRING:
-        return json_string_length(value) > 0;
-    case JSON_ARRAY:
-        return json_array_size(value) > 0;
-    case JSON_OBJECT:
-        return json_object_size(value) > 0;
-    case JSON_FALSE:
-    case JSON_NULL:
-        return false;
-    default:
-        return true;
-    }
-}
 
 // About what the values of a text take in memory once they are read. Containers without content are
 // the worst: a hundred times their own length.
@@ -169,6 +142,10 @@ static bool read_stops(struct st_request *request, struct st_problem *problem) {
     return true;
 }
 
+static const char *const stream_used[] = {"include_usage", NULL};
+static const char *const stream_idle[] = {"include_obfuscation", NULL};
+static const struct st_known stream_options = {stream_used, stream_idle, NULL, false};
+
 static bool read_stream(struct st_request *request, struct st_problem *problem) {
     if (!st_field_bool(request->body, "stream", &request->stream, problem)) return false;
     const json_t *options = st_field(request->body, "stream_options");
@@ -178,19 +155,11 @@ static bool read_stream(struct st_request *request, struct st_problem *problem) 
     if (!request->stream)
         return st_refuse(problem, 400, "stream_options",
                          "'stream_options' are only for \"stream\": true");
-    return st_field_bool(options, "include_usage", &request->include_usage, problem);
+    return st_known_check(options, &stream_options, "stream_options", problem) &&
+           st_field_bool(options, "include_usage", &request->include_usage, problem);
 }
 
-static bool refuse_others(const struct st_request *request, struct st_problem *problem) {
-    const json_t *echo = st_field(request->body, "echo");
-    if (request->chat && echo != NULL && asks_for_something(echo))
-        return st_refuse(problem, 400, "echo", "'echo' is only for /v1/completions");
-    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
-        const json_t *value = st_field(request->body, refused[i].name);
-        if (value != NULL && asks_for_something(value))
-            return st_refuse(problem, 400, refused[i].name, "'%s' is not supported: %s",
-                             refused[i].name, refused[i].mend);
-    }
+static bool read_best_of(const struct st_request *request, struct st_problem *problem) {
     uint32_t best_of = request->n;
     if (!st_field_uint(request->body, "best_of", 1, ST_REQUEST_MAX_N, &best_of, problem))
         return false;
@@ -251,7 +220,7 @@ static bool read_common(struct st_request *request, struct st_problem *problem) 
            st_field_uint(body, "n", 1, ST_REQUEST_MAX_N, &request->n, problem) &&
            read_max_tokens(request, problem) && read_sampling(request, problem) &&
            read_biases(request, problem) && read_stops(request, problem) &&
-           read_stream(request, problem) && refuse_others(request, problem);
+           read_stream(request, problem) && read_best_of(request, problem);
 }
 
 bool st_request_read(json_t *body, bool chat, const stint_sampling *sampling,
@@ -269,8 +238,11 @@ bool st_request_read(json_t *body, bool chat, const stint_sampling *sampling,
 bool st_request_parse(const char *body, size_t n_bytes, bool chat, const stint_sampling *sampling,
                       struct st_request *request, struct st_problem *problem) {
     json_t *json;
-    return st_request_object(body, n_bytes, &json, problem) &&
-           st_request_read(json, chat, sampling, request, problem);
+    if (!st_request_object(body, n_bytes, &json, problem)) return false;
+    if (st_known_check(json, chat ? &st_known_chat : &st_known_text, NULL, problem))
+        return st_request_read(json, chat, sampling, request, problem);
+    json_decref(json);
+    return false;
 }
 
 void st_request_free(struct st_request *request) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The body of /v1/chat/completions and /v1/completions as a checked struct: every field has its
-// type and range, unsupported fields are refused by name, unknown fields are ignored as OpenAI
-// does.
+// type and range; fields that are not known are refused by name (known.h).
 #ifndef ST_SERVER_REQUEST_H
 #define ST_SERVER_REQUEST_H
 
@@ -44,13 +43,14 @@ struct st_request {
     bool stream, include_usage;
     enum st_answer_format format;
     const json_t *schema; // of ST_FORMAT_SCHEMA
+    bool compact;         // JSON of the format has no blanks
 };
 
 // Reads body, which is taken over, even on failure; `sampling` holds where it says nothing. False
 // with *problem filled; nothing is left to free then. Else free with st_request_free.
 bool st_request_read(json_t *body, bool chat, const stint_sampling *sampling,
                      struct st_request *request, struct st_problem *problem);
-// The same for body[0, n_bytes).
+// The same for body[0, n_bytes), whose fields must be known.
 bool st_request_parse(const char *body, size_t n_bytes, bool chat, const stint_sampling *sampling,
                       struct st_request *request, struct st_problem *problem);
 void st_request_free(struct st_request *request);

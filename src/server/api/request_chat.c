@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fields that only a chat's body has: messages, tools, tool_choice, response_format.
+#include "server/api/known.h"
 #include "server/api/request.h"
 
 #include <stdio.h>
@@ -165,11 +166,18 @@ static bool read_schema(const json_t *format, struct st_request *request,
     return true;
 }
 
+static const char *const format_used[] = {"type", "json_schema", "compact", NULL};
+static const char *const format_idle[] = {NULL};
+static const struct st_known known_format = {format_used, format_idle, NULL, false};
+
 static bool read_format(struct st_request *request, struct st_problem *problem) {
     static const char *const words[] = {"text", "json_object", "json_schema"};
     const json_t *format = st_field(request->body, "response_format");
     if (format == NULL) return true;
     const char *type = json_string_value(json_object_get(format, "type"));
+    if (!st_known_check(format, &known_format, "response_format", problem) ||
+        !st_field_bool(format, "compact", &request->compact, problem))
+        return false;
     for (unsigned i = 0; type != NULL && i < 3; i++) {
         if (strcmp(type, words[i]) != 0) continue;
         request->format = (enum st_answer_format)i; // in the same order
@@ -205,10 +213,19 @@ static bool read_thinking(struct st_request *request, struct st_problem *problem
     return true;
 }
 
+// "none" turns reasoning off; how much there is of it cannot be chosen.
+static bool read_effort(struct st_request *request, struct st_problem *problem) {
+    const char *effort = NULL;
+    if (!st_field_string(request->body, "reasoning_effort", &effort, problem)) return false;
+    if (effort != NULL && strcmp(effort, "none") == 0) request->thinking = ST_CHAT_THINKS_NOT;
+    return true;
+}
+
 bool st_request_chat(struct st_request *request, struct st_problem *problem) {
     const json_t *body = request->body;
     if (!read_messages(request, problem) || !read_tools(request, problem) ||
-        !read_format(request, problem) || !read_thinking(request, problem) ||
+        !read_format(request, problem) || !read_effort(request, problem) ||
+        !read_thinking(request, problem) ||
         !st_field_bool(body, "logprobs", &request->logprobs, problem) ||
         !st_field_uint(body, "top_logprobs", 0, ST_REQUEST_MAX_TOP, &request->n_top, problem))
         return false;

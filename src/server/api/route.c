@@ -2,34 +2,39 @@
 #include "server/api/route.h"
 
 #include "server/api/handlers.h"
+#include "server/api/known.h"
 #include "server/api/protocol.h"
 
 #include <stdio.h>
 #include <string.h>
 
 const struct st_route st_routes[] = {
-    {"POST", "/v1/chat/completions", false, true, st_handle_chat, NULL},
-    {"POST", "/v1/completions", false, true, st_handle_text, NULL},
-    {"POST", "/v1/messages", false, true, st_handle_chat, &st_protocol_anthropic},
-    {"POST", "/api/chat", false, true, st_handle_chat, &st_protocol_ollama_chat},
-    {"POST", "/api/generate", false, true, st_handle_chat, &st_protocol_ollama_generate},
-    {"GET", "/api/tags", false, false, st_handle_tags, &st_protocol_ollama_chat},
-    {"POST", "/api/show", false, false, st_handle_show, &st_protocol_ollama_chat},
-    {"GET", "/api/version", false, false, st_handle_version, &st_protocol_ollama_chat},
-    {"POST", "/tokenize", false, true, st_handle_tokenize, NULL},
-    {"POST", "/detokenize", false, true, st_handle_detokenize, NULL},
-    {"GET", "/v1/models", false, false, st_handle_models, NULL},
-    {"GET", "/v1/models/*", false, false, st_handle_model, NULL},
-    {"POST", "/v1/slots/*/save", false, true, st_handle_save, NULL},
-    {"POST", "/v1/slots/*/restore", false, true, st_handle_restore, NULL},
-    {"GET", "/v1/slots/saved", false, false, st_handle_saved, NULL},
-    {"DELETE", "/v1/slots/saved/*", false, true, st_handle_delete, NULL},
-    {"GET", "/stint/last", false, false, st_handle_last, NULL},
-    {"GET", "/props", false, false, st_handle_props, NULL},
-    {"GET", "/metrics", false, false, st_handle_metrics, NULL},
-    {"GET", "/health", true, false, st_handle_health, NULL},
-    {"GET", "/", true, false, st_handle_page, NULL},
-    {"GET", "/*", true, false, st_handle_page, NULL}, // its files
+    {"POST", "/v1/chat/completions", false, true, st_handle_chat, NULL, &st_known_chat},
+    {"POST", "/v1/completions", false, true, st_handle_text, NULL, &st_known_text},
+    {"POST", "/v1/messages", false, true, st_handle_chat, &st_protocol_anthropic,
+     &st_known_anthropic},
+    {"POST", "/api/chat", false, true, st_handle_chat, &st_protocol_ollama_chat,
+     &st_known_ollama_chat},
+    {"POST", "/api/generate", false, true, st_handle_chat, &st_protocol_ollama_generate,
+     &st_known_ollama_generate},
+    {"GET", "/api/tags", false, false, st_handle_tags, &st_protocol_ollama_chat, NULL},
+    {"POST", "/api/show", false, false, st_handle_show, &st_protocol_ollama_chat,
+     &st_known_ollama_show},
+    {"GET", "/api/version", false, false, st_handle_version, &st_protocol_ollama_chat, NULL},
+    {"POST", "/tokenize", false, true, st_handle_tokenize, NULL, &st_known_tokenize},
+    {"POST", "/detokenize", false, true, st_handle_detokenize, NULL, &st_known_detokenize},
+    {"GET", "/v1/models", false, false, st_handle_models, NULL, NULL},
+    {"GET", "/v1/models/*", false, false, st_handle_model, NULL, NULL},
+    {"POST", "/v1/slots/*/save", false, true, st_handle_save, NULL, &st_known_slot},
+    {"POST", "/v1/slots/*/restore", false, true, st_handle_restore, NULL, &st_known_slot},
+    {"GET", "/v1/slots/saved", false, false, st_handle_saved, NULL, NULL},
+    {"DELETE", "/v1/slots/saved/*", false, true, st_handle_delete, NULL, NULL},
+    {"GET", "/stint/last", false, false, st_handle_last, NULL, NULL},
+    {"GET", "/props", false, false, st_handle_props, NULL, NULL},
+    {"GET", "/metrics", false, false, st_handle_metrics, NULL, NULL},
+    {"GET", "/health", true, false, st_handle_health, NULL, NULL},
+    {"GET", "/", true, false, st_handle_page, NULL, NULL},
+    {"GET", "/*", true, false, st_handle_page, NULL, NULL}, // its files
 };
 const size_t st_n_routes = sizeof st_routes / sizeof *st_routes;
 

@@ -9,6 +9,7 @@
 struct st_server;
 struct st_call;
 struct st_protocol;
+struct st_known;
 
 // Fills call->reply or call->answer, or returns false with call->problem filled.
 typedef bool st_handler_fn(struct st_server *server, struct st_call *call);
@@ -21,6 +22,7 @@ struct st_route {
     bool is_slow;       // its handler may take long: it runs on a thread of its own kind
     st_handler_fn *handler;
     const struct st_protocol *protocol; // of answers and problems; NULL: OpenAI's
+    const struct st_known *known;       // the fields of its body; NULL: it has none
 };
 
 enum { ST_ROUTE_ARGUMENT_BYTES = 128 };

@@ -28,7 +28,7 @@ static bool read_name(const struct st_call *call, char name[NAME_MAX_BYTES + 1],
                       struct st_problem *problem) {
     json_t *body;
     const char *given = NULL;
-    if (!st_request_object(call->body, call->n_body, &body, problem)) return false;
+    if (!st_call_object(call, &body, problem)) return false;
     bool ok = st_field_string(body, "name", &given, problem) && check_name(given, problem);
     if (ok) memcpy(name, given, strlen(given) + 1);
     json_decref(body);

@@ -19,13 +19,11 @@ static const char *text_of(const json_t *body, struct st_problem *problem) {
 static bool tokenize(const struct st_server *server, const json_t *body, struct st_call *call) {
     struct st_problem *problem = &call->problem;
     struct st_ids ids = {0};
-    bool special = st_field(body, "prompt") != NULL, pieces = false; // as the two servers do
+    bool special = st_field(body, "prompt") != NULL; // as the two servers do
     const char *text = text_of(body, problem);
     if (text == NULL || !st_field_bool(body, "add_special", &special, problem) ||
-        !st_field_bool(body, "add_special_tokens", &special, problem) ||
-        !st_field_bool(body, "with_pieces", &pieces, problem))
+        !st_field_bool(body, "add_special_tokens", &special, problem))
         return false;
-    if (pieces) return st_refuse(problem, 400, "with_pieces", "'with_pieces' is not supported");
     size_t n = strlen(text), max = st_tokenizer_max_bytes(server->tokenizer, server->context);
     if (n > max)
         return st_refuse(problem, 400, "content", "the text has %zu bytes; the maximum is %zu", n,
@@ -77,7 +75,7 @@ static bool detokenize(const struct st_server *server, const json_t *body, struc
 static bool with_body(struct st_server *server, struct st_call *call,
                       bool (*run)(const struct st_server *, const json_t *, struct st_call *)) {
     json_t *body;
-    if (!st_request_object(call->body, call->n_body, &body, &call->problem)) return false;
+    if (!st_call_object(call, &body, &call->problem)) return false;
     bool ok = run(server, body, call);
     json_decref(body);
     return ok;

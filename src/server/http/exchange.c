@@ -262,6 +262,7 @@ static enum MHD_Result run(struct exchange *exchange, const char *path) {
     call->path = path;
     call->owner = st_access_owner(authorization(exchange));
     call->protocol = exchange->match.route->protocol;
+    call->known = exchange->match.route->known;
     call->argument = exchange->match.argument;
     call->body = exchange->body.count > 0 ? exchange->body.data : "";
     call->n_body = exchange->body.count;

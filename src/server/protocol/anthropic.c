@@ -1,11 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Anthropic's /v1/messages: blocks of text, thinking, calls and results.
 #include "server/api/fields.h"
+#include "server/api/known.h"
 #include "server/api/protocol.h"
 
 #include <string.h>
 
 // ---- requests
+
+static const char *const used[] = {
+    "model",       "messages", "system", "max_tokens",  "stop_sequences", "stream",   "seed",
+    "temperature", "top_p",    "top_k",  "tool_choice", "tools",          "thinking", NULL};
+static const char *const idle[] = {"metadata", "service_tier", "cache_control", "inference_geo",
+                                   NULL};
+static const struct st_known_refused refused[] = {
+    {"mcp_servers", "use tools"}, {"container", NULL},     {"context_management", NULL},
+    {"output_config", NULL},      {"output_format", NULL}, {NULL, NULL}};
+const struct st_known st_known_anthropic = {used, idle, refused, false};
 
 static const char *type_of(const json_t *block) {
     const char *type = json_string_value(json_object_get(block, "type"));
@@ -133,14 +144,10 @@ static bool translate(const json_t *body, json_t **chat, struct st_problem *prob
         {"top_p", "top_p"}, {"top_k", "top_k"},           {"stop_sequences", "stop"},
         {"seed", "seed"},   {"stream", "stream"},
     };
-    static const char *const others[] = {"mcp_servers", "container", "context_management",
-                                         "output_config", "output_format"};
     int64_t n;
     if (st_field(body, "max_tokens") == NULL)
         return st_refuse(problem, 400, "max_tokens", "'max_tokens' is missing");
-    if (!st_field_int(body, "max_tokens", 1, UINT32_MAX, &n, problem) ||
-        !st_protocol_refuse(body, others, sizeof others / sizeof *others, problem))
-        return false;
+    if (!st_field_int(body, "max_tokens", 1, UINT32_MAX, &n, problem)) return false;
     json_t *made = json_object();
     bool ok = st_protocol_copy(body, names, sizeof names / sizeof *names, made) ||
               st_protocol_no_memory(problem);

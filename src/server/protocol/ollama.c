@@ -2,12 +2,58 @@
 // Ollama's /api/chat and /api/generate. A stream is one JSON object per line, and is what a request
 // gets that does not say.
 #include "server/api/fields.h"
+#include "server/api/known.h"
 #include "server/api/protocol.h"
 
 #include <string.h>
 #include <time.h>
 
 // ---- requests
+
+static const char *const idle[] = {"keep_alive", NULL};
+
+#define REFUSED                                                                                    \
+    {"logprobs", "they are in OpenAI's form of chats"}, {"top_logprobs", NULL},                    \
+        {"truncate", "prompts are not cut"}, {"shift", "prompts are not cut"}, {                   \
+        NULL, NULL                                                                                 \
+    }
+static const char *const chat_used[] = {"model",  "messages", "tools", "options",
+                                        "format", "stream",   "think", NULL};
+static const struct st_known_refused chat_refused[] = {REFUSED};
+const struct st_known st_known_ollama_chat = {chat_used, idle, chat_refused, false};
+
+static const char *const generate_used[] = {"model",  "prompt", "system", "options",
+                                            "format", "stream", "think",  NULL};
+static const struct st_known_refused generate_refused[] = {
+    {"suffix", NULL},
+    {"images", "models read only texts"},
+    {"template", "the model's own is used"},
+    {"context", "send the conversation to /api/chat"},
+    {"raw", "use /v1/completions"},
+    REFUSED,
+};
+const struct st_known st_known_ollama_generate = {generate_used, idle, generate_refused, false};
+
+// How a machine is used is what `stint serve` was told.
+static const char *const options_used[] = {"temperature",
+                                           "top_k",
+                                           "top_p",
+                                           "min_p",
+                                           "seed",
+                                           "stop",
+                                           "repeat_penalty",
+                                           "repeat_last_n",
+                                           "presence_penalty",
+                                           "frequency_penalty",
+                                           "num_predict",
+                                           NULL};
+static const char *const options_idle[] = {"num_ctx",    "num_batch",    "num_gpu",      "main_gpu",
+                                           "num_thread", "use_mmap",     "use_mlock",    "numa",
+                                           "low_vram",   "mirostat_eta", "mirostat_tau", NULL};
+static const struct st_known_refused options_refused[] = {
+    {"typical_p", NULL},        {"tfs_z", NULL}, {"mirostat", NULL}, {"num_keep", NULL},
+    {"penalize_newline", NULL}, {NULL, NULL}};
+static const struct st_known known_options = {options_used, options_idle, options_refused, false};
 
 // "NAME:latest" is NAME.
 static bool take_model(const json_t *body, json_t *chat, struct st_problem *problem) {
@@ -33,13 +79,12 @@ static bool take_options(const json_t *body, json_t *chat, struct st_problem *pr
         {"presence_penalty", "presence_penalty"},
         {"frequency_penalty", "frequency_penalty"},
     };
-    static const char *const others[] = {"typical_p", "tfs_z", "mirostat", "num_keep"};
     const json_t *options = st_field(body, "options");
     int64_t n = 0;
     if (options == NULL) return true;
     if (!json_is_object(options))
         return st_refuse(problem, 400, "options", "'options' must be an object");
-    if (!st_protocol_refuse(options, others, sizeof others / sizeof *others, problem) ||
+    if (!st_known_check(options, &known_options, "options", problem) ||
         !st_field_int(options, "num_predict", -2, UINT32_MAX, &n, problem))
         return false;
     if (!st_protocol_copy(options, names, sizeof names / sizeof *names, chat) ||
@@ -92,9 +137,7 @@ static bool take_messages(const json_t *body, json_t *chat, struct st_problem *p
 }
 
 static bool take_prompt(const json_t *body, json_t *chat, struct st_problem *problem) {
-    static const char *const others[] = {"suffix", "images", "template", "context", "raw"};
     const json_t *system = st_field(body, "system"), *prompt = st_field(body, "prompt");
-    if (!st_protocol_refuse(body, others, sizeof others / sizeof *others, problem)) return false;
     if (!json_is_string(prompt)) return st_refuse(problem, 400, "prompt", "'prompt' is missing");
     json_t *messages = json_array();
     bool ok = messages != NULL;

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What Ollama's clients ask about models: /api/tags, show, version.
 #include "server/api/handlers.h"
+#include "server/api/known.h"
 #include "server/api/state.h"
 
 #include <string.h>
+
+static const char *const show_used[] = {"model", "name", NULL};
+static const char *const show_idle[] = {"verbose", NULL};
+const struct st_known st_known_ollama_show = {show_used, show_idle, NULL, false};
 
 static void write_details(const stint_model_info *info, struct st_json_text *out) {
     st_json_raw(out, "\"details\":{\"parent_model\":\"\",\"format\":\"gguf\",\"family\":");
@@ -41,7 +46,7 @@ bool st_handle_show(struct st_server *server, struct st_call *call) {
     struct st_json_text *out = &call->reply;
     stint_model_info info = {.size = sizeof info};
     json_t *body;
-    if (!st_request_object(call->body, call->n_body, &body, &call->problem)) return false;
+    if (!st_call_object(call, &body, &call->problem)) return false;
     const char *name = json_string_value(json_object_get(body, "model"));
     if (name == NULL) name = json_string_value(json_object_get(body, "name"));
     bool ours = is_ours(server, name);
