@@ -87,7 +87,7 @@ class Answer(unittest.TestCase):
                 done = stint_json("run", MODEL, "-p", PROMPT, "--json-schema", given)
                 self.assertIn(json.loads(done["text"])["a"], ("x", "yes", True))
                 self.assertEqual(done["stop_reason"], "eos")
-        for wrong, why in (('{"not":{}}', "'not'"), ("{", "not valid JSON"),
+        for wrong, why in (('{"contains":{}}', "'contains'"), ("{", "not valid JSON"),
                            ("/nowhere", "/nowhere")):
             done = stint("run", MODEL, "-p", PROMPT, "--json-schema", wrong)
             self.assertEqual(done.returncode, 1)
