@@ -23,7 +23,10 @@
     X(Q5_K, "q5_k", 256, 176, 13, NULL)                                                            \
     X(Q6_K, "q6_k", 256, 210, 14, NULL)                                                            \
     X(IQ4_NL, "iq4_nl", 32, 18, 20, NULL)                                                          \
-    X(IQ4_XS, "iq4_xs", 256, 136, 23, NULL)
+    X(IQ4_XS, "iq4_xs", 256, 136, 23, NULL)                                                        \
+    X(TQ1_0, "tq1_0", 256, 54, 34, NULL)                                                           \
+    X(TQ2_0, "tq2_0", 256, 66, 35, NULL)                                                           \
+    X(MXFP4, "mxfp4", 32, 17, 39, NULL)
 
 enum st_dtype {
 #define X(id, ...) ST_DTYPE_##id,

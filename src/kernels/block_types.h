@@ -18,6 +18,9 @@
     X(Q5_K, q5_k, isa)                                                                             \
     X(Q6_K, q6_k, isa)                                                                             \
     X(IQ4_NL, iq4_nl, isa)                                                                         \
-    X(IQ4_XS, iq4_xs, isa)
+    X(IQ4_XS, iq4_xs, isa)                                                                         \
+    X(TQ1_0, tq1_0, isa)                                                                           \
+    X(TQ2_0, tq2_0, isa)                                                                           \
+    X(MXFP4, mxfp4, isa)
 
 #endif

@@ -83,6 +83,20 @@ INLINE codes codes_lookup(const uint8_t table[16], codes v) {
     __m256i values = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)table));
     return (codes){{_mm256_shuffle_epi8(values, v.of[0]), _mm256_shuffle_epi8(values, v.of[1])}};
 }
+// Each byte of v times its factor, modulo 256, times 3, over 256.
+INLINE codes codes_digits(codes v, const uint8_t factor[64]) {
+    const __m256i low = _mm256_set1_epi16(0xff), three = _mm256_set1_epi16(3);
+    UNROLLED for (size_t j = 0; j < 2; j++) {
+        __m256i by = load(factor + 32 * j);
+        __m256i even = _mm256_and_si256(_mm256_mullo_epi16(v.of[j], by), low);
+        __m256i odd = _mm256_and_si256(
+            _mm256_mullo_epi16(_mm256_srli_epi16(v.of[j], 8), _mm256_srli_epi16(by, 8)), low);
+        even = _mm256_srli_epi16(_mm256_mullo_epi16(even, three), 8);
+        odd = _mm256_andnot_si256(low, _mm256_mullo_epi16(odd, three));
+        v.of[j] = _mm256_or_si256(even, odd);
+    }
+    return v;
+}
 
 // ---- Sixteen floats
 

@@ -74,6 +74,17 @@ INLINE codes codes_lookup(const uint8_t table[16], codes v) {
     __m128i values = _mm_loadu_si128((const void *)table);
     return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(values), v);
 }
+// Each byte of v times its factor, modulo 256, times 3, over 256.
+INLINE codes codes_digits(codes v, const uint8_t factor[64]) {
+    const __m512i low = _mm512_set1_epi16(0xff), three = _mm512_set1_epi16(3);
+    __m512i by = _mm512_loadu_si512(factor);
+    __m512i even = _mm512_and_si512(_mm512_mullo_epi16(v, by), low);
+    __m512i odd = _mm512_and_si512(
+        _mm512_mullo_epi16(_mm512_srli_epi16(v, 8), _mm512_srli_epi16(by, 8)), low);
+    even = _mm512_srli_epi16(_mm512_mullo_epi16(even, three), 8);
+    odd = _mm512_andnot_si512(low, _mm512_mullo_epi16(odd, three));
+    return _mm512_or_si512(even, odd);
+}
 
 // ---- Sixteen floats
 

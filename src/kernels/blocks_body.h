@@ -112,6 +112,17 @@ UNPACK(iq4_nl) {
     u->minimum = halves_times(u->scale, EIGHT_BITS_ZERO);
 }
 
+// 12 more than twice the values, so that they have no sign.
+static const uint8_t mxfp4_codes[16] = {12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
+
+UNPACK(mxfp4) {
+    EACH_PAIR
+    u->code[i] = codes_lookup(mxfp4_codes,
+                              codes_nibbles(first_of(b, i, 17) + 1, second_of(b, i, n, 17) + 1));
+    u->scale = halves_of_exponents(b, 17, n);
+    u->minimum = halves_times(u->scale, 12.0f);
+}
+
 // ---- Blocks of 256, which are always whole
 
 #define BYTES(x) ((x)*0x01010101u) // the same in each byte
@@ -206,6 +217,33 @@ UNPACK(iq4_xs) {
     u->minimum = halves_times(u->scale, EIGHT_BITS_ZERO);
 }
 
+// Powers of 3 that bring an element's digit to the front of its byte (dequantize_layout.h).
+#define TIMES_4(x)  (x), (x), (x), (x)
+#define TIMES_16(x) TIMES_4(x), TIMES_4(x), TIMES_4(x), TIMES_4(x)
+#define TIMES_32(x) TIMES_16(x), TIMES_16(x)
+static const uint8_t tq1_0_powers[ST_BLOCKS_CHUNK] = {
+    TIMES_32(1), TIMES_32(3),  TIMES_32(9),  TIMES_32(27), TIMES_32(81), TIMES_16(1), TIMES_16(3),
+    TIMES_16(9), TIMES_16(27), TIMES_16(81), TIMES_4(1),   TIMES_4(3),   TIMES_4(9),  TIMES_4(27)};
+
+UNPACK(tq1_0) {
+    (void)n, (void)n_pairs;
+    unsigned char tail[64]; // the bytes of elements 192 to 255; those of 160 to 191 are alike
+    UNROLLED for (int i = 0; i < 3; i++) memcpy(tail + 16 * i, b + 32, 16);
+    UNROLLED for (int i = 0; i < 4; i++) memcpy(tail + 48 + 4 * i, b + 48, 4);
+    codes first = codes_load(b, b);
+    u->code[0] = codes_digits(first, tq1_0_powers);
+    u->code[1] = codes_digits(first, tq1_0_powers + 64);
+    u->code[2] = codes_digits(codes_load(b, tail), tq1_0_powers + 128);
+    u->code[3] = codes_digits(codes_load(tail, tail + 32), tq1_0_powers + 192);
+    u->scale = u->minimum = halves_set1(half_at(b + 52));
+}
+
+UNPACK(tq2_0) {
+    (void)n, (void)n_pairs;
+    UNROLLED for (int i = 0; i < PAIRS; i++) u->code[i] = codes_two_bits(b + i / 2 * 32, i % 2);
+    u->scale = u->minimum = halves_set1(half_at(b + 64));
+}
+
 // ---- Rows
 
 // Adds one chunk times a column, n_pairs of its pairs.
@@ -295,3 +333,6 @@ PRODUCT(Q5_K, q5_k, false, 5, true, parts_of_5_bits)
 PRODUCT(Q6_K, q6_k, true, 6, true, halves_of_6_bits)
 PRODUCT(IQ4_NL, iq4_nl, false, 8, !SIGNED_CODES, parts_of_8_bits)
 PRODUCT(IQ4_XS, iq4_xs, false, 8, !SIGNED_CODES, parts_of_8_bits)
+PRODUCT(TQ1_0, tq1_0, false, 4, true, parts_of_4_bits)
+PRODUCT(TQ2_0, tq2_0, false, 4, true, parts_of_4_bits)
+PRODUCT(MXFP4, mxfp4, false, 5, true, parts_of_5_bits)

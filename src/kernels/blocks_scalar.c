@@ -75,6 +75,13 @@ PART(iq4_nl) {
     both(p, F16_AT(b), 0.0f);
 }
 
+PART(mxfp4) {
+    b += part * 17;
+    nibbles(b + 1, p->code);
+    for (int i = 0; i < 32; i++) p->code[i] = st_mxfp4_values[p->code[i]];
+    both(p, st_mxfp4_scale(b[0]), 0.0f);
+}
+
 // ---- Blocks of 256
 
 // 32 of the two-bit codes at `from`: 32 bytes hold four parts.
@@ -131,6 +138,20 @@ PART(iq4_xs) {
     nibbles(b + 8 + part * 16, p->code);
     for (int i = 0; i < 32; i++) p->code[i] = st_iq4_values[p->code[i]];
     both(p, F16_AT(b) * (float)st_iq4_xs_scale(b, part), 0.0f);
+}
+
+PART(tq1_0) {
+    static const uint8_t powers[5] = {1, 3, 9, 27, 81};
+    for (int i = 0; i < 32; i++) {
+        int e = part * 32 + i;
+        p->code[i] = st_tq1_0_digit((uint8_t)(b[st_tq1_0_byte(e)] * powers[st_tq1_0_power(e)]));
+    }
+    both(p, F16_AT(b + 52), F16_AT(b + 52));
+}
+
+PART(tq2_0) {
+    pairs(b, part, p->code);
+    both(p, F16_AT(b + 64), F16_AT(b + 64));
 }
 
 // ---- Products

@@ -81,6 +81,12 @@ BLOCK(iq4_nl) {
     scaled(q, 32, half_at(b), y);
 }
 
+BLOCK(mxfp4) {
+    int8_t q[32];
+    vec_nibble_values(st_mxfp4_values, b + 1, q);
+    scaled(q, 32, st_mxfp4_scale(b[0]), y);
+}
+
 // ---- 256 elements
 
 // 128 two-bit codes of 32 bytes, bits 0 and 1 first.
@@ -163,6 +169,28 @@ BLOCK(iq4_xs) {
         vec_nibble_values(st_iq4_values, b + 8 + part * 16, q);
         scaled(q, 32, d * (float)st_iq4_xs_scale(b, part), y + part * 32);
     }
+}
+
+// The digits of n bytes that lie behind the first `power`, which is 3 to that number, less 1.
+INLINE void digits(const unsigned char *p, int n, uint8_t power, int8_t *q) {
+    for (int i = 0; i < n; i++) q[i] = (int8_t)(st_tq1_0_digit((uint8_t)(p[i] * power)) - 1);
+}
+
+BLOCK(tq1_0) {
+    static const uint8_t powers[5] = {1, 3, 9, 27, 81};
+    int8_t q[256];
+    for (int i = 0; i < 5; i++) digits(b, 32, powers[i], q + 32 * i);
+    for (int i = 0; i < 5; i++) digits(b + 32, 16, powers[i], q + 160 + 16 * i);
+    for (int i = 0; i < 4; i++) digits(b + 48, 4, powers[i], q + 240 + 4 * i);
+    scaled(q, 256, half_at(b + 52), y);
+}
+
+BLOCK(tq2_0) {
+    int8_t q[256];
+    pairs(b, q);
+    pairs(b + 32, q + 128);
+    for (int i = 0; i < 256; i++) q[i]--;
+    scaled(q, 256, half_at(b + 64), y);
 }
 
 #define DEQUANTIZE_BLOCKS(id, type, isa)                                                           \

@@ -8,6 +8,8 @@
 #ifndef ST_KERNELS_DEQUANTIZE_LAYOUT_H
 #define ST_KERNELS_DEQUANTIZE_LAYOUT_H
 
+#include "base/half.h"
+
 #include <stdint.h>
 
 static inline uint16_t st_u16_at(const unsigned char *p) {
@@ -40,6 +42,29 @@ static inline int st_q3_k_scale(const unsigned char *p, int part) {
 static inline int st_iq4_xs_scale(const unsigned char *b, int part) {
     int low = b[4 + part / 2] >> part % 2 * 4 & 15, high = st_u16_at(b + 2) >> part * 2 & 3;
     return (low | high << 4) - 32;
+}
+
+// Twice the values of MXFP4's codes, so that they are whole.
+static const int8_t st_mxfp4_values[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+
+// Half of 2^(e - 127), the scale of a block of MXFP4. The two smallest are subnormal.
+static inline float st_mxfp4_scale(unsigned char e) {
+    return st_float_from_bits(e < 2 ? 0x00200000u << e : (uint32_t)(e - 1) << 23);
+}
+
+// TQ1_0 has up to five digits of base 3 in a byte. Multiplied by a power of 3, modulo 256, a byte
+// begins with one of them, which st_tq1_0_digit() then takes. The power is 3 to this number.
+static inline int st_tq1_0_power(int element) {
+    return element < 160   ? element / 32
+           : element < 240 ? (element - 160) / 16
+                           : (element - 240) / 4;
+}
+// Where in the block the byte is.
+static inline int st_tq1_0_byte(int element) {
+    return element < 160 ? element % 32 : element < 240 ? 32 + element % 16 : 48 + element % 4;
+}
+static inline int st_tq1_0_digit(uint8_t multiplied) {
+    return multiplied * 3 >> 8;
 }
 
 #endif

@@ -64,6 +64,15 @@ BLOCK(iq4_nl) {
     }
 }
 
+// [exponent u8] [16 bytes of low and high nibbles]
+BLOCK(mxfp4) {
+    float d = st_mxfp4_scale(b[0]);
+    for (int i = 0; i < 16; i++) {
+        y[i] = (float)st_mxfp4_values[b[1 + i] & 15] * d;
+        y[i + 16] = (float)st_mxfp4_values[b[1 + i] >> 4] * d;
+    }
+}
+
 // ---- 256 elements
 
 // [16 scales: low nibble scale, high nibble minimum] [64 bytes: 2-bit codes] [d f16] [dmin f16]
@@ -145,6 +154,23 @@ BLOCK(iq4_xs) {
             y[part * 32 + i + 16] = step * (float)st_iq4_values[q[i] >> 4];
         }
     }
+}
+
+// [48 bytes of five digits] [4 bytes of four digits] [d f16]
+BLOCK(tq1_0) {
+    static const uint8_t powers[5] = {1, 3, 9, 27, 81};
+    float d = F16_AT(b + 52);
+    for (int i = 0; i < 256; i++) {
+        uint8_t q = (uint8_t)(b[st_tq1_0_byte(i)] * powers[st_tq1_0_power(i)]);
+        y[i] = d * (float)(st_tq1_0_digit(q) - 1);
+    }
+}
+
+// [64 bytes: 2-bit codes] [d f16]
+BLOCK(tq2_0) {
+    float d = F16_AT(b + 64);
+    for (int i = 0; i < 256; i++)
+        y[i] = d * (float)((b[i / 128 * 32 + i % 32] >> i / 32 % 4 * 2 & 3) - 1);
 }
 
 #define DEQUANTIZE_BLOCKS(id, type, isa)                                                           \

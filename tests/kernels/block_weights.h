@@ -7,6 +7,7 @@
 #include "base/half.h"
 #include "support/support.h"
 
+#include <math.h>
 #include <string.h>
 
 // Where the f16 scales of a block lie.
@@ -18,11 +19,14 @@ static const struct {
     {ST_DTYPE_Q4_0, {0, 0}, 1},   {ST_DTYPE_Q4_1, {0, 2}, 2},   {ST_DTYPE_Q5_0, {0, 0}, 1},
     {ST_DTYPE_Q5_1, {0, 2}, 2},   {ST_DTYPE_Q8_0, {0, 0}, 1},   {ST_DTYPE_Q2_K, {80, 82}, 2},
     {ST_DTYPE_Q3_K, {108, 0}, 1}, {ST_DTYPE_Q4_K, {0, 2}, 2},   {ST_DTYPE_Q5_K, {0, 2}, 2},
-    {ST_DTYPE_Q6_K, {208, 0}, 1}, {ST_DTYPE_IQ4_NL, {0, 0}, 1}, {ST_DTYPE_IQ4_XS, {0, 0}, 1}};
+    {ST_DTYPE_Q6_K, {208, 0}, 1}, {ST_DTYPE_IQ4_NL, {0, 0}, 1}, {ST_DTYPE_IQ4_XS, {0, 0}, 1},
+    {ST_DTYPE_TQ1_0, {52, 0}, 1}, {ST_DTYPE_TQ2_0, {64, 0}, 1}};
 
-// Sets all f16 scales of one block.
+// Sets all f16 scales of one block; the scale of MXFP4 to the power of two below.
 static inline void bw_set_halves(enum st_dtype dtype, unsigned char *block, float value) {
     uint16_t half = st_f16_from_f32(value);
+    if (dtype == ST_DTYPE_MXFP4)
+        block[0] = (unsigned char)(value == 0.0f ? 0 : 128 + ilogbf(value));
     for (size_t i = 0; i < sizeof bw_halves / sizeof *bw_halves; i++)
         for (size_t j = 0; bw_halves[i].dtype == dtype && j < bw_halves[i].n; j++)
             memcpy(block + bw_halves[i].at[j], &half, sizeof half);

@@ -12,7 +12,8 @@ import numpy
 TYPES = [("Q4_0", 32, 18, [0]), ("Q4_1", 32, 20, [0, 2]), ("Q5_0", 32, 22, [0]),
          ("Q5_1", 32, 24, [0, 2]), ("Q8_0", 32, 34, [0]), ("Q2_K", 256, 84, [80, 82]),
          ("Q3_K", 256, 110, [108]), ("Q4_K", 256, 144, [0, 2]), ("Q5_K", 256, 176, [0, 2]),
-         ("Q6_K", 256, 210, [208]), ("IQ4_NL", 32, 18, [0]), ("IQ4_XS", 256, 136, [0])]
+         ("Q6_K", 256, 210, [208]), ("IQ4_NL", 32, 18, [0]), ("IQ4_XS", 256, 136, [0]),
+         ("TQ1_0", 256, 54, [52]), ("TQ2_0", 256, 66, [64]), ("MXFP4", 32, 17, [])]
 
 
 def rows(values, form, per_line):
@@ -33,6 +34,8 @@ def main():
         for at in halves:
             d = numpy.float16(random.uniform(0.5, 2.0) * random.choice([-1, 1]) / 64)
             block[at:at + 2] = numpy.frombuffer(d.tobytes(), numpy.uint8)
+        if name == "MXFP4":
+            block[0] = 121  # 2 to the power of -7
         kind = getattr(gguf.GGMLQuantizationType, name)
         floats = gguf.quants.dequantize(block.reshape(1, -1), kind).reshape(-1)
         assert floats.dtype == numpy.float32 and floats.size == items
