@@ -19,6 +19,12 @@ const struct st_blocks st_blocks_kernels[] = {
      st_blocks_quantize_avx2,
      {ST_BLOCK_TYPES(ENTRY, avxvnni)}},
     {"blocks_avx2", ST_CPU_AVX2, st_blocks_quantize_avx2, {ST_BLOCK_TYPES(ENTRY, avx2)}},
+#elif defined(__aarch64__)
+    {"blocks_dotprod",
+     ST_CPU_NEON | ST_CPU_DOTPROD,
+     st_blocks_quantize_neon,
+     {ST_BLOCK_TYPES(ENTRY, dotprod)}},
+    {"blocks_neon", ST_CPU_NEON, st_blocks_quantize_neon, {ST_BLOCK_TYPES(ENTRY, neon)}},
 #endif
     {"blocks_scalar", 0, st_blocks_quantize_plain, {ST_BLOCK_TYPES(ENTRY, scalar)}},
     {0},

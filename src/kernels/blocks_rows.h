@@ -11,9 +11,12 @@ ST_BLOCK_TYPES(DECLARE, scalar)
 ST_BLOCK_TYPES(DECLARE, avx2)
 ST_BLOCK_TYPES(DECLARE, avxvnni)
 ST_BLOCK_TYPES(DECLARE, avx512vnni)
+ST_BLOCK_TYPES(DECLARE, neon)
+ST_BLOCK_TYPES(DECLARE, dotprod)
 #undef DECLARE
 
 st_blocks_quantize_fn st_blocks_quantize_plain;
 st_blocks_quantize_fn st_blocks_quantize_avx2;
+st_blocks_quantize_fn st_blocks_quantize_neon;
 
 #endif

@@ -210,7 +210,7 @@ static void any_number_of_columns_is_right(void **state) {
 }
 
 static void check_shapes(const struct st_blocks *row, enum st_dtype dtype) {
-    const size_t rows[] = {0, 1, 2, 3, 4, 5, 8, 15, 16, 17, 23, 64};
+    const size_t rows[] = {0, 1, 2, 3, 4, 5, 8, 15, 16, 17, 23, 64, 512};
     const size_t lengths[] = {32, 64, 96, 224, 256, 288, 576, 896};
     for (size_t i = 0; i < N_OF(rows); i++)
         check_product(row, dtype, rows[i], lengths[i % N_OF(lengths)], 1 + ts_random_below(16));

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two products of signed bytes fit in 16 bits, as an input's have magnitudes of at most 127.
+#include <arm_neon.h>
+
+#define NAME(type) st_blocks_##type##_neon
+#define QUANTIZE   st_blocks_quantize_neon
+
+static inline int32x4_t dot_add(int32x4_t sum, int8x16_t a, int8x16_t b) {
+    int16x8_t low = vmull_s8(vget_low_s8(a), vget_low_s8(b)), high = vmull_high_s8(a, b);
+    return vpadalq_s16(sum, vpaddq_s16(low, high));
+}
+
+#include "kernels/blocks_arm.h"
+#include "kernels/blocks_quantize.h"
