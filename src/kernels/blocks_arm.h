@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products with blocks on Arm, in registers of 128 bits: a part has two of them. The including file
-// has dot_add(sum, a, b): sum[i] += a[4 i + j] * b[4 i + j] for j in [0, 4), of signed bytes.
+// has dot_add(sum, a, b): sum[i] += a[4 i + j] * b[4 i + j] for j in [0, 4), of signed bytes, and
+// dot_lane(sum, a, b, lane), which multiplies with b[4 lane + j].
 #include <arm_neon.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,7 +30,7 @@ typedef struct {
     int32x4_t high, low;
 } dots;
 
-enum { SIGNED_CODES = true, LANES = 4, PANEL_COLUMNS = 4 };
+enum { SIGNED_CODES = true, LANES = 4 };
 
 INLINE void prefetch(const unsigned char *p, size_t bytes) {
     st_prefetch(p, bytes);
@@ -258,18 +259,13 @@ INLINE void wide_store(float *p, wide v) {
 INLINE lanes lanes_load(const void *p) {
     return vld1q_s8(p);
 }
-INLINE lanes four(const int8_t *p) {
-    int32_t v;
-    memcpy(&v, p, sizeof v);
-    return vreinterpretq_s8_s32(vdupq_n_s32(v));
-}
 INLINE dots dots_zero(void) {
     return (dots){vdupq_n_s32(0), vdupq_n_s32(0)};
 }
 INLINE void dots_add(dots *d, lanes w, const struct st_blocks_chunk *x, size_t group, int bits) {
     (void)bits;
-    d->high = dot_add(d->high, w, four(x->high + 4 * group));
-    d->low = dot_add(d->low, w, four(x->low + 4 * group));
+    d->high = dot_lane(d->high, w, vld1q_s8(x->high + group / 4 * 16), group % 4);
+    d->low = dot_lane(d->low, w, vld1q_s8(x->low + group / 4 * 16), group % 4);
 }
 INLINE floats dots_total(const dots *d, int bits) {
     (void)bits;
