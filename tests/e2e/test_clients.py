@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The Python clients of Anthropic and Ollama, unmodified, against stint serve. `scripts/bootstrap
-clients` puts them into build/venv; skips itself without."""
+"""The Python clients of Anthropic, Ollama and OpenAI's responses, unmodified, against stint serve.
+`scripts/bootstrap clients` puts them into build/venv; skips itself without."""
 import os
 import pathlib
 import sys
@@ -14,6 +14,7 @@ VENV = SOURCE / "build" / "venv" / "bin" / "python"
 try:
     import anthropic
     import ollama
+    import openai
 except ImportError:
     if VENV.exists() and pathlib.Path(sys.executable) != VENV:
         os.execv(VENV, [str(VENV), *sys.argv])
@@ -36,6 +37,8 @@ class Clients(unittest.TestCase):
         cls.addClassCleanup(server.__exit__)
         cls.anthropic = anthropic.Anthropic(base_url=server.address, api_key=KEY, max_retries=0)
         cls.addClassCleanup(cls.anthropic.close)
+        cls.openai = openai.OpenAI(base_url=server.address + "/v1", api_key=KEY, max_retries=0)
+        cls.addClassCleanup(cls.openai.close)
         cls.ollama = ollama.Client(server.address, headers={"Authorization": f"Bearer {KEY}"})
 
     def message(self, text, **more):
@@ -69,6 +72,32 @@ class Clients(unittest.TestCase):
             self.anthropic.messages.create(**self.message("?", max_tokens=0))
         with self.assertRaises(anthropic.AuthenticationError):
             self.anthropic.with_options(api_key="x").messages.create(**self.message("?"))
+
+    def test_responses(self):
+        answer = self.openai.responses.create(model="scripted", input="?", temperature=0)
+        self.assertEqual(answer.output_text, "Yes, it is.")
+        self.assertEqual(answer.output[0].content[0].text, "Is it?")
+        with self.openai.responses.stream(model="scripted", input="?", temperature=0) as stream:
+            pieces = [event.delta for event in stream
+                      if event.type == "response.output_text.delta"]
+            self.assertEqual("".join(pieces), "Yes, it is.")
+            self.assertEqual(stream.get_final_response().output_text, "Yes, it is.")
+
+    def test_responses_with_tools(self):
+        tool = {"type": "function", "name": "f", "parameters": {"type": "object"}, "strict": False}
+        body = {"model": "scripted", "tools": [tool], "temperature": 0}
+        asked = [{"role": "user", "content": "!"}]
+        answer = self.openai.responses.create(input=asked, **body)
+        call = answer.output[-1]
+        self.assertEqual((call.type, call.name, call.arguments), ("function_call", "f", '{"x": 1}'))
+        result = {"type": "function_call_output", "call_id": call.call_id, "output": "?"}
+        again = self.openai.responses.create(input=[*asked, *answer.output, result], **body)
+        self.assertEqual(again.output_text, "Yes, it is.")
+        with self.openai.responses.stream(input=asked, **body) as stream:
+            self.assertEqual(stream.get_final_response().output[-1].arguments, '{"x": 1}')
+        with self.assertRaises(openai.BadRequestError) as caught:
+            self.openai.responses.create(input="?", previous_response_id="resp_1", **body)
+        self.assertEqual(caught.exception.param, "previous_response_id")
 
     def test_ollama(self):
         user = [{"role": "user", "content": "?"}]

@@ -106,6 +106,83 @@ class Protocols(unittest.TestCase):
         error = json.loads(self.ask("/v1/messages", 401, headers={"X-Api-Key": "x"})[1])
         self.assertEqual(error["error"]["type"], "authentication_error")
 
+    def responses(self, text, **more):
+        answer = json.loads(self.ask("/v1/responses", model="scripted", input=text, temperature=0,
+                                     **more)[1])
+        self.assertEqual((answer["object"], answer["error"]), ("response", None))
+        return answer
+
+    def test_responses(self):
+        answer = self.responses("?", instructions="Be kind.")
+        thought, message = answer["output"]
+        self.assertEqual(thought["content"][0]["text"], "Is it?")
+        self.assertEqual(message["content"][0]["text"], "Yes, it is.")
+        self.assertEqual((answer["status"], message["status"]), ("completed", "completed"))
+        self.assertEqual(answer["usage"]["total_tokens"],
+                         answer["usage"]["input_tokens"] + answer["usage"]["output_tokens"])
+        cut = self.responses("?", max_output_tokens=5)
+        self.assertEqual((cut["status"], cut["incomplete_details"]),
+                         ("incomplete", {"reason": "max_output_tokens"}))
+
+    def test_responses_with_calls(self):
+        tools = [{"type": "function", "name": "f", "parameters": {"type": "object"}}]
+        question = [{"role": "user", "content": [{"type": "input_text", "text": "!"}]}]
+        answer = self.responses(question, tools=tools)
+        message, call = answer["output"]
+        self.assertEqual(message["content"][0]["text"], "Let me see.")
+        self.assertEqual((call["type"], call["name"], json.loads(call["arguments"])),
+                         ("function_call", "f", {"x": 1}))
+        found = {"type": "function_call_output", "call_id": call["call_id"], "output": "?"}
+        end = self.responses([*question, *answer["output"], found], tools=tools)
+        self.assertEqual(end["output"][-1]["content"][0]["text"], "Yes, it is.")
+
+    def streamed_responses(self, text, **more):
+        _, text = self.ask("/v1/responses", model="scripted", input=text, temperature=0,
+                           stream=True, **more)
+        parts = [part.split("\n") for part in text.strip().split("\n\n")]
+        found = [json.loads(data[6:]) for _, data in parts]
+        self.assertEqual([name[7:] for name, _ in parts], [data["type"] for data in found])
+        self.assertEqual([data["sequence_number"] for data in found], list(range(len(found))))
+        return found
+
+    def test_streamed_responses(self):
+        for text, more in (("?", {}), ("?", {"max_output_tokens": 5}), ("!", {
+                "tools": [{"type": "function", "name": "f", "parameters": {"type": "object"}}]})):
+            found = self.streamed_responses(text, **more)
+            end = found[-1]["response"]
+            whole = self.responses(text, **more)
+            self.assertEqual([self.no_ids(item) for item in end["output"]],
+                             [self.no_ids(item) for item in whole["output"]])
+            self.assertEqual((end["status"], found[-1]["type"]),
+                             (whole["status"], "response." + whole["status"]))
+            done = [data["item"] for data in found if data["type"] == "response.output_item.done"]
+            self.assertEqual(done, end["output"])
+            texts = {}
+            for data in found:
+                if data["type"].endswith(".delta"):
+                    at = data["output_index"]
+                    texts[at] = texts.get(at, "") + data["delta"]
+                elif data["type"].endswith((".text.done", "_text.done", "arguments.done")):
+                    self.assertEqual(texts.get(data["output_index"], "").strip(),
+                                     (data.get("text") or data.get("arguments") or "").strip())
+
+    def no_ids(self, item):
+        return {key: value for key, value in item.items() if key not in ("id", "call_id")}
+
+    def test_refused_responses(self):
+        for more, named in (({"previous_response_id": "resp_1"}, "previous_response_id"),
+                            ({"made_up": 1}, "made_up"), ({"truncation": "auto"}, "truncation"),
+                            ({"input": [{"type": "item_reference", "id": "a"}]}, "input"),
+                            ({"input": [{"role": "user", "content": [{"type": "input_image"}]}]},
+                             "input"), ({"input": 1}, "input"),
+                            ({"tools": [{"type": "web_search"}]}, "tools"),
+                            ({"include": ["file_search_call.results"]}, "include"),
+                            ({"text": {"verbosity": "low"}}, "text.verbosity"),
+                            ({"reasoning": {"made_up": 1}}, "reasoning.made_up")):
+            body = {"model": "scripted", "input": "?", **more}
+            error = json.loads(self.ask("/v1/responses", 400, **body)[1])["error"]
+            self.assertEqual(error["param"], named)
+
     def lines(self, path, **body):
         headers, text = self.ask(path, model="scripted:latest", options={"temperature": 0}, **body)
         self.assertEqual(headers["Content-Type"], "application/x-ndjson")

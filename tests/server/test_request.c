@@ -208,7 +208,7 @@ static void refusals_name_the_field(void **state) {
         {true, ",\"chat_template_kwargs\":{\"date\":\"today\"}", "chat_template_kwargs"},
         {true, ",\"chat_template_kwargs\":{\"enable_thinking\":0}", "enable_thinking"},
         {false, ",\"echo\":1", "echo"},
-        {false, ",\"suffix\":\"a\"", "suffix"},
+        {false, ",\"suffix\":1", "suffix"},
         {false, ",\"best_of\":3", "best_of"},
         {false, ",\"logprobs\":true", "logprobs"},
         {false, ",\"logprobs\":21", "logprobs"},

@@ -200,6 +200,7 @@ static struct st_answer *make(const struct st_answer_options *options) {
         return NULL;
     }
     answer->choices = choices;
+    answer->state.choice = choices;
     answer->scheduler = options->scheduler;
     answer->chat = options->chat;
     answer->metrics = options->metrics;
@@ -228,7 +229,8 @@ static stint_status submit(struct st_answer *answer, size_t i,
         i % request->n; // choices of a prompt differ; each equals a request with its seed
     sampling.biases = request->biases;
     sampling.n_biases = request->n_biases;
-    bool special = st_calls_marks_special(answer->response.tokenizer, request->tools.list != NULL,
+    bool special = request->suffix != NULL ||
+                   st_calls_marks_special(answer->response.tokenizer, request->tools.list != NULL,
                                           answer->response.reasons);
     struct st_scheduler_request one = {.prompt = prompt->ids,
                                        .n_prompt = prompt->n,

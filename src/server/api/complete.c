@@ -2,6 +2,7 @@
 // /v1/chat/completions and /v1/completions: from a body to an answer in progress.
 #include "generate/calls.h"
 #include "server/api/handlers.h"
+#include "server/api/infill.h"
 #include "server/api/protocol.h"
 #include "server/api/state.h"
 #include "constraint/constraint.h"
@@ -62,12 +63,26 @@ static bool encode(const struct st_server *server, const char *text, uint32_t fl
     return add_prompt(server, prompts, problem, param);
 }
 
+static stint_status append_text(char **text, const char *more) {
+    size_t n = strlen(*text), n_more = strlen(more);
+    char *longer = realloc(*text, n + n_more + 1);
+    if (longer == NULL) {
+        free(*text);
+        return st_fail(STINT_E_NOMEM, "no memory for a prompt");
+    }
+    memcpy(longer + n, more, n_more + 1);
+    *text = longer;
+    return STINT_OK;
+}
+
 static bool chat_prompt(const struct st_server *server, const struct st_request *request,
                         struct prompts *prompts, struct st_problem *problem) {
     char *text;
     stint_status status =
         st_chat_prompt_thinking(server->chat, request->messages, request->tools.list,
                                 request->thinking, &text, &prompts->reasoning);
+    if (status == STINT_OK && request->begun != NULL) status = append_text(&text, request->begun);
+    if (request->begun != NULL) prompts->reasoning = ST_REASONING_NONE;
     if (status != STINT_OK) return st_refuse_failure(problem, status, "messages");
     bool ok = encode(server, text, 0, prompts, problem, "messages");
     free(text);
@@ -89,8 +104,17 @@ static bool copy_ids(const struct st_server *server, const json_t *array, struct
     return add_prompt(server, prompts, problem, "prompt");
 }
 
-static bool text_prompts(const struct st_server *server, const struct st_request *request,
+static bool infill_prompt(const struct st_server *server, struct st_request *request,
+                          struct prompts *prompts, struct st_problem *problem) {
+    size_t n = strlen(json_string_value(request->prompt)) + strlen(request->suffix);
+    if (!check_bytes(server, n, problem, "prompt")) return false;
+    return st_infill_prompt(server, request, &prompts->ids[prompts->n++], problem) &&
+           add_prompt(server, prompts, problem, "prompt");
+}
+
+static bool text_prompts(const struct st_server *server, struct st_request *request,
                          struct prompts *prompts, struct st_problem *problem) {
+    if (request->suffix != NULL) return infill_prompt(server, request, prompts, problem);
     for (size_t i = 0; i < st_request_prompts(request); i++) {
         const json_t *prompt = st_request_prompt(request, i);
         bool ok = json_is_string(prompt)

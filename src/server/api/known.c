@@ -25,6 +25,8 @@ static const char *const chat_used[] = {"messages",
                                         "parallel_tool_calls",
                                         "response_format",
                                         "chat_template_kwargs",
+                                        "continue_final_message",
+                                        "add_generation_prompt",
                                         "reasoning_effort",
                                         "logprobs",
                                         "top_logprobs",
@@ -42,12 +44,11 @@ static const struct st_known_refused chat_refused[] = {
 const struct st_known st_known_chat = {chat_used, chat_idle, chat_refused, true};
 
 static const char *const text_used[] = {
-    "prompt",     "model", "max_tokens", "max_completion_tokens", "n",    "best_of",
-    "logit_bias", "stop",  "stream",     "stream_options",        "echo", "logprobs",
-    NULL};
+    "prompt",     "model", "max_tokens", "max_completion_tokens", "n",      "best_of",
+    "logit_bias", "stop",  "stream",     "stream_options",        "suffix", "echo",
+    "logprobs",   NULL};
 static const char *const text_idle[] = {IDLE, NULL};
 static const struct st_known_refused text_refused[] = {
-    {"suffix", "text is only continued at its end"},
     {"dry_sequence_breakers", "they are always line ends, ':', '\"' and '*'"},
     {NULL, NULL},
 };

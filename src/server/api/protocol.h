@@ -13,7 +13,8 @@ struct st_protocol {
     const char *stream_type; // content type of a stream
     const char *id;          // how the ids of answers begin
     const char *done;        // the last bytes of a stream
-    // A new chat body, which may borrow nothing; false with *problem filled. NULL: the body is one.
+    // A new body of a chat, or of a completion, which may borrow nothing; false with *problem
+    // filled. NULL: the body is one.
     bool (*translate)(const json_t *body, json_t **chat, struct st_problem *problem);
     // As the functions of response.h, which are OpenAI's row.
     void (*whole)(const struct st_response *response, const struct st_transcript *choices,
@@ -37,12 +38,16 @@ struct st_protocol {
 };
 
 extern const struct st_protocol st_protocol_openai;    // api/response.c
+extern const struct st_protocol st_protocol_infill;    // protocol/infill.c
+extern const struct st_protocol st_protocol_responses; // protocol/responses.c
 extern const struct st_protocol st_protocol_anthropic; // protocol/anthropic.c
 extern const struct st_protocol st_protocol_ollama_chat, st_protocol_ollama_generate; // ollama.c
 
 // For translations. Copies the members of `from` that `names` lists as {theirs, ours}; absent ones
 // are left out.
 bool st_protocol_copy(const json_t *from, const char *const (*names)[2], size_t n, json_t *to);
+// Anthropic's and Ollama's answers continue a text of the assistant that ends the messages.
+bool st_protocol_continue(json_t *chat, struct st_problem *problem);
 bool st_protocol_no_memory(struct st_problem *problem);
 
 #endif

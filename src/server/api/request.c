@@ -194,10 +194,16 @@ static bool read_text(struct st_request *request, struct st_problem *problem) {
                          ST_REQUEST_MAX_PROMPTS);
     for (size_t i = 0; i < n; i++)
         if (!check_prompt(st_request_prompt(request, i), problem)) return false;
+    if (!st_field_string(request->body, "suffix", &request->suffix, problem)) return false;
+    if (request->suffix != NULL && *request->suffix == 0) request->suffix = NULL;
+    if (request->suffix != NULL && !json_is_string(request->prompt))
+        return st_refuse(problem, 400, "suffix", "'suffix' needs one text as 'prompt'");
     // For completions it is the number of alternatives; 0 gives only those of the sampled tokens.
     request->logprobs = st_field(request->body, "logprobs") != NULL;
-    return st_field_bool(request->body, "echo", &request->echo, problem) &&
-           st_field_uint(request->body, "logprobs", 0, ST_REQUEST_MAX_TOP, &request->n_top,
+    if (!st_field_bool(request->body, "echo", &request->echo, problem)) return false;
+    if (request->suffix != NULL && request->echo)
+        return st_refuse(problem, 400, "echo", "'echo' and 'suffix' exclude each other");
+    return st_field_uint(request->body, "logprobs", 0, ST_REQUEST_MAX_TOP, &request->n_top,
                          problem);
 }
 

@@ -11,6 +11,7 @@ enum {
     ST_REQUEST_TREE_BYTES = 16 << 20, // that the values of a body may take once they are read
     ST_REQUEST_MAX_N = 8,
     ST_REQUEST_MAX_STOPS = 4,
+    ST_REQUEST_FORMAT_STOPS = 4, // texts that end answers to prompts of a form
     ST_REQUEST_MAX_TOP = STINT_MAX_TOP,
     ST_REQUEST_MAX_PROMPTS = 64,
     ST_REQUEST_MAX_MESSAGES = 4096,
@@ -27,14 +28,17 @@ struct st_request {
     const char *model;      // NULL: not given
     const json_t *messages; // of a chat
     const json_t *prompt;   // of a completion: a string, or an array; see st_request_prompts()
+    const char *suffix;     // of a completion: the text behind the answer; NULL: none
     struct st_tools tools;
     enum st_chat_thinking thinking;
+    const char *begun; // text of the assistant that the answer continues; the last message, which
+                       // is not in `messages` then. NULL: none
     uint32_t n, max_tokens; // max_tokens 0: until the context is full
     stint_sampling sampling;
     bool seeded;              // by the client, or the server's own options
     stint_logit_bias *biases; // [n_biases], owned by the request
     size_t n_biases;
-    const char *stops[ST_REQUEST_MAX_STOPS];
+    const char *stops[ST_REQUEST_MAX_STOPS + ST_REQUEST_FORMAT_STOPS];
     uint32_t n_stops;
     bool echo;      // a completion begins with its prompt
     bool no_answer; // max_tokens is 0

@@ -213,6 +213,36 @@ static bool read_thinking(struct st_request *request, struct st_problem *problem
     return true;
 }
 
+// The last message is the beginning of the answer.
+static bool read_continuation(struct st_request *request, struct st_problem *problem) {
+    static const char name[] = "continue_final_message";
+    bool continues = false, opens = false;
+    if (!st_field_bool(request->body, name, &continues, problem)) return false;
+    opens = !continues;
+    if (!st_field_bool(request->body, "add_generation_prompt", &opens, problem)) return false;
+    if (opens == continues)
+        return st_refuse(problem, 400, "add_generation_prompt",
+                         "'add_generation_prompt' must be the opposite of '%s'", name);
+    if (!continues) return true;
+    size_t n = json_array_size(request->messages);
+    const json_t *last = json_array_get(request->messages, n - 1);
+    const char *role = json_string_value(json_object_get(last, "role"));
+    const char *text = json_string_value(json_object_get(last, "content"));
+    if (n < 2 || role == NULL || strcmp(role, "assistant") != 0 || text == NULL ||
+        st_field(last, "tool_calls") != NULL)
+        return st_refuse(problem, 400, name,
+                         "'%s': the last message must be a text of the assistant", name);
+    if (request->format != ST_FORMAT_TEXT || request->tools.choice == ST_TOOLS_REQUIRED)
+        return st_refuse(problem, 400, name,
+                         "'%s' and an answer of a given form exclude each other", name);
+    if (json_object_set(request->body, "begun", (json_t *)last) != 0 ||
+        json_array_remove((json_t *)request->messages, n - 1) != 0)
+        return st_refuse(problem, 503, NULL, "not enough memory");
+    request->begun = text;
+    request->thinking = ST_CHAT_THINKS_NOT; // what was begun comes behind the reasoning
+    return true;
+}
+
 // "none" turns reasoning off; how much there is of it cannot be chosen.
 static bool read_effort(struct st_request *request, struct st_problem *problem) {
     const char *effort = NULL;
@@ -225,7 +255,7 @@ bool st_request_chat(struct st_request *request, struct st_problem *problem) {
     const json_t *body = request->body;
     if (!read_messages(request, problem) || !read_tools(request, problem) ||
         !read_format(request, problem) || !read_effort(request, problem) ||
-        !read_thinking(request, problem) ||
+        !read_thinking(request, problem) || !read_continuation(request, problem) ||
         !st_field_bool(body, "logprobs", &request->logprobs, problem) ||
         !st_field_uint(body, "top_logprobs", 0, ST_REQUEST_MAX_TOP, &request->n_top, problem))
         return false;

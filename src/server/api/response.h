@@ -14,6 +14,8 @@ struct st_stream_state {
     size_t n_blocks;    // begun
     const char *open;   // type of the block that has not ended; NULL: none
     const char *reason; // why the answer ended
+    size_t n_events;    // written
+    const struct st_transcript *choice;
 };
 
 struct st_response {

@@ -11,6 +11,9 @@
 const struct st_route st_routes[] = {
     {"POST", "/v1/chat/completions", false, true, st_handle_chat, NULL, &st_known_chat},
     {"POST", "/v1/completions", false, true, st_handle_text, NULL, &st_known_text},
+    {"POST", "/v1/responses", false, true, st_handle_chat, &st_protocol_responses,
+     &st_known_responses},
+    {"POST", "/infill", false, true, st_handle_text, &st_protocol_infill, &st_known_infill},
     {"POST", "/v1/messages", false, true, st_handle_chat, &st_protocol_anthropic,
      &st_known_anthropic},
     {"POST", "/api/chat", false, true, st_handle_chat, &st_protocol_ollama_chat,

@@ -152,7 +152,8 @@ static bool translate(const json_t *body, json_t **chat, struct st_problem *prob
     bool ok = st_protocol_copy(body, names, sizeof names / sizeof *names, made) ||
               st_protocol_no_memory(problem);
     ok = ok && take_messages(body, made, problem) && take_tools(body, made, problem) &&
-         take_choice(body, made, problem) && take_thinking(body, made, problem);
+         take_choice(body, made, problem) && take_thinking(body, made, problem) &&
+         st_protocol_continue(made, problem);
     if (ok)
         *chat = made;
     else

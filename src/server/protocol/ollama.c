@@ -133,7 +133,8 @@ static bool take_messages(const json_t *body, json_t *chat, struct st_problem *p
     for (size_t i = 0; i < json_array_size(messages); i++)
         if (json_array_size(json_object_get(json_array_get(messages, i), "images")) > 0)
             return st_refuse(problem, 400, "messages", "'images' are not supported");
-    return st_protocol_copy(body, names, 2, chat) || st_protocol_no_memory(problem);
+    return (st_protocol_copy(body, names, 2, chat) || st_protocol_no_memory(problem)) &&
+           st_protocol_continue(chat, problem);
 }
 
 static bool take_prompt(const json_t *body, json_t *chat, struct st_problem *problem) {
