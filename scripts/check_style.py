@@ -141,6 +141,7 @@ COVERED = {
     "src/base/buffer.c": "tests/tokenizer/test_tokenizer.c",
     "src/tokenizer/unigram.c": "tests/tokenizer/test_tokenizer.c",
     "src/constraint/multiples.c": "tests/constraint/test_constraint.c",
+    "src/constraint/grammar_read.c": "tests/constraint/test_grammar.c",
     "src/constraint/chars.c": "tests/constraint/test_constraint.c",
     "src/constraint/code.c": "tests/constraint/test_constraint.c",
     "src/constraint/values.c": "tests/constraint/test_constraint.c",

@@ -19,7 +19,7 @@ struct sequences {
     size_t n, capacity;
 };
 
-static uint8_t encode(uint32_t c, uint8_t out[4]) {
+uint8_t st_code_encode(uint32_t c, uint8_t out[4]) {
     static const uint8_t lead[] = {0, 0, 0xc0, 0xe0, 0xf0};
     uint8_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
     for (int i = n - 1; i > 0; i--) {
@@ -34,7 +34,7 @@ static uint8_t encode(uint32_t c, uint8_t out[4]) {
 static uint32_t sequence_end(uint32_t low, uint32_t high) {
     static const uint32_t last[] = {0, 0x7f, 0x7ff, 0xffff, 0x10ffff};
     uint8_t bytes[4];
-    uint8_t n = encode(low, bytes);
+    uint8_t n = st_code_encode(low, bytes);
     if (high > last[n]) high = last[n];
     for (int level = n - 1; level > 0;
          level--) { // characters that differ only in the last `level` bytes
@@ -52,8 +52,8 @@ static stint_status split_runs(const struct st_range *ranges, size_t n, struct s
             uint32_t end = sequence_end(low, ranges[i].high);
             ST_TRY(st_grow((void **)&out->data, &out->capacity, out->n, 1, sizeof *out->data));
             struct sequence *s = &out->data[out->n++];
-            s->n = encode(low, s->low);
-            encode(end, s->high);
+            s->n = st_code_encode(low, s->low);
+            st_code_encode(end, s->high);
             low = end + 1;
         }
     }

@@ -88,6 +88,8 @@ uint32_t st_code_text(struct st_code *code, const char *text, size_t n, uint32_t
 // One of the literals, each with its own continuation. Sorts them.
 uint32_t st_code_literals(struct st_code *code, struct st_literal *literals, size_t n);
 
+// A character as UTF-8; returns its bytes.
+uint8_t st_code_encode(uint32_t c, uint8_t out[4]);
 // One of the characters, as UTF-8. pre: sorted, disjoint, no surrogates.
 uint32_t st_code_chars(struct st_code *code, const struct st_range *ranges, size_t n,
                        uint32_t next);

@@ -40,6 +40,11 @@ stint_status st_constraint_json(struct st_constraint **constraint);
 stint_status st_constraint_schema(const json_t *schema, struct st_constraint **constraint);
 // The same without any blank or newline between tokens of JSON.
 stint_status st_constraint_compact(const json_t *schema, struct st_constraint **constraint);
+// A grammar in GBNF, the form of llama.cpp: rules `name ::= ...` from `root`, with "texts",
+// [classes], `.`, groups, |, *, +, ?, {m,n} and # comments. Rules that contain themselves nest at
+// most 64 deep, except at their end. STINT_E_ARG names the byte; STINT_E_UNSUPPORTED: a rule that
+// begins with itself; STINT_E_LIMIT.
+stint_status st_constraint_grammar(const char *text, struct st_constraint **constraint);
 void st_constraint_free(struct st_constraint *constraint); // accepts NULL
 
 // The state of one text. One thread at a time; borrows the constraint until its end. Only begin

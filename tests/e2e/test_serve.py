@@ -259,6 +259,22 @@ class Completions(Shared):
                                    ("/detokenize", "tokens", ["a"])):
             self.refused(path, **{field: value})
 
+    def test_grammars(self):
+        grammar = 'root ::= "yes" [!.] | "n" "o"{2,3}'
+        user = [{"role": "user", "content": "?"}]
+        for path, body in (("/v1/completions", {"prompt": PROMPT}),
+                           ("/v1/chat/completions", {"messages": user})):
+            status, answer = self.server.post(path, grammar=grammar, max_tokens=20, **body)
+            choice = answer["choices"][0]
+            text = choice.get("text") or choice["message"]["content"]
+            self.assertEqual((status, choice["finish_reason"]), (200, "stop"))
+            self.assertIn(text, ("yes!", "yes.", "noo", "nooo"))
+            for wrong, more in (("root ::= a", {}), ("root ::= root", {}), (1, {})):
+                error = self.refused(path, grammar=wrong, **body, **more)
+                self.assertEqual(error["param"], "grammar")
+        self.assertEqual(self.refused("/v1/chat/completions", messages=user, grammar=grammar,
+                                      response_format={"type": "json_object"})["param"], "grammar")
+
     def test_what_asks_for_nothing_is_no_error(self):
         self.server.complete(PROMPT, max_tokens=1, logit_bias={}, echo=False, suffix="", n=None,
                              best_of=1, user="somebody", unknown_field=None, stop=None,

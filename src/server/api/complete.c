@@ -144,6 +144,9 @@ static bool constrain(const struct st_request *request, struct st_constraint **c
     if (status == STINT_OK && calls != NULL) {
         param = "tools";
         status = st_constraint_schema(calls, constraint);
+    } else if (status == STINT_OK && request->grammar != NULL) {
+        param = "grammar";
+        status = st_constraint_grammar(request->grammar, constraint);
     } else if (status == STINT_OK && request->format == ST_FORMAT_SCHEMA) {
         status = (request->compact ? st_constraint_compact : st_constraint_schema)(request->schema,
                                                                                    constraint);

@@ -11,6 +11,7 @@
         "prompt_cache_retention", "cache_prompt"
 
 static const char *const chat_used[] = {"messages",
+                                        "grammar",
                                         "model",
                                         "max_tokens",
                                         "max_completion_tokens",
@@ -44,9 +45,9 @@ static const struct st_known_refused chat_refused[] = {
 const struct st_known st_known_chat = {chat_used, chat_idle, chat_refused, true};
 
 static const char *const text_used[] = {
-    "prompt",     "model", "max_tokens", "max_completion_tokens", "n",      "best_of",
-    "logit_bias", "stop",  "stream",     "stream_options",        "suffix", "echo",
-    "logprobs",   NULL};
+    "prompt",  "grammar",    "model", "max_tokens", "max_completion_tokens", "n",
+    "best_of", "logit_bias", "stop",  "stream",     "stream_options",        "suffix",
+    "echo",    "logprobs",   NULL};
 static const char *const text_idle[] = {IDLE, NULL};
 static const struct st_known_refused text_refused[] = {
     {"dry_sequence_breakers", "they are always line ends, ':', '\"' and '*'"},

@@ -219,14 +219,25 @@ static bool read_max_tokens(struct st_request *request, struct st_problem *probl
     return true;
 }
 
+static bool read_grammar(struct st_request *request, struct st_problem *problem) {
+    if (!st_field_string(request->body, "grammar", &request->grammar, problem)) return false;
+    if (request->grammar == NULL) return true;
+    if (request->format != ST_FORMAT_TEXT || request->tools.choice == ST_TOOLS_REQUIRED ||
+        request->begun != NULL)
+        return st_refuse(problem, 400, "grammar",
+                         "'grammar' and another form of the answer exclude each other");
+    return true;
+}
+
 static bool read_common(struct st_request *request, struct st_problem *problem) {
     const json_t *body = request->body;
     request->n = 1;
     return st_field_string(body, "model", &request->model, problem) &&
            st_field_uint(body, "n", 1, ST_REQUEST_MAX_N, &request->n, problem) &&
-           read_max_tokens(request, problem) && read_sampling(request, problem) &&
-           read_biases(request, problem) && read_stops(request, problem) &&
-           read_stream(request, problem) && read_best_of(request, problem);
+           read_grammar(request, problem) && read_max_tokens(request, problem) &&
+           read_sampling(request, problem) && read_biases(request, problem) &&
+           read_stops(request, problem) && read_stream(request, problem) &&
+           read_best_of(request, problem);
 }
 
 bool st_request_read(json_t *body, bool chat, const stint_sampling *sampling,

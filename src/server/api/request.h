@@ -47,6 +47,7 @@ struct st_request {
     bool stream, include_usage;
     enum st_answer_format format;
     const json_t *schema; // of ST_FORMAT_SCHEMA
+    const char *grammar;  // GBNF that the answer follows; NULL: none
     bool compact;         // JSON of the format has no blanks
 };
 
