@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// BF16 weights times one token, at memory speed. Whole registers of 32 weights are loaded and taken
-// apart into the even ones (shifted up) and the odd ones (masked), so the input is packed in that
-// order: per 32 elements the 16 even ones, then the 16 odd ones.
+// BF16 weights times one token, or a few, at memory speed. Whole registers of 32 weights are loaded
+// and taken apart into the even ones (shifted up) and the odd ones (masked), so the input is packed
+// in that order: per 32 elements the 16 even ones, then the 16 odd ones.
 #ifndef ST_KERNELS_LINEAR_BF16_GEMV_H
 #define ST_KERNELS_LINEAR_BF16_GEMV_H
 

@@ -12,7 +12,7 @@ enum {
 };
 
 bool st_linear_bf16_gemv_takes(enum st_dtype dtype, size_t k, size_t n_tokens) {
-    return dtype == ST_DTYPE_BF16 && k % STEP == 0 && n_tokens == 1;
+    return dtype == ST_DTYPE_BF16 && k % STEP == 0 && n_tokens <= ST_LINEAR_FEW_TOKENS;
 }
 
 size_t st_linear_bf16_gemv_block_tokens(const struct st_linear_kernels *kernels) {
@@ -22,7 +22,9 @@ size_t st_linear_bf16_gemv_block_tokens(const struct st_linear_kernels *kernels)
 
 void st_linear_bf16_gemv_pack(const struct st_linear_kernels *kernels, const float *x,
                               size_t n_tokens, size_t k, size_t block, float *out) {
-    (void)kernels, (void)n_tokens, (void)block;
+    (void)kernels, (void)n_tokens;
+    x += block * k;
+    out += block * k;
     for (size_t i = 0; i < k; i += 32)
         for (size_t j = 0; j < 16; j++) {
             out[i + j] = x[i + 2 * j];
@@ -30,14 +32,12 @@ void st_linear_bf16_gemv_pack(const struct st_linear_kernels *kernels, const flo
         }
 }
 
-// sum[0] += even elements, sum[1] += odd ones, of 32 weights at w.
-static inline __attribute__((always_inline)) void add_32(const unsigned char *w, const float *x,
-                                                         __m512 *sum) {
-    __m512i v = _mm512_loadu_si512(w), odd = _mm512_set1_epi32((int)0xffff0000);
-    sum[0] =
-        _mm512_fmadd_ps(_mm512_castsi512_ps(_mm512_slli_epi32(v, 16)), _mm512_loadu_ps(x), sum[0]);
-    sum[1] = _mm512_fmadd_ps(_mm512_castsi512_ps(_mm512_and_si512(v, odd)), _mm512_loadu_ps(x + 16),
-                             sum[1]);
+// sum[0] += even elements, sum[1] += odd ones, of 32 weights.
+static inline __attribute__((always_inline)) void add_32(__m512i w, const float *x, __m512 *sum) {
+    __m512i even = _mm512_slli_epi32(w, 16);
+    __m512i odd = _mm512_and_si512(w, _mm512_set1_epi32((int)0xffff0000));
+    sum[0] = _mm512_fmadd_ps(_mm512_castsi512_ps(even), _mm512_loadu_ps(x), sum[0]);
+    sum[1] = _mm512_fmadd_ps(_mm512_castsi512_ps(odd), _mm512_loadu_ps(x + 16), sum[1]);
 }
 
 static inline __attribute__((always_inline)) float total(const __m512 *sum) {
@@ -45,24 +45,56 @@ static inline __attribute__((always_inline)) float total(const __m512 *sum) {
         _mm512_add_ps(_mm512_add_ps(sum[0], sum[1]), _mm512_add_ps(sum[2], sum[3])));
 }
 
-// n_rows and ahead are constants where this is called.
-static inline __attribute__((always_inline)) void add_rows(const unsigned char *w, size_t stride,
-                                                           size_t n_rows, size_t ahead, size_t k,
-                                                           const float *x, float *y, size_t y_row) {
-    __m512 sum[2][4];
+// Rows `stride` bytes apart whose outputs are y_row apart, times columns of x and y.
+struct block {
+    const unsigned char *w;
+    size_t stride, k;
+    const float *x;
+    float *y;
+    size_t y_row, y_col;
+};
+
+// n_rows, n_columns and ahead are constants where this is called. An output's sums are the same
+// whatever is computed beside it.
+static inline __attribute__((always_inline)) void add_rows(const struct block *b, size_t n_rows,
+                                                           size_t n_columns, size_t ahead) {
+    __m512 sum[2][2][4];
     for (size_t r = 0; r < n_rows; r++)
-        for (size_t i = 0; i < 4; i++) sum[r][i] = _mm512_setzero_ps();
-    for (size_t i = 0; i < k; i += STEP)
+        for (size_t c = 0; c < n_columns; c++)
+            for (size_t i = 0; i < 4; i++) sum[r][c][i] = _mm512_setzero_ps();
+    for (size_t i = 0; i < b->k; i += STEP)
         for (size_t r = 0; r < n_rows; r++) {
-            const unsigned char *at = w + r * stride + i * 2;
+            const unsigned char *at = b->w + r * b->stride + i * 2;
             if (ahead) {
                 __builtin_prefetch(at + ahead, 0, 2);
                 __builtin_prefetch(at + ahead + 64, 0, 2);
             }
-            add_32(at, x + i, sum[r]);
-            add_32(at + 64, x + i + 32, sum[r] + 2);
+            __m512i first = _mm512_loadu_si512(at), second = _mm512_loadu_si512(at + 64);
+            for (size_t c = 0; c < n_columns; c++) {
+                add_32(first, b->x + c * b->k + i, sum[r][c]);
+                add_32(second, b->x + c * b->k + i + 32, sum[r][c] + 2);
+            }
         }
-    for (size_t r = 0; r < n_rows; r++) y[r * y_row] = total(sum[r]);
+    for (size_t r = 0; r < n_rows; r++)
+        for (size_t c = 0; c < n_columns; c++) b->y[r * b->y_row + c * b->y_col] = total(sum[r][c]);
+}
+
+// All columns: the first ones bring the rows into the cache.
+static inline __attribute__((always_inline)) void add_columns(struct block b, size_t n_rows,
+                                                              size_t n_columns, size_t ahead) {
+    if (n_columns == 1) {
+        add_rows(&b, n_rows, 1, ahead);
+        return;
+    }
+    add_rows(&b, n_rows, 2, ahead);
+    for (size_t c = 2; c < n_columns; c += 2) {
+        b.x += 2 * b.k;
+        b.y += 2 * b.y_col;
+        if (c + 1 < n_columns)
+            add_rows(&b, n_rows, 2, 0);
+        else
+            add_rows(&b, n_rows, 1, 0);
+    }
 }
 
 // The upper and the lower half of the rows at once: two streams that go on for long, which the
@@ -72,14 +104,20 @@ void st_linear_bf16_gemv_rows(const struct st_linear_kernels *kernels,
                               const struct st_linear_args *a, size_t row0, size_t row1,
                               float *scratch) {
     (void)kernels, (void)scratch;
-    size_t half = (row1 - row0) / 2, stride = half * a->row_bytes, r = row0;
-    const unsigned char *w = a->w;
-    for (; r < row0 + half; r++) {
-        if (a->k <= MAX_RESIDENT)
-            add_rows(w + r * a->row_bytes, stride, 2, 0, a->k, a->x, a->y + r, half);
+    size_t half = (row1 - row0) / 2, r = row0;
+    struct block b = {
+        .stride = half * a->row_bytes, .k = a->k, .x = a->x, .y_row = half, .y_col = a->y_row};
+    for (; r < row1; r++) {
+        b.w = (const unsigned char *)a->w + r * a->row_bytes;
+        b.y = a->y + r;
+        if (r >= row0 + half) // the last one of an odd number
+            add_columns(b, 1, a->n_tokens, 0);
+        else if (a->k <= MAX_RESIDENT)
+            add_columns(b, 2, a->n_tokens, 0);
         else
-            add_rows(w + r * a->row_bytes, stride, 2, AHEAD, a->k, a->x, a->y + r, half);
+            add_columns(b, 2, a->n_tokens, AHEAD);
+        if (r + 1 == row0 + half) r += half;
     }
-    for (r += half; r < row1; r++) add_rows(w + r * a->row_bytes, 0, 1, 0, a->k, a->x, a->y + r, 0);
-    for (r = row0; a->bias && r < row1; r++) a->y[r] += a->bias[r];
+    for (size_t t = 0; a->bias && t < a->n_tokens; t++)
+        for (r = row0; r < row1; r++) a->y[t * a->y_row + r] += a->bias[r];
 }
