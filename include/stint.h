@@ -370,6 +370,10 @@ typedef struct stint_session_options {
     uint64_t npu_memory;  /* bytes the device may take of memory of its own: feed-forward blocks go
                              there first, then attention's linears, the head last; the CPU computes
                              the rest. Default 0: no limit */
+    /* Most tokens that stint_generate() drafts for a step, where it measures that this is faster:
+     * what followed the same words before. The text does not change. Default 0: none; at most
+     * STINT_MAX_STEP_ROWS - 1. Without effect, with a warning, where neurons are predicted. */
+    uint32_t n_drafts;
 } stint_session_options;
 
 /* The i-th device that stint_session_options.device takes, best first, static; NULL after the last.
@@ -568,8 +572,8 @@ STINT_API uint32_t stint_session_bits(const stint_session *session);
 /* One step of n different sequences: appends ids[i] to sequences[i] and gives float32 logits [n,
  * vocab], or none for NULL. They are computed in batches of STINT_MAX_STEP_ROWS, or of chunk_len
  * where that is less; each batch reads the weights once. What a sequence gets does not depend on
- * the others (but in float its last bits may be others than by stint_session_eval()). On failure
- * every one holds what it held before. E_ARG, E_LIMIT (a full context), E_CANCELED. */
+ * the others. On failure every one holds what it held before. E_ARG, E_LIMIT (a full context),
+ * E_CANCELED. */
 STINT_API stint_status stint_session_step(stint_session *session, const uint32_t *sequences,
                                           const int32_t *ids, size_t n, float *logits);
 
@@ -747,6 +751,8 @@ typedef struct stint_generation_result {
     double average_bits;                    /* of the decode steps' weights; 0: no such steps */
     size_t reasoning_tokens;                /* among the generated ones, marks included */
     size_t tool_calls;
+    size_t decode_steps;                    /* after the prompt */
+    size_t drafted_tokens, accepted_tokens; /* computed in them as drafts; part of the answer */
 } stint_generation_result;
 
 /* Appends the prompt ids (at least one, unless the sequence holds some) and generates. If ids is

@@ -20,8 +20,8 @@ TEXT = CODE + (".py", ".sh", ".cmake", ".txt", ".in", ".js", ".css")
 
 # From the bottom up: a file includes only what stands before its own folder.
 LAYERS = ("base", "format", "tokenizer", "template", "constraint", "chat", "kernels", "device",
-          "model", "neuron", "sched", "session", "generate", "prepare", "eval", "hub", "server",
-          "cli")
+          "model", "neuron", "draft", "sched", "session", "generate", "prepare", "eval", "hub",
+          "server", "cli")
 # The same within a folder of folders; its own files stand above them.
 ROOMS = {"server": ("scheduler", "api", "protocol", "http")}
 

@@ -157,6 +157,14 @@ const struct st_cli_option st_cli_common_rows[] = {
      .help = "what a device may take of memory of its own: feed-forward blocks go there first,"
              " then attention's linears, the head last; the CPU computes the rest",
      .offset = offsetof(struct st_cli_common, npu_memory)},
+    {.name = "drafts",
+     .kind = ST_CLI_AUTO,
+     .value = "N",
+     .preset = "auto",
+     .max = STINT_MAX_STEP_ROWS - 1,
+     .help = "maximum tokens to draft for a step, where that measures faster: what followed the "
+             "same words before; the text stays the same; 0: off; auto: 15, with --memory 0",
+     .offset = offsetof(struct st_cli_common, n_drafts)},
     {.name = NULL}};
 
 static void print_log(void *context, stint_log_level level, const char *text) {
@@ -222,6 +230,11 @@ double st_cli_median(double *values, size_t n) {
     return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
+static uint32_t count_drafts(const struct st_cli_common *common) {
+    if (common->n_drafts != UINT32_MAX) return common->n_drafts;
+    return common->memory != 0 ? 0 : STINT_MAX_STEP_ROWS - 1;
+}
+
 stint_session_options st_cli_session_options(const struct st_cli_common *common) {
     return (stint_session_options){.size = sizeof(stint_session_options),
                                    .n_threads = common->n_threads,
@@ -236,7 +249,8 @@ stint_session_options st_cli_session_options(const struct st_cli_common *common)
                                    .schedule = common->schedule,
                                    .leave_out =
                                        common->no_predictor != 0 ? STINT_LEAVE_PREDICTOR : 0,
-                                   .order = st_cli_order(common)};
+                                   .order = st_cli_order(common),
+                                   .n_drafts = count_drafts(common)};
 }
 
 json_t *st_cli_schedule(const stint_session *session) {

@@ -157,6 +157,12 @@ static void print_figures(const stint_session *session, const stint_generation_r
         st_cli_style(stderr, ST_CLI_PLAIN));
 }
 
+static json_t *describe_drafts(const stint_generation_result *result) {
+    return json_pack("{s:I, s:I, s:I}", "steps", (json_int_t)result->decode_steps, "drafted",
+                     (json_int_t)result->drafted_tokens, "accepted",
+                     (json_int_t)result->accepted_tokens);
+}
+
 static json_t *describe_energy(const stint_energy *energy) {
     double joules = energy->source != NULL ? stint_energy_since(energy) : -1.0;
     if (joules >= 0.0) return json_pack("{s:f, s:s}", "joules", joules, "source", energy->source);
@@ -168,18 +174,18 @@ static bool print_object(const struct st_cli_command *command, const struct st_c
                          const stint_generation_result *result, const stint_energy *energy) {
     const stint_session *session = sink->session;
     json_t *object = json_object(),
-           *figures = json_pack("{s:f, s:I, s:I, s:f, s:f, s:I, s:s, s:s, s:I, s:o, s:o, s:o}",
-                                "average_bits", result->average_bits, "prompt_tokens",
-                                (json_int_t)result->prompt_tokens, "generated_tokens",
-                                (json_int_t)result->generated_tokens, "prefill_tokens_per_second",
-                                st_cli_rate(result->prompt_tokens, result->prefill_seconds),
-                                "decode_tokens_per_second", st_cli_decode_rate(result),
-                                "peak_rss_bytes", (json_int_t)stint_peak_rss_bytes(), "stop_reason",
-                                stint_stop_reason_name(result->stop_reason), "device",
-                                stint_session_device(session), "clipped",
-                                (json_int_t)stint_session_clipped(session), "shadow",
-                                st_cli_shadow(session), "schedule", st_cli_schedule(session),
-                                "energy", describe_energy(energy));
+           *figures = json_pack(
+               "{s:f, s:I, s:I, s:f, s:f, s:I, s:s, s:s, s:I, s:o, s:o, s:o, s:o}", "average_bits",
+               result->average_bits, "prompt_tokens", (json_int_t)result->prompt_tokens,
+               "generated_tokens", (json_int_t)result->generated_tokens,
+               "prefill_tokens_per_second",
+               st_cli_rate(result->prompt_tokens, result->prefill_seconds),
+               "decode_tokens_per_second", st_cli_decode_rate(result), "peak_rss_bytes",
+               (json_int_t)stint_peak_rss_bytes(), "stop_reason",
+               stint_stop_reason_name(result->stop_reason), "device", stint_session_device(session),
+               "clipped", (json_int_t)stint_session_clipped(session), "shadow",
+               st_cli_shadow(session), "schedule", st_cli_schedule(session), "drafts",
+               describe_drafts(result), "energy", describe_energy(energy));
     bool ok = st_cli_sink_report(sink, object) && json_object_update(object, figures) == 0 &&
               st_cli_add_memory(session, object);
     json_decref(figures);
@@ -295,8 +301,9 @@ const struct st_cli_command st_cli_run_command = {
     .about = "Streams the continuation of a prompt to standard output and ends with one line of "
              "figures on standard error. Ctrl-C stops the text; a second Ctrl-C ends the program.",
     .example = "stint run models/novels-10m \"It was a cold evening\" -n 64 --temp 0.7 --seed 7",
-    .common = ST_CLI_COMMON_SESSION | ST_CLI_COMMON_JSON | ST_CLI_COMMON_TRACE |
-              ST_CLI_COMMON_SCHEDULE | ST_CLI_COMMON_ANSWER | ST_CLI_COMMON_TOOLS,
+    .common = ST_CLI_COMMON_SESSION | ST_CLI_COMMON_DRAFTS | ST_CLI_COMMON_JSON |
+              ST_CLI_COMMON_TRACE | ST_CLI_COMMON_SCHEDULE | ST_CLI_COMMON_ANSWER |
+              ST_CLI_COMMON_TOOLS,
     .samples = ST_CLI_SAMPLES_GREEDY,
     .options = rows,
     .options_bytes = sizeof(struct run_options),

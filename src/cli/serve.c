@@ -304,7 +304,7 @@ const struct st_cli_command st_cli_serve_command = {
         "a common beginning of prompts is computed once. Ctrl-C or SIGTERM ends it when running "
         "answers have finished, a second one at once. docs/SERVER.md has the details.",
     .example = "stint serve models/novels-10m --port 8080 --slots 4",
-    .common = ST_CLI_COMMON_SESSION | ST_CLI_COMMON_SCHEDULE,
+    .common = ST_CLI_COMMON_SESSION | ST_CLI_COMMON_DRAFTS | ST_CLI_COMMON_SCHEDULE,
     .samples = ST_CLI_SAMPLES_AS_THE_MODEL,
     .options = rows,
     .options_bytes = sizeof(struct serve_options),

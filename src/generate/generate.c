@@ -2,6 +2,7 @@
 // stint_generate(): one answer of one sequence, from its prompt to its last text.
 #include "base/clock.h"
 #include "generate/options.h"
+#include "generate/rows.h"
 #include "generate/transcript.h"
 #include "session/precision/precision.h"
 #include "session/session.h"
@@ -120,13 +121,13 @@ static stint_status tell_end(struct answer *a) {
 
 // ---- The loop
 
-// One token from the session's logits. *ended: it was the last one, or none came.
-static stint_status next(struct answer *a, int32_t *id, bool *ended) {
+// One token from logits [vocab]. *ended: it was the last one, or none came.
+static stint_status next(struct answer *a, float *logits, int32_t *id, bool *ended) {
     struct st_generator *g = &a->generator;
     struct st_generated generated;
     struct st_token token;
     *ended = true;
-    if (!st_generator_next(g, &a->scratch, a->s->logits, a->held->history, a->held->length, &token))
+    if (!st_generator_next(g, &a->scratch, logits, a->held->history, a->held->length, &token))
         return STINT_OK;
     *ended = !st_generator_accept(g, &token, &generated);
     *id = token.id;
@@ -138,21 +139,39 @@ static stint_status next(struct answer *a, int32_t *id, bool *ended) {
     return STINT_OK;
 }
 
-static stint_status decode(struct answer *a) {
+// A step behind the newest token *id, which gives another newest one.
+static stint_status step(struct answer *a, int32_t *id, bool *ended) {
     struct stint_session *s = a->s;
+    size_t n_generated = a->generator.n_generated;
+    struct st_rows rows = {.n_texts = 1, .bits = st_precision_at(&s->precision, n_generated - 1)};
+    struct st_rows_text *text = &rows.texts[0];
+    *text = (struct st_rows_text){.sequence = a->public.sequence,
+                                  .newest = *id,
+                                  .n_generated = n_generated,
+                                  .max_tokens = a->generator.options.max_tokens,
+                                  .precision = &s->precision};
+    st_rows_draft(s, &rows);
+    ST_TRY(st_rows_step(s, &rows, s->logits));
+    a->result.decode_steps++;
+    a->result.drafted_tokens += text->n - 1;
+    do {
+        double bits = s->newest_bits - a->result.average_bits;
+        a->result.average_bits += bits / (double)a->generator.n_generated;
+        ST_TRY(next(a, s->logits + text->n_taken * s->model->config.vocab, id, ended));
+    } while (!*ended && st_rows_take(s, &rows, 0, *id));
+    a->result.accepted_tokens += text->n_taken;
+    st_rows_end(s, &rows);
+    return STINT_OK;
+}
+
+static stint_status decode(struct answer *a) {
+    int32_t id;
+    bool ended;
     ST_TRY(st_generator_begin(&a->generator, &a->scratch, a->held->history, a->held->length,
-                              s->n_context));
-    for (uint64_t n = 0;; n++) {
-        int32_t id;
-        bool ended;
-        ST_TRY(next(a, &id, &ended));
-        if (ended) return STINT_OK;
-        struct st_eval_request e = st_eval_request_of(s, a->public.sequence, &id, 1);
-        e.logits = s->logits;
-        e.precision = st_precision_at(&s->precision, n);
-        ST_TRY(st_session_eval(s, &e));
-        a->result.average_bits += (s->newest_bits - a->result.average_bits) / (double)(n + 1);
-    }
+                              a->s->n_context));
+    ST_TRY(next(a, a->s->logits, &id, &ended));
+    while (!ended) ST_TRY(step(a, &id, &ended));
+    return STINT_OK;
 }
 
 // Knows how much of a prompt was read when it is canceled.

@@ -146,6 +146,7 @@ static stint_status step_batch(struct stint_session *s, unsigned precision,
     struct st_run run = st_session_run(s, ST_PHASE_DECODE, precision, &batch);
     for (size_t i = 0; i < n; i++) {
         places[i] = (struct st_place){sequences[i], s->sequences[sequences[i]].length};
+        for (size_t k = 0; k < i; k++) places[i].position += sequences[k] == sequences[i];
         st_key_bias_reach(&s->kv.bias, s->model, places[i].position + 1);
     }
     if (s->source->begin) s->source->begin(s, ST_PHASE_DECODE);
@@ -155,41 +156,61 @@ static stint_status step_batch(struct stint_session *s, unsigned precision,
     return status;
 }
 
+// Each is checked with those of its sequence that go before it.
 static stint_status check_step(const struct stint_session *s, const uint32_t *sequences,
                                const int32_t *ids, size_t n) {
-    uint64_t seen = 0;
+    size_t lengths[STINT_MAX_SEQUENCES] = {0};
     for (size_t i = 0; i < n; i++) {
-        if (sequences[i] >= s->n_sequences || seen >> sequences[i] & 1)
-            return st_fail(STINT_E_ARG, "sequence %u: the session has %u, and each may occur once",
-                           sequences[i], s->n_sequences);
-        seen |= (uint64_t)1 << sequences[i];
-        ST_TRY(check_ids(s, &s->sequences[sequences[i]], &ids[i], 1));
+        ST_TRY(st_session_check(s, sequences[i]));
+        struct st_sequence then = s->sequences[sequences[i]];
+        then.length += lengths[sequences[i]]++;
+        ST_TRY(check_ids(s, &then, &ids[i], 1));
     }
     return STINT_OK;
+}
+
+static void append(struct stint_session *s, const uint32_t *sequences, const int32_t *ids,
+                   size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        struct st_sequence *sequence = &s->sequences[sequences[i]];
+        sequence->history[sequence->length++] = ids[i];
+    }
 }
 
 stint_status st_session_step(struct stint_session *s, unsigned precision, const uint32_t *sequences,
                              const int32_t *ids, size_t n, float *logits) {
     ST_TRY(check_step(s, sequences, ids, n));
     size_t vocab = s->model->config.vocab, most = st_min(STINT_MAX_STEP_ROWS, s->chunk_len);
-    stint_status status = STINT_OK;
-    for (size_t done = 0, m; done < n && status == STINT_OK; done += m) {
+    for (size_t done = 0, m; done < n; done += m) {
         m = st_min(most, n - done);
-        status = step_batch(s, precision, sequences + done, ids + done, m,
-                            logits ? logits + done * vocab : NULL);
+        stint_status status = step_batch(s, precision, sequences + done, ids + done, m,
+                                         logits ? logits + done * vocab : NULL);
+        if (status != STINT_OK) {
+            for (size_t i = 0; i < done; i++) s->sequences[sequences[i]].length--;
+            return status;
+        }
+        append(s, sequences + done, ids + done, m);
     }
-    for (size_t i = 0; i < n && status == STINT_OK; i++) {
-        struct st_sequence *sequence = &s->sequences[sequences[i]];
-        sequence->history[sequence->length++] = ids[i];
+    s->newest_bits = s->model->int8.layers ? precision : 0;
+    return STINT_OK;
+}
+
+static stint_status check_distinct(const uint32_t *sequences, size_t n) {
+    uint64_t seen = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (sequences[i] < STINT_MAX_SEQUENCES && seen >> sequences[i] & 1)
+            return st_fail(STINT_E_ARG, "sequence %u: each may occur once", sequences[i]);
+        if (sequences[i] < STINT_MAX_SEQUENCES) seen |= (uint64_t)1 << sequences[i];
     }
-    if (status == STINT_OK) s->newest_bits = s->model->int8.layers ? precision : 0;
-    atomic_store(&s->canceled, false);
-    return status;
+    return STINT_OK;
 }
 
 stint_status stint_session_step(stint_session *s, const uint32_t *sequences, const int32_t *ids,
                                 size_t n, float *logits) {
     if (!s || ((!sequences || !ids) && n))
         return st_fail(STINT_E_ARG, "session, sequences and ids may not be NULL");
-    return st_session_step(s, s->precision.prefill, sequences, ids, n, logits);
+    ST_TRY(check_distinct(sequences, n));
+    stint_status status = st_session_step(s, s->precision.prefill, sequences, ids, n, logits);
+    atomic_store(&s->canceled, false);
+    return status;
 }

@@ -2,6 +2,7 @@
 #include "session/session.h"
 
 #include "base/cpu.h"
+#include "base/log.h"
 #include "base/size.h"
 #include "session/linear/int8.h"
 #include "session/weights/bounded.h"
@@ -113,6 +114,13 @@ static void lay_out_sequences(struct stint_session *s, struct st_arena *a) {
         int32_t *history = ST_TAKE(a, int32_t, s->n_context);
         if (s->sequences) s->sequences[i].history = history;
     }
+    if (!s->n_drafts) return;
+    s->drafts = ST_TAKE(a, struct st_draft, s->n_sequences);
+    for (uint32_t i = 0; i < s->n_sequences; i++) {
+        struct st_draft draft = {0};
+        st_draft_lay_out(&draft, s->n_context, a);
+        if (s->drafts) s->drafts[i] = draft;
+    }
 }
 
 // Runs twice: on a measuring arena, then on the real one (base/arena.h).
@@ -133,7 +141,7 @@ static void lay_out(struct stint_session *s, struct st_arena *a) {
     uint32_t a_layer = ST_N_SUBGRAPHS + 2 + 2 * st_max(1, c->n_experts); // with every shadow
     s->max_events = st_session_max_chunks(s) * c->n_layers * a_layer;
     st_timeline_lay_out(&s->timeline, s->max_events, a);
-    s->logits = ST_TAKE(a, float, c->vocab);
+    s->logits = ST_TAKE(a, float, (1 + s->n_drafts) * (size_t)c->vocab);
     s->draws = ST_TAKE(a, float, 2 * (size_t)c->vocab);
     lay_out_sequences(s, a);
 }
@@ -178,10 +186,18 @@ static stint_status apply_options(const struct stint_model *model,
                        o.chunk_len);
     if (o.n_sequences > STINT_MAX_SEQUENCES)
         return st_fail(STINT_E_ARG, "%u sequences: at most %d", o.n_sequences, STINT_MAX_SEQUENCES);
+    if (o.n_drafts >= STINT_MAX_STEP_ROWS)
+        return st_fail(STINT_E_ARG, "%u drafts: at most %d", o.n_drafts, STINT_MAX_STEP_ROWS - 1);
     s->model = model;
     s->n_sequences = st_max(1, o.n_sequences);
     s->n_context = o.n_context ? o.n_context : st_min(context, 4096);
     s->chunk_len = st_min(o.chunk_len ? o.chunk_len : 256, s->n_context);
+    s->n_drafts = (uint32_t)st_min(o.n_drafts, s->chunk_len - 1);
+    if (s->n_drafts && model->neurons.layers && model->checkpoint.lazy) {
+        st_log(STINT_LOG_WARNING, "drafts are off: the neurons that a memory-bounded step predicts "
+                                  "depend on its rows");
+        s->n_drafts = 0;
+    }
     if (s->kv.n_layers == 0) s->kv.n_layers = model->config.n_layers;
     s->tune_chunk = tune && model->int8.layers;
     s->kernels = select_kernels();

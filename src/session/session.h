@@ -8,6 +8,7 @@
 #include "base/size.h"
 #include "base/thread.h"
 #include "device/two_term.h"
+#include "draft/draft.h"
 #include "kernels/kernels.h"
 #include "kernels/linear.h"
 #include "model/graph.h"
@@ -138,7 +139,7 @@ struct stint_session {
     struct st_chunk_buffers *buffers; // [n_buffers] of the chunks that are under way together
     size_t n_buffers;
     struct st_worker_group group;
-    float *logits; // [vocab]
+    float *logits; // [1 + n_drafts, vocab]
     float *draws;  // [2, vocab] scratch of src/generate
     struct st_npus npus;
     size_t quantized_bytes; // of all buffers
@@ -153,8 +154,11 @@ struct stint_session {
     size_t begun; // length before that prompt
     stint_precision precision;
     struct st_learned *learned; // chooses `precision` after each prompt; or NULL
-    unsigned newest_bits;       // of the weights that gave the newest logits; 0: float
-    st_observe_fn *observe;     // or NULL
+    uint32_t n_drafts;          // most tokens drafted for a sequence and step
+    struct st_draft *drafts;    // [n_sequences], where n_drafts is not 0
+    struct st_draft_costs draft_costs;
+    unsigned newest_bits;   // of the weights that gave the newest logits; 0: float
+    st_observe_fn *observe; // or NULL
     void *observe_context;
     atomic_bool canceled;
 };
@@ -218,10 +222,11 @@ static inline struct st_run st_session_run(struct stint_session *s, enum st_phas
                            .group = &s->group,
                            .batch = batch};
 }
-// Most rows of a step: the session's sequences, or a short text. What only steps need has room for
-// so many, so that a session of few sequences takes no more memory than it uses.
+// Most rows of a step: the session's sequences with their drafts, or a short text. What only steps
+// need has room for so many, so that a session of few sequences takes no more memory than it uses.
 static inline size_t st_session_step_rows(const struct stint_session *s) {
-    return st_max(ST_SHORT_TEXT, st_min(STINT_MAX_STEP_ROWS, s->n_sequences));
+    return st_max(ST_SHORT_TEXT,
+                  st_min(STINT_MAX_STEP_ROWS, (size_t)s->n_sequences * (1 + s->n_drafts)));
 }
 // Most chunks a prompt can have, also once measuring has chosen their length.
 static inline uint32_t st_session_max_chunks(const struct stint_session *s) {
@@ -299,7 +304,8 @@ stint_status st_session_eval(struct stint_session *s, const struct st_eval_reque
 // was held before. logits: [vocab] of the last one, or NULL.
 stint_status st_session_prompt(struct stint_session *s, uint32_t sequence, const int32_t *ids,
                                size_t n, uint64_t n_total, float *logits);
-// stint_session_step() at a precision.
+// One step: appends ids[i] to sequences[i]; those of the same sequence follow each other in it. As
+// stint_session_step(), at a precision; a request to cancel stays set.
 stint_status st_session_step(struct stint_session *s, unsigned precision, const uint32_t *sequences,
                              const int32_t *ids, size_t n, float *logits);
 // STINT_E_ARG: no session, or it does not have the sequence.

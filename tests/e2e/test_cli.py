@@ -217,7 +217,7 @@ class Tokenize(unittest.TestCase):
 class Json(unittest.TestCase):
     def test_run(self):
         done = stint_json("run", MODEL, "-p", PROMPT, "-n", "5")
-        self.assertEqual(set(done), {"text", "prompt_tokens", "generated_tokens",
+        self.assertEqual(set(done), {"text", "drafts", "prompt_tokens", "generated_tokens",
                                      "prefill_tokens_per_second", "decode_tokens_per_second",
                                      "peak_rss_bytes", "stop_reason", "device", "clipped",
                                      "shadow", "schedule", "energy", "bits", "average_bits"})

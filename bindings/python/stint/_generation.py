@@ -32,6 +32,9 @@ class GenerationResult:
     average_bits: float
     reasoning_tokens: int
     tool_calls: int
+    decode_steps: int  # after the prompt
+    drafted_tokens: int  # computed in them as drafts
+    accepted_tokens: int  # of those, part of the answer
 
 
 @dataclasses.dataclass(frozen=True)

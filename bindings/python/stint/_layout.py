@@ -162,6 +162,7 @@ class SessionOptions(Sized):
         ("order", c_char_p),
         ("n_sequences", c_uint32),
         ("npu_memory", c_uint64),
+        ("n_drafts", c_uint32),
     ]
 
 
@@ -277,6 +278,9 @@ class GenerationResult(Sized):
         ("average_bits", c_double),
         ("reasoning_tokens", c_size_t),
         ("tool_calls", c_size_t),
+        ("decode_steps", c_size_t),
+        ("drafted_tokens", c_size_t),
+        ("accepted_tokens", c_size_t),
     ]
 
 

@@ -75,6 +75,8 @@ static struct st_response_usage usage_of(const struct st_answer *answer) {
     for (size_t i = 0; i < answer->n_running; i++) {
         const struct st_scheduler_usage *one = &answer->running[i].usage;
         usage.completion_tokens += one->generated_tokens;
+        usage.accepted_tokens += one->accepted_tokens;
+        usage.rejected_tokens += one->drafted_tokens - one->accepted_tokens;
         usage.reasoning_tokens += st_transcript_reasoning_tokens(&answer->choices[i]);
         if (i % answer->request.n != 0) continue; // a prompt counts once, with its first choice
         usage.prompt_tokens += one->prompt_tokens;

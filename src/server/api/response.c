@@ -29,9 +29,18 @@ static void write_usage(const struct st_response *response, const struct st_resp
                    "\"prompt_tokens_details\":{\"cached_tokens\":%zu}",
                    usage->prompt_tokens, usage->completion_tokens,
                    usage->prompt_tokens + usage->completion_tokens, usage->cached_tokens);
-    if (response->reasons)
-        st_json_format(out, ",\"completion_tokens_details\":{\"reasoning_tokens\":%zu}",
-                       usage->reasoning_tokens);
+    size_t n_drafted = usage->accepted_tokens + usage->rejected_tokens;
+    if (response->reasons || n_drafted > 0) {
+        st_json_raw(out, ",\"completion_tokens_details\":{");
+        if (response->reasons)
+            st_json_format(out, "\"reasoning_tokens\":%zu%s", usage->reasoning_tokens,
+                           n_drafted > 0 ? "," : "");
+        if (n_drafted > 0)
+            st_json_format(out,
+                           "\"accepted_prediction_tokens\":%zu,\"rejected_prediction_tokens\":%zu",
+                           usage->accepted_tokens, usage->rejected_tokens);
+        st_json_raw(out, "}");
+    }
     st_json_raw(out, "}");
 }
 

@@ -35,6 +35,7 @@ struct st_response {
 
 struct st_response_usage {
     size_t prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens;
+    size_t accepted_tokens, rejected_tokens; // of drafts
 };
 
 // Text of the answer, quoted.

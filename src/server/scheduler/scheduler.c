@@ -42,6 +42,8 @@ static void count_end(struct st_scheduler *s, const struct st_job *job) {
     s->stats.prompt_tokens += u->prompt_tokens;
     s->stats.reused_tokens += u->reused_tokens;
     s->stats.generated_tokens += u->generated_tokens;
+    s->stats.drafted_tokens += u->drafted_tokens;
+    s->stats.accepted_tokens += u->accepted_tokens;
     s->stats.prefill_seconds += u->prefill_seconds;
     s->stats.decode_seconds += u->decode_seconds;
     if (u->prefill_seconds > 0.0) s->stats.bubble_rate = r->bubble_seconds / u->prefill_seconds;

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/size.h"
+#include "generate/rows.h"
 #include "session/precision/learned.h"
 #include "session/precision/precision.h"
 
@@ -15,7 +16,7 @@ stint_status st_slots_open(const stint_model *model, const stint_session_options
     ST_TRY(stint_session_open(model, options, &s.session));
     s.n = s.session->n_sequences;
     s.slots = calloc(s.n, sizeof *s.slots);
-    size_t rows = st_min(STINT_MAX_STEP_ROWS, s.n);
+    size_t rows = st_session_step_rows(s.session);
     s.logits = malloc(rows * model->config.vocab * sizeof *s.logits);
     s.scratch.elementwise = s.session->kernels.elementwise;
     s.scratch.candidates = st_sampler_candidates(s.session->draws);
@@ -185,14 +186,43 @@ stint_status st_slots_prompt(struct st_slots *slots, uint32_t slot, enum st_sche
     return last ? begin_answer(slots, slot, end) : STINT_OK;
 }
 
+// The tokens of a slot that a step gave. GOES_ON: the answer is not ended.
+static enum st_scheduler_end take_rows(struct st_slots *slots, uint32_t slot, struct st_rows *rows,
+                                       size_t i) {
+    struct stint_session *s = slots->session;
+    struct st_job *job = slots->slots[slot].job;
+    const struct st_rows_text *text = &rows->texts[i];
+    enum st_scheduler_end end;
+    do {
+        float *logits = slots->logits + (text->first + text->n_taken) * s->model->config.vocab;
+        end = go_on(slots, slot, logits, (uint32_t)rows->n_texts);
+    } while (end == ST_SCHEDULER_GOES_ON && st_rows_take(s, rows, i, job->next_id));
+    job->usage.drafted_tokens += text->n - 1;
+    job->usage.accepted_tokens += text->n_taken;
+    return end;
+}
+
+static stint_status step_rows(struct st_slots *slots, const uint32_t *batch, struct st_rows *rows) {
+    for (size_t i = 0; i < rows->n_texts; i++) {
+        const struct st_job *job = slots->slots[batch[i]].job;
+        rows->texts[i] = (struct st_rows_text){.sequence = batch[i],
+                                               .newest = job->next_id,
+                                               .n_generated = job->generator.n_generated,
+                                               .max_tokens = job->generator.options.max_tokens,
+                                               .precision = &job->precision};
+    }
+    st_rows_draft(slots->session, rows);
+    stint_status status = st_rows_step(slots->session, rows, slots->logits);
+    atomic_store(&slots->session->canceled, false);
+    return status;
+}
+
 // One batch: slots of one precision.
 static uint32_t step_batch(struct st_slots *slots, unsigned bits, const uint32_t *batch, uint32_t n,
                            struct st_slot_end *ends) {
-    int32_t ids[STINT_MAX_STEP_ROWS] = {0};
+    struct st_rows rows = {.n_texts = n, .bits = bits};
     uint32_t n_ends = 0;
-    size_t vocab = slots->session->model->config.vocab;
-    for (uint32_t i = 0; i < n; i++) ids[i] = slots->slots[batch[i]].job->next_id;
-    stint_status status = st_session_step(slots->session, bits, batch, ids, n, slots->logits);
+    stint_status status = step_rows(slots, batch, &rows);
     if (status != STINT_OK && status != STINT_E_CANCELED && n > 1) {
         for (uint32_t i = 0; i < n; i++)
             n_ends += step_batch(slots, bits, batch + i, 1, ends + n_ends);
@@ -200,10 +230,11 @@ static uint32_t step_batch(struct st_slots *slots, unsigned bits, const uint32_t
     }
     for (uint32_t i = 0; i < n; i++) {
         enum st_scheduler_end end = ST_SCHEDULER_FAILED;
-        if (status == STINT_OK) end = go_on(slots, batch[i], slots->logits + i * vocab, n);
+        if (status == STINT_OK) end = take_rows(slots, batch[i], &rows, i);
         if (end != ST_SCHEDULER_GOES_ON)
             ends[n_ends++] = (struct st_slot_end){batch[i], end, status};
     }
+    if (status == STINT_OK) st_rows_end(slots->session, &rows);
     return n_ends;
 }
 

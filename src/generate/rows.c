@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "generate/rows.h"
+
+#include "base/clock.h"
+#include "base/size.h"
+
+#include <string.h>
+
+// What session, context, answer and precision allow.
+static size_t max_drafts(const struct stint_session *s, const struct st_rows_text *text) {
+    size_t max = st_min(s->n_drafts, s->n_context - s->sequences[text->sequence].length - 1);
+    if (text->max_tokens > 0) max = st_min(max, text->max_tokens - text->n_generated - 1);
+    size_t n = 0, step = text->n_generated; // of the first draft
+    unsigned bits = st_precision_at(text->precision, step - 1);
+    while (n < max && st_precision_at(text->precision, step + n) == bits) n++;
+    return n;
+}
+
+struct proposal {
+    int32_t ids[ST_DRAFT_ROWS];
+    double chances[ST_DRAFT_ROWS];
+    size_t n, n_selected;
+};
+
+static void propose(struct stint_session *s, const struct st_rows_text *text, struct proposal *p) {
+    struct st_sequence *held = &s->sequences[text->sequence];
+    struct st_draft *draft = &s->drafts[text->sequence];
+    held->history[held->length] = text->newest; // where the step puts it
+    st_draft_follow(draft, held->history, held->length + 1, text->n_generated);
+    p->n = st_draft_propose(draft, max_drafts(s, text), p->ids, p->chances);
+}
+
+// The proposal whose next token is the likeliest to be right; NULL if none is left.
+static struct proposal *likeliest(struct proposal *proposals, size_t n) {
+    struct proposal *best = NULL;
+    for (struct proposal *p = proposals; p < proposals + n; p++)
+        if (p->n_selected < p->n &&
+            (!best || p->chances[p->n_selected] > best->chances[best->n_selected]))
+            best = p;
+    return best;
+}
+
+// Takes the likeliest tokens of all proposals, as many as pay.
+static void select_drafts(const struct stint_session *s, const struct st_rows *rows,
+                          struct proposal *proposals) {
+    struct proposal *order[STINT_MAX_STEP_ROWS], *p;
+    double chances[STINT_MAX_STEP_ROWS];
+    size_t most = st_min(STINT_MAX_STEP_ROWS, s->chunk_len), n = 0;
+    while (rows->n_texts + n < most && (p = likeliest(proposals, rows->n_texts)) != NULL) {
+        chances[n] = p->chances[p->n_selected++];
+        order[n++] = p;
+    }
+    size_t selected = st_draft_select(&s->draft_costs, rows->bits, rows->n_texts, chances, n);
+    while (n > selected) order[--n]->n_selected--;
+}
+
+void st_rows_draft(struct stint_session *s, struct st_rows *rows) {
+    struct proposal proposals[STINT_MAX_STEP_ROWS];
+    for (size_t i = 0; i < rows->n_texts; i++) {
+        proposals[i].n = proposals[i].n_selected = 0;
+        if (s->n_drafts) propose(s, &rows->texts[i], &proposals[i]);
+    }
+    if (s->n_drafts) select_drafts(s, rows, proposals);
+    rows->n = 0;
+    for (size_t i = 0; i < rows->n_texts; i++) {
+        struct st_rows_text *text = &rows->texts[i];
+        text->first = rows->n;
+        text->n = 1 + proposals[i].n_selected;
+        text->n_taken = 0;
+        rows->ids[rows->n] = text->newest;
+        memcpy(rows->ids + rows->n + 1, proposals[i].ids, (text->n - 1) * sizeof *rows->ids);
+        for (size_t k = 0; k < text->n; k++) rows->sequences[rows->n++] = text->sequence;
+    }
+}
+
+stint_status st_rows_step(struct stint_session *s, struct st_rows *rows, float *logits) {
+    uint64_t begun = st_now_ns();
+    ST_TRY(st_session_step(s, rows->bits, rows->sequences, rows->ids, rows->n, logits));
+    rows->seconds = (double)(st_now_ns() - begun) * 1e-9;
+    for (size_t i = 0; i < rows->n_texts; i++) {
+        struct st_sequence *held = &s->sequences[rows->texts[i].sequence];
+        st_sequence_truncate(held, held->length - (rows->texts[i].n - 1));
+    }
+    return STINT_OK;
+}
+
+bool st_rows_take(struct stint_session *s, struct st_rows *rows, size_t text, int32_t id) {
+    struct st_rows_text *t = &rows->texts[text];
+    if (t->n_taken + 1 == t->n || rows->ids[t->first + t->n_taken + 1] != id) return false;
+    t->n_taken++;
+    s->sequences[t->sequence].length++; // its keys and values are there
+    return true;
+}
+
+void st_rows_end(struct stint_session *s, const struct st_rows *rows) {
+    size_t n_tokens = rows->n_texts;
+    for (size_t i = 0; i < rows->n_texts; i++) n_tokens += rows->texts[i].n_taken;
+    if (s->n_drafts)
+        st_draft_measure(&s->draft_costs, rows->bits, rows->n_texts, rows->n, n_tokens,
+                         rows->seconds);
+}

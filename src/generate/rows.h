@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rows of a decode step: of each text its newest token, and drafts of the tokens behind it
+// where they pay (draft/draft.h). The caller picks tokens from the logits row by row, as if the
+// rows were steps of their own: a row is good as long as it holds the token that was picked from
+// the row before. So the picked tokens are those of steps without drafts, for every way of picking,
+// and what was sampled has the model's own distribution: a draft is taken with its probability.
+#ifndef ST_GENERATE_ROWS_H
+#define ST_GENERATE_ROWS_H
+
+#include "session/precision/precision.h"
+#include "session/session.h"
+
+struct st_rows_text {
+    // Set by the caller. The sequence holds all tokens but the newest.
+    uint32_t sequence;
+    int32_t newest;
+    size_t n_generated; // the newest one is the last of them
+    size_t max_tokens;  // of the answer; 0: as the context has room for
+    const stint_precision *precision;
+    // Set by st_rows_draft: its rows are [first, first + n).
+    size_t first, n;
+    size_t n_taken; // drafts that were picked; changed by st_rows_take
+};
+
+struct st_rows {
+    struct st_rows_text texts[STINT_MAX_STEP_ROWS];
+    size_t n_texts;
+    unsigned bits; // at which all newest tokens are computed
+    // Set by st_rows_draft.
+    uint32_t sequences[STINT_MAX_STEP_ROWS];
+    int32_t ids[STINT_MAX_STEP_ROWS];
+    size_t n;
+    double seconds; // of the step
+};
+
+// Lays out rows->texts [n_texts].
+void st_rows_draft(struct stint_session *s, struct st_rows *rows);
+// Computes logits [rows->n, vocab]. The sequences hold the newest tokens then, without drafts. As
+// st_session_step().
+stint_status st_rows_step(struct stint_session *s, struct st_rows *rows, float *logits);
+// A token was picked from the text's last good row. True: it is the next row's, which is good now;
+// the sequence holds it. False: the row is the text's last good one.
+bool st_rows_take(struct stint_session *s, struct st_rows *rows, size_t text, int32_t id);
+// All tokens were picked: learns what the drafts gained.
+void st_rows_end(struct stint_session *s, const struct st_rows *rows);
+
+#endif

@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers with drafts are those without, bit for bit, however tokens are picked; and what is
+// sampled has the same distribution.
+#include "generate/rows.h"
+
+#include "base/random.h"
+#include "generate/sample.h"
+#include "support/support.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { N_KINDS = 3, CONTEXT = 256, MAX_IDS = 64, N_DRAFTS = 15 };
+
+#define MODEL STINT_SOURCE_DIR "/models/novels-10m"
+
+static stint_model *models[N_KINDS]; // float; INT8; the same with shadows and nested weights
+static const char *const kinds[N_KINDS] = {"float", "int8", "nested"};
+
+static stint_model *prepare(const char *name, const stint_prepare_options *options) {
+    char path[600];
+    stint_model *m = NULL;
+    snprintf(path, sizeof path, "%s/%s.stint", ts_temp_folder(), name);
+    assert_int_equal(stint_prepare(MODEL, path, options, NULL), STINT_OK);
+    assert_int_equal(stint_model_open(path, NULL, &m), STINT_OK);
+    return m;
+}
+
+static int open_models(void **state) {
+    (void)state;
+    stint_prepare_options o = {.size = sizeof o, .n_tokens = 300, .outliers = STINT_OUTLIERS_NONE};
+    assert_int_equal(stint_model_open(MODEL, NULL, &models[0]), STINT_OK);
+    models[1] = prepare("int8", &o);
+    o.outliers = STINT_OUTLIERS_SHARE;
+    o.outlier_prune = 0.5f;
+    o.bits_low = 2;
+    o.bits_high = 4;
+    models[2] = prepare("nested", &o);
+    return 0;
+}
+
+static int close_models(void **state) {
+    (void)state;
+    for (int i = 0; i < N_KINDS; i++) stint_model_close(models[i]);
+    return 0;
+}
+
+// Whose drafts are computed whatever they cost.
+static stint_session *open_session(const stint_model *m, uint32_t n_drafts, const char *schedule) {
+    stint_session *s = NULL;
+    stint_session_options o = {.size = sizeof o,
+                               .n_threads = 2,
+                               .n_context = CONTEXT,
+                               .schedule = schedule,
+                               .n_sequences = 2,
+                               .n_drafts = n_drafts};
+    if (stint_session_open(m, &o, &s) != STINT_OK) fail_msg("%s", stint_error_text());
+    s->draft_costs.always = true;
+    return s;
+}
+
+struct heard {
+    char text[4096];
+    int32_t ids[MAX_IDS];
+    float logprobs[MAX_IDS];
+    size_t n, stop_at;
+    size_t length; // of the sequence, when the last token came
+    stint_session *session;
+    stint_generation_result result;
+};
+
+static bool hear(void *context, const stint_piece *piece) {
+    struct heard *h = context;
+    snprintf(h->text + strlen(h->text), sizeof h->text - strlen(h->text), "%.*s",
+             (int)piece->n_bytes, piece->text);
+    if (piece->id < 0) return true;
+    h->ids[h->n] = piece->id;
+    h->logprobs[h->n++] = piece->logprob;
+    h->length = stint_session_length(h->session, 1);
+    return h->n != h->stop_at;
+}
+
+static void answer(stint_session *s, const int32_t *prompt, size_t n_prompt,
+                   stint_generation generation, struct heard *h) {
+    size_t stop_at = h->stop_at;
+    memset(h, 0, sizeof *h);
+    h->stop_at = stop_at;
+    h->session = s;
+    h->result.size = sizeof h->result;
+    generation.size = sizeof generation;
+    generation.text = hear;
+    generation.context = h;
+    generation.sequence = 1;
+    if (generation.n_tokens == 0) generation.n_tokens = MAX_IDS;
+    assert_int_equal(stint_session_truncate(s, 1, 0), STINT_OK);
+    if (stint_generate(s, prompt, n_prompt, &generation, NULL, 0, &h->result) != STINT_OK)
+        fail_msg("%s", stint_error_text());
+    assert_int_equal(h->n, h->result.generated_tokens);
+}
+
+// A text whose parts occur more than once.
+static size_t make_prompt(const stint_model *m, int32_t *ids) {
+    size_t n = 30 + ts_random_below(60);
+    for (size_t i = 0; i < n; i++)
+        ids[i] =
+            i >= 12 && ts_random_below(8) ? ids[i - 12] : (int32_t)ts_random_below(m->config.vocab);
+    return n;
+}
+
+static void assert_same(const struct heard *plain, const struct heard *drafted, const char *what) {
+    const stint_generation_result *p = &plain->result, *d = &drafted->result;
+    if (plain->n != drafted->n || memcmp(plain->ids, drafted->ids, sizeof plain->ids) != 0 ||
+        memcmp(plain->logprobs, drafted->logprobs, sizeof plain->logprobs) != 0 ||
+        strcmp(plain->text, drafted->text) != 0)
+        fail_msg("%s: the answer is another one", what);
+    assert_int_equal(plain->length, drafted->length);
+    assert_int_equal(stint_session_length(plain->session, 1),
+                     stint_session_length(drafted->session, 1));
+    assert_int_equal(p->stop_reason, d->stop_reason);
+    assert_true(fabs(p->average_bits - d->average_bits) < 1e-9);
+    assert_int_equal(p->drafted_tokens, 0);
+    assert_true(d->accepted_tokens <= d->drafted_tokens);
+    assert_int_equal(p->decode_steps, d->decode_steps + d->accepted_tokens);
+}
+
+// Returns how many drafts were taken.
+static size_t compare(const stint_model *m, const char *what, const char *schedule,
+                      stint_generation generation, int n_rounds, size_t stop_at) {
+    stint_session *plain = open_session(m, 0, schedule);
+    stint_session *drafting = open_session(m, N_DRAFTS, schedule);
+    static struct heard a, b;
+    size_t n_taken = 0;
+    for (int i = 0; i < n_rounds; i++) {
+        int32_t prompt[100];
+        size_t n = make_prompt(m, prompt);
+        a.stop_at = b.stop_at = stop_at;
+        answer(plain, prompt, n, generation, &a);
+        answer(drafting, prompt, n, generation, &b);
+        assert_same(&a, &b, what);
+        n_taken += b.result.accepted_tokens;
+    }
+    stint_session_close(plain);
+    stint_session_close(drafting);
+    return n_taken;
+}
+
+static void the_text_is_that_of_plain_decoding(void **state) {
+    (void)state;
+    size_t n_taken = 0;
+    for (int i = 0; i < N_KINDS; i++)
+        n_taken += compare(models[i], kinds[i], NULL, (stint_generation){0}, 4, 0);
+    n_taken += compare(models[2], "3 bits", "uniform:3", (stint_generation){0}, 4, 0);
+    assert_true(n_taken > 0);
+}
+
+static void so_it_is_however_tokens_are_picked(void **state) {
+    (void)state;
+    static const char *const stops[] = {" the", "ing "};
+    stint_sampling sampling = {.size = sizeof sampling,
+                               .temperature = 0.7f,
+                               .top_p = 0.9f,
+                               .repeat_penalty = 1.1f,
+                               .frequency_penalty = 0.1f,
+                               .seed = ts_random_below(1000)};
+    stint_sampling cold = {.size = sizeof cold, .temperature = 0.2f, .top_k = 3};
+    stint_sampling dry = {.size = sizeof dry, .dry_multiplier = 0.8f, .xtc_probability = 0.5f};
+    const stint_generation generations[] = {
+        {.sampling = &sampling},
+        {.sampling = &cold, .logprobs = true, .n_top = 3},
+        {.sampling = &dry},
+        {.stops = stops, .n_stops = 2},
+        {.json_schema = "{\"type\":\"array\",\"items\":{\"type\":\"integer\"}}"},
+        {.ignore_eos = true, .n_tokens = 7},
+    };
+    for (size_t i = 0; i < sizeof generations / sizeof *generations; i++) {
+        char what[32];
+        snprintf(what, sizeof what, "generation %zu", i);
+        compare(models[i % N_KINDS], what, NULL, generations[i], 2, 0);
+    }
+    compare(models[0], "stopped", NULL, (stint_generation){0}, 2, 9);
+}
+
+// A schedule switches in the middle of what might be drafted.
+static void precision_switches_where_it_should(void **state) {
+    (void)state;
+    stint_precision p = {.size = sizeof p, .prefill = 8, .n_steps = 3};
+    p.steps[0].bits = 8;
+    p.steps[1].bits = 4;
+    p.steps[1].start = 5;
+    p.steps[2].bits = 2;
+    p.steps[2].start = 17;
+    stint_session *plain = open_session(models[2], 0, NULL);
+    stint_session *drafting = open_session(models[2], N_DRAFTS, NULL);
+    assert_int_equal(stint_session_set_precision(plain, &p), STINT_OK);
+    assert_int_equal(stint_session_set_precision(drafting, &p), STINT_OK);
+    static struct heard a, b;
+    int32_t prompt[100];
+    size_t n = make_prompt(models[2], prompt);
+    answer(plain, prompt, n, (stint_generation){.n_tokens = 40}, &a);
+    answer(drafting, prompt, n, (stint_generation){.n_tokens = 40}, &b);
+    assert_same(&a, &b, "schedule");
+    stint_session_close(plain);
+    stint_session_close(drafting);
+}
+
+static void the_context_may_fill_up(void **state) {
+    (void)state;
+    int32_t prompt[CONTEXT];
+    static struct heard a, b;
+    stint_session *plain = open_session(models[0], 0, NULL);
+    stint_session *drafting = open_session(models[0], N_DRAFTS, NULL);
+    for (size_t n = CONTEXT - 6; n <= CONTEXT; n++) {
+        for (size_t i = 0; i < n; i++) prompt[i] = (int32_t)(300 + i % 9);
+        answer(plain, prompt, n, (stint_generation){.ignore_eos = true}, &a);
+        answer(drafting, prompt, n, (stint_generation){.ignore_eos = true}, &b);
+        assert_int_equal(a.result.stop_reason, STINT_STOP_CONTEXT);
+        assert_same(&a, &b, "full context");
+    }
+    stint_session_close(plain);
+    stint_session_close(drafting);
+}
+
+// Rows that follow each other in a sequence give what steps one after another give.
+static void rows_are_steps(void **state) {
+    (void)state;
+    for (int k = 0; k < N_KINDS; k++) {
+        stint_session *s = open_session(models[k], N_DRAFTS, NULL);
+        size_t vocab = models[k]->config.vocab, n_prompt = 20, n = 5 + ts_random_below(12);
+        int32_t ids[64];
+        const uint32_t sequences[STINT_MAX_STEP_ROWS] = {0};
+        float *wanted = malloc(2 * STINT_MAX_STEP_ROWS * vocab * sizeof *wanted);
+        float *got = wanted + STINT_MAX_STEP_ROWS * vocab;
+        for (int i = 0; i < 64; i++) ids[i] = (int32_t)ts_random_below(vocab);
+        assert_int_equal(stint_session_eval(s, 0, ids, n_prompt, false, NULL), STINT_OK);
+        for (size_t i = 0; i < n; i++)
+            assert_int_equal(
+                stint_session_eval(s, 0, ids + n_prompt + i, 1, false, wanted + i * vocab),
+                STINT_OK);
+        assert_int_equal(stint_session_truncate(s, 0, n_prompt), STINT_OK);
+        assert_int_equal(st_session_step(s, 8, sequences, ids + n_prompt, n, got), STINT_OK);
+        assert_memory_equal(got, wanted, n * vocab * sizeof *got);
+        assert_int_equal(stint_session_length(s, 0), n_prompt + n);
+        assert_int_equal(st_session_step(s, 8, sequences, ids, 16, NULL), STINT_OK);
+        free(wanted);
+        stint_session_close(s);
+    }
+}
+
+static void settings_have_a_range(void **state) {
+    (void)state;
+    stint_session *s = NULL;
+    stint_session_options o = {.size = sizeof o, .n_drafts = STINT_MAX_STEP_ROWS};
+    assert_int_equal(stint_session_open(models[0], &o, &s), STINT_E_ARG);
+}
+
+// ---- The distribution of two tokens in a row
+
+enum { N_SAMPLES = 20000, VOCAB_MAX = 4096, MAX_CELLS = 100 };
+
+struct experiment {
+    stint_session *s;
+    const int32_t *history;
+    size_t n_history;
+    float *first;             // [vocab] logits
+    float *second[VOCAB_MAX]; // [vocab] behind each first token, of steps of one row
+    float *drafted;           // the same behind the draft, of a step with both
+    int32_t draft;
+    struct st_candidate *candidates;
+    float *scratch; // [vocab]
+};
+
+static int32_t pick(struct experiment *e, const stint_sampling *sampling, const float *logits,
+                    const int32_t *ids, size_t n_ids, size_t n_generated) {
+    size_t vocab = e->s->model->config.vocab;
+    struct st_sampler sampler = {.elementwise = e->s->kernels.elementwise,
+                                 .candidates = e->candidates,
+                                 .vocab = vocab,
+                                 .ids = ids,
+                                 .n_ids = n_ids,
+                                 .n_generated = n_generated};
+    memcpy(e->scratch, logits, vocab * sizeof *logits);
+    return st_sample(&sampler, sampling, st_random_draw(sampling->seed, n_generated), e->scratch);
+}
+
+static const float *behind(struct experiment *e, int32_t id) {
+    size_t vocab = e->s->model->config.vocab;
+    if (e->second[id]) return e->second[id];
+    e->second[id] = malloc(vocab * sizeof(float));
+    assert_int_equal(stint_session_step(e->s, &(uint32_t){0}, &id, 1, e->second[id]), STINT_OK);
+    assert_int_equal(stint_session_truncate(e->s, 0, e->n_history), STINT_OK);
+    return e->second[id];
+}
+
+// Counts of pairs; those beyond the cells are one.
+struct cells {
+    int64_t pairs[MAX_CELLS];
+    size_t n;
+    double counts[2][MAX_CELLS + 1];
+};
+
+static void count(struct cells *c, int which, int32_t first, int32_t second) {
+    int64_t pair = (int64_t)first << 32 | second;
+    size_t i = 0;
+    while (i < c->n && c->pairs[i] != pair) i++;
+    if (i == c->n && c->n < MAX_CELLS) c->pairs[c->n++] = pair;
+    c->counts[which][i]++;
+}
+
+// Of two samples of the same size; in standard deviations above what equal distributions give.
+static double chi_square(const struct cells *c) {
+    double sum = 0.0, freedom = -1.0, rest[2] = {0};
+    for (size_t i = 0; i <= c->n; i++) {
+        double a = c->counts[0][i], b = c->counts[1][i];
+        if (a + b < 20.0) { // rare ones together
+            rest[0] += a;
+            rest[1] += b;
+            continue;
+        }
+        sum += (a - b) * (a - b) / (a + b);
+        freedom += 1.0;
+    }
+    if (rest[0] + rest[1] >= 20.0) {
+        sum += (rest[0] - rest[1]) * (rest[0] - rest[1]) / (rest[0] + rest[1]);
+        freedom += 1.0;
+    }
+    return freedom > 0.0 ? (sum - freedom) / sqrt(2.0 * freedom) : 0.0;
+}
+
+static void compare_distributions(struct experiment *e, stint_sampling sampling) {
+    static struct cells cells;
+    int32_t ids[CONTEXT];
+    uint64_t seed = ts_random();
+    size_t n_drafted = 0;
+    memset(&cells, 0, sizeof cells);
+    memcpy(ids, e->history, e->n_history * sizeof *ids);
+    for (int which = 0; which < 2; which++)
+        for (int i = 0; i < N_SAMPLES; i++) {
+            sampling.seed = seed++;
+            int32_t first = pick(e, &sampling, e->first, ids, e->n_history, 0);
+            bool taken = which == 1 && first == e->draft;
+            const float *logits = taken ? e->drafted : behind(e, first);
+            ids[e->n_history] = first;
+            count(&cells, which, first, pick(e, &sampling, logits, ids, e->n_history + 1, 1));
+            n_drafted += taken;
+        }
+    assert_true(n_drafted > 100 && cells.n > 4);
+    double deviations = chi_square(&cells);
+    if (!(deviations < 6.0)) fail_msg("chi-square is %g deviations too large", deviations);
+}
+
+static void sampling_keeps_its_distribution(void **state) {
+    (void)state;
+    const stint_sampling settings[] = {
+        {.size = sizeof *settings, .temperature = 1.0f, .top_k = 6},
+        {.size = sizeof *settings, .temperature = 0.7f, .top_k = 9, .top_p = 0.9f},
+        {.size = sizeof *settings,
+         .temperature = 1.2f,
+         .top_k = 8,
+         .repeat_penalty = 1.3f,
+         .frequency_penalty = 0.5f},
+    };
+    const stint_model *m = models[0];
+    size_t vocab = m->config.vocab;
+    assert_true(vocab <= VOCAB_MAX);
+    struct experiment *e = calloc(1, sizeof *e);
+    int32_t prompt[100];
+    e->s = open_session(m, N_DRAFTS, NULL);
+    e->n_history = make_prompt(m, prompt);
+    e->history = prompt;
+    e->first = malloc(4 * vocab * sizeof *e->first);
+    e->drafted = e->first + vocab;
+    e->scratch = e->first + 3 * vocab;
+    e->candidates = st_sampler_candidates(e->s->draws);
+    // The last token of the prompt and the draft behind it in one step.
+    assert_int_equal(stint_session_eval(e->s, 0, prompt, e->n_history - 1, false, NULL), STINT_OK);
+    const stint_sampling greedy = {.size = sizeof greedy};
+    int32_t ids[] = {prompt[e->n_history - 1], 0};
+    assert_int_equal(st_session_step(e->s, 8, (uint32_t[]){0, 0}, ids, 2, e->first), STINT_OK);
+    ids[1] = e->draft = pick(e, &greedy, e->first, prompt, e->n_history, 0);
+    assert_int_equal(stint_session_truncate(e->s, 0, e->n_history - 1), STINT_OK);
+    assert_int_equal(st_session_step(e->s, 8, (uint32_t[]){0, 0}, ids, 2, e->first), STINT_OK);
+    assert_int_equal(stint_session_truncate(e->s, 0, e->n_history), STINT_OK);
+    for (int i = 0; i < 3; i++) compare_distributions(e, settings[i]);
+    for (size_t i = 0; i < vocab; i++) free(e->second[i]);
+    free(e->first);
+    stint_session_close(e->s);
+    free(e);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_text_is_that_of_plain_decoding),
+        cmocka_unit_test(so_it_is_however_tokens_are_picked),
+        cmocka_unit_test(precision_switches_where_it_should),
+        cmocka_unit_test(the_context_may_fill_up),
+        cmocka_unit_test(rows_are_steps),
+        cmocka_unit_test(settings_have_a_range),
+        cmocka_unit_test(sampling_keeps_its_distribution),
+    };
+    return cmocka_run_group_tests(tests, open_models, close_models);
+}
