@@ -35,6 +35,23 @@ static const struct st_names sandwich_names = {{
     [ST_ROLE_POST_FFN_NORM] = "model.layers.%u.post_feedforward_layernorm",
 }};
 
+static const struct st_names branch_names = {{
+    [ST_ROLE_POST_ATTN_NORM] = "model.layers.%u.post_attention_layernorm",
+    [ST_ROLE_POST_FFN_NORM] = "model.layers.%u.post_feedforward_layernorm",
+}};
+
+static const struct st_names glm4_names = {{
+    [ST_ROLE_POST_ATTN_NORM] = "model.layers.%u.post_self_attn_layernorm",
+    [ST_ROLE_POST_FFN_NORM] = "model.layers.%u.post_mlp_layernorm",
+}};
+
+static const struct st_names qwen_moe_names = {{
+    [ST_ROLE_ROUTER] = "model.layers.%u.mlp.gate",
+    [ST_ROLE_EXPERT_GATE] = "model.layers.%u.mlp.experts.%u.gate_proj",
+    [ST_ROLE_EXPERT_UP] = "model.layers.%u.mlp.experts.%u.up_proj",
+    [ST_ROLE_EXPERT_DOWN] = "model.layers.%u.mlp.experts.%u.down_proj",
+}};
+
 static const struct st_names phi_names = {{
     [ST_ROLE_FINAL_NORM] = "model.final_layernorm",
     [ST_ROLE_O] = "model.layers.%u.self_attn.dense",
@@ -110,6 +127,11 @@ const struct st_arch st_archs[] = {
      .gguf = "mistral",
      .flags = ST_ARCH_GATED | ST_ARCH_GGUF_INTERLEAVED,
      .window = ST_WINDOW_ALL},
+    {.name = "ministral3",
+     .model_types = {"ministral3", "mistral3"},
+     .gguf = "mistral3",
+     .flags = ST_ARCH_GATED | ST_ARCH_GGUF_INTERLEAVED,
+     .window = ST_WINDOW_ALL},
     {.name = "mixtral",
      .model_types = {"mixtral"},
      .flags = ST_ARCH_GATED,
@@ -124,6 +146,38 @@ const struct st_arch st_archs[] = {
      .gguf = "qwen3",
      .flags = ST_ARCH_GATED | ST_ARCH_QK_NORM,
      .window = ST_WINDOW_FROM},
+    {.name = "qwen3moe",
+     .model_types = {"qwen3_moe"},
+     .gguf = "qwen3moe",
+     .flags = ST_ARCH_GATED | ST_ARCH_QK_NORM,
+     .window = ST_WINDOW_FROM,
+     .names = &qwen_moe_names,
+     .defaults = "{\"norm_topk_prob\":false}"},
+    {.name = "smollm3",
+     .model_types = {"smollm3"},
+     .gguf = "smollm3",
+     .flags = ST_ARCH_GATED | ST_ARCH_GGUF_INTERLEAVED,
+     .window = ST_WINDOW_FROM,
+     .unrotated_pattern = 4},
+    {.name = "olmo2",
+     .model_types = {"olmo2", "olmo3"},
+     .gguf = "olmo2",
+     .block = ST_BLOCK_BRANCH,
+     .flags = ST_ARCH_GATED | ST_ARCH_QK_NORM_WHOLE,
+     .window = ST_WINDOW_PATTERN,
+     .window_pattern = 4,
+     .names = &branch_names},
+    {.name = "glm4",
+     .model_types = {"glm4"},
+     .gguf = "glm4",
+     .block = ST_BLOCK_SANDWICH,
+     .flags = ST_ARCH_GATED | ST_ARCH_INTERLEAVED,
+     .names = &glm4_names,
+     .defaults = "{\"partial_rotary_factor\":0.5}"},
+    {.name = "ernie4_5",
+     .model_types = {"ernie4_5"},
+     .gguf = "ernie4_5",
+     .flags = ST_ARCH_GATED | ST_ARCH_INTERLEAVED},
     {.name = "gemma", .model_types = {"gemma"}, .gguf = "gemma", .flags = GEMMA},
     {.name = "gemma2",
      .model_types = {"gemma2"},
@@ -146,7 +200,9 @@ const struct st_arch st_archs[] = {
                  "\"vocab_size\":262208,\"rms_norm_eps\":1e-6,\"rope_theta\":1000000.0,"
                  "\"rope_local_base_freq\":10000.0,\"query_pre_attn_scalar\":256,"
                  "\"sliding_window\":4096,\"max_position_embeddings\":131072}",
-     .gguf_wide_scale_layers = 62},
+     .gguf_wide_scale_layers = 62,
+     .window_pattern = 6,
+     .gguf_local_theta = 10000.0},
     {.name = "phi",
      .model_types = {"phi"},
      .gguf = "phi2",

@@ -16,7 +16,13 @@ enum st_block {
     ST_BLOCK_PARALLEL, // n = norm(x); x += attn(n) + ffn(n)
     ST_BLOCK_SANDWICH, // x += norm(attn(norm(x))); x += norm(ffn(norm(x)))
     ST_BLOCK_POST,     // x = norm(x + attn(x)); x = norm(x + ffn(x))
+    ST_BLOCK_BRANCH,   // x += norm(attn(x)); x += norm(ffn(x))
 };
+
+// Whether attention and feed-forward part have a norm before them.
+static inline bool st_block_norms_input(enum st_block block) {
+    return block != ST_BLOCK_POST && block != ST_BLOCK_BRANCH;
+}
 
 // Which layers attend to a sliding window only.
 enum st_window_rule {
@@ -24,7 +30,7 @@ enum st_window_rule {
     ST_WINDOW_ALL,       // all, where the config gives a window
     ST_WINDOW_FROM,      // those from max_window_layers on, if use_sliding_window
     ST_WINDOW_ALTERNATE, // even ones
-    ST_WINDOW_PATTERN,   // all but every sliding_window_pattern-th
+    ST_WINDOW_PATTERN,   // all but every sliding_window_pattern-th; these have a rotation apart
 };
 
 enum {
@@ -39,6 +45,9 @@ enum {
     ST_ARCH_GELU_IS_TANH = 256,      // "gelu" without hidden_activation means the tanh form
     ST_ARCH_POSITIONS = 512,         // learned positions instead of a rotation, offset by 2
     ST_ARCH_GGUF_INTERLEAVED = 1024, // GGUF stores q and k with rotation pairs (2i, 2i + 1)
+    ST_ARCH_INTERLEAVED = 2048,      // so does every layout
+    ST_ARCH_QK_NORM_WHOLE = 4096,    // RMSNorm of all heads of q together, and of k
+    ST_ARCH_ROUTE_ALL = 8192,        // experts weigh their shares of the softmax over all experts
 };
 
 // What a tensor is for. Per layer from ST_ROLE_ATTN_NORM on; %u is the layer, the second %u the
@@ -96,6 +105,10 @@ struct st_arch {
                           // out; or NULL
     unsigned gguf_wide_scale_layers; // GGUF: with this many layers queries are scaled by hidden /
                                      // heads; 0: never
+    uint32_t window_pattern;    // ST_WINDOW_PATTERN's period, where the file does not say
+    uint32_t unrotated_pattern; // every n-th layer has no rotation, where the file does not say;
+                                // 0: none
+    double gguf_local_theta;    // GGUF: theta of layers with a window; 0: as of the others
 };
 
 extern const struct st_arch st_archs[]; // ends with a NULL name

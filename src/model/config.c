@@ -43,6 +43,11 @@ void st_config_windows(struct st_config *config, uint32_t pattern) {
     }
 }
 
+void st_config_unrotated(struct st_config *config, uint32_t pattern) {
+    for (uint32_t i = 0; i < config->n_layers && i < ST_MAX_LAYERS; i++)
+        config->unrotated[i] = pattern != 0 && (i + 1) % pattern == 0;
+}
+
 void st_config_add_stop(struct st_config *config, int64_t id) {
     if (id < 0 || id > INT32_MAX || config->n_stop_ids == ST_MAX_STOP_IDS) return;
     for (uint32_t i = 0; i < config->n_stop_ids; i++)
@@ -65,7 +70,8 @@ static stint_status check_rope(const struct st_config *c, const struct st_rope *
     if (rope->scaling != ST_ROPE_NONE && !(rope->factor > 0.0))
         return st_fail(STINT_E_FORMAT, "rope scaling factor %g: expected more than 0",
                        rope->factor);
-    if (rope->scaling > ST_ROPE_LINEAR && !(rope->original_context >= 1.0))
+    if ((rope->scaling > ST_ROPE_LINEAR || rope->query_growth > 0.0) &&
+        !(rope->original_context >= 1.0))
         return st_fail(STINT_E_FORMAT, "rope scaling: the original context is %g tokens",
                        rope->original_context);
     if (rope->scaling == ST_ROPE_LLAMA3 &&

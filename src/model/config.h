@@ -39,6 +39,7 @@ struct st_rope {
     double beta_fast, beta_slow;    // yarn
     double attention_factor;        // cosine and sine are multiplied with it; 0: from the formula
     double mscale, mscale_all_dim;  // yarn; 0: absent
+    double query_growth; // queries times 1 + it * ln(1 + floor(position / original_context)); 0: no
     const float *factors[2]; // [n_dims / 2] divisors of the frequencies: short, long; or NULL
 };
 
@@ -49,6 +50,7 @@ struct st_config {
     uint32_t n_experts, n_experts_used;
     uint32_t window;                // tokens; 0: none
     uint8_t sliding[ST_MAX_LAYERS]; // 1: the layer attends to the window only
+    uint8_t unrotated[ST_MAX_LAYERS]; // 1: the layer's q and k are not rotated
     enum st_norm norm;
     enum st_block block;
     enum st_act act;
@@ -80,6 +82,8 @@ stint_status st_config_check(const struct st_config *config);
 // Fills sliding[] from the architecture's rule. `pattern`: ST_WINDOW_PATTERN's period or
 // ST_WINDOW_FROM's first layer.
 void st_config_windows(struct st_config *config, uint32_t pattern);
+// Fills unrotated[]: every `pattern`-th layer; 0: none.
+void st_config_unrotated(struct st_config *config, uint32_t pattern);
 void st_config_add_stop(struct st_config *config, int64_t id);
 
 const char *st_rope_scaling_name(enum st_rope_scaling scaling);

@@ -70,11 +70,12 @@ static stint_status read_sizes(const struct reader *r, const struct st_checkpoin
     ST_TRY(read_size(r, "embedding_length", &c->hidden));
     ST_TRY(read_size(r, "context_length", &c->context));
     ST_TRY(read_size_or_equal(r, "feed_forward_length", &c->ffn));
-    ST_TRY(read_size_or_equal(r, "attention.head_count", &c->n_heads));
-    c->n_kv_heads = c->n_heads;
-    ST_TRY(read_size_or_equal(r, "attention.head_count_kv", &c->n_kv_heads));
     ST_TRY(read_size(r, "expert_count", &c->n_experts));
     ST_TRY(read_size(r, "expert_used_count", &c->n_experts_used));
+    ST_TRY(read_size_or_equal(r, "attention.head_count", &c->n_heads));
+    if (c->n_experts != 0) ST_TRY(read_size(r, "expert_feed_forward_length", &c->ffn));
+    c->n_kv_heads = c->n_heads;
+    ST_TRY(read_size_or_equal(r, "attention.head_count_kv", &c->n_kv_heads));
     if (c->n_layers == 0) return st_fail(STINT_E_FORMAT, "'%s.block_count' is missing", r->prefix);
     if (c->n_heads == 0)
         return st_fail(STINT_E_FORMAT, "'%s.attention.head_count' is missing or 0", r->prefix);
@@ -131,6 +132,9 @@ static stint_status read_rope_scaling(const struct reader *r, struct st_config *
     ST_TRY(read_number(r, "rope.scaling.attn_factor", &rope->attention_factor));
     ST_TRY(read_number(r, "rope.scaling.yarn_beta_fast", &rope->beta_fast));
     ST_TRY(read_number(r, "rope.scaling.yarn_beta_slow", &rope->beta_slow));
+    ST_TRY(read_number(r, "rope.scaling.yarn_log_multiplier", &rope->mscale_all_dim));
+    if (rope->mscale_all_dim > 0.0) rope->mscale = 1.0;
+    ST_TRY(read_number(r, "attention.temperature_scale", &rope->query_growth));
     uint32_t original = c->context;
     ST_TRY(read_size(r, "rope.scaling.original_context_length", &original));
     rope->original_context = original;
@@ -156,7 +160,7 @@ static stint_status read_rope(const struct reader *r, const struct st_checkpoint
     c->rope.theta = 10000.0;
     ST_TRY(read_size(r, "rope.dimension_count", &c->rope_dims));
     ST_TRY(read_number(r, "rope.freq_base", &c->rope.theta));
-    c->rope_interleaved = (c->flags & ST_ARCH_GGUF_INTERLEAVED) != 0;
+    c->rope_interleaved = (c->flags & (ST_ARCH_GGUF_INTERLEAVED | ST_ARCH_INTERLEAVED)) != 0;
     c->rope_local = c->rope;
     ST_TRY(read_rope_scaling(r, c));
     if (c->rope_dims % 2 != 0 || c->rope_dims > c->head_dim || c->head_dim > ST_MAX_HEAD_DIM)
@@ -179,7 +183,7 @@ static stint_status read_rope(const struct reader *r, const struct st_checkpoint
     if (rope->scaling == ST_ROPE_LONGROPE && !rope->factors[0])
         return st_fail(STINT_E_FORMAT, "longrope without tensors rope_factors_short and _long");
     if (c->arch->window == ST_WINDOW_PATTERN) {
-        c->rope_local.theta = 10000.0; // not in the file: the family's constant
+        if (c->arch->gguf_local_theta > 0.0) c->rope_local.theta = c->arch->gguf_local_theta;
         return read_number(r, "rope.freq_base_swa", &c->rope_local.theta);
     }
     c->rope_local = c->rope;
@@ -208,15 +212,31 @@ static stint_status read_scales(const struct reader *r, struct st_config *c) {
     return STINT_OK;
 }
 
+// One flag for each layer, where the file has them.
+static stint_status read_sliding(const struct reader *r, struct st_config *c) {
+    struct key k = full_key(r, "attention.sliding_window_pattern");
+    struct st_gguf_array array = {.type = ST_GGUF_N_TYPES};
+    if (st_gguf_array(r->gguf, k.text, ST_GGUF_BOOL, &array) != STINT_OK ||
+        array.type == ST_GGUF_N_TYPES)
+        return STINT_OK;
+    if (array.count != c->n_layers)
+        return st_fail(STINT_E_FORMAT, "'%s' has %llu entries for %u layers", k.text,
+                       (unsigned long long)array.count, c->n_layers);
+    for (uint32_t i = 0; i < c->n_layers && i < ST_MAX_LAYERS; i++)
+        c->sliding[i] = st_gguf_array_u64(&array, i) != 0 && c->window != 0;
+    return STINT_OK;
+}
+
 static stint_status read_rest(const struct reader *r, struct st_config *c) {
     bool parallel = c->block == ST_BLOCK_PARALLEL;
     ST_TRY(st_gguf_bool(r->gguf, full_key(r, "use_parallel_residual").text, &parallel));
     if (parallel) c->block = ST_BLOCK_PARALLEL;
+    st_config_unrotated(c, c->arch->unrotated_pattern);
     if (c->arch->window != ST_WINDOW_NONE) {
-        uint32_t pattern = c->arch->window == ST_WINDOW_PATTERN ? 6 : 0;
         if (c->arch->window == ST_WINDOW_ALTERNATE) c->window = 4096;
         ST_TRY(read_size(r, "attention.sliding_window", &c->window));
-        st_config_windows(c, pattern);
+        st_config_windows(c, c->arch->window_pattern);
+        ST_TRY(read_sliding(r, c));
     }
     c->act = c->flags & ST_ARCH_GATED ? ST_ACT_SILU : ST_ACT_GELU_TANH;
     if (c->flags & ST_ARCH_GELU_IS_TANH) c->act = ST_ACT_GELU_TANH;

@@ -72,6 +72,8 @@ static stint_status read_sizes(const json_t *json, struct st_config *c) {
         {"ffn_dim", &c->ffn},
         {"max_position_embeddings", &c->context},
         {"num_local_experts", &c->n_experts},
+        {"num_experts", &c->n_experts},
+        {"moe_intermediate_size", &c->ffn},
         {"num_experts_per_tok", &c->n_experts_used},
         {"word_embed_proj_dim", &c->embed},
     };
@@ -135,6 +137,7 @@ static stint_status read_numbers(const json_t *json, struct st_rope *rope) {
         {"mscale", &rope->mscale},
         {"mscale_all_dim", &rope->mscale_all_dim},
         {"original_max_position_embeddings", &rope->original_context},
+        {"llama_4_scaling_beta", &rope->query_growth},
     };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         ST_TRY(st_json_number(json, keys[i].key, 0.0, 1e12, keys[i].out));
@@ -189,8 +192,36 @@ static stint_status read_rope(const json_t *json, struct st_config *c) {
         return STINT_OK;
     }
     // Only the global layers are scaled.
+    c->rope_local.theta = c->rope.theta;
     ST_TRY(st_json_number(json, "rope_local_base_freq", 0.0, 1e12, &c->rope_local.theta));
     if (json_is_object(local)) ST_TRY(read_rope_scaling(json, local, c, &c->rope_local));
+    return STINT_OK;
+}
+
+static stint_status read_unrotated(const json_t *json, struct st_config *c) {
+    uint32_t pattern = c->arch->unrotated_pattern;
+    const json_t *rotated = json_object_get(json, "no_rope_layers"); // 1 where there is a rotation
+    if (pattern == 0) return STINT_OK;
+    ST_TRY(read_size(json, "no_rope_layer_interval", &pattern));
+    st_config_unrotated(c, pattern);
+    if (!json_is_array(rotated)) return STINT_OK;
+    if (json_array_size(rotated) < c->n_layers)
+        return st_fail(STINT_E_FORMAT, "'no_rope_layers' has %zu entries for %u layers",
+                       json_array_size(rotated), c->n_layers);
+    for (uint32_t i = 0; i < c->n_layers && i < ST_MAX_LAYERS; i++)
+        c->unrotated[i] = json_integer_value(json_array_get(rotated, i)) == 0;
+    return STINT_OK;
+}
+
+// Mixtures of which every layer is one.
+static stint_status read_mixture(const json_t *json, struct st_config *c) {
+    bool normalised = true;
+    int64_t step = 1;
+    ST_TRY(st_json_bool(json, "norm_topk_prob", &normalised));
+    ST_TRY(st_json_int(json, "decoder_sparse_step", 0, INT32_MAX, &step));
+    if (!normalised) c->flags |= ST_ARCH_ROUTE_ALL;
+    if (step != 1 || json_array_size(json_object_get(json, "mlp_only_layers")) != 0)
+        return st_fail(STINT_E_UNSUPPORTED, "some layers have experts, some have none");
     return STINT_OK;
 }
 
@@ -217,8 +248,9 @@ static stint_status read_windows(const json_t *json, struct st_config *c) {
     ST_TRY(st_json_bool(json, "use_sliding_window", &used));
     ST_TRY(read_size(json, "sliding_window", &c->window));
     if (!used) c->window = 0;
-    uint32_t pattern = c->arch->window == ST_WINDOW_PATTERN ? 6 : c->n_layers;
-    if (c->arch->window == ST_WINDOW_PATTERN) {
+    bool periodic = c->arch->window == ST_WINDOW_PATTERN;
+    uint32_t pattern = periodic ? c->arch->window_pattern : c->n_layers;
+    if (periodic) {
         ST_TRY(read_size(json, "sliding_window_pattern", &pattern));
         ST_TRY(read_size(json, "_sliding_window_pattern", &pattern));
     } else {
@@ -297,7 +329,9 @@ static stint_status read_all(const json_t *json, const json_t *generation, struc
     ST_TRY(read_sizes(json, c));
     ST_TRY(read_act(json, c));
     ST_TRY(read_rope(json, c));
+    ST_TRY(read_unrotated(json, c));
     ST_TRY(read_windows(json, c));
+    if (c->n_experts != 0) ST_TRY(read_mixture(json, c));
     ST_TRY(read_block(json, c));
     ST_TRY(read_scales(json, c));
     ST_TRY(read_tie(json, c));
@@ -340,7 +374,8 @@ stint_status st_config_from_hf(const struct st_checkpoint *checkpoint, struct st
                           .block = arch->block,
                           .flags = arch->flags,
                           .bos_id = -1,
-                          .final_norm = true};
+                          .final_norm = true,
+                          .rope_interleaved = (arch->flags & ST_ARCH_INTERLEAVED) != 0};
     json_t *json = NULL;
     ST_TRY(with_defaults(checkpoint->config, arch, &json));
     status = read_all(json, checkpoint->generation_config, &c);

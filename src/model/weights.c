@@ -183,13 +183,19 @@ static stint_status bind_norm(const struct binder *b, enum st_role role, uint32_
     return bind_vector(b, role, ".bias", i, 0, n, required && layer_norm, 0.0f, &norm->bias);
 }
 
-// q and k norms: one weight for all heads, one per head in one tensor, or one tensor per head.
+// q and k norms: one norm of all heads together, one weight for all heads, one per head in one
+// tensor, or one tensor per head.
 static stint_status bind_head_norm(const struct binder *b, enum st_role role, uint32_t layer,
                                    uint32_t n_heads, struct st_norm_weight *norm) {
     const struct st_config *c = b->config;
     const char *pattern = st_arch_role(c->arch, b->source->gguf, role);
     memset(norm, 0, sizeof *norm);
     if (!pattern) return st_fail(STINT_E_UNSUPPORTED, "%s has no norms of q and k", c->arch->name);
+    if (c->flags & ST_ARCH_QK_NORM_WHOLE) {
+        norm->whole = true;
+        return bind_vector(b, role, ".weight", layer, 0, (uint64_t)n_heads * c->head_dim, true,
+                           c->norm_offset, &norm->weight);
+    }
     uint64_t dims[] = {n_heads, c->head_dim};
     char name[NAME_BYTES];
     full_name(b, pattern, ".weight", layer, 0, name);
@@ -227,7 +233,8 @@ static stint_status bind_attention(const struct binder *b, uint32_t i, struct st
     struct st_linear_weight *const parts[] = {&layer->q, &layer->k, &layer->v};
     const uint32_t n_out[] = {n_q, n_kv, n_kv};
     bool fused;
-    ST_TRY(bind_norm(b, ST_ROLE_ATTN_NORM, i, c->hidden, true, &layer->attn_norm));
+    if (c->block != ST_BLOCK_BRANCH)
+        ST_TRY(bind_norm(b, ST_ROLE_ATTN_NORM, i, c->hidden, true, &layer->attn_norm));
     ST_TRY(bind_fused(b, ST_ROLE_QKV, i, bias, parts, n_out, 3, c->hidden, &fused));
     if (!fused) {
         ST_TRY(bind_linear(b, ST_ROLE_Q, i, n_q, c->hidden, bias, &layer->q));
@@ -235,7 +242,7 @@ static stint_status bind_attention(const struct binder *b, uint32_t i, struct st
         ST_TRY(bind_linear(b, ST_ROLE_V, i, n_kv, c->hidden, bias, &layer->v));
     }
     ST_TRY(bind_linear(b, ST_ROLE_O, i, c->hidden, n_q, (c->flags & ST_ARCH_BIAS) != 0, &layer->o));
-    if (!(c->flags & ST_ARCH_QK_NORM)) return STINT_OK;
+    if (!(c->flags & (ST_ARCH_QK_NORM | ST_ARCH_QK_NORM_WHOLE))) return STINT_OK;
     ST_TRY(bind_head_norm(b, ST_ROLE_Q_NORM, i, c->n_heads, &layer->q_norm));
     return bind_head_norm(b, ST_ROLE_K_NORM, i, c->n_kv_heads, &layer->k_norm);
 }
@@ -307,11 +314,12 @@ static stint_status bind_ffn(const struct binder *b, uint32_t i, struct st_layer
 
 static stint_status bind_layer(const struct binder *b, uint32_t i, struct st_layer *layer) {
     const struct st_config *c = b->config;
-    bool sandwich = c->block == ST_BLOCK_SANDWICH;
+    bool branch = c->block == ST_BLOCK_BRANCH;
     ST_TRY(bind_attention(b, i, layer));
-    ST_TRY(bind_norm(b, ST_ROLE_FFN_NORM, i, c->hidden, c->block != ST_BLOCK_PARALLEL,
-                     &layer->ffn_norm));
-    if (sandwich) {
+    if (!branch)
+        ST_TRY(bind_norm(b, ST_ROLE_FFN_NORM, i, c->hidden, c->block != ST_BLOCK_PARALLEL,
+                         &layer->ffn_norm));
+    if (branch || c->block == ST_BLOCK_SANDWICH) {
         ST_TRY(bind_norm(b, ST_ROLE_POST_ATTN_NORM, i, c->hidden, true, &layer->post_attn_norm));
         ST_TRY(bind_norm(b, ST_ROLE_POST_FFN_NORM, i, c->hidden, true, &layer->post_ffn_norm));
     }

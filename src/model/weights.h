@@ -27,6 +27,7 @@ struct st_norm_weight {
     const float *weight; // NULL: no such norm
     const float *bias;   // or NULL
     bool per_head;       // q and k norms: weight is [heads, head_dim] instead of [head_dim]
+    bool whole;          // q and k norms: one norm over all heads, weight is [heads * head_dim]
 };
 
 // One gated or plain feed-forward block; a mixture has several.

@@ -16,7 +16,7 @@
 static void block_norm(const struct st_run *r, const struct st_norm_weight *norm) {
     const struct st_config *c = &r->s->model->config;
     struct st_chunk_buffers *b = r->buffers;
-    if (c->block == ST_BLOCK_POST)
+    if (!st_block_norms_input(c->block))
         memcpy(b->normed, b->x, r->batch->n * c->hidden * sizeof(float));
     else
         st_pass_norm(r, norm, b->x, r->batch->n, b->normed);

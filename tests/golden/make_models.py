@@ -14,10 +14,11 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 MODELS = pathlib.Path(__file__).parent / "models"
-N_TOKENS = 40
+N_TOKENS, N_GREEDY = 40, 64
 COMMON = {"vocab_size": 48, "hidden_size": 32, "intermediate_size": 56, "num_hidden_layers": 3,
           "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 64,
           "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+LONG = {**COMMON, "max_position_embeddings": 128}  # with a greedy continuation
 OPT = {"vocab_size": 48, "hidden_size": 32, "ffn_dim": 56, "num_hidden_layers": 3,
        "num_attention_heads": 4, "max_position_embeddings": 64, "bos_token_id": 2,
        "eos_token_id": 2, "pad_token_id": 1}
@@ -30,6 +31,31 @@ def rope(kind, **values):
 # name: (transformers class, config, how the checkpoint is written: "new" is transformers 5's
 # spelling of config.json, "old" is what earlier releases wrote, "multimodal" wraps the text model)
 CASES = {
+    "ernie4_5": ("Ernie4_5", {**LONG, "head_dim": 12}, "old"),
+    "glm4": ("Glm4", {**LONG, "head_dim": 16}, "old"),
+    "ministral3": ("Ministral3", {**LONG, "head_dim": 12, **rope(
+        "yarn", factor=8.0, original_max_position_embeddings=16, mscale=1.0, mscale_all_dim=1.0,
+        llama_4_scaling_beta=0.3)}, "new"),
+    "olmo2": ("Olmo2", LONG, "old"),
+    "olmo3": ("Olmo3", {**LONG, "num_hidden_layers": 5, "sliding_window": 12, "rope_parameters": {
+        "sliding_attention": {"rope_type": "default", "rope_theta": 5000.0},
+        "full_attention": {"rope_type": "yarn", "rope_theta": 5000.0, "factor": 8.0,
+                           "original_max_position_embeddings": 16, "attention_factor": 1.2}}},
+              "new"),
+    "phi4-mini": ("Phi3", {**LONG, "head_dim": 16, "original_max_position_embeddings": 32,
+                           "tie_word_embeddings": True, "num_attention_heads": 2,
+                           "num_key_value_heads": 1,
+                           **rope("longrope", original_max_position_embeddings=32,
+                                  partial_rotary_factor=0.75,
+                                  short_factor=[1.0, 1.1, 1.2, 1.3, 1.4, 1.5],
+                                  long_factor=[1.0, 1.5, 2.0, 3.0, 4.0, 6.0])}, "old"),
+    "qwen3moe": ("Qwen3Moe", {**LONG, "head_dim": 12, "num_hidden_layers": 2, "num_experts": 6,
+                              "num_experts_per_tok": 2, "moe_intermediate_size": 24,
+                              "norm_topk_prob": True}, "new"),
+    "qwen3moe-shares": ("Qwen3Moe", {**COMMON, "num_hidden_layers": 2, "num_experts": 6,
+                                     "num_experts_per_tok": 3, "moe_intermediate_size": 24,
+                                     "norm_topk_prob": False}, "new"),
+    "smollm3": ("SmolLM3", {**LONG, "num_hidden_layers": 4}, "new"),
     "gemma2": ("Gemma2", {**COMMON, "head_dim": 12, "sliding_window": 12,
                           "query_pre_attn_scalar": 20, "attn_logit_softcapping": 5.0,
                           "final_logit_softcapping": 3.0}, "old"),
@@ -76,6 +102,14 @@ def randomize(model, gemma):
             else:
                 scale = 0.5 if "embed" in name else 2 * parameter.shape[-1] ** -0.5
                 parameter.copy_(values * scale)
+
+
+def greedy(model, tokens):
+    ids = list(tokens)
+    for _ in range(N_GREEDY):
+        with torch.no_grad():
+            ids.append(int(model(torch.tensor([ids])).logits[0, -1].argmax()))
+    return ids[len(tokens):]
 
 
 def old_spelling(config):
@@ -131,6 +165,9 @@ def main():
         (folder / "tokens.json").write_text(json.dumps({"tokens": tokens}) + "\n")
         (folder / "logits.f32").write_bytes(logits.float().numpy().astype("<f4").tobytes())
         respell(folder, style)
+        if values.get("max_position_embeddings") == LONG["max_position_embeddings"]:
+            answer = {"tokens": greedy(model, tokens)}
+            (folder / "greedy.json").write_text(json.dumps(answer) + "\n")
         print(name)
 
 

@@ -54,17 +54,19 @@ def logits(model, tokens, *options, **environment):
 
 def checkpoints():
     """(name, model, tokens, golden, greedy or None)"""
-    for folder in sorted(MODELS.iterdir()):
+    for folder in sorted([*MODELS.iterdir(), *OWN.iterdir()]):
         if folder.name == "llama-q" or not folder.is_dir():
             continue
+        greedy = folder / "greedy.json"
         for model in (folder, folder / "model.gguf"):
             if model.exists():
                 yield (f"{folder.name}{'' if model == folder else '.gguf'}", model,
-                       folder / "tokens.json", folder / "logits.f32", folder / "greedy.json")
+                       folder / "tokens.json", folder / "logits.f32",
+                       greedy if greedy.exists() else None)
     for model in sorted((MODELS / "llama-q").glob("*.gguf")):
         yield (f"llama-q/{model.stem}", model, MODELS / "llama-q" / "tokens.json",
                MODELS / "llama-q" / f"logits-{model.stem}.f32", None)
-    for folder in sorted([*(SHARED / "models").iterdir(), *OWN.iterdir()]):
+    for folder in sorted((SHARED / "models").iterdir()):
         if folder.is_dir():
             yield (folder.name, folder, folder / "tokens.json", folder / "logits.f32", None)
 

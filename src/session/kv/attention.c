@@ -3,6 +3,8 @@
 // tokens and heads. Prompts meet the cache in prompt_attention.c.
 #include "session/pass.h"
 
+#include <math.h>
+
 struct job {
     const struct st_run *run;
     size_t group; // query heads per key-value head
@@ -18,7 +20,7 @@ static void normalise_head(const struct job *job, const struct st_norm_weight *n
                            float *x) {
     const struct st_config *c = &job->run->s->model->config;
     const struct st_elementwise *k = job->run->s->kernels.elementwise;
-    if (!norm->weight) return;
+    if (!norm->weight || norm->whole) return;
     const float *weight = norm->weight + (norm->per_head ? head * c->head_dim : 0);
     if (c->qk_layernorm)
         k->layernorm(x, weight, norm->bias, c->norm_epsilon, c->head_dim, x);
@@ -26,12 +28,28 @@ static void normalise_head(const struct job *job, const struct st_norm_weight *n
         k->rmsnorm(x, weight, c->norm_epsilon, c->head_dim, x);
 }
 
+// All heads of a row, [n_heads, head_dim], where one norm covers them.
+static void normalise_row(const struct job *job, const struct st_norm_weight *norm, size_t n_heads,
+                          float *x) {
+    const struct st_config *c = &job->run->s->model->config;
+    if (norm->weight && norm->whole)
+        job->run->s->kernels.elementwise->rmsnorm(x, norm->weight, c->norm_epsilon,
+                                                  n_heads * c->head_dim, x);
+}
+
+// Llama 4's scale of queries, which keeps attention sharp in texts beyond the original context.
+static float query_scale(const struct st_rope *rope, size_t position) {
+    if (rope->query_growth <= 0.0) return 1.0f;
+    return (float)(1.0 + rope->query_growth * log1p(floor((double)position /
+                                                          rope->original_context)));
+}
+
 static void rotate(const struct job *job, size_t t, float *x) {
     const struct st_config *c = &job->run->s->model->config;
     const struct st_chunk_buffers *b = job->run->buffers;
     size_t half = c->rope_dims / 2;
     bool local = c->sliding[job->run->layer];
-    if (half)
+    if (half && !c->unrotated[job->run->layer])
         job->run->s->kernels.elementwise->rope(x, b->cosine[local] + t * half,
                                                b->sine[local] + t * half, c->rope_dims,
                                                c->rope_interleaved);
@@ -55,10 +73,11 @@ static void append_token(void *context, size_t t, size_t worker) {
     float *k = job->run->buffers->k + t * c->n_kv_heads * hd;
     const float *v = job->run->buffers->v + t * c->n_kv_heads * hd;
     const float *bias = st_key_bias_of(&s->kv.bias, s->model, job->run->layer);
+    const struct st_norm_weight *norm = &s->model->weights.layers[job->run->layer].k_norm;
+    normalise_row(job, norm, c->n_kv_heads, k);
     for (size_t h = 0; h < c->n_kv_heads; h++) {
         for (size_t d = 0; d < c->rope_dims && bias; d++) k[h * hd + d] -= bias[h * hd + d];
-        normalise_head(job, &job->run->s->model->weights.layers[job->run->layer].k_norm, h,
-                       k + h * hd);
+        normalise_head(job, norm, h, k + h * hd);
         rotate(job, t, k + h * hd);
         if (st_kv_traits[s->kv.type].mixed_keys) mix_key(s, k + h * hd);
         kernel->store(k + h * hd, hd, cache_at(job->run, s->kv.keys, h, place));
@@ -74,11 +93,15 @@ static void rotate_queries(void *context, size_t t, size_t worker) {
     const struct st_layer *layer = &s->model->weights.layers[job->run->layer];
     const float *bias = st_key_bias_of(&s->kv.bias, s->model, job->run->layer);
     bool mixed = st_kv_traits[s->kv.type].mixed_keys;
+    float scale = query_scale(&c->rope, st_batch_place(job->run->batch, t).position);
+    normalise_row(job, &layer->q_norm, c->n_heads,
+                  job->run->buffers->q + t * c->n_heads * c->head_dim);
     for (size_t h = 0; h < c->n_heads; h++) {
         size_t row = t * c->n_heads + h;
         float *q = job->run->buffers->q + row * c->head_dim;
         normalise_head(job, &layer->q_norm, h, q);
         rotate(job, t, q);
+        if (scale != 1.0f) s->kernels.elementwise->scale(scale, q, c->head_dim, q);
         if (bias)
             st_key_bias_factors(c, q, bias + h / job->group * c->head_dim,
                                 job->run->buffers->bias_factors + row * c->rope_dims);

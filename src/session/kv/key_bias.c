@@ -17,7 +17,8 @@ static bool changes(const struct st_rope *rope) {
 static bool leaves_out(const struct stint_model *m, uint32_t layer) {
     const struct st_config *c = &m->config;
     const struct st_rope *rope = c->sliding[layer] ? &c->rope_local : &c->rope;
-    return bias_of(m, layer) && !m->weights.layers[layer].k_norm.weight && !changes(rope);
+    return bias_of(m, layer) && !m->weights.layers[layer].k_norm.weight && !changes(rope) &&
+           !c->unrotated[layer];
 }
 
 // Whether some layer does, of those with a sliding window or of the others.

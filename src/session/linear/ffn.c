@@ -64,9 +64,9 @@ const struct st_op st_op_nested_ffn = {.name = "nested", .run = run_nested};
 // ---- Mixtures
 
 // Turns one token's router logits into the weights of its best experts, 0 for the others: a softmax
-// over the selected ones, which equals the full softmax renormalised. Of equals the lower index
-// wins.
-static void select_experts(float *route, size_t n_experts, size_t n_used) {
+// over the selected ones, which equals the full softmax renormalised, or with `all` the full
+// softmax as it is. Of equals the lower index wins.
+static void select_experts(float *route, size_t n_experts, size_t n_used, bool all) {
     bool selected[ST_MAX_EXPERTS] = {false};
     float best = -INFINITY, sum = 0.0f;
     for (size_t u = 0; u < n_used; u++) {
@@ -77,8 +77,9 @@ static void select_experts(float *route, size_t n_experts, size_t n_used) {
         if (u == 0) best = route[arg];
     }
     for (size_t e = 0; e < n_experts; e++) {
-        route[e] = selected[e] ? expf(route[e] - best) : 0.0f;
-        sum += route[e];
+        float share = selected[e] || all ? expf(route[e] - best) : 0.0f;
+        route[e] = selected[e] ? share : 0.0f;
+        sum += share;
     }
     for (size_t e = 0; e < n_experts; e++) route[e] /= sum;
 }
@@ -129,7 +130,8 @@ static stint_status run_mixture(const struct st_run *r, const struct st_operands
     const struct st_layer *l = &r->s->model->weights.layers[r->layer];
     ST_TRY(st_float_linear(r, o->x, o->n, &l->router, route));
     for (size_t t = 0; t < o->n; t++)
-        select_experts(route + t * c->n_experts, c->n_experts, c->n_experts_used);
+        select_experts(route + t * c->n_experts, c->n_experts, c->n_experts_used,
+                       (c->flags & ST_ARCH_ROUTE_ALL) != 0);
     if (r->s->source->expect) expect_experts(r, o->n);
     memset(o->y[0], 0, o->n * c->hidden * sizeof(float));
     for (uint32_t e = 0; e < c->n_experts; e++) ST_TRY(run_expert(r, o, e));

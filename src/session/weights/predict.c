@@ -124,7 +124,7 @@ static stint_status expect_group(const struct st_run *run, uint32_t layer, size_
     const struct st_config *c = &s->model->config;
     const struct st_layer *l = &s->model->weights.layers[layer];
     const float *scores, *x = run->buffers->x + first * c->hidden;
-    if (c->block != ST_BLOCK_POST) {
+    if (st_block_norms_input(c->block)) {
         bool parallel = c->block == ST_BLOCK_PARALLEL;
         st_pass_norm(run, parallel ? &l->attn_norm : &l->ffn_norm, x, n, r->prediction.guess);
         x = r->prediction.guess;
