@@ -5,6 +5,7 @@
 #include "base/size.h"
 #include "kernels/linear_amx.h"
 #include "kernels/linear_bf16_gemv.h"
+#include "kernels/prefetch.h"
 
 #include <string.h>
 
@@ -31,6 +32,19 @@ static void dequantize_rows(const struct st_linear_kernels *kernels, const struc
                 (const unsigned char *)a->w + (row + m) * a->row_bytes, k0, n, out);
         else
             memset(out, 0, n * sizeof *out);
+    }
+}
+
+// What dequantize_rows reads next comes from memory while tokens meet what it wrote: rows lie too
+// far apart for the processor's own prefetchers. Past row1 nothing is prefetched.
+static void prefetch_rows(const struct st_linear_kernels *kernels, const struct st_linear_args *a,
+                          size_t row, size_t row1, size_t k0, size_t n) {
+    const struct st_dtype_traits *type = st_dtype_traits(a->dtype);
+    size_t first = k0 / type->block_items * type->block_bytes;
+    size_t bytes = st_ceil_div(n, type->block_items) * type->block_bytes;
+    for (size_t end = st_min(row + kernels->tile->m, row1); row < end; row++) {
+        const char *at = (const char *)a->w + row * a->row_bytes + first;
+        for (size_t i = 0; i < bytes; i += ST_CACHE_LINE) __builtin_prefetch(at + i, 0, 3);
     }
 }
 
@@ -67,6 +81,10 @@ static void add_k_block(const struct columns *c, size_t row0, size_t row1, size_
     size_t padded = st_tile_padded(tile, c->args->n_tokens);
     for (size_t row = row0; row < row1; row += tile->m) {
         dequantize_rows(c->kernels, c->args, row, row1, k0, n, weights);
+        size_t next_row = row + tile->m < row1 ? row + tile->m : row0;
+        size_t next_k0 = next_row == row0 ? k0 + n : k0;
+        prefetch_rows(c->kernels, c->args, next_row, row1, next_k0,
+                      st_min(K_BLOCK, c->args->k - next_k0));
         if (c->pairs) round_rows(c->kernels, n, weights);
         for (size_t t = 0; t < padded;) {
             size_t width = st_tile_width(tile, c->args->n_tokens, t);
@@ -124,7 +142,8 @@ static size_t tile_block_tokens(const struct st_linear_kernels *kernels) {
 
 static void tile_pack(const struct st_linear_kernels *kernels, const float *x, size_t n_tokens,
                       size_t k, size_t block, float *out) {
-    size_t width = tile_block_tokens(kernels), t = block * width;
+    size_t t = st_tile_block_start(kernels->tile, n_tokens, block),
+           width = st_tile_width(kernels->tile, n_tokens, t);
     st_tile_pack(kernels->tile, x + t * k, k, st_min(width, n_tokens - t), k, out + t * k);
 }
 
@@ -148,7 +167,7 @@ static void bf16_tile_rows(const struct st_linear_kernels *kernels, const struct
 // A block as tile_pack has it, then its pairs in place: they take the first half of its room.
 static void bf16_tile_pack(const struct st_linear_kernels *kernels, const float *x, size_t n_tokens,
                            size_t k, size_t block, float *out) {
-    size_t t = block * tile_block_tokens(kernels),
+    size_t t = st_tile_block_start(kernels->tile, n_tokens, block),
            width = st_tile_width(kernels->tile, n_tokens, t);
     tile_pack(kernels, x, n_tokens, k, block, out);
     kernels->pairs->zip(out + t * k, k, width, (uint32_t *)(void *)(out + t * k));

@@ -5,6 +5,7 @@
 #include "base/size.h"
 #include "kernels/tile_rows.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 const struct st_tile st_tiles[] = {
@@ -46,8 +47,22 @@ size_t st_tile_padded(const struct st_tile *tile, size_t n_tokens) {
     return st_round_up(n_tokens, tile->lanes);
 }
 
+// One vector of tokens alone keeps too few sums to hide the latency of a multiply-add, so that the
+// block before a last one of that width gives it a vector.
+static bool shares(const struct st_tile *tile, size_t rest) {
+    return tile->vectors > 2 && rest == (tile->vectors + 1) * tile->lanes;
+}
+
 size_t st_tile_width(const struct st_tile *tile, size_t n_tokens, size_t t0) {
-    return st_min(tile->vectors * tile->lanes, st_tile_padded(tile, n_tokens) - t0);
+    size_t widest = tile->vectors * tile->lanes, rest = st_tile_padded(tile, n_tokens) - t0;
+    return shares(tile, rest) ? widest - tile->lanes : st_min(widest, rest);
+}
+
+size_t st_tile_block_start(const struct st_tile *tile, size_t n_tokens, size_t block) {
+    size_t widest = tile->vectors * tile->lanes, t = block * widest;
+    bool after_one_that_shares =
+        block > 0 && shares(tile, st_tile_padded(tile, n_tokens) - (t - widest));
+    return after_one_that_shares ? t - tile->lanes : t;
 }
 
 void st_tile_transpose(const struct st_tile *tile, const float *a, size_t a_row, size_t n_rows,

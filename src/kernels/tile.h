@@ -47,8 +47,10 @@ size_t st_tile_pack(const struct st_tile *tile, const float *x, size_t x_row, si
 void st_tile_transpose(const struct st_tile *tile, const float *a, size_t a_row, size_t n_rows,
                        size_t n_columns, float *b, size_t b_row);
 
-// Tokens after padding, and the width of the block that starts at t0 (a multiple of the widest).
+// Tokens after padding; the width of the block that starts at t0; where a block starts. There are
+// n_tokens / (vectors * lanes) blocks, rounded up.
 size_t st_tile_padded(const struct st_tile *tile, size_t n_tokens);
 size_t st_tile_width(const struct st_tile *tile, size_t n_tokens, size_t t0);
+size_t st_tile_block_start(const struct st_tile *tile, size_t n_tokens, size_t block);
 
 #endif

@@ -75,8 +75,10 @@ static void packing_transposes_and_pads_with_zeros(void **state) {
             size_t k = 1 + ts_random_below(40), padded = st_tile_padded(tile, n);
             struct kc_array x = kc_floats(n * k, 1.0f), out = kc_floats(padded * k, 1.0f);
             assert_int_equal(st_tile_pack(tile, x.data, k, n, k, out.data), padded);
-            for (size_t t = 0; t < padded;) {
+            for (size_t t = 0, block = 0; t < padded; block++) {
                 size_t width = st_tile_width(tile, n, t);
+                assert_int_equal(st_tile_block_start(tile, n, block), t);
+                assert_true(width <= tile->vectors * tile->lanes && width % tile->lanes == 0);
                 for (size_t l = 0; l < width; l++)
                     for (size_t i = 0; i < k; i++) {
                         float wanted = t + l < n ? ((float *)x.data)[(t + l) * k + i] : 0.0f;
