@@ -164,13 +164,16 @@ static void bf16_tile_rows(const struct st_linear_kernels *kernels, const struct
     tile_blocks(&c, row0, row1, scratch);
 }
 
-// A block as tile_pack has it, then its pairs in place: they take the first half of its room.
+// Pairs first: half as much is left to transpose. They take the first half of the block's room, and
+// until then lie as rows in the second.
 static void bf16_tile_pack(const struct st_linear_kernels *kernels, const float *x, size_t n_tokens,
                            size_t k, size_t block, float *out) {
     size_t t = st_tile_block_start(kernels->tile, n_tokens, block),
-           width = st_tile_width(kernels->tile, n_tokens, t);
-    tile_pack(kernels, x, n_tokens, k, block, out);
-    kernels->pairs->zip(out + t * k, k, width, (uint32_t *)(void *)(out + t * k));
+           width = st_tile_width(kernels->tile, n_tokens, t), n = st_min(width, n_tokens - t);
+    float *packed = out + t * k, *rows = packed + width * (k / 2);
+    for (size_t i = 0; i < n; i++)
+        kernels->pairs->join(x + (t + i) * k, k / 2, (uint32_t *)(void *)(rows + i * (k / 2)));
+    st_tile_pack(kernels->tile, rows, k / 2, n, k / 2, packed);
 }
 
 static bool quantized(enum st_dtype dtype, size_t k, size_t n_tokens) {

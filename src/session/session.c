@@ -23,11 +23,11 @@ static struct st_kernel_set select_kernels(void) {
                                   .blocks = st_blocks_select(flags)};
 }
 
-// BF16 has fewer bits than the cache, but many more than W8A8 linears. Whoever asks for F32 there,
-// or runs in float, gets floats.
+// BF16 has fewer bits than the cache, but many more than W8A8 linears and as many as `fast`
+// prompts. Whoever asks for F32 there, or runs in float, gets floats.
 static const struct st_pairs *select_pairs(const struct stint_session *s) {
-    if (!s->model->int8.layers || s->kv.type == ST_KV_F32 || s->model->config.head_dim % 2)
-        return NULL;
+    bool rounds = s->model->int8.layers || s->model->fast;
+    if (!rounds || s->kv.type == ST_KV_F32 || s->model->config.head_dim % 2) return NULL;
     return st_pairs_select(s->kernels.cpu_flags);
 }
 
