@@ -170,8 +170,13 @@ static stint_status bind_row_scales(const char *linear, const float *inputs, siz
 // Weight and activation scales come as one factor.
 static stint_status bind_factor(const struct binder *b, const char *linear, const float *inputs,
                                 size_t n, struct st_int8_weight *w) {
-    if (inputs && !w->shadowed && fpclassify(inputs[1]) == FP_ZERO)
-        return bind_row_scales(linear, inputs, n, w);
+    if (inputs && fpclassify(inputs[1]) == FP_ZERO) {
+        if (!w->shadowed) return bind_row_scales(linear, inputs, n, w);
+        return st_fail(STINT_E_FORMAT,
+                       "section '%s%s' gives each token a scale, but there is '%s%s': prepare the "
+                       "package again",
+                       linear, ST_INT8_INPUT, linear, ST_INT8_COLUMNS);
+    }
     float *factor = ST_TAKE(b->arena, float, n);
     const float *scale = w->scale;
     w->factor = factor;

@@ -157,10 +157,11 @@ stint_status st_prepare_write_columns(struct st_prepare_job *job) {
 }
 
 stint_status st_prepare_drop_columns(struct st_prepare_job *job) {
-    const struct st_plan *p = &job->plan;
-    for (size_t i = p->n; i-- > 0;) {
-        const struct st_planned *l = &p->linears[p->by_importance[i]];
-        if (l->written && !l->shadowed) return st_package_drop(job->writer, l->first_section);
+    // The plan may have been ranked anew since: the first in the file counts, not in the plan.
+    size_t first = SIZE_MAX;
+    for (size_t i = 0; i < job->plan.n; i++) {
+        const struct st_planned *l = &job->plan.linears[i];
+        if (l->written && !l->shadowed) first = st_min(first, l->first_section);
     }
-    return STINT_OK;
+    return first == SIZE_MAX ? STINT_OK : st_package_drop(job->writer, first);
 }
