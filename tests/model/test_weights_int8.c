@@ -58,6 +58,7 @@ static void names_and_shapes_follow_the_config(void **state) {
 struct sections {
     const char *spoiled; // its name; NULL: none
     float value;         // what it holds then; 0: it is absent
+    const char *columns; // the linear that has shadow columns, each token's scale in spite of them
     void *data[256];
     size_t n;
 };
@@ -66,7 +67,9 @@ static stint_status find(void *context, const char *name, bool required,
                          struct st_section *section) {
     struct sections *s = context;
     bool spoiled = s->spoiled && strcmp(name, s->spoiled) == 0;
-    if (!required) return STINT_OK;
+    size_t n_name = s->columns ? strlen(s->columns) : 0;
+    bool its = n_name && strncmp(name, s->columns, n_name) == 0;
+    if (!required && !(its && strcmp(name + n_name, ST_INT8_COLUMNS) == 0)) return STINT_OK;
     if (spoiled && s->value == 0.0f)
         return st_fail(STINT_E_FORMAT, "section '%s' is missing", name);
     assert_int_equal(st_section_bytes(section, &section->bytes), STINT_OK);
@@ -74,6 +77,11 @@ static stint_status find(void *context, const char *name, bool required,
     if (section->type == ST_SECTION_F32)
         for (size_t i = 0; i < section->bytes / sizeof *data; i++)
             data[i] = spoiled ? s->value : 0.5f;
+    if (its && strcmp(name + n_name, ST_INT8_INPUT) == 0) {
+        data[0] = 2.0f;
+        data[1] = 0.0f;
+    }
+    if (its && strcmp(name + n_name, ST_INT8_HOT) == 0) memset(data, 0xff, section->bytes); // -1
     assert_true(s->n < 256);
     s->data[s->n++] = data;
     section->data = data;
@@ -126,6 +134,17 @@ static void bad_scales_are_refused(void **state) {
         }
 }
 
+static void columns_beside_scales_of_tokens_are_refused(void **state) {
+    (void)state;
+    struct st_config c = small_config();
+    struct sections s = {.columns = "layers.1.down"};
+    struct st_arena arena = {0};
+    struct st_weights_int8 w = {0};
+    assert_int_equal(bind(&s, &c, &w, &arena), STINT_E_FORMAT);
+    assert_non_null(strstr(stint_error_text(), "'layers.1.down.columns': prepare the package"));
+    drop(&s, &arena);
+}
+
 static void a_wide_linear_is_refused(void **state) {
     (void)state;
     struct st_config c = small_config();
@@ -173,6 +192,7 @@ int main(void) {
         cmocka_unit_test(names_and_shapes_follow_the_config),
         cmocka_unit_test(scales_become_one_factor),
         cmocka_unit_test(bad_scales_are_refused),
+        cmocka_unit_test(columns_beside_scales_of_tokens_are_refused),
         cmocka_unit_test(a_wide_linear_is_refused),
         cmocka_unit_test(random_weights_are_the_same_each_time),
     };
