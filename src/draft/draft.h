@@ -8,9 +8,9 @@
 #define ST_DRAFT_DRAFT_H
 
 #include "draft/suffix.h"
+#include "stint.h"
 
 enum {
-    ST_DRAFT_ROWS = 16,   // of a step
     ST_DRAFT_CLASSES = 6, // of lengths of a match
 };
 
@@ -30,8 +30,9 @@ size_t st_draft_propose(const struct st_draft *draft, size_t max, int32_t *ids, 
 
 // Of one session: what its steps cost. Of several rows: a straight line.
 struct st_draft_costs {
-    unsigned bits;                   // of the weights that they are about
-    double plain[ST_DRAFT_ROWS + 1]; // seconds of a step without drafts by its rows; 0: unknown
+    unsigned bits; // of the weights that they are about
+    double
+        plain[STINT_MAX_STEP_ROWS + 1]; // seconds of a step without drafts by its rows; 0: unknown
     double sums[5]; // over steps of several rows: 1, rows, rows^2, seconds, rows * seconds
     size_t longest; // most rows of a step
     bool always;    // drafts are selected whatever they cost

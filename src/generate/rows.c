@@ -17,8 +17,8 @@ static size_t max_drafts(const struct stint_session *s, const struct st_rows_tex
 }
 
 struct proposal {
-    int32_t ids[ST_DRAFT_ROWS];
-    double chances[ST_DRAFT_ROWS];
+    int32_t ids[STINT_MAX_STEP_ROWS];
+    double chances[STINT_MAX_STEP_ROWS];
     size_t n, n_selected;
 };
 

@@ -42,10 +42,8 @@ static void prefetch_rows(const struct st_linear_kernels *kernels, const struct 
     const struct st_dtype_traits *type = st_dtype_traits(a->dtype);
     size_t first = k0 / type->block_items * type->block_bytes;
     size_t bytes = st_ceil_div(n, type->block_items) * type->block_bytes;
-    for (size_t end = st_min(row + kernels->tile->m, row1); row < end; row++) {
-        const char *at = (const char *)a->w + row * a->row_bytes + first;
-        for (size_t i = 0; i < bytes; i += ST_CACHE_LINE) __builtin_prefetch(at + i, 0, 3);
-    }
+    for (size_t end = st_min(row + kernels->tile->m, row1); row < end; row++)
+        st_prefetch_soon((const char *)a->w + row * a->row_bytes + first, bytes);
 }
 
 // The same in BF16, in place: pairs take half the room.

@@ -15,4 +15,10 @@ static inline __attribute__((always_inline)) void st_prefetch(const void *at, si
         __builtin_prefetch((const char *)at + ST_PREFETCH_AHEAD + i, 0, 0);
 }
 
+// Prefetches the lines of at[0, bytes) to all caches, because they are used soon.
+static inline void st_prefetch_soon(const void *at, size_t bytes) {
+    for (size_t i = 0; i < bytes; i += ST_CACHE_LINE)
+        __builtin_prefetch((const char *)at + i, 0, 3);
+}
+
 #endif

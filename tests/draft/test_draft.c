@@ -95,10 +95,11 @@ static double stepped(size_t n) {
 // `thought`. Returns the seconds of one token at a time over those that it took.
 static double play(cost_fn *cost, double right, double thought, int n, size_t n_texts) {
     struct st_draft_costs costs = {0};
-    double chances[ST_DRAFT_ROWS], seconds = 0.0, plain = 0.0, p = 1.0;
-    for (int i = 0; i < ST_DRAFT_ROWS; i++) chances[i] = p *= thought;
+    double chances[STINT_MAX_STEP_ROWS], seconds = 0.0, plain = 0.0, p = 1.0;
+    for (int i = 0; i < STINT_MAX_STEP_ROWS; i++) chances[i] = p *= thought;
     for (int step = 0; step < n; step++) {
-        size_t n_drafts = st_draft_select(&costs, 8, n_texts, chances, ST_DRAFT_ROWS - n_texts);
+        size_t n_drafts =
+            st_draft_select(&costs, 8, n_texts, chances, STINT_MAX_STEP_ROWS - n_texts);
         size_t n_right = 0;
         while (n_right < n_drafts && (double)ts_random_float(0.0f, 1.0f) < right) n_right++;
         double noise = 1.0 + (double)ts_random_float(0.0f, 0.02f);
@@ -153,7 +154,7 @@ static void costs_between_are_estimated(void **state) {
         size_t n = 2 + ts_random_below(15);
         st_draft_measure(&costs, 8, 1, n, 1, 1.5 + 0.25 * (double)n);
     }
-    for (size_t n = 2; n <= ST_DRAFT_ROWS; n++)
+    for (size_t n = 2; n <= STINT_MAX_STEP_ROWS; n++)
         assert_true(fabs(st_draft_cost(&costs, n) - 1.5 - 0.25 * (double)n) < 0.01);
     assert_true(st_draft_cost(&costs, 1) == 1.0);
 }

@@ -5,6 +5,7 @@
 
 #include "base/random.h"
 #include "generate/sample.h"
+#include "support/kinds.h"
 #include "support/support.h"
 
 #include <math.h>
@@ -15,40 +16,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { N_KINDS = 3, CONTEXT = 256, MAX_IDS = 64, N_DRAFTS = 15 };
-
-#define MODEL STINT_SOURCE_DIR "/models/novels-10m"
-
-static stint_model *models[N_KINDS]; // float; INT8; the same with shadows and nested weights
-static const char *const kinds[N_KINDS] = {"float", "int8", "nested"};
-
-static stint_model *prepare(const char *name, const stint_prepare_options *options) {
-    char path[600];
-    stint_model *m = NULL;
-    snprintf(path, sizeof path, "%s/%s.stint", ts_temp_folder(), name);
-    assert_int_equal(stint_prepare(MODEL, path, options, NULL), STINT_OK);
-    assert_int_equal(stint_model_open(path, NULL, &m), STINT_OK);
-    return m;
-}
-
-static int open_models(void **state) {
-    (void)state;
-    stint_prepare_options o = {.size = sizeof o, .n_tokens = 300, .outliers = STINT_OUTLIERS_NONE};
-    assert_int_equal(stint_model_open(MODEL, NULL, &models[0]), STINT_OK);
-    models[1] = prepare("int8", &o);
-    o.outliers = STINT_OUTLIERS_SHARE;
-    o.outlier_prune = 0.5f;
-    o.bits_low = 2;
-    o.bits_high = 4;
-    models[2] = prepare("nested", &o);
-    return 0;
-}
-
-static int close_models(void **state) {
-    (void)state;
-    for (int i = 0; i < N_KINDS; i++) stint_model_close(models[i]);
-    return 0;
-}
+enum { CONTEXT = 256, MAX_IDS = 64, N_DRAFTS = 15 };
 
 // Whose drafts are computed whatever they cost.
 static stint_session *open_session(const stint_model *m, uint32_t n_drafts, const char *schedule) {
@@ -152,9 +120,9 @@ static size_t compare(const stint_model *m, const char *what, const char *schedu
 static void the_text_is_that_of_plain_decoding(void **state) {
     (void)state;
     size_t n_taken = 0;
-    for (int i = 0; i < N_KINDS; i++)
-        n_taken += compare(models[i], kinds[i], NULL, (stint_generation){0}, 4, 0);
-    n_taken += compare(models[2], "3 bits", "uniform:3", (stint_generation){0}, 4, 0);
+    for (int i = 0; i < TS_KINDS; i++)
+        n_taken += compare(ts_kinds[i], ts_kind_names[i], NULL, (stint_generation){0}, 4, 0);
+    n_taken += compare(ts_kinds[2], "3 bits", "uniform:3", (stint_generation){0}, 4, 0);
     assert_true(n_taken > 0);
 }
 
@@ -180,9 +148,9 @@ static void so_it_is_however_tokens_are_picked(void **state) {
     for (size_t i = 0; i < sizeof generations / sizeof *generations; i++) {
         char what[32];
         snprintf(what, sizeof what, "generation %zu", i);
-        compare(models[i % N_KINDS], what, NULL, generations[i], 2, 0);
+        compare(ts_kinds[i % TS_KINDS], what, NULL, generations[i], 2, 0);
     }
-    compare(models[0], "stopped", NULL, (stint_generation){0}, 2, 9);
+    compare(ts_kinds[0], "stopped", NULL, (stint_generation){0}, 2, 9);
 }
 
 // A schedule switches in the middle of what might be drafted.
@@ -194,13 +162,13 @@ static void precision_switches_where_it_should(void **state) {
     p.steps[1].start = 5;
     p.steps[2].bits = 2;
     p.steps[2].start = 17;
-    stint_session *plain = open_session(models[2], 0, NULL);
-    stint_session *drafting = open_session(models[2], N_DRAFTS, NULL);
+    stint_session *plain = open_session(ts_kinds[2], 0, NULL);
+    stint_session *drafting = open_session(ts_kinds[2], N_DRAFTS, NULL);
     assert_int_equal(stint_session_set_precision(plain, &p), STINT_OK);
     assert_int_equal(stint_session_set_precision(drafting, &p), STINT_OK);
     static struct heard a, b;
     int32_t prompt[100];
-    size_t n = make_prompt(models[2], prompt);
+    size_t n = make_prompt(ts_kinds[2], prompt);
     answer(plain, prompt, n, (stint_generation){.n_tokens = 40}, &a);
     answer(drafting, prompt, n, (stint_generation){.n_tokens = 40}, &b);
     assert_same(&a, &b, "schedule");
@@ -212,8 +180,8 @@ static void the_context_may_fill_up(void **state) {
     (void)state;
     int32_t prompt[CONTEXT];
     static struct heard a, b;
-    stint_session *plain = open_session(models[0], 0, NULL);
-    stint_session *drafting = open_session(models[0], N_DRAFTS, NULL);
+    stint_session *plain = open_session(ts_kinds[0], 0, NULL);
+    stint_session *drafting = open_session(ts_kinds[0], N_DRAFTS, NULL);
     for (size_t n = CONTEXT - 6; n <= CONTEXT; n++) {
         for (size_t i = 0; i < n; i++) prompt[i] = (int32_t)(300 + i % 9);
         answer(plain, prompt, n, (stint_generation){.ignore_eos = true}, &a);
@@ -228,9 +196,9 @@ static void the_context_may_fill_up(void **state) {
 // Rows that follow each other in a sequence give what steps one after another give.
 static void rows_are_steps(void **state) {
     (void)state;
-    for (int k = 0; k < N_KINDS; k++) {
-        stint_session *s = open_session(models[k], N_DRAFTS, NULL);
-        size_t vocab = models[k]->config.vocab, n_prompt = 20, n = 5 + ts_random_below(12);
+    for (int k = 0; k < TS_KINDS; k++) {
+        stint_session *s = open_session(ts_kinds[k], N_DRAFTS, NULL);
+        size_t vocab = ts_kinds[k]->config.vocab, n_prompt = 20, n = 5 + ts_random_below(12);
         int32_t ids[64];
         const uint32_t sequences[STINT_MAX_STEP_ROWS] = {0};
         float *wanted = malloc(2 * STINT_MAX_STEP_ROWS * vocab * sizeof *wanted);
@@ -255,7 +223,7 @@ static void settings_have_a_range(void **state) {
     (void)state;
     stint_session *s = NULL;
     stint_session_options o = {.size = sizeof o, .n_drafts = STINT_MAX_STEP_ROWS};
-    assert_int_equal(stint_session_open(models[0], &o, &s), STINT_E_ARG);
+    assert_int_equal(stint_session_open(ts_kinds[0], &o, &s), STINT_E_ARG);
 }
 
 // ---- The distribution of two tokens in a row
@@ -364,7 +332,7 @@ static void sampling_keeps_its_distribution(void **state) {
          .repeat_penalty = 1.3f,
          .frequency_penalty = 0.5f},
     };
-    const stint_model *m = models[0];
+    const stint_model *m = ts_kinds[0];
     size_t vocab = m->config.vocab;
     assert_true(vocab <= VOCAB_MAX);
     struct experiment *e = calloc(1, sizeof *e);
@@ -402,5 +370,5 @@ int main(void) {
         cmocka_unit_test(settings_have_a_range),
         cmocka_unit_test(sampling_keeps_its_distribution),
     };
-    return cmocka_run_group_tests(tests, open_models, close_models);
+    return cmocka_run_group_tests(tests, ts_kinds_open, ts_kinds_close);
 }

@@ -2,6 +2,7 @@
 // Several sequences of one session: whatever the others do, each gets what it would get by itself,
 // bit for bit; and sequences that are saved go on where they were.
 #include "session/session.h"
+#include "support/kinds.h"
 #include "support/support.h"
 
 #include <setjmp.h>
@@ -11,40 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { N_SEQUENCES = STINT_MAX_STEP_ROWS + 3, N_STEPS = 8, N_KINDS = 3, CONTEXT = 96, CHUNK = 16 };
-
-#define MODEL STINT_SOURCE_DIR "/models/novels-10m"
-
-static stint_model *models[N_KINDS]; // float; INT8; the same with shadows and nested weights
-static const char *const kinds[N_KINDS] = {"float", "int8", "nested"};
-
-static stint_model *prepare(const char *name, const stint_prepare_options *options) {
-    char path[600];
-    stint_model *m = NULL;
-    snprintf(path, sizeof path, "%s/%s.stint", ts_temp_folder(), name);
-    assert_int_equal(stint_prepare(MODEL, path, options, NULL), STINT_OK);
-    assert_int_equal(stint_model_open(path, NULL, &m), STINT_OK);
-    return m;
-}
-
-static int open_models(void **state) {
-    (void)state;
-    stint_prepare_options o = {.size = sizeof o, .n_tokens = 300, .outliers = STINT_OUTLIERS_NONE};
-    assert_int_equal(stint_model_open(MODEL, NULL, &models[0]), STINT_OK);
-    models[1] = prepare("int8", &o);
-    o.outliers = STINT_OUTLIERS_SHARE;
-    o.outlier_prune = 0.5f;
-    o.bits_low = 2;
-    o.bits_high = 4;
-    models[2] = prepare("nested", &o);
-    return 0;
-}
-
-static int close_models(void **state) {
-    (void)state;
-    for (int i = 0; i < N_KINDS; i++) stint_model_close(models[i]);
-    return 0;
-}
+enum { N_SEQUENCES = STINT_MAX_STEP_ROWS + 3, N_STEPS = 8, CONTEXT = 96, CHUNK = 16 };
 
 static stint_session *open_session(const stint_model *m, uint32_t n_sequences, const char *schedule,
                                    uint32_t npu_threads) {
@@ -142,9 +110,9 @@ static void check_together(const stint_model *m, const char *what, const char *s
 
 static void each_gets_what_it_gets_alone(void **state) {
     (void)state;
-    for (int i = 0; i < N_KINDS; i++) check_together(models[i], kinds[i], NULL, 0);
-    check_together(models[2], "3 bits", "uniform:3", 0);
-    check_together(models[1], "int8, split", NULL, 1);
+    for (int i = 0; i < TS_KINDS; i++) check_together(ts_kinds[i], ts_kind_names[i], NULL, 0);
+    check_together(ts_kinds[2], "3 bits", "uniform:3", 0);
+    check_together(ts_kinds[1], "int8, split", NULL, 1);
 }
 
 // Block forms, positions, windows, mixtures: those of the golden models.
@@ -167,8 +135,8 @@ static void so_does_every_family(void **state) {
 // is known.
 static void pieces_of_a_prompt_give_the_whole(void **state) {
     (void)state;
-    for (int k = 0; k < N_KINDS; k++) {
-        const stint_model *m = models[k];
+    for (int k = 0; k < TS_KINDS; k++) {
+        const stint_model *m = ts_kinds[k];
         stint_session *s = open_session(m, 2, NULL, 0);
         int32_t ids[64];
         float *logits = malloc(2 * vocab(m) * sizeof *logits);
@@ -181,7 +149,7 @@ static void pieces_of_a_prompt_give_the_whole(void **state) {
                 assert_int_equal(st_session_prompt(s, 1, ids + at, n, 64, logits + vocab(m)),
                                  STINT_OK);
             }
-            assert_logits(m, logits + vocab(m), logits, kinds[k], 1);
+            assert_logits(m, logits + vocab(m), logits, ts_kind_names[k], 1);
             assert_int_equal(s->sequences[1].prompted, 64);
         }
         assert_int_equal(stint_session_eval(s, 1, ids, 1, false, NULL), STINT_OK);
@@ -195,13 +163,13 @@ static void pieces_of_a_prompt_give_the_whole(void **state) {
 
 static void a_wrong_step_changes_nothing(void **state) {
     (void)state;
-    stint_session *s = open_session(models[0], 3, NULL, 0);
+    stint_session *s = open_session(ts_kinds[0], 3, NULL, 0);
     int32_t ids[CONTEXT];
-    random_ids(models[0], ids, CONTEXT);
+    random_ids(ts_kinds[0], ids, CONTEXT);
     assert_int_equal(stint_session_eval(s, 3, ids, 1, false, NULL), STINT_E_ARG);
     assert_int_equal(stint_session_eval(s, 2, ids, CONTEXT, false, NULL), STINT_OK);
     const uint32_t twice[] = {0, 1, 0}, full[] = {0, 2}, beyond[] = {1, 3};
-    const int32_t bad[] = {5, (int32_t)vocab(models[0])};
+    const int32_t bad[] = {5, (int32_t)vocab(ts_kinds[0])};
     assert_int_equal(stint_session_step(s, twice, ids, 3, NULL), STINT_E_ARG);
     assert_int_equal(stint_session_step(s, full, ids, 2, NULL), STINT_E_LIMIT);
     assert_int_equal(stint_session_step(s, beyond, ids, 2, NULL), STINT_E_ARG);
@@ -215,15 +183,15 @@ static void a_wrong_step_changes_nothing(void **state) {
     assert_int_equal(stint_session_length(s, 1), 1);
     stint_session_close(s);
     stint_session_options o = {.size = sizeof o, .n_sequences = STINT_MAX_SEQUENCES + 1};
-    assert_int_equal(stint_session_open(models[0], &o, &s), STINT_E_ARG);
+    assert_int_equal(stint_session_open(ts_kinds[0], &o, &s), STINT_E_ARG);
 }
 
 static void a_saved_sequence_goes_on(void **state) {
     (void)state;
     char path[600];
     snprintf(path, sizeof path, "%s/kept.session", ts_temp_folder());
-    for (int k = 0; k < N_KINDS; k++) {
-        const stint_model *m = models[k];
+    for (int k = 0; k < TS_KINDS; k++) {
+        const stint_model *m = ts_kinds[k];
         stint_session *s = open_session(m, 2, NULL, 0), *other = open_session(m, 3, NULL, 0);
         float *logits = malloc(2 * vocab(m) * sizeof *logits);
         int32_t ids[30];
@@ -237,7 +205,7 @@ static void a_saved_sequence_goes_on(void **state) {
         assert_memory_equal(stint_session_tokens(other, 2), ids, 29 * sizeof *ids);
         assert_int_equal(stint_session_eval(other, 2, ids + 29, 1, false, logits + vocab(m)),
                          STINT_OK);
-        assert_logits(m, logits + vocab(m), logits, kinds[k], 2);
+        assert_logits(m, logits + vocab(m), logits, ts_kind_names[k], 2);
         free(logits);
         stint_session_close(s);
         stint_session_close(other);
@@ -253,17 +221,17 @@ static void assert_not_loaded(stint_session *s, const char *path, stint_status w
 static void what_is_not_its_own_is_refused(void **state) {
     (void)state;
     char path[600];
-    stint_session *s = open_session(models[0], 0, NULL, 0);
-    stint_session *other = open_session(models[1], 0, NULL, 0), *small = NULL;
+    stint_session *s = open_session(ts_kinds[0], 0, NULL, 0);
+    stint_session *other = open_session(ts_kinds[1], 0, NULL, 0), *small = NULL;
     int32_t ids[40];
     size_t bytes;
     snprintf(path, sizeof path, "%s/own.session", ts_temp_folder());
-    random_ids(models[0], ids, 40);
+    random_ids(ts_kinds[0], ids, 40);
     assert_int_equal(stint_session_eval(s, 0, ids, 40, false, NULL), STINT_OK);
     assert_int_equal(stint_session_save(s, 0, path), STINT_OK);
     assert_not_loaded(other, path, STINT_E_ARG);
     stint_session_options o = {.size = sizeof o, .n_context = 39};
-    assert_int_equal(stint_session_open(models[0], &o, &small), STINT_OK);
+    assert_int_equal(stint_session_open(ts_kinds[0], &o, &small), STINT_OK);
     assert_not_loaded(small, path, STINT_E_FORMAT);
     unsigned char *file = ts_read(path, &bytes);
     for (int i = 0; i < 20; i++) { // any byte of it
@@ -295,5 +263,5 @@ int main(void) {
         cmocka_unit_test(a_saved_sequence_goes_on),
         cmocka_unit_test(what_is_not_its_own_is_refused),
     };
-    return cmocka_run_group_tests(tests, open_models, close_models);
+    return cmocka_run_group_tests(tests, ts_kinds_open, ts_kinds_close);
 }

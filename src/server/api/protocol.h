@@ -48,6 +48,16 @@ extern const struct st_protocol st_protocol_ollama_chat, st_protocol_ollama_gene
 bool st_protocol_copy(const json_t *from, const char *const (*names)[2], size_t n, json_t *to);
 // Anthropic's and Ollama's answers continue a text of the assistant that ends the messages.
 bool st_protocol_continue(json_t *chat, struct st_problem *problem);
+// Its "type"; "" where it has none.
+const char *st_protocol_type(const json_t *object);
+// Takes `item` over, which may be NULL: no memory.
+bool st_protocol_append(json_t *list, json_t *item, struct st_problem *problem);
+// The chat's new list of messages, which begins with `system` unless that is NULL. Borrowed; NULL
+// with *problem filled.
+json_t *st_protocol_messages(const json_t *system, json_t *chat, struct st_problem *problem);
+// The body's tools, which have this type or none, and their schema under this name.
+bool st_protocol_tools(const json_t *body, const char *type, const char *parameters, json_t *chat,
+                       struct st_problem *problem);
 bool st_protocol_no_memory(struct st_problem *problem);
 
 #endif

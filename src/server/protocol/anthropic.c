@@ -18,15 +18,6 @@ static const struct st_known_refused refused[] = {
     {"output_config", NULL},      {"output_format", NULL}, {NULL, NULL}};
 const struct st_known st_known_anthropic = {used, idle, refused, false};
 
-static const char *type_of(const json_t *block) {
-    const char *type = json_string_value(json_object_get(block, "type"));
-    return type != NULL ? type : "";
-}
-
-static bool append(json_t *list, json_t *item, struct st_problem *problem) {
-    return json_array_append_new(list, item) == 0 || st_protocol_no_memory(problem);
-}
-
 // A call of an earlier answer, and what it gave.
 static json_t *call_of(const json_t *block) {
     json_t *input = json_object_get(block, "input");
@@ -49,10 +40,13 @@ struct blocks {
 };
 
 static bool take_block(const json_t *block, struct blocks *to, struct st_problem *problem) {
-    const char *type = type_of(block);
-    if (strcmp(type, "text") == 0) return append(to->texts, json_incref((json_t *)block), problem);
-    if (strcmp(type, "tool_use") == 0) return append(to->calls, call_of(block), problem);
-    if (strcmp(type, "tool_result") == 0) return append(to->messages, result_of(block), problem);
+    const char *type = st_protocol_type(block);
+    if (strcmp(type, "text") == 0)
+        return st_protocol_append(to->texts, json_incref((json_t *)block), problem);
+    if (strcmp(type, "tool_use") == 0)
+        return st_protocol_append(to->calls, call_of(block), problem);
+    if (strcmp(type, "tool_result") == 0)
+        return st_protocol_append(to->messages, result_of(block), problem);
     if (strcmp(type, "thinking") == 0 || strcmp(type, "redacted_thinking") == 0) return true;
     return st_refuse(problem, 400, "messages", "blocks of type '%.40s' are not supported", type);
 }
@@ -65,7 +59,7 @@ static bool take_message(const json_t *message, json_t *messages, struct st_prob
     if (!json_is_array(content)) {
         json_decref(to.texts);
         json_decref(to.calls);
-        return append(messages, json_incref((json_t *)message), problem);
+        return st_protocol_append(messages, json_incref((json_t *)message), problem);
     }
     json_array_foreach(content, i, block) ok = ok && take_block(block, &to, problem);
     size_t n_texts = json_array_size(to.texts), n_calls = json_array_size(to.calls);
@@ -74,7 +68,7 @@ static bool take_message(const json_t *message, json_t *messages, struct st_prob
                                  "content", n_texts > 0 ? to.texts : NULL);
         if (n_calls > 0 && json_object_set(made, "tool_calls", to.calls) != 0)
             ok = st_protocol_no_memory(problem);
-        ok = append(messages, made, problem) && ok;
+        ok = st_protocol_append(messages, made, problem) && ok;
     }
     json_decref(to.texts);
     json_decref(to.calls);
@@ -82,35 +76,11 @@ static bool take_message(const json_t *message, json_t *messages, struct st_prob
 }
 
 static bool take_messages(const json_t *body, json_t *chat, struct st_problem *problem) {
-    const json_t *system = st_field(body, "system"), *given = st_field(body, "messages");
-    json_t *messages = json_array();
-    if (messages == NULL || json_object_set_new(chat, "messages", messages) != 0)
-        return st_protocol_no_memory(problem);
-    if (system != NULL &&
-        !append(messages, json_pack("{s:s, s:O}", "role", "system", "content", system), problem))
-        return false;
+    const json_t *given = st_field(body, "messages");
+    json_t *messages = st_protocol_messages(st_field(body, "system"), chat, problem);
+    if (messages == NULL) return false;
     for (size_t i = 0; i < json_array_size(given); i++)
         if (!take_message(json_array_get(given, i), messages, problem)) return false;
-    return true;
-}
-
-static bool take_tools(const json_t *body, json_t *chat, struct st_problem *problem) {
-    const json_t *given = st_field(body, "tools");
-    json_t *tools = json_array();
-    if (tools == NULL || json_object_set_new(chat, "tools", tools) != 0)
-        return st_protocol_no_memory(problem);
-    for (size_t i = 0; i < json_array_size(given); i++) {
-        const json_t *tool = json_array_get(given, i);
-        const char *type = type_of(tool);
-        if (*type != 0 && strcmp(type, "custom") != 0)
-            return st_refuse(problem, 400, "tools", "tools of type '%.40s' are not supported",
-                             type);
-        json_t *made = json_pack("{s:s, s:{s:O?, s:O*, s:O*}}", "type", "function", "function",
-                                 "name", json_object_get(tool, "name"), "description",
-                                 json_object_get(tool, "description"), "parameters",
-                                 json_object_get(tool, "input_schema"));
-        if (!append(tools, made, problem)) return false;
-    }
     return true;
 }
 
@@ -118,11 +88,11 @@ static bool take_tools(const json_t *body, json_t *chat, struct st_problem *prob
 static bool take_choice(const json_t *body, json_t *chat, struct st_problem *problem) {
     const json_t *choice = st_field(body, "tool_choice");
     if (choice == NULL) return true;
-    bool named = strcmp(type_of(choice), "tool") == 0, one = false;
+    bool named = strcmp(st_protocol_type(choice), "tool") == 0, one = false;
     if (!st_field_bool(choice, "disable_parallel_tool_use", &one, problem)) return false;
     json_t *made = named ? json_pack("{s:s, s:O?}", "type", "function", "name",
                                      json_object_get(choice, "name"))
-                         : json_string(type_of(choice));
+                         : json_string(st_protocol_type(choice));
     if (json_object_set_new(chat, "tool_choice", made) != 0 ||
         (one && json_object_set_new(chat, "parallel_tool_calls", json_false()) != 0))
         return st_protocol_no_memory(problem);
@@ -132,7 +102,7 @@ static bool take_choice(const json_t *body, json_t *chat, struct st_problem *pro
 static bool take_thinking(const json_t *body, json_t *chat, struct st_problem *problem) {
     const json_t *thinking = st_field(body, "thinking");
     if (thinking == NULL) return true;
-    bool on = strcmp(type_of(thinking), "disabled") != 0;
+    bool on = strcmp(st_protocol_type(thinking), "disabled") != 0;
     json_t *made = json_pack("{s:b}", "enable_thinking", on);
     return json_object_set_new(chat, "chat_template_kwargs", made) == 0 ||
            st_protocol_no_memory(problem);
@@ -151,7 +121,8 @@ static bool translate(const json_t *body, json_t **chat, struct st_problem *prob
     json_t *made = json_object();
     bool ok = st_protocol_copy(body, names, sizeof names / sizeof *names, made) ||
               st_protocol_no_memory(problem);
-    ok = ok && take_messages(body, made, problem) && take_tools(body, made, problem) &&
+    ok = ok && take_messages(body, made, problem) &&
+         st_protocol_tools(body, "custom", "input_schema", made, problem) &&
          take_choice(body, made, problem) && take_thinking(body, made, problem) &&
          st_protocol_continue(made, problem);
     if (ok)

@@ -42,13 +42,10 @@ static const char *const reasoning_used[] = {"effort", NULL};
 static const char *const reasoning_idle[] = {"summary", "generate_summary", NULL};
 static const struct st_known known_reasoning = {reasoning_used, reasoning_idle, NULL, false};
 
+// Items without a type are messages.
 static const char *type_of(const json_t *item) {
-    const char *type = json_string_value(json_object_get(item, "type"));
-    return type != NULL ? type : "message";
-}
-
-static bool append(json_t *list, json_t *item, struct st_problem *problem) {
-    return json_array_append_new(list, item) == 0 || st_protocol_no_memory(problem);
+    const char *type = st_protocol_type(item);
+    return *type != 0 ? type : "message";
 }
 
 // A text, or parts of texts, as a chat has them: a new reference.
@@ -67,9 +64,10 @@ static bool take_content(const json_t *content, json_t **made, struct st_problem
             return st_refuse(problem, 400, "input", "parts of type '%.40s' are not supported",
                              type);
         }
-        if (!append(parts,
-                    json_pack("{s:s, s:O?}", "type", "text", "text", json_object_get(part, "text")),
-                    problem)) {
+        if (!st_protocol_append(
+                parts,
+                json_pack("{s:s, s:O?}", "type", "text", "text", json_object_get(part, "text")),
+                problem)) {
             json_decref(parts);
             return false;
         }
@@ -81,7 +79,7 @@ static bool take_content(const json_t *content, json_t **made, struct st_problem
 static bool take_message(const json_t *item, json_t *messages, struct st_problem *problem) {
     json_t *content;
     return take_content(json_object_get(item, "content"), &content, problem) &&
-           append(
+           st_protocol_append(
                messages,
                json_pack("{s:O?, s:o}", "role", json_object_get(item, "role"), "content", content),
                problem);
@@ -90,10 +88,10 @@ static bool take_message(const json_t *item, json_t *messages, struct st_problem
 static bool take_output(const json_t *item, json_t *messages, struct st_problem *problem) {
     json_t *content;
     return take_content(json_object_get(item, "output"), &content, problem) &&
-           append(messages,
-                  json_pack("{s:s, s:O?, s:o}", "role", "tool", "tool_call_id",
-                            json_object_get(item, "call_id"), "content", content),
-                  problem);
+           st_protocol_append(messages,
+                              json_pack("{s:s, s:O?, s:o}", "role", "tool", "tool_call_id",
+                                        json_object_get(item, "call_id"), "content", content),
+                              problem);
 }
 
 // Calls that follow each other, or a message of the assistant, are one message.
@@ -105,7 +103,7 @@ static bool take_call(const json_t *item, json_t *messages, struct st_problem *p
                   json_object_get(item, "call_id"), "function", "name",
                   json_object_get(item, "name"), "arguments", json_object_get(item, "arguments"));
     if (role == NULL || strcmp(role, "assistant") != 0)
-        return append(
+        return st_protocol_append(
             messages,
             json_pack("{s:s, s:n, s:[o]}", "role", "assistant", "content", "tool_calls", call),
             problem);
@@ -117,7 +115,7 @@ static bool take_call(const json_t *item, json_t *messages, struct st_problem *p
             return st_protocol_no_memory(problem);
         }
     }
-    return append(calls, call, problem);
+    return st_protocol_append(calls, call, problem);
 }
 
 static bool take_item(const json_t *item, json_t *messages, struct st_problem *problem) {
@@ -137,38 +135,15 @@ static bool take_item(const json_t *item, json_t *messages, struct st_problem *p
 
 static bool take_input(const json_t *body, json_t *chat, struct st_problem *problem) {
     const json_t *instructions = st_field(body, "instructions"), *input = st_field(body, "input");
-    json_t *messages = json_array();
-    if (messages == NULL || json_object_set_new(chat, "messages", messages) != 0)
-        return st_protocol_no_memory(problem);
-    if (instructions != NULL &&
-        !append(messages, json_pack("{s:s, s:O}", "role", "system", "content", instructions),
-                problem))
-        return false;
+    json_t *messages = st_protocol_messages(instructions, chat, problem);
+    if (messages == NULL) return false;
     if (json_is_string(input))
-        return append(messages, json_pack("{s:s, s:O}", "role", "user", "content", input), problem);
+        return st_protocol_append(
+            messages, json_pack("{s:s, s:O}", "role", "user", "content", input), problem);
     if (!json_is_array(input))
         return st_refuse(problem, 400, "input", "'input' must be a text or an array of items");
     for (size_t i = 0; i < json_array_size(input); i++)
         if (!take_item(json_array_get(input, i), messages, problem)) return false;
-    return true;
-}
-
-static bool take_tools(const json_t *body, json_t *chat, struct st_problem *problem) {
-    const json_t *given = st_field(body, "tools");
-    json_t *tools = json_array();
-    if (tools == NULL || json_object_set_new(chat, "tools", tools) != 0)
-        return st_protocol_no_memory(problem);
-    for (size_t i = 0; i < json_array_size(given); i++) {
-        const json_t *tool = json_array_get(given, i);
-        if (strcmp(type_of(tool), "function") != 0)
-            return st_refuse(problem, 400, "tools", "tools of type '%.40s' are not supported",
-                             type_of(tool));
-        json_t *made =
-            json_pack("{s:s, s:{s:O?, s:O*, s:O*}}", "type", "function", "function", "name",
-                      json_object_get(tool, "name"), "description", st_field(tool, "description"),
-                      "parameters", st_field(tool, "parameters"));
-        if (!append(tools, made, problem)) return false;
-    }
     return true;
 }
 
@@ -222,7 +197,8 @@ bool st_responses_translate(const json_t *body, json_t **chat, struct st_problem
     json_t *made = json_object();
     bool ok = st_protocol_copy(body, names, sizeof names / sizeof *names, made) ||
               st_protocol_no_memory(problem);
-    ok = ok && take_input(body, made, problem) && take_tools(body, made, problem) &&
+    ok = ok && take_input(body, made, problem) &&
+         st_protocol_tools(body, "function", "parameters", made, problem) &&
          take_text(body, made, problem) && take_reasoning(body, made, problem);
     if (ok)
         *chat = made;

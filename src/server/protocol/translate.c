@@ -29,6 +29,48 @@ bool st_protocol_continue(json_t *chat, struct st_problem *problem) {
            st_protocol_no_memory(problem);
 }
 
+const char *st_protocol_type(const json_t *object) {
+    const char *type = json_string_value(json_object_get(object, "type"));
+    return type != NULL ? type : "";
+}
+
+bool st_protocol_append(json_t *list, json_t *item, struct st_problem *problem) {
+    return json_array_append_new(list, item) == 0 || st_protocol_no_memory(problem);
+}
+
+static json_t *new_list(json_t *chat, const char *name, struct st_problem *problem) {
+    json_t *list = json_array();
+    if (list != NULL && json_object_set_new(chat, name, list) == 0) return list;
+    st_protocol_no_memory(problem);
+    return NULL;
+}
+
+json_t *st_protocol_messages(const json_t *system, json_t *chat, struct st_problem *problem) {
+    json_t *messages = new_list(chat, "messages", problem);
+    if (messages == NULL || system == NULL) return messages;
+    json_t *first = json_pack("{s:s, s:O}", "role", "system", "content", system);
+    return st_protocol_append(messages, first, problem) ? messages : NULL;
+}
+
+bool st_protocol_tools(const json_t *body, const char *type, const char *parameters, json_t *chat,
+                       struct st_problem *problem) {
+    const json_t *given = st_field(body, "tools");
+    json_t *tools = new_list(chat, "tools", problem);
+    if (tools == NULL) return false;
+    for (size_t i = 0; i < json_array_size(given); i++) {
+        const json_t *tool = json_array_get(given, i);
+        const char *its = st_protocol_type(tool);
+        if (*its != 0 && strcmp(its, type) != 0)
+            return st_refuse(problem, 400, "tools", "tools of type '%.40s' are not supported", its);
+        json_t *made =
+            json_pack("{s:s, s:{s:O?, s:O*, s:O*}}", "type", "function", "function", "name",
+                      json_object_get(tool, "name"), "description", st_field(tool, "description"),
+                      "parameters", st_field(tool, parameters));
+        if (!st_protocol_append(tools, made, problem)) return false;
+    }
+    return true;
+}
+
 bool st_protocol_no_memory(struct st_problem *problem) {
     return st_refuse(problem, 503, NULL, "not enough memory");
 }

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bundled model as it is executed in three ways, opened once for the tests of a group.
+#ifndef TESTS_KINDS_H
+#define TESTS_KINDS_H
+
+#include "stint.h"
+
+enum { TS_KINDS = 3 };
+
+extern stint_model *ts_kinds[TS_KINDS]; // float; INT8; the same with shadows and nested weights
+extern const char *const ts_kind_names[TS_KINDS];
+
+// Set-up and tear-down of a cmocka group.
+int ts_kinds_open(void **state);
+int ts_kinds_close(void **state);
+
+#endif
