@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nested linears of models whose neurons are stored one by one: what a package has of them, and how
-// near products come, whose inputs are two numbers each.
+// near products come, whose inputs are one number or two.
 #include "model/weights_nested.h"
 #include "session/linear/op.h"
 #include "support/support.h"
@@ -96,8 +96,8 @@ static double error_of(enum st_unit unit, size_t part, const float *x, unsigned 
     return sqrt(sum / all);
 }
 
-// One term would miss a hundredth.
-static void inputs_keep_fifteen_bits(void **state) {
+// Fifteen bits beside weights of four and more; one term, which misses a hundredth, beside fewer.
+static void inputs_are_as_exact_as_their_weights(void **state) {
     (void)state;
     const struct st_config *c = &model->config;
     static const struct {
@@ -111,13 +111,14 @@ static void inputs_keep_fifteen_bits(void **state) {
         for (size_t j = 0; j < n; j++) x[j] = ts_random_float(-1.0f, 1.0f);
         for (unsigned bits = model->nested.low; bits <= model->nested.high; bits++)
             for (int prompt = 0; prompt < 2; prompt++)
-                assert_true(error_of(linears[i].unit, linears[i].part, x, bits, prompt) < 1e-4);
+                assert_true(error_of(linears[i].unit, linears[i].part, x, bits, prompt) <
+                            (bits > 3 ? 1e-4 : 0.02));
         free(x);
     }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(neurons_have_no_second_codes),
-                                       cmocka_unit_test(inputs_keep_fifteen_bits)};
+                                       cmocka_unit_test(inputs_are_as_exact_as_their_weights)};
     return cmocka_run_group_tests(tests, open_model, close_model);
 }

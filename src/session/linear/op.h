@@ -53,7 +53,7 @@ void st_float_linears(const struct st_run *run, const struct st_operands *operan
 const float *st_float_input(const struct st_run *run, const struct st_operands *operands);
 // linear/blocks.c, over quantized blocks in integers.
 extern const struct st_op st_op_blocks;
-// linear/nested.c, at precision run->bits: inputs in two terms.
+// linear/nested.c, at precision run->bits.
 extern const struct st_op st_op_nested;
 // linear/int8.c, on the device; and with inputs in two terms.
 extern const struct st_op st_op_int8, st_op_int8_head, st_op_int8_ffn;
