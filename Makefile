@@ -5,7 +5,7 @@ CMAKE_FLAGS ?=                     # for configuring, e.g. CMAKE_FLAGS=-DSTINT_W
 JOBS ?= $(shell nproc)
 
 .PHONY: all demo test check asan tsan dev arm fuzz bench install wheel deb clean help bootstrap
-.PHONY: everything soak coverage memcheck
+.PHONY: everything hexagon soak coverage memcheck
 .PHONY: build/stint
 
 all: build/stint                   ## build the command at build/stint
@@ -53,6 +53,14 @@ arm:                               ## cross-build for 64-bit Arm and test under 
 	cmake --build --preset aarch64 -j $(JOBS)
 	ctest --preset aarch64 -j $(JOBS)
 	@scripts/count_skips build/aarch64
+
+hexagon:                           ## the program for Hexagon DSPs, and its tests under qemu
+	@scripts/bootstrap hexagon
+	@$(MAKE) --no-print-directory build/build.ninja
+	cmake --preset release >build/configure.log # what was not there when it was configured
+	cmake --build --preset release -j $(JOBS)
+	ctest --preset release -j $(JOBS) -L '^(device|hexagon)$$'
+	ctest --preset release -j $(JOBS) -R 'hexagon'
 
 FUZZ_SECONDS ?= 60
 fuzz:                              ## FUZZ_SECONDS=60 of each fuzz target

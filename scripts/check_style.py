@@ -13,8 +13,8 @@ import subprocess
 import sys
 
 MAX_FILE, MAX_FUNCTION, MAX_COLUMNS, MAX_SUBJECT = 500, 60, 100, 60
-FOLDERS = ("include", "src", "tests", "fuzz", "bench", "bindings", "examples", "scripts", "cmake",
-           ".ci")
+FOLDERS = ("include", "src", "hexagon", "tests", "fuzz", "bench", "bindings", "examples", "scripts",
+           "cmake", ".ci")
 CODE = (".c", ".h")
 TEXT = CODE + (".py", ".sh", ".cmake", ".txt", ".in", ".js", ".css")
 
@@ -118,7 +118,7 @@ COVERED = {
     "src/eval/item_tasks.c": "tests/golden/test_eval.py",
     "src/eval/text_tasks.c": "tests/golden/test_eval.py",
     **{f"src/device/{name}.c": CONFORMANCE for name in (
-        "device", "buffers", "graphs", "mirror", "subgraph", "outliers", "epilogue")},
+        "device", "buffers", "graphs", "mirror", "subgraph", "outliers", "epilogue", "settings")},
     "src/device/sim/sim_queue.c": "tests/device/test_jobs.c",
     "src/model/preset_int8.c": "tests/model/test_weights_int8.c",
     "src/prepare/select.c": "tests/prepare/test_prepare.c",

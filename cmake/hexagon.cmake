@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+# Programs for the Hexagon DSP, by a compiler of their own (docs/HEXAGON.md). The library carries
+# the one that its device starts; without the compiler it carries none, and there is no such device.
+find_program(HEXAGON_CLANG clang)
+find_program(HEXAGON_LLD ld.lld)
+find_program(HEXAGON_QEMU qemu-hexagon)
+
+set(hexagon_flags --target=hexagon-unknown-linux-musl -mcpu=hexagonv67 -mhvx -mhvx-length=128b -G0
+  -std=c17 -O2 -ffreestanding -fno-pic -ffp-contract=off -nostdlib -static
+  -Wall -Wextra -Wshadow -Wundef -Wvla -Wmissing-prototypes -Wstrict-prototypes
+  $<$<BOOL:${STINT_WERROR}>:-Werror>
+  -I${CMAKE_SOURCE_DIR}/hexagon -I${CMAKE_SOURCE_DIR}/hexagon/include
+  -I${CMAKE_SOURCE_DIR}/hexagon/tests -I${CMAKE_SOURCE_DIR}/src)
+file(GLOB hexagon_headers CONFIGURE_DEPENDS hexagon/*.h hexagon/*/*.h src/base/size.h
+  src/kernels/elementwise*.h src/kernels/vec*.h src/kernels/int8.h src/device/*.h
+  src/device/hexagon/*.h)
+set(HEXAGON_KERNELS hexagon/runtime.c hexagon/divide.c hexagon/elementwise.c hexagon/product_hvx.c)
+
+# A program from all its sources.
+function(stint_hexagon_program name)
+  list(TRANSFORM ARGN PREPEND ${CMAKE_SOURCE_DIR}/ OUTPUT_VARIABLE sources)
+  add_custom_command(OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${name}
+    COMMAND ${HEXAGON_CLANG} ${hexagon_flags} -fuse-ld=lld ${sources}
+      -o ${CMAKE_CURRENT_BINARY_DIR}/${name}
+    DEPENDS ${sources} ${hexagon_headers} COMMENT "Building ${name} for Hexagon" VERBATIM)
+endfunction()
+
+set(hexagon_program "")
+if(HEXAGON_CLANG AND HEXAGON_LLD)
+  stint_hexagon_program(stint-hexagon hexagon/main.c hexagon/job.c ${HEXAGON_KERNELS}
+    src/device/epilogue.c src/device/outliers.c)
+  set(hexagon_program ${CMAKE_CURRENT_BINARY_DIR}/stint-hexagon)
+else()
+  message(STATUS "no clang with lld: no program for Hexagon DSPs")
+endif()
+configure_file(cmake/hexagon_program.c.in hexagon_program.c @ONLY)
+set(STINT_HEXAGON_SOURCE ${CMAKE_CURRENT_BINARY_DIR}/hexagon_program.c)
+set_source_files_properties(${STINT_HEXAGON_SOURCE} PROPERTIES OBJECT_DEPENDS "${hexagon_program}")

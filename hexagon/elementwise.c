@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// What device/epilogue.c computes with, here: the operations of kernels/elementwise_ops.h on one
+// float at a time, so that all bits are those of the host's vector units.
+#include "kernels.h"
+
+#include "vec_float.h"
+
+#define INLINE static inline __attribute__((always_inline))
+#include "kernels/elementwise_ops.h"
+
+static float max_magnitude(const float *x, size_t n) {
+    float max = 0.0f;
+    for (size_t i = 0; i < n; i++) max = vf_max(vf_abs(x[i]), max);
+    return max;
+}
+
+static void dequantize(const int32_t *sums, const int32_t *row_sums, int32_t zero,
+                       const float *factor, const float *bias, size_t n, float *y) {
+    (void)row_sums;
+    (void)zero; // is 0: the product itself takes away what unsigned weights add
+    for (size_t i = 0; i < n; i++) {
+        y[i] = (float)sums[i] * factor[i];
+        if (bias) y[i] += bias[i];
+    }
+}
+
+static void join_two(const float *product, const float *rest, const float *bias, size_t n,
+                     float *y) {
+    for (size_t i = 0; i < n; i++) y[i] = joined(product[i], rest[i], bias ? bias[i] : 0.0f);
+}
+
+// round(x / step), clamped. Where x times 1 / step is not near the middle of two numbers, the
+// exact quotient rounds as it does: they differ by less than 1e-4.
+static float steps_of(float x, float step, float per_step) {
+    float about = x * per_step, nearest;
+    if (!(vf_abs(about) < 126.0f)) return quantized(x, step);
+    nearest = vf_round(about);
+    return vf_abs(about - nearest) < 0.499f ? nearest : quantized(x, step);
+}
+
+// 1 / step; NaN where that is no good approximation.
+static float per_step_of(float step) {
+    return step > 0x1p-100f && step < 0x1p100f ? 1.0f / step : __builtin_nanf("");
+}
+
+static size_t quantize(const float *x, size_t n, float step, uint8_t zero, uint8_t *q) {
+    float edge = 127.0f * step, per_step = per_step_of(step);
+    size_t clipped = 0;
+    for (size_t i = 0; i < n; i++) {
+        q[i] = (uint8_t)((int)steps_of(x[i], step, per_step) + zero);
+        clipped += vf_lt(edge, vf_abs(x[i]));
+    }
+    return clipped;
+}
+
+static size_t quantize_two(const float *x, size_t n, float step, uint8_t zero, uint8_t *q,
+                           uint8_t *rest) {
+    float edge = 127.0f * step, fine = step / ST_TERM_STEPS;
+    float per_step = per_step_of(step), per_fine = per_step_of(fine);
+    size_t clipped = 0;
+    for (size_t i = 0; i < n; i++) {
+        float first = steps_of(x[i], step, per_step);
+        float left = left_over(x[i], first, step, edge);
+        q[i] = (uint8_t)((int)first + zero);
+        rest[i] = (uint8_t)((int)steps_of(left, fine, per_fine) + zero);
+        clipped += vf_lt(edge, vf_abs(x[i]));
+    }
+    return clipped;
+}
+
+const struct st_elementwise dsp_elementwise = {.name = "elementwise_hexagon",
+                                               .act = act,
+                                               .act_gated = act_gated,
+                                               .add = add,
+                                               .scale = scale,
+                                               .quantize = quantize,
+                                               .quantize_two = quantize_two,
+                                               .join_two = join_two,
+                                               .max_magnitude = max_magnitude,
+                                               .dequantize = dequantize};

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "check.h"
+
+enum { N = 200 };
+
+static uint32_t bits_of(float x) {
+    uint32_t bits;
+    __builtin_memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static float float_of(uint32_t bits) {
+    float x;
+    __builtin_memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static bool same(float a, float b) { // of NaNs there is one
+    return bits_of(a) == bits_of(b) || (a != a && b != b);
+}
+
+// Of any kind, among them many with few bits, whose quotients are exact or end in a long row of 0
+// or 1.
+static float random_float(void) {
+    static const uint32_t edges[] = {0,          1,          0x7fffff,   0x800000,   0x3f800000,
+                                     0x7f7fffff, 0x7f800000, 0x7fc00000, 0x3f7fffff, 0x3f800001};
+    uint32_t kind = check_below(8), sign = check_random() << 31;
+    if (kind == 0) return float_of(edges[check_below(10)] | sign);
+    if (kind == 1) return (float)(int32_t)(check_below(2000)) - 1000.0f;
+    if (kind == 2) return float_of((check_random() & 0xfff80000u) | sign);
+    return float_of(check_random());
+}
+
+bool check_divide(check_divide_fn *divide) {
+    bool holds = true;
+    for (int i = 0; i < 60000; i++) {
+        float a = random_float(), b = random_float();
+        holds &= same(divide(a, b), dsp_divide_slowly(a, b));
+    }
+    return holds;
+}
+
+// A quotient of whole numbers whose product is exact, and bits that IEEE 754 gives.
+bool check_digits(check_divide_fn *divide) {
+    static const struct {
+        uint32_t a, b, quotient;
+    } known[] = {
+        {0x3f800000, 0x40400000, 0x3eaaaaab}, // 1 / 3
+        {0x40000000, 0x40400000, 0x3f2aaaab}, // 2 / 3
+        {0x3f800000, 0x437e0000, 0x3b810204}, // 1 / 254
+        {0x00000001, 0x40000000, 0x00000000}, // half of the smallest: to even
+        {0x00000003, 0x40000000, 0x00000002}, // one and a half: to even
+        {0x7f7fffff, 0x3f000000, 0x7f800000}, // too large
+        {0x00800000, 0x40000000, 0x00400000}, // becomes subnormal
+        {0x3f800000, 0x80000000, 0xff800000}, // 1 / -0
+    };
+    bool holds = true;
+    for (uint32_t i = 0; i < sizeof known / sizeof *known; i++)
+        holds &= bits_of(divide(float_of(known[i].a), float_of(known[i].b))) == known[i].quotient;
+    for (int i = 0; i < 2000; i++) {
+        float a = (float)(1 + check_below(4000)), b = (float)(1 + check_below(4000));
+        holds &= divide(a * b, b) == a;
+        // No other float is nearer: the remainder is at most half a unit of the last place.
+        float q = divide(a, b), unit = float_of(bits_of(q) + 1) - q;
+        holds &= __builtin_fabsf(__builtin_fmaf(-q, b, a)) <= unit * b * 0.5f;
+    }
+    return holds;
+}
+
+// clamp(round_half_even(x / step), -127, 127), by comparison alone; NaN is -127 everywhere.
+static int definition(float x, float step) {
+    float v = dsp_divide_slowly(x, step);
+    if (!(v > -127.0f)) return -127;
+    if (v >= 127.0f) return 127;
+    int low = -127;
+    while ((float)(low + 1) <= v) low++;
+    float above = v - (float)low;
+    return above > 0.5f || (above >= 0.5f && low % 2 != 0) ? low + 1 : low;
+}
+
+bool check_quantize(check_quantize_fn *quantize) {
+    float x[N];
+    uint8_t q[N + 1];
+    bool holds = true;
+    for (int round = 0; round < 24; round++) {
+        float step = round % 3 ? (float)(1 + check_below(1000)) * 0x1.5p-12f : 0x1p-7f;
+        size_t clipped = 0;
+        for (int i = 0; i < N; i++) {
+            uint32_t kind = check_below(4);
+            x[i] = kind == 0   ? random_float()
+                   : kind == 1 ? ((float)(int32_t)check_below(260) - 129.5f) * step
+                               : ((float)check_below(1 << 20) - 524288.0f) * step * 0x1p-12f;
+            clipped += __builtin_fabsf(x[i]) > 127.0f * step;
+        }
+        q[N] = 99;
+        holds &= quantize(x, N, step, 0, q) == clipped && q[N] == 99;
+        for (int i = 0; i < N; i++) holds &= (int8_t)q[i] == definition(x[i], step);
+    }
+    return holds;
+}

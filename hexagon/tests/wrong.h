@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels with the mistakes that are made: the checks must find every one.
+#ifndef DSP_WRONG_H
+#define DSP_WRONG_H
+
+#include "check.h"
+
+dsp_product_fn wrong_row, wrong_last_k, wrong_narrow_sums, wrong_start;
+check_pack_fn wrong_padding, wrong_row_sums;
+check_divide_fn wrong_truncated, wrong_unrefined;
+check_quantize_fn wrong_not_clamped, wrong_half_away, wrong_by_reciprocal, wrong_count;
+
+#endif
