@@ -49,7 +49,8 @@ stint_status st_device_open(const struct st_device_options *options, struct st_d
     d->caps.name = ops->name;
     d->caps.what = ops->what;
     d->caps.row_scales = ops->row_scales;
-    d->caps.memory_limit = options->memory_limit;
+    uint64_t own = d->caps.memory_limit, wanted = options->memory_limit;
+    d->caps.memory_limit = own && wanted ? st_min(own, wanted) : own + wanted;
     if (options->timeout_ms) d->timeout_ms = options->timeout_ms;
     if (!d->timeout_ms) d->timeout_ms = ST_DEVICE_TIMEOUT_MS;
     *device = d;
@@ -93,16 +94,21 @@ bool st_device_is_lost(struct st_device *d) {
     return lost;
 }
 
-void st_device_lose(struct st_device *d) {
+void st_device_lose(struct st_device *d, const char *why) {
     pthread_mutex_lock(&d->mutex);
     d->lost = true;
+    d->lost_why = why;
     pthread_cond_broadcast(&d->changed);
     pthread_mutex_unlock(&d->mutex);
 }
 
+stint_status st_device_say_lost(const struct st_device *d) {
+    return st_fail(STINT_E_DEVICE, "device '%s': it was lost%s%s", d->ops->name,
+                   d->lost_why ? ": " : "", d->lost_why ? d->lost_why : "");
+}
+
 stint_status st_device_check(struct st_device *d) {
-    if (!st_device_is_lost(d)) return STINT_OK;
-    return st_fail(STINT_E_DEVICE, "device '%s': it was lost", d->ops->name);
+    return st_device_is_lost(d) ? st_device_say_lost(d) : STINT_OK;
 }
 
 // ---- Memory

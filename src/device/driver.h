@@ -43,6 +43,7 @@ struct st_device {
     pthread_cond_t changed; // a job, or the device
     // Guarded:
     bool lost;
+    const char *lost_why; // or NULL; lives as long as the program
     uint64_t used_bytes;
     uint32_t n_submits;
     struct st_job *free_jobs;
@@ -76,7 +77,8 @@ struct st_device_ops {
     bool row_scales; // caps.row_scales
     // True if this machine has it.
     bool (*present)(void);
-    // Makes a device whose caps are set, but for name, what, row_scales and memory_limit.
+    // Makes a device whose caps are set, but for name, what and row_scales; memory_limit is what it
+    // has itself, or 0.
     // `settings`: what stands behind the colon of the name, or NULL.
     stint_status (*open)(const struct st_device_ops *ops, const struct st_device_options *options,
                          const char *settings, struct st_device **device);
@@ -121,9 +123,12 @@ void st_device_end(struct st_device *device);
 enum st_job_ready st_job_is_ready(const struct st_job *job);
 // Ends a job; takes the mutex. A failure of a device that is lost is ST_FAILURE_LOST.
 void st_job_finish(struct st_job *job, enum st_job_failure failure, size_t n_clipped);
-// From now on everything fails. Pending jobs end by st_job_finish() as ever.
-void st_device_lose(struct st_device *device);
-// STINT_E_DEVICE if the device is lost.
+// From now on everything fails. Pending jobs end by st_job_finish() as ever. `why` stands in the
+// errors; it lives as long as the program, or is NULL.
+void st_device_lose(struct st_device *device, const char *why);
+// STINT_E_DEVICE, of a device that is lost, with the reason.
+stint_status st_device_say_lost(const struct st_device *device);
+// The same if the device is lost.
 stint_status st_device_check(struct st_device *device);
 // Counts bytes against the limit, or gives them back. STINT_E_LIMIT names `what`.
 stint_status st_device_count(struct st_device *device, size_t bytes, const char *what);

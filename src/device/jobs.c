@@ -46,7 +46,7 @@ static void set_up(struct st_job *job, struct st_graph *graph, const void *args)
 
 // With the mutex held.
 static stint_status take(struct st_device *d, struct st_job **job) {
-    if (d->lost) return st_fail(STINT_E_DEVICE, "device '%s': it was lost", d->ops->name);
+    if (d->lost) return st_device_say_lost(d);
     if (!d->free_jobs)
         return st_fail(STINT_E_LIMIT, "device '%s': %d jobs are not released yet", d->ops->name,
                        ST_DEVICE_JOBS);
@@ -138,7 +138,9 @@ static stint_status say(const struct st_device *d, uint32_t number, enum st_job_
     if (failure == ST_FAILURE_TIMEOUT)
         return st_fail(status, "device '%s': job %u took longer than %u ms", d->ops->name, number,
                        d->timeout_ms);
-    return st_fail(status, "device '%s': job %u %s", d->ops->name, number, causes[failure]);
+    const char *why = failure == ST_FAILURE_LOST ? d->lost_why : NULL; // set once, before this
+    return st_fail(status, "device '%s': job %u %s%s%s", d->ops->name, number, causes[failure],
+                   why ? ": " : "", why ? why : "");
 }
 
 static stint_status wait_for(struct st_job *job, bool release, struct st_job_result *result) {

@@ -9,6 +9,7 @@
 #define ST_DEVICES(X)                                                                              \
     X(pool_amx)                                                                                    \
     X(pool_cpu)                                                                                    \
+    X(hexagon)                                                                                     \
     X(sim)
 
 #define ST_DECLARE_DEVICE(name) extern const struct st_device_ops st_device_##name;

@@ -250,7 +250,7 @@ static void all_fails_once_the_device_is_lost(void **state) {
     assert_int_equal(ts_bench_open(device, &c, &b), STINT_OK);
     assert_int_equal(submit_quantize(&b, NULL, 0, &first), STINT_OK);
     assert_int_equal(submit_quantize(&b, &first, 1, &second), STINT_OK);
-    st_device_lose(device); // as a driver does
+    st_device_lose(device, NULL); // as a driver does
     assert_int_equal(st_job_join(second, &result), STINT_E_DEVICE);
     assert_int_equal(result.failure, ST_FAILURE_LOST);
     assert_int_equal(st_job_join(first, &result), STINT_E_DEVICE);

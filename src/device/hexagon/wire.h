@@ -4,8 +4,9 @@
 // where there is none. Each word has one writer. Jobs run in the order of the ring.
 //
 // The host fills jobs[slot], puts the slot into the ring and moves `head`. It rings the bell only
-// if the program sleeps, so one bell may stand for any number of jobs. The program writes
-// results[slot], whose sequence is written last, and rings back only if the host waits.
+// if the program sleeps, and once until it wakes, so one bell may stand for any number of jobs. The
+// program writes results[slot], whose sequence is written last, and rings back only if the host
+// waits.
 #ifndef ST_DEVICE_HEXAGON_WIRE_H
 #define ST_DEVICE_HEXAGON_WIRE_H
 
@@ -33,7 +34,7 @@ enum wire_fault {
     WIRE_SPIN,    // it computes for ever
     WIRE_SLEEP,   // it waits for ever
     WIRE_GARBAGE, // it overwrites all of its part of the queue, and goes on
-    WIRE_LIST,    // it writes outliers that are nowhere
+    WIRE_LIST,    // of this job or the next that lists outliers: it writes some that are nowhere
 };
 
 enum wire_status { WIRE_DONE = 1, WIRE_FAILED, WIRE_CANCELED, WIRE_N_STATUS };
@@ -101,7 +102,8 @@ struct wire_dsp {
     uint32_t tail;     // jobs taken from the ring
     uint32_t sleeps;   // it wants a bell when there is a job
     uint32_t progress; // moves on with every block of a job
-    uint32_t unused[12];
+    uint32_t wakes;    // how often a bell has woken it
+    uint32_t unused[11];
     struct wire_result results[WIRE_SLOTS];
 };
 

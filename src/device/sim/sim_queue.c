@@ -67,7 +67,7 @@ static void run_job(struct sim_device *d, struct st_job *job) {
     pthread_mutex_lock(&d->base.mutex);
     enum st_job_failure failure = meet_fault(d, job);
     pthread_mutex_unlock(&d->base.mutex);
-    if (failure == ST_FAILURE_LOST) st_device_lose(&d->base);
+    if (failure == ST_FAILURE_LOST) st_device_lose(&d->base, NULL);
     if (failure == ST_FAILURE_NONE && !st_sim_run(d, job, &n_clipped))
         failure = ST_FAILURE_CANCELED;
     st_job_finish(job, failure, n_clipped);
