@@ -118,7 +118,7 @@ static void end_jobs(struct hexagon_device *d) {
 // NULL: all is well.
 static const char *what_is_wrong(struct hexagon_device *d) {
     const struct wire_dsp *dsp = &d->queue->dsp;
-    uint32_t pending = d->queue->host.head - load(&dsp->tail);
+    uint32_t pending = load(&d->queue->host.head) - load(&dsp->tail);
     if (load(&dsp->ready) != WIRE_READY || load(&dsp->sleeps) > 1 || pending > WIRE_SLOTS + 1)
         return "its program wrote what cannot be";
     if (d->transport->ops->is_stuck(d->transport, load(&dsp->progress), d->patience_ms))
