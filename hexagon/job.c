@@ -127,9 +127,14 @@ static bool run_tile(struct dsp *dsp, const struct wire_job *job, const struct l
                   start);
     for (uint32_t row = 0; row < rows; row += TILE_GROUP) {
         if (!goes_on(dsp, job)) return false;
-        dsp_copy_group(vtcm, l->groups + row * plan->k, plan->group_bytes);
+        const uint8_t *w = l->groups + row * plan->k;
+        if (n > TILE_STEP) { // else each weight is used once
+            dsp_copy_group(vtcm, w, plan->group_bytes);
+            w = vtcm;
+        }
         for (uint32_t t = 0; t < n; t += TILE_STEP)
-            dsp_product_hvx(vtcm, packed + t * plan->k, plan->k, start + t, sums + t * TILE_GROUP);
+            dsp_product_hvx(w, packed + t * plan->k, plan->k, tile_least(TILE_STEP, n - t),
+                            start + t, sums + t * TILE_GROUP);
         *n_clipped += st_epilogue(&l->epilogue, row, st_min(TILE_GROUP, rows - row), first / terms,
                                   n / terms, sums);
     }

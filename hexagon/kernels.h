@@ -6,12 +6,13 @@
 #include "device/hexagon/tiles.h"
 #include "kernels/elementwise.h"
 
-// sums[t, r] = start[t] + sum over k of w[r, k] * x[t, k], for TILE_STEP input rows t and the
-// TILE_GROUP packed rows r of a group; 32-bit sums that wrap. w: unsigned bytes, [k / 4][r][4], one
-// vector aligned. x: signed bytes, [k / 8][t][8], aligned by 8. k: a multiple of TILE_K. sums: one
-// vector aligned.
-typedef void dsp_product_fn(const uint8_t *w, const int8_t *x, uint32_t k, const int32_t *start,
-                            int32_t *sums);
+// sums[t, r] = start[t] + sum over k of w[r, k] * x[t, k], for the first n_rows of TILE_STEP input
+// rows t and the TILE_GROUP packed rows r of a group; 32-bit sums that wrap. What lies in the other
+// rows of sums may be overwritten. w: unsigned bytes, [k / 4][r][4], one vector aligned. x: signed
+// bytes, [k / 8][t][8], aligned by 8. k: a multiple of TILE_K. sums: one vector aligned. n_rows in
+// [1, TILE_STEP].
+typedef void dsp_product_fn(const uint8_t *w, const int8_t *x, uint32_t k, uint32_t n_rows,
+                            const int32_t *start, int32_t *sums);
 dsp_product_fn dsp_product_scalar, dsp_product_hvx;
 
 // Brings input rows into that order: x [n_rows, x_row bytes] -> [ceil(n_rows / 8)][k / 8][8][8],

@@ -10,9 +10,11 @@
 
 enum { VECTOR = 128, PAIR = 2 };
 
-void dsp_product_scalar(const uint8_t *w, const int8_t *x, uint32_t k, const int32_t *start,
-                        int32_t *sums) {
-    for (uint32_t t = 0; t < TILE_STEP; t++)
+#define INLINE static inline __attribute__((always_inline))
+
+void dsp_product_scalar(const uint8_t *w, const int8_t *x, uint32_t k, uint32_t n_rows,
+                        const int32_t *start, int32_t *sums) {
+    for (uint32_t t = 0; t < n_rows; t++)
         for (uint32_t r = 0; r < TILE_GROUP; r++) {
             uint32_t sum = (uint32_t)start[t];
             for (uint32_t i = 0; i < k; i++)
@@ -22,18 +24,19 @@ void dsp_product_scalar(const uint8_t *w, const int8_t *x, uint32_t k, const int
         }
 }
 
-void dsp_product_hvx(const uint8_t *w, const int8_t *x, uint32_t k, const int32_t *start,
-                     int32_t *sums) {
+// n_rows is a constant.
+INLINE void multiply(const uint8_t *w, const int8_t *x, uint32_t k, int n_rows,
+                     const int32_t *start, int32_t *sums) {
     const HVX_Vector *weights = (const HVX_Vector *)(const void *)w;
     const int64_t *inputs = (const int64_t *)(const void *)x;
     HVX_Vector *out = (HVX_Vector *)(void *)sums;
     HVX_Vector sum[TILE_STEP][PAIR];
 #pragma clang loop unroll(full)
-    for (int t = 0; t < TILE_STEP; t++) sum[t][0] = sum[t][1] = Q6_V_vsplat_R(start[t]);
+    for (int t = 0; t < n_rows; t++) sum[t][0] = sum[t][1] = Q6_V_vsplat_R(start[t]);
     for (uint32_t i = 0; i < k; i += TILE_K, weights += 2 * PAIR, inputs += TILE_STEP) {
         HVX_Vector a0 = weights[0], a1 = weights[1], b0 = weights[2], b1 = weights[3];
 #pragma clang loop unroll(full)
-        for (int t = 0; t < TILE_STEP; t++) {
+        for (int t = 0; t < n_rows; t++) {
             int32_t low = (int32_t)inputs[t], high = (int32_t)(inputs[t] >> 32);
             sum[t][0] = Q6_Vw_vrmpyacc_VwVubRb(sum[t][0], a0, low);
             sum[t][1] = Q6_Vw_vrmpyacc_VwVubRb(sum[t][1], a1, low);
@@ -42,10 +45,34 @@ void dsp_product_hvx(const uint8_t *w, const int8_t *x, uint32_t k, const int32_
         }
     }
 #pragma clang loop unroll(full)
-    for (int t = 0; t < TILE_STEP; t++) {
+    for (int t = 0; t < n_rows; t++) {
         out[PAIR * t] = sum[t][0];
         out[PAIR * t + 1] = sum[t][1];
     }
+}
+
+// A function for each, so that the registers are its own.
+#define ROWS(n)                                                                                    \
+    static __attribute__((noinline)) void multiply_##n(                                            \
+        const uint8_t *w, const int8_t *x, uint32_t k, const int32_t *start, int32_t *sums) {      \
+        multiply(w, x, k, n, start, sums);                                                         \
+    }
+ROWS(1)
+ROWS(2)
+ROWS(4)
+ROWS(8)
+
+// Few rows of input, as when tokens are generated, cost less than eight.
+void dsp_product_hvx(const uint8_t *w, const int8_t *x, uint32_t k, uint32_t n_rows,
+                     const int32_t *start, int32_t *sums) {
+    if (n_rows > 4)
+        multiply_8(w, x, k, start, sums);
+    else if (n_rows > 2)
+        multiply_4(w, x, k, start, sums);
+    else if (n_rows > 1)
+        multiply_2(w, x, k, start, sums);
+    else
+        multiply_1(w, x, k, start, sums);
 }
 
 // One row into its place among eight; returns its sum.

@@ -16,15 +16,15 @@ static int32_t random_from(int32_t low, int32_t high, bool ends) {
     return low + (int32_t)check_below((uint32_t)(high - low + 1));
 }
 
-static bool product_agrees(dsp_product_fn *product, uint32_t k, bool ends) {
+static bool product_agrees(dsp_product_fn *product, uint32_t k, uint32_t n_rows, bool ends) {
     for (uint32_t i = 0; i < sizeof w; i++) w[i] = (uint8_t)random_from(1, 255, ends);
     for (uint32_t i = 0; i < k * TILE_STEP; i++) packed[i] = (int8_t)random_from(-127, 127, ends);
     for (uint32_t t = 0; t < TILE_STEP; t++) start[t] = (int32_t)check_random();
     for (uint32_t i = 0; i < sizeof sums / sizeof *sums; i++) sums[i] = CANARY;
-    dsp_product_scalar(w, packed, k, start, wanted);
-    product(w, packed, k, start, sums);
+    dsp_product_scalar(w, packed, k, n_rows, start, wanted);
+    product(w, packed, k, n_rows, start, sums);
     bool agrees = true;
-    for (uint32_t i = 0; i < TILE_STEP * TILE_GROUP; i++) agrees &= sums[i] == wanted[i];
+    for (uint32_t i = 0; i < n_rows * TILE_GROUP; i++) agrees &= sums[i] == wanted[i];
     for (uint32_t i = TILE_STEP * TILE_GROUP; i < sizeof sums / sizeof *sums; i++)
         agrees &= sums[i] == CANARY;
     return agrees;
@@ -34,8 +34,10 @@ bool check_product(dsp_product_fn *product) {
     static const uint16_t lengths[] = {8, 16, 24, 64, 72, 104, MAX_K};
     bool holds = true;
     for (uint32_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
-        for (int ends = 0; ends < 2; ends++) holds &= product_agrees(product, lengths[i], ends);
-    for (int i = 0; i < 8; i++) holds &= product_agrees(product, 8 * (1 + check_below(24)), false);
+        for (int ends = 0; ends < 2; ends++)
+            holds &= product_agrees(product, lengths[i], TILE_STEP, ends);
+    for (uint32_t n_rows = 1; n_rows <= TILE_STEP; n_rows++)
+        holds &= product_agrees(product, 8 * (1 + check_below(24)), n_rows, false);
     return holds;
 }
 
@@ -63,11 +65,11 @@ static bool rows_agree(check_pack_fn *pack, dsp_product_fn *product, uint32_t n_
     lay_out(n, k);
     pack(x, x_row, n_rows, n, packed, start);
     for (uint32_t t0 = 0; t0 < n_rows; t0 += TILE_STEP) {
-        product(w, packed + t0 * k, k, start + t0, sums);
-        for (uint32_t t = t0; t < t0 + TILE_STEP; t++)
+        uint32_t t1 = t0 + tile_least(TILE_STEP, n_rows - t0);
+        product(w, packed + t0 * k, k, t1 - t0, start + t0, sums);
+        for (uint32_t t = t0; t < t1; t++)
             for (uint32_t r = 0; r < TILE_GROUP; r++)
-                agrees &= sums[(t - t0) * TILE_GROUP + r] ==
-                          (t < n_rows ? dot(x + t * x_row, plain + r * n, n) : 0);
+                agrees &= sums[(t - t0) * TILE_GROUP + r] == dot(x + t * x_row, plain + r * n, n);
     }
     return agrees;
 }

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "wrong.h"
 
-void wrong_row(const uint8_t *w, const int8_t *x, uint32_t k, const int32_t *start, int32_t *sums) {
-    dsp_product_scalar(w + 4, x, k, start, sums);
+void wrong_row(const uint8_t *w, const int8_t *x, uint32_t k, uint32_t n_rows, const int32_t *start,
+               int32_t *sums) {
+    dsp_product_scalar(w + 4, x, k, n_rows, start, sums);
 }
 
-void wrong_last_k(const uint8_t *w, const int8_t *x, uint32_t k, const int32_t *start,
-                  int32_t *sums) {
-    dsp_product_hvx(w, x, k - TILE_K, start, sums);
+void wrong_last_k(const uint8_t *w, const int8_t *x, uint32_t k, uint32_t n_rows,
+                  const int32_t *start, int32_t *sums) {
+    dsp_product_hvx(w, x, k - TILE_K, n_rows, start, sums);
 }
 
 // Pairs of products added in 16 bits that saturate, as some instructions do.
-void wrong_narrow_sums(const uint8_t *w, const int8_t *x, uint32_t k, const int32_t *start,
-                       int32_t *sums) {
-    for (uint32_t t = 0; t < TILE_STEP; t++)
+void wrong_narrow_sums(const uint8_t *w, const int8_t *x, uint32_t k, uint32_t n_rows,
+                       const int32_t *start, int32_t *sums) {
+    for (uint32_t t = 0; t < n_rows; t++)
         for (uint32_t r = 0; r < TILE_GROUP; r++) {
             uint32_t sum = (uint32_t)start[t];
             for (uint32_t i = 0; i < k; i += 2) {
@@ -26,11 +27,11 @@ void wrong_narrow_sums(const uint8_t *w, const int8_t *x, uint32_t k, const int3
         }
 }
 
-void wrong_start(const uint8_t *w, const int8_t *x, uint32_t k, const int32_t *start,
-                 int32_t *sums) {
+void wrong_start(const uint8_t *w, const int8_t *x, uint32_t k, uint32_t n_rows,
+                 const int32_t *start, int32_t *sums) {
     (void)start;
     static const int32_t zeros[TILE_STEP];
-    dsp_product_hvx(w, x, k, zeros, sums);
+    dsp_product_hvx(w, x, k, n_rows, zeros, sums);
 }
 
 // Elements behind the end of a row count.

@@ -15,16 +15,20 @@ FLAGS = ["--target=hexagon-unknown-linux-musl", "-mcpu=hexagonv67", "-mhvx", "-m
          "-G0", "-std=c17", "-O2", "-ffreestanding", "-fno-pic", "-ffp-contract=off"]
 
 
+def packets_of(loop):
+    """Each a list of instructions."""
+    packets = re.findall(r"\{([^}]*)\}", loop.split(":endloop0")[0])
+    return [[line.strip() for line in packet.splitlines() if line.strip()] for packet in packets]
+
+
 def inner_loop():
-    """The packets of the product's loop, each a list of instructions."""
+    """The packets of the loop for eight input rows."""
     text = subprocess.run(["clang", *FLAGS, f"-I{SOURCE}/hexagon", f"-I{SOURCE}/hexagon/include",
                            f"-I{SOURCE}/src", "-S", "-o", "-", SOURCE / "hexagon/product_hvx.c"],
                           capture_output=True, text=True, check=True).stdout
-    body = text.split("\ndsp_product_hvx:")[1].split("\n.Lfunc_end")[0]
+    body = text.split("\nmultiply_8:")[1].split("\n.Lfunc_end")[0]
     label = re.search(r"loop0\((\.\w+),", body).group(1)
-    loop = body.split(f"\n{label}:")[1].split(":endloop0")[0]
-    packets = re.findall(r"\{([^}]*)\}", loop)
-    return [[line.strip() for line in packet.splitlines() if line.strip()] for packet in packets]
+    return packets_of(body.split(f"\n{label}:")[1])
 
 
 class Product(unittest.TestCase):
