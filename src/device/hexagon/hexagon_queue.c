@@ -10,9 +10,9 @@ static uint32_t slot_of(const struct hexagon_device *d, const struct st_job *job
     return (uint32_t)(job - d->base.jobs);
 }
 
-// A word that the other side writes, or reads.
+// A word that the other side writes, or reads. What is stored is seen before what is loaded next.
 static uint32_t load(const uint32_t *word) {
-    return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(word, __ATOMIC_SEQ_CST);
 }
 static void store(uint32_t *word, uint32_t value) {
     __atomic_store_n(word, value, __ATOMIC_SEQ_CST);
@@ -36,7 +36,6 @@ static void ring(struct hexagon_device *d) {
 
 // A bell that has not woken the program yet will.
 static void ring_if_asleep(struct hexagon_device *d) {
-    atomic_thread_fence(memory_order_seq_cst);
     if (!load(&d->queue->dsp.sleeps)) return;
     uint32_t wakes = load(&d->queue->dsp.wakes) + 1;
     if (atomic_exchange(&d->rung_for, wakes) != wakes) ring(d);
