@@ -116,39 +116,40 @@ static void connect(const struct dsp *dsp, const struct wire_job *job, const str
     e->add_row = at(dsp, job->add_row.offset);
 }
 
-// Rows [first, first + n) of the kernels' input through all groups.
-static bool run_tile(struct dsp *dsp, const struct wire_job *job, const struct linear *l,
-                     const struct tile_plan *plan, uint32_t first, uint32_t n,
-                     uint32_t *n_clipped) {
-    uint32_t terms = l->x.two_term ? ST_TWO_TERMS : 1, rows = st_linear_op_rows(&l->op);
-    int32_t *sums = (int32_t *)(void *)(vtcm + plan->sums_offset);
-    uint32_t x_row = l->x.rest;
-    dsp_pack_rows((const int8_t *)l->x.data + first * x_row, x_row, n, l->op.weight.n_in, packed,
-                  start);
-    for (uint32_t row = 0; row < rows; row += TILE_GROUP) {
+// Rows [first, first + n) of the kernels' input through one group, whose packed rows begin at
+// `row`.
+static bool run_group(struct dsp *dsp, const struct wire_job *job, const struct linear *l,
+                      const struct tile_plan *plan, uint32_t row, uint32_t first, uint32_t n,
+                      uint32_t *n_clipped) {
+    uint32_t terms = l->x.two_term ? ST_TWO_TERMS : 1;
+    uint32_t rows = tile_least(TILE_GROUP, st_linear_op_rows(&l->op) - row);
+    int32_t *sums = (int32_t *)(void *)(vtcm + plan->group_bytes);
+    const uint8_t *w = l->groups + row * plan->k;
+    if (n > TILE_STEP) { // else each weight is used once
+        dsp_copy_group(vtcm, w, plan->group_bytes);
+        w = vtcm;
+    }
+    for (uint32_t t = 0; t < n; t += TILE_STEP) {
+        uint32_t step = tile_least(TILE_STEP, n - t);
         if (!goes_on(dsp, job)) return false;
-        const uint8_t *w = l->groups + row * plan->k;
-        if (n > TILE_STEP) { // else each weight is used once
-            dsp_copy_group(vtcm, w, plan->group_bytes);
-            w = vtcm;
-        }
-        for (uint32_t t = 0; t < n; t += TILE_STEP)
-            dsp_product_hvx(w, packed + t * plan->k, plan->k, tile_least(TILE_STEP, n - t),
-                            start + t, sums + t * TILE_GROUP);
-        *n_clipped += st_epilogue(&l->epilogue, row, st_min(TILE_GROUP, rows - row), first / terms,
-                                  n / terms, sums);
+        dsp_product_hvx(w, packed + t * plan->k, plan->k, step, start + t, sums);
+        *n_clipped += st_epilogue(&l->epilogue, row, rows, (first + t) / terms, step / terms, sums);
     }
     return true;
 }
 
 static bool run_linear(struct dsp *dsp, const struct wire_job *job, const struct linear *l,
                        uint32_t *n_clipped) {
-    uint32_t n = job->n_rows * (l->x.two_term ? ST_TWO_TERMS : 1);
+    uint32_t n = job->n_rows * (l->x.two_term ? ST_TWO_TERMS : 1), x_row = l->x.rest;
+    const int8_t *x = (const int8_t *)l->x.data;
     struct tile_plan plan;
-    if (!tile_plan_make(l->op.weight.n_in, n, dsp->host->vtcm_bytes, &plan)) return n == 0;
-    for (uint32_t first = 0; first < n; first += plan.rows)
-        if (!run_tile(dsp, job, l, &plan, first, tile_least(plan.rows, n - first), n_clipped))
-            return false;
+    if (!tile_plan_make(l->op.weight.n_in, dsp->host->vtcm_bytes, &plan)) return false;
+    for (uint32_t first = 0; first < n; first += plan.rows) {
+        uint32_t here = tile_least(plan.rows, n - first);
+        dsp_pack_rows(x + first * x_row, x_row, here, l->op.weight.n_in, packed, start);
+        for (uint32_t row = 0; row < st_linear_op_rows(&l->op); row += TILE_GROUP)
+            if (!run_group(dsp, job, l, &plan, row, first, here, n_clipped)) return false;
+    }
     return true;
 }
 

@@ -57,20 +57,20 @@ static void check_case(struct st_device *device, const struct ts_case_options *o
 
 static void tiles_fit_vtcm(void **state) {
     (void)state;
+    const uint32_t sums = TILE_STEP * TILE_GROUP * sizeof(int32_t);
     for (int i = 0; i < 5000; i++) {
         uint32_t k = 1 + (uint32_t)ts_random_below(ST_INT8_MAX_K);
-        uint32_t n = (uint32_t)ts_random_below(3000), vtcm = 1u << (16 + ts_random_below(8));
+        uint32_t padded = (uint32_t)st_round_up(k, TILE_K), vtcm = 1u << (16 + ts_random_below(8));
         struct tile_plan p;
-        if (!tile_plan_make(k, n, vtcm, &p)) {
-            assert_true((k + 8) * TILE_GROUP + TILE_STEP * TILE_GROUP * 4 > vtcm);
+        if (!tile_plan_make(k, vtcm, &p)) {
+            assert_true(padded * TILE_GROUP + sums > vtcm);
             continue;
         }
-        assert_true(p.k >= k && p.k < k + TILE_K && p.k % TILE_K == 0);
-        assert_true(p.vtcm_bytes <= vtcm && p.rows <= TILE_ROWS && p.rows % TILE_STEP == 0);
+        assert_int_equal(p.k, padded);
+        assert_int_equal(p.group_bytes, padded * TILE_GROUP);
+        assert_true(p.group_bytes + sums == p.vtcm_bytes && p.vtcm_bytes <= vtcm);
+        assert_true(p.rows > 0 && p.rows <= TILE_ROWS && p.rows % TILE_STEP == 0);
         assert_true(p.rows * p.k <= TILE_INPUT_BYTES);
-        assert_true(p.sums_offset >= TILE_GROUP * p.k && p.sums_offset % 128 == 0);
-        assert_int_equal(p.vtcm_bytes, p.sums_offset + p.rows * TILE_GROUP * 4);
-        assert_true(n == 0 || p.rows > 0);
     }
 }
 

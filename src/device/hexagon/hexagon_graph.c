@@ -17,7 +17,7 @@ bool st_hexagon_supports(const struct st_device *device,
     struct tile_plan plan;
     if (subgraph->in_parts) return false;
     for (uint32_t i = 0; i < subgraph->n_linear_ops; i++)
-        if (!tile_plan_make(subgraph->linear_ops[i].weight.n_in, 1, TILE_VTCM_BYTES, &plan))
+        if (!tile_plan_make(subgraph->linear_ops[i].weight.n_in, TILE_VTCM_BYTES, &plan))
             return false;
     return subgraph->n_linear_ops == 1 || d->exact_acts || is_exact(subgraph->linear_ops[0].act);
 }

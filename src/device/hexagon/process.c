@@ -37,6 +37,7 @@ struct process {
     atomic_bool killed;
     uint32_t progress; // when it last moved on
     uint64_t since_ns, cpu_ns;
+    bool waited; // it did not want to compute when it was last looked at
 };
 
 static struct process *process_of(struct st_hexagon_transport *t) {
@@ -205,6 +206,7 @@ static void watch(struct st_hexagon_transport *t, uint32_t progress) {
     p->progress = progress;
     p->since_ns = st_now_ns();
     p->cpu_ns = cpu_ns_of(p->pid);
+    p->waited = false;
 }
 
 static bool is_stuck(struct st_hexagon_transport *t, uint32_t progress, uint32_t patience_ms) {
@@ -217,7 +219,9 @@ static bool is_stuck(struct st_hexagon_transport *t, uint32_t progress, uint32_t
     if (st_now_ns() - p->since_ns < patience_ns) return false;
     if (cpu_ns_of(p->pid) - p->cpu_ns >= patience_ns / 2) return true;
     char state = state_of(p->pid);
-    return state != 'R' && state != 'D';
+    bool waits = state != 'R' && state != 'D', waited = p->waited; // a bell may be on its way
+    p->waited = waits;
+    return waits && waited;
 }
 
 // ---- The end
