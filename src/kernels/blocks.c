@@ -20,6 +20,10 @@ const struct st_blocks st_blocks_kernels[] = {
      {ST_BLOCK_TYPES(ENTRY, avxvnni)}},
     {"blocks_avx2", ST_CPU_AVX2, st_blocks_quantize_avx2, {ST_BLOCK_TYPES(ENTRY, avx2)}},
 #elif defined(__aarch64__)
+    {"blocks_i8mm",
+     ST_CPU_NEON | ST_CPU_DOTPROD | ST_CPU_I8MM,
+     st_blocks_quantize_neon,
+     {ST_BLOCK_TYPES(ENTRY, i8mm)}},
     {"blocks_dotprod",
      ST_CPU_NEON | ST_CPU_DOTPROD,
      st_blocks_quantize_neon,

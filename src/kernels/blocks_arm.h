@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with blocks on Arm, in registers of 128 bits: a part has two of them. The including file
-// has dot_add(sum, a, b): sum[i] += a[4 i + j] * b[4 i + j] for j in [0, 4), of signed bytes, and
-// dot_lane(sum, a, b, lane), which multiplies with b[4 lane + j].
+// The vectors of blocks_body.h on Arm, in registers of 128 bits: a part has two of them. The
+// including file has dot_add(sum, a, b): sum[i] += a[4 i + j] * b[4 i + j] for j in [0, 4), of
+// signed bytes. How panels are multiplied is in blocks_arm_lanes.h, or its own.
 #include <arm_neon.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,9 +26,6 @@ typedef struct {
 } wide, sums; // of parts of 32: the first two
 typedef float32x4_t floats;
 typedef int8x16_t lanes;
-typedef struct {
-    int32x4_t high, low;
-} dots;
 
 enum { SIGNED_CODES = true, LANES = 4 };
 
@@ -259,18 +256,6 @@ INLINE void wide_store(float *p, wide v) {
 INLINE lanes lanes_load(const void *p) {
     return vld1q_s8(p);
 }
-INLINE dots dots_zero(void) {
-    return (dots){vdupq_n_s32(0), vdupq_n_s32(0)};
-}
-INLINE void dots_add(dots *d, lanes w, const struct st_blocks_chunk *x, size_t group, int bits) {
-    (void)bits;
-    d->high = dot_lane(d->high, w, vld1q_s8(x->high + group / 4 * 16), group % 4);
-    d->low = dot_lane(d->low, w, vld1q_s8(x->low + group / 4 * 16), group % 4);
-}
-INLINE floats dots_total(const dots *d, int bits) {
-    (void)bits;
-    return vcvtq_f32_s32(vaddq_s32(vshlq_n_s32(d->high, 7), d->low));
-}
 INLINE floats floats_load(const float *p) {
     return vld1q_f32(p);
 }
@@ -305,5 +290,3 @@ INLINE void transpose(const unsigned char *from, size_t row_bytes, unsigned char
     vst1q_u8(to + 32, vreinterpretq_u8_u64(vtrn2q_u64(a, c)));
     vst1q_u8(to + 48, vreinterpretq_u8_u64(vtrn2q_u64(b, d)));
 }
-
-#include "kernels/blocks_body.h"

@@ -26,4 +26,4 @@ static inline int32x4_t dot_lane(int32x4_t sum, int8x16_t a, int8x16_t b, size_t
     }
 }
 
-#include "kernels/blocks_arm.h"
+#include "kernels/blocks_arm_lanes.h"

@@ -22,5 +22,5 @@ static inline int32x4_t dot_lane(int32x4_t sum, int8x16_t a, int8x16_t b, size_t
     return dot_add(sum, a, vreinterpretq_s8_s32(vdupq_n_s32(four[lane])));
 }
 
-#include "kernels/blocks_arm.h"
+#include "kernels/blocks_arm_lanes.h"
 #include "kernels/blocks_quantize.h"

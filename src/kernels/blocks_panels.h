@@ -4,7 +4,12 @@
 // across lanes, and a part costs a conversion and a multiply-add for LANES rows.
 //
 // The including file has: lanes, a vector of LANES times 4 codes; dots, exact sums of one part for
-// LANES rows; floats, a vector of LANES floats; PANEL_COLUMNS, from which on panels are faster.
+// LANES rows; floats, a vector of LANES floats; PANEL_COLUMNS, from which on panels are faster;
+// transpose(), for LANES rows of 4 LANES bytes, and TRANSPOSE_CODES where its dots_add() takes
+// codes in another order.
+#ifndef TRANSPOSE_CODES
+#define TRANSPOSE_CODES transpose
+#endif
 
 enum {
     TOGETHER = 4, // columns whose sums are in registers
@@ -110,10 +115,12 @@ INLINE void unpack_any_row(const struct type *t, const unsigned char *b, size_t 
         unpack_row(t, b, n, 1, to);
 }
 
-INLINE void transpose_all(const void *from, size_t bytes, void *to) {
+typedef void transpose_fn(const unsigned char *from, size_t row_bytes, unsigned char *to);
+
+INLINE void transpose_all(transpose_fn *fn, const void *from, size_t bytes, void *to) {
     for (size_t i = 0; i < bytes; i += 4 * LANES)
-        transpose((const unsigned char *)from + i, sizeof(struct panel_row),
-                  (unsigned char *)to + i * LANES);
+        fn((const unsigned char *)from + i, sizeof(struct panel_row),
+           (unsigned char *)to + i * LANES);
 }
 
 // n parts of a chunk at b, of LANES rows. Brings the chunk of the next LANES rows into the cache.
@@ -129,9 +136,9 @@ INLINE void make_panel(const struct type *t, const unsigned char *b, size_t row_
             unpack_any_row(t, b, n, &row[r]);
     }
     size_t parts = t->by_16 ? MAX_PARTS : ST_BLOCKS_PARTS;
-    transpose_all(row->code, n * ST_BLOCKS_PART, to->code);
-    transpose_all(row->scale, parts * sizeof(float), to->scale);
-    if (t->minima) transpose_all(row->minimum, parts * sizeof(float), to->minimum);
+    transpose_all(TRANSPOSE_CODES, row->code, n * ST_BLOCKS_PART, to->code);
+    transpose_all(transpose, row->scale, parts * sizeof(float), to->scale);
+    if (t->minima) transpose_all(transpose, row->minimum, parts * sizeof(float), to->minimum);
 }
 
 // ---- Rows

@@ -13,6 +13,7 @@ ST_BLOCK_TYPES(DECLARE, avxvnni)
 ST_BLOCK_TYPES(DECLARE, avx512vnni)
 ST_BLOCK_TYPES(DECLARE, neon)
 ST_BLOCK_TYPES(DECLARE, dotprod)
+ST_BLOCK_TYPES(DECLARE, i8mm)
 #undef DECLARE
 
 st_blocks_quantize_fn st_blocks_quantize_plain;
