@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -368,6 +369,34 @@ static void without_an_emulator_there_is_none(void **state) {
     free(path);
 }
 
+// In place of the emulator, a script.
+static void begins_with(const char *script, const char *text) {
+    char path[700];
+    struct st_device *device = NULL;
+    size_t files = open_files();
+    char *before = strdup(getenv("PATH"));
+    const char *emulator = ts_write_text("qemu-hexagon", script);
+    assert_int_equal(chmod(emulator, 0755), 0);
+    snprintf(path, sizeof path, "%s:%s", ts_temp_folder(), before);
+    setenv("PATH", path, 1);
+    assert_int_equal(st_device_open(&(struct st_device_options){.name = "hexagon"}, &device),
+                     STINT_E_DEVICE);
+    if (!strstr(st_error_text(), text)) fail_msg("%s", st_error_text());
+    setenv("PATH", before, 1);
+    free(before);
+    assert_int_equal(unlink(emulator), 0);
+    assert_int_equal(open_files(), files);
+    assert_true(waitpid(-1, NULL, WNOHANG) < 0);
+}
+
+static void an_emulator_that_fails_is_one_clear_error(void **state) {
+    (void)state;
+    skip_without();
+    begins_with("#!/bin/sh\nexit 0\n", "its program ended at its start");
+    begins_with("#!/bin/sh\nexec sleep 600\n", "its program does not begin");
+    begins_with("#!/nowhere/sh\n", "cannot be started");
+}
+
 static void wrong_settings_are_refused(void **state) {
     (void)state;
     skip_without();
@@ -393,6 +422,7 @@ int main(void) {
         cmocka_unit_test(a_killed_or_stopped_process_is_noticed),
         cmocka_unit_test(a_device_closes_over_jobs),
         cmocka_unit_test(without_an_emulator_there_is_none),
+        cmocka_unit_test(an_emulator_that_fails_is_one_clear_error),
         cmocka_unit_test(wrong_settings_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

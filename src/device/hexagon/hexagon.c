@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { START_MS = 10000 };
-
 static bool is_present(void) {
     return st_hexagon_process.present();
 }
@@ -49,15 +47,15 @@ static stint_status read_settings(const char *text, struct settings *s) {
 
 static stint_status wait_until_ready(struct hexagon_device *d) {
     const struct st_hexagon_transport_ops *ops = d->transport->ops;
-    uint64_t until = st_now_ns() + START_MS * UINT64_C(1000000);
-    while (st_now_ns() < until) {
-        enum st_hexagon_event event = ops->wait(d->transport, ST_HEXAGON_TICK_MS);
-        if (event == ST_HEXAGON_GONE)
+    const struct wire_dsp *dsp = &d->queue->dsp;
+    ops->watch(d->transport, 0);
+    while (__atomic_load_n(&dsp->ready, __ATOMIC_ACQUIRE) != WIRE_READY) {
+        if (ops->wait(d->transport, ST_HEXAGON_TICK_MS) == ST_HEXAGON_GONE)
             return st_fail(STINT_E_DEVICE, "device 'hexagon': its program ended at its start");
-        if (__atomic_load_n(&d->queue->dsp.ready, __ATOMIC_ACQUIRE) == WIRE_READY) return STINT_OK;
+        if (ops->is_stuck(d->transport, 0, d->patience_ms))
+            return st_fail(STINT_E_DEVICE, "device 'hexagon': its program does not begin");
     }
-    return st_fail(STINT_E_DEVICE, "device 'hexagon': its program did not begin in %d ms",
-                   (int)START_MS);
+    return STINT_OK;
 }
 
 // Room for what counts against the limit, and an eighth for gaps and descriptions, which do not.
