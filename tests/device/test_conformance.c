@@ -108,8 +108,10 @@ static void devices_agree_on_activations(void **state) {
             struct ts_result got;
             if (!st_devices[d]->present()) continue;
             struct opened opened = open_named(st_devices[d]->name);
-            assert_int_equal(ts_case_run(opened.device, &c, &got), STINT_OK);
+            bool runs = st_device_supports(opened.device, &c.subgraph);
+            if (runs) assert_int_equal(ts_case_run(opened.device, &c, &got), STINT_OK);
             close_opened(&opened);
+            if (!runs) continue; // it leaves them to a host whose bits it has not
             if (first.out[0]) ts_result_compare(&c, &first, &got, st_devices[d]->name);
             for (size_t j = 0; j < c.n_rows * o.rows[0]; j++) // a few elements one step off
                 assert_true(fabsf(got.out[0][j] - expected.out[0][j]) < 0.01f);
@@ -388,6 +390,7 @@ static void refusals(const char *name) {
                                                               .n_parts = 1,
                                                               .rows = {20},
                                                               .epilogue = ST_EPILOGUE_ACT,
+                                                              .act = ST_ACT_RELU,
                                                               .lists = true,
                                                               .add = true});
     struct ts_bench b;
