@@ -11,6 +11,8 @@ set(hexagon_flags --target=hexagon-unknown-linux-musl -mcpu=hexagonv67 -mhvx -mh
   $<$<BOOL:${STINT_WERROR}>:-Werror>
   -I${CMAKE_SOURCE_DIR}/hexagon -I${CMAKE_SOURCE_DIR}/hexagon/include
   -I${CMAKE_SOURCE_DIR}/hexagon/tests -I${CMAKE_SOURCE_DIR}/src)
+# For tests/hexagon/test_product.py.
+file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/hexagon_flags.txt CONTENT "$<JOIN:${hexagon_flags},\n>\n")
 file(GLOB hexagon_headers CONFIGURE_DEPENDS hexagon/*.h hexagon/*/*.h src/base/size.h
   src/kernels/elementwise*.h src/kernels/vec*.h src/kernels/int8.h src/device/*.h
   src/device/hexagon/*.h)

@@ -15,18 +15,6 @@ enum { BIAS = 127, MANTISSA_BITS = 23, SAFE_EXPONENT = 120 };
 #define INFINITE     0x7f800000u
 #define NOT_A_NUMBER 0x7fc00000u
 
-static uint32_t bits_of(float x) {
-    uint32_t bits;
-    __builtin_memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-static float float_of(uint32_t bits) {
-    float x;
-    __builtin_memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
 // 1/b for b in [1, 2), within a few units of the last place.
 static float reciprocal(float b) {
     float r = 24.0f / 17.0f - 8.0f / 17.0f * b; // off by 1/17 at most
@@ -42,13 +30,13 @@ static float divide_mantissas(float a, float b) {
     float r = reciprocal(b), q = a * r;
     q = __builtin_fmaf(__builtin_fmaf(-q, b, a), r, q);
     float rest = __builtin_fmaf(-q, b, a);
-    float next = float_of(rest > 0.0f ? bits_of(q) + 1 : bits_of(q) - 1);
+    float next = dsp_float(rest > 0.0f ? dsp_bits(q) + 1 : dsp_bits(q) - 1);
     float next_rest = __builtin_fmaf(-next, b, a);
     return __builtin_fabsf(next_rest) < __builtin_fabsf(rest) ? next : q;
 }
 
 float __hexagon_divsf3(float a, float b) {
-    uint32_t x = bits_of(a), y = bits_of(b);
+    uint32_t x = dsp_bits(a), y = dsp_bits(b);
     int x_exponent = (int)(x >> MANTISSA_BITS & 0xff);
     int y_exponent = (int)(y >> MANTISSA_BITS & 0xff);
     int exponent = x_exponent - y_exponent;
@@ -56,8 +44,8 @@ float __hexagon_divsf3(float a, float b) {
     if (!normal || exponent > SAFE_EXPONENT || exponent < -SAFE_EXPONENT)
         return dsp_divide_slowly(a, b);
     const uint32_t one = (uint32_t)BIAS << MANTISSA_BITS;
-    float q = divide_mantissas(float_of((x & MANTISSA) | one), float_of((y & MANTISSA) | one));
-    return float_of((bits_of(q) + ((uint32_t)exponent << MANTISSA_BITS)) | ((x ^ y) & SIGN));
+    float q = divide_mantissas(dsp_float((x & MANTISSA) | one), dsp_float((y & MANTISSA) | one));
+    return dsp_float((dsp_bits(q) + ((uint32_t)exponent << MANTISSA_BITS)) | ((x ^ y) & SIGN));
 }
 
 // A mantissa of 24 bits and its exponent, also of a subnormal.
@@ -74,7 +62,7 @@ static uint32_t take_apart(uint32_t bits, int *exponent) {
 // left below them.
 static float round_quotient(uint32_t sign, uint32_t quotient, int exponent, bool sticky) {
     int shift = 2, biased = exponent + BIAS;
-    if (biased >= 255) return float_of(sign | INFINITE);
+    if (biased >= 255) return dsp_float(sign | INFINITE);
     if (biased < 1) {
         shift = 3 - biased < 28 ? 3 - biased : 28;
         biased = 0;
@@ -84,17 +72,17 @@ static float round_quotient(uint32_t sign, uint32_t quotient, int exponent, bool
     if (rest > half || (rest == half && (sticky || (kept & 1)))) kept++;
     // A mantissa that grew by one bit moves the exponent on by itself.
     uint32_t bits = biased ? ((uint32_t)biased << MANTISSA_BITS) + (kept - (MANTISSA + 1)) : kept;
-    return float_of(sign | bits);
+    return dsp_float(sign | bits);
 }
 
 float dsp_divide_slowly(float a, float b) {
-    uint32_t x = bits_of(a), y = bits_of(b), sign = (x ^ y) & SIGN;
+    uint32_t x = dsp_bits(a), y = dsp_bits(b), sign = (x ^ y) & SIGN;
     x &= ~SIGN;
     y &= ~SIGN;
     if (x > INFINITE || y > INFINITE || (x == INFINITE && y == INFINITE) || (x == 0 && y == 0))
-        return float_of(NOT_A_NUMBER);
-    if (x == INFINITE || y == 0) return float_of(sign | INFINITE);
-    if (y == INFINITE || x == 0) return float_of(sign);
+        return dsp_float(NOT_A_NUMBER);
+    if (x == INFINITE || y == 0) return dsp_float(sign | INFINITE);
+    if (y == INFINITE || x == 0) return dsp_float(sign);
     int x_exponent, y_exponent;
     uint32_t left = take_apart(x, &x_exponent), divisor = take_apart(y, &y_exponent), quotient = 0;
     int exponent = x_exponent - y_exponent;

@@ -20,6 +20,18 @@ void *dsp_map_shared(int file, size_t bytes);
 void dsp_unmap(void *memory, size_t bytes);
 uint64_t dsp_now_ns(void);
 
+// A float and its bits.
+static inline uint32_t dsp_bits(float x) {
+    uint32_t bits;
+    __builtin_memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+static inline float dsp_float(uint32_t bits) {
+    float x;
+    __builtin_memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
 // divide.c: a / b by digits, the definition that the compiler's function is held against.
 float dsp_divide_slowly(float a, float b);
 // What the compiler calls for a / b: correctly rounded to nearest even, with all its exceptions.

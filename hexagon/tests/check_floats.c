@@ -3,20 +3,8 @@
 
 enum { N = 200 };
 
-static uint32_t bits_of(float x) {
-    uint32_t bits;
-    __builtin_memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-static float float_of(uint32_t bits) {
-    float x;
-    __builtin_memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
 static bool same(float a, float b) { // of NaNs there is one
-    return bits_of(a) == bits_of(b) || (a != a && b != b);
+    return dsp_bits(a) == dsp_bits(b) || (a != a && b != b);
 }
 
 // Of any kind, among them many with few bits, whose quotients are exact or end in a long row of 0
@@ -25,10 +13,10 @@ static float random_float(void) {
     static const uint32_t edges[] = {0,          1,          0x7fffff,   0x800000,   0x3f800000,
                                      0x7f7fffff, 0x7f800000, 0x7fc00000, 0x3f7fffff, 0x3f800001};
     uint32_t kind = check_below(8), sign = check_random() << 31;
-    if (kind == 0) return float_of(edges[check_below(10)] | sign);
+    if (kind == 0) return dsp_float(edges[check_below(10)] | sign);
     if (kind == 1) return (float)(int32_t)(check_below(2000)) - 1000.0f;
-    if (kind == 2) return float_of((check_random() & 0xfff80000u) | sign);
-    return float_of(check_random());
+    if (kind == 2) return dsp_float((check_random() & 0xfff80000u) | sign);
+    return dsp_float(check_random());
 }
 
 bool check_divide(check_divide_fn *divide) {
@@ -56,12 +44,13 @@ bool check_digits(check_divide_fn *divide) {
     };
     bool holds = true;
     for (uint32_t i = 0; i < sizeof known / sizeof *known; i++)
-        holds &= bits_of(divide(float_of(known[i].a), float_of(known[i].b))) == known[i].quotient;
+        holds &=
+            dsp_bits(divide(dsp_float(known[i].a), dsp_float(known[i].b))) == known[i].quotient;
     for (int i = 0; i < 2000; i++) {
         float a = (float)(1 + check_below(4000)), b = (float)(1 + check_below(4000));
         holds &= divide(a * b, b) == a;
         // No other float is nearer: the remainder is at most half a unit of the last place.
-        float q = divide(a, b), unit = float_of(bits_of(q) + 1) - q;
+        float q = divide(a, b), unit = dsp_float(dsp_bits(q) + 1) - q;
         holds &= __builtin_fabsf(__builtin_fmaf(-q, b, a)) <= unit * b * 0.5f;
     }
     return holds;

@@ -183,25 +183,13 @@ static void parts_of_the_memory_do_not_overlap(void **state) {
 
 // ---- The queue
 
-static struct ts_case small_case(void) {
-    return ts_case_make(&(struct ts_case_options){.n_rows = 5,
-                                                  .n_in = 70,
-                                                  .n_middle = 90,
-                                                  .n_parts = 1,
-                                                  .rows = {33},
-                                                  .epilogue = ST_EPILOGUE_GATED,
-                                                  .act = ST_ACT_RELU,
-                                                  .lists = true,
-                                                  .add = true});
-}
-
 static pid_t find_child(void);
 
 static void one_bell_serves_many_jobs(void **state) {
     (void)state;
     skip_without();
     enum { N = ST_DEVICE_JOBS };
-    struct ts_case c = small_case();
+    struct ts_case c = ts_case_small();
     struct ts_bench b;
     struct ts_result expected = ts_case_expect(&c), got;
     struct st_job *jobs[N];
@@ -246,7 +234,7 @@ static size_t open_files(void) {
 }
 
 static void fails_with(const char *settings, const char *text, bool lost) {
-    struct ts_case c = small_case();
+    struct ts_case c = ts_case_small();
     struct ts_result expected = ts_case_expect(&c), got;
     struct ts_bench b;
     size_t files = open_files();
@@ -312,7 +300,7 @@ static pid_t find_child(void) {
 }
 
 static void dies_by(int signal, const char *text) {
-    struct ts_case c = small_case();
+    struct ts_case c = ts_case_small();
     struct ts_result got;
     struct ts_bench b;
     struct st_device *device = open_with("", 0);
@@ -339,7 +327,7 @@ static void a_killed_or_stopped_process_is_noticed(void **state) {
 static void a_device_closes_over_jobs(void **state) {
     (void)state;
     skip_without();
-    struct ts_case c = small_case();
+    struct ts_case c = ts_case_small();
     struct ts_bench b;
     struct st_device *device = open_with("spin=1", 0);
     assert_int_equal(ts_bench_open(device, &c, &b), STINT_OK);

@@ -23,18 +23,6 @@ static struct st_device *open_sim(const char *settings, uint32_t timeout_ms) {
     return device;
 }
 
-static struct ts_case small_case(void) {
-    return ts_case_make(&(struct ts_case_options){.n_rows = 5,
-                                                  .n_in = 70,
-                                                  .n_middle = 90,
-                                                  .n_parts = 1,
-                                                  .rows = {33},
-                                                  .epilogue = ST_EPILOGUE_GATED,
-                                                  .act = ST_ACT_RELU,
-                                                  .lists = true,
-                                                  .add = true});
-}
-
 static stint_status submit_quantize(struct ts_bench *b, struct st_job *const *after, size_t n_after,
                                     struct st_job **job) {
     const struct st_quantize_args args = ts_bench_quantize_args(b);
@@ -52,7 +40,7 @@ static void fill_inputs(struct ts_bench *b) {
 static void allocates_nothing(const struct st_device_ops *ops) {
     struct st_pool *workers;
     struct st_device *device;
-    struct ts_case c = small_case();
+    struct ts_case c = ts_case_small();
     struct ts_bench b;
     assert_int_equal(st_pool_open(2, &workers), STINT_OK);
     const struct st_device_options options = {.name = ops->name, .workers = workers};
@@ -91,7 +79,7 @@ static void jobs_allocate_nothing(void **state) {
 static void runs_out_of_jobs(const struct st_device_ops *ops) {
     struct st_pool *workers;
     struct st_device *device;
-    struct ts_case c = small_case();
+    struct ts_case c = ts_case_small();
     struct ts_bench b;
     struct st_job *jobs[ST_DEVICE_JOBS + 1] = {0};
     assert_int_equal(st_pool_open(1, &workers), STINT_OK);
@@ -132,7 +120,7 @@ static stint_status open_and_run(const char *name, struct st_pool *workers, cons
 
 static void every_allocation_may_fail(void **state) {
     (void)state;
-    struct ts_case c = small_case();
+    struct ts_case c = ts_case_small();
     struct st_pool *workers;
     assert_int_equal(st_pool_open(1, &workers), STINT_OK);
     for (size_t i = 0; st_devices[i]; i++) {
@@ -158,7 +146,7 @@ static void every_allocation_may_fail(void **state) {
 
 static void what_comes_after_a_failure_is_canceled(void **state) {
     (void)state;
-    struct ts_case c = small_case();
+    struct ts_case c = ts_case_small();
     struct ts_bench b;
     struct st_job *jobs[3];
     struct st_job_result result;
@@ -186,7 +174,7 @@ static void what_comes_after_a_failure_is_canceled(void **state) {
 
 static void a_job_that_hangs_can_be_canceled(void **state) {
     (void)state;
-    struct ts_case c = small_case();
+    struct ts_case c = ts_case_small();
     struct ts_bench b;
     struct st_job *hung, *queued;
     struct ts_result got, expected = ts_case_expect(&c);
@@ -210,7 +198,7 @@ static void a_job_that_hangs_can_be_canceled(void **state) {
 
 static void a_wait_ends_in_one_clear_error(void **state) {
     (void)state;
-    struct ts_case c = small_case();
+    struct ts_case c = ts_case_small();
     struct ts_bench b;
     struct st_job *job;
     struct st_job_result result;
@@ -227,7 +215,7 @@ static void a_wait_ends_in_one_clear_error(void **state) {
 
 static void a_device_closes_over_pending_jobs(void **state) {
     (void)state;
-    struct ts_case c = small_case();
+    struct ts_case c = ts_case_small();
     struct ts_bench b;
     struct st_job *jobs[4];
     struct st_device *device = open_sim("hang=1", 0);
@@ -240,7 +228,7 @@ static void a_device_closes_over_pending_jobs(void **state) {
 
 static void all_fails_once_the_device_is_lost(void **state) {
     (void)state;
-    struct ts_case c = small_case();
+    struct ts_case c = ts_case_small();
     struct ts_bench b;
     struct st_job *first, *second, *third = NULL;
     struct st_job_result result;
@@ -307,7 +295,7 @@ static void every_fault_everywhere(void **state) {
                   {"nomem", STINT_E_NOMEM, 4}};
     struct st_pool *workers;
     struct st_device *cpu;
-    struct ts_case c = small_case();
+    struct ts_case c = ts_case_small();
     struct ts_result expected = ts_case_expect(&c);
     assert_int_equal(st_pool_open(2, &workers), STINT_OK);
     const struct st_device_options options = {.name = "cpu", .workers = workers};

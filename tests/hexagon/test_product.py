@@ -11,8 +11,7 @@ import sys
 import unittest
 
 SOURCE = pathlib.Path(os.environ["STINT_SOURCE_DIR"])
-FLAGS = ["--target=hexagon-unknown-linux-musl", "-mcpu=hexagonv67", "-mhvx", "-mhvx-length=128b",
-         "-G0", "-std=c17", "-O2", "-ffreestanding", "-fno-pic", "-ffp-contract=off"]
+FLAGS = pathlib.Path(os.environ["STINT_BUILD_DIR"], "hexagon_flags.txt")
 
 
 def packets_of(loop):
@@ -23,8 +22,8 @@ def packets_of(loop):
 
 def inner_loop():
     """The packets of the loop for eight input rows."""
-    text = subprocess.run(["clang", *FLAGS, f"-I{SOURCE}/hexagon", f"-I{SOURCE}/hexagon/include",
-                           f"-I{SOURCE}/src", "-S", "-o", "-", SOURCE / "hexagon/product_hvx.c"],
+    text = subprocess.run(["clang", *FLAGS.read_text().split(), "-S", "-o", "-",
+                           SOURCE / "hexagon/product_hvx.c"],
                           capture_output=True, text=True, check=True).stdout
     body = text.split("\nmultiply_8:")[1].split("\n.Lfunc_end")[0]
     label = re.search(r"loop0\((\.\w+),", body).group(1)

@@ -3,6 +3,7 @@
 // divided over two processors, with room for a part of the model, and when the program fails.
 #include "device/driver.h"
 #include "session/session.h"
+#include "support/kinds.h"
 #include "support/support.h"
 
 #include <setjmp.h>
@@ -78,7 +79,7 @@ static int open_models(void **state) {
     for (size_t i = 0; i < N_IDS; i++) ids[i] = (int32_t)ts_random_below(40);
     for (int i = 0; i < N_KINDS; i++) {
         const struct way host = {.device = "cpu", .chunk = N_PROMPT};
-        char path[700];
+        char name[16];
         stint_prepare_options o = {.size = sizeof o,
                                    .n_tokens = 200,
                                    .outliers = STINT_OUTLIERS_SHARE,
@@ -86,12 +87,10 @@ static int open_models(void **state) {
                                    .target = kinds[i].target,
                                    .ids = ids,
                                    .n_ids = N_IDS};
-        snprintf(path, sizeof path, "%s/%d.stint", ts_temp_folder(), i);
+        snprintf(name, sizeof name, "%d", i);
+        models[i] = ts_package(ts_shared(kinds[i].source), name, &o);
         stint_session *s = NULL;
-        if (stint_prepare(ts_shared(kinds[i].source), path, &o, NULL) != STINT_OK ||
-            stint_model_open(path, NULL, &models[i]) != STINT_OK ||
-            open_session(i, &host, &s) != STINT_OK)
-            fail_msg("%s", stint_error_text());
+        if (open_session(i, &host, &s) != STINT_OK) fail_msg("%s", stint_error_text());
         wanted[i] = malloc(logits_bytes(i));
         if (evaluate(s, i, wanted[i]) != STINT_OK) fail_msg("%s", stint_error_text());
         stint_session_close(s);

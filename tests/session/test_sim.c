@@ -2,6 +2,7 @@
 // Sessions on `sim`, a device with memory of its own: the same bits as on the host's cores, in
 // whatever its memory has room for, and whichever of its jobs fails.
 #include "session/session.h"
+#include "support/kinds.h"
 #include "support/support.h"
 
 #include <setjmp.h>
@@ -68,7 +69,7 @@ static int open_models(void **state) {
     (void)state;
     for (size_t i = 0; i < N_IDS; i++) ids[i] = (int32_t)ts_random_below(40);
     for (int i = 0; i < N_KINDS; i++) {
-        char path[700];
+        char name[16];
         stint_prepare_options o = {.size = sizeof o,
                                    .n_tokens = 200,
                                    .outliers = STINT_OUTLIERS_SHARE,
@@ -76,12 +77,10 @@ static int open_models(void **state) {
                                    .ids = ids,
                                    .n_ids = N_IDS,
                                    .neurons = kinds[i].neurons};
-        snprintf(path, sizeof path, "%s/%d.stint", ts_temp_folder(), i);
+        snprintf(name, sizeof name, "%d", i);
+        models[i] = ts_package(ts_shared(kinds[i].source), name, &o);
         stint_session *s = NULL;
-        if (stint_prepare(ts_shared(kinds[i].source), path, &o, NULL) != STINT_OK ||
-            stint_model_open(path, NULL, &models[i]) != STINT_OK ||
-            open_session(i, NULL, 0, &s) != STINT_OK)
-            fail_msg("%s", stint_error_text());
+        if (open_session(i, NULL, 0, &s) != STINT_OK) fail_msg("%s", stint_error_text());
         wanted[i] = malloc(N_IDS * vocab_of(i) * sizeof(float));
         if (evaluate(s, i, wanted[i]) != STINT_OK) fail_msg("%s", stint_error_text());
         stint_session_close(s);

@@ -147,6 +147,18 @@ struct ts_case ts_case_random(bool row_scales) {
     return ts_case_make(&o);
 }
 
+struct ts_case ts_case_small(void) {
+    return ts_case_make(&(struct ts_case_options){.n_rows = 5,
+                                                  .n_in = 70,
+                                                  .n_middle = 90,
+                                                  .n_parts = 1,
+                                                  .rows = {33},
+                                                  .epilogue = ST_EPILOGUE_GATED,
+                                                  .act = ST_ACT_RELU,
+                                                  .lists = true,
+                                                  .add = true});
+}
+
 void ts_case_drop(struct ts_case *c) {
     for (uint32_t i = 0; i < c->subgraph.n_linear_ops; i++) ts_linear_drop(&c->linears[i]);
     free(c->x);

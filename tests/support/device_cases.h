@@ -45,6 +45,7 @@ struct ts_case_options {
 
 struct ts_case ts_case_make(const struct ts_case_options *options);
 struct ts_case ts_case_random(bool row_scales); // some have them
+struct ts_case ts_case_small(void);             // a gated block with lists and an addend
 void ts_case_drop(struct ts_case *c);
 
 // What a run gives.

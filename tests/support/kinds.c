@@ -11,26 +11,28 @@
 stint_model *ts_kinds[TS_KINDS];
 const char *const ts_kind_names[TS_KINDS] = {"float", "int8", "nested"};
 
-static stint_model *prepare(const char *name, const stint_prepare_options *options) {
+stint_model *ts_package(const char *source, const char *name,
+                        const stint_prepare_options *options) {
     char path[600];
     stint_model *m = NULL;
     snprintf(path, sizeof path, "%s/%s.stint", ts_temp_folder(), name);
-    assert_int_equal(stint_prepare(ts_source("models/novels-10m"), path, options, NULL), STINT_OK);
-    assert_int_equal(stint_model_open(path, NULL, &m), STINT_OK);
+    if (stint_prepare(source, path, options, NULL) != STINT_OK ||
+        stint_model_open(path, NULL, &m) != STINT_OK)
+        fail_msg("%s", stint_error_text());
     return m;
 }
 
 int ts_kinds_open(void **state) {
     (void)state;
     stint_prepare_options o = {.size = sizeof o, .n_tokens = 300, .outliers = STINT_OUTLIERS_NONE};
-    assert_int_equal(stint_model_open(ts_source("models/novels-10m"), NULL, &ts_kinds[0]),
-                     STINT_OK);
-    ts_kinds[1] = prepare("int8", &o);
+    const char *source = ts_source("models/novels-10m");
+    assert_int_equal(stint_model_open(source, NULL, &ts_kinds[0]), STINT_OK);
+    ts_kinds[1] = ts_package(source, "int8", &o);
     o.outliers = STINT_OUTLIERS_SHARE;
     o.outlier_prune = 0.5f;
     o.bits_low = 2;
     o.bits_high = 4;
-    ts_kinds[2] = prepare("nested", &o);
+    ts_kinds[2] = ts_package(source, "nested", &o);
     return 0;
 }
 

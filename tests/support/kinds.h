@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bundled model as it is executed in three ways, opened once for the tests of a group.
+// Packages for tests; the bundled model as it is executed in three ways, opened once for the tests
+// of a group.
 #ifndef TESTS_KINDS_H
 #define TESTS_KINDS_H
 
 #include "stint.h"
+
+// A package of `source`, made as <name>.stint in ts_temp_folder() and opened; fails the test where
+// it cannot be.
+stint_model *ts_package(const char *source, const char *name,
+                        const stint_prepare_options *options);
 
 enum { TS_KINDS = 3 };
 

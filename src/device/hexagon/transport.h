@@ -43,7 +43,7 @@ struct st_hexagon_transport_ops {
 
 extern const struct st_hexagon_transport_ops st_hexagon_process; // process.c
 
-// The program, built with the library (hexagon/CMakeLists.txt); of no bytes where there was no
+// The program, built with the library (cmake/hexagon.cmake); of no bytes where there was no
 // compiler for it.
 extern const unsigned char st_hexagon_program[];
 extern const size_t st_hexagon_program_bytes;
