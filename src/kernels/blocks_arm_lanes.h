@@ -10,10 +10,11 @@ typedef struct {
 INLINE dots dots_zero(void) {
     return (dots){vdupq_n_s32(0), vdupq_n_s32(0)};
 }
-INLINE void dots_add(dots *d, lanes w, const struct st_blocks_chunk *x, size_t group, int bits) {
+INLINE void dots_add(dots *d, lanes w, const struct st_blocks_chunk *x, size_t first, size_t i,
+                     int bits) {
     (void)bits;
-    d->high = dot_lane(d->high, w, vld1q_s8(x->high + group / 4 * 16), group % 4);
-    d->low = dot_lane(d->low, w, vld1q_s8(x->low + group / 4 * 16), group % 4);
+    d->high = dot_lane(d->high, w, vld1q_s8(x->high + 4 * first + i / 4 * 16), i % 4);
+    d->low = dot_lane(d->low, w, vld1q_s8(x->low + 4 * first + i / 4 * 16), i % 4);
 }
 INLINE floats dots_total(const dots *d, int bits) {
     (void)bits;

@@ -43,7 +43,9 @@ typedef struct {
 INLINE dots dots_zero(void) {
     return (dots){{_mm256_setzero_si256(), _mm256_setzero_si256()}};
 }
-INLINE void dots_add(dots *d, lanes w, const struct st_blocks_chunk *x, size_t group, int bits) {
+INLINE void dots_add(dots *d, lanes w, const struct st_blocks_chunk *x, size_t first, size_t i,
+                     int bits) {
+    size_t group = first + i;
     // In place: GCC 12 copies sums otherwise, and spills them.
     if (bits == 4) {
         lanes high = _mm256_maddubs_epi16(w, eight_of(x->high + 4 * group));

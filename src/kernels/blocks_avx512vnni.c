@@ -176,7 +176,9 @@ INLINE lanes lanes_load(const void *p) {
 INLINE lanes four(const int8_t *p) {
     return _mm512_set1_epi32((int)u32_at(p));
 }
-INLINE void dots_add(dots *d, lanes w, const struct st_blocks_chunk *x, size_t group, int bits) {
+INLINE void dots_add(dots *d, lanes w, const struct st_blocks_chunk *x, size_t first, size_t i,
+                     int bits) {
+    size_t group = first + i;
     (void)bits;
     d->high = _mm512_dpbusd_epi32(d->high, w, four(x->high + 4 * group));
     d->low = _mm512_dpbusd_epi32(d->low, w, four(x->low + 4 * group));

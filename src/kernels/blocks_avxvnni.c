@@ -24,7 +24,9 @@ typedef struct {
 INLINE dots dots_zero(void) {
     return (dots){_mm256_setzero_si256(), _mm256_setzero_si256()};
 }
-INLINE void dots_add(dots *d, lanes w, const struct st_blocks_chunk *x, size_t group, int bits) {
+INLINE void dots_add(dots *d, lanes w, const struct st_blocks_chunk *x, size_t first, size_t i,
+                     int bits) {
+    size_t group = first + i;
     (void)bits;
     d->high = _mm256_dpbusd_avx_epi32(d->high, w, eight_of(x->high + 4 * group));
     d->low = _mm256_dpbusd_avx_epi32(d->low, w, eight_of(x->low + 4 * group));

@@ -6,7 +6,7 @@
 
 #define NAME(type) st_blocks_##type##_dotprod
 
-enum { PANEL_COLUMNS = 8 };
+enum { PANEL_COLUMNS = 4 };
 
 static inline int32x4_t dot_add(int32x4_t sum, int8x16_t a, int8x16_t b) {
     return vdotq_s32(sum, a, b);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // smmla multiplies 2 rows by 2 columns over 8 elements of k. The two columns are the halves of one
-// input, so a register of weights takes part in half as many instructions as with sdot, with any
-// number of columns. A panel has rows 0 and 1, then rows 2 and 3, of 8 elements after another.
+// input, so there are half as many products as with sdot, with any number of columns. A panel has
+// rows 0 and 1, then rows 2 and 3, of 8 elements after another.
 #include <arm_neon.h>
 #include <stddef.h>
 
@@ -25,11 +25,14 @@ typedef struct {
 INLINE dots dots_zero(void) {
     return (dots){{vdupq_n_s32(0), vdupq_n_s32(0)}};
 }
-INLINE void dots_add(dots *d, lanes w, const struct st_blocks_chunk *x, size_t group, int bits) {
-    size_t at = group / 2 * 8;
+INLINE void dots_add(dots *d, lanes w, const struct st_blocks_chunk *x, size_t first, size_t i,
+                     int bits) {
+    size_t at = 4 * first + i / 4 * 16; // of 16 elements, which the compiler loads once
+    int64x2_t high = vreinterpretq_s64_s8(vld1q_s8(x->high + at));
+    int64x2_t low = vreinterpretq_s64_s8(vld1q_s8(x->low + at));
+    int64x2_t both = i % 4 < 2 ? vzip1q_s64(high, low) : vzip2q_s64(high, low);
     (void)bits;
-    int8x16_t both = vcombine_s8(vld1_s8(x->high + at), vld1_s8(x->low + at));
-    d->of[group % 2] = vmmlaq_s32(d->of[group % 2], w, both);
+    d->of[i % 2] = vmmlaq_s32(d->of[i % 2], w, vreinterpretq_s8_s64(both));
 }
 INLINE floats dots_total(const dots *d, int bits) {
     (void)bits;

@@ -5,8 +5,9 @@
 //
 // The including file has: lanes, a vector of LANES times 4 codes; dots, exact sums of one part for
 // LANES rows; floats, a vector of LANES floats; PANEL_COLUMNS, from which on panels are faster;
-// transpose(), for LANES rows of 4 LANES bytes, and TRANSPOSE_CODES where its dots_add() takes
-// codes in another order.
+// dots_add(), which adds 4 codes of each row times the 4 elements from 4 (first + i) on, where
+// first is that of a part or half and i a constant; transpose(), for LANES rows of 4 LANES bytes;
+// and TRANSPOSE_CODES where its dots_add() takes codes in another order.
 #ifndef TRANSPOSE_CODES
 #define TRANSPOSE_CODES transpose
 #endif
@@ -34,7 +35,7 @@ INLINE void add_part(const struct panel *p, size_t part, bool by_16, int bits, b
     UNROLLED for (size_t i = 0; i < n_groups; i++) {
         lanes w = lanes_load(p->code[first + i]);
         UNROLLED for (size_t c = 0; c < n_columns; c++)
-            dots_add(&d[c], w, x + c * x_col, first + i, bits);
+            dots_add(&d[c], w, x + c * x_col, first, i, bits);
     }
     UNROLLED for (size_t c = 0; c < n_columns; c++) {
         const struct st_blocks_chunk *of = x + c * x_col;

@@ -10,9 +10,9 @@ SOURCE = pathlib.Path(os.environ.get("STINT_SOURCE_DIR", pathlib.Path(__file__).
 PAGES = sorted([*SOURCE.glob("*.md"), *(SOURCE / "docs").glob("*.md"),
                 SOURCE / "bindings" / "python" / "README.md"])
 HISTORY = ("BENCHMARKS-history.md", "CHANGES.md", "DECISIONS.md")  # name what there was
-FOLDERS = ("src", "tests", "bench", "docs", "scripts", "models", "examples", "include", "cmake",
-           "fuzz", "share", "bindings", "debian")
-CODE = ("src", "include", "tests", "bench", "fuzz", "bindings", "examples", "cmake")
+FOLDERS = ("src", "hexagon", "tests", "bench", "docs", "scripts", "models", "examples", "include",
+           "cmake", "fuzz", "share", "bindings", "debian")
+CODE = ("src", "hexagon", "include", "tests", "bench", "fuzz", "bindings", "examples", "cmake")
 # Files inside of packages and checkpoints, or that a command writes.
 ELSEWHERE = ("json", "safetensors", "gguf", "stint")
 ENDINGS = r"(?:c|h|py|md|ini|sh|cmake|txt|svg|jsonl)"
