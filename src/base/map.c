@@ -10,14 +10,31 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static stint_status map_file(const char *path, int file, struct st_map *map) {
+static stint_status open_regular(const char *path, int *file, size_t *bytes) {
+    int opened = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a FIFO must not block
     struct stat info;
-    if (fstat(file, &info) != 0) return st_fail(STINT_E_IO, "%s: %s", path, strerror(errno));
-    if (S_ISDIR(info.st_mode)) return st_fail(STINT_E_IO, "%s: is a directory, not a file", path);
-    if (!S_ISREG(info.st_mode)) return st_fail(STINT_E_IO, "%s: is not a regular file", path);
-    struct st_map out = {.bytes = (size_t)info.st_size};
-    if (out.bytes > 0) {
-        void *data = mmap(NULL, out.bytes, PROT_READ, MAP_PRIVATE, file, 0);
+    if (opened < 0) return st_fail(STINT_E_IO, "%s: %s", path, strerror(errno));
+    const char *why = NULL;
+    if (fstat(opened, &info) != 0)
+        why = strerror(errno);
+    else if (S_ISDIR(info.st_mode))
+        why = "is a directory, not a file";
+    else if (!S_ISREG(info.st_mode))
+        why = "is not a regular file";
+    if (why) {
+        close(opened);
+        return st_fail(STINT_E_IO, "%s: %s", path, why);
+    }
+    *file = opened;
+    *bytes = (size_t)info.st_size;
+    return STINT_OK;
+}
+
+static stint_status map_file(const char *path, int file, size_t bytes, int protection, int flags,
+                             struct st_map *map) {
+    struct st_map out = {.bytes = bytes};
+    if (bytes > 0) {
+        void *data = mmap(NULL, bytes, protection, flags, file, 0);
         if (data == MAP_FAILED)
             return st_fail(STINT_E_IO, "%s: cannot be mapped: %s", path, strerror(errno));
         out.data = data;
@@ -27,9 +44,10 @@ static stint_status map_file(const char *path, int file, struct st_map *map) {
 }
 
 stint_status st_map_open_file(const char *path, struct st_map *map, int *file) {
-    int opened = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a FIFO must not block
-    if (opened < 0) return st_fail(STINT_E_IO, "%s: %s", path, strerror(errno));
-    stint_status status = map_file(path, opened, map);
+    int opened;
+    size_t bytes;
+    ST_TRY(open_regular(path, &opened, &bytes));
+    stint_status status = map_file(path, opened, bytes, PROT_READ, MAP_PRIVATE, map);
     if (status == STINT_OK)
         *file = opened;
     else
@@ -42,6 +60,50 @@ stint_status st_map_open(const char *path, struct st_map *map) {
     ST_TRY(st_map_open_file(path, map, &file));
     close(file);
     return STINT_OK;
+}
+
+static stint_status read_all(const char *path, int file, const struct st_map *map) {
+    for (size_t done = 0; done < map->bytes;) {
+        ssize_t n = pread(file, (char *)map->data + done, map->bytes - done, (off_t)done);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return st_fail(STINT_E_IO, "%s: %s", path, strerror(errno));
+        if (n == 0) return st_fail(STINT_E_IO, "%s: was cut while it was read", path);
+        done += (size_t)n;
+    }
+    return STINT_OK;
+}
+
+// In a file without a name, since st_map_forget() may be called on any map.
+static stint_status copy_file(const char *path, int file, size_t bytes, struct st_map *map) {
+    struct st_map copy = {0};
+    int memory = memfd_create("stint", MFD_CLOEXEC);
+    if (memory < 0 || ftruncate(memory, (off_t)bytes) != 0) {
+        stint_status failed = st_fail(STINT_E_NOMEM, "%s: no memory for its %zu bytes: %s", path,
+                                      bytes, strerror(errno));
+        if (memory >= 0) close(memory);
+        return failed;
+    }
+    stint_status status =
+        map_file(path, memory, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, &copy);
+    close(memory);
+    if (status == STINT_OK) status = read_all(path, file, &copy);
+    if (status == STINT_OK)
+        *map = copy;
+    else
+        st_map_close(&copy);
+    return status;
+}
+
+stint_status st_map_copy(const char *path, uint64_t most, struct st_map *map) {
+    int file;
+    size_t bytes;
+    ST_TRY(open_regular(path, &file, &bytes));
+    stint_status status = bytes > most
+                              ? st_fail(STINT_E_LIMIT, "%s: has %zu bytes; at most %llu are read",
+                                        path, bytes, (unsigned long long)most)
+                              : copy_file(path, file, bytes, map);
+    close(file);
+    return status;
 }
 
 void st_map_close(struct st_map *map) {

@@ -6,6 +6,7 @@
 #include "base/status.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct st_map {
     const unsigned char *data; // NULL if the file is empty
@@ -17,6 +18,9 @@ struct st_map {
 stint_status st_map_open(const char *path, struct st_map *map);
 // The same; *file stays open for reading, for the caller to close.
 stint_status st_map_open_file(const char *path, struct st_map *map, int *file);
+// Maps a copy of it in memory, for files that others may cut or change meanwhile: the copy stays as
+// it was read. More than `most` bytes: STINT_E_LIMIT.
+stint_status st_map_copy(const char *path, uint64_t most, struct st_map *map);
 void st_map_close(struct st_map *map); // accepts a zeroed map
 
 // What is read of the map lies scattered: nothing beside it is worth reading.

@@ -32,9 +32,39 @@ static void map_of_an_empty_file_has_no_bytes(void **state) {
     st_map_close(&map);
 }
 
+static void copy_stays_when_the_file_changes(void **state) {
+    (void)state;
+    enum { N = 3 * 4096 + 5 };
+    unsigned char bytes[N];
+    struct st_map map;
+    for (size_t i = 0; i < N; i++) bytes[i] = (unsigned char)ts_random_below(256);
+    const char *path = ts_write("changing", bytes, N);
+    assert_int_equal(st_map_copy(path, N, &map), STINT_OK);
+    assert_int_equal(map.bytes, N);
+    assert_int_equal(truncate(path, 0), 0);
+    assert_memory_equal(map.data, bytes, N);
+    st_map_forget(map.data, map.bytes);
+    assert_memory_equal(map.data, bytes, N);
+    st_map_close(&map);
+}
+
+static void copy_has_a_limit(void **state) {
+    (void)state;
+    struct st_map map = {.bytes = 9};
+    const char *path = ts_write_text("long", "hello");
+    assert_int_equal(st_map_copy(path, 4, &map), STINT_E_LIMIT);
+    assert_non_null(strstr(stint_error_text(), path));
+    assert_int_equal(map.bytes, 9);
+    assert_int_equal(st_map_copy(ts_write_text("empty", ""), 0, &map), STINT_OK);
+    assert_int_equal(map.bytes, 0);
+    st_map_close(&map);
+}
+
 static void expect_refusal(const char *path) {
     struct st_map map = {.bytes = 9};
     assert_int_equal(st_map_open(path, &map), STINT_E_IO);
+    assert_non_null(strstr(stint_error_text(), path));
+    assert_int_equal(st_map_copy(path, 9, &map), STINT_E_IO);
     assert_non_null(strstr(stint_error_text(), path));
     assert_int_equal(map.bytes, 9);
 }
@@ -57,15 +87,23 @@ static void map_refuses_what_is_no_readable_file(void **state) {
 static void map_reports_that_mapping_failed(void **state) {
     (void)state;
     const char *path = ts_write_text("mapped", "x");
-    ts_fail_allocation(1);
-    expect_refusal(path);
-    ts_fail_allocation(0);
+    struct st_map map = {.bytes = 9};
+    for (int copied = 0; copied < 2; copied++) {
+        ts_fail_allocation(1);
+        stint_status status = copied ? st_map_copy(path, 1, &map) : st_map_open(path, &map);
+        ts_fail_allocation(0);
+        assert_int_equal(status, STINT_E_IO);
+        assert_non_null(strstr(stint_error_text(), path));
+        assert_int_equal(map.bytes, 9);
+    }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(map_shows_the_files_bytes),
         cmocka_unit_test(map_of_an_empty_file_has_no_bytes),
+        cmocka_unit_test(copy_stays_when_the_file_changes),
+        cmocka_unit_test(copy_has_a_limit),
         cmocka_unit_test(map_refuses_what_is_no_readable_file),
         cmocka_unit_test(map_reports_that_mapping_failed),
     };

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 enum { N_IDS = 90, CONTEXT = 128, MAX_TYPES = 16, N_MODELS = 4 };
@@ -211,6 +212,22 @@ static void saved_sequences_go_on_and_know_their_type(void **state) {
             check_restored(models[m], types[i], types[(i + 1) % n_types]);
 }
 
+// Before it is read: it may be any file.
+static void files_too_large_for_the_context_are_refused(void **state) {
+    (void)state;
+    stint_session_options o = options_of(types[0]);
+    stint_session *s = open_session(models[0], &o);
+    char path[600];
+    snprintf(path, sizeof path, "%s/long.session", ts_temp_folder());
+    assert_int_equal(stint_session_eval(s, 0, ids, N_IDS - 1, false, NULL), STINT_OK);
+    assert_int_equal(stint_session_save(s, 0, path), STINT_OK);
+    assert_int_equal(truncate(path, 1L << 40), 0);
+    assert_int_equal(stint_session_load(s, 0, path), STINT_E_LIMIT);
+    assert_non_null(strstr(stint_error_text(), path));
+    assert_int_equal(stint_session_length(s, 0), N_IDS - 1);
+    stint_session_close(s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(smaller_types_take_less),
@@ -218,6 +235,7 @@ int main(void) {
         cmocka_unit_test(results_are_near_those_of_floats),
         cmocka_unit_test(threads_and_chunks_do_not_matter),
         cmocka_unit_test(saved_sequences_go_on_and_know_their_type),
+        cmocka_unit_test(files_too_large_for_the_context_are_refused),
     };
     return cmocka_run_group_tests(tests, open_models, close_models);
 }

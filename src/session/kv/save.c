@@ -81,13 +81,16 @@ static stint_status write_sections(const struct stint_session *s, uint32_t seque
 
 // Each section begins at a multiple of the alignment; header, table and description take less than
 // one each and an entry for each section.
-uint64_t st_session_saved_bytes(const struct stint_session *s, uint32_t sequence) {
+static uint64_t bytes_for(const struct stint_session *s, size_t length, size_t row_bytes) {
     const struct st_config *c = &s->model->config;
-    size_t length = s->sequences[sequence].length;
-    uint64_t layer = st_round_up(c->n_kv_heads * head_bytes(s, length), ST_PACKAGE_ALIGN);
+    uint64_t layer = st_round_up(c->n_kv_heads * length * row_bytes, ST_PACKAGE_ALIGN);
     uint64_t n_sections = 2 * (uint64_t)c->n_layers + 2;
     return 3 * ST_PACKAGE_ALIGN + st_round_up(length * sizeof(int32_t), ST_PACKAGE_ALIGN) +
            2 * c->n_layers * layer + n_sections * sizeof(struct st_package_entry);
+}
+
+uint64_t st_session_saved_bytes(const struct stint_session *s, uint32_t sequence) {
+    return bytes_for(s, s->sequences[sequence].length, s->kv.row_bytes);
 }
 
 stint_status stint_session_save(const stint_session *s, uint32_t sequence, const char *path) {
@@ -197,8 +200,14 @@ stint_status stint_session_load(stint_session *s, uint32_t sequence, const char 
     if (!path) return st_fail(STINT_E_ARG, "path may not be NULL");
     struct st_map map = {0};
     struct st_package *package = NULL;
-    ST_TRY(st_map_open(path, &map));
-    stint_status status = STINT_OK;
+    // One of another type of cache is to be told so: floats are the largest.
+    size_t row_bytes = s->model->config.head_dim * sizeof(float);
+    stint_status status = st_map_copy(path, bytes_for(s, s->n_context, row_bytes), &map);
+    if (status == STINT_E_LIMIT)
+        return st_fail(STINT_E_LIMIT,
+                       "%s: is larger than a saved session of %zu tokens, which the context holds",
+                       path, s->n_context);
+    if (status != STINT_OK) return status;
     if (!st_package_is(&map))
         status = st_fail(STINT_E_FORMAT, "%s: is not a saved session", path);
     else
