@@ -83,8 +83,7 @@ static stint_status copy_file(const char *path, int file, size_t bytes, struct s
         if (memory >= 0) close(memory);
         return failed;
     }
-    stint_status status =
-        map_file(path, memory, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, &copy);
+    stint_status status = map_file(path, memory, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, &copy);
     close(memory);
     if (status == STINT_OK) status = read_all(path, file, &copy);
     if (status == STINT_OK)

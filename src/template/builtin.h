@@ -76,7 +76,7 @@ stint_status st_jinja_want_integer(const struct st_jinja_value *v, int64_t *inte
 // An integer; the default if the argument was not given or is none.
 stint_status st_jinja_optional(const struct st_jinja_value *v, int64_t otherwise, int64_t *integer);
 // Sorts the items, stable, by the value that `path` finds in them (ABSENT: by the items
-// themselves).
+// themselves; a list of paths: by the first, then the second, and so on).
 stint_status st_jinja_sort(struct st_jinja_run *run, const struct st_jinja_list *list,
                            const struct st_jinja_value *path, bool by_case, bool reverse,
                            struct st_jinja_list **sorted);

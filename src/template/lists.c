@@ -101,13 +101,17 @@ FILTER(filter_items) {
 
 // ---- sorting
 
-// sort(reverse=False, case_sensitive=False, attribute=None)
+// sort(reverse=False, case_sensitive=False, attribute=None): by several, "a,b", one after the
+// other.
 FILTER(filter_sort) {
     const struct st_jinja_list *items;
     struct st_jinja_list *sorted;
+    struct st_jinja_value path = v[3], comma = st_jinja_string(",", 1);
     UNUSED(args);
     ST_TRY(st_jinja_iterate(run, &v[0], &items));
-    ST_TRY(st_jinja_sort(run, items, &v[3], st_jinja_is_true(&v[2]), st_jinja_is_true(&v[1]),
+    if (path.kind == ST_JINJA_STRING)
+        ST_TRY(st_jinja_split(run, path.text, &comma, -1, false, &path));
+    ST_TRY(st_jinja_sort(run, items, &path, st_jinja_is_true(&v[2]), st_jinja_is_true(&v[1]),
                          &sorted));
     return st_jinja_close_list(sorted, ST_JINJA_LIST, out);
 }

@@ -2,7 +2,10 @@
 // Methods of strings, dicts and lists. None of them changes what it is called on.
 #include "template/builtin.h"
 
+#include "base/utf8.h"
+
 #include <string.h>
+#include <utf8proc.h>
 
 #define METHOD(name)                                                                               \
     static stint_status name(struct st_jinja_run *run, const struct st_jinja_value *v,             \
@@ -183,12 +186,17 @@ METHOD(text_count) {
     return STINT_OK;
 }
 
+// Decimal digits of any script; Python takes superscripts and the like too.
 METHOD(text_isdigit) {
-    bool all = v[0].text.n > 0;
+    struct st_jinja_text text = v[0].text;
+    bool all = text.n > 0;
     UNUSED(args);
-    ST_TRY(st_jinja_spend(run, v[0].text.n / 16));
-    for (size_t i = 0; i < v[0].text.n; i++)
-        if (v[0].text.data[i] < '0' || v[0].text.data[i] > '9') all = false;
+    ST_TRY(st_jinja_spend(run, text.n / 16));
+    for (size_t i = 0, n; i < text.n && all; i += n) {
+        n = st_utf8_length(text.data + i, text.n - i);
+        uint32_t c = st_utf8_decode(text.data + i, n);
+        all = utf8proc_category((utf8proc_int32_t)c) == UTF8PROC_CATEGORY_ND;
+    }
     *out = st_jinja_truth(all);
     return STINT_OK;
 }

@@ -4,15 +4,27 @@
 
 // The sort key of an item: the item, or the value that the path finds in it; in lower case unless
 // case_sensitive.
-static stint_status key_of(struct st_jinja_run *run, const struct st_jinja_value *item,
-                           const struct st_jinja_value *path, bool by_case,
-                           struct st_jinja_value *key) {
+static stint_status one_key(struct st_jinja_run *run, const struct st_jinja_value *item,
+                            const struct st_jinja_value *path, bool by_case,
+                            struct st_jinja_value *key) {
     *key = *item;
     if (path->kind != ST_JINJA_ABSENT && path->kind != ST_JINJA_NONE)
         ST_TRY(st_jinja_path(run, item, path, key));
     if (by_case || key->kind != ST_JINJA_STRING) return STINT_OK;
     struct st_jinja_value text = *key;
     return st_jinja_recase(run, text.text, ST_JINJA_LOWER, key);
+}
+
+// Of several paths, a list of a key each.
+static stint_status key_of(struct st_jinja_run *run, const struct st_jinja_value *item,
+                           const struct st_jinja_value *path, bool by_case,
+                           struct st_jinja_value *key) {
+    struct st_jinja_list *keys;
+    if (path->kind != ST_JINJA_LIST) return one_key(run, item, path, by_case, key);
+    ST_TRY(st_jinja_new_list(run, path->list->n, &keys));
+    for (size_t i = 0; i < keys->n; i++)
+        ST_TRY(one_key(run, item, &path->list->items[i], by_case, &keys->items[i]));
+    return st_jinja_close_list(keys, ST_JINJA_LIST, key);
 }
 
 // Merges two runs of `from` into one of `to`. Items come in pairs: key, value.

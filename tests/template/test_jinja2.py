@@ -27,6 +27,7 @@ N = 20000 if os.environ.get("STINT_CI_LONG") == "1" else 2000
 SEED = int(os.environ.get("STINT_SEED", "1"))
 VARIABLES = {"s": "hello World", "u": "Gr\u00fc\u00dfe x\n y ", "e": "", "l": [3, 1, 2, 1],
              "w": ["b", "a", "B", "a"], "m": [{"k": "B", "v": 2}, {"k": "a", "v": 1}],
+             "o": [{"k": "b", "v": 1}, {"k": "B", "v": 0}, {"k": "a", "v": 1}],
              "d": {"k": "v", "b": 5, "a": [1, None]}, "i": 7, "f": 2.5, "t": True, "n": None}
 TEXTS = ["''", "'o'", "'l'", "'lo'", "' '", "'x'", "'he'", "'ld'", "'\u00fc'", "'hel'"]
 STRINGS = ["s", "u", "e", "'a-b-c'", "' pad  '", "'12'", "'Title Case'", "'x\\ny\\n'", "'ABC'"]
@@ -51,8 +52,10 @@ TESTS = ["defined", "undefined", "none", "boolean", "true", "false", "integer", 
          "sameas(i)", "sameas(none)", "lower", "upper", "in(l)", "eq(7)", "equalto('o')", "ne(1)",
          "lt(3)", "lessthan(3)", "le(2)", "gt(2)", "greaterthan(2)", "ge(2)"]
 OTHERS = ["d.keys()|list", "d.values()|list", "d.items()|list", "d.get('k')", "d.get('q', {t})",
-          "d.copy()", "d|dictsort", "d|dictsort(reverse=true)", "d|items|list", "d|length",
+          "d.copy()", "'\u0663'.isdigit()", "d|dictsort", "d|dictsort(reverse=true)",
+          "d|items|list", "d|length",
           "m|map(attribute='k')|join({t})", "m|sort(attribute='k')", "m|min(attribute='v')",
+          "o|sort(attribute='v,k')", "o|sort(attribute='k,v')", "o|sort(true, attribute='v,k')",
           "m|max(attribute='v')", "m|sum(attribute='v')", "m|unique(attribute='k')|list",
           "m|selectattr('k', 'eq', 'a')|list", "m|rejectattr('v', 'gt', 1)|list",
           "m|selectattr('k')|list", "d.pop('k')", "d.update({})", "d.clear()", "l.append(1)",
