@@ -154,6 +154,7 @@ typedef struct stint_model_info {
     uint32_t static_subgraphs_per_layer; /* 5: shared by all chunks */
     uint32_t nested_low, nested_high;    /* precisions of its nested weights; 0: it has none */
     uint64_t nested_bytes;               /* of the nested weights, as stored */
+    uint32_t embedding;                  /* numbers of an embedding, see stint_session_embed() */
 } stint_model_info;
 
 STINT_API stint_status stint_model_describe(const stint_model *model, stint_model_info *info);
@@ -175,9 +176,10 @@ STINT_API void stint_tokenizer_close(stint_tokenizer *tokenizer);
 STINT_API const stint_tokenizer *stint_model_tokenizer(const stint_model *model);
 
 enum {
-    STINT_TOKENIZE_ADD_BOS = 1,  /* begin with BOS if the checkpoint wants it */
-    STINT_TOKENIZE_PLAIN = 2,    /* special tokens in the text are ordinary characters */
-    STINT_DETOKENIZE_SPECIAL = 4 /* special tokens appear in the text */
+    STINT_TOKENIZE_ADD_BOS = 1,   /* begin with BOS if the checkpoint wants it */
+    STINT_TOKENIZE_PLAIN = 2,     /* special tokens in the text are ordinary characters */
+    STINT_DETOKENIZE_SPECIAL = 4, /* special tokens appear in the text */
+    STINT_TOKENIZE_ADD_END = 8    /* end with EOS, or what embeddings end with, if it wants it */
 };
 
 /* Encodes text[0, n_bytes) (UTF-8; broken sequences are replaced by U+FFFD as the reference
@@ -596,6 +598,22 @@ STINT_API stint_status stint_session_truncate(stint_session *session, uint32_t s
 STINT_API stint_status stint_session_eval(stint_session *session, uint32_t sequence,
                                           const int32_t *ids, size_t n_ids, bool all,
                                           float *logits);
+
+/* What becomes of the hidden states of a text's tokens. */
+typedef enum stint_pooling {
+    STINT_POOLING_DEFAULT = 0, /* what the checkpoint says, or else their mean */
+    STINT_POOLING_MEAN = 1,
+    STINT_POOLING_LAST = 2,
+    STINT_POOLING_FIRST = 3
+} stint_pooling;
+
+/* Replaces what a sequence holds by a text, and gives its embedding: the hidden states before the
+ * output head, pooled and of length 1, float32 [stint_model_info.embedding]. Tokenize the text with
+ * ADD_BOS and ADD_END. E_UNSUPPORTED for models whose embeddings need more, such as attention in
+ * both directions; E_ARG, E_LIMIT, E_CANCELED. */
+STINT_API stint_status stint_session_embed(stint_session *session, uint32_t sequence,
+                                           const int32_t *ids, size_t n_ids, stint_pooling pooling,
+                                           float *vector);
 
 /* Makes the call that runs in `session` stop soon with E_CANCELED. May be called from any thread or
  * a signal handler. */

@@ -18,7 +18,9 @@ static const char *const folder_files[] = {"config.json",
                                            "merges.txt",
                                            "chat_template.jinja",
                                            "added_tokens.json",
-                                           "special_tokens_map.json"};
+                                           "special_tokens_map.json",
+                                           "modules.json",
+                                           "1_Pooling/config.json"};
 
 static bool of_folder(const char *path) {
     for (size_t i = 0; i < sizeof folder_files / sizeof folder_files[0]; i++)

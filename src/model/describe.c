@@ -94,6 +94,7 @@ static void describe_costs(const struct stint_model *m, stint_model_info *out) {
     out->n_parameters += stored.int8.weights + (m->config.tied ? 0 : stored.int8_head.weights);
     out->weight_bytes += stored.int8.bytes + stored.int8_head.bytes + stored.nested.bytes;
     out->nested_bytes = stored.nested.bytes;
+    out->embedding = m->config.embed;
     json_int_t counted = json_integer_value(json_object_get(m->checkpoint.meta, "parameters"));
     if (m->int8.layers && counted > 0)
         out->n_parameters = (uint64_t)counted; // with biases, of the source

@@ -110,6 +110,11 @@ static stint_status adopt_tokenizer(struct stint_model *model) {
     return STINT_OK;
 }
 
+static stint_status read_pooling(const char *path, struct stint_model *model) {
+    struct st_files files = {path, model->checkpoint.package};
+    return st_pooling_read(&model->checkpoint, &files, &model->pooling);
+}
+
 static stint_status finish_open(stint_status status, const char *name, struct stint_model *m,
                                 stint_model **model) {
     if (status != STINT_OK) {
@@ -164,6 +169,7 @@ stint_status stint_model_open(const char *path, const stint_model_options *optio
     if (status != STINT_OK) return finish_open(status, path, m, model);
     if (!(options && options->no_tokenizer)) status = open_tokenizer(path, m);
     if (status == STINT_OK) status = adopt_tokenizer(m);
+    if (status == STINT_OK) status = read_pooling(path, m);
     if (status == STINT_OK && m->checkpoint.lazy) status = leave_file(m);
     uint64_t after = st_process_anonymous_bytes();
     m->held_bytes = after > before ? after - before : 0;

@@ -6,6 +6,7 @@
 
 #include "chat/chat.h"
 #include "model/config.h"
+#include "model/pooling.h"
 #include "model/preset.h"
 #include "model/preset_int8.h"
 #include "model/weights.h"
@@ -28,6 +29,7 @@ struct stint_model {
     uint64_t held_bytes; // memory that opening took, of a model whose weights are read on demand
     struct stint_tokenizer *tokenizer; // NULL: ids only
     struct st_chat *chat;
+    struct st_pooling pooling; // of embeddings
 };
 
 // True if `id` ends generation: EOS by config, tokenizer or chat format.

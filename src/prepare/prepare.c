@@ -23,6 +23,8 @@ static const char *const kept_files[] = {
     "merges.txt",
     "tokenizer.model",
     "chat_template.jinja",
+    "modules.json",
+    "1_Pooling/config.json",
 };
 
 bool st_prepare_is_canceled(void *options) {
@@ -87,8 +89,7 @@ static json_t *describe_linear(const struct st_planned *l) {
                      (json_int_t)l->n_in, "outlier_channels", (json_int_t)l->n_outliers,
                      "per_token", l->per_token, "cold_per_token", l->cold_per_token, "hot_channels",
                      (json_int_t)l->n_hot, "shadowed", l->shadowed, "cover",
-                     describe_points(l->cover), "row_error",
-                     (double)l->row_error, "row_terms",
+                     describe_points(l->cover), "row_error", (double)l->row_error, "row_terms",
                      l->input[1] > 0.0f ? 0 : (int)l->input[0]);
 }
 

@@ -3,6 +3,7 @@
 #include "session/pass.h"
 
 #include "base/size.h"
+#include "session/pooled.h"
 #include "session/weights/source.h"
 
 #include <string.h>
@@ -40,7 +41,8 @@ static stint_status run_ids(struct stint_session *s, const struct st_eval_reques
                              .n_total = e->n_total,
                              .sequence = e->sequence};
     if (!split) batch.n = st_min(batch.n, s->chunk_len);
-    if (split && e->logits && e->all) batch.n = st_min(batch.n, s->n_buffers * s->chunk_len);
+    bool rows = e->pooled || (e->logits && e->all);
+    if (split && rows) batch.n = st_min(batch.n, s->n_buffers * s->chunk_len);
     *n = batch.n;
     run->batch = &batch;
     st_key_bias_reach(&s->kv.bias, s->model, batch.position + batch.n);
@@ -88,6 +90,7 @@ static stint_status eval_batches(struct stint_session *s, const struct st_eval_r
         if (e->logits && e->all) ST_TRY(rows_logits(&run, 0, n, e->logits + done * vocab));
         if (e->logits && !e->all && done + n == e->n)
             ST_TRY(rows_logits(&run, n - 1, n, e->logits));
+        if (e->pooled) ST_TRY(st_pooled_add(&run, n, e->pooled));
         if (e->progress) e->progress(e->progress_context, "prompt", done + n, e->n);
     }
     return STINT_OK;

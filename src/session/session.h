@@ -124,6 +124,7 @@ struct st_linear_input {
 typedef const float *st_observe_fn(void *context, const struct st_linear_input *input);
 
 struct st_op;
+struct st_pooled;
 struct st_bounded;
 struct st_weight_source;
 
@@ -290,8 +291,9 @@ struct st_eval_request {
     enum st_phase phase;
     unsigned precision; // bits of the weights, 8 for INT8
     bool all;
-    uint64_t n_total; // tokens of the prompt with what came before it
-    float *logits;    // [n, vocab] where `all`, else [vocab] of the last one; NULL: none
+    uint64_t n_total;         // tokens of the prompt with what came before it
+    float *logits;            // [n, vocab] where `all`, else [vocab] of the last one; NULL: none
+    struct st_pooled *pooled; // takes in all ids; NULL: none
     stint_progress_fn *progress;
     void *progress_context;
 };

@@ -84,7 +84,7 @@ static const char *find_template(const json_t *config) {
 }
 
 stint_status st_tokenizer_apply_config(struct stint_tokenizer *t, const json_t *config) {
-    bool add_bos = t->add_bos;
+    bool add_bos = t->add_bos, add_eos = false;
     const char *id, *template = find_template(config);
     json_t *item;
     if (!json_is_object(config)) return st_fail(STINT_E_FORMAT, "expected an object");
@@ -94,6 +94,8 @@ stint_status st_tokenizer_apply_config(struct stint_tokenizer *t, const json_t *
     st_added_sort(t);
     ST_TRY(st_json_bool(config, "add_bos_token", &add_bos));
     t->add_bos = add_bos && t->bos >= 0;
+    ST_TRY(st_json_bool(config, "add_eos_token", &add_eos));
+    if (add_eos) t->end = t->eos;
     if (template) {
         free(t->chat_template);
         if (!(t->chat_template = strdup(template)))

@@ -136,7 +136,7 @@ static stint_status read_id(struct reader *r, const char *key, int32_t *id) {
 
 static stint_status read_special(struct reader *r) {
     struct stint_tokenizer *t = r->t;
-    bool add_bos = t->add_bos;
+    bool add_bos = t->add_bos, add_eos = false;
     struct st_gguf_string template = {NULL, 0};
     ST_TRY(read_id(r, KEY("bos_token_id"), &t->bos));
     ST_TRY(read_id(r, KEY("eos_token_id"), &t->eos));
@@ -144,6 +144,8 @@ static stint_status read_special(struct reader *r) {
     if (!t->byte_level) ST_TRY(read_id(r, KEY("unknown_token_id"), &t->bpe.unknown));
     ST_TRY(st_gguf_bool(r->gguf, KEY("add_bos_token"), &add_bos));
     t->add_bos = add_bos && t->bos >= 0;
+    ST_TRY(st_gguf_bool(r->gguf, KEY("add_eos_token"), &add_eos));
+    if (add_eos) t->end = t->eos;
     ST_TRY(st_gguf_str(r->gguf, "tokenizer.chat_template", &template));
     if (template.data && !(t->chat_template = strndup(template.data, template.bytes)))
         return st_fail(STINT_E_NOMEM, "no memory for a tokenizer");

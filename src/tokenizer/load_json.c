@@ -148,7 +148,7 @@ stint_status st_load_added_flags(const json_t *item, struct st_added *added) {
     return st_json_bool(item, "single_word", &added->single_word);
 }
 
-// A template that begins with a special token asks for BOS.
+// A template that begins with a special token asks for BOS, one that ends with one for that.
 static stint_status read_post_processor(struct stint_tokenizer *t, const json_t *post) {
     const char *type = NULL;
     size_t i;
@@ -160,8 +160,12 @@ static stint_status read_post_processor(struct stint_tokenizer *t, const json_t 
     if (!type || strcmp(type, "TemplateProcessing") != 0) return STINT_OK;
     const json_t *single = json_object_get(post, "single");
     const json_t *first = json_object_get(json_array_get(single, 0), "SpecialToken");
-    const char *text = NULL;
+    size_t n = json_array_size(single);
+    const json_t *last = n > 1 ? json_array_get(single, n - 1) : NULL;
+    const char *text = NULL, *end = NULL;
     ST_TRY(st_json_string(first, "id", &text));
+    ST_TRY(st_json_string(json_object_get(last, "SpecialToken"), "id", &end));
+    if (end) t->end = st_vocab_find(&t->vocab, end, strlen(end));
     if (!text) return STINT_OK;
     t->bos = st_vocab_find(&t->vocab, text, strlen(text));
     t->add_bos = t->bos >= 0;

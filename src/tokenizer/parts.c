@@ -15,7 +15,7 @@ const char st_gpt2_pattern[] =
 stint_status st_tokenizer_new(size_t max_tokens, struct stint_tokenizer **tokenizer) {
     struct stint_tokenizer *t = calloc(1, sizeof *t);
     if (!t) return st_fail(STINT_E_NOMEM, "no memory for a tokenizer");
-    t->bos = t->eos = t->bpe.unknown = -1;
+    t->bos = t->eos = t->end = t->bpe.unknown = -1;
     stint_status status = st_vocab_open(&t->vocab, max_tokens);
     if (status != STINT_OK) {
         st_tokenizer_close(t);

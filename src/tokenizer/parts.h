@@ -44,6 +44,7 @@ struct stint_tokenizer {
     bool strip_first_space;  // at the start of a text
     bool add_bos;
     int32_t bos, eos;
+    int32_t end; // of a text that is embedded; -1: none
     char *chat_template;
 };
 

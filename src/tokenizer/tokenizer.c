@@ -96,6 +96,8 @@ stint_status st_tokenizer_encode(const struct stint_tokenizer *tokenizer, const 
     bool bos = (flags & STINT_TOKENIZE_ADD_BOS) && tokenizer->add_bos && tokenizer->bos >= 0;
     if (status == STINT_OK && bos) status = st_ids_append(ids, tokenizer->bos);
     if (status == STINT_OK) status = cut_added(&e, false, valid.data, valid.count, encode_segment);
+    bool end = (flags & STINT_TOKENIZE_ADD_END) && tokenizer->end >= 0;
+    if (status == STINT_OK && end) status = st_ids_append(ids, tokenizer->end);
     st_bpe_scratch_free(&e.scratch);
     st_bytes_free(&valid);
     return status;

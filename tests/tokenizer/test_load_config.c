@@ -47,6 +47,36 @@ static void a_token_with_a_role_is_special(void **state) {
     st_tokenizer_close(t);
 }
 
+static void what_a_text_to_embed_ends_with(void **state) {
+    (void)state;
+    struct stint_tokenizer *t =
+        open_folder("{\"eos_token\":\"</s>\",\"add_eos_token\":true}", "{}");
+    assert_ids(t, "ab", STINT_TOKENIZE_ADD_BOS, (int32_t[]){2}, 1);
+    assert_ids(t, "ab", STINT_TOKENIZE_ADD_BOS | STINT_TOKENIZE_ADD_END, (int32_t[]){2, 3}, 2);
+    st_tokenizer_close(t);
+    t = open_folder("{\"eos_token\":\"</s>\"}", "{}");
+    assert_ids(t, "ab", STINT_TOKENIZE_ADD_END, (int32_t[]){2}, 1);
+    st_tokenizer_close(t);
+}
+
+// Qwen3-Embedding's: the end is no EOS there.
+static void a_post_processor_says_so_too(void **state) {
+    (void)state;
+    struct stint_tokenizer *t = NULL;
+    const char *path = ts_write_text(
+        "tokenizer.json", "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1},\"merges\":[]},"
+                          "\"added_tokens\":[{\"id\":2,\"content\":\"<|end|>\",\"special\":true}],"
+                          "\"post_processor\":{\"type\":\"Sequence\",\"processors\":[{\"type\":"
+                          "\"TemplateProcessing\",\"single\":[{\"Sequence\":{\"id\":\"A\"}},"
+                          "{\"SpecialToken\":{\"id\":\"<|end|>\"}}]}]}}");
+    if (st_tokenizer_open(path, &t) != STINT_OK) fail_msg("%s", st_error_text());
+    assert_int_equal(st_tokenizer_bos(t), -1);
+    assert_ids(t, "ab", STINT_TOKENIZE_ADD_BOS, (int32_t[]){0, 1}, 2);
+    assert_ids(t, "ab", STINT_TOKENIZE_ADD_BOS | STINT_TOKENIZE_ADD_END, (int32_t[]){0, 1, 2}, 3);
+    st_tokenizer_close(t);
+    remove(path); // or it would go before vocab.json
+}
+
 static void gpt2_ends_with_endoftext_by_default(void **state) {
     (void)state;
     struct stint_tokenizer *t = open_folder("{\"chat_template\":\"x\"}", "{}");
@@ -135,6 +165,8 @@ static void no_lost_memory_when_memory_is_short(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_token_with_a_role_is_special),
+        cmocka_unit_test(what_a_text_to_embed_ends_with),
+        cmocka_unit_test(a_post_processor_says_so_too),
         cmocka_unit_test(gpt2_ends_with_endoftext_by_default),
         cmocka_unit_test(a_null_bos_is_none),
         cmocka_unit_test(the_default_one_of_several_templates_is_taken),

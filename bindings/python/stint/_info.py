@@ -44,6 +44,7 @@ class ModelInfo:
     nested_low: int
     nested_high: int
     nested_bytes: int
+    embedding: int
 
 
 def describe(handle: Handle) -> ModelInfo:

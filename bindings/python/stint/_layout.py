@@ -77,6 +77,7 @@ class ModelInfo(Sized):
         ("nested_low", c_uint32),
         ("nested_high", c_uint32),
         ("nested_bytes", c_uint64),
+        ("embedding", c_uint32),
     ]
 
 
@@ -301,9 +302,11 @@ CHOICES = {
     "STINT_REASONING_": {"none": 0, "possible": 1, "open": 2},
     "STINT_PARAMETER_": {"float": 0, "uint": 1, "uint64": 2},
     "STINT_THINKING_": {"default": 0, "on": 1, "off": 2},
+    "STINT_POOLING_": {"default": 0, "mean": 1, "last": 2, "first": 3},
 }
 CHUNK_AUTO = (1 << 32) - 1
-ADD_BOS, PLAIN, SPECIAL = 1, 2, 4  # STINT_TOKENIZE_ADD_BOS, _PLAIN, STINT_DETOKENIZE_SPECIAL
+# STINT_TOKENIZE_ADD_BOS, _PLAIN, STINT_DETOKENIZE_SPECIAL, STINT_TOKENIZE_ADD_END
+ADD_BOS, PLAIN, SPECIAL, ADD_END = 1, 2, 4, 8
 
 IDS, HANDLE, STATUS = POINTER(c_int32), c_void_p, c_int
 
@@ -338,6 +341,7 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "stint_session_truncate": (STATUS, (HANDLE, c_uint32, c_size_t)),
     "stint_session_eval": (STATUS, (HANDLE, c_uint32, IDS, c_size_t, c_bool,
                                     POINTER(c_float))),
+    "stint_session_embed": (STATUS, (HANDLE, c_uint32, IDS, c_size_t, c_int, POINTER(c_float))),
     "stint_session_cancel": (None, (HANDLE,)),
     "stint_sampling_parameter": (POINTER(Parameter), (c_size_t,)),
     "stint_model_sampling": (c_uint64, (HANDLE, POINTER(Sampling))),

@@ -12,7 +12,7 @@ from typing import Iterable, Iterator, Optional, Sequence, Union
 from . import _layout, _text
 from ._generation import Generation, Stream, run
 from ._info import describe
-from ._library import Handle, c_string, call, interruptible, lib
+from ._library import Handle, c_string, call, choice, interruptible, lib
 from ._request import Request, Sampling, Schema, Tools
 
 
@@ -46,7 +46,8 @@ class Session:
         call(lib.stint_session_open, model.pointer, ctypes.byref(options), ctypes.byref(pointer))
         self._handle: Optional[Handle] = Handle(pointer, lib.stint_session_close, model)
         self._model = model
-        self._vocab = describe(model).vocab
+        info = describe(model)
+        self._vocab, self._embedding = info.vocab, info.embedding
         self._lock = threading.Lock()  # held while the library works
         self._stream: Optional[Stream] = None  # of the newest generation
 
@@ -118,6 +119,22 @@ class Session:
             raise ValueError("no tokens: logits follow at least one")
         shape = [len(ids), self._vocab]
         return memoryview(self._evaluate(ids, True, len(ids))).cast("f", shape=shape)
+
+    def embed(self, text: Union[str, Iterable[int]], *,
+              pooling: str = "default") -> memoryview[float]:
+        """The embedding of a text, or ids: float32, of length 1. It replaces what is held.
+        pooling: "mean", "last" or "first"; by default what the checkpoint says, or else mean."""
+        if isinstance(text, str):
+            text = _text.tokenize(self._model, text, _layout.ADD_BOS | _layout.ADD_END)
+        row, n = _text.id_row(text)
+        vector = bytearray(4 * self._embedding)
+        target = (ctypes.c_float * self._embedding).from_buffer(vector)
+        kind = choice("STINT_POOLING_", pooling)
+        with self._use() as handle:
+            interruptible(
+                lambda: call(lib.stint_session_embed, handle.pointer, 0, row, n, kind, target),
+                lambda: lib.stint_session_cancel(handle.pointer))
+        return memoryview(vector).cast("f")
 
     def truncate(self, length: int) -> None:
         """Forgets all tokens from `length` on."""
