@@ -94,6 +94,8 @@ COVERED = {
     "src/server/protocol/anthropic.c": "tests/e2e/test_serve_protocols.py",
     "src/server/protocol/ollama.c": "tests/e2e/test_serve_protocols.py",
     "src/server/protocol/ollama_info.c": "tests/e2e/test_serve_protocols.py",
+    "src/server/api/embed.c": "tests/e2e/test_serve_embed.py",
+    "src/server/protocol/ollama_embed.c": "tests/e2e/test_serve_embed.py",
     "src/server/api/infill.c": "tests/e2e/test_serve_infill.py",
     "src/server/protocol/infill.c": "tests/e2e/test_serve_infill.py",
     "src/server/protocol/responses.c": "tests/e2e/test_serve_protocols.py",

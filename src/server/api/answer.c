@@ -5,6 +5,7 @@
 #include "generate/calls.h"
 #include "constraint/constraint.h"
 #include "server/api/protocol.h"
+#include "session/pooled.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -25,6 +26,7 @@ struct st_answer {
     struct st_response response;
     struct st_request request;
     struct st_constraint *constraint;
+    const size_t *texts; // only while it is submitted
     uint64_t owner;
     size_t n_submitted;
     atomic_uint holders;
@@ -40,6 +42,7 @@ struct st_answer {
     size_t n_read;                 // of out
     size_t n_running;              // choices
     struct st_transcript *choices; // [n_running]
+    float *vectors;                // of response.vectors
     struct running running[];      // [n_running]
 };
 
@@ -51,6 +54,7 @@ void st_answer_release(struct st_answer *answer) {
     if (answer == NULL || atomic_fetch_sub(&answer->holders, 1) != 1) return;
     for (size_t i = 0; i < answer->n_running; i++) st_transcript_free(&answer->choices[i]);
     free(answer->choices);
+    free(answer->vectors);
     st_constraint_free(answer->constraint);
     st_request_free(&answer->request);
     st_bytes_free(&answer->out.bytes);
@@ -160,6 +164,20 @@ static stint_status note(struct st_transcript *choice, const struct st_scheduler
     return status;
 }
 
+static void take_vectors(struct st_answer *answer, const float *vectors) {
+    struct st_response_vectors *ours = &answer->response.vectors;
+    size_t bytes = ours->n * ours->width * sizeof *vectors;
+    ours->data = answer->vectors = malloc(bytes);
+    if (answer->vectors == NULL) {
+        fail(answer, 503, "not enough memory for the embeddings");
+        return;
+    }
+    memcpy(answer->vectors, vectors, bytes);
+    for (size_t i = 0; i < ours->n && ours->dimensions < ours->width; i++) // finite, as the whole
+        st_pooled_finish(ours->dimensions,
+                         &(struct st_pooled){.vector = answer->vectors + i * ours->width});
+}
+
 static void take_end(struct st_answer *answer, struct st_transcript *choice,
                      const struct st_scheduler_event *event) {
     answer->n_ended++;
@@ -185,6 +203,7 @@ static void take(void *context, const struct st_scheduler_event *event) {
     if (event->usage != NULL) running->usage = *event->usage;
     if (note(choice, event) != STINT_OK) fail(answer, 503, "not enough memory for the answer");
     if (ended) take_end(answer, choice, event);
+    if (event->vectors != NULL) take_vectors(answer, event->vectors);
     if (answer->request.stream) stream(answer, index, choice, ended);
     bool news = answer->request.stream && answer->out.bytes.count > answer->n_read;
     if (news || answer->n_ended == answer->n_running) wake(answer);
@@ -210,6 +229,7 @@ static struct st_answer *make(const struct st_answer_options *options) {
     answer->response.state = &answer->state;
     answer->request = *options->request;
     answer->constraint = options->constraint;
+    answer->texts = options->texts;
     answer->owner = options->owner;
     answer->n_running = n;
     atomic_init(&answer->holders, 1);
@@ -240,6 +260,8 @@ static stint_status submit(struct st_answer *answer, size_t i,
                                        .owner = answer->owner,
                                        .echo = request->echo,
                                        .no_answer = request->no_answer,
+                                       .texts = answer->texts,
+                                       .n_texts = answer->response.vectors.n,
                                        .options = {.sampling = &sampling,
                                                    .max_tokens = request->max_tokens,
                                                    .stops = request->stops,

@@ -29,6 +29,9 @@ struct st_answer_options {
     enum st_reasoning_phase reasoning;  // the phase in which each choice begins
     const struct st_answer_prompt *prompts;
     size_t n_prompts;
+    // The one prompt is response->vectors.n texts of so many tokens each, to be embedded; borrowed
+    // during the call. NULL: it is none.
+    const size_t *texts;
     uint64_t owner; // see struct st_call
 };
 

@@ -159,12 +159,7 @@ static bool constrain(const struct st_request *request, struct st_constraint **c
 
 static bool check(const struct st_server *server, const struct st_request *request,
                   struct st_problem *problem) {
-    if (request->model != NULL && strcmp(request->model, server->name) != 0) {
-        st_refuse(problem, 404, "model", "there is no model '%s'; this server has '%s'",
-                  request->model, server->name);
-        problem->code = "model_not_found";
-        return false;
-    }
+    if (!st_check_model(server, request->model, problem)) return false;
     size_t vocab = st_tokenizer_vocab(server->tokenizer);
     for (size_t i = 0; i < request->n_biases; i++)
         if ((size_t)request->biases[i].id >= vocab)
@@ -235,7 +230,7 @@ static bool start(struct st_server *server, struct st_request *request, struct s
 }
 
 // Other protocols' bodies become those of chats.
-static bool read_body(const struct st_call *call, json_t **body, struct st_problem *problem) {
+bool st_call_body(const struct st_call *call, json_t **body, struct st_problem *problem) {
     json_t *theirs, *chat = NULL;
     if (!st_call_object(call, &theirs, problem)) return false;
     if (call->protocol == NULL) {
@@ -251,7 +246,7 @@ static bool read_body(const struct st_call *call, json_t **body, struct st_probl
 static bool complete(struct st_server *server, struct st_call *call, bool chat) {
     struct st_request request;
     json_t *body;
-    if (!read_body(call, &body, &call->problem) ||
+    if (!st_call_body(call, &body, &call->problem) ||
         !st_request_read(body, chat, &server->sampling, &request, &call->problem))
         return false;
     bool ok = start(server, &request, call);

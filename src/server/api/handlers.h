@@ -27,7 +27,14 @@ struct st_call {
 bool st_call_object(const struct st_call *call, json_t **object,
                     struct st_problem *problem); // known.c
 
+// The same, translated to the body of OpenAI's route (complete.c).
+bool st_call_body(const struct st_call *call, json_t **body, struct st_problem *problem);
+// False with 404 where a request names another model than the served one; NULL: it names none
+// (info.c).
+bool st_check_model(const struct st_server *server, const char *name, struct st_problem *problem);
+
 st_handler_fn st_handle_chat, st_handle_text;                                     // complete.c
+st_handler_fn st_handle_embed;                                                    // embed.c
 st_handler_fn st_handle_tokenize, st_handle_detokenize;                           // tokens.c
 st_handler_fn st_handle_models, st_handle_model, st_handle_last, st_handle_props, // info.c
     st_handle_metrics, st_handle_health;

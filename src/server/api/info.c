@@ -32,15 +32,18 @@ bool st_handle_models(struct st_server *server, struct st_call *call) {
     return true;
 }
 
-bool st_handle_model(struct st_server *server, struct st_call *call) {
-    if (strcmp(call->argument, server->name) == 0) {
-        write_model(server, &call->reply);
-        return true;
-    }
-    st_refuse(&call->problem, 404, "model", "there is no model '%s'; this server has '%s'",
-              call->argument, server->name);
-    call->problem.code = "model_not_found";
+bool st_check_model(const struct st_server *server, const char *name, struct st_problem *problem) {
+    if (name == NULL || strcmp(name, server->name) == 0) return true;
+    st_refuse(problem, 404, "model", "there is no model '%s'; this server has '%s'", name,
+              server->name);
+    problem->code = "model_not_found";
     return false;
+}
+
+bool st_handle_model(struct st_server *server, struct st_call *call) {
+    if (!st_check_model(server, call->argument, &call->problem)) return false;
+    write_model(server, &call->reply);
+    return true;
 }
 
 static void write_parameter(const stint_parameter *p, struct st_json_text *out) {

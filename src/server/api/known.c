@@ -66,9 +66,12 @@ static const char *const tokenize_used[] = {"content", "prompt", "add_special",
                                             "add_special_tokens", NULL};
 static const char *const detokenize_used[] = {"tokens", NULL};
 static const char *const slot_used[] = {"name", NULL};
+static const char *const embed_used[] = {"model", "input", "encoding_format", "dimensions", NULL};
+static const char *const embed_idle[] = {"user", NULL};
 const struct st_known st_known_tokenize = {tokenize_used, model_idle, tokenize_refused, false};
 const struct st_known st_known_detokenize = {detokenize_used, model_idle, NULL, false};
 const struct st_known st_known_slot = {slot_used, none, NULL, false};
+const struct st_known st_known_embed = {embed_used, embed_idle, NULL, false};
 
 static bool has(const char *const *names, const char *name) {
     for (; *names != NULL; names++)

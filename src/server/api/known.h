@@ -26,11 +26,12 @@ bool st_known_check(const json_t *object, const struct st_known *known, const ch
                     struct st_problem *problem);
 
 extern const struct st_known st_known_chat, st_known_text, st_known_tokenize, st_known_detokenize,
-    st_known_slot;                                                           // api/known.c
+    st_known_slot, st_known_embed;                                           // api/known.c
 extern const struct st_known st_known_infill;                                // protocol/infill.c
 extern const struct st_known st_known_responses;                             // protocol/responses.c
 extern const struct st_known st_known_anthropic;                             // protocol/anthropic.c
 extern const struct st_known st_known_ollama_chat, st_known_ollama_generate; // protocol/ollama.c
 extern const struct st_known st_known_ollama_show; // protocol/ollama_info.c
+extern const struct st_known st_known_ollama_embed, st_known_ollama_embeddings; // ollama_embed.c
 
 #endif

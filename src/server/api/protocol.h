@@ -37,11 +37,14 @@ struct st_protocol {
     void (*aborted)(const struct st_problem *problem, struct st_json_text *out); // in a stream
 };
 
-extern const struct st_protocol st_protocol_openai;    // api/response.c
-extern const struct st_protocol st_protocol_infill;    // protocol/infill.c
-extern const struct st_protocol st_protocol_responses; // protocol/responses.c
-extern const struct st_protocol st_protocol_anthropic; // protocol/anthropic.c
+extern const struct st_protocol st_protocol_openai;     // api/response.c
+extern const struct st_protocol st_protocol_embeddings; // api/embed.c, which has no streams
+extern const struct st_protocol st_protocol_infill;     // protocol/infill.c
+extern const struct st_protocol st_protocol_responses;  // protocol/responses.c
+extern const struct st_protocol st_protocol_anthropic;  // protocol/anthropic.c
 extern const struct st_protocol st_protocol_ollama_chat, st_protocol_ollama_generate; // ollama.c
+extern const struct st_protocol st_protocol_ollama_embed,
+    st_protocol_ollama_embeddings; // protocol/ollama_embed.c
 
 // For translations. Copies the members of `from` that `names` lists as {theirs, ours}; absent ones
 // are left out.

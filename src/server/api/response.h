@@ -18,6 +18,14 @@ struct st_stream_state {
     const struct st_transcript *choice;
 };
 
+// Embeddings, float [n, width].
+struct st_response_vectors {
+    const float *data;
+    size_t n, width;
+    size_t dimensions; // that are written of each
+    bool base64;       // their bytes
+};
+
 struct st_response {
     char id[40];
     int64_t created;         // seconds since 1970
@@ -31,6 +39,7 @@ struct st_response {
     const struct st_protocol *protocol;
     struct st_stream_state *state; // of a stream
     size_t n_prompt;               // tokens of the first prompt
+    struct st_response_vectors vectors;
 };
 
 struct st_response_usage {
@@ -43,6 +52,10 @@ void st_response_text(const struct st_transcript *choice, struct st_piece piece,
                       struct st_json_text *out);
 // Why an answer ended: "stop", "length" or "tool_calls".
 const char *st_response_finish(const struct st_transcript *choice);
+
+// The i-th vector, as an array or text (embed.c).
+void st_response_vector(const struct st_response_vectors *vectors, size_t i,
+                        struct st_json_text *out);
 
 // A whole response, of choices that have ended.
 void st_response_whole(const struct st_response *response, const struct st_transcript *choices,

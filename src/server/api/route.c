@@ -11,6 +11,7 @@
 const struct st_route st_routes[] = {
     {"POST", "/v1/chat/completions", false, true, st_handle_chat, NULL, &st_known_chat},
     {"POST", "/v1/completions", false, true, st_handle_text, NULL, &st_known_text},
+    {"POST", "/v1/embeddings", false, true, st_handle_embed, NULL, &st_known_embed},
     {"POST", "/v1/responses", false, true, st_handle_chat, &st_protocol_responses,
      &st_known_responses},
     {"POST", "/infill", false, true, st_handle_text, &st_protocol_infill, &st_known_infill},
@@ -20,6 +21,10 @@ const struct st_route st_routes[] = {
      &st_known_ollama_chat},
     {"POST", "/api/generate", false, true, st_handle_chat, &st_protocol_ollama_generate,
      &st_known_ollama_generate},
+    {"POST", "/api/embed", false, true, st_handle_embed, &st_protocol_ollama_embed,
+     &st_known_ollama_embed},
+    {"POST", "/api/embeddings", false, true, st_handle_embed, &st_protocol_ollama_embeddings,
+     &st_known_ollama_embeddings},
     {"GET", "/api/tags", false, false, st_handle_tags, &st_protocol_ollama_chat, NULL},
     {"POST", "/api/show", false, false, st_handle_show, &st_protocol_ollama_chat,
      &st_known_ollama_show},

@@ -2,8 +2,7 @@
 // Ollama's /api/chat and /api/generate. A stream is one JSON object per line, and is what a request
 // gets that does not say.
 #include "server/api/fields.h"
-#include "server/api/known.h"
-#include "server/api/protocol.h"
+#include "server/protocol/ollama.h"
 
 #include <string.h>
 #include <time.h>
@@ -53,10 +52,11 @@ static const char *const options_idle[] = {"num_ctx",    "num_batch",    "num_gp
 static const struct st_known_refused options_refused[] = {
     {"typical_p", NULL},        {"tfs_z", NULL}, {"mirostat", NULL}, {"num_keep", NULL},
     {"penalize_newline", NULL}, {NULL, NULL}};
+static const char *const none[] = {NULL};
+const struct st_known st_known_ollama_machine = {none, options_idle, NULL, false};
 static const struct st_known known_options = {options_used, options_idle, options_refused, false};
 
-// "NAME:latest" is NAME.
-static bool take_model(const json_t *body, json_t *chat, struct st_problem *problem) {
+bool st_ollama_model(const json_t *body, json_t *chat, struct st_problem *problem) {
     static const char tag[] = ":latest";
     const char *name = json_string_value(st_field(body, "model"));
     size_t n = name != NULL ? strlen(name) : 0, n_tag = sizeof tag - 1;
@@ -123,7 +123,7 @@ static bool take_stream(const json_t *body, json_t *chat, struct st_problem *pro
 }
 
 static bool take_common(const json_t *body, json_t *chat, struct st_problem *problem) {
-    return take_model(body, chat, problem) && take_options(body, chat, problem) &&
+    return st_ollama_model(body, chat, problem) && take_options(body, chat, problem) &&
            take_format(body, chat, problem) && take_stream(body, chat, problem);
 }
 
@@ -324,14 +324,14 @@ static void generate_last(const struct st_response *response, const struct st_re
     write_last(response, usage, false, out);
 }
 
-static void problem(const struct st_problem *problem, struct st_json_text *out) {
+void st_ollama_problem(const struct st_problem *problem, struct st_json_text *out) {
     st_json_raw(out, "{\"error\":");
     st_json_string_of(out, problem->text);
     st_json_raw(out, "}");
 }
 
 static void aborted(const struct st_problem *why, struct st_json_text *out) {
-    problem(why, out);
+    st_ollama_problem(why, out);
     st_json_raw(out, "\n");
 }
 
@@ -347,7 +347,7 @@ const struct st_protocol st_protocol_ollama_chat = {
     .calls = calls,
     .end = end,
     .last = chat_last,
-    .problem = problem,
+    .problem = st_ollama_problem,
     .aborted = aborted,
 };
 
@@ -363,6 +363,6 @@ const struct st_protocol st_protocol_ollama_generate = {
     .calls = calls,
     .end = end,
     .last = generate_last,
-    .problem = problem,
+    .problem = st_ollama_problem,
     .aborted = aborted,
 };

@@ -22,6 +22,12 @@ static stint_status copy(const struct st_scheduler_request *from, const struct s
     job->owner = from->owner;
     job->echo = from->echo;
     job->no_answer = from->no_answer;
+    if (from->n_texts == 0) return STINT_OK;
+    ST_TRY(st_pooled_kind(model, STINT_POOLING_DEFAULT, &job->pooled.kind));
+    job->texts = calloc(from->n_texts, sizeof *job->texts);
+    if (!job->texts) return st_fail(STINT_E_NOMEM, "no memory for %zu texts", from->n_texts);
+    memcpy(job->texts, from->texts, from->n_texts * sizeof *job->texts);
+    job->n_texts = from->n_texts;
     return STINT_OK;
 }
 
@@ -44,6 +50,8 @@ void st_job_free(struct st_job *job) {
     if (!job) return;
     st_generator_close(&job->generator);
     free(job->prompt);
+    free(job->texts);
+    free(job->vectors);
     st_record_free(&job->record);
     free(job);
 }
@@ -110,6 +118,7 @@ void st_job_end(struct st_job *job, enum st_scheduler_end end, stint_status stat
                 const char *error_text) {
     struct st_scheduler_event event = {.end = end,
                                        .usage = &job->usage,
+                                       .vectors = end == ST_SCHEDULER_STOPPED ? job->vectors : NULL,
                                        .status = status,
                                        .error_text = error_text ? error_text : ""};
     event.n_bytes = st_generator_finish(&job->generator, &event.text);

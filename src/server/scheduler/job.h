@@ -6,7 +6,7 @@
 #include "constraint/constraint.h"
 #include "server/scheduler/scheduler.h"
 #include "server/scheduler/record.h"
-#include "session/session.h"
+#include "session/pooled.h"
 
 struct st_job {
     struct st_job *next; // in the queue
@@ -19,6 +19,10 @@ struct st_job {
     uint64_t owner;
     bool echo, no_answer;         // see st_scheduler_request
     struct st_detokenizer echoed; // the text of the prompt
+    size_t *texts;                // see st_scheduler_request
+    size_t n_texts, text;         // text: the one that is computed
+    struct st_pooled pooled;      // of that text
+    float *vectors;               // [n_texts, config.embed]; NULL: not begun
     struct st_generator generator;
     bool canceled;        // under the scheduler's lock
     uint64_t submitted;   // ns, as the next three

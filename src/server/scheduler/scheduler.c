@@ -274,9 +274,12 @@ static stint_status enqueue(struct st_scheduler *s, struct st_job *job) {
 stint_status st_scheduler_submit(struct st_scheduler *s, const struct st_scheduler_request *request,
                                  st_scheduler_fn *fn, void *context, uint64_t *ticket) {
     struct st_job *job = NULL;
-    if (request->n_prompt > s->slots.session->n_context)
+    size_t n_context = s->slots.session->n_context;
+    if (request->n_texts > 0)
+        ST_TRY(st_scheduler_check_texts(request, n_context));
+    else if (request->n_prompt > n_context)
         return st_fail(STINT_E_ARG, "the prompt has %zu tokens, the context has room for %zu",
-                       request->n_prompt, s->slots.session->n_context);
+                       request->n_prompt, n_context);
     ST_TRY(check_ids(s, request));
     ST_TRY(st_job_open(request, s->slots.session->model, &job));
     job->fn = fn;

@@ -29,6 +29,9 @@ struct st_scheduler_request {
     bool echo;      // the prompt's tokens have events too, in front of the answer's; with logprobs
                     // each has its log-probability: of the first it is NaN
     bool no_answer; // ends behind the prompt, with ST_SCHEDULER_LENGTH
+    // The prompt is n_texts texts of so many tokens each, to be embedded; 0: it is not.
+    const size_t *texts;
+    size_t n_texts;
     struct st_generator_options options; // the scheduler sets the model
 };
 
@@ -58,7 +61,8 @@ struct st_scheduler_event {
     size_t n_bytes;
     enum st_scheduler_end end;
     const struct st_scheduler_usage *usage; // at the end, else NULL
-    stint_status status;                    // of ST_SCHEDULER_FAILED
+    const float *vectors; // at the end of a request with texts: [n_texts, config.embed]; else NULL
+    stint_status status;  // of ST_SCHEDULER_FAILED
     const char *error_text;
 };
 // Called on the scheduler's thread or on the one that submits or cancels. It must be quick and must

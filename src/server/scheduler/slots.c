@@ -55,7 +55,7 @@ static size_t reusable(const struct st_slots *slots, uint32_t slot, const struct
     const struct stint_session *s = slots->session;
     const struct st_sequence *held = &s->sequences[slot];
     size_t max = st_min(job->exact ? held->prompted : held->length, job->n_prompt - 1), n = 0;
-    if (slots->slots[slot].owner != job->owner || scores(job)) return 0;
+    if (slots->slots[slot].owner != job->owner || scores(job) || job->n_texts > 0) return 0;
     if (job->exact && depends_on_length(&s->model->config)) return 0;
     while (n < max && held->history[n] == job->prompt[n]) n++;
     return n;
@@ -179,10 +179,14 @@ stint_status st_slots_prompt(struct st_slots *slots, uint32_t slot, enum st_sche
     bool last = job->done + n == job->n_prompt;
     uint64_t begun = st_now_ns();
     *end = ST_SCHEDULER_GOES_ON;
-    ST_TRY(prompt_piece(slots, slot, n));
+    stint_status status =
+        job->n_texts > 0 ? st_slots_embed(slots, slot, max, end) : prompt_piece(slots, slot, n);
+    atomic_store(&s->canceled, false); // or it would stop the next piece too, for good
+    ST_TRY(status);
     record_piece(job, s, begun);
-    job->done += n;
     slots->turn = (slot + 1) % slots->n;
+    if (job->n_texts > 0) return STINT_OK;
+    job->done += n;
     return last ? begin_answer(slots, slot, end) : STINT_OK;
 }
 

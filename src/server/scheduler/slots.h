@@ -59,6 +59,11 @@ int32_t st_slots_next_prompt(const struct st_slots *slots);
 // Runs the next piece of the slot's prompt: at most one chunk while other requests are in decode.
 // After the last piece the slot decodes. STINT_E_CANCELED if the request was canceled meanwhile.
 stint_status st_slots_prompt(struct st_slots *slots, uint32_t slot, enum st_scheduler_end *end);
+// The same of a job that has texts to embed: at most `max` tokens of one of them (embed_texts.c).
+stint_status st_slots_embed(struct st_slots *slots, uint32_t slot, size_t max,
+                            enum st_scheduler_end *end);
+// STINT_E_ARG: a text that is empty or longer than the context, or they are not the prompt.
+stint_status st_scheduler_check_texts(const struct st_scheduler_request *request, size_t n_context);
 // Runs one decode step of all slots that answer; those of equal precision form a batch. If a batch
 // fails, each of its slots is tried alone, so that one does not end the others. Fills ends
 // [slots->n] with the slots that ended and returns their number; adds the number of batches to
