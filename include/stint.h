@@ -102,9 +102,9 @@ typedef struct stint_model_options {
     void *progress_context;
     bool no_tokenizer; /* skip the vocabulary; only token ids can be used then */
     stint_exec exec;   /* E_UNSUPPORTED if the file has no weights for it */
-    /* Reads the large weights of a package on demand. They are neither loaded nor checked when the
-     * model is opened: its sessions read them as they need them, and must have a memory bound.
-     * Without effect for anything but a package. */
+    /* Reads the large weights on demand. They are neither loaded nor checked when the model is
+     * opened: its sessions read them as they need them, and must have a memory bound. Without
+     * effect on a model preset. */
     bool lazy;
     /* For a model preset in INT8: also make random nested weights of these precisions (2 to 7
      * bits); default 0: none. */
@@ -406,7 +406,7 @@ typedef struct stint_memory_info {
      * weights that only some tokens need, in large pieces. Cold: single neurons. */
     uint64_t fixed_bytes, hot_bytes, cold_bytes;
     uint64_t kv_bytes;
-    uint64_t bytes_read, reads; /* from the package, since the session was opened */
+    uint64_t bytes_read, reads; /* from the model's files, since the session was opened */
     double hit_rate;            /* share of the pieces that were in memory when they were needed */
     double computed;            /* share of a sparse model's neurons that were computed; else 0 */
     double hidden_fraction; /* share of the time spent reading in which no thread waited for it */
@@ -414,7 +414,7 @@ typedef struct stint_memory_info {
 
 STINT_API stint_status stint_session_memory(const stint_session *session, stint_memory_info *info);
 
-/* How fast this machine reads a package's file and computes with its weights. */
+/* How fast this machine reads a model's file and computes with its weights. */
 enum { STINT_STORAGE_BLOCKS = 4, STINT_STORAGE_DEPTHS = 4 };
 
 typedef struct stint_storage {
@@ -426,7 +426,7 @@ typedef struct stint_storage {
     uint32_t random_block[STINT_STORAGE_BLOCKS];        /* bytes of a read at a random offset */
     uint32_t random_depth[STINT_STORAGE_DEPTHS];        /* reads in flight, one thread each */
     double random_per_second[STINT_STORAGE_DEPTHS][STINT_STORAGE_BLOCKS];
-    double dense_bytes_per_second; /* INT8 weights that a linear of one token goes through */
+    double dense_bytes_per_second; /* weights that a linear of one token goes through */
     double neuron_seconds;         /* to compute one of many neurons; 0: the model has none */
     double seconds;                /* that the measurement took */
 } stint_storage;
@@ -440,8 +440,8 @@ typedef struct stint_storage_options {
     void *progress_context;
 } stint_storage_options;
 
-/* Measures with a package's own file and weights. storage->size must be set. E_UNSUPPORTED for a
- * model that is not a package, E_IO, E_NOMEM. */
+/* Measures with a model's own first file and weights. storage->size must be set. E_UNSUPPORTED for
+ * a model preset, E_IO, E_NOMEM. */
 STINT_API stint_status stint_storage_measure(const stint_model *model,
                                              const stint_storage_options *options,
                                              stint_storage *storage);
@@ -479,7 +479,7 @@ typedef struct stint_memory_layer {
 /* Plans what stint_session_open() would do with these options and a memory bound, without opening
  * anything. storage: NULL, or a measurement. plan->size must be set. layers: NULL, or [n_layers],
  * zeros for a model without neurons. E_LIMIT: the error text has the smallest bound that works;
- * E_UNSUPPORTED for a model that is not a package, E_ARG. */
+ * E_ARG, also for a model that was not opened with `lazy`. */
 STINT_API stint_status stint_session_plan(const stint_model *model,
                                           const stint_session_options *options,
                                           const stint_storage *storage, stint_memory_plan *plan,

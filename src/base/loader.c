@@ -12,10 +12,15 @@
 #include <string.h>
 #include <unistd.h>
 
-struct st_loader {
-    int file;
+struct open_file {
+    int file; // -1: not open
     const char *name;
     bool direct;
+};
+
+struct st_loader {
+    struct open_file *files; // [n_files]
+    size_t n_files;
     size_t max_bytes;
     st_loader_read_fn *read;
     void *context;
@@ -38,36 +43,37 @@ static ssize_t read_file(void *context, int file, void *to, size_t bytes, off_t 
 }
 
 // Whole blocks are asked for, so that direct reads are possible; the file may end in the last one.
-static stint_status read_blocks(const struct st_loader *l, uint64_t offset, size_t wanted,
-                                unsigned char *to) {
+static stint_status read_blocks(const struct st_loader *l, const struct open_file *f,
+                                uint64_t offset, size_t wanted, unsigned char *to) {
     size_t done = 0, room = st_round_up(wanted, ST_LOAD_BLOCK);
     for (;;) {
         uint64_t at = offset + done;
         size_t bytes = st_min(room - done, l->max_bytes);
-        ssize_t n = l->read(l->context, l->file, to + done, bytes, (off_t)at);
+        ssize_t n = l->read(l->context, f->file, to + done, bytes, (off_t)at);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0)
-            return st_fail(STINT_E_IO, "%s: cannot be read at byte %llu: %s", l->name,
+            return st_fail(STINT_E_IO, "%s: cannot be read at byte %llu: %s", f->name,
                            (unsigned long long)at, strerror(errno));
         size_t got = done + (size_t)n;
         if (got >= wanted) break;
         // What was cut short goes on at a whole block.
         if (got / ST_LOAD_BLOCK * ST_LOAD_BLOCK == done)
             return st_fail(STINT_E_IO, "%s: ends at byte %llu: it was cut short while in use",
-                           l->name, (unsigned long long)(at + (uint64_t)n));
+                           f->name, (unsigned long long)(at + (uint64_t)n));
         done = got / ST_LOAD_BLOCK * ST_LOAD_BLOCK;
     }
-    if (!l->direct) posix_fadvise(l->file, (off_t)offset, (off_t)room, POSIX_FADV_DONTNEED);
+    if (!f->direct) posix_fadvise(f->file, (off_t)offset, (off_t)room, POSIX_FADV_DONTNEED);
     return STINT_OK;
 }
 
 static stint_status read_load(const struct st_loader *l, const struct st_load *load,
                               unsigned char *room) {
-    if (!load->apart) return read_blocks(l, load->offset, load->bytes, load->to);
+    const struct open_file *f = &l->files[load->file];
+    if (!load->apart) return read_blocks(l, f, load->offset, load->bytes, load->to);
     for (size_t done = 0, n; done < load->bytes; done += n) {
         size_t skip = (size_t)((load->offset + done) % ST_LOAD_BLOCK);
         n = st_min(load->bytes - done, ST_LOAD_ROOM - skip);
-        ST_TRY(read_blocks(l, load->offset + done - skip, skip + n, room));
+        ST_TRY(read_blocks(l, f, load->offset + done - skip, skip + n, room));
         memcpy(load->to + done, room + skip, n);
     }
     return STINT_OK;
@@ -113,21 +119,33 @@ static stint_status start_threads(struct st_loader *l, size_t n) {
     l->threads = calloc(n, sizeof *l->threads);
     l->rooms = aligned_alloc(ST_LOAD_BLOCK, n * ST_LOAD_ROOM);
     if (!l->threads || !l->rooms)
-        return st_fail(STINT_E_NOMEM, "%s: no memory to read it", l->name);
+        return st_fail(STINT_E_NOMEM, "%s: no memory to read it", l->files->name);
     for (; l->n_threads < n; l->n_threads++) {
         int error = pthread_create(&l->threads[l->n_threads], NULL, work, l);
         if (error && l->n_threads == 0)
-            return st_fail(STINT_E_NOMEM, "%s: no thread to read it: %s", l->name, strerror(error));
+            return st_fail(STINT_E_NOMEM, "%s: no thread to read it: %s", l->files->name,
+                           strerror(error));
         if (error) break;
+    }
+    return STINT_OK;
+}
+
+static stint_status open_files(const struct st_loader_options *options, struct st_loader *l) {
+    l->files = calloc(options->n_files, sizeof *l->files);
+    if (!l->files) return st_fail(STINT_E_NOMEM, "%s: no memory to read it", options->files->name);
+    for (; l->n_files < options->n_files; l->n_files++) {
+        struct open_file *f = &l->files[l->n_files];
+        f->name = options->files[l->n_files].name;
+        f->file = st_direct_open(options->files[l->n_files].file, &f->direct);
+        if (f->file < 0) return st_fail(STINT_E_IO, "%s: %s", f->name, strerror(errno));
     }
     return STINT_OK;
 }
 
 stint_status st_loader_open(const struct st_loader_options *options, struct st_loader **loader) {
     struct st_loader *l = calloc(1, sizeof *l);
-    if (!l) return st_fail(STINT_E_NOMEM, "%s: no memory to read it", options->name);
+    if (!l) return st_fail(STINT_E_NOMEM, "%s: no memory to read it", options->files->name);
     size_t n = options->n_threads ? options->n_threads : ST_LOADER_THREADS;
-    l->name = options->name;
     l->read = options->read ? options->read : read_file;
     l->context = options->context;
     size_t max = options->max_bytes / ST_LOAD_BLOCK * ST_LOAD_BLOCK;
@@ -136,9 +154,7 @@ stint_status st_loader_open(const struct st_loader_options *options, struct st_l
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->submitted, NULL);
     pthread_cond_init(&l->answered, NULL);
-    l->file = st_direct_open(options->file, &l->direct);
-    stint_status status =
-        l->file >= 0 ? STINT_OK : st_fail(STINT_E_IO, "%s: %s", l->name, strerror(errno));
+    stint_status status = open_files(options, l);
     if (status == STINT_OK) status = start_threads(l, st_min(n, ST_LOADER_MAX_THREADS));
     if (status != STINT_OK) {
         st_loader_close(l);
@@ -155,12 +171,13 @@ void st_loader_close(struct st_loader *loader) {
     pthread_cond_broadcast(&loader->submitted);
     pthread_mutex_unlock(&loader->lock);
     for (size_t i = 0; i < loader->n_threads; i++) pthread_join(loader->threads[i], NULL);
-    if (loader->file >= 0) close(loader->file);
+    for (size_t i = 0; i < loader->n_files; i++) close(loader->files[i].file);
     pthread_cond_destroy(&loader->answered);
     pthread_cond_destroy(&loader->submitted);
     pthread_mutex_destroy(&loader->lock);
     free(loader->threads);
     free(loader->rooms);
+    free(loader->files);
     free(loader);
 }
 
@@ -201,7 +218,9 @@ void st_loader_drain(struct st_loader *l) {
 }
 
 bool st_loader_is_direct(const struct st_loader *loader) {
-    return loader->direct;
+    bool direct = true;
+    for (size_t i = 0; i < loader->n_files; i++) direct = direct && loader->files[i].direct;
+    return direct;
 }
 
 void st_loader_count(struct st_loader *l, struct st_loader_counts *counts) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads ranges of a file past the page cache, several at a time, while the caller computes: threads
+// Reads ranges of files past the page cache, several at a time, while the caller computes: threads
 // that read directly (O_DIRECT) into the caller's buffers. Where a file system has no direct reads,
 // the cache is told to drop what was read.
 //
@@ -25,10 +25,11 @@ enum {
 
 enum { ST_LOAD_IDLE, ST_LOAD_PENDING, ST_LOAD_THERE, ST_LOAD_FAILED };
 
-// One range; the caller's, who leaves it and the buffer alone from ask until it is there.
+// A range of a file; the caller's, who leaves it and the buffer alone from ask until it is there.
 struct st_load {
     uint64_t offset;
     size_t bytes;
+    uint32_t file;     // which of the loader's
     unsigned char *to; // [bytes, rounded up to ST_LOAD_BLOCK]
     bool apart;        // neither at blocks, nor room behind: by way of a buffer of the thread
     atomic_int state;  // ST_LOAD_*
@@ -40,9 +41,14 @@ struct st_loader;
 // As pread(). Tests give their own to play a slow or failing disk.
 typedef ssize_t st_loader_read_fn(void *context, int file, void *to, size_t bytes, off_t offset);
 
+struct st_loader_file {
+    int file;         // open for reading; borrowed during the call
+    const char *name; // stands in error texts; borrowed until close
+};
+
 struct st_loader_options {
-    int file;                // open for reading; borrowed during the call
-    const char *name;        // stands in error texts; borrowed until close
+    const struct st_loader_file *files; // [n_files]; borrowed during the call
+    size_t n_files;
     size_t n_threads;        // 0: ST_LOADER_THREADS
     size_t max_bytes;        // of one read, a multiple of ST_LOAD_BLOCK; 0: any
     st_loader_read_fn *read; // NULL: pread
@@ -70,7 +76,7 @@ static inline bool st_load_is_done(const struct st_load *load) {
 stint_status st_loader_wait(struct st_loader *loader, struct st_load *load);
 // Waits for all that was asked, whatever became of it.
 void st_loader_drain(struct st_loader *loader);
-// False where the file system has no direct reads.
+// False where a file system has no direct reads.
 bool st_loader_is_direct(const struct st_loader *loader);
 void st_loader_count(struct st_loader *loader, struct st_loader_counts *counts);
 

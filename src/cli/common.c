@@ -36,8 +36,8 @@ const struct st_cli_option st_cli_common_rows[] = {
      .often = true,
      .kind = ST_CLI_SIZE,
      .value = "SIZE",
-     .help = "upper bound of all memory in use, e.g. 800M or 2G; weights of a package that do not "
-             "fit are read when they are needed",
+     .help = "upper bound of all memory in use, e.g. 800M or 2G; weights that do not fit are read "
+             "when they are needed",
      .offset = offsetof(struct st_cli_common, memory)},
     {.name = "kv",
      .kind = ST_CLI_WORD,

@@ -29,7 +29,7 @@ static const struct st_cli_option rows[] = {
      .kind = ST_CLI_FLAG,
      .help =
          "of a package made with --neurons: how many are active in each layer, how unevenly, "
-         "and what the predictors do; with --memory, of any package: what a session under this "
+         "and what the predictors do; with --memory, of any model: what a session under this "
          "bound would have in memory, what it would read and how fast it would be, by measuring "
          "this device for a second",
      .offset = offsetof(struct inspect_options, neurons)},

@@ -68,6 +68,7 @@ bool st_cli_view_show(const struct st_cli_command *command, const struct st_cli_
     size_t bytes = 0;
     const char *text = stint_model_notes(model, &bytes);
     json_t *notes = text != NULL ? json_loadb(text, bytes, 0, NULL) : NULL;
+    if (text == NULL && plan != NULL) notes = json_object(); // a plan needs no package
     if (notes == NULL) {
         json_decref(plan);
         st_cli_error(

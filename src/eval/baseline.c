@@ -342,6 +342,9 @@ stint_status st_baseline_open(const struct st_baseline_method *method,
                               const struct stint_model *model,
                               const struct st_baseline_options *options,
                               struct st_baseline **baseline) {
+    if (model->checkpoint.lazy)
+        return st_fail(STINT_E_UNSUPPORTED, "methods are compared with all of a model in memory: "
+                                            "leave out --memory");
     struct st_baseline *b = calloc(1, sizeof *b);
     if (!b) return no_memory();
     b->method = *method;

@@ -39,12 +39,20 @@ static bool ends_with(const char *text, const char *end) {
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
-static stint_status add_map(struct st_checkpoint *c, const char *path) {
-    struct st_map *grown = realloc(c->maps, (c->n_maps + 1) * sizeof *grown);
-    if (!grown) return no_memory(path);
-    c->maps = grown;
-    ST_TRY(st_map_open(path, &c->maps[c->n_maps]));
-    c->n_maps++;
+static stint_status add_file(struct st_checkpoint *c, const char *path) {
+    struct st_map *maps = realloc(c->maps, (c->n_maps + 1) * sizeof *maps);
+    if (maps) c->maps = maps;
+    struct st_loader_file *files = realloc(c->files, (c->n_maps + 1) * sizeof *files);
+    if (files) c->files = files;
+    char *name = strdup(path);
+    stint_status status = maps && files && name ? STINT_OK : no_memory(path);
+    if (status == STINT_OK)
+        status = st_map_open_file(path, &maps[c->n_maps], &files[c->n_maps].file);
+    if (status != STINT_OK) {
+        free(name);
+        return status;
+    }
+    files[c->n_maps++].name = name;
     return STINT_OK;
 }
 
@@ -75,7 +83,7 @@ static stint_status read_configs(struct st_checkpoint *c, const struct st_files 
 static stint_status read_shard(struct st_checkpoint *c, const char *folder, const char *name) {
     char *path = join(folder, name);
     if (!path) return no_memory(folder);
-    stint_status status = add_map(c, path);
+    stint_status status = add_file(c, path);
     if (status == STINT_OK) status = st_safetensors_read(path, &c->maps[c->n_maps - 1], c->tensors);
     free(path);
     return status;
@@ -232,7 +240,7 @@ static stint_status read_split_file(struct st_checkpoint *c, const char *path, u
                                     uint64_t count) {
     struct st_gguf *gguf = NULL;
     uint64_t found = 0, total = 0;
-    ST_TRY(add_map(c, path));
+    ST_TRY(add_file(c, path));
     ST_TRY(st_gguf_open(path, &c->maps[c->n_maps - 1], c->tensors, &gguf));
     stint_status status = read_split(gguf, &found, &total);
     st_gguf_close(gguf);
@@ -289,7 +297,7 @@ static stint_status read_gguf_metadata(struct st_checkpoint *c, const struct st_
 
 static stint_status open_package(struct st_checkpoint *c, const char *path) {
     if (c->lazy)
-        ST_TRY(st_package_open_lazy(path, c->maps, c->file, &c->package));
+        ST_TRY(st_package_open_lazy(path, c->maps, c->files->file, &c->package));
     else
         ST_TRY(st_package_open(path, c->maps, &c->package));
     struct st_files files = {path, c->package};
@@ -343,15 +351,9 @@ static stint_status not_a_model(const char *path, const struct st_map *map) {
                    path);
 }
 
-static stint_status open_file(struct st_checkpoint *c, const char *path, bool lazy) {
-    c->maps = calloc(1, sizeof *c->maps);
-    if (!c->maps) return no_memory(path);
-    ST_TRY(st_map_open_file(path, c->maps, &c->file));
-    c->n_maps = 1;
-    if (st_package_is(c->maps)) {
-        c->lazy = lazy;
-        return open_package(c, path);
-    }
+static stint_status open_file(struct st_checkpoint *c, const char *path) {
+    ST_TRY(add_file(c, path));
+    if (st_package_is(c->maps)) return open_package(c, path);
     c->source = ST_SOURCE_GGUF;
     if (!begins_with(c->maps, "GGUF")) return not_a_model(path, c->maps);
     ST_TRY(st_gguf_open(path, c->maps, c->tensors, &c->gguf));
@@ -359,13 +361,13 @@ static stint_status open_file(struct st_checkpoint *c, const char *path, bool la
 }
 
 static stint_status open_any(const char *path, bool lazy, struct st_checkpoint *checkpoint) {
-    struct st_checkpoint c = {.file = -1};
+    struct st_checkpoint c = {.lazy = lazy};
     struct stat info;
     if (stat(path, &info) != 0) return st_fail(STINT_E_IO, "%s: %s", path, strerror(errno));
     c.path = strdup(path);
     stint_status status = c.path ? st_tensors_open(0, &c.tensors) : no_memory(path);
     if (status == STINT_OK)
-        status = S_ISDIR(info.st_mode) ? open_folder(&c, path) : open_file(&c, path, lazy);
+        status = S_ISDIR(info.st_mode) ? open_folder(&c, path) : open_file(&c, path);
     if (status != STINT_OK) {
         st_checkpoint_close(&c);
         return status;
@@ -385,13 +387,30 @@ stint_status st_checkpoint_open_lazy(const char *path, struct st_checkpoint *che
 void st_checkpoint_close(struct st_checkpoint *checkpoint) {
     st_gguf_close(checkpoint->gguf);
     st_package_close(checkpoint->package);
-    if (checkpoint->path && checkpoint->file >= 0) close(checkpoint->file);
     free(checkpoint->path);
     st_tensors_close(checkpoint->tensors);
     json_decref(checkpoint->config);
     json_decref(checkpoint->generation_config);
     json_decref(checkpoint->meta);
-    for (size_t i = 0; i < checkpoint->n_maps; i++) st_map_close(&checkpoint->maps[i]);
+    for (size_t i = 0; i < checkpoint->n_maps; i++) {
+        st_map_close(&checkpoint->maps[i]);
+        close(checkpoint->files[i].file);
+        free((char *)(uintptr_t)checkpoint->files[i].name);
+    }
     free(checkpoint->maps);
+    free(checkpoint->files);
     *checkpoint = (struct st_checkpoint){0};
+}
+
+bool st_checkpoint_find(const struct st_checkpoint *c, const void *data, size_t bytes,
+                        uint32_t *file, uint64_t *offset) {
+    for (size_t i = 0; i < c->n_maps; i++) {
+        uintptr_t at = (uintptr_t)data - (uintptr_t)c->maps[i].data;
+        if ((uintptr_t)data < (uintptr_t)c->maps[i].data || at > c->maps[i].bytes) continue;
+        if (bytes > c->maps[i].bytes - at) continue;
+        *file = (uint32_t)i;
+        *offset = at;
+        return true;
+    }
+    return false;
 }

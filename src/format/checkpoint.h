@@ -5,6 +5,7 @@
 #define ST_FORMAT_CHECKPOINT_H
 
 #include "base/json.h"
+#include "base/loader.h"
 #include "format/gguf.h"
 #include "format/package.h"
 #include "format/tensors.h"
@@ -19,10 +20,10 @@ struct st_checkpoint {
     json_t *generation_config; // HF only; NULL if absent
     json_t *meta;              // package only: how it was made
     char *path;
-    int file;                   // -1: a folder
-    bool lazy;                  // packed weights are unchecked
-    struct st_package *package; // NULL: not a package; `source` says what it was made from
-    struct st_map *maps;
+    bool lazy;                    // weights are read on demand
+    struct st_package *package;   // NULL: not a package; `source` says what it was made from
+    struct st_map *maps;          // [n_maps]
+    struct st_loader_file *files; // [n_maps] of the maps
     size_t n_maps;
 };
 
@@ -32,8 +33,13 @@ struct st_checkpoint {
 // expected. Shard names in an index may not leave the folder.
 // *checkpoint is untouched on failure.
 stint_status st_checkpoint_open(const char *path, struct st_checkpoint *checkpoint);
-// The same; of a package, packed weights are left unchecked (st_package_open_lazy()).
+// The same, for weights that are read on demand; of a package, packed ones are left unchecked
+// (st_package_open_lazy()).
 stint_status st_checkpoint_open_lazy(const char *path, struct st_checkpoint *checkpoint);
 void st_checkpoint_close(struct st_checkpoint *checkpoint); // accepts a zeroed one
+
+// Where data of the checkpoint, `bytes` of it, lie in its files. False: they are not in a map.
+bool st_checkpoint_find(const struct st_checkpoint *checkpoint, const void *data, size_t bytes,
+                        uint32_t *file, uint64_t *offset);
 
 #endif

@@ -145,10 +145,14 @@ static void pin_linears(struct stint_model *m, struct st_arena *arena) {
 static stint_status leave_file(struct stint_model *m) {
     struct st_arena measure = st_arena_measure();
     pin_linears(m, &measure);
+    ST_TRY(st_file_pieces_bind(m, &measure));
     ST_TRY(st_arena_open(&m->pinned, measure.used));
     pin_linears(m, &m->pinned);
-    st_map_forget(m->checkpoint.maps->data, m->checkpoint.maps->bytes);
-    posix_fadvise(m->checkpoint.file, 0, 0, POSIX_FADV_DONTNEED);
+    ST_TRY(st_file_pieces_bind(m, &m->pinned));
+    for (size_t i = 0; i < m->checkpoint.n_maps; i++) {
+        st_map_forget(m->checkpoint.maps[i].data, m->checkpoint.maps[i].bytes);
+        posix_fadvise(m->checkpoint.files[i].file, 0, 0, POSIX_FADV_DONTNEED);
+    }
     return STINT_OK;
 }
 
@@ -203,7 +207,6 @@ static stint_status open_preset_int8(const stint_model_options *options, struct 
 static stint_status open_preset(const char *name, const stint_model_options *options,
                                 struct stint_model *m) {
     m->checkpoint.source = ST_SOURCE_PRESET;
-    m->checkpoint.file = -1;
     ST_TRY(st_preset_config(name, &m->config, &m->checkpoint.config));
     if (options && options->exec == STINT_EXEC_NPU) ST_TRY(open_preset_int8(options, m));
     ST_TRY(make_random(m, 0));

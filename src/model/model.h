@@ -6,6 +6,7 @@
 
 #include "chat/chat.h"
 #include "model/config.h"
+#include "model/file_pieces.h"
 #include "model/pooling.h"
 #include "model/preset.h"
 #include "model/preset_int8.h"
@@ -18,7 +19,8 @@ struct stint_model {
     struct st_checkpoint checkpoint;
     struct st_config config;
     struct st_arena arena;  // norms, biases, the layer table
-    struct st_arena pinned; // copies of float linears, of a model whose weights are read on demand
+    struct st_arena pinned; // of a model whose weights are read on demand: copies of float linears
+    struct st_file_pieces pieces; // the same, in `pinned`: what is read
     struct st_weights weights;
     struct st_weights_int8 int8;       // layers NULL: a float model
     struct st_weights_neurons neurons; // layers NULL: none

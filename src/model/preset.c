@@ -69,7 +69,7 @@ stint_status st_preset_config(const char *name, struct st_config *config, json_t
     const struct st_preset *preset;
     ST_TRY(st_preset_find(name, &preset));
     *keep = json_loads(preset->config, 0, NULL);
-    struct st_checkpoint checkpoint = {.source = ST_SOURCE_PRESET, .config = *keep, .file = -1};
+    struct st_checkpoint checkpoint = {.source = ST_SOURCE_PRESET, .config = *keep};
     ST_TRY(st_config_read(&checkpoint, config));
     config->tied_if_absent = false;
     return STINT_OK;

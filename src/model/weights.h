@@ -16,6 +16,9 @@ struct st_linear_weight {
     size_t row_bytes;
     uint32_t n_out, n_in;
     enum st_dtype dtype;
+    // Not 0: `data` is where it lies in the mapped file, but a session reads it on demand: piece
+    // number `piece` - 1 (model/file_pieces.h).
+    uint32_t piece;
     const struct st_nested_weight *nested; // the same as nested codes; or NULL
 };
 

@@ -60,15 +60,16 @@ static void settle(struct st_cache *c, uint32_t e) {
     if (state == ST_LOAD_PENDING) (void)st_loader_wait(c->loader, &c->loads[e]);
 }
 
-static void prefetch(struct st_cache *c, uint32_t e, uint32_t id, uint64_t offset, size_t bytes) {
+static void prefetch(struct st_cache *c, uint32_t e, uint32_t id, struct st_extent extent) {
     struct st_load *load = &c->loads[e];
     settle(c, e);
     forget_id(c, e);
     c->id_of[e] = (int32_t)id;
     c->entry_of[id] = (int32_t)e;
     c->fresh[e] = true;
-    load->offset = offset;
-    load->bytes = bytes;
+    load->offset = extent.offset;
+    load->bytes = extent.bytes;
+    load->file = extent.file;
     load->to = st_cache_data(c, (int32_t)e);
     load->apart = c->entry_bytes % ST_LOAD_BLOCK != 0;
     st_loader_prefetch(c->loader, load);
@@ -78,7 +79,7 @@ static bool has_failed(const struct st_cache *c, int32_t e) {
     return atomic_load_explicit(&c->loads[e].state, memory_order_acquire) == ST_LOAD_FAILED;
 }
 
-int32_t st_cache_take(struct st_cache *c, uint32_t id, uint64_t offset, size_t bytes) {
+int32_t st_cache_take(struct st_cache *c, uint32_t id, struct st_extent extent) {
     int32_t found = c->entry_of[id];
     if (found != ST_CACHE_NONE) {
         if (c->held[found]) return found;
@@ -86,7 +87,7 @@ int32_t st_cache_take(struct st_cache *c, uint32_t id, uint64_t offset, size_t b
         c->held[found] = true;
         if (has_failed(c, found)) { // it was asked for too early: once more
             c->misses++;
-            prefetch(c, (uint32_t)found, id, offset, bytes);
+            prefetch(c, (uint32_t)found, id, extent);
         } else {
             c->hits++;
         }
@@ -101,7 +102,7 @@ int32_t st_cache_take(struct st_cache *c, uint32_t id, uint64_t offset, size_t b
         unlink_entry(c, e);
     c->misses++;
     c->held[e] = true;
-    prefetch(c, e, id, offset, bytes);
+    prefetch(c, e, id, extent);
     return (int32_t)e;
 }
 

@@ -13,6 +13,13 @@ enum st_evict { ST_EVICT_LAST, ST_EVICT_FIRST };
 
 enum { ST_CACHE_NONE = -1 };
 
+// A piece of a file: bytes from `offset` on.
+struct st_extent {
+    uint64_t offset;
+    size_t bytes;
+    uint32_t file; // of the loader's
+};
+
 struct st_cache {
     struct st_loader *loader;
     size_t entry_bytes; // if a multiple of ST_LOAD_BLOCK, pieces are aligned to blocks
@@ -33,7 +40,7 @@ void st_cache_open(struct st_cache *cache, struct st_loader *loader);
 
 // Takes the entry of a piece of the file and starts reading it unless it is in memory. Wait for it
 // before use. Taking a held entry again changes nothing. ST_CACHE_NONE: every entry is held.
-int32_t st_cache_take(struct st_cache *cache, uint32_t id, uint64_t offset, size_t bytes);
+int32_t st_cache_take(struct st_cache *cache, uint32_t id, struct st_extent extent);
 // Waits until the entry is loaded. *fresh: it was read since the last wait, so it must be checked.
 // On failure the entry is given back, empty.
 stint_status st_cache_wait(struct st_cache *cache, int32_t entry, bool *fresh);

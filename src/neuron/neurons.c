@@ -290,9 +290,11 @@ static bool has_check(const struct run *r, size_t entry, const unsigned char *da
     return XXH3_64bits(data, layout_of(r->n)->entry_bytes) == wanted;
 }
 
-static uint64_t entry_offset(const struct run *r, size_t entry) {
-    return offset_of(r->n, r->n->model->neurons.layers[r->layer].bundles) +
-           entry * layout_of(r->n)->entry_bytes;
+// Entries that lie one behind the other.
+static struct st_extent extent_of(const struct run *r, size_t entry, size_t n) {
+    size_t bytes = layout_of(r->n)->entry_bytes;
+    uint64_t first = offset_of(r->n, r->n->model->neurons.layers[r->layer].bundles);
+    return (struct st_extent){first + entry * bytes, n * bytes, 0};
 }
 
 // Entries of a hot cluster, the last of which may be smaller.
@@ -302,9 +304,8 @@ static size_t cluster_end(const struct run *r, size_t cluster) {
 
 static int32_t take_cluster(struct run *r, uint32_t cluster) {
     size_t first = (size_t)cluster * r->n->plan.cluster_entries;
-    size_t bytes = (cluster_end(r, cluster) - first) * layout_of(r->n)->entry_bytes;
     return st_cache_take(&r->n->hot, r->layer * r->n->plan.n_clusters + cluster,
-                         entry_offset(r, first), bytes);
+                         extent_of(r, first, cluster_end(r, cluster) - first));
 }
 
 static stint_status use_cluster(struct run *r, uint32_t cluster, int32_t taken, bool all) {
@@ -347,8 +348,7 @@ static void take_entries(struct run *r, size_t *entry) {
     r->n_ready = r->n_pending = 0;
     for (; *entry < n_entries; ++*entry) {
         if (!r->n->wanted[*entry]) continue;
-        int32_t taken = st_cache_take(&r->n->cold, cold_id(r, *entry), entry_offset(r, *entry),
-                                      layout_of(r->n)->entry_bytes);
+        int32_t taken = st_cache_take(&r->n->cold, cold_id(r, *entry), extent_of(r, *entry, 1));
         if (taken == ST_CACHE_NONE) return;
         if (st_cache_is_there(&r->n->cold, taken))
             r->n->ready[r->n_ready++] = taken;
@@ -455,8 +455,7 @@ void st_neurons_expect(struct st_neurons *n, uint32_t layer, const float *scores
         if (!n->wanted[e] || st_cache_has(&n->cold, cold_id(&r, e)) ||
             st_cache_has(&n->hot, layer * n->plan.n_clusters + (uint32_t)cluster))
             continue;
-        int32_t taken =
-            st_cache_take(&n->cold, cold_id(&r, e), entry_offset(&r, e), layout_of(n)->entry_bytes);
+        int32_t taken = st_cache_take(&n->cold, cold_id(&r, e), extent_of(&r, e, 1));
         if (taken == ST_CACHE_NONE) return;
         n->expected[n->n_expected++] = taken;
     }

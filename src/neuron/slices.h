@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The packed linears of a model that need not all be in memory: cut into slices of whole groups of
-// rows, read when their turn comes, and before it, as far as there is room. Two regions of the
-// cache hold them: one for what every token needs, one for what only some do: experts, which are
-// clusters like any other, and what prompts alone use: the dense feed-forward blocks of a sparse
-// model, and all where steps run nested weights.
+// The linears of a model that need not all be in memory: their pieces (model/file_pieces.h) are cut
+// into slices of whole groups of rows, read when their turn comes, and before it, as far as there
+// is room. Two regions of the cache hold them: one for what every token needs, one for what only
+// some do: experts, which are clusters like any other, and what prompts alone use: the dense
+// feed-forward blocks of a sparse model, and all where steps run nested weights.
 #ifndef ST_NEURON_SLICES_H
 #define ST_NEURON_SLICES_H
 
-#include "format/package.h"
 #include "model/model.h"
 #include "neuron/cache.h"
 
@@ -23,33 +22,29 @@ enum { ST_PASS_PROMPT = 1, ST_PASS_STEP = 2 };
 // What the tokens after a prompt take of them.
 enum { ST_STEPS_FFN = 1, ST_STEPS_REST = 2 };
 
-// One linear.
+// One piece.
 struct st_sliced {
-    const char *name; // of its section
-    uint64_t offset;  // in the file
-    size_t bytes, group_bytes;
-    uint64_t hash;
+    const struct st_file_piece *piece;
     uint32_t region, n_groups, slice_groups;
-    uint32_t first, n; // ids of its slices in the region's cache
+    uint32_t first, n; // ids of its slices in the region's cache; n 0: there is no such piece
     unsigned passes;   // ST_PASS_* that it is of, in this order
     bool by_chance;    // an expert: nobody knows before whether it is needed
     uint32_t checked;  // slices whose bytes have gone into the hash
-    struct XXH3_state_s *state;
+    struct XXH3_state_s *state; // of a piece that has one
 };
 
 struct st_slices {
     struct st_arena arena; // all below
-    struct st_loader *loader;
-    const char *path;
-    struct st_sliced *linear_ops; // [n_linear_ops], in the order of a pass
-    size_t n_linear_ops;
+    const struct stint_model *model;
+    struct st_sliced *pieces; // [n_pieces], in the order of a pass
+    size_t n_pieces;
     struct st_cache regions[ST_N_REGIONS];
     uint64_t *hashes[ST_N_REGIONS]; // [n_ids] of slices that were read once
     uint8_t *known[ST_N_REGIONS];   // [n_ids] whether it is there
     unsigned pass;                  // ST_PASS_*
     // What is taken before its turn, in order.
     struct st_slice_place {
-        uint32_t linear_op, slice;
+        uint32_t piece, slice;
         bool read; // it was not there
     } ahead[ST_SLICES_AHEAD];
     size_t n_ahead, first_ahead, n_read_ahead;
@@ -58,12 +53,13 @@ struct st_slices {
 // What the regions of a model are made of.
 struct st_slices_plan {
     size_t entry_bytes[ST_N_REGIONS];
-    uint64_t bytes[ST_N_REGIONS];     // of the linears
+    size_t slack_bytes[ST_N_REGIONS]; // of an entry, for slices that do not begin at a block
+    uint64_t bytes[ST_N_REGIONS];     // of the pieces
     uint32_t n_ids[ST_N_REGIONS];     // slices there are
     uint32_t n_entries[ST_N_REGIONS]; // that fit; set by who plans
 };
 
-// The size of the entries that suits the model's linears best, and how many slices they make.
+// The size of the entries that suits the model's pieces best, and how many slices they make.
 // `steps`: ST_STEPS_*.
 void st_slices_plan(const struct stint_model *model, unsigned steps, struct st_slices_plan *plan);
 // Bytes of all but the entries' content.
@@ -75,22 +71,19 @@ stint_status st_slices_open(const struct stint_model *model, unsigned steps,
                             struct st_slices *slices);
 void st_slices_close(struct st_slices *slices); // accepts a zeroed one
 
-// The place of a linear in `linear ops`.
-size_t st_slices_linear_op(const struct st_config *config, enum st_int8_role role, uint32_t layer,
-                           uint32_t expert);
-// The linear ops that come in the next passes.
+// The pieces that come in the next passes.
 void st_slices_pass(struct st_slices *slices, unsigned pass);
 
-// The packed rows of a slice, checked: against the section's hash as far as it was read in order
-// for the first time, later against what was read then. It stays until it is given back.
-// STINT_E_IO, E_FORMAT.
-stint_status st_slices_take(struct st_slices *slices, size_t linear_op, uint32_t slice,
-                            const int8_t **panels);
+// The rows of a slice, checked: against the piece's hash, if it has one, as far as it was read in
+// order for the first time, later against what was read then. It stays until it is given back.
+// `piece`: its place in the table. STINT_E_IO, E_FORMAT.
+stint_status st_slices_take(struct st_slices *slices, size_t piece, uint32_t slice,
+                            const unsigned char **rows);
 // True if it could be taken without waiting.
-bool st_slices_has(const struct st_slices *slices, size_t linear_op, uint32_t slice);
-void st_slices_give(struct st_slices *slices, size_t linear_op, uint32_t slice);
-// Begins to read an expert that will be needed.
-void st_slices_expect(struct st_slices *slices, size_t linear_op);
+bool st_slices_has(const struct st_slices *slices, size_t piece, uint32_t slice);
+void st_slices_give(struct st_slices *slices, size_t piece, uint32_t slice);
+// Begins to read a piece of an expert that will be needed.
+void st_slices_expect(struct st_slices *slices, size_t piece);
 // After a failure: gives back all that is held.
 void st_slices_reset(struct st_slices *slices);
 

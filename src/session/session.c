@@ -219,8 +219,8 @@ static stint_status check_budget(const stint_model *model, const stint_session_o
     return st_fail(
         STINT_E_LIMIT,
         "memory: %llu MiB are needed (weights %llu, cache and scratch %llu), %llu are "
-        "allowed; raise the bound, lower the context or the chunk, or make a package, whose "
-        "weights are read as they are needed: 'stint prepare'",
+        "allowed; raise the bound, or lower the context or the chunk; random weights, and those of "
+        "a model that was opened without `lazy`, are wholly in memory",
         (unsigned long long)(needed >> 20), (unsigned long long)(info.weight_bytes >> 20),
         (unsigned long long)(session_bytes >> 20), (unsigned long long)(budget >> 20));
 }
@@ -306,7 +306,8 @@ static stint_status open_in(const stint_model *model, const stint_session_option
     s->newest_bits = model->int8.layers ? s->precision.prefill : 0;
     struct st_npu_options npu = {.device = device_of(options), .memory = npu_memory(options)};
     if (model->int8.layers) ST_TRY(st_npu_open(s, &npu, &s->group));
-    if (s->bounded) ST_TRY(st_bounded_attach(s->bounded, s->group.npu[ST_NPU_HOST]->device));
+    if (s->bounded && model->int8.layers)
+        ST_TRY(st_bounded_attach(s->bounded, s->group.npu[ST_NPU_HOST]->device));
     if (s->tune_chunk) ST_TRY(st_session_tune(s));
     return s->split.on ? st_split_open(s, &npu) : STINT_OK;
 }

@@ -45,8 +45,8 @@ static struct disk open_disk(const struct behaviour *b) {
     d.path = ts_write("disk", d.data, BYTES);
     d.file = open(d.path, O_RDONLY);
     behaviour = b ? *b : (struct behaviour){0};
-    struct st_loader_options options = {.file = d.file,
-                                        .name = "disk",
+    struct st_loader_options options = {.files = &(struct st_loader_file){d.file, "disk"},
+                                        .n_files = 1,
                                         .n_threads = 4,
                                         .read = b ? strange_read : NULL,
                                         .context = &behaviour};

@@ -36,7 +36,8 @@ static struct world open_world(void) {
     st_cache_lay_out(&w.cache, &measure);
     assert_int_equal(st_arena_open(&w.arena, measure.used), STINT_OK);
     st_cache_lay_out(&w.cache, &w.arena);
-    struct st_loader_options options = {.file = w.file, .name = "file", .n_threads = 2};
+    struct st_loader_options options = {
+        .files = &(struct st_loader_file){w.file, "file"}, .n_files = 1, .n_threads = 2};
     assert_int_equal(st_loader_open(&options, &w.loader), STINT_OK);
     st_cache_open(&w.cache, w.loader);
     return w;
@@ -51,7 +52,8 @@ static void close_world(struct world *w) {
 }
 
 static int32_t take(struct world *w, uint32_t id) {
-    return st_cache_take(&w->cache, id, (uint64_t)id * entry_bytes, entry_bytes);
+    return st_cache_take(&w->cache, id,
+                         (struct st_extent){(uint64_t)id * entry_bytes, entry_bytes, 0});
 }
 
 // Takes, checks and gives back; true if it was there already.

@@ -38,8 +38,10 @@ static struct world open_world(uint32_t n_ids, uint32_t n_entries) {
     st_cache_lay_out(&w.cache, &measure);
     assert_int_equal(st_arena_open(&w.arena, measure.used), STINT_OK);
     st_cache_lay_out(&w.cache, &w.arena);
-    struct st_loader_options options = {
-        .file = w.file, .name = "nothing", .n_threads = 1, .read = read_nothing};
+    struct st_loader_options options = {.files = &(struct st_loader_file){w.file, "nothing"},
+                                        .n_files = 1,
+                                        .n_threads = 1,
+                                        .read = read_nothing};
     assert_int_equal(st_loader_open(&options, &w.loader), STINT_OK);
     st_cache_open(&w.cache, w.loader);
     return w;
@@ -53,7 +55,8 @@ static void close_world(struct world *w) {
 }
 
 static void take(struct world *w, uint32_t id) {
-    assert_int_not_equal(st_cache_take(&w->cache, id, 0, ST_LOAD_BLOCK), ST_CACHE_NONE);
+    assert_int_not_equal(st_cache_take(&w->cache, id, (struct st_extent){0, ST_LOAD_BLOCK, 0}),
+                         ST_CACHE_NONE);
 }
 
 static void give(struct world *w, uint32_t id, enum st_evict when) {

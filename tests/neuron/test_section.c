@@ -51,7 +51,8 @@ static int open_package(void **state) {
     assert_int_equal(st_package_open(path, &map, &model.checkpoint.package), STINT_OK);
     model.checkpoint.path = path;
     int file = open(path, O_RDONLY);
-    struct st_loader_options o = {.file = file, .name = path, .n_threads = 3};
+    struct st_loader_options o = {
+        .files = &(struct st_loader_file){file, path}, .n_files = 1, .n_threads = 3};
     assert_int_equal(st_loader_open(&o, &loader), STINT_OK);
     close(file);
     return 0;

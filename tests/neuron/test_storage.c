@@ -45,11 +45,11 @@ static stint_status measure(struct disk *d, bool random, size_t n_threads, uint6
                             double *rate) {
     bool direct = false;
     struct st_reading reading = {BLOCK, DEPTH, n_threads, random};
-    struct st_loader_options o = {.name = "disk", .read = read_disk, .context = d};
+    struct st_loader_file file = {open(ts_write_text("disk", "x"), O_RDONLY), "disk"};
+    struct st_loader_options o = {.files = &file, .n_files = 1, .read = read_disk, .context = d};
     d->memory = calloc(DEPTH, BLOCK);
-    o.file = open(ts_write_text("disk", "x"), O_RDONLY);
     stint_status status = st_storage_rate(&o, file_bytes, &reading, 0.02, d->memory, rate, &direct);
-    close(o.file);
+    close(file.file);
     free(d->memory);
     return status;
 }

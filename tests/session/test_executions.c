@@ -45,7 +45,6 @@ static const struct way {
     uint32_t n_threads, npu_threads, cpu_threads;
     const char *order;
     uint32_t chunk_len;
-    // Of a package; a checkpoint in float takes all of them.
     stint_status refused;
     const char *reason;
 } ways[] = {
@@ -171,7 +170,7 @@ static uint64_t min_bound(const struct subject *t, const struct way *way) {
     const char *number = strpbrk(stint_error_text(), "0123456789");
     assert_non_null(number);
     assert_int_equal(sscanf(number, "%llu MiB", &mib), 1);
-    return (mib + !t->kind->package) << 20; // of a checkpoint it is rounded down
+    return mib << 20;
 }
 
 static stint_session *open_session(const struct subject *t, const struct way *way) {
@@ -300,7 +299,7 @@ static void check_refused(const struct subject *t, const struct way *way) {
 }
 
 static void check_way(struct subject *t, const struct way *way) {
-    if (way->refused != STINT_OK && t->kind->package) {
+    if (way->refused != STINT_OK) {
         check_refused(t, way);
         return;
     }

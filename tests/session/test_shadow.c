@@ -256,13 +256,14 @@ static void a_read_that_fails_is_an_error(void **state) {
     assert_int_equal(stint_model_open(package, NULL, &model), STINT_OK);
     assert_int_equal(stint_session_open(model, NULL, &s), STINT_OK);
     // A file without a byte in place of the package's.
-    int empty = open(ts_write_text("empty", ""), O_RDONLY), kept = dup(model->checkpoint.file);
+    int empty = open(ts_write_text("empty", ""), O_RDONLY),
+        kept = dup(model->checkpoint.files->file);
     assert_true(empty >= 0 && kept >= 0);
-    assert_int_equal(dup2(empty, model->checkpoint.file), model->checkpoint.file);
+    assert_int_equal(dup2(empty, model->checkpoint.files->file), model->checkpoint.files->file);
     assert_int_equal(stint_session_eval(s, 0, ids, 200, false, NULL), STINT_E_IO);
     assert_non_null(strstr(stint_error_text(), "novels.stint: ends at byte"));
     assert_int_equal(stint_session_length(s, 0), 0);
-    assert_int_equal(dup2(kept, model->checkpoint.file), model->checkpoint.file);
+    assert_int_equal(dup2(kept, model->checkpoint.files->file), model->checkpoint.files->file);
     assert_int_equal(stint_session_eval(s, 0, ids, 200, false, NULL), STINT_OK);
     close(empty);
     close(kept);

@@ -113,7 +113,7 @@ static void results_do_not_depend_on_the_split(void **state) {
 static void a_read_that_fails_leaves_the_session(void **state) {
     (void)state;
     stint_session *s = open_session(models[1], 16, 1, 1, "ooo");
-    int file = models[1]->checkpoint.file, kept = dup(file);
+    int file = models[1]->checkpoint.files->file, kept = dup(file);
     int empty = open(ts_write_text("empty", ""), O_RDONLY);
     assert_true(empty >= 0 && kept >= 0);
     float *wanted = evaluate(s, false), *logits = calloc(VOCAB, sizeof *logits);

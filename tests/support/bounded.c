@@ -64,8 +64,7 @@ stint_status ts_bounded_eval(stint_session *s, float *logits) {
     return STINT_OK;
 }
 
-static int open_models(void **state) {
-    (void)state;
+static void prepare(void) {
     const char *source = ts_shared(ts_bounded.variant->model);
     snprintf(ts_bounded.package, sizeof ts_bounded.package, "%s/m.stint", ts_temp_folder());
     stint_prepare_options o = {.size = sizeof o,
@@ -78,6 +77,15 @@ static int open_models(void **state) {
                                .bits_low = ts_bounded.variant->step_bits ? 2 : 0,
                                .bits_high = ts_bounded.variant->step_bits ? 4 : 0};
     assert_int_equal(stint_prepare(source, ts_bounded.package, &o, NULL), STINT_OK);
+}
+
+static int open_models(void **state) {
+    (void)state;
+    if (ts_bounded.variant->n_tokens)
+        prepare();
+    else
+        snprintf(ts_bounded.package, sizeof ts_bounded.package, "%s",
+                 ts_shared(ts_bounded.variant->model));
     ts_bounded.whole = open_package(false);
     ts_bounded.lazy = open_package(true);
     write_schedule();

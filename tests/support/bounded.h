@@ -11,8 +11,9 @@ enum { TS_BOUNDED_PROMPT = 10, TS_BOUNDED_IDS = 20, TS_BOUNDED_CONTEXT = 64, TS_
 
 struct ts_bounded_variant {
     const char *title, *model;
-    uint32_t neuron_bits, n_tokens; // of calibration; fewer, and no predictor pays
-    uint32_t step_bits;             // of nested weights, after an INT8 prompt; 0: there are none
+    // n_tokens: of calibration; fewer, and no predictor pays. 0: the model is not prepared.
+    uint32_t neuron_bits, n_tokens;
+    uint32_t step_bits; // of nested weights, after an INT8 prompt; 0: there are none
 };
 
 extern struct ts_bounded {

@@ -4,6 +4,7 @@
 #include "session/linear/op.h"
 
 #include "base/size.h"
+#include "session/linear/rows.h"
 
 enum {
     MIN_ROWS = 16,     // that a worker takes at a time
@@ -15,10 +16,12 @@ struct job {
     const float *x;
     size_t k, n_chunks, n; // of a column; columns
     const struct st_operands *operands;
-    size_t column; // of the operands, the first one here
+    size_t column, n_columns; // of the operands: the first one here; all
+    bool quantized;           // all columns, which stay in the buffers
     size_t n_linears;
     const struct st_linear_weight *weights[ST_MAX_LINEARS];
     size_t place[ST_MAX_LINEARS];         // of each among the operands
+    const struct st_rows *rows;           // of each, those at hand
     size_t first_row[ST_MAX_LINEARS + 1]; // of each, if they lay one after another
 };
 
@@ -38,17 +41,18 @@ static void quantize(struct job *job) {
         for (size_t i = 0; i < n; i++) quantize_chunk(job, i, 0);
 }
 
-// Rows [row, row1) of one linear.
+// Rows [row, row1) of those at hand of one linear.
 static void multiply(const void *context, size_t i, size_t row, size_t row1) {
     const struct job *job = context;
     const struct st_linear_weight *w = job->weights[i];
+    const struct st_rows *rows = &job->rows[i];
     size_t y_row = job->operands->y_row[job->place[i]];
-    float *y = job->operands->y[job->place[i]] + job->column * y_row;
-    job->run->s->kernels.blocks->fn[w->dtype]((const unsigned char *)w->data + row * w->row_bytes,
-                                              w->row_bytes, row1 - row, w->n_in,
-                                              job->run->buffers->blocks, job->n, y + row, y_row);
+    float *y = job->operands->y[job->place[i]] + job->column * y_row + rows->first;
+    job->run->s->kernels.blocks->fn[w->dtype](rows->data + row * w->row_bytes, w->row_bytes,
+                                              row1 - row, w->n_in, job->run->buffers->blocks,
+                                              job->n, y + row, y_row);
     for (size_t t = 0; t < job->n && w->bias; t++)
-        for (size_t r = row; r < row1; r++) y[t * y_row + r] += w->bias[r];
+        for (size_t r = row; r < row1; r++) y[t * y_row + r] += w->bias[rows->first + r];
 }
 
 static void multiply_range(void *context, size_t from, size_t to, size_t worker) {
@@ -57,35 +61,49 @@ static void multiply_range(void *context, size_t from, size_t to, size_t worker)
     st_linears_between(job->first_row, job->n_linears, from, to, multiply, job);
 }
 
-static void run_blocks(struct job *job, size_t n_tokens) {
+// Of more columns than the buffers hold, the rows at hand meet all before the next rows come.
+static void run_rows(void *context, const struct st_rows *rows) {
+    struct job *job = context;
     const float *x = job->x;
-    for (job->column = 0; job->column < n_tokens; job->column += job->n) {
-        job->n = st_min(ST_BLOCKS_MAX_COLUMNS, n_tokens - job->column);
+    job->rows = rows;
+    st_rows_first(rows, job->n_linears, job->first_row);
+    for (job->column = 0; job->column < job->n_columns; job->column += job->n) {
+        job->n = st_min(ST_BLOCKS_MAX_COLUMNS, job->n_columns - job->column);
         job->x = x + job->column * job->k;
-        quantize(job);
+        if (!job->quantized) quantize(job);
+        job->quantized = job->n == job->n_columns;
         st_pool_run_ranges(job->run->group->pool, multiply_range, job,
                            job->first_row[job->n_linears], MIN_ROWS);
     }
+    job->x = x;
 }
 
-static stint_status run(const struct st_run *r, const struct st_operands *o) {
-    const struct st_linear_weight *weights[ST_MAX_LINEARS];
-    size_t n = st_operands_linears(r, o, weights);
-    const float *x = st_float_input(r, o);
-    struct job job = {.run = r, .x = x, .k = weights[0]->n_in, .operands = o};
+// Linears [first, end) of the operands.
+static stint_status run_some(const struct st_run *r, const struct st_operands *o, const float *x,
+                             const struct st_linear_weight *const *weights, size_t first,
+                             size_t end) {
+    struct job job = {
+        .run = r, .x = x, .k = weights[first]->n_in, .operands = o, .n_columns = o->n};
     job.n_chunks = st_blocks_chunks(job.k);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = first; i < end; i++) {
         const struct st_linear_weight *w = weights[i];
         if (!st_blocks_has(w->dtype)) {
             struct st_operands one = {.x = x, .n = o->n, .y = {o->y[i]}, .y_row = {o->y_row[i]}};
-            st_float_linears(r, &one, &w, 1);
+            ST_TRY(st_float_linears(r, &one, &w, 1));
             continue;
         }
         job.place[job.n_linears] = i;
         job.weights[job.n_linears++] = w;
-        job.first_row[job.n_linears] = job.first_row[job.n_linears - 1] + w->n_out;
     }
-    if (job.n_linears) run_blocks(&job, o->n);
+    return job.n_linears ? st_rows_each(r, job.weights, job.n_linears, run_rows, &job) : STINT_OK;
+}
+
+// What is read on demand is taken in the order in which it is read ahead.
+static stint_status run(const struct st_run *r, const struct st_operands *o) {
+    const struct st_linear_weight *weights[ST_MAX_LINEARS];
+    size_t n = st_operands_linears(r, o, weights), step = weights[0]->piece ? 1 : n;
+    const float *x = st_float_input(r, o);
+    for (size_t i = 0; i < n; i += step) ST_TRY(run_some(r, o, x, weights, i, i + step));
     return STINT_OK;
 }
 

@@ -4,6 +4,7 @@
 #include "session/linear/op.h"
 
 #include "base/size.h"
+#include "session/linear/rows.h"
 
 struct job {
     const struct st_run *run;
@@ -12,7 +13,9 @@ struct job {
     const float *x;
     size_t n_tokens, k;
     const struct st_linear_weight *const *weights;
+    size_t n_linears, selecting; // tokens
     struct st_linear_kernels kernels;
+    const struct st_rows *rows;            // of each linear, those at hand
     size_t block_rows[ST_MAX_LINEARS];     // of one item of each linear
     size_t first_item[ST_MAX_LINEARS + 1]; // of each linear
 };
@@ -28,19 +31,20 @@ static void rows_item(void *context, size_t item, size_t worker) {
     size_t i = 0;
     while (item >= job->first_item[i + 1]) i++;
     const struct st_linear_weight *w = job->weights[i];
+    const struct st_rows *rows = &job->rows[i];
     size_t row = (item - job->first_item[i]) * job->block_rows[i];
     struct st_linear_args args = {
-        .w = w->data,
+        .w = rows->data,
         .row_bytes = w->row_bytes,
         .dtype = w->dtype,
         .k = job->k,
         .n_tokens = job->n_tokens,
         .x = job->path->pack ? job->run->buffers->packed : job->x,
-        .bias = w->bias,
-        .y = job->operands->y[i],
+        .bias = w->bias ? w->bias + rows->first : NULL,
+        .y = job->operands->y[i] + rows->first,
         .y_row = job->operands->y_row[i],
     };
-    job->path->rows(&job->kernels, &args, row, st_min(row + job->block_rows[i], w->n_out),
+    job->path->rows(&job->kernels, &args, row, st_min(row + job->block_rows[i], rows->n),
                     job->run->group->workers[worker].linear);
 }
 
@@ -81,8 +85,18 @@ static size_t block_rows(const struct st_run *r, size_t n_tokens, size_t n_out) 
     return st_max(ST_ROW_BLOCK, st_min(LONGEST, share / ST_ROW_BLOCK * ST_ROW_BLOCK));
 }
 
-void st_float_linears(const struct st_run *r, const struct st_operands *o,
-                      const struct st_linear_weight *const *weights, size_t n_linears) {
+static void run_rows(void *context, const struct st_rows *rows) {
+    struct job *job = context;
+    job->rows = rows;
+    for (size_t i = 0; i < job->n_linears; i++) {
+        job->block_rows[i] = block_rows(job->run, job->selecting, rows[i].n);
+        job->first_item[i + 1] = job->first_item[i] + st_ceil_div(rows[i].n, job->block_rows[i]);
+    }
+    st_pool_run(job->run->group->pool, rows_item, job, job->first_item[job->n_linears]);
+}
+
+stint_status st_float_linears(const struct st_run *r, const struct st_operands *o,
+                              const struct st_linear_weight *const *weights, size_t n_linears) {
     const struct stint_session *s = r->s;
     // A prompt's chunk, however short, does without the path for few tokens. Rows past the batch
     // are scratch: what they give is not used.
@@ -96,17 +110,14 @@ void st_float_linears(const struct st_run *r, const struct st_operands *o,
                       .n_tokens = n_tokens,
                       .k = weights[0]->n_in,
                       .weights = weights,
+                      .n_linears = n_linears,
+                      .selecting = selecting,
                       .kernels = {s->kernels.tile, s->kernels.dequantize, s->kernels.gemv,
                                   st_pairs_select(s->kernels.cpu_flags)}};
-    for (size_t i = 0; i < n_linears; i++) {
-        size_t n_out = weights[i]->n_out;
-        job.block_rows[i] = block_rows(r, selecting, n_out);
-        job.first_item[i + 1] = job.first_item[i] + st_ceil_div(n_out, job.block_rows[i]);
-    }
     if (job.path->pack)
         st_pool_run(r->group->pool, pack_item, &job,
                     st_ceil_div(n_tokens, job.path->block_tokens(&job.kernels)));
-    st_pool_run(r->group->pool, rows_item, &job, job.first_item[n_linears]);
+    return st_rows_each(r, weights, n_linears, run_rows, &job);
 }
 
 // Of the model. Weights of a method that is only compared may be wider.
@@ -127,8 +138,7 @@ static stint_status run(const struct st_run *r, const struct st_operands *o) {
     size_t n = st_operands_linears(r, o, weights);
     struct st_operands seen = *o;
     seen.x = st_float_input(r, o);
-    st_float_linears(r, &seen, weights, n);
-    return STINT_OK;
+    return st_float_linears(r, &seen, weights, n);
 }
 
 const struct st_op st_op_float = {.name = "float", .run = run};
@@ -136,6 +146,5 @@ const struct st_op st_op_float = {.name = "float", .run = run};
 stint_status st_float_linear(const struct st_run *r, const float *x, size_t n,
                              const struct st_linear_weight *weight, float *y) {
     struct st_operands o = {.x = x, .n = n, .y = {y}, .y_row = {weight->n_out}};
-    st_float_linears(r, &o, &weight, 1);
-    return STINT_OK;
+    return st_float_linears(r, &o, &weight, 1);
 }

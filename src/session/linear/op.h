@@ -47,8 +47,8 @@ stint_status st_float_linear(const struct st_run *run, const float *x, size_t n,
                              const struct st_linear_weight *weight, float *y);
 extern const struct st_op st_op_float;
 // Those of the operands' weights that are given: y[i] is theirs.
-void st_float_linears(const struct st_run *run, const struct st_operands *operands,
-                      const struct st_linear_weight *const *weights, size_t n_linears);
+stint_status st_float_linears(const struct st_run *run, const struct st_operands *operands,
+                              const struct st_linear_weight *const *weights, size_t n_linears);
 // What the linears get: who observes a session sees the input first, and says.
 const float *st_float_input(const struct st_run *run, const struct st_operands *operands);
 // linear/blocks.c, over quantized blocks in integers.

@@ -113,7 +113,7 @@ stint_status st_shadow_open(struct st_shadow *s, const struct stint_model *model
     s->checkpoint = c;
     s->file_base = (uintptr_t)c->maps->data;
     s->loader = loader;
-    return loader ? must_have_checks(model) : st_reader_open(c->file, c->path, &s->reader);
+    return loader ? must_have_checks(model) : st_reader_open(c->files->file, c->path, &s->reader);
 }
 
 void st_shadow_close(struct st_shadow *shadow) {

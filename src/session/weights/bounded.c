@@ -176,7 +176,8 @@ static stint_status open_in(const struct stint_model *m, struct st_bounded *r) {
     lay_out(m, r, &measure);
     ST_TRY(st_arena_open(&r->arena, measure.used));
     lay_out(m, r, &r->arena);
-    struct st_loader_options options = {.file = m->checkpoint.file, .name = m->checkpoint.path};
+    struct st_loader_options options = {.files = m->checkpoint.files,
+                                        .n_files = m->checkpoint.n_maps};
     if (r->leave_out & STINT_LEAVE_BUNDLES) options.max_bytes = m->neurons.layout.row_bytes;
     ST_TRY(st_loader_open(&options, &r->loader));
     st_cache_open(&r->rows, r->loader);
@@ -218,13 +219,9 @@ static void begin(struct stint_session *s, enum st_phase phase) {
     st_slices_pass(&s->bounded->slices, phase == ST_PHASE_PREFILL ? ST_PASS_PROMPT : ST_PASS_STEP);
 }
 
-static size_t linear_op_of(const struct st_run *run, struct st_linear_id id) {
-    return st_slices_linear_op(&run->s->model->config, id.role, id.layer, id.expert);
-}
-
-static stint_status take(struct st_bounded *r, size_t linear_op, uint32_t slice) {
-    const int8_t *panels;
-    ST_TRY(st_slices_take(&r->slices, linear_op, slice, &panels));
+static stint_status take(struct st_bounded *r, size_t piece, uint32_t slice) {
+    const unsigned char *panels;
+    ST_TRY(st_slices_take(&r->slices, piece, slice, &panels));
     r->parts[slice] = st_mirror_slice(&r->streamed, panels, 0);
     return STINT_OK;
 }
@@ -233,12 +230,11 @@ static stint_status take(struct st_bounded *r, size_t linear_op, uint32_t slice)
 static stint_status acquire(const struct st_run *run, struct st_linear_id id,
                             struct st_linear_op_part *part) {
     struct st_bounded *r = run->s->bounded;
-    size_t linear_op = linear_op_of(run, id);
-    const struct st_sliced *g = &r->slices.linear_ops[linear_op];
+    size_t piece = st_file_piece_place(run->s->model, id);
+    const struct st_sliced *g = &r->slices.pieces[piece];
     uint32_t first = part->group / g->slice_groups, end = first + 1;
-    ST_TRY(take(r, linear_op, first));
-    for (; end < g->n && st_slices_has(&r->slices, linear_op, end); end++)
-        ST_TRY(take(r, linear_op, end));
+    ST_TRY(take(r, piece, first));
+    for (; end < g->n && st_slices_has(&r->slices, piece, end); end++) ST_TRY(take(r, piece, end));
     part->slices = r->parts;
     part->slice_groups = g->slice_groups;
     part->n_groups = (uint32_t)st_min(g->n_groups, end * g->slice_groups) - part->group;
@@ -250,15 +246,43 @@ static void release(const struct st_run *run, struct st_linear_id id,
     struct st_bounded *r = run->s->bounded;
     uint32_t first = part->group / part->slice_groups;
     uint32_t end = (uint32_t)st_ceil_div(part->group + part->n_groups, part->slice_groups);
-    for (uint32_t i = first; i < end; i++) st_slices_give(&r->slices, linear_op_of(run, id), i);
+    size_t piece = st_file_piece_place(run->s->model, id);
+    for (uint32_t i = first; i < end; i++) st_slices_give(&r->slices, piece, i);
+}
+
+// Slices of a float linear.
+static const struct st_sliced *sliced(const struct st_run *run,
+                                      const struct st_linear_weight *weight) {
+    return &run->s->bounded->slices.pieces[weight->piece - 1];
+}
+
+static uint32_t slice_of(const struct st_sliced *g, const struct st_rows *rows) {
+    return (uint32_t)(rows->first / ((size_t)g->slice_groups * ST_PIECE_ROWS));
+}
+
+static stint_status acquire_rows(const struct st_run *run, const struct st_linear_weight *weight,
+                                 struct st_rows *rows) {
+    const struct st_sliced *g = sliced(run, weight);
+    rows->n = st_min((size_t)g->slice_groups * ST_PIECE_ROWS, weight->n_out - rows->first);
+    return st_slices_take(&run->s->bounded->slices, weight->piece - 1, slice_of(g, rows),
+                          &rows->data);
+}
+
+static void release_rows(const struct st_run *run, const struct st_linear_weight *weight,
+                         const struct st_rows *rows) {
+    uint32_t slice = slice_of(sliced(run, weight), rows);
+    st_slices_give(&run->s->bounded->slices, weight->piece - 1, slice);
 }
 
 static void expect(const struct st_run *run, uint32_t expert) {
     struct st_slices *slices = &run->s->bounded->slices;
-    struct st_linear_id id = {ST_INT8_UP, run->layer, expert};
-    st_slices_expect(slices, linear_op_of(run, id));
-    id.role = ST_INT8_DOWN;
-    st_slices_expect(slices, linear_op_of(run, id));
+    size_t piece =
+        st_file_piece_place(run->s->model, (struct st_linear_id){ST_INT8_UP, run->layer, expert});
+    const struct st_file_piece *at = &run->s->model->pieces.at[piece], *first = at;
+    for (; at->linear.layer == first->linear.layer && at->linear.expert == expert &&
+           st_int8_is_ffn(at->linear.role);
+         at++, piece++)
+        st_slices_expect(slices, piece);
 }
 
 static const struct st_nested_weight *nested(const struct stint_session *s,
@@ -266,31 +290,35 @@ static const struct st_nested_weight *nested(const struct stint_session *s,
     return &s->bounded->pinned.weights[weight->index];
 }
 
-// Where a token's row lies in the file.
-static uint64_t row_offset(const struct stint_session *s, const struct st_embedding *e,
-                           int32_t id) {
-    return (uint64_t)(e->data - (const unsigned char *)s->model->checkpoint.maps->data) +
-           (uint32_t)id / e->entry_rows * e->entry_bytes;
+// Where a token's row lies in the files.
+static struct st_extent row_extent(const struct stint_session *s, const struct st_embedding *e,
+                                   int32_t id) {
+    struct st_extent at = {.bytes = e->entry_bytes};
+    const unsigned char *row = e->data + (uint32_t)id / e->entry_rows * e->entry_bytes;
+    st_checkpoint_find(&s->model->checkpoint, row, at.bytes, &at.file, &at.offset);
+    return at;
 }
 
-// Finds or requests the entry of a token's row.
-static int32_t take_row(const struct stint_session *s, const struct st_embedding *e, int32_t id) {
-    uint64_t at = row_offset(s, e, id), first = at / ST_LOAD_BLOCK * ST_LOAD_BLOCK;
-    return st_cache_take(&s->bounded->rows, (uint32_t)id, first,
-                         (size_t)(at - first) + e->entry_bytes);
+// Finds or requests the entry of a token's row, whose bytes follow *skip others there.
+static int32_t take_row(const struct stint_session *s, const struct st_embedding *e, int32_t id,
+                        size_t *skip) {
+    struct st_extent at = row_extent(s, e, id);
+    *skip = (size_t)(at.offset % ST_LOAD_BLOCK);
+    at.offset -= *skip;
+    at.bytes += *skip;
+    return st_cache_take(&s->bounded->rows, (uint32_t)id, at);
 }
 
 static stint_status embed(const struct st_run *run, const int32_t *ids, float *rows) {
     const struct stint_session *s = run->s;
     const struct st_embedding e = st_embedding_of(s->model);
     struct st_bounded *r = s->bounded;
-    for (size_t t = 0, asked = 0; t < run->batch->n; t++) {
+    for (size_t t = 0, asked = 0, skip; t < run->batch->n; t++) {
         for (; asked < run->batch->n; asked++)
-            if (take_row(s, &e, ids[asked]) == ST_CACHE_NONE) break;
+            if (take_row(s, &e, ids[asked], &skip) == ST_CACHE_NONE) break;
         bool fresh;
-        int32_t entry = take_row(s, &e, ids[t]);
+        int32_t entry = take_row(s, &e, ids[t], &skip);
         ST_TRY(st_cache_wait(&r->rows, entry, &fresh));
-        size_t skip = row_offset(s, &e, ids[t]) % ST_LOAD_BLOCK;
         st_embedding_row(s->model, s->kernels.dequantize, st_cache_data(&r->rows, entry) + skip,
                          (size_t)ids[t], rows + t * s->model->config.embed);
         bool again = false; // a row that occurs again stays
@@ -315,6 +343,8 @@ const struct st_weight_source st_source_bounded = {.name = "memory-bounded",
                                                    .nested = nested,
                                                    .acquire = acquire,
                                                    .release = release,
+                                                   .acquire_rows = acquire_rows,
+                                                   .release_rows = release_rows,
                                                    .expect = expect,
                                                    .look_ahead = st_bounded_look_ahead,
                                                    .begin = begin,

@@ -218,7 +218,7 @@ static stint_status forecast_columns_of(void *context, struct st_linear_id id) {
 
 static void forecast_columns(struct forecast *f) {
     const struct st_config *c = &f->model->config;
-    if (!f->bounded.needs.int8_steps) return;
+    if (!f->bounded.needs.int8_steps || !f->model->int8.layers) return;
     st_linears_each(c, (uint32_t)st_max(1, c->n_experts), forecast_columns_of, f);
 }
 
@@ -317,11 +317,6 @@ static stint_status check(const stint_model *model, const stint_session_options 
                           const stint_memory_plan *plan) {
     if (!model || !plan || plan->size == 0)
         return st_fail(STINT_E_ARG, "plan->size must be set to sizeof(stint_memory_plan)");
-    if (!model->checkpoint.package || !model->int8.layers)
-        return st_fail(STINT_E_UNSUPPORTED,
-                       "%s: is not a package: memory bounds are planned for packages alone; 'stint "
-                       "prepare' makes one",
-                       model->checkpoint.path ? model->checkpoint.path : "this model");
     if (!model->checkpoint.lazy || o->memory == 0)
         return st_fail(STINT_E_ARG, "a memory plan needs a bound, and a model that was opened with "
                                     "`lazy`");

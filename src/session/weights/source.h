@@ -5,7 +5,7 @@
 #define ST_SESSION_WEIGHTS_SOURCE_H
 
 #include "device/device.h"
-#include "session/session.h"
+#include "session/linear/rows.h"
 
 struct st_weight_source {
     const char *name;
@@ -21,6 +21,12 @@ struct st_weight_source {
                             struct st_linear_op_part *part);
     void (*release)(const struct st_run *run, struct st_linear_id id,
                     const struct st_linear_op_part *part);
+    // The same for rows of a float linear that is read on demand: from rows->first on, as many as
+    // lie together in memory. They stay until they are released. NULL: no linear is.
+    stint_status (*acquire_rows)(const struct st_run *run, const struct st_linear_weight *weight,
+                                 struct st_rows *rows);
+    void (*release_rows)(const struct st_run *run, const struct st_linear_weight *weight,
+                         const struct st_rows *rows);
     // The rest may be NULL.
     // Names an expert of the batch, before the first expert runs.
     void (*expect)(const struct st_run *run, uint32_t expert);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures this machine for the memory plan: the speed of reading the package's file, and the time
+// Measures this machine for the memory plan: the speed of reading the model's file, and the time
 // of computing with what was read (neuron/storage.h, docs/MEMORY.md).
 #include "neuron/storage.h"
 
@@ -11,6 +11,7 @@
 #include "model/model.h"
 #include "neuron/slices.h"
 #include "neuron/sparse.h"
+#include "session/weights/storage.h"
 
 #include <math.h>
 #include <string.h>
@@ -35,7 +36,7 @@ struct measuring {
     double slot; // seconds of a figure
     struct st_arena arena;
     unsigned char *memory; // [MAX_BYTES] on a block
-    // A linear, one token.
+    // A packed linear, one token; NULL where the model has floats or blocks.
     const struct st_linear_op *linear;
     uint8_t *in;
     float *out_rows; // [ST_LINEAR_OP_PARTS, packed rows]
@@ -56,7 +57,7 @@ static void report(struct measuring *m) {
 static stint_status measure_reading(struct measuring *m, const struct st_reading *reading,
                                     double *per_second) {
     const struct st_checkpoint *c = &m->model->checkpoint;
-    struct st_loader_options options = {.file = c->file, .name = c->path};
+    struct st_loader_options options = {.files = c->files, .n_files = 1};
     ST_TRY(st_storage_rate(&options, m->out.file_bytes, reading, m->slot, m->memory, per_second,
                            &m->out.direct));
     report(m);
@@ -125,7 +126,7 @@ static stint_status open_dense(struct measuring *m, struct st_pool *pool, struct
     return st_device_compile(d->device, &subgraph, &d->weights, 1, &d->graph);
 }
 
-static stint_status measure_dense(struct measuring *m, struct st_pool *pool) {
+static stint_status measure_packed(struct measuring *m, struct st_pool *pool) {
     struct dense d = {0};
     stint_status status = open_dense(m, pool, &d);
     if (status == STINT_OK) status = run_dense(m, &d);
@@ -133,6 +134,13 @@ static stint_status measure_dense(struct measuring *m, struct st_pool *pool) {
     st_device_free_weights(d.weights);
     st_mirror_close(&d.mirror);
     st_device_close(d.device);
+    return status;
+}
+
+static stint_status measure_dense(struct measuring *m, struct st_pool *pool) {
+    stint_status status = m->linear ? measure_packed(m, pool)
+                                    : st_storage_rows(m->model, pool, m->memory, MAX_BYTES, m->slot,
+                                                      &m->out.dense_bytes_per_second);
     report(m);
     return status;
 }
@@ -141,7 +149,7 @@ static stint_status measure_dense(struct measuring *m, struct st_pool *pool) {
 static stint_status read_bundles(struct measuring *m, size_t *n_entries) {
     const struct st_neuron_layout *l = &m->model->neurons.layout;
     const struct st_checkpoint *c = &m->model->checkpoint;
-    struct st_loader_options options = {.file = c->file, .name = c->path, .n_threads = 1};
+    struct st_loader_options options = {.files = c->files, .n_files = 1, .n_threads = 1};
     struct st_loader *loader;
     *n_entries = st_min(MAX_BYTES / l->entry_bytes, l->n_entries);
     struct st_load load = {.offset = (uint64_t)(m->model->neurons.layers[0].bundles -
@@ -205,6 +213,7 @@ static const struct st_linear_op *select_linear(const struct stint_model *m) {
 static void lay_out(struct measuring *m, struct st_arena *a) {
     unsigned char *memory = ST_TAKE(a, unsigned char, MAX_BYTES + ST_LOAD_BLOCK);
     m->memory = memory ? memory + (-(uintptr_t)memory & (ST_LOAD_BLOCK - 1)) : NULL;
+    if (!m->linear) return;
     m->in = ST_TAKE(a, uint8_t, st_quantized_bytes(1, m->linear->weight.n_in, false));
     m->out_rows =
         ST_TAKE(a, float, ST_LINEAR_OP_PARTS *(size_t)m->linear->weight.n_panels *ST_INT8_PANEL);
@@ -220,7 +229,7 @@ static stint_status measure_all(struct measuring *m) {
     struct st_arena measure = st_arena_measure();
     struct st_pool *pool = NULL;
     ST_TRY(st_pool_open(m->options.n_threads, &pool));
-    m->linear = select_linear(m->model);
+    m->linear = m->model->int8.layers ? select_linear(m->model) : NULL;
     m->sparse = (struct st_sparse){.kernel = st_neuron_select(flags),
                                    .elementwise = st_elementwise_select(flags),
                                    .layout = m->model->neurons.layout,
@@ -243,11 +252,8 @@ stint_status stint_storage_measure(const stint_model *model, const stint_storage
                                    stint_storage *storage) {
     if (!model || !storage || storage->size == 0)
         return st_fail(STINT_E_ARG, "storage->size must be set to sizeof(stint_storage)");
-    if (!model->checkpoint.package || !model->int8.layers)
-        return st_fail(STINT_E_UNSUPPORTED,
-                       "%s: is not a package: only packages are read on "
-                       "demand; 'stint prepare' makes one",
-                       model->checkpoint.path ? model->checkpoint.path : "this model");
+    if (model->checkpoint.n_maps == 0)
+        return st_fail(STINT_E_UNSUPPORTED, "random weights are in no file to be measured");
     struct measuring m = {.model = model, .out.size = storage->size};
     if (options) memcpy(&m.options, options, st_min(options->size, sizeof m.options));
     double seconds = m.options.seconds > 0.0 ? fmin(m.options.seconds, 3600.0) : 1.0;
