@@ -269,7 +269,7 @@ typedef struct stint_prepare_options {
     uint32_t bits_low, bits_high;
     float sparse; /* share of each row's weights, 0 to 0.1, that nested weights store in float
                      beside the codes; default 0 */
-    const char *quantizer; /* for nested weights: see stint_quantizer(); default NULL: "gptq" */
+    const char *quantizer; /* for nested weights: see stint_quantizer(); default NULL: "descent" */
     /* For a model whose activations are mostly 0 (ReLU and its relatives): stores its neurons as
      * bundles, with predictors of the active ones, so that it runs well under a memory bound. */
     bool neurons;

@@ -81,8 +81,8 @@ static const struct st_cli_option rows[] = {
     {.name = "quantizer",
      .kind = ST_CLI_TEXT,
      .value = "NAME",
-     .preset = "gptq",
-     .help = "quantizer of nested weights: gptq (errors are corrected in later columns) or uniform "
+     .preset = "descent",
+     .help = "quantizer of nested weights: descent (by the error of the outputs) or uniform "
              "(rounding alone; faster)",
      .offset = offsetof(struct prepare_options, quantizer)},
     {.name = "sparse",

@@ -4,25 +4,26 @@
 #include "base/log_sum.h"
 #include "base/size.h"
 #include "prepare/calibration_tokens.h"
+#include "prepare/quantize.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { BATCH_TOKENS = 256, LOGIT_ROWS = 16, COUNT_TOKENS = 1024, ERROR_EVERY = 8 };
-enum { PRODUCT_TOKENS = 16 };
 enum { LOUDEST = 4 }; // times the median energy that a token may count
 
 // ---- Memory
 
 static struct st_input_stats take_stats(const struct st_calibration *c, struct st_arena *arena,
                                         size_t n) {
-    return (struct st_input_stats){.n = n,
-                                   .max = ST_TAKE(arena, float, n),
-                                   .norms = ST_TAKE(arena, float, n),
-                                   .squares = ST_TAKE(arena, float, n),
-                                   .products = c->products ? ST_TAKE(arena, float, n *n) : NULL,
-                                   .beyond = ST_TAKE(arena, uint32_t, n * ST_CLIP_CANDIDATES)};
+    return (struct st_input_stats){
+        .n = n,
+        .max = ST_TAKE(arena, float, n),
+        .norms = ST_TAKE(arena, float, n),
+        .squares = ST_TAKE(arena, float, n),
+        .products = c->products ? ST_TAKE(arena, float, st_moments_floats(n)) : NULL,
+        .beyond = ST_TAKE(arena, uint32_t, n * ST_CLIP_CANDIDATES)};
 }
 
 static void lay_out(struct st_calibration *c, struct st_arena *arena) {
@@ -82,35 +83,6 @@ static void see_maxima(struct st_input_stats *s, const float *x, float share) {
     s->row_tokens++;
 }
 
-struct products {
-    const struct st_elementwise *elementwise;
-    struct st_input_stats *stats;
-    const float *x, *shares;
-    size_t n_tokens;
-};
-
-// Some tokens at a time, whose elements stay in cache while all rows of the sums pass.
-static void add_products(void *context, size_t i, size_t worker) {
-    (void)worker;
-    const struct products *p = context;
-    size_t n = p->stats->n;
-    for (size_t t = 0; t < p->n_tokens; t++) {
-        const float *x = p->x + t * n;
-        p->elementwise->axpy(p->shares[t] * x[i], x + i, n - i, p->stats->products + i * n + i);
-    }
-}
-
-static void see_products(const struct st_calibration *c, struct st_input_stats *s,
-                         const struct st_linear_input *input, const float *shares) {
-    struct products p = {.elementwise = c->session->kernels.elementwise, .stats = s};
-    for (size_t t = 0; t < input->n_tokens; t += PRODUCT_TOKENS) {
-        p.x = input->x + t * input->n;
-        p.shares = shares + t;
-        p.n_tokens = st_min(PRODUCT_TOKENS, input->n_tokens - t);
-        st_pool_run(c->session->group.pool, add_products, &p, s->n);
-    }
-}
-
 static int by_size(const void *a, const void *b) {
     float x = *(const float *)a, y = *(const float *)b;
     return (x > y) - (x < y);
@@ -143,7 +115,9 @@ static const float *observe(void *context, const struct st_linear_input *input) 
         s->n_seen += input->n_tokens;
         for (size_t t = 0; t < input->n_tokens; t++)
             see_maxima(s, input->x + t * input->n, shares[t]);
-        if (s->products) see_products(c, s, input, shares);
+        if (s->products)
+            st_moments_add(s->products, s->n, input->x, shares, input->n_tokens,
+                           c->session->kernels.tile, c->session->group.pool);
     } else {
         for (size_t t = 0; t < input->n_tokens; t += stride)
             st_outlier_count(s, input->x + t * input->n, s->n_tokens % ERROR_EVERY == 0);

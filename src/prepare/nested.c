@@ -13,7 +13,7 @@
 
 // Share of the mean importance that is added to every channel, so that channels which were 0 in the
 // calibration text count a little too.
-static const double damp = 0.01;
+static const double damp = 0.05;
 
 enum { ROWS = ST_NESTED_PANEL };
 
@@ -30,7 +30,7 @@ struct st_nested_packer {
     const struct st_config *config;
     const struct st_quantizer *quantizer;
     const struct st_dequantize *dequantize;
-    const struct st_elementwise *elementwise;
+    const struct st_tile *tile;
     struct st_nested_range range;
     int32_t *extra;   // [linears, 2] bits more than the range has
     uint32_t n_extra; // linears so far
@@ -56,7 +56,7 @@ static void lay_out(struct st_nested_packer *p, struct st_arena *arena) {
     size_t k = st_nested_widest(p->config);
     p->workers = ST_TAKE(arena, struct worker, st_pool_threads(p->pool));
     for (size_t i = 0; i < st_pool_threads(p->pool); i++) {
-        size_t scratch = st_panel_scratch(k, p->range.low, p->range.high);
+        size_t scratch = st_panel_scratch(p->tile, k, p->range.low, p->range.high);
         struct worker w = {.row = ST_TAKE(arena, float, k),
                            .w = ST_TAKE(arena, float, k *ROWS),
                            .scratch = ST_TAKE(arena, float, scratch),
@@ -98,7 +98,7 @@ stint_status st_nested_packer_open(const struct st_config *config, struct st_nes
     p->outlier_share = (double)outliers;
     p->quantizer = st_quantizer_find(quantizer);
     p->dequantize = st_dequantize_select(st_cpu_flags());
-    p->elementwise = st_elementwise_select(st_cpu_flags());
+    p->tile = st_tile_select(st_cpu_flags());
     stint_status status = open_in(p, n_threads);
     if (status != STINT_OK) {
         st_nested_packer_close(p);
@@ -116,8 +116,8 @@ void st_nested_packer_close(struct st_nested_packer *packer) {
     free(packer);
 }
 
-bool st_nested_packer_wants_factor(const struct st_nested_packer *packer) {
-    return packer->quantizer->feedback;
+bool st_nested_packer_wants_moments(const struct st_nested_packer *packer) {
+    return packer->quantizer->moments;
 }
 
 stint_status st_nested_pack_range(const struct st_nested_packer *packer,
@@ -131,7 +131,7 @@ stint_status st_nested_pack_range(const struct st_nested_packer *packer,
 struct job {
     struct st_nested_packer *p;
     const struct st_linear_weight *weight;
-    const float *feedback; // or NULL
+    const float *moments; // or NULL
 };
 
 // Selects the outliers of a row: the weights with the largest effect, as many as are allowed. The
@@ -201,10 +201,10 @@ static void quantize_panel(void *context, size_t panel, size_t worker) {
     struct st_panel one = {.w = w->w,
                            .k = l->n_in,
                            .importance = p->importance,
-                           .feedback = j->feedback,
+                           .moments = j->moments,
                            .low = p->low,
                            .high = p->high,
-                           .elementwise = p->elementwise,
+                           .tile = p->tile,
                            .code = w->code};
     for (unsigned b = p->low; b <= p->high; b++)
         one.groups[b] = p->groups + (b - p->low) * st_nested_group_bytes(l->n_out, l->n_in) +
@@ -349,12 +349,11 @@ stint_status st_nested_pack(struct st_nested_packer *p, const struct st_pack_sou
                             struct st_input_stats *stats, struct st_package_writer *writer) {
     struct job j = {.p = p};
     set_importance(p, stats);
-    if (p->quantizer->feedback) {
-        if (!st_feedback_factor(stats->products, stats->n, stats->n_seen, damp, p->elementwise,
-                                p->pool))
+    if (p->quantizer->moments) {
+        if (!st_moments_finish(stats->products, stats->n, stats->n_seen, damp))
             return st_fail(STINT_E_FORMAT, "layer %u: its inputs are not finite numbers",
                            source->layer);
-        j.feedback = stats->products;
+        j.moments = stats->products;
     }
     for (uint32_t part = 0; part < ST_LINEAR_OP_PARTS && source->parts[part]; part++) {
         char name[ST_INT8_NAME_BYTES];

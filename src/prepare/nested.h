@@ -19,7 +19,7 @@ stint_status st_nested_packer_open(const struct st_config *config, struct st_nes
                                    struct st_nested_packer **packer);
 void st_nested_packer_close(struct st_nested_packer *packer); // accepts NULL
 // True if its quantizer needs sums of x x^T.
-bool st_nested_packer_wants_factor(const struct st_nested_packer *packer);
+bool st_nested_packer_wants_moments(const struct st_nested_packer *packer);
 
 // Writes the section with the lowest and the highest precision.
 stint_status st_nested_pack_range(const struct st_nested_packer *packer,

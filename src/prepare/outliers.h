@@ -31,7 +31,7 @@ struct st_input_stats {
     double row_errors; // sum over the rows of what rounding with a scale of their own adds to them,
                        // as a share of their energy; of row_tokens rows
     uint64_t row_tokens;
-    float *products;  // [n, n] upper triangle of the sum of x x^T; NULL: not requested
+    float *products; // st_moments_floats(): upper triangle of the sum of x x^T; NULL: not requested
     uint32_t *beyond; // [n, ST_CLIP_CANDIDATES] elements beyond threshold i but not beyond i - 1
     float scales[ST_CLIP_CANDIDATES];
     double errors[ST_CLIP_CANDIDATES]; // squared errors of the output with clipping

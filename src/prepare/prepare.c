@@ -212,7 +212,7 @@ static stint_status write_package(struct st_prepare_job *p) {
         struct st_nested_range range = {(uint8_t)o->bits_low, (uint8_t)o->bits_high};
         ST_TRY(st_nested_packer_open(&p->model->config, range, o->quantizer, o->sparse,
                                      o->n_threads, &p->nested));
-        p->calibration.products = st_nested_packer_wants_factor(p->nested);
+        p->calibration.products = st_nested_packer_wants_moments(p->nested);
     }
     if (o->neurons) ST_TRY(open_neurons(p));
     p->calibration.stop = st_prepare_is_canceled;

@@ -1,186 +1,69 @@
 // SPDX-License-Identifier: Apache-2.0
+// Codes and grids in turns: coordinate descent on the squared error of the outputs (Behdin et al.
+// 2023, QuantEase), over all precisions that a code serves together.
 #include "prepare/quantize.h"
 
 #include "base/size.h"
+#include "prepare/grids.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { ROWS = ST_NESTED_PANEL, MAX = ST_PANEL_PRECISIONS };
-
-// How far the ends of a group's range move inwards, as shares of it, when its grid is fitted.
-static const float shrinks[][2] = {{0.0f, 0.0f},  {0.04f, 0.04f}, {0.08f, 0.08f}, {0.13f, 0.13f},
-                                   {0.0f, 0.08f}, {0.08f, 0.0f},  {0.0f, 0.15f},  {0.15f, 0.0f}};
-
-// The grid of a group at each precision: code c stands for scale * c + minimum.
-struct grid {
-    float scale[MAX][ROWS], minimum[MAX][ROWS];
+enum {
+    ROWS = ST_NESTED_PANEL,
+    MAX = ST_PANEL_PRECISIONS,
+    GROUP = ST_NESTED_GROUP,
+    LANES = MAX * ROWS,                // of a column: its precisions, of each the rows
+    TILE_ROWS = GROUP + ST_TILE_MAX_M, // a group's columns in whole tiles
+    SWEEPS = 2,
 };
 
-// Grids lie one after another in the scratch, targets follow.
-static size_t n_groups(size_t k) {
-    return st_ceil_div(k, ST_NESTED_GROUP);
-}
-
-size_t st_panel_scratch(size_t k, unsigned low, unsigned high) {
-    return n_groups(k) * (sizeof(struct grid) / sizeof(float)) + k * (high - low + 1) * ROWS;
-}
-
-// ---- Grids
-
-// Weighted sums over a group.
-struct moments {
-    float w, x, xx, c[MAX][ROWS], cc[MAX][ROWS], xc[MAX][ROWS];
+// What is worked on.
+struct work {
+    struct st_panel *p;
+    struct st_grid *grids; // [groups]
+    float *errors; // [k, lanes] W less what the codes stand for, as st_tile_pack() orders it
+    // Of the current group:
+    size_t group, first, n;
+    float error[GROUP][LANES], slope[TILE_ROWS][LANES]; // slope: half the gradient
 };
 
-static float code_of(float x, float inverse, float top) {
-    return fminf(fmaxf(rintf(x * inverse), 0.0f), top);
+static size_t lanes_of(const struct st_tile *tile, unsigned low, unsigned high) {
+    return st_tile_padded(tile, (size_t)(high - low + 1) * ROWS);
 }
 
-// Sums of the codes that the group [first, first + n) has on uniform steps from low[r].
-static void add_codes(const struct st_panel *p, size_t first, size_t n, const float *low,
-                      const float *inverse, struct moments *m) {
-    unsigned n_bits = p->high - p->low + 1;
-    float top = (float)((1u << p->high) - 1);
-    memset(m->c, 0, sizeof m->c);
-    memset(m->cc, 0, sizeof m->cc);
-    memset(m->xc, 0, sizeof m->xc);
-    for (size_t i = first; i < first + n; i++) {
-        const float *x = p->w + i * ROWS;
-        float importance = p->importance[i];
-        int32_t code[ROWS];
-        for (size_t r = 0; r < ROWS; r++)
-            code[r] = (int32_t)code_of(x[r] - low[r], inverse[r], top);
-        for (unsigned b = 0; b < n_bits; b++)
-            for (size_t r = 0; r < ROWS; r++) {
-                float c = (float)(code[r] >> (n_bits - 1 - b)), weighted = importance * c;
-                m->c[b][r] += weighted;
-                m->cc[b][r] += weighted * c;
-                m->xc[b][r] += weighted * x[r];
-            }
-    }
+static size_t grid_floats(size_t k) {
+    return st_panel_groups(k) * (sizeof(struct st_grid) / sizeof(float));
 }
 
-// An error at a precision counts a sixteenth of one with a bit more: it is four times as large
-// anyway, and the highest precision is the one that most steps run at.
-static float share_of(unsigned n_bits, unsigned b) {
-    return ldexpf(1.0f, -4 * (int)(n_bits - 1 - b));
-}
-
-// Least squares for each precision; where the codes do not determine it, the steps themselves.
-// Returns the weighted error of all precisions.
-static float solve(const struct st_panel *p, const struct moments *m, size_t r, const float *x,
-                   float low, float step, float scale[MAX], float minimum[MAX]) {
-    unsigned n_bits = p->high - p->low + 1;
-    float error = 0.0f;
-    for (unsigned b = 0; b < n_bits; b++) {
-        float steps = (float)(1u << (n_bits - 1 - b));
-        float det = m->w * m->cc[b][r] - m->c[b][r] * m->c[b][r];
-        float s = (m->w * m->xc[b][r] - m->c[b][r] * x[0]) / det;
-        if (!(det > 1e-6f * m->w * m->cc[b][r]) || !(s > 0.0f)) {
-            scale[b] = step * steps;
-            minimum[b] = low + step * (steps - 1.0f) / 2.0f;
-        } else {
-            scale[b] = s;
-            minimum[b] = (x[0] - s * m->c[b][r]) / m->w;
-        }
-        float n = minimum[b], c = scale[b];
-        float squares = x[1] - 2.0f * (n * x[0] + c * m->xc[b][r]) + n * n * m->w +
-                        2.0f * n * c * m->c[b][r] + c * c * m->cc[b][r];
-        error += share_of(n_bits, b) * squares;
-    }
-    return error;
-}
-
-static void fit_group(const struct st_panel *p, size_t first, size_t n, struct grid *grid) {
-    unsigned n_bits = p->high - p->low + 1;
-    float min[ROWS], max[ROWS], best[ROWS], x[ROWS][2] = {{0}};
-    struct moments m = {0};
-    for (size_t r = 0; r < ROWS; r++) {
-        min[r] = best[r] = INFINITY;
-        max[r] = -INFINITY;
-    }
-    for (size_t i = first; i < first + n; i++) {
-        m.w += p->importance[i];
-        for (size_t r = 0; r < ROWS; r++) {
-            float v = p->w[i * ROWS + r];
-            min[r] = fminf(min[r], v);
-            max[r] = fmaxf(max[r], v);
-            x[r][0] += p->importance[i] * v;
-            x[r][1] += p->importance[i] * v * v;
-        }
-    }
-    for (size_t s = 0; s < sizeof shrinks / sizeof *shrinks; s++) {
-        float low[ROWS], step[ROWS], inverse[ROWS];
-        for (size_t r = 0; r < ROWS; r++) {
-            float range = max[r] - min[r], share = 1.0f - shrinks[s][0] - shrinks[s][1];
-            low[r] = min[r] + shrinks[s][0] * range;
-            step[r] = share * range / (float)((1u << p->high) - 1);
-            inverse[r] = step[r] > 0.0f ? 1.0f / step[r] : 0.0f;
-        }
-        add_codes(p, first, n, low, inverse, &m);
-        for (size_t r = 0; r < ROWS; r++) {
-            float scale[MAX], minimum[MAX];
-            float error = solve(p, &m, r, x[r], low[r], step[r], scale, minimum);
-            if (!(error < best[r])) continue;
-            best[r] = error;
-            for (unsigned b = 0; b < n_bits; b++) {
-                grid->scale[b][r] = scale[b];
-                grid->minimum[b][r] = minimum[b];
-            }
-        }
-    }
-}
-
-// What whole numbers up to `top` are multiples of, so that the largest is `max`.
-static float unit_of(float max, float top) {
-    return max / top >= 0x1p-100f ? max / top : 1.0f;
-}
-
-// Rounds the grids of a precision and row to bytes.
-static void round_grids(struct st_panel *p, struct grid *grids, unsigned b, size_t r) {
-    float scale = 0.0f, minimum = 0.0f;
-    for (size_t g = 0; g < n_groups(p->k); g++) {
-        scale = fmaxf(scale, grids[g].scale[b][r]);
-        minimum = fmaxf(minimum, fabsf(grids[g].minimum[b][r]));
-    }
-    struct st_nested_row *row = &p->rows[b][r];
-    *row = (struct st_nested_row){unit_of(scale, 255.0f), unit_of(minimum, 127.0f)};
-    for (size_t g = 0; g < n_groups(p->k); g++) {
-        uint8_t *at = p->groups[p->low + b] + st_nested_group_at(p->k, r, g * ST_NESTED_GROUP);
-        float s = fmaxf(rintf(grids[g].scale[b][r] / row->scale), 1.0f);
-        float n = rintf(grids[g].minimum[b][r] / row->minimum);
-        at[0] = (uint8_t)s;
-        at[ST_NESTED_GROUP_BYTES / 2] = (uint8_t)(int8_t)n;
-        grids[g].scale[b][r] = s * row->scale;
-        grids[g].minimum[b][r] = n * row->minimum;
-    }
+size_t st_panel_scratch(const struct st_tile *tile, size_t k, unsigned low, unsigned high) {
+    return grid_floats(k) + k * lanes_of(tile, low, high);
 }
 
 // ---- Codes
 
 // The code of least error over all precisions of eight targets, and the values it stands for.
-static void select_codes(const struct st_panel *p, const struct grid *grid,
+static void select_codes(const struct st_panel *p, const struct st_grid *grid,
                          const float targets[MAX][ROWS], uint8_t *code, float values[MAX][ROWS]) {
-    unsigned n_bits = p->high - p->low + 1;
-    float best[ROWS];
+    unsigned n_bits = st_panel_precisions(p);
+    float errors[2][1 << ST_NESTED_HIGHEST][ROWS], best[ROWS];
     int32_t selected[ROWS] = {0};
-    for (size_t r = 0; r < ROWS; r++) best[r] = INFINITY;
-    for (int32_t c = 0; c < 1 << p->high; c++) {
-        float error[ROWS] = {0};
-        for (unsigned b = 0; b < n_bits; b++) {
-            float top = (float)(c >> (n_bits - 1 - b)), share = share_of(n_bits, b);
+    for (unsigned b = 0; b < n_bits; b++) { // each code adds to what its upper bits have
+        float share = st_panel_share(p, b);
+        for (int32_t c = 0; c < 1 << (p->low + b); c++)
             for (size_t r = 0; r < ROWS; r++) {
-                float value = grid->minimum[b][r] + grid->scale[b][r] * top;
-                float miss = targets[b][r] - value;
-                error[r] += share * miss * miss;
+                float miss = targets[b][r] - (grid->minimum[b][r] + grid->scale[b][r] * (float)c);
+                float upper = b ? errors[(b + 1) % 2][c / 2][r] : 0.0f;
+                errors[b % 2][c][r] = upper + share * miss * miss;
             }
-        }
-        for (size_t r = 0; r < ROWS; r++) {
-            selected[r] = error[r] < best[r] ? c : selected[r];
-            best[r] = error[r] < best[r] ? error[r] : best[r];
-        }
     }
+    for (size_t r = 0; r < ROWS; r++) best[r] = INFINITY;
+    for (int32_t c = 0; c < 1 << p->high; c++)
+        for (size_t r = 0; r < ROWS; r++) {
+            float error = errors[(n_bits - 1) % 2][c][r];
+            selected[r] = error < best[r] ? c : selected[r];
+            best[r] = error < best[r] ? error : best[r];
+        }
     for (unsigned b = 0; b < n_bits; b++)
         for (size_t r = 0; r < ROWS; r++)
             values[b][r] =
@@ -188,41 +71,175 @@ static void select_codes(const struct st_panel *p, const struct grid *grid,
     for (size_t r = 0; r < ROWS; r++) code[r] = (uint8_t)selected[r];
 }
 
-// Weight after weight. Each precision has targets of its own, which what it missed of the weights
-// before moves; the code is shared. targets: [precisions, rows, k].
-static void select_all(const struct st_panel *p, const struct grid *grids, float *targets) {
-    size_t n_bits = p->high - p->low + 1, k = p->k;
-    for (size_t b = 0; b < n_bits; b++)
-        for (size_t r = 0; r < ROWS; r++)
-            for (size_t i = 0; i < k; i++) targets[(b * ROWS + r) * k + i] = p->w[i * ROWS + r];
-    for (size_t i = 0; i < k; i++) {
-        float wanted[MAX][ROWS], values[MAX][ROWS];
-        for (size_t b = 0; b < n_bits; b++)
-            for (size_t r = 0; r < ROWS; r++) wanted[b][r] = targets[(b * ROWS + r) * k + i];
-        select_codes(p, &grids[i / ST_NESTED_GROUP], wanted, p->code + i * ROWS, values);
-        if (!p->feedback) continue;
-        const float *to_later = p->feedback + i * k + i + 1;
-        for (size_t b = 0; b < n_bits; b++)
-            for (size_t r = 0; r < ROWS; r++)
-                p->elementwise->axpy(p->w[i * ROWS + r] - values[b][r], to_later, k - i - 1,
-                                     targets + (b * ROWS + r) * k + i + 1);
+static void round_codes(const struct st_panel *p, const struct st_grid *grids) {
+    for (size_t i = 0; i < p->k; i++) {
+        float targets[MAX][ROWS], values[MAX][ROWS];
+        for (unsigned b = 0; b < st_panel_precisions(p); b++)
+            memcpy(targets[b], p->w + i * ROWS, sizeof targets[b]);
+        select_codes(p, &grids[i / GROUP], targets, p->code + i * ROWS, values);
     }
 }
 
-void st_panel_quantize(struct st_panel *p, float *scratch) {
-    struct grid *grids = (struct grid *)(void *)scratch;
-    float *targets = scratch + n_groups(p->k) * (sizeof *grids / sizeof *scratch);
-    for (size_t g = 0; g < n_groups(p->k); g++) {
-        size_t first = g * ST_NESTED_GROUP;
-        fit_group(p, first, st_min(ST_NESTED_GROUP, p->k - first), &grids[g]);
+// ---- A group
+
+static size_t n_lanes(const struct work *w) {
+    return (size_t)st_panel_precisions(w->p) * ROWS;
+}
+
+static void begin_group(struct work *w, size_t group) {
+    w->group = group;
+    w->first = group * GROUP;
+    w->n = st_min(GROUP, w->p->k - w->first);
+}
+
+// What the codes miss of column i of the group.
+static void set_errors(struct work *w, size_t i) {
+    const struct st_panel *p = w->p;
+    const struct st_grid *grid = &w->grids[w->group];
+    const uint8_t *code = p->code + (w->first + i) * ROWS;
+    const float *x = p->w + (w->first + i) * ROWS;
+    for (unsigned b = 0; b < st_panel_precisions(p); b++)
+        for (size_t r = 0; r < ROWS; r++)
+            w->error[i][b * ROWS + r] =
+                x[r] - (grid->minimum[b][r] +
+                        grid->scale[b][r] * (float)(code[r] >> (p->high - p->low - b)));
+}
+
+static void store_errors(struct work *w) {
+    const struct st_tile *tile = w->p->tile;
+    size_t lanes = n_lanes(w), width;
+    for (size_t t = 0; t < lanes; t += width) {
+        width = st_tile_width(tile, lanes, t);
+        for (size_t i = 0; i < w->n; i++)
+            memcpy(w->errors + t * w->p->k + (w->first + i) * width, &w->error[i][t],
+                   st_min(width, lanes - t) * sizeof(float));
     }
-    for (unsigned b = 0; b <= p->high - p->low; b++)
-        for (size_t r = 0; r < ROWS; r++) round_grids(p, grids, b, r);
-    select_all(p, grids, targets);
+}
+
+// Of the group's columns: H times the errors of the columns within reach.
+static void find_slopes(struct work *w) {
+    const struct st_panel *p = w->p;
+    const struct st_tile *tile = p->tile;
+    size_t from = w->first > ST_MOMENTS_REACH - GROUP ? w->first + GROUP - ST_MOMENTS_REACH : 0;
+    size_t n = st_min(p->k, w->first + ST_MOMENTS_REACH) - from, lanes = n_lanes(w), width;
+    memset(w->slope, 0, sizeof w->slope);
+    for (size_t t = 0; t < lanes; t += width) {
+        width = st_tile_width(tile, lanes, t);
+        for (size_t i = 0; i < w->n; i += tile->m)
+            tile->fn[width / tile->lanes - 1](n, p->moments + (w->first + i) * p->k + from, p->k, 1,
+                                              w->errors + t * p->k + from * width, &w->slope[i][t],
+                                              LANES);
+    }
+}
+
+// The code of column i that is best with all others as they are.
+static void renew_code(struct work *w, size_t i) {
+    struct st_panel *p = w->p;
+    const float *h = p->moments + (w->first + i) * p->k + w->first;
+    float targets[MAX][ROWS], values[MAX][ROWS], change[LANES];
+    uint8_t *code = p->code + (w->first + i) * ROWS, before[ROWS];
+    const float *x = p->w + (w->first + i) * ROWS;
+    unsigned n_bits = st_panel_precisions(p);
+    for (unsigned b = 0; b < n_bits; b++)
+        for (size_t r = 0; r < ROWS; r++) {
+            size_t lane = b * ROWS + r;
+            targets[b][r] = x[r] - w->error[i][lane] + w->slope[i][lane] / h[i];
+        }
+    memcpy(before, code, sizeof before);
+    select_codes(p, &w->grids[w->group], targets, code, values);
+    if (memcmp(before, code, sizeof before) == 0) return;
+    for (unsigned b = 0; b < n_bits; b++)
+        for (size_t r = 0; r < ROWS; r++) {
+            size_t lane = b * ROWS + r;
+            change[lane] = x[r] - values[b][r] - w->error[i][lane];
+            w->error[i][lane] += change[lane];
+        }
+    for (size_t j = 0; j < w->n; j++)
+        for (size_t lane = 0; lane < n_bits * ROWS; lane++)
+            w->slope[j][lane] += h[j] * change[lane];
+}
+
+// With c the codes and 1 ones, the entries of (c 1)^T H (c 1) and (c 1)^T slope, by row.
+struct normal {
+    float cc[ROWS], c1[ROWS], cg[ROWS], g1[ROWS], ones;
+};
+
+static void find_normal(const struct work *w, unsigned b, struct normal *m) {
+    const struct st_panel *p = w->p;
+    float c[GROUP][ROWS];
+    memset(m, 0, sizeof *m);
+    for (size_t i = 0; i < w->n; i++)
+        for (size_t r = 0; r < ROWS; r++)
+            c[i][r] = (float)(p->code[(w->first + i) * ROWS + r] >> (p->high - p->low - b));
+    for (size_t i = 0; i < w->n; i++) {
+        const float *h = p->moments + (w->first + i) * p->k + w->first;
+        float hc[ROWS] = {0};
+        for (size_t j = 0; j < w->n; j++) {
+            for (size_t r = 0; r < ROWS; r++) hc[r] += h[j] * c[j][r];
+            m->ones += h[j];
+        }
+        for (size_t r = 0; r < ROWS; r++) {
+            float slope = w->slope[i][b * ROWS + r];
+            m->cc[r] += c[i][r] * hc[r];
+            m->c1[r] += hc[r];
+            m->cg[r] += c[i][r] * slope;
+            m->g1[r] += slope;
+        }
+    }
+}
+
+// Least squares for the grid of a row, then rounded; kept if the error is less even so.
+static void renew_grid(struct work *w, unsigned b, size_t r, const struct normal *m) {
+    struct st_panel *p = w->p;
+    struct st_grid *grid = &w->grids[w->group];
+    float scale = grid->scale[b][r], minimum = grid->minimum[b][r];
+    double cc = (double)m->cc[r], c1 = (double)m->c1[r], ones = (double)m->ones;
+    double cg = (double)m->cg[r], g1 = (double)m->g1[r], det = cc * ones - c1 * c1;
+    if (!(det > 1e-6 * cc * ones)) return; // one code alone
+    st_grid_put(p, w->grids, w->group, b, r, scale + (float)((cg * ones - g1 * c1) / det), minimum);
+    double ds = (double)(grid->scale[b][r] - scale);
+    st_grid_put(p, w->grids, w->group, b, r, grid->scale[b][r],
+                minimum + (float)((g1 - ds * c1) / ones));
+    double dm = (double)(grid->minimum[b][r] - minimum);
+    if (ds * ds * cc + 2 * ds * dm * c1 + dm * dm * ones < 2 * (ds * cg + dm * g1)) return;
+    st_grid_put(p, w->grids, w->group, b, r, scale, minimum);
+}
+
+static void renew_group(struct work *w, size_t group) {
+    begin_group(w, group);
+    for (size_t i = 0; i < w->n; i++) set_errors(w, i);
+    find_slopes(w);
+    for (size_t i = 0; i < w->n; i++) renew_code(w, i);
+    for (unsigned b = 0; b < st_panel_precisions(w->p); b++) {
+        struct normal normal;
+        find_normal(w, b, &normal);
+        for (size_t r = 0; r < ROWS; r++) renew_grid(w, b, r, &normal);
+    }
+    for (size_t i = 0; i < w->n; i++) set_errors(w, i);
+    store_errors(w);
+}
+
+// ---- All groups
+
+void st_panel_quantize(struct st_panel *p, float *scratch) {
+    struct work w = {.p = p, .grids = (struct st_grid *)(void *)scratch};
+    size_t groups = st_panel_groups(p->k);
+    st_grids_fit(p, w.grids);
+    round_codes(p, w.grids);
+    if (!p->moments) return;
+    w.errors = scratch + grid_floats(p->k);
+    memset(w.errors, 0, p->k * lanes_of(p->tile, p->low, p->high) * sizeof *w.errors);
+    for (size_t g = 0; g < groups; g++) {
+        begin_group(&w, g);
+        for (size_t i = 0; i < w.n; i++) set_errors(&w, i);
+        store_errors(&w);
+    }
+    for (size_t sweep = 0; sweep < SWEEPS; sweep++)
+        for (size_t g = 0; g < groups; g++) renew_group(&w, g);
 }
 
 const struct st_quantizer st_quantizers[] = {
-    {"gptq", "groups of 32; what rounding misses is corrected in the columns that follow", true},
+    {"descent", "groups of 32; codes and scales in turns, by the error of the outputs", true},
     {"uniform", "groups of 32, rounded to the nearest", false},
     {0},
 };

@@ -4,10 +4,9 @@
 #ifndef ST_PREPARE_QUANTIZE_H
 #define ST_PREPARE_QUANTIZE_H
 
-#include "base/arena.h"
 #include "base/thread.h"
-#include "kernels/elementwise.h"
 #include "kernels/nested.h"
+#include "kernels/tile.h"
 
 #include <stdbool.h>
 
@@ -18,36 +17,46 @@ struct st_panel {
     const float *w; // [k, rows]
     size_t k;
     const float *importance; // [k] weight of the squared error: E[x^2] of the input
-    const float *feedback;   // [k, k] by st_feedback_factor(), or NULL: codes are rounded
+    const float *moments;    // [k, k] by st_moments_finish(), or NULL: codes are rounded
     unsigned low, high;      // bits
-    const struct st_elementwise *elementwise;
+    const struct st_tile *tile;
     uint8_t *code;                          // [k, rows] out: of `high` bits
     uint8_t *groups[ST_NESTED_HIGHEST + 1]; // out: of this panel, by bits
     struct st_nested_row rows[ST_PANEL_PRECISIONS][ST_NESTED_PANEL]; // out: low first
 };
 
 // Floats of the scratch of st_panel_quantize() for rows of k weights.
-size_t st_panel_scratch(size_t k, unsigned low, unsigned high);
+size_t st_panel_scratch(const struct st_tile *tile, size_t k, unsigned low, unsigned high);
 // pre: the panel's groups are zeroed.
 void st_panel_quantize(struct st_panel *panel, float *scratch);
 
 struct st_quantizer {
     const char *name, *what;
-    bool feedback;
+    bool moments; // needs sums of x x^T
 };
 
 extern const struct st_quantizer st_quantizers[]; // the default first; ends with a NULL name
 const struct st_quantizer *st_quantizer_find(const char *name); // NULL: the default; or NULL
 
-// ---- feedback.c
+// ---- moments.c
 
-// Replaces H [k, k] = sum of x x^T, of which only the upper triangle is read, by what st_panel
-// wants (LDLQ: QuIP, Chee et al. 2023, section 3, which equals GPTQ): M, unit upper triangular,
-// where H + damp = M D M^T and D is diagonal. Row i has what an error of weight i adds to the
-// weights that follow. First `damp` times the mean of the diagonal is added to it, and the rest is
-// multiplied by n / (n + k), n being the tokens in the sum: of few tokens, correlations are mostly
-// chance (Ledoit and Wolf 2004). False if H is not positive definite even so.
-bool st_feedback_factor(float *h, size_t k, uint64_t n_tokens, double damp,
-                        const struct st_elementwise *elementwise, struct st_pool *pool);
+// Columns on either side whose errors a group corrects. Inputs that are much wider correlate
+// little, and what the rest is worth does not pay the time.
+enum { ST_MOMENTS_REACH = 1024 };
+
+// Floats of a matrix of second moments of k channels: its rows are read in tiles, which may pass
+// the last one.
+size_t st_moments_floats(size_t k);
+
+// Adds shares[t] * x[t] x[t]^T for the tokens of x [n_tokens, k] to the upper triangle of h, as far
+// from the diagonal as is in reach; elements of the lower one may change.
+void st_moments_add(float *h, size_t k, const float *x, const float *shares, size_t n_tokens,
+                    const struct st_tile *tile, struct st_pool *pool);
+
+// Makes of h [k, k] = sum of x x^T, of which only the upper triangle is read, what st_panel wants:
+// the lower triangle too; `damp` times the mean of the diagonal added to it; and the rest
+// multiplied by n / (n + 4 k), n being the tokens in the sum: of few tokens, correlations are
+// mostly chance (Ledoit and Wolf 2004). False if the diagonal is not finite and positive even so.
+bool st_moments_finish(float *h, size_t k, uint64_t n_tokens, double damp);
 
 #endif

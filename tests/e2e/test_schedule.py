@@ -136,7 +136,7 @@ class Schedules(unittest.TestCase):
                                   "beauty"), "'beauty' is not known")
         self.assert_refused(stint("schedule", self.package, "train", "-d", self.text, "--low", "4"),
                             "nothing to choose")
-        self.assert_refused(stint("prepare", MODEL, "-o", out, "--quantizer", "x"), "gptq")
+        self.assert_refused(stint("prepare", MODEL, "-o", out, "--quantizer", "x"), "descent")
         stint_json("prepare", MODEL, "-o", other, "--calib-tokens", "512", "--bits", "2..8")
         self.assertIn("2 to 7 bits", stint("inspect", other).stdout)
         self.assert_refused(stint("schedule", other, "solve", "-d", self.prompts, "-n", "40",
@@ -179,7 +179,8 @@ class Schedules(unittest.TestCase):
         self.assertIn("2 to 4 bits", stint("inspect", self.package).stdout)
 
     def test_other_quantizers_and_outliers_run(self):
-        for options in (("--quantizer", "uniform"), ("--quantizer", "gptq"), ("--sparse", "0.01")):
+        for options in (("--quantizer", "uniform"), ("--quantizer", "descent"),
+                        ("--sparse", "0.01")):
             package = self.folder / "q.stint"
             stint_json("prepare", MODEL, "-o", package, "--calib-tokens", "512", *options)
             ran = stint_json("run", package, "-p", PROMPT, "-n", "6", "--schedule", "uniform:4")
