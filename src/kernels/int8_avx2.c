@@ -25,38 +25,50 @@ INLINE __m256i four(const uint8_t *x) {
     return _mm256_set1_epi32(v);
 }
 
-// In place: GCC 12 keeps a second copy of each sum otherwise, and spills them.
-INLINE void add(__m256i *sum, __m256i x) {
-    __asm__("vpaddd %1, %0, %0" : "+x"(*sum) : "x"(x));
+INLINE __m256i dot4(__m256i x, __m256i magnitude, __m256i w) {
+    __m256i pairs = _mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(w, x));
+    return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
 }
 
-INLINE void add_dot4(__m256i *sum, __m256i x, __m256i magnitude, __m256i w) {
-    __m256i pairs = _mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(w, x));
-    add(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+// In place where registers are short: GCC 12 keeps a second copy of each sum otherwise, and spills
+// them. Where they are not, it is that which would copy.
+INLINE void add(__m256i *sum, __m256i x, size_t n_tokens) {
+    if (n_tokens == MAX_TOKENS)
+        __asm__("vpaddd %1, %0, %0" : "+x"(*sum) : "x"(x));
+    else
+        *sum = _mm256_add_epi32(*sum, x);
 }
 
 INLINE __m256i load(const void *p) {
     return _mm256_loadu_si256(p);
 }
 
-// One panel. magnitudes: [n_tokens, K_BLOCK]. n_tokens is a constant where this is called; fewer
-// than MAX_TOKENS may be a step, which reads its weights from memory. With `more`, adds to sums.
+// Four elements of k. n_tokens is a constant where this is called; fewer than MAX_TOKENS may be a
+// step, which reads its weights from memory.
+INLINE void products(const int8_t *w, const uint8_t *x, size_t x_row, const uint8_t *magnitudes,
+                     size_t n_tokens, __m256i sum[][2]) {
+    __m256i low = load(w), high = load(w + STEP / 2);
+    if (n_tokens < MAX_TOKENS) st_prefetch(w, STEP);
+    UNROLL for (size_t t = 0; t < n_tokens; t++) {
+        __m256i token = four(x + t * x_row), magnitude = four(magnitudes + t * K_BLOCK);
+        add(&sum[t][0], dot4(token, magnitude, low), n_tokens);
+        add(&sum[t][1], dot4(token, magnitude, high), n_tokens);
+    }
+}
+
+// One panel. magnitudes: [n_tokens, K_BLOCK]. With `more`, adds to sums.
 INLINE void tile(const int8_t *w, const uint8_t *x, size_t x_row, const uint8_t *magnitudes,
                  size_t n_tokens, size_t k, bool more, int32_t *sums, size_t sum_row) {
     __m256i sum[MAX_TOKENS][2];
-    UNROLL for (size_t t = 0; t < n_tokens; t++) UNROLL for (size_t i = 0; i < 2; i++) sum[t][i] =
-        more ? load(sums + t * sum_row + 8 * i) : _mm256_setzero_si256();
-    for (size_t i = 0; i < k; i += 4, w += STEP) {
-        __m256i low = load(w), high = load(w + STEP / 2);
-        if (n_tokens < MAX_TOKENS) st_prefetch(w, STEP);
-        UNROLL for (size_t t = 0; t < n_tokens; t++) {
-            __m256i token = four(x + t * x_row + i), magnitude = four(magnitudes + t * K_BLOCK + i);
-            add_dot4(&sum[t][0], token, magnitude, low);
-            add_dot4(&sum[t][1], token, magnitude, high);
-        }
-    }
-    UNROLL for (size_t t = 0; t < n_tokens; t++) UNROLL for (size_t i = 0; i < 2; i++)
-        _mm256_storeu_si256((void *)(sums + t * sum_row + 8 * i), sum[t][i]);
+    // The loop's own instructions are many beside those of few products. k is a multiple of 64.
+    const size_t n_at_once = n_tokens < MAX_TOKENS ? 4 : 1;
+    UNROLL for (size_t t = 0; t < n_tokens; t++) UNROLL for (size_t h = 0; h < 2; h++) sum[t][h] =
+        more ? load(sums + t * sum_row + 8 * h) : _mm256_setzero_si256();
+    for (size_t i = 0; i < k; i += 4 * n_at_once)
+        UNROLL for (size_t j = i; j < i + 4 * n_at_once; j += 4, w += STEP)
+            products(w, x + j, x_row, magnitudes + j, n_tokens, sum);
+    UNROLL for (size_t t = 0; t < n_tokens; t++) UNROLL for (size_t h = 0; h < 2; h++)
+        _mm256_storeu_si256((void *)(sums + t * sum_row + 8 * h), sum[t][h]);
 }
 
 INLINE void tokens(const int8_t *w, size_t n_panels, const uint8_t *x, size_t x_row,
