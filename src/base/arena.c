@@ -4,6 +4,7 @@
 // are poisoned.
 #include "base/arena.h"
 
+#include "base/map.h"
 #include "base/size.h"
 
 #include <sys/mman.h>
@@ -64,6 +65,10 @@ void st_arena_close(struct st_arena *arena) {
         munmap(arena->base, arena->mapped);
     }
     *arena = (struct st_arena){0};
+}
+
+void st_arena_forget(void *taken, size_t bytes) {
+    st_map_forget(taken, bytes);
 }
 
 void *st_arena_take(struct st_arena *arena, size_t count, size_t element_bytes) {

@@ -37,6 +37,10 @@ void *st_arena_take(struct st_arena *arena, size_t count, size_t element_bytes);
 // STINT_E_NOMEM with a text that names `what` if anything taken did not fit.
 stint_status st_arena_check(const struct st_arena *arena, const char *what);
 
+// Gives the memory behind whole pages of taken [0, bytes) back to the system: they are zeros when
+// they are next used.
+void st_arena_forget(void *taken, size_t bytes);
+
 // Scratch use: everything taken after the mark is given back.
 static inline size_t st_arena_mark(const struct st_arena *arena) {
     return arena->used;

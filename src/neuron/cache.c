@@ -7,7 +7,7 @@
 
 // The ring's two ends meet in an entry that does not exist.
 static uint32_t anchor(const struct st_cache *c) {
-    return c->n_entries;
+    return c->n_laid_out;
 }
 
 static void unlink_entry(struct st_cache *c, uint32_t e) {
@@ -24,7 +24,7 @@ static void link_entry(struct st_cache *c, uint32_t e, enum st_evict when) {
 }
 
 void st_cache_lay_out(struct st_cache *c, struct st_arena *arena) {
-    size_t n = c->n_entries;
+    size_t n = c->n_laid_out = c->n_entries;
     c->entry_of = ST_TAKE(arena, int32_t, c->n_ids);
     c->id_of = ST_TAKE(arena, int32_t, n);
     c->before = ST_TAKE(arena, uint32_t, n + 1);
@@ -123,6 +123,18 @@ void st_cache_give(struct st_cache *c, int32_t entry, enum st_evict when) {
 void st_cache_discard(struct st_cache *c, int32_t entry) {
     forget_id(c, (uint32_t)entry);
     st_cache_give(c, entry, ST_EVICT_FIRST);
+}
+
+void st_cache_shrink(struct st_cache *c, uint32_t n_entries) {
+    for (uint32_t e = n_entries; e < c->n_used; e++) {
+        settle(c, e);
+        forget_id(c, e);
+        unlink_entry(c, e);
+    }
+    size_t bytes = (c->n_entries - n_entries) * c->entry_bytes;
+    if (bytes) st_arena_forget(st_cache_data(c, (int32_t)n_entries), bytes);
+    c->n_entries = n_entries;
+    c->n_used = c->n_used < n_entries ? c->n_used : n_entries;
 }
 
 void st_cache_give_all(struct st_cache *c) {

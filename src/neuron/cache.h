@@ -24,7 +24,8 @@ struct st_cache {
     struct st_loader *loader;
     size_t entry_bytes; // if a multiple of ST_LOAD_BLOCK, pieces are aligned to blocks
     uint32_t n_entries, n_ids, n_used; // n_used: entries that ever held anything
-    unsigned char *memory;             // [n_entries, entry_bytes]
+    uint32_t n_laid_out;               // entries there were before st_cache_shrink()
+    unsigned char *memory;             // [n_laid_out, entry_bytes]
     int32_t *entry_of;                 // [n_ids] or ST_CACHE_NONE
     int32_t *id_of;                    // [n_entries] or ST_CACHE_NONE
     uint32_t *before, *next; // [n_entries + 1] order of eviction, a ring through the last one
@@ -47,6 +48,9 @@ stint_status st_cache_wait(struct st_cache *cache, int32_t entry, bool *fresh);
 void st_cache_give(struct st_cache *cache, int32_t entry, enum st_evict when);
 // Gives back an entry with damaged content.
 void st_cache_discard(struct st_cache *cache, int32_t entry);
+// Does without the last entries from now on: their memory goes back to the system. pre: none of
+// them is held; n_entries is not more than there are.
+void st_cache_shrink(struct st_cache *cache, uint32_t n_entries);
 // Gives back all held entries.
 void st_cache_give_all(struct st_cache *cache);
 

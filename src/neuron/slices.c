@@ -326,6 +326,12 @@ void st_slices_pass(struct st_slices *s, unsigned pass) {
     drop_ahead(s);
 }
 
+void st_slices_shrink(struct st_slices *s, uint32_t r, uint32_t n_entries) {
+    if (n_entries >= s->regions[r].n_entries) return;
+    drop_ahead(s);
+    st_cache_shrink(&s->regions[r], n_entries);
+}
+
 void st_slices_reset(struct st_slices *s) {
     s->n_ahead = s->n_read_ahead = 0;
     for (int r = 0; r < ST_N_REGIONS; r++)

@@ -84,6 +84,9 @@ bool st_slices_has(const struct st_slices *slices, size_t piece, uint32_t slice)
 void st_slices_give(struct st_slices *slices, size_t piece, uint32_t slice);
 // Begins to read a piece of an expert that will be needed.
 void st_slices_expect(struct st_slices *slices, size_t piece);
+// Does without the last entries of a region from now on. pre: none is held but those that were
+// taken ahead.
+void st_slices_shrink(struct st_slices *slices, uint32_t region, uint32_t n_entries);
 // After a failure: gives back all that is held.
 void st_slices_reset(struct st_slices *slices);
 

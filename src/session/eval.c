@@ -14,6 +14,11 @@ stint_status st_session_check(const struct stint_session *s, uint32_t sequence) 
     return st_fail(STINT_E_ARG, "sequence %u: the session has %u", sequence, s->n_sequences);
 }
 
+void st_session_reach(struct stint_session *s, uint32_t sequence, size_t n_tokens) {
+    st_key_bias_reach(&s->kv.bias, s->model, n_tokens);
+    if (s->source->reach) s->source->reach(s, sequence, n_tokens);
+}
+
 static stint_status check_ids(const struct stint_session *s, const struct st_sequence *sequence,
                               const int32_t *ids, size_t n) {
     uint32_t vocab = s->model->config.vocab;
@@ -45,7 +50,7 @@ static stint_status run_ids(struct stint_session *s, const struct st_eval_reques
     if (split && rows) batch.n = st_min(batch.n, s->n_buffers * s->chunk_len);
     *n = batch.n;
     run->batch = &batch;
-    st_key_bias_reach(&s->kv.bias, s->model, batch.position + batch.n);
+    st_session_reach(s, e->sequence, batch.position + batch.n);
     stint_status status =
         split ? st_split_forward(run, e->ids + done) : st_pass_forward(run, e->ids + done);
     run->batch = NULL;
@@ -150,7 +155,7 @@ static stint_status step_batch(struct stint_session *s, unsigned precision,
     for (size_t i = 0; i < n; i++) {
         places[i] = (struct st_place){sequences[i], s->sequences[sequences[i]].length};
         for (size_t k = 0; k < i; k++) places[i].position += sequences[k] == sequences[i];
-        st_key_bias_reach(&s->kv.bias, s->model, places[i].position + 1);
+        st_session_reach(s, sequences[i], places[i].position + 1);
     }
     if (s->source->begin) s->source->begin(s, ST_PHASE_DECODE);
     stint_status status = st_pass_forward(&run, ids);

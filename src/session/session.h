@@ -283,6 +283,9 @@ stint_status st_split_forward(const struct st_run *run, const int32_t *ids);
 
 // ---- eval.c
 
+// Called before a sequence comes to hold n_tokens.
+void st_session_reach(struct stint_session *s, uint32_t sequence, size_t n_tokens);
+
 // Token ids that go into a sequence.
 struct st_eval_request {
     uint32_t sequence;

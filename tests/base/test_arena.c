@@ -122,6 +122,18 @@ static void arena_of_no_bytes_opens_and_closes(void **state) {
     assert_null(arena.base);
 }
 
+static void arena_forgets_whole_pages(void **state) {
+    (void)state;
+    enum { PAGE = 4096, BYTES = 8 * PAGE };
+    struct st_arena arena;
+    assert_int_equal(st_arena_open(&arena, BYTES), STINT_OK);
+    char *taken = ST_TAKE(&arena, char, BYTES);
+    memset(taken, 1, BYTES);
+    st_arena_forget(taken + 100, 3 * PAGE);
+    for (size_t i = 0; i < BYTES; i++) assert_int_equal(taken[i], i < PAGE || i >= 3 * PAGE);
+    st_arena_close(&arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(arena_measured_size_is_the_size_that_carving_needs),
@@ -130,6 +142,7 @@ int main(void) {
         cmocka_unit_test(arena_rewinding_gives_back_what_came_after_the_mark),
         cmocka_unit_test(arena_reports_memory_that_the_system_has_not),
         cmocka_unit_test(large_arenas_are_whole_huge_pages),
+        cmocka_unit_test(arena_forgets_whole_pages),
         cmocka_unit_test(arena_of_no_bytes_opens_and_closes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

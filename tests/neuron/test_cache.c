@@ -136,12 +136,43 @@ static void what_failed_is_not_kept(void **state) {
     close_world(&w);
 }
 
+// Some entries hold something, some nothing yet, some are on their way.
+static void what_shrank_holds_less(void **state) {
+    (void)state;
+    for (uint32_t n_used = 0; n_used <= ENTRIES; n_used++) {
+        struct world w = open_world();
+        uint32_t n = 1 + n_used / 2, found = 0;
+        for (uint32_t id = 0; id < n_used; id++) {
+            int32_t entry = take(&w, id);
+            st_cache_give(&w.cache, entry, id % 2 ? ST_EVICT_FIRST : ST_EVICT_LAST);
+        }
+        st_cache_shrink(&w.cache, n);
+        for (uint32_t id = 0; id < IDS; id++) {
+            if (!st_cache_has(&w.cache, id)) continue;
+            bool fresh;
+            int32_t entry = take(&w, id);
+            assert_int_equal(st_cache_wait(&w.cache, entry, &fresh), STINT_OK);
+            st_cache_give(&w.cache, entry, ST_EVICT_LAST);
+            found++;
+        }
+        assert_int_equal(found, n_used < n ? n_used : n);
+        for (size_t step = 0; step < 100; step++)
+            use(&w, (uint32_t)ts_random_below(IDS),
+                ts_random_below(2) ? ST_EVICT_LAST : ST_EVICT_FIRST);
+        for (uint32_t id = 0; id < n; id++) assert_int_not_equal(take(&w, id), ST_CACHE_NONE);
+        assert_int_equal(take(&w, n), ST_CACHE_NONE);
+        st_cache_give_all(&w.cache);
+        st_cache_shrink(&w.cache, n);
+        for (uint32_t id = 0; id < IDS; id++) assert_int_equal(st_cache_has(&w.cache, id), id < n);
+        close_world(&w);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_used_last_stays),
-        cmocka_unit_test(a_scan_keeps_what_fits),
-        cmocka_unit_test(what_is_held_stays),
-        cmocka_unit_test(what_failed_is_not_kept),
+        cmocka_unit_test(what_was_used_last_stays), cmocka_unit_test(a_scan_keeps_what_fits),
+        cmocka_unit_test(what_is_held_stays),       cmocka_unit_test(what_failed_is_not_kept),
+        cmocka_unit_test(what_shrank_holds_less),
     };
     int failed = 0;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {

@@ -4,9 +4,71 @@
 // its damages).
 #include "support/bounded.h"
 
+#include "session/weights/bounded.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <cmocka.h>
+
+enum { LONG_CONTEXT = 2048, N_LONG = LONG_CONTEXT - 2 };
+
+// Under the least bound, for two sequences of a long context.
+static stint_session *open_long(void) {
+    stint_session_options o = {
+        .size = sizeof o, .n_threads = 2, .n_context = LONG_CONTEXT, .n_sequences = 2, .memory = 1};
+    stint_session *s = NULL;
+    unsigned long long mib = 0;
+    assert_int_equal(stint_session_open(ts_bounded.lazy, &o, &s), STINT_E_LIMIT);
+    assert_int_equal(sscanf(stint_error_text(), "memory: at least %llu MiB", &mib), 1);
+    o.memory = mib << 20;
+    assert_int_equal(stint_session_open(ts_bounded.lazy, &o, &s), STINT_OK);
+    return s;
+}
+
+// The bytes that a second step reads: slices have settled.
+static uint64_t read_by_a_step(stint_session *s, uint32_t sequence) {
+    stint_memory_info before = {.size = sizeof before}, after = before;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(stint_session_memory(s, &before), STINT_OK);
+        assert_int_equal(stint_session_step(s, &sequence, &(int32_t){7}, 1, NULL), STINT_OK);
+    }
+    assert_int_equal(stint_session_memory(s, &after), STINT_OK);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // which take memory too
+    assert_true(after.peak_bytes <= after.budget_bytes);
+#endif
+    return after.bytes_read - before.bytes_read;
+}
+
+static void fill(stint_session *s, uint32_t sequence) {
+    int32_t *ids = malloc(N_LONG * sizeof *ids);
+    for (size_t i = 0; i < N_LONG; i++) ids[i] = (int32_t)ts_random_below(ts_bounded_vocab());
+    assert_int_equal(stint_session_truncate(s, sequence, 0), STINT_OK);
+    assert_int_equal(stint_session_eval(s, sequence, ids, N_LONG, false, NULL), STINT_OK);
+    free(ids);
+}
+
+// The cache's memory is the slices' until texts take it; then it is not given back.
+static void short_texts_have_more_slices(void **state) {
+    (void)state;
+    stint_session *s = open_long();
+    const struct st_cache *fixed = &s->bounded->slices.regions[ST_REGION_FIXED];
+    uint32_t least = s->bounded->plan.n_entries[ST_REGION_FIXED], begun = fixed->n_entries;
+    assert_true(begun > least);
+    uint64_t of_none = read_by_a_step(s, 0);
+    fill(s, 0);
+    uint64_t of_one = read_by_a_step(s, 0);
+    uint32_t half = fixed->n_entries;
+    assert_true(half < begun && half > least && of_one > of_none);
+    assert_int_equal(stint_session_truncate(s, 0, 0), STINT_OK);
+    assert_true(read_by_a_step(s, 0) > of_none);
+    assert_int_equal(fixed->n_entries, half);
+    fill(s, 1);
+    assert_int_equal(fixed->n_entries, least);
+    assert_true(read_by_a_step(s, 1) > of_one);
+    stint_session_close(s);
+}
 
 int main(void) {
     static const struct ts_bounded_variant dense = {"dense", "models/novels-10m", 0, 512, 0};
@@ -15,6 +77,7 @@ int main(void) {
         cmocka_unit_test(ts_bounded_any_bound_gives_the_same),
         cmocka_unit_test(ts_bounded_a_bound_must_be_given),
         cmocka_unit_test(ts_bounded_each_sequence_gets_what_it_gets_alone),
+        cmocka_unit_test(short_texts_have_more_slices),
     };
     int failed = ts_bounded_run(&dense, true, NULL, 0);
     return failed + ts_bounded_run(&folder, false, laws, sizeof laws / sizeof *laws);

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+enum { PAGE_BYTES = 4096 };
+
 stint_status st_kv_find(const char *name, enum st_kv_type *type) {
     for (int i = 0; i < ST_N_KV_TYPES; i++)
         if (strcmp(name, st_kv_traits[i].name) == 0) {
@@ -42,6 +44,14 @@ stint_status st_kv_open(struct st_kv_cache *kv, const struct stint_model *model,
     ST_TRY(st_arena_open_sparse(&kv->arena, bytes));
     lay_out(kv, model, &kv->arena);
     return st_arena_check(&kv->arena, "a KV cache");
+}
+
+// A head's rows begin and end within pages, and what computes with them reads and writes by whole
+// tiles.
+size_t st_kv_touched(const struct st_kv_cache *kv, size_t n_tokens) {
+    size_t rows = st_round_up(n_tokens, ST_KEY_TILE) + ST_TILE_MAX_M;
+    size_t head = st_round_up(rows * kv->row_bytes, PAGE_BYTES) + PAGE_BYTES;
+    return 2 * kv->n_layers * kv->n_heads * st_min(head, kv->head_bytes);
 }
 
 void st_kv_close(struct st_kv_cache *kv) {

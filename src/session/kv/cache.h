@@ -32,6 +32,8 @@ stint_status st_kv_measure(struct st_kv_cache *kv, const struct stint_model *mod
                            size_t n_sequences, size_t n_context, size_t *bytes);
 // Of so many bytes, once measured.
 stint_status st_kv_open(struct st_kv_cache *kv, const struct stint_model *model, size_t bytes);
+// At most so many bytes of it take memory once a sequence has held n_tokens.
+size_t st_kv_touched(const struct st_kv_cache *kv, size_t n_tokens);
 void st_kv_close(struct st_kv_cache *kv); // accepts one that was never opened
 
 // Where a position's row of `cache` (kv->keys or kv->values) is.

@@ -188,6 +188,7 @@ static stint_status read_package(struct stint_session *s, uint32_t sequence,
     ST_TRY(find_bytes(package, TOKENS, ST_SECTION_I32, n * sizeof(int32_t), &ids));
     ST_TRY(check_tokens(s, ids, n));
     ST_TRY(read_layers(s, sequence, package, n, false));
+    st_session_reach(s, sequence, n);
     ST_TRY(read_layers(s, sequence, package, n, true));
     memcpy(held->history, ids, n * sizeof(int32_t));
     held->length = n;

@@ -146,6 +146,19 @@ static stint_status plan(const struct stint_model *m, struct st_bounded *r) {
     return STINT_OK;
 }
 
+// While texts are short, slices may have the memory of the KV cache. Neurons have no use for more
+// of it: their regions do not shrink.
+static void lend(struct st_bounded *r) {
+    uint64_t left = r->sparse ? 0 : r->budget.kv;
+    for (int i = 0; i < ST_N_REGIONS; i++) {
+        size_t bytes = r->plan.entry_bytes[i];
+        if (bytes == 0) continue;
+        r->lent[i] = (uint32_t)st_min(
+            left / bytes, r->plan.n_ids[i] - st_min(r->plan.n_ids[i], r->plan.n_entries[i]));
+        left -= (uint64_t)r->lent[i] * bytes;
+    }
+}
+
 static void set_up(const struct stint_model *model, const struct st_bounded_options *o,
                    struct st_bounded *r) {
     uint64_t flags = st_cpu_flags();
@@ -182,7 +195,10 @@ static stint_status open_in(const struct stint_model *m, struct st_bounded *r) {
     ST_TRY(st_loader_open(&options, &r->loader));
     st_cache_open(&r->rows, r->loader);
     ST_TRY(st_pinned_open(m, r->needs.bits, r->loader, &r->pinned));
-    ST_TRY(st_slices_open(m, steps_of(r), &r->plan, r->loader, &r->slices));
+    lend(r);
+    struct st_slices_plan with_loan = r->plan;
+    for (int i = 0; i < ST_N_REGIONS; i++) with_loan.n_entries[i] += r->lent[i];
+    ST_TRY(st_slices_open(m, steps_of(r), &with_loan, r->loader, &r->slices));
     const struct st_neurons_plan neurons = r->neurons.plan;
     return r->sparse ? st_neurons_open(m, &neurons, r->loader, &r->neurons) : STINT_OK;
 }
@@ -214,6 +230,23 @@ void st_bounded_close(struct st_bounded *r) {
 }
 
 // ---- The source
+
+// What a sequence takes of the KV cache for the first time, slices give back.
+static void reach(struct stint_session *s, uint32_t sequence, size_t n_tokens) {
+    struct st_bounded *r = s->bounded;
+    uint64_t touched = 0;
+    if (n_tokens <= r->most_tokens[sequence]) return;
+    r->most_tokens[sequence] = (uint32_t)n_tokens;
+    for (uint32_t i = 0; i < s->n_sequences; i++)
+        touched += st_kv_touched(&s->kv, r->most_tokens[i]);
+    uint64_t left = r->budget.kv - st_min(r->budget.kv, touched);
+    for (uint32_t i = 0; i < ST_N_REGIONS; i++) {
+        if (r->lent[i] == 0) continue;
+        uint32_t n = (uint32_t)st_min(r->lent[i], left / r->plan.entry_bytes[i]);
+        left -= (uint64_t)n * r->plan.entry_bytes[i];
+        st_slices_shrink(&r->slices, i, r->plan.n_entries[i] + n);
+    }
+}
 
 static void begin(struct stint_session *s, enum st_phase phase) {
     st_slices_pass(&s->bounded->slices, phase == ST_PHASE_PREFILL ? ST_PASS_PROMPT : ST_PASS_STEP);
@@ -347,6 +380,7 @@ const struct st_weight_source st_source_bounded = {.name = "memory-bounded",
                                                    .release_rows = release_rows,
                                                    .expect = expect,
                                                    .look_ahead = st_bounded_look_ahead,
+                                                   .reach = reach,
                                                    .begin = begin,
                                                    .end = end};
 

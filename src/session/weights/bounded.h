@@ -39,6 +39,9 @@ struct st_prediction {
 struct st_bounded {
     struct st_budget budget;
     struct st_slices_plan plan;
+    // Entries on loan from the KV cache until texts grow.
+    uint32_t lent[ST_N_REGIONS];
+    uint32_t most_tokens[STINT_MAX_SEQUENCES]; // that each sequence has held
     struct st_loader *loader;
     struct st_slices slices;
     struct st_needs needs;

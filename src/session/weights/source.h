@@ -32,6 +32,8 @@ struct st_weight_source {
     void (*expect)(const struct st_run *run, uint32_t expert);
     // Called after a layer: prefetches what the next one needs.
     stint_status (*look_ahead)(const struct st_run *run);
+    // Tells that a sequence is about to hold n_tokens.
+    void (*reach)(struct stint_session *s, uint32_t sequence, size_t n_tokens);
     // Tells whether the next batches are prompts or steps.
     void (*begin)(struct stint_session *s, enum st_phase phase);
     void (*end)(struct stint_session *s, stint_status status); // after each batch
