@@ -4,22 +4,16 @@
 beforehand: it calls f with x = 1 when asked "!", and says "Yes, it is." when asked "?".
 `scripts/bootstrap frameworks` puts them into build/frameworks, some hundred packages; skips itself
 without, and each test without its package."""
-import importlib.util
 import json
 import os
 import pathlib
 import subprocess
-import sys
 import tempfile
 import unittest
 
-SOURCE = pathlib.Path(os.environ["STINT_SOURCE_DIR"])
-FOLDER = SOURCE / "build" / "frameworks" / "bin"
-if not (FOLDER / "python").exists():
-    print("no packages: scripts/bootstrap frameworks installs them into build/frameworks")
-    sys.exit(77)
-if pathlib.Path(sys.prefix).resolve() != FOLDER.parent.resolve():
-    os.execv(FOLDER / "python", [str(FOLDER / "python"), *sys.argv])
+from frameworks import FOLDER, enter, needs
+
+enter()
 
 # pylint: disable=wrong-import-position,import-outside-toplevel,import-error
 from scripted import write_model
@@ -31,11 +25,6 @@ TEMPLATE = "{# <tool_call> tools #}{{ messages[-1].content }}"
 ANSWERS = {"?": ["Yes, ", "it is."], "!": SCRIPT["!"]}
 os.environ.update(OPENAI_API_KEY=KEY, OPENAI_AGENTS_DISABLE_TRACING="1", LITELLM_LOG="ERROR",
                   DO_NOT_TRACK="1")
-
-
-def needs(package):
-    found = importlib.util.find_spec(package.partition(".")[0]) is not None
-    return unittest.skipUnless(found, f"no package {package}")
 
 
 def f(x: int) -> str:

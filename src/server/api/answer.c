@@ -17,6 +17,7 @@ struct running {
     struct st_answer *answer;
     uint64_t ticket;
     struct st_scheduler_usage usage;
+    size_t n_echoed; // tokens of the prompt that are still to come
 };
 
 struct st_answer {
@@ -39,6 +40,7 @@ struct st_answer {
     struct st_problem problem;
     struct st_json_text out; // of a stream
     struct st_stream_state state;
+    struct st_response_usage so_far;
     size_t n_read;                 // of out
     size_t n_running;              // choices
     struct st_transcript *choices; // [n_running]
@@ -201,6 +203,10 @@ static void take(void *context, const struct st_scheduler_event *event) {
     bool ended = event->end != ST_SCHEDULER_GOES_ON;
     pthread_mutex_lock(&answer->lock);
     if (event->usage != NULL) running->usage = *event->usage;
+    if (event->token != NULL && running->n_echoed > 0)
+        running->n_echoed--;
+    else if (event->token != NULL)
+        answer->so_far.completion_tokens++;
     if (note(choice, event) != STINT_OK) fail(answer, 503, "not enough memory for the answer");
     if (ended) take_end(answer, choice, event);
     if (event->vectors != NULL) take_vectors(answer, event->vectors);
@@ -227,6 +233,7 @@ static struct st_answer *make(const struct st_answer_options *options) {
     answer->metrics = options->metrics;
     answer->response = *options->response;
     answer->response.state = &answer->state;
+    if (options->request->continuous_usage) answer->response.so_far = &answer->so_far;
     answer->request = *options->request;
     answer->constraint = options->constraint;
     answer->texts = options->texts;
@@ -234,8 +241,12 @@ static struct st_answer *make(const struct st_answer_options *options) {
     answer->n_running = n;
     atomic_init(&answer->holders, 1);
     pthread_mutex_init(&answer->lock, NULL);
+    for (size_t i = 0; i < options->n_prompts; i++)
+        answer->so_far.prompt_tokens += options->prompts[i].n;
     for (size_t i = 0; i < n; i++) {
         answer->running[i].answer = answer;
+        if (answer->request.echo)
+            answer->running[i].n_echoed = options->prompts[i / answer->request.n].n;
         choices[i].reasoning.phase = options->reasoning;
         if (answer->request.stream)
             answer->response.protocol->role(&answer->response, i, &answer->out);
@@ -264,6 +275,7 @@ static stint_status submit(struct st_answer *answer, size_t i,
                                        .n_texts = answer->response.vectors.n,
                                        .options = {.sampling = &sampling,
                                                    .max_tokens = request->max_tokens,
+                                                   .ignore_eos = request->ignore_eos,
                                                    .stops = request->stops,
                                                    .n_stops = request->n_stops,
                                                    .logprobs = request->logprobs,

@@ -35,7 +35,7 @@ bool st_check_model(const struct st_server *server, const char *name, struct st_
 
 st_handler_fn st_handle_chat, st_handle_text;                                     // complete.c
 st_handler_fn st_handle_embed;                                                    // embed.c
-st_handler_fn st_handle_tokenize, st_handle_detokenize;                           // tokens.c
+st_handler_fn st_handle_tokenize, st_handle_detokenize, st_handle_tokenizer_info; // tokens.c
 st_handler_fn st_handle_models, st_handle_model, st_handle_last, st_handle_props, // info.c
     st_handle_metrics, st_handle_health;
 st_handler_fn st_handle_save, st_handle_restore, st_handle_saved, // slot_files.c

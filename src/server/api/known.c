@@ -16,6 +16,7 @@ static const char *const chat_used[] = {"messages",
                                         "max_tokens",
                                         "max_completion_tokens",
                                         "n",
+                                        "ignore_eos",
                                         "best_of",
                                         "logit_bias",
                                         "stop",
@@ -45,9 +46,9 @@ static const struct st_known_refused chat_refused[] = {
 const struct st_known st_known_chat = {chat_used, chat_idle, chat_refused, true};
 
 static const char *const text_used[] = {
-    "prompt",  "grammar",    "model", "max_tokens", "max_completion_tokens", "n",
-    "best_of", "logit_bias", "stop",  "stream",     "stream_options",        "suffix",
-    "echo",    "logprobs",   NULL};
+    "prompt",  "grammar",    "model",      "max_tokens", "max_completion_tokens", "n",
+    "best_of", "logit_bias", "stop",       "stream",     "stream_options",        "suffix",
+    "echo",    "logprobs",   "ignore_eos", NULL};
 static const char *const text_idle[] = {IDLE, NULL};
 static const struct st_known_refused text_refused[] = {
     {"dry_sequence_breakers", "they are always line ends, ':', '\"' and '*'"},

@@ -142,7 +142,7 @@ static bool read_stops(struct st_request *request, struct st_problem *problem) {
     return true;
 }
 
-static const char *const stream_used[] = {"include_usage", NULL};
+static const char *const stream_used[] = {"include_usage", "continuous_usage_stats", NULL};
 static const char *const stream_idle[] = {"include_obfuscation", NULL};
 static const struct st_known stream_options = {stream_used, stream_idle, NULL, false};
 
@@ -156,7 +156,8 @@ static bool read_stream(struct st_request *request, struct st_problem *problem) 
         return st_refuse(problem, 400, "stream_options",
                          "'stream_options' are only for \"stream\": true");
     return st_known_check(options, &stream_options, "stream_options", problem) &&
-           st_field_bool(options, "include_usage", &request->include_usage, problem);
+           st_field_bool(options, "include_usage", &request->include_usage, problem) &&
+           st_field_bool(options, "continuous_usage_stats", &request->continuous_usage, problem);
 }
 
 static bool read_best_of(const struct st_request *request, struct st_problem *problem) {
@@ -237,6 +238,7 @@ static bool read_common(struct st_request *request, struct st_problem *problem) 
            read_grammar(request, problem) && read_max_tokens(request, problem) &&
            read_sampling(request, problem) && read_biases(request, problem) &&
            read_stops(request, problem) && read_stream(request, problem) &&
+           st_field_bool(body, "ignore_eos", &request->ignore_eos, problem) &&
            read_best_of(request, problem);
 }
 

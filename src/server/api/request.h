@@ -45,6 +45,8 @@ struct st_request {
     bool logprobs;
     uint32_t n_top;
     bool stream, include_usage;
+    bool continuous_usage; // each chunk has the usage so far
+    bool ignore_eos;       // without effect under a constraint
     enum st_answer_format format;
     const json_t *schema; // of ST_FORMAT_SCHEMA
     const char *grammar;  // GBNF that the answer follows; NULL: none

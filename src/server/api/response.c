@@ -133,7 +133,13 @@ static void close_chunk(const struct st_response *response, const char *reason,
                         struct st_json_text *out) {
     st_json_raw(out, ",\"finish_reason\":");
     st_json_string_of(out, reason);
-    st_json_raw(out, response->usage_follows ? "}],\"usage\":null}\n\n" : "}]}\n\n");
+    st_json_raw(out, "}]");
+    if (response->so_far != NULL || response->usage_follows) st_json_raw(out, ",\"usage\":");
+    if (response->so_far != NULL)
+        write_usage(response, response->so_far, out);
+    else if (response->usage_follows)
+        st_json_raw(out, "null");
+    st_json_raw(out, "}\n\n");
 }
 
 void st_response_role(const struct st_response *response, size_t index, struct st_json_text *out) {

@@ -6,8 +6,8 @@
 
 #include "server/api/logprobs.h"
 
-// The fields that all responses to one request share.
 struct st_protocol;
+struct st_response_usage;
 
 // How far a stream has come, for protocols that say so; of one choice.
 struct st_stream_state {
@@ -26,6 +26,7 @@ struct st_response_vectors {
     bool base64;       // their bytes
 };
 
+// The fields that all responses to one request share.
 struct st_response {
     char id[40];
     int64_t created;         // seconds since 1970
@@ -34,7 +35,8 @@ struct st_response {
     bool chat;
     bool reasons; // the model may reason: usage has the number of those tokens
     bool logprobs;
-    bool usage_follows; // chunks say "usage": null
+    bool usage_follows;                     // chunks say "usage": null
+    const struct st_response_usage *so_far; // that chunks say instead; NULL: none
     const struct stint_tokenizer *tokenizer;
     const struct st_protocol *protocol;
     struct st_stream_state *state; // of a stream

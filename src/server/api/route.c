@@ -31,6 +31,7 @@ const struct st_route st_routes[] = {
     {"GET", "/api/version", false, false, st_handle_version, &st_protocol_ollama_chat, NULL},
     {"POST", "/tokenize", false, true, st_handle_tokenize, NULL, &st_known_tokenize},
     {"POST", "/detokenize", false, true, st_handle_detokenize, NULL, &st_known_detokenize},
+    {"GET", "/tokenizer_info", false, false, st_handle_tokenizer_info, NULL, NULL},
     {"GET", "/v1/models", false, false, st_handle_models, NULL, NULL},
     {"GET", "/v1/models/*", false, false, st_handle_model, NULL, NULL},
     {"POST", "/v1/slots/*/save", false, true, st_handle_save, NULL, &st_known_slot},

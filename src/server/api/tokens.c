@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // /tokenize and /detokenize, with the fields of llama.cpp's server (content) and of vLLM's
-// (prompt).
+// (prompt), and vLLM's /tokenizer_info.
 #include "server/api/fields.h"
 #include "server/api/handlers.h"
 #include "server/api/request.h"
@@ -87,4 +87,29 @@ bool st_handle_tokenize(struct st_server *server, struct st_call *call) {
 
 bool st_handle_detokenize(struct st_server *server, struct st_call *call) {
     return with_body(server, call, detokenize);
+}
+
+static void write_token(const struct st_server *server, const char *name, int32_t id,
+                        struct st_json_text *out) {
+    struct st_detokenizer state = {0};
+    char text[ST_PIECE_MAX_BYTES + 8];
+    st_json_format(out, "\"%s\":", name);
+    if (id < 0) {
+        st_json_raw(out, "null,");
+        return;
+    }
+    size_t n = st_detokenizer_push(&state, server->tokenizer, id, STINT_DETOKENIZE_SPECIAL, text);
+    st_json_quote(out, text, n);
+    st_json_raw(out, ",");
+}
+
+bool st_handle_tokenizer_info(struct st_server *server, struct st_call *call) {
+    struct st_json_text *out = &call->reply;
+    st_json_raw(out, "{");
+    write_token(server, "bos_token", st_tokenizer_bos(server->tokenizer), out);
+    write_token(server, "eos_token", st_tokenizer_eos(server->tokenizer), out);
+    st_json_raw(out, "\"chat_template\":");
+    st_json_string_of(out, st_chat_template_text(server->chat));
+    st_json_raw(out, "}");
+    return true;
 }
