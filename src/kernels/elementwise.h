@@ -44,6 +44,12 @@ struct st_elementwise {
     void (*act_gated)(enum st_act act, const float *gate, const float *up, size_t n, float *y);
     // y[i] += x[i]
     void (*add)(const float *x, size_t n, float *y);
+    // y[i] *= x[i]
+    void (*multiply)(const float *x, size_t n, float *y);
+    // One token of a short convolution: y[i] = gate[i] * (bias[i] + sum of rows[k][i] * taps[k n +
+    // i]), added in this order. A NULL row is zeros; bias may be NULL; y may be gate, but no row.
+    void (*short_conv)(const float *const *rows, const float *taps, size_t n_taps,
+                       const float *bias, const float *gate, size_t n, float *y);
     // y[i] += scale * x[i]
     void (*axpy)(float scale, const float *x, size_t n, float *y);
     // y[i] = scale * x[i]

@@ -21,6 +21,42 @@ INLINE vf shift_of(vf a, vf b, float p) {
     return vf_sub(a, vf_set1(p));
 }
 
+INLINE vf product_of(vf a, vf b, float p) {
+    (void)p;
+    return vf_mul(a, b);
+}
+
+static void multiply(const float *x, size_t n, float *y) {
+    map(product_of, x, y, 0.0f, n, y);
+}
+
+INLINE vf load_some(const float *p, size_t n) {
+    return n == VF_LANES ? vf_load(p) : vf_load_n(p, n);
+}
+
+// Elements [i, i + here) of a row of n.
+INLINE void short_conv_some(const float *const *rows, const float *taps, size_t n_taps,
+                            const float *bias, const float *gate, size_t n, size_t i, size_t here,
+                            float *y) {
+    vf sum = bias ? load_some(bias + i, here) : vf_zero();
+    for (size_t k = 0; k < n_taps; k++)
+        if (rows[k])
+            sum = vf_fma(load_some(rows[k] + i, here), load_some(taps + k * n + i, here), sum);
+    sum = vf_mul(load_some(gate + i, here), sum);
+    if (here == VF_LANES)
+        vf_store(y + i, sum);
+    else
+        vf_store_n(y + i, sum, here);
+}
+
+static void short_conv(const float *const *rows, const float *taps, size_t n_taps,
+                       const float *bias, const float *gate, size_t n, float *y) {
+    size_t i = 0;
+    for (; i + VF_LANES <= n; i += VF_LANES)
+        short_conv_some(rows, taps, n_taps, bias, gate, n, i, VF_LANES, y);
+    if (i < n) short_conv_some(rows, taps, n_taps, bias, gate, n, i, n - i, y);
+}
+
 static void axpy(float p, const float *x, size_t n, float *y) {
     map(axpy_of, x, y, p, n, y);
 }
@@ -256,6 +292,8 @@ const struct st_elementwise ELEMENTWISE = {.name = ELEMENTWISE_NAME,
                                            .act = act,
                                            .act_gated = act_gated,
                                            .add = add,
+                                           .multiply = multiply,
+                                           .short_conv = short_conv,
                                            .axpy = axpy,
                                            .scale = scale,
                                            .softcap = softcap,

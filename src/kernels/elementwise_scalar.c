@@ -35,6 +35,19 @@ static void add(const float *x, size_t n, float *y) {
     for (size_t i = 0; i < n; i++) y[i] += x[i];
 }
 
+static void multiply(const float *x, size_t n, float *y) {
+    for (size_t i = 0; i < n; i++) y[i] *= x[i];
+}
+
+static void short_conv(const float *const *rows, const float *taps, size_t n_taps,
+                       const float *bias, const float *gate, size_t n, float *y) {
+    for (size_t i = 0; i < n; i++) {
+        float sum = bias ? bias[i] : 0.0f;
+        for (size_t k = 0; k < n_taps; k++) sum += rows[k] ? rows[k][i] * taps[k * n + i] : 0.0f;
+        y[i] = gate[i] * sum;
+    }
+}
+
 static void axpy(float factor, const float *x, size_t n, float *y) {
     for (size_t i = 0; i < n; i++) y[i] += factor * x[i];
 }
@@ -142,6 +155,8 @@ const struct st_elementwise st_elementwise_scalar = {.name = "elementwise_scalar
                                                      .act = act,
                                                      .act_gated = act_gated,
                                                      .add = add,
+                                                     .multiply = multiply,
+                                                     .short_conv = short_conv,
                                                      .axpy = axpy,
                                                      .scale = scale,
                                                      .softcap = softcap,

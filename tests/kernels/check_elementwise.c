@@ -153,6 +153,28 @@ static void sums(const struct st_elementwise *row, size_t n) {
     end(n, 1e-5f, row->name);
 }
 
+// With rows that are there and rows that are not, with and without a bias, gated in place.
+static void convolutions(const struct st_elementwise *row, size_t n) {
+    begin(n, 2.0f);
+    row->multiply(a.data, n, got.data);
+    scalar()->multiply(a.data, n, wanted.data);
+    end(n, 0.0f, row->name);
+    for (size_t n_taps = 1; n_taps <= 4; n_taps++)
+        for (size_t n_rows = 0; n_rows <= n_taps; n_rows++) {
+            struct kc_array taps = kc_floats(n_taps * n, 1.0f), more = kc_floats(4 * n, 2.0f);
+            const float *rows[4] = {NULL};
+            begin(n, 2.0f);
+            for (size_t k = n_taps - n_rows; k < n_taps; k++)
+                rows[k] = (const float *)more.data + k * n;
+            const float *bias = n_rows % 2 ? b.data : NULL;
+            row->short_conv(rows, taps.data, n_taps, bias, got.data, n, got.data);
+            scalar()->short_conv(rows, taps.data, n_taps, bias, wanted.data, n, wanted.data);
+            end(n, 4e-6f, row->name);
+            kc_free(&taps, row->name);
+            kc_free(&more, row->name);
+        }
+}
+
 static void rotations(const struct st_elementwise *row, size_t n) {
     size_t even = n / 2 * 2;
     for (int interleaved = 0; interleaved < 2; interleaved++) {
@@ -273,6 +295,10 @@ static void sums_equal_the_scalar_ones(void **state) {
     (void)state;
     for_each(sums);
 }
+static void convolutions_equal_the_scalar_ones(void **state) {
+    (void)state;
+    for_each(convolutions);
+}
 static void rotations_equal_the_scalar_ones(void **state) {
     (void)state;
     for_each(rotations);
@@ -292,6 +318,7 @@ int main(void) {
         cmocka_unit_test(integers_equal_the_scalar_ones),
         cmocka_unit_test(activations_equal_the_scalar_ones),
         cmocka_unit_test(sums_equal_the_scalar_ones),
+        cmocka_unit_test(convolutions_equal_the_scalar_ones),
         cmocka_unit_test(rotations_equal_the_scalar_ones),
         cmocka_unit_test(maxima_stand_where_the_scalar_one_says),
         cmocka_unit_test(extremes_come_out_as_in_libm),
