@@ -35,19 +35,24 @@ static void compute(stint_session *session) {
     if (stint_session_length(session, 0) != 0) abort();
 }
 
-static stint_session *own_session(void) {
-    static stint_model *model;
-    static stint_session *session;
+// Of a model with attention alone, and of one with recurrent state.
+enum { N_OWN = 2 };
+
+static stint_session *own_session(size_t i) {
+    static const char *const paths[N_OWN] = {
+        STINT_SOURCE_DIR "/tests/golden/models/llama-dynamic",
+        STINT_SOURCE_DIR "/tests/golden/models/lfm2"};
+    static stint_model *models[N_OWN];
+    static stint_session *sessions[N_OWN];
     const stint_model_options all = {.size = sizeof all};
-    if (session) return session;
-    if (stint_model_open(STINT_SOURCE_DIR "/tests/golden/models/llama-dynamic", &all, &model) ||
-        stint_session_open(model, &options, &session))
+    if (sessions[i]) return sessions[i];
+    if (stint_model_open(paths[i], &all, &models[i]) ||
+        stint_session_open(models[i], &options, &sessions[i]))
         abort();
-    return session;
+    return sessions[i];
 }
 
-static void load(const char *path) {
-    stint_session *session = own_session();
+static void load(stint_session *session, const char *path) {
     if (stint_session_truncate(session, 0, 0) || stint_session_truncate(session, 1, 0) ||
         stint_session_eval(session, 0, tokens, N_TOKENS, false, NULL))
         abort();
@@ -75,7 +80,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (file < 0 || (size && write(file, data, size) != (ssize_t)size)) abort();
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
     bool saved = size && memmem(data, size, "session.json", 12) != NULL;
-    (saved ? load : open_model)(path);
+    for (size_t i = 0; i < N_OWN && saved; i++) load(own_session(i), path);
+    if (!saved) open_model(path);
     close(file);
     return 0;
 }

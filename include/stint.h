@@ -155,6 +155,8 @@ typedef struct stint_model_info {
     uint32_t nested_low, nested_high;    /* precisions of its nested weights; 0: it has none */
     uint64_t nested_bytes;               /* of the nested weights, as stored */
     uint32_t embedding;                  /* numbers of an embedding, see stint_session_embed() */
+    uint32_t n_conv_layers; /* that are short convolutions instead of attention */
+    uint32_t conv_length;   /* tokens that each reaches over; 0: there are none */
 } stint_model_info;
 
 STINT_API stint_status stint_model_describe(const stint_model *model, stint_model_info *info);
@@ -588,7 +590,9 @@ STINT_API stint_status stint_session_save(const stint_session *session, uint32_t
 STINT_API stint_status stint_session_load(stint_session *session, uint32_t sequence,
                                           const char *path);
 
-/* Forgets all tokens from index `length` on; E_ARG if the sequence holds fewer. */
+/* Forgets all tokens from index `length` on; E_ARG if the sequence holds fewer. Of a model with
+ * recurrent state the next call that computes may first compute some hundred of the tokens before
+ * `length` again, with the same results. */
 STINT_API stint_status stint_session_truncate(stint_session *session, uint32_t sequence,
                                               size_t length);
 

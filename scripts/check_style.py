@@ -67,6 +67,8 @@ COVERED = {
     "src/sched/prefill.c": "tests/sched/test_schedule.c",
     "src/sched/timeline.c": "tests/sched/test_schedule.c",
     "src/sched/trace_svg.c": "tests/sched/test_trace.c",
+    "src/session/kv/short_conv.c": "tests/session/test_state.c",
+    "src/session/replay.c": "tests/session/test_state.c",
     "src/session/trace.c": "tests/session/test_split.c",
     "src/cli/ablation.c": "tests/e2e/test_cli.py",
     "src/cli/outliers.c": "tests/e2e/test_prepare.py",

@@ -297,7 +297,7 @@ static stint_status take_input(struct st_baseline *b, enum st_int8_role role, ui
                                uint32_t expert) {
     struct st_linear_op linear_op;
     struct input *input = input_of(b, role, layer, expert);
-    st_int8_shape(role, &b->source->config, &linear_op);
+    st_int8_shape(role, &b->source->config, layer, &linear_op);
     input->n = linear_op.weight.n_in;
     input->width = b->method.outliers ? 2 * input->n : input->n;
     b->widest = st_max(b->widest, input->width);

@@ -83,6 +83,21 @@ static const struct st_names opt_names = {{
     [ST_ROLE_DOWN] = "model.decoder.layers.%u.fc2",
 }};
 
+static const struct st_names lfm2_names = {{
+    [ST_ROLE_FINAL_NORM] = "model.embedding_norm",
+    [ST_ROLE_ATTN_NORM] = "model.layers.%u.operator_norm",
+    [ST_ROLE_O] = "model.layers.%u.self_attn.out_proj",
+    [ST_ROLE_Q_NORM] = "model.layers.%u.self_attn.q_layernorm",
+    [ST_ROLE_K_NORM] = "model.layers.%u.self_attn.k_layernorm",
+    [ST_ROLE_FFN_NORM] = "model.layers.%u.ffn_norm",
+    [ST_ROLE_GATE] = "model.layers.%u.feed_forward.w1",
+    [ST_ROLE_UP] = "model.layers.%u.feed_forward.w3",
+    [ST_ROLE_DOWN] = "model.layers.%u.feed_forward.w2",
+    [ST_ROLE_CONV] = "model.layers.%u.conv.conv",
+    [ST_ROLE_CONV_IN] = "model.layers.%u.conv.in_proj",
+    [ST_ROLE_CONV_OUT] = "model.layers.%u.conv.out_proj",
+}};
+
 static const struct st_names gguf_names = {{
     [ST_ROLE_EMBED] = "token_embd",
     [ST_ROLE_FINAL_NORM] = "output_norm",
@@ -112,6 +127,13 @@ static const struct st_names gguf_names = {{
     [ST_ROLE_EXPERTS_GATE] = "blk.%u.ffn_gate_exps",
     [ST_ROLE_EXPERTS_UP] = "blk.%u.ffn_up_exps",
     [ST_ROLE_EXPERTS_DOWN] = "blk.%u.ffn_down_exps",
+    [ST_ROLE_CONV] = "blk.%u.shortconv.conv",
+    [ST_ROLE_CONV_IN] = "blk.%u.shortconv.in_proj",
+    [ST_ROLE_CONV_OUT] = "blk.%u.shortconv.out_proj",
+}};
+
+static const struct st_names lfm2_gguf_names = {{
+    [ST_ROLE_FINAL_NORM] = "token_embd_norm",
 }};
 
 #define GEMMA (ST_ARCH_GATED | ST_ARCH_NORM_PLUS_ONE | ST_ARCH_EMBED_SCALE | ST_ARCH_GELU_IS_TANH)
@@ -229,6 +251,14 @@ const struct st_arch st_archs[] = {
      .flags = ST_ARCH_BIAS | ST_ARCH_POSITIONS,
      .names = &opt_names,
      .defaults = "{\"hidden_act\":\"relu\",\"layer_norm_eps\":1e-5}"},
+    {.name = "lfm2",
+     .model_types = {"lfm2", "lfm2_vl"},
+     .gguf = "lfm2",
+     .flags = ST_ARCH_GATED | ST_ARCH_QK_NORM,
+     .names = &lfm2_names,
+     .gguf_names = &lfm2_gguf_names,
+     .defaults = "{\"rope_theta\":1000000.0,\"norm_eps\":1e-5,\"conv_L_cache\":3,"
+                 "\"tie_word_embeddings\":true}"},
     {.name = "bamboo",
      .model_types = {"bamboo"},
      .flags = ST_ARCH_GATED | ST_ARCH_DUAL_ACT,
@@ -275,7 +305,11 @@ stint_status st_arch_find_gguf(const char *name, size_t n_bytes, const struct st
 }
 
 const char *st_arch_role(const struct st_arch *arch, bool gguf, enum st_role role) {
-    if (gguf) return gguf_names.role[role];
-    if (arch->names && arch->names->role[role]) return arch->names->role[role];
-    return hf_names.role[role];
+    const struct st_names *own = gguf ? arch->gguf_names : arch->names;
+    if (own && own->role[role]) return own->role[role];
+    return gguf ? gguf_names.role[role] : hf_names.role[role];
+}
+
+bool st_arch_has_conv(const struct st_arch *arch) {
+    return arch->names && arch->names->role[ST_ROLE_CONV];
 }

@@ -84,6 +84,9 @@ enum st_role {
     ST_ROLE_EXPERTS_GATE, // all experts in one tensor [experts, out, in]
     ST_ROLE_EXPERTS_UP,
     ST_ROLE_EXPERTS_DOWN,
+    ST_ROLE_CONV,     // a short convolution's taps
+    ST_ROLE_CONV_IN,  // its two gates and its input, one below the other
+    ST_ROLE_CONV_OUT, // the projection of what it gives
     ST_N_ROLES
 };
 
@@ -101,6 +104,7 @@ struct st_arch {
     enum st_window_rule window;
     unsigned flags;               // ST_ARCH_*
     const struct st_names *names; // overrides of the Hugging Face names; NULL: none
+    const struct st_names *gguf_names; // overrides of GGUF's; NULL: none
     const char *defaults; // JSON: values of keys that real config.json files of the family leave
                           // out; or NULL
     unsigned gguf_wide_scale_layers; // GGUF: with this many layers queries are scaled by hidden /
@@ -117,6 +121,9 @@ extern const struct st_arch st_archs[]; // ends with a NULL name
 // known ones.
 stint_status st_arch_find_hf(const char *model_type, const struct st_arch **arch);
 stint_status st_arch_find_gguf(const char *name, size_t n_bytes, const struct st_arch **arch);
+
+// Whether layers of this family may be short convolutions.
+bool st_arch_has_conv(const struct st_arch *arch);
 
 // The pattern of a role in this layout, or NULL.
 const char *st_arch_role(const struct st_arch *arch, bool gguf, enum st_role role);

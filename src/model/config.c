@@ -48,6 +48,24 @@ void st_config_unrotated(struct st_config *config, uint32_t pattern) {
         config->unrotated[i] = pattern != 0 && (i + 1) % pattern == 0;
 }
 
+void st_config_rank(struct st_config *config) {
+    for (int form = 0; form < ST_N_FORMS; form++) config->n_form[form] = 0;
+    for (uint32_t i = 0; i < config->n_layers && i < ST_MAX_LAYERS; i++)
+        config->rank[i] = (uint16_t)config->n_form[config->form[i]]++;
+}
+
+struct st_mixer_widths st_config_widest_mixer(const struct st_config *c) {
+    struct st_mixer_widths widest = {0};
+    for (uint32_t i = 0; i < c->n_layers; i++) {
+        struct st_mixer_widths w = st_config_mixer(c, i);
+        widest.q = (uint32_t)st_max(widest.q, w.q);
+        widest.k = (uint32_t)st_max(widest.k, w.k);
+        widest.v = (uint32_t)st_max(widest.v, w.v);
+        widest.out = (uint32_t)st_max(widest.out, w.out);
+    }
+    return widest;
+}
+
 void st_config_add_stop(struct st_config *config, int64_t id) {
     if (id < 0 || id > INT32_MAX || config->n_stop_ids == ST_MAX_STOP_IDS) return;
     for (uint32_t i = 0; i < config->n_stop_ids; i++)
@@ -81,6 +99,18 @@ static stint_status check_rope(const struct st_config *c, const struct st_rope *
     if (rope->scaling == ST_ROPE_YARN && !(rope->beta_slow > 0.0 && rope->beta_fast > 0.0))
         return st_fail(STINT_E_FORMAT, "rope scaling: beta_fast %g, beta_slow %g", rope->beta_fast,
                        rope->beta_slow);
+    return STINT_OK;
+}
+
+static stint_status check_forms(const struct st_config *c) {
+    if (c->n_form[ST_FORM_CONV] == 0) return STINT_OK;
+    if (c->conv_length < 2 || c->conv_length > ST_MAX_CONV_LENGTH)
+        return st_fail(STINT_E_UNSUPPORTED, "short convolutions over %u tokens: expected 2..%d",
+                       c->conv_length, ST_MAX_CONV_LENGTH);
+    if (c->n_form[ST_FORM_ATTENTION] == 0)
+        return st_fail(STINT_E_UNSUPPORTED, "no layer has attention");
+    if (!st_block_norms_input(c->block) || c->block == ST_BLOCK_PARALLEL)
+        return st_fail(STINT_E_UNSUPPORTED, "short convolutions in layers of this block form");
     return STINT_OK;
 }
 
@@ -120,6 +150,7 @@ stint_status st_config_check(const struct st_config *c) {
         !isfinite(c->final_softcap))
         return st_fail(STINT_E_FORMAT, "a softcap of %g, %g makes no sense",
                        (double)c->attn_softcap, (double)c->final_softcap);
+    ST_TRY(check_forms(c));
     ST_TRY(check_rope(c, &c->rope));
     return check_rope(c, &c->rope_local);
 }

@@ -12,6 +12,14 @@ enum {
     ST_MAX_EXPERTS = 256,
     ST_MAX_HEAD_DIM = 1024,
     ST_MAX_STOP_IDS = 16,
+    ST_MAX_CONV_LENGTH = 5, // a chunk of a prompt is at least as long
+};
+
+// How the rows of a layer learn of those before them.
+enum st_form {
+    ST_FORM_ATTENTION,
+    ST_FORM_CONV, // a gated short convolution: c * conv(b * x), where b, c and x stand for q, k, v
+    ST_N_FORMS
 };
 
 #define ST_ROPE_SCALING_LIST(X)                                                                    \
@@ -51,6 +59,11 @@ struct st_config {
     uint32_t window;                // tokens; 0: none
     uint8_t sliding[ST_MAX_LAYERS]; // 1: the layer attends to the window only
     uint8_t unrotated[ST_MAX_LAYERS]; // 1: the layer's q and k are not rotated
+    uint8_t form[ST_MAX_LAYERS];      // enum st_form
+    uint16_t rank[ST_MAX_LAYERS];     // layers of the same form before this one
+    uint32_t n_form[ST_N_FORMS];      // layers of each form
+    uint32_t conv_length;             // taps of a short convolution
+    bool conv_bias;                   // it and its linears have biases
     enum st_norm norm;
     enum st_block block;
     enum st_act act;
@@ -85,6 +98,32 @@ void st_config_windows(struct st_config *config, uint32_t pattern);
 // Fills unrotated[]: every `pattern`-th layer; 0: none.
 void st_config_unrotated(struct st_config *config, uint32_t pattern);
 void st_config_add_stop(struct st_config *config, int64_t id);
+// Fills rank[] and n_form[] once form[] is known.
+void st_config_rank(struct st_config *config);
+
+// Outputs of the three linears at a layer's beginning (q, k, v, or what stands for them), and
+// inputs of the one at the end of its first half.
+struct st_mixer_widths {
+    uint32_t q, k, v, out;
+};
+static inline struct st_mixer_widths st_config_mixer(const struct st_config *c, uint32_t layer) {
+    uint32_t n_q = c->n_heads * c->head_dim, n_kv = c->n_kv_heads * c->head_dim, n = c->hidden;
+    if (c->form[layer] == ST_FORM_CONV) return (struct st_mixer_widths){n, n, n, n};
+    return (struct st_mixer_widths){n_q, n_kv, n_kv, n_q};
+}
+// Whether these linears, those at the beginning or the one at the end, have biases.
+static inline bool st_config_mixer_bias(const struct st_config *c, uint32_t layer, bool first) {
+    if (c->form[layer] == ST_FORM_CONV) return c->conv_bias;
+    return (c->flags & (ST_ARCH_BIAS | (first ? ST_ARCH_QKV_BIAS : 0))) != 0;
+}
+// The last layer with attention.
+static inline uint32_t st_config_last_attention(const struct st_config *c) {
+    uint32_t i = c->n_layers - 1;
+    while (i > 0 && c->form[i] != ST_FORM_ATTENTION) i--;
+    return i;
+}
+// The largest of each in any layer.
+struct st_mixer_widths st_config_widest_mixer(const struct st_config *config);
 
 const char *st_rope_scaling_name(enum st_rope_scaling scaling);
 

@@ -53,6 +53,31 @@ static stint_status read_size_or_equal(const struct reader *r, const char *key, 
     return STINT_OK;
 }
 
+// Hybrids: layers without key-value heads are short convolutions; the others must be equal.
+static stint_status read_forms(const struct reader *r, struct st_config *c) {
+    struct key k = full_key(r, "attention.head_count_kv");
+    struct st_gguf_array array = {.type = ST_GGUF_N_TYPES};
+    ST_TRY(read_size(r, "shortconv.l_cache", &c->conv_length));
+    if (st_gguf_array(r->gguf, k.text, ST_GGUF_I32, &array) != STINT_OK &&
+        st_gguf_array(r->gguf, k.text, ST_GGUF_U32, &array) != STINT_OK)
+        return read_size(r, "attention.head_count_kv", &c->n_kv_heads);
+    if (array.type == ST_GGUF_N_TYPES) return STINT_OK;
+    if (array.count != c->n_layers || c->n_layers > ST_MAX_LAYERS)
+        return st_fail(STINT_E_FORMAT, "'%s' has %llu entries for %u layers", k.text,
+                       (unsigned long long)array.count, c->n_layers);
+    uint64_t heads = 0;
+    for (uint32_t i = 0; i < c->n_layers; i++) {
+        uint64_t n = st_gguf_array_u64(&array, i);
+        c->form[i] = n ? ST_FORM_ATTENTION : ST_FORM_CONV;
+        if (n > INT32_MAX || (n && heads && n != heads))
+            return st_fail(STINT_E_UNSUPPORTED, "'%s' differs between layers", k.text);
+        if (n) heads = n;
+    }
+    if (heads == 0) return st_fail(STINT_E_UNSUPPORTED, "'%s': no layer has attention", k.text);
+    c->n_kv_heads = (uint32_t)heads;
+    return STINT_OK;
+}
+
 // The vocabulary of a package whose embedding is its head.
 static stint_status read_shape(const struct st_section *shape, struct st_config *c) {
     const int32_t *n = shape->data;
@@ -75,7 +100,10 @@ static stint_status read_sizes(const struct reader *r, const struct st_checkpoin
     ST_TRY(read_size_or_equal(r, "attention.head_count", &c->n_heads));
     if (c->n_experts != 0) ST_TRY(read_size(r, "expert_feed_forward_length", &c->ffn));
     c->n_kv_heads = c->n_heads;
-    ST_TRY(read_size_or_equal(r, "attention.head_count_kv", &c->n_kv_heads));
+    if (st_arch_has_conv(c->arch))
+        ST_TRY(read_forms(r, c));
+    else
+        ST_TRY(read_size_or_equal(r, "attention.head_count_kv", &c->n_kv_heads));
     if (c->n_layers == 0) return st_fail(STINT_E_FORMAT, "'%s.block_count' is missing", r->prefix);
     if (c->n_heads == 0)
         return st_fail(STINT_E_FORMAT, "'%s.attention.head_count' is missing or 0", r->prefix);
@@ -262,6 +290,7 @@ static stint_status read_all(const struct reader *r, const struct st_checkpoint 
     ST_TRY(read_rope(r, checkpoint, c));
     ST_TRY(read_scales(r, c));
     ST_TRY(read_rest(r, c));
+    st_config_rank(c);
     return st_config_check(c);
 }
 

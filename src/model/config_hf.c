@@ -242,6 +242,57 @@ static stint_status read_layer_types(const json_t *json, struct st_config *c) {
     return STINT_OK;
 }
 
+// Hybrids: which layers are short convolutions, by "layer_types" or, in older files, by the indices
+// of the others.
+static stint_status read_forms(const json_t *json, struct st_config *c) {
+    const json_t *types = json_object_get(json, "layer_types");
+    const json_t *attention = json_object_get(json, "full_attn_idxs");
+    size_t i;
+    json_t *item;
+    if (!st_arch_has_conv(c->arch) || c->n_layers > ST_MAX_LAYERS) return STINT_OK;
+    ST_TRY(read_size(json, "conv_L_cache", &c->conv_length));
+    ST_TRY(st_json_bool(json, "conv_bias", &c->conv_bias));
+    if (json_is_array(types)) {
+        if (json_array_size(types) != c->n_layers)
+            return st_fail(STINT_E_FORMAT, "'layer_types' has %zu entries for %u layers",
+                           json_array_size(types), c->n_layers);
+        json_array_foreach(types, i, item) {
+            const char *type = json_is_string(item) ? json_string_value(item) : "no text";
+            if (strcmp(type, "conv") && strcmp(type, "full_attention"))
+                return st_fail(STINT_E_UNSUPPORTED, "'layer_types'[%zu] is '%.40s'", i, type);
+            c->form[i] = strcmp(type, "conv") ? ST_FORM_ATTENTION : ST_FORM_CONV;
+        }
+    } else if (json_is_array(attention)) {
+        memset(c->form, ST_FORM_CONV, c->n_layers);
+        json_array_foreach(attention, i, item) {
+            json_int_t at = json_is_integer(item) ? json_integer_value(item) : -1;
+            if (at < 0 || at >= c->n_layers)
+                return st_fail(STINT_E_FORMAT, "'full_attn_idxs'[%zu] is not one of %u layers", i,
+                               c->n_layers);
+            c->form[at] = ST_FORM_ATTENTION;
+        }
+    }
+    return STINT_OK;
+}
+
+// LFM2 gives the width that its feed-forward blocks would have without a gate; theirs follows.
+static stint_status read_block_ffn(const json_t *json, struct st_config *c) {
+    bool adjust = true, scaled = !json_is_null(json_object_get(json, "block_ffn_dim_multiplier"));
+    double factor = 1.0;
+    int64_t multiple = 256;
+    if (!st_arch_has_conv(c->arch)) return STINT_OK;
+    ST_TRY(read_size(json, "block_ff_dim", &c->ffn));
+    ST_TRY(st_json_bool(json, "block_auto_adjust_ff_dim", &adjust));
+    ST_TRY(st_json_number(json, "block_ffn_dim_multiplier", 0.0, 1e3, &factor));
+    ST_TRY(st_json_int(json, "block_multiple_of", 1, 1 << 20, &multiple));
+    if (!adjust) return STINT_OK;
+    c->ffn = (uint32_t)(2 * (uint64_t)c->ffn / 3);
+    if (scaled)
+        c->ffn = (uint32_t)st_min(
+            st_round_up((uint64_t)(factor * c->ffn), (uint64_t)multiple), INT32_MAX);
+    return STINT_OK;
+}
+
 static stint_status read_windows(const json_t *json, struct st_config *c) {
     if (c->arch->window == ST_WINDOW_NONE) return STINT_OK;
     bool used = c->arch->window != ST_WINDOW_FROM;
@@ -294,6 +345,7 @@ static stint_status read_scales(const json_t *json, struct st_config *c) {
     double epsilon = 1e-5, attn = 0.0, final = 0.0, query = c->head_dim;
     ST_TRY(st_json_number(json, "rms_norm_eps", 0.0, 1.0, &epsilon));
     ST_TRY(st_json_number(json, "layer_norm_eps", 0.0, 1.0, &epsilon));
+    ST_TRY(st_json_number(json, "norm_eps", 0.0, 1.0, &epsilon));
     ST_TRY(st_json_number(json, "attn_logit_softcapping", 0.0, 1e6, &attn));
     ST_TRY(st_json_number(json, "final_logit_softcapping", 0.0, 1e6, &final));
     ST_TRY(st_json_number(json, "query_pre_attn_scalar", 0.0, 1e9, &query));
@@ -322,7 +374,8 @@ static stint_status read_stops(const json_t *json, struct st_config *c) {
 static stint_status read_tie(const json_t *json, struct st_config *c) {
     const json_t *tie = json_object_get(json, "tie_word_embeddings");
     c->tied_if_absent = !json_is_boolean(tie);
-    return st_json_bool(json, "tie_word_embeddings", &c->tied);
+    ST_TRY(st_json_bool(json, "tie_word_embeddings", &c->tied));
+    return st_json_bool(json, "tie_embedding", &c->tied); // LFM2's older files
 }
 
 static stint_status read_all(const json_t *json, const json_t *generation, struct st_config *c) {
@@ -331,6 +384,9 @@ static stint_status read_all(const json_t *json, const json_t *generation, struc
     ST_TRY(read_rope(json, c));
     ST_TRY(read_unrotated(json, c));
     ST_TRY(read_windows(json, c));
+    ST_TRY(read_forms(json, c));
+    ST_TRY(read_block_ffn(json, c));
+    st_config_rank(c);
     if (c->n_experts != 0) ST_TRY(read_mixture(json, c));
     ST_TRY(read_block(json, c));
     ST_TRY(read_scales(json, c));

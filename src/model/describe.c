@@ -101,7 +101,8 @@ static void describe_costs(const struct stint_model *m, stint_model_info *out) {
     out->linear_ops_per_token = 2 * step.layers.weights;
     out->bytes_per_decoded_token = step.layers.bytes + step.head.bytes;
     out->kv_bytes_per_token_f32 =
-        2ull * m->config.n_layers * m->config.n_kv_heads * m->config.head_dim * sizeof(float);
+        2ull * m->config.n_form[ST_FORM_ATTENTION] * m->config.n_kv_heads * m->config.head_dim *
+        sizeof(float);
 }
 
 stint_status stint_model_describe(const stint_model *model, stint_model_info *info) {
@@ -137,6 +138,8 @@ stint_status stint_model_describe(const stint_model *model, stint_model_info *in
         .nested_high = model->nested.high,
         .subgraphs_per_layer = ST_N_SUBGRAPHS,
         .static_subgraphs_per_layer = st_graph_static_per_layer(),
+        .n_conv_layers = c->n_form[ST_FORM_CONV],
+        .conv_length = c->n_form[ST_FORM_CONV] ? c->conv_length : 0,
     };
     describe_costs(model, &out);
     memcpy(info, &out, st_min(info->size, sizeof out));

@@ -39,7 +39,7 @@ static stint_status bind_section(struct stint_model *m, struct st_linear_id id) 
     struct st_linear_op shape;
     st_int8_name(id.role, &m->config, id.layer, id.expert, linear);
     snprintf(name, sizeof name, "%s%s", linear, ST_INT8_WEIGHT);
-    st_int8_shape(id.role, &m->config, &shape);
+    st_int8_shape(id.role, &m->config, id.layer, &shape);
     const struct st_section *section = st_package_find(package, name);
     m->pieces.at[st_file_piece_place(m, id)] =
         (struct st_file_piece){.linear = id,

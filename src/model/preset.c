@@ -42,6 +42,8 @@ const struct st_preset st_presets[] = {
      COMMON("llama", 22, 2048, 32, 4, 5632, 32000, 2048) "\"tie_word_embeddings\":false}"},
     {"llama-3.2-1b",
      COMMON("llama", 16, 2048, 32, 8, 8192, 128256, 131072) "\"tie_word_embeddings\":true}"},
+    {"lfm2-1.2b",
+     COMMON("lfm2", 16, 2048, 32, 8, 12288, 65536, 128000) "\"full_attn_idxs\":[2,5,8,10,12,14]}"},
     {"stablelm-3b",
      COMMON("stablelm", 32, 2560, 32, 32, 6912, 50304, 4096) "\"tie_word_embeddings\":false}"},
     {"llama-2-7b",

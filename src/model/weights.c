@@ -122,6 +122,7 @@ static bool is_int8(const struct binder *b, enum st_role role) {
         [ST_ROLE_EXPERT_GATE] = true, [ST_ROLE_EXPERT_UP] = true,
         [ST_ROLE_EXPERT_DOWN] = true, [ST_ROLE_EXPERTS_GATE] = true,
         [ST_ROLE_EXPERTS_UP] = true,  [ST_ROLE_EXPERTS_DOWN] = true,
+        [ST_ROLE_CONV_IN] = true,     [ST_ROLE_CONV_OUT] = true,
     };
     return b->source->int8 && covered[role];
 }
@@ -247,6 +248,53 @@ static stint_status bind_attention(const struct binder *b, uint32_t i, struct st
     return bind_head_norm(b, ST_ROLE_K_NORM, i, c->n_kv_heads, &layer->k_norm);
 }
 
+// Stored [hidden, 1, length], or without the middle.
+static stint_status bind_taps(const struct binder *b, uint32_t i, const float **out) {
+    const struct st_config *c = b->config;
+    uint64_t three[] = {c->hidden, 1, c->conv_length}, two[] = {c->hidden, c->conv_length};
+    size_t n = (size_t)c->hidden * c->conv_length;
+    struct st_tensor t;
+    bool found, flat = b->source->gguf;
+    ST_TRY(find(b, ST_ROLE_CONV, ".weight", i, 0, flat ? 2 : 3, flat ? two : three, true, &t,
+                &found));
+    float *stored = ST_TAKE(b->arena, float, n), *taps = ST_TAKE(b->arena, float, n);
+    *out = taps;
+    if (!taps || !stored) return STINT_OK; // measuring
+    st_dequantize_select(0)->fn[t.dtype](t.data, 0, n, stored);
+    for (size_t d = 0; d < c->hidden; d++)
+        for (size_t k = 0; k < c->conv_length; k++)
+            taps[k * c->hidden + d] = stored[d * c->conv_length + k];
+    return STINT_OK;
+}
+
+// What stands for q, k and v, one below the other in one tensor.
+static stint_status bind_conv_in(const struct binder *b, uint32_t i, struct st_layer *layer) {
+    const struct st_config *c = b->config;
+    struct st_linear_weight *const parts[] = {&layer->q, &layer->k, &layer->v};
+    struct st_linear_weight whole;
+    ST_TRY(bind_linear(b, ST_ROLE_CONV_IN, i, 3 * c->hidden, c->hidden, c->conv_bias, &whole));
+    for (size_t p = 0; p < 3; p++) {
+        size_t row = p * c->hidden;
+        *parts[p] = whole;
+        parts[p]->n_out = c->hidden;
+        if (whole.data) parts[p]->data = (const unsigned char *)whole.data + row * whole.row_bytes;
+        if (whole.bias) parts[p]->bias = whole.bias + row;
+    }
+    return STINT_OK;
+}
+
+static stint_status bind_conv(const struct binder *b, uint32_t i, struct st_layer *layer) {
+    const struct st_config *c = b->config;
+    memset(&layer->q_norm, 0, sizeof layer->q_norm);
+    memset(&layer->k_norm, 0, sizeof layer->k_norm);
+    ST_TRY(bind_norm(b, ST_ROLE_ATTN_NORM, i, c->hidden, true, &layer->attn_norm));
+    ST_TRY(bind_conv_in(b, i, layer));
+    ST_TRY(bind_taps(b, i, &layer->conv.taps));
+    ST_TRY(bind_vector(b, ST_ROLE_CONV, ".bias", i, 0, c->hidden, c->conv_bias, 0.0f,
+                       &layer->conv.bias));
+    return bind_linear(b, ST_ROLE_CONV_OUT, i, c->hidden, c->hidden, c->conv_bias, &layer->o);
+}
+
 // All experts of one kind in one tensor [experts, n_out, n_in].
 static stint_status bind_experts(const struct binder *b, enum st_role role, uint32_t layer,
                                  uint32_t n_out, uint32_t n_in, struct st_ffn_weight *ffn,
@@ -315,7 +363,7 @@ static stint_status bind_ffn(const struct binder *b, uint32_t i, struct st_layer
 static stint_status bind_layer(const struct binder *b, uint32_t i, struct st_layer *layer) {
     const struct st_config *c = b->config;
     bool branch = c->block == ST_BLOCK_BRANCH;
-    ST_TRY(bind_attention(b, i, layer));
+    ST_TRY(c->form[i] == ST_FORM_CONV ? bind_conv(b, i, layer) : bind_attention(b, i, layer));
     if (!branch)
         ST_TRY(bind_norm(b, ST_ROLE_FFN_NORM, i, c->hidden, c->block != ST_BLOCK_PARALLEL,
                          &layer->ffn_norm));

@@ -38,9 +38,16 @@ struct st_ffn_weight {
     struct st_linear_weight gate, up, down; // gate does not exist if not gated
 };
 
+// A short convolution's.
+struct st_conv_weight {
+    const float *taps; // [conv_length, hidden], those of the oldest input first
+    const float *bias; // [hidden] or NULL
+};
+
 struct st_layer {
     struct st_norm_weight attn_norm, q_norm, k_norm, post_attn_norm, ffn_norm, post_ffn_norm;
     struct st_linear_weight q, k, v, o, router;
+    struct st_conv_weight conv;
     struct st_ffn_weight *ffn; // [max(1, n_experts)]
 };
 

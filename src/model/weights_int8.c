@@ -21,20 +21,21 @@ void st_int8_name(enum st_int8_role role, const struct st_config *config, uint32
         snprintf(name, ST_INT8_NAME_BYTES, "layers.%u.%s", layer, names[role]);
 }
 
-bool st_int8_shape(enum st_int8_role role, const struct st_config *c,
+bool st_int8_shape(enum st_int8_role role, const struct st_config *c, uint32_t layer,
                    struct st_linear_op *linear_op) {
-    uint32_t n_q = c->n_heads * c->head_dim, n_kv = c->n_kv_heads * c->head_dim;
+    struct st_mixer_widths widths = st_config_mixer(c, layer);
     bool gated = (c->flags & ST_ARCH_GATED) != 0, bias = (c->flags & ST_ARCH_BIAS) != 0;
     struct st_linear_op s = {.n_parts = 1, .act = c->act};
     switch (role) {
     case ST_INT8_QKV:
-        s = (struct st_linear_op){.n_parts = 3, .rows = {n_q, n_kv, n_kv}};
+        s = (struct st_linear_op){.n_parts = 3, .rows = {widths.q, widths.k, widths.v}};
         s.weight.n_in = c->hidden;
-        bias = bias || (c->flags & ST_ARCH_QKV_BIAS) != 0;
+        bias = st_config_mixer_bias(c, layer, true);
         break;
     case ST_INT8_O:
         s.rows[0] = c->hidden;
-        s.weight.n_in = n_q;
+        s.weight.n_in = widths.out;
+        bias = st_config_mixer_bias(c, layer, false);
         break;
     case ST_INT8_UP:
         s.epilogue = gated ? ST_EPILOGUE_GATED : ST_EPILOGUE_ACT;
@@ -215,7 +216,7 @@ static stint_status bind(const struct binder *b, enum st_int8_role role, uint32_
                          uint32_t expert, struct st_linear_op *out) {
     char name[ST_INT8_NAME_BYTES];
     struct st_linear_op linear_op;
-    bool must_bias = st_int8_shape(role, b->config, &linear_op);
+    bool must_bias = st_int8_shape(role, b->config, layer, &linear_op);
     st_int8_name(role, b->config, layer, expert, name);
     ST_TRY(st_int8_bind_linear_op(b->source, b->arena, name, must_bias, &linear_op));
     if (out) *out = linear_op;

@@ -87,7 +87,7 @@ void st_int8_name(enum st_int8_role role, const struct st_config *config, uint32
                   uint32_t expert, char name[ST_INT8_NAME_BYTES]);
 // Its linear op without weights: outputs, epilogue, width of its input. True if it must have a
 // bias; others may.
-bool st_int8_shape(enum st_int8_role role, const struct st_config *config,
+bool st_int8_shape(enum st_int8_role role, const struct st_config *config, uint32_t layer,
                    struct st_linear_op *linear_op);
 
 // Where the sections come from: a package, or a generator of random ones.

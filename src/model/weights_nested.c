@@ -48,7 +48,7 @@ stint_status st_nested_check_range(int64_t low, int64_t high, stint_status other
 }
 
 size_t st_nested_widest(const struct st_config *c) {
-    return st_max(st_max(c->hidden, c->embed), st_max(c->ffn, (size_t)c->n_heads * c->head_dim));
+    return st_max(st_max(c->hidden, c->embed), st_max(c->ffn, st_config_widest_mixer(c).out));
 }
 
 // ---- All of a model
@@ -66,7 +66,7 @@ struct walk {
 static stint_status visit(struct walk *w, struct st_linear_id id, uint32_t part,
                           const struct st_linear_weight *linear) {
     struct st_linear_op linear_op;
-    st_int8_shape(id.role, w->config, &linear_op);
+    st_int8_shape(id.role, w->config, id.layer, &linear_op);
     st_nested_name(id.role, part, w->config, id.layer, id.expert, w->place.name);
     w->place.linear = w->weights->layers ? linear : NULL;
     w->place.n_out = linear_op.rows[id.role == ST_INT8_UP ? 0 : part];

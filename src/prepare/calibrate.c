@@ -5,6 +5,7 @@
 #include "base/size.h"
 #include "prepare/calibration_tokens.h"
 #include "prepare/quantize.h"
+#include "session/kv/state.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -34,7 +35,7 @@ static void lay_out(struct st_calibration *c, struct st_arena *arena) {
     if (c->n_observed == 0) return;
     c->before = ST_TAKE(arena, float, c->n_ids * config->hidden);
     s->qkv = take_stats(c, arena, config->hidden);
-    s->o = take_stats(c, arena, (size_t)config->n_heads * config->head_dim);
+    s->o = take_stats(c, arena, st_config_widest_mixer(config).out);
     s->head = take_stats(c, arena, config->embed);
     s->up = ST_TAKE(arena, struct st_input_stats, n_ffn);
     s->down = ST_TAKE(arena, struct st_input_stats, n_ffn);
@@ -215,6 +216,8 @@ static stint_status run_layer(struct st_calibration *c, const struct st_batch *b
     run.layer = layer;
     memcpy(run.buffers->x, hidden_of(c, first), batch->n * row_bytes(c));
     st_pass_rotations(&run);
+    struct st_state_batch state = {.position = batch->position, .n = batch->n};
+    st_state_begin(c->session, &state);
     ST_TRY(st_pass_layer(&run));
     memcpy(hidden_of(c, first), run.buffers->x, batch->n * row_bytes(c));
     return STINT_OK;
@@ -267,6 +270,7 @@ void st_calibration_close(struct st_calibration *calibration) {
 stint_status st_calibration_layer(struct st_calibration *c, uint32_t layer) {
     size_t n_ffn = st_max(1, c->model->config.n_experts);
     c->phase = ST_CALIBRATE_MAXIMA;
+    c->stats.o.n = st_config_mixer(&c->model->config, layer).out;
     if (c->n_observed) {
         for_layer(c, clear_maxima);
         memcpy(c->before, c->hidden, c->n_ids * row_bytes(c));

@@ -28,9 +28,10 @@ struct st_packer {
 
 static void widest(const struct st_config *config, size_t *k, size_t *rows) {
     *k = *rows = 0;
-    for (int role = 0; role < ST_INT8_ROLES; role++) {
+    for (uint32_t i = 0; i < config->n_layers * ST_INT8_ROLES; i++) {
         struct st_linear_op linear_op;
-        st_int8_shape((enum st_int8_role)role, config, &linear_op);
+        enum st_int8_role role = (enum st_int8_role)(i % ST_INT8_ROLES);
+        st_int8_shape(role, config, i / ST_INT8_ROLES, &linear_op);
         *k = st_max(*k, linear_op.weight.n_in);
         *rows = st_max(*rows, (size_t)linear_op.weight.n_panels * ST_INT8_PANEL);
     }
@@ -223,7 +224,7 @@ static stint_status pack(struct packing *j, struct st_package_writer *writer) {
 stint_status st_pack_linear(struct st_packer *packer, const struct st_pack_source *source,
                             struct st_package_writer *writer) {
     struct packing j = {.p = packer, .source = source};
-    st_int8_shape(source->role, packer->config, &j.linear_op);
+    st_int8_shape(source->role, packer->config, source->layer, &j.linear_op);
     st_int8_name(source->role, packer->config, source->layer, source->expert, j.name);
     return pack(&j, writer);
 }

@@ -34,14 +34,14 @@ struct simulation {
 // ---- Times of subgraphs
 
 // Weights that one token uses in a linear subgraph of a layer; 0 for other subgraphs.
-static double weights_of(const struct st_config *c, uint32_t kind) {
-    double heads = (double)c->n_heads * c->head_dim, kv = (double)c->n_kv_heads * c->head_dim;
+static double weights_of(const struct st_config *c, uint32_t layer, uint32_t kind) {
+    struct st_mixer_widths w = st_config_mixer(c, layer);
     double blocks = st_max(1, c->n_experts_used), gated = c->flags & ST_ARCH_GATED ? 3.0 : 2.0;
     switch (kind) {
     case ST_SUBGRAPH_QKV:
-        return c->hidden * (heads + 2.0 * kv);
+        return (double)c->hidden * ((double)w.q + w.k + w.v);
     case ST_SUBGRAPH_O:
-        return c->hidden * heads;
+        return (double)c->hidden * w.out;
     case ST_SUBGRAPH_FFN:
         return gated * blocks * c->hidden * (double)c->ffn;
     default:
@@ -50,36 +50,37 @@ static double weights_of(const struct st_config *c, uint32_t kind) {
 }
 
 // The same, counting all experts.
-static double stored_of(const struct st_config *c, uint32_t kind) {
+static double stored_of(const struct st_config *c, uint32_t layer, uint32_t kind) {
     double all = kind == ST_SUBGRAPH_FFN && c->n_experts
                      ? (double)c->n_experts / st_max(1, c->n_experts_used)
                      : 1.0;
-    return all * weights_of(c, kind);
+    return all * weights_of(c, layer, kind);
 }
 
 static double linear_seconds(const struct simulation *s, uint32_t layer, uint32_t kind) {
     bool npu = s->processor[layer * ST_NODE_KINDS + kind] == ST_PROCESSOR_NPU;
     const struct st_soc_processor *p = npu ? &s->soc.npu : &s->soc.cpu;
-    double ops = 2.0 * s->chunk_len * weights_of(s->c, kind);
+    double ops = 2.0 * s->chunk_len * weights_of(s->c, layer, kind);
     double slowdown = npu && s->options.per_group ? s->soc.group_slowdown : 1.0;
     return p->dispatch + ops * slowdown / st_soc_rate(&p->int8, s->chunk_len);
-}
-
-// Every query uses all keys before it and its own.
-static double attention_seconds(const struct simulation *s, uint32_t chunk) {
-    double first = (double)chunk * s->chunk_len;
-    double n = fmin(s->chunk_len, s->options.prompt_tokens - first);
-    double pairs = n * (first + (n + 1.0) / 2.0), width = (double)s->c->n_heads * s->c->head_dim;
-    return s->floats->dispatch + 4.0 * pairs * width / s->floats->attention;
 }
 
 static double norm_seconds(const struct simulation *s) {
     return s->floats->dispatch + (double)s->chunk_len * s->c->hidden / s->floats->elementwise;
 }
 
+// Every query uses all keys before it and its own.
+static double attention_seconds(const struct simulation *s, uint32_t layer, uint32_t chunk) {
+    if (s->c->form[layer] == ST_FORM_CONV) return norm_seconds(s);
+    double first = (double)chunk * s->chunk_len;
+    double n = fmin(s->chunk_len, s->options.prompt_tokens - first);
+    double pairs = n * (first + (n + 1.0) / 2.0), width = (double)s->c->n_heads * s->c->head_dim;
+    return s->floats->dispatch + 4.0 * pairs * width / s->floats->attention;
+}
+
 // The columns of the outlier channels times the chunk's outliers, at the rate of attention.
 static double shadow_seconds(const struct simulation *s) {
-    double outputs = weights_of(s->c, ST_SUBGRAPH_FFN) / s->c->hidden;
+    double outputs = weights_of(s->c, 0, ST_SUBGRAPH_FFN) / s->c->hidden;
     return s->floats->dispatch +
            2.0 * s->chunk_len * SHADOW_CHANNELS * outputs / s->floats->attention;
 }
@@ -91,7 +92,7 @@ static double seconds_of(const struct simulation *s, uint32_t layer, uint32_t ch
     case ST_SUBGRAPH_FFN_NORM:
         return norm_seconds(s);
     case ST_SUBGRAPH_ATTENTION:
-        return attention_seconds(s, chunk);
+        return attention_seconds(s, layer, chunk);
     case ST_SUBGRAPH_SHADOW:
         return shadow_seconds(s);
     default:
@@ -118,7 +119,7 @@ static void place(struct simulation *s) {
     memset(s->processor, ST_PROCESSOR_CPU, (size_t)s->c->n_layers * ST_NODE_KINDS);
     for (size_t i = 0; i < 3; i++)
         for (uint32_t layer = 0; layer < s->c->n_layers; layer++) {
-            double bytes = stored_of(s->c, order[i]);
+            double bytes = stored_of(s->c, layer, order[i]);
             all += bytes;
             if (bytes > left && cpu) continue;
             s->processor[layer * ST_NODE_KINDS + order[i]] = ST_PROCESSOR_NPU;
@@ -191,8 +192,8 @@ static void add_up(struct simulation *s) {
     struct st_timeline_sums sums = st_timeline_add_up(&s->timeline);
     stint_simulation *r = &s->result;
     double linears = 0.0, head = (double)s->c->vocab * s->c->hidden;
-    for (uint32_t kind = 0; kind < ST_N_SUBGRAPHS; kind++)
-        linears += stored_of(s->c, kind) * s->c->n_layers;
+    for (uint32_t i = 0; i < s->c->n_layers * ST_N_SUBGRAPHS; i++)
+        linears += stored_of(s->c, i / ST_N_SUBGRAPHS, i % ST_N_SUBGRAPHS);
     r->build_seconds = (s->soc.build + s->soc.optimize) * (linears + head);
     r->seconds = sums.seconds + (s->options.rebuild ? r->build_seconds : 0.0);
     r->npu_seconds = sums.busy[ST_PROCESSOR_NPU];

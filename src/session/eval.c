@@ -3,6 +3,7 @@
 #include "session/pass.h"
 
 #include "base/size.h"
+#include "session/kv/state.h"
 #include "session/pooled.h"
 #include "session/weights/source.h"
 
@@ -36,6 +37,12 @@ static stint_status check_ids(const struct stint_session *s, const struct st_seq
     return STINT_OK;
 }
 
+// How these tokens are computed (kv/state.h).
+static unsigned way_of(const struct st_run *run, size_t n, const struct st_eval_request *e) {
+    unsigned kind = n == 1 ? ST_WAY_ONE : ST_WAY_STEP;
+    return (run->phase == ST_PHASE_PREFILL ? ST_WAY_PROMPT : kind) | e->precision;
+}
+
 // Runs the next ids: a chunk; where prompts are split as many chunks as there are, or, where each
 // one's hidden states are needed, as have buffers. *n gets their number.
 static stint_status run_ids(struct stint_session *s, const struct st_eval_request *e, size_t done,
@@ -50,9 +57,12 @@ static stint_status run_ids(struct stint_session *s, const struct st_eval_reques
     if (split && rows) batch.n = st_min(batch.n, s->n_buffers * s->chunk_len);
     *n = batch.n;
     run->batch = &batch;
+    struct st_state_batch state = {e->sequence, batch.position, batch.n, way_of(run, batch.n, e)};
     st_session_reach(s, e->sequence, batch.position + batch.n);
+    st_state_begin(s, &state);
     stint_status status =
         split ? st_split_forward(run, e->ids + done) : st_pass_forward(run, e->ids + done);
+    if (status == STINT_OK) st_state_end(s, &state);
     run->batch = NULL;
     return status;
 }
@@ -104,6 +114,7 @@ static stint_status eval_batches(struct stint_session *s, const struct st_eval_r
 stint_status st_session_eval(struct stint_session *s, const struct st_eval_request *e) {
     struct st_sequence *held = &s->sequences[e->sequence];
     ST_TRY(check_ids(s, held, e->ids, e->n));
+    ST_TRY(st_session_settle(s, e->sequence));
     size_t before = held->length;
     stint_status status = eval_batches(s, e);
     if (status == STINT_OK) s->newest_bits = s->model->int8.layers ? e->precision : 0;
@@ -145,6 +156,20 @@ stint_status st_session_prompt(struct stint_session *s, uint32_t sequence, const
     return status;
 }
 
+// Tells the recurrent state of each sequence of a step, before and after it.
+typedef void state_fn(struct stint_session *s, const struct st_state_batch *batch);
+
+static void tell_state(struct stint_session *s, state_fn *fn, unsigned precision,
+                       const struct st_place *places, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        struct st_state_batch b = {places[i].sequence, s->sequences[places[i].sequence].length, 0,
+                                   ST_WAY_STEP | precision};
+        if (places[i].position != b.position) continue; // a draft of one that was told
+        for (size_t k = 0; k < n; k++) b.n += places[k].sequence == b.sequence;
+        fn(s, &b);
+    }
+}
+
 // At most STINT_MAX_STEP_ROWS of them.
 static stint_status step_batch(struct stint_session *s, unsigned precision,
                                const uint32_t *sequences, const int32_t *ids, size_t n,
@@ -158,7 +183,9 @@ static stint_status step_batch(struct stint_session *s, unsigned precision,
         st_session_reach(s, sequences[i], places[i].position + 1);
     }
     if (s->source->begin) s->source->begin(s, ST_PHASE_DECODE);
+    tell_state(s, st_state_begin, precision, places, n);
     stint_status status = st_pass_forward(&run, ids);
+    if (status == STINT_OK) tell_state(s, st_state_end, precision, places, n);
     if (status == STINT_OK && logits) status = st_pass_logits(&run, 0, n, logits);
     if (s->source->end) s->source->end(s, status);
     return status;
@@ -188,6 +215,7 @@ static void append(struct stint_session *s, const uint32_t *sequences, const int
 stint_status st_session_step(struct stint_session *s, unsigned precision, const uint32_t *sequences,
                              const int32_t *ids, size_t n, float *logits) {
     ST_TRY(check_step(s, sequences, ids, n));
+    for (size_t i = 0; i < n; i++) ST_TRY(st_session_settle(s, sequences[i]));
     size_t vocab = s->model->config.vocab, most = st_min(STINT_MAX_STEP_ROWS, s->chunk_len);
     for (size_t done = 0, m; done < n; done += m) {
         m = st_min(most, n - done);

@@ -33,12 +33,26 @@ static void add_residual(const struct st_run *r, const struct st_norm_weight *po
     if (c->block == ST_BLOCK_POST) st_pass_norm(r, after, b->x, n, b->x);
 }
 
+// ---- Block forms
+
+// What passes between the tokens of a layer: what is kept of a token, and what is made of it and
+// those before it.
+static const struct {
+    void (*append)(const struct st_run *);
+    void (*mix)(const struct st_run *);
+} forms[ST_N_FORMS] = {[ST_FORM_ATTENTION] = {st_kv_append, st_kv_attend},
+                       [ST_FORM_CONV] = {st_conv_append, st_conv_mix}};
+
+static enum st_form form_of(const struct st_run *r) {
+    return (enum st_form)r->s->model->config.form[r->layer];
+}
+
 // ---- Units of linears
 
 static struct st_operands operands_of(const struct st_run *r, enum st_unit unit) {
     const struct st_config *c = &r->s->model->config;
     struct st_chunk_buffers *b = r->buffers;
-    size_t n_q = (size_t)c->n_heads * c->head_dim, n_kv = (size_t)c->n_kv_heads * c->head_dim;
+    struct st_mixer_widths widths = st_config_mixer(c, r->layer);
     struct st_operands o = {.role = st_unit_role(unit),
                             .x = unit == ST_UNIT_O ? b->attended : b->normed,
                             .n = r->batch->n,
@@ -46,7 +60,7 @@ static struct st_operands operands_of(const struct st_run *r, enum st_unit unit)
                             .y_row = {c->hidden}};
     if (unit != ST_UNIT_QKV) return o;
     memcpy(o.y, (float *[]){b->q, b->k, b->v}, sizeof o.y);
-    memcpy(o.y_row, (size_t[]){n_q, n_kv, n_kv}, sizeof o.y_row);
+    memcpy(o.y_row, (size_t[]){widths.q, widths.k, widths.v}, sizeof o.y_row);
     return o;
 }
 
@@ -63,7 +77,7 @@ static stint_status finish(const struct st_run *r, enum st_unit unit, const stru
     const struct st_layer *l = &r->s->model->weights.layers[r->layer];
     if (op->finish) ST_TRY(op->finish(r, o));
     if (unit == ST_UNIT_QKV)
-        st_kv_append(r);
+        forms[form_of(r)].append(r);
     else if (unit == ST_UNIT_O)
         add_residual(r, &l->post_attn_norm, &l->attn_norm);
     else
@@ -92,7 +106,7 @@ static stint_status qkv(const struct st_run *r) {
 }
 
 static stint_status attention(const struct st_run *r) {
-    st_kv_attend(r);
+    forms[form_of(r)].mix(r);
     return STINT_OK;
 }
 

@@ -33,5 +33,8 @@ void st_kv_append(const struct st_run *run);
 void st_kv_attend(const struct st_run *run);
 // The same of rotated queries and a prompt that is in the cache (kv/prompt_attention.c).
 void st_kv_attend_prompt(const struct st_run *run);
+// The same of a layer that is a short convolution (kv/short_conv.c).
+void st_conv_append(const struct st_run *run);
+void st_conv_mix(const struct st_run *run);
 
 #endif

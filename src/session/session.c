@@ -72,16 +72,17 @@ static size_t widest_input(const struct stint_session *s) {
 static void lay_out_buffers(struct stint_session *s, struct st_arena *a,
                             struct st_chunk_buffers *b) {
     const struct st_config *c = &s->model->config;
+    struct st_mixer_widths mixer = st_config_widest_mixer(c);
     size_t n = s->chunk_len, wide = st_max(c->hidden, c->embed), half = c->rope_dims / 2;
     bool nested = s->model->nested.high != 0, floats = !s->model->int8.layers || nested;
     b->x = ST_TAKE(a, float, n * c->hidden);
     b->normed = ST_TAKE(a, float, n *wide);
     b->projected = ST_TAKE(a, float, n *wide);
-    b->q = ST_TAKE(a, float, n * c->n_heads * c->head_dim);
-    b->k = ST_TAKE(a, float, n * c->n_kv_heads * c->head_dim);
-    b->v = ST_TAKE(a, float, n * c->n_kv_heads * c->head_dim);
+    b->q = ST_TAKE(a, float, n *mixer.q);
+    b->k = ST_TAKE(a, float, n *mixer.k);
+    b->v = ST_TAKE(a, float, n *mixer.v);
     b->bias_factors = ST_TAKE(a, float, n * c->n_heads * st_key_bias_dims(s->model, s->kv.type));
-    b->attended = ST_TAKE(a, float, n * c->n_heads * c->head_dim);
+    b->attended = ST_TAKE(a, float, n *mixer.out);
     b->gate = ST_TAKE(a, float, floats && c->flags & ST_ARCH_GATED ? n * c->ffn : 0);
     bool middle = floats || s->model->int8.row_scaled_middle;
     b->up = ST_TAKE(a, float, middle ? n * c->ffn : 0);
@@ -149,7 +150,7 @@ static void lay_out(struct stint_session *s, struct st_arena *a) {
 // Bytes of the cache, and of all else.
 static stint_status measure(struct stint_session *s, size_t *kv_bytes, size_t *scratch_bytes) {
     struct st_arena arena = st_arena_measure();
-    ST_TRY(st_kv_measure(&s->kv, s->model, s->n_sequences, s->n_context, kv_bytes));
+    ST_TRY(st_kv_measure(s, kv_bytes));
     lay_out(s, &arena);
     *scratch_bytes = arena.used;
     return st_arena_check(&arena, "a session");
@@ -198,12 +199,11 @@ static stint_status apply_options(const struct stint_model *model,
                                   "depend on its rows");
         s->n_drafts = 0;
     }
-    if (s->kv.n_layers == 0) s->kv.n_layers = model->config.n_layers;
     s->tune_chunk = tune && model->int8.layers;
     s->kernels = select_kernels();
     s->kernels.pairs = select_pairs(s);
     s->group.n_threads = o.n_threads ? o.n_threads : st_cpu_cores();
-    if (s->kv.n_layers == model->config.n_layers) ST_TRY(apply_split(&o, s));
+    if (!s->kv.layerwise) ST_TRY(apply_split(&o, s));
     s->n_buffers =
         s->split.on ? st_min(ST_SPLIT_BUFFERS, st_ceil_div(s->n_context, s->chunk_len)) : 1;
     return STINT_OK;
@@ -293,7 +293,7 @@ static stint_status open_in(const stint_model *model, const stint_session_option
         ST_TRY(open_bounded(model, options, kv_bytes, scratch_bytes, s));
     else
         ST_TRY(check_budget(model, options, kv_bytes + scratch_bytes));
-    ST_TRY(st_kv_open(&s->kv, model, kv_bytes));
+    ST_TRY(st_kv_open(s, kv_bytes));
     ST_TRY(st_arena_open(&s->arena, scratch_bytes));
     lay_out(s, &s->arena);
     ST_TRY(st_arena_check(&s->arena, "a session"));
@@ -313,11 +313,11 @@ static stint_status open_in(const stint_model *model, const stint_session_option
 }
 
 static stint_status open_with(const stint_model *model, const stint_session_options *options,
-                              size_t kv_layers, stint_session **session) {
+                              bool layerwise, stint_session **session) {
     if (!model || !session) return st_fail(STINT_E_ARG, "model and session may not be NULL");
     struct stint_session *s = calloc(1, sizeof *s);
     if (!s) return st_fail(STINT_E_NOMEM, "no memory for a session");
-    s->kv.n_layers = kv_layers;
+    s->kv.layerwise = layerwise;
     stint_status status = open_in(model, options, s);
     if (status != STINT_OK) {
         stint_session_close(s);
@@ -329,13 +329,13 @@ static stint_status open_with(const stint_model *model, const stint_session_opti
 
 stint_status stint_session_open(const stint_model *model, const stint_session_options *options,
                                 stint_session **session) {
-    return open_with(model, options, 0, session);
+    return open_with(model, options, false, session);
 }
 
 stint_status st_session_open_layerwise(const struct stint_model *model,
                                        const stint_session_options *options,
                                        struct stint_session **session) {
-    return open_with(model, options, 1, session);
+    return open_with(model, options, true, session);
 }
 
 void stint_session_close(stint_session *session) {

@@ -281,6 +281,11 @@ void st_split_close(struct stint_session *s);
 // buffers i % n_buffers, where a later chunk has not taken their place.
 stint_status st_split_forward(const struct st_run *run, const int32_t *ids);
 
+// ---- replay.c
+
+// Gives a sequence the recurrent state of its length, before it goes on.
+stint_status st_session_settle(struct stint_session *s, uint32_t sequence);
+
 // ---- eval.c
 
 // Called before a sequence comes to hold n_tokens.

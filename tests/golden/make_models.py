@@ -67,6 +67,17 @@ CASES = {
     "llama-yarn": ("Llama", {**COMMON, "attention_bias": True, "mlp_bias": True, "head_dim": 16,
                              **rope("yarn", factor=8.0, original_max_position_embeddings=16,
                                     mscale=1.0, mscale_all_dim=0.5)}, "new"),
+    "lfm2": ("Lfm2", {**LONG, "num_hidden_layers": 5, "block_auto_adjust_ff_dim": False,
+                      "layer_types": ["conv", "conv", "full_attention", "conv", "full_attention"]},
+             "new"),
+    "lfm2-bias": ("Lfm2", {**COMMON, "num_hidden_layers": 4, "hidden_size": 20, "conv_L_cache": 4,
+                           "conv_bias": True, "intermediate_size": 90, "block_multiple_of": 8,
+                           "num_attention_heads": 2, "num_key_value_heads": 1,
+                           "tie_word_embeddings": False, "full_attn_idxs": [1, 2]}, "lfm2"),
+    "lfm2-vl": ("Lfm2", {**COMMON, "num_hidden_layers": 3, "hidden_size": 24, "conv_L_cache": 2,
+                         "num_attention_heads": 3, "num_key_value_heads": 3,
+                         "block_auto_adjust_ff_dim": False,
+                         "layer_types": ["full_attention", "conv", "conv"]}, "vision"),
     "mistral-window": ("Mistral", {**COMMON, "sliding_window": 12}, "old"),
     "mixtral-window": ("Mixtral", {**COMMON, "num_local_experts": 4, "num_experts_per_tok": 2,
                                    "num_hidden_layers": 2, "sliding_window": 12}, "old"),
@@ -89,6 +100,11 @@ CASES = {
                                        "use_qkv_bias": True, "qk_layernorm": True,
                                        "partial_rotary_factor": 0.5}, "old"),
 }
+
+
+# Multimodal checkpoints: class, model_type, and what their tensors have in place of "model.".
+WRAPPERS = {"multimodal": ("Gemma3", "gemma3", "model.", "language_model.model."),
+            "vision": ("Lfm2Vl", "lfm2_vl", "model.", "model.language_model.")}
 
 
 def randomize(model, gemma):
@@ -133,12 +149,18 @@ def respell(folder, style):
     config = json.loads(path.read_text())
     if style == "old":
         config = old_spelling(config)
-    if style == "multimodal":
-        config = {"architectures": ["Gemma3ForConditionalGeneration"], "model_type": "gemma3",
+    if style == "lfm2":  # as the family's first files had it
+        config = old_spelling(config)
+        config["block_ff_dim"] = config.pop("intermediate_size")
+        config["tie_embedding"] = config.pop("tie_word_embeddings")
+    if style in WRAPPERS:
+        kind, model_type, before, after = WRAPPERS[style]
+        config = {"architectures": [kind + "ForConditionalGeneration"], "model_type": model_type,
                   "text_config": config, "vision_config": {}, "eos_token_id": [2, 5]}
         weights = folder / "model.safetensors"
         with safe_open(weights, "pt") as stored:
-            tensors = {"language_model." + key: stored.get_tensor(key) for key in stored.keys()}
+            tensors = {key.replace(before, after, 1): stored.get_tensor(key)
+                       for key in stored.keys()}
         save_file(tensors, weights, {"format": "pt"})
     path.write_text(json.dumps(config, indent=1) + "\n")
 

@@ -45,6 +45,8 @@ class ModelInfo:
     nested_high: int
     nested_bytes: int
     embedding: int
+    n_conv_layers: int
+    conv_length: int
 
 
 def describe(handle: Handle) -> ModelInfo:

@@ -78,6 +78,8 @@ class ModelInfo(Sized):
         ("nested_high", c_uint32),
         ("nested_bytes", c_uint64),
         ("embedding", c_uint32),
+        ("n_conv_layers", c_uint32),
+        ("conv_length", c_uint32),
     ]
 
 

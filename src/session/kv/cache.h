@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "kernels/kv_types.h"
 #include "session/kv/key_bias.h"
+#include "session/kv/state.h"
 
 #include <stdint.h>
 
@@ -14,24 +15,27 @@
 struct st_kv_cache {
     struct st_arena arena;
     enum st_kv_type type;
-    size_t n_layers;              // it has room for; layer i uses slot i % n_layers
+    bool layerwise;               // it has room for a single layer of each form
+    size_t n_layers;              // with attention that it has room for
+    const uint16_t *rank;         // of layers among those with attention: layer i uses slot rank[i]
+                                  // % n_layers
     size_t n_heads;               // of keys and values
     size_t row_bytes;             // of one head's key or value of one token
     size_t head_bytes;            // of all rows of a head
     size_t all_heads;             // of all sequences and layers
     unsigned char *keys, *values; // [sequences, n_layers, n_heads] of head_bytes
     struct st_key_bias bias;      // that quantized keys leave out
+    struct st_state_cache state;  // of layers without attention
 };
 
 // STINT_E_ARG with the names there are if it is none of them.
 stint_status st_kv_find(const char *name, enum st_kv_type *type);
 
-// The bytes that it will take, for type and n_layers as they are set; the other sizes are set too.
-// STINT_E_NOMEM if they are too many to count.
-stint_status st_kv_measure(struct st_kv_cache *kv, const struct stint_model *model,
-                           size_t n_sequences, size_t n_context, size_t *bytes);
+// The bytes that the session's will take, for `type` and `layerwise` as they are set; the sizes are
+// set too. STINT_E_NOMEM if they are too many to count.
+stint_status st_kv_measure(struct stint_session *session, size_t *bytes);
 // Of so many bytes, once measured.
-stint_status st_kv_open(struct st_kv_cache *kv, const struct stint_model *model, size_t bytes);
+stint_status st_kv_open(struct stint_session *session, size_t bytes);
 // At most so many bytes of it take memory once a sequence has held n_tokens.
 size_t st_kv_touched(const struct st_kv_cache *kv, size_t n_tokens);
 void st_kv_close(struct st_kv_cache *kv); // accepts one that was never opened
@@ -40,7 +44,7 @@ void st_kv_close(struct st_kv_cache *kv); // accepts one that was never opened
 static inline unsigned char *st_kv_row(const struct st_kv_cache *kv, unsigned char *cache,
                                        uint32_t sequence, uint32_t layer, size_t head,
                                        size_t position) {
-    size_t at = (sequence * kv->n_layers + layer % kv->n_layers) * kv->n_heads + head;
+    size_t at = (sequence * kv->n_layers + kv->rank[layer] % kv->n_layers) * kv->n_heads + head;
     return cache + at * kv->head_bytes + position * kv->row_bytes;
 }
 

@@ -29,7 +29,7 @@ size_t st_int8_lay_out(const struct stint_session *s, struct st_chunk_buffers *b
                        struct st_arena *arena) {
     const struct st_config *c = &s->model->config;
     size_t in = quantized_bytes(s, st_max(c->hidden, c->embed));
-    size_t attended = quantized_bytes(s, (size_t)c->n_heads * c->head_dim);
+    size_t attended = quantized_bytes(s, st_config_widest_mixer(c).out);
     size_t middle = quantized_bytes(s, c->ffn);
     b->in8 = ST_TAKE(arena, uint8_t, in);
     b->attended8 = ST_TAKE(arena, uint8_t, attended);

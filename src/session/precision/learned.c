@@ -176,7 +176,7 @@ static void read_rows(const struct stint_session *s, uint32_t sequence, unsigned
     const struct st_config *c = &s->model->config;
     size_t length = s->sequences[sequence].length, n = st_min(length, ST_LEARNED_TOKENS);
     const unsigned char *rows =
-        st_kv_row(&s->kv, cache, sequence, c->n_layers - 1u, head, length - n);
+        st_kv_row(&s->kv, cache, sequence, st_config_last_attention(c), head, length - n);
     to += head * n * c->head_dim;
     st_session_kv_kernel(s)->load(rows, n, c->head_dim, to);
     if (cache != s->kv.keys || !st_kv_traits[s->kv.type].mixed_keys) return;
