@@ -3,6 +3,7 @@
 // prompt with and without chunk sharing.
 #include "cli/commands.h"
 #include "cli/common.h"
+#include "cli/losses.h"
 #include "cli/memory_plan.h"
 #include "cli/output.h"
 #include "cli/sampling.h"
@@ -189,9 +190,10 @@ static bool print_object(const struct st_cli_command *command, const struct repo
     json_object_set_new(object, "exec", json_string(stint_exec_name(info->exec)));
     if (info->nested_high != 0)
         json_object_set_new(object, "nested",
-                            json_pack("{s:I, s:I, s:I}", "low", (json_int_t)info->nested_low,
+                            json_pack("{s:I, s:I, s:I, s:o}", "low", (json_int_t)info->nested_low,
                                       "high", (json_int_t)info->nested_high, "bytes",
-                                      (json_int_t)info->nested_bytes));
+                                      (json_int_t)info->nested_bytes, "losses",
+                                      st_cli_losses(report->model)));
     if (is_npu(report))
         json_object_set_new(object, "graphs",
                             json_pack("{s:I, s:I, s:I, s:f}", "compiled",
@@ -260,6 +262,12 @@ static void print_memory(const struct report *report) {
                info->nested_low, info->nested_high, st_cli_size(info->nested_bytes, a),
                st_cli_size(stint_model_bytes_per_token(report->model, info->nested_low), b),
                st_cli_size(stint_model_bytes_per_token(report->model, info->nested_high), c));
+    json_t *losses = st_cli_losses(report->model), *loss;
+    char text[ST_CLI_LOSS_BYTES];
+    size_t i;
+    json_array_foreach(losses, i, loss)
+        st_cli_row(i == 0 ? "their loss" : "", "%s", st_cli_loss_text(loss, text));
+    json_decref(losses);
 }
 
 static void print_subgraphs(const struct report *report) {

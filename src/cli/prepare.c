@@ -4,6 +4,7 @@
 #include "cli/common.h"
 #include "cli/file.h"
 #include "cli/interrupt.h"
+#include "cli/losses.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/tokens.h"
@@ -162,9 +163,31 @@ static void describe_loss(const stint_prepare_summary *s, char *text, size_t byt
                  100 * (s->perplexity / s->float_perplexity - 1), 100 * s->top1_agreement);
 }
 
+// What the package says about its losses; NULL with the error printed.
+static json_t *read_losses(const struct st_cli_command *command, const char *package) {
+    stint_model_options options = {.size = sizeof options, .no_tokenizer = true, .lazy = true};
+    stint_model *model = NULL;
+    if (stint_model_open(package, &options, &model) != STINT_OK) {
+        st_cli_failed(command);
+        return NULL;
+    }
+    json_t *losses = st_cli_losses(model);
+    stint_model_close(model);
+    return losses;
+}
+
+static void print_losses(json_t *losses) {
+    char text[ST_CLI_LOSS_BYTES];
+    size_t i;
+    json_t *loss;
+    json_array_foreach(losses, i, loss) fprintf(stderr, "  %s\n", st_cli_loss_text(loss, text));
+}
+
 static int report(const struct st_cli_command *command, const struct prepare_options *options,
                   const stint_prepare_summary *summary) {
     char size[ST_CLI_SIZE_BYTES], peak[ST_CLI_SIZE_BYTES], loss[256];
+    json_t *losses = read_losses(command, options->output);
+    if (losses == NULL) return ST_CLI_FAILED;
     if (!options->common.json) {
         describe_loss(summary, loss, sizeof loss);
         fprintf(stderr,
@@ -173,19 +196,21 @@ static int report(const struct st_cli_command *command, const struct prepare_opt
                 options->output, summary->n_linears, summary->n_shadowed,
                 st_cli_size(summary->bytes, size), summary->n_tokens, summary->seconds,
                 st_cli_size(stint_peak_rss_bytes(), peak), loss);
+        print_losses(losses);
+        json_decref(losses);
         return ST_CLI_DONE;
     }
-    json_t *object =
-        json_pack("{s:s, s:s, s:I, s:I, s:I, s:f, s:I, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:I}",
-                  "source", options->common.model, "package", options->output, "bytes",
-                  (json_int_t)summary->bytes, "linears", (json_int_t)summary->n_linears,
-                  "linears_shadowed", (json_int_t)summary->n_shadowed, "pruned", summary->pruned,
-                  "calibration_tokens", (json_int_t)summary->n_tokens, "weight_scale",
-                  options->weight_scale == STINT_SCALE_TENSOR ? "tensor" : "channel",
-                  "held_out_tokens", (json_int_t)summary->held_out_tokens, "float_perplexity",
-                  summary->float_perplexity, "perplexity", summary->perplexity, "top1_agreement",
-                  summary->top1_agreement, "divergence", summary->divergence, "seconds",
-                  summary->seconds, "peak_rss_bytes", (json_int_t)stint_peak_rss_bytes());
+    json_t *object = json_pack(
+        "{s:s, s:s, s:I, s:I, s:I, s:f, s:I, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:I, s:o}",
+        "source", options->common.model, "package", options->output, "bytes",
+        (json_int_t)summary->bytes, "linears", (json_int_t)summary->n_linears, "linears_shadowed",
+        (json_int_t)summary->n_shadowed, "pruned", summary->pruned, "calibration_tokens",
+        (json_int_t)summary->n_tokens, "weight_scale",
+        options->weight_scale == STINT_SCALE_TENSOR ? "tensor" : "channel", "held_out_tokens",
+        (json_int_t)summary->held_out_tokens, "float_perplexity", summary->float_perplexity,
+        "perplexity", summary->perplexity, "top1_agreement", summary->top1_agreement, "divergence",
+        summary->divergence, "seconds", summary->seconds, "peak_rss_bytes",
+        (json_int_t)stint_peak_rss_bytes(), "losses", losses);
     return st_cli_print_json(command->name, object) ? ST_CLI_DONE : ST_CLI_FAILED;
 }
 

@@ -117,6 +117,10 @@ stint_status st_package_drop(struct st_package_writer *writer, size_t n);
 stint_status st_package_look(struct st_package_writer *writer, struct st_map *map, const char *name,
                              struct st_section *section);
 
+// Writes table and header too, so that the package can be opened at *path (for free()) as it is so
+// far. What is written next takes the table's place, and a header follows then.
+stint_status st_package_settle(struct st_package_writer *writer, char **path);
+
 // Writes table and header, makes them durable and gives the file its name. On failure nothing of
 // that name is there but what was there before. Frees the writer in either case.
 stint_status st_package_finish(struct st_package_writer *writer);

@@ -179,7 +179,7 @@ stint_status st_package_look(struct st_package_writer *w, struct st_map *map, co
         char *now = st_temporary_path(&w->temporary);
         st_map_close(map);
         stint_status status = now ? st_map_open(now, map)
-                                   : st_fail(STINT_E_NOMEM, "%s: no memory to read it", w->path);
+                                  : st_fail(STINT_E_NOMEM, "%s: no memory to read it", w->path);
         free(now);
         ST_TRY(status);
     }
@@ -206,9 +206,22 @@ static stint_status write_table(struct st_package_writer *w) {
     ST_TRY(write_bytes(w, w->entries, table_bytes));
     if (fseeko(w->file, 0, SEEK_SET) != 0) return io_error(w, "cannot be written");
     ST_TRY(write_bytes(w, &header, sizeof header));
-    if (fflush(w->file) != 0 || fsync(fileno(w->file)) != 0)
+    // What was settled before may have been longer.
+    if (fflush(w->file) != 0 || ftruncate(fileno(w->file), (off_t)header.file_bytes) != 0)
         return io_error(w, "cannot be written");
     return STINT_OK;
+}
+
+// The header stays: until the package is finished, its file has no name.
+stint_status st_package_settle(struct st_package_writer *w, char **path) {
+    ST_TRY(end_section(w));
+    ST_TRY(pad(w));
+    uint64_t at = w->at;
+    ST_TRY(write_table(w));
+    w->at = at;
+    if (fseeko(w->file, (off_t)at, SEEK_SET) != 0) return io_error(w, "cannot be written");
+    *path = st_temporary_path(&w->temporary);
+    return *path ? STINT_OK : keep(w, st_fail(STINT_E_NOMEM, "%s: no memory to read it", w->path));
 }
 
 static void free_writer(struct st_package_writer *w) {
@@ -222,6 +235,8 @@ static void free_writer(struct st_package_writer *w) {
 
 stint_status st_package_finish(struct st_package_writer *w) {
     stint_status status = write_table(w);
+    if (status == STINT_OK && fsync(fileno(w->file)) != 0)
+        status = io_error(w, "cannot be written");
     if (status == STINT_OK) status = st_temporary_keep(&w->temporary);
     if (status != STINT_OK) {
         st_package_abandon(w);

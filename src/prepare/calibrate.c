@@ -198,7 +198,7 @@ static size_t row_bytes(const struct st_calibration *c) {
 static struct st_run run_of(const struct st_calibration *c, const struct st_batch *batch) {
     bool prompt = c->n_sequence > ST_SHORT_TEXT;
     return st_session_run(c->session, prompt ? ST_PHASE_PREFILL : ST_PHASE_DECODE,
-                          ST_PRECISION_INT8, batch);
+                          c->bits ? c->bits : ST_PRECISION_INT8, batch);
 }
 
 static stint_status embed(struct st_calibration *c, const struct st_batch *batch, size_t first,
@@ -379,4 +379,8 @@ stint_status st_calibration_predict(struct st_calibration *c, size_t first,
     }
     st_arena_close(&arena);
     return status;
+}
+
+double st_predictions_perplexity(const struct st_predictions *p) {
+    return fmin(exp(p->loss / (double)p->n), 1e300);
 }

@@ -25,6 +25,7 @@ struct st_calibration {
     float *before;     // the same before the current layer
     struct st_layer_stats stats;
     bool products; // sums of x x^T are wanted; set before opening
+    unsigned bits; // nested precision to run at; 0: INT8, or float; set before opening
     // Called with every observed input of a layer's first run; or NULL.
     void (*watch)(void *context, const struct st_linear_input *input);
     void *watch_context;
@@ -71,6 +72,9 @@ struct st_predictions {
                        // likely tokens and all others together
     size_t n_same;     // positions whose most likely token is the same
 };
+
+// At most 1e300: JSON has no infinity.
+double st_predictions_perplexity(const struct st_predictions *predictions);
 
 // Call after the last layer. Predicts from id number `first` on and sets all but `at` and `exact`.
 stint_status st_calibration_predict(struct st_calibration *calibration, size_t first,

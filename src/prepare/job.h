@@ -9,6 +9,13 @@
 #include "prepare/pack.h"
 #include "prepare/plan.h"
 
+// What a package loses at a precision, on held-out text.
+struct st_loss {
+    unsigned bits;
+    double divergence, top1_agreement; // as in stint_prepare_summary
+    double perplexity_ratio;           // to the source's
+};
+
 struct st_prepare_job {
     const char *source;
     const stint_prepare_options *options;
@@ -21,6 +28,9 @@ struct st_prepare_job {
     struct st_ids ids;
     size_t n_observed; // number of ids; the rest is held out
     struct st_plan plan;
+    struct st_predictions exact; // of the source on the held-out text, if it is long enough
+    struct st_loss losses[ST_PANEL_PRECISIONS]; // at each nested precision
+    size_t n_losses;
     stint_prepare_summary summary;
     uint64_t done; // steps
 };
@@ -42,5 +52,9 @@ stint_status st_prepare_write_inputs(struct st_prepare_job *job);
 // select.c: decides in job->plan which linears are shadowed, and measures what the package loses on
 // held-out text, in job->summary.
 stint_status st_prepare_select(struct st_prepare_job *job);
+
+// measure.c: sets job->losses from the package, which has been settled; warns where a precision
+// destroys the model. Nothing is measured if no text is held out or there are no nested weights.
+stint_status st_prepare_measure(struct st_prepare_job *job);
 
 #endif

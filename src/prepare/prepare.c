@@ -93,6 +93,18 @@ static json_t *describe_linear(const struct st_planned *l) {
                      l->input[1] > 0.0f ? 0 : (int)l->input[0]);
 }
 
+static json_t *describe_losses(const struct st_prepare_job *p) {
+    json_t *array = json_array();
+    for (size_t i = 0; i < p->n_losses; i++) {
+        const struct st_loss *l = &p->losses[i];
+        json_array_append_new(array,
+                              json_pack("{s:i, s:f, s:f, s:f}", "bits", (int)l->bits, "divergence",
+                                        l->divergence, "perplexity_ratio", l->perplexity_ratio,
+                                        "top1_agreement", l->top1_agreement));
+    }
+    return array;
+}
+
 static json_t *describe(const struct st_prepare_job *p, const stint_model_info *info) {
     const stint_prepare_summary *s = &p->summary;
     json_t *linears = json_array();
@@ -109,10 +121,11 @@ static json_t *describe(const struct st_prepare_job *p, const stint_model_info *
                      describe_points(st_cover_shares), "linears", linears);
 }
 
-static stint_status add_meta(struct st_prepare_job *p) {
+static stint_status add_notes(struct st_prepare_job *p) {
     stint_model_info info = {.size = sizeof info};
     ST_TRY(stint_model_describe(p->model, &info));
     json_t *meta = describe(p, &info);
+    if (meta && p->n_losses) json_object_set_new(meta, "losses", describe_losses(p));
     if (meta && p->neurons) json_object_set_new(meta, "neurons", st_neurons_describe(p->neurons));
     char *text = meta ? json_dumps(meta, JSON_INDENT(1)) : NULL;
     stint_status status = text ? add_blob(p, ST_PACKAGE_META, text, strlen(text))
@@ -225,8 +238,13 @@ static stint_status write_package(struct st_prepare_job *p) {
     ST_TRY(st_prepare_drop_columns(p));
     ST_TRY(st_prepare_write_inputs(p));
     for (size_t i = 0; i < p->plan.n; i++) p->summary.n_shadowed += p->plan.linears[i].shadowed;
-    ST_TRY(add_meta(p));
-    return keep_tensors(p);
+    ST_TRY(keep_tensors(p));
+    ST_TRY(add_notes(p));
+    if (!p->nested || !p->exact.n) return STINT_OK;
+    // The loss at each nested precision, of the package as it would be: then the notes with it.
+    ST_TRY(st_prepare_measure(p));
+    ST_TRY(st_package_drop(p->writer, st_package_sections(p->writer) - 1));
+    return add_notes(p);
 }
 
 // ---- All steps
@@ -271,6 +289,7 @@ static void close_all(struct st_prepare_job *p) {
     st_neuron_packer_close(p->neurons);
     st_package_abandon(p->writer);
     st_ids_free(&p->ids);
+    free(p->exact.at);
     stint_model_close(p->model);
 }
 

@@ -104,7 +104,7 @@ static stint_status predict(struct st_prepare_job *job, struct st_predictions *p
 
 struct search {
     struct st_prepare_job *job;
-    struct st_predictions exact, got;
+    struct st_predictions got;
     double loss; // mean divergence from the source: about the perplexity's relative increase
 };
 
@@ -172,16 +172,11 @@ static stint_status search_plan(struct search *s) {
     return s->job->plan.row_scales ? search_terms(s) : search_shadow(s);
 }
 
-// JSON has no infinity.
-static double perplexity(const struct st_predictions *p) {
-    return fmin(exp(p->loss / (double)p->n), 1e300);
-}
-
 static void report(struct search *s) {
     stint_prepare_summary *out = &s->job->summary;
-    out->held_out_tokens = (uint32_t)s->exact.n;
-    out->float_perplexity = perplexity(&s->exact);
-    out->perplexity = perplexity(&s->got);
+    out->held_out_tokens = (uint32_t)s->job->exact.n;
+    out->float_perplexity = st_predictions_perplexity(&s->job->exact);
+    out->perplexity = st_predictions_perplexity(&s->got);
     out->top1_agreement = (double)s->got.n_same / (double)s->got.n;
     out->divergence = fmin(s->got.divergence / (double)s->got.n, 1e300);
     if (s->loss <= loss_alarming) return;
@@ -203,17 +198,16 @@ stint_status st_prepare_select(struct st_prepare_job *job) {
         st_plan_prune(&job->plan, job->summary.pruned);
         return st_prepare_write_columns(job);
     }
-    s.exact.at = calloc(n, sizeof *s.exact.at);
+    job->exact.at = calloc(n, sizeof *job->exact.at);
     s.got.at = calloc(n, sizeof *s.got.at);
-    s.got.exact = &s.exact;
+    s.got.exact = &job->exact;
     stint_status status = STINT_OK;
-    if (!s.exact.at || !s.got.at)
+    if (!job->exact.at || !s.got.at)
         status = st_fail(STINT_E_NOMEM, "no memory for %zu predictions", n);
     if (status == STINT_OK)
-        status = st_calibration_predict(&job->calibration, job->n_observed, &s.exact);
+        status = st_calibration_predict(&job->calibration, job->n_observed, &job->exact);
     if (status == STINT_OK) status = search_plan(&s);
     if (status == STINT_OK) report(&s);
-    free(s.exact.at);
     free(s.got.at);
     return status;
 }

@@ -39,11 +39,17 @@ class Prepare(Folder):
                                        "linears_shadowed", "pruned", "calibration_tokens",
                                        "weight_scale", "held_out_tokens", "float_perplexity",
                                        "perplexity", "top1_agreement", "divergence", "seconds",
-                                       "peak_rss_bytes"})
+                                       "peak_rss_bytes", "losses"})
         self.assertLess(report["divergence"], 0.003)
         self.assertGreater(report["top1_agreement"], 0.9)
         self.assertEqual((report["linears"], report["weight_scale"]), (49, "channel"))
         self.assertEqual(self.names(), ["novels.stint"])
+        losses = report["losses"]
+        self.assertEqual([loss["bits"] for loss in losses], [2, 3, 4])
+        self.assertEqual(losses, sorted(losses, key=lambda loss: -loss["divergence"]))
+        self.assertEqual(stint_json("inspect", self.package)["nested"]["losses"], losses)
+        self.assertRegex(stint("inspect", self.package).stdout,
+                         r"their loss +2 bits: perplexity [+-][0-9.]+ %, divergence .*\n +3 bits: ")
         text = [stint("run", self.package, "-p", PROMPT, "-n", "20", *options).stdout
                 for options in ((), ("--chunk", "32"), ("--chunk", "auto"), ("--threads", "1"),
                                 ("--device", "cpu"), ("--exec", "npu"))]

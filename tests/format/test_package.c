@@ -146,6 +146,40 @@ static void the_last_sections_can_be_taken_back(void **state) {
     remove(path);
 }
 
+// It can be opened while it is under way, and what is read then leaves no trace.
+static void a_package_can_be_read_before_it_is_finished(void **state) {
+    (void)state;
+    char path[512], plain[512], *now = NULL;
+    struct st_package_writer *w = NULL;
+    struct st_package *package = NULL;
+    struct st_map map, other;
+    const struct st_section draft = {
+        "draft", ST_SECTION_BLOB, ST_DTYPE_F32, 1, {5, 1, 1, 1}, "draft", 5};
+    snprintf(plain, sizeof plain, "%s", write_all(ts_temp_folder()));
+    snprintf(path, sizeof path, "%s/settled.stint", ts_temp_folder());
+    assert_int_equal(st_package_create(path, &w), STINT_OK);
+    for (size_t i = 0; i < N_SECTIONS; i++)
+        assert_int_equal(st_package_add(w, &sections[i]), STINT_OK);
+    assert_int_equal(st_package_add(w, &draft), STINT_OK);
+    assert_int_equal(st_package_settle(w, &now), STINT_OK);
+    assert_int_equal(st_map_open(now, &map), STINT_OK);
+    assert_int_equal(st_package_open("settled", &map, &package), STINT_OK);
+    assert_int_equal(st_package_count(package), N_SECTIONS + 1);
+    assert_memory_equal(st_package_find(package, "draft")->data, "draft", 5);
+    st_package_close(package);
+    st_map_close(&map);
+    free(now);
+    assert_int_equal(st_package_drop(w, N_SECTIONS), STINT_OK);
+    assert_int_equal(st_package_finish(w), STINT_OK);
+    assert_int_equal(st_map_open(path, &map), STINT_OK);
+    assert_int_equal(st_map_open(plain, &other), STINT_OK);
+    assert_int_equal(map.bytes, other.bytes);
+    assert_memory_equal(map.data, other.data, map.bytes);
+    st_map_close(&map);
+    st_map_close(&other);
+    remove(path);
+}
+
 static void shapes_that_cannot_be_are_refused(void **state) {
     (void)state;
     const struct st_section wrong[] = {
@@ -309,6 +343,7 @@ int main(void) {
         cmocka_unit_test(what_was_written_is_read),
         cmocka_unit_test(a_section_comes_in_pieces),
         cmocka_unit_test(the_last_sections_can_be_taken_back),
+        cmocka_unit_test(a_package_can_be_read_before_it_is_finished),
         cmocka_unit_test(shapes_that_cannot_be_are_refused),
         cmocka_unit_test(no_damaged_byte_goes_unseen),
         cmocka_unit_test(lies_with_right_hashes_are_refused),

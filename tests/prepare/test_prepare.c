@@ -4,6 +4,8 @@
 #include "support/support.h"
 
 #include <dirent.h>
+#include <jansson.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <setjmp.h>
@@ -101,6 +103,49 @@ static void a_package_stands_alone(void **state) {
     unlink(out);
 }
 
+static void count_warnings(void *context, stint_log_level level, const char *text) {
+    if (level == STINT_LOG_WARNING && strstr(text, "first choices")) ++*(size_t *)context;
+}
+
+static double number_of(const json_t *loss, const char *key) {
+    return json_number_value(json_object_get(loss, key));
+}
+
+// Each precision loses more than the one above it, the highest more than INT8; those that lose too
+// much are named.
+static void the_loss_at_each_precision_is_noted(void **state) {
+    (void)state;
+    stint_model *model = NULL;
+    stint_prepare_options options = {
+        .size = sizeof options, .n_tokens = 900, .bits_low = 2, .bits_high = 4};
+    stint_prepare_summary summary = {.size = sizeof summary};
+    size_t warnings = 0, expected = 0, bytes = 0;
+    stint_log_set(count_warnings, &warnings, STINT_LOG_WARNING);
+    assert_int_equal(stint_prepare(MODEL, out, &options, &summary), STINT_OK);
+    stint_log_set(NULL, NULL, STINT_LOG_WARNING);
+    assert_true(summary.held_out_tokens > 0);
+    assert_int_equal(stint_model_open(out, NULL, &model), STINT_OK);
+    const char *text = stint_model_notes(model, &bytes);
+    json_t *notes = json_loadb(text, bytes, 0, NULL), *losses = json_object_get(notes, "losses");
+    assert_int_equal(json_array_size(losses), 3);
+    double divergence = INFINITY, same = 0.0;
+    for (size_t i = 0; i < 3; i++) {
+        const json_t *loss = json_array_get(losses, i);
+        assert_true(number_of(loss, "bits") == (double)(2 + i));
+        assert_true(number_of(loss, "divergence") < divergence);
+        assert_true(number_of(loss, "top1_agreement") >= same);
+        assert_true(number_of(loss, "perplexity_ratio") > 0.9);
+        divergence = number_of(loss, "divergence");
+        same = number_of(loss, "top1_agreement");
+        expected += same < 0.6;
+    }
+    assert_true(divergence > summary.divergence);
+    assert_int_equal(warnings, expected);
+    json_decref(notes);
+    stint_model_close(model);
+    unlink(out);
+}
+
 static bool after_some_time(void *context) {
     return --*(int *)context < 0;
 }
@@ -121,6 +166,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_cannot_be_prepared_is_refused),
         cmocka_unit_test(a_package_stands_alone),
+        cmocka_unit_test(the_loss_at_each_precision_is_noted),
         cmocka_unit_test(a_canceled_package_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, name_package, NULL);
