@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sessions on `sim`, a device with memory of its own: the same bits as on the host's cores, in
 // whatever its memory has room for, and whichever of its jobs fails.
+#include "device/driver.h"
 #include "session/session.h"
 #include "support/kinds.h"
 #include "support/support.h"
@@ -138,6 +139,47 @@ static void a_failed_job_is_done_by_the_host(void **state) {
     }
 }
 
+// Another thread's: waits for job `number`, then cancels it.
+struct canceling {
+    struct st_device *device;
+    uint32_t number;
+};
+
+static struct st_job *pending(struct st_device *d, uint32_t number) {
+    for (size_t i = 0; i < ST_DEVICE_JOBS; i++)
+        if (d->jobs[i].number == number && d->jobs[i].state == ST_JOB_PENDING) return &d->jobs[i];
+    return NULL;
+}
+
+static void *cancel_one(void *context) {
+    const struct canceling *c = context;
+    struct st_job *job;
+    pthread_mutex_lock(&c->device->mutex);
+    while (!(job = pending(c->device, c->number)))
+        pthread_cond_wait(&c->device->changed, &c->device->mutex);
+    pthread_mutex_unlock(&c->device->mutex);
+    st_job_cancel(job);
+    return NULL;
+}
+
+// As one that came after a job that failed.
+static void a_canceled_job_is_done_by_the_host(void **state) {
+    (void)state;
+    for (uint32_t n = 1; n <= 6; n++) {
+        char device[64];
+        stint_session *s = NULL;
+        pthread_t thread;
+        snprintf(device, sizeof device, "sim:delay=0,hang=%u", n);
+        assert_int_equal(open_session(0, device, 0, &s), STINT_OK);
+        struct canceling c = {s->group.npu[ST_NPU_DEVICE]->device, n};
+        assert_int_equal(pthread_create(&thread, NULL, cancel_one, &c), 0);
+        assert_same(s, 0, device);
+        pthread_join(thread, NULL);
+        assert_int_equal(s->npus.faults, 1);
+        stint_session_close(s);
+    }
+}
+
 static void without_memory_there_is_one_clear_error(void **state) {
     (void)state;
     for (int i = 0; i < N_KINDS; i++) {
@@ -201,6 +243,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(other_memory_gives_the_same_bits),
         cmocka_unit_test(a_failed_job_is_done_by_the_host),
+        cmocka_unit_test(a_canceled_job_is_done_by_the_host),
         cmocka_unit_test(without_memory_there_is_one_clear_error),
         cmocka_unit_test(a_limit_divides_the_model),
         cmocka_unit_test(what_cannot_be_had_is_refused),

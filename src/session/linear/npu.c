@@ -231,10 +231,11 @@ enum st_npu_kind st_npu_select(const struct st_run *r, enum st_int8_role role, u
     return (enum st_npu_kind)s->npus.placed[unit_of(s, role, r->layer, expert)];
 }
 
+// Also of a job that was canceled: a caller who cancels is heard between subgraphs (pass.c).
 bool st_npu_takes_over(const struct st_run *r, enum st_npu_kind kind, stint_status status) {
     struct st_npu *const *npu = r->group->npu;
-    if (status == STINT_OK || status == STINT_E_CANCELED || status == STINT_E_INTERNAL ||
-        kind == ST_NPU_HOST || npu[ST_NPU_DEVICE] == npu[ST_NPU_HOST])
+    if (status == STINT_OK || status == STINT_E_INTERNAL || kind == ST_NPU_HOST ||
+        npu[ST_NPU_DEVICE] == npu[ST_NPU_HOST])
         return false;
     if (atomic_fetch_add_explicit(&r->s->npus.faults, 1, memory_order_relaxed) == 0)
         st_log(STINT_LOG_WARNING, "%s: the CPU takes over", stint_error_text());
