@@ -5,7 +5,7 @@ CMAKE_FLAGS ?=                     # for configuring, e.g. CMAKE_FLAGS=-DSTINT_W
 JOBS ?= $(shell nproc)
 
 .PHONY: all demo test check asan tsan dev arm fuzz bench install wheel deb clean help bootstrap
-.PHONY: everything hexagon soak coverage memcheck
+.PHONY: everything hexagon opencl soak coverage memcheck
 .PHONY: build/stint
 
 all: build/stint                   ## build the command at build/stint
@@ -55,11 +55,13 @@ arm:                               ## cross-build for 64-bit Arm and test under 
 	@scripts/count_skips build/aarch64
 
 hexagon:                           ## the program for Hexagon DSPs, and its tests under qemu
-	@scripts/bootstrap hexagon
+opencl:                            ## the device for GPUs, and its tests on PoCL
+hexagon opencl:
+	@scripts/bootstrap $@
 	@$(MAKE) --no-print-directory build/build.ninja
 	cmake --preset release >build/configure.log # what was not there when it was configured
 	cmake --build --preset release -j $(JOBS)
-	ctest --preset release -j $(JOBS) -R 'hexagon|^device'
+	ctest --preset release -j $(JOBS) -R '$@|device'
 
 FUZZ_SECONDS ?= 60
 fuzz:                              ## FUZZ_SECONDS=60 of each fuzz target

@@ -21,8 +21,9 @@ const struct st_cli_option st_cli_common_rows[] = {
      .kind = ST_CLI_TEXT,
      .value = "NAME",
      .names = stint_device_name,
-     .help = "device that computes INT8; hexagon is a DSP in an emulator, sim a second processor "
-             "for tests; without it the best one of this machine",
+     .help = "device that computes INT8; hexagon is a DSP in an emulator, opencl a GPU where stint "
+             "was built with OpenCL, sim a second processor for tests; without it the best one of "
+             "this machine",
      .offset = offsetof(struct st_cli_common, device)},
     {.name = "threads",
      .often = true,

@@ -157,7 +157,8 @@ enum st_job_failure {
 
 struct st_job_result {
     enum st_job_failure failure;
-    size_t n_clipped; // elements beyond INT8 that this job met while it quantized
+    size_t n_clipped;   // elements beyond INT8 that this job met while it quantized
+    uint64_t device_ns; // from its begin to its end by the device's own clock; 0: it has none
 };
 
 // Where outliers go: `capacity` entries of a struct st_outliers, which needs

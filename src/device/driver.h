@@ -31,6 +31,7 @@ struct st_job {
     enum st_job_state state;     // guarded
     enum st_job_failure failure; // guarded
     size_t n_clipped;            // guarded
+    uint64_t device_ns;          // set by the device before the job ends, or 0
     bool canceled, timed_out;    // guarded: asked for
 };
 

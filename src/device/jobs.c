@@ -41,6 +41,7 @@ static void set_up(struct st_job *job, struct st_graph *graph, const void *args)
     job->state = ST_JOB_PENDING;
     job->failure = ST_FAILURE_NONE;
     job->n_clipped = 0;
+    job->device_ns = 0;
     job->canceled = job->timed_out = false;
 }
 
@@ -153,7 +154,7 @@ static stint_status wait_for(struct st_job *job, bool release, struct st_job_res
         pthread_mutex_lock(&d->mutex);
         while (job->state == ST_JOB_PENDING) pthread_cond_wait(&d->changed, &d->mutex);
     }
-    struct st_job_result now = {job->failure, job->n_clipped};
+    struct st_job_result now = {job->failure, job->n_clipped, job->device_ns};
     if (release) drop_reference(job);
     pthread_mutex_unlock(&d->mutex);
     if (result) *result = now;

@@ -10,6 +10,7 @@
     X(pool_amx)                                                                                    \
     X(pool_cpu)                                                                                    \
     X(hexagon)                                                                                     \
+    X(opencl)                                                                                      \
     X(sim)
 
 #define ST_DECLARE_DEVICE(name) extern const struct st_device_ops st_device_##name;

@@ -66,6 +66,11 @@ static inline size_t st_linear_op_groups(const struct st_linear_op *linear_op) {
 static inline size_t st_linear_op_group_bytes(const struct st_linear_op *linear_op) {
     return st_int8_padded_k(linear_op->weight.n_in) * ST_DEVICE_GROUP;
 }
+// An activation with the same bits on every host; plain C takes the others from libm, whose bits no
+// device has.
+static inline bool st_act_is_exact(enum st_act act) {
+    return act == ST_ACT_RELU || act == ST_ACT_RELU2 || act == ST_ACT_DRELU;
+}
 size_t st_linear_op_packed_rows(enum st_epilogue epilogue, uint32_t n_parts, const uint32_t *rows);
 
 #endif

@@ -458,7 +458,7 @@ static void devices_are_opened_by_name(void **state) {
     struct st_device *device = NULL;
     struct st_device_options options = {.name = "tpu", .workers = o.workers};
     assert_int_equal(st_device_open(&options, &device), STINT_E_ARG);
-    assert_non_null(strstr(st_error_text(), "known are: amx, cpu, hexagon, sim"));
+    assert_non_null(strstr(st_error_text(), "known are: amx, cpu, hexagon, opencl, sim"));
     options.name = "cpu:fail=1";
     assert_int_equal(st_device_open(&options, &device), STINT_E_ARG);
     const char *bad[] = {

@@ -6,11 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Of activations that the plain C kernels take from libm, whose bits the program does not have.
-static bool is_exact(enum st_act act) {
-    return act == ST_ACT_RELU || act == ST_ACT_RELU2 || act == ST_ACT_DRELU;
-}
-
 bool st_hexagon_supports(const struct st_device *device,
                          const struct st_device_subgraph *subgraph) {
     const struct hexagon_device *d = (const struct hexagon_device *)device;
@@ -19,7 +14,8 @@ bool st_hexagon_supports(const struct st_device *device,
     for (uint32_t i = 0; i < subgraph->n_linear_ops; i++)
         if (!tile_plan_make(subgraph->linear_ops[i].weight.n_in, TILE_VTCM_BYTES, &plan))
             return false;
-    return subgraph->n_linear_ops == 1 || d->exact_acts || is_exact(subgraph->linear_ops[0].act);
+    return subgraph->n_linear_ops == 1 || d->exact_acts ||
+           st_act_is_exact(subgraph->linear_ops[0].act);
 }
 
 stint_status st_hexagon_compile(struct st_device *device, const struct st_device_subgraph *subgraph,

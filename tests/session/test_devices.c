@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions on the emulated Hexagon DSP: the bits of the host's cores, in one chunk and in several,
-// divided over two processors, with room for a part of the model, and when the program fails.
+// Sessions on devices that are processors of their own: the bits of the host's cores, in one chunk
+// and in several, divided over two processors, with room for a part of the model, and when the
+// device fails.
 #include "device/driver.h"
 #include "session/session.h"
 #include "support/kinds.h"
@@ -23,6 +24,20 @@ static const struct kind {
     {"fixtures/models/mixtral", NULL}, // a scale for each token
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
+
+static const struct subject {
+    const char *name, *hint;
+    const char *faults[9]; // ends with NULL
+} subjects[] = {
+    {"hexagon",
+     "no Hexagon program or emulator: scripts/bootstrap hexagon",
+     {"hexagon:fail=3", "hexagon:die=1", "hexagon:die=9", "hexagon:garbage=4", "hexagon:spin=2",
+      "hexagon:sleep=5", "hexagon:list=3", "hexagon:timeout=5,spin=4"}},
+    // A call while the prompt runs.
+    {"opencl",
+     "OpenCL finds no device: scripts/bootstrap opencl",
+     {"opencl:error=700", "opencl:lose=800", "opencl:timeout=50,hang=1"}},
+};
 
 static stint_model *models[N_KINDS];
 static int32_t ids[N_IDS];
@@ -61,11 +76,12 @@ static stint_status evaluate(stint_session *s, int kind, float *logits) {
 
 // Returns how many jobs the host has taken over.
 static size_t gives_the_same(int kind, const struct way *way) {
+    size_t name = strcspn(way->device, ":");
     stint_session *s = NULL;
     float *logits = malloc(logits_bytes(kind));
     if (open_session(kind, way, &s) != STINT_OK || evaluate(s, kind, logits) != STINT_OK)
         fail_msg("%s: %s", way->device, stint_error_text());
-    assert_string_equal(stint_session_device(s), "hexagon");
+    assert_memory_equal(stint_session_device(s), way->device, name);
     if (memcmp(logits, wanted[kind], logits_bytes(kind)) != 0)
         fail_msg("%s, %s: other bits than on the host", kinds[kind].source, way->device);
     size_t faults = s->npus.faults;
@@ -107,28 +123,25 @@ static int close_models(void **state) {
     return 0;
 }
 
-static void skip_without(void) {
+static bool is_here(const struct subject *subject) {
     for (size_t i = 0; st_devices[i]; i++)
-        if (strcmp(st_devices[i]->name, "hexagon") == 0 && st_devices[i]->present()) return;
-    print_message("no Hexagon program or emulator: scripts/bootstrap hexagon\n");
-    skip();
+        if (strcmp(st_devices[i]->name, subject->name) == 0 && st_devices[i]->present())
+            return true;
+    return false;
 }
 
-static void every_chunk_length_gives_the_same_bits(void **state) {
-    (void)state;
-    skip_without();
+static void every_chunk_length_gives_the_same_bits(const struct subject *subject) {
+    const char *name = subject->name;
     for (int i = 0; i < N_KINDS; i++) {
-        assert_int_equal(gives_the_same(i, &(struct way){"hexagon", N_PROMPT, 0, 0}), 0);
-        assert_int_equal(gives_the_same(i, &(struct way){"hexagon", IN_THREE, 0, 0}), 0);
-        assert_int_equal(gives_the_same(i, &(struct way){"hexagon", IN_THREE, 1, 0}), 0);
+        assert_int_equal(gives_the_same(i, &(struct way){name, N_PROMPT, 0, 0}), 0);
+        assert_int_equal(gives_the_same(i, &(struct way){name, IN_THREE, 0, 0}), 0);
+        assert_int_equal(gives_the_same(i, &(struct way){name, IN_THREE, 1, 0}), 0);
     }
 }
 
 // A limit with room for the buffers and some of the weights.
-static void a_limit_divides_the_model(void **state) {
-    (void)state;
-    skip_without();
-    struct way way = {"hexagon", N_PROMPT, 0, 0};
+static void a_limit_divides_the_model(const struct subject *subject) {
+    struct way way = {subject->name, N_PROMPT, 0, 0};
     stint_session *s = NULL;
     assert_int_equal(open_session(0, &way, &s), STINT_OK);
     const struct st_npu *npu = s->group.npu[ST_NPU_DEVICE];
@@ -149,21 +162,35 @@ static void a_limit_divides_the_model(void **state) {
     assert_int_equal(gives_the_same(0, &way), 0);
 }
 
-static void the_host_takes_over_a_failed_program(void **state) {
+static void the_host_takes_over_a_failed_device(const struct subject *subject) {
+    for (size_t i = 0; subject->faults[i]; i++)
+        assert_true(gives_the_same(0, &(struct way){subject->faults[i], IN_THREE, 0, 0}) > 0);
+}
+
+static void sessions_run_on(const struct subject *subject) {
+    if (!is_here(subject)) {
+        print_message("%s\n", subject->hint);
+        skip();
+    }
+    every_chunk_length_gives_the_same_bits(subject);
+    a_limit_divides_the_model(subject);
+    the_host_takes_over_a_failed_device(subject);
+}
+
+static void sessions_run_on_hexagon(void **state) {
     (void)state;
-    skip_without();
-    const char *faults[] = {"hexagon:fail=3",    "hexagon:die=1",           "hexagon:die=9",
-                            "hexagon:garbage=4", "hexagon:spin=2",          "hexagon:sleep=5",
-                            "hexagon:list=3",    "hexagon:timeout=5,spin=4"};
-    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
-        assert_true(gives_the_same(0, &(struct way){faults[i], IN_THREE, 0, 0}) > 0);
+    sessions_run_on(&subjects[0]);
+}
+
+static void sessions_run_on_opencl(void **state) {
+    (void)state;
+    sessions_run_on(&subjects[1]);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_chunk_length_gives_the_same_bits),
-        cmocka_unit_test(a_limit_divides_the_model),
-        cmocka_unit_test(the_host_takes_over_a_failed_program),
+        cmocka_unit_test(sessions_run_on_hexagon),
+        cmocka_unit_test(sessions_run_on_opencl),
     };
     return cmocka_run_group_tests(tests, open_models, close_models);
 }

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arguments of the OpenCL program's kernels, for both sides: C and OpenCL C. Offsets and distances
+// are bytes; buffers are arguments of their own.
+#ifndef ST_DEVICE_OPENCL_ARGS_H
+#define ST_DEVICE_OPENCL_ARGS_H
+
+#ifdef __OPENCL_VERSION__
+typedef uint ocl_u32;
+typedef ulong ocl_u64;
+#else
+#include <stdint.h>
+typedef uint32_t ocl_u32;
+typedef uint64_t ocl_u64;
+#endif
+
+enum { OCL_PANEL = 16, OCL_GROUP = 64, OCL_PARTS = 3 }; // kernels/int8.h, device/subgraph.h
+
+struct ocl_rows {
+    ocl_u64 offset, row;
+};
+
+// Quantized rows of k signed bytes, a multiple of 4. In two terms the rest of row t lies `rest`
+// behind its q; its scale, where it has one of its own, `scale` behind.
+struct ocl_quantized {
+    struct ocl_rows rows;
+    ocl_u64 rest, scale;
+    ocl_u32 k, two_term;
+};
+
+// Where outliers go, and where they are counted.
+struct ocl_outliers {
+    ocl_u64 list; // struct st_outliers
+    ocl_u32 capacity, has_list;
+    ocl_u32 counter, unused; // its index
+};
+
+// out [n_rows, n] floats -> quantized with this scale; 0: each row has its own.
+struct ocl_quantize {
+    struct ocl_rows x;
+    struct ocl_quantized to;
+    struct ocl_outliers outliers;
+    ocl_u32 n_rows, n;
+    float scale;
+    ocl_u32 unused;
+};
+
+// The values of a linear are [packed_rows] factors, then as many biases where has_bias.
+struct ocl_linear {
+    struct ocl_quantized x;
+    struct ocl_rows out[OCL_PARTS]; // floats
+    ocl_u32 n_parts, rows[OCL_PARTS];
+    ocl_u32 n_rows, packed_rows;
+    ocl_u32 row_scales, has_bias;
+    // Of a linear before another:
+    ocl_u32 gated, act; // enum st_act
+    ocl_u32 has_add, to_floats;
+    struct ocl_quantized next;
+    struct ocl_rows floats; // in place of `next`
+    struct ocl_rows add;
+    ocl_u64 add_row;
+    struct ocl_outliers outliers;
+    float next_scale;
+    ocl_u32 unused;
+};
+
+#endif

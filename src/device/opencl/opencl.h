@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// A GPU, or whatever else OpenCL 1.2 reaches (docs/OPENCL.md). Jobs are put into an in-order queue
+// when they are submitted; a callback of the last of a job's commands ends it, in the same order. A
+// second queue maps buffers, so that mapping waits for no job.
+//
+// Settings, separated by commas. device=N: the N-th of all OpenCL devices, GPUs first; items=N,
+// tokens=N: in place of the device file's (share/opencl); copy=1: weights are copied even where the
+// device reads the host's memory; steps=1: division in software; timeout=MS: how long a waiter
+// waits. For tests: error=N, lose=N: the N-th call of OpenCL fails, or finds no device any more;
+// hang=N: the N-th job never ends.
+#ifndef ST_DEVICE_OPENCL_OPENCL_H
+#define ST_DEVICE_OPENCL_OPENCL_H
+
+#include "device/list.h"
+#include "device/opencl/args.h"
+#include "device/opencl/opencl_api.h"
+
+#include <stdatomic.h>
+
+enum {
+    ST_OPENCL_CANCEL_MS = 500, // a canceled job ends in this time, or the device is lost
+    ST_OPENCL_MAX_ITEMS = 1024,
+    ST_OPENCL_MAX_TOKENS = 64,
+};
+
+struct opencl_settings {
+    uint32_t device, items, tokens, copy, steps, timeout;
+    uint32_t error, lose, hang;
+};
+
+enum opencl_kernel {
+    OPENCL_QUANTIZE_STATIC,
+    OPENCL_QUANTIZE_ROWS,
+    OPENCL_LINEAR_FLOAT,
+    OPENCL_LINEAR_ACTIVATED,
+    OPENCL_N_KERNELS
+};
+
+// A job in the queue; it has the same index as the job among the device's.
+struct opencl_ticket {
+    struct opencl_device *device;
+    struct st_job *job;
+    cl_event first, last; // commands; NULL: there are none
+    cl_uint n_clipped;    // the last command writes it
+    // Guarded:
+    enum st_job_failure failure;
+    bool ended;
+};
+
+struct opencl_device {
+    struct st_device base;
+    struct opencl_settings settings;
+    struct opencl_api cl;
+    cl_device_id id;
+    cl_context context;
+    cl_command_queue queue, transfers;
+    cl_program program;
+    cl_kernel kernels[OPENCL_N_KERNELS];
+    cl_mem counters; // [ST_DEVICE_JOBS]
+    bool exact_acts; // the host's activations have the program's bits
+    bool unified;    // the device reads the host's memory in place
+    uint64_t max_allocation;
+    atomic_uint n_calls;
+    pthread_mutex_t submitting; // kernels' arguments, and the order in the queue
+    // Guarded by base.mutex:
+    struct opencl_ticket tickets[ST_DEVICE_JOBS];
+    struct opencl_ticket *order[ST_DEVICE_JOBS]; // pending, oldest first
+    unsigned n_pending, n_callbacks;
+    bool ending; // a thread ends jobs
+    bool closing;
+    cl_event hold; // what a job that is to hang waits for
+};
+
+struct opencl_buffer {
+    struct st_buffer base;
+    cl_mem memory;
+};
+
+struct opencl_weights {
+    struct st_device_weights base;
+    cl_mem panels, values;
+    bool has_bias;
+};
+
+struct opencl_graph {
+    struct st_graph base;
+    const struct opencl_weights *weights[2];
+};
+
+// opencl_call.c. Every call of OpenCL that an open device makes goes through one of these two; both
+// may fail on request. The second is for calls that return an object, and write their error last.
+cl_int st_opencl_fault(struct opencl_device *d);
+#define OPENCL_CALL(d, fn, ...)                                                                    \
+    ({                                                                                             \
+        cl_int fault_ = st_opencl_fault(d);                                                        \
+        fault_ == CL_SUCCESS ? (d)->cl.fn(__VA_ARGS__) : fault_;                                   \
+    })
+#define OPENCL_MAKE(d, error, fn, ...)                                                             \
+    ((*(error) = st_opencl_fault(d)) != CL_SUCCESS ? NULL : (d)->cl.fn(__VA_ARGS__, error))
+// What an error means for a job; a device that is gone is lost from then on.
+enum st_job_failure st_opencl_failure(struct opencl_device *d, cl_int error);
+// The status for everything else, with the call's name. STINT_OK where there is no error.
+stint_status st_opencl_status(struct opencl_device *d, cl_int error, const char *call);
+
+// opencl_platform.c
+bool st_opencl_present(void);
+// Selects a device and sets what it can do, its limits, and where the settings say nothing the
+// tuning. STINT_E_ARG, E_DEVICE.
+stint_status st_opencl_select(struct opencl_device *d);
+// opencl_tuning.c: of a device with these names. STINT_E_FORMAT: a file is wrong.
+struct opencl_tuning {
+    uint32_t items, tokens;
+};
+stint_status st_opencl_tuning(const char *platform, const char *device,
+                              struct opencl_tuning *tuning);
+// opencl_program.c: context, queues and kernels. What was made before a failure is the caller's.
+stint_status st_opencl_build(struct opencl_device *d);
+
+// opencl_weights.c
+size_t st_opencl_weights_bytes(const struct st_device *device, const struct st_int8_weight *weight);
+stint_status st_opencl_import_weights(struct st_device *device, const struct st_int8_weight *weight,
+                                      bool in_parts, struct st_device_weights **weights);
+void st_opencl_free_weights(struct st_device_weights *weights);
+
+// opencl_graph.c
+bool st_opencl_supports(const struct st_device *device, const struct st_device_subgraph *subgraph);
+stint_status st_opencl_compile(struct st_device *device, const struct st_device_subgraph *subgraph,
+                               struct st_device_weights *const *weights, struct st_graph **graph);
+void st_opencl_free_graph(struct st_graph *graph);
+size_t st_opencl_graph_bytes(const struct st_graph *graph);
+
+// opencl_job.c: puts a job's commands into the queue. With `submitting` held. CL_SUCCESS, or the
+// error that ended it early: the commands before it still run.
+cl_int st_opencl_enqueue(struct opencl_ticket *ticket);
+
+// opencl_queue.c
+void st_opencl_start(struct st_device *device, struct st_job *job);
+void st_opencl_cancel(struct st_device *device, struct st_job *job);
+// Waits until no command and no callback is left. False: the device keeps some.
+bool st_opencl_drain(struct opencl_device *d);
+
+// The texts of the program in their order, and the device files, as the build embeds them; each
+// ends with a NULL name.
+struct st_opencl_text {
+    const char *name, *text;
+};
+extern const struct st_opencl_text st_opencl_program[], st_opencl_device_files[];
+
+#endif

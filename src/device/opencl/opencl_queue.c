@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs in the queue, from their submit to their end. OpenCL runs them in their order, but may say
+// so in another one: a job whose last command has ended waits here for those before it.
+#include "base/clock.h"
+#include "device/opencl/opencl.h"
+
+// ---- Ends
+
+static void release_events(struct opencl_ticket *t) {
+    const struct opencl_device *d = t->device;
+    if (t->first) d->cl.clReleaseEvent(t->first);
+    if (t->last) d->cl.clReleaseEvent(t->last);
+    t->first = t->last = NULL;
+}
+
+// From the begin of its first command to the end of its last; 0 where the device does not say.
+static uint64_t device_ns(const struct opencl_ticket *t) {
+    const struct opencl_device *d = t->device;
+    cl_ulong begun = 0, ended = 0;
+    if (!t->first ||
+        d->cl.clGetEventProfilingInfo(t->first, CL_PROFILING_COMMAND_START, sizeof begun, &begun,
+                                      NULL) != CL_SUCCESS ||
+        d->cl.clGetEventProfilingInfo(t->last ? t->last : t->first, CL_PROFILING_COMMAND_END,
+                                      sizeof ended, &ended, NULL) != CL_SUCCESS)
+        return 0;
+    return ended > begun ? ended - begun : 0;
+}
+
+// With the mutex held: the oldest job, if it has ended.
+static struct opencl_ticket *take_ended(struct opencl_device *d) {
+    if (d->n_pending == 0 || !d->order[0]->ended) return NULL;
+    struct opencl_ticket *t = d->order[0];
+    d->n_pending--;
+    for (unsigned i = 0; i < d->n_pending; i++) d->order[i] = d->order[i + 1];
+    return t;
+}
+
+// One thread at a time, so that jobs end in their order.
+static void end_jobs(struct opencl_device *d) {
+    struct opencl_ticket *t;
+    pthread_mutex_lock(&d->base.mutex);
+    if (d->ending) {
+        pthread_mutex_unlock(&d->base.mutex);
+        return;
+    }
+    d->ending = true;
+    while ((t = take_ended(d)) != NULL) {
+        struct st_job *job = t->job;
+        enum st_job_failure failure = t->failure;
+        if (failure == ST_FAILURE_NONE && (d->closing || st_job_is_ready(job) == ST_READY_NEVER))
+            failure = ST_FAILURE_CANCELED;
+        pthread_mutex_unlock(&d->base.mutex);
+        size_t n_clipped = failure == ST_FAILURE_NONE ? t->n_clipped : 0;
+        job->device_ns = failure == ST_FAILURE_NONE ? device_ns(t) : 0;
+        release_events(t);
+        st_job_finish(job, failure, n_clipped);
+        pthread_mutex_lock(&d->base.mutex);
+    }
+    d->ending = false;
+    pthread_cond_broadcast(&d->base.changed);
+    pthread_mutex_unlock(&d->base.mutex);
+}
+
+static void mark_ended(struct opencl_ticket *t, enum st_job_failure failure) {
+    pthread_mutex_lock(&t->device->base.mutex);
+    if (t->failure == ST_FAILURE_NONE) t->failure = failure;
+    t->ended = true;
+    pthread_mutex_unlock(&t->device->base.mutex);
+}
+
+static void CL_CALLBACK last_has_ended(cl_event event, cl_int status, void *ticket) {
+    struct opencl_ticket *t = ticket;
+    struct opencl_device *d = t->device;
+    (void)event;
+    mark_ended(t, status < 0 ? st_opencl_failure(d, status) : ST_FAILURE_NONE);
+    end_jobs(d);
+    pthread_mutex_lock(&d->base.mutex);
+    d->n_callbacks--;
+    pthread_cond_broadcast(&d->base.changed);
+    pthread_mutex_unlock(&d->base.mutex);
+}
+
+// ---- Submits
+
+static void count_callback(struct opencl_device *d, int n) {
+    pthread_mutex_lock(&d->base.mutex);
+    d->n_callbacks += (unsigned)n;
+    pthread_mutex_unlock(&d->base.mutex);
+}
+
+// What was put into the queue runs, and says when it has ended; or is waited for here.
+static void let_run(struct opencl_ticket *t) {
+    struct opencl_device *d = t->device;
+    cl_event last = t->last ? t->last : t->first;
+    cl_int error = OPENCL_CALL(d, clFlush, d->queue);
+    if (error == CL_SUCCESS) {
+        count_callback(d, 1);
+        error = OPENCL_CALL(d, clSetEventCallback, last, CL_COMPLETE, last_has_ended, t);
+        if (error == CL_SUCCESS) return;
+        count_callback(d, -1);
+    }
+    d->cl.clWaitForEvents(1, &last);
+    mark_ended(t, st_opencl_failure(d, error));
+}
+
+void st_opencl_start(struct st_device *device, struct st_job *job) {
+    struct opencl_device *d = (struct opencl_device *)device;
+    struct opencl_ticket *t = &d->tickets[job - device->jobs];
+    pthread_mutex_lock(&d->submitting);
+    *t = (struct opencl_ticket){.device = d, .job = job};
+    cl_int error = job->ready == ST_READY_NEVER ? CL_SUCCESS : st_opencl_enqueue(t);
+    t->failure = st_opencl_failure(d, error);
+    pthread_mutex_lock(&device->mutex);
+    t->ended = t->first == NULL;
+    d->order[d->n_pending++] = t;
+    pthread_mutex_unlock(&device->mutex);
+    if (t->first) let_run(t);
+    pthread_mutex_unlock(&d->submitting);
+    end_jobs(d);
+}
+
+// ---- The end of waiting
+
+// With the mutex held: whether all is over in time.
+static bool wait_until(struct opencl_device *d, const struct st_job *job, uint64_t until) {
+    for (;;) {
+        bool over = job ? job->state != ST_JOB_PENDING : !d->n_callbacks && !d->n_pending;
+        if (over && (job || !d->ending)) return true;
+        if (!st_cond_wait_until(&d->base.changed, &d->base.mutex, until)) return false;
+    }
+}
+
+static uint64_t patience(void) {
+    return st_now_ns() + ST_OPENCL_CANCEL_MS * UINT64_C(1000000);
+}
+
+// A queue takes nothing back.
+void st_opencl_cancel(struct st_device *device, struct st_job *job) {
+    struct opencl_device *d = (struct opencl_device *)device;
+    pthread_mutex_lock(&device->mutex);
+    bool over = wait_until(d, job, patience());
+    pthread_mutex_unlock(&device->mutex);
+    if (over) return;
+    st_device_lose(device, "it does not end a job");
+    pthread_mutex_lock(&device->mutex);
+    for (unsigned i = 0; i < d->n_pending; i++) {
+        d->order[i]->ended = true;
+        d->order[i]->failure = ST_FAILURE_LOST;
+    }
+    pthread_mutex_unlock(&device->mutex);
+    end_jobs(d);
+}
+
+bool st_opencl_drain(struct opencl_device *d) {
+    if (d->hold) d->cl.clSetUserEventStatus(d->hold, CL_COMPLETE);
+    pthread_mutex_lock(&d->base.mutex);
+    d->closing = true;
+    bool over = wait_until(d, NULL, patience());
+    while (!over && !d->base.lost) over = wait_until(d, NULL, patience());
+    pthread_mutex_unlock(&d->base.mutex);
+    return over;
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// W8A8 products: exact 32-bit sums, then device/epilogue.c's operations in its order. A work item
+// has one output (two packed rows where a gate belongs to it) and TOKENS rows of input; items of a
+// group read neighbouring rows of a panel, 4 bytes each (kernels/int8.h).
+
+#if defined(__opencl_c_integer_dot_product_input_4x8bit)
+#pragma OPENCL EXTENSION cl_khr_integer_dot_product : enable
+#define dot4(a, b) dot(a, b)
+#else
+INLINE int dot4(char4 a, char4 b) {
+    int4 product = convert_int4(a) * convert_int4(b);
+    return product.x + product.y + product.z + product.w;
+}
+#endif
+
+// sums[i] of packed row `row` and row token + i of the input; that of the last one where it ends.
+INLINE void multiply(const struct ocl_linear *a, global const char *x, global const char *w,
+                     uint row, uint token, int *sums) {
+    w += (ulong)(row / OCL_PANEL) * OCL_PANEL * a->x.k + row % OCL_PANEL * 4;
+    for (uint i = 0; i < TOKENS; i++) sums[i] = 0;
+    for (uint k = 0; k < a->x.k; k += 4) {
+        char4 weights = vload4(0, w + (ulong)k * OCL_PANEL);
+        for (uint i = 0; i < TOKENS; i++) {
+            uint t = min(token + i, a->n_rows - 1);
+            sums[i] += dot4(weights, vload4(0, x + t * a->x.rows.row + k));
+        }
+    }
+}
+
+// y[i]: the floats of a packed row.
+INLINE void product_of(const struct ocl_linear *a, global const char *x, global const char *w,
+                       global const float *values, uint row, uint token, float *y) {
+    int sums[TOKENS], rest[TOKENS];
+    float bias = a->has_bias ? values[a->packed_rows + row] : 0.0f;
+    x += a->x.rows.offset;
+    multiply(a, x, w, row, token, sums);
+    if (a->x.two_term) multiply(a, x + a->x.rest, w, row, token, rest);
+    for (uint i = 0; i < TOKENS; i++) {
+        uint t = min(token + i, a->n_rows - 1);
+        float factor = values[row];
+        if (a->row_scales)
+            factor = *(global const float *)(x + t * a->x.rows.row + a->x.scale) * factor;
+        y[i] = (float)sums[i] * factor;
+        if (a->x.two_term)
+            y[i] = joined(y[i], (float)rest[i] * factor, bias);
+        else if (a->has_bias)
+            y[i] += bias;
+    }
+}
+
+kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
+linear_float(const struct ocl_linear a, global const char *x, global const char *w,
+             global const float *values, global char *out0, global char *out1, global char *out2) {
+    uint row = get_global_id(0), token = get_global_id(1) * TOKENS, start = 0, part = 0;
+    float y[TOKENS];
+    if (row >= a.packed_rows) return;
+    for (; part + 1 < a.n_parts; part++) {
+        uint next = start + (a.rows[part] + OCL_PANEL - 1) / OCL_PANEL * OCL_PANEL;
+        if (row < next) break;
+        start = next;
+    }
+    if (row - start >= a.rows[part]) return;
+    product_of(&a, x, w, values, row, token, y);
+    global char *out = (part == 0 ? out0 : part == 1 ? out1 : out2) + a.out[part].offset;
+    for (uint i = 0; i < TOKENS && token + i < a.n_rows; i++)
+        *(global float *)(out + (token + i) * a.out[part].row + (row - start) * 4ul) = y[i];
+}
+
+// ---- A linear before another
+
+INLINE float activate(uint act, float x) {
+    switch (act) {
+    case ST_ACT_SILU: return silu(x, x, 0.0f);
+    case ST_ACT_GELU_TANH: return gelu_tanh(x, x, 0.0f);
+    case ST_ACT_GELU_ERF: return gelu_erf(x, x, 0.0f);
+    case ST_ACT_RELU2: return relu2(x, x, 0.0f);
+    default: return relu(x, x, 0.0f);
+    }
+}
+
+// What is added to a packed row of token t.
+INLINE float added(const struct ocl_linear *a, global const char *add, global const char *add_row,
+                   uint t, uint row, float y) {
+    int at = a->has_add ? ((global const int *)(add_row + a->add_row))[t] : -1;
+    if (at < 0) return y;
+    return *(global const float *)(add + a->add.offset + at * a->add.row + row * 4ul) + y;
+}
+
+kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
+linear_activated(const struct ocl_linear a, global const char *x, global const char *w,
+                 global const float *values, global const char *add, global const char *add_row,
+                 global char *next, global char *floats, global char *lists,
+                 global uint *counters) {
+    const uint half_group = OCL_GROUP / 2;
+    uint output = get_global_id(0), token = get_global_id(1) * TOKENS, row = output;
+    float y[TOKENS], up[TOKENS];
+    if (output >= a.rows[0]) return;
+    if (a.gated) {
+        row = output / half_group * OCL_GROUP + output % half_group;
+        product_of(&a, x, w, values, row + half_group, token, up);
+    }
+    product_of(&a, x, w, values, row, token, y);
+    for (uint i = 0; i < TOKENS && token + i < a.n_rows; i++) {
+        uint t = token + i;
+        float value = activate(a.act, added(&a, add, add_row, t, row, y[i]));
+        if (a.gated) {
+            float other = added(&a, add, add_row, t, row + half_group, up[i]);
+            value *= a.act == ST_ACT_DRELU ? activate(a.act, other) : other;
+        }
+        if (a.to_floats)
+            *(global float *)(floats + a.floats.offset + t * a.floats.row + output * 4ul) = value;
+        else
+            quantize_into(value, a.next_scale, t, output, &a.next, next, &a.outliers, lists,
+                          counters);
+    }
+}
