@@ -15,6 +15,9 @@ import xml.etree.ElementTree
 from command import COMMAND, MODEL, PROMPT, SOURCE, stint, stint_json
 
 
+QUICK = ("--bits", "none", "--calib-tokens", "512")  # where any package will do
+
+
 class Folder(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -62,7 +65,7 @@ class Prepare(Folder):
         self.assertEqual(bench["roofline"]["prefill_peak"], "int8")
 
     def test_outliers_are_shown(self):
-        made = stint("prepare", MODEL, "-o", self.package, "--target", "sim")
+        made = stint("prepare", MODEL, "-o", self.package, "--target", "sim", "--bits", "none")
         self.assertEqual(made.returncode, 0)
         shown = stint("inspect", self.package, "--outliers").stdout.splitlines()
         self.assertEqual(len(shown), 1 + 49)
@@ -95,8 +98,8 @@ class Prepare(Folder):
     def test_a_line_is_enough_to_calibrate(self):
         for options, stdin in ((("--calib", "-"), "x\n"), (("--weight-scale", "tensor"), None),
                                (("--calib-tokens", "1"), None)):
-            done = stint("prepare", MODEL, "-o", self.package, "--target", "sim", *options,
-                         text=stdin)
+            done = stint("prepare", MODEL, "-o", self.package, "--target", "sim", "--bits", "none",
+                         *options, text=stdin)
             self.assertEqual(done.returncode, 0, done.stderr)
             ran = stint_json("run", self.package, "-p", PROMPT, "-n", "4")
             if "tensor" not in options: # scales of one line are too small for another text
@@ -164,7 +167,7 @@ class Prepare(Folder):
         child.kill()
         child.communicate(timeout=60)
         self.assertEqual(self.names(), [])
-        self.assertEqual(stint("prepare", MODEL, "-o", self.package).returncode, 0)
+        self.assertEqual(stint("prepare", MODEL, "-o", self.package, *QUICK).returncode, 0)
         self.assertEqual(stint("inspect", self.package).returncode, 0)
 
     def test_a_full_disk_keeps_what_was_there(self):
@@ -172,7 +175,7 @@ class Prepare(Folder):
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (3 << 20, 3 << 20))
         self.package.write_bytes(b"precious")
-        done = stint("prepare", MODEL, "-o", self.package, preexec_fn=bound_files)
+        done = stint("prepare", MODEL, "-o", self.package, *QUICK, preexec_fn=bound_files)
         self.assert_fails(done, "novels.stint: ", "File too large")
         self.assertEqual(self.package.read_bytes(), b"precious")
         self.assertEqual(self.names(), ["novels.stint"])
@@ -181,7 +184,7 @@ class Prepare(Folder):
 class Damage(Folder):
     def setUp(self):
         super().setUp()
-        self.assertEqual(stint("prepare", MODEL, "-o", self.package).returncode, 0)
+        self.assertEqual(stint("prepare", MODEL, "-o", self.package, *QUICK).returncode, 0)
         self.data = self.package.read_bytes()
 
     def refused(self, data, *pieces):
