@@ -53,19 +53,3 @@ stint_status st_pooled_finish(size_t n, struct st_pooled *pooled) {
     for (size_t i = 0; i < n; i++) pooled->vector[i] = (float)((double)pooled->vector[i] * scale);
     return STINT_OK;
 }
-
-stint_status stint_session_embed(stint_session *session, uint32_t sequence, const int32_t *ids,
-                                 size_t n_ids, stint_pooling pooling, float *vector) {
-    struct st_pooled pooled = {.vector = vector};
-    ST_TRY(st_session_check(session, sequence));
-    if (!ids || n_ids == 0 || !vector)
-        return st_fail(STINT_E_ARG, "an embedding needs at least one token, and a vector");
-    ST_TRY(st_pooled_kind(session->model, pooling, &pooled.kind));
-    st_sequence_truncate(&session->sequences[sequence], 0);
-    struct st_eval_request e = st_eval_request_of(session, sequence, ids, n_ids);
-    e.phase = ST_PHASE_PREFILL;
-    e.pooled = &pooled;
-    stint_status status = st_session_eval(session, &e);
-    atomic_store(&session->canceled, false);
-    return status == STINT_OK ? st_pooled_finish(session->model->config.embed, &pooled) : status;
-}
