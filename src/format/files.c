@@ -53,3 +53,13 @@ void st_file_close(struct st_file *file) {
     free(file->name);
     *file = (struct st_file){0};
 }
+
+stint_status st_files_json(const struct st_files *files, const char *name, json_t **json) {
+    struct st_file file;
+    *json = NULL;
+    if (!st_files_has(files, name)) return STINT_OK;
+    ST_TRY(st_files_open(files, name, &file));
+    stint_status status = st_json_parse(file.name, file.map.data, file.map.bytes, json);
+    st_file_close(&file);
+    return status;
+}

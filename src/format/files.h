@@ -3,6 +3,7 @@
 #ifndef ST_FORMAT_FILES_H
 #define ST_FORMAT_FILES_H
 
+#include "base/json.h"
 #include "format/package.h"
 
 struct st_files {
@@ -21,5 +22,7 @@ bool st_files_has(const struct st_files *files, const char *name);
 // Zeroed *file on failure. STINT_E_IO, E_NOMEM.
 stint_status st_files_open(const struct st_files *files, const char *name, struct st_file *file);
 void st_file_close(struct st_file *file); // accepts a zeroed one
+// New reference in *json; NULL where there is no such file.
+stint_status st_files_json(const struct st_files *files, const char *name, json_t **json);
 
 #endif

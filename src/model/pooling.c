@@ -53,16 +53,6 @@ static stint_status read_gguf(const struct st_gguf *gguf, struct st_pooling *poo
 
 // ---- Folders
 
-static stint_status open_json(const struct st_files *files, const char *name, json_t **json) {
-    struct st_file file;
-    *json = NULL;
-    if (!st_files_has(files, name)) return STINT_OK;
-    ST_TRY(st_files_open(files, name, &file));
-    stint_status status = st_json_parse(file.name, file.map.data, file.map.bytes, json);
-    st_file_close(&file);
-    return status;
-}
-
 // Several of them would be joined to one long vector.
 static void read_kinds(const json_t *config, struct st_pooling *pooling) {
     size_t n = 0;
@@ -90,8 +80,8 @@ static stint_status read_folder(const struct st_checkpoint *checkpoint,
                                 const struct st_files *files, struct st_pooling *pooling) {
     static const char *const both_ways[] = {"use_bidirectional_attention", "is_causal"};
     json_t *config = NULL, *modules = NULL;
-    stint_status status = open_json(files, "1_Pooling/config.json", &config);
-    if (status == STINT_OK) status = open_json(files, "modules.json", &modules);
+    stint_status status = st_files_json(files, "1_Pooling/config.json", &config);
+    if (status == STINT_OK) status = st_files_json(files, "modules.json", &modules);
     read_kinds(config, pooling);
     read_modules(modules, pooling);
     for (size_t i = 0; i < 2; i++) {

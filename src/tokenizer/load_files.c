@@ -141,16 +141,6 @@ static stint_status read_template_file(const struct st_files *files, struct stin
     return STINT_OK;
 }
 
-// *json stays NULL if the file does not exist.
-static stint_status read_json(const struct st_files *files, const char *name, json_t **json) {
-    struct st_file file;
-    if (!st_files_has(files, name)) return STINT_OK;
-    ST_TRY(st_files_open(files, name, &file));
-    stint_status status = st_json_parse(file.name, file.map.data, file.map.bytes, json);
-    st_file_close(&file);
-    return status;
-}
-
 static stint_status apply(const struct st_files *files, const char *name, const json_t *json,
                           struct stint_tokenizer *t) {
     stint_status status = json ? st_tokenizer_apply_config(t, json) : STINT_OK;
@@ -167,8 +157,8 @@ static stint_status open_from(const struct st_files *files, const char *name,
     json_t *config = NULL, *specials = NULL;
     struct stint_tokenizer *t = NULL;
     ST_TRY(st_files_open(files, name, &file));
-    stint_status status = read_json(files, config_name, &config);
-    if (status == STINT_OK) status = read_json(files, specials_name, &specials);
+    stint_status status = st_files_json(files, config_name, &config);
+    if (status == STINT_OK) status = st_files_json(files, specials_name, &specials);
     if (status == STINT_OK) status = open_vocabulary(files, name, &file, config, &t);
     if (status == STINT_OK) status = apply(files, specials_name, specials, t);
     if (status == STINT_OK) status = apply(files, config_name, config, t);
