@@ -56,5 +56,11 @@ stint_status st_prepare_select(struct st_prepare_job *job);
 // measure.c: sets job->losses from the package, which has been settled; warns where a precision
 // destroys the model. Nothing is measured if no text is held out or there are no nested weights.
 stint_status st_prepare_measure(struct st_prepare_job *job);
+// Runs the held-out text through a model, at `bits` (0: INT8), compares its predictions with the
+// source's in p, and calls `done_with` after each layer.
+typedef void (*st_prepare_forget)(const struct stint_model *model, uint32_t layer);
+stint_status st_prepare_predict(const struct st_prepare_job *job, const struct stint_model *model,
+                                unsigned bits, st_prepare_forget done_with,
+                                struct st_predictions *p);
 
 #endif

@@ -12,13 +12,15 @@
 static const double least_agreement = 0.6;
 
 // The pages of the file, which need not stay.
-static void forget(const struct stint_model *m) {
+static void forget(const struct stint_model *m, uint32_t layer) {
+    (void)layer;
     for (size_t i = 0; i < m->checkpoint.n_maps; i++)
         st_map_forget(m->checkpoint.maps[i].data, m->checkpoint.maps[i].bytes);
 }
 
-static stint_status predict(struct st_prepare_job *job, const struct stint_model *m, unsigned bits,
-                            struct st_predictions *p) {
+stint_status st_prepare_predict(const struct st_prepare_job *job, const struct stint_model *m,
+                                unsigned bits, st_prepare_forget done_with,
+                                struct st_predictions *p) {
     struct st_calibration c = {.bits = bits,
                                .stop = st_prepare_is_canceled,
                                .stop_context = (void *)(uintptr_t)job->options};
@@ -27,7 +29,7 @@ static stint_status predict(struct st_prepare_job *job, const struct stint_model
                                               job->options->n_threads, &c);
     for (uint32_t i = 0; i < m->config.n_layers && status == STINT_OK; i++) {
         status = st_calibration_layer(&c, i);
-        forget(m);
+        done_with(m, i);
     }
     if (status == STINT_OK) status = st_calibration_predict(&c, 0, p);
     st_calibration_close(&c);
@@ -56,7 +58,7 @@ static stint_status measure_all(struct st_prepare_job *job, const struct stint_m
     if (!p.at) return st_fail(STINT_E_NOMEM, "no memory for %zu predictions", job->exact.n);
     stint_status status = STINT_OK;
     for (unsigned bits = m->nested.low; bits <= m->nested.high && status == STINT_OK; bits++) {
-        status = predict(job, m, bits, &p);
+        status = st_prepare_predict(job, m, bits, forget, &p);
         if (status == STINT_OK) note(job, bits, &p);
     }
     free(p.at);
@@ -71,7 +73,7 @@ stint_status st_prepare_measure(struct st_prepare_job *job) {
     ST_TRY(st_package_settle(job->writer, &path));
     stint_status status = stint_model_open(path, &options, &m);
     if (status == STINT_OK) {
-        forget(m);
+        forget(m, 0);
         status = measure_all(job, m);
     }
     stint_model_close(m);

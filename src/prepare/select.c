@@ -70,22 +70,6 @@ static void forget_layer(const struct stint_model *m, uint32_t i) {
     }
 }
 
-static stint_status run(struct st_prepare_job *job, const struct stint_model *m,
-                        struct st_predictions *p) {
-    struct st_calibration c = {.stop = st_prepare_is_canceled,
-                               .stop_context = (void *)(uintptr_t)job->options};
-    const int32_t *ids = job->ids.data + job->n_observed;
-    stint_status status = st_calibration_open(m, ids, job->ids.count - job->n_observed, 0,
-                                              job->options->n_threads, &c);
-    for (uint32_t i = 0; i < m->config.n_layers && status == STINT_OK; i++) {
-        status = st_calibration_layer(&c, i);
-        forget_layer(m, i);
-    }
-    if (status == STINT_OK) status = st_calibration_predict(&c, 0, p);
-    st_calibration_close(&c);
-    return status;
-}
-
 static stint_status predict(struct st_prepare_job *job, struct st_predictions *p) {
     struct unfinished u = {.job = job};
     struct stint_model *m = malloc(sizeof *m);
@@ -93,7 +77,7 @@ static stint_status predict(struct st_prepare_job *job, struct st_predictions *p
     *m = *job->model; // the config points into the original, which outlives the copy
     if (m->config.tied) m->weights.embed.data = NULL; // as in the package
     stint_status status = bind(&u, m);
-    if (status == STINT_OK) status = run(job, m, p);
+    if (status == STINT_OK) status = st_prepare_predict(job, m, 0, forget_layer, p);
     st_arena_close(&m->arena);
     st_map_close(&u.map);
     free(m);
