@@ -83,7 +83,6 @@ COVERED = {
     "src/eval/schedule_run.c": "tests/e2e/test_schedule.py",
     "src/eval/solve.c": "tests/e2e/test_schedule.py",
     "src/eval/train.c": "tests/e2e/test_schedule.py",
-    "src/prepare/grids.c": "tests/prepare/test_quantize.c",
     "src/prepare/measure.c": "tests/prepare/test_prepare.c",
     "src/prepare/moments.c": "tests/prepare/test_quantize.c",
     "src/prepare/nested.c": "tests/session/test_precision.c",

@@ -3,6 +3,7 @@
 #ifndef ST_PREPARE_GRIDS_H
 #define ST_PREPARE_GRIDS_H
 
+#include "base/size.h"
 #include "prepare/quantize.h"
 
 // Of a group: code c of precision low + b stands for scale * c + minimum.
@@ -19,15 +20,19 @@ static inline unsigned st_panel_precisions(const struct st_panel *panel) {
     return panel->high - panel->low + 1;
 }
 
-// How much an error counts at precision low + b, against 1 at the highest.
-float st_panel_share(const struct st_panel *panel, unsigned b);
+// Of the scratch: the grids, then errors in the columns of tiles.
+static inline size_t st_panel_grid_floats(size_t k) {
+    return st_panel_groups(k) * (sizeof(struct st_grid) / sizeof(float));
+}
 
-// Fits the grids of all groups to the weights and rounds them to what a package holds, in
-// panel->groups and panel->rows.
-void st_grids_fit(struct st_panel *panel, struct st_grid *grids);
+static inline size_t st_panel_lanes(const struct st_tile *tile, unsigned low, unsigned high) {
+    return st_tile_padded(tile, (size_t)(high - low + 1) * ST_NESTED_PANEL);
+}
 
-// Sets the grid of a group, precision and row to the multiples of the row's floats next to it.
-void st_grid_put(struct st_panel *panel, struct st_grid *grids, size_t group, unsigned b, size_t r,
-                 float scale, float minimum);
+// How much an error counts at precision low + b, against 1 at the highest: a quarter of one with a
+// bit more, so that all count about the same, as it is four times as large.
+static inline float st_panel_share(const struct st_panel *panel, unsigned b) {
+    return 1.0f / (float)(1u << 2 * (panel->high - panel->low - b));
+}
 
 #endif

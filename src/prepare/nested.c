@@ -31,6 +31,7 @@ struct st_nested_packer {
     const struct st_quantizer *quantizer;
     const struct st_dequantize *dequantize;
     const struct st_tile *tile;
+    st_panel_quantize_fn *quantize;
     struct st_nested_range range;
     int32_t *extra;   // [linears, 2] bits more than the range has
     uint32_t n_extra; // linears so far
@@ -99,6 +100,7 @@ stint_status st_nested_packer_open(const struct st_config *config, struct st_nes
     p->quantizer = st_quantizer_find(quantizer);
     p->dequantize = st_dequantize_select(st_cpu_flags());
     p->tile = st_tile_select(st_cpu_flags());
+    p->quantize = st_panel_quantizer_select(st_cpu_flags())->quantize;
     stint_status status = open_in(p, n_threads);
     if (status != STINT_OK) {
         st_nested_packer_close(p);
@@ -210,7 +212,7 @@ static void quantize_panel(void *context, size_t panel, size_t worker) {
         one.groups[b] = p->groups + (b - p->low) * st_nested_group_bytes(l->n_out, l->n_in) +
                         panel * block_bytes;
     for (size_t r = 0; r < ROWS; r++) load_row(j, w, first + r, r);
-    st_panel_quantize(&one, w->scratch);
+    p->quantize(&one, w->scratch);
     for (unsigned b = p->low; b <= p->high; b++)
         memcpy(p->rows + (b - p->low) * padded + first, one.rows[b - p->low], sizeof *one.rows);
     for (size_t r = 0; r < ROWS && first + r < l->n_out; r++) {

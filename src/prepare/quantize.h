@@ -25,10 +25,22 @@ struct st_panel {
     struct st_nested_row rows[ST_PANEL_PRECISIONS][ST_NESTED_PANEL]; // out: low first
 };
 
-// Floats of the scratch of st_panel_quantize() for rows of k weights.
+// Floats of a quantizer's scratch for rows of k weights.
 size_t st_panel_scratch(const struct st_tile *tile, size_t k, unsigned low, unsigned high);
-// pre: the panel's groups are zeroed.
-void st_panel_quantize(struct st_panel *panel, float *scratch);
+
+// Coordinate descent on codes and grids, with the same bits from all rows but for the products of
+// panel.tile. pre: the panel's groups are zeroed.
+typedef void st_panel_quantize_fn(struct st_panel *panel, float *scratch);
+st_panel_quantize_fn st_panel_quantize_scalar, st_panel_quantize_avx2;
+
+struct st_panel_quantizer {
+    const char *name;
+    uint64_t isa; // ST_CPU_* bits it needs
+    st_panel_quantize_fn *quantize;
+};
+
+extern const struct st_panel_quantizer st_panel_quantizers[]; // best first; ends with a NULL name
+const struct st_panel_quantizer *st_panel_quantizer_select(uint64_t cpu_flags); // the best one
 
 struct st_quantizer {
     const char *name, *what;

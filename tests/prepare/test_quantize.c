@@ -16,7 +16,7 @@ enum { MAX_K = 300, ROWS = ST_NESTED_PANEL, TOKENS = 400 };
 
 struct quantized {
     float w[MAX_K * ROWS], importance[MAX_K], *scratch;
-    uint8_t code[MAX_K * ROWS], groups[3][8 * ST_NESTED_GROUP_BYTES];
+    uint8_t code[MAX_K * ROWS], groups[ST_PANEL_PRECISIONS][8 * ST_NESTED_GROUP_BYTES];
     struct st_panel panel;
 };
 
@@ -26,22 +26,25 @@ static void make(struct quantized *q, size_t k) {
     q->panel = (struct st_panel){.k = k, .low = 2, .high = 4};
 }
 
-static void run_with(struct quantized *q, const float *moments, const struct st_tile *tile) {
+static void run_with(struct quantized *q, const float *moments, const struct st_tile *tile,
+                     st_panel_quantize_fn *quantize) {
     struct st_panel *p = &q->panel;
+    size_t scratch = st_panel_scratch(tile, p->k, p->low, p->high);
     memset(q->groups, 0, sizeof q->groups);
     p->w = q->w;
     p->importance = q->importance;
     p->moments = moments;
     p->tile = tile;
     p->code = q->code;
-    for (unsigned b = 2; b <= 4; b++) p->groups[b] = q->groups[b - 2];
-    q->scratch = malloc(st_panel_scratch(p->tile, p->k, 2, 4) * sizeof(float));
-    st_panel_quantize(p, q->scratch);
+    for (unsigned b = p->low; b <= p->high; b++) p->groups[b] = q->groups[b - p->low];
+    q->scratch = malloc(scratch * sizeof(float));
+    quantize(p, q->scratch);
     free(q->scratch);
 }
 
 static void run(struct quantized *q, const float *moments) {
-    run_with(q, moments, st_tile_select(st_cpu_flags()));
+    run_with(q, moments, st_tile_select(st_cpu_flags()),
+             st_panel_quantizer_select(st_cpu_flags())->quantize);
 }
 
 static float value(const struct quantized *q, unsigned bits, size_t i, size_t r) {
@@ -156,6 +159,40 @@ static void moments_lower_the_error_of_outputs(void **state) {
     }
 }
 
+static void check_same(const struct quantized *a, const struct quantized *b) {
+    const struct st_panel *p = &a->panel;
+    assert_memory_equal(a->code, b->code, p->k * ROWS);
+    assert_memory_equal(a->groups, b->groups, sizeof a->groups);
+    assert_memory_equal(p->rows, b->panel.rows, (p->high - p->low + 1) * sizeof p->rows[0]);
+}
+
+static void all_instruction_sets_make_the_same_panel(void **state) {
+    (void)state;
+    struct quantized *scalar = malloc(sizeof *scalar), *q = malloc(sizeof *q);
+    const struct st_tile *tile = st_tile_select(0);
+    for (size_t i = 0; i < 24; i++) {
+        size_t k = i < 3 ? i + 31 : 1 + ts_random_below(110);
+        float *h = calloc(st_moments_floats(k), sizeof *h), *x = random_inputs(k, h);
+        make(scalar, k);
+        scalar->panel.low = 2 + (unsigned)ts_random_below(6);
+        scalar->panel.high = scalar->panel.low + (unsigned)ts_random_below(8 - scalar->panel.low);
+        assert_true(st_moments_finish(h, k, TOKENS, 0.01));
+        for (const struct st_panel_quantizer *row = st_panel_quantizers; row->name; row++) {
+            if ((row->isa & st_cpu_flags()) != row->isa) continue;
+            *q = *scalar;
+            for (size_t moments = 0; moments < 2; moments++) {
+                run_with(scalar, moments ? h : NULL, tile, st_panel_quantize_scalar);
+                run_with(q, moments ? h : NULL, tile, row->quantize);
+                check_same(scalar, q);
+            }
+        }
+        free(h);
+        free(x);
+    }
+    free(scalar);
+    free(q);
+}
+
 // Sums are rounded elsewhere, so a few codes differ.
 static void all_tiles_descend_alike(void **state) {
     (void)state;
@@ -167,7 +204,7 @@ static void all_tiles_descend_alike(void **state) {
     assert_true(st_moments_finish(h, K, TOKENS, 0.01));
     for (const struct st_tile *tile = st_tiles; tile->name; tile++) {
         if ((tile->isa & st_cpu_flags()) != tile->isa) continue;
-        run_with(q, h, tile);
+        run_with(q, h, tile, st_panel_quantize_scalar);
         double error = output_error(q, 4, x);
         if (first > 0.0) assert_true(fabs(error - first) < 0.1 * first);
         first = error;
@@ -238,6 +275,7 @@ int main(void) {
         cmocka_unit_test(a_grid_of_groups_is_found_again),
         cmocka_unit_test(equal_weights_stay),
         cmocka_unit_test(moments_lower_the_error_of_outputs),
+        cmocka_unit_test(all_instruction_sets_make_the_same_panel),
         cmocka_unit_test(all_tiles_descend_alike),
         cmocka_unit_test(moments_are_sums_of_products),
         cmocka_unit_test(moments_are_symmetric_shrunk_and_damped),

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Included by quantize_body.h: fits the grids of a panel's groups to its weights.
 #include "prepare/grids.h"
 
 #include "base/size.h"
@@ -6,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { ROWS = ST_NESTED_PANEL, MAX = ST_PANEL_PRECISIONS };
+enum { ROWS = ST_NESTED_PANEL, MAX = ST_PANEL_PRECISIONS, GROUP = ST_NESTED_GROUP };
 
 // How far the ends of a group's range move inwards, as shares of it, when its grid is fitted.
 static const float shrinks[][2] = {{0.0f, 0.0f},  {0.04f, 0.04f}, {0.08f, 0.08f}, {0.13f, 0.13f},
@@ -18,7 +19,9 @@ struct moments {
 };
 
 static float code_of(float x, float inverse, float top) {
-    return fminf(fmaxf(rintf(x * inverse), 0.0f), top);
+    float code = rintf(x * inverse);
+    code = code > 0.0f ? code : 0.0f;
+    return code < top ? code : top;
 }
 
 // Sums of the codes that the group [first, first + n) has on uniform steps from low[r].
@@ -43,12 +46,6 @@ static void add_codes(const struct st_panel *p, size_t first, size_t n, const fl
                 m->xc[b][r] += weighted * x[r];
             }
     }
-}
-
-// An error at a precision counts a quarter of one with a bit more, so that all count about the
-// same: it is four times as large.
-float st_panel_share(const struct st_panel *p, unsigned b) {
-    return ldexpf(1.0f, -2 * (int)(p->high - p->low - b));
 }
 
 // Least squares for each precision; where the codes do not determine it, the steps themselves.
@@ -121,10 +118,11 @@ static float unit_of(float max, float top) {
     return max / top >= 0x1p-100f ? max / top : 1.0f;
 }
 
-void st_grid_put(struct st_panel *p, struct st_grid *grids, size_t g, unsigned b, size_t r,
-                 float scale, float minimum) {
+// Sets the grid of a group, precision and row to the multiples of the row's floats next to it.
+static void put_grid(struct st_panel *p, struct st_grid *grids, size_t g, unsigned b, size_t r,
+                     float scale, float minimum) {
     const struct st_nested_row *row = &p->rows[b][r];
-    uint8_t *at = p->groups[p->low + b] + st_nested_group_at(p->k, r, g * ST_NESTED_GROUP);
+    uint8_t *at = p->groups[p->low + b] + st_nested_group_at(p->k, r, g * GROUP);
     float s = fminf(fmaxf(rintf(scale / row->scale), 1.0f), 255.0f);
     float n = fminf(fmaxf(rintf(minimum / row->minimum), -127.0f), 127.0f);
     at[0] = (uint8_t)s;
@@ -142,13 +140,14 @@ static void round_grids(struct st_panel *p, struct st_grid *grids, unsigned b, s
     }
     p->rows[b][r] = (struct st_nested_row){unit_of(scale, 255.0f), unit_of(minimum, 127.0f)};
     for (size_t g = 0; g < st_panel_groups(p->k); g++)
-        st_grid_put(p, grids, g, b, r, grids[g].scale[b][r], grids[g].minimum[b][r]);
+        put_grid(p, grids, g, b, r, grids[g].scale[b][r], grids[g].minimum[b][r]);
 }
 
-void st_grids_fit(struct st_panel *p, struct st_grid *grids) {
+// Fits the grids of all groups and rounds them to what a package holds, in p->groups and p->rows.
+static void fit_grids(struct st_panel *p, struct st_grid *grids) {
     for (size_t g = 0; g < st_panel_groups(p->k); g++) {
-        size_t first = g * ST_NESTED_GROUP;
-        fit_group(p, first, st_min(ST_NESTED_GROUP, p->k - first), &grids[g]);
+        size_t first = g * GROUP;
+        fit_group(p, first, st_min(GROUP, p->k - first), &grids[g]);
     }
     for (unsigned b = 0; b < st_panel_precisions(p); b++)
         for (size_t r = 0; r < ROWS; r++) round_grids(p, grids, b, r);
