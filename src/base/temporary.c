@@ -103,6 +103,11 @@ static stint_status open_named(struct st_temporary *t, mode_t mode) {
     return status;
 }
 
+static bool is_folder(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
 stint_status st_temporary_open(const char *path, mode_t mode, bool named,
                                struct st_temporary *temporary) {
     struct st_temporary t = {.path = strdup(path), .file = -1};
@@ -110,6 +115,8 @@ stint_status st_temporary_open(const char *path, mode_t mode, bool named,
     stint_status status = STINT_OK;
     if (!t.path || !folder) {
         status = st_fail(STINT_E_NOMEM, "%s: no memory to write it", path);
+    } else if (is_folder(path)) { // said now, not when the file gets its name
+        status = st_fail(STINT_E_IO, "%s: is a folder; name a file in it", path);
     } else {
         remove_all_stale(folder, base_of(path));
         if (!named) t.file = open_unnamed(folder, mode);

@@ -128,6 +128,14 @@ static void a_folder_that_is_not_there_is_an_error(void **state) {
     st_temporary_drop(&t);
 }
 
+static void a_folder_in_its_place_is_an_error(void **state) {
+    (void)state;
+    struct st_temporary t = {.file = -1};
+    assert_int_equal(st_temporary_open(ts_temp_folder(), 0600, false, &t), STINT_E_IO);
+    assert_non_null(strstr(stint_error_text(), "is a folder"));
+    st_temporary_drop(&t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(it_appears_whole, set_path),
@@ -135,6 +143,7 @@ int main(void) {
         cmocka_unit_test_setup(what_a_killed_process_left_is_removed, set_path),
         cmocka_unit_test_setup(files_of_others_stay, set_path),
         cmocka_unit_test_setup(a_folder_that_is_not_there_is_an_error, set_path),
+        cmocka_unit_test(a_folder_in_its_place_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
