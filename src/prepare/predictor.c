@@ -31,7 +31,6 @@ struct st_trainer {
     float *dh, *dh_turned;            // [BATCH, rank]
     float *out_turned;                // [rank, ffn]
     uint32_t *tokens;                 // [most] in the order of an epoch
-    double losses[BATCH];
     float input_rms;
     uint64_t drawn;
 };
@@ -144,6 +143,7 @@ static void gather(const struct batch *b) {
 static void forward(const struct batch *b) {
     const struct st_predictor *p = b->p;
     const struct st_trainer *t = p->trainer;
+    gather(b);
     multiply(t, p->in, p->rank, t->x, b->n, p->hidden, t->h);
     multiply(t, p->out, p->ffn, t->h, b->n, p->rank, t->g);
 }
@@ -154,27 +154,33 @@ static void differ(void *context, size_t i, size_t worker) {
     const struct batch *b = context;
     const struct st_predictor *p = b->p;
     float *g = p->trainer->g + i * p->ffn;
-    double loss = 0.0;
     for (size_t f = 0; f < p->ffn; f++) {
         float score = g[f] + p->bias[f];
         bool active = st_activity_has(b->activity, b->tokens[i], f);
         float e = expf(-fabsf(score)), one = 1.0f / (1.0f + e);
-        loss += (double)(log1pf(e) + fmaxf(score, 0.0f) - (active ? score : 0.0f));
         g[f] = ((score >= 0.0f ? one : e * one) - (float)active) / (float)b->n;
     }
-    p->trainer->losses[i] = loss / (double)b->n;
 }
 
-static double backward(const struct batch *b) {
+// The cross-entropy of the batch whose scores forward() computed.
+static double cross_entropy(const struct batch *b) {
+    const struct st_predictor *p = b->p;
+    double loss = 0.0;
+    for (size_t i = 0; i < b->n; i++)
+        for (size_t f = 0; f < p->ffn; f++) {
+            double score = (double)(p->trainer->g[i * p->ffn + f] + p->bias[f]);
+            bool active = st_activity_has(b->activity, b->tokens[i], f);
+            loss += log1p(exp(-fabs(score))) + fmax(score, 0.0) - (active ? score : 0.0);
+        }
+    return loss / (double)b->n;
+}
+
+static void backward(const struct batch *b) {
     const struct st_predictor *p = b->p;
     struct st_trainer *t = p->trainer;
     size_t n = b->n, h = p->hidden, f = p->ffn, r = p->rank;
     float *d_in = t->gradient, *d_out = d_in + r * h, *d_bias = d_out + f * r;
-    double loss = 0.0;
-    gather(b);
-    forward(b);
     st_pool_run(t->pool, differ, (void *)(uintptr_t)b, n);
-    for (size_t i = 0; i < n; i++) loss += t->losses[i];
     turn(t->g, n, f, t->g_turned);
     turn(t->h, n, r, t->h_turned);
     turn(t->x, n, h, t->x_turned);
@@ -187,14 +193,15 @@ static double backward(const struct batch *b) {
         d_bias[i] = 0.0f;
         for (size_t j = 0; j < n; j++) d_bias[i] += t->g_turned[i * n + j];
     }
-    return loss;
 }
 
 double st_predictor_gradients(struct st_predictor *p, const struct st_activity *activity,
                               const uint32_t *tokens, size_t n, const float **in, const float **out,
                               const float **bias) {
     struct batch b = {p, activity, tokens, st_min(n, BATCH)};
-    double loss = backward(&b);
+    forward(&b);
+    double loss = cross_entropy(&b);
+    backward(&b);
     *in = p->trainer->gradient;
     *out = *in + p->rank * p->hidden;
     *bias = *out + p->ffn * p->rank;
@@ -271,6 +278,7 @@ stint_status st_predictor_train(struct st_predictor *p, const struct st_activity
             struct batch b = {p, a, t->tokens + at, st_min(BATCH, n - at)};
             if (t->options.stop && t->options.stop(t->options.stop_context))
                 return st_fail(STINT_E_CANCELED, "canceled");
+            forward(&b);
             backward(&b);
             float rate = learning_rate * (1.0f - (float)done / (float)total);
             struct step s = {p, {rate, 0.0f, done + 1}};
