@@ -44,7 +44,8 @@ tsan: build/tsan/build.ninja       ## the tests under the thread sanitizer
 dev: build/dev/build.ninja         ## the tests without optimisation, for a debugger
 asan tsan dev:
 	cmake --build --preset $@ -j $(JOBS)
-	ctest --preset $@ -j $(JOBS)
+	ctest --preset $@ -j $(JOBS) $(if $(filter 1,$(STINT_CI_LONG)),,-LE long)
+	@[ "$(STINT_CI_LONG)" = 1 ] || ctest --preset $@ -N -L long
 	@scripts/count_skips build/$@
 
 arm:                               ## cross-build for 64-bit Arm and test under qemu
