@@ -16,6 +16,7 @@ from command import COMMAND, MODEL, PROMPT, SOURCE, stint, stint_json
 
 
 QUICK = ("--bits", "none", "--calib-tokens", "512")  # where any package will do
+HELD_OUT = ("--calib-tokens", "1024")  # enough for losses to be measured
 
 
 class Folder(unittest.TestCase):
@@ -37,7 +38,7 @@ class Folder(unittest.TestCase):
 
 class Prepare(Folder):
     def test_a_package_is_used_like_a_model(self):
-        report = stint_json("prepare", MODEL, "-o", self.package)
+        report = stint_json("prepare", MODEL, "-o", self.package, *HELD_OUT)
         self.assertEqual(set(report), {"source", "package", "bytes", "linears",
                                        "linears_shadowed", "pruned", "calibration_tokens",
                                        "weight_scale", "held_out_tokens", "float_perplexity",
@@ -65,7 +66,8 @@ class Prepare(Folder):
         self.assertEqual(bench["roofline"]["prefill_peak"], "int8")
 
     def test_outliers_are_shown(self):
-        made = stint("prepare", MODEL, "-o", self.package, "--target", "sim", "--bits", "none")
+        made = stint("prepare", MODEL, "-o", self.package, "--target", "sim", "--bits", "none",
+                     *HELD_OUT)
         self.assertEqual(made.returncode, 0)
         shown = stint("inspect", self.package, "--outliers").stdout.splitlines()
         self.assertEqual(len(shown), 1 + 49)
@@ -98,8 +100,8 @@ class Prepare(Folder):
     def test_a_line_is_enough_to_calibrate(self):
         for options, stdin in ((("--calib", "-"), "x\n"), (("--weight-scale", "tensor"), None),
                                (("--calib-tokens", "1"), None)):
-            done = stint("prepare", MODEL, "-o", self.package, "--target", "sim", "--bits", "none",
-                         *options, text=stdin)
+            done = stint("prepare", MODEL, "-o", self.package, "--target", "sim", *QUICK, *options,
+                         text=stdin)
             self.assertEqual(done.returncode, 0, done.stderr)
             ran = stint_json("run", self.package, "-p", PROMPT, "-n", "4")
             if "tensor" not in options: # scales of one line are too small for another text
@@ -108,7 +110,7 @@ class Prepare(Folder):
     def test_a_target_decides_how_inputs_are_quantized(self):
         tokens = {}
         for target in ("sim", "cpu"):
-            made = stint("prepare", MODEL, "-o", self.package, "--bits", "none", "--target", target)
+            made = stint("prepare", MODEL, "-o", self.package, *QUICK, "--target", target)
             self.assertEqual(made.returncode, 0, made.stderr)
             notes = stint_json("inspect", self.package, "--outliers")
             terms = {line["row_terms"] for line in notes["linears"]}
@@ -130,7 +132,8 @@ class Prepare(Folder):
                           "/no/text")
         self.assert_fails(stint("prepare", MODEL, "-o", self.folder / "no" / "x.stint"),
                           "No such file")
-        self.assert_fails(stint("prepare", MODEL, "-o", self.folder), "")
+        self.assert_fails(stint("prepare", MODEL, "-o", self.folder),
+                          "is a folder")
         self.assert_fails(stint("run", MODEL, "-p", PROMPT, "--exec", "npu"), "stint prepare")
         self.assertEqual(self.names(), [])
 

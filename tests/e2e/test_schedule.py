@@ -114,7 +114,7 @@ class Schedules(unittest.TestCase):
 
     def test_what_does_not_fit_is_refused(self):
         other = self.folder / "other.stint"
-        stint_json("prepare", MODEL, "-o", other, "--calib-tokens", "512", "--bits", "3..4")
+        stint_json("prepare", MODEL, "-o", other, "--calib-tokens", "64", "--bits", "3..4")
         out = self.folder / "s.json"
         self.schedule("solve", "-d", self.prompts, "--limit", "1", "-n", "4", "-o", out)
         self.assert_refused(stint("run", other, "-p", "x", "--schedule", out), "another package")
@@ -137,7 +137,7 @@ class Schedules(unittest.TestCase):
         self.assert_refused(stint("schedule", self.package, "train", "-d", self.text, "--low", "4"),
                             "nothing to choose")
         self.assert_refused(stint("prepare", MODEL, "-o", out, "--quantizer", "x"), "descent")
-        stint_json("prepare", MODEL, "-o", other, "--calib-tokens", "512", "--bits", "2..8")
+        stint_json("prepare", MODEL, "-o", other, "--calib-tokens", "64", "--bits", "2..8")
         self.assertIn("2 to 7 bits", stint("inspect", other).stdout)
         self.assert_refused(stint("schedule", other, "solve", "-d", self.prompts, "-n", "40",
                                   "--candidates", "8", "-m", "agreement", "--json"),
@@ -172,8 +172,8 @@ class Schedules(unittest.TestCase):
 
     def test_nesting_costs_little_space(self):
         alone, flat = self.folder / "alone.stint", self.folder / "flat.stint"
-        one = stint_json("prepare", MODEL, "-o", alone, "--calib-tokens", "1024", "--bits", "4..4")
-        none = stint_json("prepare", MODEL, "-o", flat, "--calib-tokens", "1024", "--bits", "none")
+        one = stint_json("prepare", MODEL, "-o", alone, "--calib-tokens", "64", "--bits", "4..4")
+        none = stint_json("prepare", MODEL, "-o", flat, "--calib-tokens", "64", "--bits", "none")
         self.assertLess(none["bytes"], one["bytes"])
         self.assertLess(self.summary["bytes"], 1.1 * one["bytes"])
         self.assertIn("2 to 4 bits", stint("inspect", self.package).stdout)
@@ -182,7 +182,7 @@ class Schedules(unittest.TestCase):
         for options in (("--quantizer", "uniform"), ("--quantizer", "descent"),
                         ("--sparse", "0.01")):
             package = self.folder / "q.stint"
-            stint_json("prepare", MODEL, "-o", package, "--calib-tokens", "512", *options)
+            stint_json("prepare", MODEL, "-o", package, "--calib-tokens", "64", *options)
             ran = stint_json("run", package, "-p", PROMPT, "-n", "6", "--schedule", "uniform:4")
             self.assertGreater(len(ran["text"]), 5)
 
