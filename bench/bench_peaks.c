@@ -7,6 +7,7 @@
 #include "base/size.h"
 #include "bench_rows.h"
 #include "kernels/gemv.h"
+#include "kernels/int16.h"
 #include "kernels/int8.h"
 #include "kernels/nested.h"
 #include "kernels/pairs.h"
@@ -58,6 +59,15 @@ static void run_pairs(const struct row *row) {
     const struct st_pairs *t = row->kernel;
     t->fn[t->vectors - 1](K, (const uint32_t *)(const void *)weights, K, 1,
                           (const uint32_t *)(const void *)inputs, outputs, t->vectors * t->lanes);
+}
+
+static void run_int16(const struct row *row) {
+    const struct st_int16 *t = row->kernel;
+    static const float ones[ST_TILE_MAX_WIDTH];
+    enum { PAIRS = ST_INT16_BLOCK / 2 };
+    t->fn[t->vectors - 1](PAIRS, (const uint32_t *)(const void *)weights, PAIRS, ones,
+                          (const uint32_t *)(const void *)inputs, ones, outputs,
+                          t->vectors * t->lanes);
 }
 
 static void run_gemv(const struct row *row) {
@@ -119,6 +129,11 @@ static size_t list_kernels(struct row *rows) {
         add(rows, &n,
             (struct row){t->name, t->isa, ST_PEAK_BF16,
                          4.0 * K * (double)(t->m * t->vectors * t->lanes), run_pairs, t});
+    for (const struct st_int16 *t = st_int16s; t->isa; t++)
+        add(rows, &n,
+            (struct row){t->name, t->isa, ST_PEAK_INT16,
+                         2.0 * ST_INT16_BLOCK * (double)(t->m * t->vectors * t->lanes), run_int16,
+                         t});
     for (const struct st_int8_kernel *k = st_int8_kernels; k->name; k++)
         add(rows, &n,
             (struct row){k->name, k->isa, ST_PEAK_INT8,
@@ -174,7 +189,7 @@ static bool compare(const struct row *rows, size_t n, size_t n_peaks, enum st_pe
 }
 
 int main(void) {
-    static const char *const kinds[] = {"F32", "BF16", "INT8", "INT4"};
+    static const char *const kinds[] = {"F32", "BF16", "INT8", "INT16", "INT4"};
     const uint64_t sets[] = {0, ST_CPU_AVX2 | ST_CPU_NEON,
                              ~(uint64_t)(ST_CPU_AMX_INT8 | ST_CPU_AMX_BF16), UINT64_MAX};
     struct row rows[2 * MAX_ROWS];

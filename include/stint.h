@@ -791,11 +791,11 @@ STINT_API stint_status stint_generate(stint_session *session, const int32_t *pro
 
 typedef struct stint_roofline {
     size_t size;                   /* set by the caller */
-    double int8_ops_per_second;    /* widest INT8 multiply-add of the CPU, register to register, all
-                                      threads */
+    double int8_ops_per_second;    /* INT8 multiply-add, register to register, all threads */
     double bf16_flops_per_second;  /* the same for BF16; 0 if the CPU has none */
     double float_flops_per_second; /* F32 multiply-add */
     double bytes_per_second;       /* reads of memory far larger than any cache */
+    double int16_ops_per_second;   /* products of 16-bit integers; 0 where floats are as fast */
 } stint_roofline;
 
 /* Measures for about `seconds` (0: 0.5) per figure with n_threads (0: all). */

@@ -258,6 +258,7 @@ static bool measure_roofline(struct bench *bench) {
             return false;
         }
         best->int8_ops_per_second = fmax(best->int8_ops_per_second, now.int8_ops_per_second);
+        best->int16_ops_per_second = fmax(best->int16_ops_per_second, now.int16_ops_per_second);
         best->bf16_flops_per_second = fmax(best->bf16_flops_per_second, now.bf16_flops_per_second);
         best->float_flops_per_second =
             fmax(best->float_flops_per_second, now.float_flops_per_second);

@@ -10,15 +10,24 @@
 enum { SHARE_BYTES = 64 }; // of a formatted share
 
 // What prompts are computed with: INT8 units, BF16 units where there are any and the weights are in
-// BF16 or may be rounded, else floats.
+// BF16 or may be rounded, 16-bit integers where they may be rounded, else floats.
 static double prefill_peak(const struct st_bench_figures *f, const char **name) {
-    bool rounded = f->info.exec == STINT_EXEC_FAST || strcmp(f->info.weight_type, "bf16") == 0;
-    bool bf16 = rounded && f->roofline.bf16_flops_per_second > 0;
-    bool int8 = f->info.exec == STINT_EXEC_NPU;
-    *name = int8 ? "int8" : bf16 ? "bf16" : "float";
-    return int8   ? f->roofline.int8_ops_per_second
-           : bf16 ? f->roofline.bf16_flops_per_second
-                  : f->roofline.float_flops_per_second;
+    const stint_roofline *r = &f->roofline;
+    bool fast = f->info.exec == STINT_EXEC_FAST;
+    const struct {
+        const char *name;
+        bool used;
+        double peak;
+    } units[] = {
+        {"int8", f->info.exec == STINT_EXEC_NPU, r->int8_ops_per_second},
+        {"bf16", fast || strcmp(f->info.weight_type, "bf16") == 0, r->bf16_flops_per_second},
+        {"int16", fast, r->int16_ops_per_second},
+        {"float", true, r->float_flops_per_second},
+    };
+    size_t i = 0;
+    while (i < 3 && !(units[i].used && units[i].peak > 0)) i++;
+    *name = units[i].name;
+    return units[i].peak;
 }
 
 static double prefill_share(const struct st_bench_figures *f, size_t i) {
@@ -74,11 +83,12 @@ static json_t *describe_limits(const struct st_bench_figures *f) {
     const stint_roofline *r = &f->roofline;
     const char *peak;
     prefill_peak(f, &peak);
-    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:s, s:f}", "int8_ops_per_second",
-                     r->int8_ops_per_second, "bf16_flops_per_second", r->bf16_flops_per_second,
-                     "float_flops_per_second", r->float_flops_per_second, "bytes_per_second",
-                     r->bytes_per_second, "prefill_fraction", best_prefill_share(f), "prefill_peak",
-                     peak, "decode_fraction", f->n_decodes ? f->decodes[0].share : 0.0);
+    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:s, s:f}", "int8_ops_per_second",
+                     r->int8_ops_per_second, "int16_ops_per_second", r->int16_ops_per_second,
+                     "bf16_flops_per_second", r->bf16_flops_per_second, "float_flops_per_second",
+                     r->float_flops_per_second, "bytes_per_second", r->bytes_per_second,
+                     "prefill_fraction", best_prefill_share(f), "prefill_peak", peak,
+                     "decode_fraction", f->n_decodes ? f->decodes[0].share : 0.0);
 }
 
 bool st_bench_print_object(const char *command, const struct st_bench_figures *f) {

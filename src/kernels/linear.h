@@ -7,6 +7,7 @@
 
 #include "kernels/dequantize.h"
 #include "kernels/gemv.h"
+#include "kernels/int16.h"
 #include "kernels/pairs.h"
 #include "kernels/tile.h"
 
@@ -22,6 +23,7 @@ struct st_linear_kernels {
     const struct st_dequantize *dequantize;
     const struct st_gemv *gemv;
     const struct st_pairs *pairs; // NULL where no path in BF16 is selected
+    const struct st_int16 *int16; // NULL where no path in 16-bit integers is selected
 };
 
 struct st_linear_args {
@@ -36,10 +38,13 @@ struct st_linear_args {
     size_t y_row;
 };
 
+// What inputs and weights are rounded to.
+enum st_linear_rounding { ST_LINEAR_EXACT, ST_LINEAR_BF16, ST_LINEAR_INT16 };
+
 struct st_linear_path {
     const char *name;
-    uint64_t isa; // ST_CPU_* bits it needs
-    bool rounds;  // inputs and weights: not for exact arithmetic
+    uint64_t isa, without; // ST_CPU_* bits it needs, and those with which others are as fast
+    enum st_linear_rounding rounding;
     bool (*takes)(enum st_dtype dtype, size_t k, size_t n_tokens);
     // Tokens packed together; pack() works on one block of x [n_tokens, k] at a time. 0: no
     // packing.
@@ -56,6 +61,11 @@ extern const struct st_linear_path st_linear_paths[];
 // True if the CPU can run it and it takes such a linear, exactly or, with `fast`, in any way.
 bool st_linear_path_fits(const struct st_linear_path *path, uint64_t cpu_flags, bool fast,
                          enum st_dtype dtype, size_t k, size_t n_tokens);
+
+// Most rows of a call whose tiles are all full.
+static inline size_t st_linear_whole_rows(const struct st_tile *tile) {
+    return ST_LINEAR_ROWS / tile->m * tile->m;
+}
 
 // Enough for every path.
 size_t st_linear_scratch_floats(const struct st_tile *tile, size_t n_tokens);

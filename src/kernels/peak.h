@@ -10,8 +10,9 @@
 enum st_peak_kind {
     ST_PEAK_F32,
     ST_PEAK_BF16,
-    ST_PEAK_INT8, // both factors of the full range
-    ST_PEAK_INT4, // codes of at most 4 bits, where that is faster
+    ST_PEAK_INT8,  // both factors of the full range
+    ST_PEAK_INT16, // sums of 32 bits, where that is faster than floats
+    ST_PEAK_INT4,  // codes of at most 4 bits, where that is faster
     ST_N_PEAKS
 };
 

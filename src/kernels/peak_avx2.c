@@ -29,6 +29,17 @@ float st_peak_int8_avx2(const void *data, size_t rounds) {
     return (float)_mm256_extract_epi32(sum[0], 0);
 }
 
+float st_peak_int16_avx2(const void *data, size_t rounds) {
+    enum { SUMS = 10 };
+    __m256i a = _mm256_loadu_si256(data), b = a, sum[SUMS];
+    UNROLL for (int i = 0; i < SUMS; i++) sum[i] = a;
+    for (size_t r = 0; r < rounds; r++)
+        UNROLL for (int i = 0; i < SUMS; i++) __asm__("vpaddd %1, %0, %0" : "+x"(sum[i]) :
+                                                      "x"(_mm256_madd_epi16(a = opaque(a), b)));
+    UNROLL for (int i = 1; i < SUMS; i++) sum[0] = _mm256_add_epi32(sum[0], sum[i]);
+    return (float)_mm256_extract_epi32(sum[0], 0);
+}
+
 // Weights of at most 4 bits leave room for eight products of pairs in 16 bits, which are then
 // widened once.
 float st_peak_int4_avx2(const void *data, size_t rounds) {

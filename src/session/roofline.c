@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/size.h"
 #include "base/thread.h"
+#include "kernels/int16.h"
 #include "kernels/peak.h"
 
 #include <math.h>
@@ -87,6 +88,8 @@ stint_status stint_roofline_measure(uint32_t n_threads, double seconds, stint_ro
         out.bytes_per_second = read_rate(pool, &arena, seconds);
         out.float_flops_per_second = peak_rate(pool, ST_PEAK_F32, zeros, seconds);
         out.bf16_flops_per_second = peak_rate(pool, ST_PEAK_BF16, zeros, seconds);
+        if (st_int16_select(st_cpu_flags()))
+            out.int16_ops_per_second = peak_rate(pool, ST_PEAK_INT16, zeros, seconds);
         out.int8_ops_per_second = peak_rate(pool, ST_PEAK_INT8, zeros, seconds);
         memcpy(roofline, &out, st_min(roofline->size, sizeof out));
     }

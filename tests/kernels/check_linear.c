@@ -16,15 +16,22 @@
 #include "block_weights.h"
 #include "kernel_check.h"
 #include "kernels/blocks.h"
+#include "kernels/int16_rows.h"
 #include "kernels/quantize_float.h"
 
-static const struct st_linear_path emulated = {
-    "bf16_amx emulated", 0, false, emulated_takes, emulated_block_tokens, emulated_pack,
-    emulated_rows};
+static const struct st_linear_path emulated = {"bf16_amx emulated",
+                                               0,
+                                               0,
+                                               ST_LINEAR_EXACT,
+                                               emulated_takes,
+                                               emulated_block_tokens,
+                                               emulated_pack,
+                                               emulated_rows};
 
 static struct st_linear_kernels kernels_for(uint64_t flags) {
     return (struct st_linear_kernels){st_tile_select(flags), st_dequantize_select(flags),
-                                      st_gemv_select(flags), st_pairs_select(flags)};
+                                      st_gemv_select(flags), st_pairs_select(flags),
+                                      st_int16_select(flags)};
 }
 
 struct product {
@@ -70,31 +77,47 @@ static void run(const struct st_linear_path *path, const struct st_linear_kernel
         path->rows(kernels, &args, row, st_min(row + rows_per_call, p->n_rows), p->scratch.data);
 }
 
-static double rounded(const struct st_linear_path *path, float x) {
-    return (double)(path->rounds ? st_f32_from_bf16(st_bf16_from_f32(x)) : x);
+// What the path makes of n elements of an input or of weights. The scalar row says what integers
+// are.
+static void round_row(enum st_linear_rounding rounding, int max_q, float *x, size_t n) {
+    for (size_t i = 0; i < n && rounding == ST_LINEAR_BF16; i++)
+        x[i] = st_f32_from_bf16(st_bf16_from_f32(x[i]));
+    for (size_t i = 0; i < n && rounding == ST_LINEAR_INT16; i += ST_INT16_BLOCK) {
+        int16_t q[ST_INT16_BLOCK];
+        size_t end = st_min(n, i + ST_INT16_BLOCK);
+        float scale = st_int16_quantize_scalar(x + i, end - i, max_q, q);
+        for (size_t j = i; j < end; j++) x[j] = scale * (float)q[j - i];
+    }
 }
 
-// One row with all tokens; returns the row's largest magnitude, but at least 1.
-static float define_row(const struct st_linear_path *path, const struct st_linear_kernels *kernels,
-                        const struct product *p, size_t r, float *row, float *y) {
-    const float *x = p->x.data;
-    kernels->dequantize->fn[p->dtype]((unsigned char *)p->w.data + r * p->row_bytes, 0, p->k, row);
-    for (size_t t = 0; t < p->n_tokens; t++) {
-        double sum = (double)((float *)p->bias.data)[r];
-        for (size_t i = 0; i < p->k; i++)
-            sum += rounded(path, x[t * p->k + i]) * rounded(path, row[i]);
-        y[t * p->n_rows + r] = (float)sum;
+// Of all rows; returns the largest magnitude of a weight, but at least 1.
+static float define(const struct st_linear_path *path, const struct st_linear_kernels *kernels,
+                    const struct product *p, float *y) {
+    float *x = malloc(p->x.bytes), *row = calloc(p->k, sizeof *row), largest = 1.0f;
+    memcpy(x, p->x.data, p->x.bytes);
+    for (size_t t = 0; t < p->n_tokens; t++)
+        round_row(path->rounding, ST_INT16_MAX_INPUT, x + t * p->k, p->k);
+    for (size_t r = 0; r < p->n_rows; r++) {
+        kernels->dequantize->fn[p->dtype]((unsigned char *)p->w.data + r * p->row_bytes, 0, p->k,
+                                          row);
+        largest = fmaxf(largest, st_max_magnitude(row, p->k));
+        round_row(path->rounding, ST_INT16_MAX_WEIGHT, row, p->k);
+        for (size_t t = 0; t < p->n_tokens; t++) {
+            double sum = (double)((float *)p->bias.data)[r];
+            for (size_t i = 0; i < p->k; i++) sum += (double)x[t * p->k + i] * (double)row[i];
+            y[t * p->n_rows + r] = (float)sum;
+        }
     }
-    return fmaxf(1.0f, st_max_magnitude(row, p->k));
+    free(x);
+    free(row);
+    return largest;
 }
 
 static void check(const struct st_linear_path *path, const struct st_linear_kernels *kernels,
                   enum st_dtype dtype, size_t n_tokens, size_t k, size_t n_rows) {
     struct product p = make(dtype, n_tokens, k, n_rows, kernels);
-    float *wanted = calloc(n_tokens * n_rows, sizeof *wanted), *row = calloc(k, sizeof *row);
-    float largest = 1.0f;
-    for (size_t r = 0; r < n_rows; r++)
-        largest = fmaxf(largest, define_row(path, kernels, &p, r, row, wanted));
+    float *wanted = calloc(n_tokens * n_rows, sizeof *wanted);
+    float largest = define(path, kernels, &p, wanted);
     run(path, kernels, &p, n_rows);
     // 16 bits of mantissa and random signs: far below what BF16 activations would give.
     kc_near(p.y.data, wanted, n_tokens * n_rows, (2e-5f * sqrtf((float)k) + 1e-5f) * largest,
@@ -103,7 +126,6 @@ static void check(const struct st_linear_path *path, const struct st_linear_kern
     run(path, kernels, &p, ST_LINEAR_ROWS); // in other pieces: not a bit may change
     assert_memory_equal(p.y.data, wanted, p.y.bytes);
     free(wanted);
-    free(row);
     done(&p, path->name);
 }
 
@@ -147,7 +169,7 @@ static void quantized_types_equal_the_definition(void **state) {
 static void exact_arithmetic_does_not_round(void **state) {
     (void)state;
     for (const struct st_linear_path *path = st_linear_paths; path->name; path++)
-        if (path->rounds)
+        if (path->rounding != ST_LINEAR_EXACT)
             for (int dtype = 0; dtype < ST_N_DTYPES; dtype++)
                 assert_false(
                     st_linear_path_fits(path, UINT64_MAX, false, (enum st_dtype)dtype, 256, 64));

@@ -48,7 +48,7 @@ class Registers(unittest.TestCase):
         n_checked, spilled = 0, {}
         for path in find_objects():
             for name, code in disassemble(path).items():
-                if not re.match(r"st_peak_(f32|bf16|int[48])_", name):
+                if not re.match(r"st_peak_(f32|bf16|int(4|8|16))_", name):
                     continue
                 hot = [loop for loop in loops(code) if any(map(MULTIPLIES.match, loop))]
                 self.assertEqual(len(hot), 1, f"{name}: loops that multiply")

@@ -81,7 +81,7 @@ static const struct st_linear_path *select_path(const struct st_run *r, size_t n
 static size_t block_rows(const struct st_run *r, size_t n_tokens, size_t n_out) {
     enum { ITEMS_PER_THREAD = 4, LONGEST = 256 };
     size_t share = n_out / (ITEMS_PER_THREAD * st_pool_threads(r->group->pool));
-    if (n_tokens > ST_LINEAR_FEW_TOKENS) return ST_ROW_BLOCK;
+    if (n_tokens > ST_LINEAR_FEW_TOKENS) return st_linear_whole_rows(r->s->kernels.tile);
     return st_max(ST_ROW_BLOCK, st_min(LONGEST, share / ST_ROW_BLOCK * ST_ROW_BLOCK));
 }
 
@@ -113,7 +113,8 @@ stint_status st_float_linears(const struct st_run *r, const struct st_operands *
                       .n_linears = n_linears,
                       .selecting = selecting,
                       .kernels = {s->kernels.tile, s->kernels.dequantize, s->kernels.gemv,
-                                  st_pairs_select(s->kernels.cpu_flags)}};
+                                  st_pairs_select(s->kernels.cpu_flags),
+                                  st_int16_select(s->kernels.cpu_flags)}};
     if (job.path->pack)
         st_pool_run(r->group->pool, pack_item, &job,
                     st_ceil_div(n_tokens, job.path->block_tokens(&job.kernels)));
@@ -129,7 +130,11 @@ static size_t input_width(const struct st_config *c, enum st_int8_role role, uin
 
 const float *st_float_input(const struct st_run *r, const struct st_operands *o) {
     struct st_linear_input input = {
-        r->layer, o->expert, o->role, o->x, o->n,
+        r->layer,
+        o->expert,
+        o->role,
+        o->x,
+        o->n,
         input_width(&r->s->model->config, o->role, o->role == ST_INT8_HEAD ? 0 : r->layer)};
     return st_session_observe(r->s, &input);
 }

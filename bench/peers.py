@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Speed of stint beside llama.cpp and ik_llama.cpp on the same GGUF files: programs alternate,
+medians count. Prints the tables of docs/BENCHMARKS.md. Nothing else should run on the machine.
+
+    bench/peers.py --stint build/stint --peer llama.cpp=DIR/llama-bench \\
+                   --peer ik_llama.cpp=DIR/llama-bench MODEL.gguf...
+
+A peer whose llama-bench can repack weights as it loads them (-rtr) runs both ways, the better one
+counts. llama-bench and stint bench each compute a prompt once unmeasured before they time it.
+"""
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+PROMPTS = (64, 256, 1024)
+STEPS = 32
+FIRST_PROMPT = "The capital of France is"
+
+
+def run_json(command):
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return json.loads(done.stdout)
+
+
+def bench_stint(command, model, threads):
+    """{case: tokens/s}, with the share of plain reading that steps reach."""
+    report = run_json([command, "bench", model, "--json", "-t", str(threads), "-r", "1",
+                       "-p", ",".join(map(str, PROMPTS)), "-n", str(STEPS)])
+    rates = {row["tokens"]: row["tokens_per_second"] for row in report["prefill"]}
+    rates["decode"] = report["decode"][0]["tokens_per_second"]
+    rates["share"] = report["decode"][0]["bandwidth_fraction"]
+    return rates
+
+
+def bench_llama(command, model, threads, extra):
+    rows = run_json([command, "-m", model, "-t", str(threads), "-r", "1", "-o", "json",
+                     "-p", ",".join(map(str, PROMPTS)), "-n", str(STEPS), *extra])
+    rates = {row["n_prompt"]: row["avg_ts"] for row in rows if row["n_prompt"]}
+    rates["decode"] = next(row["avg_ts"] for row in rows if row["n_gen"])
+    return rates
+
+
+def ways_of(command):
+    """The options to try: none, and repacking where there is an option for it."""
+    text = subprocess.run([command, "--help"], capture_output=True, text=True, check=False)
+    return ([], ["-rtr", "1"]) if "-rtr" in text.stdout + text.stderr else ([],)
+
+
+def medians(samples):
+    return {case: statistics.median(s[case] for s in samples) for case in samples[0]}
+
+
+def best_way(by_way):
+    """Of a peer's ways, case by case."""
+    all_medians = [medians(samples) for samples in by_way]
+    return {case: max(m[case] for m in all_medians) for case in all_medians[0]}
+
+
+def measure(options, model):
+    """{program: {case: tokens/s}}, stint first."""
+    stint, peers = [], {name: [[] for _ in ways_of(path)] for name, path in options.peer}
+    for number in range(options.rounds):
+        print(f"{model.name}: round {number + 1} of {options.rounds}", file=sys.stderr)
+        for name, path in options.peer:
+            for way, samples in zip(ways_of(path), peers[name]):
+                samples.append(bench_llama(path, model, options.threads, way))
+        stint.append(bench_stint(options.stint, model, options.threads))
+    return {"stint": medians(stint)} | {name: best_way(ways) for name, ways in peers.items()}
+
+
+def timed(command):
+    """Wall seconds and peak MiB of a whole process."""
+    begun = time.monotonic()
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as child:
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode:
+        raise subprocess.CalledProcessError(child.returncode, command)
+    return time.monotonic() - begun, usage.ru_maxrss / 1024
+
+
+def first_token(command, repeats=3):
+    runs = [timed(command) for _ in range(repeats)]
+    return min(s for s, _ in runs), max(m for _, m in runs)
+
+
+def first_tokens(options, model):
+    """{program: (seconds, MiB)} of a prompt of five tokens and one of answer, warm."""
+    threads = ["-t", str(options.threads)]
+    rows = {"stint": first_token([options.stint, "run", model, "-p", FIRST_PROMPT, "-n", "1",
+                                  *threads])}
+    for name, path in options.peer:
+        rows[name] = first_token([path, "-m", model, "-p", "5", "-n", "1", "-r", "1",
+                                  "--no-warmup", *threads])
+    return rows
+
+
+def number(value):
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def print_tables(model, rates, first):
+    cases = (*PROMPTS, "decode")
+    print(f"\n{model.name}, {model.stat().st_size / 2 ** 20:.0f} MiB\n")
+    print("| | " + " | ".join(f"prefill {p:,}" for p in PROMPTS) +
+          " | decode | first token, s; peak, MiB |")
+    print("|---" * 6 + "|")
+    peers = [name for name in rates if name != "stint"]
+    for name in (*peers, "stint"):
+        seconds, peak = first[name]
+        print(f"| {name} | " + " | ".join(number(rates[name][c]) for c in cases) +
+              f" | {seconds:.2f}; {peak:.0f} |")
+    print("| times " + "; ".join(peers) + " | " + " | ".join(
+        "; ".join(f"{rates['stint'][c] / rates[p][c]:.2f}" for p in peers) for c in cases) + " | |")
+    print(f"\nSteps reach {100 * rates['stint']['share']:.0f} % of plain reading.", flush=True)
+
+
+def peer(text):
+    name, _, path = text.partition("=")
+    if not os.access(path, os.X_OK):
+        raise argparse.ArgumentTypeError(f"{text}: NAME=PATH of a llama-bench")
+    return name, path
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="+", type=pathlib.Path)
+    parser.add_argument("--stint", default="build/stint")
+    parser.add_argument("--peer", type=peer, action="append", default=[])
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--threads", type=int, default=2)
+    options = parser.parse_args()
+    for model in options.models:
+        print_tables(model, measure(options, model), first_tokens(options, model))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/int16.h"
+
+#include "base/cpu.h"
+#include "kernels/int16_rows.h"
+
+const struct st_int16 st_int16s[] = {
+#if defined(__x86_64__)
+    {"int16_avx2",
+     ST_CPU_AVX2,
+     6,
+     8,
+     2,
+     {st_int16_tile_avx2_1, st_int16_tile_avx2_2},
+     st_int16_quantize_avx2},
+#endif
+    {"int16_scalar", 0, 4, 4, 1, {st_int16_tile_scalar}, st_int16_quantize_scalar},
+    {0},
+};
+
+// Floats of 512 bits are as fast as integers of 256.
+const struct st_int16 *st_int16_select(uint64_t cpu_flags) {
+    if (cpu_flags & ST_CPU_AVX512) return NULL;
+    for (const struct st_int16 *row = st_int16s; row->isa; row++)
+        if ((row->isa & cpu_flags) == row->isa) return row;
+    return NULL;
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of a prompt's tokens with quantized blocks where a CPU multiplies 16-bit integers faster
+// than floats. Weights and inputs get one scale for each row, or token, and ST_INT16_BLOCK elements
+// of k, so that sums of a whole block stay integers. Elements lie in pairs: 32 bits, the even
+// element in the lower half, so that a pair takes the place that a float has in kernels/tile.h.
+#ifndef ST_KERNELS_INT16_H
+#define ST_KERNELS_INT16_H
+
+#include "kernels/tile.h"
+
+enum {
+    ST_INT16_BLOCK = 256,
+    // A block's products of these fit a sum of 32 bits.
+    ST_INT16_MAX_WEIGHT = 2047,
+    ST_INT16_MAX_INPUT = 4095,
+};
+
+// c[m, lane] += a_scale[m] * b_scale[lane] times the sum over k of both halves' products of
+// a[m * a_row + k] and b[k * width + lane], for one block: k <= ST_INT16_BLOCK / 2 pairs. The sum
+// is exact; then it is rounded to float, the scales are multiplied, and one multiply-add follows.
+typedef void st_int16_tile_fn(size_t k, const uint32_t *a, size_t a_row, const float *a_scale,
+                              const uint32_t *b, const float *b_scale, float *c, size_t c_row);
+// out[i] = round(x[i] / scale), halves to even, so that the largest magnitude becomes max_q;
+// returns the scale. Where x is not finite, out is 0 and the scale is not finite either. n <=
+// ST_INT16_BLOCK.
+typedef float st_int16_quantize_fn(const float *x, size_t n, int max_q, int16_t *out);
+
+struct st_int16 {
+    const char *name;
+    uint64_t isa;             // ST_CPU_* bits it needs
+    size_t m, lanes, vectors; // as in struct st_tile; widths are multiples of lanes
+    st_int16_tile_fn *fn[ST_TILE_MAX_VECTORS];
+    st_int16_quantize_fn *quantize;
+};
+
+// Best first; ends with a NULL name. The scalar row, which is the definition, has no isa bits.
+extern const struct st_int16 st_int16s[];
+// The best one, or NULL where floats are as fast. Its m, lanes and vectors are those of the tile
+// that st_tile_select() takes.
+const struct st_int16 *st_int16_select(uint64_t cpu_flags);
+
+#endif

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions behind the rows of int16.c.
+#ifndef ST_KERNELS_INT16_ROWS_H
+#define ST_KERNELS_INT16_ROWS_H
+
+#include "kernels/int16.h"
+
+st_int16_tile_fn st_int16_tile_scalar;
+st_int16_quantize_fn st_int16_quantize_scalar;
+
+st_int16_tile_fn st_int16_tile_avx2_1, st_int16_tile_avx2_2;
+st_int16_quantize_fn st_int16_quantize_avx2;
+
+#endif

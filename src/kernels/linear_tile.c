@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/linear_tile.h"
+
+#include "base/size.h"
+#include "kernels/prefetch.h"
+
+#include <string.h>
+
+// K_BLOCK x m floats of weights stay in the first-level cache, K_BLOCK x width of the input pass
+// through it from the second; a multiple of every block_items, as is ST_INT16_BLOCK.
+enum { K_BLOCK = 512 };
+
+size_t st_linear_tile_scratch_floats(const struct st_tile *tile, size_t n_tokens) {
+    return tile->m * K_BLOCK + st_linear_whole_rows(tile) * (st_tile_padded(tile, n_tokens) + 16);
+}
+
+size_t st_linear_tile_packed_floats(const struct st_tile *tile, size_t n_tokens, size_t k) {
+    return st_tile_padded(tile, n_tokens) * (k + st_ceil_div(k, ST_INT16_BLOCK));
+}
+
+size_t st_linear_tile_block_tokens(const struct st_linear_kernels *kernels) {
+    return kernels->tile->vectors * kernels->tile->lanes;
+}
+
+// The tile's rows of weights, elements [k0, k0 + n).
+struct panel {
+    float *weights; // [m, K_BLOCK]
+    float scales[ST_TILE_MAX_M];
+    size_t k0, n;
+};
+
+struct columns;
+// What weights and inputs are converted to.
+struct form {
+    size_t k_block;
+    void (*convert)(const struct st_linear_kernels *kernels, struct panel *panel); // or NULL
+    // sums[m, width] += panel * x[k0.., t..]
+    void (*add_tile)(const struct columns *c, const struct panel *panel, size_t t, size_t width,
+                     float *sums, size_t sum_row);
+};
+
+// What meets the rows of one linear: the packed input.
+struct columns {
+    const struct st_linear_kernels *kernels;
+    const struct st_linear_args *args;
+    const struct form *form;
+};
+
+// Rows from `row` on; those past row1 are zeros.
+static void dequantize_rows(const struct columns *c, size_t row, size_t row1, struct panel *panel) {
+    const struct st_linear_args *a = c->args;
+    float *out = panel->weights;
+    for (size_t m = 0; m < c->kernels->tile->m; m++, out += K_BLOCK) {
+        if (row + m < row1)
+            c->kernels->dequantize->fn[a->dtype](
+                (const unsigned char *)a->w + (row + m) * a->row_bytes, panel->k0, panel->n, out);
+        else
+            memset(out, 0, panel->n * sizeof *out);
+    }
+    if (c->form->convert) c->form->convert(c->kernels, panel);
+}
+
+// What dequantize_rows reads next comes from memory while tokens meet what it wrote: rows lie too
+// far apart for the processor's own prefetchers. Past row1 nothing is prefetched.
+static void prefetch_rows(const struct columns *c, size_t row, size_t row1, size_t k0) {
+    const struct st_linear_args *a = c->args;
+    const struct st_dtype_traits *type = st_dtype_traits(a->dtype);
+    size_t n = st_min(c->form->k_block, a->k - k0);
+    size_t first = k0 / type->block_items * type->block_bytes;
+    size_t bytes = st_ceil_div(n, type->block_items) * type->block_bytes;
+    for (size_t end = st_min(row + c->kernels->tile->m, row1); row < end; row++)
+        st_prefetch_soon((const char *)a->w + row * a->row_bytes + first, bytes);
+}
+
+// sums[rows, padded] += w[row0.., k0..k0 + n) * x
+static void add_k_block(const struct columns *c, size_t row0, size_t row1, struct panel *panel,
+                        float *sums, size_t sum_row) {
+    const struct st_tile *tile = c->kernels->tile;
+    size_t padded = st_tile_padded(tile, c->args->n_tokens);
+    for (size_t row = row0; row < row1; row += tile->m) {
+        dequantize_rows(c, row, row1, panel);
+        size_t next_row = row + tile->m < row1 ? row + tile->m : row0;
+        prefetch_rows(c, next_row, row1, next_row == row0 ? panel->k0 + panel->n : panel->k0);
+        for (size_t t = 0; t < padded;) {
+            size_t width = st_tile_width(tile, c->args->n_tokens, t);
+            c->form->add_tile(c, panel, t, width, sums + (row - row0) * sum_row + t, sum_row);
+            t += width;
+        }
+    }
+}
+
+static void store(const struct columns *c, size_t row0, size_t row1, const float *sums,
+                  size_t sum_row) {
+    const struct st_linear_args *a = c->args;
+    st_tile_transpose(c->kernels->tile, sums, sum_row, row1 - row0, a->n_tokens, a->y + row0,
+                      a->y_row);
+    for (size_t t = 0; t < a->n_tokens && a->bias; t++)
+        for (size_t row = row0; row < row1; row++) a->y[t * a->y_row + row] += a->bias[row];
+}
+
+static void multiply_block(const struct columns *c, size_t row0, size_t row1, float *scratch) {
+    const struct st_tile *tile = c->kernels->tile;
+    const struct st_linear_args *a = c->args;
+    struct panel panel = {.weights = scratch};
+    // Rows a power of two apart would fall into the same cache sets.
+    size_t sum_row = st_tile_padded(tile, a->n_tokens) + 16;
+    float *sums = scratch + tile->m * K_BLOCK;
+    memset(sums, 0, st_round_up(row1 - row0, tile->m) * sum_row * sizeof *sums);
+    for (; panel.k0 < a->k; panel.k0 += panel.n) {
+        panel.n = st_min(c->form->k_block, a->k - panel.k0);
+        add_k_block(c, row0, row1, &panel, sums, sum_row);
+    }
+    store(c, row0, row1, sums, sum_row);
+}
+
+static void multiply(const struct columns *c, size_t row0, size_t row1, float *scratch) {
+    size_t n = st_linear_whole_rows(c->kernels->tile);
+    for (size_t row = row0; row < row1; row += n)
+        multiply_block(c, row, st_min(row + n, row1), scratch);
+}
+
+// The tokens of one block.
+struct tokens {
+    size_t first, n, width;
+};
+
+static struct tokens tokens_of(const struct st_tile *tile, size_t n_tokens, size_t block) {
+    size_t t = st_tile_block_start(tile, n_tokens, block), width = st_tile_width(tile, n_tokens, t);
+    return (struct tokens){t, st_min(width, n_tokens - t), width};
+}
+
+// ---- Floats
+
+static void add_floats(const struct columns *c, const struct panel *p, size_t t, size_t width,
+                       float *sums, size_t sum_row) {
+    const struct st_tile *tile = c->kernels->tile;
+    tile->fn[width / tile->lanes - 1](p->n, p->weights, K_BLOCK, 1,
+                                      c->args->x + t * c->args->k + p->k0 * width, sums, sum_row);
+}
+
+void st_linear_tile_pack(const struct st_linear_kernels *kernels, const float *x, size_t n_tokens,
+                         size_t k, size_t block, float *out) {
+    struct tokens t = tokens_of(kernels->tile, n_tokens, block);
+    st_tile_pack(kernels->tile, x + t.first * k, k, t.n, k, out + t.first * k);
+}
+
+void st_linear_tile_rows(const struct st_linear_kernels *kernels, const struct st_linear_args *a,
+                         size_t row0, size_t row1, float *scratch) {
+    static const struct form floats = {K_BLOCK, NULL, add_floats};
+    multiply(&(struct columns){kernels, a, &floats}, row0, row1, scratch);
+}
+
+// ---- Pairs: 32 bits, which are packed like floats and take half the room. Until then those of a
+// block lie as rows behind the place where they go.
+
+static const uint32_t *packed_pairs(const struct columns *c, const struct panel *p, size_t t,
+                                    size_t width) {
+    return (const uint32_t *)(const void *)(c->args->x + t * c->args->k) + p->k0 / 2 * width;
+}
+
+static void pack_pairs(const struct st_linear_kernels *kernels, struct tokens t, size_t k,
+                       float *packed) {
+    st_tile_pack(kernels->tile, packed + t.width * (k / 2), k / 2, t.n, k / 2, packed);
+}
+
+// ---- BF16
+
+static void convert_to_bf16(const struct st_linear_kernels *kernels, struct panel *p) {
+    float *row = p->weights;
+    for (size_t m = 0; m < kernels->tile->m; m++, row += K_BLOCK)
+        kernels->pairs->join(row, p->n / 2, (uint32_t *)(void *)row);
+}
+
+static void add_bf16(const struct columns *c, const struct panel *p, size_t t, size_t width,
+                     float *sums, size_t sum_row) {
+    const struct st_pairs *pairs = c->kernels->pairs;
+    pairs->fn[width / pairs->lanes - 1](p->n / 2, (const uint32_t *)(const void *)p->weights,
+                                        K_BLOCK, 1, packed_pairs(c, p, t, width), sums, sum_row);
+}
+
+void st_linear_tile_bf16_pack(const struct st_linear_kernels *kernels, const float *x,
+                              size_t n_tokens, size_t k, size_t block, float *out) {
+    struct tokens t = tokens_of(kernels->tile, n_tokens, block);
+    float *packed = out + t.first * k, *rows = packed + t.width * (k / 2);
+    for (size_t i = 0; i < t.n; i++)
+        kernels->pairs->join(x + (t.first + i) * k, k / 2,
+                             (uint32_t *)(void *)(rows + i * (k / 2)));
+    pack_pairs(kernels, t, k, packed);
+}
+
+void st_linear_tile_bf16_rows(const struct st_linear_kernels *kernels,
+                              const struct st_linear_args *a, size_t row0, size_t row1,
+                              float *scratch) {
+    static const struct form bf16 = {K_BLOCK, convert_to_bf16, add_bf16};
+    multiply(&(struct columns){kernels, a, &bf16}, row0, row1, scratch);
+}
+
+// ---- 16-bit integers. Scales of inputs, [blocks of k, width] for each block of tokens, follow the
+// pairs of all; weights lie behind their floats.
+
+static size_t input_scales(const struct st_tile *tile, size_t n_tokens, size_t k, size_t t) {
+    return st_tile_padded(tile, n_tokens) * k + t * st_ceil_div(k, ST_INT16_BLOCK);
+}
+
+static void convert_to_int16(const struct st_linear_kernels *kernels, struct panel *p) {
+    float *row = p->weights;
+    for (size_t m = 0; m < kernels->tile->m; m++, row += K_BLOCK)
+        p->scales[m] = kernels->int16->quantize(row, p->n, ST_INT16_MAX_WEIGHT,
+                                                (int16_t *)(void *)(row + ST_INT16_BLOCK));
+}
+
+static void add_int16(const struct columns *c, const struct panel *p, size_t t, size_t width,
+                      float *sums, size_t sum_row) {
+    const struct st_int16 *int16 = c->kernels->int16;
+    const struct st_linear_args *a = c->args;
+    const float *scales = a->x + input_scales(c->kernels->tile, a->n_tokens, a->k, t);
+    int16->fn[width / int16->lanes - 1](
+        p->n / 2, (const uint32_t *)(const void *)(p->weights + ST_INT16_BLOCK), K_BLOCK, p->scales,
+        packed_pairs(c, p, t, width), scales + p->k0 / ST_INT16_BLOCK * width, sums, sum_row);
+}
+
+void st_linear_tile_int16_pack(const struct st_linear_kernels *kernels, const float *x,
+                               size_t n_tokens, size_t k, size_t block, float *out) {
+    struct tokens t = tokens_of(kernels->tile, n_tokens, block);
+    float *packed = out + t.first * k, *rows = packed + t.width * (k / 2);
+    float *scales = out + input_scales(kernels->tile, n_tokens, k, t.first);
+    memset(scales, 0, st_ceil_div(k, ST_INT16_BLOCK) * t.width * sizeof *scales);
+    for (size_t k0 = 0; k0 < k; k0 += ST_INT16_BLOCK, scales += t.width)
+        for (size_t i = 0; i < t.n; i++)
+            scales[i] = kernels->int16->quantize(x + (t.first + i) * k + k0,
+                                                 st_min(ST_INT16_BLOCK, k - k0), ST_INT16_MAX_INPUT,
+                                                 (int16_t *)(void *)(rows + i * (k / 2) + k0 / 2));
+    pack_pairs(kernels, t, k, packed);
+}
+
+void st_linear_tile_int16_rows(const struct st_linear_kernels *kernels,
+                               const struct st_linear_args *a, size_t row0, size_t row1,
+                               float *scratch) {
+    static const struct form int16 = {ST_INT16_BLOCK, convert_to_int16, add_int16};
+    multiply(&(struct columns){kernels, a, &int16}, row0, row1, scratch);
+}
