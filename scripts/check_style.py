@@ -85,6 +85,8 @@ COVERED = {
     "src/eval/solve.c": "tests/e2e/test_schedule.py",
     "src/eval/train.c": "tests/e2e/test_schedule.py",
     "src/prepare/measure.c": "tests/prepare/test_prepare.c",
+    "src/prepare/nested_checks.c": "tests/session/test_pinned.c",
+    "src/session/weights/budget.c": "tests/session/test_bounded.c",
     "src/prepare/moments.c": "tests/prepare/test_quantize.c",
     "src/prepare/nested.c": "tests/session/test_precision.c",
     "src/session/tune.c": "tests/session/test_split.c",

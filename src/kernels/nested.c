@@ -41,13 +41,29 @@ static struct place place_of(size_t row, size_t column, size_t n_blocks) {
     };
 }
 
+struct st_nested_weight st_nested_panels(const struct st_nested_weight *w, unsigned bits,
+                                         size_t panel, size_t n_panels) {
+    struct st_nested_weight part = *w;
+    size_t row = panel * ST_NESTED_PANEL;
+    part.n_out = (uint32_t)st_min(n_panels * ST_NESTED_PANEL, w->n_out - row);
+    part.low = part.high = (uint8_t)bits;
+    for (unsigned b = 2; b <= bits; b++)
+        part.planes[b] = st_nested_plane(w, b) + panel * st_nested_plane_panel_bytes(w->n_in, b);
+    part.groups[bits] = w->groups[bits] + panel * st_nested_group_panel_bytes(w->n_in);
+    part.rows = st_nested_row(w, bits, row);
+    if (!w->outlier_rows) return part;
+    part.outlier_rows = w->outlier_rows + row;
+    part.outliers = w->outliers + (bits - w->low) * w->n_outliers;
+    return part;
+}
+
 unsigned st_nested_code(const struct st_nested_weight *w, size_t row, size_t column,
                         unsigned bits) {
     struct place p = place_of(row, column, st_nested_blocks(w->n_in));
-    const uint8_t *pair = w->codes + p.block * ST_NESTED_PAIRS + p.a * ST_NESTED_PLANE;
+    const uint8_t *pair = st_nested_plane(w, 2) + p.block * ST_NESTED_PAIRS + p.a * ST_NESTED_PLANE;
     unsigned code = pair[p.byte] >> 2 * p.f & 3;
-    for (unsigned b = 2; b < bits; b++) {
-        const uint8_t *plane = w->codes + st_nested_code_bytes(w->n_out, w->n_in, b);
+    for (unsigned b = 3; b <= bits; b++) {
+        const uint8_t *plane = st_nested_plane(w, b);
         code = code << 1 | (plane[p.block * ST_NESTED_PLANE + p.byte] >> (2 * p.f + p.a) & 1);
     }
     return code;

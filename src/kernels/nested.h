@@ -42,6 +42,10 @@ struct st_nested_row {
 // row.scale * group scale * (code(r, c) >> (high - b)) + row.minimum * group minimum.
 struct st_nested_weight {
     const uint8_t *codes;
+    // Where the region of bit [b] lies if not at its place behind the first codes; [2]: of the two
+    // top bits, [0], [1] unused; else NULL.
+    const uint8_t *planes[ST_NESTED_HIGHEST + 1];
+    const int32_t *checks; // [regions of the codes, 2] hash of each, low half first; NULL: none
     const uint8_t *groups[ST_NESTED_HIGHEST + 1]; // of precision [b]; minima are int8_t
     const struct st_nested_row *rows;             // [high - low + 1, padded rows]
     uint32_t n_out, n_in;
@@ -83,6 +87,18 @@ static inline size_t st_nested_group_bytes(size_t n_out, size_t k) {
     return st_nested_padded_rows(n_out) / ST_NESTED_PANEL * st_nested_blocks(k) *
            ST_NESTED_GROUP_BYTES;
 }
+// The region of bit `bit` of the codes, from 2 on, which stands for the two top bits.
+static inline const uint8_t *st_nested_plane(const struct st_nested_weight *w, unsigned bit) {
+    if (w->planes[bit]) return w->planes[bit];
+    return w->codes + (bit == 2 ? 0 : st_nested_code_bytes(w->n_out, w->n_in, bit - 1));
+}
+// Bytes of a panel in that region, and in the groups of a precision.
+static inline size_t st_nested_plane_panel_bytes(size_t k, unsigned bit) {
+    return st_nested_blocks(k) * (bit == 2 ? ST_NESTED_PAIRS : ST_NESTED_PLANE);
+}
+static inline size_t st_nested_group_panel_bytes(size_t k) {
+    return st_nested_blocks(k) * ST_NESTED_GROUP_BYTES;
+}
 // Where the scale of an element's group is; its minimum is ST_NESTED_GROUP_BYTES / 2 behind.
 static inline size_t st_nested_group_at(size_t k, size_t row, size_t column) {
     size_t block = row / ST_NESTED_PANEL * st_nested_blocks(k) + column / ST_NESTED_BLOCK;
@@ -93,6 +109,9 @@ static inline const struct st_nested_row *st_nested_row(const struct st_nested_w
                                                         unsigned bits, size_t row) {
     return w->rows + (bits - w->low) * st_nested_padded_rows(w->n_out) + row;
 }
+// Panels [panel, panel + n_panels) at one precision, as a weight of their own.
+struct st_nested_weight st_nested_panels(const struct st_nested_weight *w, unsigned bits,
+                                         size_t panel, size_t n_panels);
 // The code of an element at a precision.
 unsigned st_nested_code(const struct st_nested_weight *w, size_t row, size_t column, unsigned bits);
 // The element itself.

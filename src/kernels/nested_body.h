@@ -38,13 +38,12 @@ static const uint8_t codes_of[3][2][16] = {
 
 INLINE struct source source_of(const struct st_nested_weight *w, unsigned bits, size_t panel) {
     size_t n_blocks = st_nested_blocks(w->n_in), blocks = panel * n_blocks;
-    size_t plane_bytes = st_nested_code_bytes(w->n_out, w->n_in, 1);
     struct source s = {.panel = panel,
                        .n_blocks = n_blocks,
-                       .pairs = w->codes + blocks * ST_NESTED_PAIRS,
+                       .pairs = st_nested_plane(w, 2) + blocks * ST_NESTED_PAIRS,
                        .groups = w->groups[bits] + blocks * ST_NESTED_GROUP_BYTES};
     for (unsigned b = 2; b < bits; b++)
-        s.planes[b - 2] = w->codes + b * plane_bytes + blocks * ST_NESTED_PLANE;
+        s.planes[b - 2] = st_nested_plane(w, b + 1) + blocks * ST_NESTED_PLANE;
     return s;
 }
 

@@ -10,16 +10,22 @@
 
 struct stint_model;
 
-// A piece consists of groups of rows, the last of which may be smaller.
-struct st_file_piece {
-    struct st_linear_id linear;
+// A run of bytes in a file: groups of rows, the last of which may be smaller.
+struct st_file_strip {
     const char *section; // its name, borrowed from the package; NULL: it is of a tensor
     uint64_t offset;     // in the file
-    size_t bytes;        // 0: the linear has no such part
-    size_t group_bytes;
+    size_t bytes, group_bytes;
     uint64_t hash; // XXH3 of the bytes, where `hashed`
-    uint32_t file; // of the checkpoint's
     bool hashed;
+};
+
+// The same groups of rows in each of its strips. Nested codes have a strip for each plane.
+struct st_file_piece {
+    struct st_linear_id linear;
+    const struct st_file_strip *strips;
+    uint32_t n_strips; // 0: the linear has no such part
+    uint32_t file;     // of the checkpoint's
+    uint32_t bits;     // the precision of the steps that take it; 0: it is not nested
 };
 
 struct st_file_pieces {
@@ -27,7 +33,8 @@ struct st_file_pieces {
     size_t n;
 };
 
-enum { ST_PIECE_ROWS = 16 }; // of a group, where rows are as a checkpoint stores them
+enum { ST_PIECE_ROWS = 16 };  // of a group, where rows are as a checkpoint stores them
+enum { ST_PIECE_STRIPS = 7 }; // of a piece, at most
 
 // The place of a linear's first part in the table; its other parts follow.
 size_t st_file_piece_place(const struct stint_model *model, struct st_linear_id id);
@@ -40,7 +47,13 @@ const char *st_file_piece_tensor(const struct stint_model *model,
                                  const struct st_file_piece *piece);
 
 static inline size_t st_file_piece_groups(const struct st_file_piece *piece) {
-    return piece->bytes ? (piece->bytes - 1) / piece->group_bytes + 1 : 0;
+    return piece->n_strips ? (piece->strips->bytes - 1) / piece->strips->group_bytes + 1 : 0;
+}
+// Bytes of a group, in all strips.
+static inline size_t st_file_piece_group_bytes(const struct st_file_piece *piece) {
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < piece->n_strips; i++) bytes += piece->strips[i].group_bytes;
+    return bytes;
 }
 
 #endif

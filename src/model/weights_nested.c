@@ -68,6 +68,7 @@ static stint_status visit(struct walk *w, struct st_linear_id id, uint32_t part,
     struct st_linear_op linear_op;
     st_int8_shape(id.role, w->config, id.layer, &linear_op);
     st_nested_name(id.role, part, w->config, id.layer, id.expert, w->place.name);
+    w->place.id = id;
     w->place.linear = w->weights->layers ? linear : NULL;
     w->place.n_out = linear_op.rows[id.role == ST_INT8_UP ? 0 : part];
     w->place.n_in = linear_op.weight.n_in;
@@ -190,7 +191,7 @@ static stint_status bind_groups(const struct binder *b, const char *name,
 
 static stint_status bind(void *context, const struct st_nested_place *p) {
     const struct binder *b = context;
-    const void *codes, *row_data, *bias;
+    const void *codes, *checks, *row_data, *bias;
     size_t rows = st_nested_padded_rows(p->n_out);
     const int32_t none[2] = {0, 0}, *extra = b->extra ? b->extra + 2 * (size_t)p->index : none;
     struct st_nested_weight bound = {.n_out = p->n_out,
@@ -201,6 +202,8 @@ static stint_status bind(void *context, const struct st_nested_place *p) {
     struct st_section s = {
         .type = ST_SECTION_NESTED, .n_dims = 3, .dims = {p->n_out, p->n_in, bound.high}};
     ST_TRY(find(b, p->name, ST_NESTED_CODES, true, &s, &codes));
+    s = (struct st_section){.type = ST_SECTION_I32, .n_dims = 2, .dims = {bound.high - 1u, 2}};
+    ST_TRY(find(b, p->name, ST_NESTED_CHECKS, false, &s, &checks));
     ST_TRY(bind_groups(b, p->name, &bound));
     s = (struct st_section){
         .type = ST_SECTION_F32, .n_dims = 3, .dims = {bound.high - bound.low + 1u, rows, 2}};
@@ -211,6 +214,7 @@ static stint_status bind(void *context, const struct st_nested_place *p) {
     struct st_linear_weight *linear = (struct st_linear_weight *)(uintptr_t)p->linear;
     if (!w || !linear || !codes) return STINT_OK;
     bound.codes = codes;
+    bound.checks = checks;
     bound.rows = row_data;
     *w = bound;
     linear->nested = w;

@@ -8,7 +8,9 @@
 #include "model/weights_int8.h"
 
 // What a linear consists of in a package: sections NAME plus these endings.
-#define ST_NESTED_CODES     ".nested"        // ST_SECTION_NESTED [n_out, n_in, highest precision]
+#define ST_NESTED_CODES ".nested" // ST_SECTION_NESTED [n_out, n_in, highest precision]
+// I32 [regions of the codes, 2], XXH3 of each, low half first. Absent: they are not read on demand.
+#define ST_NESTED_CHECKS    ".nested_checks"
 #define ST_NESTED_GROUPS_OF ".nested_groups" // and bits: I8 [bytes] as struct st_nested_weight has
 #define ST_NESTED_ROWS      ".nested_rows"   // F32 [precisions, padded rows, 2]
 #define ST_NESTED_BIAS      ".nested_bias"   // F32 [n_out], where there is one
@@ -62,6 +64,7 @@ void st_nested_name(enum st_int8_role role, uint32_t part, const struct st_confi
 struct st_nested_place {
     char name[ST_INT8_NAME_BYTES];
     uint32_t index;                        // counts them
+    struct st_linear_id id;                // of the packed linear that it is a part of
     const struct st_linear_weight *linear; // NULL while those are only counted
     uint32_t n_out, n_in;
 };

@@ -23,15 +23,21 @@ static void link_entry(struct st_cache *c, uint32_t e, enum st_evict when) {
     c->next[before] = e;
 }
 
+static struct st_load *loads_of(const struct st_cache *c, uint32_t e) {
+    return c->loads + (size_t)e * c->max_loads;
+}
+
 void st_cache_lay_out(struct st_cache *c, struct st_arena *arena) {
     size_t n = c->n_laid_out = c->n_entries;
+    c->max_loads = c->max_loads ? c->max_loads : 1;
     c->entry_of = ST_TAKE(arena, int32_t, c->n_ids);
     c->id_of = ST_TAKE(arena, int32_t, n);
     c->before = ST_TAKE(arena, uint32_t, n + 1);
     c->next = ST_TAKE(arena, uint32_t, n + 1);
     c->held = ST_TAKE(arena, uint8_t, n);
     c->fresh = ST_TAKE(arena, uint8_t, n);
-    c->loads = ST_TAKE(arena, struct st_load, n);
+    c->loads = ST_TAKE(arena, struct st_load, n * c->max_loads);
+    c->n_loads = ST_TAKE(arena, uint8_t, n);
     unsigned char *memory = st_arena_take(arena, n * c->entry_bytes + ST_LOAD_BLOCK, 1);
     uintptr_t mask = ST_LOAD_BLOCK - 1;
     c->memory = memory ? memory + (-(uintptr_t)memory & mask) : NULL;
@@ -45,7 +51,7 @@ void st_cache_open(struct st_cache *c, struct st_loader *loader) {
     for (uint32_t e = 0; e < c->n_entries; e++) {
         c->id_of[e] = ST_CACHE_NONE;
         c->held[e] = false;
-        atomic_store_explicit(&c->loads[e].state, ST_LOAD_IDLE, memory_order_relaxed);
+        c->n_loads[e] = 0;
     }
 }
 
@@ -56,30 +62,51 @@ static void forget_id(struct st_cache *c, uint32_t e) {
 
 // What was given back while it was still being read must arrive first.
 static void settle(struct st_cache *c, uint32_t e) {
-    int state = atomic_load_explicit(&c->loads[e].state, memory_order_acquire);
-    if (state == ST_LOAD_PENDING) (void)st_loader_wait(c->loader, &c->loads[e]);
+    for (uint32_t i = 0; i < c->n_loads[e]; i++)
+        if (!st_load_is_done(&loads_of(c, e)[i]))
+            (void)st_loader_wait(c->loader, &loads_of(c, e)[i]);
 }
 
-static void prefetch(struct st_cache *c, uint32_t e, uint32_t id, struct st_extent extent) {
-    struct st_load *load = &c->loads[e];
+static void prefetch(struct st_cache *c, uint32_t e, uint32_t id, const struct st_extent *extents,
+                     uint32_t n) {
     settle(c, e);
     forget_id(c, e);
     c->id_of[e] = (int32_t)id;
     c->entry_of[id] = (int32_t)e;
     c->fresh[e] = true;
-    load->offset = extent.offset;
-    load->bytes = extent.bytes;
-    load->file = extent.file;
-    load->to = st_cache_data(c, (int32_t)e);
-    load->apart = c->entry_bytes % ST_LOAD_BLOCK != 0;
-    st_loader_prefetch(c->loader, load);
+    c->n_loads[e] = (uint8_t)n;
+    for (uint32_t i = 0; i < n; i++) {
+        struct st_load *load = &loads_of(c, e)[i];
+        load->offset = extents[i].offset;
+        load->bytes = extents[i].bytes;
+        load->file = extents[i].file;
+        load->to = st_cache_data(c, (int32_t)e) + extents[i].at;
+        load->apart = c->entry_bytes % ST_LOAD_BLOCK != 0;
+        st_loader_prefetch(c->loader, load);
+    }
 }
 
 static bool has_failed(const struct st_cache *c, int32_t e) {
-    return atomic_load_explicit(&c->loads[e].state, memory_order_acquire) == ST_LOAD_FAILED;
+    const struct st_load *loads = loads_of(c, (uint32_t)e);
+    for (uint32_t i = 0; i < c->n_loads[e]; i++)
+        if (atomic_load_explicit(&loads[i].state, memory_order_acquire) == ST_LOAD_FAILED)
+            return true;
+    return false;
+}
+
+bool st_cache_is_there(const struct st_cache *c, int32_t e) {
+    const struct st_load *loads = loads_of(c, (uint32_t)e);
+    for (uint32_t i = 0; i < c->n_loads[e]; i++)
+        if (!st_load_is_done(&loads[i])) return false;
+    return true;
 }
 
 int32_t st_cache_take(struct st_cache *c, uint32_t id, struct st_extent extent) {
+    return st_cache_take_all(c, id, &extent, 1);
+}
+
+int32_t st_cache_take_all(struct st_cache *c, uint32_t id, const struct st_extent *extents,
+                          uint32_t n) {
     int32_t found = c->entry_of[id];
     if (found != ST_CACHE_NONE) {
         if (c->held[found]) return found;
@@ -87,7 +114,7 @@ int32_t st_cache_take(struct st_cache *c, uint32_t id, struct st_extent extent) 
         c->held[found] = true;
         if (has_failed(c, found)) { // it was asked for too early: once more
             c->misses++;
-            prefetch(c, (uint32_t)found, id, extent);
+            prefetch(c, (uint32_t)found, id, extents, n);
         } else {
             c->hits++;
         }
@@ -102,12 +129,14 @@ int32_t st_cache_take(struct st_cache *c, uint32_t id, struct st_extent extent) 
         unlink_entry(c, e);
     c->misses++;
     c->held[e] = true;
-    prefetch(c, e, id, extent);
+    prefetch(c, e, id, extents, n);
     return (int32_t)e;
 }
 
 stint_status st_cache_wait(struct st_cache *c, int32_t entry, bool *fresh) {
-    stint_status status = st_loader_wait(c->loader, &c->loads[entry]);
+    stint_status status = STINT_OK;
+    for (uint32_t i = 0; i < c->n_loads[entry] && status == STINT_OK; i++)
+        status = st_loader_wait(c->loader, &loads_of(c, (uint32_t)entry)[i]);
     *fresh = c->fresh[entry];
     c->fresh[entry] = false;
     if (status != STINT_OK) st_cache_discard(c, entry);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A region of the neuron cache (PowerInfer-2, section 4.2): entries of one size in memory. Each
-// holds one piece of a file: a slice of a linear, a hot cluster or a bundle. A taken entry stays
+// holds one piece of a file: a slice of a linear, a hot cluster or a bundle. What lies in several
+// places of the file is read by as many loads. A taken entry stays
 // until it is given back. Whoever gives it back decides when it is evicted: last (LRU), or first,
 // which is the best order for pieces that are used in turn (a cyclic scan).
 #ifndef ST_NEURON_CACHE_H
@@ -18,6 +19,7 @@ struct st_extent {
     uint64_t offset;
     size_t bytes;
     uint32_t file; // of the loader's
+    size_t at;     // where it lies in its entry
 };
 
 struct st_cache {
@@ -25,12 +27,14 @@ struct st_cache {
     size_t entry_bytes; // if a multiple of ST_LOAD_BLOCK, pieces are aligned to blocks
     uint32_t n_entries, n_ids, n_used; // n_used: entries that ever held anything
     uint32_t n_laid_out;               // entries there were before st_cache_shrink()
+    uint32_t max_loads;                // of an entry; 0: 1
     unsigned char *memory;             // [n_laid_out, entry_bytes]
     int32_t *entry_of;                 // [n_ids] or ST_CACHE_NONE
     int32_t *id_of;                    // [n_entries] or ST_CACHE_NONE
     uint32_t *before, *next; // [n_entries + 1] order of eviction, a ring through the last one
     uint8_t *held, *fresh;   // [n_entries] taken; loaded and not checked yet
-    struct st_load *loads;   // [n_entries]
+    struct st_load *loads;   // [n_entries, max_loads]
+    uint8_t *n_loads;        // [n_entries]
     uint64_t hits, misses;   // of st_cache_take()
 };
 
@@ -42,6 +46,9 @@ void st_cache_open(struct st_cache *cache, struct st_loader *loader);
 // Takes the entry of a piece of the file and starts reading it unless it is in memory. Wait for it
 // before use. Taking a held entry again changes nothing. ST_CACHE_NONE: every entry is held.
 int32_t st_cache_take(struct st_cache *cache, uint32_t id, struct st_extent extent);
+// The same for what lies in n places, up to max_loads.
+int32_t st_cache_take_all(struct st_cache *cache, uint32_t id, const struct st_extent *extents,
+                          uint32_t n);
 // Waits until the entry is loaded. *fresh: it was read since the last wait, so it must be checked.
 // On failure the entry is given back, empty.
 stint_status st_cache_wait(struct st_cache *cache, int32_t entry, bool *fresh);
@@ -58,9 +65,7 @@ static inline unsigned char *st_cache_data(const struct st_cache *cache, int32_t
     return cache->memory + (size_t)entry * cache->entry_bytes;
 }
 // True if an entry can be used without waiting.
-static inline bool st_cache_is_there(const struct st_cache *cache, int32_t entry) {
-    return st_load_is_done(&cache->loads[entry]);
-}
+bool st_cache_is_there(const struct st_cache *cache, int32_t entry);
 static inline bool st_cache_has(const struct st_cache *cache, uint32_t id) {
     return cache->entry_of[id] != ST_CACHE_NONE;
 }

@@ -294,7 +294,7 @@ static bool has_check(const struct run *r, size_t entry, const unsigned char *da
 static struct st_extent extent_of(const struct run *r, size_t entry, size_t n) {
     size_t bytes = layout_of(r->n)->entry_bytes;
     uint64_t first = offset_of(r->n, r->n->model->neurons.layers[r->layer].bundles);
-    return (struct st_extent){first + entry * bytes, n * bytes, 0};
+    return (struct st_extent){.offset = first + entry * bytes, .bytes = n * bytes};
 }
 
 // Entries of a hot cluster, the last of which may be smaller.

@@ -28,6 +28,11 @@ struct reading {
     unsigned char *to; // [bytes], or [DEPTH, PIECE_BYTES] that are used in turn
     bool in_turn;
     struct st_load loads[DEPTH];
+    // The hash of the part at hand, which comes next.
+    const struct st_section_part *part;
+    size_t hashed; // bytes of it
+    XXH3_state_t *state;
+    bool differs;
 };
 
 static void prefetch(struct reading *r, size_t piece) {
@@ -40,8 +45,21 @@ static void prefetch(struct reading *r, size_t piece) {
     st_loader_prefetch(r->loader, load);
 }
 
+static void hash(struct reading *r, const unsigned char *data, size_t bytes) {
+    for (size_t done = 0, n; done < bytes; done += n) {
+        n = st_min(bytes - done, r->part->bytes - r->hashed);
+        if (r->hashed == 0) XXH3_64bits_reset(r->state);
+        XXH3_64bits_update(r->state, data + done, n);
+        r->hashed += n;
+        if (r->hashed < r->part->bytes) continue;
+        r->differs = r->differs || XXH3_64bits_digest(r->state) != r->part->hash;
+        r->part++;
+        r->hashed = 0;
+    }
+}
+
 // Into the hash from byte `skip` on.
-static stint_status read_all(struct reading *r, size_t skip, XXH3_state_t *state) {
+static stint_status read_all(struct reading *r, size_t skip) {
     size_t n = st_ceil_div(r->bytes, PIECE_BYTES);
     stint_status status = STINT_OK;
     for (size_t i = 0; i < DEPTH; i++) prefetch(r, i);
@@ -49,41 +67,58 @@ static stint_status read_all(struct reading *r, size_t skip, XXH3_state_t *state
         struct st_load *load = &r->loads[i % DEPTH];
         status = st_loader_wait(r->loader, load);
         if (status != STINT_OK) break;
-        XXH3_64bits_update(state, load->to + skip, load->bytes - skip);
+        hash(r, load->to + skip, load->bytes - skip);
         prefetch(r, i + DEPTH);
     }
     st_loader_drain(r->loader);
     return status;
 }
 
-static stint_status read_rest(struct reading *r, size_t skip, XXH3_state_t *state) {
+static stint_status read_rest(struct reading *r, size_t skip) {
     r->to = aligned_alloc(ST_LOAD_BLOCK, DEPTH * PIECE_BYTES);
     r->in_turn = true;
     stint_status status = STINT_OK;
     if (!r->to) status = st_fail(STINT_E_NOMEM, "no memory to read a package");
-    if (status == STINT_OK) status = read_all(r, skip, state);
+    if (status == STINT_OK) status = read_all(r, skip);
     free(r->to);
     return status;
+}
+
+// The first `bytes` to `to`, the rest up to `all` only into the hashes.
+static stint_status read_section(const struct stint_model *model, const struct st_section *s,
+                                 size_t bytes, size_t all, unsigned char *to, struct reading *r) {
+    r->state = XXH3_createState();
+    if (!r->state) return st_fail(STINT_E_NOMEM, "no memory to check section '%s'", s->name);
+    r->offset = st_package_offset(model->checkpoint.package, s);
+    r->bytes = bytes;
+    r->to = to;
+    stint_status status = read_all(r, 0);
+    if (status == STINT_OK && bytes < all) {
+        size_t skip = bytes % ST_LOAD_BLOCK;
+        r->offset += bytes - skip;
+        r->bytes = all - (bytes - skip);
+        status = read_rest(r, skip);
+    }
+    XXH3_freeState(r->state);
+    if (status != STINT_OK || !r->differs) return status;
+    return st_section_damaged(model->checkpoint.path, s->name);
 }
 
 stint_status st_section_keep(const struct stint_model *model, struct st_loader *loader,
                              const char *name, size_t bytes, unsigned char *to) {
     const struct st_package *package = model->checkpoint.package;
     const struct st_section *s = st_package_find(package, name);
-    XXH3_state_t *state = XXH3_createState();
-    if (!state) return st_fail(STINT_E_NOMEM, "no memory to check section '%s'", name);
-    XXH3_64bits_reset(state);
-    struct reading r = {
-        .loader = loader, .offset = st_package_offset(package, s), .bytes = bytes, .to = to};
-    stint_status status = read_all(&r, 0, state);
-    if (status == STINT_OK && bytes < s->bytes) {
-        size_t skip = bytes % ST_LOAD_BLOCK;
-        r.offset += bytes - skip;
-        r.bytes = s->bytes - (bytes - skip);
-        status = read_rest(&r, skip, state);
-    }
-    bool same = XXH3_64bits_digest(state) == st_package_section_hash(package, s);
-    XXH3_freeState(state);
-    if (status != STINT_OK || same) return status;
-    return st_section_damaged(model->checkpoint.path, name);
+    struct st_section_part whole = {s->bytes, st_package_section_hash(package, s)};
+    struct reading r = {.loader = loader, .part = &whole};
+    return read_section(model, s, bytes, s->bytes, to, &r);
+}
+
+stint_status st_section_keep_parts(const struct stint_model *model, struct st_loader *loader,
+                                   const char *name, const struct st_section_part *parts, size_t n,
+                                   unsigned char *to) {
+    const struct st_section *s = st_package_find(model->checkpoint.package, name);
+    struct reading r = {.loader = loader, .part = parts};
+    size_t bytes = 0;
+    for (size_t i = 0; i < n; i++) bytes += parts[i].bytes;
+    return read_section(model, s, bytes, bytes, to, &r);
 }

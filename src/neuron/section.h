@@ -17,4 +17,14 @@ stint_status st_section_damaged(const char *path, const char *name);
 stint_status st_section_keep(const struct stint_model *model, struct st_loader *loader,
                              const char *name, size_t bytes, unsigned char *to);
 
+// Parts of a section that have hashes of their own, one behind the other from its beginning on.
+struct st_section_part {
+    size_t bytes;
+    uint64_t hash;
+};
+// The same of a section's first n parts: only they are read.
+stint_status st_section_keep_parts(const struct stint_model *model, struct st_loader *loader,
+                                   const char *name, const struct st_section_part *parts, size_t n,
+                                   unsigned char *to);
+
 #endif

@@ -24,12 +24,16 @@ static bool steps_take(unsigned steps, enum st_int8_role role) {
     return steps & (st_int8_is_ffn(role) ? ST_STEPS_FFN : ST_STEPS_REST);
 }
 
-static uint32_t region_of(const struct st_config *c, unsigned steps, enum st_int8_role role) {
-    return steps_take(steps, role) && !by_chance(c, role) ? ST_REGION_FIXED : ST_REGION_STREAM;
+static uint32_t region_of(const struct st_config *c, unsigned steps,
+                          const struct st_file_piece *p) {
+    bool taken = p->bits || steps_take(steps, p->linear.role);
+    return taken && !by_chance(c, p->linear.role) ? ST_REGION_FIXED : ST_REGION_STREAM;
 }
 
 // A prompt takes the head once, after its last pass.
-static unsigned passes_of(unsigned steps, enum st_int8_role role) {
+static unsigned passes_of(unsigned steps, const struct st_file_piece *p) {
+    enum st_int8_role role = p->linear.role;
+    if (p->bits) return st_pass_nested(p->bits);
     return (role == ST_INT8_HEAD ? 0 : ST_PASS_PROMPT) |
            (steps_take(steps, role) ? ST_PASS_STEP : 0);
 }
@@ -37,111 +41,165 @@ static unsigned passes_of(unsigned steps, enum st_int8_role role) {
 // ---- Sizes
 
 struct sizing {
-    const struct stint_model *model;
-    unsigned steps;
+    const struct st_slices_source *source;
     uint32_t region;
     size_t widest, slack; // group of the region; of an entry
     uint64_t bytes;
+    uint32_t max_strips;
 };
 
 static bool is_of(const struct sizing *s, const struct st_file_piece *p) {
-    return p->bytes && region_of(&s->model->config, s->steps, p->linear.role) == s->region;
+    return p->n_strips && region_of(&s->source->model->config, s->source->steps, p) == s->region;
 }
 
-static bool is_aligned(const struct st_file_piece *p) {
-    return p->offset % ST_LOAD_BLOCK == 0 && p->group_bytes % ST_LOAD_BLOCK == 0;
+// Each strip of a slice begins with the block that it begins in, and ends with a whole one.
+static size_t slack_of(const struct st_file_piece *p) {
+    bool aligned = true;
+    for (uint32_t i = 0; i < p->n_strips; i++)
+        aligned = aligned && p->strips[i].offset % ST_LOAD_BLOCK == 0 &&
+                  p->strips[i].group_bytes % ST_LOAD_BLOCK == 0;
+    return aligned ? 0 : (2 * (size_t)p->n_strips - 1) * ST_LOAD_BLOCK;
 }
 
 static void measure(struct sizing *s) {
-    const struct st_file_pieces *all = &s->model->pieces;
+    const struct st_file_pieces *all = s->source->pieces;
     s->bytes = 0;
     for (const struct st_file_piece *p = all->at; p < all->at + all->n; p++) {
         if (!is_of(s, p)) continue;
-        s->widest = st_max(s->widest, p->group_bytes);
-        s->bytes += p->bytes;
-        if (!is_aligned(p)) s->slack = ST_LOAD_BLOCK;
+        s->widest = st_max(s->widest, st_file_piece_group_bytes(p));
+        s->slack = st_max(s->slack, slack_of(p));
+        s->max_strips = (uint32_t)st_max(s->max_strips, p->n_strips);
+        for (uint32_t i = 0; i < p->n_strips; i++) s->bytes += p->strips[i].bytes;
     }
 }
 
+static uint32_t slice_groups_of(const struct st_file_piece *p, size_t entry_bytes, size_t slack) {
+    return (uint32_t)((entry_bytes - slack) / st_file_piece_group_bytes(p));
+}
+
 static uint64_t count_slices(const struct sizing *s, size_t entry_bytes) {
-    const struct st_file_pieces *all = &s->model->pieces;
+    const struct st_file_pieces *all = s->source->pieces;
     uint64_t n = 0;
     for (const struct st_file_piece *p = all->at; p < all->at + all->n; p++)
         if (is_of(s, p))
-            n += st_ceil_div(st_file_piece_groups(p), (entry_bytes - s->slack) / p->group_bytes);
+            n += st_ceil_div(st_file_piece_groups(p), slice_groups_of(p, entry_bytes, s->slack));
     return n;
 }
 
 // Much room is lost in entries that slices do not fill, much time in reads that are small.
-void st_slices_plan(const struct stint_model *model, unsigned steps, struct st_slices_plan *plan) {
+static void plan_region(struct sizing *s, size_t first, size_t last, struct st_slices_plan *plan) {
+    uint64_t best = UINT64_MAX;
+    uint32_t r = s->region;
+    plan->bytes[r] = s->bytes;
+    plan->least_bytes[r] = first;
+    plan->slack_bytes[r] = s->slack;
+    plan->max_strips[r] = s->max_strips;
+    for (size_t bytes = first; bytes <= last; bytes += STEP_BYTES) {
+        uint64_t n = count_slices(s, bytes), score = n * (bytes + READ_BYTES);
+        if (score >= best) continue;
+        best = score;
+        plan->entry_bytes[r] = bytes;
+        plan->n_ids[r] = (uint32_t)n;
+    }
+}
+
+void st_slices_plan(const struct st_slices_source *source, const struct st_slices_plan *within,
+                    struct st_slices_plan *plan) {
     *plan = (struct st_slices_plan){0};
     for (uint32_t r = 0; r < ST_N_REGIONS; r++) {
-        struct sizing s = {.model = model, .steps = steps, .region = r};
-        uint64_t best = UINT64_MAX;
+        struct sizing s = {.source = source, .region = r};
         measure(&s);
         if (s.widest == 0) continue; // nothing is in this region
-        plan->bytes[r] = s.bytes;
-        plan->slack_bytes[r] = s.slack;
         size_t first = st_round_up(s.widest + s.slack, STEP_BYTES);
-        for (size_t bytes = first; bytes <= st_max(first, MAX_BYTES); bytes += STEP_BYTES) {
-            uint64_t n = count_slices(&s, bytes), score = n * (bytes + READ_BYTES);
-            if (score >= best) continue;
-            best = score;
-            plan->entry_bytes[r] = bytes;
-            plan->n_ids[r] = (uint32_t)n;
-        }
+        size_t last = within ? within->entry_bytes[r] : st_max(first, MAX_BYTES);
+        plan_region(&s, first, last, plan);
     }
+}
+
+struct st_slices_used st_slices_of_pass(const struct st_slices_source *source,
+                                        const struct st_slices_plan *plan, uint32_t region,
+                                        unsigned pass) {
+    struct sizing s = {.source = source, .region = region};
+    struct st_slices_used used = {0};
+    const struct st_file_pieces *all = source->pieces;
+    for (const struct st_file_piece *p = all->at; p < all->at + all->n; p++) {
+        if (!is_of(&s, p) || !(passes_of(source->steps, p) & pass)) continue;
+        uint32_t groups = slice_groups_of(p, plan->entry_bytes[region], plan->slack_bytes[region]);
+        double n = (double)st_ceil_div(st_file_piece_groups(p), groups);
+        used.slices += n;
+        used.reads += n * p->n_strips;
+        for (uint32_t i = 0; i < p->n_strips; i++) used.bytes += (double)p->strips[i].bytes;
+    }
+    return used;
 }
 
 // ---- Opening
 
+static size_t n_seen(const struct st_slices_plan *plan) {
+    size_t n = 0;
+    for (int r = 0; r < ST_N_REGIONS; r++) n += (size_t)plan->n_ids[r] * plan->max_strips[r];
+    return n;
+}
+
 static void lay_out(const struct st_slices_plan *plan, struct st_slices *s, struct st_arena *a) {
     s->pieces = ST_TAKE(a, struct st_sliced, s->n_pieces);
+    s->seen = ST_TAKE(a, struct st_slice_seen, n_seen(plan));
     for (int r = 0; r < ST_N_REGIONS; r++) {
         s->regions[r].entry_bytes = plan->entry_bytes[r];
         s->regions[r].n_entries = plan->n_entries[r];
         s->regions[r].n_ids = plan->n_ids[r];
+        s->regions[r].max_loads = plan->max_strips[r];
         st_cache_lay_out(&s->regions[r], a);
-        s->hashes[r] = ST_TAKE(a, uint64_t, plan->n_ids[r]);
-        s->known[r] = ST_TAKE(a, uint8_t, plan->n_ids[r]);
     }
 }
 
-size_t st_slices_table_bytes(const struct stint_model *model, const struct st_slices_plan *plan) {
-    struct st_slices s = {.n_pieces = model->pieces.n};
+size_t st_slices_table_bytes(const struct st_slices_source *source,
+                             const struct st_slices_plan *plan) {
+    const struct st_file_pieces *all = source->pieces;
+    struct st_slices s = {.n_pieces = all->n};
     struct st_arena arena = st_arena_measure();
     size_t content = 0, hashed = 0;
     lay_out(plan, &s, &arena);
     for (int r = 0; r < ST_N_REGIONS; r++) content += plan->n_entries[r] * plan->entry_bytes[r];
-    for (size_t i = 0; i < model->pieces.n; i++) hashed += model->pieces.at[i].hashed;
+    for (const struct st_file_piece *p = all->at; p < all->at + all->n; p++)
+        for (uint32_t i = 0; i < p->n_strips; i++) hashed += p->strips[i].hashed;
     return arena.used - content + hashed * HASH_BYTES;
 }
 
-static stint_status bind_piece(const struct st_slices_plan *plan, unsigned steps,
-                               const struct st_file_piece *piece, uint32_t n_ids[ST_N_REGIONS],
-                               const struct st_config *c, struct st_sliced *s) {
-    enum st_int8_role role = piece->linear.role;
+// What the pieces before one have taken.
+struct taken {
+    uint32_t ids[ST_N_REGIONS], seen;
+};
+
+static stint_status bind_piece(const struct st_slices_source *source,
+                               const struct st_slices_plan *plan, const struct st_file_piece *piece,
+                               struct taken *taken, struct st_sliced *s) {
+    const struct st_config *c = &source->model->config;
     *s = (struct st_sliced){.piece = piece,
                             .n_groups = (uint32_t)st_file_piece_groups(piece),
-                            .region = region_of(c, steps, role),
-                            .passes = piece->bytes ? passes_of(steps, role) : 0,
-                            .by_chance = by_chance(c, role)};
-    if (piece->hashed && !(s->state = XXH3_createState()))
-        return st_fail(STINT_E_NOMEM, "no memory to check the weights");
-    if (!piece->bytes) return STINT_OK;
-    s->slice_groups = (uint32_t)((plan->entry_bytes[s->region] - plan->slack_bytes[s->region]) /
-                                 piece->group_bytes);
+                            .region = region_of(c, source->steps, piece),
+                            .passes = piece->n_strips ? passes_of(source->steps, piece) : 0,
+                            .by_chance = by_chance(c, piece->linear.role)};
+    for (uint32_t i = 0; i < piece->n_strips; i++)
+        if (piece->strips[i].hashed && !(s->states[i] = XXH3_createState()))
+            return st_fail(STINT_E_NOMEM, "no memory to check the weights");
+    if (!piece->n_strips) return STINT_OK;
+    s->slice_groups =
+        slice_groups_of(piece, plan->entry_bytes[s->region], plan->slack_bytes[s->region]);
     s->n = (uint32_t)st_ceil_div(s->n_groups, s->slice_groups);
-    s->first = n_ids[s->region];
-    n_ids[s->region] += s->n;
+    s->first = taken->ids[s->region];
+    s->first_seen = taken->seen;
+    taken->ids[s->region] += s->n;
+    taken->seen += s->n * piece->n_strips;
     return STINT_OK;
 }
 
-stint_status st_slices_open(const struct stint_model *model, unsigned steps,
+stint_status st_slices_open(const struct st_slices_source *source,
                             const struct st_slices_plan *plan, struct st_loader *loader,
                             struct st_slices *s) {
-    uint32_t n_ids[ST_N_REGIONS] = {0};
-    *s = (struct st_slices){.model = model, .n_pieces = model->pieces.n, .pass = ST_PASS_PROMPT};
+    struct taken taken = {{0}, 0};
+    *s = (struct st_slices){
+        .model = source->model, .n_pieces = source->pieces->n, .pass = ST_PASS_PROMPT};
     struct st_arena arena = st_arena_measure();
     lay_out(plan, s, &arena);
     ST_TRY(st_arena_check(&arena, "the weights' cache"));
@@ -150,12 +208,13 @@ stint_status st_slices_open(const struct stint_model *model, unsigned steps,
     ST_TRY(st_arena_check(&s->arena, "the weights' cache"));
     for (int r = 0; r < ST_N_REGIONS; r++) st_cache_open(&s->regions[r], loader);
     for (size_t i = 0; i < s->n_pieces; i++)
-        ST_TRY(bind_piece(plan, steps, &model->pieces.at[i], n_ids, &model->config, &s->pieces[i]));
+        ST_TRY(bind_piece(source, plan, &source->pieces->at[i], &taken, &s->pieces[i]));
     return STINT_OK;
 }
 
 void st_slices_close(struct st_slices *s) {
-    for (size_t i = 0; i < s->n_pieces && s->pieces; i++) XXH3_freeState(s->pieces[i].state);
+    for (size_t i = 0; i < s->n_pieces && s->pieces; i++)
+        for (int j = 0; j < ST_PIECE_STRIPS; j++) XXH3_freeState(s->pieces[i].states[j]);
     st_arena_close(&s->arena);
     *s = (struct st_slices){0};
 }
@@ -166,25 +225,37 @@ static struct st_cache *region(struct st_slices *s, size_t piece) {
     return &s->regions[s->pieces[piece].region];
 }
 
-static size_t slice_begin(const struct st_sliced *g, uint32_t slice) {
-    return (size_t)slice * g->slice_groups * g->piece->group_bytes;
-}
+// Where a slice lies in the file, strip by strip, and in its entry from `at` on.
+struct strip_place {
+    uint64_t offset;
+    size_t bytes, at;
+};
 
-static size_t slice_bytes(const struct st_sliced *g, uint32_t slice) {
-    return st_min(g->piece->bytes - slice_begin(g, slice), g->slice_groups * g->piece->group_bytes);
-}
-
-// Its bytes in an entry, which begins with the block that they begin in.
-static size_t skip_of(const struct st_sliced *g, uint32_t slice) {
-    return (size_t)((g->piece->offset + slice_begin(g, slice)) % ST_LOAD_BLOCK);
+static struct strip_place strip_of(const struct st_sliced *g, uint32_t slice, uint32_t strip) {
+    struct strip_place place = {0};
+    for (uint32_t i = 0; i <= strip; i++) {
+        const struct st_file_strip *s = &g->piece->strips[i];
+        size_t begin = (size_t)slice * g->slice_groups * s->group_bytes;
+        place.at = st_round_up(place.at + place.bytes, ST_LOAD_BLOCK);
+        place.offset = s->offset + begin;
+        place.bytes = st_min(s->bytes - begin, g->slice_groups * s->group_bytes);
+        place.at += (size_t)(place.offset % ST_LOAD_BLOCK);
+    }
+    return place;
 }
 
 static int32_t take_entry(struct st_slices *s, size_t piece, uint32_t slice) {
     const struct st_sliced *g = &s->pieces[piece];
-    size_t skip = skip_of(g, slice);
-    struct st_extent extent = {g->piece->offset + slice_begin(g, slice) - skip,
-                               skip + slice_bytes(g, slice), g->piece->file};
-    return st_cache_take(region(s, piece), g->first + slice, extent);
+    struct st_extent extents[ST_PIECE_STRIPS];
+    for (uint32_t i = 0; i < g->piece->n_strips; i++) {
+        struct strip_place place = strip_of(g, slice, i);
+        size_t skip = (size_t)(place.offset % ST_LOAD_BLOCK);
+        extents[i] = (struct st_extent){.offset = place.offset - skip,
+                                        .bytes = place.bytes + skip,
+                                        .file = g->piece->file,
+                                        .at = place.at - skip};
+    }
+    return st_cache_take_all(region(s, piece), g->first + slice, extents, g->piece->n_strips);
 }
 
 static bool is_passed_over(const struct st_slices *s, size_t piece) {
@@ -238,46 +309,57 @@ static void look_ahead(struct st_slices *s, struct st_slice_place at) {
 
 // ---- Their turn
 
-static stint_status damaged(const struct st_slices *s, const struct st_file_piece *p) {
+static stint_status damaged(const struct st_slices *s, const struct st_sliced *g, uint32_t strip) {
+    const struct st_file_piece *p = g->piece;
     const char *path = s->model->checkpoint.files[p->file].name;
-    if (p->section) return st_section_damaged(path, p->section);
+    if (p->strips[strip].section) return st_section_damaged(path, p->strips[strip].section);
     return st_fail(STINT_E_FORMAT, "%s: tensor '%s' was changed while in use: open the model again",
                    path, st_file_piece_tensor(s->model, p));
+}
+
+static struct st_slice_seen *seen_of(struct st_slices *s, const struct st_sliced *g,
+                                     uint32_t slice) {
+    return s->seen + g->first_seen + (size_t)slice * g->piece->n_strips;
 }
 
 // Of a damaged piece nothing is kept: which of its slices is wrong is not known.
 static void forget_piece(struct st_slices *s, struct st_sliced *g) {
     struct st_cache *cache = &s->regions[g->region];
     g->checked = 0;
-    memset(s->known[g->region] + g->first, 0, g->n);
+    memset(seen_of(s, g, 0), 0, (size_t)g->n * g->piece->n_strips * sizeof *s->seen);
     for (uint32_t i = g->first; i < g->first + g->n; i++)
         if (cache->entry_of[i] != ST_CACHE_NONE) st_cache_discard(cache, cache->entry_of[i]);
 }
 
-// While a piece goes by for the first time its bytes go into its hash; later a slice is what it was
-// then.
-static stint_status check(struct st_slices *s, struct st_sliced *g, uint32_t slice,
-                          const unsigned char *data) {
-    size_t bytes = slice_bytes(g, slice);
-    uint64_t *hash = &s->hashes[g->region][g->first + slice];
-    uint8_t *known = &s->known[g->region][g->first + slice];
+// While a piece goes by for the first time its bytes go into its strips' hashes; later a slice is
+// what it was then.
+static bool is_same(const struct st_sliced *g, uint32_t slice, uint32_t strip,
+                    const unsigned char *data, struct st_slice_seen *seen) {
+    size_t bytes = strip_of(g, slice, strip).bytes;
     uint64_t now = XXH3_64bits(data, bytes);
-    bool same = !*known || now == *hash;
-    *hash = now;
-    *known = true;
-    if (g->state && slice == g->checked) {
-        if (slice == 0) XXH3_64bits_reset(g->state);
-        XXH3_64bits_update(g->state, data, bytes);
-        g->checked++;
-        if (g->checked == g->n) same = same && XXH3_64bits_digest(g->state) == g->piece->hash;
+    bool same = !seen->known || now == seen->hash;
+    *seen = (struct st_slice_seen){now, true};
+    if (!g->states[strip] || slice != g->checked) return same;
+    if (slice == 0) XXH3_64bits_reset(g->states[strip]);
+    XXH3_64bits_update(g->states[strip], data, bytes);
+    bool complete = slice + 1 == g->n;
+    return same &&
+           (!complete || XXH3_64bits_digest(g->states[strip]) == g->piece->strips[strip].hash);
+}
+
+static stint_status check(struct st_slices *s, struct st_sliced *g, uint32_t slice,
+                          const unsigned char *strips[ST_PIECE_STRIPS]) {
+    for (uint32_t i = 0; i < g->piece->n_strips; i++) {
+        if (is_same(g, slice, i, strips[i], seen_of(s, g, slice) + i)) continue;
+        forget_piece(s, g);
+        return damaged(s, g, i);
     }
-    if (same) return STINT_OK;
-    forget_piece(s, g);
-    return damaged(s, g->piece);
+    g->checked += slice == g->checked;
+    return STINT_OK;
 }
 
 stint_status st_slices_take(struct st_slices *s, size_t piece, uint32_t slice,
-                            const unsigned char **rows) {
+                            const unsigned char *strips[ST_PIECE_STRIPS]) {
     struct st_slice_place at = {(uint32_t)piece, slice, false};
     struct st_cache *cache = region(s, piece);
     bool fresh;
@@ -297,8 +379,10 @@ stint_status st_slices_take(struct st_slices *s, size_t piece, uint32_t slice,
                        cache->n_entries);
     if (!s->pieces[piece].by_chance) look_ahead(s, at);
     ST_TRY(st_cache_wait(cache, entry, &fresh));
-    *rows = st_cache_data(cache, entry) + skip_of(&s->pieces[piece], slice);
-    return fresh ? check(s, &s->pieces[piece], slice, *rows) : STINT_OK;
+    struct st_sliced *g = &s->pieces[piece];
+    for (uint32_t i = 0; i < g->piece->n_strips; i++)
+        strips[i] = st_cache_data(cache, entry) + strip_of(g, slice, i).at;
+    return fresh ? check(s, g, slice, strips) : STINT_OK;
 }
 
 bool st_slices_has(const struct st_slices *s, size_t piece, uint32_t slice) {

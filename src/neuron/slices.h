@@ -3,7 +3,8 @@
 // into slices of whole groups of rows, read when their turn comes, and before it, as far as there
 // is room. Two regions of the cache hold them: one for what every token needs, one for what only
 // some do: experts, which are clusters like any other, and what prompts alone use: the dense
-// feed-forward blocks of a sparse model, and all where steps run nested weights.
+// feed-forward blocks of a sparse model, and all where steps run nested weights. What of nested
+// weights is not pinned (session/weights/pinned.h) are pieces like others, one for each precision.
 #ifndef ST_NEURON_SLICES_H
 #define ST_NEURON_SLICES_H
 
@@ -17,8 +18,11 @@ enum {
     ST_SLICES_DEPTH = 8,  // and of them, those that must be read
 };
 
-// Passes through the layers.
+// Passes through the layers; those over nested weights have a bit for each precision.
 enum { ST_PASS_PROMPT = 1, ST_PASS_STEP = 2 };
+static inline unsigned st_pass_nested(unsigned bits) {
+    return 1u << bits; // from ST_NESTED_LOWEST on
+}
 // What the tokens after a prompt take of them.
 enum { ST_STEPS_FFN = 1, ST_STEPS_REST = 2 };
 
@@ -26,11 +30,18 @@ enum { ST_STEPS_FFN = 1, ST_STEPS_REST = 2 };
 struct st_sliced {
     const struct st_file_piece *piece;
     uint32_t region, n_groups, slice_groups;
-    uint32_t first, n; // ids of its slices in the region's cache; n 0: there is no such piece
-    unsigned passes;   // ST_PASS_* that it is of, in this order
-    bool by_chance;    // an expert: nobody knows before whether it is needed
-    uint32_t checked;  // slices whose bytes have gone into the hash
-    struct XXH3_state_s *state; // of a piece that has one
+    uint32_t first, n;   // ids of its slices in the region's cache; n 0: there is no such piece
+    unsigned passes;     // ST_PASS_* that it is of, in this order
+    bool by_chance;      // an expert: nobody knows before whether it is needed
+    uint32_t checked;    // slices whose bytes have gone into the hashes
+    uint32_t first_seen; // of its slices' strips
+    struct XXH3_state_s *states[ST_PIECE_STRIPS]; // of strips that have a hash
+};
+
+// What a strip of a slice was when it was first read.
+struct st_slice_seen {
+    uint64_t hash;
+    bool known;
 };
 
 struct st_slices {
@@ -39,9 +50,8 @@ struct st_slices {
     struct st_sliced *pieces; // [n_pieces], in the order of a pass
     size_t n_pieces;
     struct st_cache regions[ST_N_REGIONS];
-    uint64_t *hashes[ST_N_REGIONS]; // [n_ids] of slices that were read once
-    uint8_t *known[ST_N_REGIONS];   // [n_ids] whether it is there
-    unsigned pass;                  // ST_PASS_*
+    struct st_slice_seen *seen; // [strips of all slices]
+    unsigned pass;              // ST_PASS_*
     // What is taken before its turn, in order.
     struct st_slice_place {
         uint32_t piece, slice;
@@ -53,20 +63,38 @@ struct st_slices {
 // What the regions of a model are made of.
 struct st_slices_plan {
     size_t entry_bytes[ST_N_REGIONS];
+    size_t least_bytes[ST_N_REGIONS]; // of an entry
     size_t slack_bytes[ST_N_REGIONS]; // of an entry, for slices that do not begin at a block
+    uint32_t max_strips[ST_N_REGIONS];
     uint64_t bytes[ST_N_REGIONS];     // of the pieces
     uint32_t n_ids[ST_N_REGIONS];     // slices there are
     uint32_t n_entries[ST_N_REGIONS]; // that fit; set by who plans
 };
 
-// The size of the entries that suits the model's pieces best, and how many slices they make.
-// `steps`: ST_STEPS_*.
-void st_slices_plan(const struct stint_model *model, unsigned steps, struct st_slices_plan *plan);
-// Bytes of all but the entries' content.
-size_t st_slices_table_bytes(const struct stint_model *model, const struct st_slices_plan *plan);
+// What is cut into slices: the pieces, and which of them steps take (ST_STEPS_*).
+struct st_slices_source {
+    const struct stint_model *model;
+    const struct st_file_pieces *pieces;
+    unsigned steps;
+};
 
-// Borrows model and loader until close. STINT_E_NOMEM.
-stint_status st_slices_open(const struct stint_model *model, unsigned steps,
+// The size of the entries that suits the pieces best, and how many slices they make. `within`: the
+// plan of a superset of the pieces, whose entries are not exceeded; or NULL.
+void st_slices_plan(const struct st_slices_source *source, const struct st_slices_plan *within,
+                    struct st_slices_plan *plan);
+// Bytes of all but the entries' content.
+size_t st_slices_table_bytes(const struct st_slices_source *source,
+                             const struct st_slices_plan *plan);
+// What one pass takes of a region, in slices, reads and bytes.
+struct st_slices_used {
+    double slices, reads, bytes;
+};
+struct st_slices_used st_slices_of_pass(const struct st_slices_source *source,
+                                        const struct st_slices_plan *plan, uint32_t region,
+                                        unsigned pass);
+
+// Borrows what `source` points to, and the loader, until close. STINT_E_NOMEM.
+stint_status st_slices_open(const struct st_slices_source *source,
                             const struct st_slices_plan *plan, struct st_loader *loader,
                             struct st_slices *slices);
 void st_slices_close(struct st_slices *slices); // accepts a zeroed one
@@ -74,11 +102,11 @@ void st_slices_close(struct st_slices *slices); // accepts a zeroed one
 // The pieces that come in the next passes.
 void st_slices_pass(struct st_slices *slices, unsigned pass);
 
-// The rows of a slice, checked: against the piece's hash, if it has one, as far as it was read in
-// order for the first time, later against what was read then. It stays until it is given back.
-// `piece`: its place in the table. STINT_E_IO, E_FORMAT.
+// The rows of a slice, in each strip, checked: against the strips' hashes, if they have them, as
+// far as the piece was read in order for the first time, later against what was read then. It stays
+// until it is given back. `piece`: its place in the table. STINT_E_IO, E_FORMAT.
 stint_status st_slices_take(struct st_slices *slices, size_t piece, uint32_t slice,
-                            const unsigned char **rows);
+                            const unsigned char *strips[ST_PIECE_STRIPS]);
 // True if it could be taken without waiting.
 bool st_slices_has(const struct st_slices *slices, size_t piece, uint32_t slice);
 void st_slices_give(struct st_slices *slices, size_t piece, uint32_t slice);

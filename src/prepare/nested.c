@@ -279,6 +279,8 @@ static stint_status write_part(const struct job *j, const char *name, size_t cod
                            .bytes = code_bytes};
     snprintf(full, sizeof full, "%s%s", name, ST_NESTED_CODES);
     ST_TRY(st_package_add(writer, &s));
+    struct st_nested_weight codes = weight_of(j);
+    ST_TRY(st_nested_pack_checks(&codes, name, writer));
     ST_TRY(write_groups(j, name, writer));
     s = (struct st_section){.name = full,
                             .type = ST_SECTION_F32,

@@ -28,6 +28,9 @@ stint_status st_nested_pack_range(const struct st_nested_packer *packer,
 // finite, which st_pack_linear() checks. STINT_E_NOMEM, E_IO.
 stint_status st_nested_pack(struct st_nested_packer *packer, const struct st_pack_source *source,
                             struct st_input_stats *stats, struct st_package_writer *writer);
+// nested_checks.c: writes the hashes of the regions of a linear's codes.
+stint_status st_nested_pack_checks(const struct st_nested_weight *weight, const char *linear,
+                                   struct st_package_writer *writer);
 // Call after the last linear: writes how many bits each has.
 stint_status st_nested_pack_extra(const struct st_nested_packer *packer,
                                   struct st_package_writer *writer);

@@ -96,7 +96,7 @@ static stint_status eval_batches(struct stint_session *s, const struct st_eval_r
     }
     for (size_t done = 0, n; done < e->n; done += n) {
         run.phase = phase_of(s, e);
-        if (s->source->begin) s->source->begin(s, run.phase);
+        if (s->source->begin) s->source->begin(s, run.phase, run.bits);
         ST_TRY(run_ids(s, e, done, &run, &n));
         if (run.phase == ST_PHASE_PREFILL && held->prompted == held->length) held->prompted += n;
         memmove(held->history + held->length, e->ids + done, n * sizeof(int32_t));
@@ -182,7 +182,7 @@ static stint_status step_batch(struct stint_session *s, unsigned precision,
         for (size_t k = 0; k < i; k++) places[i].position += sequences[k] == sequences[i];
         st_session_reach(s, sequences[i], places[i].position + 1);
     }
-    if (s->source->begin) s->source->begin(s, ST_PHASE_DECODE);
+    if (s->source->begin) s->source->begin(s, run.phase, run.bits);
     tell_state(s, st_state_begin, precision, places, n);
     stint_status status = st_pass_forward(&run, ids);
     if (status == STINT_OK) tell_state(s, st_state_end, precision, places, n);

@@ -146,6 +146,12 @@ class Faults(unittest.TestCase):
         self.check("run", self.package(), "-p", "It", "-n", 2, "--temp", 0, "--threads", 1,
                    "--memory", "30M", "--ctx", 128, "--chunk", 16)
 
+    def test_run_that_streams_nested_weights(self):
+        words = ("run", self.package("2..3"), "-p", "It", "-n", 3, "--temp", 0, "--threads", 1,
+                 "--schedule", "uniform:3", "--ctx", 128, "--chunk", 16, "--memory")
+        least = re.search(r"at least (\d+) MiB", stint(*words, "1M").stderr).group(1)
+        self.check(*words, f"{least}M")
+
     def test_prepare(self):
         self.check("prepare", MODEL, "-o", "m.stint", "--calib", self.base / "text", "--bits",
                    "none", "--calib-tokens", 64, "--outlier-prune", "off", old="m.stint",

@@ -58,8 +58,8 @@ class Memory(unittest.TestCase):
     def tearDownClass(cls):
         cls.holder.cleanup()
 
-    def least(self, package):
-        refused = stint("run", package, *RUN, "--memory", "1M")
+    def least(self, package, *more):
+        refused = stint("run", package, *RUN, *more, "--memory", "1M")
         self.assertEqual(refused.returncode, 1)
         self.assertEqual(refused.stderr.count("\n"), 1, refused.stderr)
         return int(re.search(r"at least (\d+) MiB", refused.stderr).group(1))
@@ -160,9 +160,11 @@ class Memory(unittest.TestCase):
         for bits in (2, 3, 8):
             options = (*RUN, "--schedule", f"uniform:{bits}")
             wanted = stint_json("run", package, *options)
-            got = stint_json("run", package, *options, "--memory", "200M", "--predictor", "off")
-            self.assertEqual(got["text"], wanted["text"])
-            self.assertEqual(got["bits"], wanted["bits"])
+            for memory in (200, self.least(package, "--schedule", f"uniform:{bits}")):
+                got = stint_json("run", package, *options, "--memory", f"{memory}M", "--predictor",
+                                 "off")
+                self.assertEqual(got["text"], wanted["text"])
+                self.assertEqual(got["bits"], wanted["bits"])
             written.add(got["text"])
         self.assertGreater(len(written), 1)
         refused = stint("run", package, *RUN, "--memory", "200M", "--schedule", "uniform:4")

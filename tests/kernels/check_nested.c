@@ -176,6 +176,29 @@ static void test_tokens_alone(void **state) {
     free_data(&d);
 }
 
+// Panels by themselves give the bits that they give in the whole.
+static void test_panels(void **state) {
+    (void)state;
+    const struct problem p = {2, 6, 61, 300, 4, false, 2};
+    struct data d;
+    float whole[2 * 61], part[2 * 61];
+    fill_weights(&p, &d);
+    fill_input(&p, &d);
+    for (const struct st_nested_kernel *k = st_nested_kernels; k->name; k++) {
+        if ((k->isa & st_cpu_flags()) != k->isa) continue;
+        for (unsigned bits = 2; bits <= 6; bits++) {
+            k->fn(&d.w, bits, &d.x, 0, 8, whole, 61);
+            for (size_t panel = 0, n; panel < 8; panel += n) {
+                n = 1 + ts_random_below((uint32_t)(8 - panel));
+                struct st_nested_weight w = st_nested_panels(&d.w, bits, panel, n);
+                k->fn(&w, bits, &d.x, 0, n, part + panel * ST_NESTED_PANEL, 61);
+            }
+            assert_memory_equal(part, whole, sizeof whole);
+        }
+    }
+    free_data(&d);
+}
+
 // The code of a lower precision is the top of a higher one's.
 static void test_codes(void **state) {
     (void)state;
@@ -262,9 +285,9 @@ static void test_rest(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kernels),      cmocka_unit_test(test_edges),
-        cmocka_unit_test(test_tokens_alone), cmocka_unit_test(test_codes),
-        cmocka_unit_test(test_quantize),     cmocka_unit_test(test_rest),
-        cmocka_unit_test(test_quantizers),
+        cmocka_unit_test(test_tokens_alone), cmocka_unit_test(test_panels),
+        cmocka_unit_test(test_codes),        cmocka_unit_test(test_quantize),
+        cmocka_unit_test(test_rest),         cmocka_unit_test(test_quantizers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,13 +43,15 @@ struct walk {
 static void check_part(struct walk *w, const struct st_file_piece *p,
                        const struct st_linear_weight *linear) {
     const struct st_checkpoint *c = &w->model->checkpoint;
-    assert_int_equal(p->bytes, linear->n_out * linear->row_bytes);
-    assert_int_equal(p->group_bytes, ST_PIECE_ROWS * linear->row_bytes);
+    assert_int_equal(p->strips->bytes, linear->n_out * linear->row_bytes);
+    assert_int_equal(p->strips->group_bytes, ST_PIECE_ROWS * linear->row_bytes);
     assert_int_equal(linear->piece, p - w->model->pieces.at + 1);
-    assert_false(p->hashed);
-    unsigned char *bytes = malloc(p->bytes);
-    assert_int_equal(pread(c->files[p->file].file, bytes, p->bytes, (off_t)p->offset), p->bytes);
-    assert_memory_equal(bytes, linear->data, p->bytes);
+    assert_false(p->strips->hashed);
+    unsigned char *bytes = malloc(p->strips->bytes);
+    assert_int_equal(
+        pread(c->files[p->file].file, bytes, p->strips->bytes, (off_t)p->strips->offset),
+        p->strips->bytes);
+    assert_memory_equal(bytes, linear->data, p->strips->bytes);
     free(bytes);
     const struct st_tensor *t = st_tensors_find(c->tensors, st_file_piece_tensor(w->model, p));
     assert_non_null(t);
@@ -67,7 +69,7 @@ static stint_status check_linear(void *context, struct st_linear_id id) {
     // Parts that a linear lacks have places without bytes.
     for (; w->next < w->model->pieces.n; w->next++) {
         const struct st_file_piece *p = &w->model->pieces.at[w->next];
-        if (p->bytes || memcmp(&p->linear, &id, sizeof id) != 0) break;
+        if (p->n_strips || memcmp(&p->linear, &id, sizeof id) != 0) break;
         assert_int_equal(st_file_piece_groups(p), 0);
     }
     return STINT_OK;
@@ -99,9 +101,10 @@ static void packed_linears_are_hashed(void **state) {
     size_t per_layer = 2 + 2 * m->config.n_experts;
     assert_int_equal(m->pieces.n, per_layer * m->config.n_layers + 1);
     for (const struct st_file_piece *p = m->pieces.at; p < m->pieces.at + m->pieces.n; p++) {
-        const struct st_section *s = st_package_find(m->checkpoint.package, p->section);
+        const struct st_section *s = st_package_find(m->checkpoint.package, p->strips->section);
         assert_non_null(s);
-        assert_true(p->hashed && p->bytes == s->bytes && p->bytes % p->group_bytes == 0);
+        assert_true(p->strips->hashed && p->strips->bytes == s->bytes &&
+                    p->strips->bytes % p->strips->group_bytes == 0);
         assert_int_equal(st_file_piece_place(m, p->linear), p - m->pieces.at);
     }
     stint_model_close(m);
@@ -184,7 +187,7 @@ static void a_change_is_an_error_that_names_the_tensor(void **state) {
     size_t n_found = 0, n_tried = 0, step = s.model->pieces.n / 8;
     for (size_t i = step; i < s.model->pieces.n; i += step, n_tried++) {
         const struct st_file_piece *p = &s.model->pieces.at[i];
-        uint64_t at = p->offset + p->bytes / 2;
+        uint64_t at = p->strips->offset + p->strips->bytes / 2;
         unsigned char changed = s.bytes[at] ^ 16;
         write_at(&s, &changed, 1, at);
         stint_status status = eval(&s); // OK for what is still in memory
@@ -205,7 +208,7 @@ static void a_file_cut_short_is_an_error(void **state) {
     (void)state;
     struct session s;
     open_session("cut", &s);
-    uint64_t cut = s.model->pieces.at[s.model->pieces.n / 2].offset;
+    uint64_t cut = s.model->pieces.at[s.model->pieces.n / 2].strips->offset;
     assert_int_equal(truncate(s.path, (off_t)cut), 0);
     assert_int_equal(eval(&s), STINT_E_IO);
     assert_non_null(strstr(stint_error_text(), "cut short"));

@@ -13,9 +13,13 @@
 
 enum { IDS = 40, ENTRIES = 8 };
 
-// Whole blocks, and what lies anywhere.
-static const size_t sizes[] = {2 * ST_LOAD_BLOCK, 6336};
+// Whole blocks, what lies anywhere, and what lies in two places.
+static const struct {
+    size_t entry_bytes;
+    uint32_t n_loads;
+} kinds[] = {{2 * ST_LOAD_BLOCK, 1}, {6336, 1}, {2 * ST_LOAD_BLOCK, 2}};
 static size_t entry_bytes;
+static uint32_t n_loads;
 
 struct world {
     struct st_arena arena;
@@ -32,7 +36,8 @@ static struct world open_world(void) {
     ts_random_bytes(w.data, IDS * entry_bytes);
     w.path = ts_write("file", w.data, IDS * entry_bytes);
     w.file = open(w.path, O_RDONLY);
-    w.cache = (struct st_cache){.entry_bytes = entry_bytes, .n_entries = ENTRIES, .n_ids = IDS};
+    w.cache = (struct st_cache){
+        .entry_bytes = entry_bytes, .n_entries = ENTRIES, .n_ids = IDS, .max_loads = n_loads};
     st_cache_lay_out(&w.cache, &measure);
     assert_int_equal(st_arena_open(&w.arena, measure.used), STINT_OK);
     st_cache_lay_out(&w.cache, &w.arena);
@@ -52,8 +57,13 @@ static void close_world(struct world *w) {
 }
 
 static int32_t take(struct world *w, uint32_t id) {
-    return st_cache_take(&w->cache, id,
-                         (struct st_extent){(uint64_t)id * entry_bytes, entry_bytes, 0});
+    struct st_extent extents[2];
+    size_t bytes = entry_bytes / n_loads;
+    for (uint32_t i = 0; i < n_loads; i++)
+        extents[i] = (struct st_extent){
+            .offset = (uint64_t)id * entry_bytes + i * bytes, .bytes = bytes, .at = i * bytes};
+    return n_loads == 1 ? st_cache_take(&w->cache, id, extents[0])
+                        : st_cache_take_all(&w->cache, id, extents, n_loads);
 }
 
 // Takes, checks and gives back; true if it was there already.
@@ -175,8 +185,9 @@ int main(void) {
         cmocka_unit_test(what_shrank_holds_less),
     };
     int failed = 0;
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        entry_bytes = sizes[i];
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        entry_bytes = kinds[i].entry_bytes;
+        n_loads = kinds[i].n_loads;
         failed |= cmocka_run_group_tests(tests, NULL, NULL);
     }
     return failed;

@@ -55,7 +55,7 @@ static void close_world(struct world *w) {
 }
 
 static void take(struct world *w, uint32_t id) {
-    assert_int_not_equal(st_cache_take(&w->cache, id, (struct st_extent){0, ST_LOAD_BLOCK, 0}),
+    assert_int_not_equal(st_cache_take(&w->cache, id, (struct st_extent){.bytes = ST_LOAD_BLOCK}),
                          ST_CACHE_NONE);
 }
 

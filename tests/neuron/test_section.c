@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <xxhash.h>
 #include <cmocka.h>
 
 static const size_t sizes[] = {1, 4095, 4096, 100001, (1 << 20) + 1, (11 << 20) + 77};
@@ -87,6 +88,18 @@ static void any_beginning_is_there(void **state) {
     }
 }
 
+// Some first parts, which have hashes of their own.
+static stint_status keep_parts(size_t i, size_t n, struct st_section_part parts[2]) {
+    char name[16];
+    name_of(i, name);
+    size_t bytes = parts[0].bytes + (n > 1 ? parts[1].bytes : 0);
+    unsigned char *to = aligned_alloc(ST_LOAD_BLOCK, st_round_up(bytes, ST_LOAD_BLOCK));
+    stint_status status = st_section_keep_parts(&model, loader, name, parts, n, to);
+    if (status == STINT_OK) assert_memory_equal(to, written[i], bytes);
+    free(to);
+    return status;
+}
+
 static void flip(size_t i, size_t at) {
     char name[16];
     name_of(i, name);
@@ -115,8 +128,32 @@ static void a_change_anywhere_is_noticed(void **state) {
     }
 }
 
+// What follows the parts is not looked at.
+static void parts_are_checked_alone(void **state) {
+    (void)state;
+    for (size_t i = 1; i < N; i++) {
+        size_t first = 1 + ts_random_below(sizes[i] - 2);
+        size_t second = 1 + ts_random_below(sizes[i] - first - 1);
+        struct st_section_part parts[2] = {
+            {first, XXH3_64bits(written[i], first)},
+            {second, XXH3_64bits(written[i] + first, second)},
+        };
+        for (size_t n = 1; n <= 2; n++) assert_int_equal(keep_parts(i, n, parts), STINT_OK);
+        const size_t at[] = {ts_random_below(first), first, first + second};
+        for (size_t j = 0; j < 3; j++) {
+            flip(i, at[j]);
+            for (size_t n = 1; n <= 2; n++) {
+                stint_status status = keep_parts(i, n, parts);
+                assert_int_equal(status, j < n ? STINT_E_FORMAT : STINT_OK);
+            }
+            flip(i, at[j]);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parts_are_checked_alone),
         cmocka_unit_test(any_beginning_is_there),
         cmocka_unit_test(a_change_anywhere_is_noticed),
     };

@@ -17,9 +17,12 @@ struct job {
     const struct st_run *run;
     const struct st_operands *operands;
     size_t k, n_linears;
-    const struct st_linear_weight *weights[ST_MAX_LINEARS];
-    const struct st_nested_weight *nested[ST_MAX_LINEARS]; // where they are
     struct st_nested_input input;
+    // Those that are at hand.
+    const struct st_nested_weight *nested[ST_MAX_LINEARS];
+    const struct st_linear_weight *weights[ST_MAX_LINEARS];
+    size_t place[ST_MAX_LINEARS];           // of each among the operands
+    size_t first_row;                       // of its panels in the linear
     size_t first_panel[ST_MAX_LINEARS + 1]; // of each linear, if they lay one after another
 };
 
@@ -30,10 +33,6 @@ void st_nested_lay_out(const struct stint_session *s, struct st_chunk_buffers *b
     buffers->nested.q = ST_TAKE(arena, int8_t, blocks * ST_NESTED_BLOCK);
     buffers->nested.scale = ST_TAKE(arena, float, blocks);
     buffers->nested.sums = ST_TAKE(arena, int16_t, blocks * ST_NESTED_GROUPS);
-}
-
-static unsigned bits_of(const struct job *job, size_t i) {
-    return st_nested_bits(&job->run->s->model->nested, job->nested[i], job->run->bits);
 }
 
 static void quantize_token(void *context, size_t t, size_t worker) {
@@ -47,11 +46,9 @@ static void quantize_token(void *context, size_t t, size_t worker) {
         st_nested_quantize_rest(kernel, x, job->k, first, first + 1, &job->input);
 }
 
-static void add_bias(const struct job *job, size_t i, size_t row, size_t row1) {
-    const struct st_operands *o = job->operands;
-    const float *bias = job->weights[i]->bias;
-    for (size_t t = 0; t < o->n && bias; t++)
-        for (size_t r = row; r < row1; r++) o->y[i][t * o->y_row[i] + r] += bias[r];
+static void add_bias(const float *bias, size_t n, size_t row, size_t row1, float *y, size_t y_row) {
+    for (size_t t = 0; t < n && bias; t++)
+        for (size_t r = row; r < row1; r++) y[t * y_row + r] += bias[r];
 }
 
 // Panels [panel, panel1) of one linear.
@@ -59,11 +56,15 @@ static void multiply(const void *context, size_t i, size_t panel, size_t panel1)
     const struct job *job = context;
     const struct st_operands *o = job->operands;
     const struct st_nested_weight *w = job->nested[i];
-    unsigned bits = bits_of(job, i);
+    const float *bias = job->weights[i]->bias;
+    unsigned bits =
+        st_nested_bits(&job->run->s->model->nested, job->weights[i]->nested, job->run->bits);
     size_t row = panel * ST_NESTED_PANEL, row1 = st_min(panel1 * ST_NESTED_PANEL, w->n_out);
-    job->run->s->kernels.nested->fn(w, bits, &job->input, panel, panel1, o->y[i], o->y_row[i]);
-    st_nested_add_outliers(w, bits, o->x, o->n, row, row1, o->y[i], o->y_row[i]);
-    add_bias(job, i, row, row1);
+    size_t y_row = o->y_row[job->place[i]];
+    float *y = o->y[job->place[i]] + job->first_row;
+    job->run->s->kernels.nested->fn(w, bits, &job->input, panel, panel1, y, y_row);
+    st_nested_add_outliers(w, bits, o->x, o->n, row, row1, y, y_row);
+    add_bias(bias ? bias + job->first_row : NULL, o->n, row, row1, y, y_row);
 }
 
 static void multiply_range(void *context, size_t from, size_t to, size_t worker) {
@@ -72,22 +73,68 @@ static void multiply_range(void *context, size_t from, size_t to, size_t worker)
     st_linears_between(job->first_panel, job->n_linears, from, to, multiply, job);
 }
 
-static stint_status run(const struct st_run *r, const struct st_operands *o) {
-    const struct stint_session *s = r->s;
-    struct job job = {.run = r, .operands = o, .input = r->buffers->nested};
-    job.n_linears = st_operands_linears(r, o, job.weights);
-    job.k = job.weights[0]->n_in;
-    job.input.terms = 1;
-    for (size_t i = 0; i < job.n_linears; i++) {
-        job.nested[i] = s->source->nested(s, job.weights[i]->nested);
-        if (bits_of(&job, i) > ONE_TERM_BITS) job.input.terms = ST_TWO_TERMS;
-        size_t n_panels = st_ceil_div(job.weights[i]->n_out, ST_NESTED_PANEL);
-        job.first_panel[i + 1] = job.first_panel[i] + n_panels;
+static void add(struct job *job, size_t place, const struct st_linear_weight *weight,
+                const struct st_nested_weight *nested) {
+    size_t i = job->n_linears++;
+    job->place[i] = place;
+    job->weights[i] = weight;
+    job->nested[i] = nested;
+    job->first_panel[i + 1] = job->first_panel[i] + st_ceil_div(nested->n_out, ST_NESTED_PANEL);
+}
+
+static void multiply_all(struct job *job) {
+    st_pool_run_ranges(job->run->group->pool, multiply_range, job, job->first_panel[job->n_linears],
+                       MIN_PANELS);
+}
+
+static stint_status stream(const struct job *all, size_t place,
+                           const struct st_linear_weight *weight) {
+    const struct st_run *r = all->run;
+    size_t n_panels = st_ceil_div(weight->n_out, ST_NESTED_PANEL);
+    for (struct st_panels panels = {.first = 0}; panels.first < n_panels;
+         panels.first += panels.n) {
+        struct job job = {.run = r, .operands = all->operands, .k = all->k, .input = all->input};
+        ST_TRY(r->s->source->acquire_panels(r, weight->nested, &panels));
+        job.first_row = panels.first * ST_NESTED_PANEL;
+        add(&job, place, weight, &panels.weight);
+        multiply_all(&job);
+        r->s->source->release_panels(r, weight->nested, &panels);
     }
+    return STINT_OK;
+}
+
+static size_t terms_of(const struct st_run *r, const struct st_linear_weight *const *weights,
+                       size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (st_nested_bits(&r->s->model->nested, weights[i]->nested, r->bits) > ONE_TERM_BITS)
+            return ST_TWO_TERMS;
+    return 1;
+}
+
+// Linears are prefetched in the order of the package, which has gate before up.
+static bool is_turned(const struct st_linear_weight *const *weights, size_t n) {
+    return n > 1 && weights[1]->nested->index < weights[0]->nested->index;
+}
+
+// The linears that are in memory run first, while the others are read.
+static stint_status run(const struct st_run *r, const struct st_operands *o) {
+    const struct st_linear_weight *weights[ST_MAX_LINEARS];
+    bool in_place[ST_MAX_LINEARS];
+    size_t n = st_operands_linears(r, o, weights);
+    struct job job = {.run = r, .operands = o, .k = weights[0]->n_in, .input = r->buffers->nested};
+    job.input.terms = terms_of(r, weights, n);
     job.input.n_tokens = job.input.terms * o->n;
     st_pool_run(r->group->pool, quantize_token, &job, o->n);
-    st_pool_run_ranges(r->group->pool, multiply_range, &job, job.first_panel[job.n_linears],
-                       MIN_PANELS);
+    for (size_t i = 0; i < n; i++) {
+        const struct st_nested_weight *nested = r->s->source->nested(r, weights[i]->nested);
+        in_place[i] = nested != NULL;
+        if (nested) add(&job, i, weights[i], nested);
+    }
+    if (job.n_linears) multiply_all(&job);
+    for (size_t j = 0; j < n; j++) {
+        size_t i = is_turned(weights, n) ? n - 1 - j : j;
+        if (!in_place[i]) ST_TRY(stream(&job, i, weights[i]));
+    }
     return STINT_OK;
 }
 

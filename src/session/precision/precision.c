@@ -45,7 +45,7 @@ unsigned st_precision_at(const stint_precision *p, size_t step) {
 static void need(const struct stint_model *model, uint32_t bits, bool step,
                  struct st_needs *needs) {
     if (st_nested_has(&model->nested, bits))
-        needs->bits = (unsigned)st_max(needs->bits, bits);
+        needs->precisions |= 1u << bits;
     else
         needs->int8_steps |= step;
 }

@@ -22,10 +22,10 @@ stint_status st_precision_check(const struct stint_model *model, const stint_pre
 // The precision of decode step `step`.
 unsigned st_precision_at(const stint_precision *precision, size_t step);
 
-// What a schedule runs: nested weights of at most `bits`, 0: none; whether the tokens after the
-// prompt take INT8 ones too.
+// What a schedule runs: nested weights of some precisions (bit b for b bits), 0: none; whether the
+// tokens after the prompt take INT8 ones too.
 struct st_needs {
-    unsigned bits;
+    unsigned precisions;
     bool int8_steps;
 };
 

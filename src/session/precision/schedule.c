@@ -80,12 +80,12 @@ struct st_needs st_schedule_needs(const struct stint_model *model, const stint_p
 
 // Under a memory bound a session keeps what the schedule runs that it was opened with.
 static stint_status check_kept(const stint_session *s, const stint_precision *p) {
-    unsigned bits = st_schedule_needs(s->model, p, NULL).bits;
-    if (!s->bounded || bits <= s->bounded->pinned.bits) return STINT_OK;
+    unsigned taken = st_schedule_needs(s->model, p, NULL).precisions;
+    if (!s->bounded || !(taken & ~s->bounded->pins.precisions)) return STINT_OK;
     return st_fail(STINT_E_UNSUPPORTED,
-                   "precision %u: under its memory bound this session keeps nested weights of "
-                   "%u bits (0: none); open it with the schedule that it is to run",
-                   bits, s->bounded->pinned.bits);
+                   "precision %u: this session was planned without it under its memory bound; "
+                   "open it with the schedule that it is to run",
+                   st_pins_highest(taken & ~s->bounded->pins.precisions));
 }
 
 stint_status stint_session_set_precision(stint_session *session, const stint_precision *precision) {

@@ -11,141 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    PROCESS_BYTES = 16 << 20, // program, libraries, page tables, stacks of few pages
-    THREAD_BYTES = (64 << 10) + ST_LOAD_ROOM, // per reading thread: stack and buffer
-    EMBED_ROWS = 64,                          // of the embedding that stay in memory
-    STREAM_ENTRIES = 12,                      // for the dense blocks of prompts, if there is room
-    FEWEST_COLD = 64,                         // neurons
-};
-// Shares of the remaining bytes: what neurons get before dense linears, and the maximum of hot
-// clusters in the neurons' share.
-static const double neuron_share = 0.1, hot_share = 0.75;
-
-// ---- The plan
-
-static size_t embed_room(const struct stint_model *m) {
-    return st_round_up(st_embedding_of(m).entry_bytes + ST_LOAD_BLOCK, ST_LOAD_BLOCK);
-}
-
-static uint64_t region_bytes(const struct st_bounded *r) {
-    const struct st_neurons_plan *n = &r->neurons.plan;
-    uint64_t bytes = n->n_hot * n->cluster_bytes + n->n_cold * n->entry_bytes;
-    for (int i = 0; i < ST_N_REGIONS; i++)
-        bytes += (uint64_t)r->plan.n_entries[i] * r->plan.entry_bytes[i];
-    return bytes;
-}
-
-// Grows a region by the part of `left` that it can use.
-static void grow(struct st_bounded *r, int region, uint64_t most, uint64_t *left) {
-    size_t bytes = r->plan.entry_bytes[region];
-    if (bytes == 0) return;
-    uint64_t more = st_min(*left / bytes, most - st_min(most, r->plan.n_entries[region]));
-    r->plan.n_entries[region] += (uint32_t)more;
-    *left -= more * bytes;
-}
-
-// The bound named in the text also suffices at the next opening, when a few more pages may be in
-// use.
-static stint_status too_small(const struct st_bounded *r, uint64_t needed) {
-    const struct st_budget *b = &r->budget;
-    const uint64_t mib = 1 << 20;
-    uint64_t enough = (needed + mib / 2 + mib - 1) / mib;
-    return st_fail(STINT_E_LIMIT,
-                   "memory: at least %llu MiB are needed (%llu for weights on their way, %llu for "
-                   "nested ones, %llu for tables and the program, %llu for the KV cache, %llu for "
-                   "scratch), %llu are allowed; raise the bound, or lower the context, the chunk "
-                   "or the schedule's precision",
-                   (unsigned long long)enough, (unsigned long long)(region_bytes(r) >> 20),
-                   (unsigned long long)(b->nested >> 20),
-                   (unsigned long long)((b->process + b->tables) >> 20),
-                   (unsigned long long)(b->kv >> 20), (unsigned long long)(b->scratch >> 20),
-                   (unsigned long long)(b->bound >> 20));
-}
-
-static void lay_out(const struct stint_model *m, struct st_bounded *r, struct st_arena *a) {
-    r->rows = (struct st_cache){
-        .entry_bytes = embed_room(m), .n_entries = EMBED_ROWS, .n_ids = m->config.vocab};
-    st_cache_lay_out(&r->rows, a);
-    r->parts = ST_TAKE(a, struct st_slice,
-                       st_max(r->plan.n_ids[ST_REGION_FIXED], r->plan.n_ids[ST_REGION_STREAM]));
-    if (!r->sparse) return;
-    st_sparse_lay_out(&r->block, a);
-    st_prediction_lay_out(m, &r->prediction, a);
-}
-
-static uint64_t own_bytes(const struct stint_model *m, struct st_bounded *r) {
-    struct st_arena measure = st_arena_measure();
-    lay_out(m, r, &measure);
-    return measure.used;
-}
-
-// The remaining bytes go to neurons: hot clusters, as many as larger batches use, and single cold
-// neurons.
-static void grow_neurons(const struct stint_model *m, struct st_bounded *r, uint64_t *left) {
-    struct st_neurons_plan *n = &r->neurons.plan;
-    uint64_t all = (uint64_t)m->config.n_layers * m->neurons.layout.n_entries;
-    uint32_t wanted = st_neurons_hot_clusters(m, n, ST_NEURON_TOKENS);
-    uint64_t hot = (uint64_t)((double)*left * hot_share) / n->cluster_bytes;
-    n->n_hot = r->leave_out & STINT_LEAVE_HOT ? 0 : (uint32_t)st_min(wanted, hot);
-    *left -= n->n_hot * n->cluster_bytes;
-    if (r->leave_out & STINT_LEAVE_CACHE) all = m->neurons.layout.n_entries;
-    uint64_t cold = st_min(*left / n->entry_bytes, all - st_min(all, n->n_cold));
-    n->n_cold += (uint32_t)cold;
-    *left -= cold * n->entry_bytes;
-}
-
-static uint64_t tables_bytes(const struct stint_model *m, struct st_bounded *r) {
-    const struct st_neurons_plan most = r->neurons.plan;
-    uint64_t bytes = st_slices_table_bytes(m, &r->plan) + own_bytes(m, r);
-    return r->sparse ? bytes + st_neurons_fixed_bytes(m, &most) : bytes;
-}
-
-// Which packed linears the steps after a prompt use.
-static unsigned steps_of(const struct st_bounded *r) {
-    if (!r->needs.int8_steps) return 0;
-    return r->sparse ? ST_STEPS_REST : ST_STEPS_REST | ST_STEPS_FFN;
-}
-
-// Tables are sized as if everything were in memory. Then every region gets its minimum, and the
-// remaining bytes are divided by how often a byte of a region is used.
-static stint_status plan(const struct stint_model *m, struct st_bounded *r) {
-    struct st_budget *b = &r->budget;
-    struct st_neurons_plan *n = &r->neurons.plan;
-    st_slices_plan(m, steps_of(r), &r->plan);
-    if (r->sparse) {
-        st_neurons_plan(m, n);
-        n->no_predictors = r->leave_out & STINT_LEAVE_PREDICTOR;
-        n->n_hot = m->config.n_layers * n->n_clusters;
-        n->n_cold = m->config.n_layers * m->neurons.layout.n_entries;
-    }
-    b->nested = st_pinned_bytes(m, r->needs.bits);
-    b->process = PROCESS_BYTES + m->held_bytes + ST_LOADER_THREADS * THREAD_BYTES;
-    for (int i = 0; i < ST_N_REGIONS; i++) r->plan.n_entries[i] = r->plan.n_ids[i];
-    b->tables = tables_bytes(m, r);
-    for (int i = 0; i < ST_N_REGIONS; i++)
-        r->plan.n_entries[i] = (uint32_t)st_min(ST_SLICES_FEWEST, r->plan.n_ids[i]);
-    n->n_hot = 0;
-    n->n_cold = (uint32_t)st_min(FEWEST_COLD, n->n_cold);
-    uint64_t needed = st_budget_fixed(b) + b->kv + region_bytes(r);
-    if (needed > b->bound) return too_small(r, needed);
-    uint64_t left = b->bound - needed;
-    uint64_t kept = r->sparse ? (uint64_t)((double)left * neuron_share) : 0;
-    left -= kept;
-    grow(r, ST_REGION_STREAM, STREAM_ENTRIES, &left);
-    grow(r, ST_REGION_FIXED, r->plan.n_ids[ST_REGION_FIXED], &left);
-    left += kept;
-    if (r->sparse)
-        grow_neurons(m, r, &left);
-    else
-        grow(r, ST_REGION_STREAM, r->plan.n_ids[ST_REGION_STREAM], &left);
-    for (int i = 0; i < ST_N_REGIONS; i++)
-        b->regions[i] = (uint64_t)r->plan.n_entries[i] * r->plan.entry_bytes[i];
-    b->hot = n->n_hot * n->cluster_bytes;
-    b->cold = n->n_cold * n->entry_bytes;
-    return STINT_OK;
-}
-
 // While texts are short, slices may have the memory of the KV cache. Neurons have no use for more
 // of it: their regions do not shrink.
 static void lend(struct st_bounded *r) {
@@ -176,29 +41,37 @@ stint_status st_bounded_plan(const struct stint_model *model, const struct st_bo
                              struct st_bounded *planned) {
     struct st_bounded r = {0};
     set_up(model, o, &r);
-    ST_TRY(plan(model, &r));
+    stint_status status = st_bounded_divide(model, &r);
+    if (status != STINT_OK) {
+        st_arena_close(&r.table);
+        return status;
+    }
     *planned = r;
     return STINT_OK;
+}
+
+void st_bounded_plan_close(struct st_bounded *planned) {
+    st_arena_close(&planned->table);
 }
 
 // ---- Opening
 
 static stint_status open_in(const struct stint_model *m, struct st_bounded *r) {
     struct st_arena measure = st_arena_measure();
-    ST_TRY(plan(m, r));
-    lay_out(m, r, &measure);
+    ST_TRY(st_bounded_divide(m, r));
+    st_bounded_lay_out(m, r, &measure);
     ST_TRY(st_arena_open(&r->arena, measure.used));
-    lay_out(m, r, &r->arena);
+    st_bounded_lay_out(m, r, &r->arena);
     struct st_loader_options options = {.files = m->checkpoint.files,
                                         .n_files = m->checkpoint.n_maps};
     if (r->leave_out & STINT_LEAVE_BUNDLES) options.max_bytes = m->neurons.layout.row_bytes;
     ST_TRY(st_loader_open(&options, &r->loader));
     st_cache_open(&r->rows, r->loader);
-    ST_TRY(st_pinned_open(m, r->needs.bits, r->loader, &r->pinned));
+    ST_TRY(st_pinned_open(m, &r->pins, r->loader, &r->pinned));
     lend(r);
     struct st_slices_plan with_loan = r->plan;
     for (int i = 0; i < ST_N_REGIONS; i++) with_loan.n_entries[i] += r->lent[i];
-    ST_TRY(st_slices_open(m, steps_of(r), &with_loan, r->loader, &r->slices));
+    ST_TRY(st_slices_open(&r->source, &with_loan, r->loader, &r->slices));
     const struct st_neurons_plan neurons = r->neurons.plan;
     return r->sparse ? st_neurons_open(m, &neurons, r->loader, &r->neurons) : STINT_OK;
 }
@@ -226,6 +99,7 @@ void st_bounded_close(struct st_bounded *r) {
     st_pinned_close(&r->pinned);
     st_neurons_close(&r->neurons);
     st_arena_close(&r->arena);
+    st_arena_close(&r->table);
     free(r);
 }
 
@@ -248,14 +122,15 @@ static void reach(struct stint_session *s, uint32_t sequence, size_t n_tokens) {
     }
 }
 
-static void begin(struct stint_session *s, enum st_phase phase) {
-    st_slices_pass(&s->bounded->slices, phase == ST_PHASE_PREFILL ? ST_PASS_PROMPT : ST_PASS_STEP);
+static void begin(struct stint_session *s, enum st_phase phase, unsigned bits) {
+    unsigned plain = phase == ST_PHASE_PREFILL ? ST_PASS_PROMPT : ST_PASS_STEP;
+    st_slices_pass(&s->bounded->slices, bits ? st_pass_nested(bits) : plain);
 }
 
 static stint_status take(struct st_bounded *r, size_t piece, uint32_t slice) {
-    const unsigned char *panels;
-    ST_TRY(st_slices_take(&r->slices, piece, slice, &panels));
-    r->parts[slice] = st_mirror_slice(&r->streamed, panels, 0);
+    const unsigned char *panels[ST_PIECE_STRIPS];
+    ST_TRY(st_slices_take(&r->slices, piece, slice, panels));
+    r->parts[slice] = st_mirror_slice(&r->streamed, panels[0], 0);
     return STINT_OK;
 }
 
@@ -296,9 +171,11 @@ static uint32_t slice_of(const struct st_sliced *g, const struct st_rows *rows) 
 static stint_status acquire_rows(const struct st_run *run, const struct st_linear_weight *weight,
                                  struct st_rows *rows) {
     const struct st_sliced *g = sliced(run, weight);
+    const unsigned char *strips[ST_PIECE_STRIPS];
     rows->n = st_min((size_t)g->slice_groups * ST_PIECE_ROWS, weight->n_out - rows->first);
-    return st_slices_take(&run->s->bounded->slices, weight->piece - 1, slice_of(g, rows),
-                          &rows->data);
+    ST_TRY(st_slices_take(&run->s->bounded->slices, weight->piece - 1, slice_of(g, rows), strips));
+    rows->data = strips[0];
+    return STINT_OK;
 }
 
 static void release_rows(const struct st_run *run, const struct st_linear_weight *weight,
@@ -307,20 +184,58 @@ static void release_rows(const struct st_run *run, const struct st_linear_weight
     st_slices_give(&run->s->bounded->slices, weight->piece - 1, slice);
 }
 
-static void expect(const struct st_run *run, uint32_t expert) {
-    struct st_slices *slices = &run->s->bounded->slices;
-    size_t piece =
-        st_file_piece_place(run->s->model, (struct st_linear_id){ST_INT8_UP, run->layer, expert});
-    const struct st_file_piece *at = &run->s->model->pieces.at[piece], *first = at;
-    for (; at->linear.layer == first->linear.layer && at->linear.expert == expert &&
-           st_int8_is_ffn(at->linear.role);
-         at++, piece++)
-        st_slices_expect(slices, piece);
+// The piece of what a run takes of a nested linear.
+static size_t nested_piece(const struct st_run *run, const struct st_nested_weight *weight) {
+    const struct st_bounded *r = run->s->bounded;
+    return st_pins_place(run->s->model, &r->pins, &r->pieces, weight->index, run->bits);
 }
 
-static const struct st_nested_weight *nested(const struct stint_session *s,
+static void expect(const struct st_run *run, uint32_t expert) {
+    const struct stint_model *m = run->s->model;
+    struct st_slices *slices = &run->s->bounded->slices;
+    const struct st_linear_id up = {ST_INT8_UP, run->layer, expert};
+    const struct st_linear_weight *parts[ST_LINEAR_OP_PARTS];
+    size_t n = st_linear_parts(&m->weights, up, parts), piece = SIZE_MAX;
+    for (size_t i = 0; i < n && run->bits; i++) // in the order of the package
+        piece = st_min(piece, nested_piece(run, parts[i]->nested));
+    if (!run->bits) piece = st_file_piece_place(m, up);
+    for (; piece < slices->n_pieces; piece++) {
+        const struct st_linear_id *at = &slices->pieces[piece].piece->linear;
+        if (at->layer != run->layer || at->expert != expert || !st_int8_is_ffn(at->role)) return;
+        st_slices_expect(slices, piece);
+    }
+}
+
+static const struct st_nested_weight *nested(const struct st_run *run,
                                              const struct st_nested_weight *weight) {
-    return &s->bounded->pinned.weights[weight->index];
+    const struct st_bounded *r = run->s->bounded;
+    bool streamed = r->slices.pieces[nested_piece(run, weight)].n > 0;
+    return streamed ? NULL : &r->pinned.weights[weight->index];
+}
+
+// Parts of it are pinned, the others in the strips of a slice, in this order.
+static stint_status acquire_panels(const struct st_run *run, const struct st_nested_weight *weight,
+                                   struct st_panels *panels) {
+    struct st_bounded *r = run->s->bounded;
+    const struct st_nested_weight *pinned = &r->pinned.weights[weight->index];
+    size_t piece = nested_piece(run, weight), strip = 0;
+    const struct st_sliced *g = &r->slices.pieces[piece];
+    const unsigned char *strips[ST_PIECE_STRIPS];
+    unsigned bits = st_nested_bits(&run->s->model->nested, weight, run->bits);
+    panels->n = st_min(g->slice_groups, g->n_groups - panels->first);
+    ST_TRY(st_slices_take(&r->slices, piece, (uint32_t)panels->first / g->slice_groups, strips));
+    panels->weight = st_nested_panels(pinned, bits, panels->first, panels->n);
+    for (unsigned bit = 2; bit <= bits; bit++)
+        if (!pinned->planes[bit]) panels->weight.planes[bit] = strips[strip++];
+    if (strip < g->piece->n_strips) panels->weight.groups[bits] = strips[strip];
+    return STINT_OK;
+}
+
+static void release_panels(const struct st_run *run, const struct st_nested_weight *weight,
+                           const struct st_panels *panels) {
+    struct st_slices *slices = &run->s->bounded->slices;
+    size_t piece = nested_piece(run, weight);
+    st_slices_give(slices, piece, (uint32_t)panels->first / slices->pieces[piece].slice_groups);
 }
 
 // Where a token's row lies in the files.
@@ -374,6 +289,8 @@ static void end(struct stint_session *s, stint_status status) {
 const struct st_weight_source st_source_bounded = {.name = "memory-bounded",
                                                    .embed = embed,
                                                    .nested = nested,
+                                                   .acquire_panels = acquire_panels,
+                                                   .release_panels = release_panels,
                                                    .acquire = acquire,
                                                    .release = release,
                                                    .acquire_rows = acquire_rows,

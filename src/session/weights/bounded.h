@@ -38,6 +38,11 @@ struct st_prediction {
 
 struct st_bounded {
     struct st_budget budget;
+    struct st_pins pins;
+    // What is cut into slices: the model's pieces, and in `table` those of nested weights.
+    struct st_slices_source source;
+    struct st_file_pieces pieces;
+    struct st_arena table;
     struct st_slices_plan plan;
     // Entries on loan from the KV cache until texts grow.
     uint32_t lent[ST_N_REGIONS];
@@ -65,10 +70,11 @@ struct st_bounded_options {
     struct st_needs needs;
 };
 
-// Only plans how the bound is divided (budget, plan and neurons.plan of *planned). Nothing is
-// opened, so nothing must be closed. The text of STINT_E_LIMIT names the smallest bound that works.
+// Only plans how the bound is divided (budget, plan and neurons.plan of *planned). The text of
+// STINT_E_LIMIT names the smallest bound that works.
 stint_status st_bounded_plan(const struct stint_model *model,
                              const struct st_bounded_options *options, struct st_bounded *planned);
+void st_bounded_plan_close(struct st_bounded *planned);
 // Plans and opens what a session needs. The text of STINT_E_LIMIT names the smallest bound that
 // works.
 stint_status st_bounded_open(const struct stint_model *model,
@@ -79,6 +85,11 @@ void st_bounded_close(struct st_bounded *bounded); // accepts NULL
 static inline uint64_t st_budget_fixed(const struct st_budget *b) {
     return b->process + b->scratch + b->tables + b->nested;
 }
+
+// budget.c: divides the bound, and lays out what a session has of its own in `arena`.
+stint_status st_bounded_divide(const struct stint_model *model, struct st_bounded *bounded);
+void st_bounded_lay_out(const struct stint_model *model, struct st_bounded *bounded,
+                        struct st_arena *arena);
 
 // predict.c: memory for a sparse block, and for the graphs of the predictors on the session's
 // device.

@@ -27,9 +27,9 @@ static stint_status embed(const struct st_run *r, const int32_t *ids, float *row
     return STINT_OK;
 }
 
-static const struct st_nested_weight *nested(const struct stint_session *s,
+static const struct st_nested_weight *nested(const struct st_run *run,
                                              const struct st_nested_weight *weight) {
-    (void)s;
+    (void)run;
     return weight;
 }
 

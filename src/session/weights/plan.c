@@ -28,6 +28,7 @@ struct forecast {
     double *misses;   // [n_layers]
     double *computed; // [n_layers] neurons per token
     stint_memory_layer *layers;
+    struct st_slices_used fixed, experts; // that a token may use
     double slice_misses, expert_misses, dense_bytes;
     // For shadow execution: the time of the reads, and how much of it a token waits.
     double column_read_seconds, column_wait_seconds;
@@ -35,8 +36,14 @@ struct forecast {
 
 // ---- Slices
 
-static double slice_bytes(const struct st_slices_plan *p, int region) {
-    return p->n_ids[region] ? (double)p->bytes[region] / p->n_ids[region] : 0.0;
+static double slice_bytes(const struct st_slices_used *used) {
+    return used->slices > 0.0 ? used->bytes / used->slices : 0.0;
+}
+
+// The precision of the nested weights of steps, 0 if they run INT8 or float ones.
+static unsigned step_bits(const struct forecast *f) {
+    const struct st_needs *needs = &f->bounded.needs;
+    return needs->int8_steps ? 0 : st_pins_highest(needs->precisions);
 }
 
 // Linears that every token needs are used in turn. A token uses some of a mixture's experts, all
@@ -44,22 +51,27 @@ static double slice_bytes(const struct st_slices_plan *p, int region) {
 static void forecast_slices(struct forecast *f) {
     const struct st_slices_plan *p = &f->bounded.plan;
     const struct st_config *c = &f->model->config;
-    double n = p->n_ids[ST_REGION_FIXED], fit = p->n_entries[ST_REGION_FIXED];
-    f->out.slices = p->n_ids[ST_REGION_FIXED];
-    f->out.resident_slices = p->n_entries[ST_REGION_FIXED];
+    unsigned bits = step_bits(f), pass = bits ? st_pass_nested(bits) : ST_PASS_STEP;
+    f->fixed = st_slices_of_pass(&f->bounded.source, p, ST_REGION_FIXED, pass);
+    f->experts = st_slices_of_pass(&f->bounded.source, p, ST_REGION_STREAM, pass);
+    double n = f->fixed.slices, fit = fmin(n, p->n_entries[ST_REGION_FIXED]);
+    f->out.slices = (uint32_t)n;
+    f->out.resident_slices = (uint32_t)fit;
     f->slice_misses = st_expect_cyclic(n, fit, 1 + ST_SLICES_DEPTH);
     double all = n;
-    if (c->n_experts && f->bounded.needs.int8_steps) {
-        double used = (double)c->n_experts_used / c->n_experts, ids = p->n_ids[ST_REGION_STREAM];
-        f->out.expert_slices = p->n_ids[ST_REGION_STREAM];
-        f->out.resident_expert_slices = p->n_entries[ST_REGION_STREAM];
-        f->expert_misses = used * (ids - fmin(ids, p->n_entries[ST_REGION_STREAM]));
+    if (c->n_experts) {
+        double used = (double)c->n_experts_used / c->n_experts, ids = f->experts.slices;
+        double there = fmin(ids, p->n_entries[ST_REGION_STREAM]);
+        f->out.expert_slices = (uint32_t)ids;
+        f->out.resident_expert_slices = (uint32_t)there;
+        f->expert_misses = used * (ids - there);
         all += used * ids;
     }
     f->out.hit_rate = 1.0 - (f->slice_misses + f->expert_misses) / fmax(all, 1.0);
-    f->out.reads_per_token = f->slice_misses + f->expert_misses;
-    f->out.bytes_per_token = f->slice_misses * slice_bytes(p, ST_REGION_FIXED) +
-                             f->expert_misses * slice_bytes(p, ST_REGION_STREAM);
+    f->out.reads_per_token = f->slice_misses * f->fixed.reads / fmax(n, 1.0) +
+                             f->expert_misses * f->experts.reads / fmax(f->experts.slices, 1.0);
+    f->out.bytes_per_token =
+        f->slice_misses * slice_bytes(&f->fixed) + f->expert_misses * slice_bytes(&f->experts);
 }
 
 // ---- Neurons
@@ -245,15 +257,13 @@ static void add_dense(void *context, const struct st_weight_piece *piece) {
 }
 
 static void forecast_time(struct forecast *f) {
-    const struct st_needs *needs = &f->bounded.needs;
     const stint_storage *s = &f->storage;
-    const struct st_slices_plan *p = &f->bounded.plan;
     stint_memory_plan *out = &f->out;
     double entry = (double)f->model->neurons.layout.entry_bytes, missed = 0.0, bytes;
     if (s->dense_bytes_per_second <= 0.0) return;
-    out->read_seconds = f->slice_misses * sequential_seconds(s, slice_bytes(p, ST_REGION_FIXED)) +
-                        f->expert_misses * sequential_seconds(s, slice_bytes(p, ST_REGION_STREAM));
-    st_step_weights_each(f->model, needs->int8_steps ? 0 : needs->bits, add_dense, f);
+    out->read_seconds = f->slice_misses * sequential_seconds(s, slice_bytes(&f->fixed)) +
+                        f->expert_misses * sequential_seconds(s, slice_bytes(&f->experts));
+    st_step_weights_each(f->model, step_bits(f), add_dense, f);
     bytes = f->dense_bytes;
     if (f->bounded.sparse) {
         bool all_there = f->neurons.plan.n_cold >=
@@ -350,5 +360,6 @@ stint_status stint_session_plan(const stint_model *model, const stint_session_op
     if (status == STINT_OK && layers)
         memcpy(layers, f.layers, model->config.n_layers * sizeof *layers);
     st_arena_close(&f.arena);
+    st_bounded_plan_close(&f.bounded);
     return status;
 }

@@ -7,13 +7,25 @@
 #include "device/device.h"
 #include "session/linear/rows.h"
 
+// Panels [first, first + n) of a nested linear at the precision of a run, as a weight of their own.
+struct st_panels {
+    struct st_nested_weight weight;
+    size_t first, n;
+};
+
 struct st_weight_source {
     const char *name;
     // Writes rows of the embedding as floats [n, embed].
     stint_status (*embed)(const struct st_run *run, const int32_t *ids, float *rows);
-    // Returns the codes and tables of a nested linear.
-    const struct st_nested_weight *(*nested)(const struct stint_session *s,
+    // Returns the codes and tables of a nested linear. NULL: they come panel by panel.
+    const struct st_nested_weight *(*nested)(const struct st_run *run,
                                              const struct st_nested_weight *weight);
+    // Waits for panels of such a linear: from panels->first on, as many as lie together in memory.
+    // They stay until they are released.
+    stint_status (*acquire_panels)(const struct st_run *run, const struct st_nested_weight *weight,
+                                   struct st_panels *panels);
+    void (*release_panels)(const struct st_run *run, const struct st_nested_weight *weight,
+                           const struct st_panels *panels);
     // Waits for packed rows: sets part->slices, slice_groups and n_groups to the slices in memory
     // from part->group on, which stay until they are released. NULL: all weights are where the
     // graphs were compiled.
@@ -34,8 +46,8 @@ struct st_weight_source {
     stint_status (*look_ahead)(const struct st_run *run);
     // Tells that a sequence is about to hold n_tokens.
     void (*reach)(struct stint_session *s, uint32_t sequence, size_t n_tokens);
-    // Tells whether the next batches are prompts or steps.
-    void (*begin)(struct stint_session *s, enum st_phase phase);
+    // Tells whether the next batches are prompts or steps, and their precision (0: not nested).
+    void (*begin)(struct stint_session *s, enum st_phase phase, unsigned bits);
     void (*end)(struct stint_session *s, stint_status status); // after each batch
 };
 

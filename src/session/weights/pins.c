@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "session/weights/pins.h"
+
+#include "base/loader.h"
+#include "base/size.h"
+
+#include <stdio.h>
+
+enum { N_CLASSES = 2, N_BITS = ST_NESTED_HIGHEST + 1, GROUPS = 0 };
+
+stint_status st_pins_each(const struct stint_model *m, st_nested_place_fn *fn, void *context) {
+    return st_weights_nested_each(&m->config, &m->weights, !m->neurons.layers, fn, context);
+}
+
+// ---- The order
+
+static bool is_expert(const struct stint_model *m, const struct st_nested_place *p) {
+    return m->config.n_experts && st_int8_is_ffn(p->id.role);
+}
+
+// Whether runs of a precision take a part: GROUPS of `bits`, or the region of bit `part`.
+static bool takes(const struct stint_model *m, const struct st_nested_place *p, unsigned precision,
+                  unsigned part, unsigned bits) {
+    unsigned own = st_nested_bits(&m->nested, p->linear->nested, precision);
+    return part == GROUPS ? own == bits : own >= part;
+}
+
+static uint64_t rank_of(unsigned class, unsigned precision, unsigned part, uint32_t index) {
+    return (uint64_t)((class * N_BITS + precision) * N_BITS + part) << 32 | index;
+}
+
+// Parts that no run takes come after all others.
+static uint64_t rank(const struct stint_model *m, unsigned precisions,
+                     const struct st_nested_place *p, unsigned part, unsigned bits) {
+    for (unsigned precision = ST_NESTED_LOWEST; precision < N_BITS; precision++)
+        if (precisions >> precision & 1 && takes(m, p, precision, part, bits))
+            return rank_of(is_expert(m, p), precision, part, p->index);
+    return UINT64_MAX;
+}
+
+bool st_pins_groups(const struct st_pins *pins, const struct stint_model *m,
+                    const struct st_nested_place *p, unsigned bits) {
+    return rank(m, pins->precisions, p, GROUPS, bits) < pins->limit;
+}
+
+bool st_pins_plane(const struct st_pins *pins, const struct stint_model *m,
+                   const struct st_nested_place *p, unsigned bit) {
+    return rank(m, pins->precisions, p, bit, 0) < pins->limit;
+}
+
+// ---- The limit
+
+static stint_status find_unchecked(void *context, const struct st_nested_place *p) {
+    bool *found = context;
+    *found = *found || !p->linear->nested->checks;
+    return STINT_OK;
+}
+
+bool st_pins_may_stream(const struct stint_model *m) {
+    bool unchecked = false;
+    st_pins_each(m, find_unchecked, &unchecked);
+    return !unchecked;
+}
+
+struct fitting {
+    const struct stint_model *model;
+    unsigned precisions, class, precision, part;
+    uint64_t left, limit;
+};
+
+// As in st_section_room(): the codes of a linear are one piece of memory.
+static uint64_t part_bytes(const struct st_nested_place *p, unsigned part) {
+    size_t panels = st_nested_padded_rows(p->n_out) / ST_NESTED_PANEL;
+    size_t room = part <= 2 ? 2 * ST_LOAD_BLOCK + 64 : 0;
+    if (part == GROUPS) return st_nested_group_bytes(p->n_out, p->n_in) + room;
+    return panels * st_nested_plane_panel_bytes(p->n_in, part) + room;
+}
+
+static stint_status fit(void *context, const struct st_nested_place *p) {
+    struct fitting *f = context;
+    unsigned bits = st_nested_bits(&f->model->nested, p->linear->nested, f->precision);
+    uint64_t own = rank_of(f->class, f->precision, f->part, p->index);
+    if (f->limit != ST_PINS_ALL || is_expert(f->model, p) != f->class ||
+        rank(f->model, f->precisions, p, f->part, bits) != own)
+        return STINT_OK;
+    uint64_t bytes = part_bytes(p, f->part);
+    if (bytes > f->left) f->limit = own;
+    f->left -= st_min(bytes, f->left);
+    return STINT_OK;
+}
+
+uint64_t st_pins_fit(const struct stint_model *m, unsigned precisions, uint64_t room) {
+    struct fitting f = {.model = m, .precisions = precisions, .left = room, .limit = ST_PINS_ALL};
+    for (f.class = 0; f.class < N_CLASSES; f.class ++)
+        for (f.precision = ST_NESTED_LOWEST; f.precision < N_BITS; f.precision++)
+            for (f.part = 0; f.part < N_BITS && precisions >> f.precision & 1; f.part++)
+                st_pins_each(m, fit, &f);
+    return f.limit == ST_PINS_ALL ? f.limit : st_min(f.limit, rank_of(1, 0, 0, 0));
+}
+
+// ---- Pieces
+
+struct binder {
+    const struct stint_model *model;
+    const struct st_pins *pins;
+    unsigned precision;
+    struct st_file_piece *pieces; // of the precision; NULL while strips are counted
+    struct st_file_strip *strips; // the next ones
+    size_t n_strips, n_linears;
+};
+
+static void add_strip(struct binder *b, struct st_file_piece *piece,
+                      const struct st_file_strip *strip) {
+    b->n_strips++;
+    if (!b->pieces) return;
+    *b->strips++ = *strip;
+    piece->n_strips++;
+}
+
+static const struct st_section *section_of(const struct binder *b, const char *name) {
+    return st_package_find(b->model->checkpoint.package, name);
+}
+
+static void add_planes(struct binder *b, const struct st_nested_place *p, unsigned own,
+                       struct st_file_piece *piece) {
+    const struct st_nested_weight *w = p->linear->nested;
+    char name[ST_INT8_NAME_BYTES + 32];
+    snprintf(name, sizeof name, "%s%s", p->name, ST_NESTED_CODES);
+    const struct st_section *s = section_of(b, name);
+    size_t panels = st_nested_padded_rows(p->n_out) / ST_NESTED_PANEL, at = 0, bytes;
+    for (unsigned bit = 2; bit <= own; bit++, at += bytes) {
+        const int32_t *check = w->checks ? w->checks + 2 * (size_t)(bit - 2) : (int32_t[2]){0, 0};
+        struct st_file_strip strip = {.section = s->name,
+                                      .offset = st_package_offset(b->model->checkpoint.package, s),
+                                      .group_bytes = st_nested_plane_panel_bytes(p->n_in, bit),
+                                      .hash =
+                                          (uint64_t)(uint32_t)check[1] << 32 | (uint32_t)check[0],
+                                      .hashed = true};
+        bytes = strip.bytes = panels * strip.group_bytes;
+        strip.offset += at;
+        if (!st_pins_plane(b->pins, b->model, p, bit)) add_strip(b, piece, &strip);
+    }
+}
+
+static void add_groups(struct binder *b, const struct st_nested_place *p, unsigned own,
+                       struct st_file_piece *piece) {
+    const struct st_package *package = b->model->checkpoint.package;
+    char name[ST_INT8_NAME_BYTES + 32];
+    st_nested_groups_name(p->name, own, name);
+    const struct st_section *s = section_of(b, name);
+    struct st_file_strip strip = {.section = s->name,
+                                  .offset = st_package_offset(package, s),
+                                  .bytes = s->bytes,
+                                  .group_bytes = st_nested_group_panel_bytes(p->n_in),
+                                  .hash = st_package_section_hash(package, s),
+                                  .hashed = true};
+    if (!st_pins_groups(b->pins, b->model, p, own)) add_strip(b, piece, &strip);
+}
+
+static stint_status bind(void *context, const struct st_nested_place *p) {
+    struct binder *b = context;
+    struct st_file_piece piece = {.linear = p->id, .strips = b->strips, .bits = b->precision};
+    unsigned own = st_nested_bits(&b->model->nested, p->linear->nested, b->precision);
+    add_planes(b, p, own, &piece);
+    add_groups(b, p, own, &piece);
+    if (b->pieces) b->pieces[p->index] = piece;
+    b->n_linears = p->index + 1u;
+    return STINT_OK;
+}
+
+static size_t count_precisions(unsigned precisions) {
+    size_t n = 0;
+    for (; precisions; precisions >>= 1) n += precisions & 1;
+    return n;
+}
+
+static void bind_all(struct binder *b, struct st_file_piece *pieces) {
+    for (b->precision = ST_NESTED_LOWEST; b->precision < N_BITS; b->precision++) {
+        if (!(b->pins->precisions >> b->precision & 1)) continue;
+        b->pieces = pieces;
+        st_pins_each(b->model, bind, b);
+        if (pieces) pieces += b->n_linears;
+    }
+}
+
+void st_pins_pieces(const struct stint_model *m, const struct st_pins *pins, struct st_arena *arena,
+                    struct st_file_pieces *pieces) {
+    struct binder b = {.model = m, .pins = pins};
+    bind_all(&b, NULL);
+    pieces->n = m->pieces.n + count_precisions(pins->precisions) * b.n_linears;
+    pieces->at = ST_TAKE(arena, struct st_file_piece, pieces->n);
+    b.strips = ST_TAKE(arena, struct st_file_strip, b.n_strips);
+    if (!pieces->at || !b.strips) return;
+    for (size_t i = 0; i < m->pieces.n; i++) pieces->at[i] = m->pieces.at[i];
+    bind_all(&b, pieces->at + m->pieces.n);
+}
+
+size_t st_pins_place(const struct stint_model *m, const struct st_pins *pins,
+                     const struct st_file_pieces *pieces, uint32_t index, unsigned bits) {
+    size_t n_linears = (pieces->n - m->pieces.n) / count_precisions(pins->precisions);
+    size_t before = count_precisions(pins->precisions & ((1u << bits) - 1));
+    return m->pieces.n + before * n_linears + index;
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which parts of nested weights are pinned, and that a step's other parts are in pieces: each part
+// of a precision in one of the two, however much room there is.
+#include "session/weights/pinned.h"
+#include "support/support.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+static const char *const sources[] = {"fixtures/models/qwen2", "fixtures/models/mixtral"};
+static const char *source;
+static stint_model *model;
+
+static int open_model(void **state) {
+    (void)state;
+    char path[600];
+    snprintf(path, sizeof path, "%s/m.stint", ts_temp_folder());
+    stint_prepare_options o = {.size = sizeof o,
+                               .n_tokens = 100,
+                               .outliers = STINT_OUTLIERS_NONE,
+                               .bits_low = 2,
+                               .bits_high = 4};
+    assert_int_equal(stint_prepare(ts_shared(source), path, &o, NULL), STINT_OK);
+    stint_model_options lazy = {.size = sizeof lazy, .no_tokenizer = true, .lazy = true};
+    assert_int_equal(stint_model_open(path, &lazy, &model), STINT_OK);
+    return 0;
+}
+
+static int close_model(void **state) {
+    (void)state;
+    stint_model_close(model);
+    return 0;
+}
+
+static uint64_t all_bytes(unsigned precisions) {
+    struct st_pins all = {precisions, ST_PINS_ALL};
+    return st_pinned_bytes(model, &all);
+}
+
+struct looking {
+    struct st_pins pins;
+    struct st_file_pieces pieces;
+    unsigned bits; // of a run
+    size_t n_pinned, n_streamed, n_experts_pinned, n_experts_streamed;
+};
+
+// The part is pinned, or the piece's next strip with the same bytes.
+static void find_part(struct looking *l, const struct st_nested_place *p, bool pinned,
+                      const void *data, size_t bytes, const struct st_file_strip **strip) {
+    const struct st_checkpoint *c = &model->checkpoint;
+    bool expert = model->config.n_experts && st_int8_is_ffn(p->id.role);
+    *(expert ? &l->n_experts_pinned : &l->n_pinned) += pinned;
+    *(expert ? &l->n_experts_streamed : &l->n_streamed) += !pinned;
+    if (pinned) return;
+    assert_int_equal((*strip)->bytes, bytes);
+    assert_int_equal((*strip)->bytes % (*strip)->group_bytes, 0);
+    assert_true((*strip)->hashed);
+    assert_ptr_equal(c->maps->data + (*strip)->offset, data);
+    ++*strip;
+}
+
+static stint_status look(void *context, const struct st_nested_place *p) {
+    struct looking *l = context;
+    const struct st_nested_weight *w = p->linear->nested;
+    unsigned own = st_nested_bits(&model->nested, w, l->bits);
+    const struct st_file_piece *piece =
+        &l->pieces.at[st_pins_place(model, &l->pins, &l->pieces, p->index, l->bits)];
+    const struct st_file_strip *strip = piece->strips;
+    bool below = true;
+    assert_int_equal(piece->bits, l->bits);
+    assert_memory_equal(&piece->linear, &p->id, sizeof p->id);
+    for (unsigned bit = 2; bit <= own; bit++) {
+        bool pinned = st_pins_plane(&l->pins, model, p, bit);
+        assert_true(below || !pinned); // what is pinned of the codes has no gaps
+        below = pinned;
+        find_part(l, p, pinned, st_nested_plane(w, bit),
+                  st_nested_padded_rows(p->n_out) / ST_NESTED_PANEL *
+                      st_nested_plane_panel_bytes(p->n_in, bit),
+                  &strip);
+    }
+    find_part(l, p, st_pins_groups(&l->pins, model, p, own), w->groups[own],
+              st_nested_group_bytes(p->n_out, p->n_in), &strip);
+    assert_int_equal(strip - piece->strips, piece->n_strips);
+    return STINT_OK;
+}
+
+static struct looking look_at(unsigned precisions, uint64_t room) {
+    struct looking l = {.pins = {precisions, st_pins_fit(model, precisions, room)}};
+    struct st_arena measure = st_arena_measure(), arena;
+    st_pins_pieces(model, &l.pins, &measure, &l.pieces);
+    assert_int_equal(st_arena_open(&arena, measure.used), STINT_OK);
+    st_pins_pieces(model, &l.pins, &arena, &l.pieces);
+    assert_false(arena.overflow);
+    for (l.bits = model->nested.low; l.bits <= model->nested.high; l.bits++)
+        if (precisions >> l.bits & 1) assert_int_equal(st_pins_each(model, look, &l), STINT_OK);
+    st_arena_close(&arena);
+    return l;
+}
+
+static void each_part_is_pinned_or_in_a_piece(void **state) {
+    (void)state;
+    const unsigned sets[] = {1 << 4, 1 << 2, 1 << 4 | 1 << 3, 1 << 2 | 1 << 3 | 1 << 4};
+    assert_true(st_pins_may_stream(model));
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
+        uint64_t all = all_bytes(sets[i]);
+        size_t before = 0;
+        for (uint64_t room = 0; room <= 2 * all; room += all / 7) {
+            struct looking l = look_at(sets[i], room);
+            size_t n = l.n_pinned + l.n_experts_pinned;
+            assert_true(n >= before);
+            assert_true(l.n_experts_pinned == 0 || l.n_experts_streamed == 0);
+            assert_true(l.n_experts_pinned == 0 || l.n_streamed == 0);
+            assert_true(room == 0 || st_pinned_bytes(model, &l.pins) <= room + (64 << 10));
+            before = n;
+        }
+        assert_true(before > 0);
+        struct looking none = look_at(sets[i], 0), full = look_at(sets[i], 2 * all);
+        assert_int_equal(none.n_pinned + none.n_experts_pinned, 0);
+        assert_int_equal(full.n_streamed + full.n_experts_streamed, 0);
+    }
+}
+
+// What only other precisions take is in neither.
+static void a_precision_alone_needs_less(void **state) {
+    (void)state;
+    assert_true(all_bytes(1 << 2) < all_bytes(1 << 3));
+    assert_true(all_bytes(1 << 4) < all_bytes(1 << 2 | 1 << 4));
+}
+
+int main(void) {
+    int failed = 0;
+    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
+        const struct CMUnitTest tests[] = {
+            cmocka_unit_test(each_part_is_pinned_or_in_a_piece),
+            cmocka_unit_test(a_precision_alone_needs_less),
+        };
+        source = sources[i];
+        failed |= cmocka_run_group_tests_name(sources[i], tests, open_model, close_model);
+    }
+    return failed;
+}
