@@ -74,6 +74,10 @@ bool st_chat_has_template(const struct st_chat *chat) {
     return chat->jinja != NULL;
 }
 
+bool st_chat_reasons(const struct st_chat *chat) {
+    return chat->reasons;
+}
+
 const char *st_chat_template_text(const struct st_chat *chat) {
     return chat->source;
 }

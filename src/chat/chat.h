@@ -19,6 +19,7 @@ stint_status st_chat_open(const char *template_text, const struct stint_tokenize
 void st_chat_close(struct st_chat *chat); // accepts NULL
 
 bool st_chat_has_template(const struct st_chat *chat);         // true if its own template is used
+bool st_chat_reasons(const struct st_chat *chat);              // true if it knows reasoning's marks
 const char *st_chat_template_text(const struct st_chat *chat); // borrowed; NULL: it has none
 const struct st_chat_format *st_chat_builtin(const struct st_chat *chat); // never NULL
 

@@ -19,6 +19,7 @@ static void write_model(const struct st_server *server, struct st_json_text *out
     st_json_string_of(out, info.architecture);
     st_json_format(out, ",\"context\":%zu,\"slots\":%u,\"device\":", server->context, stats.slots);
     st_json_string_of(out, stats.device);
+    st_json_format(out, ",\"reasoning\":%s", st_chat_reasons(server->chat) ? "true" : "false");
     st_json_format(out,
                    ",\"exec\":\"%s\",\"nested_low\":%u,\"nested_high\":%u,\"memory_budget\":%llu}}",
                    stint_exec_name(info.exec), info.nested_low, info.nested_high,

@@ -342,6 +342,11 @@ json_t *st_scheduler_last(struct st_scheduler *s) {
     pthread_mutex_lock(&s->lock);
     json_t *json = s->record.usage.prompt_tokens ? st_record_json(&s->record) : json_null();
     pthread_mutex_unlock(&s->lock);
+    if (!json_is_object(json)) return json;
+    stint_model_info info = {.size = sizeof info};
+    stint_model_describe(s->slots.session->model, &info);
+    json_object_set_new(json, "exec", json_string(stint_exec_name(info.exec)));
+    json_object_set_new(json, "device", json_string(stint_session_device(s->slots.session)));
     return json;
 }
 
