@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """stint serve as clients see it: every endpoint, streams, sampling, errors."""
 import json
+import re
 import unittest
 
 from command import MODEL, PROMPT, stint, stint_json
@@ -52,6 +53,10 @@ class About(Shared):
         last = json.loads(self.server.get("/stint/last"))
         self.assertEqual(last["generated_tokens"], 3)
         self.assertEqual(len(last["tokens"]), 3)
+        model, = json.loads(self.server.get("/v1/models"))["data"]
+        self.assertEqual((last["exec"], last["device"]), ("float", "cpu"))
+        self.assertEqual((model["stint"]["exec"], model["stint"]["device"]), ("float", "cpu"))
+        self.assertIs(model["stint"]["reasoning"], False)
 
     def test_the_page_may_ask_this_server_alone(self):
         status, headers, text = self.server.ask("GET", "/")
@@ -60,11 +65,30 @@ class About(Shared):
         policy = headers["Content-Security-Policy"]
         self.assertIn("default-src 'none'", policy)
         self.assertIn("frame-ancestors 'none'", policy)
+        self.assertIn("require-trusted-types-for 'script'; trusted-types 'none'", policy)
         self.assertEqual(headers["X-Content-Type-Options"], "nosniff")
-        for path, kind in (("/app.js", "javascript"), ("/style.css", "css")):
+        for path, kind in (("/app.js", "javascript"), ("/style.css", "css"),
+                           ("/markdown-it.js", "javascript")):
             status, headers, _ = self.server.ask("GET", path)
             self.assertEqual(status, 200, path)
             self.assertIn(kind, headers["Content-Type"])
+
+    def test_the_page_stays_small(self):
+        """What comes with the page; formulas and colours of code come when they are needed."""
+        sizes = {}
+        todo = ["index.html"]
+        for name in todo:
+            text = self.server.get(f"/{name}")
+            sizes[name] = len(text.encode())
+            found = re.findall(r'(?:src=|href=|from |import )"(?:\./)?([\w-]+\.(?:js|css))"', text)
+            todo += [other for other in found if other not in todo]
+        self.assertIn("markdown-it.js", sizes)
+        self.assertNotIn("katex.js", sizes)
+        own = sum(size for name, size in sizes.items() if name != "markdown-it.js")
+        self.assertLess(own, 160 << 10)
+        self.assertLess(sizes["markdown-it.js"], 320 << 10)
+        for name, limit in (("katex.js", 320 << 10), ("highlight.js", 256 << 10)):
+            self.assertLess(len(self.server.get(f"/{name}").encode()), limit)
 
     def test_head_has_no_body(self):
         status, headers, text = self.server.ask("HEAD", "/health")

@@ -9,7 +9,7 @@ struct st_page_file {
 
 extern const struct st_page_file st_page_files[]; // ends with a NULL name
 
-// The page's content policy: it may only contact this server.
+// The page's content policy: it may only contact this server, and no text becomes script or HTML.
 extern const char *const st_page_policy;
 
 #endif

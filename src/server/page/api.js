@@ -27,7 +27,7 @@ async function refusal(response) {
 
 async function request(path, options = {}) {
   const headers = new Headers(options.headers);
-  const key = store.readKey();
+  const key = store.readForTab("key");
   if (key) headers.set("Authorization", `Bearer ${key}`);
   let response;
   try {
@@ -49,16 +49,25 @@ async function get(path) {
   }
 }
 
-let known = null;
-
-export async function model() {
-  const list = await get("v1/models");
-  known = list.data?.[0] ?? null;
-  if (!known) throw new ApiError("The server has no model.");
-  return known;
+/** As GET /v1/models lists them, at least one: {id, stint: {context, device, ...}}; what stands
+ *  under `stint` may be missing as long as a model is not loaded. */
+export async function models() {
+  const {data} = await get("v1/models");
+  const list = Array.isArray(data) ? data.filter(({id} = {}) => typeof id === "string") : [];
+  if (!list.length) throw new ApiError("The server has no model.");
+  return list;
 }
 
-export const modelName = async () => (known ?? await model()).id;
+/** How many tokens a text is. */
+export async function countTokens(text, model, signal) {
+  const response = await request("tokenize", {
+    method: "POST",
+    signal,
+    headers: {"Content-Type": "application/json"},
+    body: JSON.stringify({content: text, model}),
+  });
+  return (await response.json()).tokens.length;
+}
 
 export const health = () => get("health");
 export const last = () => get("stint/last");
@@ -88,7 +97,8 @@ export async function* chat(body, signal) {
     method: "POST",
     signal,
     headers: {"Content-Type": "application/json"},
-    body: JSON.stringify({...body, stream: true, stream_options: {include_usage: true}}),
+    body: JSON.stringify({...body, stream: true, stream_options:
+                          {include_usage: true, continuous_usage_stats: true}}),
   });
   try {
     for await (const data of events(response.body)) {

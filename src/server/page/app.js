@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page: which view is shown, which model answers, and the keys that work everywhere.
-import * as api from "./api.js";
+// The page: which view is shown, and the keys that work everywhere.
+import * as answers from "./answer.js";
 import * as chat from "./chat.js";
+import * as conversations from "./conversations.js";
 import * as device from "./device.js";
-import {el, find, number} from "./dom.js";
+import {find} from "./dom.js";
+import * as history from "./history.js";
+import * as models from "./models.js";
 import * as settings from "./settings.js";
 
 const VIEWS = ["chat", "device"];
@@ -21,32 +24,21 @@ function showView() {
   if (wanted === "device") device.refresh();
 }
 
-async function showModel() {
-  const line = find("model");
-  try {
-    const model = await api.model();
-    const {context, device: runsOn} = model.stint ?? {};
-    line.replaceChildren(el("strong", {}, model.id),
-      el("span", {}, [context ? `${number(context)} tokens of context` : "", runsOn]
-        .filter(Boolean).join(" · ")));
-    line.title = [model.stint?.architecture, model.stint?.exec].filter(Boolean).join(", ");
-    document.title = `${model.id} · stint`;
-  } catch (error) {
-    line.replaceChildren(el("span", {}, error.status === 401 ? "A key is needed" : "No answer"));
-    if (error.status !== 401) line.title = error.message;
-    else if (await settings.askForKey(error.message)) await showModel();
-  }
+function answered() {
+  if (!find("view-device").hidden) device.refresh();
+  if (models.several() || !models.current()) models.refresh();
 }
 
 settings.start();
 device.start();
-chat.start(() => {
-  if (!find("view-device").hidden) device.refresh();
-  if (!document.querySelector("#model strong")) showModel();
-});
+await conversations.load(answers.isRunning);
+chat.start(answered);
+history.start();
 addEventListener("hashchange", showView);
 addEventListener("keydown", (event) => {
-  if (event.key === "Escape" && !document.querySelector("dialog[open]")) chat.stop();
+  if (event.key === "Escape" && !document.querySelector("dialog[open], :popover-open")) {
+    chat.stop();
+  }
 });
 showView();
-showModel();
+await models.start(chat.showState);

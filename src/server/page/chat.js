@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// The view "Chat": the conversation, and the one request that may be under way.
-import * as api from "./api.js";
-import {announce, count, find} from "./dom.js";
+// The view "Chat": the conversation that is open, and where the reader writes.
+import * as answers from "./answer.js";
+import {append, choose, make, path, titleOf, touch, versions} from "./conversation.js";
+import * as conversations from "./conversations.js";
+import {announce, find, grow, setChildren} from "./dom.js";
+import {sends} from "./editor.js";
+import * as meter from "./meter.js";
+import * as models from "./models.js";
 import {askForKey} from "./settings.js";
 import * as store from "./store.js";
-import {grow, sends, Turn} from "./turn.js";
+import {Turn} from "./turn.js";
 
-const SAVE_MS = 500, WATCH_MS = 1000;
+const DRAW_SHARE = 4; // drawing takes at most one part in so many of the time
 const scroller = find("scroller"), prompt = find("prompt");
-let turns = [];
-let running = null; // the AbortController of the answer that comes
-let pinned = true;  // to the end: new text scrolls the conversation
-let savedAt = 0;
-let whenAnswered = () => {};
+let open = make();
+let turns = new Map(); // by message
+let pinned = true;     // to the end: new text scrolls the conversation
+let whenAnswered = () => {}, whenShown = () => {};
 
-// ---- what is kept and shown
+export const current = () => open;
+/** `listener()` after another conversation has been opened. */
+export const onShow = (listener) => (whenShown = listener);
 
-function save(force = true) {
-  if (!force && performance.now() - savedAt < SAVE_MS) return;
-  savedAt = performance.now();
-  if (!store.writeConversation(turns.map((turn) => turn.message)) && force) {
-    announce("This browser keeps no more of the conversation: its storage is full or forbidden.");
-  }
-}
+// ---- what is shown
 
 function follow() {
   if (pinned) scroller.scrollTop = scroller.scrollHeight;
@@ -33,143 +33,92 @@ function noteScroll() {
   find("latest").hidden = pinned;
 }
 
-function showState() {
-  find("empty").hidden = turns.length > 0;
-  find("turns").hidden = turns.length === 0;
-  find("send").hidden = running !== null;
-  find("stop").hidden = running === null;
+export function showState() {
+  const answering = answers.isRunning(open);
+  find("empty").hidden = turns.size > 0;
+  find("turns").hidden = turns.size === 0;
+  find("send").hidden = answering;
+  find("stop").hidden = !answering;
   find("send").disabled = prompt.value.trim() === "";
+  find("not-kept").hidden = conversations.areKept();
+  meter.show(open, prompt.value);
 }
 
-function add(message) {
-  const turn = new Turn(message, {edit, again});
-  turns.push(turn);
-  find("turns").append(turn.node);
-  return turn;
+// Turns of messages that stay are not built again: what is open or selected in them stays, too.
+function draw() {
+  const before = turns;
+  turns = new Map(path(open).map((message) => {
+    const turn = before.get(message) ?? new Turn(message, actions);
+    const beside = versions(open, message);
+    turn.showVersions(beside.indexOf(message), beside.length);
+    return [message, turn];
+  }));
+  setChildren(find("turns"), [...turns.values()].map(({node}) => node));
+  showState();
+  follow();
 }
 
-function cutFrom(index) {
-  for (const turn of turns.splice(index)) turn.node.remove();
+/** Shows this conversation; a new one by default. */
+export function show(conversation = make()) {
+  open = conversation;
+  pinned = true;
+  store.writeForTab("open", open.id);
+  models.choose(open.model);
+  draw();
+  whenShown();
 }
 
-// ---- the request
+// ---- the answer
 
-// A template may insist on turns that alternate: answers without text are left out, and what the
-// reader said twice in a row becomes one message.
-function wire(messages, system) {
-  const sent = system ? [{role: "system", content: system}] : [];
-  for (const {role, text} of messages) {
-    if (!text) continue;
-    if (sent.at(-1)?.role === role) sent.at(-1).content += `\n\n${text}`;
-    else sent.push({role, content: text});
-  }
-  return sent;
-}
-
-async function body(before) {
-  const {system, ...sampling} = store.readSettings();
-  return {model: await api.modelName(),
-          messages: wire(before.map((turn) => turn.message), system), ...sampling};
-}
-
-const began = (message) => Boolean(message.text || message.reasoning);
-
-// Says why nothing comes yet, as long as nothing does.
-function watch(turn) {
-  const look = async () => {
-    const {slots, busy, queued} = await api.health().catch(() => ({}));
-    if (turn.message.state !== "streaming" || began(turn.message)) return;
-    const before = turn.waiting;
-    turn.waiting = queued > 0 && busy >= slots
-      ? `In the queue: ${slots === 1 ? "the slot is" : `all ${slots} slots are`} busy, ` +
-        `${count(queued, "request")} waiting`
-      : "The prompt is being read";
-    turn.update();
-    if (turn.waiting !== before) announce(turn.waiting);
+// Draws what has grown at most once a frame, and seldom where drawing takes long.
+function pace(work) {
+  let due = false, idleUntil = 0;
+  const run = () => {
+    due = false;
+    const begin = performance.now();
+    work();
+    const end = performance.now();
+    idleUntil = end + (end - begin) * (DRAW_SHARE - 1);
   };
-  setTimeout(look, WATCH_MS / 3);
-  return setInterval(look, WATCH_MS);
+  return () => {
+    if (due) return;
+    due = true;
+    const wait = idleUntil - performance.now();
+    if (wait > 16) setTimeout(run, wait);
+    else requestAnimationFrame(run);
+  };
 }
 
-// Whole paragraphs are read aloud as they end, not each token.
-function speak(message, told, all) {
-  const end = all ? message.text.length : message.text.lastIndexOf("\n\n");
-  if (end <= told) return told;
-  announce(message.text.slice(told, end).trim());
-  return end;
-}
-
-async function receive(turn, request, signal) {
-  const {message} = turn, begin = performance.now();
-  let finish = null, drawn = 0, told = 0, firstAt = 0, parts = 0;
-  const draw = () => {
-    drawn = 0;
+async function answer(message) {
+  const conversation = open;
+  pinned = true;
+  const update = () => {
+    const turn = turns.get(message);
+    if (!turn) return; // another conversation or version is shown
     turn.update();
     follow();
+    meter.show(open, prompt.value);
   };
-  try {
-    for await (const part of api.chat(request, signal)) {
-      const choice = part.choices?.[0];
-      const {content: text, reasoning_content: reasoning} = choice?.delta ?? {};
-      finish = choice?.finish_reason ?? finish;
-      if (part.usage) parts = part.usage.completion_tokens ?? parts;
-      if (!text && !reasoning) continue;
-      if (reasoning && !began(message)) announce("The model is reasoning.");
-      const now = performance.now();
-      firstAt ||= now;
-      message.text += text ?? "";
-      if (reasoning) message.reasoning = (message.reasoning ?? "") + reasoning;
-      message.tokens = ++parts;
-      message.first = (firstAt - begin) / 1000;
-      message.seconds = (now - firstAt) / 1000;
-      drawn ||= requestAnimationFrame(draw);
-      told = speak(message, told, false);
-      save(false);
+  const paced = pace(() => message.state === "streaming" && update()); // the last time is below
+  const done = answers.ask(conversation, message, (waiting) => {
+    const turn = turns.get(message);
+    if (waiting && turn && turn.waiting !== waiting) {
+      turn.waiting = waiting;
+      announce(waiting);
     }
-    if (began(message) && parts) message.tokens = parts;
-  } finally {
-    cancelAnimationFrame(drawn);
-    speak(message, told, true);
-  }
-  return finish;
-}
-
-function fail(message, error) {
-  message.state = "error";
-  message.error = {message: error instanceof api.ApiError ? error.message : `${error}`,
-                   status: error.status ?? 0};
-  if (error.retryAfter != null) message.error.retryAt = Date.now() + error.retryAfter * 1000;
-}
-
-async function answer() {
-  const before = turns.slice();
-  const turn = add({role: "assistant", text: "", state: "streaming"}), {message} = turn;
-  const stop = new AbortController();
-  running = stop;
-  pinned = true;
+    paced();
+  });
+  draw();
+  await done;
+  update();
   showState();
-  follow();
-  save();
-  const timer = watch(turn);
-  let wantsKey = false;
-  try {
-    const finish = await receive(turn, await body(before), stop.signal);
-    message.state = finish === "length" ? "length" : "done";
-    if (!message.text) announce("The answer is empty.");
-  } catch (error) {
-    if (stop.signal.aborted) message.state = "stopped";
-    else fail(message, error);
-    wantsKey = message.error?.status === 401;
-  }
-  clearInterval(timer);
-  if (running === stop) running = null;
-  turn.update();
-  showState();
-  follow();
-  if (turns.includes(turn)) save();
+  if (conversation !== open) announce(`${titleOf(conversation)}: the answer is complete.`);
   whenAnswered();
-  if (wantsKey && await askForKey(message.error.message)) again(turn);
+  if (message.error?.status !== 401 || !await askForKey(message.error.message)) return;
+  if (conversation === open) again(message);
 }
+
+const streaming = () => ({role: "assistant", text: "", state: "streaming"});
 
 // ---- what the reader does
 
@@ -179,52 +128,68 @@ function focusPrompt() {
 }
 
 export function stop() {
-  if (!running) return;
-  running.abort();
+  if (!answers.isRunning(open)) return;
+  answers.stop(open);
   announce("Stopped.");
   prompt.focus();
 }
 
+function askBehind(parent, text) {
+  const question = append(open, parent, {role: "user", text});
+  const message = append(open, question.id, streaming());
+  focusPrompt();
+  answer(message);
+}
+
 function send() {
   const text = prompt.value.trim();
-  if (!text || running) return;
+  if (!text || answers.isRunning(open)) return;
   prompt.value = "";
   grow(prompt);
-  add({role: "user", text});
-  focusPrompt();
-  answer();
+  askBehind(path(open).at(-1)?.id ?? null, text);
 }
 
-function edit(turn, text) {
-  running?.abort();
-  cutFrom(turns.indexOf(turn) + 1);
-  turn.message.text = text;
-  turn.update();
-  focusPrompt();
-  answer();
+function edit(message, text) {
+  answers.stop(open);
+  askBehind(message.parent, text);
 }
 
-function again(turn) {
-  running?.abort();
-  cutFrom(turns.indexOf(turn));
+// An answer that has no text is asked for again at its place, another one gets a version beside it.
+function again(message) {
+  answers.stop(open);
   focusPrompt();
-  answer();
+  if (answers.hasBegun(message)) {
+    answer(append(open, message.parent, streaming()));
+    return;
+  }
+  delete message.error;
+  Object.assign(message, streaming());
+  touch(open, message);
+  turns.get(message)?.update();
+  answer(message);
 }
 
-function startNew() {
-  running?.abort();
-  cutFrom(0);
-  save();
-  showState();
+function showVersion(message, by) {
+  const beside = versions(open, message), wanted = beside[beside.indexOf(message) + by];
+  if (!wanted) return;
+  choose(open, wanted);
+  conversations.keep(open);
+  pinned = false;
+  draw();
+  announce(`Version ${beside.indexOf(wanted) + 1} of ${beside.length}.`);
+  turns.get(wanted).focusVersions(by);
+}
+
+const actions = {edit, again, showVersion};
+
+export function startNew() {
+  show();
   announce("A new chat.");
   location.hash = "#chat";
   prompt.focus();
 }
 
-/** `answered` is called after each answer, also one that failed. */
-export function start(answered) {
-  whenAnswered = answered;
-  for (const message of store.readConversation()) add(message);
+function listen() {
   find("composer").addEventListener("submit", (event) => {
     event.preventDefault();
     send();
@@ -246,10 +211,17 @@ export function start(answered) {
     prompt.focus();
   });
   scroller.addEventListener("scroll", noteScroll, {passive: true});
-  addEventListener("pagehide", () => {
-    running?.abort(); // a browser that keeps the page for "Back" would go on receiving
-    save();
+  // A browser that keeps the page for "Back" would go on receiving.
+  addEventListener("pagehide", answers.stopAll);
+}
+
+/** `answered` is called after each answer, also one that failed. */
+export function start(answered) {
+  whenAnswered = answered;
+  listen();
+  conversations.onChange((conversation) => {
+    if (conversation === open && !answers.isRunning(open)) draw();
+    find("not-kept").hidden = conversations.areKept();
   });
-  showState();
-  follow();
+  show(conversations.find(store.readForTab("open")));
 }

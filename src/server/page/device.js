@@ -2,8 +2,10 @@
 // The view "Device": what the device did for the last request that ended, whoever sent it.
 import * as api from "./api.js";
 import {bytes, el, find, number, percent, seconds, svg} from "./dom.js";
+import {saved} from "./saved.js";
 import {timeline} from "./timeline.js";
 import {averageBits, tokens} from "./tokens.js";
+import {processorName} from "./words.js";
 
 const PARTS = [["fixed_bytes", "Fixed", "norms, embeddings, attention"],
                ["hot_bytes", "Hot neurons", "always in memory"],
@@ -27,20 +29,25 @@ function numbers(last) {
   return el("dl", {class: "tiles"}, ...[
     ["First token", seconds(last.first_token_seconds),
      `${seconds(last.queue_seconds)} in the queue`],
-    ["Prefill", `${rate(fresh, last.prefill_seconds)} tokens/s`, seconds(last.prefill_seconds)],
-    ["Decode", `${rate(steps, last.decode_seconds)} tokens/s`, seconds(last.decode_seconds)],
+    ["Reading the prompt", `${rate(fresh, last.prefill_seconds)} tokens/s`,
+     seconds(last.prefill_seconds)],
+    ["Writing the answer", `${rate(steps, last.decode_seconds)} tokens/s`,
+     seconds(last.decode_seconds)],
     ["Prompt", number(last.prompt_tokens), `${number(last.reused_tokens)} reused`],
     ["Answer", number(last.generated_tokens), "tokens"],
-    ["Bubbles", percent(last.prefill?.bubble_rate), "of the prefill's time"],
-    ["Average bits", averageBits(last.average_bits), "of the weights, in decode"],
+    ["Idle", percent(last.prefill?.bubble_rate),
+     `${processorName("npu", last)}, while reading`],
+    ["Bits", averageBits(last.average_bits),
+     last.average_bits === 0 ? "as in the file" : "of a weight, on average"],
     ["Slot", number(last.slot), "where it ran"],
   ].map(tile));
 }
 
-function prefillCard({prefill}) {
+function prefillCard(last) {
+  const {prefill} = last;
   const about = `What each processor did while the prompt was read, ${seconds(prefill.seconds)}.`;
-  if (prefill.events?.length) return card("Prefill", about, ...timeline(prefill));
-  return card("Prefill", null, el("p", {class: "nothing"}, prefill.chunks === 0
+  if (prefill.events?.length) return card("Prompt", about, ...timeline(last));
+  return card("Prompt", null, el("p", {class: "nothing"}, prefill.chunks === 0
     ? "Nothing was computed: the whole prompt was still in the slot."
     : `No schedule was used: the prompt went in ${number(prefill.chunks ?? 1)} at a time on one ` +
       "processor, so there are no lanes to show."));
@@ -106,7 +113,9 @@ function show(last) {
   note.textContent = `${number(last.prompt_tokens)} tokens in, ` +
     `${number(last.generated_tokens)} out.`;
   const wide = el("div", {class: "pair"}, memoryCard(last), ioCard(last) ?? "");
-  host.replaceChildren(numbers(last), prefillCard(last), tokensCard(last), wide);
+  host.replaceChildren(numbers(last),
+    card("Spared", "What did not have to be done for this request.", saved(last)),
+    prefillCard(last), tokensCard(last), wide);
 }
 
 let shown = "", latest = 0;

@@ -32,6 +32,14 @@ export function iconButton(name, label, click) {
 
 export const find = (id) => document.getElementById(id);
 
+/** Makes these the element's children; those that are already stay where they are. */
+export function setChildren(host, nodes) {
+  for (const child of [...host.children]) if (!nodes.includes(child)) child.remove();
+  nodes.forEach((node, i) => {
+    if (host.children[i] !== node) host.insertBefore(node, host.children[i] ?? null);
+  });
+}
+
 /** Read aloud by a screen reader, one paragraph each. */
 export function announce(text) {
   const spoken = find("spoken");
@@ -85,4 +93,10 @@ export async function copy(text) {
   focused?.focus();
   if (!copied) throw new Error("the browser refused to copy");
   return undefined;
+}
+
+/** As high as its text, up to what the style sheet allows. */
+export function grow(area) {
+  area.style.height = "auto";
+  area.style.height = `${area.scrollHeight + 2}px`;
 }

@@ -1,168 +1,131 @@
 // SPDX-License-Identifier: Apache-2.0
-// The little Markdown that models write, as elements: paragraphs, headings, lists, fenced code,
-// inline code, bold and italic. What is not understood stays text; links and pictures do, too.
-// An answer that grows is cut into blocks again at each step, but only changed blocks are built.
-import {copy, el, iconButton, announce} from "./dom.js";
+// What models write, as elements: markdown-it reads the Markdown, and each of its tokens is built
+// here, if it is in the table. HTML in the text stays text; links lead to the web or to mail, and
+// say nothing of where they were followed; pictures become links, as this page asks no other host.
+// An answer that grows is read again at each step, but only blocks that changed are built.
+import {codeBlock} from "./code.js";
+import {el} from "./dom.js";
+import {formula, useMath} from "./math.js";
+import markdownIt from "./markdown-it.js";
 
-const FENCE = /^\s*(`{3,}|~{3,})\s*([\w+#.-]*)/, HEADING = /^ {0,3}(#{1,6})\s+(.+?)\s*#*$/;
-const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])\s+(.*)$/;
-const MARKS = [["**", "strong"], ["__", "strong"], ["*", "em"], ["_", "em"]];
-const MAX_DEPTH = 4;
+const MAX_NESTING = 40, MAX_LENGTH = 200_000;
+const reader = markdownIt({html: false, linkify: true, maxNesting: MAX_NESTING});
+reader.use(useMath);
 
-const isWord = (character) => character !== undefined && /[\p{L}\p{N}]/u.test(character);
+const TAGS = new Set(["p", "ul", "ol", "li", "blockquote", "table", "thead", "tbody", "tr", "th",
+                      "td", "strong", "em", "s", "hr", "br"]);
+const HEADING = /^h([1-6])$/, ALIGN = /^text-align:(left|center|right)$/;
 
-// Where the mark that opens at `from` closes, or -1. `absent` remembers what was looked for in
-// vain, so that a text of nothing but marks costs no more than its length.
-function closing(text, mark, from, absent) {
-  if (absent.has(mark) || /\s/.test(text[from] ?? " ")) return -1;
-  if (mark[0] === "_" && isWord(text[from - mark.length - 1])) return -1; // snake_case
-  for (let at = text.indexOf(mark, from + 1); at >= 0; at = text.indexOf(mark, at + 1)) {
-    const inside = mark.length === 1 && (text[at + 1] === mark || text[at - 1] === mark);
-    const open = /\s/.test(text[at - 1]) || (mark[0] === "_" && isWord(text[at + mark.length]));
-    if (!inside && !open) return at;
+/** The address if it is one of the web or of mail, else null. */
+export function safeAddress(text) {
+  if (!/^(https?:\/\/|mailto:)/i.test(text)) return null; // relative ones would lead to the server
+  try {
+    const {protocol, href} = new URL(text);
+    return ["http:", "https:", "mailto:"].includes(protocol) ? href : null;
+  } catch {
+    return null;
   }
-  absent.add(mark);
-  return -1;
 }
 
-function markAt(text, i, absent) {
-  if (text[i] === "`") {
-    let n = 1;
-    while (text[i + n] === "`") n++;
-    const mark = "`".repeat(n);
-    const end = absent.has(mark) ? -1 : text.indexOf(mark, i + n);
-    if (end < 0) absent.add(mark);
-    return end < 0 ? {skip: n} : {tag: "code", begin: i + n, end, next: end + n};
-  }
-  for (const [mark, tag] of MARKS) {
-    if (!text.startsWith(mark, i)) continue;
-    const begin = i + mark.length, end = closing(text, mark, begin, absent);
-    if (end >= 0) return {tag, begin, end, next: end + mark.length};
-  }
-  return {skip: 1};
+function link(address, title, ...children) {
+  const href = safeAddress(address);
+  if (!href) return el("span", {}, ...children);
+  return el("a", {href, title, target: "_blank", rel: "noopener noreferrer nofollow"}, ...children);
 }
 
-export function inline(text, depth = 0) {
-  const nodes = [], absent = new Set();
-  let plain = 0;
-  for (let i = 0; i < text.length;) {
-    if (!"`*_".includes(text[i]) || depth >= MAX_DEPTH) {
-      i++;
-      continue;
+function open(token) {
+  const heading = HEADING.exec(token.tag);
+  if (heading) return el(`h${Math.min(Number(heading[1]) + 2, 6)}`);
+  if (token.type === "link_open") return link(token.attrGet("href"), token.attrGet("title"));
+  const align = ALIGN.exec(token.attrGet("style") ?? "");
+  return TAGS.has(token.tag)
+    ? el(token.tag, {class: align && align[1], start: token.attrGet("start")}) : el("span");
+}
+
+const LEAVES = {
+  text: ({content}) => content,
+  softbreak: () => "\n",
+  code_inline: ({content}) => el("code", {}, content),
+  code_block: ({content}) => codeBlock(content, ""),
+  fence: ({content, info}) => codeBlock(content, info.trim().split(/\s/, 1)[0]),
+  image: (token) => link(token.attrGet("src"), token.attrGet("title"),
+    `Picture: ${token.content || token.attrGet("src")}`),
+  math_inline: ({content}) => formula(content, false),
+  math_block: ({content}) => formula(content, true),
+};
+
+// A table may be wider than the page: it scrolls, and a keyboard can do that, too.
+function wrapped(node) {
+  return node.tagName !== "TABLE" ? node
+    : el("div", {class: "wide", tabindex: 0, role: "region", "aria-label": "Table"}, node);
+}
+
+// [ ] and [x] at the beginning of an item.
+function markTask(tokens, i) {
+  const text = tokens[i].children?.[0];
+  const task = tokens[i - 2]?.type === "list_item_open" && /^\[([ xX])\] /.exec(text?.content);
+  if (task) text.content = (task[1] === " " ? "☐ " : "☑ ") + text.content.slice(4);
+}
+
+/** The nodes of a flat list of tokens. */
+function build(tokens) {
+  const nodes = [], stack = [];
+  const add = (...made) => (stack.length ? stack.at(-1).append(...made) : nodes.push(...made));
+  tokens.forEach((token, i) => {
+    if (token.type === "inline") {
+      markTask(tokens, i);
+      add(...build(token.children));
+    } else if (token.hidden) {
+      // The paragraph of an item of a tight list.
+    } else if (token.nesting === 1) {
+      stack.push(open(token));
+    } else if (token.nesting === -1) {
+      add(wrapped(stack.pop()));
+    } else {
+      add(LEAVES[token.type]?.(token) ?? open(token));
     }
-    const found = markAt(text, i, absent);
-    if (!found.tag) {
-      i += found.skip;
-      continue;
-    }
-    if (i > plain) nodes.push(text.slice(plain, i));
-    const inner = text.slice(found.begin, found.end);
-    nodes.push(el(found.tag, {}, ...(found.tag === "code" ? [inner] : inline(inner, depth + 1))));
-    i = plain = found.next;
-  }
-  if (plain < text.length) nodes.push(text.slice(plain));
+  });
   return nodes;
 }
 
-// [{kind, source}]: the lines of each block.
-export function blocks(text) {
-  const found = [];
-  let open = null, fence = "";
-  const close = () => {
-    if (open) found.push(open);
-    open = null;
-  };
-  const start = (kind, line) => {
-    close();
-    open = {kind, source: line};
-  };
-  for (const line of text.split("\n")) {
-    const fenced = FENCE.exec(line);
-    if (fence) {
-      open.source += `\n${line}`;
-      if (fenced && fenced[1].startsWith(fence) && line.trim() === fenced[1]) {
-        fence = "";
-        close();
-      }
-    } else if (fenced) {
-      start("code", line);
-      fence = fenced[1];
-    } else if (line.trim() === "") {
-      if (open?.kind !== "list") close();
-      else open.source += "\n";
-    } else if (HEADING.test(line)) {
-      start("heading", line);
-      close();
-    } else if (ITEM.test(line) && open?.kind !== "list") {
-      start("list", line);
-    } else if (open?.kind === "list" && !ITEM.test(line) && /\n$/.test(open.source) &&
-               !/^\s/.test(line)) {
-      start("paragraph", line); // a blank line, then text at the margin: the list has ended
-    } else if (open) {
-      open.source += `\n${line}`;
-    } else {
-      start("paragraph", line);
-    }
-  }
-  close();
+// [{source, tokens}] of the outermost blocks. A definition of a link changes what other blocks
+// mean, so that it is part of each one's source.
+function blocks(text) {
+  const environment = {}, found = [], lines = text.split("\n");
+  let first = 0;
+  const tokens = reader.parse(text, environment);
+  const definitions = environment.references ? JSON.stringify(environment.references) : "";
+  tokens.forEach((token, i) => {
+    if (token.level !== 0 || token.nesting === 1) return;
+    const of = tokens.slice(first, i + 1), [begin, end] = of[0].map ?? [0, lines.length];
+    found.push({source: of[0].type + definitions + lines.slice(begin, end).join("\n"), tokens: of});
+    first = i + 1;
+  });
   return found;
 }
 
-function codeBlock(source) {
-  const lines = source.split("\n"), language = FENCE.exec(lines[0])[2];
-  const fence = FENCE.exec(lines[0])[1];
-  const closed = lines.length > 1 && lines.at(-1).trim().startsWith(fence);
-  const code = lines.slice(1, closed ? -1 : undefined).join("\n");
-  const button = iconButton("copy", "Copy the code", async () => {
-    await copy(code).then(() => announce("Copied."), () => announce("It could not be copied."));
-  });
-  return el("figure", {class: "code"},
-    el("figcaption", {}, el("span", {}, language || "code"), button),
-    el("pre", {tabindex: "0", role: "region", "aria-label": `Code, ${language || "plain"}`},
-      el("code", {}, code)));
+function read(text) {
+  try {
+    if (text.length <= MAX_LENGTH) return blocks(text);
+  } catch {
+    // what even the reader of Markdown does not understand
+  }
+  return [{source: text, tokens: [{type: "text", content: text, nesting: 0}]}];
 }
 
-function list(source) {
-  let stack = []; // of {node, indent}
-  let root = null;
-  for (const line of source.split("\n")) {
-    const item = ITEM.exec(line);
-    if (!item) {
-      const last = stack.at(-1)?.node.lastChild;
-      if (line.trim()) last.append(" ", ...inline(line.trim()));
-      continue;
-    }
-    const indent = item[1].length, ordered = /\d/.test(item[2]);
-    while (stack.length > 1 && indent < stack.at(-1).indent) stack.pop();
-    if (!stack.length || (indent > stack.at(-1).indent + 1 && stack.length < MAX_DEPTH)) {
-      const node = ordered ? el("ol", {start: parseInt(item[2], 10)}) : el("ul");
-      if (stack.length) stack.at(-1).node.lastChild.append(node);
-      else root = node;
-      stack = [...stack, {node, indent}];
-    }
-    stack.at(-1).node.append(el("li", {}, ...inline(item[3])));
-  }
-  return root;
-}
-
-function build({kind, source}) {
-  if (kind === "code") return codeBlock(source);
-  if (kind === "list") return list(source);
-  if (kind === "heading") {
-    const [, marks, text] = HEADING.exec(source);
-    return el(`h${Math.min(marks.length + 2, 6)}`, {}, ...inline(text));
-  }
-  return el("p", {}, ...inline(source));
+function elementOf(block) {
+  const [node] = build(block.tokens);
+  return node instanceof Element ? node : el("p", {}, node ?? "");
 }
 
 /** Makes `host` show `text`; what it shows already and has not changed stays as it is. */
 export function render(host, text) {
-  const wanted = blocks(text), shown = host.stintBlocks ?? [];
+  const wanted = read(text), shown = host.stintBlocks ?? [];
   wanted.forEach((block, i) => {
-    if (shown[i] && shown[i].kind === block.kind && shown[i].source === block.source) return;
-    if (host.children[i]) host.children[i].replaceWith(build(block));
-    else host.append(build(block));
+    if (shown[i] === block.source) return;
+    if (host.children[i]) host.children[i].replaceWith(elementOf(block));
+    else host.append(elementOf(block));
   });
   while (host.childElementCount > wanted.length) host.lastElementChild.remove();
-  host.stintBlocks = wanted;
+  host.stintBlocks = wanted.map(({source}) => source);
 }

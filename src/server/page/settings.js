@@ -52,7 +52,7 @@ export function askForKey(why) {
   asking ??= new Promise((resolve) => {
     let given = false;
     const submit = () => {
-      store.writeKey(find("key-text").value.trim());
+      store.writeForTab("key", find("key-text").value.trim());
       given = true;
     };
     find("key-why").textContent = `${why} It is kept until this tab is closed.`;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the browser keeps: the conversation and the settings for good, the key for the tab's life.
-// Storage may be forbidden, full, or hold what an older page wrote: then the page starts empty.
-const CONVERSATION = "stint.conversation", SETTINGS = "stint.settings", KEY = "stint.key";
+// What the browser keeps beside conversations (archive.js): settings and choices for good, the key
+// and which conversation is open for the tab's life. Storage may be forbidden, full, or hold what
+// an older page wrote.
+const CONVERSATION = "stint.conversation", SETTINGS = "stint.settings";
 
 /** The numbers of a request that the reader can set; each is sent only where it is set. */
 export const FIELDS = [
@@ -34,22 +35,13 @@ function write(key, value) {
   }
 }
 
-function valid(message) {
-  return (message?.role === "user" || message?.role === "assistant") &&
-    typeof message.text === "string" && typeof (message.reasoning ?? "") === "string";
-}
-
-/** Messages: {role, text} and, of the assistant, {reasoning, state, error, tokens, seconds, first}.
- *  Reasoning is shown and never sent back. */
-export function readConversation() {
+/** What pages kept before they kept several conversations: a list of messages; [] if nothing. */
+export function oldConversation() {
   const kept = read(CONVERSATION);
-  const messages = Array.isArray(kept) ? kept.filter(valid) : [];
-  // The page was left or reloaded while this one came.
-  for (const message of messages) if (message.state === "streaming") message.state = "stopped";
-  return messages;
+  return Array.isArray(kept) ? kept : [];
 }
 
-export const writeConversation = (messages) => write(CONVERSATION, messages);
+export const dropOldConversation = () => localStorage.removeItem(CONVERSATION);
 
 export function readSettings() {
   const kept = read(SETTINGS) ?? {}, settings = {};
@@ -60,17 +52,22 @@ export function readSettings() {
 
 export const writeSettings = (settings) => write(SETTINGS, settings);
 
-export function readKey() {
+/** Which model the reader chose last, and whether it shall reason first: "auto", "on", "off". */
+export const readChoice = (name) => `${read(`stint.${name}`) ?? ""}`;
+export const writeChoice = (name, value) => write(`stint.${name}`, value);
+
+/** A text that is kept until the tab is closed: "key", or the conversation that is "open". */
+export function readForTab(name) {
   try {
-    return sessionStorage.getItem(KEY) ?? "";
+    return sessionStorage.getItem(`stint.${name}`) ?? "";
   } catch {
     return "";
   }
 }
 
-export function writeKey(key) {
+export function writeForTab(name, value) {
   try {
-    sessionStorage.setItem(KEY, key);
+    sessionStorage.setItem(`stint.${name}`, value);
   } catch {
     return false;
   }

@@ -3,6 +3,7 @@
 // processor had nothing to do. Below it the same as tables.
 import {makeCursor} from "./cursor.js";
 import {count, el, number, percent, seconds, svg} from "./dom.js";
+import {processorName} from "./words.js";
 
 const KINDS = {
   attn_norm: "Norm", qkv: "QKV", attention: "Attention", o: "Output", ffn_norm: "Norm", ffn: "FFN",
@@ -11,14 +12,13 @@ const KINDS = {
 const LANE_MIN = 44, LANE_MAX = 176, ROW = 15, GAP = 14, TOP = 6, AXIS = 24, MIN_WIDTH = 560;
 const ZOOM_MAX = 64;
 
-const nameOf = (processor) => processor.toUpperCase();
-
-/** The events in order, the lanes with what they did, and the borders of the whole. */
-export function lanesOf(events) {
+/** The events of /stint/last in order, the lanes with what they did, and the whole's borders. */
+export function lanesOf(last) {
+  const {events} = last.prefill;
   const sorted = [...events].sort((a, b) => a.begin - b.begin || a.end - b.end);
   const begin = sorted[0].begin, end = Math.max(...sorted.map((event) => event.end));
-  const names = ["npu", "cpu", ...sorted.map((event) => event.processor)];
-  const lanes = [...new Set(names)].map((processor) => {
+  const processors = ["npu", "cpu", ...sorted.map((event) => event.processor)];
+  const lanes = [...new Set(processors)].map((processor) => {
     const own = sorted.filter((event) => event.processor === processor);
     const bubbles = [];
     let now = begin, busy = 0;
@@ -28,15 +28,17 @@ export function lanesOf(events) {
       now = Math.max(now, event.end);
     }
     if (end > now) bubbles.push({begin: now, end});
-    return {processor, bubbles, busy, n: own.length};
+    return {processor, name: processorName(processor, last), bubbles, busy, n: own.length};
   }).filter((lane) => lane.n > 0);
   const chunks = Math.max(...sorted.map((event) => event.chunk)) + 1;
-  return {sorted, lanes, begin, end, chunks};
+  const names = new Map(lanes.map(({processor, name}) => [processor, name]));
+  return {sorted, lanes, names, begin, end, chunks};
 }
 
-function say(event, begin) {
-  return `${nameOf(event.processor)}, ${KINDS[event.kind] ?? event.kind}, layer ${event.layer}, ` +
-    `chunk ${event.chunk}: ${seconds(event.end - event.begin)}, at ${seconds(event.begin - begin)}`;
+function say(event, {names, begin}) {
+  return `${names.get(event.processor)}, ${KINDS[event.kind] ?? event.kind}, ` +
+    `layer ${event.layer}, chunk ${event.chunk}: ${seconds(event.end - event.begin)}, ` +
+    `at ${seconds(event.begin - begin)}`;
 }
 
 // 1, 2 or 5 times a power of ten, so that ticks stand about 90 pixels apart.
@@ -151,8 +153,8 @@ function table(caption, head, rows) {
       el("th", {scope: "row"}, first), ...rest.map((text) => el("td", {}, text))))));
 }
 
-function tables({sorted, lanes, begin, end}) {
-  const summary = lanes.map(({processor, busy, n, bubbles}) => [nameOf(processor), number(n),
+function tables({sorted, lanes, names, begin, end}) {
+  const summary = lanes.map(({name, busy, n, bubbles}) => [name, number(n),
     seconds(busy), seconds(end - begin - busy), number(bubbles.length)]);
   const details = el("details", {class: "as-table"}, el("summary", {}, "The same as tables"));
   details.addEventListener("toggle", () => {
@@ -161,16 +163,16 @@ function tables({sorted, lanes, begin, end}) {
                               "aria-label": "Tables of the timeline"},
       table("Processors", ["Processor", "Events", "Works", "Waits", "Bubbles"], summary),
       table("Events", ["Processor", "Kind", "Layer", "Chunk", "From", "Takes"],
-        sorted.map((event) => [nameOf(event.processor), KINDS[event.kind] ?? event.kind,
+        sorted.map((event) => [names.get(event.processor), KINDS[event.kind] ?? event.kind,
           event.layer, event.chunk, seconds(event.begin - begin),
           seconds(event.end - event.begin)]))));
   });
   return details;
 }
 
-/** The card's content for the prefill of /stint/last, with at least one event. */
-export function timeline(prefill) {
-  const data = lanesOf(prefill.events), {sorted, begin} = data;
+/** The card's content for the answer of /stint/last, with at least one event. */
+export function timeline(last) {
+  const data = lanesOf(last), {sorted} = data;
   const readout = el("p", {class: "readout"}, "Point at an event, or use the arrow keys.");
   const strip = el("div", {class: "strip"}), names = el("div", {class: "names"});
   const level = el("output", {class: "zoom-level"}, "1×");
@@ -179,7 +181,7 @@ export function timeline(prefill) {
   const select = (i, follow) => {
     selected = i;
     const x = chart.show(i);
-    readout.textContent = say(sorted[i], begin);
+    readout.textContent = say(sorted[i], data);
     if (follow && (x < strip.scrollLeft || x > strip.scrollLeft + strip.clientWidth - 20)) {
       strip.scrollLeft = x - strip.clientWidth / 3;
     }
@@ -188,14 +190,14 @@ export function timeline(prefill) {
     chart = new Chart(data, Math.max(strip.clientWidth, MIN_WIDTH) * zoom);
     const picture = chart.draw();
     makeCursor(picture, {label: "Timeline of the prefill", count: sorted.length,
-      say: (i) => say(sorted[i], begin), move: (i, key) => move(sorted, i, key),
+      say: (i) => say(sorted[i], data), move: (i, key) => move(sorted, i, key),
       show: (i) => select(i, picture.matches(":focus-visible"))});
     strip.replaceChildren(picture);
-    names.replaceChildren(...data.lanes.map(({processor, busy}) => {
-      const name = el("div", {class: "name"}, el("strong", {}, nameOf(processor)),
-        el("span", {}, percent(busy / chart.total)));
-      name.style.height = `${chart.lane}px`;
-      return name;
+    names.replaceChildren(...data.lanes.map(({name, busy}) => {
+      const label = el("div", {class: "name"}, el("strong", {}, name),
+        el("span", {}, `busy ${percent(busy / chart.total)}`));
+      label.style.height = `${chart.lane}px`;
+      return label;
     }));
     if (selected >= 0) chart.show(selected);
   };

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // One message of the conversation on the screen: its text, what can be done with it, and beside an
 // answer how it went.
-import {announce, copy, count, el, icon, iconButton, number, seconds} from "./dom.js";
+import {announce, copy, count, el, grow, icon, iconButton, number, seconds} from "./dom.js";
+import {makeEditor} from "./editor.js";
 import {render} from "./markdown.js";
+import {several} from "./models.js";
 
 const NOTES = {
   stopped: "Stopped here.",
@@ -22,7 +24,8 @@ function copyButton(message) {
 
 /** The message grows in its node: call `update` after each change of it. */
 export class Turn {
-  /** actions: {edit(turn, text), again(turn)}, called when the reader wants it. */
+  /** actions: {edit(message, text), again(message), showVersion(message, by)}, called when the
+   *  reader wants it; `by` is -1 or 1. */
   constructor(message, actions) {
     this.message = message;
     this.actions = actions;
@@ -34,6 +37,10 @@ export class Turn {
     this.thoughts = el("div", {class: "thoughts"});
     this.reasoning = el("details", {class: "reasoning"}, el("summary", {}, "Reasoning"),
       this.thoughts);
+    this.arrows = [[-1, "left", "Previous version"], [1, "right", "Next version"]].map(
+      ([by, name, label]) => iconButton(name, label, () => actions.showVersion(message, by)));
+    this.version = el("span", {role: "img"});
+    this.versions = el("div", {class: "versions"}, this.arrows[0], this.version, this.arrows[1]);
     this.waiting = "";
     this.update();
   }
@@ -48,7 +55,7 @@ export class Turn {
     this.text.textContent = this.message.text;
     this.after.replaceChildren(
       iconButton("edit", "Edit and send again", () => this.openEditor()),
-      copyButton(this.message));
+      copyButton(this.message), this.versions);
   }
 
   showAnswer() {
@@ -64,11 +71,14 @@ export class Turn {
     }
     const line = el("div", {class: "line"});
     if (text) line.append(copyButton(this.message));
-    line.append(iconButton("again", "Answer again", () => this.actions.again(this)));
+    if (state !== "error") {
+      line.append(iconButton("again", "Answer again", () => this.actions.again(this.message)));
+    }
+    line.append(this.versions);
     const facts = this.facts();
     if (facts) line.append(el("a", {class: "facts", href: "#device",
                                     title: "What the device did"}, facts));
-    this.after.replaceChildren(...[this.note(), state === "error" ? null : line].filter(Boolean));
+    this.after.replaceChildren(...[this.note(), line].filter(Boolean));
   }
 
   waitingLine() {
@@ -78,11 +88,11 @@ export class Turn {
   }
 
   facts() {
-    const {tokens, seconds: taken, first} = this.message;
-    if (!tokens) return "";
+    const {tokens, seconds: taken, first, model} = this.message;
+    if (!tokens || !Number.isFinite(first)) return "";
     const rate = tokens > 1 && taken > 0 ? `${number((tokens - 1) / taken)} tokens/s` : "";
-    return [count(tokens, "token"), rate, `first after ${seconds(first)}`].filter(Boolean)
-      .join(" · ");
+    return [several() ? model : "", count(tokens, "token"), rate,
+      `first after ${seconds(first)}`].filter(Boolean).join(" · ");
   }
 
   note() {
@@ -92,7 +102,8 @@ export class Turn {
     return el("div", {class: "error", role: "alert"},
       el("p", {}, error?.message ?? "The answer failed."),
       error?.retryAt ? this.countdown(error.retryAt) : null,
-      el("button", {type: "button", class: "plain retry", click: () => this.actions.again(this)},
+      el("button", {type: "button", class: "plain retry",
+                    click: () => this.actions.again(this.message)},
         icon("again"), "Try again"));
   }
 
@@ -112,43 +123,35 @@ export class Turn {
   }
 
   openEditor() {
-    const area = el("textarea", {"aria-label": "Edit your message", rows: "2"});
-    area.value = this.message.text;
-    const close = () => {
-      this.update();
-      this.after.querySelector("button").focus();
-    };
-    const send = () => {
-      if (area.value.trim()) this.actions.edit(this, area.value.trim());
-    };
-    area.addEventListener("input", () => grow(area));
-    area.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") {
-        event.stopPropagation();
-        close();
-      } else if (sends(event)) {
-        event.preventDefault();
-        send();
-      }
+    const {area, below} = makeEditor(this.message.text, {
+      send: (text) => {
+        this.update();
+        this.actions.edit(this.message, text);
+      },
+      cancel: () => {
+        this.update();
+        this.after.querySelector("button").focus();
+      },
     });
     this.text.replaceChildren(area);
-    this.after.replaceChildren(
-      el("p", {class: "quiet"}, "What follows is answered anew."),
-      el("button", {type: "button", class: "plain", click: close}, "Cancel"),
-      el("button", {type: "button", class: "strong", click: send}, "Send"));
+    this.after.replaceChildren(...below);
     this.node.classList.add("editing");
     grow(area);
     area.focus();
   }
-}
 
-/** Enter alone, and not the one that ends the choice of a character. */
-export function sends(event) {
-  return event.key === "Enter" && !event.shiftKey && !event.isComposing && event.keyCode !== 229;
-}
+  /** This is version `index` of `n` at its place. */
+  showVersions(index, n) {
+    this.versions.hidden = n < 2;
+    this.version.textContent = `${index + 1}/${n}`;
+    this.version.setAttribute("aria-label", `Version ${index + 1} of ${n}`);
+    this.arrows[0].disabled = index === 0;
+    this.arrows[1].disabled = index === n - 1;
+  }
 
-/** As high as its text, up to what the style sheet allows. */
-export function grow(area) {
-  area.style.height = "auto";
-  area.style.height = `${area.scrollHeight + 2}px`;
+  /** The arrow by which the reader came here, or where there is no further one the other. */
+  focusVersions(by) {
+    const wanted = this.arrows[by < 0 ? 0 : 1];
+    (wanted.disabled ? this.arrows[by < 0 ? 1 : 0] : wanted).focus();
+  }
 }
