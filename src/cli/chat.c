@@ -11,6 +11,7 @@
 #include "cli/sampling.h"
 #include "cli/wrap.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -223,6 +224,11 @@ static void converse(struct chat *chat, struct st_cli_line *line) {
         const char *text;
         enum st_cli_line_end end = st_cli_line_read(line, &text);
         if (end == ST_CLI_LINE_END) break;
+        if (end == ST_CLI_LINE_FAILED) {
+            st_cli_error("chat", "the message could not be read: %s", strerror(errno));
+            chat->failed = true;
+            break;
+        }
         if (end == ST_CLI_LINE_INTERRUPTED) {
             if (!hinted) fputs("Ctrl-D or /quit ends the chat.\n", stderr);
             hinted = true;

@@ -55,12 +55,12 @@ static enum st_cli_line_end read_one(struct st_cli_line *line, bool continued) {
         if (end != ST_CLI_LINE_TEXT) return end;
     } else {
         ssize_t got = getline(&line->plain, &line->plain_capacity, stdin);
-        if (got < 0) return ST_CLI_LINE_END;
+        if (got < 0) return feof(stdin) ? ST_CLI_LINE_END : ST_CLI_LINE_FAILED;
         text = line->plain;
         n = strlen(text);
         if (n > 0 && text[n - 1] == '\n') n--;
     }
-    return append(line, text, n) ? ST_CLI_LINE_TEXT : ST_CLI_LINE_END;
+    return append(line, text, n) ? ST_CLI_LINE_TEXT : ST_CLI_LINE_FAILED;
 }
 
 static bool ends_with(const struct st_cli_line *line, size_t from, const char *ending) {

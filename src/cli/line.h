@@ -8,7 +8,12 @@
 
 struct st_cli_line;
 
-enum st_cli_line_end { ST_CLI_LINE_TEXT, ST_CLI_LINE_INTERRUPTED, ST_CLI_LINE_END };
+enum st_cli_line_end {
+    ST_CLI_LINE_TEXT,
+    ST_CLI_LINE_INTERRUPTED,
+    ST_CLI_LINE_END,
+    ST_CLI_LINE_FAILED, // errno says why
+};
 
 // The i-th word that Tab completes after a slash; NULL after the last.
 typedef const char *st_cli_word_fn(size_t i);
