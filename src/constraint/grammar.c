@@ -36,17 +36,45 @@ static bool may_be_empty(const struct st_grammar *g, uint32_t at) {
     }
 }
 
-// Marks in seen[] the rules to which a node leads: all, or those with which it may begin.
-static void mark(const struct st_grammar *g, uint32_t at, bool all, bool *seen) {
+// Notes in a row of bits the rules that a node names: all, or those with which it may begin.
+static void mark(const struct st_grammar *g, uint32_t at, bool all, uint64_t *row) {
     const struct st_grammar_node *node = &g->nodes[at];
-    if (node->kind == ST_GRAMMAR_RULE && !seen[node->from]) {
-        seen[node->from] = true;
-        mark(g, g->rules[node->from].body, all, seen);
-    }
+    if (node->kind == ST_GRAMMAR_RULE) row[node->from / 64] |= UINT64_C(1) << node->from % 64;
     for (uint32_t i = node->first; i; i = node->kind == ST_GRAMMAR_REPEAT ? 0 : g->nodes[i].next) {
-        mark(g, i, all, seen);
+        mark(g, i, all, row);
         if (!all && node->kind == ST_GRAMMAR_SEQUENCE && !may_be_empty(g, i)) break;
     }
+}
+
+static bool has(const uint64_t *row, size_t i) {
+    return row[i / 64] >> i % 64 & 1;
+}
+
+// Which rules lead to which, at once or through others (Warshall). rows: [n_rules][n_words].
+static void find_paths(const struct st_grammar *g, bool all, uint64_t *rows, size_t n_words) {
+    memset(rows, 0, g->n_rules * n_words * sizeof *rows);
+    for (size_t i = 0; i < g->n_rules; i++) mark(g, g->rules[i].body, all, rows + i * n_words);
+    for (size_t k = 0; k < g->n_rules; k++)
+        for (size_t i = 0; i < g->n_rules; i++)
+            for (size_t w = 0; has(rows + i * n_words, k) && w < n_words; w++)
+                rows[i * n_words + w] |= rows[k * n_words + w];
+}
+
+// Finds the rules that lead to themselves. Those that begin with themselves are refused.
+static void check_circles(struct st_grammar *g) {
+    size_t n_words = g->n_rules / 64 + 1;
+    uint64_t *rows = g->status == STINT_OK ? malloc(g->n_rules * n_words * sizeof *rows) : NULL;
+    if (!rows && g->status == STINT_OK)
+        g->status = st_fail(STINT_E_NOMEM, "no memory for a grammar");
+    if (!rows) return;
+    find_paths(g, false, rows, n_words);
+    for (size_t i = 0; i < g->n_rules && g->status == STINT_OK; i++)
+        if (has(rows + i * n_words, i))
+            g->status = st_fail(STINT_E_UNSUPPORTED, "grammar: the rule '%.*s' begins with itself",
+                                (int)st_min(g->rules[i].n_name, 64), g->rules[i].name);
+    find_paths(g, true, rows, n_words);
+    for (size_t i = 0; i < g->n_rules; i++) g->rules[i].recurs = has(rows + i * n_words, i);
+    free(rows);
 }
 
 static void check_rules(struct st_grammar *g) {
@@ -57,25 +85,11 @@ static void check_rules(struct st_grammar *g) {
     for (bool changed = true; changed && g->status == STINT_OK;) {
         changed = false;
         for (size_t i = 0; i < g->n_rules; i++) {
-            bool empty = may_be_empty(g, g->rules[i].body);
-            changed = changed || empty != g->rules[i].is_empty_possible;
-            g->rules[i].is_empty_possible = empty;
+            if (g->rules[i].is_empty_possible || !may_be_empty(g, g->rules[i].body)) continue;
+            g->rules[i].is_empty_possible = changed = true;
         }
     }
-    bool *seen = calloc(g->n_rules + 1, sizeof *seen);
-    if (!seen && g->status == STINT_OK)
-        g->status = st_fail(STINT_E_NOMEM, "no memory for a grammar");
-    for (size_t i = 0; i < g->n_rules && g->status == STINT_OK; i++) {
-        memset(seen, 0, g->n_rules);
-        mark(g, g->rules[i].body, false, seen);
-        if (seen[i])
-            g->status = st_fail(STINT_E_UNSUPPORTED, "grammar: the rule '%.*s' begins with itself",
-                                (int)st_min(g->rules[i].n_name, 64), g->rules[i].name);
-        memset(seen, 0, g->n_rules);
-        mark(g, g->rules[i].body, true, seen);
-        g->rules[i].recurs = seen[i];
-    }
-    free(seen);
+    check_circles(g);
 }
 
 // ---- writing
@@ -125,8 +139,8 @@ static uint32_t write_node(struct st_grammar *g, uint32_t at, uint32_t next) {
     uint32_t place = 0;
     if (!next || g->code.status != STINT_OK) return 0;
     switch (node->kind) {
-    case ST_GRAMMAR_TEXT:
-        return st_code_text(&g->code, g->bytes.data + node->from, node->n, next);
+    case ST_GRAMMAR_TEXT: // without any text there are no bytes at all
+        return node->n ? st_code_text(&g->code, g->bytes.data + node->from, node->n, next) : next;
     case ST_GRAMMAR_CHARS:
         return st_code_chars(&g->code, g->ranges + node->from, node->n, next);
     case ST_GRAMMAR_RULE:

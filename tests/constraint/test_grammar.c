@@ -4,10 +4,13 @@
 #include "constraint/run.h"
 #include "support/support.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -141,6 +144,45 @@ static void walks_end(void **state) {
     }
 }
 
+// A thousand rules, each of which leads to the next within brackets.
+static char *write_chain(void) {
+    enum { RULES = 999, BRACKETS = 30, LINE = 120 };
+    char *text = malloc(RULES * LINE), *at = text;
+    assert_non_null(text);
+    for (int i = 0; i < RULES; i++) {
+        at += snprintf(at, LINE, i ? "r%d::=" : "root::=", i);
+        for (int k = 0; k < BRACKETS; k++) *at++ = '(';
+        at += snprintf(at, LINE, i + 1 < RULES ? "r%d" : "\"a\"", i + 1);
+        for (int k = 0; k < BRACKETS; k++) *at++ = ')';
+        *at++ = '\n';
+    }
+    *at = 0;
+    return text;
+}
+
+static void *compile_text(void *text) {
+    struct st_constraint *c = NULL;
+    stint_status status = st_constraint_grammar(text, &c);
+    st_constraint_free(c);
+    return status == STINT_OK ? text : NULL;
+}
+
+// The way from rule to rule takes no stack.
+static void long_chains_of_rules_are_checked(void **state) {
+    (void)state;
+    pthread_attr_t small;
+    pthread_t thread;
+    void *done = NULL;
+    char *text = write_chain();
+    assert_int_equal(pthread_attr_init(&small), 0);
+    assert_int_equal(pthread_attr_setstacksize(&small, 512 << 10), 0);
+    assert_int_equal(pthread_create(&thread, &small, compile_text, text), 0);
+    assert_int_equal(pthread_join(thread, &done), 0);
+    pthread_attr_destroy(&small);
+    assert_ptr_equal(done, text);
+    free(text);
+}
+
 static void failed_allocations_are_reported(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -163,6 +205,7 @@ int main(void) {
         cmocka_unit_test(bad_grammars_are_refused),
         cmocka_unit_test(deep_grammars_are_refused),
         cmocka_unit_test(walks_end),
+        cmocka_unit_test(long_chains_of_rules_are_checked),
         cmocka_unit_test(failed_allocations_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
