@@ -6,6 +6,9 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -27,4 +30,18 @@ uint64_t st_process_anonymous_bytes(void) {
     unsigned long long pages[3];
     for (int i = 0; i < 3; i++) pages[i] = strtoull(at, &at, 10);
     return pages[1] > pages[2] ? (pages[1] - pages[2]) * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+}
+
+void st_process_give_blocks_back(void) {
+#ifdef __GLIBC__
+    enum { BYTES = 256 << 10 };
+    mallopt(M_MMAP_THRESHOLD, BYTES);
+    mallopt(M_TRIM_THRESHOLD, BYTES);
+#endif
+}
+
+void st_process_trim(void) {
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
 }

@@ -11,6 +11,7 @@ import random
 import re
 import socket
 import tempfile
+import threading
 import time
 import unittest
 
@@ -130,6 +131,7 @@ class Random(Shared):
 class Memory(unittest.TestCase):
     """The worst request of each route, one after the other, under a bound."""
     MIB, BODY_MIB = 60, 24  # one body, read twice, and its values come on top
+    KEPT_MIB = 6  # what is left of them all: tables of tokens, stacks
 
     def worst(self):
         long = "a " * 2000000
@@ -147,11 +149,38 @@ class Memory(unittest.TestCase):
                 ("/v1/chat/completions", {"messages": chat * 80000}),
                 ("/v1/chat/completions", {"messages": chat, "max_tokens": 1, "response_format": {
                     "type": "json_schema", "json_schema": {"name": "x", "schema": deep}}}),
-                ("/v1/slots/0/save", {"name": long}), ("/v1/slots/0/restore", {"name": long})]
+                ("/v1/slots/0/save", {"name": long}), ("/v1/slots/0/restore", {"name": long}),
+                ("/v1/completions", {"prompt": "a", "grammar": "root::=" + "[a-b]" * 700000}),
+                ("/v1/messages", {"model": "m", "max_tokens": 1, "system": long,
+                                  "messages": chat}),
+                ("/v1/responses", {"input": [{"role": "user", "content": [
+                    {"type": "input_text", "text": "a"}] * 9000}]}),
+                ("/v1/chat/completions", {"messages": chat + [
+                    {"role": "assistant", "content": None, "tool_calls": [
+                        {"id": "a", "type": "function", "function": {
+                            "name": "f", "arguments": "{}"}}] * 9000}]}),
+                ("/api/generate", {"model": "m", "prompt": long}),
+                ("/infill", {"input_prefix": long[:1900000], "input_suffix": long[:1900000]}),
+                ("/v1/embeddings", {"input": ["a"] * 150000}), ("/v1/embeddings", {"input": long}),
+                ("/tokenize", {"content": long}), ("/detokenize", {"tokens": many})]
+
+    def memory(self, server, field):
+        text = pathlib.Path(f"/proc/{server.process.pid}/status").read_text(encoding="ascii")
+        return int(re.search(rf"{field}:\s+(\d+) kB", text)[1]) / 1024
 
     def peak(self, server):
-        text = pathlib.Path(f"/proc/{server.process.pid}/status").read_text(encoding="ascii")
-        return int(re.search(r"VmHWM:\s+(\d+) kB", text)[1]) / 1024
+        return self.memory(server, "VmHWM")
+
+    def several_at_once(self, server):
+        """Eight of each; the peak of them all."""
+        for path, body in self.worst():
+            threads = [threading.Thread(target=server.ask, args=("POST", path, body))
+                       for _ in range(8)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        return self.peak(server)
 
     def test_the_worst_request_of_each_route(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -162,6 +191,8 @@ class Memory(unittest.TestCase):
             with Server("--memory", f"{self.MIB}M", "--ctx", "256", "--chunk", "32", "--slot-dir",
                         folder, model=package) as server:
                 over = {}
+                server.complete("It was", max_tokens=4)
+                at_first = self.memory(server, "VmRSS")
                 for path, body in self.worst():
                     before = self.peak(server)
                     status, _, text = server.ask("POST", path, body)
@@ -170,8 +201,12 @@ class Memory(unittest.TestCase):
                         self.assertIn("error", json.loads(text))
                     if self.peak(server) > max(before, self.MIB + self.BODY_MIB):
                         over[f"{path} {str(body)[:60]}"] = round(self.peak(server), 1)
+                kept = self.memory(server, "VmRSS") - at_first
                 if not setting("STINT_SANITIZE"):  # whose own memory counts as the process's
                     self.assertEqual(over, {})
+                    self.assertLess(kept, self.KEPT_MIB)
+                    if LONG:
+                        self.assertLess(self.several_at_once(server), self.MIB + 5 * self.BODY_MIB)
 
 
 if __name__ == "__main__":

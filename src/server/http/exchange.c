@@ -5,13 +5,14 @@
 #include "server/http/http.h"
 
 #include "base/clock.h"
+#include "base/process.h"
 #include "server/http/headers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOGGED_BYTES = 80, AUTHORIZATION_BYTES = 512 };
+enum { LOGGED_BYTES = 80, AUTHORIZATION_BYTES = 512, LARGE_BYTES = 64 << 10 };
 
 struct exchange {
     struct st_http *http;
@@ -225,8 +226,10 @@ static enum MHD_Result send_answer(struct exchange *exchange) {
 
 static void handle(void *context) {
     struct exchange *exchange = context;
+    bool large = exchange->body.count >= LARGE_BYTES;
     exchange->ok = exchange->match.route->handler(exchange->http->server, &exchange->call);
     free_body(exchange);
+    if (large) st_process_trim(); // its many values
 }
 
 // On a worker; the connection is suspended.

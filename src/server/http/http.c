@@ -2,6 +2,7 @@
 #include "server/http/http.h"
 
 #include "base/log.h"
+#include "base/process.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -44,6 +45,7 @@ stint_status st_http_open(struct st_server *server, const struct st_server_optio
                                            .patience = ST_HTTP_PATIENCE_SECONDS,
                                            .bytes_per_second = ST_HTTP_SLOW_BYTES,
                                            .linger = options->timeout};
+    st_process_give_blocks_back(); // or large requests would add to --memory for good
     stint_status status = http != NULL ? st_watch_open(&limits, &http->watch)
                                        : st_fail(STINT_E_NOMEM, "no memory for the server");
     if (status == STINT_OK) status = st_workers_open(ST_HTTP_WORKERS, &http->workers);
