@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Every command with its n-th input or output call failing (EIO, ENOSPC, EINTR, too many files),
-done by half, or killed there: the right result or one clear error, nothing half under a final name,
-nothing left behind, and the next run works. tests/tools/fail_io.c injects the faults.
+or all from there on, done by half, or killed there, with what was not synced lost: the right result
+or one clear error, nothing half under a final name, nothing left behind, and the next run works.
+tests/tools/fail_io.c injects the faults.
 
 Tries some n of each command, the same for the same STINT_SEED; with STINT_CI_LONG=1 all of them."""
+import http.client
 import json
 import os
 import pathlib
@@ -20,7 +22,7 @@ import unittest
 
 from built import BUILD, skip_under_sanitizers
 from command import MODEL, stint
-from server import Server
+from server import Server, events
 
 skip_under_sanitizers()
 SHIM = BUILD / "tests" / "libfail_io.so"
@@ -31,7 +33,8 @@ if platform.machine() != "x86_64" or not SHIM.exists():
 LONG = os.environ.get("STINT_CI_LONG") == "1"
 SEED = int(os.environ.get("STINT_SEED", "1"))
 LAST_CALLS = 8
-HOWS = ("EIO", "ENOSPC", "EINTR", "EMFILE", "short", "kill")
+HOWS = (":EIO", ":ENOSPC", ":EINTR", ":EMFILE", ":short", ":kill", "+:EIO", "+:ENOSPC", ":unplug")
+ENDS = (":kill", ":unplug")  # of the process
 TEXT = "The old man looked at the sea, and it was as cold as the evening before. " * 20
 
 
@@ -52,6 +55,8 @@ def numbers(n_calls, how):
         return range(1, n_calls + 1)
     chance = random.Random(f"{SEED}.{n_calls}.{how}")
     first_of_last = max(1, n_calls - LAST_CALLS)
+    if how[0] == "+" and not LONG:
+        return [chance.randint(1, n_calls)]
     anywhere = {chance.randint(1, n_calls) for _ in range(200 if LONG else 1)}
     last = set(range(first_of_last, n_calls + 1)) if LONG else {
         chance.randint(first_of_last, n_calls)}
@@ -96,9 +101,10 @@ class Faults(unittest.TestCase):
     def check(self, *words, text=None, normal=lambda data: data, old=None):
         """`old`: a file that is there before, and must stay whole."""
         self.fresh()
-        whole = self.call(words, text, "0:none")
+        whole = self.call(words, text, "0:unplug")  # what was reported as done survives it
         self.assertEqual(whole.returncode, 0, whole.stderr)
         wanted, n_calls = self.files(), counted(self.counter)
+        self.assertIn(old, [None, *wanted])
         self.assertGreater(n_calls, 0)
         for how in HOWS:
             for n in numbers(n_calls, how):
@@ -106,9 +112,9 @@ class Faults(unittest.TestCase):
                     self.fresh()
                     if old:
                         (self.work / old).write_bytes(b"old")
-                    done = self.call(words, text, f"{n}:{how}")
+                    done = self.call(words, text, f"{n}{how}")
                     self.n_tried += 1
-                    if how == "kill" and done.returncode == -signal.SIGKILL:
+                    if how in ENDS and done.returncode == -signal.SIGKILL:
                         for name, data in self.files().items():
                             if name in wanted and data != b"old":
                                 self.assertEqual(normal(data), normal(wanted[name]))
@@ -121,10 +127,10 @@ class Faults(unittest.TestCase):
                                          normal(whole.stdout.encode()))
                         self.same(self.files(), wanted, normal)
                     else:
-                        self.assertNotEqual(how, "short", done.stderr)
+                        self.assertNotEqual(how, ":short", done.stderr)
                         self.assertEqual(done.returncode, 1, done.stderr)
-                        self.assertEqual(len(re.findall("(?m)^stint: ", done.stderr)), 1,
-                                         done.stderr)
+                        said = re.findall("(?m)^stint: ", done.stderr)
+                        self.assertIn(len(said), (1, 2) if how[0] == "+" else (1,), done.stderr)
                         rest = self.files()
                         if old and rest.get(old) != b"old":
                             self.assertEqual(normal(rest[old]), normal(wanted[old]))
@@ -222,9 +228,9 @@ class Served(unittest.TestCase):
             for how in HOWS[:5]:
                 for n in numbers(n_calls, how):
                     with self.subTest(how=how, n=n):
-                        for status, answer in self.round(folder, counter, f"{n}:{how}"):
+                        for status, answer in self.round(folder, counter, f"{n}{how}"):
                             if status != 200:
-                                self.assertNotEqual(how, "short")
+                                self.assertNotEqual(how, ":short")
                                 self.assertIn(status, (404, 500, 507), answer)
                                 self.assertTrue(answer["error"]["message"])
             print(f"saving and restoring: {n_calls} calls")
@@ -256,6 +262,44 @@ class Served(unittest.TestCase):
                 self.assertEqual([path.name for path in slots.iterdir()], ["evening.slot"])
 
 
+class Sockets(unittest.TestCase):
+    """Each n-th call on a socket fails: a client may see its connection break off, but what arrives
+    is right, and the server goes on."""
+    HOWS = ("ECONNRESET", "EPIPE", "EINTR", "EMFILE", "short")
+
+    def ask(self, server):
+        """Text of a whole answer and of a stream, or None where the connection broke off."""
+        try:
+            whole = server.complete("It was", max_tokens=4, temperature=0)["choices"][0]["text"]
+        except (OSError, http.client.HTTPException):
+            whole = None
+        try:
+            status, _, data = server.ask("POST", "/v1/completions", {
+                "prompt": "It was", "max_tokens": 4, "temperature": 0, "stream": True})
+            self.assertEqual(status, 200)
+            streamed = "".join(e["choices"][0]["text"] for e in events(data))
+        except (OSError, http.client.HTTPException):
+            streamed = None
+        return whole, streamed
+
+    def test_a_server_outlives_its_connections(self):
+        rounds = 60 if LONG else 8
+        with tempfile.TemporaryDirectory() as name, Server("--slots", 1) as sound:
+            counter = pathlib.Path(name) / "counter"
+            right = self.ask(sound)[0]
+            for how in self.HOWS:
+                each = random.Random(f"{SEED}.{how}").randint(3, 9)
+                with self.subTest(how=how, each=each), Server(
+                        "--slots", 1, environment=environment(counter, f"{each}*:{how}",
+                                                              "sockets")) as server:
+                    got = [text for _ in range(rounds) for text in self.ask(server)]
+                    self.assertLessEqual(set(got), {right, None})
+                    self.assertIn(right, got)
+                    if how in ("EINTR", "short"):
+                        self.assertNotIn(None, got)
+                    self.assertGreater(counted(counter), each)
+
+
 class Starting(unittest.TestCase):
     def test_a_server_starts_or_says_why_not(self):
         with tempfile.TemporaryDirectory() as name:
@@ -266,12 +310,12 @@ class Starting(unittest.TestCase):
                 for n in numbers(n_calls, how):
                     with self.subTest(how=how, n=n):
                         server = Server("--slots", 1,
-                                        environment=environment(counter, f"{n}:{how}"))
+                                        environment=environment(counter, f"{n}{how}"))
                         try:
                             with server:
                                 server.health()
                         except AssertionError as error:
-                            self.assertNotEqual(how, "short", error)
+                            self.assertNotEqual(how, ":short", error)
                             self.assertEqual(server.process.wait(60), 1, error)
                             self.assertIn("stint: ", str(error))
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random calls from many threads at once: requests asked, cancelled and failed, slots saved and
-// restored, sessions computed, saved, loaded and cancelled. Every answer that is complete is the
-// one that was given alone. To be run with -DSTINT_SANITIZE=thread; STINT_CI_LONG=1 goes on for
-// longer.
+// restored, sessions computed, saved, loaded and cancelled, texts scored, packages made. Every
+// answer that is complete is the one that was given alone. To be run with
+// -DSTINT_SANITIZE=thread; STINT_CI_LONG=1 goes on for longer.
 #include "format/package.h"
 #include "server/answers.h"
 #include "support/novels.h"
@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 enum { N_SLOTS = 3, N_PROMPTS = 4, N_PROMPT = 24, N_ASKERS = 4, N_KEPT = 12 };
@@ -206,19 +207,111 @@ static void open_session(void) {
     assert_int_equal(stint_session_truncate(session, 0, 0), STINT_OK);
 }
 
+// ---- Scoring a text, making a package: both with models, sessions and threads of their own
+
+static double own_perplexity;
+static char scored[600], own_package[600];
+static atomic_size_t n_scored, n_prepared, n_stopped, n_wrong;
+
+// A call in some hundred ends what is asked for it.
+static bool cancels(void *context) {
+    struct dice *dice = context;
+    bool canceled = dice && throw_dice(dice, 200) == 0;
+    if (canceled) atomic_fetch_add(&n_stopped, 1);
+    return canceled;
+}
+
+static stint_status score(struct dice *dice, double *perplexity) {
+    stint_session_options small = session_options;
+    stint_eval_result result = {.size = sizeof result};
+    const stint_eval_options options = {.size = sizeof options,
+                                        .task = "ppl",
+                                        .data = scored,
+                                        .limit = 2,
+                                        .window = 24,
+                                        .session = &small,
+                                        .canceled = cancels,
+                                        .context = dice};
+    small.n_threads = 2;
+    stint_status status = stint_eval(ts_novels, &options, &result);
+    *perplexity = result.metrics[0].value;
+    return status;
+}
+
+static stint_status prepare(struct dice *dice, const char *path) {
+    static const char model[] = STINT_SOURCE_DIR "/tests/golden/models/llama-dynamic";
+    static const int32_t ids[] = {1, 7, 5, 9, 2, 8, 4, 6, 3, 11, 13, 12, 10, 15, 14, 16};
+    const stint_prepare_options options = {.size = sizeof options,
+                                           .ids = ids,
+                                           .n_ids = sizeof ids / sizeof *ids,
+                                           .outlier_prune = 0.5f,
+                                           .n_threads = 2,
+                                           .canceled = cancels,
+                                           .canceled_context = dice};
+    return stint_prepare(model, path, &options, NULL);
+}
+
+static void *score_often(void *context) {
+    while (!atomic_load(&ended)) {
+        double perplexity = 0;
+        stint_status status = score(context, &perplexity);
+        bool right = status == STINT_OK ? perplexity == own_perplexity : status == STINT_E_CANCELED;
+        atomic_fetch_add(&n_wrong, !right);
+        atomic_fetch_add(&n_scored, status == STINT_OK);
+    }
+    return NULL;
+}
+
+static bool is_own_package(const char *path) {
+    struct st_map own = {0}, made = {0};
+    bool same = st_map_open(own_package, &own) == STINT_OK &&
+                st_map_open(path, &made) == STINT_OK && made.bytes == own.bytes &&
+                memcmp(made.data, own.data, made.bytes) == 0;
+    st_map_close(&made);
+    st_map_close(&own);
+    return same;
+}
+
+static void *prepare_often(void *context) {
+    char path[600];
+    snprintf(path, sizeof path, "%s/again.stint", ts_temp_folder());
+    while (!atomic_load(&ended)) {
+        remove(path);
+        stint_status status = prepare(context, path);
+        bool right = status == STINT_OK ? is_own_package(path)
+                                        : status == STINT_E_CANCELED && access(path, F_OK) != 0;
+        atomic_fetch_add(&n_wrong, !right);
+        atomic_fetch_add(&n_prepared, status == STINT_OK);
+    }
+    return NULL;
+}
+
+static void score_and_prepare_alone(void) {
+    snprintf(scored, sizeof scored, "%s/text", ts_temp_folder());
+    snprintf(own_package, sizeof own_package, "%s/own.stint", ts_temp_folder());
+    FILE *file = fopen(scored, "w");
+    assert_non_null(file);
+    for (int i = 0; i < 20; i++) fputs("The old man looked at the sea, and it was cold. ", file);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(score(NULL, &own_perplexity), STINT_OK);
+    assert_true(own_perplexity > 1);
+    assert_int_equal(prepare(NULL, own_package), STINT_OK);
+}
+
 // ---- All at once
 
 static void answers_stay_right(void **state) {
     (void)state;
-    enum { N_OTHERS = 5 };
+    enum { N_OTHERS = 7 };
     struct asker askers[N_ASKERS];
     pthread_t asking[N_ASKERS], others[N_OTHERS];
     struct dice dice[N_OTHERS];
-    void *(*const work[N_OTHERS])(void *) = {keep_slots, keep_slots, watch, save_and_load,
-                                             cancel_often};
+    void *(*const work[N_OTHERS])(void *) = {keep_slots,   keep_slots,  watch,        save_and_load,
+                                             cancel_often, score_often, prepare_often};
     for (size_t p = 0; p < N_PROMPTS; p++)
         for (size_t i = 0; i < N_PROMPT; i++) prompts[p][i] = (int32_t)(3 + ts_random_below(4000));
     write_poison();
+    score_and_prepare_alone();
     open_session();
     scheduler = open_scheduler(ts_novels, N_SLOTS);
     for (size_t p = 0; p < N_PROMPTS; p++) wanted[p] = ask(scheduler, prompts[p], N_PROMPT);
@@ -238,9 +331,11 @@ static void answers_stay_right(void **state) {
     }
     atomic_store(&ended, true);
     for (int i = 0; i < N_OTHERS; i++) pthread_join(others[i], NULL);
+    assert_int_equal(n_wrong, 0);
     print_message("%zu complete, %zu cancelled, %zu failed, %zu refused; %zu saved, %zu restored, "
-                  "%zu loaded\n",
-                  n_complete, n_canceled, n_failed, n_refused, n_saved, n_restored, n_loaded);
+                  "%zu loaded; %zu scored, %zu prepared, %zu stopped\n",
+                  n_complete, n_canceled, n_failed, n_refused, n_saved, n_restored, n_loaded,
+                  n_scored, n_prepared, n_stopped);
     assert_true(n_complete > 0);
     st_scheduler_close(scheduler);
     stint_session_close(session);

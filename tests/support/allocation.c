@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 static atomic_size_t n_made, fail_at;
+static bool onward; // those behind the n-th fail too
 
 void *__real_malloc(size_t n);
 void *__real_calloc(size_t n, size_t bytes);
@@ -32,8 +33,8 @@ char *__wrap_strndup(const char *text, size_t n);
 void *__wrap_mmap(void *at, size_t n, int protection, int flags, int file, off_t offset);
 
 static bool fails(void) {
-    size_t number = atomic_fetch_add(&n_made, 1) + 1;
-    if (number != atomic_load(&fail_at)) return false;
+    size_t number = atomic_fetch_add(&n_made, 1) + 1, n = atomic_load(&fail_at);
+    if (n == 0 || number < n || (number > n && !onward)) return false;
     errno = ENOMEM;
     return true;
 }
@@ -102,6 +103,7 @@ void ts_fail_allocation(size_t n) {
     json_set_alloc_funcs(__wrap_malloc, free);
     atomic_store(&fail_at, 0);
     atomic_store(&n_made, 0);
+    onward = getenv("STINT_FAIL_ONWARD") != NULL;
     atomic_store(&fail_at, n);
 }
 

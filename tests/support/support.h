@@ -33,7 +33,8 @@ size_t ts_random_below(size_t n);             // [0, n); pre: n > 0
 float ts_random_float(float low, float high); // [low, high)
 void ts_random_bytes(void *data, size_t bytes);
 
-// Lets the n-th allocation from now on fail (1 is the next; 0: none does), once. Counted are
+// Lets the n-th allocation from now on fail (1 is the next; 0: none does), once; with the
+// environment's STINT_FAIL_ONWARD all that follow fail too. Counted are
 // malloc, calloc, realloc, aligned_alloc, strdup, strndup and mmap as called from the tests and the
 // library, and jansson's; not what other shared libraries call themselves.
 void ts_fail_allocation(size_t n);
