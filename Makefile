@@ -68,7 +68,7 @@ FUZZ_SECONDS ?= 60
 fuzz:                              ## FUZZ_SECONDS=60 of each fuzz target
 	@scripts/bootstrap fuzz
 	@$(MAKE) --no-print-directory build/fuzz/build.ninja
-	cmake --build --preset fuzz -j $(JOBS)
+	cmake --build --preset fuzz -j $(JOBS) --target fuzzers
 	scripts/fuzz $(FUZZ_SECONDS)
 
 MINUTES ?= 120

@@ -12,7 +12,11 @@
 // PCRE2 does not tell what a match took, but gives up at a limit. So a match is tried with low
 // limits first and charged with those that it exceeds.
 enum { N_LIMITS = 6, FIRST_LIMIT = 64, LIMIT_FACTOR = 16, MATCH_COST = 16 };
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION // an input must not take a second
+enum { EFFORT_BASE = 2000, EFFORT_PER_BYTE = 20, EFFORT_ALONE = 10000 };
+#else
 enum { EFFORT_BASE = 100000, EFFORT_PER_BYTE = 200, EFFORT_ALONE = 10000000 };
+#endif
 
 struct st_regex {
     pcre2_code *code;
