@@ -24,7 +24,7 @@ static float *keys, *values; // MAX_KEYS * MAX_DIM floats, read as halves too
 static void decode(size_t row, void *context) {
     const struct decode_case *c = context;
     rows[row]->kv[c->kv].decode(q, c->n_queries, keys, values, c->n_keys, c->head_dim, 0.1f, 0.0f,
-                                false, scores, out);
+                                NULL, false, scores, out);
 }
 
 static void softmax_tile(size_t row, void *context) {

@@ -50,6 +50,18 @@ INLINE vf relu2(vf x, vf b, float p) {
     return vf_mul(r, r);
 }
 
+// gpt-oss: of the gate; and of what it is multiplied with.
+INLINE vf clamped_gate(vf x, vf b, float p) {
+    (void)b, (void)p;
+    vf g = vf_min(vf_set1(7.0f), x); // a NaN stays one
+    vf e = vf_exp(vf_mul(g, vf_set1(-1.702f)));
+    return vf_div(g, vf_add(vf_set1(1.0f), e));
+}
+
+INLINE vf clamped_up(vf x) {
+    return vf_add(vf_min(vf_set1(7.0f), vf_max(vf_set1(-7.0f), x)), vf_set1(1.0f));
+}
+
 // One vector of quantize(); the first operand of max and min is the one that may be NaN.
 INLINE vf quantized(vf x, vf step) {
     vf q = vf_round(vf_div(x, step));

@@ -21,10 +21,11 @@ struct st_kv_kernel {
     // out[d] = sum_j softmax_j(scale * q . key_j) * value_j over keys [0, n_keys). At most
     // ST_KV_QUERIES; what a query gets does not depend on the others. keys and values: n_keys rows
     // of head_dim. scores: scratch, [n_queries, n_keys]; if `begun`, they are added to q . key_j.
-    // softcap as below.
+    // softcap as below. sinks [n_queries], or NULL: query i also attends to a key of that score, as
+    // it is, without a value.
     void (*decode)(const float *q, size_t n_queries, const void *keys, const void *values,
-                   size_t n_keys, size_t head_dim, float scale, float softcap, bool begun,
-                   float *scores, float *out);
+                   size_t n_keys, size_t head_dim, float scale, float softcap, const float *sinks,
+                   bool begun, float *scores, float *out);
 };
 
 struct st_attention {
@@ -36,8 +37,9 @@ struct st_attention {
     // exp(score - maximum) in place, where score = softcap * tanh(scale * s / softcap), or scale *
     // s if softcap is 0. The key at row j has position first_key + j; lane l attends to positions
     // in [low[l], high[l]), others count as minus infinity (probability 0). maximum[l] and sum[l]
-    // are carried along (start: -INFINITY and 0); factor[l] = what the output so far must be
-    // multiplied with. A lane that has seen no key yet keeps maximum -INFINITY, sum 0, factor 1.
+    // are carried along (start: -INFINITY and 0, or a sink's score and 1); factor[l] = what the
+    // output so far must be multiplied with. A lane that has seen no key yet keeps maximum
+    // -INFINITY, sum 0, factor 1.
     void (*softmax_tile)(float *scores, size_t n_keys, size_t width, int32_t first_key,
                          const int32_t *low, const int32_t *high, float scale, float softcap,
                          float *maximum, float *sum, float *factor);

@@ -148,10 +148,10 @@ INLINE void score_keys(const struct decoding *c, const char *keys) {
     }
 }
 
-// scores become probabilities; returns their sum.
-INLINE float softmax(float *scores, size_t n, float scale, float softcap) {
+// scores become probabilities; returns their sum, and that of the sink's.
+INLINE float softmax(float *scores, size_t n, float scale, float softcap, const float *sink) {
     vf max = vf_set1(-INFINITY), total = vf_zero();
-    float lanes[VF_LANES], best = -INFINITY;
+    float lanes[VF_LANES], best = sink ? *sink : -INFINITY;
     for (size_t i = 0; i < n; i += VF_LANES) {
         size_t rest = n - i < VF_LANES ? n - i : VF_LANES;
         vf_store_n(scores + i, capped(vf_load_n(scores + i, rest), scale, softcap), rest);
@@ -168,6 +168,10 @@ INLINE float softmax(float *scores, size_t n, float scale, float softcap) {
         total = vf_add(total, p);
     }
     float sum = vf_sum(total);
+    if (sink) {
+        vf_store(lanes, vf_exp(vf_set1(*sink - best)));
+        sum += lanes[0];
+    }
     for (; i < n; i++) {
         vf_store_n(scores + i, vf_exp(vf_set1(scores[i] - best)), 1);
         sum += scores[i];
@@ -222,22 +226,24 @@ INLINE void weigh_all(const struct decoding *c, const char *values, const float 
 
 INLINE void decode_n(enum st_kv_type type, const float *q, size_t n_queries, const char *keys,
                      const char *values, size_t n_keys, size_t head_dim, float scale, float softcap,
-                     bool begun, float *scores, float *out) {
+                     const float *sinks, bool begun, float *scores, float *out) {
     const struct decoding c = {type, n_queries, n_keys, head_dim, begun, q, scores};
     float factor[ST_KV_QUERIES];
     score_keys(&c, keys);
     for (size_t i = 0; i < n_queries; i++)
-        factor[i] = 1.0f / softmax(scores + i * n_keys, n_keys, scale, softcap);
+        factor[i] =
+            1.0f / softmax(scores + i * n_keys, n_keys, scale, softcap, sinks ? sinks + i : NULL);
     weigh_all(&c, values, factor, out);
 }
 
 INLINE void decode(enum st_kv_type type, const float *q, size_t n_queries, const void *keys,
                    const void *values, size_t n_keys, size_t head_dim, float scale, float softcap,
-                   bool begun, float *scores, float *out) {
+                   const float *sinks, bool begun, float *scores, float *out) {
     switch (n_queries) {
 #define QUERIES(n)                                                                                 \
     case n:                                                                                        \
-        decode_n(type, q, n, keys, values, n_keys, head_dim, scale, softcap, begun, scores, out);  \
+        decode_n(type, q, n, keys, values, n_keys, head_dim, scale, softcap, sinks, begun, scores, \
+                 out);                                                                             \
         break;
         QUERIES(1)
         QUERIES(2)

@@ -15,7 +15,9 @@
     X(GELU_ERF, "gelu")                                                                            \
     X(RELU, "relu")                                                                                \
     X(RELU2, "relu2") /* relu(x)^2 */                                                              \
-    X(DRELU, "drelu") /* relu(gate) * relu(up); as a plain activation it is relu */
+    X(DRELU, "drelu") /* relu(gate) * relu(up); as a plain activation it is relu */                \
+    X(SWIGLU_CLAMPED, "swiglu_clamped") /* g sigmoid(1.702 g) (u + 1), g = min(gate, 7) and u = up \
+                                           in [-7, 7] (gpt-oss); plain: of the gate alone */
 
 enum st_act {
 #define X(id, name) ST_ACT_##id,

@@ -35,6 +35,10 @@ INLINE vf relu_both(vf x, vf up, float p) {
     return vf_mul(relu(x, up, p), relu(up, x, p));
 }
 
+INLINE vf clamped_both(vf x, vf up, float p) {
+    return vf_mul(clamped_gate(x, up, p), clamped_up(up));
+}
+
 INLINE vf sum_of(vf a, vf b, float p) {
     (void)p;
     return vf_add(a, b);
@@ -57,6 +61,9 @@ static void act(enum st_act kind, const float *x, size_t n, float *y) {
         break;
     case ST_ACT_RELU2:
         map(relu2, x, x, 0.0f, n, y);
+        break;
+    case ST_ACT_SWIGLU_CLAMPED:
+        map(clamped_gate, x, x, 0.0f, n, y);
         break;
     case ST_ACT_RELU:
     case ST_ACT_DRELU:
@@ -82,6 +89,9 @@ static void act_gated(enum st_act kind, const float *gate, const float *up, size
         break;
     case ST_ACT_RELU2:
         map(relu2_up, gate, up, 0.0f, n, y);
+        break;
+    case ST_ACT_SWIGLU_CLAMPED:
+        map(clamped_both, gate, up, 0.0f, n, y);
         break;
     case ST_ACT_DRELU:
     case ST_N_ACTS:

@@ -14,6 +14,9 @@ static float act_of(enum st_act kind, float x) {
         return 0.5f * x * (1.0f + erff(x * 0.7071067812f));
     case ST_ACT_RELU2:
         return x < 0.0f ? 0.0f : x * x;
+    case ST_ACT_SWIGLU_CLAMPED:
+        x = x > 7.0f ? 7.0f : x;
+        return x / (1.0f + expf(-1.702f * x));
     case ST_ACT_RELU:
     case ST_ACT_DRELU:
     case ST_N_ACTS:
@@ -22,13 +25,18 @@ static float act_of(enum st_act kind, float x) {
     return x < 0.0f ? 0.0f : x;
 }
 
+static float up_of(enum st_act kind, float x) {
+    if (kind == ST_ACT_DRELU) return act_of(kind, x);
+    if (kind != ST_ACT_SWIGLU_CLAMPED) return x;
+    return (x > 7.0f ? 7.0f : x < -7.0f ? -7.0f : x) + 1.0f;
+}
+
 static void act(enum st_act kind, const float *x, size_t n, float *y) {
     for (size_t i = 0; i < n; i++) y[i] = act_of(kind, x[i]);
 }
 
 static void act_gated(enum st_act kind, const float *gate, const float *up, size_t n, float *y) {
-    for (size_t i = 0; i < n; i++)
-        y[i] = act_of(kind, gate[i]) * (kind == ST_ACT_DRELU ? act_of(kind, up[i]) : up[i]);
+    for (size_t i = 0; i < n; i++) y[i] = act_of(kind, gate[i]) * up_of(kind, up[i]);
 }
 
 static void add(const float *x, size_t n, float *y) {

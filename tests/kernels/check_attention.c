@@ -20,15 +20,17 @@ static double capped(double score, double scale, double softcap) {
 // value.
 static void check_online(const struct st_attention *row, float softcap) {
     float scores[KEYS * WIDTH], values[KEYS], tile[TILE * WIDTH];
-    float maximum[WIDTH], sum[WIDTH], factor[WIDTH], out[WIDTH];
+    float maximum[WIDTH], sum[WIDTH], factor[WIDTH], out[WIDTH], sinks[WIDTH];
     int32_t low[WIDTH], high[WIDTH];
     for (int i = 0; i < KEYS * WIDTH; i++) scores[i] = ts_random_float(-30.0f, 30.0f);
     for (int i = 0; i < KEYS; i++) values[i] = ts_random_float(-1.0f, 1.0f);
     for (int l = 0; l < WIDTH; l++) {
         low[l] = (int32_t)ts_random_below(KEYS - 1);
         high[l] = low[l] + 1 + (int32_t)ts_random_below((size_t)(KEYS - low[l]));
-        maximum[l] = -INFINITY;
-        sum[l] = out[l] = 0.0f;
+        bool sink = l % 3 == 0; // has seen a score without a value
+        maximum[l] = sinks[l] = sink ? ts_random_float(-20.0f, 20.0f) : -INFINITY;
+        sum[l] = sink ? 1.0f : 0.0f;
+        out[l] = 0.0f;
     }
     for (int key0 = 0; key0 < KEYS; key0 += TILE) {
         int n = KEYS - key0 < TILE ? KEYS - key0 : TILE;
@@ -40,9 +42,10 @@ static void check_online(const struct st_attention *row, float softcap) {
             for (int l = 0; l < WIDTH; l++) out[l] += tile[j * WIDTH + l] * values[key0 + j];
     }
     for (int l = 0; l < WIDTH; l++) {
-        double max = -INFINITY, total = 0.0, wanted = 0.0;
+        double max = (double)sinks[l], total, wanted = 0.0;
         for (int j = low[l]; j < high[l]; j++)
             max = fmax(max, capped((double)scores[j * WIDTH + l], 0.5, (double)softcap));
+        total = exp((double)sinks[l] - max);
         for (int j = low[l]; j < high[l]; j++) {
             double p = exp(capped((double)scores[j * WIDTH + l], 0.5, (double)softcap) - max);
             total += p;
@@ -154,10 +157,12 @@ static void decoding_lets_nan_through(void **state) {
         for (int i = 0; i < 33; i++) q[i] = 0.1f;
         for (int i = 0; i < 6 * 33; i++) keys[i] = values[i] = ts_random_float(-1.0f, 1.0f);
         values[2 * 33 + 5] = NAN;
-        (*row)->kv[ST_KV_F32].decode(q, 1, keys, values, 6, 33, 1.0f, 0.0f, false, scores, out);
+        (*row)->kv[ST_KV_F32].decode(q, 1, keys, values, 6, 33, 1.0f, 0.0f, NULL, false, scores,
+                                     out);
         for (int i = 0; i < 33; i++) assert_true(i == 5 ? isnan(out[i]) : isfinite(out[i]));
         keys[4 * 33 + 32] = NAN;
-        (*row)->kv[ST_KV_F32].decode(q, 1, keys, values, 6, 33, 1.0f, 0.0f, false, scores, out);
+        (*row)->kv[ST_KV_F32].decode(q, 1, keys, values, 6, 33, 1.0f, 0.0f, NULL, false, scores,
+                                     out);
         for (int i = 0; i < 33; i++) assert_true(isnan(out[i]));
     }
 }

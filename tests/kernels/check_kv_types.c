@@ -74,11 +74,11 @@ static void check_begun(const struct st_attention *row, int type, const struct k
     struct kc_array out = kc_floats(n_queries * n, 1.0f);
     float *wanted = calloc(n_queries * n, sizeof *wanted);
     st_attention_select(0)->score(q->data, n_queries, other.data, n_keys, n, scores.data);
-    scalar(type)->decode(q->data, n_queries, keys->data, values->data, n_keys, n, 0.3f, 0.0f, true,
-                         scores.data, wanted);
+    scalar(type)->decode(q->data, n_queries, keys->data, values->data, n_keys, n, 0.3f, 0.0f, NULL,
+                         true, scores.data, wanted);
     row->score(q->data, n_queries, other.data, n_keys, n, scores.data);
-    row->kv[type].decode(q->data, n_queries, keys->data, values->data, n_keys, n, 0.3f, 0.0f, true,
-                         scores.data, out.data);
+    row->kv[type].decode(q->data, n_queries, keys->data, values->data, n_keys, n, 0.3f, 0.0f, NULL,
+                         true, scores.data, out.data);
     kc_near(out.data, wanted, n_queries * n, 1e-5f, row->name);
     free(wanted);
     struct kc_array *arrays[] = {&other, &scores, &out};
@@ -87,6 +87,8 @@ static void check_begun(const struct st_attention *row, int type, const struct k
 
 static void check_decode(const struct st_attention *row, int type, size_t n_queries, size_t n_keys,
                          size_t n, float softcap) {
+    const float random[ST_KV_QUERIES] = {2.0f, -100.0f, 40.0f, ts_random_float(-2.0f, 2.0f)};
+    const float *sinks = ts_random_below(2) ? random : NULL;
     size_t all = n_keys * n, n_out = n_queries * n;
     struct kc_array q = kc_floats(n_out, 1.0f), x = random_values(all, n),
                     y = random_values(all, n);
@@ -94,17 +96,18 @@ static void check_decode(const struct st_attention *row, int type, size_t n_quer
                     scores = kc_floats(n_queries * n_keys, 1.0f);
     struct kc_array values = stored(type, y.data, n_keys, n), out = kc_floats(n_out, 1.0f);
     float *wanted = calloc(n_out, sizeof *wanted);
-    row->kv[type].decode(q.data, n_queries, keys.data, values.data, n_keys, n, 0.3f, softcap, false,
-                         scores.data, out.data);
-    scalar(type)->decode(q.data, n_queries, keys.data, values.data, n_keys, n, 0.3f, softcap, false,
-                         scores.data, wanted);
+    row->kv[type].decode(q.data, n_queries, keys.data, values.data, n_keys, n, 0.3f, softcap, sinks,
+                         false, scores.data, out.data);
+    scalar(type)->decode(q.data, n_queries, keys.data, values.data, n_keys, n, 0.3f, softcap, sinks,
+                         false, scores.data, wanted);
     kc_near(out.data, wanted, n_out, 1e-5f, row->name);
     check_begun(row, type, &q, &keys, &values, n_queries, n_keys, n);
     scalar(type)->load(keys.data, n_keys, n, x.data);
     scalar(type)->load(values.data, n_keys, n, y.data);
     for (size_t i = 0; i < n_queries; i++)
         row->kv[ST_KV_F32].decode((const float *)q.data + i * n, 1, x.data, y.data, n_keys, n, 0.3f,
-                                  softcap, false, scores.data, wanted + i * n);
+                                  softcap, sinks ? sinks + i : NULL, false, scores.data,
+                                  wanted + i * n);
     assert_memory_equal(out.data, wanted, n_out * sizeof *wanted);
     free(wanted);
     struct kc_array *arrays[] = {&q, &x, &y, &keys, &values, &scores, &out};

@@ -74,8 +74,15 @@ INLINE float activate(uint act, float x) {
     case ST_ACT_GELU_TANH: return gelu_tanh(x, x, 0.0f);
     case ST_ACT_GELU_ERF: return gelu_erf(x, x, 0.0f);
     case ST_ACT_RELU2: return relu2(x, x, 0.0f);
+    case ST_ACT_SWIGLU_CLAMPED: return clamped_gate(x, x, 0.0f);
     default: return relu(x, x, 0.0f);
     }
+}
+
+// What a gate is multiplied with.
+INLINE float gated_up(uint act, float x) {
+    if (act == ST_ACT_SWIGLU_CLAMPED) return clamped_up(x);
+    return act == ST_ACT_DRELU ? activate(act, x) : x;
 }
 
 // What is added to a packed row of token t.
@@ -105,7 +112,7 @@ linear_activated(const struct ocl_linear a, global const char *x, global const c
         float value = activate(a.act, added(&a, add, add_row, t, row, y[i]));
         if (a.gated) {
             float other = added(&a, add, add_row, t, row + half_group, up[i]);
-            value *= a.act == ST_ACT_DRELU ? activate(a.act, other) : other;
+            value *= gated_up(a.act, other);
         }
         if (a.to_floats)
             *(global float *)(floats + a.floats.offset + t * a.floats.row + output * 4ul) = value;

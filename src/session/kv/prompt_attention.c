@@ -62,6 +62,16 @@ static size_t pack_lanes(const struct item *item, const struct block *block, flo
     return st_tile_pack(item->job->run->s->kernels.tile, rows, n, block->width, n, to);
 }
 
+// A sink is what a lane has seen before its first key: a score without a value.
+static void begin_with_sinks(const struct item *item, struct block *block) {
+    const struct job *job = item->job;
+    const float *sinks = job->run->s->model->weights.layers[job->run->layer].sinks;
+    for (size_t l = 0; l < block->width && sinks; l++) {
+        block->maximum[l] = sinks[item->head * job->group + (block->lane0 + l) % job->group];
+        block->sum[l] = 1.0f;
+    }
+}
+
 static void load_block(const struct item *item, struct block *block) {
     const struct st_run *r = item->job->run;
     const struct stint_session *s = r->s;
@@ -82,6 +92,7 @@ static void load_block(const struct item *item, struct block *block) {
         block->maximum[l] = -INFINITY;
         block->sum[l] = 0.0f;
     }
+    begin_with_sinks(item, block);
     memset(block->out, 0, out_rows * block->padded * sizeof(float));
 }
 
