@@ -54,7 +54,7 @@ static stint_status no_memory(void) {
 }
 
 static size_t blocks(const struct st_baseline *b) {
-    return st_max(1, b->source->config.n_experts);
+    return st_config_max_blocks(&b->source->config);
 }
 
 static struct input *input_of(struct st_baseline *b, enum st_int8_role role, uint32_t layer,
@@ -281,7 +281,7 @@ static stint_status quantize_all(struct st_baseline *b) {
         struct st_layer *l = &b->layers[i];
         ST_TRY(quantize_linear(b, ST_INT8_QKV, i, 0, (struct parts){{&l->q, &l->k, &l->v}, 3}));
         ST_TRY(quantize_linear(b, ST_INT8_O, i, 0, (struct parts){{&l->o}, 1}));
-        for (uint32_t e = 0; e < blocks(b); e++) {
+        for (uint32_t e = 0; e < st_config_blocks(&b->source->config, i); e++) {
             struct st_ffn_weight *f = &l->ffn[e];
             size_t n = f->gate.data ? 2 : 1;
             ST_TRY(quantize_linear(b, ST_INT8_UP, i, e, (struct parts){{&f->up, &f->gate}, n}));
@@ -297,7 +297,7 @@ static stint_status take_input(struct st_baseline *b, enum st_int8_role role, ui
                                uint32_t expert) {
     struct st_linear_op linear_op;
     struct input *input = input_of(b, role, layer, expert);
-    st_int8_shape(role, &b->source->config, layer, &linear_op);
+    st_int8_shape(role, &b->source->config, layer, expert, &linear_op);
     input->n = linear_op.weight.n_in;
     input->width = b->method.outliers ? 2 * input->n : input->n;
     b->widest = st_max(b->widest, input->width);
@@ -309,7 +309,7 @@ static stint_status take_inputs(struct st_baseline *b) {
     for (uint32_t i = 0; i < b->source->config.n_layers; i++) {
         ST_TRY(take_input(b, ST_INT8_QKV, i, 0));
         ST_TRY(take_input(b, ST_INT8_O, i, 0));
-        for (uint32_t e = 0; e < blocks(b); e++) {
+        for (uint32_t e = 0; e < st_config_blocks(&b->source->config, i); e++) {
             ST_TRY(take_input(b, ST_INT8_UP, i, e));
             ST_TRY(take_input(b, ST_INT8_DOWN, i, e));
         }
@@ -329,7 +329,8 @@ static stint_status copy_model(struct st_baseline *b) {
     b->model.weights.layers = b->layers;
     for (size_t i = 0; i < n_layers; i++) {
         b->layers[i] = b->source->weights.layers[i];
-        memcpy(b->ffn + i * blocks(b), b->layers[i].ffn, blocks(b) * sizeof *b->ffn);
+        size_t n = st_config_blocks(&b->source->config, (uint32_t)i);
+        memcpy(b->ffn + i * blocks(b), b->layers[i].ffn, n * sizeof *b->ffn);
         b->layers[i].ffn = b->ffn + i * blocks(b);
     }
     ST_TRY(take_inputs(b));

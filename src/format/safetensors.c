@@ -70,6 +70,7 @@ static stint_status read_tensor(const char *name, const json_t *member, const st
     struct st_tensor tensor = {.name = name};
     const char *why = NULL;
     char text[128];
+    bool of_bytes = false;
     const json_t *dtype = json_object_get(member, "dtype");
     if (!json_is_string(dtype))
         return st_fail(STINT_E_FORMAT, "tensor '%.99s': 'dtype' is not a string", name);
@@ -78,11 +79,13 @@ static stint_status read_tensor(const char *name, const json_t *member, const st
     if (!st_dtype_from_safetensors(json_string_value(dtype), &tensor.dtype)) {
         snprintf(text, sizeof text, "its type is %.16s, stint reads F32, F16 and BF16",
                  json_string_value(dtype));
+        of_bytes = !why && strcmp(json_string_value(dtype), "U8") == 0;
         why = text;
     }
     if (!why) return st_tensors_add(tensors, &tensor);
     st_log(STINT_LOG_DEBUG, "tensor '%.99s' is not read: %s", name, why);
-    return st_tensors_set_aside(tensors, name, why);
+    return of_bytes ? st_tensors_set_bytes_aside(tensors, &tensor, why)
+                    : st_tensors_set_aside(tensors, name, why);
 }
 
 static stint_status read_members(const json_t *header, const struct data *data,

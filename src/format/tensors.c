@@ -179,6 +179,25 @@ stint_status st_tensors_set_aside(struct st_tensors *tensors, const char *name, 
     return insert(&tensors->aside, tensors->seed, &(struct st_tensor){.name = name}, why);
 }
 
+stint_status st_tensors_set_bytes_aside(struct st_tensors *tensors, const struct st_tensor *tensor,
+                                        const char *why) {
+    struct st_tensor checked = *tensor;
+    size_t bytes = 1;
+    ST_TRY(check_name(tensors, tensor->name));
+    for (uint32_t d = 0; d < tensor->n_dims && d < ST_MAX_DIMS; d++)
+        if (!st_size_mul(bytes, tensor->dims[d], &bytes)) bytes = SIZE_MAX;
+    if (bytes != tensor->bytes)
+        return st_fail(STINT_E_FORMAT, "tensor '%s': has %zu bytes, its shape takes %zu",
+                       tensor->name, tensor->bytes, bytes);
+    for (uint32_t d = tensor->n_dims; d < ST_MAX_DIMS; d++) checked.dims[d] = 1;
+    return insert(&tensors->aside, tensors->seed, &checked, why);
+}
+
+const struct st_tensor *st_tensors_find_bytes(const struct st_tensors *tensors, const char *name) {
+    const struct entry *entry = find_entry(&tensors->aside, tensors->seed, name);
+    return entry && entry->tensor.data ? &entry->tensor : NULL;
+}
+
 const struct st_tensor *st_tensors_find(const struct st_tensors *tensors, const char *name) {
     const struct entry *entry = find_entry(&tensors->readable, tensors->seed, name);
     return entry ? &entry->tensor : NULL;

@@ -39,8 +39,15 @@ stint_status st_tensors_add(struct st_tensors *tensors, const struct st_tensor *
 // name: STINT_E_FORMAT.
 stint_status st_tensors_set_aside(struct st_tensors *tensors, const char *name, const char *why);
 
+// The same of one of bytes (dims, data and `bytes` set), which st_tensors_find_bytes() finds. A
+// shape that does not take `bytes`: STINT_E_FORMAT.
+stint_status st_tensors_set_bytes_aside(struct st_tensors *tensors, const struct st_tensor *tensor,
+                                        const char *why);
+
 // NULL if absent or set aside; borrowed until close.
 const struct st_tensor *st_tensors_find(const struct st_tensors *tensors, const char *name);
+// A tensor of bytes, whose dtype means nothing; NULL if there is none. Borrowed until close.
+const struct st_tensor *st_tensors_find_bytes(const struct st_tensors *tensors, const char *name);
 // Why a tensor was set aside; NULL if it was not. Borrowed until close.
 const char *st_tensors_why_aside(const struct st_tensors *tensors, const char *name);
 // The failure for a name that st_tensors_find does not know: STINT_E_UNSUPPORTED with the reason if

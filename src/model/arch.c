@@ -27,6 +27,7 @@ static const struct st_names hf_names = {{
     [ST_ROLE_EXPERT_GATE] = "model.layers.%u.block_sparse_moe.experts.%u.w1",
     [ST_ROLE_EXPERT_UP] = "model.layers.%u.block_sparse_moe.experts.%u.w3",
     [ST_ROLE_EXPERT_DOWN] = "model.layers.%u.block_sparse_moe.experts.%u.w2",
+    [ST_ROLE_SINKS] = "model.layers.%u.self_attn.sinks",
 }};
 
 static const struct st_names sandwich_names = {{
@@ -45,11 +46,41 @@ static const struct st_names glm4_names = {{
     [ST_ROLE_POST_FFN_NORM] = "model.layers.%u.post_mlp_layernorm",
 }};
 
-static const struct st_names qwen_moe_names = {{
-    [ST_ROLE_ROUTER] = "model.layers.%u.mlp.gate",
-    [ST_ROLE_EXPERT_GATE] = "model.layers.%u.mlp.experts.%u.gate_proj",
-    [ST_ROLE_EXPERT_UP] = "model.layers.%u.mlp.experts.%u.up_proj",
-    [ST_ROLE_EXPERT_DOWN] = "model.layers.%u.mlp.experts.%u.down_proj",
+#define SHARED(of)                                                                                 \
+    [ST_ROLE_SHARED_GATE] = "model.layers.%u.mlp." of ".gate_proj",                                \
+    [ST_ROLE_SHARED_UP] = "model.layers.%u.mlp." of ".up_proj",                                    \
+    [ST_ROLE_SHARED_DOWN] = "model.layers.%u.mlp." of ".down_proj"
+
+#define EXPERTS                                                                                    \
+    [ST_ROLE_ROUTER] = "model.layers.%u.mlp.gate",                                                 \
+    [ST_ROLE_EXPERT_GATE] = "model.layers.%u.mlp.experts.%u.gate_proj",                            \
+    [ST_ROLE_EXPERT_UP] = "model.layers.%u.mlp.experts.%u.up_proj",                                \
+    [ST_ROLE_EXPERT_DOWN] = "model.layers.%u.mlp.experts.%u.down_proj"
+
+static const struct st_names moe_names = {{EXPERTS}};
+
+static const struct st_names qwen2_moe_names = {{
+    EXPERTS,
+    SHARED("shared_expert"),
+    [ST_ROLE_SHARED_INPUT_GATE] = "model.layers.%u.mlp.shared_expert_gate",
+}};
+
+static const struct st_names glm4_moe_names = {{
+    EXPERTS,
+    SHARED("shared_experts"),
+    [ST_ROLE_ROUTER_BIAS] = "model.layers.%u.mlp.gate.e_score_correction_bias",
+}};
+
+static const struct st_names ernie_moe_names = {{
+    EXPERTS,
+    SHARED("shared_experts"),
+    [ST_ROLE_ROUTER_BIAS] = "model.layers.%u.mlp.moe_statics.e_score_correction_bias",
+}};
+
+static const struct st_names gpt_oss_names = {{
+    [ST_ROLE_ROUTER] = "model.layers.%u.mlp.router",
+    [ST_ROLE_EXPERTS_GATE_UP] = "model.layers.%u.mlp.experts.gate_up_proj",
+    [ST_ROLE_EXPERTS_DOWN] = "model.layers.%u.mlp.experts.down_proj",
 }};
 
 static const struct st_names phi_names = {{
@@ -127,6 +158,12 @@ static const struct st_names gguf_names = {{
     [ST_ROLE_EXPERTS_GATE] = "blk.%u.ffn_gate_exps",
     [ST_ROLE_EXPERTS_UP] = "blk.%u.ffn_up_exps",
     [ST_ROLE_EXPERTS_DOWN] = "blk.%u.ffn_down_exps",
+    [ST_ROLE_SINKS] = "blk.%u.attn_sinks",
+    [ST_ROLE_ROUTER_BIAS] = "blk.%u.exp_probs_b",
+    [ST_ROLE_SHARED_INPUT_GATE] = "blk.%u.ffn_gate_inp_shexp",
+    [ST_ROLE_SHARED_GATE] = "blk.%u.ffn_gate_shexp",
+    [ST_ROLE_SHARED_UP] = "blk.%u.ffn_up_shexp",
+    [ST_ROLE_SHARED_DOWN] = "blk.%u.ffn_down_shexp",
     [ST_ROLE_CONV] = "blk.%u.shortconv.conv",
     [ST_ROLE_CONV_IN] = "blk.%u.shortconv.in_proj",
     [ST_ROLE_CONV_OUT] = "blk.%u.shortconv.out_proj",
@@ -134,6 +171,14 @@ static const struct st_names gguf_names = {{
 
 static const struct st_names lfm2_gguf_names = {{
     [ST_ROLE_FINAL_NORM] = "token_embd_norm",
+}};
+
+static const struct st_names glm4_moe_gguf_names = {{
+    [ST_ROLE_FFN_NORM] = "blk.%u.post_attention_norm",
+}};
+
+static const struct st_names gpt_oss_gguf_names = {{
+    [ST_ROLE_FFN_NORM] = "blk.%u.post_attention_norm",
 }};
 
 #define GEMMA (ST_ARCH_GATED | ST_ARCH_NORM_PLUS_ONE | ST_ARCH_EMBED_SCALE | ST_ARCH_GELU_IS_TANH)
@@ -173,8 +218,41 @@ const struct st_arch st_archs[] = {
      .gguf = "qwen3moe",
      .flags = ST_ARCH_GATED | ST_ARCH_QK_NORM,
      .window = ST_WINDOW_FROM,
-     .names = &qwen_moe_names,
+     .names = &moe_names,
      .defaults = "{\"norm_topk_prob\":false}"},
+    {.name = "qwen2moe",
+     .model_types = {"qwen2_moe"},
+     .gguf = "qwen2moe",
+     .flags = ST_ARCH_GATED | ST_ARCH_QKV_BIAS | ST_ARCH_ROUTE_ALL,
+     .window = ST_WINDOW_FROM,
+     .names = &qwen2_moe_names},
+    {.name = "olmoe",
+     .model_types = {"olmoe"},
+     .gguf = "olmoe",
+     .flags = ST_ARCH_GATED | ST_ARCH_QK_NORM_WHOLE | ST_ARCH_ROUTE_ALL,
+     .names = &moe_names},
+    {.name = "glm4moe",
+     .model_types = {"glm4_moe"},
+     .gguf = "glm4moe",
+     .flags = ST_ARCH_GATED | ST_ARCH_ROUTE_SIGMOID | ST_ARCH_ROUTE_BIAS,
+     .names = &glm4_moe_names,
+     .gguf_names = &glm4_moe_gguf_names,
+     .defaults = "{\"partial_rotary_factor\":0.5}"},
+    {.name = "ernie4_5-moe",
+     .model_types = {"ernie4_5_moe"},
+     .gguf = "ernie4_5-moe",
+     .flags = ST_ARCH_GATED | ST_ARCH_INTERLEAVED | ST_ARCH_ROUTE_BIAS,
+     .names = &ernie_moe_names,
+     .defaults = "{\"rope_theta\":500000.0,\"moe_layer_start_index\":1}"},
+    {.name = "gpt-oss",
+     .model_types = {"gpt_oss"},
+     .gguf = "gpt-oss",
+     .flags = ST_ARCH_GATED | ST_ARCH_BIAS | ST_ARCH_SINKS | ST_ARCH_CLAMPED | ST_ARCH_WHOLE_YARN |
+              ST_ARCH_EXPERT_COLUMNS,
+     .window = ST_WINDOW_ALTERNATE,
+     .names = &gpt_oss_names,
+     .gguf_names = &gpt_oss_gguf_names,
+     .defaults = "{\"head_dim\":64,\"sliding_window\":128,\"rope_theta\":150000.0}"},
     {.name = "smollm3",
      .model_types = {"smollm3"},
      .gguf = "smollm3",
@@ -210,7 +288,9 @@ const struct st_arch st_archs[] = {
      .names = &sandwich_names,
      .defaults = "{\"query_pre_attn_scalar\":256,\"sliding_window\":4096,"
                  "\"attn_logit_softcapping\":50.0,\"final_logit_softcapping\":30.0}",
-     .gguf_wide_scale_layers = 46},
+     .gguf_wide_scale_layers = 46,
+     .gguf_window = 4096,
+     .gguf_softcaps = {50.0, 30.0}},
     {.name = "gemma3",
      .model_types = {"gemma3_text", "gemma3"},
      .gguf = "gemma3",

@@ -34,20 +34,26 @@ enum st_window_rule {
 };
 
 enum {
-    ST_ARCH_GATED = 1,               // down(act(gate x) * up x)
-    ST_ARCH_NORM_PLUS_ONE = 2,       // stored norm weights are w - 1 (Hugging Face layout)
-    ST_ARCH_EMBED_SCALE = 4,         // embeddings times sqrt(hidden)
-    ST_ARCH_QKV_BIAS = 8,            // q, k, v have biases
-    ST_ARCH_BIAS = 16,               // every linear of a layer has one
-    ST_ARCH_HEAD_BIAS = 32,          // so has the output head
-    ST_ARCH_QK_NORM = 64,            // RMSNorm of each head's q and k before the rotation
-    ST_ARCH_DUAL_ACT = 128,          // hidden_act "relu" means relu on gate and on up
-    ST_ARCH_GELU_IS_TANH = 256,      // "gelu" without hidden_activation means the tanh form
-    ST_ARCH_POSITIONS = 512,         // learned positions instead of a rotation, offset by 2
-    ST_ARCH_GGUF_INTERLEAVED = 1024, // GGUF stores q and k with rotation pairs (2i, 2i + 1)
-    ST_ARCH_INTERLEAVED = 2048,      // so does every layout
-    ST_ARCH_QK_NORM_WHOLE = 4096,    // RMSNorm of all heads of q together, and of k
-    ST_ARCH_ROUTE_ALL = 8192,        // experts weigh their shares of the softmax over all experts
+    ST_ARCH_GATED = 1,                // down(act(gate x) * up x)
+    ST_ARCH_NORM_PLUS_ONE = 2,        // stored norm weights are w - 1 (Hugging Face layout)
+    ST_ARCH_EMBED_SCALE = 4,          // embeddings times sqrt(hidden)
+    ST_ARCH_QKV_BIAS = 8,             // q, k, v have biases
+    ST_ARCH_BIAS = 16,                // every linear of a layer has one
+    ST_ARCH_HEAD_BIAS = 32,           // so has the output head
+    ST_ARCH_QK_NORM = 64,             // RMSNorm of each head's q and k before the rotation
+    ST_ARCH_DUAL_ACT = 128,           // hidden_act "relu" means relu on gate and on up
+    ST_ARCH_GELU_IS_TANH = 256,       // "gelu" without hidden_activation means the tanh form
+    ST_ARCH_POSITIONS = 512,          // learned positions instead of a rotation, offset by 2
+    ST_ARCH_GGUF_INTERLEAVED = 1024,  // GGUF stores q and k with rotation pairs (2i, 2i + 1)
+    ST_ARCH_INTERLEAVED = 2048,       // so does every layout
+    ST_ARCH_QK_NORM_WHOLE = 4096,     // RMSNorm of all heads of q together, and of k
+    ST_ARCH_ROUTE_ALL = 8192,         // experts weigh their scores as they are, if nothing is said
+    ST_ARCH_SINKS = 1 << 20,          // attention's softmax has one more score for each head
+    ST_ARCH_CLAMPED = 1 << 21,        // "silu" means ST_ACT_SWIGLU_CLAMPED
+    ST_ARCH_WHOLE_YARN = 1 << 22,     // GGUF: YaRN's borders between pairs are not rounded
+    ST_ARCH_ROUTE_SIGMOID = 1 << 24,  // routers' scores are sigmoids
+    ST_ARCH_ROUTE_BIAS = 1 << 25,     // a bias helps to select experts
+    ST_ARCH_EXPERT_COLUMNS = 1 << 23, // folders store experts as model/stored_experts.h says
 };
 
 // What a tensor is for. Per layer from ST_ROLE_ATTN_NORM on; %u is the layer, the second %u the
@@ -84,6 +90,13 @@ enum st_role {
     ST_ROLE_EXPERTS_GATE, // all experts in one tensor [experts, out, in]
     ST_ROLE_EXPERTS_UP,
     ST_ROLE_EXPERTS_DOWN,
+    ST_ROLE_EXPERTS_GATE_UP, // rows of both in turn
+    ST_ROLE_SINKS,
+    ST_ROLE_ROUTER_BIAS,
+    ST_ROLE_SHARED_INPUT_GATE, // a gate of the shared expert's output
+    ST_ROLE_SHARED_GATE,
+    ST_ROLE_SHARED_UP,
+    ST_ROLE_SHARED_DOWN,
     ST_ROLE_CONV,     // a short convolution's taps
     ST_ROLE_CONV_IN,  // its two gates and its input, one below the other
     ST_ROLE_CONV_OUT, // the projection of what it gives
@@ -102,17 +115,19 @@ struct st_arch {
     enum st_norm norm;
     enum st_block block;
     enum st_window_rule window;
-    unsigned flags;               // ST_ARCH_*
-    const struct st_names *names; // overrides of the Hugging Face names; NULL: none
+    unsigned flags;                    // ST_ARCH_*
+    const struct st_names *names;      // overrides of the Hugging Face names; NULL: none
     const struct st_names *gguf_names; // overrides of GGUF's; NULL: none
     const char *defaults; // JSON: values of keys that real config.json files of the family leave
                           // out; or NULL
     unsigned gguf_wide_scale_layers; // GGUF: with this many layers queries are scaled by hidden /
                                      // heads; 0: never
-    uint32_t window_pattern;    // ST_WINDOW_PATTERN's period, where the file does not say
+    uint32_t window_pattern;         // ST_WINDOW_PATTERN's period, where the file does not say
     uint32_t unrotated_pattern; // every n-th layer has no rotation, where the file does not say;
                                 // 0: none
     double gguf_local_theta;    // GGUF: theta of layers with a window; 0: as of the others
+    uint32_t gguf_window;       // GGUF: where the file does not say
+    double gguf_softcaps[2];    // the same: of attention, of the logits
 };
 
 extern const struct st_arch st_archs[]; // ends with a NULL name

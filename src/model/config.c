@@ -66,6 +66,21 @@ struct st_mixer_widths st_config_widest_mixer(const struct st_config *c) {
     return widest;
 }
 
+uint32_t st_config_widest_block(const struct st_config *c, uint32_t block) {
+    uint32_t widest = 0;
+    for (uint32_t i = 0; i < c->n_layers; i++)
+        if (block < st_config_blocks(c, i))
+            widest = (uint32_t)st_max(widest, st_config_ffn(c, i, block));
+    return widest;
+}
+
+uint32_t st_config_widest_ffn(const struct st_config *c) {
+    uint32_t widest = 0;
+    for (uint32_t i = 0; i < st_config_max_blocks(c); i++)
+        widest = (uint32_t)st_max(widest, st_config_widest_block(c, i));
+    return widest;
+}
+
 void st_config_add_stop(struct st_config *config, int64_t id) {
     if (id < 0 || id > INT32_MAX || config->n_stop_ids == ST_MAX_STOP_IDS) return;
     for (uint32_t i = 0; i < config->n_stop_ids; i++)
@@ -114,6 +129,23 @@ static stint_status check_forms(const struct st_config *c) {
     return STINT_OK;
 }
 
+static stint_status check_experts(const struct st_config *c) {
+    const struct st_router *r = &c->router;
+    if (c->n_experts == 0) return STINT_OK;
+    if (c->n_experts_used == 0 || c->n_experts_used > c->n_experts)
+        return st_fail(STINT_E_FORMAT, "%u of %u experts per token: expected 1..%u",
+                       c->n_experts_used, c->n_experts, c->n_experts);
+    if (!isfinite(r->scale) || r->scale <= 0.0)
+        return st_fail(STINT_E_FORMAT, "experts' weights times %g make no sense", r->scale);
+    uint32_t groups = (uint32_t)st_max(1, r->n_groups), used = r->n_groups_used;
+    if (groups > 1 &&
+        (c->n_experts % groups != 0 || used == 0 || used > groups || c->n_experts / groups < 2 ||
+         c->n_experts_used > c->n_experts / groups * used))
+        return st_fail(STINT_E_FORMAT, "%u of %u experts in %u of %u groups", c->n_experts_used,
+                       c->n_experts, used, groups);
+    return STINT_OK;
+}
+
 stint_status st_config_check(const struct st_config *c) {
     const struct range ranges[] = {
         {"layers", c->n_layers, 1, ST_MAX_LAYERS},
@@ -126,6 +158,8 @@ stint_status st_config_check(const struct st_config *c) {
         {"vocabulary", c->vocab, 1, 1u << 24},
         {"context", c->context, 1, 1u << 28},
         {"experts", c->n_experts, 0, ST_MAX_EXPERTS},
+        {"width of layers without experts", c->dense_ffn, 0, 1u << 22},
+        {"width of the shared expert", c->shared_ffn, 0, 1u << 22},
     };
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
         if (ranges[i].value < ranges[i].min || ranges[i].value > ranges[i].max)
@@ -137,9 +171,6 @@ stint_status st_config_check(const struct st_config *c) {
     if ((uint64_t)c->n_heads * c->head_dim > 1u << 20)
         return st_fail(STINT_E_FORMAT, "%u heads of %u are beyond any limit", c->n_heads,
                        c->head_dim);
-    if (c->n_experts != 0 && (c->n_experts_used == 0 || c->n_experts_used > c->n_experts))
-        return st_fail(STINT_E_FORMAT, "%u of %u experts per token: expected 1..%u",
-                       c->n_experts_used, c->n_experts, c->n_experts);
     if (!(c->norm_epsilon >= 0.0f && c->norm_epsilon < 1.0f))
         return st_fail(STINT_E_FORMAT, "norm epsilon %g: expected 0..1", (double)c->norm_epsilon);
     const float scales[] = {c->embed_scale, c->attn_scale};
@@ -150,6 +181,7 @@ stint_status st_config_check(const struct st_config *c) {
         !isfinite(c->final_softcap))
         return st_fail(STINT_E_FORMAT, "a softcap of %g, %g makes no sense",
                        (double)c->attn_softcap, (double)c->final_softcap);
+    ST_TRY(check_experts(c));
     ST_TRY(check_forms(c));
     ST_TRY(check_rope(c, &c->rope));
     return check_rope(c, &c->rope_local);

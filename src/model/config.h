@@ -37,6 +37,16 @@ enum st_rope_scaling {
         ST_N_ROPE_SCALINGS
 };
 
+// How a router's scores become the weights of the experts that a token uses.
+struct st_router {
+    bool sigmoid;    // scores are sigmoids of the logits, each by itself; otherwise their softmax
+    bool biased;     // a bias is added to the scores that experts are selected by, not to weights
+    bool group_sums; // a group counts as the sum of its two best; otherwise as its best
+    bool shares;     // weights are scores as they are; otherwise over the sum of the selected
+    uint32_t n_groups, n_groups_used; // experts come from the best groups alone; at most 1: any
+    double scale;                     // of the weights
+};
+
 // One kind of rotation; layers with a sliding window may use another than the rest.
 struct st_rope {
     enum st_rope_scaling scaling;
@@ -45,6 +55,7 @@ struct st_rope {
     double original_context;        // tokens, before scaling
     double low_factor, high_factor; // llama3
     double beta_fast, beta_slow;    // yarn
+    bool whole;                     // yarn: the borders between pairs are not rounded
     double attention_factor;        // cosine and sine are multiplied with it; 0: from the formula
     double mscale, mscale_all_dim;  // yarn; 0: absent
     double query_growth; // queries times 1 + it * ln(1 + floor(position / original_context)); 0: no
@@ -56,8 +67,12 @@ struct st_config {
     uint32_t n_layers, hidden, n_heads, n_kv_heads, head_dim, ffn, vocab, context;
     uint32_t embed; // width of the embedding rows; hidden unless projected
     uint32_t n_experts, n_experts_used;
-    uint32_t window;                // tokens; 0: none
-    uint8_t sliding[ST_MAX_LAYERS]; // 1: the layer attends to the window only
+    struct st_router router;
+    uint32_t dense_ffn;           // width of a mixture's layers without experts
+    uint32_t shared_ffn;          // of the block that all tokens of a mixture pass through; 0: none
+    uint8_t dense[ST_MAX_LAYERS]; // 1: a layer of a mixture without experts
+    uint32_t window;              // tokens; 0: none
+    uint8_t sliding[ST_MAX_LAYERS];   // 1: the layer attends to the window only
     uint8_t unrotated[ST_MAX_LAYERS]; // 1: the layer's q and k are not rotated
     uint8_t form[ST_MAX_LAYERS];      // enum st_form
     uint16_t rank[ST_MAX_LAYERS];     // layers of the same form before this one
@@ -90,6 +105,10 @@ stint_status st_config_read(const struct st_checkpoint *checkpoint, struct st_co
 // The two readers behind it.
 stint_status st_config_from_hf(const struct st_checkpoint *checkpoint, struct st_config *config);
 stint_status st_config_from_gguf(const struct st_checkpoint *checkpoint, struct st_config *config);
+// A size of config.json; keeps what *out holds where it is absent.
+stint_status st_config_json_size(const json_t *json, const char *key, uint32_t *out);
+// router, dense, shared_ffn of a mixture whose sizes are read (config_experts.c).
+stint_status st_config_read_mixture(const json_t *json, struct st_config *config);
 // The checks they share: every size in its range, products that fit, heads that divide.
 stint_status st_config_check(const struct st_config *config);
 // Fills sliding[] from the architecture's rule. `pattern`: ST_WINDOW_PATTERN's period or
@@ -116,6 +135,26 @@ static inline bool st_config_mixer_bias(const struct st_config *c, uint32_t laye
     if (c->form[layer] == ST_FORM_CONV) return c->conv_bias;
     return (c->flags & (ST_ARCH_BIAS | (first ? ST_ARCH_QKV_BIAS : 0))) != 0;
 }
+// Feed-forward blocks of a layer: one, or its experts and then the shared one.
+static inline uint32_t st_config_blocks(const struct st_config *c, uint32_t layer) {
+    if (c->n_experts == 0 || c->dense[layer]) return 1;
+    return c->n_experts + (c->shared_ffn != 0);
+}
+static inline uint32_t st_config_max_blocks(const struct st_config *c) {
+    return c->n_experts ? c->n_experts + (c->shared_ffn != 0) : 1;
+}
+// Whether a block is one of the experts of a router.
+static inline bool st_config_is_routed(const struct st_config *c, uint32_t layer, uint32_t block) {
+    return block < c->n_experts && !c->dense[layer];
+}
+// The width of a block.
+static inline uint32_t st_config_ffn(const struct st_config *c, uint32_t layer, uint32_t block) {
+    if (c->n_experts == 0 || st_config_is_routed(c, layer, block)) return c->ffn;
+    return c->dense[layer] ? c->dense_ffn : c->shared_ffn;
+}
+// The largest width that this block has in any layer; and any block in any layer.
+uint32_t st_config_widest_block(const struct st_config *config, uint32_t block);
+uint32_t st_config_widest_ffn(const struct st_config *config);
 // The last layer with attention.
 static inline uint32_t st_config_last_attention(const struct st_config *c) {
     uint32_t i = c->n_layers - 1;

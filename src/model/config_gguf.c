@@ -88,6 +88,41 @@ static stint_status read_shape(const struct st_section *shape, struct st_config 
     return STINT_OK;
 }
 
+static stint_status read_router(const struct reader *r, struct st_router *router, unsigned flags) {
+    enum { SOFTMAX = 1, SIGMOID = 2 };
+    bool normalised = !(flags & ST_ARCH_ROUTE_ALL);
+    uint32_t function = flags & ST_ARCH_ROUTE_SIGMOID ? SIGMOID : SOFTMAX;
+    router->scale = 1.0;
+    router->biased = (flags & ST_ARCH_ROUTE_BIAS) != 0;
+    ST_TRY(read_size(r, "expert_gating_func", &function));
+    ST_TRY(st_gguf_bool(r->gguf, full_key(r, "expert_weights_norm").text, &normalised));
+    ST_TRY(read_number(r, "expert_weights_scale", &router->scale));
+    ST_TRY(read_size(r, "expert_group_count", &router->n_groups));
+    ST_TRY(read_size(r, "expert_group_used_count", &router->n_groups_used));
+    if (router->scale <= 0.0) router->scale = 1.0; // what converters write for none
+    router->sigmoid = router->group_sums = function == SIGMOID;
+    router->shares = !normalised;
+    if (function == SOFTMAX || function == SIGMOID) return STINT_OK;
+    return st_fail(STINT_E_UNSUPPORTED, "'%s.expert_gating_func' is %u", r->prefix, function);
+}
+
+static stint_status read_mixture(const struct reader *r, struct st_config *c) {
+    uint32_t n_dense = 0, n_shared = 0, step = 1, n_next = 0;
+    ST_TRY(read_router(r, &c->router, c->arch->flags));
+    ST_TRY(read_size(r, "leading_dense_block_count", &n_dense));
+    ST_TRY(read_size(r, "interleave_moe_layer_step", &step));
+    ST_TRY(read_size(r, "expert_shared_count", &n_shared));
+    ST_TRY(read_size(r, "nextn_predict_layers", &n_next));
+    if (n_next >= c->n_layers) return st_fail(STINT_E_FORMAT, "%u layers predict", n_next);
+    c->n_layers -= n_next; // these only draft
+    for (uint32_t i = 0; i < c->n_layers && i < ST_MAX_LAYERS; i++)
+        c->dense[i] = i < n_dense || step == 0 || (i + 1) % step != 0;
+    if (n_shared > ST_MAX_EXPERTS) return st_fail(STINT_E_FORMAT, "%u shared experts", n_shared);
+    c->shared_ffn = (uint32_t)st_min((uint64_t)n_shared * c->ffn, UINT32_MAX);
+    // ERNIE's files give both, and the length is not that of the tensors.
+    return n_shared ? STINT_OK : read_size(r, "expert_shared_feed_forward_length", &c->shared_ffn);
+}
+
 static stint_status read_sizes(const struct reader *r, const struct st_checkpoint *checkpoint,
                                struct st_config *c) {
     c->context = 2048;
@@ -95,10 +130,14 @@ static stint_status read_sizes(const struct reader *r, const struct st_checkpoin
     ST_TRY(read_size(r, "embedding_length", &c->hidden));
     ST_TRY(read_size(r, "context_length", &c->context));
     ST_TRY(read_size_or_equal(r, "feed_forward_length", &c->ffn));
+    c->dense_ffn = c->ffn;
     ST_TRY(read_size(r, "expert_count", &c->n_experts));
     ST_TRY(read_size(r, "expert_used_count", &c->n_experts_used));
     ST_TRY(read_size_or_equal(r, "attention.head_count", &c->n_heads));
-    if (c->n_experts != 0) ST_TRY(read_size(r, "expert_feed_forward_length", &c->ffn));
+    if (c->n_experts != 0) {
+        ST_TRY(read_size(r, "expert_feed_forward_length", &c->ffn));
+        ST_TRY(read_mixture(r, c));
+    }
     c->n_kv_heads = c->n_heads;
     if (st_arch_has_conv(c->arch))
         ST_TRY(read_forms(r, c));
@@ -155,6 +194,7 @@ static stint_status read_rope_scaling(const struct reader *r, struct st_config *
     rope->factor = 1.0;
     rope->beta_fast = 32.0;
     rope->beta_slow = 1.0;
+    rope->whole = (c->flags & ST_ARCH_WHOLE_YARN) != 0;
     rope->original_context = c->context;
     ST_TRY(read_number(r, "rope.scaling.factor", &rope->factor));
     ST_TRY(read_number(r, "rope.scaling.attn_factor", &rope->attention_factor));
@@ -219,12 +259,7 @@ static stint_status read_rope(const struct reader *r, const struct st_checkpoint
 }
 
 static stint_status read_scales(const struct reader *r, struct st_config *c) {
-    double epsilon = 1e-5, attn = 0.0, final = 0.0;
-    bool gemma2 = c->arch->window == ST_WINDOW_ALTERNATE;
-    if (gemma2) {
-        attn = 50.0;
-        final = 30.0;
-    }
+    double epsilon = 1e-5, attn = c->arch->gguf_softcaps[0], final = c->arch->gguf_softcaps[1];
     ST_TRY(read_number(r, "attention.layer_norm_rms_epsilon", &epsilon));
     ST_TRY(read_number(r, "attention.layer_norm_epsilon", &epsilon));
     ST_TRY(read_number(r, "attn_logit_softcapping", &attn));
@@ -255,13 +290,25 @@ static stint_status read_sliding(const struct reader *r, struct st_config *c) {
     return STINT_OK;
 }
 
+// What some sizes of a family have and others have not.
+static void see_tensors(const struct st_checkpoint *checkpoint, struct st_config *c) {
+    if (st_tensors_find(checkpoint->tensors, "blk.0.attn_q_norm.weight") &&
+        !(c->flags & ST_ARCH_QK_NORM_WHOLE))
+        c->flags |= ST_ARCH_QK_NORM;
+    for (uint32_t i = 0; i < c->n_layers && !c->router.biased; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "blk.%u.exp_probs_b.bias", i);
+        c->router.biased = st_tensors_find(checkpoint->tensors, name) != NULL;
+    }
+}
+
 static stint_status read_rest(const struct reader *r, struct st_config *c) {
     bool parallel = c->block == ST_BLOCK_PARALLEL;
     ST_TRY(st_gguf_bool(r->gguf, full_key(r, "use_parallel_residual").text, &parallel));
     if (parallel) c->block = ST_BLOCK_PARALLEL;
     st_config_unrotated(c, c->arch->unrotated_pattern);
     if (c->arch->window != ST_WINDOW_NONE) {
-        if (c->arch->window == ST_WINDOW_ALTERNATE) c->window = 4096;
+        c->window = c->arch->gguf_window;
         ST_TRY(read_size(r, "attention.sliding_window", &c->window));
         st_config_windows(c, c->arch->window_pattern);
         ST_TRY(read_sliding(r, c));
@@ -269,6 +316,7 @@ static stint_status read_rest(const struct reader *r, struct st_config *c) {
     c->act = c->flags & ST_ARCH_GATED ? ST_ACT_SILU : ST_ACT_GELU_TANH;
     if (c->flags & ST_ARCH_GELU_IS_TANH) c->act = ST_ACT_GELU_TANH;
     if (c->flags & ST_ARCH_DUAL_ACT) c->act = ST_ACT_DRELU;
+    if (c->flags & ST_ARCH_CLAMPED) c->act = ST_ACT_SWIGLU_CLAMPED;
     static const char *const stops[] = {"tokenizer.ggml.eos_token_id",
                                         "tokenizer.ggml.eot_token_id",
                                         "tokenizer.ggml.eom_token_id"};
@@ -290,6 +338,7 @@ static stint_status read_all(const struct reader *r, const struct st_checkpoint 
     ST_TRY(read_rope(r, checkpoint, c));
     ST_TRY(read_scales(r, c));
     ST_TRY(read_rest(r, c));
+    if (c->n_experts != 0) see_tensors(checkpoint, c);
     st_config_rank(c);
     return st_config_check(c);
 }

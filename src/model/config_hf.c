@@ -44,7 +44,16 @@ static stint_status read_act(const json_t *json, struct st_config *c) {
     if (!name) name = (c->flags & ST_ARCH_GELU_IS_TANH) ? "gelu_pytorch_tanh" : "silu";
     ST_TRY(find_act(name, &c->act));
     if (c->act == ST_ACT_RELU && (c->flags & ST_ARCH_DUAL_ACT)) c->act = ST_ACT_DRELU;
-    return STINT_OK;
+    if (c->act != ST_ACT_SILU || !(c->flags & ST_ARCH_CLAMPED)) return STINT_OK;
+    double alpha = 1.702, limit = 7.0;
+    ST_TRY(st_json_number(json, "swiglu_alpha", 0.0, 1e6, &alpha));
+    ST_TRY(st_json_number(json, "swiglu_limit", 0.0, 1e6, &limit));
+    c->act = ST_ACT_SWIGLU_CLAMPED;
+    if (fabs(alpha - 1.702) < 1e-6 && fabs(limit - 7.0) < 1e-6) return STINT_OK;
+    return st_fail(STINT_E_UNSUPPORTED,
+                   "'swiglu_alpha' %g and 'swiglu_limit' %g: expected 1.702 "
+                   "and 7",
+                   alpha, limit);
 }
 
 struct size_key {
@@ -52,7 +61,7 @@ struct size_key {
     uint32_t *out;
 };
 
-static stint_status read_size(const json_t *json, const char *key, uint32_t *out) {
+stint_status st_config_json_size(const json_t *json, const char *key, uint32_t *out) {
     int64_t value = *out;
     ST_TRY(st_json_int(json, key, 0, INT32_MAX, &value));
     *out = (uint32_t)value;
@@ -69,12 +78,16 @@ static stint_status read_sizes(const json_t *json, struct st_config *c) {
         {"num_key_value_heads", &c->n_kv_heads},
         {"head_dim", &c->head_dim},
         {"intermediate_size", &c->ffn},
+        {"intermediate_size", &c->dense_ffn},
         {"ffn_dim", &c->ffn},
         {"max_position_embeddings", &c->context},
         {"num_local_experts", &c->n_experts},
         {"num_experts", &c->n_experts},
+        {"n_routed_experts", &c->n_experts},
+        {"moe_num_experts", &c->n_experts},
         {"moe_intermediate_size", &c->ffn},
         {"num_experts_per_tok", &c->n_experts_used},
+        {"moe_k", &c->n_experts_used},
         {"word_embed_proj_dim", &c->embed},
     };
     for (size_t i = 0; i < 4; i++)
@@ -82,7 +95,7 @@ static stint_status read_sizes(const json_t *json, struct st_config *c) {
             return st_fail(STINT_E_FORMAT, "'%s' is missing", keys[i].key);
     c->context = 2048;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        ST_TRY(read_size(json, keys[i].key, keys[i].out));
+        ST_TRY(st_config_json_size(json, keys[i].key, keys[i].out));
     if (c->n_heads == 0) return st_fail(STINT_E_FORMAT, "'num_attention_heads' is 0");
     if (c->n_kv_heads == 0) c->n_kv_heads = c->n_heads;
     if (c->head_dim == 0) c->head_dim = c->hidden / c->n_heads;
@@ -160,6 +173,9 @@ static stint_status read_rope_scaling(const json_t *json, const json_t *scaling,
     ST_TRY(
         st_json_number(json, "original_max_position_embeddings", 1, 1e12, &rope->original_context));
     ST_TRY(read_numbers(scaling, rope));
+    bool truncate = true;
+    ST_TRY(st_json_bool(scaling, "truncate", &truncate));
+    rope->whole = !truncate;
     if (rope->scaling != ST_ROPE_LONGROPE) return STINT_OK;
     if (rope->original_context >= 1.0 && json_object_get(json, "original_max_position_embeddings"))
         rope->factor = c->context / rope->original_context;
@@ -202,7 +218,7 @@ static stint_status read_unrotated(const json_t *json, struct st_config *c) {
     uint32_t pattern = c->arch->unrotated_pattern;
     const json_t *rotated = json_object_get(json, "no_rope_layers"); // 1 where there is a rotation
     if (pattern == 0) return STINT_OK;
-    ST_TRY(read_size(json, "no_rope_layer_interval", &pattern));
+    ST_TRY(st_config_json_size(json, "no_rope_layer_interval", &pattern));
     st_config_unrotated(c, pattern);
     if (!json_is_array(rotated)) return STINT_OK;
     if (json_array_size(rotated) < c->n_layers)
@@ -210,18 +226,6 @@ static stint_status read_unrotated(const json_t *json, struct st_config *c) {
                        json_array_size(rotated), c->n_layers);
     for (uint32_t i = 0; i < c->n_layers && i < ST_MAX_LAYERS; i++)
         c->unrotated[i] = json_integer_value(json_array_get(rotated, i)) == 0;
-    return STINT_OK;
-}
-
-// Mixtures of which every layer is one.
-static stint_status read_mixture(const json_t *json, struct st_config *c) {
-    bool normalised = true;
-    int64_t step = 1;
-    ST_TRY(st_json_bool(json, "norm_topk_prob", &normalised));
-    ST_TRY(st_json_int(json, "decoder_sparse_step", 0, INT32_MAX, &step));
-    if (!normalised) c->flags |= ST_ARCH_ROUTE_ALL;
-    if (step != 1 || json_array_size(json_object_get(json, "mlp_only_layers")) != 0)
-        return st_fail(STINT_E_UNSUPPORTED, "some layers have experts, some have none");
     return STINT_OK;
 }
 
@@ -250,7 +254,7 @@ static stint_status read_forms(const json_t *json, struct st_config *c) {
     size_t i;
     json_t *item;
     if (!st_arch_has_conv(c->arch) || c->n_layers > ST_MAX_LAYERS) return STINT_OK;
-    ST_TRY(read_size(json, "conv_L_cache", &c->conv_length));
+    ST_TRY(st_config_json_size(json, "conv_L_cache", &c->conv_length));
     ST_TRY(st_json_bool(json, "conv_bias", &c->conv_bias));
     if (json_is_array(types)) {
         if (json_array_size(types) != c->n_layers)
@@ -281,15 +285,15 @@ static stint_status read_block_ffn(const json_t *json, struct st_config *c) {
     double factor = 1.0;
     int64_t multiple = 256;
     if (!st_arch_has_conv(c->arch)) return STINT_OK;
-    ST_TRY(read_size(json, "block_ff_dim", &c->ffn));
+    ST_TRY(st_config_json_size(json, "block_ff_dim", &c->ffn));
     ST_TRY(st_json_bool(json, "block_auto_adjust_ff_dim", &adjust));
     ST_TRY(st_json_number(json, "block_ffn_dim_multiplier", 0.0, 1e3, &factor));
     ST_TRY(st_json_int(json, "block_multiple_of", 1, 1 << 20, &multiple));
     if (!adjust) return STINT_OK;
     c->ffn = (uint32_t)(2 * (uint64_t)c->ffn / 3);
     if (scaled)
-        c->ffn = (uint32_t)st_min(
-            st_round_up((uint64_t)(factor * c->ffn), (uint64_t)multiple), INT32_MAX);
+        c->ffn = (uint32_t)st_min(st_round_up((uint64_t)(factor * c->ffn), (uint64_t)multiple),
+                                  INT32_MAX);
     return STINT_OK;
 }
 
@@ -297,15 +301,15 @@ static stint_status read_windows(const json_t *json, struct st_config *c) {
     if (c->arch->window == ST_WINDOW_NONE) return STINT_OK;
     bool used = c->arch->window != ST_WINDOW_FROM;
     ST_TRY(st_json_bool(json, "use_sliding_window", &used));
-    ST_TRY(read_size(json, "sliding_window", &c->window));
+    ST_TRY(st_config_json_size(json, "sliding_window", &c->window));
     if (!used) c->window = 0;
     bool periodic = c->arch->window == ST_WINDOW_PATTERN;
     uint32_t pattern = periodic ? c->arch->window_pattern : c->n_layers;
     if (periodic) {
-        ST_TRY(read_size(json, "sliding_window_pattern", &pattern));
-        ST_TRY(read_size(json, "_sliding_window_pattern", &pattern));
+        ST_TRY(st_config_json_size(json, "sliding_window_pattern", &pattern));
+        ST_TRY(st_config_json_size(json, "_sliding_window_pattern", &pattern));
     } else {
-        ST_TRY(read_size(json, "max_window_layers", &pattern));
+        ST_TRY(st_config_json_size(json, "max_window_layers", &pattern));
     }
     st_config_windows(c, pattern);
     return read_layer_types(json, c);
@@ -331,6 +335,10 @@ static stint_status read_block(const json_t *json, struct st_config *c) {
     if (!norm_first) c->block = ST_BLOCK_POST;
     c->final_norm = norm_first && !no_final;
     ST_TRY(read_bool_flag(json, "use_qkv_bias", ST_ARCH_QKV_BIAS, c));
+    if (c->arch->flags & ST_ARCH_ROUTE_SIGMOID) {
+        ST_TRY(read_bool_flag(json, "attention_bias", ST_ARCH_QKV_BIAS, c));
+        ST_TRY(read_bool_flag(json, "use_qk_norm", ST_ARCH_QK_NORM, c));
+    }
     ST_TRY(read_bool_flag(json, "enable_bias", ST_ARCH_BIAS, c));
     bool qk = false;
     ST_TRY(st_json_bool(json, "qk_layernorm", &qk));
@@ -387,7 +395,7 @@ static stint_status read_all(const json_t *json, const json_t *generation, struc
     ST_TRY(read_forms(json, c));
     ST_TRY(read_block_ffn(json, c));
     st_config_rank(c);
-    if (c->n_experts != 0) ST_TRY(read_mixture(json, c));
+    if (c->n_experts != 0) ST_TRY(st_config_read_mixture(json, c));
     ST_TRY(read_block(json, c));
     ST_TRY(read_scales(json, c));
     ST_TRY(read_tie(json, c));

@@ -19,7 +19,7 @@ static size_t parts_of(const struct stint_model *m, enum st_int8_role role) {
 size_t st_file_piece_place(const struct stint_model *m, struct st_linear_id id) {
     size_t qkv = parts_of(m, ST_INT8_QKV), o = parts_of(m, ST_INT8_O);
     size_t up = parts_of(m, ST_INT8_UP), block = up + parts_of(m, ST_INT8_DOWN);
-    size_t layer = qkv + o + block * st_max(1, m->config.n_experts);
+    size_t layer = qkv + o + block * st_config_max_blocks(&m->config);
     if (id.role == ST_INT8_HEAD) return layer * m->config.n_layers;
     if (id.role == ST_INT8_QKV) return layer * id.layer;
     if (id.role == ST_INT8_O) return layer * id.layer + qkv;
@@ -52,7 +52,7 @@ static stint_status bind_section(struct binder *b, struct st_linear_id id) {
     struct st_linear_op shape;
     st_int8_name(id.role, &m->config, id.layer, id.expert, linear);
     snprintf(name, sizeof name, "%s%s", linear, ST_INT8_WEIGHT);
-    st_int8_shape(id.role, &m->config, id.layer, &shape);
+    st_int8_shape(id.role, &m->config, id.layer, id.expert, &shape);
     const struct st_section *section = st_package_find(package, name);
     struct st_file_strip strip = {.section = section->name,
                                   .offset = st_package_offset(package, section),
@@ -76,7 +76,9 @@ static stint_status bind_tensors(struct binder *b, struct st_linear_id id) {
                                       .group_bytes = ST_PIECE_ROWS * w->row_bytes};
         uint32_t file;
         if (!st_checkpoint_find(&m->checkpoint, w->data, strip.bytes, &file, &strip.offset))
-            return st_fail(STINT_E_INTERNAL, "a linear of layer %u is in no file", id.layer);
+            return st_fail(STINT_E_UNSUPPORTED,
+                           "the folder stores experts in a way that nothing computes with, so "
+                           "they cannot be read on demand: prepare a package, or use a GGUF file");
         w->piece = (uint32_t)(place + i + 1);
         set_piece(b, place + i, id, file, &strip);
     }

@@ -139,6 +139,8 @@ static void pin_linears(struct stint_model *m, struct st_arena *arena) {
     pin_linear(&w->project_out, arena);
     for (uint32_t i = 0; i < m->config.n_layers && w->layers; i++)
         pin_linear(&w->layers[i].router, arena);
+    for (uint32_t i = 0; i < m->config.n_layers && w->layers; i++)
+        pin_linear(&w->layers[i].shared_gate, arena);
 }
 
 // What was read of it to open it leaves memory.

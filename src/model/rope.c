@@ -27,8 +27,10 @@ static double yarn_pair(const struct st_rope *rope, uint32_t n_dims, double turn
 }
 
 static void scale_yarn(const struct st_rope *rope, uint32_t n_dims, double *f) {
-    double low = fmax(floor(yarn_pair(rope, n_dims, rope->beta_fast)), 0.0);
-    double high = fmin(ceil(yarn_pair(rope, n_dims, rope->beta_slow)), n_dims - 1.0);
+    double low = yarn_pair(rope, n_dims, rope->beta_fast);
+    double high = yarn_pair(rope, n_dims, rope->beta_slow);
+    low = fmax(rope->whole ? low : floor(low), 0.0);
+    high = fmin(rope->whole ? high : ceil(high), n_dims - 1.0);
     if (low == high) high += 0.001;
     for (uint32_t i = 0; i < n_dims / 2; i++) {
         double ramp = clamp01((i - low) / (high - low));

@@ -59,8 +59,9 @@ static void give_nested(const struct walk *w, struct st_linear_id id,
 }
 
 static stint_status visit_router(const struct walk *w, struct st_linear_id id) {
-    if (id.role == ST_INT8_UP && id.expert == 0)
-        give_float(w, id, true, &w->model->weights.layers[id.layer].router);
+    if (id.role != ST_INT8_UP || id.expert != 0) return STINT_OK;
+    give_float(w, id, true, &w->model->weights.layers[id.layer].router);
+    give_float(w, id, true, &w->model->weights.layers[id.layer].shared_gate);
     return STINT_OK;
 }
 

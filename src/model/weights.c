@@ -3,32 +3,17 @@
 
 #include "base/size.h"
 #include "kernels/dequantize.h"
+#include "model/binder.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { NAME_BYTES = 192 };
-
-// Hugging Face files differ in what stands before the names of arch.c: nothing, a multimodal
-// wrapper's name, or that in place of "model.".
-struct prefix {
-    const char *text;
-    bool replaces_model;
-};
-
-static const struct prefix prefixes[] = {
+static const struct st_name_prefix prefixes[] = {
     {"", false}, {"language_model.", false}, {"model.language_model.", true}, {"", true}};
 
-struct binder {
-    const struct st_tensor_source *source;
-    struct st_config *config;
-    struct st_arena *arena;
-    const struct prefix *prefix;
-};
-
-static void full_name(const struct binder *b, const char *pattern, const char *suffix, uint32_t i,
-                      uint32_t j, char *name) {
-    char base[NAME_BYTES];
+void st_bind_name(const struct st_binder *b, const char *pattern, const char *suffix, uint32_t i,
+                  uint32_t j, char *name) {
+    char base[ST_BIND_NAME_BYTES];
 // The patterns are ours (arch.c), with at most two %u.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
@@ -36,23 +21,21 @@ static void full_name(const struct binder *b, const char *pattern, const char *s
     snprintf(base, sizeof base, pattern, i, j);
 #pragma GCC diagnostic pop
     bool model = strncmp(base, "model.", 6) == 0, replace = b->prefix->replaces_model;
-    snprintf(name, NAME_BYTES, "%s%s%s", replace && !model ? "" : b->prefix->text,
+    snprintf(name, ST_BIND_NAME_BYTES, "%s%s%s", replace && !model ? "" : b->prefix->text,
              base + (replace && model ? 6 : 0), suffix);
 }
 
-// Finds (or makes) a tensor and checks its shape; *found is false where it is absent and that is
-// allowed.
-static stint_status find(const struct binder *b, enum st_role role, const char *suffix, uint32_t i,
-                         uint32_t j, uint32_t n_dims, const uint64_t *dims, bool required,
-                         struct st_tensor *tensor, bool *found) {
+stint_status st_bind_find(const struct st_binder *b, enum st_role role, const char *suffix,
+                          uint32_t i, uint32_t j, uint32_t n_dims, const uint64_t *dims,
+                          bool required, struct st_tensor *tensor, bool *found) {
     const char *pattern = st_arch_role(b->config->arch, b->source->gguf, role);
     *found = false;
     if (!pattern) {
         if (!required) return STINT_OK;
         return st_fail(STINT_E_UNSUPPORTED, "this layout has no tensor for role %d", (int)role);
     }
-    char name[NAME_BYTES], wanted[96] = "", got[96] = "";
-    full_name(b, pattern, suffix, i, j, name);
+    char name[ST_BIND_NAME_BYTES], wanted[96] = "", got[96] = "";
+    st_bind_name(b, pattern, suffix, i, j, name);
     const struct st_tensor *t = st_tensors_find(b->source->tensors, name);
     if (!t && b->source->make && required) {
         ST_TRY(b->source->make(b->source->context, name, n_dims, dims, tensor));
@@ -84,13 +67,12 @@ static stint_status find(const struct binder *b, enum st_role role, const char *
     return STINT_OK;
 }
 
-// A 1-D tensor as floats in the arena, plus `offset`. NULL where absent.
-static stint_status bind_vector(const struct binder *b, enum st_role role, const char *suffix,
-                                uint32_t i, uint32_t j, uint64_t n, bool required, float offset,
-                                const float **out) {
+stint_status st_bind_vector(const struct st_binder *b, enum st_role role, const char *suffix,
+                            uint32_t i, uint32_t j, uint64_t n, bool required, float offset,
+                            const float **out) {
     struct st_tensor t;
     bool found;
-    ST_TRY(find(b, role, suffix, i, j, 1, &n, required, &t, &found));
+    ST_TRY(st_bind_find(b, role, suffix, i, j, 1, &n, required, &t, &found));
     *out = NULL;
     if (!found) return STINT_OK;
     float *copy = ST_TAKE(b->arena, float, n);
@@ -101,8 +83,8 @@ static stint_status bind_vector(const struct binder *b, enum st_role role, const
     return STINT_OK;
 }
 
-static void view_rows(const struct st_tensor *t, uint64_t row0, uint32_t n_out, uint32_t n_in,
-                      struct st_linear_weight *linear) {
+void st_bind_rows(const struct st_tensor *t, uint64_t row0, uint32_t n_out, uint32_t n_in,
+                  struct st_linear_weight *linear) {
     linear->row_bytes = st_dtype_row_bytes(t->dtype, n_in);
     linear->data = (const unsigned char *)t->data + row0 * linear->row_bytes;
     linear->dtype = t->dtype;
@@ -111,8 +93,7 @@ static void view_rows(const struct st_tensor *t, uint64_t row0, uint32_t n_out, 
     linear->bias = NULL;
 }
 
-// Linears that an INT8 model has in a form of its own.
-static bool is_int8(const struct binder *b, enum st_role role) {
+bool st_bind_is_int8(const struct st_binder *b, enum st_role role) {
     static const bool covered[ST_N_ROLES] = {
         [ST_ROLE_HEAD] = true,        [ST_ROLE_Q] = true,
         [ST_ROLE_K] = true,           [ST_ROLE_V] = true,
@@ -123,51 +104,52 @@ static bool is_int8(const struct binder *b, enum st_role role) {
         [ST_ROLE_EXPERT_DOWN] = true, [ST_ROLE_EXPERTS_GATE] = true,
         [ST_ROLE_EXPERTS_UP] = true,  [ST_ROLE_EXPERTS_DOWN] = true,
         [ST_ROLE_CONV_IN] = true,     [ST_ROLE_CONV_OUT] = true,
+        [ST_ROLE_SHARED_GATE] = true, [ST_ROLE_SHARED_UP] = true,
+        [ST_ROLE_SHARED_DOWN] = true,
     };
     return b->source->int8 && covered[role];
 }
 
-static stint_status bind_linear_at(const struct binder *b, enum st_role role, uint32_t i,
-                                   uint32_t j, uint32_t n_out, uint32_t n_in, bool required,
-                                   bool bias, struct st_linear_weight *linear) {
+stint_status st_bind_linear_at(const struct st_binder *b, enum st_role role, uint32_t i, uint32_t j,
+                               uint32_t n_out, uint32_t n_in, bool required, bool bias,
+                               struct st_linear_weight *linear) {
     struct st_tensor t;
     bool found;
     uint64_t dims[] = {n_out, n_in};
     memset(linear, 0, sizeof *linear);
     linear->n_out = n_out;
     linear->n_in = n_in;
-    if (is_int8(b, role) || (role == ST_ROLE_EMBED && b->source->no_embedding)) return STINT_OK;
-    ST_TRY(find(b, role, ".weight", i, j, 2, dims, required, &t, &found));
+    if (st_bind_is_int8(b, role) || (role == ST_ROLE_EMBED && b->source->no_embedding))
+        return STINT_OK;
+    ST_TRY(st_bind_find(b, role, ".weight", i, j, 2, dims, required, &t, &found));
     if (!found) return STINT_OK;
-    view_rows(&t, 0, n_out, n_in, linear);
-    return bind_vector(b, role, ".bias", i, j, n_out, bias, 0.0f, &linear->bias);
+    st_bind_rows(&t, 0, n_out, n_in, linear);
+    return st_bind_vector(b, role, ".bias", i, j, n_out, bias, 0.0f, &linear->bias);
 }
 
-static stint_status bind_linear(const struct binder *b, enum st_role role, uint32_t layer,
-                                uint32_t n_out, uint32_t n_in, bool bias,
-                                struct st_linear_weight *linear) {
-    return bind_linear_at(b, role, layer, 0, n_out, n_in, true, bias, linear);
+stint_status st_bind_linear(const struct st_binder *b, enum st_role role, uint32_t layer,
+                            uint32_t n_out, uint32_t n_in, bool bias,
+                            struct st_linear_weight *linear) {
+    return st_bind_linear_at(b, role, layer, 0, n_out, n_in, true, bias, linear);
 }
 
-// Several linears that share one input and are stored one below the other in one tensor, if it is
-// there.
-static stint_status bind_fused(const struct binder *b, enum st_role role, uint32_t layer, bool bias,
-                               struct st_linear_weight *const *parts, const uint32_t *n_out,
-                               size_t n_parts, uint32_t n_in, bool *found) {
+stint_status st_bind_fused(const struct st_binder *b, enum st_role role, uint32_t layer, bool bias,
+                           struct st_linear_weight *const *parts, const uint32_t *n_out,
+                           size_t n_parts, uint32_t n_in, bool *found) {
     uint64_t dims[] = {0, n_in};
     for (size_t p = 0; p < n_parts; p++) dims[0] += n_out[p];
     const char *pattern = st_arch_role(b->config->arch, b->source->gguf, role);
     *found = false;
-    if (!pattern || is_int8(b, role)) return STINT_OK;
-    char name[NAME_BYTES];
-    full_name(b, pattern, ".weight", layer, 0, name);
+    if (!pattern || st_bind_is_int8(b, role)) return STINT_OK;
+    char name[ST_BIND_NAME_BYTES];
+    st_bind_name(b, pattern, ".weight", layer, 0, name);
     const struct st_tensor *t = st_tensors_find(b->source->tensors, name);
     if (!t || (role == ST_ROLE_GATE_UP && t->dims[0] != dims[0])) return STINT_OK;
     struct st_linear_weight whole;
-    ST_TRY(bind_linear_at(b, role, layer, 0, (uint32_t)dims[0], n_in, true, bias, &whole));
+    ST_TRY(st_bind_linear_at(b, role, layer, 0, (uint32_t)dims[0], n_in, true, bias, &whole));
     uint64_t row = 0;
     for (size_t p = 0; p < n_parts; p++) {
-        view_rows(t, row, n_out[p], n_in, parts[p]);
+        st_bind_rows(t, row, n_out[p], n_in, parts[p]);
         parts[p]->bias = whole.bias ? whole.bias + row : NULL;
         row += n_out[p];
     }
@@ -175,18 +157,18 @@ static stint_status bind_fused(const struct binder *b, enum st_role role, uint32
     return STINT_OK;
 }
 
-static stint_status bind_norm(const struct binder *b, enum st_role role, uint32_t i, uint32_t n,
+static stint_status bind_norm(const struct st_binder *b, enum st_role role, uint32_t i, uint32_t n,
                               bool required, struct st_norm_weight *norm) {
     bool layer_norm = b->config->norm == ST_NORM_LAYER;
     memset(norm, 0, sizeof *norm);
-    ST_TRY(
-        bind_vector(b, role, ".weight", i, 0, n, required, b->config->norm_offset, &norm->weight));
-    return bind_vector(b, role, ".bias", i, 0, n, required && layer_norm, 0.0f, &norm->bias);
+    ST_TRY(st_bind_vector(b, role, ".weight", i, 0, n, required, b->config->norm_offset,
+                          &norm->weight));
+    return st_bind_vector(b, role, ".bias", i, 0, n, required && layer_norm, 0.0f, &norm->bias);
 }
 
 // q and k norms: one norm of all heads together, one weight for all heads, one per head in one
 // tensor, or one tensor per head.
-static stint_status bind_head_norm(const struct binder *b, enum st_role role, uint32_t layer,
+static stint_status bind_head_norm(const struct st_binder *b, enum st_role role, uint32_t layer,
                                    uint32_t n_heads, struct st_norm_weight *norm) {
     const struct st_config *c = b->config;
     const char *pattern = st_arch_role(c->arch, b->source->gguf, role);
@@ -194,18 +176,18 @@ static stint_status bind_head_norm(const struct binder *b, enum st_role role, ui
     if (!pattern) return st_fail(STINT_E_UNSUPPORTED, "%s has no norms of q and k", c->arch->name);
     if (c->flags & ST_ARCH_QK_NORM_WHOLE) {
         norm->whole = true;
-        return bind_vector(b, role, ".weight", layer, 0, (uint64_t)n_heads * c->head_dim, true,
-                           c->norm_offset, &norm->weight);
+        return st_bind_vector(b, role, ".weight", layer, 0, (uint64_t)n_heads * c->head_dim, true,
+                              c->norm_offset, &norm->weight);
     }
     uint64_t dims[] = {n_heads, c->head_dim};
-    char name[NAME_BYTES];
-    full_name(b, pattern, ".weight", layer, 0, name);
+    char name[ST_BIND_NAME_BYTES];
+    st_bind_name(b, pattern, ".weight", layer, 0, name);
     const struct st_tensor *t = st_tensors_find(b->source->tensors, name);
     bool per_tensor = strstr(pattern, "norms.%u") != NULL, one = t && t->n_dims == 2;
     if (!per_tensor && !one) {
-        ST_TRY(bind_vector(b, role, ".weight", layer, 0, c->head_dim, true, c->norm_offset,
-                           &norm->weight));
-        return bind_vector(b, role, ".bias", layer, 0, c->head_dim, false, 0.0f, &norm->bias);
+        ST_TRY(st_bind_vector(b, role, ".weight", layer, 0, c->head_dim, true, c->norm_offset,
+                              &norm->weight));
+        return st_bind_vector(b, role, ".bias", layer, 0, c->head_dim, false, 0.0f, &norm->bias);
     }
     norm->per_head = true;
     float *all = ST_TAKE(b->arena, float, dims[0] * dims[1]);
@@ -221,13 +203,13 @@ static stint_status bind_head_norm(const struct binder *b, enum st_role role, ui
     }
     for (uint32_t h = 0; h < n_heads; h++) {
         const float *head;
-        ST_TRY(bind_vector(b, role, ".weight", layer, h, c->head_dim, true, 0.0f, &head));
+        ST_TRY(st_bind_vector(b, role, ".weight", layer, h, c->head_dim, true, 0.0f, &head));
         if (all && head) memcpy(all + (size_t)h * c->head_dim, head, c->head_dim * sizeof(float));
     }
     return STINT_OK;
 }
 
-static stint_status bind_attention(const struct binder *b, uint32_t i, struct st_layer *layer) {
+static stint_status bind_attention(const struct st_binder *b, uint32_t i, struct st_layer *layer) {
     const struct st_config *c = b->config;
     uint32_t n_q = c->n_heads * c->head_dim, n_kv = c->n_kv_heads * c->head_dim;
     bool bias = (c->flags & (ST_ARCH_BIAS | ST_ARCH_QKV_BIAS)) != 0;
@@ -236,27 +218,31 @@ static stint_status bind_attention(const struct binder *b, uint32_t i, struct st
     bool fused;
     if (c->block != ST_BLOCK_BRANCH)
         ST_TRY(bind_norm(b, ST_ROLE_ATTN_NORM, i, c->hidden, true, &layer->attn_norm));
-    ST_TRY(bind_fused(b, ST_ROLE_QKV, i, bias, parts, n_out, 3, c->hidden, &fused));
+    ST_TRY(st_bind_fused(b, ST_ROLE_QKV, i, bias, parts, n_out, 3, c->hidden, &fused));
     if (!fused) {
-        ST_TRY(bind_linear(b, ST_ROLE_Q, i, n_q, c->hidden, bias, &layer->q));
-        ST_TRY(bind_linear(b, ST_ROLE_K, i, n_kv, c->hidden, bias, &layer->k));
-        ST_TRY(bind_linear(b, ST_ROLE_V, i, n_kv, c->hidden, bias, &layer->v));
+        ST_TRY(st_bind_linear(b, ST_ROLE_Q, i, n_q, c->hidden, bias, &layer->q));
+        ST_TRY(st_bind_linear(b, ST_ROLE_K, i, n_kv, c->hidden, bias, &layer->k));
+        ST_TRY(st_bind_linear(b, ST_ROLE_V, i, n_kv, c->hidden, bias, &layer->v));
     }
-    ST_TRY(bind_linear(b, ST_ROLE_O, i, c->hidden, n_q, (c->flags & ST_ARCH_BIAS) != 0, &layer->o));
+    ST_TRY(
+        st_bind_linear(b, ST_ROLE_O, i, c->hidden, n_q, (c->flags & ST_ARCH_BIAS) != 0, &layer->o));
+    if (c->flags & ST_ARCH_SINKS)
+        ST_TRY(st_bind_vector(b, ST_ROLE_SINKS, b->source->gguf ? ".weight" : "", i, 0, c->n_heads,
+                              true, 0.0f, &layer->sinks));
     if (!(c->flags & (ST_ARCH_QK_NORM | ST_ARCH_QK_NORM_WHOLE))) return STINT_OK;
     ST_TRY(bind_head_norm(b, ST_ROLE_Q_NORM, i, c->n_heads, &layer->q_norm));
     return bind_head_norm(b, ST_ROLE_K_NORM, i, c->n_kv_heads, &layer->k_norm);
 }
 
 // Stored [hidden, 1, length], or without the middle.
-static stint_status bind_taps(const struct binder *b, uint32_t i, const float **out) {
+static stint_status bind_taps(const struct st_binder *b, uint32_t i, const float **out) {
     const struct st_config *c = b->config;
     uint64_t three[] = {c->hidden, 1, c->conv_length}, two[] = {c->hidden, c->conv_length};
     size_t n = (size_t)c->hidden * c->conv_length;
     struct st_tensor t;
     bool found, flat = b->source->gguf;
-    ST_TRY(find(b, ST_ROLE_CONV, ".weight", i, 0, flat ? 2 : 3, flat ? two : three, true, &t,
-                &found));
+    ST_TRY(st_bind_find(b, ST_ROLE_CONV, ".weight", i, 0, flat ? 2 : 3, flat ? two : three, true,
+                        &t, &found));
     float *stored = ST_TAKE(b->arena, float, n), *taps = ST_TAKE(b->arena, float, n);
     *out = taps;
     if (!taps || !stored) return STINT_OK; // measuring
@@ -268,11 +254,11 @@ static stint_status bind_taps(const struct binder *b, uint32_t i, const float **
 }
 
 // What stands for q, k and v, one below the other in one tensor.
-static stint_status bind_conv_in(const struct binder *b, uint32_t i, struct st_layer *layer) {
+static stint_status bind_conv_in(const struct st_binder *b, uint32_t i, struct st_layer *layer) {
     const struct st_config *c = b->config;
     struct st_linear_weight *const parts[] = {&layer->q, &layer->k, &layer->v};
     struct st_linear_weight whole;
-    ST_TRY(bind_linear(b, ST_ROLE_CONV_IN, i, 3 * c->hidden, c->hidden, c->conv_bias, &whole));
+    ST_TRY(st_bind_linear(b, ST_ROLE_CONV_IN, i, 3 * c->hidden, c->hidden, c->conv_bias, &whole));
     for (size_t p = 0; p < 3; p++) {
         size_t row = p * c->hidden;
         *parts[p] = whole;
@@ -283,84 +269,19 @@ static stint_status bind_conv_in(const struct binder *b, uint32_t i, struct st_l
     return STINT_OK;
 }
 
-static stint_status bind_conv(const struct binder *b, uint32_t i, struct st_layer *layer) {
+static stint_status bind_conv(const struct st_binder *b, uint32_t i, struct st_layer *layer) {
     const struct st_config *c = b->config;
     memset(&layer->q_norm, 0, sizeof layer->q_norm);
     memset(&layer->k_norm, 0, sizeof layer->k_norm);
     ST_TRY(bind_norm(b, ST_ROLE_ATTN_NORM, i, c->hidden, true, &layer->attn_norm));
     ST_TRY(bind_conv_in(b, i, layer));
     ST_TRY(bind_taps(b, i, &layer->conv.taps));
-    ST_TRY(bind_vector(b, ST_ROLE_CONV, ".bias", i, 0, c->hidden, c->conv_bias, 0.0f,
-                       &layer->conv.bias));
-    return bind_linear(b, ST_ROLE_CONV_OUT, i, c->hidden, c->hidden, c->conv_bias, &layer->o);
+    ST_TRY(st_bind_vector(b, ST_ROLE_CONV, ".bias", i, 0, c->hidden, c->conv_bias, 0.0f,
+                          &layer->conv.bias));
+    return st_bind_linear(b, ST_ROLE_CONV_OUT, i, c->hidden, c->hidden, c->conv_bias, &layer->o);
 }
 
-// All experts of one kind in one tensor [experts, n_out, n_in].
-static stint_status bind_experts(const struct binder *b, enum st_role role, uint32_t layer,
-                                 uint32_t n_out, uint32_t n_in, struct st_ffn_weight *ffn,
-                                 size_t offset, bool *found) {
-    uint64_t dims[] = {b->config->n_experts, n_out, n_in};
-    struct st_tensor t;
-    *found = false;
-    if (is_int8(b, role)) return STINT_OK;
-    ST_TRY(find(b, role, ".weight", layer, 0, 3, dims, false, &t, found));
-    if (!*found || !ffn) return STINT_OK;
-    for (uint32_t e = 0; e < b->config->n_experts; e++)
-        view_rows(&t, (uint64_t)e * n_out, n_out, n_in,
-                  (struct st_linear_weight *)((char *)&ffn[e] + offset));
-    return STINT_OK;
-}
-
-static stint_status bind_mixture(const struct binder *b, uint32_t i, struct st_layer *layer) {
-    const struct st_config *c = b->config;
-    bool found;
-    ST_TRY(bind_linear(b, ST_ROLE_ROUTER, i, c->n_experts, c->hidden, false, &layer->router));
-    const struct {
-        enum st_role all, one;
-        uint32_t n_out, n_in;
-        size_t offset;
-    } kinds[] = {
-        {ST_ROLE_EXPERTS_GATE, ST_ROLE_EXPERT_GATE, c->ffn, c->hidden,
-         offsetof(struct st_ffn_weight, gate)},
-        {ST_ROLE_EXPERTS_UP, ST_ROLE_EXPERT_UP, c->ffn, c->hidden,
-         offsetof(struct st_ffn_weight, up)},
-        {ST_ROLE_EXPERTS_DOWN, ST_ROLE_EXPERT_DOWN, c->hidden, c->ffn,
-         offsetof(struct st_ffn_weight, down)},
-    };
-    for (size_t k = 0; k < 3; k++) {
-        ST_TRY(bind_experts(b, kinds[k].all, i, kinds[k].n_out, kinds[k].n_in, layer->ffn,
-                            kinds[k].offset, &found));
-        if (found) continue;
-        for (uint32_t e = 0; e < c->n_experts; e++) {
-            struct st_linear_weight linear;
-            ST_TRY(bind_linear_at(b, kinds[k].one, i, e, kinds[k].n_out, kinds[k].n_in, true, false,
-                                  &linear));
-            if (layer->ffn)
-                memcpy((char *)&layer->ffn[e] + kinds[k].offset, &linear, sizeof linear);
-        }
-    }
-    return STINT_OK;
-}
-
-static stint_status bind_ffn(const struct binder *b, uint32_t i, struct st_layer *layer) {
-    const struct st_config *c = b->config;
-    bool bias = (c->flags & ST_ARCH_BIAS) != 0, fused = false;
-    layer->ffn = ST_TAKE(b->arena, struct st_ffn_weight, st_max(1, c->n_experts));
-    if (c->n_experts) return bind_mixture(b, i, layer);
-    struct st_ffn_weight ffn = {0};
-    struct st_linear_weight *const parts[] = {&ffn.gate, &ffn.up};
-    const uint32_t n_out[] = {c->ffn, c->ffn};
-    if (c->flags & ST_ARCH_GATED) {
-        ST_TRY(bind_fused(b, ST_ROLE_GATE_UP, i, bias, parts, n_out, 2, c->hidden, &fused));
-        if (!fused) ST_TRY(bind_linear(b, ST_ROLE_GATE, i, c->ffn, c->hidden, bias, &ffn.gate));
-    }
-    if (!fused) ST_TRY(bind_linear(b, ST_ROLE_UP, i, c->ffn, c->hidden, bias, &ffn.up));
-    ST_TRY(bind_linear(b, ST_ROLE_DOWN, i, c->hidden, c->ffn, bias, &ffn.down));
-    if (layer->ffn) *layer->ffn = ffn;
-    return STINT_OK;
-}
-
-static stint_status bind_layer(const struct binder *b, uint32_t i, struct st_layer *layer) {
+static stint_status bind_layer(const struct st_binder *b, uint32_t i, struct st_layer *layer) {
     const struct st_config *c = b->config;
     bool branch = c->block == ST_BLOCK_BRANCH;
     ST_TRY(c->form[i] == ST_FORM_CONV ? bind_conv(b, i, layer) : bind_attention(b, i, layer));
@@ -371,14 +292,15 @@ static stint_status bind_layer(const struct binder *b, uint32_t i, struct st_lay
         ST_TRY(bind_norm(b, ST_ROLE_POST_ATTN_NORM, i, c->hidden, true, &layer->post_attn_norm));
         ST_TRY(bind_norm(b, ST_ROLE_POST_FFN_NORM, i, c->hidden, true, &layer->post_ffn_norm));
     }
-    return bind_ffn(b, i, layer);
+    return st_bind_ffn(b, i, layer);
 }
 
-static stint_status bind_head(const struct binder *b, struct st_weights *w) {
+static stint_status bind_head(const struct st_binder *b, struct st_weights *w) {
     struct st_config *c = b->config;
     if (c->tied_if_absent) {
-        char name[NAME_BYTES];
-        full_name(b, st_arch_role(c->arch, b->source->gguf, ST_ROLE_HEAD), ".weight", 0, 0, name);
+        char name[ST_BIND_NAME_BYTES];
+        st_bind_name(b, st_arch_role(c->arch, b->source->gguf, ST_ROLE_HEAD), ".weight", 0, 0,
+                     name);
         c->tied = !st_tensors_find(b->source->tensors, name);
         c->tied_if_absent = false;
     }
@@ -386,19 +308,21 @@ static stint_status bind_head(const struct binder *b, struct st_weights *w) {
         w->head = w->embed;
         return STINT_OK;
     }
-    return bind_linear(b, ST_ROLE_HEAD, 0, c->vocab, c->embed, (c->flags & ST_ARCH_HEAD_BIAS) != 0,
-                       &w->head);
+    return st_bind_linear(b, ST_ROLE_HEAD, 0, c->vocab, c->embed,
+                          (c->flags & ST_ARCH_HEAD_BIAS) != 0, &w->head);
 }
 
-static stint_status bind_ends(const struct binder *b, struct st_weights *w) {
+static stint_status bind_ends(const struct st_binder *b, struct st_weights *w) {
     const struct st_config *c = b->config;
-    ST_TRY(bind_linear(b, ST_ROLE_EMBED, 0, c->vocab, c->embed, false, &w->embed));
+    ST_TRY(st_bind_linear(b, ST_ROLE_EMBED, 0, c->vocab, c->embed, false, &w->embed));
     if (c->flags & ST_ARCH_POSITIONS)
-        ST_TRY(
-            bind_linear(b, ST_ROLE_POSITIONS, 0, c->context + 2, c->hidden, false, &w->positions));
+        ST_TRY(st_bind_linear(b, ST_ROLE_POSITIONS, 0, c->context + 2, c->hidden, false,
+                              &w->positions));
     if (c->embed != c->hidden) {
-        ST_TRY(bind_linear(b, ST_ROLE_PROJECT_IN, 0, c->hidden, c->embed, false, &w->project_in));
-        ST_TRY(bind_linear(b, ST_ROLE_PROJECT_OUT, 0, c->embed, c->hidden, false, &w->project_out));
+        ST_TRY(
+            st_bind_linear(b, ST_ROLE_PROJECT_IN, 0, c->hidden, c->embed, false, &w->project_in));
+        ST_TRY(
+            st_bind_linear(b, ST_ROLE_PROJECT_OUT, 0, c->embed, c->hidden, false, &w->project_out));
     }
     ST_TRY(bind_norm(b, ST_ROLE_FINAL_NORM, 0, c->hidden, c->final_norm, &w->final_norm));
     return bind_head(b, w);
@@ -406,15 +330,15 @@ static stint_status bind_ends(const struct binder *b, struct st_weights *w) {
 
 // The prefix under which the embedding is found; the plain one where none fits.
 // A package of a model with tied embeddings has no such tensor (model/embedding.h), but a norm.
-static const struct prefix *find_prefix(struct binder b) {
+static const struct st_name_prefix *find_prefix(struct st_binder b) {
     static const enum st_role roles[] = {ST_ROLE_EMBED, ST_ROLE_FINAL_NORM};
-    char name[NAME_BYTES];
+    char name[ST_BIND_NAME_BYTES];
     for (size_t r = 0; r < 2; r++) {
         const char *pattern = st_arch_role(b.config->arch, b.source->gguf, roles[r]);
         for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes && pattern && !b.source->gguf;
              i++) {
             b.prefix = &prefixes[i];
-            full_name(&b, pattern, ".weight", 0, 0, name);
+            st_bind_name(&b, pattern, ".weight", 0, 0, name);
             if (st_tensors_find(b.source->tensors, name)) return b.prefix;
         }
     }
@@ -423,7 +347,7 @@ static const struct prefix *find_prefix(struct binder b) {
 
 stint_status st_weights_bind(const struct st_tensor_source *source, struct st_config *config,
                              struct st_arena *arena, struct st_weights *weights) {
-    struct binder b = {source, config, arena, prefixes};
+    struct st_binder b = {source, config, arena, prefixes};
     b.prefix = find_prefix(b);
     struct st_layer unused;
     struct st_weights w = {.layers = ST_TAKE(arena, struct st_layer, config->n_layers)};

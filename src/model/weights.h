@@ -47,8 +47,11 @@ struct st_conv_weight {
 struct st_layer {
     struct st_norm_weight attn_norm, q_norm, k_norm, post_attn_norm, ffn_norm, post_ffn_norm;
     struct st_linear_weight q, k, v, o, router;
+    const float *router_bias;            // [n_experts] for the selection; or NULL
+    struct st_linear_weight shared_gate; // [1, hidden] of the shared expert, if it has one
+    const float *sinks; // [n_heads] scores that attention adds to its softmax; or NULL
     struct st_conv_weight conv;
-    struct st_ffn_weight *ffn; // [max(1, n_experts)]
+    struct st_ffn_weight *ffn; // [st_config_blocks()]
 };
 
 struct st_weights {

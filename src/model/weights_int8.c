@@ -15,14 +15,14 @@ void st_int8_name(enum st_int8_role role, const struct st_config *config, uint32
     bool ffn = st_int8_is_ffn(role);
     if (role == ST_INT8_HEAD)
         snprintf(name, ST_INT8_NAME_BYTES, "%s", names[role]);
-    else if (ffn && config->n_experts)
+    else if (ffn && config->n_experts && !config->dense[layer])
         snprintf(name, ST_INT8_NAME_BYTES, "layers.%u.experts.%u.%s", layer, expert, names[role]);
     else
         snprintf(name, ST_INT8_NAME_BYTES, "layers.%u.%s", layer, names[role]);
 }
 
 bool st_int8_shape(enum st_int8_role role, const struct st_config *c, uint32_t layer,
-                   struct st_linear_op *linear_op) {
+                   uint32_t expert, struct st_linear_op *linear_op) {
     struct st_mixer_widths widths = st_config_mixer(c, layer);
     bool gated = (c->flags & ST_ARCH_GATED) != 0, bias = (c->flags & ST_ARCH_BIAS) != 0;
     struct st_linear_op s = {.n_parts = 1, .act = c->act};
@@ -39,12 +39,12 @@ bool st_int8_shape(enum st_int8_role role, const struct st_config *c, uint32_t l
         break;
     case ST_INT8_UP:
         s.epilogue = gated ? ST_EPILOGUE_GATED : ST_EPILOGUE_ACT;
-        s.rows[0] = c->ffn;
+        s.rows[0] = st_config_ffn(c, layer, expert);
         s.weight.n_in = c->hidden;
         break;
     case ST_INT8_DOWN:
         s.rows[0] = c->hidden;
-        s.weight.n_in = c->ffn;
+        s.weight.n_in = st_config_ffn(c, layer, expert);
         break;
     case ST_INT8_HEAD:
     case ST_INT8_ROLES:
@@ -216,7 +216,7 @@ static stint_status bind(const struct binder *b, enum st_int8_role role, uint32_
                          uint32_t expert, struct st_linear_op *out) {
     char name[ST_INT8_NAME_BYTES];
     struct st_linear_op linear_op;
-    bool must_bias = st_int8_shape(role, b->config, layer, &linear_op);
+    bool must_bias = st_int8_shape(role, b->config, layer, expert, &linear_op);
     st_int8_name(role, b->config, layer, expert, name);
     ST_TRY(st_int8_bind_linear_op(b->source, b->arena, name, must_bias, &linear_op));
     if (out) *out = linear_op;
@@ -224,7 +224,7 @@ static stint_status bind(const struct binder *b, enum st_int8_role role, uint32_
 }
 
 static stint_status bind_layer(const struct binder *b, uint32_t i, struct st_layer_int8 *layer) {
-    size_t n_ffn = st_max(1, b->config->n_experts);
+    size_t n_ffn = st_config_blocks(b->config, i);
     struct st_ffn_int8 *ffn = ST_TAKE(b->arena, struct st_ffn_int8, n_ffn);
     if (layer) layer->ffn = ffn;
     ST_TRY(bind(b, ST_INT8_QKV, i, 0, layer ? &layer->qkv : NULL));
@@ -241,7 +241,8 @@ stint_status st_linears_each(const struct st_config *config, uint32_t n_experts,
     for (uint32_t i = 0; i < config->n_layers; i++) {
         ST_TRY(fn(context, (struct st_linear_id){ST_INT8_QKV, i, 0}));
         ST_TRY(fn(context, (struct st_linear_id){ST_INT8_O, i, 0}));
-        for (uint32_t e = 0; e < n_experts; e++) {
+        for (uint32_t e = 0; e < st_config_blocks(config, i); e++) {
+            if (st_config_is_routed(config, i, e) && e >= n_experts) continue;
             ST_TRY(fn(context, (struct st_linear_id){ST_INT8_UP, i, e}));
             ST_TRY(fn(context, (struct st_linear_id){ST_INT8_DOWN, i, e}));
         }
@@ -261,7 +262,7 @@ static void note_row_scales(const struct st_config *config, struct st_weights_in
     for (uint32_t i = 0; i < config->n_layers; i++) {
         note_linear_op(&w->layers[i].qkv, false, w);
         note_linear_op(&w->layers[i].o, false, w);
-        for (uint32_t e = 0; e < st_max(1, config->n_experts) && w->layers[i].ffn; e++) {
+        for (uint32_t e = 0; e < st_config_blocks(config, i) && w->layers[i].ffn; e++) {
             note_linear_op(&w->layers[i].ffn[e].up, false, w);
             note_linear_op(&w->layers[i].ffn[e].down, true, w);
         }

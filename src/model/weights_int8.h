@@ -15,7 +15,7 @@ struct st_ffn_int8 {
 
 struct st_layer_int8 {
     struct st_linear_op qkv, o;
-    struct st_ffn_int8 *ffn; // [max(1, n_experts)]
+    struct st_ffn_int8 *ffn; // [st_config_blocks()]
 };
 
 struct st_weights_int8 {
@@ -52,8 +52,8 @@ struct st_linear_id {
 };
 typedef stint_status st_linear_fn(void *context, struct st_linear_id id);
 
-// Calls `fn` for each in the order of a pass, with the first n_experts feed-forward blocks of every
-// layer, until it fails.
+// Calls `fn` for each in the order of a pass, with the first n_experts experts of every router,
+// until it fails.
 stint_status st_linears_each(const struct st_config *config, uint32_t n_experts, st_linear_fn *fn,
                              void *context);
 
@@ -88,7 +88,7 @@ void st_int8_name(enum st_int8_role role, const struct st_config *config, uint32
 // Its linear op without weights: outputs, epilogue, width of its input. True if it must have a
 // bias; others may.
 bool st_int8_shape(enum st_int8_role role, const struct st_config *config, uint32_t layer,
-                   struct st_linear_op *linear_op);
+                   uint32_t expert, struct st_linear_op *linear_op);
 
 // Where the sections come from: a package, or a generator of random ones.
 struct st_int8_source {

@@ -15,7 +15,7 @@ void st_nested_name(enum st_int8_role role, uint32_t part, const struct st_confi
     const char *last = names[role][part];
     if (role == ST_INT8_HEAD)
         snprintf(name, ST_INT8_NAME_BYTES, "%s", last);
-    else if (ffn && config->n_experts)
+    else if (ffn && config->n_experts && !config->dense[layer])
         snprintf(name, ST_INT8_NAME_BYTES, "layers.%u.experts.%u.%s", layer, expert, last);
     else
         snprintf(name, ST_INT8_NAME_BYTES, "layers.%u.%s", layer, last);
@@ -48,7 +48,8 @@ stint_status st_nested_check_range(int64_t low, int64_t high, stint_status other
 }
 
 size_t st_nested_widest(const struct st_config *c) {
-    return st_max(st_max(c->hidden, c->embed), st_max(c->ffn, st_config_widest_mixer(c).out));
+    return st_max(st_max(c->hidden, c->embed),
+                  st_max(st_config_widest_ffn(c), st_config_widest_mixer(c).out));
 }
 
 // ---- All of a model
@@ -66,7 +67,7 @@ struct walk {
 static stint_status visit(struct walk *w, struct st_linear_id id, uint32_t part,
                           const struct st_linear_weight *linear) {
     struct st_linear_op linear_op;
-    st_int8_shape(id.role, w->config, id.layer, &linear_op);
+    st_int8_shape(id.role, w->config, id.layer, id.expert, &linear_op);
     st_nested_name(id.role, part, w->config, id.layer, id.expert, w->place.name);
     w->place.id = id;
     w->place.linear = w->weights->layers ? linear : NULL;

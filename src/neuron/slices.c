@@ -16,8 +16,8 @@ enum {
 
 // ---- The pieces of a model
 
-static bool by_chance(const struct st_config *c, enum st_int8_role role) {
-    return st_int8_is_ffn(role) && c->n_experts;
+static bool by_chance(const struct st_config *c, struct st_linear_id id) {
+    return st_int8_is_ffn(id.role) && st_config_is_routed(c, id.layer, id.expert);
 }
 
 static bool steps_take(unsigned steps, enum st_int8_role role) {
@@ -27,7 +27,7 @@ static bool steps_take(unsigned steps, enum st_int8_role role) {
 static uint32_t region_of(const struct st_config *c, unsigned steps,
                           const struct st_file_piece *p) {
     bool taken = p->bits || steps_take(steps, p->linear.role);
-    return taken && !by_chance(c, p->linear.role) ? ST_REGION_FIXED : ST_REGION_STREAM;
+    return taken && !by_chance(c, p->linear) ? ST_REGION_FIXED : ST_REGION_STREAM;
 }
 
 // A prompt takes the head once, after its last pass.
@@ -179,7 +179,7 @@ static stint_status bind_piece(const struct st_slices_source *source,
                             .n_groups = (uint32_t)st_file_piece_groups(piece),
                             .region = region_of(c, source->steps, piece),
                             .passes = piece->n_strips ? passes_of(source->steps, piece) : 0,
-                            .by_chance = by_chance(c, piece->linear.role)};
+                            .by_chance = by_chance(c, piece->linear)};
     for (uint32_t i = 0; i < piece->n_strips; i++)
         if (piece->strips[i].hashed && !(s->states[i] = XXH3_createState()))
             return st_fail(STINT_E_NOMEM, "no memory to check the weights");

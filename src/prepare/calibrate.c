@@ -29,7 +29,7 @@ static struct st_input_stats take_stats(const struct st_calibration *c, struct s
 
 static void lay_out(struct st_calibration *c, struct st_arena *arena) {
     const struct st_config *config = &c->model->config;
-    size_t n_ffn = st_max(1, config->n_experts);
+    uint32_t n_ffn = st_config_max_blocks(config);
     struct st_layer_stats *s = &c->stats;
     c->hidden = ST_TAKE(arena, float, c->n_ids * config->hidden);
     if (c->n_observed == 0) return;
@@ -39,9 +39,9 @@ static void lay_out(struct st_calibration *c, struct st_arena *arena) {
     s->head = take_stats(c, arena, config->embed);
     s->up = ST_TAKE(arena, struct st_input_stats, n_ffn);
     s->down = ST_TAKE(arena, struct st_input_stats, n_ffn);
-    for (size_t e = 0; e < n_ffn; e++) {
+    for (uint32_t e = 0; e < n_ffn; e++) {
         struct st_input_stats up = take_stats(c, arena, config->hidden);
-        struct st_input_stats down = take_stats(c, arena, config->ffn);
+        struct st_input_stats down = take_stats(c, arena, st_config_widest_block(config, e));
         if (s->up) s->up[e] = up;
         if (s->down) s->down[e] = down;
     }
@@ -144,7 +144,7 @@ static void clear_counts(struct st_input_stats *s) {
 static void for_layer(struct st_calibration *c, void (*fn)(struct st_input_stats *stats)) {
     fn(&c->stats.qkv);
     fn(&c->stats.o);
-    for (size_t e = 0; e < st_max(1, c->model->config.n_experts); e++) {
+    for (size_t e = 0; e < st_config_max_blocks(&c->model->config); e++) {
         fn(&c->stats.up[e]);
         fn(&c->stats.down[e]);
     }
@@ -268,17 +268,19 @@ void st_calibration_close(struct st_calibration *calibration) {
 }
 
 stint_status st_calibration_layer(struct st_calibration *c, uint32_t layer) {
-    size_t n_ffn = st_max(1, c->model->config.n_experts);
+    const struct st_config *config = &c->model->config;
     c->phase = ST_CALIBRATE_MAXIMA;
-    c->stats.o.n = st_config_mixer(&c->model->config, layer).out;
+    c->stats.o.n = st_config_mixer(config, layer).out;
     if (c->n_observed) {
+        for (uint32_t e = 0; e < st_config_blocks(config, layer); e++)
+            c->stats.down[e].n = st_config_ffn(config, layer, e);
         for_layer(c, clear_maxima);
         memcpy(c->before, c->hidden, c->n_ids * row_bytes(c));
     }
     ST_TRY(for_batches(c, run_layer, layer));
-    if (c->n_observed) {
-        fill_silent(c->stats.up, n_ffn);
-        fill_silent(c->stats.down, n_ffn);
+    if (c->n_observed && st_config_is_routed(config, layer, 0)) {
+        fill_silent(c->stats.up, config->n_experts);
+        fill_silent(c->stats.down, config->n_experts);
     }
     return STINT_OK;
 }

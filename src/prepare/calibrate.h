@@ -11,7 +11,7 @@
 // The statistics of the current layer, by role and expert, and of the head.
 struct st_layer_stats {
     struct st_input_stats qkv, o, head;
-    struct st_input_stats *up, *down; // [max(1, n_experts)]
+    struct st_input_stats *up, *down; // [st_config_max_blocks()]
 };
 
 struct st_calibration {

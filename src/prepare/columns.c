@@ -100,7 +100,7 @@ stint_status st_pack_columns(const struct st_config *config, const struct st_pac
                     .row_scales = row_scales};
     char linear[ST_INT8_NAME_BYTES];
     st_int8_name(source->role, config, source->layer, source->expert, linear);
-    st_int8_shape(source->role, config, source->layer, &j.linear_op);
+    st_int8_shape(source->role, config, source->layer, source->expert, &j.linear_op);
     j.rows = (size_t)j.linear_op.weight.n_panels * ST_INT8_PANEL;
     j.scales = calloc(j.linear_op.weight.n_in, sizeof *j.scales);
     j.columns = malloc(BLOCK * j.rows);

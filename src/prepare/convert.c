@@ -39,7 +39,7 @@ static stint_status for_linear(struct st_prepare_job *job, enum st_int8_role rol
 static stint_status for_layer(struct st_prepare_job *job, uint32_t layer, linear_fn *fn) {
     ST_TRY(for_linear(job, ST_INT8_QKV, layer, 0, fn));
     ST_TRY(for_linear(job, ST_INT8_O, layer, 0, fn));
-    for (uint32_t e = 0; e < st_max(1, job->model->config.n_experts); e++) {
+    for (uint32_t e = 0; e < st_config_blocks(&job->model->config, layer); e++) {
         ST_TRY(for_linear(job, ST_INT8_UP, layer, e, fn));
         ST_TRY(for_linear(job, ST_INT8_DOWN, layer, e, fn));
     }
@@ -72,10 +72,15 @@ static stint_status set_scales(struct st_prepare_job *job, struct st_pack_source
     return st_outlier_scales(stats_of(job, s), name);
 }
 
-// Releases the memory of the source's weights.
-static void forget(const struct st_pack_source *s) {
-    for (size_t i = 0; i < ST_LINEAR_OP_PARTS && s->parts[i]; i++)
-        st_map_forget(s->parts[i]->data, s->parts[i]->n_out * s->parts[i]->row_bytes);
+// Releases the memory of the source's weights, where a file has them.
+static void forget(const struct st_prepare_job *job, const struct st_pack_source *s) {
+    uint32_t file;
+    uint64_t offset;
+    for (size_t i = 0; i < ST_LINEAR_OP_PARTS && s->parts[i]; i++) {
+        size_t bytes = s->parts[i]->n_out * s->parts[i]->row_bytes;
+        if (st_checkpoint_find(&job->model->checkpoint, s->parts[i]->data, bytes, &file, &offset))
+            st_map_forget(s->parts[i]->data, bytes);
+    }
 }
 
 // Called after the second pass, when the statistics are complete.
@@ -83,7 +88,7 @@ static stint_status plan(struct st_prepare_job *job, struct st_pack_source *s) {
     struct st_input_stats *stats = stats_of(job, s);
     char name[ST_INT8_NAME_BYTES];
     name_of(job, s, name);
-    forget(s);
+    forget(job, s);
     st_outlier_select(stats);
     ST_TRY(st_plan_add(&job->plan, name, s->role, s->layer, s->expert, stats));
     struct st_planned *l = &job->plan.linears[job->plan.n - 1];
@@ -138,7 +143,7 @@ static stint_status write_columns(struct st_prepare_job *job, struct st_planned 
     l->first_section = st_package_sections(job->writer);
     l->written = true;
     ST_TRY(st_pack_columns(&job->model->config, &s, scales.data, job->writer));
-    forget(&s);
+    forget(job, &s);
     return st_pack_section(job->writer, l->name, ST_INT8_HOT, ST_SECTION_I32, l->hot, l->n_in);
 }
 

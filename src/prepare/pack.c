@@ -26,20 +26,24 @@ struct st_packer {
     float *bias;
 };
 
-static void widest(const struct st_config *config, size_t *k, size_t *rows) {
-    *k = *rows = 0;
-    for (uint32_t i = 0; i < config->n_layers * ST_INT8_ROLES; i++) {
-        struct st_linear_op linear_op;
-        enum st_int8_role role = (enum st_int8_role)(i % ST_INT8_ROLES);
-        st_int8_shape(role, config, i / ST_INT8_ROLES, &linear_op);
-        *k = st_max(*k, linear_op.weight.n_in);
-        *rows = st_max(*rows, (size_t)linear_op.weight.n_panels * ST_INT8_PANEL);
-    }
+struct widest {
+    const struct st_config *config;
+    size_t k, rows;
+};
+
+static stint_status widen(void *context, struct st_linear_id id) {
+    struct widest *w = context;
+    struct st_linear_op linear_op;
+    st_int8_shape(id.role, w->config, id.layer, id.expert, &linear_op);
+    w->k = st_max(w->k, linear_op.weight.n_in);
+    w->rows = st_max(w->rows, (size_t)linear_op.weight.n_panels * ST_INT8_PANEL);
+    return STINT_OK;
 }
 
 static void lay_out(struct st_packer *p, struct st_arena *arena) {
-    size_t k, rows;
-    widest(p->config, &k, &rows);
+    struct widest widest = {p->config, 0, 0};
+    st_linears_each(p->config, (uint32_t)st_max(1, p->config->n_experts), widen, &widest);
+    size_t k = widest.k, rows = widest.rows;
     p->row = ST_TAKE(arena, float, k);
     p->rows = ST_TAKE(arena, int8_t, k * BLOCK);
     p->panel = ST_TAKE(arena, int8_t, st_int8_panel_bytes(k));
@@ -224,7 +228,7 @@ static stint_status pack(struct packing *j, struct st_package_writer *writer) {
 stint_status st_pack_linear(struct st_packer *packer, const struct st_pack_source *source,
                             struct st_package_writer *writer) {
     struct packing j = {.p = packer, .source = source};
-    st_int8_shape(source->role, packer->config, source->layer, &j.linear_op);
+    st_int8_shape(source->role, packer->config, source->layer, source->expert, &j.linear_op);
     st_int8_name(source->role, packer->config, source->layer, source->expert, j.name);
     return pack(&j, writer);
 }

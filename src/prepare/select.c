@@ -63,7 +63,7 @@ static stint_status bind(struct unfinished *u, struct stint_model *m) {
 static void forget_layer(const struct stint_model *m, uint32_t i) {
     const struct st_layer_int8 *l = &m->int8.layers[i];
     const struct st_int8_weight *w[4] = {&l->qkv.weight, &l->o.weight};
-    for (uint32_t e = 0; e < st_max(1, m->config.n_experts); e++) {
+    for (uint32_t e = 0; e < st_config_blocks(&m->config, i); e++) {
         w[2] = &l->ffn[e].up.weight;
         w[3] = &l->ffn[e].down.weight;
         for (size_t j = 0; j < 4; j++) st_map_forget(w[j]->panels, st_int8_packed_bytes(w[j]));

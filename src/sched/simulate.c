@@ -43,7 +43,8 @@ static double weights_of(const struct st_config *c, uint32_t layer, uint32_t kin
     case ST_SUBGRAPH_O:
         return (double)c->hidden * w.out;
     case ST_SUBGRAPH_FFN:
-        return gated * blocks * c->hidden * (double)c->ffn;
+        if (c->dense[layer]) return gated * c->hidden * (double)c->dense_ffn;
+        return gated * c->hidden * (blocks * c->ffn + c->shared_ffn);
     default:
         return 0.0;
     }
@@ -51,7 +52,7 @@ static double weights_of(const struct st_config *c, uint32_t layer, uint32_t kin
 
 // The same, counting all experts.
 static double stored_of(const struct st_config *c, uint32_t layer, uint32_t kind) {
-    double all = kind == ST_SUBGRAPH_FFN && c->n_experts
+    double all = kind == ST_SUBGRAPH_FFN && st_config_is_routed(c, layer, 0)
                      ? (double)c->n_experts / st_max(1, c->n_experts_used)
                      : 1.0;
     return all * weights_of(c, layer, kind);

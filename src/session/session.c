@@ -63,7 +63,7 @@ static size_t widest_input(const struct stint_session *s) {
     for (uint32_t i = 0; i < c->n_layers && !s->model->int8.layers; i++) {
         const struct st_layer *l = &w->layers[i];
         widest = st_max(widest, st_max(l->q.n_in, l->o.n_in));
-        for (uint32_t e = 0; e < st_max(1, c->n_experts); e++)
+        for (uint32_t e = 0; e < st_config_blocks(c, i); e++)
             widest = st_max(widest, st_max(l->ffn[e].up.n_in, l->ffn[e].down.n_in));
     }
     return widest;
@@ -73,6 +73,7 @@ static void lay_out_buffers(struct stint_session *s, struct st_arena *a,
                             struct st_chunk_buffers *b) {
     const struct st_config *c = &s->model->config;
     struct st_mixer_widths mixer = st_config_widest_mixer(c);
+    size_t n_ffn = st_config_widest_ffn(c);
     size_t n = s->chunk_len, wide = st_max(c->hidden, c->embed), half = c->rope_dims / 2;
     bool nested = s->model->nested.high != 0, floats = !s->model->int8.layers || nested;
     b->x = ST_TAKE(a, float, n * c->hidden);
@@ -83,9 +84,9 @@ static void lay_out_buffers(struct stint_session *s, struct st_arena *a,
     b->v = ST_TAKE(a, float, n *mixer.v);
     b->bias_factors = ST_TAKE(a, float, n * c->n_heads * st_key_bias_dims(s->model, s->kv.type));
     b->attended = ST_TAKE(a, float, n *mixer.out);
-    b->gate = ST_TAKE(a, float, floats && c->flags & ST_ARCH_GATED ? n * c->ffn : 0);
+    b->gate = ST_TAKE(a, float, floats && c->flags & ST_ARCH_GATED ? n * n_ffn : 0);
     bool middle = floats || s->model->int8.row_scaled_middle;
-    b->up = ST_TAKE(a, float, middle ? n * c->ffn : 0);
+    b->up = ST_TAKE(a, float, middle ? n *n_ffn : 0);
     if (s->model->int8.layers) s->quantized_bytes = st_int8_lay_out(s, b, a);
     if (nested) st_nested_lay_out(s, b, a);
     if (s->model->fast) st_blocks_lay_out(widest_input(s), b, a);
@@ -100,6 +101,7 @@ static void lay_out_buffers(struct stint_session *s, struct st_arena *a,
     b->expert_in = ST_TAKE(a, float, n * c->hidden);
     b->expert_out = ST_TAKE(a, float, n * c->hidden);
     b->expert_tokens = ST_TAKE(a, int32_t, n);
+    b->shared_gate = ST_TAKE(a, float, n);
 }
 
 static void lay_out_crew(struct stint_session *s, struct st_arena *a,
@@ -139,7 +141,7 @@ static void lay_out(struct stint_session *s, struct st_arena *a) {
     lay_out_crew(s, a, &s->group);
     for (int i = 0; i < 2 && s->split.on; i++) lay_out_crew(s, a, &s->split.groups[i]);
     if (s->split.on) st_split_lay_out(s, a);
-    uint32_t a_layer = ST_N_SUBGRAPHS + 2 + 2 * st_max(1, c->n_experts); // with every shadow
+    uint32_t a_layer = ST_N_SUBGRAPHS + 2 + 2 * st_config_max_blocks(c); // with every shadow
     s->max_events = st_session_max_chunks(s) * c->n_layers * a_layer;
     st_timeline_lay_out(&s->timeline, s->max_events, a);
     s->logits = ST_TAKE(a, float, (1 + s->n_drafts) * (size_t)c->vocab);

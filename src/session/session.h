@@ -86,6 +86,7 @@ struct st_chunk_buffers {
     float *route;                  // [chunk_len, n_experts]
     float *expert_in, *expert_out; // [chunk_len, hidden]
     int32_t *expert_tokens;        // [chunk_len] tokens of the expert at hand
+    float *shared_gate;            // [chunk_len]
     uint8_t *in8, *attended8, *middle8; // quantized, as the device has them
     enum st_npu_kind quantized_on;      // the device that did it last
     struct st_shadow shadow;

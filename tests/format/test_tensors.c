@@ -137,6 +137,25 @@ static void tensors_set_aside_fail_on_use_only(void **state) {
     st_tensors_close(tensors);
 }
 
+static void tensors_of_bytes_are_found_as_such_only(void **state) {
+    (void)state;
+    struct st_tensors *tensors = open_empty();
+    struct st_tensor t = {
+        .name = "codes", .data = numbers, .bytes = 6, .n_dims = 2, .dims = {2, 3, 0, 0}};
+    assert_int_equal(st_tensors_set_bytes_aside(tensors, &t, "its type is U8"), STINT_OK);
+    assert_null(st_tensors_find(tensors, "codes"));
+    assert_null(st_tensors_find_bytes(tensors, "other"));
+    assert_int_equal(st_tensors_find_bytes(tensors, "codes")->dims[1], 3);
+    assert_int_equal(st_tensors_set_aside(tensors, "ids", "its type is I64"), STINT_OK);
+    assert_null(st_tensors_find_bytes(tensors, "ids"));
+    t.name = "cut";
+    t.bytes = 5;
+    assert_failure(st_tensors_set_bytes_aside(tensors, &t, ""), STINT_E_FORMAT, "'cut': has 5");
+    t.dims[0] = UINT64_MAX / 2;
+    assert_failure(st_tensors_set_bytes_aside(tensors, &t, ""), STINT_E_FORMAT, "'cut': has 5");
+    st_tensors_close(tensors);
+}
+
 static void tensors_that_share_bytes_are_named(void **state) {
     (void)state;
     struct st_tensors *tensors = open_empty();
@@ -189,6 +208,7 @@ int main(void) {
         cmocka_unit_test(tensors_refuse_what_does_not_add_up),
         cmocka_unit_test(tensors_refuse_products_that_wrap),
         cmocka_unit_test(tensors_set_aside_fail_on_use_only),
+        cmocka_unit_test(tensors_of_bytes_are_found_as_such_only),
         cmocka_unit_test(tensors_that_share_bytes_are_named),
         cmocka_unit_test(tensors_survive_any_failing_allocation),
         cmocka_unit_test(tensors_close_accepts_null),

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes tests/golden/models: tiny random checkpoints of the families and rope variants that have
 no golden elsewhere, with the logits of Hugging Face's transformers in float64. Not run by the
-tests; needs torch and transformers from PyPI: python3 tests/golden/make_models.py"""
+tests; needs torch and transformers from PyPI: python3 tests/golden/make_models.py [NAME...]"""
 import copy
 import json
 import pathlib
 import shutil
+import sys
 
 import torch
 import transformers
@@ -31,11 +32,49 @@ def rope(kind, **values):
 # name: (transformers class, config, how the checkpoint is written: "new" is transformers 5's
 # spelling of config.json, "old" is what earlier releases wrote, "multimodal" wraps the text model)
 CASES = {
+    "deepseek-v2": ("DeepseekV2", {
+        **LONG, "q_lora_rank": None, "kv_lora_rank": 24, "qk_nope_head_dim": 12,
+        "qk_rope_head_dim": 8, "v_head_dim": 10, "n_routed_experts": 6, "num_experts_per_tok": 2,
+        "moe_intermediate_size": 20, "n_shared_experts": 2, "first_k_dense_replace": 1,
+        "num_key_value_heads": 4, **rope("yarn", factor=8.0, original_max_position_embeddings=16,
+                                         beta_fast=4.0, mscale=0.707, mscale_all_dim=0.707)},
+                    "new"),
+    "deepseek-v2-groups": ("DeepseekV2", {
+        **COMMON, "num_attention_heads": 2, "q_lora_rank": 16, "kv_lora_rank": 18,
+        "qk_nope_head_dim": 10, "qk_rope_head_dim": 6, "v_head_dim": 14, "n_routed_experts": 9,
+        "num_experts_per_tok": 3, "moe_intermediate_size": 12, "n_shared_experts": 1,
+        "num_hidden_layers": 2, "num_key_value_heads": 2, "topk_method": "group_limited_greedy",
+        "n_group": 3, "topk_group": 2, "routed_scaling_factor": 4.0}, "new"),
+    "deepseek-v3": ("DeepseekV3", {
+        **LONG, "q_lora_rank": 16, "kv_lora_rank": 20, "qk_nope_head_dim": 12,
+        "qk_rope_head_dim": 8, "v_head_dim": 12, "n_routed_experts": 8, "num_experts_per_tok": 3,
+        "moe_intermediate_size": 20, "n_shared_experts": 1, "first_k_dense_replace": 1,
+        "num_key_value_heads": 4, "n_group": 2, "topk_group": 1, "num_mtp_layers": 0,
+        **rope("yarn", factor=8.0, original_max_position_embeddings=16, beta_fast=4.0, mscale=1.0,
+               mscale_all_dim=1.0)}, "new"),
     "ernie4_5": ("Ernie4_5", {**LONG, "head_dim": 12}, "old"),
+    "ernie4_5-moe": ("Ernie4_5_Moe", {**LONG, "head_dim": 12, "moe_num_experts": 6, "moe_k": 2,
+                                      "moe_intermediate_size": 20, "moe_num_shared_experts": 2},
+                     "new"),
     "glm4": ("Glm4", {**LONG, "head_dim": 16}, "old"),
+    "glm4-moe": ("Glm4Moe", {
+        **LONG, "head_dim": 16, "use_qk_norm": True, "attention_bias": True, "n_routed_experts": 6,
+        "num_experts_per_tok": 2, "moe_intermediate_size": 20, "num_mtp_layers": 0,
+        "routed_scaling_factor": 1.5}, "new"),
+    "gpt-oss": ("GptOss", {**LONG, "num_hidden_layers": 4, "head_dim": 16, "intermediate_size": 64,
+                           "num_local_experts": 5, "num_experts_per_tok": 2, "sliding_window": 12,
+                           **rope("yarn", factor=8.0, original_max_position_embeddings=16,
+                                  beta_fast=4.0, beta_slow=1.0, truncate=False)}, "mxfp4"),
+    "gpt-oss-bf16": ("GptOss", {**COMMON, "num_attention_heads": 3, "num_key_value_heads": 1,
+                                "head_dim": 10, "intermediate_size": 20, "num_local_experts": 3,
+                                "num_experts_per_tok": 3, "sliding_window": 7,
+                                **rope("yarn", factor=4.0, original_max_position_embeddings=16,
+                                       truncate=False)}, "new"),
     "ministral3": ("Ministral3", {**LONG, "head_dim": 12, **rope(
         "yarn", factor=8.0, original_max_position_embeddings=16, mscale=1.0, mscale_all_dim=1.0,
         llama_4_scaling_beta=0.3)}, "new"),
+    "olmoe": ("Olmoe", {**LONG, "intermediate_size": 24, "num_experts": 6,
+                        "num_experts_per_tok": 3}, "new"),
     "olmo2": ("Olmo2", LONG, "old"),
     "olmo3": ("Olmo3", {**LONG, "num_hidden_layers": 5, "sliding_window": 12, "rope_parameters": {
         "sliding_attention": {"rope_type": "default", "rope_theta": 5000.0},
@@ -49,6 +88,13 @@ CASES = {
                                   partial_rotary_factor=0.75,
                                   short_factor=[1.0, 1.1, 1.2, 1.3, 1.4, 1.5],
                                   long_factor=[1.0, 1.5, 2.0, 3.0, 4.0, 6.0])}, "old"),
+    "qwen2moe": ("Qwen2Moe", {**LONG, "num_experts": 6, "num_experts_per_tok": 2,
+                              "moe_intermediate_size": 24, "shared_expert_intermediate_size": 40},
+                 "new"),
+    "qwen2moe-dense": ("Qwen2Moe", {**COMMON, "num_experts": 4, "num_experts_per_tok": 2,
+                                    "moe_intermediate_size": 20, "norm_topk_prob": True,
+                                    "shared_expert_intermediate_size": 12,
+                                    "mlp_only_layers": [1]}, "new"),
     "qwen3moe": ("Qwen3Moe", {**LONG, "head_dim": 12, "num_hidden_layers": 2, "num_experts": 6,
                               "num_experts_per_tok": 2, "moe_intermediate_size": 24,
                               "norm_topk_prob": True}, "new"),
@@ -112,12 +158,60 @@ def randomize(model, gemma):
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             values = torch.randn(parameter.shape, generator=generator)
-            if parameter.ndim == 1:
+            if name.endswith("sinks"):
+                parameter.copy_(values)
+            elif name.endswith("gate_up_proj"):  # large enough for the clamps
+                parameter.copy_(values * 0.7)
+            elif parameter.ndim == 1:
                 one = 1.0 if name.endswith("weight") and not gemma else 0.0
                 parameter.copy_(values * 0.2 + one)
             else:
                 scale = 0.5 if "embed" in name else 2 * parameter.shape[-1] ** -0.5
                 parameter.copy_(values * scale)
+        for name, tensor in [*model.named_buffers(), *model.named_parameters()]:
+            if name.endswith("e_score_correction_bias"):
+                tensor.copy_(torch.randn(tensor.shape, generator=generator) * 0.2)
+
+
+MXFP4 = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0])
+
+
+def mxfp4(values):
+    """Codes [..., n / 32, 32] and scales [..., n / 32] of values [..., n]."""
+    blocks = values.float().unflatten(-1, (-1, 32))
+    exponent = torch.floor(torch.log2(blocks.abs().amax(-1))) - 2
+    steps = blocks / 2.0 ** exponent[..., None]
+    codes = (steps.abs()[..., None] - MXFP4).abs().argmin(-1) + 8 * (steps < 0)
+    return codes, exponent + 127
+
+
+def mxfp4_values(values):
+    codes, scales = mxfp4(values)
+    blocks = MXFP4[codes % 8] * (1 - 2 * (codes // 8)) * 2.0 ** (scales[..., None] - 127)
+    return blocks.flatten(-2)
+
+
+def round_experts(model):
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name.endswith(("gate_up_proj", "down_proj")):
+                parameter.copy_(mxfp4_values(parameter.transpose(1, 2)).transpose(1, 2))
+
+
+def store_mxfp4(weights):
+    """As openai/gpt-oss-20b stores its experts."""
+    tensors = {}
+    with safe_open(weights, "pt") as stored:
+        for key in stored.keys():
+            values = stored.get_tensor(key)
+            if key.endswith(("gate_up_proj", "down_proj")):
+                codes, scales = mxfp4(values.transpose(1, 2))
+                pairs = codes.unflatten(-1, (-1, 2))
+                tensors[key + "_blocks"] = (pairs[..., 0] + 16 * pairs[..., 1]).to(torch.uint8)
+                tensors[key + "_scales"] = scales.to(torch.uint8)
+            else:
+                tensors[key] = values
+    save_file(tensors, weights, {"format": "pt"})
 
 
 def greedy(model, tokens):
@@ -153,6 +247,9 @@ def respell(folder, style):
         config = old_spelling(config)
         config["block_ff_dim"] = config.pop("intermediate_size")
         config["tie_embedding"] = config.pop("tie_word_embeddings")
+    if style == "mxfp4":
+        config["quantization_config"] = {"quant_method": "mxfp4"}
+        store_mxfp4(folder / "model.safetensors")
     if style in WRAPPERS:
         kind, model_type, before, after = WRAPPERS[style]
         config = {"architectures": [kind + "ForConditionalGeneration"], "model_type": model_type,
@@ -166,7 +263,8 @@ def respell(folder, style):
 
 
 def main():
-    for name, (family, values, style) in CASES.items():
+    for name in sys.argv[1:] or CASES:
+        family, values, style = CASES[name]
         folder = MODELS / name
         shutil.rmtree(folder, ignore_errors=True)
         text = "TextConfig" if family == "Gemma3" else "Config"
@@ -174,6 +272,8 @@ def main():
         family_class = getattr(transformers, family + "ForCausalLM")
         model = family_class(config)
         randomize(model, family.startswith("Gemma"))
+        if style == "mxfp4":
+            round_experts(model)
         model.tie_weights()
         model.to(torch.bfloat16).save_pretrained(folder)
         (folder / "generation_config.json").unlink(missing_ok=True)

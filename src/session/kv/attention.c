@@ -40,8 +40,8 @@ static void normalise_row(const struct job *job, const struct st_norm_weight *no
 // Llama 4's scale of queries, which keeps attention sharp in texts beyond the original context.
 static float query_scale(const struct st_rope *rope, size_t position) {
     if (rope->query_growth <= 0.0) return 1.0f;
-    return (float)(1.0 + rope->query_growth * log1p(floor((double)position /
-                                                          rope->original_context)));
+    return (float)(1.0 +
+                   rope->query_growth * log1p(floor((double)position / rope->original_context)));
 }
 
 static void rotate(const struct job *job, size_t t, float *x) {
@@ -120,6 +120,7 @@ static void decode_item(void *context, size_t item, size_t worker) {
     size_t row = t * c->n_heads + kv_head * job->group + first, at = row * hd;
     const float *rotations = st_key_bias_rotations(&s->kv.bias, s->model, job->run->layer);
     float *scores = job->run->group->workers[worker].scores;
+    const float *sinks = s->model->weights.layers[job->run->layer].sinks;
     struct st_place place = st_batch_place(job->run->batch, t);
     size_t n_keys = place.position + 1;
     place.position = st_session_first_key(s, job->run->layer, place.position);
@@ -131,7 +132,8 @@ static void decode_item(void *context, size_t item, size_t worker) {
     st_session_kv_kernel(s)->decode(
         job->run->buffers->q + at, n, cache_at(job->run, s->kv.keys, kv_head, place),
         cache_at(job->run, s->kv.values, kv_head, place), n_keys, hd, c->attn_scale,
-        c->attn_softcap, rotations != NULL, scores, job->run->buffers->attended + at);
+        c->attn_softcap, sinks ? sinks + kv_head * job->group + first : NULL, rotations != NULL,
+        scores, job->run->buffers->attended + at);
 }
 
 // How many query heads an item takes, so that the last worker is done soonest: reading the cache

@@ -31,7 +31,7 @@ static void activate_token(void *context, size_t t, size_t worker) {
 static stint_status run_block(const struct st_run *r, const struct st_operands *o,
                               const struct st_op *linear) {
     struct st_chunk_buffers *b = r->buffers;
-    size_t n_ffn = r->s->model->config.ffn;
+    size_t n_ffn = st_config_ffn(&r->s->model->config, r->layer, o->expert);
     bool gated = st_linear_exists(&r->s->model->weights.layers[r->layer].ffn[o->expert].gate);
     struct activation activation = {r, n_ffn, gated};
     struct st_operands up = *o, down = *o;
@@ -63,25 +63,62 @@ const struct st_op st_op_nested_ffn = {.name = "nested", .run = run_nested};
 
 // ---- Mixtures
 
-// Turns one token's router logits into the weights of its best experts, 0 for the others: a softmax
-// over the selected ones, which equals the full softmax renormalised, or with `all` the full
-// softmax as it is. Of equals the lower index wins.
-static void select_experts(float *route, size_t n_experts, size_t n_used, bool all) {
-    bool selected[ST_MAX_EXPERTS] = {false};
+// Scores of a token's logits; returns what their shares are of.
+static float score_all(const struct st_router *r, const float *logits, size_t n, float *score) {
     float best = -INFINITY, sum = 0.0f;
+    for (size_t e = 0; e < n; e++) best = fmaxf(best, logits[e]);
+    for (size_t e = 0; e < n; e++) {
+        score[e] = r->sigmoid ? 1.0f / (1.0f + expf(-logits[e])) : expf(logits[e] - best);
+        sum += score[e];
+    }
+    return r->sigmoid ? 1.0f : sum;
+}
+
+// Of equals the lower index wins.
+static void take_best(const float *choice, size_t n, size_t n_used, bool *selected) {
     for (size_t u = 0; u < n_used; u++) {
-        size_t arg = n_experts;
-        for (size_t e = 0; e < n_experts; e++)
-            if (!selected[e] && (arg == n_experts || route[e] > route[arg])) arg = e;
+        size_t arg = n;
+        for (size_t e = 0; e < n; e++)
+            if (!selected[e] && (arg == n || choice[e] > choice[arg])) arg = e;
         selected[arg] = true;
-        if (u == 0) best = route[arg];
     }
-    for (size_t e = 0; e < n_experts; e++) {
-        float share = selected[e] || all ? expf(route[e] - best) : 0.0f;
-        route[e] = selected[e] ? share : 0.0f;
-        sum += share;
+}
+
+// Experts of other groups than the best ones can no longer be selected.
+static void leave_groups(const struct st_router *r, size_t n, float *choice) {
+    float group[ST_MAX_EXPERTS];
+    bool selected[ST_MAX_EXPERTS] = {false};
+    size_t size = n / r->n_groups;
+    for (size_t g = 0; g < r->n_groups; g++) {
+        float best = -INFINITY, second = -INFINITY;
+        for (size_t e = g * size; e < (g + 1) * size; e++) {
+            second = fmaxf(second, fminf(best, choice[e]));
+            best = fmaxf(best, choice[e]);
+        }
+        group[g] = r->group_sums ? best + second : best;
     }
-    for (size_t e = 0; e < n_experts; e++) route[e] /= sum;
+    take_best(group, r->n_groups, r->n_groups_used, selected);
+    for (size_t e = 0; e < n; e++)
+        if (!selected[e / size]) choice[e] = -INFINITY;
+}
+
+// Turns one token's router logits into the weights of its best experts, 0 for the others. Shares
+// of the selected ones equal the full softmax renormalised.
+static void select_experts(const struct st_config *c, const float *bias, float *route) {
+    const struct st_router *r = &c->router;
+    float score[ST_MAX_EXPERTS], choice[ST_MAX_EXPERTS] = {0}, chosen = 0.0f;
+    bool selected[ST_MAX_EXPERTS] = {false};
+    float whole = score_all(r, route, c->n_experts, score);
+    for (size_t e = 0; e < c->n_experts; e++) {
+        choice[e] = r->sigmoid || bias ? score[e] / whole : route[e];
+        if (bias) choice[e] += bias[e];
+    }
+    if (r->n_groups > 1) leave_groups(r, c->n_experts, choice);
+    take_best(choice, c->n_experts, c->n_experts_used, selected);
+    for (size_t e = 0; e < c->n_experts; e++) chosen += selected[e] ? score[e] : 0.0f;
+    if (!r->shares) whole = chosen > 0.0f ? chosen : 1.0f;
+    for (size_t e = 0; e < c->n_experts; e++)
+        route[e] = selected[e] ? score[e] / whole * (float)r->scale : 0.0f;
 }
 
 // Those of the batch, to the source of their weights.
@@ -122,20 +159,39 @@ static stint_status run_expert(const struct st_run *r, const struct st_operands 
     return STINT_OK;
 }
 
+// The block that all tokens pass through, with its share of a token where it has a gate.
+static stint_status run_shared(const struct st_run *r, const struct st_operands *o) {
+    const struct st_config *c = &r->s->model->config;
+    const struct st_linear_weight *gate = &r->s->model->weights.layers[r->layer].shared_gate;
+    struct st_chunk_buffers *b = r->buffers;
+    struct st_operands inside = {.role = ST_INT8_UP,
+                                 .expert = c->n_experts,
+                                 .x = o->x,
+                                 .n = o->n,
+                                 .y = {b->expert_out},
+                                 .y_row = {c->hidden}};
+    if (gate->data) ST_TRY(st_float_linear(r, o->x, o->n, gate, b->shared_gate));
+    ST_TRY(st_op_all(st_op_of(r, ST_UNIT_EXPERT), r, &inside));
+    for (size_t t = 0; t < o->n; t++) {
+        float share = gate->data ? 1.0f / (1.0f + expf(-b->shared_gate[t])) : 1.0f;
+        r->s->kernels.elementwise->axpy(share, b->expert_out + t * c->hidden, c->hidden,
+                                        o->y[0] + t * o->y_row[0]);
+    }
+    return STINT_OK;
+}
+
 // Expert by expert, over the tokens that were routed to it; each token adds its experts in
-// ascending order.
+// ascending order, and then the shared block.
 static stint_status run_mixture(const struct st_run *r, const struct st_operands *o) {
     const struct st_config *c = &r->s->model->config;
     float *route = r->buffers->route;
     const struct st_layer *l = &r->s->model->weights.layers[r->layer];
     ST_TRY(st_float_linear(r, o->x, o->n, &l->router, route));
-    for (size_t t = 0; t < o->n; t++)
-        select_experts(route + t * c->n_experts, c->n_experts, c->n_experts_used,
-                       (c->flags & ST_ARCH_ROUTE_ALL) != 0);
+    for (size_t t = 0; t < o->n; t++) select_experts(c, l->router_bias, route + t * c->n_experts);
     if (r->s->source->expect) expect_experts(r, o->n);
     memset(o->y[0], 0, o->n * c->hidden * sizeof(float));
     for (uint32_t e = 0; e < c->n_experts; e++) ST_TRY(run_expert(r, o, e));
-    return STINT_OK;
+    return c->shared_ffn ? run_shared(r, o) : STINT_OK;
 }
 
 const struct st_op st_op_mixture = {.name = "mixture", .run = run_mixture};

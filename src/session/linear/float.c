@@ -122,20 +122,21 @@ stint_status st_float_linears(const struct st_run *r, const struct st_operands *
 }
 
 // Of the model. Weights of a method that is only compared may be wider.
-static size_t input_width(const struct st_config *c, enum st_int8_role role, uint32_t layer) {
+static size_t input_width(const struct st_config *c, enum st_int8_role role, uint32_t layer,
+                          uint32_t block) {
     const size_t widths[ST_INT8_ROLES] = {c->hidden, st_config_mixer(c, layer).out, c->hidden,
-                                          c->ffn, c->embed};
+                                          st_config_ffn(c, layer, block), c->embed};
     return widths[role];
 }
 
 const float *st_float_input(const struct st_run *r, const struct st_operands *o) {
-    struct st_linear_input input = {
-        r->layer,
-        o->expert,
-        o->role,
-        o->x,
-        o->n,
-        input_width(&r->s->model->config, o->role, o->role == ST_INT8_HEAD ? 0 : r->layer)};
+    struct st_linear_input input = {r->layer,
+                                    o->expert,
+                                    o->role,
+                                    o->x,
+                                    o->n,
+                                    input_width(&r->s->model->config, o->role,
+                                                o->role == ST_INT8_HEAD ? 0 : r->layer, o->expert)};
     return st_session_observe(r->s, &input);
 }
 

@@ -30,7 +30,7 @@ size_t st_int8_lay_out(const struct stint_session *s, struct st_chunk_buffers *b
     const struct st_config *c = &s->model->config;
     size_t in = quantized_bytes(s, st_max(c->hidden, c->embed));
     size_t attended = quantized_bytes(s, st_config_widest_mixer(c).out);
-    size_t middle = quantized_bytes(s, c->ffn);
+    size_t middle = quantized_bytes(s, st_config_widest_ffn(c));
     b->in8 = ST_TAKE(arena, uint8_t, in);
     b->attended8 = ST_TAKE(arena, uint8_t, attended);
     b->middle8 = ST_TAKE(arena, uint8_t, middle);
@@ -165,9 +165,9 @@ static stint_status run_on(const struct st_run *r, const struct st_operands *o, 
         list = st_shadow_list(shadow, st_run_linear_op(r, ST_INT8_DOWN, o->expert), shadow->middle);
         args.middle = st_mirror_slice(&npu->mirror, r->buffers->middle8, 0);
         args.outliers = list_slice(r, npu, list);
+        size_t n_ffn = st_config_ffn(&r->s->model->config, r->layer, o->expert);
         if (r->s->model->int8.row_scaled_middle)
-            args.floats = st_mirror_slice(&npu->mirror, r->buffers->up,
-                                          r->s->model->config.ffn * sizeof(float));
+            args.floats = st_mirror_slice(&npu->mirror, r->buffers->up, n_ffn * sizeof(float));
         if (up->weight.shadowed && shadow->pending) {
             size_t row = st_linear_op_rows(up) * sizeof(float);
             args.add = st_mirror_slice(&npu->mirror, shadow->add, row);

@@ -12,22 +12,22 @@
 
 enum { N_TERMS = 2 };
 
-static size_t n_experts(const struct stint_model *m) {
-    return st_max(1, m->config.n_experts);
+static size_t max_blocks(const struct stint_model *m) {
+    return st_config_max_blocks(&m->config);
 }
 
 // Of a layer: qkv, o, then its feed-forward blocks; the head behind all layers.
 static size_t unit_of(const struct stint_session *s, enum st_int8_role role, uint32_t layer,
                       uint32_t expert) {
     if (role == ST_INT8_HEAD) return s->npus.n_units - 1;
-    size_t first = layer * (ST_INT8_UP + n_experts(s->model));
+    size_t first = layer * (ST_INT8_UP + max_blocks(s->model));
     return first + (size_t)role + (role == ST_INT8_UP ? expert : 0);
 }
 
 static size_t linear_of(const struct stint_session *s, enum st_int8_role role, uint32_t layer,
                         uint32_t expert) {
     if (role == ST_INT8_HEAD) return s->npus.n_linears - 1;
-    size_t first = layer * (ST_INT8_UP + 2 * n_experts(s->model));
+    size_t first = layer * (ST_INT8_UP + 2 * max_blocks(s->model));
     return first + (size_t)role + (st_int8_is_ffn(role) ? 2 * expert : 0);
 }
 
@@ -43,7 +43,7 @@ static void lay_out_group(const struct stint_session *s, struct st_worker_group 
 }
 
 void st_npu_lay_out(struct stint_session *s, struct st_arena *arena) {
-    size_t layers = s->model->config.n_layers, experts = n_experts(s->model);
+    size_t layers = s->model->config.n_layers, experts = max_blocks(s->model);
     s->npus.n_units = layers * (ST_INT8_UP + experts) + 1;
     s->npus.n_linears = layers * (ST_INT8_UP + 2 * experts) + 1;
     s->npus.placed = ST_TAKE(arena, uint8_t, s->npus.n_units);
@@ -64,7 +64,7 @@ static stint_status each_unit(const struct stint_session *s, unit_fn *fn, void *
     for (uint32_t i = 0; i < s->model->config.n_layers; i++) {
         ST_TRY(fn(context, &(struct unit){ST_INT8_QKV, i, 0}));
         ST_TRY(fn(context, &(struct unit){ST_INT8_O, i, 0}));
-        for (uint32_t e = 0; e < n_experts(s->model); e++)
+        for (uint32_t e = 0; e < st_config_blocks(&s->model->config, i); e++)
             ST_TRY(fn(context, &(struct unit){ST_INT8_UP, i, e}));
     }
     return fn(context, &(struct unit){ST_INT8_HEAD, 0, 0});
@@ -91,6 +91,7 @@ struct placing {
     const struct stint_session *s;
     const struct st_device *device;
     struct st_placement_item *items;
+    size_t *units; // of the items: layers may have fewer than the widest mixture
     size_t n;
 };
 
@@ -103,6 +104,7 @@ static stint_status list_unit(void *context, const struct unit *u) {
     };
     struct placing *p = context;
     struct st_device_subgraph subgraph = subgraph_of(p->s, u, false);
+    p->units[p->n] = unit_of(p->s, u->role, u->layer, u->expert);
     struct st_placement_item *item = &p->items[p->n++];
     *item = (struct st_placement_item){.kind = kinds[u->role], .layer = u->layer};
     item->supported = st_device_supports(p->device, &subgraph);
@@ -113,18 +115,22 @@ static stint_status list_unit(void *context, const struct unit *u) {
 
 static stint_status place(struct stint_session *s, struct st_device *device) {
     uint64_t limit = st_device_caps(device)->memory_limit, used = st_device_used_bytes(device);
-    struct placing p = {s, device, calloc(s->npus.n_units, sizeof *p.items), 0};
+    struct placing p = {s, device, calloc(s->npus.n_units, sizeof *p.items),
+                        calloc(s->npus.n_units, sizeof *p.units), 0};
     int *where = calloc(s->npus.n_units, sizeof *where);
     stint_status status = STINT_OK;
-    if (!p.items || !where) status = st_fail(STINT_E_NOMEM, "no memory to place a model");
+    if (!p.items || !p.units || !where)
+        status = st_fail(STINT_E_NOMEM, "no memory to place a model");
     if (status == STINT_OK) status = each_unit(s, list_unit, &p);
     if (status == STINT_OK) {
         if (limit) limit = st_max(1, limit - st_min(limit, used));
         st_placement(p.items, p.n, &limit, 1, where);
         for (size_t i = 0; i < p.n; i++)
-            s->npus.placed[i] = where[i] == ST_PLACEMENT_HOST ? ST_NPU_HOST : ST_NPU_DEVICE;
+            s->npus.placed[p.units[i]] =
+                where[i] == ST_PLACEMENT_HOST ? ST_NPU_HOST : ST_NPU_DEVICE;
     }
     free(p.items);
+    free(p.units);
     free(where);
     return status;
 }

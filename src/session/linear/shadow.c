@@ -45,7 +45,7 @@ static struct extent measure(const struct stint_model *model) {
     for (uint32_t i = 0; i < model->config.n_layers; i++) {
         add_linear(&w->layers[i].qkv, &extent);
         add_linear(&w->layers[i].o, &extent);
-        for (uint32_t e = 0; e < st_max(1, model->config.n_experts); e++) {
+        for (uint32_t e = 0; e < st_config_blocks(&model->config, i); e++) {
             add_linear(&w->layers[i].ffn[e].up, &extent);
             add_linear(&w->layers[i].ffn[e].down, &extent);
         }
@@ -89,7 +89,7 @@ static stint_status must_have_checks(const struct stint_model *model) {
     for (uint32_t i = 0; i < model->config.n_layers; i++) {
         const struct st_layer_int8 *l = &w->layers[i];
         const struct st_int8_weight *of_layer[4] = {&l->qkv.weight, &l->o.weight};
-        for (uint32_t e = 0; e < st_max(1, model->config.n_experts); e++) {
+        for (uint32_t e = 0; e < st_config_blocks(&model->config, i); e++) {
             of_layer[2] = &l->ffn[e].up.weight;
             of_layer[3] = &l->ffn[e].down.weight;
             for (size_t j = 0; j < 4; j++)

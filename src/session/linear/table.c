@@ -59,9 +59,10 @@ static struct way nested_way(const struct stint_session *s, enum st_phase phase)
     return way;
 }
 
-static const struct st_op *op_of(const struct stint_session *s, enum st_unit unit,
+static const struct st_op *op_of(const struct stint_session *s, uint32_t layer, enum st_unit unit,
                                  const struct way *way) {
-    if (unit == ST_UNIT_FFN && s->model->config.n_experts) return &st_op_mixture;
+    if (unit == ST_UNIT_FFN && st_config_is_routed(&s->model->config, layer, 0))
+        return &st_op_mixture;
     if (unit == ST_UNIT_HEAD) return way->head;
     return unit == ST_UNIT_FFN || unit == ST_UNIT_EXPERT ? way->ffn : way->linear;
 }
@@ -71,8 +72,8 @@ static void fill_row(const struct stint_session *s, uint32_t layer, enum st_unit
     for (size_t phase = 0; phase < N_PHASES; phase++) {
         const struct way plain = way_of(s, (enum st_phase)phase);
         const struct way bits = nested_way(s, (enum st_phase)phase);
-        row[phase * N_WEIGHTS] = op_of(s, unit, &plain);
-        row[phase * N_WEIGHTS + 1] = s->model->nested.high ? op_of(s, unit, &bits) : NULL;
+        row[phase * N_WEIGHTS] = op_of(s, layer, unit, &plain);
+        row[phase * N_WEIGHTS + 1] = s->model->nested.high ? op_of(s, layer, unit, &bits) : NULL;
     }
 }
 
@@ -88,7 +89,7 @@ void st_op_shadows(const struct stint_session *s, uint32_t layer, uint8_t shadow
     const struct way way = way_of(s, ST_PHASE_PREFILL);
     memset(shadows, 0, ST_N_SUBGRAPHS);
     for (int unit = ST_UNIT_QKV; unit <= ST_UNIT_FFN; unit++) {
-        const struct st_op *op = op_of(s, (enum st_unit)unit, &way);
+        const struct st_op *op = op_of(s, layer, (enum st_unit)unit, &way);
         if (op->apart) shadows[kinds[unit]] = op->apart(s->model, layer, roles[unit]);
     }
 }

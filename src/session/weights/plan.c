@@ -211,8 +211,9 @@ static stint_status forecast_columns_of(void *context, struct st_linear_id id) {
     size_t rows = (size_t)w->n_panels * ST_INT8_PANEL;
     const json_t *noted = find_noted(f->linears, name);
     double columns = fmin(noted_number(noted, "cold_per_token"), w->n_in);
-    double used =
-        st_int8_is_ffn(id.role) && c->n_experts ? (double)c->n_experts_used / c->n_experts : 1.0;
+    double used = st_int8_is_ffn(id.role) && st_config_is_routed(c, id.layer, id.expert)
+                      ? (double)c->n_experts_used / c->n_experts
+                      : 1.0;
     struct st_expected_reads one = st_expect_columns(rows, columns / w->n_in);
     double reads = one.reads * w->n_in, bytes = one.bytes * w->n_in;
     if (reads <= 0.0) return STINT_OK;
