@@ -50,7 +50,8 @@ struct st_nested_weight {
     const struct st_nested_row *rows;             // [high - low + 1, padded rows]
     uint32_t n_out, n_in;
     uint8_t low, high; // precisions it has
-    uint32_t index;    // among its model's
+    uint8_t bits[ST_NESTED_HIGHEST + 1]; // the one that a run of precision [b] of its model reads
+    uint32_t index;                      // among its model's
     // Dense and sparse (SqueezeLLM, Kim et al. 2024): what codes miss of a few weights of each row.
     const int32_t *outlier_rows;    // [n_out + 1] where a row's begin; NULL: there are none
     const int32_t *outlier_columns; // [n_outliers]

@@ -41,8 +41,7 @@ static void give_int8(const struct walk *w, struct st_linear_id id) {
 // The codes of a precision are part of the next one's.
 static void give_nested(const struct walk *w, struct st_linear_id id,
                         const struct st_nested_weight *n) {
-    unsigned low = st_nested_bits(&w->model->nested, n, w->range.low);
-    unsigned high = st_nested_bits(&w->model->nested, n, w->range.high);
+    unsigned low = n->bits[w->range.low], high = n->bits[w->range.high];
     size_t rows = st_nested_padded_rows(n->n_out), values = (high - low + 1u) * n->n_outliers;
     give(w, id, ST_WEIGHT_NESTED_CODES, n->codes, st_nested_code_bytes(n->n_out, n->n_in, high),
          (uint64_t)n->n_out * n->n_in);

@@ -70,6 +70,7 @@ static stint_status visit(struct walk *w, struct st_linear_id id, uint32_t part,
     st_int8_shape(id.role, w->config, id.layer, id.expert, &linear_op);
     st_nested_name(id.role, part, w->config, id.layer, id.expert, w->place.name);
     w->place.id = id;
+    w->place.part = part;
     w->place.linear = w->weights->layers ? linear : NULL;
     w->place.n_out = linear_op.rows[id.role == ST_INT8_UP ? 0 : part];
     w->place.n_in = linear_op.weight.n_in;
@@ -113,7 +114,8 @@ struct binder {
     const struct st_config *config;
     struct st_arena *arena;
     struct st_nested_range range;
-    const int32_t *extra; // [linears, 2] or NULL
+    const int32_t *bits; // [precisions, n_linears] or NULL
+    uint64_t n_linears;
 };
 
 static stint_status find_named(const struct binder *b, const char *name, bool required,
@@ -190,16 +192,23 @@ static stint_status bind_groups(const struct binder *b, const char *name,
     return STINT_OK;
 }
 
+static int32_t bits_at(const struct binder *b, unsigned precision, uint64_t linear) {
+    return b->bits[(precision - b->range.low) * b->n_linears + linear];
+}
+
+static void set_bits(const struct binder *b, struct st_nested_weight *w) {
+    for (unsigned at = b->range.low; at <= b->range.high; at++)
+        w->bits[at] = (uint8_t)(b->bits ? bits_at(b, at, w->index) : (int32_t)at);
+    w->low = w->bits[b->range.low];
+    w->high = w->bits[b->range.high];
+}
+
 static stint_status bind(void *context, const struct st_nested_place *p) {
     const struct binder *b = context;
     const void *codes, *checks, *row_data, *bias;
     size_t rows = st_nested_padded_rows(p->n_out);
-    const int32_t none[2] = {0, 0}, *extra = b->extra ? b->extra + 2 * (size_t)p->index : none;
-    struct st_nested_weight bound = {.n_out = p->n_out,
-                                     .n_in = p->n_in,
-                                     .low = (uint8_t)(b->range.low + extra[0]),
-                                     .high = (uint8_t)(b->range.high + extra[1]),
-                                     .index = p->index};
+    struct st_nested_weight bound = {.n_out = p->n_out, .n_in = p->n_in, .index = p->index};
+    set_bits(b, &bound);
     struct st_section s = {
         .type = ST_SECTION_NESTED, .n_dims = 3, .dims = {p->n_out, p->n_in, bound.high}};
     ST_TRY(find(b, p->name, ST_NESTED_CODES, true, &s, &codes));
@@ -224,21 +233,37 @@ static stint_status bind(void *context, const struct st_nested_place *p) {
     return bind_outliers(b, p->name, w);
 }
 
+// Sections of packages that older versions wrote, by which they are refused.
+static const struct {
+    const char *name, *what;
+    uint64_t columns;
+} old_sections[] = {
+    {"nested.range", "a table for each row", 0},
+    {"nested.extra", "one bit more for some linears", 2},
+};
+
 static stint_status refuse_old(const struct binder *b) {
-    struct st_section s = {
-        .name = ST_NESTED_OLD_RANGE, .type = ST_SECTION_I32, .n_dims = 1, .dims = {2, 1, 1, 1}};
-    ST_TRY(b->source->find(b->source->context, ST_NESTED_OLD_RANGE, false, &s));
-    if (!s.data) return STINT_OK;
-    return st_fail(STINT_E_UNSUPPORTED,
-                   "its nested weights have a table for each row, which older versions wrote and "
-                   "this one does not read: make the package again with 'stint prepare'");
+    for (size_t i = 0; i < sizeof old_sections / sizeof *old_sections; i++) {
+        uint64_t n = old_sections[i].columns;
+        struct st_section s = {.name = old_sections[i].name,
+                               .type = ST_SECTION_I32,
+                               .n_dims = n ? 2 : 1,
+                               .dims = {n ? b->n_linears : 2, n ? n : 1, 1, 1}};
+        ST_TRY(b->source->find(b->source->context, s.name, false, &s));
+        if (s.data)
+            return st_fail(STINT_E_UNSUPPORTED,
+                           "its nested weights have %s, which older versions wrote and this one "
+                           "does not read: make the package again with 'stint prepare'",
+                           old_sections[i].what);
+    }
+    return STINT_OK;
 }
 
 static stint_status find_range(struct binder *b) {
     const void *data;
     struct st_section s = {.type = ST_SECTION_I32, .n_dims = 1, .dims = {2}};
     ST_TRY(find_named(b, ST_NESTED_PRECISIONS, false, &s, &data));
-    if (!data) return refuse_old(b);
+    if (!data) return STINT_OK;
     const int32_t *range = data;
     if (st_nested_check_range(range[0], range[1], STINT_E_FORMAT) != STINT_OK)
         return st_fail_prefix("section '%s': ", ST_NESTED_PRECISIONS);
@@ -252,20 +277,23 @@ static stint_status count(void *context, const struct st_nested_place *p) {
     return STINT_OK;
 }
 
-static stint_status find_extra(struct binder *b, const struct st_weights *weights, bool ffn) {
-    uint64_t n = 0;
+static stint_status find_bits(struct binder *b) {
     const void *data;
-    ST_TRY(st_weights_nested_each(b->config, weights, ffn, count, &n));
-    struct st_section s = {.type = ST_SECTION_I32, .n_dims = 2, .dims = {n, 2}};
-    ST_TRY(find_named(b, ST_NESTED_EXTRA, false, &s, &data));
-    b->extra = data;
-    for (uint64_t i = 0; i < n && b->extra; i++) {
-        const int32_t *extra = b->extra + 2 * i;
-        bool fits = extra[0] >= 0 && extra[0] <= 1 && extra[1] >= 0 && extra[1] <= extra[0];
-        if (!fits || b->range.high + extra[1] > ST_NESTED_HIGHEST ||
-            b->range.low + extra[0] > b->range.high + extra[1])
-            return st_fail(STINT_E_FORMAT, "section '%s'[%llu] is %d, %d: expected 0 or 1 bit more",
-                           ST_NESTED_EXTRA, (unsigned long long)i, extra[0], extra[1]);
+    uint64_t precisions = b->range.high - b->range.low + 1u;
+    struct st_section s = {.type = ST_SECTION_I32, .n_dims = 2, .dims = {precisions, b->n_linears}};
+    ST_TRY(find_named(b, ST_NESTED_BITS, false, &s, &data));
+    b->bits = data;
+    for (uint64_t i = 0; i < b->n_linears && data; i++) {
+        int32_t last = ST_NESTED_LOWEST;
+        for (unsigned at = b->range.low; at <= b->range.high; at++) {
+            int32_t bits = bits_at(b, at, i);
+            if (bits < last || bits > ST_NESTED_HIGHEST)
+                return st_fail(STINT_E_FORMAT,
+                               "section '%s'[%u, %llu] is %d: expected %d to %d, ascending",
+                               ST_NESTED_BITS, at - b->range.low, (unsigned long long)i, bits, last,
+                               ST_NESTED_HIGHEST);
+            last = bits;
+        }
     }
     return STINT_OK;
 }
@@ -277,7 +305,9 @@ stint_status st_weights_nested_bind(const struct st_int8_source *source,
     struct binder b = {.source = source, .config = config, .arena = arena};
     ST_TRY(find_range(&b));
     *range = b.range;
+    ST_TRY(st_weights_nested_each(config, weights, ffn, count, &b.n_linears));
+    ST_TRY(refuse_old(&b));
     if (!b.range.high) return STINT_OK;
-    ST_TRY(find_extra(&b, weights, ffn));
+    ST_TRY(find_bits(&b));
     return st_weights_nested_each(config, weights, ffn, bind, &b);
 }

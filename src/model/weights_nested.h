@@ -20,12 +20,9 @@
 #define ST_NESTED_OUTLIERS        ".nested_outliers"        // F32 [precisions, n]
 // I32 [2]: the lowest and the highest precision of a run. Absent: there are none.
 #define ST_NESTED_PRECISIONS "nested.precisions"
-// I32 [nested linears, 2]: how many bits more than a run's precision each linear has at the lowest
-// and at the highest precision; between them as many as at the lowest, if it has them. Absent:
-// none.
-#define ST_NESTED_EXTRA "nested.extra"
-// What packages had before, with a table of centroids for each row.
-#define ST_NESTED_OLD_RANGE "nested.range"
+// I32 [precisions, nested linears]: the bits that each linear is read with in a run of that
+// precision, lowest first, never falling. Absent: as many as the run's.
+#define ST_NESTED_BITS "nested.bits"
 
 // The float or nested linears that one packed linear stands for, in the order of its outputs: q, k
 // and v; up, and gate where there is one. Returns how many.
@@ -46,13 +43,6 @@ static inline bool st_nested_has(const struct st_nested_range *range, unsigned b
     return range->high && bits >= range->low && bits <= range->high;
 }
 
-// The bits of a linear's codes in a run of precision `bits`, which `range` has.
-static inline unsigned st_nested_bits(const struct st_nested_range *range,
-                                      const struct st_nested_weight *w, unsigned bits) {
-    unsigned own = bits + w->low - range->low;
-    return own < w->high ? own : w->high;
-}
-
 // The name of the section with the groups of a linear's codes of `bits` bits.
 void st_nested_groups_name(const char *linear, unsigned bits, char name[ST_INT8_NAME_BYTES + 32]);
 // The name of a part of a linear, e.g. part 1 of ST_INT8_QKV: "layers.3.k". Gated feed-forward
@@ -63,6 +53,7 @@ void st_nested_name(enum st_int8_role role, uint32_t part, const struct st_confi
 // One of a model's nested linears.
 struct st_nested_place {
     char name[ST_INT8_NAME_BYTES];
+    uint32_t part;                         // of id's linear, as st_nested_name() counts them
     uint32_t index;                        // counts them
     struct st_linear_id id;                // of the packed linear that it is a part of
     const struct st_linear_weight *linear; // NULL while those are only counted

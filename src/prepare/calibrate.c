@@ -285,11 +285,22 @@ stint_status st_calibration_layer(struct st_calibration *c, uint32_t layer) {
     return STINT_OK;
 }
 
-stint_status st_calibration_layer_again(struct st_calibration *c, uint32_t layer) {
+// Takes the first n_counted ids alone.
+static stint_status count_batches(struct st_calibration *c, batch_fn *fn, uint32_t layer) {
+    size_t all = c->n_ids;
+    if (c->n_counted) c->n_ids = st_min(all, c->n_counted);
     c->phase = ST_CALIBRATE_OUTLIERS;
+    stint_status status = for_batches(c, fn, layer);
+    c->n_ids = all;
+    return status;
+}
+
+// The hidden states of ids that are not counted stay as the first run left them.
+stint_status st_calibration_layer_again(struct st_calibration *c, uint32_t layer) {
+    size_t n = c->n_counted ? st_min(c->n_counted, c->n_ids) : c->n_ids;
     for_layer(c, clear_counts);
-    memcpy(c->hidden, c->before, c->n_ids * row_bytes(c));
-    return for_batches(c, run_layer, layer);
+    memcpy(c->hidden, c->before, n * row_bytes(c));
+    return count_batches(c, run_layer, layer);
 }
 
 stint_status st_calibration_head(struct st_calibration *c) {
@@ -299,9 +310,8 @@ stint_status st_calibration_head(struct st_calibration *c) {
 }
 
 stint_status st_calibration_head_again(struct st_calibration *c) {
-    c->phase = ST_CALIBRATE_OUTLIERS;
     clear_counts(&c->stats.head);
-    return for_batches(c, run_head, 0);
+    return count_batches(c, run_head, 0);
 }
 
 // ---- Predictions

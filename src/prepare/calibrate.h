@@ -25,6 +25,7 @@ struct st_calibration {
     float *before;     // the same before the current layer
     struct st_layer_stats stats;
     bool products; // sums of x x^T are wanted; set before opening
+    size_t n_counted; // ids that the second run of a layer takes, 0: all; set before opening
     unsigned bits; // nested precision to run at; 0: INT8, or float; set before opening
     // Called with every observed input of a layer's first run; or NULL.
     void (*watch)(void *context, const struct st_linear_input *input);

@@ -109,13 +109,11 @@ static stint_status convert_layer(struct st_prepare_job *job, uint32_t i) {
 }
 
 stint_status st_prepare_convert(struct st_prepare_job *job) {
-    if (job->nested) ST_TRY(st_nested_pack_range(job->nested, job->writer));
     for (uint32_t i = 0; i < job->model->config.n_layers; i++) ST_TRY(convert_layer(job, i));
     ST_TRY(st_calibration_head(&job->calibration));
     ST_TRY(for_linear(job, ST_INT8_HEAD, 0, 0, set_scales));
     ST_TRY(st_prepare_step(job, "calibrating"));
     ST_TRY(for_linear(job, ST_INT8_HEAD, 0, 0, pack));
-    if (job->nested) ST_TRY(st_nested_pack_extra(job->nested, job->writer));
     ST_TRY(st_calibration_head_again(&job->calibration));
     ST_TRY(for_linear(job, ST_INT8_HEAD, 0, 0, plan));
     ST_TRY(st_prepare_step(job, "quantizing"));

@@ -12,6 +12,7 @@
 // What a package loses at a precision, on held-out text.
 struct st_loss {
     unsigned bits;
+    double mean_bits; // of a weight
     double divergence, top1_agreement; // as in stint_prepare_summary
     double perplexity_ratio;           // to the source's
 };
@@ -23,6 +24,8 @@ struct st_prepare_job {
     struct st_package_writer *writer;
     struct st_packer *packer;
     struct st_nested_packer *nested;  // NULL: not requested
+    struct st_allocation *allocation; // [n_nested] bits of the nested linears; owned
+    uint32_t n_nested;
     struct st_neuron_packer *neurons; // the same
     struct st_calibration calibration;
     struct st_ids ids;
@@ -53,14 +56,19 @@ stint_status st_prepare_write_inputs(struct st_prepare_job *job);
 // held-out text, in job->summary.
 stint_status st_prepare_select(struct st_prepare_job *job);
 
+// How many ids are held out.
+static inline size_t st_prepare_held_out(const struct st_prepare_job *job) {
+    return job->ids.count - job->n_observed;
+}
+
 // measure.c: sets job->losses from the package, which has been settled; warns where a precision
 // destroys the model. Nothing is measured if no text is held out or there are no nested weights.
 stint_status st_prepare_measure(struct st_prepare_job *job);
-// Runs the held-out text through a model, at `bits` (0: INT8), compares its predictions with the
-// source's in p, and calls `done_with` after each layer.
+// Runs the first `n_ids` of the held-out text through a model, at `bits` (0: INT8), compares its
+// predictions with the source's in p, and calls `done_with` after each layer.
 typedef void (*st_prepare_forget)(const struct stint_model *model, uint32_t layer);
 stint_status st_prepare_predict(const struct st_prepare_job *job, const struct stint_model *model,
-                                unsigned bits, st_prepare_forget done_with,
+                                size_t n_ids, unsigned bits, st_prepare_forget done_with,
                                 struct st_predictions *p);
 
 #endif

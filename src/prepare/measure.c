@@ -19,14 +19,14 @@ static void forget(const struct stint_model *m, uint32_t layer) {
 }
 
 stint_status st_prepare_predict(const struct st_prepare_job *job, const struct stint_model *m,
-                                unsigned bits, st_prepare_forget done_with,
+                                size_t n_ids, unsigned bits, st_prepare_forget done_with,
                                 struct st_predictions *p) {
     struct st_calibration c = {.bits = bits,
                                .stop = st_prepare_is_canceled,
                                .stop_context = (void *)(uintptr_t)job->options};
     const int32_t *ids = job->ids.data + job->n_observed;
-    stint_status status = st_calibration_open(m, ids, job->ids.count - job->n_observed, 0,
-                                              job->options->n_threads, &c);
+    stint_status status =
+        st_calibration_open(m, ids, n_ids, 0, job->options->n_threads, &c);
     for (uint32_t i = 0; i < m->config.n_layers && status == STINT_OK; i++) {
         status = st_calibration_layer(&c, i);
         done_with(m, i);
@@ -41,6 +41,7 @@ static void note(struct st_prepare_job *job, unsigned bits, const struct st_pred
     double n = (double)p->n;
     double exact = st_predictions_perplexity(&job->exact);
     *loss = (struct st_loss){.bits = bits,
+                             .mean_bits = st_allocation_mean(job->allocation, job->n_nested, bits),
                              .divergence = fmin(p->divergence / n, 1e300),
                              .perplexity_ratio = st_predictions_perplexity(p) / exact,
                              .top1_agreement = (double)p->n_same / n};
@@ -58,7 +59,7 @@ static stint_status measure_all(struct st_prepare_job *job, const struct stint_m
     if (!p.at) return st_fail(STINT_E_NOMEM, "no memory for %zu predictions", job->exact.n);
     stint_status status = STINT_OK;
     for (unsigned bits = m->nested.low; bits <= m->nested.high && status == STINT_OK; bits++) {
-        status = st_prepare_predict(job, m, bits, forget, &p);
+        status = st_prepare_predict(job, m, st_prepare_held_out(job), bits, forget, &p);
         if (status == STINT_OK) note(job, bits, &p);
     }
     free(p.at);

@@ -33,8 +33,8 @@ struct st_nested_packer {
     const struct st_tile *tile;
     st_panel_quantize_fn *quantize;
     struct st_nested_range range;
-    int32_t *extra;   // [linears, 2] bits more than the range has
-    uint32_t n_extra; // linears so far
+    const struct st_allocation *linears;
+    uint32_t next; // linear to pack
     struct st_pool *pool;
     struct st_arena arena;
     struct worker *workers;
@@ -55,9 +55,10 @@ static size_t max_outliers(const struct st_nested_packer *p, size_t k) {
 
 static void lay_out(struct st_nested_packer *p, struct st_arena *arena) {
     size_t k = st_nested_widest(p->config);
+    unsigned most = st_allocation_most(p->range.high);
     p->workers = ST_TAKE(arena, struct worker, st_pool_threads(p->pool));
     for (size_t i = 0; i < st_pool_threads(p->pool); i++) {
-        size_t scratch = st_panel_scratch(p->tile, k, p->range.low, p->range.high);
+        size_t scratch = st_panel_scratch(p->tile, k, ST_NESTED_LOWEST, most);
         struct worker w = {.row = ST_TAKE(arena, float, k),
                            .w = ST_TAKE(arena, float, k *ROWS),
                            .scratch = ST_TAKE(arena, float, scratch),
@@ -114,7 +115,6 @@ void st_nested_packer_close(struct st_nested_packer *packer) {
     if (!packer) return;
     st_pool_close(packer->pool);
     st_arena_close(&packer->arena);
-    free(packer->extra);
     free(packer);
 }
 
@@ -324,35 +324,17 @@ static stint_status pack_part(struct job *j, const char *name, struct st_package
 
 // ---- A linear
 
-static void set_importance(struct st_nested_packer *p, const struct st_input_stats *stats) {
+void st_nested_importance(const struct st_input_stats *stats, float *importance) {
     double mean = 0.0;
     for (size_t i = 0; i < stats->n; i++) mean += (double)stats->squares[i] / (double)stats->n;
     float floor = (float)(mean > 0.0 ? damp * mean : 1.0);
-    for (size_t i = 0; i < stats->n; i++) p->importance[i] = stats->squares[i] + floor;
-}
-
-// How many bits more than others a part has at the lower precisions, and at the highest: parts
-// whose errors cost the most, as in llama.cpp's mixtures. Down takes a fifth of the bytes and gains
-// little where it has many bits already.
-static void find_extra(const struct st_nested_packer *p, enum st_int8_role role, uint32_t part,
-                       int32_t extra[2]) {
-    bool value = role == ST_INT8_QKV && part == 2, head = role == ST_INT8_HEAD;
-    extra[1] = (value || head) && p->range.high < ST_NESTED_HIGHEST;
-    extra[0] = extra[1] || (role == ST_INT8_DOWN && p->range.low < p->range.high);
-}
-
-static stint_status note_extra(struct st_nested_packer *p, const int32_t extra[2]) {
-    int32_t *more = realloc(p->extra, 2 * (p->n_extra + 1u) * sizeof *more);
-    if (!more) return st_fail(STINT_E_NOMEM, "no memory to quantize weights");
-    p->extra = more;
-    memcpy(p->extra + 2 * (size_t)p->n_extra++, extra, 2 * sizeof *extra);
-    return STINT_OK;
+    for (size_t i = 0; i < stats->n; i++) importance[i] = stats->squares[i] + floor;
 }
 
 stint_status st_nested_pack(struct st_nested_packer *p, const struct st_pack_source *source,
                             struct st_input_stats *stats, struct st_package_writer *writer) {
     struct job j = {.p = p};
-    set_importance(p, stats);
+    st_nested_importance(stats, p->importance);
     if (p->quantizer->moments) {
         if (!st_moments_finish(stats->products, stats->n, stats->n_seen, damp))
             return st_fail(STINT_E_FORMAT, "layer %u: its inputs are not finite numbers",
@@ -363,23 +345,30 @@ stint_status st_nested_pack(struct st_nested_packer *p, const struct st_pack_sou
         char name[ST_INT8_NAME_BYTES];
         st_nested_name(source->role, part, p->config, source->layer, source->expert, name);
         j.weight = source->parts[part];
-        int32_t extra[2];
-        find_extra(p, source->role, part, extra);
-        p->low = p->range.low + (unsigned)extra[0];
-        p->high = p->range.high + (unsigned)extra[1];
-        ST_TRY(note_extra(p, extra));
+        const struct st_allocation *linear = &p->linears[p->next++];
+        p->low = linear->bits[p->range.low];
+        p->high = linear->bits[p->range.high];
         ST_TRY(pack_part(&j, name, writer));
     }
     return STINT_OK;
 }
 
-stint_status st_nested_pack_extra(const struct st_nested_packer *p,
-                                  struct st_package_writer *writer) {
-    struct st_section s = {.name = ST_NESTED_EXTRA,
+stint_status st_nested_pack_bits(struct st_nested_packer *p, const struct st_allocation *linears,
+                                 uint32_t n_linears, struct st_package_writer *writer) {
+    uint64_t precisions = p->range.high - p->range.low + 1u;
+    int32_t *bits = malloc(precisions * n_linears * sizeof *bits);
+    if (!bits) return st_fail(STINT_E_NOMEM, "no memory for the bits of %u linears", n_linears);
+    for (uint64_t at = 0; at < precisions; at++)
+        for (uint32_t i = 0; i < n_linears; i++)
+            bits[at * n_linears + i] = linears[i].bits[p->range.low + at];
+    struct st_section s = {.name = ST_NESTED_BITS,
                            .type = ST_SECTION_I32,
                            .n_dims = 2,
-                           .dims = {p->n_extra, 2, 1, 1},
-                           .data = p->extra,
-                           .bytes = 2 * p->n_extra * sizeof *p->extra};
-    return st_package_add(writer, &s);
+                           .dims = {precisions, n_linears, 1, 1},
+                           .data = bits,
+                           .bytes = precisions * n_linears * sizeof *bits};
+    stint_status status = st_package_add(writer, &s);
+    free(bits);
+    p->linears = linears;
+    return status;
 }

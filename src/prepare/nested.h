@@ -5,6 +5,7 @@
 #define ST_PREPARE_NESTED_H
 
 #include "model/weights_nested.h"
+#include "prepare/allocate.h"
 #include "prepare/outliers.h"
 #include "prepare/pack.h"
 #include "prepare/quantize.h"
@@ -21,18 +22,22 @@ void st_nested_packer_close(struct st_nested_packer *packer); // accepts NULL
 // True if its quantizer needs sums of x x^T.
 bool st_nested_packer_wants_moments(const struct st_nested_packer *packer);
 
+// How much an error of a weight counts in each channel, [stats->n].
+void st_nested_importance(const struct st_input_stats *stats, float *importance);
+
 // Writes the section with the lowest and the highest precision.
 stint_status st_nested_pack_range(const struct st_nested_packer *packer,
                                   struct st_package_writer *writer);
-// Writes the sections of a linear's parts; `stats` are those of its input. pre: the weights are
-// finite, which st_pack_linear() checks. STINT_E_NOMEM, E_IO.
+// Call before the first linear: writes how many bits each has, which is borrowed until close.
+stint_status st_nested_pack_bits(struct st_nested_packer *packer,
+                                 const struct st_allocation *linears, uint32_t n_linears,
+                                 struct st_package_writer *writer);
+// Writes the sections of the next linear's parts; `stats` are those of its input. pre: the weights
+// are finite, which st_pack_linear() checks. STINT_E_NOMEM, E_IO.
 stint_status st_nested_pack(struct st_nested_packer *packer, const struct st_pack_source *source,
                             struct st_input_stats *stats, struct st_package_writer *writer);
 // nested_checks.c: writes the hashes of the regions of a linear's codes.
 stint_status st_nested_pack_checks(const struct st_nested_weight *weight, const char *linear,
                                    struct st_package_writer *writer);
-// Call after the last linear: writes how many bits each has.
-stint_status st_nested_pack_extra(const struct st_nested_packer *packer,
-                                  struct st_package_writer *writer);
 
 #endif

@@ -7,6 +7,7 @@
 #include "format/files.h"
 #include "prepare/calibration_tokens.h"
 #include "prepare/job.h"
+#include "prepare/sensitivity.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,10 +33,10 @@ bool st_prepare_is_canceled(void *options) {
     return o->canceled && o->canceled(o->canceled_context);
 }
 
-// Two steps a layer, two for the head, one for the measurement.
+// Two steps a layer, two for the head, one for the measurement, one to allocate bits.
 stint_status st_prepare_step(struct st_prepare_job *job, const char *what) {
     const stint_prepare_options *o = job->options;
-    uint64_t total = 2 * ((uint64_t)job->model->config.n_layers + 1) + 1;
+    uint64_t total = 2 * ((uint64_t)job->model->config.n_layers + 1) + 1 + (job->nested != NULL);
     if (o->progress) o->progress(o->progress_context, what, ++job->done, total);
     return st_prepare_is_canceled((void *)(uintptr_t)o) ? st_fail(STINT_E_CANCELED, "canceled")
                                                         : STINT_OK;
@@ -98,9 +99,10 @@ static json_t *describe_losses(const struct st_prepare_job *p) {
     for (size_t i = 0; i < p->n_losses; i++) {
         const struct st_loss *l = &p->losses[i];
         json_array_append_new(array,
-                              json_pack("{s:i, s:f, s:f, s:f}", "bits", (int)l->bits, "divergence",
-                                        l->divergence, "perplexity_ratio", l->perplexity_ratio,
-                                        "top1_agreement", l->top1_agreement));
+                              json_pack("{s:i, s:f, s:f, s:f, s:f}", "bits", (int)l->bits,
+                                        "mean_bits", l->mean_bits, "divergence", l->divergence,
+                                        "perplexity_ratio", l->perplexity_ratio, "top1_agreement",
+                                        l->top1_agreement));
     }
     return array;
 }
@@ -216,6 +218,16 @@ static stint_status open_neurons(struct st_prepare_job *p) {
     return STINT_OK;
 }
 
+// How many bits the codes of each linear have.
+static stint_status allocate_bits(struct st_prepare_job *p) {
+    const stint_prepare_options *o = p->options;
+    ST_TRY(st_sensitivity_measure(p, &p->allocation, &p->n_nested));
+    ST_TRY(st_allocate_bits(p->allocation, p->n_nested, o->bits_low, o->bits_high));
+    ST_TRY(st_nested_pack_range(p->nested, p->writer));
+    ST_TRY(st_nested_pack_bits(p->nested, p->allocation, p->n_nested, p->writer));
+    return st_prepare_step(p, "allocating bits");
+}
+
 static stint_status write_package(struct st_prepare_job *p) {
     const stint_prepare_options *o = p->options;
     bool gguf = p->model->checkpoint.source == ST_SOURCE_GGUF;
@@ -228,6 +240,9 @@ static stint_status write_package(struct st_prepare_job *p) {
         p->calibration.products = st_nested_packer_wants_moments(p->nested);
     }
     if (o->neurons) ST_TRY(open_neurons(p));
+    if (p->nested) ST_TRY(allocate_bits(p));
+    // With a scale for each token, outliers count only should shadow execution be tried.
+    if (p->plan.row_scales) p->calibration.n_counted = ST_CALIBRATION_SEQUENCE;
     p->calibration.stop = st_prepare_is_canceled;
     p->calibration.stop_context = (void *)(uintptr_t)o;
     ST_TRY(st_calibration_open(p->model, p->ids.data, p->ids.count, p->n_observed, o->n_threads,
@@ -286,6 +301,7 @@ static void close_all(struct st_prepare_job *p) {
     st_plan_close(&p->plan);
     st_packer_close(p->packer);
     st_nested_packer_close(p->nested);
+    free(p->allocation);
     st_neuron_packer_close(p->neurons);
     st_package_abandon(p->writer);
     st_ids_free(&p->ids);

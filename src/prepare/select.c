@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SEARCH_STEPS = 5 };
+enum { SEARCH_STEPS = 5, TRIED_TOKENS = 512 };
 
 static const double max_pruned = 0.85, loss_allowed = 0.003, loss_alarming = 0.01,
                     loss_of_rows = 0.0005, shadow_gain = 0.75;
@@ -70,14 +70,14 @@ static void forget_layer(const struct stint_model *m, uint32_t i) {
     }
 }
 
-static stint_status predict(struct st_prepare_job *job, struct st_predictions *p) {
+static stint_status predict(struct st_prepare_job *job, size_t n_ids, struct st_predictions *p) {
     struct unfinished u = {.job = job};
     struct stint_model *m = malloc(sizeof *m);
     if (!m) return st_fail(STINT_E_NOMEM, "no memory for a model");
     *m = *job->model; // the config points into the original, which outlives the copy
     if (m->config.tied) m->weights.embed.data = NULL; // as in the package
     stint_status status = bind(&u, m);
-    if (status == STINT_OK) status = st_prepare_predict(job, m, 0, forget_layer, p);
+    if (status == STINT_OK) status = st_prepare_predict(job, m, n_ids, 0, forget_layer, p);
     st_arena_close(&m->arena);
     st_map_close(&u.map);
     free(m);
@@ -88,6 +88,7 @@ static stint_status predict(struct st_prepare_job *job, struct st_predictions *p
 
 struct search {
     struct st_prepare_job *job;
+    size_t n_ids; // of the held-out text, to measure on
     struct st_predictions got;
     double loss; // mean divergence from the source: about the perplexity's relative increase
 };
@@ -95,7 +96,7 @@ struct search {
 static stint_status measure(struct search *s, double pruned) {
     st_plan_prune(&s->job->plan, pruned);
     ST_TRY(st_prepare_write_columns(s->job));
-    ST_TRY(predict(s->job, &s->got));
+    ST_TRY(predict(s->job, s->n_ids, &s->got));
     s->loss = expm1(s->got.divergence / (double)s->got.n);
     s->job->summary.pruned = pruned;
     st_log(STINT_LOG_DEBUG, "%.0f %% pruned: divergence %.2f %%", 100 * pruned, 100 * s->loss);
@@ -108,16 +109,17 @@ static stint_status use_row_scales(struct search *s, bool row_scales) {
 }
 
 // The largest share with a small loss, between 0 and `high`.
-static stint_status search_share(struct search *s, double high, double max_loss) {
-    double low = 0.0, best = 0.0;
+static stint_status search_share(struct search *s, double high, double max_loss, double *best) {
+    double low = 0.0;
+    *best = 0.0;
     for (int i = 0; i < SEARCH_STEPS; i++) {
         double middle = (low + high) / 2;
         ST_TRY(measure(s, middle));
         bool enough = s->loss <= max_loss;
-        if (enough) best = middle;
+        if (enough) *best = middle;
         *(enough ? &low : &high) = middle;
     }
-    return measure(s, best);
+    return STINT_OK;
 }
 
 // Shadow execution: if there is no share with a small loss, that with the least loss. The loss of
@@ -130,23 +132,33 @@ static stint_status search_shadow(struct search *s) {
     bool coarse = s->job->neurons && st_neurons_levels(s->job->neurons);
     double max_loss = coarse ? s->loss + loss_allowed : fmax(loss_allowed, s->loss);
     if (loss_of_max <= max_loss) return measure(s, max_pruned);
-    return search_share(s, max_pruned, max_loss);
+    double best;
+    ST_TRY(search_share(s, max_pruned, max_loss, &best));
+    return measure(s, best);
 }
 
 // Row scales: as many linears in one term as add little to what two lose, which is the loss of the
 // weights. Shadow execution can be better, as its columns have scales of their own.
 static stint_status search_terms(struct search *s) {
+    double best = 1.0;
+    size_t all = s->n_ids;
+    s->n_ids = st_min(all, TRIED_TOKENS);
     ST_TRY(measure(s, 0.0));
     double two_terms = s->loss;
     if (two_terms > loss_allowed) {
         ST_TRY(use_row_scales(s, false));
         ST_TRY(measure(s, 0.0));
-        if (s->loss < shadow_gain * two_terms) return search_shadow(s);
+        if (s->loss < shadow_gain * two_terms) {
+            s->n_ids = all;
+            return search_shadow(s);
+        }
         ST_TRY(use_row_scales(s, true));
     }
     ST_TRY(measure(s, 1.0));
-    if (s->loss <= two_terms + loss_of_rows) return STINT_OK;
-    return search_share(s, 1.0, two_terms + loss_of_rows);
+    if (s->loss > two_terms + loss_of_rows)
+        ST_TRY(search_share(s, 1.0, two_terms + loss_of_rows, &best));
+    s->n_ids = all;
+    return measure(s, best);
 }
 
 static stint_status search_plan(struct search *s) {
@@ -173,8 +185,8 @@ static void report(struct search *s) {
 }
 
 stint_status st_prepare_select(struct st_prepare_job *job) {
-    size_t n = job->ids.count - job->n_observed;
-    struct search s = {.job = job};
+    size_t n = st_prepare_held_out(job);
+    struct search s = {.job = job, .n_ids = n};
     if (n < 2) { // too short a text to hold a part out: shadow execution is safe
         job->summary.pruned = job->options->outliers == STINT_OUTLIERS_NONE
                                   ? 1.0

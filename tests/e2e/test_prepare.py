@@ -51,9 +51,12 @@ class Prepare(Folder):
         losses = report["losses"]
         self.assertEqual([loss["bits"] for loss in losses], [2, 3, 4])
         self.assertEqual(losses, sorted(losses, key=lambda loss: -loss["divergence"]))
+        for loss in losses:
+            self.assertTrue(loss["bits"] - 0.1 < loss["mean_bits"] <= loss["bits"] + 0.8, loss)
         self.assertEqual(stint_json("inspect", self.package)["nested"]["losses"], losses)
         self.assertRegex(stint("inspect", self.package).stdout,
-                         r"their loss +2 bits: perplexity [+-][0-9.]+ %, divergence .*\n +3 bits: ")
+                         r"their loss +2 bits \(2\.[0-9] on average\): perplexity [+-][0-9.]+ %, "
+                         r"divergence .*\n +3 bits \(")
         text = [stint("run", self.package, "-p", PROMPT, "-n", "20", *options).stdout
                 for options in ((), ("--chunk", "32"), ("--chunk", "auto"), ("--threads", "1"),
                                 ("--device", "cpu"), ("--exec", "npu"))]

@@ -26,9 +26,9 @@ static struct st_config small_config(void) {
 // Makes each section that is asked for; one of them as the test wants it.
 struct sections {
     int32_t range[2];
-    const int32_t *extra; // or NULL
-    bool old;             // has what older versions wrote
-    const char *spoiled;  // this one
+    const int32_t *bits; // or NULL
+    const char *old;     // a section that older versions wrote; or NULL
+    const char *spoiled; // this one
     const void *data;     // holds this; NULL: it is missing
     bool outliers;        // there are some
     void *made[256];
@@ -40,8 +40,8 @@ static stint_status find(void *context, const char *name, bool required,
     struct sections *s = context;
     bool outliers = strstr(name, "outlier") != NULL;
     if (strcmp(name, ST_NESTED_PRECISIONS) == 0) section->data = s->range[1] ? s->range : NULL;
-    if (strcmp(name, ST_NESTED_OLD_RANGE) == 0) section->data = s->old ? s->range : NULL;
-    if (strcmp(name, ST_NESTED_EXTRA) == 0) section->data = s->extra;
+    if (s->old && strcmp(name, s->old) == 0) section->data = s->range;
+    if (strcmp(name, ST_NESTED_BITS) == 0) section->data = s->bits;
     if (section->data || (!required && !(outliers && s->outliers))) return STINT_OK;
     if (s->spoiled && strcmp(name, s->spoiled) == 0) {
         section->data = s->data;
@@ -129,8 +129,11 @@ static void every_linear_gets_its_own(void **state) {
 static void damaged_ones_are_refused(void **state) {
     (void)state;
     static const float bad[64] = {0.5f, NAN}, negative[64] = {-1.0f};
-    static const int32_t two[30] = {0, 0, 2}, below[30] = {-1}, rising[30] = {0, 1};
-    static const int32_t crossed[30] = {0, 0, 0, 0, 1}, beyond_all[30] = {1, 1};
+    int32_t low[45], high[45], falling_bits[45];
+    for (size_t i = 0; i < 45; i++) low[i] = high[i] = falling_bits[i] = 4;
+    low[1] = 1;
+    high[16] = 8;
+    falling_bits[20] = 5;
     static const int32_t falling[21] = {0, 3, 2}, none[21] = {0};
     static const int32_t beyond[21] = {0, 20}, before[21] = {0, -1};
     const struct {
@@ -142,11 +145,9 @@ static void damaged_ones_are_refused(void **state) {
         {{.range = {2, 8}}, "expected 2 to 7"},
         {{.range = {2, 4}, .spoiled = "layers.1.k.nested"}, "'layers.1.k.nested' is missing"},
         {{.range = {2, 4}, .spoiled = "layers.0.q.nested_groups3"}, "'layers.0.q.nested_groups3'"},
-        {{.range = {2, 4}, .extra = two}, "'nested.extra'[1] is 2, 0"},
-        {{.range = {2, 4}, .extra = below}, "'nested.extra'[0] is -1, 0"},
-        {{.range = {2, 4}, .extra = rising}, "'nested.extra'[0] is 0, 1"},
-        {{.range = {4, 4}, .extra = crossed}, "'nested.extra'[2] is 1, 0"},
-        {{.range = {2, 7}, .extra = beyond_all}, "'nested.extra'[0] is 1, 1"},
+        {{.range = {2, 4}, .bits = low}, "'nested.bits'[0, 1] is 1: expected 2 to 7"},
+        {{.range = {2, 4}, .bits = high}, "'nested.bits'[1, 1] is 8: expected 4 to 7"},
+        {{.range = {2, 4}, .bits = falling_bits}, "'nested.bits'[2, 5] is 4: expected 5 to 7"},
         {{.range = {2, 4}, .spoiled = "layers.0.v.nested_rows", .data = bad}, "positive"},
         {{.range = {2, 4}, .spoiled = "layers.0.v.nested_rows", .data = negative}, "positive"},
         {{.range = {2, 4},
@@ -180,25 +181,37 @@ static void damaged_ones_are_refused(void **state) {
     }
 }
 
-static void linears_may_have_bits_more(void **state) {
+static void linears_have_bits_of_their_own(void **state) {
     (void)state;
-    static const int32_t extra[30] = {[4] = 1, [5] = 1, [6] = 1};
+    int32_t bits[45];
+    for (size_t i = 0; i < 45; i++) bits[i] = 2 + (int32_t)(i / 15);
+    bits[2] = bits[17] = 4; // v
+    bits[32] = 6;
+    bits[18] = 4; // o, as at the highest precision
     struct bound b;
-    struct sections s = {.range = {2, 4}, .extra = extra};
+    struct sections s = {.range = {2, 4}, .bits = bits};
     struct st_nested_weight w[4];
     assert_int_equal(bind(&s, &b, w), STINT_OK);
-    const unsigned wanted[4][3] = {{2, 3, 4}, {2, 3, 4}, {3, 4, 5}, {3, 4, 4}};
-    for (size_t i = 0; i < 4; i++)
-        for (unsigned bits = 2; bits <= 4; bits++)
-            assert_int_equal(st_nested_bits(&b.range, &w[i], bits), wanted[i][bits - 2]);
+    const uint8_t wanted[4][3] = {{2, 3, 4}, {2, 3, 4}, {4, 4, 6}, {2, 4, 4}};
+    for (size_t i = 0; i < 4; i++) {
+        assert_memory_equal(w[i].bits + 2, wanted[i], 3);
+        assert_int_equal(w[i].low, wanted[i][0]);
+        assert_int_equal(w[i].high, wanted[i][2]);
+    }
+    s.bits = NULL; // as many as the precision of the run
+    assert_int_equal(bind(&s, &b, w), STINT_OK);
+    assert_memory_equal(w[2].bits + 2, wanted[0], 3);
 }
 
-static void old_tables_are_refused_by_name(void **state) {
+static void old_packages_are_refused_by_name(void **state) {
     (void)state;
     struct bound b;
-    struct sections s = {.old = true};
-    assert_int_equal(bind(&s, &b, NULL), STINT_E_UNSUPPORTED);
-    assert_non_null(strstr(stint_error_text(), "make the package again with 'stint prepare'"));
+    const struct sections old[] = {{.old = "nested.range"}, {.range = {2, 4}, .old = "nested.extra"}};
+    for (size_t i = 0; i < 2; i++) {
+        struct sections s = old[i];
+        assert_int_equal(bind(&s, &b, NULL), STINT_E_UNSUPPORTED);
+        assert_non_null(strstr(stint_error_text(), "make the package again with 'stint prepare'"));
+    }
 }
 
 static void rows_of_outliers_rise(void **state) {
@@ -224,8 +237,8 @@ int main(void) {
         cmocka_unit_test(names_say_layer_expert_and_part),
         cmocka_unit_test(every_linear_gets_its_own),
         cmocka_unit_test(damaged_ones_are_refused),
-        cmocka_unit_test(linears_may_have_bits_more),
-        cmocka_unit_test(old_tables_are_refused_by_name),
+        cmocka_unit_test(linears_have_bits_of_their_own),
+        cmocka_unit_test(old_packages_are_refused_by_name),
         cmocka_unit_test(rows_of_outliers_rise),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,7 +66,7 @@ static void find_part(struct looking *l, const struct st_nested_place *p, bool p
 static stint_status look(void *context, const struct st_nested_place *p) {
     struct looking *l = context;
     const struct st_nested_weight *w = p->linear->nested;
-    unsigned own = st_nested_bits(&model->nested, w, l->bits);
+    unsigned own = w->bits[l->bits];
     const struct st_file_piece *piece =
         &l->pieces.at[st_pins_place(model, &l->pins, &l->pieces, p->index, l->bits)];
     const struct st_file_strip *strip = piece->strips;

@@ -57,8 +57,7 @@ static void multiply(const void *context, size_t i, size_t panel, size_t panel1)
     const struct st_operands *o = job->operands;
     const struct st_nested_weight *w = job->nested[i];
     const float *bias = job->weights[i]->bias;
-    unsigned bits =
-        st_nested_bits(&job->run->s->model->nested, job->weights[i]->nested, job->run->bits);
+    unsigned bits = job->weights[i]->nested->bits[job->run->bits];
     size_t row = panel * ST_NESTED_PANEL, row1 = st_min(panel1 * ST_NESTED_PANEL, w->n_out);
     size_t y_row = o->y_row[job->place[i]];
     float *y = o->y[job->place[i]] + job->first_row;
@@ -106,8 +105,7 @@ static stint_status stream(const struct job *all, size_t place,
 static size_t terms_of(const struct st_run *r, const struct st_linear_weight *const *weights,
                        size_t n) {
     for (size_t i = 0; i < n; i++)
-        if (st_nested_bits(&r->s->model->nested, weights[i]->nested, r->bits) > ONE_TERM_BITS)
-            return ST_TWO_TERMS;
+        if (weights[i]->nested->bits[r->bits] > ONE_TERM_BITS) return ST_TWO_TERMS;
     return 1;
 }
 

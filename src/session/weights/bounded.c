@@ -221,7 +221,7 @@ static stint_status acquire_panels(const struct st_run *run, const struct st_nes
     size_t piece = nested_piece(run, weight), strip = 0;
     const struct st_sliced *g = &r->slices.pieces[piece];
     const unsigned char *strips[ST_PIECE_STRIPS];
-    unsigned bits = st_nested_bits(&run->s->model->nested, weight, run->bits);
+    unsigned bits = weight->bits[run->bits];
     panels->n = st_min(g->slice_groups, g->n_groups - panels->first);
     ST_TRY(st_slices_take(&r->slices, piece, (uint32_t)panels->first / g->slice_groups, strips));
     panels->weight = st_nested_panels(pinned, bits, panels->first, panels->n);

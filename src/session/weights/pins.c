@@ -21,7 +21,7 @@ static bool is_expert(const struct stint_model *m, const struct st_nested_place 
 // Whether runs of a precision take a part: GROUPS of `bits`, or the region of bit `part`.
 static bool takes(const struct stint_model *m, const struct st_nested_place *p, unsigned precision,
                   unsigned part, unsigned bits) {
-    unsigned own = st_nested_bits(&m->nested, p->linear->nested, precision);
+    unsigned own = p->linear->nested->bits[precision];
     return part == GROUPS ? own == bits : own >= part;
 }
 
@@ -78,7 +78,7 @@ static uint64_t part_bytes(const struct st_nested_place *p, unsigned part) {
 
 static stint_status fit(void *context, const struct st_nested_place *p) {
     struct fitting *f = context;
-    unsigned bits = st_nested_bits(&f->model->nested, p->linear->nested, f->precision);
+    unsigned bits = p->linear->nested->bits[f->precision];
     uint64_t own = rank_of(f->class, f->precision, f->part, p->index);
     if (f->limit != ST_PINS_ALL || is_expert(f->model, p) != f->class ||
         rank(f->model, f->precisions, p, f->part, bits) != own)
@@ -160,7 +160,7 @@ static void add_groups(struct binder *b, const struct st_nested_place *p, unsign
 static stint_status bind(void *context, const struct st_nested_place *p) {
     struct binder *b = context;
     struct st_file_piece piece = {.linear = p->id, .strips = b->strips, .bits = b->precision};
-    unsigned own = st_nested_bits(&b->model->nested, p->linear->nested, b->precision);
+    unsigned own = p->linear->nested->bits[b->precision];
     add_planes(b, p, own, &piece);
     add_groups(b, p, own, &piece);
     if (b->pieces) b->pieces[p->index] = piece;
