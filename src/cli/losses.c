@@ -15,7 +15,8 @@ json_t *st_cli_losses(const stint_model *model) {
 const char *st_cli_loss_text(const json_t *loss, char text[ST_CLI_LOSS_BYTES]) {
     double ratio = json_number_value(json_object_get(loss, "perplexity_ratio"));
     snprintf(text, ST_CLI_LOSS_BYTES,
-             "%lld bits (%.1f on average): perplexity %+.1f %%, divergence %.3g, same first choice %.1f %%",
+             "%lld bits (%.1f on average): perplexity %+.1f %%, divergence %.3g, same first choice "
+             "%.1f %%",
              (long long)json_integer_value(json_object_get(loss, "bits")),
              json_number_value(json_object_get(loss, "mean_bits")), 100 * (ratio - 1),
              json_number_value(json_object_get(loss, "divergence")),

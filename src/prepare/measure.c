@@ -25,8 +25,7 @@ stint_status st_prepare_predict(const struct st_prepare_job *job, const struct s
                                .stop = st_prepare_is_canceled,
                                .stop_context = (void *)(uintptr_t)job->options};
     const int32_t *ids = job->ids.data + job->n_observed;
-    stint_status status =
-        st_calibration_open(m, ids, n_ids, 0, job->options->n_threads, &c);
+    stint_status status = st_calibration_open(m, ids, n_ids, 0, job->options->n_threads, &c);
     for (uint32_t i = 0; i < m->config.n_layers && status == STINT_OK; i++) {
         status = st_calibration_layer(&c, i);
         done_with(m, i);

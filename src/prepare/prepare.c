@@ -98,11 +98,10 @@ static json_t *describe_losses(const struct st_prepare_job *p) {
     json_t *array = json_array();
     for (size_t i = 0; i < p->n_losses; i++) {
         const struct st_loss *l = &p->losses[i];
-        json_array_append_new(array,
-                              json_pack("{s:i, s:f, s:f, s:f, s:f}", "bits", (int)l->bits,
-                                        "mean_bits", l->mean_bits, "divergence", l->divergence,
-                                        "perplexity_ratio", l->perplexity_ratio, "top1_agreement",
-                                        l->top1_agreement));
+        json_array_append_new(
+            array, json_pack("{s:i, s:f, s:f, s:f, s:f}", "bits", (int)l->bits, "mean_bits",
+                             l->mean_bits, "divergence", l->divergence, "perplexity_ratio",
+                             l->perplexity_ratio, "top1_agreement", l->top1_agreement));
     }
     return array;
 }

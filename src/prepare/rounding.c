@@ -50,7 +50,7 @@ static void lay_out(struct st_rounder *r, size_t tallest, size_t k, struct st_ar
         struct worker w = {.row = ST_TAKE(arena, float, k),
                            .w = ST_TAKE(arena, float, k *ROWS),
                            .scratch = ST_TAKE(arena, float, scratch),
-                           .code = ST_TAKE(arena, uint8_t, k *ROWS),
+                           .code = ST_TAKE(arena, uint8_t, k * ROWS),
                            .groups = ST_TAKE(arena, uint8_t, st_nested_group_bytes(ROWS, k))};
         if (r->workers) r->workers[i] = w;
     }

@@ -29,8 +29,8 @@ struct sections {
     const int32_t *bits; // or NULL
     const char *old;     // a section that older versions wrote; or NULL
     const char *spoiled; // this one
-    const void *data;     // holds this; NULL: it is missing
-    bool outliers;        // there are some
+    const void *data;    // holds this; NULL: it is missing
+    bool outliers;       // there are some
     void *made[256];
     size_t n;
 };
@@ -206,7 +206,8 @@ static void linears_have_bits_of_their_own(void **state) {
 static void old_packages_are_refused_by_name(void **state) {
     (void)state;
     struct bound b;
-    const struct sections old[] = {{.old = "nested.range"}, {.range = {2, 4}, .old = "nested.extra"}};
+    const struct sections old[] = {{.old = "nested.range"},
+                                   {.range = {2, 4}, .old = "nested.extra"}};
     for (size_t i = 0; i < 2; i++) {
         struct sections s = old[i];
         assert_int_equal(bind(&s, &b, NULL), STINT_E_UNSUPPORTED);

@@ -52,7 +52,8 @@ static void budgets_are_used_where_linears_are_small(void **state) {
         linears[i] = linear_of(100, (double)ts_random_float(0.1f, 1.0f));
     assert_int_equal(st_allocate_bits(linears, MAX, 2, 4), STINT_OK);
     for (unsigned at = 2; at <= 4; at++)
-        assert_true(st_allocation_mean(linears, MAX, at) > st_allocation_budget(at) - 1.0 / MAX - 1e-9);
+        assert_true(st_allocation_mean(linears, MAX, at) >
+                    st_allocation_budget(at) - 1.0 / MAX - 1e-9);
 }
 
 // Any move of a bit from one linear to another of the same size makes the loss larger.

@@ -24,8 +24,11 @@ static struct problem *make(void) {
     struct problem *p = calloc(1, sizeof *p);
     for (size_t i = 0; i < ROWS * K; i++) p->w[i] = ts_random_float(-1.0f, 1.0f);
     for (size_t i = 0; i < K; i++) p->importance[i] = ts_random_float(0.1f, 2.0f);
-    p->linear = (struct st_linear_weight){
-        .data = p->w, .row_bytes = K * sizeof(float), .n_out = ROWS, .n_in = K, .dtype = ST_DTYPE_F32};
+    p->linear = (struct st_linear_weight){.data = p->w,
+                                          .row_bytes = K * sizeof(float),
+                                          .n_out = ROWS,
+                                          .n_in = K,
+                                          .dtype = ST_DTYPE_F32};
     return p;
 }
 
@@ -49,8 +52,7 @@ static void errors_are_those_of_the_rounded_weights(void **state) {
         assert_int_equal(st_rounder_open(ROWS, K, pool, &rounder), STINT_OK);
         double last = 1.0;
         for (unsigned bits = 2; bits <= 6; bits++) {
-            double error =
-                st_round_linear(rounder, &p->linear, p->importance, bits, 1, p->rounded);
+            double error = st_round_linear(rounder, &p->linear, p->importance, bits, 1, p->rounded);
             assert_true(fabs(error - error_of(p)) < 1e-5);
             assert_true(error < 0.4 * last);
             // Of a third of the panels: about the same.

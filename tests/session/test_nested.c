@@ -83,7 +83,7 @@ static double error_of(enum st_unit unit, size_t part, const float *x, unsigned 
     size_t n_in = weight->n_in, n_out = weight->n_out;
     const float *y = o.y[part];
     double sum = 0.0, all = 0.0;
-    unsigned own = st_nested_bits(&model->nested, weight->nested, bits);
+    unsigned own = weight->nested->bits[bits];
     for (size_t t = 0; t < N_TOKENS; t++)
         for (size_t r = 0; r < n_out; r++) {
             double bias = weight->bias ? (double)weight->bias[r] : 0.0;
