@@ -32,7 +32,9 @@ static void nested_weights_are_pinned(void **state) {
     p.prefill = 4;
     assert_int_equal(stint_session_set_precision(s, &p), STINT_E_UNSUPPORTED);
     stint_session_close(s);
-    static const char *const sections[] = {"layers.2.k.nested", "head.nested_groups4"};
+    char groups[ST_INT8_NAME_BYTES + 32]; // that steps of 3 bits read
+    st_nested_groups_name("head", ts_bounded.lazy->weights.head.nested->bits[3], groups);
+    const char *const sections[] = {"layers.2.k.nested", groups};
     for (size_t i = 0; i < 2; i++) {
         o.schedule = ts_bounded.schedule;
         ts_bounded_flip(sections[i], 70);
