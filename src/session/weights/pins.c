@@ -19,8 +19,8 @@ static bool is_expert(const struct stint_model *m, const struct st_nested_place 
 }
 
 // Whether runs of a precision take a part: GROUPS of `bits`, or the region of bit `part`.
-static bool takes(const struct stint_model *m, const struct st_nested_place *p, unsigned precision,
-                  unsigned part, unsigned bits) {
+static bool takes(const struct st_nested_place *p, unsigned precision, unsigned part,
+                  unsigned bits) {
     unsigned own = p->linear->nested->bits[precision];
     return part == GROUPS ? own == bits : own >= part;
 }
@@ -33,7 +33,7 @@ static uint64_t rank_of(unsigned class, unsigned precision, unsigned part, uint3
 static uint64_t rank(const struct stint_model *m, unsigned precisions,
                      const struct st_nested_place *p, unsigned part, unsigned bits) {
     for (unsigned precision = ST_NESTED_LOWEST; precision < N_BITS; precision++)
-        if (precisions >> precision & 1 && takes(m, p, precision, part, bits))
+        if (precisions >> precision & 1 && takes(p, precision, part, bits))
             return rank_of(is_expert(m, p), precision, part, p->index);
     return UINT64_MAX;
 }
