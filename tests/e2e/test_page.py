@@ -5,6 +5,7 @@ is in test_page_history.py, test_page_text.py and test_page_looks.py."""
 import json
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 import unittest
@@ -36,6 +37,11 @@ class Page(Browsing):
                                      **{**GREEDY, **settings})
         return answer["choices"][0]["message"]["content"]
 
+    def used(self):
+        """Tokens of the context, as the meter below the field says them."""
+        said = re.match(r"[\d,]*", self.find("#context-text").text).group()
+        return int(said.replace(",", "") or 0)
+
     def assert_says(self, shown, wanted):
         """The page draws paragraphs: blanks may differ, words may not."""
         self.assertEqual(shown.split(), wanted.split())
@@ -46,6 +52,7 @@ class Page(Browsing):
         self.say(PROMPT)
         self.assert_says(self.answered(2), self.wanted(PROMPT))
         self.assertIn("24 tokens", self.find(".facts").text)
+        self.assertFalse(self.find("#thinking").is_displayed())  # the template knows no reasoning
         self.shot("chat-light")
 
     def test_text_grows_as_it_comes_and_stops(self):
@@ -54,6 +61,8 @@ class Page(Browsing):
         grown = self.wait(lambda: self.find(".turn.answer.growing .text"))
         first = len(grown.text)
         self.wait(lambda: len(grown.text) > first)
+        used = self.used()
+        self.wait(lambda: self.used() > used)
         self.find("#stop").click()
         self.answered(2)
         self.assertIn("Stopped", self.find(".turn.answer .note").text)
@@ -253,6 +262,23 @@ class Trouble(Reader):
                 self.browser.refresh()
                 self.shown(".turn.answer:nth-child(4) .facts")
                 self.assertEqual(len(self.all(".reasoning")), 1)
+
+    def test_the_switch_for_reasoning(self):
+        """The template says by its last letter what was asked for, and the script goes by it."""
+        scripts = {"?": ["As ", "ever."], "+": ["Thou", "ght."], "-": ["At o", "nce."]}
+        template = "{# <think> #}{% for m in messages %}{{ m.content }}{% endfor %}" \
+            "{% if enable_thinking is defined %}{{ '+' if enable_thinking else '-' }}{% endif %}"
+        with tempfile.TemporaryDirectory() as folder:
+            model = write_model(pathlib.Path(folder) / "scripted", scripts, template)
+            with Server(model=model) as server:
+                self.browser.get(server.address)
+                for i, (choice, text) in enumerate((("", "As ever."), ("Thinks first", "Thought."),
+                                                    ("Answers at once", "At once."))):
+                    self.shown("#thinking").send_keys(choice)
+                    self.say("Is it?")
+                    self.assertEqual(self.answered(2 * i + 2), text)
+                self.browser.refresh()
+                self.wait(lambda: self.find("#thinking").get_attribute("value") == "off")
 
     def test_a_key_is_asked_for(self):
         with Server(environment={**os.environ, "STINT_API_KEY": KEY}) as server:

@@ -37,9 +37,9 @@ async function body(before) {
 // Says why nothing comes yet, as long as nothing does.
 function watch(message, changed) {
   const look = async () => {
-    const {slots, busy, queued} = await api.health().catch(() => ({}));
+    const {slots, busy, queued, loading} = await api.health().catch(() => ({}));
     if (message.state !== "streaming" || hasBegun(message)) return;
-    const waiting = queued > 0 && busy >= slots
+    const waiting = loading > 0 ? "The model is being loaded" : queued > 0 && busy >= slots
       ? `In the queue: ${slots === 1 ? "the slot is" : `all ${slots} slots are`} busy, ` +
         `${count(queued, "request")} waiting`
       : "The prompt is being read";

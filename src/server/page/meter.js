@@ -39,7 +39,8 @@ function words(used, room) {
 
 export function show(conversation, written) {
   const text = written.trim(), room = models.context();
-  if (text !== draft.text) countDraft(text, () => show(conversation, written));
+  // A model that is not loaded yet is not loaded for this.
+  if (room && text !== draft.text) countDraft(text, () => show(conversation, written));
   const last = path(conversation).findLast(({used}) => used > 0)?.used ?? 0;
   const used = last + draft.tokens;
   find("context").hidden = room === 0 || used === 0;
