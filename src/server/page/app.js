@@ -41,4 +41,4 @@ addEventListener("keydown", (event) => {
   }
 });
 showView();
-await models.start(chat.showState);
+await models.start(chat.showModels);

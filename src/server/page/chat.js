@@ -33,7 +33,7 @@ function noteScroll() {
   find("latest").hidden = pinned;
 }
 
-export function showState() {
+function showState() {
   const answering = answers.isRunning(open);
   find("empty").hidden = turns.size > 0;
   find("turns").hidden = turns.size === 0;
@@ -42,6 +42,12 @@ export function showState() {
   find("send").disabled = prompt.value.trim() === "";
   find("not-kept").hidden = conversations.areKept();
   meter.show(open, prompt.value);
+}
+
+/** Shows what depends on which models there are and which one answers. */
+export function showModels() {
+  for (const [{role}, turn] of turns) if (role === "assistant") turn.update();
+  showState();
 }
 
 // Turns of messages that stay are not built again: what is open or selected in them stays, too.
