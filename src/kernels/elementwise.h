@@ -49,7 +49,8 @@ struct st_elementwise {
     // y[i] *= x[i]
     void (*multiply)(const float *x, size_t n, float *y);
     // One token of a short convolution: y[i] = gate[i] * (bias[i] + sum of rows[k][i] * taps[k n +
-    // i]), added in this order. A NULL row is zeros; bias may be NULL; y may be gate, but no row.
+    // i]), added in this order. A NULL row is zeros; bias may be NULL; gate too, and is 1 then; y
+    // may be gate, but no row.
     void (*short_conv)(const float *const *rows, const float *taps, size_t n_taps,
                        const float *bias, const float *gate, size_t n, float *y);
     // y[i] += scale * x[i]

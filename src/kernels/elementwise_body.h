@@ -42,7 +42,7 @@ INLINE void short_conv_some(const float *const *rows, const float *taps, size_t 
     for (size_t k = 0; k < n_taps; k++)
         if (rows[k])
             sum = vf_fma(load_some(rows[k] + i, here), load_some(taps + k * n + i, here), sum);
-    sum = vf_mul(load_some(gate + i, here), sum);
+    if (gate) sum = vf_mul(load_some(gate + i, here), sum);
     if (here == VF_LANES)
         vf_store(y + i, sum);
     else

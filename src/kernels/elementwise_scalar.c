@@ -52,7 +52,7 @@ static void short_conv(const float *const *rows, const float *taps, size_t n_tap
     for (size_t i = 0; i < n; i++) {
         float sum = bias ? bias[i] : 0.0f;
         for (size_t k = 0; k < n_taps; k++) sum += rows[k] ? rows[k][i] * taps[k * n + i] : 0.0f;
-        y[i] = gate[i] * sum;
+        y[i] = gate ? gate[i] * sum : sum;
     }
 }
 

@@ -15,6 +15,7 @@
 #include "kernels/nested.h"
 #include "kernels/pairs.h"
 #include "kernels/peak.h"
+#include "kernels/recurrence.h"
 #include "kernels/tile.h"
 
 #endif

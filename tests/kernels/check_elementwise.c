@@ -153,7 +153,7 @@ static void sums(const struct st_elementwise *row, size_t n) {
     end(n, 1e-5f, row->name);
 }
 
-// With rows that are there and rows that are not, with and without a bias, gated in place.
+// With rows that are there and rows that are not, with and without a bias, gated in place or not.
 static void convolutions(const struct st_elementwise *row, size_t n) {
     begin(n, 2.0f);
     row->multiply(a.data, n, got.data);
@@ -167,8 +167,10 @@ static void convolutions(const struct st_elementwise *row, size_t n) {
             for (size_t k = n_taps - n_rows; k < n_taps; k++)
                 rows[k] = (const float *)more.data + k * n;
             const float *bias = n_rows % 2 ? b.data : NULL;
-            row->short_conv(rows, taps.data, n_taps, bias, got.data, n, got.data);
-            scalar()->short_conv(rows, taps.data, n_taps, bias, wanted.data, n, wanted.data);
+            bool gated = n_rows < n_taps;
+            row->short_conv(rows, taps.data, n_taps, bias, gated ? got.data : NULL, n, got.data);
+            scalar()->short_conv(rows, taps.data, n_taps, bias, gated ? wanted.data : NULL, n,
+                                 wanted.data);
             end(n, 4e-6f, row->name);
             kc_free(&taps, row->name);
             kc_free(&more, row->name);
