@@ -35,13 +35,14 @@ static void compute(stint_session *session) {
     if (stint_session_length(session, 0) != 0) abort();
 }
 
-// Of a model with attention alone, and of one with recurrent state.
-enum { N_OWN = 2 };
+// Of a model with attention alone, and of those with recurrent state.
+enum { N_OWN = 3 };
 
 static stint_session *own_session(size_t i) {
     static const char *const paths[N_OWN] = {
         STINT_SOURCE_DIR "/tests/golden/models/llama-dynamic",
-        STINT_SOURCE_DIR "/tests/golden/models/lfm2"};
+        STINT_SOURCE_DIR "/tests/golden/models/lfm2",
+        STINT_SOURCE_DIR "/tests/golden/models/qwen35"};
     static stint_model *models[N_OWN];
     static stint_session *sessions[N_OWN];
     const stint_model_options all = {.size = sizeof all};

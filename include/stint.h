@@ -155,8 +155,8 @@ typedef struct stint_model_info {
     uint32_t nested_low, nested_high;    /* precisions of its nested weights; 0: it has none */
     uint64_t nested_bytes;               /* of the nested weights, as stored */
     uint32_t embedding;                  /* numbers of an embedding, see stint_session_embed() */
-    uint32_t n_conv_layers; /* that are short convolutions instead of attention */
-    uint32_t conv_length;   /* tokens that each reaches over; 0: there are none */
+    uint32_t n_conv_layers, conv_length; /* short convolutions instead of attention; its tokens */
+    uint32_t n_state_layers, state_heads, state_keys, state_values; /* a matrix for each head */
 } stint_model_info;
 
 STINT_API stint_status stint_model_describe(const stint_model *model, stint_model_info *info);

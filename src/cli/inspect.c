@@ -161,12 +161,15 @@ static bool print_object(const struct st_cli_command *command, const struct repo
         (json_int_t)info->vocab, "context", (json_int_t)info->context, "window",
         (json_int_t)info->window);
     json_t *more = json_pack(
-        "{s:s, s:s, s:I, s:f, s:s, s:s, s:I, s:I, s:I, s:I}", "activation", info->activation,
-        "norm", info->norm, "rope_dims", (json_int_t)info->rope_dims, "rope_theta",
-        (double)info->rope_theta, "rope_scaling", info->rope_scaling, "chat_template",
+        "{s:s, s:s, s:I, s:f, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "activation",
+        info->activation, "norm", info->norm, "rope_dims", (json_int_t)info->rope_dims,
+        "rope_theta", (double)info->rope_theta, "rope_scaling", info->rope_scaling, "chat_template",
         info->chat_template, "linear_ops_per_token", (json_int_t)info->linear_ops_per_token,
         "bytes_per_decoded_token", (json_int_t)info->bytes_per_decoded_token, "conv_layers",
-        (json_int_t)info->n_conv_layers, "conv_length", (json_int_t)info->conv_length);
+        (json_int_t)info->n_conv_layers, "conv_length", (json_int_t)info->conv_length,
+        "state_layers", (json_int_t)info->n_state_layers, "state_heads",
+        (json_int_t)info->state_heads, "state_keys", (json_int_t)info->state_keys, "state_values",
+        (json_int_t)info->state_values);
     json_t *subgraphs = json_pack(
         "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "per_layer",
         (json_int_t)info->subgraphs_per_layer, "static_per_layer",
@@ -228,6 +231,11 @@ static void print_model(const struct report *report) {
     if (info->n_conv_layers != 0)
         st_cli_row("convolutions", "%u of the layers, over %u tokens, instead of attention",
                    info->n_conv_layers, info->conv_length);
+    if (info->n_state_layers != 0)
+        st_cli_row("states",
+                   "%u of the layers have %u heads with %u x %u numbers, instead of "
+                   "attention",
+                   info->n_state_layers, info->state_heads, info->state_keys, info->state_values);
     if (info->window != 0) st_cli_row("sliding window", "%u tokens", info->window);
     st_cli_row("FFN", "%u, %s", info->ffn, info->activation);
     if (info->n_experts != 0)

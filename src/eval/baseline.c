@@ -279,7 +279,9 @@ static stint_status quantize_linear(struct st_baseline *b, enum st_int8_role rol
 static stint_status quantize_all(struct st_baseline *b) {
     for (uint32_t i = 0; i < b->source->config.n_layers; i++) {
         struct st_layer *l = &b->layers[i];
-        ST_TRY(quantize_linear(b, ST_INT8_QKV, i, 0, (struct parts){{&l->q, &l->k, &l->v}, 3}));
+        size_t n_first = l->v.data ? 3 : l->k.data ? 2 : 1;
+        struct parts first = {{&l->q, &l->k, &l->v}, n_first};
+        ST_TRY(quantize_linear(b, ST_INT8_QKV, i, 0, first));
         ST_TRY(quantize_linear(b, ST_INT8_O, i, 0, (struct parts){{&l->o}, 1}));
         for (uint32_t e = 0; e < st_config_blocks(&b->source->config, i); e++) {
             struct st_ffn_weight *f = &l->ffn[e];

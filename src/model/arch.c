@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/arch.h"
 
-#include <stdio.h>
-#include <string.h>
+#include <stddef.h>
 
 // What most Hugging Face folders call their tensors; the prefix before "model." is found by
 // st_weights.
@@ -129,6 +128,51 @@ static const struct st_names lfm2_names = {{
     [ST_ROLE_CONV_OUT] = "model.layers.%u.conv.out_proj",
 }};
 
+#define QWEN35_DELTA                                                                               \
+    [ST_ROLE_CONV] = "model.layers.%u.linear_attn.conv1d",                                         \
+    [ST_ROLE_CONV_IN] = "model.layers.%u.linear_attn.in_proj_qkv",                                 \
+    [ST_ROLE_CONV_OUT] = "model.layers.%u.linear_attn.out_proj",                                   \
+    [ST_ROLE_STATE_GATE] = "model.layers.%u.linear_attn.in_proj_z",                                \
+    [ST_ROLE_STATE_NORM] = "model.layers.%u.linear_attn.norm",                                     \
+    [ST_ROLE_STATE_RATE] = "model.layers.%u.linear_attn.in_proj_b",                                \
+    [ST_ROLE_STATE_DECAY] = "model.layers.%u.linear_attn.in_proj_a",                               \
+    [ST_ROLE_STATE_DECAY_BIAS] = "model.layers.%u.linear_attn.dt_bias",                            \
+    [ST_ROLE_STATE_DECAY_SCALE] = "model.layers.%u.linear_attn.A_log"
+
+static const struct st_names qwen35_names = {{QWEN35_DELTA}};
+
+static const struct st_names qwen35_moe_names = {{
+    QWEN35_DELTA,
+    EXPERTS,
+    SHARED("shared_expert"),
+    [ST_ROLE_SHARED_INPUT_GATE] = "model.layers.%u.mlp.shared_expert_gate",
+}};
+
+static const struct st_names qwen3next_names = {{
+    EXPERTS,
+    SHARED("shared_expert"),
+    [ST_ROLE_SHARED_INPUT_GATE] = "model.layers.%u.mlp.shared_expert_gate",
+    [ST_ROLE_CONV] = "model.layers.%u.linear_attn.conv1d",
+    [ST_ROLE_CONV_IN] = "model.layers.%u.linear_attn.in_proj_qkvz",
+    [ST_ROLE_CONV_OUT] = "model.layers.%u.linear_attn.out_proj",
+    [ST_ROLE_STATE_NORM] = "model.layers.%u.linear_attn.norm",
+    [ST_ROLE_STATE_RATE] = "model.layers.%u.linear_attn.in_proj_ba",
+    [ST_ROLE_STATE_DECAY_BIAS] = "model.layers.%u.linear_attn.dt_bias",
+    [ST_ROLE_STATE_DECAY_SCALE] = "model.layers.%u.linear_attn.A_log",
+}};
+
+static const struct st_names granite_hybrid_names = {{
+    [ST_ROLE_GATE_UP] = "model.layers.%u.shared_mlp.input_linear",
+    [ST_ROLE_DOWN] = "model.layers.%u.shared_mlp.output_linear",
+    [ST_ROLE_CONV] = "model.layers.%u.mamba.conv1d",
+    [ST_ROLE_CONV_IN] = "model.layers.%u.mamba.in_proj",
+    [ST_ROLE_CONV_OUT] = "model.layers.%u.mamba.out_proj",
+    [ST_ROLE_STATE_NORM] = "model.layers.%u.mamba.norm",
+    [ST_ROLE_STATE_DECAY_BIAS] = "model.layers.%u.mamba.dt_bias",
+    [ST_ROLE_STATE_DECAY_SCALE] = "model.layers.%u.mamba.A_log",
+    [ST_ROLE_STATE_SKIP] = "model.layers.%u.mamba.D",
+}};
+
 static const struct st_names gguf_names = {{
     [ST_ROLE_EMBED] = "token_embd",
     [ST_ROLE_FINAL_NORM] = "output_norm",
@@ -169,6 +213,41 @@ static const struct st_names gguf_names = {{
     [ST_ROLE_CONV_OUT] = "blk.%u.shortconv.out_proj",
 }};
 
+static const struct st_names qwen35_gguf_names = {{
+    [ST_ROLE_FFN_NORM] = "blk.%u.post_attention_norm",
+    [ST_ROLE_CONV] = "blk.%u.ssm_conv1d",
+    [ST_ROLE_CONV_IN] = "blk.%u.attn_qkv",
+    [ST_ROLE_CONV_OUT] = "blk.%u.ssm_out",
+    [ST_ROLE_STATE_GATE] = "blk.%u.attn_gate",
+    [ST_ROLE_STATE_NORM] = "blk.%u.ssm_norm",
+    [ST_ROLE_STATE_RATE] = "blk.%u.ssm_beta",
+    [ST_ROLE_STATE_DECAY] = "blk.%u.ssm_alpha",
+    [ST_ROLE_STATE_DECAY_BIAS] = "blk.%u.ssm_dt.bias",
+    [ST_ROLE_STATE_DECAY_SCALE] = "blk.%u.ssm_a",
+}};
+
+static const struct st_names qwen3next_gguf_names = {{
+    [ST_ROLE_FFN_NORM] = "blk.%u.post_attention_norm",
+    [ST_ROLE_CONV] = "blk.%u.ssm_conv1d",
+    [ST_ROLE_CONV_IN] = "blk.%u.attn_qkv",
+    [ST_ROLE_CONV_OUT] = "blk.%u.ssm_out",
+    [ST_ROLE_STATE_GATE] = "blk.%u.attn_gate",
+    [ST_ROLE_STATE_NORM] = "blk.%u.ssm_norm",
+    [ST_ROLE_STATE_RATE] = "blk.%u.ssm_ba",
+    [ST_ROLE_STATE_DECAY_BIAS] = "blk.%u.ssm_dt.bias",
+    [ST_ROLE_STATE_DECAY_SCALE] = "blk.%u.ssm_a",
+}};
+
+static const struct st_names mamba_gguf_names = {{
+    [ST_ROLE_CONV] = "blk.%u.ssm_conv1d",
+    [ST_ROLE_CONV_IN] = "blk.%u.ssm_in",
+    [ST_ROLE_CONV_OUT] = "blk.%u.ssm_out",
+    [ST_ROLE_STATE_NORM] = "blk.%u.ssm_norm",
+    [ST_ROLE_STATE_DECAY_BIAS] = "blk.%u.ssm_dt.bias",
+    [ST_ROLE_STATE_DECAY_SCALE] = "blk.%u.ssm_a",
+    [ST_ROLE_STATE_SKIP] = "blk.%u.ssm_d",
+}};
+
 static const struct st_names lfm2_gguf_names = {{
     [ST_ROLE_FINAL_NORM] = "token_embd_norm",
 }};
@@ -182,6 +261,13 @@ static const struct st_names gpt_oss_gguf_names = {{
 }};
 
 #define GEMMA (ST_ARCH_GATED | ST_ARCH_NORM_PLUS_ONE | ST_ARCH_EMBED_SCALE | ST_ARCH_GELU_IS_TANH)
+
+#define DELTA_NET                                                                                  \
+    (ST_ARCH_GATED | ST_ARCH_QK_NORM | ST_ARCH_NORM_PLUS_ONE | ST_ARCH_GATED_ATTENTION)
+#define DELTA_NET_DEFAULTS                                                                         \
+    "{\"head_dim\":256,\"rms_norm_eps\":1e-6,\"partial_rotary_factor\":0.25,"                      \
+    "\"full_attention_interval\":4,\"linear_conv_kernel_dim\":4,\"linear_key_head_dim\":128,"      \
+    "\"linear_value_head_dim\":128,\"linear_num_key_heads\":16,\"linear_num_value_heads\":32}"
 
 const struct st_arch st_archs[] = {
     {.name = "llama",
@@ -334,11 +420,50 @@ const struct st_arch st_archs[] = {
     {.name = "lfm2",
      .model_types = {"lfm2", "lfm2_vl"},
      .gguf = "lfm2",
+     .form = ST_FORM_CONV,
      .flags = ST_ARCH_GATED | ST_ARCH_QK_NORM,
      .names = &lfm2_names,
      .gguf_names = &lfm2_gguf_names,
      .defaults = "{\"rope_theta\":1000000.0,\"norm_eps\":1e-5,\"conv_L_cache\":3,"
                  "\"tie_word_embeddings\":true}"},
+    {.name = "qwen35",
+     .model_types = {"qwen3_5", "qwen3_5_text"},
+     .gguf = "qwen35",
+     .form = ST_FORM_DELTA,
+     .flags = DELTA_NET | ST_ARCH_GGUF_TILED_HEADS,
+     .names = &qwen35_names,
+     .gguf_names = &qwen35_gguf_names,
+     .defaults = DELTA_NET_DEFAULTS},
+    {.name = "qwen35moe",
+     .model_types = {"qwen3_5_moe", "qwen3_5_moe_text"},
+     .gguf = "qwen35moe",
+     .form = ST_FORM_DELTA,
+     .flags = DELTA_NET | ST_ARCH_GGUF_TILED_HEADS,
+     .names = &qwen35_moe_names,
+     .gguf_names = &qwen35_gguf_names,
+     .defaults = DELTA_NET_DEFAULTS},
+    {.name = "qwen3next",
+     .model_types = {"qwen3_next"},
+     .gguf = "qwen3next",
+     .form = ST_FORM_DELTA,
+     .flags = DELTA_NET | ST_ARCH_FUSED_GATES | ST_ARCH_HF_FUSED_MIX,
+     .names = &qwen3next_names,
+     .gguf_names = &qwen3next_gguf_names,
+     .defaults = DELTA_NET_DEFAULTS},
+    {.name = "granite",
+     .model_types = {"granite"},
+     .gguf = "granite",
+     .flags = ST_ARCH_GATED | ST_ARCH_GGUF_INTERLEAVED},
+    {.name = "granitehybrid",
+     .model_types = {"granitemoehybrid"},
+     .gguf = "granitehybrid",
+     .form = ST_FORM_MAMBA,
+     .flags = ST_ARCH_GATED | ST_ARCH_MAY_ROTATE,
+     .names = &granite_hybrid_names,
+     .gguf_names = &mamba_gguf_names,
+     .defaults = "{\"rms_norm_eps\":1e-6,\"mamba_n_heads\":128,\"mamba_n_groups\":1,"
+                 "\"mamba_d_state\":256,\"mamba_d_conv\":4,\"mamba_expand\":2,"
+                 "\"mamba_conv_bias\":true}"},
     {.name = "bamboo",
      .model_types = {"bamboo"},
      .flags = ST_ARCH_GATED | ST_ARCH_DUAL_ACT,
@@ -346,50 +471,8 @@ const struct st_arch st_archs[] = {
     {.name = NULL},
 };
 
-// All names of one layout, for the error that an unknown one gets.
-static void list_known(bool gguf, char *text, size_t capacity) {
-    size_t used = 0;
-    text[0] = 0;
-    for (const struct st_arch *a = st_archs; a->name; a++) {
-        const char *name = gguf ? a->gguf : a->model_types[0];
-        if (!name) continue;
-        int n = snprintf(text + used, capacity - used, "%s%s", used ? ", " : "", name);
-        if (n < 0 || (size_t)n >= capacity - used) return;
-        used += (size_t)n;
-    }
-}
-
-stint_status st_arch_find_hf(const char *model_type, const struct st_arch **arch) {
-    for (const struct st_arch *a = st_archs; a->name; a++)
-        for (size_t i = 0; i < 4 && a->model_types[i]; i++)
-            if (strcmp(a->model_types[i], model_type) == 0) {
-                *arch = a;
-                return STINT_OK;
-            }
-    char known[512];
-    list_known(false, known, sizeof known);
-    return st_fail(STINT_E_UNSUPPORTED, "model_type '%.64s' is not known; known are: %s",
-                   model_type, known);
-}
-
-stint_status st_arch_find_gguf(const char *name, size_t n_bytes, const struct st_arch **arch) {
-    for (const struct st_arch *a = st_archs; a->name; a++)
-        if (a->gguf && strlen(a->gguf) == n_bytes && memcmp(a->gguf, name, n_bytes) == 0) {
-            *arch = a;
-            return STINT_OK;
-        }
-    char known[512];
-    list_known(true, known, sizeof known);
-    return st_fail(STINT_E_UNSUPPORTED, "general.architecture '%.*s' is not known; known are: %s",
-                   (int)(n_bytes < 64 ? n_bytes : 64), name, known);
-}
-
 const char *st_arch_role(const struct st_arch *arch, bool gguf, enum st_role role) {
     const struct st_names *own = gguf ? arch->gguf_names : arch->names;
     if (own && own->role[role]) return own->role[role];
     return gguf ? gguf_names.role[role] : hf_names.role[role];
-}
-
-bool st_arch_has_conv(const struct st_arch *arch) {
-    return arch->names && arch->names->role[ST_ROLE_CONV];
 }

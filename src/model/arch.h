@@ -8,6 +8,15 @@
 #include "base/status.h"
 #include "kernels/elementwise.h"
 
+// How the rows of a layer learn of those before them.
+enum st_form {
+    ST_FORM_ATTENTION,
+    ST_FORM_CONV,  // a gated short convolution: c * conv(b * x), where b, c and x stand for q, k, v
+    ST_FORM_DELTA, // a gated delta net: a convolution, then a matrix of what keys stand for
+    ST_FORM_MAMBA, // Mamba-2: a convolution, then a matrix that fades
+    ST_N_FORMS
+};
+
 enum st_norm { ST_NORM_RMS, ST_NORM_LAYER };
 
 // Where norms and residual sums stand in a layer.
@@ -54,6 +63,13 @@ enum {
     ST_ARCH_ROUTE_SIGMOID = 1 << 24,  // routers' scores are sigmoids
     ST_ARCH_ROUTE_BIAS = 1 << 25,     // a bias helps to select experts
     ST_ARCH_EXPERT_COLUMNS = 1 << 23, // folders store experts as model/stored_experts.h says
+    ST_ARCH_GATED_ATTENTION = 1 << 14, // q's rows are [heads, 2, head_dim]: with gates of what
+                                       // attention gives
+    ST_ARCH_GGUF_TILED_HEADS = 1 << 15, // GGUF: value head h of a delta net has key head h modulo
+                                        // their number, not h / (value heads per key head)
+    ST_ARCH_FUSED_GATES = 1 << 16,  // a delta net's rates and decays are one linear, per key head
+    ST_ARCH_HF_FUSED_MIX = 1 << 17, // Hugging Face: so are its q, k, v and output gate
+    ST_ARCH_MAY_ROTATE = 1 << 18,   // there is a rotation only where the file says so
 };
 
 // What a tensor is for. Per layer from ST_ROLE_ATTN_NORM on; %u is the layer, the second %u the
@@ -97,9 +113,16 @@ enum st_role {
     ST_ROLE_SHARED_GATE,
     ST_ROLE_SHARED_UP,
     ST_ROLE_SHARED_DOWN,
-    ST_ROLE_CONV,     // a short convolution's taps
-    ST_ROLE_CONV_IN,  // its two gates and its input, one below the other
-    ST_ROLE_CONV_OUT, // the projection of what it gives
+    ST_ROLE_CONV,        // a convolution's taps
+    ST_ROLE_CONV_IN,     // its input; a short convolution's with its two gates, one below the other
+    ST_ROLE_CONV_OUT,    // the projection of what the layer gives
+    ST_ROLE_STATE_GATE,  // of a layer whose state is a matrix: the gate of what it gives
+    ST_ROLE_STATE_NORM,  // the norm before that
+    ST_ROLE_STATE_RATE,  // how fast the state learns; with how fast it fades where they are fused
+    ST_ROLE_STATE_DECAY, // how fast it fades, to which the bias is added; no ending in these two:
+    ST_ROLE_STATE_DECAY_BIAS,
+    ST_ROLE_STATE_SKIP,        // what of the values passes by the state
+    ST_ROLE_STATE_DECAY_SCALE, // Hugging Face: its logarithm; GGUF: times -1
     ST_N_ROLES
 };
 
@@ -115,6 +138,7 @@ struct st_arch {
     enum st_norm norm;
     enum st_block block;
     enum st_window_rule window;
+    enum st_form form;                 // of layers without attention; ATTENTION: there are none
     unsigned flags;                    // ST_ARCH_*
     const struct st_names *names;      // overrides of the Hugging Face names; NULL: none
     const struct st_names *gguf_names; // overrides of GGUF's; NULL: none
@@ -136,9 +160,6 @@ extern const struct st_arch st_archs[]; // ends with a NULL name
 // known ones.
 stint_status st_arch_find_hf(const char *model_type, const struct st_arch **arch);
 stint_status st_arch_find_gguf(const char *name, size_t n_bytes, const struct st_arch **arch);
-
-// Whether layers of this family may be short convolutions.
-bool st_arch_has_conv(const struct st_arch *arch);
 
 // The pattern of a role in this layout, or NULL.
 const char *st_arch_role(const struct st_arch *arch, bool gguf, enum st_role role);

@@ -51,6 +51,10 @@ stint_status st_bind_fused(const struct st_binder *b, enum st_role role, uint32_
                            struct st_linear_weight *const *parts, const uint32_t *n_out,
                            size_t n_parts, uint32_t n_in, bool *found);
 
+// weights_state.c: a short convolution, a gated delta net, Mamba-2.
+stint_status st_bind_conv(const struct st_binder *b, uint32_t i, struct st_layer *layer);
+stint_status st_bind_delta(const struct st_binder *b, uint32_t i, struct st_layer *layer);
+stint_status st_bind_mamba(const struct st_binder *b, uint32_t i, struct st_layer *layer);
 // weights_ffn.c: the feed-forward block of a layer, or its mixture.
 stint_status st_bind_ffn(const struct st_binder *b, uint32_t i, struct st_layer *layer);
 

@@ -48,10 +48,18 @@ void st_config_unrotated(struct st_config *config, uint32_t pattern) {
         config->unrotated[i] = pattern != 0 && (i + 1) % pattern == 0;
 }
 
+void st_config_attention_every(struct st_config *config, uint32_t interval) {
+    for (uint32_t i = 0; i < config->n_layers && i < ST_MAX_LAYERS; i++)
+        config->form[i] = interval == 0 || (i + 1) % interval == 0 ? ST_FORM_ATTENTION
+                                                                   : (uint8_t)config->arch->form;
+}
+
 void st_config_rank(struct st_config *config) {
     for (int form = 0; form < ST_N_FORMS; form++) config->n_form[form] = 0;
     for (uint32_t i = 0; i < config->n_layers && i < ST_MAX_LAYERS; i++)
         config->rank[i] = (uint16_t)config->n_form[config->form[i]]++;
+    if (config->n_form[ST_FORM_DELTA] + config->n_form[ST_FORM_MAMBA] == 0)
+        config->state = (struct st_state_shape){0};
 }
 
 struct st_mixer_widths st_config_widest_mixer(const struct st_config *c) {
@@ -93,6 +101,14 @@ struct range {
     uint32_t value, min, max;
 };
 
+static stint_status check_ranges(const struct range *ranges, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (ranges[i].value < ranges[i].min || ranges[i].value > ranges[i].max)
+            return st_fail(STINT_E_FORMAT, "%s: %u is not in %u..%u", ranges[i].name,
+                           ranges[i].value, ranges[i].min, ranges[i].max);
+    return STINT_OK;
+}
+
 static stint_status check_rope(const struct st_config *c, const struct st_rope *rope) {
     if (c->rope_dims == 0) return STINT_OK;
     if (c->rope_dims % 2 != 0 || c->rope_dims > c->head_dim)
@@ -117,16 +133,37 @@ static stint_status check_rope(const struct st_config *c, const struct st_rope *
     return STINT_OK;
 }
 
+static stint_status check_state(const struct st_config *c) {
+    const struct st_state_shape *s = &c->state;
+    const struct range ranges[] = {
+        {"heads of a state", s->n_heads, 1, 1u << 12},
+        {"groups of a state", s->n_groups, 1, s->n_heads},
+        {"key size of a state", s->n_keys, 1, ST_MAX_STATE_DIM},
+        {"value size of a state", s->n_values, 1, ST_MAX_STATE_DIM},
+    };
+    if (c->n_form[ST_FORM_CONV] == st_config_n_recurrent(c)) return STINT_OK;
+    ST_TRY(check_ranges(ranges, sizeof ranges / sizeof *ranges));
+    if (s->n_heads % s->n_groups != 0)
+        return st_fail(STINT_E_FORMAT, "%u heads of a state do not divide by %u groups", s->n_heads,
+                       s->n_groups);
+    return STINT_OK;
+}
+
 static stint_status check_forms(const struct st_config *c) {
-    if (c->n_form[ST_FORM_CONV] == 0) return STINT_OK;
+    if (st_config_n_recurrent(c) == 0) return STINT_OK;
     if (c->conv_length < 2 || c->conv_length > ST_MAX_CONV_LENGTH)
-        return st_fail(STINT_E_UNSUPPORTED, "short convolutions over %u tokens: expected 2..%d",
+        return st_fail(STINT_E_UNSUPPORTED, "convolutions over %u tokens: expected 2..%d",
                        c->conv_length, ST_MAX_CONV_LENGTH);
     if (c->n_form[ST_FORM_ATTENTION] == 0)
         return st_fail(STINT_E_UNSUPPORTED, "no layer has attention");
     if (!st_block_norms_input(c->block) || c->block == ST_BLOCK_PARALLEL)
-        return st_fail(STINT_E_UNSUPPORTED, "short convolutions in layers of this block form");
-    return STINT_OK;
+        return st_fail(STINT_E_UNSUPPORTED, "recurrent state in layers of this block form");
+    if (c->n_experts != 0 && c->arch->form != ST_FORM_DELTA)
+        return st_fail(STINT_E_UNSUPPORTED,
+                       "a mixture of %u experts in a family with recurrent "
+                       "state: only dense models of these are supported",
+                       c->n_experts);
+    return check_state(c);
 }
 
 static stint_status check_experts(const struct st_config *c) {
@@ -161,10 +198,7 @@ stint_status st_config_check(const struct st_config *c) {
         {"width of layers without experts", c->dense_ffn, 0, 1u << 22},
         {"width of the shared expert", c->shared_ffn, 0, 1u << 22},
     };
-    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
-        if (ranges[i].value < ranges[i].min || ranges[i].value > ranges[i].max)
-            return st_fail(STINT_E_FORMAT, "%s: %u is not in %u..%u", ranges[i].name,
-                           ranges[i].value, ranges[i].min, ranges[i].max);
+    ST_TRY(check_ranges(ranges, sizeof ranges / sizeof *ranges));
     if (c->n_heads % c->n_kv_heads != 0)
         return st_fail(STINT_E_FORMAT, "%u heads do not divide by %u key-value heads", c->n_heads,
                        c->n_kv_heads);
@@ -173,8 +207,8 @@ stint_status st_config_check(const struct st_config *c) {
                        c->head_dim);
     if (!(c->norm_epsilon >= 0.0f && c->norm_epsilon < 1.0f))
         return st_fail(STINT_E_FORMAT, "norm epsilon %g: expected 0..1", (double)c->norm_epsilon);
-    const float scales[] = {c->embed_scale, c->attn_scale};
-    for (size_t i = 0; i < 2; i++)
+    const float scales[] = {c->embed_scale, c->attn_scale, c->residual_scale, c->logit_scale};
+    for (size_t i = 0; i < sizeof scales / sizeof *scales; i++)
         if (!isfinite(scales[i]) || scales[i] <= 0.0f)
             return st_fail(STINT_E_FORMAT, "a scale of %g makes no sense", (double)scales[i]);
     if (!(c->attn_softcap >= 0.0f && c->final_softcap >= 0.0f) || !isfinite(c->attn_softcap) ||

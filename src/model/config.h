@@ -13,13 +13,7 @@ enum {
     ST_MAX_HEAD_DIM = 1024,
     ST_MAX_STOP_IDS = 16,
     ST_MAX_CONV_LENGTH = 5, // a chunk of a prompt is at least as long
-};
-
-// How the rows of a layer learn of those before them.
-enum st_form {
-    ST_FORM_ATTENTION,
-    ST_FORM_CONV, // a gated short convolution: c * conv(b * x), where b, c and x stand for q, k, v
-    ST_N_FORMS
+    ST_MAX_STATE_DIM = 256, // of a head's keys and values
 };
 
 #define ST_ROPE_SCALING_LIST(X)                                                                    \
@@ -62,6 +56,17 @@ struct st_rope {
     const float *factors[2]; // [n_dims / 2] divisors of the frequencies: short, long; or NULL
 };
 
+// Of layers whose state is a matrix: each of its heads has one, [n_keys, n_values]. Heads of a
+// group share queries and keys.
+struct st_state_shape {
+    uint32_t n_heads, n_groups, n_keys, n_values;
+    bool tiled; // head h is of group h modulo n_groups; not: of h / (n_heads / n_groups)
+};
+
+static inline size_t st_state_group(const struct st_state_shape *shape, size_t head) {
+    return shape->tiled ? head % shape->n_groups : head / (shape->n_heads / shape->n_groups);
+}
+
 struct st_config {
     const struct st_arch *arch;
     uint32_t n_layers, hidden, n_heads, n_kv_heads, head_dim, ffn, vocab, context;
@@ -77,8 +82,11 @@ struct st_config {
     uint8_t form[ST_MAX_LAYERS];      // enum st_form
     uint16_t rank[ST_MAX_LAYERS];     // layers of the same form before this one
     uint32_t n_form[ST_N_FORMS];      // layers of each form
-    uint32_t conv_length;             // taps of a short convolution
-    bool conv_bias;                   // it and its linears have biases
+    uint32_t conv_length;             // taps of a convolution
+    struct st_state_shape state;
+    bool fused_mix; // a delta net's first linear is q, k, v and output gate, per key head
+    bool conv_bias; // it has a bias; a short convolution's linears too
+    bool mix_bias;  // so have the linears of other forms
     enum st_norm norm;
     enum st_block block;
     enum st_act act;
@@ -94,6 +102,8 @@ struct st_config {
     float norm_epsilon;
     float norm_offset;                                          // added to stored norm weights
     float embed_scale, attn_scale, attn_softcap, final_softcap; // softcaps: 0 is off
+    float residual_scale;                                       // of what a layer's halves add
+    float logit_scale;
     int32_t stop_ids[ST_MAX_STOP_IDS];
     uint32_t n_stop_ids;
     int32_t bos_id; // -1: unknown
@@ -109,6 +119,8 @@ stint_status st_config_from_gguf(const struct st_checkpoint *checkpoint, struct 
 stint_status st_config_json_size(const json_t *json, const char *key, uint32_t *out);
 // router, dense, shared_ffn of a mixture whose sizes are read (config_experts.c).
 stint_status st_config_read_mixture(const json_t *json, struct st_config *config);
+// Which layers have no attention, and what they have.
+stint_status st_config_read_forms(const json_t *json, struct st_config *config);
 // The checks they share: every size in its range, products that fit, heads that divide.
 stint_status st_config_check(const struct st_config *config);
 // Fills sliding[] from the architecture's rule. `pattern`: ST_WINDOW_PATTERN's period or
@@ -116,24 +128,53 @@ stint_status st_config_check(const struct st_config *config);
 void st_config_windows(struct st_config *config, uint32_t pattern);
 // Fills unrotated[]: every `pattern`-th layer; 0: none.
 void st_config_unrotated(struct st_config *config, uint32_t pattern);
+// Fills form[]: every `interval`-th layer has attention; 0: all of them.
+void st_config_attention_every(struct st_config *config, uint32_t interval);
 void st_config_add_stop(struct st_config *config, int64_t id);
-// Fills rank[] and n_form[] once form[] is known.
+// Fills rank[] and n_form[] once form[] is known, and forgets a state that no layer has.
 void st_config_rank(struct st_config *config);
 
+// What a convolution ahead of a state passes: queries, keys and values of a token.
+static inline uint32_t st_config_conv_width(const struct st_config *c) {
+    if (c->arch->form == ST_FORM_CONV) return c->hidden;
+    return 2 * c->state.n_groups * c->state.n_keys + c->state.n_heads * c->state.n_values;
+}
+// Whether what the first linear gives is kept as it is, since something is between it and q.
+static inline bool st_config_keeps_raw(const struct st_config *c, uint32_t layer) {
+    if (c->form[layer] == ST_FORM_DELTA) return !c->fused_mix;
+    if (c->form[layer] == ST_FORM_MAMBA) return true;
+    return c->form[layer] == ST_FORM_ATTENTION && c->flags & ST_ARCH_GATED_ATTENTION;
+}
+
 // Outputs of the three linears at a layer's beginning (q, k, v, or what stands for them), and
-// inputs of the one at the end of its first half.
+// inputs of the one at the end of its first half. The last of the three may have none.
 struct st_mixer_widths {
     uint32_t q, k, v, out;
 };
 static inline struct st_mixer_widths st_config_mixer(const struct st_config *c, uint32_t layer) {
     uint32_t n_q = c->n_heads * c->head_dim, n_kv = c->n_kv_heads * c->head_dim, n = c->hidden;
+    uint32_t n_state = c->state.n_heads * c->state.n_values, n_conv = st_config_conv_width(c);
     if (c->form[layer] == ST_FORM_CONV) return (struct st_mixer_widths){n, n, n, n};
-    return (struct st_mixer_widths){n_q, n_kv, n_kv, n_q};
+    if (c->form[layer] == ST_FORM_DELTA && c->fused_mix)
+        return (struct st_mixer_widths){n_conv + n_state, 0, 0, n_state};
+    if (c->form[layer] == ST_FORM_DELTA)
+        return (struct st_mixer_widths){n_conv, n_state, 0, n_state};
+    if (c->form[layer] == ST_FORM_MAMBA)
+        return (struct st_mixer_widths){n_conv, n_state, c->state.n_heads, n_state};
+    uint32_t gated = c->flags & ST_ARCH_GATED_ATTENTION ? 2 : 1;
+    return (struct st_mixer_widths){gated * n_q, n_kv, n_kv, n_q};
 }
 // Whether these linears, those at the beginning or the one at the end, have biases.
 static inline bool st_config_mixer_bias(const struct st_config *c, uint32_t layer, bool first) {
     if (c->form[layer] == ST_FORM_CONV) return c->conv_bias;
+    if (c->form[layer] != ST_FORM_ATTENTION) return c->mix_bias;
     return (c->flags & (ST_ARCH_BIAS | (first ? ST_ARCH_QKV_BIAS : 0))) != 0;
+}
+// Layers without attention: all of the architecture's other form.
+static inline uint32_t st_config_n_recurrent(const struct st_config *c) {
+    uint32_t n = 0;
+    for (int form = ST_FORM_ATTENTION + 1; form < ST_N_FORMS; form++) n += c->n_form[form];
+    return n;
 }
 // Feed-forward blocks of a layer: one, or its experts and then the shared one.
 static inline uint32_t st_config_blocks(const struct st_config *c, uint32_t layer) {

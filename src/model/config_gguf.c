@@ -53,28 +53,67 @@ static stint_status read_size_or_equal(const struct reader *r, const char *key, 
     return STINT_OK;
 }
 
-// Hybrids: layers without key-value heads are short convolutions; the others must be equal.
+// A state's heads and sizes; its values' size follows from that of all of them.
+static stint_status read_state(const struct reader *r, struct st_config *c) {
+    uint32_t inner = 0;
+    struct st_state_shape *s = &c->state;
+    ST_TRY(read_size(r, "shortconv.l_cache", &c->conv_length));
+    ST_TRY(read_size(r, "ssm.conv_kernel", &c->conv_length));
+    ST_TRY(read_size(r, "ssm.state_size", &s->n_keys));
+    ST_TRY(read_size(r, "ssm.group_count", &s->n_groups));
+    ST_TRY(read_size(r, "ssm.time_step_rank", &s->n_heads));
+    ST_TRY(read_size(r, "ssm.inner_size", &inner));
+    s->n_values = s->n_heads ? inner / s->n_heads : 0;
+    c->conv_bias = c->arch->form == ST_FORM_MAMBA;
+    s->tiled = (c->flags & ST_ARCH_GGUF_TILED_HEADS) != 0;
+    if (s->n_heads && inner % s->n_heads)
+        return st_fail(STINT_E_FORMAT, "'%s.ssm.inner_size' %u does not divide by %u heads",
+                       r->prefix, inner, s->n_heads);
+    return STINT_OK;
+}
+
+// Layers without key-value heads have another form than attention; the others must be equal.
+static stint_status read_kv_heads(const struct key *k, const struct st_gguf_array *array,
+                                  struct st_config *c) {
+    if (array->count != c->n_layers || c->n_layers > ST_MAX_LAYERS)
+        return st_fail(STINT_E_FORMAT, "'%s' has %llu entries for %u layers", k->text,
+                       (unsigned long long)array->count, c->n_layers);
+    uint64_t heads = 0;
+    for (uint32_t i = 0; i < c->n_layers; i++) {
+        uint64_t n = st_gguf_array_u64(array, i);
+        c->form[i] = n ? ST_FORM_ATTENTION : (uint8_t)c->arch->form;
+        if (n > INT32_MAX || (n && heads && n != heads))
+            return st_fail(STINT_E_UNSUPPORTED, "'%s' differs between layers", k->text);
+        if (n) heads = n;
+    }
+    if (heads == 0) return st_fail(STINT_E_UNSUPPORTED, "'%s': no layer has attention", k->text);
+    c->n_kv_heads = (uint32_t)heads;
+    return STINT_OK;
+}
+
+// Hybrids: which layers have no attention, by an interval or by their numbers of heads.
 static stint_status read_forms(const struct reader *r, struct st_config *c) {
     struct key k = full_key(r, "attention.head_count_kv");
     struct st_gguf_array array = {.type = ST_GGUF_N_TYPES};
-    ST_TRY(read_size(r, "shortconv.l_cache", &c->conv_length));
+    uint32_t interval = c->arch->form == ST_FORM_DELTA ? 4 : 0;
+    ST_TRY(read_state(r, c));
+    ST_TRY(read_size(r, "full_attention_interval", &interval));
+    st_config_attention_every(c, interval);
     if (st_gguf_array(r->gguf, k.text, ST_GGUF_I32, &array) != STINT_OK &&
         st_gguf_array(r->gguf, k.text, ST_GGUF_U32, &array) != STINT_OK)
         return read_size(r, "attention.head_count_kv", &c->n_kv_heads);
-    if (array.type == ST_GGUF_N_TYPES) return STINT_OK;
-    if (array.count != c->n_layers || c->n_layers > ST_MAX_LAYERS)
-        return st_fail(STINT_E_FORMAT, "'%s' has %llu entries for %u layers", k.text,
-                       (unsigned long long)array.count, c->n_layers);
-    uint64_t heads = 0;
-    for (uint32_t i = 0; i < c->n_layers; i++) {
-        uint64_t n = st_gguf_array_u64(&array, i);
-        c->form[i] = n ? ST_FORM_ATTENTION : ST_FORM_CONV;
-        if (n > INT32_MAX || (n && heads && n != heads))
-            return st_fail(STINT_E_UNSUPPORTED, "'%s' differs between layers", k.text);
-        if (n) heads = n;
-    }
-    if (heads == 0) return st_fail(STINT_E_UNSUPPORTED, "'%s': no layer has attention", k.text);
-    c->n_kv_heads = (uint32_t)heads;
+    return array.type == ST_GGUF_N_TYPES ? STINT_OK : read_kv_heads(&k, &array, c);
+}
+
+// Blocks that only predict further tokens are not layers of the model.
+static stint_status read_layers(const struct reader *r, struct st_config *c) {
+    uint32_t predicting = 0;
+    ST_TRY(read_size(r, "block_count", &c->n_layers));
+    ST_TRY(read_size(r, "nextn_predict_layers", &predicting));
+    if (predicting >= c->n_layers && predicting)
+        return st_fail(STINT_E_FORMAT, "'%s.nextn_predict_layers' is %u of %u blocks", r->prefix,
+                       predicting, c->n_layers);
+    c->n_layers -= predicting;
     return STINT_OK;
 }
 
@@ -107,14 +146,11 @@ static stint_status read_router(const struct reader *r, struct st_router *router
 }
 
 static stint_status read_mixture(const struct reader *r, struct st_config *c) {
-    uint32_t n_dense = 0, n_shared = 0, step = 1, n_next = 0;
+    uint32_t n_dense = 0, n_shared = 0, step = 1;
     ST_TRY(read_router(r, &c->router, c->arch->flags));
     ST_TRY(read_size(r, "leading_dense_block_count", &n_dense));
     ST_TRY(read_size(r, "interleave_moe_layer_step", &step));
     ST_TRY(read_size(r, "expert_shared_count", &n_shared));
-    ST_TRY(read_size(r, "nextn_predict_layers", &n_next));
-    if (n_next >= c->n_layers) return st_fail(STINT_E_FORMAT, "%u layers predict", n_next);
-    c->n_layers -= n_next; // these only draft
     for (uint32_t i = 0; i < c->n_layers && i < ST_MAX_LAYERS; i++)
         c->dense[i] = i < n_dense || step == 0 || (i + 1) % step != 0;
     if (n_shared > ST_MAX_EXPERTS) return st_fail(STINT_E_FORMAT, "%u shared experts", n_shared);
@@ -126,7 +162,7 @@ static stint_status read_mixture(const struct reader *r, struct st_config *c) {
 static stint_status read_sizes(const struct reader *r, const struct st_checkpoint *checkpoint,
                                struct st_config *c) {
     c->context = 2048;
-    ST_TRY(read_size(r, "block_count", &c->n_layers));
+    ST_TRY(read_layers(r, c));
     ST_TRY(read_size(r, "embedding_length", &c->hidden));
     ST_TRY(read_size(r, "context_length", &c->context));
     ST_TRY(read_size_or_equal(r, "feed_forward_length", &c->ffn));
@@ -138,8 +174,9 @@ static stint_status read_sizes(const struct reader *r, const struct st_checkpoin
         ST_TRY(read_size(r, "expert_feed_forward_length", &c->ffn));
         ST_TRY(read_mixture(r, c));
     }
+    if (c->n_experts == 0) ST_TRY(read_size(r, "expert_shared_feed_forward_length", &c->ffn));
     c->n_kv_heads = c->n_heads;
-    if (st_arch_has_conv(c->arch))
+    if (c->arch->form != ST_FORM_ATTENTION)
         ST_TRY(read_forms(r, c));
     else
         ST_TRY(read_size_or_equal(r, "attention.head_count_kv", &c->n_kv_heads));
@@ -228,6 +265,9 @@ static stint_status read_rope(const struct reader *r, const struct st_checkpoint
     c->rope.theta = 10000.0;
     ST_TRY(read_size(r, "rope.dimension_count", &c->rope_dims));
     ST_TRY(read_number(r, "rope.freq_base", &c->rope.theta));
+    bool rotates = (c->flags & ST_ARCH_MAY_ROTATE) == 0;
+    ST_TRY(st_gguf_bool(r->gguf, full_key(r, "rope.scaling.finetuned").text, &rotates));
+    if (!rotates && c->flags & ST_ARCH_MAY_ROTATE) c->rope_dims = 0;
     c->rope_interleaved = (c->flags & (ST_ARCH_GGUF_INTERLEAVED | ST_ARCH_INTERLEAVED)) != 0;
     c->rope_local = c->rope;
     ST_TRY(read_rope_scaling(r, c));
@@ -271,7 +311,14 @@ static stint_status read_scales(const struct reader *r, struct st_config *c) {
     c->attn_softcap = (float)attn;
     c->final_softcap = (float) final;
     c->attn_scale = (float)scale;
-    c->embed_scale = c->flags & ST_ARCH_EMBED_SCALE ? (float)sqrt(c->hidden) : 1.0f;
+    double embed = c->flags & ST_ARCH_EMBED_SCALE ? sqrt(c->hidden) : 1.0, residual = 1.0;
+    double logits = 1.0; // what they are divided by
+    ST_TRY(read_number(r, "embedding_scale", &embed));
+    ST_TRY(read_number(r, "residual_scale", &residual));
+    ST_TRY(read_number(r, "logit_scale", &logits));
+    c->embed_scale = (float)embed;
+    c->residual_scale = (float)residual;
+    c->logit_scale = (float)(1.0 / logits);
     return STINT_OK;
 }
 

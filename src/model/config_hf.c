@@ -98,6 +98,9 @@ static stint_status read_sizes(const json_t *json, struct st_config *c) {
         ST_TRY(st_config_json_size(json, keys[i].key, keys[i].out));
     if (c->n_heads == 0) return st_fail(STINT_E_FORMAT, "'num_attention_heads' is 0");
     if (c->n_kv_heads == 0) c->n_kv_heads = c->n_heads;
+    const char *dense[] = {"intermediate_size", "shared_intermediate_size"};
+    for (size_t i = 0; i < 2 && c->n_experts == 0; i++)
+        ST_TRY(st_config_json_size(json, dense[i], &c->ffn));
     if (c->head_dim == 0) c->head_dim = c->hidden / c->n_heads;
     if (c->embed == 0) c->embed = c->hidden;
     if (c->n_experts != 0 && c->n_experts_used == 0) c->n_experts_used = 2;
@@ -199,6 +202,10 @@ static stint_status read_rope(const json_t *json, struct st_config *c) {
     ST_TRY(st_json_number(json, "rope_pct", 0.0, 1.0, &share));
     ST_TRY(st_json_number(scaling, "partial_rotary_factor", 0.0, 1.0, &share));
     c->rope_dims = (uint32_t)(share * c->head_dim);
+    const char *kind = NULL;
+    if (c->flags & ST_ARCH_MAY_ROTATE)
+        ST_TRY(st_json_string(json, "position_embedding_type", &kind));
+    if (c->flags & ST_ARCH_MAY_ROTATE && (!kind || strcmp(kind, "rope"))) c->rope_dims = 0;
     c->rope.theta = 10000.0;
     ST_TRY(st_json_number(json, "rope_theta", 0.0, 1e12, &c->rope.theta));
     c->rope_local = c->rope;
@@ -246,45 +253,12 @@ static stint_status read_layer_types(const json_t *json, struct st_config *c) {
     return STINT_OK;
 }
 
-// Hybrids: which layers are short convolutions, by "layer_types" or, in older files, by the indices
-// of the others.
-static stint_status read_forms(const json_t *json, struct st_config *c) {
-    const json_t *types = json_object_get(json, "layer_types");
-    const json_t *attention = json_object_get(json, "full_attn_idxs");
-    size_t i;
-    json_t *item;
-    if (!st_arch_has_conv(c->arch) || c->n_layers > ST_MAX_LAYERS) return STINT_OK;
-    ST_TRY(st_config_json_size(json, "conv_L_cache", &c->conv_length));
-    ST_TRY(st_json_bool(json, "conv_bias", &c->conv_bias));
-    if (json_is_array(types)) {
-        if (json_array_size(types) != c->n_layers)
-            return st_fail(STINT_E_FORMAT, "'layer_types' has %zu entries for %u layers",
-                           json_array_size(types), c->n_layers);
-        json_array_foreach(types, i, item) {
-            const char *type = json_is_string(item) ? json_string_value(item) : "no text";
-            if (strcmp(type, "conv") && strcmp(type, "full_attention"))
-                return st_fail(STINT_E_UNSUPPORTED, "'layer_types'[%zu] is '%.40s'", i, type);
-            c->form[i] = strcmp(type, "conv") ? ST_FORM_ATTENTION : ST_FORM_CONV;
-        }
-    } else if (json_is_array(attention)) {
-        memset(c->form, ST_FORM_CONV, c->n_layers);
-        json_array_foreach(attention, i, item) {
-            json_int_t at = json_is_integer(item) ? json_integer_value(item) : -1;
-            if (at < 0 || at >= c->n_layers)
-                return st_fail(STINT_E_FORMAT, "'full_attn_idxs'[%zu] is not one of %u layers", i,
-                               c->n_layers);
-            c->form[at] = ST_FORM_ATTENTION;
-        }
-    }
-    return STINT_OK;
-}
-
 // LFM2 gives the width that its feed-forward blocks would have without a gate; theirs follows.
 static stint_status read_block_ffn(const json_t *json, struct st_config *c) {
     bool adjust = true, scaled = !json_is_null(json_object_get(json, "block_ffn_dim_multiplier"));
     double factor = 1.0;
     int64_t multiple = 256;
-    if (!st_arch_has_conv(c->arch)) return STINT_OK;
+    if (c->arch->form != ST_FORM_CONV) return STINT_OK;
     ST_TRY(st_config_json_size(json, "block_ff_dim", &c->ffn));
     ST_TRY(st_json_bool(json, "block_auto_adjust_ff_dim", &adjust));
     ST_TRY(st_json_number(json, "block_ffn_dim_multiplier", 0.0, 1e3, &factor));
@@ -349,6 +323,20 @@ static stint_status read_block(const json_t *json, struct st_config *c) {
     return STINT_OK;
 }
 
+// Granite's.
+static stint_status read_multipliers(const json_t *json, struct st_config *c) {
+    double embed = (double)c->embed_scale, attn = (double)c->attn_scale, residual = 1.0, logits = 1;
+    ST_TRY(st_json_number(json, "embedding_multiplier", 0.0, 1e6, &embed));
+    ST_TRY(st_json_number(json, "attention_multiplier", 0.0, 1e6, &attn));
+    ST_TRY(st_json_number(json, "residual_multiplier", 0.0, 1e6, &residual));
+    ST_TRY(st_json_number(json, "logits_scaling", 0.0, 1e6, &logits));
+    c->embed_scale = (float)embed;
+    c->attn_scale = (float)attn;
+    c->residual_scale = (float)residual;
+    c->logit_scale = (float)(1.0 / logits);
+    return STINT_OK;
+}
+
 static stint_status read_scales(const json_t *json, struct st_config *c) {
     double epsilon = 1e-5, attn = 0.0, final = 0.0, query = c->head_dim;
     ST_TRY(st_json_number(json, "rms_norm_eps", 0.0, 1.0, &epsilon));
@@ -362,6 +350,7 @@ static stint_status read_scales(const json_t *json, struct st_config *c) {
     c->final_softcap = (float) final;
     c->attn_scale = (float)(1.0 / sqrt(query));
     c->embed_scale = c->flags & ST_ARCH_EMBED_SCALE ? (float)sqrt(c->hidden) : 1.0f;
+    ST_TRY(read_multipliers(json, c));
     c->norm_offset = c->flags & ST_ARCH_NORM_PLUS_ONE ? 1.0f : 0.0f;
     return STINT_OK;
 }
@@ -392,7 +381,7 @@ static stint_status read_all(const json_t *json, const json_t *generation, struc
     ST_TRY(read_rope(json, c));
     ST_TRY(read_unrotated(json, c));
     ST_TRY(read_windows(json, c));
-    ST_TRY(read_forms(json, c));
+    ST_TRY(st_config_read_forms(json, c));
     ST_TRY(read_block_ffn(json, c));
     st_config_rank(c);
     if (c->n_experts != 0) ST_TRY(st_config_read_mixture(json, c));

@@ -139,7 +139,11 @@ stint_status stint_model_describe(const stint_model *model, stint_model_info *in
         .subgraphs_per_layer = ST_N_SUBGRAPHS,
         .static_subgraphs_per_layer = st_graph_static_per_layer(),
         .n_conv_layers = c->n_form[ST_FORM_CONV],
-        .conv_length = c->n_form[ST_FORM_CONV] ? c->conv_length : 0,
+        .n_state_layers = st_config_n_recurrent(c) - c->n_form[ST_FORM_CONV],
+        .state_heads = c->state.n_heads,
+        .state_keys = c->state.n_keys,
+        .state_values = c->state.n_values,
+        .conv_length = st_config_n_recurrent(c) ? c->conv_length : 0,
     };
     describe_costs(model, &out);
     memcpy(info, &out, st_min(info->size, sizeof out));

@@ -137,10 +137,12 @@ static void pin_linears(struct stint_model *m, struct st_arena *arena) {
     pin_linear(&w->positions, arena);
     pin_linear(&w->project_in, arena);
     pin_linear(&w->project_out, arena);
-    for (uint32_t i = 0; i < m->config.n_layers && w->layers; i++)
+    for (uint32_t i = 0; i < m->config.n_layers && w->layers; i++) {
         pin_linear(&w->layers[i].router, arena);
-    for (uint32_t i = 0; i < m->config.n_layers && w->layers; i++)
         pin_linear(&w->layers[i].shared_gate, arena);
+        pin_linear(&w->layers[i].state.rate, arena);
+        pin_linear(&w->layers[i].state.decay, arena);
+    }
 }
 
 // What was read of it to open it leaves memory.

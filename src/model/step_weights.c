@@ -17,11 +17,11 @@ static void give(const struct walk *w, struct st_linear_id id, enum st_weight_ki
     w->fn(w->context, &piece);
 }
 
-static void give_float(const struct walk *w, struct st_linear_id id, bool router,
+static void give_float(const struct walk *w, struct st_linear_id id, bool pinned,
                        const struct st_linear_weight *linear) {
     struct st_weight_piece piece = {.kind = ST_WEIGHT_FLOAT,
                                     .linear = id,
-                                    .router = router,
+                                    .pinned = pinned,
                                     .data = linear->data,
                                     .bytes = (uint64_t)linear->n_out * linear->row_bytes,
                                     .n_weights = (uint64_t)linear->n_out * linear->n_in};
@@ -57,10 +57,13 @@ static void give_nested(const struct walk *w, struct st_linear_id id,
          values * sizeof *n->outliers, 0);
 }
 
-static stint_status visit_router(const struct walk *w, struct st_linear_id id) {
-    if (id.role != ST_INT8_UP || id.expert != 0) return STINT_OK;
-    give_float(w, id, true, &w->model->weights.layers[id.layer].router);
-    give_float(w, id, true, &w->model->weights.layers[id.layer].shared_gate);
+static stint_status visit_pinned(const struct walk *w, struct st_linear_id id) {
+    const struct st_layer *l = id.role == ST_INT8_HEAD ? NULL : &w->model->weights.layers[id.layer];
+    if (id.role == ST_INT8_UP && id.expert == 0) give_float(w, id, true, &l->router);
+    if (id.role == ST_INT8_UP && id.expert == 0) give_float(w, id, true, &l->shared_gate);
+    if (id.role != ST_INT8_QKV) return STINT_OK;
+    give_float(w, id, true, &l->state.rate);
+    give_float(w, id, true, &l->state.decay);
     return STINT_OK;
 }
 
@@ -69,7 +72,7 @@ static stint_status visit(void *context, struct st_linear_id id) {
     const struct walk *w = context;
     const struct st_linear_weight *parts[ST_LINEAR_OP_PARTS];
     size_t n = st_linear_parts(&w->model->weights, id, parts);
-    ST_TRY(visit_router(w, id));
+    ST_TRY(visit_pinned(w, id));
     if (w->range.high && parts[0]->nested) {
         for (size_t p = 0; p < n; p++) give_nested(w, id, parts[p]->nested);
     } else if (w->model->int8.layers) {

@@ -17,8 +17,9 @@ enum st_weight_kind {
 
 struct st_weight_piece {
     enum st_weight_kind kind;
-    struct st_linear_id linear; // of a router: that of its first expert
-    bool router;
+    struct st_linear_id linear; // of a pinned one: that which it stands beside
+    bool pinned; // a router, or what gates a state: no linear op computes it, and it is always in
+                 // memory
     const void *data; // NULL: not in memory, or not in one run of bytes
     uint64_t bytes;
     uint64_t n_weights; // multiplied with an input; 0: they belong to those of another piece

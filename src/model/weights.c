@@ -5,6 +5,7 @@
 #include "kernels/dequantize.h"
 #include "model/binder.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -106,6 +107,7 @@ bool st_bind_is_int8(const struct st_binder *b, enum st_role role) {
         [ST_ROLE_CONV_IN] = true,     [ST_ROLE_CONV_OUT] = true,
         [ST_ROLE_SHARED_GATE] = true, [ST_ROLE_SHARED_UP] = true,
         [ST_ROLE_SHARED_DOWN] = true,
+        [ST_ROLE_STATE_GATE] = true,
     };
     return b->source->int8 && covered[role];
 }
@@ -211,21 +213,19 @@ static stint_status bind_head_norm(const struct st_binder *b, enum st_role role,
 
 static stint_status bind_attention(const struct st_binder *b, uint32_t i, struct st_layer *layer) {
     const struct st_config *c = b->config;
-    uint32_t n_q = c->n_heads * c->head_dim, n_kv = c->n_kv_heads * c->head_dim;
+    struct st_mixer_widths w = st_config_mixer(c, i);
     bool bias = (c->flags & (ST_ARCH_BIAS | ST_ARCH_QKV_BIAS)) != 0;
     struct st_linear_weight *const parts[] = {&layer->q, &layer->k, &layer->v};
-    const uint32_t n_out[] = {n_q, n_kv, n_kv};
+    const uint32_t n_out[] = {w.q, w.k, w.v};
     bool fused;
-    if (c->block != ST_BLOCK_BRANCH)
-        ST_TRY(bind_norm(b, ST_ROLE_ATTN_NORM, i, c->hidden, true, &layer->attn_norm));
     ST_TRY(st_bind_fused(b, ST_ROLE_QKV, i, bias, parts, n_out, 3, c->hidden, &fused));
     if (!fused) {
-        ST_TRY(st_bind_linear(b, ST_ROLE_Q, i, n_q, c->hidden, bias, &layer->q));
-        ST_TRY(st_bind_linear(b, ST_ROLE_K, i, n_kv, c->hidden, bias, &layer->k));
-        ST_TRY(st_bind_linear(b, ST_ROLE_V, i, n_kv, c->hidden, bias, &layer->v));
+        ST_TRY(st_bind_linear(b, ST_ROLE_Q, i, w.q, c->hidden, bias, &layer->q));
+        ST_TRY(st_bind_linear(b, ST_ROLE_K, i, w.k, c->hidden, bias, &layer->k));
+        ST_TRY(st_bind_linear(b, ST_ROLE_V, i, w.v, c->hidden, bias, &layer->v));
     }
-    ST_TRY(
-        st_bind_linear(b, ST_ROLE_O, i, c->hidden, n_q, (c->flags & ST_ARCH_BIAS) != 0, &layer->o));
+    bias = (c->flags & ST_ARCH_BIAS) != 0;
+    ST_TRY(st_bind_linear(b, ST_ROLE_O, i, c->hidden, w.out, bias, &layer->o));
     if (c->flags & ST_ARCH_SINKS)
         ST_TRY(st_bind_vector(b, ST_ROLE_SINKS, b->source->gguf ? ".weight" : "", i, 0, c->n_heads,
                               true, 0.0f, &layer->sinks));
@@ -234,57 +234,24 @@ static stint_status bind_attention(const struct st_binder *b, uint32_t i, struct
     return bind_head_norm(b, ST_ROLE_K_NORM, i, c->n_kv_heads, &layer->k_norm);
 }
 
-// Stored [hidden, 1, length], or without the middle.
-static stint_status bind_taps(const struct st_binder *b, uint32_t i, const float **out) {
-    const struct st_config *c = b->config;
-    uint64_t three[] = {c->hidden, 1, c->conv_length}, two[] = {c->hidden, c->conv_length};
-    size_t n = (size_t)c->hidden * c->conv_length;
-    struct st_tensor t;
-    bool found, flat = b->source->gguf;
-    ST_TRY(st_bind_find(b, ST_ROLE_CONV, ".weight", i, 0, flat ? 2 : 3, flat ? two : three, true,
-                        &t, &found));
-    float *stored = ST_TAKE(b->arena, float, n), *taps = ST_TAKE(b->arena, float, n);
-    *out = taps;
-    if (!taps || !stored) return STINT_OK; // measuring
-    st_dequantize_select(0)->fn[t.dtype](t.data, 0, n, stored);
-    for (size_t d = 0; d < c->hidden; d++)
-        for (size_t k = 0; k < c->conv_length; k++)
-            taps[k * c->hidden + d] = stored[d * c->conv_length + k];
-    return STINT_OK;
-}
-
-// What stands for q, k and v, one below the other in one tensor.
-static stint_status bind_conv_in(const struct st_binder *b, uint32_t i, struct st_layer *layer) {
-    const struct st_config *c = b->config;
-    struct st_linear_weight *const parts[] = {&layer->q, &layer->k, &layer->v};
-    struct st_linear_weight whole;
-    ST_TRY(st_bind_linear(b, ST_ROLE_CONV_IN, i, 3 * c->hidden, c->hidden, c->conv_bias, &whole));
-    for (size_t p = 0; p < 3; p++) {
-        size_t row = p * c->hidden;
-        *parts[p] = whole;
-        parts[p]->n_out = c->hidden;
-        if (whole.data) parts[p]->data = (const unsigned char *)whole.data + row * whole.row_bytes;
-        if (whole.bias) parts[p]->bias = whole.bias + row;
-    }
-    return STINT_OK;
-}
-
-static stint_status bind_conv(const struct st_binder *b, uint32_t i, struct st_layer *layer) {
-    const struct st_config *c = b->config;
-    memset(&layer->q_norm, 0, sizeof layer->q_norm);
-    memset(&layer->k_norm, 0, sizeof layer->k_norm);
-    ST_TRY(bind_norm(b, ST_ROLE_ATTN_NORM, i, c->hidden, true, &layer->attn_norm));
-    ST_TRY(bind_conv_in(b, i, layer));
-    ST_TRY(bind_taps(b, i, &layer->conv.taps));
-    ST_TRY(st_bind_vector(b, ST_ROLE_CONV, ".bias", i, 0, c->hidden, c->conv_bias, 0.0f,
-                          &layer->conv.bias));
-    return st_bind_linear(b, ST_ROLE_CONV_OUT, i, c->hidden, c->hidden, c->conv_bias, &layer->o);
+static stint_status bind_mixer(const struct st_binder *b, uint32_t i, struct st_layer *layer) {
+    static stint_status (*const binders[ST_N_FORMS])(const struct st_binder *, uint32_t,
+                                                     struct st_layer *) = {
+        [ST_FORM_ATTENTION] = bind_attention,
+        [ST_FORM_CONV] = st_bind_conv,
+        [ST_FORM_DELTA] = st_bind_delta,
+        [ST_FORM_MAMBA] = st_bind_mamba,
+    };
+    *layer = (struct st_layer){0};
+    if (b->config->block != ST_BLOCK_BRANCH)
+        ST_TRY(bind_norm(b, ST_ROLE_ATTN_NORM, i, b->config->hidden, true, &layer->attn_norm));
+    return binders[b->config->form[i]](b, i, layer);
 }
 
 static stint_status bind_layer(const struct st_binder *b, uint32_t i, struct st_layer *layer) {
     const struct st_config *c = b->config;
     bool branch = c->block == ST_BLOCK_BRANCH;
-    ST_TRY(c->form[i] == ST_FORM_CONV ? bind_conv(b, i, layer) : bind_attention(b, i, layer));
+    ST_TRY(bind_mixer(b, i, layer));
     if (!branch)
         ST_TRY(bind_norm(b, ST_ROLE_FFN_NORM, i, c->hidden, c->block != ST_BLOCK_PARALLEL,
                          &layer->ffn_norm));

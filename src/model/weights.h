@@ -38,10 +38,19 @@ struct st_ffn_weight {
     struct st_linear_weight gate, up, down; // gate does not exist if not gated
 };
 
-// A short convolution's.
+// A convolution's.
 struct st_conv_weight {
-    const float *taps; // [conv_length, hidden], those of the oldest input first
-    const float *bias; // [hidden] or NULL
+    const float *taps; // [conv_length, st_config_conv_width()], those of the oldest input first
+    const float *bias; // [the same] or NULL
+};
+
+// Of a layer whose state is a matrix, beside its linears. Rates and decays are never quantized.
+struct st_state_weight {
+    struct st_linear_weight rate, decay;   // [heads, hidden]; or one of [2 heads, hidden], and none
+    const float *decay_bias, *decay_scale; // [heads]; scales are negative
+    const float *norm;                     // [n_values] of what a head gives; or of all heads
+    const float *skip;                     // [heads], or NULL
+    const float *ones;                     // [n_keys]
 };
 
 struct st_layer {
@@ -51,6 +60,7 @@ struct st_layer {
     struct st_linear_weight shared_gate; // [1, hidden] of the shared expert, if it has one
     const float *sinks; // [n_heads] scores that attention adds to its softmax; or NULL
     struct st_conv_weight conv;
+    struct st_state_weight state;
     struct st_ffn_weight *ffn; // [st_config_blocks()]
 };
 

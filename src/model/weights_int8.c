@@ -29,6 +29,7 @@ bool st_int8_shape(enum st_int8_role role, const struct st_config *c, uint32_t l
     switch (role) {
     case ST_INT8_QKV:
         s = (struct st_linear_op){.n_parts = 3, .rows = {widths.q, widths.k, widths.v}};
+        while (s.rows[s.n_parts - 1] == 0) s.n_parts--;
         s.weight.n_in = c->hidden;
         bias = st_config_mixer_bias(c, layer, true);
         break;

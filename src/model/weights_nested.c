@@ -30,7 +30,7 @@ size_t st_linear_parts(const struct st_weights *weights, struct st_linear_id id,
     const struct st_layer *l = &weights->layers[id.layer];
     const struct st_ffn_weight *ffn = &l->ffn[id.expert];
     const struct st_linear_weight *const of[ST_INT8_ROLES][ST_LINEAR_OP_PARTS] = {
-        [ST_INT8_QKV] = {&l->q, &l->k, &l->v},
+        [ST_INT8_QKV] = {&l->q, l->k.n_out ? &l->k : NULL, l->v.n_out ? &l->v : NULL},
         [ST_INT8_O] = {&l->o},
         [ST_INT8_UP] = {&ffn->up, st_linear_exists(&ffn->gate) ? &ffn->gate : NULL},
         [ST_INT8_DOWN] = {&ffn->down},
@@ -68,6 +68,7 @@ static stint_status visit(struct walk *w, struct st_linear_id id, uint32_t part,
                           const struct st_linear_weight *linear) {
     struct st_linear_op linear_op;
     st_int8_shape(id.role, w->config, id.layer, id.expert, &linear_op);
+    if (id.role == ST_INT8_QKV && part >= linear_op.n_parts) return STINT_OK;
     st_nested_name(id.role, part, w->config, id.layer, id.expert, w->place.name);
     w->place.id = id;
     w->place.part = part;

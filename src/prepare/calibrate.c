@@ -219,6 +219,7 @@ static stint_status run_layer(struct st_calibration *c, const struct st_batch *b
     struct st_state_batch state = {.position = batch->position, .n = batch->n};
     st_state_begin(c->session, &state);
     ST_TRY(st_pass_layer(&run));
+    st_state_end(c->session, &state);
     memcpy(hidden_of(c, first), run.buffers->x, batch->n * row_bytes(c));
     return STINT_OK;
 }

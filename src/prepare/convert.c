@@ -20,7 +20,7 @@ static struct st_pack_source source_of(const struct st_prepare_job *job, enum st
     bool gated = ffn->gate.data != NULL;
     struct st_pack_source s = {.role = role, .layer = layer, .expert = expert};
     const struct st_linear_weight *parts[ST_INT8_ROLES][ST_LINEAR_OP_PARTS] = {
-        [ST_INT8_QKV] = {&l->q, &l->k, &l->v},
+        [ST_INT8_QKV] = {&l->q, l->k.n_out ? &l->k : NULL, l->v.n_out ? &l->v : NULL},
         [ST_INT8_O] = {&l->o},
         [ST_INT8_UP] = {gated ? &ffn->gate : &ffn->up, gated ? &ffn->up : NULL},
         [ST_INT8_DOWN] = {&ffn->down},

@@ -71,6 +71,7 @@ struct st_prefill_plan {
     // ST_SHADOW_* of each subgraph, whose shadow takes the seconds of kind SHADOW; NULL: there are
     // no shadows.
     const uint8_t *shadowed; // [n_layers, ST_N_SUBGRAPHS]
+    const uint8_t *ordered;  // [n_layers] 1: a chunk's attention needs that of the chunk before it
 };
 
 // Upper bounds of its nodes and edges.

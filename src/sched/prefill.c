@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Subgraph j of chunk i needs subgraph j - 1 of the same chunk; attention also needs j - 1 of all
-// earlier chunks. A chunk that takes over another's buffers begins after that chunk has ended. What
-// follows a linear needs the linear's shadow.
+// earlier chunks, and where a state passes from chunk to chunk the attention before it. A chunk
+// that takes over another's buffers begins after that chunk has ended. What follows a linear needs
+// the linear's shadow.
 #include "sched/dag.h"
 
 #include "base/size.h"
@@ -27,7 +28,7 @@ uint32_t st_prefill_nodes(const struct st_prefill_plan *p) {
 
 uint32_t st_prefill_edges(const struct st_prefill_plan *p) {
     uint32_t each = p->shadowed ? 2 : 1, in_chunk = p->n_layers * ST_N_SUBGRAPHS + shadows(p);
-    return p->n_chunks * each * (in_chunk + p->n_layers * window_of(p) + 1);
+    return p->n_chunks * each * (in_chunk + p->n_layers * (window_of(p) + 1) + 1);
 }
 
 static float seconds_of(const struct st_prefill_plan *p, uint32_t layer, uint32_t chunk,
@@ -99,6 +100,8 @@ static void add_layer(const struct st_prefill_plan *p, struct st_dag *dag, uint3
     for (uint32_t kind = 0; kind < ST_N_SUBGRAPHS; kind++) {
         uint32_t node = add_subgraph(p, dag, chunk, layer, kind, tail);
         if (kind == ST_SUBGRAPH_QKV) qkv = node;
+        bool ordered = kind == ST_SUBGRAPH_ATTENTION && p->ordered && p->ordered[layer];
+        if (ordered && chunk > 0) st_dag_need(dag, node - nodes_per_chunk, node);
         // Chunks that have left the window are done.
         for (uint32_t i = chunk + 1 > window ? chunk + 1 - window : 0;
              kind == ST_SUBGRAPH_ATTENTION && i < chunk; i++) {

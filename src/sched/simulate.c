@@ -70,11 +70,14 @@ static double norm_seconds(const struct simulation *s) {
     return s->floats->dispatch + (double)s->chunk_len * s->c->hidden / s->floats->elementwise;
 }
 
-// Every query uses all keys before it and its own.
+// Every query uses all keys before it and its own; an element of a state takes seven operations.
 static double attention_seconds(const struct simulation *s, uint32_t layer, uint32_t chunk) {
-    if (s->c->form[layer] == ST_FORM_CONV) return norm_seconds(s);
+    const struct st_state_shape *state = &s->c->state;
     double first = (double)chunk * s->chunk_len;
     double n = fmin(s->chunk_len, s->options.prompt_tokens - first);
+    double passed = n * state->n_heads * state->n_keys * (double)state->n_values;
+    if (s->c->form[layer] != ST_FORM_ATTENTION)
+        return norm_seconds(s) + 7.0 * passed / s->floats->attention;
     double pairs = n * (first + (n + 1.0) / 2.0), width = (double)s->c->n_heads * s->c->head_dim;
     return s->floats->dispatch + 4.0 * pairs * width / s->floats->attention;
 }

@@ -29,7 +29,10 @@ static void add_residual(const struct st_run *r, const struct st_norm_weight *po
     struct st_chunk_buffers *b = r->buffers;
     size_t n = r->batch->n;
     if (post->weight) st_pass_norm(r, post, b->projected, n, b->projected);
-    r->s->kernels.elementwise->add(b->projected, n * c->hidden, b->x);
+    if (c->residual_scale == 1.0f)
+        r->s->kernels.elementwise->add(b->projected, n * c->hidden, b->x);
+    else
+        r->s->kernels.elementwise->axpy(c->residual_scale, b->projected, n * c->hidden, b->x);
     if (c->block == ST_BLOCK_POST) st_pass_norm(r, after, b->x, n, b->x);
 }
 
@@ -38,10 +41,12 @@ static void add_residual(const struct st_run *r, const struct st_norm_weight *po
 // What passes between the tokens of a layer: what is kept of a token, and what is made of it and
 // those before it.
 static const struct {
-    void (*append)(const struct st_run *);
+    stint_status (*append)(const struct st_run *);
     void (*mix)(const struct st_run *);
 } forms[ST_N_FORMS] = {[ST_FORM_ATTENTION] = {st_kv_append, st_kv_attend},
-                       [ST_FORM_CONV] = {st_conv_append, st_conv_mix}};
+                       [ST_FORM_CONV] = {st_conv_append, st_conv_mix},
+                       [ST_FORM_DELTA] = {st_delta_append, st_delta_mix},
+                       [ST_FORM_MAMBA] = {st_mamba_append, st_mamba_mix}};
 
 static enum st_form form_of(const struct st_run *r) {
     return (enum st_form)r->s->model->config.form[r->layer];
@@ -59,7 +64,8 @@ static struct st_operands operands_of(const struct st_run *r, enum st_unit unit)
                             .y = {b->projected},
                             .y_row = {c->hidden}};
     if (unit != ST_UNIT_QKV) return o;
-    memcpy(o.y, (float *[]){b->q, b->k, b->v}, sizeof o.y);
+    float *first = st_config_keeps_raw(c, r->layer) ? b->raw : b->q;
+    memcpy(o.y, (float *[]){first, widths.k ? b->k : NULL, widths.v ? b->v : NULL}, sizeof o.y);
     memcpy(o.y_row, (size_t[]){widths.q, widths.k, widths.v}, sizeof o.y_row);
     return o;
 }
@@ -76,9 +82,8 @@ static stint_status finish(const struct st_run *r, enum st_unit unit, const stru
                            const struct st_operands *o) {
     const struct st_layer *l = &r->s->model->weights.layers[r->layer];
     if (op->finish) ST_TRY(op->finish(r, o));
-    if (unit == ST_UNIT_QKV)
-        forms[form_of(r)].append(r);
-    else if (unit == ST_UNIT_O)
+    if (unit == ST_UNIT_QKV) return forms[form_of(r)].append(r);
+    if (unit == ST_UNIT_O)
         add_residual(r, &l->post_attn_norm, &l->attn_norm);
     else
         add_residual(r, &l->post_ffn_norm, &l->ffn_norm);
@@ -197,6 +202,8 @@ stint_status st_pass_logits(const struct st_run *r, size_t first, size_t n, floa
     struct st_operands o = {.role = ST_INT8_HEAD, .n = n, .y = {logits}, .y_row = {c->vocab}};
     ST_TRY(st_pass_head_input(r, r->buffers->x + first * c->hidden, n, &o.x));
     ST_TRY(st_op_all(st_op_of(r, ST_UNIT_HEAD), r, &o));
+    if (c->logit_scale != 1.0f)
+        s->kernels.elementwise->scale(c->logit_scale, logits, n * c->vocab, logits);
     if (c->final_softcap > 0.0f)
         s->kernels.elementwise->softcap(c->final_softcap, logits, n * c->vocab, logits);
     if (!all_finite(logits, n * c->vocab))

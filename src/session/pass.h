@@ -5,6 +5,8 @@
 
 #include "session/session.h"
 
+#include <math.h>
+
 // Embeddings of the ids into x [n, hidden], and rotations of the batch's positions.
 stint_status st_pass_embed(const struct st_run *run, const int32_t *ids);
 void st_pass_rotations(const struct st_run *run); // alone
@@ -28,13 +30,32 @@ void st_pass_norm(const struct st_run *run, const struct st_norm_weight *norm, c
 // ---- kv/
 
 // Norms and rotates k of the batch, and appends it and v to the cache.
-void st_kv_append(const struct st_run *run);
+stint_status st_kv_append(const struct st_run *run);
 // Norms and rotates q; q and the cache -> attended.
 void st_kv_attend(const struct st_run *run);
 // The same of rotated queries and a prompt that is in the cache (kv/prompt_attention.c).
 void st_kv_attend_prompt(const struct st_run *run);
+// Where queries come with gates of what attention gives: takes the two apart, and applies the gates
+// (kv/attention_gate.c).
+void st_gate_take(const struct st_run *run);
+void st_gate_apply(const struct st_run *run);
 // The same of a layer that is a short convolution (kv/short_conv.c).
-void st_conv_append(const struct st_run *run);
+stint_status st_conv_append(const struct st_run *run);
 void st_conv_mix(const struct st_run *run);
+// The inputs of a convolution for the batch's t-th token, from the batch's own `inputs` [n, width]
+// and from the state: the last `conv_length` rows, the oldest first; NULL before the beginning.
+void st_conv_rows(const struct st_run *run, size_t t, const float *inputs, size_t width,
+                  const float **rows);
+// log(1 + e^x)
+static inline float st_softplus(float x) {
+    return x > 20.0f ? x : log1pf(expf(x));
+}
+// A token's inputs in buffers->raw through a convolution and an activation, to buffers->q.
+void st_conv_activate(const struct st_run *run, size_t t);
+// The same of a gated delta net (kv/delta.c), and of Mamba-2 (kv/mamba.c).
+stint_status st_delta_append(const struct st_run *run);
+void st_delta_mix(const struct st_run *run);
+stint_status st_mamba_append(const struct st_run *run);
+void st_mamba_mix(const struct st_run *run);
 
 #endif

@@ -20,7 +20,8 @@ static struct st_kernel_set select_kernels(void) {
                                   .elementwise = st_elementwise_select(flags),
                                   .attention = st_attention_select(flags),
                                   .nested = st_nested_select(flags),
-                                  .blocks = st_blocks_select(flags)};
+                                  .blocks = st_blocks_select(flags),
+                                  .recurrence = st_recurrence_select(flags)};
 }
 
 // BF16 has fewer bits than the cache, but many more than W8A8 linears and as many as `fast`
@@ -69,6 +70,14 @@ static size_t widest_input(const struct stint_session *s) {
     return widest;
 }
 
+// Of what becomes q.
+static size_t raw_width(const struct st_config *c) {
+    size_t widest = c->state.n_heads ? st_config_conv_width(c) : 0; // ahead of a convolution
+    for (uint32_t i = 0; i < c->n_layers; i++)
+        if (st_config_keeps_raw(c, i)) widest = st_max(widest, st_config_mixer(c, i).q);
+    return widest;
+}
+
 static void lay_out_buffers(struct stint_session *s, struct st_arena *a,
                             struct st_chunk_buffers *b) {
     const struct st_config *c = &s->model->config;
@@ -79,9 +88,12 @@ static void lay_out_buffers(struct stint_session *s, struct st_arena *a,
     b->x = ST_TAKE(a, float, n * c->hidden);
     b->normed = ST_TAKE(a, float, n *wide);
     b->projected = ST_TAKE(a, float, n *wide);
+    size_t state_values = (size_t)c->state.n_heads * c->state.n_values;
     b->q = ST_TAKE(a, float, n *mixer.q);
-    b->k = ST_TAKE(a, float, n *mixer.k);
-    b->v = ST_TAKE(a, float, n *mixer.v);
+    b->k = ST_TAKE(a, float, n *st_max(mixer.k, state_values));
+    b->v = ST_TAKE(a, float, n *st_max(mixer.v, 2 * c->state.n_heads));
+    b->raw = ST_TAKE(a, float, raw_width(c) * n);
+    b->state_gates = ST_TAKE(a, float, n * 2 * c->state.n_heads);
     b->bias_factors = ST_TAKE(a, float, n * c->n_heads * st_key_bias_dims(s->model, s->kv.type));
     b->attended = ST_TAKE(a, float, n *mixer.out);
     b->gate = ST_TAKE(a, float, floats && c->flags & ST_ARCH_GATED ? n * n_ffn : 0);

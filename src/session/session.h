@@ -45,6 +45,7 @@ struct st_kernel_set {
     const struct st_attention *attention;
     const struct st_nested_kernel *nested;
     const struct st_blocks *blocks;
+    const struct st_recurrence *recurrence;
     const struct st_pairs *pairs; // of a prompt's attention; NULL: it computes in floats
 };
 
@@ -80,6 +81,8 @@ struct st_sequence {
 // What one chunk needs on its way through the layers: [chunk_len, ...] each.
 struct st_chunk_buffers {
     float *x, *normed, *q, *k, *v, *attended, *gate, *up, *projected;
+    float *raw;                    // what becomes q, with gates or ahead of a convolution
+    float *state_gates;            // [chunk_len, 2, heads of a state]: decays, rates
     float *bias_factors;           // [chunk_len, n_heads, dims] (kv/key_bias.h)
     float *packed;                 // one linear's input in tile order
     float *cosine[2], *sine[2];    // [chunk_len, rope_dims / 2]; 1: layers with a sliding window
@@ -110,6 +113,7 @@ struct st_split {
     struct st_schedule schedule;
     float *seconds; // [chunks, ST_NODE_KINDS]
     uint8_t shadowed[ST_MAX_LAYERS * ST_N_SUBGRAPHS];
+    uint8_t ordered[ST_MAX_LAYERS]; // chunks pass the layer's state one after another
     float profile[ST_N_SUBGRAPHS]; // seconds of each kind, of a first chunk
 };
 

@@ -20,15 +20,18 @@ static struct st_prefill_plan plan_of(const struct stint_session *s, uint32_t n_
                                    .n_chunks = n_chunks,
                                    .window = (uint32_t)s->n_buffers,
                                    .seconds = s->split.seconds,
-                                   .shadowed = s->split.shadowed};
+                                   .shadowed = s->split.shadowed,
+                                   .ordered = s->split.ordered};
     for (int kind = 0; kind < ST_N_SUBGRAPHS; kind++)
         plan.processor[kind] = (uint8_t)st_subgraphs[kind].processor;
     return plan;
 }
 
 void st_split_lay_out(struct stint_session *s, struct st_arena *arena) {
-    for (uint32_t i = 0; i < s->model->config.n_layers; i++)
+    for (uint32_t i = 0; i < s->model->config.n_layers; i++) {
+        s->split.ordered[i] = s->model->config.state.n_heads && s->model->config.form[i];
         st_op_shadows(s, i, s->split.shadowed + (size_t)i * ST_N_SUBGRAPHS);
+    }
     struct st_prefill_plan plan = plan_of(s, st_session_max_chunks(s));
     st_dag_lay_out(&s->split.dag, st_prefill_nodes(&plan), st_prefill_edges(&plan), arena);
     st_schedule_lay_out(&s->split.schedule, st_prefill_nodes(&plan), arena);

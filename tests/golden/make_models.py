@@ -20,6 +20,15 @@ COMMON = {"vocab_size": 48, "hidden_size": 32, "intermediate_size": 56, "num_hid
           "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 64,
           "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
 LONG = {**COMMON, "max_position_embeddings": 128}  # with a greedy continuation
+DELTA = {"head_dim": 16, "linear_num_key_heads": 2, "linear_num_value_heads": 4,
+         "linear_key_head_dim": 8, "linear_value_head_dim": 8, "rope_parameters": {
+             "rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5,
+             "mrope_section": [2, 1, 1], "mrope_interleaved": True}}
+MIXTURE = {"num_hidden_layers": 2, "layer_types": ["linear_attention", "full_attention"],
+           "num_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 20,
+           "shared_expert_intermediate_size": 28}
+MULTIPLIERS = {"embedding_multiplier": 3.0, "attention_multiplier": 0.2,
+               "residual_multiplier": 0.4, "logits_scaling": 2.5}
 OPT = {"vocab_size": 48, "hidden_size": 32, "ffn_dim": 56, "num_hidden_layers": 3,
        "num_attention_heads": 4, "max_position_embeddings": 64, "bos_token_id": 2,
        "eos_token_id": 2, "pad_token_id": 1}
@@ -124,6 +133,29 @@ CASES = {
                          "num_attention_heads": 3, "num_key_value_heads": 3,
                          "block_auto_adjust_ff_dim": False,
                          "layer_types": ["full_attention", "conv", "conv"]}, "vision"),
+    "granite": ("Granite", {**COMMON, "num_hidden_layers": 2, **MULTIPLIERS}, "new"),
+    "granitehybrid": ("GraniteMoeHybrid", {
+        **LONG, **MULTIPLIERS, "num_hidden_layers": 4, "shared_intermediate_size": 56,
+        "num_local_experts": 0, "mamba_n_heads": 4, "mamba_n_groups": 1, "mamba_d_state": 16,
+        "layer_types": 2 * ["linear_attention", "full_attention"]}, "new"),
+    "granitehybrid-bias": ("GraniteMoeHybrid", {
+        **COMMON, "num_hidden_layers": 3, "shared_intermediate_size": 40, "num_local_experts": 0,
+        "hidden_size": 24, "num_attention_heads": 2, "num_key_value_heads": 1,
+        "mamba_n_heads": 6, "mamba_n_groups": 3, "mamba_d_state": 7,
+        "mamba_expand": 3, "mamba_d_conv": 3, "mamba_proj_bias": True, "tie_word_embeddings": True,
+        "position_embedding_type": "rope",
+        "layer_types": ["linear_attention", "full_attention", "linear_attention"]}, "mamba"),
+    "qwen35moe": ("Qwen3_5Moe", {**LONG, **DELTA, **MIXTURE}, "new"),
+    "qwen3next-moe": ("Qwen3Next", {**COMMON, **DELTA, **MIXTURE}, "new"),
+    "qwen3next": ("Qwen3Next", {**LONG, **DELTA, "num_hidden_layers": 4, "num_experts": 0,
+                                "layer_types": 2 * ["linear_attention", "full_attention"]}, "new"),
+    "qwen35": ("Qwen3_5", {**LONG, **DELTA, "num_hidden_layers": 4,
+                           "layer_types": 2 * ["linear_attention", "full_attention"]}, "new"),
+    "qwen35-vl": ("Qwen3_5", {**COMMON, **DELTA, "num_hidden_layers": 4, "hidden_size": 20,
+                              "linear_num_key_heads": 3, "linear_num_value_heads": 3,
+                              "linear_key_head_dim": 7, "linear_value_head_dim": 20,
+                              "linear_conv_kernel_dim": 3, "tie_word_embeddings": True},
+                  "qwen3_5"),
     "mistral-window": ("Mistral", {**COMMON, "sliding_window": 12}, "old"),
     "mixtral-window": ("Mixtral", {**COMMON, "num_local_experts": 4, "num_experts_per_tok": 2,
                                    "num_hidden_layers": 2, "sliding_window": 12}, "old"),
@@ -150,10 +182,22 @@ CASES = {
 
 # Multimodal checkpoints: class, model_type, and what their tensors have in place of "model.".
 WRAPPERS = {"multimodal": ("Gemma3", "gemma3", "model.", "language_model.model."),
-            "vision": ("Lfm2Vl", "lfm2_vl", "model.", "model.language_model.")}
+            "vision": ("Lfm2Vl", "lfm2_vl", "model.", "model.language_model."),
+            "qwen3_5": ("Qwen3_5", "qwen3_5", "model.", "model.language_model.")}
+# Families whose norms are stored less 1, and what their configuration classes end with.
+ZERO_CENTRED = ("Gemma", "Qwen3_5", "Qwen3Next")
+TEXT_CONFIGS = ("Gemma3", "Qwen3_5", "Qwen3_5Moe")
 
 
-def randomize(model, gemma):
+def centre(name, zero_centred):
+    if name.endswith("A_log"):
+        return -1.0  # states that last for a while
+    if name.endswith("linear_attn.norm.weight"):
+        return 1.0
+    return 1.0 if name.endswith("weight") and not zero_centred else 0.0
+
+
+def randomize(model, zero_centred):
     generator = torch.Generator().manual_seed(7)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -163,8 +207,7 @@ def randomize(model, gemma):
             elif name.endswith("gate_up_proj"):  # large enough for the clamps
                 parameter.copy_(values * 0.7)
             elif parameter.ndim == 1:
-                one = 1.0 if name.endswith("weight") and not gemma else 0.0
-                parameter.copy_(values * 0.2 + one)
+                parameter.copy_(values * 0.2 + centre(name, zero_centred))
             else:
                 scale = 0.5 if "embed" in name else 2 * parameter.shape[-1] ** -0.5
                 parameter.copy_(values * scale)
@@ -250,6 +293,9 @@ def respell(folder, style):
     if style == "mxfp4":
         config["quantization_config"] = {"quant_method": "mxfp4"}
         store_mxfp4(folder / "model.safetensors")
+    if style == "mamba":  # what transformers 4 called the kinds of layers
+        kinds = {"linear_attention": "mamba", "full_attention": "attention"}
+        config["layer_types"] = [kinds.get(kind, kind) for kind in config["layer_types"]]
     if style in WRAPPERS:
         kind, model_type, before, after = WRAPPERS[style]
         config = {"architectures": [kind + "ForConditionalGeneration"], "model_type": model_type,
@@ -267,11 +313,11 @@ def main():
         family, values, style = CASES[name]
         folder = MODELS / name
         shutil.rmtree(folder, ignore_errors=True)
-        text = "TextConfig" if family == "Gemma3" else "Config"
+        text = "TextConfig" if family in TEXT_CONFIGS else "Config"
         config = getattr(transformers, family + text)(**values)
         family_class = getattr(transformers, family + "ForCausalLM")
         model = family_class(config)
-        randomize(model, family.startswith("Gemma"))
+        randomize(model, family.startswith(ZERO_CENTRED))
         if style == "mxfp4":
             round_experts(model)
         model.tie_weights()

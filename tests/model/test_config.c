@@ -64,6 +64,42 @@ static void drelu_by_name_or_by_family(void **state) {
     assert_int_equal(config.act, ST_ACT_RELU);
 }
 
+static void hybrids_say_which_layers_attend(void **state) {
+    (void)state;
+    assert_int_equal(read_text("{\"model_type\":\"qwen3_5_text\"," SIZES "}"), STINT_OK);
+    const uint8_t every_fourth[] = {ST_FORM_DELTA, ST_FORM_DELTA, ST_FORM_DELTA, ST_FORM_ATTENTION};
+    assert_memory_equal(config.form, every_fourth, 4);
+    assert_int_equal(config.state.n_heads, 32);
+    assert_int_equal(config.state.n_values, 128);
+    assert_int_equal(config.rope_dims, 64);
+    assert_int_equal(read_text("{\"model_type\":\"granitemoehybrid\",\"mamba_n_heads\":8,"
+                               "\"layer_types\":[\"mamba\",\"attention\",\"mamba\",\"mamba\"],"
+                               "\"shared_intermediate_size\":48," SIZES "}"),
+                     STINT_OK);
+    const uint8_t second[] = {ST_FORM_MAMBA, ST_FORM_ATTENTION, ST_FORM_MAMBA, ST_FORM_MAMBA};
+    assert_memory_equal(config.form, second, 4);
+    assert_int_equal(config.state.n_values, 16);
+    assert_int_equal(config.rope_dims, 0);
+    assert_int_equal(config.ffn, 48);
+}
+
+static void states_that_make_no_sense_are_refused(void **state) {
+    (void)state;
+#define QWEN35 "{\"model_type\":\"qwen3_5_text\","
+    assert_refused(QWEN35 "\"linear_num_key_heads\":5," SIZES "}", STINT_E_FORMAT, "5 groups");
+    assert_refused(QWEN35 "\"linear_key_head_dim\":257," SIZES "}", STINT_E_FORMAT, "key size");
+    assert_refused(QWEN35 "\"linear_value_head_dim\":0," SIZES "}", STINT_E_FORMAT, "value size");
+    assert_refused(QWEN35 "\"linear_conv_kernel_dim\":9," SIZES "}", STINT_E_UNSUPPORTED,
+                   "9 tokens");
+    assert_refused(QWEN35 "\"full_attention_interval\":9," SIZES "}", STINT_E_UNSUPPORTED,
+                   "no layer has attention");
+    assert_refused("{\"model_type\":\"granitemoehybrid\",\"num_local_experts\":4,\"layer_types\":["
+                   "\"mamba\",\"mamba\",\"mamba\",\"attention\"]," SIZES "}",
+                   STINT_E_UNSUPPORTED, "mixture of 4");
+    assert_refused(QWEN35 "\"layer_types\":[1,2,3,4]," SIZES "}", STINT_E_UNSUPPORTED, "no text");
+#undef QWEN35
+}
+
 static void windows_follow_the_family(void **state) {
     (void)state;
     read_text("{\"model_type\":\"gemma2\",\"sliding_window\":8," SIZES "}");
@@ -187,6 +223,8 @@ int main(void) {
         cmocka_unit_test(llama_fills_in_what_the_file_leaves_out),
         cmocka_unit_test(gemma_says_gelu_and_means_the_tanh_form),
         cmocka_unit_test(drelu_by_name_or_by_family),
+        cmocka_unit_test(hybrids_say_which_layers_attend),
+        cmocka_unit_test(states_that_make_no_sense_are_refused),
         cmocka_unit_test(windows_follow_the_family),
         cmocka_unit_test(rope_scaling_in_every_spelling),
         cmocka_unit_test(nested_text_config_is_found),

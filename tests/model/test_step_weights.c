@@ -52,7 +52,7 @@ static void note(void *context, const struct st_weight_piece *piece) {
     assert_true(s->n < MOST && piece->bytes > 0);
     s->pieces[s->n++] = *piece;
     s->n_of[piece->kind]++;
-    s->n_routers += piece->router;
+    s->n_routers += piece->pinned;
     s->bytes[piece->kind] += piece->bytes;
     s->all += piece->bytes;
 }
@@ -125,7 +125,7 @@ static void check_op(const struct seen *s, const struct st_op *op, struct st_lin
     size_t n = 0;
     for (size_t i = 0; i < s->n; i++) {
         const struct st_weight_piece *p = &s->pieces[i];
-        if (p->router || p->linear.role != id.role || p->linear.layer != id.layer) continue;
+        if (p->pinned || p->linear.role != id.role || p->linear.layer != id.layer) continue;
         if (p->kind > ST_WEIGHT_NESTED_CODES) continue; // tables and the like
         if (p->kind != kind_of(op))
             fail_msg("role %d of layer %u: the op is '%s', the weights are of kind %d", id.role,

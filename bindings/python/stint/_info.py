@@ -47,6 +47,10 @@ class ModelInfo:
     embedding: int
     n_conv_layers: int
     conv_length: int
+    n_state_layers: int
+    state_heads: int
+    state_keys: int
+    state_values: int
 
 
 def describe(handle: Handle) -> ModelInfo:

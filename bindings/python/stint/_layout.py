@@ -80,6 +80,10 @@ class ModelInfo(Sized):
         ("embedding", c_uint32),
         ("n_conv_layers", c_uint32),
         ("conv_length", c_uint32),
+        ("n_state_layers", c_uint32),
+        ("state_heads", c_uint32),
+        ("state_keys", c_uint32),
+        ("state_values", c_uint32),
     ]
 
 

@@ -156,9 +156,15 @@ static struct job job_of(const struct st_run *r) {
     return (struct job){.run = r, .group = c->n_heads / c->n_kv_heads};
 }
 
-void st_kv_append(const struct st_run *r) {
+static bool is_gated(const struct st_run *r) {
+    return (r->s->model->config.flags & ST_ARCH_GATED_ATTENTION) != 0;
+}
+
+stint_status st_kv_append(const struct st_run *r) {
     struct job job = job_of(r);
+    if (is_gated(r)) st_gate_take(r);
     st_pool_run(r->group->pool, append_token, &job, r->batch->n);
+    return STINT_OK;
 }
 
 static void decode(struct job *job) {
@@ -176,4 +182,5 @@ void st_kv_attend(const struct st_run *r) {
         st_kv_attend_prompt(r);
     else
         decode(&job);
+    if (is_gated(r)) st_gate_apply(r);
 }

@@ -28,7 +28,7 @@ static bool has_states(const struct stint_session *s) {
 
 // Of one layer's state.
 static size_t state_floats(const struct stint_session *s) {
-    return s->kv.state.n_before * s->kv.state.row;
+    return s->kv.state.floats;
 }
 
 static size_t count_states(const struct stint_session *s, uint32_t sequence) {

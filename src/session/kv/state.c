@@ -2,41 +2,64 @@
 #include "session/kv/state.h"
 
 #include "base/size.h"
+#include "session/kv/matrix.h"
 #include "session/session.h"
 
 #include <string.h>
 
 // ---- Where things are
 
-// Chunks of a split prompt are under way together, so each must find the state that the one before
+// Chunks of a split prompt are under way together, so each must find the inputs that the one before
 // it leaves.
 static size_t stride_of(const struct stint_session *s) {
-    return s->split.on ? s->chunk_len : st_round_up(ST_STATE_STRIDE, s->chunk_len);
+    return s->split.on ? s->chunk_len : st_round_up(s->kv.state.stride_min, s->chunk_len);
 }
 
 // With the shortest chunk that measuring may choose.
 static size_t max_borders(const struct stint_session *s) {
-    return s->split.on ? st_session_max_chunks(s) + 1 : s->n_context / ST_STATE_STRIDE + 1;
+    return s->split.on ? st_session_max_chunks(s) + 1 : s->n_context / s->kv.state.stride_min + 1;
+}
+
+static void set_sizes(struct stint_session *s) {
+    struct st_state_cache *state = &s->kv.state;
+    const struct st_config *c = &s->model->config;
+    const struct st_state_shape *shape = &c->state;
+    size_t stretch = st_ceil_div(s->n_context, ST_STATE_MATRICES);
+    state->n_layers = s->kv.layerwise ? 1 : st_config_n_recurrent(c);
+    state->inputs = st_config_conv_width(c);
+    state->row = state->inputs;
+    state->n_before = c->conv_length - 1;
+    state->stride_min = ST_STATE_STRIDE;
+    if (shape->n_heads) {
+        state->head = st_state_floats(shape->n_keys, shape->n_values);
+        state->matrix = shape->n_heads * state->head;
+        state->row += (size_t)shape->n_groups * shape->n_keys +
+                      (size_t)shape->n_heads * (shape->n_values + 1u);
+        state->stride_min = st_max(ST_STATE_STRIDE, stretch);
+    }
+    state->floats = state->n_before * state->inputs + state->matrix;
+    state->n_borders = max_borders(s);
 }
 
 void st_state_lay_out(struct stint_session *s, struct st_arena *arena) {
     struct st_state_cache *state = &s->kv.state;
-    const struct st_config *c = &s->model->config;
-    if (c->n_form[ST_FORM_CONV] == 0) return;
-    state->n_layers = s->kv.layerwise ? 1 : c->n_form[ST_FORM_CONV];
-    state->row = c->hidden;
-    state->n_before = c->conv_length - 1;
-    state->n_borders = max_borders(s);
-    size_t layer = state->n_before * state->row, all = s->n_sequences * state->n_layers;
-    size_t floats = ST_STATE_RECENT * state->row + (state->n_borders + 1) * layer; // of a layer
-    state->text_bytes = state->n_layers * floats * sizeof(float) +
-                        state->n_borders * sizeof(size_t) + s->n_context;
+    if (st_config_n_recurrent(&s->model->config) == 0) return;
+    set_sizes(s);
+    size_t inputs = state->n_before * state->inputs, all = s->n_sequences * state->n_layers;
+    size_t floats = ST_STATE_RECENT * state->row + state->n_borders * state->floats + inputs +
+                    2 * state->matrix; // of a layer
+    state->text_bytes =
+        state->n_layers * floats * sizeof(float) + state->n_borders * sizeof(size_t) + s->n_context;
     state->recent = st_arena_take(arena, all * ST_STATE_RECENT, state->row * sizeof(float));
-    state->borders = st_arena_take(arena, all * state->n_borders, layer * sizeof(float));
-    state->begun = ST_TAKE(arena, float, state->n_layers *layer);
+    state->borders = st_arena_take(arena, all * state->n_borders, state->floats * sizeof(float));
+    state->live = st_arena_take(arena, all, state->matrix * sizeof(float));
+    state->base = st_arena_take(arena, all, state->matrix * sizeof(float));
+    state->begun = ST_TAKE(arena, float, state->n_layers *inputs);
     state->texts = ST_TAKE(arena, struct st_state_text, s->n_sequences);
     for (uint32_t i = 0; i < s->n_sequences; i++) {
-        struct st_state_text text = {.borders = ST_TAKE(arena, size_t, state->n_borders),
+        struct st_state_text text = {.base = ST_STATE_NONE,
+                                     .live = ST_STATE_NONE,
+                                     .borders = ST_TAKE(arena, size_t, state->n_borders),
                                      .ways = ST_TAKE(arena, uint8_t, s->n_context)};
         if (state->texts) state->texts[i] = text;
     }
@@ -44,7 +67,7 @@ void st_state_lay_out(struct stint_session *s, struct st_arena *arena) {
 
 // Each of its parts begins and ends within pages.
 size_t st_state_touched(const struct st_state_cache *state) {
-    enum { PARTS = 5, PAGE_BYTES = 4096 };
+    enum { PARTS = 7, PAGE_BYTES = 4096 };
     return state->n_layers ? state->text_bytes + 2 * PARTS * PAGE_BYTES : 0;
 }
 
@@ -57,10 +80,14 @@ static float *recent_row(const struct st_state_cache *state, uint32_t sequence, 
 static float *border_of(const struct st_state_cache *state, uint32_t sequence, size_t border,
                         size_t slot) {
     size_t at = (sequence * state->n_borders + border) * state->n_layers + slot;
-    return state->borders + at * state->n_before * state->row;
+    return state->borders + at * state->floats;
 }
 
-static size_t slot_of(const struct st_run *r) {
+static float *matrix_of(const struct st_state_cache *state, float *floats) {
+    return floats + state->n_before * state->inputs;
+}
+
+size_t st_state_slot(const struct st_run *r) {
     return r->s->model->config.rank[r->layer] % r->s->kv.state.n_layers;
 }
 
@@ -70,23 +97,32 @@ static bool ends_at_border(const struct stint_session *s, size_t position, size_
     return n >= s->kv.state.n_before && (position + n) / stride > position / stride;
 }
 
+float *st_state_border_matrix(const struct st_run *r) {
+    const struct st_state_cache *state = &r->s->kv.state;
+    const struct st_batch *b = r->batch;
+    if (r->phase != ST_PHASE_PREFILL || !ends_at_border(r->s, b->position, b->n)) return NULL;
+    size_t border = (b->position + b->n) / stride_of(r->s);
+    return matrix_of(state, border_of(state, b->sequence, border, st_state_slot(r)));
+}
+
 // ---- Batches
 
-// Copies the state of a length between the ring and another place.
-static void copy_state(const struct stint_session *s, uint32_t sequence, size_t slot, size_t length,
-                       float *place, bool to_ring) {
+// Copies the inputs before a length between the ring and another place.
+static void copy_inputs(const struct stint_session *s, uint32_t sequence, size_t slot,
+                        size_t length, float *place, bool to_ring) {
     const struct st_state_cache *state = &s->kv.state;
     for (size_t i = 0; i < state->n_before; i++) {
         if (length + i < state->n_before) continue; // before the text's beginning
         float *row = recent_row(state, sequence, slot, length + i - state->n_before);
-        float *other = place + i * state->row;
-        memcpy(to_ring ? row : other, to_ring ? other : row, state->row * sizeof(float));
+        float *other = place + i * state->inputs;
+        memcpy(to_ring ? row : other, to_ring ? other : row, state->inputs * sizeof(float));
     }
 }
 
 static bool rings_hold(const struct stint_session *s, const struct st_state_text *text,
                        size_t length) {
-    return length <= text->to && (text->from == 0 || text->from + s->kv.state.n_before <= length);
+    return length <= text->to && (text->from == 0 || text->from + s->kv.state.n_before <= length) &&
+           st_matrix_is_held(&s->kv.state, text, length);
 }
 
 // A border that steps have passed since.
@@ -96,14 +132,13 @@ static void keep_border(struct stint_session *s, uint32_t sequence, size_t lengt
     size_t stride = stride_of(s), border = length / stride;
     if (border == 0 || text->borders[border] || !rings_hold(s, text, border * stride)) return;
     for (size_t slot = 0; slot < state->n_layers; slot++)
-        copy_state(s, sequence, slot, border * stride,
-                   border_of(state, sequence, border, slot), false);
+        st_state_read(s, sequence, border * stride, slot, border_of(state, sequence, border, slot));
     text->borders[border] = border * stride;
 }
 
 void st_state_begin(struct stint_session *s, const struct st_state_batch *b) {
     struct st_state_cache *state = &s->kv.state;
-    size_t end = b->position + b->n, layer = state->n_before * state->row;
+    size_t end = b->position + b->n, layer = state->n_before * state->inputs;
     if (state->n_layers == 0) return;
     struct st_state_text *text = &state->texts[b->sequence];
     // Borders beyond are those of a text that was truncated.
@@ -111,7 +146,8 @@ void st_state_begin(struct stint_session *s, const struct st_state_batch *b) {
         if (text->borders[i] > b->position) text->borders[i] = 0;
     keep_border(s, b->sequence, b->position);
     for (size_t slot = 0; slot < state->n_layers; slot++)
-        copy_state(s, b->sequence, slot, b->position, state->begun + slot * layer, false);
+        copy_inputs(s, b->sequence, slot, b->position, state->begun + slot * layer, false);
+    st_matrix_begin(s, b);
     state->first = b->position;
     state->end = end;
     if (b->position == 0) text->from = 0;
@@ -126,6 +162,7 @@ void st_state_end(struct stint_session *s, const struct st_state_batch *b) {
     struct st_state_text *text = &state->texts[b->sequence];
     memset(text->ways + b->position, (int)b->way, b->n);
     text->to = end;
+    st_matrix_end(s, b);
     if ((b->way & ~ST_WAY_PRECISION) != ST_WAY_PROMPT) return;
     for (size_t at = b->position, n; at < end; at += n) {
         n = st_min(s->chunk_len, end - at);
@@ -138,30 +175,30 @@ void st_state_end(struct stint_session *s, const struct st_state_batch *b) {
 const float *st_state_row(const struct st_run *r, size_t t, size_t back) {
     const struct st_state_cache *state = &r->s->kv.state;
     struct st_place place = st_batch_place(r->batch, t);
-    size_t slot = slot_of(r), layer = state->n_before * state->row;
+    size_t slot = st_state_slot(r), layer = state->n_before * state->inputs;
     if (place.position < back) return NULL;
     if (r->phase == ST_PHASE_DECODE)
         return recent_row(state, place.sequence, slot, place.position - back);
-    const float *before = r->batch->position == state->first
-                              ? state->begun + slot * layer
-                              : border_of(state, place.sequence,
-                                                r->batch->position / stride_of(r->s), slot);
-    return before + (state->n_before + t - back) * state->row;
+    const float *before =
+        r->batch->position == state->first
+            ? state->begun + slot * layer
+            : border_of(state, place.sequence, r->batch->position / stride_of(r->s), slot);
+    return before + (state->n_before + t - back) * state->inputs;
 }
 
-void st_state_keep(const struct st_run *r, size_t t, const float *row) {
+void st_state_keep(const struct st_run *r, size_t t, const float *inputs) {
     const struct st_state_cache *state = &r->s->kv.state;
     const struct st_batch *b = r->batch;
     struct st_place place = st_batch_place(b, t);
-    size_t bytes = state->row * sizeof(float), slot = slot_of(r);
+    size_t bytes = state->inputs * sizeof(float), slot = st_state_slot(r);
     bool prompt = r->phase == ST_PHASE_PREFILL;
     if (!prompt || place.position + ST_STATE_RECENT >= state->end)
-        memcpy(recent_row(state, place.sequence, slot, place.position), row, bytes);
+        memcpy(recent_row(state, place.sequence, slot, place.position), inputs, bytes);
     if (!prompt || t + state->n_before < b->n || !ends_at_border(r->s, b->position, b->n)) return;
     size_t border = (b->position + b->n) / stride_of(r->s);
     memcpy(border_of(state, place.sequence, border, slot) +
-               (state->n_before + t - b->n) * state->row,
-           row, bytes);
+               (state->n_before + t - b->n) * state->inputs,
+           inputs, bytes);
 }
 
 // ---- Sequences
@@ -178,8 +215,12 @@ size_t st_state_restore(struct stint_session *s, uint32_t sequence) {
     size_t length = s->sequences[sequence].length, i = length / stride_of(s);
     while (i > 0 && (text->borders[i] == 0 || text->borders[i] > length)) i--;
     size_t border = i ? text->borders[i] : 0;
-    for (size_t slot = 0; slot < state->n_layers && border; slot++)
-        copy_state(s, sequence, slot, border, border_of(state, sequence, i, slot), true);
+    text->live = text->base = ST_STATE_NONE;
+    for (size_t slot = 0; slot < state->n_layers && border; slot++) {
+        float *floats = border_of(state, sequence, i, slot);
+        copy_inputs(s, sequence, slot, border, floats, true);
+        st_matrix_write(s, sequence, slot, border, matrix_of(state, floats));
+    }
     text->from = border > state->n_before ? border - state->n_before : 0;
     text->to = border;
     return border;
@@ -202,13 +243,14 @@ size_t st_state_held(const struct stint_session *s, uint32_t sequence, size_t i)
 void st_state_read(const struct stint_session *s, uint32_t sequence, size_t length, size_t slot,
                    float *to) {
     const struct st_state_cache *state = &s->kv.state;
-    size_t border = length / stride_of(s), n = state->n_before * state->row;
+    size_t border = length / stride_of(s), n = state->n_before * state->inputs;
     if (border && state->texts[sequence].borders[border] == length) {
-        memcpy(to, border_of(state, sequence, border, slot), n * sizeof *to);
-    } else {
-        memset(to, 0, n * sizeof *to);
-        copy_state(s, sequence, slot, length, to, false);
+        memcpy(to, border_of(state, sequence, border, slot), state->floats * sizeof *to);
+        return;
     }
+    memset(to, 0, n * sizeof *to);
+    copy_inputs(s, sequence, slot, length, to, false);
+    st_matrix_read(s, sequence, slot, length, matrix_of(state, to));
 }
 
 void st_state_write(struct stint_session *s, uint32_t sequence, size_t length, size_t slot,
@@ -216,14 +258,15 @@ void st_state_write(struct stint_session *s, uint32_t sequence, size_t length, s
     struct st_state_cache *state = &s->kv.state;
     struct st_state_text *text = &state->texts[sequence];
     size_t border = length / stride_of(s);
+    float *floats = (float *)(uintptr_t)from;
     if (length == s->sequences[sequence].length) {
-        copy_state(s, sequence, slot, length, (float *)(uintptr_t)from, true);
+        copy_inputs(s, sequence, slot, length, floats, true);
+        st_matrix_write(s, sequence, slot, length, matrix_of(state, floats));
         text->from = length > state->n_before ? length - state->n_before : 0;
         text->to = length;
     }
     if (border == 0) return;
-    memcpy(border_of(state, sequence, border, slot), from,
-           state->n_before * state->row * sizeof *from);
+    memcpy(border_of(state, sequence, border, slot), from, state->floats * sizeof *from);
     text->borders[border] = length;
 }
 
@@ -233,4 +276,5 @@ void st_state_reset(struct stint_session *s, uint32_t sequence, size_t length, c
     memset(text->borders, 0, state->n_borders * sizeof *text->borders);
     memcpy(text->ways, ways, length);
     text->from = text->to = 0;
+    text->live = text->base = ST_STATE_NONE;
 }

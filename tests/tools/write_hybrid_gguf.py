@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes model.gguf into folders with checkpoints of hybrid families by the gguf package alone,
+without a vocabulary, with the keys, names and layouts that files of these families have:
+tests/tools/write_hybrid_gguf.py FOLDER... Not run by the tests; needs gguf, safetensors and torch
+from PyPI."""
+import json
+import pathlib
+import sys
+
+import gguf
+import torch
+from safetensors.torch import load_file
+
+
+def layer_types(config):
+    if config.get("layer_types"):
+        return config["layer_types"]
+    return ["full_attention" if i in config["full_attn_idxs"] else "conv"
+            for i in range(config["num_hidden_layers"])]
+
+
+def attention_only(config, kinds):
+    """The number of key-value heads of each layer: 0 where there is no attention."""
+    heads = config["num_key_value_heads"]
+    return [heads if kind in kinds else 0 for kind in layer_types(config)]
+
+
+# ---- LFM2
+
+def lfm2_keys(writer, config, tensors):
+    writer.add_feed_forward_length(tensors["model.layers.0.feed_forward.w1.weight"].shape[0])
+    writer.add_head_count_kv(attention_only(config, ["full_attention"]))
+    writer.add_layer_norm_rms_eps(config["norm_eps"])
+    writer.add_shortconv_l_cache(config["conv_L_cache"])
+
+
+def lfm2_tensors(config, name, tensor):
+    yield name, tensor.squeeze(1) if ".conv.conv" in name else tensor
+
+
+# ---- Gated delta nets
+
+def delta_keys(writer, config, tensors):
+    value_heads = config["linear_num_value_heads"]
+    rope = config["rope_parameters"]
+    if "intermediate_size" in config:
+        writer.add_feed_forward_length(config["intermediate_size"])
+    writer.add_head_count_kv(config["num_key_value_heads"])
+    writer.add_key_length(config["head_dim"])
+    writer.add_value_length(config["head_dim"])
+    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
+    writer.add_rope_dimension_count(int(config["head_dim"] * rope["partial_rotary_factor"]))
+    if "mrope_section" in rope:
+        writer.add_rope_dimension_sections([*rope["mrope_section"], 0])
+    writer.add_ssm_conv_kernel(config["linear_conv_kernel_dim"])
+    writer.add_ssm_state_size(config["linear_key_head_dim"])
+    writer.add_ssm_group_count(config["linear_num_key_heads"])
+    writer.add_ssm_time_step_rank(value_heads)
+    writer.add_ssm_inner_size(config["linear_value_head_dim"] * value_heads)
+    writer.add_full_attention_interval(layer_types(config).index("full_attention") + 1)
+
+
+def stored_norm(name, tensor):
+    """Norms are stored whole; that of a delta net always was."""
+    zero_centred = name.endswith("norm.weight") and not name.endswith("linear_attn.norm.weight")
+    return tensor.float() + 1 if zero_centred else tensor
+
+
+def tiled(config, tensor, dim, width):
+    """Value heads, of `width` along `dim`: from those of each key head to those of each place."""
+    groups = config["linear_num_key_heads"]
+    each = config["linear_num_value_heads"] // groups
+    shape = list(tensor.shape)
+    split = tensor.reshape(*shape[:dim], groups, each, width, *shape[dim + 1:])
+    return split.transpose(dim, dim + 1).reshape(shape)
+
+
+def qwen3next_tensors(config, name, tensor):
+    """Queries, keys and values of all heads follow each other, and their gates are apart."""
+    tensor = stored_norm(name, tensor)
+    if ".conv1d" in name:
+        tensor = tensor.squeeze(1)
+    if name.endswith(".A_log"):
+        tensor = -torch.exp(tensor.float())
+    if ".in_proj_qkvz" not in name:
+        yield name.replace(".dt_bias", ".dt_proj.bias"), tensor
+        return
+    groups, keys = config["linear_num_key_heads"], config["linear_key_head_dim"]
+    values = config["linear_num_value_heads"] // groups * config["linear_value_head_dim"]
+    heads = tensor.reshape(groups, -1, tensor.shape[1]).split([keys, keys, values, values], dim=1)
+    parts = [part.reshape(-1, tensor.shape[1]) for part in heads]
+    yield name.replace("in_proj_qkvz", "in_proj_qkv"), torch.cat(parts[:3])
+    yield name.replace("in_proj_qkvz", "in_proj_z"), parts[3]
+
+
+def qwen35_tensors(config, name, tensor):
+    keys = 2 * config["linear_num_key_heads"] * config["linear_key_head_dim"]
+    width = config["linear_value_head_dim"]
+    tensor = stored_norm(name, tensor)
+    if ".conv1d" in name or ".in_proj_qkv" in name:
+        tensor = tensor.squeeze(1)
+        tensor = torch.cat([tensor[:keys], tiled(config, tensor[keys:], 0, width)])
+    elif ".in_proj_z" in name:
+        tensor = tiled(config, tensor, 0, width)
+    elif ".out_proj" in name:
+        tensor = tiled(config, tensor, 1, width)
+    elif "linear_attn" in name and ".norm" not in name:
+        tensor = tiled(config, tensor, 0, 1)
+    if name.endswith(".A_log"):
+        tensor = -torch.exp(tensor.float())
+    yield name.replace(".dt_bias", ".dt_proj.bias"), tensor
+
+
+# ---- Granite 4 with Mamba-2
+
+def mamba_keys(writer, config, tensors):
+    writer.add_feed_forward_length(config["intermediate_size"])
+    writer.add_expert_shared_feed_forward_length(config["shared_intermediate_size"])
+    writer.add_head_count_kv(attention_only(config, ["full_attention", "attention"]))
+    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
+    writer.add_attention_scale(config["attention_multiplier"])
+    writer.add_embedding_scale(config["embedding_multiplier"])
+    writer.add_residual_scale(config["residual_multiplier"])
+    writer.add_logit_scale(config["logits_scaling"])
+    writer.add_ssm_conv_kernel(config["mamba_d_conv"])
+    writer.add_ssm_state_size(config["mamba_d_state"])
+    writer.add_ssm_group_count(config["mamba_n_groups"])
+    writer.add_ssm_inner_size(config["mamba_expand"] * config["hidden_size"])
+    writer.add_ssm_time_step_rank(config["mamba_n_heads"])
+    writer.add_rope_scaling_finetuned(False)
+
+
+def interleaved(tensor, heads):
+    """Rows of q or k, with the two halves of each head in turn."""
+    return tensor.reshape(heads, 2, -1, tensor.shape[1]).transpose(1, 2).reshape(tensor.shape)
+
+
+def mamba_tensors(config, name, tensor):
+    if ".self_attn.q_proj" in name:
+        tensor = interleaved(tensor, config["num_attention_heads"])
+    elif ".self_attn.k_proj" in name:
+        tensor = interleaved(tensor, config["num_key_value_heads"])
+    elif ".conv1d.weight" in name:
+        tensor = tensor.squeeze(1)
+    elif name.endswith(".A_log"):
+        tensor = -torch.exp(tensor.float()).unsqueeze(-1)
+    elif name.endswith(".mamba.D"):
+        tensor = tensor.float().unsqueeze(-1)
+    elif ".mamba.norm" in name:
+        tensor = tensor.float().reshape(config["mamba_n_groups"], -1)
+    if ".shared_mlp.input_linear" in name:
+        for part, rows in zip(("gate_proj", "up_proj"), tensor.chunk(2)):
+            yield name.replace("shared_mlp.input_linear", "mlp." + part), rows
+        return
+    name = name.replace("shared_mlp.output_linear", "mlp.down_proj")
+    yield name.replace(".dt_bias", ".dt_proj.bias"), tensor
+
+
+# ---- Files
+
+# Of a model_type: the architecture's name in GGUF, its keys beside the common ones, and the tensors
+# that one of the checkpoint's becomes.
+FAMILIES = {
+    "lfm2": (gguf.MODEL_ARCH.LFM2, lfm2_keys, lfm2_tensors),
+    "granitemoehybrid": (gguf.MODEL_ARCH.GRANITE_HYBRID, mamba_keys, mamba_tensors),
+    "qwen3_next": (gguf.MODEL_ARCH.QWEN3NEXT, delta_keys, qwen3next_tensors),
+    "qwen3_5_text": (gguf.MODEL_ARCH.QWEN35, delta_keys, qwen35_tensors),
+}
+
+
+def write_common(writer, config):
+    rope = config.get("rope_parameters") or config
+    writer.add_block_count(config["num_hidden_layers"])
+    writer.add_context_length(config["max_position_embeddings"])
+    writer.add_embedding_length(config["hidden_size"])
+    writer.add_head_count(config["num_attention_heads"])
+    writer.add_vocab_size(config["vocab_size"])
+    if "rope_theta" in rope:
+        writer.add_rope_freq_base(rope["rope_theta"])
+
+
+def write_tensor(writer, maps, name, tensor):
+    found = (names.get_name(name, try_suffixes=(".weight", ".bias")) for names in maps)
+    to = next(filter(None, found), None)
+    if to is None:
+        raise SystemExit(f"{name}: GGUF has no such tensor in this family")
+    if tensor.ndim == 1 or tensor.dtype == torch.float32 or "conv" in name:
+        writer.add_tensor(to, tensor.float().contiguous().numpy())
+        return
+    bits = tensor.to(torch.bfloat16).contiguous().view(torch.uint8).numpy()
+    writer.add_tensor(to, bits, raw_dtype=gguf.GGMLQuantizationType.BF16)
+
+
+def main():
+    for folder in map(pathlib.Path, sys.argv[1:]):
+        config = json.loads((folder / "config.json").read_text())
+        arch, keys, convert = FAMILIES[config["model_type"]]
+        tensors = load_file(folder / "model.safetensors")
+        writer = gguf.GGUFWriter(folder / "model.gguf", gguf.MODEL_ARCH_NAMES[arch])
+        write_common(writer, config)
+        keys(writer, config, tensors)
+        # Qwen3-Next is only known as a mixture; what it has beyond that is called as in Qwen3.5.
+        maps = [gguf.get_tensor_name_map(one, config["num_hidden_layers"])
+                for one in (arch, gguf.MODEL_ARCH.QWEN35)]
+        for name, tensor in tensors.items():
+            for to, values in convert(config, name, tensor):
+                write_tensor(writer, maps, to, values)
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+        print(folder / "model.gguf")
+
+
+if __name__ == "__main__":
+    main()
