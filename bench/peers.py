@@ -11,6 +11,7 @@ counts. llama-bench and stint bench each compute a prompt once unmeasured before
 """
 import argparse
 import json
+import math
 import os
 import pathlib
 import statistics
@@ -18,7 +19,6 @@ import subprocess
 import sys
 import time
 
-PROMPTS = (64, 256, 1024)
 STEPS = 32
 FIRST_PROMPT = "The capital of France is"
 
@@ -28,19 +28,19 @@ def run_json(command):
     return json.loads(done.stdout)
 
 
-def bench_stint(command, model, threads):
+def bench_stint(options, model):
     """{case: tokens/s}, with the share of plain reading that steps reach."""
-    report = run_json([command, "bench", model, "--json", "-t", str(threads), "-r", "1",
-                       "-p", ",".join(map(str, PROMPTS)), "-n", str(STEPS)])
+    report = run_json([options.stint, "bench", model, "--json", "--threads", str(options.threads),
+                       "-r", "1", "-p", options.prompts, "-n", str(STEPS)])
     rates = {row["tokens"]: row["tokens_per_second"] for row in report["prefill"]}
     rates["decode"] = report["decode"][0]["tokens_per_second"]
     rates["share"] = report["decode"][0]["bandwidth_fraction"]
     return rates
 
 
-def bench_llama(command, model, threads, extra):
-    rows = run_json([command, "-m", model, "-t", str(threads), "-r", "1", "-o", "json",
-                     "-p", ",".join(map(str, PROMPTS)), "-n", str(STEPS), *extra])
+def bench_llama(command, options, model, extra):
+    rows = run_json([command, "-m", model, "-t", str(options.threads), "-r", "1", "-o", "json",
+                     "-p", options.prompts, "-n", str(STEPS), *extra])
     rates = {row["n_prompt"]: row["avg_ts"] for row in rows if row["n_prompt"]}
     rates["decode"] = next(row["avg_ts"] for row in rows if row["n_gen"])
     return rates
@@ -63,15 +63,19 @@ def best_way(by_way):
 
 
 def measure(options, model):
-    """{program: {case: tokens/s}}, stint first."""
+    """The number of alternations; {program: {case: tokens/s}}, stint first."""
     stint, peers = [], {name: [[] for _ in ways_of(path)] for name, path in options.peer}
+    begun = time.monotonic()
     for number in range(options.rounds):
+        if number and time.monotonic() - begun > 60 * options.minutes:
+            break
         print(f"{model.name}: round {number + 1} of {options.rounds}", file=sys.stderr)
         for name, path in options.peer:
             for way, samples in zip(ways_of(path), peers[name]):
-                samples.append(bench_llama(path, model, options.threads, way))
-        stint.append(bench_stint(options.stint, model, options.threads))
-    return {"stint": medians(stint)} | {name: best_way(ways) for name, ways in peers.items()}
+                samples.append(bench_llama(path, options, model, way))
+        stint.append(bench_stint(options, model))
+    rates = {name: best_way(by_way) for name, by_way in peers.items()}
+    return len(stint), {"stint": medians(stint)} | rates
 
 
 def timed(command):
@@ -92,12 +96,12 @@ def first_token(command, repeats=3):
 
 def first_tokens(options, model):
     """{program: (seconds, MiB)} of a prompt of five tokens and one of answer, warm."""
-    threads = ["-t", str(options.threads)]
+    n_threads = str(options.threads)
     rows = {"stint": first_token([options.stint, "run", model, "-p", FIRST_PROMPT, "-n", "1",
-                                  *threads])}
+                                  "--threads", n_threads])}
     for name, path in options.peer:
         rows[name] = first_token([path, "-m", model, "-p", "5", "-n", "1", "-r", "1",
-                                  "--no-warmup", *threads])
+                                  "--no-warmup", "-t", n_threads])
     return rows
 
 
@@ -105,12 +109,13 @@ def number(value):
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def print_tables(model, rates, first):
-    cases = (*PROMPTS, "decode")
-    print(f"\n{model.name}, {model.stat().st_size / 2 ** 20:.0f} MiB\n")
-    print("| | " + " | ".join(f"prefill {p:,}" for p in PROMPTS) +
+def print_tables(model, n_rounds, rates, first):
+    prompts = [case for case in rates["stint"] if isinstance(case, int)]
+    cases = (*prompts, "decode")
+    print(f"\n{model.name}, {model.stat().st_size / 2 ** 20:.0f} MiB, {n_rounds} alternations\n")
+    print("| | " + " | ".join(f"prefill {p:,}" for p in prompts) +
           " | decode | first token, s; peak, MiB |")
-    print("|---" * 6 + "|")
+    print("|---" * (len(cases) + 2) + "|")
     peers = [name for name in rates if name != "stint"]
     for name in (*peers, "stint"):
         seconds, peak = first[name]
@@ -135,10 +140,13 @@ def main():
     parser.add_argument("--stint", default="build/stint")
     parser.add_argument("--peer", type=peer, action="append", default=[])
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--minutes", type=float, default=math.inf,
+                        help="of each model, after which no further round begins")
+    parser.add_argument("--prompts", default="64,256,1024")
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
     for model in options.models:
-        print_tables(model, measure(options, model), first_tokens(options, model))
+        print_tables(model, *measure(options, model), first_tokens(options, model))
 
 
 if __name__ == "__main__":
