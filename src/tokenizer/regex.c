@@ -155,6 +155,8 @@ stint_status st_regex_find_next(const struct st_regex *regex, const char *text, 
                                 size_t from, struct st_effort *effort, size_t *start, size_t *end) {
     pcre2_match_data *data = pcre2_match_data_create(1, NULL);
     if (!data) return st_fail(STINT_E_NOMEM, "no memory to match a regular expression");
+    // PCRE2's JIT code may read anywhere if it begins within a character.
+    while (from < n && ((unsigned char)text[from] & 0xc0) == 0x80) from++;
     int rc = match(regex, (PCRE2_SPTR)(n ? text : ""), n, from, effort, data);
     const PCRE2_SIZE *offsets = pcre2_get_ovector_pointer(data);
     size_t first = rc >= 0 ? offsets[0] : n, last = rc >= 0 ? offsets[1] : n;

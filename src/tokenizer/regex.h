@@ -23,10 +23,11 @@ struct st_effort {
 };
 struct st_effort st_effort_of(size_t n_bytes);
 
-// The first match in text[0, n), which is valid UTF-8, that begins at `from` or later: [*start,
-// *end) with from <= *start <= *end <= n. *start is n if there is none. STINT_E_LIMIT: the
-// effort exceeds that of any real text. STINT_E_FORMAT: \K in a group that a lookaround calls,
-// which PCRE2 10.42 compiles, moved the match's start before `from` or past its end.
+// The first match in text[0, n), which is valid UTF-8, that begins at `from` or later, and where a
+// character does: [*start, *end) with from <= *start <= *end <= n. *start is n if there is none.
+// STINT_E_LIMIT: the effort exceeds that of any real text. STINT_E_FORMAT: \K in a group that a
+// lookaround calls, which PCRE2 10.42 compiles, moved the match's start before `from` or past its
+// end.
 stint_status st_regex_find(const struct st_regex *regex, const char *text, size_t n, size_t from,
                            size_t *start, size_t *end);
 // The same as one of several searches: takes its effort from *effort.

@@ -106,6 +106,21 @@ static void a_match_outside_its_bounds_is_refused(void **state) {
 }
 
 // More state than the compiled code's stack holds: the interpreter takes over.
+// PCRE2's code read outside of its tables here.
+static void a_search_from_within_a_character_begins_at_the_next(void **state) {
+    (void)state;
+    static const char text[] = "ab\xd4\xa4\xdc\xb0";
+    enum { N = sizeof text - 1 };
+    struct st_regex *regex = open_pattern("_\\{2,3}?Ha~}|\x1cX|\\b");
+    for (size_t from = 0; from <= N; from++) {
+        size_t start, end;
+        assert_int_equal(st_regex_find(regex, text, N, from, &start, &end), STINT_OK);
+        assert_int_equal(start, from == 0 ? 0 : from <= 4 ? 4 : N); // U+0730 is a mark
+        assert_true(start == N || end == start);
+    }
+    st_regex_close(regex);
+}
+
 static void a_long_match_of_a_group_works(void **state) {
     (void)state;
     enum { N = 100000 };
@@ -130,6 +145,7 @@ int main(void) {
         cmocka_unit_test(a_long_match_of_a_group_works),
         cmocka_unit_test(a_pattern_that_never_ends_is_stopped),
         cmocka_unit_test(a_match_outside_its_bounds_is_refused),
+        cmocka_unit_test(a_search_from_within_a_character_begins_at_the_next),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
