@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""soak.py MINUTES [options of stint serve]: 32 clients ask a server at random for so long. Some go
-away in the middle, send what is broken, save slots, restore them, also damaged ones. Every complete
-answer must be the one that was given alone, no slot may be lost, and memory must be flat: the line
-through its samples after the first fifth rises by less than 4 MiB. `make soak` runs it."""
+"""soak.py MINUTES [--model M] [--disk FAULT] [options of stint serve]: 32 clients ask a server at
+random for so long. Some go away in the middle, send what is broken, save slots, restore them, also
+damaged ones. Every complete answer must be the one that was given alone, no slot may be lost, and
+memory must be flat: the line through its samples after the first fifth rises by less than 4 MiB.
+`make soak` runs it. With a fault of tests/tools/fail_io.c (9*:EIO, each ninth call) the disk of the
+slots fails all the time; with `--model PACKAGE --device sim:fail=1000` a device does, once."""
+import argparse
 import http.client
 import json
 import os
@@ -19,7 +22,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 os.environ.setdefault("STINT_SOURCE_DIR", str(HERE.parent.parent))
 os.environ.setdefault("STINT_COMMAND", str(HERE.parent.parent / "build" / "stint"))
 
-from command import PROMPT  # pylint: disable=wrong-import-position
+from command import MODEL, PROMPT  # pylint: disable=wrong-import-position
 from server import Server  # pylint: disable=wrong-import-position
 
 CLIENTS, SLOTS, TOKENS, MAX_RISE = 32, 4, 12, 4 << 20
@@ -111,8 +114,10 @@ class Client(threading.Thread):
             other.rename(file)
         status, answer = self.soak.server.post(
             f"/v1/slots/{self.chance.randrange(SLOTS)}/{what}", name=name)
-        if status not in (200, 400, 404, 409, 422):
+        if status not in (200, 400, 404, 409, 422) and not (self.soak.disk and status >= 500):
             raise ValueError(f"{what}: {status}: {answer}")
+        if status >= 500:
+            self.soak.count("fault")
 
     def look(self):
         self.soak.server.get(self.chance.choice(("/health", "/metrics", "/v1/models", "/")))
@@ -129,9 +134,9 @@ def slope(samples):
 class Soak:
     """The server, its clients, and what they counted."""
 
-    def __init__(self, minutes, options):
+    def __init__(self, minutes, model=MODEL, disk=None, options=()):
         self.seed = os.environ.get("STINT_SEED", "1")
-        self.seconds, self.options = 60 * minutes, options
+        self.seconds, self.model, self.disk, self.options = 60 * minutes, model, disk, options
         self.counts, self.lock = {}, threading.Lock()
         self.server = self.folder = self.until = self.alone = None
 
@@ -147,11 +152,16 @@ class Soak:
         """True: nothing was wrong."""
         with tempfile.TemporaryDirectory() as folder:
             self.folder = pathlib.Path(folder)
-            with Server("--slots", SLOTS, "--queue", CLIENTS, "--slot-dir", folder,
-                        *self.options) as self.server:
+            with Server("--slots", SLOTS, "--queue", CLIENTS, "--slot-dir", folder, *self.options,
+                        model=self.model, environment=self.environment()) as self.server:
                 self.alone = [self.server.complete(p, max_tokens=TOKENS, temperature=0)
                               ["choices"][0]["text"] for p in PROMPTS]
                 return self.report(*self.ask_all())
+
+    def environment(self):
+        library = HERE.parent.parent / "build" / "tests" / "libfail_io.so"
+        return {**os.environ, "LD_PRELOAD": str(library), "STINT_IO_FAULT": self.disk,
+                "STINT_IO_UNDER": str(self.folder)} if self.disk else None
 
     def ask_all(self):
         begin = time.monotonic()
@@ -186,7 +196,14 @@ class Soak:
         return not failures and rise < MAX_RISE
 
 
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("minutes", type=float)
+    parser.add_argument("--model", default=MODEL)
+    parser.add_argument("--disk")
+    known, options = parser.parse_known_args()
+    return Soak(known.minutes, known.model, known.disk, options).run()
+
+
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
-        sys.exit(__doc__)
-    sys.exit(0 if Soak(float(sys.argv[1]), sys.argv[2:]).run() else 1)
+    sys.exit(0 if main() else 1)

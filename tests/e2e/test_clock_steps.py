@@ -6,6 +6,7 @@ import os
 import platform
 import sys
 import tempfile
+import time
 import unittest
 
 from built import BUILD, skip_under_sanitizers
@@ -27,22 +28,30 @@ class ClockSteps(unittest.TestCase):
         sound, stepped = stint(*words), stint(*words, env=STEPPED)
         self.assertEqual((stepped.returncode, stepped.stdout), (0, sound.stdout), stepped.stderr)
 
+    def begin(self, server, body):
+        """A connection on which a part of the body has been sent."""
+        client = server.connect()
+        client.putrequest("POST", "/v1/completions")
+        client.putheader("Content-Length", str(len(body)))
+        client.endheaders(body[:9])
+        return client
+
     def test_a_server(self):
         with tempfile.TemporaryDirectory() as folder, Server(
                 "--slots", 1, "--slot-dir", folder, "--timeout", 60, "--drain", 60,
                 environment=STEPPED) as server:
-            slow, body = server.connect(), b'{"prompt": "It was", "max_tokens": 1}'
-            slow.putrequest("POST", "/v1/completions")
-            slow.putheader("Content-Length", str(len(body)))
-            slow.endheaders(body[:9])
+            body = b'{"prompt": "It was", "max_tokens": 1}'
+            slow = [self.begin(server, body) for _ in range(8)]
             text = server.complete(PROMPT, max_tokens=4, temperature=0)["choices"][0]["text"]
             self.assertEqual(server.post("/v1/slots/0/save", name="a")[0], 200)
             self.assertEqual(server.post("/v1/slots/0/restore", name="a")[0], 200)
             again = server.complete(PROMPT, max_tokens=4, temperature=0)["choices"][0]["text"]
             self.assertEqual(again, text)
-            slow.send(body[9:])
-            self.assertEqual(slow.getresponse().status, 200)
-            slow.close()
+            time.sleep(1)  # the server looks for late clients four times a second
+            for client in slow:
+                client.send(body[9:])
+                self.assertEqual(client.getresponse().status, 200)
+                client.close()
             stream = server.open_stream(prompt=PROMPT, max_tokens=40, temperature=0)
             self.assertIn(b"200 OK", stream.recv(100))
             server.process.terminate()  # the stream is finished first

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library for LD_PRELOAD under which the time of day is set forwards and back all the time, by a
-// day each time that it is asked for. Spans of time that are measured, or waited for, by it come
-// out wrong: by two days, or too long by one.
+// A library for LD_PRELOAD under which the time of day is set forwards and back all the time: it is
+// a day ahead or behind, by chance, each time that it is asked for. Spans of time that are measured
+// or waited for by it come out wrong: by two days, or too long by one.
 #include <stdatomic.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -17,7 +17,7 @@ static _Atomic unsigned n_asked;
 EXPORT int clock_gettime(clockid_t clock, struct timespec *now) {
     int rc = (int)syscall(SYS_clock_gettime, clock, now);
     if (rc == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE))
-        now->tv_sec += atomic_fetch_add(&n_asked, 1) % 2 ? -DAY : DAY;
+        now->tv_sec += (atomic_fetch_add(&n_asked, 1) * 2654435761u) >> 31 ? -DAY : DAY;
     return rc;
 }
 
