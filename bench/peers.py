@@ -46,10 +46,14 @@ def bench_llama(command, options, model, extra):
     return rates
 
 
+def has_option(command, option):
+    text = subprocess.run([command, "--help"], capture_output=True, text=True, check=False)
+    return option in text.stdout + text.stderr
+
+
 def ways_of(command):
     """The options to try: none, and repacking where there is an option for it."""
-    text = subprocess.run([command, "--help"], capture_output=True, text=True, check=False)
-    return ([], ["-rtr", "1"]) if "-rtr" in text.stdout + text.stderr else ([],)
+    return ([], ["-rtr", "1"]) if has_option(command, "-rtr") else ([],)
 
 
 def medians(samples):
@@ -100,8 +104,9 @@ def first_tokens(options, model):
     rows = {"stint": first_token([options.stint, "run", model, "-p", FIRST_PROMPT, "-n", "1",
                                   "--threads", n_threads])}
     for name, path in options.peer:
+        cold = ["--no-warmup"] if has_option(path, "--no-warmup") else ["-w", "0"]
         rows[name] = first_token([path, "-m", model, "-p", "5", "-n", "1", "-r", "1",
-                                  "--no-warmup", "-t", n_threads])
+                                  *cold, "-t", n_threads])
     return rows
 
 
