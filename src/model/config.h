@@ -9,7 +9,7 @@
 
 enum {
     ST_MAX_LAYERS = 1024,
-    ST_MAX_EXPERTS = 256,
+    ST_MAX_EXPERTS = 512,
     ST_MAX_HEAD_DIM = 1024,
     ST_MAX_STOP_IDS = 16,
     ST_MAX_CONV_LENGTH = 5, // a chunk of a prompt is at least as long

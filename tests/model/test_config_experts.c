@@ -39,6 +39,8 @@ static void families_have_their_routers(void **state) {
     assert_read("{\"model_type\":\"qwen3_moe\"," SIZES
                 "\"num_experts\":8,\"num_experts_per_tok\":2}");
     assert_true(config.router.shares && !config.router.sigmoid && !config.router.biased);
+    assert_read("{\"model_type\":\"qwen3_moe\"," SIZES "\"moe_intermediate_size\":24,"
+                "\"num_experts\":512,\"num_experts_per_tok\":10}"); // as many as Qwen3-Next has
     assert_read("{\"model_type\":\"mixtral\"," SIZES "\"num_local_experts\":8}");
     assert_true(!config.router.shares && config.n_experts_used == 2);
     assert_read("{\"model_type\":\"glm4_moe\"," SIZES
