@@ -12,15 +12,17 @@
 #include <cmocka.h>
 
 static struct st_config small_config(void) {
-    return (struct st_config){.n_layers = 2,
-                              .n_heads = 3,
-                              .n_kv_heads = 1,
-                              .head_dim = 8,
-                              .hidden = 20,
-                              .embed = 20,
-                              .ffn = 40,
-                              .vocab = 50,
-                              .flags = ST_ARCH_GATED};
+    struct st_config c = {.n_layers = 2,
+                          .n_heads = 3,
+                          .n_kv_heads = 1,
+                          .head_dim = 8,
+                          .hidden = 20,
+                          .embed = 20,
+                          .ffn = 40,
+                          .vocab = 50,
+                          .flags = ST_ARCH_GATED};
+    assert_int_equal(st_arch_find_hf("llama", &c.arch), STINT_OK);
+    return c;
 }
 
 static void names_and_shapes_follow_the_config(void **state) {

@@ -20,6 +20,7 @@ static struct st_config small_config(void) {
                           .ffn = 30,
                           .vocab = 50,
                           .flags = ST_ARCH_GATED};
+    assert_int_equal(st_arch_find_hf("llama", &c.arch), STINT_OK);
     return c;
 }
 

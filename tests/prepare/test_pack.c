@@ -14,15 +14,17 @@
 enum { HIDDEN = 70, FFN = 50 };
 
 static struct st_config config(bool gated) {
-    return (struct st_config){.n_layers = 1,
-                              .n_heads = 5,
-                              .n_kv_heads = 1,
-                              .head_dim = 14,
-                              .hidden = HIDDEN,
-                              .embed = HIDDEN,
-                              .ffn = FFN,
-                              .vocab = 33,
-                              .flags = (gated ? ST_ARCH_GATED : 0) | ST_ARCH_QKV_BIAS};
+    struct st_config c = {.n_layers = 1,
+                          .n_heads = 5,
+                          .n_kv_heads = 1,
+                          .head_dim = 14,
+                          .hidden = HIDDEN,
+                          .embed = HIDDEN,
+                          .ffn = FFN,
+                          .vocab = 33,
+                          .flags = (gated ? ST_ARCH_GATED : 0) | ST_ARCH_QKV_BIAS};
+    assert_int_equal(st_arch_find_hf("llama", &c.arch), STINT_OK);
+    return c;
 }
 
 struct linear {
