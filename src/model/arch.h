@@ -43,26 +43,26 @@ enum st_window_rule {
 };
 
 enum {
-    ST_ARCH_GATED = 1,                // down(act(gate x) * up x)
-    ST_ARCH_NORM_PLUS_ONE = 2,        // stored norm weights are w - 1 (Hugging Face layout)
-    ST_ARCH_EMBED_SCALE = 4,          // embeddings times sqrt(hidden)
-    ST_ARCH_QKV_BIAS = 8,             // q, k, v have biases
-    ST_ARCH_BIAS = 16,                // every linear of a layer has one
-    ST_ARCH_HEAD_BIAS = 32,           // so has the output head
-    ST_ARCH_QK_NORM = 64,             // RMSNorm of each head's q and k before the rotation
-    ST_ARCH_DUAL_ACT = 128,           // hidden_act "relu" means relu on gate and on up
-    ST_ARCH_GELU_IS_TANH = 256,       // "gelu" without hidden_activation means the tanh form
-    ST_ARCH_POSITIONS = 512,          // learned positions instead of a rotation, offset by 2
-    ST_ARCH_GGUF_INTERLEAVED = 1024,  // GGUF stores q and k with rotation pairs (2i, 2i + 1)
-    ST_ARCH_INTERLEAVED = 2048,       // so does every layout
-    ST_ARCH_QK_NORM_WHOLE = 4096,     // RMSNorm of all heads of q together, and of k
-    ST_ARCH_ROUTE_ALL = 8192,         // experts weigh their scores as they are, if nothing is said
-    ST_ARCH_SINKS = 1 << 20,          // attention's softmax has one more score for each head
-    ST_ARCH_CLAMPED = 1 << 21,        // "silu" means ST_ACT_SWIGLU_CLAMPED
-    ST_ARCH_WHOLE_YARN = 1 << 22,     // GGUF: YaRN's borders between pairs are not rounded
-    ST_ARCH_ROUTE_SIGMOID = 1 << 24,  // routers' scores are sigmoids
-    ST_ARCH_ROUTE_BIAS = 1 << 25,     // a bias helps to select experts
-    ST_ARCH_EXPERT_COLUMNS = 1 << 23, // folders store experts as model/stored_experts.h says
+    ST_ARCH_GATED = 1,                 // down(act(gate x) * up x)
+    ST_ARCH_NORM_PLUS_ONE = 2,         // stored norm weights are w - 1 (Hugging Face layout)
+    ST_ARCH_EMBED_SCALE = 4,           // embeddings times sqrt(hidden)
+    ST_ARCH_QKV_BIAS = 8,              // q, k, v have biases
+    ST_ARCH_BIAS = 16,                 // every linear of a layer has one
+    ST_ARCH_HEAD_BIAS = 32,            // so has the output head
+    ST_ARCH_QK_NORM = 64,              // RMSNorm of each head's q and k before the rotation
+    ST_ARCH_DUAL_ACT = 128,            // hidden_act "relu" means relu on gate and on up
+    ST_ARCH_GELU_IS_TANH = 256,        // "gelu" without hidden_activation means the tanh form
+    ST_ARCH_POSITIONS = 512,           // learned positions instead of a rotation, offset by 2
+    ST_ARCH_GGUF_INTERLEAVED = 1024,   // GGUF stores q and k with rotation pairs (2i, 2i + 1)
+    ST_ARCH_INTERLEAVED = 2048,        // so does every layout
+    ST_ARCH_QK_NORM_WHOLE = 4096,      // RMSNorm of all heads of q together, and of k
+    ST_ARCH_ROUTE_ALL = 8192,          // experts weigh their scores as they are, if nothing is said
+    ST_ARCH_SINKS = 1 << 20,           // attention's softmax has one more score for each head
+    ST_ARCH_CLAMPED = 1 << 21,         // "silu" means ST_ACT_SWIGLU_CLAMPED
+    ST_ARCH_WHOLE_YARN = 1 << 22,      // GGUF: YaRN's borders between pairs are not rounded
+    ST_ARCH_ROUTE_SIGMOID = 1 << 24,   // routers' scores are sigmoids
+    ST_ARCH_ROUTE_BIAS = 1 << 25,      // a bias helps to select experts
+    ST_ARCH_EXPERT_COLUMNS = 1 << 23,  // folders store experts as model/stored_experts.h says
     ST_ARCH_GATED_ATTENTION = 1 << 14, // q's rows are [heads, 2, head_dim]: with gates of what
                                        // attention gives
     ST_ARCH_GGUF_TILED_HEADS = 1 << 15, // GGUF: value head h of a delta net has key head h modulo
@@ -108,6 +108,14 @@ enum st_role {
     ST_ROLE_EXPERTS_DOWN,
     ST_ROLE_EXPERTS_GATE_UP, // rows of both in turn
     ST_ROLE_SINKS,
+    ST_ROLE_Q_A, // latent attention's
+    ST_ROLE_Q_A_NORM,
+    ST_ROLE_Q_B,
+    ST_ROLE_KV_A,
+    ST_ROLE_KV_A_NORM,
+    ST_ROLE_KV_B, // for each head what makes its keys, then its values; GGUF: apart, and turned
+    ST_ROLE_K_B,
+    ST_ROLE_V_B,
     ST_ROLE_ROUTER_BIAS,
     ST_ROLE_SHARED_INPUT_GATE, // a gate of the shared expert's output
     ST_ROLE_SHARED_GATE,

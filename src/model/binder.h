@@ -55,6 +55,11 @@ stint_status st_bind_fused(const struct st_binder *b, enum st_role role, uint32_
 stint_status st_bind_conv(const struct st_binder *b, uint32_t i, struct st_layer *layer);
 stint_status st_bind_delta(const struct st_binder *b, uint32_t i, struct st_layer *layer);
 stint_status st_bind_mamba(const struct st_binder *b, uint32_t i, struct st_layer *layer);
+stint_status st_bind_norm(const struct st_binder *b, enum st_role role, uint32_t i, uint32_t n,
+                          bool required, struct st_norm_weight *norm);
+
+// weights_latent.c: latent attention of a layer.
+stint_status st_bind_latent(const struct st_binder *b, uint32_t i, struct st_layer *layer);
 // weights_ffn.c: the feed-forward block of a layer, or its mixture.
 stint_status st_bind_ffn(const struct st_binder *b, uint32_t i, struct st_layer *layer);
 

@@ -166,6 +166,17 @@ static stint_status check_forms(const struct st_config *c) {
     return check_state(c);
 }
 
+static stint_status check_latent(const struct st_config *c) {
+    const struct st_latent *l = &c->latent;
+    if (l->rank == 0) return STINT_OK;
+    if (l->plain == 0 || l->plain > ST_MAX_HEAD_DIM || l->value == 0 ||
+        l->value > ST_MAX_HEAD_DIM || l->query_rank > 1u << 20 || c->rope_dims == 0 ||
+        c->rope_dims >= c->head_dim || c->n_kv_heads != 1)
+        return st_fail(STINT_E_FORMAT, "latent attention: heads of %u and %u with values of %u",
+                       l->plain, c->rope_dims, l->value);
+    return STINT_OK;
+}
+
 static stint_status check_experts(const struct st_config *c) {
     const struct st_router *r = &c->router;
     if (c->n_experts == 0) return STINT_OK;
@@ -216,6 +227,7 @@ stint_status st_config_check(const struct st_config *c) {
         return st_fail(STINT_E_FORMAT, "a softcap of %g, %g makes no sense",
                        (double)c->attn_softcap, (double)c->final_softcap);
     ST_TRY(check_experts(c));
+    ST_TRY(check_latent(c));
     ST_TRY(check_forms(c));
     ST_TRY(check_rope(c, &c->rope));
     return check_rope(c, &c->rope_local);

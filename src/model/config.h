@@ -31,6 +31,14 @@ enum st_rope_scaling {
         ST_N_ROPE_SCALINGS
 };
 
+// Latent attention: queries and rows of the cache are [rope_dims, rank], and n_kv_heads is 1.
+struct st_latent {
+    uint32_t rank;       // of what all heads' keys and values come from; 0: no latent attention
+    uint32_t query_rank; // of queries; 0: they come from one linear
+    uint32_t plain;      // elements of a head's query without a rotation
+    uint32_t value;      // of a head's value
+};
+
 // How a router's scores become the weights of the experts that a token uses.
 struct st_router {
     bool sigmoid;    // scores are sigmoids of the logits, each by itself; otherwise their softmax
@@ -72,6 +80,7 @@ struct st_config {
     uint32_t n_layers, hidden, n_heads, n_kv_heads, head_dim, ffn, vocab, context;
     uint32_t embed; // width of the embedding rows; hidden unless projected
     uint32_t n_experts, n_experts_used;
+    struct st_latent latent;
     struct st_router router;
     uint32_t dense_ffn;           // width of a mixture's layers without experts
     uint32_t shared_ffn;          // of the block that all tokens of a mixture pass through; 0: none
@@ -153,6 +162,7 @@ struct st_mixer_widths {
 };
 static inline struct st_mixer_widths st_config_mixer(const struct st_config *c, uint32_t layer) {
     uint32_t n_q = c->n_heads * c->head_dim, n_kv = c->n_kv_heads * c->head_dim, n = c->hidden;
+    const struct st_latent *l = &c->latent;
     uint32_t n_state = c->state.n_heads * c->state.n_values, n_conv = st_config_conv_width(c);
     if (c->form[layer] == ST_FORM_CONV) return (struct st_mixer_widths){n, n, n, n};
     if (c->form[layer] == ST_FORM_DELTA && c->fused_mix)
@@ -161,6 +171,10 @@ static inline struct st_mixer_widths st_config_mixer(const struct st_config *c, 
         return (struct st_mixer_widths){n_conv, n_state, 0, n_state};
     if (c->form[layer] == ST_FORM_MAMBA)
         return (struct st_mixer_widths){n_conv, n_state, c->state.n_heads, n_state};
+    if (l->rank)
+        return (struct st_mixer_widths){l->query_rank ? l->query_rank
+                                                      : c->n_heads * (l->plain + c->rope_dims),
+                                        c->head_dim, 0, c->n_heads * l->value};
     uint32_t gated = c->flags & ST_ARCH_GATED_ATTENTION ? 2 : 1;
     return (struct st_mixer_widths){gated * n_q, n_kv, n_kv, n_q};
 }
@@ -196,6 +210,10 @@ static inline uint32_t st_config_ffn(const struct st_config *c, uint32_t layer, 
 // The largest width that this block has in any layer; and any block in any layer.
 uint32_t st_config_widest_block(const struct st_config *config, uint32_t block);
 uint32_t st_config_widest_ffn(const struct st_config *config);
+// Elements that a score is a sum over, which its scale follows from.
+static inline uint32_t st_config_query_dim(const struct st_config *c) {
+    return c->latent.rank ? c->latent.plain + c->rope_dims : c->head_dim;
+}
 // The last layer with attention.
 static inline uint32_t st_config_last_attention(const struct st_config *c) {
     uint32_t i = c->n_layers - 1;

@@ -8,11 +8,14 @@
 
 static stint_status read_router(const json_t *json, struct st_config *c) {
     struct st_router *r = &c->router;
-    const char *method = NULL;
+    const char *method = NULL, *function = NULL;
     bool normalised = !(c->flags & ST_ARCH_ROUTE_ALL);
     r->scale = 1.0;
     r->biased = (c->flags & ST_ARCH_ROUTE_BIAS) != 0;
-    r->sigmoid = r->group_sums = (c->flags & ST_ARCH_ROUTE_SIGMOID) != 0;
+    ST_TRY(st_json_string(json, "scoring_func", &function));
+    r->sigmoid =
+        function ? strcmp(function, "sigmoid") == 0 : (c->flags & ST_ARCH_ROUTE_SIGMOID) != 0;
+    r->group_sums = r->sigmoid;
     ST_TRY(st_json_bool(json, "norm_topk_prob", &normalised));
     ST_TRY(st_json_number(json, "routed_scaling_factor", 0.0, 1e6, &r->scale));
     ST_TRY(st_config_json_size(json, "n_group", &r->n_groups));

@@ -4,6 +4,7 @@
 
 #include "base/half.h"
 #include "base/size.h"
+#include "model/rope.h"
 #include "model/weights_int8.h"
 
 #include <math.h>
@@ -159,6 +160,27 @@ static stint_status read_mixture(const struct reader *r, struct st_config *c) {
     return n_shared ? STINT_OK : read_size(r, "expert_shared_feed_forward_length", &c->shared_ffn);
 }
 
+// Latent attention. key_length is that of the cache's rows, the lengths of heads have other keys.
+static stint_status read_latent(const struct reader *r, struct st_config *c) {
+    struct st_latent *l = &c->latent;
+    uint32_t key = 0, rotated = 0;
+    ST_TRY(read_size(r, "attention.kv_lora_rank", &l->rank));
+    if (l->rank == 0) return STINT_OK;
+    ST_TRY(read_size(r, "attention.q_lora_rank", &l->query_rank));
+    ST_TRY(read_size(r, "attention.key_length_mla", &key));
+    ST_TRY(read_size(r, "attention.value_length_mla", &l->value));
+    ST_TRY(read_size(r, "rope.dimension_count", &rotated));
+    if (key <= rotated)
+        return st_fail(STINT_E_UNSUPPORTED,
+                       "'%s.attention.key_length_mla' is %u: files from before that key must be "
+                       "converted again",
+                       r->prefix, key);
+    l->plain = key - rotated;
+    c->n_kv_heads = 1;
+    c->head_dim = (uint32_t)st_min((uint64_t)l->rank + rotated, UINT32_MAX);
+    return STINT_OK;
+}
+
 static stint_status read_sizes(const struct reader *r, const struct st_checkpoint *checkpoint,
                                struct st_config *c) {
     c->context = 2048;
@@ -189,6 +211,8 @@ static stint_status read_sizes(const struct reader *r, const struct st_checkpoin
     ST_TRY(read_size(r, "attention.key_length", &c->head_dim));
     uint32_t value_dim = c->head_dim;
     ST_TRY(read_size(r, "attention.value_length", &value_dim));
+    ST_TRY(read_latent(r, c));
+    if (c->latent.rank) value_dim = c->head_dim;
     if (value_dim != c->head_dim)
         return st_fail(STINT_E_UNSUPPORTED, "key length %u, value length %u: they must be equal",
                        c->head_dim, value_dim);
@@ -238,7 +262,8 @@ static stint_status read_rope_scaling(const struct reader *r, struct st_config *
     ST_TRY(read_number(r, "rope.scaling.yarn_beta_fast", &rope->beta_fast));
     ST_TRY(read_number(r, "rope.scaling.yarn_beta_slow", &rope->beta_slow));
     ST_TRY(read_number(r, "rope.scaling.yarn_log_multiplier", &rope->mscale_all_dim));
-    if (rope->mscale_all_dim > 0.0) rope->mscale = 1.0;
+    if (c->latent.rank) rope->mscale_all_dim *= 10.0; // DeepSeek's converter writes a tenth
+    if (rope->mscale_all_dim > 0.0) rope->mscale = c->latent.rank ? rope->mscale_all_dim : 1.0;
     ST_TRY(read_number(r, "attention.temperature_scale", &rope->query_growth));
     uint32_t original = c->context;
     ST_TRY(read_size(r, "rope.scaling.original_context_length", &original));
@@ -305,7 +330,9 @@ static stint_status read_scales(const struct reader *r, struct st_config *c) {
     ST_TRY(read_number(r, "attn_logit_softcapping", &attn));
     ST_TRY(read_number(r, "final_logit_softcapping", &final));
     bool wide = c->arch->gguf_wide_scale_layers == c->n_layers;
-    double scale = 1.0 / sqrt(wide ? (double)c->hidden / c->n_heads : (double)c->head_dim);
+    double scale = 1.0 /
+                   sqrt(wide ? (double)c->hidden / c->n_heads : (double)st_config_query_dim(c)) *
+                   st_rope_latent_scale(c);
     ST_TRY(read_number(r, "attention.scale", &scale));
     c->norm_epsilon = (float)epsilon;
     c->attn_softcap = (float)attn;

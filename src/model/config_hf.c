@@ -4,6 +4,7 @@
 #include "model/config.h"
 
 #include "base/size.h"
+#include "model/rope.h"
 
 #include <math.h>
 #include <string.h>
@@ -107,6 +108,27 @@ static stint_status read_sizes(const json_t *json, struct st_config *c) {
     return STINT_OK;
 }
 
+// Latent attention, where the file has a rank for it.
+static stint_status read_latent(const json_t *json, struct st_config *c) {
+    struct st_latent *l = &c->latent;
+    uint32_t rotated = 0;
+    bool bias = false, interleaved = true;
+    ST_TRY(st_config_json_size(json, "kv_lora_rank", &l->rank));
+    if (l->rank == 0) return STINT_OK;
+    ST_TRY(st_config_json_size(json, "q_lora_rank", &l->query_rank));
+    ST_TRY(st_config_json_size(json, "qk_nope_head_dim", &l->plain));
+    ST_TRY(st_config_json_size(json, "qk_rope_head_dim", &rotated));
+    ST_TRY(st_config_json_size(json, "v_head_dim", &l->value));
+    ST_TRY(st_json_bool(json, "attention_bias", &bias));
+    ST_TRY(st_json_bool(json, "rope_interleave", &interleaved));
+    if (bias) return st_fail(STINT_E_UNSUPPORTED, "latent attention with biases");
+    c->rope_interleaved = c->rope_interleaved && interleaved;
+    c->n_kv_heads = 1;
+    c->rope_dims = rotated;
+    c->head_dim = (uint32_t)st_min((uint64_t)l->rank + rotated, UINT32_MAX);
+    return STINT_OK;
+}
+
 static stint_status find_scaling(const char *name, enum st_rope_scaling *scaling) {
     if (strcmp(name, "default") == 0) name = "none";
     if (strcmp(name, "su") == 0) name = "longrope"; // what early Phi-3 files called it
@@ -201,7 +223,7 @@ static stint_status read_rope(const json_t *json, struct st_config *c) {
     ST_TRY(st_json_number(json, "partial_rotary_factor", 0.0, 1.0, &share));
     ST_TRY(st_json_number(json, "rope_pct", 0.0, 1.0, &share));
     ST_TRY(st_json_number(scaling, "partial_rotary_factor", 0.0, 1.0, &share));
-    c->rope_dims = (uint32_t)(share * c->head_dim);
+    if (c->latent.rank == 0) c->rope_dims = (uint32_t)(share * c->head_dim);
     const char *kind = NULL;
     if (c->flags & ST_ARCH_MAY_ROTATE)
         ST_TRY(st_json_string(json, "position_embedding_type", &kind));
@@ -338,7 +360,7 @@ static stint_status read_multipliers(const json_t *json, struct st_config *c) {
 }
 
 static stint_status read_scales(const json_t *json, struct st_config *c) {
-    double epsilon = 1e-5, attn = 0.0, final = 0.0, query = c->head_dim;
+    double epsilon = 1e-5, attn = 0.0, final = 0.0, query = st_config_query_dim(c);
     ST_TRY(st_json_number(json, "rms_norm_eps", 0.0, 1.0, &epsilon));
     ST_TRY(st_json_number(json, "layer_norm_eps", 0.0, 1.0, &epsilon));
     ST_TRY(st_json_number(json, "norm_eps", 0.0, 1.0, &epsilon));
@@ -348,7 +370,7 @@ static stint_status read_scales(const json_t *json, struct st_config *c) {
     c->norm_epsilon = (float)epsilon;
     c->attn_softcap = (float)attn;
     c->final_softcap = (float) final;
-    c->attn_scale = (float)(1.0 / sqrt(query));
+    c->attn_scale = (float)(st_rope_latent_scale(c) / sqrt(query));
     c->embed_scale = c->flags & ST_ARCH_EMBED_SCALE ? (float)sqrt(c->hidden) : 1.0f;
     ST_TRY(read_multipliers(json, c));
     c->norm_offset = c->flags & ST_ARCH_NORM_PLUS_ONE ? 1.0f : 0.0f;
@@ -378,6 +400,7 @@ static stint_status read_tie(const json_t *json, struct st_config *c) {
 static stint_status read_all(const json_t *json, const json_t *generation, struct st_config *c) {
     ST_TRY(read_sizes(json, c));
     ST_TRY(read_act(json, c));
+    ST_TRY(read_latent(json, c));
     ST_TRY(read_rope(json, c));
     ST_TRY(read_unrotated(json, c));
     ST_TRY(read_windows(json, c));

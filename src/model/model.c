@@ -132,6 +132,12 @@ static void pin_linear(struct st_linear_weight *w, struct st_arena *arena) {
     if (copy) w->data = memcpy(copy, w->data, bytes);
 }
 
+static void pin_latent(struct st_latent_weight *w, struct st_arena *arena) {
+    pin_linear(&w->query, arena);
+    pin_linear(&w->keys, arena);
+    pin_linear(&w->values, arena);
+}
+
 static void pin_linears(struct stint_model *m, struct st_arena *arena) {
     struct st_weights *w = &m->weights;
     pin_linear(&w->positions, arena);
@@ -142,6 +148,7 @@ static void pin_linears(struct stint_model *m, struct st_arena *arena) {
         pin_linear(&w->layers[i].shared_gate, arena);
         pin_linear(&w->layers[i].state.rate, arena);
         pin_linear(&w->layers[i].state.decay, arena);
+        pin_latent(&w->layers[i].latent, arena);
     }
 }
 

@@ -42,6 +42,13 @@ static double yarn_mscale(double factor, double mscale) {
     return factor <= 1.0 ? 1.0 : 0.1 * mscale * log(factor) + 1.0;
 }
 
+double st_rope_latent_scale(const struct st_config *c) {
+    const struct st_rope *rope = &c->rope;
+    bool scaled = c->latent.rank && rope->scaling == ST_ROPE_YARN && rope->mscale_all_dim > 0.0;
+    double m = scaled ? yarn_mscale(rope->factor, rope->mscale_all_dim) : 1.0;
+    return m * m;
+}
+
 static double magnitude_of(const struct st_rope *rope) {
     if (rope->scaling != ST_ROPE_YARN && rope->scaling != ST_ROPE_LONGROPE) return 1.0;
     if (rope->attention_factor > 0.0) return rope->attention_factor;

@@ -17,4 +17,8 @@ void st_rope_frequencies(const struct st_rope *rope, uint32_t n_dims, uint64_t n
 void st_rope_table(const double *frequencies, double magnitude, uint32_t n_dims, uint64_t first,
                    size_t n, float *cosine, float *sine);
 
+// DeepSeek's factor of the scores under YaRN: the square of what its cosines would otherwise have
+// been multiplied with. 1 without latent attention.
+double st_rope_latent_scale(const struct st_config *config);
+
 #endif

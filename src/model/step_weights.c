@@ -57,6 +57,7 @@ static void give_nested(const struct walk *w, struct st_linear_id id,
          values * sizeof *n->outliers, 0);
 }
 
+// Linears that stay in float wherever they are.
 static stint_status visit_pinned(const struct walk *w, struct st_linear_id id) {
     const struct st_layer *l = id.role == ST_INT8_HEAD ? NULL : &w->model->weights.layers[id.layer];
     if (id.role == ST_INT8_UP && id.expert == 0) give_float(w, id, true, &l->router);
@@ -64,6 +65,9 @@ static stint_status visit_pinned(const struct walk *w, struct st_linear_id id) {
     if (id.role != ST_INT8_QKV) return STINT_OK;
     give_float(w, id, true, &l->state.rate);
     give_float(w, id, true, &l->state.decay);
+    give_float(w, id, true, &l->latent.query);
+    give_float(w, id, true, &l->latent.keys);
+    give_float(w, id, true, &l->latent.values);
     return STINT_OK;
 }
 

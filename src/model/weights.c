@@ -106,8 +106,8 @@ bool st_bind_is_int8(const struct st_binder *b, enum st_role role) {
         [ST_ROLE_EXPERTS_UP] = true,  [ST_ROLE_EXPERTS_DOWN] = true,
         [ST_ROLE_CONV_IN] = true,     [ST_ROLE_CONV_OUT] = true,
         [ST_ROLE_SHARED_GATE] = true, [ST_ROLE_SHARED_UP] = true,
-        [ST_ROLE_SHARED_DOWN] = true,
-        [ST_ROLE_STATE_GATE] = true,
+        [ST_ROLE_SHARED_DOWN] = true, [ST_ROLE_STATE_GATE] = true,
+        [ST_ROLE_Q_A] = true,         [ST_ROLE_KV_A] = true,
     };
     return b->source->int8 && covered[role];
 }
@@ -159,8 +159,8 @@ stint_status st_bind_fused(const struct st_binder *b, enum st_role role, uint32_
     return STINT_OK;
 }
 
-static stint_status bind_norm(const struct st_binder *b, enum st_role role, uint32_t i, uint32_t n,
-                              bool required, struct st_norm_weight *norm) {
+stint_status st_bind_norm(const struct st_binder *b, enum st_role role, uint32_t i, uint32_t n,
+                          bool required, struct st_norm_weight *norm) {
     bool layer_norm = b->config->norm == ST_NORM_LAYER;
     memset(norm, 0, sizeof *norm);
     ST_TRY(st_bind_vector(b, role, ".weight", i, 0, n, required, b->config->norm_offset,
@@ -244,7 +244,8 @@ static stint_status bind_mixer(const struct st_binder *b, uint32_t i, struct st_
     };
     *layer = (struct st_layer){0};
     if (b->config->block != ST_BLOCK_BRANCH)
-        ST_TRY(bind_norm(b, ST_ROLE_ATTN_NORM, i, b->config->hidden, true, &layer->attn_norm));
+        ST_TRY(st_bind_norm(b, ST_ROLE_ATTN_NORM, i, b->config->hidden, true, &layer->attn_norm));
+    if (b->config->latent.rank) return st_bind_latent(b, i, layer);
     return binders[b->config->form[i]](b, i, layer);
 }
 
@@ -253,11 +254,11 @@ static stint_status bind_layer(const struct st_binder *b, uint32_t i, struct st_
     bool branch = c->block == ST_BLOCK_BRANCH;
     ST_TRY(bind_mixer(b, i, layer));
     if (!branch)
-        ST_TRY(bind_norm(b, ST_ROLE_FFN_NORM, i, c->hidden, c->block != ST_BLOCK_PARALLEL,
-                         &layer->ffn_norm));
+        ST_TRY(st_bind_norm(b, ST_ROLE_FFN_NORM, i, c->hidden, c->block != ST_BLOCK_PARALLEL,
+                            &layer->ffn_norm));
     if (branch || c->block == ST_BLOCK_SANDWICH) {
-        ST_TRY(bind_norm(b, ST_ROLE_POST_ATTN_NORM, i, c->hidden, true, &layer->post_attn_norm));
-        ST_TRY(bind_norm(b, ST_ROLE_POST_FFN_NORM, i, c->hidden, true, &layer->post_ffn_norm));
+        ST_TRY(st_bind_norm(b, ST_ROLE_POST_ATTN_NORM, i, c->hidden, true, &layer->post_attn_norm));
+        ST_TRY(st_bind_norm(b, ST_ROLE_POST_FFN_NORM, i, c->hidden, true, &layer->post_ffn_norm));
     }
     return st_bind_ffn(b, i, layer);
 }
@@ -291,7 +292,7 @@ static stint_status bind_ends(const struct st_binder *b, struct st_weights *w) {
         ST_TRY(
             st_bind_linear(b, ST_ROLE_PROJECT_OUT, 0, c->embed, c->hidden, false, &w->project_out));
     }
-    ST_TRY(bind_norm(b, ST_ROLE_FINAL_NORM, 0, c->hidden, c->final_norm, &w->final_norm));
+    ST_TRY(st_bind_norm(b, ST_ROLE_FINAL_NORM, 0, c->hidden, c->final_norm, &w->final_norm));
     return bind_head(b, w);
 }
 

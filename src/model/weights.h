@@ -53,14 +53,23 @@ struct st_state_weight {
     const float *ones;                     // [n_keys]
 };
 
+// Latent attention's; all heads' linears, one below the other.
+struct st_latent_weight {
+    struct st_norm_weight query_norm, norm;
+    struct st_linear_weight query;  // [heads * (plain + rope_dims), query_rank], if there is a rank
+    struct st_linear_weight keys;   // [heads * rank, plain]: turned, for queries
+    struct st_linear_weight values; // [heads * value, rank]
+};
+
 struct st_layer {
     struct st_norm_weight attn_norm, q_norm, k_norm, post_attn_norm, ffn_norm, post_ffn_norm;
-    struct st_linear_weight q, k, v, o, router;
-    const float *router_bias;            // [n_experts] for the selection; or NULL
-    struct st_linear_weight shared_gate; // [1, hidden] of the shared expert, if it has one
+    struct st_linear_weight q, k, v, o, router; // v does not exist with latent attention
+    const float *router_bias;                   // [n_experts] for the selection; or NULL
+    struct st_linear_weight shared_gate;        // [1, hidden] of the shared expert, if it has one
     const float *sinks; // [n_heads] scores that attention adds to its softmax; or NULL
     struct st_conv_weight conv;
     struct st_state_weight state;
+    struct st_latent_weight latent;
     struct st_ffn_weight *ffn; // [st_config_blocks()]
 };
 

@@ -64,7 +64,7 @@ static struct st_operands operands_of(const struct st_run *r, enum st_unit unit)
                             .y = {b->projected},
                             .y_row = {c->hidden}};
     if (unit != ST_UNIT_QKV) return o;
-    float *first = st_config_keeps_raw(c, r->layer) ? b->raw : b->q;
+    float *first = c->latent.rank ? b->latent : st_config_keeps_raw(c, r->layer) ? b->raw : b->q;
     memcpy(o.y, (float *[]){first, widths.k ? b->k : NULL, widths.v ? b->v : NULL}, sizeof o.y);
     memcpy(o.y_row, (size_t[]){widths.q, widths.k, widths.v}, sizeof o.y_row);
     return o;
@@ -82,7 +82,8 @@ static stint_status finish(const struct st_run *r, enum st_unit unit, const stru
                            const struct st_operands *o) {
     const struct st_layer *l = &r->s->model->weights.layers[r->layer];
     if (op->finish) ST_TRY(op->finish(r, o));
-    if (unit == ST_UNIT_QKV) return forms[form_of(r)].append(r);
+    if (unit == ST_UNIT_QKV)
+        return r->s->model->config.latent.rank ? st_latent_append(r) : forms[form_of(r)].append(r);
     if (unit == ST_UNIT_O)
         add_residual(r, &l->post_attn_norm, &l->attn_norm);
     else
@@ -111,6 +112,7 @@ static stint_status qkv(const struct st_run *r) {
 }
 
 static stint_status attention(const struct st_run *r) {
+    if (r->s->model->config.latent.rank) return st_latent_mix(r);
     forms[form_of(r)].mix(r);
     return STINT_OK;
 }

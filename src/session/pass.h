@@ -39,6 +39,11 @@ void st_kv_attend_prompt(const struct st_run *run);
 // (kv/attention_gate.c).
 void st_gate_take(const struct st_run *run);
 void st_gate_apply(const struct st_run *run);
+// The same of queries that are rotated.
+void st_kv_attend_rotated(const struct st_run *run);
+// The same of latent attention (kv/latent.c).
+stint_status st_latent_append(const struct st_run *run);
+stint_status st_latent_mix(const struct st_run *run);
 // The same of a layer that is a short convolution (kv/short_conv.c).
 stint_status st_conv_append(const struct st_run *run);
 void st_conv_mix(const struct st_run *run);

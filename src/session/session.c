@@ -60,7 +60,9 @@ static void lay_out_worker(struct stint_session *s, struct st_arena *a, struct s
 static size_t widest_input(const struct stint_session *s) {
     const struct st_config *c = &s->model->config;
     const struct st_weights *w = &s->model->weights;
+    const struct st_latent *latent = &c->latent;
     size_t widest = st_max(st_max(c->hidden, c->embed), w->head.n_in);
+    widest = st_max(widest, st_max(latent->query_rank, st_max(latent->plain, latent->rank)));
     for (uint32_t i = 0; i < c->n_layers && !s->model->int8.layers; i++) {
         const struct st_layer *l = &w->layers[i];
         widest = st_max(widest, st_max(l->q.n_in, l->o.n_in));
@@ -88,14 +90,20 @@ static void lay_out_buffers(struct stint_session *s, struct st_arena *a,
     b->x = ST_TAKE(a, float, n * c->hidden);
     b->normed = ST_TAKE(a, float, n *wide);
     b->projected = ST_TAKE(a, float, n *wide);
+    const struct st_latent *l = &c->latent;
+    size_t heads = l->rank ? (size_t)c->n_heads * c->head_dim : 0; // of queries, and what they find
+    size_t expanded = l->rank ? c->n_heads * st_max(l->plain + c->rope_dims, l->value) : 0;
     size_t state_values = (size_t)c->state.n_heads * c->state.n_values;
-    b->q = ST_TAKE(a, float, n *mixer.q);
+    b->latent = ST_TAKE(a, float, l->rank ? n *mixer.q : 0);
+    b->expanded = ST_TAKE(a, float, n *expanded);
+    b->latent_head = ST_TAKE(a, float, l->rank ? n *st_max(l->plain, l->rank) : 0);
+    b->q = ST_TAKE(a, float, n *st_max(l->rank ? 0 : mixer.q, heads));
     b->k = ST_TAKE(a, float, n *st_max(mixer.k, state_values));
     b->v = ST_TAKE(a, float, n *st_max(mixer.v, 2 * c->state.n_heads));
     b->raw = ST_TAKE(a, float, raw_width(c) * n);
     b->state_gates = ST_TAKE(a, float, n * 2 * c->state.n_heads);
     b->bias_factors = ST_TAKE(a, float, n * c->n_heads * st_key_bias_dims(s->model, s->kv.type));
-    b->attended = ST_TAKE(a, float, n *mixer.out);
+    b->attended = ST_TAKE(a, float, n *st_max(mixer.out, heads));
     b->gate = ST_TAKE(a, float, floats && c->flags & ST_ARCH_GATED ? n * n_ffn : 0);
     bool middle = floats || s->model->int8.row_scaled_middle;
     b->up = ST_TAKE(a, float, middle ? n *n_ffn : 0);

@@ -81,9 +81,11 @@ struct st_sequence {
 // What one chunk needs on its way through the layers: [chunk_len, ...] each.
 struct st_chunk_buffers {
     float *x, *normed, *q, *k, *v, *attended, *gate, *up, *projected;
-    float *raw;                    // what becomes q, with gates or ahead of a convolution
-    float *state_gates;            // [chunk_len, 2, heads of a state]: decays, rates
-    float *bias_factors;           // [chunk_len, n_heads, dims] (kv/key_bias.h)
+    float *raw;          // what becomes q, with gates or ahead of a convolution
+    float *state_gates;  // [chunk_len, 2, heads of a state]: decays, rates
+    float *bias_factors; // [chunk_len, n_heads, dims] (kv/key_bias.h)
+    // Of latent attention: what makes queries, of them and of values all heads', one head's.
+    float *latent, *expanded, *latent_head;
     float *packed;                 // one linear's input in tile order
     float *cosine[2], *sine[2];    // [chunk_len, rope_dims / 2]; 1: layers with a sliding window
     float *route;                  // [chunk_len, n_experts]
@@ -114,7 +116,7 @@ struct st_split {
     float *seconds; // [chunks, ST_NODE_KINDS]
     uint8_t shadowed[ST_MAX_LAYERS * ST_N_SUBGRAPHS];
     uint8_t ordered[ST_MAX_LAYERS]; // chunks pass the layer's state one after another
-    float profile[ST_N_SUBGRAPHS]; // seconds of each kind, of a first chunk
+    float profile[ST_N_SUBGRAPHS];  // seconds of each kind, of a first chunk
 };
 
 // The input x [n_tokens, n] of a linear that is about to run in float.

@@ -60,7 +60,7 @@ CASES = {
         "moe_intermediate_size": 20, "n_shared_experts": 1, "first_k_dense_replace": 1,
         "num_key_value_heads": 4, "n_group": 2, "topk_group": 1, "num_mtp_layers": 0,
         **rope("yarn", factor=8.0, original_max_position_embeddings=16, beta_fast=4.0, mscale=1.0,
-               mscale_all_dim=1.0)}, "new"),
+               mscale_all_dim=1.0)}, "sigmoid"),
     "ernie4_5": ("Ernie4_5", {**LONG, "head_dim": 12}, "old"),
     "ernie4_5-moe": ("Ernie4_5_Moe", {**LONG, "head_dim": 12, "moe_num_experts": 6, "moe_k": 2,
                                       "moe_intermediate_size": 20, "moe_num_shared_experts": 2},
@@ -290,6 +290,8 @@ def respell(folder, style):
         config = old_spelling(config)
         config["block_ff_dim"] = config.pop("intermediate_size")
         config["tie_embedding"] = config.pop("tie_word_embeddings")
+    if style == "sigmoid":  # as deepseek-ai's own files say it
+        config.update({"scoring_func": "sigmoid", "topk_method": "noaux_tc"})
     if style == "mxfp4":
         config["quantization_config"] = {"quant_method": "mxfp4"}
         store_mxfp4(folder / "model.safetensors")

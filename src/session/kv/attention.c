@@ -79,7 +79,7 @@ static void append_token(void *context, size_t t, size_t worker) {
         for (size_t d = 0; d < c->rope_dims && bias; d++) k[h * hd + d] -= bias[h * hd + d];
         normalise_head(job, norm, h, k + h * hd);
         rotate(job, t, k + h * hd);
-        if (st_kv_traits[s->kv.type].mixed_keys) mix_key(s, k + h * hd);
+        if (st_kv_mixes_keys(&s->kv)) mix_key(s, k + h * hd);
         kernel->store(k + h * hd, hd, cache_at(job->run, s->kv.keys, h, place));
         kernel->store(v + h * hd, hd, cache_at(job->run, s->kv.values, h, place));
     }
@@ -92,7 +92,7 @@ static void rotate_queries(void *context, size_t t, size_t worker) {
     const struct st_config *c = &s->model->config;
     const struct st_layer *layer = &s->model->weights.layers[job->run->layer];
     const float *bias = st_key_bias_of(&s->kv.bias, s->model, job->run->layer);
-    bool mixed = st_kv_traits[s->kv.type].mixed_keys;
+    bool mixed = st_kv_mixes_keys(&s->kv);
     float scale = query_scale(&c->rope, st_batch_place(job->run->batch, t).position);
     normalise_row(job, &layer->q_norm, c->n_heads,
                   job->run->buffers->q + t * c->n_heads * c->head_dim);
@@ -178,6 +178,11 @@ static void decode(struct job *job) {
 void st_kv_attend(const struct st_run *r) {
     struct job job = job_of(r);
     st_pool_run(r->group->pool, rotate_queries, &job, r->batch->n);
+    st_kv_attend_rotated(r);
+}
+
+void st_kv_attend_rotated(const struct st_run *r) {
+    struct job job = job_of(r);
     if (r->phase == ST_PHASE_PREFILL)
         st_kv_attend_prompt(r);
     else

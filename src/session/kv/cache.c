@@ -22,7 +22,7 @@ stint_status st_kv_find(const char *name, enum st_kv_type *type) {
 static void lay_out(struct stint_session *s, struct st_arena *arena) {
     struct st_kv_cache *kv = &s->kv;
     kv->keys = st_arena_take(arena, kv->all_heads, kv->head_bytes);
-    kv->values = st_arena_take(arena, kv->all_heads, kv->head_bytes);
+    kv->values = kv->shared ? kv->keys : st_arena_take(arena, kv->all_heads, kv->head_bytes);
     st_key_bias_lay_out(&kv->bias, s->model, kv->type, kv->head_bytes / kv->row_bytes, arena);
     st_state_lay_out(s, arena);
 }
@@ -35,6 +35,7 @@ stint_status st_kv_measure(struct stint_session *s, size_t *bytes) {
     struct st_kv_cache *kv = &s->kv;
     kv->n_layers = kv->layerwise ? 1 : c->n_form[ST_FORM_ATTENTION];
     kv->rank = c->rank;
+    kv->shared = c->latent.rank != 0;
     kv->n_heads = c->n_kv_heads;
     kv->row_bytes = st_kv_row_bytes(kv->type, c->head_dim);
     kv->head_bytes = positions * kv->row_bytes;
@@ -55,7 +56,7 @@ stint_status st_kv_open(struct stint_session *s, size_t bytes) {
 size_t st_kv_touched(const struct st_kv_cache *kv, size_t n_tokens) {
     size_t rows = st_round_up(n_tokens, ST_KEY_TILE) + ST_TILE_MAX_M;
     size_t head = st_round_up(rows * kv->row_bytes, PAGE_BYTES) + PAGE_BYTES;
-    return 2 * kv->n_layers * kv->n_heads * st_min(head, kv->head_bytes) +
+    return (kv->shared ? 1 : 2) * kv->n_layers * kv->n_heads * st_min(head, kv->head_bytes) +
            st_state_touched(&kv->state);
 }
 

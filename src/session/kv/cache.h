@@ -23,6 +23,7 @@ struct st_kv_cache {
     size_t row_bytes;             // of one head's key or value of one token
     size_t head_bytes;            // of all rows of a head
     size_t all_heads;             // of all sequences and layers
+    bool shared;                  // rows are keys and values at once: attention is latent
     unsigned char *keys, *values; // [sequences, n_layers, n_heads] of head_bytes
     struct st_key_bias bias;      // that quantized keys leave out
     struct st_state_cache state;  // of layers without attention
@@ -39,6 +40,11 @@ stint_status st_kv_open(struct stint_session *session, size_t bytes);
 // At most so many bytes of it take memory once a sequence has held n_tokens.
 size_t st_kv_touched(const struct st_kv_cache *kv, size_t n_tokens);
 void st_kv_close(struct st_kv_cache *kv); // accepts one that was never opened
+
+// Whether keys are stored mixed (kernels/kv_types.h). Rows that are values too are not.
+static inline bool st_kv_mixes_keys(const struct st_kv_cache *kv) {
+    return st_kv_traits[kv->type].mixed_keys && !kv->shared;
+}
 
 // Where a position's row of `cache` (kv->keys or kv->values) is.
 static inline unsigned char *st_kv_row(const struct st_kv_cache *kv, unsigned char *cache,

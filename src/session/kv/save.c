@@ -142,7 +142,7 @@ static stint_status write_sections(const struct stint_session *s, uint32_t seque
             continue;
         }
         ST_TRY(write_layer(s, sequence, s->kv.keys, "keys", i, writer));
-        ST_TRY(write_layer(s, sequence, s->kv.values, "values", i, writer));
+        if (!s->kv.shared) ST_TRY(write_layer(s, sequence, s->kv.values, "values", i, writer));
     }
     return STINT_OK;
 }
@@ -298,6 +298,7 @@ static stint_status read_layers(struct stint_session *s, uint32_t sequence,
             if (i % 2) ST_TRY(read_states(s, sequence, package, i / 2, states, copy));
             continue;
         }
+        if (i % 2 && s->kv.shared) continue;
         layer_name(name, names[i % 2], i / 2);
         ST_TRY(find_bytes(package, name, ST_SECTION_BLOB, c->n_kv_heads * bytes, &data));
         for (size_t h = 0; h < c->n_kv_heads && copy; h++)

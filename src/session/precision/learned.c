@@ -179,7 +179,7 @@ static void read_rows(const struct stint_session *s, uint32_t sequence, unsigned
         st_kv_row(&s->kv, cache, sequence, st_config_last_attention(c), head, length - n);
     to += head * n * c->head_dim;
     st_session_kv_kernel(s)->load(rows, n, c->head_dim, to);
-    if (cache != s->kv.keys || !st_kv_traits[s->kv.type].mixed_keys) return;
+    if (cache != s->kv.keys || !st_kv_mixes_keys(&s->kv)) return;
     for (size_t i = 0; i < n; i++) st_kv_mix(to + i * c->head_dim, c->head_dim);
 }
 
