@@ -6,6 +6,7 @@
 #include "base/buffer.h"
 #include "base/log.h"
 #include "chat/format_row.h"
+#include "chat/harmony.h"
 #include "chat/messages.h"
 #include "chat/tool_text.h"
 #include "template/jinja.h"
@@ -51,7 +52,8 @@ stint_status st_chat_open(const char *template_text, const struct stint_tokenize
     if (template_text) {
         made->opens = strstr(template_text, "add_generation_prompt") != NULL;
         made->reasons = strstr(template_text, ST_REASONING_OPEN) != NULL ||
-                        strstr(template_text, ST_REASONING_CLOSE) != NULL;
+                        strstr(template_text, ST_REASONING_CLOSE) != NULL ||
+                        st_harmony_is_spoken(template_text);
         made->source = strdup(template_text);
         status = made->source ? compile(made) : no_memory();
     }

@@ -80,6 +80,13 @@ const struct st_chat_format st_chat_formats[] = {
      .assistant = {"<start_of_turn>model\n", "<end_of_turn>\n"},
      .opening = "<start_of_turn>model\n",
      .turn_end = "<end_of_turn>"},
+    {.name = "harmony", // gpt-oss; its own template states more
+     .marks = {"<|start|>", "<|channel|>", "<|message|>"},
+     .system = {"<|start|>developer<|message|># Instructions\n\n", "<|end|>"},
+     .user = {"<|start|>user<|message|>", "<|end|>"},
+     .assistant = {"<|start|>assistant<|channel|>final<|message|>", "<|end|>"},
+     .opening = "<|start|>assistant",
+     .turn_end = "<|return|>"},
     {.name = "phi-3",
      .marks = {"<|end|>", "<|assistant|>", "<|tool|>"},
      PHI_3_TURNS("")}, // Phi-4-mini

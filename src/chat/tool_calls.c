@@ -49,7 +49,8 @@ static const struct format formats[] = {
     {"<|START_ACTION|>", "<|START_ACTION|>", "<|END_ACTION|>", NULL, BODY_JSON, "tool_name",
      "parameters"}, // Command R7B
     {"<|plugin|>", "<|action_start|><|plugin|>", "<|action_end|>", NULL, BODY_JSON, "name",
-     "parameters"}, // InternLM 2
+     "parameters"},                                                     // InternLM 2
+    {"<|channel|>", "<tool_call>", NULL, NULL, BODY_NAMED, NULL, NULL}, // gpt-oss (harmony.h)
     // Models that leave the marks of their template out.
     {NULL, NULL, NULL, NULL, BODY_JSON, "name", "arguments"},
     {NULL, NULL, NULL, NULL, BODY_JSON, "name", "parameters"},

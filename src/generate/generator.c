@@ -75,6 +75,8 @@ stint_status st_generator_open(struct st_generator *g, const struct st_generator
     g->options = *options;
     g->options.n_top = st_min(options->n_top, STINT_MAX_TOP);
     g->reasoning.phase = options->reasoning;
+    g->speaks_harmony = !options->special && options->model->chat &&
+                        st_harmony_is_spoken(st_chat_template_text(options->model->chat));
     stint_status status = copy(g, options);
     if (status != STINT_OK) st_generator_close(g);
     g->options.sampling = NULL;
@@ -192,18 +194,24 @@ static void forget_told(struct st_generator *g) {
     g->n_told = 0;
 }
 
+static size_t make_text(struct st_generator *g, int32_t id, char *made) {
+    const struct stint_tokenizer *tokenizer = g->options.model->tokenizer;
+    char piece[ST_PIECE_MAX_BYTES + 8];
+    uint32_t flags = g->options.special || g->speaks_harmony ? STINT_DETOKENIZE_SPECIAL : 0;
+    char *text = g->speaks_harmony ? piece : made;
+    size_t n = st_detokenizer_push(&g->detokenizer, tokenizer, id, flags, text);
+    return g->speaks_harmony ? st_harmony_push(&g->harmony, piece, n, made) : n;
+}
+
 bool st_generator_accept(struct st_generator *g, const struct st_token *token,
                          struct st_generated *generated) {
     const struct stint_model *model = g->options.model;
-    uint32_t flags = g->options.special ? STINT_DETOKENIZE_SPECIAL : 0;
     *generated = (struct st_generated){.made = "", .text = ""};
     forget_told(g);
     bool ignores = g->options.ignore_eos && !g->constraint;
     if (!ignores && st_model_stops(model, token->id)) return end(g, STINT_STOP_EOS);
     char *made = g->text + g->n_text;
-    size_t n = model->tokenizer
-                   ? st_detokenizer_push(&g->detokenizer, model->tokenizer, token->id, flags, made)
-                   : 0;
+    size_t n = model->tokenizer ? make_text(g, token->id, made) : 0;
     st_reasoning_push(&g->reasoning, made, n);
     g->n_text += n;
     g->n_generated++;

@@ -10,6 +10,7 @@
 #ifndef ST_GENERATE_GENERATOR_H
 #define ST_GENERATE_GENERATOR_H
 
+#include "chat/harmony.h"
 #include "generate/guide.h"
 #include "generate/sample.h"
 
@@ -39,7 +40,7 @@ struct st_generator_scratch {
 };
 void st_generator_scratch_close(struct st_generator_scratch *scratch);
 
-enum { ST_GENERATOR_TEXT = STINT_MAX_STOP_BYTES + 2 * (ST_PIECE_MAX_BYTES + 8) };
+enum { ST_GENERATOR_TEXT = STINT_MAX_STOP_BYTES + 2 * (ST_PIECE_MAX_BYTES + 8 + ST_HARMONY_ADDED) };
 
 struct st_generator {
     struct st_generator_options options; // without the sampling and the stop texts
@@ -48,6 +49,8 @@ struct st_generator {
     size_t n_generated; // tokens that were accepted
     size_t room;        // most tokens that the context has room for
     struct st_detokenizer detokenizer;
+    bool speaks_harmony;       // and its text is rewritten
+    struct st_harmony harmony; // of the answer
     struct st_constraint_state *constraint;
     struct st_reasoning reasoning; // of all text that was generated
     char text[ST_GENERATOR_TEXT];  // that was not told yet, behind what was told last

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "base/size.h"
+#include "chat/harmony.h"
 #include "kernels/blocks.h"
 
 #include <fcntl.h>
@@ -107,6 +108,8 @@ static stint_status adopt_tokenizer(struct stint_model *model) {
     st_config_add_stop(&model->config, st_tokenizer_eos(tokenizer));
     const char *turn_end = st_chat_turn_end(st_chat_builtin(model->chat));
     if (turn_end) st_config_add_stop(&model->config, st_tokenizer_find(tokenizer, turn_end));
+    if (st_harmony_is_spoken(template)) // GGUF files name one end alone
+        st_config_add_stop(&model->config, st_tokenizer_find(tokenizer, "<|call|>"));
     return STINT_OK;
 }
 

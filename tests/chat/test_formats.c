@@ -65,6 +65,11 @@ static const struct format_case cases[] = {
      "<|user|>\nHello<|end|>\n<|assistant|>\n",
      "<|system|>\nBe kind.\n<|end|>\n<|user|>\n\n Hi<|end|>\n<|assistant|>\n there\xc2\xa0 <|end|>"
      "\n<|user|>\nUnd? <|end|>\n<|assistant|>\n"},
+    {"'<|start|>' '<|channel|>' '<|message|>'", "harmony",
+     "<|start|>user<|message|>Hello<|end|><|start|>assistant",
+     "<|start|>developer<|message|># Instructions\n\nBe kind.\n<|end|><|start|>user<|message|>\n"
+     " Hi<|end|><|start|>assistant<|channel|>final<|message|> there\xc2\xa0 <|end|>"
+     "<|start|>user<|message|>Und? <|end|><|start|>assistant"},
     {"'<|user|>\n' + message['content'] + eos_token '<|assistant|>'", "zephyr",
      "<|user|>\nHello</s>\n<|assistant|>\n",
      "<|system|>\nBe kind.\n</s>\n<|user|>\n\n Hi</s>\n<|assistant|>\n there\xc2\xa0 </s>\n"
