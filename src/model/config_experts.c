@@ -41,6 +41,9 @@ static stint_status read_dense(const json_t *json, struct st_config *c) {
     if (end >= 0) last = (uint32_t)end;
     for (uint32_t l = 0; l < c->n_layers && l < ST_MAX_LAYERS; l++)
         c->dense[l] = l < first || l > last || step == 0 || (l + 1) % step != 0;
+    json_array_foreach(json_object_get(json, "mlp_layer_types"), i,
+                       item) if (i < c->n_layers && i < ST_MAX_LAYERS && json_is_string(item))
+        c->dense[i] = strcmp(json_string_value(item), "dense") == 0;
     json_array_foreach(only, i, item) {
         json_int_t at = json_is_integer(item) ? json_integer_value(item) : -1;
         if (at < 0 || at >= c->n_layers || at >= ST_MAX_LAYERS)

@@ -374,6 +374,10 @@ static void see_tensors(const struct st_checkpoint *checkpoint, struct st_config
         snprintf(name, sizeof name, "blk.%u.exp_probs_b.bias", i);
         c->router.biased = st_tensors_find(checkpoint->tensors, name) != NULL;
     }
+    // Files of DeepSeek's kind that do not say: those with a bias have sigmoids.
+    if (c->latent.rank && c->router.biased &&
+        !st_gguf_has(checkpoint->gguf, "deepseek2.expert_gating_func"))
+        c->router.sigmoid = c->router.group_sums = true;
 }
 
 static stint_status read_rest(const struct reader *r, struct st_config *c) {

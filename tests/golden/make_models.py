@@ -70,6 +70,10 @@ CASES = {
         **LONG, "head_dim": 16, "use_qk_norm": True, "attention_bias": True, "n_routed_experts": 6,
         "num_experts_per_tok": 2, "moe_intermediate_size": 20, "num_mtp_layers": 0,
         "routed_scaling_factor": 1.5}, "new"),
+    "glm4-moe-lite": ("Glm4MoeLite", {
+        **LONG, "q_lora_rank": 16, "kv_lora_rank": 20, "qk_nope_head_dim": 12,
+        "qk_rope_head_dim": 8, "v_head_dim": 16, "n_routed_experts": 6, "num_experts_per_tok": 2,
+        "moe_intermediate_size": 20, "num_key_value_heads": 4}, "new"),
     "gpt-oss": ("GptOss", {**LONG, "num_hidden_layers": 4, "head_dim": 16, "intermediate_size": 64,
                            "num_local_experts": 5, "num_experts_per_tok": 2, "sliding_window": 12,
                            **rope("yarn", factor=8.0, original_max_position_embeddings=16,

@@ -11,6 +11,9 @@
 
 #include <string.h>
 
+// Of the norms within attention, whatever the config says of the others.
+static const float epsilon = 1e-6f;
+
 struct job {
     const struct st_run *run;
     size_t row;  // elements of a row of all heads
@@ -38,7 +41,7 @@ static void append_token(void *context, size_t t, size_t worker) {
     float row[ST_MAX_HEAD_DIM];
     memcpy(row, k + rank, c->rope_dims * sizeof *row);
     rotate(r, t, row);
-    s->kernels.elementwise->rmsnorm(k, w->norm.weight, c->norm_epsilon, rank, row + c->rope_dims);
+    s->kernels.elementwise->rmsnorm(k, w->norm.weight, epsilon, rank, row + c->rope_dims);
     st_session_kv_kernel(s)->store(
         row, c->head_dim,
         st_kv_row(&s->kv, s->kv.keys, place.sequence, r->layer, 0, place.position));
@@ -55,7 +58,7 @@ static void normalise_query(void *context, size_t t, size_t worker) {
     const struct st_config *c = &r->s->model->config;
     const struct st_norm_weight *norm = &r->s->model->weights.layers[r->layer].latent.query_norm;
     float *x = r->buffers->latent + t * c->latent.query_rank;
-    r->s->kernels.elementwise->rmsnorm(x, norm->weight, c->norm_epsilon, c->latent.query_rank, x);
+    r->s->kernels.elementwise->rmsnorm(x, norm->weight, epsilon, c->latent.query_rank, x);
 }
 
 // What heads have in `from` [tokens, row], from element `at` of each on, through a linear of each
