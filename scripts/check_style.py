@@ -23,14 +23,15 @@ LAYERS = ("base", "format", "tokenizer", "template", "constraint", "chat", "kern
           "model", "neuron", "draft", "sched", "session", "generate", "prepare", "eval", "hub",
           "server", "cli")
 # The same within a folder of folders; its own files stand above them.
-ROOMS = {"server": ("scheduler", "api", "protocol", "http")}
+ROOMS = {"server": ("scheduler", "models", "api", "protocol", "http")}
 
 UNSAFE = "strtok gets sprintf vsprintf strcpy strcat atoi atol atof system"
 ENDS_OR_PRINTS = ("exit _exit quick_exit abort printf vprintf puts putchar perror err errx warn "
                   "warnx")
 # What files of cli include beyond stint.h: the server is the command's, not the library's, and
 # there is one way to write whole files.
-BEYOND_API = {"serve.c": "server/server.h", "file.h": "base/output.h"}
+BEYOND_API = {"serve.c": "server/server.h", "serve_models.h": "server/server.h",
+              "file.h": "base/output.h"}
 # Endings of files that are one instruction set's version of a family, checked with the family.
 ISA = re.compile(r"_(scalar|avx2|avxvnni|avx512\w*|amx|neon|dotprod|i8mm)$")
 # Objects that may hold process-wide state, and why.
@@ -38,6 +39,7 @@ STATE = {"status.c": "the record of each thread", "cpu.c": "what the CPU can do,
          "log.c": "the callback of the embedding program"}
 # Source files whose test has another name.
 GOLDEN, COMMANDS = "tests/golden/test_models.py", "tests/e2e/test_cli.py"
+MODELS = "tests/e2e/test_serve_models.py"
 SERVE, HOSTILE = "tests/e2e/test_serve.py", "tests/e2e/test_serve_hostile.py"
 TOKENIZERS = "tests/golden/test_tokenizers.c"
 PULL = "tests/e2e/test_pull.py"
@@ -105,6 +107,10 @@ COVERED = {
     "src/server/api/logprobs.c": "tests/server/test_response.c",
     "src/server/api/answer.c": SERVE,
     "src/server/api/complete.c": SERVE,
+    "src/server/api/call.c": MODELS,
+    "src/server/models/served.c": MODELS,
+    "src/server/models/keeper.c": "tests/server/test_models.c",
+    "src/cli/serve_models.c": MODELS,
     "src/server/api/tokens.c": SERVE,
     "src/server/protocol/anthropic.c": "tests/e2e/test_serve_protocols.py",
     "src/server/protocol/ollama.c": "tests/e2e/test_serve_protocols.py",

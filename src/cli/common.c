@@ -179,7 +179,7 @@ void st_cli_log_to_stderr(const struct st_cli_command *command, bool verbose) {
 }
 
 // Positions that a model has not learned cost quality, which nothing else would tell.
-static void warn_of_context(const struct st_cli_command *command,
+void st_cli_warn_of_context(const struct st_cli_command *command,
                             const struct st_cli_common *common, const stint_model *model) {
     stint_model_info info = {.size = sizeof info};
     if (stint_model_describe(model, &info) == STINT_OK && common->n_context > info.context)
@@ -189,15 +189,20 @@ static void warn_of_context(const struct st_cli_command *command,
                      common->n_context, info.context);
 }
 
+stint_model_options st_cli_model_options(const struct st_cli_common *common,
+                                         struct st_cli_progress *progress) {
+    return (stint_model_options){.size = sizeof(stint_model_options),
+                                 .progress = st_cli_progress_show,
+                                 .progress_context = progress,
+                                 .exec = (stint_exec)common->exec,
+                                 .lazy = common->memory != 0};
+}
+
 stint_model *st_cli_open_model(const struct st_cli_command *command,
                                const struct st_cli_common *common, const char *preset,
                                const struct st_cli_uints *bits) {
     struct st_cli_progress progress = {0};
-    stint_model_options options = {.size = sizeof options,
-                                   .progress = st_cli_progress_show,
-                                   .progress_context = &progress,
-                                   .exec = (stint_exec)common->exec,
-                                   .lazy = common->memory != 0};
+    stint_model_options options = st_cli_model_options(common, &progress);
     // Random weights fit the execution that is measured; the default is what stint is made for.
     if (preset != NULL && options.exec == STINT_EXEC_DEFAULT) options.exec = STINT_EXEC_NPU;
     for (size_t i = 0; bits != NULL && i < bits->count; i++) {
@@ -213,7 +218,7 @@ stint_model *st_cli_open_model(const struct st_cli_command *command,
                                          : stint_model_open(common->model, &options, &model);
     st_cli_progress_end(&progress);
     if (status != STINT_OK) st_cli_failed(command);
-    if (model != NULL && preset == NULL) warn_of_context(command, common, model);
+    if (model != NULL && preset == NULL) st_cli_warn_of_context(command, common, model);
     return model;
 }
 

@@ -11,9 +11,10 @@
 
 // First member of every command's options.
 struct st_cli_common {
-    const char *model;  // the operand
-    const char *action; // the second operand
-    uint32_t exec;      // a stint_exec
+    const char *model;        // the operand
+    const char *action;       // the second operand
+    struct st_cli_texts more; // operands after the first, of a command that takes several
+    uint32_t exec;            // a stint_exec
     const char *device;
     uint32_t n_threads;
     uint64_t memory;
@@ -64,6 +65,14 @@ enum {
 
 // Prints warnings of the library on standard error; all its messages if `verbose`.
 void st_cli_log_to_stderr(const struct st_cli_command *command, bool verbose);
+
+// How models are opened with these options; `progress` is borrowed as long as a model is opened.
+struct st_cli_progress;
+stint_model_options st_cli_model_options(const struct st_cli_common *common,
+                                         struct st_cli_progress *progress);
+// Says so if --ctx is more than the model was made for.
+void st_cli_warn_of_context(const struct st_cli_command *command,
+                            const struct st_cli_common *common, const stint_model *model);
 
 // Opens common->model, or makes random weights for `preset` if that is not NULL, with nested
 // weights of the precisions `bits` (NULL: none). Shows a progress bar. NULL with the error printed.

@@ -54,7 +54,9 @@ static int help(const char *name, bool all) {
 static int find_model(const struct st_cli_command *command, struct st_cli_common *common,
                       char **path) {
     *path = NULL;
-    if (command->operand == NULL || strstr(command->operand, "MODEL") == NULL) return ST_CLI_GO;
+    if (command->operand == NULL || strstr(command->operand, "MODEL") == NULL ||
+        strstr(command->operand, "...") != NULL) // these look themselves
+        return ST_CLI_GO;
     if (common->model == NULL) return ST_CLI_GO;
     if (st_hub_find(common->model, path) != STINT_OK) return st_cli_failed(command);
     common->model = *path;

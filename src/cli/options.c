@@ -95,10 +95,19 @@ static int set_option(const struct st_cli_command *command, const struct st_cli_
     return ST_CLI_USAGE;
 }
 
+static bool takes_several(const struct st_cli_command *command) {
+    const char *operand = command->operand != NULL ? command->operand : "";
+    return strstr(operand, "...") != NULL;
+}
+
 static int set_operand(const struct st_cli_command *command, const char *word, void *target) {
     struct st_cli_common *common = target;
     if (common->model != NULL && command->action != NULL && common->action == NULL) {
         common->action = word;
+        return ST_CLI_GO;
+    }
+    if (common->model != NULL && takes_several(command) && common->more.count < ST_CLI_TEXTS_MAX) {
+        common->more.values[common->more.count++] = word;
         return ST_CLI_GO;
     }
     if (command->operand == NULL || common->model != NULL) {

@@ -59,7 +59,8 @@ enum st_cli_samples { ST_CLI_SAMPLES_NOT, ST_CLI_SAMPLES_GREEDY, ST_CLI_SAMPLES_
 struct st_cli_command {
     const char *name;
     const char *summary; // one line for `stint --help`
-    const char *operand; // "MODEL"; in brackets if it is optional; NULL: none
+    const char *operand; // "MODEL"; in brackets if it is optional, with ... behind it if there may
+                         // be several; NULL: none
     const char *action;  // a second operand, likewise: "solve|train", "[PROMPT]"
     const char *about;   // a paragraph for the command's own help
     const char *example; // one command line

@@ -5,7 +5,9 @@
 #include "cli/fault.h"
 #include "cli/file.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/sampling.h"
+#include "cli/serve_models.h"
 #include "server/server.h"
 
 #include <signal.h>
@@ -21,7 +23,7 @@ enum { KEY_MAX_BYTES = 4096, MAX_BODY_BYTES = 4 << 20 };
 struct serve_options {
     struct st_cli_common common;
     const char *host, *key_file, *cors, *name, *slot_dir;
-    uint32_t port, slots, queue, connections, per_address, timeout, drain;
+    uint32_t port, slots, queue, connections, per_address, timeout, drain, lame_duck, idle;
     uint32_t slot_files;
     uint64_t max_body, slot_bytes;
     bool no_key;
@@ -75,7 +77,7 @@ static const struct st_cli_option rows[] = {
     {.name = "name",
      .kind = ST_CLI_TEXT,
      .value = "NAME",
-     .help = "the model's name for clients; without it the last part of MODEL",
+     .help = "clients' name for the one model; without it the last part of MODEL",
      .offset = offsetof(struct serve_options, name)},
     {.name = "slot-dir",
      .kind = ST_CLI_TEXT,
@@ -134,6 +136,22 @@ static const struct st_cli_option rows[] = {
      .max = 3600,
      .help = "seconds for running answers to finish after Ctrl-C or SIGTERM",
      .offset = offsetof(struct serve_options, drain)},
+    {.name = "lame-duck",
+     .kind = ST_CLI_UINT,
+     .value = "S",
+     .preset = "0",
+     .max = 3600,
+     .help = "seconds before that in which /health says 503 and requests are still taken, for a "
+             "load balancer to notice",
+     .offset = offsetof(struct serve_options, lame_duck)},
+    {.name = "idle",
+     .kind = ST_CLI_UINT,
+     .value = "S",
+     .preset = "0",
+     .max = 1 << 30,
+     .help = "seconds without a request until a model is unloaded; 0: it stays, unless --memory "
+             "is needed for another",
+     .offset = offsetof(struct serve_options, idle)},
     {.name = NULL}};
 
 // Keys that an Authorization header can carry.
@@ -186,22 +204,6 @@ static bool check(const struct st_cli_command *command, const struct serve_optio
     return false;
 }
 
-// The last part of a path, without the ending of a package or GGUF.
-static char *name_of(const struct serve_options *options) {
-    if (options->name != NULL) return strdup(options->name);
-    static const char *const endings[] = {".stint", ".gguf"};
-    const char *path = options->common.model;
-    size_t n = strlen(path);
-    while (n > 1 && path[n - 1] == '/') n--;
-    size_t begin = n;
-    while (begin > 0 && path[begin - 1] != '/') begin--;
-    for (size_t i = 0; i < 2; i++) {
-        size_t k = strlen(endings[i]);
-        if (n - begin > k && strncmp(path + n - k, endings[i], k) == 0) n -= k;
-    }
-    return strndup(path + begin, n - begin);
-}
-
 static void print_line(void *context, const char *line) {
     st_cli_error(context, "%s", line);
 }
@@ -215,15 +217,20 @@ static sigset_t ending_signals(void) {
     return set;
 }
 
+static void end_faulty(struct st_server *server) {
+    st_server_tell_all(server, st_cli_fault_text);
+    st_cli_fault_end();
+}
+
 // Waits for the first signal. A second one then ends the program in the default way. Where the
 // model cannot be read any more, clients are told, and the program ends.
-static void wait_for_signal(const sigset_t *signals, struct st_server *server) {
+static void wait_for_signal(const sigset_t *signals, struct st_server *server, uint32_t lame_duck) {
     int number;
     while (sigwait(signals, &number) != 0) continue;
-    if (number == FAULT_SIGNAL) {
-        st_server_tell_all(server, st_cli_fault_text);
-        st_cli_fault_end();
-    }
+    if (number == FAULT_SIGNAL) end_faulty(server);
+    st_server_leave(server);
+    const struct timespec patience = {.tv_sec = lame_duck};
+    if (lame_duck > 0 && sigtimedwait(signals, NULL, &patience) == FAULT_SIGNAL) end_faulty(server);
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
     sigprocmask(SIG_UNBLOCK, signals, NULL);
@@ -234,44 +241,86 @@ static uint32_t per_address(const struct serve_options *options) {
     return st_server_is_local(options->host) ? 0 : options->connections / 4;
 }
 
-static bool serve(const struct st_cli_command *command, const struct serve_options *options,
-                  const stint_model *model, const char *name, const char *key) {
+// What the loader needs; models are opened from other threads, too.
+struct loading {
+    const struct st_cli_command *command;
+    const struct st_cli_common *common;
+};
+
+static stint_status open_model(void *context, const char *path, stint_model **model,
+                               stint_sampling *sampling) {
+    const struct loading *loading = context;
+    struct st_cli_progress progress = {0};
+    stint_model_options options = st_cli_model_options(loading->common, &progress);
+    stint_status status = stint_model_open(path, &options, model);
+    st_cli_progress_end(&progress);
+    if (status != STINT_OK) return status;
+    st_cli_warn_of_context(loading->command, loading->common, *model);
+    *sampling = st_cli_sampling(loading->common, *model);
+    return STINT_OK;
+}
+
+static void close_model(void *context, stint_model *model) {
+    (void)context;
+    stint_model_close(model);
+}
+
+static stint_status open_server(const struct st_cli_command *command,
+                                const struct serve_options *options,
+                                const struct st_cli_served_models *models, struct loading *loading,
+                                const char *key, struct st_server **server) {
     stint_session_options session = st_cli_session_options(&options->common);
-    stint_sampling sampling = st_cli_sampling(&options->common, model);
-    struct st_server_options server_options = {.model = model,
-                                               .session = &session,
-                                               .sampling = &sampling,
-                                               .name = name,
-                                               .host = options->host,
-                                               .port = (uint16_t)options->port,
-                                               .key = key,
-                                               .cors = options->cors,
-                                               .slot_dir = options->slot_dir,
-                                               .slot_files = options->slot_files,
-                                               .slot_bytes = options->slot_bytes,
-                                               .n_slots = options->slots,
-                                               .n_queue = options->queue,
-                                               .n_connections = options->connections,
-                                               .n_per_address = per_address(options),
-                                               .timeout = options->timeout,
-                                               .max_body = options->max_body};
+    struct st_server_options server_options = {
+        .models = models->items,
+        .n_models = models->count,
+        .idle = options->idle,
+        .loader = {.open = open_model, .close = close_model, .context = loading},
+        .session = &session,
+        .host = options->host,
+        .port = (uint16_t)options->port,
+        .key = key,
+        .cors = options->cors,
+        .slot_dir = options->slot_dir,
+        .slot_files = options->slot_files,
+        .slot_bytes = options->slot_bytes,
+        .n_slots = options->slots,
+        .n_queue = options->queue,
+        .n_connections = options->connections,
+        .n_per_address = per_address(options),
+        .timeout = options->timeout,
+        .max_body = options->max_body};
     if (options->common.verbose) {
         server_options.log = print_line;
         server_options.log_context = (void *)(uintptr_t)command->name;
     }
+    return st_server_open(&server_options, server);
+}
+
+static bool say_address(const struct st_cli_served_models *models, const struct st_server *server) {
+    char line[256], several[32];
+    snprintf(several, sizeof several, "%zu models", models->count);
+    int n =
+        snprintf(line, sizeof line, "serving %s at %s\n",
+                 models->count == 1 ? models->items[0].name : several, st_server_address(server));
+    return n > 0 && st_cli_write(line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
+}
+
+static bool serve(const struct st_cli_command *command, const struct serve_options *options,
+                  const struct st_cli_served_models *models, const char *key) {
+    struct loading loading = {command, &options->common};
     struct st_server *server = NULL;
+    st_cli_log_to_stderr(command, options->common.verbose);
+    st_cli_fault_watch(command->name, models->count == 1 ? models->items[0].path : "a model");
     // Blocked before the server's threads start, which inherit it, so only this thread waits.
     sigset_t signals = ending_signals();
     sigprocmask(SIG_BLOCK, &signals, NULL);
-    st_cli_fault_signal(FAULT_SIGNAL);
-    if (st_server_open(&server_options, &server) != STINT_OK) {
+    if (open_server(command, options, models, &loading, key, &server) != STINT_OK) {
         st_cli_failed(command);
         return false;
     }
-    char line[256];
-    int n = snprintf(line, sizeof line, "serving %s at %s\n", name, st_server_address(server));
-    bool ok = n > 0 && st_cli_write(line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
-    if (ok) wait_for_signal(&signals, server);
+    st_cli_fault_signal(FAULT_SIGNAL);
+    bool ok = say_address(models, server);
+    if (ok) wait_for_signal(&signals, server, options->lame_duck);
     if (!st_server_close(server, options->drain))
         st_cli_error(command->name, "answers that still ran after %u seconds were aborted",
                      options->drain);
@@ -280,15 +329,13 @@ static bool serve(const struct st_cli_command *command, const struct serve_optio
 
 static int run(const struct st_cli_command *command, void *target) {
     const struct serve_options *options = target;
-    char *key, *name = NULL;
+    char *key;
     if (!read_key(command, options, &key)) return ST_CLI_FAILED;
-    bool ok = check(command, options, key);
-    stint_model *model = ok ? st_cli_open_model(command, &options->common, NULL, NULL) : NULL;
-    if (model != NULL) name = name_of(options);
-    if (model != NULL && name == NULL) st_cli_error(command->name, "not enough memory");
-    ok = name != NULL && serve(command, options, model, name, key);
-    stint_model_close(model);
-    free(name);
+    struct st_cli_served_models models = {0};
+    bool ok = check(command, options, key) &&
+              st_cli_served_models(command, &options->common, options->name, &models) &&
+              serve(command, options, &models, key);
+    st_cli_served_models_free(&models);
     free(key);
     return ok ? ST_CLI_DONE : ST_CLI_FAILED;
 }
@@ -296,12 +343,13 @@ static int run(const struct st_cli_command *command, void *target) {
 const struct st_cli_command st_cli_serve_command = {
     .name = "serve",
     .summary = "answer OpenAI's clients and browsers over HTTP",
-    .operand = "MODEL",
+    .operand = "MODEL...",
     .about =
         "Serves the API of OpenAI's clients (/v1/chat/completions, /v1/completions, "
         "/v1/models) and shows a page with a chat at /. Prints its address when it is ready, "
         "and with --verbose a line per request. Several answers are generated at once; "
-        "a common beginning of prompts is computed once. Ctrl-C or SIGTERM ends it when running "
+        "a common beginning of prompts is computed once. Of several models, or a folder of them, "
+        "each is loaded when a request names it. Ctrl-C or SIGTERM ends the server when running "
         "answers have finished, a second one at once. docs/SERVER.md has the details.",
     .example = "stint serve models/novels-10m --port 8080 --slots 4",
     .common = ST_CLI_COMMON_SESSION | ST_CLI_COMMON_DRAFTS | ST_CLI_COMMON_SCHEDULE,

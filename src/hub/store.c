@@ -106,11 +106,9 @@ static int by_name(const FTSENT **a, const FTSENT **b) {
     return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
-stint_status st_hub_list(struct st_hub_models *models) {
-    char *folder;
+stint_status st_hub_list_in(const char *folder, struct st_hub_models *models) {
+    char *roots[] = {(char *)(uintptr_t)folder, NULL};
     *models = (struct st_hub_models){0};
-    ST_TRY(st_hub_folder(&folder));
-    char *roots[] = {folder, NULL};
     FTS *walk = fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, by_name);
     stint_status status =
         walk != NULL ? STINT_OK : st_fail(STINT_E_IO, "%s: %s", folder, strerror(errno));
@@ -120,8 +118,15 @@ stint_status st_hub_list(struct st_hub_models *models) {
         status = add(models, folder, entry);
     }
     if (walk != NULL) fts_close(walk);
-    free(folder);
     if (status != STINT_OK) st_hub_models_free(models);
+    return status;
+}
+
+stint_status st_hub_list(struct st_hub_models *models) {
+    char *folder;
+    ST_TRY(st_hub_folder(&folder));
+    stint_status status = st_hub_list_in(folder, models);
+    free(folder);
     return status;
 }
 

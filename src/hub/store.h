@@ -28,6 +28,8 @@ stint_status st_hub_folder(char **folder);
 // The models of the folder, by name. A folder that does not exist has none. Free with
 // st_hub_models_free.
 stint_status st_hub_list(struct st_hub_models *models);
+// The same of any folder. STINT_E_IO: it cannot be read.
+stint_status st_hub_list_in(const char *folder, struct st_hub_models *models);
 void st_hub_models_free(struct st_hub_models *models);
 
 // The path of MODEL on a command line: MODEL itself where such a file exists, else the model of

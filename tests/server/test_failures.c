@@ -177,9 +177,10 @@ static void the_client_is_not_blamed(void **state) {
     }
     snprintf(path, sizeof path, "%s/slots", ts_temp_folder());
     assert_int_equal(mkdir(path, 0700), 0);
-    const struct st_server_options options = {.model = ts_novels,
+    const struct st_server_options options = {.models = &ts_novels_served,
+                                              .n_models = 1,
+                                              .loader = ts_novels_loader(),
                                               .session = &session_options,
-                                              .name = "m",
                                               .host = "127.0.0.1",
                                               .slot_dir = path,
                                               .slot_files = 4,

@@ -25,8 +25,9 @@ static struct st_metrics *open_metrics(void **state) {
 // The text, terminated.
 static char *written(struct st_metrics *metrics) {
     struct st_json_text out = {0};
-    struct st_scheduler_stats stats = {.slots = 3, .prompt_tokens = 8, .reused_tokens = 2};
-    st_metrics_write(metrics, &stats, &out);
+    const struct st_model_view view = {
+        .name = "m", .stats = {.slots = 3, .prompt_tokens = 8, .reused_tokens = 2}};
+    st_metrics_write(metrics, &view, 1, &out);
     st_json_rawn(&out, "", 1);
     assert_false(out.failed);
     return out.bytes.data;
@@ -110,12 +111,32 @@ static void every_metric_has_help_and_type(void **state) {
     st_metrics_close(metrics);
 }
 
+static void models_are_kept_separate(void **state) {
+    struct st_metrics *metrics = open_metrics(state);
+    struct st_json_text out = {0};
+    const struct st_model_view views[] = {
+        {.name = "a/b", .state = ST_MODEL_READY, .n_loads = 2, .stats = {.slots = 3}},
+        {.name = "q\"\\", .stats = {.generated_tokens = 5}}};
+    st_metrics_write(metrics, views, 2, &out);
+    st_json_rawn(&out, "", 1);
+    assert_false(out.failed);
+    const char *text = out.bytes.data;
+    assert_true(value(text, "stint_slots{model=\"a/b\"}") == 3);
+    assert_true(value(text, "stint_model_loaded{model=\"a/b\"}") == 1);
+    assert_true(value(text, "stint_model_loads_total{model=\"a/b\"}") == 2);
+    assert_true(value(text, "stint_model_loaded{model=\"q\\\"\\\\\"}") == 0);
+    assert_true(value(text, "stint_generated_tokens_total{model=\"q\\\"\\\\\"}") == 5);
+    st_bytes_free(&out.bytes);
+    st_metrics_close(metrics);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_are_told_apart),
         cmocka_unit_test(histograms_add_up),
         cmocka_unit_test(what_the_engine_counts_is_told),
         cmocka_unit_test(every_metric_has_help_and_type),
+        cmocka_unit_test(models_are_kept_separate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,9 +24,10 @@ static struct st_server *open_server(size_t n_context) {
     struct st_server *server = NULL;
     const stint_session_options session = {
         .size = sizeof session, .n_context = n_context, .n_threads = 1, .kv = "f16"};
-    const struct st_server_options options = {.model = ts_novels,
+    const struct st_server_options options = {.models = &ts_novels_served,
+                                              .n_models = 1,
+                                              .loader = ts_novels_loader(),
                                               .session = &session,
-                                              .name = "m",
                                               .host = "127.0.0.1",
                                               .n_slots = 1,
                                               .n_queue = N_CLIENTS,

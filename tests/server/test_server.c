@@ -16,9 +16,10 @@
 
 static stint_status open_server(struct st_server **server) {
     const stint_session_options session = {.size = sizeof session, .n_context = 64, .n_threads = 1};
-    const struct st_server_options options = {.model = ts_novels,
+    const struct st_server_options options = {.models = &ts_novels_served,
+                                              .n_models = 1,
+                                              .loader = ts_novels_loader(),
                                               .session = &session,
-                                              .name = "m",
                                               .host = "127.0.0.1",
                                               .key = "k",
                                               .cors = "*",

@@ -21,8 +21,7 @@ struct running {
 };
 
 struct st_answer {
-    struct st_scheduler *scheduler;
-    const struct st_chat *chat;
+    const struct st_served *served;
     struct st_metrics *metrics;
     struct st_response response;
     struct st_request request;
@@ -60,6 +59,7 @@ void st_answer_release(struct st_answer *answer) {
     st_constraint_free(answer->constraint);
     st_request_free(&answer->request);
     st_bytes_free(&answer->out.bytes);
+    st_models_release(answer->served);
     pthread_mutex_destroy(&answer->lock);
     free(answer);
 }
@@ -99,7 +99,7 @@ static size_t held_bytes(const struct st_answer *answer, struct st_transcript *c
     size_t told = choice->n_told > before ? choice->n_told - before : 0;
     if (answer->request.tools.choice == ST_TOOLS_NONE) return 0;
     if (answer->request.tools.choice == ST_TOOLS_REQUIRED) return n;
-    return n - st_tool_calls_certain(answer->chat, text, told, n);
+    return n - st_tool_calls_certain(answer->served->chat, text, told, n);
 }
 
 // The text around calls that was not streamed yet.
@@ -154,7 +154,7 @@ static void stream(struct st_answer *answer, size_t index, struct st_transcript 
 static stint_status find_calls(const struct st_answer *answer, struct st_transcript *choice) {
     size_t n;
     const char *text = st_transcript_answer(choice, &n);
-    return st_calls_find(&answer->request.tools, answer->chat, text, n, &choice->calls);
+    return st_calls_find(&answer->request.tools, answer->served->chat, text, n, &choice->calls);
 }
 
 static stint_status note(struct st_transcript *choice, const struct st_scheduler_event *event) {
@@ -228,8 +228,8 @@ static struct st_answer *make(const struct st_answer_options *options) {
     }
     answer->choices = choices;
     answer->state.choice = choices;
-    answer->scheduler = options->scheduler;
-    answer->chat = options->chat;
+    answer->served = options->served;
+    st_models_hold_again(answer->served);
     answer->metrics = options->metrics;
     answer->response = *options->response;
     answer->response.state = &answer->state;
@@ -283,7 +283,7 @@ static stint_status submit(struct st_answer *answer, size_t i,
                                                    .constraint = answer->constraint,
                                                    .reasoning = answer->choices[i].reasoning.phase,
                                                    .special = special}};
-    return st_scheduler_submit(answer->scheduler, &one, take, &answer->running[i],
+    return st_scheduler_submit(answer->served->scheduler, &one, take, &answer->running[i],
                                &answer->running[i].ticket);
 }
 
@@ -328,7 +328,7 @@ bool st_answer_open(const struct st_answer_options *options, struct st_answer **
 
 void st_answer_cancel(struct st_answer *answer) {
     for (size_t i = 0; i < answer->n_submitted; i++)
-        st_scheduler_cancel(answer->scheduler, answer->running[i].ticket);
+        st_scheduler_cancel(answer->served->scheduler, answer->running[i].ticket);
 }
 
 void st_answer_watch(struct st_answer *answer, const struct st_answer_watcher *watcher) {

@@ -8,6 +8,7 @@
 #include "server/api/metrics.h"
 #include "server/api/request.h"
 #include "server/api/response.h"
+#include "server/models/models.h"
 
 enum { ST_ANSWER_MAX_WAITING = 512 << 10 }; // bytes of a stream that have not been read yet
 
@@ -20,8 +21,7 @@ struct st_answer_prompt {
 };
 
 struct st_answer_options {
-    struct st_scheduler *scheduler;
-    const struct st_chat *chat;
+    const struct st_served *served; // held by the caller; the answer holds it too
     struct st_metrics *metrics;
     const struct st_response *response; // copied
     struct st_request *request;         // taken over, even on failure

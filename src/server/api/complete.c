@@ -24,15 +24,15 @@ static void free_prompts(struct prompts *prompts) {
     for (size_t i = 0; i < prompts->n; i++) st_ids_free(&prompts->ids[i]);
 }
 
-static bool add_prompt(const struct st_server *server, struct prompts *prompts,
+static bool add_prompt(const struct st_served *served, struct prompts *prompts,
                        struct st_problem *problem, const char *param) {
     const struct st_ids *ids = &prompts->ids[prompts->n - 1];
     if (ids->count == 0) return st_refuse(problem, 400, param, "the prompt is empty");
-    if (ids->count >= server->context) {
+    if (ids->count >= served->context) {
         st_refuse(problem, 400, param,
                   "the prompt has %zu tokens, and prompt and answer together may have %zu; shorten "
                   "it, or start the server with a larger --ctx",
-                  ids->count, server->context);
+                  ids->count, served->context);
         problem->code = "context_length_exceeded";
         return false;
     }
@@ -41,26 +41,26 @@ static bool add_prompt(const struct st_server *server, struct prompts *prompts,
 }
 
 // Tokenizing takes many times the memory of its text, so a text that cannot fit is refused before.
-static bool check_bytes(const struct st_server *server, size_t n, struct st_problem *problem,
+static bool check_bytes(const struct st_served *served, size_t n, struct st_problem *problem,
                         const char *param) {
-    size_t max = st_tokenizer_max_bytes(server->tokenizer, server->context);
+    size_t max = st_tokenizer_max_bytes(served->tokenizer, served->context);
     if (n <= max) return true;
     st_refuse(
         problem, 400, param,
         "the prompt has %zu bytes, and %zu tokens, which prompt and answer together may have, "
         "hold at most %zu; shorten it, or start the server with a larger --ctx",
-        n, server->context, max);
+        n, served->context, max);
     problem->code = "context_length_exceeded";
     return false;
 }
 
-static bool encode(const struct st_server *server, const char *text, uint32_t flags,
+static bool encode(const struct st_served *served, const char *text, uint32_t flags,
                    struct prompts *prompts, struct st_problem *problem, const char *param) {
-    if (!check_bytes(server, strlen(text), problem, param)) return false;
+    if (!check_bytes(served, strlen(text), problem, param)) return false;
     struct st_ids *ids = &prompts->ids[prompts->n++];
-    stint_status status = st_tokenizer_encode(server->tokenizer, text, strlen(text), flags, ids);
+    stint_status status = st_tokenizer_encode(served->tokenizer, text, strlen(text), flags, ids);
     if (status != STINT_OK) return st_refuse_failure(problem, status, param);
-    return add_prompt(server, prompts, problem, param);
+    return add_prompt(served, prompts, problem, param);
 }
 
 static stint_status append_text(char **text, const char *more) {
@@ -75,24 +75,24 @@ static stint_status append_text(char **text, const char *more) {
     return STINT_OK;
 }
 
-static bool chat_prompt(const struct st_server *server, const struct st_request *request,
+static bool chat_prompt(const struct st_served *served, const struct st_request *request,
                         struct prompts *prompts, struct st_problem *problem) {
     char *text;
     stint_status status =
-        st_chat_prompt_thinking(server->chat, request->messages, request->tools.list,
+        st_chat_prompt_thinking(served->chat, request->messages, request->tools.list,
                                 request->thinking, &text, &prompts->reasoning);
     if (status == STINT_OK && request->begun != NULL) status = append_text(&text, request->begun);
     if (request->begun != NULL) prompts->reasoning = ST_REASONING_NONE;
     if (status != STINT_OK) return st_refuse_failure(problem, status, "messages");
-    bool ok = encode(server, text, 0, prompts, problem, "messages");
+    bool ok = encode(served, text, 0, prompts, problem, "messages");
     free(text);
     return ok;
 }
 
-static bool copy_ids(const struct st_server *server, const json_t *array, struct prompts *prompts,
+static bool copy_ids(const struct st_served *served, const json_t *array, struct prompts *prompts,
                      struct st_problem *problem) {
     struct st_ids *ids = &prompts->ids[prompts->n++];
-    size_t vocab = st_tokenizer_vocab(server->tokenizer);
+    size_t vocab = st_tokenizer_vocab(served->tokenizer);
     for (size_t i = 0; i < json_array_size(array); i++) {
         int64_t id = json_integer_value(json_array_get(array, i));
         if (id < 0 || (uint64_t)id >= vocab)
@@ -101,26 +101,26 @@ static bool copy_ids(const struct st_server *server, const json_t *array, struct
         if (st_ids_append(ids, (int32_t)id) != STINT_OK)
             return st_refuse_failure(problem, STINT_E_NOMEM, NULL);
     }
-    return add_prompt(server, prompts, problem, "prompt");
+    return add_prompt(served, prompts, problem, "prompt");
 }
 
-static bool infill_prompt(const struct st_server *server, struct st_request *request,
+static bool infill_prompt(const struct st_served *served, struct st_request *request,
                           struct prompts *prompts, struct st_problem *problem) {
     size_t n = strlen(json_string_value(request->prompt)) + strlen(request->suffix);
-    if (!check_bytes(server, n, problem, "prompt")) return false;
-    return st_infill_prompt(server, request, &prompts->ids[prompts->n++], problem) &&
-           add_prompt(server, prompts, problem, "prompt");
+    if (!check_bytes(served, n, problem, "prompt")) return false;
+    return st_infill_prompt(served, request, &prompts->ids[prompts->n++], problem) &&
+           add_prompt(served, prompts, problem, "prompt");
 }
 
-static bool text_prompts(const struct st_server *server, struct st_request *request,
+static bool text_prompts(const struct st_served *served, struct st_request *request,
                          struct prompts *prompts, struct st_problem *problem) {
-    if (request->suffix != NULL) return infill_prompt(server, request, prompts, problem);
+    if (request->suffix != NULL) return infill_prompt(served, request, prompts, problem);
     for (size_t i = 0; i < st_request_prompts(request); i++) {
         const json_t *prompt = st_request_prompt(request, i);
         bool ok = json_is_string(prompt)
-                      ? encode(server, json_string_value(prompt), STINT_TOKENIZE_ADD_BOS, prompts,
+                      ? encode(served, json_string_value(prompt), STINT_TOKENIZE_ADD_BOS, prompts,
                                problem, "prompt")
-                      : copy_ids(server, prompt, prompts, problem);
+                      : copy_ids(served, prompt, prompts, problem);
         if (!ok) return false;
     }
     return true;
@@ -157,17 +157,16 @@ static bool constrain(const struct st_request *request, struct st_constraint **c
     return status == STINT_OK || st_refuse_failure(problem, status, param);
 }
 
-static bool check(const struct st_server *server, const struct st_request *request,
-                  struct st_problem *problem) {
-    if (!st_check_model(server, request->model, problem)) return false;
-    size_t vocab = st_tokenizer_vocab(server->tokenizer);
+static bool check(const struct st_server *server, const struct st_served *served,
+                  const struct st_request *request, struct st_problem *problem) {
+    size_t vocab = st_tokenizer_vocab(served->tokenizer);
     for (size_t i = 0; i < request->n_biases; i++)
         if ((size_t)request->biases[i].id >= vocab)
             return st_refuse(problem, 400, "logit_bias",
                              "'logit_bias': token %d is not one of 0 to %zu", request->biases[i].id,
                              vocab - 1);
     size_t n = request->chat ? 1 : st_request_prompts(request);
-    size_t max = (size_t)server->n_slots + server->n_queue;
+    size_t max = (size_t)served->n_slots + server->n_queue;
     if (n * request->n > max)
         return st_refuse(problem, 400, "n",
                          "the request asks for %zu answers at once; slots and queue hold %zu",
@@ -175,28 +174,29 @@ static bool check(const struct st_server *server, const struct st_request *reque
     return true;
 }
 
-static void name_answer(const struct st_server *server, const struct st_request *request,
+static void name_answer(const struct st_served *served, const struct st_request *request,
                         uint64_t random, struct st_response *response) {
     *response = (struct st_response){.created = time(NULL),
-                                     .model = server->name,
-                                     .fingerprint = server->fingerprint,
+                                     .model = served->name,
+                                     .fingerprint = served->fingerprint,
                                      .chat = request->chat,
                                      .logprobs = request->logprobs,
                                      .usage_follows = request->include_usage,
-                                     .tokenizer = server->tokenizer,
+                                     .tokenizer = served->tokenizer,
                                      .protocol = &st_protocol_openai};
     snprintf(response->id, sizeof response->id, "%s-%016llx", request->chat ? "chatcmpl" : "cmpl",
              (unsigned long long)random);
 }
 
 static bool start(struct st_server *server, struct st_request *request, struct st_call *call) {
+    const struct st_served *served = call->served;
     struct prompts prompts = {.n = 0};
     struct st_constraint *constraint = NULL;
     uint64_t random[2];
     struct st_response response;
-    bool ok = check(server, request, &call->problem) &&
-              (request->chat ? chat_prompt(server, request, &prompts, &call->problem)
-                             : text_prompts(server, request, &prompts, &call->problem));
+    bool ok = check(server, served, request, &call->problem) &&
+              (request->chat ? chat_prompt(served, request, &prompts, &call->problem)
+                             : text_prompts(served, request, &prompts, &call->problem));
     if (ok && getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
         ok = st_refuse(&call->problem, 500, NULL, "the system has no random numbers");
     if (ok) ok = constrain(request, &constraint, &call->problem);
@@ -204,7 +204,7 @@ static bool start(struct st_server *server, struct st_request *request, struct s
     if (ok && constraint != NULL && request->thinking == ST_CHAT_THINKS_NOT)
         prompts.reasoning = ST_REASONING_NONE;
     if (ok) {
-        name_answer(server, request, random[0], &response);
+        name_answer(served, request, random[0], &response);
         if (call->protocol != NULL) {
             response.protocol = call->protocol;
             snprintf(response.id, sizeof response.id, "%s_%016llx", call->protocol->id,
@@ -213,8 +213,7 @@ static bool start(struct st_server *server, struct st_request *request, struct s
         response.n_prompt = prompts.at[0].n;
         response.reasons = prompts.reasoning != ST_REASONING_NONE;
         if (!request->seeded) request->sampling.seed = random[1];
-        ok = st_answer_open(&(struct st_answer_options){.scheduler = server->scheduler,
-                                                        .chat = server->chat,
+        ok = st_answer_open(&(struct st_answer_options){.served = served,
                                                         .metrics = server->metrics,
                                                         .response = &response,
                                                         .request = request,
@@ -231,14 +230,12 @@ static bool start(struct st_server *server, struct st_request *request, struct s
 
 // Other protocols' bodies become those of chats.
 bool st_call_body(const struct st_call *call, json_t **body, struct st_problem *problem) {
-    json_t *theirs, *chat = NULL;
-    if (!st_call_object(call, &theirs, problem)) return false;
+    json_t *chat = NULL;
     if (call->protocol == NULL) {
-        *body = theirs;
+        *body = json_incref(call->object);
         return true;
     }
-    bool ok = call->protocol->translate(theirs, &chat, problem);
-    json_decref(theirs);
+    bool ok = call->protocol->translate(call->object, &chat, problem);
     *body = chat;
     return ok;
 }
@@ -247,7 +244,7 @@ static bool complete(struct st_server *server, struct st_call *call, bool chat) 
     struct st_request request;
     json_t *body;
     if (!st_call_body(call, &body, &call->problem) ||
-        !st_request_read(body, chat, &server->sampling, &request, &call->problem))
+        !st_request_read(body, chat, &call->served->sampling, &request, &call->problem))
         return false;
     bool ok = start(server, &request, call);
     st_request_free(&request); // the parts that the answer took over are no longer in it

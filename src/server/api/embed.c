@@ -20,30 +20,30 @@ struct texts {
     size_t n;
 };
 
-static bool refuse_length(const struct st_server *server, size_t n, const char *unit,
+static bool refuse_length(const struct st_served *served, size_t n, const char *unit,
                           struct st_problem *problem) {
     st_refuse(problem, 400, "input",
               "a text has %zu %s, and the context has room for %zu tokens; shorten it, or start "
               "the server with a larger --ctx",
-              n, unit, server->context);
+              n, unit, served->context);
     problem->code = "context_length_exceeded";
     return false;
 }
 
-static bool add_text(const struct st_server *server, const json_t *text, struct texts *texts,
+static bool add_text(const struct st_served *served, const json_t *text, struct texts *texts,
                      struct st_problem *problem) {
     size_t n = json_string_length(text);
-    if (n > st_tokenizer_max_bytes(server->tokenizer, server->context))
-        return refuse_length(server, n, "bytes", problem);
+    if (n > st_tokenizer_max_bytes(served->tokenizer, served->context))
+        return refuse_length(served, n, "bytes", problem);
     stint_status status =
-        st_tokenizer_encode(server->tokenizer, json_string_value(text), n,
+        st_tokenizer_encode(served->tokenizer, json_string_value(text), n,
                             STINT_TOKENIZE_ADD_BOS | STINT_TOKENIZE_ADD_END, &texts->ids);
     return status == STINT_OK || st_refuse_failure(problem, status, "input");
 }
 
-static bool add_ids(const struct st_server *server, const json_t *list, struct texts *texts,
+static bool add_ids(const struct st_served *served, const json_t *list, struct texts *texts,
                     struct st_problem *problem) {
-    size_t vocab = st_tokenizer_vocab(server->tokenizer);
+    size_t vocab = st_tokenizer_vocab(served->tokenizer);
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *item = json_array_get(list, i);
         int64_t id = json_is_integer(item) ? json_integer_value(item) : -1;
@@ -56,23 +56,23 @@ static bool add_ids(const struct st_server *server, const json_t *list, struct t
     return true;
 }
 
-static bool add(const struct st_server *server, const json_t *item, struct texts *texts,
+static bool add(const struct st_served *served, const json_t *item, struct texts *texts,
                 struct st_problem *problem) {
     size_t before = texts->ids.count;
-    bool ok = json_is_string(item)  ? add_text(server, item, texts, problem)
-              : json_is_array(item) ? add_ids(server, item, texts, problem)
+    bool ok = json_is_string(item)  ? add_text(served, item, texts, problem)
+              : json_is_array(item) ? add_ids(served, item, texts, problem)
                                     : st_refuse(problem, 400, "input",
                                                 "'input' must be a text, an array of texts, token "
                                                 "ids, or an array of those");
     size_t n = texts->ids.count - before;
     bool empty = n == 0 || (json_is_string(item) && json_string_length(item) == 0);
     if (ok && empty) ok = st_refuse(problem, 400, "input", "a text of 'input' is empty");
-    if (ok && n > server->context) ok = refuse_length(server, n, "tokens", problem);
+    if (ok && n > served->context) ok = refuse_length(served, n, "tokens", problem);
     texts->lengths[texts->n++] = n;
     return ok;
 }
 
-static bool read_texts(const struct st_server *server, const json_t *input, size_t width,
+static bool read_texts(const struct st_served *served, const json_t *input, size_t width,
                        struct texts *texts, struct st_problem *problem) {
     bool many = json_is_array(input) && !json_is_integer(json_array_get(input, 0));
     size_t n = many ? json_array_size(input) : 1;
@@ -85,7 +85,7 @@ static bool read_texts(const struct st_server *server, const json_t *input, size
     texts->lengths = calloc(n, sizeof *texts->lengths);
     if (texts->lengths == NULL) return st_refuse(problem, 503, NULL, "not enough memory");
     for (size_t i = 0; i < n; i++)
-        if (!add(server, many ? json_array_get(input, i) : input, texts, problem)) return false;
+        if (!add(served, many ? json_array_get(input, i) : input, texts, problem)) return false;
     return true;
 }
 
@@ -105,23 +105,21 @@ static bool read_form(const json_t *body, size_t width, struct st_response_vecto
 }
 
 static bool start(struct st_server *server, json_t *body, struct st_call *call) {
+    const struct st_served *served = call->served;
     struct st_request request = {.body = body, .n = 1};
-    struct st_response response = {.model = server->name,
+    struct st_response response = {.model = served->name,
                                    .protocol =
                                        call->protocol ? call->protocol : &st_protocol_embeddings};
     struct texts texts = {0};
     stint_model_info info = {.size = sizeof info};
     struct st_problem *problem = &call->problem;
-    stint_model_describe(server->model, &info);
-    bool ok = st_field_string(body, "model", &request.model, problem) &&
-              st_check_model(server, request.model, problem) &&
-              read_form(body, info.embedding, &response.vectors, problem) &&
-              read_texts(server, st_field(body, "input"), info.embedding, &texts, problem);
+    stint_model_describe(served->model, &info);
+    bool ok = read_form(body, info.embedding, &response.vectors, problem) &&
+              read_texts(served, st_field(body, "input"), info.embedding, &texts, problem);
     response.vectors.n = texts.n;
     if (ok) {
         struct st_answer_prompt prompt = {texts.ids.data, texts.ids.count};
-        ok = st_answer_open(&(struct st_answer_options){.scheduler = server->scheduler,
-                                                        .chat = server->chat,
+        ok = st_answer_open(&(struct st_answer_options){.served = served,
                                                         .metrics = server->metrics,
                                                         .response = &response,
                                                         .request = &request,

@@ -5,11 +5,11 @@
 #define ST_SERVER_INFILL_H
 
 #include "server/api/request.h"
-#include "server/api/state.h"
+#include "server/models/served.h"
 
 // Appends the prompt's ids, and to the request the texts that end such answers. False with
 // *problem: the model has no such marks.
-bool st_infill_prompt(const struct st_server *server, struct st_request *request,
+bool st_infill_prompt(const struct st_served *served, struct st_request *request,
                       struct st_ids *ids, struct st_problem *problem);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/api/known.h"
 
-#include "server/api/handlers.h"
+#include "stint.h"
 
 #include <string.h>
 
@@ -56,21 +56,20 @@ static const struct st_known_refused text_refused[] = {
 };
 const struct st_known st_known_text = {text_used, text_idle, text_refused, true};
 
-static const char *const model_idle[] = {"model", NULL};
 static const char *const none[] = {NULL};
 static const struct st_known_refused tokenize_refused[] = {
     {"with_pieces", "ask /detokenize for each token"},
     {"return_token_strs", "ask /detokenize for each token"},
     {NULL, NULL},
 };
-static const char *const tokenize_used[] = {"content", "prompt", "add_special",
-                                            "add_special_tokens", NULL};
-static const char *const detokenize_used[] = {"tokens", NULL};
-static const char *const slot_used[] = {"name", NULL};
+static const char *const tokenize_used[] = {
+    "content", "prompt", "add_special", "add_special_tokens", "model", NULL};
+static const char *const detokenize_used[] = {"tokens", "model", NULL};
+static const char *const slot_used[] = {"name", "model", NULL};
 static const char *const embed_used[] = {"model", "input", "encoding_format", "dimensions", NULL};
 static const char *const embed_idle[] = {"user", NULL};
-const struct st_known st_known_tokenize = {tokenize_used, model_idle, tokenize_refused, false};
-const struct st_known st_known_detokenize = {detokenize_used, model_idle, NULL, false};
+const struct st_known st_known_tokenize = {tokenize_used, none, tokenize_refused, false};
+const struct st_known st_known_detokenize = {detokenize_used, none, NULL, false};
 const struct st_known st_known_slot = {slot_used, none, NULL, false};
 const struct st_known st_known_embed = {embed_used, embed_idle, NULL, false};
 
@@ -132,11 +131,4 @@ bool st_known_check(const json_t *object, const struct st_known *known, const ch
         if (!json_is_null(value) && !check(name, value, known, inside, problem)) return false;
     }
     return true;
-}
-
-bool st_call_object(const struct st_call *call, json_t **object, struct st_problem *problem) {
-    if (!st_request_object(call->body, call->n_body, object, problem)) return false;
-    if (call->known == NULL || st_known_check(*object, call->known, NULL, problem)) return true;
-    json_decref(*object);
-    return false;
 }

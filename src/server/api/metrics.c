@@ -98,54 +98,100 @@ static void write_histogram(const struct histogram *histogram, const char *name,
                    (unsigned long long)histogram->total);
 }
 
-static void write_engine(const struct st_scheduler_stats *s, struct st_json_text *out) {
-    const stint_memory_info *memory = &s->memory;
-    double prompt = (double)s->prompt_tokens;
-    const struct {
-        const char *name, *type, *help;
-        double value;
-    } rows[] = {
-        {"stint_prompt_tokens_total", "counter", "Tokens of prompts.", prompt},
-        {"stint_reused_tokens_total", "counter", "Prompt tokens that were still in a slot's cache.",
-         (double)s->reused_tokens},
-        {"stint_generated_tokens_total", "counter", "Tokens of answers.",
-         (double)s->generated_tokens},
-        {"stint_drafted_tokens_total", "counter", "Tokens computed as drafts.",
-         (double)s->drafted_tokens},
-        {"stint_accepted_tokens_total", "counter", "Drafts that became tokens of answers.",
-         (double)s->accepted_tokens},
-        {"stint_decode_steps_total", "counter",
-         "Decode steps; each gives one token to every running answer.", (double)s->decode_steps},
-        {"stint_prefill_seconds_total", "counter", "Time spent on prefill.", s->prefill_seconds},
-        {"stint_decode_seconds_total", "counter", "Time spent on decoding.", s->decode_seconds},
-        {"stint_rejected_total", "counter", "Requests that found the queue full.",
-         (double)s->rejected},
-        {"stint_slots", "gauge", "Answers that can run at once.", s->slots},
-        {"stint_slots_busy", "gauge", "Answers that are running.", s->busy},
-        {"stint_queue_length", "gauge", "Requests that are waiting for a slot.", s->queued},
-        {"stint_queue_size", "gauge", "Requests that may wait.", s->queue_size},
-        {"stint_cache_hit_rate", "gauge",
-         "Share of prompt tokens that were still in a slot's cache.",
-         prompt > 0 ? (double)s->reused_tokens / prompt : 0},
-        {"stint_bubble_rate", "gauge", "Share of the last prefill in which the NPU was idle.",
-         s->bubble_rate},
-        {"stint_peak_memory_bytes", "gauge", "Peak memory of this process.",
-         (double)stint_peak_rss_bytes()},
-        {"stint_memory_budget_bytes", "gauge", "The bound of --memory; 0: no bound.",
-         (double)memory->budget_bytes},
-        {"stint_kv_bytes", "gauge", "KV cache, if memory is bounded.", (double)memory->kv_bytes},
-        {"stint_weight_bytes_read_total", "counter", "Weights read from the package.",
-         (double)memory->bytes_read},
-        {"stint_weight_hit_rate", "gauge", "Share of weights in memory when needed.",
-         memory->hit_rate},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        head(out, rows[i].name, rows[i].type, rows[i].help);
-        st_json_format(out, "%s %.17g\n", rows[i].name, rows[i].value);
+// ---- Of each model
+
+typedef double value_fn(const struct st_model_view *view);
+
+#define VALUE(name, expression)                                                                    \
+    static double name(const struct st_model_view *view) {                                         \
+        return (double)(expression);                                                               \
     }
+VALUE(prompt_tokens, view->stats.prompt_tokens)
+VALUE(reused_tokens, view->stats.reused_tokens)
+VALUE(generated_tokens, view->stats.generated_tokens)
+VALUE(drafted_tokens, view->stats.drafted_tokens)
+VALUE(accepted_tokens, view->stats.accepted_tokens)
+VALUE(decode_steps, view->stats.decode_steps)
+VALUE(prefill_seconds, view->stats.prefill_seconds)
+VALUE(decode_seconds, view->stats.decode_seconds)
+VALUE(rejected, view->stats.rejected)
+VALUE(loads, view->n_loads)
+VALUE(loaded, view->state == ST_MODEL_READY)
+VALUE(slots, view->stats.slots)
+VALUE(busy, view->stats.busy)
+VALUE(queued, view->stats.queued)
+VALUE(queue_size, view->stats.queue_size)
+VALUE(cache_hit_rate, view->stats.prompt_tokens > 0
+                          ? (double)view->stats.reused_tokens / (double)view->stats.prompt_tokens
+                          : 0)
+VALUE(bubble_rate, view->stats.bubble_rate)
+VALUE(budget_bytes, view->stats.memory.budget_bytes)
+VALUE(kv_bytes, view->stats.memory.kv_bytes)
+VALUE(bytes_read, view->stats.memory.bytes_read)
+VALUE(hit_rate, view->stats.memory.hit_rate)
+#undef VALUE
+
+static const struct {
+    const char *name, *type, *help;
+    value_fn *value;
+} rows[] = {
+    {"stint_prompt_tokens_total", "counter", "Tokens of prompts.", prompt_tokens},
+    {"stint_reused_tokens_total", "counter", "Prompt tokens that were still in a slot's cache.",
+     reused_tokens},
+    {"stint_generated_tokens_total", "counter", "Tokens of answers.", generated_tokens},
+    {"stint_drafted_tokens_total", "counter", "Tokens computed as drafts.", drafted_tokens},
+    {"stint_accepted_tokens_total", "counter", "Drafts that became tokens of answers.",
+     accepted_tokens},
+    {"stint_decode_steps_total", "counter",
+     "Decode steps; each gives one token to every running answer.", decode_steps},
+    {"stint_prefill_seconds_total", "counter", "Time spent on prefill.", prefill_seconds},
+    {"stint_decode_seconds_total", "counter", "Time spent on decoding.", decode_seconds},
+    {"stint_rejected_total", "counter", "Requests that found the queue full.", rejected},
+    {"stint_model_loads_total", "counter", "How often a model was loaded.", loads},
+    {"stint_model_loaded", "gauge", "Whether a model is loaded.", loaded},
+    {"stint_slots", "gauge", "Answers that can run at once.", slots},
+    {"stint_slots_busy", "gauge", "Answers that are running.", busy},
+    {"stint_queue_length", "gauge", "Requests that are waiting for a slot.", queued},
+    {"stint_queue_size", "gauge", "Requests that may wait.", queue_size},
+    {"stint_cache_hit_rate", "gauge", "Share of prompt tokens that were still in a slot's cache.",
+     cache_hit_rate},
+    {"stint_bubble_rate", "gauge", "Share of the last prefill in which the NPU was idle.",
+     bubble_rate},
+    {"stint_memory_budget_bytes", "gauge", "The model's part of --memory; 0: no bound.",
+     budget_bytes},
+    {"stint_kv_bytes", "gauge", "KV cache, if memory is bounded.", kv_bytes},
+    {"stint_weight_bytes_read_total", "counter", "Weights read from the package.", bytes_read},
+    {"stint_weight_hit_rate", "gauge", "Share of weights in memory when needed.", hit_rate},
+};
+
+// A name in a label, where a few characters are escaped.
+static void write_label(const char *name, struct st_json_text *out) {
+    st_json_raw(out, "{model=\"");
+    for (; *name != 0; name++) {
+        if (*name == '\\' || *name == '"') st_json_raw(out, "\\");
+        if (*name == '\n')
+            st_json_raw(out, "\\n");
+        else
+            st_json_rawn(out, name, 1);
+    }
+    st_json_raw(out, "\"}");
 }
 
-void st_metrics_write(struct st_metrics *metrics, const struct st_scheduler_stats *stats,
+// With a single model there are no labels.
+static void write_models(const struct st_model_view *views, size_t n, struct st_json_text *out) {
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        head(out, rows[i].name, rows[i].type, rows[i].help);
+        for (size_t k = 0; k < n; k++) {
+            st_json_raw(out, rows[i].name);
+            if (n > 1) write_label(views[k].name, out);
+            st_json_format(out, " %.17g\n", rows[i].value(&views[k]));
+        }
+    }
+    head(out, "stint_peak_memory_bytes", "gauge", "Peak memory of this process.");
+    st_json_format(out, "stint_peak_memory_bytes %.17g\n", (double)stint_peak_rss_bytes());
+}
+
+void st_metrics_write(struct st_metrics *metrics, const struct st_model_view *views, size_t n,
                       struct st_json_text *out) {
     pthread_mutex_lock(&metrics->lock);
     write_requests(metrics, out);
@@ -155,5 +201,5 @@ void st_metrics_write(struct st_metrics *metrics, const struct st_scheduler_stat
                     "Between the tokens of an answer, its average.", out);
     write_histogram(&metrics->queue, "stint_queue_seconds", "From a request to its slot.", out);
     pthread_mutex_unlock(&metrics->lock);
-    write_engine(stats, out);
+    write_models(views, n, out);
 }

@@ -4,7 +4,7 @@
 #define ST_SERVER_METRICS_H
 
 #include "server/api/json_text.h"
-#include "server/scheduler/scheduler.h"
+#include "server/models/models.h"
 
 struct st_metrics;
 
@@ -19,7 +19,8 @@ void st_metrics_request(struct st_metrics *metrics, size_t i, int status);
 // Counts an answer that has ended.
 void st_metrics_answer(struct st_metrics *metrics, const struct st_scheduler_usage *usage);
 
-void st_metrics_write(struct st_metrics *metrics, const struct st_scheduler_stats *stats,
+// Also what the n models say.
+void st_metrics_write(struct st_metrics *metrics, const struct st_model_view *views, size_t n,
                       struct st_json_text *out);
 
 #endif

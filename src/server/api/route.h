@@ -14,6 +14,13 @@ struct st_known;
 // Fills call->reply or call->answer, or returns false with call->problem filled.
 typedef bool st_handler_fn(struct st_server *server, struct st_call *call);
 
+// Whether a request needs a model.
+enum st_route_model {
+    ST_ROUTE_NO_MODEL,
+    ST_ROUTE_MODEL,     // the one that it names; with a single one it need not
+    ST_ROUTE_ANY_MODEL, // where only one is served, a name is not looked at
+};
+
 struct st_route {
     const char *method; // GET answers HEAD too
     const char *path;   // may hold one *, which matches up to the next slash; at the end of a path
@@ -23,6 +30,7 @@ struct st_route {
     st_handler_fn *handler;
     const struct st_protocol *protocol; // of answers and problems; NULL: OpenAI's
     const struct st_known *known;       // the fields of its body; NULL: it has none
+    enum st_route_model model;          // pre: is_slow, unless NO_MODEL
 };
 
 enum { ST_ROUTE_ARGUMENT_BYTES = 128 };

@@ -26,24 +26,21 @@ static bool check_name(const char *given, struct st_problem *problem) {
 
 static bool read_name(const struct st_call *call, char name[NAME_MAX_BYTES + 1],
                       struct st_problem *problem) {
-    json_t *body;
     const char *given = NULL;
-    if (!st_call_object(call, &body, problem)) return false;
-    bool ok = st_field_string(body, "name", &given, problem) && check_name(given, problem);
+    bool ok = st_field_string(call->object, "name", &given, problem) && check_name(given, problem);
     if (ok) memcpy(name, given, strlen(given) + 1);
-    json_decref(body);
     return ok;
 }
 
-static bool read_slot(const struct st_server *server, const char *argument, uint32_t *slot,
+static bool read_slot(const struct st_served *served, const char *argument, uint32_t *slot,
                       struct st_problem *problem) {
     size_t n = strlen(argument);
     uint32_t number = 0;
     bool ok = n > 0 && n <= 4 && strspn(argument, "0123456789") == n;
     for (size_t i = 0; ok && i < n; i++) number = number * 10 + (uint32_t)(argument[i] - '0');
-    if (!ok || number >= server->n_slots)
+    if (!ok || number >= served->n_slots)
         return st_refuse(problem, 404, NULL, "there is no slot '%s': slots are 0 to %u", argument,
-                         server->n_slots - 1);
+                         served->n_slots - 1);
     *slot = number;
     return true;
 }
@@ -63,7 +60,7 @@ static bool path_of(const struct st_server *server, const char *name, char path[
 static bool find(struct st_server *server, struct st_call *call, uint32_t *slot,
                  char name[NAME_MAX_BYTES + 1], char path[PATH_BYTES]) {
     return has_folder(server, &call->problem) &&
-           read_slot(server, call->argument, slot, &call->problem) &&
+           read_slot(call->served, call->argument, slot, &call->problem) &&
            read_name(call, name, &call->problem) && path_of(server, name, path, &call->problem);
 }
 
@@ -117,7 +114,7 @@ static bool save(struct st_server *server, struct st_call *call, uint32_t slot, 
                          (unsigned long long)saved.n);
     uint64_t room = server->slot_bytes > saved.bytes ? server->slot_bytes - saved.bytes : 0;
     stint_status status =
-        st_scheduler_save(server->scheduler, slot, call->owner, room, path, &n_tokens);
+        st_scheduler_save(call->served->scheduler, slot, call->owner, room, path, &n_tokens);
     if (status == STINT_E_LIMIT)
         return st_refuse(&call->problem, 409, NULL,
                          "%s within --slot-bytes; DELETE one of /v1/slots/saved", st_error_text());
@@ -175,7 +172,7 @@ bool st_handle_restore(struct st_server *server, struct st_call *call) {
     if (stat(path, &file) != 0)
         return st_refuse(&call->problem, 404, "name", "no slot was saved as '%s'", name);
     stint_status status =
-        st_scheduler_restore(server->scheduler, slot, call->owner, path, &n_tokens);
+        st_scheduler_restore(call->served->scheduler, slot, call->owner, path, &n_tokens);
     if (status != STINT_OK) return st_refuse_failure(&call->problem, status, NULL);
     answer(call, slot, name, n_tokens);
     return true;

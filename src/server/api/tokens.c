@@ -4,7 +4,6 @@
 #include "server/api/fields.h"
 #include "server/api/handlers.h"
 #include "server/api/request.h"
-#include "server/api/state.h"
 
 #include <string.h>
 
@@ -16,7 +15,7 @@ static const char *text_of(const json_t *body, struct st_problem *problem) {
     return text;
 }
 
-static bool tokenize(const struct st_server *server, const json_t *body, struct st_call *call) {
+static bool tokenize(const struct st_served *served, const json_t *body, struct st_call *call) {
     struct st_problem *problem = &call->problem;
     struct st_ids ids = {0};
     bool special = st_field(body, "prompt") != NULL; // as the two servers do
@@ -24,25 +23,25 @@ static bool tokenize(const struct st_server *server, const json_t *body, struct 
     if (text == NULL || !st_field_bool(body, "add_special", &special, problem) ||
         !st_field_bool(body, "add_special_tokens", &special, problem))
         return false;
-    size_t n = strlen(text), max = st_tokenizer_max_bytes(server->tokenizer, server->context);
+    size_t n = strlen(text), max = st_tokenizer_max_bytes(served->tokenizer, served->context);
     if (n > max)
         return st_refuse(problem, 400, "content", "the text has %zu bytes; the maximum is %zu", n,
                          max);
     stint_status status =
-        st_tokenizer_encode(server->tokenizer, text, n, special ? STINT_TOKENIZE_ADD_BOS : 0, &ids);
+        st_tokenizer_encode(served->tokenizer, text, n, special ? STINT_TOKENIZE_ADD_BOS : 0, &ids);
     st_json_raw(&call->reply, "{\"tokens\":[");
     for (size_t i = 0; i < ids.count; i++)
         st_json_format(&call->reply, i > 0 ? ",%d" : "%d", ids.data[i]);
     st_json_format(&call->reply, "],\"count\":%zu,\"max_model_len\":%zu}", ids.count,
-                   server->context);
+                   served->context);
     st_ids_free(&ids);
     return status == STINT_OK || st_refuse_failure(problem, status, "content");
 }
 
-static bool detokenize(const struct st_server *server, const json_t *body, struct st_call *call) {
+static bool detokenize(const struct st_served *served, const json_t *body, struct st_call *call) {
     struct st_problem *problem = &call->problem;
     const json_t *tokens = st_field(body, "tokens");
-    size_t vocab = st_tokenizer_vocab(server->tokenizer);
+    size_t vocab = st_tokenizer_vocab(served->tokenizer);
     struct st_detokenizer state = {0};
     struct st_bytes text = {0};
     char piece[ST_PIECE_MAX_BYTES + 8];
@@ -57,7 +56,7 @@ static bool detokenize(const struct st_server *server, const json_t *body, struc
             return st_refuse(problem, 400, "tokens", "token %zu is not an id of 0 to %zu", i,
                              vocab - 1);
         }
-        size_t n = st_detokenizer_push(&state, server->tokenizer, (int32_t)id,
+        size_t n = st_detokenizer_push(&state, served->tokenizer, (int32_t)id,
                                        STINT_DETOKENIZE_SPECIAL, piece);
         status = st_bytes_append(&text, piece, n);
     }
@@ -72,24 +71,17 @@ static bool detokenize(const struct st_server *server, const json_t *body, struc
     return status == STINT_OK || st_refuse_failure(problem, status, "tokens");
 }
 
-static bool with_body(struct st_server *server, struct st_call *call,
-                      bool (*run)(const struct st_server *, const json_t *, struct st_call *)) {
-    json_t *body;
-    if (!st_call_object(call, &body, &call->problem)) return false;
-    bool ok = run(server, body, call);
-    json_decref(body);
-    return ok;
-}
-
 bool st_handle_tokenize(struct st_server *server, struct st_call *call) {
-    return with_body(server, call, tokenize);
+    (void)server;
+    return tokenize(call->served, call->object, call);
 }
 
 bool st_handle_detokenize(struct st_server *server, struct st_call *call) {
-    return with_body(server, call, detokenize);
+    (void)server;
+    return detokenize(call->served, call->object, call);
 }
 
-static void write_token(const struct st_server *server, const char *name, int32_t id,
+static void write_token(const struct st_served *served, const char *name, int32_t id,
                         struct st_json_text *out) {
     struct st_detokenizer state = {0};
     char text[ST_PIECE_MAX_BYTES + 8];
@@ -98,18 +90,20 @@ static void write_token(const struct st_server *server, const char *name, int32_
         st_json_raw(out, "null,");
         return;
     }
-    size_t n = st_detokenizer_push(&state, server->tokenizer, id, STINT_DETOKENIZE_SPECIAL, text);
+    size_t n = st_detokenizer_push(&state, served->tokenizer, id, STINT_DETOKENIZE_SPECIAL, text);
     st_json_quote(out, text, n);
     st_json_raw(out, ",");
 }
 
 bool st_handle_tokenizer_info(struct st_server *server, struct st_call *call) {
+    const struct st_served *served = call->served;
     struct st_json_text *out = &call->reply;
+    (void)server;
     st_json_raw(out, "{");
-    write_token(server, "bos_token", st_tokenizer_bos(server->tokenizer), out);
-    write_token(server, "eos_token", st_tokenizer_eos(server->tokenizer), out);
+    write_token(served, "bos_token", st_tokenizer_bos(served->tokenizer), out);
+    write_token(served, "eos_token", st_tokenizer_eos(served->tokenizer), out);
     st_json_raw(out, "\"chat_template\":");
-    st_json_string_of(out, st_chat_template_text(server->chat));
+    st_json_string_of(out, st_chat_template_text(served->chat));
     st_json_raw(out, "}");
     return true;
 }

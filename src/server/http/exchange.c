@@ -29,6 +29,7 @@ struct exchange {
     bool handled;   // its result was seen
     bool ok;        // what it returned
     struct st_work work;
+    struct st_models_waiter waiter;
     int status; // HTTP status that was sent
     uint64_t begin_ns;
     char logged[LOGGED_BYTES]; // method and path
@@ -224,18 +225,56 @@ static enum MHD_Result send_answer(struct exchange *exchange) {
     return st_reply_call(exchange->connection, call, &exchange->headers);
 }
 
-static void handle(void *context) {
-    struct exchange *exchange = context;
+// exchange->ok: the body was read, and the model is held where one is needed.
+static void handle(struct exchange *exchange) {
     bool large = exchange->body.count >= LARGE_BYTES;
-    exchange->ok = exchange->match.route->handler(exchange->http->server, &exchange->call);
+    if (exchange->ok)
+        exchange->ok = exchange->match.route->handler(exchange->http->server, &exchange->call);
+    st_call_forget(&exchange->call);
     free_body(exchange);
     if (large) st_process_trim(); // its many values
 }
 
+// On a worker, when the model is loaded or cannot be.
+static void go_on(void *context) {
+    struct exchange *exchange = context;
+    struct st_call *call = &exchange->call;
+    const struct st_models_waiter *waiter = &exchange->waiter;
+    bool later = waiter->status == STINT_E_NOMEM || waiter->status == STINT_E_LIMIT ||
+                 waiter->status == STINT_E_CANCELED;
+    call->served = waiter->served;
+    exchange->ok = call->served != NULL ? st_call_read(call)
+                                        : st_refuse(&call->problem, later ? 503 : 500, "model",
+                                                    "the model cannot be loaded: %s", waiter->text);
+    handle(exchange);
+    wake(exchange);
+}
+
+static void give_back(void *context) {
+    struct exchange *exchange = context;
+    st_workers_give(exchange->http->workers, &exchange->work);
+}
+
 // On a worker; the connection is suspended.
 static void handle_apart(void *context) {
-    handle(context);
-    wake(context);
+    struct exchange *exchange = context;
+    struct st_call *call = &exchange->call;
+    struct st_server *server = exchange->http->server;
+    size_t i = SIZE_MAX;
+    exchange->ok =
+        st_call_read(call) && st_call_model(server, exchange->match.route->model, call, &i);
+    if (exchange->ok && i != SIZE_MAX) {
+        call->served = st_models_hold(server->models, i);
+        if (call->served == NULL) { // until then only the body's bytes take memory
+            st_call_forget(call);
+            exchange->work.run = go_on;
+            exchange->waiter = (struct st_models_waiter){.wake = give_back, .context = exchange};
+            st_models_wait(server->models, i, &exchange->waiter);
+            return;
+        }
+    }
+    handle(exchange);
+    wake(exchange);
 }
 
 // The handler has run.
@@ -244,7 +283,7 @@ static enum MHD_Result finish(struct exchange *exchange) {
     exchange->handled = true;
     if (!exchange->ok) return send_problem(exchange);
     if (call->answer == NULL) {
-        exchange->status = MHD_HTTP_OK;
+        exchange->status = call->status != 0 ? call->status : MHD_HTTP_OK;
         return st_reply_call(exchange->connection, call, &exchange->headers);
     }
     st_answer_watch(call->answer, &(struct st_answer_watcher){
@@ -269,7 +308,9 @@ static enum MHD_Result run(struct exchange *exchange, const char *path) {
     call->argument = exchange->match.argument;
     call->body = exchange->body.count > 0 ? exchange->body.data : "";
     call->n_body = exchange->body.count;
+    call->named = MHD_lookup_connection_value(exchange->connection, MHD_GET_ARGUMENT_KIND, "model");
     if (!exchange->match.route->is_slow) {
+        exchange->ok = st_call_read(call);
         handle(exchange);
         return finish(exchange);
     }
@@ -340,6 +381,7 @@ void st_exchange_end(void *context, struct MHD_Connection *connection, void **po
     int status = gone ? 499 : exchange->status;
     // Another request may come on this connection; without one it times out.
     st_watch_deadline(exchange->watched, 2.0 * http->timeout);
+    st_models_release(exchange->call.served);
     st_metrics_request(http->server->metrics, exchange->match.index, status);
     write_log(exchange, status);
     free_body(exchange);

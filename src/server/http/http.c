@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/http/http.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/process.h"
 
@@ -85,14 +86,17 @@ stint_status st_http_open(struct st_server *server, const struct st_server_optio
     return STINT_OK;
 }
 
-void st_http_quiesce(struct st_http *http) {
+static void pause_ms(long ms) {
+    nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
+}
+
+bool st_http_drain(struct st_http *http, double seconds) {
+    uint64_t until = st_now_ns() + (uint64_t)(seconds * 1e9);
     // Closed later, because the library's threads may still use it.
     http->listening = MHD_quiesce_daemon(http->daemon);
     if (http->listening != MHD_INVALID_SOCKET) shutdown(http->listening, SHUT_RDWR);
-}
-
-static void pause_ms(long ms) {
-    nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
+    while (atomic_load(&http->n_open) > 0 && st_now_ns() < until) pause_ms(10);
+    return atomic_load(&http->n_open) == 0;
 }
 
 void st_http_close(struct st_http *http) {

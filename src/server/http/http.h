@@ -43,8 +43,9 @@ struct st_http {
 // Serves on a listening socket, which it takes over.
 stint_status st_http_open(struct st_server *server, const struct st_server_options *options,
                           int listening, struct st_http **http);
-// Accepts no more connections.
-void st_http_quiesce(struct st_http *http);
+// Accepts no more connections, and waits until all requests that have begun are answered. False:
+// some were not after so many seconds.
+bool st_http_drain(struct st_http *http, double seconds);
 // Cancels answers in progress, waits a moment for clients to read the rest, and closes. Accepts
 // NULL.
 void st_http_close(struct st_http *http);

@@ -62,7 +62,7 @@ enum MHD_Result st_reply_call(struct MHD_Connection *connection, struct st_call 
             : from_text(&call->reply);
     if (response == NULL) return MHD_NO;
     add_headers(response, call->type != NULL ? call->type : type_json, headers);
-    return queue(connection, MHD_HTTP_OK, response);
+    return queue(connection, call->status != 0 ? (unsigned)call->status : MHD_HTTP_OK, response);
 }
 
 enum MHD_Result st_reply_problem(struct MHD_Connection *connection,

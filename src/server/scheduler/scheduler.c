@@ -338,6 +338,21 @@ void st_scheduler_stats(struct st_scheduler *s, struct st_scheduler_stats *stats
     stats->device = stint_session_device(session);
 }
 
+void st_scheduler_stats_add(struct st_scheduler_stats *stats,
+                            const struct st_scheduler_stats *other) {
+    stats->requests += other->requests;
+    stats->rejected += other->rejected;
+    stats->prompt_tokens += other->prompt_tokens;
+    stats->reused_tokens += other->reused_tokens;
+    stats->generated_tokens += other->generated_tokens;
+    stats->decode_steps += other->decode_steps;
+    stats->drafted_tokens += other->drafted_tokens;
+    stats->accepted_tokens += other->accepted_tokens;
+    stats->prefill_seconds += other->prefill_seconds;
+    stats->decode_seconds += other->decode_seconds;
+    stats->memory.bytes_read += other->memory.bytes_read;
+}
+
 json_t *st_scheduler_last(struct st_scheduler *s) {
     pthread_mutex_lock(&s->lock);
     json_t *json = s->record.usage.prompt_tokens ? st_record_json(&s->record) : json_null();

@@ -97,6 +97,9 @@ struct st_scheduler_stats {
     const char *device;
 };
 void st_scheduler_stats(struct st_scheduler *scheduler, struct st_scheduler_stats *stats);
+// Adds what is counted since a scheduler was opened, of another one.
+void st_scheduler_stats_add(struct st_scheduler_stats *stats,
+                            const struct st_scheduler_stats *other);
 // The last request that ended, for the page's second view (docs/SERVER.md): a new reference, JSON
 // null before the first.
 json_t *st_scheduler_last(struct st_scheduler *scheduler);
