@@ -124,7 +124,7 @@ static struct st_job *open_job(struct st_slots *slots, const struct st_scheduler
     with_model.options.model = model;
     assert_int_equal(st_job_open(&with_model, model, &job), STINT_OK);
     job->fn = take;
-    st_slots_give(slots, 0, job, 0);
+    st_slots_give(slots, &(struct st_slot_choice){0}, job);
     return job;
 }
 
@@ -168,7 +168,7 @@ static void no_memory_is_told(void **state) {
         if (status == STINT_OK) break;
         assert_int_equal(status, STINT_E_NOMEM);
     }
-    st_slots_give(&slots, 0, job, 0);
+    st_slots_give(&slots, &(struct st_slot_choice){0}, job);
     ts_fail_allocation(1);
     assert_int_equal(st_slots_prompt(&slots, 0, &end), STINT_E_NOMEM);
     ts_fail_allocation(0);

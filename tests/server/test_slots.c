@@ -114,7 +114,7 @@ static void answer_all(const stint_model *model, uint32_t n_drafts,
         assert_int_equal(st_job_open(&r, model, &job), STINT_OK);
         job->fn = note_token;
         job->context = &answers[i];
-        st_slots_give(&slots, i, job, 0);
+        st_slots_give(&slots, &(struct st_slot_choice){i, i, 0}, job);
         assert_int_equal(st_slots_prompt(&slots, i, &end), STINT_OK);
         if (end != ST_SCHEDULER_GOES_ON) end_job(&slots, i, end);
     }

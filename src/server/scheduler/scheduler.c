@@ -131,14 +131,13 @@ static void run_step(struct st_scheduler *s) {
 // With the lock held. False where nothing runs.
 static bool admit(struct st_scheduler *s) {
     while (s->first) {
-        size_t reused = 0;
-        int32_t slot = st_slots_select(&s->slots, s->first, &reused);
-        if (slot < 0) break;
+        struct st_slot_choice choice;
+        if (!st_slots_select(&s->slots, s->first, &choice)) break;
         struct st_job *job = s->first;
         s->first = job->next;
         if (!s->first) s->last = NULL;
         s->stats.queued--;
-        st_slots_give(&s->slots, (uint32_t)slot, job, reused);
+        st_slots_give(&s->slots, &choice, job);
     }
     for (uint32_t i = 0; i < s->slots.n; i++)
         if (is_running(s, i)) return true;

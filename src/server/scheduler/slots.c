@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/size.h"
 #include "generate/rows.h"
+#include "session/kv/copy.h"
 #include "session/precision/learned.h"
 #include "session/precision/precision.h"
 
@@ -61,31 +62,74 @@ static size_t reusable(const struct st_slots *slots, uint32_t slot, const struct
     return n;
 }
 
-int32_t st_slots_select(const struct st_slots *slots, const struct st_job *job, size_t *reused) {
+// The slot that holds the most of the job's prompt, of those that are free or of all; among equals
+// the least recently used one. -1: there is none. Sets *n to the tokens that it holds.
+static int32_t longest(const struct st_slots *slots, const struct st_job *job, bool all,
+                       size_t *n) {
     int32_t best = -1;
-    size_t longest = 0;
+    *n = 0;
     for (uint32_t i = 0; i < slots->n; i++) {
-        if (slots->slots[i].state != ST_SLOT_FREE) continue;
-        size_t n = reusable(slots, i, job);
-        bool older = best >= 0 && n == longest && slots->slots[i].used < slots->slots[best].used;
-        if (best >= 0 && n <= longest && !older) continue;
+        enum st_slot_state state = slots->slots[i].state;
+        if (state == ST_SLOT_TAKEN || (state != ST_SLOT_FREE && !all)) continue;
+        size_t held = reusable(slots, i, job);
+        bool older = best >= 0 && held == *n && slots->slots[i].used < slots->slots[best].used;
+        if (best >= 0 && held <= *n && !older) continue;
         best = (int32_t)i;
-        longest = n;
+        *n = held;
     }
-    if (best >= 0) *reused = longest;
     return best;
 }
 
-void st_slots_give(struct st_slots *slots, uint32_t slot, struct st_job *job, size_t reused) {
+// The least recently used free slot, of the empty ones if there are any. pre: one is free
+static uint32_t oldest(const struct st_slots *slots, bool *empty) {
+    uint32_t best = slots->n;
+    *empty = false;
+    for (uint32_t i = 0; i < slots->n; i++) {
+        if (slots->slots[i].state != ST_SLOT_FREE) continue;
+        bool is_empty = slots->session->sequences[i].length == 0;
+        bool better = best == slots->n || (is_empty && !*empty) ||
+                      (is_empty == *empty && slots->slots[i].used < slots->slots[best].used);
+        if (!better) continue;
+        best = i;
+        *empty = is_empty;
+    }
+    return best;
+}
+
+bool st_slots_select(const struct st_slots *slots, const struct st_job *job,
+                     struct st_slot_choice *choice) {
+    size_t n, n_source;
+    bool empty;
+    int32_t best = longest(slots, job, false, &n), source = longest(slots, job, true, &n_source);
+    if (best < 0) return false;
+    size_t lost = slots->session->sequences[best].length - n;
+    uint32_t other = oldest(slots, &empty);
+    bool stays = lost == 0 || (!empty && lost <= n);
+    *choice = (struct st_slot_choice){(uint32_t)best, (uint32_t)best, n};
+    if (stays && (n > 0 || n_source == 0)) return true;
+    choice->slot = choice->from = stays ? (uint32_t)best : other;
+    choice->reused = reusable(slots, choice->slot, job);
+    if (!st_session_copies(slots->session) || n_source <= choice->reused) return true;
+    choice->from = (uint32_t)source;
+    choice->reused = n_source;
+    return true;
+}
+
+void st_slots_give(struct st_slots *slots, const struct st_slot_choice *choice,
+                   struct st_job *job) {
     struct stint_session *s = slots->session;
+    uint32_t slot = choice->slot;
     slots->slots[slot].job = job;
-    slots->slots[slot].reused = reused;
+    slots->slots[slot].reused = choice->reused;
     slots->slots[slot].owner = job->owner;
     slots->slots[slot].used = ++slots->n_given;
     slots->slots[slot].state = ST_SLOT_PROMPT;
-    st_sequence_truncate(&s->sequences[slot], reused);
+    if (choice->from != slot)
+        st_session_copy(s, choice->from, slot, choice->reused);
+    else
+        st_sequence_truncate(&s->sequences[slot], choice->reused);
     job->begun = st_now_ns();
-    job->done = job->usage.reused_tokens = reused;
+    job->done = job->usage.reused_tokens = choice->reused;
     job->usage.queue_seconds = (double)(job->begun - job->submitted) * 1e-9;
     job->precision = s->precision;
     job->record.slot = slot;

@@ -37,11 +37,20 @@ stint_status st_slots_open(const stint_model *model, const stint_session_options
                            struct st_slots *slots);
 void st_slots_close(struct st_slots *slots);
 
-// Selects the free slot that holds the most of the job's prompt; among equals, the least recently
-// used one. -1: no slot is free. Sets *reused to the number of tokens that it holds already.
-int32_t st_slots_select(const struct st_slots *slots, const struct st_job *job, size_t *reused);
-// Gives the job the slot, which keeps its first `reused` tokens.
-void st_slots_give(struct st_slots *slots, uint32_t slot, struct st_job *job, size_t reused);
+// Where a job is computed. The first `reused` tokens of its prompt are held by the slot `from`; if
+// that is another one, they are copied.
+struct st_slot_choice {
+    uint32_t slot, from;
+    size_t reused;
+};
+
+// Selects a free slot; false: none is free. It is the one that holds the most of the job's prompt,
+// if that continues all that it holds. Otherwise it is an empty one, so that no conversation is
+// given up for a beginning that it shares with others; without one, the one that holds the most if
+// less would be lost than is reused, else the least recently used one.
+bool st_slots_select(const struct st_slots *slots, const struct st_job *job,
+                     struct st_slot_choice *choice);
+void st_slots_give(struct st_slots *slots, const struct st_slot_choice *choice, struct st_job *job);
 
 // The slot's request ended by itself, or by a failure. What a request has computed before it failed
 // may be the reason, so its tokens are dropped; after the second failure in a row all tokens are.
