@@ -163,7 +163,10 @@ static void steps_read_what_is_not_pinned(void **state) {
             fail_msg("expected %.0f bytes of %.0f, a step reads %llu", plan.bytes_per_token, all,
                      (unsigned long long)read);
         assert_true(memory > least || read > 0);
-        assert_true(read <= before || read < 64 << 10);
+        if (before != UINT64_MAX && (double)read > (double)before + 0.1 * all)
+            fail_msg("%llu MiB: a step reads %llu bytes of %.0f, with 1 MiB less it read %llu",
+                     (unsigned long long)memory >> 20, (unsigned long long)read, all,
+                     (unsigned long long)before);
         assert_true(!is_whole(s) || read <= 4096);
         before = is_whole(s) ? 0 : read;
         stint_session_close(s);
