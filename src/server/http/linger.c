@@ -51,7 +51,7 @@ void st_linger_add(struct st_linger *linger, int epoll, int file, uint64_t until
     socket->n_read = 0;
     shutdown(socket->file, SHUT_WR); // the end of the reply
     // No connection's address: the event only wakes the thread.
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = socket};
+    struct epoll_event event = {.events = EPOLLIN, .data.u64 = ST_LINGER_EVENT};
     if (epoll_ctl(epoll, EPOLL_CTL_ADD, socket->file, &event) != 0) end(socket);
 }
 

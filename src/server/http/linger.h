@@ -9,6 +9,8 @@
 
 struct st_linger;
 
+enum { ST_LINGER_EVENT = 1 }; // the number that its epoll events carry
+
 struct st_linger *st_linger_open(void);         // NULL without memory
 void st_linger_close(struct st_linger *linger); // accepts NULL
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 enum { MAX_EVENTS = 32, TICK_MS = 250 };
+enum { WAKE_EVENT = 0 }; // answers are numbered from ST_LINGER_EVENT + 1 on
 
 struct st_watch {
     pthread_t thread;
@@ -21,6 +22,7 @@ struct st_watch {
     pthread_mutex_t lock;
     struct st_watched *first;
     size_t n;
+    uint64_t last_number; // of an answer that was watched
     struct st_watch_limits limits;
     uint64_t patience_ns;
     struct st_linger *linger;
@@ -44,10 +46,11 @@ static void cancel(struct st_watch *watch, struct st_watched *watched) {
     pthread_mutex_lock(&watch->lock);
 }
 
-// The connection may have been removed after its event was reported.
-static struct st_watched *find(struct st_watch *watch, const void *pointer) {
+// The connection may have been removed after its event was reported, and another one may have its
+// memory: an address would name that one, and its client would get no answer.
+static struct st_watched *find(struct st_watch *watch, uint64_t number) {
     struct st_watched *at = watch->first;
-    while (at != NULL && at != pointer) at = at->next;
+    while (at != NULL && at->number != number) at = at->next;
     return at;
 }
 
@@ -114,8 +117,9 @@ static void *run(void *context) {
         bool closing = watch->closing;
         for (int i = 0; i < n; i++) {
             eventfd_t count;
-            if (events[i].data.ptr == NULL) eventfd_read(watch->wake, &count);
-            struct st_watched *watched = find(watch, events[i].data.ptr);
+            uint64_t number = events[i].data.u64;
+            if (number == WAKE_EVENT) eventfd_read(watch->wake, &count);
+            struct st_watched *watched = number > ST_LINGER_EVENT ? find(watch, number) : NULL;
             if (watched != NULL && watched->answer != NULL) cancel(watch, watched);
         }
         cancel_answers(watch, true);
@@ -142,12 +146,13 @@ stint_status st_watch_open(const struct st_watch_limits *limits, struct st_watch
         return st_fail(STINT_E_NOMEM, "no memory to watch connections");
     }
     made->limits = *limits;
+    made->last_number = ST_LINGER_EVENT;
     made->patience_ns = (uint64_t)(limits->patience * 1e9);
     made->linger = linger;
     pthread_mutex_init(&made->lock, NULL);
     made->epoll = epoll_create1(EPOLL_CLOEXEC);
     made->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
+    struct epoll_event event = {.events = EPOLLIN, .data.u64 = WAKE_EVENT};
     if (made->epoll < 0 || made->wake < 0 ||
         epoll_ctl(made->epoll, EPOLL_CTL_ADD, made->wake, &event) != 0 ||
         pthread_create(&made->thread, NULL, run, made) != 0) {
@@ -230,11 +235,13 @@ void st_watch_linger(struct st_watched *watched) {
 
 void st_watch_answer(struct st_watched *watched, struct st_answer *answer) {
     struct st_watch *watch = watched->watch;
-    struct epoll_event event = {.events = EPOLLRDHUP | EPOLLONESHOT, .data.ptr = watched};
+    struct epoll_event event = {.events = EPOLLRDHUP | EPOLLONESHOT};
     if (answer != NULL) st_answer_hold(answer);
     pthread_mutex_lock(&watch->lock);
     struct st_answer *before = watched->answer;
     watched->answer = answer;
+    watched->number = answer != NULL ? ++watch->last_number : 0;
+    event.data.u64 = watched->number;
     if (answer != NULL) watched->slow = watched->gone = false;
     if (answer != NULL)
         epoll_ctl(watch->epoll, EPOLL_CTL_ADD, watched->file, &event);

@@ -19,6 +19,7 @@ struct st_watched {
     uint64_t waits_ns;        // since then its request is incomplete, less the time that its bytes
                               // may take; 0: it is complete
     struct st_answer *answer; // in progress; NULL: none
+    uint64_t number;          // of the answer, in the order in which answers were watched; 0: none
     bool answered;            // it has had a reply: it may end without another
     bool slow;                // the client does not read
     bool gone;                // its answer was canceled
