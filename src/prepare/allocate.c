@@ -7,7 +7,7 @@
 // Bits that a weight may have beyond its precision, so that real models hold (docs/DECISIONS.md):
 // the fewer there are, the more a model depends on the linears that need more.
 static const double more_bits[ST_NESTED_HIGHEST + 1] = {
-    [2] = 0.95, [3] = 0.7, [4] = 0.5, [5] = 0.5, [6] = 0.5};
+    [2] = 0.94, [3] = 0.7, [4] = 0.5, [5] = 0.5, [6] = 0.5};
 
 // A linear's next bit.
 struct step {
