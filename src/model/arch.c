@@ -62,13 +62,13 @@ static const struct st_names glm4_names = {{
     [ST_ROLE_EXPERT_UP] = "model.layers.%u.mlp.experts.%u.up_proj",                                \
     [ST_ROLE_EXPERT_DOWN] = "model.layers.%u.mlp.experts.%u.down_proj"
 
-static const struct st_names moe_names = {{EXPERTS}};
+// Qwen's: one more for all tokens, with a gate of its own.
+#define EXPERTS_AND_GATED                                                                          \
+    EXPERTS, SHARED("shared_expert"),                                                              \
+        [ST_ROLE_SHARED_INPUT_GATE] = "model.layers.%u.mlp.shared_expert_gate"
 
-static const struct st_names qwen2_moe_names = {{
-    EXPERTS,
-    SHARED("shared_expert"),
-    [ST_ROLE_SHARED_INPUT_GATE] = "model.layers.%u.mlp.shared_expert_gate",
-}};
+static const struct st_names moe_names = {{EXPERTS}};
+static const struct st_names qwen2_moe_names = {{EXPERTS_AND_GATED}};
 
 static const struct st_names glm4_moe_names = {{
     EXPERTS,
@@ -147,17 +147,10 @@ static const struct st_names lfm2_names = {{
 
 static const struct st_names qwen35_names = {{QWEN35_DELTA}};
 
-static const struct st_names qwen35_moe_names = {{
-    QWEN35_DELTA,
-    EXPERTS,
-    SHARED("shared_expert"),
-    [ST_ROLE_SHARED_INPUT_GATE] = "model.layers.%u.mlp.shared_expert_gate",
-}};
+static const struct st_names qwen35_moe_names = {{QWEN35_DELTA, EXPERTS_AND_GATED}};
 
 static const struct st_names qwen3next_names = {{
-    EXPERTS,
-    SHARED("shared_expert"),
-    [ST_ROLE_SHARED_INPUT_GATE] = "model.layers.%u.mlp.shared_expert_gate",
+    EXPERTS_AND_GATED,
     [ST_ROLE_CONV] = "model.layers.%u.linear_attn.conv1d",
     [ST_ROLE_CONV_IN] = "model.layers.%u.linear_attn.in_proj_qkvz",
     [ST_ROLE_CONV_OUT] = "model.layers.%u.linear_attn.out_proj",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // config.json into a config: what real files say, what they leave out, and what must be refused.
-#include "model/config.h"
+#include "support/checkpoints.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -18,13 +18,7 @@
 static struct st_config config; // too large for a stack
 
 static stint_status read_text(const char *text) {
-    struct st_checkpoint checkpoint = {.source = ST_SOURCE_HF};
-    checkpoint.config = json_loads(text, 0, NULL);
-    assert_non_null(checkpoint.config);
-    memset(&config, 0, sizeof config);
-    stint_status status = st_config_read(&checkpoint, &config);
-    json_decref(checkpoint.config);
-    return status;
+    return ts_read_config(text, &config);
 }
 
 static void assert_refused(const char *text, stint_status status, const char *mark) {

@@ -1,24 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The blocks of mixtures as they are bound: from folders and from GGUF the same weights.
 #include "kernels/dequantize.h"
-#include "model/model.h"
-#include "support/support.h"
+#include "support/checkpoints.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-
-static stint_model *open_golden(const char *name, const char *file) {
-    char path[200];
-    stint_model_options o = {.size = sizeof o, .no_tokenizer = true, .exec = STINT_EXEC_FLOAT};
-    stint_model *m = NULL;
-    snprintf(path, sizeof path, "tests/golden/models/%s%s", name, file);
-    if (stint_model_open(ts_source(path), &o, &m) != STINT_OK) fail_msg("%s", stint_error_text());
-    return m;
-}
 
 static void assert_same(const struct st_linear_weight *a, const struct st_linear_weight *b) {
     assert_int_equal(a->n_out, b->n_out);
@@ -42,7 +31,7 @@ static void assert_same(const struct st_linear_weight *a, const struct st_linear
 }
 
 static void check(const char *name) {
-    stint_model *folder = open_golden(name, ""), *gguf = open_golden(name, "/model.gguf");
+    stint_model *folder = ts_golden_model(name, ""), *gguf = ts_golden_model(name, "model.gguf");
     const struct st_config *c = &folder->config;
     for (uint32_t i = 0; i < c->n_layers; i++) {
         const struct st_layer *a = &folder->weights.layers[i], *b = &gguf->weights.layers[i];
@@ -74,7 +63,7 @@ static void folders_and_gguf_bind_the_same_blocks(void **state) {
 // Blocks stay in 4 bits.
 static void stored_codes_stay_codes(void **state) {
     (void)state;
-    stint_model *m = open_golden("gpt-oss", "");
+    stint_model *m = ts_golden_model("gpt-oss", "");
     assert_int_equal(m->weights.layers[0].ffn[0].down.dtype, ST_DTYPE_MXFP4);
     stint_model_close(m);
 }

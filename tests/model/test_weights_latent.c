@@ -1,22 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Latent attention as it is bound: the one expansion of folders becomes the two of GGUF.
-#include "model/model.h"
-#include "support/support.h"
+#include "support/checkpoints.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
-
-static stint_model *open_golden(const char *name, const char *file) {
-    char path[200];
-    stint_model_options o = {.size = sizeof o, .no_tokenizer = true, .exec = STINT_EXEC_FLOAT};
-    stint_model *m = NULL;
-    snprintf(path, sizeof path, "tests/golden/models/%s%s", name, file);
-    if (stint_model_open(ts_source(path), &o, &m) != STINT_OK) fail_msg("%s", stint_error_text());
-    return m;
-}
 
 static void assert_same(const struct st_linear_weight *a, const struct st_linear_weight *b) {
     assert_int_equal(a->n_out, b->n_out);
@@ -26,7 +15,7 @@ static void assert_same(const struct st_linear_weight *a, const struct st_linear
 }
 
 static void check(const char *name, bool ranked) {
-    stint_model *folder = open_golden(name, ""), *gguf = open_golden(name, "/model.gguf");
+    stint_model *folder = ts_golden_model(name, ""), *gguf = ts_golden_model(name, "model.gguf");
     const struct st_config *c = &folder->config, *d = &gguf->config;
     assert_memory_equal(&c->latent, &d->latent, sizeof c->latent);
     assert_int_equal(c->latent.query_rank != 0, ranked);
