@@ -8,6 +8,7 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
@@ -72,24 +73,45 @@ static void assert_wanted(const float *got) {
     assert_memory_equal(got, ts_bounded.wanted, TS_BOUNDED_IDS * ts_bounded_vocab() * sizeof *got);
 }
 
+struct part {
+    char section[ST_INT8_NAME_BYTES + 32];
+    bool is_read; // by steps of 3 bits
+};
+
+// Codes, and the groups of all precisions that two linears have. Returns how many.
+static size_t list_parts(struct part *parts) {
+    static const char *const codes[] = {"layers.0.q.nested", "layers.5.down.nested", "head.nested"};
+    const struct st_layer *layers = ts_bounded.lazy->weights.layers;
+    const struct {
+        const char *name;
+        const struct st_nested_weight *weight;
+    } linears[] = {{"layers.3.gate", layers[3].ffn->gate.nested},
+                   {"layers.11.down", layers[11].ffn->down.nested}};
+    size_t n = 0, n_unread = 0;
+    for (; n < sizeof codes / sizeof *codes; n++) {
+        snprintf(parts[n].section, sizeof parts[n].section, "%s", codes[n]);
+        parts[n].is_read = true;
+    }
+    for (size_t i = 0; i < 2; i++)
+        for (unsigned bits = linears[i].weight->low; bits <= linears[i].weight->high; bits++, n++) {
+            st_nested_groups_name(linears[i].name, bits, parts[n].section);
+            parts[n].is_read = bits == linears[i].weight->bits[3];
+            n_unread += !parts[n].is_read;
+        }
+    assert_true(n_unread > 0);
+    return n;
+}
+
 // Of a session that runs, and of one that begins; whatever is in memory. What no run reads may be
 // anything: the planes and groups of other precisions.
 static void damage_of_any_part_is_found(void **state) {
     (void)state;
-    static const struct {
-        const char *section;
-        bool is_read;
-    } parts[] = {{"layers.0.q.nested", true},
-                 {"layers.5.down.nested", true},
-                 {"head.nested", true},
-                 {"layers.3.gate.nested_groups3", true},
-                 {"layers.11.down.nested_groups4", true},
-                 {"layers.3.gate.nested_groups4", false},
-                 {"layers.3.gate.nested_groups2", false}};
+    struct part parts[3 + 2 * ST_NESTED_HIGHEST];
+    size_t n_parts = list_parts(parts);
     float *got = malloc(TS_BOUNDED_IDS * ts_bounded_vocab() * sizeof *got);
     const uint64_t bounds[] = {ts_bounded_min(1), ts_bounded_min(1) + (2 << 20), 100 << 20};
     for (size_t b = 0; b < sizeof bounds / sizeof *bounds; b++)
-        for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        for (size_t i = 0; i < n_parts; i++) {
             const struct st_section *at =
                 st_package_find(ts_bounded.lazy->checkpoint.package, parts[i].section);
             // The first half of codes has the planes of two bits.
