@@ -130,7 +130,6 @@ COVERED = {
     "src/server/http/page.c": SERVE,
     "src/server/http/reply.c": SERVE,
     "src/server/api/slot_files.c": SERVE,
-    "src/server/http/watch.c": HOSTILE,
     "src/server/http/headers.c": "tests/e2e/test_serve_connections.py",
     "src/server/http/workers.c": "tests/server/test_prompts.c",
     "src/cli/fault.c": HOSTILE,
