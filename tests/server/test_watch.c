@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clients that leave, and what that means for others. Answers wait in the queue of a scheduler
 // whose only slot is held, so canceling one ends it in the watching thread, which a gate can hold.
-#include "server/api/protocol.h"
 #include "server/http/watch.h"
-#include "support/novels.h"
 
 #include "server/answers.h"
+#include "server/api/protocol.h"
+#include "support/novels.h"
 
 #include <string.h>
 #include <sys/socket.h>
