@@ -77,6 +77,7 @@ COVERED = {
     "src/session/kv/mamba.c": "tests/session/test_state.c",
     "src/session/kv/matrix.c": "tests/session/test_state.c",
     "src/session/kv/copy.c": "tests/server/test_slot_choice.c",
+    "src/session/kv/state_places.c": "tests/session/test_state.c",
     "src/session/kv/short_conv.c": "tests/session/test_state.c",
     "src/session/replay.c": "tests/session/test_state.c",
     "src/session/trace.c": "tests/session/test_split.c",

@@ -2,6 +2,7 @@
 #include "session/kv/matrix.h"
 
 #include "base/size.h"
+#include "session/kv/state_places.h"
 #include "session/session.h"
 
 #include <string.h>
@@ -26,8 +27,7 @@ static struct added added_of(const struct stint_session *s, uint32_t sequence, s
                              size_t head, size_t position) {
     const struct st_state_shape *shape = &s->model->config.state;
     const struct st_state_cache *state = &s->kv.state;
-    size_t at = (sequence * state->n_layers + slot) * ST_STATE_RECENT + position % ST_STATE_RECENT;
-    float *row = state->recent + at * state->row + state->inputs;
+    float *row = st_state_ring_row(state, sequence, slot, position) + state->inputs;
     float *values = row + (size_t)shape->n_groups * shape->n_keys;
     return (struct added){.key = row + st_state_group(shape, head) * shape->n_keys,
                           .value = values + head * shape->n_values,
@@ -198,7 +198,7 @@ static void pass(const struct st_run *r, size_t t, size_t n, size_t head,
     for (size_t i = 0; i < n; i++, place.position++)
         if (!prompt || place.position + ST_STATE_RECENT >= state->end)
             keep(s, place, slot, head, tokens, i);
-    float *border = t + n == r->batch->n ? st_state_border_matrix(r) : NULL;
+    float *border = t + n == r->batch->n ? st_state_border_matrices(r) : NULL;
     if (border) memcpy(border + at, live, bytes);
 }
 

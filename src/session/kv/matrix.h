@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The matrices among the states of kv/state.h, which alone uses this.
+// The matrices among the states of kv/state.h, whose file alone uses this.
 #ifndef ST_SESSION_KV_MATRIX_H
 #define ST_SESSION_KV_MATRIX_H
 
@@ -18,12 +18,5 @@ void st_matrix_write(struct stint_session *s, uint32_t sequence, size_t slot, si
 // Before a batch: the live matrices become those of its beginning, and the bases recent enough.
 void st_matrix_begin(struct stint_session *s, const struct st_state_batch *batch);
 void st_matrix_end(struct stint_session *s, const struct st_state_batch *batch);
-
-// ---- state.c
-
-// Where a layer's state is among those that have one.
-size_t st_state_slot(const struct st_run *run);
-// The matrices of the border at which a prompt's chunk ends; NULL: it ends at none.
-float *st_state_border_matrix(const struct st_run *run);
 
 #endif

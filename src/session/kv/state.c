@@ -3,17 +3,12 @@
 
 #include "base/size.h"
 #include "session/kv/matrix.h"
+#include "session/kv/state_places.h"
 #include "session/session.h"
 
 #include <string.h>
 
-// ---- Where things are
-
-// Chunks of a split prompt are under way together, so each must find the inputs that the one before
-// it leaves.
-static size_t stride_of(const struct stint_session *s) {
-    return s->split.on ? s->chunk_len : st_round_up(s->kv.state.stride_min, s->chunk_len);
-}
+// ---- Sizes
 
 // With the shortest chunk that measuring may choose.
 static size_t max_borders(const struct stint_session *s) {
@@ -71,40 +66,6 @@ size_t st_state_touched(const struct st_state_cache *state) {
     return state->n_layers ? state->text_bytes + 2 * PARTS * PAGE_BYTES : 0;
 }
 
-static float *recent_row(const struct st_state_cache *state, uint32_t sequence, size_t slot,
-                         size_t position) {
-    size_t at = (sequence * state->n_layers + slot) * ST_STATE_RECENT + position % ST_STATE_RECENT;
-    return state->recent + at * state->row;
-}
-
-static float *border_of(const struct st_state_cache *state, uint32_t sequence, size_t border,
-                        size_t slot) {
-    size_t at = (sequence * state->n_borders + border) * state->n_layers + slot;
-    return state->borders + at * state->floats;
-}
-
-static float *matrix_of(const struct st_state_cache *state, float *floats) {
-    return floats + state->n_before * state->inputs;
-}
-
-size_t st_state_slot(const struct st_run *r) {
-    return r->s->model->config.rank[r->layer] % r->s->kv.state.n_layers;
-}
-
-// Whether a chunk's end is a border. Shorter ones than a state leave theirs in the ring.
-static bool ends_at_border(const struct stint_session *s, size_t position, size_t n) {
-    size_t stride = stride_of(s);
-    return n >= s->kv.state.n_before && (position + n) / stride > position / stride;
-}
-
-float *st_state_border_matrix(const struct st_run *r) {
-    const struct st_state_cache *state = &r->s->kv.state;
-    const struct st_batch *b = r->batch;
-    if (r->phase != ST_PHASE_PREFILL || !ends_at_border(r->s, b->position, b->n)) return NULL;
-    size_t border = (b->position + b->n) / stride_of(r->s);
-    return matrix_of(state, border_of(state, b->sequence, border, st_state_slot(r)));
-}
-
 // ---- Batches
 
 // Copies the inputs before a length between the ring and another place.
@@ -113,7 +74,7 @@ static void copy_inputs(const struct stint_session *s, uint32_t sequence, size_t
     const struct st_state_cache *state = &s->kv.state;
     for (size_t i = 0; i < state->n_before; i++) {
         if (length + i < state->n_before) continue; // before the text's beginning
-        float *row = recent_row(state, sequence, slot, length + i - state->n_before);
+        float *row = st_state_ring_row(state, sequence, slot, length + i - state->n_before);
         float *other = place + i * state->inputs;
         memcpy(to_ring ? row : other, to_ring ? other : row, state->inputs * sizeof(float));
     }
@@ -129,10 +90,11 @@ static bool rings_hold(const struct stint_session *s, const struct st_state_text
 static void keep_border(struct stint_session *s, uint32_t sequence, size_t length) {
     struct st_state_cache *state = &s->kv.state;
     struct st_state_text *text = &state->texts[sequence];
-    size_t stride = stride_of(s), border = length / stride;
+    size_t stride = st_state_stride(s), border = length / stride;
     if (border == 0 || text->borders[border] || !rings_hold(s, text, border * stride)) return;
     for (size_t slot = 0; slot < state->n_layers; slot++)
-        st_state_read(s, sequence, border * stride, slot, border_of(state, sequence, border, slot));
+        st_state_read(s, sequence, border * stride, slot,
+                      st_state_border(state, sequence, border, slot));
     text->borders[border] = border * stride;
 }
 
@@ -142,7 +104,7 @@ void st_state_begin(struct stint_session *s, const struct st_state_batch *b) {
     if (state->n_layers == 0) return;
     struct st_state_text *text = &state->texts[b->sequence];
     // Borders beyond are those of a text that was truncated.
-    for (size_t i = b->position / stride_of(s); i < state->n_borders; i++)
+    for (size_t i = b->position / st_state_stride(s); i < state->n_borders; i++)
         if (text->borders[i] > b->position) text->borders[i] = 0;
     keep_border(s, b->sequence, b->position);
     for (size_t slot = 0; slot < state->n_layers; slot++)
@@ -166,7 +128,8 @@ void st_state_end(struct stint_session *s, const struct st_state_batch *b) {
     if ((b->way & ~ST_WAY_PRECISION) != ST_WAY_PROMPT) return;
     for (size_t at = b->position, n; at < end; at += n) {
         n = st_min(s->chunk_len, end - at);
-        if (ends_at_border(s, at, n)) text->borders[(at + n) / stride_of(s)] = at + n;
+        if (st_state_ends_at_border(s, at, n))
+            text->borders[(at + n) / st_state_stride(s)] = at + n;
     }
 }
 
@@ -178,11 +141,11 @@ const float *st_state_row(const struct st_run *r, size_t t, size_t back) {
     size_t slot = st_state_slot(r), layer = state->n_before * state->inputs;
     if (place.position < back) return NULL;
     if (r->phase == ST_PHASE_DECODE)
-        return recent_row(state, place.sequence, slot, place.position - back);
-    const float *before =
-        r->batch->position == state->first
-            ? state->begun + slot * layer
-            : border_of(state, place.sequence, r->batch->position / stride_of(r->s), slot);
+        return st_state_ring_row(state, place.sequence, slot, place.position - back);
+    const float *before = r->batch->position == state->first
+                              ? state->begun + slot * layer
+                              : st_state_border(state, place.sequence,
+                                                r->batch->position / st_state_stride(r->s), slot);
     return before + (state->n_before + t - back) * state->inputs;
 }
 
@@ -193,10 +156,11 @@ void st_state_keep(const struct st_run *r, size_t t, const float *inputs) {
     size_t bytes = state->inputs * sizeof(float), slot = st_state_slot(r);
     bool prompt = r->phase == ST_PHASE_PREFILL;
     if (!prompt || place.position + ST_STATE_RECENT >= state->end)
-        memcpy(recent_row(state, place.sequence, slot, place.position), inputs, bytes);
-    if (!prompt || t + state->n_before < b->n || !ends_at_border(r->s, b->position, b->n)) return;
-    size_t border = (b->position + b->n) / stride_of(r->s);
-    memcpy(border_of(state, place.sequence, border, slot) +
+        memcpy(st_state_ring_row(state, place.sequence, slot, place.position), inputs, bytes);
+    if (!prompt || t + state->n_before < b->n || !st_state_ends_at_border(r->s, b->position, b->n))
+        return;
+    size_t border = (b->position + b->n) / st_state_stride(r->s);
+    memcpy(st_state_border(state, place.sequence, border, slot) +
                (state->n_before + t - b->n) * state->inputs,
            inputs, bytes);
 }
@@ -212,14 +176,14 @@ bool st_state_is_current(const struct stint_session *s, uint32_t sequence) {
 size_t st_state_restore(struct stint_session *s, uint32_t sequence) {
     struct st_state_cache *state = &s->kv.state;
     struct st_state_text *text = &state->texts[sequence];
-    size_t length = s->sequences[sequence].length, i = length / stride_of(s);
+    size_t length = s->sequences[sequence].length, i = length / st_state_stride(s);
     while (i > 0 && (text->borders[i] == 0 || text->borders[i] > length)) i--;
     size_t border = i ? text->borders[i] : 0;
     text->live = text->base = ST_STATE_NONE;
     for (size_t slot = 0; slot < state->n_layers && border; slot++) {
-        float *floats = border_of(state, sequence, i, slot);
+        float *floats = st_state_border(state, sequence, i, slot);
         copy_inputs(s, sequence, slot, border, floats, true);
-        st_matrix_write(s, sequence, slot, border, matrix_of(state, floats));
+        st_matrix_write(s, sequence, slot, border, st_state_matrices(state, floats));
     }
     text->from = border > state->n_before ? border - state->n_before : 0;
     text->to = border;
@@ -231,7 +195,7 @@ size_t st_state_restore(struct stint_session *s, uint32_t sequence) {
 size_t st_state_held(const struct stint_session *s, uint32_t sequence, size_t i) {
     const struct st_state_text *text = &s->kv.state.texts[sequence];
     size_t length = s->sequences[sequence].length, last = 0;
-    for (size_t b = 1; b <= length / stride_of(s); b++) {
+    for (size_t b = 1; b <= length / st_state_stride(s); b++) {
         if (text->borders[b] == 0 || text->borders[b] > length) continue;
         if (last && text->borders[b] / ST_STATE_STRIDE == last / ST_STATE_STRIDE) continue;
         last = text->borders[b];
@@ -243,30 +207,30 @@ size_t st_state_held(const struct stint_session *s, uint32_t sequence, size_t i)
 void st_state_read(const struct stint_session *s, uint32_t sequence, size_t length, size_t slot,
                    float *to) {
     const struct st_state_cache *state = &s->kv.state;
-    size_t border = length / stride_of(s), n = state->n_before * state->inputs;
+    size_t border = length / st_state_stride(s), n = state->n_before * state->inputs;
     if (border && state->texts[sequence].borders[border] == length) {
-        memcpy(to, border_of(state, sequence, border, slot), state->floats * sizeof *to);
+        memcpy(to, st_state_border(state, sequence, border, slot), state->floats * sizeof *to);
         return;
     }
     memset(to, 0, n * sizeof *to);
     copy_inputs(s, sequence, slot, length, to, false);
-    st_matrix_read(s, sequence, slot, length, matrix_of(state, to));
+    st_matrix_read(s, sequence, slot, length, st_state_matrices(state, to));
 }
 
 void st_state_write(struct stint_session *s, uint32_t sequence, size_t length, size_t slot,
                     const float *from) {
     struct st_state_cache *state = &s->kv.state;
     struct st_state_text *text = &state->texts[sequence];
-    size_t border = length / stride_of(s);
+    size_t border = length / st_state_stride(s);
     float *floats = (float *)(uintptr_t)from;
     if (length == s->sequences[sequence].length) {
         copy_inputs(s, sequence, slot, length, floats, true);
-        st_matrix_write(s, sequence, slot, length, matrix_of(state, floats));
+        st_matrix_write(s, sequence, slot, length, st_state_matrices(state, floats));
         text->from = length > state->n_before ? length - state->n_before : 0;
         text->to = length;
     }
     if (border == 0) return;
-    memcpy(border_of(state, sequence, border, slot), from, state->floats * sizeof *from);
+    memcpy(st_state_border(state, sequence, border, slot), from, state->floats * sizeof *from);
     text->borders[border] = length;
 }
 
