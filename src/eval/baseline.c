@@ -200,11 +200,6 @@ struct parts {
     size_t n;
 };
 
-static void dequantize(const struct st_baseline *b, const struct st_linear_weight *w, size_t row,
-                       float *x) {
-    b->dequantize->fn[w->dtype]((const unsigned char *)w->data + row * w->row_bytes, 0, w->n_in, x);
-}
-
 static stint_status set_factors(const struct st_baseline *b, struct input *input,
                                 const struct parts *parts) {
     float *row = malloc(input->n * sizeof *row);
@@ -215,7 +210,8 @@ static stint_status set_factors(const struct st_baseline *b, struct input *input
     }
     for (size_t p = 0; p < parts->n; p++)
         for (size_t r = 0; r < parts->part[p]->n_out; r++) {
-            dequantize(b, parts->part[p], r, row);
+            st_linear_dequantize_row(b->dequantize, parts->part[p], r, 0, parts->part[p]->n_in,
+                                     row);
             for (size_t i = 0; i < input->n; i++)
                 input->factors[i] = fmaxf(input->factors[i], fabsf(row[i]));
         }
@@ -251,7 +247,7 @@ static stint_status quantize_weight(struct st_baseline *b, const struct input *i
     b->weights[b->n_weights++] = data;
     for (size_t r = 0; r < w->n_out; r++) {
         float *row = data + r * input->width;
-        dequantize(b, w, r, row);
+        st_linear_dequantize_row(b->dequantize, w, r, 0, w->n_in, row);
         if (input->width > input->n) memcpy(row + input->n, row, input->n * sizeof *row);
         quantize_row(b, input, row);
     }

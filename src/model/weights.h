@@ -6,6 +6,7 @@
 #define ST_MODEL_WEIGHTS_H
 
 #include "base/arena.h"
+#include "kernels/dequantize.h"
 #include "kernels/nested.h"
 #include "model/config.h"
 
@@ -24,6 +25,13 @@ struct st_linear_weight {
 
 static inline bool st_linear_exists(const struct st_linear_weight *w) {
     return w->data || w->nested;
+}
+
+// Elements [first, first + n) of a row that is in memory, as floats.
+static inline void st_linear_dequantize_row(const struct st_dequantize *dequantize,
+                                            const struct st_linear_weight *w, size_t row,
+                                            size_t first, size_t n, float *out) {
+    dequantize->fn[w->dtype]((const char *)w->data + row * w->row_bytes, first, n, out);
 }
 
 struct st_norm_weight {

@@ -31,7 +31,7 @@ static bool load(const struct job *j, size_t packed, size_t first, size_t n, flo
     size_t row;
     if (!st_pack_find_row(&j->linear_op, packed, &part, &row)) return false;
     const struct st_linear_weight *w = j->source->parts[part];
-    j->dequantize->fn[w->dtype]((const unsigned char *)w->data + row * w->row_bytes, first, n, x);
+    st_linear_dequantize_row(j->dequantize, w, row, first, n, x);
     for (size_t c = 0; c < n; c++) x[c] /= j->row_scales[packed];
     return true;
 }

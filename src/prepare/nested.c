@@ -185,8 +185,7 @@ static void put_outliers(const struct job *j, const struct worker *w, size_t row
 static void load_row(const struct job *j, struct worker *w, size_t row, size_t r) {
     const struct st_linear_weight *l = j->weight;
     if (row < l->n_out)
-        j->p->dequantize->fn[l->dtype]((const unsigned char *)l->data + row * l->row_bytes, 0,
-                                       l->n_in, w->row);
+        st_linear_dequantize_row(j->p->dequantize, l, row, 0, l->n_in, w->row);
     else
         memset(w->row, 0, l->n_in * sizeof *w->row);
     if (row < l->n_out) take_outliers(j, w, row, r);

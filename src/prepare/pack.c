@@ -106,8 +106,7 @@ bool st_pack_find_row(const struct st_linear_op *s, size_t packed, uint32_t *par
 static stint_status load_row(const struct packing *j, uint32_t part, size_t row, float *max) {
     const struct st_linear_weight *w = j->source->parts[part];
     float *x = j->p->row, best = 0.0f;
-    j->p->dequantize->fn[w->dtype]((const unsigned char *)w->data + row * w->row_bytes, 0, w->n_in,
-                                   x);
+    st_linear_dequantize_row(j->p->dequantize, w, row, 0, w->n_in, x);
     for (size_t i = 0; i < w->n_in; i++) {
         float magnitude = fabsf(x[i]);
         if (magnitude > best || isnan(magnitude)) best = magnitude; // a NaN stays

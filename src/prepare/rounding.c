@@ -87,8 +87,7 @@ static void load(const struct st_rounder *r, struct worker *w, size_t first) {
     const struct st_linear_weight *l = r->linear;
     for (size_t i = 0; i < ROWS; i++) {
         if (first + i < l->n_out)
-            r->dequantize->fn[l->dtype]((const unsigned char *)l->data + (first + i) * l->row_bytes,
-                                        0, l->n_in, w->row);
+            st_linear_dequantize_row(r->dequantize, l, first + i, 0, l->n_in, w->row);
         else
             memset(w->row, 0, l->n_in * sizeof *w->row);
         for (size_t c = 0; c < l->n_in; c++) w->w[c * ROWS + i] = w->row[c];
