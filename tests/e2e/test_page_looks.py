@@ -121,6 +121,27 @@ class Looks(Browsing):
         self.wait(lambda: "too long" in self.find("#context-text").text)
         self.shot("context-full")
 
+    def test_the_meter_forgets_what_was_sent(self):
+        """The tokens of a prompt are counted after its answer is there: they count once."""
+        self.browser.execute_script(
+            "const real = window.fetch; window.held = 0; window.settled = false;"
+            "window.fetch = async (what, options) => {"
+            "  if (!String(what).endsWith('tokenize')) return real(what, options);"
+            "  held++;"
+            "  await new Promise((resolve) => window.release = resolve);"
+            "  try { return await real(what, options); }"
+            "  finally { setTimeout(() => window.settled = true, 100); }"
+            "};")
+        self.find("#prompt").send_keys(PROMPT)
+        self.wait(lambda: self.browser.execute_script("return held"))
+        self.find("#prompt").send_keys(Keys.ENTER)
+        self.answered(2)
+        answer = self.wait(lambda: [message for message in self.kept()[0]["messages"]
+                                    if message.get("state") == "length"])
+        self.browser.execute_script("release()")
+        self.wait(lambda: self.browser.execute_script("return settled"))
+        self.assertEqual(self.find("#context-text").text, f"{answer[0]['used']} of 2,048 tokens")
+
     def test_the_keyboard_is_enough(self):
         self.find("body").send_keys(Keys.TAB)
         self.assertIn("skip", self.focused().get_attribute("class"))

@@ -7,26 +7,27 @@ import {find, number} from "./dom.js";
 import * as models from "./models.js";
 
 const ASK_MS = 250, NEARLY = 0.85;
+// What the reader writes, and its tokens once the server has counted them.
 let draft = {text: "", tokens: 0};
 let timer = 0, asking = null;
 
-// Asks a while after the last letter; the answer to an older text is not waited for.
+// Asks a while after the last letter. Whatever was asked about an older text is given up, also
+// where that text was sent before its tokens were counted.
 function countDraft(text, counted) {
   clearTimeout(timer);
   asking?.abort();
-  asking = null;
-  if (!text) {
-    draft = {text, tokens: 0};
-    return;
-  }
+  draft = {text, tokens: text ? draft.tokens : 0};
+  if (!text) return;
   timer = setTimeout(async () => {
-    const mine = asking = new AbortController();
+    asking = new AbortController();
+    const {signal} = asking;
     try {
-      const tokens = await api.countTokens(text, models.current()?.id, mine.signal);
+      const tokens = await api.countTokens(text, models.current()?.id, signal);
+      if (signal.aborted) return;
       draft = {text, tokens};
       counted();
     } catch {
-      asking = null; // the answer to what is sent will say what is wrong
+      // The answer to what is sent will say what is wrong.
     }
   }, ASK_MS);
 }
