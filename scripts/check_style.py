@@ -154,6 +154,8 @@ COVERED = {
     "src/format/package_writer.c": "tests/format/test_package.c",
     "src/model/arch.c": "tests/model/test_config.c",
     "src/model/arch_find.c": "tests/model/test_config.c",
+    "src/model/arch_names.c": GOLDEN,
+    "src/model/arch_names_gguf.c": GOLDEN,
     "src/model/fingerprint.c": "tests/session/test_save_identity.c",
     "src/model/config_hf.c": "tests/model/test_config.c",
     "src/model/config_gguf.c": GOLDEN,

@@ -107,6 +107,7 @@ enum st_role {
     ST_ROLE_EXPERTS_UP,
     ST_ROLE_EXPERTS_DOWN,
     ST_ROLE_EXPERTS_GATE_UP, // rows of both in turn
+    ST_ROLE_EXPERTS_HALVES,  // of each expert the rows of gate, then those of up; no ending
     ST_ROLE_SINKS,
     ST_ROLE_Q_A, // latent attention's
     ST_ROLE_Q_A_NORM,
@@ -120,6 +121,7 @@ enum st_role {
     ST_ROLE_SHARED_INPUT_GATE, // a gate of the shared expert's output
     ST_ROLE_SHARED_GATE,
     ST_ROLE_SHARED_UP,
+    ST_ROLE_SHARED_GATE_UP,
     ST_ROLE_SHARED_DOWN,
     ST_ROLE_CONV,        // a convolution's taps
     ST_ROLE_CONV_IN,     // its input; a short convolution's with its two gates, one below the other

@@ -158,11 +158,6 @@ static stint_status check_forms(const struct st_config *c) {
         return st_fail(STINT_E_UNSUPPORTED, "no layer has attention");
     if (!st_block_norms_input(c->block) || c->block == ST_BLOCK_PARALLEL)
         return st_fail(STINT_E_UNSUPPORTED, "recurrent state in layers of this block form");
-    if (c->n_experts != 0 && c->arch->form != ST_FORM_DELTA)
-        return st_fail(STINT_E_UNSUPPORTED,
-                       "a mixture of %u experts in a family with recurrent "
-                       "state: only dense models of these are supported",
-                       c->n_experts);
     return check_state(c);
 }
 

@@ -16,6 +16,7 @@ static stint_status read_router(const json_t *json, struct st_config *c) {
     r->sigmoid =
         function ? strcmp(function, "sigmoid") == 0 : (c->flags & ST_ARCH_ROUTE_SIGMOID) != 0;
     r->group_sums = r->sigmoid;
+    ST_TRY(st_json_bool(json, "use_expert_bias", &r->biased));
     ST_TRY(st_json_bool(json, "norm_topk_prob", &normalised));
     ST_TRY(st_json_number(json, "routed_scaling_factor", 0.0, 1e6, &r->scale));
     ST_TRY(st_config_json_size(json, "n_group", &r->n_groups));
@@ -34,6 +35,7 @@ static stint_status read_dense(const json_t *json, struct st_config *c) {
     size_t i;
     ST_TRY(st_config_json_size(json, "first_k_dense_replace", &first));
     ST_TRY(st_config_json_size(json, "moe_layer_start_index", &first));
+    ST_TRY(st_config_json_size(json, "num_dense_layers", &first));
     ST_TRY(st_config_json_size(json, "decoder_sparse_step", &step));
     ST_TRY(st_config_json_size(json, "moe_layer_interval", &step));
     int64_t end = -1;
@@ -62,5 +64,6 @@ stint_status st_config_read_mixture(const json_t *json, struct st_config *c) {
     ST_TRY(st_config_json_size(json, "moe_num_shared_experts", &n_shared));
     if (n_shared > ST_MAX_EXPERTS) return st_fail(STINT_E_FORMAT, "%u shared experts", n_shared);
     c->shared_ffn = (uint32_t)st_min((uint64_t)n_shared * c->ffn, UINT32_MAX);
+    ST_TRY(st_config_json_size(json, "shared_intermediate_size", &c->shared_ffn));
     return st_config_json_size(json, "shared_expert_intermediate_size", &c->shared_ffn);
 }

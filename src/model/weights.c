@@ -106,8 +106,9 @@ bool st_bind_is_int8(const struct st_binder *b, enum st_role role) {
         [ST_ROLE_EXPERTS_UP] = true,  [ST_ROLE_EXPERTS_DOWN] = true,
         [ST_ROLE_CONV_IN] = true,     [ST_ROLE_CONV_OUT] = true,
         [ST_ROLE_SHARED_GATE] = true, [ST_ROLE_SHARED_UP] = true,
-        [ST_ROLE_SHARED_DOWN] = true, [ST_ROLE_STATE_GATE] = true,
-        [ST_ROLE_Q_A] = true,         [ST_ROLE_KV_A] = true,
+        [ST_ROLE_SHARED_DOWN] = true, [ST_ROLE_SHARED_GATE_UP] = true,
+        [ST_ROLE_STATE_GATE] = true,  [ST_ROLE_Q_A] = true,
+        [ST_ROLE_KV_A] = true,
     };
     return b->source->int8 && covered[role];
 }

@@ -10,7 +10,8 @@
 // A linear that every expert has.
 struct kind {
     enum st_role all, one, stored; // in one tensor; in one each; as model/stored_experts.h says
-    uint32_t n_out, n_in, first, step;
+    uint32_t n_out, n_in, first,
+        step;      // of `step` linears whose rows alternate this is the first-th
     size_t offset; // in struct st_ffn_weight
 };
 
@@ -53,10 +54,12 @@ static stint_status bind_biases(const struct st_binder *b, enum st_role role, co
     return STINT_OK;
 }
 
+// Of n_parts linears of each expert in one tensor, the one number `part`.
 static void view_experts(const struct st_binder *b, const struct st_tensor *t,
-                         const struct kind *kind, struct st_ffn_weight *ffn) {
+                         const struct kind *kind, uint32_t part, uint32_t n_parts,
+                         struct st_ffn_weight *ffn) {
     for (uint32_t e = 0; e < b->config->n_experts && ffn; e++)
-        st_bind_rows(t, (uint64_t)e * kind->n_out, kind->n_out, kind->n_in,
+        st_bind_rows(t, ((uint64_t)e * n_parts + part) * kind->n_out, kind->n_out, kind->n_in,
                      linear_of(&ffn[e], kind));
 }
 
@@ -67,9 +70,21 @@ static stint_status bind_together(const struct st_binder *b, uint32_t layer,
     uint64_t dims[] = {b->config->n_experts, kind->n_out, kind->n_in};
     ST_TRY(st_bind_find(b, kind->all, ".weight", layer, 0, 3, dims, false, &t, found));
     if (!*found) return STINT_OK;
-    view_experts(b, &t, kind, ffn);
+    view_experts(b, &t, kind, 0, 1, ffn);
     if (!(b->config->flags & ST_ARCH_BIAS)) return STINT_OK;
     return bind_biases(b, kind->all, ".bias", layer, kind, 0, 1, ffn);
+}
+
+// All experts as folders have them: gates and ups of each follow each other, [experts, 2 n_out,
+// n_in], and downs have a tensor of their own.
+static stint_status bind_halves(const struct st_binder *b, uint32_t layer, const struct kind *kind,
+                                struct st_ffn_weight *ffn, bool *found) {
+    struct st_tensor t;
+    enum st_role role = kind->step == 1 ? kind->all : ST_ROLE_EXPERTS_HALVES;
+    uint64_t dims[] = {b->config->n_experts, (uint64_t)kind->step * kind->n_out, kind->n_in};
+    ST_TRY(st_bind_find(b, role, "", layer, 0, 3, dims, false, &t, found));
+    if (*found) view_experts(b, &t, kind, kind->first, kind->step, ffn);
+    return STINT_OK;
 }
 
 static stint_status bind_stored(const struct st_binder *b, uint32_t layer, const struct kind *kind,
@@ -86,7 +101,7 @@ static stint_status bind_stored(const struct st_binder *b, uint32_t layer, const
                                              .step = kind->step};
     ST_TRY(st_stored_experts_rewrite(b->source->tensors, &stored, b->arena, &t, found));
     if (!*found) return STINT_OK;
-    if (t.data) view_experts(b, &t, kind, ffn);
+    if (t.data) view_experts(b, &t, kind, 0, 1, ffn);
     return bind_biases(b, kind->stored, "_bias", layer, kind, kind->first, kind->step, ffn);
 }
 
@@ -104,7 +119,11 @@ static stint_status bind_each(const struct st_binder *b, uint32_t layer, const s
 
 static stint_status bind_mixture(const struct st_binder *b, uint32_t i, struct st_layer *layer) {
     const struct st_config *c = b->config;
-    bool stored = !b->source->gguf && c->flags & ST_ARCH_EXPERT_COLUMNS;
+    stint_status (*bind_all)(const struct st_binder *, uint32_t, const struct kind *,
+                             struct st_ffn_weight *, bool *) = b->source->gguf ? bind_together
+                                                               : c->flags & ST_ARCH_EXPERT_COLUMNS
+                                                                   ? bind_stored
+                                                                   : bind_halves;
     struct kind kinds[N_KINDS];
     ST_TRY(st_bind_linear(b, ST_ROLE_ROUTER, i, c->n_experts, c->hidden,
                           (c->flags & ST_ARCH_BIAS) != 0, &layer->router));
@@ -112,15 +131,14 @@ static stint_status bind_mixture(const struct st_binder *b, uint32_t i, struct s
     for (size_t k = 0; k < N_KINDS; k++) {
         bool found = false;
         if (!st_bind_is_int8(b, kinds[k].one))
-            ST_TRY(stored ? bind_stored(b, i, &kinds[k], layer->ffn, &found)
-                          : bind_together(b, i, &kinds[k], layer->ffn, &found));
+            ST_TRY(bind_all(b, i, &kinds[k], layer->ffn, &found));
         if (!found) ST_TRY(bind_each(b, i, &kinds[k], layer->ffn));
     }
     return STINT_OK;
 }
 
-// A plain block of its own roles.
-static stint_status bind_block(const struct st_binder *b, uint32_t i, const enum st_role roles[3],
+// A plain block of its own roles: gate, up, down, and gate and up as one.
+static stint_status bind_block(const struct st_binder *b, uint32_t i, const enum st_role roles[4],
                                uint32_t width, struct st_ffn_weight *ffn) {
     const struct st_config *c = b->config;
     bool bias = (c->flags & ST_ARCH_BIAS) != 0, fused = false;
@@ -128,8 +146,7 @@ static stint_status bind_block(const struct st_binder *b, uint32_t i, const enum
     const uint32_t n_out[] = {width, width};
     memset(ffn, 0, sizeof *ffn);
     if (c->flags & ST_ARCH_GATED) {
-        if (roles[0] == ST_ROLE_GATE)
-            ST_TRY(st_bind_fused(b, ST_ROLE_GATE_UP, i, bias, parts, n_out, 2, c->hidden, &fused));
+        ST_TRY(st_bind_fused(b, roles[3], i, bias, parts, n_out, 2, c->hidden, &fused));
         if (!fused) ST_TRY(st_bind_linear(b, roles[0], i, width, c->hidden, bias, &ffn->gate));
     }
     if (!fused) ST_TRY(st_bind_linear(b, roles[1], i, width, c->hidden, bias, &ffn->up));
@@ -177,9 +194,9 @@ static stint_status bind_router_bias(const struct st_binder *b, uint32_t i, cons
 }
 
 stint_status st_bind_ffn(const struct st_binder *b, uint32_t i, struct st_layer *layer) {
-    static const enum st_role plain[] = {ST_ROLE_GATE, ST_ROLE_UP, ST_ROLE_DOWN};
+    static const enum st_role plain[] = {ST_ROLE_GATE, ST_ROLE_UP, ST_ROLE_DOWN, ST_ROLE_GATE_UP};
     static const enum st_role shared[] = {ST_ROLE_SHARED_GATE, ST_ROLE_SHARED_UP,
-                                          ST_ROLE_SHARED_DOWN};
+                                          ST_ROLE_SHARED_DOWN, ST_ROLE_SHARED_GATE_UP};
     const struct st_config *c = b->config;
     struct st_ffn_weight block;
     layer->ffn = ST_TAKE(b->arena, struct st_ffn_weight, st_config_blocks(c, i));

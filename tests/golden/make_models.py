@@ -25,8 +25,8 @@ DELTA = {"head_dim": 16, "linear_num_key_heads": 2, "linear_num_value_heads": 4,
              "rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5,
              "mrope_section": [2, 1, 1], "mrope_interleaved": True}}
 MIXTURE = {"num_hidden_layers": 2, "layer_types": ["linear_attention", "full_attention"],
-           "num_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 20,
-           "shared_expert_intermediate_size": 28}
+           "full_attention_interval": 2, "num_experts": 6, "num_experts_per_tok": 2,
+           "moe_intermediate_size": 20, "shared_expert_intermediate_size": 28}
 MULTIPLIERS = {"embedding_multiplier": 3.0, "attention_multiplier": 0.2,
                "residual_multiplier": 0.4, "logits_scaling": 2.5}
 OPT = {"vocab_size": 48, "hidden_size": 32, "ffn_dim": 56, "num_hidden_layers": 3,
@@ -137,11 +137,24 @@ CASES = {
                          "num_attention_heads": 3, "num_key_value_heads": 3,
                          "block_auto_adjust_ff_dim": False,
                          "layer_types": ["full_attention", "conv", "conv"]}, "vision"),
+    "lfm2moe": ("Lfm2Moe", {
+        **LONG, "num_hidden_layers": 4, "num_dense_layers": 1, "num_experts": 6,
+        "num_experts_per_tok": 2, "moe_intermediate_size": 20,
+        "layer_types": ["conv", "conv", "full_attention", "conv"]}, "new"),
     "granite": ("Granite", {**COMMON, "num_hidden_layers": 2, **MULTIPLIERS}, "new"),
     "granitehybrid": ("GraniteMoeHybrid", {
         **LONG, **MULTIPLIERS, "num_hidden_layers": 4, "shared_intermediate_size": 56,
         "num_local_experts": 0, "mamba_n_heads": 4, "mamba_n_groups": 1, "mamba_d_state": 16,
         "layer_types": 2 * ["linear_attention", "full_attention"]}, "new"),
+    "granitehybrid-moe": ("GraniteMoeHybrid", {
+        **LONG, **MULTIPLIERS, "num_local_experts": 6, "num_experts_per_tok": 3,
+        "intermediate_size": 20, "shared_intermediate_size": 28, "mamba_n_heads": 4,
+        "mamba_n_groups": 2, "mamba_d_state": 12,
+        "layer_types": ["linear_attention", "full_attention", "linear_attention"]}, "mamba"),
+    "granitemoe": ("GraniteMoeShared", {
+        **COMMON, **MULTIPLIERS, "num_hidden_layers": 2, "num_local_experts": 5,
+        "num_experts_per_tok": 2, "intermediate_size": 20, "shared_intermediate_size": 24},
+                   "new"),
     "granitehybrid-bias": ("GraniteMoeHybrid", {
         **COMMON, "num_hidden_layers": 3, "shared_intermediate_size": 40, "num_local_experts": 0,
         "hidden_size": 24, "num_attention_heads": 2, "num_key_value_heads": 1,
@@ -149,7 +162,7 @@ CASES = {
         "mamba_expand": 3, "mamba_d_conv": 3, "mamba_proj_bias": True, "tie_word_embeddings": True,
         "position_embedding_type": "rope",
         "layer_types": ["linear_attention", "full_attention", "linear_attention"]}, "mamba"),
-    "qwen35moe": ("Qwen3_5Moe", {**LONG, **DELTA, **MIXTURE}, "new"),
+    "qwen35moe": ("Qwen3_5Moe", {**LONG, **DELTA, **MIXTURE}, "fused"),
     "qwen3next-moe": ("Qwen3Next", {**COMMON, **DELTA, **MIXTURE}, "new"),
     "qwen3next": ("Qwen3Next", {**LONG, **DELTA, "num_hidden_layers": 4, "num_experts": 0,
                                 "layer_types": 2 * ["linear_attention", "full_attention"]}, "new"),
@@ -216,7 +229,7 @@ def randomize(model, zero_centred):
                 scale = 0.5 if "embed" in name else 2 * parameter.shape[-1] ** -0.5
                 parameter.copy_(values * scale)
         for name, tensor in [*model.named_buffers(), *model.named_parameters()]:
-            if name.endswith("e_score_correction_bias"):
+            if name.endswith(("e_score_correction_bias", "expert_bias")):
                 tensor.copy_(torch.randn(tensor.shape, generator=generator) * 0.2)
 
 
@@ -261,6 +274,24 @@ def store_mxfp4(weights):
     save_file(tensors, weights, {"format": "pt"})
 
 
+def fuse_experts(weights):
+    """As Qwen/Qwen3.5-35B-A3B stores its experts: all of a layer together."""
+    tensors, experts = {}, {}
+    with safe_open(weights, "pt") as stored:
+        for key in stored.keys():
+            layer, _, rest = key.partition(".experts.")
+            if rest:
+                experts.setdefault(layer, {})[tuple(rest.split(".")[:2])] = stored.get_tensor(key)
+            else:
+                tensors[key] = stored.get_tensor(key)
+    for layer, parts in experts.items():
+        gate, up, down = (torch.stack([parts[str(e), kind] for e in range(len(parts) // 3)])
+                          for kind in ("gate_proj", "up_proj", "down_proj"))
+        tensors[layer + ".experts.gate_up_proj"] = torch.cat([gate, up], dim=1)
+        tensors[layer + ".experts.down_proj"] = down
+    save_file(tensors, weights, {"format": "pt"})
+
+
 def greedy(model, tokens):
     ids = list(tokens)
     for _ in range(N_GREEDY):
@@ -296,6 +327,8 @@ def respell(folder, style):
         config["tie_embedding"] = config.pop("tie_word_embeddings")
     if style == "sigmoid":  # as deepseek-ai's own files say it
         config.update({"scoring_func": "sigmoid", "topk_method": "noaux_tc"})
+    if style == "fused":
+        fuse_experts(folder / "model.safetensors")
     if style == "mxfp4":
         config["quantization_config"] = {"quant_method": "mxfp4"}
         store_mxfp4(folder / "model.safetensors")

@@ -48,6 +48,15 @@ static void families_have_their_routers(void **state) {
     assert_true(config.router.biased && !config.router.sigmoid && !config.router.shares);
     assert_true(config.dense[0] && !config.dense[1]);
     assert_int_equal(config.shared_ffn, 64);
+    assert_read("{\"model_type\":\"lfm2_moe\"," SIZES
+                "\"num_experts\":6,\"use_expert_bias\":false}");
+    assert_true(config.router.sigmoid && !config.router.biased && !config.router.shares);
+    assert_true(config.dense[1] && !config.dense[2]);
+    assert_int_equal(config.dense_ffn, 128);
+    assert_read("{\"model_type\":\"granitemoe\"," SIZES "\"num_local_experts\":6,"
+                "\"shared_intermediate_size\":48}");
+    assert_true(!config.router.sigmoid && !config.router.shares);
+    assert_int_equal(config.shared_ffn, 48);
 }
 
 static void blocks_follow_the_layer(void **state) {

@@ -56,7 +56,9 @@ static void check(const char *name) {
 
 static void folders_and_gguf_bind_the_same_blocks(void **state) {
     (void)state;
-    const char *const names[] = {"gpt-oss", "gpt-oss-bf16", "qwen2moe", "glm4-moe", "ernie4_5-moe"};
+    const char *const names[] = {"gpt-oss",      "gpt-oss-bf16", "qwen2moe",   "glm4-moe",
+                                 "ernie4_5-moe", "lfm2moe",      "granitemoe", "granitehybrid-moe",
+                                 "qwen35moe",    "qwen3next-moe"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) check(names[i]);
 }
 

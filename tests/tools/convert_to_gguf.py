@@ -19,6 +19,7 @@ def main():
     for folder in map(pathlib.Path, sys.argv[2:]):
         family = get_model_architecture(ModelBase.load_hparams(folder, False), ModelType.TEXT)
         kind = get_model_class(family)
+        kind.no_mtp = True  # tiny checkpoints have no heads that predict further tokens
         out = folder / "model.gguf"
         with torch.inference_mode():
             model = kind(folder, gguf.LlamaFileType.MOSTLY_BF16, out)
