@@ -61,8 +61,7 @@ STINT_API const char *stint_status_text(stint_status status);
  * NULL; valid until this thread's next failing call. */
 STINT_API const char *stint_error_text(void);
 
-/* The same, copied to buf[0, n) and terminated; returns the length it would have had. For bindings.
- */
+/* The same, copied to buf[0, n) and terminated; returns the length it would have had. */
 STINT_API size_t stint_error_copy(char *buf, size_t n);
 
 typedef enum stint_log_level {
@@ -102,12 +101,10 @@ typedef struct stint_model_options {
     void *progress_context;
     bool no_tokenizer; /* skip the vocabulary; only token ids can be used then */
     stint_exec exec;   /* E_UNSUPPORTED if the file has no weights for it */
-    /* Reads the large weights on demand. They are neither loaded nor checked when the model is
-     * opened: its sessions read them as they need them, and must have a memory bound. Without
-     * effect on a model preset. */
+    /* Large weights are neither loaded nor checked when the model is opened: its sessions read them
+     * on demand, and must have a memory bound. Without effect on a model preset. */
     bool lazy;
-    /* For a model preset in INT8: also make random nested weights of these precisions (2 to 7
-     * bits); default 0: none. */
+    /* For a model preset in INT8: also random nested weights of 2 to 7 bits; default none. */
     uint32_t nested_low, nested_high;
 } stint_model_options;
 
@@ -291,8 +288,7 @@ typedef struct stint_prepare_options {
     const char *target;
 } stint_prepare_options;
 
-/* The name of the i-th quantizer of nested weights, with a one-line description in *about; NULL
- * past the last. Static. */
+/* The name of the i-th quantizer of nested weights, *about it in a line; NULL past the last. */
 STINT_API const char *stint_quantizer(size_t i, const char **about);
 
 /* How a package was made, as JSON text of *bytes bytes (docs/FORMAT.md): its calibration, its loss,
@@ -362,8 +358,9 @@ typedef struct stint_session_options {
      * all of them. Otherwise prompts are split: NPU and CPU each have this many threads (0: one)
      * for their subgraphs. */
     uint32_t npu_threads, cpu_threads;
-    /* The precision schedule: "none" (INT8 throughout, the default), "uniform:B", or a file that
-     * stint_schedule_solve() or _train() wrote for this package. Borrowed during the call. */
+    /* The precision schedule: "none" (INT8 throughout, the default), "uniform:B", "high" or "fast"
+     * (the bits that lose under 1 or 10 %), or a file of stint_schedule_solve() or _train() for
+     * this package. Borrowed during the call. */
     const char *schedule;
     uint32_t leave_out;   /* STINT_LEAVE_*, under a memory bound; default 0: nothing */
     const char *order;    /* execution order of a split prompt's subgraphs, see stint_order_name();
@@ -378,6 +375,9 @@ typedef struct stint_session_options {
      * what followed the same words before. The text does not change. Default 0: none; at most
      * STINT_MAX_STEP_ROWS - 1. Without effect, with a warning, where neurons are predicted. */
     uint32_t n_drafts;
+    /* Where nothing was like the text's end, steps with so many bits of the nested weights, or the
+     * next fewer that are below the text's precision, draft. Default 0: none do. */
+    uint32_t draft_bits;
 } stint_session_options;
 
 /* The i-th device that stint_session_options.device takes, best first, static; NULL after the last.
@@ -387,8 +387,7 @@ STINT_API const char *stint_device_name(size_t i);
 /* The i-th execution order of a split prompt's subgraphs, static; NULL after the last. */
 STINT_API const char *stint_order_name(size_t i);
 
-/* Opens a session. *session is *returned*; free with stint_session_close. E_LIMIT, E_NOMEM, E_ARG.
- */
+/* *session is *returned*; free with stint_session_close. E_LIMIT, E_NOMEM, E_ARG. */
 STINT_API stint_status stint_session_open(const stint_model *model,
                                           const stint_session_options *options,
                                           stint_session **session);
@@ -775,6 +774,7 @@ typedef struct stint_generation_result {
     size_t tool_calls;
     size_t decode_steps;                    /* after the prompt */
     size_t drafted_tokens, accepted_tokens; /* computed in them as drafts; part of the answer */
+    size_t self_drafted_tokens, self_accepted_tokens; /* of these, that fewer bits drafted */
 } stint_generation_result;
 
 /* Appends the prompt ids (at least one, unless the sequence holds some) and generates. If ids is

@@ -166,6 +166,15 @@ const struct st_cli_option st_cli_common_rows[] = {
      .help = "maximum tokens to draft for a step, where that measures faster: what followed the "
              "same words before; the text stays the same; 0: off; auto: 15, with --memory 0",
      .offset = offsetof(struct st_cli_common, n_drafts)},
+    {.name = "draft-bits",
+     .kind = ST_CLI_AUTO,
+     .value = "B",
+     .preset = "auto",
+     .max = 7,
+     .help = "of --drafts: where nothing was like the text's end, draft with so many bits of a "
+             "package's nested weights, or the next fewer that are below the text's precision; 0: "
+             "do not; auto: 4, with --memory 0",
+     .offset = offsetof(struct st_cli_common, draft_bits)},
     {.name = NULL}};
 
 static void print_log(void *context, stint_log_level level, const char *text) {
@@ -236,27 +245,30 @@ double st_cli_median(double *values, size_t n) {
     return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-static uint32_t count_drafts(const struct st_cli_common *common) {
-    if (common->n_drafts != UINT32_MAX) return common->n_drafts;
-    return common->memory != 0 ? 0 : STINT_MAX_STEP_ROWS - 1;
+// What is given, or a preset, which may need more memory than a bound has room for.
+static uint32_t unless_bounded(const struct st_cli_common *common, uint32_t given,
+                               uint32_t preset) {
+    if (given != UINT32_MAX) return given;
+    return common->memory != 0 ? 0 : preset;
 }
 
 stint_session_options st_cli_session_options(const struct st_cli_common *common) {
-    return (stint_session_options){.size = sizeof(stint_session_options),
-                                   .n_threads = common->n_threads,
-                                   .n_context = common->n_context,
-                                   .chunk_len = common->chunk_len,
-                                   .kv = common->kv,
-                                   .memory = common->memory,
-                                   .device = common->device,
-                                   .npu_threads = common->npu_threads,
-                                   .cpu_threads = common->cpu_threads,
-                                   .npu_memory = common->npu_memory,
-                                   .schedule = common->schedule,
-                                   .leave_out =
-                                       common->no_predictor != 0 ? STINT_LEAVE_PREDICTOR : 0,
-                                   .order = st_cli_order(common),
-                                   .n_drafts = count_drafts(common)};
+    return (stint_session_options){
+        .size = sizeof(stint_session_options),
+        .n_threads = common->n_threads,
+        .n_context = common->n_context,
+        .chunk_len = common->chunk_len,
+        .kv = common->kv,
+        .memory = common->memory,
+        .device = common->device,
+        .npu_threads = common->npu_threads,
+        .cpu_threads = common->cpu_threads,
+        .npu_memory = common->npu_memory,
+        .schedule = common->schedule,
+        .leave_out = common->no_predictor != 0 ? STINT_LEAVE_PREDICTOR : 0,
+        .order = st_cli_order(common),
+        .n_drafts = unless_bounded(common, common->n_drafts, STINT_MAX_STEP_ROWS - 1),
+        .draft_bits = unless_bounded(common, common->draft_bits, 4)};
 }
 
 json_t *st_cli_schedule(const stint_session *session) {

@@ -33,8 +33,8 @@ struct st_cli_common {
     uint32_t no_predictor; // index into on, off
     struct st_cli_texts biases, stops;
     const char *json_schema, *tools, *tool;
-    uint32_t thinking; // as stint_thinking
-    uint32_t n_drafts; // UINT32_MAX: auto
+    uint32_t thinking;             // as stint_thinking
+    uint32_t n_drafts, draft_bits; // UINT32_MAX: auto
 };
 
 extern const struct st_cli_option st_cli_common_rows[];
@@ -58,7 +58,7 @@ enum {
     ST_CLI_COMMON_ANSWER = 15 << 15,
     ST_CLI_COMMON_TOOLS = 3 << 19,
     ST_CLI_COMMON_NPU_MEMORY = 1 << 21,
-    ST_CLI_COMMON_DRAFTS = 1 << 22,
+    ST_CLI_COMMON_DRAFTS = 3 << 22,
     ST_CLI_COMMON_SESSION = 127 + ST_CLI_COMMON_VERBOSE + ST_CLI_COMMON_SPLIT +
                             ST_CLI_COMMON_PREDICTOR + ST_CLI_COMMON_NPU_MEMORY
 };

@@ -158,9 +158,11 @@ static void print_figures(const stint_session *session, const stint_generation_r
 }
 
 static json_t *describe_drafts(const stint_generation_result *result) {
-    return json_pack("{s:I, s:I, s:I}", "steps", (json_int_t)result->decode_steps, "drafted",
-                     (json_int_t)result->drafted_tokens, "accepted",
-                     (json_int_t)result->accepted_tokens);
+    return json_pack("{s:I, s:I, s:I, s:I, s:I}", "steps", (json_int_t)result->decode_steps,
+                     "drafted", (json_int_t)result->drafted_tokens, "accepted",
+                     (json_int_t)result->accepted_tokens, "self_drafted",
+                     (json_int_t)result->self_drafted_tokens, "self_accepted",
+                     (json_int_t)result->self_accepted_tokens);
 }
 
 static json_t *describe_energy(const stint_energy *energy) {

@@ -67,10 +67,10 @@ size_t st_draft_propose(const struct st_draft *d, size_t max, int32_t *ids, doub
 
 // ---- Costs
 
-// A disturbance makes a step slower, never faster.
-static double average(double old, double new) {
-    if (old <= 0.0) return new;
-    return new < old ? old + 0.5 * (new - old) : old + 0.1 * (fmin(new, 2.0 * old) - old);
+double st_draft_average(double old, double seconds) {
+    if (old <= 0.0) return seconds;
+    return seconds < old ? old + 0.5 * (seconds - old)
+                         : old + 0.1 * (fmin(seconds, 2.0 * old) - old);
 }
 
 struct line {
@@ -109,22 +109,26 @@ static void fit(struct st_draft_costs *c, double rows, double seconds) {
     for (int i = 0; i < 5; i++) c->sums[i] = decay * c->sums[i] + x[i];
 }
 
-void st_draft_measure(struct st_draft_costs *c, unsigned bits, size_t n_texts, size_t n_rows,
-                      size_t n_tokens, double seconds) {
-    if (bits != c->bits)
+void st_draft_measure(struct st_draft_costs *c, const struct st_draft_step *step) {
+    double rows = (double)step->n_rows, seconds = step->seconds + step->drafting;
+    if (step->bits != c->bits)
         *c = (struct st_draft_costs){.always = c->always, .total = c->total, .gain = c->gain};
-    c->bits = bits;
+    c->bits = step->bits;
     c->total += seconds;
-    if (n_rows > c->longest) c->longest = n_rows;
-    if (n_rows > 1) fit(c, (double)n_rows, seconds);
-    if (n_rows == n_texts) {
-        c->plain[n_rows] = average(c->plain[n_rows], seconds);
+    if (step->n_rows > c->longest) c->longest = step->n_rows;
+    if (step->n_rows > 1) fit(c, rows, step->seconds);
+    if (step->n_rows == step->n_texts) {
+        c->plain[step->n_rows] = st_draft_average(c->plain[step->n_rows], step->seconds);
         return;
     }
-    double plain = c->plain[n_texts];
-    c->gain += plain * (double)n_tokens / (double)n_texts - seconds;
+    double plain = c->plain[step->n_texts];
+    c->gain += plain * (double)step->n_tokens / (double)step->n_texts - seconds;
     // What was won long ago is no reason to lose now.
     c->gain = fmin(c->gain, 8.0 * plain);
+}
+
+double st_draft_allowed(const struct st_draft_costs *c, size_t n_texts) {
+    return c->gain + 0.003 * c->total + 0.75 * c->plain[n_texts];
 }
 
 size_t st_draft_select(const struct st_draft_costs *c, unsigned bits, size_t n_texts,
@@ -133,7 +137,7 @@ size_t st_draft_select(const struct st_draft_costs *c, unsigned bits, size_t n_t
     double plain = c->plain[n_texts], tokens = (double)n_texts;
     if (c->always) return n;
     if (bits != c->bits || plain <= 0.0) return 0;
-    double allowed = c->gain + 0.003 * c->total + 0.75 * plain, best = worth * tokens / plain;
+    double allowed = st_draft_allowed(c, n_texts), best = worth * tokens / plain;
     // A line says little about steps of many more rows than those that were measured.
     size_t known = c->longest > n_texts ? c->longest : n_texts, best_n = 0;
     for (size_t i = 0; i < n && n_texts + i + 1 <= 2 * known; i++) {

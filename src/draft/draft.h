@@ -40,11 +40,22 @@ struct st_draft_costs {
     double gain;    // seconds that drafts saved; negative: lost
 };
 
-// A step of n_rows, n_texts of them not drafted, gave n_tokens.
-void st_draft_measure(struct st_draft_costs *costs, unsigned bits, size_t n_texts, size_t n_rows,
-                      size_t n_tokens, double seconds);
+// What a step took.
+struct st_draft_step {
+    unsigned bits;
+    size_t n_texts, n_rows; // rows that were not drafted; all
+    size_t n_tokens;        // that it gave
+    double seconds;
+    double drafting; // seconds of steps before it that drafted (draft/self.h)
+};
+void st_draft_measure(struct st_draft_costs *costs, const struct st_draft_step *step);
+// Takes a measured time into an average, 0 if none was. A disturbance makes a step slower, never
+// faster.
+double st_draft_average(double old, double seconds);
 // The estimated seconds of a step of n_rows > 0. 0: nothing was measured.
 double st_draft_cost(const struct st_draft_costs *costs, size_t n_rows);
+// The seconds that drafts of one step of n_texts other rows may lose.
+double st_draft_allowed(const struct st_draft_costs *costs, size_t n_texts);
 // How many drafted rows, likeliest first with falling chances [n], a step of n_texts other rows
 // should have: as many as give most tokens per second, while what all drafts may have lost stays
 // below 0.3 % of all steps' time and three quarters of a step.

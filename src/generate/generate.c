@@ -142,24 +142,26 @@ static stint_status next(struct answer *a, float *logits, int32_t *id, bool *end
 // A step behind the newest token *id, which gives another newest one.
 static stint_status step(struct answer *a, int32_t *id, bool *ended) {
     struct stint_session *s = a->s;
-    size_t n_generated = a->generator.n_generated;
-    struct st_rows rows = {.n_texts = 1, .bits = st_precision_at(&s->precision, n_generated - 1)};
+    struct st_rows rows = {.n_texts = 1,
+                           .bits = st_precision_at(&s->precision, a->generator.n_generated - 1),
+                           .scratch = &a->scratch};
     struct st_rows_text *text = &rows.texts[0];
     *text = (struct st_rows_text){.sequence = a->public.sequence,
                                   .newest = *id,
-                                  .n_generated = n_generated,
-                                  .max_tokens = a->generator.options.max_tokens,
+                                  .generator = &a->generator,
                                   .precision = &s->precision};
-    st_rows_draft(s, &rows);
+    ST_TRY(st_rows_draft(s, &rows, s->logits));
     ST_TRY(st_rows_step(s, &rows, s->logits));
     a->result.decode_steps++;
     a->result.drafted_tokens += text->n - 1;
+    if (text->self) a->result.self_drafted_tokens += text->n - 1;
     do {
         double bits = s->newest_bits - a->result.average_bits;
         a->result.average_bits += bits / (double)a->generator.n_generated;
         ST_TRY(next(a, s->logits + text->n_taken * s->model->config.vocab, id, ended));
     } while (!*ended && st_rows_take(s, &rows, 0, *id));
     a->result.accepted_tokens += text->n_taken;
+    if (text->self) a->result.self_accepted_tokens += text->n_taken;
     st_rows_end(s, &rows);
     return STINT_OK;
 }

@@ -145,16 +145,27 @@ static bool end(struct st_generator *g, stint_stop_reason reason) {
     return false;
 }
 
+static struct st_sampler sampler_of(const struct st_generator *g,
+                                    const struct st_generator_scratch *scratch,
+                                    const int32_t *history, size_t n_history, size_t n_generated) {
+    return (struct st_sampler){.elementwise = scratch->elementwise,
+                               .candidates = scratch->candidates,
+                               .vocab = g->options.model->config.vocab,
+                               .ids = history,
+                               .n_ids = n_history,
+                               .n_generated = n_generated,
+                               .tokenizer = g->options.model->tokenizer};
+}
+
+static void add_biases(const struct st_generator *g, float *logits) {
+    for (size_t i = 0; i < g->sampling.n_biases; i++)
+        logits[g->sampling.biases[i].id] += g->sampling.biases[i].value;
+}
+
 bool st_generator_next(struct st_generator *g, struct st_generator_scratch *scratch, float *logits,
                        const int32_t *history, size_t n_history, struct st_token *token) {
     const struct stint_model *model = g->options.model;
-    struct st_sampler sampler = {.elementwise = scratch->elementwise,
-                                 .candidates = scratch->candidates,
-                                 .vocab = model->config.vocab,
-                                 .ids = history,
-                                 .n_ids = n_history,
-                                 .n_generated = g->n_generated,
-                                 .tokenizer = model->tokenizer};
+    struct st_sampler sampler = sampler_of(g, scratch, history, n_history, g->n_generated);
     double log_sum = 0.0;
     token->n_top = 0;
     token->logprob = 0.0f;
@@ -162,8 +173,7 @@ bool st_generator_next(struct st_generator *g, struct st_generator_scratch *scra
         memcpy(scratch->raw, logits, sampler.vocab * sizeof *logits);
         log_sum = look(g, logits, token);
     }
-    for (size_t i = 0; i < g->sampling.n_biases; i++)
-        logits[g->sampling.biases[i].id] += g->sampling.biases[i].value;
+    add_biases(g, logits);
     if (g->constraint &&
         !st_guide_apply(&scratch->guide, model, &g->reasoning, g->constraint, logits))
         return end(g, st_constraint_complete(g->constraint) ? STINT_STOP_EOS : STINT_STOP_LENGTH);
@@ -172,6 +182,19 @@ bool st_generator_next(struct st_generator *g, struct st_generator_scratch *scra
     if (g->constraint) st_guide_take(model, &g->reasoning, g->constraint, token->id);
     if (g->options.logprobs) token->logprob = (float)((double)scratch->raw[token->id] - log_sum);
     return true;
+}
+
+int32_t st_generator_guess(const struct st_generator *g, struct st_generator_scratch *scratch,
+                           float *logits, const int32_t *history, size_t n_history, size_t ahead,
+                           float *margin) {
+    size_t n = g->n_generated + ahead;
+    struct st_sampler sampler = sampler_of(g, scratch, history, n_history, n);
+    add_biases(g, logits);
+    int32_t id = st_sample(&sampler, &g->sampling, st_random_draw(g->sampling.seed, n), logits);
+    float own = logits[id];
+    logits[id] = -INFINITY;
+    *margin = own - logits[scratch->elementwise->argmax(logits, sampler.vocab)];
+    return id;
 }
 
 // ---- Text

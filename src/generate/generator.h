@@ -83,6 +83,14 @@ bool st_generator_next(struct st_generator *generator, struct st_generator_scrat
                        float *logits, const int32_t *history, size_t n_history,
                        struct st_token *token);
 
+// A guess at the token that st_generator_next() will pick `ahead` tokens after the next one, from
+// logits [vocab] of a draft, which it changes; the last `ahead` tokens of history are guesses too.
+// It takes the random number that the token itself will take, so the two are alike as often as the
+// logits are. Constraints are left out. *margin: the token's logit minus the largest other one.
+int32_t st_generator_guess(const struct st_generator *generator,
+                           struct st_generator_scratch *scratch, float *logits,
+                           const int32_t *history, size_t n_history, size_t ahead, float *margin);
+
 // Fills in the log-probability of token->id and the likeliest tokens, from logits [vocab].
 void st_generator_score(const struct st_generator *generator, const float *logits,
                         struct st_token *token);

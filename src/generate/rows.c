@@ -3,37 +3,35 @@
 
 #include "base/clock.h"
 #include "base/size.h"
+#include "generate/self_drafts.h"
 
 #include <string.h>
 
 // What session, context, answer and precision allow.
 static size_t max_drafts(const struct stint_session *s, const struct st_rows_text *text) {
+    const struct st_generator *g = text->generator;
     size_t max = st_min(s->n_drafts, s->n_context - s->sequences[text->sequence].length - 1);
-    if (text->max_tokens > 0) max = st_min(max, text->max_tokens - text->n_generated - 1);
-    size_t n = 0, step = text->n_generated; // of the first draft
+    if (g->options.max_tokens > 0) max = st_min(max, g->options.max_tokens - g->n_generated - 1);
+    size_t n = 0, step = g->n_generated; // of the first draft
     unsigned bits = st_precision_at(text->precision, step - 1);
     while (n < max && st_precision_at(text->precision, step + n) == bits) n++;
     return n;
 }
 
-struct proposal {
-    int32_t ids[STINT_MAX_STEP_ROWS];
-    double chances[STINT_MAX_STEP_ROWS];
-    size_t n, n_selected;
-};
-
-static void propose(struct stint_session *s, const struct st_rows_text *text, struct proposal *p) {
+static void propose(struct stint_session *s, const struct st_rows_text *text,
+                    struct st_proposal *p) {
     struct st_sequence *held = &s->sequences[text->sequence];
     struct st_draft *draft = &s->drafts[text->sequence];
     held->history[held->length] = text->newest; // where the step puts it
-    st_draft_follow(draft, held->history, held->length + 1, text->n_generated);
-    p->n = st_draft_propose(draft, max_drafts(s, text), p->ids, p->chances);
+    st_draft_follow(draft, held->history, held->length + 1, text->generator->n_generated);
+    p->max = max_drafts(s, text);
+    p->n = st_draft_propose(draft, p->max, p->ids, p->chances);
 }
 
 // The proposal whose next token is the likeliest to be right; NULL if none is left.
-static struct proposal *likeliest(struct proposal *proposals, size_t n) {
-    struct proposal *best = NULL;
-    for (struct proposal *p = proposals; p < proposals + n; p++)
+static struct st_proposal *likeliest(struct st_proposal *proposals, size_t n) {
+    struct st_proposal *best = NULL;
+    for (struct st_proposal *p = proposals; p < proposals + n; p++)
         if (p->n_selected < p->n &&
             (!best || p->chances[p->n_selected] > best->chances[best->n_selected]))
             best = p;
@@ -42,8 +40,8 @@ static struct proposal *likeliest(struct proposal *proposals, size_t n) {
 
 // Takes the likeliest tokens of all proposals, as many as pay.
 static void select_drafts(const struct stint_session *s, const struct st_rows *rows,
-                          struct proposal *proposals) {
-    struct proposal *order[STINT_MAX_STEP_ROWS], *p;
+                          struct st_proposal *proposals) {
+    struct st_proposal *order[STINT_MAX_STEP_ROWS], *p;
     double chances[STINT_MAX_STEP_ROWS];
     size_t most = st_min(STINT_MAX_STEP_ROWS, s->chunk_len), n = 0;
     while (rows->n_texts + n < most && (p = likeliest(proposals, rows->n_texts)) != NULL) {
@@ -54,23 +52,32 @@ static void select_drafts(const struct stint_session *s, const struct st_rows *r
     while (n > selected) order[--n]->n_selected--;
 }
 
-void st_rows_draft(struct stint_session *s, struct st_rows *rows) {
-    struct proposal proposals[STINT_MAX_STEP_ROWS];
+// Puts the newest token of a text and its drafts behind the rows that there are.
+static void lay_out(struct st_rows *rows, struct st_rows_text *text, const struct st_proposal *p) {
+    text->first = rows->n;
+    text->n = 1 + p->n_selected;
+    text->n_taken = 0;
+    rows->ids[rows->n] = text->newest;
+    memcpy(rows->ids + rows->n + 1, p->ids, p->n_selected * sizeof *p->ids);
+    memcpy(rows->margins + rows->n + 1, p->margins, p->n_selected * sizeof *p->margins);
+    for (size_t k = 0; k < text->n; k++) rows->sequences[rows->n++] = text->sequence;
+}
+
+stint_status st_rows_draft(struct stint_session *s, struct st_rows *rows, float *logits) {
+    struct st_proposal proposals[STINT_MAX_STEP_ROWS];
+    rows->n = 0;
+    rows->drafting = 0.0;
     for (size_t i = 0; i < rows->n_texts; i++) {
         proposals[i].n = proposals[i].n_selected = 0;
+        rows->texts[i].self = false;
         if (s->n_drafts) propose(s, &rows->texts[i], &proposals[i]);
     }
-    if (s->n_drafts) select_drafts(s, rows, proposals);
-    rows->n = 0;
-    for (size_t i = 0; i < rows->n_texts; i++) {
-        struct st_rows_text *text = &rows->texts[i];
-        text->first = rows->n;
-        text->n = 1 + proposals[i].n_selected;
-        text->n_taken = 0;
-        rows->ids[rows->n] = text->newest;
-        memcpy(rows->ids + rows->n + 1, proposals[i].ids, (text->n - 1) * sizeof *rows->ids);
-        for (size_t k = 0; k < text->n; k++) rows->sequences[rows->n++] = text->sequence;
+    if (s->n_drafts) {
+        select_drafts(s, rows, proposals);
+        ST_TRY(st_self_drafts_add(s, rows, proposals, logits));
     }
+    for (size_t i = 0; i < rows->n_texts; i++) lay_out(rows, &rows->texts[i], &proposals[i]);
+    return STINT_OK;
 }
 
 stint_status st_rows_step(struct stint_session *s, struct st_rows *rows, float *logits) {
@@ -95,7 +102,13 @@ bool st_rows_take(struct stint_session *s, struct st_rows *rows, size_t text, in
 void st_rows_end(struct stint_session *s, const struct st_rows *rows) {
     size_t n_tokens = rows->n_texts;
     for (size_t i = 0; i < rows->n_texts; i++) n_tokens += rows->texts[i].n_taken;
-    if (s->n_drafts)
-        st_draft_measure(&s->draft_costs, rows->bits, rows->n_texts, rows->n, n_tokens,
-                         rows->seconds);
+    if (!s->n_drafts) return;
+    const struct st_draft_step step = {.bits = rows->bits,
+                                       .n_texts = rows->n_texts,
+                                       .n_rows = rows->n,
+                                       .n_tokens = n_tokens,
+                                       .seconds = rows->seconds,
+                                       .drafting = rows->drafting};
+    st_draft_measure(&s->draft_costs, &step);
+    st_self_drafts_learn(s, rows);
 }

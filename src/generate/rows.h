@@ -4,37 +4,42 @@
 // rows were steps of their own: a row is good as long as it holds the token that was picked from
 // the row before. So the picked tokens are those of steps without drafts, for every way of picking,
 // and what was sampled has the model's own distribution: a draft is taken with its probability.
+// Where no earlier text matches, fewer bits of the weights may draft (self_drafts.h).
 #ifndef ST_GENERATE_ROWS_H
 #define ST_GENERATE_ROWS_H
 
+#include "generate/generator.h"
 #include "session/precision/precision.h"
 #include "session/session.h"
 
 struct st_rows_text {
     // Set by the caller. The sequence holds all tokens but the newest.
     uint32_t sequence;
-    int32_t newest;
-    size_t n_generated; // the newest one is the last of them
-    size_t max_tokens;  // of the answer; 0: as the context has room for
+    int32_t newest;                       // the last token that the generator accepted
+    const struct st_generator *generator; // of the answer
     const stint_precision *precision;
     // Set by st_rows_draft: its rows are [first, first + n).
     size_t first, n;
+    bool self;      // fewer bits of the weights made its drafts, not an earlier text
     size_t n_taken; // drafts that were picked; changed by st_rows_take
 };
 
 struct st_rows {
     struct st_rows_text texts[STINT_MAX_STEP_ROWS];
     size_t n_texts;
-    unsigned bits; // at which all newest tokens are computed
+    unsigned bits;                        // at which all newest tokens are computed
+    struct st_generator_scratch *scratch; // of the texts' generators
     // Set by st_rows_draft.
     uint32_t sequences[STINT_MAX_STEP_ROWS];
     int32_t ids[STINT_MAX_STEP_ROWS];
+    float margins[STINT_MAX_STEP_ROWS]; // of self-drafts
     size_t n;
-    double seconds; // of the step
+    double seconds, drafting; // of the step; of those before it that drafted
 };
 
-// Lays out rows->texts [n_texts].
-void st_rows_draft(struct stint_session *s, struct st_rows *rows);
+// Lays out rows->texts [n_texts]. May overwrite logits [n_texts, vocab]. As st_session_step(); the
+// sequences are as before.
+stint_status st_rows_draft(struct stint_session *s, struct st_rows *rows, float *logits);
 // Computes logits [rows->n, vocab]. The sequences hold the newest tokens then, without drafts. As
 // st_session_step().
 stint_status st_rows_step(struct stint_session *s, struct st_rows *rows, float *logits);

@@ -211,6 +211,9 @@ static stint_status apply_options(const struct stint_model *model,
         return st_fail(STINT_E_ARG, "%u sequences: at most %d", o.n_sequences, STINT_MAX_SEQUENCES);
     if (o.n_drafts >= STINT_MAX_STEP_ROWS)
         return st_fail(STINT_E_ARG, "%u drafts: at most %d", o.n_drafts, STINT_MAX_STEP_ROWS - 1);
+    if (o.draft_bits > ST_NESTED_HIGHEST)
+        return st_fail(STINT_E_ARG, "drafts of %u bits: at most %d", o.draft_bits,
+                       ST_NESTED_HIGHEST);
     s->model = model;
     s->n_sequences = st_max(1, o.n_sequences);
     s->n_context = o.n_context ? o.n_context : st_min(context, 4096);
@@ -221,6 +224,7 @@ static stint_status apply_options(const struct stint_model *model,
                                   "depend on its rows");
         s->n_drafts = 0;
     }
+    s->draft_bits = s->n_drafts ? o.draft_bits : 0;
     s->tune_chunk = tune && model->int8.layers;
     s->kernels = select_kernels();
     s->kernels.pairs = select_pairs(s);
@@ -302,6 +306,7 @@ static stint_status open_bounded(const stint_model *model, const stint_session_o
                                    .n_threads = s->group.n_threads,
                                    .leave_out = left_out(options),
                                    .needs = st_schedule_needs(model, &s->precision, s->learned)};
+    st_precision_needs_of_drafts(model, &s->precision, s->draft_bits, &o.needs);
     return st_bounded_open(model, &o, &s->bounded);
 }
 

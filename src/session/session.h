@@ -8,7 +8,7 @@
 #include "base/size.h"
 #include "base/thread.h"
 #include "device/two_term.h"
-#include "draft/draft.h"
+#include "draft/self.h"
 #include "kernels/kernels.h"
 #include "kernels/linear.h"
 #include "model/graph.h"
@@ -164,7 +164,9 @@ struct stint_session {
     struct st_learned *learned; // chooses `precision` after each prompt; or NULL
     uint32_t n_drafts;          // most tokens drafted for a sequence and step
     struct st_draft *drafts;    // [n_sequences], where n_drafts is not 0
+    uint32_t draft_bits;        // most bits of steps that draft; 0: none do
     struct st_draft_costs draft_costs;
+    struct st_self_draft self_draft;
     unsigned newest_bits;   // of the weights that gave the newest logits; 0: float
     st_observe_fn *observe; // or NULL
     void *observe_context;

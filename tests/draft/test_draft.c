@@ -91,6 +91,12 @@ static double stepped(size_t n) {
     return (double)((n + 3) / 4) * 0.7;
 }
 
+static void measure(struct st_draft_costs *costs, unsigned bits, size_t n_texts, size_t n_rows,
+                    size_t n_tokens, double seconds) {
+    const struct st_draft_step step = {bits, n_texts, n_rows, n_tokens, seconds, 0.0};
+    st_draft_measure(costs, &step);
+}
+
 // Plays n steps whose drafts are right with probability `right` but are thought to be right with
 // `thought`. Returns the seconds of one token at a time over those that it took.
 static double play(cost_fn *cost, double right, double thought, int n, size_t n_texts) {
@@ -104,7 +110,7 @@ static double play(cost_fn *cost, double right, double thought, int n, size_t n_
         while (n_right < n_drafts && (double)ts_random_float(0.0f, 1.0f) < right) n_right++;
         double noise = 1.0 + (double)ts_random_float(0.0f, 0.02f);
         double took = cost(n_texts + n_drafts) * noise;
-        st_draft_measure(&costs, 8, n_texts, n_texts + n_drafts, n_texts + n_right, took);
+        measure(&costs, 8, n_texts, n_texts + n_drafts, n_texts + n_right, took);
         seconds += took;
         plain += cost(n_texts) * noise * (double)(n_texts + n_right) / (double)n_texts;
     }
@@ -138,7 +144,7 @@ static void nothing_is_drafted_before_a_step_is_measured(void **state) {
     const double chances[] = {0.99, 0.98, 0.97};
     assert_true(st_draft_cost(&costs, 1) == 0.0);
     assert_int_equal(st_draft_select(&costs, 8, 1, chances, 3), 0);
-    st_draft_measure(&costs, 8, 1, 1, 1, 0.01);
+    measure(&costs, 8, 1, 1, 1, 0.01);
     assert_true(st_draft_select(&costs, 8, 1, chances, 3) > 0);
     assert_int_equal(st_draft_select(&costs, 4, 1, chances, 3), 0); // at another precision
     assert_int_equal(st_draft_select(&costs, 8, 2, chances, 3), 0); // of more texts
@@ -147,12 +153,12 @@ static void nothing_is_drafted_before_a_step_is_measured(void **state) {
 static void costs_between_are_estimated(void **state) {
     (void)state;
     struct st_draft_costs costs = {0};
-    st_draft_measure(&costs, 8, 1, 1, 1, 1.0);
-    st_draft_measure(&costs, 8, 1, 3, 1, 2.0);
+    measure(&costs, 8, 1, 1, 1, 1.0);
+    measure(&costs, 8, 1, 3, 1, 2.0);
     assert_true(st_draft_cost(&costs, 2) < 2.0 && st_draft_cost(&costs, 5) > 2.0);
     for (int i = 0; i < 300; i++) {
         size_t n = 2 + ts_random_below(15);
-        st_draft_measure(&costs, 8, 1, n, 1, 1.5 + 0.25 * (double)n);
+        measure(&costs, 8, 1, n, 1, 1.5 + 0.25 * (double)n);
     }
     for (size_t n = 2; n <= STINT_MAX_STEP_ROWS; n++)
         assert_true(fabs(st_draft_cost(&costs, n) - 1.5 - 0.25 * (double)n) < 0.01);

@@ -234,10 +234,11 @@ struct experiment {
     stint_session *s;
     const int32_t *history;
     size_t n_history;
-    float *first;             // [vocab] logits
-    float *second[VOCAB_MAX]; // [vocab] behind each first token, of steps of one row
-    float *drafted;           // the same behind the draft, of a step with both
-    int32_t draft;
+    float *first;              // [vocab] logits
+    float *second[VOCAB_MAX];  // [vocab] behind each first token, of steps of one row
+    float *drafted[VOCAB_MAX]; // the same behind drafts, of steps with both
+    int32_t draft;             // of every sample, if `low` is NULL
+    float *low;                // [vocab] logits of fewer bits, from which each sample drafts
     struct st_candidate *candidates;
     float *scratch; // [vocab]
 };
@@ -262,6 +263,22 @@ static const float *behind(struct experiment *e, int32_t id) {
     assert_int_equal(stint_session_step(e->s, &(uint32_t){0}, &id, 1, e->second[id]), STINT_OK);
     assert_int_equal(stint_session_truncate(e->s, 0, e->n_history), STINT_OK);
     return e->second[id];
+}
+
+// The same of a step in which the token was a draft behind the prompt's last one.
+static const float *behind_draft(struct experiment *e, int32_t id) {
+    size_t vocab = e->s->model->config.vocab;
+    if (e->drafted[id]) return e->drafted[id];
+    const int32_t ids[] = {e->history[e->n_history - 1], id};
+    float *both = malloc(2 * vocab * sizeof *both);
+    assert_int_equal(stint_session_truncate(e->s, 0, e->n_history - 1), STINT_OK);
+    assert_int_equal(st_session_step(e->s, 8, (uint32_t[]){0, 0}, ids, 2, both), STINT_OK);
+    assert_int_equal(stint_session_truncate(e->s, 0, e->n_history), STINT_OK);
+    assert_memory_equal(both, e->first, vocab * sizeof *both);
+    e->drafted[id] = malloc(vocab * sizeof *both);
+    memcpy(e->drafted[id], both + vocab, vocab * sizeof *both);
+    free(both);
+    return e->drafted[id];
 }
 
 // Counts of pairs; those beyond the cells are one.
@@ -309,9 +326,10 @@ static void compare_distributions(struct experiment *e, stint_sampling sampling)
     for (int which = 0; which < 2; which++)
         for (int i = 0; i < N_SAMPLES; i++) {
             sampling.seed = seed++;
-            int32_t first = pick(e, &sampling, e->first, ids, e->n_history, 0);
-            bool taken = which == 1 && first == e->draft;
-            const float *logits = taken ? e->drafted : behind(e, first);
+            int32_t first = pick(e, &sampling, e->first, ids, e->n_history, 0), draft = e->draft;
+            if (e->low) draft = pick(e, &sampling, e->low, ids, e->n_history, 0);
+            bool taken = which == 1 && first == draft;
+            const float *logits = taken ? behind_draft(e, draft) : behind(e, first);
             ids[e->n_history] = first;
             count(&cells, which, first, pick(e, &sampling, logits, ids, e->n_history + 1, 1));
             n_drafted += taken;
@@ -321,8 +339,8 @@ static void compare_distributions(struct experiment *e, stint_sampling sampling)
     if (!(deviations < 6.0)) fail_msg("chi-square is %g deviations too large", deviations);
 }
 
-static void sampling_keeps_its_distribution(void **state) {
-    (void)state;
+// Of a model, with a draft that is always the same or, from fewer bits, another for each sample.
+static void keep_distribution(const stint_model *m, unsigned draft_bits) {
     const stint_sampling settings[] = {
         {.size = sizeof *settings, .temperature = 1.0f, .top_k = 6},
         {.size = sizeof *settings, .temperature = 0.7f, .top_k = 9, .top_p = 0.9f},
@@ -332,7 +350,6 @@ static void sampling_keeps_its_distribution(void **state) {
          .repeat_penalty = 1.3f,
          .frequency_penalty = 0.5f},
     };
-    const stint_model *m = ts_kinds[0];
     size_t vocab = m->config.vocab;
     assert_true(vocab <= VOCAB_MAX);
     struct experiment *e = calloc(1, sizeof *e);
@@ -340,24 +357,38 @@ static void sampling_keeps_its_distribution(void **state) {
     e->s = open_session(m, N_DRAFTS, NULL);
     e->n_history = make_prompt(m, prompt);
     e->history = prompt;
-    e->first = malloc(4 * vocab * sizeof *e->first);
-    e->drafted = e->first + vocab;
-    e->scratch = e->first + 3 * vocab;
+    float *floats = e->first = malloc(3 * vocab * sizeof *floats);
+    e->scratch = floats + vocab;
     e->candidates = st_sampler_candidates(e->s->draws);
-    // The last token of the prompt and the draft behind it in one step.
-    assert_int_equal(stint_session_eval(e->s, 0, prompt, e->n_history - 1, false, NULL), STINT_OK);
     const stint_sampling greedy = {.size = sizeof greedy};
-    int32_t ids[] = {prompt[e->n_history - 1], 0};
-    assert_int_equal(st_session_step(e->s, 8, (uint32_t[]){0, 0}, ids, 2, e->first), STINT_OK);
-    ids[1] = e->draft = pick(e, &greedy, e->first, prompt, e->n_history, 0);
-    assert_int_equal(stint_session_truncate(e->s, 0, e->n_history - 1), STINT_OK);
-    assert_int_equal(st_session_step(e->s, 8, (uint32_t[]){0, 0}, ids, 2, e->first), STINT_OK);
-    assert_int_equal(stint_session_truncate(e->s, 0, e->n_history), STINT_OK);
+    const int32_t *last = &prompt[e->n_history - 1];
+    assert_int_equal(stint_session_eval(e->s, 0, prompt, e->n_history - 1, false, NULL), STINT_OK);
+    if (draft_bits) {
+        e->low = floats + 2 * vocab;
+        assert_int_equal(st_session_step(e->s, draft_bits, (uint32_t[]){0}, last, 1, e->low),
+                         STINT_OK);
+        assert_int_equal(stint_session_truncate(e->s, 0, e->n_history - 1), STINT_OK);
+    }
+    assert_int_equal(st_session_step(e->s, 8, (uint32_t[]){0}, last, 1, e->first), STINT_OK);
+    e->draft = pick(e, &greedy, e->first, prompt, e->n_history, 0);
     for (int i = 0; i < 3; i++) compare_distributions(e, settings[i]);
-    for (size_t i = 0; i < vocab; i++) free(e->second[i]);
-    free(e->first);
+    for (size_t i = 0; i < vocab; i++) {
+        free(e->second[i]);
+        free(e->drafted[i]);
+    }
+    free(floats);
     stint_session_close(e->s);
     free(e);
+}
+
+static void sampling_keeps_its_distribution(void **state) {
+    (void)state;
+    keep_distribution(ts_kinds[0], 0);
+}
+
+static void so_it_does_where_fewer_bits_draft(void **state) {
+    (void)state;
+    keep_distribution(ts_kinds[2], 2);
 }
 
 int main(void) {
@@ -369,6 +400,7 @@ int main(void) {
         cmocka_unit_test(rows_are_steps),
         cmocka_unit_test(settings_have_a_range),
         cmocka_unit_test(sampling_keeps_its_distribution),
+        cmocka_unit_test(so_it_does_where_fewer_bits_draft),
     };
     return cmocka_run_group_tests(tests, ts_kinds_open, ts_kinds_close);
 }

@@ -170,6 +170,7 @@ class SessionOptions(Sized):
         ("n_sequences", c_uint32),
         ("npu_memory", c_uint64),
         ("n_drafts", c_uint32),
+        ("draft_bits", c_uint32),
     ]
 
 
@@ -288,6 +289,8 @@ class GenerationResult(Sized):
         ("decode_steps", c_size_t),
         ("drafted_tokens", c_size_t),
         ("accepted_tokens", c_size_t),
+        ("self_drafted_tokens", c_size_t),
+        ("self_accepted_tokens", c_size_t),
     ]
 
 

@@ -97,7 +97,8 @@ class Model:
     def session(self, *, threads: int = 0, context: int = 0, chunk: Union[int, str] = 0,
                 kv: Optional[str] = None, memory: int = 0, device: Optional[str] = None,
                 npu_threads: int = 0, cpu_threads: int = 0, schedule: Optional[str] = None,
-                order: Optional[str] = None, npu_memory: int = 0, drafts: int = 0) -> Session:
+                order: Optional[str] = None, npu_memory: int = 0, drafts: int = 0,
+                draft_bits: int = 0) -> Session:
         """A conversation. All defaults are those of stint_session_options; chunk can be "auto",
         memory is in bytes."""
         options = _layout.SessionOptions(
@@ -105,5 +106,5 @@ class Model:
             chunk_len=_layout.CHUNK_AUTO if chunk == "auto" else chunk,
             kv=optional(kv), memory=memory, device=optional(device),
             npu_threads=npu_threads, cpu_threads=cpu_threads, schedule=optional(schedule),
-            order=optional(order), npu_memory=npu_memory, n_drafts=drafts)
+            order=optional(order), npu_memory=npu_memory, n_drafts=drafts, draft_bits=draft_bits)
         return Session(self.handle, options)

@@ -111,6 +111,8 @@ VALUE(reused_tokens, view->stats.reused_tokens)
 VALUE(generated_tokens, view->stats.generated_tokens)
 VALUE(drafted_tokens, view->stats.drafted_tokens)
 VALUE(accepted_tokens, view->stats.accepted_tokens)
+VALUE(self_drafted_tokens, view->stats.self_drafted_tokens)
+VALUE(self_accepted_tokens, view->stats.self_accepted_tokens)
 VALUE(decode_steps, view->stats.decode_steps)
 VALUE(prefill_seconds, view->stats.prefill_seconds)
 VALUE(decode_seconds, view->stats.decode_seconds)
@@ -142,6 +144,10 @@ static const struct {
     {"stint_drafted_tokens_total", "counter", "Tokens computed as drafts.", drafted_tokens},
     {"stint_accepted_tokens_total", "counter", "Drafts that became tokens of answers.",
      accepted_tokens},
+    {"stint_self_drafted_tokens_total", "counter", "Of the drafts, those made with fewer bits.",
+     self_drafted_tokens},
+    {"stint_self_accepted_tokens_total", "counter", "Of these, tokens of answers.",
+     self_accepted_tokens},
     {"stint_decode_steps_total", "counter",
      "Decode steps; each gives one token to every running answer.", decode_steps},
     {"stint_prefill_seconds_total", "counter", "Time spent on prefill.", prefill_seconds},

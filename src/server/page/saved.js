@@ -21,10 +21,12 @@ function schedule({average_bits: bits}) {
     `${number(bits)} bits of each weight were read for a token, in place of 8.`];
 }
 
-function drafts({drafted_tokens: drafted, accepted_tokens: accepted, generated_tokens: made}) {
+function drafts({drafted_tokens: drafted, accepted_tokens: accepted, generated_tokens: made,
+                 self_drafted_tokens: own, self_accepted_tokens: right}) {
   if (!drafted) return [null, "No token was guessed beforehand."];
+  const fewer = own ? ` Of these, fewer bits guessed ${number(right)} of ${number(own)}.` : "";
   return [made > 0 ? percent(accepted / made) : "–",
-    `Guessed right: ${number(accepted)} of ${count(drafted, "token")}, each a step less.`];
+    `Guessed right: ${number(accepted)} of ${count(drafted, "token")}, each a step less.${fewer}`];
 }
 
 function together({prefill}) {

@@ -109,12 +109,14 @@ json_t *st_record_json(const struct st_record *r) {
                                 r->npu_seconds, "cpu_seconds", r->cpu_seconds, "bubble_rate",
                                 bubbles, "chunks", (int)r->chunks, "events", events_json(r));
     return json_pack(
-        "{s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:i, s:o, s:o, s:o, s:o}",
+        "{s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:i, s:o, s:o, s:o, s:o}",
         "prompt_tokens", (json_int_t)u->prompt_tokens, "reused_tokens",
         (json_int_t)u->reused_tokens, "generated_tokens", (json_int_t)u->generated_tokens,
         "queue_seconds", u->queue_seconds, "first_token_seconds", u->first_token_seconds,
         "prefill_seconds", u->prefill_seconds, "decode_seconds", u->decode_seconds, "average_bits",
         u->average_bits, "drafted_tokens", (json_int_t)u->drafted_tokens, "accepted_tokens",
-        (json_int_t)u->accepted_tokens, "slot", (int)r->slot, "prefill", prefill, "tokens",
-        tokens_json(r), "memory", memory_json(&r->memory), "io", io_json(&r->memory));
+        (json_int_t)u->accepted_tokens, "self_drafted_tokens", (json_int_t)u->self_drafted_tokens,
+        "self_accepted_tokens", (json_int_t)u->self_accepted_tokens, "slot", (int)r->slot,
+        "prefill", prefill, "tokens", tokens_json(r), "memory", memory_json(&r->memory), "io",
+        io_json(&r->memory));
 }

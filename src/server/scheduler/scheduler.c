@@ -44,6 +44,8 @@ static void count_end(struct st_scheduler *s, const struct st_job *job) {
     s->stats.generated_tokens += u->generated_tokens;
     s->stats.drafted_tokens += u->drafted_tokens;
     s->stats.accepted_tokens += u->accepted_tokens;
+    s->stats.self_drafted_tokens += u->self_drafted_tokens;
+    s->stats.self_accepted_tokens += u->self_accepted_tokens;
     s->stats.prefill_seconds += u->prefill_seconds;
     s->stats.decode_seconds += u->decode_seconds;
     if (u->prefill_seconds > 0.0) s->stats.bubble_rate = r->bubble_seconds / u->prefill_seconds;
@@ -347,6 +349,8 @@ void st_scheduler_stats_add(struct st_scheduler_stats *stats,
     stats->decode_steps += other->decode_steps;
     stats->drafted_tokens += other->drafted_tokens;
     stats->accepted_tokens += other->accepted_tokens;
+    stats->self_drafted_tokens += other->self_drafted_tokens;
+    stats->self_accepted_tokens += other->self_accepted_tokens;
     stats->prefill_seconds += other->prefill_seconds;
     stats->decode_seconds += other->decode_seconds;
     stats->memory.bytes_read += other->memory.bytes_read;

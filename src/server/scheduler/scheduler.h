@@ -48,7 +48,8 @@ struct st_scheduler_usage {
     double queue_seconds, prefill_seconds, decode_seconds;
     double first_token_seconds; // since the request was submitted
     double average_bits;
-    size_t drafted_tokens, accepted_tokens; // computed as drafts; part of the answer
+    size_t drafted_tokens, accepted_tokens;           // computed as drafts; part of the answer
+    size_t self_drafted_tokens, self_accepted_tokens; // of those, that fewer bits drafted
 };
 
 // A request has one event per token, then one end event. There may be no tokens.
@@ -89,7 +90,7 @@ struct st_scheduler_stats {
     uint32_t slots, busy, queued, queue_size;
     // Since the scheduler was opened.
     uint64_t requests, rejected, prompt_tokens, reused_tokens, generated_tokens, decode_steps;
-    uint64_t drafted_tokens, accepted_tokens;
+    uint64_t drafted_tokens, accepted_tokens, self_drafted_tokens, self_accepted_tokens;
     double prefill_seconds, decode_seconds;
     double bubble_rate; // of the last prefill
     stint_memory_info memory;

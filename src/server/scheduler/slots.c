@@ -247,6 +247,8 @@ static enum st_scheduler_end take_rows(struct st_slots *slots, uint32_t slot, st
     } while (end == ST_SCHEDULER_GOES_ON && st_rows_take(s, rows, i, job->next_id));
     job->usage.drafted_tokens += text->n - 1;
     job->usage.accepted_tokens += text->n_taken;
+    if (text->self) job->usage.self_drafted_tokens += text->n - 1;
+    if (text->self) job->usage.self_accepted_tokens += text->n_taken;
     return end;
 }
 
@@ -255,12 +257,11 @@ static stint_status step_rows(struct st_slots *slots, const uint32_t *batch, str
         const struct st_job *job = slots->slots[batch[i]].job;
         rows->texts[i] = (struct st_rows_text){.sequence = batch[i],
                                                .newest = job->next_id,
-                                               .n_generated = job->generator.n_generated,
-                                               .max_tokens = job->generator.options.max_tokens,
+                                               .generator = &job->generator,
                                                .precision = &job->precision};
     }
-    st_rows_draft(slots->session, rows);
-    stint_status status = st_rows_step(slots->session, rows, slots->logits);
+    stint_status status = st_rows_draft(slots->session, rows, slots->logits);
+    if (status == STINT_OK) status = st_rows_step(slots->session, rows, slots->logits);
     atomic_store(&slots->session->canceled, false);
     return status;
 }
@@ -268,7 +269,7 @@ static stint_status step_rows(struct st_slots *slots, const uint32_t *batch, str
 // One batch: slots of one precision.
 static uint32_t step_batch(struct st_slots *slots, unsigned bits, const uint32_t *batch, uint32_t n,
                            struct st_slot_end *ends) {
-    struct st_rows rows = {.n_texts = n, .bits = bits};
+    struct st_rows rows = {.n_texts = n, .bits = bits, .scratch = &slots->scratch};
     uint32_t n_ends = 0;
     stint_status status = step_rows(slots, batch, &rows);
     if (status != STINT_OK && status != STINT_E_CANCELED && n > 1) {

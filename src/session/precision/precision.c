@@ -42,6 +42,12 @@ unsigned st_precision_at(const stint_precision *p, size_t step) {
     return bits;
 }
 
+unsigned st_precision_below(const struct stint_model *model, unsigned most, unsigned bits) {
+    unsigned below = (unsigned)st_min(most, bits ? bits - 1 : 0);
+    below = (unsigned)st_min(below, model->nested.high);
+    return st_nested_has(&model->nested, below) ? below : 0;
+}
+
 static void need(const struct stint_model *model, uint32_t bits, bool step,
                  struct st_needs *needs) {
     if (st_nested_has(&model->nested, bits))
@@ -54,4 +60,12 @@ void st_precision_needs(const struct stint_model *model, const stint_precision *
                         struct st_needs *needs) {
     need(model, p->prefill, false, needs);
     for (uint32_t i = 0; i < p->n_steps; i++) need(model, p->steps[i].bits, true, needs);
+}
+
+void st_precision_needs_of_drafts(const struct stint_model *model, const stint_precision *p,
+                                  unsigned most, struct st_needs *needs) {
+    for (uint32_t i = 0; i < p->n_steps; i++) {
+        unsigned bits = st_precision_below(model, most, p->steps[i].bits);
+        if (bits) need(model, bits, true, needs);
+    }
 }

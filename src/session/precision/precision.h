@@ -22,6 +22,9 @@ stint_status st_precision_check(const struct stint_model *model, const stint_pre
 // The precision of decode step `step`.
 unsigned st_precision_at(const stint_precision *precision, size_t step);
 
+// The highest precision of the nested weights that is at most `most` and below `bits`; 0: none.
+unsigned st_precision_below(const struct stint_model *model, unsigned most, unsigned bits);
+
 // What a schedule runs: nested weights of some precisions (bit b for b bits), 0: none; whether the
 // tokens after the prompt take INT8 ones too.
 struct st_needs {
@@ -32,5 +35,9 @@ struct st_needs {
 // Adds those of `precision`.
 void st_precision_needs(const struct stint_model *model, const stint_precision *precision,
                         struct st_needs *needs);
+
+// Adds the precisions at which those steps draft (draft/self.h), at most `most` bits.
+void st_precision_needs_of_drafts(const struct stint_model *model, const stint_precision *precision,
+                                  unsigned most, struct st_needs *needs);
 
 #endif

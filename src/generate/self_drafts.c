@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "generate/self_drafts.h"
+
+#include "base/clock.h"
+#include "session/weights/bounded.h"
+
+unsigned st_self_drafts_bits(const struct stint_session *s, unsigned bits) {
+    unsigned drafts = st_precision_below(s->model, s->draft_bits, bits);
+    bool kept = !s->bounded || s->bounded->pins.precisions >> drafts & 1;
+    return s->n_drafts && drafts && kept ? drafts : 0;
+}
+
+// The texts that draft, in a step of their own.
+struct chain {
+    struct st_rows_text *texts[STINT_MAX_STEP_ROWS];
+    struct st_proposal *proposals[STINT_MAX_STEP_ROWS];
+    size_t n;
+    size_t room; // rows that the verifying step still has
+    struct st_self_plan plan;
+    float *logits;
+};
+
+static void begin(struct stint_session *s, struct st_rows *rows, struct st_proposal *proposals,
+                  struct chain *c) {
+    struct st_self_case about = {
+        .n_all = rows->n_texts, .n_rows = rows->n_texts, .tokens = (double)rows->n_texts};
+    for (size_t i = 0; i < rows->n_texts; i++) {
+        struct st_proposal *p = &proposals[i];
+        about.n_rows += p->n_selected;
+        for (size_t k = 0; k < p->n_selected; k++) about.tokens += p->chances[k];
+        if (p->n_selected || p->max == 0) continue;
+        c->texts[c->n] = &rows->texts[i];
+        c->proposals[c->n++] = p;
+        about.max = st_max(about.max, p->max);
+    }
+    about.n_texts = c->n;
+    c->room = st_min(STINT_MAX_STEP_ROWS, s->chunk_len) - about.n_rows;
+    if (c->n == 0 || c->room < c->n) {
+        c->n = 0;
+        return;
+    }
+    about.max = st_min(about.max, c->room / c->n);
+    c->plan = st_self_draft_plan(&s->self_draft, &s->draft_costs, &about);
+    if (s->draft_costs.always) c->plan.max = about.max;
+    if (c->plan.rate > 0.0 || s->draft_costs.always) return;
+    st_self_draft_idle(&s->self_draft);
+    c->n = 0;
+}
+
+// Takes the token that a step with fewer bits gives, and says whether another should follow.
+static bool take(struct stint_session *s, const struct st_rows *rows, const struct chain *c,
+                 size_t i) {
+    struct st_rows_text *text = c->texts[i];
+    struct st_proposal *p = c->proposals[i];
+    const struct st_sequence *held = &s->sequences[text->sequence];
+    const struct st_generator *g = text->generator;
+    size_t n = p->n_selected++;
+    p->ids[n] = st_generator_guess(g, rows->scratch, c->logits + i * s->model->config.vocab,
+                                   held->history, held->length, n, &p->margins[n]);
+    p->chances[n] =
+        (n ? p->chances[n - 1] : 1.0) * st_self_draft_chance(&s->self_draft, p->margins[n]);
+    text->self = true;
+    return p->n_selected < st_min(p->max, c->plan.max) && !st_model_stops(s->model, p->ids[n]) &&
+           st_self_draft_goes_on(&s->self_draft, &s->draft_costs, c->plan.rate, p->chances[n],
+                                 c->n);
+}
+
+// One step; the texts that go on stay.
+static stint_status step(struct stint_session *s, struct st_rows *rows, struct chain *c) {
+    uint32_t sequences[STINT_MAX_STEP_ROWS];
+    int32_t ids[STINT_MAX_STEP_ROWS];
+    for (size_t i = 0; i < c->n; i++) {
+        const struct st_proposal *p = c->proposals[i];
+        sequences[i] = c->texts[i]->sequence;
+        ids[i] = p->n_selected ? p->ids[p->n_selected - 1] : c->texts[i]->newest;
+    }
+    uint64_t begun = st_now_ns();
+    ST_TRY(st_session_step(s, s->self_draft.bits, sequences, ids, c->n, c->logits));
+    double seconds = (double)(st_now_ns() - begun) * 1e-9;
+    st_self_draft_measure(&s->self_draft, c->n, seconds);
+    rows->drafting += seconds;
+    c->room -= c->n;
+    size_t n = 0;
+    for (size_t i = 0; i < c->n; i++) {
+        if (!take(s, rows, c, i)) continue;
+        c->texts[n] = c->texts[i];
+        c->proposals[n++] = c->proposals[i];
+    }
+    c->n = c->room >= n ? n : 0;
+    return STINT_OK;
+}
+
+stint_status st_self_drafts_add(struct stint_session *s, struct st_rows *rows,
+                                struct st_proposal *proposals, float *logits) {
+    struct chain chain = {.logits = logits};
+    unsigned bits = st_self_drafts_bits(s, rows->bits);
+    size_t lengths[STINT_MAX_STEP_ROWS];
+    stint_status status = STINT_OK;
+    if (!bits) return STINT_OK;
+    st_self_draft_at(&s->self_draft, bits, rows->bits);
+    begin(s, rows, proposals, &chain);
+    for (size_t i = 0; i < rows->n_texts; i++)
+        lengths[i] = s->sequences[rows->texts[i].sequence].length;
+    while (chain.n > 0 && status == STINT_OK) status = step(s, rows, &chain);
+    for (size_t i = 0; i < rows->n_texts; i++)
+        st_sequence_truncate(&s->sequences[rows->texts[i].sequence], lengths[i]);
+    return status;
+}
+
+void st_self_drafts_learn(struct stint_session *s, const struct st_rows *rows) {
+    for (size_t i = 0; i < rows->n_texts; i++) {
+        const struct st_rows_text *t = &rows->texts[i];
+        size_t seen = t->self ? st_min(t->n - 1, t->n_taken + 1) : 0; // what follows is unknown
+        for (size_t k = 0; k < seen; k++)
+            st_self_draft_observe(&s->self_draft, rows->margins[t->first + 1 + k], k < t->n_taken);
+    }
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers whose tokens fewer bits of the weights drafted are those without drafts, bit for bit: of
+// every precision, however tokens are picked, with recurrent state, and in bounded memory.
+#include "generate/self_drafts.h"
+
+#include "support/kinds.h"
+#include "support/support.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { CONTEXT = 400, N_PROMPT = 40, N_IDS = 40 };
+
+static stint_model *nested, *hybrid, *lazy; // novels-10m; a delta net; the first one once more
+
+static int open_models(void **state) {
+    (void)state;
+    static int32_t ids[128];
+    char path[600];
+    stint_prepare_options o = {.size = sizeof o, .n_tokens = 200, .bits_low = 2, .bits_high = 4};
+    stint_model_options on_demand = {.size = sizeof on_demand, .lazy = true};
+    nested = ts_package(ts_source("models/novels-10m"), "nested", &o);
+    snprintf(path, sizeof path, "%s/nested.stint", ts_temp_folder());
+    if (stint_model_open(path, &on_demand, &lazy) != STINT_OK) fail_msg("%s", stint_error_text());
+    for (int i = 0; i < 128; i++) ids[i] = (int32_t)ts_random_below(48);
+    o.ids = ids;
+    o.n_ids = 128;
+    hybrid = ts_package(ts_source("tests/golden/models/qwen35"), "hybrid", &o);
+    return 0;
+}
+
+static int close_models(void **state) {
+    (void)state;
+    stint_model_close(nested);
+    stint_model_close(lazy);
+    stint_model_close(hybrid);
+    return 0;
+}
+
+struct answer {
+    int32_t ids[N_IDS];
+    stint_generation_result result;
+};
+
+static void generate(stint_session *s, const stint_sampling *sampling, struct answer *a) {
+    int32_t prompt[N_PROMPT];
+    stint_generation g = {
+        .size = sizeof g, .sampling = sampling, .n_tokens = N_IDS, .ignore_eos = true};
+    for (int i = 0; i < N_PROMPT; i++) prompt[i] = (int32_t)(3 + (i * i * 31 + 7 * i) % 43);
+    memset(a, 0, sizeof *a);
+    a->result.size = sizeof a->result;
+    assert_int_equal(stint_session_truncate(s, 0, 0), STINT_OK);
+    if (stint_generate(s, prompt, N_PROMPT, &g, a->ids, N_IDS, &a->result) != STINT_OK)
+        fail_msg("%s", stint_error_text());
+    assert_int_equal(stint_session_length(s, 0), N_PROMPT + N_IDS - 1);
+}
+
+struct variant {
+    const char *schedule;
+    uint64_t memory;
+    uint32_t n_drafts, draft_bits;
+};
+
+static stint_session *open_session(const stint_model *m, const struct variant *v, uint64_t memory) {
+    stint_session *s = NULL;
+    stint_session_options o = {.size = sizeof o,
+                               .n_threads = 2,
+                               .n_context = CONTEXT,
+                               .schedule = v->schedule,
+                               .memory = memory,
+                               .n_drafts = v->n_drafts,
+                               .draft_bits = v->draft_bits};
+    return stint_session_open(m, &o, &s) == STINT_OK ? s : NULL;
+}
+
+// The least bound that works, as the refusal of a lower one says.
+static uint64_t min_bound(const stint_model *m, const struct variant *v) {
+    unsigned mib = 0;
+    assert_null(open_session(m, v, 1));
+    assert_int_equal(sscanf(stint_error_text(), "memory: at least %u MiB", &mib), 1);
+    return (uint64_t)mib << 20;
+}
+
+static void answer(const stint_model *m, const struct variant *v, const stint_sampling *sampling,
+                   struct answer *a) {
+    stint_session *s = open_session(m, v, v->memory);
+    if (!s) fail_msg("%s", stint_error_text());
+    s->draft_costs.always = true;
+    generate(s, sampling, a);
+    stint_session_close(s);
+}
+
+// Returns how many tokens of the answer fewer bits drafted.
+static size_t compare(const stint_model *m, const struct variant *v,
+                      const stint_sampling *sampling) {
+    static struct answer plain, drafted;
+    answer(m, &(struct variant){v->schedule, v->memory, 0, 0}, sampling, &plain);
+    answer(m, v, sampling, &drafted);
+    if (memcmp(plain.ids, drafted.ids, sizeof plain.ids) != 0)
+        fail_msg("%u bits, schedule %s, memory %u: another answer", v->draft_bits,
+                 v->schedule ? v->schedule : "none", (unsigned)v->memory);
+    const stint_generation_result *p = &plain.result, *d = &drafted.result;
+    assert_int_equal(p->self_drafted_tokens, 0);
+    assert_int_equal(p->decode_steps, d->decode_steps + d->accepted_tokens);
+    assert_true(d->self_accepted_tokens <= d->self_drafted_tokens);
+    assert_true(d->self_drafted_tokens <= d->drafted_tokens);
+    return d->self_accepted_tokens;
+}
+
+static void the_text_is_that_of_plain_decoding(void **state) {
+    (void)state;
+    const stint_sampling samplings[] = {
+        {.size = sizeof *samplings},
+        {.size = sizeof *samplings, .temperature = 0.8f, .top_p = 0.9f, .seed = ts_random()},
+        {.size = sizeof *samplings, .temperature = 0.5f, .repeat_penalty = 1.2f, .seed = 5},
+    };
+    const struct variant variants[] = {{NULL, 0, 15, 4},        {NULL, 0, 6, 3},
+                                       {NULL, 0, 1, 2},         {"uniform:4", 0, 7, 4},
+                                       {"uniform:3", 0, 15, 2}, {"uniform:2", 0, 15, 7}};
+    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
+        const struct variant *v = &variants[i];
+        size_t n = compare(nested, v, &samplings[i % 3]);
+        bool lowest = v->schedule && strcmp(v->schedule, "uniform:2") == 0; // nothing below it
+        if (lowest ? n > 0 : n == 0) fail_msg("variant %zu: %zu tokens", i, n);
+    }
+}
+
+static void recurrent_state_goes_back(void **state) {
+    (void)state;
+    const struct variant most = {NULL, 0, 15, 4}, few = {"uniform:4", 0, 3, 3};
+    const stint_sampling warm = {.size = sizeof warm, .temperature = 1.0f, .seed = 11};
+    size_t n = compare(hybrid, &most, NULL) + compare(hybrid, &few, &warm);
+    assert_true(n > 0);
+}
+
+// All weights, INT8 and nested ones, are read on demand or pinned, as the bound has room.
+static void memory_may_be_bounded(void **state) {
+    (void)state;
+    struct variant tight = {NULL, 0, 5, 2}, loose = {"uniform:4", 0, 15, 3};
+    tight.memory = min_bound(lazy, &tight);
+    loose.memory = min_bound(lazy, &loose) + (4 << 20);
+    assert_true(compare(lazy, &tight, NULL) > 0);
+    assert_true(compare(lazy, &loose, NULL) > 0);
+}
+
+static void precisions_must_be_there(void **state) {
+    (void)state;
+    stint_session *s = NULL;
+    stint_session_options o = {.size = sizeof o, .n_drafts = 15, .draft_bits = 8};
+    assert_int_equal(stint_session_open(nested, &o, &s), STINT_E_ARG);
+    o.draft_bits = 3;
+    assert_int_equal(stint_session_open(nested, &o, &s), STINT_OK);
+    assert_int_equal(st_self_drafts_bits(s, 8), 3);
+    assert_int_equal(st_self_drafts_bits(s, 3), 2);
+    assert_int_equal(st_self_drafts_bits(s, 2), 0);
+    assert_int_equal(st_self_drafts_bits(s, 0), 0); // floats
+    stint_session_close(s);
+    o.n_drafts = 0;
+    assert_int_equal(stint_session_open(nested, &o, &s), STINT_OK);
+    assert_int_equal(st_self_drafts_bits(s, 8), 0);
+    stint_session_close(s);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_text_is_that_of_plain_decoding),
+        cmocka_unit_test(recurrent_state_goes_back),
+        cmocka_unit_test(memory_may_be_bounded),
+        cmocka_unit_test(precisions_must_be_there),
+    };
+    return cmocka_run_group_tests(tests, open_models, close_models);
+}
