@@ -3,6 +3,8 @@
 PREFIX ?= /usr/local
 CMAKE_FLAGS ?=                     # for configuring, e.g. CMAKE_FLAGS=-DSTINT_WERROR=ON
 JOBS ?= $(shell nproc)
+# Many tests wait: for a disk, a browser, a server.
+TEST_JOBS ?= $(shell expr $(JOBS) + 1)
 
 .PHONY: all demo test check asan tsan dev arm fuzz bench install wheel deb clean help bootstrap
 .PHONY: everything hexagon opencl soak coverage memcheck
@@ -34,7 +36,7 @@ demo: build/stint                  ## a question to a real model, or where none 
 	@scripts/demo build/stint
 
 test: everything                   ## style rules and all tests that this machine can run
-	ctest --preset release -j $(JOBS)
+	ctest --preset release -j $(TEST_JOBS)
 	@scripts/count_skips build
 
 check: test                        ## the same
@@ -44,7 +46,7 @@ tsan: build/tsan/build.ninja       ## the tests under the thread sanitizer
 dev: build/dev/build.ninja         ## the tests without optimisation, for a debugger
 asan tsan dev:
 	cmake --build --preset $@ -j $(JOBS)
-	ctest --preset $@ -j $(JOBS) $(if $(filter 1,$(STINT_CI_LONG)),,-LE long)
+	ctest --preset $@ -j $(TEST_JOBS) $(if $(filter 1,$(STINT_CI_LONG)),,-LE long)
 	@[ "$(STINT_CI_LONG)" = 1 ] || ctest --preset $@ -N -L long
 	@scripts/count_skips build/$@
 

@@ -114,7 +114,8 @@ class Schedules(unittest.TestCase):
 
     def test_what_does_not_fit_is_refused(self):
         other = self.folder / "other.stint"
-        stint_json("prepare", MODEL, "-o", other, "--calib-tokens", "64", "--bits", "3..4")
+        stint_json("prepare", MODEL, "-o", other, "--calib-tokens", "64", "--bits", "3..4",
+                   "--quantizer", "uniform")
         out = self.folder / "s.json"
         self.schedule("solve", "-d", self.prompts, "--limit", "1", "-n", "4", "-o", out)
         self.assert_refused(stint("run", other, "-p", "x", "--schedule", out), "another package")
@@ -137,7 +138,8 @@ class Schedules(unittest.TestCase):
         self.assert_refused(stint("schedule", self.package, "train", "-d", self.text, "--low", "4"),
                             "nothing to choose")
         self.assert_refused(stint("prepare", MODEL, "-o", out, "--quantizer", "x"), "descent")
-        stint_json("prepare", MODEL, "-o", other, "--calib-tokens", "64", "--bits", "2..8")
+        stint_json("prepare", MODEL, "-o", other, "--calib-tokens", "64", "--bits", "2..8",
+                   "--quantizer", "uniform")
         self.assertIn("2 to 7 bits", stint("inspect", other).stdout)
         self.assert_refused(stint("schedule", other, "solve", "-d", self.prompts, "-n", "40",
                                   "--candidates", "8", "-m", "agreement", "--json"),
@@ -161,7 +163,7 @@ class Schedules(unittest.TestCase):
     def test_evaluation_runs_at_a_precision(self):
         def metrics(task, how, *options):
             return stint_json("eval", self.package, "-t", task, "-d", self.text, "--window", "128",
-                              "--schedule", how, *options)["metrics"]
+                              "--limit", "12", "--schedule", how, *options)["metrics"]
         ppl = [metrics("ppl", how)["ppl"] for how in ("none", "uniform:4")]
         self.assertLess(ppl[1] / ppl[0], 1.1)
         near, far = (metrics("agreement", how, "--reference", MODEL)
@@ -179,8 +181,7 @@ class Schedules(unittest.TestCase):
         self.assertIn("2 to 4 bits", stint("inspect", self.package).stdout)
 
     def test_other_quantizers_and_outliers_run(self):
-        for options in (("--quantizer", "uniform"), ("--quantizer", "descent"),
-                        ("--sparse", "0.01")):
+        for options in (("--quantizer", "uniform"), ("--sparse", "0.01")):
             package = self.folder / "q.stint"
             stint_json("prepare", MODEL, "-o", package, "--calib-tokens", "64", *options)
             ran = stint_json("run", package, "-p", PROMPT, "-n", "6", "--schedule", "uniform:4")

@@ -32,7 +32,7 @@ except ImportError as missing:
     sys.exit(77)
 
 LONG = os.environ.get("STINT_CI_LONG") == "1"
-N, N_TEMPLATES = (20000, 20000) if LONG else (2000, 5000)
+N, N_TEMPLATES = (20000, 20000) if LONG else (1000, 1000)
 SEED = int(os.environ.get("STINT_SEED", "1"))
 VARIABLES = {"s": "hello World", "u": "Gr\u00fc\u00dfe x\n y ", "e": "", "l": [3, 1, 2, 1],
              "w": ["b", "a", "B", "a"], "m": [{"k": "B", "v": 2}, {"k": "a", "v": 1}],
