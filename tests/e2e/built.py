@@ -25,7 +25,7 @@ def skip_under_sanitizers():
 
 def call(*words, **options):
     """Runs a program that must succeed; its standard output."""
-    done = subprocess.run([*map(str, words)], capture_output=True, encoding="utf-8", timeout=300,
+    done = subprocess.run([*map(str, words)], capture_output=True, encoding="utf-8", timeout=1200,
                           check=False, **options)
     if done.returncode != 0:
         raise AssertionError(f"{words}: exit {done.returncode}\n{done.stdout}{done.stderr}")

@@ -9,9 +9,11 @@ COMMAND = os.environ["STINT_COMMAND"]
 SOURCE = pathlib.Path(os.environ["STINT_SOURCE_DIR"])
 MODEL = SOURCE / "models" / "novels-10m"
 PROMPT = "It was a cold evening in November, and"
+QUICKLY = ("--bits", "none", "--calib-tokens", "64")  # how to prepare what nobody measures
+PATIENCE = 1200  # seconds until a command is thought to hang
 
 
-def stint(*arguments, text=None, timeout=300, **options):
+def stint(*arguments, text=None, timeout=PATIENCE, **options):
     """Runs the command; standard input is `text`, never the terminal."""
     return subprocess.run([COMMAND, *map(str, arguments)], input=text or "", capture_output=True,
                           encoding="utf-8", timeout=timeout, check=False, **options)

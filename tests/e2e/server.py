@@ -39,7 +39,7 @@ class Server:
             if status != 0 and kind is None:  # a leak, under a sanitizer
                 raise AssertionError(f"exit status {status}: {self.said}")
 
-    def end(self, timeout=60):
+    def end(self, timeout=600):
         """Waits for its end and returns its exit status."""
         try:
             self.said += self.process.communicate(timeout=timeout)[1]

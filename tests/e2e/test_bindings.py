@@ -457,7 +457,7 @@ class Interrupts(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run([sys.executable, "-c", INTERRUPTED, MODEL, f"{folder}/p.stint"],
                                   env={**os.environ, "PYTHONPATH": str(SOURCE / "bindings/python")},
-                                  capture_output=True, encoding="utf-8", timeout=120, check=False)
+                                  capture_output=True, encoding="utf-8", timeout=1200, check=False)
         self.assertEqual(done.stdout, "interrupted\n" * 3 + "False 4096\nTrue\n", done.stderr)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 

@@ -15,7 +15,7 @@ import termios
 import time
 import unittest
 
-from command import COMMAND, MODEL, stint, stint_json
+from command import COMMAND, MODEL, QUICKLY, stint, stint_json
 
 
 class Piped(unittest.TestCase):
@@ -121,7 +121,7 @@ class Template(unittest.TestCase):
             piped = stint("chat", model, "-n", "12", "--temp", "0", text="The old man\n")
             self.assertEqual(piped.stdout, chat["text"] + "\n")
             package = model / "model.stint"
-            self.assertEqual(stint("prepare", model, "-o", package).returncode, 0)
+            self.assertEqual(stint("prepare", model, "-o", package, *QUICKLY).returncode, 0)
             packed = stint_json("run", package, "--chat", "-p", "The old man", "-n", "1")
             self.assertEqual(packed["prompt_tokens"], len(ids))
 

@@ -10,7 +10,7 @@ import unittest
 import zipfile
 
 from built import BUILD, call
-from command import COMMAND, MODEL, PROMPT, SOURCE
+from command import COMMAND, MODEL, PATIENCE, PROMPT, SOURCE
 
 EMULATOR = [word for word in os.environ.get("STINT_EMULATOR", "").split(";") if word]
 DRAWN = ("--temp", 0.7, "--top-p", 0.9, "--seed", 7)
@@ -46,7 +46,8 @@ class Demo(unittest.TestCase):
                            "HF_ENDPOINT": "http://127.0.0.1:1", "PIP_NO_INDEX": "1"}
             environment["PIP_FIND_LINKS"] = str(folder)
             done = subprocess.run([SOURCE / "scripts/demo", COMMAND], env=environment,
-                                  capture_output=True, encoding="utf-8", timeout=300, check=True)
+                                  capture_output=True, encoding="utf-8", timeout=PATIENCE,
+                                  check=True)
             self.assertIn("another file than it should have", done.stderr)
             self.assertIn("no real model can be fetched", done.stdout)
             self.assertRegex(done.stdout, r"\n[\w ,.;'\"-]{12,}")

@@ -58,7 +58,7 @@ class Newcomer(unittest.TestCase):
                 words = self.words(command.replace("pull " + NAME, f"pull {self.source(real)}")
                                    .replace(NAME, name))
                 done = subprocess.run(words, cwd=clone, env=environment, input=typed,
-                                      capture_output=True, encoding="utf-8", timeout=300,
+                                      capture_output=True, encoding="utf-8", timeout=1200,
                                       check=False)
                 self.assertEqual(done.returncode, 0, f"{command}: {done.stderr}")
                 outs[command] = done.stdout

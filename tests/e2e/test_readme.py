@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import unittest
 
-from command import COMMAND, SOURCE
+from command import COMMAND, PATIENCE, SOURCE
 from server import Server
 
 README = (SOURCE / "README.md").read_text(encoding="utf-8")
@@ -50,7 +50,7 @@ class Readme(unittest.TestCase):
                         continue
                     done = subprocess.run(["sh", "-c", command], cwd=work, env=environment,
                                           input="", capture_output=True, encoding="utf-8",
-                                          timeout=300, check=False)
+                                          timeout=PATIENCE, check=False)
                     self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_figures_are_those_of_the_benchmarks(self):

@@ -195,7 +195,7 @@ class Schedules(unittest.TestCase):
         environment.pop("NO_COLOR", None)
         with subprocess.Popen(command, stdout=follower, stderr=subprocess.DEVNULL,
                               stdin=subprocess.DEVNULL, env=environment) as process:
-            self.assertEqual(process.wait(timeout=120), 0)
+            self.assertEqual(process.wait(timeout=1200), 0)
         os.close(follower)
         shown = os.read(leader, 1 << 16).decode("utf-8")
         os.close(leader)

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import unittest
 
-from command import COMMAND, MODEL, PROMPT, stint
+from command import COMMAND, MODEL, PROMPT, QUICKLY, stint
 from server import KEY, Server, Shared
 
 
@@ -177,7 +177,7 @@ class Package(unittest.TestCase):
     def test_a_package_under_a_bound(self):
         with tempfile.TemporaryDirectory() as folder:
             package = pathlib.Path(folder) / "small.stint"
-            self.assertEqual(stint("prepare", MODEL, "-o", package).returncode, 0)
+            self.assertEqual(stint("prepare", MODEL, "-o", package, *QUICKLY).returncode, 0)
             with Server("--memory", "96M", "--slots", "2", model=package) as server:
                 model, = json.loads(server.get("/v1/models"))["data"]
                 self.assertEqual(model["id"], "small")

@@ -34,7 +34,7 @@ class Documented(unittest.TestCase):
         self.assertIn("localhost:8080", command)
         done = subprocess.run(["sh", "-c", command.replace("localhost:8080",
                                                            f"localhost:{server.port}")],
-                              capture_output=True, encoding="utf-8", timeout=120, check=False)
+                              capture_output=True, encoding="utf-8", timeout=1200, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         if "stream" in command:
             self.assertTrue(done.stdout.endswith("data: [DONE]\n\n"), done.stdout)
