@@ -14,6 +14,10 @@
     "\"full_attention_interval\":4,\"linear_conv_kernel_dim\":4,\"linear_key_head_dim\":128,"      \
     "\"linear_value_head_dim\":128,\"linear_num_key_heads\":16,\"linear_num_value_heads\":32}"
 
+#define NEMOTRON_H                                                                                 \
+    (ST_ARCH_HALVES | ST_ARCH_SQUARED_RELU | ST_ARCH_MAY_ROTATE | ST_ARCH_ROUTE_SIGMOID |          \
+     ST_ARCH_ROUTE_BIAS)
+
 const struct st_arch st_archs[] = {
     {.name = "llama",
      .model_types = {"llama"},
@@ -233,6 +237,21 @@ const struct st_arch st_archs[] = {
      .defaults = "{\"rms_norm_eps\":1e-6,\"mamba_n_heads\":128,\"mamba_n_groups\":1,"
                  "\"mamba_d_state\":256,\"mamba_d_conv\":4,\"mamba_expand\":2,"
                  "\"mamba_conv_bias\":true}"},
+    {.name = "nemotron_h",
+     .model_types = {"nemotron_h"},
+     .gguf = "nemotron_h",
+     .form = ST_FORM_MAMBA,
+     .flags = NEMOTRON_H,
+     .names = &st_nemotron_h_names,
+     .gguf_names = &st_nemotron_h_gguf_names,
+     .defaults = "{\"num_hidden_layers\":0,\"mlp_hidden_act\":\"relu2\",\"mamba_num_heads\":128,"
+                 "\"mamba_head_dim\":64,\"n_groups\":8,\"ssm_state_size\":128,\"conv_kernel\":4,"
+                 "\"use_conv_bias\":true}"},
+    {.name = "nemotron_h_moe",
+     .gguf = "nemotron_h_moe",
+     .form = ST_FORM_MAMBA,
+     .flags = NEMOTRON_H,
+     .gguf_names = &st_nemotron_h_gguf_names},
     {.name = "bamboo",
      .model_types = {"bamboo"},
      .flags = ST_ARCH_GATED | ST_ARCH_DUAL_ACT,

@@ -69,6 +69,9 @@ enum {
                                         // their number, not h / (value heads per key head)
     ST_ARCH_FUSED_GATES = 1 << 16,  // a delta net's rates and decays are one linear, per key head
     ST_ARCH_HF_FUSED_MIX = 1 << 17, // Hugging Face: so are its q, k, v and output gate
+    ST_ARCH_SQUARED_RELU = 1 << 26, // GGUF: it is the activation of feed-forward blocks
+    ST_ARCH_HALVES = 1 << 27,       // a layer of the file is one half of a layer: a mixer, or a
+                                    // feed-forward block; some of our layers have no second half
     ST_ARCH_MAY_ROTATE = 1 << 18,   // there is a rotation only where the file says so
 };
 

@@ -193,3 +193,31 @@ const struct st_names st_granite_hybrid_names = {{
     [ST_ROLE_STATE_DECAY_SCALE] = "model.layers.%u.mamba.A_log",
     [ST_ROLE_STATE_SKIP] = "model.layers.%u.mamba.D",
 }};
+
+#define MIXER "backbone.layers.%u.mixer."
+
+const struct st_names st_nemotron_h_names = {{
+    [ST_ROLE_EMBED] = "backbone.embeddings",
+    [ST_ROLE_FINAL_NORM] = "backbone.norm_f",
+    [ST_ROLE_ATTN_NORM] = "backbone.layers.%u.norm",
+    [ST_ROLE_FFN_NORM] = "backbone.layers.%u.norm",
+    [ST_ROLE_Q] = MIXER "q_proj",
+    [ST_ROLE_K] = MIXER "k_proj",
+    [ST_ROLE_V] = MIXER "v_proj",
+    [ST_ROLE_O] = MIXER "o_proj",
+    [ST_ROLE_UP] = MIXER "up_proj",
+    [ST_ROLE_DOWN] = MIXER "down_proj",
+    [ST_ROLE_ROUTER] = MIXER "gate",
+    [ST_ROLE_ROUTER_BIAS] = MIXER "gate.e_score_correction_bias",
+    [ST_ROLE_EXPERT_UP] = MIXER "experts.%u.up_proj",
+    [ST_ROLE_EXPERT_DOWN] = MIXER "experts.%u.down_proj",
+    [ST_ROLE_SHARED_UP] = MIXER "shared_experts.up_proj",
+    [ST_ROLE_SHARED_DOWN] = MIXER "shared_experts.down_proj",
+    [ST_ROLE_CONV] = MIXER "conv1d",
+    [ST_ROLE_CONV_IN] = MIXER "in_proj",
+    [ST_ROLE_CONV_OUT] = MIXER "out_proj",
+    [ST_ROLE_STATE_NORM] = MIXER "norm",
+    [ST_ROLE_STATE_DECAY_BIAS] = MIXER "dt_bias",
+    [ST_ROLE_STATE_DECAY_SCALE] = MIXER "A_log",
+    [ST_ROLE_STATE_SKIP] = MIXER "D",
+}};

@@ -74,14 +74,17 @@ const struct st_names st_qwen3next_gguf_names = {{
     [ST_ROLE_STATE_DECAY_SCALE] = "blk.%u.ssm_a",
 }};
 
-const struct st_names st_mamba_gguf_names = {{
-    [ST_ROLE_CONV] = "blk.%u.ssm_conv1d",
-    [ST_ROLE_CONV_IN] = "blk.%u.ssm_in",
-    [ST_ROLE_CONV_OUT] = "blk.%u.ssm_out",
-    [ST_ROLE_STATE_NORM] = "blk.%u.ssm_norm",
-    [ST_ROLE_STATE_DECAY_BIAS] = "blk.%u.ssm_dt.bias",
-    [ST_ROLE_STATE_DECAY_SCALE] = "blk.%u.ssm_a",
-    [ST_ROLE_STATE_SKIP] = "blk.%u.ssm_d",
+#define MAMBA                                                                                      \
+    [ST_ROLE_CONV] = "blk.%u.ssm_conv1d", [ST_ROLE_CONV_IN] = "blk.%u.ssm_in",                     \
+    [ST_ROLE_CONV_OUT] = "blk.%u.ssm_out", [ST_ROLE_STATE_NORM] = "blk.%u.ssm_norm",               \
+    [ST_ROLE_STATE_DECAY_BIAS] = "blk.%u.ssm_dt.bias",                                             \
+    [ST_ROLE_STATE_DECAY_SCALE] = "blk.%u.ssm_a", [ST_ROLE_STATE_SKIP] = "blk.%u.ssm_d"
+
+const struct st_names st_mamba_gguf_names = {{MAMBA}};
+
+const struct st_names st_nemotron_h_gguf_names = {{
+    MAMBA,
+    [ST_ROLE_FFN_NORM] = "blk.%u.attn_norm",
 }};
 
 const struct st_names st_lfm2_gguf_names = {{

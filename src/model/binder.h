@@ -20,6 +20,7 @@ struct st_binder {
     struct st_config *config;
     struct st_arena *arena;
     const struct st_name_prefix *prefix;
+    const uint16_t *at; // the numbers that the file gives the layers; NULL: as they are
 };
 
 // The name of a pattern of arch.c with its numbers i and j, to name [ST_BIND_NAME_BYTES].

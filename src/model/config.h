@@ -14,6 +14,7 @@ enum {
     ST_MAX_STOP_IDS = 16,
     ST_MAX_CONV_LENGTH = 5, // a chunk of a prompt is at least as long
     ST_MAX_STATE_DIM = 256, // of a head's keys and values
+    ST_NO_FFN = 2,          // of st_config.dense: the layer has no feed-forward block
 };
 
 #define ST_ROPE_SCALING_LIST(X)                                                                    \
@@ -84,8 +85,9 @@ struct st_config {
     struct st_router router;
     uint32_t dense_ffn;           // width of a mixture's layers without experts
     uint32_t shared_ffn;          // of the block that all tokens of a mixture pass through; 0: none
-    uint8_t dense[ST_MAX_LAYERS]; // 1: a layer of a mixture without experts
-    uint32_t window;              // tokens; 0: none
+    uint8_t dense[ST_MAX_LAYERS]; // 1: a layer of a mixture without experts; or ST_NO_FFN
+    uint16_t mixer_at[ST_MAX_LAYERS], ffn_at[ST_MAX_LAYERS]; // the halves' layers in the file
+    uint32_t window;                                         // tokens; 0: none
     uint8_t sliding[ST_MAX_LAYERS];   // 1: the layer attends to the window only
     uint8_t unrotated[ST_MAX_LAYERS]; // 1: the layer's q and k are not rotated
     uint8_t form[ST_MAX_LAYERS];      // enum st_form
@@ -130,6 +132,12 @@ stint_status st_config_json_size(const json_t *json, const char *key, uint32_t *
 stint_status st_config_read_mixture(const json_t *json, struct st_config *config);
 // Which layers have no attention, and what they have.
 stint_status st_config_read_forms(const json_t *json, struct st_config *config);
+// Fills the layers from what those of the file are: 'M' the architecture's form, '*' attention, '-'
+// a feed-forward block, 'E' a mixture. Each of the last two must follow one of the first two.
+// STINT_E_UNSUPPORTED.
+stint_status st_config_halves(const char *kinds, size_t n, struct st_config *config);
+// The same from config.json, for architectures that have ST_ARCH_HALVES.
+stint_status st_config_read_halves(const json_t *json, struct st_config *config);
 // The checks they share: every size in its range, products that fit, heads that divide.
 stint_status st_config_check(const struct st_config *config);
 // Fills sliding[] from the architecture's rule. `pattern`: ST_WINDOW_PATTERN's period or
@@ -140,7 +148,8 @@ void st_config_unrotated(struct st_config *config, uint32_t pattern);
 // Fills form[]: every `interval`-th layer has attention; 0: all of them.
 void st_config_attention_every(struct st_config *config, uint32_t interval);
 void st_config_add_stop(struct st_config *config, int64_t id);
-// Fills rank[] and n_form[] once form[] is known, and forgets a state that no layer has.
+// Fills rank[] and n_form[], and the layers of halves, once form[] is known, and forgets a state
+// that no layer has.
 void st_config_rank(struct st_config *config);
 
 // What a convolution ahead of a state passes: queries, keys and values of a token.
@@ -190,8 +199,9 @@ static inline uint32_t st_config_n_recurrent(const struct st_config *c) {
     for (int form = ST_FORM_ATTENTION + 1; form < ST_N_FORMS; form++) n += c->n_form[form];
     return n;
 }
-// Feed-forward blocks of a layer: one, or its experts and then the shared one.
+// Feed-forward blocks of a layer: none, one, or its experts and then the shared one.
 static inline uint32_t st_config_blocks(const struct st_config *c, uint32_t layer) {
+    if (c->dense[layer] == ST_NO_FFN) return 0;
     if (c->n_experts == 0 || c->dense[layer]) return 1;
     return c->n_experts + (c->shared_ffn != 0);
 }

@@ -29,6 +29,7 @@ static stint_status read_router(const json_t *json, struct st_config *c) {
 
 // Which layers of a mixture have no experts: the first ones, those between, those of a list.
 static stint_status read_dense(const json_t *json, struct st_config *c) {
+    if (c->flags & ST_ARCH_HALVES) return STINT_OK; // config_halves.c
     uint32_t first = 0, step = 1, last = c->n_layers - 1;
     const json_t *only = json_object_get(json, "mlp_only_layers");
     json_t *item;
@@ -65,5 +66,6 @@ stint_status st_config_read_mixture(const json_t *json, struct st_config *c) {
     if (n_shared > ST_MAX_EXPERTS) return st_fail(STINT_E_FORMAT, "%u shared experts", n_shared);
     c->shared_ffn = (uint32_t)st_min((uint64_t)n_shared * c->ffn, UINT32_MAX);
     ST_TRY(st_config_json_size(json, "shared_intermediate_size", &c->shared_ffn));
+    ST_TRY(st_config_json_size(json, "moe_shared_expert_intermediate_size", &c->shared_ffn));
     return st_config_json_size(json, "shared_expert_intermediate_size", &c->shared_ffn);
 }

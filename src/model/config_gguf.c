@@ -92,12 +92,42 @@ static stint_status read_kv_heads(const struct key *k, const struct st_gguf_arra
     return STINT_OK;
 }
 
+// Blocks of the file are halves: attention has key-value heads, a feed-forward block a width.
+static stint_status read_halves(const struct reader *r, struct st_config *c) {
+    struct st_gguf_array arrays[2];
+    const char *const keys[] = {"attention.head_count_kv", "feed_forward_length"};
+    uint32_t largest[2] = {0};
+    char kinds[ST_MAX_LAYERS];
+    if (c->n_layers > ST_MAX_LAYERS) return st_fail(STINT_E_FORMAT, "%u blocks", c->n_layers);
+    memset(kinds, 'M', c->n_layers);
+    for (size_t k = 0; k < 2; k++) {
+        struct key key = full_key(r, keys[k]);
+        arrays[k] = (struct st_gguf_array){.type = ST_GGUF_N_TYPES};
+        if (st_gguf_array(r->gguf, key.text, ST_GGUF_I32, &arrays[k]) != STINT_OK)
+            ST_TRY(st_gguf_array(r->gguf, key.text, ST_GGUF_U32, &arrays[k]));
+        if (arrays[k].type == ST_GGUF_N_TYPES || arrays[k].count != c->n_layers)
+            return st_fail(STINT_E_FORMAT, "'%s': expected %u numbers", key.text, c->n_layers);
+        for (uint32_t i = 0; i < c->n_layers; i++) {
+            uint64_t value = st_gguf_array_u64(&arrays[k], i);
+            if (value > INT32_MAX || (value && largest[k] && value != largest[k]))
+                return st_fail(STINT_E_UNSUPPORTED, "'%s' differs between layers", key.text);
+            if (value == 0) continue;
+            largest[k] = (uint32_t)value;
+            kinds[i] = k == 0 ? '*' : c->n_experts ? 'E' : '-';
+        }
+    }
+    c->n_kv_heads = largest[0];
+    if (c->n_experts == 0) c->ffn = largest[1];
+    return st_config_halves(kinds, c->n_layers, c);
+}
+
 // Hybrids: which layers have no attention, by an interval or by their numbers of heads.
 static stint_status read_forms(const struct reader *r, struct st_config *c) {
     struct key k = full_key(r, "attention.head_count_kv");
     struct st_gguf_array array = {.type = ST_GGUF_N_TYPES};
     uint32_t interval = c->arch->form == ST_FORM_DELTA ? 4 : 0;
     ST_TRY(read_state(r, c));
+    if (c->flags & ST_ARCH_HALVES) return read_halves(r, c);
     ST_TRY(read_size(r, "full_attention_interval", &interval));
     st_config_attention_every(c, interval);
     if (st_gguf_array(r->gguf, k.text, ST_GGUF_I32, &array) != STINT_OK &&
@@ -157,7 +187,8 @@ static stint_status read_mixture(const struct reader *r, struct st_config *c) {
     if (n_shared > ST_MAX_EXPERTS) return st_fail(STINT_E_FORMAT, "%u shared experts", n_shared);
     c->shared_ffn = (uint32_t)st_min((uint64_t)n_shared * c->ffn, UINT32_MAX);
     // ERNIE's files give both, and the length is not that of the tensors.
-    return n_shared ? STINT_OK : read_size(r, "expert_shared_feed_forward_length", &c->shared_ffn);
+    bool counted = n_shared && !(c->flags & ST_ARCH_HALVES);
+    return counted ? STINT_OK : read_size(r, "expert_shared_feed_forward_length", &c->shared_ffn);
 }
 
 // Latent attention. key_length is that of the cache's rows, the lengths of heads have other keys.
@@ -187,7 +218,7 @@ static stint_status read_sizes(const struct reader *r, const struct st_checkpoin
     ST_TRY(read_layers(r, c));
     ST_TRY(read_size(r, "embedding_length", &c->hidden));
     ST_TRY(read_size(r, "context_length", &c->context));
-    ST_TRY(read_size_or_equal(r, "feed_forward_length", &c->ffn));
+    if (!(c->flags & ST_ARCH_HALVES)) ST_TRY(read_size_or_equal(r, "feed_forward_length", &c->ffn));
     c->dense_ffn = c->ffn;
     ST_TRY(read_size(r, "expert_count", &c->n_experts));
     ST_TRY(read_size(r, "expert_used_count", &c->n_experts_used));
@@ -395,6 +426,7 @@ static stint_status read_rest(const struct reader *r, struct st_config *c) {
     if (c->flags & ST_ARCH_GELU_IS_TANH) c->act = ST_ACT_GELU_TANH;
     if (c->flags & ST_ARCH_DUAL_ACT) c->act = ST_ACT_DRELU;
     if (c->flags & ST_ARCH_CLAMPED) c->act = ST_ACT_SWIGLU_CLAMPED;
+    if (c->flags & ST_ARCH_SQUARED_RELU) c->act = ST_ACT_RELU2;
     static const char *const stops[] = {"tokenizer.ggml.eos_token_id",
                                         "tokenizer.ggml.eot_token_id",
                                         "tokenizer.ggml.eom_token_id"};

@@ -38,6 +38,7 @@ static stint_status read_act(const json_t *json, struct st_config *c) {
     const char *name = NULL, *explicit_name = NULL;
     ST_TRY(st_json_string(json, "hidden_act", &name));
     ST_TRY(st_json_string(json, "activation_function", &name));
+    ST_TRY(st_json_string(json, "mlp_hidden_act", &name));
     ST_TRY(st_json_string(json, "hidden_activation", &explicit_name));
     if (!explicit_name && name && strcmp(name, "gelu") == 0 && (c->flags & ST_ARCH_GELU_IS_TANH))
         explicit_name = "gelu_pytorch_tanh";
@@ -77,6 +78,7 @@ static stint_status read_sizes(const json_t *json, struct st_config *c) {
         {"num_attention_heads", &c->n_heads},
         {"vocab_size", &c->vocab},
         {"num_key_value_heads", &c->n_kv_heads},
+        {"attention_head_dim", &c->head_dim},
         {"head_dim", &c->head_dim},
         {"intermediate_size", &c->ffn},
         {"intermediate_size", &c->dense_ffn},
@@ -363,6 +365,7 @@ static stint_status read_scales(const json_t *json, struct st_config *c) {
     double epsilon = 1e-5, attn = 0.0, final = 0.0, query = st_config_query_dim(c);
     ST_TRY(st_json_number(json, "rms_norm_eps", 0.0, 1.0, &epsilon));
     ST_TRY(st_json_number(json, "layer_norm_eps", 0.0, 1.0, &epsilon));
+    ST_TRY(st_json_number(json, "layer_norm_epsilon", 0.0, 1.0, &epsilon));
     ST_TRY(st_json_number(json, "norm_eps", 0.0, 1.0, &epsilon));
     ST_TRY(st_json_number(json, "attn_logit_softcapping", 0.0, 1e6, &attn));
     ST_TRY(st_json_number(json, "final_logit_softcapping", 0.0, 1e6, &final));
@@ -399,6 +402,7 @@ static stint_status read_tie(const json_t *json, struct st_config *c) {
 
 static stint_status read_all(const json_t *json, const json_t *generation, struct st_config *c) {
     ST_TRY(read_sizes(json, c));
+    ST_TRY(st_config_read_halves(json, c));
     ST_TRY(read_act(json, c));
     ST_TRY(read_latent(json, c));
     ST_TRY(read_rope(json, c));

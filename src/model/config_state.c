@@ -56,11 +56,18 @@ static stint_status read_state(const json_t *json, struct st_config *c) {
         {"mamba_n_heads", &c->state.n_heads},
         {"mamba_n_groups", &c->state.n_groups},
         {"mamba_d_state", &c->state.n_keys},
+        {"conv_kernel", &c->conv_length},
+        {"mamba_num_heads", &c->state.n_heads},
+        {"n_groups", &c->state.n_groups},
+        {"ssm_state_size", &c->state.n_keys},
+        {"mamba_head_dim", &c->state.n_values},
     };
     uint32_t expand = 0;
     ST_TRY(st_config_json_size(json, "mamba_expand", &expand));
     ST_TRY(st_json_bool(json, "mamba_conv_bias", &c->conv_bias));
     ST_TRY(st_json_bool(json, "mamba_proj_bias", &c->mix_bias));
+    ST_TRY(st_json_bool(json, "use_conv_bias", &c->conv_bias));
+    ST_TRY(st_json_bool(json, "use_bias", &c->mix_bias));
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         ST_TRY(st_config_json_size(json, keys[i].key, keys[i].out));
     c->fused_mix = (c->flags & ST_ARCH_HF_FUSED_MIX) != 0;
@@ -76,6 +83,7 @@ stint_status st_config_read_forms(const json_t *json, struct st_config *c) {
     uint32_t interval = 0;
     if (c->arch->form == ST_FORM_ATTENTION || c->n_layers > ST_MAX_LAYERS) return STINT_OK;
     ST_TRY(read_state(json, c));
+    if (c->flags & ST_ARCH_HALVES) return STINT_OK;
     ST_TRY(st_config_json_size(json, "full_attention_interval", &interval));
     if (json_is_array(types)) return read_form_names(types, c);
     if (json_is_array(attention)) return read_attention_indices(attention, c);

@@ -15,6 +15,7 @@ static const struct st_name_prefix prefixes[] = {
 void st_bind_name(const struct st_binder *b, const char *pattern, const char *suffix, uint32_t i,
                   uint32_t j, char *name) {
     char base[ST_BIND_NAME_BYTES];
+    if (b->at) i = b->at[i];
 // The patterns are ours (arch.c), with at most two %u.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
@@ -250,18 +251,31 @@ static stint_status bind_mixer(const struct st_binder *b, uint32_t i, struct st_
     return binders[b->config->form[i]](b, i, layer);
 }
 
+// A block of linears that do not exist.
+static stint_status bind_no_ffn(const struct st_binder *b, struct st_layer *layer) {
+    layer->ffn = ST_TAKE(b->arena, struct st_ffn_weight, 1);
+    if (layer->ffn) *layer->ffn = (struct st_ffn_weight){0};
+    return STINT_OK;
+}
+
 static stint_status bind_layer(const struct st_binder *b, uint32_t i, struct st_layer *layer) {
     const struct st_config *c = b->config;
     bool branch = c->block == ST_BLOCK_BRANCH;
-    ST_TRY(bind_mixer(b, i, layer));
+    struct st_binder mixer = *b, ffn = *b;
+    mixer.at = c->mixer_at;
+    ffn.at = c->ffn_at;
+    ST_TRY(bind_mixer(&mixer, i, layer));
+    if (st_config_blocks(c, i) == 0) return bind_no_ffn(b, layer);
     if (!branch)
-        ST_TRY(st_bind_norm(b, ST_ROLE_FFN_NORM, i, c->hidden, c->block != ST_BLOCK_PARALLEL,
+        ST_TRY(st_bind_norm(&ffn, ST_ROLE_FFN_NORM, i, c->hidden, c->block != ST_BLOCK_PARALLEL,
                             &layer->ffn_norm));
     if (branch || c->block == ST_BLOCK_SANDWICH) {
-        ST_TRY(st_bind_norm(b, ST_ROLE_POST_ATTN_NORM, i, c->hidden, true, &layer->post_attn_norm));
-        ST_TRY(st_bind_norm(b, ST_ROLE_POST_FFN_NORM, i, c->hidden, true, &layer->post_ffn_norm));
+        ST_TRY(st_bind_norm(&mixer, ST_ROLE_POST_ATTN_NORM, i, c->hidden, true,
+                            &layer->post_attn_norm));
+        ST_TRY(
+            st_bind_norm(&ffn, ST_ROLE_POST_FFN_NORM, i, c->hidden, true, &layer->post_ffn_norm));
     }
-    return st_bind_ffn(b, i, layer);
+    return st_bind_ffn(&ffn, i, layer);
 }
 
 static stint_status bind_head(const struct st_binder *b, struct st_weights *w) {
@@ -316,7 +330,7 @@ static const struct st_name_prefix *find_prefix(struct st_binder b) {
 
 stint_status st_weights_bind(const struct st_tensor_source *source, struct st_config *config,
                              struct st_arena *arena, struct st_weights *weights) {
-    struct st_binder b = {source, config, arena, prefixes};
+    struct st_binder b = {source, config, arena, prefixes, NULL};
     b.prefix = find_prefix(b);
     struct st_layer unused;
     struct st_weights w = {.layers = ST_TAKE(arena, struct st_layer, config->n_layers)};

@@ -78,7 +78,7 @@ struct st_layer {
     struct st_conv_weight conv;
     struct st_state_weight state;
     struct st_latent_weight latent;
-    struct st_ffn_weight *ffn; // [st_config_blocks()]
+    struct st_ffn_weight *ffn; // [st_config_blocks()]; where that is 0, one of nothing
 };
 
 struct st_weights {

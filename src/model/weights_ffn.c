@@ -128,7 +128,7 @@ static stint_status bind_mixture(const struct st_binder *b, uint32_t i, struct s
     ST_TRY(st_bind_linear(b, ST_ROLE_ROUTER, i, c->n_experts, c->hidden,
                           (c->flags & ST_ARCH_BIAS) != 0, &layer->router));
     list_kinds(c, kinds);
-    for (size_t k = 0; k < N_KINDS; k++) {
+    for (size_t k = c->flags & ST_ARCH_GATED ? 0 : 1; k < N_KINDS; k++) {
         bool found = false;
         if (!st_bind_is_int8(b, kinds[k].one))
             ST_TRY(bind_all(b, i, &kinds[k], layer->ffn, &found));

@@ -43,7 +43,8 @@ static double weights_of(const struct st_config *c, uint32_t layer, uint32_t kin
     case ST_SUBGRAPH_O:
         return (double)c->hidden * w.out;
     case ST_SUBGRAPH_FFN:
-        if (c->dense[layer]) return gated * c->hidden * (double)c->dense_ffn;
+        if (st_config_blocks(c, layer) == 0) return 0.0;
+        if (c->n_experts && c->dense[layer]) return gated * c->hidden * (double)c->dense_ffn;
         return gated * c->hidden * (blocks * c->ffn + c->shared_ffn);
     default:
         return 0.0;

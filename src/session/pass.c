@@ -123,6 +123,7 @@ static stint_status o(const struct st_run *r) {
 }
 
 static stint_status ffn_norm(const struct st_run *r) {
+    if (st_config_blocks(&r->s->model->config, r->layer) == 0) return STINT_OK;
     // A parallel block's feed-forward part works on the first norm's result.
     if (r->s->model->config.block != ST_BLOCK_PARALLEL)
         block_norm(r, &r->s->model->weights.layers[r->layer].ffn_norm);
@@ -130,6 +131,7 @@ static stint_status ffn_norm(const struct st_run *r) {
 }
 
 static stint_status ffn(const struct st_run *r) {
+    if (st_config_blocks(&r->s->model->config, r->layer) == 0) return STINT_OK;
     return compute(r, ST_UNIT_FFN);
 }
 

@@ -29,6 +29,8 @@ MIXTURE = {"num_hidden_layers": 2, "layer_types": ["linear_attention", "full_att
            "moe_intermediate_size": 20, "shared_expert_intermediate_size": 28}
 MULTIPLIERS = {"embedding_multiplier": 3.0, "attention_multiplier": 0.2,
                "residual_multiplier": 0.4, "logits_scaling": 2.5}
+NEMOTRON = {"head_dim": 12, "mamba_num_heads": 4, "mamba_head_dim": 14, "n_groups": 2,
+            "ssm_state_size": 10}
 OPT = {"vocab_size": 48, "hidden_size": 32, "ffn_dim": 56, "num_hidden_layers": 3,
        "num_attention_heads": 4, "max_position_embeddings": 64, "bos_token_id": 2,
        "eos_token_id": 2, "pad_token_id": 1}
@@ -155,6 +157,15 @@ CASES = {
         **COMMON, **MULTIPLIERS, "num_hidden_layers": 2, "num_local_experts": 5,
         "num_experts_per_tok": 2, "intermediate_size": 20, "shared_intermediate_size": 24},
                    "new"),
+    "nemotron_h": ("NemotronH", {
+        **LONG, **NEMOTRON, "layers_block_type": [
+            "linear_attention", "mlp", "linear_attention", "full_attention", "mlp",
+            "linear_attention", "mlp"]}, "pattern"),
+    "nemotron_h-moe": ("NemotronH", {
+        **LONG, **NEMOTRON, "n_routed_experts": 6, "num_experts_per_tok": 2,
+        "moe_intermediate_size": 20, "moe_shared_expert_intermediate_size": 28,
+        "routed_scaling_factor": 2.5, "layers_block_type": [
+            "linear_attention", "moe", "linear_attention", "full_attention", "moe"]}, "pattern"),
     "granitehybrid-bias": ("GraniteMoeHybrid", {
         **COMMON, "num_hidden_layers": 3, "shared_intermediate_size": 40, "num_local_experts": 0,
         "hidden_size": 24, "num_attention_heads": 2, "num_key_value_heads": 1,
@@ -332,6 +343,15 @@ def respell(folder, style):
     if style == "mxfp4":
         config["quantization_config"] = {"quant_method": "mxfp4"}
         store_mxfp4(folder / "model.safetensors")
+    if style == "pattern":  # as NVIDIA's own files say it
+        kinds = {"linear_attention": "M", "full_attention": "*", "moe": "E", "mlp": "-"}
+        types = config.pop("layers_block_type")
+        config["hybrid_override_pattern"] = "".join(kinds[kind] for kind in types)
+        config["num_hidden_layers"] = len(types)
+        config["mamba_d_head"] = config["mamba_head_dim"]  # where llama.cpp's converter looks
+        if "moe" not in types:
+            for key in [key for key in config if "expert" in key or key.startswith("moe_")]:
+                del config[key]
     if style == "mamba":  # what transformers 4 called the kinds of layers
         kinds = {"linear_attention": "mamba", "full_attention": "attention"}
         config["layer_types"] = [kinds.get(kind, kind) for kind in config["layer_types"]]

@@ -3,6 +3,7 @@
 """Writes model.gguf into folders of tests/golden/models with llama.cpp's own converter, without a
 vocabulary: tests/tools/convert_to_gguf.py LLAMA_CPP_SOURCE FOLDER... Not run by the tests; needs
 what the converter needs (torch, transformers, gguf)."""
+import json
 import pathlib
 import sys
 
@@ -17,6 +18,9 @@ def main():
     from conversion import get_model_class
     from conversion.base import ModelBase, ModelType, get_model_architecture
     for folder in map(pathlib.Path, sys.argv[2:]):
+        config = json.loads((folder / "config.json").read_text())
+        if config["model_type"] == "nemotron_h":  # transformers gives dense ones a mixture's keys
+            ModelBase.load_hparams = staticmethod(lambda *_, config=config, **__: dict(config))
         family = get_model_architecture(ModelBase.load_hparams(folder, False), ModelType.TEXT)
         kind = get_model_class(family)
         kind.no_mtp = True  # tiny checkpoints have no heads that predict further tokens

@@ -88,7 +88,8 @@ void st_op_shadows(const struct stint_session *s, uint32_t layer, uint8_t shadow
                                     [ST_UNIT_FFN] = ST_SUBGRAPH_FFN};
     const struct way way = way_of(s, ST_PHASE_PREFILL);
     memset(shadows, 0, ST_N_SUBGRAPHS);
-    for (int unit = ST_UNIT_QKV; unit <= ST_UNIT_FFN; unit++) {
+    int last = st_config_blocks(&s->model->config, layer) ? ST_UNIT_FFN : ST_UNIT_O;
+    for (int unit = ST_UNIT_QKV; unit <= last; unit++) {
         const struct st_op *op = op_of(s, layer, (enum st_unit)unit, &way);
         if (op->apart) shadows[kinds[unit]] = op->apart(s->model, layer, roles[unit]);
     }
