@@ -22,10 +22,10 @@ enum { KEY_MAX_BYTES = 4096, MAX_BODY_BYTES = 4 << 20 };
 
 struct serve_options {
     struct st_cli_common common;
-    const char *host, *key_file, *cors, *name, *slot_dir;
+    const char *host, *key_file, *cors, *name, *slot_dir, *prefix_cache;
     uint32_t port, slots, queue, connections, per_address, timeout, drain, lame_duck, idle;
     uint32_t slot_files;
-    uint64_t max_body, slot_bytes;
+    uint64_t max_body, slot_bytes, prefix_bytes;
     bool no_key;
 };
 
@@ -98,6 +98,18 @@ static const struct st_cli_option rows[] = {
      .preset = "4G",
      .help = "most bytes of slots saved in --slot-dir",
      .offset = offsetof(struct serve_options, slot_bytes)},
+    {.name = "prefix-cache",
+     .kind = ST_CLI_TEXT,
+     .value = "DIR",
+     .help = "folder that keeps the caches of conversations that slots give up, for requests that "
+             "begin like them, after a restart too",
+     .offset = offsetof(struct serve_options, prefix_cache)},
+    {.name = "prefix-bytes",
+     .kind = ST_CLI_SIZE,
+     .value = "SIZE",
+     .preset = "4G",
+     .help = "most bytes in --prefix-cache; the least recently used ones go first",
+     .offset = offsetof(struct serve_options, prefix_bytes)},
     {.name = "max-body",
      .kind = ST_CLI_SIZE,
      .value = "SIZE",
@@ -188,14 +200,19 @@ static bool read_key(const struct st_cli_command *command, const struct serve_op
     return false;
 }
 
+static bool check_folder(const struct st_cli_command *command, const char *option,
+                         const char *path) {
+    struct stat folder;
+    if (path == NULL || (stat(path, &folder) == 0 && S_ISDIR(folder.st_mode))) return true;
+    st_cli_error(command->name, "%s: is not a folder; --%s needs one", path, option);
+    return false;
+}
+
 static bool check(const struct st_cli_command *command, const struct serve_options *options,
                   const char *key) {
-    struct stat folder;
-    if (options->slot_dir != NULL &&
-        (stat(options->slot_dir, &folder) != 0 || !S_ISDIR(folder.st_mode))) {
-        st_cli_error(command->name, "%s: is not a folder; --slot-dir needs one", options->slot_dir);
+    if (!check_folder(command, "slot-dir", options->slot_dir) ||
+        !check_folder(command, "prefix-cache", options->prefix_cache))
         return false;
-    }
     if (key != NULL || options->no_key || st_server_is_local(options->host)) return true;
     st_cli_error(command->name,
                  "--host %s is open to other machines: set a key with --key-file or STINT_API_KEY, "
@@ -283,6 +300,8 @@ static stint_status open_server(const struct st_cli_command *command,
         .slot_dir = options->slot_dir,
         .slot_files = options->slot_files,
         .slot_bytes = options->slot_bytes,
+        .prefix_dir = options->prefix_cache,
+        .prefix_bytes = options->prefix_bytes,
         .n_slots = options->slots,
         .n_queue = options->queue,
         .n_connections = options->connections,

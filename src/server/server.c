@@ -16,6 +16,7 @@ static stint_status copy_text(const char *text, char **copy) {
 
 static stint_status copy_texts(const struct st_server_options *options, struct st_server *server) {
     ST_TRY(copy_text(options->slot_dir, &server->slot_dir));
+    ST_TRY(copy_text(options->prefix_dir, &server->prefix_dir));
     ST_TRY(copy_text(options->key, &server->key));
     ST_TRY(copy_text(options->cors, &server->cors));
     server->access = (struct st_access){
@@ -30,6 +31,9 @@ static stint_status open_models(struct st_server *server, const struct st_server
                                                       .n = options->n_models,
                                                       .loader = options->loader,
                                                       .session = &session,
+                                                      .prefixes = {.folder = server->prefix_dir,
+                                                                   .max_bytes =
+                                                                       options->prefix_bytes},
                                                       .n_queue = options->n_queue,
                                                       .idle = options->idle},
                           &server->models);
@@ -56,6 +60,7 @@ static void free_server(struct st_server *server) {
     st_metrics_close(server->metrics);
     pthread_mutex_destroy(&server->slot_lock);
     free(server->slot_dir);
+    free(server->prefix_dir);
     free(server->key);
     free(server->cors);
     free(server);

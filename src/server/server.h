@@ -38,6 +38,8 @@ struct st_server_options {
     const char *slot_dir;      // folder of saved slots; NULL: slots cannot be saved
     uint32_t slot_files;       // most files of saved slots in slot_dir
     uint64_t slot_bytes;       // and of their bytes together
+    const char *prefix_dir;    // folder of prefixes that slots gave up; NULL: they are lost
+    uint64_t prefix_bytes;     // most bytes of them
     uint32_t n_slots, n_queue; // concurrent answers; requests that may wait
     uint32_t n_connections;    // at most, at least 4
     uint32_t n_per_address;    // of them, from one address; 0: as many as there are

@@ -166,6 +166,35 @@ class Slots(unittest.TestCase):
             names = sorted(file.name for file in pathlib.Path(folder).iterdir())
             self.assertEqual(names, ["b.slot", "c.slot", "d.slot"])
 
+    def test_prefixes_outlive_the_server_and_belong_to_a_key(self):
+        body = {"prompt": PROMPT * 20, "max_tokens": 4, "temperature": 0}
+
+        def ask(server, key):
+            status, _, data = server.ask("POST", "/v1/completions", body,
+                                         {"Authorization": f"Bearer {key}"})
+            self.assertEqual(status, 200, data)
+            answer = json.loads(data)
+            return (answer["choices"][0]["text"],
+                    answer["usage"]["prompt_tokens_details"]["cached_tokens"])
+
+        with tempfile.TemporaryDirectory() as folder:
+            options = ("--slots", "1", "--prefix-cache", folder)
+            with Server(*options) as server:
+                text, cached = ask(server, "one")
+                self.assertEqual(cached, 0)
+            file, = pathlib.Path(folder).glob("*.prefix")
+            self.assertEqual(file.stat().st_mode & 0o777, 0o600)
+            with Server(*options) as server:
+                self.assertEqual(ask(server, "two"), (text, 0))
+                again, cached = ask(server, "one")
+                self.assertEqual(again, text)
+                self.assertGreater(cached, 100)
+                self.assertEqual(server.metric("stint_prefix_loads_total"), 1)
+                self.assertEqual(server.metric("stint_prefix_saves_total"), 1)
+            with Server("--prefix-bytes", "1K", *options) as server:
+                server.complete(**body)
+            self.assertEqual(len(list(pathlib.Path(folder).glob("*.prefix"))), 2)
+
     def test_without_a_folder_nothing_is_kept(self):
         with Server() as server:
             self.assertEqual(server.post("/v1/slots/0/save", name="a")[0], 404)
@@ -207,8 +236,8 @@ class Command(unittest.TestCase):
         self.assertIn(f"port {server.port}", done.stderr)
 
     def test_bad_options(self):
-        for options in (("--slot-dir", "/nonexistent"), ("--key-file", "/nonexistent"),
-                        ("--host", "no such host")):
+        for options in (("--slot-dir", "/nonexistent"), ("--prefix-cache", "/nonexistent"),
+                        ("--key-file", "/nonexistent"), ("--host", "no such host")):
             done = stint("serve", MODEL, "--port", "0", *options)
             self.assertEqual(done.returncode, 1, options)
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)

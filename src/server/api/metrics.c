@@ -117,6 +117,8 @@ VALUE(decode_steps, view->stats.decode_steps)
 VALUE(prefill_seconds, view->stats.prefill_seconds)
 VALUE(decode_seconds, view->stats.decode_seconds)
 VALUE(rejected, view->stats.rejected)
+VALUE(prefix_loads, view->stats.prefix_loads)
+VALUE(prefix_saves, view->stats.prefix_saves)
 VALUE(loads, view->n_loads)
 VALUE(loaded, view->state == ST_MODEL_READY)
 VALUE(slots, view->stats.slots)
@@ -150,6 +152,8 @@ static const struct {
      self_accepted_tokens},
     {"stint_decode_steps_total", "counter",
      "Decode steps; each gives one token to every running answer.", decode_steps},
+    {"stint_prefix_loads_total", "counter", "Prefixes loaded from --prefix-cache.", prefix_loads},
+    {"stint_prefix_saves_total", "counter", "Prefixes saved into --prefix-cache.", prefix_saves},
     {"stint_prefill_seconds_total", "counter", "Time spent on prefill.", prefill_seconds},
     {"stint_decode_seconds_total", "counter", "Time spent on decoding.", decode_seconds},
     {"stint_rejected_total", "counter", "Requests that found the queue full.", rejected},

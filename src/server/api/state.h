@@ -17,7 +17,7 @@ struct st_server {
     struct st_metrics *metrics;
     struct st_access access;
     struct st_http *http;
-    char *slot_dir, *key, *cors; // copies; may be NULL
+    char *slot_dir, *prefix_dir, *key, *cors; // copies; may be NULL
     char address[128];
     uint32_t n_queue, slot_files;
     uint64_t slot_bytes;

@@ -43,6 +43,7 @@ stint_status st_models_open(const struct st_models_options *options, struct st_m
     m->n = options->n;
     m->loader = options->loader;
     m->session = *options->session;
+    m->prefixes = options->prefixes;
     m->n_queue = options->n_queue;
     m->idle = options->idle;
     pthread_mutex_init(&m->lock, NULL);

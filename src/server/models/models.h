@@ -18,6 +18,7 @@ struct st_models_options {
     struct st_server_loader loader;
     const stint_session_options *session; // copied; its texts live longer. `memory` is the bound of
                                           // all models together
+    struct st_prefixes prefixes;          // see st_served_start
     uint32_t n_queue;                     // of each scheduler
     uint32_t idle;                        // seconds until a model is unloaded; 0: it stays
 };

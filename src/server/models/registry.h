@@ -33,6 +33,7 @@ struct st_models {
     size_t n;
     struct st_server_loader loader;
     stint_session_options session;
+    struct st_prefixes prefixes;
     uint32_t n_queue, idle;
     pthread_t thread;
     bool running;         // the thread was started

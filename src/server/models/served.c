@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/models/served.h"
 
+#include "model/fingerprint.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
@@ -41,8 +43,18 @@ stint_status st_served_bytes(const struct st_served *served, const stint_session
     return STINT_OK;
 }
 
+// A saved cache serves only where it would be computed alike.
+static stint_status keep_prefixes(struct st_served *served, struct st_prefixes prefixes) {
+    const uint64_t both[] = {
+        st_model_hash(served->model),
+        XXH3_64bits(served->fingerprint, strlen(served->fingerprint)),
+    };
+    prefixes.model = XXH3_64bits(both, sizeof both);
+    return st_scheduler_keep_prefixes(served->scheduler, &prefixes);
+}
+
 stint_status st_served_start(struct st_served *served, const stint_session_options *options,
-                             uint32_t n_queue) {
+                             uint32_t n_queue, const struct st_prefixes *prefixes) {
     struct st_scheduler_stats stats;
     ST_TRY(st_scheduler_open(&(struct st_scheduler_options){.model = served->model,
                                                             .session = options,
@@ -52,6 +64,7 @@ stint_status st_served_start(struct st_served *served, const stint_session_optio
     served->context = stats.context;
     served->n_slots = stats.slots;
     make_fingerprint(served, options);
+    if (prefixes->folder != NULL) ST_TRY(keep_prefixes(served, *prefixes));
     return st_chat_open(st_tokenizer_chat_template(served->tokenizer), served->tokenizer,
                         &served->chat);
 }

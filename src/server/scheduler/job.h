@@ -25,6 +25,7 @@ struct st_job {
     float *vectors;               // [n_texts, config.embed]; NULL: not begun
     struct st_generator generator;
     bool canceled;        // under the scheduler's lock
+    bool fetched;         // prefixes on disk were looked at
     uint64_t submitted;   // ns, as the next three
     uint64_t begun, last; // given a slot; last token
     uint64_t prefilled;   // 0: its prompt is not finished

@@ -1,33 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The queue of requests and the thread that runs the slots. `lock` guards the queue, the states of
-// the slots, the members of jobs that other threads use, and the counts. Sequences, and jobs that
-// have a slot, belong to the thread.
-#include "server/scheduler/scheduler.h"
+// The queue of requests and the thread that runs the slots.
+#include "server/scheduler/state.h"
 
 #include "base/clock.h"
 #include "base/size.h"
-#include "server/scheduler/slots.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct st_scheduler {
-    struct st_slots slots;
-    uint32_t n_queue;
-    pthread_t thread;
-    bool running; // the thread was started
-    pthread_mutex_t lock;
-    pthread_cond_t work, idle; // wake the thread; wake whoever waits until nothing is left
-    struct st_job *first, *last;
-    uint64_t n_tickets;
-    bool closing, draining;
-    bool ending;              // an end event is under way; its slot is free already
-    int32_t computing;        // the slot whose prompt is being computed; -1: none
-    struct st_slot_end *ends; // [n slots]
-    struct st_scheduler_stats stats;
-    struct st_record record; // of the last request that ended
-};
 
 // ---- Ends
 
@@ -134,12 +113,17 @@ static void run_step(struct st_scheduler *s) {
 static bool admit(struct st_scheduler *s) {
     while (s->first) {
         struct st_slot_choice choice;
-        if (!st_slots_select(&s->slots, s->first, &choice)) break;
         struct st_job *job = s->first;
+        if (!st_slots_select(&s->slots, job, &choice)) break;
+        bool fetches = st_slots_fetches(&s->slots, job, &choice);
+        if (fetches && s->fetching) break;
         s->first = job->next;
         if (!s->first) s->last = NULL;
         s->stats.queued--;
-        st_slots_give(&s->slots, &choice, job);
+        if (fetches)
+            st_scheduler_fetch(s, job, &choice);
+        else
+            st_slots_give(&s->slots, &choice, job);
     }
     for (uint32_t i = 0; i < s->slots.n; i++)
         if (is_running(s, i)) return true;
@@ -151,7 +135,7 @@ static void *run(void *context) {
     pthread_mutex_lock(&s->lock);
     for (;;) {
         bool any = admit(s);
-        if (!any && s->closing) break;
+        if (!any && s->closing && !s->fetching) break;
         if (!any) {
             pthread_cond_wait(&s->work, &s->lock);
             continue;
@@ -174,6 +158,7 @@ stint_status st_scheduler_open(const struct st_scheduler_options *options,
     if (!s) return st_fail(STINT_E_NOMEM, "no memory for a request scheduler");
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->work, NULL);
+    pthread_cond_init(&s->disk_work, NULL);
     st_cond_init(&s->idle);
     s->n_queue = options->n_queue;
     s->computing = -1;
@@ -215,8 +200,10 @@ void st_scheduler_close(struct st_scheduler *s) {
         end_waiting(waiting);
         pthread_join(s->thread, NULL);
     }
+    st_scheduler_disk_close(s);
     st_slots_close(&s->slots);
     st_record_free(&s->record);
+    pthread_cond_destroy(&s->disk_work);
     pthread_cond_destroy(&s->idle);
     pthread_cond_destroy(&s->work);
     pthread_mutex_destroy(&s->lock);
@@ -351,6 +338,8 @@ void st_scheduler_stats_add(struct st_scheduler_stats *stats,
     stats->accepted_tokens += other->accepted_tokens;
     stats->self_drafted_tokens += other->self_drafted_tokens;
     stats->self_accepted_tokens += other->self_accepted_tokens;
+    stats->prefix_loads += other->prefix_loads;
+    stats->prefix_saves += other->prefix_saves;
     stats->prefill_seconds += other->prefill_seconds;
     stats->decode_seconds += other->decode_seconds;
     stats->memory.bytes_read += other->memory.bytes_read;
@@ -366,59 +355,4 @@ json_t *st_scheduler_last(struct st_scheduler *s) {
     json_object_set_new(json, "exec", json_string(stint_exec_name(info.exec)));
     json_object_set_new(json, "device", json_string(stint_session_device(s->slots.session)));
     return json;
-}
-
-// ---- Slots on disk
-
-static stint_status take_slot(struct st_scheduler *s, uint32_t slot) {
-    stint_status status = STINT_OK;
-    pthread_mutex_lock(&s->lock);
-    if (slot >= s->slots.n)
-        status = st_fail(STINT_E_ARG, "slot %u: there are %u", slot, s->slots.n);
-    else if (s->slots.slots[slot].state != ST_SLOT_FREE)
-        status =
-            st_fail(STINT_E_ARG, "slot %u is busy: try again when its request has ended", slot);
-    else
-        s->slots.slots[slot].state = ST_SLOT_TAKEN;
-    pthread_mutex_unlock(&s->lock);
-    return status;
-}
-
-static void give_slot(struct st_scheduler *s, uint32_t slot) {
-    pthread_mutex_lock(&s->lock);
-    s->slots.slots[slot].state = ST_SLOT_FREE;
-    pthread_cond_signal(&s->work);
-    pthread_cond_broadcast(&s->idle);
-    pthread_mutex_unlock(&s->lock);
-}
-
-static stint_status save(const struct st_scheduler *s, uint32_t slot, uint64_t owner,
-                         uint64_t max_bytes, const char *path) {
-    const struct stint_session *session = s->slots.session;
-    if (s->slots.slots[slot].owner != owner)
-        return st_fail(STINT_E_ARG, "there are no tokens to save");
-    uint64_t bytes = st_session_saved_bytes(session, slot);
-    if (bytes > max_bytes)
-        return st_fail(STINT_E_LIMIT, "the slot takes %llu bytes, and there is room for %llu",
-                       (unsigned long long)bytes, (unsigned long long)max_bytes);
-    return stint_session_save(session, slot, path);
-}
-
-stint_status st_scheduler_save(struct st_scheduler *s, uint32_t slot, uint64_t owner,
-                               uint64_t max_bytes, const char *path, size_t *n_tokens) {
-    ST_TRY(take_slot(s, slot));
-    stint_status status = save(s, slot, owner, max_bytes, path);
-    if (status == STINT_OK) *n_tokens = s->slots.session->sequences[slot].length;
-    give_slot(s, slot);
-    return status;
-}
-
-stint_status st_scheduler_restore(struct st_scheduler *s, uint32_t slot, uint64_t owner,
-                                  const char *path, size_t *n_tokens) {
-    ST_TRY(take_slot(s, slot));
-    stint_status status = stint_session_load(s->slots.session, slot, path);
-    if (status == STINT_OK) s->slots.slots[slot].owner = owner;
-    if (status == STINT_OK) *n_tokens = s->slots.session->sequences[slot].length;
-    give_slot(s, slot);
-    return status;
 }

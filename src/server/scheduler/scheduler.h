@@ -7,6 +7,7 @@
 #define ST_SERVER_SCHEDULER_H
 
 #include "generate/generator.h"
+#include "server/scheduler/prefixes.h"
 
 #include <jansson.h>
 
@@ -72,6 +73,10 @@ typedef void st_scheduler_fn(void *context, const struct st_scheduler_event *eve
 
 stint_status st_scheduler_open(const struct st_scheduler_options *options,
                                struct st_scheduler **scheduler);
+// Saves what slots give up, and what they hold when the scheduler is closed, into a folder, and
+// loads it for prompts that begin so. Once, before the first request. STINT_E_NOMEM.
+stint_status st_scheduler_keep_prefixes(struct st_scheduler *scheduler,
+                                        const struct st_prefixes *prefixes);
 // Ends all requests (with ST_SCHEDULER_CANCELED).
 void st_scheduler_close(struct st_scheduler *scheduler);
 // Accepts no more requests and waits until none is left. False: some are left after `seconds`.
@@ -94,6 +99,7 @@ struct st_scheduler_stats {
     double prefill_seconds, decode_seconds;
     double bubble_rate; // of the last prefill
     stint_memory_info memory;
+    uint64_t prefix_loads, prefix_saves; // files
     size_t context, chunk;
     const char *device;
 };

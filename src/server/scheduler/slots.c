@@ -2,6 +2,7 @@
 #include "server/scheduler/slots.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/size.h"
 #include "generate/rows.h"
 #include "session/kv/copy.h"
@@ -52,12 +53,16 @@ static bool scores(const struct st_job *job) {
     return job->echo && job->generator.options.logprobs;
 }
 
+static bool may_reuse(const struct st_slots *slots, const struct st_job *job) {
+    return !scores(job) && job->n_texts == 0 &&
+           !(job->exact && depends_on_length(&slots->session->model->config));
+}
+
 static size_t reusable(const struct st_slots *slots, uint32_t slot, const struct st_job *job) {
     const struct stint_session *s = slots->session;
     const struct st_sequence *held = &s->sequences[slot];
     size_t max = st_min(job->exact ? held->prompted : held->length, job->n_prompt - 1), n = 0;
-    if (slots->slots[slot].owner != job->owner || scores(job) || job->n_texts > 0) return 0;
-    if (job->exact && depends_on_length(&s->model->config)) return 0;
+    if (slots->slots[slot].owner != job->owner || !may_reuse(slots, job)) return 0;
     while (n < max && held->history[n] == job->prompt[n]) n++;
     return n;
 }
@@ -134,6 +139,51 @@ void st_slots_give(struct st_slots *slots, const struct st_slot_choice *choice,
     job->precision = s->precision;
     job->record.slot = slot;
 }
+
+// ---- Prefixes on disk
+
+static bool gives_up(const struct st_slots *slots, const struct st_slot_choice *choice) {
+    size_t kept = choice->from == choice->slot ? choice->reused : 0;
+    size_t lost = slots->session->sequences[choice->slot].length - kept;
+    return lost >= ST_PREFIX_MIN && lost > kept;
+}
+
+static bool may_load(const struct st_slots *slots, const struct st_job *job, size_t held) {
+    return may_reuse(slots, job) && job->n_prompt > held + ST_PREFIX_MIN;
+}
+
+bool st_slots_fetches(const struct st_slots *slots, const struct st_job *job,
+                      const struct st_slot_choice *choice) {
+    return slots->prefixes.folder && !job->fetched &&
+           (gives_up(slots, choice) || may_load(slots, job, choice->reused));
+}
+
+bool st_slots_save_prefix(struct st_slots *slots, uint32_t slot) {
+    bool saved;
+    if (st_prefixes_save(&slots->prefixes, slots->session, slot, slots->slots[slot].owner,
+                         &saved) != STINT_OK)
+        st_log(STINT_LOG_WARNING, "a prefix is not kept: %s", stint_error_text());
+    return saved;
+}
+
+void st_slots_fetch(struct st_slots *slots, const struct st_slot_choice *choice,
+                    const struct st_job *job, bool *saved, bool *loaded) {
+    struct st_prefix_file file;
+    uint32_t slot = choice->slot;
+    bool found = may_load(slots, job, choice->reused) &&
+                 st_prefixes_find(&slots->prefixes, job->owner, job->prompt, job->n_prompt - 1,
+                                  job->exact, &file) &&
+                 file.n >= choice->reused + ST_PREFIX_MIN;
+    *saved = gives_up(slots, choice) && st_slots_save_prefix(slots, slot);
+    *loaded = found && st_prefixes_load(&slots->prefixes, slots->session, slot, job->owner,
+                                        &file) == STINT_OK;
+    if (*loaded)
+        slots->slots[slot].owner = job->owner;
+    else if (found)
+        st_log(STINT_LOG_WARNING, "a prefix is not loaded: %s", stint_error_text());
+}
+
+// ---- Running
 
 void st_slots_end(struct st_slots *slots, uint32_t slot, stint_status status) {
     struct st_slot *at = &slots->slots[slot];

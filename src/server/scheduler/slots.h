@@ -31,6 +31,7 @@ struct st_slots {
     struct st_generator_scratch scratch;
     float *logits; // [most rows of a step, vocab]
     float *scores; // [ST_SLOTS_SCORED, vocab], allocated with the first prompt that is scored
+    struct st_prefixes prefixes;
 };
 
 stint_status st_slots_open(const stint_model *model, const stint_session_options *options,
@@ -51,6 +52,17 @@ struct st_slot_choice {
 bool st_slots_select(const struct st_slots *slots, const struct st_job *job,
                      struct st_slot_choice *choice);
 void st_slots_give(struct st_slots *slots, const struct st_slot_choice *choice, struct st_job *job);
+
+// Whether files are concerned before the job gets that slot: the slot gives up more than it keeps,
+// or a file may hold more of the prompt than slots do. Not twice for a job.
+bool st_slots_fetches(const struct st_slots *slots, const struct st_job *job,
+                      const struct st_slot_choice *choice);
+// Saves what the slot gives up, and loads the file that has the most of the prompt, if that is
+// worth it. What fails is logged. pre: the slot is TAKEN
+void st_slots_fetch(struct st_slots *slots, const struct st_slot_choice *choice,
+                    const struct st_job *job, bool *saved, bool *loaded);
+// Saves what a slot holds; true: there is a new file. pre: it computes nothing
+bool st_slots_save_prefix(struct st_slots *slots, uint32_t slot);
 
 // The slot's request ended by itself, or by a failure. What a request has computed before it failed
 // may be the reason, so its tokens are dropped; after the second failure in a row all tokens are.
