@@ -103,7 +103,6 @@ const struct st_cli_option st_cli_common_rows[] = {
     {.name = "schedule",
      .kind = ST_CLI_TEXT,
      .value = "HOW",
-     .preset = "none",
      .help = "precision schedule for decoding a package: none (8 bits throughout), uniform:B, or a "
              "file of 'stint schedule'",
      .offset = offsetof(struct st_cli_common, schedule)},
@@ -175,6 +174,16 @@ const struct st_cli_option st_cli_common_rows[] = {
              "package's nested weights, or the next fewer that are below the text's precision; 0: "
              "do not; auto: 4, with --memory 0",
      .offset = offsetof(struct st_cli_common, draft_bits)},
+    {.name = "quality",
+     .often = true,
+     .kind = ST_CLI_CHOICE,
+     .value = "HOW",
+     .preset = "auto",
+     .choices = "exact|high|fast|auto",
+     .help = "a package's steps take the fewest bits that lose under 1 % (high) or 10 % (fast), as "
+             "'prepare' measured, or all (exact); auto: high, with --memory exact; --schedule "
+             "says it in bits",
+     .offset = offsetof(struct st_cli_common, quality)},
     {.name = NULL}};
 
 static void print_log(void *context, stint_log_level level, const char *text) {
@@ -252,6 +261,13 @@ static uint32_t unless_bounded(const struct st_cli_common *common, uint32_t give
     return common->memory != 0 ? 0 : preset;
 }
 
+// Commands without --quality are exact.
+static const char *schedule_of(const struct st_cli_common *common) {
+    static const char *const schedules[] = {"none", "high", "fast"};
+    if (common->schedule != NULL) return common->schedule;
+    return schedules[common->quality < 3 ? common->quality : common->memory == 0];
+}
+
 stint_session_options st_cli_session_options(const struct st_cli_common *common) {
     return (stint_session_options){
         .size = sizeof(stint_session_options),
@@ -264,7 +280,7 @@ stint_session_options st_cli_session_options(const struct st_cli_common *common)
         .npu_threads = common->npu_threads,
         .cpu_threads = common->cpu_threads,
         .npu_memory = common->npu_memory,
-        .schedule = common->schedule,
+        .schedule = schedule_of(common),
         .leave_out = common->no_predictor != 0 ? STINT_LEAVE_PREDICTOR : 0,
         .order = st_cli_order(common),
         .n_drafts = unless_bounded(common, common->n_drafts, STINT_MAX_STEP_ROWS - 1),

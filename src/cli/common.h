@@ -29,6 +29,7 @@ struct st_cli_common {
     uint64_t npu_memory;
     uint32_t order; // of stint_order_name()
     const char *schedule;
+    uint32_t quality; // index into exact, high, fast, auto
     const char *trace;
     uint32_t no_predictor; // index into on, off
     struct st_cli_texts biases, stops;
@@ -59,6 +60,7 @@ enum {
     ST_CLI_COMMON_TOOLS = 3 << 19,
     ST_CLI_COMMON_NPU_MEMORY = 1 << 21,
     ST_CLI_COMMON_DRAFTS = 3 << 22,
+    ST_CLI_COMMON_QUALITY = 1 << 24,
     ST_CLI_COMMON_SESSION = 127 + ST_CLI_COMMON_VERBOSE + ST_CLI_COMMON_SPLIT +
                             ST_CLI_COMMON_PREDICTOR + ST_CLI_COMMON_NPU_MEMORY
 };

@@ -3,6 +3,7 @@
 
 #include "base/map.h"
 #include "base/size.h"
+#include "session/precision/quality.h"
 #include "session/session.h"
 #include "session/weights/bounded.h"
 
@@ -44,9 +45,10 @@ stint_status st_schedule_load(const struct stint_model *model, const char *spec,
                               struct st_precision_schedule *schedule) {
     struct st_precision_schedule s = {
         .precision = st_precision_uniform(ST_PRECISION_INT8, ST_PRECISION_INT8)};
-    unsigned bits;
+    unsigned bits = spec ? st_precision_quality(model, spec) : 0;
     int end = 0;
-    if (!spec || strcmp(spec, "none") == 0) {
+    if (!spec || bits || strcmp(spec, "none") == 0) {
+        if (bits) s.precision.steps[0].bits = bits;
         *schedule = s;
         return STINT_OK;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Precision schedules as they are named and kept: "none", "uniform:B", or a file that `stint
-// schedule` wrote for this package (docs/FORMAT.md).
+// Precision schedules as they are named and kept: "none", "uniform:B", a quality (quality.h), or
+// a file that `stint schedule` wrote for this package (docs/FORMAT.md).
 #ifndef ST_SESSION_SCHEDULE_H
 #define ST_SESSION_SCHEDULE_H
 
