@@ -281,11 +281,11 @@ typedef struct stint_prepare_options {
     void *progress_context;
     bool (*canceled)(void *context); /* called often; true ends with E_CANCELED; default NULL */
     void *canceled_context;
-    /* The device that will run the package, as in stint_session_options; default NULL: the best of
-     * this machine. It says how inputs can be quantized: with one scale for each token, or with
-     * static scales and shadow execution. Other devices run the package too; what a device cannot
-     * do, the CPU does. */
+    /* The device that will run the package, as in stint_session_options; default NULL: the best one
+     * here. Inputs get a scale for each token if it can, else static ones with shadow execution. */
     const char *target;
+    /* 7 or 8: INT8 weights are stored as nested codes of so many bits; default 0: beside them. */
+    uint32_t one_set;
 } stint_prepare_options;
 
 /* The name of the i-th quantizer of nested weights, *about it in a line; NULL past the last. */

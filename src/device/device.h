@@ -115,8 +115,9 @@ static inline size_t st_quantized_bytes(size_t n_rows, size_t n, bool two_term) 
 // ---- Weights
 
 // Takes a linear's weights into the device's layout. With host memory they stay where they are and
-// are *borrowed* until freed. in_parts: only graphs that run in parts use them, so the panels
-// themselves are neither read nor counted. STINT_E_NOMEM, E_LIMIT, E_UNSUPPORTED.
+// are *borrowed* until freed; only there they may be a set without panels. in_parts: only graphs
+// that run in parts use them, so the panels themselves are neither read nor counted. STINT_E_NOMEM,
+// E_LIMIT, E_UNSUPPORTED.
 stint_status st_device_import_weights(struct st_device *device, const struct st_int8_weight *weight,
                                       bool in_parts, struct st_device_weights **weights);
 // Bytes that this counts against the limit.

@@ -8,6 +8,8 @@
 #include "kernels/elementwise.h"
 #include "kernels/int8.h"
 
+#include <stdbool.h>
+
 enum {
     ST_LINEAR_OP_PARTS = 3,               // outputs of one product, as q, k and v
     ST_DEVICE_GROUP = 4 * ST_INT8_PANEL,  // packed rows that share an epilogue
@@ -15,9 +17,13 @@ enum {
     ST_DEVICE_PAD = 64,                   // bytes between the rows of a quantized buffer
 };
 
+struct st_weight_set;
+
 // A W8A8 linear, packed as kernels/int8.h says; all arrays have a value per packed row.
 struct st_int8_weight {
-    const int8_t *panels; // NULL: there is no such linear
+    const int8_t *panels;            // NULL: they are made of `set`, or there is no such linear
+    const struct st_weight_set *set; // its weights as nested codes (device/weight_set.h); or NULL
+    bool fleeting;                   // the panels go away after an import
     const int32_t *row_sums;
     const float *factor; // input scale times weight scale; with row scales the weight scale alone
     const float *bias;   // or NULL
@@ -72,5 +78,9 @@ static inline bool st_act_is_exact(enum st_act act) {
     return act == ST_ACT_RELU || act == ST_ACT_RELU2 || act == ST_ACT_DRELU;
 }
 size_t st_linear_op_packed_rows(enum st_epilogue epilogue, uint32_t n_parts, const uint32_t *rows);
+// Finds the part and the row that a packed row stores; false for padding. Parts of a gated linear
+// are gate and up.
+bool st_linear_op_find_row(const struct st_linear_op *linear_op, size_t packed, uint32_t *part,
+                           size_t *row);
 
 #endif

@@ -22,7 +22,7 @@ enum {
     INT8_K = 64,
     INT8_MAX_K = 1 << 16
 };
-enum { NESTED_ROWS = 8, NESTED_K = 128, NESTED_MAX_BITS = 7 };
+enum { NESTED_ROWS = 8, NESTED_K = 128, NESTED_MAX_BITS = 8 };
 
 #define DAMAGED "section '%s' is damaged: its hash differs; copy or prepare the package again"
 

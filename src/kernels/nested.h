@@ -23,6 +23,7 @@
 enum {
     ST_NESTED_LOWEST = 2,  // bits
     ST_NESTED_HIGHEST = 7, // eight are INT8's
+    ST_NESTED_STORED = 8,  // most bits of codes (kernels/nested_int8.h)
     ST_NESTED_PANEL = 8,   // rows
     ST_NESTED_BLOCK = 128, // elements of k
     ST_NESTED_PAIRS = 256, // bytes of a block's two top bits
@@ -44,12 +45,13 @@ struct st_nested_weight {
     const uint8_t *codes;
     // Where the region of bit [b] lies if not at its place behind the first codes; [2]: of the two
     // top bits, [0], [1] unused; else NULL.
-    const uint8_t *planes[ST_NESTED_HIGHEST + 1];
+    const uint8_t *planes[ST_NESTED_STORED + 1];
     const int32_t *checks; // [regions of the codes, 2] hash of each, low half first; NULL: none
     const uint8_t *groups[ST_NESTED_HIGHEST + 1]; // of precision [b]; minima are int8_t
     const struct st_nested_row *rows;             // [high - low + 1, padded rows]
     uint32_t n_out, n_in;
     uint8_t low, high; // precisions it has
+    uint8_t stored;    // bits of its codes where they are more than `high`; else 0
     uint8_t bits[ST_NESTED_HIGHEST + 1]; // the one that a run of precision [b] of its model reads
     uint32_t index;                      // among its model's
     // Dense and sparse (SqueezeLLM, Kim et al. 2024): what codes miss of a few weights of each row.

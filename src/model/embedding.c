@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/embedding.h"
 
+#include "device/weight_set.h"
+
 struct st_embedding st_embedding_of(const struct stint_model *model) {
     const struct st_linear_weight *w = &model->weights.embed;
     const struct st_int8_weight *head = &model->int8.head.weight;
@@ -20,5 +22,7 @@ void st_embedding_row(const struct stint_model *model, const struct st_dequantiz
     }
     for (size_t k = 0; k < head->n_in; k++)
         row[k] = head->scale[id] *
-                 (float)panel[k / 4 * 4 * ST_INT8_PANEL + 4 * (id % ST_INT8_PANEL) + k % 4];
+                 (float)(head->set
+                             ? st_nested_int8_value(head->set->codes, head->set->rows[0], id, k)
+                             : panel[k / 4 * 4 * ST_INT8_PANEL + 4 * (id % ST_INT8_PANEL) + k % 4]);
 }

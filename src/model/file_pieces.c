@@ -54,6 +54,8 @@ static stint_status bind_section(struct binder *b, struct st_linear_id id) {
     snprintf(name, sizeof name, "%s%s", linear, ST_INT8_WEIGHT);
     st_int8_shape(id.role, &m->config, id.layer, id.expert, &shape);
     const struct st_section *section = st_package_find(package, name);
+    m->pieces.at[st_file_piece_place(m, id)] = (struct st_file_piece){.linear = id};
+    if (!section) return STINT_OK; // made of nested codes (device/weight_set.h)
     struct st_file_strip strip = {.section = section->name,
                                   .offset = st_package_offset(package, section),
                                   .bytes = section->bytes,

@@ -40,8 +40,10 @@ static stint_status bind_on(struct stint_model *model, struct st_arena *arena) {
     if (package) ST_TRY(st_weights_neurons_bind(&sections, &model->config, arena, &model->neurons));
     if (model->neurons.layers && model->int8.row_scales)
         return st_fail(STINT_E_FORMAT, "linears of a model with neurons need static scales");
-    return st_weights_nested_bind(&sections, &model->config, model->neurons.layout.n == 0, arena,
-                                  &model->weights, &model->nested);
+    bool ffn = model->neurons.layout.n == 0;
+    ST_TRY(st_weight_sets_bind(&sections, &model->config, ffn, arena, &model->int8));
+    return st_weights_nested_bind(&sections, &model->config, ffn, arena, &model->weights,
+                                  &model->nested);
 }
 
 static stint_status bind(struct stint_model *model) {

@@ -2,6 +2,7 @@
 #include "model/step_weights.h"
 
 #include "base/size.h"
+#include "device/weight_set.h"
 
 struct walk {
     const struct stint_model *model;
@@ -28,14 +29,33 @@ static void give_float(const struct walk *w, struct st_linear_id id, bool pinned
     if (linear->data) w->fn(w->context, &piece);
 }
 
-static void give_int8(const struct walk *w, struct st_linear_id id) {
+// All bits of its codes and their groups; `below`: only the bits that no nested step reads.
+static void give_set(const struct walk *w, struct st_linear_id id, const struct st_weight_set *set,
+                     bool below) {
+    for (uint32_t i = 0; i < set->n_parts; i++) {
+        const struct st_nested_weight *n = &set->codes[i];
+        size_t from = below ? st_nested_code_bytes(n->n_out, n->n_in, n->high) : 0;
+        give(w, id, ST_WEIGHT_INT8, n->codes + from,
+             st_nested_code_bytes(n->n_out, n->n_in, n->stored) - from,
+             (uint64_t)n->n_out * n->n_in);
+        if (!below)
+            give(w, id, ST_WEIGHT_INT8, n->groups[n->high],
+                 st_nested_group_bytes(n->n_out, n->n_in), 0);
+    }
+}
+
+static void give_int8(const struct walk *w, struct st_linear_id id, bool below) {
     const struct st_linear_op *linear_op =
         st_int8_linear_op(&w->model->int8, id.role, id.layer, id.expert);
     uint64_t rows = 0;
     for (uint32_t i = 0; i < linear_op->n_parts; i++) rows += linear_op->rows[i];
     if (linear_op->epilogue == ST_EPILOGUE_GATED) rows *= 2;
-    give(w, id, ST_WEIGHT_INT8, linear_op->weight.panels, st_int8_packed_bytes(&linear_op->weight),
-         rows * linear_op->weight.n_in);
+    const struct st_int8_weight *weight = &linear_op->weight;
+    if (weight->set) {
+        give_set(w, id, weight->set, below);
+        return;
+    }
+    give(w, id, ST_WEIGHT_INT8, weight->panels, st_int8_packed_bytes(weight), rows * weight->n_in);
 }
 
 // The codes of a precision are part of the next one's.
@@ -80,7 +100,7 @@ static stint_status visit(void *context, struct st_linear_id id) {
     if (w->range.high && parts[0]->nested) {
         for (size_t p = 0; p < n; p++) give_nested(w, id, parts[p]->nested);
     } else if (w->model->int8.layers) {
-        give_int8(w, id);
+        give_int8(w, id, false);
     } else {
         for (size_t p = 0; p < n; p++) give_float(w, id, false, parts[p]);
     }
@@ -100,7 +120,7 @@ static stint_status visit_stored(void *context, struct st_linear_id id) {
     const struct walk *w = context;
     const struct st_linear_weight *parts[ST_LINEAR_OP_PARTS];
     size_t n = st_linear_parts(&w->model->weights, id, parts);
-    give_int8(w, id);
+    give_int8(w, id, true);
     for (size_t p = 0; p < n; p++)
         if (parts[p]->nested) give_nested(w, id, parts[p]->nested);
     return STINT_OK;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/weights_int8.h"
 
+#include "kernels/nested.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -190,6 +192,19 @@ static stint_status bind_factor(const struct binder *b, const char *linear, cons
     return check_scales(linear, ST_INT8_SCALE, factor, n);
 }
 
+stint_status st_int8_stored_bits(const struct st_int8_source *source, unsigned *bits) {
+    struct st_section s = {
+        .name = ST_NESTED_STORED_BITS, .type = ST_SECTION_I32, .n_dims = 1, .dims = {1, 1, 1, 1}};
+    ST_TRY(source->find(source->context, s.name, false, &s));
+    *bits = 0;
+    if (!s.data) return STINT_OK;
+    int32_t stored = *(const int32_t *)s.data;
+    if (stored != ST_NESTED_STORED && stored != ST_NESTED_STORED - 1)
+        return st_fail(STINT_E_FORMAT, "section '%s' is %d: expected 7 or 8", s.name, stored);
+    *bits = (unsigned)stored;
+    return STINT_OK;
+}
+
 stint_status st_int8_bind_linear_op(const struct st_int8_source *source, struct st_arena *arena,
                                     const char *name, bool must_bias,
                                     struct st_linear_op *linear_op) {
@@ -200,7 +215,10 @@ stint_status st_int8_bind_linear_op(const struct st_int8_source *source, struct 
     if (w->n_in > ST_INT8_MAX_K)
         return st_fail(STINT_E_UNSUPPORTED, "'%s' has %u inputs, INT8 sums hold %d", name, w->n_in,
                        ST_INT8_MAX_K);
-    ST_TRY(find(&b, name, ST_INT8_WEIGHT, ST_SECTION_INT8_N16K4, rows, w->n_in, true, &panels));
+    unsigned stored;
+    ST_TRY(st_int8_stored_bits(source, &stored));
+    ST_TRY(
+        find(&b, name, ST_INT8_WEIGHT, ST_SECTION_INT8_N16K4, rows, w->n_in, stored == 0, &panels));
     ST_TRY(find(&b, name, ST_INT8_SCALE, ST_SECTION_F32, rows, 0, true, &scale));
     ST_TRY(find(&b, name, ST_INT8_SUMS, ST_SECTION_I32, rows, 0, true, &sums));
     ST_TRY(find(&b, name, ST_INT8_INPUT, ST_SECTION_F32, 2, 0, true, &input));

@@ -58,7 +58,8 @@ stint_status st_linears_each(const struct st_config *config, uint32_t n_experts,
                              void *context);
 
 // What a linear consists of in a package: sections NAME plus these endings.
-#define ST_INT8_WEIGHT ".weight" // ST_SECTION_INT8_N16K4 [packed rows, n_in]
+// ST_SECTION_INT8_N16K4 [packed rows, n_in]; absent where ST_NESTED_STORED_BITS is there
+#define ST_INT8_WEIGHT ".weight"
 #define ST_INT8_SCALE  ".scale"  // F32 [packed rows], of the weights
 #define ST_INT8_SUMS   ".sums"   // I32 [packed rows], of each row's weights
 // F32 [2], static scales of the activations: shadowed, pruned. Row scales: terms (1 or 2), 0.
@@ -71,6 +72,9 @@ stint_status st_linears_each(const struct st_config *config, uint32_t n_experts,
 #define ST_INT8_COLUMN_SCALES ".column_scales" // F32 [n_in]
 #define ST_INT8_HOT           ".hot" // I32 [n_in], a number 0, 1, ... per hot channel, else -1
 
+// I32 [1], 7 or 8: the nested codes have so many bits, and INT8 weights are made of them
+// (device/weight_set.h). Absent: INT8 weights are sections of their own.
+#define ST_NESTED_STORED_BITS "nested.stored"
 // A package with this section, I32 [2]: vocabulary and width, has no tensor of the embedding: its
 // rows are those of the head (model/embedding.h).
 #define ST_EMBEDDING_IN_HEAD "embedding.in_head"
@@ -105,6 +109,8 @@ stint_status st_weights_int8_bind(const struct st_int8_source *source,
                                   const struct st_config *config, struct st_arena *arena,
                                   struct st_weights_int8 *weights);
 
+// The bits of ST_NESTED_STORED_BITS; 0 where the section is absent.
+stint_status st_int8_stored_bits(const struct st_int8_source *source, unsigned *bits);
 // Binds the sections of a linear whose shape (outputs, epilogue, n_in, n_panels) is set.
 stint_status st_int8_bind_linear_op(const struct st_int8_source *source, struct st_arena *arena,
                                     const char *name, bool must_bias,

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/weights_nested.h"
 
+#include "device/weight_set.h"
+
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 void st_nested_name(enum st_int8_role role, uint32_t part, const struct st_config *config,
                     uint32_t layer, uint32_t expert, char name[ST_INT8_NAME_BYTES]) {
@@ -117,6 +120,8 @@ struct binder {
     struct st_nested_range range;
     const int32_t *bits; // [precisions, n_linears] or NULL
     uint64_t n_linears;
+    unsigned stored; // bits of the codes that INT8 weights are made of; 0: none
+    struct st_weights_int8 *int8;
 };
 
 static stint_status find_named(const struct binder *b, const char *name, bool required,
@@ -202,31 +207,41 @@ static void set_bits(const struct binder *b, struct st_nested_weight *w) {
         w->bits[at] = (uint8_t)(b->bits ? bits_at(b, at, w->index) : (int32_t)at);
     w->low = w->bits[b->range.low];
     w->high = w->bits[b->range.high];
+    w->stored = (uint8_t)b->stored;
+}
+
+static stint_status bind_codes(const struct binder *b, const struct st_nested_place *p,
+                               struct st_nested_weight *bound) {
+    const void *codes, *checks, *rows;
+    uint64_t padded = st_nested_padded_rows(p->n_out);
+    unsigned bits = b->stored ? b->stored : bound->high;
+    struct st_section s = {
+        .type = ST_SECTION_NESTED, .n_dims = 3, .dims = {p->n_out, p->n_in, bits}};
+    ST_TRY(find(b, p->name, ST_NESTED_CODES, true, &s, &codes));
+    s = (struct st_section){.type = ST_SECTION_I32, .n_dims = 2, .dims = {bits - 1u, 2}};
+    ST_TRY(find(b, p->name, ST_NESTED_CHECKS, false, &s, &checks));
+    s = (struct st_section){
+        .type = ST_SECTION_F32, .n_dims = 3, .dims = {bound->high - bound->low + 1u, padded, 2}};
+    ST_TRY(find(b, p->name, ST_NESTED_ROWS, true, &s, &rows));
+    bound->codes = codes;
+    bound->checks = checks;
+    bound->rows = rows;
+    return STINT_OK;
 }
 
 static stint_status bind(void *context, const struct st_nested_place *p) {
     const struct binder *b = context;
-    const void *codes, *checks, *row_data, *bias;
+    const void *bias;
     size_t rows = st_nested_padded_rows(p->n_out);
     struct st_nested_weight bound = {.n_out = p->n_out, .n_in = p->n_in, .index = p->index};
     set_bits(b, &bound);
-    struct st_section s = {
-        .type = ST_SECTION_NESTED, .n_dims = 3, .dims = {p->n_out, p->n_in, bound.high}};
-    ST_TRY(find(b, p->name, ST_NESTED_CODES, true, &s, &codes));
-    s = (struct st_section){.type = ST_SECTION_I32, .n_dims = 2, .dims = {bound.high - 1u, 2}};
-    ST_TRY(find(b, p->name, ST_NESTED_CHECKS, false, &s, &checks));
+    ST_TRY(bind_codes(b, p, &bound));
     ST_TRY(bind_groups(b, p->name, &bound));
-    s = (struct st_section){
-        .type = ST_SECTION_F32, .n_dims = 3, .dims = {bound.high - bound.low + 1u, rows, 2}};
-    ST_TRY(find(b, p->name, ST_NESTED_ROWS, true, &s, &row_data));
-    s = (struct st_section){.type = ST_SECTION_F32, .n_dims = 1, .dims = {p->n_out}};
+    struct st_section s = {.type = ST_SECTION_F32, .n_dims = 1, .dims = {p->n_out}};
     ST_TRY(find(b, p->name, ST_NESTED_BIAS, false, &s, &bias));
     struct st_nested_weight *w = ST_TAKE(b->arena, struct st_nested_weight, 1);
     struct st_linear_weight *linear = (struct st_linear_weight *)(uintptr_t)p->linear;
-    if (!w || !linear || !codes) return STINT_OK;
-    bound.codes = codes;
-    bound.checks = checks;
-    bound.rows = row_data;
+    if (!w || !linear || !bound.codes) return STINT_OK;
     *w = bound;
     linear->nested = w;
     linear->bias = bias;
@@ -310,5 +325,68 @@ stint_status st_weights_nested_bind(const struct st_int8_source *source,
     ST_TRY(refuse_old(&b));
     if (!b.range.high) return STINT_OK;
     ST_TRY(find_bits(&b));
+    ST_TRY(st_int8_stored_bits(source, &b.stored));
     return st_weights_nested_each(config, weights, ffn, bind, &b);
+}
+
+// ---- Sets
+
+// Of a part, from the scales of the packed rows.
+static void set_rows(const struct st_linear_op *linear_op, uint32_t part,
+                     const struct st_nested_weight *w, struct st_nested_int8_row *rows) {
+    for (size_t packed = 0; packed < st_linear_op_rows(linear_op); packed++) {
+        uint32_t of;
+        size_t row;
+        if (!st_linear_op_find_row(linear_op, packed, &of, &row) || of != part) continue;
+        rows[row] = st_nested_int8_row_of(st_nested_row(w, w->high, row), w->high,
+                                          linear_op->weight.scale[packed]);
+    }
+}
+
+static stint_status bind_set(void *context, const struct st_nested_place *p) {
+    const struct binder *b = context;
+    struct st_nested_weight bound = {.n_out = p->n_out, .n_in = p->n_in, .index = p->index};
+    size_t padded = st_nested_padded_rows(p->n_out);
+    char name[ST_INT8_NAME_BYTES + 32];
+    const void *groups;
+    set_bits(b, &bound);
+    ST_TRY(bind_codes(b, p, &bound));
+    st_nested_groups_name(p->name, bound.high, name);
+    struct st_section s = {
+        .type = ST_SECTION_I8, .n_dims = 1, .dims = {st_nested_group_bytes(p->n_out, p->n_in)}};
+    ST_TRY(find_named(b, name, true, &s, &groups));
+    bound.groups[bound.high] = groups;
+    struct st_weight_set *new = ST_TAKE(b->arena, struct st_weight_set, 1);
+    struct st_nested_int8_row *rows = ST_TAKE(b->arena, struct st_nested_int8_row, padded);
+    if (!new || !rows || !b->int8->layers) return STINT_OK; // measuring
+    ST_TRY(check_rows(p->name, bound.rows, (bound.high - bound.low + 1u) * padded));
+    const struct st_linear_op *linear_op =
+        st_int8_linear_op(b->int8, p->id.role, p->id.layer, p->id.expert);
+    struct st_int8_weight *weight = (struct st_int8_weight *)(uintptr_t)&linear_op->weight;
+    if (!weight->set) {
+        *new = (struct st_weight_set){0};
+        weight->set = new;
+    }
+    struct st_weight_set *set = (struct st_weight_set *)(uintptr_t)weight->set;
+    memset(rows, 0, padded * sizeof *rows);
+    set_rows(linear_op, set->n_parts, &bound, rows);
+    set->codes[set->n_parts] = bound;
+    set->rows[set->n_parts++] = rows;
+    return STINT_OK;
+}
+
+stint_status st_weight_sets_bind(const struct st_int8_source *source,
+                                 const struct st_config *config, bool ffn, struct st_arena *arena,
+                                 struct st_weights_int8 *weights) {
+    const struct st_weights none = {0};
+    struct binder b = {.source = source, .config = config, .arena = arena, .int8 = weights};
+    ST_TRY(st_int8_stored_bits(source, &b.stored));
+    if (!b.stored) return STINT_OK;
+    ST_TRY(find_range(&b));
+    if (!b.range.high || !ffn)
+        return st_fail(STINT_E_FORMAT, "section '%s': there are no nested weights for it",
+                       ST_NESTED_STORED_BITS);
+    ST_TRY(st_weights_nested_each(config, &none, ffn, count, &b.n_linears));
+    ST_TRY(find_bits(&b));
+    return st_weights_nested_each(config, &none, ffn, bind_set, &b);
 }

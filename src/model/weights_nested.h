@@ -67,6 +67,12 @@ stint_status st_weights_nested_each(const struct st_config *config,
                                     const struct st_weights *weights, bool ffn,
                                     st_nested_place_fn *fn, void *context);
 
+// After st_weights_int8_bind() on the same arena: gives each packed linear the nested codes that
+// its panels are made of, if they are stored so. Runs twice. STINT_E_FORMAT.
+stint_status st_weight_sets_bind(const struct st_int8_source *source,
+                                 const struct st_config *config, bool ffn, struct st_arena *arena,
+                                 struct st_weights_int8 *weights);
+
 // After st_weights_bind() on the same arena: sets `nested` (and the bias) of every linear that has
 // codes. Runs twice. STINT_E_FORMAT.
 stint_status st_weights_nested_bind(const struct st_int8_source *source,

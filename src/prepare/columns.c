@@ -29,7 +29,7 @@ struct job {
 static bool load(const struct job *j, size_t packed, size_t first, size_t n, float *x) {
     uint32_t part;
     size_t row;
-    if (!st_pack_find_row(&j->linear_op, packed, &part, &row)) return false;
+    if (!st_linear_op_find_row(&j->linear_op, packed, &part, &row)) return false;
     const struct st_linear_weight *w = j->source->parts[part];
     st_linear_dequantize_row(j->dequantize, w, row, first, n, x);
     for (size_t c = 0; c < n; c++) x[c] /= j->row_scales[packed];

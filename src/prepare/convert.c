@@ -60,10 +60,14 @@ static stint_status pack(struct st_prepare_job *job, struct st_pack_source *s) {
     s->per_tensor = job->options->weight_scale == STINT_SCALE_TENSOR;
     s->norms = stats->norms;
     if (job->neurons) s->levels = st_neurons_levels(job->neurons);
-    ST_TRY(st_pack_linear(job->packer, s, job->writer));
+    const float *scales = NULL;
+    if (job->options->one_set)
+        ST_TRY(st_pack_scales(job->packer, s, job->writer, &scales));
+    else
+        ST_TRY(st_pack_linear(job->packer, s, job->writer));
     job->summary.n_linears++;
     if (!job->nested || (job->neurons && st_int8_is_ffn(s->role))) return STINT_OK;
-    return st_nested_pack(job->nested, s, stats, job->writer);
+    return st_nested_pack(job->nested, s, stats, scales, job->writer);
 }
 
 static stint_status set_scales(struct st_prepare_job *job, struct st_pack_source *s) {

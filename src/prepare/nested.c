@@ -5,6 +5,7 @@
 #include "base/size.h"
 #include "base/thread.h"
 #include "kernels/dequantize.h"
+#include "prepare/refine.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -44,6 +45,8 @@ struct st_nested_packer {
     uint8_t *codes;
     uint8_t *groups;            // [high - low + 1, st_nested_group_bytes()]
     struct st_nested_row *rows; // [high - low + 1, padded rows]
+    unsigned stored;            // bits of codes that are INT8 weights too; 0: they are not
+    int32_t *sums;              // [padded rows] of these
     size_t n_outliers;          // per row
     int32_t *outlier_columns;
     float *outliers;
@@ -134,7 +137,12 @@ struct job {
     struct st_nested_packer *p;
     const struct st_linear_weight *weight;
     const float *moments; // or NULL
+    const float *scales;  // [n_out] of INT8 weights; or NULL
 };
+
+static unsigned code_bits(const struct st_nested_packer *p) {
+    return p->stored ? p->stored : p->high;
+}
 
 // Selects the outliers of a row: the weights with the largest effect, as many as are allowed. The
 // codes are computed without them: they leave zeros.
@@ -163,7 +171,8 @@ static struct st_nested_weight weight_of(const struct job *j) {
                                  .n_out = j->weight->n_out,
                                  .n_in = j->weight->n_in,
                                  .low = (uint8_t)p->low,
-                                 .high = (uint8_t)p->high};
+                                 .high = (uint8_t)p->high,
+                                 .stored = (uint8_t)p->stored};
     for (unsigned b = p->low; b <= p->high; b++)
         w.groups[b] = p->groups + (b - p->low) * st_nested_group_bytes(w.n_out, w.n_in);
     return w;
@@ -214,9 +223,13 @@ static void quantize_panel(void *context, size_t panel, size_t worker) {
     p->quantize(&one, w->scratch);
     for (unsigned b = p->low; b <= p->high; b++)
         memcpy(p->rows + (b - p->low) * padded + first, one.rows[b - p->low], sizeof *one.rows);
+    struct st_nested_weight weight = weight_of(j);
     for (size_t r = 0; r < ROWS && first + r < l->n_out; r++) {
         for (size_t i = 0; i < l->n_in; i++) w->one[i] = w->code[i * ROWS + r];
-        st_nested_put_row(w->one, l->n_out, l->n_in, p->high, first + r, p->codes);
+        if (j->scales)
+            p->sums[first + r] =
+                st_refine_row(&weight, first + r, j->scales[first + r], w->w + r, ROWS, w->one);
+        st_nested_put_row(w->one, l->n_out, l->n_in, code_bits(p), first + r, p->codes);
         put_outliers(j, w, first + r, r);
     }
 }
@@ -273,7 +286,7 @@ static stint_status write_part(const struct job *j, const char *name, size_t cod
     struct st_section s = {.name = full,
                            .type = ST_SECTION_NESTED,
                            .n_dims = 3,
-                           .dims = {l->n_out, l->n_in, p->high, 1},
+                           .dims = {l->n_out, l->n_in, code_bits(p), 1},
                            .data = p->codes,
                            .bytes = code_bytes};
     snprintf(full, sizeof full, "%s%s", name, ST_NESTED_CODES);
@@ -298,7 +311,7 @@ static stint_status pack_part(struct job *j, const char *name, struct st_package
     struct st_nested_packer *p = j->p;
     size_t n_out = j->weight->n_out, rows = st_nested_padded_rows(n_out);
     size_t precisions = p->high - p->low + 1;
-    size_t code_bytes = st_nested_code_bytes(n_out, j->weight->n_in, p->high);
+    size_t code_bytes = st_nested_code_bytes(n_out, j->weight->n_in, code_bits(p));
     p->codes = calloc(code_bytes, 1);
     p->groups = calloc(precisions, st_nested_group_bytes(n_out, j->weight->n_in));
     p->rows = malloc(precisions * rows * sizeof *p->rows);
@@ -330,9 +343,29 @@ void st_nested_importance(const struct st_input_stats *stats, float *importance)
     for (size_t i = 0; i < stats->n; i++) importance[i] = stats->squares[i] + floor;
 }
 
+static stint_status pack_parts(struct job *j, const struct st_pack_source *source,
+                               const struct st_refined_parts *parts,
+                               struct st_package_writer *writer) {
+    struct st_nested_packer *p = j->p;
+    for (uint32_t part = 0; part < ST_LINEAR_OP_PARTS && source->parts[part]; part++) {
+        char name[ST_INT8_NAME_BYTES];
+        st_nested_name(source->role, part, p->config, source->layer, source->expert, name);
+        j->weight = source->parts[part];
+        j->scales = parts->scales ? parts->scales + parts->begin[part] : NULL;
+        p->sums = parts->sums ? parts->sums + parts->begin[part] : NULL;
+        const struct st_allocation *linear = &p->linears[p->next++];
+        p->low = linear->bits[p->range.low];
+        p->high = linear->bits[p->range.high];
+        ST_TRY(pack_part(j, name, writer));
+    }
+    return parts->sums ? st_refined_parts_write(parts, writer) : STINT_OK;
+}
+
 stint_status st_nested_pack(struct st_nested_packer *p, const struct st_pack_source *source,
-                            struct st_input_stats *stats, struct st_package_writer *writer) {
+                            struct st_input_stats *stats, const float *scales,
+                            struct st_package_writer *writer) {
     struct job j = {.p = p};
+    struct st_refined_parts parts;
     st_nested_importance(stats, p->importance);
     if (p->quantizer->moments) {
         if (!st_moments_finish(stats->products, stats->n, stats->n_seen, damp))
@@ -340,16 +373,17 @@ stint_status st_nested_pack(struct st_nested_packer *p, const struct st_pack_sou
                            source->layer);
         j.moments = stats->products;
     }
-    for (uint32_t part = 0; part < ST_LINEAR_OP_PARTS && source->parts[part]; part++) {
-        char name[ST_INT8_NAME_BYTES];
-        st_nested_name(source->role, part, p->config, source->layer, source->expert, name);
-        j.weight = source->parts[part];
-        const struct st_allocation *linear = &p->linears[p->next++];
-        p->low = linear->bits[p->range.low];
-        p->high = linear->bits[p->range.high];
-        ST_TRY(pack_part(&j, name, writer));
-    }
-    return STINT_OK;
+    ST_TRY(st_refined_parts_open(p->config, source, scales, &parts));
+    stint_status status = pack_parts(&j, source, &parts, writer);
+    st_refined_parts_close(&parts);
+    return status;
+}
+
+stint_status st_nested_pack_stored(struct st_nested_packer *p, unsigned bits,
+                                   struct st_package_writer *writer) {
+    const int32_t stored = (int32_t)bits;
+    p->stored = bits;
+    return st_pack_section(writer, "", ST_NESTED_STORED_BITS, ST_SECTION_I32, &stored, 1);
 }
 
 stint_status st_nested_pack_bits(struct st_nested_packer *p, const struct st_allocation *linears,

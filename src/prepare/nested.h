@@ -32,10 +32,16 @@ stint_status st_nested_pack_range(const struct st_nested_packer *packer,
 stint_status st_nested_pack_bits(struct st_nested_packer *packer,
                                  const struct st_allocation *linears, uint32_t n_linears,
                                  struct st_package_writer *writer);
-// Writes the sections of the next linear's parts; `stats` are those of its input. pre: the weights
-// are finite, which st_pack_linear() checks. STINT_E_NOMEM, E_IO.
+// Codes get so many bits, 7 or 8, and become INT8 weights too (kernels/nested_int8.h). Call before
+// the first linear; writes a section that says so. pre: without outliers.
+stint_status st_nested_pack_stored(struct st_nested_packer *packer, unsigned bits,
+                                   struct st_package_writer *writer);
+// Writes the sections of the next linear's parts; `stats` are those of its input. `scales` [packed
+// rows]: of INT8 weights that are made of the codes, whose sums are written too; else NULL. pre:
+// the weights are finite, which st_pack_linear() and st_pack_scales() check. STINT_E_NOMEM, E_IO.
 stint_status st_nested_pack(struct st_nested_packer *packer, const struct st_pack_source *source,
-                            struct st_input_stats *stats, struct st_package_writer *writer);
+                            struct st_input_stats *stats, const float *scales,
+                            struct st_package_writer *writer);
 // nested_checks.c: writes the hashes of the regions of a linear's codes.
 stint_status st_nested_pack_checks(const struct st_nested_weight *weight, const char *linear,
                                    struct st_package_writer *writer);

@@ -9,10 +9,10 @@
 
 stint_status st_nested_pack_checks(const struct st_nested_weight *w, const char *linear,
                                    struct st_package_writer *writer) {
-    int32_t checks[ST_NESTED_HIGHEST][2];
+    int32_t checks[ST_NESTED_STORED][2];
     char name[ST_INT8_NAME_BYTES + 32];
     size_t n = 0, panels = st_nested_padded_rows(w->n_out) / ST_NESTED_PANEL;
-    for (unsigned bit = 2; bit <= w->high; bit++, n++) {
+    for (unsigned bit = 2; bit <= (w->stored ? w->stored : w->high); bit++, n++) {
         size_t bytes = panels * st_nested_plane_panel_bytes(w->n_in, bit);
         uint64_t hash = XXH3_64bits(st_nested_plane(w, bit), bytes);
         checks[n][0] = (int32_t)(uint32_t)hash;

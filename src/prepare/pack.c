@@ -87,21 +87,6 @@ struct packing {
     float tensor_scale; // 0: one per row
 };
 
-bool st_pack_find_row(const struct st_linear_op *s, size_t packed, uint32_t *part, size_t *row) {
-    if (s->epilogue == ST_EPILOGUE_GATED) {
-        *part = packed % ST_DEVICE_GROUP >= ST_GATED_GROUP;
-        *row = packed / ST_DEVICE_GROUP * ST_GATED_GROUP + packed % ST_GATED_GROUP;
-        return *row < s->rows[0];
-    }
-    for (*part = 0; *part < s->n_parts; ++*part) {
-        size_t padded = st_round_up(s->rows[*part], ST_INT8_PANEL);
-        *row = packed;
-        if (packed < padded) return packed < s->rows[*part];
-        packed -= padded;
-    }
-    return false;
-}
-
 // Dequantizes the row into p->row and returns its largest magnitude.
 static stint_status load_row(const struct packing *j, uint32_t part, size_t row, float *max) {
     const struct st_linear_weight *w = j->source->parts[part];
@@ -129,7 +114,7 @@ static stint_status measure_tensor(struct packing *j) {
          packed++) {
         uint32_t part;
         size_t row;
-        if (!st_pack_find_row(&j->linear_op, packed, &part, &row)) continue;
+        if (!st_linear_op_find_row(&j->linear_op, packed, &part, &row)) continue;
         ST_TRY(load_row(j, part, row, &row_max));
         max = fmaxf(max, row_max);
     }
@@ -145,7 +130,7 @@ static stint_status pack_row(const struct packing *j, size_t packed, int8_t *q) 
     p->scale[packed] = 1.0f;
     p->bias[packed] = 0.0f;
     memset(q, 0, k);
-    if (!st_pack_find_row(&j->linear_op, packed, &part, &row)) return STINT_OK;
+    if (!st_linear_op_find_row(&j->linear_op, packed, &part, &row)) return STINT_OK;
     ST_TRY(load_row(j, part, row, &max));
     const struct st_linear_weight *w = j->source->parts[part];
     p->scale[packed] = j->tensor_scale > 0.0f ? j->tensor_scale : scale_of(max);
@@ -204,31 +189,58 @@ static bool has_bias(const struct packing *j) {
     return false;
 }
 
-static stint_status pack(struct packing *j, struct st_package_writer *writer) {
-    const struct st_int8_weight *w = &j->linear_op.weight;
-    char name[ST_INT8_NAME_BYTES + 16];
-    snprintf(name, sizeof name, "%s%s", j->name, ST_INT8_WEIGHT);
-    size_t rows = (size_t)w->n_panels * ST_INT8_PANEL;
-    struct st_section section = {
-        .name = name, .type = ST_SECTION_INT8_N16K4, .n_dims = 2, .dims = {rows, w->n_in, 1, 1}};
-    if (w->n_in > ST_INT8_MAX_K)
-        return st_fail(STINT_E_UNSUPPORTED, "'%s' has %u inputs, INT8 sums hold %d", j->name,
-                       w->n_in, ST_INT8_MAX_K);
+static stint_status begin(struct packing *j) {
+    uint32_t n_in = j->linear_op.weight.n_in;
+    if (n_in > ST_INT8_MAX_K)
+        return st_fail(STINT_E_UNSUPPORTED, "'%s' has %u inputs, INT8 sums hold %d", j->name, n_in,
+                       ST_INT8_MAX_K);
     if (j->source->per_tensor) ST_TRY(measure_tensor(j));
-    if (j->source->norms) memset(j->source->norms, 0, w->n_in * sizeof *j->source->norms);
-    ST_TRY(st_package_begin(writer, &section));
-    ST_TRY(write_panels(j, writer));
+    if (j->source->norms) memset(j->source->norms, 0, n_in * sizeof *j->source->norms);
+    return STINT_OK;
+}
+
+static stint_status write_scales(const struct packing *j, struct st_package_writer *writer) {
+    size_t rows = st_linear_op_rows(&j->linear_op);
     ST_TRY(st_pack_section(writer, j->name, ST_INT8_SCALE, ST_SECTION_F32, j->p->scale, rows));
-    ST_TRY(st_pack_section(writer, j->name, ST_INT8_SUMS, ST_SECTION_I32, j->p->sums, rows));
     if (!has_bias(j)) return STINT_OK;
     return st_pack_section(writer, j->name, ST_INT8_BIAS, ST_SECTION_F32, j->p->bias, rows);
 }
 
-stint_status st_pack_linear(struct st_packer *packer, const struct st_pack_source *source,
-                            struct st_package_writer *writer) {
+static stint_status pack(struct packing *j, struct st_package_writer *writer) {
+    size_t rows = st_linear_op_rows(&j->linear_op);
+    char name[ST_INT8_NAME_BYTES + 16];
+    snprintf(name, sizeof name, "%s%s", j->name, ST_INT8_WEIGHT);
+    struct st_section section = {.name = name,
+                                 .type = ST_SECTION_INT8_N16K4,
+                                 .n_dims = 2,
+                                 .dims = {rows, j->linear_op.weight.n_in, 1, 1}};
+    ST_TRY(begin(j));
+    ST_TRY(st_package_begin(writer, &section));
+    ST_TRY(write_panels(j, writer));
+    ST_TRY(st_pack_section(writer, j->name, ST_INT8_SUMS, ST_SECTION_I32, j->p->sums, rows));
+    return write_scales(j, writer);
+}
+
+static struct packing packing_of(struct st_packer *packer, const struct st_pack_source *source) {
     struct packing j = {.p = packer, .source = source};
     st_int8_shape(source->role, packer->config, source->layer, source->expert, &j.linear_op);
     st_int8_name(source->role, packer->config, source->layer, source->expert, j.name);
+    return j;
+}
+
+stint_status st_pack_scales(struct st_packer *packer, const struct st_pack_source *source,
+                            struct st_package_writer *writer, const float **scales) {
+    struct packing j = packing_of(packer, source);
+    ST_TRY(begin(&j));
+    for (size_t row = 0; row < st_linear_op_rows(&j.linear_op); row++)
+        ST_TRY(pack_row(&j, row, packer->rows));
+    *scales = packer->scale;
+    return write_scales(&j, writer);
+}
+
+stint_status st_pack_linear(struct st_packer *packer, const struct st_pack_source *source,
+                            struct st_package_writer *writer) {
+    struct packing j = packing_of(packer, source);
     return pack(&j, writer);
 }
 

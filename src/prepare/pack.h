@@ -24,15 +24,16 @@ struct st_pack_source {
     const struct st_levels *levels; // for neurons stored in 4 bits (neurons.h); or NULL
 };
 
-// Finds the part and the row that a packed row of the linear stores; false for padding.
-bool st_pack_find_row(const struct st_linear_op *linear_op, size_t packed, uint32_t *part,
-                      size_t *row);
-
 // Writes the sections of the linear's weights. STINT_E_FORMAT if a weight is not finite.
 stint_status st_pack_linear(struct st_packer *packer, const struct st_pack_source *source,
                             struct st_package_writer *writer);
 
-// The same for a linear without a role: one part with this name and shape.
+// Writes the scales and biases alone, of weights that are stored with the nested codes
+// (st_nested_pack). *scales [packed rows] are borrowed until the next linear.
+stint_status st_pack_scales(struct st_packer *packer, const struct st_pack_source *source,
+                            struct st_package_writer *writer, const float **scales);
+
+// st_pack_linear() for a linear without a role: one part with this name and shape.
 stint_status st_pack_named(struct st_packer *packer, const char *name,
                            const struct st_linear_op *linear_op,
                            const struct st_linear_weight *weight, struct st_package_writer *writer);

@@ -227,6 +227,7 @@ static stint_status allocate_bits(struct st_prepare_job *p) {
     ST_TRY(st_allocate_bits(p->allocation, p->n_nested, o->bits_low, o->bits_high));
     ST_TRY(st_nested_pack_range(p->nested, p->writer));
     ST_TRY(st_nested_pack_bits(p->nested, p->allocation, p->n_nested, p->writer));
+    if (o->one_set) ST_TRY(st_nested_pack_stored(p->nested, o->one_set, p->writer));
     return st_prepare_step(p, "allocating bits");
 }
 
@@ -328,6 +329,11 @@ static stint_status check_options(const stint_prepare_options *o) {
         return st_fail(STINT_E_ARG, "neuron_bits %u: expected 4 or 8", o->neuron_bits);
     if (!(o->sparse >= 0.0f && o->sparse <= 0.1f))
         return st_fail(STINT_E_ARG, "sparse %g: expected 0 to 0.1", (double)o->sparse);
+    if (o->one_set && o->one_set != ST_NESTED_STORED && o->one_set != ST_NESTED_STORED - 1)
+        return st_fail(STINT_E_ARG, "one_set %u: expected 7 or 8", o->one_set);
+    if (o->one_set && (!o->bits_high || o->neurons || o->sparse > 0.0f))
+        return st_fail(STINT_E_ARG, "one_set: INT8 weights are made of nested weights of all "
+                                    "linears, without outliers and neurons");
     return o->bits_high ? st_nested_check_range(o->bits_low, o->bits_high, STINT_E_ARG) : STINT_OK;
 }
 

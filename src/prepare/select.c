@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/size.h"
+#include "device/weight_set.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -49,14 +50,27 @@ static bool is_shadowed(void *context, const char *linear) {
     return st_plan_find(&u->job->plan, linear)->shadowed;
 }
 
+static stint_status bind_on(const struct st_int8_source *source, struct stint_model *m) {
+    ST_TRY(st_weights_int8_bind(source, &m->config, &m->arena, &m->int8));
+    return st_weight_sets_bind(source, &m->config, true, &m->arena, &m->int8);
+}
+
 // Runs twice, as for every arena; the first time also maps all sections that are written.
 static stint_status bind(struct unfinished *u, struct stint_model *m) {
     struct st_int8_source source = {.find = find, .context = u, .shadowed = is_shadowed};
     m->arena = st_arena_measure();
-    ST_TRY(st_weights_int8_bind(&source, &m->config, &m->arena, &m->int8));
+    ST_TRY(bind_on(&source, m));
     ST_TRY(st_arena_open(&m->arena, m->arena.used));
-    ST_TRY(st_weights_int8_bind(&source, &m->config, &m->arena, &m->int8));
+    ST_TRY(bind_on(&source, m));
     return st_arena_check(&m->arena, "scales");
+}
+
+static void forget_weight(const struct st_int8_weight *w) {
+    if (w->panels) st_map_forget(w->panels, st_int8_packed_bytes(w));
+    for (uint32_t i = 0; w->set && i < w->set->n_parts; i++) {
+        const struct st_nested_weight *n = &w->set->codes[i];
+        st_map_forget(n->codes, st_nested_code_bytes(n->n_out, n->n_in, n->stored));
+    }
 }
 
 // Releases the memory of a layer's weights.
@@ -66,7 +80,7 @@ static void forget_layer(const struct stint_model *m, uint32_t i) {
     for (uint32_t e = 0; e < st_config_blocks(&m->config, i); e++) {
         w[2] = &l->ffn[e].up.weight;
         w[3] = &l->ffn[e].down.weight;
-        for (size_t j = 0; j < 4; j++) st_map_forget(w[j]->panels, st_int8_packed_bytes(w[j]));
+        for (size_t j = 0; j < 4; j++) forget_weight(w[j]);
     }
 }
 

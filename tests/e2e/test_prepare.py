@@ -68,6 +68,24 @@ class Prepare(Folder):
         self.assertEqual((bench["exec"], bench["decode"][0]["bits"]), ("npu", 8))
         self.assertEqual(bench["roofline"]["prefill_peak"], "int8")
 
+    def test_int8_weights_are_made_of_nested_codes(self):
+        apart = stint_json("prepare", MODEL, "-o", self.folder / "apart.stint", "--target", "sim",
+                           *HELD_OUT)
+        one = stint_json("prepare", MODEL, "-o", self.package, "--target", "sim", "--one-set", "8",
+                         *HELD_OUT)
+        self.assertLess(one["bytes"], 0.8 * apart["bytes"])
+        for one_loss, loss in zip(one["losses"], apart["losses"], strict=True):
+            self.assertEqual(one_loss["mean_bits"], loss["mean_bits"])
+            # Steps read the same codes. Rows of the embedding, which is tied, are INT8 weights.
+            self.assertAlmostEqual(one_loss["divergence"] / loss["divergence"], 1, delta=0.1)
+        self.assertLess(one["divergence"], 0.003)
+        text = [stint("run", self.package, "-p", PROMPT, "-n", "20", *options).stdout
+                for options in ((), ("--chunk", "32"), ("--threads", "1"), ("--device", "sim"))]
+        self.assertGreater(len(text[0]), 20)
+        self.assertEqual(set(text), {text[0]})
+        self.assert_fails(stint("run", self.package, "-p", PROMPT, "--memory", "200M"),
+                          "leave out --memory", "--one-set")
+
     def test_outliers_are_shown(self):
         made = stint("prepare", MODEL, "-o", self.package, "--target", "sim", "--bits", "none",
                      *HELD_OUT)

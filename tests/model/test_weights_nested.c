@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nested weights in their places, and what is refused.
+#include "device/weight_set.h"
 #include "model/preset_int8.h"
 #include "support/support.h"
 
@@ -32,6 +33,7 @@ struct sections {
     const char *spoiled; // this one
     const void *data;    // holds this; NULL: it is missing
     bool outliers;       // there are some
+    int32_t stored;      // nested.stored; 0: there is none
     void *made[256];
     size_t n;
 };
@@ -43,6 +45,7 @@ static stint_status find(void *context, const char *name, bool required,
     if (strcmp(name, ST_NESTED_PRECISIONS) == 0) section->data = s->range[1] ? s->range : NULL;
     if (s->old && strcmp(name, s->old) == 0) section->data = s->range;
     if (strcmp(name, ST_NESTED_BITS) == 0) section->data = s->bits;
+    if (strcmp(name, ST_NESTED_STORED_BITS) == 0) section->data = s->stored ? &s->stored : NULL;
     if (section->data || (!required && !(outliers && s->outliers))) return STINT_OK;
     if (s->spoiled && strcmp(name, s->spoiled) == 0) {
         section->data = s->data;
@@ -234,6 +237,56 @@ static void rows_of_outliers_rise(void **state) {
     assert_int_equal(bind(&s, &b, NULL), STINT_E_FORMAT);
 }
 
+static stint_status bind_sets(struct sections *s, struct st_arena *arena,
+                              struct st_weights_int8 *int8) {
+    struct st_config c = small_config();
+    struct st_int8_source source = {.find = find, .context = s};
+    struct st_arena measure = st_arena_measure();
+    struct st_arena *arenas[2] = {&measure, arena};
+    stint_status status = STINT_OK;
+    for (int i = 0; i < 2 && status == STINT_OK; i++) {
+        if (i) assert_int_equal(st_arena_open(arena, measure.used), STINT_OK);
+        status = st_weights_int8_bind(&source, &c, arenas[i], int8);
+        if (status == STINT_OK) status = st_weight_sets_bind(&source, &c, true, arenas[i], int8);
+    }
+    return status;
+}
+
+static void free_made(struct sections *s, struct st_arena *arena) {
+    st_arena_close(arena);
+    for (size_t i = 0; i < s->n; i++) free(s->made[i]);
+    s->n = 0;
+}
+
+static void packed_linears_are_made_of_codes(void **state) {
+    (void)state;
+    struct sections s = {.range = {2, 4}, .stored = 8};
+    struct st_arena arena = {0};
+    struct st_weights_int8 int8 = {0};
+    assert_int_equal(bind_sets(&s, &arena, &int8), STINT_OK);
+    static const uint32_t n_parts[] = {3, 1, 2, 1, 1};
+    for (int role = 0; role < ST_INT8_ROLES; role++) {
+        const struct st_linear_op *op = st_int8_linear_op(&int8, (enum st_int8_role)role, 1, 0);
+        assert_null(op->weight.panels);
+        assert_int_equal(op->weight.set->n_parts, n_parts[role]);
+        assert_int_equal(op->weight.set->codes[0].stored, 8);
+    }
+    free_made(&s, &arena);
+    s.stored = 0;
+    assert_int_equal(bind_sets(&s, &arena, &int8), STINT_OK);
+    assert_non_null(int8.head.weight.panels);
+    assert_null(int8.head.weight.set);
+    free_made(&s, &arena);
+    s.stored = 6;
+    assert_int_equal(bind_sets(&s, &arena, &int8), STINT_E_FORMAT);
+    assert_non_null(strstr(stint_error_text(), "'nested.stored' is 6: expected 7 or 8"));
+    free_made(&s, &arena);
+    s = (struct sections){.stored = 7};
+    assert_int_equal(bind_sets(&s, &arena, &int8), STINT_E_FORMAT);
+    assert_non_null(strstr(stint_error_text(), "no nested weights"));
+    free_made(&s, &arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_say_layer_expert_and_part),
@@ -242,6 +295,7 @@ int main(void) {
         cmocka_unit_test(linears_have_bits_of_their_own),
         cmocka_unit_test(old_packages_are_refused_by_name),
         cmocka_unit_test(rows_of_outliers_rise),
+        cmocka_unit_test(packed_linears_are_made_of_codes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,6 +56,15 @@ static void what_cannot_be_prepared_is_refused(void **state) {
     options =
         (stint_prepare_options){.size = sizeof options, .weight_scale = (stint_weight_scale)7};
     assert_refused(stint_prepare(MODEL, out, &options, NULL), STINT_E_ARG, "weight scale 7");
+    options = (stint_prepare_options){
+        .size = sizeof options, .bits_low = 2, .bits_high = 4, .one_set = 6};
+    assert_refused(stint_prepare(MODEL, out, &options, NULL), STINT_E_ARG, "expected 7 or 8");
+    options.one_set = 8;
+    options.bits_low = options.bits_high = 0;
+    assert_refused(stint_prepare(MODEL, out, &options, NULL), STINT_E_ARG, "nested weights");
+    options = (stint_prepare_options){
+        .size = sizeof options, .bits_low = 2, .bits_high = 4, .one_set = 8, .sparse = 0.01f};
+    assert_refused(stint_prepare(MODEL, out, &options, NULL), STINT_E_ARG, "without outliers");
 }
 
 static void progress_is_whole_and_rises(void *context, const char *what, uint64_t done,

@@ -131,6 +131,7 @@ class PrepareOptions(Sized):
         ("canceled", CANCELED),
         ("canceled_context", c_void_p),
         ("target", c_char_p),
+        ("one_set", c_uint32),
     ]
 
 

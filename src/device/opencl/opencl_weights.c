@@ -47,7 +47,7 @@ static cl_int make_panels_so(struct opencl_device *d, const struct st_int8_weigh
 // A driver may not want a file's pages in place: then it gets a copy too.
 static stint_status make_panels(struct opencl_device *d, const struct st_int8_weight *from,
                                 struct opencl_weights *w) {
-    bool in_place = d->unified && (uintptr_t)from->panels % PLACE == 0;
+    bool in_place = d->unified && !from->fleeting && (uintptr_t)from->panels % PLACE == 0;
     cl_int error = in_place ? make_panels_so(d, from, CL_MEM_USE_HOST_PTR, w) : CL_SUCCESS;
     if (!in_place || (error && st_opencl_failure(d, error) != ST_FAILURE_LOST))
         error = make_panels_so(d, from, CL_MEM_COPY_HOST_PTR, w);

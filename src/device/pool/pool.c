@@ -3,6 +3,7 @@
 #include "device/pool/pool.h"
 
 #include "base/cpu.h"
+#include "base/thread.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -36,12 +37,14 @@ static stint_status open_device(const struct st_device_ops *ops,
     d->workers = options->workers;
     d->kernel = st_int8_select(flags);
     d->elementwise = st_elementwise_select(flags);
+    d->nested = st_nested_int8_select(flags);
     *device = &d->base;
     return STINT_OK;
 }
 
 static void close_device(struct st_device *device) {
     st_device_end(device);
+    free(((struct pool_device *)device)->groups);
     free(device);
 }
 
@@ -111,8 +114,22 @@ static bool supports(const struct st_device *device, const struct st_device_subg
     return true;
 }
 
+static stint_status make_room(struct pool_device *d, size_t group_bytes) {
+    if (group_bytes <= d->group_bytes) return STINT_OK;
+    void *groups = aligned_alloc(ST_DEVICE_ALIGNMENT, st_pool_threads(d->workers) * group_bytes);
+    if (!groups) return no_memory(d->base.ops);
+    free(d->groups);
+    d->groups = groups;
+    d->group_bytes = group_bytes;
+    return STINT_OK;
+}
+
 static stint_status compile(struct st_device *device, const struct st_device_subgraph *subgraph,
                             struct st_device_weights *const *weights, struct st_graph **graph) {
+    for (uint32_t i = 0; i < subgraph->n_linear_ops; i++)
+        if (subgraph->linear_ops[i].weight.set && !subgraph->linear_ops[i].weight.panels)
+            ST_TRY(make_room((struct pool_device *)device,
+                             st_linear_op_group_bytes(&subgraph->linear_ops[i])));
     struct st_graph *g = calloc(1, sizeof *g);
     if (!g) return no_memory(device->ops);
     g->subgraph = *subgraph;

@@ -4,6 +4,7 @@
 #define ST_DEVICE_POOL_POOL_H
 
 #include "device/list.h"
+#include "device/weight_set.h"
 
 // pool_run.c: runs a job on the loan.
 void st_pool_device_start(struct st_device *device, struct st_job *job);
@@ -13,6 +14,10 @@ struct pool_device {
     struct st_pool *workers;
     const struct st_int8_kernel *kernel;
     const struct st_elementwise *elementwise;
+    const struct st_nested_int8_kernel *nested;
+    // Of each worker, room for a group of a linear whose panels are made when they are used.
+    int8_t *groups; // [workers, group_bytes]
+    size_t group_bytes;
 };
 
 struct pool_buffer {

@@ -98,10 +98,19 @@ static void multiply(const struct run *r, const int8_t *panels, size_t n_panels,
                      ST_DEVICE_GROUP);
 }
 
-// The weights of a group.
-static const int8_t *group_panels(const struct run *r, size_t group) {
+// Made in this worker's cache, where they stay until all rows of input have passed.
+static const int8_t *make_panels(const struct run *r, size_t group, size_t n, size_t worker) {
+    int8_t *panels = r->device->groups + worker * r->device->group_bytes;
+    st_weight_set_panels(r->epilogue.linear_op, r->device->nested,
+                         group * (ST_DEVICE_GROUP / ST_INT8_PANEL), n, panels);
+    return panels;
+}
+
+// The weights of a group of n panels.
+static const int8_t *group_panels(const struct run *r, size_t group, size_t n, size_t worker) {
     const struct st_linear_op_part *part = r->args->part;
     size_t bytes = st_linear_op_group_bytes(r->epilogue.linear_op);
+    if (!part && !r->epilogue.linear_op->weight.panels) return make_panels(r, group, n, worker);
     if (!part) return r->epilogue.linear_op->weight.panels + group * bytes;
     const int8_t *slice = data_of(&part->slices[group / part->slice_groups]);
     return slice + group % part->slice_groups * bytes;
@@ -109,7 +118,6 @@ static const int8_t *group_panels(const struct run *r, size_t group) {
 
 // Groups [from, to) of those that run.
 static void run_groups(void *context, size_t from, size_t to, size_t worker) {
-    (void)worker;
     struct run *r = context;
     const struct st_linear_op *linear_op = r->epilogue.linear_op;
     size_t n_panels = linear_op->weight.n_panels, per_group = ST_DEVICE_GROUP / ST_INT8_PANEL;
@@ -118,7 +126,7 @@ static void run_groups(void *context, size_t from, size_t to, size_t worker) {
     _Alignas(64) int32_t sums[ST_INT8_SUMS];
     for (size_t group = r->group + from; group < r->group + to; group++) {
         size_t here = st_min(per_group, n_panels - group * per_group);
-        const int8_t *panels = group_panels(r, group);
+        const int8_t *panels = group_panels(r, group, here, worker);
         for (size_t at = 0; at < r->n_x; at += most) {
             size_t n = st_min(most, r->n_x - at);
             multiply(r, panels, here, at, n, sums);

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/size.h"
 #include "device/placement.h"
+#include "device/weight_set.h"
 #include "session/session.h"
 
 #include <stdlib.h>
@@ -143,6 +144,21 @@ struct compiling {
     enum st_npu_kind kind;
 };
 
+// A device with memory of its own takes all panels at once.
+static stint_status import(const struct compiling *c, const struct st_linear_op *linear_op,
+                           bool in_parts, struct st_device_weights **weights) {
+    struct st_int8_weight weight = linear_op->weight;
+    int8_t *panels = NULL;
+    if (weight.set && !weight.panels && !st_device_caps(c->npu->device)->host_memory) {
+        ST_TRY(st_weight_set_all(linear_op, &panels));
+        weight.panels = panels;
+        weight.fleeting = true;
+    }
+    stint_status status = st_device_import_weights(c->npu->device, &weight, in_parts, weights);
+    free(panels);
+    return status;
+}
+
 // A host that stands by has everything: its graphs borrow the weights where they are.
 static stint_status compile_unit(void *context, const struct unit *u) {
     const struct compiling *c = context;
@@ -153,8 +169,7 @@ static stint_status compile_unit(void *context, const struct unit *u) {
     if (c->kind == ST_NPU_DEVICE && s->npus.placed[unit] != ST_NPU_DEVICE) return STINT_OK;
     struct st_device_subgraph subgraph = subgraph_of(s, u, false);
     for (uint32_t i = 0; i < subgraph.n_linear_ops; i++)
-        ST_TRY(st_device_import_weights(c->npu->device, &subgraph.linear_ops[i].weight,
-                                        subgraph.in_parts, &weights[i]));
+        ST_TRY(import(c, &subgraph.linear_ops[i], subgraph.in_parts, &weights[i]));
     ST_TRY(
         st_device_compile(c->npu->device, &subgraph, weights, s->chunk_len, &c->npu->graphs[unit]));
     if (!s->model->neurons.layers) return STINT_OK;

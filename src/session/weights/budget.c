@@ -157,6 +157,11 @@ static stint_status pin(const struct stint_model *m, struct st_bounded *r, uint6
 stint_status st_bounded_divide(const struct stint_model *m, struct st_bounded *r) {
     struct st_budget *b = &r->budget;
     struct st_neurons_plan *n = &r->neurons.plan;
+    if (m->int8.layers && m->int8.head.weight.set)
+        return st_fail(STINT_E_UNSUPPORTED,
+                       "%s: its INT8 weights are made of nested codes, which does not work under a "
+                       "memory bound: leave out --memory, or prepare it again without --one-set",
+                       m->checkpoint.path);
     r->pins = (struct st_pins){.precisions = r->needs.precisions};
     ST_TRY(cut(m, NULL, r));
     if (r->sparse) {

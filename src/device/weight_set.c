@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/weight_set.h"
+
+#include "base/cpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { HALF_BYTES = 4 * ST_NESTED_PANEL, STEP_BYTES = 4 * ST_INT8_PANEL };
+
+static void clear_half(size_t k, int8_t *half) {
+    for (size_t i = 0; i < st_int8_padded_k(k) / 4; i++)
+        memset(half + i * STEP_BYTES, 0, HALF_BYTES);
+}
+
+void st_weight_set_panels(const struct st_linear_op *linear_op,
+                          const struct st_nested_int8_kernel *kernel, size_t panel, size_t n,
+                          int8_t *panels) {
+    const struct st_weight_set *set = linear_op->weight.set;
+    size_t k = linear_op->weight.n_in, first = 2 * panel;
+    for (size_t half = first; half < first + 2 * n; half++) {
+        int8_t *to = panels + (half - first) / 2 * st_int8_panel_bytes(k) + half % 2 * HALF_BYTES;
+        uint32_t part;
+        size_t row;
+        if (st_linear_op_find_row(linear_op, half * ST_NESTED_PANEL, &part, &row))
+            kernel->fn(&set->codes[part], set->rows[part], row / ST_NESTED_PANEL, to);
+        else
+            clear_half(k, to);
+    }
+}
+
+stint_status st_weight_set_all(const struct st_linear_op *linear_op, int8_t **panels) {
+    const struct st_int8_weight *w = &linear_op->weight;
+    int8_t *all = malloc(w->n_panels * st_int8_panel_bytes(w->n_in));
+    if (!all) return st_fail(STINT_E_NOMEM, "no memory for INT8 weights");
+    st_weight_set_panels(linear_op, st_nested_int8_select(st_cpu_flags()), 0, w->n_panels, all);
+    *panels = all;
+    return STINT_OK;
+}

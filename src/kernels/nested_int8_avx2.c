@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two rows at once.
+#include "kernels/nested_int8.h"
+
+#include <immintrin.h>
+
+#define NAME st_nested_int8_avx2
+
+enum { LANES = 2 };
+
+typedef __m256i vb;
+
+static inline vb vb_load(const uint8_t *p) {
+    return _mm256_loadu_si256((const void *)p);
+}
+static inline void vb_store(uint8_t *p, vb v) {
+    _mm256_store_si256((void *)p, v);
+}
+static inline vb vb_and(vb v, uint8_t mask) {
+    return _mm256_and_si256(v, _mm256_set1_epi8((char)mask));
+}
+static inline vb vb_or(vb a, vb b) {
+    return _mm256_or_si256(a, b);
+}
+#define vb_shl(v, n) _mm256_slli_epi16(v, n)
+#define vb_shr(v, n) _mm256_srli_epi16(v, n)
+
+// Words 0 to 3 of the two rows' groups, in both halves.
+struct grid {
+    __m256i step, least;
+};
+
+// A row's number for each of its four groups.
+static inline __m128i of_rows(int16_t row0, int16_t row1) {
+    return _mm_unpacklo_epi64(_mm_set1_epi16(row0), _mm_set1_epi16(row1));
+}
+
+static inline struct grid grid_of(const uint8_t *groups, const struct st_nested_int8_row *rows,
+                                  int16_t half) {
+    __m128i scales = _mm_cvtepu8_epi16(_mm_loadl_epi64((const void *)groups));
+    __m128i minima =
+        _mm_cvtepi8_epi16(_mm_loadl_epi64((const void *)(groups + ST_NESTED_GROUP_BYTES / 2)));
+    __m128i step = _mm_mulhrs_epi16(_mm_slli_epi16(scales, 7), of_rows(rows[0].step, rows[1].step));
+    __m128i least =
+        _mm_mulhrs_epi16(_mm_slli_epi16(minima, 8), of_rows(rows[0].minimum, rows[1].minimum));
+    least = _mm_sub_epi16(least, _mm_mulhrs_epi16(_mm_set1_epi16(half), step));
+    least = _mm_add_epi16(least, _mm_set1_epi16(16));
+    return (struct grid){_mm256_broadcastsi128_si256(step), _mm256_broadcastsi128_si256(least)};
+}
+
+// Word g of the lower half for the first row, of the upper half for the second.
+static inline __m256i of_group(__m256i words, unsigned g) {
+    const __m256i rows = _mm256_set_m128i(_mm_set1_epi16(0x0908), _mm_set1_epi16(0x0100));
+    return _mm256_shuffle_epi8(words, _mm256_add_epi8(rows, _mm256_set1_epi8((char)(2 * g))));
+}
+
+static inline __m256i words(__m256i code, __m256i step, __m256i least) {
+    return _mm256_srai_epi16(_mm256_add_epi16(_mm256_mulhrs_epi16(code, step), least), 5);
+}
+
+static inline vb vb_weights(vb code, const struct grid *grid, unsigned g) {
+    const __m256i zero = _mm256_setzero_si256();
+    code = _mm256_xor_si256(code, _mm256_set1_epi8(-128)); // less 128
+    __m256i step = of_group(grid->step, g), least = of_group(grid->least, g);
+    __m256i low = words(_mm256_unpacklo_epi8(zero, code), step, least);
+    __m256i high = words(_mm256_unpackhi_epi8(zero, code), step, least);
+    return _mm256_max_epi8(_mm256_packs_epi16(low, high), _mm256_set1_epi8(-127));
+}
+
+// Four numbers of each row 0, 2, 4, 6 | 1, 3, 5, 7, in the order of the rows.
+static inline void store_rows(__m256i v, int8_t *to) {
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    _mm256_storeu_si256((void *)to, _mm256_permutevar8x32_epi32(v, order));
+}
+
+// Eight rows of 16 bytes become four times eight rows of 4 bytes.
+static inline void store_vector(const uint8_t *from, int8_t *to) {
+    const __m256i *rows = (const void *)from;
+    __m256i r01 = _mm256_load_si256(rows), r23 = _mm256_load_si256(rows + 1);
+    __m256i r45 = _mm256_load_si256(rows + 2), r67 = _mm256_load_si256(rows + 3);
+    __m256i low0 = _mm256_unpacklo_epi32(r01, r23), high0 = _mm256_unpackhi_epi32(r01, r23);
+    __m256i low1 = _mm256_unpacklo_epi32(r45, r67), high1 = _mm256_unpackhi_epi32(r45, r67);
+    store_rows(_mm256_unpacklo_epi64(low0, low1), to);
+    store_rows(_mm256_unpackhi_epi64(low0, low1), to + 64);
+    store_rows(_mm256_unpacklo_epi64(high0, high1), to + 128);
+    store_rows(_mm256_unpackhi_epi64(high0, high1), to + 192);
+}
+
+#include "kernels/nested_int8_body.h"

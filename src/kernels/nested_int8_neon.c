@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// One row at once.
+#include "kernels/nested_int8.h"
+
+#include <arm_neon.h>
+
+#define NAME st_nested_int8_neon
+
+enum { LANES = 1 };
+
+typedef uint8x16_t vb;
+
+static inline vb vb_load(const uint8_t *p) {
+    return vld1q_u8(p);
+}
+static inline void vb_store(uint8_t *p, vb v) {
+    vst1q_u8(p, v);
+}
+static inline vb vb_and(vb v, uint8_t mask) {
+    return vandq_u8(v, vdupq_n_u8(mask));
+}
+static inline vb vb_or(vb a, vb b) {
+    return vorrq_u8(a, b);
+}
+#define vb_shl(v, n) vshlq_n_u8(v, n)
+// By numbers that are constants once loops are unrolled, which vshrq_n_u8() would want at once.
+#define vb_shr(v, n) vshlq_u8(v, vdupq_n_s8((int8_t) - (n)))
+
+struct grid {
+    int16_t step[ST_NESTED_GROUPS], least[ST_NESTED_GROUPS];
+};
+
+static inline struct grid grid_of(const uint8_t *groups, const struct st_nested_int8_row *rows,
+                                  int16_t half) {
+    struct grid grid;
+    for (unsigned g = 0; g < ST_NESTED_GROUPS; g++) {
+        int16_t minimum = (int16_t)((int8_t)groups[ST_NESTED_GROUP_BYTES / 2 + g] * 256);
+        int16_t step = vqrdmulhh_s16((int16_t)(groups[g] << 7), rows->step);
+        int32_t least = vqrdmulhh_s16(minimum, rows->minimum) - vqrdmulhh_s16(half, step) + 16;
+        grid.step[g] = step;
+        grid.least[g] = (int16_t)(uint16_t)least;
+    }
+    return grid;
+}
+
+static inline int16x8_t words(uint8x16_t code, int16_t step, int16_t least) {
+    int16x8_t at = vqrdmulhq_n_s16(vreinterpretq_s16_u8(code), step);
+    return vshrq_n_s16(vaddq_s16(at, vdupq_n_s16(least)), 5);
+}
+
+static inline vb vb_weights(vb code, const struct grid *grid, unsigned g) {
+    const uint8x16_t zero = vdupq_n_u8(0);
+    code = veorq_u8(code, vdupq_n_u8(128)); // less 128
+    int16x8_t low = words(vzip1q_u8(zero, code), grid->step[g], grid->least[g]);
+    int16x8_t high = words(vzip2q_u8(zero, code), grid->step[g], grid->least[g]);
+    int8x16_t w = vcombine_s8(vqmovn_s16(low), vqmovn_s16(high));
+    return vreinterpretq_u8_s8(vmaxq_s8(w, vdupq_n_s8(-127)));
+}
+
+static inline void store_vector(const uint8_t *from, int8_t *to) {
+    for (unsigned half = 0; half < 2; half++) {
+        uint32x4x4_t four = vld4q_u32((const void *)(from + 64 * half));
+        for (unsigned q = 0; q < 4; q++) vst1q_u32((void *)(to + 64 * q + 16 * half), four.val[q]);
+    }
+}
+
+#include "kernels/nested_int8_body.h"

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels of nested_int8.c's table.
+#ifndef ST_KERNELS_NESTED_INT8_ROWS_H
+#define ST_KERNELS_NESTED_INT8_ROWS_H
+
+#include "kernels/nested_int8.h"
+
+st_nested_int8_fn st_nested_int8_scalar;
+st_nested_int8_fn st_nested_int8_avx2, st_nested_int8_neon;
+
+// Zeros for the elements of a half panel from k on.
+void st_nested_int8_pad(size_t k, int8_t *to);
+
+#endif

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// The definition: one weight after the other.
+#include "kernels/nested_int8_rows.h"
+
+void st_nested_int8_scalar(const struct st_nested_weight *w, const struct st_nested_int8_row *rows,
+                           size_t panel, int8_t *to) {
+    for (size_t r = 0; r < ST_NESTED_PANEL; r++)
+        for (size_t i = 0; i < w->n_in; i++)
+            to[i / 4 * 4 * ST_INT8_PANEL + 4 * r + i % 4] =
+                st_nested_int8_value(w, rows, panel * ST_NESTED_PANEL + r, i);
+    st_nested_int8_pad(w->n_in, to);
+}

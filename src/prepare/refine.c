@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prepare/refine.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static int clamp(int x, int least, int most) {
+    return x < least ? least : x > most ? most : x;
+}
+
+// One weight: a first guess by the distance of two codes, then the best of its neighbours.
+static int8_t refine(const struct st_nested_weight *w, const uint8_t *group,
+                     const struct st_nested_int8_row *row, float wanted, uint8_t *code) {
+    unsigned spare = ST_NESTED_STORED - w->stored, lower = (unsigned)w->stored - w->high;
+    int first = *code << lower, last = first + (1 << lower) - 1;
+    int half = (int)(st_nested_int8_half(w) >> spare);
+    float step = (float)*group * (float)row->step * (float)(1 << spare) / (4096.0f * 256.0f);
+    float minimum = (float)(int8_t)group[ST_NESTED_GROUP_BYTES / 2] * (float)row->minimum;
+    float away = wanted - minimum / (32.0f * 128.0f) - step * (float)first; // from code + half
+    int guess = first + half + (int)(step > 0.0f ? fminf(fmaxf(away / step, -256.0f), 256.0f) : 0);
+    guess = clamp(guess, first, last);
+    int8_t best = 0;
+    float least = INFINITY;
+    for (int c = clamp(guess - 2, first, last); c <= clamp(guess + 2, first, last); c++) {
+        int8_t got = st_nested_int8_of_code(w, group, row, (unsigned)c << spare);
+        float miss = fabsf((float)got - wanted);
+        if (miss >= least) continue;
+        least = miss;
+        best = got;
+        *code = (uint8_t)c;
+    }
+    return best;
+}
+
+int32_t st_refine_row(const struct st_nested_weight *w, size_t row, float scale, const float *x,
+                      size_t x_step, uint8_t *code) {
+    struct st_nested_int8_row multiples =
+        st_nested_int8_row_of(st_nested_row(w, w->high, row), w->high, scale);
+    int32_t sum = 0;
+    for (size_t i = 0; i < w->n_in; i++) {
+        const uint8_t *group = w->groups[w->high] + st_nested_group_at(w->n_in, row, i);
+        sum += refine(w, group, &multiples, x[i * x_step] / scale, &code[i]);
+    }
+    return sum;
+}
+
+// ---- Parts
+
+void st_refined_parts_close(struct st_refined_parts *parts) {
+    free(parts->scales);
+    free(parts->sums);
+}
+
+// Where a packed row has its number; SIZE_MAX: it is padding.
+static size_t place_of(const struct st_refined_parts *p, size_t packed) {
+    uint32_t part;
+    size_t row;
+    if (!st_linear_op_find_row(&p->linear_op, packed, &part, &row)) return SIZE_MAX;
+    return p->begin[part] + row;
+}
+
+stint_status st_refined_parts_open(const struct st_config *config,
+                                   const struct st_pack_source *source, const float *scales,
+                                   struct st_refined_parts *p) {
+    *p = (struct st_refined_parts){0};
+    if (!scales) return STINT_OK;
+    st_int8_shape(source->role, config, source->layer, source->expert, &p->linear_op);
+    st_int8_name(source->role, config, source->layer, source->expert, p->name);
+    for (uint32_t i = 1; i < ST_LINEAR_OP_PARTS && source->parts[i]; i++)
+        p->begin[i] = p->begin[i - 1] + source->parts[i - 1]->n_out;
+    size_t rows = st_linear_op_rows(&p->linear_op);
+    p->scales = calloc(rows, sizeof *p->scales);
+    p->sums = calloc(rows, sizeof *p->sums);
+    if (!p->scales || !p->sums) {
+        st_refined_parts_close(p);
+        return st_fail(STINT_E_NOMEM, "no memory for the scales of '%s'", p->name);
+    }
+    for (size_t packed = 0; packed < rows; packed++) {
+        size_t at = place_of(p, packed);
+        if (at != SIZE_MAX) p->scales[at] = scales[packed];
+    }
+    return STINT_OK;
+}
+
+stint_status st_refined_parts_write(const struct st_refined_parts *p,
+                                    struct st_package_writer *writer) {
+    size_t rows = st_linear_op_rows(&p->linear_op);
+    int32_t *sums = calloc(rows, sizeof *sums);
+    if (!sums) return st_fail(STINT_E_NOMEM, "no memory for the sums of '%s'", p->name);
+    for (size_t packed = 0; packed < rows; packed++) {
+        size_t at = place_of(p, packed);
+        if (at != SIZE_MAX) sums[packed] = p->sums[at];
+    }
+    stint_status status =
+        st_pack_section(writer, p->name, ST_INT8_SUMS, ST_SECTION_I32, sums, rows);
+    free(sums);
+    return status;
+}

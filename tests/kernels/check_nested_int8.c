@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// INT8 panels from nested codes: the definition against floats, and every kernel that this CPU has
+// against the definition, bit for bit.
+#include "base/cpu.h"
+#include "kernel_check.h"
+#include "kernels/nested_int8.h"
+
+struct data {
+    struct st_nested_weight w;
+    struct kc_array codes, groups, rows;
+};
+
+static struct data make(size_t n_out, size_t k, unsigned high, unsigned stored) {
+    struct data d = {.codes = kc_make(st_nested_code_bytes(n_out, k, stored), 5),
+                     .groups = kc_make(st_nested_group_bytes(n_out, k), 3),
+                     .rows = kc_make(st_nested_padded_rows(n_out) * 4, 2)};
+    ts_random_bytes(d.codes.data, d.codes.bytes);
+    ts_random_bytes(d.groups.data, d.groups.bytes);
+    ts_random_bytes(d.rows.data, d.rows.bytes);
+    struct st_nested_int8_row *rows = d.rows.data;
+    for (size_t r = 0; r < st_nested_padded_rows(n_out); r++) {
+        if (r % 3)
+            rows[r] = (struct st_nested_int8_row){rows[r].step & 0x1fff, rows[r].minimum / 4};
+        rows[r].step &= INT16_MAX;
+        rows[r].minimum = rows[r].minimum == INT16_MIN ? 0 : rows[r].minimum;
+    }
+    d.w = (struct st_nested_weight){.codes = d.codes.data,
+                                    .n_out = (uint32_t)n_out,
+                                    .n_in = (uint32_t)k,
+                                    .low = (uint8_t)high,
+                                    .high = (uint8_t)high,
+                                    .stored = (uint8_t)stored};
+    d.w.groups[high] = d.groups.data;
+    return d;
+}
+
+static void free_data(struct data *d) {
+    kc_free(&d->codes, "a kernel");
+    kc_free(&d->groups, "a kernel");
+    kc_free(&d->rows, "a kernel");
+}
+
+static void check_panel(const struct st_nested_int8_kernel *kernel, const struct data *d,
+                        size_t panel) {
+    size_t k = st_int8_padded_k(d->w.n_in), half = panel % 2 * 32;
+    struct kc_array to = kc_make(k * ST_INT8_PANEL, 1);
+    int8_t *w = to.data;
+    kernel->fn(&d->w, d->rows.data, panel, w + half);
+    for (size_t i = 0; i < k; i++)
+        for (size_t r = 0; r < ST_INT8_PANEL; r++) {
+            size_t at = i / 4 * 64 + 4 * r + i % 4;
+            int want = i < d->w.n_in ? st_nested_int8_value(&d->w, d->rows.data,
+                                                            panel * ST_NESTED_PANEL + r % 8, i)
+                                     : 0;
+            if (r / 8 != panel % 2) want = (int8_t)0xa5; // untouched
+            if (w[at] != want)
+                fail_msg("%s: row %zu, element %zu of %u is %d, expected %d", kernel->name, r, i,
+                         d->w.n_in, w[at], want);
+        }
+    kc_free(&to, kernel->name);
+}
+
+static void kernels_agree(void **state) {
+    (void)state;
+    for (int i = 0; i < 60; i++) {
+        size_t n_out = 1 + ts_random_below(40), k = 1 + ts_random_below(i % 4 ? 300 : 1100);
+        struct data d = make(n_out, k, 2 + ts_random_below(6), 7 + ts_random_below(2));
+        for (const struct st_nested_int8_kernel *kernel = st_nested_int8_kernels; kernel->name;
+             kernel++)
+            for (size_t p = 0; p < st_nested_padded_rows(n_out) / ST_NESTED_PANEL; p++)
+                if ((kernel->isa & st_cpu_flags()) == kernel->isa) check_panel(kernel, &d, p);
+        free_data(&d);
+    }
+}
+
+// A code whose lower bits are half of what they can be is the value that steps read, and the
+// others divide the distance to the next one evenly.
+static void weights_are_those_of_steps(void **state) {
+    (void)state;
+    for (int i = 0; i < 20000; i++) {
+        struct st_nested_weight w = {.high = (uint8_t)(2 + ts_random_below(6)), .stored = 8};
+        unsigned code = ts_random_below(256), lower = 1u << (8 - w.high);
+        float int8_scale = ts_random_float(0.001f, 0.1f);
+        // A group that spans at most the row's range.
+        uint8_t group[ST_NESTED_GROUP_BYTES] = {(uint8_t)(1 + ts_random_below(255))};
+        float span = ts_random_float(0.2f, 1.0f) * 254.0f * int8_scale;
+        struct st_nested_row row = {span / (float)(((1 << w.high) - 1) * 255), span / 254.0f};
+        group[ST_NESTED_GROUP_BYTES / 2] = (uint8_t)(int8_t) - (int)ts_random_below(128);
+        struct st_nested_int8_row r = st_nested_int8_row_of(&row, w.high, int8_scale);
+        double steps = ((double)code - st_nested_int8_half(&w)) / lower;
+        double value = (double)row.scale * group[0] * steps +
+                       (double)row.minimum * (int8_t)group[ST_NESTED_GROUP_BYTES / 2];
+        double wanted = fmin(fmax(value / (double)int8_scale, -127.0), 127.0);
+        double got = st_nested_int8_of_code(&w, group, &r, code);
+        if (fabs(got - wanted) > 0.7)
+            fail_msg("code %u of %u bits is %g, expected about %g", code, w.high, got, wanted);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(kernels_agree),
+                                       cmocka_unit_test(weights_are_those_of_steps)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

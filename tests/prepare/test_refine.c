@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lower bits of codes are the best there are, and packed rows get their scales and sums.
+#include "prepare/refine.h"
+#include "support/support.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { K = 150 };
+
+static float miss_of(const struct st_nested_weight *w, size_t i, unsigned code, float wanted) {
+    const struct st_nested_int8_row row = st_nested_int8_row_of(w->rows, w->high, 1.0f);
+    const uint8_t *group = w->groups[w->high] + st_nested_group_at(K, 0, i);
+    unsigned spare = ST_NESTED_STORED - w->stored;
+    return fabsf((float)st_nested_int8_of_code(w, group, &row, code << spare) - wanted);
+}
+
+static void lower_bits_are_the_best(void **state) {
+    (void)state;
+    for (int i = 0; i < 40; i++) {
+        uint8_t groups[2 * ST_NESTED_GROUP_BYTES], code[K], before[K];
+        unsigned high = 2 + (unsigned)ts_random_below(6), stored = 7 + (unsigned)ts_random_below(2);
+        float x[K], span = ts_random_float(20.0f, 254.0f);
+        struct st_nested_row rows[ST_NESTED_PANEL] = {
+            {span / 255.0f / (float)((1 << high) - 1), span / 254.0f}};
+        struct st_nested_weight w = {.rows = rows,
+                                     .n_out = 1,
+                                     .n_in = K,
+                                     .low = (uint8_t)high,
+                                     .high = (uint8_t)high,
+                                     .stored = (uint8_t)stored};
+        w.groups[high] = groups;
+        for (size_t g = 0; g < sizeof groups; g++) groups[g] = (uint8_t)(129 + ts_random_below(99));
+        for (size_t k = 0; k < K; k++) {
+            before[k] = code[k] = (uint8_t)ts_random_below(1u << high);
+            x[k] = ts_random_float(-127.0f, 127.0f);
+        }
+        int32_t sum = st_refine_row(&w, 0, 1.0f, x, 1, code), expected = 0;
+        for (size_t k = 0; k < K; k++) {
+            unsigned lower = stored - high;
+            assert_int_equal(code[k] >> lower, before[k]);
+            float got = miss_of(&w, k, code[k], x[k]);
+            for (unsigned c = 0; c < 1u << lower; c++)
+                assert_true(miss_of(&w, k, (unsigned)before[k] << lower | c, x[k]) >= got);
+            struct st_nested_int8_row row = st_nested_int8_row_of(rows, high, 1.0f);
+            expected += st_nested_int8_of_code(&w, groups + st_nested_group_at(K, 0, k), &row,
+                                               (unsigned)code[k] << (ST_NESTED_STORED - stored));
+        }
+        assert_int_equal(sum, expected);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lower_bits_are_the_best)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
