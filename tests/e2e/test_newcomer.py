@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What README.md lets a newcomer type first, from the clone to a chat, in its order. The hub is a
-local server. It has SmolLM2 where STINT_REAL_MODELS or ~/.cache/stint/real-models has it; else the
+"""What README.md lets a newcomer type first, from the clone to a chat and to an agent with a tool,
+in its order. The hub is a local server. The agent needs build/venv (scripts/bootstrap clients). It has SmolLM2 where STINT_REAL_MODELS or ~/.cache/stint/real-models has it; else the
 bundled model stands in for the names. Of `make demo` only the build is left out: it is here."""
+import ast
 import os
 import pathlib
 import re
@@ -13,6 +14,7 @@ import unittest
 
 from command import COMMAND, MODEL, SOURCE
 from fault_hub import Hub
+from server import Server
 
 README = (SOURCE / "README.md").read_text(encoding="utf-8")
 NAME, FILE = "smollm2-135m", "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -52,6 +54,8 @@ class Newcomer(unittest.TestCase):
             environment.pop("PIP_FIND_LINKS", None)
             outs = {}
             for command, typed in transcript():
+                if re.search(r" &$|bootstrap|agent\.py", command):
+                    continue  # below
                 if command.startswith("export "):
                     environment["PATH"] = f"{clone / 'build'}:{environment['PATH']}"
                     continue
@@ -68,6 +72,26 @@ class Newcomer(unittest.TestCase):
             self.assertIn("qwen2.5-coder-0.5b", outs["stint list"])
             self.assertIn(f"stint chat {name}", outs[f"stint pull {NAME}"])
             self.assertRegex(outs[f"stint chat {NAME}"], r"\w+ \w+")
+            if (SOURCE / "build" / "venv" / "complete").exists():
+                self.agent(clone, environment, name)
+
+    def agent(self, clone, environment, name):
+        """The rest: the server in the background, on a free port, and the agent that asks it."""
+        (clone / "build" / "venv").symlink_to((SOURCE / "build" / "venv").resolve())
+        serve, bootstrap, ask = [command for command, _ in transcript()][-3:]
+        self.assertEqual(serve, f"stint serve {NAME} &")
+        with Server("--ctx", 1024, model=name, environment=environment) as server:
+            environment["OPENAI_BASE_URL"] = server.address + "/v1"
+            done = subprocess.run(["sh", "-ec", f"{bootstrap}\n{ask}"], cwd=clone, env=environment,
+                                  capture_output=True, encoding="utf-8", timeout=300, check=False)
+            calls = server.metric('stint_requests_total{route="/v1/chat/completions",code="200"}')
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        call, result = re.match(r"calculate (\{.*?\}) = (-?\d+)\n", done.stdout).groups()
+        call = ast.literal_eval(call)
+        a, b = call["a"], call["b"]
+        self.assertEqual(int(result), {"add": a + b, "subtract": a - b,
+                                       "multiply": a * b}[call["operation"]])
+        self.assertEqual(calls, 2)
 
     @staticmethod
     def source(real):

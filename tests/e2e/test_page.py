@@ -280,6 +280,26 @@ class Trouble(Reader):
                 self.browser.refresh()
                 self.wait(lambda: self.find("#thinking").get_attribute("value") == "off")
 
+    def test_a_model_is_chosen_and_another_one_goes_on(self):
+        """Two models that say who they are; a conversation remembers which one answers."""
+        template = "{{ messages[-1].content }}"
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("first", "second"):
+                write_model(pathlib.Path(folder) / name, {"?": ["The ", f"{name} one."]}, template)
+            with Server(model=folder) as server:
+                self.browser.get(server.address)
+                for i, name in enumerate(("second", "first")):
+                    self.shown("#model-choice").send_keys(name)
+                    self.say("Who?")
+                    self.assertEqual(self.answered(2 * i + 2), f"The {name} one.")
+                    self.assertIn(name, self.all(".facts")[-1].text)
+                self.assertEqual(self.texts()[1], "The second one.")
+                self.browser.refresh()
+                self.wait(lambda: self.shown("#model-choice").get_attribute("value") == "first")
+                states = {model["id"]: model["stint"]["state"]
+                          for model in json.loads(server.get("/v1/models"))["data"]}
+                self.assertEqual(states, {"first": "loaded", "second": "loaded"})
+
     def test_a_key_is_asked_for(self):
         with Server(environment={**os.environ, "STINT_API_KEY": KEY}) as server:
             self.browser.get(server.address)
