@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What README.md lets a newcomer type first, from the clone to a chat and to an agent with a tool,
-in its order. The hub is a local server. The agent needs build/venv (scripts/bootstrap clients). It has SmolLM2 where STINT_REAL_MODELS or ~/.cache/stint/real-models has it; else the
-bundled model stands in for the names. Of `make demo` only the build is left out: it is here."""
+"""What README.md lets a newcomer type first, from the clone to a chat and to an agent with a
+tool, in its order. The hub is a local server. It has SmolLM2 where STINT_REAL_MODELS or
+~/.cache/stint/real-models has it; else the bundled model stands in for the names. Of `make demo`
+only the build is left out: it is here. The agent needs build/venv (scripts/bootstrap clients)."""
 import ast
 import os
 import pathlib
