@@ -12,7 +12,7 @@ import tempfile
 import threading
 import unittest
 
-from command import COMMAND, MODEL, PROMPT, stint
+from command import COMMAND, MODEL, PROMPT, QUICKLY, stint
 from fault_hub import TOKEN, Hub
 
 MIB = 1 << 20
@@ -96,7 +96,7 @@ class Whole(Pull):
             ids = self.stint(hub, "tokenize", "org/model", text="a")
             self.assertEqual(ids.returncode, 0, ids.stderr)
             package = self.models / "packed.stint"
-            ready = self.stint(hub, "prepare", "org/model", "-o", package, "--calib-tokens", "64")
+            ready = self.stint(hub, "prepare", "org/model", "-o", package, *QUICKLY)
             self.assertEqual(ready.returncode, 0, ready.stderr)
             self.assertEqual(self.stint(hub, "inspect", "packed").returncode, 0)
             listed = json.loads(self.stint(hub, "list", "--json").stdout)

@@ -86,12 +86,32 @@ static void bits_that_gain_nothing_are_not_spent(void **state) {
     for (size_t i = 0; i < 4; i++) assert_int_equal(linears[i].bits[4], 4);
 }
 
+// Of equal linears the first one gets the bit that is left, and a budget is used to its last bit.
+static void equal_gains_go_to_the_first(void **state) {
+    (void)state;
+    struct st_allocation linears[] = {linear_of(100, 1.0), linear_of(100, 1.0)};
+    assert_int_equal(st_allocate_bits(linears, 2, 4, 4), STINT_OK);
+    assert_int_equal(linears[0].bits[4], 5);
+    assert_int_equal(linears[1].bits[4], 4);
+}
+
+// A fourth bit that gains more than the third one waits for it.
+static void bits_come_in_their_order(void **state) {
+    (void)state;
+    struct st_allocation linears[] = {linear_of(100, 1.0), linear_of(100, 1.0)};
+    linears[0].loss[3] = 0.9;
+    assert_int_equal(st_allocate_bits(linears, 2, 4, 4), STINT_OK);
+    assert_int_equal(linears[0].bits[4], 5);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(budgets_are_kept_and_bits_never_fall),
         cmocka_unit_test(budgets_are_used_where_linears_are_small),
         cmocka_unit_test(no_exchange_lowers_the_loss),
         cmocka_unit_test(bits_that_gain_nothing_are_not_spent),
+        cmocka_unit_test(equal_gains_go_to_the_first),
+        cmocka_unit_test(bits_come_in_their_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
