@@ -4,6 +4,8 @@
 #include "base/json.h"
 
 #include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 stint_status st_json_parse(const char *name, const void *data, size_t bytes, json_t **json) {
@@ -22,6 +24,41 @@ stint_status st_json_parse(const char *name, const void *data, size_t bytes, jso
                        error.text);
     *json = value;
     return STINT_OK;
+}
+
+// The length of a number's name at `text`, or 0.
+static size_t named_number(const char *text, size_t bytes) {
+    static const char *const names[] = {"-Infinity", "Infinity", "NaN"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        size_t n = strlen(names[i]);
+        if (n <= bytes && memcmp(text, names[i], n) == 0) return n;
+    }
+    return 0;
+}
+
+stint_status st_json_parse_python(const char *name, const void *data, size_t bytes, json_t **json) {
+    static const char null[] = "null";
+    const char *text = data;
+    bool quoted = false;
+    size_t n = 0;
+    char *out =
+        bytes <= SIZE_MAX / 2 - 2 ? malloc(2 * bytes + 1) : NULL; // of 3 characters at most 4
+    if (!out) return st_fail(STINT_E_NOMEM, "%s: no memory to read %zu bytes of JSON", name, bytes);
+    for (size_t i = 0; i < bytes;) {
+        size_t skipped = quoted ? 0 : named_number(text + i, bytes - i);
+        if (skipped) {
+            memcpy(out + n, null, 4);
+            n += 4;
+            i += skipped;
+            continue;
+        }
+        if (text[i] == '"') quoted = !quoted;
+        if (quoted && text[i] == '\\' && i + 1 < bytes) out[n++] = text[i++];
+        out[n++] = text[i++];
+    }
+    stint_status status = st_json_parse(name, out, n, json);
+    free(out);
+    return status;
 }
 
 // The member, or NULL where it is absent or null.

@@ -13,6 +13,10 @@
 // STINT_E_NOMEM.
 stint_status st_json_parse(const char *name, const void *data, size_t bytes, json_t **json);
 
+// The same of what Python's json module writes: numbers that JSON does not have, Infinity,
+// -Infinity and NaN, become null.
+stint_status st_json_parse_python(const char *name, const void *data, size_t bytes, json_t **json);
+
 // Typed members of an object. Absent or null: *out keeps the default that it holds and the call
 // succeeds; another type, a non-integer or a value out of [min, max]: STINT_E_FORMAT naming the
 // key.

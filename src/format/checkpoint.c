@@ -62,7 +62,7 @@ static stint_status read_object(const struct st_files *files, const char *name, 
     struct st_file file;
     json_t *json = NULL;
     ST_TRY(st_files_open(files, name, &file));
-    stint_status status = st_json_parse(file.name, file.map.data, file.map.bytes, &json);
+    stint_status status = st_json_parse_python(file.name, file.map.data, file.map.bytes, &json);
     if (status == STINT_OK && !json_is_object(json)) {
         status = st_fail(STINT_E_FORMAT, "%s: is not a JSON object", file.name);
         json_decref(json);

@@ -31,6 +31,21 @@ static void json_refuses_damaged_text_and_names_file_and_line(void **state) {
     }
 }
 
+static void numbers_that_only_python_has_become_null(void **state) {
+    (void)state;
+    static const char text[] = "{\"a\":[0.0,Infinity,-Infinity,NaN],\"NaN\":\"\\\"Infinity\"}";
+    json_t *json = NULL;
+    assert_int_equal(st_json_parse_python("test", text, strlen(text), &json), STINT_OK);
+    for (size_t i = 1; i < 4; i++)
+        assert_true(json_is_null(json_array_get(json_object_get(json, "a"), i)));
+    assert_string_equal(json_string_value(json_object_get(json, "NaN")), "\"Infinity");
+    json_decref(json);
+    static const char *const bad[] = {"{\"a\":Infinit}", "{\"a\":-NaN}", "NaNNaN", "\"\\"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(st_json_parse_python("test", bad[i], strlen(bad[i]), &json),
+                         STINT_E_FORMAT);
+}
+
 static void json_refuses_endless_nesting(void **state) {
     (void)state;
     enum { DEPTH = 1000000 };
@@ -141,6 +156,7 @@ static void json_leaks_nothing_when_memory_runs_out(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(json_refuses_damaged_text_and_names_file_and_line),
+        cmocka_unit_test(numbers_that_only_python_has_become_null),
         cmocka_unit_test(json_refuses_endless_nesting),
         cmocka_unit_test(json_out_of_memory_is_not_called_a_damaged_file),
         cmocka_unit_test(json_integers_keep_their_default_or_their_bounds),
