@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every golden checkpoint prepared as a package: it runs, its logits stay near the float goldens,
 and no bit of them depends on how the prompt is cut. The tiny random models of the fixtures say
-nothing about accuracy; the bound on them finds wrong wiring."""
+nothing about accuracy; the bound on them finds wrong wiring. Ways to run are tried on each
+checkpoint in turn; with STINT_CI_LONG=1 all of them on each."""
 import json
 import math
+import os
 import pathlib
 import re
 import statistics
@@ -22,6 +24,15 @@ CLOSE_CALLS = ("gpt-oss", "glm4-moe", "qwen2moe", "ernie4_5-moe", "deepseek", "q
                "qwen3next-moe", "lfm2moe", "granitehybrid-moe",
                "nemotron_h-moe")  # INT8 moves some too
 TRAINED_BOUND = 0.05
+ORDERS = (("inorder", 1, 1), ("ooo", 1, 3), ("heft", 2, 1))
+CHUNKS = ("11", "4")  # of four, tokens take the way of those that are written one by one
+
+
+def ways(i, all_of_them):
+    """The i-th, or all of them in the long mode."""
+    if os.environ.get("STINT_CI_LONG") == "1":
+        return all_of_them
+    return (all_of_them[i % len(all_of_them)],)
 
 
 def rms_difference(got, wanted):
@@ -58,7 +69,7 @@ class Packages(unittest.TestCase):
         return package, report
 
     def test_every_checkpoint_prepares_and_runs(self):
-        for name, model, tokens, logits, _ in golden.checkpoints():
+        for i, (name, model, tokens, logits, _) in enumerate(golden.checkpoints()):
             with self.subTest(name):
                 # The tokens of the goldens themselves: what is calibrated on is what is run.
                 package, report = self.prepare(model, "--calib-ids", tokens, "--bits", "7..7")
@@ -76,31 +87,30 @@ class Packages(unittest.TestCase):
                 difference = median_difference(nested, golden.read_floats(logits), n_tokens)
                 print(f"{name:24} {difference:.3f} with nested codes", file=sys.stderr)
                 self.assertLess(difference, TRAINED_BOUND if trained else NESTED_BOUND)
-                self.assertEqual(golden.logits(package, tokens, "--chunk", "11"), got)
-                self.assertEqual(golden.logits(package, tokens, "--threads", "1"), got)
-                for order, npu, cpu in (("inorder", 1, 1), ("ooo", 1, 3), ("heft", 2, 1)):
+                self.assertEqual(golden.logits(package, tokens, "--chunk", "11", "--threads", "1"),
+                                 got)
+                for order, npu, cpu in ways(i, ORDERS):
                     self.assertEqual(golden.logits(package, tokens, "--chunk", "7", "--order",
                                                    order, "--npu-threads", str(npu),
                                                    "--cpu-threads", str(cpu)), got)
 
     def test_a_bound_of_memory_changes_nothing(self):
-        for name, model, tokens, _, _ in golden.checkpoints():
+        for i, (name, model, tokens, _, _) in enumerate(golden.checkpoints()):
             if name.startswith("novels"):
                 continue  # tests/session/test_bounded.c and its like have them
             shown = json.loads(golden.run("inspect", model, "--json").stdout)
             # Neurons are not for mixtures, nor where some layers have no feed-forward block.
             sparse = (shown["activation"] in ("relu", "relu2", "drelu") and
                       shown["architecture"] not in ("nemotron_h", "nemotron_h_moe"))
-            ways = (("--neurons", "--neuron-bits", "8"), ("--neurons",))
-            for options in ways if sparse else ((),):
+            neurons = (("--neurons", "--neuron-bits", "8"), ("--neurons",))
+            for options in neurons if sparse else ((),):
                 with self.subTest(f"{name} {options}"):
                     package, _ = self.prepare(model, "--calib-ids", tokens, "--bits", "none",
                                               *options)
-                    self.compare_with_bound(package, tokens)
+                    self.compare_with_bound(package, tokens, ways(i, CHUNKS))
 
-    def compare_with_bound(self, package, tokens):
-        # In chunks of four, tokens take the way of those that are written one by one.
-        for chunk in ("11", "4"):
+    def compare_with_bound(self, package, tokens, chunks):
+        for chunk in chunks:
             wanted = golden.logits(package, tokens, "--chunk", chunk)
             refused = golden.run("logits", package, "--tokens", tokens, "--chunk", chunk, "-o",
                                  self.folder / "none", "--memory", "1M")
