@@ -145,6 +145,31 @@ class Schedules(unittest.TestCase):
                                   "--candidates", "8", "-m", "agreement", "--json"),
                             "try fewer candidates")
 
+    def test_quality_is_said_in_words(self):
+        def bits(*options):
+            return stint_json("run", self.package, "-p", PROMPT, "-n", "4", "--ignore-eos",
+                              *options)["bits"][1:]
+        losses = {loss["bits"]: max(loss["perplexity_ratio"] - 1, loss["divergence"])
+                  for loss in self.summary["losses"]}
+        self.assertEqual(sorted(losses), [2, 3, 4])
+        for word, limit in (("exact", 0), ("high", 0.01), ("fast", 0.1)):
+            fewest = min((n for n, loss in losses.items() if loss < limit), default=8)
+            self.assertEqual(bits("--quality", word), [fewest] * 3, word)
+        self.assertLess(bits("--quality", "fast")[0], 8)
+        self.assertEqual(bits(), bits("--quality", "high"))
+        self.assertEqual(bits("--memory", "200M"), [8] * 3)
+        self.assertEqual(bits("--quality", "fast", "--schedule", "uniform:4"), [4] * 3)
+        self.assert_refused(stint("run", self.package, "-p", "x", "--quality", "best"), "exact",
+                            code=2)
+
+    def test_drafts_of_fewer_bits_change_nothing(self):
+        def text(bits):
+            return stint_json("run", self.package, "-p", PROMPT, "-n", "32", "--ignore-eos",
+                              "--quality", "exact", "--draft-bits", bits)["text"]
+        plain = text("0")
+        for bits in ("2", "4"):
+            self.assertEqual(text(bits), plain)
+
     def test_bench_has_an_entry_per_precision(self):
         report = stint_json("bench", self.package, "-p", "16", "-n", "4", "--reps", "1", "--bits",
                             "8,4,3,2")
