@@ -387,7 +387,7 @@ STINT_API const char *stint_device_name(size_t i);
 /* The i-th execution order of a split prompt's subgraphs, static; NULL after the last. */
 STINT_API const char *stint_order_name(size_t i);
 
-/* *session is *returned*; free with stint_session_close. E_LIMIT, E_NOMEM, E_ARG. */
+/* Opens a session, *returned*; free with stint_session_close. E_LIMIT, E_NOMEM, E_ARG. */
 STINT_API stint_status stint_session_open(const stint_model *model,
                                           const stint_session_options *options,
                                           stint_session **session);

@@ -263,9 +263,10 @@ static uint32_t unless_bounded(const struct st_cli_common *common, uint32_t give
 
 // Commands without --quality are exact.
 static const char *schedule_of(const struct st_cli_common *common) {
-    static const char *const schedules[] = {"none", "high", "fast"};
+    static const char *const schedules[] = {"none", "high", "fast"}; // exact, high, fast
     if (common->schedule != NULL) return common->schedule;
-    return schedules[common->quality < 3 ? common->quality : common->memory == 0];
+    if (common->quality < sizeof schedules / sizeof *schedules) return schedules[common->quality];
+    return common->memory != 0 ? "none" : "high"; // auto
 }
 
 stint_session_options st_cli_session_options(const struct st_cli_common *common) {

@@ -12,7 +12,7 @@ static const struct {
 } classes[ST_SELF_CLASSES] = {{0.0f, 1.0f}, {0.5f, 1.8f}, {1.0f, 2.4f},
                               {2.0f, 3.0f}, {4.0f, 3.6f}, {INFINITY, 3.9f}};
 
-static const float PRIOR_TRIES = 4.0f, MAX_TRIES = 256.0f;
+static const float PRIOR_TRIES = 4.0f, PRIOR_RIGHT = 3.2f, MAX_TRIES = 256.0f;
 
 // The first steps at a precision read weights that are not in the caches yet, or not in memory.
 enum { TRUSTED = 3, MAX_IDLE = 512 };
@@ -49,7 +49,7 @@ void st_self_draft_observe(struct st_self_draft *d, float margin, bool right) {
 
 // Of a token whose margin is not known yet.
 static double mean_chance(const struct st_self_draft *d) {
-    double right = 3.2, tried = 4.0;
+    double right = (double)PRIOR_RIGHT, tried = (double)PRIOR_TRIES;
     for (int c = 0; c < ST_SELF_CLASSES; c++) {
         right += (double)d->right[c];
         tried += (double)d->tried[c];

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Hugging Face folders call their tensors.
 #include "model/arch_names.h"
 
 // What most Hugging Face folders call their tensors; the prefix before "model." is found by
@@ -145,16 +144,18 @@ const struct st_names st_lfm2_moe_names = {{
     [ST_ROLE_EXPERT_DOWN] = "model.layers.%u.feed_forward.experts.%u.w2",
 }};
 
+// What layers with a recurrent state share.
+#define STATE(of)                                                                                  \
+    [ST_ROLE_CONV] = of ".conv1d", [ST_ROLE_CONV_OUT] = of ".out_proj",                            \
+    [ST_ROLE_STATE_NORM] = of ".norm", [ST_ROLE_STATE_DECAY_BIAS] = of ".dt_bias",                 \
+    [ST_ROLE_STATE_DECAY_SCALE] = of ".A_log"
+
 #define QWEN35_DELTA                                                                               \
-    [ST_ROLE_CONV] = "model.layers.%u.linear_attn.conv1d",                                         \
-    [ST_ROLE_CONV_IN] = "model.layers.%u.linear_attn.in_proj_qkv",                                 \
-    [ST_ROLE_CONV_OUT] = "model.layers.%u.linear_attn.out_proj",                                   \
-    [ST_ROLE_STATE_GATE] = "model.layers.%u.linear_attn.in_proj_z",                                \
-    [ST_ROLE_STATE_NORM] = "model.layers.%u.linear_attn.norm",                                     \
-    [ST_ROLE_STATE_RATE] = "model.layers.%u.linear_attn.in_proj_b",                                \
-    [ST_ROLE_STATE_DECAY] = "model.layers.%u.linear_attn.in_proj_a",                               \
-    [ST_ROLE_STATE_DECAY_BIAS] = "model.layers.%u.linear_attn.dt_bias",                            \
-    [ST_ROLE_STATE_DECAY_SCALE] = "model.layers.%u.linear_attn.A_log"
+    STATE("model.layers.%u.linear_attn"),                                                          \
+        [ST_ROLE_CONV_IN] = "model.layers.%u.linear_attn.in_proj_qkv",                             \
+        [ST_ROLE_STATE_GATE] = "model.layers.%u.linear_attn.in_proj_z",                            \
+        [ST_ROLE_STATE_RATE] = "model.layers.%u.linear_attn.in_proj_b",                            \
+        [ST_ROLE_STATE_DECAY] = "model.layers.%u.linear_attn.in_proj_a"
 
 const struct st_names st_qwen35_names = {{QWEN35_DELTA}};
 
@@ -162,14 +163,13 @@ const struct st_names st_qwen35_moe_names = {{QWEN35_DELTA, EXPERTS_AND_GATED}};
 
 const struct st_names st_qwen3next_names = {{
     EXPERTS_AND_GATED,
-    [ST_ROLE_CONV] = "model.layers.%u.linear_attn.conv1d",
+    STATE("model.layers.%u.linear_attn"),
     [ST_ROLE_CONV_IN] = "model.layers.%u.linear_attn.in_proj_qkvz",
-    [ST_ROLE_CONV_OUT] = "model.layers.%u.linear_attn.out_proj",
-    [ST_ROLE_STATE_NORM] = "model.layers.%u.linear_attn.norm",
     [ST_ROLE_STATE_RATE] = "model.layers.%u.linear_attn.in_proj_ba",
-    [ST_ROLE_STATE_DECAY_BIAS] = "model.layers.%u.linear_attn.dt_bias",
-    [ST_ROLE_STATE_DECAY_SCALE] = "model.layers.%u.linear_attn.A_log",
 }};
+
+#define MAMBA(of)                                                                                  \
+    STATE(of), [ST_ROLE_CONV_IN] = of ".in_proj", [ST_ROLE_STATE_SKIP] = of ".D"
 
 // The block is called shared where there are no experts too.
 #define GRANITE_MOE                                                                                \
@@ -185,39 +185,27 @@ const struct st_names st_granite_moe_names = {{GRANITE_MOE}};
 
 const struct st_names st_granite_hybrid_names = {{
     GRANITE_MOE,
-    [ST_ROLE_CONV] = "model.layers.%u.mamba.conv1d",
-    [ST_ROLE_CONV_IN] = "model.layers.%u.mamba.in_proj",
-    [ST_ROLE_CONV_OUT] = "model.layers.%u.mamba.out_proj",
-    [ST_ROLE_STATE_NORM] = "model.layers.%u.mamba.norm",
-    [ST_ROLE_STATE_DECAY_BIAS] = "model.layers.%u.mamba.dt_bias",
-    [ST_ROLE_STATE_DECAY_SCALE] = "model.layers.%u.mamba.A_log",
-    [ST_ROLE_STATE_SKIP] = "model.layers.%u.mamba.D",
+    MAMBA("model.layers.%u.mamba"),
 }};
 
-#define MIXER "backbone.layers.%u.mixer."
+#define MIXER "backbone.layers.%u.mixer"
 
 const struct st_names st_nemotron_h_names = {{
     [ST_ROLE_EMBED] = "backbone.embeddings",
     [ST_ROLE_FINAL_NORM] = "backbone.norm_f",
     [ST_ROLE_ATTN_NORM] = "backbone.layers.%u.norm",
     [ST_ROLE_FFN_NORM] = "backbone.layers.%u.norm",
-    [ST_ROLE_Q] = MIXER "q_proj",
-    [ST_ROLE_K] = MIXER "k_proj",
-    [ST_ROLE_V] = MIXER "v_proj",
-    [ST_ROLE_O] = MIXER "o_proj",
-    [ST_ROLE_UP] = MIXER "up_proj",
-    [ST_ROLE_DOWN] = MIXER "down_proj",
-    [ST_ROLE_ROUTER] = MIXER "gate",
-    [ST_ROLE_ROUTER_BIAS] = MIXER "gate.e_score_correction_bias",
-    [ST_ROLE_EXPERT_UP] = MIXER "experts.%u.up_proj",
-    [ST_ROLE_EXPERT_DOWN] = MIXER "experts.%u.down_proj",
-    [ST_ROLE_SHARED_UP] = MIXER "shared_experts.up_proj",
-    [ST_ROLE_SHARED_DOWN] = MIXER "shared_experts.down_proj",
-    [ST_ROLE_CONV] = MIXER "conv1d",
-    [ST_ROLE_CONV_IN] = MIXER "in_proj",
-    [ST_ROLE_CONV_OUT] = MIXER "out_proj",
-    [ST_ROLE_STATE_NORM] = MIXER "norm",
-    [ST_ROLE_STATE_DECAY_BIAS] = MIXER "dt_bias",
-    [ST_ROLE_STATE_DECAY_SCALE] = MIXER "A_log",
-    [ST_ROLE_STATE_SKIP] = MIXER "D",
+    [ST_ROLE_Q] = MIXER ".q_proj",
+    [ST_ROLE_K] = MIXER ".k_proj",
+    [ST_ROLE_V] = MIXER ".v_proj",
+    [ST_ROLE_O] = MIXER ".o_proj",
+    [ST_ROLE_UP] = MIXER ".up_proj",
+    [ST_ROLE_DOWN] = MIXER ".down_proj",
+    [ST_ROLE_ROUTER] = MIXER ".gate",
+    [ST_ROLE_ROUTER_BIAS] = MIXER ".gate.e_score_correction_bias",
+    [ST_ROLE_EXPERT_UP] = MIXER ".experts.%u.up_proj",
+    [ST_ROLE_EXPERT_DOWN] = MIXER ".experts.%u.down_proj",
+    [ST_ROLE_SHARED_UP] = MIXER ".shared_experts.up_proj",
+    [ST_ROLE_SHARED_DOWN] = MIXER ".shared_experts.down_proj",
+    MAMBA(MIXER),
 }};

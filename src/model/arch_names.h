@@ -32,7 +32,6 @@ extern const struct st_names st_qwen3next_gguf_names;
 extern const struct st_names st_mamba_gguf_names;
 extern const struct st_names st_nemotron_h_gguf_names;
 extern const struct st_names st_lfm2_gguf_names;
-extern const struct st_names st_glm4_moe_gguf_names;
-extern const struct st_names st_gpt_oss_gguf_names;
+extern const struct st_names st_post_norm_gguf_names;
 
 #endif

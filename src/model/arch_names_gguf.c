@@ -49,36 +49,33 @@ const struct st_names st_gguf_names = {{
     [ST_ROLE_CONV_OUT] = "blk.%u.shortconv.out_proj",
 }};
 
-const struct st_names st_qwen35_gguf_names = {{
+const struct st_names st_post_norm_gguf_names = {{
     [ST_ROLE_FFN_NORM] = "blk.%u.post_attention_norm",
-    [ST_ROLE_CONV] = "blk.%u.ssm_conv1d",
-    [ST_ROLE_CONV_IN] = "blk.%u.attn_qkv",
-    [ST_ROLE_CONV_OUT] = "blk.%u.ssm_out",
-    [ST_ROLE_STATE_GATE] = "blk.%u.attn_gate",
-    [ST_ROLE_STATE_NORM] = "blk.%u.ssm_norm",
+}};
+
+// What layers with a recurrent state share.
+#define STATE                                                                                      \
+    [ST_ROLE_CONV] = "blk.%u.ssm_conv1d", [ST_ROLE_CONV_OUT] = "blk.%u.ssm_out",                   \
+    [ST_ROLE_STATE_NORM] = "blk.%u.ssm_norm",                                                      \
+    [ST_ROLE_STATE_DECAY_BIAS] = "blk.%u.ssm_dt.bias",                                             \
+    [ST_ROLE_STATE_DECAY_SCALE] = "blk.%u.ssm_a"
+
+#define DELTA                                                                                      \
+    STATE, [ST_ROLE_FFN_NORM] = "blk.%u.post_attention_norm",                                      \
+           [ST_ROLE_CONV_IN] = "blk.%u.attn_qkv", [ST_ROLE_STATE_GATE] = "blk.%u.attn_gate"
+
+const struct st_names st_qwen35_gguf_names = {{
+    DELTA,
     [ST_ROLE_STATE_RATE] = "blk.%u.ssm_beta",
     [ST_ROLE_STATE_DECAY] = "blk.%u.ssm_alpha",
-    [ST_ROLE_STATE_DECAY_BIAS] = "blk.%u.ssm_dt.bias",
-    [ST_ROLE_STATE_DECAY_SCALE] = "blk.%u.ssm_a",
 }};
 
 const struct st_names st_qwen3next_gguf_names = {{
-    [ST_ROLE_FFN_NORM] = "blk.%u.post_attention_norm",
-    [ST_ROLE_CONV] = "blk.%u.ssm_conv1d",
-    [ST_ROLE_CONV_IN] = "blk.%u.attn_qkv",
-    [ST_ROLE_CONV_OUT] = "blk.%u.ssm_out",
-    [ST_ROLE_STATE_GATE] = "blk.%u.attn_gate",
-    [ST_ROLE_STATE_NORM] = "blk.%u.ssm_norm",
+    DELTA,
     [ST_ROLE_STATE_RATE] = "blk.%u.ssm_ba",
-    [ST_ROLE_STATE_DECAY_BIAS] = "blk.%u.ssm_dt.bias",
-    [ST_ROLE_STATE_DECAY_SCALE] = "blk.%u.ssm_a",
 }};
 
-#define MAMBA                                                                                      \
-    [ST_ROLE_CONV] = "blk.%u.ssm_conv1d", [ST_ROLE_CONV_IN] = "blk.%u.ssm_in",                     \
-    [ST_ROLE_CONV_OUT] = "blk.%u.ssm_out", [ST_ROLE_STATE_NORM] = "blk.%u.ssm_norm",               \
-    [ST_ROLE_STATE_DECAY_BIAS] = "blk.%u.ssm_dt.bias",                                             \
-    [ST_ROLE_STATE_DECAY_SCALE] = "blk.%u.ssm_a", [ST_ROLE_STATE_SKIP] = "blk.%u.ssm_d"
+#define MAMBA STATE, [ST_ROLE_CONV_IN] = "blk.%u.ssm_in", [ST_ROLE_STATE_SKIP] = "blk.%u.ssm_d"
 
 const struct st_names st_mamba_gguf_names = {{MAMBA}};
 
@@ -89,12 +86,4 @@ const struct st_names st_nemotron_h_gguf_names = {{
 
 const struct st_names st_lfm2_gguf_names = {{
     [ST_ROLE_FINAL_NORM] = "token_embd_norm",
-}};
-
-const struct st_names st_glm4_moe_gguf_names = {{
-    [ST_ROLE_FFN_NORM] = "blk.%u.post_attention_norm",
-}};
-
-const struct st_names st_gpt_oss_gguf_names = {{
-    [ST_ROLE_FFN_NORM] = "blk.%u.post_attention_norm",
 }};

@@ -10,9 +10,9 @@
 // A linear that every expert has.
 struct kind {
     enum st_role all, one, stored; // in one tensor; in one each; as model/stored_experts.h says
-    uint32_t n_out, n_in, first,
-        step;      // of `step` linears whose rows alternate this is the first-th
-    size_t offset; // in struct st_ffn_weight
+    uint32_t n_out, n_in;
+    uint32_t first, step; // the first-th of `step` linears whose rows alternate
+    size_t offset;        // in struct st_ffn_weight
 };
 
 enum { N_KINDS = 3 };

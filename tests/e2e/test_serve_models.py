@@ -171,12 +171,16 @@ class TestMemory(Several):
         server = self.serve("--memory", "64M")
         server.complete(**PROMPT, model="a")
         answers = []
-        threads = [threading.Thread(target=lambda name=name: answers.append(
-            server.post("/v1/completions", prompt="Once", max_tokens=60, ignore_eos=True,
-                        model=name))) for name in ("a", "c", "org/b")]
-        for thread in threads:
-            thread.start()
-        server.wait(lambda health: health["models"]["loading"] > 0)
+        threads = []
+        for name, arrived in (("a", lambda: server.health()["busy"] > 0),
+                              ("c", lambda: self.states(server)["c"] != "unloaded"),
+                              ("org/b", lambda: self.states(server)["org/b"] != "unloaded")):
+            threads.append(threading.Thread(target=lambda name=name: answers.append(
+                server.post("/v1/completions", prompt="Once", max_tokens=60, ignore_eos=True,
+                            model=name))))
+            threads[-1].start()
+            while threads[-1].is_alive() and not arrived():
+                time.sleep(0.01)
         server.process.terminate()
         for thread in threads:
             thread.join()
