@@ -297,6 +297,24 @@ static void the_bound_holds_and_the_oldest_goes(void **state) {
     assert_int_equal(files_in(folder).n, 2);
 }
 
+// By its seconds, whose parts say the contrary.
+static void the_oldest_may_be_much_older(void **state) {
+    (void)state;
+    char folder[600];
+    struct files old = save_one(folder, "old");
+    struct timespec times[2];
+    for (int i = 0; i < 2; i++) times[i] = (struct timespec){1000000000, 999999999};
+    assert_int_equal(utimensat(AT_FDCWD, old.path, times, 0), 0);
+    struct st_prefixes prefixes = in(folder);
+    prefixes.max_bytes = old.bytes * 2 + old.bytes / 2;
+    struct st_scheduler *s = open_with(&prefixes, 1);
+    assert_int_equal(ask_talk(s, 1), 0);
+    assert_int_equal(ask_talk(s, 2), 0);
+    st_scheduler_close(s);
+    assert_int_equal(files_in(folder).n, 2);
+    assert_int_equal(access(old.path, F_OK), -1);
+}
+
 static void a_full_disk_costs_no_answer(void **state) {
     (void)state;
     char folder[600];
@@ -376,6 +394,7 @@ int main(void) {
         cmocka_unit_test(a_file_under_another_name_serves_nobody),
         cmocka_unit_test(other_things_in_the_folder_are_left_alone),
         cmocka_unit_test(the_bound_holds_and_the_oldest_goes),
+        cmocka_unit_test(the_oldest_may_be_much_older),
         cmocka_unit_test(a_full_disk_costs_no_answer),
         cmocka_unit_test(two_servers_share_a_folder),
         cmocka_unit_test(canceled_requests_end_while_files_are_read),
