@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct open_file {
@@ -42,6 +43,11 @@ static ssize_t read_file(void *context, int file, void *to, size_t bytes, off_t 
     return pread(file, to, bytes, offset);
 }
 
+static bool ends_at(int file, uint64_t byte) {
+    struct stat info;
+    return fstat(file, &info) != 0 || (uint64_t)info.st_size <= byte;
+}
+
 // Whole blocks are asked for, so that direct reads are possible; the file may end in the last one.
 static stint_status read_blocks(const struct st_loader *l, const struct open_file *f,
                                 uint64_t offset, size_t wanted, unsigned char *to) {
@@ -56,10 +62,10 @@ static stint_status read_blocks(const struct st_loader *l, const struct open_fil
                            (unsigned long long)at, strerror(errno));
         size_t got = done + (size_t)n;
         if (got >= wanted) break;
-        // What was cut short goes on at a whole block.
-        if (got / ST_LOAD_BLOCK * ST_LOAD_BLOCK == done)
+        if (n == 0 || ends_at(f->file, offset + got))
             return st_fail(STINT_E_IO, "%s: ends at byte %llu: it was cut short while in use",
-                           f->name, (unsigned long long)(at + (uint64_t)n));
+                           f->name, (unsigned long long)(offset + got));
+        // A read that stopped early goes on at a whole block, where direct reads begin.
         done = got / ST_LOAD_BLOCK * ST_LOAD_BLOCK;
     }
     if (!f->direct) posix_fadvise(f->file, (off_t)offset, (off_t)room, POSIX_FADV_DONTNEED);

@@ -35,7 +35,7 @@ static ssize_t strange_read(void *context, int file, void *to, size_t bytes, off
     if (b->delay_us) usleep(b->delay_us);
     if (b->interrupt_every && now % b->interrupt_every == 0) return errno = EINTR, -1;
     if (b->broken_from && (uint64_t)offset + bytes > b->broken_from) return errno = EIO, -1;
-    if (b->short_every && now % b->short_every == 0 && bytes > ST_LOAD_BLOCK) bytes = ST_LOAD_BLOCK;
+    if (b->short_every && now % b->short_every == 0 && bytes > 1) bytes /= 2;
     return pread(file, to, bytes, offset);
 }
 
