@@ -114,9 +114,13 @@ static void penalise(const struct st_sampler *s, const stint_sampling *p, float 
     if (p->dry_multiplier > 0.0f) penalise_repetitions(s, p, logits);
 }
 
+static int by_id(const struct st_candidate *x, const struct st_candidate *y) {
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
 static int by_probability(const struct st_candidate *x, const struct st_candidate *y) {
     if (x->p != y->p) return x->p > y->p ? -1 : 1;
-    return x->id < y->id ? -1 : x->id > y->id; // a total order: the same for every sort
+    return by_id(x, y); // a total order: the same for every sort
 }
 
 // Moves the k most likely of n to the front, in no order (quickselect under by_probability).
@@ -143,12 +147,13 @@ static void select_best(struct st_candidate *c, size_t n, size_t k) {
     }
 }
 
-static void shell_sort(struct st_candidate *c, size_t n) {
+static void shell_sort(struct st_candidate *c, size_t n,
+                       int (*order)(const struct st_candidate *, const struct st_candidate *)) {
     for (size_t gap = n / 2; gap > 0; gap = gap == 2 ? 1 : gap * 5 / 11)
         for (size_t i = gap; i < n; i++) {
             struct st_candidate item = c[i];
             size_t j = i;
-            for (; j >= gap && by_probability(&item, &c[j - gap]) < 0; j -= gap) c[j] = c[j - gap];
+            for (; j >= gap && order(&item, &c[j - gap]) < 0; j -= gap) c[j] = c[j - gap];
             c[j] = item;
         }
 }
@@ -159,7 +164,7 @@ static size_t cut_top_p(struct st_candidate *c, size_t n, double sum, double sha
     for (size_t k = st_min(n, 64);; k = st_min(n, k * 8)) {
         double total = 0.0;
         if (k < n) select_best(c, n, k);
-        shell_sort(c, k);
+        shell_sort(c, k, by_probability);
         for (size_t i = 0; i < k; i++) {
             total += (double)c[i].p;
             if (total >= share * sum) return i + 1;
@@ -204,21 +209,51 @@ static int32_t draw_from(const struct st_candidate *c, size_t n, double draw) {
     return c[last].id;
 }
 
+// At most the k-th best logit: at least k blocks have one that is as good.
+static float bar_of_blocks(const struct st_sampler *s, const float *logits, size_t k) {
+    enum { BLOCK = 64 };
+    struct st_candidate *c = s->candidates;
+    size_t n = s->vocab / BLOCK;
+    float bar = INFINITY;
+    if (k > n) return -INFINITY;
+    for (size_t b = 0; b < n; b++) {
+        const float *block = logits + b * BLOCK;
+        c[b] = (struct st_candidate){block[s->elementwise->argmax(block, BLOCK)], (int32_t)b};
+    }
+    select_best(c, n, k);
+    for (size_t b = 0; b < k; b++) bar = fminf(bar, c[b].p);
+    return bar;
+}
+
+// Collects the tokens that top-k and min-p may leave, with their weights relative to the best one.
+// Most of a vocabulary is far below: a comparison for each instead of an exponential.
+static size_t collect(const struct st_sampler *s, const stint_sampling *p, const float *logits,
+                      float best) {
+    const float margin = 1e-4f; // in which weights may be equal
+    struct st_candidate *c = s->candidates;
+    float bar = p->top_k ? bar_of_blocks(s, logits, p->top_k) : -INFINITY;
+    if (p->min_p > 0.0f) bar = fmaxf(bar, best + p->temperature * logf(p->min_p));
+    bar -= margin * p->temperature;
+    size_t n = 0;
+    for (size_t i = 0; i < s->vocab; i++)
+        if (logits[i] >= bar && logits[i] > -INFINITY)
+            c[n++] =
+                (struct st_candidate){expf((logits[i] - best) / p->temperature), (int32_t)i};
+    return n;
+}
+
 int32_t st_sample(const struct st_sampler *s, const stint_sampling *sampling, double draw,
                   float *logits) {
-    size_t n = s->vocab;
     struct st_candidate *c = s->candidates;
     if (sampling) penalise(s, sampling, logits);
-    size_t best = s->elementwise->argmax(logits, n);
+    size_t best = s->elementwise->argmax(logits, s->vocab);
     if (!sampling || sampling->temperature <= 0.0f || sampling->top_k == 1) return (int32_t)best;
     double sum = 0.0;
-    for (size_t i = 0; i < n; i++) {
-        c[i].p = expf((logits[i] - logits[best]) / sampling->temperature);
-        c[i].id = (int32_t)i;
-    }
+    size_t n = collect(s, sampling, logits, logits[best]);
     if (sampling->top_k != 0 && sampling->top_k < n) {
         select_best(c, n, sampling->top_k);
         n = sampling->top_k;
+        shell_sort(c, n, by_id);
     }
     if (sampling->min_p > 0.0f) { // relative to the likeliest, whose weight is 1
         size_t kept = 0;

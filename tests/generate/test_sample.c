@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -293,6 +294,68 @@ static void penalties_count_what_was_generated(void **state) {
     assert_true(logits[10] == 0.0f);
 }
 
+// ---- Against all tokens sorted, without anything that saves work
+
+static int by_id(const void *x, const void *y) {
+    return ((const struct st_candidate *)x)->id - ((const struct st_candidate *)y)->id;
+}
+
+static int by_weight(const void *x, const void *y) {
+    const struct st_candidate *a = x, *b = y;
+    if (a->p != b->p) return a->p > b->p ? -1 : 1;
+    return a->id - b->id;
+}
+
+static int32_t reference_sample(const stint_sampling *p, double draw) {
+    static struct st_candidate c[VOCAB];
+    float best = -INFINITY;
+    size_t n = VOCAB, kept = 0;
+    double sum = 0.0, at = 0.0;
+    for (size_t i = 0; i < n; i++) best = fmaxf(best, logits[i]);
+    for (size_t i = 0; i < n; i++)
+        c[i] = (struct st_candidate){expf((logits[i] - best) / p->temperature), (int32_t)i};
+    qsort(c, n, sizeof *c, by_weight);
+    if (p->top_k) n = p->top_k < n ? p->top_k : n;
+    if (!(p->top_p > 0.0f)) qsort(c, n, sizeof *c, by_id);
+    for (size_t i = 0; i < n; i++)
+        if (c[i].p >= p->min_p) c[kept++] = c[i];
+    for (size_t i = 0; i < kept; i++) sum += (double)c[i].p;
+    if (p->top_p > 0.0f) {
+        size_t all = kept;
+        for (kept = 0; kept < all && at < (double)p->top_p * sum;) at += (double)c[kept++].p;
+    }
+    sum = at = 0.0;
+    for (size_t i = 0; i < kept; i++) sum += (double)c[i].p;
+    for (size_t i = 0; i < kept; i++)
+        if ((at += (double)c[i].p) > draw * sum) return c[i].id;
+    return c[kept - 1].id;
+}
+
+// With equal logits, and with tokens that are not allowed, up to all but a few.
+static void what_is_left_is_as_the_reference_has_it(void **state) {
+    (void)state;
+    static const uint32_t ks[] = {0, 2, 3, 15, 16, 40, 600, VOCAB, 5000};
+    struct st_sampler s = make();
+    for (int round = 0; round < 3000; round++) {
+        uint32_t allowed = ts_random_below(4) ? VOCAB : 1 + ts_random_below(30);
+        float step = ts_random_below(2) ? 0.0f : 0.5f, spread = ts_random_float(0.1f, 8.0f);
+        stint_sampling p = {.size = sizeof p,
+                            .temperature = ts_random_float(0.2f, 1.7f),
+                            .top_k = ks[ts_random_below(sizeof ks / sizeof *ks)],
+                            .min_p = ts_random_below(2) ? 0.0f : ts_random_float(0.0f, 0.2f),
+                            .top_p = ts_random_below(2) ? 0.0f : ts_random_float(0.5f, 0.99f)};
+        for (int i = 0; i < VOCAB; i++) {
+            logits[i] = ts_random_float(-spread, spread);
+            if (step > 0.0f) logits[i] = step * roundf(logits[i] / step);
+            if (ts_random_below(VOCAB) >= allowed) logits[i] = -INFINITY;
+        }
+        logits[ts_random_below(VOCAB)] = 0.0f;
+        double draw = st_random_draw(7, (uint64_t)round);
+        int32_t wanted = reference_sample(&p, draw);
+        assert_int_equal(st_sample(&s, &p, draw, logits), wanted);
+    }
+}
+
 static void what_is_impossible_is_never_drawn(void **state) {
     (void)state;
     struct st_sampler s = make();
@@ -323,6 +386,7 @@ int main(void) {
         cmocka_unit_test(dry_has_the_usual_defaults),
         cmocka_unit_test(repeat_penalty_makes_recent_tokens_rarer),
         cmocka_unit_test(penalties_count_what_was_generated),
+        cmocka_unit_test(what_is_left_is_as_the_reference_has_it),
         cmocka_unit_test(what_is_impossible_is_never_drawn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
