@@ -231,6 +231,7 @@ COVERED = {
     "src/session/roofline.c": COMMANDS,  # bench
     "src/hub/web.c": PULL,
     "src/hub/pull.c": PULL,
+    "src/hub/blocks.c": PULL,
     "src/hub/fetch.c": PULL,
     "src/hub/store.c": PULL,
 }

@@ -26,6 +26,8 @@ class Hub:
         self.etag = '"one"'
         self.sends_more = 0       # bytes after the end
         self.shifted = False      # ranges begin elsewhere
+        self.has_until = None     # what reaches beyond this byte is 404
+        self.together = None      # a threading.Barrier that each range waits at
         self.requests = []
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self.handler())
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
@@ -106,12 +108,17 @@ class Hub:
                 begin, total = 0, len(data)
                 same = self.headers["If-Range"] in (None, hub.etag)
                 if asked and same:
-                    begin = int(asked.removeprefix("bytes=").rstrip("-"))
+                    first, _, last = asked.removeprefix("bytes=").partition("-")
+                    begin, data = int(first), data[:int(last) + 1 if last else None]
                     if begin >= total:
                         return self.refuse(416)
+                    if hub.has_until is not None and len(data) > hub.has_until:
+                        return self.refuse(404)
+                    if hub.together is not None:
+                        hub.together.wait(60)
                     self.send_response(206)
                     told = begin + 1 if hub.shifted else begin
-                    self.send_header("Content-Range", f"bytes {told}-{total - 1}/{total}")
+                    self.send_header("Content-Range", f"bytes {told}-{len(data) - 1}/{total}")
                 else:
                     self.send_response(200)
                 body = data[begin:] + bytes(more)

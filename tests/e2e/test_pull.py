@@ -284,6 +284,66 @@ class Faults(Pull):
                     self.assertEqual(self.complete(), [])
 
 
+class Parallel(Pull):
+    """A file of three blocks, which come over as many connections."""
+    LARGE = WEIGHTS * 2 + WEIGHTS[:4 * MIB + 5]
+
+    def setUp(self):
+        super().setUp()
+        self.final = self.models / "org/model/model.gguf"
+
+    def test_blocks_come_together(self):
+        with Hub({"model.gguf": self.LARGE}) as hub:
+            hub.together = threading.Barrier(3)  # one alone would wait in vain
+            self.assertEqual(self.pulls(hub)["fetched_bytes"], len(self.LARGE))
+            self.assertEqual(self.final.read_bytes(), self.LARGE)
+            begins = {headers.get("Range") for path, headers in hub.requests if "resolve" in path}
+            ends = [0, 8 * MIB, 16 * MIB, len(self.LARGE)]
+            self.assertEqual(begins, {f"bytes={a}-{b - 1}" for a, b in zip(ends, ends[1:])})
+
+    def test_cut_at_every_mebibyte(self):
+        with Hub({"model.gguf": self.LARGE}) as hub:
+            hub.cut_every = MIB
+            self.pulls(hub)
+        self.assertEqual(self.final.read_bytes(), self.LARGE)
+
+    def test_what_came_is_a_beginning_and_is_continued(self):
+        with Hub({"model.gguf": self.LARGE}) as hub:
+            hub.has_until = 8 * MIB
+            self.fails(hub, "HTTP 404")
+            part, = self.parts()
+            self.assertEqual(part.read_bytes(), self.LARGE[:8 * MIB])
+            hub.has_until = None
+            self.pulls(hub)
+        self.assertEqual(self.final.read_bytes(), self.LARGE)
+
+    def test_servers_that_do_not_keep_to_ranges(self):
+        with Hub({"model.gguf": self.LARGE}) as hub:
+            hub.shifted = True
+            self.pulls(hub)  # in one piece then
+            self.final.unlink()
+            hub.shifted, hub.sends_more = False, 7
+            self.fails(hub, f"has not the {len(self.LARGE)} bytes")
+            hub.sends_more, hub.ranges = 0, False
+            self.pulls(hub)
+        self.assertEqual(self.final.read_bytes(), self.LARGE)
+
+    def test_a_damaged_block_is_noticed(self):
+        with Hub({"model.gguf": self.LARGE}) as hub:
+            hub.damaged = 3  # of which one has the file's last byte
+            self.fails(hub, "another SHA-256")
+            self.assertEqual(self.parts(), [])
+            self.pulls(hub)
+
+    def test_file_size_limit(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (3 * MIB, 3 * MIB))
+
+        with Hub({"model.gguf": self.LARGE}) as hub:
+            self.fails(hub, "File too large", preexec_fn=limit)
+            self.assertEqual([part.stat().st_size for part in self.parts()], [3 * MIB])
+
+
 class Secrets(Pull):
     def test_the_token_opens_the_hub_and_goes_nowhere_else(self):
         with Hub({"model.gguf": WEIGHTS}) as hub, Hub({"model.gguf": WEIGHTS}) as elsewhere:
