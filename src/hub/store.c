@@ -190,12 +190,17 @@ static bool find_source(const char *model, char **path) {
 }
 
 stint_status st_hub_find(const char *model, char **path) {
-    char *found = NULL;
-    if (access(model, F_OK) != 0 && (found = find_in_folder(model)) == NULL &&
-        find_source(model, &found) && found == NULL)
-        return st_fail(STINT_E_IO, "%s: is not here; 'stint pull %s' fetches it", model, model);
-    if (found == NULL) found = strdup(model);
-    if (found == NULL) return st_fail(STINT_E_NOMEM, "not enough memory");
+    bool is_path = access(model, F_OK) == 0 || errno != ENOENT;
+    char *found = is_path ? strdup(model) : find_in_folder(model);
+    if (is_path && found == NULL) return st_fail(STINT_E_NOMEM, "not enough memory");
+    if (found == NULL) {
+        if (!find_source(model, &found))
+            return st_fail(STINT_E_IO,
+                           "%s: No such file or directory, nor a model of this name; 'stint list' "
+                           "shows which there are", model);
+        if (found == NULL)
+            return st_fail(STINT_E_IO, "%s: is not here; 'stint pull %s' fetches it", model, model);
+    }
     *path = found;
     return STINT_OK;
 }

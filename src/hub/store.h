@@ -33,8 +33,8 @@ stint_status st_hub_list_in(const char *folder, struct st_hub_models *models);
 void st_hub_models_free(struct st_hub_models *models);
 
 // The path of MODEL on a command line: MODEL itself where such a file exists, else the model of
-// this name in the folder. STINT_E_IO: it could be fetched, and is not here; a name that is neither
-// is returned as it is. *path is *returned*; free() it.
+// this name in the folder. STINT_E_IO: there is neither; the text says whether 'stint pull' would
+// fetch it. *path is *returned*; free() it.
 stint_status st_hub_find(const char *model, char **path);
 
 // Removes a model of the folder, complete or not. STINT_E_ARG: there is none of this name.

@@ -114,6 +114,7 @@ class BadFiles(unittest.TestCase):
                 for command in ("inspect", "run", "chat", "bench", "tokenize"):
                     with self.subTest(name=name, command=command):
                         self.fails(command, folder / name, names=name)
+            self.fails("run", "a-name", "x", names="'stint list' shows which")
 
     def test_file_without_permission(self):
         as_nobody = {"user": 65534} if os.geteuid() == 0 else {}  # root reads everything
