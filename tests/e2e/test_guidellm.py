@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""guidellm, unmodified, measures `stint serve`: each answer has the length that it asks for.
+"""guidellm, unmodified, measures `stint serve` with SmolLM2 where real_models.py finds it, else
+with the bundled model: each answer has the length that it asks for.
 `scripts/bootstrap frameworks` puts it into build/frameworks; skips itself without."""
 import json
 import os
@@ -15,13 +16,14 @@ enter()
 
 # pylint: disable=wrong-import-position
 from command import MODEL
+from real_models import SMOLLM2
 from server import Server
 
 
 @needs("guidellm")
 class Guidellm(unittest.TestCase):
     def test_requests_of_a_fixed_length(self):
-        with Server() as server, tempfile.TemporaryDirectory() as folder:
+        with Server(model=SMOLLM2 or MODEL) as server, tempfile.TemporaryDirectory() as folder:
             report = pathlib.Path(folder) / "report.json"
             done = subprocess.run(
                 [FOLDER / "guidellm", "benchmark", "--target", server.address,

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What README.md lets a newcomer type first, from the clone to a chat and to an agent with a
-tool, in its order. The hub is a local server. It has SmolLM2 where STINT_REAL_MODELS or
-~/.cache/stint/real-models has it; else the bundled model stands in for the names. Of `make demo`
-only the build is left out: it is here. The agent needs build/venv (scripts/bootstrap clients)."""
+tool, in its order. The hub is a local server. It has SmolLM2 where this machine has it
+(real_models.py); else the bundled model stands in for the names. Of `make demo` only the build is
+left out: it is here. The agent needs build/venv (scripts/bootstrap clients)."""
 import ast
 import os
 import pathlib
@@ -15,12 +15,11 @@ import unittest
 
 from command import COMMAND, MODEL, SOURCE
 from fault_hub import Hub
+from real_models import SMOLLM2
 from server import Server
 
 README = (SOURCE / "README.md").read_text(encoding="utf-8")
 NAME, FILE = "smollm2-135m", "SmolLM2-135M-Instruct.Q4_1.gguf"
-REAL = pathlib.Path(os.environ.get("STINT_REAL_MODELS") or
-                    pathlib.Path.home() / ".cache/stint/real-models")
 
 
 def transcript():
@@ -37,8 +36,7 @@ def transcript():
 
 
 def real_files():
-    path = REAL / "smollm2-135m-instruct.Q4_1.gguf"
-    return {FILE: path.read_bytes()} if path.exists() else None
+    return {FILE: SMOLLM2.read_bytes()} if SMOLLM2 else None
 
 
 class Newcomer(unittest.TestCase):
