@@ -76,6 +76,7 @@ struct st_graph {
 struct st_device_ops {
     const char *name, *what;
     bool row_scales; // caps.row_scales
+    bool norms;      // it has struct st_linear_op's
     // True if this machine has it.
     bool (*present)(void);
     // Makes a device whose caps are set, but for name, what and row_scales; memory_limit is what it

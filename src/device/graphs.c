@@ -54,6 +54,7 @@ static bool is_well_formed(const struct st_device_subgraph *s) {
         if (last != floats || linear_op->n_parts < 1 || linear_op->n_parts > ST_LINEAR_OP_PARTS)
             return false;
         if (linear_op->weight.n_in == 0 || linear_op->weight.n_in > ST_INT8_MAX_K) return false;
+        if (linear_op->norm && (i == 0 || !st_int8_row_scales(&linear_op->weight))) return false;
         if (st_linear_op_packed_rows(linear_op->epilogue, linear_op->n_parts, linear_op->rows) !=
             st_linear_op_rows(linear_op))
             return false;
@@ -70,6 +71,7 @@ bool st_device_supports(const struct st_device *device, const struct st_device_s
     if (!is_well_formed(subgraph)) return false;
     if (subgraph->in_parts && !device->caps.host_memory) return false;
     if (has_row_scales(subgraph) && !device->caps.row_scales) return false;
+    if (subgraph->linear_ops[1].norm && !device->ops->norms) return false;
     return device->ops->supports(device, subgraph);
 }
 

@@ -55,6 +55,10 @@ enum st_epilogue {
 // One linear of a subgraph.
 struct st_linear_op {
     struct st_int8_weight weight;
+    // The second linear of two: RMSNorm [n_in] of each row of its input, which has a scale of its
+    // own; or NULL.
+    const float *norm;
+    float norm_epsilon;
     enum st_epilogue epilogue;
     enum st_act act;
     uint32_t n_parts;

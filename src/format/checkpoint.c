@@ -414,3 +414,9 @@ bool st_checkpoint_find(const struct st_checkpoint *c, const void *data, size_t 
     }
     return false;
 }
+
+void st_checkpoint_forget(const struct st_checkpoint *c, const void *data, size_t bytes) {
+    uint32_t file;
+    uint64_t offset;
+    if (st_checkpoint_find(c, data, bytes, &file, &offset)) st_map_forget(data, bytes);
+}

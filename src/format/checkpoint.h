@@ -38,6 +38,9 @@ stint_status st_checkpoint_open(const char *path, struct st_checkpoint *checkpoi
 stint_status st_checkpoint_open_lazy(const char *path, struct st_checkpoint *checkpoint);
 void st_checkpoint_close(struct st_checkpoint *checkpoint); // accepts a zeroed one
 
+// Gives the memory of data back to the system if they are in a map; they are read again when they
+// are next used. Weights that were rewritten when the model was opened stay.
+void st_checkpoint_forget(const struct st_checkpoint *checkpoint, const void *data, size_t bytes);
 // Where data of the checkpoint, `bytes` of it, lie in its files. False: they are not in a map.
 bool st_checkpoint_find(const struct st_checkpoint *checkpoint, const void *data, size_t bytes,
                         uint32_t *file, uint64_t *offset);

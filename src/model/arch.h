@@ -93,6 +93,7 @@ enum st_role {
     ST_ROLE_V,
     ST_ROLE_QKV,
     ST_ROLE_O,
+    ST_ROLE_O_NORM, // of what meets o
     ST_ROLE_Q_NORM,
     ST_ROLE_K_NORM,
     ST_ROLE_POST_ATTN_NORM,
@@ -101,6 +102,7 @@ enum st_role {
     ST_ROLE_UP,
     ST_ROLE_GATE_UP,
     ST_ROLE_DOWN,
+    ST_ROLE_DOWN_NORM, // of what meets down
     ST_ROLE_POST_FFN_NORM,
     ST_ROLE_ROUTER,
     ST_ROLE_EXPERT_GATE,

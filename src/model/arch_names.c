@@ -44,6 +44,11 @@ const struct st_names st_branch_names = {{
     [ST_ROLE_POST_FFN_NORM] = "model.layers.%u.post_feedforward_layernorm",
 }};
 
+const struct st_names st_bitnet_names = {{
+    [ST_ROLE_O_NORM] = "model.layers.%u.self_attn.attn_sub_norm",
+    [ST_ROLE_DOWN_NORM] = "model.layers.%u.mlp.ffn_sub_norm",
+}};
+
 const struct st_names st_glm4_names = {{
     [ST_ROLE_POST_ATTN_NORM] = "model.layers.%u.post_self_attn_layernorm",
     [ST_ROLE_POST_FFN_NORM] = "model.layers.%u.post_mlp_layernorm",
@@ -168,8 +173,7 @@ const struct st_names st_qwen3next_names = {{
     [ST_ROLE_STATE_RATE] = "model.layers.%u.linear_attn.in_proj_ba",
 }};
 
-#define MAMBA(of)                                                                                  \
-    STATE(of), [ST_ROLE_CONV_IN] = of ".in_proj", [ST_ROLE_STATE_SKIP] = of ".D"
+#define MAMBA(of) STATE(of), [ST_ROLE_CONV_IN] = of ".in_proj", [ST_ROLE_STATE_SKIP] = of ".D"
 
 // The block is called shared where there are no experts too.
 #define GRANITE_MOE                                                                                \

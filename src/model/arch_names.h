@@ -33,5 +33,6 @@ extern const struct st_names st_mamba_gguf_names;
 extern const struct st_names st_nemotron_h_gguf_names;
 extern const struct st_names st_lfm2_gguf_names;
 extern const struct st_names st_post_norm_gguf_names;
+extern const struct st_names st_bitnet_names, st_bitnet_gguf_names;
 
 #endif

@@ -53,11 +53,15 @@ const struct st_names st_post_norm_gguf_names = {{
     [ST_ROLE_FFN_NORM] = "blk.%u.post_attention_norm",
 }};
 
+const struct st_names st_bitnet_gguf_names = {{
+    [ST_ROLE_O_NORM] = "blk.%u.attn_sub_norm",
+    [ST_ROLE_DOWN_NORM] = "blk.%u.ffn_sub_norm",
+}};
+
 // What layers with a recurrent state share.
 #define STATE                                                                                      \
     [ST_ROLE_CONV] = "blk.%u.ssm_conv1d", [ST_ROLE_CONV_OUT] = "blk.%u.ssm_out",                   \
-    [ST_ROLE_STATE_NORM] = "blk.%u.ssm_norm",                                                      \
-    [ST_ROLE_STATE_DECAY_BIAS] = "blk.%u.ssm_dt.bias",                                             \
+    [ST_ROLE_STATE_NORM] = "blk.%u.ssm_norm", [ST_ROLE_STATE_DECAY_BIAS] = "blk.%u.ssm_dt.bias",   \
     [ST_ROLE_STATE_DECAY_SCALE] = "blk.%u.ssm_a"
 
 #define DELTA                                                                                      \

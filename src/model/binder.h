@@ -26,6 +26,8 @@ struct st_binder {
 // The name of a pattern of arch.c with its numbers i and j, to name [ST_BIND_NAME_BYTES].
 void st_bind_name(const struct st_binder *b, const char *pattern, const char *suffix, uint32_t i,
                   uint32_t j, char *name);
+// Whether this family's files have tensors of that role.
+bool st_bind_has_role(const struct st_binder *b, enum st_role role);
 // Finds (or makes) a tensor and checks its shape; *found is false where it is absent and that is
 // allowed.
 stint_status st_bind_find(const struct st_binder *b, enum st_role role, const char *suffix,

@@ -32,6 +32,14 @@ enum st_rope_scaling {
         ST_N_ROPE_SCALINGS
 };
 
+// How folders store linears whose weights are -1, 0 and 1 times a scale (model/ternary.h).
+enum st_ternary {
+    ST_TERNARY_NONE,
+    ST_TERNARY_SCALED,  // packed, times the scale beside them
+    ST_TERNARY_DIVIDED, // packed, over that scale
+    ST_TERNARY_ROUNDED, // in float, to be rounded
+};
+
 // Latent attention: queries and rows of the cache are [rope_dims, rank], and n_kv_heads is 1.
 struct st_latent {
     uint32_t rank;       // of what all heads' keys and values come from; 0: no latent attention
@@ -101,8 +109,9 @@ struct st_config {
     enum st_norm norm;
     enum st_block block;
     enum st_act act;
-    unsigned flags;      // ST_ARCH_*, after what the config says
-    bool qk_layernorm;   // LayerNorm instead of RMSNorm where q and k are normalised
+    unsigned flags;    // ST_ARCH_*, after what the config says
+    bool qk_layernorm; // LayerNorm instead of RMSNorm where q and k are normalised
+    enum st_ternary ternary;
     bool tied;           // the output head is the embedding
     bool tied_if_absent; // decided by whether the file holds a head
     bool final_norm;
@@ -130,6 +139,9 @@ stint_status st_config_from_gguf(const struct st_checkpoint *checkpoint, struct 
 stint_status st_config_json_size(const json_t *json, const char *key, uint32_t *out);
 // router, dense, shared_ffn of a mixture whose sizes are read (config_experts.c).
 stint_status st_config_read_mixture(const json_t *json, struct st_config *config);
+// How linears are stored, where "quantization_config" says that they are BitNet's
+// (config_ternary.c). STINT_E_UNSUPPORTED.
+stint_status st_config_read_ternary(const json_t *json, struct st_config *config);
 // Which layers have no attention, and what they have.
 stint_status st_config_read_forms(const json_t *json, struct st_config *config);
 // Fills the layers from what those of the file are: 'M' the architecture's form, '*' attention, '-'

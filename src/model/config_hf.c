@@ -415,6 +415,7 @@ static stint_status read_all(const json_t *json, const json_t *generation, struc
     ST_TRY(read_block(json, c));
     ST_TRY(read_scales(json, c));
     ST_TRY(read_tie(json, c));
+    ST_TRY(st_config_read_ternary(json, c));
     ST_TRY(read_stops(json, c));
     if (generation) ST_TRY(read_stops(generation, c));
     return st_config_check(c);

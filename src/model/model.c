@@ -18,6 +18,16 @@ bool st_model_stops(const struct stint_model *model, int32_t id) {
     return false;
 }
 
+// What is normalised between two linears gets a scale only then.
+static stint_status check_norms(const struct stint_model *m) {
+    for (uint32_t i = 0; i < m->config.n_layers && m->weights.layers && m->int8.layers; i++)
+        for (uint32_t e = 0; e < st_config_blocks(&m->config, i); e++)
+            if (m->weights.layers[i].ffn[e].norm &&
+                !st_int8_row_scales(&m->int8.layers[i].ffn[e].down.weight))
+                return st_fail(STINT_E_FORMAT, "the norm of layer %u needs scales of rows", i);
+    return STINT_OK;
+}
+
 static stint_status bind_on(struct stint_model *model, struct st_arena *arena) {
     struct st_package *package = model->checkpoint.package;
     bool int8 = package || model->preset_int8;
@@ -40,6 +50,7 @@ static stint_status bind_on(struct stint_model *model, struct st_arena *arena) {
     if (package) ST_TRY(st_weights_neurons_bind(&sections, &model->config, arena, &model->neurons));
     if (model->neurons.layers && model->int8.row_scales)
         return st_fail(STINT_E_FORMAT, "linears of a model with neurons need static scales");
+    ST_TRY(check_norms(model));
     bool ffn = model->neurons.layout.n == 0;
     ST_TRY(st_weight_sets_bind(&sections, &model->config, ffn, arena, &model->int8));
     return st_weights_nested_bind(&sections, &model->config, ffn, arena, &model->weights,

@@ -2,7 +2,7 @@
 // Experts as folders of gpt-oss store them, in ways that no kernel reads: matrices by input,
 // [experts, n_in, rows], or MXFP4 with codes apart from their scales, [experts, rows, n_in / 32,
 // 16] and [experts, rows, n_in / 32]. They are rewritten once, as rows of BF16 (F16, F32) or as
-// GGUF's MXFP4 blocks. This is the one place where a checkpoint's linears are copied.
+// GGUF's MXFP4 blocks.
 #ifndef ST_MODEL_STORED_EXPERTS_H
 #define ST_MODEL_STORED_EXPERTS_H
 

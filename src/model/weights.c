@@ -4,6 +4,7 @@
 #include "base/size.h"
 #include "kernels/dequantize.h"
 #include "model/binder.h"
+#include "model/ternary.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -114,6 +115,21 @@ bool st_bind_is_int8(const struct st_binder *b, enum st_role role) {
     return b->source->int8 && covered[role];
 }
 
+// Linears of the layers that are stored in another form than they are used in.
+static stint_status rewrite_linear(const struct st_binder *b, enum st_role role, uint32_t i,
+                                   uint32_t j, uint32_t n_out, uint32_t n_in, struct st_tensor *t,
+                                   bool *found) {
+    const char *pattern = st_arch_role(b->config->arch, b->source->gguf, role);
+    char name[ST_BIND_NAME_BYTES];
+    *found = false;
+    if (b->source->gguf || b->config->ternary == ST_TERNARY_NONE || role < ST_ROLE_ATTN_NORM ||
+        !pattern)
+        return STINT_OK;
+    st_bind_name(b, pattern, ".weight", i, j, name);
+    return st_ternary_rewrite(b->source->tensors, b->config->ternary, name, n_out, n_in, b->arena,
+                              t, found);
+}
+
 stint_status st_bind_linear_at(const struct st_binder *b, enum st_role role, uint32_t i, uint32_t j,
                                uint32_t n_out, uint32_t n_in, bool required, bool bias,
                                struct st_linear_weight *linear) {
@@ -125,7 +141,8 @@ stint_status st_bind_linear_at(const struct st_binder *b, enum st_role role, uin
     linear->n_in = n_in;
     if (st_bind_is_int8(b, role) || (role == ST_ROLE_EMBED && b->source->no_embedding))
         return STINT_OK;
-    ST_TRY(st_bind_find(b, role, ".weight", i, j, 2, dims, required, &t, &found));
+    ST_TRY(rewrite_linear(b, role, i, j, n_out, n_in, &t, &found));
+    if (!found) ST_TRY(st_bind_find(b, role, ".weight", i, j, 2, dims, required, &t, &found));
     if (!found) return STINT_OK;
     st_bind_rows(&t, 0, n_out, n_in, linear);
     return st_bind_vector(b, role, ".bias", i, j, n_out, bias, 0.0f, &linear->bias);
@@ -164,7 +181,7 @@ stint_status st_bind_fused(const struct st_binder *b, enum st_role role, uint32_
 stint_status st_bind_norm(const struct st_binder *b, enum st_role role, uint32_t i, uint32_t n,
                           bool required, struct st_norm_weight *norm) {
     bool layer_norm = b->config->norm == ST_NORM_LAYER;
-    memset(norm, 0, sizeof *norm);
+    *norm = (struct st_norm_weight){.n = n};
     ST_TRY(st_bind_vector(b, role, ".weight", i, 0, n, required, b->config->norm_offset,
                           &norm->weight));
     return st_bind_vector(b, role, ".bias", i, 0, n, required && layer_norm, 0.0f, &norm->bias);
@@ -236,6 +253,10 @@ static stint_status bind_attention(const struct st_binder *b, uint32_t i, struct
     return bind_head_norm(b, ST_ROLE_K_NORM, i, c->n_kv_heads, &layer->k_norm);
 }
 
+bool st_bind_has_role(const struct st_binder *b, enum st_role role) {
+    return st_arch_role(b->config->arch, b->source->gguf, role) != NULL;
+}
+
 static stint_status bind_mixer(const struct st_binder *b, uint32_t i, struct st_layer *layer) {
     static stint_status (*const binders[ST_N_FORMS])(const struct st_binder *, uint32_t,
                                                      struct st_layer *) = {
@@ -247,6 +268,9 @@ static stint_status bind_mixer(const struct st_binder *b, uint32_t i, struct st_
     *layer = (struct st_layer){0};
     if (b->config->block != ST_BLOCK_BRANCH)
         ST_TRY(st_bind_norm(b, ST_ROLE_ATTN_NORM, i, b->config->hidden, true, &layer->attn_norm));
+    if (st_bind_has_role(b, ST_ROLE_O_NORM))
+        ST_TRY(st_bind_norm(b, ST_ROLE_O_NORM, i, st_config_mixer(b->config, i).out, true,
+                            &layer->mixed_norm));
     if (b->config->latent.rank) return st_bind_latent(b, i, layer);
     return binders[b->config->form[i]](b, i, layer);
 }

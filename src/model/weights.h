@@ -37,6 +37,7 @@ static inline void st_linear_dequantize_row(const struct st_dequantize *dequanti
 struct st_norm_weight {
     const float *weight; // NULL: no such norm
     const float *bias;   // or NULL
+    uint32_t n;          // elements
     bool per_head;       // q and k norms: weight is [heads, head_dim] instead of [head_dim]
     bool whole;          // q and k norms: one norm over all heads, weight is [heads * head_dim]
 };
@@ -44,6 +45,7 @@ struct st_norm_weight {
 // One gated or plain feed-forward block; a mixture has several.
 struct st_ffn_weight {
     struct st_linear_weight gate, up, down; // gate does not exist if not gated
+    const float *norm;                      // [width] RMSNorm of what down meets; or NULL
 };
 
 // A convolution's.
@@ -71,6 +73,7 @@ struct st_latent_weight {
 
 struct st_layer {
     struct st_norm_weight attn_norm, q_norm, k_norm, post_attn_norm, ffn_norm, post_ffn_norm;
+    struct st_norm_weight mixed_norm;           // of what meets o
     struct st_linear_weight q, k, v, o, router; // v does not exist with latent attention
     const float *router_bias;                   // [n_experts] for the selection; or NULL
     struct st_linear_weight shared_gate;        // [1, hidden] of the shared expert, if it has one

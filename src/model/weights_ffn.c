@@ -201,7 +201,11 @@ stint_status st_bind_ffn(const struct st_binder *b, uint32_t i, struct st_layer 
     struct st_ffn_weight block;
     layer->ffn = ST_TAKE(b->arena, struct st_ffn_weight, st_config_blocks(c, i));
     if (!st_config_is_routed(c, i, 0)) {
-        ST_TRY(bind_block(b, i, plain, st_config_ffn(c, i, 0), &block));
+        uint32_t width = st_config_ffn(c, i, 0);
+        ST_TRY(bind_block(b, i, plain, width, &block));
+        if (st_bind_has_role(b, ST_ROLE_DOWN_NORM))
+            ST_TRY(st_bind_vector(b, ST_ROLE_DOWN_NORM, ".weight", i, 0, width, true,
+                                  c->norm_offset, &block.norm));
         if (layer->ffn) *layer->ffn = block;
         return STINT_OK;
     }

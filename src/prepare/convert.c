@@ -78,13 +78,9 @@ static stint_status set_scales(struct st_prepare_job *job, struct st_pack_source
 
 // Releases the memory of the source's weights, where a file has them.
 static void forget(const struct st_prepare_job *job, const struct st_pack_source *s) {
-    uint32_t file;
-    uint64_t offset;
-    for (size_t i = 0; i < ST_LINEAR_OP_PARTS && s->parts[i]; i++) {
-        size_t bytes = s->parts[i]->n_out * s->parts[i]->row_bytes;
-        if (st_checkpoint_find(&job->model->checkpoint, s->parts[i]->data, bytes, &file, &offset))
-            st_map_forget(s->parts[i]->data, bytes);
-    }
+    for (size_t i = 0; i < ST_LINEAR_OP_PARTS && s->parts[i]; i++)
+        st_checkpoint_forget(&job->model->checkpoint, s->parts[i]->data,
+                             s->parts[i]->n_out * s->parts[i]->row_bytes);
 }
 
 // Called after the second pass, when the statistics are complete.
@@ -96,6 +92,8 @@ static stint_status plan(struct st_prepare_job *job, struct st_pack_source *s) {
     st_outlier_select(stats);
     ST_TRY(st_plan_add(&job->plan, name, s->role, s->layer, s->expert, stats));
     struct st_planned *l = &job->plan.linears[job->plan.n - 1];
+    l->own_scales =
+        s->role == ST_INT8_DOWN && job->model->weights.layers[s->layer].ffn[s->expert].norm != NULL;
     if (job->options->outliers == STINT_OUTLIERS_NONE)
         l->scales[0] = l->scales[1] = stats->scales[0];
     return STINT_OK;

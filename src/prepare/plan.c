@@ -82,9 +82,10 @@ void st_plan_prune(struct st_plan *plan, double pruned) {
     size_t n_pruned = (size_t)(pruned * (double)plan->n + 0.5);
     for (size_t i = 0; i < plan->n; i++) {
         struct st_planned *l = &plan->linears[plan->by_importance[i]];
-        l->shadowed = !plan->row_scales && i >= n_pruned && l->n_outliers > 0;
-        l->input[0] = plan->row_scales ? (i >= n_pruned ? 2.0f : 1.0f) : l->scales[0];
-        l->input[1] = plan->row_scales ? 0.0f : l->scales[1];
+        bool row_scales = plan->row_scales || l->own_scales;
+        l->shadowed = !row_scales && i >= n_pruned && l->n_outliers > 0;
+        l->input[0] = row_scales ? (i >= n_pruned ? 2.0f : 1.0f) : l->scales[0];
+        l->input[1] = row_scales ? 0.0f : l->scales[1];
     }
 }
 

@@ -14,8 +14,8 @@ struct st_planned {
     char name[ST_INT8_NAME_BYTES];
     enum st_int8_role role;
     uint32_t layer, expert;
-    float scales[2]; // with shadow execution, pruned
-    float input[2]; // what the package holds (ST_INT8_INPUT)
+    float scales[2];  // with shadow execution, pruned
+    float input[2];   // what the package holds (ST_INT8_INPUT)
     float importance; // on a device with static scales
     float row_error;  // with row scales: of a row by rounding, as a share of its energy
     size_t n_in, n_outliers, n_hot; // channels: all, those beyond the threshold, hot ones
@@ -23,6 +23,7 @@ struct st_planned {
     double cold_per_token;          // of these, in channels that are not hot
     double cover[ST_COVER_POINTS];  // the skew of the outliers, by st_outlier_cover()
     int32_t *hot;                   // [n_in], owned
+    bool own_scales;                // each row of its input has a scale whatever the others have
     bool shadowed;
     bool written;         // its columns are in the package
     size_t first_section; // the first section of its columns

@@ -206,9 +206,14 @@ static stint_status open_neurons(struct st_prepare_job *p) {
             "neurons: every neuron of this model is active (its activation is not a ReLU), "
             "so there is nothing to predict; under a memory bound its weights are "
             "read in their turn without this");
-    for (uint32_t i = 0; i < c->n_layers; i++)
+    for (uint32_t i = 0; i < c->n_layers; i++) {
         if (st_config_blocks(c, i) == 0)
             return st_fail(STINT_E_UNSUPPORTED, "neurons: layer %u has no feed-forward block", i);
+        if (p->model->weights.layers[i].ffn->norm)
+            return st_fail(STINT_E_UNSUPPORTED,
+                           "neurons: a norm behind the activation of layer %u needs all of them",
+                           i);
+    }
     struct st_predictor_options options = {.rank = o->predictor_rank,
                                            .recall = o->recall > 0.0f ? (double)o->recall : 0.995,
                                            .stop = st_prepare_is_canceled,

@@ -146,7 +146,8 @@ static void measure_errors(struct survey *s, bool head, uint32_t layer) {
         st_nested_importance(st_calibration_stats(&s->c, l->id.role, l->id.expert), l->importance);
         for (unsigned b = ST_NESTED_LOWEST; b <= most_bits(s); b++)
             l->error[b] = st_round_linear(s->rounder, &l->source, l->importance, b, STRIDE, NULL);
-        st_map_forget(l->source.data, l->source.n_out * l->source.row_bytes);
+        st_checkpoint_forget(&s->job->model->checkpoint, l->source.data,
+                             l->source.n_out * l->source.row_bytes);
     }
 }
 

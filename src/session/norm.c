@@ -14,12 +14,13 @@ static void norm_row(void *context, size_t t, size_t worker) {
     const struct norm_job *j = context;
     const struct st_config *c = &j->s->model->config;
     const struct st_elementwise *k = j->s->kernels.elementwise;
-    const float *x = j->x + t * c->hidden;
-    float *y = j->y + t * c->hidden;
+    size_t n = j->norm->n;
+    const float *x = j->x + t * n;
+    float *y = j->y + t * n;
     if (c->norm == ST_NORM_RMS)
-        k->rmsnorm(x, j->norm->weight, c->norm_epsilon, c->hidden, y);
+        k->rmsnorm(x, j->norm->weight, c->norm_epsilon, n, y);
     else
-        k->layernorm(x, j->norm->weight, j->norm->bias, c->norm_epsilon, c->hidden, y);
+        k->layernorm(x, j->norm->weight, j->norm->bias, c->norm_epsilon, n, y);
 }
 
 void st_pass_norm(const struct st_run *r, const struct st_norm_weight *norm, const float *x,

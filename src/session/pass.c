@@ -112,8 +112,13 @@ static stint_status qkv(const struct st_run *r) {
 }
 
 static stint_status attention(const struct st_run *r) {
-    if (r->s->model->config.latent.rank) return st_latent_mix(r);
-    forms[form_of(r)].mix(r);
+    const struct st_norm_weight *norm = &r->s->model->weights.layers[r->layer].mixed_norm;
+    float *mixed = r->buffers->attended;
+    if (r->s->model->config.latent.rank)
+        ST_TRY(st_latent_mix(r));
+    else
+        forms[form_of(r)].mix(r);
+    if (norm->weight) st_pass_norm(r, norm, mixed, r->batch->n, mixed);
     return STINT_OK;
 }
 

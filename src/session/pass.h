@@ -23,7 +23,7 @@ stint_status st_pass_head_input(const struct st_run *run, const float *x, size_t
                                 const float **input);
 // logits [n, vocab] of rows first..first + n - 1 of x. STINT_E_FORMAT if they are not finite.
 stint_status st_pass_logits(const struct st_run *run, size_t first, size_t n, float *logits);
-// Norm of every row of x [n, hidden] into y (norm.c).
+// Norm of every row of x [n, norm->n] into y, which may be x (norm.c).
 void st_pass_norm(const struct st_run *run, const struct st_norm_weight *norm, const float *x,
                   size_t n, float *y);
 

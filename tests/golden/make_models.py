@@ -10,10 +10,13 @@ import shutil
 import sys
 
 import torch
+import torch._dynamo
 import transformers
 from safetensors import safe_open
 from safetensors.torch import save_file
+from transformers.integrations import bitnet
 
+torch._dynamo.config.disable = True  # of functions that are compiled by decorators
 MODELS = pathlib.Path(__file__).parent / "models"
 N_TOKENS, N_GREEDY = 40, 64
 COMMON = {"vocab_size": 48, "hidden_size": 32, "intermediate_size": 56, "num_hidden_layers": 3,
@@ -43,6 +46,11 @@ def rope(kind, **values):
 # name: (transformers class, config, how the checkpoint is written: "new" is transformers 5's
 # spelling of config.json, "old" is what earlier releases wrote, "multimodal" wraps the text model)
 CASES = {
+    "bitnet": ("BitNet", LONG, "new"),
+    "bitnet-online": ("BitNet", {**COMMON, "num_hidden_layers": 2, "tie_word_embeddings": True},
+                      "online"),
+    "bitnet-packed": ("BitNet", {**LONG, "num_hidden_layers": 2, "hidden_size": 256,
+                                 "intermediate_size": 256, "tie_word_embeddings": True}, "packed"),
     "deepseek-v2": ("DeepseekV2", {
         **LONG, "q_lora_rank": None, "kv_lora_rank": 24, "qk_nope_head_dim": 12,
         "qk_rope_head_dim": 8, "v_head_dim": 10, "n_routed_experts": 6, "num_experts_per_tok": 2,
@@ -306,6 +314,33 @@ def fuse_experts(weights):
     save_file(tensors, weights, {"format": "pt"})
 
 
+def ternary_linears(model):
+    return [parameter for name, parameter in model.named_parameters()
+            if ".layers." in name and name.endswith("_proj.weight")]
+
+
+def round_linears(model):
+    with torch.no_grad():
+        for weight in ternary_linears(model):
+            scale = weight.abs().mean().bfloat16().float()
+            weight.copy_((weight / scale).round().clamp(-1, 1) * scale)
+
+
+def store_ternary(weights):
+    """As microsoft/bitnet-b1.58-2B-4T stores its linears."""
+    tensors = {}
+    with safe_open(weights, "pt") as stored:
+        for key in stored.keys():
+            values = tensors[key] = stored.get_tensor(key)
+            if key.endswith("_proj.weight"):
+                scale = values.abs().max()
+                tensors[key] = bitnet.pack_weights(values.sign())
+                tensors[key + "_scale"] = scale[None]
+                unpacked = bitnet.unpack_weights(tensors[key], torch.bfloat16) * scale
+                assert torch.equal(unpacked, values)
+    save_file(tensors, weights, {"format": "pt"})
+
+
 def greedy(model, tokens):
     ids = list(tokens)
     for _ in range(N_GREEDY):
@@ -346,6 +381,13 @@ def respell(folder, style):
     if style == "mxfp4":
         config["quantization_config"] = {"quant_method": "mxfp4"}
         store_mxfp4(folder / "model.safetensors")
+    if style in ("packed", "online"):
+        config["quantization_config"] = {
+            "quant_method": "bitnet", "linear_class": "autobitlinear",
+            "modules_to_not_convert": None,
+            "quantization_mode": {"packed": "offline", "online": "online"}[style]}
+    if style == "packed":
+        store_ternary(folder / "model.safetensors")
     if style == "pattern":  # as NVIDIA's own files say it
         kinds = {"linear_attention": "M", "full_attention": "*", "moe": "E", "mlp": "-"}
         types = config.pop("layers_block_type")
@@ -383,6 +425,8 @@ def main():
         randomize(model, family.startswith(ZERO_CENTRED))
         if style == "mxfp4":
             round_experts(model)
+        if style == "packed":
+            round_linears(model)
         model.tie_weights()
         model.to(torch.bfloat16).save_pretrained(folder)
         (folder / "generation_config.json").unlink(missing_ok=True)
@@ -390,6 +434,10 @@ def main():
         model = family_class.from_pretrained(folder, dtype=torch.float32,
                                              attn_implementation="eager",
                                              experts_implementation="eager").double().eval()
+        if style == "online":
+            with torch.no_grad():
+                for weight in ternary_linears(model):
+                    weight.copy_(bitnet.WeightQuant.apply(weight.float()))
         tokens = [(i * 37 + 11) % (values["vocab_size"] - 4) + 3 for i in range(N_TOKENS)]
         with torch.no_grad():
             logits = model(torch.tensor([tokens])).logits[0]

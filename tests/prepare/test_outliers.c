@@ -157,6 +157,12 @@ static void the_least_important_are_pruned_first(void **state) {
     assert_false(plan.linears[2].shadowed);
     st_plan_prune(&plan, 0.0);
     assert_true(plan.linears[1].shadowed);
+    // What is normalised within a subgraph has scales of rows, whatever the others have.
+    plan.linears[2].own_scales = true;
+    st_plan_prune(&plan, 0.5);
+    assert_false(plan.linears[2].shadowed);
+    assert_true(plan.linears[2].input[0] == 2.0f && plan.linears[2].input[1] == 0.0f);
+    assert_true(plan.linears[0].shadowed && plan.linears[0].input[1] > 0.0f);
     assert_ptr_equal(st_plan_find(&plan, "l2"), &plan.linears[2]);
     assert_null(st_plan_find(&plan, "l9"));
     assert_true(plan.linears[2].per_token > 1.0 && plan.linears[2].n_hot > 0);

@@ -2,6 +2,8 @@
 #include "support/device_cases.h"
 #include "support/support.h"
 
+#include "base/cpu.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <setjmp.h>
@@ -263,6 +265,13 @@ static float *middle_floats(const struct ts_case *c, const struct input *in) {
     return y;
 }
 
+static void norm_rows(const struct st_linear_op *s, size_t n_rows, float *x) {
+    const struct st_elementwise *k = st_elementwise_select(st_cpu_flags());
+    size_t n = s->weight.n_in;
+    for (size_t t = 0; t < n_rows && s->norm; t++)
+        k->rmsnorm(x + t * n, s->norm, s->norm_epsilon, n, x + t * n);
+}
+
 struct ts_result ts_case_expect(const struct ts_case *c) {
     const struct st_device_subgraph *s = &c->subgraph;
     struct ts_result result = {0};
@@ -272,6 +281,7 @@ struct ts_result ts_case_expect(const struct ts_case *c) {
     result.in = in.outliers;
     if (s->n_linear_ops == 2) {
         float *middle = middle_floats(c, &in);
+        norm_rows(&s->linear_ops[1], c->n_rows, middle);
         drop_input(&in);
         in = quantize(middle, c->n_rows, s->linear_ops[1].weight.n_in,
                       s->linear_ops[1].weight.input_scale, s->two_term[1], c->list_middle);

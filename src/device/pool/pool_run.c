@@ -171,10 +171,26 @@ static struct st_epilogue_run epilogue_of(const struct pool_device *d, const str
     return e;
 }
 
+struct norming {
+    const struct pool_device *device;
+    const struct st_linear_op *linear_op;
+    const struct st_slice *x;
+};
+
+static void norm_row(void *context, size_t t, size_t worker) {
+    const struct norming *n = context;
+    float *x = (float *)((char *)data_of(n->x) + t * n->x->row_bytes);
+    (void)worker;
+    n->device->elementwise->rmsnorm(x, n->linear_op->norm, n->linear_op->norm_epsilon,
+                                    n->linear_op->weight.n_in, x);
+}
+
 // What lies between two linears, once all of it is there.
 static void quantize_middle(const struct pool_device *d, const struct st_graph *graph,
                             const struct st_graph_args *args) {
     const struct st_device_subgraph *s = &graph->subgraph;
+    struct norming norming = {d, &s->linear_ops[1], &args->floats};
+    if (s->linear_ops[1].norm) st_pool_run(d->workers, norm_row, &norming, args->n_rows);
     quantize(d, &(struct st_quantize_args){.x = args->floats,
                                            .quantized = args->middle,
                                            .n_rows = args->n_rows,

@@ -13,6 +13,7 @@ struct activation {
     const struct st_run *run;
     size_t n; // elements per token
     bool gated;
+    const float *norm; // of the result; or NULL
 };
 
 static void activate_token(void *context, size_t t, size_t worker) {
@@ -25,15 +26,16 @@ static void activate_token(void *context, size_t t, size_t worker) {
         k->act_gated(act, a->run->buffers->gate + t * a->n, up, a->n, up);
     else
         k->act(act, up, a->n, up);
+    if (a->norm) k->rmsnorm(up, a->norm, a->run->s->model->config.norm_epsilon, a->n, up);
 }
 
-// up and gate, the activation, down; x -> y.
+// up and gate, the activation and perhaps a norm, down; x -> y.
 static stint_status run_block(const struct st_run *r, const struct st_operands *o,
                               const struct st_op *linear) {
     struct st_chunk_buffers *b = r->buffers;
     size_t n_ffn = st_config_ffn(&r->s->model->config, r->layer, o->expert);
-    bool gated = st_linear_exists(&r->s->model->weights.layers[r->layer].ffn[o->expert].gate);
-    struct activation activation = {r, n_ffn, gated};
+    const struct st_ffn_weight *block = &r->s->model->weights.layers[r->layer].ffn[o->expert];
+    struct activation activation = {r, n_ffn, st_linear_exists(&block->gate), block->norm};
     struct st_operands up = *o, down = *o;
     up.y[0] = b->up;
     up.y[1] = b->gate;

@@ -78,9 +78,12 @@ static struct st_device_subgraph subgraph_of(const struct stint_session *s, cons
         .linear_ops = {*st_int8_linear_op(w, u->role, u->layer, u->expert)},
         .n_linear_ops = 1,
         .in_parts = s->bounded != NULL};
-    if (u->role == ST_INT8_UP)
-        subgraph.linear_ops[subgraph.n_linear_ops++] =
-            *st_int8_linear_op(w, ST_INT8_DOWN, u->layer, u->expert);
+    if (u->role == ST_INT8_UP) {
+        struct st_linear_op *down = &subgraph.linear_ops[subgraph.n_linear_ops++];
+        *down = *st_int8_linear_op(w, ST_INT8_DOWN, u->layer, u->expert);
+        down->norm = s->model->weights.layers[u->layer].ffn[u->expert].norm;
+        down->norm_epsilon = s->model->config.norm_epsilon;
+    }
     for (uint32_t i = 0; i < subgraph.n_linear_ops; i++)
         subgraph.two_term[i] = two_term || subgraph.linear_ops[i].weight.two_term;
     return subgraph;
