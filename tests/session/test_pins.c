@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which parts of nested weights are pinned, and that a step's other parts are in pieces: each part
 // of a precision in one of the two, however much room there is.
+#include "base/loader.h"
 #include "session/weights/pinned.h"
 #include "support/support.h"
 
@@ -127,6 +128,22 @@ static void each_part_is_pinned_or_in_a_piece(void **state) {
     }
 }
 
+// The least room that has all is what all takes, but for names and the ends of blocks.
+static void all_is_pinned_where_it_just_fits(void **state) {
+    (void)state;
+    uint64_t all = all_bytes(1 << 4), least = 0, most = 2 * all;
+    size_t n_linears = look_at(1 << 4, 0).n_linears;
+    while (least < most) {
+        uint64_t room = (least + most) / 2;
+        if (st_pins_fit(model, 1 << 4, room) == ST_PINS_ALL)
+            most = room;
+        else
+            least = room + 1;
+    }
+    uint64_t parts = all - n_linears * sizeof(struct st_nested_weight) - 64;
+    assert_in_range(least, parts, parts + 2 * n_linears * (ST_LOAD_BLOCK + 64));
+}
+
 // What only other precisions take is in neither.
 static void a_precision_alone_needs_less(void **state) {
     (void)state;
@@ -139,6 +156,7 @@ int main(void) {
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
         const struct CMUnitTest tests[] = {
             cmocka_unit_test(each_part_is_pinned_or_in_a_piece),
+            cmocka_unit_test(all_is_pinned_where_it_just_fits),
             cmocka_unit_test(a_precision_alone_needs_less),
         };
         source = sources[i];

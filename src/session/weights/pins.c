@@ -6,7 +6,8 @@
 
 #include <stdio.h>
 
-enum { N_CLASSES = 2, N_BITS = ST_NESTED_HIGHEST + 1, GROUPS = 0 };
+// Parts of a linear: its groups, and the regions of the codes, of which the first is that of bit 2.
+enum { N_CLASSES = 2, N_BITS = ST_NESTED_HIGHEST + 1, GROUPS = 0, FIRST_REGION = 2 };
 
 stint_status st_pins_each(const struct stint_model *m, st_nested_place_fn *fn, void *context) {
     return st_weights_nested_each(&m->config, &m->weights, !m->neurons.layers, fn, context);
@@ -71,7 +72,7 @@ struct fitting {
 // As in st_section_room(): the codes of a linear are one piece of memory.
 static uint64_t part_bytes(const struct st_nested_place *p, unsigned part) {
     size_t panels = st_nested_padded_rows(p->n_out) / ST_NESTED_PANEL;
-    size_t room = part <= 2 ? 2 * ST_LOAD_BLOCK + 64 : 0;
+    size_t room = part <= FIRST_REGION ? 2 * ST_LOAD_BLOCK + 64 : 0;
     if (part == GROUPS) return st_nested_group_bytes(p->n_out, p->n_in) + room;
     return panels * st_nested_plane_panel_bytes(p->n_in, part) + room;
 }
@@ -93,7 +94,8 @@ uint64_t st_pins_fit(const struct stint_model *m, unsigned precisions, uint64_t 
     struct fitting f = {.model = m, .precisions = precisions, .left = room, .limit = ST_PINS_ALL};
     for (f.class = 0; f.class < N_CLASSES; f.class ++)
         for (f.precision = ST_NESTED_LOWEST; f.precision < N_BITS; f.precision++)
-            for (f.part = 0; f.part < N_BITS && precisions >> f.precision & 1; f.part++)
+            for (f.part = GROUPS; f.part < N_BITS && precisions >> f.precision & 1;
+                 f.part = st_max(f.part + 1, FIRST_REGION))
                 st_pins_each(m, fit, &f);
     return f.limit == ST_PINS_ALL ? f.limit : st_min(f.limit, rank_of(1, 0, 0, 0));
 }
