@@ -142,7 +142,7 @@ static uint32_t write_node(struct st_grammar *g, uint32_t at, uint32_t next) {
     case ST_GRAMMAR_TEXT: // without any text there are no bytes at all
         return node->n ? st_code_text(&g->code, g->bytes.data + node->from, node->n, next) : next;
     case ST_GRAMMAR_CHARS:
-        return st_code_chars(&g->code, g->ranges + node->from, node->n, next);
+        return st_code_chars(&g->code, node->n ? g->ranges + node->from : NULL, node->n, next);
     case ST_GRAMMAR_RULE:
         return write_rule(g, &g->rules[node->from], next);
     case ST_GRAMMAR_SEQUENCE:

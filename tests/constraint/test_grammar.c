@@ -32,6 +32,7 @@ static const struct {
     {"root ::= (\"x\" y)* # end\ny ::=\n  \"1\"\n  | \"2\"", {"+", "+x1", "+x1x2", "~x", "-x3"}},
     {"root ::= \"a\"{2} \"b\"{1,3} \"c\"{2,} \"d\"?",
      {"+aabcc", "+aabbbccccd", "~aab", "~aabc", "-aaa", "-aabbbb", "-aabccdd"}},
+    {"root ::= \"a\" | []", {"+a", "~", "-b"}}, // a class of no characters; there are no others
     {"root ::= .", {"+a", "+\xc3\xa9", "+\n", "~\xc3", "-ab", "-\xed\xa0"}},
     {"root ::= \"\\u00e9\\x41\\\"\\n\"",
      {"+\xc3\xa9"
