@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random calls from many threads at once: requests asked, cancelled and failed, slots saved and
-// restored, sessions computed, saved, loaded and cancelled, texts scored, packages made. Every
-// answer that is complete is the one that was given alone. To be run with
+// restored, sessions computed, saved, loaded and cancelled, conversations held, texts scored,
+// packages made. Every answer that is complete is the one that was given alone. To be run with
 // -DSTINT_SANITIZE=thread; STINT_CI_LONG=1 goes on for longer.
 #include "format/package.h"
 #include "server/answers.h"
@@ -154,7 +154,7 @@ static void write_poison(void) {
 
 // ---- A session of its own: one thread computes, one loads and saves another sequence, one cancels
 
-static stint_session *session;
+static stint_session *session, *talking;
 static float *own_logits, *logits;
 static size_t vocab;
 
@@ -173,6 +173,7 @@ static void *cancel_often(void *context) {
     struct dice *dice = context;
     while (!atomic_load(&ended)) {
         if (throw_dice(dice, 500) == 0) stint_session_cancel(session);
+        if (throw_dice(dice, 500) == 0) stint_session_cancel(talking);
         sched_yield();
     }
     return NULL;
@@ -205,6 +206,99 @@ static void open_session(void) {
     assert_int_equal(stint_session_eval(session, 0, prompts[1], N_PROMPT, false, own_logits), 0);
     assert_int_equal(stint_session_eval(session, 1, prompts[2], N_PROMPT, false, NULL), 0);
     assert_int_equal(stint_session_truncate(session, 0, 0), STINT_OK);
+}
+
+// ---- Conversations with a session of its own, in two sequences
+
+enum { N_TALKS = 3, N_SAID = 8, N_MAX = 100 };
+
+struct said {
+    int32_t ids[N_SAID];
+    char text[200];
+    size_t n, n_text;
+    bool canceled;
+};
+
+static struct said own_words[N_TALKS][2]; // by question, of the first and the second turn
+static atomic_size_t n_talks, n_broken, n_wrong_words;
+
+static bool note_text(void *context, const stint_piece *piece) {
+    struct said *said = context;
+    assert_true(said->n_text + piece->n_bytes < sizeof said->text);
+    memcpy(said->text + said->n_text, piece->text, piece->n_bytes);
+    said->n_text += piece->n_bytes;
+    return true;
+}
+
+// The answer to the messages. One of the questions is answered by chance, always the same one.
+static struct said answer_to(uint32_t sequence, size_t talk, const stint_message *messages,
+                             size_t n_messages) {
+    struct said said = {0};
+    static const stint_sampling warm = {
+        .size = sizeof warm, .temperature = 0.9f, .seed = 3, .top_k = 20};
+    stint_generation g = {.size = sizeof g,
+                          .n_tokens = N_SAID,
+                          .sampling = talk == 1 ? &warm : NULL,
+                          .json_schema = talk == 2 ? "true" : NULL,
+                          .text = note_text,
+                          .context = &said,
+                          .sequence = sequence};
+    stint_generation_result result = {.size = sizeof result};
+    char *text = NULL;
+    int32_t ids[N_MAX];
+    size_t n;
+    assert_int_equal(stint_chat_format(ts_novels, messages, n_messages, NULL, &text, &g.reasoning),
+                     STINT_OK);
+    assert_int_equal(
+        stint_tokenize(stint_model_tokenizer(ts_novels), text, strlen(text), 0, ids, N_MAX, &n),
+        STINT_OK);
+    assert_int_equal(stint_session_truncate(talking, sequence, 0), STINT_OK);
+    assert_int_equal(stint_generate(talking, ids, n, &g, said.ids, N_SAID, &result), STINT_OK);
+    said.n = result.generated_tokens;
+    said.canceled = result.stop_reason == STINT_STOP_CANCELED;
+    stint_free(text);
+    return said;
+}
+
+// A question, its answer, and another question; true: nothing stopped them.
+static bool talk(uint32_t sequence, size_t which, struct said said[2]) {
+    static const char *const questions[N_TALKS] = {"Who was at the sea?", "Was it cold?", "Why?"};
+    stint_message messages[] = {{.role = "user", .content = questions[which]},
+                                {.role = "assistant"},
+                                {.role = "user", .content = "And then?"}};
+    said[0] = answer_to(sequence, which, messages, 1);
+    messages[1].content = said[0].text;
+    if (!said[0].canceled) said[1] = answer_to(sequence, which, messages, 3);
+    return !said[0].canceled && !said[1].canceled;
+}
+
+static bool is_wrong(const struct said *got, const struct said *own) {
+    bool whole = got->n == own->n && got->n_text == own->n_text;
+    return got->n > own->n || got->n_text > own->n_text || (!whole && !got->canceled) ||
+           memcmp(got->ids, own->ids, got->n * sizeof *got->ids) != 0 ||
+           memcmp(got->text, own->text, got->n_text) != 0;
+}
+
+static void *talk_often(void *context) {
+    struct dice *dice = context;
+    while (!atomic_load(&ended)) {
+        struct said said[2] = {0};
+        size_t which = throw_dice(dice, N_TALKS);
+        bool whole = talk((uint32_t)throw_dice(dice, 2), which, said);
+        atomic_fetch_add(whole ? &n_talks : &n_broken, 1);
+        atomic_fetch_add(&n_wrong_words, is_wrong(&said[0], &own_words[which][0]));
+        if (!said[0].canceled)
+            atomic_fetch_add(&n_wrong_words, is_wrong(&said[1], &own_words[which][1]));
+    }
+    return NULL;
+}
+
+static void talk_alone(void) {
+    stint_session_options two = session_options;
+    two.n_sequences = 2;
+    two.n_drafts = 4;
+    assert_int_equal(stint_session_open(ts_novels, &two, &talking), STINT_OK);
+    for (size_t i = 0; i < N_TALKS; i++) assert_true(talk(i % 2, i, own_words[i]));
 }
 
 // ---- Scoring a text, making a package: both with models, sessions and threads of their own
@@ -302,17 +396,19 @@ static void score_and_prepare_alone(void) {
 
 static void answers_stay_right(void **state) {
     (void)state;
-    enum { N_OTHERS = 7 };
+    enum { N_OTHERS = 8 };
     struct asker askers[N_ASKERS];
     pthread_t asking[N_ASKERS], others[N_OTHERS];
     struct dice dice[N_OTHERS];
-    void *(*const work[N_OTHERS])(void *) = {keep_slots,   keep_slots,  watch,        save_and_load,
-                                             cancel_often, score_often, prepare_often};
+    void *(*const work[N_OTHERS])(void *) = {keep_slots,    keep_slots,   watch,
+                                             save_and_load, cancel_often, score_often,
+                                             prepare_often, talk_often};
     for (size_t p = 0; p < N_PROMPTS; p++)
         for (size_t i = 0; i < N_PROMPT; i++) prompts[p][i] = (int32_t)(3 + ts_random_below(4000));
     write_poison();
     score_and_prepare_alone();
     open_session();
+    talk_alone();
     scheduler = open_scheduler(ts_novels, N_SLOTS);
     for (size_t p = 0; p < N_PROMPTS; p++) wanted[p] = ask(scheduler, prompts[p], N_PROMPT);
     for (int i = 0; i < N_OTHERS; i++) {
@@ -332,13 +428,15 @@ static void answers_stay_right(void **state) {
     atomic_store(&ended, true);
     for (int i = 0; i < N_OTHERS; i++) pthread_join(others[i], NULL);
     assert_int_equal(n_wrong, 0);
+    assert_int_equal(n_wrong_words, 0);
     print_message("%zu complete, %zu cancelled, %zu failed, %zu refused; %zu saved, %zu restored, "
-                  "%zu loaded; %zu scored, %zu prepared, %zu stopped\n",
+                  "%zu loaded; %zu talks, %zu broken off; %zu scored, %zu prepared, %zu stopped\n",
                   n_complete, n_canceled, n_failed, n_refused, n_saved, n_restored, n_loaded,
-                  n_scored, n_prepared, n_stopped);
+                  n_talks, n_broken, n_scored, n_prepared, n_stopped);
     assert_true(n_complete > 0);
     st_scheduler_close(scheduler);
     stint_session_close(session);
+    stint_session_close(talking);
     free(own_logits);
 }
 
