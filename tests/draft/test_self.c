@@ -124,12 +124,27 @@ static void another_target_is_not_drafted_for(void **state) {
     assert_true(st_self_draft_plan(&d, &costs, &about).rate > 0.0);
 }
 
+// Another draft is right no more often than those that were seen: that is a factor of its gain.
+static void it_goes_on_while_the_next_draft_pays(void **state) {
+    (void)state;
+    const double seconds = 0.25, chance = 0.8;
+    struct st_self_draft d = {.bits = 4, .target = 8};
+    struct st_draft_costs costs = {0}; // so further rows cost nothing
+    for (int i = 0; i < 3; i++) st_self_draft_measure(&d, 1, seconds);
+    for (int i = 0; i < 200; i++) st_self_draft_observe(&d, 1.5f, i % 2 == 0);
+    double most = chance * 0.5 / seconds; // half of the drafts were right
+    assert_true(st_self_draft_goes_on(&d, &costs, 0.9 * most, chance, 1));
+    assert_false(st_self_draft_goes_on(&d, &costs, 1.1 * most, chance, 1));
+    assert_false(st_self_draft_goes_on(&d, &costs, 0.9 * most, 0.8 * chance, 1));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_pays_is_done),
         cmocka_unit_test(what_loses_is_not),
         cmocka_unit_test(it_is_tried_again),
         cmocka_unit_test(margins_are_learned_apart),
+        cmocka_unit_test(it_goes_on_while_the_next_draft_pays),
         cmocka_unit_test(another_target_is_not_drafted_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

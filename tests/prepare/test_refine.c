@@ -53,7 +53,39 @@ static void lower_bits_are_the_best(void **state) {
     }
 }
 
+// Half way between two numbers the lower one is taken, so that files are the same everywhere.
+static void the_lower_of_two_is_taken(void **state) {
+    (void)state;
+    enum { HIGH = 4, LOWER = ST_NESTED_STORED - HIGH };
+    uint8_t groups[2 * ST_NESTED_GROUP_BYTES], code[K];
+    int lower[K];
+    float x[K];
+    struct st_nested_row rows[ST_NESTED_PANEL] = {{240.0f / 255.0f / 15.0f, 240.0f / 254.0f}};
+    struct st_nested_weight w = {
+        .rows = rows, .n_out = 1, .n_in = K, .low = HIGH, .high = HIGH, .stored = ST_NESTED_STORED};
+    struct st_nested_int8_row row = st_nested_int8_row_of(rows, HIGH, 1.0f);
+    w.groups[HIGH] = groups;
+    for (size_t g = 0; g < sizeof groups; g++) groups[g] = (uint8_t)(129 + ts_random_below(99));
+    size_t n_between = 0;
+    for (size_t k = 0; k < K; k++) {
+        const uint8_t *group = groups + st_nested_group_at(K, 0, k);
+        code[k] = (uint8_t)ts_random_below(1 << HIGH);
+        unsigned c = (unsigned)code[k] << LOWER | (unsigned)ts_random_below((1 << LOWER) - 1);
+        lower[k] = st_nested_int8_of_code(&w, group, &row, c);
+        int upper = st_nested_int8_of_code(&w, group, &row, c + 1);
+        x[k] = (float)(lower[k] + upper) / 2.0f;
+        n_between += lower[k] < upper;
+    }
+    st_refine_row(&w, 0, 1.0f, x, 1, code);
+    assert_true(n_between > 0);
+    for (size_t k = 0; k < K; k++)
+        assert_int_equal(
+            st_nested_int8_of_code(&w, groups + st_nested_group_at(K, 0, k), &row, code[k]),
+            lower[k]);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(lower_bits_are_the_best)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lower_bits_are_the_best),
+                                       cmocka_unit_test(the_lower_of_two_is_taken)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,13 +18,19 @@ enum { TS_ANSWER_TOKENS = 6, TS_ANSWER_MAX_IDS = 80 };
 static const stint_session_options session_options = {
     .size = sizeof(stint_session_options), .n_context = 128, .n_threads = 1, .chunk_len = 16};
 
-static inline struct st_scheduler *open_scheduler(const stint_model *m, uint32_t n_slots) {
+static inline struct st_scheduler *open_scheduler_for(const stint_model *m, uint32_t n_slots,
+                                                      uint32_t n_context) {
     struct st_scheduler *s = NULL;
     stint_session_options session = session_options;
     session.n_sequences = n_slots;
+    session.n_context = n_context;
     const struct st_scheduler_options o = {.model = m, .session = &session, .n_queue = 8};
     if (st_scheduler_open(&o, &s) != STINT_OK) fail_msg("%s", stint_error_text());
     return s;
+}
+
+static inline struct st_scheduler *open_scheduler(const stint_model *m, uint32_t n_slots) {
+    return open_scheduler_for(m, n_slots, session_options.n_context);
 }
 
 struct answer {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models that come and go: loaded when they are needed, unloaded when another one needs the memory,
 // and never while somebody holds them.
-#include "server/models/models.h"
+#include "base/clock.h"
+#include "server/models/registry.h"
 #include "support/support.h"
 
 #include <pthread.h>
@@ -11,9 +12,11 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <cmocka.h>
 
-enum { N = 3 };
+// LOGITS_BYTES: a bit less than those of the steps, the largest block that starting allocates.
+enum { N = 3, N_DRAFTS = STINT_MAX_STEP_ROWS - 1, LOGITS_BYTES = 250000 };
 
 // Opens the bundled model from its files, unless its path is "bad" and `broken` is set.
 static bool broken;
@@ -40,6 +43,7 @@ static struct st_models *open_models(uint64_t memory, uint32_t idle) {
                                            .n_context = 64,
                                            .n_threads = 1,
                                            .n_sequences = 1,
+                                           .n_drafts = N_DRAFTS,
                                            .memory = memory};
     const struct st_models_options options = {
         .list = list,
@@ -152,8 +156,10 @@ static void an_idle_model_is_unloaded(void **state) {
     (void)state;
     struct st_models *models = open_models(0, 1);
     const struct st_served *held = get(models, 0), *idle = get(models, 1);
+    uint64_t released = st_now_ns();
     st_models_release(idle);
     wait_for(models, 1, ST_MODEL_OUT);
+    assert_true(st_now_ns() - released >= 1000000000u);
     assert_int_equal(view_of(models, 0).state, ST_MODEL_READY);
     assert_int_equal(view_of(models, 1).n_loads, 1);
     st_models_release(held);
@@ -236,6 +242,53 @@ static void a_bound_that_is_too_small_is_said(void **state) {
     st_models_close(models);
 }
 
+static void a_model_that_does_not_start_leaves_its_room(void **state) {
+    (void)state;
+    uint64_t one = bytes_of_one();
+    struct st_models *models = open_models(one + one / 2, 0);
+    struct client client;
+    ts_hold_allocations(LOGITS_BYTES);
+    begin(models, 2, &client);
+    ts_wait_held(1);
+    assert_true(models->entries[2].bytes > 0); // it has its part of the bound, and starts
+    ts_fail_allocation(1);
+    ts_hold_allocations(0);
+    assert_null(end(&client));
+    ts_fail_allocation(0);
+    assert_int_equal(client.waiter.status, STINT_E_NOMEM);
+    assert_int_equal(view_of(models, 2).state, ST_MODEL_OUT);
+    assert_int_equal(models->entries[2].bytes, 0);
+    const struct st_served *a = get(models, 0);
+    assert_non_null(a);
+    st_models_release(a);
+    st_models_close(models);
+}
+
+// What the process grew by while the model was opened is taken for its own, and would not fit.
+static void a_model_that_seems_too_large_is_measured_alone(void **state) {
+    (void)state;
+    uint64_t bound = 3 * bytes_of_one();
+    struct st_models *models = open_models(bound, 0);
+    struct client client;
+    st_models_release(get(models, 0));
+    ts_hold_allocations(32768);
+    begin(models, 1, &client);
+    ts_wait_held(1);
+    void *grown = mmap(NULL, bound, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(grown != MAP_FAILED);
+    memset(grown, 1, bound);
+    ts_hold_allocations(0);
+    const struct st_served *b = end(&client);
+    if (!b) fail_msg("%s", client.waiter.text);
+    assert_int_equal(view_of(models, 0).state, ST_MODEL_OUT);
+    const struct st_served *a = get(models, 0); // beside it
+    assert_int_equal(view_of(models, 1).state, ST_MODEL_READY);
+    munmap(grown, bound);
+    st_models_release(a);
+    st_models_release(b);
+    st_models_close(models);
+}
+
 // Counters do not fall when a model is unloaded.
 static void counters_survive_unloading(void **state) {
     (void)state;
@@ -257,6 +310,8 @@ int main(void) {
         cmocka_unit_test(a_busy_model_is_waited_for_and_takes_no_more),
         cmocka_unit_test(stopping_wakes_whoever_waits),
         cmocka_unit_test(a_bound_that_is_too_small_is_said),
+        cmocka_unit_test(a_model_that_does_not_start_leaves_its_room),
+        cmocka_unit_test(a_model_that_seems_too_large_is_measured_alone),
         cmocka_unit_test(counters_survive_unloading),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -189,6 +189,68 @@ static void a_seed_gets_what_prompts_have_computed(void **state) {
     st_scheduler_close(s);
 }
 
+// Asks with a seed, which nothing but prompts may serve; fills `text` [n] on with the answer.
+static size_t ask_exactly(const struct st_prefixes *prefixes, int32_t *text, size_t n,
+                          uint32_t n_answer) {
+    struct st_scheduler *s = open_with(prefixes, 1);
+    struct answer a = NEW_ANSWER;
+    const struct st_scheduler_request r = {.prompt = text,
+                                           .n_prompt = n,
+                                           .exact = true,
+                                           .options = {.max_tokens = n_answer, .ignore_eos = true}};
+    submit(s, &r, &a);
+    wait_end(&a);
+    assert_int_equal(a.n_ids, n_answer);
+    memcpy(text + n, a.ids, n_answer * sizeof *text);
+    st_scheduler_close(s);
+    return a.reused;
+}
+
+// Of two files the one that more of was a prompt, though the other one is longer.
+static void a_seed_gets_the_longest_prompt(void **state) {
+    (void)state;
+    enum { SHORT = 70, N_ANSWER = 50, LONG = 100 };
+    char folder[600];
+    int32_t text[128];
+    struct st_prefixes prefixes = in(folder);
+    snprintf(folder, sizeof folder, "%s/longest", ts_temp_folder());
+    assert_int_equal(mkdir(folder, 0700), 0);
+    memcpy(text, talks[0], SHORT * sizeof *text);
+    assert_int_equal(ask_exactly(&prefixes, text, SHORT, N_ANSWER), 0);
+    int32_t same[LONG + 2];
+    memcpy(same, text, LONG * sizeof *same);
+    assert_int_equal(ask_exactly(&prefixes, same, LONG, 2), SHORT);
+    assert_int_equal(files_in(folder).n, 2);
+    assert_int_equal(ask_exactly(&prefixes, text, SHORT + N_ANSWER, 2), LONG);
+}
+
+// Of what a slot loses for a prompt that begins alike only the larger part is worth a file.
+static void a_slot_that_keeps_most_saves_nothing(void **state) {
+    (void)state;
+    enum { N_TEXT = 150 };
+    const struct {
+        size_t kept;
+        uint64_t n_saves;
+    } cases[] = {{80, 0}, {70, 1}}; // 70 or 80 are lost, and a few for the answer
+    char folder[600];
+    snprintf(folder, sizeof folder, "%s/most", ts_temp_folder());
+    assert_int_equal(mkdir(folder, 0700), 0);
+    struct st_prefixes prefixes = in(folder);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct st_scheduler *s = open_scheduler_for(ts_novels, 1, 256);
+        struct st_scheduler_stats stats;
+        int32_t text[N_TEXT];
+        for (size_t k = 0; k < N_TEXT; k++) text[k] = (int32_t)(3 + ts_random_below(4000));
+        assert_int_equal(st_scheduler_keep_prefixes(s, &prefixes), STINT_OK);
+        ask(s, text, N_TEXT);
+        text[cases[i].kept] ^= 1;
+        assert_int_equal(ask(s, text, N_TEXT).reused, cases[i].kept);
+        st_scheduler_stats(s, &stats);
+        assert_int_equal(stats.prefix_saves, cases[i].n_saves);
+        st_scheduler_close(s);
+    }
+}
+
 static void nobody_else_finds_it(void **state) {
     (void)state;
     char folder[600];
@@ -389,6 +451,8 @@ int main(void) {
         cmocka_unit_test(a_longer_conversation_takes_the_place_of_its_beginning),
         cmocka_unit_test(a_part_of_a_file_serves_a_prompt_that_goes_elsewhere),
         cmocka_unit_test(a_seed_gets_what_prompts_have_computed),
+        cmocka_unit_test(a_seed_gets_the_longest_prompt),
+        cmocka_unit_test(a_slot_that_keeps_most_saves_nothing),
         cmocka_unit_test(nobody_else_finds_it),
         cmocka_unit_test(damaged_files_change_no_answer),
         cmocka_unit_test(a_file_under_another_name_serves_nobody),
