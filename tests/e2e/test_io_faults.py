@@ -262,6 +262,61 @@ class Served(unittest.TestCase):
                 self.assertEqual([path.name for path in slots.iterdir()], ["evening.slot"])
 
 
+class Prefixes(unittest.TestCase):
+    """What a slot gives up is saved and loaded with faults in the folder: no answer changes."""
+    TALKS = ("It was a cold evening. " * 12, "The old man looked at the sea. " * 12)
+    HOWS = (":EIO", ":ENOSPC", ":EMFILE", ":short", ":kill", "+:EIO", "+:ENOSPC")
+
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.base = pathlib.Path(holder.name).resolve()
+        self.counter, self.kept = self.base / "counter", self.base / "kept"
+
+    def talk(self, fault):
+        """The answers of a server to both conversations and the first one again, or fewer where a
+        fault killed it; then it ends, and saves what its slot holds."""
+        texts = []
+        with Server("--prefix-cache", str(self.kept), "--slots", 1,
+                    environment=environment(self.counter, fault, self.kept)) as server:
+            try:
+                for prompt in (*self.TALKS, self.TALKS[0]):
+                    answer = server.complete(prompt, max_tokens=4, temperature=0)
+                    texts.append(answer["choices"][0]["text"])
+            except (OSError, http.client.HTTPException):
+                self.assertEqual(server.end(60), -signal.SIGKILL)
+            if fault.endswith(":kill") and server.process.returncode is None:
+                server.process.send_signal(signal.SIGTERM)
+                self.assertIn(server.end(60), (0, -signal.SIGKILL))
+        return texts
+
+    def names(self):
+        return sorted(path.name for path in self.kept.iterdir() if path.name != "lock")
+
+    def fresh(self):
+        shutil.rmtree(self.kept, ignore_errors=True)
+        self.kept.mkdir()
+
+    def test_no_fault_changes_an_answer(self):
+        self.fresh()
+        wanted, n_calls, n_tried = self.talk("0:none"), counted(self.counter), 0
+        names = self.names()
+        self.assertEqual([name[-7:] for name in names], [".prefix"] * 2)
+        for how in self.HOWS:
+            for n in numbers(n_calls, how):
+                with self.subTest(how=how, n=n):
+                    self.fresh()
+                    got = self.talk(f"{n}{how}")
+                    n_tried += 1
+                    self.assertEqual(got, wanted[:len(got)])
+                    self.assertTrue(how == ":kill" or len(got) == len(wanted))
+                    if how != ":kill":
+                        self.assertLessEqual(set(self.names()), set(names), "left behind")
+                    self.assertEqual(self.talk("0:none"), wanted)
+                    self.assertEqual(self.names(), names)
+        print(f"prefixes: {n_calls} calls, {n_tried} runs with a fault")
+
+
 class Sockets(unittest.TestCase):
     """Each n-th call on a socket fails: a client may see its connection break off, but what arrives
     is right, and the server goes on."""
