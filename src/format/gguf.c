@@ -187,11 +187,26 @@ static stint_status unsupported_type(const struct info *info) {
                    info->name, info->type, known);
 }
 
+// Microsoft's type for ternary weights: 128 elements in 32 bytes, and one scale behind all of them.
+static stint_status measure_i2_s(struct st_tensor *tensor) {
+    size_t n = 1;
+    for (uint32_t d = 0; d < tensor->n_dims; d++)
+        if (!st_size_mul(n, tensor->dims[d], &n)) n = 0;
+    if (n == 0 || n % ST_I2_S_ITEMS != 0)
+        return st_fail(STINT_E_FORMAT, "tensor '%s': its shape is no whole number of blocks of %d",
+                       tensor->name, ST_I2_S_ITEMS);
+    tensor->bytes = n / ST_I2_S_ITEMS * ST_I2_S_BYTES + ST_I2_S_TAIL;
+    tensor->n_dims = 1;
+    tensor->dims[0] = tensor->bytes;
+    return STINT_OK;
+}
+
 static stint_status add_tensor(const struct file *file, const struct info *info) {
     struct st_tensor tensor = {.name = info->name, .n_dims = info->n_dims};
-    if (!st_dtype_from_gguf(info->type, &tensor.dtype)) return unsupported_type(info);
+    bool i2_s = info->type == ST_I2_S_GGUF;
+    if (!i2_s && !st_dtype_from_gguf(info->type, &tensor.dtype)) return unsupported_type(info);
     for (uint32_t d = 0; d < info->n_dims; d++) tensor.dims[d] = info->dims[info->n_dims - 1 - d];
-    ST_TRY(st_tensor_measure(&tensor, &tensor.bytes));
+    ST_TRY(i2_s ? measure_i2_s(&tensor) : st_tensor_measure(&tensor, &tensor.bytes));
     size_t file_bytes = file->map->bytes, start, end;
     if (!st_size_add(file->data_start, info->offset, &start) ||
         !st_size_add(start, tensor.bytes, &end))
@@ -202,6 +217,9 @@ static stint_status add_tensor(const struct file *file, const struct info *info)
                        "tensor '%s': ends at byte %zu, the file has %zu: is it cut short?",
                        info->name, end, file_bytes);
     tensor.data = file->map->data + start;
+    if (i2_s)
+        return st_tensors_set_bytes_aside(file->tensors, &tensor,
+                                          "its type I2_S can be used for linears of layers alone");
     return st_tensors_add(file->tensors, &tensor);
 }
 

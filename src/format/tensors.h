@@ -25,6 +25,11 @@ struct st_tensor {
 // wraps, a row that is no whole number of blocks: STINT_E_FORMAT.
 stint_status st_tensor_measure(const struct st_tensor *tensor, size_t *bytes);
 
+// GGUF's I2_S, of which no row can be read alone: a tensor's elements in blocks of 32 bytes, byte
+// e % 32 of a block has element e in bits 6 - 2 * (e / 32), and behind all blocks a float32 with
+// which codes less 1 are multiplied. Such tensors are set aside as bytes.
+enum { ST_I2_S_GGUF = 36, ST_I2_S_ITEMS = 128, ST_I2_S_BYTES = 32, ST_I2_S_TAIL = 32 };
+
 struct st_tensors;
 
 stint_status st_tensors_open(size_t capacity, struct st_tensors **tensors);

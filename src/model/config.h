@@ -32,12 +32,13 @@ enum st_rope_scaling {
         ST_N_ROPE_SCALINGS
 };
 
-// How folders store linears whose weights are -1, 0 and 1 times a scale (model/ternary.h).
+// How files store linears whose weights are -1, 0 and 1 times a scale (model/ternary.h).
 enum st_ternary {
     ST_TERNARY_NONE,
     ST_TERNARY_SCALED,  // packed, times the scale beside them
     ST_TERNARY_DIVIDED, // packed, over that scale
     ST_TERNARY_ROUNDED, // in float, to be rounded
+    ST_TERNARY_I2_S,    // GGUF: blocks of I2_S (format/tensors.h)
 };
 
 // Latent attention: queries and rows of the cache are [rope_dims, rank], and n_kv_heads is 1.

@@ -28,6 +28,15 @@ static void take_codes(const struct linear *l, size_t row, size_t first, size_t 
     for (size_t i = 0; i < n; i++) codes[i] = from[i] >> row / rows * 2 & 3;
 }
 
+static void take_i2_s(const struct linear *l, size_t row, size_t first, size_t n, uint8_t *codes) {
+    const unsigned char *from = l->stored->data;
+    for (size_t i = 0; i < n; i++) {
+        size_t e = row * l->n_in + first + i, at = e % ST_I2_S_ITEMS;
+        unsigned char byte = from[e / ST_I2_S_ITEMS * ST_I2_S_BYTES + at % ST_I2_S_BYTES];
+        codes[i] = byte >> (6 - 2 * (at / ST_I2_S_BYTES)) & 3;
+    }
+}
+
 static void round_codes(const struct linear *l, size_t row, size_t first, size_t n,
                         uint8_t *codes) {
     float w[WHOLE], inverse = 1.0f / l->scale;
@@ -128,24 +137,55 @@ static float mean_magnitude(const struct st_tensor *t, size_t n) {
     return (float)fmax(sum / (double)n, 1e-5);
 }
 
+static stint_status open_packed(const struct st_tensors *tensors, enum st_ternary form,
+                                struct linear *l) {
+    const char *name = l->stored->name;
+    if (l->n_out % PER_BYTE)
+        return st_fail(STINT_E_UNSUPPORTED, "tensor '%s': %u rows, four in a byte", name, l->n_out);
+    ST_TRY(check_shape(l->stored, l->n_out / PER_BYTE, l->n_in));
+    return read_scale(tensors, form, name, &l->scale);
+}
+
+static stint_status open_rounded(const struct st_tensors *tensors, enum st_ternary form,
+                                 struct linear *l) {
+    (void)tensors, (void)form;
+    ST_TRY(check_shape(l->stored, l->n_out, l->n_in));
+    if (st_dtype_traits(l->stored->dtype)->block_items > 1)
+        return st_fail(STINT_E_UNSUPPORTED, "tensor '%s' has blocks", l->stored->name);
+    l->scale = mean_magnitude(l->stored, (size_t)l->n_out * l->n_in);
+    return check_scale(l->stored->name, l->scale);
+}
+
+static stint_status open_i2_s(const struct st_tensors *tensors, enum st_ternary form,
+                              struct linear *l) {
+    size_t codes = l->stored->bytes - ST_I2_S_TAIL, n = (size_t)l->n_out * l->n_in;
+    (void)tensors, (void)form;
+    if (codes / ST_I2_S_BYTES * ST_I2_S_ITEMS != n)
+        return st_fail(STINT_E_FORMAT, "tensor '%s': expected [%u, %u]", l->stored->name, l->n_out,
+                       l->n_in);
+    memcpy(&l->scale, (const char *)l->stored->data + codes, sizeof l->scale);
+    return check_scale(l->stored->name, l->scale);
+}
+
+static const struct {
+    const struct st_tensor *(*find)(const struct st_tensors *tensors, const char *name);
+    stint_status (*open)(const struct st_tensors *tensors, enum st_ternary form,
+                         struct linear *linear);
+    codes_fn *codes;
+} forms[] = {
+    [ST_TERNARY_SCALED] = {st_tensors_find_bytes, open_packed, take_codes},
+    [ST_TERNARY_DIVIDED] = {st_tensors_find_bytes, open_packed, take_codes},
+    [ST_TERNARY_ROUNDED] = {st_tensors_find, open_rounded, round_codes},
+    [ST_TERNARY_I2_S] = {st_tensors_find_bytes, open_i2_s, take_i2_s},
+};
+
 stint_status st_ternary_rewrite(const struct st_tensors *tensors, enum st_ternary form,
                                 const char *name, uint32_t n_out, uint32_t n_in,
                                 struct st_arena *arena, struct st_tensor *tensor, bool *found) {
-    struct linear l = {.n_out = n_out, .n_in = n_in};
-    bool rounded = form == ST_TERNARY_ROUNDED;
-    l.stored = rounded ? st_tensors_find(tensors, name) : st_tensors_find_bytes(tensors, name);
+    struct linear l = {.stored = forms[form].find(tensors, name), .n_out = n_out, .n_in = n_in};
     *found = l.stored != NULL;
     if (!*found) return STINT_OK;
-    if (!rounded && n_out % PER_BYTE)
-        return st_fail(STINT_E_UNSUPPORTED, "tensor '%s': %u rows, four in a byte", name, n_out);
-    ST_TRY(check_shape(l.stored, rounded ? n_out : n_out / PER_BYTE, n_in));
-    if (!rounded) ST_TRY(read_scale(tensors, form, name, &l.scale));
-    if (rounded && st_dtype_traits(l.stored->dtype)->block_items > 1)
-        return st_fail(STINT_E_UNSUPPORTED, "tensor '%s' has blocks", name);
-    if (rounded) {
-        l.scale = mean_magnitude(l.stored, (size_t)n_out * n_in);
-        ST_TRY(check_scale(name, l.scale));
-    }
-    rewrite(&l, rounded ? round_codes : take_codes, arena, tensor);
+    ST_TRY(forms[form].open(tensors, form, &l));
+    rewrite(&l, forms[form].codes, arena, tensor);
     return STINT_OK;
 }

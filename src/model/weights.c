@@ -120,14 +120,12 @@ static stint_status rewrite_linear(const struct st_binder *b, enum st_role role,
                                    uint32_t j, uint32_t n_out, uint32_t n_in, struct st_tensor *t,
                                    bool *found) {
     const char *pattern = st_arch_role(b->config->arch, b->source->gguf, role);
+    enum st_ternary form = b->source->gguf ? ST_TERNARY_I2_S : b->config->ternary;
     char name[ST_BIND_NAME_BYTES];
     *found = false;
-    if (b->source->gguf || b->config->ternary == ST_TERNARY_NONE || role < ST_ROLE_ATTN_NORM ||
-        !pattern)
-        return STINT_OK;
+    if (form == ST_TERNARY_NONE || role < ST_ROLE_ATTN_NORM || !pattern) return STINT_OK;
     st_bind_name(b, pattern, ".weight", i, j, name);
-    return st_ternary_rewrite(b->source->tensors, b->config->ternary, name, n_out, n_in, b->arena,
-                              t, found);
+    return st_ternary_rewrite(b->source->tensors, form, name, n_out, n_in, b->arena, t, found);
 }
 
 stint_status st_bind_linear_at(const struct st_binder *b, enum st_role role, uint32_t i, uint32_t j,

@@ -269,6 +269,30 @@ static void gguf_refuses_bad_tensor_shapes(void **state) {
     refuse(&file, "tensor 't': rows of 33 are no whole blocks of 32");
 }
 
+// Microsoft's ternary type is set aside as bytes, of which the file must have all.
+static void gguf_sets_i2_s_aside(void **state) {
+    (void)state;
+    struct ts_gguf file = {0};
+    const uint64_t dims[] = {64, 4};
+    build_tensor(&file, 2, dims, ST_I2_S_GGUF, 0, 95);
+    refuse(&file, "tensor 't': ends at byte");
+    build_tensor(&file, 1, (uint64_t[]){64}, ST_I2_S_GGUF, 0, 96);
+    refuse(&file, "tensor 't': its shape is no whole number of blocks of 128");
+    build_tensor(&file, 2, (uint64_t[]){UINT64_C(1) << 40, UINT64_C(1) << 40}, ST_I2_S_GGUF, 0, 96);
+    refuse(&file, "tensor 't': its shape");
+    build_tensor(&file, 2, dims, ST_I2_S_GGUF, 0, 96);
+    struct st_map map = ts_exact_map(file.data, file.n);
+    struct st_tensors *tensors = NULL;
+    struct st_gguf *gguf = NULL;
+    assert_int_equal(read_map(&map, true, &gguf, &tensors), STINT_OK);
+    assert_null(st_tensors_find(tensors, "t"));
+    assert_int_equal(st_tensors_find_bytes(tensors, "t")->bytes, 96);
+    st_gguf_close(gguf);
+    st_tensors_close(tensors);
+    free((void *)map.data);
+    ts_gguf_free(&file);
+}
+
 static void gguf_names_an_unsupported_type(void **state) {
     (void)state;
     static const uint32_t numbers[] = {4, 5, 9, 16, 24, 99, UINT32_MAX};
@@ -376,6 +400,7 @@ int main(void) {
         cmocka_unit_test(gguf_refuses_bad_arrays),
         cmocka_unit_test(gguf_refuses_a_bad_alignment),
         cmocka_unit_test(gguf_refuses_bad_tensor_shapes),
+        cmocka_unit_test(gguf_sets_i2_s_aside),
         cmocka_unit_test(gguf_names_an_unsupported_type),
         cmocka_unit_test(gguf_rejects_tensor_past_end),
         cmocka_unit_test(gguf_refuses_bad_offsets),

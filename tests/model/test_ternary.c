@@ -129,6 +129,38 @@ static void floats_are_rounded(void **state) {
     st_tensors_close(tensors);
 }
 
+static void blocks_of_i2_s_are_read(void **state) {
+    (void)state;
+    enum { N = 160, BYTES = ROWS * N / 4 };
+    static unsigned char stored[BYTES + ST_I2_S_TAIL];
+    static const float scale = 0.75f;
+    struct st_tensor t = {.name = "x.weight",
+                          .data = stored,
+                          .bytes = sizeof stored,
+                          .dims = {sizeof stored, 1, 1, 1},
+                          .n_dims = 1};
+    struct st_tensors *tensors = NULL;
+    struct st_arena arena;
+    bool found;
+    memset(stored, 0, sizeof stored);
+    for (size_t e = 0; e < ROWS * N; e++)
+        stored[e / 128 * 32 + e % 32] |=
+            (unsigned char)((code_of(e / N, e % N) + 1) << (6 - e % 128 / 32 * 2));
+    memcpy(stored + BYTES, &scale, sizeof scale);
+    assert_int_equal(st_tensors_open(1, &tensors), STINT_OK);
+    assert_int_equal(st_tensors_set_bytes_aside(tensors, &t, "bytes"), STINT_OK);
+    assert_int_equal(rewrite(tensors, ST_TERNARY_I2_S, ROWS, N, &arena, &t, &found), STINT_OK);
+    assert_true(found && t.dtype == ST_DTYPE_F32);
+    check_codes(&t, N, scale);
+    st_arena_close(&arena);
+    assert_int_equal(rewrite(tensors, ST_TERNARY_I2_S, ROWS, N / 2, &arena, &t, &found),
+                     STINT_E_FORMAT);
+    memset(stored + BYTES, 0, sizeof scale);
+    assert_int_equal(rewrite(tensors, ST_TERNARY_I2_S, ROWS, N, &arena, &t, &found),
+                     STINT_E_FORMAT);
+    st_tensors_close(tensors);
+}
+
 static void wrong_shapes_and_scales_are_refused(void **state) {
     (void)state;
     struct st_tensors *tensors = packed(256, 0.0f), *negative = packed(256, 1.0f);
@@ -154,6 +186,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(packed_rows_become_blocks_or_floats),
         cmocka_unit_test(floats_are_rounded),
+        cmocka_unit_test(blocks_of_i2_s_are_read),
         cmocka_unit_test(wrong_shapes_and_scales_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

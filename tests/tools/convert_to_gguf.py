@@ -8,6 +8,11 @@ import pathlib
 import sys
 
 import torch
+import torch._dynamo
+from transformers.integrations import bitnet
+
+torch._dynamo.config.disable = True  # of functions that are compiled by decorators
+I2_S = 36
 
 
 def unpack_ternary(model):
@@ -17,6 +22,26 @@ def unpack_ternary(model):
         scale, weight = stored.pop(name)(), stored[name[:-len("_scale")]]()
         codes = torch.cat([(weight >> 2 * i & 3).float() - 1 for i in range(4)])
         stored[name[:-len("_scale")]] = lambda codes=codes, scale=scale: codes * scale.float()
+
+
+def i2_s(values):
+    """Microsoft's ternary type: blocks of 128 elements, then the scale."""
+    scale = values.abs().max()
+    codes = (values.sign() + 1).to(torch.uint8).reshape(-1, 4, 32)
+    packed = sum(codes[:, i] << 6 - 2 * i for i in range(4)).flatten()
+    tail = torch.tensor([scale] + 7 * [0.0]).view(torch.uint8)
+    return torch.cat([packed, tail]).view(torch.int8).numpy()
+
+
+def add_as_i2_s(writer, add):
+    """Linears of layers become I2_S, whose number the package gguf does not know."""
+    def add_tensor(name, tensor, raw_dtype=None, **_):
+        if name.startswith("blk.") and tensor.ndim == 2:
+            values = bitnet.WeightQuant.apply(torch.from_numpy(tensor).float())
+            add(name, i2_s(values), raw_shape=tensor.shape, raw_dtype=I2_S)
+        else:
+            add(name, tensor, raw_dtype=raw_dtype)
+    writer.add_tensor = add_tensor
 
 
 def as_microsoft_does(gguf, kind):
@@ -49,12 +74,16 @@ def main():
         kind.no_mtp = True  # tiny checkpoints have no heads that predict further tokens
         out = folder / "model.gguf"
         file_type = gguf.LlamaFileType.MOSTLY_BF16
-        if "quantization_config" in config and config["model_type"] == "bitnet":
-            file_type = gguf.LlamaFileType.MOSTLY_TQ2_0
+        mode = config.get("quantization_config", {}).get("quantization_mode")
+        if mode:
+            file_type = {"offline": gguf.LlamaFileType.MOSTLY_TQ2_0,
+                         "online": gguf.LlamaFileType.ALL_F32}[mode]
         with torch.inference_mode():
             model = kind(folder, file_type, out, eager=True)
             inner = getattr(model, "impl", model)  # a class that chooses among others
             inner.set_vocab = lambda: None
+            if mode == "online":
+                add_as_i2_s(inner.gguf_writer, inner.gguf_writer.add_tensor)
             inner.write()
         print(out)
 
