@@ -198,6 +198,10 @@ class Protocols(unittest.TestCase):
         whole = json.loads(self.ask("/api/chat", model="scripted", stream=False, messages=user,
                                     options={"num_predict": 5, "temperature": 0})[1])
         self.assertEqual((whole["done_reason"], whole["eval_count"]), ("length", 5))
+        for end in (lines[-1], whole):  # nanoseconds, of which clients make tokens per second
+            parts = end["prompt_eval_duration"], end["eval_duration"]
+            self.assertGreater(min(parts), 0)
+            self.assertGreaterEqual(end["total_duration"], sum(parts))
 
     def test_ollama_calls(self):
         body = {"messages": [{"role": "user", "content": "!"}], "tools": [OLLAMA_TOOL]}

@@ -63,7 +63,8 @@ static void a_whole_chat_answer(void **state) {
     (void)state;
     struct st_transcript choices[2] = {{.ended = false}};
     const struct st_response response = response_of(true, true);
-    const struct st_response_usage usage = {5, 2, 9, 0, 0, 0};
+    const struct st_response_usage usage = {
+        .prompt_tokens = 5, .cached_tokens = 2, .completion_tokens = 9};
     struct st_json_text out = {0};
     grow(&choices[0], "The old man");
     st_transcript_end(&choices[0], STINT_STOP_EOS);
@@ -93,7 +94,10 @@ static void reasoning_has_a_field_of_its_own(void **state) {
     struct st_transcript choice = {.reasoning.phase = ST_REASONING_INSIDE};
     struct st_json_text out = {0};
     struct st_response response = response_of(true, true);
-    const struct st_response_usage usage = {5, 2, 9, 4, 0, 0};
+    const struct st_response_usage usage = {.prompt_tokens = 5,
+                                            .cached_tokens = 2,
+                                            .completion_tokens = 9,
+                                            .reasoning_tokens = 4};
     response.reasons = true;
     grow(&choice, "Well.</think>\n\nThe old man");
     st_transcript_end(&choice, STINT_STOP_EOS);
@@ -172,7 +176,7 @@ static void chunks_of_both_kinds(void **state) {
     json = read_back(&out);
     assert_string_equal(string_at(choice_of(json, 0), "finish_reason"), "stop");
     json_decref(json);
-    const struct st_response_usage usage = {1, 0, 2, 0, 0, 0};
+    const struct st_response_usage usage = {.prompt_tokens = 1, .completion_tokens = 2};
     st_response_last(&text, &usage, &out);
     json = read_back(&out);
     assert_int_equal(json_array_size(json_object_get(json, "choices")), 0);

@@ -83,6 +83,9 @@ static struct st_response_usage usage_of(const struct st_answer *answer) {
         usage.completion_tokens += one->generated_tokens;
         usage.accepted_tokens += one->accepted_tokens;
         usage.rejected_tokens += one->drafted_tokens - one->accepted_tokens;
+        usage.queue_seconds += one->queue_seconds;
+        usage.prefill_seconds += one->prefill_seconds;
+        usage.decode_seconds += one->decode_seconds;
         usage.reasoning_tokens += st_transcript_reasoning_tokens(&answer->choices[i]);
         if (i % answer->request.n != 0) continue; // a prompt counts once, with its first choice
         usage.prompt_tokens += one->prompt_tokens;

@@ -47,6 +47,7 @@ struct st_response {
 struct st_response_usage {
     size_t prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens;
     size_t accepted_tokens, rejected_tokens; // of drafts
+    double queue_seconds, prefill_seconds, decode_seconds;
 };
 
 // Text of the answer, quoted.

@@ -4,6 +4,7 @@
 #include "server/api/fields.h"
 #include "server/protocol/ollama.h"
 
+#include <inttypes.h>
 #include <string.h>
 #include <time.h>
 
@@ -189,12 +190,20 @@ static const char *done_reason(const char *finish) {
     return strcmp(finish, "length") == 0 ? "length" : "stop";
 }
 
+static uint64_t nanoseconds(double seconds) {
+    return (uint64_t)(seconds * 1e9 + 0.5);
+}
+
 static void write_end(const char *reason, const struct st_response_usage *usage,
                       struct st_json_text *out) {
+    uint64_t prefill = nanoseconds(usage->prefill_seconds);
+    uint64_t decode = nanoseconds(usage->decode_seconds);
     st_json_format(out,
                    ",\"done\":true,\"done_reason\":\"%s\",\"prompt_eval_count\":%zu,"
-                   "\"eval_count\":%zu}",
-                   reason, usage->prompt_tokens, usage->completion_tokens);
+                   "\"eval_count\":%zu,\"total_duration\":%" PRIu64 ",\"load_duration\":0,"
+                   "\"prompt_eval_duration\":%" PRIu64 ",\"eval_duration\":%" PRIu64 "}",
+                   reason, usage->prompt_tokens, usage->completion_tokens,
+                   nanoseconds(usage->queue_seconds) + prefill + decode, prefill, decode);
 }
 
 static void write_calls(const struct st_tool_calls *calls, struct st_json_text *out) {
