@@ -93,7 +93,7 @@ static const struct st_cli_option rows[] = {
      .value = "off|7|8",
      .preset = "off",
      .help = "7, 8: make INT8 weights of nested codes of so many bits; the package is a quarter or "
-             "a third smaller, its steps at 8 bits are slower, and it does not run with --memory",
+             "a third smaller, its steps at 8 bits are slower",
      .offset = offsetof(struct prepare_options, one_set)},
     {.name = "sparse",
      .kind = ST_CLI_FLOAT,

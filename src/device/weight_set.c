@@ -13,20 +13,26 @@ static void clear_half(size_t k, int8_t *half) {
         memset(half + i * STEP_BYTES, 0, HALF_BYTES);
 }
 
-void st_weight_set_panels(const struct st_linear_op *linear_op,
-                          const struct st_nested_int8_kernel *kernel, size_t panel, size_t n,
+void st_weight_set_halves(const struct st_linear_op *linear_op, const struct st_weight_set *set,
+                          const struct st_nested_int8_kernel *kernel, size_t half, size_t n,
                           int8_t *panels) {
-    const struct st_weight_set *set = linear_op->weight.set;
-    size_t k = linear_op->weight.n_in, first = 2 * panel;
-    for (size_t half = first; half < first + 2 * n; half++) {
-        int8_t *to = panels + (half - first) / 2 * st_int8_panel_bytes(k) + half % 2 * HALF_BYTES;
+    size_t k = linear_op->weight.n_in, first = half / 2;
+    for (size_t end = half + n; half < end; half++) {
+        int8_t *to = panels + (half / 2 - first) * st_int8_panel_bytes(k) + half % 2 * HALF_BYTES;
         uint32_t part;
         size_t row;
         if (st_linear_op_find_row(linear_op, half * ST_NESTED_PANEL, &part, &row))
-            kernel->fn(&set->codes[part], set->rows[part], row / ST_NESTED_PANEL, to);
+            kernel->fn(&set->codes[part], set->rows[part], row / ST_NESTED_PANEL - set->first[part],
+                       to);
         else
             clear_half(k, to);
     }
+}
+
+void st_weight_set_panels(const struct st_linear_op *linear_op,
+                          const struct st_nested_int8_kernel *kernel, size_t panel, size_t n,
+                          int8_t *panels) {
+    st_weight_set_halves(linear_op, linear_op->weight.set, kernel, 2 * panel, 2 * n, panels);
 }
 
 stint_status st_weight_set_all(const struct st_linear_op *linear_op, int8_t **panels) {

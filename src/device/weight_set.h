@@ -12,9 +12,15 @@
 struct st_weight_set {
     struct st_nested_weight codes[ST_LINEAR_OP_PARTS]; // groups of `high` bits alone
     const struct st_nested_int8_row *rows[ST_LINEAR_OP_PARTS];
+    uint32_t first[ST_LINEAR_OP_PARTS]; // panel of a part that its codes and rows begin with
     uint32_t n_parts;
 };
 
+// Writes halves of packed panels, of ST_NESTED_PANEL rows each: [half, half + n), which `set` has.
+// `panels`: packed panel half / 2 and the following ones.
+void st_weight_set_halves(const struct st_linear_op *linear_op, const struct st_weight_set *set,
+                          const struct st_nested_int8_kernel *kernel, size_t half, size_t n,
+                          int8_t *panels);
 // Writes packed panels [panel, panel + n) of a linear that has a set.
 void st_weight_set_panels(const struct st_linear_op *linear_op,
                           const struct st_nested_int8_kernel *kernel, size_t panel, size_t n,

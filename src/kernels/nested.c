@@ -46,9 +46,10 @@ struct st_nested_weight st_nested_panels(const struct st_nested_weight *w, unsig
     struct st_nested_weight part = *w;
     size_t row = panel * ST_NESTED_PANEL;
     part.n_out = (uint32_t)st_min(n_panels * ST_NESTED_PANEL, w->n_out - row);
-    part.low = part.high = (uint8_t)bits;
     for (unsigned b = 2; b <= bits; b++)
         part.planes[b] = st_nested_plane(w, b) + panel * st_nested_plane_panel_bytes(w->n_in, b);
+    bits = (unsigned)st_min(bits, w->high); // more are stored
+    part.low = part.high = (uint8_t)bits;
     part.groups[bits] = w->groups[bits] + panel * st_nested_group_panel_bytes(w->n_in);
     part.rows = st_nested_row(w, bits, row);
     if (!w->outlier_rows) return part;

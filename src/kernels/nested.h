@@ -112,7 +112,7 @@ static inline const struct st_nested_row *st_nested_row(const struct st_nested_w
                                                         unsigned bits, size_t row) {
     return w->rows + (bits - w->low) * st_nested_padded_rows(w->n_out) + row;
 }
-// Panels [panel, panel + n_panels) at one precision, as a weight of their own.
+// Panels [panel, panel + n_panels) at one precision, or w->stored, as a weight of their own.
 struct st_nested_weight st_nested_panels(const struct st_nested_weight *w, unsigned bits,
                                          size_t panel, size_t n_panels);
 // The code of an element at a precision.

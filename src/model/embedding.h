@@ -1,22 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of the embedding, wherever they are: a tensor of the checkpoint, or the head's INT8 rows in
-// a package of a model whose head and embedding are the same (docs/FORMAT.md).
+// Rows of the embedding, wherever they are: a tensor of the checkpoint, or the head's INT8 rows, or
+// the nested codes of these, in a package of a model whose head and embedding are the same
+// (docs/FORMAT.md).
 #ifndef ST_MODEL_EMBEDDING_H
 #define ST_MODEL_EMBEDDING_H
 
 #include "kernels/dequantize.h"
+#include "kernels/nested.h"
 #include "model/model.h"
 
-// The table as equal entries of one row or more, which lie one behind the other.
+enum { ST_EMBEDDING_STRIPS = ST_NESTED_STORED }; // planes of codes, and their groups
+
+// The table as entries of entry_rows rows, each in all strips: entry i of a strip is its bytes
+// [i * bytes, (i + 1) * bytes).
 struct st_embedding {
-    const unsigned char *data;
-    size_t entry_bytes, entry_rows;
+    struct st_embedding_strip {
+        const unsigned char *data;
+        size_t bytes; // of an entry
+    } strips[ST_EMBEDDING_STRIPS];
+    uint32_t n_strips;
+    size_t entry_rows;
     bool in_head;
 };
 
 struct st_embedding st_embedding_of(const struct stint_model *model);
-// Writes row `id` [embed]; `entry` holds it, number id / entry_rows of the table.
+// Where entry number `entry` lies in the table.
+static inline const unsigned char *st_embedding_at(const struct st_embedding *e, uint32_t strip,
+                                                   size_t entry) {
+    return e->strips[strip].data + entry * e->strips[strip].bytes;
+}
+// Writes row `id` [embed]; entry [n_strips] holds it, number id / entry_rows of the table.
 void st_embedding_row(const struct stint_model *model, const struct st_dequantize *dequantize,
-                      const void *entry, size_t id, float *row);
+                      const unsigned char *const *entry, size_t id, float *row);
 
 #endif

@@ -19,13 +19,15 @@ struct st_file_strip {
     bool hashed;
 };
 
-// The same groups of rows in each of its strips. Nested codes have a strip for each plane.
+// The same groups of rows in each of its strips. Nested codes have a strip for each plane, and one
+// for their scales.
 struct st_file_piece {
     struct st_linear_id linear;
     const struct st_file_strip *strips;
     uint32_t n_strips; // 0: the linear has no such part
     uint32_t file;     // of the checkpoint's
-    uint32_t bits;     // the precision of the steps that take it; 0: it is not nested
+    // The precision of the steps that take it, ST_NESTED_STORED for INT8; 0: it is not nested.
+    uint32_t bits;
 };
 
 struct st_file_pieces {
@@ -34,7 +36,7 @@ struct st_file_pieces {
 };
 
 enum { ST_PIECE_ROWS = 16 };  // of a group, where rows are as a checkpoint stores them
-enum { ST_PIECE_STRIPS = 7 }; // of a piece, at most
+enum { ST_PIECE_STRIPS = 16 }; // of a piece, at most: gate and up, 8 bits
 
 // The place of a linear's first part in the table; its other parts follow.
 size_t st_file_piece_place(const struct stint_model *model, struct st_linear_id id);

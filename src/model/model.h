@@ -34,6 +34,11 @@ struct stint_model {
     struct st_pooling pooling; // of embeddings
 };
 
+// True if its INT8 weights are made of nested codes (device/weight_set.h).
+static inline bool st_model_has_sets(const struct stint_model *model) {
+    return model->int8.layers && model->int8.head.weight.set;
+}
+
 // True if `id` ends generation: EOS by config, tokenizer or chat format.
 bool st_model_stops(const struct stint_model *model, int32_t id);
 

@@ -24,16 +24,21 @@ static bool steps_take(unsigned steps, enum st_int8_role role) {
     return steps & (st_int8_is_ffn(role) ? ST_STEPS_FFN : ST_STEPS_REST);
 }
 
+// Pieces that INT8 weights are made of are like those that have them.
+static bool is_nested(const struct st_file_piece *p) {
+    return p->bits && p->bits != ST_NESTED_STORED;
+}
+
 static uint32_t region_of(const struct st_config *c, unsigned steps,
                           const struct st_file_piece *p) {
-    bool taken = p->bits || steps_take(steps, p->linear.role);
+    bool taken = is_nested(p) || steps_take(steps, p->linear.role);
     return taken && !by_chance(c, p->linear) ? ST_REGION_FIXED : ST_REGION_STREAM;
 }
 
 // A prompt takes the head once, after its last pass.
 static unsigned passes_of(unsigned steps, const struct st_file_piece *p) {
     enum st_int8_role role = p->linear.role;
-    if (p->bits) return st_pass_nested(p->bits);
+    if (is_nested(p)) return st_pass_nested(p->bits);
     return (role == ST_INT8_HEAD ? 0 : ST_PASS_PROMPT) |
            (steps_take(steps, role) ? ST_PASS_STEP : 0);
 }

@@ -83,8 +83,9 @@ class Prepare(Folder):
                 for options in ((), ("--chunk", "32"), ("--threads", "1"), ("--device", "sim"))]
         self.assertGreater(len(text[0]), 20)
         self.assertEqual(set(text), {text[0]})
-        self.assert_fails(stint("run", self.package, "-p", PROMPT, "--memory", "200M"),
-                          "leave out --memory", "--one-set")
+        for options in (("--memory", "60M"), ("--memory", "500M")):
+            done = stint("run", self.package, "-p", PROMPT, "-n", "20", "--ctx", "256", *options)
+            self.assertEqual(done.stdout, text[0], done.stderr)
 
     def test_outliers_are_shown(self):
         made = stint("prepare", MODEL, "-o", self.package, "--target", "sim", "--bits", "none",

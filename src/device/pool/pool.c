@@ -126,7 +126,7 @@ static stint_status make_room(struct pool_device *d, size_t group_bytes) {
 
 static stint_status compile(struct st_device *device, const struct st_device_subgraph *subgraph,
                             struct st_device_weights *const *weights, struct st_graph **graph) {
-    for (uint32_t i = 0; i < subgraph->n_linear_ops; i++)
+    for (uint32_t i = 0; i < subgraph->n_linear_ops && !subgraph->in_parts; i++)
         if (subgraph->linear_ops[i].weight.set && !subgraph->linear_ops[i].weight.panels)
             ST_TRY(make_room((struct pool_device *)device,
                              st_linear_op_group_bytes(&subgraph->linear_ops[i])));

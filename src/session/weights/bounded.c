@@ -138,6 +138,7 @@ static stint_status take(struct st_bounded *r, size_t piece, uint32_t slice) {
 static stint_status acquire(const struct st_run *run, struct st_linear_id id,
                             struct st_linear_op_part *part) {
     struct st_bounded *r = run->s->bounded;
+    if (r->made.panels) return st_made_acquire(run, id, part);
     size_t piece = st_file_piece_place(run->s->model, id);
     const struct st_sliced *g = &r->slices.pieces[piece];
     uint32_t first = part->group / g->slice_groups, end = first + 1;
@@ -152,6 +153,10 @@ static stint_status acquire(const struct st_run *run, struct st_linear_id id,
 static void release(const struct st_run *run, struct st_linear_id id,
                     const struct st_linear_op_part *part) {
     struct st_bounded *r = run->s->bounded;
+    if (r->made.panels) {
+        st_made_release(run, id, part);
+        return;
+    }
     uint32_t first = part->group / part->slice_groups;
     uint32_t end = (uint32_t)st_ceil_div(part->group + part->n_groups, part->slice_groups);
     size_t piece = st_file_piece_place(run->s->model, id);
@@ -187,7 +192,8 @@ static void release_rows(const struct st_run *run, const struct st_linear_weight
 // The piece of what a run takes of a nested linear.
 static size_t nested_piece(const struct st_run *run, const struct st_nested_weight *weight) {
     const struct st_bounded *r = run->s->bounded;
-    return st_pins_place(run->s->model, &r->pins, &r->pieces, weight->index, run->bits);
+    unsigned bits = run->bits ? run->bits : ST_NESTED_STORED;
+    return st_pins_place(run->s->model, &r->pins, &r->pieces, weight->index, bits);
 }
 
 static void expect(const struct st_run *run, uint32_t expert) {
@@ -196,9 +202,10 @@ static void expect(const struct st_run *run, uint32_t expert) {
     const struct st_linear_id up = {ST_INT8_UP, run->layer, expert};
     const struct st_linear_weight *parts[ST_LINEAR_OP_PARTS];
     size_t n = st_linear_parts(&m->weights, up, parts), piece = SIZE_MAX;
-    for (size_t i = 0; i < n && run->bits; i++) // in the order of the package
+    bool nested = run->bits || run->s->bounded->made.panels;
+    for (size_t i = 0; i < n && nested; i++) // in the order of the package
         piece = st_min(piece, nested_piece(run, parts[i]->nested));
-    if (!run->bits) piece = st_file_piece_place(m, up);
+    if (!nested) piece = st_file_piece_place(m, up);
     for (; piece < slices->n_pieces; piece++) {
         const struct st_linear_id *at = &slices->pieces[piece].piece->linear;
         if (at->layer != run->layer || at->expert != expert || !st_int8_is_ffn(at->role)) return;
@@ -213,21 +220,15 @@ static const struct st_nested_weight *nested(const struct st_run *run,
     return streamed ? NULL : &r->pinned.weights[weight->index];
 }
 
-// Parts of it are pinned, the others in the strips of a slice, in this order.
 static stint_status acquire_panels(const struct st_run *run, const struct st_nested_weight *weight,
                                    struct st_panels *panels) {
     struct st_bounded *r = run->s->bounded;
-    const struct st_nested_weight *pinned = &r->pinned.weights[weight->index];
-    size_t piece = nested_piece(run, weight), strip = 0;
+    size_t piece = nested_piece(run, weight);
     const struct st_sliced *g = &r->slices.pieces[piece];
     const unsigned char *strips[ST_PIECE_STRIPS];
-    unsigned bits = weight->bits[run->bits];
     panels->n = st_min(g->slice_groups, g->n_groups - panels->first);
     ST_TRY(st_slices_take(&r->slices, piece, (uint32_t)panels->first / g->slice_groups, strips));
-    panels->weight = st_nested_panels(pinned, bits, panels->first, panels->n);
-    for (unsigned bit = 2; bit <= bits; bit++)
-        if (!pinned->planes[bit]) panels->weight.planes[bit] = strips[strip++];
-    if (strip < g->piece->n_strips) panels->weight.groups[bits] = strips[strip];
+    st_made_panels(r, weight, run->bits, strips, panels);
     return STINT_OK;
 }
 
@@ -238,37 +239,53 @@ static void release_panels(const struct st_run *run, const struct st_nested_weig
     st_slices_give(slices, piece, (uint32_t)panels->first / slices->pieces[piece].slice_groups);
 }
 
-// Where a token's row lies in the files.
-static struct st_extent row_extent(const struct stint_session *s, const struct st_embedding *e,
-                                   int32_t id) {
-    struct st_extent at = {.bytes = e->entry_bytes};
-    const unsigned char *row = e->data + (uint32_t)id / e->entry_rows * e->entry_bytes;
-    st_checkpoint_find(&s->model->checkpoint, row, at.bytes, &at.file, &at.offset);
-    return at;
+// The strips of an entry of the embedding: where they lie in the files, and in the cache's entry.
+struct row_places {
+    struct st_extent extents[ST_EMBEDDING_STRIPS];
+    size_t at[ST_EMBEDDING_STRIPS];
+};
+
+static struct row_places row_places(const struct stint_session *s, const struct st_embedding *e,
+                                    int32_t id) {
+    struct row_places p;
+    size_t at = 0;
+    for (uint32_t i = 0; i < e->n_strips; i++) {
+        struct st_extent x = {.bytes = e->strips[i].bytes, .at = at};
+        const unsigned char *row = st_embedding_at(e, i, (uint32_t)id / e->entry_rows);
+        st_checkpoint_find(&s->model->checkpoint, row, x.bytes, &x.file, &x.offset);
+        size_t skip = (size_t)(x.offset % ST_LOAD_BLOCK);
+        x.offset -= skip;
+        x.bytes += skip;
+        p.at[i] = at + skip;
+        p.extents[i] = x;
+        at = st_round_up(at + x.bytes, ST_LOAD_BLOCK);
+    }
+    return p;
 }
 
-// Finds or requests the entry of a token's row, whose bytes follow *skip others there.
+// Finds or requests the entry of a token's row.
 static int32_t take_row(const struct stint_session *s, const struct st_embedding *e, int32_t id,
-                        size_t *skip) {
-    struct st_extent at = row_extent(s, e, id);
-    *skip = (size_t)(at.offset % ST_LOAD_BLOCK);
-    at.offset -= *skip;
-    at.bytes += *skip;
-    return st_cache_take(&s->bounded->rows, (uint32_t)id, at);
+                        struct row_places *places) {
+    *places = row_places(s, e, id);
+    return st_cache_take_all(&s->bounded->rows, (uint32_t)id, places->extents, e->n_strips);
 }
 
 static stint_status embed(const struct st_run *run, const int32_t *ids, float *rows) {
     const struct stint_session *s = run->s;
     const struct st_embedding e = st_embedding_of(s->model);
     struct st_bounded *r = s->bounded;
-    for (size_t t = 0, asked = 0, skip; t < run->batch->n; t++) {
+    struct row_places places;
+    for (size_t t = 0, asked = 0; t < run->batch->n; t++) {
+        const unsigned char *strips[ST_EMBEDDING_STRIPS];
         for (; asked < run->batch->n; asked++)
-            if (take_row(s, &e, ids[asked], &skip) == ST_CACHE_NONE) break;
+            if (take_row(s, &e, ids[asked], &places) == ST_CACHE_NONE) break;
         bool fresh;
-        int32_t entry = take_row(s, &e, ids[t], &skip);
+        int32_t entry = take_row(s, &e, ids[t], &places);
         ST_TRY(st_cache_wait(&r->rows, entry, &fresh));
-        st_embedding_row(s->model, s->kernels.dequantize, st_cache_data(&r->rows, entry) + skip,
-                         (size_t)ids[t], rows + t * s->model->config.embed);
+        for (uint32_t i = 0; i < e.n_strips; i++)
+            strips[i] = st_cache_data(&r->rows, entry) + places.at[i];
+        st_embedding_row(s->model, s->kernels.dequantize, strips, (size_t)ids[t],
+                         rows + t * s->model->config.embed);
         bool again = false; // a row that occurs again stays
         for (size_t i = t + 1; i < asked && !again; i++) again = ids[i] == ids[t];
         if (!again) st_cache_give(&r->rows, entry, ST_EVICT_LAST);
@@ -282,6 +299,7 @@ static void end(struct stint_session *s, stint_status status) {
         st_slices_reset(&r->slices);
         if (r->sparse) st_neurons_reset(&r->neurons);
         st_cache_give_all(&r->rows);
+        r->made.holds = false;
     }
     r->peak_bytes = st_max(r->peak_bytes, st_process_anonymous_bytes());
 }

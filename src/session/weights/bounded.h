@@ -7,6 +7,7 @@
 #include "device/mirror.h"
 #include "neuron/neurons.h"
 #include "neuron/slices.h"
+#include "session/weights/made.h"
 #include "session/weights/pinned.h"
 #include "session/precision/schedule.h"
 
@@ -53,8 +54,9 @@ struct st_bounded {
     struct st_pinned pinned;
     struct st_arena arena; // what follows
     struct st_cache rows;  // of the embedding
-    uint32_t leave_out;    // STINT_LEAVE_*
-    bool sparse;           // a model with neurons; what follows is unset without
+    struct st_made made;
+    uint32_t leave_out; // STINT_LEAVE_*
+    bool sparse;        // a model with neurons; what follows is unset without
     struct st_neurons neurons;
     struct st_sparse block;
     struct st_prediction prediction;

@@ -8,7 +8,7 @@
 enum {
     PROCESS_BYTES = 16 << 20, // program, libraries, page tables, stacks of few pages
     THREAD_BYTES = (64 << 10) + ST_LOAD_ROOM, // per reading thread: stack and buffer
-    EMBED_ROWS = 64,                          // of the embedding that stay in memory
+    EMBED_STRIPS = 64,                        // of the embedding that stay in memory
     STREAM_ENTRIES = 12, // for what is read again in each pass, if there is room
     FEWEST_COLD = 64,    // neurons
 };
@@ -16,8 +16,11 @@ enum {
 // clusters in the neurons' share.
 static const double neuron_share = 0.1, hot_share = 0.75;
 
-static size_t embed_room(const struct stint_model *m) {
-    return st_round_up(st_embedding_of(m).entry_bytes + ST_LOAD_BLOCK, ST_LOAD_BLOCK);
+static size_t embed_room(const struct st_embedding *e) {
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < e->n_strips; i++)
+        bytes += st_round_up(e->strips[i].bytes + ST_LOAD_BLOCK, ST_LOAD_BLOCK);
+    return bytes;
 }
 
 static uint64_t region_bytes(const struct st_bounded *r) {
@@ -56,9 +59,13 @@ static stint_status too_small(const struct st_bounded *r, uint64_t needed) {
 }
 
 void st_bounded_lay_out(const struct stint_model *m, struct st_bounded *r, struct st_arena *a) {
-    r->rows = (struct st_cache){
-        .entry_bytes = embed_room(m), .n_entries = EMBED_ROWS, .n_ids = m->config.vocab};
+    const struct st_embedding e = st_embedding_of(m);
+    r->rows = (struct st_cache){.entry_bytes = embed_room(&e),
+                                .n_entries = EMBED_STRIPS / e.n_strips,
+                                .n_ids = m->config.vocab,
+                                .max_loads = e.n_strips};
     st_cache_lay_out(&r->rows, a);
+    st_made_lay_out(m, &r->made, a);
     r->parts = ST_TAKE(a, struct st_slice,
                        st_max(r->plan.n_ids[ST_REGION_FIXED], r->plan.n_ids[ST_REGION_STREAM]));
     if (!r->sparse) return;
@@ -157,12 +164,8 @@ static stint_status pin(const struct stint_model *m, struct st_bounded *r, uint6
 stint_status st_bounded_divide(const struct stint_model *m, struct st_bounded *r) {
     struct st_budget *b = &r->budget;
     struct st_neurons_plan *n = &r->neurons.plan;
-    if (m->int8.layers && m->int8.head.weight.set)
-        return st_fail(STINT_E_UNSUPPORTED,
-                       "%s: its INT8 weights are made of nested codes, which does not work under a "
-                       "memory bound: leave out --memory, or prepare it again without --one-set",
-                       m->checkpoint.path);
     r->pins = (struct st_pins){.precisions = r->needs.precisions};
+    if (st_model_has_sets(m)) r->pins.precisions |= 1u << ST_NESTED_STORED;
     ST_TRY(cut(m, NULL, r));
     if (r->sparse) {
         st_neurons_plan(m, n);

@@ -19,9 +19,11 @@ static stint_status embed(const struct st_run *r, const int32_t *ids, float *row
     const struct st_embedding e = st_embedding_of(m);
     size_t n = r->batch->n;
     for (size_t t = 0; t < n; t++) {
+        const unsigned char *entry[ST_EMBEDDING_STRIPS];
         size_t id = (size_t)ids[t];
-        st_embedding_row(m, r->s->kernels.dequantize, e.data + id / e.entry_rows * e.entry_bytes,
-                         id, rows + t * m->config.embed);
+        for (uint32_t i = 0; i < e.n_strips; i++)
+            entry[i] = st_embedding_at(&e, i, id / e.entry_rows);
+        st_embedding_row(m, r->s->kernels.dequantize, entry, id, rows + t * m->config.embed);
         if (t % ROWS_MAPPED == ROWS_MAPPED - 1 || t + 1 == n) forget_embedding(r->s);
     }
     return STINT_OK;

@@ -34,8 +34,8 @@ static stint_status read_codes(const struct keeping *k, const char *name,
 static stint_status keep_codes(const struct keeping *k, const struct st_nested_place *place,
                                struct st_nested_weight *w) {
     char name[ST_INT8_NAME_BYTES + 32];
-    unsigned top = 1;
-    while (top < w->high && st_pins_plane(k->pins, k->model, place, top + 1)) top++;
+    unsigned top = 1, most = (unsigned)st_max(w->high, w->stored);
+    while (top < most && st_pins_plane(k->pins, k->model, place, top + 1)) top++;
     if (top < 2) return STINT_OK;
     snprintf(name, sizeof name, "%s%s", place->name, ST_NESTED_CODES);
     unsigned char *kept =

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 // Parts of a linear: its groups, and the regions of the codes, of which the first is that of bit 2.
-enum { N_CLASSES = 2, N_BITS = ST_NESTED_HIGHEST + 1, GROUPS = 0, FIRST_REGION = 2 };
+enum { N_CLASSES = 2, N_BITS = ST_NESTED_STORED + 1, GROUPS = 0, FIRST_REGION = 2 };
 
 stint_status st_pins_each(const struct stint_model *m, st_nested_place_fn *fn, void *context) {
     return st_weights_nested_each(&m->config, &m->weights, !m->neurons.layers, fn, context);
@@ -19,11 +19,20 @@ static bool is_expert(const struct stint_model *m, const struct st_nested_place 
     return m->config.n_experts && st_int8_is_ffn(p->id.role);
 }
 
+unsigned st_pins_top(const struct st_nested_weight *w, unsigned precision) {
+    return precision == ST_NESTED_STORED ? w->stored : w->bits[precision];
+}
+
+// Whose groups runs of a precision take.
+static unsigned grid_of(const struct st_nested_weight *w, unsigned precision) {
+    return st_min(st_pins_top(w, precision), w->high);
+}
+
 // Whether runs of a precision take a part: GROUPS of `bits`, or the region of bit `part`.
 static bool takes(const struct st_nested_place *p, unsigned precision, unsigned part,
                   unsigned bits) {
-    unsigned own = p->linear->nested->bits[precision];
-    return part == GROUPS ? own == bits : own >= part;
+    const struct st_nested_weight *w = p->linear->nested;
+    return part == GROUPS ? grid_of(w, precision) == bits : st_pins_top(w, precision) >= part;
 }
 
 static uint64_t rank_of(unsigned class, unsigned precision, unsigned part, uint32_t index) {
@@ -79,7 +88,7 @@ static uint64_t part_bytes(const struct st_nested_place *p, unsigned part) {
 
 static stint_status fit(void *context, const struct st_nested_place *p) {
     struct fitting *f = context;
-    unsigned bits = p->linear->nested->bits[f->precision];
+    unsigned bits = grid_of(p->linear->nested, f->precision);
     uint64_t own = rank_of(f->class, f->precision, f->part, p->index);
     if (f->limit != ST_PINS_ALL || is_expert(f->model, p) != f->class ||
         rank(f->model, f->precisions, p, f->part, bits) != own)
@@ -161,11 +170,13 @@ static void add_groups(struct binder *b, const struct st_nested_place *p, unsign
 
 static stint_status bind(void *context, const struct st_nested_place *p) {
     struct binder *b = context;
+    const struct st_nested_weight *w = p->linear->nested;
     struct st_file_piece piece = {.linear = p->id, .strips = b->strips, .bits = b->precision};
-    unsigned own = p->linear->nested->bits[b->precision];
-    add_planes(b, p, own, &piece);
-    add_groups(b, p, own, &piece);
-    if (b->pieces) b->pieces[p->index] = piece;
+    struct st_file_piece *at = &piece;
+    if (b->pieces) *(at = &b->pieces[p->index]) = piece;
+    if (b->pieces && b->precision == ST_NESTED_STORED && st_pins_is_second(b->model, p)) at--;
+    add_planes(b, p, st_pins_top(w, b->precision), at);
+    add_groups(b, p, grid_of(w, b->precision), at);
     b->n_linears = p->index + 1u;
     return STINT_OK;
 }

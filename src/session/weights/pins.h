@@ -10,8 +10,10 @@
 #include "model/model.h"
 
 struct st_pins {
-    unsigned precisions; // of the session's runs: bit b for b bits; 0: no nested weights
-    uint64_t limit;      // ranks below are pinned
+    // Of the session's runs: bit b for b bits; 0: no nested weights. ST_NESTED_STORED: runs in INT8
+    // whose weights are made of the codes.
+    unsigned precisions;
+    uint64_t limit; // ranks below are pinned
 };
 #define ST_PINS_ALL UINT64_MAX
 
@@ -23,6 +25,15 @@ bool st_pins_groups(const struct st_pins *pins, const struct stint_model *model,
                     const struct st_nested_place *place, unsigned bits);
 bool st_pins_plane(const struct st_pins *pins, const struct stint_model *model,
                    const struct st_nested_place *place, unsigned bit);
+
+// The bits of its codes that runs of a precision take.
+unsigned st_pins_top(const struct st_nested_weight *weight, unsigned precision);
+// Rows of up alternate with rows of gate in a packed linear: with ST_NESTED_STORED both are one
+// piece, that of gate, whose strips come first.
+static inline bool st_pins_is_second(const struct stint_model *model,
+                                     const struct st_nested_place *place) {
+    return place->id.role == ST_INT8_UP && place->part == 1 && model->config.flags & ST_ARCH_GATED;
+}
 
 // Older packages cannot be streamed: they have no hashes of planes.
 bool st_pins_may_stream(const struct stint_model *model);

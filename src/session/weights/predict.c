@@ -49,6 +49,8 @@ stint_status st_bounded_attach(struct st_bounded *r, struct st_device *device) {
     struct st_prediction *n = &r->prediction;
     struct st_arena *slices = &r->slices.arena;
     if (slices->used) ST_TRY(st_mirror_open(device, slices->base, slices->used, &r->streamed));
+    if (r->made.panels)
+        ST_TRY(st_mirror_open(device, r->arena.base, r->arena.used, &r->made.mirror));
     if (!r->sparse || r->leave_out & STINT_LEAVE_PREDICTOR) return STINT_OK;
     n->device = device;
     ST_TRY(st_mirror_open(device, r->arena.base, r->arena.used, &n->mirror));
@@ -67,6 +69,7 @@ void st_bounded_detach(struct st_bounded *r) {
         }
     n->device = NULL;
     st_mirror_close(&n->mirror);
+    st_mirror_close(&r->made.mirror);
     st_mirror_close(&r->streamed);
 }
 

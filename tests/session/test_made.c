@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// INT8 weights that are made of nested codes as these are read: the laws of every bound, for steps
+// that read some planes of what prompts read, and for steps that read the same.
+#include "support/bounded.h"
+
+#include "session/weights/bounded.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+static const struct variant {
+    struct ts_bounded_variant steps;
+    uint32_t stored; // bits
+} variants[] = {
+    {{"one set, 3 bits a step", "models/novels-10m", 0, 128, 3}, 8},
+    {{"one set, INT8 steps", "models/novels-10m", 0, 128, 0}, 7},
+};
+static const struct variant *variant;
+
+static void prepare(void) {
+    stint_prepare_options o = {.size = sizeof o,
+                               .n_tokens = variant->steps.n_tokens,
+                               .outliers = STINT_OUTLIERS_SHARE,
+                               .outlier_prune = 0.5f,
+                               .bits_low = 2,
+                               .bits_high = 4,
+                               .quantizer = "uniform", // takes less time
+                               .one_set = variant->stored};
+    snprintf(ts_bounded.package, sizeof ts_bounded.package, "%s/m.stint", ts_temp_folder());
+    assert_int_equal(stint_prepare(ts_shared(variant->steps.model), ts_bounded.package, &o, NULL),
+                     STINT_OK);
+}
+
+static void write_schedule(void) {
+    stint_precision p = {.size = sizeof p, .prefill = 8, .n_steps = 1};
+    p.steps[0].bits = variant->steps.step_bits;
+    snprintf(ts_bounded.schedule, sizeof ts_bounded.schedule, "%s/schedule.json", ts_temp_folder());
+    if (p.steps[0].bits)
+        assert_int_equal(st_schedule_write(ts_bounded.whole, &p, ts_bounded.schedule), STINT_OK);
+}
+
+static int open_models(void **state) {
+    (void)state;
+    stint_model_options lazy = {.size = sizeof lazy, .lazy = true};
+    ts_bounded.variant = &variant->steps;
+    prepare();
+    assert_int_equal(stint_model_open(ts_bounded.package, NULL, &ts_bounded.whole), STINT_OK);
+    assert_int_equal(stint_model_open(ts_bounded.package, &lazy, &ts_bounded.lazy), STINT_OK);
+    write_schedule();
+    for (size_t i = 0; i < TS_BOUNDED_IDS; i++)
+        ts_bounded.ids[i] = (int32_t)ts_random_below(ts_bounded_vocab());
+    ts_bounded.wanted = malloc(TS_BOUNDED_IDS * ts_bounded_vocab() * sizeof *ts_bounded.wanted);
+    stint_session *s = ts_bounded_session(ts_bounded.whole, 0, false);
+    assert_int_equal(ts_bounded_eval(s, ts_bounded.wanted), STINT_OK);
+    stint_session_close(s);
+    return 0;
+}
+
+static int close_models(void **state) {
+    (void)state;
+    stint_model_close(ts_bounded.whole);
+    stint_model_close(ts_bounded.lazy);
+    free(ts_bounded.wanted);
+    return 0;
+}
+
+// Of a session that begins; one that runs fails when it reads the codes again, or has them. Both go
+// on when the file is whole.
+static void damage_of_codes_is_found(void **state) {
+    (void)state;
+    static const char *const sections[] = {"layers.3.k.nested", "layers.11.up.nested",
+                                           "head.nested"};
+    float *got = malloc(TS_BOUNDED_IDS * ts_bounded_vocab() * sizeof *got);
+    size_t bytes = TS_BOUNDED_IDS * ts_bounded_vocab() * sizeof *got;
+    uint64_t min = ts_bounded_min(1);
+    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
+        stint_session *running = ts_bounded_session(ts_bounded.lazy, min, false);
+        assert_int_equal(ts_bounded_eval(running, got), STINT_OK);
+        ts_bounded_flip(sections[i], 1000);
+        if (ts_bounded_eval(running, got) == STINT_OK)
+            assert_memory_equal(got, ts_bounded.wanted, bytes);
+        stint_session *s = ts_bounded_session(ts_bounded.lazy, min, false);
+        assert_int_equal(ts_bounded_eval(s, got), STINT_E_FORMAT);
+        assert_non_null(strstr(stint_error_text(), sections[i]));
+        ts_bounded_flip(sections[i], 1000);
+        assert_int_equal(ts_bounded_eval(s, got), STINT_OK);
+        assert_memory_equal(got, ts_bounded.wanted, bytes);
+        assert_int_equal(ts_bounded_eval(running, got), STINT_OK);
+        assert_memory_equal(got, ts_bounded.wanted, bytes);
+        stint_session_close(running);
+        stint_session_close(s);
+    }
+    free(got);
+}
+
+// A slice is held for as long as rows are made of it, a linear at a time.
+static void nothing_is_held_between_batches(void **state) {
+    (void)state;
+    float *got = malloc(TS_BOUNDED_IDS * ts_bounded_vocab() * sizeof *got);
+    stint_session *s = ts_bounded_session(ts_bounded.lazy, ts_bounded_min(1), false);
+    assert_int_equal(ts_bounded_eval(s, got), STINT_OK);
+    const struct st_bounded *r = s->bounded;
+    assert_non_null(r->made.panels);
+    assert_false(r->made.holds);
+    for (int i = 0; i < ST_N_REGIONS; i++) {
+        size_t n_held = 0;
+        for (uint32_t e = 0; e < r->slices.regions[i].n_entries; e++)
+            n_held += r->slices.regions[i].held[e];
+        assert_true(n_held <= r->slices.n_ahead);
+    }
+    stint_session_close(s);
+    free(got);
+}
+
+static void planes_in_memory_are_not_read_again(void **state) {
+    (void)state;
+    float *got = malloc(TS_BOUNDED_IDS * ts_bounded_vocab() * sizeof *got);
+    stint_session *s = ts_bounded_session(ts_bounded.lazy, 100 << 20, false);
+    assert_true(s->bounded->pins.limit == ST_PINS_ALL);
+    assert_int_equal(ts_bounded_eval(s, got), STINT_OK);
+    assert_memory_equal(got, ts_bounded.wanted, TS_BOUNDED_IDS * ts_bounded_vocab() * sizeof *got);
+    for (int i = 0; i < ST_N_REGIONS; i++)
+        assert_int_equal(s->bounded->slices.regions[i].misses, 0);
+    stint_session_close(s);
+    free(got);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ts_bounded_any_bound_gives_the_same),
+        cmocka_unit_test(ts_bounded_each_sequence_gets_what_it_gets_alone),
+        cmocka_unit_test(damage_of_codes_is_found),
+        cmocka_unit_test(nothing_is_held_between_batches),
+        cmocka_unit_test(planes_in_memory_are_not_read_again),
+    };
+    int failed = 0;
+    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
+        variant = &variants[i];
+        failed |=
+            cmocka_run_group_tests_name(variant->steps.title, tests, open_models, close_models);
+    }
+    return failed;
+}
