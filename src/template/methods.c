@@ -2,6 +2,7 @@
 // Methods of strings, dicts and lists. None of them changes what it is called on.
 #include "template/builtin.h"
 
+#include "base/size.h"
 #include "base/utf8.h"
 
 #include <string.h>
@@ -141,6 +142,67 @@ METHOD(text_join) {
     return st_jinja_cut(run, mark, out);
 }
 
+// Fields of a text: the next argument, and whether one had a number.
+struct fields {
+    const struct st_jinja_args *args;
+    size_t next;
+    bool numbered;
+};
+
+static bool is_word(struct st_jinja_text name, bool digits) {
+    for (size_t i = 0; i < name.n; i++) {
+        char c = name.data[i], lower = (char)(c | 32);
+        bool letter = c == '_' || (lower >= 'a' && lower <= 'z');
+        if (!(c >= '0' && c <= '9') && (digits || !letter)) return false;
+    }
+    return true;
+}
+
+// The argument of a field: the next one, the one of a number, or a named one.
+static stint_status field(struct fields *f, struct st_jinja_text name,
+                          const struct st_jinja_value **value) {
+    bool numbered = name.n && name.n < 9 && is_word(name, true);
+    size_t at = name.n ? 0 : f->next++;
+    if (!is_word(name, false))
+        return st_fail(STINT_E_UNSUPPORTED, "'format' with '{%.*s}'", (int)st_min(name.n, 40),
+                       name.data);
+    for (size_t i = 0; i < name.n && numbered; i++) at = 10 * at + (size_t)(name.data[i] - '0');
+    f->numbered = f->numbered || numbered;
+    if (f->numbered && f->next) return st_fail(STINT_E_ARG, "'format' mixes '{}' and numbers");
+    *value = (name.n == 0 || numbered) && at < f->args->n ? &f->args->values[at] : NULL;
+    for (size_t i = 0; i < f->args->n_named && !*value; i++)
+        if (name.n && !numbered && st_jinja_same(f->args->named[i].name, name))
+            *value = &f->args->named[i].value;
+    if (*value) return STINT_OK;
+    return st_fail(STINT_E_ARG, "'format' has no argument for '{%.*s}'", (int)st_min(name.n, 40),
+                   name.data);
+}
+
+// Fields in braces without a conversion; braces that are doubled are themselves.
+METHOD(text_format) {
+    struct st_jinja_text text = v[0].text;
+    struct fields fields = {.args = args};
+    size_t mark = run->out.count;
+    ST_TRY(st_jinja_spend(run, text.n / 16));
+    for (size_t i = 0; i < text.n; i++) {
+        char c = text.data[i];
+        bool brace = c == '{' || c == '}', doubled = i + 1 < text.n && text.data[i + 1] == c;
+        if (!brace || doubled) {
+            ST_TRY(st_jinja_put(run, &c, 1));
+            i += brace;
+            continue;
+        }
+        const char *end = c == '{' ? memchr(text.data + i, '}', text.n - i) : NULL;
+        if (!end) return st_fail(STINT_E_ARG, "'format': a brace without its other one");
+        struct st_jinja_text name = {text.data + i + 1, (size_t)(end - text.data) - i - 1};
+        const struct st_jinja_value *value;
+        ST_TRY(field(&fields, name, &value));
+        ST_TRY(st_jinja_put_str(run, value));
+        i += name.n + 1;
+    }
+    return st_jinja_cut(run, mark, out);
+}
+
 // The character at which the part first or last begins; -1 if it does not occur.
 static stint_status find(struct st_jinja_run *run, const struct st_jinja_value *v, bool last,
                          struct st_jinja_value *out) {
@@ -243,6 +305,7 @@ static const struct st_jinja_builtin text_methods[] = {
     {"join", text_join, "items", 1},
     {"find", text_find, "sub", 1},
     {"rfind", text_rfind, "sub", 1},
+    {"format", text_format, NULL, 0},
     {"index", text_index, "sub", 1},
     {"count", text_count, "sub", 1},
     {"isdigit", text_isdigit, "", 0},

@@ -165,6 +165,13 @@ static void jinja_is_a_sandbox(void **state) {
     expect_error("{{ s.__class__.__mro__ }}", STINT_E_ARG, "undefined");
     expect_error("{{ ''['__class__']['x'] }}", STINT_E_ARG, "undefined");
     expect_error("{{ open('/etc/passwd') }}", STINT_E_ARG, "undefined");
+    expect_error("{{ '{0.__class__}'.format(a) }}", STINT_E_UNSUPPORTED, "'{0.__class__}'");
+    expect_error("{{ '{:>3}'.format(a) }}", STINT_E_UNSUPPORTED, "'{:>3}'");
+    expect_error("{{ '{}{}'.format(a) }}", STINT_E_ARG, "no argument for '{}'");
+    expect_error("{{ '{x}'.format(y=a) }}", STINT_E_ARG, "no argument for '{x}'");
+    expect_error("{{ '{}{0}'.format(a) }}", STINT_E_ARG, "mixes");
+    expect_error("{{ '{'.format(a) }}", STINT_E_ARG, "a brace");
+    expect_error("{{ 'a}'.format(a) }}", STINT_E_ARG, "a brace");
 }
 
 static void jinja_is_bounded(void **state) {
