@@ -297,7 +297,8 @@ stint_status st_session_settle(struct stint_session *s, uint32_t sequence);
 
 // ---- eval.c
 
-// Called before a sequence comes to hold n_tokens.
+// Called before a sequence is computed up to n_tokens, by the thread that computes: it changes what
+// all sequences share.
 void st_session_reach(struct stint_session *s, uint32_t sequence, size_t n_tokens);
 
 // Token ids that go into a sequence.

@@ -320,7 +320,8 @@ static stint_status read_package(struct stint_session *s, uint32_t sequence,
     struct saved_states states;
     ST_TRY(find_states(s, package, n, &states));
     ST_TRY(read_layers(s, sequence, package, n, &states, false));
-    st_session_reach(s, sequence, n);
+    // What all sequences share belongs to the thread that computes: the sequence's next run makes
+    // it reach so far (st_session_reach).
     held->length = n; // from here on nothing fails
     if (has_states(s)) st_state_reset(s, sequence, n, states.ways);
     ST_TRY(read_layers(s, sequence, package, n, &states, true));
