@@ -164,12 +164,36 @@ static void precisions_must_be_there(void **state) {
     stint_session_close(s);
 }
 
+// Of three drafts the first was picked: it was right, the second wrong, of the third nobody knows.
+static void what_was_picked_is_learned(void **state) {
+    (void)state;
+    stint_session *s = NULL;
+    stint_session_options o = {.size = sizeof o, .n_drafts = 15, .draft_bits = 4};
+    assert_int_equal(stint_session_open(nested, &o, &s), STINT_OK);
+    struct st_rows rows = {.n_texts = 2, .n = 8};
+    rows.texts[0] = (struct st_rows_text){.n = 4, .n_taken = 3}; // an earlier text's
+    rows.texts[1] = (struct st_rows_text){.first = 4, .n = 4, .n_taken = 1, .self = true};
+    const float margins[] = {0.2f, 1.5f, 8.0f};
+    memcpy(rows.margins + 5, margins, sizeof margins);
+    double before[3];
+    for (int i = 0; i < 3; i++) before[i] = st_self_draft_chance(&s->self_draft, margins[i]);
+    st_self_drafts_learn(s, &rows);
+    assert_true(st_self_draft_chance(&s->self_draft, margins[0]) > before[0]);
+    assert_true(st_self_draft_chance(&s->self_draft, margins[1]) < before[1]);
+    assert_true(st_self_draft_chance(&s->self_draft, margins[2]) == before[2]);
+    rows.texts[1].n_taken = 3; // all were right
+    st_self_drafts_learn(s, &rows);
+    assert_true(st_self_draft_chance(&s->self_draft, margins[2]) > before[2]);
+    stint_session_close(s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_text_is_that_of_plain_decoding),
         cmocka_unit_test(recurrent_state_goes_back),
         cmocka_unit_test(memory_may_be_bounded),
         cmocka_unit_test(precisions_must_be_there),
+        cmocka_unit_test(what_was_picked_is_learned),
     };
     return cmocka_run_group_tests(tests, open_models, close_models);
 }
