@@ -224,8 +224,9 @@ static stint_status measure_all(struct survey *s, struct st_allocation *out) {
 static stint_status measure(struct survey *s, struct st_allocation *out) {
     const struct st_prepare_job *job = s->job;
     const struct st_config *config = &job->model->config;
-    size_t widest = st_nested_widest(config), tallest = st_max(config->vocab, widest);
+    size_t widest = st_nested_widest(config), tallest = 0;
     ST_TRY(for_each(s, note));
+    for (uint32_t i = 0; i < s->n; i++) tallest = st_max(tallest, s->linears[i].source.n_out);
     ST_TRY(st_pool_open(job->options->n_threads, &s->pool));
     ST_TRY(st_rounder_open(tallest, widest, s->pool, &s->rounder));
     s->c.stop = st_prepare_is_canceled;
