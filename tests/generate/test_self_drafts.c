@@ -14,7 +14,7 @@
 
 enum { CONTEXT = 400, N_PROMPT = 40, N_IDS = 40 };
 
-static stint_model *nested, *hybrid, *lazy; // novels-10m; a delta net; the first one once more
+static stint_model *nested, *hybrid, *lazy; // novels-2; a delta net; the first one once more
 
 static int open_models(void **state) {
     (void)state;
@@ -22,7 +22,7 @@ static int open_models(void **state) {
     char path[600];
     stint_prepare_options o = {.size = sizeof o, .n_tokens = 200, .bits_low = 2, .bits_high = 4};
     stint_model_options on_demand = {.size = sizeof on_demand, .lazy = true};
-    nested = ts_package(ts_source("models/novels-10m"), "nested", &o);
+    nested = ts_package(ts_built("models/novels-2"), "nested", &o);
     snprintf(path, sizeof path, "%s/nested.stint", ts_temp_folder());
     if (stint_model_open(path, &on_demand, &lazy) != STINT_OK) fail_msg("%s", stint_error_text());
     for (int i = 0; i < 128; i++) ids[i] = (int32_t)ts_random_below(48);

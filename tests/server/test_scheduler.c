@@ -14,7 +14,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#define MODEL STINT_SOURCE_DIR "/models/novels-10m"
+#define MODEL STINT_TESTS_DIR "/models/novels-2"
 
 enum { N_SLOTS = 4, N_QUEUE = 64, N_REQUESTS = 24, MAX_IDS = 200 };
 

@@ -137,7 +137,7 @@ static void drafts_of_several_slots_change_nothing(void **state) {
     struct answer plain[N_ANSWERS], drafted[N_ANSWERS];
     const stint_sampling warm = {.size = sizeof warm, .temperature = 0.5f, .seed = 3, .top_k = 4};
     stint_prepare_options o = {.size = sizeof o, .n_tokens = 200, .bits_low = 2, .bits_high = 3};
-    model = ts_package(ts_source("models/novels-10m"), "slots", &o);
+    model = ts_package(ts_built("models/novels-2"), "slots", &o);
     for (int i = 0; i < N_ANSWERS; i++) {
         for (int j = 0; j < 60; j++)
             prompts[i][j] =

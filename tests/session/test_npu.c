@@ -12,7 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { N_IDS = 330 };
+enum { N_IDS = 330, N_LAYERS = 2 };
 
 static char folder[512], package[600];
 static stint_model *model;
@@ -47,7 +47,7 @@ static int open_package(void **state) {
     (void)state;
     snprintf(folder, sizeof folder, "%s", ts_temp_folder());
     snprintf(package, sizeof package, "%s/novels.stint", folder);
-    if (stint_prepare(STINT_SOURCE_DIR "/models/novels-10m", package, NULL, NULL) != STINT_OK ||
+    if (stint_prepare(STINT_TESTS_DIR "/models/novels-2", package, NULL, NULL) != STINT_OK ||
         stint_model_open(package, NULL, &model) != STINT_OK)
         fail_msg("%s", stint_error_text());
     stint_model_info info = {.size = sizeof info};
@@ -129,7 +129,7 @@ static void graphs_are_compiled_once(void **state) {
     stint_session *s = open_session(64, 2, NULL);
     stint_graph_info before = {.size = sizeof before}, after = before;
     assert_int_equal(stint_session_graphs(s, &before), STINT_OK);
-    assert_int_equal(before.n_graphs, 12 * 3 + 1);
+    assert_int_equal(before.n_graphs, N_LAYERS * 3 + 1);
     assert_true(before.bytes > 0 && before.compile_seconds >= 0);
     free(evaluate(s, N_IDS));
     assert_int_equal(stint_session_graphs(s, &after), STINT_OK);
@@ -151,8 +151,8 @@ static void what_does_not_fit_is_counted(void **state) {
     stint_prepare_summary summary = {.size = sizeof summary};
     snprintf(narrow, sizeof narrow, "%s/narrow.stint", folder);
     assert_int_equal(
-        stint_prepare(STINT_SOURCE_DIR "/models/novels-10m", narrow, &options, &summary), STINT_OK);
-    assert_int_equal(summary.n_linears, 12 * 4 + 1);
+        stint_prepare(STINT_TESTS_DIR "/models/novels-2", narrow, &options, &summary), STINT_OK);
+    assert_int_equal(summary.n_linears, N_LAYERS * 4 + 1);
     assert_in_range(summary.n_tokens, 1, 3);
     assert_int_equal(stint_model_open(narrow, NULL, &model), STINT_OK);
     stint_session *s = open_session(0, 2, NULL);
@@ -183,7 +183,7 @@ static void a_package_computes_in_integers_only(void **state) {
     assert_int_equal(stint_model_open(package, &options, &other), STINT_E_UNSUPPORTED);
     assert_non_null(strstr(stint_error_text(), "INT8"));
     options.exec = STINT_EXEC_NPU;
-    assert_int_equal(stint_model_open(STINT_SOURCE_DIR "/models/novels-10m", &options, &other),
+    assert_int_equal(stint_model_open(STINT_TESTS_DIR "/models/novels-2", &options, &other),
                      STINT_E_UNSUPPORTED);
     assert_non_null(strstr(stint_error_text(), "stint prepare"));
     assert_int_equal(stint_model_open(package, &options, &other), STINT_OK);

@@ -20,7 +20,7 @@ static stint_model *models[2]; // float, INT8
 static int open_models(void **state) {
     (void)state;
     stint_prepare_options o = {.size = sizeof o, .n_tokens = 300, .outliers = STINT_OUTLIERS_NONE};
-    const char *source = ts_source("models/novels-10m");
+    const char *source = ts_built("models/novels-2");
     assert_int_equal(stint_model_open(source, NULL, &models[0]), STINT_OK);
     models[1] = ts_package(source, "int8", &o);
     return 0;

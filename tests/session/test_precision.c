@@ -13,7 +13,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#define MODEL STINT_SOURCE_DIR "/models/novels-10m"
+#define MODEL STINT_TESTS_DIR "/models/novels-2"
 
 static stint_model *model, *flat; // with nested weights, and without
 static char fingerprint[ST_FINGERPRINT_BYTES];

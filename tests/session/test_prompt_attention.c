@@ -24,7 +24,7 @@ static int open_package(void **state) {
     (void)state;
     char package[600];
     snprintf(package, sizeof package, "%s/novels.stint", ts_temp_folder());
-    if (stint_prepare(STINT_SOURCE_DIR "/models/novels-10m", package, NULL, NULL) != STINT_OK ||
+    if (stint_prepare(STINT_TESTS_DIR "/models/novels-2", package, NULL, NULL) != STINT_OK ||
         stint_model_open(package, NULL, &model) != STINT_OK)
         fail_msg("%s", stint_error_text());
     stint_model_info info = {.size = sizeof info};

@@ -18,7 +18,7 @@ static int open_package(void **state) {
     (void)state;
     size_t bytes;
     stint_prepare_options o = {.size = sizeof o, .n_tokens = 1500, .bits_low = 2, .bits_high = 4};
-    package = ts_package(ts_source("models/novels-10m"), "quality", &o);
+    package = ts_package(ts_built("models/novels-2"), "quality", &o);
     const char *text = stint_model_notes(package, &bytes);
     notes = json_loadb(text, bytes, 0, NULL);
     assert_int_equal(json_array_size(json_object_get(notes, "losses")), 3);
@@ -74,7 +74,7 @@ static void without_nested_weights_all_bits_are_taken(void **state) {
     (void)state;
     stint_model *m = NULL;
     struct st_precision_schedule s = {0};
-    assert_int_equal(stint_model_open(ts_source("models/novels-10m"), NULL, &m), STINT_OK);
+    assert_int_equal(stint_model_open(ts_built("models/novels-2"), NULL, &m), STINT_OK);
     assert_int_equal(st_precision_quality(m, "high"), 8);
     assert_int_equal(st_schedule_load(m, "high", &s), STINT_OK);
     assert_int_equal(s.precision.steps[0].bits, 8);

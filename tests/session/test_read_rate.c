@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#define MODEL STINT_SOURCE_DIR "/models/novels-10m"
+#define MODEL STINT_TESTS_DIR "/models/novels-2"
 
 static stint_model *open_model(const char *path) {
     stint_model *m = NULL;

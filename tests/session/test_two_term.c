@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-static const struct ts_bounded_variant variant = {"neurons of 8 bits", "models/novels-10m-drelu", 8,
+static const struct ts_bounded_variant variant = {"neurons of 8 bits", "models/novels-2-drelu", 8,
                                                   512, 0};
 
 static double squared_error(const float *got, const float *exact) {

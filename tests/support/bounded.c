@@ -64,8 +64,13 @@ stint_status ts_bounded_eval(stint_session *s, float *logits) {
     return STINT_OK;
 }
 
+static const char *source_of(const struct ts_bounded_variant *variant) {
+    const char *built = ts_built(variant->model);
+    return access(built, R_OK) == 0 ? built : ts_shared(variant->model);
+}
+
 static void prepare(void) {
-    const char *source = ts_shared(ts_bounded.variant->model);
+    const char *source = source_of(ts_bounded.variant);
     snprintf(ts_bounded.package, sizeof ts_bounded.package, "%s/m.stint", ts_temp_folder());
     stint_prepare_options o = {.size = sizeof o,
                                .n_tokens = ts_bounded.variant->n_tokens,
@@ -85,7 +90,7 @@ static int open_models(void **state) {
         prepare();
     else
         snprintf(ts_bounded.package, sizeof ts_bounded.package, "%s",
-                 ts_shared(ts_bounded.variant->model));
+                 source_of(ts_bounded.variant));
     ts_bounded.whole = open_package(false);
     ts_bounded.lazy = open_package(true);
     write_schedule();

@@ -80,10 +80,10 @@ static void assert_damage_is_found(uint64_t memory, const char *section, size_t 
 void ts_bounded_damage_is_found(void **state) {
     (void)state;
     uint64_t min = ts_bounded_min(1);
-    assert_damage_is_found(min, "layers.3.qkv.weight", 1000);
-    assert_damage_is_found(min + (64 << 20), "layers.11.up.weight", 100000);
+    assert_damage_is_found(min, "layers.0.qkv.weight", 1000);
+    assert_damage_is_found(min + (64 << 20), "layers.1.up.weight", 100000);
     assert_damage_is_found(min, "head.weight", 500000);
-    if (ts_bounded.lazy->neurons.layers) assert_damage_is_found(min, "layers.5.neurons", 200000);
+    if (ts_bounded.lazy->neurons.layers) assert_damage_is_found(min, "layers.1.neurons", 200000);
 }
 
 void ts_bounded_a_file_cut_short_is_an_error(void **state) {

@@ -42,6 +42,10 @@ const char *ts_source(const char *relative) {
     return join(STINT_SOURCE_DIR, relative);
 }
 
+const char *ts_built(const char *relative) {
+    return join(STINT_TESTS_DIR, relative);
+}
+
 static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *walk) {
     (void)info, (void)kind, (void)walk;
     return remove(path);

@@ -25,7 +25,7 @@ stint_model *ts_package(const char *source, const char *name,
 int ts_kinds_open(void **state) {
     (void)state;
     stint_prepare_options o = {.size = sizeof o, .n_tokens = 300, .outliers = STINT_OUTLIERS_NONE};
-    const char *source = ts_source("models/novels-10m");
+    const char *source = ts_built("models/novels-2");
     assert_int_equal(stint_model_open(source, NULL, &ts_kinds[0]), STINT_OK);
     ts_kinds[1] = ts_package(source, "int8", &o);
     o.outliers = STINT_OUTLIERS_SHARE;

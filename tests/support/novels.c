@@ -7,7 +7,7 @@ stint_model *ts_novels;
 
 int ts_novels_open(void **state) {
     (void)state;
-    return stint_model_open(ts_source("models/novels-10m"), NULL, &ts_novels);
+    return stint_model_open(ts_built("models/novels-2"), NULL, &ts_novels);
 }
 
 int ts_novels_close(void **state) {

@@ -15,6 +15,10 @@ const char *ts_shared(const char *relative);
 // The same for a file of the source tree, which must be there.
 const char *ts_source(const char *relative);
 
+// And for what the build made for tests: models with two of their layers, "models/novels-2" and
+// "models/novels-2-drelu".
+const char *ts_built(const char *relative);
+
 // A fresh folder of this process, removed with all it holds when the process exits. Fails the test
 // where it cannot be made.
 const char *ts_temp_folder(void);

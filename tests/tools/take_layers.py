@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes a copy of a checkpoint with some of its layers: for tests of what any weights show, in a
+fraction of the time.
+
+  take_layers.py SOURCE TARGET LAYER..."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import struct
+import sys
+
+
+def name_of(tensor, layers):
+    """The tensor's name in the copy; None: it is left out."""
+    layer = re.search(r"\.layers\.(\d+)\.", tensor)
+    if not layer:
+        return tensor
+    if int(layer[1]) not in layers:
+        return None
+    return tensor.replace(layer[0], f".layers.{layers.index(int(layer[1]))}.")
+
+
+def take(source, target, layers):
+    data = (source / "model.safetensors").read_bytes()
+    length = struct.unpack("<Q", data[:8])[0]
+    header, body, tensors = json.loads(data[8:8 + length]), data[8 + length:], {}
+    kept, at = [], 0
+    for tensor, entry in header.items():
+        name = name_of(tensor, layers)
+        if name is None or tensor == "__metadata__":
+            continue
+        begin, end = entry["data_offsets"]
+        tensors[name] = {**entry, "data_offsets": [at, at + end - begin]}
+        kept.append(body[begin:end])
+        at += end - begin
+    text = json.dumps(tensors).encode()
+    text += b" " * (-len(text) % 8)
+    config = json.loads((source / "config.json").read_text(encoding="utf-8"))
+    config["num_hidden_layers"] = len(layers)
+    (target / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    (target / "model.safetensors").write_bytes(
+        struct.pack("<Q", len(text)) + text + b"".join(kept))
+    for file in source.iterdir():
+        if file.name.startswith(("tokenizer", "generation", "special", "chat")):
+            shutil.copyfile(file, target / file.name)
+
+
+def main():
+    source, target = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+    target.mkdir(parents=True, exist_ok=True)
+    take(source, target, [int(layer) for layer in sys.argv[3:]])
+    os.utime(target / "config.json")
+
+
+if __name__ == "__main__":
+    main()
