@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the end-to-end tests share: the command under test and the bundled model."""
+"""What the end-to-end tests share: the command under test, the bundled model, and
+a small one for what any weights show."""
 import json
 import os
 import pathlib
@@ -8,6 +9,7 @@ import subprocess
 COMMAND = os.environ["STINT_COMMAND"]
 SOURCE = pathlib.Path(os.environ["STINT_SOURCE_DIR"])
 MODEL = SOURCE / "models" / "novels-10m"
+SMALL = pathlib.Path(os.environ["STINT_BUILD_DIR"]) / "tests/models/novels-2"  # 2 of its layers
 PROMPT = "It was a cold evening in November, and"
 QUICKLY = ("--bits", "none", "--calib-tokens", "64")  # how to prepare what nobody measures
 PATIENCE = 1200  # seconds until a command is thought to hang

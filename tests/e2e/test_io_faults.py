@@ -21,7 +21,7 @@ import tempfile
 import unittest
 
 from built import BUILD, skip_under_sanitizers
-from command import MODEL, stint
+from command import MODEL, SMALL, stint
 from server import Server, events
 
 skip_under_sanitizers()
@@ -74,10 +74,10 @@ class Faults(unittest.TestCase):
         (self.base / "text").write_text(TEXT, encoding="utf-8")
         (self.base / "ids.json").write_text('{"tokens": [1, 2, 3, 4]}', encoding="utf-8")
 
-    def package(self, bits="none"):
+    def package(self, bits="none", model=SMALL):
         path = self.base / "model.stint"
         if not path.exists():
-            done = stint("prepare", MODEL, "-o", path, "--calib", self.base / "text",
+            done = stint("prepare", model, "-o", path, "--calib", self.base / "text",
                          "--calib-tokens", 64, "--outlier-prune", "off", "--bits", bits)
             self.assertEqual(done.returncode, 0, done.stderr)
         return path
@@ -141,38 +141,38 @@ class Faults(unittest.TestCase):
         print(f"{words[0]}: {n_calls} calls, {self.n_tried} runs with a fault")
 
     def test_run(self):
-        self.check("run", MODEL, "-p", "It was", "-n", 2, "--temp", 0, "--threads", 1)
+        self.check("run", SMALL, "-p", "It was", "-n", 2, "--temp", 0, "--threads", 1)
 
     def test_run_from_a_file_with_a_timeline(self):
-        self.check("run", MODEL, "-f", self.base / "text", "-n", 2, "--temp", 0, "--threads", 2,
+        self.check("run", SMALL, "-f", self.base / "text", "-n", 2, "--temp", 0, "--threads", 2,
                    "--npu-threads", 1, "--cpu-threads", 1, "--trace", "t.json", old="t.json",
                    normal=lambda data: re.sub(rb"[-0-9.]+", b"", data)[:200] + data[-4:])
 
     def test_run_under_a_bound(self):
-        self.check("run", self.package(), "-p", "It", "-n", 2, "--temp", 0, "--threads", 1,
+        self.check("run", self.package(model=MODEL), "-p", "It", "-n", 2, "--temp", 0, "--threads", 1,
                    "--memory", "30M", "--ctx", 128, "--chunk", 16)
 
     def test_run_that_streams_nested_weights(self):
-        words = ("run", self.package("2..3"), "-p", "It", "-n", 3, "--temp", 0, "--threads", 1,
+        words = ("run", self.package("2..3", MODEL), "-p", "It", "-n", 3, "--temp", 0, "--threads", 1,
                  "--schedule", "uniform:3", "--ctx", 128, "--chunk", 16, "--memory")
         least = re.search(r"at least (\d+) MiB", stint(*words, "1M").stderr).group(1)
         self.check(*words, f"{least}M")
 
     def test_prepare(self):
-        self.check("prepare", MODEL, "-o", "m.stint", "--calib", self.base / "text", "--bits",
+        self.check("prepare", SMALL, "-o", "m.stint", "--calib", self.base / "text", "--bits",
                    "none", "--calib-tokens", 64, "--outlier-prune", "off", old="m.stint",
                    normal=lambda data: data)
 
     def test_logits(self):
-        self.check("logits", MODEL, "--tokens", self.base / "ids.json", "-o", "l.f32", old="l.f32")
+        self.check("logits", SMALL, "--tokens", self.base / "ids.json", "-o", "l.f32", old="l.f32")
 
     def test_eval(self):
-        self.check("eval", MODEL, "--task", "ppl", "--data", self.base / "text", "--limit", 1,
+        self.check("eval", SMALL, "--task", "ppl", "--data", self.base / "text", "--limit", 1,
                    "--window", 32, "--items", "i.jsonl", old="i.jsonl",
                    normal=lambda data: re.sub(rb"[0-9.]+ tokens/s", b"", data))
 
     def test_tokenize(self):
-        self.check("tokenize", MODEL, text=TEXT)
+        self.check("tokenize", SMALL, text=TEXT)
 
     def test_inspect(self):
         self.check("inspect", self.package(),

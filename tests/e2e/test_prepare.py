@@ -12,7 +12,7 @@ import time
 import unittest
 import xml.etree.ElementTree
 
-from command import COMMAND, MODEL, PROMPT, SOURCE, stint, stint_json
+from command import COMMAND, MODEL, PROMPT, SMALL, SOURCE, stint, stint_json
 
 
 QUICK = ("--bits", "none", "--calib-tokens", "512")  # where any package will do
@@ -122,7 +122,7 @@ class Prepare(Folder):
     def test_a_line_is_enough_to_calibrate(self):
         for options, stdin in ((("--calib", "-"), "x\n"), (("--weight-scale", "tensor"), None),
                                (("--calib-tokens", "1"), None)):
-            done = stint("prepare", MODEL, "-o", self.package, "--target", "sim", *QUICK, *options,
+            done = stint("prepare", SMALL, "-o", self.package, "--target", "sim", *QUICK, *options,
                          text=stdin)
             self.assertEqual(done.returncode, 0, done.stderr)
             ran = stint_json("run", self.package, "-p", PROMPT, "-n", "4")
@@ -192,7 +192,7 @@ class Prepare(Folder):
         child.kill()
         child.communicate(timeout=60)
         self.assertEqual(self.names(), [])
-        self.assertEqual(stint("prepare", MODEL, "-o", self.package, *QUICK).returncode, 0)
+        self.assertEqual(stint("prepare", SMALL, "-o", self.package, *QUICK).returncode, 0)
         self.assertEqual(stint("inspect", self.package).returncode, 0)
 
     def test_a_full_disk_keeps_what_was_there(self):
@@ -209,7 +209,7 @@ class Prepare(Folder):
 class Damage(Folder):
     def setUp(self):
         super().setUp()
-        self.assertEqual(stint("prepare", MODEL, "-o", self.package, *QUICK).returncode, 0)
+        self.assertEqual(stint("prepare", SMALL, "-o", self.package, *QUICK).returncode, 0)
         self.data = self.package.read_bytes()
 
     def refused(self, data, *pieces):

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import unittest
 
-from command import COMMAND, MODEL, PROMPT, SOURCE, stint, stint_json
+from command import COMMAND, MODEL, PROMPT, SMALL, SOURCE, stint, stint_json
 
 TEXT = (SOURCE / "README.md").read_text(encoding="utf-8")
 BITS = {"uniform": [4, 3, 2], "prompt too": [4, 3, 2]}
@@ -114,7 +114,7 @@ class Schedules(unittest.TestCase):
 
     def test_what_does_not_fit_is_refused(self):
         other = self.folder / "other.stint"
-        stint_json("prepare", MODEL, "-o", other, "--calib-tokens", "64", "--bits", "3..4",
+        stint_json("prepare", SMALL, "-o", other, "--calib-tokens", "64", "--bits", "3..4",
                    "--quantizer", "uniform")
         out = self.folder / "s.json"
         self.schedule("solve", "-d", self.prompts, "--limit", "1", "-n", "4", "-o", out)
@@ -138,7 +138,7 @@ class Schedules(unittest.TestCase):
         self.assert_refused(stint("schedule", self.package, "train", "-d", self.text, "--low", "4"),
                             "nothing to choose")
         self.assert_refused(stint("prepare", MODEL, "-o", out, "--quantizer", "x"), "descent")
-        stint_json("prepare", MODEL, "-o", other, "--calib-tokens", "64", "--bits", "2..8",
+        stint_json("prepare", SMALL, "-o", other, "--calib-tokens", "64", "--bits", "2..8",
                    "--quantizer", "uniform")
         self.assertIn("2 to 7 bits", stint("inspect", other).stdout)
         self.assert_refused(stint("schedule", other, "solve", "-d", self.prompts, "-n", "40",
@@ -208,7 +208,7 @@ class Schedules(unittest.TestCase):
     def test_other_quantizers_and_outliers_run(self):
         for options in (("--quantizer", "uniform"), ("--sparse", "0.01")):
             package = self.folder / "q.stint"
-            stint_json("prepare", MODEL, "-o", package, "--calib-tokens", "64", *options)
+            stint_json("prepare", SMALL, "-o", package, "--calib-tokens", "64", *options)
             ran = stint_json("run", package, "-p", PROMPT, "-n", "6", "--schedule", "uniform:4")
             self.assertGreater(len(ran["text"]), 5)
 
