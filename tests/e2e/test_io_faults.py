@@ -149,11 +149,13 @@ class Faults(unittest.TestCase):
                    normal=lambda data: re.sub(rb"[-0-9.]+", b"", data)[:200] + data[-4:])
 
     def test_run_under_a_bound(self):
-        self.check("run", self.package(model=MODEL), "-p", "It", "-n", 2, "--temp", 0, "--threads", 1,
+        package = self.package(model=MODEL)
+        self.check("run", package, "-p", "It", "-n", 2, "--temp", 0, "--threads", 1,
                    "--memory", "30M", "--ctx", 128, "--chunk", 16)
 
     def test_run_that_streams_nested_weights(self):
-        words = ("run", self.package("2..3", MODEL), "-p", "It", "-n", 3, "--temp", 0, "--threads", 1,
+        package = self.package("2..3", MODEL)
+        words = ("run", package, "-p", "It", "-n", 3, "--temp", 0, "--threads", 1,
                  "--schedule", "uniform:3", "--ctx", 128, "--chunk", 16, "--memory")
         least = re.search(r"at least (\d+) MiB", stint(*words, "1M").stderr).group(1)
         self.check(*words, f"{least}M")

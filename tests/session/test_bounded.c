@@ -71,8 +71,8 @@ static void short_texts_have_more_slices(void **state) {
 }
 
 int main(void) {
-    static const struct ts_bounded_variant dense = {"dense", "models/novels-10m", 0, 512, 0};
-    static const struct ts_bounded_variant folder = {"folder", "models/novels-10m", 0, 0, 0};
+    static const struct ts_bounded_variant dense = {"dense", "models/novels-10m", 0, 512, 0, 0};
+    static const struct ts_bounded_variant folder = {"folder", "models/novels-10m", 0, 0, 0, 0};
     const struct CMUnitTest laws[] = {
         cmocka_unit_test(ts_bounded_any_bound_gives_the_same),
         cmocka_unit_test(ts_bounded_a_bound_must_be_given),

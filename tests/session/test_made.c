@@ -12,67 +12,16 @@
 #include <string.h>
 #include <cmocka.h>
 
-static const struct variant {
-    struct ts_bounded_variant steps;
-    uint32_t stored; // bits
-} variants[] = {
-    {{"one set, 3 bits a step", "models/novels-10m", 0, 128, 3}, 8},
-    {{"one set, INT8 steps", "models/novels-10m", 0, 128, 0}, 7},
+static const struct ts_bounded_variant variants[] = {
+    {"one set, 3 bits a step", "models/novels-2", 0, 128, 3, 8},
+    {"one set, INT8 steps", "models/novels-2", 0, 128, 0, 7},
 };
-static const struct variant *variant;
-
-static void prepare(void) {
-    stint_prepare_options o = {.size = sizeof o,
-                               .n_tokens = variant->steps.n_tokens,
-                               .outliers = STINT_OUTLIERS_SHARE,
-                               .outlier_prune = 0.5f,
-                               .bits_low = 2,
-                               .bits_high = 4,
-                               .quantizer = "uniform", // takes less time
-                               .one_set = variant->stored};
-    snprintf(ts_bounded.package, sizeof ts_bounded.package, "%s/m.stint", ts_temp_folder());
-    assert_int_equal(stint_prepare(ts_shared(variant->steps.model), ts_bounded.package, &o, NULL),
-                     STINT_OK);
-}
-
-static void write_schedule(void) {
-    stint_precision p = {.size = sizeof p, .prefill = 8, .n_steps = 1};
-    p.steps[0].bits = variant->steps.step_bits;
-    snprintf(ts_bounded.schedule, sizeof ts_bounded.schedule, "%s/schedule.json", ts_temp_folder());
-    if (p.steps[0].bits)
-        assert_int_equal(st_schedule_write(ts_bounded.whole, &p, ts_bounded.schedule), STINT_OK);
-}
-
-static int open_models(void **state) {
-    (void)state;
-    stint_model_options lazy = {.size = sizeof lazy, .lazy = true};
-    ts_bounded.variant = &variant->steps;
-    prepare();
-    assert_int_equal(stint_model_open(ts_bounded.package, NULL, &ts_bounded.whole), STINT_OK);
-    assert_int_equal(stint_model_open(ts_bounded.package, &lazy, &ts_bounded.lazy), STINT_OK);
-    write_schedule();
-    for (size_t i = 0; i < TS_BOUNDED_IDS; i++)
-        ts_bounded.ids[i] = (int32_t)ts_random_below(ts_bounded_vocab());
-    ts_bounded.wanted = malloc(TS_BOUNDED_IDS * ts_bounded_vocab() * sizeof *ts_bounded.wanted);
-    stint_session *s = ts_bounded_session(ts_bounded.whole, 0, false);
-    assert_int_equal(ts_bounded_eval(s, ts_bounded.wanted), STINT_OK);
-    stint_session_close(s);
-    return 0;
-}
-
-static int close_models(void **state) {
-    (void)state;
-    stint_model_close(ts_bounded.whole);
-    stint_model_close(ts_bounded.lazy);
-    free(ts_bounded.wanted);
-    return 0;
-}
 
 // Of a session that begins; one that runs fails when it reads the codes again, or has them. Both go
 // on when the file is whole.
 static void damage_of_codes_is_found(void **state) {
     (void)state;
-    static const char *const sections[] = {"layers.3.k.nested", "layers.11.up.nested",
+    static const char *const sections[] = {"layers.0.k.nested", "layers.1.up.nested",
                                            "head.nested"};
     float *got = malloc(TS_BOUNDED_IDS * ts_bounded_vocab() * sizeof *got);
     size_t bytes = TS_BOUNDED_IDS * ts_bounded_vocab() * sizeof *got;
@@ -132,16 +81,14 @@ static void planes_in_memory_are_not_read_again(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ts_bounded_any_bound_gives_the_same),
+        cmocka_unit_test(ts_bounded_a_bound_must_be_given),
         cmocka_unit_test(ts_bounded_each_sequence_gets_what_it_gets_alone),
         cmocka_unit_test(damage_of_codes_is_found),
         cmocka_unit_test(nothing_is_held_between_batches),
         cmocka_unit_test(planes_in_memory_are_not_read_again),
     };
     int failed = 0;
-    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
-        variant = &variants[i];
-        failed |=
-            cmocka_run_group_tests_name(variant->steps.title, tests, open_models, close_models);
-    }
+    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++)
+        failed |= ts_bounded_run(&variants[i], false, tests, sizeof tests / sizeof *tests);
     return failed;
 }

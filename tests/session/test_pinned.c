@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 static const struct ts_bounded_variant variants[] = {
-    {"dense, 3 bits a step", "models/novels-10m", 0, 512, 3},
-    {"sparse, 4 bits, 3 a step", "models/novels-10m-drelu", 4, 512, 3},
+    {"dense, 3 bits a step", "models/novels-10m", 0, 512, 3, 0},
+    {"sparse, 4 bits, 3 a step", "models/novels-10m-drelu", 4, 512, 3, 0},
 };
 
 static void nested_weights_are_pinned(void **state) {

@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 static const struct ts_bounded_variant variants[] = {
-    {"sparse", "models/novels-10m-drelu", 8, 512, 0},
-    {"sparse, 4 bits, 3 a step", "models/novels-2-drelu", 4, 2048, 3},
+    {"sparse", "models/novels-10m-drelu", 8, 512, 0, 0},
+    {"sparse, 4 bits, 3 a step", "models/novels-2-drelu", 4, 2048, 3, 0},
 };
 
 // Of the largest logit.

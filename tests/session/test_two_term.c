@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 static const struct ts_bounded_variant variant = {"neurons of 8 bits", "models/novels-2-drelu", 8,
-                                                  512, 0};
+                                                  512, 0, 0};
 
 static double squared_error(const float *got, const float *exact) {
     double sum = 0.0;

@@ -25,6 +25,10 @@ size_t ts_bounded_vocab(void) {
     return ts_bounded.whole->config.vocab;
 }
 
+bool ts_bounded_is_nested(void) {
+    return ts_bounded.variant->step_bits || ts_bounded.variant->one_set;
+}
+
 const char *ts_bounded_schedule(void) {
     return ts_bounded.variant->step_bits ? ts_bounded.schedule : NULL;
 }
@@ -72,6 +76,7 @@ static const char *source_of(const struct ts_bounded_variant *variant) {
 static void prepare(void) {
     const char *source = source_of(ts_bounded.variant);
     snprintf(ts_bounded.package, sizeof ts_bounded.package, "%s/m.stint", ts_temp_folder());
+    bool nested = ts_bounded_is_nested();
     stint_prepare_options o = {.size = sizeof o,
                                .n_tokens = ts_bounded.variant->n_tokens,
                                .outliers = STINT_OUTLIERS_SHARE,
@@ -79,8 +84,9 @@ static void prepare(void) {
                                .neurons = ts_bounded.variant->neuron_bits != 0,
                                .recall = 0.98f, // of so short a text
                                .neuron_bits = ts_bounded.variant->neuron_bits,
-                               .bits_low = ts_bounded.variant->step_bits ? 2 : 0,
-                               .bits_high = ts_bounded.variant->step_bits ? 4 : 0};
+                               .one_set = ts_bounded.variant->one_set,
+                               .bits_low = nested ? 2 : 0,
+                               .bits_high = nested ? 4 : 0};
     assert_int_equal(stint_prepare(source, ts_bounded.package, &o, NULL), STINT_OK);
 }
 

@@ -14,6 +14,7 @@ struct ts_bounded_variant {
     // n_tokens: of calibration; fewer, and no predictor pays. 0: the model is not prepared.
     uint32_t neuron_bits, n_tokens;
     uint32_t step_bits; // of nested weights, after an INT8 prompt; 0: there are none
+    uint32_t one_set;   // bits of nested weights that INT8 ones are made of; 0: they lie apart
 };
 
 extern struct ts_bounded {
@@ -31,6 +32,7 @@ int ts_bounded_run(const struct ts_bounded_variant *variant, bool laws,
                    const struct CMUnitTest *tests, size_t n);
 
 size_t ts_bounded_vocab(void);
+bool ts_bounded_is_nested(void);
 const char *ts_bounded_schedule(void); // NULL: of a variant without nested weights
 
 stint_session *ts_bounded_session(const stint_model *model, uint64_t memory, bool predict);

@@ -45,7 +45,7 @@ void ts_bounded_a_bound_must_be_given(void **state) {
     assert_int_equal(stint_session_open(ts_bounded.lazy, &o, &s), STINT_E_UNSUPPORTED);
     o = (stint_session_options){.size = sizeof o, .memory = 100 << 20, .schedule = "uniform:7"};
     assert_int_equal(stint_session_open(ts_bounded.lazy, &o, &s),
-                     ts_bounded.variant->step_bits ? STINT_E_ARG : STINT_E_UNSUPPORTED);
+                     ts_bounded_is_nested() ? STINT_E_ARG : STINT_E_UNSUPPORTED);
     s = ts_bounded_session(ts_bounded.whole, 0, true);
     stint_memory_info info = {.size = sizeof info};
     assert_int_equal(stint_session_memory(s, &info), STINT_OK);
