@@ -103,7 +103,7 @@ class Harness(unittest.TestCase):
                 model_args={"model": model.stem, "base_url": server.address + "/v1/completions"}
             )["results"]
 
-    def compare(self, model):
+    def compare(self, model, ppl_delta):
         files = {"openbookqa": "test.jsonl", "hellaswag": "hellaswag_val.txt",
                  "lambada": "lambada_test.jsonl", "winogrande": "dev.jsonl"}
         got = self.harness(model)
@@ -117,14 +117,14 @@ class Harness(unittest.TestCase):
                         items = round(abs(ours[metric] - theirs[metric]) * n)
                         self.assertLessEqual(items, 1, (metric, ours, theirs))
                 if "ppl" in ours:
-                    self.assertAlmostEqual(ours["ppl"] / theirs["perplexity"], 1, delta=2e-3)
+                    self.assertAlmostEqual(ours["ppl"] / theirs["perplexity"], 1, delta=ppl_delta)
 
     def test_results_are_those_of_stint_eval(self):
-        self.compare(self.model)
+        self.compare(self.model, 5e-4)
 
     @unittest.skipUnless(LONG and SMOLLM2, "for STINT_CI_LONG=1, with SmolLM2")
     def test_results_of_a_real_model(self):
-        self.compare(SMOLLM2)
+        self.compare(SMOLLM2, 2e-3)  # integer products, over another batch
 
 
 if __name__ == "__main__":
