@@ -48,7 +48,8 @@ function show() {
   const name = !several() ? el("strong", {}, model.id)
     : choice?.length === list.length ? choice : picker();
   line.replaceChildren(name, el("span", {}, details(model)));
-  line.title = [model.stint?.architecture, model.stint?.exec].filter(Boolean).join(", ");
+  line.title = [details(model), model.stint?.architecture, model.stint?.exec]
+    .filter(Boolean).join(", "); // a narrow page cuts the line
   document.title = `${model.id} · stint`;
   find("thinking-field").hidden = !model.stint?.reasoning;
   whenChosen();
