@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 CMAKE_FLAGS ?=                     # for configuring, e.g. CMAKE_FLAGS=-DSTINT_WERROR=ON
 JOBS ?= $(shell nproc)
 # Many tests wait: for a disk, a browser, a server.
-TEST_JOBS ?= $(shell expr $(JOBS) + 1)
+TEST_JOBS ?= $(shell expr $(JOBS) + 2)
 
 .PHONY: all demo test check asan tsan dev arm fuzz bench install wheel deb clean help bootstrap
 .PHONY: everything hexagon opencl soak coverage memcheck

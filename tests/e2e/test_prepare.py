@@ -69,9 +69,9 @@ class Prepare(Folder):
         self.assertEqual(bench["roofline"]["prefill_peak"], "int8")
 
     def test_int8_weights_are_made_of_nested_codes(self):
-        apart = stint_json("prepare", MODEL, "-o", self.folder / "apart.stint", "--target", "sim",
+        apart = stint_json("prepare", SMALL, "-o", self.folder / "apart.stint", "--target", "sim",
                            *HELD_OUT)
-        one = stint_json("prepare", MODEL, "-o", self.package, "--target", "sim", "--one-set", "8",
+        one = stint_json("prepare", SMALL, "-o", self.package, "--target", "sim", "--one-set", "8",
                          *HELD_OUT)
         self.assertLess(one["bytes"], 0.8 * apart["bytes"])
         for one_loss, loss in zip(one["losses"], apart["losses"], strict=True):

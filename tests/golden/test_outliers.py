@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shadow execution where it is needed: twins of a trained model whose linears meet outliers, on
 text that neither training nor calibration saw. Without shadow execution they are ruined.
-STINT_CI_LONG=1 adds a twin whose outermost linears alone meet them."""
+STINT_CI_LONG=1 adds a twin whose outermost linears alone meet them, and all targets for each."""
 import json
 import os
 import pathlib
@@ -18,7 +18,8 @@ MODEL = golden.SHARED / "models" / "novels-10m"
 PLANT = pathlib.Path(__file__).parent.parent / "tools" / "plant_outliers.py"
 WINDOWS, LENGTH, CALIBRATION = 5, 256, 2048
 TWINS = [(16, 1), (128, 1)]  # strength of the outliers, share of the linears
-if os.environ.get("STINT_CI_LONG") == "1":
+LONG = os.environ.get("STINT_CI_LONG") == "1"
+if LONG:
     TWINS.append((128, 0.15))
 
 
@@ -72,6 +73,8 @@ class Outliers(unittest.TestCase):
                 auto, report = self.increase(twin, "auto")
                 self.assertLess(auto, 0.01)
                 self.assertGreater(report["linears_shadowed"], 6)
+                if strength == 16 and not LONG:
+                    continue
                 rows, report = self.increase(twin, "auto", "cpu")
                 self.assertLess(rows, 0.012)
                 unpruned, report = self.increase(twin, "0")
