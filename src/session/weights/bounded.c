@@ -39,15 +39,11 @@ static void set_up(const struct stint_model *model, const struct st_bounded_opti
 
 stint_status st_bounded_plan(const struct stint_model *model, const struct st_bounded_options *o,
                              struct st_bounded *planned) {
-    struct st_bounded r = {0};
-    set_up(model, o, &r);
-    stint_status status = st_bounded_divide(model, &r);
-    if (status != STINT_OK) {
-        st_arena_close(&r.table);
-        return status;
-    }
-    *planned = r;
-    return STINT_OK;
+    *planned = (struct st_bounded){0};
+    set_up(model, o, planned);
+    stint_status status = st_bounded_divide(model, planned);
+    if (status != STINT_OK) st_bounded_plan_close(planned);
+    return status;
 }
 
 void st_bounded_plan_close(struct st_bounded *planned) {
