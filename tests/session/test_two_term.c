@@ -24,8 +24,7 @@ static void steps_are_finer_than_prompts(void **state) {
            after = TS_BOUNDED_PROMPT * ts_bounded_vocab();
     float *exact = malloc(bytes), *prompt = malloc(bytes);
     stint_model *source = NULL;
-    assert_int_equal(stint_model_open(ts_shared(ts_bounded.variant->model), NULL, &source),
-                     STINT_OK);
+    assert_int_equal(stint_model_open(ts_bounded_source(), NULL, &source), STINT_OK);
     stint_session *s = ts_bounded_session(source, 0, false);
     assert_int_equal(stint_session_eval(s, 0, ts_bounded.ids, TS_BOUNDED_IDS, true, exact),
                      STINT_OK);

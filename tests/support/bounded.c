@@ -68,13 +68,13 @@ stint_status ts_bounded_eval(stint_session *s, float *logits) {
     return STINT_OK;
 }
 
-static const char *source_of(const struct ts_bounded_variant *variant) {
-    const char *built = ts_built(variant->model);
-    return access(built, R_OK) == 0 ? built : ts_shared(variant->model);
+const char *ts_bounded_source(void) {
+    const char *model = ts_bounded.variant->model, *built = ts_built(model);
+    return access(built, R_OK) == 0 ? built : ts_shared(model);
 }
 
 static void prepare(void) {
-    const char *source = source_of(ts_bounded.variant);
+    const char *source = ts_bounded_source();
     snprintf(ts_bounded.package, sizeof ts_bounded.package, "%s/m.stint", ts_temp_folder());
     bool nested = ts_bounded_is_nested();
     stint_prepare_options o = {.size = sizeof o,
@@ -96,7 +96,7 @@ static int open_models(void **state) {
         prepare();
     else
         snprintf(ts_bounded.package, sizeof ts_bounded.package, "%s",
-                 source_of(ts_bounded.variant));
+                 ts_bounded_source());
     ts_bounded.whole = open_package(false);
     ts_bounded.lazy = open_package(true);
     write_schedule();

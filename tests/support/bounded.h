@@ -32,6 +32,7 @@ int ts_bounded_run(const struct ts_bounded_variant *variant, bool laws,
                    const struct CMUnitTest *tests, size_t n);
 
 size_t ts_bounded_vocab(void);
+const char *ts_bounded_source(void); // the path of the variant's model
 bool ts_bounded_is_nested(void);
 const char *ts_bounded_schedule(void); // NULL: of a variant without nested weights
 
