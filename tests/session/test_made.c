@@ -36,10 +36,8 @@ static void damage_of_codes_is_found(void **state) {
         assert_int_equal(ts_bounded_eval(s, got), STINT_E_FORMAT);
         assert_non_null(strstr(stint_error_text(), sections[i]));
         ts_bounded_flip(sections[i], 1000);
-        assert_int_equal(ts_bounded_eval(s, got), STINT_OK);
-        assert_memory_equal(got, ts_bounded.wanted, bytes);
-        assert_int_equal(ts_bounded_eval(running, got), STINT_OK);
-        assert_memory_equal(got, ts_bounded.wanted, bytes);
+        ts_bounded_goes_on(s, got);
+        ts_bounded_goes_on(running, got);
         stint_session_close(running);
         stint_session_close(s);
     }

@@ -128,8 +128,7 @@ static void damage_of_any_part_is_found(void **state) {
                              parts[i].is_read ? STINT_E_FORMAT : STINT_OK);
             if (parts[i].is_read) assert_non_null(strstr(stint_error_text(), parts[i].section));
             ts_bounded_flip(parts[i].section, end);
-            assert_int_equal(ts_bounded_eval(s, got), STINT_OK);
-            assert_wanted(got);
+            ts_bounded_goes_on(s, got);
             stint_session_close(s);
         }
     free(got);

@@ -46,6 +46,8 @@ uint64_t ts_bounded_min(uint32_t n_sequences);
 
 // Turns over a bit of a section in the package's file, also while the model is open.
 void ts_bounded_flip(const char *section, size_t offset);
+// Fails unless a session answers right again once its file is whole. `got` is scratch.
+void ts_bounded_goes_on(stint_session *s, float *got);
 
 // The laws: bounded_laws.c and bounded_sequences.c.
 void ts_bounded_any_bound_gives_the_same(void **state);

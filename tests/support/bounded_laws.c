@@ -53,6 +53,16 @@ void ts_bounded_a_bound_must_be_given(void **state) {
     stint_session_close(s);
 }
 
+void ts_bounded_goes_on(stint_session *s, float *got) {
+    // An eval ends with slices of the next one under way: those were read while the file was damaged.
+    stint_status first = ts_bounded_eval(s, got);
+    if (first != STINT_OK) {
+        assert_int_equal(first, STINT_E_FORMAT);
+        assert_int_equal(ts_bounded_eval(s, got), STINT_OK);
+    }
+    assert_memory_equal(got, ts_bounded.wanted, TS_BOUNDED_IDS * ts_bounded_vocab() * sizeof *got);
+}
+
 static void assert_damage_is_found(uint64_t memory, const char *section, size_t offset) {
     float *got = malloc(TS_BOUNDED_IDS * ts_bounded_vocab() * sizeof *got);
     stint_session *s = ts_bounded_session(ts_bounded.lazy, memory, false);
@@ -68,10 +78,8 @@ static void assert_damage_is_found(uint64_t memory, const char *section, size_t 
     assert_non_null(strstr(stint_error_text(), section));
     assert_non_null(strstr(stint_error_text(), "m.stint"));
     ts_bounded_flip(section, offset);
-    assert_int_equal(ts_bounded_eval(other, got), STINT_OK);
-    assert_memory_equal(got, ts_bounded.wanted, TS_BOUNDED_IDS * ts_bounded_vocab() * sizeof *got);
-    assert_int_equal(ts_bounded_eval(s, got), STINT_OK);
-    assert_memory_equal(got, ts_bounded.wanted, TS_BOUNDED_IDS * ts_bounded_vocab() * sizeof *got);
+    ts_bounded_goes_on(other, got);
+    ts_bounded_goes_on(s, got);
     stint_session_close(other);
     stint_session_close(s);
     free(got);
