@@ -4,13 +4,16 @@
 (tests/tools/step_clock.c): answers are the same, nobody is late, and nothing waits for a day."""
 import os
 import platform
+import pty
+import re
+import subprocess
 import sys
 import tempfile
 import time
 import unittest
 
 from built import BUILD, skip_under_sanitizers
-from command import MODEL, PROMPT, stint
+from command import COMMAND, MODEL, PROMPT, stint
 from server import Server
 
 skip_under_sanitizers()
@@ -27,6 +30,36 @@ class ClockSteps(unittest.TestCase):
         words = ("run", MODEL, "-p", PROMPT, "-n", 4, "--temp", 0, "--threads", 2)
         sound, stepped = stint(*words), stint(*words, env=STEPPED)
         self.assertEqual((stepped.returncode, stepped.stdout), (0, sound.stdout), stepped.stderr)
+
+    def shown(self, *words, text=None, **environment):
+        """Standard output, and what a terminal shows of standard error."""
+        master, slave = pty.openpty()
+        done = subprocess.run([COMMAND, *map(str, words)], input=text, stdout=subprocess.PIPE,
+                              stderr=slave, encoding="utf-8", check=True,
+                              env={**STEPPED, **environment})
+        os.close(slave)
+        shown = b""
+        try:
+            while more := os.read(master, 4096):
+                shown += more
+        except OSError:  # all has been read
+            pass
+        os.close(master)
+        return done.stdout, shown.decode("utf-8")
+
+    def test_a_bar_shows_while_a_prompt_is_read(self):
+        prompt = PROMPT * 12
+        common = ("--temp", 0, "--threads", 2, "--chunk", 32)
+        for words, text in ((("run", MODEL, "-p", prompt, "-n", 2), None),
+                            (("chat", MODEL, "-n", 2), prompt + "\n")):
+            answer, _ = self.shown(*words, *common, text=text)
+            hurried, shown = self.shown(*words, *common, text=text, CLOCK_RATE="100000")
+            self.assertEqual(hurried, answer)
+            bars = re.findall(r"\r([^\r]*)\[([#.]{28})\] +(\d+) %  \d+ s left", shown)
+            self.assertGreater(len(bars), 1, shown)
+            shares = [int(share) for _, _, share in bars]
+            self.assertEqual(shares, sorted(shares), shown)
+            self.assertIn("\r\x1b[K", shown[shown.rindex("s left"):])  # erased for the answer
 
     def begin(self, server, body):
         """A connection on which a part of the body has been sent."""
