@@ -54,7 +54,7 @@ void ts_bounded_a_bound_must_be_given(void **state) {
 }
 
 void ts_bounded_goes_on(stint_session *s, float *got) {
-    // An eval ends with slices of the next one under way: those were read while the file was damaged.
+    // An eval ends with slices of the next under way: they were read while the file was damaged.
     stint_status first = ts_bounded_eval(s, got);
     if (first != STINT_OK) {
         assert_int_equal(first, STINT_E_FORMAT);
