@@ -44,8 +44,8 @@ static void find_least(const float (*restrict errors)[ROWS], int32_t n_codes,
     for (size_t r = 0; r < ROWS; r++) selected[r] = 0;
     for (int32_t c = 0; c < n_codes; c++)
         for (size_t r = 0; r < ROWS; r++) {
-            bool less = errors[c][r] < best[r];
-            selected[r] = less ? c : selected[r];
+            int32_t less = -(int32_t)(errors[c][r] < best[r]); // a mask: no store depends on it
+            selected[r] = (selected[r] & ~less) | (c & less);
             best[r] = less ? errors[c][r] : best[r];
         }
 }
