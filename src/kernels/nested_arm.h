@@ -5,12 +5,12 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { LANES = 1 };
+enum { LANES = 1, PARTS = 8 };
 
 typedef uint8x16_t vb;
 typedef int32x4_t vi;
 typedef float32x4_t vf;
-typedef const uint8_t *vs;
+typedef const uint8_t *vs, *vl;
 typedef struct {
     float32x4_t low, high; // rows
 } vm;
@@ -27,8 +27,11 @@ static inline vb vb_and(vb v, uint8_t mask) {
 static inline vb vb_select(uint8_t mask, vb a, vb b) {
     return vbslq_u8(vdupq_n_u8(mask), a, b);
 }
-static inline vb vb_lookup(vb table, vb index) {
-    return vqtbl1q_u8(table, index);
+static inline vb vb_double(vb v) {
+    return vshlq_n_u8(v, 1);
+}
+static inline vb vb_append(vb a, vb b) {
+    return vsliq_n_u8(b, a, 1);
 }
 #define vb_shl(v, n) vshlq_n_u8(v, n)
 #define vb_shr(v, n) vshrq_n_u8(v, n)
@@ -50,8 +53,11 @@ static inline vf vf_zero(void) {
 static inline vf vf_add_scaled(vf sum, vi exact, float scale) {
     return vfmaq_n_f32(sum, vcvtq_f32_s32(exact), scale);
 }
-static inline void vf_rows(vf v, float rows[LANES]) {
-    rows[0] = vaddvq_f32(v);
+static inline void vf_rows(const vf v[PARTS], float rows[8]) {
+    for (size_t p = 0; p < PARTS; p++) rows[p] = vaddvq_f32(v[p]);
+}
+static inline vl vl_load(const uint8_t *p) {
+    return p;
 }
 static inline vm vm_zero(void) {
     return (vm){vdupq_n_f32(0.0f), vdupq_n_f32(0.0f)};
@@ -64,7 +70,7 @@ static inline int32x4_t four_rows(const uint8_t *minima, int16x4_t sums) {
     int32x4_t r2 = vmull_s16(vget_low_s16(high), sums), r3 = vmull_s16(vget_high_s16(high), sums);
     return vpaddq_s32(vpaddq_s32(r0, r1), vpaddq_s32(r2, r3));
 }
-static inline vm vm_add(vm sum, const uint8_t *minima, const int16_t *sums, float scale) {
+static inline vm vm_add(vm sum, vl minima, const int16_t *sums, float scale) {
     int16x4_t four = vld1_s16(sums);
     return (vm){vf_add_scaled(sum.low, four_rows(minima, four), scale),
                 vf_add_scaled(sum.high, four_rows(minima + 16, four), scale)};

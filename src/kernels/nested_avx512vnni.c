@@ -9,9 +9,9 @@
 #define NAME     st_nested_avx512vnni
 #define QUANTIZE st_nested_quantize_avx512
 
-enum { LANES = 4 };
+enum { LANES = 4, PARTS = 2 };
 
-typedef __m512i vb, vi, vs;
+typedef __m512i vb, vi, vs, vl;
 typedef __m512 vf, vm;
 
 static inline vb vb_load(const void *p) {
@@ -26,8 +26,11 @@ static inline vb vb_and(vb v, uint8_t mask) {
 static inline vb vb_select(uint8_t mask, vb a, vb b) {
     return _mm512_ternarylogic_epi64(_mm512_set1_epi8((char)mask), a, b, 0xca);
 }
-static inline vb vb_lookup(vb table, vb index) {
-    return _mm512_shuffle_epi8(table, index);
+static inline vb vb_double(vb v) {
+    return _mm512_add_epi8(v, v);
+}
+static inline vb vb_append(vb a, vb b) {
+    return vb_select(1, b, vb_double(a));
 }
 #define vb_shl(v, n) _mm512_slli_epi16(v, n)
 #define vb_shr(v, n) _mm512_srli_epi16(v, n)
@@ -59,22 +62,28 @@ static inline vf vf_zero(void) {
 static inline vf vf_add_scaled(vf sum, vi exact, float scale) {
     return _mm512_fmadd_ps(_mm512_cvtepi32_ps(exact), _mm512_set1_ps(scale), sum);
 }
-static inline void vf_rows(vf v, float rows[LANES]) {
+static inline void four_rows(vf v, float rows[LANES]) {
     v = _mm512_add_ps(v, _mm512_shuffle_ps(v, v, 0xb1));
     v = _mm512_add_ps(v, _mm512_shuffle_ps(v, v, 0x4e));
     const __m512i first = _mm512_setr_epi32(0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
     _mm_storeu_ps(rows, _mm512_castps512_ps128(_mm512_permutexvar_ps(first, v)));
 }
+static inline void vf_rows(const vf v[PARTS], float rows[8]) {
+    four_rows(v[0], rows);
+    four_rows(v[1], rows + LANES);
+}
 
+static inline vl vl_load(const uint8_t *p) {
+    return _mm512_cvtepi8_epi16(_mm256_loadu_si256((const void *)p));
+}
 static inline vm vm_zero(void) {
     return _mm512_setzero_ps();
 }
 // Two products of two groups for each row.
-static inline vm vm_add(vm sum, const uint8_t *minima, const int16_t *sums, float scale) {
+static inline vm vm_add(vm sum, vl minima, const int16_t *sums, float scale) {
     int64_t four;
     memcpy(&four, sums, sizeof four);
-    __m512i rows = _mm512_cvtepi8_epi16(_mm256_loadu_si256((const void *)minima));
-    __m512i exact = _mm512_madd_epi16(rows, _mm512_set1_epi64(four));
+    __m512i exact = _mm512_madd_epi16(minima, _mm512_set1_epi64(four));
     exact = _mm512_add_epi32(exact, _mm512_shuffle_epi32(exact, 0xb1));
     return vf_add_scaled(sum, exact, scale);
 }
