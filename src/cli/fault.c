@@ -10,7 +10,7 @@
 
 const char *const st_cli_fault_text =
     "a part of the model cannot be read any more: its file was cut "
-    "or replaced in place, or its disk has failed";
+    "or written while it was in use, or its disk has failed";
 
 static const char *fault_command;
 static char fault_model[1024];
@@ -35,10 +35,15 @@ static void end(int number) {
 
 static volatile sig_atomic_t signal_instead;
 
-static void stand_still(int number) {
-    (void)number;
+void st_cli_fault_stand(void) {
+    if (signal_instead == 0) st_cli_fault_end(); // nobody waits for it yet
     kill(getpid(), signal_instead);
     for (;;) pause();
+}
+
+static void stand_still(int number) {
+    (void)number;
+    st_cli_fault_stand();
 }
 
 static void handle(void (*handler)(int)) {

@@ -11,6 +11,9 @@ void st_cli_fault_watch(const char *command, const char *model);
 // From now on the thread that meets a fault stands still, and the process gets this signal instead.
 void st_cli_fault_signal(int number);
 
+// What that thread does then, for one that finds out in another way.
+void st_cli_fault_stand(void) __attribute__((noreturn));
+
 // What is printed, for clients.
 extern const char *const st_cli_fault_text;
 

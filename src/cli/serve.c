@@ -277,6 +277,11 @@ static stint_status open_model(void *context, const char *path, stint_model **mo
     return STINT_OK;
 }
 
+static void lose_model(void *context) {
+    (void)context;
+    st_cli_fault_stand();
+}
+
 static void close_model(void *context, stint_model *model) {
     (void)context;
     stint_model_close(model);
@@ -291,7 +296,10 @@ static stint_status open_server(const struct st_cli_command *command,
         .models = models->items,
         .n_models = models->count,
         .idle = options->idle,
-        .loader = {.open = open_model, .close = close_model, .context = loading},
+        .loader = {.open = open_model,
+                   .close = close_model,
+                   .lost = lose_model,
+                   .context = loading},
         .session = &session,
         .host = options->host,
         .port = (uint16_t)options->port,

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 static const char single_name[] = "model.safetensors";
 static const char index_name[] = "model.safetensors.index.json";
@@ -44,14 +45,19 @@ static stint_status add_file(struct st_checkpoint *c, const char *path) {
     if (maps) c->maps = maps;
     struct st_loader_file *files = realloc(c->files, (c->n_maps + 1) * sizeof *files);
     if (files) c->files = files;
+    struct timespec *written = realloc(c->written, (c->n_maps + 1) * sizeof *written);
+    if (written) c->written = written;
     char *name = strdup(path);
-    stint_status status = maps && files && name ? STINT_OK : no_memory(path);
+    struct stat info = {0};
+    stint_status status = maps && files && written && name ? STINT_OK : no_memory(path);
     if (status == STINT_OK)
         status = st_map_open_file(path, &maps[c->n_maps], &files[c->n_maps].file);
     if (status != STINT_OK) {
         free(name);
         return status;
     }
+    fstat(files[c->n_maps].file, &info);
+    written[c->n_maps] = info.st_mtim;
     files[c->n_maps++].name = name;
     return STINT_OK;
 }
@@ -72,10 +78,19 @@ static stint_status read_object(const struct st_files *files, const char *name, 
     return status;
 }
 
+static stint_status hash_file(const struct st_files *files, const char *name, uint64_t *hash) {
+    struct st_file file;
+    ST_TRY(st_files_open(files, name, &file));
+    *hash = XXH3_64bits(file.map.data, file.map.bytes);
+    st_file_close(&file);
+    return STINT_OK;
+}
+
 static stint_status read_configs(struct st_checkpoint *c, const struct st_files *files) {
-    static const char generation[] = "generation_config.json";
+    static const char config[] = "config.json", generation[] = "generation_config.json";
     c->source = ST_SOURCE_HF;
-    ST_TRY(read_object(files, "config.json", &c->config));
+    ST_TRY(read_object(files, config, &c->config));
+    ST_TRY(hash_file(files, config, &c->config_hash));
     return st_files_has(files, generation) ? read_object(files, generation, &c->generation_config)
                                            : STINT_OK;
 }
@@ -399,6 +414,7 @@ void st_checkpoint_close(struct st_checkpoint *checkpoint) {
     }
     free(checkpoint->maps);
     free(checkpoint->files);
+    free(checkpoint->written);
     *checkpoint = (struct st_checkpoint){0};
 }
 
@@ -419,4 +435,17 @@ void st_checkpoint_forget(const struct st_checkpoint *c, const void *data, size_
     uint32_t file;
     uint64_t offset;
     if (st_checkpoint_find(c, data, bytes, &file, &offset)) st_map_forget(data, bytes);
+}
+
+// Where the system cannot tell, reading will.
+const char *st_checkpoint_changed(const struct st_checkpoint *c) {
+    for (size_t i = 0; i < c->n_maps; i++) {
+        struct stat info;
+        const struct timespec *then = &c->written[i];
+        if (fstat(c->files[i].file, &info) != 0) continue;
+        if ((size_t)info.st_size != c->maps[i].bytes || info.st_mtim.tv_sec != then->tv_sec ||
+            info.st_mtim.tv_nsec != then->tv_nsec)
+            return c->files[i].name;
+    }
+    return NULL;
 }

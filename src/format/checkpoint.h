@@ -10,6 +10,8 @@
 #include "format/package.h"
 #include "format/tensors.h"
 
+#include <time.h>
+
 enum st_source { ST_SOURCE_HF, ST_SOURCE_GGUF, ST_SOURCE_PRESET };
 
 struct st_checkpoint {
@@ -17,6 +19,7 @@ struct st_checkpoint {
     struct st_tensors *tensors;
     struct st_gguf *gguf;      // GGUF only
     json_t *config;            // HF only: config.json, an object
+    uint64_t config_hash;      // the same: of the file's bytes
     json_t *generation_config; // HF only; NULL if absent
     json_t *meta;              // package only: how it was made
     char *path;
@@ -24,6 +27,7 @@ struct st_checkpoint {
     struct st_package *package;   // NULL: not a package; `source` says what it was made from
     struct st_map *maps;          // [n_maps]
     struct st_loader_file *files; // [n_maps] of the maps
+    struct timespec *written;     // [n_maps] when each was last written before it was opened
     size_t n_maps;
 };
 
@@ -44,5 +48,9 @@ void st_checkpoint_forget(const struct st_checkpoint *checkpoint, const void *da
 // Where data of the checkpoint, `bytes` of it, lie in its files. False: they are not in a map.
 bool st_checkpoint_find(const struct st_checkpoint *checkpoint, const void *data, size_t bytes,
                         uint32_t *file, uint64_t *offset);
+
+// The first file that has been written or cut since it was opened; NULL: none. One that was
+// replaced by another of its name stays what it was.
+const char *st_checkpoint_changed(const struct st_checkpoint *checkpoint);
 
 #endif

@@ -4,10 +4,11 @@
 
 #include "model/model.h"
 
-// Tells models from each other. Of a package it is the hash of its table, which holds the hashes of
-// all sections. Of another checkpoint it covers the configuration, the name, type and shape of each
-// tensor, and samples of its data, evenly spaced: reading all would take as long as a prompt. So
-// two models that differ in few weights may be taken for one; training and merging change all.
-uint64_t st_model_hash(const struct stint_model *model);
+// A hash of the whole model, which tells it from any that differs in one bit. Of a package it is
+// the hash of its table, which holds the hashes of all sections. Of another checkpoint it covers
+// config.json and all bytes of its files, which are read once, when it is first asked for: as much
+// as computing a token reads. Of random weights it covers the tensors.
+// STINT_E_IO where a file cannot be read, or was written or cut since it was opened; E_NOMEM.
+stint_status st_model_hash(const struct stint_model *model, uint64_t *hash);
 
 #endif

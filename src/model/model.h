@@ -15,6 +15,8 @@
 #include "model/weights_nested.h"
 #include "model/weights_neurons.h"
 
+#include <stdatomic.h>
+
 struct stint_model {
     struct st_checkpoint checkpoint;
     struct st_config config;
@@ -32,6 +34,7 @@ struct stint_model {
     struct stint_tokenizer *tokenizer; // NULL: ids only
     struct st_chat *chat;
     struct st_pooling pooling; // of embeddings
+    atomic_ullong hash;        // st_model_hash(); 0: not known yet
 };
 
 // True if its INT8 weights are made of nested codes (device/weight_set.h).

@@ -21,6 +21,9 @@ struct st_server_loader {
                          stint_sampling *sampling);
     void (*close)(void *context, stint_model *model);
     void *context;
+    // A file of a model was written or cut while it was in use: called by the thread that computes,
+    // ahead of any answer, and need not return. NULL: requests to the model fail.
+    void (*lost)(void *context);
 };
 
 struct st_server_options {

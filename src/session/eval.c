@@ -111,12 +111,22 @@ static stint_status eval_batches(struct stint_session *s, const struct st_eval_r
     return STINT_OK;
 }
 
+// What was computed of weights that somebody writes is worth nothing. Their file says so before
+// they change. A package's that are read on demand are checked by their hashes.
+static stint_status check_files(const struct stint_session *s) {
+    const struct st_checkpoint *c = &s->model->checkpoint;
+    const char *changed = c->lazy && c->package ? NULL : st_checkpoint_changed(c);
+    return changed ? st_fail(STINT_E_IO, "%s: was written or cut while it was in use", changed)
+                   : STINT_OK;
+}
+
 stint_status st_session_eval(struct stint_session *s, const struct st_eval_request *e) {
     struct st_sequence *held = &s->sequences[e->sequence];
     ST_TRY(check_ids(s, held, e->ids, e->n));
     ST_TRY(st_session_settle(s, e->sequence));
     size_t before = held->length;
     stint_status status = eval_batches(s, e);
+    if (status == STINT_OK) status = check_files(s);
     if (status == STINT_OK) s->newest_bits = s->model->int8.layers ? e->precision : 0;
     if (status != STINT_OK) st_sequence_truncate(held, before);
     if (s->source->end) s->source->end(s, status);
@@ -187,6 +197,7 @@ static stint_status step_batch(struct stint_session *s, unsigned precision,
     stint_status status = st_pass_forward(&run, ids);
     if (status == STINT_OK) tell_state(s, st_state_end, precision, places, n);
     if (status == STINT_OK && logits) status = st_pass_logits(&run, 0, n, logits);
+    if (status == STINT_OK) status = check_files(s);
     if (s->source->end) s->source->end(s, status);
     return status;
 }

@@ -20,6 +20,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 os.environ.setdefault("STINT_SOURCE_DIR", str(HERE.parent.parent))
+os.environ.setdefault("STINT_BUILD_DIR", str(HERE.parent.parent / "build"))
 os.environ.setdefault("STINT_COMMAND", str(HERE.parent.parent / "build" / "stint"))
 
 from command import MODEL, PROMPT  # pylint: disable=wrong-import-position

@@ -5,6 +5,7 @@ notice. Whatever happens, no slot stays taken and the server ends as it should."
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -294,7 +295,7 @@ class Crowd(unittest.TestCase):
 
 
 class Model(unittest.TestCase):
-    """The model's file is cut while it is in use."""
+    """The model's file is cut, written or replaced while it is in use."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -306,13 +307,26 @@ class Model(unittest.TestCase):
         for file in self.model.glob("*.safetensors"):
             os.truncate(file, 4096)
 
-    def test_all_clients_are_told_and_the_server_ends(self):
-        with Server("--slots", "2", model=self.model) as server:
+    def write(self):
+        """What is in the middle becomes something else, where it lies."""
+        for file in self.model.glob("*.safetensors"):
+            with open(file, "r+b") as opened:
+                opened.seek(file.stat().st_size // 4)
+                opened.write(bytes([0x3c, 0x11]) * (file.stat().st_size // 4))
+
+    def bound(self):
+        """The least bound, under which weights are read again and again."""
+        refused = subprocess.run([COMMAND, "serve", self.model, "--port", "0", "--slots", "2",
+                                  "--memory", "1M"], capture_output=True, text=True, check=False)
+        return ("--memory", re.search(r"at least (\d+) MiB", refused.stderr).group(1) + "M")
+
+    def all_are_told(self, harm, *options):
+        with Server("--slots", "2", *options, model=self.model) as server:
             stream = server.open_stream(**LONG)
             whole = server.open_stream(**{**LONG, "stream": False})
             server.wait(lambda health: health["busy"] == 2)
             stream.recv(100)
-            self.cut()
+            harm()
             reply = read_all_of(whole)
             self.assertEqual(status_of(reply), 500, reply[:200])
             error = json.loads(reply.split(b"\r\n\r\n")[1])["error"]
@@ -321,6 +335,31 @@ class Model(unittest.TestCase):
             self.assertEqual(server.end(), 1)
         self.assertEqual(server.said.count("\n"), 1, server.said)
         self.assertIn(str(self.model), server.said)
+
+    def test_all_clients_are_told_and_the_server_ends(self):
+        for harm in (self.cut, self.write):
+            with self.subTest(harm=harm.__name__):
+                shutil.copytree(MODEL, self.model, dirs_exist_ok=True)
+                self.all_are_told(harm)
+
+    def test_also_under_a_bound(self):
+        for harm in (self.cut, self.write):
+            with self.subTest(harm=harm.__name__):
+                shutil.copytree(MODEL, self.model, dirs_exist_ok=True)
+                self.all_are_told(harm, *self.bound())
+
+    def test_a_model_that_is_replaced_is_served_on(self):
+        for options in ((), self.bound()):
+            shutil.copytree(MODEL, self.model, dirs_exist_ok=True)
+            with Server("--slots", "2", *options, model=self.model) as server:
+                before = server.complete(PROMPT, max_tokens=8, temperature=0)["choices"]
+                for file in self.model.glob("*.safetensors"):
+                    other = file.with_suffix(".new")
+                    other.write_bytes(bytes(file.stat().st_size))
+                    other.rename(file)
+                for prompt in (PROMPT, "The", PROMPT):
+                    after = server.complete(prompt, max_tokens=8, temperature=0)["choices"]
+                self.assertEqual(after, before)
 
     def test_a_command_says_so_too(self):
         child = subprocess.Popen([COMMAND, "run", self.model, "-p", PROMPT, "-n", "1900"],

@@ -10,6 +10,7 @@
 #include "support/gguf_builder.h"
 #include "support/support.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -330,6 +331,34 @@ static void checkpoint_close_accepts_a_zeroed_one(void **state) {
     st_checkpoint_close(&checkpoint);
 }
 
+static void checkpoint_knows_what_was_written_since(void **state) {
+    (void)state;
+    const char *folder = make_folder("written");
+    char path[600], other[600];
+    put_text(folder, "config.json", "{}");
+    put_shard(folder, "model.safetensors", "a");
+    put_shard(folder, "other", "a");
+    snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    snprintf(other, sizeof other, "%s/other", folder);
+    struct st_checkpoint c = open_good(folder);
+    assert_null(st_checkpoint_changed(&c));
+    assert_int_equal(rename(other, path), 0); // the open file is what it was
+    assert_null(st_checkpoint_changed(&c));
+    st_checkpoint_close(&c);
+    c = open_good(folder);
+    int file = open(path, O_WRONLY);
+    struct stat before;
+    assert_int_equal(fstat(file, &before), 0);
+    assert_int_equal(ftruncate(file, before.st_size - 1), 0);
+    // Cut, but with the time that it had.
+    assert_int_equal(futimens(file, (struct timespec[]){before.st_atim, before.st_mtim}), 0);
+    assert_string_equal(st_checkpoint_changed(&c), path);
+    assert_int_equal(ftruncate(file, before.st_size), 0);
+    assert_string_equal(st_checkpoint_changed(&c), path);
+    close(file);
+    st_checkpoint_close(&c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(checkpoint_opens_every_fixture),
@@ -344,6 +373,7 @@ int main(void) {
         cmocka_unit_test(checkpoint_refuses_bad_split_keys),
         cmocka_unit_test(checkpoint_survives_any_failing_allocation),
         cmocka_unit_test(checkpoint_close_accepts_a_zeroed_one),
+        cmocka_unit_test(checkpoint_knows_what_was_written_since),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

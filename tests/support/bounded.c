@@ -134,18 +134,30 @@ uint64_t ts_bounded_min(uint32_t n_sequences) {
     return min << 20;
 }
 
+int ts_bounded_open(struct stat *before) {
+    int file = open(ts_bounded.package, O_RDWR);
+    assert_int_equal(fstat(file, before), 0);
+    return file;
+}
+
+void ts_bounded_close(int file, const struct stat *before) {
+    assert_int_equal(futimens(file, (struct timespec[]){before->st_atim, before->st_mtim}), 0);
+    assert_int_equal(fsync(file), 0);
+    close(file);
+}
+
 void ts_bounded_flip(const char *section, size_t offset) {
     const struct st_section *s = st_package_find(ts_bounded.lazy->checkpoint.package, section);
     assert_non_null(s);
     off_t at = (const unsigned char *)s->data - ts_bounded.lazy->checkpoint.maps->data;
-    int file = open(ts_bounded.package, O_RDWR);
+    struct stat before;
+    int file = ts_bounded_open(&before);
     unsigned char byte;
     at += (off_t)offset;
     assert_int_equal(pread(file, &byte, 1, at), 1);
     byte ^= 16;
     assert_int_equal(pwrite(file, &byte, 1, at), 1);
-    assert_int_equal(fsync(file), 0);
-    close(file);
+    ts_bounded_close(file, &before);
 }
 
 int ts_bounded_run(const struct ts_bounded_variant *variant, bool laws,

@@ -7,6 +7,8 @@
 #include "session/session.h"
 #include "support/support.h"
 
+#include <sys/stat.h>
+
 enum { TS_BOUNDED_PROMPT = 10, TS_BOUNDED_IDS = 20, TS_BOUNDED_CONTEXT = 64, TS_BOUNDED_CHUNK = 8 };
 
 struct ts_bounded_variant {
@@ -46,6 +48,10 @@ uint64_t ts_bounded_min(uint32_t n_sequences);
 
 // Turns over a bit of a section in the package's file, also while the model is open.
 void ts_bounded_flip(const char *section, size_t offset);
+// Opens the package to be changed, and closes it with the time of `before`: what is changed
+// meanwhile is the disk's work, and nobody wrote.
+int ts_bounded_open(struct stat *before);
+void ts_bounded_close(int file, const struct stat *before);
 // Fails unless a session answers right again once its file is whole. `got` is scratch.
 void ts_bounded_goes_on(stint_session *s, float *got);
 

@@ -110,7 +110,8 @@ static stint_status start(struct st_models *m, struct st_served *served,
                           const stint_session_options *options) {
     for (;;) {
         pthread_mutex_unlock(&m->lock);
-        stint_status status = st_served_start(served, options, m->n_queue, &m->prefixes);
+        stint_status status =
+            st_served_start(served, &m->loader, options, m->n_queue, &m->prefixes);
         pthread_mutex_lock(&m->lock);
         struct st_models_entry *idle = oldest(m, false);
         if (status != STINT_E_NOMEM || idle == NULL) return status;

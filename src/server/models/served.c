@@ -45,20 +45,21 @@ stint_status st_served_bytes(const struct st_served *served, const stint_session
 
 // A saved cache serves only where it would be computed alike.
 static stint_status keep_prefixes(struct st_served *served, struct st_prefixes prefixes) {
-    const uint64_t both[] = {
-        st_model_hash(served->model),
-        XXH3_64bits(served->fingerprint, strlen(served->fingerprint)),
-    };
+    uint64_t both[] = {0, XXH3_64bits(served->fingerprint, strlen(served->fingerprint))};
+    ST_TRY(st_model_hash(served->model, &both[0]));
     prefixes.model = XXH3_64bits(both, sizeof both);
     return st_scheduler_keep_prefixes(served->scheduler, &prefixes);
 }
 
-stint_status st_served_start(struct st_served *served, const stint_session_options *options,
-                             uint32_t n_queue, const struct st_prefixes *prefixes) {
+stint_status st_served_start(struct st_served *served, const struct st_server_loader *loader,
+                             const stint_session_options *options, uint32_t n_queue,
+                             const struct st_prefixes *prefixes) {
     struct st_scheduler_stats stats;
     ST_TRY(st_scheduler_open(&(struct st_scheduler_options){.model = served->model,
                                                             .session = options,
-                                                            .n_queue = n_queue},
+                                                            .n_queue = n_queue,
+                                                            .lost = loader->lost,
+                                                            .context = loader->context},
                              &served->scheduler));
     st_scheduler_stats(served->scheduler, &stats);
     served->context = stats.context;

@@ -33,8 +33,9 @@ stint_status st_served_bytes(const struct st_served *served, const stint_session
                              uint64_t *bytes);
 // Starts its scheduler, with options->n_sequences slots. Of prefixes the folder, if any, and the
 // bound are given.
-stint_status st_served_start(struct st_served *served, const stint_session_options *options,
-                             uint32_t n_queue, const struct st_prefixes *prefixes);
+stint_status st_served_start(struct st_served *served, const struct st_server_loader *loader,
+                             const stint_session_options *options, uint32_t n_queue,
+                             const struct st_prefixes *prefixes);
 // Whatever of it is open.
 void st_served_close(struct st_served *served, const struct st_server_loader *loader);
 

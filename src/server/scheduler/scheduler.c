@@ -85,6 +85,12 @@ static void set_computing(struct st_scheduler *s, int32_t slot) {
     pthread_mutex_unlock(&s->lock);
 }
 
+// Before whoever waits is told of a failure.
+static void look_at_files(const struct st_scheduler *s, stint_status status) {
+    if (status == STINT_OK || status == STINT_E_CANCELED || !s->lost) return;
+    if (st_checkpoint_changed(&s->slots.session->model->checkpoint)) s->lost(s->context);
+}
+
 static void run_prompt(struct st_scheduler *s) {
     int32_t slot = st_slots_next_prompt(&s->slots);
     enum st_scheduler_end end;
@@ -92,6 +98,7 @@ static void run_prompt(struct st_scheduler *s) {
     set_computing(s, slot);
     stint_status status = st_slots_prompt(&s->slots, (uint32_t)slot, &end);
     set_computing(s, -1);
+    look_at_files(s, status);
     // A cancel may come too late for its own piece, and stop the next one: that is run again.
     if (status == STINT_E_CANCELED) return;
     if (status != STINT_OK) end = ST_SCHEDULER_FAILED;
@@ -101,6 +108,7 @@ static void run_prompt(struct st_scheduler *s) {
 static void run_step(struct st_scheduler *s) {
     uint64_t steps = 0;
     uint32_t n = st_slots_step(&s->slots, s->ends, &steps);
+    for (uint32_t i = 0; i < n; i++) look_at_files(s, s->ends[i].status);
     for (uint32_t i = 0; i < n; i++)
         if (s->ends[i].status != STINT_E_CANCELED) // as above
             end_slot(s, s->ends[i].slot, s->ends[i].end, s->ends[i].status);
@@ -161,6 +169,8 @@ stint_status st_scheduler_open(const struct st_scheduler_options *options,
     pthread_cond_init(&s->disk_work, NULL);
     st_cond_init(&s->idle);
     s->n_queue = options->n_queue;
+    s->lost = options->lost;
+    s->context = options->context;
     s->computing = -1;
     stint_status status = st_slots_open(options->model, options->session, &s->slots);
     if (status == STINT_OK) {

@@ -18,6 +18,8 @@ struct st_scheduler_options {
     const stint_session_options
         *session;     // borrowed during the call; n_sequences is the number of slots
     uint32_t n_queue; // requests that may wait for a slot
+    void (*lost)(void *context); // see struct st_server_loader; may be NULL
+    void *context;
 };
 
 // Borrowed during st_scheduler_submit, except for the constraint: until the end event.

@@ -13,6 +13,8 @@
 struct st_scheduler {
     struct st_slots slots;
     uint32_t n_queue;
+    void (*lost)(void *context);
+    void *context;
     pthread_t thread;
     bool running; // the thread was started
     pthread_mutex_t lock;

@@ -42,18 +42,23 @@ static bool has_attention(const struct stint_session *s, uint32_t layer) {
 }
 
 // Everything that the cache's bytes depend on.
-static json_t *describe(const struct stint_session *s, const struct st_sequence *sequence) {
+static stint_status describe(const struct stint_session *s, const struct st_sequence *sequence,
+                             json_t **out) {
     const struct st_config *c = &s->model->config;
+    uint64_t model;
     char hash[20];
-    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)st_model_hash(s->model));
+    ST_TRY(st_model_hash(s->model, &model));
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)model);
     json_t *object = json_pack(
         "{s:i, s:s, s:s, s:i, s:i, s:i, s:I, s:I}", "stint_session", has_states(s) ? 3 : 2, "model",
         hash, "kv", st_kv_traits[s->kv.type].name, "layers", (int)c->n_layers, "kv_heads",
         (int)c->n_kv_heads, "head_dim", (int)c->head_dim, "length", (json_int_t)sequence->length,
         "prompted", (json_int_t)sequence->prompted);
-    if (object && has_states(s))
+    if (!object) return st_fail(STINT_E_NOMEM, "no memory to describe a session");
+    if (has_states(s))
         json_object_set_new(object, "state_floats", json_integer((json_int_t)state_floats(s)));
-    return object;
+    *out = object;
+    return STINT_OK;
 }
 
 static size_t head_bytes(const struct stint_session *s, size_t length) {
@@ -171,8 +176,9 @@ stint_status stint_session_save(const stint_session *s, uint32_t sequence, const
     struct st_package_writer *writer = NULL;
     const struct st_sequence *held = &s->sequences[sequence];
     if (held->length == 0) return st_fail(STINT_E_ARG, "there are no tokens to save");
-    json_t *object = describe(s, held);
-    char *meta = object ? json_dumps(object, JSON_COMPACT) : NULL;
+    json_t *object = NULL;
+    ST_TRY(describe(s, held, &object));
+    char *meta = json_dumps(object, JSON_COMPACT);
     json_decref(object);
     stint_status status = meta ? st_package_create_private(path, &writer)
                                : st_fail(STINT_E_NOMEM, "no memory to save");
@@ -192,15 +198,15 @@ stint_status stint_session_save(const stint_session *s, uint32_t sequence, const
 static stint_status read_meta(const struct stint_session *s, const struct st_package *package,
                               int64_t *length, int64_t *prompted) {
     const struct st_section *section = st_package_find(package, META);
-    json_t *object = NULL, *own;
+    json_t *object = NULL, *own = NULL;
     if (!section || section->type != ST_SECTION_BLOB)
         return st_fail(STINT_E_FORMAT, "is a package, but no saved session");
     ST_TRY(st_json_parse(META, section->data, section->bytes, &object));
     stint_status status = st_json_int(object, "length", 1, (int64_t)s->n_context, length);
     if (status == STINT_OK) status = st_json_int(object, "prompted", 0, *length, prompted);
     // All the rest must be what this session would write.
-    own = describe(s, &(struct st_sequence){0});
-    if (status == STINT_OK && own) {
+    if (status == STINT_OK) status = describe(s, &(struct st_sequence){0}, &own);
+    if (status == STINT_OK) {
         json_object_del(own, "length");
         json_object_del(own, "prompted");
         json_object_del(object, "length");
@@ -208,7 +214,6 @@ static stint_status read_meta(const struct stint_session *s, const struct st_pac
         if (!json_equal(own, object))
             status = st_fail(STINT_E_ARG, "was saved by another model, or with another --kv");
     }
-    if (!own) status = st_fail(STINT_E_NOMEM, "no memory to load a session");
     json_decref(own);
     json_decref(object);
     return status;
