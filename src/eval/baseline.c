@@ -253,6 +253,7 @@ static stint_status quantize_weight(struct st_baseline *b, const struct input *i
     }
     w->data = data;
     w->dtype = ST_DTYPE_F32;
+    w->scale = 0.0f; // it is in them
     w->n_in = (uint32_t)input->width;
     w->row_bytes = input->width * sizeof *data;
     return STINT_OK;

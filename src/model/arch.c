@@ -252,6 +252,16 @@ const struct st_arch st_archs[] = {
      .form = ST_FORM_MAMBA,
      .flags = NEMOTRON_H,
      .gguf_names = &st_nemotron_h_gguf_names},
+    {.name = "falcon_h1",
+     .model_types = {"falcon_h1"},
+     .gguf = "falcon-h1",
+     .form = ST_FORM_MAMBA,
+     .flags = ST_ARCH_GATED | ST_ARCH_JOINT,
+     .names = &st_falcon_h1_names,
+     .gguf_names = &st_mamba_gguf_names,
+     .defaults = "{\"mamba_d_ssm\":1024,\"mamba_n_heads\":128,\"mamba_n_groups\":1,"
+                 "\"mamba_d_state\":256,\"mamba_d_conv\":4,\"mamba_conv_bias\":true,"
+                 "\"mamba_rms_norm\":false,\"mamba_norm_before_gate\":true}"},
     {.name = "bitnet",
      .model_types = {"bitnet"},
      .gguf = "bitnet-b1.58",

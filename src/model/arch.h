@@ -73,6 +73,8 @@ enum {
     ST_ARCH_HALVES = 1 << 27,       // a layer of the file is one half of a layer: a mixer, or a
                                     // feed-forward block; some of our layers have no second half
     ST_ARCH_MAY_ROTATE = 1 << 18,   // there is a rotation only where the file says so
+    ST_ARCH_JOINT = 1 << 19,        // a layer of the file is attention and the other form, both on
+                                    // one input: two of our layers
 };
 
 // What a tensor is for. Per layer from ST_ROLE_ATTN_NORM on; %u is the layer, the second %u the

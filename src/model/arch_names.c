@@ -192,6 +192,15 @@ const struct st_names st_granite_hybrid_names = {{
     MAMBA("model.layers.%u.mamba"),
 }};
 
+const struct st_names st_falcon_h1_names = {{
+    [ST_ROLE_FINAL_NORM] = "model.final_layernorm",
+    [ST_ROLE_FFN_NORM] = "model.layers.%u.pre_ff_layernorm",
+    [ST_ROLE_GATE] = "model.layers.%u.feed_forward.gate_proj",
+    [ST_ROLE_UP] = "model.layers.%u.feed_forward.up_proj",
+    [ST_ROLE_DOWN] = "model.layers.%u.feed_forward.down_proj",
+    MAMBA("model.layers.%u.mamba"),
+}};
+
 #define MIXER "backbone.layers.%u.mixer"
 
 const struct st_names st_nemotron_h_names = {{

@@ -26,6 +26,7 @@ extern const struct st_names st_qwen3next_names;
 extern const struct st_names st_granite_moe_names;
 extern const struct st_names st_granite_hybrid_names;
 extern const struct st_names st_nemotron_h_names;
+extern const struct st_names st_falcon_h1_names;
 extern const struct st_names st_gguf_names;
 extern const struct st_names st_qwen35_gguf_names;
 extern const struct st_names st_qwen3next_gguf_names;

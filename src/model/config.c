@@ -58,7 +58,7 @@ void st_config_rank(struct st_config *config) {
     for (int form = 0; form < ST_N_FORMS; form++) config->n_form[form] = 0;
     for (uint32_t i = 0; i < config->n_layers && i < ST_MAX_LAYERS; i++) {
         config->rank[i] = (uint16_t)config->n_form[config->form[i]]++;
-        if (!(config->flags & ST_ARCH_HALVES))
+        if (!(config->flags & (ST_ARCH_HALVES | ST_ARCH_JOINT)))
             config->mixer_at[i] = config->ffn_at[i] = (uint16_t)i;
     }
     if (config->n_form[ST_FORM_DELTA] + config->n_form[ST_FORM_MAMBA] == 0)

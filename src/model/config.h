@@ -15,6 +15,7 @@ enum {
     ST_MAX_CONV_LENGTH = 5, // a chunk of a prompt is at least as long
     ST_MAX_STATE_DIM = 256, // of a head's keys and values
     ST_NO_FFN = 2,          // of st_config.dense: the layer has no feed-forward block
+    ST_N_MIXED = 5,         // parts of what Mamba-2's first linear gives, in the order of the file
 };
 
 #define ST_ROPE_SCALING_LIST(X)                                                                    \
@@ -96,7 +97,8 @@ struct st_config {
     uint32_t shared_ffn;          // of the block that all tokens of a mixture pass through; 0: none
     uint8_t dense[ST_MAX_LAYERS]; // 1: a layer of a mixture without experts; or ST_NO_FFN
     uint16_t mixer_at[ST_MAX_LAYERS], ffn_at[ST_MAX_LAYERS]; // the halves' layers in the file
-    uint32_t window;                                         // tokens; 0: none
+    uint8_t joined[ST_MAX_LAYERS];    // 1: the layer's mixer has the normed input of the one before
+    uint32_t window;                  // tokens; 0: none
     uint8_t sliding[ST_MAX_LAYERS];   // 1: the layer attends to the window only
     uint8_t unrotated[ST_MAX_LAYERS]; // 1: the layer's q and k are not rotated
     uint8_t form[ST_MAX_LAYERS];      // enum st_form
@@ -104,9 +106,12 @@ struct st_config {
     uint32_t n_form[ST_N_FORMS];      // layers of each form
     uint32_t conv_length;             // taps of a convolution
     struct st_state_shape state;
-    bool fused_mix; // a delta net's first linear is q, k, v and output gate, per key head
-    bool conv_bias; // it has a bias; a short convolution's linears too
-    bool mix_bias;  // so have the linears of other forms
+    bool fused_mix;      // a delta net's first linear is q, k, v and output gate, per key head
+    bool conv_bias;      // it has a bias; a short convolution's linears too
+    bool mix_bias;       // so have the linears of other forms
+    bool state_unnormed; // what a state gives has no norm
+    float linear_scale[ST_N_ROLES]; // outputs of a role's linears are times it; 0: as they are
+    float mixed_scale[ST_N_MIXED];  // of gates, values, keys, queries, steps; 0 in all: no
     enum st_norm norm;
     enum st_block block;
     enum st_act act;
@@ -151,6 +156,11 @@ stint_status st_config_read_forms(const json_t *json, struct st_config *config);
 stint_status st_config_halves(const char *kinds, size_t n, struct st_config *config);
 // The same from config.json, for architectures that have ST_ARCH_HALVES.
 stint_status st_config_read_halves(const json_t *json, struct st_config *config);
+// Makes two layers of each, where both mixers of a layer have one input.
+stint_status st_config_join(struct st_config *config);
+// The same from config.json, with what such files say of it, for architectures that have
+// ST_ARCH_JOINT (config_joint.c).
+stint_status st_config_read_joint(const json_t *json, struct st_config *config);
 // The checks they share: every size in its range, products that fit, heads that divide.
 stint_status st_config_check(const struct st_config *config);
 // Fills sliding[] from the architecture's rule. `pattern`: ST_WINDOW_PATTERN's period or

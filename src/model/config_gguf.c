@@ -121,13 +121,23 @@ static stint_status read_halves(const struct reader *r, struct st_config *c) {
     return st_config_halves(kinds, c->n_layers, c);
 }
 
+// Whether a state's norm is there is up to the size of the model; factors are in the weights.
+static stint_status read_joint(const struct reader *r, const struct st_checkpoint *checkpoint,
+                               struct st_config *c) {
+    c->state_unnormed = !st_tensors_find(checkpoint->tensors, "blk.0.ssm_norm.weight");
+    ST_TRY(read_size_or_equal(r, "attention.head_count_kv", &c->n_kv_heads));
+    return st_config_join(c);
+}
+
 // Hybrids: which layers have no attention, by an interval or by their numbers of heads.
-static stint_status read_forms(const struct reader *r, struct st_config *c) {
+static stint_status read_forms(const struct reader *r, const struct st_checkpoint *checkpoint,
+                               struct st_config *c) {
     struct key k = full_key(r, "attention.head_count_kv");
     struct st_gguf_array array = {.type = ST_GGUF_N_TYPES};
     uint32_t interval = c->arch->form == ST_FORM_DELTA ? 4 : 0;
     ST_TRY(read_state(r, c));
     if (c->flags & ST_ARCH_HALVES) return read_halves(r, c);
+    if (c->flags & ST_ARCH_JOINT) return read_joint(r, checkpoint, c);
     ST_TRY(read_size(r, "full_attention_interval", &interval));
     st_config_attention_every(c, interval);
     if (st_gguf_array(r->gguf, k.text, ST_GGUF_I32, &array) != STINT_OK &&
@@ -230,7 +240,7 @@ static stint_status read_sizes(const struct reader *r, const struct st_checkpoin
     if (c->n_experts == 0) ST_TRY(read_size(r, "expert_shared_feed_forward_length", &c->ffn));
     c->n_kv_heads = c->n_heads;
     if (c->arch->form != ST_FORM_ATTENTION)
-        ST_TRY(read_forms(r, c));
+        ST_TRY(read_forms(r, checkpoint, c));
     else
         ST_TRY(read_size_or_equal(r, "attention.head_count_kv", &c->n_kv_heads));
     if (c->n_layers == 0) return st_fail(STINT_E_FORMAT, "'%s.block_count' is missing", r->prefix);

@@ -347,17 +347,19 @@ static stint_status read_block(const json_t *json, struct st_config *c) {
     return STINT_OK;
 }
 
-// Granite's.
+// Granite's, two of which Falcon-H1 has too.
 static stint_status read_multipliers(const json_t *json, struct st_config *c) {
     double embed = (double)c->embed_scale, attn = (double)c->attn_scale, residual = 1.0, logits = 1;
+    double head = 1.0;
     ST_TRY(st_json_number(json, "embedding_multiplier", 0.0, 1e6, &embed));
     ST_TRY(st_json_number(json, "attention_multiplier", 0.0, 1e6, &attn));
     ST_TRY(st_json_number(json, "residual_multiplier", 0.0, 1e6, &residual));
     ST_TRY(st_json_number(json, "logits_scaling", 0.0, 1e6, &logits));
+    ST_TRY(st_json_number(json, "lm_head_multiplier", 0.0, 1e6, &head));
     c->embed_scale = (float)embed;
     c->attn_scale = (float)attn;
     c->residual_scale = (float)residual;
-    c->logit_scale = (float)(1.0 / logits);
+    c->logit_scale = (float)(head / logits);
     return STINT_OK;
 }
 

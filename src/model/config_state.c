@@ -84,6 +84,7 @@ stint_status st_config_read_forms(const json_t *json, struct st_config *c) {
     if (c->arch->form == ST_FORM_ATTENTION || c->n_layers > ST_MAX_LAYERS) return STINT_OK;
     ST_TRY(read_state(json, c));
     if (c->flags & ST_ARCH_HALVES) return STINT_OK;
+    if (c->flags & ST_ARCH_JOINT) return st_config_read_joint(json, c);
     ST_TRY(st_config_json_size(json, "full_attention_interval", &interval));
     if (json_is_array(types)) return read_form_names(types, c);
     if (json_is_array(attention)) return read_attention_indices(attention, c);

@@ -143,6 +143,7 @@ stint_status st_bind_linear_at(const struct st_binder *b, enum st_role role, uin
     if (!found) ST_TRY(st_bind_find(b, role, ".weight", i, j, 2, dims, required, &t, &found));
     if (!found) return STINT_OK;
     st_bind_rows(&t, 0, n_out, n_in, linear);
+    linear->scale = b->config->linear_scale[role];
     return st_bind_vector(b, role, ".bias", i, j, n_out, bias, 0.0f, &linear->bias);
 }
 
@@ -176,12 +177,21 @@ stint_status st_bind_fused(const struct st_binder *b, enum st_role role, uint32_
     return STINT_OK;
 }
 
+// GGUF files of Falcon-H1 leave it out in one place.
+static const char *norm_ending(const struct st_binder *b, enum st_role role, uint32_t i) {
+    const char *pattern = st_arch_role(b->config->arch, b->source->gguf, role);
+    char name[ST_BIND_NAME_BYTES];
+    if (!pattern) return ".weight";
+    st_bind_name(b, pattern, "", i, 0, name);
+    return st_tensors_find(b->source->tensors, name) ? "" : ".weight";
+}
+
 stint_status st_bind_norm(const struct st_binder *b, enum st_role role, uint32_t i, uint32_t n,
                           bool required, struct st_norm_weight *norm) {
     bool layer_norm = b->config->norm == ST_NORM_LAYER;
     *norm = (struct st_norm_weight){.n = n};
-    ST_TRY(st_bind_vector(b, role, ".weight", i, 0, n, required, b->config->norm_offset,
-                          &norm->weight));
+    ST_TRY(st_bind_vector(b, role, norm_ending(b, role, i), i, 0, n, required,
+                          b->config->norm_offset, &norm->weight));
     return st_bind_vector(b, role, ".bias", i, 0, n, required && layer_norm, 0.0f, &norm->bias);
 }
 
@@ -264,7 +274,7 @@ static stint_status bind_mixer(const struct st_binder *b, uint32_t i, struct st_
         [ST_FORM_MAMBA] = st_bind_mamba,
     };
     *layer = (struct st_layer){0};
-    if (b->config->block != ST_BLOCK_BRANCH)
+    if (b->config->block != ST_BLOCK_BRANCH && !b->config->joined[i])
         ST_TRY(st_bind_norm(b, ST_ROLE_ATTN_NORM, i, b->config->hidden, true, &layer->attn_norm));
     if (st_bind_has_role(b, ST_ROLE_O_NORM))
         ST_TRY(st_bind_norm(b, ST_ROLE_O_NORM, i, st_config_mixer(b->config, i).out, true,

@@ -17,6 +17,7 @@ struct st_linear_weight {
     size_t row_bytes;
     uint32_t n_out, n_in;
     enum st_dtype dtype;
+    float scale; // outputs are times it, the bias too; 0: as they are
     // Not 0: `data` is where it lies in the mapped file, but a session reads it on demand: piece
     // number `piece` - 1 (model/file_pieces.h).
     uint32_t piece;
@@ -27,11 +28,12 @@ static inline bool st_linear_exists(const struct st_linear_weight *w) {
     return w->data || w->nested;
 }
 
-// Elements [first, first + n) of a row that is in memory, as floats.
+// Elements [first, first + n) of a row that is in memory, as floats, with the scale.
 static inline void st_linear_dequantize_row(const struct st_dequantize *dequantize,
                                             const struct st_linear_weight *w, size_t row,
                                             size_t first, size_t n, float *out) {
     dequantize->fn[w->dtype]((const char *)w->data + row * w->row_bytes, first, n, out);
+    for (size_t i = 0; i < n && w->scale != 0.0f; i++) out[i] *= w->scale;
 }
 
 struct st_norm_weight {
@@ -58,9 +60,9 @@ struct st_conv_weight {
 struct st_state_weight {
     struct st_linear_weight rate, decay;   // [heads, hidden]; or one of [2 heads, hidden], and none
     const float *decay_bias, *decay_scale; // [heads]; scales are negative
-    const float *norm;                     // [n_values] of what a head gives; or of all heads
-    const float *skip;                     // [heads], or NULL
-    const float *ones;                     // [n_keys]
+    const float *norm; // [n_values] of what a head gives; or of all heads; or NULL
+    const float *skip; // [heads], or NULL
+    const float *ones; // [n_keys]
 };
 
 // Latent attention's; all heads' linears, one below the other.

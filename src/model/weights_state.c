@@ -5,6 +5,14 @@
 
 #include <math.h>
 
+// The factor of channel d of what Mamba-2's convolution meets: values, keys, queries.
+static float mixed_scale(const struct st_config *c, size_t d) {
+    const struct st_state_shape *s = &c->state;
+    size_t n_values = (size_t)s->n_heads * s->n_values, n_keys = (size_t)s->n_groups * s->n_keys;
+    if (c->mixed_scale[0] == 0.0f) return 1.0f;
+    return c->mixed_scale[d < n_values ? 1 : d < n_values + n_keys ? 2 : 3];
+}
+
 // Stored [channels, 1, length], or without the middle.
 static stint_status bind_taps(const struct st_binder *b, uint32_t i, const float **out) {
     const struct st_config *c = b->config;
@@ -20,7 +28,7 @@ static stint_status bind_taps(const struct st_binder *b, uint32_t i, const float
     st_dequantize_select(0)->fn[t.dtype](t.data, 0, n, stored);
     for (size_t d = 0; d < width; d++)
         for (size_t k = 0; k < c->conv_length; k++)
-            taps[k * width + d] = stored[d * c->conv_length + k];
+            taps[k * width + d] = stored[d * c->conv_length + k] * mixed_scale(c, d);
     return STINT_OK;
 }
 
@@ -116,6 +124,8 @@ static stint_status bind_mamba_in(const struct st_binder *b, uint32_t i, struct 
         if (whole.data) parts[p]->data = (const unsigned char *)whole.data + row * whole.row_bytes;
         if (whole.bias) parts[p]->bias = whole.bias + row;
     }
+    layer->k.scale *= b->config->mixed_scale[0];
+    layer->v.scale *= b->config->mixed_scale[ST_N_MIXED - 1];
     return STINT_OK;
 }
 
@@ -132,7 +142,9 @@ stint_status st_bind_mamba(const struct st_binder *b, uint32_t i, struct st_laye
         st_bind_vector(b, ST_ROLE_STATE_DECAY_BIAS, "", i, 0, n, true, 0.0f, &state->decay_bias));
     ST_TRY(bind_flat(b, ST_ROLE_STATE_DECAY_SCALE, "", i, n, n, &state->decay_scale));
     ST_TRY(bind_flat(b, ST_ROLE_STATE_SKIP, "", i, n, n, &state->skip));
-    ST_TRY(bind_flat(b, ST_ROLE_STATE_NORM, ".weight", i, c->state.n_groups, w.out, &state->norm));
+    if (!c->state_unnormed)
+        ST_TRY(
+            bind_flat(b, ST_ROLE_STATE_NORM, ".weight", i, c->state.n_groups, w.out, &state->norm));
     set_decay_scales(b, state->decay_scale);
     return st_bind_linear(b, ST_ROLE_CONV_OUT, i, c->hidden, w.out, c->mix_bias, &layer->o);
 }

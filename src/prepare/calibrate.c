@@ -32,6 +32,7 @@ static void lay_out(struct st_calibration *c, struct st_arena *arena) {
     uint32_t n_ffn = st_config_max_blocks(config);
     struct st_layer_stats *s = &c->stats;
     c->hidden = ST_TAKE(arena, float, c->n_ids * config->hidden);
+    if (config->flags & ST_ARCH_JOINT) c->normed = ST_TAKE(arena, float, c->n_ids * config->hidden);
     if (c->n_observed == 0) return;
     c->before = ST_TAKE(arena, float, c->n_ids * config->hidden);
     s->qkv = take_stats(c, arena, config->hidden);
@@ -217,9 +218,14 @@ static stint_status run_layer(struct st_calibration *c, const struct st_batch *b
     memcpy(run.buffers->x, hidden_of(c, first), batch->n * row_bytes(c));
     st_pass_rotations(&run);
     struct st_state_batch state = {.position = batch->position, .n = batch->n};
+    float *normed = c->normed ? c->normed + first * c->model->config.hidden : NULL;
+    if (c->model->config.joined[layer])
+        memcpy(run.buffers->normed, normed, batch->n * row_bytes(c));
     st_state_begin(c->session, &state);
     ST_TRY(st_pass_layer(&run));
     st_state_end(c->session, &state);
+    if (normed && !c->model->config.joined[layer])
+        memcpy(normed, run.buffers->normed, batch->n * row_bytes(c));
     memcpy(hidden_of(c, first), run.buffers->x, batch->n * row_bytes(c));
     return STINT_OK;
 }

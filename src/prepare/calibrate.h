@@ -23,10 +23,11 @@ struct st_calibration {
     size_t n_observed; // the first ones; the others are not observed
     float *hidden;     // [n_ids, hidden] between layers
     float *before;     // the same before the current layer
+    float *normed;     // what a layer's second mixer finds, where layers are joined; or NULL
     struct st_layer_stats stats;
-    bool products; // sums of x x^T are wanted; set before opening
+    bool products;    // sums of x x^T are wanted; set before opening
     size_t n_counted; // ids that the second run of a layer takes, 0: all; set before opening
-    unsigned bits; // nested precision to run at; 0: INT8, or float; set before opening
+    unsigned bits;    // nested precision to run at; 0: INT8, or float; set before opening
     // Called with every observed input of a layer's first run; or NULL.
     void (*watch)(void *context, const struct st_linear_input *input);
     void *watch_context;

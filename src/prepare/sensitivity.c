@@ -114,6 +114,7 @@ static stint_status put_rounded(struct survey *s, struct linear *l) {
     st_round_linear(s->rounder, &l->source, l->importance, ROUNDED_BITS, 1, l->rounded);
     l->weight->data = l->rounded;
     l->weight->dtype = ST_DTYPE_F16;
+    l->weight->scale = 0.0f; // it is in them
     l->weight->row_bytes = n_in * sizeof *l->rounded;
     return STINT_OK;
 }

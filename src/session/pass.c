@@ -103,7 +103,9 @@ static stint_status compute(const struct st_run *r, enum st_unit unit) {
 // ---- The subgraphs of a layer
 
 static stint_status attn_norm(const struct st_run *r) {
-    block_norm(r, &r->s->model->weights.layers[r->layer].attn_norm);
+    // A second mixer of the same input finds that where the first one has left it.
+    if (!r->s->model->config.joined[r->layer])
+        block_norm(r, &r->s->model->weights.layers[r->layer].attn_norm);
     return prepare(r, ST_UNIT_QKV);
 }
 

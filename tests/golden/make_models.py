@@ -34,6 +34,10 @@ MULTIPLIERS = {"embedding_multiplier": 3.0, "attention_multiplier": 0.2,
                "residual_multiplier": 0.4, "logits_scaling": 2.5}
 NEMOTRON = {"head_dim": 12, "mamba_num_heads": 4, "mamba_head_dim": 14, "n_groups": 2,
             "ssm_state_size": 10}
+FALCON = {"embedding_multiplier": 3.0, "lm_head_multiplier": 0.4, "key_multiplier": 0.6,
+          "attention_in_multiplier": 1.2, "attention_out_multiplier": 0.7,
+          "ssm_in_multiplier": 1.3, "ssm_out_multiplier": 0.8, "mlp_multipliers": [0.9, 0.5],
+          "ssm_multipliers": [0.7, 0.9, 0.6, 1.1, 0.8]}
 OPT = {"vocab_size": 48, "hidden_size": 32, "ffn_dim": 56, "num_hidden_layers": 3,
        "num_attention_heads": 4, "max_position_embeddings": 64, "bos_token_id": 2,
        "eos_token_id": 2, "pad_token_id": 1}
@@ -75,6 +79,14 @@ CASES = {
     "ernie4_5-moe": ("Ernie4_5_Moe", {**LONG, "head_dim": 12, "moe_num_experts": 6, "moe_k": 2,
                                       "moe_intermediate_size": 20, "moe_num_shared_experts": 2},
                      "new"),
+    "falcon_h1": ("FalconH1", {
+        **LONG, **FALCON, "num_hidden_layers": 2, "head_dim": 12, "mamba_d_ssm": 40,
+        "mamba_n_heads": 4, "mamba_d_head": 10, "mamba_n_groups": 1, "mamba_d_state": 16}, "new"),
+    "falcon_h1-norm": ("FalconH1", {
+        **COMMON, **FALCON, "num_hidden_layers": 2, "hidden_size": 24, "num_attention_heads": 3,
+        "num_key_value_heads": 1, "head_dim": 8, "mamba_d_ssm": 48, "mamba_n_heads": 6,
+        "mamba_d_head": 8, "mamba_n_groups": 3, "mamba_d_state": 9, "mamba_d_conv": 3,
+        "mamba_rms_norm": True, "mamba_norm_before_gate": False}, "new"),
     "glm4": ("Glm4", {**LONG, "head_dim": 16}, "old"),
     "glm4-moe": ("Glm4Moe", {
         **LONG, "head_dim": 16, "use_qk_norm": True, "attention_bias": True, "n_routed_experts": 6,

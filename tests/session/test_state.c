@@ -20,10 +20,13 @@ enum { N_SEQUENCES = 2, CONTEXT = 1600, N_PROMPT = 1100, CHUNK = 48 };
 
 enum { IN_FLOAT, PACKAGE, N_MODELS };
 
-// The hybrids, and a layer of each that has attention.
+// The hybrids, and what a saved sequence calls a layer's keys and another's state.
 static const struct hybrid {
-    const char *name, *keys;
-} hybrids[] = {{"lfm2", "keys.2"}, {"qwen35", "keys.1"}, {"granitehybrid", "keys.1"}}, *hybrid;
+    const char *name, *keys, *states;
+} hybrids[] = {{"lfm2", "keys.2", "states.0"},
+               {"qwen35", "keys.1", "states.0"},
+               {"falcon_h1", "keys.0", "states.1"}},
+  *hybrid;
 
 static stint_model *models[N_MODELS], *model;
 static size_t vocab;
@@ -324,8 +327,8 @@ static void damaged_states_are_refused(void **state) {
         {"ways", way, sizeof way, 0},
         {"ways", NULL, 0, 0},
         {"ways", NULL, 0, 1},
-        {"states.0", NULL, 0, 0},
-        {"states.0", NULL, 0, 64},
+        {hybrid->states, NULL, 0, 0},
+        {hybrid->states, NULL, 0, 64},
         {hybrid->keys, NULL, 0, 0},
     };
     char whole[600], damaged[600];

@@ -75,6 +75,8 @@ def main():
         out = folder / "model.gguf"
         file_type = gguf.LlamaFileType.MOSTLY_BF16
         mode = config.get("quantization_config", {}).get("quantization_mode")
+        if config["model_type"] == "falcon_h1":  # weights get factors that BF16 would round
+            file_type = gguf.LlamaFileType.ALL_F32
         if mode:
             file_type = {"offline": gguf.LlamaFileType.MOSTLY_TQ2_0,
                          "online": gguf.LlamaFileType.ALL_F32}[mode]

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mamba-2 (Dao and Gu 2024; Granite 4). Of a token, values and what stands for keys and queries go
-// through a convolution and an activation. Each head has a step, by which its matrix fades and its
-// values are scaled (kernels/recurrence.h); some of the values passes by the matrix. A gate and a
-// norm follow. Of the first linear's outputs the convolution's inputs are in the chunk's buffer
-// `raw`, the gates in place of k, the steps in place of v.
+// Mamba-2 (Dao and Gu 2024; Granite 4, Falcon-H1). Of a token, values and what stands for keys and
+// queries go through a convolution and an activation. Each head has a step, by which its matrix
+// fades and its values are scaled (kernels/recurrence.h); some of the values passes by the matrix.
+// A gate and mostly a norm follow. Of the first linear's outputs the convolution's inputs are in
+// the chunk's buffer `raw`, the gates in place of k, the steps in place of v.
 #include "session/pass.h"
 
 #include "session/kv/state.h"
@@ -85,7 +85,7 @@ static void finish_token(void *context, size_t t, size_t worker) {
     for (size_t h = 0; h < s->n_heads; h++)
         k->axpy(w->skip[h], x + h * s->n_values, s->n_values, y + h * s->n_values);
     k->act_gated(ST_ACT_SILU, r->buffers->k + t * n, y, n, y);
-    for (size_t at = 0; at < n; at += group)
+    for (size_t at = 0; at < n && w->norm; at += group)
         k->rmsnorm(y + at, w->norm + at, c->norm_epsilon, group, y + at);
 }
 

@@ -26,6 +26,15 @@ static void pack_item(void *context, size_t item, size_t worker) {
     job->path->pack(&job->kernels, job->x, job->n_tokens, job->k, item, job->run->buffers->packed);
 }
 
+static void scale_rows(const struct job *job, const struct st_linear_args *args, float scale,
+                       size_t row, size_t end) {
+    const struct st_elementwise *k = job->run->s->kernels.elementwise;
+    for (size_t t = 0; t < args->n_tokens; t++) {
+        float *y = args->y + t * args->y_row + row;
+        k->scale(scale, y, end - row, y);
+    }
+}
+
 static void rows_item(void *context, size_t item, size_t worker) {
     const struct job *job = context;
     size_t i = 0;
@@ -33,6 +42,7 @@ static void rows_item(void *context, size_t item, size_t worker) {
     const struct st_linear_weight *w = job->weights[i];
     const struct st_rows *rows = &job->rows[i];
     size_t row = (item - job->first_item[i]) * job->block_rows[i];
+    size_t end = st_min(row + job->block_rows[i], rows->n);
     struct st_linear_args args = {
         .w = rows->data,
         .row_bytes = w->row_bytes,
@@ -44,8 +54,8 @@ static void rows_item(void *context, size_t item, size_t worker) {
         .y = job->operands->y[i] + rows->first,
         .y_row = job->operands->y_row[i],
     };
-    job->path->rows(&job->kernels, &args, row, st_min(row + job->block_rows[i], rows->n),
-                    job->run->group->workers[worker].linear);
+    job->path->rows(&job->kernels, &args, row, end, job->run->group->workers[worker].linear);
+    if (w->scale != 0.0f) scale_rows(job, &args, w->scale, row, end);
 }
 
 // The number of tokens that a path is selected for. A step of sequences has the same path whatever
