@@ -345,6 +345,7 @@ static void checkpoint_knows_what_was_written_since(void **state) {
     assert_int_equal(rename(other, path), 0); // the open file is what it was
     assert_null(st_checkpoint_changed(&c));
     st_checkpoint_close(&c);
+    ts_make_old(path);
     c = open_good(folder);
     int file = open(path, O_WRONLY);
     struct stat before;

@@ -111,6 +111,7 @@ static void so_does_the_configuration(void **state) {
 static void a_file_that_was_written_since_is_refused(void **state) {
     (void)state;
     uint64_t hash = 7;
+    ts_make_old(weights);
     stint_model *m = open_model(false);
     flip(weights, 5000);
     assert_failure(st_model_hash(m, &hash), STINT_E_IO, "was written or cut while it was in use");

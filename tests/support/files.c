@@ -4,6 +4,7 @@
 #include "support/support.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <stdarg.h>
 #include <setjmp.h>
@@ -76,6 +77,11 @@ const char *ts_write(const char *name, const void *data, size_t bytes) {
 
 const char *ts_write_text(const char *name, const char *text) {
     return ts_write(name, text, strlen(text));
+}
+
+void ts_make_old(const char *path) {
+    const struct timespec times[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
 }
 
 unsigned char *ts_read(const char *path, size_t *bytes) {

@@ -26,6 +26,8 @@ const char *ts_temp_folder(void);
 // Writes folder/name, where the folder is ts_temp_folder()'s, and returns its path.
 const char *ts_write(const char *name, const void *data, size_t bytes);
 const char *ts_write_text(const char *name, const char *text);
+// Lets a file be last written long ago: clocks of files may stand still for 10 ms.
+void ts_make_old(const char *path);
 
 // The file's bytes, terminated with a NUL; free() them. bytes may be NULL.
 unsigned char *ts_read(const char *path, size_t *bytes);
