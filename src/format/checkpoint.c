@@ -449,3 +449,9 @@ const char *st_checkpoint_changed(const struct st_checkpoint *c) {
     }
     return NULL;
 }
+
+stint_status st_checkpoint_check(const struct st_checkpoint *c) {
+    const char *changed = st_checkpoint_changed(c);
+    return changed ? st_fail(STINT_E_IO, "%s: was written or cut while it was in use", changed)
+                   : STINT_OK;
+}

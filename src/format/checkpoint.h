@@ -52,5 +52,7 @@ bool st_checkpoint_find(const struct st_checkpoint *checkpoint, const void *data
 // The first file that has been written or cut since it was opened; NULL: none. One that was
 // replaced by another of its name stays what it was.
 const char *st_checkpoint_changed(const struct st_checkpoint *checkpoint);
+// STINT_E_IO where there is one.
+stint_status st_checkpoint_check(const struct st_checkpoint *checkpoint);
 
 #endif

@@ -57,9 +57,7 @@ static stint_status add_all(const struct reading *r, const struct st_checkpoint 
     for (size_t i = 0; i < c->n_maps; i++) ST_TRY(add_file(r, c, i));
     for (size_t i = 0; i < st_tensors_count(c->tensors) && c->n_maps == 0; i++)
         add_tensor(r, st_tensors_at(c->tensors, i));
-    const char *changed = st_checkpoint_changed(c);
-    return changed ? st_fail(STINT_E_IO, "%s: was written or cut while it was in use", changed)
-                   : STINT_OK;
+    return st_checkpoint_check(c);
 }
 
 static stint_status hash_checkpoint(const struct st_checkpoint *c, uint64_t *hash) {

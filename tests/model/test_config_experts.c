@@ -20,7 +20,7 @@ static stint_status read_text(const char *text) {
 }
 
 static void assert_read(const char *text) {
-    if (read_text(text) != STINT_OK) fail_msg("%s", st_error_text());
+    ts_assert_config(text, &config);
 }
 
 static void assert_refused(const char *text, const char *mark) {

@@ -17,13 +17,11 @@
 static struct st_config config; // too large for a stack
 
 static void assert_read(const char *text) {
-    if (ts_read_config(text, &config) != STINT_OK) fail_msg("%s", st_error_text());
+    ts_assert_config(text, &config);
 }
 
 static void assert_refused(const char *text, const char *mark) {
-    assert_int_not_equal(ts_read_config(text, &config), STINT_OK);
-    if (!strstr(st_error_text(), mark))
-        fail_msg("error '%s' does not mention '%s'", st_error_text(), mark);
+    ts_assert_config_refused(text, mark, &config);
 }
 
 static void two_mixers_become_two_layers(void **state) {

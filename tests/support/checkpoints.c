@@ -27,3 +27,13 @@ stint_status ts_read_config(const char *text, struct st_config *config) {
     json_decref(checkpoint.config);
     return status;
 }
+
+void ts_assert_config(const char *text, struct st_config *config) {
+    if (ts_read_config(text, config) != STINT_OK) fail_msg("%s", st_error_text());
+}
+
+void ts_assert_config_refused(const char *text, const char *mark, struct st_config *config) {
+    assert_int_not_equal(ts_read_config(text, config), STINT_OK);
+    if (!strstr(st_error_text(), mark))
+        fail_msg("error '%s' does not mention '%s'", st_error_text(), mark);
+}

@@ -11,5 +11,8 @@ stint_model *ts_golden_model(const char *name, const char *file);
 
 // Reads the text of a config.json, which must be JSON.
 stint_status ts_read_config(const char *text, struct st_config *config);
+// The same; fails the test where it is refused, or where it is not, with an error that has `mark`.
+void ts_assert_config(const char *text, struct st_config *config);
+void ts_assert_config_refused(const char *text, const char *mark, struct st_config *config);
 
 #endif
