@@ -367,6 +367,8 @@ def check_calls(report, path, code):
         match = call.search(line)
         if match:
             report.add(path, number, f"{match.group(1)} must not be called here")
+        if "_tile_load" in line and path.name != "amx_tile.h":
+            report.add(path, number, "tiles are loaded by amx_tile.h, which orders memory")
         if parts[1] != "cli" and re.search(r"\b(stdout|stderr)\b", line):
             report.add(path, number, "the library prints nothing")
 

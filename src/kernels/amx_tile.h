@@ -12,12 +12,22 @@
 #if !defined(ST_AMX_EMULATED)
 #include <immintrin.h>
 
-#define st_amx_zero(tile)              _tile_zero(tile)
-#define st_amx_load(tile, from, bytes) _tile_loadd(tile, from, bytes)
-#define st_amx_store(tile, to, bytes)  _tile_stored(tile, to, bytes)
-#define st_amx_bf16(c, a, b)           _tile_dpbf16ps(c, a, b)
-#define st_amx_int8(c, a, b)           _tile_dpbssd(c, a, b)
-#define st_amx_release()               _tile_release()
+// GCC's intrinsics do not say that a load reads memory (nor that a configuration is longer than
+// 8 bytes): without this the compiler drops or moves the stores before it.
+static inline void st_amx_memory(const void *from) {
+    __asm__ volatile("" : : "r"(from) : "memory");
+}
+
+#define st_amx_load(tile, from, bytes)                                                             \
+    do {                                                                                           \
+        st_amx_memory(from);                                                                       \
+        _tile_loadd(tile, from, bytes);                                                            \
+    } while (0)
+#define st_amx_zero(tile)             _tile_zero(tile)
+#define st_amx_store(tile, to, bytes) _tile_stored(tile, to, bytes)
+#define st_amx_bf16(c, a, b)          _tile_dpbf16ps(c, a, b)
+#define st_amx_int8(c, a, b)          _tile_dpbssd(c, a, b)
+#define st_amx_release()              _tile_release()
 
 static inline void st_amx_configure(void) {
     struct {
@@ -29,6 +39,7 @@ static inline void st_amx_configure(void) {
         config.row_bytes[i] = 64;
         config.rows[i] = 16;
     }
+    st_amx_memory(&config);
     _tile_loadconfig(&config);
 }
 

@@ -106,6 +106,10 @@ class StyleTest(Folder):
         self.write("src/base/good.c", SPDX)
         self.expect("src/cli/main.c", SPDX + "int x(char *a) {\n    return atoi(a);\n}\n", "atoi")
 
+    def test_tiles_are_loaded_in_one_place(self):
+        self.expect("src/kernels/good_amx.c", SPDX + "void st_x(void) { _tile_loadd(0, x, 64); }\n",
+                    "amx_tile.h")
+
     def test_unfinished_work_tabs_blanks_and_width(self):
         path = "tests/base/test_good.c"
         self.expect(path, SPDX + "// TO" + "DO\n", "unfinished")
