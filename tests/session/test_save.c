@@ -18,8 +18,16 @@
 enum { STEPPED = 2, N_SAVED = 4, N_SEQUENCES = STEPPED + N_SAVED };
 enum { N_PROMPT = 12, N_STEPS = 40, CONTEXT = N_PROMPT + N_STEPS, N_ROUNDS = 6 };
 
-static const char *const titles[] = {"float", "int8"};
-static stint_model *models[2];
+// Bounded: in the least memory, so that weights are read again for each step.
+enum { N_MODELS = 4 };
+static const struct {
+    const char *title;
+    bool packed, bounded;
+} kinds[N_MODELS] = {{"float", false, false},
+                     {"int8", true, false},
+                     {"float, bounded", false, true},
+                     {"int8, bounded", true, true}};
+static stint_model *models[N_MODELS];
 static size_t vocab;
 
 struct text {
@@ -27,40 +35,49 @@ struct text {
     float *wanted; // [N_STEPS, vocab]: after each token that follows the prompt
 };
 
+static void open_model(int m, const char *path) {
+    stint_model_options o = {.size = sizeof o, .lazy = kinds[m].bounded};
+    if (stint_model_open(path, &o, &models[m]) != STINT_OK) fail_msg("%s", stint_error_text());
+}
+
 static int open_models(void **state) {
     (void)state;
     const char *source = STINT_SOURCE_DIR "/tests/golden/models/qwen3-window";
     char package[600];
     int32_t ids[64];
     stint_model_info info = {.size = sizeof info};
-    if (stint_model_open(source, NULL, &models[0]) != STINT_OK ||
-        stint_model_describe(models[0], &info) != STINT_OK)
-        fail_msg("%s", stint_error_text());
+    open_model(0, source);
+    assert_int_equal(stint_model_describe(models[0], &info), STINT_OK);
     vocab = info.vocab;
     for (size_t i = 0; i < 64; i++) ids[i] = (int32_t)ts_random_below(vocab);
     stint_prepare_options o = {.size = sizeof o, .ids = ids, .n_ids = 64};
     snprintf(package, sizeof package, "%s/m.stint", ts_temp_folder());
-    if (stint_prepare(source, package, &o, NULL) != STINT_OK ||
-        stint_model_open(package, NULL, &models[1]) != STINT_OK)
-        fail_msg("%s", stint_error_text());
+    if (stint_prepare(source, package, &o, NULL) != STINT_OK) fail_msg("%s", stint_error_text());
+    for (int m = 1; m < N_MODELS; m++) open_model(m, kinds[m].packed ? package : source);
     return 0;
 }
 
 static int close_models(void **state) {
     (void)state;
-    stint_model_close(models[0]);
-    stint_model_close(models[1]);
+    for (int m = 0; m < N_MODELS; m++) stint_model_close(models[m]);
     return 0;
 }
 
-static stint_session *open_session(const stint_model *model) {
+static stint_session *open_session(int m) {
     stint_session *s = NULL;
+    unsigned mib;
     stint_session_options o = {.size = sizeof o,
+                               .memory = kinds[m].bounded,
                                .n_threads = 1,
                                .n_context = CONTEXT,
                                .chunk_len = 16,
                                .n_sequences = N_SEQUENCES};
-    if (stint_session_open(model, &o, &s) != STINT_OK) fail_msg("%s", stint_error_text());
+    if (kinds[m].bounded) { // the refusal of one byte says what is needed
+        assert_int_equal(stint_session_open(models[m], &o, &s), STINT_E_LIMIT);
+        assert_int_equal(sscanf(stint_error_text(), "memory: at least %u MiB", &mib), 1);
+        o.memory = (uint64_t)mib << 20;
+    }
+    if (stint_session_open(models[m], &o, &s) != STINT_OK) fail_msg("%s", stint_error_text());
     return s;
 }
 
@@ -69,8 +86,8 @@ static void begin(stint_session *s, uint32_t sequence, const struct text *t) {
     assert_int_equal(stint_session_eval(s, sequence, t->ids, N_PROMPT, false, NULL), STINT_OK);
 }
 
-static void make_texts(const stint_model *model, struct text *texts) {
-    stint_session *s = open_session(model);
+static void make_texts(int m, struct text *texts) {
+    stint_session *s = open_session(m);
     for (uint32_t q = 0; q < N_SEQUENCES; q++) {
         struct text *t = &texts[q];
         for (size_t i = 0; i < CONTEXT; i++) t->ids[i] = (int32_t)ts_random_below(vocab);
@@ -93,10 +110,10 @@ static void free_texts(struct text *texts) {
 // The sequence asked for, whichever was computed last.
 static void any_sequence_is_saved(void **state) {
     (void)state;
-    for (int m = 0; m < 2; m++) {
+    for (int m = 0; m < N_MODELS; m++) {
         struct text texts[N_SEQUENCES];
-        make_texts(models[m], texts);
-        stint_session *s = open_session(models[m]), *other = open_session(models[m]);
+        make_texts(m, texts);
+        stint_session *s = open_session(m), *other = open_session(m);
         float *logits = malloc(vocab * sizeof *logits);
         char path[600];
         for (uint32_t q = 0; q < N_SEQUENCES; q++) begin(s, q, &texts[q]);
@@ -110,7 +127,7 @@ static void any_sequence_is_saved(void **state) {
             assert_int_equal(stint_session_step(other, &to, texts[q].ids + N_PROMPT, 1, logits),
                              STINT_OK);
             if (memcmp(logits, texts[q].wanted, vocab * sizeof *logits) != 0)
-                fail_msg("%s: sequence %u goes on as another", titles[m], q);
+                fail_msg("%s: sequence %u goes on as another", kinds[m].title, q);
         }
         free(logits);
         free_texts(texts);
@@ -173,11 +190,11 @@ static void save_and_restore(stint_session *s, const struct text *texts, uint32_
     }
 }
 
-static void check_while_others_compute(const stint_model *model, const char *title) {
+static void check_while_others_compute(int m) {
     struct text texts[N_SEQUENCES];
     uint32_t holds[N_SAVED]; // the text that each saved sequence has
-    make_texts(model, texts);
-    struct computing c = {.s = open_session(model), .texts = texts};
+    make_texts(m, texts);
+    struct computing c = {.s = open_session(m), .texts = texts};
     float *logits = malloc(vocab * sizeof *logits);
     pthread_t thread;
     for (uint32_t i = 0; i < N_SAVED; i++) {
@@ -189,7 +206,7 @@ static void check_while_others_compute(const stint_model *model, const char *tit
     while (atomic_load(&c.rounds) == 0) sched_yield();
     atomic_store(&c.stop, true);
     pthread_join(thread, NULL);
-    if (c.failed || c.differs) fail_msg("%s: the stepped sequences noticed", title);
+    if (c.failed || c.differs) fail_msg("%s: the stepped sequences noticed", kinds[m].title);
     for (uint32_t i = 0; i < N_SAVED; i++) {
         const struct text *t = &texts[holds[i]];
         uint32_t q = STEPPED + i;
@@ -197,7 +214,7 @@ static void check_while_others_compute(const stint_model *model, const char *tit
             assert_int_equal(stint_session_step(c.s, &q, t->ids + N_PROMPT + step, 1, logits),
                              STINT_OK);
             if (memcmp(logits, t->wanted + step * vocab, vocab * sizeof *logits) != 0)
-                fail_msg("%s: sequence %u goes on as another", title, q);
+                fail_msg("%s: sequence %u goes on as another", kinds[m].title, q);
         }
     }
     free(logits);
@@ -207,7 +224,7 @@ static void check_while_others_compute(const stint_model *model, const char *tit
 
 static void others_compute_meanwhile(void **state) {
     (void)state;
-    for (int m = 0; m < 2; m++) check_while_others_compute(models[m], titles[m]);
+    for (int m = 0; m < N_MODELS; m++) check_while_others_compute(m);
 }
 
 int main(void) {
