@@ -53,6 +53,7 @@ stint_status st_chat_open(const char *template_text, const struct stint_tokenize
         made->opens = strstr(template_text, "add_generation_prompt") != NULL;
         made->reasons = strstr(template_text, ST_REASONING_OPEN) != NULL ||
                         strstr(template_text, ST_REASONING_CLOSE) != NULL ||
+                        st_reasoning_renamed(template_text) != NULL ||
                         st_harmony_is_spoken(template_text);
         made->source = strdup(template_text);
         status = made->source ? compile(made) : no_memory();

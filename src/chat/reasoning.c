@@ -1,9 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chat/reasoning.h"
 
+#include <string.h>
+
 // Only the first byte of a mark is '<'. So if a mark breaks off, another one can only begin with
 // the byte that broke it.
 static const char opening[] = ST_REASONING_OPEN, closing[] = ST_REASONING_CLOSE;
+
+static const struct st_renamed_mark renamed[][3] = {
+    {{"[THINK]", ST_REASONING_OPEN}, {"[/THINK]", ST_REASONING_CLOSE}, {0}}, // Ministral 3
+    {{"<response>", ""}, {"</response>", ""}, {0}}, // ERNIE 4.5: around what follows reasoning
+};
+
+const struct st_renamed_mark *st_reasoning_renamed(const char *chat_template) {
+    for (size_t i = 0; i < sizeof renamed / sizeof *renamed; i++)
+        if (chat_template && strstr(chat_template, renamed[i][0].token)) return renamed[i];
+    return NULL;
+}
+
+const char *st_reasoning_rename(const struct st_renamed_mark *marks, const char *text, size_t n) {
+    for (; marks && marks->token; marks++)
+        if (strlen(marks->token) == n && memcmp(marks->token, text, n) == 0) return marks->as;
+    return NULL;
+}
 
 enum { MAX_BLANKS = 64 }; // before the mark: they are held back while it may still come
 

@@ -10,6 +10,15 @@
 #define ST_REASONING_OPEN  "<think>"
 #define ST_REASONING_CLOSE "</think>"
 
+// A mark of a family's own, a token, and the text that it is read as.
+struct st_renamed_mark {
+    const char *token, *as;
+};
+// Those in answers of a chat template, up to one whose token is NULL; NULL: there are none.
+const struct st_renamed_mark *st_reasoning_renamed(const char *chat_template);
+// What a token's text is read as; NULL: it is none of the marks. marks: NULL or of the above.
+const char *st_reasoning_rename(const struct st_renamed_mark *marks, const char *text, size_t n);
+
 enum st_reasoning_phase {
     ST_REASONING_NONE,   // everything is answer
     ST_REASONING_BEFORE, // it is not known yet whether the text begins with the mark

@@ -3,257 +3,65 @@
 // an answer, the one with the most calls wins; of equal ones, the first.
 #include "chat/tool_calls.h"
 
-#include "base/buffer.h"
 #include "base/utf8.h"
+#include "chat/tool_bodies.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { MAX_TRIES = 2 * ST_TOOL_CALLS_MAX }; // marks that are examined, whether calls or not
 
-enum body {
-    BODY_JSON,   // {"name": ..., "arguments": {...}}, a list of them, or several with ; between
-    BODY_NAMED,  // name{...}, name[ARGS]{...}, name[CALL_ID]id[ARGS]{...}
-    BODY_FENCED, // kind<sep>name\n```json\n{...}\n``` or name<sep>{...}
-};
-
-struct format {
-    const char *mark;   // in the templates of the family; NULL: JSON on lines of its own, bare,
-                        // fenced or in tags, in any answer that has no calls otherwise
-    const char *open;   // before a call or a list; NULL: the whole answer is a call
-    const char *close;  // after it, except at the end of an answer that is cut off; NULL: no mark
-    const char *around; // may surround all calls; %s is begin or end
-    enum body body;
-    const char *name_key, *arguments_key; // of BODY_JSON
-};
-
 #define BAR   "\xef\xbd\x9c" // U+FF5C
 #define SPACE "\xe2\x96\x81" // U+2581
 
-static const char fence[] = "\n```json\n", separator[] = "<" BAR "tool" SPACE "sep" BAR ">";
-
-static const struct format formats[] = {
-    {"<tool_call>", "<tool_call>", "</tool_call>", NULL, BODY_JSON, "name", "arguments"}, // Hermes
-    {"[TOOL_CALLS]", "[TOOL_CALLS]", NULL, NULL, BODY_JSON, "name", "arguments"},         // Mistral
-    {"[TOOL_CALLS]", "[TOOL_CALLS]", NULL, NULL, BODY_NAMED, NULL, NULL}, // later ones
-    {"[TOOL_CALLS]", NULL, NULL, NULL, BODY_JSON, "name", "arguments"},   // without the mark
-    {"<|python_tag|>", "<|python_tag|>", NULL, NULL, BODY_JSON, "name", "parameters"}, // Llama 3.1
-    {"<|start_header_id|>", NULL, NULL, NULL, BODY_JSON, "name", "parameters"},        // and 3.2
-    {"<|tool_call|>", "<|tool_call|>", "<|/tool_call|>", NULL, BODY_JSON, "name",
+static const struct st_call_format formats[] = {
+    {"<tool_call>", "<tool_call>", "</tool_call>", NULL, ST_BODY_JSON, "name",
+     "arguments"}, // Hermes, Qwen, Granite 4, SmolLM3, Falcon-H1, ERNIE 4.5
+    {"<function=", "<tool_call>", "</tool_call>", NULL, ST_BODY_TAGGED, NULL, NULL}, // Qwen3.5
+    {"<function=", "<function=", NULL, NULL, ST_BODY_TAGGED, NULL, NULL}, // that leave a mark out
+    {"<arg_key>", "<tool_call>", "</tool_call>", NULL, ST_BODY_KEYED, NULL, NULL}, // GLM-4.5
+    {"<|observation|>", NULL, NULL, NULL, ST_BODY_NAMED, NULL, NULL},              // GLM-4
+    {"<|tool_call_start|>", "<|tool_call_start|>", "<|tool_call_end|>", NULL, ST_BODY_PYTHON, NULL,
+     NULL}, // LFM2
+    {"<|tool_call_start|>", "<|tool_call_start|>", "<|tool_call_end|>", NULL, ST_BODY_JSON, "name",
+     "arguments"}, // LFM2 that was told to write JSON
+    {"<function_calls>", "<function_calls>", "</function_calls>", NULL, ST_BODY_PYTHON, NULL,
+     NULL}, // OLMo 3
+    {"<TOOLCALL>", "<TOOLCALL>", "</TOOLCALL>", NULL, ST_BODY_JSON, "name",
+     "arguments"},                                                                   // Nemotron
+    {"[TOOL_CALLS]", "[TOOL_CALLS]", NULL, NULL, ST_BODY_JSON, "name", "arguments"}, // Mistral
+    {"[TOOL_CALLS]", "[TOOL_CALLS]", NULL, NULL, ST_BODY_NAMED, NULL, NULL},         // later ones
+    {"[TOOL_CALLS]", NULL, NULL, NULL, ST_BODY_JSON, "name", "arguments"}, // without the mark
+    {"<|python_tag|>", "<|python_tag|>", NULL, NULL, ST_BODY_JSON, "name",
+     "parameters"},                                                                // Llama 3.1
+    {"<|start_header_id|>", NULL, NULL, NULL, ST_BODY_JSON, "name", "parameters"}, // and 3.2
+    {"<|tool_call|>", "<|tool_call|>", "<|/tool_call|>", NULL, ST_BODY_JSON, "name",
      "arguments"}, // Phi-4-mini
     {"<" BAR "tool" SPACE "call" SPACE "begin" BAR ">",
      "<" BAR "tool" SPACE "call" SPACE "begin" BAR ">",
      "<" BAR "tool" SPACE "call" SPACE "end" BAR ">",
-     "<" BAR "tool" SPACE "calls" SPACE "%s" BAR ">", BODY_FENCED, NULL, NULL}, // DeepSeek
-    {"Action:", "Action:\n```json\n", "```", NULL, BODY_JSON, "tool_name", "parameters"}, // Command
-    {"<|START_ACTION|>", "<|START_ACTION|>", "<|END_ACTION|>", NULL, BODY_JSON, "tool_name",
+     "<" BAR "tool" SPACE "calls" SPACE "%s" BAR ">", ST_BODY_FENCED, NULL, NULL}, // DeepSeek
+    {"Action:", "Action:\n```json\n", "```", NULL, ST_BODY_JSON, "tool_name",
+     "parameters"}, // Command
+    {"<|START_ACTION|>", "<|START_ACTION|>", "<|END_ACTION|>", NULL, ST_BODY_JSON, "tool_name",
      "parameters"}, // Command R7B
-    {"<|plugin|>", "<|action_start|><|plugin|>", "<|action_end|>", NULL, BODY_JSON, "name",
-     "parameters"},                                                     // InternLM 2
-    {"<|channel|>", "<tool_call>", NULL, NULL, BODY_NAMED, NULL, NULL}, // gpt-oss (harmony.h)
+    {"<|plugin|>", "<|action_start|><|plugin|>", "<|action_end|>", NULL, ST_BODY_JSON, "name",
+     "parameters"},                                                        // InternLM 2
+    {"<|channel|>", "<tool_call>", NULL, NULL, ST_BODY_NAMED, NULL, NULL}, // gpt-oss (harmony.h)
     // Models that leave the marks of their template out.
-    {NULL, NULL, NULL, NULL, BODY_JSON, "name", "arguments"},
-    {NULL, NULL, NULL, NULL, BODY_JSON, "name", "parameters"},
-};
-
-// The state while one row is tried on one answer.
-struct search {
-    const struct format *format;
-    const json_t *tools;
-    const char *text;
-    size_t n;
-    struct st_tool_calls found;
-    struct st_bytes content;
+    {NULL, NULL, NULL, NULL, ST_BODY_JSON, "name", "arguments"},
+    {NULL, NULL, NULL, NULL, ST_BODY_JSON, "name", "parameters"},
 };
 
 static stint_status no_memory(void) {
     return st_fail(STINT_E_NOMEM, "not enough memory for an answer's calls");
 }
 
-static void drop_calls(struct st_tool_calls *calls, size_t n) {
-    while (calls->n > n) {
-        calls->n--;
-        free(calls->calls[calls->n].name);
-        free(calls->calls[calls->n].arguments);
-    }
-}
-
 void st_tool_calls_free(struct st_tool_calls *calls) {
-    drop_calls(calls, 0);
+    st_call_drop(calls, 0);
     free(calls->calls);
     free(calls->content);
     *calls = (struct st_tool_calls){0};
-}
-
-// ---- calls
-
-static bool is_tool(const json_t *tools, const char *name) {
-    size_t i;
-    json_t *tool;
-    json_array_foreach(tools, i, tool) {
-        const json_t *function = json_object_get(tool, "function");
-        const char *own = json_string_value(json_object_get(function ? function : tool, "name"));
-        if (own && strcmp(own, name) == 0) return true;
-    }
-    return false;
-}
-
-// Writes numbers with the fewest digits that give the same number; NULL: no memory.
-static char *write_arguments(const json_t *arguments) {
-    char *text = NULL;
-    for (size_t digits = 15; digits <= 17; digits++) {
-        free(text);
-        text = json_dumps(arguments, JSON_REAL_PRECISION(digits));
-        json_t *again = text ? json_loads(text, JSON_ALLOW_NUL, NULL) : NULL;
-        bool same = again && json_equal(again, arguments);
-        json_decref(again);
-        if (same) break;
-    }
-    return text;
-}
-
-// *fits is false if it is not a call of one of the tools.
-static stint_status add_call(struct search *s, const char *name, const json_t *arguments,
-                             bool *fits) {
-    *fits = s->found.n < ST_TOOL_CALLS_MAX && name && is_tool(s->tools, name) &&
-            json_is_object(arguments);
-    if (!*fits) return STINT_OK;
-    size_t n = s->found.n;
-    struct st_tool_call *grown = realloc(s->found.calls, (n + 1) * sizeof *grown);
-    if (!grown) return no_memory();
-    s->found.calls = grown;
-    grown[n] = (struct st_tool_call){strdup(name), write_arguments(arguments)};
-    s->found.n++;
-    return grown[n].name && grown[n].arguments ? STINT_OK : no_memory();
-}
-
-// Missing arguments are an empty object; some models write arguments as text.
-static stint_status add_object(struct search *s, const json_t *call, bool *fits) {
-    const char *name = json_string_value(json_object_get(call, s->format->name_key));
-    const json_t *own = json_object_get(call, s->format->arguments_key);
-    json_t *arguments = NULL;
-    *fits = own || s->format->mark; // without a mark, a name alone is no call
-    if (!*fits) return STINT_OK;
-    if (json_is_object(own))
-        arguments = json_incref((json_t *)own);
-    else if (json_is_string(own))
-        arguments = json_loads(json_string_value(own), 0, NULL);
-    else if (!own || json_is_null(own))
-        arguments = json_object();
-    stint_status status = add_call(s, name, arguments, fits);
-    json_decref(arguments);
-    return status;
-}
-
-static stint_status add_value(struct search *s, const json_t *value, bool *fits) {
-    size_t i;
-    json_t *item;
-    if (json_is_object(value)) return add_object(s, value, fits);
-    *fits = json_array_size(value) > 0;
-    json_array_foreach(value, i, item) {
-        if (*fits) ST_TRY(add_object(s, item, fits));
-    }
-    return STINT_OK;
-}
-
-// ---- bodies: they begin at *at; if *fits, *at is then after the body
-
-static void skip_blanks(const struct search *s, size_t *at) {
-    while (*at < s->n && strchr(" \t\r\n", s->text[*at]) && s->text[*at]) ++*at;
-}
-
-static bool skip(const struct search *s, size_t *at, const char *word) {
-    size_t n = strlen(word);
-    bool there = s->n - *at >= n && memcmp(s->text + *at, word, n) == 0;
-    *at += there ? n : 0;
-    return there;
-}
-
-// The JSON object or array that begins there; NULL if none does.
-static json_t *read_json(const struct search *s, size_t *at) {
-    json_error_t error;
-    if (*at >= s->n || (s->text[*at] != '{' && s->text[*at] != '[')) return NULL;
-    json_t *value =
-        json_loadb(s->text + *at, s->n - *at, JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL, &error);
-    if (value && error.position > 0) *at += (size_t)error.position;
-    return value;
-}
-
-static stint_status read_values(struct search *s, size_t *at, bool *fits) {
-    for (;;) {
-        json_t *value = read_json(s, at);
-        *fits = value != NULL;
-        stint_status status = value ? add_value(s, value, fits) : STINT_OK;
-        json_decref(value);
-        if (status != STINT_OK || !*fits) return status;
-        size_t next = *at;
-        skip_blanks(s, &next);
-        if (next < s->n && s->text[next] == ';') next++;
-        skip_blanks(s, &next);
-        if (next >= s->n || s->text[next] != '{') return STINT_OK;
-        *at = next;
-    }
-}
-
-// The name of a function: the characters that OpenAI allows, and dots.
-static bool read_name(const struct search *s, size_t *at, char name[128]) {
-    size_t n = 0;
-    while (*at + n < s->n && n < 127) {
-        char c = s->text[*at + n];
-        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-        if (!letter && (c == 0 || !strchr("_-.", c))) break;
-        name[n++] = c;
-    }
-    name[n] = 0;
-    *at += n;
-    return n > 0;
-}
-
-static stint_status read_arguments(struct search *s, size_t *at, const char *name, bool *fits) {
-    json_t *arguments = read_json(s, at);
-    stint_status status = add_call(s, name, arguments, fits);
-    json_decref(arguments);
-    return status;
-}
-
-static stint_status read_named(struct search *s, size_t *at, bool *fits) {
-    char name[128], id[128];
-    *fits = read_name(s, at, name);
-    if (!*fits) return STINT_OK;
-    if (skip(s, at, "[CALL_ID]") && !read_name(s, at, id)) *fits = false;
-    skip(s, at, "[ARGS]");
-    skip_blanks(s, at);
-    return *fits ? read_arguments(s, at, name, fits) : STINT_OK;
-}
-
-static stint_status read_fenced(struct search *s, size_t *at, bool *fits) {
-    char name[128];
-    *fits = read_name(s, at, name) && skip(s, at, separator);
-    if (!*fits) return STINT_OK;
-    size_t after = *at;
-    char second[128];
-    bool fenced = read_name(s, &after, second) && skip(s, &after, fence);
-    if (fenced) *at = after;
-    skip_blanks(s, at);
-    ST_TRY(read_arguments(s, at, fenced ? second : name, fits));
-    if (fenced && *fits) *fits = skip(s, at, "\n```");
-    return STINT_OK;
-}
-
-static stint_status read_body(struct search *s, size_t *at, bool *fits) {
-    size_t n = s->found.n;
-    const char *close = s->format->close;
-    skip_blanks(s, at);
-    ST_TRY(s->format->body == BODY_JSON    ? read_values(s, at, fits)
-           : s->format->body == BODY_NAMED ? read_named(s, at, fits)
-                                           : read_fenced(s, at, fits));
-    size_t end = *at;
-    skip_blanks(s, &end);
-    if (*fits && close) *fits = skip(s, &end, close) || end == s->n;
-    if (*fits && !s->format->open) *fits = end == s->n;
-    if (*fits && (close || !s->format->open)) *at = end;
-    if (!*fits) drop_calls(&s->found, n);
-    return STINT_OK;
 }
 
 // ---- the text around them
@@ -263,7 +71,7 @@ static bool is_blank(const char *text, size_t n) {
 }
 
 // Removes the marks around all calls, and outer blanks.
-static stint_status take_content(struct search *s) {
+static stint_status take_content(struct st_call_search *s) {
     static const char *const ends[] = {"begin", "end"};
     struct st_bytes *c = &s->content;
     ST_TRY(st_bytes_append(c, "", 0)); // data is not NULL from here on
@@ -298,21 +106,21 @@ static stint_status take_content(struct search *s) {
 
 // ---- one row, all rows
 
-static stint_status search_whole(struct search *s) {
+static stint_status search_whole(struct st_call_search *s) {
     size_t at = 0;
     bool fits;
-    ST_TRY(read_body(s, &at, &fits));
+    ST_TRY(st_call_between(s, &at, &fits));
     return fits ? STINT_OK : st_bytes_append(&s->content, s->text, s->n);
 }
 
-static stint_status search_marks(struct search *s) {
+static stint_status search_marks(struct st_call_search *s) {
     size_t kept = 0, n_open = strlen(s->format->open), from = 0;
     for (size_t i = 0; i < MAX_TRIES; i++) {
         const char *mark = memmem(s->text + from, s->n - from, s->format->open, n_open);
         if (!mark) break;
         size_t begin = (size_t)(mark - s->text), at = begin + n_open;
         bool fits;
-        ST_TRY(read_body(s, &at, &fits));
+        ST_TRY(st_call_between(s, &at, &fits));
         from = begin + n_open;
         if (!fits) continue;
         ST_TRY(st_bytes_append(&s->content, s->text + kept, begin - kept));
@@ -347,30 +155,30 @@ static size_t before_wrapping(const char *text, size_t at) {
 }
 
 // Where the fence or tag behind `at` ends; `at` if there is none.
-static size_t after_wrapping(const struct search *s, size_t at) {
+static size_t after_wrapping(const struct st_call_search *s, size_t at) {
     size_t end = at;
-    skip_blanks(s, &end);
-    if (skip(s, &end, "```")) return end;
-    if (!skip(s, &end, "</")) return at;
+    st_call_blanks(s, &end);
+    if (st_call_skip(s, &end, "```")) return end;
+    if (!st_call_skip(s, &end, "</")) return at;
     while (end < s->n && is_tag_letter(s->text[end])) end++;
-    return skip(s, &end, ">") ? end : at;
+    return st_call_skip(s, &end, ">") ? end : at;
 }
 
-static bool ends_line(const struct search *s, size_t at) {
+static bool ends_line(const struct st_call_search *s, size_t at) {
     while (at < s->n && (s->text[at] == ' ' || s->text[at] == '\t')) at++;
     return at == s->n || s->text[at] == '\n' || s->text[at] == '\r';
 }
 
-static stint_status search_bare(struct search *s) {
+static stint_status search_bare(struct st_call_search *s) {
     size_t kept = 0, n_tries = 0;
     for (size_t i = 0; i < s->n && n_tries < MAX_TRIES; i++) {
         size_t at = i, n = s->found.n;
         bool fits;
         if ((s->text[i] != '{' && s->text[i] != '[') || !begins_line(s->text, i)) continue;
         n_tries++;
-        ST_TRY(read_values(s, &at, &fits));
+        ST_TRY(st_call_values(s, &at, &fits));
         fits = fits && (ends_line(s, at) || after_wrapping(s, at) > at);
-        if (!fits) drop_calls(&s->found, n);
+        if (!fits) st_call_drop(&s->found, n);
         if (!fits) continue;
         size_t begin = before_wrapping(s->text, i);
         ST_TRY(st_bytes_append(&s->content, s->text + kept, begin > kept ? begin - kept : 0));
@@ -380,9 +188,9 @@ static stint_status search_bare(struct search *s) {
     return st_bytes_append(&s->content, s->text + kept, s->n - kept);
 }
 
-static stint_status search_format(const struct format *format, const json_t *tools,
+static stint_status search_format(const struct st_call_format *format, const json_t *tools,
                                   const char *answer, size_t n, struct st_tool_calls *out) {
-    struct search s = {.format = format, .tools = tools, .text = answer, .n = n};
+    struct st_call_search s = {.format = format, .tools = tools, .text = answer, .n = n};
     stint_status status = !format->mark  ? search_bare(&s)
                           : format->open ? search_marks(&s)
                                          : search_whole(&s);
@@ -398,7 +206,7 @@ static stint_status search_format(const struct format *format, const json_t *too
 
 static const size_t n_formats = sizeof formats / sizeof *formats;
 
-static bool speaks_of(const char *source, const struct format *format) {
+static bool speaks_of(const char *source, const struct st_call_format *format) {
     return source && format->mark && strstr(source, format->mark);
 }
 
@@ -439,7 +247,7 @@ static bool may_begin(const char *text, size_t n, const char *mark, size_t n_mar
 
 static bool may_mark(const char *source, bool any, const char *text, size_t n) {
     for (size_t i = 0; i < n_formats; i++) {
-        const struct format *f = &formats[i];
+        const struct st_call_format *f = &formats[i];
         if (!f->open || (any && !speaks_of(source, f))) continue;
         if (may_begin(text, n, f->open, strlen(f->open))) return true;
         size_t n_around = f->around ? (size_t)(strstr(f->around, "%s") - f->around) : 0;
@@ -464,10 +272,27 @@ static bool may_be_bare(const char *text, size_t n) {
     return at >= n || text[at] == '{' || text[at] == '[';
 }
 
+// Whether a whole answer may be the name of a function and its arguments.
+static bool may_be_named(const char *source, const char *text, size_t n) {
+    struct st_call_search s = {.text = text, .n = n};
+    char name[ST_CALL_NAME];
+    size_t at = 0;
+    bool named = false;
+    for (size_t i = 0; i < n_formats; i++)
+        named = named || (!formats[i].open && formats[i].body == ST_BODY_NAMED &&
+                          speaks_of(source, &formats[i]));
+    if (!named) return false;
+    st_call_blanks(&s, &at);
+    if (at < n && !st_call_name(&s, &at, name)) return false;
+    st_call_blanks(&s, &at);
+    return at >= n || text[at] == '{';
+}
+
 size_t st_tool_calls_certain(const struct st_chat *chat, const char *text, size_t from, size_t n) {
     const char *source = st_chat_template_text(chat);
     bool any = speaks_of_any(source);
     size_t at = from;
+    if (from == 0 && may_be_named(source, text, n)) return 0;
     while (at < n && !may_mark(source, any, text + at, n - at) &&
            !(begins_line(text, at) && may_be_bare(text + at, n - at)))
         at++;

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "generate/calls.h"
 
+#include "chat/harmony.h"
+#include "chat/reasoning.h"
+#include "tokenizer/parts.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,10 +110,19 @@ stint_status st_calls_schema(const struct st_tools *tools, json_t **schema) {
     return *schema != NULL ? STINT_OK : st_fail(STINT_E_NOMEM, "no memory for the tools' schema");
 }
 
-bool st_calls_marks_special(const struct stint_tokenizer *tokenizer, bool tools, bool reasons) {
-    if (tools || !reasons || tokenizer == NULL) return tools;
-    int32_t id = st_tokenizer_find(tokenizer, ST_REASONING_CLOSE);
+static bool is_special(const struct stint_tokenizer *tokenizer, const char *text) {
+    int32_t id = st_tokenizer_find(tokenizer, text);
     return id >= 0 && st_tokenizer_is_special(tokenizer, id);
+}
+
+bool st_calls_marks_special(const struct stint_tokenizer *tokenizer, bool tools, bool reasons) {
+    const char *template = tokenizer ? st_tokenizer_chat_template(tokenizer) : NULL;
+    if (st_harmony_is_spoken(template)) return false; // they become text that all here read
+    if (tools || !reasons || tokenizer == NULL) return tools;
+    const struct st_renamed_mark *renamed = st_reasoning_renamed(template);
+    for (; renamed && renamed->token; renamed++)
+        if (is_special(tokenizer, renamed->token)) return true;
+    return is_special(tokenizer, ST_REASONING_CLOSE);
 }
 
 static stint_status add_required(const json_t *call, struct st_tool_calls *calls) {

@@ -35,7 +35,7 @@ bool st_tools_have(const json_t *list, const char *name);
 stint_status st_calls_schema(const struct st_tools *tools, json_t **schema);
 
 // Whether special tokens must appear in the text: marks of calls are such tokens in some families,
-// and those of reasoning in a few.
+// and those of reasoning in a few. Not in gpt-oss's, whose channels are rewritten (chat/harmony.h).
 bool st_calls_marks_special(const struct stint_tokenizer *tokenizer, bool tools, bool reasons);
 
 // Finds the calls in answer[0, n), which has ended. *calls is to be freed. STINT_E_NOMEM.

@@ -75,8 +75,10 @@ stint_status st_generator_open(struct st_generator *g, const struct st_generator
     g->options = *options;
     g->options.n_top = st_min(options->n_top, STINT_MAX_TOP);
     g->reasoning.phase = options->reasoning;
-    g->speaks_harmony = !options->special && options->model->chat &&
-                        st_harmony_is_spoken(st_chat_template_text(options->model->chat));
+    const struct st_chat *chat = options->model->chat;
+    const char *template = chat ? st_chat_template_text(chat) : NULL;
+    g->speaks_harmony = !options->special && st_harmony_is_spoken(template);
+    g->renamed = st_reasoning_renamed(template);
     stint_status status = copy(g, options);
     if (status != STINT_OK) st_generator_close(g);
     g->options.sampling = NULL;
@@ -223,7 +225,11 @@ static size_t make_text(struct st_generator *g, int32_t id, char *made) {
     uint32_t flags = g->options.special || g->speaks_harmony ? STINT_DETOKENIZE_SPECIAL : 0;
     char *text = g->speaks_harmony ? piece : made;
     size_t n = st_detokenizer_push(&g->detokenizer, tokenizer, id, flags, text);
-    return g->speaks_harmony ? st_harmony_push(&g->harmony, piece, n, made) : n;
+    if (g->speaks_harmony) return st_harmony_push(&g->harmony, piece, n, made);
+    const char *renamed = st_reasoning_rename(g->renamed, made, n);
+    if (!renamed) return n;
+    memcpy(made, renamed, strlen(renamed));
+    return strlen(renamed);
 }
 
 bool st_generator_accept(struct st_generator *g, const struct st_token *token,

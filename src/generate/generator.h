@@ -49,8 +49,9 @@ struct st_generator {
     size_t n_generated; // tokens that were accepted
     size_t room;        // most tokens that the context has room for
     struct st_detokenizer detokenizer;
-    bool speaks_harmony;       // and its text is rewritten
-    struct st_harmony harmony; // of the answer
+    bool speaks_harmony;                   // and its text is rewritten
+    const struct st_renamed_mark *renamed; // marks that are read as others
+    struct st_harmony harmony;             // of the answer
     struct st_constraint_state *constraint;
     struct st_reasoning reasoning; // of all text that was generated
     char text[ST_GENERATOR_TEXT];  // that was not told yet, behind what was told last

@@ -2,9 +2,11 @@
 #include "generate/guide.h"
 
 #include "base/size.h"
+#include "chat/chat.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 stint_status st_guide_open(struct st_guide *guide, const struct stint_model *model) {
     if (guide->vocab) return STINT_OK;
@@ -48,6 +50,15 @@ static bool apply_reasoning(const struct stint_model *model, const struct st_rea
     return any;
 }
 
+static int32_t find_opening(const struct stint_model *model) {
+    const struct st_renamed_mark *renamed =
+        model->chat ? st_reasoning_renamed(st_chat_template_text(model->chat)) : NULL;
+    for (; renamed && renamed->token; renamed++)
+        if (strcmp(renamed->as, ST_REASONING_OPEN) == 0)
+            return st_tokenizer_find(model->tokenizer, renamed->token);
+    return st_tokenizer_find(model->tokenizer, ST_REASONING_OPEN);
+}
+
 bool st_guide_apply(struct st_guide *guide, const struct stint_model *model,
                     const struct st_reasoning *reasoning, struct st_constraint_state *state,
                     float *logits) {
@@ -55,7 +66,7 @@ bool st_guide_apply(struct st_guide *guide, const struct stint_model *model,
     if (reasoning->phase == ST_REASONING_INSIDE || (before && reasoning->n_mark > 0))
         return apply_reasoning(model, reasoning, logits);
     // A vocabulary that has the mark is used so; else it may begin with any of its letters.
-    int32_t mark = before ? st_tokenizer_find(model->tokenizer, ST_REASONING_OPEN) : -1;
+    int32_t mark = before ? find_opening(model) : -1;
     bool ends = st_constraint_complete(state), any = false;
     size_t n_tokens = st_tokenizer_vocab(model->tokenizer);
     st_constraint_mask(state, guide->vocab, guide->allowed);

@@ -39,8 +39,8 @@
 #define BLOOM " ?[^(\\s|.,!?\\x{2026}\\x{3002}\\x{ff0c}\\x{3001}\\x{964}\\x{6d4}\\x{60c})]+"
 #define CJK   "[\\x{4e00}-\\x{9fa5}\\x{800}-\\x{4e00}\\x{ac00}-\\x{d7ff}]+"
 
-// The normalizers are those of the published files of gpt-neox (which olmo and mpt use), qwen2 and
-// command-r; a family whose file was not seen has none.
+// The normalizers are those of the published files of gpt-neox (which olmo and mpt use), qwen2,
+// qwen35 and command-r; a family whose file was not seen has none.
 static const struct st_gguf_family rows[] = {
     {.names = {"gpt-2", "phi-2", "jais", "gpt2"}, .splits = {GPT2}},
     {.names = {"olmo", "mpt"}, .nfc = true, .splits = {GPT2}},
@@ -52,6 +52,10 @@ static const struct st_gguf_family rows[] = {
     {.names = {"bloom", "poro-chat", "gpt3-finnish"}, .splits = {BLOOM}},
     {.names = {"viking"}, .splits = {BLOOM, "\\p{N}"}},
     {.names = {"qwen2", "deepseek-r1-qwen"}, .nfc = true, .splits = {LLAMA3("")}},
+    {.names = {"qwen35"},
+     .nfc = true,
+     .splits = {"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}"
+                "| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"}},
     {.names = {"stablelm2", "megrez", "hunyuan"}, .splits = {LLAMA3("")}},
     {.names = {"starcoder", "refact", "smollm", "codeshell", "exaone"}, .splits = {"\\p{N}", GPT2}},
     {.names = {"command-r"}, .nfc = true, .splits = {"\\p{N}", GPT2}},
@@ -65,7 +69,7 @@ static const struct st_gguf_family rows[] = {
     {.names = {"deepseek-coder"},
      .splits = {"[\\r\\n]", "\\s?\\p{L}+", "\\s?\\p{P}+", CJK, "\\p{N}"}},
     {.names = {"deepseek-v3"},
-     .splits = {"\\p{N}{1,3}", CJK,
+     .splits = {"\\p{N}{1,3}", "[\\x{4e00}-\\x{9fa5}\\x{3040}-\\x{30ff}]+",
                 "[!\"#$%&'()*+,\\-./"
                 ":;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{"
                 "M}]+| ?[\\p{P}\\p{S}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"}},

@@ -63,8 +63,13 @@ static void expect_all(const char *name, const char *source, size_t n) {
 
 static void chat_templates_render_as_in_python(void **state) {
     (void)state;
-    static const char *const names[] = {"llama-3.1",    "mistral-nemo", "gemma",       "phi-3",
-                                        "hermes-2-pro", "qwen3",        "deepseek-r1", "command-r"};
+    static const char *const names[] = {
+        "llama-3.1", "mistral-nemo",  "gemma",       "phi-3",         "hermes-2-pro",
+        "qwen3",     "deepseek-r1",   "command-r",   "gpt-oss",       "qwen3.5",
+        "lfm2",      "granite-4",     "phi-4-mini",  "smollm3",       "olmo-2",
+        "olmo-3",    "deepseek-v3.1", "ministral-3", "ernie-4.5",     "ernie-4.5-thinking",
+        "glm-4",     "glm-4.5",       "falcon-h1",   "nemotron-nano", "bitnet",
+        "qwen2-moe"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         size_t n;
         char *source = (char *)ts_read(golden_path(names[i], ".jinja"), &n);

@@ -124,8 +124,24 @@ static void blanks_in_front_are_bounded(void **state) {
     assert_int_equal(r.answer, 0);
 }
 
+static void marks_of_families_are_read_as_ours(void **state) {
+    (void)state;
+    const struct st_renamed_mark *marks = st_reasoning_renamed("{# [THINK] #}");
+    assert_string_equal(st_reasoning_rename(marks, "[THINK]", 7), "<think>");
+    assert_string_equal(st_reasoning_rename(marks, "[/THINK]", 8), "</think>");
+    assert_null(st_reasoning_rename(marks, "[/THINK] ", 9));
+    assert_null(st_reasoning_rename(marks, "<response>", 10));
+    marks = st_reasoning_renamed("{# <response> #}");
+    assert_string_equal(st_reasoning_rename(marks, "<response>", 10), "");
+    assert_string_equal(st_reasoning_rename(marks, "</response>", 11), "");
+    assert_null(st_reasoning_renamed("{# <think> #}"));
+    assert_null(st_reasoning_renamed(NULL));
+    assert_null(st_reasoning_rename(NULL, "[THINK]", 7));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(marks_of_families_are_read_as_ours),
         cmocka_unit_test(texts_as_models_write_them),
         cmocka_unit_test(random_texts_in_random_pieces),
         cmocka_unit_test(no_reasoning_is_all_answer),

@@ -7,9 +7,9 @@
 #include <cmocka.h>
 
 #include "chat/tool_calls.h"
+#include "support/calls.h"
 #include "support/support.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,22 +44,8 @@
 static const char tools_text[] =
     "[{\"type\":\"function\",\"function\":{\"name\":\"f\"}},{\"name\":\"get.it-2\"}]";
 
-// Calls as name(arguments), one after the other, then the content.
-static void parse(const char *template, const char *answer, size_t n, char text[1024]) {
-    struct st_chat *chat = NULL;
-    struct st_tool_calls found;
-    json_t *tools = json_loads(tools_text, 0, NULL);
-    assert_int_equal(st_chat_open(template, NULL, &chat), STINT_OK);
-    assert_int_equal(st_tool_calls_parse(chat, answer, n, tools, &found), STINT_OK);
-    size_t at = 0;
-    text[0] = 0;
-    for (size_t i = 0; i < found.n && at < 900; i++)
-        at += (size_t)snprintf(text + at, 1024 - at, "%s(%s)", found.calls[i].name,
-                               found.calls[i].arguments);
-    snprintf(text + at, 1024 - at, "|%s", found.content);
-    st_tool_calls_free(&found);
-    st_chat_close(chat);
-    json_decref(tools);
+static void parse(const char *template, const char *answer, size_t n, char text[TS_CALLS_TEXT]) {
+    ts_calls(template, tools_text, answer, n, text);
 }
 
 struct answer_case {
@@ -147,7 +133,7 @@ static const struct answer_case cases[] = {
 
 static void tool_calls_of_each_family_are_found(void **state) {
     (void)state;
-    char text[1024];
+    char text[TS_CALLS_TEXT];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         parse(cases[i].template, cases[i].answer, strlen(cases[i].answer), text);
         if (strcmp(text, cases[i].expected) != 0)
@@ -226,7 +212,7 @@ static void tool_calls_survive_any_text(void **state) {
         ";",
         "[ARGS]",
     };
-    char answer[1024], text[1024];
+    char answer[1024], text[TS_CALLS_TEXT];
     for (int round = 0; round < 20000; round++) {
         size_t n = 0;
         for (size_t k = ts_random_below(30); k > 0; k--) {

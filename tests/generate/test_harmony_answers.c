@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Answers of a model whose chat template is gpt-oss's: what the generator makes of the special
 // tokens in their headers, and what ends them.
+#include "generate/calls.h"
 #include "generate/generator.h"
 #include "support/support.h"
 
@@ -14,8 +15,9 @@
 // A byte-level vocabulary of single letters (the first three are the padding, BOS and EOS of the
 // config), and the special tokens behind it.
 #define LETTERS "QXZabcdefghijklmnopqrstuvwxyz.={}\":"
-static const char *const specials[] = {"<|start|>",  "<|end|>",       "<|message|>", "<|channel|>",
-                                       "<|return|>", "<|constrain|>", "<|call|>"};
+static const char *const specials[] = {"<|start|>",   "<|end|>",    "<|message|>",
+                                       "<|channel|>", "<|return|>", "<|constrain|>",
+                                       "<|call|>",    "[THINK]",    "[/THINK]"};
 enum { N_SPECIALS = sizeof specials / sizeof *specials, CONTEXT = 256 };
 
 static void copy(const char *name) {
@@ -27,7 +29,7 @@ static void copy(const char *name) {
     free(data);
 }
 
-static void write_tokenizer(void) {
+static void write_tokenizer(const char *template) {
     char text[4000];
     size_t n = (size_t)snprintf(text, sizeof text, "{\"added_tokens\":[");
     for (size_t i = 0; i < N_SPECIALS; i++)
@@ -43,18 +45,17 @@ static void write_tokenizer(void) {
                               LETTERS[i] == '"' ? "\\" : "", LETTERS[i], i);
     snprintf(text + n, sizeof text - n, "}}}");
     ts_write_text("tokenizer.json", text);
-    ts_write_text(
-        "tokenizer_config.json",
-        "{\"eos_token\":\"<|return|>\",\"chat_template\":\"{% for m in messages %}<|start|>"
-        "{{ m.role }}<|message|>{{ m.content }}<|end|>{% endfor %}<|start|>assistant"
-        "{# <|channel|> #}\"}");
+    snprintf(text, sizeof text, "{\"eos_token\":\"<|return|>\",\"chat_template\":\"%s\"}",
+             template);
+    ts_write_text("tokenizer_config.json", text);
 }
 
 static int open_model(void **state) {
     stint_model *m = NULL;
     copy("config.json");
     copy("model.safetensors");
-    write_tokenizer();
+    write_tokenizer("{% for m in messages %}<|start|>{{ m.role }}<|message|>{{ m.content }}<|end|>"
+                    "{% endfor %}<|start|>assistant{# <|channel|> #}");
     if (stint_model_open(ts_temp_folder(), NULL, &m) != STINT_OK)
         fail_msg("%s", stint_error_text());
     *state = m;
@@ -124,9 +125,34 @@ static void special_tokens_are_shown_on_request(void **state) {
     assert_string_equal(text, "<|channel|>final<|message|>yes");
 }
 
+// Their channels are text for all that follows, with tools and without.
+static void special_tokens_are_not_shown_for_tools(void **state) {
+    const stint_model *m = *state;
+    assert_false(st_calls_marks_special(m->tokenizer, true, true));
+    assert_false(st_calls_marks_special(m->tokenizer, false, true));
+}
+
+// Ministral 3 has marks of its own around its reasoning, which are special tokens.
+static void other_marks_are_read_as_ours(void **state) {
+    (void)state;
+    static struct st_generator g;
+    stint_model *m = NULL;
+    write_tokenizer("{{ messages }}{# [THINK] #}");
+    assert_int_equal(stint_model_open(ts_temp_folder(), NULL, &m), STINT_OK);
+    bool special = st_calls_marks_special(m->tokenizer, false, true);
+    assert_true(special);
+    const char *text = answer(m, "[THINK]hm[/THINK]yes.<|return|>no", special, &g);
+    assert_string_equal(text, "<think>hm</think>yes.");
+    assert_int_equal(g.reasoning.phase, ST_REASONING_OVER);
+    assert_int_equal(g.reasoning.to - g.reasoning.from, 2);
+    stint_model_close(m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(channels_are_rewritten),
+        cmocka_unit_test(special_tokens_are_not_shown_for_tools),
+        cmocka_unit_test(other_marks_are_read_as_ours),
         cmocka_unit_test(a_call_ends_the_answer),
         cmocka_unit_test(special_tokens_are_shown_on_request),
     };

@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Random text through the tokenizers of the fixtures and of the real models, both ways, against
+"""Random text through the tokenizers of the fixtures, of the real models and of families' styles
+(styles.py: as tokenizer.json and, where llama.cpp has a name for it, as GGUF), both ways, against
 Hugging Face's package `tokenizers`: no id and no character may differ. `scripts/bootstrap clients`
 puts the package into build/venv; skips itself without. STINT_CI_LONG=1 tries 20,000 texts each,
 STINT_SEED makes others, and STINT_REAL_MODELS is the folder of the real models."""
 import ctypes
+import json
 import os
 import pathlib
 import random
 import sys
+import tempfile
 import unicodedata
 import unittest
 
@@ -18,6 +21,7 @@ VENV = SOURCE / "build" / "venv" / "bin" / "python"
 
 try:
     import references
+    import styles
 except ImportError as missing:
     if VENV.exists() and pathlib.Path(sys.executable) != VENV:
         os.execv(VENV, [str(VENV), *sys.argv])
@@ -181,6 +185,25 @@ class References(unittest.TestCase):
         for name, make, original, searched in CASES:
             with self.subTest(name):
                 self.compare(name, FIXTURES / name, make(FIXTURES / original), searched)
+
+    def test_styles(self):
+        texts = [path.read_text(encoding="utf-8") for path in sorted((SOURCE / "docs").glob("*.md"))]
+        texts += ["".join(pool).replace("\0", "") for pool in POOLS if len(pool) < 500]
+        lines = [line for text in texts for line in text.splitlines()]
+        with tempfile.TemporaryDirectory() as folder:
+            for name, (_, _, _, _, _, pre) in styles.STYLES.items():
+                made = styles.style(name, lines)
+                own = pathlib.Path(folder) / name / "tokenizer.json"
+                own.parent.mkdir()
+                own.write_text(json.dumps(made), encoding="utf-8")
+                theirs = references.from_json(own)
+                with self.subTest(name):
+                    self.compare(name, own, theirs, True)
+                if pre:
+                    packed = own.parent / "vocab.gguf"
+                    styles.write_gguf(packed, made, pre)
+                    with self.subTest(f"{name}.gguf"):
+                        self.compare(f"{name}.gguf", packed, theirs, True)
 
     def test_real_models(self):
         there = [name for name in MODELS if (REAL / name).exists()]
