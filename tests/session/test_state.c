@@ -63,17 +63,21 @@ static int close_models(void **state) {
     return 0;
 }
 
-static stint_session *open_session(size_t chunk, bool split) {
+static stint_session *open_context(size_t chunk, bool split, size_t context) {
     stint_session *s = NULL;
     stint_session_options o = {.size = sizeof o,
                                .n_threads = 2,
                                .npu_threads = split,
                                .cpu_threads = split,
-                               .n_context = CONTEXT,
+                               .n_context = (uint32_t)context,
                                .chunk_len = (uint32_t)chunk,
                                .n_sequences = N_SEQUENCES};
     if (stint_session_open(model, &o, &s) != STINT_OK) fail_msg("%s", stint_error_text());
     return s;
+}
+
+static stint_session *open_session(size_t chunk, bool split) {
+    return open_context(chunk, split, CONTEXT);
 }
 
 static void ok(stint_status status) {
@@ -148,6 +152,10 @@ static void split_prompts_leave_the_same_states(void **state) {
     model = models[IN_FLOAT];
 }
 
+static bool model_has_matrices(void) {
+    return model->config.state.n_heads > 0;
+}
+
 // Of a long text, an edit far back recomputes from the border before it.
 static void little_is_computed_again(void **state) {
     (void)state;
@@ -161,6 +169,38 @@ static void little_is_computed_again(void **state) {
         ok(st_session_settle(s, 0));
         assert_true(st_state_is_current(s, 0));
     }
+    stint_session_close(s);
+}
+
+// Of a prompt of 4,000 tokens an edit computes again what stands between the last border in front
+// of it and itself, at most a stretch; what follows has the bits of the edited prompt computed
+// anew.
+static void an_edit_is_computed_from_the_last_border(void **state) {
+    (void)state;
+    enum { N = 4000, LONG_CONTEXT = 4400, LONG_CHUNK = 256, EDIT = 2500 };
+    static int32_t text[N];
+    for (size_t i = 0; i < N; i++) text[i] = ids[i * 7 % CONTEXT];
+    stint_session *s = open_context(LONG_CHUNK, false, LONG_CONTEXT);
+    size_t stretch = model_has_matrices() ? 768 : 256, sum = 0, most = 0, n = 0;
+    ok(st_session_prompt(s, 0, text, N, N, NULL));
+    for (size_t length = N - 60; length > EDIT; length -= 103, n++) {
+        ok(stint_session_truncate(s, 0, length));
+        size_t border = st_state_restore(s, 0);
+        assert_int_equal(border, length / stretch * stretch);
+        ok(st_session_settle(s, 0));
+        sum += length - border;
+        most = length - border > most ? length - border : most;
+    }
+    print_message("%s: %zu edits, %zu tokens again at most, %zu on average\n", hybrid->name, n,
+                  most, sum / n);
+    assert_in_range(most, 1, stretch - 1);
+    text[EDIT] = (text[EDIT] + 1) % (int32_t)vocab;
+    ok(stint_session_truncate(s, 0, EDIT));
+    ok(st_session_prompt(s, 0, text + EDIT, N - EDIT, N, logits));
+    stint_session *fresh = open_context(LONG_CHUNK, false, LONG_CONTEXT);
+    ok(st_session_prompt(fresh, 0, text, N, N, wanted));
+    expect_wanted("edited");
+    stint_session_close(fresh);
     stint_session_close(s);
 }
 
@@ -362,6 +402,7 @@ int main(void) {
         cmocka_unit_test(truncated_texts_go_on_with_the_same_bits),
         cmocka_unit_test(split_prompts_leave_the_same_states),
         cmocka_unit_test(little_is_computed_again),
+        cmocka_unit_test(an_edit_is_computed_from_the_last_border),
         cmocka_unit_test(steps_leave_borders),
         cmocka_unit_test(states_of_another_end_are_forgotten),
         cmocka_unit_test(rejected_drafts_leave_no_trace),
