@@ -13,7 +13,7 @@
 enum {
     MAX_PREFIX = 4,
     ROWS = 64,     // tokens of a batch of calibration
-    WIDTHS = 4,    // maximum of different input widths in a model
+    WIDTHS = 8,    // maximum of different input widths in a model
     FAR = 64,      // times the median: the token belongs to the prefix
     OUTLIER = 6,   // of LLM.int8()
     ROTATION = 11, // seed

@@ -251,8 +251,9 @@ static stint_status open_trainer(struct trainer *t) {
     const stint_schedule_options *o = &t->run.options;
     uint32_t n = t->run.n_candidates;
     t->n_samples = o->limit ? o->limit : DEFAULT_SAMPLES;
-    t->net = (struct st_pooling_net){.n_heads = model->config.n_kv_heads,
-                                     .head_dim = model->config.head_dim,
+    struct st_heads heads = st_learned_heads(&model->config);
+    t->net = (struct st_pooling_net){.n_heads = heads.n_kv,
+                                     .head_dim = heads.dim,
                                      .n_hidden = ST_LEARNED_HIDDEN,
                                      .n_choices = n};
     if (n < 2 || n > ST_LEARNED_CHOICES || t->n_samples < HELD_OUT || t->n_samples > 1 << 20 ||

@@ -7,6 +7,10 @@
 
 #define GEMMA (ST_ARCH_GATED | ST_ARCH_NORM_PLUS_ONE | ST_ARCH_EMBED_SCALE | ST_ARCH_GELU_IS_TANH)
 
+#define GEMMA4                                                                                     \
+    (ST_ARCH_GATED | ST_ARCH_EMBED_SCALE | ST_ARCH_GELU_IS_TANH | ST_ARCH_QK_NORM |                \
+     ST_ARCH_VALUE_NORM | ST_ARCH_UNSCALED | ST_ARCH_LAYERS)
+
 #define DELTA_NET                                                                                  \
     (ST_ARCH_GATED | ST_ARCH_QK_NORM | ST_ARCH_NORM_PLUS_ONE | ST_ARCH_GATED_ATTENTION)
 #define DELTA_NET_DEFAULTS                                                                         \
@@ -147,6 +151,24 @@ const struct st_arch st_archs[] = {
                  "\"rope_local_base_freq\":10000.0,\"query_pre_attn_scalar\":256,"
                  "\"sliding_window\":4096,\"max_position_embeddings\":131072}",
      .gguf_wide_scale_layers = 62,
+     .window_pattern = 6,
+     .gguf_local_theta = 10000.0},
+    {.name = "gemma4",
+     .model_types = {"gemma4_text", "gemma4"},
+     .gguf = "gemma4",
+     .flags = GEMMA4,
+     .block = ST_BLOCK_SANDWICH,
+     .window = ST_WINDOW_PATTERN,
+     .names = &st_gemma4_names,
+     .gguf_names = &st_gemma4_gguf_names,
+     .defaults = "{\"num_attention_heads\":8,\"num_key_value_heads\":4,\"head_dim\":256,"
+                 "\"rms_norm_eps\":1e-6,\"sliding_window\":512,\"query_pre_attn_scalar\":1,"
+                 "\"max_position_embeddings\":131072,\"tie_word_embeddings\":true,"
+                 "\"global_head_dim\":512,\"hidden_size_per_layer_input\":256,\"vocab_size_per_"
+                 "layer_input\":262144,"
+                 "\"rope_parameters\":{\"sliding_attention\":{\"rope_theta\":10000.0},"
+                 "\"full_attention\":{\"rope_type\":\"proportional\",\"rope_theta\":1000000.0,"
+                 "\"partial_rotary_factor\":0.25}}}",
      .window_pattern = 6,
      .gguf_local_theta = 10000.0},
     {.name = "phi",

@@ -73,6 +73,9 @@ enum {
     ST_ARCH_HALVES = 1 << 27,       // a layer of the file is one half of a layer: a mixer, or a
                                     // feed-forward block; some of our layers have no second half
     ST_ARCH_MAY_ROTATE = 1 << 18,   // there is a rotation only where the file says so
+    ST_ARCH_UNSCALED = 1 << 28,     // attention's scores are not scaled, if nothing is said
+    ST_ARCH_VALUE_NORM = 1 << 29,   // RMSNorm without weights of each head's v
+    ST_ARCH_LAYERS = 1 << 30,       // what config_layers.c reads differs between layers
     ST_ARCH_JOINT = 1 << 19,        // a layer of the file is attention and the other form, both on
                                     // one input: two of our layers
 };
@@ -89,6 +92,9 @@ enum st_role {
     ST_ROLE_ROPE_FACTORS,
     ST_ROLE_ROPE_SHORT,
     ST_ROLE_ROPE_LONG,
+    ST_ROLE_LAYER_EMBED,   // tokens' inputs of all layers, one beside the other
+    ST_ROLE_LAYER_PROJECT, // what the embedding adds to them
+    ST_ROLE_LAYER_PROJECT_NORM,
     ST_ROLE_ATTN_NORM,
     ST_ROLE_Q,
     ST_ROLE_K,
@@ -130,6 +136,10 @@ enum st_role {
     ST_ROLE_SHARED_UP,
     ST_ROLE_SHARED_GATE_UP,
     ST_ROLE_SHARED_DOWN,
+    ST_ROLE_LAYER_GATE, // of a layer's input, from the layer's result
+    ST_ROLE_LAYER_OUT,  // the projection of what passes it
+    ST_ROLE_LAYER_OUT_NORM,
+    ST_ROLE_LAYER_SCALE, // of a layer's result; Hugging Face: no ending
     ST_ROLE_CONV,        // a convolution's taps
     ST_ROLE_CONV_IN,     // its input; a short convolution's with its two gates, one below the other
     ST_ROLE_CONV_OUT,    // the projection of what the layer gives

@@ -33,10 +33,22 @@ const struct st_names st_hf_names = {{
     [ST_ROLE_KV_B] = "model.layers.%u.self_attn.kv_b_proj",
 }};
 
-const struct st_names st_sandwich_names = {{
-    [ST_ROLE_POST_ATTN_NORM] = "model.layers.%u.post_attention_layernorm",
-    [ST_ROLE_FFN_NORM] = "model.layers.%u.pre_feedforward_layernorm",
-    [ST_ROLE_POST_FFN_NORM] = "model.layers.%u.post_feedforward_layernorm",
+#define SANDWICH                                                                                   \
+    [ST_ROLE_POST_ATTN_NORM] = "model.layers.%u.post_attention_layernorm",                         \
+    [ST_ROLE_FFN_NORM] = "model.layers.%u.pre_feedforward_layernorm",                              \
+    [ST_ROLE_POST_FFN_NORM] = "model.layers.%u.post_feedforward_layernorm"
+
+const struct st_names st_sandwich_names = {{SANDWICH}};
+
+const struct st_names st_gemma4_names = {{
+    SANDWICH,
+    [ST_ROLE_LAYER_EMBED] = "model.embed_tokens_per_layer",
+    [ST_ROLE_LAYER_PROJECT] = "model.per_layer_model_projection",
+    [ST_ROLE_LAYER_PROJECT_NORM] = "model.per_layer_projection_norm",
+    [ST_ROLE_LAYER_GATE] = "model.layers.%u.per_layer_input_gate",
+    [ST_ROLE_LAYER_OUT] = "model.layers.%u.per_layer_projection",
+    [ST_ROLE_LAYER_OUT_NORM] = "model.layers.%u.post_per_layer_input_norm",
+    [ST_ROLE_LAYER_SCALE] = "model.layers.%u.layer_scalar",
 }};
 
 const struct st_names st_branch_names = {{

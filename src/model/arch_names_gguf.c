@@ -53,6 +53,16 @@ const struct st_names st_post_norm_gguf_names = {{
     [ST_ROLE_FFN_NORM] = "blk.%u.post_attention_norm",
 }};
 
+const struct st_names st_gemma4_gguf_names = {{
+    [ST_ROLE_LAYER_EMBED] = "per_layer_token_embd",
+    [ST_ROLE_LAYER_PROJECT] = "per_layer_model_proj",
+    [ST_ROLE_LAYER_PROJECT_NORM] = "per_layer_proj_norm",
+    [ST_ROLE_LAYER_GATE] = "blk.%u.inp_gate",
+    [ST_ROLE_LAYER_OUT] = "blk.%u.proj",
+    [ST_ROLE_LAYER_OUT_NORM] = "blk.%u.post_norm",
+    [ST_ROLE_LAYER_SCALE] = "blk.%u.layer_output_scale",
+}};
+
 const struct st_names st_bitnet_gguf_names = {{
     [ST_ROLE_O_NORM] = "blk.%u.attn_sub_norm",
     [ST_ROLE_DOWN_NORM] = "blk.%u.ffn_sub_norm",

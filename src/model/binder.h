@@ -61,6 +61,10 @@ stint_status st_bind_mamba(const struct st_binder *b, uint32_t i, struct st_laye
 stint_status st_bind_norm(const struct st_binder *b, enum st_role role, uint32_t i, uint32_t n,
                           bool required, struct st_norm_weight *norm);
 
+// weights_layers.c: tokens' inputs of all layers; of one layer, with the scale of its result.
+stint_status st_bind_layer_inputs(const struct st_binder *b, struct st_weights *w);
+stint_status st_bind_layer_input(const struct st_binder *b, uint32_t i, struct st_layer *layer);
+
 // weights_latent.c: latent attention of a layer.
 stint_status st_bind_latent(const struct st_binder *b, uint32_t i, struct st_layer *layer);
 // weights_ffn.c: the feed-forward block of a layer, or its mixture.

@@ -77,6 +77,17 @@ struct st_mixer_widths st_config_widest_mixer(const struct st_config *c) {
     return widest;
 }
 
+struct st_heads st_config_widest_heads(const struct st_config *c) {
+    struct st_heads widest = {0};
+    for (uint32_t i = 0; i < c->n_layers; i++) {
+        struct st_heads heads = st_config_heads(c, i);
+        widest.n_kv = (uint32_t)st_max(widest.n_kv, heads.n_kv);
+        widest.dim = (uint32_t)st_max(widest.dim, heads.dim);
+        widest.rope_dims = (uint32_t)st_max(widest.rope_dims, heads.rope_dims);
+    }
+    return widest;
+}
+
 uint32_t st_config_widest_block(const struct st_config *c, uint32_t block) {
     uint32_t widest = 0;
     for (uint32_t i = 0; i < c->n_layers; i++)
@@ -112,11 +123,11 @@ static stint_status check_ranges(const struct range *ranges, size_t n) {
     return STINT_OK;
 }
 
-static stint_status check_rope(const struct st_config *c, const struct st_rope *rope) {
-    if (c->rope_dims == 0) return STINT_OK;
-    if (c->rope_dims % 2 != 0 || c->rope_dims > c->head_dim)
+static stint_status check_rope(const struct st_heads *heads, const struct st_rope *rope) {
+    if (heads->rope_dims == 0) return STINT_OK;
+    if (heads->rope_dims % 2 != 0 || heads->rope_dims > heads->dim)
         return st_fail(STINT_E_FORMAT, "rotary size %u: expected an even number of at most %u",
-                       c->rope_dims, c->head_dim);
+                       heads->rope_dims, heads->dim);
     if (!(rope->theta > 1.0))
         return st_fail(STINT_E_FORMAT, "rope_theta %g: expected more than 1", rope->theta);
     if (rope->scaling != ST_ROPE_NONE && !(rope->factor > 0.0))
@@ -164,6 +175,41 @@ static stint_status check_forms(const struct st_config *c) {
     return check_state(c);
 }
 
+static stint_status check_heads(const struct st_config *c, const struct st_heads *heads) {
+    const struct range ranges[] = {
+        {"key-value heads", heads->n_kv, 1, 1u << 14},
+        {"head size", heads->dim, 1, ST_MAX_HEAD_DIM},
+    };
+    ST_TRY(check_ranges(ranges, sizeof ranges / sizeof *ranges));
+    if (c->n_heads % heads->n_kv != 0)
+        return st_fail(STINT_E_FORMAT, "%u heads do not divide by %u key-value heads", c->n_heads,
+                       heads->n_kv);
+    if ((uint64_t)c->n_heads * heads->dim > 1u << 20)
+        return st_fail(STINT_E_FORMAT, "%u heads of %u are beyond any limit", c->n_heads,
+                       heads->dim);
+    return STINT_OK;
+}
+
+// What differs between layers.
+static stint_status check_layers(const struct st_config *c) {
+    const struct range ranges[] = {
+        {"width of layers' inputs", c->layer_input, 0, 1u << 16},
+        {"all layers' inputs", c->layer_input * c->n_layers, 0, 1u << 22},
+        {"vocabulary of layers' inputs", c->layer_vocab, c->layer_input ? 1 : 0, 1u << 24},
+    };
+    ST_TRY(check_ranges(ranges, sizeof ranges / sizeof *ranges));
+    for (uint32_t i = 0; i < c->n_layers; i++)
+        if (c->ffn_at_layer[i] > 1u << 22)
+            return st_fail(STINT_E_FORMAT, "feed-forward size %u in layer %u", c->ffn_at_layer[i],
+                           i);
+    const struct st_heads heads = {c->n_kv_heads, c->head_dim, c->rope_dims};
+    ST_TRY(check_heads(c, &heads));
+    ST_TRY(check_rope(&heads, &c->rope));
+    if (c->local.dim == 0) return check_rope(&heads, &c->rope_local);
+    ST_TRY(check_heads(c, &c->local));
+    return check_rope(&c->local, &c->rope_local);
+}
+
 static stint_status check_latent(const struct st_config *c) {
     const struct st_latent *l = &c->latent;
     if (l->rank == 0) return STINT_OK;
@@ -198,8 +244,6 @@ stint_status st_config_check(const struct st_config *c) {
         {"hidden size", c->hidden, 1, 1u << 20},
         {"embedding size", c->embed, 1, 1u << 20},
         {"heads", c->n_heads, 1, 1u << 14},
-        {"key-value heads", c->n_kv_heads, 1, 1u << 14},
-        {"head size", c->head_dim, 1, ST_MAX_HEAD_DIM},
         {"feed-forward size", c->ffn, 1, 1u << 22},
         {"vocabulary", c->vocab, 1, 1u << 24},
         {"context", c->context, 1, 1u << 28},
@@ -208,12 +252,7 @@ stint_status st_config_check(const struct st_config *c) {
         {"width of the shared expert", c->shared_ffn, 0, 1u << 22},
     };
     ST_TRY(check_ranges(ranges, sizeof ranges / sizeof *ranges));
-    if (c->n_heads % c->n_kv_heads != 0)
-        return st_fail(STINT_E_FORMAT, "%u heads do not divide by %u key-value heads", c->n_heads,
-                       c->n_kv_heads);
-    if ((uint64_t)c->n_heads * c->head_dim > 1u << 20)
-        return st_fail(STINT_E_FORMAT, "%u heads of %u are beyond any limit", c->n_heads,
-                       c->head_dim);
+    ST_TRY(check_layers(c));
     if (!(c->norm_epsilon >= 0.0f && c->norm_epsilon < 1.0f))
         return st_fail(STINT_E_FORMAT, "norm epsilon %g: expected 0..1", (double)c->norm_epsilon);
     const float scales[] = {c->embed_scale, c->attn_scale, c->residual_scale, c->logit_scale};
@@ -226,7 +265,5 @@ stint_status st_config_check(const struct st_config *c) {
                        (double)c->attn_softcap, (double)c->final_softcap);
     ST_TRY(check_experts(c));
     ST_TRY(check_latent(c));
-    ST_TRY(check_forms(c));
-    ST_TRY(check_rope(c, &c->rope));
-    return check_rope(c, &c->rope_local);
+    return check_forms(c);
 }

@@ -24,7 +24,8 @@ enum {
     X(DYNAMIC, "dynamic")                                                                          \
     X(LLAMA3, "llama3")                                                                            \
     X(YARN, "yarn")                                                                                \
-    X(LONGROPE, "longrope")
+    X(LONGROPE, "longrope")                                                                        \
+    X(PROPORTIONAL, "proportional")
 
 enum st_rope_scaling {
 #define X(id, name) ST_ROPE_##id,
@@ -72,7 +73,13 @@ struct st_rope {
     double attention_factor;        // cosine and sine are multiplied with it; 0: from the formula
     double mscale, mscale_all_dim;  // yarn; 0: absent
     double query_growth; // queries times 1 + it * ln(1 + floor(position / original_context)); 0: no
+    uint32_t n_turned;   // proportional: pairs that are turned, the first ones of the head
     const float *factors[2]; // [n_dims / 2] divisors of the frequencies: short, long; or NULL
+};
+
+// Attention's heads in a layer. All layers have as many queries.
+struct st_heads {
+    uint32_t n_kv, dim, rope_dims;
 };
 
 // Of layers whose state is a matrix: each of its heads has one, [n_keys, n_values]. Heads of a
@@ -97,9 +104,17 @@ struct st_config {
     uint32_t shared_ffn;          // of the block that all tokens of a mixture pass through; 0: none
     uint8_t dense[ST_MAX_LAYERS]; // 1: a layer of a mixture without experts; or ST_NO_FFN
     uint16_t mixer_at[ST_MAX_LAYERS], ffn_at[ST_MAX_LAYERS]; // the halves' layers in the file
-    uint8_t joined[ST_MAX_LAYERS];    // 1: the layer's mixer has the normed input of the one before
-    uint32_t window;                  // tokens; 0: none
-    uint8_t sliding[ST_MAX_LAYERS];   // 1: the layer attends to the window only
+    uint8_t joined[ST_MAX_LAYERS];  // 1: the layer's mixer has the normed input of the one before
+    uint32_t window;                // tokens; 0: none
+    uint8_t sliding[ST_MAX_LAYERS]; // 1: the layer attends to the window only
+    struct st_heads local;          // of layers with sliding[i]; dim 0: as of the others
+    uint16_t cache_back[ST_MAX_LAYERS]; // the layer has no keys and values, but those of the layer
+                                        // so many before it; 0: it has its own
+    uint8_t keys_as_values[ST_MAX_LAYERS]; // 1: values come from the linear of the keys
+    uint32_t ffn_at_layer[ST_MAX_LAYERS];  // width of the layer's block; 0: ffn
+    uint32_t
+        layer_input; // width of the token's input of each layer (session/layer_input.c); 0: none
+    uint32_t layer_vocab;             // tokens that have one; others get the first one's
     uint8_t unrotated[ST_MAX_LAYERS]; // 1: the layer's q and k are not rotated
     uint8_t form[ST_MAX_LAYERS];      // enum st_form
     uint16_t rank[ST_MAX_LAYERS];     // layers of the same form before this one
@@ -161,6 +176,10 @@ stint_status st_config_join(struct st_config *config);
 // The same from config.json, with what such files say of it, for architectures that have
 // ST_ARCH_JOINT (config_joint.c).
 stint_status st_config_read_joint(const json_t *json, struct st_config *config);
+// Heads, caches, widths and inputs that differ between layers, from config.json (config_layers.c).
+stint_status st_config_read_layers(const json_t *json, struct st_config *config);
+// The last n layers use the cache of the last one of their kind before them. STINT_E_UNSUPPORTED.
+stint_status st_config_share_caches(struct st_config *config, uint32_t n);
 // The checks they share: every size in its range, products that fit, heads that divide.
 stint_status st_config_check(const struct st_config *config);
 // Fills sliding[] from the architecture's rule. `pattern`: ST_WINDOW_PATTERN's period or
@@ -175,6 +194,21 @@ void st_config_add_stop(struct st_config *config, int64_t id);
 // that no layer has.
 void st_config_rank(struct st_config *config);
 
+// The heads of a layer's attention; and the largest of each in any layer.
+static inline struct st_heads st_config_heads(const struct st_config *c, uint32_t layer) {
+    if (c->sliding[layer] && c->local.dim) return c->local;
+    return (struct st_heads){c->n_kv_heads, c->head_dim, c->rope_dims};
+}
+struct st_heads st_config_widest_heads(const struct st_config *config);
+// The layer whose keys and values a layer attends to.
+static inline uint32_t st_config_cache_of(const struct st_config *c, uint32_t layer) {
+    return layer - c->cache_back[layer];
+}
+// Whether a layer has a cache of its own.
+static inline bool st_config_has_cache(const struct st_config *c, uint32_t layer) {
+    return c->form[layer] == ST_FORM_ATTENTION && c->cache_back[layer] == 0;
+}
+
 // What a convolution ahead of a state passes: queries, keys and values of a token.
 static inline uint32_t st_config_conv_width(const struct st_config *c) {
     if (c->arch->form == ST_FORM_CONV) return c->hidden;
@@ -188,12 +222,13 @@ static inline bool st_config_keeps_raw(const struct st_config *c, uint32_t layer
 }
 
 // Outputs of the three linears at a layer's beginning (q, k, v, or what stands for them), and
-// inputs of the one at the end of its first half. The last of the three may have none.
+// inputs of the one at the end of its first half. The last two of the three may have none.
 struct st_mixer_widths {
     uint32_t q, k, v, out;
 };
 static inline struct st_mixer_widths st_config_mixer(const struct st_config *c, uint32_t layer) {
-    uint32_t n_q = c->n_heads * c->head_dim, n_kv = c->n_kv_heads * c->head_dim, n = c->hidden;
+    struct st_heads heads = st_config_heads(c, layer);
+    uint32_t n_q = c->n_heads * heads.dim, n_kv = heads.n_kv * heads.dim, n = c->hidden;
     const struct st_latent *l = &c->latent;
     uint32_t n_state = c->state.n_heads * c->state.n_values, n_conv = st_config_conv_width(c);
     if (c->form[layer] == ST_FORM_CONV) return (struct st_mixer_widths){n, n, n, n};
@@ -208,7 +243,8 @@ static inline struct st_mixer_widths st_config_mixer(const struct st_config *c, 
                                                       : c->n_heads * (l->plain + c->rope_dims),
                                         c->head_dim, 0, c->n_heads * l->value};
     uint32_t gated = c->flags & ST_ARCH_GATED_ATTENTION ? 2 : 1;
-    return (struct st_mixer_widths){gated * n_q, n_kv, n_kv, n_q};
+    if (c->cache_back[layer]) return (struct st_mixer_widths){gated * n_q, 0, 0, n_q};
+    return (struct st_mixer_widths){gated * n_q, n_kv, c->keys_as_values[layer] ? 0 : n_kv, n_q};
 }
 // Whether these linears, those at the beginning or the one at the end, have biases.
 static inline bool st_config_mixer_bias(const struct st_config *c, uint32_t layer, bool first) {
@@ -237,6 +273,7 @@ static inline bool st_config_is_routed(const struct st_config *c, uint32_t layer
 }
 // The width of a block.
 static inline uint32_t st_config_ffn(const struct st_config *c, uint32_t layer, uint32_t block) {
+    if (c->ffn_at_layer[layer]) return c->ffn_at_layer[layer];
     if (c->n_experts == 0 || st_config_is_routed(c, layer, block)) return c->ffn;
     return c->dense[layer] ? c->dense_ffn : c->shared_ffn;
 }

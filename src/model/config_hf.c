@@ -3,6 +3,7 @@
 // keys.
 #include "model/config.h"
 
+#include "base/log.h"
 #include "base/size.h"
 #include "model/rope.h"
 
@@ -141,7 +142,7 @@ static stint_status find_scaling(const char *name, enum st_rope_scaling *scaling
         }
     return st_fail(STINT_E_UNSUPPORTED,
                    "rope scaling type '%.40s' is not known; known are: linear, dynamic, llama3, "
-                   "yarn, longrope",
+                   "yarn, longrope, proportional",
                    name);
 }
 
@@ -181,6 +182,16 @@ static stint_status read_numbers(const json_t *json, struct st_rope *rope) {
     };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         ST_TRY(st_json_number(json, keys[i].key, 0.0, 1e12, keys[i].out));
+    return STINT_OK;
+}
+
+// The share of a head that turns, where a rotation covers all of it.
+static stint_status read_turned(const json_t *scaling, uint32_t head_dim, struct st_rope *rope) {
+    double share = 1.0;
+    if (rope->scaling != ST_ROPE_PROPORTIONAL) return STINT_OK;
+    ST_TRY(st_json_number(scaling, "partial_rotary_factor", 0.0, 1.0, &share));
+    rope->n_turned = (uint32_t)(share * head_dim / 2.0);
+    if (rope->factor <= 0.0) rope->factor = 1.0;
     return STINT_OK;
 }
 
@@ -234,6 +245,8 @@ static stint_status read_rope(const json_t *json, struct st_config *c) {
     ST_TRY(st_json_number(json, "rope_theta", 0.0, 1e12, &c->rope.theta));
     c->rope_local = c->rope;
     if (json_is_object(scaling)) ST_TRY(read_rope_scaling(json, scaling, c, &c->rope));
+    if (c->rope.scaling == ST_ROPE_PROPORTIONAL) c->rope_dims = c->head_dim;
+    ST_TRY(read_turned(scaling, c->head_dim, &c->rope));
     if (c->arch->window != ST_WINDOW_PATTERN) {
         c->rope_local = c->rope;
         return STINT_OK;
@@ -242,7 +255,7 @@ static stint_status read_rope(const json_t *json, struct st_config *c) {
     c->rope_local.theta = c->rope.theta;
     ST_TRY(st_json_number(json, "rope_local_base_freq", 0.0, 1e12, &c->rope_local.theta));
     if (json_is_object(local)) ST_TRY(read_rope_scaling(json, local, c, &c->rope_local));
-    return STINT_OK;
+    return read_turned(local, c->local.dim ? c->local.dim : c->head_dim, &c->rope_local);
 }
 
 static stint_status read_unrotated(const json_t *json, struct st_config *c) {
@@ -407,9 +420,10 @@ static stint_status read_all(const json_t *json, const json_t *generation, struc
     ST_TRY(st_config_read_halves(json, c));
     ST_TRY(read_act(json, c));
     ST_TRY(read_latent(json, c));
-    ST_TRY(read_rope(json, c));
     ST_TRY(read_unrotated(json, c));
     ST_TRY(read_windows(json, c));
+    ST_TRY(st_config_read_layers(json, c));
+    ST_TRY(read_rope(json, c));
     ST_TRY(st_config_read_forms(json, c));
     ST_TRY(read_block_ffn(json, c));
     st_config_rank(c);
@@ -423,9 +437,18 @@ static stint_status read_all(const json_t *json, const json_t *generation, struc
     return st_config_check(c);
 }
 
+static void name_left_out(const json_t *config) {
+    static const char *const parts[] = {"vision_config", "audio_config"};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (json_is_object(json_object_get(config, parts[i])))
+            st_log(STINT_LOG_INFO, "config.json: '%s' is left out: this is the text model alone",
+                   parts[i]);
+}
+
 // The text model's own object, with the family's defaults for what it leaves out. New reference.
 static stint_status with_defaults(const json_t *config, const struct st_arch *arch, json_t **out) {
     const json_t *text = json_object_get(config, "text_config");
+    if (json_is_object(text)) name_left_out(config);
     json_t *merged = json_deep_copy(json_is_object(text) ? text : config);
     if (!merged) return st_fail(STINT_E_NOMEM, "config.json: no memory");
     if (arch->defaults) {

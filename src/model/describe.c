@@ -100,9 +100,12 @@ static void describe_costs(const struct stint_model *m, stint_model_info *out) {
         out->n_parameters = (uint64_t)counted; // with biases, of the source
     out->linear_ops_per_token = 2 * step.layers.weights;
     out->bytes_per_decoded_token = step.layers.bytes + step.head.bytes;
-    out->kv_bytes_per_token_f32 = (m->config.latent.rank ? 1ull : 2ull) *
-                                  m->config.n_form[ST_FORM_ATTENTION] * m->config.n_kv_heads *
-                                  m->config.head_dim * sizeof(float);
+    for (uint32_t i = 0; i < m->config.n_layers; i++) {
+        struct st_heads heads = st_config_heads(&m->config, i);
+        if (st_config_has_cache(&m->config, i))
+            out->kv_bytes_per_token_f32 +=
+                (m->config.latent.rank ? 1ull : 2ull) * heads.n_kv * heads.dim * sizeof(float);
+    }
 }
 
 stint_status stint_model_describe(const stint_model *model, stint_model_info *info) {

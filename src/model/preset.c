@@ -31,6 +31,12 @@ const struct st_preset st_presets[] = {
     {"gemma-2-2b", COMMON("gemma2", 26, 2304, 8, 4, 9216, 256000,
                           8192) "\"head_dim\":256,\"hidden_activation\":\"gelu_pytorch_tanh\","
                                 "\"tie_word_embeddings\":true}"},
+    // Its table of layers' inputs has 262144 rows; a token reads one, whatever their number.
+    {"gemma-4-e2b", COMMON("gemma4_text", 35, 1536, 8, 1, 6144, 262144,
+                           131072) "\"num_kv_shared_layers\":20,"
+                                   "\"use_double_wide_mlp\":true,\"sliding_window_pattern\":5,"
+                                   "\"final_logit_softcapping\":30.0,"
+                                   "\"vocab_size_per_layer_input\":4096}"},
     {"phi-1.5", COMMON("phi", 24, 2048, 32, 32, 8192, 51200,
                        2048) "\"hidden_act\":\"gelu_new\",\"tie_word_embeddings\":false}"},
     {"phi-2", COMMON("phi", 32, 2560, 32, 32, 10240, 51200,
@@ -58,7 +64,7 @@ const struct st_preset st_presets[] = {
 };
 
 stint_status st_preset_find(const char *name, const struct st_preset **preset) {
-    char known[512];
+    char known[640];
     size_t used = 0;
     for (const struct st_preset *s = st_presets; s->name; s++) {
         if (strcmp(s->name, name) == 0) {

@@ -73,7 +73,9 @@ void st_rope_frequencies(const struct st_rope *rope, uint32_t n_dims, uint64_t n
     for (uint32_t i = 0; i < half; i++) {
         f[i] = pow(theta, -2.0 * i / n_dims);
         if (divisors) f[i] /= (double)divisors[i];
-        if (rope->scaling == ST_ROPE_LINEAR) f[i] /= rope->factor;
+        if (rope->scaling == ST_ROPE_LINEAR || rope->scaling == ST_ROPE_PROPORTIONAL)
+            f[i] /= rope->factor;
+        if (rope->scaling == ST_ROPE_PROPORTIONAL && i >= rope->n_turned) f[i] = 0.0;
     }
     if (rope->scaling == ST_ROPE_LLAMA3) scale_llama3(rope, half, f);
     if (rope->scaling == ST_ROPE_YARN) scale_yarn(rope, n_dims, f);

@@ -82,7 +82,10 @@ static stint_status visit_pinned(const struct walk *w, struct st_linear_id id) {
     const struct st_layer *l = id.role == ST_INT8_HEAD ? NULL : &w->model->weights.layers[id.layer];
     if (id.role == ST_INT8_UP && id.expert == 0) give_float(w, id, true, &l->router);
     if (id.role == ST_INT8_UP && id.expert == 0) give_float(w, id, true, &l->shared_gate);
+    if (id.role == ST_INT8_O) give_float(w, id, true, &l->input_gate);
+    if (id.role == ST_INT8_O) give_float(w, id, true, &l->input_out);
     if (id.role != ST_INT8_QKV) return STINT_OK;
+    if (id.layer == 0) give_float(w, id, true, &w->model->weights.layer_project);
     give_float(w, id, true, &l->state.rate);
     give_float(w, id, true, &l->state.decay);
     give_float(w, id, true, &l->latent.query);

@@ -200,23 +200,24 @@ stint_status st_bind_norm(const struct st_binder *b, enum st_role role, uint32_t
 static stint_status bind_head_norm(const struct st_binder *b, enum st_role role, uint32_t layer,
                                    uint32_t n_heads, struct st_norm_weight *norm) {
     const struct st_config *c = b->config;
+    uint32_t dim = st_config_heads(c, layer).dim;
     const char *pattern = st_arch_role(c->arch, b->source->gguf, role);
     memset(norm, 0, sizeof *norm);
     if (!pattern) return st_fail(STINT_E_UNSUPPORTED, "%s has no norms of q and k", c->arch->name);
     if (c->flags & ST_ARCH_QK_NORM_WHOLE) {
         norm->whole = true;
-        return st_bind_vector(b, role, ".weight", layer, 0, (uint64_t)n_heads * c->head_dim, true,
+        return st_bind_vector(b, role, ".weight", layer, 0, (uint64_t)n_heads * dim, true,
                               c->norm_offset, &norm->weight);
     }
-    uint64_t dims[] = {n_heads, c->head_dim};
+    uint64_t dims[] = {n_heads, dim};
     char name[ST_BIND_NAME_BYTES];
     st_bind_name(b, pattern, ".weight", layer, 0, name);
     const struct st_tensor *t = st_tensors_find(b->source->tensors, name);
     bool per_tensor = strstr(pattern, "norms.%u") != NULL, one = t && t->n_dims == 2;
     if (!per_tensor && !one) {
-        ST_TRY(st_bind_vector(b, role, ".weight", layer, 0, c->head_dim, true, c->norm_offset,
-                              &norm->weight));
-        return st_bind_vector(b, role, ".bias", layer, 0, c->head_dim, false, 0.0f, &norm->bias);
+        ST_TRY(
+            st_bind_vector(b, role, ".weight", layer, 0, dim, true, c->norm_offset, &norm->weight));
+        return st_bind_vector(b, role, ".bias", layer, 0, dim, false, 0.0f, &norm->bias);
     }
     norm->per_head = true;
     float *all = ST_TAKE(b->arena, float, dims[0] * dims[1]);
@@ -226,15 +227,31 @@ static stint_status bind_head_norm(const struct st_binder *b, enum st_role role,
     if (one) {
         if (t->dims[0] != dims[0] || t->dims[1] != dims[1] || t->dtype != ST_DTYPE_F32)
             return st_fail(STINT_E_FORMAT, "tensor '%s': expected float32 [%u, %u]", name, n_heads,
-                           c->head_dim);
+                           dim);
         memcpy(all, t->data, t->bytes);
         return STINT_OK;
     }
     for (uint32_t h = 0; h < n_heads; h++) {
         const float *head;
-        ST_TRY(st_bind_vector(b, role, ".weight", layer, h, c->head_dim, true, 0.0f, &head));
-        if (all && head) memcpy(all + (size_t)h * c->head_dim, head, c->head_dim * sizeof(float));
+        ST_TRY(st_bind_vector(b, role, ".weight", layer, h, dim, true, 0.0f, &head));
+        if (all && head) memcpy(all + (size_t)h * dim, head, dim * sizeof(float));
     }
+    return STINT_OK;
+}
+
+// Norms of heads; keys and values have them where the layer has a cache.
+static stint_status bind_head_norms(const struct st_binder *b, uint32_t i, struct st_layer *layer) {
+    const struct st_config *c = b->config;
+    struct st_heads heads = st_config_heads(c, i);
+    if (c->flags & (ST_ARCH_QK_NORM | ST_ARCH_QK_NORM_WHOLE)) {
+        ST_TRY(bind_head_norm(b, ST_ROLE_Q_NORM, i, c->n_heads, &layer->q_norm));
+        if (st_config_has_cache(c, i))
+            ST_TRY(bind_head_norm(b, ST_ROLE_K_NORM, i, heads.n_kv, &layer->k_norm));
+    }
+    if (!(c->flags & ST_ARCH_VALUE_NORM) || !st_config_has_cache(c, i)) return STINT_OK;
+    float *ones = ST_TAKE(b->arena, float, heads.dim);
+    for (uint32_t d = 0; d < heads.dim && ones; d++) ones[d] = 1.0f;
+    layer->v_norm = (struct st_norm_weight){.weight = ones, .n = heads.dim};
     return STINT_OK;
 }
 
@@ -248,17 +265,15 @@ static stint_status bind_attention(const struct st_binder *b, uint32_t i, struct
     ST_TRY(st_bind_fused(b, ST_ROLE_QKV, i, bias, parts, n_out, 3, c->hidden, &fused));
     if (!fused) {
         ST_TRY(st_bind_linear(b, ST_ROLE_Q, i, w.q, c->hidden, bias, &layer->q));
-        ST_TRY(st_bind_linear(b, ST_ROLE_K, i, w.k, c->hidden, bias, &layer->k));
-        ST_TRY(st_bind_linear(b, ST_ROLE_V, i, w.v, c->hidden, bias, &layer->v));
+        if (w.k) ST_TRY(st_bind_linear(b, ST_ROLE_K, i, w.k, c->hidden, bias, &layer->k));
+        if (w.v) ST_TRY(st_bind_linear(b, ST_ROLE_V, i, w.v, c->hidden, bias, &layer->v));
     }
     bias = (c->flags & ST_ARCH_BIAS) != 0;
     ST_TRY(st_bind_linear(b, ST_ROLE_O, i, c->hidden, w.out, bias, &layer->o));
     if (c->flags & ST_ARCH_SINKS)
         ST_TRY(st_bind_vector(b, ST_ROLE_SINKS, b->source->gguf ? ".weight" : "", i, 0, c->n_heads,
                               true, 0.0f, &layer->sinks));
-    if (!(c->flags & (ST_ARCH_QK_NORM | ST_ARCH_QK_NORM_WHOLE))) return STINT_OK;
-    ST_TRY(bind_head_norm(b, ST_ROLE_Q_NORM, i, c->n_heads, &layer->q_norm));
-    return bind_head_norm(b, ST_ROLE_K_NORM, i, c->n_kv_heads, &layer->k_norm);
+    return bind_head_norms(b, i, layer);
 }
 
 bool st_bind_has_role(const struct st_binder *b, enum st_role role) {
@@ -297,6 +312,7 @@ static stint_status bind_layer(const struct st_binder *b, uint32_t i, struct st_
     mixer.at = c->mixer_at;
     ffn.at = c->ffn_at;
     ST_TRY(bind_mixer(&mixer, i, layer));
+    ST_TRY(st_bind_layer_input(b, i, layer));
     if (st_config_blocks(c, i) == 0) return bind_no_ffn(b, layer);
     if (!branch)
         ST_TRY(st_bind_norm(&ffn, ST_ROLE_FFN_NORM, i, c->hidden, c->block != ST_BLOCK_PARALLEL,
@@ -339,6 +355,7 @@ static stint_status bind_ends(const struct st_binder *b, struct st_weights *w) {
         ST_TRY(
             st_bind_linear(b, ST_ROLE_PROJECT_OUT, 0, c->embed, c->hidden, false, &w->project_out));
     }
+    ST_TRY(st_bind_layer_inputs(b, w));
     ST_TRY(st_bind_norm(b, ST_ROLE_FINAL_NORM, 0, c->hidden, c->final_norm, &w->final_norm));
     return bind_head(b, w);
 }

@@ -75,10 +75,14 @@ struct st_latent_weight {
 
 struct st_layer {
     struct st_norm_weight attn_norm, q_norm, k_norm, post_attn_norm, ffn_norm, post_ffn_norm;
-    struct st_norm_weight mixed_norm;           // of what meets o
-    struct st_linear_weight q, k, v, o, router; // v does not exist with latent attention
-    const float *router_bias;                   // [n_experts] for the selection; or NULL
-    struct st_linear_weight shared_gate;        // [1, hidden] of the shared expert, if it has one
+    struct st_norm_weight v_norm;                  // its weights are 1
+    struct st_norm_weight mixed_norm;              // of what meets o
+    struct st_linear_weight q, k, v, o, router;    // v does not exist with latent attention
+    struct st_linear_weight input_gate, input_out; // of the layer's input, where there is one
+    struct st_norm_weight input_norm;
+    const float *scale;                  // of the layer's result; or NULL
+    const float *router_bias;            // [n_experts] for the selection; or NULL
+    struct st_linear_weight shared_gate; // [1, hidden] of the shared expert, if it has one
     const float *sinks; // [n_heads] scores that attention adds to its softmax; or NULL
     struct st_conv_weight conv;
     struct st_state_weight state;
@@ -89,6 +93,9 @@ struct st_layer {
 struct st_weights {
     struct st_layer *layers; // [n_layers]
     struct st_linear_weight embed, positions, project_in, project_out, head;
+    // Tokens' inputs of all layers [layer_vocab, n_layers * layer_input], and their projection.
+    struct st_linear_weight layer_embed, layer_project;
+    struct st_norm_weight layer_project_norm; // of one layer's
     struct st_norm_weight final_norm;
 };
 

@@ -31,7 +31,16 @@ static void lay_out(struct st_calibration *c, struct st_arena *arena) {
     const struct st_config *config = &c->model->config;
     uint32_t n_ffn = st_config_max_blocks(config);
     struct st_layer_stats *s = &c->stats;
+    bool shared[2] = {false, false};
     c->hidden = ST_TAKE(arena, float, c->n_ids * config->hidden);
+    for (uint32_t i = 0; i < config->n_layers; i++) {
+        struct st_heads heads = st_config_heads(config, i);
+        uint8_t kind = config->sliding[i];
+        if (!config->cache_back[i] || shared[kind]) continue;
+        shared[kind] = true;
+        c->keys[kind] = ST_TAKE(arena, float, c->n_ids *heads.n_kv *heads.dim);
+        c->values[kind] = ST_TAKE(arena, float, c->n_ids *heads.n_kv *heads.dim);
+    }
     if (config->flags & ST_ARCH_JOINT) c->normed = ST_TAKE(arena, float, c->n_ids * config->hidden);
     if (c->n_observed == 0) return;
     c->before = ST_TAKE(arena, float, c->n_ids * config->hidden);
@@ -206,17 +215,43 @@ static stint_status embed(struct st_calibration *c, const struct st_batch *batch
                           uint32_t layer) {
     struct st_run run = run_of(c, batch);
     (void)layer;
-    ST_TRY(st_pass_embed(&run, c->ids + first));
+    ST_TRY(st_pass_embed(&run, c->ids + first, 0));
     memcpy(hidden_of(c, first), run.buffers->x, batch->n * row_bytes(c));
     return STINT_OK;
+}
+
+// The layerwise session has forgotten a cache that is used again.
+static void restore_rows(const struct st_calibration *c, const struct st_run *run, size_t first) {
+    const struct st_config *config = &c->model->config;
+    struct st_heads heads = st_config_heads(config, run->layer);
+    size_t width = (size_t)heads.n_kv * heads.dim, n = run->batch->n * width;
+    uint8_t kind = config->sliding[run->layer];
+    if (!config->cache_back[run->layer]) return;
+    memcpy(run->buffers->k, c->keys[kind] + first * width, n * sizeof(float));
+    memcpy(run->buffers->v, c->values[kind] + first * width, n * sizeof(float));
+}
+
+// The last layer of its kind with a cache is the one that others use.
+static void keep_rows(const struct st_calibration *c, const struct st_run *run, size_t first) {
+    const struct st_config *config = &c->model->config;
+    struct st_heads heads = st_config_heads(config, run->layer);
+    size_t width = (size_t)heads.n_kv * heads.dim, n = run->batch->n * width;
+    uint8_t kind = config->sliding[run->layer];
+    if (!c->keys[kind] || !st_config_has_cache(config, run->layer)) return;
+    memcpy(c->keys[kind] + first * width, run->buffers->k, n * sizeof(float));
+    memcpy(c->values[kind] + first * width, run->buffers->v, n * sizeof(float));
 }
 
 static stint_status run_layer(struct st_calibration *c, const struct st_batch *batch, size_t first,
                               uint32_t layer) {
     struct st_run run = run_of(c, batch);
     run.layer = layer;
+    if (c->model->config.layer_input)
+        ST_TRY(st_pass_embed(&run, c->ids + first, 1));
+    else
+        st_pass_rotations(&run);
     memcpy(run.buffers->x, hidden_of(c, first), batch->n * row_bytes(c));
-    st_pass_rotations(&run);
+    restore_rows(c, &run, first);
     struct st_state_batch state = {.position = batch->position, .n = batch->n};
     float *normed = c->normed ? c->normed + first * c->model->config.hidden : NULL;
     if (c->model->config.joined[layer])
@@ -224,6 +259,7 @@ static stint_status run_layer(struct st_calibration *c, const struct st_batch *b
     st_state_begin(c->session, &state);
     ST_TRY(st_pass_layer(&run));
     st_state_end(c->session, &state);
+    keep_rows(c, &run, first);
     if (normed && !c->model->config.joined[layer])
         memcpy(normed, run.buffers->normed, batch->n * row_bytes(c));
     memcpy(hidden_of(c, first), run.buffers->x, batch->n * row_bytes(c));

@@ -20,10 +20,12 @@ struct st_calibration {
     struct st_arena arena;
     const int32_t *ids; // [n_ids], sequences of n_sequence
     size_t n_ids, n_sequence;
-    size_t n_observed; // the first ones; the others are not observed
-    float *hidden;     // [n_ids, hidden] between layers
-    float *before;     // the same before the current layer
-    float *normed;     // what a layer's second mixer finds, where layers are joined; or NULL
+    size_t n_observed;          // the first ones; the others are not observed
+    float *hidden;              // [n_ids, hidden] between layers
+    float *before;              // the same before the current layer
+    float *keys[2], *values[2]; // rows that later layers use of caches, [n_ids, ...]; 1: of layers
+                                // with a sliding window; or NULL
+    float *normed; // what a layer's second mixer finds, where layers are joined; or NULL
     struct st_layer_stats stats;
     bool products;    // sums of x x^T are wanted; set before opening
     size_t n_counted; // ids that the second run of a layer takes, 0: all; set before opening

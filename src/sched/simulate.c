@@ -44,7 +44,8 @@ static double weights_of(const struct st_config *c, uint32_t layer, uint32_t kin
         return (double)c->hidden * w.out;
     case ST_SUBGRAPH_FFN:
         if (st_config_blocks(c, layer) == 0) return 0.0;
-        if (c->n_experts && c->dense[layer]) return gated * c->hidden * (double)c->dense_ffn;
+        if (!st_config_is_routed(c, layer, 0) || c->n_experts == 0)
+            return gated * c->hidden * (double)st_config_ffn(c, layer, 0);
         return gated * c->hidden * (blocks * c->ffn + c->shared_ffn);
     default:
         return 0.0;
@@ -79,7 +80,8 @@ static double attention_seconds(const struct simulation *s, uint32_t layer, uint
     double passed = n * state->n_heads * state->n_keys * (double)state->n_values;
     if (s->c->form[layer] != ST_FORM_ATTENTION)
         return norm_seconds(s) + 7.0 * passed / s->floats->attention;
-    double pairs = n * (first + (n + 1.0) / 2.0), width = (double)s->c->n_heads * s->c->head_dim;
+    double pairs = n * (first + (n + 1.0) / 2.0),
+           width = (double)s->c->n_heads * st_config_heads(s->c, layer).dim;
     return s->floats->dispatch + 4.0 * pairs * width / s->floats->attention;
 }
 

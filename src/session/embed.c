@@ -13,10 +13,12 @@ static void rotate(const struct st_run *r, size_t first, size_t position, size_t
     const struct st_config *c = &r->s->model->config;
     const struct st_rope *ropes[] = {&c->rope, &c->rope_local};
     double frequencies[ST_MAX_HEAD_DIM / 2], magnitude;
-    size_t at = first * (c->rope_dims / 2);
-    for (int i = 0; i < 2 && c->rope_dims; i++) {
-        st_rope_frequencies(ropes[i], c->rope_dims, n_total, frequencies, &magnitude);
-        st_rope_table(frequencies, magnitude, c->rope_dims, position, n, r->buffers->cosine[i] + at,
+    for (int i = 0; i < 2; i++) {
+        uint32_t dims = i && c->local.dim ? c->local.rope_dims : c->rope_dims;
+        size_t at = first * (dims / 2);
+        if (dims == 0) continue;
+        st_rope_frequencies(ropes[i], dims, n_total, frequencies, &magnitude);
+        st_rope_table(frequencies, magnitude, dims, position, n, r->buffers->cosine[i] + at,
                       r->buffers->sine[i] + at);
     }
 }
@@ -28,7 +30,7 @@ void st_pass_rotations(const struct st_run *r) {
         rotate(r, t, b->places[t].position, 1, b->places[t].position + 1);
 }
 
-stint_status st_pass_embed(const struct st_run *r, const int32_t *ids) {
+stint_status st_pass_embed(const struct st_run *r, const int32_t *ids, uint32_t n_layers) {
     const struct stint_session *s = r->s;
     struct st_chunk_buffers *b = r->buffers;
     const struct st_config *c = &s->model->config;
@@ -36,7 +38,7 @@ stint_status st_pass_embed(const struct st_run *r, const int32_t *ids) {
     const struct st_elementwise *k = s->kernels.elementwise;
     // embed <= hidden or project_in exists
     float *rows = w->project_in.data ? b->normed : b->x;
-    ST_TRY(s->source->embed(r, ids, rows));
+    ST_TRY(s->source->embed(r, ST_TABLE_EMBEDDING, ids, rows));
     for (size_t t = 0; t < r->batch->n && c->embed_scale != 1.0f; t++)
         k->scale(c->embed_scale, rows + t * c->embed, c->embed, rows + t * c->embed);
     if (w->project_in.data) ST_TRY(st_float_linear(r, rows, r->batch->n, &w->project_in, b->x));
@@ -46,5 +48,5 @@ stint_status st_pass_embed(const struct st_run *r, const int32_t *ids) {
         st_session_row(s, &w->positions, row, b->projected);
         k->add(b->projected, c->hidden, b->x + t * c->hidden);
     }
-    return STINT_OK;
+    return st_layer_inputs_make(r, ids, r->layer, n_layers);
 }

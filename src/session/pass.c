@@ -88,7 +88,7 @@ static stint_status finish(const struct st_run *r, enum st_unit unit, const stru
         add_residual(r, &l->post_attn_norm, &l->attn_norm);
     else
         add_residual(r, &l->post_ffn_norm, &l->ffn_norm);
-    return STINT_OK;
+    return unit == ST_UNIT_FFN ? st_layer_input_add(r) : STINT_OK;
 }
 
 static stint_status compute(const struct st_run *r, enum st_unit unit) {
@@ -178,8 +178,9 @@ stint_status st_pass_layer(const struct st_run *r) {
 
 stint_status st_pass_forward(const struct st_run *run, const int32_t *ids) {
     struct st_run r = *run;
-    ST_TRY(st_pass_embed(&r, ids));
-    for (r.layer = 0; r.layer < r.s->model->config.n_layers; r.layer++) ST_TRY(st_pass_layer(&r));
+    r.layer = 0;
+    ST_TRY(st_pass_embed(&r, ids, r.s->model->config.n_layers));
+    for (; r.layer < r.s->model->config.n_layers; r.layer++) ST_TRY(st_pass_layer(&r));
     return STINT_OK;
 }
 

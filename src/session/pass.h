@@ -7,9 +7,15 @@
 
 #include <math.h>
 
-// Embeddings of the ids into x [n, hidden], and rotations of the batch's positions.
-stint_status st_pass_embed(const struct st_run *run, const int32_t *ids);
+// Embeddings of the ids into x [n, hidden], rotations of the batch's positions, and the inputs of
+// `n_layers` layers from run->layer on.
+stint_status st_pass_embed(const struct st_run *run, const int32_t *ids, uint32_t n_layers);
 void st_pass_rotations(const struct st_run *run); // alone
+// The inputs of layers [first, first + n_layers) of the ids, once x has their embedding; and what a
+// layer does with its own at its end, and with the scale of its result (layer_input.c).
+stint_status st_layer_inputs_make(const struct st_run *run, const int32_t *ids, uint32_t first,
+                                  uint32_t n_layers);
+stint_status st_layer_input_add(const struct st_run *run);
 // One subgraph of one layer. STINT_E_CANCELED.
 stint_status st_pass_subgraph(const struct st_run *run, enum st_subgraph_kind kind);
 // The shadow of a linear, where run->shadows_apart: of ST_INT8_UP before the feed-forward block, of

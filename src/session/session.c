@@ -24,17 +24,21 @@ static struct st_kernel_set select_kernels(void) {
                                   .recurrence = st_recurrence_select(flags)};
 }
 
+static bool odd_heads(const struct st_config *c) {
+    return c->head_dim % 2 || c->local.dim % 2;
+}
+
 // BF16 has fewer bits than the cache, but many more than W8A8 linears and as many as `fast`
 // prompts. Whoever asks for F32 there, or runs in float, gets floats.
 static const struct st_pairs *select_pairs(const struct stint_session *s) {
     bool rounds = s->model->int8.layers || s->model->fast;
-    if (!rounds || s->kv.type == ST_KV_F32 || s->model->config.head_dim % 2) return NULL;
+    if (!rounds || s->kv.type == ST_KV_F32 || odd_heads(&s->model->config)) return NULL;
     return st_pairs_select(s->kernels.cpu_flags);
 }
 
 static void lay_out_worker(struct stint_session *s, struct st_arena *a, struct st_worker *w) {
     const struct st_config *c = &s->model->config;
-    size_t hd = c->head_dim, tile_rows = ST_KEY_TILE + ST_TILE_MAX_M;
+    size_t hd = st_config_widest_heads(c).dim, tile_rows = ST_KEY_TILE + ST_TILE_MAX_M;
     size_t bias_dims = st_key_bias_dims(s->model, s->kv.type);
     struct st_worker worker = {
         .linear = ST_TAKE(a, float, st_linear_scratch_floats(s->kernels.tile, s->chunk_len)),
@@ -62,6 +66,7 @@ static size_t widest_input(const struct stint_session *s) {
     const struct st_weights *w = &s->model->weights;
     const struct st_latent *latent = &c->latent;
     size_t widest = st_max(st_max(c->hidden, c->embed), w->head.n_in);
+    widest = st_max(widest, c->layer_input);
     widest = st_max(widest, st_max(latent->query_rank, st_max(latent->plain, latent->rank)));
     for (uint32_t i = 0; i < c->n_layers && !s->model->int8.layers; i++) {
         const struct st_layer *l = &w->layers[i];
@@ -85,7 +90,8 @@ static void lay_out_buffers(struct stint_session *s, struct st_arena *a,
     const struct st_config *c = &s->model->config;
     struct st_mixer_widths mixer = st_config_widest_mixer(c);
     size_t n_ffn = st_config_widest_ffn(c);
-    size_t n = s->chunk_len, wide = st_max(c->hidden, c->embed), half = c->rope_dims / 2;
+    size_t n = s->chunk_len, wide = st_max(c->hidden, c->embed);
+    size_t half = st_config_widest_heads(c).rope_dims / 2;
     bool nested = s->model->nested.high != 0, floats = !s->model->int8.layers || nested;
     b->x = ST_TAKE(a, float, n * c->hidden);
     b->normed = ST_TAKE(a, float, n *wide);
@@ -99,7 +105,10 @@ static void lay_out_buffers(struct stint_session *s, struct st_arena *a,
     b->latent_head = ST_TAKE(a, float, l->rank ? n *st_max(l->plain, l->rank) : 0);
     b->q = ST_TAKE(a, float, n *st_max(l->rank ? 0 : mixer.q, heads));
     b->k = ST_TAKE(a, float, n *st_max(mixer.k, state_values));
-    b->v = ST_TAKE(a, float, n *st_max(mixer.v, 2 * c->state.n_heads));
+    // Values may be copies of keys.
+    b->v = ST_TAKE(a, float, n *st_max(st_max(mixer.v, mixer.k), 2 * c->state.n_heads));
+    b->layer_inputs = ST_TAKE(a, float, n * c->n_layers * c->layer_input);
+    b->layer_projected = ST_TAKE(a, float, st_layer_projected_floats(s));
     b->raw = ST_TAKE(a, float, raw_width(c) * n);
     b->state_gates = ST_TAKE(a, float, n * 2 * c->state.n_heads);
     b->bias_factors = ST_TAKE(a, float, n * c->n_heads * st_key_bias_dims(s->model, s->kv.type));

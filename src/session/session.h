@@ -52,7 +52,7 @@ struct st_kernel_set {
 // Scratch of one worker.
 struct st_worker {
     float *linear;       // st_linear_rows
-    float *rows;         // [ST_TILE_MAX_WIDTH, head_dim] queries of one block
+    float *rows;         // [ST_TILE_MAX_WIDTH, head_dim] queries of one block; the widest heads
     float *queries;      // [ST_LANE_BLOCKS] times that, packed
     float *bias_factors; // [ST_LANE_BLOCKS, ST_TILE_MAX_WIDTH, dims], packed (kv/key_bias.h)
     float *scores; // [ST_KEY_TILE, ST_TILE_MAX_WIDTH] or [ST_KV_QUERIES, context] when decoding
@@ -88,6 +88,8 @@ struct st_chunk_buffers {
     float *latent, *expanded, *latent_head;
     float *packed;                 // one linear's input in tile order
     float *cosine[2], *sine[2];    // [chunk_len, rope_dims / 2]; 1: layers with a sliding window
+    float *layer_inputs;           // [chunk_len, n_layers, layer_input]
+    float *layer_projected;        // scratch beside them
     float *route;                  // [chunk_len, n_experts]
     float *expert_in, *expert_out; // [chunk_len, hidden]
     int32_t *expert_tokens;        // [chunk_len] tokens of the expert at hand
@@ -266,6 +268,11 @@ static inline void st_session_row(const struct stint_session *s, const struct st
     s->kernels.dequantize->fn[w->dtype]((const unsigned char *)w->data + row * w->row_bytes, 0,
                                         w->n_in, to);
 }
+
+// ---- layer_input.c
+
+// Of buffers->layer_projected.
+size_t st_layer_projected_floats(const struct stint_session *s);
 
 // ---- trace.c
 

@@ -109,7 +109,8 @@ static stint_status run_node(void *context, const struct st_node *node) {
     run.layer = node->layer;
     run.shadows_apart = true;
     if (node->layer == 0 && node->kind == ST_SUBGRAPH_ATTN_NORM) {
-        ST_TRY(st_pass_embed(&run, p->ids + (size_t)node->chunk * s->chunk_len));
+        ST_TRY(st_pass_embed(&run, p->ids + (size_t)node->chunk * s->chunk_len,
+                             s->model->config.n_layers));
     }
     if (node->kind == ST_SUBGRAPH_SHADOW)
         return st_pass_shadow(&run, (enum st_int8_role)node->role);

@@ -38,6 +38,8 @@ FALCON = {"embedding_multiplier": 3.0, "lm_head_multiplier": 0.4, "key_multiplie
           "attention_in_multiplier": 1.2, "attention_out_multiplier": 0.7,
           "ssm_in_multiplier": 1.3, "ssm_out_multiplier": 0.8, "mlp_multipliers": [0.9, 0.5],
           "ssm_multipliers": [0.7, 0.9, 0.6, 1.1, 0.8]}
+GEMMA4 = {"head_dim": 12, "global_head_dim": 20, "sliding_window": 12}
+KINDS = 3 * ["sliding_attention", "full_attention"]
 OPT = {"vocab_size": 48, "hidden_size": 32, "ffn_dim": 56, "num_hidden_layers": 3,
        "num_attention_heads": 4, "max_position_embeddings": 64, "bos_token_id": 2,
        "eos_token_id": 2, "pad_token_id": 1}
@@ -140,6 +142,16 @@ CASES = {
     "gemma2": ("Gemma2", {**COMMON, "head_dim": 12, "sliding_window": 12,
                           "query_pre_attn_scalar": 20, "attn_logit_softcapping": 5.0,
                           "final_logit_softcapping": 3.0}, "old"),
+    "gemma4": ("Gemma4", {**LONG, **GEMMA4, "num_hidden_layers": 7, "num_kv_shared_layers": 3,
+                          "use_double_wide_mlp": True, "hidden_size_per_layer_input": 10,
+                          "vocab_size_per_layer_input": 48, "final_logit_softcapping": 3.0,
+                          "layer_types": KINDS + ["full_attention"]}, "per-layer"),
+    # Keys that are values too, and other numbers of heads in layers without a window.
+    "gemma4-keys": ("Gemma4", {**COMMON, **GEMMA4, "num_hidden_layers": 6, "hidden_size": 24,
+                               "num_attention_heads": 6, "num_key_value_heads": 3, "head_dim": 10,
+                               "global_head_dim": 14, "num_global_key_value_heads": 2,
+                               "attention_k_eq_v": True, "hidden_size_per_layer_input": 0,
+                               "sliding_window": 9, "layer_types": KINDS}, "multimodal4"),
     "gemma3-multimodal": ("Gemma3", {**COMMON, "head_dim": 12, "sliding_window": 12,
                                      "query_pre_attn_scalar": 20, "num_hidden_layers": 4,
                                      "sliding_window_pattern": 3}, "multimodal"),
@@ -233,11 +245,12 @@ CASES = {
 
 # Multimodal checkpoints: class, model_type, and what their tensors have in place of "model.".
 WRAPPERS = {"multimodal": ("Gemma3", "gemma3", "model.", "language_model.model."),
+            "multimodal4": ("Gemma4", "gemma4", "model.", "model.language_model."),
             "vision": ("Lfm2Vl", "lfm2_vl", "model.", "model.language_model."),
             "qwen3_5": ("Qwen3_5", "qwen3_5", "model.", "model.language_model.")}
 # Families whose norms are stored less 1, and what their configuration classes end with.
 ZERO_CENTRED = ("Gemma", "Qwen3_5", "Qwen3Next")
-TEXT_CONFIGS = ("Gemma3", "Qwen3_5", "Qwen3_5Moe")
+TEXT_CONFIGS = ("Gemma3", "Gemma4", "Qwen3_5", "Qwen3_5Moe")
 
 
 def centre(name, zero_centred):
@@ -265,6 +278,9 @@ def randomize(model, zero_centred):
         for name, tensor in [*model.named_buffers(), *model.named_parameters()]:
             if name.endswith(("e_score_correction_bias", "expert_bias")):
                 tensor.copy_(torch.randn(tensor.shape, generator=generator) * 0.2)
+            if name.endswith("layer_scalar"):  # Gemma 4's, whose scores have no scale either
+                model.get_submodule(name.rpartition(".")[0]).self_attn.q_norm.weight.mul_(0.4)
+                tensor.copy_(torch.rand(tensor.shape, generator=generator) * 0.5 + 0.6)
 
 
 MXFP4 = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0])
@@ -377,7 +393,7 @@ def old_spelling(config):
     return config
 
 
-def respell(folder, style):
+def respell(folder, style, values):
     path = folder / "config.json"
     config = json.loads(path.read_text())
     if style == "old":
@@ -413,6 +429,10 @@ def respell(folder, style):
     if style == "mamba":  # what transformers 4 called the kinds of layers
         kinds = {"linear_attention": "mamba", "full_attention": "attention"}
         config["layer_types"] = [kinds.get(kind, kind) for kind in config["layer_types"]]
+    if "global_head_dim" in values and style != "per-layer":  # as google's own files say it
+        del config["per_layer_config"]
+        config.update({key: values[key] for key in ("global_head_dim", "num_global_key_value_heads")
+                       if key in values})
     if style in WRAPPERS:
         kind, model_type, before, after = WRAPPERS[style]
         config = {"architectures": [kind + "ForConditionalGeneration"], "model_type": model_type,
@@ -434,7 +454,7 @@ def main():
         config = getattr(transformers, family + text)(**values)
         family_class = getattr(transformers, family + "ForCausalLM")
         model = family_class(config)
-        randomize(model, family.startswith(ZERO_CENTRED))
+        randomize(model, family.startswith(ZERO_CENTRED) and family != "Gemma4")
         if style == "mxfp4":
             round_experts(model)
         if style == "packed":
@@ -455,7 +475,7 @@ def main():
             logits = model(torch.tensor([tokens])).logits[0]
         (folder / "tokens.json").write_text(json.dumps({"tokens": tokens}) + "\n")
         (folder / "logits.f32").write_bytes(logits.float().numpy().astype("<f4").tobytes())
-        respell(folder, style)
+        respell(folder, style, values)
         if values.get("max_position_embeddings") == LONG["max_position_embeddings"]:
             answer = {"tokens": greedy(model, tokens)}
             (folder / "greedy.json").write_text(json.dumps(answer) + "\n")

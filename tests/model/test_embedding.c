@@ -14,10 +14,10 @@
 enum { VOCAB = 35, N = 70, PANELS = 3 };
 
 static void read_row(const struct stint_model *m, size_t id, float *row) {
-    const struct st_embedding e = st_embedding_of(m);
+    const struct st_embedding e = st_embedding_of(m, ST_TABLE_EMBEDDING);
     const unsigned char *entry[ST_EMBEDDING_STRIPS];
     for (uint32_t i = 0; i < e.n_strips; i++) entry[i] = st_embedding_at(&e, i, id / e.entry_rows);
-    st_embedding_row(m, st_dequantize_select(st_cpu_flags()), entry, id, row);
+    st_embedding_row(m, &e, st_dequantize_select(st_cpu_flags()), entry, id, row);
 }
 
 static void rows_are_those_of_the_head(void **state) {
@@ -36,8 +36,8 @@ static void rows_are_those_of_the_head(void **state) {
         st_int8_pack_panel(rows[p * ST_INT8_PANEL], ST_INT8_PANEL, N,
                            panels + p * st_int8_panel_bytes(N), sums);
     m->int8.head.weight = (struct st_int8_weight){.panels = panels, .scale = scale, .n_in = N};
-    const struct st_embedding e = st_embedding_of(m);
-    assert_true(e.in_head);
+    const struct st_embedding e = st_embedding_of(m, ST_TABLE_EMBEDDING);
+    assert_null(e.tensor);
     for (size_t id = 0; id < VOCAB; id++) {
         read_row(m, id, row);
         for (size_t k = 0; k < N; k++) assert_true(row[k] == scale[id] * (float)rows[id][k]);
@@ -73,7 +73,7 @@ static void rows_are_made_of_the_heads_codes(void **state) {
                                     .rows = {rows},
                                     .n_parts = 1};
         m->int8.head.weight = (struct st_int8_weight){.set = &set, .scale = scale, .n_in = N};
-        assert_true(st_embedding_of(m).in_head);
+        assert_null(st_embedding_of(m, ST_TABLE_EMBEDDING).tensor);
         for (size_t id = 0; id < VOCAB; id++) {
             read_row(m, id, row);
             for (size_t k = 0; k < N; k++)

@@ -46,7 +46,7 @@ static void factors_and_rotations_make_the_product(void **state) {
             q[d] = ts_random_float(-1.0f, 1.0f);
             bias[d] = ts_random_float(-100.0f, 100.0f);
         }
-        st_key_bias_factors(&model.config, q, bias, factors);
+        st_key_bias_factors(&model.config, DIMS, q, bias, factors);
         for (size_t p = 0; p < POSITIONS; p++) {
             double sum = 0;
             for (size_t d = 0; d < DIMS; d++) sum += factors[d] * rotations[p * DIMS + d];

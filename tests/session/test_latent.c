@@ -55,7 +55,7 @@ static void check(const char *name) {
         size_t least = N / 2;
         stint_session *s = open_session(m, types[t]);
         assert_ptr_equal(s->kv.keys, s->kv.values);
-        assert_int_equal(s->kv.n_heads, 1);
+        assert_int_equal(s->kv.layers[0].n_heads, 1);
         assert_false(st_kv_mixes_keys(&s->kv));
         assert_int_equal(stint_session_eval(s, 0, ids, N, true, t ? got : exact), STINT_OK);
         if (t) assert_true(count_close(got, exact, N, bounds[t]) >= least);

@@ -157,11 +157,50 @@ def mamba_tensors(config, name, tensor):
     yield name.replace(".dt_bias", ".dt_proj.bias"), tensor
 
 
+# ---- Gemma 4
+
+def gemma4_keys(writer, config, tensors):
+    sliding = [kind == "sliding_attention" for kind in layer_types(config)]
+    others = config.get("per_layer_config", {}).get(str(sliding.index(False)), {})
+    full_dim = others.get("head_dim", config.get("global_head_dim"))
+    full_heads = config.get("num_global_key_value_heads", config["num_key_value_heads"])
+    shared = config["num_kv_shared_layers"]
+    widths = [tensors[f"model.layers.{i}.mlp.up_proj.weight"].shape[0]
+              for i in range(config["num_hidden_layers"])]
+    rope = config["rope_parameters"]
+    writer.add_rope_freq_base(rope["full_attention"]["rope_theta"])
+    writer.add_rope_freq_base_swa(rope["sliding_attention"]["rope_theta"])
+    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
+    writer.add_sliding_window(config["sliding_window"])
+    writer.add_sliding_window_pattern(sliding)
+    writer.add_head_count_kv([config["num_key_value_heads"] if slides else full_heads
+                              for slides in sliding])
+    writer.add_key_length(full_dim)
+    writer.add_value_length(full_dim)
+    writer.add_key_length_swa(config["head_dim"])
+    writer.add_value_length_swa(config["head_dim"])
+    writer.add_rope_dimension_count(full_dim)
+    writer.add_rope_dimension_count_swa(config["head_dim"])
+    writer.add_feed_forward_length(widths if len(set(widths)) > 1 else widths[0])
+    writer.add_shared_kv_layers(shared)
+    writer.add_embedding_length_per_layer_input(config["hidden_size_per_layer_input"])
+    if config["final_logit_softcapping"]:
+        writer.add_final_logit_softcapping(config["final_logit_softcapping"])
+    turned = int(full_dim * rope["full_attention"]["partial_rotary_factor"] / 2)
+    factors = torch.tensor(turned * [1.0] + (full_dim // 2 - turned) * [1e30])
+    writer.add_tensor("rope_freqs.weight", factors.numpy())
+
+
+def gemma4_tensors(config, name, tensor):
+    yield name + ".weight" if name.endswith("layer_scalar") else name, tensor
+
+
 # ---- Files
 
 # Of a model_type: the architecture's name in GGUF, its keys beside the common ones, and the tensors
 # that one of the checkpoint's becomes.
 FAMILIES = {
+    "gemma4_text": (gguf.MODEL_ARCH.GEMMA4, gemma4_keys, gemma4_tensors),
     "lfm2": (gguf.MODEL_ARCH.LFM2, lfm2_keys, lfm2_tensors),
     "granitemoehybrid": (gguf.MODEL_ARCH.GRANITE_HYBRID, mamba_keys, mamba_tensors),
     "qwen3_next": (gguf.MODEL_ARCH.QWEN3NEXT, delta_keys, qwen3next_tensors),
@@ -195,8 +234,10 @@ def write_tensor(writer, maps, name, tensor):
 def main():
     for folder in map(pathlib.Path, sys.argv[1:]):
         config = json.loads((folder / "config.json").read_text())
+        config = config.get("text_config", config)
         arch, keys, convert = FAMILIES[config["model_type"]]
-        tensors = load_file(folder / "model.safetensors")
+        tensors = {name.replace("model.language_model.", "model.", 1): tensor
+                   for name, tensor in load_file(folder / "model.safetensors").items()}
         writer = gguf.GGUFWriter(folder / "model.gguf", gguf.MODEL_ARCH_NAMES[arch])
         write_common(writer, config)
         keys(writer, config, tensors)

@@ -4,9 +4,11 @@
 #include "session/pass.h"
 
 #include <math.h>
+#include <string.h>
 
 struct job {
     const struct st_run *run;
+    struct st_heads heads;
     size_t group; // query heads per key-value head
     size_t share; // of these, that one item of decoding takes together
 };
@@ -21,11 +23,12 @@ static void normalise_head(const struct job *job, const struct st_norm_weight *n
     const struct st_config *c = &job->run->s->model->config;
     const struct st_elementwise *k = job->run->s->kernels.elementwise;
     if (!norm->weight || norm->whole) return;
-    const float *weight = norm->weight + (norm->per_head ? head * c->head_dim : 0);
+    size_t n = job->heads.dim;
+    const float *weight = norm->weight + (norm->per_head ? head * n : 0);
     if (c->qk_layernorm)
-        k->layernorm(x, weight, norm->bias, c->norm_epsilon, c->head_dim, x);
+        k->layernorm(x, weight, norm->bias, c->norm_epsilon, n, x);
     else
-        k->rmsnorm(x, weight, c->norm_epsilon, c->head_dim, x);
+        k->rmsnorm(x, weight, c->norm_epsilon, n, x);
 }
 
 // All heads of a row, [n_heads, head_dim], where one norm covers them.
@@ -34,7 +37,7 @@ static void normalise_row(const struct job *job, const struct st_norm_weight *no
     const struct st_config *c = &job->run->s->model->config;
     if (norm->weight && norm->whole)
         job->run->s->kernels.elementwise->rmsnorm(x, norm->weight, c->norm_epsilon,
-                                                  n_heads * c->head_dim, x);
+                                                  n_heads * job->heads.dim, x);
 }
 
 // Llama 4's scale of queries, which keeps attention sharp in texts beyond the original context.
@@ -47,16 +50,15 @@ static float query_scale(const struct st_rope *rope, size_t position) {
 static void rotate(const struct job *job, size_t t, float *x) {
     const struct st_config *c = &job->run->s->model->config;
     const struct st_chunk_buffers *b = job->run->buffers;
-    size_t half = c->rope_dims / 2;
+    size_t half = job->heads.rope_dims / 2;
     bool local = c->sliding[job->run->layer];
     if (half && !c->unrotated[job->run->layer])
         job->run->s->kernels.elementwise->rope(x, b->cosine[local] + t * half,
-                                               b->sine[local] + t * half, c->rope_dims,
+                                               b->sine[local] + t * half, 2 * half,
                                                c->rope_interleaved);
 }
 
-static void mix_key(const struct stint_session *s, float *key) {
-    size_t n = s->model->config.head_dim;
+static void mix_key(const struct stint_session *s, float *key, size_t n) {
     st_kv_mix(key, n);
     s->kernels.elementwise->scale(1.0f / (float)st_kv_mix_length(n), key, n, key);
 }
@@ -69,17 +71,18 @@ static void append_token(void *context, size_t t, size_t worker) {
     const struct st_config *c = &s->model->config;
     const struct st_kv_kernel *kernel = st_session_kv_kernel(s);
     struct st_place place = st_batch_place(job->run->batch, t);
-    size_t hd = c->head_dim;
-    float *k = job->run->buffers->k + t * c->n_kv_heads * hd;
-    const float *v = job->run->buffers->v + t * c->n_kv_heads * hd;
+    size_t hd = job->heads.dim, n_kv = job->heads.n_kv, width = n_kv * hd;
+    float *k = job->run->buffers->k + t * width, *v = job->run->buffers->v + t * width;
     const float *bias = st_key_bias_of(&s->kv.bias, s->model, job->run->layer);
-    const struct st_norm_weight *norm = &s->model->weights.layers[job->run->layer].k_norm;
-    normalise_row(job, norm, c->n_kv_heads, k);
-    for (size_t h = 0; h < c->n_kv_heads; h++) {
-        for (size_t d = 0; d < c->rope_dims && bias; d++) k[h * hd + d] -= bias[h * hd + d];
-        normalise_head(job, norm, h, k + h * hd);
+    const struct st_layer *layer = &s->model->weights.layers[job->run->layer];
+    if (c->keys_as_values[job->run->layer]) memcpy(v, k, width * sizeof *v);
+    normalise_row(job, &layer->k_norm, n_kv, k);
+    for (size_t h = 0; h < n_kv; h++) {
+        for (size_t d = 0; d < job->heads.rope_dims && bias; d++) k[h * hd + d] -= bias[h * hd + d];
+        normalise_head(job, &layer->k_norm, h, k + h * hd);
+        normalise_head(job, &layer->v_norm, h, v + h * hd);
         rotate(job, t, k + h * hd);
-        if (st_kv_mixes_keys(&s->kv)) mix_key(s, k + h * hd);
+        if (st_kv_mixes_keys(&s->kv)) mix_key(s, k + h * hd, hd);
         kernel->store(k + h * hd, hd, cache_at(job->run, s->kv.keys, h, place));
         kernel->store(v + h * hd, hd, cache_at(job->run, s->kv.values, h, place));
     }
@@ -94,18 +97,18 @@ static void rotate_queries(void *context, size_t t, size_t worker) {
     const float *bias = st_key_bias_of(&s->kv.bias, s->model, job->run->layer);
     bool mixed = st_kv_mixes_keys(&s->kv);
     float scale = query_scale(&c->rope, st_batch_place(job->run->batch, t).position);
-    normalise_row(job, &layer->q_norm, c->n_heads,
-                  job->run->buffers->q + t * c->n_heads * c->head_dim);
+    size_t hd = job->heads.dim;
+    normalise_row(job, &layer->q_norm, c->n_heads, job->run->buffers->q + t * c->n_heads * hd);
     for (size_t h = 0; h < c->n_heads; h++) {
         size_t row = t * c->n_heads + h;
-        float *q = job->run->buffers->q + row * c->head_dim;
+        float *q = job->run->buffers->q + row * hd;
         normalise_head(job, &layer->q_norm, h, q);
         rotate(job, t, q);
-        if (scale != 1.0f) s->kernels.elementwise->scale(scale, q, c->head_dim, q);
+        if (scale != 1.0f) s->kernels.elementwise->scale(scale, q, hd, q);
         if (bias)
-            st_key_bias_factors(c, q, bias + h / job->group * c->head_dim,
-                                job->run->buffers->bias_factors + row * c->rope_dims);
-        if (mixed) st_kv_mix(q, c->head_dim);
+            st_key_bias_factors(c, job->heads.rope_dims, q, bias + h / job->group * hd,
+                                job->run->buffers->bias_factors + row * job->heads.rope_dims);
+        if (mixed) st_kv_mix(q, hd);
     }
 }
 
@@ -114,8 +117,9 @@ static void decode_item(void *context, size_t item, size_t worker) {
     const struct job *job = context;
     const struct stint_session *s = job->run->s;
     const struct st_config *c = &s->model->config;
-    size_t parts = st_ceil_div(job->group, job->share), hd = c->head_dim;
-    size_t t = item / parts / c->n_kv_heads, kv_head = item / parts % c->n_kv_heads;
+    size_t parts = st_ceil_div(job->group, job->share), hd = job->heads.dim;
+    size_t n_kv = job->heads.n_kv, dims = job->heads.rope_dims;
+    size_t t = item / parts / n_kv, kv_head = item / parts % n_kv;
     size_t first = item % parts * job->share, n = st_min(job->share, job->group - first);
     size_t row = t * c->n_heads + kv_head * job->group + first, at = row * hd;
     const float *rotations = st_key_bias_rotations(&s->kv.bias, s->model, job->run->layer);
@@ -126,9 +130,8 @@ static void decode_item(void *context, size_t item, size_t worker) {
     place.position = st_session_first_key(s, job->run->layer, place.position);
     n_keys -= place.position;
     if (rotations)
-        s->kernels.attention->score(job->run->buffers->bias_factors + row * c->rope_dims, n,
-                                    rotations + place.position * c->rope_dims, n_keys, c->rope_dims,
-                                    scores);
+        s->kernels.attention->score(job->run->buffers->bias_factors + row * dims, n,
+                                    rotations + place.position * dims, n_keys, dims, scores);
     st_session_kv_kernel(s)->decode(
         job->run->buffers->q + at, n, cache_at(job->run, s->kv.keys, kv_head, place),
         cache_at(job->run, s->kv.values, kv_head, place), n_keys, hd, c->attn_scale,
@@ -139,7 +142,7 @@ static void decode_item(void *context, size_t item, size_t worker) {
 // How many query heads an item takes, so that the last worker is done soonest: reading the cache
 // costs about as much as one of them does.
 static size_t share_of(const struct job *job, size_t n_threads) {
-    size_t rows = job->run->batch->n * job->run->s->model->config.n_kv_heads, best = 1;
+    size_t rows = job->run->batch->n * job->heads.n_kv, best = 1;
     size_t best_cost = SIZE_MAX;
     for (size_t share = st_min(ST_KV_QUERIES, job->group); share > 0; share--) {
         size_t items = rows * st_ceil_div(job->group, share);
@@ -153,15 +156,36 @@ static size_t share_of(const struct job *job, size_t n_threads) {
 
 static struct job job_of(const struct st_run *r) {
     const struct st_config *c = &r->s->model->config;
-    return (struct job){.run = r, .group = c->n_heads / c->n_kv_heads};
+    struct st_heads heads = st_config_heads(c, r->layer);
+    return (struct job){.run = r, .heads = heads, .group = c->n_heads / heads.n_kv};
 }
 
 static bool is_gated(const struct st_run *r) {
     return (r->s->model->config.flags & ST_ARCH_GATED_ATTENTION) != 0;
 }
 
+// Rows that another layer has made, where its cache is gone.
+static void store_token(void *context, size_t t, size_t worker) {
+    (void)worker;
+    const struct job *job = context;
+    const struct stint_session *s = job->run->s;
+    struct st_place place = st_batch_place(job->run->batch, t);
+    size_t hd = job->heads.dim;
+    for (size_t h = 0; h < job->heads.n_kv; h++) {
+        size_t at = (t * job->heads.n_kv + h) * hd;
+        st_session_kv_kernel(s)->store(job->run->buffers->k + at, hd,
+                                       cache_at(job->run, s->kv.keys, h, place));
+        st_session_kv_kernel(s)->store(job->run->buffers->v + at, hd,
+                                       cache_at(job->run, s->kv.values, h, place));
+    }
+}
+
 stint_status st_kv_append(const struct st_run *r) {
     struct job job = job_of(r);
+    if (r->s->model->config.cache_back[r->layer]) {
+        if (r->s->kv.layerwise) st_pool_run(r->group->pool, store_token, &job, r->batch->n);
+        return STINT_OK;
+    }
     if (is_gated(r)) st_gate_take(r);
     st_pool_run(r->group->pool, append_token, &job, r->batch->n);
     return STINT_OK;
@@ -171,8 +195,7 @@ static void decode(struct job *job) {
     const struct st_run *r = job->run;
     job->share = share_of(job, st_pool_threads(r->group->pool));
     size_t parts = st_ceil_div(job->group, job->share);
-    st_pool_run(r->group->pool, decode_item, job,
-                r->batch->n * r->s->model->config.n_kv_heads * parts);
+    st_pool_run(r->group->pool, decode_item, job, r->batch->n * job->heads.n_kv * parts);
 }
 
 void st_kv_attend(const struct st_run *r) {

@@ -9,7 +9,7 @@
 static void take_token(void *context, size_t t, size_t worker) {
     const struct st_run *r = context;
     const struct st_config *c = &r->s->model->config;
-    size_t n = c->head_dim, row = t * c->n_heads * n;
+    size_t n = st_config_heads(c, r->layer).dim, row = t * c->n_heads * n;
     (void)worker;
     for (size_t h = 0; h < c->n_heads; h++)
         memcpy(r->buffers->q + row + h * n, r->buffers->raw + 2 * (row + h * n), n * sizeof(float));
@@ -18,7 +18,7 @@ static void take_token(void *context, size_t t, size_t worker) {
 static void apply_token(void *context, size_t t, size_t worker) {
     const struct st_run *r = context;
     const struct st_config *c = &r->s->model->config;
-    size_t n = c->head_dim, row = t * c->n_heads * n;
+    size_t n = st_config_heads(c, r->layer).dim, row = t * c->n_heads * n;
     (void)worker;
     for (size_t h = 0; h < c->n_heads; h++) {
         const float *gate = r->buffers->raw + 2 * (row + h * n) + n;

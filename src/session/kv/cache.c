@@ -21,10 +21,30 @@ stint_status st_kv_find(const char *name, enum st_kv_type *type) {
 
 static void lay_out(struct stint_session *s, struct st_arena *arena) {
     struct st_kv_cache *kv = &s->kv;
-    kv->keys = st_arena_take(arena, kv->all_heads, kv->head_bytes);
-    kv->values = kv->shared ? kv->keys : st_arena_take(arena, kv->all_heads, kv->head_bytes);
-    st_key_bias_lay_out(&kv->bias, s->model, kv->type, kv->head_bytes / kv->row_bytes, arena);
+    kv->keys = st_arena_take(arena, s->n_sequences, kv->sequence_bytes);
+    kv->values = kv->shared ? kv->keys : st_arena_take(arena, s->n_sequences, kv->sequence_bytes);
+    st_key_bias_lay_out(&kv->bias, s->model, kv->type, kv->positions, arena);
     st_state_lay_out(s, arena);
+}
+
+// One behind the other, or one in the place of the other.
+static void place_layers(const struct st_config *c, struct st_kv_cache *kv) {
+    kv->sequence_bytes = 0;
+    for (uint32_t i = 0; i < c->n_layers; i++) {
+        struct st_heads heads = st_config_heads(c, i);
+        struct st_kv_slot slot = {.row_bytes = st_kv_row_bytes(kv->type, heads.dim),
+                                  .n_heads = heads.n_kv,
+                                  .own = st_config_has_cache(c, i)};
+        size_t bytes = slot.n_heads * kv->positions * slot.row_bytes;
+        if (kv->layerwise)
+            kv->sequence_bytes = st_max(kv->sequence_bytes, bytes);
+        else
+            slot.offset =
+                slot.own ? kv->sequence_bytes : kv->layers[st_config_cache_of(c, i)].offset;
+        if (c->form[i] != ST_FORM_ATTENTION) slot = (struct st_kv_slot){0};
+        kv->layers[i] = slot;
+        if (slot.own && !kv->layerwise) kv->sequence_bytes += bytes;
+    }
 }
 
 stint_status st_kv_measure(struct stint_session *s, size_t *bytes) {
@@ -33,13 +53,9 @@ stint_status st_kv_measure(struct stint_session *s, size_t *bytes) {
     const struct st_config *c = &s->model->config;
     struct st_arena measure = st_arena_measure();
     struct st_kv_cache *kv = &s->kv;
-    kv->n_layers = kv->layerwise ? 1 : c->n_form[ST_FORM_ATTENTION];
-    kv->rank = c->rank;
     kv->shared = c->latent.rank != 0;
-    kv->n_heads = c->n_kv_heads;
-    kv->row_bytes = st_kv_row_bytes(kv->type, c->head_dim);
-    kv->head_bytes = positions * kv->row_bytes;
-    kv->all_heads = s->n_sequences * kv->n_layers * kv->n_heads;
+    kv->positions = positions;
+    place_layers(c, kv);
     lay_out(s, &measure);
     *bytes = measure.used;
     return st_arena_check(&measure, "a KV cache");
@@ -55,9 +71,13 @@ stint_status st_kv_open(struct stint_session *s, size_t bytes) {
 // tiles.
 size_t st_kv_touched(const struct st_kv_cache *kv, size_t n_tokens) {
     size_t rows = st_round_up(n_tokens, ST_KEY_TILE) + ST_TILE_MAX_M;
-    size_t head = st_round_up(rows * kv->row_bytes, PAGE_BYTES) + PAGE_BYTES;
-    return (kv->shared ? 1 : 2) * kv->n_layers * kv->n_heads * st_min(head, kv->head_bytes) +
-           st_state_touched(&kv->state);
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < ST_MAX_LAYERS; i++) {
+        const struct st_kv_slot *slot = &kv->layers[i];
+        size_t head = st_round_up(rows * slot->row_bytes, PAGE_BYTES) + PAGE_BYTES;
+        if (slot->own) bytes += slot->n_heads * st_min(head, kv->positions * slot->row_bytes);
+    }
+    return (kv->shared ? 1 : 2) * bytes + st_state_touched(&kv->state);
 }
 
 void st_kv_close(struct st_kv_cache *kv) {

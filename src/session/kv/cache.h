@@ -16,15 +16,16 @@ struct st_kv_cache {
     struct st_arena arena;
     enum st_kv_type type;
     bool layerwise;               // it has room for a single layer of each form
-    size_t n_layers;              // with attention that it has room for
-    const uint16_t *rank;         // of layers among those with attention: layer i uses slot rank[i]
-                                  // % n_layers
-    size_t n_heads;               // of keys and values
-    size_t row_bytes;             // of one head's key or value of one token
-    size_t head_bytes;            // of all rows of a head
-    size_t all_heads;             // of all sequences and layers
+    size_t positions;             // rows of a head
+    struct st_kv_slot {           // a layer's rows, [n_heads, positions]; or those that it shares
+        size_t offset;            // in a sequence
+        size_t row_bytes;         // of one head's key or value of one token
+        uint32_t n_heads;         // of keys and values
+        bool own;                 // no layer before uses it
+    } layers[ST_MAX_LAYERS];      // n_heads is 0 without attention
+    size_t sequence_bytes;        // of all layers that have a cache
     bool shared;                  // rows are keys and values at once: attention is latent
-    unsigned char *keys, *values; // [sequences, n_layers, n_heads] of head_bytes
+    unsigned char *keys, *values; // [sequences] of sequence_bytes
     struct st_key_bias bias;      // that quantized keys leave out
     struct st_state_cache state;  // of layers without attention
 };
@@ -50,8 +51,9 @@ static inline bool st_kv_mixes_keys(const struct st_kv_cache *kv) {
 static inline unsigned char *st_kv_row(const struct st_kv_cache *kv, unsigned char *cache,
                                        uint32_t sequence, uint32_t layer, size_t head,
                                        size_t position) {
-    size_t at = (sequence * kv->n_layers + kv->rank[layer] % kv->n_layers) * kv->n_heads + head;
-    return cache + at * kv->head_bytes + position * kv->row_bytes;
+    const struct st_kv_slot *slot = &kv->layers[layer];
+    return cache + sequence * kv->sequence_bytes + slot->offset +
+           (head * kv->positions + position) * slot->row_bytes;
 }
 
 #endif

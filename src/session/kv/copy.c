@@ -16,9 +16,10 @@ void st_session_copy(struct stint_session *s, uint32_t from, uint32_t to, size_t
     unsigned char *caches[] = {s->kv.keys, s->kv.values};
     st_session_reach(s, to, n);
     for (uint32_t i = 0; i < 2 * s->model->config.n_layers; i++)
-        for (size_t h = 0; h < s->kv.n_heads; h++)
+        for (size_t h = 0; s->kv.layers[i / 2].own && h < s->kv.layers[i / 2].n_heads; h++)
             memcpy(st_kv_row(&s->kv, caches[i % 2], to, i / 2, h, 0),
-                   st_kv_row(&s->kv, caches[i % 2], from, i / 2, h, 0), n * s->kv.row_bytes);
+                   st_kv_row(&s->kv, caches[i % 2], from, i / 2, h, 0),
+                   n * s->kv.layers[i / 2].row_bytes);
     memcpy(held->history, source->history, n * sizeof *held->history);
     held->length = n;
     held->prompted = st_min(n, source->prompted);

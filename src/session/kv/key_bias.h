@@ -34,7 +34,7 @@ const float *st_key_bias_rotations(const struct st_key_bias *k, const struct sti
                                    uint32_t layer);
 // For a rotated query and a head's bias, what to multiply a position's rotations with: to
 // [rope_dims].
-void st_key_bias_factors(const struct st_config *config, const float *query, const float *bias,
-                         float *to);
+void st_key_bias_factors(const struct st_config *config, size_t rope_dims, const float *query,
+                         const float *bias, float *to);
 
 #endif

@@ -18,6 +18,7 @@ enum { ITEMS_PER_THREAD = 4 }; // so that every thread gets its share
 
 struct job {
     const struct st_run *run;
+    struct st_heads heads;
     size_t group;      // query heads per key-value head
     size_t n_lanes;    // queries per key-value head: lane l is token l / group, head l % group
     size_t lane_block; // lanes of a block
@@ -75,7 +76,7 @@ static void begin_with_sinks(const struct item *item, struct block *block) {
 static void load_block(const struct item *item, struct block *block) {
     const struct st_run *r = item->job->run;
     const struct stint_session *s = r->s;
-    size_t hd = s->model->config.head_dim, out_rows = st_round_up(hd, ST_TILE_MAX_M);
+    size_t hd = item->job->heads.dim, out_rows = st_round_up(hd, ST_TILE_MAX_M);
     for (size_t l = 0; l < block->width; l++) {
         size_t position = r->batch->position + (block->lane0 + l) / item->job->group;
         block->low[l] = (int32_t)st_session_first_key(s, r->layer, position);
@@ -83,7 +84,7 @@ static void load_block(const struct item *item, struct block *block) {
     }
     block->padded = pack_lanes(item, block, r->buffers->q, hd, block->queries);
     if (item->rotations)
-        pack_lanes(item, block, r->buffers->bias_factors, s->model->config.rope_dims,
+        pack_lanes(item, block, r->buffers->bias_factors, item->job->heads.rope_dims,
                    block->bias_factors);
     if (s->kernels.pairs)
         s->kernels.pairs->zip(block->queries, hd, block->padded, block->query_pairs);
@@ -121,7 +122,7 @@ static const float *cache_tile(const struct item *item, unsigned char *cache, si
     const unsigned char *rows =
         st_kv_row(&s->kv, cache, r->batch->sequence, r->layer, item->head, key0);
     if (s->kv.type == ST_KV_F32 && n_keys == ST_KEY_TILE) return (const float *)(const void *)rows;
-    st_session_kv_kernel(s)->load(rows, n_keys, s->model->config.head_dim, to);
+    st_session_kv_kernel(s)->load(rows, n_keys, item->job->heads.dim, to);
     return to;
 }
 
@@ -144,7 +145,7 @@ static struct tile load_tile(const struct item *item, size_t key0, size_t n_keys
     const struct stint_session *s = item->job->run->s;
     const struct st_pairs *pairs = pairs_of(s, key0);
     struct st_worker *w = item->worker;
-    size_t hd = s->model->config.head_dim;
+    size_t hd = item->job->heads.dim;
     struct tile tile = {.key0 = key0, .n_keys = n_keys, .pairs = pairs};
     tile.keys = cache_tile(item, s->kv.keys, key0, n_keys, w->keys);
     tile.values = cache_tile(item, s->kv.values, key0, n_keys, w->values);
@@ -161,7 +162,7 @@ static struct tile load_tile(const struct item *item, size_t key0, size_t n_keys
 static void score(const struct item *item, const struct block *b, const struct tile *tile,
                   size_t n_keys) {
     const struct stint_session *s = item->job->run->s;
-    size_t hd = s->model->config.head_dim, width = b->padded;
+    size_t hd = item->job->heads.dim, width = b->padded;
     float *scores = item->worker->scores;
     memset(scores, 0, st_round_up(n_keys, ST_TILE_MAX_M) * width * sizeof(float));
     if (tile->pairs)
@@ -169,7 +170,7 @@ static void score(const struct item *item, const struct block *b, const struct t
                   scores);
     else
         tile_rows(s->kernels.tile, n_keys, hd, tile->keys, hd, 1, b->queries, width, scores);
-    size_t dims = s->model->config.rope_dims;
+    size_t dims = item->job->heads.rope_dims;
     if (item->rotations)
         tile_rows(s->kernels.tile, n_keys, dims, item->rotations + tile->key0 * dims, dims, 1,
                   b->bias_factors, width, scores);
@@ -180,7 +181,7 @@ static void weigh(const struct item *item, struct block *b, const struct tile *t
                   size_t n_keys) {
     const struct stint_session *s = item->job->run->s;
     const struct st_pairs *pairs = tile->pairs;
-    size_t hd = s->model->config.head_dim, width = b->padded;
+    size_t hd = item->job->heads.dim, width = b->padded;
     float *weights = item->worker->scores;
     if (pairs) {
         uint32_t *weight_pairs = item->worker->weight_pairs;
@@ -200,13 +201,13 @@ static void attend_tile(const struct item *item, struct block *b, const struct t
     score(item, b, tile, n_keys);
     attention->softmax_tile(item->worker->scores, n_keys, b->padded, (int32_t)tile->key0, b->low,
                             b->high, c->attn_scale, c->attn_softcap, b->maximum, b->sum, b->factor);
-    attention->rescale(b->out, c->head_dim, b->padded, b->factor);
+    attention->rescale(b->out, item->job->heads.dim, b->padded, b->factor);
     weigh(item, b, tile, n_keys);
 }
 
 static void store_block(const struct item *item, const struct block *block) {
     const struct st_run *r = item->job->run;
-    size_t hd = r->s->model->config.head_dim;
+    size_t hd = item->job->heads.dim;
     for (size_t l = 0; l < block->width; l++) {
         float *row = lane_row(item, block, r->buffers->attended, hd, l),
               scale = 1.0f / block->sum[l];
@@ -232,24 +233,24 @@ static void attend_item(struct item *item) {
 
 static void prompt_item(void *context, size_t i, size_t worker) {
     const struct job *job = context;
-    const struct st_config *c = &job->run->s->model->config;
+    size_t n_kv = job->heads.n_kv, dim = job->heads.dim, rope_dims = job->heads.rope_dims;
     struct st_worker *w = &job->run->group->workers[worker];
     // The last lanes see the most keys: begin with them, so that threads end together.
-    size_t lane0 = (job->n_items - 1 - i / c->n_kv_heads) * job->item_lanes;
+    size_t lane0 = (job->n_items - 1 - i / n_kv) * job->item_lanes;
     size_t lane1 = st_min(lane0 + job->item_lanes, job->n_lanes);
-    struct item item = {.job = job, .worker = w, .head = i % c->n_kv_heads};
+    struct item item = {.job = job, .worker = w, .head = i % n_kv};
     item.rotations =
         st_key_bias_rotations(&job->run->s->kv.bias, job->run->s->model, job->run->layer);
     for (; lane0 < lane1; lane0 += job->lane_block) {
         struct block *b = &item.blocks[item.n_blocks];
         b->lane0 = lane0;
         b->width = st_min(job->lane_block, lane1 - lane0);
-        b->queries = w->queries + item.n_blocks * ST_TILE_MAX_WIDTH * c->head_dim;
+        b->queries = w->queries + item.n_blocks * ST_TILE_MAX_WIDTH * dim;
         if (item.rotations)
-            b->bias_factors = w->bias_factors + item.n_blocks * ST_TILE_MAX_WIDTH * c->rope_dims;
+            b->bias_factors = w->bias_factors + item.n_blocks * ST_TILE_MAX_WIDTH * rope_dims;
         if (w->query_pairs)
-            b->query_pairs = w->query_pairs + item.n_blocks * ST_TILE_MAX_WIDTH * c->head_dim / 2;
-        b->out = w->out + item.n_blocks * ST_TILE_MAX_WIDTH * (c->head_dim + ST_TILE_MAX_M);
+            b->query_pairs = w->query_pairs + item.n_blocks * ST_TILE_MAX_WIDTH * dim / 2;
+        b->out = w->out + item.n_blocks * ST_TILE_MAX_WIDTH * (dim + ST_TILE_MAX_M);
         load_block(&item, b);
         item.n_blocks++;
     }
@@ -260,12 +261,13 @@ static void prompt_item(void *context, size_t i, size_t worker) {
 void st_kv_attend_prompt(const struct st_run *r) {
     const struct stint_session *s = r->s;
     const struct st_config *c = &s->model->config;
-    struct job job = {.run = r, .group = c->n_heads / c->n_kv_heads};
+    struct job job = {.run = r, .heads = st_config_heads(c, r->layer)};
+    job.group = c->n_heads / job.heads.n_kv;
     job.n_lanes = r->batch->n * job.group;
     job.lane_block = s->kernels.tile->vectors * s->kernels.tile->lanes;
-    size_t n_blocks = st_ceil_div(job.n_lanes, job.lane_block) * c->n_kv_heads;
+    size_t n_blocks = st_ceil_div(job.n_lanes, job.lane_block) * job.heads.n_kv;
     size_t share = n_blocks / (ITEMS_PER_THREAD * st_pool_threads(r->group->pool));
     job.item_lanes = job.lane_block * st_max(1, st_min(ST_LANE_BLOCKS, share));
     job.n_items = st_ceil_div(job.n_lanes, job.item_lanes);
-    st_pool_run(r->group->pool, prompt_item, &job, job.n_items * c->n_kv_heads);
+    st_pool_run(r->group->pool, prompt_item, &job, job.n_items * job.heads.n_kv);
 }

@@ -61,8 +61,8 @@ static stint_status describe(const struct stint_session *s, const struct st_sequ
     return STINT_OK;
 }
 
-static size_t head_bytes(const struct stint_session *s, size_t length) {
-    return length * s->kv.row_bytes;
+static size_t head_bytes(const struct stint_session *s, uint32_t layer, size_t length) {
+    return length * s->kv.layers[layer].row_bytes;
 }
 
 static void layer_name(char name[LAYER_NAME], const char *what, uint32_t layer) {
@@ -84,8 +84,8 @@ static stint_status write_layer(const struct stint_session *s, uint32_t sequence
                                 unsigned char *cache, const char *what, uint32_t layer,
                                 struct st_package_writer *writer) {
     char name[LAYER_NAME];
-    size_t heads = s->model->config.n_kv_heads,
-           bytes = head_bytes(s, s->sequences[sequence].length);
+    size_t heads = s->kv.layers[layer].n_heads,
+           bytes = head_bytes(s, layer, s->sequences[sequence].length);
     layer_name(name, what, layer);
     struct st_section section = blob(name, NULL, heads * bytes);
     ST_TRY(st_package_begin(writer, &section));
@@ -146,6 +146,7 @@ static stint_status write_sections(const struct stint_session *s, uint32_t seque
             if (n_states) ST_TRY(write_states(s, sequence, n_states, i, writer));
             continue;
         }
+        if (!s->kv.layers[i].own) continue;
         ST_TRY(write_layer(s, sequence, s->kv.keys, "keys", i, writer));
         if (!s->kv.shared) ST_TRY(write_layer(s, sequence, s->kv.values, "values", i, writer));
     }
@@ -154,20 +155,25 @@ static stint_status write_sections(const struct stint_session *s, uint32_t seque
 
 // Each section begins at a multiple of the alignment; header, table and description take less than
 // one each and an entry for each section.
-static uint64_t bytes_for(const struct stint_session *s, size_t length, size_t row_bytes,
+static uint64_t bytes_for(const struct stint_session *s, size_t length, enum st_kv_type type,
                           size_t n_states) {
     const struct st_config *c = &s->model->config;
-    uint64_t layer = st_round_up(c->n_kv_heads * length * row_bytes, ST_PACKAGE_ALIGN);
-    uint64_t n_attention = c->n_form[ST_FORM_ATTENTION];
+    uint64_t n_attention = c->n_form[ST_FORM_ATTENTION], rows = 0;
+    for (uint32_t i = 0; i < c->n_layers; i++) {
+        struct st_heads heads = st_config_heads(c, i);
+        if (s->kv.layers[i].own)
+            rows += st_round_up(heads.n_kv * length * st_kv_row_bytes(type, heads.dim),
+                                ST_PACKAGE_ALIGN);
+    }
     uint64_t state = st_round_up(n_states * state_floats(s) * sizeof(float), ST_PACKAGE_ALIGN);
     uint64_t n_sections = 2 * n_attention + (c->n_layers - n_attention) + 4;
     return 5 * ST_PACKAGE_ALIGN + st_round_up(length * sizeof(int32_t), ST_PACKAGE_ALIGN) +
-           (has_states(s) ? st_round_up(length, ST_PACKAGE_ALIGN) : 0) + 2 * n_attention * layer +
+           (has_states(s) ? st_round_up(length, ST_PACKAGE_ALIGN) : 0) + 2 * rows +
            (c->n_layers - n_attention) * state + n_sections * sizeof(struct st_package_entry);
 }
 
 uint64_t st_session_saved_bytes(const struct stint_session *s, uint32_t sequence) {
-    return bytes_for(s, s->sequences[sequence].length, s->kv.row_bytes, count_states(s, sequence));
+    return bytes_for(s, s->sequences[sequence].length, s->kv.type, count_states(s, sequence));
 }
 
 stint_status stint_session_save(const stint_session *s, uint32_t sequence, const char *path) {
@@ -295,7 +301,6 @@ static stint_status read_layers(struct stint_session *s, uint32_t sequence,
     const struct st_config *c = &s->model->config;
     unsigned char *caches[] = {s->kv.keys, s->kv.values};
     static const char *const names[] = {"keys", "values"};
-    size_t bytes = head_bytes(s, length);
     for (uint32_t i = 0; i < 2 * c->n_layers; i++) {
         char name[LAYER_NAME];
         const void *data = NULL;
@@ -303,10 +308,11 @@ static stint_status read_layers(struct stint_session *s, uint32_t sequence,
             if (i % 2) ST_TRY(read_states(s, sequence, package, i / 2, states, copy));
             continue;
         }
-        if (i % 2 && s->kv.shared) continue;
+        if ((i % 2 && s->kv.shared) || !s->kv.layers[i / 2].own) continue;
+        size_t heads = s->kv.layers[i / 2].n_heads, bytes = head_bytes(s, i / 2, length);
         layer_name(name, names[i % 2], i / 2);
-        ST_TRY(find_bytes(package, name, ST_SECTION_BLOB, c->n_kv_heads * bytes, &data));
-        for (size_t h = 0; h < c->n_kv_heads && copy; h++)
+        ST_TRY(find_bytes(package, name, ST_SECTION_BLOB, heads * bytes, &data));
+        for (size_t h = 0; h < heads && copy; h++)
             memcpy(st_kv_row(&s->kv, caches[i % 2], sequence, i / 2, h, 0),
                    (const char *)data + h * bytes, bytes);
     }
@@ -341,9 +347,8 @@ stint_status stint_session_load(stint_session *s, uint32_t sequence, const char 
     struct st_map map = {0};
     struct st_package *package = NULL;
     // One of another type of cache is to be told so: floats are the largest.
-    size_t row_bytes = s->model->config.head_dim * sizeof(float);
     size_t most = s->n_context / ST_STATE_STRIDE + 2;
-    stint_status status = st_map_copy(path, bytes_for(s, s->n_context, row_bytes, most), &map);
+    stint_status status = st_map_copy(path, bytes_for(s, s->n_context, ST_KV_F32, most), &map);
     if (status == STINT_E_LIMIT)
         return st_fail(STINT_E_LIMIT,
                        "%s: is larger than a saved session of %zu tokens, which the context holds",

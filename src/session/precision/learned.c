@@ -34,8 +34,9 @@ const stint_precision *st_learned_choice(const struct st_learned *learned, size_
 // ---- The file: a package of two sections
 
 static struct st_pooling_net shape_of(const struct stint_model *model, size_t n_choices) {
-    return (struct st_pooling_net){.n_heads = model->config.n_kv_heads,
-                                   .head_dim = model->config.head_dim,
+    struct st_heads heads = st_learned_heads(&model->config);
+    return (struct st_pooling_net){.n_heads = heads.n_kv,
+                                   .head_dim = heads.dim,
                                    .n_hidden = ST_LEARNED_HIDDEN,
                                    .n_choices = n_choices};
 }
@@ -168,7 +169,8 @@ stint_status st_learned_write(const struct stint_model *model, const struct st_p
 size_t st_learned_cache_floats(const struct stint_session *s, uint32_t sequence) {
     const struct st_config *c = &s->model->config;
     size_t n = st_min(s->sequences[sequence].length, ST_LEARNED_TOKENS);
-    return (size_t)c->n_kv_heads * c->head_dim * n;
+    struct st_heads heads = st_learned_heads(c);
+    return (size_t)heads.n_kv * heads.dim * n;
 }
 
 static void read_rows(const struct stint_session *s, uint32_t sequence, unsigned char *cache,
@@ -177,15 +179,16 @@ static void read_rows(const struct stint_session *s, uint32_t sequence, unsigned
     size_t length = s->sequences[sequence].length, n = st_min(length, ST_LEARNED_TOKENS);
     const unsigned char *rows =
         st_kv_row(&s->kv, cache, sequence, st_config_last_attention(c), head, length - n);
-    to += head * n * c->head_dim;
-    st_session_kv_kernel(s)->load(rows, n, c->head_dim, to);
+    size_t dim = st_learned_heads(c).dim;
+    to += head * n * dim;
+    st_session_kv_kernel(s)->load(rows, n, dim, to);
     if (cache != s->kv.keys || !st_kv_mixes_keys(&s->kv)) return;
-    for (size_t i = 0; i < n; i++) st_kv_mix(to + i * c->head_dim, c->head_dim);
+    for (size_t i = 0; i < n; i++) st_kv_mix(to + i * dim, dim);
 }
 
 void st_learned_read_cache(const struct stint_session *s, uint32_t sequence, float *keys,
                            float *values) {
-    for (size_t h = 0; h < s->model->config.n_kv_heads; h++) {
+    for (size_t h = 0; h < st_learned_heads(&s->model->config).n_kv; h++) {
         read_rows(s, sequence, s->kv.keys, h, keys);
         read_rows(s, sequence, s->kv.values, h, values);
     }

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
+#include "model/config.h"
 #include "session/precision/precision.h"
 
 enum {
@@ -68,6 +69,11 @@ size_t st_learned_choices(const struct st_learned *learned); // how many there a
 const stint_precision *st_learned_choice(const struct st_learned *learned, size_t i);
 stint_status st_learned_write(const struct stint_model *model, const struct st_pooling_net *net,
                               const stint_precision *choices, const char *path);
+
+// The heads of the last block with attention.
+static inline struct st_heads st_learned_heads(const struct st_config *config) {
+    return st_config_heads(config, st_config_last_attention(config));
+}
 
 // The last block's keys and values of the newest tokens a sequence holds, at most
 // ST_LEARNED_TOKENS: [kv heads, tokens, head_dim] each, as floats.

@@ -62,7 +62,7 @@ static stint_status open_in(const struct stint_model *m, struct st_bounded *r) {
                                         .n_files = m->checkpoint.n_maps};
     if (r->leave_out & STINT_LEAVE_BUNDLES) options.max_bytes = m->neurons.layout.row_bytes;
     ST_TRY(st_loader_open(&options, &r->loader));
-    st_cache_open(&r->rows, r->loader);
+    for (int i = 0; i < ST_N_TABLES; i++) st_cache_open(&r->rows[i], r->loader);
     ST_TRY(st_pinned_open(m, &r->pins, r->loader, &r->pinned));
     lend(r);
     struct st_slices_plan with_loan = r->plan;
@@ -242,12 +242,12 @@ struct row_places {
 };
 
 static struct row_places row_places(const struct stint_session *s, const struct st_embedding *e,
-                                    int32_t id) {
+                                    size_t id) {
     struct row_places p;
     size_t at = 0;
     for (uint32_t i = 0; i < e->n_strips; i++) {
         struct st_extent x = {.bytes = e->strips[i].bytes, .at = at};
-        const unsigned char *row = st_embedding_at(e, i, (uint32_t)id / e->entry_rows);
+        const unsigned char *row = st_embedding_at(e, i, id / e->entry_rows);
         st_checkpoint_find(&s->model->checkpoint, row, x.bytes, &x.file, &x.offset);
         size_t skip = (size_t)(x.offset % ST_LOAD_BLOCK);
         x.offset -= skip;
@@ -260,31 +260,32 @@ static struct row_places row_places(const struct stint_session *s, const struct 
 }
 
 // Finds or requests the entry of a token's row.
-static int32_t take_row(const struct stint_session *s, const struct st_embedding *e, int32_t id,
-                        struct row_places *places) {
+static int32_t take_row(const struct stint_session *s, const struct st_embedding *e,
+                        struct st_cache *cache, size_t id, struct row_places *places) {
     *places = row_places(s, e, id);
-    return st_cache_take_all(&s->bounded->rows, (uint32_t)id, places->extents, e->n_strips);
+    return st_cache_take_all(cache, (uint32_t)id, places->extents, e->n_strips);
 }
 
-static stint_status embed(const struct st_run *run, const int32_t *ids, float *rows) {
+static stint_status embed(const struct st_run *run, enum st_table table, const int32_t *ids,
+                          float *rows) {
     const struct stint_session *s = run->s;
-    const struct st_embedding e = st_embedding_of(s->model);
-    struct st_bounded *r = s->bounded;
+    const struct st_embedding e = st_embedding_of(s->model, table);
+    struct st_cache *cache = &s->bounded->rows[table];
     struct row_places places;
     for (size_t t = 0, asked = 0; t < run->batch->n; t++) {
         const unsigned char *strips[ST_EMBEDDING_STRIPS];
         for (; asked < run->batch->n; asked++)
-            if (take_row(s, &e, ids[asked], &places) == ST_CACHE_NONE) break;
-        bool fresh;
-        int32_t entry = take_row(s, &e, ids[t], &places);
-        ST_TRY(st_cache_wait(&r->rows, entry, &fresh));
+            if (take_row(s, &e, cache, st_embedding_id(&e, ids[asked]), &places) == ST_CACHE_NONE)
+                break;
+        bool fresh, again = false; // a row that occurs again stays
+        size_t id = st_embedding_id(&e, ids[t]);
+        int32_t entry = take_row(s, &e, cache, id, &places);
+        ST_TRY(st_cache_wait(cache, entry, &fresh));
         for (uint32_t i = 0; i < e.n_strips; i++)
-            strips[i] = st_cache_data(&r->rows, entry) + places.at[i];
-        st_embedding_row(s->model, s->kernels.dequantize, strips, (size_t)ids[t],
-                         rows + t * s->model->config.embed);
-        bool again = false; // a row that occurs again stays
-        for (size_t i = t + 1; i < asked && !again; i++) again = ids[i] == ids[t];
-        if (!again) st_cache_give(&r->rows, entry, ST_EVICT_LAST);
+            strips[i] = st_cache_data(cache, entry) + places.at[i];
+        st_embedding_row(s->model, &e, s->kernels.dequantize, strips, id, rows + t * e.width);
+        for (size_t i = t + 1; i < asked && !again; i++) again = st_embedding_id(&e, ids[i]) == id;
+        if (!again) st_cache_give(cache, entry, ST_EVICT_LAST);
     }
     return STINT_OK;
 }
@@ -294,7 +295,7 @@ static void end(struct stint_session *s, stint_status status) {
     if (status != STINT_OK) {
         st_slices_reset(&r->slices);
         if (r->sparse) st_neurons_reset(&r->neurons);
-        st_cache_give_all(&r->rows);
+        for (int i = 0; i < ST_N_TABLES; i++) st_cache_give_all(&r->rows[i]);
         r->made.holds = false;
     }
     r->peak_bytes = st_max(r->peak_bytes, st_process_anonymous_bytes());

@@ -4,6 +4,7 @@
 #ifndef ST_SESSION_WEIGHTS_BOUNDED_H
 #define ST_SESSION_WEIGHTS_BOUNDED_H
 
+#include "model/embedding.h"
 #include "device/mirror.h"
 #include "neuron/neurons.h"
 #include "neuron/slices.h"
@@ -53,7 +54,7 @@ struct st_bounded {
     struct st_needs needs;
     struct st_pinned pinned;
     struct st_arena arena; // what follows
-    struct st_cache rows;  // of the embedding
+    struct st_cache rows[ST_N_TABLES];
     struct st_made made;
     uint32_t leave_out; // STINT_LEAVE_*
     bool sparse;        // a model with neurons; what follows is unset without

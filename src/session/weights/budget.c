@@ -8,7 +8,7 @@
 enum {
     PROCESS_BYTES = 16 << 20, // program, libraries, page tables, stacks of few pages
     THREAD_BYTES = (64 << 10) + ST_LOAD_ROOM, // per reading thread: stack and buffer
-    EMBED_STRIPS = 64,                        // of the embedding that stay in memory
+    EMBED_STRIPS = 64,                        // of a table that stay in memory
     STREAM_ENTRIES = 12, // for what is read again in each pass, if there is room
     FEWEST_COLD = 64,    // neurons
 };
@@ -59,12 +59,14 @@ static stint_status too_small(const struct st_bounded *r, uint64_t needed) {
 }
 
 void st_bounded_lay_out(const struct stint_model *m, struct st_bounded *r, struct st_arena *a) {
-    const struct st_embedding e = st_embedding_of(m);
-    r->rows = (struct st_cache){.entry_bytes = embed_room(&e),
-                                .n_entries = EMBED_STRIPS / e.n_strips,
-                                .n_ids = m->config.vocab,
-                                .max_loads = e.n_strips};
-    st_cache_lay_out(&r->rows, a);
+    for (int i = 0; i < ST_N_TABLES; i++) {
+        const struct st_embedding e = st_embedding_of(m, (enum st_table)i);
+        r->rows[i] = (struct st_cache){.entry_bytes = embed_room(&e),
+                                       .n_entries = e.n_strips ? EMBED_STRIPS / e.n_strips : 0,
+                                       .n_ids = e.n_rows,
+                                       .max_loads = e.n_strips};
+        st_cache_lay_out(&r->rows[i], a);
+    }
     st_made_lay_out(m, &r->made, a);
     r->parts = ST_TAKE(a, struct st_slice,
                        st_max(r->plan.n_ids[ST_REGION_FIXED], r->plan.n_ids[ST_REGION_STREAM]));

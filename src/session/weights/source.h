@@ -5,6 +5,7 @@
 #define ST_SESSION_WEIGHTS_SOURCE_H
 
 #include "device/device.h"
+#include "model/embedding.h"
 #include "session/linear/rows.h"
 
 // Panels [first, first + n) of a nested linear at the precision of a run, as a weight of their own.
@@ -15,8 +16,9 @@ struct st_panels {
 
 struct st_weight_source {
     const char *name;
-    // Writes rows of the embedding as floats [n, embed].
-    stint_status (*embed)(const struct st_run *run, const int32_t *ids, float *rows);
+    // Writes the batch's rows of a table as floats [n, width].
+    stint_status (*embed)(const struct st_run *run, enum st_table table, const int32_t *ids,
+                          float *rows);
     // Returns the codes and tables of a nested linear. NULL: they come panel by panel.
     const struct st_nested_weight *(*nested)(const struct st_run *run,
                                              const struct st_nested_weight *weight);

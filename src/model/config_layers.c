@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Families whose layers differ in their heads and widths, use each other's caches, and have inputs
+// of their own from each token (Gemma 4).
+#include "model/config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+stint_status st_config_share_caches(struct st_config *c, uint32_t n) {
+    if (n >= c->n_layers && n)
+        return st_fail(STINT_E_UNSUPPORTED, "%u of %u layers use the cache of another", n,
+                       c->n_layers);
+    for (uint32_t i = c->n_layers - n; i < c->n_layers; i++) {
+        uint32_t of = c->n_layers - n;
+        while (of > 0 && c->sliding[of - 1] != c->sliding[i]) of--;
+        if (of == 0)
+            return st_fail(STINT_E_UNSUPPORTED,
+                           "layer %u uses the cache of a layer of its kind, "
+                           "but none before layer %u has one",
+                           i, c->n_layers - n);
+        c->cache_back[i] = (uint16_t)(i - (of - 1));
+        c->keys_as_values[i] = 0;
+    }
+    return STINT_OK;
+}
+
+static stint_status refuse_forms(const json_t *json) {
+    bool mixture = false;
+    const char *both_ways = NULL;
+    ST_TRY(st_json_bool(json, "enable_moe_block", &mixture));
+    ST_TRY(st_json_string(json, "use_bidirectional_attention", &both_ways));
+    if (mixture) return st_fail(STINT_E_UNSUPPORTED, "'enable_moe_block' is true");
+    if (both_ways && strcmp(both_ways, "vision") != 0) // which is not of texts
+        return st_fail(STINT_E_UNSUPPORTED, "'use_bidirectional_attention' is '%.40s'", both_ways);
+    return STINT_OK;
+}
+
+// One layer's entry of "per_layer_config", as newer files say what older ones say of all layers
+// without a window.
+static stint_status read_entry(const json_t *entry, uint32_t layer, struct st_config *c) {
+    struct st_heads heads = st_config_heads(c, layer);
+    const char *key;
+    json_t *value;
+    ST_TRY(st_config_json_size(entry, "head_dim", &heads.dim));
+    ST_TRY(st_config_json_size(entry, "num_key_value_heads", &heads.n_kv));
+    json_object_foreach(
+        (json_t *)(uintptr_t)entry, key,
+        value) if (strcmp(key, "head_dim") &&
+                   strcmp(key,
+                          "num_key_value_heads")) return st_fail(STINT_E_UNSUPPORTED,
+                                                                 "'per_layer_config' has '%.40s'",
+                                                                 key);
+    if (c->sliding[layer] && (heads.dim != c->local.dim || heads.n_kv != c->local.n_kv))
+        return st_fail(STINT_E_UNSUPPORTED, "'per_layer_config': heads of layer %u, with a window",
+                       layer);
+    c->head_dim = c->sliding[layer] ? c->head_dim : heads.dim;
+    c->n_kv_heads = c->sliding[layer] ? c->n_kv_heads : heads.n_kv;
+    return STINT_OK;
+}
+
+static stint_status read_entries(const json_t *entries, struct st_config *c) {
+    uint32_t dim = 0, n_kv = 0;
+    for (uint32_t i = 0; i < c->n_layers; i++) {
+        char key[16];
+        snprintf(key, sizeof key, "%u", i);
+        const json_t *entry = json_object_get(entries, key);
+        c->head_dim = c->local.dim;
+        c->n_kv_heads = c->local.n_kv;
+        if (json_is_object(entry)) ST_TRY(read_entry(entry, i, c));
+        if (c->sliding[i]) continue;
+        if (dim && (dim != c->head_dim || n_kv != c->n_kv_heads))
+            return st_fail(STINT_E_UNSUPPORTED,
+                           "'per_layer_config': heads of layer %u differ from "
+                           "those of other layers without a window",
+                           i);
+        dim = c->head_dim;
+        n_kv = c->n_kv_heads;
+    }
+    c->head_dim = dim ? dim : c->local.dim;
+    c->n_kv_heads = n_kv ? n_kv : c->local.n_kv;
+    return STINT_OK;
+}
+
+static stint_status read_heads(const json_t *json, struct st_config *c) {
+    const json_t *entries = json_object_get(json, "per_layer_config");
+    bool shared = false;
+    ST_TRY(st_json_bool(json, "attention_k_eq_v", &shared));
+    for (uint32_t i = 0; i < c->n_layers; i++) c->keys_as_values[i] = shared && !c->sliding[i];
+    c->local = (struct st_heads){c->n_kv_heads, c->head_dim, c->head_dim};
+    if (json_is_object(entries)) return read_entries(entries, c);
+    ST_TRY(st_config_json_size(json, "global_head_dim", &c->head_dim));
+    if (shared) ST_TRY(st_config_json_size(json, "num_global_key_value_heads", &c->n_kv_heads));
+    return STINT_OK;
+}
+
+stint_status st_config_read_layers(const json_t *json, struct st_config *c) {
+    uint32_t n_shared = 0;
+    bool wide = false;
+    if (!(c->flags & ST_ARCH_LAYERS)) return STINT_OK;
+    if (c->n_layers == 0 || c->n_layers > ST_MAX_LAYERS)
+        return st_fail(STINT_E_FORMAT, "%u layers: expected 1..%d", c->n_layers, ST_MAX_LAYERS);
+    if (c->window == 0) return st_fail(STINT_E_UNSUPPORTED, "'sliding_window' is 0");
+    ST_TRY(refuse_forms(json));
+    ST_TRY(read_heads(json, c));
+    ST_TRY(st_config_json_size(json, "num_kv_shared_layers", &n_shared));
+    ST_TRY(st_config_share_caches(c, n_shared));
+    ST_TRY(st_json_bool(json, "use_double_wide_mlp", &wide));
+    for (uint32_t i = 0; i < c->n_layers && wide; i++)
+        c->ffn_at_layer[i] = c->cache_back[i] ? 2 * c->ffn : c->ffn;
+    ST_TRY(st_config_json_size(json, "hidden_size_per_layer_input", &c->layer_input));
+    return st_config_json_size(json, "vocab_size_per_layer_input", &c->layer_vocab);
+}

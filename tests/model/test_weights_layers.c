@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tokens' inputs of each layer as they are bound, from a folder and from GGUF.
+#include "support/checkpoints.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+static void assert_same(const struct st_linear_weight *a, const struct st_linear_weight *b,
+                        uint32_t n_out, uint32_t n_in) {
+    assert_int_equal(a->n_out, n_out);
+    assert_int_equal(a->n_in, n_in);
+    assert_int_equal(a->dtype, b->dtype);
+    assert_memory_equal(a->data, b->data, a->n_out * a->row_bytes);
+}
+
+static void folders_and_gguf_bind_the_same(void **state) {
+    (void)state;
+    stint_model *folder = ts_golden_model("gemma4", "");
+    stint_model *gguf = ts_golden_model("gemma4", "model.gguf");
+    const struct st_config *c = &folder->config;
+    const struct st_weights *a = &folder->weights, *b = &gguf->weights;
+    uint32_t n = c->layer_input, all = n * c->n_layers;
+    assert_same(&a->layer_embed, &b->layer_embed, c->layer_vocab, all);
+    assert_same(&a->layer_project, &b->layer_project, all, c->hidden);
+    assert_float_equal(a->layer_project.scale, 1.0 / sqrt(c->hidden), 1e-7);
+    assert_memory_equal(a->layer_project_norm.weight, b->layer_project_norm.weight,
+                        n * sizeof(float));
+    for (uint32_t i = 0; i < c->n_layers; i++) {
+        const struct st_layer *l = &a->layers[i], *m = &b->layers[i];
+        assert_same(&l->input_gate, &m->input_gate, n, c->hidden);
+        assert_same(&l->input_out, &m->input_out, c->hidden, n);
+        assert_true(*l->scale == *m->scale && *l->scale < 1.2f);
+        assert_int_equal(l->k.data != NULL, st_config_has_cache(c, i));
+        assert_int_equal(l->v_norm.weight != NULL, st_config_has_cache(c, i));
+    }
+    stint_model_close(folder);
+    stint_model_close(gguf);
+}
+
+static void a_family_without_inputs_has_scales_alone(void **state) {
+    (void)state;
+    stint_model *m = ts_golden_model("gemma4-keys", "");
+    assert_null(m->weights.layer_embed.data);
+    assert_null(m->weights.layers[0].input_gate.data);
+    assert_non_null(m->weights.layers[0].scale);
+    stint_model_close(m);
+    m = ts_golden_model("gemma2", "");
+    assert_null(m->weights.layers[0].scale);
+    stint_model_close(m);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(folders_and_gguf_bind_the_same),
+        cmocka_unit_test(a_family_without_inputs_has_scales_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
