@@ -17,7 +17,8 @@ size_t st_linear_scratch_floats(const struct st_tile *tile, size_t n_tokens) {
 }
 
 size_t st_linear_packed_floats(const struct st_tile *tile, size_t n_tokens, size_t k) {
-    return st_max(st_linear_tile_packed_floats(tile, n_tokens, k), amx_padded(n_tokens) * k);
+    size_t amx = amx_padded(n_tokens) * k / 2 * ST_AMX_TERMS; // of pairs: k is even
+    return st_max(st_linear_tile_packed_floats(tile, n_tokens, k), amx);
 }
 
 static void gemv_rows(const struct st_linear_kernels *kernels, const struct st_linear_args *a,

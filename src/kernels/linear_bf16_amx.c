@@ -6,8 +6,8 @@
 #include "kernels/amx_tile.h"
 
 enum {
-    TILE_ITEMS = 16 * 32,        // BF16 elements of one tile
-    STEP_ITEMS = 4 * TILE_ITEMS, // of one step of k in the packed input
+    TILE_ITEMS = 16 * 32,                       // BF16 elements of one tile
+    STEP_ITEMS = 2 * ST_AMX_TERMS * TILE_ITEMS, // of one step of k in the packed input
     K_BLOCK = 256,
 };
 
@@ -23,15 +23,18 @@ size_t st_linear_bf16_amx_block_tokens(const struct st_linear_kernels *kernels) 
 void st_linear_bf16_amx_pack(const struct st_linear_kernels *kernels, const float *x,
                              size_t n_tokens, size_t k, size_t block, float *out) {
     (void)kernels;
-    uint16_t *items = (uint16_t *)(void *)out + block * ST_AMX_TOKENS * k * 2;
+    uint16_t *items = (uint16_t *)(void *)out + block * ST_AMX_TOKENS * k * ST_AMX_TERMS;
     for (size_t t = 0; t < ST_AMX_TOKENS; t++) {
         size_t token = block * ST_AMX_TOKENS + t;
-        uint16_t *high = items + t / 16 * TILE_ITEMS + t % 16 * 2, *low = high + 2 * TILE_ITEMS;
+        uint16_t *first = items + t / 16 * TILE_ITEMS + t % 16 * 2;
         for (size_t i = 0; i < k; i++) {
             size_t at = i / ST_AMX_K * STEP_ITEMS + i % ST_AMX_K / 2 * 32 + i % 2;
             float value = token < n_tokens ? x[token * k + i] : 0.0f;
-            high[at] = st_bf16_from_f32(value);
-            low[at] = st_bf16_from_f32(value - st_f32_from_bf16(high[at]));
+            for (size_t term = 0; term < ST_AMX_TERMS; term++) {
+                uint16_t *part = first + term * 2 * TILE_ITEMS + at;
+                *part = st_bf16_from_f32(value);
+                value -= st_f32_from_bf16(*part);
+            }
         }
     }
 }
@@ -67,9 +70,9 @@ static void add_block(const struct block *b) {
         const unsigned char *w = whole ? b->w + k * 2 : copy_rows(b, k, copy);
         st_amx_load(4, w, row_bytes);
         st_amx_load(5, w + 16 * row_bytes, row_bytes);
-        for (size_t part = 0; part < 2; part++) { // high, then low
-            st_amx_load(6, x + part * 2 * TILE_ITEMS, 64);
-            st_amx_load(7, x + part * 2 * TILE_ITEMS + TILE_ITEMS, 64);
+        for (size_t term = 0; term < ST_AMX_TERMS; term++) {
+            st_amx_load(6, x + term * 2 * TILE_ITEMS, 64);
+            st_amx_load(7, x + term * 2 * TILE_ITEMS + TILE_ITEMS, 64);
             st_amx_bf16(0, 4, 6);
             st_amx_bf16(1, 4, 7);
             st_amx_bf16(2, 5, 6);
@@ -102,7 +105,8 @@ static void run_rows(const struct st_linear_args *a, size_t row0, size_t row1, f
                     .row_bytes = a->row_bytes,
                     .n_rows = st_min(ST_AMX_ROWS, row1 - row),
                     .n_k = st_min(K_BLOCK, a->k - k0),
-                    .x = (const uint16_t *)(const void *)a->x + 2 * (t * a->k + k0 * ST_AMX_TOKENS),
+                    .x = (const uint16_t *)(const void *)a->x +
+                         ST_AMX_TERMS * (t * a->k + k0 * ST_AMX_TOKENS),
                     .sums = sums + (row - row0) * sum_row + t,
                     .sum_row = sum_row,
                 });
