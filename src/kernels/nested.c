@@ -9,13 +9,14 @@
 const struct st_nested_kernel st_nested_kernels[] = {
 #if defined(__x86_64__)
     {"nested_avx512vnni", ST_CPU_AVX512 | ST_CPU_AVX512VNNI, st_nested_avx512vnni,
-     st_nested_quantize_avx512},
-    {"nested_avx2", ST_CPU_AVX2, st_nested_avx2, st_nested_quantize_avx2},
+     st_nested_quantize_avx512, st_nested_rest_avx512},
+    {"nested_avx2", ST_CPU_AVX2, st_nested_avx2, st_nested_quantize_avx2, st_nested_rest_avx2},
 #elif defined(__aarch64__)
-    {"nested_dotprod", ST_CPU_DOTPROD, st_nested_dotprod, st_nested_quantize_plain},
-    {"nested_neon", ST_CPU_NEON, st_nested_neon, st_nested_quantize_plain},
+    {"nested_dotprod", ST_CPU_DOTPROD, st_nested_dotprod, st_nested_quantize_plain,
+     st_nested_rest_plain},
+    {"nested_neon", ST_CPU_NEON, st_nested_neon, st_nested_quantize_plain, st_nested_rest_plain},
 #endif
-    {"nested_scalar", 0, st_nested_scalar, st_nested_quantize_plain},
+    {"nested_scalar", 0, st_nested_scalar, st_nested_quantize_plain, st_nested_rest_plain},
     {0},
 };
 
@@ -101,25 +102,28 @@ static void put_block(const struct st_nested_kernel *kernel, const float *x, siz
                      input->sums + at * ST_NESTED_GROUPS);
 }
 
+// Block b of x[0, k), in `tail` where zeros fill it up.
+static const float *block_of(const float *x, size_t k, size_t b, float tail[ST_NESTED_BLOCK]) {
+    size_t first = b * ST_NESTED_BLOCK;
+    if (k - first >= ST_NESTED_BLOCK) return x + first;
+    memset(tail, 0, ST_NESTED_BLOCK * sizeof *tail);
+    return memcpy(tail, x + first, (k - first) * sizeof *tail);
+}
+
 void st_nested_quantize(const struct st_nested_kernel *kernel, const float *x, size_t k, size_t t,
                         struct st_nested_input *input) {
-    for (size_t b = 0; b < st_nested_blocks(k); b++) {
-        size_t first = b * ST_NESTED_BLOCK;
-        float tail[ST_NESTED_BLOCK] = {0};
-        const float *from = x + first;
-        if (k - first < ST_NESTED_BLOCK) from = memcpy(tail, from, (k - first) * sizeof *tail);
-        put_block(kernel, from, st_nested_at(input, k, t, b), input);
-    }
+    float tail[ST_NESTED_BLOCK];
+    for (size_t b = 0; b < st_nested_blocks(k); b++)
+        put_block(kernel, block_of(x, k, b, tail), st_nested_at(input, k, t, b), input);
 }
 
 void st_nested_quantize_rest(const struct st_nested_kernel *kernel, const float *x, size_t k,
                              size_t of, size_t t, struct st_nested_input *input) {
+    float tail[ST_NESTED_BLOCK], rest[ST_NESTED_BLOCK];
     for (size_t b = 0; b < st_nested_blocks(k); b++) {
-        size_t first = b * ST_NESTED_BLOCK, done = st_nested_at(input, k, of, b);
-        const int8_t *q = input->q + done * ST_NESTED_BLOCK;
-        float rest[ST_NESTED_BLOCK] = {0};
-        for (size_t i = 0; i < st_min(ST_NESTED_BLOCK, k - first); i++)
-            rest[i] = x[first + i] - input->scale[done] * (float)q[i];
+        size_t done = st_nested_at(input, k, of, b);
+        kernel->rest(block_of(x, k, b, tail), input->q + done * ST_NESTED_BLOCK, input->scale[done],
+                     rest);
         put_block(kernel, rest, st_nested_at(input, k, t, b), input);
     }
 }

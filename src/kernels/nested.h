@@ -153,12 +153,16 @@ typedef void st_nested_fn(const struct st_nested_weight *w, unsigned bits,
 // One block x[128] of an input: the same bits from every kernel.
 typedef void st_nested_quantize_fn(const float *restrict x, int8_t *restrict q,
                                    float *restrict scale, int16_t *restrict sums);
+// rest[i] = x[i] - scale * q[i] of one block: the same bits from every kernel.
+typedef void st_nested_rest_fn(const float *restrict x, const int8_t *restrict q, float scale,
+                               float *restrict rest);
 
 struct st_nested_kernel {
     const char *name;
     uint64_t isa;
     st_nested_fn *fn;
     st_nested_quantize_fn *quantize;
+    st_nested_rest_fn *rest;
 };
 
 extern const struct st_nested_kernel st_nested_kernels[]; // best first; ends with a NULL name

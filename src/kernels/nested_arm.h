@@ -35,6 +35,12 @@ static inline vb vb_append(vb a, vb b) {
 }
 #define vb_shl(v, n) vshlq_n_u8(v, n)
 #define vb_shr(v, n) vshrq_n_u8(v, n)
+static inline vb vb_append_low(vb a, vb b) {
+    return vsliq_n_u8(b, vb_and(a, 15), 1);
+}
+static inline vb vb_append_high(vb a, vb b) {
+    return vsliq_n_u8(b, vb_shr(a, 4), 1);
+}
 
 static inline vs vs_load(const uint8_t *p) {
     return p;

@@ -7,6 +7,7 @@
 
 #define NAME     st_nested_avx2
 #define QUANTIZE st_nested_quantize_avx2
+#define REST     st_nested_rest_avx2
 
 enum { LANES = 2, PARTS = 4 };
 
@@ -37,6 +38,12 @@ static inline vb vb_append(vb a, vb b) {
 }
 #define vb_shl(v, n) _mm256_slli_epi16(v, n)
 #define vb_shr(v, n) _mm256_srli_epi16(v, n)
+static inline vb vb_append_low(vb a, vb b) {
+    return _mm256_or_si256(vb_and(vb_double(a), 30), vb_and(b, 1));
+}
+static inline vb vb_append_high(vb a, vb b) {
+    return _mm256_or_si256(vb_and(vb_shr(a, 3), 30), vb_and(b, 1));
+}
 
 static inline vs vs_load(const uint8_t *p) {
     int64_t two_rows;

@@ -8,6 +8,7 @@
 
 #define NAME     st_nested_avx512vnni
 #define QUANTIZE st_nested_quantize_avx512
+#define REST     st_nested_rest_avx512
 
 enum { LANES = 4, PARTS = 2 };
 
@@ -34,6 +35,12 @@ static inline vb vb_append(vb a, vb b) {
 }
 #define vb_shl(v, n) _mm512_slli_epi16(v, n)
 #define vb_shr(v, n) _mm512_srli_epi16(v, n)
+static inline vb vb_append_low(vb a, vb b) {
+    return vb_select(1, b, vb_and(vb_double(a), 30));
+}
+static inline vb vb_append_high(vb a, vb b) {
+    return vb_select(1, b, vb_and(vb_shr(a, 3), 30));
+}
 
 static inline vs vs_load(const uint8_t *p) {
     return vb_x(p);

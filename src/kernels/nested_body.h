@@ -3,12 +3,11 @@
 //   vb, vi, vf        bytes, 32-bit sums and floats of LANES rows, 16 bytes each
 //   vb_load, vb_shl, vb_shr (zeros or neighbours' bits come in), vb_double, vb_and, vb_select (bits
 //   of a where the mask's are 1, else of b), vb_append (bits of a shifted left by one above the
-//   lowest of b), vb_x (16 bytes to every lane)
-//   vs, vs_load       LANES rows' scales of a block's four groups
-//   vi_zero, vi_add   scale of group g * (v0 . x0 + v1 . x1) added, codes of at most `bits` bits
-//   vf_zero, vf_add_scaled, vf_rows (a panel's sums, of PARTS vectors)
-//   vl, vl_load       a block's minima of 8 rows
-//   vm, vm_zero, vm_add (minima times the block's sums of q), vm_rows
+//   lowest of b), vb_append_low and vb_append_high (the same of half a byte of a), vb_x (16 bytes
+//   to every lane) vs, vs_load       LANES rows' scales of a block's four groups vi_zero, vi_add
+//   scale of group g * (v0 . x0 + v1 . x1) added, codes of at most `bits` bits vf_zero,
+//   vf_add_scaled, vf_rows (a panel's sums, of PARTS vectors) vl, vl_load       a block's minima of
+//   8 rows vm, vm_zero, vm_add (minima times the block's sums of q), vm_rows
 #include "kernels/prefetch.h"
 #include "kernels/nested_rows.h"
 
@@ -48,8 +47,7 @@ INLINE void skip_blocks(unsigned bits, struct source *s, size_t n) {
 INLINE void prefetch_block(unsigned bits, const struct source *s) {
     st_prefetch(s->pairs, ST_NESTED_PAIRS);
     st_prefetch(s->groups, ST_NESTED_GROUP_BYTES);
-    UNROLL for (unsigned b = 2; b < bits; b++)
-        st_prefetch(s->planes[b - 2], ST_NESTED_PLANE);
+    UNROLL for (unsigned b = 2; b < bits; b++) st_prefetch(s->planes[b - 2], ST_NESTED_PLANE);
 }
 
 // Of the vectors 4 a + f of a block, f = 0 .. 3. Not an array, which would live in memory.
@@ -75,10 +73,23 @@ INLINE struct four three_bits(vb pair, vb third, unsigned a) {
                   vb_select(0x66, vb_shr(pair, 1), vb_shr(third, 2 + a)), 7);
 }
 
-INLINE struct four four_bits(vb pair, vb third, vb fourth, unsigned a) {
-    vb low = a ? vb_select(0x55, vb_shr(fourth, 1), third)
-               : vb_select(0x55, fourth, vb_double(third));
-    return halves(vb_select(0x33, low, vb_shl(pair, 2)), vb_select(0x33, vb_shr(low, 2), pair), 15);
+// Codes of four bits, before they are taken apart.
+struct two {
+    vb even, odd;
+};
+
+INLINE struct two four_bits(vb pair, vb third, vb fourth, unsigned a) {
+    vb low =
+        a ? vb_select(0x55, vb_shr(fourth, 1), third) : vb_select(0x55, fourth, vb_double(third));
+    return (struct two){vb_select(0x33, low, vb_shl(pair, 2)),
+                        vb_select(0x33, vb_shr(low, 2), pair)};
+}
+
+INLINE struct four five_bits(struct two codes, vb plane, unsigned a) {
+    return (struct four){vb_append_low(codes.even, a ? vb_shr(plane, 1) : plane),
+                         vb_append_low(codes.odd, vb_shr(plane, 2 + a)),
+                         vb_append_high(codes.even, vb_shr(plane, 4 + a)),
+                         vb_append_high(codes.odd, vb_shr(plane, 6 + a))};
 }
 
 // The codes of one bit more.
@@ -96,8 +107,10 @@ INLINE struct four codes_of(unsigned bits, const struct source *s, size_t part, 
     if (bits == 2) return two_bits(pair);
     vb third = vb_load(s->planes[0] + at);
     if (bits == 3) return three_bits(pair, third, a);
-    struct four codes = four_bits(pair, third, vb_load(s->planes[1] + at), a);
-    UNROLL for (unsigned b = 4; b < bits; b++) codes =
+    struct two two = four_bits(pair, third, vb_load(s->planes[1] + at), a);
+    if (bits == 4) return halves(two.even, two.odd, 15);
+    struct four codes = five_bits(two, vb_load(s->planes[2] + at), a);
+    UNROLL for (unsigned b = 5; b < bits; b++) codes =
         append(codes, vb_load(s->planes[b - 2] + at), a);
     return codes;
 }
@@ -127,23 +140,25 @@ INLINE void add_parts(unsigned bits, const struct source *s, size_t part, const 
         sum[t][part + p] = vf_add_scaled(sum[t][part + p], exact[p][t], scale[t]);
 }
 
-// Sums over k of a panel and n tokens, of which x holds those side by side.
-INLINE void add_blocks(unsigned bits, struct source s, const struct st_nested_input *x, size_t n,
+// Sums over k of a panel and n tokens, of which x holds those side by side. Leaves s at the next
+// one.
+INLINE void add_blocks(unsigned bits, struct source *s, const struct st_nested_input *x, size_t n,
                        vf sum[AT_ONCE][PARTS], vm minima[AT_ONCE]) {
     const int8_t *q = x->q;
     const float *scale = x->scale;
     const int16_t *sums = x->sums;
-    for (size_t block = 0; block < s.n_blocks; block++, skip_blocks(bits, &s, 1)) {
-        prefetch_block(bits, &s);
+    for (size_t block = 0; block < s->n_blocks; block++, skip_blocks(bits, s, 1)) {
+        prefetch_block(bits, s);
         for (size_t part = 0; part < PARTS; part += TOGETHER)
-            add_parts(bits, &s, part, q, scale, n, sum);
-        vl m = vl_load(s.groups + ST_NESTED_GROUP_BYTES / 2);
+            add_parts(bits, s, part, q, scale, n, sum);
+        vl m = vl_load(s->groups + ST_NESTED_GROUP_BYTES / 2);
         UNROLL for (size_t t = 0; t < n; t++) minima[t] =
             vm_add(minima[t], m, sums + t * ST_NESTED_GROUPS, scale[t]);
         q += n * ST_NESTED_BLOCK;
         scale += n;
         sums += n * ST_NESTED_GROUPS;
     }
+    s->panel++;
 }
 
 // A panel's outputs from its sums: an array of a constant length, so that vectors compute it.
@@ -156,41 +171,63 @@ INLINE void scale_rows(const struct st_nested_row *row, const vf sum[PARTS], vm 
         y[r] = y[r] * row[r].scale + minima[r] * row[r].minimum;
 }
 
-// n is a constant where this is called.
-INLINE void add_panel(const struct st_nested_weight *w, unsigned bits, const struct source *s,
-                      const struct st_nested_input *x, size_t n, float *y, size_t y_row) {
-    vf sum[AT_ONCE][PARTS];
-    vm minimum[AT_ONCE];
-    float rows[AT_ONCE][ST_NESTED_PANEL];
-    UNROLL for (size_t t = 0; t < n; t++) {
-        UNROLL for (size_t p = 0; p < PARTS; p++) sum[t][p] = vf_zero();
-        minimum[t] = vm_zero();
-    }
-    add_blocks(bits, *s, x, n, sum, minimum);
-    size_t first = s->panel * ST_NESTED_PANEL, n_rows = st_min(ST_NESTED_PANEL, w->n_out - first);
-    UNROLL for (size_t t = 0; t < n; t++)
-        scale_rows(st_nested_row(w, bits, first), sum[t], minimum[t], rows[t]);
-    for (size_t t = 0; t < n; t += x->terms, y += y_row) {
-        float *row = rows[t];
-        if (x->terms == 2 && t + 1 < n)
-            for (size_t r = 0; r < ST_NESTED_PANEL; r++) row[r] += rows[t + 1][r];
-        if (n_rows == ST_NESTED_PANEL)
-            memcpy(y + first, row, sizeof rows[t]);
-        else
-            memcpy(y + first, row, n_rows * sizeof *row);
+INLINE void store_rows(const float rows[ST_NESTED_PANEL], size_t n_rows, float *y) {
+    if (n_rows >= ST_NESTED_PANEL)
+        memcpy(y, rows, ST_NESTED_PANEL * sizeof *y);
+    else
+        memcpy(y, rows, n_rows * sizeof *y);
+}
+
+// Of n tokens that are inputs, or of two terms each.
+INLINE void store_panel(float rows[AT_ONCE][ST_NESTED_PANEL], size_t terms, size_t n, size_t n_rows,
+                        float *y, size_t y_row) {
+    if (terms == 1)
+        UNROLL for (size_t t = 0; t < n; t++) store_rows(rows[t], n_rows, y + t * y_row);
+    else
+        UNROLL for (size_t t = 0; t + 1 < n; t += 2) {
+            for (size_t r = 0; r < ST_NESTED_PANEL; r++) rows[t][r] += rows[t + 1][r];
+            store_rows(rows[t], n_rows, y + t / 2 * y_row);
+        }
+}
+
+// Panels from s on, up to panel1, of which y is the first output. n is a constant where this is
+// called.
+INLINE void add_panels(const struct st_nested_weight *w, unsigned bits, struct source s,
+                       size_t panel1, const struct st_nested_input *x, size_t n, float *y,
+                       size_t y_row) {
+    size_t first = s.panel * ST_NESTED_PANEL, n_rows = w->n_out - first, terms = x->terms;
+    const struct st_nested_row *row = st_nested_row(w, bits, first);
+    for (y += first; s.panel < panel1;) {
+        vf sum[AT_ONCE][PARTS];
+        vm minimum[AT_ONCE];
+        float rows[AT_ONCE][ST_NESTED_PANEL];
+        UNROLL for (size_t t = 0; t < n; t++) {
+            UNROLL for (size_t p = 0; p < PARTS; p++) sum[t][p] = vf_zero();
+            minimum[t] = vm_zero();
+        }
+        add_blocks(bits, &s, x, n, sum, minimum);
+        UNROLL for (size_t t = 0; t < n; t++) scale_rows(row, sum[t], minimum[t], rows[t]);
+        store_panel(rows, terms, n, n_rows, y, y_row);
+        y += ST_NESTED_PANEL;
+        row += ST_NESTED_PANEL;
+        n_rows -= ST_NESTED_PANEL;
     }
 }
 
 #define TOKENS(n)                                                                                  \
     case n:                                                                                        \
-        add_panel(w, bits, &s, &group, n, y + t / x->terms * y_row, y_row);                        \
+        add_panels(w, bits, s, end, &group, n, y + t / x->terms * y_row, y_row);                   \
         break;
 
+// A step's tokens meet panel after panel; those that are more than go together meet each of them
+// while it is in the cache.
 INLINE void at_precision(const struct st_nested_weight *w, unsigned bits,
                          const struct st_nested_input *x, size_t panel0, size_t panel1, float *y,
                          size_t y_row) {
     struct source s = source_of(w, bits, panel0);
-    for (; s.panel < panel1; s.panel++, skip_blocks(bits, &s, s.n_blocks)) {
+    size_t at_once = x->n_tokens > ST_NESTED_TOKENS ? 1 : panel1 - panel0;
+    for (size_t end; s.panel < panel1; s.panel = end) {
+        end = s.panel + at_once;
         for (size_t t = 0; t < x->n_tokens; t += ST_NESTED_TOKENS) {
             struct st_nested_input group = st_nested_from(x, w->n_in, t);
             switch (group.n_tokens) {
@@ -200,6 +237,7 @@ INLINE void at_precision(const struct st_nested_weight *w, unsigned bits,
                 TOKENS(4)
             }
         }
+        skip_blocks(bits, &s, at_once * s.n_blocks);
     }
 }
 

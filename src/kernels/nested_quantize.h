@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One block of an input in INT8, as QUANTIZE, with the vectors that the including file is compiled
-// for.
+// One block of an input in INT8, as QUANTIZE, and what that leaves of it, as REST, with the vectors
+// that the including file is compiled for.
 #include "kernels/nested_rows.h"
 #include "kernels/quantize_float.h"
 
@@ -19,4 +19,8 @@ void QUANTIZE(const float *restrict x, int8_t *restrict q, float *restrict scale
         }
         sums[g] = (int16_t)sum;
     }
+}
+
+void REST(const float *restrict x, const int8_t *restrict q, float scale, float *restrict rest) {
+    for (size_t i = 0; i < ST_NESTED_BLOCK; i++) rest[i] = x[i] - scale * (float)q[i];
 }

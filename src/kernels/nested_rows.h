@@ -11,5 +11,6 @@ st_nested_fn st_nested_neon, st_nested_dotprod;
 
 st_nested_quantize_fn st_nested_quantize_plain; // on Arm the compiler's NEON
 st_nested_quantize_fn st_nested_quantize_avx2, st_nested_quantize_avx512;
+st_nested_rest_fn st_nested_rest_plain, st_nested_rest_avx2, st_nested_rest_avx512;
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The definition: one weight after the other.
 #define QUANTIZE st_nested_quantize_plain
+#define REST     st_nested_rest_plain
 #include "kernels/nested_quantize.h"
 
 // Of one group: its codes times its scale, and its minimum times the sum of q.
