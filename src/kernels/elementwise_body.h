@@ -175,20 +175,24 @@ static size_t quantize(const float *x, size_t n, float step, uint8_t zero, uint8
     return clipped;
 }
 
+// One vector of quantize_two(); returns how many were clipped.
+INLINE size_t put_two(vf v, float step, uint8_t zero, uint8_t *q, uint8_t *rest) {
+    vf steps = vf_set1(step), edge = vf_set1(127.0f * step), offset = vf_set1((float)zero);
+    vf first = quantized(v, steps);
+    vf second = quantized(left_over(v, first, steps, edge), vf_set1(step / ST_TERM_STEPS));
+    vf_store_u8(q, vf_add(first, offset));
+    vf_store_u8(rest, vf_add(second, offset));
+    return vf_count(vf_lt(edge, vf_abs(v)));
+}
+
 static size_t quantize_two(const float *x, size_t n, float step, uint8_t zero, uint8_t *q,
                            uint8_t *rest) {
-    vf steps = vf_set1(step), fine = vf_set1(step / ST_TERM_STEPS), edge = vf_set1(127.0f * step);
-    vf offset = vf_set1((float)zero);
-    size_t clipped = 0;
-    for (size_t i = 0; i < n; i += VF_LANES) {
+    size_t i = 0, clipped = 0;
+    for (; i + VF_LANES <= n; i += VF_LANES)
+        clipped += put_two(vf_load(x + i), step, zero, q + i, rest + i);
+    if (i < n) {
         uint8_t ends[2][VF_LANES];
-        bool whole = i + VF_LANES <= n;
-        vf v = whole ? vf_load(x + i) : vf_load_n(x + i, n - i), first = quantized(v, steps);
-        vf second = quantized(left_over(v, first, steps, edge), fine);
-        clipped += vf_count(vf_lt(edge, vf_abs(v)));
-        vf_store_u8(whole ? q + i : ends[0], vf_add(first, offset));
-        vf_store_u8(whole ? rest + i : ends[1], vf_add(second, offset));
-        if (whole) continue;
+        clipped += put_two(vf_load_n(x + i, n - i), step, zero, ends[0], ends[1]);
         memcpy(q + i, ends[0], n - i);
         memcpy(rest + i, ends[1], n - i);
     }
@@ -225,21 +229,30 @@ static float max_magnitude(const float *x, size_t n) {
     return max;
 }
 
-INLINE vf dequantized(const int32_t *sums, const int32_t *row_sums, int32_t zero, vf factor,
-                      vf bias) {
-    return vf_add(vf_mul(vf_from_i32(sums, row_sums, zero), factor), bias);
-}
-
-static void dequantize(const int32_t *sums, const int32_t *row_sums, int32_t zero,
-                       const float *factor, const float *bias, size_t n, float *y) {
+// Where zero is 0 or there is no bias, loops without them.
+INLINE void dequantize_by(const int32_t *sums, const int32_t *row_sums, int32_t zero,
+                          const float *factor, const float *bias, size_t n, float *y) {
     size_t i = 0;
-    for (; i + VF_LANES <= n; i += VF_LANES)
-        vf_store(y + i, dequantized(sums + i, row_sums + i, zero, vf_load(factor + i),
-                                    bias ? vf_load(bias + i) : vf_zero()));
+    for (; i + VF_LANES <= n; i += VF_LANES) {
+        vf product = vf_mul(vf_from_i32(sums + i, row_sums + i, zero), vf_load(factor + i));
+        vf_store(y + i, vf_add(product, bias ? vf_load(bias + i) : vf_zero()));
+    }
     for (; i < n; i++) {
         y[i] = (float)(sums[i] - zero * row_sums[i]) * factor[i];
         if (bias) y[i] += bias[i];
     }
+}
+
+static void dequantize(const int32_t *sums, const int32_t *row_sums, int32_t zero,
+                       const float *factor, const float *bias, size_t n, float *y) {
+    if (zero == 0 && !bias)
+        dequantize_by(sums, row_sums, 0, factor, NULL, n, y);
+    else if (zero == 0)
+        dequantize_by(sums, row_sums, 0, factor, bias, n, y);
+    else if (!bias)
+        dequantize_by(sums, row_sums, zero, factor, NULL, n, y);
+    else
+        dequantize_by(sums, row_sums, zero, factor, bias, n, y);
 }
 
 static void axpy_int8(float a, const int8_t *x, const float *scale, size_t n, float *y) {
