@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// BF16 weights on the tile unit. An activation is the sum of three BF16 parts to all of its 24 bits,
-// and all go through the same weights, so the result keeps float accuracy (docs/NUMERICS.md) at a
-// third of the unit's rate. Two parts were not enough for logits within 2e-4 sigma. Weights are the A operand as they lie in the
-// checkpoint: 16 rows of 32 elements, a row apart.
+// BF16 weights on the tile unit. An activation is the sum of three BF16 parts to all of its 24
+// bits, and all go through the same weights, so the result keeps float accuracy (docs/NUMERICS.md)
+// at a third of the unit's rate. Two parts were not enough for logits within 2e-4 sigma. Weights
+// are the A operand as they lie in the checkpoint: 16 rows of 32 elements, a row apart.
 #ifndef ST_KERNELS_LINEAR_AMX_H
 #define ST_KERNELS_LINEAR_AMX_H
 

@@ -187,7 +187,8 @@ class References(unittest.TestCase):
                 self.compare(name, FIXTURES / name, make(FIXTURES / original), searched)
 
     def test_styles(self):
-        texts = [path.read_text(encoding="utf-8") for path in sorted((SOURCE / "docs").glob("*.md"))]
+        pages = sorted((SOURCE / "docs").glob("*.md"))
+        texts = [path.read_text(encoding="utf-8") for path in pages]
         texts += ["".join(pool).replace("\0", "") for pool in POOLS if len(pool) < 500]
         lines = [line for text in texts for line in text.splitlines()]
         with tempfile.TemporaryDirectory() as folder:
