@@ -23,7 +23,8 @@
     DEEP("calls\xe2\x96\x81"                                                                       \
          "" w)
 #define SEP    DEEP("sep")
-#define JSON   "{\"name\": \"get_weather\", \"arguments\": {\"city\": \"K\xc3\xb6ln\", \"days\": 2}}"
+#define PLACE  "{\"city\": \"K\xc3\xb6ln\", \"days\": 2}"
+#define JSON   "{\"name\": \"get_weather\", \"arguments\": " PLACE "}"
 #define HERMES "<tool_call>\n" JSON "\n</tool_call>"
 
 static const char tools[] =
