@@ -57,8 +57,10 @@ static void run_tile(const struct row *row) {
 
 static void run_pairs(const struct row *row) {
     const struct st_pairs *t = row->kernel;
+    t->begin();
     t->fn[t->vectors - 1](K, (const uint32_t *)(const void *)weights, K, 1,
                           (const uint32_t *)(const void *)inputs, outputs, t->vectors * t->lanes);
+    t->end();
 }
 
 static void run_int16(const struct row *row) {

@@ -3,6 +3,8 @@
 // A block type goes in two steps: bit fields to signed bytes, in fixed loops over arrays of this
 // file's own that the compiler vectorises, then bytes to floats times a scale. dequantize_scalar.c
 // is the definition and docs/FORMAT.md describes the layouts.
+//
+// A file that defines VALUE gives scaled() and scaled_from() itself, and gets block types alone.
 #include "base/half.h"
 #include "kernels/dequantize_layout.h"
 #include "kernels/dequantize_rows.h"
@@ -12,11 +14,15 @@
 
 #define INLINE      static inline __attribute__((always_inline))
 #define UNROLLED    _Pragma("GCC unroll 16")
-#define BLOCK(type) INLINE void type(const unsigned char *b, float *y)
+#define BLOCK(type) INLINE void type(const unsigned char *b, VALUE *y)
 
 INLINE float half_at(const unsigned char *p) {
     return vf_half(st_u16_at(p));
 }
+
+#ifndef VALUE
+#define VALUE float
+#define PLAIN_TYPES
 
 // y[i] = q[i] d
 INLINE void scaled(const int8_t *q, int n, float d, float *y) {
@@ -30,6 +36,7 @@ INLINE void scaled_from(const int8_t *q, int n, float d, float m, float *y) {
     UNROLLED for (int i = 0; i < n; i += VF_LANES)
         vf_store(y + i, vf_fma(vf_load_i8(q + i), step, from));
 }
+#endif
 
 // The low nibbles of n bytes, then the high ones, each less `zero`.
 INLINE void nibbles(const unsigned char *p, int n, int zero, int8_t *q) {
@@ -122,7 +129,7 @@ BLOCK(q3_k) {
 }
 
 // 64 elements of q4_k and q5_k from row `part` on: two scales, two minima.
-INLINE void k_parts(const unsigned char *b, int part, const int8_t *q, float *y) {
+INLINE void k_parts(const unsigned char *b, int part, const int8_t *q, VALUE *y) {
     float d = half_at(b), dmin = half_at(b + 2);
     for (int i = 0; i < 2; i++)
         scaled_from(q + i * 32, 32, d * (float)st_k_scale(b + 4, part + i),
@@ -194,7 +201,7 @@ BLOCK(tq2_0) {
 }
 
 #define DEQUANTIZE_BLOCKS(id, type, isa)                                                           \
-    void NAME(type)(const void *src, size_t first, size_t n, float *dst) {                         \
+    void NAME(type)(const void *src, size_t first, size_t n, VALUE *dst) {                         \
         const unsigned char *b =                                                                   \
             (const unsigned char *)src + first / ST_##id##_ITEMS * ST_##id##_BYTES;                \
         for (size_t i = 0; i < n; i += ST_##id##_ITEMS, b += ST_##id##_BYTES) type(b, dst + i);    \
@@ -202,6 +209,7 @@ BLOCK(tq2_0) {
 
 ST_BLOCK_TYPES(DEQUANTIZE_BLOCKS, )
 
+#ifdef PLAIN_TYPES
 void NAME(f32)(const void *src, size_t first, size_t n, float *dst) {
     if (n) memcpy(dst, (const unsigned char *)src + first * sizeof(float), n * sizeof(float));
 }
@@ -220,3 +228,4 @@ void NAME(bf16)(const void *src, size_t first, size_t n, float *dst) {
     for (; i + VF_LANES <= n; i += VF_LANES) vf_store(dst + i, vf_load_bf16(from + 2 * i));
     for (; i < n; i++) dst[i] = st_f32_from_bf16(st_u16_at(from + 2 * i));
 }
+#endif

@@ -19,4 +19,9 @@ ST_DEQUANTIZE_TYPES(DECLARE, avx512)
 ST_DEQUANTIZE_TYPES(DECLARE, neon)
 #undef DECLARE
 
+#define DECLARE(id, type, isa) st_dequantize_bf16_fn st_dequantize_bf16_##type##_##isa;
+ST_BLOCK_TYPES(DECLARE, scalar)
+ST_BLOCK_TYPES(DECLARE, avx512bf16)
+#undef DECLARE
+
 #endif

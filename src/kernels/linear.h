@@ -23,6 +23,7 @@ struct st_linear_kernels {
     const struct st_dequantize *dequantize;
     const struct st_gemv *gemv;
     const struct st_pairs *pairs; // NULL where no path in BF16 is selected
+    const struct st_dequantize_bf16 *dequantize_bf16;
     const struct st_int16 *int16; // NULL where no path in 16-bit integers is selected
 };
 

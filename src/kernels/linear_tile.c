@@ -7,11 +7,18 @@
 #include <string.h>
 
 // K_BLOCK x m floats of weights stay in the first-level cache, K_BLOCK x width of the input pass
-// through it from the second; a multiple of every block_items, as is ST_INT16_BLOCK.
-enum { K_BLOCK = 512 };
+// through it from the second; a multiple of every block_items, as is ST_INT16_BLOCK. Rows of pairs
+// are a line more than a power of two apart, or they would fall into the same sets of that cache.
+enum {
+    K_BLOCK = 512,
+    PAIR_ROW = K_BLOCK / 2 + 16,
+    INT16_ROW = ST_INT16_BLOCK / 2 + 16,
+    MAX_M = ST_PAIRS_MAX_M
+};
 
 size_t st_linear_tile_scratch_floats(const struct st_tile *tile, size_t n_tokens) {
-    return tile->m * K_BLOCK + st_linear_whole_rows(tile) * (st_tile_padded(tile, n_tokens) + 16);
+    return K_BLOCK + MAX_M * K_BLOCK +
+           st_linear_whole_rows(tile) * (st_tile_padded(tile, n_tokens) + 16);
 }
 
 size_t st_linear_tile_packed_floats(const struct st_tile *tile, size_t n_tokens, size_t k) {
@@ -22,18 +29,21 @@ size_t st_linear_tile_block_tokens(const struct st_linear_kernels *kernels) {
     return kernels->tile->vectors * kernels->tile->lanes;
 }
 
-// The tile's rows of weights, elements [k0, k0 + n).
+// The rows of weights of one call, elements [k0, k0 + n).
 struct panel {
-    float *weights; // [m, K_BLOCK]
-    float scales[ST_TILE_MAX_M];
+    float *floats;  // [K_BLOCK] of a row that is to be rounded
+    float *weights; // [m, form->row]
+    float scales[MAX_M];
     size_t k0, n;
 };
 
 struct columns;
 // What weights and inputs are converted to.
 struct form {
-    size_t k_block;
-    void (*convert)(const struct st_linear_kernels *kernels, struct panel *panel); // or NULL
+    size_t m, k_block, row; // row: floats from one row of a panel to the next
+    // Row m of the panel from the row that is stored at w.
+    void (*read)(const struct st_linear_kernels *kernels, enum st_dtype dtype, const void *w,
+                 struct panel *panel, size_t m, float *to);
     // sums[m, width] += panel * x[k0.., t..]
     void (*add_tile)(const struct columns *c, const struct panel *panel, size_t t, size_t width,
                      float *sums, size_t sum_row);
@@ -47,20 +57,18 @@ struct columns {
 };
 
 // Rows from `row` on; those past row1 are zeros.
-static void dequantize_rows(const struct columns *c, size_t row, size_t row1, struct panel *panel) {
+static void read_rows(const struct columns *c, size_t row, size_t row1, struct panel *panel) {
     const struct st_linear_args *a = c->args;
-    float *out = panel->weights;
-    for (size_t m = 0; m < c->kernels->tile->m; m++, out += K_BLOCK) {
-        if (row + m < row1)
-            c->kernels->dequantize->fn[a->dtype](
-                (const unsigned char *)a->w + (row + m) * a->row_bytes, panel->k0, panel->n, out);
-        else
-            memset(out, 0, panel->n * sizeof *out);
-    }
-    if (c->form->convert) c->form->convert(c->kernels, panel);
+    const unsigned char *w = (const unsigned char *)a->w + row * a->row_bytes;
+    float *to = panel->weights;
+    size_t rows = st_min(c->form->m, row1 - row), m = 0;
+    for (; m < rows; m++, to += c->form->row, w += a->row_bytes)
+        c->form->read(c->kernels, a->dtype, w, panel, m, to);
+    memset(panel->scales + m, 0, (c->form->m - m) * sizeof *panel->scales);
+    memset(to, 0, (c->form->m - m) * c->form->row * sizeof *to);
 }
 
-// What dequantize_rows reads next comes from memory while tokens meet what it wrote: rows lie too
+// What read_rows reads next comes from memory while tokens meet what it wrote: rows lie too
 // far apart for the processor's own prefetchers. Past row1 nothing is prefetched.
 static void prefetch_rows(const struct columns *c, size_t row, size_t row1, size_t k0) {
     const struct st_linear_args *a = c->args;
@@ -68,7 +76,7 @@ static void prefetch_rows(const struct columns *c, size_t row, size_t row1, size
     size_t n = st_min(c->form->k_block, a->k - k0);
     size_t first = k0 / type->block_items * type->block_bytes;
     size_t bytes = st_ceil_div(n, type->block_items) * type->block_bytes;
-    for (size_t end = st_min(row + c->kernels->tile->m, row1); row < end; row++)
+    for (size_t end = st_min(row + c->form->m, row1); row < end; row++)
         st_prefetch_soon((const char *)a->w + row * a->row_bytes + first, bytes);
 }
 
@@ -76,10 +84,10 @@ static void prefetch_rows(const struct columns *c, size_t row, size_t row1, size
 static void add_k_block(const struct columns *c, size_t row0, size_t row1, struct panel *panel,
                         float *sums, size_t sum_row) {
     const struct st_tile *tile = c->kernels->tile;
-    size_t padded = st_tile_padded(tile, c->args->n_tokens);
-    for (size_t row = row0; row < row1; row += tile->m) {
-        dequantize_rows(c, row, row1, panel);
-        size_t next_row = row + tile->m < row1 ? row + tile->m : row0;
+    size_t padded = st_tile_padded(tile, c->args->n_tokens), m = c->form->m;
+    for (size_t row = row0; row < row1; row += m) {
+        read_rows(c, row, row1, panel);
+        size_t next_row = row + m < row1 ? row + m : row0;
         prefetch_rows(c, next_row, row1, next_row == row0 ? panel->k0 + panel->n : panel->k0);
         for (size_t t = 0; t < padded;) {
             size_t width = st_tile_width(tile, c->args->n_tokens, t);
@@ -101,11 +109,11 @@ static void store(const struct columns *c, size_t row0, size_t row1, const float
 static void multiply_block(const struct columns *c, size_t row0, size_t row1, float *scratch) {
     const struct st_tile *tile = c->kernels->tile;
     const struct st_linear_args *a = c->args;
-    struct panel panel = {.weights = scratch};
+    struct panel panel = {.floats = scratch, .weights = scratch + K_BLOCK};
     // Rows a power of two apart would fall into the same cache sets.
     size_t sum_row = st_tile_padded(tile, a->n_tokens) + 16;
-    float *sums = scratch + tile->m * K_BLOCK;
-    memset(sums, 0, st_round_up(row1 - row0, tile->m) * sum_row * sizeof *sums);
+    float *sums = panel.weights + MAX_M * K_BLOCK;
+    memset(sums, 0, st_round_up(row1 - row0, c->form->m) * sum_row * sizeof *sums);
     for (; panel.k0 < a->k; panel.k0 += panel.n) {
         panel.n = st_min(c->form->k_block, a->k - panel.k0);
         add_k_block(c, row0, row1, &panel, sums, sum_row);
@@ -131,6 +139,12 @@ static struct tokens tokens_of(const struct st_tile *tile, size_t n_tokens, size
 
 // ---- Floats
 
+static void read_floats(const struct st_linear_kernels *kernels, enum st_dtype dtype, const void *w,
+                        struct panel *p, size_t m, float *to) {
+    (void)m;
+    kernels->dequantize->fn[dtype](w, p->k0, p->n, to);
+}
+
 static void add_floats(const struct columns *c, const struct panel *p, size_t t, size_t width,
                        float *sums, size_t sum_row) {
     const struct st_tile *tile = c->kernels->tile;
@@ -146,7 +160,7 @@ void st_linear_tile_pack(const struct st_linear_kernels *kernels, const float *x
 
 void st_linear_tile_rows(const struct st_linear_kernels *kernels, const struct st_linear_args *a,
                          size_t row0, size_t row1, float *scratch) {
-    static const struct form floats = {K_BLOCK, NULL, add_floats};
+    const struct form floats = {kernels->tile->m, K_BLOCK, K_BLOCK, read_floats, add_floats};
     multiply(&(struct columns){kernels, a, &floats}, row0, row1, scratch);
 }
 
@@ -165,17 +179,17 @@ static void pack_pairs(const struct st_linear_kernels *kernels, struct tokens t,
 
 // ---- BF16
 
-static void convert_to_bf16(const struct st_linear_kernels *kernels, struct panel *p) {
-    float *row = p->weights;
-    for (size_t m = 0; m < kernels->tile->m; m++, row += K_BLOCK)
-        kernels->pairs->join(row, p->n / 2, (uint32_t *)(void *)row);
+static void read_bf16(const struct st_linear_kernels *kernels, enum st_dtype dtype, const void *w,
+                      struct panel *p, size_t m, float *to) {
+    (void)m;
+    kernels->dequantize_bf16->fn[dtype](w, p->k0, p->n, (uint16_t *)(void *)to);
 }
 
 static void add_bf16(const struct columns *c, const struct panel *p, size_t t, size_t width,
                      float *sums, size_t sum_row) {
     const struct st_pairs *pairs = c->kernels->pairs;
     pairs->fn[width / pairs->lanes - 1](p->n / 2, (const uint32_t *)(const void *)p->weights,
-                                        K_BLOCK, 1, packed_pairs(c, p, t, width), sums, sum_row);
+                                        PAIR_ROW, 1, packed_pairs(c, p, t, width), sums, sum_row);
 }
 
 void st_linear_tile_bf16_pack(const struct st_linear_kernels *kernels, const float *x,
@@ -191,22 +205,24 @@ void st_linear_tile_bf16_pack(const struct st_linear_kernels *kernels, const flo
 void st_linear_tile_bf16_rows(const struct st_linear_kernels *kernels,
                               const struct st_linear_args *a, size_t row0, size_t row1,
                               float *scratch) {
-    static const struct form bf16 = {K_BLOCK, convert_to_bf16, add_bf16};
+    const struct form bf16 = {kernels->pairs->m, K_BLOCK, PAIR_ROW, read_bf16, add_bf16};
+    kernels->pairs->begin();
     multiply(&(struct columns){kernels, a, &bf16}, row0, row1, scratch);
+    kernels->pairs->end();
 }
 
 // ---- 16-bit integers. Scales of inputs, [blocks of k, width] for each block of tokens, follow the
-// pairs of all; weights lie behind their floats.
+// pairs of all.
 
 static size_t input_scales(const struct st_tile *tile, size_t n_tokens, size_t k, size_t t) {
     return st_tile_padded(tile, n_tokens) * k + t * st_ceil_div(k, ST_INT16_BLOCK);
 }
 
-static void convert_to_int16(const struct st_linear_kernels *kernels, struct panel *p) {
-    float *row = p->weights;
-    for (size_t m = 0; m < kernels->tile->m; m++, row += K_BLOCK)
-        p->scales[m] = kernels->int16->quantize(row, p->n, ST_INT16_MAX_WEIGHT,
-                                                (int16_t *)(void *)(row + ST_INT16_BLOCK));
+static void read_int16(const struct st_linear_kernels *kernels, enum st_dtype dtype, const void *w,
+                       struct panel *p, size_t m, float *to) {
+    kernels->dequantize->fn[dtype](w, p->k0, p->n, p->floats);
+    p->scales[m] =
+        kernels->int16->quantize(p->floats, p->n, ST_INT16_MAX_WEIGHT, (int16_t *)(void *)to);
 }
 
 static void add_int16(const struct columns *c, const struct panel *p, size_t t, size_t width,
@@ -214,9 +230,9 @@ static void add_int16(const struct columns *c, const struct panel *p, size_t t, 
     const struct st_int16 *int16 = c->kernels->int16;
     const struct st_linear_args *a = c->args;
     const float *scales = a->x + input_scales(c->kernels->tile, a->n_tokens, a->k, t);
-    int16->fn[width / int16->lanes - 1](
-        p->n / 2, (const uint32_t *)(const void *)(p->weights + ST_INT16_BLOCK), K_BLOCK, p->scales,
-        packed_pairs(c, p, t, width), scales + p->k0 / ST_INT16_BLOCK * width, sums, sum_row);
+    int16->fn[width / int16->lanes - 1](p->n / 2, (const uint32_t *)(const void *)p->weights,
+                                        INT16_ROW, p->scales, packed_pairs(c, p, t, width),
+                                        scales + p->k0 / ST_INT16_BLOCK * width, sums, sum_row);
 }
 
 void st_linear_tile_int16_pack(const struct st_linear_kernels *kernels, const float *x,
@@ -236,6 +252,6 @@ void st_linear_tile_int16_pack(const struct st_linear_kernels *kernels, const fl
 void st_linear_tile_int16_rows(const struct st_linear_kernels *kernels,
                                const struct st_linear_args *a, size_t row0, size_t row1,
                                float *scratch) {
-    static const struct form int16 = {ST_INT16_BLOCK, convert_to_int16, add_int16};
+    const struct form int16 = {kernels->tile->m, ST_INT16_BLOCK, INT16_ROW, read_int16, add_int16};
     multiply(&(struct columns){kernels, a, &int16}, row0, row1, scratch);
 }

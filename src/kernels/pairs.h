@@ -13,6 +13,8 @@
 typedef void st_pair_tile_fn(size_t k, const uint32_t *a, size_t a_row, size_t a_col,
                              const uint32_t *b, float *c, size_t c_row);
 
+enum { ST_PAIRS_MAX_M = 32 };
+
 struct st_pairs {
     const char *name;
     uint64_t isa;             // ST_CPU_* bits it needs
@@ -24,6 +26,9 @@ struct st_pairs {
     // x [n_rows, n]: out[r * n + i] = x[2 r, i], x[2 r + 1, i]; behind an odd number of rows
     // follows one of zeros. Values, whose columns are k; queries and probabilities in lanes.
     void (*zip)(const float *x, size_t n_rows, size_t n, uint32_t *out);
+    // A thread calls fn between these two only.
+    void (*begin)(void);
+    void (*end)(void);
 };
 
 // Best first; ends with a NULL name. The scalar row, which is the definition, has no isa bits.

@@ -38,7 +38,7 @@ static const struct st_pairs *select_pairs(const struct stint_session *s) {
 
 static void lay_out_worker(struct stint_session *s, struct st_arena *a, struct st_worker *w) {
     const struct st_config *c = &s->model->config;
-    size_t hd = st_config_widest_heads(c).dim, tile_rows = ST_KEY_TILE + ST_TILE_MAX_M;
+    size_t hd = st_config_widest_heads(c).dim, tile_rows = ST_KEY_TILE + ST_PAIRS_MAX_M;
     size_t bias_dims = st_key_bias_dims(s->model, s->kv.type);
     struct st_worker worker = {
         .linear = ST_TAKE(a, float, st_linear_scratch_floats(s->kernels.tile, s->chunk_len)),
@@ -47,14 +47,15 @@ static void lay_out_worker(struct stint_session *s, struct st_arena *a, struct s
         .bias_factors = ST_TAKE(a, float, ST_LANE_BLOCKS *ST_TILE_MAX_WIDTH *bias_dims),
         .scores =
             ST_TAKE(a, float, st_max(tile_rows * ST_TILE_MAX_WIDTH, ST_KV_QUERIES * s->n_context)),
-        .out = ST_TAKE(a, float, ST_LANE_BLOCKS *ST_TILE_MAX_WIDTH *(hd + ST_TILE_MAX_M)),
+        .out = ST_TAKE(a, float, ST_LANE_BLOCKS *ST_TILE_MAX_WIDTH *(hd + ST_PAIRS_MAX_M)),
         .keys = ST_TAKE(a, float, tile_rows *hd),
         .values = ST_TAKE(a, float, tile_rows *hd),
     };
     if (s->kernels.pairs) {
         worker.query_pairs = ST_TAKE(a, uint32_t, ST_LANE_BLOCKS * ST_TILE_MAX_WIDTH * hd / 2);
         worker.key_pairs = ST_TAKE(a, uint32_t, tile_rows * hd / 2);
-        worker.value_pairs = ST_TAKE(a, uint32_t, tile_rows * hd / 2);
+        worker.value_rows = ST_TAKE(a, uint32_t, ST_KEY_TILE * hd / 2);
+        worker.value_pairs = ST_TAKE(a, uint32_t, ST_KEY_TILE * (hd + ST_PAIRS_MAX_M) / 2);
         worker.weight_pairs = ST_TAKE(a, uint32_t, ST_KEY_TILE * ST_TILE_MAX_WIDTH / 2);
     }
     if (w) *w = worker;

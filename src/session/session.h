@@ -59,7 +59,7 @@ struct st_worker {
     float *out;    // [ST_LANE_BLOCKS, head_dim rounded up, ST_TILE_MAX_WIDTH]
     float *keys, *values; // [ST_KEY_TILE, head_dim] of the cache
     // The same in pairs of BF16, where attention computes with them.
-    uint32_t *query_pairs, *key_pairs, *value_pairs, *weight_pairs;
+    uint32_t *query_pairs, *key_pairs, *value_rows, *value_pairs, *weight_pairs;
 };
 
 // Threads that run one subgraph at a time, and their scratch.

@@ -5,8 +5,12 @@
 
 #include "base/cpu.h"
 #include "base/half.h"
+#include "block_weights.h"
 #include "dequantize_vectors.h"
 #include "kernel_check.h"
+#include "kernels/blocks.h"
+
+#include <float.h>
 
 static bool has(const struct st_dequantize *row) {
     return (row->isa & st_cpu_flags()) == row->isa;
@@ -90,6 +94,42 @@ static void extreme_scales_equal_the_scalar_row(void **state) {
             }
 }
 
+static void check_bf16(const struct st_dequantize_bf16 *row, enum st_dtype dtype, size_t first,
+                       size_t n, size_t offset) {
+    size_t bytes = st_dtype_row_bytes(dtype, first + n);
+    unsigned char *src = malloc(offset + bytes + (offset + bytes == 0));
+    float *exact = malloc((n + 1) * sizeof *exact);
+    struct kc_array got = kc_make(n * sizeof(uint16_t), 2 * ts_random_below(4));
+    assert_true(src && exact);
+    bw_fill(dtype, src + offset, bytes);
+    st_dequantize_select(0)->fn[dtype](src + offset, first, n, exact);
+    row->fn[dtype](src + offset, first, n, got.data);
+    for (size_t i = 0; i < n; i++) {
+        uint16_t is;
+        memcpy(&is, (char *)got.data + i * sizeof is, sizeof is);
+        if (is != st_bf16_from_f32(exact[i]) && fabsf(exact[i]) >= FLT_MIN)
+            fail_msg("%s, %s: element %zu of %zu is %x, from %a", row->name,
+                     st_dtype_traits(dtype)->name, i, n, is, (double)exact[i]);
+    }
+    kc_free(&got, row->name);
+    free(src);
+    free(exact);
+}
+
+static void bf16_is_the_rounded_float(void **state) {
+    (void)state;
+    const size_t counts[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 16, 17};
+    for (const struct st_dequantize_bf16 *row = st_dequantizers_bf16; row->name; row++)
+        for (int dtype = 0; dtype < ST_N_DTYPES; dtype++) {
+            size_t items = st_dtype_traits((enum st_dtype)dtype)->block_items;
+            assert_int_equal(row->fn[dtype] != NULL, st_blocks_has((enum st_dtype)dtype));
+            if (!row->fn[dtype] || (row->isa & st_cpu_flags()) != row->isa) continue;
+            for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+                check_bf16(row, (enum st_dtype)dtype, ts_random_below(4) * items, counts[i] * items,
+                           i % 4);
+        }
+}
+
 static void every_half_and_bfloat_is_exact(void **state) {
     (void)state;
     enum { N = 65536 };
@@ -122,6 +162,7 @@ int main(void) {
         cmocka_unit_test(stored_blocks_give_the_stored_floats),
         cmocka_unit_test(random_blocks_equal_the_scalar_row),
         cmocka_unit_test(extreme_scales_equal_the_scalar_row),
+        cmocka_unit_test(bf16_is_the_rounded_float),
         cmocka_unit_test(every_half_and_bfloat_is_exact),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,9 +29,9 @@ static const struct st_linear_path emulated = {"bf16_amx emulated",
                                                emulated_rows};
 
 static struct st_linear_kernels kernels_for(uint64_t flags) {
-    return (struct st_linear_kernels){st_tile_select(flags), st_dequantize_select(flags),
-                                      st_gemv_select(flags), st_pairs_select(flags),
-                                      st_int16_select(flags)};
+    return (struct st_linear_kernels){
+        st_tile_select(flags),  st_dequantize_select(flags),      st_gemv_select(flags),
+        st_pairs_select(flags), st_dequantize_bf16_select(flags), st_int16_select(flags)};
 }
 
 struct product {

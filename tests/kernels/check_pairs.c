@@ -1,11 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every row of BF16 pairs that this CPU has: what is packed against the scalar row, bit for bit,
-// and tiles against a loop in double precision over the same rounded elements.
-#include "kernels/pairs.h"
+// and tiles against a loop in double precision over the same rounded elements; the tile unit's also
+// in emulation, so that it is tested on CPUs that have none.
+#define ST_AMX_EMULATED
+#define st_pair_tile_amx_1 emulated_tile_1
+#define st_pair_tile_amx_2 emulated_tile_2
+#define st_pair_tile_amx_3 emulated_tile_3
+#define st_pair_begin_amx  emulated_begin
+#define st_pair_end_amx    emulated_end
+#include "../../src/kernels/pairs_amx.c"
+#undef st_pair_tile_amx_1
+#undef st_pair_tile_amx_2
+#undef st_pair_tile_amx_3
+#undef st_pair_begin_amx
+#undef st_pair_end_amx
 
 #include "base/cpu.h"
 #include "base/half.h"
 #include "kernel_check.h"
+
+static const struct st_pairs emulated = {"pairs_amx emulated",
+                                         0,
+                                         M,
+                                         TILE,
+                                         3,
+                                         {emulated_tile_1, emulated_tile_2, emulated_tile_3},
+                                         st_pair_join_scalar,
+                                         st_pair_zip_scalar,
+                                         emulated_begin,
+                                         emulated_end};
 
 static bool has(const struct st_pairs *row) {
     return (row->isa & st_cpu_flags()) == row->isa;
@@ -49,7 +72,9 @@ static void check_product(const struct st_pairs *row, size_t vectors, size_t k, 
                 sum += product(x[r * a_row + i * a_col], y[i * width + l]);
             wanted[r * c_row + l] = (float)sum;
         }
+    row->begin();
     row->fn[vectors - 1](k, x, a_row, a_col, y, c.data, c_row);
+    row->end();
     kc_near(c.data, wanted, c.bytes / sizeof(float), 1e-6f * (float)(2 * k + 4) * 4.0f, row->name);
     free(wanted);
     kc_free(&a, row->name);
@@ -57,44 +82,51 @@ static void check_product(const struct st_pairs *row, size_t vectors, size_t k, 
     kc_free(&c, row->name);
 }
 
+static void check_products(const struct st_pairs *row) {
+    const size_t lengths[] = {0, 1, 2, 3, 7, 16, 31, 32, 64, 129};
+    for (size_t v = 1; v <= row->vectors; v++)
+        for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+            for (int by_column = 0; by_column < 2; by_column++)
+                check_product(row, v, lengths[i], by_column);
+}
+
 static void tiles_equal_the_definition(void **state) {
     (void)state;
-    const size_t lengths[] = {0, 1, 2, 3, 7, 16, 31, 32, 64, 129};
     for (const struct st_pairs *row = st_pairs; row->name; row++)
-        for (size_t v = 1; has(row) && v <= row->vectors; v++)
-            for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
-                for (int by_column = 0; by_column < 2; by_column++)
-                    check_product(row, v, lengths[i], by_column);
+        if (has(row)) check_products(row);
+    check_products(&emulated);
 }
 
 // What a lane computes does not depend on the width of the tile that it lies in, nor on pairs of
 // zeros behind its own: a tile of keys may end with masked ones.
+static void check_width_and_zeros(const struct st_pairs *row) {
+    enum { K = 67, ZEROS = 5 };
+    size_t lanes = row->lanes, wide = row->vectors * lanes;
+    struct kc_array a = random_pairs(row->m * K, 1.0f), b = random_pairs(K * wide, 1.0f);
+    struct kc_array narrow = random_pairs(K * lanes, 1.0f);
+    memset((uint32_t *)b.data + (K - ZEROS) * wide, 0, ZEROS * wide * sizeof(uint32_t));
+    for (size_t i = 0; i < K; i++)
+        memcpy((uint32_t *)narrow.data + i * lanes, (uint32_t *)b.data + i * wide,
+               lanes * sizeof(uint32_t));
+    struct kc_array c = kc_floats(row->m * wide, 0.0f), d = kc_floats(row->m * lanes, 0.0f);
+    memset(c.data, 0, c.bytes);
+    memset(d.data, 0, d.bytes);
+    row->begin();
+    row->fn[row->vectors - 1](K, a.data, K, 1, b.data, c.data, wide);
+    row->fn[0](K - ZEROS, a.data, K, 1, narrow.data, d.data, lanes);
+    row->end();
+    for (size_t m = 0; m < row->m; m++)
+        assert_memory_equal((float *)c.data + m * wide, (float *)d.data + m * lanes,
+                            lanes * sizeof(float));
+    struct kc_array *all[] = {&a, &b, &narrow, &c, &d};
+    for (size_t i = 0; i < 5; i++) kc_free(all[i], row->name);
+}
+
 static void width_and_zeros_do_not_change_a_bit(void **state) {
     (void)state;
-    enum { K = 67, ZEROS = 5 };
-    for (const struct st_pairs *row = st_pairs; row->name; row++) {
-        if (!has(row)) continue;
-        size_t lanes = row->lanes, wide = row->vectors * lanes;
-        struct kc_array a = random_pairs(row->m * K, 1.0f), b = random_pairs(K * wide, 1.0f);
-        struct kc_array narrow = random_pairs(K * lanes, 1.0f);
-        memset((uint32_t *)b.data + (K - ZEROS) * wide, 0, ZEROS * wide * sizeof(uint32_t));
-        for (size_t i = 0; i < K; i++)
-            memcpy((uint32_t *)narrow.data + i * lanes, (uint32_t *)b.data + i * wide,
-                   lanes * sizeof(uint32_t));
-        struct kc_array c = kc_floats(row->m * wide, 0.0f), d = kc_floats(row->m * lanes, 0.0f);
-        memset(c.data, 0, c.bytes);
-        memset(d.data, 0, d.bytes);
-        row->fn[row->vectors - 1](K, a.data, K, 1, b.data, c.data, wide);
-        row->fn[0](K - ZEROS, a.data, K, 1, narrow.data, d.data, lanes);
-        for (size_t m = 0; m < row->m; m++)
-            assert_memory_equal((float *)c.data + m * wide, (float *)d.data + m * lanes,
-                                lanes * sizeof(float));
-        kc_free(&a, row->name);
-        kc_free(&b, row->name);
-        kc_free(&narrow, row->name);
-        kc_free(&c, row->name);
-        kc_free(&d, row->name);
-    }
+    for (const struct st_pairs *row = st_pairs; row->name; row++)
+        if (has(row)) check_width_and_zeros(row);
+    check_width_and_zeros(&emulated);
 }
 
 static void check_packing(const struct st_pairs *row, size_t n_rows, size_t n) {
@@ -148,7 +180,7 @@ static void the_selected_row_fits_the_float_tile(void **state) {
     if (!pairs) skip();
     assert_int_equal(pairs->lanes, tile->lanes);
     assert_int_equal(pairs->vectors, tile->vectors);
-    assert_true(pairs->m <= ST_TILE_MAX_M);
+    assert_true(pairs->m <= ST_PAIRS_MAX_M);
 }
 
 int main(void) {

@@ -76,7 +76,7 @@ static void begin_with_sinks(const struct item *item, struct block *block) {
 static void load_block(const struct item *item, struct block *block) {
     const struct st_run *r = item->job->run;
     const struct stint_session *s = r->s;
-    size_t hd = item->job->heads.dim, out_rows = st_round_up(hd, ST_TILE_MAX_M);
+    size_t hd = item->job->heads.dim, out_rows = st_round_up(hd, ST_PAIRS_MAX_M);
     for (size_t l = 0; l < block->width; l++) {
         size_t position = r->batch->position + (block->lane0 + l) / item->job->group;
         block->low[l] = (int32_t)st_session_first_key(s, r->layer, position);
@@ -151,7 +151,10 @@ static struct tile load_tile(const struct item *item, size_t key0, size_t n_keys
     tile.values = cache_tile(item, s->kv.values, key0, n_keys, w->values);
     if (pairs) {
         pairs->join(tile.keys, n_keys * hd / 2, w->key_pairs);
-        pairs->zip(tile.values, n_keys, hd, w->value_pairs);
+        pairs->zip(tile.values, n_keys, hd, w->value_rows);
+        st_tile_transpose(s->kernels.tile, (const float *)(const void *)w->value_rows, hd,
+                          st_ceil_div(n_keys, 2), hd, (float *)(void *)w->value_pairs,
+                          ST_KEY_TILE / 2);
         tile.key_pairs = w->key_pairs;
         tile.value_pairs = w->value_pairs;
     }
@@ -164,7 +167,7 @@ static void score(const struct item *item, const struct block *b, const struct t
     const struct stint_session *s = item->job->run->s;
     size_t hd = item->job->heads.dim, width = b->padded;
     float *scores = item->worker->scores;
-    memset(scores, 0, st_round_up(n_keys, ST_TILE_MAX_M) * width * sizeof(float));
+    memset(scores, 0, st_round_up(n_keys, ST_PAIRS_MAX_M) * width * sizeof(float));
     if (tile->pairs)
         pair_rows(tile->pairs, n_keys, hd / 2, tile->key_pairs, hd / 2, 1, b->query_pairs, width,
                   scores);
@@ -186,8 +189,8 @@ static void weigh(const struct item *item, struct block *b, const struct tile *t
     if (pairs) {
         uint32_t *weight_pairs = item->worker->weight_pairs;
         pairs->zip(weights, n_keys, width, weight_pairs);
-        pair_rows(pairs, hd, st_ceil_div(n_keys, 2), tile->value_pairs, 1, hd, weight_pairs, width,
-                  b->out);
+        pair_rows(pairs, hd, st_ceil_div(n_keys, 2), tile->value_pairs, ST_KEY_TILE / 2, 1,
+                  weight_pairs, width, b->out);
     } else {
         tile_rows(s->kernels.tile, hd, n_keys, tile->values, 1, hd, weights, width, b->out);
     }
@@ -250,11 +253,13 @@ static void prompt_item(void *context, size_t i, size_t worker) {
             b->bias_factors = w->bias_factors + item.n_blocks * ST_TILE_MAX_WIDTH * rope_dims;
         if (w->query_pairs)
             b->query_pairs = w->query_pairs + item.n_blocks * ST_TILE_MAX_WIDTH * dim / 2;
-        b->out = w->out + item.n_blocks * ST_TILE_MAX_WIDTH * (dim + ST_TILE_MAX_M);
+        b->out = w->out + item.n_blocks * ST_TILE_MAX_WIDTH * (dim + ST_PAIRS_MAX_M);
         load_block(&item, b);
         item.n_blocks++;
     }
+    if (job->run->s->kernels.pairs) job->run->s->kernels.pairs->begin();
     attend_item(&item);
+    if (job->run->s->kernels.pairs) job->run->s->kernels.pairs->end();
     for (size_t b = 0; b < item.n_blocks; b++) store_block(&item, &item.blocks[b]);
 }
 

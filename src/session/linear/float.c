@@ -124,6 +124,7 @@ stint_status st_float_linears(const struct st_run *r, const struct st_operands *
                       .selecting = selecting,
                       .kernels = {s->kernels.tile, s->kernels.dequantize, s->kernels.gemv,
                                   st_pairs_select(s->kernels.cpu_flags),
+                                  st_dequantize_bf16_select(s->kernels.cpu_flags),
                                   st_int16_select(s->kernels.cpu_flags)}};
     if (job.path->pack)
         st_pool_run(r->group->pool, pack_item, &job,
