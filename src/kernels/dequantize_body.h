@@ -20,6 +20,12 @@ INLINE float half_at(const unsigned char *p) {
     return vf_half(st_u16_at(p));
 }
 
+// The low nibbles of n bytes, then the high ones, each less `zero`.
+INLINE void nibbles(const unsigned char *p, int n, int zero, int8_t *q) {
+    for (int i = 0; i < n; i++) q[i] = (int8_t)((p[i] & 15) - zero);
+    for (int i = 0; i < n; i++) q[n + i] = (int8_t)((p[i] >> 4) - zero);
+}
+
 #ifndef VALUE
 #define VALUE float
 #define PLAIN_TYPES
@@ -36,46 +42,68 @@ INLINE void scaled_from(const int8_t *q, int n, float d, float m, float *y) {
     UNROLLED for (int i = 0; i < n; i += VF_LANES)
         vf_store(y + i, vf_fma(vf_load_i8(q + i), step, from));
 }
-#endif
 
-// The low nibbles of n bytes, then the high ones, each less `zero`.
-INLINE void nibbles(const unsigned char *p, int n, int zero, int8_t *q) {
-    for (int i = 0; i < n; i++) q[i] = (int8_t)((p[i] & 15) - zero);
-    for (int i = 0; i < n; i++) q[n + i] = (int8_t)((p[i] >> 4) - zero);
+// 32 elements, the low nibbles of 16 bytes and then the high ones: y = (code - zero) d + m.
+INLINE void nibbles_scaled(const unsigned char *p, int zero, float d, float m, float *y) {
+    int8_t q[32];
+    nibbles(p, 16, zero, q);
+    scaled_from(q, 32, d, m, y);
 }
 
-// ---- 32 elements
+// The same with fifth bits.
+INLINE void five_bits_scaled(uint32_t fifth, const unsigned char *p, int zero, float d, float m,
+                             float *y) {
+    int8_t high[32], q[32];
+    vec_bits_times_16(fifth, high);
+    for (int i = 0; i < 16; i++) q[i] = (int8_t)((p[i] & 15) + high[i] - zero);
+    for (int i = 0; i < 16; i++) q[16 + i] = (int8_t)((p[i] >> 4) + high[16 + i] - zero);
+    scaled_from(q, 32, d, m, y);
+}
+
+// y = values[code] d
+INLINE void values_scaled(const int8_t values[16], const unsigned char *p, float d, float *y) {
+    int8_t q[32];
+    vec_nibble_values(values, p, q);
+    scaled(q, 32, d, y);
+}
+
+// 64 elements of two parts, the nibbles of 32 bytes: y = code d - m, each part with its own.
+INLINE void two_parts(const unsigned char *p, const float *d, const float *m, float *y) {
+    int8_t q[64];
+    nibbles(p, 32, 0, q);
+    scaled_from(q, 32, d[0], -m[0], y);
+    scaled_from(q + 32, 32, d[1], -m[1], y + 32);
+}
+
+// The same with a fifth bit in bits `part` and `part` + 1 of 32 bytes.
+INLINE void two_parts_of_five(const unsigned char *fifth, int part, const unsigned char *p,
+                              const float *d, const float *m, float *y) {
+    int8_t q[64];
+    uint8_t first = (uint8_t)(1 << part), second = (uint8_t)(2 << part);
+    nibbles(p, 32, 0, q);
+    for (int i = 0; i < 32; i++) q[i] = (int8_t)(q[i] | ((fifth[i] & first) ? 16 : 0));
+    for (int i = 0; i < 32; i++) q[32 + i] = (int8_t)(q[32 + i] | ((fifth[i] & second) ? 16 : 0));
+    scaled_from(q, 32, d[0], -m[0], y);
+    scaled_from(q + 32, 32, d[1], -m[1], y + 32);
+}
+#endif
+
+// ---- 32 elements. A minimum of -0 changes no bit.
 
 BLOCK(q4_0) {
-    int8_t q[32];
-    nibbles(b + 2, 16, 8, q);
-    scaled(q, 32, half_at(b), y);
+    nibbles_scaled(b + 2, 8, half_at(b), -0.0f, y);
 }
 
 BLOCK(q4_1) {
-    int8_t q[32];
-    nibbles(b + 4, 16, 0, q);
-    scaled_from(q, 32, half_at(b), half_at(b + 2), y);
-}
-
-// Nibbles and the fifth bits of 32 codes, less `zero`.
-INLINE void five_bits(const unsigned char *fifth, const unsigned char *p, int zero, int8_t *q) {
-    int8_t high[32];
-    vec_bits_times_16(st_u32_at(fifth), high);
-    for (int i = 0; i < 16; i++) q[i] = (int8_t)((p[i] & 15) + high[i] - zero);
-    for (int i = 0; i < 16; i++) q[16 + i] = (int8_t)((p[i] >> 4) + high[16 + i] - zero);
+    nibbles_scaled(b + 4, 0, half_at(b), half_at(b + 2), y);
 }
 
 BLOCK(q5_0) {
-    int8_t q[32];
-    five_bits(b + 2, b + 6, 16, q);
-    scaled(q, 32, half_at(b), y);
+    five_bits_scaled(st_u32_at(b + 2), b + 6, 16, half_at(b), -0.0f, y);
 }
 
 BLOCK(q5_1) {
-    int8_t q[32];
-    five_bits(b + 4, b + 8, 0, q);
-    scaled_from(q, 32, half_at(b), half_at(b + 2), y);
+    five_bits_scaled(st_u32_at(b + 4), b + 8, 0, half_at(b), half_at(b + 2), y);
 }
 
 BLOCK(q8_0) {
@@ -83,15 +111,11 @@ BLOCK(q8_0) {
 }
 
 BLOCK(iq4_nl) {
-    int8_t q[32];
-    vec_nibble_values(st_iq4_values, b + 2, q);
-    scaled(q, 32, half_at(b), y);
+    values_scaled(st_iq4_values, b + 2, half_at(b), y);
 }
 
 BLOCK(mxfp4) {
-    int8_t q[32];
-    vec_nibble_values(st_mxfp4_values, b + 1, q);
-    scaled(q, 32, st_mxfp4_scale(b[0]), y);
+    values_scaled(st_mxfp4_values, b + 1, st_mxfp4_scale(b[0]), y);
 }
 
 // ---- 256 elements
@@ -128,32 +152,31 @@ BLOCK(q3_k) {
         scaled(q + part * 16, 16, d * (float)st_q3_k_scale(b + 96, part), y + part * 16);
 }
 
-// 64 elements of q4_k and q5_k from row `part` on: two scales, two minima.
-INLINE void k_parts(const unsigned char *b, int part, const int8_t *q, VALUE *y) {
+// Scales and minima of the 8 parts of q4_k and q5_k.
+INLINE void k_scales(const unsigned char *b, float *scale, float *minimum) {
     float d = half_at(b), dmin = half_at(b + 2);
-    for (int i = 0; i < 2; i++)
-        scaled_from(q + i * 32, 32, d * (float)st_k_scale(b + 4, part + i),
-                    -(dmin * (float)st_k_minimum(b + 4, part + i)), y + i * 32);
+    uint32_t low = st_u32_at(b + 4), middle = st_u32_at(b + 8), high = st_u32_at(b + 12);
+    uint32_t words[4] = {low & 0x3f3f3f3f, (high & 0x0f0f0f0f) | (low >> 2 & 0x30303030),
+                         middle & 0x3f3f3f3f,
+                         (high >> 4 & 0x0f0f0f0f) | (middle >> 2 & 0x30303030)};
+    uint8_t bytes[16];
+    memcpy(bytes, words, sizeof bytes);
+    for (int i = 0; i < 8; i++) scale[i] = d * (float)bytes[i];
+    for (int i = 0; i < 8; i++) minimum[i] = dmin * (float)bytes[8 + i];
 }
 
 BLOCK(q4_k) {
-    UNROLLED for (int part = 0; part < 8; part += 2) {
-        int8_t q[64];
-        nibbles(b + 16 + part * 16, 32, 0, q);
-        k_parts(b, part, q, y + part * 32);
-    }
+    float d[8], m[8];
+    k_scales(b, d, m);
+    UNROLLED for (int part = 0; part < 8; part += 2)
+        two_parts(b + 16 + part * 16, d + part, m + part, y + part * 32);
 }
 
 BLOCK(q5_k) {
-    UNROLLED for (int part = 0; part < 8; part += 2) {
-        int8_t q[64];
-        uint8_t first = (uint8_t)(1 << part), second = (uint8_t)(2 << part);
-        nibbles(b + 48 + part * 16, 32, 0, q);
-        for (int i = 0; i < 32; i++) q[i] = (int8_t)(q[i] | ((b[16 + i] & first) ? 16 : 0));
-        for (int i = 0; i < 32; i++)
-            q[32 + i] = (int8_t)(q[32 + i] | ((b[16 + i] & second) ? 16 : 0));
-        k_parts(b, part, q, y + part * 32);
-    }
+    float d[8], m[8];
+    k_scales(b, d, m);
+    UNROLLED for (int part = 0; part < 8; part += 2)
+        two_parts_of_five(b + 16, part, b + 48 + part * 16, d + part, m + part, y + part * 32);
 }
 
 BLOCK(q6_k) {
@@ -171,11 +194,8 @@ BLOCK(q6_k) {
 
 BLOCK(iq4_xs) {
     float d = half_at(b);
-    UNROLLED for (int part = 0; part < 8; part++) {
-        int8_t q[32];
-        vec_nibble_values(st_iq4_values, b + 8 + part * 16, q);
-        scaled(q, 32, d * (float)st_iq4_xs_scale(b, part), y + part * 32);
-    }
+    UNROLLED for (int part = 0; part < 8; part++) values_scaled(
+        st_iq4_values, b + 8 + part * 16, d * (float)st_iq4_xs_scale(b, part), y + part * 32);
 }
 
 // The digits of n bytes that lie behind the first `power`, which is 3 to that number, less 1.
