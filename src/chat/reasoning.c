@@ -8,8 +8,13 @@
 static const char opening[] = ST_REASONING_OPEN, closing[] = ST_REASONING_CLOSE;
 
 static const struct st_renamed_mark renamed[][3] = {
-    {{"[THINK]", ST_REASONING_OPEN}, {"[/THINK]", ST_REASONING_CLOSE}, {0}}, // Ministral 3
-    {{"<response>", ""}, {"</response>", ""}, {0}}, // ERNIE 4.5: around what follows reasoning
+    {{"[THINK]", ST_REASONING_OPEN, NULL},
+     {"[/THINK]", ST_REASONING_CLOSE, NULL},
+     {0}}, // Ministral 3
+    // ERNIE 4.5: around what follows reasoning.
+    {{"<response>", "", NULL}, {"</response>", "", NULL}, {0}},
+    // Gemma 4: channels with a name.
+    {{"<|channel>", ST_REASONING_OPEN, "thought\n"}, {"<channel|>", ST_REASONING_CLOSE, NULL}, {0}},
 };
 
 const struct st_renamed_mark *st_reasoning_renamed(const char *chat_template) {
@@ -18,10 +23,19 @@ const struct st_renamed_mark *st_reasoning_renamed(const char *chat_template) {
     return NULL;
 }
 
-const char *st_reasoning_rename(const struct st_renamed_mark *marks, const char *text, size_t n) {
+const struct st_renamed_mark *st_reasoning_rename(const struct st_renamed_mark *marks,
+                                                  const char *text, size_t n) {
     for (; marks && marks->token; marks++)
-        if (strlen(marks->token) == n && memcmp(marks->token, text, n) == 0) return marks->as;
+        if (strlen(marks->token) == n && memcmp(marks->token, text, n) == 0) return marks;
     return NULL;
+}
+
+size_t st_reasoning_title(const char **title, const char *text, size_t n) {
+    size_t same = 0;
+    if (!*title) return 0;
+    while (same < n && (*title)[same] && text[same] == (*title)[same]) same++;
+    *title = same < n || !(*title)[same] ? NULL : *title + same;
+    return same;
 }
 
 enum { MAX_BLANKS = 64 }; // before the mark: they are held back while it may still come

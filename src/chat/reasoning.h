@@ -13,11 +13,16 @@
 // A mark of a family's own, a token, and the text that it is read as.
 struct st_renamed_mark {
     const char *token, *as;
+    const char *title; // written behind it, and part of the mark; or NULL
 };
 // Those in answers of a chat template, up to one whose token is NULL; NULL: there are none.
 const struct st_renamed_mark *st_reasoning_renamed(const char *chat_template);
-// What a token's text is read as; NULL: it is none of the marks. marks: NULL or of the above.
-const char *st_reasoning_rename(const struct st_renamed_mark *marks, const char *text, size_t n);
+// The mark that a token's text is; NULL: it is none of them. marks: NULL or of the above.
+const struct st_renamed_mark *st_reasoning_rename(const struct st_renamed_mark *marks,
+                                                  const char *text, size_t n);
+// Takes the beginning of text[0, n) that goes on with *title, which is NULL once it has ended or
+// something else has come; returns how many bytes that is.
+size_t st_reasoning_title(const char **title, const char *text, size_t n);
 
 enum st_reasoning_phase {
     ST_REASONING_NONE,   // everything is answer

@@ -188,6 +188,8 @@ static stint_status read_between(struct st_call_search *s, size_t *at, bool *fit
         return st_call_tagged(s, at, fits);
     case ST_BODY_PYTHON:
         return st_call_python(s, at, fits);
+    case ST_BODY_BRACED:
+        return st_call_braced(s, at, fits);
     }
     *fits = false;
     return STINT_OK;

@@ -13,6 +13,7 @@ enum st_call_body {
     ST_BODY_TAGGED, // <function=name><parameter=key>value</parameter>...</function>
     ST_BODY_KEYED,  // name<arg_key>key</arg_key><arg_value>value</arg_value>...
     ST_BODY_PYTHON, // name(key=value, ...), or a list of them
+    ST_BODY_BRACED, // call:name{key:value,...}, with <|"|> around texts
 };
 
 struct st_call_format {
@@ -44,6 +45,8 @@ enum { ST_CALL_NAME = 128 }; // bytes of a function's name, with a zero
 stint_status st_call_between(struct st_call_search *s, size_t *at, bool *fits);
 // JSON objects of calls, with ; between.
 stint_status st_call_values(struct st_call_search *s, size_t *at, bool *fits);
+// ST_BODY_BRACED (tool_braces.c).
+stint_status st_call_braced(struct st_call_search *s, size_t *at, bool *fits);
 // ST_BODY_TAGGED and ST_BODY_KEYED; ST_BODY_PYTHON (tool_arguments.c).
 stint_status st_call_tagged(struct st_call_search *s, size_t *at, bool *fits);
 stint_status st_call_python(struct st_call_search *s, size_t *at, bool *fits);

@@ -37,6 +37,7 @@ static const struct st_call_format formats[] = {
     {"<|start_header_id|>", NULL, NULL, NULL, ST_BODY_JSON, "name", "parameters"}, // and 3.2
     {"<|tool_call|>", "<|tool_call|>", "<|/tool_call|>", NULL, ST_BODY_JSON, "name",
      "arguments"}, // Phi-4-mini
+    {"<|tool_call>", "<|tool_call>", "<tool_call|>", NULL, ST_BODY_BRACED, NULL, NULL}, // Gemma 4
     {"<" BAR "tool" SPACE "call" SPACE "begin" BAR ">",
      "<" BAR "tool" SPACE "call" SPACE "begin" BAR ">",
      "<" BAR "tool" SPACE "call" SPACE "end" BAR ">",

@@ -226,10 +226,13 @@ static size_t make_text(struct st_generator *g, int32_t id, char *made) {
     char *text = g->speaks_harmony ? piece : made;
     size_t n = st_detokenizer_push(&g->detokenizer, tokenizer, id, flags, text);
     if (g->speaks_harmony) return st_harmony_push(&g->harmony, piece, n, made);
-    const char *renamed = st_reasoning_rename(g->renamed, made, n);
-    if (!renamed) return n;
-    memcpy(made, renamed, strlen(renamed));
-    return strlen(renamed);
+    const struct st_renamed_mark *renamed = st_reasoning_rename(g->renamed, made, n);
+    size_t title = renamed ? 0 : st_reasoning_title(&g->title, made, n);
+    if (title) memmove(made, made + title, n - title);
+    if (!renamed) return n - title;
+    g->title = renamed->title;
+    memcpy(made, renamed->as, strlen(renamed->as));
+    return strlen(renamed->as);
 }
 
 bool st_generator_accept(struct st_generator *g, const struct st_token *token,

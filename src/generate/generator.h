@@ -51,6 +51,7 @@ struct st_generator {
     struct st_detokenizer detokenizer;
     bool speaks_harmony;                   // and its text is rewritten
     const struct st_renamed_mark *renamed; // marks that are read as others
+    const char *title;                     // what the last of them still has; or NULL
     struct st_harmony harmony;             // of the answer
     struct st_constraint_state *constraint;
     struct st_reasoning reasoning; // of all text that was generated

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tokenizer.ggml.*: a vocabulary in GGUF metadata. "gpt2" is byte-level BPE with named splits,
-// "llama" is SentencePiece's BPE by scores, "t5" its unigram model.
+// "llama" is SentencePiece's BPE by scores, "t5" its unigram model, "gemma4" SentencePiece's BPE by
+// merges.
 #include "tokenizer/load_steps.h"
 
 #include "base/size.h"
@@ -13,7 +14,7 @@
 struct reader {
     const struct st_gguf *gguf;
     struct stint_tokenizer *t;
-    bool is_phi3;
+    bool is_phi3, newlines_whole;
     struct st_gguf_array tokens, kinds, scores, merges;
 };
 
@@ -44,6 +45,7 @@ static stint_status add_token(struct reader *r, uint64_t id, struct st_gguf_stri
         id < r->kinds.count ? kind_of(st_gguf_array_u64(&r->kinds, id)) : ST_TOKEN_NORMAL;
     double score = id < r->scores.count ? (double)st_gguf_array_f32(&r->scores, id) : 0.0;
     if (n == 0) return STINT_OK; // padding of the vocabulary: a gap
+    if (r->newlines_whole && strspn(data, "\n") >= n) kind = ST_TOKEN_ADDED;
     bool special = kind == ST_TOKEN_CONTROL || kind == ST_TOKEN_UNKNOWN;
     if (special || kind == ST_TOKEN_ADDED) {
         if (n > ST_PIECE_MAX_BYTES) n = ST_PIECE_MAX_BYTES + 1; // refused below, with its text
@@ -127,6 +129,20 @@ static stint_status read_sentencepiece(struct reader *r, bool unigram) {
     return read_tokens(r);
 }
 
+// Spaces are characters like others, and newlines are words by themselves.
+static stint_status read_gemma(struct reader *r) {
+    bool prefix = false;
+    struct stint_tokenizer *t = r->t;
+    t->metaspace = t->add_bos = t->bpe.byte_fallback = r->newlines_whole = true;
+    ST_TRY(st_gguf_bool(r->gguf, KEY("add_space_prefix"), &prefix));
+    t->strip_first_space = prefix;
+    if (prefix) ST_TRY(st_tokenizer_add_prepend(t, " ", 1));
+    ST_TRY(st_tokenizer_add_replace(t, " ", "\xe2\x96\x81"));
+    ST_TRY(st_tokenizer_add_split(t, "\n+", 2, ST_SPLIT_ISOLATED, false));
+    ST_TRY(read_tokens(r));
+    return read_merges(r);
+}
+
 static stint_status read_id(struct reader *r, const char *key, int32_t *id) {
     uint64_t value = UINT32_MAX;
     ST_TRY(st_gguf_u64(r->gguf, key, UINT32_MAX, &value));
@@ -158,9 +174,11 @@ static stint_status read_all(struct reader *r, struct st_gguf_string model) {
         ST_TRY(read_byte_level(r));
     else if (llama || unigram)
         ST_TRY(read_sentencepiece(r, unigram));
+    else if (equals(model, "gemma4"))
+        ST_TRY(read_gemma(r));
     else
         return st_fail(STINT_E_UNSUPPORTED,
-                       KEY("model") " '%.*s' is not known; known are: gpt2, llama, t5",
+                       KEY("model") " '%.*s' is not known; known are: gpt2, llama, t5, gemma4",
                        (int)st_min(model.bytes, 40), model.data);
     ST_TRY(read_special(r));
     return st_tokenizer_finish(r->t);

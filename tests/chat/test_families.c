@@ -79,6 +79,10 @@ static const struct family families[] = {
      "\n<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>K\xc3\xb6ln</arg_value>\n"
      "<arg_key>days</arg_key>\n<arg_value>2</arg_value>\n</tool_call>",
      WEATHER "|"},
+    {"gemma-4", ST_REASONING_BEFORE,
+     "<|tool_call>call:get_weather{city:<|\"|>K\xc3\xb6ln<|\"|>,days:2}<tool_call|>"
+     "<|tool_call>call:now{}<tool_call|>Wait.",
+     WEATHER "now({})|Wait."},
     {"falcon-h1", ST_REASONING_NONE, HERMES, WEATHER "|"},
     {"nemotron-nano", ST_REASONING_INSIDE, "<TOOLCALL>[" JSON ", {\"name\": \"now\"}]</TOOLCALL>",
      WEATHER "now({})|"},

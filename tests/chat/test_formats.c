@@ -59,6 +59,9 @@ static const struct format_case cases[] = {
      "<s><start_of_turn>user\nHello<end_of_turn>\n<start_of_turn>model\n",
      "<s><start_of_turn>user\nBe kind.\n\n\nHi<end_of_turn>\n<start_of_turn>model\nthere"
      "<end_of_turn>\n<start_of_turn>user\nUnd?<end_of_turn>\n<start_of_turn>model\n"},
+    {"'<|turn>' + role + '<turn|>'", "gemma-4", "<s><|turn>user\nHello<turn|>\n<|turn>model\n",
+     "<s><|turn>system\nBe kind.<turn|>\n<|turn>user\nHi<turn|>\n<|turn>model\nthere<turn|>\n"
+     "<|turn>user\nUnd?<turn|>\n<|turn>model\n"},
     {"{{ bos_token }}'<|user|>' '<|end|>' '<|assistant|>'", "phi-3",
      "<s><|user|>\nHello<|end|>\n<|assistant|>\n", NULL},
     {"'<|user|>\n' '<|end|>\n' '<|assistant|>\n'", "phi-3",

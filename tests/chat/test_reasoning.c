@@ -127,21 +127,38 @@ static void blanks_in_front_are_bounded(void **state) {
 static void marks_of_families_are_read_as_ours(void **state) {
     (void)state;
     const struct st_renamed_mark *marks = st_reasoning_renamed("{# [THINK] #}");
-    assert_string_equal(st_reasoning_rename(marks, "[THINK]", 7), "<think>");
-    assert_string_equal(st_reasoning_rename(marks, "[/THINK]", 8), "</think>");
+    assert_string_equal(st_reasoning_rename(marks, "[THINK]", 7)->as, "<think>");
+    assert_string_equal(st_reasoning_rename(marks, "[/THINK]", 8)->as, "</think>");
     assert_null(st_reasoning_rename(marks, "[/THINK] ", 9));
     assert_null(st_reasoning_rename(marks, "<response>", 10));
     marks = st_reasoning_renamed("{# <response> #}");
-    assert_string_equal(st_reasoning_rename(marks, "<response>", 10), "");
-    assert_string_equal(st_reasoning_rename(marks, "</response>", 11), "");
+    assert_string_equal(st_reasoning_rename(marks, "<response>", 10)->as, "");
+    assert_string_equal(st_reasoning_rename(marks, "</response>", 11)->as, "");
+    marks = st_reasoning_renamed("{# <|channel> #}");
+    assert_string_equal(st_reasoning_rename(marks, "<|channel>", 10)->title, "thought\n");
+    assert_null(st_reasoning_rename(marks, "<channel|>", 10)->title);
     assert_null(st_reasoning_renamed("{# <think> #}"));
     assert_null(st_reasoning_renamed(NULL));
     assert_null(st_reasoning_rename(NULL, "[THINK]", 7));
 }
 
+static void titles_are_part_of_their_mark(void **state) {
+    const char *title = "thought\n";
+    (void)state;
+    assert_int_equal(st_reasoning_title(&title, "thou", 4), 4);
+    assert_int_equal(st_reasoning_title(&title, "", 0), 0);
+    assert_int_equal(st_reasoning_title(&title, "ght\nWell", 8), 4);
+    assert_null(title);
+    assert_int_equal(st_reasoning_title(&title, "thought", 7), 0);
+    title = "thought\n";
+    assert_int_equal(st_reasoning_title(&title, "plan\n", 5), 0);
+    assert_null(title);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(marks_of_families_are_read_as_ours),
+        cmocka_unit_test(titles_are_part_of_their_mark),
         cmocka_unit_test(texts_as_models_write_them),
         cmocka_unit_test(random_texts_in_random_pieces),
         cmocka_unit_test(no_reasoning_is_all_answer),

@@ -121,6 +121,37 @@ static void bytes_that_are_none_are_text(void **state) {
     st_tokenizer_close(t);
 }
 
+#define G(text)                                                                                    \
+    { text, 1, 0 }
+
+static const struct entry gemma[] = {
+    {"<unk>", 2, 0}, {"<bos>", 3, 0}, {"<0xC3>", 6, 0},  {"<0xA9>", 6, 0}, G(SPACE),
+    G("a"),          G("b"),          G(SPACE "a"),      G("ab"),          G("\n"),
+    G("\n\n"),       G(SPACE "ab"),   {"<|turn>", 3, 0}, {"<|\"|>", 4, 0},
+};
+static const char *const gemma_merges[] = {"a b", SPACE " ab", SPACE " a"};
+
+static void gemma_joins_characters_by_merges(void **state) {
+    static const struct file file = {.model = "gemma4",
+                                     .entries = gemma,
+                                     .n_entries = sizeof gemma / sizeof *gemma,
+                                     .merges = gemma_merges,
+                                     .n_merges = sizeof gemma_merges / sizeof *gemma_merges};
+    (void)state;
+    struct stint_tokenizer *t = NULL;
+    char text[ST_PIECE_MAX_BYTES + 8];
+    struct st_detokenizer d = {.begun = true};
+    assert_int_equal(open_file(&file, &t), STINT_OK);
+    assert_ids(t, "ab ab", "8 11"); // no space is added
+    assert_ids(t, " a  b", "7 4 4 6");
+    assert_ids(t, "a\xc3\xa9", "5 2 3");
+    assert_ids(t, "a\n\n\nb", "5 10 9 6");
+    assert_ids(t, "<|turn>a<|\"|>", "12 5 13");
+    assert_int_equal(st_detokenizer_push(&d, t, 11, 0, text), 3);
+    assert_memory_equal(text, " ab", 3);
+    st_tokenizer_close(t);
+}
+
 static const struct entry bytes[] = {
     {"a", 1, 0},
     {"\xc4\xa0", 1, 0},
@@ -324,6 +355,7 @@ static void no_lost_memory_when_memory_is_short(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sentencepiece_joins_by_score),
+        cmocka_unit_test(gemma_joins_characters_by_merges),
         cmocka_unit_test(bytes_that_are_none_are_text),
         cmocka_unit_test(byte_level_splits_as_pre_says),
         cmocka_unit_test(qwen2_composes_characters),
