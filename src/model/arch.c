@@ -171,6 +171,23 @@ const struct st_arch st_archs[] = {
                  "\"partial_rotary_factor\":0.25}}}",
      .window_pattern = 6,
      .gguf_local_theta = 10000.0},
+    {.name = "gemma3n",
+     .model_types = {"gemma3n_text", "gemma3n"},
+     .gguf = "gemma3n",
+     .flags = GEMMA4,
+     .block = ST_BLOCK_SANDWICH,
+     .window = ST_WINDOW_PATTERN,
+     .names = &st_gemma3n_names,
+     .gguf_names = &st_gemma3n_gguf_names,
+     .defaults = "{\"num_attention_heads\":8,\"num_key_value_heads\":2,\"head_dim\":256,"
+                 "\"rms_norm_eps\":1e-6,\"sliding_window\":512,\"query_pre_attn_scalar\":1,"
+                 "\"max_position_embeddings\":32768,\"tie_word_embeddings\":true,"
+                 "\"final_logit_softcapping\":30.0,\"num_kv_shared_layers\":15,"
+                 "\"hidden_size_per_layer_input\":256,\"vocab_size_per_layer_input\":262144,"
+                 "\"altup_num_inputs\":4,\"laurel_rank\":64,\"rope_theta\":1000000.0,"
+                 "\"rope_local_base_freq\":10000.0}",
+     .window_pattern = 5,
+     .gguf_local_theta = 10000.0},
     {.name = "phi",
      .model_types = {"phi"},
      .gguf = "phi2",

@@ -95,6 +95,8 @@ enum st_role {
     ST_ROLE_LAYER_EMBED,   // tokens' inputs of all layers, one beside the other
     ST_ROLE_LAYER_PROJECT, // what the embedding adds to them
     ST_ROLE_LAYER_PROJECT_NORM,
+    ST_ROLE_STREAM_IN, // further hidden states of an embedding; %u is their number
+    ST_ROLE_STREAM_OUT,
     ST_ROLE_ATTN_NORM,
     ST_ROLE_Q,
     ST_ROLE_K,
@@ -139,7 +141,15 @@ enum st_role {
     ST_ROLE_LAYER_GATE, // of a layer's input, from the layer's result
     ST_ROLE_LAYER_OUT,  // the projection of what passes it
     ST_ROLE_LAYER_OUT_NORM,
-    ST_ROLE_LAYER_SCALE, // of a layer's result; Hugging Face: no ending
+    ST_ROLE_LAYER_SCALE,   // of a layer's result; Hugging Face: no ending
+    ST_ROLE_STREAM_ROUTER, // factors of what predicts and corrects hidden states
+    ST_ROLE_STREAM_ROUTER_NORM,
+    ST_ROLE_STREAM_PREDICT,
+    ST_ROLE_STREAM_CORRECT,
+    ST_ROLE_STREAM_SCALE, // of what opens the gate of a layer's input; Hugging Face: no ending
+    ST_ROLE_LAUREL_IN,    // a residual sum of low rank
+    ST_ROLE_LAUREL_OUT,
+    ST_ROLE_LAUREL_NORM,
     ST_ROLE_CONV,        // a convolution's taps
     ST_ROLE_CONV_IN,     // its input; a short convolution's with its two gates, one below the other
     ST_ROLE_CONV_OUT,    // the projection of what the layer gives

@@ -40,15 +40,33 @@ const struct st_names st_hf_names = {{
 
 const struct st_names st_sandwich_names = {{SANDWICH}};
 
+#define LAYER_INPUTS                                                                               \
+    [ST_ROLE_LAYER_EMBED] = "model.embed_tokens_per_layer",                                        \
+    [ST_ROLE_LAYER_PROJECT] = "model.per_layer_model_projection",                                  \
+    [ST_ROLE_LAYER_PROJECT_NORM] = "model.per_layer_projection_norm",                              \
+    [ST_ROLE_LAYER_GATE] = "model.layers.%u.per_layer_input_gate",                                 \
+    [ST_ROLE_LAYER_OUT] = "model.layers.%u.per_layer_projection",                                  \
+    [ST_ROLE_LAYER_OUT_NORM] = "model.layers.%u.post_per_layer_input_norm"
+
 const struct st_names st_gemma4_names = {{
     SANDWICH,
-    [ST_ROLE_LAYER_EMBED] = "model.embed_tokens_per_layer",
-    [ST_ROLE_LAYER_PROJECT] = "model.per_layer_model_projection",
-    [ST_ROLE_LAYER_PROJECT_NORM] = "model.per_layer_projection_norm",
-    [ST_ROLE_LAYER_GATE] = "model.layers.%u.per_layer_input_gate",
-    [ST_ROLE_LAYER_OUT] = "model.layers.%u.per_layer_projection",
-    [ST_ROLE_LAYER_OUT_NORM] = "model.layers.%u.post_per_layer_input_norm",
+    LAYER_INPUTS,
     [ST_ROLE_LAYER_SCALE] = "model.layers.%u.layer_scalar",
+}};
+
+const struct st_names st_gemma3n_names = {{
+    SANDWICH,
+    LAYER_INPUTS,
+    [ST_ROLE_STREAM_IN] = "model.altup_projections.%u",
+    [ST_ROLE_STREAM_OUT] = "model.altup_unembed_projections.%u",
+    [ST_ROLE_STREAM_ROUTER] = "model.layers.%u.altup.modality_router",
+    [ST_ROLE_STREAM_ROUTER_NORM] = "model.layers.%u.altup.router_norm",
+    [ST_ROLE_STREAM_PREDICT] = "model.layers.%u.altup.prediction_coefs",
+    [ST_ROLE_STREAM_CORRECT] = "model.layers.%u.altup.correction_coefs",
+    [ST_ROLE_STREAM_SCALE] = "model.layers.%u.altup.correct_output_scale",
+    [ST_ROLE_LAUREL_IN] = "model.layers.%u.laurel.linear_left",
+    [ST_ROLE_LAUREL_OUT] = "model.layers.%u.laurel.linear_right",
+    [ST_ROLE_LAUREL_NORM] = "model.layers.%u.laurel.post_laurel_norm",
 }};
 
 const struct st_names st_branch_names = {{

@@ -10,6 +10,8 @@ extern const struct st_names st_hf_names;
 extern const struct st_names st_sandwich_names;
 extern const struct st_names st_gemma4_names;
 extern const struct st_names st_gemma4_gguf_names;
+extern const struct st_names st_gemma3n_names;
+extern const struct st_names st_gemma3n_gguf_names;
 extern const struct st_names st_branch_names;
 extern const struct st_names st_glm4_names;
 extern const struct st_names st_moe_names;

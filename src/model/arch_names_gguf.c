@@ -53,14 +53,30 @@ const struct st_names st_post_norm_gguf_names = {{
     [ST_ROLE_FFN_NORM] = "blk.%u.post_attention_norm",
 }};
 
+#define LAYER_INPUTS                                                                               \
+    [ST_ROLE_LAYER_EMBED] = "per_layer_token_embd",                                                \
+    [ST_ROLE_LAYER_PROJECT] = "per_layer_model_proj",                                              \
+    [ST_ROLE_LAYER_PROJECT_NORM] = "per_layer_proj_norm",                                          \
+    [ST_ROLE_LAYER_GATE] = "blk.%u.inp_gate", [ST_ROLE_LAYER_OUT] = "blk.%u.proj",                 \
+    [ST_ROLE_LAYER_OUT_NORM] = "blk.%u.post_norm"
+
 const struct st_names st_gemma4_gguf_names = {{
-    [ST_ROLE_LAYER_EMBED] = "per_layer_token_embd",
-    [ST_ROLE_LAYER_PROJECT] = "per_layer_model_proj",
-    [ST_ROLE_LAYER_PROJECT_NORM] = "per_layer_proj_norm",
-    [ST_ROLE_LAYER_GATE] = "blk.%u.inp_gate",
-    [ST_ROLE_LAYER_OUT] = "blk.%u.proj",
-    [ST_ROLE_LAYER_OUT_NORM] = "blk.%u.post_norm",
+    LAYER_INPUTS,
     [ST_ROLE_LAYER_SCALE] = "blk.%u.layer_output_scale",
+}};
+
+const struct st_names st_gemma3n_gguf_names = {{
+    LAYER_INPUTS,
+    [ST_ROLE_STREAM_IN] = "altup_proj",
+    [ST_ROLE_STREAM_OUT] = "altup_unembd_proj",
+    [ST_ROLE_STREAM_ROUTER] = "blk.%u.altup_router",
+    [ST_ROLE_STREAM_ROUTER_NORM] = "blk.%u.altup_router_norm",
+    [ST_ROLE_STREAM_PREDICT] = "blk.%u.altup_predict_coef",
+    [ST_ROLE_STREAM_CORRECT] = "blk.%u.altup_correct_coef",
+    [ST_ROLE_STREAM_SCALE] = "blk.%u.altup_correct_scale",
+    [ST_ROLE_LAUREL_IN] = "blk.%u.laurel_l",
+    [ST_ROLE_LAUREL_OUT] = "blk.%u.laurel_r",
+    [ST_ROLE_LAUREL_NORM] = "blk.%u.laurel_post_norm",
 }};
 
 const struct st_names st_bitnet_gguf_names = {{

@@ -195,9 +195,12 @@ static stint_status check_layers(const struct st_config *c) {
     const struct range ranges[] = {
         {"width of layers' inputs", c->layer_input, 0, 1u << 16},
         {"all layers' inputs", c->layer_input * c->n_layers, 0, 1u << 22},
+        {"hidden states", c->n_streams, 0, ST_MAX_STREAMS},
+        {"rank of a residual sum", c->laurel, c->n_streams ? 1 : 0, 1u << 20},
         {"vocabulary of layers' inputs", c->layer_vocab, c->layer_input ? 1 : 0, 1u << 24},
     };
     ST_TRY(check_ranges(ranges, sizeof ranges / sizeof *ranges));
+    if (c->n_streams == 1) return st_fail(STINT_E_UNSUPPORTED, "one hidden state of several");
     for (uint32_t i = 0; i < c->n_layers; i++)
         if (c->ffn_at_layer[i] > 1u << 22)
             return st_fail(STINT_E_FORMAT, "feed-forward size %u in layer %u", c->ffn_at_layer[i],

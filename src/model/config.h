@@ -15,6 +15,7 @@ enum {
     ST_MAX_CONV_LENGTH = 5, // a chunk of a prompt is at least as long
     ST_MAX_STATE_DIM = 256, // of a head's keys and values
     ST_NO_FFN = 2,          // of st_config.dense: the layer has no feed-forward block
+    ST_MAX_STREAMS = 8,     // hidden states of a token
     ST_N_MIXED = 5,         // parts of what Mamba-2's first linear gives, in the order of the file
 };
 
@@ -114,6 +115,11 @@ struct st_config {
     uint32_t ffn_at_layer[ST_MAX_LAYERS];  // width of the layer's block; 0: ffn
     uint32_t
         layer_input; // width of the token's input of each layer (session/layer_input.c); 0: none
+    uint8_t cut[ST_MAX_LAYERS];  // 1: gates below the cutoff, in standard deviations from their
+    float cutoff[ST_MAX_LAYERS]; // mean, are 0, the others less by it
+    uint32_t n_streams;          // hidden states of a token (session/streams.c); 0: one
+    uint32_t laurel; // rank of the residual sum beside attention, where there are several
+    bool stream_unscaled;
     uint32_t layer_vocab;             // tokens that have one; others get the first one's
     uint8_t unrotated[ST_MAX_LAYERS]; // 1: the layer's q and k are not rotated
     uint8_t form[ST_MAX_LAYERS];      // enum st_form
@@ -178,6 +184,10 @@ stint_status st_config_join(struct st_config *config);
 stint_status st_config_read_joint(const json_t *json, struct st_config *config);
 // Heads, caches, widths and inputs that differ between layers, from config.json (config_layers.c).
 stint_status st_config_read_layers(const json_t *json, struct st_config *config);
+// Takes the widths of the layers' blocks apart, where there is a list in place of one width.
+stint_status st_config_split_widths(json_t *json, const struct st_arch *arch);
+// The standard normal distribution's quantile of a share between 0 and 1.
+double st_config_deviations(double share);
 // The last n layers use the cache of the last one of their kind before them. STINT_E_UNSUPPORTED.
 stint_status st_config_share_caches(struct st_config *config, uint32_t n);
 // The checks they share: every size in its range, products that fit, heads that divide.

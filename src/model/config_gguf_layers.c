@@ -3,8 +3,8 @@
 #include "model/gguf_reader.h"
 #include "model/weights_int8.h"
 
+#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 // Layers with a window have keys of their own; the file's plain keys are of the others.
 static stint_status read_heads(const struct st_gguf_reader *r, struct st_config *c) {
@@ -50,6 +50,31 @@ static bool has_values(const struct st_checkpoint *checkpoint, const struct st_c
     return !s || s->dims[0] == (uint64_t)with.weight.n_panels * ST_INT8_PANEL;
 }
 
+static stint_status read_streams(const struct st_gguf_reader *r,
+                                 const struct st_checkpoint *checkpoint, struct st_config *c) {
+    struct st_reader_key k = st_reader_key(r, "activation_sparsity_scale");
+    struct st_gguf_array cutoffs = {.type = ST_GGUF_N_TYPES};
+    uint32_t active = 0;
+    ST_TRY(st_reader_size(r, "altup.num_inputs", &c->n_streams));
+    ST_TRY(st_reader_size(r, "altup.active_idx", &active));
+    if (c->n_streams == 0) return STINT_OK;
+    if (active)
+        return st_fail(STINT_E_UNSUPPORTED, "'%s.altup.active_idx' is %u", r->prefix, active);
+    const struct st_tensor *t = st_tensors_find(checkpoint->tensors, "blk.0.laurel_l.weight");
+    if (!t) return st_tensors_missing(checkpoint->tensors, "blk.0.laurel_l.weight");
+    c->laurel = t->dims[0] <= INT32_MAX ? (uint32_t)t->dims[0] : 0;
+    ST_TRY(st_gguf_array(r->gguf, k.text, ST_GGUF_F32, &cutoffs));
+    if (cutoffs.type == ST_GGUF_N_TYPES) return STINT_OK;
+    if (cutoffs.count != c->n_layers)
+        return st_fail(STINT_E_FORMAT, "'%s' has %llu entries for %u layers", k.text,
+                       (unsigned long long)cutoffs.count, c->n_layers);
+    for (uint32_t i = 0; i < c->n_layers; i++) {
+        c->cutoff[i] = st_gguf_array_f32(&cutoffs, i);
+        c->cut[i] = isfinite(c->cutoff[i]); // a share of 0 is minus infinity
+    }
+    return STINT_OK;
+}
+
 stint_status st_config_read_gguf_layers(const struct st_gguf_reader *r,
                                         const struct st_checkpoint *checkpoint,
                                         struct st_config *c) {
@@ -67,6 +92,7 @@ stint_status st_config_read_gguf_layers(const struct st_gguf_reader *r,
     for (uint32_t i = 0; i < c->n_layers && i < c->n_layers - n_shared; i++)
         c->keys_as_values[i] = !has_values(checkpoint, c, i);
     ST_TRY(st_config_share_caches(c, n_shared));
+    ST_TRY(read_streams(r, checkpoint, c));
     ST_TRY(st_reader_size(r, "embedding_length_per_layer_input", &c->layer_input));
     if (c->layer_input == 0) return STINT_OK;
     snprintf(name, sizeof name, "%s.weight", st_arch_role(c->arch, true, ST_ROLE_LAYER_EMBED));

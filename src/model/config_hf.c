@@ -461,7 +461,7 @@ static stint_status with_defaults(const json_t *config, const struct st_arch *ar
         }
     }
     *out = merged;
-    return STINT_OK;
+    return st_config_split_widths(merged, arch);
 }
 
 stint_status st_config_from_hf(const struct st_checkpoint *checkpoint, struct st_config *config) {

@@ -3,6 +3,7 @@
 // of their own from each token (Gemma 4).
 #include "model/config.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,6 +23,80 @@ stint_status st_config_share_caches(struct st_config *c, uint32_t n) {
         c->keys_as_values[i] = 0;
     }
     return STINT_OK;
+}
+
+stint_status st_config_split_widths(json_t *json, const struct st_arch *arch) {
+    json_t *widths = json_object_get(json, "intermediate_size");
+    if (!(arch->flags & ST_ARCH_LAYERS) || !json_is_array(widths)) return STINT_OK;
+    json_t *first = json_array_get(widths, 0);
+    if (json_object_set(json, "intermediate_sizes", widths) == 0 && first &&
+        json_object_set(json, "intermediate_size", first) == 0)
+        return STINT_OK;
+    return st_fail(STINT_E_FORMAT, "'intermediate_size' is an empty list");
+}
+
+// By halving: it need not be fast.
+double st_config_deviations(double share) {
+    double low = -40.0, high = 40.0;
+    for (int i = 0; i < 100; i++) {
+        double middle = 0.5 * (low + high);
+        if (0.5 * erfc(-middle / sqrt(2.0)) < share)
+            low = middle;
+        else
+            high = middle;
+    }
+    return 0.5 * (low + high);
+}
+
+static stint_status read_widths(const json_t *json, struct st_config *c) {
+    const json_t *widths = json_object_get(json, "intermediate_sizes");
+    if (!json_is_array(widths)) return STINT_OK;
+    if (json_array_size(widths) != c->n_layers)
+        return st_fail(STINT_E_FORMAT, "'intermediate_size' has %zu entries for %u layers",
+                       json_array_size(widths), c->n_layers);
+    for (uint32_t i = 0; i < c->n_layers; i++) {
+        json_int_t width = json_integer_value(json_array_get(widths, i));
+        if (width < 1 || width > INT32_MAX)
+            return st_fail(STINT_E_FORMAT, "'intermediate_size'[%u] is no size", i);
+        c->ffn_at_layer[i] = (uint32_t)width;
+    }
+    return STINT_OK;
+}
+
+// Shares of the gates that are to be 0; where the file does not say, of the first ten layers.
+static stint_status read_sparsity(const json_t *json, struct st_config *c) {
+    const json_t *pattern = json_object_get(json, "activation_sparsity_pattern");
+    uint32_t n_default = c->n_layers > 10 ? 10 : 0;
+    bool one = json_is_number(pattern);
+    if (json_is_array(pattern) && json_array_size(pattern) != c->n_layers)
+        return st_fail(STINT_E_FORMAT,
+                       "'activation_sparsity_pattern' has %zu entries for %u layers",
+                       json_array_size(pattern), c->n_layers);
+    for (uint32_t i = 0; i < c->n_layers; i++) {
+        const json_t *value = one ? pattern : json_array_get(pattern, i);
+        double share = json_is_number(value)               ? json_number_value(value)
+                       : !pattern || json_is_null(pattern) ? (i < n_default ? 0.95 : 0.0)
+                                                           : -1.0;
+        if (!(share >= 0.0 && share < 1.0))
+            return st_fail(STINT_E_FORMAT, "'activation_sparsity_pattern'[%u] is no share", i);
+        c->cut[i] = share > 0.0;
+        if (c->cut[i]) c->cutoff[i] = (float)st_config_deviations(share);
+    }
+    return STINT_OK;
+}
+
+static stint_status read_streams(const json_t *json, struct st_config *c) {
+    uint32_t active = 0;
+    bool scaled = true;
+    ST_TRY(st_config_json_size(json, "altup_num_inputs", &c->n_streams));
+    if (c->n_streams == 0) return STINT_OK;
+    ST_TRY(st_config_json_size(json, "altup_active_idx", &active));
+    ST_TRY(st_json_bool(json, "altup_correct_scale", &scaled));
+    ST_TRY(st_config_json_size(json, "laurel_rank", &c->laurel));
+    c->stream_unscaled = !scaled;
+    if (active) return st_fail(STINT_E_UNSUPPORTED, "'altup_active_idx' is %u", active);
+    ST_TRY(read_widths(json, c));
+    return read_sparsity(json, c);
 }
 
 static stint_status refuse_forms(const json_t *json) {
@@ -107,6 +182,7 @@ stint_status st_config_read_layers(const json_t *json, struct st_config *c) {
     ST_TRY(st_json_bool(json, "use_double_wide_mlp", &wide));
     for (uint32_t i = 0; i < c->n_layers && wide; i++)
         c->ffn_at_layer[i] = c->cache_back[i] ? 2 * c->ffn : c->ffn;
+    ST_TRY(read_streams(json, c));
     ST_TRY(st_config_json_size(json, "hidden_size_per_layer_input", &c->layer_input));
     return st_config_json_size(json, "vocab_size_per_layer_input", &c->layer_vocab);
 }

@@ -160,11 +160,18 @@ static void pin_linears(struct stint_model *m, struct st_arena *arena) {
     pin_linear(&w->project_in, arena);
     pin_linear(&w->project_out, arena);
     pin_linear(&w->layer_project, arena);
+    for (uint32_t i = 1; i < m->config.n_streams; i++) {
+        pin_linear(&w->stream_in[i - 1], arena);
+        pin_linear(&w->stream_out[i - 1], arena);
+    }
     for (uint32_t i = 0; i < m->config.n_layers && w->layers; i++) {
         pin_linear(&w->layers[i].router, arena);
         pin_linear(&w->layers[i].shared_gate, arena);
         pin_linear(&w->layers[i].input_gate, arena);
         pin_linear(&w->layers[i].input_out, arena);
+        pin_linear(&w->layers[i].laurel_in, arena);
+        pin_linear(&w->layers[i].laurel_out, arena);
+        pin_linear(&w->layers[i].streams.router, arena);
         pin_linear(&w->layers[i].state.rate, arena);
         pin_linear(&w->layers[i].state.decay, arena);
         pin_latent(&w->layers[i].latent, arena);

@@ -84,8 +84,15 @@ static stint_status visit_pinned(const struct walk *w, struct st_linear_id id) {
     if (id.role == ST_INT8_UP && id.expert == 0) give_float(w, id, true, &l->shared_gate);
     if (id.role == ST_INT8_O) give_float(w, id, true, &l->input_gate);
     if (id.role == ST_INT8_O) give_float(w, id, true, &l->input_out);
+    if (id.role == ST_INT8_O) give_float(w, id, true, &l->laurel_in);
+    if (id.role == ST_INT8_O) give_float(w, id, true, &l->laurel_out);
+    if (id.role == ST_INT8_O) give_float(w, id, true, &l->streams.router);
     if (id.role != ST_INT8_QKV) return STINT_OK;
     if (id.layer == 0) give_float(w, id, true, &w->model->weights.layer_project);
+    for (uint32_t i = 1; i < w->model->config.n_streams && id.layer == 0; i++) {
+        give_float(w, id, true, &w->model->weights.stream_in[i - 1]);
+        give_float(w, id, true, &w->model->weights.stream_out[i - 1]);
+    }
     give_float(w, id, true, &l->state.rate);
     give_float(w, id, true, &l->state.decay);
     give_float(w, id, true, &l->latent.query);

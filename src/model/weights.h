@@ -73,6 +73,14 @@ struct st_latent_weight {
     struct st_linear_weight values; // [heads * value, rank]
 };
 
+// Of a layer whose tokens have several hidden states (session/streams.c).
+struct st_stream_weight {
+    struct st_linear_weight router; // [n_streams, hidden]
+    struct st_norm_weight router_norm;
+    const float *predict, *correct; // [n_streams * n_streams, n_streams], [n_streams, n_streams]
+    const float *scale;             // [hidden] or NULL
+};
+
 struct st_layer {
     struct st_norm_weight attn_norm, q_norm, k_norm, post_attn_norm, ffn_norm, post_ffn_norm;
     struct st_norm_weight v_norm;                  // its weights are 1
@@ -80,6 +88,9 @@ struct st_layer {
     struct st_linear_weight q, k, v, o, router;    // v does not exist with latent attention
     struct st_linear_weight input_gate, input_out; // of the layer's input, where there is one
     struct st_norm_weight input_norm;
+    struct st_stream_weight streams;
+    struct st_linear_weight laurel_in, laurel_out; // a residual sum of low rank
+    struct st_norm_weight laurel_norm;
     const float *scale;                  // of the layer's result; or NULL
     const float *router_bias;            // [n_experts] for the selection; or NULL
     struct st_linear_weight shared_gate; // [1, hidden] of the shared expert, if it has one
@@ -96,6 +107,8 @@ struct st_weights {
     // Tokens' inputs of all layers [layer_vocab, n_layers * layer_input], and their projection.
     struct st_linear_weight layer_embed, layer_project;
     struct st_norm_weight layer_project_norm; // of one layer's
+    // [n_streams - 1] of [hidden, hidden]: further hidden states of an embedding, and back.
+    struct st_linear_weight stream_in[ST_MAX_STREAMS - 1], stream_out[ST_MAX_STREAMS - 1];
     struct st_norm_weight final_norm;
 };
 

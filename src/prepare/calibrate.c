@@ -296,6 +296,11 @@ static stint_status open_in(struct st_calibration *c, uint32_t n_threads) {
 stint_status st_calibration_open(const struct stint_model *model, const int32_t *ids, size_t n_ids,
                                  size_t n_observed, uint32_t n_threads,
                                  struct st_calibration *calibration) {
+    if (model->config.n_streams)
+        return st_fail(STINT_E_UNSUPPORTED,
+                       "packages of models with several hidden states of a "
+                       "token (%s)",
+                       model->config.arch->name);
     calibration->model = model;
     calibration->ids = ids;
     calibration->n_ids = n_ids;

@@ -48,5 +48,6 @@ stint_status st_pass_embed(const struct st_run *r, const int32_t *ids, uint32_t 
         st_session_row(s, &w->positions, row, b->projected);
         k->add(b->projected, c->hidden, b->x + t * c->hidden);
     }
-    return st_layer_inputs_make(r, ids, r->layer, n_layers);
+    ST_TRY(st_layer_inputs_make(r, ids, r->layer, n_layers));
+    return c->n_streams ? st_streams_begin(r) : STINT_OK;
 }

@@ -84,13 +84,20 @@ stint_status st_layer_input_add(const struct st_run *r) {
     const struct st_elementwise *k = r->s->kernels.elementwise;
     struct st_chunk_buffers *b = r->buffers;
     size_t n = r->batch->n;
+    bool streams = c->n_streams != 0;
+    if (streams) ST_TRY(st_streams_correct(r));
     if (c->layer_input) {
-        ST_TRY(st_float_linear(r, b->x, n, &l->input_gate, b->layer_projected));
+        const float *opens = streams ? b->normed : b->x;
+        ST_TRY(st_float_linear(r, opens, n, &l->input_gate, b->layer_projected));
         st_pool_run(r->group->pool, gate_token, (void *)(uintptr_t)r, n);
         ST_TRY(st_float_linear(r, b->layer_projected, n, &l->input_out, b->projected));
         st_pass_norm(r, &l->input_norm, b->projected, n, b->projected);
-        k->add(b->projected, n * c->hidden, b->x);
+        if (streams)
+            st_streams_add(r, b->projected);
+        else
+            k->add(b->projected, n * c->hidden, b->x);
     }
+    if (streams && r->layer + 1 == c->n_layers) return st_streams_end(r);
     if (l->scale) k->scale(*l->scale, b->x, n * c->hidden, b->x);
     return STINT_OK;
 }

@@ -84,11 +84,13 @@ static stint_status finish(const struct st_run *r, enum st_unit unit, const stru
     if (op->finish) ST_TRY(op->finish(r, o));
     if (unit == ST_UNIT_QKV)
         return r->s->model->config.latent.rank ? st_latent_append(r) : forms[form_of(r)].append(r);
-    if (unit == ST_UNIT_O)
+    if (unit == ST_UNIT_O) {
         add_residual(r, &l->post_attn_norm, &l->attn_norm);
-    else
-        add_residual(r, &l->post_ffn_norm, &l->ffn_norm);
-    return unit == ST_UNIT_FFN ? st_layer_input_add(r) : STINT_OK;
+        if (r->s->model->config.n_streams) st_laurel_add(r);
+        return STINT_OK;
+    }
+    add_residual(r, &l->post_ffn_norm, &l->ffn_norm);
+    return st_layer_input_add(r);
 }
 
 static stint_status compute(const struct st_run *r, enum st_unit unit) {
@@ -103,9 +105,12 @@ static stint_status compute(const struct st_run *r, enum st_unit unit) {
 // ---- The subgraphs of a layer
 
 static stint_status attn_norm(const struct st_run *r) {
+    uint32_t n_streams = r->s->model->config.n_streams;
+    if (n_streams) ST_TRY(st_streams_predict(r));
     // A second mixer of the same input finds that where the first one has left it.
     if (!r->s->model->config.joined[r->layer])
         block_norm(r, &r->s->model->weights.layers[r->layer].attn_norm);
+    if (n_streams) ST_TRY(st_laurel_make(r));
     return prepare(r, ST_UNIT_QKV);
 }
 

@@ -16,6 +16,17 @@ void st_pass_rotations(const struct st_run *run); // alone
 stint_status st_layer_inputs_make(const struct st_run *run, const int32_t *ids, uint32_t first,
                                   uint32_t n_layers);
 stint_status st_layer_input_add(const struct st_run *run);
+// Of models whose tokens have several hidden states (streams.c): what makes the others of the
+// embedding, what predicts them before a layer and corrects them behind it, what adds y [n, hidden]
+// to all but the first, and what makes one of them all in x.
+stint_status st_streams_begin(const struct st_run *run);
+stint_status st_streams_predict(const struct st_run *run);
+stint_status st_streams_correct(const struct st_run *run);
+void st_streams_add(const struct st_run *run, const float *y);
+stint_status st_streams_end(const struct st_run *run);
+// The same: a residual sum of low rank, of the normed input; and its part of x.
+stint_status st_laurel_make(const struct st_run *run);
+void st_laurel_add(const struct st_run *run);
 // One subgraph of one layer. STINT_E_CANCELED.
 stint_status st_pass_subgraph(const struct st_run *run, enum st_subgraph_kind kind);
 // The shadow of a linear, where run->shadows_apart: of ST_INT8_UP before the feed-forward block, of

@@ -67,7 +67,7 @@ static size_t widest_input(const struct stint_session *s) {
     const struct st_weights *w = &s->model->weights;
     const struct st_latent *latent = &c->latent;
     size_t widest = st_max(st_max(c->hidden, c->embed), w->head.n_in);
-    widest = st_max(widest, c->layer_input);
+    widest = st_max(widest, st_max(c->layer_input, c->laurel));
     widest = st_max(widest, st_max(latent->query_rank, st_max(latent->plain, latent->rank)));
     for (uint32_t i = 0; i < c->n_layers && !s->model->int8.layers; i++) {
         const struct st_layer *l = &w->layers[i];
@@ -110,6 +110,13 @@ static void lay_out_buffers(struct stint_session *s, struct st_arena *a,
     b->v = ST_TAKE(a, float, n *st_max(st_max(mixer.v, mixer.k), 2 * c->state.n_heads));
     b->layer_inputs = ST_TAKE(a, float, n * c->n_layers * c->layer_input);
     b->layer_projected = ST_TAKE(a, float, st_layer_projected_floats(s));
+    if (c->n_streams) {
+        b->streams = ST_TAKE(a, float, n *(c->n_streams - 1) * c->hidden);
+        b->predicted = ST_TAKE(a, float, n * c->hidden);
+        b->stream_routes = ST_TAKE(a, float, n * c->n_streams);
+        b->laurel_rank = ST_TAKE(a, float, n * c->laurel);
+        b->laurel = ST_TAKE(a, float, n * c->hidden);
+    }
     b->raw = ST_TAKE(a, float, raw_width(c) * n);
     b->state_gates = ST_TAKE(a, float, n * 2 * c->state.n_heads);
     b->bias_factors = ST_TAKE(a, float, n * c->n_heads * st_key_bias_dims(s->model, s->kv.type));

@@ -86,14 +86,17 @@ struct st_chunk_buffers {
     float *bias_factors; // [chunk_len, n_heads, dims] (kv/key_bias.h)
     // Of latent attention: what makes queries, of them and of values all heads', one head's.
     float *latent, *expanded, *latent_head;
-    float *packed;                 // one linear's input in tile order
-    float *cosine[2], *sine[2];    // [chunk_len, rope_dims / 2]; 1: layers with a sliding window
-    float *layer_inputs;           // [chunk_len, n_layers, layer_input]
-    float *layer_projected;        // scratch beside them
-    float *route;                  // [chunk_len, n_experts]
-    float *expert_in, *expert_out; // [chunk_len, hidden]
-    int32_t *expert_tokens;        // [chunk_len] tokens of the expert at hand
-    float *shared_gate;            // [chunk_len]
+    float *packed;              // one linear's input in tile order
+    float *cosine[2], *sine[2]; // [chunk_len, rope_dims / 2]; 1: layers with a sliding window
+    float *layer_inputs;        // [chunk_len, n_layers, layer_input]
+    float *layer_projected;     // scratch beside them
+    // Of tokens with several hidden states: all but the first, [n_streams - 1, chunk_len, hidden],
+    // the first as it was predicted, factors, and the residual sum of low rank.
+    float *streams, *predicted, *stream_routes, *laurel_rank, *laurel;
+    float *route;                       // [chunk_len, n_experts]
+    float *expert_in, *expert_out;      // [chunk_len, hidden]
+    int32_t *expert_tokens;             // [chunk_len] tokens of the expert at hand
+    float *shared_gate;                 // [chunk_len]
     uint8_t *in8, *attended8, *middle8; // quantized, as the device has them
     enum st_npu_kind quantized_on;      // the device that did it last
     struct st_shadow shadow;

@@ -146,6 +146,12 @@ CASES = {
                           "use_double_wide_mlp": True, "hidden_size_per_layer_input": 10,
                           "vocab_size_per_layer_input": 48, "final_logit_softcapping": 3.0,
                           "layer_types": KINDS + ["full_attention"]}, "per-layer"),
+    "gemma3n": ("Gemma3n", {**LONG, "head_dim": 12, "sliding_window": 12, "num_hidden_layers": 6,
+                            "hidden_size_per_layer_input": 10, "vocab_size_per_layer_input": 44,
+                            "num_kv_shared_layers": 2, "laurel_rank": 6, "altup_num_inputs": 3,
+                            "intermediate_size": [56, 56, 56, 56, 72, 72],
+                            "activation_sparsity_pattern": [0.8, 0.6, 0.0, 0.0, 0.3, 0.0],
+                            "final_logit_softcapping": 5.0, "layer_types": KINDS}, "new"),
     # Keys that are values too, and other numbers of heads in layers without a window.
     "gemma4-keys": ("Gemma4", {**COMMON, **GEMMA4, "num_hidden_layers": 6, "hidden_size": 24,
                                "num_attention_heads": 6, "num_key_value_heads": 3, "head_dim": 10,
@@ -250,7 +256,8 @@ WRAPPERS = {"multimodal": ("Gemma3", "gemma3", "model.", "language_model.model."
             "qwen3_5": ("Qwen3_5", "qwen3_5", "model.", "model.language_model.")}
 # Families whose norms are stored less 1, and what their configuration classes end with.
 ZERO_CENTRED = ("Gemma", "Qwen3_5", "Qwen3Next")
-TEXT_CONFIGS = ("Gemma3", "Gemma4", "Qwen3_5", "Qwen3_5Moe")
+WHOLE = ("Gemma3n", "Gemma4")  # but not of these
+TEXT_CONFIGS = ("Gemma3", "Gemma3n", "Gemma4", "Qwen3_5", "Qwen3_5Moe")
 
 
 def centre(name, zero_centred):
@@ -270,6 +277,8 @@ def randomize(model, zero_centred):
                 parameter.copy_(values)
             elif name.endswith("gate_up_proj"):  # large enough for the clamps
                 parameter.copy_(values * 0.7)
+            elif name.endswith("_coefs.weight"):
+                parameter.copy_(values * 0.3)
             elif parameter.ndim == 1:
                 parameter.copy_(values * 0.2 + centre(name, zero_centred))
             else:
@@ -454,7 +463,7 @@ def main():
         config = getattr(transformers, family + text)(**values)
         family_class = getattr(transformers, family + "ForCausalLM")
         model = family_class(config)
-        randomize(model, family.startswith(ZERO_CENTRED) and family != "Gemma4")
+        randomize(model, family.startswith(ZERO_CENTRED) and family not in WHOLE)
         if style == "mxfp4":
             round_experts(model)
         if style == "packed":

@@ -53,6 +53,11 @@ def median_difference(got, wanted, n_tokens):
     return statistics.median(rms_difference(got[row], wanted[row]) for row in rows)
 
 
+def packable():
+    """All but those whose tokens have several hidden states, which `prepare` refuses."""
+    return [one for one in golden.checkpoints() if not one[0].startswith("gemma3n")]
+
+
 class Packages(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -69,7 +74,7 @@ class Packages(unittest.TestCase):
         return package, report
 
     def test_every_checkpoint_prepares_and_runs(self):
-        for i, (name, model, tokens, logits, _) in enumerate(golden.checkpoints()):
+        for i, (name, model, tokens, logits, _) in enumerate(packable()):
             with self.subTest(name):
                 # The tokens of the goldens themselves: what is calibrated on is what is run.
                 trained = name.startswith("novels")
@@ -96,7 +101,7 @@ class Packages(unittest.TestCase):
                                                    "--cpu-threads", str(cpu)), got)
 
     def test_a_bound_of_memory_changes_nothing(self):
-        for i, (name, model, tokens, _, _) in enumerate(golden.checkpoints()):
+        for i, (name, model, tokens, _, _) in enumerate(packable()):
             if name.startswith("novels"):
                 continue  # tests/session/test_bounded.c and its like have them
             shown = json.loads(golden.run("inspect", model, "--json").stdout)

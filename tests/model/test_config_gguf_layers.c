@@ -23,6 +23,11 @@ static void check(const char *name) {
         assert_memory_equal(&heads, &others, sizeof heads);
         assert_int_equal(st_config_ffn(c, i, 0), st_config_ffn(d, i, 0));
     }
+    assert_int_equal(c->n_streams, d->n_streams);
+    assert_int_equal(c->laurel, d->laurel);
+    assert_memory_equal(c->cut, d->cut, sizeof c->cut);
+    for (uint32_t i = 0; i < c->n_layers; i++)
+        if (c->cut[i]) assert_float_equal(c->cutoff[i], d->cutoff[i], 1e-5);
     assert_float_equal(c->attn_scale, 1.0, 0.0);
     assert_float_equal(d->attn_scale, 1.0, 0.0);
     stint_model_close(folder);
@@ -33,6 +38,7 @@ static void folders_and_gguf_say_the_same(void **state) {
     (void)state;
     check("gemma4");
     check("gemma4-keys");
+    check("gemma3n");
 }
 
 int main(void) {

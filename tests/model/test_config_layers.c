@@ -98,6 +98,34 @@ static void what_is_not_of_this_form_is_refused(void **state) {
     assert_read(GEMMA "\"use_bidirectional_attention\":\"vision\"}");
 }
 
+#define GEMMA3N                                                                                    \
+    "{\"model_type\":\"gemma3n_text\",\"hidden_size\":64,\"num_attention_heads\":4,"               \
+    "\"vocab_size\":100,\"head_dim\":16,\"num_hidden_layers\":5,\"num_kv_shared_layers\":0,"
+
+static void hidden_states_and_cutoffs_are_read(void **state) {
+    (void)state;
+    assert_read(GEMMA3N "\"intermediate_size\":[8,8,16,16,8],\"altup_correct_scale\":false,"
+                        "\"activation_sparsity_pattern\":[0.95,0.5,0,0.0,0.1]}");
+    assert_int_equal(config.n_streams, 4);
+    assert_int_equal(config.laurel, 64);
+    assert_true(config.stream_unscaled);
+    assert_int_equal(st_config_ffn(&config, 2, 0), 16);
+    assert_int_equal(st_config_ffn(&config, 4, 0), 8);
+    assert_true(config.cut[0] && config.cut[1] && !config.cut[2] && config.cut[4]);
+    assert_float_equal(config.cutoff[0], 1.6448536, 1e-6);
+    assert_float_equal(config.cutoff[1], 0.0, 1e-6);
+    assert_float_equal(config.cutoff[4], -1.2815516, 1e-6);
+    assert_read(GEMMA3N "\"intermediate_size\":8,\"activation_sparsity_pattern\":null}");
+    assert_int_equal(config.cut[0], 0);
+    assert_refused(GEMMA3N "\"intermediate_size\":[8,8]}", "2 entries for 5");
+    assert_refused(GEMMA3N "\"intermediate_size\":[]}", "empty list");
+    assert_refused(GEMMA3N "\"intermediate_size\":8,\"activation_sparsity_pattern\":1.0}", "[0]");
+    assert_refused(GEMMA3N "\"intermediate_size\":8,\"altup_active_idx\":1}", "altup_active_idx");
+    assert_refused(GEMMA3N "\"intermediate_size\":8,\"altup_num_inputs\":1}", "one hidden state");
+    assert_refused(GEMMA3N "\"intermediate_size\":8,\"altup_num_inputs\":9}", "hidden states");
+    assert_refused(GEMMA3N "\"intermediate_size\":8,\"laurel_rank\":0}", "rank");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(heads_are_those_of_the_kind_of_layer),
@@ -105,6 +133,7 @@ int main(void) {
         cmocka_unit_test(caches_are_the_last_ones_of_their_kind),
         cmocka_unit_test(inputs_have_a_width_and_a_vocabulary),
         cmocka_unit_test(what_is_not_of_this_form_is_refused),
+        cmocka_unit_test(hidden_states_and_cutoffs_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,9 +53,34 @@ static void a_family_without_inputs_has_scales_alone(void **state) {
     stint_model_close(m);
 }
 
+static void hidden_states_are_bound_alike(void **state) {
+    (void)state;
+    stint_model *folder = ts_golden_model("gemma3n", "");
+    stint_model *gguf = ts_golden_model("gemma3n", "model.gguf");
+    const struct st_config *c = &folder->config;
+    const struct st_weights *a = &folder->weights, *b = &gguf->weights;
+    uint32_t n = c->n_streams, width = c->hidden;
+    for (uint32_t i = 0; i + 1 < n; i++) {
+        assert_same(&a->stream_in[i], &b->stream_in[i], width, width);
+        assert_same(&a->stream_out[i], &b->stream_out[i], width, width);
+    }
+    for (uint32_t i = 0; i < c->n_layers; i++) {
+        const struct st_layer *l = &a->layers[i], *m = &b->layers[i];
+        assert_same(&l->laurel_in, &m->laurel_in, c->laurel, width);
+        assert_same(&l->laurel_out, &m->laurel_out, width, c->laurel);
+        assert_same(&l->streams.router, &m->streams.router, n, width);
+        assert_memory_equal(l->streams.predict, m->streams.predict, n * n * n * sizeof(float));
+        assert_memory_equal(l->streams.correct, m->streams.correct, n * n * sizeof(float));
+        assert_memory_equal(l->streams.scale, m->streams.scale, width * sizeof(float));
+    }
+    stint_model_close(folder);
+    stint_model_close(gguf);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(folders_and_gguf_bind_the_same),
+        cmocka_unit_test(hidden_states_are_bound_alike),
         cmocka_unit_test(a_family_without_inputs_has_scales_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

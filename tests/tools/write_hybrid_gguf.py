@@ -195,11 +195,45 @@ def gemma4_tensors(config, name, tensor):
     yield name + ".weight" if name.endswith("layer_scalar") else name, tensor
 
 
+# ---- Gemma 3n
+
+def gemma3n_keys(writer, config, tensors):
+    widths = config["intermediate_size"]
+    rope = config["rope_parameters"]
+    quantile = torch.distributions.normal.Normal(0, 1).icdf
+    writer.add_rope_freq_base(rope["full_attention"]["rope_theta"])
+    writer.add_rope_freq_base_swa(rope["sliding_attention"]["rope_theta"])
+    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
+    writer.add_sliding_window(config["sliding_window"])
+    writer.add_sliding_window_pattern([kind == "sliding_attention" for kind in layer_types(config)])
+    writer.add_head_count_kv(config["num_key_value_heads"])
+    writer.add_key_length(config["head_dim"])
+    writer.add_value_length(config["head_dim"])
+    writer.add_feed_forward_length(widths if len(set(widths)) > 1 else widths[0])
+    writer.add_shared_kv_layers(config["num_kv_shared_layers"])
+    writer.add_embedding_length_per_layer_input(config["hidden_size_per_layer_input"])
+    writer.add_altup_active_idx(config["altup_active_idx"])
+    writer.add_altup_num_inputs(config["altup_num_inputs"])
+    writer.add_final_logit_softcapping(config["final_logit_softcapping"])
+    writer.add_activation_sparsity_scale(
+        [quantile(torch.tensor(share)).item() for share in config["activation_sparsity_pattern"]])
+    for kind in ("altup_projections", "altup_unembed_projections"):
+        parts = [tensors[f"model.{kind}.{i}.weight"] for i in range(config["altup_num_inputs"] - 1)]
+        tensors[f"model.{kind}.weight"] = torch.stack(parts)
+
+
+def gemma3n_tensors(config, name, tensor):
+    if name.split(".")[1].startswith("altup") and name.count(".") > 2:
+        return  # one of those that are together in one tensor
+    yield name + ".weight" if name.endswith("_scale") else name, tensor
+
+
 # ---- Files
 
 # Of a model_type: the architecture's name in GGUF, its keys beside the common ones, and the tensors
 # that one of the checkpoint's becomes.
 FAMILIES = {
+    "gemma3n_text": (gguf.MODEL_ARCH.GEMMA3N, gemma3n_keys, gemma3n_tensors),
     "gemma4_text": (gguf.MODEL_ARCH.GEMMA4, gemma4_keys, gemma4_tensors),
     "lfm2": (gguf.MODEL_ARCH.LFM2, lfm2_keys, lfm2_tensors),
     "granitemoehybrid": (gguf.MODEL_ARCH.GRANITE_HYBRID, mamba_keys, mamba_tensors),

@@ -13,8 +13,19 @@ struct activation {
     const struct st_run *run;
     size_t n; // elements per token
     bool gated;
-    const float *norm; // of the result; or NULL
+    const float *norm;   // of the result; or NULL
+    const float *cutoff; // standard deviations over the mean that a gate must reach; or NULL
 };
+
+// What remains of a gate's outputs: the excess over the cutoff of this token.
+static void cut(float deviations, size_t n, float *gate) {
+    double sum = 0.0, squares = 0.0;
+    for (size_t i = 0; i < n; i++) sum += (double)gate[i];
+    double mean = sum / (double)n;
+    for (size_t i = 0; i < n; i++) squares += ((double)gate[i] - mean) * ((double)gate[i] - mean);
+    float from = (float)(mean + sqrt(squares / (double)n) * (double)deviations);
+    for (size_t i = 0; i < n; i++) gate[i] = fmaxf(gate[i] - from, 0.0f);
+}
 
 static void activate_token(void *context, size_t t, size_t worker) {
     (void)worker;
@@ -22,6 +33,7 @@ static void activate_token(void *context, size_t t, size_t worker) {
     const struct st_elementwise *k = a->run->s->kernels.elementwise;
     enum st_act act = a->run->s->model->config.act;
     float *up = a->run->buffers->up + t * a->n;
+    if (a->cutoff) cut(*a->cutoff, a->n, a->run->buffers->gate + t * a->n);
     if (a->gated)
         k->act_gated(act, a->run->buffers->gate + t * a->n, up, a->n, up);
     else
@@ -35,7 +47,9 @@ static stint_status run_block(const struct st_run *r, const struct st_operands *
     struct st_chunk_buffers *b = r->buffers;
     size_t n_ffn = st_config_ffn(&r->s->model->config, r->layer, o->expert);
     const struct st_ffn_weight *block = &r->s->model->weights.layers[r->layer].ffn[o->expert];
-    struct activation activation = {r, n_ffn, st_linear_exists(&block->gate), block->norm};
+    const struct st_config *c = &r->s->model->config;
+    struct activation activation = {r, n_ffn, st_linear_exists(&block->gate), block->norm,
+                                    c->cut[r->layer] ? &c->cutoff[r->layer] : NULL};
     struct st_operands up = *o, down = *o;
     up.y[0] = b->up;
     up.y[1] = b->gate;
