@@ -277,7 +277,7 @@ static stint_status read_unrotated(const json_t *json, struct st_config *c) {
 static stint_status read_layer_types(const json_t *json, struct st_config *c) {
     const json_t *types = json_object_get(json, "layer_types");
     if (!json_is_array(types)) return STINT_OK;
-    if (json_array_size(types) != c->n_layers)
+    if (json_array_size(types) != c->n_layers || c->n_layers > ST_MAX_LAYERS)
         return st_fail(STINT_E_FORMAT, "'layer_types' has %zu entries for %u layers",
                        json_array_size(types), c->n_layers);
     for (uint32_t i = 0; i < c->n_layers; i++) {

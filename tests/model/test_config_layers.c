@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 #include <cmocka.h>
 
 #define S "\"sliding_attention\""
@@ -102,6 +104,19 @@ static void what_is_not_of_this_form_is_refused(void **state) {
     "{\"model_type\":\"gemma3n_text\",\"hidden_size\":64,\"num_attention_heads\":4,"               \
     "\"vocab_size\":100,\"head_dim\":16,\"num_hidden_layers\":5,\"num_kv_shared_layers\":0,"
 
+static void more_layers_than_any_limit_are_refused(void **state) {
+    static char text[64 << 10];
+    size_t n = ST_MAX_LAYERS + 1;
+    (void)state;
+    snprintf(
+        text, sizeof text,
+        "{\"model_type\":\"gemma4_text\",\"hidden_size\":64,\"num_attention_heads\":4,"
+        "\"vocab_size\":100,\"intermediate_size\":8,\"num_hidden_layers\":%zu,\"layer_types\":[" F,
+        n);
+    for (size_t i = 1; i < n; i++) strcat(text, "," S);
+    assert_refused(strcat(text, "]}"), "layers");
+}
+
 static void hidden_states_and_cutoffs_are_read(void **state) {
     (void)state;
     assert_read(GEMMA3N "\"intermediate_size\":[8,8,16,16,8],\"altup_correct_scale\":false,"
@@ -133,6 +148,7 @@ int main(void) {
         cmocka_unit_test(caches_are_the_last_ones_of_their_kind),
         cmocka_unit_test(inputs_have_a_width_and_a_vocabulary),
         cmocka_unit_test(what_is_not_of_this_form_is_refused),
+        cmocka_unit_test(more_layers_than_any_limit_are_refused),
         cmocka_unit_test(hidden_states_and_cutoffs_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -225,7 +225,10 @@ def gemma3n_keys(writer, config, tensors):
 def gemma3n_tensors(config, name, tensor):
     if name.split(".")[1].startswith("altup") and name.count(".") > 2:
         return  # one of those that are together in one tensor
-    yield name + ".weight" if name.endswith("_scale") else name, tensor
+    if name.endswith("correct_output_scale"):
+        name += ".weight"
+        tensor = tensor if config["altup_correct_scale"] else torch.ones_like(tensor)
+    yield name, tensor
 
 
 # ---- Files
