@@ -372,8 +372,8 @@ typedef struct stint_session_options {
                              there first, then attention's linears, the head last; the CPU computes
                              the rest. Default 0: no limit */
     /* Most tokens that stint_generate() drafts for a step, where it measures that this is faster:
-     * what followed the same words before. The text does not change. Default 0: none; at most
-     * STINT_MAX_STEP_ROWS - 1. Without effect, with a warning, where neurons are predicted. */
+     * what followed the same words before, or a layer of the checkpoint predicts. Same text.
+     * STINT_MAX_STEP_ROWS - 1 at most; default 0: none. Without effect if neurons are predicted. */
     uint32_t n_drafts;
     /* Where nothing was like the text's end, steps with so many bits of the nested weights, or the
      * next fewer that are below the text's precision, draft. Default 0: none do. */
@@ -774,7 +774,7 @@ typedef struct stint_generation_result {
     size_t tool_calls;
     size_t decode_steps;                    /* after the prompt */
     size_t drafted_tokens, accepted_tokens; /* computed in them as drafts; part of the answer */
-    size_t self_drafted_tokens, self_accepted_tokens; /* of these, that fewer bits drafted */
+    size_t self_drafted_tokens, self_accepted_tokens; /* of these, that weights drafted */
 } stint_generation_result;
 
 /* Appends the prompt ids (at least one, unless the sequence holds some) and generates. If ids is

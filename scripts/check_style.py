@@ -86,6 +86,7 @@ COVERED = {
     "src/cli/outliers.c": "tests/e2e/test_prepare.py",
     "src/cli/outliers_svg.c": "tests/e2e/test_prepare.py",
     "src/chat/tool_bodies.c": "tests/chat/test_tool_calls.c",
+    "src/model/weights_ahead.c": "tests/session/test_ahead.c",
     "src/eval/lines.c": "tests/eval/test_items.c",
     "src/eval/read_items.c": "tests/eval/test_items.c",
     "src/eval/score.c": "tests/golden/test_eval.py",

@@ -163,7 +163,8 @@ const struct st_cli_option st_cli_common_rows[] = {
      .preset = "auto",
      .max = STINT_MAX_STEP_ROWS - 1,
      .help = "maximum tokens to draft for a step, where that measures faster: what followed the "
-             "same words before; the text stays the same; 0: off; auto: 15, with --memory 0",
+             "same words before, or what a layer for it in a checkpoint predicts; the text stays "
+             "the same; 0: off; auto: 15, with --memory 0",
      .offset = offsetof(struct st_cli_common, n_drafts)},
     {.name = "draft-bits",
      .kind = ST_CLI_AUTO,

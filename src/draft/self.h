@@ -9,7 +9,10 @@
 
 #include "draft/draft.h"
 
-enum { ST_SELF_CLASSES = 6 }; // of margins
+enum {
+    ST_SELF_CLASSES = 6, // of margins
+    ST_SELF_AHEAD = 64,  // in place of bits: the checkpoint's own layer drafts (session/ahead.h)
+};
 
 // Of one session. Zero-initialise.
 struct st_self_draft {

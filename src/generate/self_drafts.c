@@ -29,6 +29,7 @@ static void begin(struct stint_session *s, struct st_rows *rows, struct st_propo
         about.n_rows += p->n_selected;
         for (size_t k = 0; k < p->n_selected; k++) about.tokens += p->chances[k];
         if (p->n_selected || p->max == 0) continue;
+        if (s->ahead.on && !st_ahead_is_ready(s, rows->texts[i].sequence)) continue;
         c->texts[c->n] = &rows->texts[i];
         c->proposals[c->n++] = p;
         about.max = st_max(about.max, p->max);
@@ -69,13 +70,17 @@ static bool take(struct stint_session *s, const struct st_rows *rows, const stru
 static stint_status step(struct stint_session *s, struct st_rows *rows, struct chain *c) {
     uint32_t sequences[STINT_MAX_STEP_ROWS];
     int32_t ids[STINT_MAX_STEP_ROWS];
+    bool first = c->proposals[0]->n_selected == 0;
     for (size_t i = 0; i < c->n; i++) {
         const struct st_proposal *p = c->proposals[i];
         sequences[i] = c->texts[i]->sequence;
         ids[i] = p->n_selected ? p->ids[p->n_selected - 1] : c->texts[i]->newest;
     }
     uint64_t begun = st_now_ns();
-    ST_TRY(st_session_step(s, s->self_draft.bits, sequences, ids, c->n, c->logits));
+    if (s->ahead.on)
+        ST_TRY(st_ahead_step(s, sequences, ids, c->n, first, c->logits));
+    else
+        ST_TRY(st_session_step(s, s->self_draft.bits, sequences, ids, c->n, c->logits));
     double seconds = (double)(st_now_ns() - begun) * 1e-9;
     st_self_draft_measure(&s->self_draft, c->n, seconds);
     rows->drafting += seconds;
@@ -93,7 +98,7 @@ static stint_status step(struct stint_session *s, struct st_rows *rows, struct c
 stint_status st_self_drafts_add(struct stint_session *s, struct st_rows *rows,
                                 struct st_proposal *proposals, float *logits) {
     struct chain chain = {.logits = logits};
-    unsigned bits = st_self_drafts_bits(s, rows->bits);
+    unsigned bits = s->ahead.on ? ST_SELF_AHEAD : st_self_drafts_bits(s, rows->bits);
     size_t lengths[STINT_MAX_STEP_ROWS];
     stint_status status = STINT_OK;
     if (!bits) return STINT_OK;

@@ -160,6 +160,10 @@ enum st_role {
     ST_ROLE_STATE_DECAY_BIAS,
     ST_ROLE_STATE_SKIP,        // what of the values passes by the state
     ST_ROLE_STATE_DECAY_SCALE, // Hugging Face: its logarithm; GGUF: times -1
+    ST_ROLE_AHEAD_JOIN,        // of a layer that predicts a further token: what makes its input of
+    ST_ROLE_AHEAD_EMBED_NORM,  // a token's embedding, normed,
+    ST_ROLE_AHEAD_HIDDEN_NORM, // and of the hidden state before it, normed
+    ST_ROLE_AHEAD_NORM,        // the norm behind that layer
     ST_N_ROLES
 };
 

@@ -31,6 +31,10 @@ const struct st_names st_hf_names = {{
     [ST_ROLE_KV_A] = "model.layers.%u.self_attn.kv_a_proj_with_mqa",
     [ST_ROLE_KV_A_NORM] = "model.layers.%u.self_attn.kv_a_layernorm",
     [ST_ROLE_KV_B] = "model.layers.%u.self_attn.kv_b_proj",
+    [ST_ROLE_AHEAD_JOIN] = "model.layers.%u.eh_proj",
+    [ST_ROLE_AHEAD_EMBED_NORM] = "model.layers.%u.enorm",
+    [ST_ROLE_AHEAD_HIDDEN_NORM] = "model.layers.%u.hnorm",
+    [ST_ROLE_AHEAD_NORM] = "model.layers.%u.shared_head.norm",
 }};
 
 #define SANDWICH                                                                                   \
@@ -185,8 +189,15 @@ const struct st_names st_lfm2_moe_names = {{
     [ST_ROLE_STATE_NORM] = of ".norm", [ST_ROLE_STATE_DECAY_BIAS] = of ".dt_bias",                 \
     [ST_ROLE_STATE_DECAY_SCALE] = of ".A_log"
 
+// A layer that predicts a further token stands apart (st_bind_ahead).
+#define AHEAD                                                                                      \
+    [ST_ROLE_AHEAD_JOIN] = ST_AHEAD_PREFIX "fc",                                                   \
+    [ST_ROLE_AHEAD_EMBED_NORM] = ST_AHEAD_PREFIX "pre_fc_norm_embedding",                          \
+    [ST_ROLE_AHEAD_HIDDEN_NORM] = ST_AHEAD_PREFIX "pre_fc_norm_hidden",                            \
+    [ST_ROLE_AHEAD_NORM] = ST_AHEAD_PREFIX "norm"
+
 #define QWEN35_DELTA                                                                               \
-    STATE("model.layers.%u.linear_attn"),                                                          \
+    AHEAD, STATE("model.layers.%u.linear_attn"),                                                   \
         [ST_ROLE_CONV_IN] = "model.layers.%u.linear_attn.in_proj_qkv",                             \
         [ST_ROLE_STATE_GATE] = "model.layers.%u.linear_attn.in_proj_z",                            \
         [ST_ROLE_STATE_RATE] = "model.layers.%u.linear_attn.in_proj_b",                            \
@@ -198,6 +209,7 @@ const struct st_names st_qwen35_moe_names = {{QWEN35_DELTA, EXPERTS_AND_GATED}};
 
 const struct st_names st_qwen3next_names = {{
     EXPERTS_AND_GATED,
+    AHEAD,
     STATE("model.layers.%u.linear_attn"),
     [ST_ROLE_CONV_IN] = "model.layers.%u.linear_attn.in_proj_qkvz",
     [ST_ROLE_STATE_RATE] = "model.layers.%u.linear_attn.in_proj_ba",

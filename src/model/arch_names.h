@@ -6,6 +6,9 @@
 
 #include "model/arch.h"
 
+// Before the names of a layer that predicts a further token and stands apart from the others.
+#define ST_AHEAD_PREFIX "mtp."
+
 extern const struct st_names st_hf_names;
 extern const struct st_names st_sandwich_names;
 extern const struct st_names st_gemma4_names;

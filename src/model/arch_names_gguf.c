@@ -47,6 +47,10 @@ const struct st_names st_gguf_names = {{
     [ST_ROLE_CONV] = "blk.%u.shortconv.conv",
     [ST_ROLE_CONV_IN] = "blk.%u.shortconv.in_proj",
     [ST_ROLE_CONV_OUT] = "blk.%u.shortconv.out_proj",
+    [ST_ROLE_AHEAD_JOIN] = "blk.%u.nextn.eh_proj",
+    [ST_ROLE_AHEAD_EMBED_NORM] = "blk.%u.nextn.enorm",
+    [ST_ROLE_AHEAD_HIDDEN_NORM] = "blk.%u.nextn.hnorm",
+    [ST_ROLE_AHEAD_NORM] = "blk.%u.nextn.shared_head_norm",
 }};
 
 const struct st_names st_post_norm_gguf_names = {{

@@ -305,7 +305,7 @@ static stint_status bind_no_ffn(const struct st_binder *b, struct st_layer *laye
     return STINT_OK;
 }
 
-static stint_status bind_layer(const struct st_binder *b, uint32_t i, struct st_layer *layer) {
+stint_status st_bind_layer(const struct st_binder *b, uint32_t i, struct st_layer *layer) {
     const struct st_config *c = b->config;
     bool branch = c->block == ST_BLOCK_BRANCH;
     struct st_binder mixer = *b, ffn = *b;
@@ -382,10 +382,13 @@ stint_status st_weights_bind(const struct st_tensor_source *source, struct st_co
     struct st_binder b = {source, config, arena, prefixes, NULL};
     b.prefix = find_prefix(b);
     struct st_layer unused;
-    struct st_weights w = {.layers = ST_TAKE(arena, struct st_layer, config->n_layers)};
+    bool ahead = st_bind_has_ahead(&b);
+    struct st_weights w = {.layers = ST_TAKE(arena, struct st_layer, config->n_layers + ahead)};
     ST_TRY(bind_ends(&b, &w));
     for (uint32_t i = 0; i < config->n_layers; i++)
-        ST_TRY(bind_layer(&b, i, w.layers ? &w.layers[i] : &unused));
+        ST_TRY(st_bind_layer(&b, i, w.layers ? &w.layers[i] : &unused));
+    if (ahead)
+        ST_TRY(st_bind_ahead(&b, w.layers ? &w.layers[config->n_layers] : &unused, &w.ahead));
     *weights = w;
     return STINT_OK;
 }

@@ -101,8 +101,17 @@ struct st_layer {
     struct st_ffn_weight *ffn; // [st_config_blocks()]; where that is 0, one of nothing
 };
 
+// A layer behind the others that predicts a further token (multi-token prediction): of a token's
+// embedding and of the hidden state before it.
+struct st_ahead_weight {
+    struct st_linear_weight
+        join; // [hidden, 2 hidden]: of the embedding, then of the state; or none
+    struct st_norm_weight embed_norm, hidden_norm, norm; // of both, and behind the layer
+};
+
 struct st_weights {
-    struct st_layer *layers; // [n_layers]
+    struct st_layer *layers; // [n_layers], and one more where ahead.join exists
+    struct st_ahead_weight ahead;
     struct st_linear_weight embed, positions, project_in, project_out, head;
     // Tokens' inputs of all layers [layer_vocab, n_layers * layer_input], and their projection.
     struct st_linear_weight layer_embed, layer_project;

@@ -106,6 +106,10 @@ static stint_status eval_batches(struct stint_session *s, const struct st_eval_r
         if (e->logits && !e->all && done + n == e->n)
             ST_TRY(rows_logits(&run, n - 1, n, e->logits));
         if (e->pooled) ST_TRY(st_pooled_add(&run, n, e->pooled));
+        if (s->ahead.on) {
+            run.phase = phase_of(s, e);
+            ST_TRY(st_ahead_prompt(&run, e, done, n));
+        }
         if (e->progress) e->progress(e->progress_context, "prompt", done + n, e->n);
     }
     return STINT_OK;
@@ -195,6 +199,9 @@ static stint_status step_batch(struct stint_session *s, unsigned precision,
     stint_status status = st_pass_forward(&run, ids);
     if (status == STINT_OK) tell_state(s, st_state_end, precision, places, n);
     if (status == STINT_OK && logits) status = st_pass_logits(&run, 0, n, logits);
+    for (size_t i = 0; i < n && s->ahead.on && status == STINT_OK; i++)
+        st_ahead_keep(s, places[i].sequence, places[i].position, ids[i],
+                      run.buffers->x + i * s->model->config.hidden);
     if (status == STINT_OK) status = check_files(s);
     if (s->source->end) s->source->end(s, status);
     return status;

@@ -213,11 +213,11 @@ stint_status st_pass_head_input(const struct st_run *r, const float *x, size_t n
     return STINT_OK;
 }
 
-stint_status st_pass_logits(const struct st_run *r, size_t first, size_t n, float *logits) {
+stint_status st_pass_head(const struct st_run *r, const float *input, size_t n, float *logits) {
     const struct stint_session *s = r->s;
     const struct st_config *c = &s->model->config;
-    struct st_operands o = {.role = ST_INT8_HEAD, .n = n, .y = {logits}, .y_row = {c->vocab}};
-    ST_TRY(st_pass_head_input(r, r->buffers->x + first * c->hidden, n, &o.x));
+    struct st_operands o = {
+        .role = ST_INT8_HEAD, .x = input, .n = n, .y = {logits}, .y_row = {c->vocab}};
     ST_TRY(st_op_all(st_op_of(r, ST_UNIT_HEAD), r, &o));
     if (c->logit_scale != 1.0f)
         s->kernels.elementwise->scale(c->logit_scale, logits, n * c->vocab, logits);
@@ -227,4 +227,10 @@ stint_status st_pass_logits(const struct st_run *r, size_t first, size_t n, floa
         return st_fail(STINT_E_FORMAT, "the logits are not finite numbers: weights of this model "
                                        "are damaged (NaN or infinite)");
     return STINT_OK;
+}
+
+stint_status st_pass_logits(const struct st_run *r, size_t first, size_t n, float *logits) {
+    const float *input;
+    ST_TRY(st_pass_head_input(r, r->buffers->x + first * r->s->model->config.hidden, n, &input));
+    return st_pass_head(r, input, n, logits);
 }

@@ -38,6 +38,8 @@ stint_status st_pass_forward(const struct st_run *run, const int32_t *ids);
 // What the output head meets, [n, embed], of x [n, hidden]: valid until the next call.
 stint_status st_pass_head_input(const struct st_run *run, const float *x, size_t n,
                                 const float **input);
+// logits [n, vocab] of such inputs. STINT_E_FORMAT if they are not finite.
+stint_status st_pass_head(const struct st_run *run, const float *input, size_t n, float *logits);
 // logits [n, vocab] of rows first..first + n - 1 of x. STINT_E_FORMAT if they are not finite.
 stint_status st_pass_logits(const struct st_run *run, size_t first, size_t n, float *logits);
 // Norm of every row of x [n, norm->n] into y, which may be x (norm.c).

@@ -69,6 +69,7 @@ static size_t widest_input(const struct stint_session *s) {
     size_t widest = st_max(st_max(c->hidden, c->embed), w->head.n_in);
     widest = st_max(widest, st_max(c->layer_input, c->laurel));
     widest = st_max(widest, st_max(latent->query_rank, st_max(latent->plain, latent->rank)));
+    if (s->ahead.on) widest = st_max(widest, w->ahead.join.n_in);
     for (uint32_t i = 0; i < c->n_layers && !s->model->int8.layers; i++) {
         const struct st_layer *l = &w->layers[i];
         widest = st_max(widest, st_max(l->q.n_in, l->o.n_in));
@@ -184,6 +185,7 @@ static void lay_out(struct stint_session *s, struct st_arena *a) {
     s->logits = ST_TAKE(a, float, (1 + s->n_drafts) * (size_t)c->vocab);
     s->draws = ST_TAKE(a, float, 2 * (size_t)c->vocab);
     lay_out_sequences(s, a);
+    st_ahead_lay_out(s, a);
 }
 
 // Bytes of the cache, and of all else.
@@ -247,6 +249,7 @@ static stint_status apply_options(const struct stint_model *model,
     s->kernels.pairs = select_pairs(s);
     s->group.n_threads = o.n_threads ? o.n_threads : st_cpu_cores();
     if (!s->kv.layerwise) ST_TRY(apply_split(&o, s));
+    s->ahead.on = st_ahead_applies(s);
     s->n_buffers =
         s->split.on ? st_min(ST_SPLIT_BUFFERS, st_ceil_div(s->n_context, s->chunk_len)) : 1;
     return STINT_OK;

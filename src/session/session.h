@@ -14,6 +14,7 @@
 #include "model/graph.h"
 #include "model/model.h"
 #include "sched/executor.h"
+#include "session/ahead.h"
 #include "session/kv/cache.h"
 #include "session/linear/npu.h"
 #include "session/linear/shadow.h"
@@ -172,6 +173,7 @@ struct stint_session {
     uint32_t draft_bits;        // most bits of steps that draft; 0: none do
     struct st_draft_costs draft_costs;
     struct st_self_draft self_draft;
+    struct st_ahead ahead;
     unsigned newest_bits;   // of the weights that gave the newest logits; 0: float
     st_observe_fn *observe; // or NULL
     void *observe_context;

@@ -9,6 +9,7 @@ import pathlib
 import shutil
 import sys
 
+import ahead
 import torch
 import torch._dynamo
 import transformers
@@ -52,6 +53,14 @@ def rope(kind, **values):
 # name: (transformers class, config, how the checkpoint is written: "new" is transformers 5's
 # spelling of config.json, "old" is what earlier releases wrote, "multimodal" wraps the text model)
 CASES = {
+    "ahead-deepseek-v3": ("DeepseekV3", {
+        **COMMON, "num_hidden_layers": 2, "q_lora_rank": 16, "kv_lora_rank": 20,
+        "qk_nope_head_dim": 12, "qk_rope_head_dim": 8, "v_head_dim": 10, "n_routed_experts": 4,
+        "num_experts_per_tok": 2, "moe_intermediate_size": 20, "n_shared_experts": 1,
+        "first_k_dense_replace": 1, "num_key_value_heads": 4, "n_group": 2, "topk_group": 1},
+                          "ahead"),
+    "ahead-qwen35": ("Qwen3_5", {**COMMON, **DELTA, "num_hidden_layers": 4, "layer_types": 2 * [
+        "linear_attention", "full_attention"]}, "ahead"),
     "bitnet": ("BitNet", LONG, "new"),
     "bitnet-online": ("BitNet", {**COMMON, "num_hidden_layers": 2, "tie_word_embeddings": True},
                       "online"),
@@ -485,6 +494,9 @@ def main():
         (folder / "tokens.json").write_text(json.dumps({"tokens": tokens}) + "\n")
         (folder / "logits.f32").write_bytes(logits.float().numpy().astype("<f4").tobytes())
         respell(folder, style, values)
+        if style == "ahead":
+            ahead.add(folder, model, tokens, lambda parts: randomize(
+                parts, family.startswith(ZERO_CENTRED)))
         if values.get("max_position_embeddings") == LONG["max_position_embeddings"]:
             answer = {"tokens": greedy(model, tokens)}
             (folder / "greedy.json").write_text(json.dumps(answer) + "\n")

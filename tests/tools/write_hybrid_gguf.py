@@ -231,6 +231,21 @@ def gemma3n_tensors(config, name, tensor):
     yield name, tensor
 
 
+# ---- A layer that predicts a further token
+
+AHEAD = {"mtp.fc.": "eh_proj.", "mtp.pre_fc_norm_embedding.": "enorm.",
+         "mtp.pre_fc_norm_hidden.": "hnorm.", "mtp.norm.": "shared_head.norm.",
+         "mtp.layers.0.": ""}
+
+
+def numbered(config, name):
+    """Such a layer's names where it is one more behind the others, as in GGUF files."""
+    for apart, behind in AHEAD.items():
+        if name.startswith(apart):
+            return name.replace(apart, f"model.layers.{config['num_hidden_layers']}.{behind}", 1)
+    return name
+
+
 # ---- Files
 
 # Of a model_type: the architecture's name in GGUF, its keys beside the common ones, and the tensors
@@ -245,9 +260,11 @@ FAMILIES = {
 }
 
 
-def write_common(writer, config):
+def write_common(writer, config, n_ahead):
     rope = config.get("rope_parameters") or config
-    writer.add_block_count(config["num_hidden_layers"])
+    writer.add_block_count(config["num_hidden_layers"] + n_ahead)
+    if n_ahead:
+        writer.add_nextn_predict_layers(n_ahead)
     writer.add_context_length(config["max_position_embeddings"])
     writer.add_embedding_length(config["hidden_size"])
     writer.add_head_count(config["num_attention_heads"])
@@ -276,13 +293,15 @@ def main():
         tensors = {name.replace("model.language_model.", "model.", 1): tensor
                    for name, tensor in load_file(folder / "model.safetensors").items()}
         writer = gguf.GGUFWriter(folder / "model.gguf", gguf.MODEL_ARCH_NAMES[arch])
-        write_common(writer, config)
+        n_ahead = int(any(name.startswith("mtp.") for name in tensors))
+        write_common(writer, config, n_ahead)
         keys(writer, config, tensors)
-        # Qwen3-Next is only known as a mixture; what it has beyond that is called as in Qwen3.5.
-        maps = [gguf.get_tensor_name_map(one, config["num_hidden_layers"])
-                for one in (arch, gguf.MODEL_ARCH.QWEN35)]
+        # Qwen3-Next is only known as a mixture; what it has beyond that is called as in Qwen3.5,
+        # and what predicts a further token as in GLM-4.5.
+        maps = [gguf.get_tensor_name_map(one, config["num_hidden_layers"] + n_ahead)
+                for one in (arch, gguf.MODEL_ARCH.QWEN35, gguf.MODEL_ARCH.GLM4_MOE)]
         for name, tensor in tensors.items():
-            for to, values in convert(config, name, tensor):
+            for to, values in convert(config, numbered(config, name), tensor):
                 write_tensor(writer, maps, to, values)
         writer.write_header_to_file()
         writer.write_kv_data_to_file()

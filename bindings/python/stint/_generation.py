@@ -35,7 +35,7 @@ class GenerationResult:
     decode_steps: int  # after the prompt
     drafted_tokens: int  # computed in them as drafts
     accepted_tokens: int  # of those, part of the answer
-    self_drafted_tokens: int  # of the drafts, those that fewer bits made
+    self_drafted_tokens: int  # of the drafts, those that weights made
     self_accepted_tokens: int
 
 

@@ -28,9 +28,9 @@ static void lay_out(struct stint_session *s, struct st_arena *arena) {
 }
 
 // One behind the other, or one in the place of the other.
-static void place_layers(const struct st_config *c, struct st_kv_cache *kv) {
+static void place_layers(const struct st_config *c, uint32_t n_layers, struct st_kv_cache *kv) {
     kv->sequence_bytes = 0;
-    for (uint32_t i = 0; i < c->n_layers; i++) {
+    for (uint32_t i = 0; i < n_layers; i++) {
         struct st_heads heads = st_config_heads(c, i);
         struct st_kv_slot slot = {.row_bytes = st_kv_row_bytes(kv->type, heads.dim),
                                   .n_heads = heads.n_kv,
@@ -55,7 +55,7 @@ stint_status st_kv_measure(struct stint_session *s, size_t *bytes) {
     struct st_kv_cache *kv = &s->kv;
     kv->shared = c->latent.rank != 0;
     kv->positions = positions;
-    place_layers(c, kv);
+    place_layers(c, c->n_layers + s->ahead.on, kv);
     lay_out(s, &measure);
     *bytes = measure.used;
     return st_arena_check(&measure, "a KV cache");

@@ -30,7 +30,8 @@ enum st_int8_role st_unit_role(enum st_unit unit) {
 }
 
 size_t st_op_table_size(const struct stint_model *model) {
-    return (size_t)model->config.n_layers * ST_N_UNITS * N_PHASES * N_WEIGHTS;
+    size_t n_layers = model->config.n_layers + (model->weights.ahead.join.data != NULL);
+    return n_layers * ST_N_UNITS * N_PHASES * N_WEIGHTS;
 }
 
 static const struct st_op **row_of(const struct stint_session *s, uint32_t layer,
@@ -78,7 +79,7 @@ static void fill_row(const struct stint_session *s, uint32_t layer, enum st_unit
 }
 
 void st_op_table_fill(struct stint_session *s) {
-    for (uint32_t i = 0; i < s->model->config.n_layers; i++)
+    for (uint32_t i = 0; i < s->model->config.n_layers + s->ahead.on; i++)
         for (int unit = 0; unit < ST_N_UNITS; unit++) fill_row(s, i, (enum st_unit)unit);
 }
 
