@@ -50,6 +50,8 @@ const struct st_preset st_presets[] = {
      COMMON("llama", 16, 2048, 32, 8, 8192, 128256, 131072) "\"tie_word_embeddings\":true}"},
     {"lfm2-1.2b",
      COMMON("lfm2", 16, 2048, 32, 8, 12288, 65536, 128000) "\"full_attn_idxs\":[2,5,8,10,12,14]}"},
+    {"lfm2.5-1.2b",
+     COMMON("lfm2", 16, 2048, 32, 8, 12288, 65536, 128000) "\"full_attn_idxs\":[2,5,8,10,12,14]}"},
     {"qwen3.5-0.8b", COMMON("qwen3_5_text", 24, 1024, 8, 2, 3584, 248320,
                             262144) "\"linear_num_value_heads\":16,\"tie_word_embeddings\":true}"},
     {"qwen3.5-4b",

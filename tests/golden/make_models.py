@@ -61,6 +61,7 @@ CASES = {
                           "ahead"),
     "ahead-qwen35": ("Qwen3_5", {**COMMON, **DELTA, "num_hidden_layers": 4, "layer_types": 2 * [
         "linear_attention", "full_attention"]}, "ahead"),
+    "arcee": ("Arcee", {**LONG, "head_dim": 12}, "new"),
     "bitnet": ("BitNet", LONG, "new"),
     "bitnet-online": ("BitNet", {**COMMON, "num_hidden_layers": 2, "tie_word_embeddings": True},
                       "online"),

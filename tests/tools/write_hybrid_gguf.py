@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes model.gguf into folders with checkpoints of hybrid families by the gguf package alone,
-without a vocabulary, with the keys, names and layouts that files of these families have:
+"""Writes model.gguf into folders with checkpoints of hybrid families, and of Arcee, by the gguf
+package alone, without a vocabulary, with the keys, names and layouts that their files have:
 tests/tools/write_hybrid_gguf.py FOLDER... Not run by the tests; needs gguf, safetensors and torch
 from PyPI."""
 import json
@@ -231,6 +231,24 @@ def gemma3n_tensors(config, name, tensor):
     yield name, tensor
 
 
+# ---- Arcee
+
+def arcee_keys(writer, config, tensors):
+    writer.add_feed_forward_length(config["intermediate_size"])
+    writer.add_head_count_kv(config["num_key_value_heads"])
+    writer.add_key_length(config["head_dim"])
+    writer.add_value_length(config["head_dim"])
+    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
+    writer.add_rope_dimension_count(config["head_dim"])
+
+
+def arcee_tensors(config, name, tensor):
+    for part, heads in (("q", "num_attention_heads"), ("k", "num_key_value_heads")):
+        if f".self_attn.{part}_proj" in name:
+            tensor = interleaved(tensor, config[heads])
+    yield name, tensor
+
+
 # ---- A layer that predicts a further token
 
 AHEAD = {"mtp.fc.": "eh_proj.", "mtp.pre_fc_norm_embedding.": "enorm.",
@@ -255,6 +273,7 @@ FAMILIES = {
     "gemma4_text": (gguf.MODEL_ARCH.GEMMA4, gemma4_keys, gemma4_tensors),
     "lfm2": (gguf.MODEL_ARCH.LFM2, lfm2_keys, lfm2_tensors),
     "granitemoehybrid": (gguf.MODEL_ARCH.GRANITE_HYBRID, mamba_keys, mamba_tensors),
+    "arcee": (gguf.MODEL_ARCH.ARCEE, arcee_keys, arcee_tensors),
     "qwen3_next": (gguf.MODEL_ARCH.QWEN3NEXT, delta_keys, qwen3next_tensors),
     "qwen3_5_text": (gguf.MODEL_ARCH.QWEN35, delta_keys, qwen35_tensors),
 }
