@@ -69,7 +69,8 @@ stint_status st_bind_layer_input(const struct st_binder *b, uint32_t i, struct s
 stint_status st_bind_latent(const struct st_binder *b, uint32_t i, struct st_layer *layer);
 // Norms and mixer and feed-forward block of a layer.
 stint_status st_bind_layer(const struct st_binder *b, uint32_t i, struct st_layer *layer);
-// weights_ahead.c: whether the file has a layer that predicts a further token; and it.
+// weights_ahead.c: whether the file has a layer that predicts a further token; and it, unless it is
+// of another form: the model runs without.
 bool st_bind_has_ahead(const struct st_binder *b);
 stint_status st_bind_ahead(const struct st_binder *b, struct st_layer *layer,
                            struct st_ahead_weight *ahead);

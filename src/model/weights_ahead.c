@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The layer that predicts a further token. It has the form of the model's layers with attention.
 // Most files number it behind the others; Qwen's Hugging Face folders have it apart, as number 0.
+#include "base/log.h"
 #include "model/arch_names.h"
 #include "model/binder.h"
 
@@ -33,8 +34,8 @@ bool st_bind_has_ahead(const struct st_binder *b) {
     return st_tensors_find(b->source->tensors, name) != NULL;
 }
 
-stint_status st_bind_ahead(const struct st_binder *b, struct st_layer *layer,
-                           struct st_ahead_weight *ahead) {
+static stint_status bind(const struct st_binder *b, struct st_layer *layer,
+                         struct st_ahead_weight *ahead) {
     struct st_config *c = b->config;
     struct st_binder own = names_of(b);
     uint32_t i = c->n_layers;
@@ -50,4 +51,14 @@ stint_status st_bind_ahead(const struct st_binder *b, struct st_layer *layer,
     ST_TRY(st_bind_norm(&own, ST_ROLE_AHEAD_EMBED_NORM, i, c->hidden, true, &ahead->embed_norm));
     ST_TRY(st_bind_norm(&own, ST_ROLE_AHEAD_HIDDEN_NORM, i, c->hidden, true, &ahead->hidden_norm));
     return st_bind_norm(&own, ST_ROLE_AHEAD_NORM, i, c->hidden, true, &ahead->norm);
+}
+
+stint_status st_bind_ahead(const struct st_binder *b, struct st_layer *layer,
+                           struct st_ahead_weight *ahead) {
+    stint_status status = bind(b, layer, ahead);
+    if (status == STINT_OK || status == STINT_E_NOMEM) return status;
+    st_log(STINT_LOG_INFO, "the layer that predicts further tokens is left out: %s",
+           st_error_text());
+    *ahead = (struct st_ahead_weight){0};
+    return STINT_OK;
 }

@@ -199,6 +199,28 @@ static void sessions_without_drafts_do_not_have_it(void **state) {
     stint_model_close(without);
 }
 
+// The model runs where what is behind its layers is not as expected.
+static void another_form_is_left_out(void **state) {
+    (void)state;
+    size_t bytes, n_config;
+    stint_model *m = NULL;
+    unsigned char *data = ts_read(path_of("ahead-qwen35", "model.safetensors"), &bytes);
+    unsigned char *config = ts_read(path_of("ahead-qwen35", "config.json"), &n_config);
+    char *at = memmem(data, bytes, "mtp.norm.weight", 15);
+    assert_non_null(at);
+    memcpy(at, "mtp.form.weight", 15);
+    ts_write("model.safetensors", data, bytes);
+    ts_write("config.json", config, n_config);
+    ok(stint_model_open(ts_temp_folder(), NULL, &m));
+    stint_session *s = open_session(m, 16, 4);
+    assert_false(s->ahead.on);
+    prompt(s, 0, 0, 20);
+    stint_session_close(s);
+    stint_model_close(m);
+    free(config);
+    free(data);
+}
+
 static void packages_leave_it_out(void **state) {
     (void)state;
     char path[600];
@@ -222,6 +244,7 @@ int main(void) {
         cmocka_unit_test(answers_are_those_without_drafts),
         cmocka_unit_test(sessions_without_drafts_do_not_have_it),
         cmocka_unit_test(packages_leave_it_out),
+        cmocka_unit_test(another_form_is_left_out),
     };
     return cmocka_run_group_tests(tests, open_models, close_models);
 }
