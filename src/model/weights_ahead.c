@@ -21,14 +21,16 @@ static struct st_binder names_of(const struct st_binder *b) {
     return own;
 }
 
-// Packages are made without it, and random weights have none.
+// Packages are made without it, and random weights have none. Families whose layers differ from
+// each other or whose tokens have more than one hidden state do not come with it.
 bool st_bind_has_ahead(const struct st_binder *b) {
     const struct st_config *c = b->config;
     const char *join = st_arch_role(c->arch, b->source->gguf, ST_ROLE_AHEAD_JOIN);
     struct st_binder own = names_of(b);
     char name[ST_BIND_NAME_BYTES];
     if (b->source->int8 || b->source->make || b->source->seen || c->n_layers + 1 >= ST_MAX_LAYERS ||
-        c->flags & (ST_ARCH_HALVES | ST_ARCH_JOINT) || c->n_form[ST_FORM_ATTENTION] == 0)
+        c->flags & (ST_ARCH_HALVES | ST_ARCH_JOINT | ST_ARCH_LAYERS) || c->n_streams ||
+        c->layer_input || c->embed != c->hidden || c->n_form[ST_FORM_ATTENTION] == 0)
         return false;
     st_bind_name(&own, join, ".weight", c->n_layers, 0, name);
     return st_tensors_find(b->source->tensors, name) != NULL;

@@ -10,6 +10,7 @@ import shutil
 import sys
 
 import ahead
+import ternary
 import torch
 import torch._dynamo
 import transformers
@@ -361,33 +362,6 @@ def fuse_experts(weights):
     save_file(tensors, weights, {"format": "pt"})
 
 
-def ternary_linears(model):
-    return [parameter for name, parameter in model.named_parameters()
-            if ".layers." in name and name.endswith("_proj.weight")]
-
-
-def round_linears(model):
-    with torch.no_grad():
-        for weight in ternary_linears(model):
-            scale = weight.abs().mean().bfloat16().float()
-            weight.copy_((weight / scale).round().clamp(-1, 1) * scale)
-
-
-def store_ternary(weights):
-    """As microsoft/bitnet-b1.58-2B-4T stores its linears."""
-    tensors = {}
-    with safe_open(weights, "pt") as stored:
-        for key in stored.keys():
-            values = tensors[key] = stored.get_tensor(key)
-            if key.endswith("_proj.weight"):
-                scale = values.abs().max()
-                tensors[key] = bitnet.pack_weights(values.sign())
-                tensors[key + "_scale"] = scale[None]
-                unpacked = bitnet.unpack_weights(tensors[key], torch.bfloat16) * scale
-                assert torch.equal(unpacked, values)
-    save_file(tensors, weights, {"format": "pt"})
-
-
 def greedy(model, tokens):
     ids = list(tokens)
     for _ in range(N_GREEDY):
@@ -434,7 +408,7 @@ def respell(folder, style, values):
             "modules_to_not_convert": None,
             "quantization_mode": {"packed": "offline", "online": "online"}[style]}
     if style == "packed":
-        store_ternary(folder / "model.safetensors")
+        ternary.store_ternary(folder / "model.safetensors")
     if style == "pattern":  # as NVIDIA's own files say it
         kinds = {"linear_attention": "M", "full_attention": "*", "moe": "E", "mlp": "-"}
         types = config.pop("layers_block_type")
@@ -477,7 +451,7 @@ def main():
         if style == "mxfp4":
             round_experts(model)
         if style == "packed":
-            round_linears(model)
+            ternary.round_linears(model)
         model.tie_weights()
         model.to(torch.bfloat16).save_pretrained(folder)
         (folder / "generation_config.json").unlink(missing_ok=True)
@@ -487,7 +461,7 @@ def main():
                                              experts_implementation="eager").double().eval()
         if style == "online":
             with torch.no_grad():
-                for weight in ternary_linears(model):
+                for weight in ternary.ternary_linears(model):
                     weight.copy_(bitnet.WeightQuant.apply(weight.float()))
         tokens = [(i * 37 + 11) % (values["vocab_size"] - 4) + 3 for i in range(N_TOKENS)]
         with torch.no_grad():
