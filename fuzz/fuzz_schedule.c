@@ -20,6 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
     model->nested = (struct st_nested_range){2, 4};
     model->int8.layers = &layer;
+    model->config.n_layers = 1;
     model->config.n_kv_heads = 1;
     model->config.head_dim = 4;
     if (st_schedule_load(model, path, &schedule) == STINT_OK) {
