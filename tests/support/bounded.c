@@ -41,7 +41,8 @@ static void write_schedule(void) {
         assert_int_equal(st_schedule_write(ts_bounded.whole, &p, ts_bounded.schedule), STINT_OK);
 }
 
-stint_session *ts_bounded_session(const stint_model *model, uint64_t memory, bool predict) {
+stint_status ts_bounded_try(const stint_model *model, uint64_t memory, bool predict,
+                            stint_session **session) {
     stint_session_options o = {.size = sizeof o,
                                .n_threads = 2,
                                .n_context = TS_BOUNDED_CONTEXT,
@@ -49,8 +50,12 @@ stint_session *ts_bounded_session(const stint_model *model, uint64_t memory, boo
                                .memory = memory,
                                .schedule = ts_bounded_schedule(),
                                .leave_out = predict ? 0 : STINT_LEAVE_PREDICTOR};
+    return stint_session_open(model, &o, session);
+}
+
+stint_session *ts_bounded_session(const stint_model *model, uint64_t memory, bool predict) {
     stint_session *s = NULL;
-    if (stint_session_open(model, &o, &s) != STINT_OK) fail_msg("%s", stint_error_text());
+    if (ts_bounded_try(model, memory, predict, &s) != STINT_OK) fail_msg("%s", stint_error_text());
     return s;
 }
 
@@ -95,8 +100,7 @@ static int open_models(void **state) {
     if (ts_bounded.variant->n_tokens)
         prepare();
     else
-        snprintf(ts_bounded.package, sizeof ts_bounded.package, "%s",
-                 ts_bounded_source());
+        snprintf(ts_bounded.package, sizeof ts_bounded.package, "%s", ts_bounded_source());
     ts_bounded.whole = open_package(false);
     ts_bounded.lazy = open_package(true);
     write_schedule();

@@ -38,6 +38,8 @@ const char *ts_bounded_source(void); // the path of the variant's model
 bool ts_bounded_is_nested(void);
 const char *ts_bounded_schedule(void); // NULL: of a variant without nested weights
 
+stint_status ts_bounded_try(const stint_model *model, uint64_t memory, bool predict,
+                            stint_session **session); // untouched on failure
 stint_session *ts_bounded_session(const stint_model *model, uint64_t memory, bool predict);
 
 // From an empty sequence 0: a prompt, then batches of tokens, then single ones; logits of all.
