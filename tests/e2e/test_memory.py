@@ -86,30 +86,31 @@ class Memory(unittest.TestCase):
                     self.assertTrue(0 <= got["io"][key] <= 1, key)
             self.assertNotIn("memory", stint_json("run", package, *RUN))
 
-    def test_the_system_counts_no_more_than_the_bound(self):
+    def test_the_system_need_give_no_more_than_the_bound(self):
+        """A group with that limit, whose processes are killed where they need more. Pages of files,
+        which the system may count as theirs, leave when there is no room."""
         root = next((x for x in (pathlib.Path("/sys/fs/cgroup/memory"),
                                  pathlib.Path("/sys/fs/cgroup"))
                      if (x / "cgroup.procs").exists()), None)
         group = root / f"stint-test-{os.getpid()}" if root else None
         try:
             group.mkdir()
-            peak = next(group / x for x in ("memory.max_usage_in_bytes", "memory.peak")
-                        if (group / x).exists())
+            limit = next(group / x for x in ("memory.limit_in_bytes", "memory.max")
+                         if (group / x).exists())
         except (OSError, AttributeError, StopIteration):
             self.skipTest("no memory cgroup can be made here")
         if "asan" in COMMAND or "tsan" in COMMAND:
             group.rmdir()
             self.skipTest("sanitizers take memory of their own")
         try:
-            for package in self.models.values():
-                memory = self.least(package) + 2
-                subprocess.run(["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"',
-                                group, COMMAND, "run", package, "-p", PROMPT * 12, "-n", "40",
-                                "--ctx", "256", "--chunk", "32", "--memory",
-                                f"{memory + 4}M"], check=True, capture_output=True)
-                self.assertLessEqual(int(peak.read_text()), (memory + 4) << 20)
-                if peak.name == "memory.max_usage_in_bytes":
-                    peak.write_text("0")
+            for name, package in self.models.items():
+                memory = self.least(package) + 6
+                limit.write_text(str(memory << 20))
+                done = subprocess.run(["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"',
+                                       group, COMMAND, "run", package, "-p", PROMPT * 12, "-n",
+                                       "40", "--ctx", "256", "--chunk", "32", "--memory",
+                                       f"{memory}M"], capture_output=True)
+                self.assertEqual(done.returncode, 0, f"{name} in {memory} MiB: {done.stderr}")
         finally:
             group.rmdir()
 
