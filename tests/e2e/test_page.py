@@ -174,12 +174,12 @@ class Page(Browsing):
         self.assertIn("50 %\n4 bits of each weight", saved["Fewer bits"])
         drafted = f"{last['accepted_tokens']} of {last['drafted_tokens']} token"
         self.assertIn(drafted if last["drafted_tokens"] else "nothing", saved["Drafts"])
-        self.assertEqual([node.text for node in self.all(".names strong")],
-                         ["INT8 units", "Float units"])
+        units = {"cpu": "INT8 units", "amx": "AMX units"}[last["device"]]
+        self.assertEqual([node.text for node in self.all(".names strong")], [units, "Float units"])
         self.assertNotIn("NPU", self.find("#view-device").text)
         self.shot("device-light")
         self.find(".lanes").send_keys(Keys.ARROW_RIGHT)
-        self.assertRegex(self.find(".timeline + .readout").text, r"(INT8|Float) units, .*layer \d+")
+        self.assertRegex(self.find(".timeline + .readout").text, r"(INT8|AMX|Float) units, .*layer \d+")
         self.find("details.as-table summary").click()
         rows = self.wait(lambda: self.all("details.as-table tbody tr"))
         self.assertGreaterEqual(len(rows), len(last["prefill"]["events"]))
