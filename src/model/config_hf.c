@@ -461,7 +461,7 @@ static stint_status with_defaults(const json_t *config, const struct st_arch *ar
         }
     }
     *out = merged;
-    return st_config_split_widths(merged, arch);
+    return STINT_OK;
 }
 
 stint_status st_config_from_hf(const struct st_checkpoint *checkpoint, struct st_config *config) {
@@ -484,7 +484,8 @@ stint_status st_config_from_hf(const struct st_checkpoint *checkpoint, struct st
                           .rope_interleaved = (arch->flags & ST_ARCH_INTERLEAVED) != 0};
     json_t *json = NULL;
     ST_TRY(with_defaults(checkpoint->config, arch, &json));
-    status = read_all(json, checkpoint->generation_config, &c);
+    status = st_config_split_widths(json, arch);
+    if (status == STINT_OK) status = read_all(json, checkpoint->generation_config, &c);
     json_decref(json);
     if (status != STINT_OK) return st_fail_prefix("config.json: ");
     *config = c;
