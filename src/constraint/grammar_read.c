@@ -127,6 +127,7 @@ static uint32_t read_text(struct st_grammar *g) {
         if (g->status == STINT_OK)
             g->status = st_bytes_append(&g->bytes, (char *)bytes, st_code_encode(c, bytes));
     }
+    if (g->status != STINT_OK) return 0; // perhaps at the end
     g->at++;
     node.n = (uint32_t)g->bytes.count - node.from;
     return add_node(g, node);
@@ -199,6 +200,7 @@ static uint32_t read_class(struct st_grammar *g) {
             return fail(g, STINT_E_ARG, "a range is backwards, or not of characters");
         ranges[n++] = (struct st_range){low, high};
     }
+    if (g->status != STINT_OK) return 0; // perhaps at the end
     g->at++;
     return add_class(g, ranges, n, inverse);
 }
