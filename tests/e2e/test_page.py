@@ -179,7 +179,8 @@ class Page(Browsing):
         self.assertNotIn("NPU", self.find("#view-device").text)
         self.shot("device-light")
         self.find(".lanes").send_keys(Keys.ARROW_RIGHT)
-        self.assertRegex(self.find(".timeline + .readout").text, r"(INT8|AMX|Float) units, .*layer \d+")
+        self.assertRegex(self.find(".timeline + .readout").text,
+                         r"(INT8|AMX|Float) units, .*layer \d+")
         self.find("details.as-table summary").click()
         rows = self.wait(lambda: self.all("details.as-table tbody tr"))
         self.assertGreaterEqual(len(rows), len(last["prefill"]["events"]))
