@@ -111,27 +111,16 @@ static bool read_member(const struct st_call_search *s, size_t *at, json_t *to, 
     return ok;
 }
 
-// Values, or keys and values, up to the closing bracket.
-static json_t *read_members(const struct st_call_search *s, size_t *at, json_t *to,
-                            const char *close, size_t depth) {
-    bool ok = to != NULL, more = true;
-    for (st_call_blanks(s, at); ok && !st_call_skip(s, at, close); st_call_blanks(s, at)) {
-        ok = more && read_member(s, at, to, depth + 1);
-        st_call_blanks(s, at);
-        more = st_call_skip(s, at, ",");
-    }
-    if (ok) return to;
-    json_decref(to);
-    return NULL;
-}
-
 static json_t *read_literal(const struct st_call_search *s, size_t *at, size_t depth) {
     st_call_blanks(s, at);
     if (*at >= s->n || depth > MAX_DEPTH) return NULL;
     if (s->text[*at] == '"' || s->text[*at] == '\'') return read_text(s, at);
-    if (st_call_skip(s, at, "[")) return read_members(s, at, json_array(), "]", depth);
-    if (st_call_skip(s, at, "(")) return read_members(s, at, json_array(), ")", depth);
-    if (st_call_skip(s, at, "{")) return read_members(s, at, json_object(), "}", depth);
+    if (st_call_skip(s, at, "["))
+        return st_call_members(s, at, json_array(), "]", read_member, depth);
+    if (st_call_skip(s, at, "("))
+        return st_call_members(s, at, json_array(), ")", read_member, depth);
+    if (st_call_skip(s, at, "{"))
+        return st_call_members(s, at, json_object(), "}", read_member, depth);
     return read_word(s, at);
 }
 

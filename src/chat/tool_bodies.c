@@ -104,6 +104,19 @@ bool st_call_skip(const struct st_call_search *s, size_t *at, const char *word) 
     return there;
 }
 
+json_t *st_call_members(const struct st_call_search *s, size_t *at, json_t *to, const char *close,
+                        st_call_member_fn *read, size_t depth) {
+    bool ok = to != NULL, more = true;
+    for (st_call_blanks(s, at); ok && !st_call_skip(s, at, close); st_call_blanks(s, at)) {
+        ok = more && read(s, at, to, depth + 1);
+        st_call_blanks(s, at);
+        more = st_call_skip(s, at, ",");
+    }
+    if (ok) return to;
+    json_decref(to);
+    return NULL;
+}
+
 // The JSON object or array that begins there; NULL if none does.
 static json_t *read_json(const struct st_call_search *s, size_t *at) {
     json_error_t error;

@@ -59,6 +59,13 @@ void st_call_drop(struct st_tool_calls *calls, size_t n);
 
 void st_call_blanks(const struct st_call_search *s, size_t *at);
 bool st_call_skip(const struct st_call_search *s, size_t *at, const char *word);
+// Adds the next value, or key and value, to an array or an object.
+typedef bool st_call_member_fn(const struct st_call_search *s, size_t *at, json_t *to,
+                               size_t depth);
+// Members between commas, up to the closing bracket, added to `to`, which the caller gets back.
+// NULL, and `to` is freed, if one cannot be read.
+json_t *st_call_members(const struct st_call_search *s, size_t *at, json_t *to, const char *close,
+                        st_call_member_fn *read, size_t depth);
 // The name of a function: the characters that OpenAI allows, and dots.
 bool st_call_name(const struct st_call_search *s, size_t *at, char name[ST_CALL_NAME]);
 

@@ -61,25 +61,14 @@ static bool read_member(const struct st_call_search *s, size_t *at, json_t *to, 
     return ok;
 }
 
-static json_t *read_members(const struct st_call_search *s, size_t *at, json_t *to,
-                            const char *close, size_t depth) {
-    bool ok = to != NULL, more = true;
-    for (st_call_blanks(s, at); ok && !st_call_skip(s, at, close); st_call_blanks(s, at)) {
-        ok = more && read_member(s, at, to, depth + 1);
-        st_call_blanks(s, at);
-        more = st_call_skip(s, at, ",");
-    }
-    if (ok) return to;
-    json_decref(to);
-    return NULL;
-}
-
 static json_t *read_value(const struct st_call_search *s, size_t *at, size_t depth) {
     st_call_blanks(s, at);
     if (*at >= s->n || depth > MAX_DEPTH) return NULL;
     if (st_call_skip(s, at, quote)) return read_quoted(s, at);
-    if (st_call_skip(s, at, "[")) return read_members(s, at, json_array(), "]", depth);
-    if (st_call_skip(s, at, "{")) return read_members(s, at, json_object(), "}", depth);
+    if (st_call_skip(s, at, "["))
+        return st_call_members(s, at, json_array(), "]", read_member, depth);
+    if (st_call_skip(s, at, "{"))
+        return st_call_members(s, at, json_object(), "}", read_member, depth);
     return read_bare(s, at);
 }
 
@@ -88,7 +77,7 @@ stint_status st_call_braced(struct st_call_search *s, size_t *at, bool *fits) {
     st_call_skip(s, at, "call:");
     *fits = st_call_name(s, at, name) && st_call_skip(s, at, "{");
     if (!*fits) return STINT_OK;
-    json_t *arguments = read_members(s, at, json_object(), "}", 0);
+    json_t *arguments = st_call_members(s, at, json_object(), "}", read_member, 0);
     *fits = arguments != NULL;
     stint_status status = *fits ? st_call_add(s, name, arguments, fits) : STINT_OK;
     json_decref(arguments);
