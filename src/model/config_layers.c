@@ -110,21 +110,24 @@ static stint_status refuse_forms(const json_t *json) {
     return STINT_OK;
 }
 
+// Of what may differ between layers heads alone are known.
+static stint_status refuse_keys(const json_t *entry) {
+    json_t *object = (json_t *)(uintptr_t)entry; // is not written to
+    for (void *i = json_object_iter(object); i; i = json_object_iter_next(object, i)) {
+        const char *key = json_object_iter_key(i);
+        if (strcmp(key, "head_dim") != 0 && strcmp(key, "num_key_value_heads") != 0)
+            return st_fail(STINT_E_UNSUPPORTED, "'per_layer_config' has '%.40s'", key);
+    }
+    return STINT_OK;
+}
+
 // One layer's entry of "per_layer_config", as newer files say what older ones say of all layers
 // without a window.
 static stint_status read_entry(const json_t *entry, uint32_t layer, struct st_config *c) {
     struct st_heads heads = st_config_heads(c, layer);
-    const char *key;
-    json_t *value;
+    ST_TRY(refuse_keys(entry));
     ST_TRY(st_config_json_size(entry, "head_dim", &heads.dim));
     ST_TRY(st_config_json_size(entry, "num_key_value_heads", &heads.n_kv));
-    json_object_foreach(
-        (json_t *)(uintptr_t)entry, key,
-        value) if (strcmp(key, "head_dim") &&
-                   strcmp(key,
-                          "num_key_value_heads")) return st_fail(STINT_E_UNSUPPORTED,
-                                                                 "'per_layer_config' has '%.40s'",
-                                                                 key);
     if (c->sliding[layer] && (heads.dim != c->local.dim || heads.n_kv != c->local.n_kv))
         return st_fail(STINT_E_UNSUPPORTED, "'per_layer_config': heads of layer %u, with a window",
                        layer);

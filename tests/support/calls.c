@@ -7,8 +7,11 @@
 #include <cmocka.h>
 
 #include "chat/tool_calls.h"
+#include "support/support.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 void ts_calls(const char *chat_template, const char *tools, const char *answer, size_t n,
               char text[TS_CALLS_TEXT]) {
@@ -27,4 +30,20 @@ void ts_calls(const char *chat_template, const char *tools, const char *answer, 
     st_tool_calls_free(&found);
     st_chat_close(chat);
     json_decref(list);
+}
+
+char *ts_random_pieces(const char *const *pieces, size_t n_pieces, size_t *bytes) {
+    char text[1024];
+    size_t n = 0;
+    for (size_t k = ts_random_below(30); k > 0; k--) {
+        const char *piece = pieces[ts_random_below(n_pieces)];
+        assert_true(strlen(piece) <= sizeof text - n);
+        memcpy(text + n, piece, strlen(piece));
+        n += strlen(piece);
+    }
+    char *exact = malloc(n ? n : 1);
+    assert_non_null(exact);
+    memcpy(exact, text, n);
+    *bytes = n;
+    return exact;
 }

@@ -11,4 +11,8 @@ enum { TS_CALLS_TEXT = 2048 };
 void ts_calls(const char *chat_template, const char *tools, const char *answer, size_t n,
               char text[TS_CALLS_TEXT]);
 
+// Up to 29 of the pieces, one behind the other, in memory of exactly *bytes, so that a sanitizer
+// sees what is read behind it. The caller frees it.
+char *ts_random_pieces(const char *const *pieces, size_t n_pieces, size_t *bytes);
+
 #endif
