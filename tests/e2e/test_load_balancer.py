@@ -3,6 +3,7 @@
 """docs/SERVER.md's configuration of a load balancer: HAProxy in front of three servers, all on this
 machine. Skips itself without HAProxy (`scripts/bootstrap balancer`)."""
 import collections
+import csv
 import http.client
 import json
 import pathlib
@@ -30,9 +31,13 @@ def free_port():
 
 
 class Balanced(unittest.TestCase):
+    """A balancer before three servers."""
+    check_interval = "1s"
+
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
+        self.control = str(pathlib.Path(folder.name) / "control")
         self.servers = {}
         for name in "abc":
             server = Server("--threads", 1, "--slots", 16, "--ctx", 512, "--lame-duck", 3)
@@ -67,7 +72,25 @@ class Balanced(unittest.TestCase):
             text, n = re.subn(rf"server {name} [0-9.:]+", f"server {name} 127.0.0.1:{server.port}",
                               text)
             self.assertEqual(n, 1)
-        return text
+        text, n = re.subn(r"check inter 1s", f"check inter {self.check_interval}", text)
+        self.assertEqual(n, 1)
+        # One thread: what the control socket says holds for the next request as well.
+        more = f"    nbthread 1\n    stats socket {self.control}\n"
+        return text.replace("global\n", "global\n" + more, 1)
+
+    def wait_until_idle(self):
+        """HAProxy counts a request for a while after its answer, and would balance by it."""
+        until = time.monotonic() + 600
+        while True:
+            with socket.socket(socket.AF_UNIX) as control:
+                control.connect(self.control)
+                control.sendall(b"show stat\n")
+                said = b"".join(iter(lambda: control.recv(1 << 16), b"")).decode()
+            rows = csv.DictReader(said.removeprefix("# ").splitlines())
+            if all(row["scur"] == "0" for row in rows if row["pxname"] == "machines"):
+                return
+            self.assertLess(time.monotonic(), until)
+            time.sleep(0.01)
 
     def ask(self, method, path, body=None):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=1200)
@@ -89,6 +112,10 @@ class Balanced(unittest.TestCase):
         return {name: server.metric("stint_generated_tokens_total")
                 for name, server in self.servers.items() if server.process.poll() is None}
 
+
+class Affinity(Balanced):
+    check_interval = "1h"  # no starved check takes a server out
+
     def test_a_conversation_stays_where_its_prefix_is(self):
         where = collections.Counter()
         for i in range(N_CONVERSATIONS):
@@ -97,6 +124,7 @@ class Balanced(unittest.TestCase):
                 messages.insert(0, {"role": "system", "content": "You are a narrator."})
             machines = set()
             for turn in range(3):
+                self.wait_until_idle()
                 before = self.served()
                 answer = self.chat(messages)
                 after = self.served()
@@ -114,10 +142,13 @@ class Balanced(unittest.TestCase):
     def test_a_key_of_the_client_decides(self):
         before = self.served()
         for i in range(6):
+            self.wait_until_idle()
             self.chat([{"role": "user", "content": f"Question {i}"}], prompt_cache_key="mine")
         after = self.served()
         self.assertEqual(sum(after[name] > before[name] for name in after), 1)
 
+
+class Failures(Balanced):
     def run_clients(self, act):
         """The statuses and answers of clients that ask without a pause, while act(results) runs."""
         results, stop = [], threading.Event()
