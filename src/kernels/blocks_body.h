@@ -296,6 +296,19 @@ INLINE void one_row(const struct type *t, const unsigned char *w, size_t k,
     for (size_t c = 0; c < n_columns; c++) y[c * y_col] = sums_total(&sum[c], t->by_16);
 }
 
+// Rows of a constant number of columns.
+INLINE void stream_rows(const struct type *t, const unsigned char *w, size_t row_bytes,
+                        size_t n_rows, size_t k, const struct st_blocks_chunk *x, size_t n_columns,
+                        float *y, size_t y_col) {
+    size_t half = st_stream_rows(n_rows, row_bytes);
+    for (size_t r = 0; r < half; r++) {
+        one_row(t, w + r * row_bytes, k, x, n_columns, y + r, y_col);
+        one_row(t, w + (half + r) * row_bytes, k, x, n_columns, y + half + r, y_col);
+    }
+    for (size_t r = 2 * half; r < n_rows; r++)
+        one_row(t, w + r * row_bytes, k, x, n_columns, y + r, y_col);
+}
+
 #include "kernels/blocks_panels.h"
 
 // What the rest is built for: its type, and one column, a few or many.
@@ -310,9 +323,11 @@ INLINE void one_row(const struct type *t, const unsigned char *w, size_t k,
                                   bits,                                                            \
                                   minima};                                                         \
         const unsigned char *row = w;                                                              \
+        if (n_columns == 1) {                                                                      \
+            stream_rows(&type, row, row_bytes, n_rows, k, x, 1, y, y_col);                         \
+            return;                                                                                \
+        }                                                                                          \
         size_t r = 0;                                                                              \
-        if (n_columns == 1)                                                                        \
-            for (; r < n_rows; r++) one_row(&type, row + r * row_bytes, k, x, 1, y + r, y_col);    \
         if (n_columns >= PANEL_COLUMNS)                                                            \
             for (; r + LANES <= n_rows; r += LANES)                                                \
                 panel_rows(&type, add_##kind, row + r * row_bytes, row_bytes, k, x, n_columns,     \

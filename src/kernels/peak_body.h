@@ -28,14 +28,16 @@ float PEAK_F32_MANY(const void *data, size_t rounds) {
     return multiply_add(data, rounds, PEAK_MANY_SUMS);
 }
 
-// Four sums of whole vectors; asking ahead is 5 to 16 % faster than what the hardware foresees.
+// Two streams, as products read weights: that and asking ahead are faster than one stream that the
+// hardware foresees. Four sums of whole vectors.
 uint64_t PEAK_READ(const void *data, size_t n_bytes) {
     const float *x = data;
-    size_t n = n_bytes / sizeof(float), step = 4 * VF_LANES;
+    size_t step = 4 * VF_LANES, half = n_bytes / sizeof(float) / 2 / step * step;
     vf sum[4] = {vf_zero(), vf_zero(), vf_zero(), vf_zero()};
-    for (size_t i = 0; i + step <= n; i += step) {
-        st_prefetch(x + i, step * sizeof *x);
-        for (size_t j = 0; j < 4; j++) sum[j] = vf_max(sum[j], vf_load(x + i + j * VF_LANES));
+    for (size_t i = 0; i < 2 * half; i += step) {
+        const float *at = x + i / 2 / step * step + (i / step % 2 ? half : 0);
+        st_prefetch(at, step * sizeof *x);
+        for (size_t j = 0; j < 4; j++) sum[j] = vf_max(sum[j], vf_load(at + j * VF_LANES));
     }
     float total = vf_sum(vf_add(vf_add(sum[0], sum[1]), vf_add(sum[2], sum[3])));
     return total > 0.0f;

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-enum { ST_CACHE_LINE = 64, ST_PREFETCH_AHEAD = 4096 }; // bytes
+enum { ST_CACHE_LINE = 64, ST_PREFETCH_AHEAD = 4096, ST_STREAM_MIN = 65536 }; // bytes
 
 // Prefetches the lines ST_PREFETCH_AHEAD bytes after those of at[0, bytes). They may lie outside of
 // any object: a prefetch never faults.
@@ -19,6 +19,12 @@ static inline __attribute__((always_inline)) void st_prefetch(const void *at, si
 static inline void st_prefetch_soon(const void *at, size_t bytes) {
     for (size_t i = 0; i < bytes; i += ST_CACHE_LINE)
         __builtin_prefetch((const char *)at + i, 0, 3);
+}
+
+// A core reads two long streams faster than one: of rows that lie one after another, the upper and
+// the lower half are taken in turns. Returns the rows of a half; 0: they are too short for two.
+static inline size_t st_stream_rows(size_t n_rows, size_t row_bytes) {
+    return n_rows >= ST_STREAM_MIN / row_bytes ? n_rows / 2 : 0;
 }
 
 #endif

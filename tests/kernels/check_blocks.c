@@ -214,6 +214,7 @@ static void check_shapes(const struct st_blocks *row, enum st_dtype dtype) {
     const size_t lengths[] = {32, 64, 96, 224, 256, 288, 576, 896};
     for (size_t i = 0; i < N_OF(rows); i++)
         check_product(row, dtype, rows[i], lengths[i % N_OF(lengths)], 1 + ts_random_below(16));
+    check_product(row, dtype, 801, 512, 1); // two streams and an odd row
     for (size_t i = 0; i < N_OF(lengths); i++)
         check_product(row, dtype, 2, lengths[i], 1 + ts_random_below(3));
 }
