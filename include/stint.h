@@ -115,9 +115,9 @@ STINT_API stint_status stint_model_open(const char *path, const stint_model_opti
                                         stint_model **model);
 
 /* Opens a model preset: random weights in the shape of a known model, to size a device without a
- * download. They are BF16, or INT8 if options->exec is STINT_EXEC_NPU. There is no tokenizer. E_ARG
- * for an unknown name; the error text lists the known ones. *model is *returned*; free with
- * stint_model_close. */
+ * download. They are BF16, with STINT_EXEC_NPU (the default) INT8, with STINT_EXEC_FAST (gpt-oss's
+ * default) the experts' blocks. There is no tokenizer. E_ARG for an unknown name; the error text
+ * lists the known ones. *model is *returned*; free with stint_model_close. */
 STINT_API stint_status stint_model_open_preset(const char *name, const stint_model_options *options,
                                                stint_model **model);
 

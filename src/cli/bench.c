@@ -224,7 +224,7 @@ static uint32_t weight_bits(const struct bench *bench, size_t i) {
         uint32_t bits;
     } widths[] = {{"f32", 32}, {"f16", 16}, {"bf16", 16}, {"int8", 8}, {"q8_0", 8},
                   {"q6_k", 6}, {"q5_0", 5}, {"q5_1", 5},  {"q5_k", 5}, {"q4_0", 4},
-                  {"q4_1", 4}, {"q4_k", 4}, {"q3_k", 3},  {"q2_k", 2}};
+                  {"q4_1", 4}, {"q4_k", 4}, {"q3_k", 3},  {"q2_k", 2}, {"mxfp4", 4}};
     for (size_t w = 0; w < sizeof widths / sizeof widths[0]; w++)
         if (strcasecmp(widths[w].type, bench->figures.info.weight_type) == 0) return widths[w].bits;
     return 32;

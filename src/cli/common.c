@@ -222,8 +222,6 @@ stint_model *st_cli_open_model(const struct st_cli_command *command,
                                const struct st_cli_uints *bits) {
     struct st_cli_progress progress = {0};
     stint_model_options options = st_cli_model_options(common, &progress);
-    // Random weights fit the execution that is measured; the default is what stint is made for.
-    if (preset != NULL && options.exec == STINT_EXEC_DEFAULT) options.exec = STINT_EXEC_NPU;
     for (size_t i = 0; bits != NULL && i < bits->count; i++) {
         uint32_t b = bits->values[i];
         if (b == 8) continue; // INT8 always exists

@@ -218,13 +218,14 @@ stint_status stint_model_open(const char *path, const stint_model_options *optio
 }
 
 // Lets the binding ask for every tensor once, which makes them: counted only while `bytes` is 0.
-static stint_status make_random(struct stint_model *m, size_t bytes) {
+static stint_status make_random(const struct st_preset *preset, size_t bytes,
+                                struct stint_model *m) {
     st_preset_weights_close(m->preset_weights);
     st_tensors_close(m->checkpoint.tensors);
     m->preset_weights = NULL;
     m->checkpoint.tensors = NULL;
     ST_TRY(st_tensors_open(1024, &m->checkpoint.tensors));
-    ST_TRY(st_preset_weights_open(m->checkpoint.tensors, bytes, &m->preset_weights));
+    ST_TRY(st_preset_weights_open(preset, m->checkpoint.tensors, bytes, &m->preset_weights));
     struct st_tensor_source source = {.tensors = m->checkpoint.tensors,
                                       .make = st_preset_weights_make,
                                       .context = m->preset_weights,
@@ -243,14 +244,18 @@ static stint_status open_preset_int8(const stint_model_options *options, struct 
 
 static stint_status open_preset(const char *name, const stint_model_options *options,
                                 struct stint_model *m) {
+    const struct st_preset *preset;
+    stint_model_options o = options ? *options : (stint_model_options){.size = sizeof o};
     m->checkpoint.source = ST_SOURCE_PRESET;
+    ST_TRY(st_preset_find(name, &preset));
     ST_TRY(st_preset_config(name, &m->config, &m->checkpoint.config));
-    if (options && options->exec == STINT_EXEC_NPU) ST_TRY(open_preset_int8(options, m));
-    ST_TRY(make_random(m, 0));
-    ST_TRY(make_random(m, st_preset_weights_bytes(m->preset_weights)));
-    st_preset_weights_fill(m->preset_weights, options ? options->progress : NULL,
-                           options ? options->progress_context : NULL);
-    return bind(m);
+    if (o.exec == STINT_EXEC_DEFAULT) o.exec = preset->fast ? STINT_EXEC_FAST : STINT_EXEC_NPU;
+    if (o.exec == STINT_EXEC_NPU) ST_TRY(open_preset_int8(&o, m));
+    ST_TRY(make_random(preset, 0, m));
+    ST_TRY(make_random(preset, st_preset_weights_bytes(m->preset_weights), m));
+    st_preset_weights_fill(m->preset_weights, o.progress, o.progress_context);
+    ST_TRY(bind(m));
+    return select_fast(&o, m);
 }
 
 stint_status stint_model_open_preset(const char *name, const stint_model_options *options,

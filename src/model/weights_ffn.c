@@ -3,6 +3,7 @@
 #include "base/size.h"
 #include "kernels/dequantize.h"
 #include "model/binder.h"
+#include "model/preset.h"
 #include "model/stored_experts.h"
 
 #include <string.h>
@@ -87,11 +88,23 @@ static stint_status bind_halves(const struct st_binder *b, uint32_t layer, const
     return STINT_OK;
 }
 
+// Random ones, which are made as rows at once.
+static stint_status bind_made(const struct st_binder *b, uint32_t layer, const struct kind *kind,
+                              struct st_ffn_weight *ffn, bool *found) {
+    const char *suffix = kind->first ? ST_MADE_BLOCKS "_1" : ST_MADE_BLOCKS;
+    uint64_t dims[] = {b->config->n_experts, kind->n_out, kind->n_in};
+    struct st_tensor t;
+    ST_TRY(st_bind_find(b, kind->stored, suffix, layer, 0, 3, dims, true, &t, found));
+    view_experts(b, &t, kind, 0, 1, ffn);
+    return bind_biases(b, kind->stored, "_bias", layer, kind, kind->first, kind->step, ffn);
+}
+
 static stint_status bind_stored(const struct st_binder *b, uint32_t layer, const struct kind *kind,
                                 struct st_ffn_weight *ffn, bool *found) {
     const struct st_config *c = b->config;
     char name[ST_BIND_NAME_BYTES];
     struct st_tensor t;
+    if (b->source->make) return bind_made(b, layer, kind, ffn, found);
     st_bind_name(b, st_arch_role(c->arch, false, kind->stored), "", layer, 0, name);
     const struct st_stored_experts stored = {.name = name,
                                              .n_experts = c->n_experts,
