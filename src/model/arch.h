@@ -123,6 +123,11 @@ enum st_role {
     ST_ROLE_EXPERTS_DOWN,
     ST_ROLE_EXPERTS_GATE_UP, // rows of both in turn
     ST_ROLE_EXPERTS_HALVES,  // of each expert the rows of gate, then those of up; no ending
+    ST_ROLE_ROUTER_SCALE,    // of what the router meets, and of experts' weights: no ending, in
+    ST_ROLE_EXPERT_SCALE,    // GGUF ".scale"
+    ST_ROLE_EXPERT_NORM,     // of what experts meet, where that is not what the shared one meets
+    ST_ROLE_EXPERT_OUT_NORM, // of what experts give together
+    ST_ROLE_SHARED_OUT_NORM, // of what the shared one gives
     ST_ROLE_SINKS,
     ST_ROLE_Q_A, // latent attention's
     ST_ROLE_Q_A_NORM,

@@ -56,6 +56,17 @@ const struct st_names st_gemma4_names = {{
     SANDWICH,
     LAYER_INPUTS,
     [ST_ROLE_LAYER_SCALE] = "model.layers.%u.layer_scalar",
+    [ST_ROLE_ROUTER] = "model.layers.%u.router.proj",
+    [ST_ROLE_ROUTER_SCALE] = "model.layers.%u.router.scale",
+    [ST_ROLE_EXPERT_SCALE] = "model.layers.%u.router.per_expert_scale",
+    [ST_ROLE_EXPERT_NORM] = "model.layers.%u.pre_feedforward_layernorm_2",
+    [ST_ROLE_EXPERT_OUT_NORM] = "model.layers.%u.post_feedforward_layernorm_2",
+    [ST_ROLE_SHARED_OUT_NORM] = "model.layers.%u.post_feedforward_layernorm_1",
+    [ST_ROLE_EXPERTS_HALVES] = "model.layers.%u.experts.gate_up_proj",
+    [ST_ROLE_EXPERTS_DOWN] = "model.layers.%u.experts.down_proj",
+    [ST_ROLE_SHARED_GATE] = "model.layers.%u.mlp.gate_proj",
+    [ST_ROLE_SHARED_UP] = "model.layers.%u.mlp.up_proj",
+    [ST_ROLE_SHARED_DOWN] = "model.layers.%u.mlp.down_proj",
 }};
 
 const struct st_names st_gemma3n_names = {{

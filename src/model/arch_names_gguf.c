@@ -67,6 +67,15 @@ const struct st_names st_post_norm_gguf_names = {{
 const struct st_names st_gemma4_gguf_names = {{
     LAYER_INPUTS,
     [ST_ROLE_LAYER_SCALE] = "blk.%u.layer_output_scale",
+    [ST_ROLE_ROUTER_SCALE] = "blk.%u.ffn_gate_inp",
+    [ST_ROLE_EXPERT_SCALE] = "blk.%u.ffn_down_exps",
+    [ST_ROLE_EXPERT_NORM] = "blk.%u.pre_ffw_norm_2",
+    [ST_ROLE_EXPERT_OUT_NORM] = "blk.%u.post_ffw_norm_2",
+    [ST_ROLE_SHARED_OUT_NORM] = "blk.%u.post_ffw_norm_1",
+    [ST_ROLE_EXPERTS_HALVES] = "blk.%u.ffn_gate_up_exps",
+    [ST_ROLE_SHARED_GATE] = "blk.%u.ffn_gate",
+    [ST_ROLE_SHARED_UP] = "blk.%u.ffn_up",
+    [ST_ROLE_SHARED_DOWN] = "blk.%u.ffn_down",
 }};
 
 const struct st_names st_gemma3n_gguf_names = {{

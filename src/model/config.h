@@ -153,8 +153,11 @@ struct st_config {
     float logit_scale;
     int32_t stop_ids[ST_MAX_STOP_IDS];
     uint32_t n_stop_ids;
-    int32_t bos_id; // -1: unknown
+    int32_t bos_id;    // -1: unknown
+    unsigned left_out; // parts of a multimodal checkpoint that are not run: enum st_left_out
 };
+
+enum st_left_out { ST_LEFT_OUT_VISION = 1, ST_LEFT_OUT_AUDIO = 2 };
 
 // Reads and checks; borrows arch alone. *config may not be copied: rope.factors point into it.
 // STINT_E_FORMAT, E_UNSUPPORTED; texts name the key.
@@ -290,6 +293,15 @@ static inline uint32_t st_config_ffn(const struct st_config *c, uint32_t layer, 
 // The largest width that this block has in any layer; and any block in any layer.
 uint32_t st_config_widest_block(const struct st_config *config, uint32_t block);
 uint32_t st_config_widest_ffn(const struct st_config *config);
+// Whether the gates of the layer's block have a cutoff.
+static inline bool st_config_is_cut(const struct st_config *c, uint32_t layer) {
+    return c->cut[layer] && c->flags & ST_ARCH_GATED;
+}
+static inline bool st_config_any_cut(const struct st_config *c) {
+    bool cut = false;
+    for (uint32_t i = 0; i < c->n_layers; i++) cut |= st_config_is_cut(c, i);
+    return cut;
+}
 // Elements that a score is a sum over, which its scale follows from.
 static inline uint32_t st_config_query_dim(const struct st_config *c) {
     return c->latent.rank ? c->latent.plain + c->rope_dims : c->head_dim;

@@ -67,5 +67,6 @@ stint_status st_config_read_mixture(const json_t *json, struct st_config *c) {
     c->shared_ffn = (uint32_t)st_min((uint64_t)n_shared * c->ffn, UINT32_MAX);
     ST_TRY(st_config_json_size(json, "shared_intermediate_size", &c->shared_ffn));
     ST_TRY(st_config_json_size(json, "moe_shared_expert_intermediate_size", &c->shared_ffn));
+    if (c->flags & ST_ARCH_LAYERS) c->shared_ffn = c->dense_ffn; // Gemma 4
     return st_config_json_size(json, "shared_expert_intermediate_size", &c->shared_ffn);
 }

@@ -35,6 +35,22 @@ static stint_status read_heads(const struct st_gguf_reader *r, struct st_config 
     return STINT_OK;
 }
 
+// Of a mixture these are of its shared block, which has one width.
+static stint_status read_widths(const struct st_gguf_reader *r, struct st_config *c) {
+    for (uint32_t i = 0; i < c->n_layers; i++) c->ffn_at_layer[i] = c->ffn;
+    ST_TRY(st_reader_sizes(r, "feed_forward_length", c->n_layers, c->ffn_at_layer));
+    uint32_t first = c->ffn_at_layer[0];
+    for (uint32_t i = 0; i < c->n_layers && c->n_experts; i++) {
+        if (c->ffn_at_layer[i] != first)
+            return st_fail(STINT_E_UNSUPPORTED,
+                           "'%s.feed_forward_length' differs between layers with experts",
+                           r->prefix);
+        c->ffn_at_layer[i] = 0;
+    }
+    *(c->n_experts ? &c->shared_ffn : &c->ffn) = first;
+    return STINT_OK;
+}
+
 // Whether values have a linear of their own: a tensor, or in packages rows of the one of all three.
 static bool has_values(const struct st_checkpoint *checkpoint, const struct st_config *c,
                        uint32_t layer) {
@@ -83,11 +99,8 @@ stint_status st_config_read_gguf_layers(const struct st_gguf_reader *r,
     if (!(c->flags & ST_ARCH_LAYERS)) return STINT_OK;
     if (c->window == 0)
         return st_fail(STINT_E_UNSUPPORTED, "'%s.attention.sliding_window' is missing", r->prefix);
-    if (c->n_experts) return st_fail(STINT_E_UNSUPPORTED, "'%s' with experts", r->prefix);
     ST_TRY(read_heads(r, c));
-    for (uint32_t i = 0; i < c->n_layers; i++) c->ffn_at_layer[i] = c->ffn;
-    ST_TRY(st_reader_sizes(r, "feed_forward_length", c->n_layers, c->ffn_at_layer));
-    c->ffn = c->ffn_at_layer[0];
+    ST_TRY(read_widths(r, c));
     ST_TRY(st_reader_size(r, "attention.shared_kv_layers", &n_shared));
     for (uint32_t i = 0; i < c->n_layers && i < c->n_layers - n_shared; i++)
         c->keys_as_values[i] = !has_values(checkpoint, c, i);

@@ -100,11 +100,8 @@ static stint_status read_streams(const json_t *json, struct st_config *c) {
 }
 
 static stint_status refuse_forms(const json_t *json) {
-    bool mixture = false;
     const char *both_ways = NULL;
-    ST_TRY(st_json_bool(json, "enable_moe_block", &mixture));
     ST_TRY(st_json_string(json, "use_bidirectional_attention", &both_ways));
-    if (mixture) return st_fail(STINT_E_UNSUPPORTED, "'enable_moe_block' is true");
     if (both_ways && strcmp(both_ways, "vision") != 0) // which is not of texts
         return st_fail(STINT_E_UNSUPPORTED, "'use_bidirectional_attention' is '%.40s'", both_ways);
     return STINT_OK;
@@ -171,6 +168,20 @@ static stint_status read_heads(const json_t *json, struct st_config *c) {
     return STINT_OK;
 }
 
+// Whether the layers have experts: files without them may name their number too.
+static stint_status read_experts(const json_t *json, bool wide, struct st_config *c) {
+    bool mixture = false;
+    ST_TRY(st_json_bool(json, "enable_moe_block", &mixture));
+    if (!mixture) {
+        c->n_experts = 0;
+        c->ffn = c->dense_ffn;
+        return STINT_OK;
+    }
+    if (c->n_experts == 0) return st_fail(STINT_E_FORMAT, "'num_experts' is missing");
+    if (wide) return st_fail(STINT_E_UNSUPPORTED, "'use_double_wide_mlp' with experts");
+    return st_config_json_size(json, "top_k_experts", &c->n_experts_used);
+}
+
 stint_status st_config_read_layers(const json_t *json, struct st_config *c) {
     uint32_t n_shared = 0;
     bool wide = false;
@@ -183,6 +194,7 @@ stint_status st_config_read_layers(const json_t *json, struct st_config *c) {
     ST_TRY(st_config_json_size(json, "num_kv_shared_layers", &n_shared));
     ST_TRY(st_config_share_caches(c, n_shared));
     ST_TRY(st_json_bool(json, "use_double_wide_mlp", &wide));
+    ST_TRY(read_experts(json, wide, c));
     for (uint32_t i = 0; i < c->n_layers && wide; i++)
         c->ffn_at_layer[i] = c->cache_back[i] ? 2 * c->ffn : c->ffn;
     ST_TRY(read_streams(json, c));

@@ -81,6 +81,14 @@ struct st_stream_weight {
     const float *scale;             // [hidden] or NULL
 };
 
+// Of a mixture whose router, experts and shared block meet the normed input each in its own way
+// (Gemma 4): factors [hidden] of that, norms [hidden] of what the last two give.
+struct st_mixture_norms {
+    const float *router, *experts, *shared; // NULL in all: they have one input
+    const float *experts_out, *shared_out;
+    const float *scale; // [n_experts] of the experts' weights
+};
+
 struct st_layer {
     struct st_norm_weight attn_norm, q_norm, k_norm, post_attn_norm, ffn_norm, post_ffn_norm;
     struct st_norm_weight v_norm;                  // its weights are 1
@@ -91,8 +99,9 @@ struct st_layer {
     struct st_stream_weight streams;
     struct st_linear_weight laurel_in, laurel_out; // a residual sum of low rank
     struct st_norm_weight laurel_norm;
-    const float *scale;                  // of the layer's result; or NULL
-    const float *router_bias;            // [n_experts] for the selection; or NULL
+    const float *scale;       // of the layer's result; or NULL
+    const float *router_bias; // [n_experts] for the selection; or NULL
+    struct st_mixture_norms mixture;
     struct st_linear_weight shared_gate; // [1, hidden] of the shared expert, if it has one
     const float *sinks; // [n_heads] scores that attention adds to its softmax; or NULL
     struct st_conv_weight conv;

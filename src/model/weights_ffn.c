@@ -6,6 +6,7 @@
 #include "model/preset.h"
 #include "model/stored_experts.h"
 
+#include <math.h>
 #include <string.h>
 
 // A linear that every expert has.
@@ -77,13 +78,14 @@ static stint_status bind_together(const struct st_binder *b, uint32_t layer,
 }
 
 // All experts as folders have them: gates and ups of each follow each other, [experts, 2 n_out,
-// n_in], and downs have a tensor of their own.
+// n_in], and downs have a tensor of their own. So do GGUF files of Gemma 4.
 static stint_status bind_halves(const struct st_binder *b, uint32_t layer, const struct kind *kind,
                                 struct st_ffn_weight *ffn, bool *found) {
     struct st_tensor t;
     enum st_role role = kind->step == 1 ? kind->all : ST_ROLE_EXPERTS_HALVES;
     uint64_t dims[] = {b->config->n_experts, (uint64_t)kind->step * kind->n_out, kind->n_in};
-    ST_TRY(st_bind_find(b, role, "", layer, 0, 3, dims, false, &t, found));
+    const char *suffix = b->source->gguf ? ".weight" : "";
+    ST_TRY(st_bind_find(b, role, suffix, layer, 0, 3, dims, false, &t, found));
     if (*found) view_experts(b, &t, kind, kind->first, kind->step, ffn);
     return STINT_OK;
 }
@@ -145,6 +147,8 @@ static stint_status bind_mixture(const struct st_binder *b, uint32_t i, struct s
         bool found = false;
         if (!st_bind_is_int8(b, kinds[k].one))
             ST_TRY(bind_all(b, i, &kinds[k], layer->ffn, &found));
+        if (!found && b->source->gguf && !st_bind_is_int8(b, kinds[k].one))
+            ST_TRY(bind_halves(b, i, &kinds[k], layer->ffn, &found));
         if (!found) ST_TRY(bind_each(b, i, &kinds[k], layer->ffn));
     }
     return STINT_OK;
@@ -206,6 +210,35 @@ static stint_status bind_router_bias(const struct st_binder *b, uint32_t i, cons
     return STINT_OK;
 }
 
+// The norm that the layer has got becomes factors of the shared block's input: what all of them
+// meet is normed without.
+static stint_status bind_norms(const struct st_binder *b, uint32_t i, struct st_layer *layer) {
+    const struct st_config *c = b->config;
+    struct st_mixture_norms *m = &layer->mixture;
+    const char *suffix = b->source->gguf ? ".scale" : "";
+    const float *scale = NULL;
+    if (!st_bind_has_role(b, ST_ROLE_EXPERT_NORM)) return STINT_OK;
+    ST_TRY(st_bind_vector(b, ST_ROLE_EXPERT_NORM, ".weight", i, 0, c->hidden, true, 0.0f,
+                          &m->experts));
+    ST_TRY(st_bind_vector(b, ST_ROLE_EXPERT_OUT_NORM, ".weight", i, 0, c->hidden, true, 0.0f,
+                          &m->experts_out));
+    ST_TRY(st_bind_vector(b, ST_ROLE_SHARED_OUT_NORM, ".weight", i, 0, c->hidden, true, 0.0f,
+                          &m->shared_out));
+    ST_TRY(
+        st_bind_vector(b, ST_ROLE_EXPERT_SCALE, suffix, i, 0, c->n_experts, true, 0.0f, &m->scale));
+    ST_TRY(st_bind_vector(b, ST_ROLE_ROUTER_SCALE, suffix, i, 0, c->hidden, true, 0.0f, &scale));
+    float *router = ST_TAKE(b->arena, float, c->hidden);
+    float *ones = ST_TAKE(b->arena, float, c->hidden);
+    m->router = router;
+    m->shared = layer->ffn_norm.weight;
+    layer->ffn_norm.weight = ones;
+    for (uint32_t k = 0; k < c->hidden && router && ones && scale; k++) {
+        router[k] = scale[k] * (float)(1.0 / sqrt(c->hidden));
+        ones[k] = 1.0f;
+    }
+    return STINT_OK;
+}
+
 stint_status st_bind_ffn(const struct st_binder *b, uint32_t i, struct st_layer *layer) {
     static const enum st_role plain[] = {ST_ROLE_GATE, ST_ROLE_UP, ST_ROLE_DOWN, ST_ROLE_GATE_UP};
     static const enum st_role shared[] = {ST_ROLE_SHARED_GATE, ST_ROLE_SHARED_UP,
@@ -223,6 +256,7 @@ stint_status st_bind_ffn(const struct st_binder *b, uint32_t i, struct st_layer 
         return STINT_OK;
     }
     ST_TRY(bind_mixture(b, i, layer));
+    ST_TRY(bind_norms(b, i, layer));
     if (c->router.biased) ST_TRY(bind_router_bias(b, i, &layer->router_bias));
     if (!c->shared_ffn) return STINT_OK;
     ST_TRY(bind_block(b, i, shared, c->shared_ffn, &block));

@@ -163,6 +163,11 @@ CASES = {
                             "intermediate_size": [56, 56, 56, 56, 72, 72],
                             "activation_sparsity_pattern": [0.8, 0.6, 0.0, 0.0, 0.3, 0.0],
                             "final_logit_softcapping": 5.0, "layer_types": KINDS}, "new"),
+    "gemma4-moe": ("Gemma4", {**LONG, **GEMMA4, "num_hidden_layers": 4, "enable_moe_block": True,
+                              "num_experts": 6, "top_k_experts": 2, "moe_intermediate_size": 20,
+                              "attention_k_eq_v": True, "num_global_key_value_heads": 1,
+                              "hidden_size_per_layer_input": 8, "final_logit_softcapping": 5.0,
+                              "vocab_size_per_layer_input": 48, "layer_types": KINDS[:4]}, "new"),
     # Keys that are values too, and other numbers of heads in layers without a window.
     "gemma4-keys": ("Gemma4", {**COMMON, **GEMMA4, "num_hidden_layers": 6, "hidden_size": 24,
                                "num_attention_heads": 6, "num_key_value_heads": 3, "head_dim": 10,
@@ -274,8 +279,10 @@ TEXT_CONFIGS = ("Gemma3", "Gemma3n", "Gemma4", "Qwen3_5", "Qwen3_5Moe")
 def centre(name, zero_centred):
     if name.endswith("A_log"):
         return -1.0  # states that last for a while
-    if name.endswith("linear_attn.norm.weight"):
+    if name.endswith(("linear_attn.norm.weight", "per_expert_scale")):
         return 1.0
+    if name.endswith("router.scale"):  # so that experts' shares differ
+        return 4.0
     return 1.0 if name.endswith("weight") and not zero_centred else 0.0
 
 

@@ -21,7 +21,9 @@ static void check(const char *name) {
         struct st_heads heads = st_config_heads(c, i), others = st_config_heads(d, i);
         assert_memory_equal(&a, &b, sizeof a);
         assert_memory_equal(&heads, &others, sizeof heads);
-        assert_int_equal(st_config_ffn(c, i, 0), st_config_ffn(d, i, 0));
+        assert_int_equal(st_config_blocks(c, i), st_config_blocks(d, i));
+        for (uint32_t e = 0; e < st_config_blocks(c, i); e++)
+            assert_int_equal(st_config_ffn(c, i, e), st_config_ffn(d, i, e));
     }
     assert_int_equal(c->n_streams, d->n_streams);
     assert_int_equal(c->laurel, d->laurel);
@@ -38,6 +40,7 @@ static void folders_and_gguf_say_the_same(void **state) {
     (void)state;
     check("gemma4");
     check("gemma4-keys");
+    check("gemma4-moe");
     check("gemma3n");
 }
 

@@ -94,10 +94,31 @@ static void inputs_have_a_width_and_a_vocabulary(void **state) {
 
 static void what_is_not_of_this_form_is_refused(void **state) {
     (void)state;
-    assert_refused(GEMMA "\"enable_moe_block\":true}", "enable_moe_block");
     assert_refused(GEMMA "\"use_bidirectional_attention\":\"all\"}", "all");
     assert_refused(GEMMA "\"sliding_window\":0}", "sliding_window");
     assert_read(GEMMA "\"use_bidirectional_attention\":\"vision\"}");
+}
+
+static void experts_stand_beside_a_block_of_the_plain_width(void **state) {
+    (void)state;
+    assert_read(GEMMA "\"enable_moe_block\":true,\"num_experts\":6,\"top_k_experts\":3,"
+                      "\"moe_intermediate_size\":24}");
+    assert_int_equal(config.n_experts, 6);
+    assert_int_equal(config.n_experts_used, 3);
+    assert_int_equal(st_config_blocks(&config, 1), 7);
+    assert_int_equal(st_config_ffn(&config, 1, 5), 24);
+    assert_int_equal(st_config_ffn(&config, 1, 6), 128);
+    assert_false(config.router.sigmoid || config.router.shares);
+    // What files without a mixture say of its sizes counts for nothing.
+    assert_read(GEMMA "\"num_experts\":6,\"moe_intermediate_size\":24}");
+    assert_int_equal(config.n_experts, 0);
+    assert_int_equal(st_config_ffn(&config, 1, 0), 128);
+    assert_refused(GEMMA "\"enable_moe_block\":true}", "num_experts");
+    assert_refused(GEMMA "\"enable_moe_block\":true,\"num_experts\":6,\"top_k_experts\":7}",
+                   "7 of 6");
+    assert_refused(GEMMA "\"enable_moe_block\":true,\"num_experts\":6,\"num_kv_shared_layers\":2,"
+                         "\"use_double_wide_mlp\":true}",
+                   "use_double_wide_mlp");
 }
 
 #define GEMMA3N                                                                                    \
@@ -148,6 +169,7 @@ int main(void) {
         cmocka_unit_test(caches_are_the_last_ones_of_their_kind),
         cmocka_unit_test(inputs_have_a_width_and_a_vocabulary),
         cmocka_unit_test(what_is_not_of_this_form_is_refused),
+        cmocka_unit_test(experts_stand_beside_a_block_of_the_plain_width),
         cmocka_unit_test(more_layers_than_any_limit_are_refused),
         cmocka_unit_test(hidden_states_and_cutoffs_are_read),
     };

@@ -77,10 +77,39 @@ static void hidden_states_are_bound_alike(void **state) {
     stint_model_close(gguf);
 }
 
+static void mixtures_are_bound_alike(void **state) {
+    (void)state;
+    stint_model *folder = ts_golden_model("gemma4-moe", "");
+    stint_model *gguf = ts_golden_model("gemma4-moe", "model.gguf");
+    const struct st_config *c = &folder->config;
+    size_t row = c->hidden * sizeof(float);
+    for (uint32_t i = 0; i < c->n_layers; i++) {
+        const struct st_layer *l = &folder->weights.layers[i], *m = &gguf->weights.layers[i];
+        const struct st_mixture_norms *a = &l->mixture, *b = &m->mixture;
+        for (uint32_t e = 0; e < st_config_blocks(c, i); e++) {
+            uint32_t width = st_config_ffn(c, i, e);
+            assert_same(&l->ffn[e].gate, &m->ffn[e].gate, width, c->hidden);
+            assert_same(&l->ffn[e].up, &m->ffn[e].up, width, c->hidden);
+            assert_same(&l->ffn[e].down, &m->ffn[e].down, c->hidden, width);
+        }
+        assert_memory_not_equal(l->ffn[0].gate.data, l->ffn[0].up.data, l->ffn[0].up.row_bytes);
+        assert_memory_equal(a->router, b->router, row);
+        assert_memory_equal(a->experts, b->experts, row);
+        assert_memory_equal(a->shared, b->shared, row);
+        assert_memory_equal(a->experts_out, b->experts_out, row);
+        assert_memory_equal(a->shared_out, b->shared_out, row);
+        assert_memory_equal(a->scale, b->scale, c->n_experts * sizeof(float));
+        for (uint32_t k = 0; k < c->hidden; k++) assert_true(l->ffn_norm.weight[k] == 1.0f);
+    }
+    stint_model_close(folder);
+    stint_model_close(gguf);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(folders_and_gguf_bind_the_same),
         cmocka_unit_test(hidden_states_are_bound_alike),
+        cmocka_unit_test(mixtures_are_bound_alike),
         cmocka_unit_test(a_family_without_inputs_has_scales_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -184,6 +184,10 @@ def gemma4_keys(writer, config, tensors):
     writer.add_feed_forward_length(widths if len(set(widths)) > 1 else widths[0])
     writer.add_shared_kv_layers(shared)
     writer.add_embedding_length_per_layer_input(config["hidden_size_per_layer_input"])
+    if config.get("enable_moe_block"):
+        writer.add_expert_count(config["num_experts"])
+        writer.add_expert_used_count(config["top_k_experts"])
+        writer.add_expert_feed_forward_length(config["moe_intermediate_size"])
     if config["final_logit_softcapping"]:
         writer.add_final_logit_softcapping(config["final_logit_softcapping"])
     turned = int(full_dim * rope["full_attention"]["partial_rotary_factor"] / 2)
@@ -191,8 +195,17 @@ def gemma4_keys(writer, config, tensors):
     writer.add_tensor("rope_freqs.weight", factors.numpy())
 
 
+# Of a mixture, beside names with an ending of their own.
+GEMMA4_SCALES = {"router.scale": "ffn_gate_inp.scale",
+                 "router.per_expert_scale": "ffn_down_exps.scale"}
+
+
 def gemma4_tensors(config, name, tensor):
-    yield name + ".weight" if name.endswith("layer_scalar") else name, tensor
+    for ending, to in GEMMA4_SCALES.items():
+        if name.endswith(ending):
+            name = f"blk.{name.split('.')[2]}.{to}"
+    unended = name.endswith(("layer_scalar", "experts.gate_up_proj", "experts.down_proj"))
+    yield name + ".weight" if unended else name, tensor
 
 
 # ---- Gemma 3n
@@ -294,7 +307,7 @@ def write_common(writer, config, n_ahead):
 
 def write_tensor(writer, maps, name, tensor):
     found = (names.get_name(name, try_suffixes=(".weight", ".bias")) for names in maps)
-    to = next(filter(None, found), None)
+    to = name if name.startswith("blk.") else next(filter(None, found), None)
     if to is None:
         raise SystemExit(f"{name}: GGUF has no such tensor in this family")
     if tensor.ndim == 1 or tensor.dtype == torch.float32 or "conv" in name:

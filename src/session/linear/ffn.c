@@ -48,17 +48,19 @@ static stint_status run_block(const struct st_run *r, const struct st_operands *
     size_t n_ffn = st_config_ffn(&r->s->model->config, r->layer, o->expert);
     const struct st_ffn_weight *block = &r->s->model->weights.layers[r->layer].ffn[o->expert];
     const struct st_config *c = &r->s->model->config;
-    struct activation activation = {r, n_ffn, st_linear_exists(&block->gate), block->norm,
+    struct activation activation = {r, n_ffn, (c->flags & ST_ARCH_GATED) != 0, block->norm,
                                     c->cut[r->layer] ? &c->cutoff[r->layer] : NULL};
+    bool int8 = linear == &st_op_int8; // whose parts are gate and up, not up and gate
     struct st_operands up = *o, down = *o;
-    up.y[0] = b->up;
-    up.y[1] = b->gate;
+    up.y[int8 ? 1 : 0] = b->up;
+    up.y[int8 ? 0 : 1] = b->gate;
     up.y_row[0] = up.y_row[1] = n_ffn;
     ST_TRY(linear->run(r, &up));
+    if (linear->finish) ST_TRY(linear->finish(r, &up));
     st_pool_run(r->group->pool, activate_token, &activation, o->n);
     down.role = ST_INT8_DOWN;
     down.x = b->up;
-    return linear->run(r, &down);
+    return st_op_all(linear, r, &down);
 }
 
 static stint_status run_float(const struct st_run *r, const struct st_operands *o) {
@@ -73,6 +75,15 @@ static stint_status run_nested(const struct st_run *r, const struct st_operands 
     return run_block(r, o, &st_op_nested);
 }
 
+static stint_status prepare_int8(const struct st_run *r, const struct st_operands *o) {
+    return st_op_int8.prepare(r, o);
+}
+
+static stint_status run_int8(const struct st_run *r, const struct st_operands *o) {
+    return run_block(r, o, &st_op_int8);
+}
+
+const struct st_op st_op_cut_ffn = {.name = "int8", .prepare = prepare_int8, .run = run_int8};
 const struct st_op st_op_float_ffn = {.name = "float", .run = run_float};
 const struct st_op st_op_blocks_ffn = {.name = "blocks", .run = run_blocks};
 const struct st_op st_op_nested_ffn = {.name = "nested", .run = run_nested};
@@ -147,6 +158,21 @@ static void expect_experts(const struct st_run *r, size_t n) {
     }
 }
 
+// Rows of what a part of a mixture meets, where it has factors of its own.
+static void scale_rows(const struct st_run *r, const float *factors, const float *x, size_t n,
+                       float *to) {
+    size_t hidden = r->s->model->config.hidden;
+    for (size_t t = 0; t < n; t++)
+        for (size_t k = 0; k < hidden; k++) to[t * hidden + k] = x[t * hidden + k] * factors[k];
+}
+
+static void norm_rows(const struct st_run *r, const float *weight, size_t n, float *x, size_t row) {
+    const struct st_config *c = &r->s->model->config;
+    for (size_t t = 0; t < n; t++)
+        r->s->kernels.elementwise->rmsnorm(x + t * row, weight, c->norm_epsilon, c->hidden,
+                                           x + t * row);
+}
+
 // The tokens of one expert, through it and into the sum.
 static stint_status run_expert(const struct st_run *r, const struct st_operands *o,
                                uint32_t expert) {
@@ -159,6 +185,8 @@ static stint_status run_expert(const struct st_run *r, const struct st_operands 
         b->expert_tokens[n++] = (int32_t)t;
     }
     if (n == 0) return STINT_OK;
+    const float *factors = r->s->model->weights.layers[r->layer].mixture.experts;
+    if (factors) scale_rows(r, factors, b->expert_in, n, b->expert_in);
     struct st_operands inside = {.role = ST_INT8_UP,
                                  .expert = expert,
                                  .x = b->expert_in,
@@ -186,8 +214,12 @@ static stint_status run_shared(const struct st_run *r, const struct st_operands 
                                  .n = o->n,
                                  .y = {b->expert_out},
                                  .y_row = {c->hidden}};
+    const struct st_mixture_norms *m = &r->s->model->weights.layers[r->layer].mixture;
+    if (m->shared) scale_rows(r, m->shared, o->x, o->n, b->expert_in);
+    if (m->shared) inside.x = b->expert_in;
     if (gate->data) ST_TRY(st_float_linear(r, o->x, o->n, gate, b->shared_gate));
     ST_TRY(st_op_all(st_op_of(r, ST_UNIT_EXPERT), r, &inside));
+    if (m->shared) norm_rows(r, m->shared_out, o->n, b->expert_out, c->hidden);
     for (size_t t = 0; t < o->n; t++) {
         float share = gate->data ? 1.0f / (1.0f + expf(-b->shared_gate[t])) : 1.0f;
         r->s->kernels.elementwise->axpy(share, b->expert_out + t * c->hidden, c->hidden,
@@ -196,17 +228,33 @@ static stint_status run_shared(const struct st_run *r, const struct st_operands 
     return STINT_OK;
 }
 
+// The weights of all experts for each token, 0 for those that it does not use.
+static stint_status route(const struct st_run *r, const struct st_operands *o) {
+    const struct st_config *c = &r->s->model->config;
+    const struct st_layer *l = &r->s->model->weights.layers[r->layer];
+    const struct st_mixture_norms *m = &l->mixture;
+    const float *x = o->x;
+    if (m->router) scale_rows(r, m->router, x, o->n, r->buffers->expert_in);
+    if (m->router) x = r->buffers->expert_in;
+    ST_TRY(st_float_linear(r, x, o->n, &l->router, r->buffers->route));
+    for (size_t t = 0; t < o->n; t++) {
+        float *weights = r->buffers->route + t * c->n_experts;
+        select_experts(c, l->router_bias, weights);
+        for (size_t e = 0; e < c->n_experts && m->scale; e++) weights[e] *= m->scale[e];
+    }
+    return STINT_OK;
+}
+
 // Expert by expert, over the tokens that were routed to it; each token adds its experts in
 // ascending order, and then the shared block.
 static stint_status run_mixture(const struct st_run *r, const struct st_operands *o) {
     const struct st_config *c = &r->s->model->config;
-    float *route = r->buffers->route;
-    const struct st_layer *l = &r->s->model->weights.layers[r->layer];
-    ST_TRY(st_float_linear(r, o->x, o->n, &l->router, route));
-    for (size_t t = 0; t < o->n; t++) select_experts(c, l->router_bias, route + t * c->n_experts);
+    const struct st_mixture_norms *m = &r->s->model->weights.layers[r->layer].mixture;
+    ST_TRY(route(r, o));
     if (r->s->source->expect) expect_experts(r, o->n);
     memset(o->y[0], 0, o->n * c->hidden * sizeof(float));
     for (uint32_t e = 0; e < c->n_experts; e++) ST_TRY(run_expert(r, o, e));
+    if (m->experts) norm_rows(r, m->experts_out, o->n, o->y[0], o->y_row[0]);
     return c->shared_ffn ? run_shared(r, o) : STINT_OK;
 }
 

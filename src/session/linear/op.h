@@ -62,6 +62,8 @@ extern const struct st_op st_op_two_term, st_op_two_term_head, st_op_two_term_ff
 extern const struct st_op st_op_sparse_ffn;
 // linear/ffn.c: linears with an activation between them; a mixture of ST_UNIT_EXPERT.
 extern const struct st_op st_op_float_ffn, st_op_blocks_ffn, st_op_nested_ffn, st_op_mixture;
+// Two INT8 linears, on the device each by itself, since gates between them have a cutoff.
+extern const struct st_op st_op_cut_ffn;
 
 // Room in a chunk's buffers for inputs of blocks, which have at most `widest` elements.
 void st_blocks_lay_out(size_t widest, struct st_chunk_buffers *buffers, struct st_arena *arena);
