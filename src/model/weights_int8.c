@@ -44,6 +44,9 @@ bool st_int8_shape(enum st_int8_role role, const struct st_config *c, uint32_t l
         s.epilogue = gated ? ST_EPILOGUE_GATED : ST_EPILOGUE_ACT;
         s.rows[0] = st_config_ffn(c, layer, expert);
         s.weight.n_in = c->hidden;
+        if (!st_config_is_cut(c, layer)) break;
+        s.epilogue = ST_EPILOGUE_FLOAT; // a cutoff needs whole rows of gates
+        s.rows[s.n_parts++] = s.rows[0];
         break;
     case ST_INT8_DOWN:
         s.rows[0] = c->hidden;

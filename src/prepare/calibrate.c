@@ -27,12 +27,21 @@ static struct st_input_stats take_stats(const struct st_calibration *c, struct s
         .beyond = ST_TAKE(arena, uint32_t, n * ST_CLIP_CANDIDATES)};
 }
 
+static size_t n_states(const struct stint_model *model) {
+    return st_max(1, model->config.n_streams);
+}
+
+size_t st_calibration_floats(const struct stint_model *model, size_t n_ids) {
+    return n_states(model) * n_ids * model->config.hidden;
+}
+
 static void lay_out(struct st_calibration *c, struct st_arena *arena) {
     const struct st_config *config = &c->model->config;
+    size_t n_floats = st_calibration_floats(c->model, c->n_ids);
     uint32_t n_ffn = st_config_max_blocks(config);
     struct st_layer_stats *s = &c->stats;
     bool shared[2] = {false, false};
-    c->hidden = ST_TAKE(arena, float, c->n_ids * config->hidden);
+    c->hidden = ST_TAKE(arena, float, n_floats);
     for (uint32_t i = 0; i < config->n_layers; i++) {
         struct st_heads heads = st_config_heads(config, i);
         uint8_t kind = config->sliding[i];
@@ -43,7 +52,7 @@ static void lay_out(struct st_calibration *c, struct st_arena *arena) {
     }
     if (config->flags & ST_ARCH_JOINT) c->normed = ST_TAKE(arena, float, c->n_ids * config->hidden);
     if (c->n_observed == 0) return;
-    c->before = ST_TAKE(arena, float, c->n_ids * config->hidden);
+    c->before = ST_TAKE(arena, float, n_floats);
     s->qkv = take_stats(c, arena, config->hidden);
     s->o = take_stats(c, arena, st_config_widest_mixer(config).out);
     s->head = take_stats(c, arena, config->embed);
@@ -205,6 +214,25 @@ static size_t row_bytes(const struct st_calibration *c) {
     return c->model->config.hidden * sizeof(float);
 }
 
+// The states of a batch, [states, chunk_len, hidden] where the pass has them, to or from those of
+// the text.
+static float *state_in_pass(const struct st_calibration *c, const struct st_run *run, size_t i) {
+    if (i == 0) return run->buffers->x;
+    return run->buffers->streams + (i - 1) * c->session->chunk_len * c->model->config.hidden;
+}
+
+static void keep_states(const struct st_calibration *c, const struct st_run *run, size_t first) {
+    for (size_t i = 0; i < n_states(c->model); i++)
+        memcpy(hidden_of(c, i * c->n_ids_all + first), state_in_pass(c, run, i),
+               run->batch->n * row_bytes(c));
+}
+
+static void restore_states(const struct st_calibration *c, const struct st_run *run, size_t first) {
+    for (size_t i = 0; i < n_states(c->model); i++)
+        memcpy(state_in_pass(c, run, i), hidden_of(c, i * c->n_ids_all + first),
+               run->batch->n * row_bytes(c));
+}
+
 static struct st_run run_of(const struct st_calibration *c, const struct st_batch *batch) {
     bool prompt = c->n_sequence > ST_SHORT_TEXT;
     return st_session_run(c->session, prompt ? ST_PHASE_PREFILL : ST_PHASE_DECODE,
@@ -216,7 +244,7 @@ static stint_status embed(struct st_calibration *c, const struct st_batch *batch
     struct st_run run = run_of(c, batch);
     (void)layer;
     ST_TRY(st_pass_embed(&run, c->ids + first, 0));
-    memcpy(hidden_of(c, first), run.buffers->x, batch->n * row_bytes(c));
+    keep_states(c, &run, first);
     return STINT_OK;
 }
 
@@ -250,7 +278,7 @@ static stint_status run_layer(struct st_calibration *c, const struct st_batch *b
         ST_TRY(st_pass_embed(&run, c->ids + first, 1));
     else
         st_pass_rotations(&run);
-    memcpy(run.buffers->x, hidden_of(c, first), batch->n * row_bytes(c));
+    restore_states(c, &run, first);
     restore_rows(c, &run, first);
     struct st_state_batch state = {.position = batch->position, .n = batch->n};
     float *normed = c->normed ? c->normed + first * c->model->config.hidden : NULL;
@@ -262,7 +290,7 @@ static stint_status run_layer(struct st_calibration *c, const struct st_batch *b
     keep_rows(c, &run, first);
     if (normed && !c->model->config.joined[layer])
         memcpy(normed, run.buffers->normed, batch->n * row_bytes(c));
-    memcpy(hidden_of(c, first), run.buffers->x, batch->n * row_bytes(c));
+    keep_states(c, &run, first);
     return STINT_OK;
 }
 
@@ -296,14 +324,9 @@ static stint_status open_in(struct st_calibration *c, uint32_t n_threads) {
 stint_status st_calibration_open(const struct stint_model *model, const int32_t *ids, size_t n_ids,
                                  size_t n_observed, uint32_t n_threads,
                                  struct st_calibration *calibration) {
-    if (model->config.n_streams)
-        return st_fail(STINT_E_UNSUPPORTED,
-                       "packages of models with several hidden states of a "
-                       "token (%s)",
-                       model->config.arch->name);
     calibration->model = model;
     calibration->ids = ids;
-    calibration->n_ids = n_ids;
+    calibration->n_ids = calibration->n_ids_all = n_ids;
     calibration->n_observed = n_observed;
     calibration->n_sequence = st_min(st_calibration_sequence(model), n_ids);
     return open_in(calibration, n_threads);
@@ -323,7 +346,7 @@ stint_status st_calibration_layer(struct st_calibration *c, uint32_t layer) {
         for (uint32_t e = 0; e < st_config_blocks(config, layer); e++)
             c->stats.down[e].n = st_config_ffn(config, layer, e);
         for_layer(c, clear_maxima);
-        memcpy(c->before, c->hidden, c->n_ids * row_bytes(c));
+        memcpy(c->before, c->hidden, n_states(c->model) * c->n_ids * row_bytes(c));
     }
     ST_TRY(for_batches(c, run_layer, layer));
     if (c->n_observed && st_config_is_routed(config, layer, 0)) {
@@ -347,7 +370,10 @@ static stint_status count_batches(struct st_calibration *c, batch_fn *fn, uint32
 stint_status st_calibration_layer_again(struct st_calibration *c, uint32_t layer) {
     size_t n = c->n_counted ? st_min(c->n_counted, c->n_ids) : c->n_ids;
     for_layer(c, clear_counts);
-    memcpy(c->hidden, c->before, n * row_bytes(c));
+    for (size_t i = 0; i < n_states(c->model); i++) {
+        size_t at = i * c->n_ids_all * c->model->config.hidden;
+        memcpy(c->hidden + at, c->before + at, n * row_bytes(c));
+    }
     return count_batches(c, run_layer, layer);
 }
 

@@ -20,8 +20,10 @@ struct st_calibration {
     struct st_arena arena;
     const int32_t *ids; // [n_ids], sequences of n_sequence
     size_t n_ids, n_sequence;
+    size_t n_ids_all;           // n_ids, but where fewer are counted
     size_t n_observed;          // the first ones; the others are not observed
-    float *hidden;              // [n_ids, hidden] between layers
+    float *hidden;              // [states, n_ids, hidden] between layers: several where a token
+                                // has as many (session/streams.c)
     float *before;              // the same before the current layer
     float *keys[2], *values[2]; // rows that later layers use of caches, [n_ids, ...]; 1: of layers
                                 // with a sliding window; or NULL
@@ -44,6 +46,9 @@ stint_status st_calibration_open(const struct stint_model *model, const int32_t 
                                  size_t n_observed, uint32_t n_threads,
                                  struct st_calibration *calibration);
 void st_calibration_close(struct st_calibration *calibration); // accepts a zeroed one
+
+// Of c->hidden for n_ids tokens.
+size_t st_calibration_floats(const struct stint_model *model, size_t n_ids);
 
 struct st_input_stats *st_calibration_stats(struct st_calibration *calibration,
                                             enum st_int8_role role, uint32_t expert);

@@ -38,7 +38,8 @@ struct survey {
     uint32_t n;
     size_t n_tokens;
     struct st_calibration c;
-    float *starts; // [bands + 1, n_tokens, hidden] what comes into each band, and into the head
+    float *starts; // [bands + 1, states, n_tokens, hidden] what comes into each band, and into the
+                   // head
     struct st_predictions exact, got;
 };
 
@@ -56,7 +57,7 @@ static uint32_t band_start(const struct survey *s, uint32_t band) {
 }
 
 static size_t hidden_floats(const struct survey *s) {
-    return s->n_tokens * s->job->model->config.hidden;
+    return st_calibration_floats(s->job->model, s->n_tokens);
 }
 
 static float *start_of(const struct survey *s, uint32_t band) {

@@ -122,8 +122,9 @@ static void lay_out_buffers(struct stint_session *s, struct st_arena *a,
     b->state_gates = ST_TAKE(a, float, n * 2 * c->state.n_heads);
     b->bias_factors = ST_TAKE(a, float, n * c->n_heads * st_key_bias_dims(s->model, s->kv.type));
     b->attended = ST_TAKE(a, float, n *st_max(mixer.out, heads));
-    b->gate = ST_TAKE(a, float, floats && c->flags & ST_ARCH_GATED ? n * n_ffn : 0);
-    bool middle = floats || s->model->int8.row_scaled_middle;
+    bool cut = st_config_any_cut(c), gates = (floats || cut) && c->flags & ST_ARCH_GATED;
+    b->gate = ST_TAKE(a, float, gates ? n * n_ffn : 0);
+    bool middle = floats || cut || s->model->int8.row_scaled_middle;
     b->up = ST_TAKE(a, float, middle ? n *n_ffn : 0);
     if (s->model->int8.layers) s->quantized_bytes = st_int8_lay_out(s, b, a);
     if (nested) st_nested_lay_out(s, b, a);

@@ -44,6 +44,7 @@ static const struct st_npu *npu_of(const struct st_run *r, enum st_npu_kind kind
 }
 
 static uint8_t *input_of(const struct st_run *r, enum st_int8_role role) {
+    if (role == ST_INT8_DOWN) return r->buffers->middle8;
     return role == ST_INT8_O ? r->buffers->attended8 : r->buffers->in8;
 }
 
@@ -156,7 +157,8 @@ static stint_status run_on(const struct st_run *r, const struct st_operands *o, 
                            enum st_npu_kind kind) {
     const struct st_npu *npu = npu_of(r, kind);
     struct st_shadow *shadow = &r->buffers->shadow;
-    uint32_t n_linear_ops = o->role == ST_INT8_UP ? 2 : 1;
+    bool block = o->role == ST_INT8_UP && !st_config_is_cut(&r->s->model->config, r->layer);
+    uint32_t n_linear_ops = block ? 2 : 1;
     struct st_outliers *list = NULL;
     struct st_graph_args args = {.n_rows = o->n,
                                  .in = st_mirror_slice(&npu->mirror, input_of(r, o->role), 0)};

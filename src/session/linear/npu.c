@@ -17,11 +17,16 @@ static size_t max_blocks(const struct stint_model *m) {
     return st_config_max_blocks(&m->config);
 }
 
-// Of a layer: qkv, o, then its feed-forward blocks; the head behind all layers.
+// Of a layer: qkv, o, then its feed-forward blocks, and down where that is a unit of its own.
+static size_t layer_units(const struct stint_model *m) {
+    return ST_INT8_UP + max_blocks(m) + st_config_any_cut(&m->config);
+}
+
+// The head comes behind all layers.
 static size_t unit_of(const struct stint_session *s, enum st_int8_role role, uint32_t layer,
                       uint32_t expert) {
     if (role == ST_INT8_HEAD) return s->npus.n_units - 1;
-    size_t first = layer * (ST_INT8_UP + max_blocks(s->model));
+    size_t first = layer * layer_units(s->model);
     return first + (size_t)role + (role == ST_INT8_UP ? expert : 0);
 }
 
@@ -45,7 +50,7 @@ static void lay_out_group(const struct stint_session *s, struct st_worker_group 
 
 void st_npu_lay_out(struct stint_session *s, struct st_arena *arena) {
     size_t layers = s->model->config.n_layers, experts = max_blocks(s->model);
-    s->npus.n_units = layers * (ST_INT8_UP + experts) + 1;
+    s->npus.n_units = layers * layer_units(s->model) + 1;
     s->npus.n_linears = layers * (ST_INT8_UP + 2 * experts) + 1;
     s->npus.placed = ST_TAKE(arena, uint8_t, s->npus.n_units);
     lay_out_group(s, &s->group, arena);
@@ -67,6 +72,8 @@ static stint_status each_unit(const struct stint_session *s, unit_fn *fn, void *
         ST_TRY(fn(context, &(struct unit){ST_INT8_O, i, 0}));
         for (uint32_t e = 0; e < st_config_blocks(&s->model->config, i); e++)
             ST_TRY(fn(context, &(struct unit){ST_INT8_UP, i, e}));
+        if (st_config_is_cut(&s->model->config, i))
+            ST_TRY(fn(context, &(struct unit){ST_INT8_DOWN, i, 0}));
     }
     return fn(context, &(struct unit){ST_INT8_HEAD, 0, 0});
 }
@@ -78,7 +85,7 @@ static struct st_device_subgraph subgraph_of(const struct stint_session *s, cons
         .linear_ops = {*st_int8_linear_op(w, u->role, u->layer, u->expert)},
         .n_linear_ops = 1,
         .in_parts = s->bounded != NULL};
-    if (u->role == ST_INT8_UP) {
+    if (u->role == ST_INT8_UP && !st_config_is_cut(&s->model->config, u->layer)) {
         struct st_linear_op *down = &subgraph.linear_ops[subgraph.n_linear_ops++];
         *down = *st_int8_linear_op(w, ST_INT8_DOWN, u->layer, u->expert);
         down->norm = s->model->weights.layers[u->layer].ffn[u->expert].norm;
@@ -101,10 +108,8 @@ struct placing {
 
 static stint_status list_unit(void *context, const struct unit *u) {
     static const enum st_placement_kind kinds[ST_INT8_ROLES] = {
-        [ST_INT8_QKV] = ST_PLACE_QKV,
-        [ST_INT8_O] = ST_PLACE_O,
-        [ST_INT8_UP] = ST_PLACE_FFN,
-        [ST_INT8_HEAD] = ST_PLACE_HEAD,
+        [ST_INT8_QKV] = ST_PLACE_QKV,  [ST_INT8_O] = ST_PLACE_O,       [ST_INT8_UP] = ST_PLACE_FFN,
+        [ST_INT8_DOWN] = ST_PLACE_FFN, [ST_INT8_HEAD] = ST_PLACE_HEAD,
     };
     struct placing *p = context;
     struct st_device_subgraph subgraph = subgraph_of(p->s, u, false);

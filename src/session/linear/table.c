@@ -64,6 +64,9 @@ static const struct st_op *op_of(const struct stint_session *s, uint32_t layer, 
                                  const struct way *way) {
     if (unit == ST_UNIT_FFN && st_config_is_routed(&s->model->config, layer, 0))
         return &st_op_mixture;
+    if (unit == ST_UNIT_FFN && way->ffn == &st_op_int8_ffn &&
+        st_config_is_cut(&s->model->config, layer))
+        return &st_op_cut_ffn;
     if (unit == ST_UNIT_HEAD) return way->head;
     return unit == ST_UNIT_FFN || unit == ST_UNIT_EXPERT ? way->ffn : way->linear;
 }

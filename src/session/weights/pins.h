@@ -32,7 +32,9 @@ unsigned st_pins_top(const struct st_nested_weight *weight, unsigned precision);
 // piece, that of gate, whose strips come first.
 static inline bool st_pins_is_second(const struct stint_model *model,
                                      const struct st_nested_place *place) {
-    return place->id.role == ST_INT8_UP && place->part == 1 && model->config.flags & ST_ARCH_GATED;
+    return place->id.role == ST_INT8_UP && place->part == 1 &&
+           model->config.flags & ST_ARCH_GATED &&
+           !st_config_is_cut(&model->config, place->id.layer);
 }
 
 // Older packages cannot be streamed: they have no hashes of planes.
