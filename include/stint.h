@@ -114,10 +114,9 @@ typedef struct stint_model_options {
 STINT_API stint_status stint_model_open(const char *path, const stint_model_options *options,
                                         stint_model **model);
 
-/* Opens a model preset: random weights in the shape of a known model, to size a device without a
- * download. They are BF16, with STINT_EXEC_NPU (the default) INT8, with STINT_EXEC_FAST (gpt-oss's
- * default) the experts' blocks. There is no tokenizer. E_ARG for an unknown name; the error text
- * lists the known ones. *model is *returned*; free with stint_model_close. */
+/* Opens a model preset: random weights in the shape of a known model, without a tokenizer. They are
+ * BF16, by default (STINT_EXEC_NPU) INT8, or blocks of gpt-oss (STINT_EXEC_FAST). E_ARG lists the
+ * known names. *model is *returned*; free with stint_model_close. */
 STINT_API stint_status stint_model_open_preset(const char *name, const stint_model_options *options,
                                                stint_model **model);
 
@@ -154,6 +153,7 @@ typedef struct stint_model_info {
     uint32_t embedding;                  /* numbers of an embedding, see stint_session_embed() */
     uint32_t n_conv_layers, conv_length; /* short convolutions instead of attention; its tokens */
     uint32_t n_state_layers, state_heads, state_keys, state_values; /* a matrix for each head */
+    const char *left_out; /* parts that are not run: "vision", "audio", "vision, audio" or "" */
 } stint_model_info;
 
 STINT_API stint_status stint_model_describe(const stint_model *model, stint_model_info *info);

@@ -286,6 +286,7 @@ static int run(const struct st_cli_command *command, void *target) {
     stint_session *session = NULL;
     stint_session_options session_options = st_cli_session_options(&chat.options->common);
     bool ok = false;
+    if (model != NULL) st_cli_tell_left_out(command, model);
     if (model != NULL) st_cli_answer_adopt(&chat.options->common, model, &chat.answer);
     if (model == NULL)
         ok = false; // which was told

@@ -208,6 +208,13 @@ void st_cli_warn_of_context(const struct st_cli_command *command,
                      common->n_context, info.context);
 }
 
+void st_cli_tell_left_out(const struct st_cli_command *command, const stint_model *model) {
+    stint_model_info info = {.size = sizeof info};
+    if (stint_model_describe(model, &info) == STINT_OK && *info.left_out)
+        st_cli_error(command->name, "left out: %s; this is the checkpoint's text model",
+                     info.left_out);
+}
+
 stint_model_options st_cli_model_options(const struct st_cli_common *common,
                                          struct st_cli_progress *progress) {
     return (stint_model_options){.size = sizeof(stint_model_options),

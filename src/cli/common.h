@@ -72,6 +72,8 @@ void st_cli_log_to_stderr(const struct st_cli_command *command, bool verbose);
 struct st_cli_progress;
 stint_model_options st_cli_model_options(const struct st_cli_common *common,
                                          struct st_cli_progress *progress);
+// Says which parts of a multimodal checkpoint are not run.
+void st_cli_tell_left_out(const struct st_cli_command *command, const stint_model *model);
 // Says so if --ctx is more than the model was made for.
 void st_cli_warn_of_context(const struct st_cli_command *command,
                             const struct st_cli_common *common, const stint_model *model);

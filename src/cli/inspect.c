@@ -190,6 +190,7 @@ static bool print_object(const struct st_cli_command *command, const struct repo
     json_object_set_new(object, "tokenizer", tokenizer);
     json_object_set_new(object, "sampling",
                         st_cli_sampling_json(&report->sampling, report->recommended));
+    if (*info->left_out) json_object_set_new(object, "left_out", json_string(info->left_out));
     json_object_set_new(object, "exec", json_string(stint_exec_name(info->exec)));
     if (info->nested_high != 0)
         json_object_set_new(object, "nested",
@@ -223,6 +224,7 @@ static void print_model(const struct report *report) {
     char bytes[ST_CLI_SIZE_BYTES];
     st_cli_title(report->path);
     st_cli_row("architecture", "%s (%s)", info->architecture, info->source);
+    if (*info->left_out) st_cli_row("left out", "%s: this is its text model", info->left_out);
     st_cli_row("parameters", "%.1f M, mostly %s, %s", (double)info->n_parameters * 1e-6,
                info->weight_type, st_cli_size(info->weight_bytes, bytes));
     st_cli_row("layers", "%u of hidden size %u, %s", info->n_layers, info->hidden, info->norm);

@@ -286,6 +286,7 @@ static int run(const struct st_cli_command *command, void *target) {
     if (status == ST_CLI_GO) prompt = read_prompt(command, options, &n_bytes, &status);
     if (prompt != NULL) {
         stint_model *model = st_cli_open_model(command, &options->common, NULL, NULL);
+        if (model != NULL) st_cli_tell_left_out(command, model);
         bool ok = model != NULL && answer(command, options, &asked, model, prompt, n_bytes);
         stint_model_close(model);
         free(prompt);

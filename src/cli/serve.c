@@ -273,6 +273,7 @@ static stint_status open_model(void *context, const char *path, stint_model **mo
     st_cli_progress_end(&progress);
     if (status != STINT_OK) return status;
     st_cli_warn_of_context(loading->command, loading->common, *model);
+    st_cli_tell_left_out(loading->command, *model);
     *sampling = st_cli_sampling(loading->common, *model);
     return STINT_OK;
 }

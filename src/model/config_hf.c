@@ -3,7 +3,6 @@
 // keys.
 #include "model/config.h"
 
-#include "base/log.h"
 #include "base/size.h"
 #include "model/rope.h"
 
@@ -437,18 +436,16 @@ static stint_status read_all(const json_t *json, const json_t *generation, struc
     return st_config_check(c);
 }
 
-static void name_left_out(const json_t *config) {
-    static const char *const parts[] = {"vision_config", "audio_config"};
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (json_is_object(json_object_get(config, parts[i])))
-            st_log(STINT_LOG_INFO, "config.json: '%s' is left out: this is the text model alone",
-                   parts[i]);
+static unsigned parts_left_out(const json_t *config) {
+    bool text = json_is_object(json_object_get(config, "text_config"));
+    bool vision = text && json_is_object(json_object_get(config, "vision_config"));
+    bool audio = text && json_is_object(json_object_get(config, "audio_config"));
+    return (vision ? ST_LEFT_OUT_VISION : 0u) | (audio ? ST_LEFT_OUT_AUDIO : 0u);
 }
 
 // The text model's own object, with the family's defaults for what it leaves out. New reference.
 static stint_status with_defaults(const json_t *config, const struct st_arch *arch, json_t **out) {
     const json_t *text = json_object_get(config, "text_config");
-    if (json_is_object(text)) name_left_out(config);
     json_t *merged = json_deep_copy(json_is_object(text) ? text : config);
     if (!merged) return st_fail(STINT_E_NOMEM, "config.json: no memory");
     if (arch->defaults) {
@@ -481,6 +478,7 @@ stint_status st_config_from_hf(const struct st_checkpoint *checkpoint, struct st
                           .flags = arch->flags,
                           .bos_id = -1,
                           .final_norm = true,
+                          .left_out = parts_left_out(checkpoint->config),
                           .rope_interleaved = (arch->flags & ST_ARCH_INTERLEAVED) != 0};
     json_t *json = NULL;
     ST_TRY(with_defaults(checkpoint->config, arch, &json));

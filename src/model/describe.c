@@ -17,6 +17,12 @@ static const char *const act_names[ST_N_ACTS] = {
 static const char *const source_names[] = {
     [ST_SOURCE_HF] = "huggingface", [ST_SOURCE_GGUF] = "gguf", [ST_SOURCE_PRESET] = "preset"};
 
+static const char *const left_out_names[] = {[0] = "",
+                                             [ST_LEFT_OUT_VISION] = "vision",
+                                             [ST_LEFT_OUT_AUDIO] = "audio",
+                                             [ST_LEFT_OUT_VISION | ST_LEFT_OUT_AUDIO] =
+                                                 "vision, audio"};
+
 const char *stint_exec_name(stint_exec exec) {
     static const char *const names[] = {
         [STINT_EXEC_FLOAT] = "float", [STINT_EXEC_NPU] = "npu", [STINT_EXEC_FAST] = "fast"};
@@ -147,6 +153,7 @@ stint_status stint_model_describe(const stint_model *model, stint_model_info *in
         .state_keys = c->state.n_keys,
         .state_values = c->state.n_values,
         .conv_length = st_config_n_recurrent(c) ? c->conv_length : 0,
+        .left_out = left_out_names[c->left_out],
     };
     describe_costs(model, &out);
     memcpy(info, &out, st_min(info->size, sizeof out));

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The command line itself: help, usage errors, exit status, bad files, the form of every --json."""
+import json
 import os
 import pathlib
 import re
@@ -238,6 +239,25 @@ class Json(unittest.TestCase):
         self.assertEqual(subgraphs["built_with_sharing"], 12 * 5 + 12 * 4)
         self.assertEqual(subgraphs["built_without_sharing"], 12 * 6 * 4)
         self.assertEqual(done["tokenizer"]["eos"], 4093)
+
+    def test_parts_of_a_multimodal_checkpoint_that_are_left_out(self):
+        text = json.loads((MODEL / "config.json").read_text())
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            for file in MODEL.iterdir():
+                (folder / file.name).symlink_to(file)
+            (folder / "config.json").unlink()
+            for parts, named in ((("vision",), "vision"), (("vision", "audio"), "vision, audio")):
+                whole = {"model_type": text["model_type"], "text_config": text,
+                         **{f"{part}_config": {} for part in parts}}
+                (folder / "config.json").write_text(json.dumps(whole))
+                done = stint("run", folder, "-p", "It was", "-n", "2")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(done.stderr.count(f"left out: {named};"), 1, done.stderr)
+                self.assertEqual(stint_json("inspect", folder)["left_out"], named)
+                self.assertRegex(stint("inspect", folder).stdout, rf"left out +{named}: ")
+        self.assertNotIn("left out", stint("run", MODEL, "-p", "It was", "-n", "2").stderr)
+        self.assertNotIn("left_out", stint_json("inspect", MODEL))
 
     def test_longer_context_takes_more_memory(self):
         short, long = (stint_json("inspect", MODEL, "--ctx", n)["memory"]["kv_bytes_f32"]

@@ -51,6 +51,7 @@ class ModelInfo:
     state_heads: int
     state_keys: int
     state_values: int
+    left_out: str
 
 
 def describe(handle: Handle) -> ModelInfo:

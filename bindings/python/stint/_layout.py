@@ -84,6 +84,7 @@ class ModelInfo(Sized):
         ("state_heads", c_uint32),
         ("state_keys", c_uint32),
         ("state_values", c_uint32),
+        ("left_out", c_char_p),
     ]
 
 
