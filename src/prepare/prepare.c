@@ -7,6 +7,7 @@
 #include "format/files.h"
 #include "prepare/calibration_tokens.h"
 #include "prepare/job.h"
+#include "prepare/rows.h"
 #include "prepare/sensitivity.h"
 
 #include <stdlib.h>
@@ -144,7 +145,10 @@ static stint_status add_tensor(struct st_prepare_job *p, const struct st_tensor 
                            .data = t->data,
                            .bytes = t->bytes};
     memcpy(s.dims, t->dims, sizeof s.dims);
-    ST_TRY(st_package_add(p->writer, &s));
+    if (t->data == p->model->weights.layer_embed.data && st_rows_become_blocks(t))
+        ST_TRY(st_rows_pack(t, p->writer));
+    else
+        ST_TRY(st_package_add(p->writer, &s));
     st_map_forget(t->data, t->bytes);
     return STINT_OK;
 }

@@ -14,6 +14,7 @@ import unittest
 
 VENV = pathlib.Path(os.environ["STINT_SOURCE_DIR"]) / "build" / "venv" / "bin" / "python"
 MODEL = pathlib.Path(os.environ.get("STINT_SHARED_DATA", "")) / "fixtures/models/llama-q/f16.gguf"
+INPUTS = pathlib.Path(__file__).parents[1] / "golden/models/gemma4-moe/model.gguf"
 
 try:
     import gguf
@@ -31,8 +32,16 @@ TYPES = ["MXFP4", "TQ1_0", "TQ2_0"]
 TOKENS = [1, *range(3, 40)]
 
 
-def write(path, reader, convert):
-    """The model with the linears of its layers as convert(floats) gives them: array and type."""
+def is_linear(tensor):
+    return tensor.name.startswith("blk.") and len(tensor.shape) == 2
+
+
+def is_table(tensor):
+    return tensor.name == "per_layer_token_embd.weight"
+
+
+def write(path, reader, convert, chosen=is_linear):
+    """The model with the chosen tensors as convert(floats) gives them: array and type."""
     writer = gguf.GGUFWriter(path, reader.fields["general.architecture"].contents())
     for field in reader.fields.values():
         if field.name != "general.architecture" and not field.name.startswith("GGUF."):
@@ -40,8 +49,8 @@ def write(path, reader, convert):
             writer.add_key_value(field.name, field.contents(), field.types[0], sub_type)
     for tensor in reader.tensors:
         data, kind = tensor.data, tensor.tensor_type
-        if tensor.name.startswith("blk.") and len(tensor.shape) == 2:
-            data, kind = convert(numpy.asarray(data, numpy.float32))
+        if chosen(tensor):
+            data, kind = convert(gguf.quants.dequantize(data, kind))
         writer.add_tensor(tensor.name, data, raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -79,6 +88,26 @@ class Requantized(unittest.TestCase):
         for name in TYPES:
             with self.subTest(name), tempfile.TemporaryDirectory() as folder:
                 self.compare(folder, name)
+
+
+    def test_a_table_of_rows_is_read_as_it_lies(self):
+        reader = gguf.GGUFReader(INPUTS)
+        with tempfile.TemporaryDirectory() as folder:
+            tokens = pathlib.Path(folder, "tokens.json")
+            tokens.write_text(json.dumps({"tokens": TOKENS}))
+            exact = logits(INPUTS, tokens, "float")
+            for name in ("F16", "BF16", "Q8_0", "Q5_0", "Q4_0", "MXFP4"):
+                kind = getattr(gguf.GGMLQuantizationType, name)
+                blocks, floats = f"{folder}/{name}.gguf", f"{folder}/{name}-floats.gguf"
+                write(blocks, reader, lambda x, kind=kind: (gguf.quants.quantize(x, kind), kind),
+                      is_table)
+                write(floats, reader, lambda x, kind=kind: (
+                    gguf.quants.dequantize(gguf.quants.quantize(x, kind), kind),
+                    gguf.GGMLQuantizationType.F32), is_table)
+                wanted = logits(floats, tokens, "float")
+                numpy.testing.assert_array_equal(logits(blocks, tokens, "float"), wanted, name)
+                if name.startswith("Q"):
+                    self.assertGreater(numpy.abs(wanted - exact).max(), 0.0, name)
 
 
 if __name__ == "__main__":
