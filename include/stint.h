@@ -724,13 +724,14 @@ typedef struct stint_piece {
     float logprob;                /* of the token, with logprobs; else 0 */
     const stint_alternative *top; /* [n_top], likeliest first, with logprobs */
     uint32_t n_top;
+    uint32_t answer; /* its number, below n_answers */
 } stint_piece;
 
 /* Receives the answer as it is generated, in whole characters (never half a UTF-8 sequence). Text
  * is held back while it may be the beginning of a stop text or a mark; with tools, the whole answer
  * is held back. Each token comes in one call, with the text that is certain by then, which can be
  * empty. Text without a token has id -1. Everything is borrowed during the call. Return false to
- * stop. */
+ * stop this answer. */
 typedef bool stint_text_fn(void *context, const stint_piece *piece);
 
 typedef enum stint_tool_choice {
@@ -762,6 +763,10 @@ typedef struct stint_generation {
                                   to reasoning */
     bool logprobs;  /* report the model's probabilities, before penalties, biases and the schema */
     uint32_t n_top; /* likeliest tokens reported per token, with logprobs; at most STINT_MAX_TOP */
+    /* Answers to the one prompt, default 0: one. They are decoded as one batch, from which those
+     * that end leave. Answer i is drawn with seed + i, and goes on in sequence + i, in place of what
+     * that one holds. Log-probabilities are then reported. */
+    uint32_t n_answers;
 } stint_generation;
 
 typedef struct stint_generation_result {
@@ -775,13 +780,16 @@ typedef struct stint_generation_result {
     size_t decode_steps;                    /* after the prompt */
     size_t drafted_tokens, accepted_tokens; /* computed in them as drafts; part of the answer */
     size_t self_drafted_tokens, self_accepted_tokens; /* of these, that weights drafted */
+    double mean_logprob; /* of the tokens, the one that ended the answer included; 0 where
+                            log-probabilities are not reported */
 } stint_generation_result;
 
 /* Appends the prompt ids (at least one, unless the sequence holds some) and generates. If ids is
- * not NULL, the generated ids go to ids[0, capacity) and generation stops at `capacity`. Canceling
- * is not a failure here: the call returns OK with STINT_STOP_CANCELED. The call allocates nothing,
- * unless stop texts, biases, logprobs, a schema, tools or reasoning are used. E_ARG, E_UNSUPPORTED
- * (a keyword of the schema), E_LIMIT, E_NOMEM. */
+ * not NULL, the generated ids go to ids[0, capacity) and generation stops at `capacity`. With
+ * several answers ids is [n_answers, capacity] and result [n_answers]; the first one's size is set.
+ * Canceling is not a failure here: the call returns OK with STINT_STOP_CANCELED. The call allocates
+ * nothing, unless stop texts, biases, logprobs, a schema, tools, reasoning or several answers are
+ * used. E_ARG, E_UNSUPPORTED (a keyword of the schema), E_LIMIT, E_NOMEM. */
 STINT_API stint_status stint_generate(stint_session *session, const int32_t *prompt,
                                       size_t n_prompt, const stint_generation *options,
                                       int32_t *ids, size_t capacity,

@@ -82,6 +82,8 @@ COVERED = {
     "src/session/replay.c": "tests/session/test_state.c",
     "src/session/trace.c": "tests/session/test_split.c",
     "src/cli/ablation.c": "tests/e2e/test_cli.py",
+    "src/cli/several.c": "tests/e2e/test_run.py",
+    "src/generate/teller.c": "tests/generate/test_generate.c",
     "src/cli/losses.c": "tests/e2e/test_prepare.py",
     "src/cli/outliers.c": "tests/e2e/test_prepare.py",
     "src/cli/outliers_svg.c": "tests/e2e/test_prepare.py",

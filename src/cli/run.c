@@ -6,7 +6,7 @@
 #include "cli/file.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
-#include "cli/sink.h"
+#include "cli/several.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ enum { PROMPT_MAX_BYTES = 64 << 20, ECHO_MAX_BYTES = 1000 };
 struct run_options {
     struct st_cli_common common;
     const char *prompt, *file;
-    uint32_t n_tokens, n_top;
+    uint32_t n_tokens, n_top, best_of;
     bool chat, ignore_eos, show_bits, logprobs;
 };
 
@@ -64,6 +64,14 @@ static const struct st_cli_option rows[] = {
      .max = STINT_MAX_TOP,
      .help = "with --logprobs: beside it those of the N likeliest tokens",
      .offset = offsetof(struct run_options, n_top)},
+    {.name = "best-of",
+     .kind = ST_CLI_UINT,
+     .value = "N",
+     .min = 1,
+     .max = STINT_MAX_SEQUENCES,
+     .help = "generate N answers as one batch, with --seed and those after it, and show the one "
+             "with the highest mean log-probability; --json has all",
+     .offset = offsetof(struct run_options, best_of)},
     {.name = NULL}};
 
 // Explains the colours, if there are any.
@@ -139,9 +147,26 @@ static void echo_prompt(const struct run_options *options, const char *prompt, s
             st_cli_style(stderr, ST_CLI_PLAIN));
 }
 
-static void print_figures(const stint_session *session, const stint_generation_result *result,
+// Tokens per second of all answers: each began with the prompt's end.
+static double decode_rate(const struct st_cli_several *answers) {
+    stint_generation_result all = answers->results[0];
+    if (answers->n == 1) return st_cli_decode_rate(&all);
+    all.generated_tokens = 0;
+    for (uint32_t i = 0; i < answers->n; i++) {
+        const stint_generation_result *r = &answers->results[i];
+        all.generated_tokens += r->generated_tokens;
+        if (r->decode_seconds > all.decode_seconds) all.decode_seconds = r->decode_seconds;
+    }
+    return st_cli_rate(all.generated_tokens, all.decode_seconds);
+}
+
+static void print_figures(const stint_session *session, const struct st_cli_several *answers,
                           const stint_energy *energy) {
-    char memory[ST_CLI_MEMORY_BYTES], joules[64] = "", bits[64] = "";
+    const stint_generation_result *result = &answers->results[answers->best];
+    char memory[ST_CLI_MEMORY_BYTES], joules[64] = "", bits[64] = "", of[64] = "";
+    if (answers->n > 1)
+        snprintf(of, sizeof of, " (the best of %u answers: %.3f)", answers->n,
+                 result->mean_logprob);
     if (result->average_bits > 0 && result->average_bits < 8)
         snprintf(bits, sizeof bits, ", %.2f bits on average", result->average_bits);
     if (energy->source != NULL)
@@ -149,11 +174,11 @@ static void print_figures(const stint_session *session, const stint_generation_r
                  energy->source);
     fprintf(
         stderr,
-        "%sprompt %zu tokens, %.1f tokens/s; generated %zu tokens, %.1f tokens/s%s; peak memory "
+        "%sprompt %zu tokens, %.1f tokens/s; generated %zu tokens%s, %.1f tokens/s%s; peak memory "
         "%s%s%s\n",
         st_cli_style(stderr, ST_CLI_DIM), result->prompt_tokens,
-        st_cli_rate(result->prompt_tokens, result->prefill_seconds), result->generated_tokens,
-        st_cli_decode_rate(result), bits, st_cli_memory(session, memory), joules,
+        st_cli_rate(result->prompt_tokens, result->prefill_seconds), result->generated_tokens, of,
+        decode_rate(answers), bits, st_cli_memory(session, memory), joules,
         st_cli_style(stderr, ST_CLI_PLAIN));
 }
 
@@ -172,8 +197,10 @@ static json_t *describe_energy(const stint_energy *energy) {
                      "this system does not measure energy: it has neither powercap nor a battery");
 }
 
-static bool print_object(const struct st_cli_command *command, const struct st_cli_sink *sink,
-                         const stint_generation_result *result, const stint_energy *energy) {
+static bool print_object(const struct st_cli_command *command, const struct st_cli_several *answers,
+                         const stint_energy *energy) {
+    const struct st_cli_sink *sink = &answers->sinks[answers->best];
+    const stint_generation_result *result = &answers->results[answers->best];
     const stint_session *session = sink->session;
     json_t *object = json_object(),
            *figures = json_pack(
@@ -182,7 +209,7 @@ static bool print_object(const struct st_cli_command *command, const struct st_c
                "generated_tokens", (json_int_t)result->generated_tokens,
                "prefill_tokens_per_second",
                st_cli_rate(result->prompt_tokens, result->prefill_seconds),
-               "decode_tokens_per_second", st_cli_decode_rate(result), "peak_rss_bytes",
+               "decode_tokens_per_second", decode_rate(answers), "peak_rss_bytes",
                (json_int_t)stint_peak_rss_bytes(), "stop_reason",
                stint_stop_reason_name(result->stop_reason), "device", stint_session_device(session),
                "clipped", (json_int_t)stint_session_clipped(session), "shadow",
@@ -191,6 +218,9 @@ static bool print_object(const struct st_cli_command *command, const struct st_c
     bool ok = st_cli_sink_report(sink, object) && json_object_update(object, figures) == 0 &&
               st_cli_add_memory(session, object);
     json_decref(figures);
+    if (ok && answers->n > 1)
+        ok = json_object_set_new(object, "best", json_integer(answers->best)) == 0 &&
+             json_object_set_new(object, "answers", st_cli_several_report(answers)) == 0;
     if (!ok) {
         json_decref(object);
         st_cli_error(command->name, "not enough memory");
@@ -202,34 +232,37 @@ static bool print_object(const struct st_cli_command *command, const struct st_c
 static bool generate(const struct st_cli_command *command, const struct run_options *options,
                      struct st_cli_answer *answer, stint_session *session, const int32_t *ids,
                      size_t n_ids) {
-    struct st_cli_sink sink = {.session = session, .show_bits = options->show_bits};
-    if (!st_cli_sink_open(&sink, options->common.json, options->logprobs)) {
+    uint32_t n = options->best_of > 1 ? options->best_of : 1;
+    bool json = options->common.json;
+    struct st_cli_several answers = {.max_tokens = (size_t)n * options->n_tokens};
+    if (!st_cli_several_open(&answers, n, session, json, options->logprobs)) {
         st_cli_error(command->name, "not enough memory");
-        st_cli_sink_close(&sink);
+        st_cli_several_close(&answers);
         return false;
     }
+    answers.sinks[0].show_bits = options->show_bits;
     stint_generation *generation = &answer->generation;
     generation->n_tokens = options->n_tokens;
     generation->ignore_eos = options->ignore_eos;
     generation->logprobs = options->logprobs;
     generation->n_top = options->n_top;
-    generation->text = st_cli_sink_take;
-    generation->context = &sink;
+    generation->n_answers = n;
+    generation->text = st_cli_several_take;
+    generation->context = &answers;
     generation->progress = st_cli_progress_show;
-    generation->progress_context = &sink.progress;
-    stint_generation_result result = {.size = sizeof result};
+    generation->progress_context = &answers.sinks[0].progress;
     stint_energy energy;
     stint_energy_begin(&energy);
     st_cli_interrupt_watch(session);
-    bool ok = stint_generate(session, ids, n_ids, generation, NULL, 0, &result) == STINT_OK;
+    bool ok = stint_generate(session, ids, n_ids, generation, NULL, 0, answers.results) == STINT_OK;
     st_cli_interrupt_watch(NULL);
-    st_cli_progress_end(&sink.progress);
+    st_cli_progress_end(&answers.sinks[0].progress);
     if (!ok) st_cli_failed_with(command, options->common.model);
-    if (ok) st_cli_sink_end(&sink);
-    if (ok) print_figures(session, &result, &energy);
+    if (ok) st_cli_several_end(&answers, json);
+    if (ok) print_figures(session, &answers, &energy);
     if (ok) ok = st_cli_trace(command, &options->common, session);
-    if (ok && options->common.json) ok = print_object(command, &sink, &result, &energy);
-    st_cli_sink_close(&sink);
+    if (ok && json) ok = print_object(command, &answers, &energy);
+    st_cli_several_close(&answers);
     return ok;
 }
 
@@ -250,6 +283,7 @@ static bool answer(const struct st_cli_command *command, const struct run_option
         return false;
     }
     stint_session_options session_options = st_cli_session_options(&options->common);
+    session_options.n_sequences = options->best_of;
     stint_session *session = NULL;
     bool ok = false;
     if (n_ids == 0) {
@@ -270,6 +304,10 @@ static bool usage_error(const struct st_cli_command *command, const struct run_o
     const char *why = NULL;
     if (options->logprobs && !options->common.json) why = "--logprobs needs --json";
     if (options->n_top > 0 && !options->logprobs) why = "--top-logprobs needs --logprobs";
+    if (options->best_of > 1 && options->common.sampling.temperature <= 0.0f)
+        why = "--best-of needs --temp: without it all answers are the same";
+    if (options->best_of > 1 && options->show_bits)
+        why = "--best-of and --show-bits cannot be used together";
     if (options->common.tools != NULL && !options->chat) why = "--tools needs --chat";
     if (options->common.tool != NULL && options->common.tools == NULL) why = "--tool needs --tools";
     if (why != NULL) st_cli_error(command->name, "%s", why);

@@ -38,23 +38,32 @@ static void collect_token(struct st_cli_sink *sink, const stint_piece *piece) {
                                                     "logprob", (double)piece->logprob, "top", top));
 }
 
-static bool take_call(struct st_cli_sink *sink, const stint_piece *piece) {
-    json_t *call = json_pack("{s:s, s:o}", "name", piece->function, "arguments",
-                             json_loadb(piece->text, piece->n_bytes, 0, NULL));
-    if (sink->calls != NULL) return json_array_append_new(sink->calls, call) == 0;
+static bool write_call(const json_t *call) {
     char *line = json_dumps(call, JSON_COMPACT);
     bool ok = line != NULL && st_cli_write(line, strlen(line)) && st_cli_write("\n", 1);
-    json_decref(call);
     free(line);
     return ok;
 }
 
+static bool take_call(struct st_cli_sink *sink, const stint_piece *piece) {
+    json_t *call = json_pack("{s:s, s:o}", "name", piece->function, "arguments",
+                             json_loadb(piece->text, piece->n_bytes, 0, NULL));
+    if (sink->calls != NULL) return json_array_append_new(sink->calls, call) == 0;
+    bool ok = write_call(call);
+    json_decref(call);
+    return ok;
+}
+
 // On standard error, dimmed; a line's end before the answer.
+static void show_reasoning(const char *text, size_t n_bytes) {
+    fprintf(stderr, "%s%.*s%s", st_cli_style(stderr, ST_CLI_DIM), (int)n_bytes, text,
+            st_cli_style(stderr, ST_CLI_PLAIN));
+}
+
 static bool take_reasoning(struct st_cli_sink *sink, const stint_piece *piece) {
     if (sink->reasoning != NULL)
         return fwrite(piece->text, 1, piece->n_bytes, sink->reasoning) == piece->n_bytes;
-    fprintf(stderr, "%s%.*s%s", st_cli_style(stderr, ST_CLI_DIM), (int)piece->n_bytes, piece->text,
-            st_cli_style(stderr, ST_CLI_PLAIN));
+    show_reasoning(piece->text, piece->n_bytes);
     sink->thinking = true;
     return true;
 }
@@ -86,6 +95,18 @@ void st_cli_sink_end(struct st_cli_sink *sink) {
     if (sink->text == NULL) st_cli_write("\n", 1);
     close_stream(&sink->text);
     close_stream(&sink->reasoning);
+}
+
+void st_cli_sink_show(const struct st_cli_sink *sink) {
+    size_t i;
+    json_t *call;
+    if (sink->reasoning_bytes > 0) {
+        show_reasoning(sink->reasoning_data, sink->reasoning_bytes);
+        fputs("\n", stderr);
+    }
+    st_cli_write(sink->text_data, sink->text_bytes);
+    json_array_foreach(sink->calls, i, call) write_call(call);
+    st_cli_write("\n", 1);
 }
 
 bool st_cli_sink_report(const struct st_cli_sink *sink, json_t *object) {

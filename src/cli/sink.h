@@ -28,6 +28,8 @@ bool st_cli_sink_open(struct st_cli_sink *sink, bool collect, bool logprobs);
 stint_text_fn st_cli_sink_take;
 // After the last text: the answer's line ends, or what was collected is complete.
 void st_cli_sink_end(struct st_cli_sink *sink);
+// Writes what was collected and has ended, as if it came now.
+void st_cli_sink_show(const struct st_cli_sink *sink);
 // Adds what was collected to a report.
 bool st_cli_sink_report(const struct st_cli_sink *sink, json_t *object);
 void st_cli_sink_close(struct st_cli_sink *sink);

@@ -182,7 +182,10 @@ bool st_generator_next(struct st_generator *g, struct st_generator_scratch *scra
     double draw = st_random_draw(g->sampling.seed, g->n_generated);
     token->id = st_sample(&sampler, &g->sampling, draw, logits);
     if (g->constraint) st_guide_take(model, &g->reasoning, g->constraint, token->id);
-    if (g->options.logprobs) token->logprob = (float)((double)scratch->raw[token->id] - log_sum);
+    if (!g->options.logprobs) return true;
+    token->logprob = (float)((double)scratch->raw[token->id] - log_sum);
+    g->logprobs += (double)token->logprob;
+    g->n_scored++;
     return true;
 }
 

@@ -47,6 +47,8 @@ struct st_generator {
     stint_sampling sampling;             // with biases of its own
     char *stops[STINT_MAX_STOPS];
     size_t n_generated; // tokens that were accepted
+    size_t n_scored;    // tokens that were picked, with logprobs
+    double logprobs;    // their sum
     size_t room;        // most tokens that the context has room for
     struct st_detokenizer detokenizer;
     bool speaks_harmony;                   // and its text is rewritten
@@ -92,6 +94,11 @@ bool st_generator_next(struct st_generator *generator, struct st_generator_scrat
 int32_t st_generator_guess(const struct st_generator *generator,
                            struct st_generator_scratch *scratch, float *logits,
                            const int32_t *history, size_t n_history, size_t ahead, float *margin);
+
+// Of the tokens that were picked, the one that ended the answer included; 0 without logprobs.
+static inline double st_generator_mean_logprob(const struct st_generator *generator) {
+    return generator->n_scored ? generator->logprobs / (double)generator->n_scored : 0.0;
+}
 
 // Fills in the log-probability of token->id and the likeliest tokens, from logits [vocab].
 void st_generator_score(const struct st_generator *generator, const float *logits,

@@ -7,6 +7,18 @@
 
 #include <string.h>
 
+size_t st_rows_group(const struct stint_session *s, const unsigned *bits, uint64_t *waits,
+                     uint32_t group[STINT_MAX_STEP_ROWS]) {
+    size_t n = 0, most = st_min(STINT_MAX_STEP_ROWS, s->chunk_len);
+    unsigned of = bits[__builtin_ctzll(*waits)];
+    for (uint64_t left = *waits; left && n < most; left &= left - 1) {
+        uint32_t i = (uint32_t)__builtin_ctzll(left);
+        if (bits[i] == of) group[n++] = i;
+    }
+    for (size_t i = 0; i < n; i++) *waits &= ~((uint64_t)1 << group[i]);
+    return n;
+}
+
 // What session, context, answer and precision allow.
 static size_t max_drafts(const struct stint_session *s, const struct st_rows_text *text) {
     const struct st_generator *g = text->generator;

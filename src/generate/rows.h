@@ -37,6 +37,11 @@ struct st_rows {
     double seconds, drafting; // of the step; of those before it that drafted
 };
 
+// Moves texts of one precision, as many as a step may have, from the set `waits` (bit i: text i, at
+// bits[i]) to `group`. Returns their number. pre: waits is not empty
+size_t st_rows_group(const struct stint_session *s, const unsigned *bits, uint64_t *waits,
+                     uint32_t group[STINT_MAX_STEP_ROWS]);
+
 // Lays out rows->texts [n_texts]. May overwrite logits [n_texts, vocab]. As st_session_step(); the
 // sequences are as before.
 stint_status st_rows_draft(struct stint_session *s, struct st_rows *rows, float *logits);

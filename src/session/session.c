@@ -183,7 +183,7 @@ static void lay_out(struct stint_session *s, struct st_arena *a) {
     uint32_t a_layer = ST_N_SUBGRAPHS + 2 + 2 * st_config_max_blocks(c); // with every shadow
     s->max_events = st_session_max_chunks(s) * c->n_layers * a_layer;
     st_timeline_lay_out(&s->timeline, s->max_events, a);
-    s->logits = ST_TAKE(a, float, (1 + s->n_drafts) * (size_t)c->vocab);
+    s->logits = ST_TAKE(a, float, st_session_logits_rows(s) * (size_t)c->vocab);
     s->draws = ST_TAKE(a, float, 2 * (size_t)c->vocab);
     lay_out_sequences(s, a);
     st_ahead_lay_out(s, a);

@@ -153,7 +153,7 @@ struct stint_session {
     struct st_chunk_buffers *buffers; // [n_buffers] of the chunks that are under way together
     size_t n_buffers;
     struct st_worker_group group;
-    float *logits; // [1 + n_drafts, vocab]
+    float *logits; // [st_session_logits_rows(), vocab]
     float *draws;  // [2, vocab] scratch of src/generate
     struct st_npus npus;
     size_t quantized_bytes; // of all buffers
@@ -239,11 +239,14 @@ static inline struct st_run st_session_run(struct stint_session *s, enum st_phas
                            .group = &s->group,
                            .batch = batch};
 }
+// Rows of session->logits: most that are picked from at once.
+static inline size_t st_session_logits_rows(const struct stint_session *s) {
+    return st_min(STINT_MAX_STEP_ROWS, (size_t)s->n_sequences * (1 + s->n_drafts));
+}
 // Most rows of a step: the session's sequences with their drafts, or a short text. What only steps
 // need has room for so many, so that a session of few sequences takes no more memory than it uses.
 static inline size_t st_session_step_rows(const struct stint_session *s) {
-    return st_max(ST_SHORT_TEXT,
-                  st_min(STINT_MAX_STEP_ROWS, (size_t)s->n_sequences * (1 + s->n_drafts)));
+    return st_max(ST_SHORT_TEXT, st_session_logits_rows(s));
 }
 // Most chunks a prompt can have, also once measuring has chosen their length.
 static inline uint32_t st_session_max_chunks(const struct stint_session *s) {

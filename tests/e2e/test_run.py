@@ -61,6 +61,35 @@ class SameText(unittest.TestCase):
                                           r"tokens, [\d.]+ tokens/s; peak memory [\d.]+ MiB\n$")
 
 
+class BestOf(unittest.TestCase):
+    """Several answers, of which the likeliest is shown."""
+
+    def test_each_is_that_of_its_seed_and_the_likeliest_is_shown(self):
+        drawn = ["--temp", "1.1", "--stop", ".", "-n", "30"]
+        done = stint_json("run", MODEL, "-p", PROMPT, "--best-of", "4", "--seed", "7", *drawn)
+        answers = done["answers"]
+        scores = [one["mean_logprob"] for one in answers]
+        self.assertEqual(done["best"], scores.index(max(scores)))
+        self.assertEqual(done["text"], answers[done["best"]]["text"])
+        for i, one in enumerate(answers):
+            single = stint_json("run", MODEL, "-p", PROMPT, "--seed", str(7 + i), "--logprobs",
+                                *drawn)
+            self.assertEqual((one["text"], one["stop_reason"]),
+                             (single["text"], single["stop_reason"]))
+            mean = sum(token["logprob"] for token in single["logprobs"]) / len(single["logprobs"])
+            self.assertAlmostEqual(one["mean_logprob"], mean, places=5)
+        shown = stint("run", MODEL, "-p", PROMPT, "--best-of", "4", "--seed", "7", *drawn)
+        self.assertEqual(shown.stdout, done["text"] + "\n")
+        self.assertIn("(the best of 4 answers: -", shown.stderr)
+
+    def test_what_makes_no_sense_is_refused(self):
+        for options in (["--best-of", "2"], ["--best-of", "0", "--temp", "1"],
+                        ["--best-of", "2", "--temp", "1", "--show-bits"]):
+            done = stint("run", MODEL, "-p", PROMPT, *options)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("--best-of", done.stderr)
+
+
 class Answer(unittest.TestCase):
     """What an answer can be asked for."""
 

@@ -206,7 +206,7 @@ class Completions(Shared):
                              ("max_tokens", 2 ** 40), ("stop", ["a"] * 5), ("stop", ""),
                              ("stop", [1]), ("seed", 0.5), ("seed", 2 ** 70), ("logprobs", 21),
                              ("presence_penalty", 3), ("frequency_penalty", -3), ("stream", 1),
-                             ("stream_options", {"include_usage": True}), ("best_of", 2),
+                             ("stream_options", {"include_usage": True}), ("best_of", 9),
                              ("logit_bias", {"1": 101}), ("logit_bias", {"4096": 1}),
                              ("echo", 1), ("suffix", "end"),
                              ("dry_sequence_breakers", ["."]),
@@ -309,6 +309,23 @@ class Completions(Shared):
         self.assertEqual(error["code"], "context_length_exceeded")
         self.assertIn("2048", error["message"])
 
+    def test_the_best_of_several_answers(self):
+        """They are those of `n` with their log-probabilities, the likeliest first."""
+        asked = {"prompt": PROMPT, "max_tokens": 12, "temperature": 1.2, "seed": 5, "logprobs": 0}
+        _, every = self.server.post("/v1/completions", n=4, **asked)
+        scores = {c["text"]: sum(c["logprobs"]["token_logprobs"]) /
+                  len(c["logprobs"]["token_logprobs"]) for c in every["choices"]}
+        self.assertEqual(len(scores), 4)
+        _, best = self.server.post("/v1/completions", n=2, best_of=4, **asked)
+        texts = [c["text"] for c in best["choices"]]
+        self.assertEqual(texts, sorted(scores, key=scores.get, reverse=True)[:2])
+        self.assertEqual([c["index"] for c in best["choices"]], [0, 1])
+        self.assertEqual(best["usage"]["completion_tokens"], 48)
+        del asked["logprobs"]
+        _, two = self.server.post("/v1/completions", best_of=4, **{**asked, "prompt": [PROMPT] * 2})
+        self.assertEqual([c["text"] for c in two["choices"]], texts[:1] * 2)
+        self.assertIsNone(two["choices"][0]["logprobs"])
+
     def test_another_model_is_not_there(self):
         error = self.refused("/v1/completions", status=404, prompt=PROMPT, model="gpt-4")
         self.assertEqual((error["code"], error["param"]), ("model_not_found", "model"))
@@ -316,6 +333,8 @@ class Completions(Shared):
 
     def test_more_answers_than_there_is_room_for(self):
         self.assertEqual(self.refused("/v1/completions", prompt=["a"] * 8, n=8)["param"], "n")
+        error = self.refused("/v1/completions", prompt=["a"] * 8, best_of=8)
+        self.assertEqual(error["param"], "best_of")
 
 
 class Chat(Shared):

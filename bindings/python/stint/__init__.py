@@ -8,6 +8,7 @@
 A Model is shared by threads; a Session is one conversation, used by one thread at a time. Failures
 are exceptions, all of them StintError. docs/EMBEDDING.md has more.
 """
+from ._answers import Answer
 from ._errors import (ArgumentError, CanceledError, DeviceError, FileError, FormatError,
                       InternalError, LimitError, OutOfMemoryError, StintError, UnsupportedError)
 from ._generation import Generation, GenerationResult, TokenLogprob, ToolCall
@@ -19,9 +20,9 @@ from ._sampling import Parameter, Sampling, sampling_parameters
 from ._session import MemoryInfo, Session
 
 __all__ = [
-    "ArgumentError", "CanceledError", "DeviceError", "FileError", "FormatError", "Generation",
-    "GenerationResult", "InternalError", "LimitError", "MemoryInfo", "Model", "ModelInfo",
-    "OutOfMemoryError", "Parameter", "PrepareSummary", "Sampling", "Session", "StintError",
-    "TokenLogprob", "ToolCall", "UnsupportedError", "prepare", "sampling_parameters", "set_log",
-    "version",
+    "Answer", "ArgumentError", "CanceledError", "DeviceError", "FileError", "FormatError",
+    "Generation", "GenerationResult", "InternalError", "LimitError", "MemoryInfo", "Model",
+    "ModelInfo", "OutOfMemoryError", "Parameter", "PrepareSummary", "Sampling", "Session",
+    "StintError", "TokenLogprob", "ToolCall", "UnsupportedError", "prepare",
+    "sampling_parameters", "set_log", "version",
 ]

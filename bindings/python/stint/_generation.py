@@ -37,6 +37,13 @@ class GenerationResult:
     accepted_tokens: int  # of those, part of the answer
     self_drafted_tokens: int  # of the drafts, those that weights made
     self_accepted_tokens: int
+    mean_logprob: float  # 0 without log-probabilities
+
+
+def result_of(struct: _layout.GenerationResult) -> GenerationResult:
+    values = {f.name: getattr(struct, f.name) for f in dataclasses.fields(GenerationResult)}
+    values["stop_reason"] = STOP_REASONS[struct.stop_reason]
+    return GenerationResult(**values)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,9 +91,13 @@ class Stream:
         elif piece.kind == TOOL_CALL:
             self.tool_calls.append(ToolCall(piece.function.decode(), json.loads(text)))
         elif text and not self.stopped:
-            self.pieces.put(text)
-            self.wanted.acquire()
+            self.tell(text)
         return not self.stopped
+
+    def tell(self, text: str) -> None:
+        """Waits until the next piece is wanted."""
+        self.pieces.put(text)
+        self.wanted.acquire()
 
     def stop(self, handle: Handle) -> None:
         """Returns when the library is back."""
@@ -106,9 +117,7 @@ def run(stream: Stream, handle: Handle, prompt: list[int], request: Request,
         (row, n), result = id_row(prompt), _layout.GenerationResult()
         call(lib.stint_generate, handle.pointer, row, n, byref(generation), None, 0,
              byref(result))
-        values = {f.name: getattr(result, f.name) for f in dataclasses.fields(GenerationResult)}
-        values["stop_reason"] = STOP_REASONS[result.stop_reason]
-        stream.result = GenerationResult(**values)
+        stream.result = result_of(result)
     except BaseException as error:  # raised where the text is read
         stream.error = error
     finally:

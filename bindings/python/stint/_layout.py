@@ -245,6 +245,7 @@ class Piece(ctypes.Structure):
         ("logprob", c_float),
         ("top", POINTER(Alternative)),
         ("n_top", c_uint32),
+        ("answer", c_uint32),
     ]
 
 
@@ -273,6 +274,7 @@ class Generation(Sized):
         ("reasoning", c_int),
         ("logprobs", c_bool),
         ("n_top", c_uint32),
+        ("n_answers", c_uint32),
     ]
 
 
@@ -293,6 +295,7 @@ class GenerationResult(Sized):
         ("accepted_tokens", c_size_t),
         ("self_drafted_tokens", c_size_t),
         ("self_accepted_tokens", c_size_t),
+        ("mean_logprob", c_double),
     ]
 
 

@@ -34,6 +34,7 @@ class Request:
     tool: Optional[str] = None
     logprobs: Optional[int] = None
     reasoning: str = "none"
+    answers: int = 1
 
     def struct(self) -> _layout.Generation:
         """ValueError for what no C type holds; the library checks the rest."""
@@ -47,4 +48,5 @@ class Request:
             tool_choice=choice("STINT_TOOLS_", self.tool_choice),
             tool=None if self.tool is None else c_string(self.tool),
             reasoning=choice("STINT_REASONING_", self.reasoning),
-            logprobs=self.logprobs is not None, n_top=self.logprobs or 0, **values)
+            logprobs=self.logprobs is not None, n_top=self.logprobs or 0,
+            n_answers=self.answers, **values)

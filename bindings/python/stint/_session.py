@@ -10,6 +10,7 @@ import threading
 from typing import Iterable, Iterator, Optional, Sequence, Union
 
 from . import _layout, _text
+from ._answers import Answer, generate_all
 from ._generation import Generation, Stream, run
 from ._info import describe
 from ._library import Handle, c_string, call, choice, interruptible, lib
@@ -154,6 +155,21 @@ class Session:
         own."""
         return self._start(prompt, Request(max_tokens, sampling, ignore_eos, stop, json_schema,
                                            logprobs=logprobs))
+
+    def answers(self, n: int, prompt: Union[str, Sequence[int]] = "", *, max_tokens: int = 0,
+                sampling: Sampling = Sampling(temperature=1.0), ignore_eos: bool = False,
+                stop: Union[str, Sequence[str]] = (), json_schema: Optional[Schema] = None,
+                logprobs: Optional[int] = None) -> list[Answer]:
+        """n answers, with sampling.seed and the seeds after it, the likeliest (by the mean of its
+        tokens' log-probabilities) first. The prompt is computed once, and they are decoded as one
+        batch; the session must have been opened with so many sequences. Otherwise as generate()."""
+        if n < 1:
+            raise ValueError(f"n is {n}: expected at least 1")
+        ids = list(prompt) if not isinstance(prompt, str) else self._ids(prompt)
+        request = Request(max_tokens, sampling, ignore_eos, stop, json_schema, logprobs=logprobs,
+                          answers=n)
+        with self._use() as handle:
+            return generate_all(handle, ids, request)
 
     def _start(self, prompt: Union[str, Sequence[int]], request: Request) -> Generation:
         ids = list(prompt) if not isinstance(prompt, str) else self._ids(prompt)

@@ -87,7 +87,7 @@ static struct st_response_usage usage_of(const struct st_answer *answer) {
         usage.prefill_seconds += one->prefill_seconds;
         usage.decode_seconds += one->decode_seconds;
         usage.reasoning_tokens += st_transcript_reasoning_tokens(&answer->choices[i]);
-        if (i % answer->request.n != 0) continue; // a prompt counts once, with its first choice
+        if (i % answer->request.best_of != 0) continue; // a prompt counts once, with its first choice
         usage.prompt_tokens += one->prompt_tokens;
         usage.cached_tokens += one->reused_tokens;
     }
@@ -221,7 +221,7 @@ static void take(void *context, const struct st_scheduler_event *event) {
 }
 
 static struct st_answer *make(const struct st_answer_options *options) {
-    size_t n = options->n_prompts * options->request->n;
+    size_t n = options->n_prompts * options->request->best_of;
     struct st_answer *answer = calloc(1, sizeof *answer + n * sizeof *answer->running);
     struct st_transcript *choices = calloc(n, sizeof *choices);
     if (answer == NULL || choices == NULL) {
@@ -249,7 +249,7 @@ static struct st_answer *make(const struct st_answer_options *options) {
     for (size_t i = 0; i < n; i++) {
         answer->running[i].answer = answer;
         if (answer->request.echo)
-            answer->running[i].n_echoed = options->prompts[i / answer->request.n].n;
+            answer->running[i].n_echoed = options->prompts[i / answer->request.best_of].n;
         choices[i].reasoning.phase = options->reasoning;
         if (answer->request.stream)
             answer->response.protocol->role(&answer->response, i, &answer->out);
@@ -262,7 +262,7 @@ static stint_status submit(struct st_answer *answer, size_t i,
     const struct st_request *request = &answer->request;
     stint_sampling sampling = request->sampling;
     sampling.seed +=
-        i % request->n; // choices of a prompt differ; each equals a request with its seed
+        i % request->best_of; // answers to a prompt differ; each equals a request with its seed
     sampling.biases = request->biases;
     sampling.n_biases = request->n_biases;
     bool special = request->suffix != NULL ||
@@ -281,7 +281,8 @@ static stint_status submit(struct st_answer *answer, size_t i,
                                                    .ignore_eos = request->ignore_eos,
                                                    .stops = request->stops,
                                                    .n_stops = request->n_stops,
-                                                   .logprobs = request->logprobs,
+                                                   .logprobs = request->logprobs ||
+                                                               request->best_of > request->n,
                                                    .n_top = request->n_top,
                                                    .constraint = answer->constraint,
                                                    .reasoning = answer->choices[i].reasoning.phase,
@@ -301,7 +302,7 @@ static bool submit_all(struct st_answer *answer, const struct st_answer_prompt *
                        struct st_problem *problem) {
     for (size_t i = 0; i < answer->n_running; i++) {
         st_answer_hold(answer); // until its end event
-        stint_status status = submit(answer, i, &prompts[i / answer->request.n]);
+        stint_status status = submit(answer, i, &prompts[i / answer->request.best_of]);
         if (status != STINT_OK) {
             st_answer_release(answer);
             return refuse_submission(problem, status);
@@ -394,17 +395,55 @@ int64_t st_answer_read(struct st_answer *answer, char *to, size_t n) {
     return result;
 }
 
+// The likeliest answer to a prompt that is not `taken` (bit i: its i-th answer).
+static size_t likeliest(const struct st_answer *answer, size_t prompt, uint64_t *taken) {
+    const struct running *running = &answer->running[prompt * answer->request.best_of];
+    size_t best = answer->request.best_of;
+    for (size_t i = 0; i < answer->request.best_of; i++) {
+        if (*taken >> i & 1) continue;
+        if (best == answer->request.best_of ||
+            running[i].usage.mean_logprob > running[best].usage.mean_logprob)
+            best = i;
+    }
+    *taken |= (uint64_t)1 << best;
+    return prompt * answer->request.best_of + best;
+}
+
+// The choices of all prompts, those of a prompt likeliest first. Their parts stay the answer's.
+static struct st_transcript *select_choices(const struct st_answer *answer, size_t *n) {
+    size_t n_prompts = answer->n_running / answer->request.best_of;
+    *n = n_prompts * answer->request.n;
+    struct st_transcript *selected = calloc(*n, sizeof *selected);
+    for (size_t p = 0, at = 0; p < n_prompts && selected != NULL; p++) {
+        uint64_t taken = 0;
+        for (uint32_t i = 0; i < answer->request.n; i++)
+            selected[at++] = answer->choices[likeliest(answer, p, &taken)];
+    }
+    return selected;
+}
+
+static bool write_whole(struct st_answer *answer, struct st_json_text *out,
+                        struct st_problem *problem) {
+    struct st_response_usage usage = usage_of(answer);
+    size_t n = answer->n_running;
+    struct st_transcript *choices = answer->choices, *selected = NULL;
+    if (answer->request.best_of > answer->request.n) {
+        choices = selected = select_choices(answer, &n);
+        if (selected == NULL) return st_refuse(problem, 503, NULL, "not enough memory");
+    }
+    answer->response.protocol->whole(&answer->response, choices, n, &usage, out);
+    free(selected);
+    return true;
+}
+
 bool st_answer_write(struct st_answer *answer, struct st_json_text *out,
                      struct st_problem *problem) {
     pthread_mutex_lock(&answer->lock);
     bool ok = !answer->failed;
-    if (ok) {
-        struct st_response_usage usage = usage_of(answer);
-        answer->response.protocol->whole(&answer->response, answer->choices, answer->n_running,
-                                         &usage, out);
-    } else {
+    if (ok)
+        ok = write_whole(answer, out, problem);
+    else
         *problem = answer->problem;
-    }
     pthread_mutex_unlock(&answer->lock);
     if (ok && out->failed) return st_refuse(problem, 503, NULL, "not enough memory");
     return ok;

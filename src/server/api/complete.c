@@ -167,10 +167,10 @@ static bool check(const struct st_server *server, const struct st_served *served
                              vocab - 1);
     size_t n = request->chat ? 1 : st_request_prompts(request);
     size_t max = (size_t)served->n_slots + server->n_queue;
-    if (n * request->n > max)
-        return st_refuse(problem, 400, "n",
+    if (n * request->best_of > max)
+        return st_refuse(problem, 400, request->best_of > request->n ? "best_of" : "n",
                          "the request asks for %zu answers at once; slots and queue hold %zu",
-                         n * request->n, max);
+                         n * request->best_of, max);
     return true;
 }
 

@@ -106,7 +106,7 @@ static bool read_form(const json_t *body, size_t width, struct st_response_vecto
 
 static bool start(struct st_server *server, json_t *body, struct st_call *call) {
     const struct st_served *served = call->served;
-    struct st_request request = {.body = body, .n = 1};
+    struct st_request request = {.body = body, .n = 1, .best_of = 1};
     struct st_response response = {.model = served->name,
                                    .protocol =
                                        call->protocol ? call->protocol : &st_protocol_embeddings};

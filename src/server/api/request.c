@@ -160,12 +160,16 @@ static bool read_stream(struct st_request *request, struct st_problem *problem) 
            st_field_bool(options, "continuous_usage_stats", &request->continuous_usage, problem);
 }
 
-static bool read_best_of(const struct st_request *request, struct st_problem *problem) {
-    uint32_t best_of = request->n;
-    if (!st_field_uint(request->body, "best_of", 1, ST_REQUEST_MAX_N, &best_of, problem))
+static bool read_best_of(struct st_request *request, struct st_problem *problem) {
+    request->best_of = request->n;
+    if (!st_field_uint(request->body, "best_of", 1, ST_REQUEST_MAX_N, &request->best_of, problem))
         return false;
-    if (best_of != request->n)
-        return st_refuse(problem, 400, "best_of", "'best_of' is not supported: use n");
+    if (request->best_of < request->n)
+        return st_refuse(problem, 400, "best_of", "'best_of' is %u; it must be at least 'n', %u",
+                         request->best_of, request->n);
+    if (request->best_of > request->n && request->stream)
+        return st_refuse(problem, 400, "best_of",
+                         "'best_of' chooses at the end, so a stream cannot have more than 'n'");
     return true;
 }
 

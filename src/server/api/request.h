@@ -33,7 +33,8 @@ struct st_request {
     enum st_chat_thinking thinking;
     const char *begun; // text of the assistant that the answer continues; the last message, which
                        // is not in `messages` then. NULL: none
-    uint32_t n, max_tokens; // max_tokens 0: until the context is full
+    uint32_t n, best_of;    // choices of a prompt, the likeliest of so many answers
+    uint32_t max_tokens;    // 0: until the context is full
     stint_sampling sampling;
     bool seeded;              // by the client, or the server's own options
     stint_logit_bias *biases; // [n_biases], owned by the request

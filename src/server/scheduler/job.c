@@ -116,6 +116,7 @@ void st_job_echo(struct st_job *job, size_t first, size_t n, const float *logits
 
 void st_job_end(struct st_job *job, enum st_scheduler_end end, stint_status status,
                 const char *error_text) {
+    job->usage.mean_logprob = st_generator_mean_logprob(&job->generator);
     struct st_scheduler_event event = {.end = end,
                                        .usage = &job->usage,
                                        .vectors = end == ST_SCHEDULER_STOPPED ? job->vectors : NULL,

@@ -51,6 +51,7 @@ struct st_scheduler_usage {
     double queue_seconds, prefill_seconds, decode_seconds;
     double first_token_seconds; // since the request was submitted
     double average_bits;
+    double mean_logprob; // of the answer's tokens, with logprobs
     size_t drafted_tokens, accepted_tokens;           // computed as drafts; part of the answer
     size_t self_drafted_tokens, self_accepted_tokens; // of those, that fewer bits drafted
 };

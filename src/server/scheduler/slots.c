@@ -18,12 +18,10 @@ stint_status st_slots_open(const stint_model *model, const stint_session_options
     ST_TRY(stint_session_open(model, options, &s.session));
     s.n = s.session->n_sequences;
     s.slots = calloc(s.n, sizeof *s.slots);
-    size_t rows = st_session_step_rows(s.session);
-    s.logits = malloc(rows * model->config.vocab * sizeof *s.logits);
     s.scratch.elementwise = s.session->kernels.elementwise;
     s.scratch.candidates = st_sampler_candidates(s.session->draws);
     *slots = s;
-    if (s.slots && s.logits) return STINT_OK;
+    if (s.slots) return STINT_OK;
     st_slots_close(slots);
     return st_fail(STINT_E_NOMEM, "no memory for %u slots", s.n);
 }
@@ -32,7 +30,6 @@ void st_slots_close(struct st_slots *slots) {
     stint_session_close(slots->session);
     st_generator_scratch_close(&slots->scratch);
     free(slots->slots);
-    free(slots->logits);
     free(slots->scores);
     *slots = (struct st_slots){0};
 }
@@ -193,12 +190,50 @@ void st_slots_end(struct st_slots *slots, uint32_t slot, stint_status status) {
     st_sequence_truncate(&slots->session->sequences[slot], at->n_failures > 1 ? 0 : at->reused);
 }
 
+static size_t common(const struct st_job *a, const struct st_job *b) {
+    size_t n = 0, max = st_min(a->n_prompt, b->n_prompt);
+    while (n < max && a->prompt[n] == b->prompt[n]) n++;
+    return n;
+}
+
+// Whether most of a prompt, of which nothing was computed yet, is computed for an earlier request:
+// it will be copied.
+static bool is_computed_elsewhere(const struct st_slots *slots, uint32_t slot) {
+    const struct st_slot *own = &slots->slots[slot];
+    const struct st_job *job = own->job;
+    if (job->done != own->reused || !may_reuse(slots, job) || !st_session_copies(slots->session))
+        return false;
+    for (uint32_t i = 0; i < slots->n; i++) {
+        const struct st_slot *other = &slots->slots[i];
+        if (other->state != ST_SLOT_PROMPT || other->used >= own->used ||
+            other->owner != own->owner || other->job->n_texts > 0)
+            continue;
+        size_t n = st_min(common(job, other->job), job->n_prompt - 1);
+        size_t most = job->done + (job->n_prompt - job->done) / 2;
+        if (n > other->job->done && n > most) return true;
+    }
+    return false;
+}
+
 int32_t st_slots_next_prompt(const struct st_slots *slots) {
     for (uint32_t i = 0; i < slots->n; i++) {
         uint32_t slot = (slots->turn + i) % slots->n;
-        if (slots->slots[slot].state == ST_SLOT_PROMPT) return (int32_t)slot;
+        if (slots->slots[slot].state == ST_SLOT_PROMPT && !is_computed_elsewhere(slots, slot))
+            return (int32_t)slot;
     }
     return -1;
+}
+
+// Before the first piece: copies what other slots have computed of the prompt by now.
+static void take_over(struct st_slots *slots, uint32_t slot) {
+    struct st_job *job = slots->slots[slot].job;
+    size_t n;
+    int32_t source = longest(slots, job, true, &n);
+    if (job->done != slots->slots[slot].reused || n <= job->done ||
+        !st_session_copies(slots->session))
+        return;
+    st_session_copy(slots->session, (uint32_t)source, slot, n);
+    slots->slots[slot].reused = job->done = job->usage.reused_tokens = n;
 }
 
 // Continues the answer of a slot with logits [vocab].
@@ -231,7 +266,7 @@ static stint_status begin_answer(struct st_slots *slots, uint32_t slot,
     job->prefilled = st_now_ns();
     job->usage.prefill_seconds = (double)(job->prefilled - job->begun) * 1e-9;
     slots->slots[slot].state = ST_SLOT_ANSWER;
-    *end = job->no_answer ? ST_SCHEDULER_LENGTH : go_on(slots, slot, slots->logits, 1);
+    *end = job->no_answer ? ST_SCHEDULER_LENGTH : go_on(slots, slot, s->logits, 1);
     return STINT_OK;
 }
 
@@ -250,7 +285,7 @@ static stint_status score_piece(struct st_slots *slots, uint32_t slot, size_t n)
     ST_TRY(st_session_eval(s, &e));
     if (job->done == 0) st_job_echo(job, 0, 1, NULL);
     st_job_echo(job, next, st_min(n, job->n_prompt - next), slots->scores);
-    memcpy(slots->logits, slots->scores + (n - 1) * vocab, vocab * sizeof *slots->logits);
+    memcpy(s->logits, slots->scores + (n - 1) * vocab, vocab * sizeof *s->logits);
     return STINT_OK;
 }
 
@@ -260,12 +295,13 @@ static stint_status prompt_piece(struct st_slots *slots, uint32_t slot, size_t n
     if (scores(job)) return score_piece(slots, slot, n);
     if (job->echo && last) st_job_echo(job, 0, job->n_prompt, NULL);
     return st_session_prompt(slots->session, slot, job->prompt + job->done, n, job->n_prompt,
-                             last ? slots->logits : NULL);
+                             last ? slots->session->logits : NULL);
 }
 
 stint_status st_slots_prompt(struct st_slots *slots, uint32_t slot, enum st_scheduler_end *end) {
     struct stint_session *s = slots->session;
     struct st_job *job = slots->slots[slot].job;
+    take_over(slots, slot);
     bool alone = s->split.on && st_slots_count(slots, ST_SLOT_ANSWER) == 0;
     size_t max = s->chunk_len * (alone ? s->n_buffers : 1),
            n = st_min(max, job->n_prompt - job->done);
@@ -292,7 +328,7 @@ static enum st_scheduler_end take_rows(struct st_slots *slots, uint32_t slot, st
     const struct st_rows_text *text = &rows->texts[i];
     enum st_scheduler_end end;
     do {
-        float *logits = slots->logits + (text->first + text->n_taken) * s->model->config.vocab;
+        float *logits = s->logits + (text->first + text->n_taken) * s->model->config.vocab;
         end = go_on(slots, slot, logits, (uint32_t)rows->n_texts);
     } while (end == ST_SCHEDULER_GOES_ON && st_rows_take(s, rows, i, job->next_id));
     job->usage.drafted_tokens += text->n - 1;
@@ -310,9 +346,10 @@ static stint_status step_rows(struct st_slots *slots, const uint32_t *batch, str
                                                .generator = &job->generator,
                                                .precision = &job->precision};
     }
-    stint_status status = st_rows_draft(slots->session, rows, slots->logits);
-    if (status == STINT_OK) status = st_rows_step(slots->session, rows, slots->logits);
-    atomic_store(&slots->session->canceled, false);
+    struct stint_session *s = slots->session;
+    stint_status status = st_rows_draft(s, rows, s->logits);
+    if (status == STINT_OK) status = st_rows_step(s, rows, s->logits);
+    atomic_store(&s->canceled, false);
     return status;
 }
 
@@ -342,19 +379,18 @@ static unsigned next_bits(const struct st_slot *slot) {
 }
 
 uint32_t st_slots_step(struct st_slots *slots, struct st_slot_end *ends, uint64_t *steps) {
-    struct stint_session *s = slots->session;
+    unsigned bits[STINT_MAX_SEQUENCES];
     uint32_t n_ends = 0;
     uint64_t waits = 0; // a bit per slot
-    for (uint32_t i = 0; i < slots->n; i++)
-        if (slots->slots[i].state == ST_SLOT_ANSWER) waits |= (uint64_t)1 << i;
+    for (uint32_t i = 0; i < slots->n; i++) {
+        if (slots->slots[i].state != ST_SLOT_ANSWER) continue;
+        bits[i] = next_bits(&slots->slots[i]);
+        waits |= (uint64_t)1 << i;
+    }
     while (waits) {
-        uint32_t batch[STINT_MAX_STEP_ROWS], n = 0;
-        unsigned bits = next_bits(&slots->slots[__builtin_ctzll(waits)]);
-        uint32_t most = (uint32_t)st_min(STINT_MAX_STEP_ROWS, s->chunk_len);
-        for (uint32_t i = 0; i < slots->n && n < most; i++)
-            if (waits >> i & 1 && next_bits(&slots->slots[i]) == bits) batch[n++] = i;
-        for (uint32_t i = 0; i < n; i++) waits &= ~((uint64_t)1 << batch[i]);
-        n_ends += step_batch(slots, bits, batch, n, ends + n_ends);
+        uint32_t batch[STINT_MAX_STEP_ROWS];
+        uint32_t n = (uint32_t)st_rows_group(slots->session, bits, &waits, batch);
+        n_ends += step_batch(slots, bits[batch[0]], batch, n, ends + n_ends);
         ++*steps;
     }
     return n_ends;

@@ -29,7 +29,6 @@ struct st_slots {
     uint32_t n, turn;      // turn: the slot whose prompt is next
     uint64_t n_given;
     struct st_generator_scratch scratch;
-    float *logits; // [most rows of a step, vocab]
     float *scores; // [ST_SLOTS_SCORED, vocab], allocated with the first prompt that is scored
     struct st_prefixes prefixes;
 };
