@@ -76,8 +76,7 @@ typedef enum stint_log_level {
 typedef void stint_log_fn(void *context, stint_log_level level, const char *text);
 STINT_API void stint_log_set(stint_log_fn *fn, void *context, stint_log_level level);
 
-/* Progress of long work: `done` of `total` units; `what` names the work. Called on the thread that
- * called the library. */
+/* Progress of long work: `done` of `total` units of `what`. Called on the thread of the call. */
 typedef void stint_progress_fn(void *context, const char *what, uint64_t done, uint64_t total);
 
 /* ---- Models */
@@ -188,8 +187,7 @@ STINT_API stint_status stint_tokenize(const stint_tokenizer *tokenizer, const ch
                                       size_t n_bytes, uint32_t flags, int32_t *ids, size_t capacity,
                                       size_t *n_ids);
 
-/* Decodes ids to terminated text. The size rule is the same: *n_bytes excludes the terminator,
- * `capacity` includes it. */
+/* Decodes ids to text. The size rule is the same; `capacity` alone includes the terminator. */
 STINT_API stint_status stint_detokenize(const stint_tokenizer *tokenizer, const int32_t *ids,
                                         size_t n_ids, uint32_t flags, char *text, size_t capacity,
                                         size_t *n_bytes);
@@ -510,8 +508,7 @@ typedef struct stint_graph_info {
 /* Fills *info, whose size must be set; zeros in float. */
 STINT_API stint_status stint_session_graphs(const stint_session *session, stint_graph_info *info);
 
-/* The number of activations that did not fit INT8 and were clipped since the session was opened; 0
- * in float. */
+/* Activations that did not fit INT8 and were clipped since the session was opened; 0 in float. */
 STINT_API uint64_t stint_session_clipped(const stint_session *session);
 
 typedef struct stint_shadow_info {
@@ -575,8 +572,7 @@ STINT_API uint32_t stint_session_bits(const stint_session *session);
 /* One step of n different sequences: appends ids[i] to sequences[i] and gives float32 logits [n,
  * vocab], or none for NULL. They are computed in batches of STINT_MAX_STEP_ROWS, or of chunk_len
  * where that is less; each batch reads the weights once. What a sequence gets does not depend on
- * the others. On failure every one holds what it held before. E_ARG, E_LIMIT (a full context),
- * E_CANCELED. */
+ * the others. On failure each holds what it held before. E_ARG, E_LIMIT (full), E_CANCELED. */
 STINT_API stint_status stint_session_step(stint_session *session, const uint32_t *sequences,
                                           const int32_t *ids, size_t n, float *logits);
 
@@ -618,8 +614,7 @@ STINT_API stint_status stint_session_embed(stint_session *session, uint32_t sequ
                                            const int32_t *ids, size_t n_ids, stint_pooling pooling,
                                            float *vector);
 
-/* Makes the call that runs in `session` stop soon with E_CANCELED. May be called from any thread or
- * a signal handler. */
+/* Makes the call that runs in `session` stop soon with E_CANCELED. From any thread or a signal. */
 STINT_API void stint_session_cancel(stint_session *session);
 
 /* ---- Generation */
@@ -723,15 +718,13 @@ typedef struct stint_piece {
     const char *function;         /* name of the called function; NULL if not a tool call */
     float logprob;                /* of the token, with logprobs; else 0 */
     const stint_alternative *top; /* [n_top], likeliest first, with logprobs */
-    uint32_t n_top;
-    uint32_t answer; /* its number, below n_answers */
+    uint32_t n_top, answer;       /* its number, below n_answers */
 } stint_piece;
 
 /* Receives the answer as it is generated, in whole characters (never half a UTF-8 sequence). Text
  * is held back while it may be the beginning of a stop text or a mark; with tools, the whole answer
  * is held back. Each token comes in one call, with the text that is certain by then, which can be
- * empty. Text without a token has id -1. Everything is borrowed during the call. Return false to
- * stop this answer. */
+ * empty. Text without a token has id -1. All is borrowed during the call. False ends the answer. */
 typedef bool stint_text_fn(void *context, const stint_piece *piece);
 
 typedef enum stint_tool_choice {
@@ -759,37 +752,33 @@ typedef struct stint_generation {
     stint_tool_choice tool_choice;
     const char *tool;          /* the required tool's name; default NULL: any */
     bool single_call;          /* max one call per answer */
-    stint_reasoning reasoning; /* from stint_chat_format(). Stop texts and the schema do not apply
-                                  to reasoning */
+    stint_reasoning reasoning; /* of stint_chat_format(); no stop texts or schema apply to it */
     bool logprobs;  /* report the model's probabilities, before penalties, biases and the schema */
     uint32_t n_top; /* likeliest tokens reported per token, with logprobs; at most STINT_MAX_TOP */
-    /* Answers to the one prompt, default 0: one. They are decoded as one batch, from which those
-     * that end leave. Answer i is drawn with seed + i, and goes on in sequence + i, in place of what
-     * that one holds. Log-probabilities are then reported. */
+    /* Answers to the prompt, as one batch, with logprobs; default 0: one. Answer i is drawn with
+     * seed + i, in sequence + i. */
     uint32_t n_answers;
 } stint_generation;
 
 typedef struct stint_generation_result {
-    size_t size; /* set by the caller */
+    size_t size; /* set by the caller; of several, in the first one */
     stint_stop_reason stop_reason;
     size_t prompt_tokens, generated_tokens;
     double prefill_seconds, decode_seconds; /* decode: from the first generated token on */
     double average_bits;                    /* of the decode steps' weights; 0: no such steps */
-    size_t reasoning_tokens;                /* among the generated ones, marks included */
-    size_t tool_calls;
+    size_t reasoning_tokens, tool_calls;    /* among the generated ones, marks included */
     size_t decode_steps;                    /* after the prompt */
     size_t drafted_tokens, accepted_tokens; /* computed in them as drafts; part of the answer */
     size_t self_drafted_tokens, self_accepted_tokens; /* of these, that weights drafted */
-    double mean_logprob; /* of the tokens, the one that ended the answer included; 0 where
-                            log-probabilities are not reported */
+    double mean_logprob; /* of all tokens, with the one that ended it; 0 without logprobs */
 } stint_generation_result;
 
 /* Appends the prompt ids (at least one, unless the sequence holds some) and generates. If ids is
- * not NULL, the generated ids go to ids[0, capacity) and generation stops at `capacity`. With
- * several answers ids is [n_answers, capacity] and result [n_answers]; the first one's size is set.
- * Canceling is not a failure here: the call returns OK with STINT_STOP_CANCELED. The call allocates
- * nothing, unless stop texts, biases, logprobs, a schema, tools, reasoning or several answers are
- * used. E_ARG, E_UNSUPPORTED (a keyword of the schema), E_LIMIT, E_NOMEM. */
+ * not NULL, the generated ids go to ids[0, capacity) and generation stops at `capacity`; of several
+ * answers ids is [n_answers, capacity], result [n_answers]. Canceling is not a failure here: the
+ * call returns OK with STINT_STOP_CANCELED. It allocates nothing, unless stop texts, biases,
+ * logprobs, a schema, tools, reasoning or several answers are used. E_ARG, E_UNSUPPORTED (a keyword
+ * of the schema), E_LIMIT, E_NOMEM. */
 STINT_API stint_status stint_generate(stint_session *session, const int32_t *prompt,
                                       size_t n_prompt, const stint_generation *options,
                                       int32_t *ids, size_t capacity,

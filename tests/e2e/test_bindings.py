@@ -70,23 +70,6 @@ class WhatCanBeAskedFor(WithModel):
         self.assertEqual(other.logprobs[0].top[0][0], banned)
         self.assertEqual(self.generate(max_tokens=5)[1].logprobs, [])
 
-    def test_several_answers(self):
-        drawn = dict(max_tokens=12, sampling=DRAWN, logprobs=1)
-        with self.model.session(sequences=3) as session:
-            answers = session.answers(3, PROMPT, **drawn)
-            with self.assertRaises(stint.ArgumentError):
-                session.answers(4, PROMPT)
-            with self.assertRaises(ValueError):
-                session.answers(0, PROMPT)
-        scores = [one.result.mean_logprob for one in answers]
-        self.assertEqual(scores, sorted(scores, reverse=True))
-        for one in answers:
-            mean = sum(token.logprob for token in one.logprobs) / len(one.logprobs)
-            self.assertAlmostEqual(one.result.mean_logprob, mean, places=5)
-            self.assertEqual(tuple(token.id for token in one.logprobs), one.ids)
-        single, _ = self.generate(**drawn)
-        self.assertIn(single, [one.text for one in answers])
-
     def test_a_schema(self):
         schema = {"type": "object", "properties": {"a": {"enum": ["x", "yes", True]}},
                   "required": ["a"]}

@@ -3,6 +3,7 @@
 // and never while somebody holds them.
 #include "base/clock.h"
 #include "server/models/registry.h"
+#include "session/weights/bounded.h"
 #include "support/support.h"
 
 #include <pthread.h>
@@ -15,11 +16,11 @@
 #include <sys/mman.h>
 #include <cmocka.h>
 
-// LOGITS_BYTES: a bit less than those of the steps, the largest block that starting allocates.
-enum { N = 3, N_DRAFTS = STINT_MAX_STEP_ROWS - 1, LOGITS_BYTES = 250000 };
+enum { N = 3, N_DRAFTS = STINT_MAX_STEP_ROWS - 1 };
 
-// Opens the bundled model from its files, unless its path is "bad" and `broken` is set.
-static bool broken;
+// Opens the bundled model from its files, unless its path is "bad" and `broken` is set. Then a
+// bounded session is not allocated until the test lets it, where `stops_at_session` is set.
+static bool broken, stops_at_session;
 
 static stint_status open_model(void *context, const char *path, stint_model **model,
                                stint_sampling *sampling) {
@@ -27,6 +28,7 @@ static stint_status open_model(void *context, const char *path, stint_model **mo
     if (broken && strcmp(path, "bad") == 0) return st_fail(STINT_E_IO, "bad: is broken");
     ST_TRY(stint_model_open(ts_source("models/novels-10m"), &options, model));
     stint_model_sampling(*model, sampling);
+    if (stops_at_session) ts_hold_allocations(sizeof(struct st_bounded));
     return STINT_OK;
 }
 
@@ -247,9 +249,10 @@ static void a_model_that_does_not_start_leaves_its_room(void **state) {
     uint64_t one = bytes_of_one();
     struct st_models *models = open_models(one + one / 2, 0);
     struct client client;
-    ts_hold_allocations(LOGITS_BYTES);
+    stops_at_session = true;
     begin(models, 2, &client);
     ts_wait_held(1);
+    stops_at_session = false;
     assert_true(models->entries[2].bytes > 0); // it has its part of the bound, and starts
     ts_fail_allocation(1);
     ts_hold_allocations(0);

@@ -209,9 +209,7 @@ static void refusals_name_the_field(void **state) {
         {true, ",\"chat_template_kwargs\":{\"enable_thinking\":0}", "enable_thinking"},
         {false, ",\"echo\":1", "echo"},
         {false, ",\"suffix\":1", "suffix"},
-        {false, ",\"best_of\":2,\"n\":3", "best_of"},
-        {true, ",\"best_of\":9", "best_of"},
-        {true, ",\"best_of\":2,\"stream\":true", "best_of"},
+        {false, ",\"best_of\":9", "best_of"},
         {false, ",\"logprobs\":true", "logprobs"},
         {false, ",\"logprobs\":21", "logprobs"},
         {false, ",\"model\":[]", "model"},
@@ -225,6 +223,25 @@ static void refusals_name_the_field(void **state) {
         assert_string_equal(problem.param, cases[i].param);
         assert_non_null(strstr(problem.text, "'"));
     }
+}
+
+static void the_best_are_of_at_least_as_many_and_not_streamed(void **state) {
+    (void)state;
+    static const char *const bad[] = {",\"best_of\":2,\"n\":3", ",\"best_of\":2,\"stream\":true"};
+    struct st_request request;
+    struct st_problem problem;
+    for (size_t i = 0; i < 2; i++) {
+        assert_false(parse(false, bad[i], &request, &problem));
+        assert_string_equal(problem.param, "best_of");
+    }
+    assert_true(parse(false, ",\"best_of\":2,\"n\":2,\"stream\":true", &request, &problem));
+    st_request_free(&request);
+    assert_true(parse(false, ",\"best_of\":5,\"n\":2", &request, &problem));
+    assert_int_equal(request.best_of, 5);
+    st_request_free(&request);
+    assert_true(parse(true, "", &request, &problem));
+    assert_true(request.n == 1 && request.best_of == 1);
+    st_request_free(&request);
 }
 
 static void messages_are_checked_one_by_one(void **state) {
@@ -373,6 +390,7 @@ int main(void) {
         cmocka_unit_test(null_is_as_if_left_out),
         cmocka_unit_test(prompts_are_texts_or_ids_or_several),
         cmocka_unit_test(refusals_name_the_field),
+        cmocka_unit_test(the_best_are_of_at_least_as_many_and_not_streamed),
         cmocka_unit_test(messages_are_checked_one_by_one),
         cmocka_unit_test(a_developer_is_the_system),
         cmocka_unit_test(tools_and_which_to_call),

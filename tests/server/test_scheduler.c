@@ -186,41 +186,6 @@ static void answers_do_not_depend_on_the_others(void **state) {
     check_together(package, NULL, STINT_MAX_STEP_ROWS);
 }
 
-// Requests that come together have it computed once, each with the bits that it has alone.
-static void a_prompt_of_several_is_computed_once(void **state) {
-    (void)state;
-    enum { N = 3, N_PROMPT = 100 };
-    stint_sampling warm[N];
-    int32_t prompt[N_PROMPT];
-    struct answer *together[N];
-    random_prompt(prompt, N_PROMPT);
-    struct st_scheduler_request r = {
-        .prompt = prompt, .n_prompt = N_PROMPT, .exact = true, .options.max_tokens = 8};
-    struct st_scheduler *s = open_engine(package, N, N_QUEUE, NULL);
-    for (size_t i = 0; i < N; i++) {
-        warm[i] = (stint_sampling){.size = sizeof *warm, .temperature = 1.0f, .seed = i};
-        r.options.sampling = &warm[i];
-        together[i] = new_answer();
-        assert_int_equal(submit(s, &r, together[i]), STINT_OK);
-    }
-    size_t reused = 0;
-    for (size_t i = 0; i < N; i++) {
-        wait_end(together[i]);
-        reused += together[i]->usage.reused_tokens;
-    }
-    assert_int_equal(reused, (N - 1) * (N_PROMPT - 1));
-    st_scheduler_close(s);
-    s = open_engine(package, 1, N_QUEUE, NULL);
-    for (size_t i = 0; i < N; i++) {
-        r.options.sampling = &warm[i];
-        struct answer *alone = ask(s, &r);
-        assert_same(together[i], alone, (int)i);
-        free(alone);
-        free(together[i]);
-    }
-    st_scheduler_close(s);
-}
-
 static void beginnings_are_not_computed_twice(void **state) {
     (void)state;
     struct st_scheduler *s = open_engine(package, 2, N_QUEUE, NULL);
@@ -516,7 +481,6 @@ static void slots_go_to_disk_and_back(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_do_not_depend_on_the_others),
-        cmocka_unit_test(a_prompt_of_several_is_computed_once),
         cmocka_unit_test(beginnings_are_not_computed_twice),
         cmocka_unit_test(a_stop_text_ends_the_answer_before_it),
         cmocka_unit_test(logprobs_are_those_of_the_model),

@@ -142,6 +142,42 @@ static void nothing_is_copied_from_another_owner(void **state) {
     st_scheduler_close(s);
 }
 
+// Requests that come together have it computed once, each with the bits that it has alone.
+static void a_prompt_of_several_is_computed_once(void **state) {
+    (void)state;
+    enum { N = 3 };
+    struct st_scheduler *s = open_scheduler(ts_novels, N);
+    stint_sampling warm[N];
+    struct answer together[N];
+    struct talk a;
+    size_t reused = 0;
+    begin(&a, NULL);
+    struct st_scheduler_request r = {
+        .prompt = a.ids, .n_prompt = a.n, .exact = true, .options.max_tokens = TS_ANSWER_TOKENS};
+    for (size_t i = 0; i < N; i++) {
+        together[i] = (struct answer)NEW_ANSWER;
+        warm[i] = (stint_sampling){.size = sizeof *warm, .temperature = 1, .seed = i};
+        r.options.sampling = &warm[i];
+        submit(s, &r, &together[i]);
+    }
+    for (size_t i = 0; i < N; i++) {
+        wait_end(&together[i]);
+        reused += together[i].reused;
+    }
+    assert_int_equal(reused, (N - 1) * (N_PROMPT - 1));
+    st_scheduler_close(s);
+    for (size_t i = 0; i < N; i++) {
+        struct answer alone = NEW_ANSWER;
+        s = open_scheduler(ts_novels, 1);
+        r.options.sampling = &warm[i];
+        submit(s, &r, &alone);
+        wait_end(&alone);
+        assert_int_equal(alone.n_ids, together[i].n_ids);
+        assert_memory_equal(alone.ids, together[i].ids, alone.n_ids * sizeof *alone.ids);
+        st_scheduler_close(s);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_common_beginning_costs_no_conversation),
@@ -149,6 +185,7 @@ int main(void) {
         cmocka_unit_test(another_version_of_an_answer_keeps_its_slot_when_all_are_full),
         cmocka_unit_test(a_seed_reuses_what_prompts_have_computed),
         cmocka_unit_test(nothing_is_copied_from_another_owner),
+        cmocka_unit_test(a_prompt_of_several_is_computed_once),
     };
     return cmocka_run_group_tests(tests, ts_novels_open, ts_novels_close);
 }

@@ -87,7 +87,7 @@ static struct st_response_usage usage_of(const struct st_answer *answer) {
         usage.prefill_seconds += one->prefill_seconds;
         usage.decode_seconds += one->decode_seconds;
         usage.reasoning_tokens += st_transcript_reasoning_tokens(&answer->choices[i]);
-        if (i % answer->request.best_of != 0) continue; // a prompt counts once, with its first choice
+        if (i % answer->request.best_of != 0) continue; // a prompt counts once
         usage.prompt_tokens += one->prompt_tokens;
         usage.cached_tokens += one->reused_tokens;
     }
@@ -268,25 +268,25 @@ static stint_status submit(struct st_answer *answer, size_t i,
     bool special = request->suffix != NULL ||
                    st_calls_marks_special(answer->response.tokenizer, request->tools.list != NULL,
                                           answer->response.reasons);
-    struct st_scheduler_request one = {.prompt = prompt->ids,
-                                       .n_prompt = prompt->n,
-                                       .exact = request->seeded,
-                                       .owner = answer->owner,
-                                       .echo = request->echo,
-                                       .no_answer = request->no_answer,
-                                       .texts = answer->texts,
-                                       .n_texts = answer->response.vectors.n,
-                                       .options = {.sampling = &sampling,
-                                                   .max_tokens = request->max_tokens,
-                                                   .ignore_eos = request->ignore_eos,
-                                                   .stops = request->stops,
-                                                   .n_stops = request->n_stops,
-                                                   .logprobs = request->logprobs ||
-                                                               request->best_of > request->n,
-                                                   .n_top = request->n_top,
-                                                   .constraint = answer->constraint,
-                                                   .reasoning = answer->choices[i].reasoning.phase,
-                                                   .special = special}};
+    struct st_scheduler_request one = {
+        .prompt = prompt->ids,
+        .n_prompt = prompt->n,
+        .exact = request->seeded,
+        .owner = answer->owner,
+        .echo = request->echo,
+        .no_answer = request->no_answer,
+        .texts = answer->texts,
+        .n_texts = answer->response.vectors.n,
+        .options = {.sampling = &sampling,
+                    .max_tokens = request->max_tokens,
+                    .ignore_eos = request->ignore_eos,
+                    .stops = request->stops,
+                    .n_stops = request->n_stops,
+                    .logprobs = request->logprobs || request->best_of > request->n,
+                    .n_top = request->n_top,
+                    .constraint = answer->constraint,
+                    .reasoning = answer->choices[i].reasoning.phase,
+                    .special = special}};
     return st_scheduler_submit(answer->served->scheduler, &one, take, &answer->running[i],
                                &answer->running[i].ticket);
 }
