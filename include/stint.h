@@ -409,6 +409,9 @@ typedef struct stint_memory_info {
     double hit_rate;            /* share of the pieces that were in memory when they were needed */
     double computed;            /* share of a sparse model's neurons that were computed; else 0 */
     double hidden_fraction; /* share of the time spent reading in which no thread waited for it */
+    double bytes_per_step;  /* read by steps after prompts, on average */
+    double foreseen; /* share of the experts that steps had to read: those foreseen a layer ahead */
+    double foreseen_used; /* share of what was foreseen that was needed */
 } stint_memory_info;
 
 STINT_API stint_status stint_session_memory(const stint_session *session, stint_memory_info *info);

@@ -313,9 +313,11 @@ bool st_cli_add_memory(const stint_session *session, json_t *object) {
                   "peak_bytes", (json_int_t)info.peak_bytes, "fixed_bytes",
                   (json_int_t)info.fixed_bytes, "hot_bytes", (json_int_t)info.hot_bytes,
                   "cold_bytes", (json_int_t)info.cold_bytes, "kv_bytes", (json_int_t)info.kv_bytes);
-    json_t *io = json_pack("{s:I, s:I, s:f, s:f, s:f}", "bytes_read", (json_int_t)info.bytes_read,
-                           "reads", (json_int_t)info.reads, "hit_rate", info.hit_rate,
-                           "hidden_fraction", info.hidden_fraction, "computed", info.computed);
+    json_t *io = json_pack("{s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f}", "bytes_read",
+                           (json_int_t)info.bytes_read, "reads", (json_int_t)info.reads, "hit_rate",
+                           info.hit_rate, "hidden_fraction", info.hidden_fraction, "computed",
+                           info.computed, "bytes_per_step", info.bytes_per_step, "foreseen",
+                           info.foreseen, "foreseen_used", info.foreseen_used);
     return json_object_set_new(object, "memory", memory) == 0 &&
            json_object_set_new(object, "io", io) == 0;
 }

@@ -149,6 +149,15 @@ void st_cache_give(struct st_cache *c, int32_t entry, enum st_evict when) {
     link_entry(c, (uint32_t)entry, when);
 }
 
+bool st_cache_renew(struct st_cache *c, uint32_t id) {
+    int32_t entry = c->entry_of[id];
+    if (entry == ST_CACHE_NONE) return false;
+    if (c->held[entry]) return true;
+    unlink_entry(c, (uint32_t)entry);
+    link_entry(c, (uint32_t)entry, ST_EVICT_LAST);
+    return true;
+}
+
 void st_cache_discard(struct st_cache *c, int32_t entry) {
     forget_id(c, (uint32_t)entry);
     st_cache_give(c, entry, ST_EVICT_FIRST);

@@ -53,6 +53,8 @@ int32_t st_cache_take_all(struct st_cache *cache, uint32_t id, const struct st_e
 // On failure the entry is given back, empty.
 stint_status st_cache_wait(struct st_cache *cache, int32_t entry, bool *fresh);
 void st_cache_give(struct st_cache *cache, int32_t entry, enum st_evict when);
+// Whether the piece has an entry; if so, and it is not held, it is evicted last.
+bool st_cache_renew(struct st_cache *cache, uint32_t id);
 // Gives back an entry with damaged content.
 void st_cache_discard(struct st_cache *cache, int32_t entry);
 // Does without the last entries from now on: their memory goes back to the system. pre: none of

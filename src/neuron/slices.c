@@ -249,6 +249,11 @@ static struct strip_place strip_of(const struct st_sliced *g, uint32_t slice, ui
     return place;
 }
 
+static struct st_slice_seen *seen_of(struct st_slices *s, const struct st_sliced *g,
+                                     uint32_t slice) {
+    return s->seen + g->first_seen + (size_t)slice * g->piece->n_strips;
+}
+
 static int32_t take_entry(struct st_slices *s, size_t piece, uint32_t slice) {
     const struct st_sliced *g = &s->pieces[piece];
     struct st_extent extents[ST_PIECE_STRIPS];
@@ -261,6 +266,19 @@ static int32_t take_entry(struct st_slices *s, size_t piece, uint32_t slice) {
                                         .at = place.at - skip};
     }
     return st_cache_take_all(region(s, piece), g->first + slice, extents, g->piece->n_strips);
+}
+
+// A slice that is needed now.
+static int32_t take_needed(struct st_slices *s, size_t piece, uint32_t slice) {
+    const struct st_sliced *g = &s->pieces[piece];
+    struct st_slice_seen *seen = seen_of(s, g, slice);
+    bool there = st_cache_has(region(s, piece), g->first + slice);
+    int32_t entry = take_entry(s, piece, slice);
+    if (entry == ST_CACHE_NONE || !g->by_chance) return entry;
+    s->foresight.used += there && seen->foreseen;
+    s->foresight.late += !there && s->pass != ST_PASS_PROMPT;
+    seen->foreseen = false;
+    return entry;
 }
 
 static bool is_passed_over(const struct st_slices *s, size_t piece) {
@@ -322,11 +340,6 @@ static stint_status damaged(const struct st_slices *s, const struct st_sliced *g
                    path, st_file_piece_tensor(s->model, p));
 }
 
-static struct st_slice_seen *seen_of(struct st_slices *s, const struct st_sliced *g,
-                                     uint32_t slice) {
-    return s->seen + g->first_seen + (size_t)slice * g->piece->n_strips;
-}
-
 // Of a damaged piece nothing is kept: which of its slices is wrong is not known.
 static void forget_piece(struct st_slices *s, struct st_sliced *g) {
     struct st_cache *cache = &s->regions[g->region];
@@ -343,7 +356,7 @@ static bool is_same(const struct st_sliced *g, uint32_t slice, uint32_t strip,
     size_t bytes = strip_of(g, slice, strip).bytes;
     uint64_t now = XXH3_64bits(data, bytes);
     bool same = !seen->known || now == seen->hash;
-    *seen = (struct st_slice_seen){now, true};
+    *seen = (struct st_slice_seen){.hash = now, .known = true};
     if (!g->states[strip] || slice != g->checked) return same;
     if (slice == 0) XXH3_64bits_reset(g->states[strip]);
     XXH3_64bits_update(g->states[strip], data, bytes);
@@ -378,7 +391,7 @@ stint_status st_slices_take(struct st_slices *s, size_t piece, uint32_t slice,
             drop_ahead(s);
         }
     }
-    int32_t entry = take_entry(s, piece, slice);
+    int32_t entry = take_needed(s, piece, slice);
     if (entry == ST_CACHE_NONE)
         return st_fail(STINT_E_INTERNAL, "the weights' cache holds %u slices too few",
                        cache->n_entries);
@@ -406,7 +419,21 @@ void st_slices_give(struct st_slices *s, size_t piece, uint32_t slice) {
 
 void st_slices_expect(struct st_slices *s, size_t piece) {
     for (uint32_t i = 0; i < s->pieces[piece].n; i++)
-        if (take_entry(s, piece, i) == ST_CACHE_NONE) return;
+        if (take_needed(s, piece, i) == ST_CACHE_NONE) return;
+}
+
+uint32_t st_slices_foresee(struct st_slices *s, size_t piece) {
+    const struct st_sliced *g = &s->pieces[piece];
+    struct st_cache *cache = region(s, piece);
+    for (uint32_t i = 0; i < g->n; i++) {
+        if (st_cache_renew(cache, g->first + i)) continue;
+        int32_t entry = take_entry(s, piece, i);
+        if (entry == ST_CACHE_NONE) break;
+        st_cache_give(cache, entry, ST_EVICT_LAST);
+        seen_of(s, g, i)->foreseen = true;
+        s->foresight.read++;
+    }
+    return g->n;
 }
 
 void st_slices_pass(struct st_slices *s, unsigned pass) {

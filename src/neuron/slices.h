@@ -42,6 +42,13 @@ struct st_sliced {
 struct st_slice_seen {
     uint64_t hash;
     bool known;
+    bool foreseen; // of the first strip: read because it may be needed, and not needed since
+};
+
+// Slices of experts in steps.
+struct st_foresight {
+    uint64_t read, used; // that were foreseen; of these, that were needed
+    uint64_t late;       // that were needed, not in memory, and not foreseen
 };
 
 struct st_slices {
@@ -52,6 +59,7 @@ struct st_slices {
     struct st_cache regions[ST_N_REGIONS];
     struct st_slice_seen *seen; // [strips of all slices]
     unsigned pass;              // ST_PASS_*
+    struct st_foresight foresight;
     // What is taken before its turn, in order.
     struct st_slice_place {
         uint32_t piece, slice;
@@ -112,6 +120,8 @@ bool st_slices_has(const struct st_slices *slices, size_t piece, uint32_t slice)
 void st_slices_give(struct st_slices *slices, size_t piece, uint32_t slice);
 // Begins to read a piece of an expert that will be needed.
 void st_slices_expect(struct st_slices *slices, size_t piece);
+// The same of one that may be needed: nothing is held. Returns the slices that it has.
+uint32_t st_slices_foresee(struct st_slices *slices, size_t piece);
 // Does without the last entries of a region from now on. pre: none is held but those that were
 // taken ahead.
 void st_slices_shrink(struct st_slices *slices, uint32_t region, uint32_t n_entries);

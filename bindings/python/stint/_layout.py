@@ -191,6 +191,9 @@ class MemoryInfo(Sized):
         ("hit_rate", c_double),
         ("computed", c_double),
         ("hidden_fraction", c_double),
+        ("bytes_per_step", c_double),
+        ("foreseen", c_double),
+        ("foreseen_used", c_double),
     ]
 
 

@@ -31,6 +31,9 @@ class MemoryInfo:
     hit_rate: float
     computed: float
     hidden_fraction: float
+    bytes_per_step: float
+    foreseen: float
+    foreseen_used: float
 
 
 def forget_cancel(handle: Handle) -> None:

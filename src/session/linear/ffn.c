@@ -90,80 +90,10 @@ const struct st_op st_op_nested_ffn = {.name = "nested", .run = run_nested};
 
 // ---- Mixtures
 
-// Scores of a token's logits; returns what their shares are of.
-static float score_all(const struct st_router *r, const float *logits, size_t n, float *score) {
-    float best = -INFINITY, sum = 0.0f;
-    for (size_t e = 0; e < n; e++) best = fmaxf(best, logits[e]);
-    for (size_t e = 0; e < n; e++) {
-        score[e] = r->sigmoid ? 1.0f / (1.0f + expf(-logits[e])) : expf(logits[e] - best);
-        sum += score[e];
-    }
-    return r->sigmoid ? 1.0f : sum;
-}
-
-// Of equals the lower index wins.
-static void take_best(const float *choice, size_t n, size_t n_used, bool *selected) {
-    for (size_t u = 0; u < n_used; u++) {
-        size_t arg = n;
-        for (size_t e = 0; e < n; e++)
-            if (!selected[e] && (arg == n || choice[e] > choice[arg])) arg = e;
-        selected[arg] = true;
-    }
-}
-
-// Experts of other groups than the best ones can no longer be selected.
-static void leave_groups(const struct st_router *r, size_t n, float *choice) {
-    float group[ST_MAX_EXPERTS];
-    bool selected[ST_MAX_EXPERTS] = {false};
-    size_t size = n / r->n_groups;
-    for (size_t g = 0; g < r->n_groups; g++) {
-        float best = -INFINITY, second = -INFINITY;
-        for (size_t e = g * size; e < (g + 1) * size; e++) {
-            second = fmaxf(second, fminf(best, choice[e]));
-            best = fmaxf(best, choice[e]);
-        }
-        group[g] = r->group_sums ? best + second : best;
-    }
-    take_best(group, r->n_groups, r->n_groups_used, selected);
-    for (size_t e = 0; e < n; e++)
-        if (!selected[e / size]) choice[e] = -INFINITY;
-}
-
-// Turns one token's router logits into the weights of its best experts, 0 for the others. Shares
-// of the selected ones equal the full softmax renormalised.
-static void select_experts(const struct st_config *c, const float *bias, float *route) {
-    const struct st_router *r = &c->router;
-    float score[ST_MAX_EXPERTS], choice[ST_MAX_EXPERTS] = {0}, chosen = 0.0f;
-    bool selected[ST_MAX_EXPERTS] = {false};
-    float whole = score_all(r, route, c->n_experts, score);
-    for (size_t e = 0; e < c->n_experts; e++) {
-        choice[e] = r->sigmoid || bias ? score[e] / whole : route[e];
-        if (bias) choice[e] += bias[e];
-    }
-    if (r->n_groups > 1) leave_groups(r, c->n_experts, choice);
-    take_best(choice, c->n_experts, c->n_experts_used, selected);
-    for (size_t e = 0; e < c->n_experts; e++) chosen += selected[e] ? score[e] : 0.0f;
-    if (!r->shares) whole = chosen > 0.0f ? chosen : 1.0f;
-    for (size_t e = 0; e < c->n_experts; e++)
-        route[e] = selected[e] ? score[e] / whole * (float)r->scale : 0.0f;
-}
-
 // Those of the batch, to the source of their weights.
 static void expect_experts(const struct st_run *r, size_t n) {
-    const struct st_config *c = &r->s->model->config;
-    for (uint32_t e = 0; e < c->n_experts; e++) {
-        bool used = false;
-        for (size_t t = 0; t < n; t++) used |= r->buffers->route[t * c->n_experts + e] != 0.0f;
-        if (used) r->s->source->expect(r, e);
-    }
-}
-
-// Rows of what a part of a mixture meets, where it has factors of its own.
-static void scale_rows(const struct st_run *r, const float *factors, const float *x, size_t n,
-                       float *to) {
-    size_t hidden = r->s->model->config.hidden;
-    for (size_t t = 0; t < n; t++)
-        for (size_t k = 0; k < hidden; k++) to[t * hidden + k] = x[t * hidden + k] * factors[k];
+    for (uint32_t e = 0; e < r->s->model->config.n_experts; e++)
+        if (st_route_has(r, n, e)) r->s->source->expect(r, e);
 }
 
 static void norm_rows(const struct st_run *r, const float *weight, size_t n, float *x, size_t row) {
@@ -186,7 +116,7 @@ static stint_status run_expert(const struct st_run *r, const struct st_operands 
     }
     if (n == 0) return STINT_OK;
     const float *factors = r->s->model->weights.layers[r->layer].mixture.experts;
-    if (factors) scale_rows(r, factors, b->expert_in, n, b->expert_in);
+    if (factors) st_scale_rows(r, factors, b->expert_in, n, b->expert_in);
     struct st_operands inside = {.role = ST_INT8_UP,
                                  .expert = expert,
                                  .x = b->expert_in,
@@ -215,7 +145,7 @@ static stint_status run_shared(const struct st_run *r, const struct st_operands 
                                  .y = {b->expert_out},
                                  .y_row = {c->hidden}};
     const struct st_mixture_norms *m = &r->s->model->weights.layers[r->layer].mixture;
-    if (m->shared) scale_rows(r, m->shared, o->x, o->n, b->expert_in);
+    if (m->shared) st_scale_rows(r, m->shared, o->x, o->n, b->expert_in);
     if (m->shared) inside.x = b->expert_in;
     if (gate->data) ST_TRY(st_float_linear(r, o->x, o->n, gate, b->shared_gate));
     ST_TRY(st_op_all(st_op_of(r, ST_UNIT_EXPERT), r, &inside));
@@ -228,29 +158,12 @@ static stint_status run_shared(const struct st_run *r, const struct st_operands 
     return STINT_OK;
 }
 
-// The weights of all experts for each token, 0 for those that it does not use.
-static stint_status route(const struct st_run *r, const struct st_operands *o) {
-    const struct st_config *c = &r->s->model->config;
-    const struct st_layer *l = &r->s->model->weights.layers[r->layer];
-    const struct st_mixture_norms *m = &l->mixture;
-    const float *x = o->x;
-    if (m->router) scale_rows(r, m->router, x, o->n, r->buffers->expert_in);
-    if (m->router) x = r->buffers->expert_in;
-    ST_TRY(st_float_linear(r, x, o->n, &l->router, r->buffers->route));
-    for (size_t t = 0; t < o->n; t++) {
-        float *weights = r->buffers->route + t * c->n_experts;
-        select_experts(c, l->router_bias, weights);
-        for (size_t e = 0; e < c->n_experts && m->scale; e++) weights[e] *= m->scale[e];
-    }
-    return STINT_OK;
-}
-
 // Expert by expert, over the tokens that were routed to it; each token adds its experts in
 // ascending order, and then the shared block.
 static stint_status run_mixture(const struct st_run *r, const struct st_operands *o) {
     const struct st_config *c = &r->s->model->config;
     const struct st_mixture_norms *m = &r->s->model->weights.layers[r->layer].mixture;
-    ST_TRY(route(r, o));
+    ST_TRY(st_route(r, o->x, o->n));
     if (r->s->source->expect) expect_experts(r, o->n);
     memset(o->y[0], 0, o->n * c->hidden * sizeof(float));
     for (uint32_t e = 0; e < c->n_experts; e++) ST_TRY(run_expert(r, o, e));

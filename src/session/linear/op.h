@@ -65,6 +65,17 @@ extern const struct st_op st_op_float_ffn, st_op_blocks_ffn, st_op_nested_ffn, s
 // Two INT8 linears, on the device each by itself, since gates between them have a cutoff.
 extern const struct st_op st_op_cut_ffn;
 
+// linear/route.c
+
+// Routes tokens by the layer's router: buffers->route [n, n_experts] gets the weight of each expert
+// for each token, 0 where it has none. x [n, hidden]: the input of the layer's block.
+stint_status st_route(const struct st_run *run, const float *x, size_t n);
+// Rows [n, hidden] times factors of each column, where a part of a mixture has some; x may be `to`.
+void st_scale_rows(const struct st_run *run, const float *factors, const float *x, size_t n,
+                   float *to);
+// Whether one of the n tokens was routed to an expert.
+bool st_route_has(const struct st_run *run, size_t n, uint32_t expert);
+
 // Room in a chunk's buffers for inputs of blocks, which have at most `widest` elements.
 void st_blocks_lay_out(size_t widest, struct st_chunk_buffers *buffers, struct st_arena *arena);
 // Room in a chunk's buffers for nested inputs, and in the session for those of sparse blocks, which

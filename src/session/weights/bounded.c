@@ -7,7 +7,6 @@
 #include "model/embedding.h"
 #include "session/weights/source.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -120,6 +119,7 @@ static void reach(struct stint_session *s, uint32_t sequence, size_t n_tokens) {
 
 static void begin(struct stint_session *s, enum st_phase phase, unsigned bits) {
     unsigned plain = phase == ST_PHASE_PREFILL ? ST_PASS_PROMPT : ST_PASS_STEP;
+    s->bounded->steps.now = phase == ST_PHASE_DECODE;
     st_slices_pass(&s->bounded->slices, bits ? st_pass_nested(bits) : plain);
 }
 
@@ -185,41 +185,23 @@ static void release_rows(const struct st_run *run, const struct st_linear_weight
     st_slices_give(&run->s->bounded->slices, weight->piece - 1, slice);
 }
 
-// The piece of what a run takes of a nested linear.
-static size_t nested_piece(const struct st_run *run, const struct st_nested_weight *weight) {
+size_t st_bounded_nested_piece(const struct st_run *run, const struct st_nested_weight *weight) {
     const struct st_bounded *r = run->s->bounded;
     unsigned bits = run->bits ? run->bits : ST_NESTED_STORED;
     return st_pins_place(run->s->model, &r->pins, &r->pieces, weight->index, bits);
 }
 
-static void expect(const struct st_run *run, uint32_t expert) {
-    const struct stint_model *m = run->s->model;
-    struct st_slices *slices = &run->s->bounded->slices;
-    const struct st_linear_id up = {ST_INT8_UP, run->layer, expert};
-    const struct st_linear_weight *parts[ST_LINEAR_OP_PARTS];
-    size_t n = st_linear_parts(&m->weights, up, parts), piece = SIZE_MAX;
-    bool nested = run->bits || run->s->bounded->made.panels;
-    for (size_t i = 0; i < n && nested; i++) // in the order of the package
-        piece = st_min(piece, nested_piece(run, parts[i]->nested));
-    if (!nested) piece = st_file_piece_place(m, up);
-    for (; piece < slices->n_pieces; piece++) {
-        const struct st_linear_id *at = &slices->pieces[piece].piece->linear;
-        if (at->layer != run->layer || at->expert != expert || !st_int8_is_ffn(at->role)) return;
-        st_slices_expect(slices, piece);
-    }
-}
-
 static const struct st_nested_weight *nested(const struct st_run *run,
                                              const struct st_nested_weight *weight) {
     const struct st_bounded *r = run->s->bounded;
-    bool streamed = r->slices.pieces[nested_piece(run, weight)].n > 0;
+    bool streamed = r->slices.pieces[st_bounded_nested_piece(run, weight)].n > 0;
     return streamed ? NULL : &r->pinned.weights[weight->index];
 }
 
 static stint_status acquire_panels(const struct st_run *run, const struct st_nested_weight *weight,
                                    struct st_panels *panels) {
     struct st_bounded *r = run->s->bounded;
-    size_t piece = nested_piece(run, weight);
+    size_t piece = st_bounded_nested_piece(run, weight);
     const struct st_sliced *g = &r->slices.pieces[piece];
     const unsigned char *strips[ST_PIECE_STRIPS];
     panels->n = st_min(g->slice_groups, g->n_groups - panels->first);
@@ -231,7 +213,7 @@ static stint_status acquire_panels(const struct st_run *run, const struct st_nes
 static void release_panels(const struct st_run *run, const struct st_nested_weight *weight,
                            const struct st_panels *panels) {
     struct st_slices *slices = &run->s->bounded->slices;
-    size_t piece = nested_piece(run, weight);
+    size_t piece = st_bounded_nested_piece(run, weight);
     st_slices_give(slices, piece, (uint32_t)panels->first / slices->pieces[piece].slice_groups);
 }
 
@@ -290,8 +272,19 @@ static stint_status embed(const struct st_run *run, enum st_table table, const i
     return STINT_OK;
 }
 
+static void count_step(struct st_bounded *r) {
+    struct st_loader_counts counts;
+    st_loader_count(r->loader, &counts);
+    if (r->steps.now) {
+        r->steps.bytes += counts.bytes - r->steps.counted;
+        r->steps.n++;
+    }
+    r->steps.counted = counts.bytes;
+}
+
 static void end(struct stint_session *s, stint_status status) {
     struct st_bounded *r = s->bounded;
+    count_step(r);
     if (status != STINT_OK) {
         st_slices_reset(&r->slices);
         if (r->sparse) st_neurons_reset(&r->neurons);
@@ -310,46 +303,8 @@ const struct st_weight_source st_source_bounded = {.name = "memory-bounded",
                                                    .release = release,
                                                    .acquire_rows = acquire_rows,
                                                    .release_rows = release_rows,
-                                                   .expect = expect,
+                                                   .expect = st_bounded_expect,
                                                    .look_ahead = st_bounded_look_ahead,
                                                    .reach = reach,
                                                    .begin = begin,
                                                    .end = end};
-
-stint_status stint_session_memory(const stint_session *session, stint_memory_info *info) {
-    if (!session || !info || info->size == 0)
-        return st_fail(STINT_E_ARG, "info->size must be set to sizeof(stint_memory_info)");
-    stint_memory_info out = {.size = info->size};
-    const struct st_bounded *r = session->bounded;
-    if (r) {
-        const struct st_budget *b = &r->budget;
-        struct st_loader_counts counts;
-        uint64_t hits = 0, misses = 0;
-        st_loader_count(r->loader, &counts);
-        for (int i = 0; i < ST_N_REGIONS && !r->sparse; i++) {
-            hits += r->slices.regions[i].hits;
-            misses += r->slices.regions[i].misses;
-        }
-        if (r->sparse) {
-            hits = r->neurons.cold.hits + r->neurons.hot.hits * r->neurons.plan.cluster_entries;
-            misses =
-                r->neurons.cold.misses + r->neurons.hot.misses * r->neurons.plan.cluster_entries;
-            out.computed = (double)r->neurons.computed / (double)st_max(1, r->neurons.possible);
-        }
-        out.budget_bytes = b->bound;
-        out.peak_bytes = r->peak_bytes;
-        out.fixed_bytes = st_budget_fixed(b) + b->regions[ST_REGION_FIXED];
-        out.hot_bytes = b->regions[ST_REGION_STREAM] + b->hot;
-        out.cold_bytes = b->cold;
-        out.kv_bytes = b->kv;
-        out.bytes_read = counts.bytes;
-        out.reads = counts.reads;
-        if (hits + misses) out.hit_rate = (double)hits / (double)(hits + misses);
-        out.hidden_fraction = 1.0;
-        if (counts.busy_ns)
-            out.hidden_fraction =
-                1.0 - fmin(1.0, (double)counts.waited_ns / (double)counts.busy_ns);
-    }
-    memcpy(info, &out, st_min(info->size, sizeof out));
-    return STINT_OK;
-}

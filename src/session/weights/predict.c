@@ -121,32 +121,20 @@ stint_status st_bounded_block(const struct st_run *run, const float *x, size_t n
 }
 
 // Tokens [first, first + n).
-static stint_status expect_group(const struct st_run *run, uint32_t layer, size_t first, size_t n) {
+static stint_status expect_group(const struct st_run *run, size_t first, size_t n) {
     const struct stint_session *s = run->s;
     struct st_bounded *r = s->bounded;
-    const struct st_config *c = &s->model->config;
-    const struct st_layer *l = &s->model->weights.layers[layer];
-    const float *scores, *x = run->buffers->x + first * c->hidden;
-    if (st_block_norms_input(c->block)) {
-        bool parallel = c->block == ST_BLOCK_PARALLEL;
-        st_pass_norm(run, parallel ? &l->attn_norm : &l->ffn_norm, x, n, r->prediction.guess);
-        x = r->prediction.guess;
-    }
-    ST_TRY(name_neurons(run, layer, x, n, &scores));
-    if (scores) st_neurons_expect(&r->neurons, layer, scores, n);
+    const float *scores, *x = run->buffers->x + first * s->model->config.hidden;
+    x = st_bounded_guess(run, x, n, r->prediction.guess);
+    ST_TRY(name_neurons(run, run->layer, x, n, &scores));
+    if (scores) st_neurons_expect(&r->neurons, run->layer, scores, n);
     return STINT_OK;
 }
 
-// The attention between two blocks changes the hidden state only a little. So the next predictor is
-// mostly right about the state before it, and the disk can read during the attention.
-stint_status st_bounded_look_ahead(const struct st_run *run) {
-    const struct st_bounded *r = run->s->bounded;
+stint_status st_bounded_expect_neurons(const struct st_run *run) {
     size_t n = run->batch->n;
-    uint32_t next = run->layer + 1;
-    if (r->leave_out & STINT_LEAVE_PIPELINE || !r->sparse || run->phase != ST_PHASE_DECODE ||
-        next == run->s->model->config.n_layers || !st_neurons_may_miss(&r->neurons))
-        return STINT_OK;
+    if (!st_neurons_may_miss(&run->s->bounded->neurons)) return STINT_OK;
     for (size_t t = 0; t < n; t += ST_NEURON_TOKENS)
-        ST_TRY(expect_group(run, next, t, st_min(ST_NEURON_TOKENS, n - t)));
+        ST_TRY(expect_group(run, t, st_min(ST_NEURON_TOKENS, n - t)));
     return STINT_OK;
 }

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mixtures whose experts do not all fit: what the next layer's router names is read ahead, and the
+// logits are those of the mapped model, bit for bit.
+#include "session/session.h"
+#include "session/weights/bounded.h"
+#include "support/checkpoints.h"
+#include "support/support.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { N_PROMPT = 12, N_STEPS = 40, CONTEXT = 64 };
+
+static const struct {
+    const char *name, *file; // file "": the folder as it lies
+} mixtures[] = {{"qwen2moe", ""},
+                {"qwen2moe", "model.gguf"},
+                {"qwen3moe", ""},
+                {"qwen3moe", "model.gguf"},
+                {"gpt-oss", "model.gguf"},
+                {"gemma4-moe", ""},
+                {"olmoe", ""},
+                {"lfm2moe", ""},
+                {"granitehybrid-moe", ""},
+                {"nemotron_h-moe", ""}};
+
+static stint_model *open_lazy(const char *name, const char *file) {
+    char path[200];
+    stint_model_options o = {
+        .size = sizeof o, .no_tokenizer = true, .exec = STINT_EXEC_FLOAT, .lazy = true};
+    stint_model *m = NULL;
+    snprintf(path, sizeof path, "tests/golden/models/%s/%s", name, file);
+    if (stint_model_open(ts_source(path), &o, &m) != STINT_OK)
+        fail_msg("%s: %s", name, stint_error_text());
+    return m;
+}
+
+static stint_session *open_session(const stint_model *m, uint64_t memory, uint32_t leave_out) {
+    stint_session_options o = {.size = sizeof o,
+                               .n_threads = 2,
+                               .n_context = CONTEXT,
+                               .n_sequences = 2,
+                               .memory = memory,
+                               .leave_out = leave_out};
+    stint_session *s = NULL;
+    if (stint_session_open(m, &o, &s) != STINT_OK) fail_msg("%s", stint_error_text());
+    return s;
+}
+
+// The experts of a step have room, and half of all: no KV cache is lent, which would grow it.
+static struct st_slices *halve(stint_session *s) {
+    struct st_slices *slices = &s->bounded->slices;
+    uint32_t n = slices->regions[ST_REGION_STREAM].n_ids;
+    assert_true(n > 0);
+    st_slices_shrink(slices, ST_REGION_STREAM, n / 2);
+    return slices;
+}
+
+static void step(stint_session *s, const int32_t *ids, float *logits) {
+    const uint32_t sequences[] = {0, 1};
+    if (stint_session_step(s, sequences, ids, 2, logits) != STINT_OK)
+        fail_msg("%s", stint_error_text());
+}
+
+static void compare(const char *name, const char *file, uint32_t leave_out,
+                    stint_memory_info *info) {
+    stint_model *mapped = ts_golden_model(name, file), *lazy = open_lazy(name, file);
+    stint_session *a = open_session(mapped, 0, 0);
+    stint_session *b = open_session(lazy, (uint64_t)256 << 20, leave_out);
+    size_t vocab = mapped->config.vocab;
+    float *logits = malloc(4 * vocab * sizeof *logits);
+    int32_t prompt[N_PROMPT], ids[2];
+    for (size_t i = 0; i < N_PROMPT; i++) prompt[i] = (int32_t)ts_random_below(vocab);
+    halve(b);
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(stint_session_eval(a, i, prompt, N_PROMPT, false, NULL), STINT_OK);
+        assert_int_equal(stint_session_eval(b, i, prompt, N_PROMPT, false, NULL), STINT_OK);
+    }
+    for (int i = 0; i < N_STEPS; i++) {
+        for (size_t k = 0; k < 2; k++) ids[k] = (int32_t)ts_random_below(vocab);
+        step(a, ids, logits);
+        step(b, ids, logits + 2 * vocab);
+        if (memcmp(logits, logits + 2 * vocab, 2 * vocab * sizeof *logits) != 0)
+            fail_msg("%s/%s: step %d has other logits", name, file, i);
+    }
+    *info = (stint_memory_info){.size = sizeof *info};
+    assert_int_equal(stint_session_memory(b, info), STINT_OK);
+    free(logits);
+    stint_session_close(a);
+    stint_session_close(b);
+    stint_model_close(mapped);
+    stint_model_close(lazy);
+}
+
+static void the_logits_are_those_of_the_mapped_model(void **state) {
+    (void)state;
+    stint_memory_info info;
+    for (size_t i = 0; i < sizeof mixtures / sizeof *mixtures; i++) {
+        compare(mixtures[i].name, mixtures[i].file, 0, &info);
+        if (!(info.hit_rate > 0.0 && info.hit_rate < 1.0 && info.bytes_per_step > 0.0 &&
+              info.foreseen > 0.0 && info.foreseen <= 1.0 && info.foreseen_used > 0.0 &&
+              info.foreseen_used <= 1.0))
+            fail_msg("%s/%s: hit rate %f, %f bytes per step, foreseen %f, used %f",
+                     mixtures[i].name, mixtures[i].file, info.hit_rate, info.bytes_per_step,
+                     info.foreseen, info.foreseen_used);
+    }
+}
+
+static void without_the_pipeline_nothing_is_foreseen(void **state) {
+    (void)state;
+    stint_memory_info info;
+    compare("qwen2moe", "", STINT_LEAVE_PIPELINE, &info);
+    assert_true(info.foreseen == 0.0 && info.foreseen_used == 0.0 && info.hit_rate > 0.0);
+}
+
+// Then the routers need not be asked twice.
+static void nothing_is_foreseen_where_all_fit(void **state) {
+    (void)state;
+    stint_model *m = open_lazy("qwen2moe", "");
+    stint_session *s = open_session(m, (uint64_t)256 << 20, 0);
+    stint_memory_info info = {.size = sizeof info};
+    for (int i = 0; i < N_STEPS; i++) step(s, (int32_t[]){i, i + 1}, NULL);
+    assert_int_equal(stint_session_memory(s, &info), STINT_OK);
+    assert_true(info.foreseen == 0.0 && s->bounded->slices.foresight.read == 0);
+    stint_session_close(s);
+    stint_model_close(m);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_logits_are_those_of_the_mapped_model),
+        cmocka_unit_test(without_the_pipeline_nothing_is_foreseen),
+        cmocka_unit_test(nothing_is_foreseen_where_all_fit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
