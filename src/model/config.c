@@ -205,6 +205,8 @@ static stint_status check_layers(const struct st_config *c) {
         if (c->ffn_at_layer[i] > 1u << 22)
             return st_fail(STINT_E_FORMAT, "feed-forward size %u in layer %u", c->ffn_at_layer[i],
                            i);
+    if (c->n_experts && st_config_any_cut(c))
+        return st_fail(STINT_E_UNSUPPORTED, "experts whose gates have a cutoff");
     const struct st_heads heads = {c->n_kv_heads, c->head_dim, c->rope_dims};
     ST_TRY(check_heads(c, &heads));
     ST_TRY(check_rope(&heads, &c->rope));

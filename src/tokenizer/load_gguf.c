@@ -192,7 +192,7 @@ stint_status st_tokenizer_from_gguf(const struct st_gguf *gguf,
     ST_TRY(st_gguf_str(gguf, KEY("model"), &model));
     ST_TRY(st_gguf_str(gguf, "general.architecture", &architecture));
     r.is_phi3 = architecture.data && equals(architecture, "phi3");
-    if (!model.data || equals(model, "no_vocab"))
+    if (!model.data || equals(model, "no_vocab") || equals(model, "none"))
         return st_fail(STINT_E_IO, "this GGUF file holds no vocabulary");
     ST_TRY(st_gguf_array(gguf, KEY("tokens"), ST_GGUF_STRING, &r.tokens));
     ST_TRY(st_gguf_array(gguf, KEY("scores"), ST_GGUF_F32, &r.scores));

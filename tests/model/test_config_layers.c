@@ -159,6 +159,9 @@ static void hidden_states_and_cutoffs_are_read(void **state) {
     assert_refused(GEMMA3N "\"intermediate_size\":8,\"altup_active_idx\":1}", "altup_active_idx");
     assert_refused(GEMMA3N "\"intermediate_size\":8,\"altup_num_inputs\":1}", "one hidden state");
     assert_refused(GEMMA3N "\"intermediate_size\":8,\"altup_num_inputs\":9}", "hidden states");
+    assert_refused(GEMMA3N "\"intermediate_size\":8,\"activation_sparsity_pattern\":0.5,"
+                           "\"enable_moe_block\":true,\"num_experts\":4}",
+                   "a cutoff");
     assert_refused(GEMMA3N "\"intermediate_size\":8,\"laurel_rank\":0}", "rank");
 }
 

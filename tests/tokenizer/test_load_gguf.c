@@ -261,6 +261,8 @@ static void an_unknown_pre_is_refused_with_the_known_ones(void **state) {
     assert_failure(open_file(&f, &t), STINT_E_UNSUPPORTED, "llama");
     f.model = "no_vocab";
     assert_failure(open_file(&f, &t), STINT_E_IO, "vocabulary");
+    f.model = "none";
+    assert_failure(open_file(&f, &t), STINT_E_IO, "vocabulary");
     assert_null(t);
 }
 
