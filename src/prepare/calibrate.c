@@ -31,8 +31,20 @@ static size_t n_states(const struct stint_model *model) {
     return st_max(1, model->config.n_streams);
 }
 
+// Numbers of a token's keys that later layers use, of layers of a kind: with a window, or without.
+static size_t shared_keys(const struct stint_model *model, uint8_t kind) {
+    const struct st_config *c = &model->config;
+    for (uint32_t i = 0; i < c->n_layers; i++) {
+        struct st_heads heads = st_config_heads(c, i);
+        if (c->cache_back[i] && c->sliding[i] == kind) return (size_t)heads.n_kv * heads.dim;
+    }
+    return 0;
+}
+
 size_t st_calibration_floats(const struct stint_model *model, size_t n_ids) {
-    return n_states(model) * n_ids * model->config.hidden;
+    size_t keys = shared_keys(model, 0) + shared_keys(model, 1), hidden = model->config.hidden;
+    size_t normed = model->config.flags & ST_ARCH_JOINT ? hidden : 0;
+    return n_ids * (n_states(model) * hidden + normed + 2 * keys);
 }
 
 static void lay_out(struct st_calibration *c, struct st_arena *arena) {
@@ -40,17 +52,15 @@ static void lay_out(struct st_calibration *c, struct st_arena *arena) {
     size_t n_floats = st_calibration_floats(c->model, c->n_ids);
     uint32_t n_ffn = st_config_max_blocks(config);
     struct st_layer_stats *s = &c->stats;
-    bool shared[2] = {false, false};
     c->hidden = ST_TAKE(arena, float, n_floats);
-    for (uint32_t i = 0; i < config->n_layers; i++) {
-        struct st_heads heads = st_config_heads(config, i);
-        uint8_t kind = config->sliding[i];
-        if (!config->cache_back[i] || shared[kind]) continue;
-        shared[kind] = true;
-        c->keys[kind] = ST_TAKE(arena, float, c->n_ids *heads.n_kv *heads.dim);
-        c->values[kind] = ST_TAKE(arena, float, c->n_ids *heads.n_kv *heads.dim);
+    float *end = c->hidden ? c->hidden + n_states(c->model) * c->n_ids * config->hidden : NULL;
+    for (uint8_t kind = 0; kind < 2 && end; kind++) {
+        size_t n = c->n_ids * shared_keys(c->model, kind);
+        c->keys[kind] = n ? end : NULL;
+        c->values[kind] = n ? end + n : NULL;
+        end += 2 * n;
     }
-    if (config->flags & ST_ARCH_JOINT) c->normed = ST_TAKE(arena, float, c->n_ids * config->hidden);
+    if (config->flags & ST_ARCH_JOINT) c->normed = end;
     if (c->n_observed == 0) return;
     c->before = ST_TAKE(arena, float, n_floats);
     s->qkv = take_stats(c, arena, config->hidden);
@@ -346,7 +356,7 @@ stint_status st_calibration_layer(struct st_calibration *c, uint32_t layer) {
         for (uint32_t e = 0; e < st_config_blocks(config, layer); e++)
             c->stats.down[e].n = st_config_ffn(config, layer, e);
         for_layer(c, clear_maxima);
-        memcpy(c->before, c->hidden, n_states(c->model) * c->n_ids * row_bytes(c));
+        memcpy(c->before, c->hidden, st_calibration_floats(c->model, c->n_ids) * sizeof *c->before);
     }
     ST_TRY(for_batches(c, run_layer, layer));
     if (c->n_observed && st_config_is_routed(config, layer, 0)) {

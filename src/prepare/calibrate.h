@@ -23,7 +23,7 @@ struct st_calibration {
     size_t n_ids_all;           // n_ids, but where fewer are counted
     size_t n_observed;          // the first ones; the others are not observed
     float *hidden;              // [states, n_ids, hidden] between layers: several where a token
-                                // has as many (session/streams.c)
+                                // has as many (session/streams.c); behind them what follows
     float *before;              // the same before the current layer
     float *keys[2], *values[2]; // rows that later layers use of caches, [n_ids, ...]; 1: of layers
                                 // with a sliding window; or NULL
@@ -47,7 +47,7 @@ stint_status st_calibration_open(const struct stint_model *model, const int32_t 
                                  struct st_calibration *calibration);
 void st_calibration_close(struct st_calibration *calibration); // accepts a zeroed one
 
-// Of c->hidden for n_ids tokens.
+// Of c->hidden for n_ids tokens: all that the next layers need.
 size_t st_calibration_floats(const struct stint_model *model, size_t n_ids);
 
 struct st_input_stats *st_calibration_stats(struct st_calibration *calibration,

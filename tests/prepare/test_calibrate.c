@@ -2,6 +2,7 @@
 // What calibration sees layer by layer is what a whole forward pass sees.
 #include "prepare/calibrate.h"
 #include "prepare/calibration_tokens.h"
+#include "support/checkpoints.h"
 #include "support/support.h"
 
 #include <math.h>
@@ -85,6 +86,42 @@ static void layer_by_layer_is_the_whole_pass(void **state) {
     assert_true(largest(&c.stats.head) > 0.0f);
     st_calibration_close(&c);
     stint_session_close(s);
+}
+
+static void run_from(struct st_calibration *c, uint32_t layer) {
+    for (uint32_t i = layer; i < c->model->config.n_layers; i++)
+        if (st_calibration_layer(c, i) != STINT_OK) fail_msg("%s", stint_error_text());
+}
+
+// From any layer on, with what all runs in between have left.
+static void layers_need_nothing_but_what_is_kept(void **state) {
+    static const char *const names[] = {"gemma4", "gemma3n", "falcon_h1"};
+    int32_t ids[N_IDS];
+    (void)state;
+    for (size_t i = 0; i < N_IDS; i++) ids[i] = (int32_t)ts_random_below(44);
+    for (size_t m = 0; m < sizeof names / sizeof *names; m++) {
+        stint_model *golden = ts_golden_model(names[m], "");
+        struct st_calibration c = {0};
+        size_t bytes = st_calibration_floats(golden, 50) * sizeof(float);
+        float *kept = malloc(bytes), *end = malloc(bytes);
+        assert_int_equal(st_calibration_open(golden, ids, 50, 0, 2, &c), STINT_OK);
+        for (uint32_t from = 0; from < golden->config.n_layers; from++) {
+            memcpy(kept, c.hidden, bytes);
+            run_from(&c, from);
+            memcpy(end, c.hidden, bytes);
+            for (size_t i = 0; i < bytes / sizeof(float); i++) c.hidden[i] = (float)(i % 3);
+            run_from(&c, 0); // another text's
+            memcpy(c.hidden, kept, bytes);
+            run_from(&c, from);
+            assert_memory_equal(c.hidden, end, 50 * golden->config.hidden * sizeof(float));
+            memcpy(c.hidden, kept, bytes);
+            assert_int_equal(st_calibration_layer(&c, from), STINT_OK);
+        }
+        st_calibration_close(&c);
+        stint_model_close(golden);
+        free(kept);
+        free(end);
+    }
 }
 
 static void predictions_are_those_of_a_session(void **state) {
@@ -190,6 +227,7 @@ int main(void) {
         cmocka_unit_test(layer_by_layer_is_the_whole_pass),
         cmocka_unit_test(it_stops_when_asked),
         cmocka_unit_test(an_idle_expert_takes_the_others_maxima),
+        cmocka_unit_test(layers_need_nothing_but_what_is_kept),
         cmocka_unit_test(predictions_are_those_of_a_session),
         cmocka_unit_test(tokens_come_from_what_is_given),
     };
