@@ -9,6 +9,7 @@
 
 const struct st_nested_int8_kernel st_nested_int8_kernels[] = {
 #if defined(__x86_64__)
+    {"nested_int8_avx512", ST_CPU_AVX512, st_nested_int8_avx512},
     {"nested_int8_avx2", ST_CPU_AVX2, st_nested_int8_avx2},
 #elif defined(__aarch64__)
     {"nested_int8_neon", ST_CPU_NEON, st_nested_int8_neon},

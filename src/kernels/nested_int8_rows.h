@@ -6,7 +6,7 @@
 #include "kernels/nested_int8.h"
 
 st_nested_int8_fn st_nested_int8_scalar;
-st_nested_int8_fn st_nested_int8_avx2, st_nested_int8_neon;
+st_nested_int8_fn st_nested_int8_avx512, st_nested_int8_avx2, st_nested_int8_neon;
 
 // Zeros for the elements of a half panel from k on.
 void st_nested_int8_pad(size_t k, int8_t *to);
