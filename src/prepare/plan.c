@@ -60,11 +60,15 @@ void st_plan_close(struct st_plan *plan) {
     *plan = (struct st_plan){0};
 }
 
+// What o adds to the hidden state is a small part of it: with row scales it comes first.
 static int by_importance(const void *a, const void *b, void *context) {
     const struct st_plan *p = context;
     uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
-    float x = p->row_scales ? p->linears[i].row_error : p->linears[i].importance;
-    float y = p->row_scales ? p->linears[j].row_error : p->linears[j].importance;
+    const struct st_planned *l = &p->linears[i], *m = &p->linears[j];
+    if (p->row_scales && (l->role == ST_INT8_O) != (m->role == ST_INT8_O))
+        return l->role == ST_INT8_O ? -1 : 1;
+    float x = p->row_scales ? l->row_error : l->importance;
+    float y = p->row_scales ? m->row_error : m->importance;
     if (x < y || x > y) return x < y ? -1 : 1;
     return i < j ? -1 : i > j;
 }
@@ -76,6 +80,12 @@ stint_status st_plan_rank(struct st_plan *plan) {
     for (size_t i = 0; i < plan->n; i++) plan->by_importance[i] = (uint32_t)i;
     qsort_r(plan->by_importance, plan->n, sizeof *plan->by_importance, by_importance, plan);
     return STINT_OK;
+}
+
+double st_plan_share_of_o(const struct st_plan *plan) {
+    size_t n = 0;
+    for (size_t i = 0; i < plan->n; i++) n += plan->linears[i].role == ST_INT8_O;
+    return (double)n / (double)plan->n;
 }
 
 void st_plan_prune(struct st_plan *plan, double pruned) {

@@ -41,9 +41,11 @@ stint_status st_plan_add(struct st_plan *plan, const char *name, enum st_int8_ro
                          uint32_t layer, uint32_t expert, const struct st_input_stats *stats);
 void st_plan_close(struct st_plan *plan);
 
-// Sorts by what counts with row scales or without. Call after the last addition, and again after a
-// change of row_scales.
+// Sorts by what counts with row scales (o first) or without. Call after the last addition, and
+// again after a change of row_scales.
 stint_status st_plan_rank(struct st_plan *plan);
+// The share of the linears that are an o. pre: there is a linear.
+double st_plan_share_of_o(const struct st_plan *plan);
 // Sets the share `pruned` of the least important linears to run without shadow execution. Of the
 // others, those that met an outlier run with it. With row scales: to run in one term, the others in
 // two.

@@ -151,10 +151,22 @@ static stint_status search_shadow(struct search *s) {
     return measure(s, best);
 }
 
-// Row scales: as many linears in one term as add little to what two lose, which is the loss of the
-// weights. Shadow execution can be better, as its columns have scales of their own.
+// One term: everywhere, or in as many o as add little to what two terms lose, which is the loss of
+// the weights. Where it costs something elsewhere, it costs most for tokens that are rare in a text
+// as short as the one held out.
+static stint_status search_rows(struct search *s, double two_terms) {
+    double best = 1.0, most = two_terms + loss_of_rows, o = st_plan_share_of_o(&s->job->plan);
+    ST_TRY(measure(s, best));
+    if (s->loss <= most) return STINT_OK;
+    best = o;
+    ST_TRY(measure(s, best));
+    if (s->loss > most) ST_TRY(search_share(s, o, most, &best));
+    s->job->summary.pruned = best;
+    return STINT_OK;
+}
+
+// Shadow execution can be better than two terms, as its columns have scales of their own.
 static stint_status search_terms(struct search *s) {
-    double best = 1.0;
     size_t all = s->n_ids;
     s->n_ids = st_min(all, TRIED_TOKENS);
     ST_TRY(measure(s, 0.0));
@@ -168,11 +180,9 @@ static stint_status search_terms(struct search *s) {
         }
         ST_TRY(use_row_scales(s, true));
     }
-    ST_TRY(measure(s, 1.0));
-    if (s->loss > two_terms + loss_of_rows)
-        ST_TRY(search_share(s, 1.0, two_terms + loss_of_rows, &best));
+    ST_TRY(search_rows(s, two_terms));
     s->n_ids = all;
-    return measure(s, best);
+    return measure(s, s->job->summary.pruned);
 }
 
 static stint_status search_plan(struct search *s) {
