@@ -60,13 +60,20 @@ static stint_status pack(struct st_prepare_job *job, struct st_pack_source *s) {
     s->per_tensor = job->options->weight_scale == STINT_SCALE_TENSOR;
     s->norms = stats->norms;
     if (job->neurons) s->levels = st_neurons_levels(job->neurons);
+    bool nested = job->nested && !(job->neurons && st_int8_is_ffn(s->role));
     const float *scales = NULL;
+    if (nested) ST_TRY(st_nested_finish_moments(stats, s->layer));
+    // A tied embedding has the head's rows: there each weight counts by itself.
+    bool tied = s->role == ST_INT8_HEAD && job->model->config.tied;
+    if (nested && !tied) s->moments = stats->products;
+    s->max = stats->max;
+    s->pool = job->calibration.session->group.pool;
     if (job->options->one_set)
         ST_TRY(st_pack_scales(job->packer, s, job->writer, &scales));
     else
         ST_TRY(st_pack_linear(job->packer, s, job->writer));
     job->summary.n_linears++;
-    if (!job->nested || (job->neurons && st_int8_is_ffn(s->role))) return STINT_OK;
+    if (!nested) return STINT_OK;
     return st_nested_pack(job->nested, s, stats, scales, job->writer);
 }
 

@@ -61,7 +61,8 @@ static void lay_out(struct st_nested_packer *p, struct st_arena *arena) {
     unsigned most = st_allocation_most(p->range.high);
     p->workers = ST_TAKE(arena, struct worker, st_pool_threads(p->pool));
     for (size_t i = 0; i < st_pool_threads(p->pool); i++) {
-        size_t scratch = st_panel_scratch(p->tile, k, ST_NESTED_LOWEST, most);
+        size_t scratch = st_max(st_panel_scratch(p->tile, k, ST_NESTED_LOWEST, most),
+                                st_refine_scratch(p->tile, k));
         struct worker w = {.row = ST_TAKE(arena, float, k),
                            .w = ST_TAKE(arena, float, k *ROWS),
                            .scratch = ST_TAKE(arena, float, scratch),
@@ -136,6 +137,7 @@ stint_status st_nested_pack_range(const struct st_nested_packer *packer,
 struct job {
     struct st_nested_packer *p;
     const struct st_linear_weight *weight;
+    const struct st_pack_source *source;
     const float *moments; // or NULL
     const float *scales;  // [n_out] of INT8 weights; or NULL
 };
@@ -201,6 +203,23 @@ static void load_row(const struct job *j, struct worker *w, size_t row, size_t r
     for (size_t i = 0; i < l->n_in; i++) w->w[i * ROWS + r] = w->row[i];
 }
 
+// Gives the codes of a panel their lower bits.
+static void refine_panel(const struct job *j, struct worker *w, size_t first) {
+    struct st_nested_weight weight = weight_of(j);
+    size_t n = st_min(ROWS, weight.n_out - first);
+    struct st_refined panel = {.weight = &weight,
+                               .row = first,
+                               .n_rows = n,
+                               .scales = j->scales + first,
+                               .moments = j->source->moments,
+                               .max = j->source->max,
+                               .tile = j->p->tile,
+                               .w = w->w,
+                               .code = w->code,
+                               .sums = j->p->sums + first};
+    st_refine_panel(&panel, w->scratch);
+}
+
 static void quantize_panel(void *context, size_t panel, size_t worker) {
     const struct job *j = context;
     struct st_nested_packer *p = j->p;
@@ -223,12 +242,9 @@ static void quantize_panel(void *context, size_t panel, size_t worker) {
     p->quantize(&one, w->scratch);
     for (unsigned b = p->low; b <= p->high; b++)
         memcpy(p->rows + (b - p->low) * padded + first, one.rows[b - p->low], sizeof *one.rows);
-    struct st_nested_weight weight = weight_of(j);
+    if (j->scales) refine_panel(j, w, first);
     for (size_t r = 0; r < ROWS && first + r < l->n_out; r++) {
         for (size_t i = 0; i < l->n_in; i++) w->one[i] = w->code[i * ROWS + r];
-        if (j->scales)
-            p->sums[first + r] =
-                st_refine_row(&weight, first + r, j->scales[first + r], w->w + r, ROWS, w->one);
         st_nested_put_row(w->one, l->n_out, l->n_in, code_bits(p), first + r, p->codes);
         put_outliers(j, w, first + r, r);
     }
@@ -361,18 +377,19 @@ static stint_status pack_parts(struct job *j, const struct st_pack_source *sourc
     return parts->sums ? st_refined_parts_write(parts, writer) : STINT_OK;
 }
 
+stint_status st_nested_finish_moments(struct st_input_stats *stats, uint32_t layer) {
+    if (!stats->products || st_moments_finish(stats->products, stats->n, stats->n_seen, damp))
+        return STINT_OK;
+    return st_fail(STINT_E_FORMAT, "layer %u: its inputs are not finite numbers", layer);
+}
+
 stint_status st_nested_pack(struct st_nested_packer *p, const struct st_pack_source *source,
-                            struct st_input_stats *stats, const float *scales,
+                            const struct st_input_stats *stats, const float *scales,
                             struct st_package_writer *writer) {
-    struct job j = {.p = p};
+    struct job j = {
+        .p = p, .source = source, .moments = p->quantizer->moments ? stats->products : NULL};
     struct st_refined_parts parts;
     st_nested_importance(stats, p->importance);
-    if (p->quantizer->moments) {
-        if (!st_moments_finish(stats->products, stats->n, stats->n_seen, damp))
-            return st_fail(STINT_E_FORMAT, "layer %u: its inputs are not finite numbers",
-                           source->layer);
-        j.moments = stats->products;
-    }
     ST_TRY(st_refined_parts_open(p->config, source, scales, &parts));
     stint_status status = pack_parts(&j, source, &parts, writer);
     st_refined_parts_close(&parts);

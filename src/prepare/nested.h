@@ -36,11 +36,14 @@ stint_status st_nested_pack_bits(struct st_nested_packer *packer,
 // the first linear; writes a section that says so. pre: without outliers.
 stint_status st_nested_pack_stored(struct st_nested_packer *packer, unsigned bits,
                                    struct st_package_writer *writer);
-// Writes the sections of the next linear's parts; `stats` are those of its input. `scales` [packed
+// Makes of stats->products, unless it is NULL, what quantizers want. STINT_E_FORMAT.
+stint_status st_nested_finish_moments(struct st_input_stats *stats, uint32_t layer);
+// Writes the sections of the next linear's parts; `stats` are those of its input, whose moments are
+// finished. `scales` [packed
 // rows]: of INT8 weights that are made of the codes, whose sums are written too; else NULL. pre:
 // the weights are finite, which st_pack_linear() and st_pack_scales() check. STINT_E_NOMEM, E_IO.
 stint_status st_nested_pack(struct st_nested_packer *packer, const struct st_pack_source *source,
-                            struct st_input_stats *stats, const float *scales,
+                            const struct st_input_stats *stats, const float *scales,
                             struct st_package_writer *writer);
 // nested_checks.c: writes the hashes of the regions of a linear's codes.
 stint_status st_nested_pack_checks(const struct st_nested_weight *weight, const char *linear,

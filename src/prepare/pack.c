@@ -5,23 +5,32 @@
 #include "base/size.h"
 #include "kernels/elementwise.h"
 #include "kernels/dequantize.h"
+#include "kernels/tile.h"
+#include "prepare/descent.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { PANELS = 4, BLOCK = PANELS * ST_INT8_PANEL }; // rows at a time
+enum {
+    PANELS = 4,
+    BLOCK = PANELS * ST_INT8_PANEL, // rows at a time
+    PARTS = BLOCK / ST_DESCENT_ROWS,
+};
 
 struct st_packer {
     const struct st_config *config;
     const struct st_dequantize *dequantize;
     const struct st_elementwise *elementwise;
+    const struct st_tile *tile;
     struct st_arena arena;
     float *row;    // [k] one row of the source
     int8_t *rows;  // [BLOCK, k] quantized
     int8_t *panel; // packed
-    float *scale;  // [packed rows], as are the next two
+    // For descent, of each part of a block: weights over their row's scale, codes, and scratch.
+    float *exact[PARTS], *value[PARTS], *scratch[PARTS];
+    float *scale; // [packed rows], as are the next two
     int32_t *sums;
     float *bias;
 };
@@ -47,6 +56,11 @@ static void lay_out(struct st_packer *p, struct st_arena *arena) {
     p->row = ST_TAKE(arena, float, k);
     p->rows = ST_TAKE(arena, int8_t, k * BLOCK);
     p->panel = ST_TAKE(arena, int8_t, st_int8_panel_bytes(k));
+    for (size_t i = 0; i < PARTS; i++) {
+        p->exact[i] = ST_TAKE(arena, float, k *ST_DESCENT_ROWS);
+        p->value[i] = ST_TAKE(arena, float, k *ST_DESCENT_ROWS);
+        p->scratch[i] = ST_TAKE(arena, float, st_descent_scratch(p->tile, k));
+    }
     p->scale = ST_TAKE(arena, float, rows);
     p->sums = ST_TAKE(arena, int32_t, rows);
     p->bias = ST_TAKE(arena, float, rows);
@@ -59,6 +73,7 @@ stint_status st_packer_open(const struct st_config *config, struct st_packer **p
     p->config = config;
     p->dequantize = st_dequantize_select(st_cpu_flags());
     p->elementwise = st_elementwise_select(st_cpu_flags());
+    p->tile = st_tile_select(st_cpu_flags());
     lay_out(p, &measure);
     stint_status status = st_arena_open(&p->arena, measure.used);
     if (status == STINT_OK) {
@@ -122,6 +137,13 @@ static stint_status measure_tensor(struct packing *j) {
     return STINT_OK;
 }
 
+// Row r of a block, for descent.
+static void keep_row(const struct packing *j, size_t r, float scale) {
+    float *exact = j->p->exact[r / ST_DESCENT_ROWS] + r % ST_DESCENT_ROWS;
+    for (size_t i = 0; i < j->linear_op.weight.n_in; i++)
+        exact[i * ST_DESCENT_ROWS] = j->p->row[i] / scale;
+}
+
 static stint_status pack_row(const struct packing *j, size_t packed, int8_t *q) {
     struct st_packer *p = j->p;
     uint32_t part;
@@ -130,7 +152,10 @@ static stint_status pack_row(const struct packing *j, size_t packed, int8_t *q) 
     p->scale[packed] = 1.0f;
     p->bias[packed] = 0.0f;
     memset(q, 0, k);
-    if (!st_linear_op_find_row(&j->linear_op, packed, &part, &row)) return STINT_OK;
+    if (!st_linear_op_find_row(&j->linear_op, packed, &part, &row)) {
+        memset(p->row, 0, k * sizeof *p->row);
+        return STINT_OK;
+    }
     ST_TRY(load_row(j, part, row, &max));
     const struct st_linear_weight *w = j->source->parts[part];
     p->scale[packed] = j->tensor_scale > 0.0f ? j->tensor_scale : scale_of(max);
@@ -153,12 +178,49 @@ static void round_block(const struct packing *j, size_t n_rows) {
             st_levels_round(levels, rows + r * k + i, st_min(ST_NEURON_K, k - i), 1);
 }
 
+// ---- Descent
+
+static void select_nearest(void *context, size_t element, const float target[ST_DESCENT_ROWS],
+                           float value[ST_DESCENT_ROWS]) {
+    (void)context, (void)element;
+    for (size_t r = 0; r < ST_DESCENT_ROWS; r++)
+        value[r] = fminf(fmaxf(rintf(target[r]), -127.0f), 127.0f);
+}
+
+static void descend_part(void *context, size_t part, size_t worker) {
+    (void)worker;
+    const struct packing *j = context;
+    size_t k = j->linear_op.weight.n_in;
+    int8_t *rows = j->p->rows + part * ST_DESCENT_ROWS * k;
+    float *value = j->p->value[part];
+    struct st_descent d = {.w = j->p->exact[part],
+                           .k = k,
+                           .moments = j->source->moments,
+                           .max = j->source->max,
+                           .tile = j->p->tile,
+                           .select = select_nearest,
+                           .value = value};
+    for (size_t i = 0; i < k; i++)
+        for (size_t r = 0; r < ST_DESCENT_ROWS; r++)
+            value[i * ST_DESCENT_ROWS + r] = (float)rows[r * k + i];
+    st_descent_run(&d, j->p->scratch[part]);
+    for (size_t i = 0; i < k; i++)
+        for (size_t r = 0; r < ST_DESCENT_ROWS; r++)
+            rows[r * k + i] = (int8_t)value[i * ST_DESCENT_ROWS + r];
+}
+
 static stint_status write_panels(const struct packing *j, struct st_package_writer *writer) {
     size_t k = j->linear_op.weight.n_in,
            rows = (size_t)j->linear_op.weight.n_panels * ST_INT8_PANEL;
     for (size_t first = 0; first < rows; first += BLOCK) {
         size_t n = st_min(BLOCK, rows - first);
-        for (size_t r = 0; r < n; r++) ST_TRY(pack_row(j, first + r, j->p->rows + r * k));
+        for (size_t r = 0; r < n; r++) {
+            ST_TRY(pack_row(j, first + r, j->p->rows + r * k));
+            if (j->source->moments) keep_row(j, r, j->p->scale[first + r]);
+        }
+        if (j->source->moments)
+            st_pool_run(j->source->pool, descend_part, (void *)(uintptr_t)j,
+                        st_ceil_div(n, ST_DESCENT_ROWS));
         if (j->source->levels) round_block(j, n);
         for (size_t r = 0; r < n; r += ST_INT8_PANEL) {
             st_int8_pack_panel(j->p->rows + r * k, ST_INT8_PANEL, k, j->p->panel,

@@ -4,6 +4,7 @@
 #ifndef ST_PREPARE_PACK_H
 #define ST_PREPARE_PACK_H
 
+#include "base/thread.h"
 #include "format/package.h"
 #include "model/weights_int8.h"
 #include "model/weights.h"
@@ -22,6 +23,11 @@ struct st_pack_source {
     bool per_tensor; // one scale for all rows
     float *norms;    // [n_in] set to the squared norms of the weights' columns; or NULL
     const struct st_levels *levels; // for neurons stored in 4 bits (neurons.h); or NULL
+    // Weights are rounded by the error of the outputs (descent.h): [n_in, n_in] of the inputs by
+    // st_moments_finish(), their largest magnitudes, and who computes. Or NULL: each to the
+    // nearest.
+    const float *moments, *max;
+    struct st_pool *pool;
 };
 
 // Writes the sections of the linear's weights. STINT_E_FORMAT if a weight is not finite.

@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prepare/refine.h"
 
+#include "prepare/descent.h"
+
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
+
+enum { ROWS = ST_DESCENT_ROWS };
+static_assert((int)ROWS == ST_NESTED_PANEL, "a panel descends at once");
 
 static int clamp(int x, int least, int most) {
     return x < least ? least : x > most ? most : x;
@@ -32,16 +39,66 @@ static int8_t refine(const struct st_nested_weight *w, const uint8_t *group,
     return best;
 }
 
-int32_t st_refine_row(const struct st_nested_weight *w, size_t row, float scale, const float *x,
-                      size_t x_step, uint8_t *code) {
-    struct st_nested_int8_row multiples =
-        st_nested_int8_row_of(st_nested_row(w, w->high, row), w->high, scale);
-    int32_t sum = 0;
-    for (size_t i = 0; i < w->n_in; i++) {
-        const uint8_t *group = w->groups[w->high] + st_nested_group_at(w->n_in, row, i);
-        sum += refine(w, group, &multiples, x[i * x_step] / scale, &code[i]);
+struct panel {
+    const struct st_refined *r;
+    struct st_nested_int8_row rows[ROWS];
+};
+
+// Of an element: its code has the upper bits alone, or all.
+static int8_t refine_element(const struct panel *p, size_t i, size_t r, float wanted,
+                             uint8_t *code) {
+    const struct st_nested_weight *w = p->r->weight;
+    const uint8_t *group = w->groups[w->high] + st_nested_group_at(w->n_in, p->r->row + r, i);
+    return refine(w, group, &p->rows[r], wanted, code);
+}
+
+// A whole number that is within a half is the nearest.
+static void select_code(void *context, size_t i, const float target[ROWS], float value[ROWS]) {
+    const struct panel *p = context;
+    const struct st_nested_weight *w = p->r->weight;
+    for (size_t r = 0; r < p->r->n_rows; r++) {
+        uint8_t *code = &p->r->code[i * ROWS + r];
+        if (fabsf(target[r] - value[r]) <= 0.5f) continue;
+        *code = (uint8_t)(*code >> (w->stored - w->high));
+        value[r] = (float)refine_element(p, i, r, target[r], code);
     }
-    return sum;
+}
+
+static void begin(struct panel *p, float *value) {
+    const struct st_refined *x = p->r;
+    const struct st_nested_weight *w = x->weight;
+    memset(value, 0, w->n_in * ROWS * sizeof *value);
+    for (size_t r = 0; r < x->n_rows; r++) {
+        p->rows[r] =
+            st_nested_int8_row_of(st_nested_row(w, w->high, x->row + r), w->high, x->scales[r]);
+        for (size_t i = r; i < w->n_in * ROWS; i += ROWS) {
+            x->w[i] /= x->scales[r];
+            value[i] = (float)refine_element(p, i / ROWS, r, x->w[i], &x->code[i]);
+        }
+    }
+}
+
+size_t st_refine_scratch(const struct st_tile *tile, size_t k) {
+    return k * ROWS + st_descent_scratch(tile, k);
+}
+
+void st_refine_panel(const struct st_refined *x, float *scratch) {
+    struct panel p = {.r = x};
+    size_t k = x->weight->n_in;
+    struct st_descent d = {.w = x->w,
+                           .k = k,
+                           .moments = x->moments,
+                           .max = x->max,
+                           .tile = x->tile,
+                           .select = select_code,
+                           .context = &p,
+                           .value = scratch};
+    begin(&p, d.value);
+    if (x->moments) st_descent_run(&d, scratch + k * ROWS);
+    for (size_t r = 0; r < x->n_rows; r++) {
+        x->sums[r] = 0;
+        for (size_t i = r; i < k * ROWS; i += ROWS) x->sums[r] += (int32_t)d.value[i];
+    }
 }
 
 // ---- Parts

@@ -1,15 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 // The lower bits of codes are the best there are, and packed rows get their scales and sums.
 #include "prepare/refine.h"
+
+#include "prepare/quantize.h"
 #include "support/support.h"
 
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
-enum { K = 150 };
+enum { K = 150, ROWS = ST_NESTED_PANEL };
+
+// One row, of which element i is at i * ROWS.
+static int32_t refine_row(const struct st_nested_weight *w, const float x[K], uint8_t code[K],
+                          const float *moments) {
+    const float scale = 1.0f;
+    float all[K * ROWS] = {0}, scratch[64 * K], max[K] = {0};
+    uint8_t codes[K * ROWS] = {0};
+    int32_t sum = 0;
+    struct st_refined panel = {.weight = w,
+                               .n_rows = 1,
+                               .scales = &scale,
+                               .moments = moments,
+                               .max = max,
+                               .tile = st_tile_select(0),
+                               .w = all,
+                               .code = codes,
+                               .sums = &sum};
+    assert_true(st_refine_scratch(panel.tile, K) <= sizeof scratch / sizeof *scratch);
+    for (size_t i = 0; i < K; i++) {
+        all[i * ROWS] = x[i];
+        codes[i * ROWS] = code[i];
+    }
+    st_refine_panel(&panel, scratch);
+    for (size_t i = 0; i < K; i++) code[i] = codes[i * ROWS];
+    return sum;
+}
 
 static float miss_of(const struct st_nested_weight *w, size_t i, unsigned code, float wanted) {
     const struct st_nested_int8_row row = st_nested_int8_row_of(w->rows, w->high, 1.0f);
@@ -38,7 +67,7 @@ static void lower_bits_are_the_best(void **state) {
             before[k] = code[k] = (uint8_t)ts_random_below(1u << high);
             x[k] = ts_random_float(-127.0f, 127.0f);
         }
-        int32_t sum = st_refine_row(&w, 0, 1.0f, x, 1, code), expected = 0;
+        int32_t sum = refine_row(&w, x, code, NULL), expected = 0;
         for (size_t k = 0; k < K; k++) {
             unsigned lower = stored - high;
             assert_int_equal(code[k] >> lower, before[k]);
@@ -76,7 +105,7 @@ static void the_lower_of_two_is_taken(void **state) {
         x[k] = (float)(lower[k] + upper) / 2.0f;
         n_between += lower[k] < upper;
     }
-    st_refine_row(&w, 0, 1.0f, x, 1, code);
+    refine_row(&w, x, code, NULL);
     assert_true(n_between > 0);
     for (size_t k = 0; k < K; k++)
         assert_int_equal(
@@ -84,8 +113,49 @@ static void the_lower_of_two_is_taken(void **state) {
             lower[k]);
 }
 
+// The INT8 weights' sum times what all inputs are.
+static float miss_of_sum(const struct st_nested_weight *w, const float x[K],
+                         const uint8_t code[K]) {
+    struct st_nested_int8_row row = st_nested_int8_row_of(w->rows, w->high, 1.0f);
+    float sum = 0.0f;
+    for (size_t i = 0; i < K; i++) {
+        const uint8_t *group = w->groups[w->high] + st_nested_group_at(K, 0, i);
+        sum += (float)st_nested_int8_of_code(w, group, &row, code[i]) - x[i];
+    }
+    return fabsf(sum);
+}
+
+// With inputs that are all alike, codes make up for each other, and keep their upper bits.
+static void lower_bits_make_up_for_each_other(void **state) {
+    (void)state;
+    enum { HIGH = 4, LOWER = ST_NESTED_STORED - HIGH };
+    uint8_t groups[2 * ST_NESTED_GROUP_BYTES], nearest[K], best[K], upper[K];
+    float x[K], *h = malloc(st_moments_floats(K) * sizeof *h), sums[2] = {0};
+    struct st_nested_row rows[ST_NESTED_PANEL] = {{240.0f / 255.0f / 15.0f, 240.0f / 254.0f}};
+    struct st_nested_weight w = {
+        .rows = rows, .n_out = 1, .n_in = K, .low = HIGH, .high = HIGH, .stored = ST_NESTED_STORED};
+    w.groups[HIGH] = groups;
+    for (size_t g = 0; g < sizeof groups; g++) groups[g] = (uint8_t)(129 + ts_random_below(99));
+    for (size_t i = 0; i < K; i++)
+        for (size_t j = 0; j < K; j++) h[i * K + j] = i == j ? 1.05f : 1.0f;
+    for (int round = 0; round < 20; round++) {
+        for (size_t i = 0; i < K; i++) {
+            x[i] = ts_random_float(-127.0f, 127.0f);
+            nearest[i] = best[i] = upper[i] = (uint8_t)ts_random_below(1 << HIGH);
+        }
+        refine_row(&w, x, nearest, NULL);
+        refine_row(&w, x, best, h);
+        sums[0] += miss_of_sum(&w, x, nearest);
+        sums[1] += miss_of_sum(&w, x, best);
+        for (size_t i = 0; i < K; i++) assert_int_equal(best[i] >> LOWER, upper[i]);
+    }
+    assert_true(sums[1] < sums[0]);
+    free(h);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(lower_bits_are_the_best),
-                                       cmocka_unit_test(the_lower_of_two_is_taken)};
+                                       cmocka_unit_test(the_lower_of_two_is_taken),
+                                       cmocka_unit_test(lower_bits_make_up_for_each_other)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "prepare/descent.h"
+
+#include "base/size.h"
+#include "prepare/quantize.h"
+
+#include <string.h>
+
+enum {
+    ROWS = ST_DESCENT_ROWS,
+    GROUP = 32, // elements whose slopes are computed together
+    SLOPE_ROWS = GROUP + ST_TILE_MAX_M,
+    SWEEPS = 2,
+};
+
+struct work {
+    const struct st_descent *d;
+    size_t lanes;  // the rows, and padding
+    float *errors; // [k, lanes] W less what the codes stand for, as st_tile_pack() orders it
+    // Of the current group:
+    size_t first, n;
+    float slope[SLOPE_ROWS * ST_TILE_MAX_WIDTH]; // [elements, lanes] half the gradient
+};
+
+size_t st_descent_scratch(const struct st_tile *tile, size_t k) {
+    return k * st_tile_padded(tile, ROWS);
+}
+
+// Adds changes[r] to the errors of an element.
+static void add_errors(struct work *w, size_t element, const float changes[ROWS]) {
+    const struct st_descent *d = w->d;
+    for (size_t t = 0, width; t < ROWS; t += width) {
+        width = st_tile_width(d->tile, ROWS, t);
+        float *errors = w->errors + t * d->k + element * width;
+        for (size_t r = 0; r < st_min(width, ROWS - t); r++) errors[r] += changes[t + r];
+    }
+}
+
+static void set_errors(struct work *w) {
+    const struct st_descent *d = w->d;
+    float errors[ROWS];
+    memset(w->errors, 0, d->k * w->lanes * sizeof *w->errors);
+    for (size_t i = 0; i < d->k; i++) {
+        for (size_t r = 0; r < ROWS; r++) errors[r] = d->w[i * ROWS + r] - d->value[i * ROWS + r];
+        add_errors(w, i, errors);
+    }
+}
+
+// H times the errors of the elements within reach.
+static void find_slopes(struct work *w) {
+    const struct st_descent *d = w->d;
+    const struct st_tile *tile = d->tile;
+    size_t from = w->first > ST_MOMENTS_REACH - GROUP ? w->first + GROUP - ST_MOMENTS_REACH : 0;
+    size_t n = st_min(d->k, w->first + ST_MOMENTS_REACH) - from;
+    memset(w->slope, 0, sizeof w->slope);
+    for (size_t t = 0, width; t < ROWS; t += width) {
+        width = st_tile_width(tile, ROWS, t);
+        for (size_t i = 0; i < w->n; i += tile->m)
+            tile->fn[width / tile->lanes - 1](n, d->moments + (w->first + i) * d->k + from, d->k, 1,
+                                              w->errors + t * d->k + from * width,
+                                              w->slope + i * w->lanes + t, w->lanes);
+    }
+}
+
+// The code of an element that is best with all others as they are. Moments do not count a few
+// tokens as loud as they are; so each element's own error counts for the loudest token too.
+static void renew(struct work *w, size_t i) {
+    const struct st_descent *d = w->d;
+    const float *h = d->moments + (w->first + i) * d->k + w->first;
+    float *value = d->value + (w->first + i) * ROWS, target[ROWS], change[ROWS];
+    float loudest = d->max[w->first + i] * d->max[w->first + i];
+    for (size_t r = 0; r < ROWS; r++) {
+        float error = d->w[(w->first + i) * ROWS + r] - value[r];
+        change[r] = value[r];
+        target[r] = value[r] + (w->slope[i * w->lanes + r] + loudest * error) / (h[i] + loudest);
+    }
+    d->select(d->context, w->first + i, target, value);
+    for (size_t r = 0; r < ROWS; r++) change[r] -= value[r];
+    add_errors(w, w->first + i, change);
+    for (size_t j = i + 1; j < w->n; j++)
+        for (size_t r = 0; r < ROWS; r++) w->slope[j * w->lanes + r] += h[j] * change[r];
+}
+
+void st_descent_run(const struct st_descent *d, float *scratch) {
+    struct work w = {.d = d, .lanes = st_tile_padded(d->tile, ROWS), .errors = scratch};
+    set_errors(&w);
+    for (size_t sweep = 0; sweep < SWEEPS; sweep++)
+        for (w.first = 0; w.first < d->k; w.first += GROUP) {
+            w.n = st_min(GROUP, d->k - w.first);
+            find_slopes(&w);
+            for (size_t i = 0; i < w.n; i++) renew(&w, i);
+        }
+}

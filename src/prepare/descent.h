@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// INT8 weights by the error of the outputs: coordinate descent, in which a weight's rounding makes
+// up for that of others whose inputs correlate with its own (as quantize_body.h does for nested
+// codes).
+#ifndef ST_PREPARE_DESCENT_H
+#define ST_PREPARE_DESCENT_H
+
+#include "kernels/tile.h"
+
+#include <stddef.h>
+
+enum { ST_DESCENT_ROWS = 8 }; // side by side: element i of row r is at i * ST_DESCENT_ROWS + r
+
+// Takes codes for an element of all rows. value[r]: what the present code stands for; becomes what
+// the one nearest to target[r] stands for.
+typedef void st_descent_select_fn(void *context, size_t element,
+                                  const float target[ST_DESCENT_ROWS],
+                                  float value[ST_DESCENT_ROWS]);
+
+struct st_descent {
+    const float *w; // [k, rows] the source's weights
+    size_t k;
+    const float *moments; // [k, k] by st_moments_finish()
+    const float *max;     // [k] largest magnitudes of the inputs
+    const struct st_tile *tile;
+    st_descent_select_fn *select;
+    void *context;
+    float *value; // [k, rows] of the codes: in, and out
+};
+
+// Floats of the scratch for rows of k weights.
+size_t st_descent_scratch(const struct st_tile *tile, size_t k);
+// The same bits on all instruction sets but for the products of the tile.
+void st_descent_run(const struct st_descent *descent, float *scratch);
+
+#endif
