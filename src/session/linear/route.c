@@ -4,6 +4,7 @@
 #include "session/linear/op.h"
 
 #include <math.h>
+#include <string.h>
 
 // Scores of a token's logits; returns what their shares are of.
 static float score_all(const struct st_router *r, const float *logits, size_t n, float *score) {
@@ -66,8 +67,9 @@ static void select_experts(const struct st_config *c, const float *bias, float *
 void st_scale_rows(const struct st_run *r, const float *factors, const float *x, size_t n,
                    float *to) {
     size_t hidden = r->s->model->config.hidden;
+    if (to != x) memcpy(to, x, n * hidden * sizeof *to);
     for (size_t t = 0; t < n; t++)
-        for (size_t k = 0; k < hidden; k++) to[t * hidden + k] = x[t * hidden + k] * factors[k];
+        r->s->kernels.elementwise->multiply(factors, hidden, to + t * hidden);
 }
 
 stint_status st_route(const struct st_run *r, const float *x, size_t n) {
