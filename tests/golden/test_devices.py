@@ -15,7 +15,7 @@ import test_models as golden
 
 # With static scales and shadow execution, as for a real NPU; the others scale each token.
 STATIC = ("--target", "sim")
-SOME = {"llama2": STATIC, "qwen3": (), "gemma": STATIC}
+SOME = {"llama2": STATIC, "qwen3": (), "gemma": STATIC, "gemma3n": STATIC}
 
 
 def chosen():
