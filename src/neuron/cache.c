@@ -3,6 +3,7 @@
 
 #include "base/size.h"
 
+#include <math.h>
 #include <string.h>
 
 // The ring's two ends meet in an entry that does not exist.
@@ -38,6 +39,7 @@ void st_cache_lay_out(struct st_cache *c, struct st_arena *arena) {
     c->fresh = ST_TAKE(arena, uint8_t, n);
     c->loads = ST_TAKE(arena, struct st_load, n * c->max_loads);
     c->n_loads = ST_TAKE(arena, uint8_t, n);
+    c->uses = c->counts_uses ? ST_TAKE(arena, float, c->n_ids) : NULL;
     unsigned char *memory = st_arena_take(arena, n * c->entry_bytes + ST_LOAD_BLOCK, 1);
     uintptr_t mask = ST_LOAD_BLOCK - 1;
     c->memory = memory ? memory + (-(uintptr_t)memory & mask) : NULL;
@@ -45,7 +47,9 @@ void st_cache_lay_out(struct st_cache *c, struct st_arena *arena) {
 
 void st_cache_open(struct st_cache *c, struct st_loader *loader) {
     c->loader = loader;
-    c->hits = c->misses = c->n_used = 0;
+    c->hits = c->misses = c->n_used = c->hand = 0;
+    c->one_use = 1.0f;
+    if (c->uses) memset(c->uses, 0, c->n_ids * sizeof *c->uses);
     c->before[anchor(c)] = c->next[anchor(c)] = anchor(c);
     for (uint32_t i = 0; i < c->n_ids; i++) c->entry_of[i] = ST_CACHE_NONE;
     for (uint32_t e = 0; e < c->n_entries; e++) {
@@ -105,6 +109,33 @@ int32_t st_cache_take(struct st_cache *c, uint32_t id, struct st_extent extent) 
     return st_cache_take_all(c, id, &extent, 1);
 }
 
+static float uses_of(const struct st_cache *c, uint32_t e) {
+    return c->id_of[e] == ST_CACHE_NONE ? 0.0f : c->uses[c->id_of[e]];
+}
+
+// The entry that makes room: the first in order, or one of some others that was used less.
+static uint32_t victim(struct st_cache *c) {
+    uint32_t best = c->next[anchor(c)];
+    if (!c->uses || best == anchor(c)) return best;
+    for (uint32_t i = 0; i < ST_CACHE_TRIES && uses_of(c, best) > 0.0f; i++) {
+        uint32_t e = c->hand++ % c->n_entries;
+        if (!c->held[e] && uses_of(c, e) < uses_of(c, best)) best = e;
+    }
+    return best;
+}
+
+void st_cache_use(struct st_cache *c, uint32_t id) {
+    c->uses[id] += c->one_use;
+}
+
+// Uses of now count more and more, which is as if those before counted less.
+void st_cache_age(struct st_cache *c) {
+    c->one_use *= exp2f(1.0f / (float)ST_CACHE_HALF_LIFE);
+    if (c->one_use < 1e30f) return;
+    for (uint32_t i = 0; i < c->n_ids; i++) c->uses[i] /= c->one_use;
+    c->one_use = 1.0f;
+}
+
 int32_t st_cache_take_all(struct st_cache *c, uint32_t id, const struct st_extent *extents,
                           uint32_t n) {
     int32_t found = c->entry_of[id];
@@ -120,13 +151,14 @@ int32_t st_cache_take_all(struct st_cache *c, uint32_t id, const struct st_exten
         }
         return found;
     }
-    uint32_t e = c->next[anchor(c)];
-    if (c->n_used < c->n_entries)
+    uint32_t e;
+    if (c->n_used < c->n_entries) {
         e = c->n_used++;
-    else if (e == anchor(c))
-        return ST_CACHE_NONE;
-    else
+    } else {
+        e = victim(c);
+        if (e == anchor(c)) return ST_CACHE_NONE;
         unlink_entry(c, e);
+    }
     c->misses++;
     c->held[e] = true;
     prefetch(c, e, id, extents, n);
@@ -149,12 +181,11 @@ void st_cache_give(struct st_cache *c, int32_t entry, enum st_evict when) {
     link_entry(c, (uint32_t)entry, when);
 }
 
-bool st_cache_renew(struct st_cache *c, uint32_t id) {
+bool st_cache_hold(struct st_cache *c, uint32_t id) {
     int32_t entry = c->entry_of[id];
     if (entry == ST_CACHE_NONE) return false;
-    if (c->held[entry]) return true;
-    unlink_entry(c, (uint32_t)entry);
-    link_entry(c, (uint32_t)entry, ST_EVICT_LAST);
+    if (!c->held[entry]) unlink_entry(c, (uint32_t)entry);
+    c->held[entry] = true;
     return true;
 }
 

@@ -3,7 +3,8 @@
 // holds one piece of a file: a slice of a linear, a hot cluster or a bundle. What lies in several
 // places of the file is read by as many loads. A taken entry stays
 // until it is given back. Whoever gives it back decides when it is evicted: last (LRU), or first,
-// which is the best order for pieces that are used in turn (a cyclic scan).
+// which is the best order for pieces that are used in turn (a cyclic scan). Where uses are counted,
+// what was used least goes first: each use counts half after ST_CACHE_HALF_LIFE ages.
 #ifndef ST_NEURON_CACHE_H
 #define ST_NEURON_CACHE_H
 
@@ -12,7 +13,11 @@
 
 enum st_evict { ST_EVICT_LAST, ST_EVICT_FIRST };
 
-enum { ST_CACHE_NONE = -1 };
+enum {
+    ST_CACHE_NONE = -1,
+    ST_CACHE_HALF_LIFE = 8, // of a use, in calls of st_cache_age()
+    ST_CACHE_TRIES = 64,    // entries among which the least used is looked for
+};
 
 // A piece of a file: bytes from `offset` on.
 struct st_extent {
@@ -36,6 +41,10 @@ struct st_cache {
     struct st_load *loads;   // [n_entries, max_loads]
     uint8_t *n_loads;        // [n_entries]
     uint64_t hits, misses;   // of st_cache_take()
+    bool counts_uses;        // set with the sizes
+    float *uses;             // [n_ids] of each piece, lately; or NULL
+    float one_use;           // what a use counts now
+    uint32_t hand;           // the entry at which the search goes on
 };
 
 // Sizes must be set. Runs twice on `arena` (base/arena.h); memory is touched as it is filled.
@@ -53,8 +62,12 @@ int32_t st_cache_take_all(struct st_cache *cache, uint32_t id, const struct st_e
 // On failure the entry is given back, empty.
 stint_status st_cache_wait(struct st_cache *cache, int32_t entry, bool *fresh);
 void st_cache_give(struct st_cache *cache, int32_t entry, enum st_evict when);
-// Whether the piece has an entry; if so, and it is not held, it is evicted last.
-bool st_cache_renew(struct st_cache *cache, uint32_t id);
+// Takes the entry of a piece only if it has one, as what may be needed: it counts neither as hit
+// nor as miss.
+bool st_cache_hold(struct st_cache *cache, uint32_t id);
+// Counts a use of a piece, and an age of all. pre: uses are counted
+void st_cache_use(struct st_cache *cache, uint32_t id);
+void st_cache_age(struct st_cache *cache);
 // Gives back an entry with damaged content.
 void st_cache_discard(struct st_cache *cache, int32_t entry);
 // Does without the last entries from now on: their memory goes back to the system. pre: none of

@@ -154,6 +154,7 @@ static void lay_out(const struct st_slices_plan *plan, struct st_slices *s, stru
         s->regions[r].n_entries = plan->n_entries[r];
         s->regions[r].n_ids = plan->n_ids[r];
         s->regions[r].max_loads = plan->max_strips[r];
+        s->regions[r].counts_uses = r == ST_REGION_STREAM;
         st_cache_lay_out(&s->regions[r], a);
     }
 }
@@ -271,13 +272,18 @@ static int32_t take_entry(struct st_slices *s, size_t piece, uint32_t slice) {
 // A slice that is needed now.
 static int32_t take_needed(struct st_slices *s, size_t piece, uint32_t slice) {
     const struct st_sliced *g = &s->pieces[piece];
+    struct st_cache *cache = region(s, piece);
     struct st_slice_seen *seen = seen_of(s, g, slice);
-    bool there = st_cache_has(region(s, piece), g->first + slice);
+    int32_t before = cache->entry_of[g->first + slice];
+    bool there = before != ST_CACHE_NONE, held = there && cache->held[before];
     int32_t entry = take_entry(s, piece, slice);
     if (entry == ST_CACHE_NONE || !g->by_chance) return entry;
-    s->foresight.used += there && seen->foreseen;
+    if (held && seen->foreseen == ST_NOT_FORESEEN) return entry; // not for the first time
+    cache->hits += seen->foreseen == ST_FORESEEN;
+    s->foresight.used += seen->foreseen == ST_FORESEEN_READ;
     s->foresight.late += !there && s->pass != ST_PASS_PROMPT;
-    seen->foreseen = false;
+    seen->foreseen = ST_NOT_FORESEEN;
+    st_cache_use(cache, g->first + slice);
     return entry;
 }
 
@@ -422,21 +428,42 @@ void st_slices_expect(struct st_slices *s, size_t piece) {
         if (take_needed(s, piece, i) == ST_CACHE_NONE) return;
 }
 
-uint32_t st_slices_foresee(struct st_slices *s, size_t piece) {
+static bool foresee(struct st_slices *s, size_t piece, uint32_t slice) {
     const struct st_sliced *g = &s->pieces[piece];
     struct st_cache *cache = region(s, piece);
-    for (uint32_t i = 0; i < g->n; i++) {
-        if (st_cache_renew(cache, g->first + i)) continue;
-        int32_t entry = take_entry(s, piece, i);
-        if (entry == ST_CACHE_NONE) break;
-        st_cache_give(cache, entry, ST_EVICT_LAST);
-        seen_of(s, g, i)->foreseen = true;
+    struct st_slice_seen *seen = seen_of(s, g, slice);
+    if (s->n_foreseen == st_min(ST_SLICES_FORESEEN, cache->n_entries / 2)) return false;
+    if (st_cache_hold(cache, g->first + slice)) {
+        seen->foreseen = ST_FORESEEN;
+    } else {
+        if (take_entry(s, piece, slice) == ST_CACHE_NONE) return false;
+        seen->foreseen = ST_FORESEEN_READ;
         s->foresight.read++;
     }
-    return g->n;
+    s->foreseen[s->n_foreseen++] = (struct st_slice_place){(uint32_t)piece, slice, false};
+    return true;
+}
+
+bool st_slices_foresee(struct st_slices *s, size_t piece) {
+    for (uint32_t i = 0; i < s->pieces[piece].n; i++)
+        if (!foresee(s, piece, i)) return false;
+    return true;
+}
+
+void st_slices_let_go(struct st_slices *s) {
+    for (; s->n_foreseen; s->n_foreseen--) {
+        struct st_slice_place at = s->foreseen[s->n_foreseen - 1];
+        struct st_slice_seen *seen = seen_of(s, &s->pieces[at.piece], at.slice);
+        int32_t entry = held_entry(s, at);
+        if (seen->foreseen == ST_NOT_FORESEEN || entry == ST_CACHE_NONE) continue;
+        seen->foreseen = ST_NOT_FORESEEN;
+        st_cache_give(region(s, at.piece), entry, ST_EVICT_LAST);
+    }
 }
 
 void st_slices_pass(struct st_slices *s, unsigned pass) {
+    if (s->regions[ST_REGION_STREAM].uses) st_cache_age(&s->regions[ST_REGION_STREAM]);
+    st_slices_let_go(s);
     if (s->pass == pass) return;
     s->pass = pass;
     drop_ahead(s);
@@ -445,10 +472,12 @@ void st_slices_pass(struct st_slices *s, unsigned pass) {
 void st_slices_shrink(struct st_slices *s, uint32_t r, uint32_t n_entries) {
     if (n_entries >= s->regions[r].n_entries) return;
     drop_ahead(s);
+    st_slices_let_go(s);
     st_cache_shrink(&s->regions[r], n_entries);
 }
 
 void st_slices_reset(struct st_slices *s) {
+    st_slices_let_go(s);
     s->n_ahead = s->n_read_ahead = 0;
     for (int r = 0; r < ST_N_REGIONS; r++)
         if (s->regions[r].n_entries) st_cache_give_all(&s->regions[r]);

@@ -13,9 +13,10 @@
 
 enum { ST_REGION_FIXED, ST_REGION_STREAM, ST_N_REGIONS };
 enum {
-    ST_SLICES_FEWEST = 4, // entries of a region: one in use, the others under way
-    ST_SLICES_AHEAD = 64, // most slices that are taken before their turn,
-    ST_SLICES_DEPTH = 8,  // and of them, those that must be read
+    ST_SLICES_FEWEST = 4,     // entries of a region: one in use, the others under way
+    ST_SLICES_AHEAD = 64,     // most slices that are taken before their turn,
+    ST_SLICES_DEPTH = 8,      // and of them, those that must be read
+    ST_SLICES_FORESEEN = 256, // most slices of experts that are foreseen for a layer
 };
 
 // Passes through the layers; those over nested weights have a bit for each precision.
@@ -42,7 +43,8 @@ struct st_sliced {
 struct st_slice_seen {
     uint64_t hash;
     bool known;
-    bool foreseen; // of the first strip: read because it may be needed, and not needed since
+    // Of the first strip: held because the slice may be needed, which was there or is read.
+    enum { ST_NOT_FORESEEN, ST_FORESEEN, ST_FORESEEN_READ } foreseen;
 };
 
 // Slices of experts in steps.
@@ -66,6 +68,8 @@ struct st_slices {
         bool read; // it was not there
     } ahead[ST_SLICES_AHEAD];
     size_t n_ahead, first_ahead, n_read_ahead;
+    struct st_slice_place foreseen[ST_SLICES_FORESEEN]; // [n_foreseen] the last ones
+    size_t n_foreseen;
 };
 
 // What the regions of a model are made of.
@@ -107,7 +111,7 @@ stint_status st_slices_open(const struct st_slices_source *source,
                             struct st_slices *slices);
 void st_slices_close(struct st_slices *slices); // accepts a zeroed one
 
-// The pieces that come in the next passes.
+// A pass begins, of these pieces.
 void st_slices_pass(struct st_slices *slices, unsigned pass);
 
 // The rows of a slice, in each strip, checked: against the strips' hashes, if they have them, as
@@ -120,8 +124,10 @@ bool st_slices_has(const struct st_slices *slices, size_t piece, uint32_t slice)
 void st_slices_give(struct st_slices *slices, size_t piece, uint32_t slice);
 // Begins to read a piece of an expert that will be needed.
 void st_slices_expect(struct st_slices *slices, size_t piece);
-// The same of one that may be needed: nothing is held. Returns the slices that it has.
-uint32_t st_slices_foresee(struct st_slices *slices, size_t piece);
+// The same of one that may be needed. Slices are held until they are needed and given back, or let
+// go; they are at most half of the region. False: there is no room for more.
+bool st_slices_foresee(struct st_slices *slices, size_t piece);
+void st_slices_let_go(struct st_slices *slices);
 // Does without the last entries of a region from now on. pre: none is held but those that were
 // taken ahead.
 void st_slices_shrink(struct st_slices *slices, uint32_t region, uint32_t n_entries);

@@ -20,6 +20,7 @@ static const struct {
 } kinds[] = {{2 * ST_LOAD_BLOCK, 1}, {6336, 1}, {2 * ST_LOAD_BLOCK, 2}};
 static size_t entry_bytes;
 static uint32_t n_loads;
+static bool counts_uses;
 
 struct world {
     struct st_arena arena;
@@ -36,8 +37,11 @@ static struct world open_world(void) {
     ts_random_bytes(w.data, IDS * entry_bytes);
     w.path = ts_write("file", w.data, IDS * entry_bytes);
     w.file = open(w.path, O_RDONLY);
-    w.cache = (struct st_cache){
-        .entry_bytes = entry_bytes, .n_entries = ENTRIES, .n_ids = IDS, .max_loads = n_loads};
+    w.cache = (struct st_cache){.entry_bytes = entry_bytes,
+                                .n_entries = ENTRIES,
+                                .n_ids = IDS,
+                                .max_loads = n_loads,
+                                .counts_uses = counts_uses};
     st_cache_lay_out(&w.cache, &measure);
     assert_int_equal(st_arena_open(&w.arena, measure.used), STINT_OK);
     st_cache_lay_out(&w.cache, &w.arena);
@@ -93,6 +97,28 @@ static void what_was_used_last_stays(void **state) {
         list[0] = id;
     }
     assert_int_equal(w.cache.hits + w.cache.misses, 2000);
+    close_world(&w);
+}
+
+static bool use_counted(struct world *w, uint32_t id) {
+    bool was_there = use(w, id, ST_EVICT_LAST);
+    st_cache_use(&w->cache, id);
+    return was_there;
+}
+
+// However much else passes, until its uses are long ago.
+static void what_is_used_often_stays(void **state) {
+    (void)state;
+    counts_uses = true;
+    struct world w = open_world();
+    counts_uses = false;
+    for (int i = 0; i < 1000 * ST_CACHE_HALF_LIFE; i++) st_cache_age(&w.cache);
+    for (int i = 0; i < 4; i++) use_counted(&w, 0);
+    for (uint32_t id = 1; id < IDS; id++) assert_false(use_counted(&w, id));
+    assert_true(st_cache_has(&w.cache, 0));
+    for (int i = 0; i < 3 * ST_CACHE_HALF_LIFE; i++) st_cache_age(&w.cache);
+    for (uint32_t id = 1; id < IDS; id++) use_counted(&w, id);
+    assert_false(st_cache_has(&w.cache, 0));
     close_world(&w);
 }
 
@@ -180,9 +206,9 @@ static void what_shrank_holds_less(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_used_last_stays), cmocka_unit_test(a_scan_keeps_what_fits),
-        cmocka_unit_test(what_is_held_stays),       cmocka_unit_test(what_failed_is_not_kept),
-        cmocka_unit_test(what_shrank_holds_less),
+        cmocka_unit_test(what_was_used_last_stays), cmocka_unit_test(what_is_used_often_stays),
+        cmocka_unit_test(a_scan_keeps_what_fits),   cmocka_unit_test(what_is_held_stays),
+        cmocka_unit_test(what_failed_is_not_kept),  cmocka_unit_test(what_shrank_holds_less),
     };
     int failed = 0;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {

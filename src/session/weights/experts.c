@@ -41,7 +41,6 @@ const float *st_bounded_guess(const struct st_run *run, const float *x, size_t n
     return to;
 }
 
-// At most half of the region is read so, because what is read may not be needed.
 static stint_status foresee_experts(const struct st_run *run) {
     const struct stint_session *s = run->s;
     struct st_slices *slices = &s->bounded->slices;
@@ -51,13 +50,10 @@ static stint_status foresee_experts(const struct st_run *run) {
     if (!s->model->weights.layers[run->layer].router.data || cache->n_entries >= cache->n_ids)
         return STINT_OK;
     ST_TRY(st_route(run, st_bounded_guess(run, b->x, n, b->expert_in), n));
-    uint32_t n_slices = 0;
     for (uint32_t e = 0; e < s->model->config.n_experts; e++) {
         if (!st_route_has(run, n, e)) continue;
-        for (size_t i = first_piece(run, e); is_of_expert(run, i, e); i++) {
-            if (n_slices + slices->pieces[i].n > cache->n_entries / 2) return STINT_OK;
-            n_slices += st_slices_foresee(slices, i);
-        }
+        for (size_t i = first_piece(run, e); is_of_expert(run, i, e); i++)
+            if (!st_slices_foresee(slices, i)) return STINT_OK;
     }
     return STINT_OK;
 }
@@ -66,6 +62,7 @@ stint_status st_bounded_look_ahead(const struct st_run *run) {
     const struct st_config *c = &run->s->model->config;
     const struct st_bounded *r = run->s->bounded;
     struct st_run next = *run;
+    st_slices_let_go(&run->s->bounded->slices);
     if (r->leave_out & STINT_LEAVE_PIPELINE || run->phase != ST_PHASE_DECODE) return STINT_OK;
     do
         if (++next.layer == c->n_layers) return STINT_OK;

@@ -11,8 +11,7 @@ static double share(uint64_t part, uint64_t whole) {
     return whole ? (double)part / (double)whole : 0.0;
 }
 
-// What was foreseen was missing when it was foreseen, and was there when it was needed: then it
-// counts as what it was without foresight.
+// What was read for nothing was not needed.
 static double slices_hit_rate(const struct st_slices *slices) {
     const struct st_foresight *f = &slices->foresight;
     uint64_t hits = 0, misses = 0;
@@ -20,7 +19,6 @@ static double slices_hit_rate(const struct st_slices *slices) {
         hits += slices->regions[i].hits;
         misses += slices->regions[i].misses;
     }
-    hits -= f->used;
     misses -= f->read - f->used;
     return share(hits, hits + misses);
 }
