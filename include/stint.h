@@ -872,7 +872,7 @@ STINT_API stint_status stint_simulate(const stint_simulation_options *options,
 enum { STINT_EVAL_METRICS = 4, STINT_EVAL_MAX_CHOICES = 8 };
 
 typedef struct stint_eval_metric {
-    const char *name;    /* "ppl", "acc", "acc_norm", "top1", "kl", "rouge_l", ...; NULL: unused */
+    const char *name;    /* "ppl", "acc", "top1", "kl", "ppl_ratio", "rouge_l", ...; NULL: unused */
     double value, error; /* error: the standard error */
 } stint_eval_metric;
 

@@ -330,7 +330,7 @@ const struct st_cli_command st_cli_eval_command = {
     .about = "Scores a model on a data set in its own format, or on any text. Accuracies are "
              "defined as in lm-evaluation-harness, without examples (zero-shot). "
              "--task agreement compares with --reference: how often the likeliest token is the "
-             "same, and the mean divergence.",
+             "same, the mean divergence, and the ratio of perplexities.",
     .example = "stint eval models/novels-10m --task ppl --data README.md --window 256",
     .common = (ST_CLI_COMMON_SESSION & ~ST_CLI_COMMON_CONTEXT) | ST_CLI_COMMON_JSON |
               ST_CLI_COMMON_SCHEDULE,

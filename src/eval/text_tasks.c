@@ -137,7 +137,7 @@ struct agreement {
     struct st_scorer scorer, reference;
     float *kept; // [window, vocab] logits of the reference
     size_t base; // position of its first row
-    struct st_mean same, divergence;
+    struct st_mean same, divergence, lost; // lost: of the log likelihood
 };
 
 static void keep_row(void *context, const float *logits, size_t vocab, int32_t next, size_t i) {
@@ -150,7 +150,6 @@ static void compare_row(void *context, const float *logits, size_t vocab, int32_
     struct agreement *a = context;
     const float *exact = a->kept + (i - a->base) * vocab;
     size_t best = 0, best_exact = 0;
-    (void)next;
     for (size_t v = 1; v < vocab; v++) {
         if (logits[v] > logits[best]) best = v;
         if (exact[v] > exact[best_exact]) best_exact = v;
@@ -163,6 +162,7 @@ static void compare_row(void *context, const float *logits, size_t vocab, int32_
     }
     st_mean_add(&a->same, best == best_exact);
     st_mean_add(&a->divergence, sum);
+    st_mean_add(&a->lost, (double)exact[next] + log_p - ((double)logits[next] + log_q));
 }
 
 static stint_status compare_window(void *context, const struct window *w) {
@@ -176,6 +176,8 @@ static stint_status compare_window(void *context, const struct window *w) {
     r->metrics[0] = (stint_eval_metric){"top1", st_mean_value(&a->same), st_mean_error(&a->same)};
     r->metrics[1] =
         (stint_eval_metric){"kl", st_mean_value(&a->divergence), st_mean_error(&a->divergence)};
+    double ratio = fmin(exp(st_mean_value(&a->lost)), 1e300);
+    r->metrics[2] = (stint_eval_metric){"ppl_ratio", ratio, ratio * st_mean_error(&a->lost)};
     return STINT_OK;
 }
 

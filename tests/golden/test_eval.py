@@ -190,6 +190,17 @@ class Eval(unittest.TestCase):
                                DATA / "novels" / "Corelli_Satan_1895.txt", "--limit", 2)
         self.assertEqual(report["metrics"]["top1"], 1.0)
         self.assertLess(abs(report["metrics"]["kl"]), 1e-9)
+        self.assertAlmostEqual(report["metrics"]["ppl_ratio"], 1, delta=1e-9)
+
+    def test_the_ratio_is_that_of_perplexities(self):
+        common = ("--data", DATA / "novels" / "Corelli_Satan_1895.txt", "--limit", 2, "--window",
+                  128)
+        coarse = (*common, "--method", "w8a8")
+        both = [self.evaluate("--task", "ppl", *options)["metrics"]["ppl"]
+                for options in (coarse, common)]
+        report = self.evaluate("--task", "agreement", "--reference", MODEL, *coarse)
+        self.assertAlmostEqual(report["metrics"]["ppl_ratio"], both[0] / both[1], delta=1e-5)
+        self.assertNotAlmostEqual(report["metrics"]["ppl_ratio"], 1, delta=1e-5)
 
     def test_methods_are_compared(self):
         names = ("float", "w8a8", "clip", "shadow", "smoothquant", "int8()", "group", "rotation",
@@ -208,7 +219,7 @@ class Eval(unittest.TestCase):
         one = self.evaluate(*common, "--method", "group")
         self.assertEqual(one["metrics"], rows[6]["metrics"])
         done = golden.run("eval", MODEL, *common, "--methods", "float,group")
-        self.assertRegex(done.stdout, r"method +top1 +kl\nfloat +1 .*\ngroup +0\.9")
+        self.assertRegex(done.stdout, r"method +top1 +kl +ppl_ratio\nfloat +1 .*\ngroup +0\.9")
 
     def test_what_is_wrong_is_said(self):
         text = self.folder / "text"
