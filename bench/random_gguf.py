@@ -12,14 +12,8 @@ import argparse
 
 import gguf
 import numpy as np
+from random_shapes import SHAPES
 
-SHAPES = {
-    "qwen1.5-1.8b": {"arch": "qwen2", "layers": 24, "hidden": 2048, "heads": 16, "kv_heads": 16,
-                     "ffn": 5504, "vocab": 151936, "context": 8192, "theta": 1e6},
-    "gpt-oss-20b": {"arch": "gpt-oss", "layers": 24, "hidden": 2880, "heads": 64, "kv_heads": 8,
-                    "head_dim": 64, "ffn": 2880, "vocab": 201088, "context": 131072,
-                    "theta": 150000.0, "experts": 32, "experts_used": 4, "window": 128},
-}
 SPREAD = 0.02  # roughly, of the weights
 
 
@@ -74,87 +68,38 @@ def copy_vocabulary(writer, path, size):
                              sub_type=field.types[-1] if len(field.types) > 1 else None)
 
 
-def add_shape(writer, shape):
-    writer.add_block_count(shape["layers"])
-    writer.add_context_length(shape["context"])
-    writer.add_embedding_length(shape["hidden"])
-    writer.add_feed_forward_length(shape["ffn"])
-    writer.add_head_count(shape["heads"])
-    writer.add_head_count_kv(shape["kv_heads"])
-    writer.add_rope_freq_base(shape["theta"])
-    writer.add_layer_norm_rms_eps(1e-6)
-    if "experts" not in shape:
-        return
-    writer.add_key_length(shape["head_dim"])
-    writer.add_value_length(shape["head_dim"])
-    writer.add_expert_count(shape["experts"])
-    writer.add_expert_used_count(shape["experts_used"])
-    writer.add_expert_feed_forward_length(shape["ffn"])
-    writer.add_sliding_window(shape["window"])
-    writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
-    writer.add_rope_scaling_factor(32.0)
-    writer.add_rope_scaling_orig_ctx_len(4096)
+def make(entry, kind, random):
+    """The array and the type of a tensor."""
+    what, *sizes = entry
+    if what == "floats":
+        dims, value = sizes
+        data = random.normal(0.0, SPREAD, dims) if value is None else np.full(dims, value)
+        return data.astype(np.float32), None
+    if what == "experts":
+        n, rows, k = sizes
+        blocks = random_rows("MXFP4", random, n * rows, k)
+        return blocks.reshape(n, rows, -1), gguf.GGMLQuantizationType.MXFP4
+    return random_rows(kind, random, *sizes), type_of(kind, sizes[1])
 
 
-def layer_linears(shape):
-    """Outputs and inputs of the linears that an expert has not."""
-    hidden, ffn = shape["hidden"], shape["ffn"]
-    dim = shape.get("head_dim", hidden // shape["heads"])
-    width, narrow = dim * shape["heads"], dim * shape["kv_heads"]
-    linears = {"attn_q": (width, hidden), "attn_k": (narrow, hidden), "attn_v": (narrow, hidden),
-               "attn_output": (hidden, width)}
-    if "experts" not in shape:
-        linears.update({"ffn_gate": (ffn, hidden), "ffn_up": (ffn, hidden),
-                        "ffn_down": (hidden, ffn)})
-    return linears
-
-
-def expert_tensors(shape, random):
-    """What a layer of gpt-oss has beside these: experts in MXFP4, floats."""
-    n, hidden, ffn = shape["experts"], shape["hidden"], shape["ffn"]
-    for name, (rows, k) in {"gate": (ffn, hidden), "up": (ffn, hidden),
-                            "down": (hidden, ffn)}.items():
-        blocks = random_rows("MXFP4", random, n * rows, k).reshape(n, rows, -1)
-        yield f"ffn_{name}_exps.weight", blocks, gguf.GGMLQuantizationType.MXFP4
-        yield f"ffn_{name}_exps.bias", np.zeros((n, rows), np.float32), None
-    router = random.normal(0.0, SPREAD, (n, hidden)).astype(np.float32)
-    yield "ffn_gate_inp.weight", router, None
-    yield "ffn_gate_inp.bias", np.zeros(n, np.float32), None
-    yield "attn_sinks.weight", np.zeros(shape["heads"], np.float32), None
-
-
-def layer_tensors(shape, kind, random):
-    """(name, data, type); biases as the family has them."""
-    mixture = "experts" in shape
-    for name, (rows, k) in layer_linears(shape).items():
-        yield name + ".weight", random_rows(kind, random, rows, k), type_of(kind, k)
-        if name != "attn_output" and name.startswith("attn_") or mixture:
-            yield name + ".bias", np.zeros(rows, np.float32), None
-    for name in ("attn_norm", "post_attention_norm" if mixture else "ffn_norm"):
-        yield name + ".weight", np.ones(shape["hidden"], np.float32), None
-    if mixture:
-        yield from expert_tensors(shape, random)
-
-
-def add_tensors(writer, shape, kind):
-    random = np.random.default_rng(1)
-    hidden = shape["hidden"]
-    # Every layer has the same weights, each at its own place in the file.
-    layer = list(layer_tensors(shape, kind, random))
-    rows = random_rows(kind, random, shape["vocab"], hidden)
-    writer.add_tensor("token_embd.weight", rows, raw_dtype=type_of(kind, hidden))
-    writer.add_tensor("output.weight", rows, raw_dtype=type_of(kind, hidden))
-    writer.add_tensor("output_norm.weight", np.ones(hidden, np.float32))
-    for i in range(shape["layers"]):
-        for name, weights, type_id in layer:
-            writer.add_tensor(f"blk.{i}.{name}", weights, raw_dtype=type_id)
+def add_tensors(writer, top, layers, kind):
+    """Tensors of one size have the same weights, each at its own place in the file."""
+    random, made = np.random.default_rng(1), {}
+    named = [*top.items(), *((f"blk.{i}.{name}", entry) for i, layer in enumerate(layers)
+                             for name, entry in layer.items())]
+    for name, entry in named:
+        if entry not in made:
+            made[entry] = make(entry, kind, random)
+        writer.add_tensor(name, made[entry][0], raw_dtype=made[entry][1])
 
 
 def write(shape, kind, vocabulary, out):
-    writer = gguf.GGUFWriter(out, shape["arch"])
-    add_shape(writer, shape)
-    copy_vocabulary(writer, vocabulary, shape["vocab"])
-    add_tensors(writer, shape, kind)
+    arch, vocab, keys, top, layers = SHAPES[shape]()
+    writer = gguf.GGUFWriter(out, arch)
+    for name, value in keys.items():
+        getattr(writer, "add_" + name)(value)
+    copy_vocabulary(writer, vocabulary, vocab)
+    add_tensors(writer, top, layers, kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -169,7 +114,7 @@ def main():
     parser.add_argument("vocabulary")
     parser.add_argument("out")
     options = parser.parse_args()
-    write(SHAPES[options.shape], options.type, options.vocabulary, options.out)
+    write(options.shape, options.type, options.vocabulary, options.out)
 
 
 if __name__ == "__main__":
