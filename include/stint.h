@@ -774,6 +774,7 @@ typedef struct stint_generation_result {
     size_t drafted_tokens, accepted_tokens; /* computed in them as drafts; part of the answer */
     size_t self_drafted_tokens, self_accepted_tokens; /* of these, that weights drafted */
     double mean_logprob; /* of all tokens, with the one that ended it; 0 without logprobs */
+    double step_median, step_p90, step_p99; /* seconds of a decode step, within 3 % */
 } stint_generation_result;
 
 /* Appends the prompt ids (at least one, unless the sequence holds some) and generates. If ids is
@@ -919,8 +920,7 @@ typedef struct stint_eval_options {
 /* The name of the i-th task, with a one-line description in *about; NULL past the last. Static. */
 STINT_API const char *stint_eval_task(size_t i, const char **about);
 
-/* The name of the i-th quantization method to compare, with a one-line description in *about; NULL
- * past the last. Static. */
+/* The same of the i-th quantization method to compare. */
 STINT_API const char *stint_eval_method(size_t i, const char **about);
 
 /* Scores a model. result->size must be set. E_ARG for an unknown task (the text lists the known

@@ -190,6 +190,11 @@ static json_t *describe_drafts(const stint_generation_result *result) {
                      (json_int_t)result->self_accepted_tokens);
 }
 
+static json_t *describe_steps(const stint_generation_result *result) {
+    return json_pack("{s:f, s:f, s:f}", "median", result->step_median, "p90", result->step_p90,
+                     "p99", result->step_p99);
+}
+
 static json_t *describe_energy(const stint_energy *energy) {
     double joules = energy->source != NULL ? stint_energy_since(energy) : -1.0;
     if (joules >= 0.0) return json_pack("{s:f, s:s}", "joules", joules, "source", energy->source);
@@ -204,17 +209,18 @@ static bool print_object(const struct st_cli_command *command, const struct st_c
     const stint_session *session = sink->session;
     json_t *object = json_object(),
            *figures = json_pack(
-               "{s:f, s:I, s:I, s:f, s:f, s:I, s:s, s:s, s:I, s:o, s:o, s:o, s:o}", "average_bits",
-               result->average_bits, "prompt_tokens", (json_int_t)result->prompt_tokens,
-               "generated_tokens", (json_int_t)result->generated_tokens,
-               "prefill_tokens_per_second",
+               "{s:f, s:I, s:I, s:f, s:f, s:I, s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:o}",
+               "average_bits", result->average_bits, "prompt_tokens",
+               (json_int_t)result->prompt_tokens, "generated_tokens",
+               (json_int_t)result->generated_tokens, "prefill_tokens_per_second",
                st_cli_rate(result->prompt_tokens, result->prefill_seconds),
                "decode_tokens_per_second", decode_rate(answers), "peak_rss_bytes",
                (json_int_t)stint_peak_rss_bytes(), "stop_reason",
                stint_stop_reason_name(result->stop_reason), "device", stint_session_device(session),
                "clipped", (json_int_t)stint_session_clipped(session), "shadow",
                st_cli_shadow(session), "schedule", st_cli_schedule(session), "drafts",
-               describe_drafts(result), "energy", describe_energy(energy));
+               describe_drafts(result), "step_seconds", describe_steps(result), "energy",
+               describe_energy(energy));
     bool ok = st_cli_sink_report(sink, object) && json_object_update(object, figures) == 0 &&
               st_cli_add_memory(session, object);
     json_decref(figures);

@@ -2,6 +2,7 @@
 // stint_generate(): answers to one prompt, from the prompt to their last text. They are decoded as
 // one batch, from which those that end leave.
 #include "base/clock.h"
+#include "generate/latency.h"
 #include "generate/options.h"
 #include "generate/rows.h"
 #include "generate/teller.h"
@@ -43,6 +44,7 @@ struct call {
     uint32_t n;
     struct answer *answers; // [n]
     uint64_t prefilled;     // when the prompt was
+    struct st_latency steps;
 };
 
 // ---- The loop
@@ -102,6 +104,7 @@ static stint_status take_rows(struct call *c, struct st_rows *rows, size_t i, st
 static stint_status step(struct call *c, const uint32_t *group, size_t n, unsigned bits) {
     struct stint_session *s = c->s;
     struct st_rows rows = {.n_texts = n, .bits = bits, .scratch = &c->scratch};
+    uint64_t begun = st_now_ns();
     for (size_t i = 0; i < n; i++) {
         const struct answer *a = &c->answers[group[i]];
         rows.texts[i] = (struct st_rows_text){.sequence = a->sequence,
@@ -113,6 +116,7 @@ static stint_status step(struct call *c, const uint32_t *group, size_t n, unsign
     ST_TRY(st_rows_step(s, &rows, s->logits));
     for (size_t i = 0; i < n; i++) ST_TRY(take_rows(c, &rows, i, &c->answers[group[i]]));
     st_rows_end(s, &rows);
+    st_latency_add(&c->steps, (double)(st_now_ns() - begun) * 1e-9);
     return STINT_OK;
 }
 
@@ -279,6 +283,9 @@ static void report(const struct call *c, stint_generation_result *results) {
     for (uint32_t i = 0; i < c->n && results; i++) {
         stint_generation_result own = c->answers[i].result;
         own.size = size;
+        own.step_median = st_latency_quantile(&c->steps, 0.5);
+        own.step_p90 = st_latency_quantile(&c->steps, 0.9);
+        own.step_p99 = st_latency_quantile(&c->steps, 0.99);
         memcpy((char *)results + i * size, &own, st_min(size, sizeof own));
     }
 }

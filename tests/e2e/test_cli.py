@@ -222,7 +222,8 @@ class Json(unittest.TestCase):
         self.assertEqual(set(done), {"text", "drafts", "prompt_tokens", "generated_tokens",
                                      "prefill_tokens_per_second", "decode_tokens_per_second",
                                      "peak_rss_bytes", "stop_reason", "device", "clipped",
-                                     "shadow", "schedule", "energy", "bits", "average_bits"})
+                                     "shadow", "step_seconds", "schedule", "energy", "bits",
+                                     "average_bits"})
         self.assertEqual((done["generated_tokens"], done["stop_reason"]), (5, "length"))
         self.assertGreater(done["decode_tokens_per_second"], 0)
         self.assertGreater(done["peak_rss_bytes"], 1 << 20)

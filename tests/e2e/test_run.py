@@ -82,6 +82,13 @@ class BestOf(unittest.TestCase):
         self.assertEqual(shown.stdout, done["text"] + "\n")
         self.assertIn("(the best of 4 answers: -", shown.stderr)
 
+    def test_steps_have_a_distribution(self):
+        done = stint_json("run", MODEL, "-p", PROMPT, "-n", "12", "--ignore-eos")
+        steps = done["step_seconds"]
+        self.assertTrue(0 < steps["median"] <= steps["p90"] <= steps["p99"], steps)
+        self.assertEqual(stint_json("run", MODEL, "-p", PROMPT, "-n", "1")["step_seconds"],
+                         {"median": 0, "p90": 0, "p99": 0})
+
     def test_what_makes_no_sense_is_refused(self):
         for options in (["--best-of", "2"], ["--best-of", "0", "--temp", "1"],
                         ["--best-of", "2", "--temp", "1", "--show-bits"]):

@@ -38,6 +38,9 @@ class GenerationResult:
     self_drafted_tokens: int  # of the drafts, those that weights made
     self_accepted_tokens: int
     mean_logprob: float  # 0 without log-probabilities
+    step_median: float  # seconds of a decode step
+    step_p90: float
+    step_p99: float
 
 
 def result_of(struct: _layout.GenerationResult) -> GenerationResult:

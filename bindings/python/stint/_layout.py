@@ -299,6 +299,9 @@ class GenerationResult(Sized):
         ("self_drafted_tokens", c_size_t),
         ("self_accepted_tokens", c_size_t),
         ("mean_logprob", c_double),
+        ("step_median", c_double),
+        ("step_p90", c_double),
+        ("step_p99", c_double),
     ]
 
 
