@@ -179,6 +179,7 @@ static stint_status read_experts(const json_t *json, bool wide, struct st_config
     }
     if (c->n_experts == 0) return st_fail(STINT_E_FORMAT, "'num_experts' is missing");
     if (wide) return st_fail(STINT_E_UNSUPPORTED, "'use_double_wide_mlp' with experts");
+    ST_TRY(st_config_json_size(json, "expert_intermediate_size", &c->ffn)); // the older name
     return st_config_json_size(json, "top_k_experts", &c->n_experts_used);
 }
 

@@ -109,6 +109,9 @@ static void experts_stand_beside_a_block_of_the_plain_width(void **state) {
     assert_int_equal(st_config_ffn(&config, 1, 5), 24);
     assert_int_equal(st_config_ffn(&config, 1, 6), 128);
     assert_false(config.router.sigmoid || config.router.shares);
+    assert_read(GEMMA "\"enable_moe_block\":true,\"num_experts\":6,"
+                      "\"expert_intermediate_size\":28}");
+    assert_int_equal(st_config_ffn(&config, 1, 5), 28);
     // What files without a mixture say of its sizes counts for nothing.
     assert_read(GEMMA "\"num_experts\":6,\"moe_intermediate_size\":24}");
     assert_int_equal(config.n_experts, 0);
