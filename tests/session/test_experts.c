@@ -3,6 +3,7 @@
 // logits are those of the mapped model, bit for bit.
 #include "session/session.h"
 #include "session/weights/bounded.h"
+#include "support/bounded.h"
 #include "support/checkpoints.h"
 #include "support/support.h"
 
@@ -130,11 +131,79 @@ static void nothing_is_foreseen_where_all_fit(void **state) {
     stint_model_close(m);
 }
 
+// ---- A package that is damaged while a session runs
+
+static void prepare(void) {
+    static int32_t ids[400];
+    stint_prepare_options o = {.size = sizeof o, .ids = ids, .n_ids = 400, .n_tokens = 400};
+    stint_model_options lazy = {.size = sizeof lazy, .no_tokenizer = true, .lazy = true};
+    snprintf(ts_bounded.package, sizeof ts_bounded.package, "%s/m.stint", ts_temp_folder());
+    for (size_t i = 0; i < 400; i++) ids[i] = (int32_t)ts_random_below(48);
+    if (stint_prepare(ts_source("tests/golden/models/qwen2moe"), ts_bounded.package, &o, NULL) !=
+            STINT_OK ||
+        stint_model_open(ts_bounded.package, &lazy, &ts_bounded.lazy) != STINT_OK)
+        fail_msg("%s", stint_error_text());
+}
+
+// Steps with the same tokens each time, so that the same experts run. logits [N_STEPS, vocab]
+static stint_status run_steps(stint_session *s, float *logits) {
+    assert_int_equal(stint_session_truncate(s, 0, 0), STINT_OK);
+    for (int i = 0; i < N_STEPS; i++) {
+        const int32_t id = (int32_t)(7 * i % 48);
+        ST_TRY(stint_session_step(s, &(uint32_t){0}, &id, 1, logits + (size_t)i * 48));
+    }
+    return STINT_OK;
+}
+
+static bool is_of_expert(const char *section) {
+    const char *end = strrchr(section, '.');
+    return strstr(section, ".experts.") && strcmp(end, ".weight") == 0;
+}
+
+// Returns whether it was found by the session that ran.
+static bool damage(stint_session *s, const struct st_section *section, const float *wanted) {
+    static float got[N_STEPS * 48];
+    size_t at = ts_random_below((uint32_t)section->bytes);
+    ts_bounded_flip(section->name, at);
+    stint_status status = run_steps(s, got);
+    if (status == STINT_OK) assert_memory_equal(got, wanted, sizeof got);
+    if (status != STINT_OK) {
+        assert_int_equal(status, STINT_E_FORMAT);
+        assert_non_null(strstr(stint_error_text(), section->name));
+    }
+    ts_bounded_flip(section->name, at);
+    if (run_steps(s, got) != STINT_OK) // it was read ahead meanwhile
+        assert_int_equal(run_steps(s, got), STINT_OK);
+    assert_memory_equal(got, wanted, sizeof got);
+    return status != STINT_OK;
+}
+
+static void damaged_experts_are_found_where_they_are_needed(void **state) {
+    (void)state;
+    static float wanted[N_STEPS * 48];
+    prepare();
+    stint_session *s = open_session(ts_bounded.lazy, (uint64_t)256 << 20, 0);
+    halve(s);
+    assert_int_equal(run_steps(s, wanted), STINT_OK);
+    const struct st_package *package = ts_bounded.lazy->checkpoint.package;
+    size_t n = 0, n_found = 0;
+    for (size_t i = 0; i < st_package_count(package); i++) {
+        const struct st_section *section = st_package_at(package, i);
+        if (!is_of_expert(section->name)) continue;
+        n++;
+        n_found += damage(s, section, wanted);
+    }
+    assert_true(n > 8 && n_found > 0 && s->bounded->slices.foresight.used > 0);
+    stint_session_close(s);
+    stint_model_close(ts_bounded.lazy);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_logits_are_those_of_the_mapped_model),
         cmocka_unit_test(without_the_pipeline_nothing_is_foreseen),
         cmocka_unit_test(nothing_is_foreseen_where_all_fit),
+        cmocka_unit_test(damaged_experts_are_found_where_they_are_needed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
