@@ -47,7 +47,7 @@ static unsigned step_bits(const struct forecast *f) {
 }
 
 // Linears that every token needs are used in turn. A token uses some of a mixture's experts, all
-// with the same probability; the least recently used ones are evicted.
+// with the same probability, so that it does not matter which ones are evicted.
 static void forecast_slices(struct forecast *f) {
     const struct st_slices_plan *p = &f->bounded.plan;
     const struct st_config *c = &f->model->config;
