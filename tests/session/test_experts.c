@@ -133,9 +133,15 @@ static void nothing_is_foreseen_where_all_fit(void **state) {
 
 // ---- A package that is damaged while a session runs
 
-static void prepare(void) {
+static void prepare(uint32_t bits_low, uint32_t bits_high) {
     static int32_t ids[400];
-    stint_prepare_options o = {.size = sizeof o, .ids = ids, .n_ids = 400, .n_tokens = 400};
+    stint_prepare_options o = {.size = sizeof o,
+                               .ids = ids,
+                               .n_ids = 400,
+                               .n_tokens = 400,
+                               .bits_low = bits_low,
+                               .bits_high = bits_high,
+                               .quantizer = "uniform"};
     stint_model_options lazy = {.size = sizeof lazy, .no_tokenizer = true, .lazy = true};
     snprintf(ts_bounded.package, sizeof ts_bounded.package, "%s/m.stint", ts_temp_folder());
     for (size_t i = 0; i < 400; i++) ids[i] = (int32_t)ts_random_below(48);
@@ -181,7 +187,7 @@ static bool damage(stint_session *s, const struct st_section *section, const flo
 static void damaged_experts_are_found_where_they_are_needed(void **state) {
     (void)state;
     static float wanted[N_STEPS * 48];
-    prepare();
+    prepare(0, 0);
     stint_session *s = open_session(ts_bounded.lazy, (uint64_t)256 << 20, 0);
     halve(s);
     assert_int_equal(run_steps(s, wanted), STINT_OK);
@@ -198,12 +204,62 @@ static void damaged_experts_are_found_where_they_are_needed(void **state) {
     stint_model_close(ts_bounded.lazy);
 }
 
+// ---- Nested weights, of which nothing is pinned
+
+// The least bound in steps of 8 KiB, as what is left of it is pinned.
+static stint_session *open_least(const stint_model *m, const char *schedule) {
+    stint_session_options o = {.size = sizeof o,
+                               .n_threads = 2,
+                               .n_context = CONTEXT,
+                               .schedule = schedule,
+                               .memory = (uint64_t)256 << 20};
+    stint_session *s = NULL, *smaller;
+    for (uint64_t by = (uint64_t)64 << 20; by >= 8 << 10; by /= 2)
+        while (by < o.memory) {
+            o.memory -= by;
+            if (stint_session_open(m, &o, &smaller) != STINT_OK) {
+                o.memory += by;
+                break;
+            }
+            stint_session_close(s);
+            s = smaller;
+        }
+    assert_non_null(s);
+    return s;
+}
+
+static void nested_experts_are_foreseen_too(void **state) {
+    (void)state;
+    static float wanted[N_STEPS * 48], got[N_STEPS * 48];
+    stint_model *whole = NULL;
+    prepare(2, 4);
+    const stint_model_options plain = {.size = sizeof plain, .no_tokenizer = true};
+    assert_int_equal(stint_model_open(ts_bounded.package, &plain, &whole), STINT_OK);
+    const stint_session_options o = {
+        .size = sizeof o, .n_threads = 2, .n_context = CONTEXT, .schedule = "uniform:3"};
+    stint_session *a = NULL, *b = open_least(ts_bounded.lazy, "uniform:3");
+    assert_int_equal(stint_session_open(whole, &o, &a), STINT_OK);
+    const stint_precision three = {
+        .size = sizeof three, .prefill = 3, .n_steps = 1, .steps = {{3, 0}}};
+    assert_int_equal(stint_session_set_precision(a, &three), STINT_OK);
+    assert_int_equal(stint_session_set_precision(b, &three), STINT_OK);
+    assert_int_equal(run_steps(a, wanted), STINT_OK);
+    assert_int_equal(run_steps(b, got), STINT_OK);
+    assert_memory_equal(got, wanted, sizeof got);
+    assert_true(b->bounded->slices.foresight.read > 0 && b->bounded->slices.foresight.used > 0);
+    stint_session_close(a);
+    stint_session_close(b);
+    stint_model_close(whole);
+    stint_model_close(ts_bounded.lazy);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_logits_are_those_of_the_mapped_model),
         cmocka_unit_test(without_the_pipeline_nothing_is_foreseen),
         cmocka_unit_test(nothing_is_foreseen_where_all_fit),
         cmocka_unit_test(damaged_experts_are_found_where_they_are_needed),
+        cmocka_unit_test(nested_experts_are_foreseen_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
