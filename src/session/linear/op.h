@@ -73,8 +73,9 @@ stint_status st_route(const struct st_run *run, const float *x, size_t n);
 // Rows [n, hidden] times factors of each column, where a part of a mixture has some; x may be `to`.
 void st_scale_rows(const struct st_run *run, const float *factors, const float *x, size_t n,
                    float *to);
-// Whether one of the n tokens was routed to an expert.
+// Whether one of the n tokens was routed to an expert; with at least half the weight of its first.
 bool st_route_has(const struct st_run *run, size_t n, uint32_t expert);
+bool st_route_favours(const struct st_run *run, size_t n, uint32_t expert);
 
 // Room in a chunk's buffers for inputs of blocks, which have at most `widest` elements.
 void st_blocks_lay_out(size_t widest, struct st_chunk_buffers *buffers, struct st_arena *arena);

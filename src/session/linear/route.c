@@ -93,3 +93,14 @@ bool st_route_has(const struct st_run *r, size_t n, uint32_t expert) {
         if (route[t * r->s->model->config.n_experts] != 0.0f) return true;
     return false;
 }
+
+bool st_route_favours(const struct st_run *r, size_t n, uint32_t expert) {
+    size_t n_experts = r->s->model->config.n_experts;
+    for (size_t t = 0; t < n; t++) {
+        const float *route = r->buffers->route + t * n_experts;
+        float first = 0.0f;
+        for (size_t e = 0; e < n_experts; e++) first = fmaxf(first, route[e]);
+        if (first > 0.0f && route[expert] >= 0.5f * first) return true;
+    }
+    return false;
+}

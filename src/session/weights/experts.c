@@ -51,7 +51,7 @@ static stint_status foresee_experts(const struct st_run *run) {
         return STINT_OK;
     ST_TRY(st_route(run, st_bounded_guess(run, b->x, n, b->expert_in), n));
     for (uint32_t e = 0; e < s->model->config.n_experts; e++) {
-        if (!st_route_has(run, n, e)) continue;
+        if (!st_route_favours(run, n, e)) continue; // of the others fewer are needed
         for (size_t i = first_piece(run, e); is_of_expert(run, i, e); i++)
             if (!st_slices_foresee(slices, i)) return STINT_OK;
     }
