@@ -2,6 +2,7 @@
 """What tests of `stint serve` share: a server on a free port, and requests to it."""
 import http.client
 import json
+import os
 import re
 import signal
 import socket
@@ -105,6 +106,18 @@ class Server:
         while not condition(health := self.health()):
             if time.monotonic() > until:
                 raise AssertionError(f"still {health}")
+            time.sleep(0.02)
+
+    def open_files(self):
+        """Files and sockets."""
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    def wait_for_files(self, n_files, seconds=60):
+        """Until no more are open."""
+        until = time.monotonic() + seconds
+        while (n := self.open_files()) > n_files:
+            if time.monotonic() > until:
+                raise AssertionError(f"{n} files are open, {n_files} before")
             time.sleep(0.02)
 
     def raw(self, data, seconds=60):

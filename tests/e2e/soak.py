@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """soak.py MINUTES [--model M] [--disk FAULT] [options of stint serve]: 32 clients ask a server at
 random for so long. Some go away in the middle, send what is broken, save slots, restore them, also
-damaged ones. Every complete answer must be the one that was given alone, no slot may be lost, and
-memory must be flat: the line through its samples after the first fifth rises by less than 4 MiB.
+damaged ones. Every complete answer must be the one that was given alone, no slot may be lost, no
+file or socket stay open, and memory must be flat: the line through its samples after the first
+fifth rises by less than 4 MiB.
 `make soak` runs it. With a fault of tests/tools/fail_io.c (9*:EIO, each ninth call) the disk of the
 slots fails all the time; with `--model PACKAGE --device sim:fail=1000` a device does, once."""
 import argparse
@@ -157,7 +158,10 @@ class Soak:
                         model=self.model, environment=self.environment()) as self.server:
                 self.alone = [self.server.complete(p, max_tokens=TOKENS, temperature=0)
                               ["choices"][0]["text"] for p in PROMPTS]
-                return self.report(*self.ask_all())
+                n_files = self.server.open_files()
+                samples, failures = self.ask_all()
+                self.server.wait_for_files(n_files)
+                return self.report(samples, failures)
 
     def environment(self):
         library = HERE.parent.parent / "build" / "tests" / "libfail_io.so"

@@ -3,6 +3,7 @@
 """Every command with its n-th input or output call failing (EIO, ENOSPC, EINTR, too many files),
 or all from there on, done by half, or killed there, with what was not synced lost: the right result
 or one clear error, nothing half under a final name, nothing left behind, and the next run works.
+What finds the remains of a killed run meets a fault as well (failures that compound).
 tests/tools/fail_io.c injects the faults.
 
 Tries some n of each command, the same for the same STINT_SEED; with STINT_CI_LONG=1 all of them."""
@@ -106,6 +107,7 @@ class Faults(unittest.TestCase):
         wanted, n_calls = self.files(), counted(self.counter)
         self.assertIn(old, [None, *wanted])
         self.assertGreater(n_calls, 0)
+        chance = random.Random(f"{SEED}.{words[0]}")
         for how in HOWS:
             for n in numbers(n_calls, how):
                 with self.subTest(words=words[0], how=how, n=n):
@@ -118,6 +120,9 @@ class Faults(unittest.TestCase):
                         for name, data in self.files().items():
                             if name in wanted and data != b"old":
                                 self.assertEqual(normal(data), normal(wanted[name]))
+                        again = f"{chance.randint(1, n_calls)}{chance.choice(HOWS[:5])}"
+                        done = self.call(words, text, again)
+                        self.assertIn(done.returncode, (0, 1), (again, done.stderr))
                         done = self.call(words, text, "0:none")
                         self.assertEqual(done.returncode, 0, done.stderr)
                     if done.returncode == 0 and words[0] == "chat" and done.stderr:
@@ -354,12 +359,15 @@ class Sockets(unittest.TestCase):
                 with self.subTest(how=how, each=each), Server(
                         "--slots", 1, environment=environment(counter, f"{each}*:{how}",
                                                               "sockets")) as server:
+                    server.health()
+                    n_files = server.open_files()
                     got = [text for _ in range(rounds) for text in self.ask(server)]
                     self.assertLessEqual(set(got), {right, None})
                     self.assertIn(right, got)
                     if how in self.HARMLESS:
                         self.assertNotIn(None, got)
                     self.assertGreater(counted(counter), each)
+                    server.wait_for_files(n_files)
 
 
 class Starting(unittest.TestCase):
