@@ -547,8 +547,16 @@ STINT_API stint_status stint_session_trace(const stint_session *session, const c
 
 enum { STINT_PRECISION_STEPS = 8 };
 
+/* How uncertain the logits before a step are. */
+typedef enum stint_signal {
+    STINT_SIGNAL_NONE = 0,
+    STINT_SIGNAL_ENTROPY = 1, /* nats */
+    STINT_SIGNAL_MARGIN = 2   /* the second probability over the first, 0 to 1 */
+} stint_signal;
+
 /* A precision schedule: the weight bits of each step (PMPD, section 4.2). 8 bits are the package's
- * INT8 weights, fewer bits its nested weights. */
+ * INT8 weights, fewer bits its nested weights. With a signal each token selects: steps[i] is the
+ * first one whose thresholds[i] the signal reaches, else the last one; all start at 0. */
 typedef struct stint_precision {
     size_t size;
     uint32_t prefill; /* bits for the prompt */
@@ -556,6 +564,8 @@ typedef struct stint_precision {
     struct {
         uint32_t bits, start; /* from this decode step on; the first start is 0, bits never rise */
     } steps[STINT_PRECISION_STEPS];
+    stint_signal signal;                         /* NONE: steps go by their number */
+    float thresholds[STINT_PRECISION_STEPS - 1]; /* [n_steps - 1], falling, not negative */
 } stint_precision;
 
 /* Sets the precision schedule from now on, at no cost. NULL: INT8 throughout, the schedule of a new
@@ -936,6 +946,10 @@ typedef struct stint_schedule_point {
     stint_precision precision; /* n_steps 0: not a schedule, or one per prompt */
     double quality, average_bits;
     uint64_t items; /* fewer than all: stopped early because it was too bad */
+    double error;   /* standard error of the quality; 0: not known ("bleu") */
+    double seconds; /* of an answer and its prompt, on average, by the times of the precisions */
+    /* When comparing: quality and average bits of each prompt, valid during the call; else NULL. */
+    const double *scores, *bits;
 } stint_schedule_point;
 
 typedef struct stint_schedule_options {
@@ -943,14 +957,17 @@ typedef struct stint_schedule_options {
     const char *data;      /* prompts and references, as the task "generate" reads them; to train: a
                               text */
     const char *metric;    /* "rouge-l" (default), "bleu", "token-f1", or "agreement": ROUGE-L
-                              against the model's own INT8 answers instead of the references */
+                              against the reference's own answers instead of the data's, or "kl":
+                              divergence from the reference behind its answer; less is better */
     uint64_t limit;        /* max items; default 0: all; to train: samples, default 256 */
     uint32_t n_tokens;     /* max tokens of an answer; default 64 */
     uint32_t n_candidates; /* steps at which a precision may begin, spread over the answer;
                               default 4 */
-    double epsilon;        /* share of the quality that may be lost; default 0.01 */
+    double epsilon;        /* share of the quality that may be lost, for "kl" the divergence;
+                              default 0.01 */
     uint32_t high, low;    /* to train and compare: the two precisions to switch between; default:
-                              the highest nested one and the one below it */
+                              the highest nested one and the one below it. To solve: steps begin at
+                              `high`; default: at the cheapest precision that is good enough */
     uint64_t seed;
     uint32_t epochs;              /* to train; default 30 */
     const char *const *schedules; /* to compare: as in stint_session_options */
@@ -961,6 +978,13 @@ typedef struct stint_schedule_options {
     void (*point)(void *context, const stint_schedule_point *point);
     bool (*canceled)(void *context);
     void *context; /* of the three callbacks above */
+    /* Not to train: the model whose quality counts, e.g. in float; default: the package in INT8. */
+    const stint_model *reference;
+    bool chat;            /* prompts are what a user says; answers are not cut at a line's end */
+    stint_signal signal;  /* to solve: find thresholds for each token instead of steps */
+    const char *minimize; /* to solve: "time" (default) or "bits" of a step */
+    const char *times;    /* "BITS:MS:MS,...": of a prompt's token and of a step at every precision
+                             that the package has; default: they are measured */
 } stint_schedule_options;
 
 typedef struct stint_schedule_result {
@@ -973,12 +997,14 @@ typedef struct stint_schedule_result {
      * and the share of the most frequent label in the held-out ones. */
     double training_accuracy, validation_accuracy, majority;
     double seconds;
+    double answer_seconds; /* of the selected schedule, as in stint_schedule_point */
 } stint_schedule_result;
 
-/* Searches the static schedule with the fewest bits that keeps the quality (PMPD, section 4.3). It
- * finds the lowest precision that is good enough throughout, then the steps at which lower ones may
- * begin. `point` receives every point that was tried. E_UNSUPPORTED for a model without nested
- * weights, E_ARG, E_FORMAT, E_IO, E_CANCELED. */
+/* Searches the cheapest static schedule that keeps the quality (PMPD, sections 4.1 and 4.3). It
+ * tries every precision of the prompt with every one of the steps, then the steps at which lower
+ * ones than the cheapest good pair's may begin, or thresholds of a signal. `point` receives every
+ * point that was tried. E_UNSUPPORTED for a model without nested weights, E_ARG, E_FORMAT, E_IO,
+ * E_CANCELED. */
 STINT_API stint_status stint_schedule_solve(const stint_model *model,
                                             const stint_schedule_options *options,
                                             stint_schedule_result *result);
@@ -988,7 +1014,7 @@ STINT_API stint_status stint_schedule_train(const stint_model *model,
                                             const stint_schedule_options *options,
                                             stint_schedule_result *result);
 /* Evaluates options->schedules and, for comparison: INT8, each precision throughout, random
- * switches, high and low in turn, and high in the first, the middle or the last third. */
+ * switches and steps, high and low in turn, and high in the first, the middle or the last third. */
 STINT_API stint_status stint_schedule_compare(const stint_model *model,
                                               const stint_schedule_options *options,
                                               stint_schedule_result *result);

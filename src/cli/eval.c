@@ -6,7 +6,7 @@
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/progress.h"
-#include "hub/store.h"
+#include "cli/reference.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -251,20 +251,6 @@ static bool run_methods(const struct st_cli_command *command, const struct subje
     return ok;
 }
 
-// One that others are compared with runs exactly: quantized blocks in float.
-static stint_model *open_exact(const struct st_cli_command *command,
-                               const struct st_cli_common *common) {
-    struct st_cli_common exact = *common;
-    stint_model_info info = {.size = sizeof info};
-    stint_model *model = st_cli_open_model(command, common, NULL, NULL);
-    if (model == NULL || stint_model_describe(model, &info) != STINT_OK ||
-        info.exec != STINT_EXEC_FAST)
-        return model;
-    stint_model_close(model);
-    exact.exec = STINT_EXEC_FLOAT;
-    return st_cli_open_model(command, &exact, NULL, NULL);
-}
-
 static bool open_all(const struct st_cli_command *command, const struct eval_options *options,
                      stint_model **model, stint_model **reference, struct subject *subject) {
     subject->options = options;
@@ -276,17 +262,12 @@ static bool open_all(const struct st_cli_command *command, const struct eval_opt
     // Methods are applied to what a model is in float.
     bool exact = (options->methods != NULL || options->method != NULL) &&
                  options->common.exec == STINT_EXEC_DEFAULT;
-    *model = exact ? open_exact(command, &options->common)
+    *model = exact ? st_cli_open_exact(command, &options->common)
                    : st_cli_open_model(command, &options->common, NULL, NULL);
     subject->model = *model;
     if (*model == NULL || options->reference == NULL) return *model != NULL;
-    struct st_cli_common common = options->common;
-    char *path;
-    if (st_hub_find(options->reference, &path) != STINT_OK) return st_cli_failed(command) == 0;
-    common.model = path;
-    common.exec = STINT_EXEC_DEFAULT;
-    subject->reference = *reference = open_exact(command, &common);
-    free(path);
+    subject->reference = *reference =
+        st_cli_open_reference(command, &options->common, options->reference);
     return *reference != NULL;
 }
 

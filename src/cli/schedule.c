@@ -5,6 +5,7 @@
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/reference.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -12,7 +13,8 @@
 
 struct schedule_options {
     struct st_cli_common common;
-    const char *data, *metric, *output, *schedules;
+    const char *data, *metric, *output, *schedules, *reference, *minimize, *times, *signal;
+    bool chat;
     uint32_t limit, n_tokens, n_candidates, high, low, epochs;
     float epsilon;
     uint64_t seed;
@@ -31,7 +33,8 @@ static const struct st_cli_option rows[] = {
      .kind = ST_CLI_TEXT,
      .value = "NAME",
      .preset = "rouge-l",
-     .help = "rouge-l, bleu, token-f1, or agreement: ROUGE-L with the model's own output in INT8",
+     .help = "rouge-l, bleu, token-f1; agreement: ROUGE-L with the reference's own output; or kl: "
+             "divergence from the reference behind its output, less is better",
      .offset = offsetof(struct schedule_options, metric)},
     {.name = "output",
      .letter = 'o',
@@ -45,8 +48,39 @@ static const struct st_cli_option rows[] = {
      .preset = "0.01",
      .min = 1e-6,
      .max = 1,
-     .help = "solve: acceptable loss of quality, as a share of INT8's",
+     .help = "solve: acceptable loss of quality, as a share of the reference's; for kl the "
+             "divergence",
      .offset = offsetof(struct schedule_options, epsilon)},
+    {.name = "reference",
+     .kind = ST_CLI_TEXT,
+     .value = "MODEL",
+     .help =
+         "solve, compare: the model whose quality counts, e.g. the checkpoint of the package in "
+         "float; without it the package in INT8",
+     .offset = offsetof(struct schedule_options, reference)},
+    {.name = "minimize",
+     .kind = ST_CLI_TEXT,
+     .value = "WHAT",
+     .preset = "time",
+     .help = "solve: time, of an answer and its prompt; or bits, of a step",
+     .offset = offsetof(struct schedule_options, minimize)},
+    {.name = "times",
+     .kind = ST_CLI_TEXT,
+     .value = "BITS:MS:MS,...",
+     .help = "solve: milliseconds of a prompt's token and of a step at each precision, on the "
+             "machine that counts; without it they are measured here",
+     .offset = offsetof(struct schedule_options, times)},
+    {.name = "signal",
+     .kind = ST_CLI_TEXT,
+     .value = "NAME",
+     .preset = "none",
+     .help = "solve: instead of steps find thresholds for each token, of the entropy or the margin "
+             "of the logits before it",
+     .offset = offsetof(struct schedule_options, signal)},
+    {.name = "chat",
+     .kind = ST_CLI_FLAG,
+     .help = "solve, compare: prompts are what a user says, in the model's chat format",
+     .offset = offsetof(struct schedule_options, chat)},
     {.name = "candidates",
      .kind = ST_CLI_UINT,
      .value = "N",
@@ -81,7 +115,8 @@ static const struct st_cli_option rows[] = {
      .value = "B",
      .min = 2,
      .max = 8,
-     .help = "train, compare: the first precision; without it the package's highest",
+     .help = "train, compare: the first precision, without it the package's highest; solve: the "
+             "steps begin at this one, without it at the cheapest that is good enough",
      .offset = offsetof(struct schedule_options, high)},
     {.name = "low",
      .kind = ST_CLI_UINT,
@@ -122,46 +157,72 @@ static void show_progress(void *context, const char *what, uint64_t done, uint64
     st_cli_progress_show(&w->progress, what, done, total);
 }
 
+static const char *const signals[] = {"none", "entropy", "margin"};
+
 static json_t *describe(const stint_precision *p) {
     if (p->n_steps == 0) return json_null();
     json_t *decode = json_array();
     for (uint32_t i = 0; i < p->n_steps; i++)
         json_array_append_new(decode, json_pack("[I, I]", (json_int_t)p->steps[i].bits,
                                                 (json_int_t)p->steps[i].start));
-    return json_pack("{s:I, s:o}", "prefill", (json_int_t)p->prefill, "decode", decode);
+    json_t *schedule = json_pack("{s:I, s:o}", "prefill", (json_int_t)p->prefill, "decode", decode);
+    if (p->signal == STINT_SIGNAL_NONE) return schedule;
+    json_t *thresholds = json_array();
+    for (uint32_t i = 0; i + 1 < p->n_steps; i++)
+        json_array_append_new(thresholds, json_real((double)p->thresholds[i]));
+    json_object_set_new(schedule, "signal", json_string(signals[p->signal]));
+    json_object_set_new(schedule, "thresholds", thresholds);
+    return schedule;
 }
 
-// "8 | 4, 3 from 21": the bits of the prompt, then those of the steps.
+// "8 | 4, 3 from 21": the bits of the prompt, then those of the steps. "8 | 4, 3 below entropy
+// 1.2".
 enum { PRECISION_TEXT = 128 };
 static const char *precision_text(const stint_precision *p, char text[PRECISION_TEXT]) {
     int n = 0;
     text[0] = '\0';
     if (p->n_steps == 0) return "";
     n += snprintf(text, PRECISION_TEXT, "%u | %u", p->prefill, p->steps[0].bits);
-    for (uint32_t i = 1; i < p->n_steps; i++)
-        n += snprintf(text + n, (size_t)(PRECISION_TEXT - n), ", %u from %u", p->steps[i].bits,
-                      p->steps[i].start);
+    for (uint32_t i = 1; i < p->n_steps && n < PRECISION_TEXT; i++) {
+        size_t room = (size_t)(PRECISION_TEXT - n);
+        if (p->signal == STINT_SIGNAL_NONE)
+            n += snprintf(text + n, room, ", %u from %u", p->steps[i].bits, p->steps[i].start);
+        else
+            n += snprintf(text + n, room, ", %u below %s %.3g", p->steps[i].bits,
+                          signals[p->signal], (double)p->thresholds[i - 1]);
+    }
     return text;
+}
+
+static void add_list(json_t *object, const char *key, const double *values, uint64_t n) {
+    if (values == NULL) return;
+    json_t *list = json_array();
+    for (uint64_t i = 0; i < n; i++) json_array_append_new(list, json_real(values[i]));
+    json_object_set_new(object, key, list);
 }
 
 static void take_point(void *context, const stint_schedule_point *point) {
     struct watcher *w = context;
     char text[PRECISION_TEXT];
     if (w->curve != NULL) {
-        json_array_append_new(w->curve,
-                              json_pack("{s:s, s:o, s:f, s:f, s:I}", "name", point->name,
-                                        "schedule", describe(&point->precision), "quality",
-                                        point->quality, "average_bits", point->average_bits,
-                                        "items", (json_int_t)point->items));
+        json_t *object =
+            json_pack("{s:s, s:o, s:f, s:f, s:f, s:f, s:I}", "name", point->name, "schedule",
+                      describe(&point->precision), "quality", point->quality, "error", point->error,
+                      "average_bits", point->average_bits, "seconds", point->seconds, "items",
+                      (json_int_t)point->items);
+        add_list(object, "scores", point->scores, point->items);
+        add_list(object, "bits", point->bits, point->items);
+        json_array_append_new(w->curve, object);
         return;
     }
     st_cli_progress_end(&w->progress);
     if (!w->titled)
-        printf("%-24s %-32s %8s %8s\n", "", "bits: prompt | steps", "average", "quality");
+        printf("%-24s %-32s %8s %8s %8s %10s\n", "", "bits: prompt | steps", "average", "quality",
+               "+-", "ms");
     w->titled = true;
-    printf("%-24s %-32s %8.3f %8.4f  %llu items\n", point->name,
+    printf("%-24s %-32s %8.3f %8.4f %8.4f %10.1f  %llu items\n", point->name,
            precision_text(&point->precision, text), point->average_bits, point->quality,
-           (unsigned long long)point->items);
+           point->error, 1e3 * point->seconds, (unsigned long long)point->items);
 }
 
 // Splits --schedules at its commas, in place.
@@ -184,17 +245,21 @@ static int report(const struct st_cli_command *command, const char *action,
     bool train = strcmp(action, "train") == 0, solve = strcmp(action, "solve") == 0;
     if (curve != NULL) {
         json_t *object =
-            json_pack("{s:o, s:f, s:f, s:f, s:I, s:o, s:f, s:f, s:f, s:f}", "schedule",
+            json_pack("{s:o, s:f, s:f, s:f, s:f, s:I, s:o, s:f, s:f, s:f, s:f}", "schedule",
                       describe(&r->selected), "quality", r->quality, "reference", r->reference,
-                      "average_bits", r->average_bits, "items", (json_int_t)r->items, "curve",
-                      curve, "training_accuracy", r->training_accuracy, "validation_accuracy",
-                      r->validation_accuracy, "majority", r->majority, "seconds", r->seconds);
+                      "average_bits", r->average_bits, "answer_seconds", r->answer_seconds, "items",
+                      (json_int_t)r->items, "curve", curve, "training_accuracy",
+                      r->training_accuracy, "validation_accuracy", r->validation_accuracy,
+                      "majority", r->majority, "seconds", r->seconds);
         return st_cli_print_json(command->name, object) ? ST_CLI_DONE : ST_CLI_FAILED;
     }
     if (solve)
-        fprintf(stderr, "%s: %.3f bits on average, quality %.4f of %.4f (%+.2f %%), %.1f s\n",
+        fprintf(stderr,
+                "%s: %.3f bits on average, quality %.4f of %.4f (%+.2f %%), %.1f ms an answer; "
+                "%.1f s\n",
                 precision_text(&r->selected, text), r->average_bits, r->quality, r->reference,
-                r->reference > 0 ? 100 * (r->quality / r->reference - 1) : 0.0, r->seconds);
+                r->reference > 0 ? 100 * (r->quality / r->reference - 1) : 0.0,
+                1e3 * r->answer_seconds, r->seconds);
     if (train)
         fprintf(stderr,
                 "%llu samples: %.1f %% right, %.1f %% of the held-out ones; the most frequent "
@@ -205,11 +270,22 @@ static int report(const struct st_cli_command *command, const char *action,
     return ST_CLI_DONE;
 }
 
+// Of --signal; the number of signals for an unknown name.
+static stint_signal signal_of(const char *name) {
+    size_t i = 0, n = sizeof signals / sizeof *signals;
+    while (i < n && strcmp(signals[i], name) != 0) i++;
+    return (stint_signal)i;
+}
+
 static int call(const struct st_cli_command *command, const char *action, schedule_fn *fn,
                 const struct schedule_options *o) {
     const char *names[16];
     char *list = o->schedules != NULL ? strdup(o->schedules) : NULL;
     stint_model *model = st_cli_open_model(command, &o->common, NULL, NULL);
+    stint_model *reference = NULL;
+    if (model != NULL && o->reference != NULL)
+        reference = st_cli_open_reference(command, &o->common, o->reference);
+    bool opened = model != NULL && (reference != NULL || o->reference == NULL);
     stint_session_options session = st_cli_session_options(&o->common);
     struct watcher w = {.curve = o->common.json ? json_array() : NULL};
     stint_schedule_options options = {.size = sizeof options,
@@ -230,19 +306,25 @@ static int call(const struct st_cli_command *command, const char *action, schedu
                                       .progress = show_progress,
                                       .point = take_point,
                                       .canceled = canceled,
-                                      .context = &w};
+                                      .context = &w,
+                                      .reference = reference,
+                                      .chat = o->chat,
+                                      .minimize = o->minimize,
+                                      .times = o->times,
+                                      .signal = signal_of(o->signal)};
     stint_schedule_result result = {.size = sizeof result};
     int status = ST_CLI_FAILED;
     st_cli_interrupt_note();
-    bool ok = model != NULL && fn(model, &options, &result) == STINT_OK;
+    bool ok = opened && fn(model, &options, &result) == STINT_OK;
     st_cli_interrupt_watch(NULL);
     st_cli_progress_end(&w.progress);
     if (ok)
         status = report(command, action, o, &result, w.curve);
-    else if (model != NULL)
+    else if (opened)
         st_cli_failed(command);
     if (!ok) json_decref(w.curve);
     free(list);
+    stint_model_close(reference);
     stint_model_close(model);
     return status;
 }
@@ -285,6 +367,10 @@ static int run(const struct st_cli_command *command, void *target) {
         return ST_CLI_USAGE;
     }
     if (strcmp(action, "show") == 0) return show(command, o);
+    if (signal_of(o->signal) == sizeof signals / sizeof *signals) {
+        st_cli_error(command->name, "--signal '%s' is not one of none, entropy, margin", o->signal);
+        return ST_CLI_USAGE;
+    }
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++) {
         if (strcmp(action, actions[i].name) != 0) continue;
         if (o->data != NULL) return call(command, action, actions[i].fn, o);
@@ -302,8 +388,8 @@ const struct st_cli_command st_cli_schedule_command = {
     .action = "solve|train|compare|show",
     .about =
         "Decoding reads the weights for every token, so fewer bits are faster. solve "
-        "searches the schedule with the fewest bits that preserves quality on prompts with "
-        "references; train makes one that depends on each prompt, from any text; compare sets "
+        "searches the fastest schedule that preserves quality on prompts with references; train "
+        "makes one that depends on each prompt, from any text; compare sets "
         "schedules beside each other and beside simpler methods. MODEL is a package with nested "
         "weights, as 'stint prepare' makes them.",
     .example = "stint schedule novels.stint solve -d prompts.jsonl -m agreement -o fast.json",

@@ -4,7 +4,7 @@
 #include <string.h>
 
 stint_status st_quality_find(const char *name, enum st_quality_metric *metric) {
-    static const char *const names[] = {"rouge-l", "bleu", "token-f1", "agreement"};
+    static const char *const names[] = {"rouge-l", "bleu", "token-f1", "agreement", "kl"};
     *metric = ST_ROUGE_L;
     if (!name) return STINT_OK;
     for (int i = 0; i < ST_QUALITY_METRICS; i++)
@@ -13,23 +13,28 @@ stint_status st_quality_find(const char *name, enum st_quality_metric *metric) {
             return STINT_OK;
         }
     return st_fail(STINT_E_ARG,
-                   "metric '%.64s' is not known; known are: rouge-l, bleu, token-f1, agreement",
+                   "metric '%.64s' is not known; known are: rouge-l, bleu, token-f1, agreement, "
+                   "kl",
                    name);
 }
 
 stint_status st_quality_add(struct st_quality *q, enum st_quality_metric metric,
-                            const struct st_fork *fork, char *const *expected, size_t n,
-                            double reference) {
+                            const struct st_quality_of_item *item) {
+    const struct st_fork *fork = item->fork;
     if (metric == ST_BLEU)
-        ST_TRY(st_bleu_add(&q->bleu, fork->text, expected, n));
+        ST_TRY(st_bleu_add(&q->bleu, fork->text, item->expected, item->n));
     else if (metric == ST_TOKEN_F1)
-        ST_TRY(st_token_f1(fork->text, expected, n, &q->last));
+        ST_TRY(st_token_f1(fork->text, item->expected, item->n, &q->last));
+    else if (metric == ST_KL)
+        q->last = st_fork_divergence(fork);
     else
-        ST_TRY(st_rouge_l(fork->text, expected, n, &q->last));
+        ST_TRY(st_rouge_l(fork->text, item->expected, item->n, &q->last));
+    double worse = item->reference - q->last;
     st_mean_add(&q->mean, q->last);
-    st_mean_add(&q->less, reference - q->last);
+    st_mean_add(&q->less, metric == ST_KL ? -worse : worse);
     q->bits += st_fork_sum_bits(fork);
-    q->steps += stint_session_length(fork->session, 0) - fork->n_prompt;
+    q->steps += st_fork_steps(fork);
+    q->seconds += item->seconds;
     return STINT_OK;
 }
 
@@ -39,4 +44,8 @@ double st_quality_value(const struct st_quality *q, enum st_quality_metric metri
 
 double st_quality_bits(const struct st_quality *q) {
     return q->steps ? (double)q->bits / (double)q->steps : 0.0;
+}
+
+double st_quality_seconds(const struct st_quality *q) {
+    return q->mean.n > 0.0 ? q->seconds / q->mean.n : 0.0;
 }

@@ -12,6 +12,7 @@ struct st_schedule_run {
     uint32_t n_tokens, n_candidates;
     unsigned high, low; // the highest nested precision and the one below it
     double epsilon;
+    bool by_bits;   // the cheapest schedule has the fewest bits, not the shortest time
     uint64_t begun; // ns
     uint64_t done, total;
 };

@@ -6,6 +6,7 @@
 #include "base/buffer.h"
 #include "base/log_sum.h"
 #include "base/size.h"
+#include "eval/divergence.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -154,15 +155,10 @@ static void compare_row(void *context, const float *logits, size_t vocab, int32_
         if (logits[v] > logits[best]) best = v;
         if (exact[v] > exact[best_exact]) best_exact = v;
     }
-    double log_p = -st_log_sum(exact, vocab);
-    double log_q = -st_log_sum(logits, vocab), sum = 0.0;
-    for (size_t v = 0; v < vocab; v++) {
-        double p = (double)exact[v] + log_p;
-        sum += exp(p) * (p - ((double)logits[v] + log_q));
-    }
     st_mean_add(&a->same, best == best_exact);
-    st_mean_add(&a->divergence, sum);
-    st_mean_add(&a->lost, (double)exact[next] + log_p - ((double)logits[next] + log_q));
+    st_mean_add(&a->divergence, st_divergence(exact, logits, vocab));
+    st_mean_add(&a->lost, (double)exact[next] - st_log_sum(exact, vocab) -
+                              ((double)logits[next] - st_log_sum(logits, vocab)));
 }
 
 static stint_status compare_window(void *context, const struct window *w) {

@@ -262,7 +262,7 @@ static stint_status open_trainer(struct trainer *t) {
                        "candidates %u, samples %zu, tokens %u: expected 2 to %d, %d to %d, and "
                        "%u to 4096",
                        n, t->n_samples, t->run.n_tokens, ST_LEARNED_CHOICES, HELD_OUT, 1 << 20, n);
-    ST_TRY(st_fork_open(model, o->session, LONGEST, t->run.n_tokens, &t->fork));
+    ST_TRY(st_fork_open(model, o->session, LONGEST, t->run.n_tokens, false, &t->fork));
     ST_TRY(set_choices(t));
     struct st_arena measure = st_arena_measure();
     lay_out(t, &measure);

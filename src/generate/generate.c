@@ -8,6 +8,7 @@
 #include "generate/teller.h"
 #include "session/kv/copy.h"
 #include "session/precision/precision.h"
+#include "session/precision/signal.h"
 #include "session/session.h"
 
 #include <stdlib.h>
@@ -31,6 +32,7 @@ struct answer {
     struct st_teller teller;
     int32_t *ids; // [capacity] or NULL
     int32_t newest;
+    float signal; // of the logits before the next step (precision/signal.h)
     bool ended;
     stint_generation_result result;
 };
@@ -55,6 +57,7 @@ static stint_status next(struct call *c, struct answer *a, float *logits) {
     struct st_generated generated;
     struct st_token token;
     a->ended = true;
+    a->signal = st_signal_read(c->s->precision.signal, logits, c->s->model->config.vocab);
     if (!st_generator_next(g, &c->scratch, logits, a->held->history, a->held->length, &token))
         return STINT_OK;
     a->ended = !st_generator_accept(g, &token, &generated);
@@ -127,7 +130,7 @@ static stint_status steps(struct call *c, bool *any) {
     for (uint32_t i = 0; i < c->n; i++) {
         const struct answer *a = &c->answers[i];
         if (a->ended) continue;
-        bits[i] = st_precision_at(&c->s->precision, a->generator.n_generated - 1);
+        bits[i] = st_precision_at(&c->s->precision, a->generator.n_generated - 1, a->signal);
         waits |= (uint64_t)1 << i;
     }
     *any = waits != 0;

@@ -25,8 +25,9 @@ static size_t max_drafts(const struct stint_session *s, const struct st_rows_tex
     size_t max = st_min(s->n_drafts, s->n_context - s->sequences[text->sequence].length - 1);
     if (g->options.max_tokens > 0) max = st_min(max, g->options.max_tokens - g->n_generated - 1);
     size_t n = 0, step = g->n_generated; // of the first draft
-    unsigned bits = st_precision_at(text->precision, step - 1);
-    while (n < max && st_precision_at(text->precision, step + n) == bits) n++;
+    if (text->precision->signal != STINT_SIGNAL_NONE) return 0; // what it will need is not known
+    unsigned bits = st_precision_at(text->precision, step - 1, 0.0f);
+    while (n < max && st_precision_at(text->precision, step + n, 0.0f) == bits) n++;
     return n;
 }
 

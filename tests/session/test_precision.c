@@ -15,6 +15,8 @@
 
 #define MODEL STINT_TESTS_DIR "/models/novels-2"
 
+#define SIGNAL "\"prefill\":8,\"decode\":[[4,0],[3,0],[2,0]],\"signal\":\"margin\","
+
 static stint_model *model, *flat; // with nested weights, and without
 static char fingerprint[ST_FINGERPRINT_BYTES];
 
@@ -48,7 +50,7 @@ static void precision_falls_where_it_says(void **state) {
     const stint_precision p = {.n_steps = 3, .steps = {{4, 0}, {3, 10}, {2, 20}}};
     const unsigned wanted[][2] = {{0, 4}, {9, 4}, {10, 3}, {19, 3}, {20, 2}, {1000, 2}};
     for (size_t i = 0; i < 6; i++)
-        assert_int_equal(st_precision_at(&p, wanted[i][0]), wanted[i][1]);
+        assert_int_equal(st_precision_at(&p, wanted[i][0], 0.0f), wanted[i][1]);
 }
 
 static void assert_refused(const char *spec, stint_status wanted, const char *piece) {
@@ -83,6 +85,15 @@ static void bad_schedules_are_refused_with_the_reason(void **state) {
         {f, "\"prefill\":8,\"decode\":[[4,0.5]]", "pairs", STINT_E_FORMAT},
         {f, "\"prefill\":8", "\"decode\" is missing", STINT_E_FORMAT},
         {f, "\"prefill\":\"x\",\"decode\":[[4,0]]", "prefill", STINT_E_FORMAT},
+        {f, SIGNAL "\"thresholds\":[0.1,0.5]", "threshold 1 is 0.5: they fall", STINT_E_ARG},
+        {f, SIGNAL "\"thresholds\":[0.5,-1]", "none is negative", STINT_E_ARG},
+        {f, SIGNAL "\"thresholds\":[0.5]", "a list of 2 numbers", STINT_E_FORMAT},
+        {f, SIGNAL "\"thresholds\":[0.5,\"x\"]", "holds numbers", STINT_E_FORMAT},
+        {f, SIGNAL "\"x\":1", "a list of 2 numbers", STINT_E_FORMAT},
+        {f, "\"prefill\":8,\"decode\":[[4,0],[3,1]],\"signal\":\"entropy\",\"thresholds\":[1]",
+         "with a signal all start at 0", STINT_E_ARG},
+        {f, "\"prefill\":8,\"decode\":[[4,0]],\"signal\":\"mood\"", "'mood' is not known",
+         STINT_E_ARG},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_refused(file(cases[i].package, cases[i].rest), cases[i].status, cases[i].piece);
@@ -107,6 +118,15 @@ static void a_written_schedule_is_read_again(void **state) {
     assert_int_equal(st_schedule_load(model, path, &s), STINT_OK);
     assert_memory_equal(&s.precision, &p, sizeof p);
     assert_null(s.learned);
+    const stint_precision by_signal = {.size = sizeof p,
+                                       .prefill = 4,
+                                       .n_steps = 3,
+                                       .steps = {{4, 0}, {3, 0}, {2, 0}},
+                                       .signal = STINT_SIGNAL_ENTROPY,
+                                       .thresholds = {1.1f, 0.3f}};
+    assert_int_equal(st_schedule_write(model, &by_signal, path), STINT_OK);
+    assert_int_equal(st_schedule_load(model, path, &s), STINT_OK);
+    assert_memory_equal(&s.precision, &by_signal, sizeof by_signal);
     snprintf(path, sizeof path, "%s/no/out.json", ts_temp_folder());
     assert_int_equal(st_schedule_write(model, &p, path), STINT_E_IO);
 }

@@ -31,6 +31,7 @@ struct st_job {
     uint64_t prefilled;   // 0: its prompt is not finished
     size_t done;          // tokens of the prompt that the sequence holds
     stint_precision precision;
+    float signal;    // of the logits before the next step (precision/signal.h)
     int32_t next_id; // the newest token; the sequence does not hold it yet
     struct st_scheduler_usage usage;
     struct st_record record;

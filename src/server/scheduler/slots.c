@@ -8,6 +8,7 @@
 #include "session/kv/copy.h"
 #include "session/precision/learned.h"
 #include "session/precision/precision.h"
+#include "session/precision/signal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -242,6 +243,8 @@ static enum st_scheduler_end go_on(struct st_slots *slots, uint32_t slot, float 
     const struct st_sequence *held = &slots->session->sequences[slot];
     struct st_job *job = slots->slots[slot].job;
     struct st_token token;
+    job->signal =
+        st_signal_read(job->precision.signal, logits, slots->session->model->config.vocab);
     if (!st_generator_next(&job->generator, &slots->scratch, logits, held->history, held->length,
                            &token))
         return st_job_reason(job);
@@ -375,7 +378,8 @@ static uint32_t step_batch(struct st_slots *slots, unsigned bits, const uint32_t
 }
 
 static unsigned next_bits(const struct st_slot *slot) {
-    return st_precision_at(&slot->job->precision, slot->job->usage.generated_tokens - 1);
+    const struct st_job *job = slot->job;
+    return st_precision_at(&job->precision, job->usage.generated_tokens - 1, job->signal);
 }
 
 uint32_t st_slots_step(struct st_slots *slots, struct st_slot_end *ends, uint64_t *steps) {

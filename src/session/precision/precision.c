@@ -2,6 +2,7 @@
 #include "session/precision/precision.h"
 
 #include "base/size.h"
+#include "session/precision/signal.h"
 
 static stint_status check_bits(const struct stint_model *m, uint32_t bits) {
     if (st_nested_has(&m->nested, bits)) return STINT_OK;
@@ -14,6 +15,22 @@ static stint_status check_bits(const struct stint_model *m, uint32_t bits) {
     return st_fail(STINT_E_ARG,
                    "precision %u: this package has %u to %u bits, and 8 for its INT8 weights", bits,
                    m->nested.low, m->nested.high);
+}
+
+static stint_status check_signal(const stint_precision *p) {
+    if (p->signal == STINT_SIGNAL_NONE) return STINT_OK;
+    if ((unsigned)p->signal >= ST_N_SIGNALS)
+        return st_fail(STINT_E_ARG, "signal %u is not known", (unsigned)p->signal);
+    for (uint32_t i = 0; i < p->n_steps; i++)
+        if (p->steps[i].start != 0)
+            return st_fail(STINT_E_ARG,
+                           "precision %u starts at step %u: with a signal all start at 0",
+                           p->steps[i].bits, p->steps[i].start);
+    for (uint32_t i = 0; i + 1 < p->n_steps; i++)
+        if (!(p->thresholds[i] >= 0.0f) || (i && p->thresholds[i] > p->thresholds[i - 1]))
+            return st_fail(STINT_E_ARG, "threshold %u is %g: they fall, and none is negative", i,
+                           (double)p->thresholds[i]);
+    return STINT_OK;
 }
 
 stint_status st_precision_check(const struct stint_model *model, const stint_precision *p) {
@@ -33,11 +50,18 @@ stint_status st_precision_check(const struct stint_model *model, const stint_pre
             return st_fail(STINT_E_ARG, "precision rises from %u to %u: it may only fall",
                            p->steps[i - 1].bits, p->steps[i].bits);
     }
-    return STINT_OK;
+    return check_signal(p);
 }
 
-unsigned st_precision_at(const stint_precision *p, size_t step) {
+static unsigned at_signal(const stint_precision *p, float signal) {
+    uint32_t i = 0;
+    while (i + 1 < p->n_steps && !(signal >= p->thresholds[i])) i++;
+    return p->steps[i].bits;
+}
+
+unsigned st_precision_at(const stint_precision *p, size_t step, float signal) {
     unsigned bits = p->steps[0].bits;
+    if (p->signal != STINT_SIGNAL_NONE) return at_signal(p, signal);
     for (uint32_t i = 1; i < p->n_steps && p->steps[i].start <= step; i++) bits = p->steps[i].bits;
     return bits;
 }

@@ -19,8 +19,9 @@ static inline stint_precision st_precision_uniform(uint32_t prefill, uint32_t bi
 // that is not 0, steps or precisions out of order.
 stint_status st_precision_check(const struct stint_model *model, const stint_precision *precision);
 
-// The precision of decode step `step`.
-unsigned st_precision_at(const stint_precision *precision, size_t step);
+// The precision of decode step `step`, behind logits of that signal (signal.h), which counts only
+// where the schedule has one.
+unsigned st_precision_at(const stint_precision *precision, size_t step, float signal);
 
 // The highest precision of the nested weights that is at most `most` and below `bits`; 0: none.
 unsigned st_precision_below(const struct stint_model *model, unsigned most, unsigned bits);

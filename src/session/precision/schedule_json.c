@@ -2,6 +2,7 @@
 #include "session/precision/schedule_json.h"
 
 #include "base/output.h"
+#include "session/precision/signal.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -39,6 +40,23 @@ static stint_status read_step(const json_t *step, stint_precision *p) {
     return STINT_OK;
 }
 
+static stint_status read_signal(const json_t *json, stint_precision *p) {
+    const char *name = NULL;
+    const json_t *list = json_object_get(json, "thresholds"), *value;
+    size_t i;
+    ST_TRY(st_json_string(json, "signal", &name));
+    ST_TRY(st_signal_find(name, &p->signal));
+    if (p->signal == STINT_SIGNAL_NONE) return STINT_OK;
+    if (!json_is_array(list) || json_array_size(list) + 1 != p->n_steps)
+        return st_fail(STINT_E_FORMAT, "\"thresholds\": expected a list of %u numbers",
+                       p->n_steps ? p->n_steps - 1 : 0);
+    json_array_foreach(list, i, value) {
+        if (!json_is_number(value)) return st_fail(STINT_E_FORMAT, "\"thresholds\" holds numbers");
+        p->thresholds[i] = (float)json_number_value(value);
+    }
+    return STINT_OK;
+}
+
 stint_status st_schedule_parse(const struct stint_model *model, const json_t *json,
                                stint_precision *precision) {
     stint_precision p = {.size = sizeof p};
@@ -49,6 +67,7 @@ stint_status st_schedule_parse(const struct stint_model *model, const json_t *js
     if (!json_is_array(decode)) return st_fail(STINT_E_FORMAT, "\"decode\" is missing or no array");
     p.prefill = (uint32_t)prefill;
     json_array_foreach(decode, i, step) ST_TRY(read_step(step, &p));
+    ST_TRY(read_signal(json, &p));
     ST_TRY(st_precision_check(model, &p));
     *precision = p;
     return STINT_OK;
@@ -65,7 +84,14 @@ json_t *st_schedule_describe(const stint_precision *p) {
     for (uint32_t i = 0; i < p->n_steps; i++)
         json_array_append_new(decode, json_pack("[I, I]", (json_int_t)p->steps[i].bits,
                                                 (json_int_t)p->steps[i].start));
-    return json_pack("{s:I, s:o}", "prefill", (json_int_t)p->prefill, "decode", decode);
+    json_t *schedule = json_pack("{s:I, s:o}", "prefill", (json_int_t)p->prefill, "decode", decode);
+    if (p->signal == STINT_SIGNAL_NONE || !schedule) return schedule;
+    json_t *thresholds = json_array();
+    for (uint32_t i = 0; i + 1 < p->n_steps; i++)
+        json_array_append_new(thresholds, json_real((double)p->thresholds[i]));
+    json_object_set_new(schedule, "signal", json_string(st_signal_name(p->signal)));
+    json_object_set_new(schedule, "thresholds", thresholds);
+    return schedule;
 }
 
 static stint_status write_json(const json_t *file, const char *path) {
