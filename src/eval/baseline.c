@@ -127,7 +127,8 @@ static stint_status calibrate(struct st_baseline *b, const struct st_baseline_op
     float *logits = malloc(ROWS * b->source->config.vocab * sizeof *logits);
     if (!logits) return no_memory();
     for (size_t i = 0; i < b->n_inputs; i++)
-        memset(b->inputs[i].max, 0, b->inputs[i].n * sizeof *b->inputs[i].max);
+        if (b->inputs[i].max) // layers may have fewer blocks than the model's most
+            memset(b->inputs[i].max, 0, b->inputs[i].n * sizeof *b->inputs[i].max);
     stint_status status = stint_session_open(b->source, &options, &b->session);
     if (status == STINT_OK) status = observe_ids(b, o, logits);
     stint_session_close(b->session);

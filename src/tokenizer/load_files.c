@@ -136,9 +136,11 @@ static stint_status read_template_file(const struct st_files *files, struct stin
     struct st_file file;
     if (t->chat_template || !st_files_has(files, "chat_template.jinja")) return STINT_OK;
     ST_TRY(st_files_open(files, "chat_template.jinja", &file));
-    t->chat_template = file.map.bytes ? strndup((const char *)file.map.data, file.map.bytes) : NULL;
+    size_t n = file.map.bytes;
+    t->chat_template = n ? strndup((const char *)file.map.data, n) : NULL;
     st_file_close(&file);
-    return STINT_OK;
+    return n && !t->chat_template ? st_fail(STINT_E_NOMEM, "no memory for a chat template")
+                                  : STINT_OK;
 }
 
 static stint_status apply(const struct st_files *files, const char *name, const json_t *json,

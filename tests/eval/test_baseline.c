@@ -118,12 +118,32 @@ static void a_prefix_comes_first(void **state) {
     st_baseline_close(b);
 }
 
+// Inputs of blocks that a layer does not have stay empty.
+static void a_mixture_may_have_dense_layers(void **state) {
+    (void)state;
+    stint_model *mixture = NULL;
+    struct st_ids few = {0};
+    struct st_baseline *b = NULL;
+    struct st_baseline_options options = {.ids = &few};
+    struct st_baseline_method method = {.static_scale = true};
+    for (int32_t i = 0; i < 40; i++) assert_int_equal(st_ids_append(&few, i % 32), STINT_OK);
+    assert_int_equal(
+        stint_model_open(STINT_SOURCE_DIR "/tests/golden/models/qwen2moe-dense", NULL, &mixture),
+        STINT_OK);
+    if (st_baseline_open(&method, mixture, &options, &b) != STINT_OK)
+        fail_msg("%s", stint_error_text());
+    st_baseline_close(b);
+    stint_model_close(mixture);
+    st_ids_free(&few);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_surrounds_quantization_changes_nothing),
         cmocka_unit_test(finer_scales_lose_less),
         cmocka_unit_test(it_can_be_canceled),
         cmocka_unit_test(a_prefix_comes_first),
+        cmocka_unit_test(a_mixture_may_have_dense_layers),
     };
     return cmocka_run_group_tests(tests, open_model, close_model);
 }

@@ -149,7 +149,8 @@ stint_status st_learned_write(const struct stint_model *model, const struct st_p
     for (size_t i = 0; i < net->n_choices; i++)
         json_array_append_new(list, st_schedule_describe(&choices[i]));
     json_t *meta = json_pack("{s:s, s:o}", "package", fingerprint, "choices", list);
-    char *text = meta ? json_dumps(meta, JSON_COMPACT) : NULL;
+    bool whole = meta && json_array_size(list) == net->n_choices;
+    char *text = whole ? json_dumps(meta, JSON_COMPACT) : NULL;
     stint_status status =
         text ? st_package_create(path, &writer) : st_fail(STINT_E_NOMEM, "no memory to write");
     if (status == STINT_OK) {
