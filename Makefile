@@ -7,7 +7,7 @@ JOBS ?= $(shell nproc)
 TEST_JOBS ?= $(shell expr $(JOBS) + 2)
 
 .PHONY: all demo test check asan tsan dev arm fuzz bench install wheel deb clean help bootstrap
-.PHONY: everything hexagon opencl soak coverage memcheck
+.PHONY: everything hexagon opencl soak coverage memcheck msan
 .PHONY: build/stint
 
 all: build/stint                   ## build the command at build/stint
@@ -93,6 +93,10 @@ coverage:                          ## lines of parsers and server that tests rea
 memcheck: everything               ## the fuzz corpora under Valgrind: uninitialised values too
 	@scripts/bootstrap memcheck
 	scripts/memcheck
+
+msan:                              ## the parsers' corpora under clang's MemorySanitizer
+	@scripts/bootstrap fuzz
+	scripts/msan
 
 bench: build/stint                 ## the peaks, the fixed set; appends to bench/history.jsonl, draws it
 	cmake --build --preset release -j $(JOBS) --target bench_peaks
