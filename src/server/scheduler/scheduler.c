@@ -92,8 +92,10 @@ static void look_at_files(const struct st_scheduler *s, stint_status status) {
 }
 
 static void run_prompt(struct st_scheduler *s) {
-    int32_t slot = st_slots_next_prompt(&s->slots);
     enum st_scheduler_end end;
+    pthread_mutex_lock(&s->lock); // other slots may be read
+    int32_t slot = st_slots_next_prompt(&s->slots);
+    pthread_mutex_unlock(&s->lock);
     if (slot < 0) return;
     set_computing(s, slot);
     stint_status status = st_slots_prompt(&s->slots, (uint32_t)slot, &end);

@@ -216,15 +216,6 @@ static bool is_computed_elsewhere(const struct st_slots *slots, uint32_t slot) {
     return false;
 }
 
-int32_t st_slots_next_prompt(const struct st_slots *slots) {
-    for (uint32_t i = 0; i < slots->n; i++) {
-        uint32_t slot = (slots->turn + i) % slots->n;
-        if (slots->slots[slot].state == ST_SLOT_PROMPT && !is_computed_elsewhere(slots, slot))
-            return (int32_t)slot;
-    }
-    return -1;
-}
-
 // Before the first piece: copies what other slots have computed of the prompt by now.
 static void take_over(struct st_slots *slots, uint32_t slot) {
     struct st_job *job = slots->slots[slot].job;
@@ -235,6 +226,17 @@ static void take_over(struct st_slots *slots, uint32_t slot) {
         return;
     st_session_copy(slots->session, (uint32_t)source, slot, n);
     slots->slots[slot].reused = job->done = job->usage.reused_tokens = n;
+}
+
+int32_t st_slots_next_prompt(struct st_slots *slots) {
+    for (uint32_t i = 0; i < slots->n; i++) {
+        uint32_t slot = (slots->turn + i) % slots->n;
+        if (slots->slots[slot].state != ST_SLOT_PROMPT || is_computed_elsewhere(slots, slot))
+            continue;
+        take_over(slots, slot);
+        return (int32_t)slot;
+    }
+    return -1;
 }
 
 // Continues the answer of a slot with logits [vocab].
@@ -304,7 +306,6 @@ static stint_status prompt_piece(struct st_slots *slots, uint32_t slot, size_t n
 stint_status st_slots_prompt(struct st_slots *slots, uint32_t slot, enum st_scheduler_end *end) {
     struct stint_session *s = slots->session;
     struct st_job *job = slots->slots[slot].job;
-    take_over(slots, slot);
     bool alone = s->split.on && st_slots_count(slots, ST_SLOT_ANSWER) == 0;
     size_t max = s->chunk_len * (alone ? s->n_buffers : 1),
            n = st_min(max, job->n_prompt - job->done);

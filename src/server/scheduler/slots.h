@@ -74,8 +74,9 @@ struct st_slot_end {
     stint_status status;
 };
 
-// The slot whose prompt is next, from slots->turn on; -1: none.
-int32_t st_slots_next_prompt(const struct st_slots *slots);
+// The slot whose prompt is next, from slots->turn on; -1: none. Before its first piece it gets what
+// other slots hold of it by now, so that none of them may be saved or loaded meanwhile.
+int32_t st_slots_next_prompt(struct st_slots *slots);
 // Runs the next piece of the slot's prompt: at most one chunk while other requests are in decode.
 // After the last piece the slot decodes. STINT_E_CANCELED if the request was canceled meanwhile.
 stint_status st_slots_prompt(struct st_slots *slots, uint32_t slot, enum st_scheduler_end *end);
