@@ -554,6 +554,9 @@ typedef enum stint_signal {
     STINT_SIGNAL_MARGIN = 2   /* the second probability over the first, 0 to 1 */
 } stint_signal;
 
+/* "none", "entropy", "margin"; NULL past the last. Static. */
+STINT_API const char *stint_signal_name(stint_signal signal);
+
 /* A precision schedule: the weight bits of each step (PMPD, section 4.2). 8 bits are the package's
  * INT8 weights, fewer bits its nested weights. With a signal each token selects: steps[i] is the
  * first one whose thresholds[i] the signal reaches, else the last one; all start at 0. */
@@ -990,7 +993,7 @@ typedef struct stint_schedule_options {
 typedef struct stint_schedule_result {
     size_t size; /* set by the caller */
     stint_precision selected;
-    double quality, reference; /* of the selected schedule; of INT8 throughout */
+    double quality, reference; /* of the selected schedule; of the reference */
     double average_bits;
     uint64_t items;
     /* After training: the share of the training and of the held-out samples whose label was found,

@@ -157,8 +157,6 @@ static void show_progress(void *context, const char *what, uint64_t done, uint64
     st_cli_progress_show(&w->progress, what, done, total);
 }
 
-static const char *const signals[] = {"none", "entropy", "margin"};
-
 static json_t *describe(const stint_precision *p) {
     if (p->n_steps == 0) return json_null();
     json_t *decode = json_array();
@@ -170,7 +168,7 @@ static json_t *describe(const stint_precision *p) {
     json_t *thresholds = json_array();
     for (uint32_t i = 0; i + 1 < p->n_steps; i++)
         json_array_append_new(thresholds, json_real((double)p->thresholds[i]));
-    json_object_set_new(schedule, "signal", json_string(signals[p->signal]));
+    json_object_set_new(schedule, "signal", json_string(stint_signal_name(p->signal)));
     json_object_set_new(schedule, "thresholds", thresholds);
     return schedule;
 }
@@ -189,7 +187,7 @@ static const char *precision_text(const stint_precision *p, char text[PRECISION_
             n += snprintf(text + n, room, ", %u from %u", p->steps[i].bits, p->steps[i].start);
         else
             n += snprintf(text + n, room, ", %u below %s %.3g", p->steps[i].bits,
-                          signals[p->signal], (double)p->thresholds[i - 1]);
+                          stint_signal_name(p->signal), (double)p->thresholds[i - 1]);
     }
     return text;
 }
@@ -270,16 +268,22 @@ static int report(const struct st_cli_command *command, const char *action,
     return ST_CLI_DONE;
 }
 
-// Of --signal; the number of signals for an unknown name.
-static stint_signal signal_of(const char *name) {
-    size_t i = 0, n = sizeof signals / sizeof *signals;
-    while (i < n && strcmp(signals[i], name) != 0) i++;
-    return (stint_signal)i;
+// Of --signal; false for an unknown name.
+static bool find_signal(const char *name, stint_signal *signal) {
+    const char *known;
+    for (*signal = STINT_SIGNAL_NONE; (known = stint_signal_name(*signal)) != NULL; ++*signal)
+        if (strcmp(known, name) == 0) return true;
+    return false;
 }
 
 static int call(const struct st_cli_command *command, const char *action, schedule_fn *fn,
                 const struct schedule_options *o) {
     const char *names[16];
+    stint_signal signal;
+    if (!find_signal(o->signal, &signal)) {
+        st_cli_error(command->name, "--signal '%s' is not one of none, entropy, margin", o->signal);
+        return ST_CLI_USAGE;
+    }
     char *list = o->schedules != NULL ? strdup(o->schedules) : NULL;
     stint_model *model = st_cli_open_model(command, &o->common, NULL, NULL);
     stint_model *reference = NULL;
@@ -311,7 +315,7 @@ static int call(const struct st_cli_command *command, const char *action, schedu
                                       .chat = o->chat,
                                       .minimize = o->minimize,
                                       .times = o->times,
-                                      .signal = signal_of(o->signal)};
+                                      .signal = signal};
     stint_schedule_result result = {.size = sizeof result};
     int status = ST_CLI_FAILED;
     st_cli_interrupt_note();
@@ -367,10 +371,6 @@ static int run(const struct st_cli_command *command, void *target) {
         return ST_CLI_USAGE;
     }
     if (strcmp(action, "show") == 0) return show(command, o);
-    if (signal_of(o->signal) == sizeof signals / sizeof *signals) {
-        st_cli_error(command->name, "--signal '%s' is not one of none, entropy, margin", o->signal);
-        return ST_CLI_USAGE;
-    }
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++) {
         if (strcmp(action, actions[i].name) != 0) continue;
         if (o->data != NULL) return call(command, action, actions[i].fn, o);

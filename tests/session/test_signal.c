@@ -49,7 +49,7 @@ static void names_are_found(void **state) {
     assert_int_equal(st_signal_find(NULL, &signal), STINT_OK);
     assert_int_equal(signal, STINT_SIGNAL_NONE);
     for (int i = 0; i < ST_N_SIGNALS; i++) {
-        assert_int_equal(st_signal_find(st_signal_name((stint_signal)i), &signal), STINT_OK);
+        assert_int_equal(st_signal_find(stint_signal_name((stint_signal)i), &signal), STINT_OK);
         assert_int_equal(signal, i);
     }
     assert_int_equal(st_signal_find("temper", &signal), STINT_E_ARG);

@@ -79,19 +79,26 @@ stint_status st_schedule_check_owner(const struct stint_model *model, const json
     return check_fingerprint(model, made_for ? made_for : "?");
 }
 
+// Adds an item, which may be NULL, and sets *ok to false where there was no memory.
+static void append(json_t *list, json_t *item, bool *ok) {
+    if (json_array_append_new(list, item) != 0) *ok = false;
+}
+
 json_t *st_schedule_describe(const stint_precision *p) {
-    json_t *decode = json_array();
+    bool signal = p->signal != STINT_SIGNAL_NONE, ok = true;
+    json_t *decode = json_array(), *thresholds = signal ? json_array() : NULL;
     for (uint32_t i = 0; i < p->n_steps; i++)
-        json_array_append_new(decode, json_pack("[I, I]", (json_int_t)p->steps[i].bits,
-                                                (json_int_t)p->steps[i].start));
-    json_t *schedule = json_pack("{s:I, s:o}", "prefill", (json_int_t)p->prefill, "decode", decode);
-    if (p->signal == STINT_SIGNAL_NONE || !schedule) return schedule;
-    json_t *thresholds = json_array();
-    for (uint32_t i = 0; i + 1 < p->n_steps; i++)
-        json_array_append_new(thresholds, json_real((double)p->thresholds[i]));
-    json_object_set_new(schedule, "signal", json_string(st_signal_name(p->signal)));
-    json_object_set_new(schedule, "thresholds", thresholds);
-    return schedule;
+        append(decode,
+               json_pack("[I, I]", (json_int_t)p->steps[i].bits, (json_int_t)p->steps[i].start),
+               &ok);
+    for (uint32_t i = 0; signal && i + 1 < p->n_steps; i++)
+        append(thresholds, json_real((double)p->thresholds[i]), &ok);
+    json_t *schedule =
+        json_pack("{s:I, s:o, s:s*, s:o*}", "prefill", (json_int_t)p->prefill, "decode", decode,
+                  "signal", signal ? stint_signal_name(p->signal) : NULL, "thresholds", thresholds);
+    if (schedule && ok) return schedule;
+    json_decref(schedule);
+    return NULL;
 }
 
 static stint_status write_json(const json_t *file, const char *path) {

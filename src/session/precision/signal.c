@@ -39,8 +39,8 @@ float st_signal_read(stint_signal signal, const float *logits, size_t vocab) {
 
 static const char *const names[ST_N_SIGNALS] = {"none", "entropy", "margin"};
 
-const char *st_signal_name(stint_signal signal) {
-    return names[signal];
+const char *stint_signal_name(stint_signal signal) {
+    return (unsigned)signal < ST_N_SIGNALS ? names[signal] : NULL;
 }
 
 stint_status st_signal_find(const char *name, stint_signal *signal) {

@@ -16,7 +16,6 @@ enum { ST_N_SIGNALS = STINT_SIGNAL_MARGIN + 1 };
 // is 0.
 float st_signal_read(stint_signal signal, const float *logits, size_t vocab);
 
-const char *st_signal_name(stint_signal signal); // "none", "entropy", "margin"
 // NULL is none. STINT_E_ARG lists the names.
 stint_status st_signal_find(const char *name, stint_signal *signal);
 
