@@ -123,9 +123,8 @@ def print_tables(model, n_rounds, rates, first):
     print("|---" * (len(cases) + 2) + "|")
     peers = [name for name in rates if name != "stint"]
     for name in (*peers, "stint"):
-        seconds, peak = first[name]
-        print(f"| {name} | " + " | ".join(number(rates[name][c]) for c in cases) +
-              f" | {seconds:.2f}; {peak:.0f} |")
+        last = "{:.2f}; {:.0f}".format(*first[name]) if name in first else ""
+        print(f"| {name} | " + " | ".join(number(rates[name][c]) for c in cases) + f" | {last} |")
     print("| times " + "; ".join(peers) + " | " + " | ".join(
         "; ".join(f"{rates['stint'][c] / rates[p][c]:.2f}" for p in peers) for c in cases) + " | |")
     print(f"\nSteps reach {100 * rates['stint']['share']:.0f} % of plain reading.", flush=True)
@@ -149,9 +148,13 @@ def main():
                         help="of each model, after which no further round begins")
     parser.add_argument("--prompts", default="64,256,1024")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--no-first-token", action="store_true",
+                        help="for files without a vocabulary")
     options = parser.parse_args()
     for model in options.models:
-        print_tables(model, *measure(options, model), first_tokens(options, model))
+        n_rounds, rates = measure(options, model)
+        first = {} if options.no_first_token else first_tokens(options, model)
+        print_tables(model, n_rounds, rates, first)
 
 
 if __name__ == "__main__":
