@@ -46,7 +46,7 @@ static stint_status forward(const struct st_run *run, const float *states, const
             memcpy(s->ahead.joined + (2 * t + (size_t)half) * hidden, b->normed + t * hidden,
                    bytes);
     }
-    ST_TRY(st_float_linear(&r, s->ahead.joined, n, &w->join, b->x));
+    ST_TRY(st_lone_linear(&r, s->ahead.joined, n, &w->join, b->x));
     r.layer = s->model->config.n_layers;
     s->timeline.n = s->max_events; // what is recorded is the model's own
     stint_status status = st_pass_layer(&r);

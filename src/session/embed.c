@@ -41,7 +41,7 @@ stint_status st_pass_embed(const struct st_run *r, const int32_t *ids, uint32_t 
     ST_TRY(s->source->embed(r, ST_TABLE_EMBEDDING, ids, rows));
     for (size_t t = 0; t < r->batch->n && c->embed_scale != 1.0f; t++)
         k->scale(c->embed_scale, rows + t * c->embed, c->embed, rows + t * c->embed);
-    if (w->project_in.data) ST_TRY(st_float_linear(r, rows, r->batch->n, &w->project_in, b->x));
+    if (w->project_in.data) ST_TRY(st_lone_linear(r, rows, r->batch->n, &w->project_in, b->x));
     st_pass_rotations(r);
     for (size_t t = 0; t < r->batch->n && w->positions.data; t++) {
         size_t row = st_batch_place(r->batch, t).position + 2; // the first two rows are padding's

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inputs that a token gives to each layer (Gemma 3n, 4): rows of a table, and what the embedding
 // adds to them. At its end a layer lets its input pass a gate that its result opens, and adds what
-// passed. The linears here stay in float.
+// passed. No package quantizes the linears here.
 #include "session/pass.h"
 
 #include "base/size.h"
@@ -49,7 +49,7 @@ static stint_status project(const struct st_run *r, struct job job) {
     struct st_linear_weight some = *all;
     some.n_out = job.n_layers * c->layer_input;
     some.data = (const char *)all->data + (size_t)job.first * c->layer_input * all->row_bytes;
-    ST_TRY(st_float_linear(r, r->buffers->x, r->batch->n, &some, r->buffers->layer_projected));
+    ST_TRY(st_lone_linear(r, r->buffers->x, r->batch->n, &some, r->buffers->layer_projected));
     st_pool_run(r->group->pool, join_token, &job, r->batch->n);
     return STINT_OK;
 }
@@ -88,9 +88,9 @@ stint_status st_layer_input_add(const struct st_run *r) {
     if (streams) ST_TRY(st_streams_correct(r));
     if (c->layer_input) {
         const float *opens = streams ? b->normed : b->x;
-        ST_TRY(st_float_linear(r, opens, n, &l->input_gate, b->layer_projected));
+        ST_TRY(st_lone_linear(r, opens, n, &l->input_gate, b->layer_projected));
         st_pool_run(r->group->pool, gate_token, (void *)(uintptr_t)r, n);
-        ST_TRY(st_float_linear(r, b->layer_projected, n, &l->input_out, b->projected));
+        ST_TRY(st_lone_linear(r, b->layer_projected, n, &l->input_out, b->projected));
         st_pass_norm(r, &l->input_norm, b->projected, n, b->projected);
         if (streams)
             st_streams_add(r, b->projected);

@@ -208,7 +208,7 @@ stint_status st_pass_head_input(const struct st_run *r, const float *x, size_t n
         *input = r->buffers->normed;
     }
     if (!w->project_out.data) return STINT_OK;
-    ST_TRY(st_float_linear(r, *input, n, &w->project_out, r->buffers->projected));
+    ST_TRY(st_lone_linear(r, *input, n, &w->project_out, r->buffers->projected));
     *input = r->buffers->projected;
     return STINT_OK;
 }

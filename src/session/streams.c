@@ -34,8 +34,8 @@ stint_status st_streams_begin(const struct st_run *r) {
     const struct st_config *c = &r->s->model->config;
     for (uint32_t i = 1; i < c->n_streams; i++) {
         float *to = stream_of(r, i, 0);
-        ST_TRY(st_float_linear(r, r->buffers->x, r->batch->n,
-                               &r->s->model->weights.stream_in[i - 1], to));
+        ST_TRY(st_lone_linear(r, r->buffers->x, r->batch->n, &r->s->model->weights.stream_in[i - 1],
+                              to));
         for (size_t t = 0; t < r->batch->n; t++) {
             float *y = to + t * c->hidden;
             float factor = factor_of(stream_of(r, 0, t), y, c->hidden);
@@ -51,7 +51,7 @@ static stint_status route(const struct st_run *r) {
     struct st_chunk_buffers *b = r->buffers;
     size_t n = r->batch->n * r->s->model->config.n_streams;
     st_pass_norm(r, &w->router_norm, b->x, r->batch->n, b->normed);
-    ST_TRY(st_float_linear(r, b->normed, r->batch->n, &w->router, b->stream_routes));
+    ST_TRY(st_lone_linear(r, b->normed, r->batch->n, &w->router, b->stream_routes));
     for (size_t i = 0; i < n; i++) b->stream_routes[i] = tanhf(b->stream_routes[i]);
     return STINT_OK;
 }
@@ -93,8 +93,8 @@ stint_status st_laurel_make(const struct st_run *r) {
     const struct st_layer *l = &r->s->model->weights.layers[r->layer];
     struct st_chunk_buffers *b = r->buffers;
     size_t n = r->batch->n;
-    ST_TRY(st_float_linear(r, b->normed, n, &l->laurel_in, b->laurel_rank));
-    ST_TRY(st_float_linear(r, b->laurel_rank, n, &l->laurel_out, b->laurel));
+    ST_TRY(st_lone_linear(r, b->normed, n, &l->laurel_in, b->laurel_rank));
+    ST_TRY(st_lone_linear(r, b->laurel_rank, n, &l->laurel_out, b->laurel));
     st_pass_norm(r, &l->laurel_norm, b->laurel, n, b->laurel);
     r->s->kernels.elementwise->add(b->normed, n * r->s->model->config.hidden, b->laurel);
     return STINT_OK;
@@ -142,8 +142,8 @@ stint_status st_streams_end(const struct st_run *r) {
     size_t n = r->batch->n * c->hidden;
     memcpy(b->predicted, b->x, n * sizeof(float));
     for (uint32_t i = 1; i < c->n_streams; i++) {
-        ST_TRY(st_float_linear(r, stream_of(r, i, 0), r->batch->n,
-                               &r->s->model->weights.stream_out[i - 1], b->projected));
+        ST_TRY(st_lone_linear(r, stream_of(r, i, 0), r->batch->n,
+                              &r->s->model->weights.stream_out[i - 1], b->projected));
         for (size_t t = 0; t < r->batch->n; t++) {
             const float *y = b->projected + t * c->hidden;
             k->axpy(factor_of(stream_of(r, 0, t), y, c->hidden), y, c->hidden,

@@ -14,7 +14,8 @@ import unittest
 
 VENV = pathlib.Path(os.environ["STINT_SOURCE_DIR"]) / "build" / "venv" / "bin" / "python"
 MODEL = pathlib.Path(os.environ.get("STINT_SHARED_DATA", "")) / "fixtures/models/llama-q/f16.gguf"
-INPUTS = pathlib.Path(__file__).parents[1] / "golden/models/gemma4-moe/model.gguf"
+GOLDEN = pathlib.Path(__file__).parents[1] / "golden" / "models"
+INPUTS = GOLDEN / "gemma4-moe" / "model.gguf"
 
 try:
     import gguf
@@ -29,11 +30,18 @@ if not MODEL.exists():
     sys.exit(77)
 
 TYPES = ["MXFP4", "TQ1_0", "TQ2_0"]
+# Layers' inputs, streams, latents, gated delta nets, Mamba-2, short convolutions.
+FORMS = ["gemma4", "gemma3n", "deepseek-v3", "qwen35", "falcon_h1", "lfm2"]
+STEPS = "--chunk", "3", "--kv", "f32"  # prompts of so few tokens are computed as steps
 TOKENS = [1, *range(3, 40)]
 
 
 def is_linear(tensor):
     return tensor.name.startswith("blk.") and len(tensor.shape) == 2
+
+
+def is_whole_blocks(tensor):
+    return is_linear(tensor) and tensor.shape[0] % 32 == 0 and "conv" not in tensor.name
 
 
 def is_table(tensor):
@@ -58,56 +66,64 @@ def write(path, reader, convert, chosen=is_linear):
     writer.close()
 
 
-def logits(model, tokens, mode):
+def write_both(folder, name, model=MODEL, chosen=is_linear):
+    """The model with the chosen tensors in blocks, and with the floats that these mean."""
+    kind = getattr(gguf.GGMLQuantizationType, name)
+    reader = gguf.GGUFReader(model)
+    blocks, floats = f"{folder}/{name}.gguf", f"{folder}/{name}-floats.gguf"
+    write(blocks, reader, lambda x: (gguf.quants.quantize(x, kind), kind), chosen)
+    write(floats, reader, lambda x: (gguf.quants.dequantize(gguf.quants.quantize(x, kind), kind),
+                                     gguf.GGMLQuantizationType.F32), chosen)
+    return blocks, floats
+
+
+def logits(model, tokens, mode, *options):
     out = f"{model}.{mode}.f32"
     subprocess.run([os.environ["STINT_COMMAND"], "logits", model, "--tokens", tokens, "-o", out,
-                    "--exec", mode], check=True, capture_output=True, timeout=120)
+                    "--exec", mode, *options], check=True, capture_output=True, timeout=120)
     return numpy.fromfile(out, numpy.float32)
 
 
 class Requantized(unittest.TestCase):
-    def compare(self, folder, name):
-        kind = getattr(gguf.GGMLQuantizationType, name)
-        reader = gguf.GGUFReader(MODEL)
-        blocks, floats = f"{folder}/{name}.gguf", f"{folder}/{name}-floats.gguf"
-        tokens = pathlib.Path(folder, "tokens.json")
-        tokens.write_text(json.dumps({"tokens": TOKENS}))
-        write(blocks, reader, lambda x: (gguf.quants.quantize(x, kind), kind))
-        write(floats, reader,
-              lambda x: (gguf.quants.dequantize(gguf.quants.quantize(x, kind), kind),
-                         gguf.GGMLQuantizationType.F32))
-        wanted = logits(floats, tokens, "float")
+    def setUp(self):
+        self.folder = self.enterContext(tempfile.TemporaryDirectory())
+        self.tokens = pathlib.Path(self.folder, "tokens.json")
+        self.tokens.write_text(json.dumps({"tokens": TOKENS}))
+
+    def assert_near(self, got, wanted, bound, what):
         size = numpy.sqrt(numpy.mean(wanted ** 2))
         self.assertGreater(size, 0)
-        for mode, bound in ("float", 1e-5), ("fast", 3e-2):
-            error = numpy.sqrt(numpy.mean((logits(blocks, tokens, mode) - wanted) ** 2)) / size
-            print(f"{name} --exec {mode}: {error:.2g} of the logits", file=sys.stderr)
-            self.assertLess(error, bound, f"{name} --exec {mode}")
+        error = numpy.sqrt(numpy.mean((got - wanted) ** 2)) / size
+        print(f"{what}: {error:.2g} of the logits", file=sys.stderr)
+        self.assertLess(error, bound, what)
 
     def test_every_type(self):
         for name in TYPES:
-            with self.subTest(name), tempfile.TemporaryDirectory() as folder:
-                self.compare(folder, name)
+            with self.subTest(name):
+                blocks, floats = write_both(self.folder, name)
+                wanted = logits(floats, self.tokens, "float")
+                for mode, bound in ("float", 1e-5), ("fast", 3e-2):
+                    self.assert_near(logits(blocks, self.tokens, mode), wanted, bound,
+                                     f"{name} --exec {mode}")
 
+    def test_steps_of_every_form(self):
+        for name in FORMS:
+            with self.subTest(name):
+                blocks, floats = write_both(self.folder, "Q8_0", GOLDEN / name / "model.gguf",
+                                            is_whole_blocks)
+                wanted = logits(floats, self.tokens, "float", *STEPS)
+                got = logits(blocks, self.tokens, "fast", *STEPS)
+                self.assertTrue((got != wanted).any())
+                self.assert_near(got, wanted, 1e-3, name)
 
     def test_a_table_of_rows_is_read_as_it_lies(self):
-        reader = gguf.GGUFReader(INPUTS)
-        with tempfile.TemporaryDirectory() as folder:
-            tokens = pathlib.Path(folder, "tokens.json")
-            tokens.write_text(json.dumps({"tokens": TOKENS}))
-            exact = logits(INPUTS, tokens, "float")
-            for name in ("F16", "BF16", "Q8_0", "Q5_0", "Q4_0", "MXFP4"):
-                kind = getattr(gguf.GGMLQuantizationType, name)
-                blocks, floats = f"{folder}/{name}.gguf", f"{folder}/{name}-floats.gguf"
-                write(blocks, reader, lambda x, kind=kind: (gguf.quants.quantize(x, kind), kind),
-                      is_table)
-                write(floats, reader, lambda x, kind=kind: (
-                    gguf.quants.dequantize(gguf.quants.quantize(x, kind), kind),
-                    gguf.GGMLQuantizationType.F32), is_table)
-                wanted = logits(floats, tokens, "float")
-                numpy.testing.assert_array_equal(logits(blocks, tokens, "float"), wanted, name)
-                if name.startswith("Q"):
-                    self.assertGreater(numpy.abs(wanted - exact).max(), 0.0, name)
+        exact = logits(INPUTS, self.tokens, "float")
+        for name in ("F16", "BF16", "Q8_0", "Q5_0", "Q4_0", "MXFP4"):
+            blocks, floats = write_both(self.folder, name, INPUTS, is_table)
+            wanted = logits(floats, self.tokens, "float")
+            numpy.testing.assert_array_equal(logits(blocks, self.tokens, "float"), wanted, name)
+            if name.startswith("Q"):
+                self.assertGreater(numpy.abs(wanted - exact).max(), 0.0, name)
 
 
 if __name__ == "__main__":

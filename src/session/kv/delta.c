@@ -50,9 +50,9 @@ static void set_gates(const struct st_run *r, size_t row, bool decay) {
 static stint_status find_gates(const struct st_run *r) {
     const struct st_state_weight *w = &layer_of(r)->state;
     struct st_chunk_buffers *b = r->buffers;
-    ST_TRY(st_float_linear(r, b->normed, r->batch->n, &w->rate, b->v));
+    ST_TRY(st_lone_linear(r, b->normed, r->batch->n, &w->rate, b->v));
     set_gates(r, w->rate.n_out, false);
-    if (w->decay.data) ST_TRY(st_float_linear(r, b->normed, r->batch->n, &w->decay, b->v));
+    if (w->decay.data) ST_TRY(st_lone_linear(r, b->normed, r->batch->n, &w->decay, b->v));
     set_gates(r, w->decay.data ? w->decay.n_out : w->rate.n_out, true);
     return STINT_OK;
 }

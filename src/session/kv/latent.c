@@ -68,16 +68,13 @@ static stint_status each_head(const struct st_run *r, const float *from, size_t 
                               size_t y_head) {
     const struct st_config *c = &r->s->model->config;
     struct st_linear_weight own = *weight;
-    const struct st_linear_weight *const one = &own;
     own.n_out = weight->n_out / c->n_heads;
     for (size_t h = 0; h < c->n_heads; h++) {
         float *x = r->buffers->latent_head;
         for (size_t t = 0; t < r->batch->n; t++)
             memcpy(x + t * own.n_in, from + t * row + h * head + at, own.n_in * sizeof *x);
         own.data = (const unsigned char *)weight->data + h * own.n_out * weight->row_bytes;
-        struct st_operands o = {
-            .x = x, .n = r->batch->n, .y = {y + h * y_head}, .y_row = {c->n_heads * y_head}};
-        ST_TRY(st_float_linears(r, &o, &one, 1));
+        ST_TRY(st_lone_linear_rows(r, x, r->batch->n, &own, y + h * y_head, c->n_heads * y_head));
     }
     return STINT_OK;
 }
@@ -104,7 +101,7 @@ static stint_status make_queries(const struct st_run *r) {
     struct job job = {r, c->n_heads * head, head};
     if (c->latent.query_rank) {
         st_pool_run(r->group->pool, normalise_query, (void *)(uintptr_t)r, n);
-        ST_TRY(st_float_linear(r, b->latent, n, &w->query, b->expanded));
+        ST_TRY(st_lone_linear(r, b->latent, n, &w->query, b->expanded));
     } else {
         memcpy(b->expanded, b->latent, n * job.row * sizeof(float));
     }

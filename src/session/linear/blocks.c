@@ -51,8 +51,11 @@ static void multiply(const void *context, size_t i, size_t row, size_t row1) {
     job->run->s->kernels.blocks->fn[w->dtype](rows->data + row * w->row_bytes, w->row_bytes,
                                               row1 - row, w->n_in, job->run->buffers->blocks,
                                               job->n, y + row, y_row);
-    for (size_t t = 0; t < job->n && w->bias; t++)
-        for (size_t r = row; r < row1; r++) y[t * y_row + r] += w->bias[rows->first + r];
+    for (size_t t = 0; t < job->n; t++) {
+        float *to = y + t * y_row;
+        for (size_t r = row; r < row1 && w->bias; r++) to[r] += w->bias[rows->first + r];
+        for (size_t r = row; r < row1 && w->scale != 0.0f; r++) to[r] *= w->scale;
+    }
 }
 
 static void multiply_range(void *context, size_t from, size_t to, size_t worker) {
@@ -96,6 +99,11 @@ static stint_status run_some(const struct st_run *r, const struct st_operands *o
         job.weights[job.n_linears++] = w;
     }
     return job.n_linears ? st_rows_each(r, job.weights, job.n_linears, run_rows, &job) : STINT_OK;
+}
+
+stint_status st_blocks_linears(const struct st_run *r, const struct st_operands *o,
+                               const struct st_linear_weight *const *weights, size_t n_linears) {
+    return run_some(r, o, o->x, weights, 0, n_linears);
 }
 
 // What is read on demand is taken in the order in which it is read ahead.

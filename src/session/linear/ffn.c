@@ -147,7 +147,7 @@ static stint_status run_shared(const struct st_run *r, const struct st_operands 
     const struct st_mixture_norms *m = &r->s->model->weights.layers[r->layer].mixture;
     if (m->shared) st_scale_rows(r, m->shared, o->x, o->n, b->expert_in);
     if (m->shared) inside.x = b->expert_in;
-    if (gate->data) ST_TRY(st_float_linear(r, o->x, o->n, gate, b->shared_gate));
+    if (gate->data) ST_TRY(st_lone_linear(r, o->x, o->n, gate, b->shared_gate));
     ST_TRY(st_op_all(st_op_of(r, ST_UNIT_EXPERT), r, &inside));
     if (m->shared) norm_rows(r, m->shared_out, o->n, b->expert_out, c->hidden);
     for (size_t t = 0; t < o->n; t++) {

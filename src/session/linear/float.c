@@ -160,9 +160,3 @@ static stint_status run(const struct st_run *r, const struct st_operands *o) {
 }
 
 const struct st_op st_op_float = {.name = "float", .run = run};
-
-stint_status st_float_linear(const struct st_run *r, const float *x, size_t n,
-                             const struct st_linear_weight *weight, float *y) {
-    struct st_operands o = {.x = x, .n = n, .y = {y}, .y_row = {weight->n_out}};
-    return st_float_linears(r, &o, &weight, 1);
-}

@@ -78,7 +78,7 @@ stint_status st_route(const struct st_run *r, const float *x, size_t n) {
     const struct st_mixture_norms *m = &l->mixture;
     if (m->router) st_scale_rows(r, m->router, x, n, r->buffers->expert_in);
     if (m->router) x = r->buffers->expert_in;
-    ST_TRY(st_float_linear(r, x, n, &l->router, r->buffers->route));
+    ST_TRY(st_lone_linear(r, x, n, &l->router, r->buffers->route));
     for (size_t t = 0; t < n; t++) {
         float *weights = r->buffers->route + t * c->n_experts;
         select_experts(c, l->router_bias, weights);

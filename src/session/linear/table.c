@@ -53,6 +53,18 @@ static struct way way_of(const struct stint_session *s, enum st_phase phase) {
     return s->bounded ? sparse : two_term; // only what is read neuron by neuron leaves some out
 }
 
+stint_status st_lone_linear_rows(const struct st_run *r, const float *x, size_t n,
+                                 const struct st_linear_weight *weight, float *y, size_t y_row) {
+    struct st_operands o = {.x = x, .n = n, .y = {y}, .y_row = {y_row}};
+    bool in_blocks = way_of(r->s, r->phase).linear == &st_op_blocks;
+    return (in_blocks ? st_blocks_linears : st_float_linears)(r, &o, &weight, 1);
+}
+
+stint_status st_lone_linear(const struct st_run *r, const float *x, size_t n,
+                            const struct st_linear_weight *weight, float *y) {
+    return st_lone_linear_rows(r, x, n, weight, y, weight->n_out);
+}
+
 // Neurons have no nested weights.
 static struct way nested_way(const struct stint_session *s, enum st_phase phase) {
     struct way way = nested;
