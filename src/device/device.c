@@ -49,6 +49,7 @@ stint_status st_device_open(const struct st_device_options *options, struct st_d
     d->caps.name = ops->name;
     d->caps.what = ops->what;
     d->caps.row_scales = ops->row_scales;
+    d->caps.sums = ops->sums;
     uint64_t own = d->caps.memory_limit, wanted = options->memory_limit;
     d->caps.memory_limit = own && wanted ? st_min(own, wanted) : own + wanted;
     if (options->timeout_ms) d->timeout_ms = options->timeout_ms;

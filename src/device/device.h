@@ -43,6 +43,7 @@ struct st_device_caps {
     bool host_memory;      // imports host memory, and runs linears in parts from it
     bool own_processor;    // computes beside the host's threads: a submit does not wait
     bool row_scales;       // quantizes each row of an input with a scale of its own
+    bool sums;             // runs graphs that end in exact sums (ST_EPILOGUE_SUMS)
     uint64_t memory_limit; // bytes of allocated buffers and weights; 0: none
     size_t max_rows;       // of one submit
 };
@@ -127,7 +128,7 @@ void st_device_free_weights(struct st_device_weights *weights); // accepts NULL
 // ---- Graphs
 
 struct st_device_subgraph {
-    struct st_linear_op linear_ops[2]; // the last one is FLOAT, one before it is not
+    struct st_linear_op linear_ops[2]; // the last one is FLOAT or SUMS, one before it neither
     uint32_t n_linear_ops;
     bool two_term[2]; // the input of each linear is two-term INT8
     // runs in parts, from weights that come slice by slice (struct st_linear_op_part)
@@ -195,8 +196,10 @@ struct st_graph_args {
     // room for [n_rows, outputs of the first linear op], where there are two
     struct st_slice middle;
     struct st_slice floats; // the same as floats, where the second linear op has row scales
-    struct st_slice out[ST_LINEAR_OP_PARTS]; // floats [n_rows, rows[i] of the last linear op]
-    struct st_outlier_slice outliers;        // of what lies between two linears
+    // Floats [n_rows, rows[i] of the last linear op]; of SUMS int32, in two terms [2 n_rows, ..]:
+    // a row's first term, then its second.
+    struct st_slice out[ST_LINEAR_OP_PARTS];
+    struct st_outlier_slice outliers; // of what lies between two linears
     // Added to the first of two linears before its activation: row add_row[t] (int32 [n_rows]) of
     // add (floats [.., packed rows]) for row t, nothing where that is negative.
     struct st_slice add, add_row;

@@ -76,6 +76,7 @@ struct st_graph {
 struct st_device_ops {
     const char *name, *what;
     bool row_scales; // caps.row_scales
+    bool sums;       // caps.sums
     bool norms;      // it has struct st_linear_op's
     // True if this machine has it.
     bool (*present)(void);

@@ -90,6 +90,23 @@ INLINE void float_epilogue(const struct st_epilogue_run *r, bool two_term, size_
     }
 }
 
+// The group's rows [row, row1) as they are, less what stands for zero.
+static void sums_epilogue(const struct st_epilogue_run *r, size_t row, size_t row1, size_t token,
+                          size_t n, const int32_t *sums) {
+    const struct st_int8_weight *w = &r->linear_op->weight;
+    size_t terms = r->two_term ? ST_TWO_TERMS : 1, start = 0;
+    for (uint32_t i = 0; i < r->linear_op->n_parts; i++) {
+        size_t rows = r->linear_op->rows[i];
+        size_t from = st_max(row, start), to = st_min(row1, start + rows);
+        for (size_t t = 0; t < n * terms && from < to; t++) {
+            int32_t *out = (int32_t *)(void *)r->out[i] + (token * terms + t) * r->out_row[i];
+            for (size_t j = from; j < to; j++)
+                out[j - start] = sums[t * ST_DEVICE_GROUP + j - row] - r->zero * w->row_sums[j];
+        }
+        start += st_round_up(rows, ST_INT8_PANEL);
+    }
+}
+
 // Of the first linear, where something is to be added before its activation.
 static const float *added(const struct st_epilogue_run *r, size_t token, size_t row) {
     if (!r->add || r->add_row[token] < 0) return NULL;
@@ -126,6 +143,10 @@ INLINE size_t act_epilogue(const struct st_epilogue_run *r, bool two_term, size_
 
 INLINE size_t run(const struct st_epilogue_run *r, bool two_term, size_t row, size_t n_rows,
                   size_t token, size_t n, const int32_t *sums) {
+    if (r->linear_op->epilogue == ST_EPILOGUE_SUMS) {
+        sums_epilogue(r, row, row + n_rows, token, n, sums);
+        return 0;
+    }
     if (r->linear_op->epilogue != ST_EPILOGUE_FLOAT)
         return act_epilogue(r, two_term, row, n_rows, token, n, sums);
     float_epilogue(r, two_term, row, row + n_rows, token, n, sums);

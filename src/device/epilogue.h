@@ -35,7 +35,7 @@ struct st_epilogue_run {
     // The rows' own scales: that of row t at scales + t * scales_row. NULL: they have none.
     const uint8_t *scales;
     size_t scales_row;
-    // FLOAT
+    // FLOAT; SUMS, which are int32 of the same size
     float *out[ST_LINEAR_OP_PARTS];
     size_t out_row[ST_LINEAR_OP_PARTS]; // floats
     // ACT, GATED

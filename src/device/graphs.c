@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Weights, graphs and their arguments: what is the same on every device.
 #include "device/driver.h"
+#include "device/two_term.h"
 
 static stint_status broken(const struct st_device *device, const char *what) {
     return st_fail(STINT_E_INTERNAL, "device '%s': %s", device->ops->name, what);
@@ -50,10 +51,13 @@ static bool is_well_formed(const struct st_device_subgraph *s) {
     if (s->n_linear_ops < 1 || s->n_linear_ops > 2) return false;
     for (uint32_t i = 0; i < s->n_linear_ops; i++) {
         const struct st_linear_op *linear_op = &s->linear_ops[i];
-        bool last = i + 1 == s->n_linear_ops, floats = linear_op->epilogue == ST_EPILOGUE_FLOAT;
-        if (last != floats || linear_op->n_parts < 1 || linear_op->n_parts > ST_LINEAR_OP_PARTS)
+        bool last = i + 1 == s->n_linear_ops;
+        if (last != st_epilogue_is_last(linear_op->epilogue) || linear_op->n_parts < 1 ||
+            linear_op->n_parts > ST_LINEAR_OP_PARTS)
             return false;
         if (linear_op->weight.n_in == 0 || linear_op->weight.n_in > ST_INT8_MAX_K) return false;
+        if (linear_op->epilogue == ST_EPILOGUE_SUMS && st_int8_row_scales(&linear_op->weight))
+            return false;
         if (linear_op->norm && (i == 0 || !st_int8_row_scales(&linear_op->weight))) return false;
         if (st_linear_op_packed_rows(linear_op->epilogue, linear_op->n_parts, linear_op->rows) !=
             st_linear_op_rows(linear_op))
@@ -67,11 +71,16 @@ static bool has_row_scales(const struct st_device_subgraph *s) {
            (s->n_linear_ops == 2 && st_int8_row_scales(&s->linear_ops[1].weight));
 }
 
+static bool has_sums(const struct st_device_subgraph *s) {
+    return s->linear_ops[s->n_linear_ops - 1].epilogue == ST_EPILOGUE_SUMS;
+}
+
 bool st_device_supports(const struct st_device *device, const struct st_device_subgraph *subgraph) {
     if (!is_well_formed(subgraph)) return false;
     if (subgraph->in_parts && !device->caps.host_memory) return false;
     if (has_row_scales(subgraph) && !device->caps.row_scales) return false;
     if (subgraph->linear_ops[1].norm && !device->ops->norms) return false;
+    if (has_sums(subgraph) && !device->caps.sums) return false;
     return device->ops->supports(device, subgraph);
 }
 
@@ -183,8 +192,9 @@ static const char *check_args(const struct st_graph *g, const struct st_graph_ar
     if (two && st_int8_row_scales(&last->weight) &&
         !floats_fit(g->device, &a->floats, a->n_rows, last->weight.n_in))
         return "a middle of floats outside its buffer";
-    for (uint32_t i = 0; i < last->n_parts; i++)
-        if (!floats_fit(g->device, &a->out[i], a->n_rows, last->rows[i]))
+    size_t terms = has_sums(s) && s->two_term[s->n_linear_ops - 1] ? ST_TWO_TERMS : 1;
+    for (uint32_t i = 0; i < last->n_parts; i++) // sums have the size of floats
+        if (!floats_fit(g->device, &a->out[i], terms * a->n_rows, last->rows[i]))
             return "an output outside its buffer";
     if (!outliers_fit(g->device, &a->outliers)) return "a list of outliers outside its buffer";
     return added_fits(g, a) ? NULL : "a sum outside its buffer";

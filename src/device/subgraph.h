@@ -50,7 +50,13 @@ enum st_epilogue {
     ST_EPILOGUE_FLOAT, // parts of floats: part i has rows[i] outputs and begins at a new panel
     ST_EPILOGUE_ACT,   // act(y), quantized for the next linear
     ST_EPILOGUE_GATED, // act(gate) * up, quantized; groups of 32 gate rows, then 32 up rows
+    ST_EPILOGUE_SUMS,  // as FLOAT, but the exact sums themselves: int32, a row for each term
 };
+
+// Whether a subgraph ends in it.
+static inline bool st_epilogue_is_last(enum st_epilogue epilogue) {
+    return epilogue == ST_EPILOGUE_FLOAT || epilogue == ST_EPILOGUE_SUMS;
+}
 
 // One linear of a subgraph.
 struct st_linear_op {

@@ -78,6 +78,10 @@ uint32_t st_neurons_resident_clusters(const struct st_neurons *n, uint32_t layer
     return n->hot_clusters[rate_index(ST_NEURON_TOKENS) * n->model->config.n_layers + layer];
 }
 
+uint32_t st_neurons_dense(const struct st_neurons *n, uint32_t layer, size_t n_tokens) {
+    return n->hot_clusters[rate_index(n_tokens) * n->model->config.n_layers + layer];
+}
+
 static uint32_t count_entries(const struct st_neurons *n, uint32_t layer, size_t index,
                               float rate) {
     const struct st_neuron_layout *l = layout_of(n);
@@ -254,13 +258,15 @@ struct run {
     const float *scores; // NULL: all are named
     float min;           // what is named scores more
     uint32_t layer;
+    struct st_clusters part;
+    size_t dense; // neurons up to this place are computed, named or not
     bool pipelined;
     size_t n_refs, n_ready, n_pending;
 };
 
 static bool is_named(const struct run *r, size_t place) {
     size_t neurons = layout_of(r->n)->n;
-    bool named = r->scores == NULL;
+    bool named = r->scores == NULL || place < r->dense;
     for (size_t t = 0; t < r->sparse->n_tokens && r->scores; t++)
         named |= r->scores[t * neurons + place] > r->min;
     return named;
@@ -383,11 +389,12 @@ static void give_entries(struct run *r) {
     for (size_t i = 0; i < r->n_pending; i++) give_entry(r, r->n->pending[i]);
 }
 
-// Marks the entries that are wanted behind the hot clusters.
-static void mark(const struct run *r, size_t first) {
+// Marks the entries that are wanted of [first, end).
+static void mark(const struct run *r, size_t first, size_t end) {
     const struct st_neuron_layout *l = layout_of(r->n);
     memset(r->n->wanted, 0, l->n_entries);
-    for (size_t place = first * l->per_entry; place < l->n; place++)
+    end = st_min(end * l->per_entry, l->n);
+    for (size_t place = first * l->per_entry; place < end; place++)
         r->n->wanted[place / l->per_entry] |= is_named(r, place);
 }
 
@@ -395,14 +402,16 @@ static void mark(const struct run *r, size_t first) {
 // not hot then, what is named is computed.
 static stint_status run_layer(struct run *r) {
     struct st_neurons *n = r->n;
-    uint32_t layers = n->model->config.n_layers, taken = 0;
-    uint32_t hot = n->hot_clusters[rate_index(r->sparse->n_tokens) * layers + r->layer];
+    uint32_t taken = r->part.first, hot = st_neurons_dense(n, r->layer, r->sparse->n_tokens);
     uint32_t max = (uint32_t)st_max(hot, st_neurons_resident_clusters(n, r->layer));
+    max = (uint32_t)st_min(max, r->part.end);
+    r->dense = (size_t)hot * n->plan.cluster_entries * layout_of(n)->per_entry;
     while (taken < max && take_cluster(r, taken) != ST_CACHE_NONE) taken++;
     size_t entry = (size_t)taken * n->plan.cluster_entries;
-    mark(r, entry);
+    mark(r, entry, (size_t)r->part.end * n->plan.cluster_entries);
     take_entries(r, &entry); // what must be read is on its way before anything is computed
-    for (uint32_t c = 0; c < taken; c++) ST_TRY(use_cluster(r, c, take_cluster(r, c), c < hot));
+    for (uint32_t c = r->part.first; c < taken; c++)
+        ST_TRY(use_cluster(r, c, take_cluster(r, c), c < hot));
     for (;;) {
         for (size_t i = 0; i < r->n_ready; i++) ST_TRY(use_entry(r, n->ready[i]));
         if (r->pipelined) compute(r);
@@ -421,15 +430,16 @@ static void give_clusters(struct run *r) {
     }
 }
 
-stint_status st_neurons_run(struct st_neurons *n, uint32_t layer, const float *scores,
-                            struct st_sparse *sparse, struct st_pool *pool, bool pipelined) {
+stint_status st_neurons_run(struct st_neurons *n, uint32_t layer, struct st_clusters part,
+                            const float *scores, struct st_sparse *sparse, struct st_pool *pool,
+                            bool pipelined) {
     struct run r = {.n = n,
                     .sparse = sparse,
                     .pool = pool,
                     .scores = scores,
                     .layer = layer,
+                    .part = part,
                     .pipelined = pipelined};
-    n->possible += layout_of(n)->n;
     ST_TRY(run_layer(&r));
     give_clusters(&r);
     return STINT_OK;
@@ -449,7 +459,7 @@ void st_neurons_expect(struct st_neurons *n, uint32_t layer, const float *scores
     struct run r = {.n = n, .sparse = &few, .scores = scores, .min = likely, .layer = layer};
     size_t first = (size_t)st_neurons_resident_clusters(n, layer) * n->plan.cluster_entries;
     size_t max = n->cold.n_entries / EXPECT_SHARE;
-    mark(&r, first);
+    mark(&r, first, layout_of(n)->n_entries);
     for (size_t e = first; e < layout_of(n)->n_entries && n->n_expected < max; e++) {
         size_t cluster = e / n->plan.cluster_entries;
         if (!n->wanted[e] || st_cache_has(&n->cold, cold_id(&r, e)) ||

@@ -48,16 +48,25 @@ void st_neurons_divide(struct st_neurons *neurons);
 // Clusters of a layer that stay in memory: the hot ones of the largest sparse batch.
 uint32_t st_neurons_resident_clusters(const struct st_neurons *neurons, uint32_t layer);
 
+// Clusters of a layer that run dense in a batch of n_tokens, from the first on.
+uint32_t st_neurons_dense(const struct st_neurons *neurons, uint32_t layer, size_t n_tokens);
+
 // Reads the predictors. Borrows model and loader until close. STINT_E_IO, E_FORMAT, E_NOMEM.
 stint_status st_neurons_open(const struct stint_model *model, const struct st_neurons_plan *plan,
                              struct st_loader *loader, struct st_neurons *neurons);
 void st_neurons_close(struct st_neurons *neurons); // accepts a zeroed one
 
-// Adds a layer's neurons to the block that has begun: the hot ones, and those that scores
+// Clusters [first, end) of a layer, hot ones and those behind them.
+struct st_clusters {
+    uint32_t first, end;
+};
+
+// Adds neurons of a layer to the block that has begun: the hot ones, and those that scores
 // [n_tokens, neurons] predict; NULL: all. Scores are ordered by place. Computes while it reads,
 // unless `pipelined` is false. STINT_E_IO, E_FORMAT (a damaged entry).
-stint_status st_neurons_run(struct st_neurons *neurons, uint32_t layer, const float *scores,
-                            struct st_sparse *sparse, struct st_pool *pool, bool pipelined);
+stint_status st_neurons_run(struct st_neurons *neurons, uint32_t layer, struct st_clusters part,
+                            const float *scores, struct st_sparse *sparse, struct st_pool *pool,
+                            bool pipelined);
 // After a layer's last tokens: lets go of what was expected and not wanted after all.
 void st_neurons_end(struct st_neurons *neurons);
 // Begins to read what these scores name of a layer that will run soon; adds to what is expected of

@@ -19,6 +19,7 @@ void st_sparse_begin(struct st_sparse *s, const uint8_t *x, size_t x_row, uint8_
     size_t k = s->layout.k;
     uint8_t change = zero ^ s->kernel->zero; // 0, or 128: the sign bit
     s->n_tokens = n_tokens;
+    s->n_others = 0;
     for (size_t row = 0; row < ST_TWO_TERMS * n_tokens; row++)
         for (size_t i = 0; i < k; i++)
             s->x[row * k + i] = i < s->layout.width ? x[row * x_row + i] ^ change : 0;
@@ -35,9 +36,8 @@ struct cluster {
     int8_t q[CLUSTER][ST_SPARSE_ROWS];         // [token, part]
 };
 
-// The packed row of a neuron's row in `up`.
-static size_t packed_row(const struct st_sparse *s, uint32_t neuron, size_t row) {
-    if (s->up->epilogue != ST_EPILOGUE_GATED) return neuron;
+size_t st_sparse_packed_row(const struct st_linear_op *up, uint32_t neuron, size_t row) {
+    if (up->epilogue != ST_EPILOGUE_GATED) return neuron;
     return neuron / ST_GATED_GROUP * ST_DEVICE_GROUP + neuron % ST_GATED_GROUP +
            row * ST_GATED_GROUP;
 }
@@ -49,7 +49,7 @@ static void to_floats(const struct cluster *c, size_t token, size_t row, float *
     int32_t sums[ST_TWO_TERMS][CLUSTER], row_sums[CLUSTER];
     float factor[CLUSTER], bias[CLUSTER], products[ST_TWO_TERMS][CLUSTER];
     for (size_t i = 0; i < c->n; i++) {
-        size_t packed = packed_row(s, c->refs[i].neuron, row);
+        size_t packed = st_sparse_packed_row(s->up, c->refs[i].neuron, row);
         for (size_t part = 0; part < ST_TWO_TERMS; part++)
             sums[part][i] = c->sums[i][(token * ST_TWO_TERMS + part) * c->n_rows + row];
         row_sums[i] = w->row_sums[packed];
@@ -62,7 +62,8 @@ static void to_floats(const struct cluster *c, size_t token, size_t row, float *
     s->elementwise->join_two(products[0], products[1], w->bias ? bias : NULL, c->n, y);
     if (!s->add || s->add_row[token] < 0) return;
     const float *add = s->add + (size_t)s->add_row[token] * w->n_panels * ST_INT8_PANEL;
-    for (size_t i = 0; i < c->n; i++) y[i] += add[packed_row(s, c->refs[i].neuron, row)];
+    for (size_t i = 0; i < c->n; i++)
+        y[i] += add[st_sparse_packed_row(s->up, c->refs[i].neuron, row)];
 }
 
 // Activates and quantizes a token's neurons.
@@ -164,6 +165,9 @@ static void end_row(const struct st_sparse *s, size_t row) {
     for (size_t i = 0; i < s->n_threads; i++) q_sum += s->q_sums[i * ST_SPARSE_ROWS + row];
     st_neuron_finish(s->kernel, s->sums + row * k, ST_SPARSE_ROWS * k, s->n_threads, k, q_sum,
                      s->total + row * k);
+    for (size_t i = 0; i < s->n_others; i++)
+        for (size_t n = 0; n < s->down->rows[0]; n++)
+            s->total[row * k + n] += s->others[i][row * s->down->rows[0] + n];
     s->elementwise->dequantize(s->total + row * k, w->row_sums, 0, w->factor, NULL,
                                s->down->rows[0], s->products + row * k);
 }

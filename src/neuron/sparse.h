@@ -15,7 +15,10 @@
 
 #include <stdatomic.h>
 
-enum { ST_SPARSE_ROWS = ST_TWO_TERMS * ST_NEURON_TOKENS };
+enum {
+    ST_SPARSE_ROWS = ST_TWO_TERMS * ST_NEURON_TOKENS,
+    ST_SPARSE_OTHERS = 4, // sums of others, at most
+};
 
 // A neuron and where its bundle lies.
 struct st_neuron_ref {
@@ -44,10 +47,16 @@ struct st_sparse {
     atomic_size_t *clipped;
     const struct st_neuron_ref *refs;
     size_t n_refs;
+    // Sums of neurons that another processor computed, [2 n_tokens, outputs of `down`] each.
+    const int32_t *others[ST_SPARSE_OTHERS];
+    size_t n_others;
 };
 
 // layout and n_threads must be set. Runs twice on `arena` (base/arena.h).
 void st_sparse_lay_out(struct st_sparse *sparse, struct st_arena *arena);
+
+// The row of `up`'s packed ones that has a neuron's row 0 (up, or gate) or 1 (up behind a gate).
+size_t st_sparse_packed_row(const struct st_linear_op *up, uint32_t neuron, size_t row);
 
 // Begins a block: x [n_tokens, ST_TWO_TERMS], rows x_row apart, holds what `zero` stands for.
 void st_sparse_begin(struct st_sparse *sparse, const uint8_t *x, size_t x_row, uint8_t zero,

@@ -355,7 +355,8 @@ static stint_status open_in(const stint_model *model, const stint_session_option
     struct st_npu_options npu = {.device = device_of(options), .memory = npu_memory(options)};
     if (model->int8.layers) ST_TRY(st_npu_open(s, &npu, &s->group));
     if (s->bounded && model->int8.layers)
-        ST_TRY(st_bounded_attach(s->bounded, s->group.npu[ST_NPU_HOST]->device));
+        ST_TRY(st_bounded_attach(s->bounded, s->group.npu[ST_NPU_HOST]->device,
+                                 s->group.npu[ST_NPU_DEVICE]->device));
     if (s->tune_chunk) ST_TRY(st_session_tune(s));
     return s->split.on ? st_split_open(s, &npu) : STINT_OK;
 }

@@ -3,6 +3,8 @@
 // functions also run where allocations and devices fail, and on threads.
 #include "support/device_cases.h"
 
+#include "device/two_term.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,7 +40,7 @@ static void lay_out(struct ts_bench *b, struct room *room) {
     b->add_row = take(room, c->n_rows * sizeof(int32_t));
     for (uint32_t i = 0; i < last->n_parts; i++) {
         b->out_row[i] = last->rows[i] + EXTRA;
-        b->out[i] = take(room, c->n_rows * b->out_row[i] * sizeof(float));
+        b->out[i] = take(room, ST_TWO_TERMS * c->n_rows * b->out_row[i] * sizeof(float));
     }
 }
 

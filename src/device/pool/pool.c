@@ -152,7 +152,7 @@ static size_t graph_bytes(const struct st_graph *graph) {
     .free_buffer = free_buffer, .map = map, .unmap = unmap, .weights_bytes = weights_bytes,        \
     .import_weights = import_weights, .free_weights = free_weights, .supports = supports,          \
     .compile = compile, .free_graph = free_graph, .graph_bytes = graph_bytes,                      \
-    .start = st_pool_device_start, .row_scales = true, .norms = true
+    .start = st_pool_device_start, .row_scales = true, .norms = true, .sums = true
 
 const struct st_device_ops st_device_pool_cpu = {
     .name = "cpu", .what = "the vector units of all cores", .present = cpu_is_present, OPERATIONS};

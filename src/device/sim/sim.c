@@ -149,4 +149,5 @@ const struct st_device_ops st_device_sim = {
     .graph_bytes = graph_bytes,
     .start = st_sim_start,
     .cancel = st_sim_cancel,
+    .sums = true,
 };

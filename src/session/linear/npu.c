@@ -203,13 +203,14 @@ static stint_status open_one(struct stint_session *s, const struct st_npu_option
                                         .memory_limit = host ? 0 : o->memory};
     ST_TRY(st_device_open(&options, &npu->device));
     group->npu[kind] = npu;
-    if (s->bounded && !st_device_caps(npu->device)->host_memory)
-        return st_fail(
-            STINT_E_UNSUPPORTED,
-            "device '%s': it runs no weights that are read on demand; leave out --memory "
-            "or --device",
-            st_device_caps(npu->device)->name);
-    return open_memory(s, npu);
+    const struct st_device_caps *caps = st_device_caps(npu->device);
+    if (!s->bounded || caps->host_memory) return open_memory(s, npu);
+    // Then it runs hot clusters of neurons alone (weights/hybrid.h).
+    if (s->model->neurons.layers && caps->own_processor && caps->sums) return STINT_OK;
+    return st_fail(STINT_E_UNSUPPORTED,
+                   "device '%s': it runs no weights that are read on demand; leave out --memory "
+                   "or --device",
+                   caps->name);
 }
 
 static stint_status compile(struct stint_session *s, struct st_worker_group *group,

@@ -8,6 +8,7 @@
 #include "device/mirror.h"
 #include "neuron/neurons.h"
 #include "neuron/slices.h"
+#include "session/weights/hybrid.h"
 #include "session/weights/made.h"
 #include "session/weights/pinned.h"
 #include "session/precision/schedule.h"
@@ -61,6 +62,7 @@ struct st_bounded {
     struct st_neurons neurons;
     struct st_sparse block;
     struct st_prediction prediction;
+    struct st_hybrid hybrid;
     uint64_t peak_bytes;
     struct {
         bool now;                   // the batch is one, not a prompt's
@@ -102,9 +104,10 @@ void st_bounded_lay_out(const struct stint_model *model, struct st_bounded *boun
 // device.
 void st_prediction_lay_out(const struct stint_model *model, struct st_prediction *prediction,
                            struct st_arena *arena);
-// Maps the streamed weights for a device on the host's cores, which also runs the predictors; the
-// second call ends this.
-stint_status st_bounded_attach(struct st_bounded *bounded, struct st_device *device);
+// Maps the streamed weights for a device on the host's cores, which also runs the predictors;
+// `second` runs hot clusters if it is another processor. The second call ends this.
+stint_status st_bounded_attach(struct st_bounded *bounded, struct st_device *device,
+                               struct st_device *second);
 void st_bounded_detach(struct st_bounded *bounded);
 // Computes the active neurons of a block from its input x [n_tokens, hidden] into
 // run->s->bounded->block. pre: the block has begun.

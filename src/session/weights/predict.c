@@ -45,12 +45,14 @@ static stint_status compile(struct st_bounded *r, uint32_t layer, int part) {
                              &n->graphs[layer][part]);
 }
 
-stint_status st_bounded_attach(struct st_bounded *r, struct st_device *device) {
+stint_status st_bounded_attach(struct st_bounded *r, struct st_device *device,
+                               struct st_device *second) {
     struct st_prediction *n = &r->prediction;
     struct st_arena *slices = &r->slices.arena;
     if (slices->used) ST_TRY(st_mirror_open(device, slices->base, slices->used, &r->streamed));
     if (r->made.panels)
         ST_TRY(st_mirror_open(device, r->arena.base, r->arena.used, &r->made.mirror));
+    ST_TRY(st_hybrid_open(r, second));
     if (!r->sparse || r->leave_out & STINT_LEAVE_PREDICTOR) return STINT_OK;
     n->device = device;
     ST_TRY(st_mirror_open(device, r->arena.base, r->arena.used, &n->mirror));
@@ -69,6 +71,7 @@ void st_bounded_detach(struct st_bounded *r) {
         }
     n->device = NULL;
     st_mirror_close(&n->mirror);
+    st_hybrid_close(r);
     st_mirror_close(&r->made.mirror);
     st_mirror_close(&r->streamed);
 }
@@ -112,12 +115,24 @@ static stint_status name_neurons(const struct st_run *run, uint32_t layer, const
     return STINT_OK;
 }
 
-stint_status st_bounded_block(const struct st_run *run, const float *x, size_t n_tokens) {
+// What the host computes: the clusters from this one on.
+static stint_status run_host(const struct st_run *run, const float *x, size_t n_tokens,
+                             uint32_t first) {
     struct st_bounded *r = run->s->bounded;
+    const struct st_clusters part = {first, r->neurons.plan.n_clusters};
     const float *scores;
     ST_TRY(name_neurons(run, run->layer, x, n_tokens, &scores));
-    bool ahead = !(r->leave_out & STINT_LEAVE_PIPELINE);
-    return st_neurons_run(&r->neurons, run->layer, scores, &r->block, run->group->pool, ahead);
+    return st_neurons_run(&r->neurons, run->layer, part, scores, &r->block, run->group->pool,
+                          !(r->leave_out & STINT_LEAVE_PIPELINE));
+}
+
+stint_status st_bounded_block(const struct st_run *run, const float *x, size_t n_tokens) {
+    struct st_neurons *n = &run->s->bounded->neurons;
+    uint32_t device;
+    n->possible += n->model->neurons.layout.n;
+    ST_TRY(st_hybrid_begin(run, x, n_tokens, &device));
+    stint_status status = run_host(run, x, n_tokens, device);
+    return st_hybrid_end(run, status, device);
 }
 
 // Tokens [first, first + n).

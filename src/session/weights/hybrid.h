@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hybrid steps (PowerInfer-2, section 4.1): of a sparse block, hot clusters run dense on a second
+// processor, while the host predicts, reads and computes the other neurons. Both sums are exact
+// integers and are added in the end, so bits do not depend on who computed what, or first.
+//
+// Larger batches have more hot clusters. A layer's are cut into segments, one for each size of the
+// batch, and each has a graph of its own: a step runs the segments that are hot for its batch. The
+// device computes only what the host would compute too, so where it fails, the host does.
+#ifndef ST_SESSION_WEIGHTS_HYBRID_H
+#define ST_SESSION_WEIGHTS_HYBRID_H
+
+#include "device/mirror.h"
+#include "neuron/dense.h"
+
+enum { ST_HYBRID_SEGMENTS = 3 }; // batches of 1, of 2, and of up to ST_NEURON_TOKENS rows
+
+struct st_bounded;
+struct st_run;
+
+struct st_hybrid_segment {
+    struct st_clusters clusters;
+    uint32_t n;           // neurons; 0: the host has them
+    const int32_t *order; // [n]
+    uint32_t packed_rows; // of the first linear
+    struct st_device_weights *weights[2];
+    struct st_graph *graph;
+};
+
+struct st_hybrid {
+    struct st_device *device; // borrowed; NULL: there is no second processor
+    struct st_mirror mirror;  // of the arena
+    struct st_arena arena;    // what follows
+    struct st_hybrid_segment (*segments)[ST_HYBRID_SEGMENTS]; // [n_layers]
+    float *x;                                                 // [ST_NEURON_TOKENS, hidden]
+    uint8_t *quantized, *middle[ST_HYBRID_SEGMENTS];
+    int32_t *sums[ST_HYBRID_SEGMENTS]; // [ST_SPARSE_ROWS, hidden]
+    struct st_outliers *in, *lists[ST_HYBRID_SEGMENTS];
+    size_t in_capacity, capacity;                // of `in`, and of each of the lists
+    float *add[ST_HYBRID_SEGMENTS];              // [ST_NEURON_TOKENS, packed rows]
+    int32_t *add_row;                            // [ST_NEURON_TOKENS]
+    struct st_job *jobs[ST_HYBRID_SEGMENTS + 1]; // of the block at hand; the first one quantizes
+    size_t n_jobs;
+    uint64_t computed; // neurons, by the device
+};
+
+// Gives the device what it has room for of the hot clusters. Borrows it until close.
+stint_status st_hybrid_open(struct st_bounded *bounded, struct st_device *device);
+void st_hybrid_close(struct st_bounded *bounded);
+
+// Starts the device on its clusters of a block with the input x [n_tokens, hidden]: [0, *n). 0:
+// there are none, or it failed. pre: the block has begun
+stint_status st_hybrid_begin(const struct st_run *run, const float *x, size_t n_tokens,
+                             uint32_t *n);
+// Waits for the device and adds its sums to the block; where it failed, the host computes the
+// clusters [0, n). `status`: how the host's part ended; what is returned after a failure.
+stint_status st_hybrid_end(const struct st_run *run, stint_status status, uint32_t n);
+
+#endif

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hybrid steps: hot clusters on a second processor, the other neurons on the host. The same bits as
+// on the host alone, and as on the device alone, whichever job fails.
+#include "device/driver.h"
+#include "session/weights/bounded.h"
+#include "support/bounded.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+static const struct ts_bounded_variant variants[] = {
+    {"hybrid", "models/novels-10m-drelu", 8, 512, 0, 0},
+    {"hybrid, 4 bits", "models/novels-2-drelu", 4, 512, 0, 0},
+};
+
+enum { MAX_NEURONS = 4096 };
+
+// Trained models of this size have few neurons that are active often: here the first eighth of each
+// layer's is for one row, more are for two, and for four.
+static void make_hot(void) {
+    static float rates[ST_NEURON_RATES * MAX_NEURONS];
+    const struct stint_model *m = ts_bounded.lazy;
+    size_t n = m->neurons.layout.n;
+    assert_true(n <= MAX_NEURONS);
+    for (size_t b = 0; b < ST_NEURON_RATES; b++)
+        for (size_t i = 0; i < n; i++) rates[b * n + i] = i * 8 < n * (b + 1) ? 0.9f : 0.1f;
+    for (uint32_t i = 0; i < m->config.n_layers; i++) m->neurons.layers[i].rates = rates;
+}
+
+static size_t logits_bytes(void) {
+    return TS_BOUNDED_IDS * ts_bounded_vocab() * sizeof(float);
+}
+
+static stint_session *open_on(const stint_model *model, const char *device, uint64_t memory,
+                              uint64_t npu_memory, bool predict) {
+    make_hot();
+    stint_session_options o = {.size = sizeof o,
+                               .n_threads = 2,
+                               .n_context = TS_BOUNDED_CONTEXT,
+                               .chunk_len = TS_BOUNDED_CHUNK,
+                               .memory = memory,
+                               .device = device,
+                               .npu_memory = npu_memory,
+                               .leave_out = predict ? 0 : STINT_LEAVE_PREDICTOR};
+    stint_session *s = NULL;
+    if (stint_session_open(model, &o, &s) != STINT_OK)
+        fail_msg("%s: %s", device, stint_error_text());
+    return s;
+}
+
+static void assert_same(stint_session *s, const float *wanted, const char *what) {
+    float *got = calloc(1, logits_bytes());
+    if (ts_bounded_eval(s, got) != STINT_OK) fail_msg("%s: %s", what, stint_error_text());
+    if (memcmp(got, wanted, logits_bytes()) != 0) fail_msg("%s: other bits", what);
+    free(got);
+}
+
+// Without a predictor all neurons are computed, so all ways agree.
+static void host_device_and_both_agree(void **state) {
+    (void)state;
+    stint_session *s = open_on(ts_bounded.whole, "sim:delay=0", 0, 0, false);
+    assert_same(s, ts_bounded.wanted, "device only");
+    stint_session_close(s);
+    const uint64_t bounds[] = {200 << 20, ts_bounded_min(1)};
+    for (size_t i = 0; i < 2; i++) {
+        s = open_on(ts_bounded.lazy, NULL, bounds[i], 0, false);
+        assert_same(s, ts_bounded.wanted, "host only");
+        stint_session_close(s);
+        s = open_on(ts_bounded.lazy, "sim", bounds[i], 0, false);
+        assert_same(s, ts_bounded.wanted, "hybrid");
+        assert_true(i || s->bounded->hybrid.computed > 0);
+        assert_int_equal(s->npus.faults, 0);
+        stint_session_close(s);
+    }
+}
+
+static void the_host_alone(float *logits, uint64_t memory) {
+    stint_session *s = open_on(ts_bounded.lazy, NULL, memory, 0, true);
+    assert_int_equal(ts_bounded_eval(s, logits), STINT_OK);
+    stint_session_close(s);
+}
+
+// What a predictor leaves out is left out by both.
+static void predictions_count_the_same(void **state) {
+    (void)state;
+    float *wanted = malloc(logits_bytes());
+    const uint64_t bounds[] = {200 << 20, ts_bounded_min(1)};
+    for (size_t i = 0; i < 2; i++) {
+        the_host_alone(wanted, bounds[i]);
+        stint_session *s = open_on(ts_bounded.lazy, "sim:delay=300", bounds[i], 0, true);
+        assert_same(s, wanted, "hybrid");
+        assert_true(i || s->bounded->hybrid.computed > 0);
+        stint_session_close(s);
+    }
+    free(wanted);
+}
+
+// What the device has no room for, the host computes.
+static void little_memory_of_the_device_is_enough(void **state) {
+    (void)state;
+    float *wanted = malloc(logits_bytes());
+    the_host_alone(wanted, 200 << 20);
+    stint_session *s = open_on(ts_bounded.lazy, "sim:delay=0", 200 << 20, 0, true);
+    uint64_t all = st_device_used_bytes(s->group.npu[ST_NPU_DEVICE]->device);
+    assert_same(s, wanted, "hybrid");
+    uint64_t computed = s->bounded->hybrid.computed;
+    stint_session_close(s);
+    uint64_t some = all - all / 8;
+    s = open_on(ts_bounded.lazy, "sim:delay=0", 200 << 20, some, true);
+    assert_true(st_device_used_bytes(s->group.npu[ST_NPU_DEVICE]->device) <= some);
+    assert_same(s, wanted, "hybrid");
+    assert_true(s->bounded->hybrid.computed < computed);
+    stint_session_close(s);
+    free(wanted);
+}
+
+// True if a job failed.
+static bool survives(const char *fault, int n, const float *wanted) {
+    char device[64];
+    snprintf(device, sizeof device, "sim:delay=0,%s=%d", fault, n);
+    stint_session *s = open_on(ts_bounded.lazy, device, 200 << 20, 0, true);
+    assert_same(s, wanted, device);
+    bool struck = s->npus.faults > 0;
+    assert_same(s, wanted, "afterwards");
+    stint_session_close(s);
+    return struck;
+}
+
+static void a_failed_job_is_done_by_the_host(void **state) {
+    (void)state;
+    static const char *const faults[] = {"fail", "oom", "lose", "timeout=5,hang"};
+    float *wanted = malloc(logits_bytes());
+    the_host_alone(wanted, 200 << 20);
+    int n_jobs = 0;
+    stint_session *s = open_on(ts_bounded.lazy, "sim:delay=0", 200 << 20, 0, true);
+    assert_same(s, wanted, "hybrid");
+    n_jobs = (int)s->group.npu[ST_NPU_DEVICE]->device->n_submits;
+    stint_session_close(s);
+    assert_true(n_jobs > 4);
+    for (int n = 1; n <= n_jobs; n++) assert_true(survives(faults[n % 4], n, wanted));
+    free(wanted);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(host_device_and_both_agree),
+        cmocka_unit_test(predictions_count_the_same),
+        cmocka_unit_test(little_memory_of_the_device_is_enough),
+        cmocka_unit_test(a_failed_job_is_done_by_the_host),
+    };
+    // Every job is made to fail where there are few.
+    return ts_bounded_run(&variants[0], false, tests, 3) |
+           ts_bounded_run(&variants[1], false, tests, 4);
+}
