@@ -3,13 +3,15 @@
 """Average bits against quality: precision schedules, precision per token and simpler ways, on
 prompts that calibration did not see. Prints markdown. For the tables of docs/BENCHMARKS.md:
 
-    bench/schedules.py build/stint PACKAGE SOURCE DATA [--items 60] [--keep FOLDER]
+    bench/schedules.py build/stint PACKAGE SOURCE DATA [--items 200] [--keep FOLDER]
 
 SOURCE is the checkpoint that the package was made from; its float answers are the reference. DATA
 holds dialogsum, iwslt2017, spec_bench and wikitext-2. Thresholds and static schedules come from a
 mixture of all tasks' first items, the learned scheduler from wikitext-2's validation text.
---keep writes what each command said, and reads it again the next time. --dns NAME=PACKAGE adds
-another package of the same source at one precision: NAME=PACKAGE:BITS."""
+Bits are those that a weight has on average (`stint inspect` tells them), as precisions are budgets.
+--keep writes what each command said, and reads it again the next time. Prompts run in shards, the
+tasks in turn, so that a stopped run leaves all tasks equally far; --report makes the tables of what
+is there. --dns NAME=PACKAGE:BITS adds another package of the same source at one precision."""
 import argparse
 import json
 import math
@@ -58,6 +60,16 @@ class Runs:
 
     def __init__(self, options, folder):
         self.options, self.folder = options, folder
+        self.weight_bits = self.read_weight_bits(options.package)
+        # Only bits are asked for here: stated times save measuring them in each command.
+        self.times = ",".join(f"{bits}:1:{mean}" for bits, mean in self.weight_bits.items())
+
+    def read_weight_bits(self, package):
+        """{precision: bits of a weight on average}"""
+        done = subprocess.run([self.options.stint, "inspect", package, "--json"], check=True,
+                              capture_output=True, encoding="utf-8")
+        losses = json.loads(done.stdout)["nested"]["losses"]
+        return {8: 8.0} | {loss["bits"]: loss["mean_bits"] for loss in losses}
 
     def schedule(self, name, action, *arguments, package=None):
         path = self.folder / f"{name}.json"
@@ -65,9 +77,13 @@ class Runs:
             command = [self.options.stint, "schedule", package or self.options.package, action,
                        "-n", self.options.tokens, "--threads", self.options.threads, *arguments,
                        "--json"]
+            if action != "train":
+                command += ["--times", self.times]
             done = subprocess.run([str(word) for word in command], check=True,
                                   capture_output=True, encoding="utf-8")
-            path.write_text(done.stdout, "utf-8")
+            whole = path.with_suffix(".part")  # a stopped run leaves no half report
+            whole.write_text(done.stdout, "utf-8")
+            whole.rename(path)
         return json.loads(path.read_text("utf-8"))
 
     def prompts(self, name, items):
@@ -87,26 +103,40 @@ def nearest(points, bits):
     return min(best, key=lambda point: abs(point["average_bits"] - bits))
 
 
+def solved(runs, kind, mixture):
+    """The points that were tried, and the package they belong to."""
+    example = runs.folder / f"{kind}.solved"
+    # An epsilon that all keep: each point is needed.
+    found = runs.schedule(f"solve-{kind}", "solve", "-d", mixture, "-m", "kl", "--chat",
+                          "--reference", runs.options.source, "--high", runs.options.high,
+                          "--signal", kind, "--candidates", runs.options.candidates,
+                          "--epsilon", 100, "--minimize", "bits", "--seed", 1, "-o", example)
+    points = [point for point in found["curve"] if point["name"] in ("schedule", "signal", "pair")
+              and point["items"] == found["items"] and point["schedule"]["prefill"] == 8
+              and point["schedule"]["decode"][0][0] == runs.options.high]
+    return points, json.loads(example.read_text("utf-8"))["package"]
+
+
 def calibrate(runs, mixture, targets):
-    """[(name, file)] of static schedules and of thresholds, at about the same bits."""
+    """[(name, file)] of static schedules and of thresholds: at about the same bits, and the
+    cheapest whose divergence is at most epsilon."""
     given = []
     for kind in ("none", "entropy", "margin"):
-        example = runs.folder / f"{kind}.solved"
-        found = runs.schedule(f"solve-{kind}", "solve", "-d", mixture, "-m", "kl", "--chat",
-                              "--reference", runs.options.source, "--high", runs.options.high,
-                              "--signal", kind, "--candidates", runs.options.candidates,
-                              "--epsilon", 1, "--minimize", "bits", "--seed", 1, "-o", example)
-        points = [point for point in found["curve"] if point["name"] in ("schedule", "signal")
-                  and point["items"] == found["items"]]
-        owner = json.loads(example.read_text("utf-8"))
-        for bits in targets:
-            path = runs.folder / f"{'static' if kind == 'none' else kind}-{bits}.json"
-            schedule = nearest(points, bits)["schedule"]
-            path.write_text(json.dumps({"stint_schedule": 1, "package": owner["package"],
-                                        **schedule}), "utf-8")
-            if not any(json.loads(other.read_text("utf-8")) == json.loads(path.read_text("utf-8"))
-                       for _, other in given):
-                given.append((path.stem, path))
+        points, package = solved(runs, kind, mixture)
+        name = "static" if kind == "none" else kind
+        moving = [point for point in points if point["name"] != "pair"]
+        found = [(f"{name}-{bits}", nearest(moving, bits)) for bits in targets]
+        good = [point for point in points if point["quality"] <= runs.options.epsilon]
+        if good:
+            found.append((f"{name}-epsilon", min(good, key=lambda p: p["average_bits"])))
+        for label_of, point in found:
+            path = runs.folder / f"{label_of}.json"
+            path.write_text(json.dumps({"stint_schedule": 1, "package": package,
+                                        **point["schedule"]}), "utf-8")
+            print(f"{label_of}: decode {point['schedule']['decode']} "
+                  f"{point['schedule'].get('thresholds', '')}; calibration: divergence "
+                  f"{point['quality']:.4f} +- {point['error']:.4f}, {point['items']} prompts")
+            given.append((path.stem, path))
     return given
 
 
@@ -154,51 +184,111 @@ def label(point, names):
     return names.get(point["name"], point["name"])
 
 
-def table(curve, names, less, extra=()):
-    """Rows of one metric; where less is better, scores change sign."""
+def row_of(point, base, free, sign):
+    """One line: bits and quality, and the gain over the best simple mixture at these bits."""
+    row = [f"{point['average_bits']:.2f}", f"{sign * mean(point['scores']):.4f}",
+           f"{error(point['scores']):.4f}"]
+    simple = mixture_at(base, point["average_bits"])
+    if simple is None or any(point is other for other in base):
+        return row + ["", "", "", ""]
+    gains = [x - y for x, y in zip(point["scores"], simple)]
+    gain, spread = mean(gains), error(gains)
+    best = oracle_at(free, point["average_bits"])
+    return row + [f"{sign * mean(simple):.4f}", f"{gain:+.4f} +- {spread:.4f}",
+                  f"{gain / spread if spread else 0:+.1f}", f"{sign * best:.4f}"]
+
+
+def table(curve, names, less):
+    """Rows of one metric; where less is better, scores change sign, so that a gain is positive."""
     sign = -1.0 if less else 1.0
     points = [{**point, "scores": [sign * score for score in point["scores"]]} for point in curve]
-    uniform = [point for point in points if point["name"] in ("uniform", "int8")
-               and point["average_bits"] > 0]
+    base = [point for point in points
+            if point["name"] in ("uniform", "int8", "random", "random steps", "in turn")]
     free = [point for point in points if point["name"] != "reference"]
-    print("| | bits | quality | +- | against the best mixture of uniform | +- | standard errors |"
+    print("| | bits | quality | +- | best mixture of uniform and random | gain | standard errors |"
           " best per prompt |\n|---|---|---|---|---|---|---|---|")
     for point in points:
-        row = [label(point, names), f"{point['average_bits']:.2f}",
-               f"{sign * mean(point['scores']):.4f}", f"{error(point['scores']):.4f}"]
-        base = mixture_at(uniform, point["average_bits"])
-        if base is None or point["name"] in ("uniform", "int8", "reference"):
-            row += ["", "", "", ""]
-        else:
-            less_or_more = [x - y for x, y in zip(point["scores"], base)]
-            gain, spread = mean(less_or_more), error(less_or_more)
-            row += [f"{gain:+.4f}", f"{spread:.4f}", f"{gain / spread if spread else 0:+.1f}",
-                    f"{sign * oracle_at(free, point['average_bits']):.4f}"]
-        print("| " + " | ".join(row) + " |")
-    for name, point in extra:
-        scores = point["scores"]
-        print(f"| {name} | | {mean(scores):.4f} | {error(scores):.4f} | | | | |")
+        print("| " + " | ".join([label(point, names)] + row_of(point, base, free, sign)) + " |")
     print()
 
 
 # ---- All of it
 
-def compare(runs, task, metric, data, given, names):
-    arguments = ["-d", data, "-m", metric, "--chat", "--reference", runs.options.source, "--seed",
-                 1]
-    schedules = ",".join(str(path) for _, path in given)
-    report = runs.schedule(f"{task}-{metric}", "compare", *arguments, "-s", schedules, "--high",
-                           runs.options.high, "--low", runs.options.low)
-    extra = []
-    for word in runs.options.dns:
+def weigh(curve, weight_bits):
+    """Bits of each prompt as the weights truly have them, and their mean."""
+    for point in curve:
+        point["bits"] = [sum(n * weight_bits.get(bits, 0.0) for bits, n in enumerate(steps))
+                         / max(1, sum(steps)) for steps in point["steps"]]
+        point["average_bits"] = mean(point["bits"])
+    return curve
+
+
+def join(curves):
+    """The points of several shards as one curve, without prompts that had no step."""
+    joined = []
+    for points in zip(*curves):
+        one = {"name": points[0]["name"], "schedule": points[0]["schedule"]}
+        for key in ("scores", "steps"):
+            one[key] = [value for point in points for value in point[key]]
+        joined.append(one)
+    stepped = [any(sum(point["steps"][i]) for point in joined[1:])
+               for i in range(len(joined[0]["scores"]))]
+    for point in joined:
+        for key in ("scores", "steps"):
+            point[key] = [value for value, keep in zip(point[key], stepped) if keep]
+    return joined
+
+
+class Comparison:
+    """One task under one metric, shard by shard."""
+
+    def __init__(self, runs, task, metric, items):
+        self.runs, self.task, self.metric, self.items = runs, task, metric, items
+        size = runs.options.shard
+        self.starts = range(0, len(items), size)
+
+    def run(self, start, given):
+        runs = self.runs
+        name = f"{self.task}-{start}"
+        data = runs.prompts(name, self.items[start:start + runs.options.shard])
+        arguments = ["-d", data, "-m", self.metric, "--chat", "--reference", runs.options.source,
+                     "--seed", 1 + start]
+        runs.schedule(f"{name}-{self.metric}", "compare", *arguments, "-s",
+                      ",".join(str(path) for _, path in given), "--high", runs.options.high,
+                      "--low", runs.options.low)
+        for word in runs.options.dns:
+            other, package = word.split("=", 1)
+            runs.schedule(f"{name}-{self.metric}-{other}", "compare", *arguments,
+                          package=package.rsplit(":", 1)[0])
+
+    def kept(self, suffix=""):
+        """[(shard's start, its curve)] of those that were run."""
+        paths = ((start, self.runs.folder / f"{self.task}-{start}-{self.metric}{suffix}.json")
+                 for start in self.starts)
+        return {start: json.loads(path.read_text("utf-8"))["curve"] for start, path in paths
+                if path.exists()}
+
+    def dns(self, word, shards):
+        """Its point, under the same shards; None if one of them is missing."""
         name, rest = word.split("=", 1)
         package, bits = rest.rsplit(":", 1)
-        other = runs.schedule(f"{task}-{metric}-{name}", "compare", *arguments, package=package)
-        extra.append((f"DNS: {name}", next(
-            point for point in other["curve"] if point["name"] == "uniform"
-            and point["schedule"]["decode"][0][0] == int(bits))))
-    print(f"\n{task}, {metric}, {report['items']} prompts:\n")
-    table(report["curve"], names, metric == "kl", extra)
+        curves = self.kept(f"-{name}")
+        if any(start not in curves for start in shards):
+            return None
+        curve = weigh(join([curves[start] for start in shards]),
+                      self.runs.read_weight_bits(package))
+        return next({**point, "name": f"DNS: {name}"} for point in curve
+                    if point["name"] == "uniform"
+                    and point["schedule"]["decode"][0][0] == int(bits))
+
+    def report(self, names):
+        shards = self.kept()
+        if not shards:
+            return
+        curve = weigh(join(list(shards.values())), self.runs.weight_bits)
+        curve += filter(None, (self.dns(word, shards) for word in self.runs.options.dns))
+        print(f"\n{self.task}, {self.metric}, {len(curve[0]['scores'])} prompts:\n")
+        table(curve, names, self.metric == "kl")
 
 
 def parse():
@@ -206,19 +296,53 @@ def parse():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("stint", "package", "source", "data"):
         parser.add_argument(name)
-    parser.add_argument("--items", type=int, default=60, help="prompts of each task")
+    parser.add_argument("--items", type=int, default=200, help="prompts of each task")
+    parser.add_argument("--shard", type=int, default=4, help="prompts that run together")
     parser.add_argument("--calibration", type=int, default=8, help="prompts of each task, before")
     parser.add_argument("--samples", type=int, default=128, help="to train on")
-    parser.add_argument("--tokens", type=int, default=32, help="longest answer")
+    parser.add_argument("--tokens", type=int, default=24, help="longest answer")
     parser.add_argument("--candidates", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--high", type=int, default=4)
     parser.add_argument("--low", type=int, default=2)
-    parser.add_argument("--bits", default="2.5,3,3.5", help="averages to compare at")
+    parser.add_argument("--bits", default="2.5,3,3.5",
+                        help="averages of the precisions' names to compare at")
+    parser.add_argument("--epsilon", type=float, default=0.01, help="divergence")
     parser.add_argument("--dns", action="append", default=[])
-    parser.add_argument("--metrics", default="kl,task")
+    parser.add_argument("--metrics", default="kl")
+    parser.add_argument("--tasks", default="", help="only these run")
+    parser.add_argument("--report", action="store_true", help="run nothing")
     parser.add_argument("--keep", default="schedules.kept")
     return parser.parse_args()
+
+
+def read_tasks(options, data):
+    """{task: held-out items}, and the calibration's mixture of all tasks."""
+    held_out, mixed = {}, []
+    for name, items, _ in TASKS:
+        source = [item for item, _ in zip(items(data), range(options.calibration + options.items))]
+        mixed += source[:options.calibration]
+        held_out[name] = source[options.calibration:]
+    return held_out, mixed
+
+
+def train(runs, data):
+    learned = runs.folder / "learned.stint"
+    options = runs.options
+    report = runs.schedule("train", "train", "-d", data / "wikitext-2" / "wiki.valid.tokens",
+                           "--limit", options.samples, "--high", options.high, "--low",
+                           options.low, "--candidates", options.candidates, "--seed", 1, "-o",
+                           learned)
+    print(f"learned: {100 * report['validation_accuracy']:.0f} % of held-out samples right; the "
+          f"most frequent choice {100 * report['majority']:.0f} %")
+    return learned
+
+
+def run_all(comparisons, given, only):
+    for start in max((each.starts for each in comparisons), key=len):
+        for each in comparisons:
+            if start in each.starts and (not only or each.task in only.split(",")):
+                each.run(start, given)
 
 
 def main():
@@ -226,27 +350,17 @@ def main():
     folder, data = pathlib.Path(options.keep), pathlib.Path(options.data)
     folder.mkdir(parents=True, exist_ok=True)
     runs = Runs(options, folder)
-    held_out, mixed = {}, []
-    for name, items, _ in TASKS:
-        source = [item for item, _ in zip(items(data), range(options.calibration + options.items))]
-        mixed += source[:options.calibration]
-        held_out[name] = runs.prompts(name, source[options.calibration:])
+    held_out, mixed = read_tasks(options, data)
     given = calibrate(runs, runs.prompts("mixture", mixed),
                       [float(bits) for bits in options.bits.split(",")])
-    learned = folder / "learned.stint"
-    report = runs.schedule("train", "train", "-d", data / "wikitext-2" / "wiki.valid.tokens",
-                           "--limit", options.samples, "--high", options.high, "--low",
-                           options.low, "--seed", 1, "-o", learned)
-    print(f"learned: {100 * report['validation_accuracy']:.0f} % of held-out samples right; the "
-          f"most frequent choice {100 * report['majority']:.0f} %")
-    names = {str(path): name for name, path in given} | {str(learned): "learned"}
-    for name, path in given:
-        schedule = json.loads(path.read_text("utf-8"))
-        print(f"{name}: decode {schedule['decode']} {schedule.get('thresholds', '')}")
-    given.append(("learned", learned))
-    for metric in options.metrics.split(","):
-        for name, _, own in TASKS:
-            compare(runs, name, own if metric == "task" else metric, held_out[name], given, names)
+    given.append(("learned", train(runs, data)))
+    names = {str(path): name for name, path in given}
+    comparisons = [Comparison(runs, name, own if metric == "task" else metric, held_out[name])
+                   for metric in options.metrics.split(",") for name, _, own in TASKS]
+    if not options.report:
+        run_all(comparisons, given, options.tasks)
+    for each in comparisons:
+        each.report(names)
 
 
 if __name__ == "__main__":

@@ -953,6 +953,8 @@ typedef struct stint_schedule_point {
     double seconds; /* of an answer and its prompt, on average, by the times of the precisions */
     /* When comparing: quality and average bits of each prompt, valid during the call; else NULL. */
     const double *scores, *bits;
+    /* With them: its steps at each precision, those of prompt i at b bits in steps[9 * i + b]. */
+    const uint32_t *steps;
 } stint_schedule_point;
 
 typedef struct stint_schedule_options {

@@ -199,6 +199,19 @@ static void add_list(json_t *object, const char *key, const double *values, uint
     json_object_set_new(object, key, list);
 }
 
+// For each prompt the number of steps at 0 to 8 bits.
+static void add_steps(json_t *object, const uint32_t *steps, uint64_t n) {
+    if (steps == NULL) return;
+    json_t *list = json_array();
+    for (uint64_t i = 0; i < n; i++) {
+        json_t *counts = json_array();
+        for (unsigned bits = 0; bits <= 8; bits++)
+            json_array_append_new(counts, json_integer(steps[9 * i + bits]));
+        json_array_append_new(list, counts);
+    }
+    json_object_set_new(object, "steps", list);
+}
+
 static void take_point(void *context, const stint_schedule_point *point) {
     struct watcher *w = context;
     char text[PRECISION_TEXT];
@@ -210,6 +223,7 @@ static void take_point(void *context, const stint_schedule_point *point) {
                       (json_int_t)point->items);
         add_list(object, "scores", point->scores, point->items);
         add_list(object, "bits", point->bits, point->items);
+        add_steps(object, point->steps, point->items);
         json_array_append_new(w->curve, object);
         return;
     }

@@ -109,6 +109,10 @@ static bool is_hopeless(const struct st_points *s, const struct st_point *p) {
     return st_mean_value(less) - certain * st_mean_error(less) > allowed;
 }
 
+static void count_steps(const struct st_fork *f, uint32_t *steps) {
+    for (size_t i = 0; i < st_fork_steps(f); i++) steps[f->bits[i]]++;
+}
+
 static stint_status score(struct st_points *s, struct st_point *p, size_t i) {
     const struct st_item *item = &s->items.items[i];
     const struct st_fork *f = fork_of(s, p);
@@ -124,6 +128,7 @@ static stint_status score(struct st_points *s, struct st_point *p, size_t i) {
     size_t steps = st_fork_steps(f);
     if (p->scores) p->scores[i] = p->quality.last;
     if (p->bits) p->bits[i] = steps ? (double)st_fork_sum_bits(f) / (double)steps : 0.0;
+    if (p->steps) count_steps(f, p->steps + i * (ST_PRECISION_INT8 + 1));
     return STINT_OK;
 }
 
@@ -159,13 +164,16 @@ static void tell(struct st_points *s, struct st_point *p) {
     p->out.items = (uint64_t)q->mean.n;
     p->out.scores = p->scores;
     p->out.bits = p->bits;
+    p->out.steps = p->steps;
     if (s->run.options.point) s->run.options.point(s->run.options.context, &p->out);
 }
 
 static stint_status keep_scores(const struct st_points *s, struct st_point *p) {
     p->scores = calloc(s->items.n, sizeof *p->scores);
     p->bits = calloc(s->items.n, sizeof *p->bits);
-    return p->scores && p->bits ? STINT_OK : st_fail(STINT_E_NOMEM, "no memory for scores");
+    p->steps = calloc(s->items.n * (ST_PRECISION_INT8 + 1), sizeof *p->steps);
+    return p->scores && p->bits && p->steps ? STINT_OK
+                                            : st_fail(STINT_E_NOMEM, "no memory for scores");
 }
 
 stint_status st_points_try(struct st_points *s, bool prune) {
@@ -250,6 +258,7 @@ static void close_points(struct st_points *s) {
         st_schedule_close(&s->points[i].schedule);
         free(s->points[i].scores);
         free(s->points[i].bits);
+        free(s->points[i].steps);
     }
     st_fork_close(&s->fork);
     st_fork_close(&s->other);

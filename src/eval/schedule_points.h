@@ -28,6 +28,7 @@ struct st_point {
     unsigned part; // of three, for IN_PART
     struct st_quality quality;
     double *scores, *bits; // [items] each, where the set keeps them
+    uint32_t *steps;       // [items, ST_PRECISION_INT8 + 1] likewise
     bool dropped;
 };
 

@@ -38,6 +38,7 @@ struct seen {
     size_t n;
     stint_schedule_point points[MAX_POINTS];
     double scores[MAX_POINTS][N_ITEMS], bits[MAX_POINTS][N_ITEMS];
+    uint32_t steps[MAX_POINTS][N_ITEMS][9];
 };
 
 static void take_point(void *context, const stint_schedule_point *point) {
@@ -47,6 +48,7 @@ static void take_point(void *context, const stint_schedule_point *point) {
     assert_non_null(point->scores);
     memcpy(seen->scores[seen->n], point->scores, sizeof seen->scores[0]);
     memcpy(seen->bits[seen->n], point->bits, sizeof seen->bits[0]);
+    memcpy(seen->steps[seen->n], point->steps, sizeof seen->steps[0]);
     seen->n++;
 }
 
@@ -100,6 +102,20 @@ static void divergence_rises_as_bits_fall(void **state) {
     }
 }
 
+static void steps_are_counted_by_precision(void **state) {
+    (void)state;
+    static struct seen seen;
+    compare("kl", NULL, &seen);
+    for (size_t i = 0; i < seen.n; i++)
+        for (size_t k = 0; k < N_ITEMS; k++) {
+            uint32_t n = 0, sum = 0;
+            for (uint32_t b = 0; b < 9; b++) n += seen.steps[i][k][b];
+            for (uint32_t b = 0; b < 9; b++) sum += b * seen.steps[i][k][b];
+            assert_true(n > 0);
+            assert_float_equal((double)sum / n, seen.bits[i][k], 1e-9);
+        }
+}
+
 // All follow the same tokens, so times differ by those of the steps alone.
 static void scores_bits_and_times_are_told_for_each_prompt(void **state) {
     (void)state;
@@ -144,6 +160,7 @@ static void a_reference_is_another_model(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(divergence_rises_as_bits_fall),
+        cmocka_unit_test(steps_are_counted_by_precision),
         cmocka_unit_test(scores_bits_and_times_are_told_for_each_prompt),
         cmocka_unit_test(a_reference_is_another_model),
     };
