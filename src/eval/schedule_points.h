@@ -40,7 +40,7 @@ struct st_points {
     double *reference; // [items] their scores
     struct st_precision_times times;
     struct st_fork fork, other;        // of the model; of the reference, if it is another one
-    struct st_written target;           // of the reference on the present item, for ST_KL
+    struct st_written target;          // of the reference on the present item, for ST_KL
     struct st_point points[ST_POINTS]; // 0: the reference
     size_t n, from;                    // points[from, n) are being tried
     bool too_many;                     // more were added than there is room for
