@@ -110,7 +110,7 @@ def solved(runs, kind, mixture):
     found = runs.schedule(f"solve-{kind}", "solve", "-d", mixture, "-m", "kl", "--chat",
                           "--reference", runs.options.source, "--high", runs.options.high,
                           "--signal", kind, "--candidates", runs.options.candidates,
-                          "--epsilon", 100, "--minimize", "bits", "--seed", 1, "-o", example)
+                          "--epsilon", 1, "--minimize", "bits", "--seed", 1, "-o", example)
     points = [point for point in found["curve"] if point["name"] in ("schedule", "signal", "pair")
               and point["items"] == found["items"] and point["schedule"]["prefill"] == 8
               and point["schedule"]["decode"][0][0] == runs.options.high]
