@@ -11,7 +11,8 @@ mixture of all tasks' first items, the learned scheduler from wikitext-2's valid
 Bits are those that a weight has on average (`stint inspect` tells them), as precisions are budgets.
 --keep writes what each command said, and reads it again the next time. Prompts run in shards, the
 tasks in turn, so that a stopped run leaves all tasks equally far; --report makes the tables of what
-is there. --dns NAME=PACKAGE:BITS adds another package of the same source at one precision."""
+is there. --dns NAME=PACKAGE:BITS:MORE adds another package of the same source at one precision;
+MORE are the bits that its outliers add to a weight."""
 import argparse
 import json
 import math
@@ -185,11 +186,12 @@ def label(point, names):
 
 
 def row_of(point, base, free, sign):
-    """One line: bits and quality, and the gain over the best simple mixture at these bits."""
+    """One line: bits and quality, and the gain over the best simple mixture of other points at
+    these bits."""
     row = [f"{point['average_bits']:.2f}", f"{sign * mean(point['scores']):.4f}",
            f"{error(point['scores']):.4f}"]
-    simple = mixture_at(base, point["average_bits"])
-    if simple is None or any(point is other for other in base):
+    simple = mixture_at([other for other in base if other is not point], point["average_bits"])
+    if simple is None:
         return row + ["", "", "", ""]
     gains = [x - y for x, y in zip(point["scores"], simple)]
     gain, spread = mean(gains), error(gains)
@@ -256,39 +258,47 @@ class Comparison:
         runs.schedule(f"{name}-{self.metric}", "compare", *arguments, "-s",
                       ",".join(str(path) for _, path in given), "--high", runs.options.high,
                       "--low", runs.options.low)
-        for word in runs.options.dns:
-            other, package = word.split("=", 1)
-            runs.schedule(f"{name}-{self.metric}-{other}", "compare", *arguments,
-                          package=package.rsplit(":", 1)[0])
+        for other, package, _, _ in map(dense_and_sparse, runs.options.dns):
+            runs.schedule(f"{name}-{self.metric}-{other}", "compare", *arguments, package=package)
 
     def kept(self, suffix=""):
-        """[(shard's start, its curve)] of those that were run."""
+        """{shard's start: its curve} of those that were run."""
         paths = ((start, self.runs.folder / f"{self.task}-{start}-{self.metric}{suffix}.json")
                  for start in self.starts)
         return {start: json.loads(path.read_text("utf-8"))["curve"] for start, path in paths
                 if path.exists()}
 
-    def dns(self, word, shards):
-        """Its point, under the same shards; None if one of them is missing."""
-        name, rest = word.split("=", 1)
-        package, bits = rest.rsplit(":", 1)
-        curves = self.kept(f"-{name}")
-        if any(start not in curves for start in shards):
-            return None
-        curve = weigh(join([curves[start] for start in shards]),
-                      self.runs.read_weight_bits(package))
-        return next({**point, "name": f"DNS: {name}"} for point in curve
-                    if point["name"] == "uniform"
-                    and point["schedule"]["decode"][0][0] == int(bits))
 
-    def report(self, names):
-        shards = self.kept()
-        if not shards:
-            return
-        curve = weigh(join(list(shards.values())), self.runs.weight_bits)
-        curve += filter(None, (self.dns(word, shards) for word in self.runs.options.dns))
-        print(f"\n{self.task}, {self.metric}, {len(curve[0]['scores'])} prompts:\n")
-        table(curve, names, self.metric == "kl")
+def dense_and_sparse(word):
+    name, rest = word.split("=", 1)
+    package, bits, more = rest.rsplit(":", 2)
+    return name, package, int(bits), float(more)
+
+
+def sparse_point(runs, word, curves):
+    """The point of --dns on these shards."""
+    name, package, bits, more = dense_and_sparse(word)
+    weight_bits = {key: value + more for key, value in runs.read_weight_bits(package).items()}
+    curve = weigh(join(curves), weight_bits)
+    return next({**point, "name": f"DNS: {name}"} for point in curve
+                if point["name"] == "uniform" and point["schedule"]["decode"][0][0] == bits)
+
+
+def report(runs, comparisons, names, sparse=()):
+    """One table of all prompts that these comparisons have, under all of `sparse`."""
+    suffixes = [""] + ["-" + dense_and_sparse(word)[0] for word in sparse]
+    kept = [{suffix: each.kept(suffix) for suffix in suffixes} for each in comparisons]
+    shards = [{suffix: of[suffix][start] for suffix in suffixes} for of in kept
+              for start in of[""] if all(start in of[suffix] for suffix in suffixes)]
+    if not shards:
+        return
+    curve = weigh(join([shard[""] for shard in shards]), runs.weight_bits)
+    curve += [sparse_point(runs, word, [shard[suffix] for shard in shards])
+              for word, suffix in zip(sparse, suffixes[1:])]
+    metric = comparisons[0].metric
+    tasks = ", ".join(each.task for each in comparisons)
+    print(f"\n{tasks}; {metric}, {len(curve[0]['scores'])} prompts:\n")
+    table(curve, names, metric == "kl")
 
 
 def parse():
@@ -360,7 +370,12 @@ def main():
     if not options.report:
         run_all(comparisons, given, options.tasks)
     for each in comparisons:
-        each.report(names)
+        report(runs, [each], names)
+    for metric in {each.metric for each in comparisons}:
+        alike = [each for each in comparisons if each.metric == metric]
+        report(runs, alike, names)
+        if options.dns:
+            report(runs, alike, names, options.dns)
 
 
 if __name__ == "__main__":
