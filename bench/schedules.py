@@ -16,6 +16,7 @@ MORE are the bits that its outliers add to a weight."""
 import argparse
 import json
 import math
+import os
 import pathlib
 import re
 import subprocess
@@ -82,7 +83,7 @@ class Runs:
                 command += ["--times", self.times]
             done = subprocess.run([str(word) for word in command], check=True,
                                   capture_output=True, encoding="utf-8")
-            whole = path.with_suffix(".part")  # a stopped run leaves no half report
+            whole = path.with_suffix(f".{os.getpid()}")  # a stopped run leaves no half report
             whole.write_text(done.stdout, "utf-8")
             whole.rename(path)
         return json.loads(path.read_text("utf-8"))
@@ -99,9 +100,19 @@ class Runs:
 def nearest(points, bits):
     """Of the points that no other one beats in both bits and divergence, that nearest to bits."""
     best = [point for point in points
-            if not any(other["average_bits"] <= point["average_bits"]
+            if not any(other["true_bits"] <= point["true_bits"]
                        and other["quality"] < point["quality"] for other in points)]
-    return min(best, key=lambda point: abs(point["average_bits"] - bits))
+    return min(best, key=lambda point: abs(point["true_bits"] - bits))
+
+
+def add_true_bits(points, high, runs):
+    """Answers and so their steps are equally many at all points, and a step's stated time is its
+    bits: two known precisions give the number of steps and the time of the prompt."""
+    eight, known = (next(point["seconds"] for point in points
+                         if point["schedule"]["decode"] == [[bits, 0]]) for bits in (8, high))
+    steps = (eight - known) / (8 - runs.weight_bits[high])
+    for point in points:
+        point["true_bits"] = 8 - (eight - point["seconds"]) / steps
 
 
 def solved(runs, kind, mixture):
@@ -113,8 +124,8 @@ def solved(runs, kind, mixture):
                           "--signal", kind, "--candidates", runs.options.candidates,
                           "--epsilon", 1, "--minimize", "bits", "--seed", 1, "-o", example)
     points = [point for point in found["curve"] if point["name"] in ("schedule", "signal", "pair")
-              and point["items"] == found["items"] and point["schedule"]["prefill"] == 8
-              and point["schedule"]["decode"][0][0] == runs.options.high]
+              and point["items"] == found["items"] and point["schedule"]["prefill"] == 8]
+    add_true_bits(points, runs.options.high, runs)
     return points, json.loads(example.read_text("utf-8"))["package"]
 
 
@@ -129,16 +140,19 @@ def calibrate(runs, mixture, targets):
         found = [(f"{name}-{bits}", nearest(moving, bits)) for bits in targets]
         good = [point for point in points if point["quality"] <= runs.options.epsilon]
         if good:
-            found.append((f"{name}-epsilon", min(good, key=lambda p: p["average_bits"])))
-        for label_of, point in found:
-            path = runs.folder / f"{label_of}.json"
+            found.append((f"{name}-epsilon", min(good, key=lambda p: p["true_bits"])))
+        for stem, point in found:
+            path = runs.folder / f"{stem}.json"
             path.write_text(json.dumps({"stint_schedule": 1, "package": package,
                                         **point["schedule"]}), "utf-8")
-            print(f"{label_of}: decode {point['schedule']['decode']} "
-                  f"{point['schedule'].get('thresholds', '')}; calibration: divergence "
-                  f"{point['quality']:.4f} +- {point['error']:.4f}, {point['items']} prompts")
-            given.append((path.stem, path))
-    return given
+            print(f"{stem}: {json.dumps(point['schedule'])}; in calibration "
+                  f"{point['true_bits']:.2f} bits, divergence {point['quality']:.4f} +- "
+                  f"{point['error']:.4f}")
+            given.append((stem, path))
+    path = runs.folder / "static-half.json"  # as the paper's small models: 3, then 2
+    path.write_text(json.dumps({"stint_schedule": 1, "package": package, "prefill": 8,
+                                "decode": [[3, 0], [2, runs.options.tokens // 2]]}), "utf-8")
+    return given + [("static-half", path)]
 
 
 # ---- Statistics
@@ -315,9 +329,9 @@ def parse():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--high", type=int, default=4)
     parser.add_argument("--low", type=int, default=2)
-    parser.add_argument("--bits", default="2.5,3,3.5",
-                        help="averages of the precisions' names to compare at")
-    parser.add_argument("--epsilon", type=float, default=0.01, help="divergence")
+    parser.add_argument("--bits", default="3.55,3.85", help="averages to compare at")
+    parser.add_argument("--epsilon", type=float, default=0.02,
+                        help="divergence that schedules may have in calibration")
     parser.add_argument("--dns", action="append", default=[])
     parser.add_argument("--metrics", default="kl")
     parser.add_argument("--tasks", default="", help="only these run")
