@@ -192,16 +192,18 @@ def oracle_at(points, bits):
                    for i in range(n)) / n + price * bits for price in prices)
 
 
-def label(point, names):
+def label(point):
     decode = point["schedule"] and point["schedule"]["decode"]
     if point["name"] == "uniform":
         return f"uniform {decode[0][0]}"
-    return names.get(point["name"], point["name"])
+    return pathlib.Path(point["name"]).stem  # of a file
 
 
 def row_of(point, base, free, sign):
     """One line: bits and quality, and the gain over the best simple mixture of other points at
     these bits."""
+    if point["name"] == "reference":
+        return [""] * 7
     row = [f"{point['average_bits']:.2f}", f"{sign * mean(point['scores']):.4f}",
            f"{error(point['scores']):.4f}"]
     simple = mixture_at([other for other in base if other is not point], point["average_bits"])
@@ -214,7 +216,7 @@ def row_of(point, base, free, sign):
                   f"{gain / spread if spread else 0:+.1f}", f"{sign * best:.4f}"]
 
 
-def table(curve, names, less):
+def table(curve, less):
     """Rows of one metric; where less is better, scores change sign, so that a gain is positive."""
     sign = -1.0 if less else 1.0
     points = [{**point, "scores": [sign * score for score in point["scores"]]} for point in curve]
@@ -224,7 +226,7 @@ def table(curve, names, less):
     print("| | bits | quality | +- | best mixture of uniform and random | gain | standard errors |"
           " best per prompt |\n|---|---|---|---|---|---|---|---|")
     for point in points:
-        print("| " + " | ".join([label(point, names)] + row_of(point, base, free, sign)) + " |")
+        print("| " + " | ".join([label(point)] + row_of(point, base, free, sign)) + " |")
     print()
 
 
@@ -298,7 +300,7 @@ def sparse_point(runs, word, curves):
                 if point["name"] == "uniform" and point["schedule"]["decode"][0][0] == bits)
 
 
-def report(runs, comparisons, names, sparse=()):
+def report(runs, comparisons, sparse=()):
     """One table of all prompts that these comparisons have, under all of `sparse`."""
     suffixes = [""] + ["-" + dense_and_sparse(word)[0] for word in sparse]
     kept = [{suffix: each.kept(suffix) for suffix in suffixes} for each in comparisons]
@@ -312,7 +314,7 @@ def report(runs, comparisons, names, sparse=()):
     metric = comparisons[0].metric
     tasks = ", ".join(each.task for each in comparisons)
     print(f"\n{tasks}; {metric}, {len(curve[0]['scores'])} prompts:\n")
-    table(curve, names, metric == "kl")
+    table(curve, metric == "kl")
 
 
 def parse():
@@ -378,18 +380,17 @@ def main():
     given = calibrate(runs, runs.prompts("mixture", mixed),
                       [float(bits) for bits in options.bits.split(",")])
     given.append(("learned", train(runs, data)))
-    names = {str(path): name for name, path in given}
     comparisons = [Comparison(runs, name, own if metric == "task" else metric, held_out[name])
                    for metric in options.metrics.split(",") for name, _, own in TASKS]
     if not options.report:
         run_all(comparisons, given, options.tasks)
     for each in comparisons:
-        report(runs, [each], names)
+        report(runs, [each])
     for metric in {each.metric for each in comparisons}:
         alike = [each for each in comparisons if each.metric == metric]
-        report(runs, alike, names)
+        report(runs, alike)
         if options.dns:
-            report(runs, alike, names, options.dns)
+            report(runs, alike, options.dns)
 
 
 if __name__ == "__main__":
