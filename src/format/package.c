@@ -22,7 +22,7 @@ enum {
     INT8_K = 64,
     INT8_MAX_K = 1 << 16
 };
-enum { NESTED_ROWS = 8, NESTED_K = 128, NESTED_MAX_BITS = 8 };
+enum { NESTED_ROWS = 8, NESTED_K = 64, NESTED_MAX_BITS = 8 };
 
 #define DAMAGED "section '%s' is damaged: its hash differs; copy or prepare the package again"
 
@@ -200,10 +200,10 @@ static stint_status check_header(const struct st_map *map, const struct st_packa
     if (h->endian == __builtin_bswap32(ST_PACKAGE_ENDIAN))
         return st_fail(STINT_E_UNSUPPORTED,
                        "was written in the other byte order: prepare it here again");
-    if (h->version != ST_PACKAGE_VERSION)
+    if (h->version < 1 || h->version > ST_PACKAGE_VERSION)
         return st_fail(STINT_E_UNSUPPORTED,
-                       "has version %u, this stint reads %d: prepare the package again", h->version,
-                       ST_PACKAGE_VERSION);
+                       "has version %u, this stint reads 1 to %d: prepare the package again",
+                       h->version, ST_PACKAGE_VERSION);
     if (h->endian != ST_PACKAGE_ENDIAN ||
         !has_hash(h, offsetof(struct st_package_header, header_hash), h->header_hash))
         return st_fail(STINT_E_FORMAT, "the header is damaged: its hash differs");
@@ -285,6 +285,18 @@ static stint_status keep_section(const struct reader *r, const struct st_package
     return same ? STINT_OK : st_fail(STINT_E_FORMAT, DAMAGED, s->name);
 }
 
+// Version 1 padded k to blocks of 128 where that adds half of one.
+static stint_status refuse_whole_blocks(const struct st_package_entry *e,
+                                        const struct st_section *s) {
+    if (s->type != ST_SECTION_NESTED || e->bytes <= s->bytes) return STINT_OK;
+    size_t halves = st_ceil_div(s->dims[1], NESTED_K);
+    if (halves % 2 == 0 || e->bytes - s->bytes != s->bytes / halves) return STINT_OK;
+    return st_fail(STINT_E_UNSUPPORTED,
+                   "section '%s': its last block is padded to 128, as older versions wrote it: "
+                   "make the package again with 'stint prepare'",
+                   e->name);
+}
+
 static stint_status read_section(struct reader *r, const struct st_package_entry *e,
                                  struct st_section *s, void **copy) {
     if (e->name[ST_PACKAGE_NAME]) return st_fail(STINT_E_FORMAT, "a section's name has no end");
@@ -293,6 +305,7 @@ static stint_status read_section(struct reader *r, const struct st_package_entry
     memcpy(s->dims, e->dims, sizeof s->dims);
     ST_TRY(read_type(e, s));
     ST_TRY(st_section_bytes(s, &s->bytes));
+    ST_TRY(refuse_whole_blocks(e, s));
     ST_TRY(check_place(r, e, s->bytes));
     s->data = r->map->data + e->offset;
     r->end = e->offset + e->bytes;

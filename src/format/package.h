@@ -9,7 +9,7 @@
 #include "format/tensors.h"
 
 enum {
-    ST_PACKAGE_VERSION = 1,
+    ST_PACKAGE_VERSION = 2, // 1 is read too
     ST_PACKAGE_ALIGN = 4096,
     ST_PACKAGE_NAME = 191, // most bytes of a section's name
     ST_PACKAGE_MAX_SECTIONS = 1 << 20,

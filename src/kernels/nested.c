@@ -4,6 +4,7 @@
 #include "base/cpu.h"
 #include "kernels/nested_rows.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 const struct st_nested_kernel st_nested_kernels[] = {
@@ -26,20 +27,64 @@ const struct st_nested_kernel *st_nested_select(uint64_t cpu_flags) {
     return kernel;
 }
 
-// Where an element lies: the byte of its block's register, and the numbers a and f of its vector.
+// Where an element lies: the byte of the region of the two top bits and the first of its bits
+// there, the byte of a further bit's region and its bit.
 struct place {
-    size_t block, byte;
-    unsigned a, f;
+    size_t pair, plane;
+    unsigned pair_bit, plane_bit;
 };
 
-static struct place place_of(size_t row, size_t column, size_t n_blocks) {
-    unsigned j = column % ST_NESTED_BLOCK / 16;
-    return (struct place){
-        .block = row / ST_NESTED_PANEL * n_blocks + column / ST_NESTED_BLOCK,
-        .byte = row % ST_NESTED_PANEL * 16 + column % 16,
-        .a = j / 4,
-        .f = j % 4,
+static bool is_half(size_t k, size_t column) {
+    return column / ST_NESTED_BLOCK >= st_nested_whole_blocks(k);
+}
+
+static struct place place_of(size_t row, size_t column, size_t k) {
+    size_t panel = row / ST_NESTED_PANEL, block = column / ST_NESTED_BLOCK;
+    unsigned j = column % ST_NESTED_BLOCK / 16, a = j / 4, f = j % 4;
+    size_t r = row % ST_NESTED_PANEL, i = column % 16;
+    struct place p = {
+        .pair = panel * st_nested_plane_panel_bytes(k, 2) + block * ST_NESTED_PAIRS +
+                a * ST_NESTED_PLANE + 16 * r + i,
+        .plane = panel * st_nested_plane_panel_bytes(k, 3) + block * ST_NESTED_PLANE,
+        .pair_bit = 2 * f,
     };
+    if (is_half(k, column)) {
+        a = (unsigned)r / 4;
+        r %= 4;
+    }
+    p.plane += 16 * r + i;
+    p.plane_bit = 2 * f + a;
+    return p;
+}
+
+struct group_place {
+    size_t scale, minimum;
+};
+
+static struct group_place group_place_of(size_t row, size_t column, size_t k) {
+    size_t panel = row / ST_NESTED_PANEL, r = row % ST_NESTED_PANEL;
+    size_t g = column % ST_NESTED_BLOCK / ST_NESTED_GROUP, bytes = ST_NESTED_GROUP_BYTES;
+    size_t block =
+        panel * st_nested_group_panel_bytes(k) + column / ST_NESTED_BLOCK * ST_NESTED_GROUP_BYTES;
+    if (is_half(k, column)) {
+        g += r / 4 * 2;
+        r %= 4;
+        bytes /= 2;
+    }
+    size_t scale = block + r * ST_NESTED_GROUPS + g;
+    return (struct group_place){scale, scale + bytes / 2};
+}
+
+struct st_nested_group st_nested_group(const uint8_t *groups, size_t k, size_t row, size_t column) {
+    struct group_place at = group_place_of(row, column, k);
+    return (struct st_nested_group){groups[at.scale], (int8_t)groups[at.minimum]};
+}
+
+void st_nested_put_group(uint8_t *groups, size_t k, size_t row, size_t column,
+                         struct st_nested_group group) {
+    struct group_place at = group_place_of(row, column, k);
+    groups[at.scale] = group.scale;
+    groups[at.minimum] = (uint8_t)group.minimum;
 }
 
 struct st_nested_weight st_nested_panels(const struct st_nested_weight *w, unsigned bits,
@@ -61,32 +106,28 @@ struct st_nested_weight st_nested_panels(const struct st_nested_weight *w, unsig
 
 unsigned st_nested_code(const struct st_nested_weight *w, size_t row, size_t column,
                         unsigned bits) {
-    struct place p = place_of(row, column, st_nested_blocks(w->n_in));
-    const uint8_t *pair = st_nested_plane(w, 2) + p.block * ST_NESTED_PAIRS + p.a * ST_NESTED_PLANE;
-    unsigned code = pair[p.byte] >> 2 * p.f & 3;
-    for (unsigned b = 3; b <= bits; b++) {
-        const uint8_t *plane = st_nested_plane(w, b);
-        code = code << 1 | (plane[p.block * ST_NESTED_PLANE + p.byte] >> (2 * p.f + p.a) & 1);
-    }
+    struct place p = place_of(row, column, w->n_in);
+    unsigned code = st_nested_plane(w, 2)[p.pair] >> p.pair_bit & 3;
+    for (unsigned b = 3; b <= bits; b++)
+        code = code << 1 | (st_nested_plane(w, b)[p.plane] >> p.plane_bit & 1);
     return code;
 }
 
 float st_nested_value(const struct st_nested_weight *w, size_t row, size_t column, unsigned bits) {
-    const uint8_t *group = w->groups[bits] + st_nested_group_at(w->n_in, row, column);
+    struct st_nested_group group = st_nested_group(w->groups[bits], w->n_in, row, column);
     const struct st_nested_row *r = st_nested_row(w, bits, row);
-    int scaled = (int)(*group * st_nested_code(w, row, column, bits));
-    return r->scale * (float)scaled + r->minimum * (float)(int8_t)group[ST_NESTED_GROUP_BYTES / 2];
+    int scaled = (int)(group.scale * st_nested_code(w, row, column, bits));
+    return r->scale * (float)scaled + r->minimum * (float)group.minimum;
 }
 
 void st_nested_put_row(const uint8_t *code, size_t n_out, size_t k, unsigned high, size_t row,
                        uint8_t *codes) {
     for (size_t c = 0; c < k; c++) {
-        struct place p = place_of(row, c, st_nested_blocks(k));
-        codes[p.block * ST_NESTED_PAIRS + p.a * ST_NESTED_PLANE + p.byte] |=
-            (uint8_t)((code[c] >> (high - 2) & 3) << 2 * p.f);
+        struct place p = place_of(row, c, k);
+        codes[p.pair] |= (uint8_t)((code[c] >> (high - 2) & 3) << p.pair_bit);
         for (unsigned b = 2; b < high; b++)
-            codes[st_nested_code_bytes(n_out, k, b) + p.block * ST_NESTED_PLANE + p.byte] |=
-                (uint8_t)((code[c] >> (high - 1 - b) & 1) << (2 * p.f + p.a));
+            codes[st_nested_code_bytes(n_out, k, b) + p.plane] |=
+                (uint8_t)((code[c] >> (high - 1 - b) & 1) << p.plane_bit);
     }
 }
 

@@ -4,14 +4,18 @@
 // the bits that a precision needs are read. A group of 32 weights of a row has a scale and a
 // minimum for each precision.
 //
-// Layout. A panel is 8 rows, a block 128 elements of k; k is padded with zeros to whole blocks,
-// rows to whole panels. A block of a panel is 8 vectors of 128 bytes: byte 16 r + i of vector j
-// stands for row r, element 16 j + i. The codes come as one region for the two top bits (256 bytes
-// a block: the 128 bytes a hold vectors 4 a + f in bits 2 f and 2 f + 1) and one for each further
-// bit (128 bytes a block: vector 4 a + f has bit 2 f + a). A region holds panel after panel, a
-// panel block after block. So 16 bytes of any register belong to one row. The groups of a precision
-// take 64 bytes a block: byte 4 r + g is the scale of group g of row r, byte 32 + 4 r + g its
-// minimum.
+// Layout. A panel is 8 rows, a block 128 elements of k; rows are padded with zeros to whole panels,
+// k to a multiple of 64: the last block may be half of one. A block of a panel is 8 vectors of 128
+// bytes: byte 16 r + i of vector j stands for row r, element 16 j + i. The codes come as one region
+// for the two top bits (256 bytes a block: the 128 bytes a hold vectors 4 a + f in bits 2 f and
+// 2 f + 1) and one for each further bit (128 bytes a block: vector 4 a + f has bit 2 f + a). A
+// region holds panel after panel, a panel block after block. So 16 bytes of any register belong to
+// one row. The groups of a precision take 64 bytes a block: byte 4 r + g is the scale of group g of
+// row r, byte 32 + 4 r + g its minimum.
+// Half a block is 4 vectors and half as many bytes. Its two top bits are those 128 bytes with
+// a = 0. In its other bytes rows r and r + 4, r < 4, share what is row r's in a block: vector f of
+// row 4 a + r has bit 2 f + a of byte 16 r + i, and group g of it scale 4 r + 2 a + g and minimum
+// 16 + 4 r + 2 a + g.
 #ifndef ST_KERNELS_NESTED_H
 #define ST_KERNELS_NESTED_H
 
@@ -26,6 +30,7 @@ enum {
     ST_NESTED_STORED = 8,  // most bits of codes (kernels/nested_int8.h)
     ST_NESTED_PANEL = 8,   // rows
     ST_NESTED_BLOCK = 128, // elements of k
+    ST_NESTED_HALF = 64,   // of half a block
     ST_NESTED_PAIRS = 256, // bytes of a block's two top bits
     ST_NESTED_PLANE = 128, // and of each further bit
     ST_NESTED_GROUP = 32,  // elements of k that share a scale and a minimum
@@ -80,15 +85,23 @@ static inline size_t st_nested_padded_rows(size_t n_out) {
 static inline size_t st_nested_blocks(size_t k) {
     return st_ceil_div(k, ST_NESTED_BLOCK);
 }
+// Blocks that are whole; if there is one more, it is half of one.
+static inline size_t st_nested_whole_blocks(size_t k) {
+    return st_ceil_div(k, ST_NESTED_HALF) / 2;
+}
+// Bytes of a panel where a block has `bytes`.
+static inline size_t st_nested_panel_bytes(size_t k, size_t bytes) {
+    return st_ceil_div(k, ST_NESTED_HALF) * (bytes / 2);
+}
 // Bytes of the codes of `bits` bits: the region of each further bit follows.
 static inline size_t st_nested_code_bytes(size_t n_out, size_t k, unsigned bits) {
-    return st_nested_padded_rows(n_out) / ST_NESTED_PANEL * st_nested_blocks(k) *
-           ((size_t)ST_NESTED_PLANE * bits);
+    return st_nested_padded_rows(n_out) / ST_NESTED_PANEL *
+           st_nested_panel_bytes(k, (size_t)ST_NESTED_PLANE * bits);
 }
 // Bytes of the groups of a precision.
 static inline size_t st_nested_group_bytes(size_t n_out, size_t k) {
-    return st_nested_padded_rows(n_out) / ST_NESTED_PANEL * st_nested_blocks(k) *
-           ST_NESTED_GROUP_BYTES;
+    return st_nested_padded_rows(n_out) / ST_NESTED_PANEL *
+           st_nested_panel_bytes(k, ST_NESTED_GROUP_BYTES);
 }
 // The region of bit `bit` of the codes, from 2 on, which stands for the two top bits.
 static inline const uint8_t *st_nested_plane(const struct st_nested_weight *w, unsigned bit) {
@@ -97,17 +110,20 @@ static inline const uint8_t *st_nested_plane(const struct st_nested_weight *w, u
 }
 // Bytes of a panel in that region, and in the groups of a precision.
 static inline size_t st_nested_plane_panel_bytes(size_t k, unsigned bit) {
-    return st_nested_blocks(k) * (bit == 2 ? ST_NESTED_PAIRS : ST_NESTED_PLANE);
+    return st_nested_panel_bytes(k, bit == 2 ? ST_NESTED_PAIRS : ST_NESTED_PLANE);
 }
 static inline size_t st_nested_group_panel_bytes(size_t k) {
-    return st_nested_blocks(k) * ST_NESTED_GROUP_BYTES;
+    return st_nested_panel_bytes(k, ST_NESTED_GROUP_BYTES);
 }
-// Where the scale of an element's group is; its minimum is ST_NESTED_GROUP_BYTES / 2 behind.
-static inline size_t st_nested_group_at(size_t k, size_t row, size_t column) {
-    size_t block = row / ST_NESTED_PANEL * st_nested_blocks(k) + column / ST_NESTED_BLOCK;
-    return block * ST_NESTED_GROUP_BYTES + row % ST_NESTED_PANEL * ST_NESTED_GROUPS +
-           column % ST_NESTED_BLOCK / ST_NESTED_GROUP;
-}
+// Whole numbers that a row's floats are multiplied by.
+struct st_nested_group {
+    uint8_t scale;
+    int8_t minimum;
+};
+// The group of an element.
+struct st_nested_group st_nested_group(const uint8_t *groups, size_t k, size_t row, size_t column);
+void st_nested_put_group(uint8_t *groups, size_t k, size_t row, size_t column,
+                         struct st_nested_group group);
 static inline const struct st_nested_row *st_nested_row(const struct st_nested_weight *w,
                                                         unsigned bits, size_t row) {
     return w->rows + (bits - w->low) * st_nested_padded_rows(w->n_out) + row;

@@ -10,7 +10,10 @@ enum { LANES = 1, PARTS = 8 };
 typedef uint8x16_t vb;
 typedef int32x4_t vi;
 typedef float32x4_t vf;
-typedef const uint8_t *vs, *vl;
+typedef const uint8_t *vs;
+typedef struct {
+    uint8x16_t low, high; // four of each row
+} vl;
 typedef struct {
     float32x4_t low, high; // rows
 } vm;
@@ -63,14 +66,18 @@ static inline void vf_rows(const vf v[PARTS], float rows[8]) {
     for (size_t p = 0; p < PARTS; p++) rows[p] = vaddvq_f32(v[p]);
 }
 static inline vl vl_load(const uint8_t *p) {
-    return p;
+    return (vl){vld1q_u8(p), vld1q_u8(p + 16)};
+}
+static inline vl vl_load_half(const uint8_t *p) {
+    uint8x16_t v = vld1q_u8(p);
+    return (vl){v, vreinterpretq_u8_u32(vshrq_n_u32(vreinterpretq_u32_u8(v), 16))};
 }
 static inline vm vm_zero(void) {
     return (vm){vdupq_n_f32(0.0f), vdupq_n_f32(0.0f)};
 }
 // Of four rows, whose minima are 16 bytes.
-static inline int32x4_t four_rows(const uint8_t *minima, int16x4_t sums) {
-    int8x16_t m = vreinterpretq_s8_u8(vld1q_u8(minima));
+static inline int32x4_t four_rows(uint8x16_t minima, int16x4_t sums) {
+    int8x16_t m = vreinterpretq_s8_u8(minima);
     int16x8_t low = vmovl_s8(vget_low_s8(m)), high = vmovl_high_s8(m);
     int32x4_t r0 = vmull_s16(vget_low_s16(low), sums), r1 = vmull_s16(vget_high_s16(low), sums);
     int32x4_t r2 = vmull_s16(vget_low_s16(high), sums), r3 = vmull_s16(vget_high_s16(high), sums);
@@ -78,8 +85,8 @@ static inline int32x4_t four_rows(const uint8_t *minima, int16x4_t sums) {
 }
 static inline vm vm_add(vm sum, vl minima, const int16_t *sums, float scale) {
     int16x4_t four = vld1_s16(sums);
-    return (vm){vf_add_scaled(sum.low, four_rows(minima, four), scale),
-                vf_add_scaled(sum.high, four_rows(minima + 16, four), scale)};
+    return (vm){vf_add_scaled(sum.low, four_rows(minima.low, four), scale),
+                vf_add_scaled(sum.high, four_rows(minima.high, four), scale)};
 }
 static inline void vm_rows(vm v, float rows[8]) {
     vst1q_f32(rows, v.low);

@@ -83,6 +83,10 @@ static inline vl vl_load(const uint8_t *p) {
     return (vl){_mm256_cvtepi8_epi16(_mm_loadu_si128((const void *)p)),
                 _mm256_cvtepi8_epi16(_mm_loadu_si128((const void *)(p + 16)))};
 }
+static inline vl vl_load_half(const uint8_t *p) {
+    __m128i v = _mm_loadu_si128((const void *)p);
+    return (vl){_mm256_cvtepi8_epi16(v), _mm256_cvtepi8_epi16(_mm_srli_epi32(v, 16))};
+}
 static inline vm vm_zero(void) {
     return _mm256_setzero_ps();
 }

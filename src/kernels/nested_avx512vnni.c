@@ -83,6 +83,10 @@ static inline void vf_rows(const vf v[PARTS], float rows[8]) {
 static inline vl vl_load(const uint8_t *p) {
     return _mm512_cvtepi8_epi16(_mm256_loadu_si256((const void *)p));
 }
+static inline vl vl_load_half(const uint8_t *p) {
+    __m128i v = _mm_loadu_si128((const void *)p);
+    return _mm512_cvtepi8_epi16(_mm256_set_m128i(_mm_srli_epi32(v, 16), v));
+}
 static inline vm vm_zero(void) {
     return _mm512_setzero_ps();
 }

@@ -7,9 +7,12 @@
 //   to every lane) vs, vs_load       LANES rows' scales of a block's four groups vi_zero, vi_add
 //   scale of group g * (v0 . x0 + v1 . x1) added, codes of at most `bits` bits vf_zero,
 //   vf_add_scaled, vf_rows (a panel's sums, of PARTS vectors) vl, vl_load       a block's minima of
-//   8 rows vm, vm_zero, vm_add (minima times the block's sums of q), vm_rows
+//   8 rows, vl_load_half half a block's (those of groups 2 and 3 are any) vm, vm_zero, vm_add
+//   (minima times the block's sums of q), vm_rows
 #include "kernels/prefetch.h"
 #include "kernels/nested_rows.h"
+
+#include <stdbool.h>
 
 #define INLINE static inline __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 8")
@@ -18,29 +21,30 @@ enum {
     PART_BYTES = 16 * LANES,
     AT_ONCE = ST_NESTED_TOKENS,
     TOGETHER = LANES == 4 ? 2 : 1, // parts that share a token's loads
+    HALF_ROWS = ST_NESTED_PANEL / 2,
 };
 
 // What is read of a panel at a precision, from a block on.
 struct source {
-    size_t panel, n_blocks;
+    size_t panel, halves; // of blocks in a panel
     const uint8_t *pairs, *planes[ST_NESTED_HIGHEST - 2], *groups;
 };
 
 INLINE struct source source_of(const struct st_nested_weight *w, unsigned bits, size_t panel) {
-    size_t n_blocks = st_nested_blocks(w->n_in), blocks = panel * n_blocks;
+    size_t halves = st_ceil_div(w->n_in, ST_NESTED_HALF), at = panel * halves;
     struct source s = {.panel = panel,
-                       .n_blocks = n_blocks,
-                       .pairs = st_nested_plane(w, 2) + blocks * ST_NESTED_PAIRS,
-                       .groups = w->groups[bits] + blocks * ST_NESTED_GROUP_BYTES};
+                       .halves = halves,
+                       .pairs = st_nested_plane(w, 2) + at * (ST_NESTED_PAIRS / 2),
+                       .groups = w->groups[bits] + at * (ST_NESTED_GROUP_BYTES / 2)};
     for (unsigned b = 2; b < bits; b++)
-        s.planes[b - 2] = st_nested_plane(w, b + 1) + blocks * ST_NESTED_PLANE;
+        s.planes[b - 2] = st_nested_plane(w, b + 1) + at * (ST_NESTED_PLANE / 2);
     return s;
 }
 
-INLINE void skip_blocks(unsigned bits, struct source *s, size_t n) {
-    s->pairs += n * ST_NESTED_PAIRS;
-    s->groups += n * ST_NESTED_GROUP_BYTES;
-    UNROLL for (unsigned b = 2; b < bits; b++) s->planes[b - 2] += n * ST_NESTED_PLANE;
+INLINE void skip_halves(unsigned bits, struct source *s, size_t n) {
+    s->pairs += n * (ST_NESTED_PAIRS / 2);
+    s->groups += n * (ST_NESTED_GROUP_BYTES / 2);
+    UNROLL for (unsigned b = 2; b < bits; b++) s->planes[b - 2] += n * (ST_NESTED_PLANE / 2);
 }
 
 // Panels follow each other, so what lies ahead is needed soon.
@@ -100,10 +104,23 @@ INLINE struct four append(struct four codes, vb plane, unsigned a) {
                          vb_append(codes.f3, vb_shr(plane, 6 + a))};
 }
 
+// Where the codes of four vectors of a part are: in half a block the bits `a` are those of rows.
+struct place {
+    size_t pair, plane;
+    unsigned a;
+};
+
+INLINE struct place place_of(bool half, size_t part, unsigned a) {
+    size_t at = part * PART_BYTES, row = part * LANES;
+    return half ? (struct place){at, at % (ST_NESTED_PLANE / 2), (unsigned)row / HALF_ROWS}
+                : (struct place){a * ST_NESTED_PLANE + at, at, a};
+}
+
 // The codes of a part of a block's panel.
-INLINE struct four codes_of(unsigned bits, const struct source *s, size_t part, unsigned a) {
-    size_t at = part * PART_BYTES;
-    vb pair = vb_load(s->pairs + a * ST_NESTED_PLANE + at);
+INLINE struct four codes_of(unsigned bits, const struct source *s, struct place place) {
+    size_t at = place.plane;
+    unsigned a = place.a;
+    vb pair = vb_load(s->pairs + place.pair);
     if (bits == 2) return two_bits(pair);
     vb third = vb_load(s->planes[0] + at);
     if (bits == 3) return three_bits(pair, third, a);
@@ -115,29 +132,57 @@ INLINE struct four codes_of(unsigned bits, const struct source *s, size_t part, 
     return codes;
 }
 
-// Adds a block's codes times their scales, of TOGETHER parts and n tokens.
-INLINE void add_parts(unsigned bits, const struct source *s, size_t part, const int8_t *q,
-                      const float *scale, size_t n, vf sum[AT_ONCE][PARTS]) {
-    vi exact[TOGETHER][AT_ONCE];
-    vs scales[TOGETHER];
-    UNROLL for (size_t p = 0; p < TOGETHER; p++) {
-        scales[p] = vs_load(s->groups + (part + p) * LANES * ST_NESTED_GROUPS);
-        UNROLL for (size_t t = 0; t < n; t++) exact[p][t] = vi_zero();
-    }
-    UNROLL for (unsigned a = 0; a < 2; a++) {
-        struct four v[TOGETHER];
-        UNROLL for (size_t p = 0; p < TOGETHER; p++) v[p] = codes_of(bits, s, part + p, a);
-        UNROLL for (size_t t = 0; t < n; t++) {
-            const int8_t *x4 = q + t * ST_NESTED_BLOCK + 64 * a;
-            vb x0 = vb_x(x4), x1 = vb_x(x4 + 16), x2 = vb_x(x4 + 32), x3 = vb_x(x4 + 48);
-            UNROLL for (size_t p = 0; p < TOGETHER; p++) {
-                vi e = vi_add(exact[p][t], bits, scales[p], 2 * a, v[p].f0, x0, v[p].f1, x1);
-                exact[p][t] = vi_add(e, bits, scales[p], 2 * a + 1, v[p].f2, x2, v[p].f3, x3);
-            }
+// Adds the codes of four vectors times their scales, of TOGETHER parts and n tokens.
+INLINE void add_vectors(unsigned bits, const struct source *s, const struct place place[TOGETHER],
+                        const vs scales[TOGETHER], const int8_t *q, size_t n,
+                        vi exact[TOGETHER][AT_ONCE]) {
+    struct four v[TOGETHER];
+    UNROLL for (size_t p = 0; p < TOGETHER; p++) v[p] = codes_of(bits, s, place[p]);
+    UNROLL for (size_t t = 0; t < n; t++) {
+        const int8_t *x4 = q + t * ST_NESTED_BLOCK;
+        vb x0 = vb_x(x4), x1 = vb_x(x4 + 16), x2 = vb_x(x4 + 32), x3 = vb_x(x4 + 48);
+        UNROLL for (size_t p = 0; p < TOGETHER; p++) {
+            unsigned g = 2 * place[p].a;
+            vi e = vi_add(exact[p][t], bits, scales[p], g, v[p].f0, x0, v[p].f1, x1);
+            exact[p][t] = vi_add(e, bits, scales[p], g + 1, v[p].f2, x2, v[p].f3, x3);
         }
     }
+}
+
+// Adds a block's codes, or those of half a block.
+INLINE void add_parts(unsigned bits, bool half, const struct source *s, size_t part,
+                      const int8_t *q, const float *scale, size_t n, vf sum[AT_ONCE][PARTS]) {
+    vi exact[TOGETHER][AT_ONCE];
+    vs scales[TOGETHER];
+    struct place first[TOGETHER], second[TOGETHER];
+    UNROLL for (size_t p = 0; p < TOGETHER; p++) {
+        size_t row = (part + p) * LANES;
+        scales[p] = vs_load(s->groups + (half ? row % HALF_ROWS : row) * ST_NESTED_GROUPS);
+        first[p] = place_of(half, part + p, 0);
+        second[p] = place_of(half, part + p, 1);
+        UNROLL for (size_t t = 0; t < n; t++) exact[p][t] = vi_zero();
+    }
+    add_vectors(bits, s, first, scales, q, n, exact);
+    if (!half) add_vectors(bits, s, second, scales, q + ST_NESTED_HALF, n, exact);
     UNROLL for (size_t p = 0; p < TOGETHER; p++) UNROLL for (size_t t = 0; t < n; t++)
         sum[t][part + p] = vf_add_scaled(sum[t][part + p], exact[p][t], scale[t]);
+}
+
+// What a half block at the end of a panel meets.
+struct half {
+    const int8_t *q;
+    const int16_t *sums;
+    const float *scale;
+};
+
+INLINE void add_half(unsigned bits, struct source *s, struct half x, size_t n,
+                     vf sum[AT_ONCE][PARTS], vm minima[AT_ONCE]) {
+    UNROLL for (size_t part = 0; part < PARTS; part += TOGETHER)
+        add_parts(bits, true, s, part, x.q, x.scale, n, sum);
+    vl m = vl_load_half(s->groups + ST_NESTED_GROUP_BYTES / 4);
+    UNROLL for (size_t t = 0; t < n; t++) minima[t] =
+        vm_add(minima[t], m, x.sums + t * ST_NESTED_GROUPS, x.scale[t]);
+    skip_halves(bits, s, 1);
 }
 
 // Sums over k of a panel and n tokens, of which x holds those side by side. Leaves s at the next
@@ -147,10 +192,10 @@ INLINE void add_blocks(unsigned bits, struct source *s, const struct st_nested_i
     const int8_t *q = x->q;
     const float *scale = x->scale;
     const int16_t *sums = x->sums;
-    for (size_t block = 0; block < s->n_blocks; block++, skip_blocks(bits, s, 1)) {
+    for (size_t block = 0; block < s->halves / 2; block++, skip_halves(bits, s, 2)) {
         prefetch_block(bits, s);
         for (size_t part = 0; part < PARTS; part += TOGETHER)
-            add_parts(bits, s, part, q, scale, n, sum);
+            add_parts(bits, false, s, part, q, scale, n, sum);
         vl m = vl_load(s->groups + ST_NESTED_GROUP_BYTES / 2);
         UNROLL for (size_t t = 0; t < n; t++) minima[t] =
             vm_add(minima[t], m, sums + t * ST_NESTED_GROUPS, scale[t]);
@@ -158,6 +203,7 @@ INLINE void add_blocks(unsigned bits, struct source *s, const struct st_nested_i
         scale += n;
         sums += n * ST_NESTED_GROUPS;
     }
+    if (s->halves % 2) add_half(bits, s, (struct half){q, sums, scale}, n, sum, minima);
     s->panel++;
 }
 
@@ -237,7 +283,7 @@ INLINE void at_precision(const struct st_nested_weight *w, unsigned bits,
                 TOKENS(4)
             }
         }
-        skip_blocks(bits, &s, at_once * s.n_blocks);
+        skip_halves(bits, &s, at_once * s.halves);
     }
 }
 

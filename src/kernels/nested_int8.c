@@ -45,10 +45,10 @@ static int16_t at(unsigned code, int step) {
     return multiply(((int)code - 128) * 256, step);
 }
 
-int8_t st_nested_int8_of_code(const struct st_nested_weight *w, const uint8_t *group,
+int8_t st_nested_int8_of_code(const struct st_nested_weight *w, struct st_nested_group group,
                               const struct st_nested_int8_row *row, unsigned code) {
-    int step = multiply(*group << 7, row->step);
-    int least = multiply((int8_t)group[ST_NESTED_GROUP_BYTES / 2] * 256, row->minimum);
+    int step = multiply(group.scale << 7, row->step);
+    int least = multiply(group.minimum * 256, row->minimum);
     int16_t sum =
         (int16_t)(uint16_t)(at(code, step) - at(st_nested_int8_half(w), step) + least + 16);
     int value = sum >> 5;
@@ -57,7 +57,7 @@ int8_t st_nested_int8_of_code(const struct st_nested_weight *w, const uint8_t *g
 
 int8_t st_nested_int8_value(const struct st_nested_weight *w, const struct st_nested_int8_row *rows,
                             size_t row, size_t column) {
-    const uint8_t *group = w->groups[w->high] + st_nested_group_at(w->n_in, row, column);
+    struct st_nested_group group = st_nested_group(w->groups[w->high], w->n_in, row, column);
     unsigned code = st_nested_code(w, row, column, w->stored) << (ST_NESTED_STORED - w->stored);
     return st_nested_int8_of_code(w, group, &rows[row], code);
 }

@@ -32,8 +32,8 @@ struct st_nested_int8_row st_nested_int8_row_of(const struct st_nested_row *row,
 // One INT8 weight of w, whose groups at w->high bits and w->stored are set.
 int8_t st_nested_int8_value(const struct st_nested_weight *w, const struct st_nested_int8_row *rows,
                             size_t row, size_t column);
-// The same of a code of 8 bits that need not be stored; group: where its scale is.
-int8_t st_nested_int8_of_code(const struct st_nested_weight *w, const uint8_t *group,
+// The same of a code of 8 bits that need not be stored.
+int8_t st_nested_int8_of_code(const struct st_nested_weight *w, struct st_nested_group group,
                               const struct st_nested_int8_row *row, unsigned code);
 // The lower bits of an 8-bit code that stands for what steps read at most.
 static inline unsigned st_nested_int8_half(const struct st_nested_weight *w) {

@@ -35,15 +35,14 @@ static inline __m128i of_rows(int16_t row0, int16_t row1) {
     return _mm_unpacklo_epi64(_mm_set1_epi16(row0), _mm_set1_epi16(row1));
 }
 
-static inline struct grid grid_of(const uint8_t *groups, const struct st_nested_int8_row *rows,
-                                  int16_t half) {
-    __m128i scales = _mm_cvtepu8_epi16(_mm_loadl_epi64((const void *)groups));
-    __m128i minima =
-        _mm_cvtepi8_epi16(_mm_loadl_epi64((const void *)(groups + ST_NESTED_GROUP_BYTES / 2)));
+static inline struct grid grid_of(const uint8_t *scales_at, const uint8_t *minima_at,
+                                  const struct st_nested_int8_row *rows, int16_t middle) {
+    __m128i scales = _mm_cvtepu8_epi16(_mm_loadl_epi64((const void *)scales_at));
+    __m128i minima = _mm_cvtepi8_epi16(_mm_loadl_epi64((const void *)minima_at));
     __m128i step = _mm_mulhrs_epi16(_mm_slli_epi16(scales, 7), of_rows(rows[0].step, rows[1].step));
     __m128i least =
         _mm_mulhrs_epi16(_mm_slli_epi16(minima, 8), of_rows(rows[0].minimum, rows[1].minimum));
-    least = _mm_sub_epi16(least, _mm_mulhrs_epi16(_mm_set1_epi16(half), step));
+    least = _mm_sub_epi16(least, _mm_mulhrs_epi16(_mm_set1_epi16(middle), step));
     least = _mm_add_epi16(least, _mm_set1_epi16(16));
     return (struct grid){_mm256_broadcastsi128_si256(step), _mm256_broadcastsi128_si256(least)};
 }

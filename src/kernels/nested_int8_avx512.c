@@ -42,10 +42,9 @@ static inline __m256i of_rows(int16_t r0, int16_t r1, int16_t r2, int16_t r3) {
                             _mm_unpacklo_epi64(_mm_set1_epi16(r0), _mm_set1_epi16(r1)));
 }
 
-static inline struct grid grid_of(const uint8_t *groups, const struct st_nested_int8_row *rows,
-                                  int16_t half) {
-    const uint8_t *minima_at = groups + ST_NESTED_GROUP_BYTES / 2;
-    __m256i scales = _mm256_cvtepu8_epi16(_mm_loadu_si128((const void *)groups));
+static inline struct grid grid_of(const uint8_t *scales_at, const uint8_t *minima_at,
+                                  const struct st_nested_int8_row *rows, int16_t middle) {
+    __m256i scales = _mm256_cvtepu8_epi16(_mm_loadu_si128((const void *)scales_at));
     __m256i minima = _mm256_cvtepi8_epi16(_mm_loadu_si128((const void *)minima_at));
     __m256i step =
         _mm256_mulhrs_epi16(_mm256_slli_epi16(scales, 7),
@@ -53,7 +52,7 @@ static inline struct grid grid_of(const uint8_t *groups, const struct st_nested_
     __m256i least = _mm256_mulhrs_epi16(
         _mm256_slli_epi16(minima, 8),
         of_rows(rows[0].minimum, rows[1].minimum, rows[2].minimum, rows[3].minimum));
-    least = _mm256_sub_epi16(least, _mm256_mulhrs_epi16(_mm256_set1_epi16(half), step));
+    least = _mm256_sub_epi16(least, _mm256_mulhrs_epi16(_mm256_set1_epi16(middle), step));
     least = _mm256_add_epi16(least, _mm256_set1_epi16(16));
     return (struct grid){to_quarters(step), to_quarters(least)};
 }

@@ -8,6 +8,8 @@
 //   store_vector: a vector of a panel, 128 bytes, as four times 32 bytes 64 apart
 #include "kernels/nested_int8_rows.h"
 
+#include <stdbool.h>
+
 #define INLINE static inline __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 8")
 
@@ -16,6 +18,7 @@ enum {
     PART_BYTES = 16 * LANES,
     PLANES = ST_NESTED_STORED - 2, // below the two top bits
     VECTORS = ST_NESTED_BLOCK / 16,
+    HALF_ROWS = ST_NESTED_PANEL / 2,
     VECTOR_BYTES = 16 * ST_NESTED_PANEL,
 };
 
@@ -28,14 +31,14 @@ struct source {
 static const uint8_t no_plane[ST_NESTED_PLANE];
 
 INLINE struct source source_of(const struct st_nested_weight *w, size_t panel) {
-    size_t blocks = panel * st_nested_blocks(w->n_in);
-    struct source s = {.pairs = st_nested_plane(w, 2) + blocks * ST_NESTED_PAIRS,
-                       .groups = w->groups[w->high] + blocks * ST_NESTED_GROUP_BYTES};
-    for (unsigned b = 0; b < PLANES - 1; b++)
-        s.planes[b] = st_nested_plane(w, b + 3) + blocks * ST_NESTED_PLANE;
+    size_t at = panel * st_nested_plane_panel_bytes(w->n_in, ST_NESTED_STORED);
+    struct source s = {.pairs =
+                           st_nested_plane(w, 2) + panel * st_nested_plane_panel_bytes(w->n_in, 2),
+                       .groups = w->groups[w->high] + panel * st_nested_group_panel_bytes(w->n_in)};
+    for (unsigned b = 0; b < PLANES - 1; b++) s.planes[b] = st_nested_plane(w, b + 3) + at;
     s.planes[PLANES - 1] = no_plane;
     if (w->stored < ST_NESTED_STORED) return s;
-    s.planes[PLANES - 1] = st_nested_plane(w, ST_NESTED_STORED) + blocks * ST_NESTED_PLANE;
+    s.planes[PLANES - 1] = st_nested_plane(w, ST_NESTED_STORED) + at;
     s.last_bytes = ST_NESTED_PLANE;
     return s;
 }
@@ -54,14 +57,15 @@ INLINE vb join(vb upper, vb lower) {
 
 #define BITS(v, f, mask) vb_and((f) ? vb_shr(v, 2 * (f)) : (v), mask)
 
-// Vectors 4 a to 4 a + 3 of a part.
-INLINE void add_vectors(const struct source *s, size_t part, unsigned a, const struct grid *grid,
-                        uint8_t *block) {
-    size_t at = part * PART_BYTES;
+// Vectors 4 a to 4 a + 3 of a part; in half a block, whose bits `a` are those of rows, 0 to 3.
+INLINE void add_vectors(const struct source *s, bool half, size_t part, unsigned a,
+                        const struct grid *grid, uint8_t *block) {
+    size_t at = part * PART_BYTES, plane_at = half ? at % (ST_NESTED_PLANE / 2) : at;
+    unsigned bit = half ? (unsigned)part * LANES / HALF_ROWS : a;
     vb top = vb_load(s->pairs + a * ST_NESTED_PLANE + at), plane[PLANES];
     UNROLL for (unsigned b = 0; b < PLANES; b++) {
-        plane[b] = vb_load(s->planes[b] + at);
-        if (a) plane[b] = vb_shr(plane[b], 1);
+        plane[b] = vb_load(s->planes[b] + plane_at);
+        if (bit) plane[b] = vb_shr(plane[b], 1);
     }
     vb second = join(plane[0], plane[1]), third = join(plane[2], plane[3]);
     vb fourth = join(plane[4], plane[5]);
@@ -69,8 +73,20 @@ INLINE void add_vectors(const struct source *s, size_t part, unsigned a, const s
         vb high = vb_or(vb_shl(BITS(top, f, 3), 2), BITS(second, f, 3));
         vb low = vb_or(vb_shl(BITS(third, f, 3), 2), BITS(fourth, f, 3));
         vb code = vb_or(vb_shl(high, 4), low);
-        unsigned j = 4 * a + (unsigned)f;
-        vb_store(block + j * VECTOR_BYTES + at, vb_weights(code, grid, j / 2));
+        unsigned j = 4 * a + (unsigned)f, g = 2 * bit + (unsigned)f / 2;
+        vb_store(block + j * VECTOR_BYTES + at, vb_weights(code, grid, g));
+    }
+}
+
+// All vectors of a block, or those of half a block.
+INLINE void add_block(const struct source *s, bool half, const struct st_nested_int8_row *rows,
+                      int16_t middle, uint8_t *block) {
+    const uint8_t *minima = s->groups + ST_NESTED_GROUP_BYTES / (half ? 4 : 2);
+    UNROLL for (size_t part = 0; part < PARTS; part++) {
+        size_t row = part * LANES, at = (half ? row % HALF_ROWS : row) * ST_NESTED_GROUPS;
+        struct grid grid = grid_of(s->groups + at, minima + at, rows + row, middle);
+        add_vectors(s, half, part, 0, &grid, block);
+        if (!half) add_vectors(s, half, part, 1, &grid, block);
     }
 }
 
@@ -78,17 +94,15 @@ void NAME(const struct st_nested_weight *w, const struct st_nested_int8_row *row
           int8_t *to) {
     struct source s = source_of(w, panel);
     size_t k = st_int8_padded_k(w->n_in);
-    int16_t half = (int16_t)(((int)st_nested_int8_half(w) - 128) * 256);
+    int16_t middle = (int16_t)(((int)st_nested_int8_half(w) - 128) * 256);
     _Alignas(64) uint8_t block[VECTORS * VECTOR_BYTES];
     rows += panel * ST_NESTED_PANEL;
     for (size_t i = 0; i < k; i += ST_NESTED_BLOCK, next_block(&s)) {
-        UNROLL for (size_t part = 0; part < PARTS; part++) {
-            struct grid grid =
-                grid_of(s.groups + part * LANES * ST_NESTED_GROUPS, rows + part * LANES, half);
-            add_vectors(&s, part, 0, &grid, block);
-            add_vectors(&s, part, 1, &grid, block);
-        }
         size_t vectors = st_min(VECTORS, (k - i) / 16);
+        if (vectors == VECTORS)
+            add_block(&s, false, rows, middle, block);
+        else
+            add_block(&s, true, rows, middle, block);
         for (size_t j = 0; j < vectors; j++)
             store_vector(block + j * VECTOR_BYTES, to + (i + 16 * j) * ST_INT8_PANEL);
     }

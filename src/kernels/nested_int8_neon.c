@@ -30,13 +30,13 @@ struct grid {
     int16_t step[ST_NESTED_GROUPS], least[ST_NESTED_GROUPS];
 };
 
-static inline struct grid grid_of(const uint8_t *groups, const struct st_nested_int8_row *rows,
-                                  int16_t half) {
+static inline struct grid grid_of(const uint8_t *scales_at, const uint8_t *minima_at,
+                                  const struct st_nested_int8_row *rows, int16_t middle) {
     struct grid grid;
     for (unsigned g = 0; g < ST_NESTED_GROUPS; g++) {
-        int16_t minimum = (int16_t)((int8_t)groups[ST_NESTED_GROUP_BYTES / 2 + g] * 256);
-        int16_t step = vqrdmulhh_s16((int16_t)(groups[g] << 7), rows->step);
-        int32_t least = vqrdmulhh_s16(minimum, rows->minimum) - vqrdmulhh_s16(half, step) + 16;
+        int16_t minimum = (int16_t)((int8_t)minima_at[g] * 256);
+        int16_t step = vqrdmulhh_s16((int16_t)(scales_at[g] << 7), rows->step);
+        int32_t least = vqrdmulhh_s16(minimum, rows->minimum) - vqrdmulhh_s16(middle, step) + 16;
         grid.step[g] = step;
         grid.least[g] = (int16_t)(uint16_t)least;
     }

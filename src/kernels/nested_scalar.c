@@ -11,15 +11,15 @@ struct products {
 
 static void add_group(const struct st_nested_weight *w, unsigned bits, size_t row, size_t column,
                       const int8_t *q, struct products *sum) {
-    const uint8_t *group = w->groups[bits] + st_nested_group_at(w->n_in, row, column);
+    struct st_nested_group group = st_nested_group(w->groups[bits], w->n_in, row, column);
     size_t n = st_min(ST_NESTED_GROUP, w->n_in - column);
     int32_t codes = 0, all = 0;
     for (size_t i = 0; i < n; i++) {
         codes += (int32_t)st_nested_code(w, row, column + i, bits) * q[i];
         all += q[i];
     }
-    sum->codes += *group * codes;
-    sum->minima += (int8_t)group[ST_NESTED_GROUP_BYTES / 2] * all;
+    sum->codes += group.scale * codes;
+    sum->minima += group.minimum * all;
 }
 
 static struct products block_sum(const struct st_nested_weight *w, unsigned bits, size_t row,

@@ -122,11 +122,10 @@ static float unit_of(float max, float top) {
 static void put_grid(struct st_panel *p, struct st_grid *grids, size_t g, unsigned b, size_t r,
                      float scale, float minimum) {
     const struct st_nested_row *row = &p->rows[b][r];
-    uint8_t *at = p->groups[p->low + b] + st_nested_group_at(p->k, r, g * GROUP);
     float s = fminf(fmaxf(rintf(scale / row->scale), 1.0f), 255.0f);
     float n = fminf(fmaxf(rintf(minimum / row->minimum), -127.0f), 127.0f);
-    at[0] = (uint8_t)s;
-    at[ST_NESTED_GROUP_BYTES / 2] = (uint8_t)(int8_t)n;
+    st_nested_put_group(p->groups[p->low + b], p->k, r, g * GROUP,
+                        (struct st_nested_group){(uint8_t)s, (int8_t)n});
     grids[g].scale[b][r] = s * row->scale;
     grids[g].minimum[b][r] = n * row->minimum;
 }

@@ -226,7 +226,7 @@ static void quantize_panel(void *context, size_t panel, size_t worker) {
     const struct st_linear_weight *l = j->weight;
     struct worker *w = &p->workers[worker];
     size_t first = panel * ROWS, padded = st_nested_padded_rows(l->n_out);
-    size_t block_bytes = st_nested_blocks(l->n_in) * ST_NESTED_GROUP_BYTES;
+    size_t group_bytes = st_nested_group_panel_bytes(l->n_in);
     struct st_panel one = {.w = w->w,
                            .k = l->n_in,
                            .importance = p->importance,
@@ -237,7 +237,7 @@ static void quantize_panel(void *context, size_t panel, size_t worker) {
                            .code = w->code};
     for (unsigned b = p->low; b <= p->high; b++)
         one.groups[b] = p->groups + (b - p->low) * st_nested_group_bytes(l->n_out, l->n_in) +
-                        panel * block_bytes;
+                        panel * group_bytes;
     for (size_t r = 0; r < ROWS; r++) load_row(j, w, first + r, r);
     p->quantize(&one, w->scratch);
     for (unsigned b = p->low; b <= p->high; b++)

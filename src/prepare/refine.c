@@ -16,13 +16,13 @@ static int clamp(int x, int least, int most) {
 }
 
 // One weight: a first guess by the distance of two codes, then the best of its neighbours.
-static int8_t refine(const struct st_nested_weight *w, const uint8_t *group,
+static int8_t refine(const struct st_nested_weight *w, struct st_nested_group group,
                      const struct st_nested_int8_row *row, float wanted, uint8_t *code) {
     unsigned spare = ST_NESTED_STORED - w->stored, lower = (unsigned)w->stored - w->high;
     int first = *code << lower, last = first + (1 << lower) - 1;
     int half = (int)(st_nested_int8_half(w) >> spare);
-    float step = (float)*group * (float)row->step * (float)(1 << spare) / (4096.0f * 256.0f);
-    float minimum = (float)(int8_t)group[ST_NESTED_GROUP_BYTES / 2] * (float)row->minimum;
+    float step = (float)group.scale * (float)row->step * (float)(1 << spare) / (4096.0f * 256.0f);
+    float minimum = (float)group.minimum * (float)row->minimum;
     float away = wanted - minimum / (32.0f * 128.0f) - step * (float)first; // from code + half
     int guess = first + half + (int)(step > 0.0f ? fminf(fmaxf(away / step, -256.0f), 256.0f) : 0);
     guess = clamp(guess, first, last);
@@ -48,7 +48,7 @@ struct panel {
 static int8_t refine_element(const struct panel *p, size_t i, size_t r, float wanted,
                              uint8_t *code) {
     const struct st_nested_weight *w = p->r->weight;
-    const uint8_t *group = w->groups[w->high] + st_nested_group_at(w->n_in, p->r->row + r, i);
+    struct st_nested_group group = st_nested_group(w->groups[w->high], w->n_in, p->r->row + r, i);
     return refine(w, group, &p->rows[r], wanted, code);
 }
 

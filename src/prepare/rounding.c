@@ -101,9 +101,9 @@ static struct miss store(const struct st_rounder *r, const struct worker *w,
     size_t k = r->linear->n_in;
     for (size_t i = 0; i < st_min(ROWS, r->linear->n_out - first); i++)
         for (size_t c = 0; c < k; c++) {
-            const uint8_t *group = w->groups + st_nested_group_at(k, i, c);
-            float value = p->rows[0][i].scale * (float)(*group * w->code[c * ROWS + i]) +
-                          p->rows[0][i].minimum * (float)(int8_t)group[ST_NESTED_GROUP_BYTES / 2];
+            struct st_nested_group group = st_nested_group(w->groups, k, i, c);
+            float value = p->rows[0][i].scale * (float)(group.scale * w->code[c * ROWS + i]) +
+                          p->rows[0][i].minimum * (float)group.minimum;
             float was = w->w[c * ROWS + i], error = was - value;
             miss.error += (double)(r->importance[c] * error * error);
             miss.energy += (double)(r->importance[c] * was * was);

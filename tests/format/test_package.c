@@ -32,6 +32,7 @@ static const struct st_section sections[] = {
     {"layers.0.o.scale", ST_SECTION_F32, ST_DTYPE_F32, 1, {6, 1, 1, 1}, floats, 24},
     {"layers.0.o.sums", ST_SECTION_I32, ST_DTYPE_F32, 1, {3, 1, 1, 1}, integers, 12},
     {"layers.0.o.weight", ST_SECTION_INT8_N16K4, ST_DTYPE_F32, 2, {3, 5, 1, 1}, panels, 1024},
+    {"layers.0.o.nested", ST_SECTION_NESTED, ST_DTYPE_F32, 3, {3, 190, 2, 1}, panels, 384},
 };
 enum { N_SECTIONS = sizeof sections / sizeof *sections };
 
@@ -261,7 +262,8 @@ static void swap_entries(struct forged *f) {
 
 static void lies_with_right_hashes_are_refused(void **state) {
     (void)state;
-    assert_forged(f.header->version = 2, STINT_E_UNSUPPORTED, "version 2");
+    assert_forged(f.header->version = 3, STINT_E_UNSUPPORTED, "version 3");
+    assert_forged(f.header->version = 0, STINT_E_UNSUPPORTED, "version 0");
     assert_forged(f.header->endian = 0x04030201, STINT_E_UNSUPPORTED, "byte order");
     assert_forged(f.header->endian = 7, STINT_E_FORMAT, "header");
     assert_forged(f.header->file_bytes += 9, STINT_E_FORMAT, "cut short");
@@ -288,6 +290,20 @@ static void lies_with_right_hashes_are_refused(void **state) {
     assert_forged(f.entries[2].hash++, STINT_E_FORMAT, "'model.norm.weight' is damaged");
     assert_forged(swap_entries(&f), STINT_E_FORMAT, "lies at");
     assert_forged(f.data[ST_PACKAGE_ALIGN - 1] = 1, STINT_E_FORMAT, "before section");
+}
+
+static void older_versions_are_read_or_named(void **state) {
+    (void)state;
+    struct forged old = forge();
+    old.header->version = 1;
+    seal(&old);
+    assert_int_equal(open_bytes(old.data, old.bytes), STINT_OK);
+    free(old.data);
+    assert_forged(f.entries[6].bytes = 512, STINT_E_UNSUPPORTED, "padded to 128");
+    assert_forged(f.entries[6].bytes = 511, STINT_E_FORMAT, "its shape says 384");
+    // 192 to 256 elements filled two whole blocks.
+    assert_forged((f.entries[6].dims[1] = 250, f.entries[6].bytes = 640), STINT_E_FORMAT,
+                  "its shape says 512");
 }
 
 static void nothing_is_left_of_a_package_that_failed(void **state) {
@@ -347,6 +363,7 @@ int main(void) {
         cmocka_unit_test(shapes_that_cannot_be_are_refused),
         cmocka_unit_test(no_damaged_byte_goes_unseen),
         cmocka_unit_test(lies_with_right_hashes_are_refused),
+        cmocka_unit_test(older_versions_are_read_or_named),
         cmocka_unit_test(nothing_is_left_of_a_package_that_failed),
         cmocka_unit_test(no_memory_is_an_error),
     };

@@ -149,6 +149,8 @@ static void test_edges(void **state) {
     const struct problem problems[] = {
         {2, 4, 1, 1, 1, true, 1},    {2, 4, 4, 128, 1, true, 1},  {2, 4, 9, 129, 4, true, 2},
         {2, 7, 8, 1024, 8, true, 1}, {7, 7, 5, 256, 10, true, 2}, {3, 3, 17, 127, 2, false, 1},
+        {2, 7, 9, 64, 5, true, 1},   {2, 7, 20, 192, 8, true, 2}, {2, 6, 16, 576, 7, false, 1},
+        {2, 5, 8, 65, 3, true, 1},   {2, 5, 8, 160, 3, true, 1},
     };
     for (size_t i = 0; i < sizeof problems / sizeof *problems; i++) run(&problems[i]);
 }

@@ -42,7 +42,7 @@ static int32_t refine_row(const struct st_nested_weight *w, const float x[K], ui
 
 static float miss_of(const struct st_nested_weight *w, size_t i, unsigned code, float wanted) {
     const struct st_nested_int8_row row = st_nested_int8_row_of(w->rows, w->high, 1.0f);
-    const uint8_t *group = w->groups[w->high] + st_nested_group_at(K, 0, i);
+    struct st_nested_group group = st_nested_group(w->groups[w->high], K, 0, i);
     unsigned spare = ST_NESTED_STORED - w->stored;
     return fabsf((float)st_nested_int8_of_code(w, group, &row, code << spare) - wanted);
 }
@@ -75,7 +75,7 @@ static void lower_bits_are_the_best(void **state) {
             for (unsigned c = 0; c < 1u << lower; c++)
                 assert_true(miss_of(&w, k, (unsigned)before[k] << lower | c, x[k]) >= got);
             struct st_nested_int8_row row = st_nested_int8_row_of(rows, high, 1.0f);
-            expected += st_nested_int8_of_code(&w, groups + st_nested_group_at(K, 0, k), &row,
+            expected += st_nested_int8_of_code(&w, st_nested_group(groups, K, 0, k), &row,
                                                (unsigned)code[k] << (ST_NESTED_STORED - stored));
         }
         assert_int_equal(sum, expected);
@@ -97,7 +97,7 @@ static void the_lower_of_two_is_taken(void **state) {
     for (size_t g = 0; g < sizeof groups; g++) groups[g] = (uint8_t)(129 + ts_random_below(99));
     size_t n_between = 0;
     for (size_t k = 0; k < K; k++) {
-        const uint8_t *group = groups + st_nested_group_at(K, 0, k);
+        struct st_nested_group group = st_nested_group(groups, K, 0, k);
         code[k] = (uint8_t)ts_random_below(1 << HIGH);
         unsigned c = (unsigned)code[k] << LOWER | (unsigned)ts_random_below((1 << LOWER) - 1);
         lower[k] = st_nested_int8_of_code(&w, group, &row, c);
@@ -109,8 +109,7 @@ static void the_lower_of_two_is_taken(void **state) {
     assert_true(n_between > 0);
     for (size_t k = 0; k < K; k++)
         assert_int_equal(
-            st_nested_int8_of_code(&w, groups + st_nested_group_at(K, 0, k), &row, code[k]),
-            lower[k]);
+            st_nested_int8_of_code(&w, st_nested_group(groups, K, 0, k), &row, code[k]), lower[k]);
 }
 
 // The INT8 weights' sum times what all inputs are.
@@ -119,7 +118,7 @@ static float miss_of_sum(const struct st_nested_weight *w, const float x[K],
     struct st_nested_int8_row row = st_nested_int8_row_of(w->rows, w->high, 1.0f);
     float sum = 0.0f;
     for (size_t i = 0; i < K; i++) {
-        const uint8_t *group = w->groups[w->high] + st_nested_group_at(K, 0, i);
+        struct st_nested_group group = st_nested_group(w->groups[w->high], K, 0, i);
         sum += (float)st_nested_int8_of_code(w, group, &row, code[i]) - x[i];
     }
     return fabsf(sum);
