@@ -147,6 +147,7 @@ static bool has_hash(const void *data, size_t bytes, uint64_t hash) {
 // What is read on the way through the file.
 struct reader {
     const struct st_map *map;
+    uint32_t version;
     size_t limit;  // where the table begins
     size_t end;    // of the part before
     int lazy_file; // the file, where packed weights are left alone; else -1
@@ -162,17 +163,21 @@ bool st_section_is_lazy(const struct st_section *s) {
 // Through a buffer, past the map and the page cache, into `copy` unless that is NULL.
 static bool file_has_hash(const struct reader *r, const struct st_section *s, uint64_t hash,
                           unsigned char *copy) {
-    off_t at = (off_t)((const unsigned char *)s->data - r->map->data);
+    size_t at = (size_t)((const unsigned char *)s->data - r->map->data);
+    size_t skip = at % ST_DIRECT_BLOCK; // in the first block
+    at -= skip;
     XXH3_64bits_reset(r->state);
     for (size_t left = s->bytes; left > 0;) {
-        ssize_t n = pread(r->lazy_file, r->buffer, HASH_AT_ONCE, at);
+        ssize_t n = pread(r->lazy_file, r->buffer, HASH_AT_ONCE, (off_t)at);
         if (n < 0 && errno == EINTR) continue;
-        if (n <= 0 || ((size_t)n < left && n % ST_DIRECT_BLOCK != 0)) return false;
-        size_t used = st_min(left, (size_t)n);
-        XXH3_64bits_update(r->state, r->buffer, used);
-        if (copy) memcpy(copy + (s->bytes - left), r->buffer, used);
-        at += n;
+        if (n <= (ssize_t)skip) return false;
+        size_t got = (size_t)n - skip, used = st_min(left, got);
+        if (got < left && n % ST_DIRECT_BLOCK != 0) return false;
+        XXH3_64bits_update(r->state, r->buffer + skip, used);
+        if (copy) memcpy(copy + (s->bytes - left), r->buffer + skip, used);
+        at += (size_t)n;
         left -= used;
+        skip = 0;
     }
     return XXH3_64bits_digest(r->state) == hash;
 }
@@ -253,8 +258,8 @@ static bool is_zero(const unsigned char *data, size_t bytes) {
 }
 
 static stint_status check_place(const struct reader *r, const struct st_package_entry *e,
-                                size_t bytes) {
-    size_t offset = st_round_up(r->end, ST_PACKAGE_ALIGN);
+                                size_t align, size_t bytes) {
+    size_t offset = st_round_up(r->end, align);
     if (bytes != e->bytes || e->unused != 0)
         return st_fail(STINT_E_FORMAT, "section '%s': has %llu bytes, its shape says %zu", e->name,
                        (unsigned long long)e->bytes, bytes);
@@ -306,7 +311,7 @@ static stint_status read_section(struct reader *r, const struct st_package_entry
     ST_TRY(read_type(e, s));
     ST_TRY(st_section_bytes(s, &s->bytes));
     ST_TRY(refuse_whole_blocks(e, s));
-    ST_TRY(check_place(r, e, s->bytes));
+    ST_TRY(check_place(r, e, st_section_align(s->type, r->version), s->bytes));
     s->data = r->map->data + e->offset;
     r->end = e->offset + e->bytes;
     if (r->lazy_file >= 0 && st_section_is_lazy(s)) return STINT_OK;
@@ -346,6 +351,7 @@ static stint_status read_package(const struct st_map *map, int lazy_file, struct
     memcpy(&header, map->data, sizeof header);
     ST_TRY(check_header(map, &header));
     struct reader r = {map,
+                       header.version,
                        header.table_offset,
                        sizeof header,
                        lazy_file,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The `.stint` package (docs/FORMAT.md): a header, named sections on 4 KiB boundaries, their table.
+// The `.stint` package (docs/FORMAT.md): a header, named sections, their table.
 // Little-endian. Every section has a type, a shape and a 64-bit hash; device-packed layouts are
 // types of their own, so that a package can hold several.
 #ifndef ST_FORMAT_PACKAGE_H
@@ -9,9 +9,10 @@
 #include "format/tensors.h"
 
 enum {
-    ST_PACKAGE_VERSION = 2, // 1 is read too
-    ST_PACKAGE_ALIGN = 4096,
-    ST_PACKAGE_NAME = 191, // most bytes of a section's name
+    ST_PACKAGE_VERSION = 2,  // 1 is read too
+    ST_PACKAGE_ALIGN = 4096, // sections of types that devices and direct reads take as they lie
+    ST_PACKAGE_CLOSE = 64,   // all others
+    ST_PACKAGE_NAME = 191,   // most bytes of a section's name
     ST_PACKAGE_MAX_SECTIONS = 1 << 20,
 };
 
@@ -49,7 +50,7 @@ struct st_section {
     enum st_dtype dtype; // of ST_SECTION_TENSOR
     uint32_t n_dims;
     uint64_t dims[ST_MAX_DIMS]; // unused ones are 1
-    const void *data;           // 4 KiB-aligned in the file, and so in memory
+    const void *data;           // aligned in the file (docs/FORMAT.md), and so in memory
     size_t bytes;
 };
 

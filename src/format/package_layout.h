@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What lies in a package file, as reader and writer see it (docs/FORMAT.md): a header in a block of
-// its own, the sections in the order of the table, the table, the end. Every part begins at the
-// next multiple of ST_PACKAGE_ALIGN, what lies between is zero, so nothing can overlap.
+// What lies in a package file, as reader and writer see it (docs/FORMAT.md): a header, the
+// sections in the order of the table, the table, the end. Every part begins at the
+// next multiple of ST_PACKAGE_ALIGN, or of ST_PACKAGE_CLOSE (st_section_align()), what lies between
+// is zero, so nothing can overlap.
 #ifndef ST_FORMAT_PACKAGE_LAYOUT_H
 #define ST_FORMAT_PACKAGE_LAYOUT_H
 
 #include "format/package.h"
+
+#include <stdbool.h>
 
 #define ST_PACKAGE_MAGIC "STINTPKG"
 
@@ -39,6 +42,13 @@ _Static_assert(sizeof(struct st_package_entry) == 288, "no padding in the file")
 
 // The name of a section's type in the file.
 const char *st_section_type_name(enum st_section_type type);
+
+// What the offset of a section is a multiple of. Version 1 has ST_PACKAGE_ALIGN everywhere.
+static inline size_t st_section_align(enum st_section_type type, uint32_t version) {
+    bool close = type == ST_SECTION_I8 || type == ST_SECTION_F32 || type == ST_SECTION_I32 ||
+                 type == ST_SECTION_NESTED;
+    return close && version > 1 ? ST_PACKAGE_CLOSE : ST_PACKAGE_ALIGN;
+}
 
 // STINT_E_FORMAT where a name is empty, too long, or has control characters.
 stint_status st_section_check_name(const char *name);

@@ -45,9 +45,9 @@ static stint_status write_bytes(struct st_package_writer *w, const void *data, s
     return STINT_OK;
 }
 
-static stint_status pad(struct st_package_writer *w) {
+static stint_status pad(struct st_package_writer *w, size_t align) {
     static const char zeros[ST_PACKAGE_ALIGN];
-    return write_bytes(w, zeros, st_round_up(w->at, ST_PACKAGE_ALIGN) - w->at);
+    return write_bytes(w, zeros, st_round_up(w->at, align) - w->at);
 }
 
 static stint_status open_file(struct st_package_writer *w, const char *path, mode_t mode) {
@@ -119,7 +119,7 @@ stint_status st_package_begin(struct st_package_writer *w, const struct st_secti
         if (strcmp(w->entries[i].name, section->name) == 0)
             return keep(w, st_fail(STINT_E_INTERNAL, "section '%s' is there twice", section->name));
     ST_TRY(grow(w));
-    ST_TRY(pad(w));
+    ST_TRY(pad(w, st_section_align(section->type, ST_PACKAGE_VERSION)));
     struct st_package_entry e = {.n_dims = section->n_dims, .offset = w->at, .bytes = bytes};
     bool tensor = section->type == ST_SECTION_TENSOR;
     snprintf(e.name, sizeof e.name, "%s", section->name);
@@ -192,7 +192,7 @@ stint_status st_package_look(struct st_package_writer *w, struct st_map *map, co
 
 static stint_status write_table(struct st_package_writer *w) {
     ST_TRY(end_section(w));
-    ST_TRY(pad(w));
+    ST_TRY(pad(w, ST_PACKAGE_ALIGN));
     size_t table_bytes = w->n * sizeof *w->entries;
     struct st_package_header header = {.magic = {'S', 'T', 'I', 'N', 'T', 'P', 'K', 'G'},
                                        .version = ST_PACKAGE_VERSION,
@@ -215,7 +215,6 @@ static stint_status write_table(struct st_package_writer *w) {
 // The header stays: until the package is finished, its file has no name.
 stint_status st_package_settle(struct st_package_writer *w, char **path) {
     ST_TRY(end_section(w));
-    ST_TRY(pad(w));
     uint64_t at = w->at;
     ST_TRY(write_table(w));
     w->at = at;

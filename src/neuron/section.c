@@ -41,7 +41,8 @@ static void prefetch(struct reading *r, size_t piece) {
     if (at >= r->bytes) return;
     *load = (struct st_load){.offset = r->offset + at,
                              .bytes = st_min(PIECE_BYTES, r->bytes - at),
-                             .to = r->to + (r->in_turn ? piece % DEPTH * PIECE_BYTES : at)};
+                             .to = r->to + (r->in_turn ? piece % DEPTH * PIECE_BYTES : at),
+                             .apart = r->offset % ST_LOAD_BLOCK != 0};
     st_loader_prefetch(r->loader, load);
 }
 
