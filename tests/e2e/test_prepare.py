@@ -223,7 +223,7 @@ class Damage(Folder):
         data = self.data
         self.refused(data[:-1], "cut short")
         self.refused(data + b"\0", "too long")
-        self.refused(data[:8] + b"\2" + data[9:], "version 2", "prepare the package again")
+        self.refused(data[:8] + b"\3" + data[9:], "version 3", "prepare the package again")
         self.refused(data[:12] + data[12:16][::-1] + data[16:], "byte order")
         self.refused(data[:4096], "cut short")
         order = random.Random(5)
