@@ -376,6 +376,11 @@ typedef struct stint_session_options {
     /* Where nothing was like the text's end, steps with so many bits of the nested weights, or the
      * next fewer that are below the text's precision, draft. Default 0: none do. */
     uint32_t draft_bits;
+    /* Under a memory bound, of a model with neurons, on a device with a processor of its own: the
+     * share of the hot clusters that it computes while the CPU computes other neurons, up to 1. 0,
+     * the default: what both are measured to end at the same time with; negative: none. Results are
+     * the same. */
+    float npu_hot;
 } stint_session_options;
 
 /* The i-th device that stint_session_options.device takes, best first, static; NULL after the last.
@@ -412,6 +417,10 @@ typedef struct stint_memory_info {
     double bytes_per_step;  /* read by steps after prompts, on average */
     double foreseen; /* share of the experts that steps had to read: those foreseen a layer ahead */
     double foreseen_used; /* share of what was foreseen that was needed */
+    double on_npu; /* share of the computed neurons that a second processor computed (npu_hot) */
+    /* What its part was planned by, if it was measured: the time of a block on the device, of each
+     * neuron of it, and of a neuron on the CPU, for one row. Else 0. */
+    double npu_block_seconds, npu_neuron_seconds, cpu_neuron_seconds;
 } stint_memory_info;
 
 STINT_API stint_status stint_session_memory(const stint_session *session, stint_memory_info *info);

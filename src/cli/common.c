@@ -21,9 +21,10 @@ const struct st_cli_option st_cli_common_rows[] = {
      .kind = ST_CLI_TEXT,
      .value = "NAME",
      .names = stint_device_name,
-     .help = "device that computes INT8; hexagon is a DSP in an emulator, opencl a GPU where stint "
-             "was built with OpenCL, sim a second processor for tests; without it the best one of "
-             "this machine",
+     .help =
+         "device that computes INT8; hexagon is a DSP in an emulator, opencl a GPU where stint "
+         "was built with OpenCL, sim a second processor for tests, with --memory of hot neurons; "
+         "without it the best one of this machine",
      .offset = offsetof(struct st_cli_common, device)},
     {.name = "threads",
      .often = true,
@@ -313,11 +314,11 @@ bool st_cli_add_memory(const stint_session *session, json_t *object) {
                   "peak_bytes", (json_int_t)info.peak_bytes, "fixed_bytes",
                   (json_int_t)info.fixed_bytes, "hot_bytes", (json_int_t)info.hot_bytes,
                   "cold_bytes", (json_int_t)info.cold_bytes, "kv_bytes", (json_int_t)info.kv_bytes);
-    json_t *io = json_pack("{s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f}", "bytes_read",
-                           (json_int_t)info.bytes_read, "reads", (json_int_t)info.reads, "hit_rate",
-                           info.hit_rate, "hidden_fraction", info.hidden_fraction, "computed",
-                           info.computed, "bytes_per_step", info.bytes_per_step, "foreseen",
-                           info.foreseen, "foreseen_used", info.foreseen_used);
+    json_t *io = json_pack(
+        "{s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "bytes_read", (json_int_t)info.bytes_read,
+        "reads", (json_int_t)info.reads, "hit_rate", info.hit_rate, "hidden_fraction",
+        info.hidden_fraction, "computed", info.computed, "bytes_per_step", info.bytes_per_step,
+        "foreseen", info.foreseen, "foreseen_used", info.foreseen_used, "on_npu", info.on_npu);
     return json_object_set_new(object, "memory", memory) == 0 &&
            json_object_set_new(object, "io", io) == 0;
 }

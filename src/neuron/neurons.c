@@ -118,6 +118,19 @@ static double wanted_rate(const struct st_neurons *n, uint32_t layer, uint32_t e
     return fmin(1.0, PREDICTED_PER_ACTIVE * rate * l->per_entry);
 }
 
+double st_neurons_expected(const struct st_neurons *n, uint32_t layer, size_t n_tokens) {
+    const struct st_neuron_layout *l = layout_of(n);
+    const struct st_layer_neurons *neurons = &n->model->neurons.layers[layer];
+    const float *rates = neurons->rates + rate_index(n_tokens) * l->n;
+    size_t dense = (size_t)st_neurons_dense(n, layer, n_tokens) * n->plan.cluster_entries;
+    size_t first = st_min(l->n, dense * l->per_entry);
+    bool all = n->plan.no_predictors || !neurons->predicted;
+    double sum = (double)first;
+    for (size_t i = first; i < l->n; i++)
+        sum += all ? 1.0 : fmin(1.0, PREDICTED_PER_ACTIVE * (double)rates[i]);
+    return sum;
+}
+
 // The most entries that a layer takes, while it runs, beside those that stay.
 static uint32_t passing_entries(const struct st_neurons *n) {
     double max = 0.0;

@@ -51,6 +51,9 @@ uint32_t st_neurons_resident_clusters(const struct st_neurons *neurons, uint32_t
 // Clusters of a layer that run dense in a batch of n_tokens, from the first on.
 uint32_t st_neurons_dense(const struct st_neurons *neurons, uint32_t layer, size_t n_tokens);
 
+// Neurons of a layer that such a batch computes, on average: these, and those that are predicted.
+double st_neurons_expected(const struct st_neurons *neurons, uint32_t layer, size_t n_tokens);
+
 // Reads the predictors. Borrows model and loader until close. STINT_E_IO, E_FORMAT, E_NOMEM.
 stint_status st_neurons_open(const struct stint_model *model, const struct st_neurons_plan *plan,
                              struct st_loader *loader, struct st_neurons *neurons);

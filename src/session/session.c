@@ -123,7 +123,7 @@ static void lay_out_buffers(struct stint_session *s, struct st_arena *a,
     b->bias_factors = ST_TAKE(a, float, n * c->n_heads * st_key_bias_dims(s->model, s->kv.type));
     b->attended = ST_TAKE(a, float, n *st_max(mixer.out, heads));
     bool cut = st_config_any_cut(c), gates = (floats || cut) && c->flags & ST_ARCH_GATED;
-    b->gate = ST_TAKE(a, float, gates ? n * n_ffn : 0);
+    b->gate = ST_TAKE(a, float, gates ? n *n_ffn : 0);
     bool middle = floats || cut || s->model->int8.row_scaled_middle;
     b->up = ST_TAKE(a, float, middle ? n *n_ffn : 0);
     if (s->model->int8.layers) s->quantized_bytes = st_int8_lay_out(s, b, a);
@@ -331,6 +331,14 @@ static stint_status open_bounded(const stint_model *model, const stint_session_o
     return st_bounded_open(model, &o, &s->bounded);
 }
 
+static stint_status attach(const stint_session_options *options, struct stint_session *s) {
+    size_t end = offsetof(stint_session_options, npu_hot) + sizeof options->npu_hot;
+    struct st_hybrid_options hybrid = {.device = s->group.npu[ST_NPU_DEVICE]->device,
+                                       .pool = s->group.pool};
+    if (options && options->size >= end) hybrid.share = options->npu_hot;
+    return st_bounded_attach(s->bounded, s->group.npu[ST_NPU_HOST]->device, &hybrid);
+}
+
 static stint_status open_in(const stint_model *model, const stint_session_options *options,
                             struct stint_session *s) {
     ST_TRY(apply_options(model, options, s));
@@ -354,9 +362,7 @@ static stint_status open_in(const stint_model *model, const stint_session_option
     s->newest_bits = model->int8.layers ? s->precision.prefill : 0;
     struct st_npu_options npu = {.device = device_of(options), .memory = npu_memory(options)};
     if (model->int8.layers) ST_TRY(st_npu_open(s, &npu, &s->group));
-    if (s->bounded && model->int8.layers)
-        ST_TRY(st_bounded_attach(s->bounded, s->group.npu[ST_NPU_HOST]->device,
-                                 s->group.npu[ST_NPU_DEVICE]->device));
+    if (s->bounded && model->int8.layers) ST_TRY(attach(options, s));
     if (s->tune_chunk) ST_TRY(st_session_tune(s));
     return s->split.on ? st_split_open(s, &npu) : STINT_OK;
 }

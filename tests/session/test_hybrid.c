@@ -35,8 +35,8 @@ static size_t logits_bytes(void) {
     return TS_BOUNDED_IDS * ts_bounded_vocab() * sizeof(float);
 }
 
-static stint_session *open_on(const stint_model *model, const char *device, uint64_t memory,
-                              uint64_t npu_memory, bool predict) {
+static stint_session *open_with_share(const stint_model *model, const char *device, uint64_t memory,
+                                      uint64_t npu_memory, bool predict, float share) {
     make_hot();
     stint_session_options o = {.size = sizeof o,
                                .n_threads = 2,
@@ -45,11 +45,17 @@ static stint_session *open_on(const stint_model *model, const char *device, uint
                                .memory = memory,
                                .device = device,
                                .npu_memory = npu_memory,
+                               .npu_hot = share,
                                .leave_out = predict ? 0 : STINT_LEAVE_PREDICTOR};
     stint_session *s = NULL;
     if (stint_session_open(model, &o, &s) != STINT_OK)
         fail_msg("%s: %s", device, stint_error_text());
     return s;
+}
+
+static stint_session *open_on(const stint_model *model, const char *device, uint64_t memory,
+                              uint64_t npu_memory, bool predict) {
+    return open_with_share(model, device, memory, npu_memory, predict, 1.0f);
 }
 
 static void assert_same(stint_session *s, const float *wanted, const char *what) {
@@ -94,6 +100,47 @@ static void predictions_count_the_same(void **state) {
         stint_session *s = open_on(ts_bounded.lazy, "sim:delay=300", bounds[i], 0, true);
         assert_same(s, wanted, "hybrid");
         assert_true(i || s->bounded->hybrid.computed > 0);
+        stint_session_close(s);
+    }
+    free(wanted);
+}
+
+static void the_share_follows_the_speeds(void **state) {
+    (void)state;
+    struct st_hybrid_rates rates = {.device_neuron = 1.0, .host_neuron = 1.0};
+    assert_int_equal(st_hybrid_clusters(&rates, 100.0, 10, 10), 5);
+    assert_int_equal(st_hybrid_clusters(&rates, 100.0, 3, 10), 3);
+    rates.device_neuron = 4.0;
+    assert_int_equal(st_hybrid_clusters(&rates, 100.0, 10, 10), 2);
+    rates.device_block = 51.0;
+    assert_int_equal(st_hybrid_clusters(&rates, 100.0, 10, 10), 0);
+    rates.device_block = 1000.0;
+    assert_int_equal(st_hybrid_clusters(&rates, 100.0, 10, 10), 0);
+    rates = (struct st_hybrid_rates){0};
+    assert_int_equal(st_hybrid_clusters(&rates, 100.0, 10, 10), 0);
+}
+
+// Whatever is measured; and of a device that fails meanwhile, nothing is.
+static void a_measured_share_gives_the_same(void **state) {
+    (void)state;
+    static const struct {
+        const char *device;
+        float share;
+        bool measured, used;
+    } ways[] = {{"sim:delay=0", 0.0f, true, true},
+                {"sim:delay=0,fail=2", 0.0f, false, false},
+                {"sim:delay=0", -1.0f, false, false}};
+    float *wanted = malloc(logits_bytes());
+    the_host_alone(wanted, 200 << 20);
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        stint_session *s =
+            open_with_share(ts_bounded.lazy, ways[i].device, 200 << 20, 0, true, ways[i].share);
+        stint_memory_info info = {.size = sizeof info};
+        assert_same(s, wanted, ways[i].device);
+        assert_int_equal(stint_session_memory(s, &info), STINT_OK);
+        assert_int_equal(info.cpu_neuron_seconds > 0.0, ways[i].measured);
+        assert_int_equal(s->bounded->hybrid.device != NULL, ways[i].used);
+        assert_true(info.on_npu >= 0.0 && info.on_npu < 1.0);
         stint_session_close(s);
     }
     free(wanted);
@@ -149,10 +196,12 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(host_device_and_both_agree),
         cmocka_unit_test(predictions_count_the_same),
+        cmocka_unit_test(the_share_follows_the_speeds),
+        cmocka_unit_test(a_measured_share_gives_the_same),
         cmocka_unit_test(little_memory_of_the_device_is_enough),
         cmocka_unit_test(a_failed_job_is_done_by_the_host),
     };
     // Every job is made to fail where there are few.
-    return ts_bounded_run(&variants[0], false, tests, 3) |
-           ts_bounded_run(&variants[1], false, tests, 4);
+    return ts_bounded_run(&variants[0], false, tests, 5) |
+           ts_bounded_run(&variants[1], false, tests, 6);
 }

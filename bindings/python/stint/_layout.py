@@ -173,6 +173,7 @@ class SessionOptions(Sized):
         ("npu_memory", c_uint64),
         ("n_drafts", c_uint32),
         ("draft_bits", c_uint32),
+        ("npu_hot", c_float),
     ]
 
 
@@ -194,6 +195,10 @@ class MemoryInfo(Sized):
         ("bytes_per_step", c_double),
         ("foreseen", c_double),
         ("foreseen_used", c_double),
+        ("on_npu", c_double),
+        ("npu_block_seconds", c_double),
+        ("npu_neuron_seconds", c_double),
+        ("cpu_neuron_seconds", c_double),
     ]
 
 

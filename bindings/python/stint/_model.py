@@ -98,7 +98,7 @@ class Model:
                 kv: Optional[str] = None, memory: int = 0, device: Optional[str] = None,
                 npu_threads: int = 0, cpu_threads: int = 0, schedule: Optional[str] = None,
                 order: Optional[str] = None, npu_memory: int = 0, drafts: int = 0,
-                draft_bits: int = 0, sequences: int = 0) -> Session:
+                draft_bits: int = 0, sequences: int = 0, npu_hot: float = 0.0) -> Session:
         """A conversation. All defaults are those of stint_session_options; chunk can be "auto",
         memory is in bytes. sequences: most answers to a prompt that answers() can give."""
         options = _layout.SessionOptions(
@@ -107,5 +107,5 @@ class Model:
             kv=optional(kv), memory=memory, device=optional(device),
             npu_threads=npu_threads, cpu_threads=cpu_threads, schedule=optional(schedule),
             order=optional(order), npu_memory=npu_memory, n_drafts=drafts, draft_bits=draft_bits,
-            n_sequences=sequences)
+            n_sequences=sequences, npu_hot=npu_hot)
         return Session(self.handle, options)

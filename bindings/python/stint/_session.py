@@ -34,6 +34,10 @@ class MemoryInfo:
     bytes_per_step: float
     foreseen: float
     foreseen_used: float
+    on_npu: float
+    npu_block_seconds: float
+    npu_neuron_seconds: float
+    cpu_neuron_seconds: float
 
 
 def forget_cancel(handle: Handle) -> None:

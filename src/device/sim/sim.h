@@ -6,18 +6,18 @@
 //
 // Settings, separated by commas: fail=N, oom=N, hang=N, lose=N: the N-th submit, from 1, fails,
 // finds no memory, never ends, or loses the device; nomem=N: the N-th allocation fails;
-// delay=US: how late jobs run, at least (20). timeout=MS: how long a waiter waits.
+// delay=US: how late jobs run, at least (20). timeout=MS: how long a waiter waits. speed=N: a graph
+// takes the time of N million weights a second, or longer if this machine is slower.
 #ifndef ST_DEVICE_SIM_SIM_H
 #define ST_DEVICE_SIM_SIM_H
 
 #include "device/list.h"
 #include "device/epilogue.h"
 
-
 enum { ST_SIM_BLOCK = 8 }; // packed rows whose weights lie together, channel by channel
 
 struct sim_settings {
-    uint32_t fail, oom, hang, lose, nomem, delay, timeout;
+    uint32_t fail, oom, hang, lose, nomem, delay, timeout, speed;
 };
 
 struct sim_device {

@@ -43,9 +43,8 @@ static bool is_over(const struct sim_device *d, const struct st_job *job) {
     return job->canceled || d->closing || d->base.lost;
 }
 
-// With the mutex held: for the delay, or until the job is over.
-static void delay(struct sim_device *d, const struct st_job *job) {
-    uint64_t until = st_now_ns() + d->settings.delay * UINT64_C(1000);
+// With the mutex held: until then, or until the job is over.
+static void wait_until(struct sim_device *d, const struct st_job *job, uint64_t until) {
     while (!is_over(d, job))
         if (!st_cond_wait_until(&d->base.changed, &d->base.mutex, until)) return;
 }
@@ -53,7 +52,7 @@ static void delay(struct sim_device *d, const struct st_job *job) {
 // With the mutex held: what happens before the work. ST_FAILURE_NONE: nothing.
 static enum st_job_failure meet_fault(struct sim_device *d, const struct st_job *job) {
     const struct sim_settings *s = &d->settings;
-    delay(d, job);
+    wait_until(d, job, st_now_ns() + s->delay * UINT64_C(1000));
     while (job->number == s->hang && !is_over(d, job))
         pthread_cond_wait(&d->base.changed, &d->base.mutex);
     if (is_over(d, job)) return ST_FAILURE_CANCELED;
@@ -62,14 +61,32 @@ static enum st_job_failure meet_fault(struct sim_device *d, const struct st_job 
     return job->number == s->fail ? ST_FAILURE_FAULT : ST_FAILURE_NONE;
 }
 
+// How long the device says that a job takes; 0: it does not say.
+static uint64_t stated_ns(const struct sim_device *d, const struct st_job *job) {
+    uint64_t weights = 0;
+    if (d->settings.speed == 0 || job->kind != ST_JOB_GRAPH) return 0;
+    const struct st_device_subgraph *s = &job->graph->subgraph;
+    for (uint32_t i = 0; i < s->n_linear_ops; i++)
+        weights += (uint64_t)st_linear_op_rows(&s->linear_ops[i]) * s->linear_ops[i].weight.n_in;
+    return weights * 1000 / d->settings.speed;
+}
+
 static void run_job(struct sim_device *d, struct st_job *job) {
     size_t n_clipped = 0;
+    uint64_t begun;
     pthread_mutex_lock(&d->base.mutex);
     enum st_job_failure failure = meet_fault(d, job);
     pthread_mutex_unlock(&d->base.mutex);
+    begun = st_now_ns();
+    job->device_ns = stated_ns(d, job);
     if (failure == ST_FAILURE_LOST) st_device_lose(&d->base, NULL);
     if (failure == ST_FAILURE_NONE && !st_sim_run(d, job, &n_clipped))
         failure = ST_FAILURE_CANCELED;
+    if (failure == ST_FAILURE_NONE && job->device_ns) {
+        pthread_mutex_lock(&d->base.mutex);
+        wait_until(d, job, begun + job->device_ns);
+        pthread_mutex_unlock(&d->base.mutex);
+    }
     st_job_finish(job, failure, n_clipped);
 }
 

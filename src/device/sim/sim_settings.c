@@ -5,9 +5,10 @@
 stint_status st_sim_read_settings(const char *text, struct sim_settings *s) {
     *s = (struct sim_settings){.delay = 20};
     const struct st_device_setting rows[] = {
-        {"fail", &s->fail},   {"oom", &s->oom},     {"hang", &s->hang},      {"lose", &s->lose},
-        {"nomem", &s->nomem}, {"delay", &s->delay}, {"timeout", &s->timeout}};
+        {"fail", &s->fail},   {"oom", &s->oom},     {"hang", &s->hang},       {"lose", &s->lose},
+        {"nomem", &s->nomem}, {"delay", &s->delay}, {"timeout", &s->timeout}, {"speed", &s->speed}};
     return st_device_read_settings("sim", text, rows, sizeof rows / sizeof *rows,
                                    "fail, oom, hang, lose, nomem (the N-th fails, from 1), delay "
-                                   "(microseconds) or timeout (milliseconds)");
+                                   "(microseconds), timeout (milliseconds) or speed (million "
+                                   "weights a second)");
 }

@@ -105,9 +105,9 @@ void st_bounded_lay_out(const struct stint_model *model, struct st_bounded *boun
 void st_prediction_lay_out(const struct stint_model *model, struct st_prediction *prediction,
                            struct st_arena *arena);
 // Maps the streamed weights for a device on the host's cores, which also runs the predictors;
-// `second` runs hot clusters if it is another processor. The second call ends this.
+// second->device runs hot clusters if it is another processor. The second call ends this.
 stint_status st_bounded_attach(struct st_bounded *bounded, struct st_device *device,
-                               struct st_device *second);
+                               const struct st_hybrid_options *second);
 void st_bounded_detach(struct st_bounded *bounded);
 // Computes the active neurons of a block from its input x [n_tokens, hidden] into
 // run->s->bounded->block. pre: the block has begun.

@@ -2,53 +2,44 @@
 // What a session opens for hybrid steps: the device's memory, its weights and graphs.
 #include "session/weights/hybrid.h"
 
+#include "base/log.h"
 #include "base/size.h"
 #include "session/weights/bounded.h"
 
 #include <string.h>
 
-// ---- Segments
-
-// Clusters that are hot for one row, those that are for two as well, and so on.
-static void cut(const struct st_neurons *n, uint32_t layer, struct st_hybrid_segment *segments) {
-    uint32_t first = 0;
-    for (size_t b = 0; b < ST_HYBRID_SEGMENTS; b++) {
-        uint32_t end = (uint32_t)st_max(first, st_neurons_dense(n, layer, (size_t)1 << b));
-        struct st_hybrid_segment *s = &segments[b];
-        size_t place;
-        *s = (struct st_hybrid_segment){.clusters = {first, end}};
-        s->n = st_dense_neurons(n, s->clusters, &place);
-        s->order = n->model->neurons.layers[layer].order + place;
-        const struct st_linear_op *up = &n->model->int8.layers[layer].ffn->up;
-        s->packed_rows = (uint32_t)st_linear_op_packed_rows(up->epilogue, 1, &s->n);
-        first = end;
-    }
+// The end of the device's part of what is hot for batches of 1 << b rows.
+static uint32_t end_of(const struct st_bounded *r, uint32_t layer, size_t b) {
+    const struct st_neurons *n = &r->neurons;
+    const struct st_hybrid *h = &r->hybrid;
+    uint32_t dense = st_neurons_dense(n, layer, (size_t)1 << b);
+    if (h->share > 0.0f) return (uint32_t)(h->share * (float)dense + 0.5f);
+    return st_hybrid_clusters(&h->rates, st_neurons_expected(n, layer, (size_t)1 << b), dense,
+                              n->plan.cluster_entries * n->model->neurons.layout.per_entry);
 }
 
 // ---- Memory
 
-// Of the widest layer.
-static size_t widest(const struct st_bounded *r, size_t segment) {
-    const struct st_neurons *n = &r->neurons;
-    struct st_hybrid_segment segments[ST_HYBRID_SEGMENTS];
-    size_t most = 1;
-    for (uint32_t i = 0; i < n->model->config.n_layers; i++) {
-        cut(n, i, segments);
-        most = st_max(most, segments[segment].n);
-    }
+// The most neurons of a layer that are hot at a time.
+static size_t most_hot(const struct st_neurons *n) {
+    size_t most = 1, first;
+    for (uint32_t i = 0; i < n->model->config.n_layers; i++)
+        for (size_t b = 0; b < ST_HYBRID_SEGMENTS; b++) {
+            struct st_clusters hot = {0, st_neurons_dense(n, i, (size_t)1 << b)};
+            most = st_max(most, st_dense_neurons(n, hot, &first));
+        }
     return most;
 }
 
 static void lay_out(const struct st_bounded *r, struct st_hybrid *h, struct st_arena *a) {
     const struct st_config *c = &r->neurons.model->config;
-    size_t tokens = ST_NEURON_TOKENS, all = 1;
+    size_t tokens = ST_NEURON_TOKENS, all = most_hot(&r->neurons);
     h->segments = st_arena_take(a, c->n_layers, sizeof *h->segments);
     h->x = ST_TAKE(a, float, tokens * c->hidden);
     h->quantized = ST_TAKE(a, uint8_t, st_quantized_bytes(tokens, c->hidden, true));
     h->in_capacity = tokens * c->hidden;
     h->in = (struct st_outliers *)ST_TAKE(a, uint8_t, st_outliers_bytes(h->in_capacity));
     h->add_row = ST_TAKE(a, int32_t, tokens);
-    for (size_t b = 0; b < ST_HYBRID_SEGMENTS; b++) all = st_max(all, widest(r, b));
     h->capacity = tokens * all;
     for (size_t b = 0; b < ST_HYBRID_SEGMENTS; b++) {
         h->middle[b] = ST_TAKE(a, uint8_t, st_quantized_bytes(tokens, all, true));
@@ -69,12 +60,11 @@ static stint_status open_memory(struct st_bounded *r, struct st_hybrid *h) {
 
 // ---- Graphs
 
-static void drop(struct st_hybrid_segment *s) {
+void st_hybrid_drop(struct st_hybrid_segment *s) {
     st_device_free_graph(s->graph);
     for (int i = 0; i < 2; i++) st_device_free_weights(s->weights[i]);
     s->graph = NULL;
     s->weights[0] = s->weights[1] = NULL;
-    s->n = 0;
 }
 
 static stint_status compile(struct st_hybrid *h, const struct st_dense *dense,
@@ -87,40 +77,58 @@ static stint_status compile(struct st_hybrid *h, const struct st_dense *dense,
     return st_device_compile(h->device, &subgraph, s->weights, ST_NEURON_TOKENS, &s->graph);
 }
 
-// One that the device has no room for is the host's.
-static stint_status open_segment(struct st_bounded *r, uint32_t layer,
-                                 struct st_hybrid_segment *s) {
+stint_status st_hybrid_open_segment(struct st_bounded *r, uint32_t layer,
+                                    struct st_hybrid_segment *s) {
+    const struct st_linear_op *up = &r->neurons.model->int8.layers[layer].ffn->up;
     struct st_dense dense = {0};
+    size_t first;
+    s->n = st_dense_neurons(&r->neurons, s->clusters, &first);
+    s->order = r->neurons.model->neurons.layers[layer].order + first;
+    s->packed_rows = (uint32_t)st_linear_op_packed_rows(up->epilogue, 1, &s->n);
     if (s->n == 0) return STINT_OK;
     ST_TRY(st_dense_read(&r->neurons, r->loader, layer, s->clusters, &dense));
     stint_status status = compile(&r->hybrid, &dense, s);
     st_dense_close(&dense);
     if (status == STINT_OK) return STINT_OK;
-    drop(s);
+    st_hybrid_drop(s);
     return status == STINT_E_LIMIT || status == STINT_E_NOMEM ? STINT_OK : status;
 }
 
-static stint_status open_in(struct st_bounded *r, struct st_hybrid *h) {
-    ST_TRY(open_memory(r, h));
+// Clusters that are hot for one row, those that are for two as well, and so on.
+static stint_status open_segments(struct st_bounded *r, struct st_hybrid *h) {
     for (uint32_t i = 0; i < r->neurons.model->config.n_layers; i++) {
-        cut(&r->neurons, i, h->segments[i]);
-        for (size_t b = 0; b < ST_HYBRID_SEGMENTS; b++)
-            ST_TRY(open_segment(r, i, &h->segments[i][b]));
+        uint32_t first = 0;
+        for (size_t b = 0; b < ST_HYBRID_SEGMENTS; b++) {
+            uint32_t end = (uint32_t)st_max(first, end_of(r, i, b));
+            h->segments[i][b].clusters = (struct st_clusters){first, end};
+            ST_TRY(st_hybrid_open_segment(r, i, &h->segments[i][b]));
+            first = end;
+        }
     }
     return STINT_OK;
 }
 
-stint_status st_hybrid_open(struct st_bounded *r, struct st_device *device) {
-    const struct st_device_caps *caps = st_device_caps(device);
-    if (!r->sparse || !caps->own_processor || !caps->sums) return STINT_OK;
-    r->hybrid.device = device;
-    return open_in(r, &r->hybrid);
+stint_status st_hybrid_open(struct st_bounded *r, const struct st_hybrid_options *o) {
+    const struct st_device_caps *caps = st_device_caps(o->device);
+    struct st_hybrid *h = &r->hybrid;
+    if (!r->sparse || !caps->own_processor || !caps->sums || o->share < 0.0f) return STINT_OK;
+    h->device = o->device;
+    h->share = o->share;
+    ST_TRY(open_memory(r, h));
+    if (h->share > 0.0f) return open_segments(r, h);
+    stint_status status = st_hybrid_measure(r, o->pool);
+    if (status == STINT_OK) return open_segments(r, h);
+    st_hybrid_close(r);
+    if (status != STINT_E_DEVICE && status != STINT_E_NOMEM && status != STINT_E_LIMIT)
+        return status;
+    st_log(STINT_LOG_WARNING, "%s: the CPU computes all neurons", stint_error_text());
+    return STINT_OK;
 }
 
 void st_hybrid_close(struct st_bounded *r) {
     struct st_hybrid *h = &r->hybrid;
     for (uint32_t i = 0; h->segments && i < r->neurons.model->config.n_layers; i++)
-        for (size_t b = 0; b < ST_HYBRID_SEGMENTS; b++) drop(&h->segments[i][b]);
+        for (size_t b = 0; b < ST_HYBRID_SEGMENTS; b++) st_hybrid_drop(&h->segments[i][b]);
     st_mirror_close(&h->mirror);
     st_arena_close(&h->arena);
     *h = (struct st_hybrid){0};

@@ -19,17 +19,31 @@ struct st_run;
 
 struct st_hybrid_segment {
     struct st_clusters clusters;
-    uint32_t n;           // neurons; 0: the host has them
+    uint32_t n;           // neurons
     const int32_t *order; // [n]
     uint32_t packed_rows; // of the first linear
     struct st_device_weights *weights[2];
     struct st_graph *graph;
 };
 
+// Seconds of a block of one row: on the device for itself, and for each neuron; on the host for
+// each neuron.
+struct st_hybrid_rates {
+    double device_block, device_neuron, host_neuron;
+};
+
+struct st_hybrid_options {
+    struct st_device *device; // borrowed until close
+    struct st_pool *pool;     // that computes the host's part
+    float share;              // as stint_session_options.npu_hot
+};
+
 struct st_hybrid {
-    struct st_device *device; // borrowed; NULL: there is no second processor
-    struct st_mirror mirror;  // of the arena
-    struct st_arena arena;    // what follows
+    struct st_device *device; // NULL: there is no second processor
+    float share;
+    struct st_hybrid_rates rates;
+    struct st_mirror mirror;                                  // of the arena
+    struct st_arena arena;                                    // what follows
     struct st_hybrid_segment (*segments)[ST_HYBRID_SEGMENTS]; // [n_layers]
     float *x;                                                 // [ST_NEURON_TOKENS, hidden]
     uint8_t *quantized, *middle[ST_HYBRID_SEGMENTS];
@@ -43,9 +57,26 @@ struct st_hybrid {
     uint64_t computed; // neurons, by the device
 };
 
-// Gives the device what it has room for of the hot clusters. Borrows it until close.
-stint_status st_hybrid_open(struct st_bounded *bounded, struct st_device *device);
+// Gives the device its share of the hot clusters, as far as it has room. One that fails while it is
+// measured gets none.
+stint_status st_hybrid_open(struct st_bounded *bounded, const struct st_hybrid_options *options);
 void st_hybrid_close(struct st_bounded *bounded);
+
+// hybrid_plan.c: measures the rates. Uses the block and the predictor's scratch.
+stint_status st_hybrid_measure(struct st_bounded *bounded, struct st_pool *pool);
+// Of `dense` clusters of a block in which `neurons` are computed: those that the device computes
+// while the host computes the others.
+uint32_t st_hybrid_clusters(const struct st_hybrid_rates *rates, double neurons, uint32_t dense,
+                            uint32_t cluster_neurons);
+
+// Gives the device a segment whose clusters are set, if there are any; it stays without a graph
+// where there is no room. The second call takes it back.
+stint_status st_hybrid_open_segment(struct st_bounded *bounded, uint32_t layer,
+                                    struct st_hybrid_segment *segment);
+void st_hybrid_drop(struct st_hybrid_segment *segment);
+// Runs a segment alone, of the block that has been set up, with the input x [1, hidden].
+stint_status st_hybrid_try(struct st_bounded *bounded, const float *x,
+                           const struct st_hybrid_segment *segment);
 
 // Starts the device on its clusters of a block with the input x [n_tokens, hidden]: [0, *n). 0:
 // there are none, or it failed. pre: the block has begun

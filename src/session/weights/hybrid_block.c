@@ -91,7 +91,7 @@ static size_t n_segments(const struct st_bounded *r, uint32_t layer, size_t n_to
 }
 
 // Waits for all jobs; the first failure is what is returned.
-static stint_status join(const struct st_run *run, struct st_hybrid *h) {
+static stint_status join(struct st_hybrid *h, size_t *n_clipped) {
     struct st_error first = {0};
     size_t clipped = 0;
     for (size_t i = 0; i < h->n_jobs; i++) {
@@ -102,7 +102,7 @@ static stint_status join(const struct st_run *run, struct st_hybrid *h) {
     }
     h->n_jobs = 0;
     if (first.status != STINT_OK) return st_error_restore(&first);
-    atomic_fetch_add_explicit(&run->s->npus.clipped, clipped, memory_order_relaxed);
+    *n_clipped = clipped;
     return STINT_OK;
 }
 
@@ -161,7 +161,9 @@ static stint_status take(struct st_bounded *r, uint32_t layer, size_t b) {
 static stint_status take_all(const struct st_run *run, size_t segments) {
     struct st_bounded *r = run->s->bounded;
     struct st_hybrid *h = &r->hybrid;
-    ST_TRY(join(run, h));
+    size_t clipped;
+    ST_TRY(join(h, &clipped));
+    atomic_fetch_add_explicit(&run->s->npus.clipped, clipped, memory_order_relaxed);
     uint32_t kept = r->block.outliers ? r->block.outliers->count : 0;
     stint_status status = STINT_OK;
     for (size_t b = 0; b < segments && status == STINT_OK && r->block.outliers; b++)
@@ -178,13 +180,28 @@ stint_status st_hybrid_end(const struct st_run *run, stint_status host, uint32_t
     if (n == 0) return host;
     if (host != STINT_OK) {
         struct st_error error;
+        size_t clipped;
         st_error_save(&error);
         for (size_t i = 0; i < r->hybrid.n_jobs; i++) st_job_cancel(r->hybrid.jobs[i]);
-        (void)join(run, &r->hybrid);
+        (void)join(&r->hybrid, &clipped);
         return st_error_restore(&error);
     }
     stint_status status = take_all(run, n_segments(r, run->layer, r->block.n_tokens));
     if (!st_npu_takes_over(run, ST_NPU_DEVICE, status)) return status;
     return st_neurons_run(&r->neurons, run->layer, (struct st_clusters){0, n}, NULL, &r->block,
                           run->group->pool, !(r->leave_out & STINT_LEAVE_PIPELINE));
+}
+
+stint_status st_hybrid_try(struct st_bounded *r, const float *x,
+                           const struct st_hybrid_segment *s) {
+    struct st_hybrid *h = &r->hybrid;
+    size_t clipped, bytes = ST_TWO_TERMS * (size_t)r->block.down->rows[0] * sizeof *h->sums[0];
+    stint_status status = submit_input(r, h, x, 1);
+    if (status == STINT_OK) status = submit_segment(r, h, s, 0);
+    struct st_error error = {0};
+    if (status != STINT_OK) st_error_save(&error);
+    stint_status ended = join(h, &clipped);
+    if (status != STINT_OK) return st_error_restore(&error);
+    if (ended != STINT_OK) return ended;
+    return st_mirror_pull(&h->mirror, h->sums[0], bytes);
 }

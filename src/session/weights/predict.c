@@ -46,7 +46,7 @@ static stint_status compile(struct st_bounded *r, uint32_t layer, int part) {
 }
 
 stint_status st_bounded_attach(struct st_bounded *r, struct st_device *device,
-                               struct st_device *second) {
+                               const struct st_hybrid_options *second) {
     struct st_prediction *n = &r->prediction;
     struct st_arena *slices = &r->slices.arena;
     if (slices->used) ST_TRY(st_mirror_open(device, slices->base, slices->used, &r->streamed));

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many hot clusters a second processor gets: as many as it computes in the time in which the
+// host computes the other neurons of the block (PowerInfer-2, section 5). Both are timed with a
+// layer's own neurons when a session opens. No bit depends on the outcome.
+#include "session/weights/hybrid.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/size.h"
+#include "session/session.h"
+#include "session/weights/bounded.h"
+
+#include <string.h>
+
+enum { ROUNDS = 5, ZERO = 128 }; // of which the median counts; the byte that stands for 0
+
+uint32_t st_hybrid_clusters(const struct st_hybrid_rates *rates, double neurons, uint32_t dense,
+                            uint32_t cluster_neurons) {
+    double all = rates->host_neuron + rates->device_neuron;
+    if (!(all > 0.0)) return 0;
+    double n = (rates->host_neuron * neurons - rates->device_block) / all;
+    return n > 0.0 ? (uint32_t)st_min(dense, (size_t)(n / cluster_neurons)) : 0;
+}
+
+// ---- Measuring
+
+typedef stint_status run_fn(struct st_bounded *bounded, struct st_pool *pool, uint32_t layer,
+                            const struct st_hybrid_segment *segment);
+
+static stint_status run_device(struct st_bounded *r, struct st_pool *pool, uint32_t layer,
+                               const struct st_hybrid_segment *s) {
+    (void)pool;
+    (void)layer;
+    return st_hybrid_try(r, r->prediction.guess, s);
+}
+
+static stint_status run_host(struct st_bounded *r, struct st_pool *pool, uint32_t layer,
+                             const struct st_hybrid_segment *s) {
+    size_t row = st_int8_padded_k(r->neurons.model->config.hidden) + ST_DEVICE_PAD;
+    st_sparse_begin(&r->block, r->prediction.quantized, row, ZERO, 1);
+    return st_neurons_run(&r->neurons, layer, s->clusters, NULL, &r->block, pool, true);
+}
+
+static double median(double *seconds) {
+    for (size_t i = 1; i < ROUNDS; i++)
+        for (size_t j = i; j > 0 && seconds[j - 1] > seconds[j]; j--) {
+            double other = seconds[j];
+            seconds[j] = seconds[j - 1];
+            seconds[j - 1] = other;
+        }
+    return seconds[ROUNDS / 2];
+}
+
+// The first run, which reads what is missing, does not count.
+static stint_status time_run(struct st_bounded *r, struct st_pool *pool, uint32_t layer,
+                             const struct st_hybrid_segment *s, run_fn *fn, double *seconds) {
+    double all[ROUNDS];
+    ST_TRY(fn(r, pool, layer, s));
+    for (size_t i = 0; i < ROUNDS; i++) {
+        uint64_t begun = st_now_ns();
+        ST_TRY(fn(r, pool, layer, s));
+        all[i] = (double)(st_now_ns() - begun) * 1e-9;
+    }
+    *seconds = median(all);
+    return STINT_OK;
+}
+
+// A block of one row in which nothing is clipped.
+static void set_up(struct st_bounded *r, uint32_t layer, atomic_size_t *clipped) {
+    const struct st_ffn_int8 *ffn = r->neurons.model->int8.layers[layer].ffn;
+    size_t n = r->neurons.model->config.hidden;
+    r->block.up = &ffn->up;
+    r->block.down = &ffn->down;
+    r->block.add = NULL;
+    r->block.outliers = NULL;
+    r->block.clipped = clipped;
+    r->block.n_tokens = 1;
+    r->block.first_token = 0;
+    memset(r->prediction.quantized, ZERO, ST_TWO_TERMS * (st_int8_padded_k(n) + ST_DEVICE_PAD));
+    for (size_t i = 0; i < n; i++) {
+        int q = (int)(i * 37 % 65) - 32;
+        r->prediction.quantized[i] = (uint8_t)(ZERO + q);
+        r->prediction.guess[i] = (float)q * ffn->up.weight.input_scale;
+    }
+}
+
+// The time of a segment on the device, which gets it for this.
+static stint_status time_device(struct st_bounded *r, uint32_t layer, uint32_t n_clusters,
+                                struct st_hybrid_segment *s, double *seconds) {
+    *s = (struct st_hybrid_segment){.clusters = {0, n_clusters}};
+    stint_status status = st_hybrid_open_segment(r, layer, s);
+    if (status == STINT_OK && !s->graph)
+        status = st_fail(STINT_E_LIMIT, "device '%s': no room for a cluster of neurons",
+                         st_device_caps(r->hybrid.device)->name);
+    if (status == STINT_OK) status = time_run(r, NULL, layer, s, run_device, seconds);
+    st_hybrid_drop(s);
+    return status;
+}
+
+static stint_status time_all(struct st_bounded *r, struct st_pool *pool, uint32_t layer,
+                             uint32_t n) {
+    struct st_hybrid_rates *rates = &r->hybrid.rates;
+    struct st_hybrid_segment one, all;
+    double few = 0.0, many, host;
+    size_t first, one_neurons = st_dense_neurons(&r->neurons, (struct st_clusters){0, 1}, &first);
+    size_t neurons = st_dense_neurons(&r->neurons, (struct st_clusters){0, n}, &first);
+    ST_TRY(time_device(r, layer, n, &all, &many));
+    if (n > 1) ST_TRY(time_device(r, layer, 1, &one, &few));
+    all.clusters = (struct st_clusters){0, n};
+    ST_TRY(time_run(r, pool, layer, &all, run_host, &host));
+    double more = many > few && n > 1 ? (many - few) / (double)(neurons - one_neurons) : 0.0;
+    rates->device_neuron = more;
+    rates->device_block = many - more * (double)neurons;
+    rates->host_neuron = host / (double)neurons;
+    return STINT_OK;
+}
+
+// The layer with the most hot clusters in a step of `tokens` rows.
+static uint32_t hottest(const struct st_neurons *n, size_t tokens) {
+    uint32_t best = 0;
+    for (uint32_t i = 1; i < n->model->config.n_layers; i++)
+        if (st_neurons_dense(n, i, tokens) > st_neurons_dense(n, best, tokens)) best = i;
+    return best;
+}
+
+stint_status st_hybrid_measure(struct st_bounded *r, struct st_pool *pool) {
+    struct st_neurons *n = &r->neurons;
+    uint32_t layer = hottest(n, ST_NEURON_TOKENS);
+    uint32_t dense = st_neurons_dense(n, layer, ST_NEURON_TOKENS);
+    atomic_size_t clipped = 0;
+    if (dense == 0) return STINT_OK;
+    uint64_t computed = n->computed, hits = n->hot.hits, misses = n->hot.misses;
+    set_up(r, layer, &clipped);
+    stint_status status = time_all(r, pool, layer, dense);
+    n->computed = computed;
+    n->hot.hits = hits;
+    n->hot.misses = misses;
+    r->block.up = r->block.down = NULL;
+    r->block.clipped = NULL;
+    if (status == STINT_OK)
+        st_log(STINT_LOG_DEBUG,
+               "device '%s': a block takes %.1f us and %.3f us for each neuron; on the host a "
+               "neuron takes %.3f us",
+               st_device_caps(r->hybrid.device)->name, r->hybrid.rates.device_block * 1e6,
+               r->hybrid.rates.device_neuron * 1e6, r->hybrid.rates.host_neuron * 1e6);
+    return status;
+}
