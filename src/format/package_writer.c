@@ -155,7 +155,9 @@ size_t st_package_sections(const struct st_package_writer *writer) {
 stint_status st_package_drop(struct st_package_writer *w, size_t n) {
     if (n >= w->n) return STINT_OK;
     ST_TRY(end_section(w));
-    w->at = w->entries[n].offset;
+    // What was put before it may be more than what comes next wants.
+    w->at =
+        n ? w->entries[n - 1].offset + w->entries[n - 1].bytes : sizeof(struct st_package_header);
     w->n = n;
     w->missing = 0;
     w->closed = true;
