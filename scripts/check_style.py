@@ -68,6 +68,7 @@ COVERED = {
     "src/session/linear/route.c": GOLDEN,
     "src/session/weights/storage.c": "tests/session/test_plan.c",
     "src/session/weights/storage_rows.c": "tests/e2e/test_memory.py",
+    "src/session/buffers.c": "tests/session/test_executions.c",
     "src/session/norm.c": "tests/session/test_executions.c",
     "src/session/precision/schedule_json.c": "tests/session/test_precision.c",
     "src/session/linear/blocks.c": "tests/session/test_executions.c",

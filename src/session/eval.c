@@ -15,11 +15,6 @@ stint_status st_session_check(const struct stint_session *s, uint32_t sequence) 
     return st_fail(STINT_E_ARG, "sequence %u: the session has %u", sequence, s->n_sequences);
 }
 
-void st_session_reach(struct stint_session *s, uint32_t sequence, size_t n_tokens) {
-    st_key_bias_reach(&s->kv.bias, s->model, n_tokens);
-    if (s->source->reach) s->source->reach(s, sequence, n_tokens);
-}
-
 static stint_status check_ids(const struct stint_session *s, const struct st_sequence *sequence,
                               const int32_t *ids, size_t n) {
     uint32_t vocab = s->model->config.vocab;

@@ -36,118 +36,11 @@ static const struct st_pairs *select_pairs(const struct stint_session *s) {
     return st_pairs_select(s->kernels.cpu_flags);
 }
 
-static void lay_out_worker(struct stint_session *s, struct st_arena *a, struct st_worker *w) {
-    const struct st_config *c = &s->model->config;
-    size_t hd = st_config_widest_heads(c).dim, tile_rows = ST_KEY_TILE + ST_PAIRS_MAX_M;
-    size_t bias_dims = st_key_bias_dims(s->model, s->kv.type);
-    struct st_worker worker = {
-        .linear = ST_TAKE(a, float, st_linear_scratch_floats(s->kernels.tile, s->chunk_len)),
-        .rows = ST_TAKE(a, float, ST_TILE_MAX_WIDTH *hd),
-        .queries = ST_TAKE(a, float, ST_LANE_BLOCKS *ST_TILE_MAX_WIDTH *hd),
-        .bias_factors = ST_TAKE(a, float, ST_LANE_BLOCKS *ST_TILE_MAX_WIDTH *bias_dims),
-        .scores =
-            ST_TAKE(a, float, st_max(tile_rows * ST_TILE_MAX_WIDTH, ST_KV_QUERIES * s->n_context)),
-        .out = ST_TAKE(a, float, ST_LANE_BLOCKS *ST_TILE_MAX_WIDTH *(hd + ST_PAIRS_MAX_M)),
-        .keys = ST_TAKE(a, float, tile_rows *hd),
-        .values = ST_TAKE(a, float, tile_rows *hd),
-    };
-    if (s->kernels.pairs) {
-        worker.query_pairs = ST_TAKE(a, uint32_t, ST_LANE_BLOCKS * ST_TILE_MAX_WIDTH * hd / 2);
-        worker.key_pairs = ST_TAKE(a, uint32_t, tile_rows * hd / 2);
-        worker.value_rows = ST_TAKE(a, uint32_t, ST_KEY_TILE * hd / 2);
-        worker.value_pairs = ST_TAKE(a, uint32_t, ST_KEY_TILE * (hd + ST_PAIRS_MAX_M) / 2);
-        worker.weight_pairs = ST_TAKE(a, uint32_t, ST_KEY_TILE * ST_TILE_MAX_WIDTH / 2);
-    }
-    if (w) *w = worker;
-}
-
-// Of the linears that run in float.
-static size_t widest_input(const struct stint_session *s) {
-    const struct st_config *c = &s->model->config;
-    const struct st_weights *w = &s->model->weights;
-    const struct st_latent *latent = &c->latent;
-    size_t widest = st_max(st_max(c->hidden, c->embed), w->head.n_in);
-    widest = st_max(widest, st_max(c->layer_input, c->laurel));
-    widest = st_max(widest, st_max(latent->query_rank, st_max(latent->plain, latent->rank)));
-    if (s->ahead.on) widest = st_max(widest, w->ahead.join.n_in);
-    for (uint32_t i = 0; i < c->n_layers && !s->model->int8.layers; i++) {
-        const struct st_layer *l = &w->layers[i];
-        widest = st_max(widest, st_max(l->q.n_in, l->o.n_in));
-        for (uint32_t e = 0; e < st_config_blocks(c, i); e++)
-            widest = st_max(widest, st_max(l->ffn[e].up.n_in, l->ffn[e].down.n_in));
-    }
-    return widest;
-}
-
-// Of what becomes q.
-static size_t raw_width(const struct st_config *c) {
-    size_t widest = c->state.n_heads ? st_config_conv_width(c) : 0; // ahead of a convolution
-    for (uint32_t i = 0; i < c->n_layers; i++)
-        if (st_config_keeps_raw(c, i)) widest = st_max(widest, st_config_mixer(c, i).q);
-    return widest;
-}
-
-static void lay_out_buffers(struct stint_session *s, struct st_arena *a,
-                            struct st_chunk_buffers *b) {
-    const struct st_config *c = &s->model->config;
-    struct st_mixer_widths mixer = st_config_widest_mixer(c);
-    size_t n_ffn = st_config_widest_ffn(c);
-    size_t n = s->chunk_len, wide = st_max(c->hidden, c->embed);
-    size_t half = st_config_widest_heads(c).rope_dims / 2;
-    bool nested = s->model->nested.high != 0, floats = !s->model->int8.layers || nested;
-    b->x = ST_TAKE(a, float, n * c->hidden);
-    b->normed = ST_TAKE(a, float, n *wide);
-    b->projected = ST_TAKE(a, float, n *wide);
-    const struct st_latent *l = &c->latent;
-    size_t heads = l->rank ? (size_t)c->n_heads * c->head_dim : 0; // of queries, and what they find
-    size_t expanded = l->rank ? c->n_heads * st_max(l->plain + c->rope_dims, l->value) : 0;
-    size_t state_values = (size_t)c->state.n_heads * c->state.n_values;
-    b->latent = ST_TAKE(a, float, l->rank ? n *mixer.q : 0);
-    b->expanded = ST_TAKE(a, float, n *expanded);
-    b->latent_head = ST_TAKE(a, float, l->rank ? n *st_max(l->plain, l->rank) : 0);
-    b->q = ST_TAKE(a, float, n *st_max(l->rank ? 0 : mixer.q, heads));
-    b->k = ST_TAKE(a, float, n *st_max(mixer.k, state_values));
-    // Values may be copies of keys.
-    b->v = ST_TAKE(a, float, n *st_max(st_max(mixer.v, mixer.k), 2 * c->state.n_heads));
-    b->layer_inputs = ST_TAKE(a, float, n * c->n_layers * c->layer_input);
-    b->layer_projected = ST_TAKE(a, float, st_layer_projected_floats(s));
-    if (c->n_streams) {
-        b->streams = ST_TAKE(a, float, n *(c->n_streams - 1) * c->hidden);
-        b->predicted = ST_TAKE(a, float, n * c->hidden);
-        b->stream_routes = ST_TAKE(a, float, n * c->n_streams);
-        b->laurel_rank = ST_TAKE(a, float, n * c->laurel);
-        b->laurel = ST_TAKE(a, float, n * c->hidden);
-    }
-    b->raw = ST_TAKE(a, float, raw_width(c) * n);
-    b->state_gates = ST_TAKE(a, float, n * 2 * c->state.n_heads);
-    b->bias_factors = ST_TAKE(a, float, n * c->n_heads * st_key_bias_dims(s->model, s->kv.type));
-    b->attended = ST_TAKE(a, float, n *st_max(mixer.out, heads));
-    bool cut = st_config_any_cut(c), gates = (floats || cut) && c->flags & ST_ARCH_GATED;
-    b->gate = ST_TAKE(a, float, gates ? n *n_ffn : 0);
-    bool middle = floats || cut || s->model->int8.row_scaled_middle;
-    b->up = ST_TAKE(a, float, middle ? n *n_ffn : 0);
-    if (s->model->int8.layers) s->quantized_bytes = st_int8_lay_out(s, b, a);
-    if (nested) st_nested_lay_out(s, b, a);
-    if (s->model->fast) st_blocks_lay_out(widest_input(s), b, a);
-    st_shadow_lay_out(&b->shadow, s->model, n, a);
-    b->packed = ST_TAKE(a, float, st_linear_packed_floats(s->kernels.tile, n, widest_input(s)));
-    for (int i = 0; i < 2; i++) {
-        b->cosine[i] = ST_TAKE(a, float, n *half);
-        b->sine[i] = ST_TAKE(a, float, n *half);
-    }
-    if (!c->n_experts) return;
-    b->route = ST_TAKE(a, float, n * c->n_experts);
-    b->expert_in = ST_TAKE(a, float, n * c->hidden);
-    b->expert_out = ST_TAKE(a, float, n * c->hidden);
-    b->expert_tokens = ST_TAKE(a, int32_t, n);
-    b->shared_gate = ST_TAKE(a, float, n);
-}
-
 static void lay_out_crew(struct stint_session *s, struct st_arena *a,
                          struct st_worker_group *group) {
     group->workers = ST_TAKE(a, struct st_worker, group->n_threads);
     for (size_t i = 0; i < group->n_threads; i++)
-        lay_out_worker(s, a, group->workers ? &group->workers[i] : NULL);
+        st_buffers_lay_out_worker(s, a, group->workers ? &group->workers[i] : NULL);
 }
 
 static void lay_out_sequences(struct stint_session *s, struct st_arena *a) {
@@ -174,7 +67,7 @@ static void lay_out(struct stint_session *s, struct st_arena *a) {
     s->buffers = ST_TAKE(a, struct st_chunk_buffers, s->n_buffers);
     for (size_t i = 0; i < s->n_buffers; i++) {
         struct st_chunk_buffers buffers = {0};
-        lay_out_buffers(s, a, &buffers);
+        st_buffers_lay_out(s, a, &buffers);
         if (s->buffers) s->buffers[i] = buffers;
     }
     lay_out_crew(s, a, &s->group);
@@ -210,30 +103,37 @@ static stint_status apply_split(const stint_session_options *o, struct stint_ses
     return STINT_OK;
 }
 
+static stint_status check_options(const struct stint_model *model, const stint_session_options *o) {
+    // Learned positions end where their table does; rotations go on, with falling quality.
+    size_t most =
+        model->config.flags & ST_ARCH_POSITIONS ? model->config.context : (size_t)INT32_MAX / 2;
+    if (o->n_context > most)
+        return st_fail(STINT_E_ARG, "context %u: this model has positions for %zu tokens",
+                       o->n_context, most);
+    if (o->n_threads > 1024 || o->chunk_len > 65536)
+        return st_fail(STINT_E_ARG, "threads %u, chunk %u: at most 1024 and 65536", o->n_threads,
+                       o->chunk_len);
+    if (o->n_sequences > STINT_MAX_SEQUENCES)
+        return st_fail(STINT_E_ARG, "%u sequences: at most %d", o->n_sequences,
+                       STINT_MAX_SEQUENCES);
+    if (o->n_drafts >= STINT_MAX_STEP_ROWS)
+        return st_fail(STINT_E_ARG, "%u drafts: at most %d", o->n_drafts, STINT_MAX_STEP_ROWS - 1);
+    if (o->draft_bits > ST_NESTED_HIGHEST)
+        return st_fail(STINT_E_ARG, "drafts of %u bits: at most %d", o->draft_bits,
+                       ST_NESTED_HIGHEST);
+    return STINT_OK;
+}
+
 static stint_status apply_options(const struct stint_model *model,
                                   const stint_session_options *options, struct stint_session *s) {
     stint_session_options o = {0};
     if (options) memcpy(&o, options, st_min(options->size, sizeof o));
     size_t context = model->config.context;
-    // Learned positions end where their table does; rotations go on, with falling quality.
-    size_t most = model->config.flags & ST_ARCH_POSITIONS ? context : (size_t)INT32_MAX / 2;
-    if (o.n_context > most)
-        return st_fail(STINT_E_ARG, "context %u: this model has positions for %zu tokens",
-                       o.n_context, most);
-    s->kv.type = ST_KV_F16;
-    if (o.kv) ST_TRY(st_kv_find(o.kv, &s->kv.type));
     bool tune = o.chunk_len == STINT_CHUNK_AUTO;
     if (tune) o.chunk_len = model->int8.layers ? ST_CHUNK_LONGEST : 0;
-    if (o.n_threads > 1024 || o.chunk_len > 65536)
-        return st_fail(STINT_E_ARG, "threads %u, chunk %u: at most 1024 and 65536", o.n_threads,
-                       o.chunk_len);
-    if (o.n_sequences > STINT_MAX_SEQUENCES)
-        return st_fail(STINT_E_ARG, "%u sequences: at most %d", o.n_sequences, STINT_MAX_SEQUENCES);
-    if (o.n_drafts >= STINT_MAX_STEP_ROWS)
-        return st_fail(STINT_E_ARG, "%u drafts: at most %d", o.n_drafts, STINT_MAX_STEP_ROWS - 1);
-    if (o.draft_bits > ST_NESTED_HIGHEST)
-        return st_fail(STINT_E_ARG, "drafts of %u bits: at most %d", o.draft_bits,
-                       ST_NESTED_HIGHEST);
+    ST_TRY(check_options(model, &o));
+    s->kv.type = ST_KV_F16;
+    if (o.kv) ST_TRY(st_kv_find(o.kv, &s->kv.type));
     s->model = model;
     s->n_sequences = st_max(1, o.n_sequences);
     s->n_context = o.n_context ? o.n_context : st_min(context, 4096);

@@ -287,6 +287,14 @@ size_t st_layer_projected_floats(const struct stint_session *s);
 // Notes in the session's timeline that a subgraph of an undivided prompt began then and ends now.
 void st_session_record(const struct st_run *run, uint8_t kind, uint64_t begin);
 
+// ---- buffers.c
+
+void st_buffers_lay_out(struct stint_session *s, struct st_arena *arena,
+                        struct st_chunk_buffers *buffers);
+// worker: NULL to measure.
+void st_buffers_lay_out_worker(struct stint_session *s, struct st_arena *arena,
+                               struct st_worker *worker);
+
 // ---- tune.c
 
 // Chooses the length of a chunk by measuring.
@@ -310,11 +318,13 @@ stint_status st_split_forward(const struct st_run *run, const int32_t *ids);
 // Gives a sequence the recurrent state of its length, before it goes on.
 stint_status st_session_settle(struct stint_session *s, uint32_t sequence);
 
-// ---- eval.c
+// ---- kv/cache.c
 
 // Called before a sequence is computed up to n_tokens, by the thread that computes: it changes what
 // all sequences share.
 void st_session_reach(struct stint_session *s, uint32_t sequence, size_t n_tokens);
+
+// ---- eval.c
 
 // Token ids that go into a sequence.
 struct st_eval_request {

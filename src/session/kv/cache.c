@@ -4,6 +4,7 @@
 #include "base/size.h"
 #include "kernels/tile.h"
 #include "session/session.h"
+#include "session/weights/source.h"
 #include "stint.h"
 
 #include <string.h>
@@ -86,4 +87,9 @@ void st_kv_close(struct st_kv_cache *kv) {
 
 const char *stint_kv_name(size_t i) {
     return i < ST_N_KV_TYPES ? st_kv_traits[i].name : NULL;
+}
+
+void st_session_reach(struct stint_session *s, uint32_t sequence, size_t n_tokens) {
+    st_key_bias_reach(&s->kv.bias, s->model, n_tokens);
+    if (s->source->reach) s->source->reach(s, sequence, n_tokens);
 }

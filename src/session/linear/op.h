@@ -51,8 +51,15 @@ stint_status st_float_linears(const struct st_run *run, const struct st_operands
 const float *st_float_input(const struct st_run *run, const struct st_operands *operands);
 // linear/blocks.c, over quantized blocks in integers.
 extern const struct st_op st_op_blocks;
-stint_status st_blocks_linears(const struct st_run *run, const struct st_operands *operands,
-                               const struct st_linear_weight *const *weights, size_t n_linears);
+static inline bool st_runs_in_blocks(const struct stint_model *model, enum st_phase phase) {
+    return model->fast && !model->int8.layers && phase == ST_PHASE_DECODE;
+}
+// A linear of no unit, which no package quantizes: routers, latents, projections of embeddings. In
+// blocks where this phase runs in blocks, else in float. y [n, y_row], or [n, outputs].
+stint_status st_lone_linear(const struct st_run *run, const float *x, size_t n,
+                            const struct st_linear_weight *weight, float *y);
+stint_status st_lone_linear_rows(const struct st_run *run, const float *x, size_t n,
+                                 const struct st_linear_weight *weight, float *y, size_t y_row);
 // linear/nested.c, at precision run->bits.
 extern const struct st_op st_op_nested;
 // linear/int8.c, on the device; and with inputs in two terms.
@@ -91,12 +98,6 @@ void st_two_term_lay_out(struct stint_session *s, struct st_arena *arena);
 void st_op_table_fill(struct stint_session *s);
 size_t st_op_table_size(const struct stint_model *model); // ops
 const struct st_op *st_op_of(const struct st_run *run, enum st_unit unit);
-// A linear of no unit, which no package quantizes: routers, latents, projections of embeddings. In
-// blocks where the units of this phase are, else in float. y [n, y_row], or [n, outputs].
-stint_status st_lone_linear(const struct st_run *run, const float *x, size_t n,
-                            const struct st_linear_weight *weight, float *y);
-stint_status st_lone_linear_rows(const struct st_run *run, const float *x, size_t n,
-                                 const struct st_linear_weight *weight, float *y, size_t y_row);
 enum st_int8_role st_unit_role(enum st_unit unit);
 // ST_SHADOW_* of the subgraphs of a layer, of prompts at the precision of INT8.
 void st_op_shadows(const struct stint_session *s, uint32_t layer, uint8_t shadows[ST_N_SUBGRAPHS]);

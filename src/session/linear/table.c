@@ -48,21 +48,9 @@ const struct st_op *st_op_of(const struct st_run *r, enum st_unit unit) {
 // terms.
 static struct way way_of(const struct stint_session *s, enum st_phase phase) {
     const struct stint_model *m = s->model;
-    if (!m->int8.layers) return m->fast && phase == ST_PHASE_DECODE ? blocks : in_float;
+    if (!m->int8.layers) return st_runs_in_blocks(m, phase) ? blocks : in_float;
     if (!m->neurons.layers || phase == ST_PHASE_PREFILL) return int8;
     return s->bounded ? sparse : two_term; // only what is read neuron by neuron leaves some out
-}
-
-stint_status st_lone_linear_rows(const struct st_run *r, const float *x, size_t n,
-                                 const struct st_linear_weight *weight, float *y, size_t y_row) {
-    struct st_operands o = {.x = x, .n = n, .y = {y}, .y_row = {y_row}};
-    bool in_blocks = way_of(r->s, r->phase).linear == &st_op_blocks;
-    return (in_blocks ? st_blocks_linears : st_float_linears)(r, &o, &weight, 1);
-}
-
-stint_status st_lone_linear(const struct st_run *r, const float *x, size_t n,
-                            const struct st_linear_weight *weight, float *y) {
-    return st_lone_linear_rows(r, x, n, weight, y, weight->n_out);
 }
 
 // Neurons have no nested weights.

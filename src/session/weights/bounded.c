@@ -185,12 +185,6 @@ static void release_rows(const struct st_run *run, const struct st_linear_weight
     st_slices_give(&run->s->bounded->slices, weight->piece - 1, slice);
 }
 
-size_t st_bounded_nested_piece(const struct st_run *run, const struct st_nested_weight *weight) {
-    const struct st_bounded *r = run->s->bounded;
-    unsigned bits = run->bits ? run->bits : ST_NESTED_STORED;
-    return st_pins_place(run->s->model, &r->pins, &r->pieces, weight->index, bits);
-}
-
 static const struct st_nested_weight *nested(const struct st_run *run,
                                              const struct st_nested_weight *weight) {
     const struct st_bounded *r = run->s->bounded;

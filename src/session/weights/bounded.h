@@ -113,18 +113,18 @@ void st_bounded_detach(struct st_bounded *bounded);
 // run->s->bounded->block. pre: the block has begun.
 stint_status st_bounded_block(const struct st_run *run, const float *x, size_t n_tokens);
 
-// The piece of what a run takes of a nested linear.
-size_t st_bounded_nested_piece(const struct st_run *run, const struct st_nested_weight *weight);
-
 // experts.c: of a weight source. The second is called after a layer, and begins to read what the
 // next block will probably need.
 void st_bounded_expect(const struct st_run *run, uint32_t expert);
 stint_status st_bounded_look_ahead(const struct st_run *run);
+// The piece of what a run takes of a nested linear.
+size_t st_bounded_nested_piece(const struct st_run *run, const struct st_nested_weight *weight);
+
+// predict.c
 // The input of the block of the run's layer if x [n, hidden] were the state in front of it: x, or
 // what is written `to`.
 const float *st_bounded_guess(const struct st_run *run, const float *x, size_t n, float *to);
-
-// predict.c: begins to read the neurons that are predicted for the block of the run's layer, from
+// Begins to read the neurons that are predicted for the block of the run's layer, from
 // the present state.
 stint_status st_bounded_expect_neurons(const struct st_run *run);
 

@@ -9,6 +9,12 @@
 
 #include "base/size.h"
 
+size_t st_bounded_nested_piece(const struct st_run *run, const struct st_nested_weight *weight) {
+    const struct st_bounded *r = run->s->bounded;
+    unsigned bits = run->bits ? run->bits : ST_NESTED_STORED;
+    return st_pins_place(run->s->model, &r->pins, &r->pieces, weight->index, bits);
+}
+
 // The first piece of an expert of the run's layer, as the run takes it.
 static size_t first_piece(const struct st_run *run, uint32_t expert) {
     const struct stint_model *m = run->s->model;
@@ -31,14 +37,6 @@ static bool is_of_expert(const struct st_run *run, size_t piece, uint32_t expert
 void st_bounded_expect(const struct st_run *run, uint32_t expert) {
     for (size_t i = first_piece(run, expert); is_of_expert(run, i, expert); i++)
         st_slices_expect(&run->s->bounded->slices, i);
-}
-
-const float *st_bounded_guess(const struct st_run *run, const float *x, size_t n, float *to) {
-    const struct st_layer *l = &run->s->model->weights.layers[run->layer];
-    enum st_block block = run->s->model->config.block;
-    if (!st_block_norms_input(block)) return x;
-    st_pass_norm(run, block == ST_BLOCK_PARALLEL ? &l->attn_norm : &l->ffn_norm, x, n, to);
-    return to;
 }
 
 static stint_status foresee_experts(const struct st_run *run) {

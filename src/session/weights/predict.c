@@ -146,6 +146,14 @@ static stint_status expect_group(const struct st_run *run, size_t first, size_t 
     return STINT_OK;
 }
 
+const float *st_bounded_guess(const struct st_run *run, const float *x, size_t n, float *to) {
+    const struct st_layer *l = &run->s->model->weights.layers[run->layer];
+    enum st_block block = run->s->model->config.block;
+    if (!st_block_norms_input(block)) return x;
+    st_pass_norm(run, block == ST_BLOCK_PARALLEL ? &l->attn_norm : &l->ffn_norm, x, n, to);
+    return to;
+}
+
 stint_status st_bounded_expect_neurons(const struct st_run *run) {
     size_t n = run->batch->n;
     if (!st_neurons_may_miss(&run->s->bounded->neurons)) return STINT_OK;
