@@ -185,6 +185,8 @@ def main():
     parser.add_argument("trees", nargs="*", type=pathlib.Path, metavar="TREE",
                         default=[pathlib.Path(__file__).resolve().parents[1]])
     parser.add_argument("--files", action="store_true", help="name the files behind the figures")
+    parser.add_argument("--check", action="store_true",
+                        help="fail if more than two files of src/session call each other")
     options = parser.parse_args()
     found = []
     for tree in options.trees:
@@ -199,6 +201,10 @@ def main():
         for what, groups in names.items():
             for group in groups if options.files else []:
                 print(f"{tree.resolve().name}: {what}: {' '.join(group)}")
+    too_long = [group for _, names in found for group in names["circle with tables"]
+                if len(group) > 2]
+    if options.check and too_long:
+        raise SystemExit("these files call each other in a circle: " + " ".join(too_long[0]))
 
 
 if __name__ == "__main__":
