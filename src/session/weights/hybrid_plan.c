@@ -10,6 +10,7 @@
 #include "session/session.h"
 #include "session/weights/bounded.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { ROUNDS = 5, ZERO = 128 }; // of which the median counts; the byte that stands for 0
@@ -110,7 +111,8 @@ static stint_status time_all(struct st_bounded *r, struct st_pool *pool, uint32_
     ST_TRY(time_run(r, pool, layer, &all, run_host, &host));
     double more = many > few && n > 1 ? (many - few) / (double)(neurons - one_neurons) : 0.0;
     rates->device_neuron = more;
-    rates->device_block = many - more * (double)neurons;
+    // Noise may make the slope too steep; a block is never less than free.
+    rates->device_block = fmax(0.0, many - more * (double)neurons);
     rates->host_neuron = host / (double)neurons;
     return STINT_OK;
 }
