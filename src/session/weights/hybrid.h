@@ -69,8 +69,8 @@ stint_status st_hybrid_measure(struct st_bounded *bounded, struct st_pool *pool)
 uint32_t st_hybrid_clusters(const struct st_hybrid_rates *rates, double neurons, uint32_t dense,
                             uint32_t cluster_neurons);
 
-// Gives the device a segment whose clusters are set, if there are any; it stays without a graph
-// where there is no room. The second call takes it back.
+// hybrid_segment.c: gives the device a segment whose clusters are set, if there are any; it stays
+// without a graph where there is no room. The second call takes it back.
 stint_status st_hybrid_open_segment(struct st_bounded *bounded, uint32_t layer,
                                     struct st_hybrid_segment *segment);
 void st_hybrid_drop(struct st_hybrid_segment *segment);
