@@ -4,6 +4,7 @@
 #ifndef DSP_CHECK_H
 #define DSP_CHECK_H
 
+#include "hmx.h"
 #include "kernels.h"
 #include "runtime.h"
 
@@ -23,8 +24,12 @@ typedef size_t check_quantize_fn(const float *x, size_t n, float step, uint8_t z
 typedef void check_pack_fn(const int8_t *x, uint32_t x_row, uint32_t n_rows, uint32_t n,
                            int8_t *packed, int32_t *start);
 
+typedef void check_hmx_fn(struct hmx *hmx, const uint8_t *w, const int8_t *x, uint32_t k,
+                          uint32_t n_rows, const int32_t *start, int32_t *sums);
+
 bool check_product(dsp_product_fn *product);                   // against the scalar one
 bool check_rows(check_pack_fn *pack, dsp_product_fn *product); // against plain dot products
+bool check_hmx(check_hmx_fn *product);                         // against the scalar one
 bool check_divide(check_divide_fn *divide);                    // against division by digits
 bool check_digits(check_divide_fn *divide);                    // against products and known bits
 bool check_quantize(check_quantize_fn *quantize);              // against the definition

@@ -7,6 +7,7 @@ static void check_right_ones(void) {
     check_that("product", check_product(dsp_product_hvx), true);
     check_that("packed rows", check_rows(dsp_pack_rows, dsp_product_hvx), true);
     check_that("packed rows, scalar", check_rows(dsp_pack_rows, dsp_product_scalar), true);
+    check_that("product in tiles of HMX, mocked", check_hmx(dsp_product_hmx), true);
     check_that("division by digits", check_digits(dsp_divide_slowly), true);
     check_that("division", check_digits(__hexagon_divsf3), true);
     check_that("division, any floats", check_divide(__hexagon_divsf3), true);
@@ -20,6 +21,9 @@ static void check_wrong_ones(void) {
     check_that("found: start of sums missed", check_rows(dsp_pack_rows, wrong_start), false);
     check_that("found: padding not zero", check_rows(wrong_padding, dsp_product_hvx), false);
     check_that("found: sums of rows", check_rows(wrong_row_sums, dsp_product_hvx), false);
+    check_that("found: one row of tiles off", check_hmx(wrong_tile_row), false);
+    check_that("found: the last tile missed", check_hmx(wrong_last_tile), false);
+    check_that("found: the other column of tiles", check_hmx(wrong_tile_column), false);
     check_that("found: quotient truncated", check_digits(wrong_truncated), false);
     check_that("found: product with the reciprocal", check_divide(wrong_unrefined), false);
     check_that("found: saturation missed", check_quantize(wrong_not_clamped), false);

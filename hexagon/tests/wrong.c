@@ -34,6 +34,29 @@ void wrong_start(const uint8_t *w, const int8_t *x, uint32_t k, uint32_t n_rows,
     dsp_product_hvx(w, x, k, n_rows, zeros, sums);
 }
 
+// The accumulators of the row before.
+void wrong_tile_row(struct hmx *hmx, const uint8_t *w, const int8_t *x, uint32_t k, uint32_t n_rows,
+                    const int32_t *start, int32_t *sums) {
+    dsp_product_hmx(hmx, w, x, k, n_rows, start, sums);
+    for (uint32_t i = n_rows * TILE_GROUP; i-- > TILE_GROUP;) sums[i] = sums[i - TILE_GROUP];
+}
+
+void wrong_last_tile(struct hmx *hmx, const uint8_t *w, const int8_t *x, uint32_t k,
+                     uint32_t n_rows, const int32_t *start, int32_t *sums) {
+    uint32_t whole = k / HMX_K * HMX_K;
+    dsp_product_hmx(hmx, w, x, k, n_rows, start, sums);
+    for (uint32_t t = 0; t < n_rows; t++)
+        for (uint32_t i = whole; i < k; i++)
+            sums[t * TILE_GROUP] -= w[i / 4 * 4 * TILE_GROUP + i % 4] *
+                                    x[t / 8 * 8 * k + i / 8 * 64 + 8 * (t % 8) + i % 8];
+}
+
+void wrong_tile_column(struct hmx *hmx, const uint8_t *w, const int8_t *x, uint32_t k,
+                       uint32_t n_rows, const int32_t *start, int32_t *sums) {
+    dsp_product_hmx(hmx, w, x, k, n_rows, start, sums);
+    for (uint32_t t = 0; t < n_rows; t++) sums[t * TILE_GROUP + HMX_COLUMNS] = sums[t * TILE_GROUP];
+}
+
 // Elements behind the end of a row count.
 void wrong_padding(const int8_t *x, uint32_t x_row, uint32_t n_rows, uint32_t n, int8_t *packed,
                    int32_t *start) {
