@@ -350,8 +350,9 @@ typedef struct stint_session_options {
                            Borrowed during the call */
     uint64_t memory;    /* bound in bytes for all weights and caches in memory; default 0: no bound.
                            E_LIMIT if it is too small */
-    const char *device; /* acts as the NPU: "amx" or "cpu"; default NULL: the best that this machine
-                           has. Borrowed during the call; without effect in float */
+    const char *device; /* acts as the NPU: "amx" or "cpu"; "A+B": two devices beside the CPU, over
+                           which prompts are split; default NULL: the best that this machine has.
+                           Borrowed during the call; without effect in float */
     /* Default 0: NPU and CPU are the same threads, and one subgraph of a prompt at a time runs on
      * all of them. Otherwise prompts are split: NPU and CPU each have this many threads (0: one)
      * for their subgraphs. */
@@ -542,8 +543,9 @@ typedef struct stint_prefill_info {
     size_t size;
     uint32_t chunks, subgraphs;
     double seconds, npu_seconds, cpu_seconds; /* in total; busy time of NPU and CPU */
-    double bubble_rate; /* share of the time in which the busier of the two was idle */
+    double bubble_rate; /* share of the time in which the busiest of them was idle */
     const char *order;  /* execution order of a split prefill, else NULL. Static */
+    double second_seconds; /* busy time of the second of two devices; npu_seconds is the first's */
 } stint_prefill_info;
 
 /* Fills *info, whose size must be set, with the last prompt's prefill; zeros before the first. */

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 const struct st_cli_option st_cli_common_rows[] = {
     {.name = "exec",
@@ -24,7 +25,7 @@ const struct st_cli_option st_cli_common_rows[] = {
      .help =
          "device that computes INT8; hexagon is a DSP in an emulator, opencl a GPU where stint "
          "was built with OpenCL, sim a second processor for tests, with --memory of hot neurons; "
-         "without it the best one of this machine",
+         "A+B are two beside the CPU; without it the best one of this machine",
      .offset = offsetof(struct st_cli_common, device)},
     {.name = "threads",
      .often = true,
@@ -298,11 +299,17 @@ stint_session_options st_cli_session_options(const struct st_cli_common *common)
 json_t *st_cli_schedule(const stint_session *session) {
     stint_prefill_info info = {.size = sizeof info};
     if (stint_session_prefill(session, &info) != STINT_OK) return NULL;
-    return json_pack("{s:s, s:I, s:I, s:f, s:f, s:f, s:f}", "order",
-                     info.order != NULL ? info.order : "undivided", "chunks",
-                     (json_int_t)info.chunks, "subgraphs", (json_int_t)info.subgraphs, "seconds",
-                     info.seconds, "npu_seconds", info.npu_seconds, "cpu_seconds", info.cpu_seconds,
-                     "bubble_rate", info.bubble_rate);
+    json_t *json = json_pack("{s:s, s:I, s:I, s:f, s:f, s:f, s:f}", "order",
+                             info.order != NULL ? info.order : "undivided", "chunks",
+                             (json_int_t)info.chunks, "subgraphs", (json_int_t)info.subgraphs,
+                             "seconds", info.seconds, "npu_seconds", info.npu_seconds,
+                             "cpu_seconds", info.cpu_seconds, "bubble_rate", info.bubble_rate);
+    if (json != NULL && strchr(stint_session_device(session), '+') != NULL &&
+        json_object_set_new(json, "second_seconds", json_real(info.second_seconds)) != 0) {
+        json_decref(json);
+        return NULL;
+    }
+    return json;
 }
 
 bool st_cli_add_memory(const stint_session *session, json_t *object) {

@@ -15,7 +15,8 @@ enum st_subgraph_kind {
     ST_N_SUBGRAPHS
 };
 
-enum st_processor { ST_PROCESSOR_CPU, ST_PROCESSOR_NPU };
+// SECOND: another device beside the NPU, in sessions with two.
+enum st_processor { ST_PROCESSOR_CPU, ST_PROCESSOR_NPU, ST_PROCESSOR_SECOND };
 
 struct st_subgraph {
     const char *name;

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 enum {
-    ST_MAX_PROCESSORS = 3,               // those of model/graph.h and one more
+    ST_MAX_PROCESSORS = 3,               // those of model/graph.h
     ST_SUBGRAPH_SHADOW = ST_N_SUBGRAPHS, // the shadow of a subgraph's linear
     ST_NODE_KINDS
 };

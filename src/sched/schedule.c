@@ -20,7 +20,7 @@ void st_schedule_lay_out(struct st_schedule *s, uint32_t max_nodes, struct st_ar
 
 static void add_gain(struct st_schedule *s, uint32_t node) {
     const struct st_node *waits = &s->dag->nodes[node];
-    bool npu = waits->processor == ST_PROCESSOR_NPU;
+    bool npu = waits->processor != ST_PROCESSOR_CPU;
     s->gain[2 * s->needed[node] + !npu] += waits->seconds;
 }
 

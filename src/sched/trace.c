@@ -14,7 +14,7 @@ static void write_event(FILE *file, const struct st_event *e) {
     fprintf(file,
             ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%u,\"name\":\"%s\",\"cat\":\"%s\",\"ts\":%.3f,"
             "\"dur\":%.3f,\"args\":{\"chunk\":%u,\"layer\":%u}}",
-            e->processor + 1u, kind, e->processor == ST_PROCESSOR_NPU ? "npu" : "cpu",
+            e->processor + 1u, kind, e->processor == ST_PROCESSOR_CPU ? "cpu" : "npu",
             e->begin * 1e6, (e->end - e->begin) * 1e6, e->chunk, e->layer);
 }
 

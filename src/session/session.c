@@ -71,7 +71,8 @@ static void lay_out(struct stint_session *s, struct st_arena *a) {
         if (s->buffers) s->buffers[i] = buffers;
     }
     lay_out_crew(s, a, &s->group);
-    for (int i = 0; i < 2 && s->split.on; i++) lay_out_crew(s, a, &s->split.groups[i]);
+    for (uint32_t i = 0; i < s->split.n_groups && s->split.on; i++)
+        lay_out_crew(s, a, &s->split.groups[i]);
     if (s->split.on) st_split_lay_out(s, a);
     uint32_t a_layer = ST_N_SUBGRAPHS + 2 + 2 * st_config_max_blocks(c); // with every shadow
     s->max_events = st_session_max_chunks(s) * c->n_layers * a_layer;
@@ -91,15 +92,22 @@ static stint_status measure(struct stint_session *s, size_t *kv_bytes, size_t *s
     return st_arena_check(&arena, "a session");
 }
 
-// A split gives each processor threads of its own.
+static bool is_pair(const struct stint_model *model, const char *device) {
+    return model->int8.layers && device && strchr(device, '+');
+}
+
+// A split gives each processor threads of its own. Two devices work beside each other only there.
 static stint_status apply_split(const stint_session_options *o, struct stint_session *s) {
     ST_TRY(st_policy_select(o->order, &s->split.policy));
     if (o->npu_threads > 1024 || o->cpu_threads > 1024)
         return st_fail(STINT_E_ARG, "threads %u and %u: at most 1024", o->npu_threads,
                        o->cpu_threads);
-    s->split.on = o->npu_threads || o->cpu_threads;
-    s->split.groups[ST_PROCESSOR_NPU].n_threads = st_max(1, o->npu_threads);
-    s->split.groups[ST_PROCESSOR_CPU].n_threads = st_max(1, o->cpu_threads);
+    bool pair = is_pair(s->model, o->device);
+    s->split.on = o->npu_threads || o->cpu_threads || pair;
+    s->split.n_groups = !s->split.on ? 0 : pair ? 3 : 2;
+    for (uint32_t i = 0; i < s->split.n_groups; i++)
+        s->split.groups[i].n_threads =
+            st_max(1, i == ST_PROCESSOR_CPU ? o->cpu_threads : o->npu_threads);
     return STINT_OK;
 }
 
@@ -195,6 +203,13 @@ static uint64_t npu_memory(const stint_session_options *options) {
     return options && options->size >= end ? options->npu_memory : 0;
 }
 
+static void name_devices(struct stint_session *s) {
+    const struct st_npu *npu = s->group.npu[ST_NPU_DEVICE], *second = s->group.npu[ST_NPU_SECOND];
+    snprintf(s->device_name, sizeof s->device_name, "%s%s%s",
+             npu ? st_device_caps(npu->device)->name : "cpu", second ? "+" : "",
+             second ? st_device_caps(second->device)->name : "");
+}
+
 static stint_status open_schedule(const stint_session_options *options, struct stint_session *s) {
     size_t end = offsetof(stint_session_options, schedule) + sizeof options->schedule;
     const char *spec = options && options->size >= end ? options->schedule : NULL;
@@ -219,8 +234,9 @@ static stint_status open_bounded(const stint_model *model, const stint_session_o
         return st_fail(STINT_E_ARG, "this model was opened with `lazy`: its sessions must have a "
                                     "memory bound");
     if (s->split.on)
-        return st_fail(STINT_E_UNSUPPORTED, "prompts cannot be split under a memory bound: "
-                                            "leave out --npu-threads and --cpu-threads");
+        return st_fail(STINT_E_UNSUPPORTED,
+                       "prompts cannot be split under a memory bound: leave out --npu-threads and "
+                       "--cpu-threads, and name one device at most");
     struct st_bounded_options o = {.bound = bound,
                                    .kv = kv_bytes,
                                    .scratch = scratch_bytes,
@@ -260,8 +276,11 @@ static stint_status open_in(const stint_model *model, const stint_session_option
     s->source = s->bounded ? &st_source_bounded : &st_source_mapped;
     st_op_table_fill(s);
     s->newest_bits = model->int8.layers ? s->precision.prefill : 0;
-    struct st_npu_options npu = {.device = device_of(options), .memory = npu_memory(options)};
+    char first[ST_NPU_NAME_BYTES];
+    struct st_npu_options npu = {.memory = npu_memory(options)};
+    ST_TRY(st_npu_read_names(device_of(options), first, &npu));
     if (model->int8.layers) ST_TRY(st_npu_open(s, &npu, &s->group));
+    name_devices(s);
     if (s->bounded && model->int8.layers) ST_TRY(attach(options, s));
     if (s->tune_chunk) ST_TRY(st_session_tune(s));
     return s->split.on ? st_split_open(s, &npu) : STINT_OK;
@@ -312,8 +331,7 @@ size_t stint_session_chunk(const stint_session *session) {
 }
 
 const char *stint_session_device(const stint_session *session) {
-    const struct st_npu *npu = session->group.npu[ST_NPU_DEVICE];
-    return npu ? st_device_caps(npu->device)->name : "cpu";
+    return session->device_name;
 }
 uint64_t stint_session_clipped(const stint_session *session) {
     return atomic_load_explicit(&session->npus.clipped, memory_order_relaxed);

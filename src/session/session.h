@@ -111,10 +111,11 @@ struct st_two_term {
     size_t in_row;
 };
 
-// Prompts over two groups, each at a subgraph of its own (session/split.c).
+// Prompts over two or three groups, each at a subgraph of its own (session/split.c).
 struct st_split {
     bool on;
-    struct st_worker_group groups[2]; // by enum st_processor
+    struct st_worker_group groups[ST_MAX_PROCESSORS]; // by enum st_processor
+    uint32_t n_groups;
     struct st_executor *executor;
     const struct st_policy *policy;
     struct st_dag dag;
@@ -122,7 +123,11 @@ struct st_split {
     float *seconds; // [chunks, ST_NODE_KINDS]
     uint8_t shadowed[ST_MAX_LAYERS * ST_N_SUBGRAPHS];
     uint8_t ordered[ST_MAX_LAYERS]; // chunks pass the layer's state one after another
-    float profile[ST_N_SUBGRAPHS];  // seconds of each kind, of a first chunk
+    // Seconds of each kind, of a first chunk, on each processor.
+    float profile[ST_MAX_PROCESSORS][ST_N_SUBGRAPHS];
+    // [chunks, n_layers, ST_N_SUBGRAPHS] of a prompt over three: which processor runs each.
+    uint8_t *processors;
+    uint8_t can[ST_MAX_LAYERS * ST_N_SUBGRAPHS]; // bit p: processor p can run it
 };
 
 // The input x [n_tokens, n] of a linear that is about to run in float.
@@ -156,6 +161,7 @@ struct stint_session {
     float *logits; // [st_session_logits_rows(), vocab]
     float *draws;  // [2, vocab] scratch of src/generate
     struct st_npus npus;
+    char device_name[64];   // "A+B" where there are two
     size_t quantized_bytes; // of all buffers
     bool tune_chunk;        // its length is to be chosen by measuring
     struct st_two_term two_term;
@@ -226,6 +232,8 @@ struct st_run {
     const struct st_worker_group *group;
     const struct st_batch *batch;
     uint32_t layer;
+    // [n_layers, ST_N_SUBGRAPHS] of this chunk (struct st_split); NULL: units run where they lie
+    const uint8_t *processors;
     bool shadows_apart; // shadows are subgraphs of their own (st_npu_shadow)
 };
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A prompt over two processors (llm.npu, section 3.4): its chunks are under way at the same time,
 // each in buffers of its own, and a policy decides which ready subgraph the NPU's threads and the
-// CPU's take next. What a subgraph computes does not depend on when it runs, so neither do the
-// results.
+// CPU's take next. With two devices there are three processors, and a static subgraph of a chunk
+// goes to the one that would end it first. What a subgraph computes depends neither on when it runs
+// nor on where, so neither do the results.
 #include "session/pass.h"
 
 #include "base/clock.h"
 #include "base/size.h"
+#include "sched/assign.h"
 #include "sched/trace.h"
 #include "session/linear/int8.h"
 
@@ -36,39 +38,57 @@ void st_split_lay_out(struct stint_session *s, struct st_arena *arena) {
     st_dag_lay_out(&s->split.dag, st_prefill_nodes(&plan), st_prefill_edges(&plan), arena);
     st_schedule_lay_out(&s->split.schedule, st_prefill_nodes(&plan), arena);
     s->split.seconds = ST_TAKE(arena, float, (size_t)st_session_max_chunks(s) * ST_NODE_KINDS);
+    if (s->split.n_groups > 2)
+        s->split.processors =
+            ST_TAKE(arena, uint8_t,
+                    st_session_max_chunks(s) * (size_t)s->model->config.n_layers * ST_N_SUBGRAPHS);
 }
 
-// Seconds of each kind of subgraph in the first layer, over what is in the buffers.
-static stint_status profile(struct stint_session *s) {
+static bool is_static(int kind) {
+    return st_subgraphs[kind].processor == ST_PROCESSOR_NPU;
+}
+
+// Seconds of each kind of subgraph in the first layer, over what is in the buffers, with the static
+// ones on this processor.
+static stint_status profile_on(struct stint_session *s, uint8_t processor) {
     struct st_batch batch = {.n = s->chunk_len, .n_total = s->chunk_len};
     struct st_run run = st_session_run(s, ST_PHASE_PREFILL, ST_PRECISION_INT8, &batch);
+    if (s->split.processors) memset(s->split.processors, processor, ST_N_SUBGRAPHS);
+    run.processors = s->split.processors;
     st_pass_rotations(&run);
     for (int kind = 0; kind < ST_N_SUBGRAPHS; kind++) {
-        run.group = &s->split.groups[st_subgraphs[kind].processor];
+        uint8_t on = is_static(kind) ? processor : (uint8_t)ST_PROCESSOR_CPU;
+        run.group = &s->split.groups[on];
         uint64_t begun = st_now_ns();
         ST_TRY(st_pass_subgraph(&run, (enum st_subgraph_kind)kind));
-        s->split.profile[kind] = (float)(st_now_ns() - begun) * 1e-9f;
+        s->split.profile[on][kind] = (float)(st_now_ns() - begun) * 1e-9f;
     }
     memset(run.buffers->x, 0, batch.n * s->model->config.hidden * sizeof *run.buffers->x);
     return STINT_OK;
 }
 
+static stint_status profile(struct stint_session *s) {
+    for (uint32_t p = 0; s->split.processors && p < s->split.n_groups; p++)
+        ST_TRY(profile_on(s, (uint8_t)p));
+    return s->split.processors ? STINT_OK : profile_on(s, ST_PROCESSOR_NPU);
+}
+
 stint_status st_split_open(struct stint_session *s, const struct st_npu_options *npu) {
     struct st_npu_options options = *npu;
     options.one = &s->group;
-    for (int i = 0; i < 2; i++) {
+    for (uint32_t i = 0; i < s->split.n_groups; i++) {
         struct st_worker_group *group = &s->split.groups[i];
-        options.quantizes = i == ST_PROCESSOR_CPU;
+        options.quantizes = i == ST_PROCESSOR_CPU && s->split.n_groups == 2;
         ST_TRY(st_pool_open(group->n_threads, &group->pool));
         if (s->model->int8.layers) ST_TRY(st_npu_open(s, &options, group));
     }
-    ST_TRY(st_executor_open(2, &s->split.executor));
+    ST_TRY(st_executor_open(s->split.n_groups, &s->split.executor));
     return profile(s);
 }
 
 void st_split_close(struct stint_session *s) {
     st_executor_close(s->split.executor);
-    for (int i = 0; i < 2; i++) {
+    for (uint32_t i = 0; i < s->split.n_groups; i++) {
         st_npu_close(s, &s->split.groups[i]);
         st_pool_close(s->split.groups[i].pool);
     }
@@ -79,10 +99,23 @@ static void set_seconds(struct stint_session *s, uint32_t n_chunks, size_t posit
     for (uint32_t i = 0; i < n_chunks; i++) {
         float *seconds = s->split.seconds + (size_t)i * ST_NODE_KINDS;
         float chunks = (float)position / (float)s->chunk_len + (float)i;
-        memcpy(seconds, s->split.profile, sizeof s->split.profile);
+        for (int kind = 0; kind < ST_N_SUBGRAPHS; kind++)
+            seconds[kind] = s->split.profile[st_subgraphs[kind].processor][kind];
         seconds[ST_SUBGRAPH_ATTENTION] *= 1.0f + 2.0f * chunks;
-        seconds[ST_SUBGRAPH_SHADOW] = shadow_share * s->split.profile[ST_SUBGRAPH_QKV];
+        seconds[ST_SUBGRAPH_SHADOW] = shadow_share * seconds[ST_SUBGRAPH_QKV];
     }
+}
+
+// The static subgraphs of a prompt, over three processors.
+static void spread(struct stint_session *s) {
+    struct st_split *split = &s->split;
+    uint32_t n_layers = s->model->config.n_layers;
+    for (uint32_t i = 0; i < n_layers; i++)
+        for (int kind = 0; kind < ST_N_SUBGRAPHS; kind++)
+            split->can[i * ST_N_SUBGRAPHS + (uint32_t)kind] =
+                is_static(kind) ? st_npu_processors(s, i, (enum st_subgraph_kind)kind) : 1;
+    const struct st_assignment assignment = {split->profile, split->can, n_layers, split->n_groups};
+    st_assign(&assignment, &split->dag, &split->schedule, split->processors);
 }
 
 struct prompt {
@@ -108,6 +141,9 @@ static stint_status run_node(void *context, const struct st_node *node) {
     run.batch = &batch;
     run.layer = node->layer;
     run.shadows_apart = true;
+    if (s->split.processors)
+        run.processors =
+            s->split.processors + (size_t)node->chunk * s->model->config.n_layers * ST_N_SUBGRAPHS;
     if (node->layer == 0 && node->kind == ST_SUBGRAPH_ATTN_NORM) {
         ST_TRY(st_pass_embed(&run, p->ids + (size_t)node->chunk * s->chunk_len,
                              s->model->config.n_layers));
@@ -125,6 +161,7 @@ stint_status st_split_forward(const struct st_run *run, const int32_t *ids) {
     struct st_prefill_plan plan = plan_of(s, n_chunks);
     set_seconds(s, n_chunks, run->batch->position);
     st_prefill_dag(&plan, &split->dag);
+    if (split->processors) spread(s);
     const struct st_policy *policy =
         st_timeline_settle(&split->schedule, &split->dag, split->policy, &s->timeline);
     struct st_execution execution = {&split->dag,  policy,   &split->schedule,

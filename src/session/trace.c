@@ -36,6 +36,7 @@ stint_status stint_session_prefill(const stint_session *session, stint_prefill_i
                               .cpu_seconds = sums.busy[ST_PROCESSOR_CPU],
                               .bubble_rate = session->split.on ? sums.bubble_rate : 0.0,
                               .order = session->split.on ? session->split.policy->name : NULL};
+    out.second_seconds = sums.busy[ST_PROCESSOR_SECOND];
     for (uint32_t i = 0; i < session->timeline.n; i++)
         out.chunks = st_max(out.chunks, session->timeline.events[i].chunk + 1);
     memcpy(info, &out, st_min(info->size, sizeof out));
@@ -48,5 +49,11 @@ stint_status stint_session_trace(const stint_session *session, const char *path)
                                                         : "one subgraph at a time, on all threads",
                              .processors = {[ST_PROCESSOR_CPU] = "CPU", [ST_PROCESSOR_NPU] = "NPU"},
                              .timeline = &session->timeline};
+    const struct st_npu *second = session->group.npu[ST_NPU_SECOND];
+    if (second && session->split.on) {
+        const struct st_npu *first = session->group.npu[ST_NPU_DEVICE];
+        trace.processors[ST_PROCESSOR_NPU] = st_device_caps(first->device)->name;
+        trace.processors[ST_PROCESSOR_SECOND] = st_device_caps(second->device)->name;
+    }
     return st_trace_write(path, &trace);
 }

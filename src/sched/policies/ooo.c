@@ -6,7 +6,7 @@
 // only what it makes ready on the NPU counts.
 static double stall_gain(const struct st_schedule *s, uint32_t node) {
     const float *gain = s->gain + 2 * (size_t)node;
-    bool npu = s->dag->nodes[node].processor == ST_PROCESSOR_NPU;
+    bool npu = s->dag->nodes[node].processor != ST_PROCESSOR_CPU;
     return npu ? -(double)(gain[0] + gain[1]) : (double)gain[0];
 }
 

@@ -68,7 +68,7 @@ static json_t *events_json(const struct st_record *r) {
         bool shadow = e->kind >= ST_N_SUBGRAPHS;
         json_array_append_new(
             list, json_pack("{s:s, s:s, s:i, s:i, s:f, s:f}", "processor",
-                            e->processor == ST_PROCESSOR_NPU ? "npu" : "cpu", "kind",
+                            e->processor == ST_PROCESSOR_CPU ? "cpu" : "npu", "kind",
                             shadow ? "shadow" : st_subgraphs[e->kind].name, "layer", (int)e->layer,
                             "chunk", (int)e->chunk, "begin", e->begin, "end", e->end));
     }

@@ -245,7 +245,8 @@ static uint8_t linear_apart(const struct stint_model *m, uint32_t layer, enum st
 static stint_status run_head_with(const struct st_run *r, const struct st_operands *o,
                                   const struct st_op *op, size_t max_rows) {
     const struct st_npu *npu = npu_of(r, ST_NPU_DEVICE);
-    if (!npu->mirror.shared) max_rows = st_min(max_rows, ST_NPU_OUTSIDE_ROWS);
+    if (!npu->mirror.shared || r->group->npu[ST_NPU_SECOND])
+        max_rows = st_min(max_rows, ST_NPU_OUTSIDE_ROWS);
     for (size_t t = 0; t < o->n; t += max_rows) {
         struct st_operands some = *o;
         some.x += t * r->s->model->config.embed;

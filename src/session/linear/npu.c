@@ -53,8 +53,11 @@ void st_npu_lay_out(struct stint_session *s, struct st_arena *arena) {
     s->npus.n_units = layers * layer_units(s->model) + 1;
     s->npus.n_linears = layers * (ST_INT8_UP + 2 * experts) + 1;
     s->npus.placed = ST_TAKE(arena, uint8_t, s->npus.n_units);
+    s->npus.held = ST_TAKE(arena, uint8_t, s->npus.n_units);
     lay_out_group(s, &s->group, arena);
-    if (s->split.on) lay_out_group(s, &s->split.groups[ST_PROCESSOR_NPU], arena);
+    for (uint32_t i = 0; s->split.on && i < s->split.n_groups; i++)
+        if (i != ST_PROCESSOR_CPU || s->split.n_groups > 2)
+            lay_out_group(s, &s->split.groups[i], arena);
 }
 
 // ---- Units
@@ -122,7 +125,20 @@ static stint_status list_unit(void *context, const struct unit *u) {
     return STINT_OK;
 }
 
-static stint_status place(struct stint_session *s, struct st_device *device) {
+// A unit's place is the first device that has it.
+static void note_places(struct stint_session *s, const struct placing *p, const int *where,
+                        enum st_npu_kind kind) {
+    for (size_t i = 0; i < p->n; i++) {
+        size_t unit = p->units[i];
+        bool has = where[i] != ST_PLACEMENT_HOST;
+        if (kind == ST_NPU_DEVICE || (has && s->npus.placed[unit] == ST_NPU_HOST))
+            s->npus.placed[unit] = has ? (uint8_t)kind : ST_NPU_HOST;
+        if (has) s->npus.held[unit] |= (uint8_t)(1u << kind);
+    }
+}
+
+static stint_status place(struct stint_session *s, struct st_device *device,
+                          enum st_npu_kind kind) {
     uint64_t limit = st_device_caps(device)->memory_limit, used = st_device_used_bytes(device);
     struct placing p = {s, device, calloc(s->npus.n_units, sizeof *p.items),
                         calloc(s->npus.n_units, sizeof *p.units), 0};
@@ -134,9 +150,7 @@ static stint_status place(struct stint_session *s, struct st_device *device) {
     if (status == STINT_OK) {
         if (limit) limit = st_max(1, limit - st_min(limit, used));
         st_placement(p.items, p.n, &limit, 1, where);
-        for (size_t i = 0; i < p.n; i++)
-            s->npus.placed[p.units[i]] =
-                where[i] == ST_PLACEMENT_HOST ? ST_NPU_HOST : ST_NPU_DEVICE;
+        note_places(s, &p, where, kind);
     }
     free(p.items);
     free(p.units);
@@ -174,7 +188,7 @@ static stint_status compile_unit(void *context, const struct unit *u) {
     size_t unit = unit_of(s, u->role, u->layer, u->expert);
     struct st_device_weights **weights =
         c->npu->weights + linear_of(s, u->role, u->layer, u->expert);
-    if (c->kind == ST_NPU_DEVICE && s->npus.placed[unit] != ST_NPU_DEVICE) return STINT_OK;
+    if (c->kind != ST_NPU_HOST && !(s->npus.held[unit] >> c->kind & 1)) return STINT_OK;
     struct st_device_subgraph subgraph = subgraph_of(s, u, false);
     for (uint32_t i = 0; i < subgraph.n_linear_ops; i++)
         ST_TRY(import(c, &subgraph.linear_ops[i], subgraph.in_parts, &weights[i]));
@@ -198,9 +212,9 @@ static stint_status open_one(struct stint_session *s, const struct st_npu_option
                              struct st_worker_group *group, enum st_npu_kind kind) {
     struct st_npu *npu = &group->own[kind];
     bool host = kind == ST_NPU_HOST;
-    struct st_device_options options = {.name = host ? "cpu" : o->device,
-                                        .workers = group->pool,
-                                        .memory_limit = host ? 0 : o->memory};
+    const char *name = kind == ST_NPU_SECOND ? o->second : o->device;
+    struct st_device_options options = {
+        .name = host ? "cpu" : name, .workers = group->pool, .memory_limit = host ? 0 : o->memory};
     ST_TRY(st_device_open(&options, &npu->device));
     group->npu[kind] = npu;
     const struct st_device_caps *caps = st_device_caps(npu->device);
@@ -219,17 +233,50 @@ static stint_status compile(struct stint_session *s, struct st_worker_group *gro
     return each_unit(s, compile_unit, &c);
 }
 
+stint_status st_npu_read_names(const char *names, char buffer[ST_NPU_NAME_BYTES],
+                               struct st_npu_options *options) {
+    const char *plus = names ? strchr(names, '+') : NULL;
+    options->device = names;
+    if (!plus) return STINT_OK;
+    size_t n = (size_t)(plus - names);
+    if (n == 0 || n >= ST_NPU_NAME_BYTES || plus[1] == '\0' || strchr(plus + 1, '+'))
+        return st_fail(STINT_E_ARG, "device '%.64s': two devices are written A+B", names);
+    memcpy(buffer, names, n);
+    buffer[n] = '\0';
+    options->device = buffer;
+    options->second = plus + 1;
+    return STINT_OK;
+}
+
+// Two devices are processors beside the host's cores.
+static stint_status check_pair(const struct st_npu_options *o, const struct st_npu *npu) {
+    const struct st_device_caps *caps = st_device_caps(npu->device);
+    if (!o->second || caps->own_processor) return STINT_OK;
+    return st_fail(STINT_E_ARG,
+                   "device '%s': it runs on the CPU's cores, which take part in any case; name two "
+                   "others, or one device alone",
+                   caps->name);
+}
+
+// One of the devices that act as NPUs, or that of the session's own threads.
+static stint_status open_device(struct stint_session *s, const struct st_npu_options *o,
+                                struct st_worker_group *group, enum st_npu_kind kind) {
+    struct st_npu *shared = o->one ? o->one->npu[kind] : NULL;
+    if (shared && st_device_caps(shared->device)->own_processor) {
+        group->npu[kind] = shared;
+        return STINT_OK;
+    }
+    ST_TRY(open_one(s, o, group, kind));
+    ST_TRY(check_pair(o, group->npu[kind]));
+    if (!o->one) ST_TRY(place(s, group->npu[kind]->device, kind));
+    return o->quantizes ? STINT_OK : compile(s, group, kind);
+}
+
 stint_status st_npu_open(struct stint_session *s, const struct st_npu_options *o,
                          struct st_worker_group *group) {
     uint64_t begun = st_now_ns();
-    const struct st_npu *shared = o->one ? o->one->npu[ST_NPU_DEVICE] : NULL;
-    bool again = shared && st_device_caps(shared->device)->own_processor;
-    if (again)
-        group->npu[ST_NPU_DEVICE] = o->one->npu[ST_NPU_DEVICE];
-    else
-        ST_TRY(open_one(s, o, group, ST_NPU_DEVICE));
-    if (!o->one) ST_TRY(place(s, group->npu[ST_NPU_DEVICE]->device));
-    if (!again && !o->quantizes) ST_TRY(compile(s, group, ST_NPU_DEVICE));
+    ST_TRY(open_device(s, o, group, ST_NPU_DEVICE));
+    if (o->second) ST_TRY(open_device(s, o, group, ST_NPU_SECOND));
     s->npus.compile_seconds = (double)(st_now_ns() - begun) * 1e-9;
     group->npu[ST_NPU_HOST] = group->npu[ST_NPU_DEVICE];
     if (!st_device_caps(group->npu[ST_NPU_DEVICE]->device)->own_processor) return STINT_OK;
@@ -253,12 +300,48 @@ void st_npu_close(const struct stint_session *s, struct st_worker_group *group) 
 
 // ---- Running
 
+// The processor that a chunk's subgraph was given to, or the unit's place.
+static enum st_npu_kind wanted_of(const struct st_run *r, enum st_int8_role role, size_t unit) {
+    static const uint8_t subgraphs[ST_INT8_ROLES] = {[ST_INT8_QKV] = ST_SUBGRAPH_QKV,
+                                                     [ST_INT8_O] = ST_SUBGRAPH_O,
+                                                     [ST_INT8_UP] = ST_SUBGRAPH_FFN,
+                                                     [ST_INT8_DOWN] = ST_SUBGRAPH_FFN};
+    static const enum st_npu_kind kinds[ST_MAX_PROCESSORS] = {[ST_PROCESSOR_CPU] = ST_NPU_HOST,
+                                                              [ST_PROCESSOR_NPU] = ST_NPU_DEVICE,
+                                                              [ST_PROCESSOR_SECOND] =
+                                                                  ST_NPU_SECOND};
+    const struct st_npus *npus = &r->s->npus;
+    if (!r->processors || role == ST_INT8_HEAD) return (enum st_npu_kind)npus->placed[unit];
+    return kinds[r->processors[r->layer * ST_N_SUBGRAPHS + subgraphs[role]]];
+}
+
 enum st_npu_kind st_npu_select(const struct st_run *r, enum st_int8_role role, uint32_t expert) {
     const struct stint_session *s = r->s;
-    struct st_worker_group *group = (struct st_worker_group *)(uintptr_t)r->group;
-    if (group->npu[ST_NPU_DEVICE] == group->npu[ST_NPU_HOST]) return ST_NPU_DEVICE;
-    if (st_device_is_lost(group->npu[ST_NPU_DEVICE]->device)) return ST_NPU_HOST;
-    return (enum st_npu_kind)s->npus.placed[unit_of(s, role, r->layer, expert)];
+    struct st_npu *const *npu = r->group->npu;
+    if (npu[ST_NPU_DEVICE] == npu[ST_NPU_HOST]) return ST_NPU_DEVICE;
+    size_t unit = unit_of(s, role, r->layer, expert);
+    enum st_npu_kind kind = wanted_of(r, role, unit);
+    if (kind == ST_NPU_HOST || st_device_is_lost(npu[kind]->device)) return ST_NPU_HOST;
+    return s->npus.held[unit] >> kind & 1 ? kind : ST_NPU_HOST;
+}
+
+static bool is_in_use(const struct st_npu *npu) {
+    return npu && !st_device_is_lost(npu->device);
+}
+
+uint8_t st_npu_processors(const struct stint_session *s, uint32_t layer,
+                          enum st_subgraph_kind kind) {
+    enum st_int8_role role = kind == ST_SUBGRAPH_QKV ? ST_INT8_QKV
+                             : kind == ST_SUBGRAPH_O ? ST_INT8_O
+                                                     : ST_INT8_UP;
+    uint32_t n = role == ST_INT8_UP ? st_config_blocks(&s->model->config, layer) : 1;
+    unsigned held = 0, can = 1u << ST_PROCESSOR_CPU;
+    for (uint32_t e = 0; e < n; e++) held |= s->npus.held[unit_of(s, role, layer, e)];
+    if (held >> ST_NPU_DEVICE & 1 && is_in_use(s->group.npu[ST_NPU_DEVICE]))
+        can |= 1u << ST_PROCESSOR_NPU;
+    if (held >> ST_NPU_SECOND & 1 && is_in_use(s->group.npu[ST_NPU_SECOND]))
+        can |= 1u << ST_PROCESSOR_SECOND;
+    return (uint8_t)can;
 }
 
 // Also of a job that was canceled: a caller who cancels is heard between subgraphs (pass.c).
@@ -267,7 +350,8 @@ bool st_npu_takes_over(const struct st_run *r, enum st_npu_kind kind, stint_stat
     if (status == STINT_OK || status == STINT_E_INTERNAL || kind == ST_NPU_HOST ||
         npu[ST_NPU_DEVICE] == npu[ST_NPU_HOST])
         return false;
-    if (atomic_fetch_add_explicit(&r->s->npus.faults, 1, memory_order_relaxed) == 0)
+    atomic_fetch_add_explicit(&r->s->npus.faults, 1, memory_order_relaxed);
+    if (!atomic_exchange_explicit(&r->s->npus.told[kind], true, memory_order_relaxed))
         st_log(STINT_LOG_WARNING, "%s: the CPU takes over", stint_error_text());
     return true;
 }
