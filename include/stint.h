@@ -350,12 +350,10 @@ typedef struct stint_session_options {
                            Borrowed during the call */
     uint64_t memory;    /* bound in bytes for all weights and caches in memory; default 0: no bound.
                            E_LIMIT if it is too small */
-    const char *device; /* acts as the NPU: "amx" or "cpu"; "A+B": two devices beside the CPU, over
-                           which prompts are split; default NULL: the best that this machine has.
-                           Borrowed during the call; without effect in float */
-    /* Default 0: NPU and CPU are the same threads, and one subgraph of a prompt at a time runs on
-     * all of them. Otherwise prompts are split: NPU and CPU each have this many threads (0: one)
-     * for their subgraphs. */
+    const char *device; /* acts as the NPU: "amx" or "cpu"; "A+B": two beside the CPU; default NULL:
+                           the best there is. Borrowed during the call; without effect in float */
+    /* Default 0: NPU and CPU are the same threads, which run one subgraph at a time. Otherwise
+     * prompts are split: NPU and CPU each have this many threads (0: one) for their subgraphs. */
     uint32_t npu_threads, cpu_threads;
     /* The precision schedule: "none" (INT8 throughout, the default), "uniform:B", "high" or "fast"
      * (the bits that lose under 1 or 10 %), or a file of stint_schedule_solve() or _train() for
@@ -543,8 +541,8 @@ typedef struct stint_prefill_info {
     size_t size;
     uint32_t chunks, subgraphs;
     double seconds, npu_seconds, cpu_seconds; /* in total; busy time of NPU and CPU */
-    double bubble_rate; /* share of the time in which the busiest of them was idle */
-    const char *order;  /* execution order of a split prefill, else NULL. Static */
+    double bubble_rate;    /* share of the time in which the busiest of them was idle */
+    const char *order;     /* execution order of a split prefill, else NULL. Static */
     double second_seconds; /* busy time of the second of two devices; npu_seconds is the first's */
 } stint_prefill_info;
 
