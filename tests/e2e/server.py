@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What tests of `stint serve` share: a server on a free port, and requests to it."""
+import contextlib
 import http.client
 import json
 import os
@@ -39,6 +40,15 @@ class Server:
             status = self.end()
             if status != 0 and kind is None:  # a leak, under a sanitizer
                 raise AssertionError(f"exit status {status}: {self.said}")
+
+    @contextlib.contextmanager
+    def held(self):
+        """The process does nothing meanwhile: what it is at does not end."""
+        self.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
 
     def end(self, timeout=600):
         """Waits for its end and returns its exit status."""

@@ -42,6 +42,11 @@ class Page(Browsing):
         said = re.match(r"[\d,]*", self.find("#context-text").text).group()
         return int(said.replace(",", "") or 0)
 
+    def stop(self):
+        """An answer that comes fast, or a slow browser: it must not end before the click."""
+        with self.server.held():
+            self.find("#stop").click()
+
     def assert_says(self, shown, wanted):
         """The page draws paragraphs: blanks may differ, words may not."""
         self.assertEqual(shown.split(), wanted.split())
@@ -59,17 +64,16 @@ class Page(Browsing):
         self.set_up({"temperature": 0, "max_tokens": 1800})
         self.say(PROMPT)
         grown = self.wait(lambda: self.find(".turn.answer.growing .text"))
-        first = len(grown.text)
-        self.wait(lambda: len(grown.text) > first)
-        used = self.used()
-        self.wait(lambda: self.used() > used)
-        self.find("#stop").click()
+        with self.server.held():
+            first, used = len(grown.text), self.used()
+        self.wait(lambda: len(grown.text) > first and self.used() > used)
+        self.stop()
         self.answered(2)
         self.assertIn("Stopped", self.find(".turn.answer .note").text)
         self.server.wait(lambda health: health["busy"] == 0)
         self.say("And then?")
         self.wait(lambda: self.find(".turn.answer.growing"))
-        self.find("#stop").click()
+        self.stop()
         self.answered(4)
 
     def test_a_page_that_is_left_frees_its_slot(self):
