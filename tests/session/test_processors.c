@@ -160,7 +160,8 @@ static void check_orders(int kind, const char *device, int n_orders) {
     for (int p = 0; p < ST_MAX_PROCESSORS; p++)
         for (int k = 0; k < ST_N_SUBGRAPHS; k++) {
             bool runs = p == ST_PROCESSOR_CPU || st_subgraphs[k].processor == ST_PROCESSOR_NPU;
-            assert_int_equal(seen.n[p][k] > 0, runs);
+            if (n_orders == N_ORDERS || !runs) // a few may leave one out
+                assert_int_equal(seen.n[p][k] > 0, runs);
         }
     assert_int_equal(s->npus.faults, 0);
     stint_session_close(s);
