@@ -70,7 +70,7 @@ class Newcomer(unittest.TestCase):
             self.assertIn("Paris" if real else "no real model", outs["make demo"])
             self.assertIn("qwen2.5-coder-0.5b", outs["stint list"])
             self.assertIn(f"stint chat {name}", outs[f"stint pull {NAME}"])
-            self.assertRegex(outs[f"stint chat {NAME}"], r"\w+ \w+")
+            self.assertRegex(outs[f"stint chat {NAME}"], r"\w+")
             if (SOURCE / "build" / "venv" / "complete").exists():
                 self.agent(clone, environment, name)
 
