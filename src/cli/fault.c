@@ -4,6 +4,7 @@
 #include "cli/options.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -33,11 +34,12 @@ static void end(int number) {
     st_cli_fault_end();
 }
 
-static volatile sig_atomic_t signal_instead;
+static atomic_int signal_instead; // set while other threads run already
 
 void st_cli_fault_stand(void) {
-    if (signal_instead == 0) st_cli_fault_end(); // nobody waits for it yet
-    kill(getpid(), signal_instead);
+    int number = atomic_load(&signal_instead);
+    if (number == 0) st_cli_fault_end(); // nobody waits for it yet
+    kill(getpid(), number);
     for (;;) pause();
 }
 
@@ -60,6 +62,6 @@ void st_cli_fault_watch(const char *command, const char *model) {
 }
 
 void st_cli_fault_signal(int number) {
-    signal_instead = number;
+    atomic_store(&signal_instead, number);
     handle(stand_still);
 }

@@ -192,7 +192,7 @@ void st_models_view(struct st_models *m, size_t i, struct st_model_view *view) {
                                    .context = entry->context,
                                    .reasons = entry->reasons,
                                    .stats = {.device = ""}};
-    if (entry->served.scheduler != NULL && !entry->closing)
+    if (!entry->closing && entry->served.scheduler != NULL) // closing sets it without the lock
         st_scheduler_stats(entry->served.scheduler, &view->stats);
     st_scheduler_stats_add(&view->stats, &entry->past);
     pthread_mutex_unlock(&m->lock);
