@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What lies in a package file, as reader and writer see it (docs/FORMAT.md): a header, the
-// sections in the order of the table, the table, the end. Every part begins at the
-// next multiple of ST_PACKAGE_ALIGN, or of ST_PACKAGE_CLOSE (st_section_align()), what lies between
-// is zero, so nothing can overlap.
+// What lies in a package file, as reader and writer see it (docs/FORMAT.md): a header, the sections
+// in the order of the table, the table, the end. Every part begins at the next multiple of
+// ST_PACKAGE_ALIGN, or of ST_PACKAGE_CLOSE (st_section_align()). What lies between is zero, so
+// nothing can overlap.
 #ifndef ST_FORMAT_PACKAGE_LAYOUT_H
 #define ST_FORMAT_PACKAGE_LAYOUT_H
 

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nested weights for one instruction set, which defines before it includes this:
-//   vb, vi, vf        bytes, 32-bit sums and floats of LANES rows, 16 bytes each
-//   vb_load, vb_shl, vb_shr (zeros or neighbours' bits come in), vb_double, vb_and, vb_select (bits
-//   of a where the mask's are 1, else of b), vb_append (bits of a shifted left by one above the
-//   lowest of b), vb_append_low and vb_append_high (the same of half a byte of a), vb_x (16 bytes
-//   to every lane) vs, vs_load       LANES rows' scales of a block's four groups vi_zero, vi_add
-//   scale of group g * (v0 . x0 + v1 . x1) added, codes of at most `bits` bits vf_zero,
-//   vf_add_scaled, vf_rows (a panel's sums, of PARTS vectors) vl, vl_load       a block's minima of
-//   8 rows, vl_load_half half a block's (those of groups 2 and 3 are any) vm, vm_zero, vm_add
-//   (minima times the block's sums of q), vm_rows
+//
+//   vb, vi, vf           bytes, 32-bit sums and floats of LANES rows, 16 bytes each
+//   vb_load, vb_shl, vb_shr (zeros or neighbours' bits come in), vb_double, vb_and
+//   vb_select            bits of a where the mask's are 1, else of b
+//   vb_append            bits of a shifted left by one above the lowest of b
+//   vb_append_low, vb_append_high    the same of half a byte of a
+//   vb_x                 16 bytes to every lane
+//   vs, vs_load          LANES rows' scales of a block's four groups
+//   vi_zero, vi_add      scale of group g * (v0 . x0 + v1 . x1) added, codes of at most `bits` bits
+//   vf_zero, vf_add_scaled
+//   vf_rows              a panel's sums, of PARTS vectors
+//   vl, vl_load          a block's minima of 8 rows
+//   vl_load_half         half a block's; those of groups 2 and 3 are any
+//   vm, vm_zero, vm_add  minima times the block's sums of q
+//   vm_rows
 #include "kernels/prefetch.h"
 #include "kernels/nested_rows.h"
 

@@ -26,6 +26,11 @@ struct st_subgraph {
 
 extern const struct st_subgraph st_subgraphs[ST_N_SUBGRAPHS];
 
+// Whether a subgraph belongs on an NPU: a linear or a block of them, whatever the position.
+static inline bool st_subgraph_is_static(enum st_subgraph_kind kind) {
+    return st_subgraphs[kind].processor == ST_PROCESSOR_NPU;
+}
+
 // Static subgraphs of one layer: compiled once, shared by all chunks.
 uint32_t st_graph_static_per_layer(void);
 

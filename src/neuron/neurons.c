@@ -74,12 +74,12 @@ static uint32_t count_clusters(const struct st_neurons *n, uint32_t layer, size_
     return leading_clusters(n->model, &n->plan, layer, index, rate);
 }
 
-uint32_t st_neurons_resident_clusters(const struct st_neurons *n, uint32_t layer) {
-    return n->hot_clusters[rate_index(ST_NEURON_TOKENS) * n->model->config.n_layers + layer];
-}
-
 uint32_t st_neurons_dense(const struct st_neurons *n, uint32_t layer, size_t n_tokens) {
     return n->hot_clusters[rate_index(n_tokens) * n->model->config.n_layers + layer];
+}
+
+uint32_t st_neurons_resident_clusters(const struct st_neurons *n, uint32_t layer) {
+    return st_neurons_dense(n, layer, ST_NEURON_TOKENS);
 }
 
 static uint32_t count_entries(const struct st_neurons *n, uint32_t layer, size_t index,

@@ -31,7 +31,7 @@ static uint32_t take(struct assigning *a) {
 }
 
 static bool is_static(const struct st_node *node) {
-    return node->kind < ST_N_SUBGRAPHS && st_subgraphs[node->kind].processor == ST_PROCESSOR_NPU;
+    return node->kind < ST_N_SUBGRAPHS && st_subgraph_is_static((enum st_subgraph_kind)node->kind);
 }
 
 static void select_processor(const struct assigning *a, struct st_node *node, float ready) {

@@ -132,10 +132,16 @@ static stint_status check_options(const struct stint_model *model, const stint_s
     return STINT_OK;
 }
 
+// What a caller gives, who may know fewer members, or nothing.
+static stint_session_options whole_options(const stint_session_options *given) {
+    stint_session_options o = {0};
+    if (given) memcpy(&o, given, st_min(given->size, sizeof o));
+    return o;
+}
+
 static stint_status apply_options(const struct stint_model *model,
                                   const stint_session_options *options, struct stint_session *s) {
-    stint_session_options o = {0};
-    if (options) memcpy(&o, options, st_min(options->size, sizeof o));
+    stint_session_options o = *options;
     size_t context = model->config.context;
     bool tune = o.chunk_len == STINT_CHUNK_AUTO;
     if (tune) o.chunk_len = model->int8.layers ? ST_CHUNK_LONGEST : 0;
@@ -167,7 +173,7 @@ static stint_status apply_options(const struct stint_model *model,
 static stint_status check_budget(const stint_model *model, const stint_session_options *options,
                                  size_t session_bytes) {
     stint_model_info info = {.size = sizeof info};
-    uint64_t budget = options ? options->memory : 0;
+    uint64_t budget = options->memory;
     ST_TRY(stint_model_describe(model, &info));
     uint64_t needed = info.weight_bytes + session_bytes;
     if (budget == 0 || needed <= budget) return STINT_OK;
@@ -185,22 +191,13 @@ stint_status stint_session_measure(const stint_model *model, const stint_session
     struct stint_session s = {0};
     if (!model || !kv_bytes || !scratch_bytes)
         return st_fail(STINT_E_ARG, "model and results may not be NULL");
-    ST_TRY(apply_options(model, options, &s));
+    stint_session_options o = whole_options(options);
+    ST_TRY(apply_options(model, &o, &s));
     size_t kv, scratch;
     ST_TRY(measure(&s, &kv, &scratch));
     *kv_bytes = kv;
     *scratch_bytes = scratch;
     return STINT_OK;
-}
-
-static const char *device_of(const stint_session_options *options) {
-    size_t end = offsetof(stint_session_options, device) + sizeof options->device;
-    return options && options->size >= end ? options->device : NULL;
-}
-
-static uint64_t npu_memory(const stint_session_options *options) {
-    size_t end = offsetof(stint_session_options, npu_memory) + sizeof options->npu_memory;
-    return options && options->size >= end ? options->npu_memory : 0;
 }
 
 static void name_devices(struct stint_session *s) {
@@ -211,47 +208,37 @@ static void name_devices(struct stint_session *s) {
 }
 
 static stint_status open_schedule(const stint_session_options *options, struct stint_session *s) {
-    size_t end = offsetof(stint_session_options, schedule) + sizeof options->schedule;
-    const char *spec = options && options->size >= end ? options->schedule : NULL;
     struct st_precision_schedule schedule;
-    ST_TRY(st_schedule_load(s->model, spec, &schedule));
+    ST_TRY(st_schedule_load(s->model, options->schedule, &schedule));
     s->precision = schedule.precision;
     s->learned = schedule.learned;
     return STINT_OK;
 }
 
-// STINT_LEAVE_*
-static uint32_t left_out(const stint_session_options *options) {
-    size_t end = offsetof(stint_session_options, leave_out) + sizeof options->leave_out;
-    return options && options->size >= end ? options->leave_out : 0;
-}
-
 // Of a model whose weights are read on demand.
 static stint_status open_bounded(const stint_model *model, const stint_session_options *options,
                                  size_t kv_bytes, size_t scratch_bytes, struct stint_session *s) {
-    uint64_t bound = options ? options->memory : 0;
-    if (bound == 0)
+    if (options->memory == 0)
         return st_fail(STINT_E_ARG, "this model was opened with `lazy`: its sessions must have a "
                                     "memory bound");
     if (s->split.on)
         return st_fail(STINT_E_UNSUPPORTED,
                        "prompts cannot be split under a memory bound: leave out --npu-threads and "
                        "--cpu-threads, and name one device at most");
-    struct st_bounded_options o = {.bound = bound,
+    struct st_bounded_options o = {.bound = options->memory,
                                    .kv = kv_bytes,
                                    .scratch = scratch_bytes,
                                    .n_threads = s->group.n_threads,
-                                   .leave_out = left_out(options),
+                                   .leave_out = options->leave_out,
                                    .needs = st_schedule_needs(model, &s->precision, s->learned)};
     st_precision_needs_of_drafts(model, &s->precision, s->draft_bits, &o.needs);
     return st_bounded_open(model, &o, &s->bounded);
 }
 
 static stint_status attach(const stint_session_options *options, struct stint_session *s) {
-    size_t end = offsetof(stint_session_options, npu_hot) + sizeof options->npu_hot;
     struct st_hybrid_options hybrid = {.device = s->group.npu[ST_NPU_DEVICE]->device,
-                                       .pool = s->group.pool};
-    if (options && options->size >= end) hybrid.share = options->npu_hot;
+                                       .pool = s->group.pool,
+                                       .share = options->npu_hot};
     return st_bounded_attach(s->bounded, s->group.npu[ST_NPU_HOST]->device, &hybrid);
 }
 
@@ -277,8 +264,8 @@ static stint_status open_in(const stint_model *model, const stint_session_option
     st_op_table_fill(s);
     s->newest_bits = model->int8.layers ? s->precision.prefill : 0;
     char first[ST_NPU_NAME_BYTES];
-    struct st_npu_options npu = {.memory = npu_memory(options)};
-    ST_TRY(st_npu_read_names(device_of(options), first, &npu));
+    struct st_npu_options npu = {.memory = options->npu_memory};
+    ST_TRY(st_npu_read_names(options->device, first, &npu));
     if (model->int8.layers) ST_TRY(st_npu_open(s, &npu, &s->group));
     name_devices(s);
     if (s->bounded && model->int8.layers) ST_TRY(attach(options, s));
@@ -292,7 +279,8 @@ static stint_status open_with(const stint_model *model, const stint_session_opti
     struct stint_session *s = calloc(1, sizeof *s);
     if (!s) return st_fail(STINT_E_NOMEM, "no memory for a session");
     s->kv.layerwise = layerwise;
-    stint_status status = open_in(model, options, s);
+    stint_session_options o = whole_options(options);
+    stint_status status = open_in(model, &o, s);
     if (status != STINT_OK) {
         stint_session_close(s);
         return status;

@@ -44,10 +44,6 @@ void st_split_lay_out(struct stint_session *s, struct st_arena *arena) {
                     st_session_max_chunks(s) * (size_t)s->model->config.n_layers * ST_N_SUBGRAPHS);
 }
 
-static bool is_static(int kind) {
-    return st_subgraphs[kind].processor == ST_PROCESSOR_NPU;
-}
-
 // Seconds of each kind of subgraph in the first layer, over what is in the buffers, with the static
 // ones on this processor.
 static stint_status profile_on(struct stint_session *s, uint8_t processor) {
@@ -57,7 +53,8 @@ static stint_status profile_on(struct stint_session *s, uint8_t processor) {
     run.processors = s->split.processors;
     st_pass_rotations(&run);
     for (int kind = 0; kind < ST_N_SUBGRAPHS; kind++) {
-        uint8_t on = is_static(kind) ? processor : (uint8_t)ST_PROCESSOR_CPU;
+        bool is_static = st_subgraph_is_static((enum st_subgraph_kind)kind);
+        uint8_t on = is_static ? processor : (uint8_t)ST_PROCESSOR_CPU;
         run.group = &s->split.groups[on];
         uint64_t begun = st_now_ns();
         ST_TRY(st_pass_subgraph(&run, (enum st_subgraph_kind)kind));
@@ -111,9 +108,11 @@ static void spread(struct stint_session *s) {
     struct st_split *split = &s->split;
     uint32_t n_layers = s->model->config.n_layers;
     for (uint32_t i = 0; i < n_layers; i++)
-        for (int kind = 0; kind < ST_N_SUBGRAPHS; kind++)
-            split->can[i * ST_N_SUBGRAPHS + (uint32_t)kind] =
-                is_static(kind) ? st_npu_processors(s, i, (enum st_subgraph_kind)kind) : 1;
+        for (uint32_t k = 0; k < ST_N_SUBGRAPHS; k++) {
+            enum st_subgraph_kind kind = (enum st_subgraph_kind)k;
+            split->can[i * ST_N_SUBGRAPHS + k] =
+                st_subgraph_is_static(kind) ? st_npu_processors(s, i, kind) : 1;
+        }
     const struct st_assignment assignment = {split->profile, split->can, n_layers, split->n_groups};
     st_assign(&assignment, &split->dag, &split->schedule, split->processors);
 }

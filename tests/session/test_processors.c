@@ -65,16 +65,7 @@ static int open_models(void **state) {
     (void)state;
     for (size_t i = 0; i < N_IDS; i++) ids[i] = (int32_t)ts_random_below(40);
     for (int i = 0; i < N_KINDS; i++) {
-        char name[16];
-        stint_prepare_options o = {.size = sizeof o,
-                                   .n_tokens = 200,
-                                   .outliers = STINT_OUTLIERS_SHARE,
-                                   .outlier_prune = 0.3f,
-                                   .target = kinds[i].target,
-                                   .ids = ids,
-                                   .n_ids = N_IDS};
-        snprintf(name, sizeof name, "%d", i);
-        models[i] = ts_package(ts_shared(kinds[i].source), name, &o);
+        models[i] = ts_shadow_package(kinds[i].source, kinds[i].target, false, ids, N_IDS);
         wanted[i] = calloc(1, logits_bytes(i));
         stint_session *s = opened(i, "cpu", 0);
         if (stint_session_eval(s, 0, ids, N_IDS, true, wanted[i]) != STINT_OK)

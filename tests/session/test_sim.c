@@ -70,16 +70,7 @@ static int open_models(void **state) {
     (void)state;
     for (size_t i = 0; i < N_IDS; i++) ids[i] = (int32_t)ts_random_below(40);
     for (int i = 0; i < N_KINDS; i++) {
-        char name[16];
-        stint_prepare_options o = {.size = sizeof o,
-                                   .n_tokens = 200,
-                                   .outliers = STINT_OUTLIERS_SHARE,
-                                   .outlier_prune = 0.3f,
-                                   .ids = ids,
-                                   .n_ids = N_IDS,
-                                   .neurons = kinds[i].neurons};
-        snprintf(name, sizeof name, "%d", i);
-        models[i] = ts_package(ts_shared(kinds[i].source), name, &o);
+        models[i] = ts_shadow_package(kinds[i].source, NULL, kinds[i].neurons, ids, N_IDS);
         stint_session *s = NULL;
         if (open_session(i, NULL, 0, &s) != STINT_OK) fail_msg("%s", stint_error_text());
         wanted[i] = malloc(N_IDS * vocab_of(i) * sizeof(float));

@@ -22,6 +22,22 @@ stint_model *ts_package(const char *source, const char *name,
     return m;
 }
 
+stint_model *ts_shadow_package(const char *source, const char *target, bool neurons,
+                               const int32_t *ids, size_t n_ids) {
+    static unsigned number; // what is open under a name stays
+    char name[32];
+    stint_prepare_options o = {.size = sizeof o,
+                               .n_tokens = 200,
+                               .outliers = STINT_OUTLIERS_SHARE,
+                               .outlier_prune = 0.3f,
+                               .target = target,
+                               .ids = ids,
+                               .n_ids = n_ids,
+                               .neurons = neurons};
+    snprintf(name, sizeof name, "shadow-%u", number++);
+    return ts_package(ts_shared(source), name, &o);
+}
+
 int ts_kinds_open(void **state) {
     (void)state;
     stint_prepare_options o = {.size = sizeof o, .n_tokens = 300, .outliers = STINT_OUTLIERS_NONE};

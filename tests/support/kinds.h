@@ -6,10 +6,16 @@
 
 #include "stint.h"
 
+#include <stdbool.h>
+
 // A package of `source`, made as <name>.stint in ts_temp_folder() and opened; fails the test where
 // it cannot be.
-stint_model *ts_package(const char *source, const char *name,
-                        const stint_prepare_options *options);
+stint_model *ts_package(const char *source, const char *name, const stint_prepare_options *options);
+
+// The same of a checkpoint in shared/, with shadow execution in seven tenths of the linears.
+// target: NULL for the CPU.
+stint_model *ts_shadow_package(const char *source, const char *target, bool neurons,
+                               const int32_t *ids, size_t n_ids);
 
 enum { TS_KINDS = 3 };
 

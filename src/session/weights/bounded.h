@@ -120,12 +120,11 @@ stint_status st_bounded_look_ahead(const struct st_run *run);
 // The piece of what a run takes of a nested linear.
 size_t st_bounded_nested_piece(const struct st_run *run, const struct st_nested_weight *weight);
 
-// predict.c
-// The input of the block of the run's layer if x [n, hidden] were the state in front of it: x, or
-// what is written `to`.
+// predict.c: the input of the block of the run's layer if x [n, hidden] were the state in front of
+// it: x, or what is written `to`.
 const float *st_bounded_guess(const struct st_run *run, const float *x, size_t n, float *to);
-// Begins to read the neurons that are predicted for the block of the run's layer, from
-// the present state.
+// Begins to read the neurons that are predicted for the block of the run's layer, from the present
+// state.
 stint_status st_bounded_expect_neurons(const struct st_run *run);
 
 #endif
