@@ -121,6 +121,21 @@ static int close_models(void **state) {
     return 0;
 }
 
+// The mean of many steps: what is read ahead may arrive in the step before its own or in its own.
+uint64_t ts_bounded_step_bytes(stint_session *s, unsigned precision, uint32_t sequence) {
+    enum { BEFORE = 4, STEPS = TS_BOUNDED_STEPS - BEFORE };
+    stint_memory_info begun = {.size = sizeof begun}, done = begun;
+    float *logits = malloc(ts_bounded_vocab() * sizeof *logits);
+    for (int i = 0; i < BEFORE + STEPS; i++) {
+        if (i == BEFORE) assert_int_equal(stint_session_memory(s, &begun), STINT_OK);
+        assert_int_equal(st_session_step(s, precision, &sequence, &(int32_t){7}, 1, logits),
+                         STINT_OK);
+    }
+    assert_int_equal(stint_session_memory(s, &done), STINT_OK);
+    free(logits);
+    return (done.bytes_read - begun.bytes_read) / STEPS;
+}
+
 uint64_t ts_bounded_min(uint32_t n_sequences) {
     stint_session_options o = {.size = sizeof o,
                                .n_context = TS_BOUNDED_CONTEXT,

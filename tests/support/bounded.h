@@ -45,6 +45,10 @@ stint_session *ts_bounded_session(const stint_model *model, uint64_t memory, boo
 // From an empty sequence 0: a prompt, then batches of tokens, then single ones; logits of all.
 stint_status ts_bounded_eval(stint_session *s, float *logits);
 
+// The bytes that a step of one token reads once slices have settled; takes this many steps.
+enum { TS_BOUNDED_STEPS = 20 };
+uint64_t ts_bounded_step_bytes(stint_session *s, unsigned precision, uint32_t sequence);
+
 // The least bound that works, as the refusal of a lower one says.
 uint64_t ts_bounded_min(uint32_t n_sequences);
 
