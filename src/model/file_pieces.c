@@ -100,13 +100,16 @@ stint_status st_file_pieces_bind(struct stint_model *m, struct st_arena *arena) 
     return st_linears_each(&m->config, (uint32_t)st_max(1, m->config.n_experts), bind_linear, &b);
 }
 
-// Several linears may lie in one tensor: fused ones, the experts of a layer.
-const char *st_file_piece_tensor(const struct stint_model *m, const struct st_file_piece *piece) {
-    const unsigned char *data = m->checkpoint.maps[piece->file].data + piece->strips->offset;
+const char *st_file_tensor_at(const struct stint_model *m, const void *data) {
     for (size_t i = 0; i < st_tensors_count(m->checkpoint.tensors); i++) {
         const struct st_tensor *t = st_tensors_at(m->checkpoint.tensors, i);
         uintptr_t from = (uintptr_t)t->data;
         if ((uintptr_t)data >= from && (uintptr_t)data - from < t->bytes) return t->name;
     }
     return "";
+}
+
+// Several linears may lie in one tensor: fused ones, the experts of a layer.
+const char *st_file_piece_tensor(const struct stint_model *m, const struct st_file_piece *piece) {
+    return st_file_tensor_at(m, m->checkpoint.maps[piece->file].data + piece->strips->offset);
 }

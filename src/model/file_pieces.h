@@ -44,7 +44,8 @@ size_t st_file_piece_place(const struct stint_model *model, struct st_linear_id 
 // twice on `arena` (base/arena.h). pre: the model's weights are bound. STINT_E_INTERNAL where a
 // linear is in no file.
 stint_status st_file_pieces_bind(struct stint_model *model, struct st_arena *arena);
-// The name of the tensor that a piece is of.
+// The name of the tensor that these bytes of the model's files are of, and that of a piece.
+const char *st_file_tensor_at(const struct stint_model *model, const void *data);
 const char *st_file_piece_tensor(const struct stint_model *model,
                                  const struct st_file_piece *piece);
 

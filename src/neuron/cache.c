@@ -207,5 +207,8 @@ void st_cache_shrink(struct st_cache *c, uint32_t n_entries) {
 }
 
 void st_cache_give_all(struct st_cache *c) {
-    for (uint32_t e = 0; e < c->n_entries; e++) st_cache_give(c, (int32_t)e, ST_EVICT_FIRST);
+    for (uint32_t e = 0; e < c->n_used; e++) {
+        if (c->fresh[e]) forget_id(c, e);
+        st_cache_give(c, (int32_t)e, ST_EVICT_FIRST);
+    }
 }

@@ -73,7 +73,8 @@ void st_cache_discard(struct st_cache *cache, int32_t entry);
 // Does without the last entries from now on: their memory goes back to the system. pre: none of
 // them is held; n_entries is not more than there are.
 void st_cache_shrink(struct st_cache *cache, uint32_t n_entries);
-// Gives back all held entries.
+// Gives back all held entries, and forgets what was read and not waited for: after a failure it may
+// be damaged too.
 void st_cache_give_all(struct st_cache *cache);
 
 static inline unsigned char *st_cache_data(const struct st_cache *cache, int32_t entry) {

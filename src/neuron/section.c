@@ -33,6 +33,8 @@ struct reading {
     size_t hashed; // bytes of it
     XXH3_state_t *state;
     bool differs;
+    st_section_fn *fn; // or NULL
+    void *context;
 };
 
 static void prefetch(struct reading *r, size_t piece) {
@@ -51,6 +53,7 @@ static void hash(struct reading *r, const unsigned char *data, size_t bytes) {
         n = st_min(bytes - done, r->part->bytes - r->hashed);
         if (r->hashed == 0) XXH3_64bits_reset(r->state);
         XXH3_64bits_update(r->state, data + done, n);
+        if (r->fn) r->fn(r->context, data + done, n);
         r->hashed += n;
         if (r->hashed < r->part->bytes) continue;
         r->differs = r->differs || XXH3_64bits_digest(r->state) != r->part->hash;
@@ -122,4 +125,22 @@ stint_status st_section_keep_parts(const struct stint_model *model, struct st_lo
     size_t bytes = 0;
     for (size_t i = 0; i < n; i++) bytes += parts[i].bytes;
     return read_section(model, s, bytes, bytes, to, &r);
+}
+
+stint_status st_section_pass(struct st_loader *loader, uint64_t offset,
+                             const struct st_section_part *part, st_section_fn *fn, void *context,
+                             bool *same) {
+    size_t skip = (size_t)(offset % ST_LOAD_BLOCK);
+    struct reading r = {.loader = loader,
+                        .part = part,
+                        .offset = offset - skip,
+                        .bytes = part->bytes + skip,
+                        .fn = fn,
+                        .context = context,
+                        .state = XXH3_createState()};
+    if (!r.state) return st_fail(STINT_E_NOMEM, "no memory to check a section");
+    stint_status status = read_rest(&r, skip);
+    XXH3_freeState(r.state);
+    if (status == STINT_OK) *same = !r.differs;
+    return status;
 }

@@ -27,4 +27,12 @@ stint_status st_section_keep_parts(const struct stint_model *model, struct st_lo
                                    const char *name, const struct st_section_part *parts, size_t n,
                                    unsigned char *to);
 
+// What is done with a part's bytes as they come, from the first on.
+typedef void st_section_fn(void *context, const unsigned char *data, size_t bytes);
+// Reads a part that begins at `offset` of the file, and keeps nothing of it. *same: it has its
+// hash. STINT_E_IO, E_NOMEM.
+stint_status st_section_pass(struct st_loader *loader, uint64_t offset,
+                             const struct st_section_part *part, st_section_fn *fn, void *context,
+                             bool *same);
+
 #endif

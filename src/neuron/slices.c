@@ -346,11 +346,14 @@ static stint_status damaged(const struct st_slices *s, const struct st_sliced *g
                    path, st_file_piece_tensor(s->model, p));
 }
 
-// Of a damaged piece nothing is kept: which of its slices is wrong is not known.
+// Of a damaged piece nothing is kept: which of its slices is wrong is not known. Where there are no
+// hashes in the file, it must become again what it was.
 static void forget_piece(struct st_slices *s, struct st_sliced *g) {
     struct st_cache *cache = &s->regions[g->region];
+    bool hashed = false;
+    for (uint32_t i = 0; i < g->piece->n_strips; i++) hashed |= g->piece->strips[i].hashed;
     g->checked = 0;
-    memset(seen_of(s, g, 0), 0, (size_t)g->n * g->piece->n_strips * sizeof *s->seen);
+    if (hashed) memset(seen_of(s, g, 0), 0, (size_t)g->n * g->piece->n_strips * sizeof *s->seen);
     for (uint32_t i = g->first; i < g->first + g->n; i++)
         if (cache->entry_of[i] != ST_CACHE_NONE) st_cache_discard(cache, cache->entry_of[i]);
 }
@@ -362,7 +365,7 @@ static bool is_same(const struct st_sliced *g, uint32_t slice, uint32_t strip,
     size_t bytes = strip_of(g, slice, strip).bytes;
     uint64_t now = XXH3_64bits(data, bytes);
     bool same = !seen->known || now == seen->hash;
-    *seen = (struct st_slice_seen){.hash = now, .known = true};
+    if (same) *seen = (struct st_slice_seen){.hash = now, .known = true};
     if (!g->states[strip] || slice != g->checked) return same;
     if (slice == 0) XXH3_64bits_reset(g->states[strip]);
     XXH3_64bits_update(g->states[strip], data, bytes);

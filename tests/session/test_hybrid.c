@@ -192,6 +192,34 @@ static void a_failed_job_is_done_by_the_host(void **state) {
     free(wanted);
 }
 
+// A device has copies. Where its job fails, the host reads what it has not: the damage is found.
+static void damaged_clusters_are_found(void **state) {
+    (void)state;
+    float *wanted = malloc(logits_bytes()), *got = malloc(logits_bytes());
+    static const char *const devices[] = {"sim:delay=0", "sim:delay=0,fail=1"};
+    the_host_alone(wanted, 200 << 20);
+    for (size_t i = 0; i < 2; i++) {
+        stint_session *s = open_on(ts_bounded.lazy, devices[i], 200 << 20, 0, true);
+        ts_bounded_flip("layers.0.neurons", 100);
+        if (i == 0) {
+            assert_same(s, wanted, "with copies");
+        } else {
+            assert_int_equal(ts_bounded_eval(s, got), STINT_E_FORMAT);
+            assert_non_null(strstr(stint_error_text(), "section 'layers.0.neurons'"));
+        }
+        stint_session_options o = {
+            .size = sizeof o, .memory = 200 << 20, .device = "sim", .npu_hot = 1.0f};
+        stint_session *other = NULL;
+        assert_int_equal(stint_session_open(ts_bounded.lazy, &o, &other), STINT_E_FORMAT);
+        assert_non_null(strstr(stint_error_text(), "section 'layers.0.neurons'"));
+        ts_bounded_flip("layers.0.neurons", 100);
+        assert_same(s, wanted, "whole again");
+        stint_session_close(s);
+    }
+    free(wanted);
+    free(got);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(host_device_and_both_agree),
@@ -199,9 +227,10 @@ int main(void) {
         cmocka_unit_test(the_share_follows_the_speeds),
         cmocka_unit_test(a_measured_share_gives_the_same),
         cmocka_unit_test(little_memory_of_the_device_is_enough),
+        cmocka_unit_test(damaged_clusters_are_found),
         cmocka_unit_test(a_failed_job_is_done_by_the_host),
     };
     // Every job is made to fail where there are few.
-    return ts_bounded_run(&variants[0], false, tests, 5) |
-           ts_bounded_run(&variants[1], false, tests, 6);
+    return ts_bounded_run(&variants[0], false, tests, 6) |
+           ts_bounded_run(&variants[1], false, tests, 7);
 }

@@ -4,7 +4,6 @@
 #include "base/cpu.h"
 #include "base/process.h"
 #include "base/size.h"
-#include "model/embedding.h"
 #include "session/weights/source.h"
 
 #include <stdlib.h>
@@ -61,7 +60,7 @@ static stint_status open_in(const struct stint_model *m, struct st_bounded *r) {
                                         .n_files = m->checkpoint.n_maps};
     if (r->leave_out & STINT_LEAVE_BUNDLES) options.max_bytes = m->neurons.layout.row_bytes;
     ST_TRY(st_loader_open(&options, &r->loader));
-    for (int i = 0; i < ST_N_TABLES; i++) st_cache_open(&r->rows[i], r->loader);
+    ST_TRY(st_token_rows_open(m, r));
     ST_TRY(st_pinned_open(m, &r->pins, r->loader, &r->pinned));
     lend(r);
     struct st_slices_plan with_loan = r->plan;
@@ -81,6 +80,9 @@ stint_status st_bounded_open(const struct stint_model *model, const struct st_bo
         st_bounded_close(r);
         return status;
     }
+    struct st_loader_counts counts; // what opening read is no step's
+    st_loader_count(r->loader, &counts);
+    r->steps.counted = counts.bytes;
     *bounded = r;
     return STINT_OK;
 }
@@ -211,61 +213,6 @@ static void release_panels(const struct st_run *run, const struct st_nested_weig
     st_slices_give(slices, piece, (uint32_t)panels->first / slices->pieces[piece].slice_groups);
 }
 
-// The strips of an entry of the embedding: where they lie in the files, and in the cache's entry.
-struct row_places {
-    struct st_extent extents[ST_EMBEDDING_STRIPS];
-    size_t at[ST_EMBEDDING_STRIPS];
-};
-
-static struct row_places row_places(const struct stint_session *s, const struct st_embedding *e,
-                                    size_t id) {
-    struct row_places p;
-    size_t at = 0;
-    for (uint32_t i = 0; i < e->n_strips; i++) {
-        struct st_extent x = {.bytes = e->strips[i].bytes, .at = at};
-        const unsigned char *row = st_embedding_at(e, i, id / e->entry_rows);
-        st_checkpoint_find(&s->model->checkpoint, row, x.bytes, &x.file, &x.offset);
-        size_t skip = (size_t)(x.offset % ST_LOAD_BLOCK);
-        x.offset -= skip;
-        x.bytes += skip;
-        p.at[i] = at + skip;
-        p.extents[i] = x;
-        at = st_round_up(at + x.bytes, ST_LOAD_BLOCK);
-    }
-    return p;
-}
-
-// Finds or requests the entry of a token's row.
-static int32_t take_row(const struct stint_session *s, const struct st_embedding *e,
-                        struct st_cache *cache, size_t id, struct row_places *places) {
-    *places = row_places(s, e, id);
-    return st_cache_take_all(cache, (uint32_t)id, places->extents, e->n_strips);
-}
-
-static stint_status embed(const struct st_run *run, enum st_table table, const int32_t *ids,
-                          float *rows) {
-    const struct stint_session *s = run->s;
-    const struct st_embedding e = st_embedding_of(s->model, table);
-    struct st_cache *cache = &s->bounded->rows[table];
-    struct row_places places;
-    for (size_t t = 0, asked = 0; t < run->batch->n; t++) {
-        const unsigned char *strips[ST_EMBEDDING_STRIPS];
-        for (; asked < run->batch->n; asked++)
-            if (take_row(s, &e, cache, st_embedding_id(&e, ids[asked]), &places) == ST_CACHE_NONE)
-                break;
-        bool fresh, again = false; // a row that occurs again stays
-        size_t id = st_embedding_id(&e, ids[t]);
-        int32_t entry = take_row(s, &e, cache, id, &places);
-        ST_TRY(st_cache_wait(cache, entry, &fresh));
-        for (uint32_t i = 0; i < e.n_strips; i++)
-            strips[i] = st_cache_data(cache, entry) + places.at[i];
-        st_embedding_row(s->model, &e, s->kernels.dequantize, strips, id, rows + t * e.width);
-        for (size_t i = t + 1; i < asked && !again; i++) again = st_embedding_id(&e, ids[i]) == id;
-        if (!again) st_cache_give(cache, entry, ST_EVICT_LAST);
-    }
-    return STINT_OK;
-}
-
 static void count_step(struct st_bounded *r) {
     struct st_loader_counts counts;
     st_loader_count(r->loader, &counts);
@@ -289,7 +236,7 @@ static void end(struct stint_session *s, stint_status status) {
 }
 
 const struct st_weight_source st_source_bounded = {.name = "memory-bounded",
-                                                   .embed = embed,
+                                                   .embed = st_token_rows,
                                                    .nested = nested,
                                                    .acquire_panels = acquire_panels,
                                                    .release_panels = release_panels,

@@ -56,6 +56,7 @@ struct st_bounded {
     struct st_pinned pinned;
     struct st_arena arena; // what follows
     struct st_cache rows[ST_N_TABLES];
+    uint64_t *row_checks[ST_N_TABLES]; // [entries, strips] the hash of each; 0: not known yet
     struct st_made made;
     uint32_t leave_out; // STINT_LEAVE_*
     bool sparse;        // a model with neurons; what follows is unset without
@@ -112,6 +113,15 @@ void st_bounded_detach(struct st_bounded *bounded);
 // Computes the active neurons of a block from its input x [n_tokens, hidden] into
 // run->s->bounded->block. pre: the block has begun.
 stint_status st_bounded_block(const struct st_run *run, const float *x, size_t n_tokens);
+
+// token_rows.c: rows of the embedding, and of the layers' inputs, read one by one and checked.
+void st_token_rows_lay_out(const struct stint_model *model, struct st_bounded *bounded,
+                           struct st_arena *arena);
+// Of a package: reads the tables once, for their hashes. STINT_E_IO, E_FORMAT, E_NOMEM.
+stint_status st_token_rows_open(const struct stint_model *model, struct st_bounded *bounded);
+// Of a weight source: rows [batch, width] of these tokens. STINT_E_IO, E_FORMAT.
+stint_status st_token_rows(const struct st_run *run, enum st_table table, const int32_t *ids,
+                           float *rows);
 
 // experts.c: of a weight source. The second is called after a layer, and begins to read what the
 // next block will probably need.

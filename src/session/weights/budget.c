@@ -3,25 +3,16 @@
 #include "session/weights/bounded.h"
 
 #include "base/size.h"
-#include "model/embedding.h"
 
 enum {
     PROCESS_BYTES = 16 << 20, // program, libraries, page tables, stacks of few pages
     THREAD_BYTES = (64 << 10) + ST_LOAD_ROOM, // per reading thread: stack and buffer
-    EMBED_STRIPS = 64,                        // of a table that stay in memory
     STREAM_ENTRIES = 12, // for what is read again in each pass, if there is room
     FEWEST_COLD = 64,    // neurons
 };
 // Shares of the remaining bytes: what neurons get before dense linears, and the maximum of hot
 // clusters in the neurons' share.
 static const double neuron_share = 0.1, hot_share = 0.75;
-
-static size_t embed_room(const struct st_embedding *e) {
-    size_t bytes = 0;
-    for (uint32_t i = 0; i < e->n_strips; i++)
-        bytes += st_round_up(e->strips[i].bytes + ST_LOAD_BLOCK, ST_LOAD_BLOCK);
-    return bytes;
-}
 
 static uint64_t region_bytes(const struct st_bounded *r) {
     const struct st_neurons_plan *n = &r->neurons.plan;
@@ -59,14 +50,7 @@ static stint_status too_small(const struct st_bounded *r, uint64_t needed) {
 }
 
 void st_bounded_lay_out(const struct stint_model *m, struct st_bounded *r, struct st_arena *a) {
-    for (int i = 0; i < ST_N_TABLES; i++) {
-        const struct st_embedding e = st_embedding_of(m, (enum st_table)i);
-        r->rows[i] = (struct st_cache){.entry_bytes = embed_room(&e),
-                                       .n_entries = e.n_strips ? EMBED_STRIPS / e.n_strips : 0,
-                                       .n_ids = e.n_rows,
-                                       .max_loads = e.n_strips};
-        st_cache_lay_out(&r->rows[i], a);
-    }
+    st_token_rows_lay_out(m, r, a);
     st_made_lay_out(m, &r->made, a);
     r->parts = ST_TAKE(a, struct st_slice,
                        st_max(r->plan.n_ids[ST_REGION_FIXED], r->plan.n_ids[ST_REGION_STREAM]));
