@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One set of weights for prompts and steps (docs/FORMAT.md): a linear whose INT8 panels are made
-// of its nested codes when a chunk passes.
+// of its nested codes when a chunk passes; a step multiplies straight from them.
 #ifndef ST_DEVICE_WEIGHT_SET_H
 #define ST_DEVICE_WEIGHT_SET_H
 
@@ -25,6 +25,12 @@ void st_weight_set_halves(const struct st_linear_op *linear_op, const struct st_
 void st_weight_set_panels(const struct st_linear_op *linear_op,
                           const struct st_nested_int8_kernel *kernel, size_t panel, size_t n,
                           int8_t *panels);
-// Writes all of them to new memory, which is to be freed. STINT_E_NOMEM.
+// Sums of packed panels [panel, panel + n) for n_tokens rows of input, as the kernel takes them:
+// sums[t * sum_row + i] of packed row i behind the first.
+void st_weight_set_products(const struct st_linear_op *linear_op,
+                            const struct st_nested_int8_kernel *kernel, size_t panel, size_t n,
+                            const uint8_t *x, size_t x_row, size_t n_tokens, int32_t *sums,
+                            size_t sum_row);
+// Writes all packed panels to new memory, which is to be freed. STINT_E_NOMEM.
 stint_status st_weight_set_all(const struct st_linear_op *linear_op, int8_t **panels);
 #endif

@@ -9,12 +9,15 @@
 
 const struct st_nested_int8_kernel st_nested_int8_kernels[] = {
 #if defined(__x86_64__)
-    {"nested_int8_avx512", ST_CPU_AVX512, st_nested_int8_avx512},
-    {"nested_int8_avx2", ST_CPU_AVX2, st_nested_int8_avx2},
+    {"nested_int8_avx512vnni", ST_CPU_AVX512 | ST_CPU_AVX512VNNI, st_nested_int8_avx512, 128,
+     st_nested_int8_product_avx512vnni},
+    {"nested_int8_avx512", ST_CPU_AVX512, st_nested_int8_avx512, 0, st_nested_int8_product_avx2},
+    {"nested_int8_avx2", ST_CPU_AVX2, st_nested_int8_avx2, 0, st_nested_int8_product_avx2},
 #elif defined(__aarch64__)
-    {"nested_int8_neon", ST_CPU_NEON, st_nested_int8_neon},
+    {"nested_int8_dotprod", ST_CPU_DOTPROD, st_nested_int8_neon, 0, st_nested_int8_product_dotprod},
+    {"nested_int8_neon", ST_CPU_NEON, st_nested_int8_neon, 0, st_nested_int8_product_neon},
 #endif
-    {"nested_int8_scalar", 0, st_nested_int8_scalar},
+    {"nested_int8_scalar", 0, st_nested_int8_scalar, 0, st_nested_int8_product_scalar},
     {0},
 };
 

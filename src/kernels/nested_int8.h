@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // INT8 weights whose leading bits are nested codes (kernels/nested.h): one set of weights for
 // prompts, which multiply in INT8 (kernels/int8.h), and for steps, which read as many bits as their
-// precision has. Panels are made again in a cache while a chunk passes.
+// precision has. Panels are made again in a cache while a chunk passes; steps in INT8 multiply
+// straight from the codes.
 //
 // Codes have 7 or 8 bits; the top `high` of them are what steps read at most. With c the code as
 // one of 8 bits (the last one 0 if there are 7), gs and gm the scale and the minimum of its group
@@ -18,6 +19,8 @@
 
 #include "kernels/int8.h"
 #include "kernels/nested.h"
+
+enum { ST_NESTED_INT8_TOKENS = 4 }; // most rows of input that products take at once
 
 // Of a row: what the scales and minima of its groups are multiplied by.
 struct st_nested_int8_row {
@@ -46,10 +49,21 @@ static inline unsigned st_nested_int8_half(const struct st_nested_weight *w) {
 typedef void st_nested_int8_fn(const struct st_nested_weight *w,
                                const struct st_nested_int8_row *rows, size_t panel, int8_t *to);
 
+// The products of that panel, which is not written: sums[t * sum_row + r] = sum over k of x[t, k] *
+// w[r, k] for its 8 rows r. x: n_tokens rows x_row bytes apart of at least k rounded up to
+// ST_INT8_K bytes, those past k 0. What they hold for zero is the kernel's `zero`, as in
+// kernels/int8.h. n_tokens in [1, ST_NESTED_INT8_TOKENS].
+typedef void st_nested_int8_product_fn(const struct st_nested_weight *w,
+                                       const struct st_nested_int8_row *rows, size_t panel,
+                                       const uint8_t *x, size_t x_row, size_t n_tokens,
+                                       int32_t *sums, size_t sum_row);
+
 struct st_nested_int8_kernel {
     const char *name;
     uint64_t isa;
     st_nested_int8_fn *fn;
+    uint8_t zero; // the byte that stands for 0 in the input of products
+    st_nested_int8_product_fn *product;
 };
 
 extern const struct st_nested_int8_kernel st_nested_int8_kernels[]; // best first; ends with NULL

@@ -1,60 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// One row at once.
-#include "kernels/nested_int8.h"
+#include "kernels/nested_int8_arm.h"
 
-#include <arm_neon.h>
+#define NAME    st_nested_int8_neon
+#define PRODUCT st_nested_int8_product_neon
 
-#define NAME st_nested_int8_neon
-
-enum { LANES = 1 };
-
-typedef uint8x16_t vb;
-
-static inline vb vb_load(const uint8_t *p) {
-    return vld1q_u8(p);
-}
 static inline void vb_store(uint8_t *p, vb v) {
     vst1q_u8(p, v);
-}
-static inline vb vb_and(vb v, uint8_t mask) {
-    return vandq_u8(v, vdupq_n_u8(mask));
-}
-static inline vb vb_or(vb a, vb b) {
-    return vorrq_u8(a, b);
-}
-#define vb_shl(v, n) vshlq_n_u8(v, n)
-// By numbers that are constants once loops are unrolled, which vshrq_n_u8() would want at once.
-#define vb_shr(v, n) vshlq_u8(v, vdupq_n_s8((int8_t) - (n)))
-
-struct grid {
-    int16_t step[ST_NESTED_GROUPS], least[ST_NESTED_GROUPS];
-};
-
-static inline struct grid grid_of(const uint8_t *scales_at, const uint8_t *minima_at,
-                                  const struct st_nested_int8_row *rows, int16_t middle) {
-    struct grid grid;
-    for (unsigned g = 0; g < ST_NESTED_GROUPS; g++) {
-        int16_t minimum = (int16_t)((int8_t)minima_at[g] * 256);
-        int16_t step = vqrdmulhh_s16((int16_t)(scales_at[g] << 7), rows->step);
-        int32_t least = vqrdmulhh_s16(minimum, rows->minimum) - vqrdmulhh_s16(middle, step) + 16;
-        grid.step[g] = step;
-        grid.least[g] = (int16_t)(uint16_t)least;
-    }
-    return grid;
-}
-
-static inline int16x8_t words(uint8x16_t code, int16_t step, int16_t least) {
-    int16x8_t at = vqrdmulhq_n_s16(vreinterpretq_s16_u8(code), step);
-    return vshrq_n_s16(vaddq_s16(at, vdupq_n_s16(least)), 5);
-}
-
-static inline vb vb_weights(vb code, const struct grid *grid, unsigned g) {
-    const uint8x16_t zero = vdupq_n_u8(0);
-    code = veorq_u8(code, vdupq_n_u8(128)); // less 128
-    int16x8_t low = words(vzip1q_u8(zero, code), grid->step[g], grid->least[g]);
-    int16x8_t high = words(vzip2q_u8(zero, code), grid->step[g], grid->least[g]);
-    int8x16_t w = vcombine_s8(vqmovn_s16(low), vqmovn_s16(high));
-    return vreinterpretq_u8_s8(vmaxq_s8(w, vdupq_n_s8(-127)));
 }
 
 static inline void store_vector(const uint8_t *from, int8_t *to) {
@@ -64,4 +15,11 @@ static inline void store_vector(const uint8_t *from, int8_t *to) {
     }
 }
 
+static inline vi vi_dot(vi sum, vb weight, vb x) {
+    int8x16_t w = vreinterpretq_s8_u8(weight), v = vreinterpretq_s8_u8(x);
+    sum = vpadalq_s16(sum, vmull_s8(vget_low_s8(w), vget_low_s8(v)));
+    return vpadalq_s16(sum, vmull_high_s8(w, v));
+}
+
 #include "kernels/nested_int8_body.h"
+#include "kernels/nested_int8_product.h"

@@ -60,6 +60,54 @@ static void check_panel(const struct st_nested_int8_kernel *kernel, const struct
     kc_free(&to, kernel->name);
 }
 
+// Against the panel that the kernel would write, which check_panel() has held against single
+// values.
+static void check_products(const struct st_nested_int8_kernel *kernel, const struct data *d,
+                           size_t panel, size_t n_tokens) {
+    size_t k = st_int8_padded_k(d->w.n_in), x_row = k + 1 + ts_random_below(70);
+    size_t sum_row = ST_NESTED_PANEL + ts_random_below(3);
+    struct kc_array panels = kc_make(k * ST_INT8_PANEL, 1), x = kc_make(n_tokens * x_row, 1);
+    struct kc_array sums = kc_make(n_tokens * sum_row * sizeof(int32_t), 4);
+    const int8_t *w = panels.data;
+    uint8_t *q = x.data;
+    int32_t *sum = sums.data;
+    kernel->fn(&d->w, d->rows.data, panel, panels.data);
+    ts_random_bytes(q, x.bytes);
+    for (size_t t = 0; t < n_tokens; t++) {
+        for (size_t i = 0; i < d->w.n_in; i++) {
+            int v = (int)ts_random_below(255) - 127;
+            if (t == 1) v = i % 2 ? 127 : -127; // the largest sums
+            q[t * x_row + i] = (uint8_t)(v + kernel->zero);
+        }
+        memset(q + t * x_row + d->w.n_in, 0, k - d->w.n_in);
+    }
+    memset(sum, 0xa5, sums.bytes);
+    kernel->product(&d->w, d->rows.data, panel, q, x_row, n_tokens, sum, sum_row);
+    for (size_t t = 0; t < n_tokens; t++)
+        for (size_t r = 0; r < sum_row; r++) {
+            int32_t want = 0;
+            for (size_t i = 0; i < d->w.n_in && r < ST_NESTED_PANEL; i++) {
+                int v = q[t * x_row + i];
+                want += w[i / 4 * 64 + 4 * r + i % 4] * (kernel->zero ? v : (int8_t)v);
+            }
+            if (r >= ST_NESTED_PANEL) want = (int32_t)0xa5a5a5a5; // untouched
+            if (sum[t * sum_row + r] != want)
+                fail_msg("%s: row %zu of token %zu of %zu over %u elements is %d, expected %d",
+                         kernel->name, r, t, n_tokens, d->w.n_in, sum[t * sum_row + r], want);
+        }
+    kc_free(&panels, kernel->name);
+    kc_free(&x, kernel->name);
+    kc_free(&sums, kernel->name);
+}
+
+static void check_all(const struct st_nested_int8_kernel *kernel, const struct data *d) {
+    if ((kernel->isa & st_cpu_flags()) != kernel->isa) return;
+    for (size_t p = 0; p < st_nested_padded_rows(d->w.n_out) / ST_NESTED_PANEL; p++) {
+        check_panel(kernel, d, p);
+        check_products(kernel, d, p, 1 + p % ST_NESTED_INT8_TOKENS);
+    }
+}
+
 static void kernels_agree(void **state) {
     (void)state;
     for (int i = 0; i < 60; i++) {
@@ -68,8 +116,7 @@ static void kernels_agree(void **state) {
         struct data d = make(n_out, k, 2 + ts_random_below(6), 7 + ts_random_below(2));
         for (const struct st_nested_int8_kernel *kernel = st_nested_int8_kernels; kernel->name;
              kernel++)
-            for (size_t p = 0; p < st_nested_padded_rows(n_out) / ST_NESTED_PANEL; p++)
-                if ((kernel->isa & st_cpu_flags()) == kernel->isa) check_panel(kernel, &d, p);
+            check_all(kernel, &d);
         free_data(&d);
     }
 }
@@ -98,8 +145,24 @@ static void weights_are_those_of_steps(void **state) {
     }
 }
 
+// Shapes at the edges of vectors, halves and blocks, with each number of tokens.
+static void products_agree_at_edges(void **state) {
+    (void)state;
+    static const size_t ks[] = {1, 15, 16, 17, 63, 64, 65, 127, 128, 129, 191, 192, 193, 257, 576};
+    for (size_t i = 0; i < sizeof ks / sizeof *ks; i++) {
+        struct data d = make(9, ks[i], 2 + i % 6, 7 + i % 2);
+        for (const struct st_nested_int8_kernel *kernel = st_nested_int8_kernels; kernel->name;
+             kernel++)
+            for (size_t n = 1; n <= ST_NESTED_INT8_TOKENS; n++)
+                if ((kernel->isa & st_cpu_flags()) == kernel->isa)
+                    check_products(kernel, &d, n % 2, n);
+        free_data(&d);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(kernels_agree),
+                                       cmocka_unit_test(products_agree_at_edges),
                                        cmocka_unit_test(weights_are_those_of_steps)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,8 @@ struct pool_device {
     const struct st_int8_kernel *kernel;
     const struct st_elementwise *elementwise;
     const struct st_nested_int8_kernel *nested;
-    // Of each worker, room for a group of a linear whose panels are made when they are used.
+    // Of each worker, room for a group of a linear whose panels are made when they are used. The
+    // first one's is that of a step's input where no panels are made.
     int8_t *groups; // [workers, group_bytes]
     size_t group_bytes;
 };

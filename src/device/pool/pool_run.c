@@ -9,6 +9,7 @@
 #include "device/two_term.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 // One linear of a job.
 struct run {
@@ -17,6 +18,7 @@ struct run {
     struct st_epilogue_run epilogue;
     const uint8_t *x;
     size_t x_row, n_x; // rows of the kernels' input
+    bool straight;     // from nested codes, no panels are made
     size_t group;      // the first that runs
     atomic_size_t n_clipped;
 };
@@ -116,8 +118,49 @@ static const int8_t *group_panels(const struct run *r, size_t group, size_t n, s
     return slice + group % part->slice_groups * bytes;
 }
 
+// So few rows do not pay for panels: each would meet them once or twice.
+static bool is_straight(const struct run *r) {
+    const struct st_int8_weight *w = &r->epilogue.linear_op->weight;
+    return !r->args->part && !w->panels && r->n_x <= ST_NESTED_INT8_TOKENS;
+}
+
+// The rows as products with codes take them.
+static void begin_straight(struct run *r) {
+    const struct st_nested_int8_kernel *kernel = r->device->nested;
+    size_t k = r->epilogue.linear_op->weight.n_in, row = st_int8_padded_k(k);
+    uint8_t *copy = (uint8_t *)r->device->groups, turned = kernel->zero ^ r->device->kernel->zero;
+    for (size_t t = 0; t < r->n_x; t++) {
+        const uint8_t *x = r->x + t * r->x_row;
+        uint8_t *to = copy + t * row;
+        for (size_t i = 0; i < k; i++) to[i] = x[i] ^ turned;
+        memset(to + k, 0, row - k);
+    }
+    r->x = copy;
+    r->x_row = row;
+    r->epilogue.zero = kernel->zero;
+    r->straight = true;
+}
+
+static void run_straight(struct run *r, size_t from, size_t to) {
+    size_t n_panels = r->epilogue.linear_op->weight.n_panels, clipped = 0;
+    size_t per_group = ST_DEVICE_GROUP / ST_INT8_PANEL;
+    _Alignas(64) int32_t sums[ST_NESTED_INT8_TOKENS * ST_DEVICE_GROUP];
+    for (size_t group = from; group < to; group++) {
+        size_t here = st_min(per_group, n_panels - group * per_group);
+        st_weight_set_products(r->epilogue.linear_op, r->device->nested, group * per_group, here,
+                               r->x, r->x_row, r->n_x, sums, ST_DEVICE_GROUP);
+        clipped += st_epilogue(&r->epilogue, group * ST_DEVICE_GROUP, here * ST_INT8_PANEL, 0,
+                               r->epilogue.two_term ? r->n_x / ST_TWO_TERMS : r->n_x, sums);
+    }
+    if (clipped) atomic_fetch_add_explicit(&r->n_clipped, clipped, memory_order_relaxed);
+}
+
 // Groups [from, to) of those that run.
 static void run_groups(void *context, size_t from, size_t to, size_t worker) {
+    if (((struct run *)context)->straight) {
+        run_straight(context, from, to);
+        return;
+    }
     struct run *r = context;
     const struct st_linear_op *linear_op = r->epilogue.linear_op;
     size_t n_panels = linear_op->weight.n_panels, per_group = ST_DEVICE_GROUP / ST_INT8_PANEL;
@@ -217,6 +260,7 @@ static size_t run_graph(const struct pool_device *d, const struct st_graph *grap
                         .group = part ? part->group : 0};
         if (i == 1 && r.group == 0 && st_int8_row_scales(&linear_op->weight))
             quantize_middle(d, graph, args);
+        if (is_straight(&r)) begin_straight(&r);
         st_pool_run_ranges(d->workers, run_groups, &r,
                            part ? part->n_groups : st_linear_op_groups(linear_op), 1);
         clipped += r.n_clipped;
