@@ -83,6 +83,8 @@ struct st_elementwise {
     void (*axpy_int8)(float a, const int8_t *x, const float *scale, size_t n, float *y);
     // The largest element's index, the lowest one of equals; NaN never wins. n >= 1.
     size_t (*argmax)(const float *x, size_t n);
+    // Whether no element is infinite or NaN.
+    bool (*finite)(const float *x, size_t n);
 };
 
 extern const struct st_elementwise *const st_elementwises[]; // best first; ends with NULL

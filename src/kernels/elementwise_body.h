@@ -298,6 +298,20 @@ static size_t argmax(const float *x, size_t n) {
     return 0;
 }
 
+// Only what is infinite or NaN is not 0 times 0.
+static bool is_finite(const float *x, size_t n) {
+    vf sum[4] = {vf_zero(), vf_zero(), vf_zero(), vf_zero()};
+    float lanes[VF_LANES], all = 0.0f;
+    size_t i = 0;
+    for (; i + 4 * VF_LANES <= n; i += 4 * VF_LANES)
+        _Pragma("GCC unroll 4") for (size_t j = 0; j < 4; j++) sum[j] =
+            vf_fma(vf_load(x + i + j * VF_LANES), vf_zero(), sum[j]);
+    vf_store(lanes, vf_add(vf_add(sum[0], sum[1]), vf_add(sum[2], sum[3])));
+    for (size_t l = 0; l < VF_LANES; l++) all += lanes[l];
+    for (; i < n; i++) all += 0.0f * x[i];
+    return all == 0.0f;
+}
+
 const struct st_elementwise ELEMENTWISE = {.name = ELEMENTWISE_NAME,
                                            .isa = ELEMENTWISE_ISA,
                                            .rmsnorm = rmsnorm,
@@ -317,4 +331,5 @@ const struct st_elementwise ELEMENTWISE = {.name = ELEMENTWISE_NAME,
                                            .max_magnitude = max_magnitude,
                                            .dequantize = dequantize,
                                            .axpy_int8 = axpy_int8,
-                                           .argmax = argmax};
+                                           .argmax = argmax,
+                                           .finite = is_finite};

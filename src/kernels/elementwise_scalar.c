@@ -157,6 +157,12 @@ static size_t argmax(const float *x, size_t n) {
     return best == n ? 0 : best;
 }
 
+static bool is_finite(const float *x, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(x[i])) return false;
+    return true;
+}
+
 const struct st_elementwise st_elementwise_scalar = {.name = "elementwise_scalar",
                                                      .rmsnorm = rmsnorm,
                                                      .layernorm = layernorm,
@@ -175,4 +181,5 @@ const struct st_elementwise st_elementwise_scalar = {.name = "elementwise_scalar
                                                      .max_magnitude = max_magnitude,
                                                      .dequantize = dequantize,
                                                      .axpy_int8 = axpy_int8,
-                                                     .argmax = argmax};
+                                                     .argmax = argmax,
+                                                     .finite = is_finite};

@@ -8,7 +8,10 @@
 #include "session/linear/op.h"
 #include "session/weights/source.h"
 
+#include <stdatomic.h>
 #include <string.h>
+
+enum { LOGITS_AT_A_TIME = 4096 };
 
 // ---- Around the units
 
@@ -189,16 +192,6 @@ stint_status st_pass_forward(const struct st_run *run, const int32_t *ids) {
     return STINT_OK;
 }
 
-static bool all_finite(const float *x, size_t n) {
-    uint32_t largest = 0; // an exponent of all ones is infinite or not a number
-    for (size_t i = 0; i < n; i++) {
-        uint32_t bits;
-        memcpy(&bits, x + i, sizeof bits);
-        largest = (bits & 0x7f800000u) > largest ? bits & 0x7f800000u : largest;
-    }
-    return largest != 0x7f800000u;
-}
-
 stint_status st_pass_head_input(const struct st_run *r, const float *x, size_t n,
                                 const float **input) {
     const struct st_weights *w = &r->s->model->weights;
@@ -213,17 +206,32 @@ stint_status st_pass_head_input(const struct st_run *r, const float *x, size_t n
     return STINT_OK;
 }
 
+struct logits {
+    const struct st_run *run;
+    float *logits;
+    atomic_bool damaged;
+};
+
+static void finish_logits(void *context, size_t from, size_t to, size_t worker) {
+    struct logits *l = context;
+    const struct st_config *c = &l->run->s->model->config;
+    const struct st_elementwise *k = l->run->s->kernels.elementwise;
+    float *x = l->logits + from;
+    size_t n = to - from;
+    (void)worker;
+    if (c->logit_scale != 1.0f) k->scale(c->logit_scale, x, n, x);
+    if (c->final_softcap > 0.0f) k->softcap(c->final_softcap, x, n, x);
+    if (!k->finite(x, n)) atomic_store_explicit(&l->damaged, true, memory_order_relaxed);
+}
+
 stint_status st_pass_head(const struct st_run *r, const float *input, size_t n, float *logits) {
-    const struct stint_session *s = r->s;
-    const struct st_config *c = &s->model->config;
+    const struct st_config *c = &r->s->model->config;
     struct st_operands o = {
         .role = ST_INT8_HEAD, .x = input, .n = n, .y = {logits}, .y_row = {c->vocab}};
     ST_TRY(st_op_all(st_op_of(r, ST_UNIT_HEAD), r, &o));
-    if (c->logit_scale != 1.0f)
-        s->kernels.elementwise->scale(c->logit_scale, logits, n * c->vocab, logits);
-    if (c->final_softcap > 0.0f)
-        s->kernels.elementwise->softcap(c->final_softcap, logits, n * c->vocab, logits);
-    if (!all_finite(logits, n * c->vocab))
+    struct logits l = {.run = r, .logits = logits};
+    st_pool_run_ranges(r->group->pool, finish_logits, &l, n * c->vocab, LOGITS_AT_A_TIME);
+    if (l.damaged)
         return st_fail(STINT_E_FORMAT, "the logits are not finite numbers: weights of this model "
                                        "are damaged (NaN or infinite)");
     return STINT_OK;

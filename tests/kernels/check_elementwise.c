@@ -77,9 +77,9 @@ static void integers(const struct st_elementwise *row, size_t n) {
         assert_int_equal(clipped, expected);
         assert_memory_equal(q.data, r.data, n);
         struct kc_array rest = kc_make(n, 1), wanted_rest = kc_make(n, 3);
-        assert_int_equal(row->quantize_two(x, n, 0.9f, (uint8_t)zero, q.data, rest.data),
-                         scalar()->quantize_two(x, n, 0.9f, (uint8_t)zero, r.data,
-                                                wanted_rest.data));
+        assert_int_equal(
+            row->quantize_two(x, n, 0.9f, (uint8_t)zero, q.data, rest.data),
+            scalar()->quantize_two(x, n, 0.9f, (uint8_t)zero, r.data, wanted_rest.data));
         assert_memory_equal(q.data, r.data, n);
         assert_memory_equal(rest.data, wanted_rest.data, n);
         kc_free(&rest, row->name);
@@ -264,6 +264,21 @@ static void layernorm_takes_a_large_mean_away(void **state) {
     }
 }
 
+// The one element that is none, wherever it is.
+static void finite_rows(const struct st_elementwise *row, size_t n) {
+    begin(n, 1e30f);
+    float *x = a.data;
+    assert_true(row->finite(x, n) && scalar()->finite(x, n));
+    for (size_t i = 0; i < n; i++) {
+        float was = x[i];
+        x[i] = (float[]){INFINITY, -INFINITY, NAN}[i % 3];
+        assert_false(row->finite(x, n));
+        assert_false(scalar()->finite(x, n));
+        x[i] = was;
+    }
+    end(n, 0.0f, row->name);
+}
+
 // Blocks of the search, equals in several of them, NaN between.
 static void the_first_of_equal_maxima_wins_in_long_rows(void **state) {
     (void)state;
@@ -288,6 +303,7 @@ static void integers_equal_the_scalar_ones(void **state) {
     (void)state;
     for_each(integers);
     for_each(magnitudes);
+    for_each(finite_rows);
 }
 static void activations_equal_the_scalar_ones(void **state) {
     (void)state;
