@@ -40,8 +40,9 @@ INLINE codes codes_load(const unsigned char *first, const unsigned char *second)
     return _mm512_inserti64x4(v, _mm256_loadu_si256((const void *)second), 1);
 }
 INLINE codes codes_nibbles(const unsigned char *first, const unsigned char *second) {
-    codes v = _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)first));
-    v = _mm512_mask_broadcast_i32x4(v, 0xff00, _mm_loadu_si128((const void *)second));
+    __m256i low = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)first));
+    codes v = _mm512_mask_broadcast_i32x4(_mm512_castsi256_si512(low), 0xff00,
+                                          _mm_loadu_si128((const void *)second));
     return keep(_mm512_srlv_epi64(v, _mm512_setr_epi64(0, 0, 4, 4, 0, 0, 4, 4)), 15);
 }
 INLINE codes codes_low_high(const unsigned char *p) {
@@ -91,6 +92,18 @@ INLINE codes codes_digits(codes v, const uint8_t factor[64]) {
 INLINE wide wide_of_bytes(uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
     __m128i v = _mm_setr_epi32((int)a, (int)b, (int)c, (int)d);
     return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(v));
+}
+#define WIDE_OF_K
+INLINE wide wide_of_k(const unsigned char *b) {
+    const __m128i low_bits = _mm_setr_epi32(0x3f3f3f3f, 0x0f0f0f0f, 0x3f3f3f3f, 0x0f0f0f0f);
+    const __m128i high_bits = _mm_setr_epi32(0, 0x30303030, 0, 0x30303030);
+    const __m512i by = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
+    __m128i v = _mm_loadu_si128((const void *)b);
+    __m128i low = _mm_srlv_epi32(_mm_shuffle_epi32(v, 0xed), _mm_setr_epi32(0, 0, 0, 4));
+    __m128i high = _mm_srlv_epi32(_mm_shuffle_epi32(v, 0xa5), _mm_setr_epi32(0, 2, 0, 2));
+    __m128i six = _mm_or_si128(_mm_and_si128(low, low_bits), _mm_and_si128(high, high_bits));
+    return _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(six)),
+                         _mm512_permutexvar_ps(by, _mm512_castps128_ps512(_mm_cvtph_ps(v))));
 }
 INLINE wide wide_of_signed(const unsigned char *p) {
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const void *)p)));

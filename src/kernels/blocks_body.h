@@ -162,14 +162,20 @@ UNPACK(q3_k) {
     u->minima = wide_times(u->scales, 4.0f, 4.0f);
 }
 
-// Eight scales and eight minima of 6 bits in 12 bytes.
-INLINE void k_scales(const unsigned char *b, struct unpacked *u) {
+#ifndef WIDE_OF_K // an instruction set may have a shorter way
+// Eight scales of 6 bits and eight minima in 12 bytes at b + 4, times the halves before them.
+INLINE wide wide_of_k(const unsigned char *b) {
     uint32_t s[3];
     memcpy(s, b + 4, sizeof s);
     wide six =
         wide_of_bytes(bytes_of(s[0], 0, 63), bytes_of(s[2], 0, 15) | bytes_of(s[0], 6, 3) << 4,
                       bytes_of(s[1], 0, 63), bytes_of(s[2], 4, 15) | bytes_of(s[1], 6, 3) << 4);
-    wide_split(wide_times(six, half_at(b), half_at(b + 2)), &u->scale, &u->minimum);
+    return wide_times(six, half_at(b), half_at(b + 2));
+}
+#endif
+
+INLINE void k_scales(const unsigned char *b, struct unpacked *u) {
+    wide_split(wide_of_k(b), &u->scale, &u->minimum);
 }
 
 UNPACK(q4_k) {

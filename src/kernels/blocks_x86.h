@@ -42,19 +42,25 @@ INLINE halves halves_set1(float x) {
     return _mm256_set1_ps(x);
 }
 
+// Four bytes at p[i * stride], i up to `last` and that one again. Put together outside of the
+// vector units, which would shuffle once for each.
+INLINE uint32_t four_bytes_at(const unsigned char *p, size_t stride, size_t first, size_t last) {
+    uint32_t v = 0;
+    UNROLLED for (size_t i = 0; i < 4; i++) v |= (uint32_t)p[st_min(first + i, last) * stride]
+                                                 << 8 * i;
+    return v;
+}
+
 // st_mxfp4_scale() of the byte at p[i * stride] for i in [0, n), zeros behind them; n in [1, 8].
+// Twice that is the float with this exponent, but for exponent 0, where it is subnormal.
 INLINE halves halves_of_exponents(const unsigned char *p, size_t stride, size_t n) {
-    char e[8];
-    UNROLLED for (size_t i = 0; i < 8; i++) e[i] = (char)p[st_min(i, n - 1) * stride];
-    __m256i v = _mm256_cvtepu8_epi32(
-        _mm_setr_epi8(e[0], e[1], e[2], e[3], e[4], e[5], e[6], e[7], 0, 0, 0, 0, 0, 0, 0, 0));
-    __m256i normal = _mm256_slli_epi32(_mm256_sub_epi32(v, _mm256_set1_epi32(1)), 23);
-    __m256i subnormal = _mm256_sllv_epi32(_mm256_set1_epi32(0x00200000), v);
-    __m256i scale =
-        _mm256_blendv_epi8(normal, subnormal, _mm256_cmpgt_epi32(_mm256_set1_epi32(2), v));
+    uint64_t low = four_bytes_at(p, stride, 0, n - 1), high = four_bytes_at(p, stride, 4, n - 1);
+    __m256i v = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128((int64_t)(high << 32 | low)));
+    v = _mm256_max_epu32(_mm256_slli_epi32(v, 23), _mm256_set1_epi32(0x00400000));
     __m256i there =
         _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-    return _mm256_castsi256_ps(n == 8 ? scale : _mm256_and_si256(scale, there));
+    if (n < 8) v = _mm256_and_si256(v, there);
+    return _mm256_mul_ps(_mm256_castsi256_ps(v), _mm256_set1_ps(0.5f));
 }
 
 // The half at p[i * stride] for i in [0, n), zeros behind them; n in [1, 8].
