@@ -11,7 +11,7 @@
 
 #define NAME(type) st_blocks_##type##_avx512vnni
 
-enum { SIGNED_CODES = false };
+enum { SIGNED_CODES = false, PAIRS_OF_CHUNK = ST_BLOCKS_PARTS / 2 };
 
 typedef __m512i codes;
 typedef __m512 wide;
@@ -162,6 +162,34 @@ INLINE void sums_add_32(sums *sum, const codes *code, halves scale, halves minim
     __m256 scales = _mm256_mul_ps(scale, _mm256_loadu_ps(x->scale));
     sum->of_32 = _mm256_fmadd_ps(parts, scales, sum->of_32);
     sum->of_32 = _mm256_fnmadd_ps(minimum, _mm256_loadu_ps(x->sum), sum->of_32);
+}
+// Two rows of parts of 32: eight sums of the first, then eight of the second.
+#define TWO_ROWS
+typedef __m512 two;
+INLINE two two_zero(void) {
+    return _mm512_setzero_ps();
+}
+INLINE two two_halves(halves first, halves second) {
+    return _mm512_insertf32x8(_mm512_castps256_ps512(first), second, 1);
+}
+INLINE two two_of(const float *p) {
+    return _mm512_broadcast_f32x8(_mm256_loadu_ps(p));
+}
+INLINE two two_add(two sum, const codes *first, const codes *second, two scale, two minimum,
+                   const struct st_blocks_chunk *x) {
+    const __m512i even =
+        _mm512_setr_epi32(0, 8, 1, 9, 2, 10, 3, 11, 16, 24, 17, 25, 18, 26, 19, 27);
+    const __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(4));
+    __m512i a = sixteen_sums(first, PAIRS_OF_CHUNK, x), b = sixteen_sums(second, PAIRS_OF_CHUNK, x);
+    __m512i exact = _mm512_add_epi32(_mm512_permutex2var_epi32(a, even, b),
+                                     _mm512_permutex2var_epi32(a, odd, b));
+    sum = _mm512_fmadd_ps(_mm512_cvtepi32_ps(exact), _mm512_mul_ps(scale, two_of(x->scale)), sum);
+    return _mm512_fnmadd_ps(minimum, two_of(x->sum), sum);
+}
+INLINE void two_split(two sum, sums *first, sums *second) {
+    *first = *second = sums_zero();
+    first->of_32 = _mm512_castps512_ps256(sum);
+    second->of_32 = _mm512_extractf32x8_ps(sum, 1);
 }
 INLINE void sums_add_16(sums *sum, const codes *code, wide scale, wide minimum, size_t n_pairs,
                         const struct st_blocks_chunk *x, int bits) {

@@ -302,17 +302,58 @@ INLINE void one_row(const struct type *t, const unsigned char *w, size_t k,
     for (size_t c = 0; c < n_columns; c++) y[c * y_col] = sums_total(&sum[c], t->by_16);
 }
 
+#ifdef TWO_ROWS
+INLINE void two_rows(const struct type *t, const unsigned char *first, const unsigned char *second,
+                     size_t k, const struct st_blocks_chunk *x, float *y, float *y_second) {
+    size_t n_chunks = st_blocks_chunks(k), whole = k / ST_BLOCKS_CHUNK;
+    two sum = two_zero();
+    sums a, b;
+    for (size_t i = 0; i < whole; i++) {
+        struct unpacked u, v;
+        t->unpack(first + i * t->chunk_bytes, ST_BLOCKS_PARTS, PAIRS, &u);
+        t->unpack(second + i * t->chunk_bytes, ST_BLOCKS_PARTS, PAIRS, &v);
+        prefetch(first + i * t->chunk_bytes, t->chunk_bytes);
+        prefetch(second + i * t->chunk_bytes, t->chunk_bytes);
+        sum = two_add(sum, u.code, v.code, two_halves(u.scale, v.scale),
+                      two_halves(u.minimum, v.minimum), x + i);
+    }
+    two_split(sum, &a, &b);
+    if (t->items < ST_BLOCKS_CHUNK) {
+        size_t n = k % ST_BLOCKS_CHUNK / ST_BLOCKS_PART;
+        add_any_tail(t, first + whole * t->chunk_bytes, n, x + whole, n_chunks, 1, &a);
+        add_any_tail(t, second + whole * t->chunk_bytes, n, x + whole, n_chunks, 1, &b);
+    }
+    *y = sums_total(&a, false);
+    *y_second = sums_total(&b, false);
+}
+#endif
+
+INLINE void pair_of_rows(const struct type *t, const unsigned char *first,
+                         const unsigned char *second, size_t k, const struct st_blocks_chunk *x,
+                         size_t n_columns, float *y, float *y_second, size_t y_col) {
+#ifdef TWO_ROWS
+    if (!t->by_16 && n_columns == 1) {
+        two_rows(t, first, second, k, x, y, y_second);
+        return;
+    }
+#endif
+    one_row(t, first, k, x, n_columns, y, y_col);
+    one_row(t, second, k, x, n_columns, y_second, y_col);
+}
+
 // Rows of a constant number of columns.
 INLINE void stream_rows(const struct type *t, const unsigned char *w, size_t row_bytes,
                         size_t n_rows, size_t k, const struct st_blocks_chunk *x, size_t n_columns,
                         float *y, size_t y_col) {
     size_t half = st_stream_rows(n_rows, row_bytes);
-    for (size_t r = 0; r < half; r++) {
-        one_row(t, w + r * row_bytes, k, x, n_columns, y + r, y_col);
-        one_row(t, w + (half + r) * row_bytes, k, x, n_columns, y + half + r, y_col);
-    }
-    for (size_t r = 2 * half; r < n_rows; r++)
-        one_row(t, w + r * row_bytes, k, x, n_columns, y + r, y_col);
+    size_t r = 0;
+    for (; r < half; r++)
+        pair_of_rows(t, w + r * row_bytes, w + (half + r) * row_bytes, k, x, n_columns, y + r,
+                     y + half + r, y_col);
+    for (r = 2 * half; r + 2 <= n_rows; r += 2)
+        pair_of_rows(t, w + r * row_bytes, w + (r + 1) * row_bytes, k, x, n_columns, y + r,
+                     y + r + 1, y_col);
+    if (r < n_rows) one_row(t, w + r * row_bytes, k, x, n_columns, y + r, y_col);
 }
 
 #include "kernels/blocks_panels.h"
