@@ -7,7 +7,9 @@
 #include "session/linear/rows.h"
 
 enum {
-    MIN_ROWS = 16,     // that a worker takes at a time
+    MIN_ROWS = 16,     // that a worker takes at a time, and bytes, as far as all have some then:
+    MIN_BYTES = 65536, // a stream costs time to begin
+    FAIR_SHARES = 4,   // of a worker
     ALONE_CHUNKS = 32, // of an input, that one thread quantizes as fast as several
 };
 
@@ -64,6 +66,13 @@ static void multiply_range(void *context, size_t from, size_t to, size_t worker)
     st_linears_between(job->first_row, job->n_linears, from, to, multiply, job);
 }
 
+static size_t least_rows(const struct job *job) {
+    size_t n = job->first_row[job->n_linears], widest = 1;
+    size_t fair = n / (FAIR_SHARES * st_pool_threads(job->run->group->pool));
+    for (size_t i = 0; i < job->n_linears; i++) widest = st_max(widest, job->weights[i]->row_bytes);
+    return st_max(MIN_ROWS, st_min(MIN_BYTES / widest, fair));
+}
+
 // Of more columns than the buffers hold, the rows at hand meet all before the next rows come.
 static void run_rows(void *context, const struct st_rows *rows) {
     struct job *job = context;
@@ -76,7 +85,7 @@ static void run_rows(void *context, const struct st_rows *rows) {
         if (!job->quantized) quantize(job);
         job->quantized = job->n == job->n_columns;
         st_pool_run_ranges(job->run->group->pool, multiply_range, job,
-                           job->first_row[job->n_linears], MIN_ROWS);
+                           job->first_row[job->n_linears], least_rows(job));
     }
     job->x = x;
 }
