@@ -23,37 +23,38 @@ static const struct st_layer *layer_of(const struct st_run *r) {
 
 // ---- How fast states learn and fade: [n, 2, heads], decays first
 
-// The places of a head's rate and decay among a token's linears: fused ones are, for each key head,
-// the rates of its value heads and then their decays.
+// The places of a head's rate and decay among a token's: all rates and then all decays, or, fused,
+// for each key head the rates of its value heads and then their decays.
 static size_t place_of(const struct st_run *r, size_t head, bool decay) {
     const struct st_state_shape *shape = shape_of(r);
-    size_t each = shape->n_heads / shape->n_groups;
-    if (!(r->s->model->config.flags & ST_ARCH_FUSED_GATES)) return head;
+    bool fused = (r->s->model->config.flags & ST_ARCH_FUSED_GATES) != 0;
+    size_t each = fused ? shape->n_heads / shape->n_groups : shape->n_heads;
     return head / each * 2 * each + (decay ? each : 0) + head % each;
 }
 
-static void set_gates(const struct st_run *r, size_t row, bool decay) {
+static void set_gates(const struct st_run *r) {
     const struct st_state_weight *w = &layer_of(r)->state;
     size_t n = shape_of(r)->n_heads;
     for (size_t i = 0; i < r->batch->n * n; i++) {
         size_t t = i / n, h = i % n;
-        float x = r->buffers->v[t * row + place_of(r, h, decay)];
+        const float *x = r->buffers->v + 2 * t * n;
         float *gates = r->buffers->state_gates + 2 * t * n;
-        if (decay)
-            gates[h] = expf(w->decay_scale[h] * st_softplus(x + w->decay_bias[h]));
-        else
-            gates[n + h] = 1.0f / (1.0f + expf(-x));
+        float decay = st_softplus(x[place_of(r, h, true)] + w->decay_bias[h]);
+        gates[h] = expf(w->decay_scale[h] * decay);
+        gates[n + h] = 1.0f / (1.0f + expf(-x[place_of(r, h, false)]));
     }
 }
 
-// These linears are small, and a small error in them grows with the text: they run in float.
 static stint_status find_gates(const struct st_run *r) {
     const struct st_state_weight *w = &layer_of(r)->state;
-    struct st_chunk_buffers *b = r->buffers;
-    ST_TRY(st_lone_linear(r, b->normed, r->batch->n, &w->rate, b->v));
-    set_gates(r, w->rate.n_out, false);
-    if (w->decay.data) ST_TRY(st_lone_linear(r, b->normed, r->batch->n, &w->decay, b->v));
-    set_gates(r, w->decay.data ? w->decay.n_out : w->rate.n_out, true);
+    const struct st_linear_weight *const linears[] = {&w->rate, &w->decay};
+    size_t n = shape_of(r)->n_heads;
+    struct st_operands o = {.x = r->buffers->normed,
+                            .n = r->batch->n,
+                            .y = {r->buffers->v, r->buffers->v + n},
+                            .y_row = {2 * n, 2 * n}};
+    ST_TRY(st_lone_linears(r, &o, linears, w->decay.data ? 2 : 1));
+    set_gates(r);
     return STINT_OK;
 }
 

@@ -126,11 +126,16 @@ void st_blocks_lay_out(size_t widest, struct st_chunk_buffers *buffers, struct s
 
 const struct st_op st_op_blocks = {.name = "blocks", .run = run};
 
+stint_status st_lone_linears(const struct st_run *r, const struct st_operands *o,
+                             const struct st_linear_weight *const *weights, size_t n_linears) {
+    return st_runs_in_blocks(r->s->model, r->phase) ? run_some(r, o, o->x, weights, 0, n_linears)
+                                                    : st_float_linears(r, o, weights, n_linears);
+}
+
 stint_status st_lone_linear_rows(const struct st_run *r, const float *x, size_t n,
                                  const struct st_linear_weight *weight, float *y, size_t y_row) {
     struct st_operands o = {.x = x, .n = n, .y = {y}, .y_row = {y_row}};
-    return st_runs_in_blocks(r->s->model, r->phase) ? run_some(r, &o, x, &weight, 0, 1)
-                                                    : st_float_linears(r, &o, &weight, 1);
+    return st_lone_linears(r, &o, &weight, 1);
 }
 
 stint_status st_lone_linear(const struct st_run *r, const float *x, size_t n,

@@ -54,8 +54,10 @@ extern const struct st_op st_op_blocks;
 static inline bool st_runs_in_blocks(const struct stint_model *model, enum st_phase phase) {
     return model->fast && !model->int8.layers && phase == ST_PHASE_DECODE;
 }
-// A linear of no unit, which no package quantizes: routers, latents, projections of embeddings. In
+// Linears of no unit, which no package quantizes: routers, latents, projections of embeddings. In
 // blocks where this phase runs in blocks, else in float. y [n, y_row], or [n, outputs].
+stint_status st_lone_linears(const struct st_run *run, const struct st_operands *operands,
+                             const struct st_linear_weight *const *weights, size_t n_linears);
 stint_status st_lone_linear(const struct st_run *run, const float *x, size_t n,
                             const struct st_linear_weight *weight, float *y);
 stint_status st_lone_linear_rows(const struct st_run *run, const float *x, size_t n,
