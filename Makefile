@@ -7,7 +7,7 @@ JOBS ?= $(shell nproc)
 TEST_JOBS ?= $(shell expr $(JOBS) + 2)
 
 .PHONY: all demo test check asan tsan dev arm fuzz bench install wheel deb clean help bootstrap
-.PHONY: everything hexagon opencl soak coverage memcheck msan
+.PHONY: everything phone hexagon opencl soak coverage memcheck msan
 .PHONY: build/stint
 
 all: build/stint                   ## build the command at build/stint
@@ -56,6 +56,11 @@ arm:                               ## cross-build for 64-bit Arm and test under 
 	cmake --build --preset aarch64 -j $(JOBS)
 	ctest --preset aarch64 -j $(JOBS)
 	@scripts/count_skips build/aarch64
+
+phone:                             ## build/phone/stint, one file without libraries for 64-bit Arm phones
+	@scripts/bootstrap arm
+	@$(MAKE) --no-print-directory build/phone/build.ninja
+	cmake --build --preset phone -j $(JOBS)
 
 hexagon:                           ## the program for Hexagon DSPs, and its tests under qemu
 opencl:                            ## the device for GPUs, and its tests on PoCL

@@ -125,6 +125,8 @@ COVERED = {
     "src/server/models/served.c": MODELS,
     "src/server/models/keeper.c": "tests/server/test_models.c",
     "src/cli/serve_models.c": MODELS,
+    "src/cli/offline.c": "tests/e2e/test_phones_doc.py",
+    "src/cli/edit_absent.c": "tests/e2e/test_phones_doc.py",
     "src/server/api/tokens.c": SERVE,
     "src/server/protocol/anthropic.c": "tests/e2e/test_serve_protocols.py",
     "src/server/protocol/ollama.c": "tests/e2e/test_serve_protocols.py",

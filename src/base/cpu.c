@@ -2,6 +2,7 @@
 // Built for the baseline, without link-time optimisation: what is asked here decides what may run.
 #include "base/cpu.h"
 
+#include "base/big_cores.h"
 #include "base/log.h"
 #include "base/size.h"
 
@@ -216,7 +217,7 @@ static size_t cores_of_quota(void) {
 static size_t cores_of_affinity(void) {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0)
-        return (size_t)CPU_COUNT(&set);
+        return st_big_cores(ST_CORES_FOLDER, &set);
     long n = sysconf(_SC_NPROCESSORS_ONLN); // more cores than a cpu_set_t holds
     return n > 0 ? (size_t)n : 1;
 }

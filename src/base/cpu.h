@@ -41,7 +41,7 @@ void st_cpu_mask(uint64_t allowed);
 // The CPU's own name, e.g. for bench records. Never NULL.
 const char *st_cpu_name(void);
 
-// Cores this process may run on, at least 1.
+// Cores this process may run on, without small ones beside big ones (base/big_cores.h); at least 1.
 size_t st_cpu_cores(void);
 
 // Bytes of the data cache at `level` (1, 2, 3); a cautious guess where the system does not tell.

@@ -54,6 +54,8 @@ static enum st_cli_line_end read_one(struct st_cli_line *line, bool continued) {
         enum st_cli_line_end end = st_cli_edit_read(line->edit, continued, &text, &n);
         if (end != ST_CLI_LINE_TEXT) return end;
     } else {
+        if (line->interactive) fputs(continued ? ". " : "> ", stdout);
+        fflush(stdout);
         ssize_t got = getline(&line->plain, &line->plain_capacity, stdin);
         if (got < 0) return feof(stdin) ? ST_CLI_LINE_END : ST_CLI_LINE_FAILED;
         text = line->plain;

@@ -3,6 +3,7 @@
 
 #include "base/buffer.h"
 #include "base/size.h"
+#include "base/sort.h"
 #include "base/utf8.h"
 #include "constraint/run.h"
 #include "tokenizer/parts.h"
@@ -132,7 +133,7 @@ static stint_status fill(const struct stint_tokenizer *t, struct texts *texts,
     ST_TRY(read_texts(t, texts));
     const char *pool = texts->pool.data;
     size_t n_plain = texts->n_plain;
-    qsort_r(texts->tokens, texts->n, sizeof *texts->tokens, by_text, texts->pool.data);
+    st_sort(texts->tokens, texts->n, sizeof *texts->tokens, by_text, texts->pool.data);
     ST_TRY(build(pool, texts->tokens, n_plain, v->same, &v->plain));
     ST_TRY(build(pool, texts->tokens + n_plain, texts->n - n_plain, v->same, &v->others));
     return order_plain(texts, v);

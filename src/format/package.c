@@ -5,6 +5,7 @@
 
 #include "base/direct.h"
 #include "base/size.h"
+#include "base/sort.h"
 #include "format/neuron_layout.h"
 #include "format/package_layout.h"
 
@@ -336,7 +337,7 @@ static int compare_names(const void *a, const void *b, void *context) {
 
 static stint_status index_names(struct st_package *p) {
     for (size_t i = 0; i < p->n; i++) p->by_name[i] = (uint32_t)i;
-    qsort_r(p->by_name, p->n, sizeof *p->by_name, compare_names, p->sections);
+    st_sort(p->by_name, p->n, sizeof *p->by_name, compare_names, p->sections);
     for (size_t i = 1; i < p->n; i++)
         if (compare_names(&p->by_name[i - 1], &p->by_name[i], p->sections) == 0)
             return st_fail(STINT_E_FORMAT, "section '%s' is there twice",

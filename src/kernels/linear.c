@@ -41,10 +41,12 @@ static bool anything(enum st_dtype dtype, size_t k, size_t n_tokens) {
     return true;
 }
 
+#if defined(__x86_64__)
 static bool quantized(enum st_dtype dtype, size_t k, size_t n_tokens) {
     (void)n_tokens;
     return k % 2 == 0 && st_dtype_traits(dtype)->block_items > 1;
 }
+#endif
 
 const struct st_linear_path st_linear_paths[] = {
 #if defined(__x86_64__)

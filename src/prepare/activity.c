@@ -2,6 +2,7 @@
 #include "prepare/activity.h"
 
 #include "base/size.h"
+#include "base/sort.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -58,5 +59,5 @@ void st_activity_count(struct st_activity *a) {
     for (size_t i = 0; i < ST_NEURON_RATES; i++)
         count_batches(a, (size_t)1 << i, a->rates + i * a->ffn);
     for (size_t i = 0; i < a->ffn; i++) a->order[i] = (int32_t)i;
-    qsort_r(a->order, a->ffn, sizeof *a->order, by_rate, a->rates);
+    st_sort(a->order, a->ffn, sizeof *a->order, by_rate, a->rates);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prepare/outliers.h"
 
+#include "base/sort.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -101,7 +103,7 @@ size_t st_outlier_hot(const struct st_input_stats *stats, uint32_t *order, int32
         order[c] = (uint32_t)c;
         hot[c] = -1;
     }
-    qsort_r(order, stats->n, sizeof *order, by_hits, (void *)(uintptr_t)stats);
+    st_sort(order, stats->n, sizeof *order, by_hits, (void *)(uintptr_t)stats);
     size_t max = (size_t)ceil(ST_HOT_MAX * (double)stats->n);
     for (size_t i = 0; i < max && (double)covered < ST_HOT_COVER * (double)all; i++) {
         covered += st_outlier_hits(stats, order[i]);

@@ -2,6 +2,7 @@
 #include "prepare/plan.h"
 
 #include "base/size.h"
+#include "base/sort.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,7 +79,7 @@ stint_status st_plan_rank(struct st_plan *plan) {
     plan->by_importance = malloc((plan->n + 1) * sizeof *plan->by_importance);
     if (!plan->by_importance) return no_memory();
     for (size_t i = 0; i < plan->n; i++) plan->by_importance[i] = (uint32_t)i;
-    qsort_r(plan->by_importance, plan->n, sizeof *plan->by_importance, by_importance, plan);
+    st_sort(plan->by_importance, plan->n, sizeof *plan->by_importance, by_importance, plan);
     return STINT_OK;
 }
 
