@@ -13,13 +13,14 @@ struct st_allocation {
     uint8_t bits[ST_NESTED_HIGHEST + 1]; // out: at precision [b] of a run
 };
 
-// How many bits a weight may have on average at a precision.
+// How many bits a weight may have on average at a precision, in a model that needs them.
 double st_allocation_budget(unsigned precision);
 // The most bits that a linear gets if `high` is the highest precision.
 unsigned st_allocation_most(unsigned high);
 
 // Sets `bits` of all linears for the precisions [low, high], ascending. Beginning with the lowest
-// number of bits, the next bit goes where it lowers the loss most for the weights that get it.
+// number of bits, the next bit goes where it lowers the loss most for the weights that get it; the
+// linear with most weights gets what leaves the least loss in all.
 // STINT_E_NOMEM.
 stint_status st_allocate_bits(struct st_allocation *linears, size_t n, unsigned low, unsigned high);
 

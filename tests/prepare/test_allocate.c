@@ -104,6 +104,31 @@ static void bits_come_in_their_order(void **state) {
     assert_int_equal(linears[0].bits[4], 5);
 }
 
+// A head of a quarter of all weights gets its bit though others gain more for each weight and would
+// leave too little for it.
+static void a_large_linear_gets_its_turn(void **state) {
+    (void)state;
+    struct st_allocation linears[11];
+    for (size_t i = 0; i < 10; i++) linears[i] = linear_of(75, 0.8);
+    linears[10] = linear_of(250, 2.5);
+    assert_int_equal(st_allocate_bits(linears, 11, 4, 4), STINT_OK);
+    assert_int_equal(linears[10].bits[4], 5);
+}
+
+// What a model loses at the least budget decides whether it gets more.
+static void easy_models_get_the_least(void **state) {
+    (void)state;
+    struct st_allocation easy[MAX], hard[MAX];
+    for (size_t i = 0; i < MAX; i++) {
+        easy[i] = linear_of(100, 0.01);
+        hard[i] = linear_of(100, 1.0);
+    }
+    assert_int_equal(st_allocate_bits(easy, MAX, 4, 4), STINT_OK);
+    assert_int_equal(st_allocate_bits(hard, MAX, 4, 4), STINT_OK);
+    assert_true(st_allocation_mean(easy, MAX, 4) <= 4.5);
+    assert_true(st_allocation_mean(hard, MAX, 4) > 4.6);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(budgets_are_kept_and_bits_never_fall),
@@ -112,6 +137,8 @@ int main(void) {
         cmocka_unit_test(bits_that_gain_nothing_are_not_spent),
         cmocka_unit_test(equal_gains_go_to_the_first),
         cmocka_unit_test(bits_come_in_their_order),
+        cmocka_unit_test(a_large_linear_gets_its_turn),
+        cmocka_unit_test(easy_models_get_the_least),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
