@@ -167,9 +167,68 @@ static bool run_graph(struct dsp *dsp, const struct wire_job *job, uint32_t *n_c
     return true;
 }
 
-bool dsp_run_job(struct dsp *dsp, const struct wire_job *job, uint32_t *n_clipped) {
+// ---- What the host has written, and what it reads
+
+static void sync_at(const struct dsp *dsp, uint32_t offset, uint32_t bytes) {
+    const uint8_t *data = at(dsp, offset);
+    if (data) dsp_sync(data, tile_least(bytes, dsp->memory_bytes - offset));
+}
+
+static void sync_quantized(const struct dsp *dsp, const struct wire_slice *s, uint32_t n_rows,
+                           uint32_t n, bool two_term) {
+    sync_at(dsp, s->offset, n_rows * (two_term ? ST_TWO_TERMS : 1) * row_of(n));
+}
+
+static void sync_linear(const struct dsp *dsp, const struct wire_linear *w) {
+    uint32_t floats = w->packed_rows * (uint32_t)sizeof(float);
+    uint32_t groups = (w->packed_rows + TILE_GROUP - 1) / TILE_GROUP;
+    sync_at(dsp, w->groups, groups * TILE_GROUP * tile_padded_k(w->n_in));
+    sync_at(dsp, w->factor, floats);
+    sync_at(dsp, w->bias, floats);
+}
+
+static void sync_graph(const struct dsp *dsp, const struct wire_job *job, bool before) {
+    const struct wire_graph *g = at(dsp, job->graph);
+    if (!g) return;
+    sync_at(dsp, job->graph, sizeof *g);
+    for (uint32_t i = 0; i < g->n_linears && i < 2; i++) {
+        if (before) sync_linear(dsp, &g->linears[i]);
+        sync_quantized(dsp, i ? &job->quantized : &job->in, job->n_rows, g->linears[i].n_in,
+                       g->linears[i].two_term);
+    }
+    sync_at(dsp, job->floats.offset, job->n_rows * job->floats.row_bytes);
+    sync_at(dsp, job->add_row.offset, job->n_rows * (uint32_t)sizeof(int32_t));
+    if (before && job->add_row.offset) { // rows that add_row names
+        const int32_t *rows = at(dsp, job->add_row.offset);
+        for (uint32_t t = 0; t < job->n_rows; t++)
+            if (rows[t] >= 0)
+                sync_at(dsp, job->add.offset + (uint32_t)rows[t] * job->add.row_bytes,
+                        job->add.row_bytes);
+    }
+    for (uint32_t p = 0; p < WIRE_PARTS; p++)
+        sync_at(dsp, job->out[p].offset, job->n_rows * job->out[p].row_bytes);
+}
+
+static void sync_job(const struct dsp *dsp, const struct wire_job *job, bool before) {
+    if (job->kind == WIRE_GRAPH) {
+        sync_graph(dsp, job, before);
+    } else {
+        sync_at(dsp, job->in.offset, job->n_rows * job->in.row_bytes);
+        sync_quantized(dsp, &job->quantized, job->n_rows, job->n, job->two_term);
+    }
+    sync_at(dsp, job->outliers.offset, (uint32_t)st_outliers_bytes(job->outliers.capacity));
+}
+
+static bool run(struct dsp *dsp, const struct wire_job *job, uint32_t *n_clipped) {
     if (job->kind == WIRE_GRAPH) return run_graph(dsp, job, n_clipped);
     struct st_quantized to = quantized_at(dsp, &job->quantized, job->n, job->two_term);
     return quantize_rows(dsp, job, &job->in, &to, job->n, job->scale,
                          outliers_at(dsp, &job->outliers), n_clipped);
+}
+
+bool dsp_run_job(struct dsp *dsp, const struct wire_job *job, uint32_t *n_clipped) {
+    sync_job(dsp, job, true);
+    bool done = run(dsp, job, n_clipped);
+    sync_job(dsp, job, false);
+    return done;
 }

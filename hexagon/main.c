@@ -1,141 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-// The queue's other end (device/hexagon/wire.h). The memory is file 3; the bell is file 0, both
-// ways. Where the host has gone, the bell's end is read and the program ends.
+// The program as a process under QEMU. The memory is file 3; the bell is file 0, both ways. Where
+// the host has gone, the bell's end is read and the program ends.
 #include "program.h"
 #include "runtime.h"
 
 enum { BELL = 0, MEMORY_FILE = 3 };
 
-// A barrier for both processors: the program's own, and the emulator's host.
-static void fence(void) {
-    static uint32_t word;
-    __atomic_fetch_add(&word, 1, __ATOMIC_SEQ_CST);
-}
-
-static bool open_memory(struct dsp *dsp) {
-    struct wire_queue *queue = dsp_map_shared(MEMORY_FILE, WIRE_MEMORY);
-    if (!queue) return false;
-    uint32_t bytes = queue->host.memory_bytes;
-    bool known = queue->host.magic == WIRE_MAGIC && queue->host.version == WIRE_VERSION &&
-                 queue->host.queue_bytes == sizeof *queue && bytes >= WIRE_MEMORY;
-    dsp_unmap(queue, WIRE_MEMORY);
-    if (!known) return false;
-    dsp->memory = dsp_map_shared(MEMORY_FILE, bytes);
-    if (!dsp->memory) return false;
-    queue = (struct wire_queue *)(void *)dsp->memory;
-    dsp->memory_bytes = bytes;
-    dsp->host = &queue->host;
-    dsp->own = &queue->dsp;
-    return true;
-}
-
-static void ring(void) {
-    const char bell = 1;
-    (void)dsp_write(BELL, &bell, sizeof bell);
-}
-
 // Waits for a bell; false where the host has gone.
-static bool sleep_well(void) {
+static bool wait_for_bell(void) {
     char bells[64];
     return dsp_read(BELL, bells, sizeof bells) > 0;
 }
 
-// Says how a job ended: its sequence is written last.
-static void finish(struct dsp *dsp, uint32_t slot, uint32_t status, uint32_t n_clipped) {
-    volatile struct wire_result *result = &dsp->own->results[slot];
-    result->status = status;
-    result->n_clipped = n_clipped;
-    fence();
-    result->sequence = dsp->host->jobs[slot].sequence;
-    fence();
-    if (dsp->host->waits) ring();
+void dsp_ring(void) {
+    const char bell = 1;
+    (void)dsp_write(BELL, &bell, sizeof bell);
 }
 
-static void write_garbage(struct dsp *dsp) {
-    volatile uint32_t *words = (volatile uint32_t *)dsp->own;
-    uint32_t word = 0x12345679;
-    for (uint32_t i = 0; i < sizeof *dsp->own / sizeof *words; i++)
-        words[i] = word = word * 1664525u + 1013904223u;
-    ring();
+void dsp_sleep(void) {
+    while (wait_for_bell()) continue;
+    dsp_exit(1);
 }
 
-static void write_list(struct dsp *dsp, const volatile struct wire_job *job) {
-    volatile uint32_t *list = (volatile uint32_t *)(dsp->memory + job->outliers.offset);
-    list[0] = list[1] = job->outliers.capacity;
-    for (uint32_t i = 0; i < 3 * job->outliers.capacity; i++) list[2 + i] = 0xfffffff0u - i;
+void dsp_die(void) {
+    dsp_exit(1);
 }
 
-// What a test has asked for in place of the job. True: the job is not to run.
-static bool meet_fault(struct dsp *dsp, uint32_t slot) {
-    const volatile struct wire_job *job = &dsp->host->jobs[slot];
-    bool list = dsp->host->fault == WIRE_LIST && job->sequence > dsp->host->fault_at &&
-                job->outliers.offset && job->outliers.capacity; // the first that has one
-    if (dsp->host->fault_at != job->sequence && !list) return false;
-    switch ((enum wire_fault)dsp->host->fault) {
-    case WIRE_NO_FAULT:
-        return false;
-    case WIRE_FAIL:
-        finish(dsp, slot, WIRE_FAILED, 0);
-        return true;
-    case WIRE_DIE:
-        dsp_exit(1);
-    case WIRE_SPIN:
-        for (;;) fence();
-    case WIRE_SLEEP:
-        while (sleep_well()) continue;
-        dsp_exit(1);
-    case WIRE_GARBAGE:
-        write_garbage(dsp);
-        return true;
-    case WIRE_LIST:
-        if (!job->outliers.offset) return false;
-        write_list(dsp, job);
-        finish(dsp, slot, WIRE_DONE, 0);
-        return true;
-    }
-    return false;
-}
-
-static bool follows_failure(const struct dsp *dsp, const volatile struct wire_job *job) {
-    for (uint32_t i = 0; i < job->n_after && i < WIRE_AFTER; i++)
-        if (dsp->own->results[job->after[i] % WIRE_SLOTS].status != WIRE_DONE) return true;
-    return false;
-}
-
-static void run_slot(struct dsp *dsp, uint32_t slot) {
-    const struct wire_job *job = (const struct wire_job *)&dsp->host->jobs[slot];
-    uint32_t n_clipped = 0;
-    if (meet_fault(dsp, slot)) return;
-    bool runs = dsp->host->canceled[slot] != job->sequence && !follows_failure(dsp, job);
-    if (runs && !dsp_run_job(dsp, job, &n_clipped)) runs = false;
-    finish(dsp, slot, runs ? WIRE_DONE : WIRE_CANCELED, n_clipped);
-}
-
-static void run_all(struct dsp *dsp) {
-    while (dsp->own->tail != dsp->host->head) {
-        fence();
-        uint32_t slot = dsp->host->ring[dsp->own->tail % WIRE_SLOTS] % WIRE_SLOTS;
-        dsp->own->progress++;
-        run_slot(dsp, slot);
-        dsp->own->tail++;
-    }
+void dsp_sync(const volatile void *data, uint32_t bytes) {
+    (void)data, (void)bytes; // the emulated processor has the host's cache
 }
 
 int dsp_main(int n_arguments, char **arguments, char **environment) {
     struct dsp dsp;
     (void)n_arguments, (void)arguments, (void)environment;
-    if (!open_memory(&dsp)) return 1;
-    dsp.own->ready = WIRE_READY;
-    ring();
+    struct wire_queue *queue = dsp_map_shared(MEMORY_FILE, WIRE_MEMORY);
+    if (!queue) return 1;
+    uint32_t bytes = queue->host.memory_bytes;
+    dsp_unmap(queue, WIRE_MEMORY);
+    void *memory = dsp_map_shared(MEMORY_FILE, bytes);
+    if (!memory || !dsp_attach(&dsp, memory, bytes)) return 1;
     for (;;) {
-        run_all(&dsp);
-        dsp.own->sleeps = 1;
-        fence();
-        if (dsp.own->tail == dsp.host->head) {
-            if (!sleep_well()) return 0;
-            dsp.own->wakes++;
-        }
-        dsp.own->sleeps = 0;
-        fence();
+        dsp_drain(&dsp);
+        if (!wait_for_bell()) return 0;
+        dsp.own->wakes++;
     }
 }

@@ -17,4 +17,18 @@ struct dsp {
 // job.c: computes one job. False if it was canceled, or does not fit the memory.
 bool dsp_run_job(struct dsp *dsp, const struct wire_job *job, uint32_t *n_clipped);
 
+// queue.c: takes the memory into use, and says so to the host. False: it is not what was expected.
+bool dsp_attach(struct dsp *dsp, void *memory, uint32_t bytes);
+// Runs all jobs of the ring; then the host rings for the next one.
+void dsp_drain(struct dsp *dsp);
+
+// What main.c or skel.c has: a bell for the host; and for tests, an end of all work and of the
+// program.
+void dsp_ring(void);
+void dsp_sleep(void) __attribute__((noreturn));
+void dsp_die(void) __attribute__((noreturn));
+// What the host has written is seen, what was written here is shown to it. The range must not share
+// lines of the cache with what the host writes meanwhile.
+void dsp_sync(const volatile void *data, uint32_t bytes);
+
 #endif

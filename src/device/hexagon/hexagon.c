@@ -10,8 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+const struct st_hexagon_transport_ops *st_hexagon_transport_find(void) {
+    static const struct st_hexagon_transport_ops *const all[] = {&st_hexagon_fastrpc,
+                                                                 &st_hexagon_process};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i]->present()) return all[i];
+    return NULL;
+}
+
 static bool is_present(void) {
-    return st_hexagon_process.present();
+    return st_hexagon_transport_find() != NULL;
 }
 
 static stint_status no_memory(void) {
@@ -63,9 +71,10 @@ static size_t memory_for(uint64_t limit) {
     return (size_t)st_round_up(WIRE_MEMORY + limit + limit / 8 + (1 << 20), WIRE_MEMORY);
 }
 
-static stint_status start_program(struct hexagon_device *d, const struct settings *settings) {
+static stint_status start_program(struct hexagon_device *d, const struct settings *settings,
+                                  const struct st_hexagon_transport_ops *transport) {
     d->memory_bytes = (uint32_t)memory_for(d->base.caps.memory_limit);
-    ST_TRY(st_hexagon_process.open(d->memory_bytes, &d->transport));
+    ST_TRY(transport->open(d->memory_bytes, &d->transport));
     d->queue = (void *)d->transport->memory;
     struct wire_host *host = &d->queue->host;
     host->magic = WIRE_MAGIC;
@@ -90,10 +99,12 @@ static void close_device(struct st_device *device) {
     pthread_mutex_lock(&device->mutex);
     d->closing = true;
     pthread_cond_broadcast(&d->work);
+    bool works = d->n_running > 0;
     pthread_mutex_unlock(&device->mutex);
-    if (d->transport) d->transport->ops->kill(d->transport); // ends a wait for its bell
+    if (works) d->transport->ops->kill(d->transport);
+    if (d->transport) d->transport->ops->end_waits(d->transport);
     if (d->started) pthread_join(d->thread, NULL);
-    st_hexagon_process.close(d->transport);
+    if (d->transport) d->transport->ops->close(d->transport);
     pthread_cond_destroy(&d->work);
     st_device_end(device);
     free(d);
@@ -104,18 +115,20 @@ static stint_status open_device(const struct st_device_ops *ops,
                                 struct st_device **device) {
     struct settings read;
     ST_TRY(read_settings(settings, &read));
+    const struct st_hexagon_transport_ops *transport = st_hexagon_transport_find();
+    if (!transport) return st_fail(STINT_E_DEVICE, "device 'hexagon': this machine has none");
     struct hexagon_device *d = calloc(1, sizeof *d);
     if (!d) return no_memory();
     st_device_begin(&d->base, ops);
     st_cond_init(&d->work);
-    uint64_t limit = options->memory_limit ? options->memory_limit : ST_HEXAGON_MAX_BYTES;
+    uint64_t limit = options->memory_limit ? options->memory_limit : transport->default_bytes;
     d->base.caps = (struct st_device_caps){.own_processor = true,
                                            .memory_limit = st_min(limit, ST_HEXAGON_MAX_BYTES),
                                            .max_rows = UINT32_MAX};
     d->base.timeout_ms = read.timeout_ms;
     d->patience_ms = read.patience_ms;
     d->exact_acts = st_elementwise_select(st_cpu_flags())->isa != 0;
-    stint_status status = start_program(d, &read);
+    stint_status status = start_program(d, &read, transport);
     if (status == STINT_OK)
         *device = &d->base;
     else
@@ -158,7 +171,7 @@ static stint_status unmap(struct st_mapping *m) {
 
 const struct st_device_ops st_device_hexagon = {
     .name = "hexagon",
-    .what = "a Hexagon DSP with HVX, emulated by qemu-hexagon",
+    .what = "a Hexagon DSP with HVX, of a Snapdragon or emulated by qemu-hexagon",
     .row_scales = true,
     .present = is_present,
     .open = open_device,

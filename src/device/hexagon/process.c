@@ -244,6 +244,8 @@ static void close_transport(struct st_hexagon_transport *t) {
 }
 
 const struct st_hexagon_transport_ops st_hexagon_process = {
+    .name = "process",
+    .default_bytes = (size_t)1 << 31, // of pages that exist once they are written
     .present = is_present,
     .open = open_transport,
     .start = start,
@@ -251,6 +253,7 @@ const struct st_hexagon_transport_ops st_hexagon_process = {
     .wait = wait_for_bell,
     .watch = watch,
     .is_stuck = is_stuck,
+    .end_waits = kill_process,
     .kill = kill_process,
     .close = close_transport,
 };

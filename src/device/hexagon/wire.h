@@ -16,7 +16,7 @@
 enum {
     WIRE_MAGIC = 0x68787374,
     WIRE_READY = 0x64737021, // what the program writes when it has read the host's part
-    WIRE_VERSION = 1,
+    WIRE_VERSION = 2,
     WIRE_SLOTS = 64,
     WIRE_AFTER = 8,
     WIRE_PARTS = 3,
@@ -94,6 +94,7 @@ struct wire_host {
     uint32_t ring[WIRE_SLOTS];
     uint32_t canceled[WIRE_SLOTS]; // sequences
     struct wire_job jobs[WIRE_SLOTS];
+    uint32_t rest[16]; // no line of a cache holds words of both writers
 };
 
 // Written by the program.
@@ -116,9 +117,9 @@ _Static_assert(sizeof(struct wire_linear) == 52 && sizeof(struct wire_graph) == 
 _Static_assert(sizeof(struct wire_job) == 140 && sizeof(struct wire_result) == 16, "wire layout");
 _Static_assert(offsetof(struct wire_host, ring) == 64, "wire layout");
 _Static_assert(offsetof(struct wire_host, jobs) == 576, "wire layout");
-_Static_assert(offsetof(struct wire_queue, dsp) == 9536, "wire layout");
+_Static_assert(offsetof(struct wire_queue, dsp) == 9600, "wire layout");
 _Static_assert(offsetof(struct wire_dsp, results) == 64, "wire layout");
-_Static_assert(sizeof(struct wire_queue) == 10624, "wire layout");
+_Static_assert(sizeof(struct wire_queue) == 10688, "wire layout");
 _Static_assert(sizeof(struct wire_queue) <= WIRE_MEMORY, "the queue lies before the memory");
 
 #endif
