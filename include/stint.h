@@ -439,6 +439,8 @@ typedef struct stint_storage {
     double dense_bytes_per_second; /* weights that a linear of one token goes through */
     double neuron_seconds;         /* to compute one of many neurons; 0: the model has none */
     double seconds;                /* that the measurement took */
+    /* As in stint_memory_info, of a session as it is described in the options; else 0. */
+    double npu_block_seconds, npu_neuron_seconds, cpu_neuron_seconds;
 } stint_storage;
 
 typedef struct stint_storage_options {
@@ -448,6 +450,9 @@ typedef struct stint_storage_options {
     double seconds;              /* approximate time for everything; default 0: 1 */
     stint_progress_fn *progress; /* default NULL: none */
     void *progress_context;
+    /* The session that is planned for. If a second processor computes neurons in it, both are timed
+     * as it would time them, in a session that is opened for this. Default NULL: they are not. */
+    const stint_session_options *session;
 } stint_storage_options;
 
 /* Measures with a model's own first file and weights. storage->size must be set. E_UNSUPPORTED for
@@ -474,6 +479,7 @@ typedef struct stint_memory_plan {
     double read_seconds, compute_seconds, wait_seconds;
     double tokens_per_second; /* without attention, norms and sampling */
     double shadow_columns;    /* read for shadow execution by a token; included in the reads */
+    double on_npu;            /* as in stint_memory_info, if `storage` has the times for it */
 } stint_memory_plan;
 
 /* One layer of a sparse model. All figures but hit_rate are shares of its neurons. */

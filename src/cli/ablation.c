@@ -116,23 +116,39 @@ bool st_cli_ablation(const struct st_cli_command *command, const struct st_cli_c
 static const struct memory_step {
     const char *name;
     uint32_t leave_out;
+    bool hybrid;
 } memory_steps[] = {
     {"neurons read in parts",
-     STINT_LEAVE_BUNDLES | STINT_LEAVE_CACHE | STINT_LEAVE_PIPELINE | STINT_LEAVE_HOT},
-    {"+ bundles", STINT_LEAVE_CACHE | STINT_LEAVE_PIPELINE | STINT_LEAVE_HOT},
-    {"+ cache", STINT_LEAVE_PIPELINE | STINT_LEAVE_HOT},
-    {"+ pipeline", STINT_LEAVE_HOT},
-    {"+ hot clusters", 0},
+     STINT_LEAVE_BUNDLES | STINT_LEAVE_CACHE | STINT_LEAVE_PIPELINE | STINT_LEAVE_HOT, false},
+    {"+ bundles", STINT_LEAVE_CACHE | STINT_LEAVE_PIPELINE | STINT_LEAVE_HOT, false},
+    {"+ cache", STINT_LEAVE_PIPELINE | STINT_LEAVE_HOT, false},
+    {"+ pipeline", STINT_LEAVE_HOT, false},
+    {"+ hot clusters", 0, false},
+    {"+ two processors", 0, true},
 };
 
-// Seconds to decode n tokens one by one; the first pass fills the cache.
-static stint_status time_memory(const struct ablation *a, uint32_t leave_out, double *seconds,
-                                stint_memory_info *info) {
-    enum { PROMPT = 16 };
+// The second processor is the device or the threads that are named, or one thread.
+static stint_session_options memory_options(const struct ablation *a,
+                                            const struct memory_step *step) {
     stint_session_options options = st_cli_session_options(a->common);
+    bool named = options.device != NULL || options.npu_threads != 0 || options.cpu_threads != 0;
+    options.leave_out = step->leave_out;
+    if (!step->hybrid) {
+        options.npu_threads = options.cpu_threads = 0;
+        options.npu_hot = -1;
+    } else if (!named) {
+        options.npu_threads = options.cpu_threads = 1;
+    }
+    return options;
+}
+
+// Seconds to decode n tokens one by one; the first pass fills the cache.
+static stint_status time_memory(const struct ablation *a, const struct memory_step *step,
+                                double *seconds, stint_memory_info *info) {
+    enum { PROMPT = 16 };
+    stint_session_options options = memory_options(a, step);
     stint_session *session = NULL;
     options.n_context = PROMPT + a->n;
-    options.leave_out = leave_out;
     stint_status status = stint_session_open(a->model, &options, &session);
     st_cli_interrupt_watch(session);
     for (uint32_t i = 0; i <= a->n_reps && status == STINT_OK; i++) {
@@ -155,21 +171,22 @@ bool st_cli_memory_ablation(const struct st_cli_command *command,
                             const int32_t *ids, uint32_t n, uint32_t n_reps, json_t *rows) {
     struct ablation a;
     stint_status status = begin(common, model, ids, n, n_reps, &a);
-    if (rows == NULL) printf("%-30s %10s %10s %10s\n", "", "tokens/s", "hit rate", "hidden");
+    if (rows == NULL)
+        printf("%-30s %10s %10s %10s %10s\n", "", "tokens/s", "hit rate", "hidden", "on NPU");
     for (size_t i = 0; i < sizeof memory_steps / sizeof *memory_steps && status == STINT_OK; i++) {
         double seconds[MAX_REPS];
         stint_memory_info info = {.size = sizeof info};
-        status = time_memory(&a, memory_steps[i].leave_out, seconds, &info);
+        status = time_memory(&a, &memory_steps[i], seconds, &info);
         if (status != STINT_OK) break;
         double rate = n / st_cli_median(seconds, a.n_reps);
         if (rows == NULL)
-            printf("%-30s %10.2f %9.1f%% %9.1f%%\n", memory_steps[i].name, rate,
-                   100 * info.hit_rate, 100 * info.hidden_fraction);
+            printf("%-30s %10.2f %9.1f%% %9.1f%% %9.1f%%\n", memory_steps[i].name, rate,
+                   100 * info.hit_rate, 100 * info.hidden_fraction, 100 * info.on_npu);
         else
-            json_array_append_new(rows,
-                                  json_pack("{s:s, s:f, s:f, s:f}", "step", memory_steps[i].name,
-                                            "tokens_per_second", rate, "hit_rate", info.hit_rate,
-                                            "hidden_fraction", info.hidden_fraction));
+            json_array_append_new(rows, json_pack("{s:s, s:f, s:f, s:f, s:f}", "step",
+                                                  memory_steps[i].name, "tokens_per_second", rate,
+                                                  "hit_rate", info.hit_rate, "hidden_fraction",
+                                                  info.hidden_fraction, "on_npu", info.on_npu));
     }
     return end(command, &a, status);
 }

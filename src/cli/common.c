@@ -81,7 +81,8 @@ const struct st_cli_option st_cli_common_rows[] = {
      .min = 1,
      .max = 1024,
      .help = "split prompts: these threads act as the NPU, --cpu-threads as the CPU, each group at "
-             "its own subgraph; without it all threads run one subgraph at a time",
+             "its own subgraph; without it all threads run one subgraph at a time. With --memory: "
+             "these compute hot neurons, --cpu-threads the others",
      .offset = offsetof(struct st_cli_common, npu_threads)},
     {.name = "cpu-threads",
      .kind = ST_CLI_UINT,

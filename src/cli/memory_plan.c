@@ -26,11 +26,13 @@ static json_t *describe_storage(const stint_storage *s) {
         json_array_extend(random, reads);
         json_decref(reads);
     }
-    return json_pack("{s:b, s:I, s:o, s:o, s:f, s:f, s:f}", "direct", s->direct, "file_bytes",
-                     (json_int_t)s->file_bytes, "sequential",
+    return json_pack("{s:b, s:I, s:o, s:o, s:f, s:f, s:f, s:f, s:f, s:f}", "direct", s->direct,
+                     "file_bytes", (json_int_t)s->file_bytes, "sequential",
                      describe_reads(s->sequential_block, s->sequential_per_second, 8), "random",
                      random, "dense_bytes_per_second", s->dense_bytes_per_second, "neuron_seconds",
-                     s->neuron_seconds, "seconds", s->seconds);
+                     s->neuron_seconds, "seconds", s->seconds, "npu_block_seconds",
+                     s->npu_block_seconds, "npu_neuron_seconds", s->npu_neuron_seconds,
+                     "cpu_neuron_seconds", s->cpu_neuron_seconds);
 }
 
 static json_t *describe_plan(const stint_memory_plan *p) {
@@ -47,11 +49,11 @@ static json_t *describe_plan(const stint_memory_plan *p) {
                   (json_int_t)p->hot_clusters, "cluster_neurons", (json_int_t)p->cluster_neurons,
                   "neurons", (json_int_t)p->neurons, "cold_neurons", (json_int_t)p->cold_neurons);
     json_t *expected =
-        json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "hit_rate", p->hit_rate,
-                  "computed", p->computed, "shadow_columns", p->shadow_columns, "bytes_per_token",
-                  p->bytes_per_token, "reads_per_token", p->reads_per_token, "read_seconds",
-                  p->read_seconds, "compute_seconds", p->compute_seconds, "wait_seconds",
-                  p->wait_seconds, "tokens_per_second", p->tokens_per_second);
+        json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "hit_rate", p->hit_rate,
+                  "computed", p->computed, "on_npu", p->on_npu, "shadow_columns", p->shadow_columns,
+                  "bytes_per_token", p->bytes_per_token, "reads_per_token", p->reads_per_token,
+                  "read_seconds", p->read_seconds, "compute_seconds", p->compute_seconds,
+                  "wait_seconds", p->wait_seconds, "tokens_per_second", p->tokens_per_second);
     return json_pack("{s:o, s:o, s:o}", "memory", plan, "pieces", pieces, "expected", expected);
 }
 
@@ -77,6 +79,7 @@ json_t *st_cli_memory_plan(const struct st_cli_command *command, const struct st
     stint_storage_options options = {.size = sizeof options,
                                      .n_threads = common->n_threads,
                                      .device = common->device,
+                                     .session = &session,
                                      .progress = st_cli_progress_show,
                                      .progress_context = &progress};
     json_t *object = NULL;
@@ -129,6 +132,11 @@ static void print_storage(const json_t *storage) {
     st_cli_row("dense linears", "%.1f GB/s", number(storage, "dense_bytes_per_second") * 1e-9);
     if (number(storage, "neuron_seconds") > 0)
         st_cli_row("a neuron", "%.3f us", number(storage, "neuron_seconds") * 1e6);
+    if (number(storage, "cpu_neuron_seconds") > 0)
+        st_cli_row("hot clusters", "%.3f us a neuron; a second processor %.1f us and %.3f us each",
+                   number(storage, "cpu_neuron_seconds") * 1e6,
+                   number(storage, "npu_block_seconds") * 1e6,
+                   number(storage, "npu_neuron_seconds") * 1e6);
 }
 
 static void print_pieces(const json_t *pieces, const json_t *expected) {
@@ -147,6 +155,9 @@ static void print_pieces(const json_t *pieces, const json_t *expected) {
                    number(pieces, "hot_clusters"), 100 * number(pieces, "cold_neurons") / neurons);
     if (neurons > 0)
         st_cli_row("computed", "%.1f %% of the neurons", 100 * number(expected, "computed"));
+    if (number(expected, "on_npu") > 0)
+        st_cli_row("", "%.1f %% of these by a second processor, beside the CPU",
+                   100 * number(expected, "on_npu"));
 }
 
 static void print_plan(const json_t *plan) {

@@ -274,6 +274,7 @@ struct run {
     struct st_clusters part;
     size_t dense; // neurons up to this place are computed, named or not
     bool pipelined;
+    struct st_neuron_ref *refs; // [n_refs] to be computed next
     size_t n_refs, n_ready, n_pending;
 };
 
@@ -292,14 +293,14 @@ static void add_refs(struct run *r, size_t entry, const unsigned char *data, boo
     for (size_t i = 0; i < l->per_entry; i++) {
         size_t place = entry * l->per_entry + i;
         if (place >= l->n || !(all || is_named(r, place))) continue;
-        r->n->refs[r->n_refs++] =
+        r->refs[r->n_refs++] =
             (struct st_neuron_ref){data + i * l->bundle_bytes, (uint32_t)order[place]};
     }
 }
 
 static void compute(struct run *r) {
     r->n->computed += r->n_refs;
-    st_sparse_add(r->sparse, r->pool, r->n->refs, r->n_refs);
+    st_sparse_add(r->sparse, r->pool, r->refs, r->n_refs);
     r->n_refs = 0;
 }
 
@@ -452,9 +453,23 @@ stint_status st_neurons_run(struct st_neurons *n, uint32_t layer, struct st_clus
                     .scores = scores,
                     .layer = layer,
                     .part = part,
+                    .refs = n->refs,
                     .pipelined = pipelined};
     ST_TRY(run_layer(&r));
     give_clusters(&r);
+    return STINT_OK;
+}
+
+stint_status st_neurons_list(struct st_neurons *n, uint32_t layer, struct st_clusters part,
+                             struct st_neuron_ref *refs, size_t *n_refs, uint32_t *end) {
+    struct run r = {.n = n, .layer = layer, .part = part, .refs = refs};
+    uint32_t taken = part.first;
+    while (taken < part.end && take_cluster(&r, taken) != ST_CACHE_NONE) taken++;
+    for (uint32_t c = part.first; c < taken; c++)
+        ST_TRY(use_cluster(&r, c, take_cluster(&r, c), true));
+    n->computed += r.n_refs;
+    *n_refs = r.n_refs;
+    *end = taken;
     return STINT_OK;
 }
 

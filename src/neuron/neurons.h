@@ -70,6 +70,10 @@ struct st_clusters {
 stint_status st_neurons_run(struct st_neurons *neurons, uint32_t layer, struct st_clusters part,
                             const float *scores, struct st_sparse *sparse, struct st_pool *pool,
                             bool pipelined);
+// Takes hot clusters of a layer, in order, as many as find room: [part.first, *end), and lists all
+// their neurons, which stay until st_neurons_run() has run of the layer. STINT_E_IO, E_FORMAT.
+stint_status st_neurons_list(struct st_neurons *neurons, uint32_t layer, struct st_clusters part,
+                             struct st_neuron_ref *refs, size_t *n_refs, uint32_t *end);
 // After a layer's last tokens: lets go of what was expected and not wanted after all.
 void st_neurons_end(struct st_neurons *neurons);
 // Begins to read what these scores name of a layer that will run soon; adds to what is expected of

@@ -23,8 +23,23 @@ void st_sparse_begin(struct st_sparse *s, const uint8_t *x, size_t x_row, uint8_
     for (size_t row = 0; row < ST_TWO_TERMS * n_tokens; row++)
         for (size_t i = 0; i < k; i++)
             s->x[row * k + i] = i < s->layout.width ? x[row * x_row + i] ^ change : 0;
-    memset(s->sums, 0, s->n_threads * ST_SPARSE_ROWS * k * sizeof *s->sums);
+    st_sparse_clear(s);
+}
+
+void st_sparse_clear(struct st_sparse *s) {
+    memset(s->sums, 0, s->n_threads * ST_SPARSE_ROWS * s->layout.k * sizeof *s->sums);
     memset(s->q_sums, 0, s->n_threads * ST_SPARSE_ROWS * sizeof *s->q_sums);
+}
+
+void st_sparse_share(struct st_sparse *s, const struct st_sparse *begun) {
+    struct st_sparse own = *s;
+    *s = *begun;
+    s->n_threads = own.n_threads;
+    s->sums = own.sums;
+    s->q_sums = own.q_sums;
+    s->total = own.total;
+    s->products = own.products;
+    s->n_others = 0;
 }
 
 // Of a cluster on its way.
@@ -157,14 +172,27 @@ struct ending {
     size_t y_row;
 };
 
-// A row of `down` as floats.
-static void end_row(const struct st_sparse *s, size_t row) {
-    const struct st_int8_weight *w = &s->down->weight;
+// The sums of all threads, [k].
+static void join_sums(const struct st_sparse *s, size_t row, int32_t *total) {
     size_t k = s->layout.k;
     int32_t q_sum = 0;
     for (size_t i = 0; i < s->n_threads; i++) q_sum += s->q_sums[i * ST_SPARSE_ROWS + row];
     st_neuron_finish(s->kernel, s->sums + row * k, ST_SPARSE_ROWS * k, s->n_threads, k, q_sum,
-                     s->total + row * k);
+                     total);
+}
+
+// Rows of k, the next of which begins where the outputs of one end.
+const int32_t *st_sparse_sums(struct st_sparse *s) {
+    for (size_t row = 0; row < ST_TWO_TERMS * s->n_tokens; row++)
+        join_sums(s, row, s->total + row * s->down->rows[0]);
+    return s->total;
+}
+
+// A row of `down` as floats.
+static void end_row(const struct st_sparse *s, size_t row) {
+    const struct st_int8_weight *w = &s->down->weight;
+    size_t k = s->layout.k;
+    join_sums(s, row, s->total + row * k);
     for (size_t i = 0; i < s->n_others; i++)
         for (size_t n = 0; n < s->down->rows[0]; n++)
             s->total[row * k + n] += s->others[i][row * s->down->rows[0] + n];

@@ -61,9 +61,15 @@ size_t st_sparse_packed_row(const struct st_linear_op *up, uint32_t neuron, size
 // Begins a block: x [n_tokens, ST_TWO_TERMS], rows x_row apart, holds what `zero` stands for.
 void st_sparse_begin(struct st_sparse *sparse, const uint8_t *x, size_t x_row, uint8_t zero,
                      size_t n_tokens);
+// The same, of the input and with the members of a block that has begun, on other threads.
+void st_sparse_share(struct st_sparse *sparse, const struct st_sparse *begun);
+void st_sparse_clear(struct st_sparse *sparse); // its sums are 0
 // Adds neurons; in any order, and any number of times.
 void st_sparse_add(struct st_sparse *sparse, struct st_pool *pool, const struct st_neuron_ref *refs,
                    size_t n_refs);
+// Instead of an end: the exact sums [2 n_tokens, outputs of `down`], for the others of another
+// block.
+const int32_t *st_sparse_sums(struct st_sparse *sparse);
 // y [n_tokens, y_row] = what `down` gives.
 void st_sparse_end(struct st_sparse *sparse, struct st_pool *pool, float *y, size_t y_row);
 

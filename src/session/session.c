@@ -96,6 +96,13 @@ static bool is_pair(const struct stint_model *model, const char *device) {
     return model->int8.layers && device && strchr(device, '+');
 }
 
+// Under a memory bound threads of one processor and of the other share the neurons of a step.
+static bool is_hybrid(const struct stint_session *s, const stint_session_options *o) {
+    const struct stint_model *m = s->model;
+    return (o->npu_threads || o->cpu_threads) && m->checkpoint.lazy && m->neurons.layers &&
+           !is_pair(m, o->device);
+}
+
 // A split gives each processor threads of its own. Two devices work beside each other only there.
 static stint_status apply_split(const stint_session_options *o, struct stint_session *s) {
     ST_TRY(st_policy_select(o->order, &s->split.policy));
@@ -103,7 +110,7 @@ static stint_status apply_split(const stint_session_options *o, struct stint_ses
         return st_fail(STINT_E_ARG, "threads %u and %u: at most 1024", o->npu_threads,
                        o->cpu_threads);
     bool pair = is_pair(s->model, o->device);
-    s->split.on = o->npu_threads || o->cpu_threads || pair;
+    s->split.on = ((o->npu_threads || o->cpu_threads) && !is_hybrid(s, o)) || pair;
     s->split.n_groups = !s->split.on ? 0 : pair ? 3 : 2;
     for (uint32_t i = 0; i < s->split.n_groups; i++)
         s->split.groups[i].n_threads =
@@ -224,7 +231,8 @@ static stint_status open_bounded(const stint_model *model, const stint_session_o
     if (s->split.on)
         return st_fail(STINT_E_UNSUPPORTED,
                        "prompts cannot be split under a memory bound: leave out --npu-threads and "
-                       "--cpu-threads, and name one device at most");
+                       "--cpu-threads, which are for models with neurons there, and name one "
+                       "device at most");
     struct st_bounded_options o = {.bound = options->memory,
                                    .kv = kv_bytes,
                                    .scratch = scratch_bytes,
@@ -239,6 +247,10 @@ static stint_status attach(const stint_session_options *options, struct stint_se
     struct st_hybrid_options hybrid = {.device = s->group.npu[ST_NPU_DEVICE]->device,
                                        .pool = s->group.pool,
                                        .share = options->npu_hot};
+    if (is_hybrid(s, options)) {
+        hybrid.npu_threads = (uint32_t)st_max(1, options->npu_threads);
+        hybrid.cpu_threads = (uint32_t)st_max(1, options->cpu_threads);
+    }
     return st_bounded_attach(s->bounded, s->group.npu[ST_NPU_HOST]->device, &hybrid);
 }
 

@@ -90,6 +90,11 @@ static void step(stint_session *s, size_t n) {
     }
 }
 
+// Within a quarter of what happened; of next to nothing, of a fiftieth of all.
+static bool is_near(double expected, double read, double all) {
+    return fabs(expected - read) <= fmax(0.25 * read, 0.02 * all);
+}
+
 // Where the bound goes is the same; what a token reads once the caches are full, about.
 static void a_session_does_as_planned(void **state) {
     (void)state;
@@ -112,7 +117,7 @@ static void a_session_does_as_planned(void **state) {
         assert_int_equal(plan.kv_bytes, done.kv_bytes);
         double read = (double)(done.bytes_read - begun.bytes_read) / TOKENS;
         double all = (double)stint_model_bytes_per_token(lazy, 8);
-        if (fabs(read - plan.bytes_per_token) > 0.15 * all)
+        if (!is_near(plan.bytes_per_token, read, all))
             fail_msg("%llu MiB more: expected %.0f bytes a token of %.0f, the session reads %.0f",
                      (unsigned long long)more, plan.bytes_per_token, all, read);
         double reads = (double)(done.reads - begun.reads) / TOKENS;
@@ -121,6 +126,52 @@ static void a_session_does_as_planned(void **state) {
             fail_msg("%llu MiB more: expected %.1f reads a token, the session has %.1f",
                      (unsigned long long)more, plan.reads_per_token, reads);
     }
+}
+
+static const char text[] =
+    "It was a dark and stormy night; the rain fell in torrents, except at occasional intervals, "
+    "when "
+    "it was checked by a violent gust of wind which swept up the streets, rattling along the "
+    "housetops, and fiercely agitating the scanty flame of the lamps that struggled against the "
+    "darkness. He had been told that the old house by the river was empty, and he walked on "
+    "without "
+    "looking round, until he came to the gate. There he stopped, and listened, and heard nothing "
+    "but the water. The door was open. A woman stood in the hall with a candle in her hand, and "
+    "she "
+    "looked at him for a long time before she spoke.";
+
+// With the neurons that a predictor names, in a text like that of the calibration.
+static void predicted_steps_read_as_planned(void **state) {
+    (void)state;
+    enum { MAX_IDS = 400 };
+    int32_t ids[MAX_IDS];
+    size_t n = 0;
+    if (!is_sparse()) return;
+    float *logits = malloc(lazy->config.vocab * sizeof *logits);
+    assert_int_equal(
+        stint_tokenize(stint_model_tokenizer(lazy), text, sizeof text - 1, 0, ids, MAX_IDS, &n),
+        STINT_OK);
+    assert_true(n > 2 * WARM && n < CONTEXT);
+    for (uint64_t more = 2; more < 12; more += 3) {
+        stint_session_options o = options_of(min_memory() + (more << 20));
+        o.leave_out = 0;
+        stint_memory_plan plan = plan_for(o.memory, 0, NULL, NULL);
+        stint_memory_info begun = {.size = sizeof begun}, done = begun;
+        stint_session *s = NULL;
+        assert_int_equal(stint_session_open(lazy, &o, &s), STINT_OK);
+        for (size_t i = 0; i < n; i++) {
+            if (i == 2 * WARM) assert_int_equal(stint_session_memory(s, &begun), STINT_OK);
+            assert_int_equal(stint_session_step(s, &(uint32_t){0}, &ids[i], 1, logits), STINT_OK);
+        }
+        assert_int_equal(stint_session_memory(s, &done), STINT_OK);
+        stint_session_close(s);
+        double read = (double)(done.bytes_read - begun.bytes_read) / (double)(n - 2 * WARM);
+        double all = (double)stint_model_bytes_per_token(lazy, 8);
+        if (!is_near(plan.bytes_per_token, read, all))
+            fail_msg("%llu MiB more: expected %.0f bytes a token of %.0f, the session reads %.0f",
+                     (unsigned long long)more, plan.bytes_per_token, all, read);
+    }
+    free(logits);
 }
 
 static void more_memory_reads_less(void **state) {
@@ -296,6 +347,7 @@ static void no_memory_to_measure_is_an_error(void **state) {
 static int run(const char *name, bool all) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_session_does_as_planned),
+        cmocka_unit_test(predicted_steps_read_as_planned),
         cmocka_unit_test(more_memory_reads_less),
         cmocka_unit_test(time_follows_from_speeds),
         cmocka_unit_test(what_cannot_be_planned),

@@ -8,16 +8,6 @@
 
 #include <string.h>
 
-// The end of the device's part of what is hot for batches of 1 << b rows.
-static uint32_t end_of(const struct st_bounded *r, uint32_t layer, size_t b) {
-    const struct st_neurons *n = &r->neurons;
-    const struct st_hybrid *h = &r->hybrid;
-    uint32_t dense = st_neurons_dense(n, layer, (size_t)1 << b);
-    if (h->share > 0.0f) return (uint32_t)(h->share * (float)dense + 0.5f);
-    return st_hybrid_clusters(&h->rates, st_neurons_expected(n, layer, (size_t)1 << b), dense,
-                              n->plan.cluster_entries * n->model->neurons.layout.per_entry);
-}
-
 // ---- Memory
 
 // The most neurons of a layer that are hot at a time.
@@ -65,7 +55,8 @@ static stint_status open_segments(struct st_bounded *r, struct st_hybrid *h) {
     for (uint32_t i = 0; i < r->neurons.model->config.n_layers; i++) {
         uint32_t first = 0;
         for (size_t b = 0; b < ST_HYBRID_SEGMENTS; b++) {
-            uint32_t end = (uint32_t)st_max(first, end_of(r, i, b));
+            uint32_t end =
+                (uint32_t)st_max(first, st_hybrid_share(&r->neurons, &h->rates, h->share, i, b));
             h->segments[i][b].clusters = (struct st_clusters){first, end};
             ST_TRY(st_hybrid_open_segment(r, i, &h->segments[i][b]));
             first = end;
@@ -74,12 +65,19 @@ static stint_status open_segments(struct st_bounded *r, struct st_hybrid *h) {
     return STINT_OK;
 }
 
+static stint_status open_threads(struct st_bounded *r, const struct st_hybrid_options *o) {
+    ST_TRY(st_hybrid_open_threads(r, o));
+    return o->share > 0.0f ? STINT_OK : st_hybrid_measure(r, r->hybrid.threads.cpu);
+}
+
 stint_status st_hybrid_open(struct st_bounded *r, const struct st_hybrid_options *o) {
     const struct st_device_caps *caps = st_device_caps(o->device);
     struct st_hybrid *h = &r->hybrid;
-    if (!r->sparse || !caps->own_processor || !caps->sums || o->share < 0.0f) return STINT_OK;
-    h->device = o->device;
+    if (!r->sparse || o->share < 0.0f) return STINT_OK;
     h->share = o->share;
+    if (o->npu_threads) return open_threads(r, o);
+    if (!caps->own_processor || !caps->sums) return STINT_OK;
+    h->device = o->device;
     ST_TRY(open_memory(r, h));
     if (h->share > 0.0f) return open_segments(r, h);
     stint_status status = st_hybrid_measure(r, o->pool);
@@ -93,6 +91,7 @@ stint_status st_hybrid_open(struct st_bounded *r, const struct st_hybrid_options
 
 void st_hybrid_close(struct st_bounded *r) {
     struct st_hybrid *h = &r->hybrid;
+    st_hybrid_close_threads(&h->threads);
     for (uint32_t i = 0; h->segments && i < r->neurons.model->config.n_layers; i++)
         for (size_t b = 0; b < ST_HYBRID_SEGMENTS; b++) st_hybrid_drop(&h->segments[i][b]);
     st_mirror_close(&h->mirror);

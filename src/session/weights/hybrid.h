@@ -9,6 +9,7 @@
 #ifndef ST_SESSION_WEIGHTS_HYBRID_H
 #define ST_SESSION_WEIGHTS_HYBRID_H
 
+#include "base/worker.h"
 #include "device/mirror.h"
 #include "neuron/dense.h"
 
@@ -36,10 +37,26 @@ struct st_hybrid_options {
     struct st_device *device; // borrowed until close
     struct st_pool *pool;     // that computes the host's part
     float share;              // as stint_session_options.npu_hot
+    // Not 0: this machine's own threads are the second processor, so many of them, and others
+    // compute the host's part.
+    uint32_t npu_threads, cpu_threads;
+};
+
+// hybrid_threads.c: they compute hot clusters where these lie, in the neurons' cache.
+struct st_hybrid_threads {
+    struct st_worker *worker; // NULL: there are none
+    struct st_pool *npu, *cpu;
+    struct st_device *device; // of the predictors: on the CPU's threads
+    struct st_arena arena;    // what follows
+    struct st_sparse block;
+    struct st_neuron_ref *refs; // [neurons of a layer]
+    size_t n_refs;
+    const int32_t *sums;
 };
 
 struct st_hybrid {
-    struct st_device *device; // NULL: there is no second processor
+    struct st_device *device; // NULL: there is no second processor, or it is threads
+    struct st_hybrid_threads threads;
     float share;
     struct st_hybrid_rates rates;
     struct st_mirror mirror;                                  // of the arena
@@ -69,6 +86,11 @@ stint_status st_hybrid_measure(struct st_bounded *bounded, struct st_pool *pool)
 uint32_t st_hybrid_clusters(const struct st_hybrid_rates *rates, double neurons, uint32_t dense,
                             uint32_t cluster_neurons);
 
+// The end of the device's clusters among those that are hot for batches of 1 << b rows; share: as
+// in struct st_hybrid_options.
+uint32_t st_hybrid_share(const struct st_neurons *neurons, const struct st_hybrid_rates *rates,
+                         float share, uint32_t layer, size_t b);
+
 // hybrid_segment.c: gives the device a segment whose clusters are set, if there are any; it stays
 // without a graph where there is no room. The second call takes it back.
 stint_status st_hybrid_open_segment(struct st_bounded *bounded, uint32_t layer,
@@ -77,6 +99,20 @@ void st_hybrid_drop(struct st_hybrid_segment *segment);
 // Runs a segment alone, of the block that has been set up, with the input x [1, hidden].
 stint_status st_hybrid_try(struct st_bounded *bounded, const float *x,
                            const struct st_hybrid_segment *segment);
+
+// hybrid_threads.c: opens them, and a device for predictors on those of the host's part.
+stint_status st_hybrid_open_threads(struct st_bounded *bounded,
+                                    const struct st_hybrid_options *options);
+void st_hybrid_close_threads(struct st_hybrid_threads *threads);
+// Starts the threads on the clusters [0, *n) of a layer, `n_clusters` or as many as find room.
+// pre: the block has begun
+stint_status st_hybrid_begin_threads(struct st_bounded *bounded, uint32_t layer,
+                                     uint32_t n_clusters, uint32_t *n);
+// Waits for them and adds their sums to the block.
+void st_hybrid_end_threads(struct st_bounded *bounded);
+
+// The threads that compute the host's part of a block.
+struct st_pool *st_hybrid_pool(const struct st_hybrid *hybrid, struct st_pool *all);
 
 // Starts the device on its clusters of a block with the input x [n_tokens, hidden]: [0, *n). 0:
 // there are none, or it failed. pre: the block has begun

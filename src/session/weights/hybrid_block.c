@@ -106,11 +106,20 @@ static stint_status join(struct st_hybrid *h, size_t *n_clipped) {
     return STINT_OK;
 }
 
+// The clusters that threads compute of what is hot for a batch.
+static uint32_t share_of(const struct st_bounded *r, uint32_t layer, size_t n_tokens) {
+    size_t b = 0;
+    while ((size_t)1 << b < n_tokens) b++;
+    return st_hybrid_share(&r->neurons, &r->hybrid.rates, r->hybrid.share, layer, b);
+}
+
 stint_status st_hybrid_begin(const struct st_run *run, const float *x, size_t n_tokens,
                              uint32_t *n) {
     struct st_bounded *r = run->s->bounded;
     struct st_hybrid *h = &r->hybrid;
     *n = 0;
+    if (h->threads.worker)
+        return st_hybrid_begin_threads(r, run->layer, share_of(r, run->layer, n_tokens), n);
     if (!h->device || st_device_is_lost(h->device)) return STINT_OK;
     size_t segments = n_segments(r, run->layer, n_tokens);
     const struct st_hybrid_segment *s = h->segments[run->layer];
@@ -178,6 +187,10 @@ static stint_status take_all(const struct st_run *run, size_t segments) {
 stint_status st_hybrid_end(const struct st_run *run, stint_status host, uint32_t n) {
     struct st_bounded *r = run->s->bounded;
     if (n == 0) return host;
+    if (r->hybrid.threads.worker) {
+        st_hybrid_end_threads(r);
+        return host;
+    }
     if (host != STINT_OK) {
         struct st_error error;
         size_t clipped;

@@ -23,6 +23,14 @@ uint32_t st_hybrid_clusters(const struct st_hybrid_rates *rates, double neurons,
     return n > 0.0 ? (uint32_t)st_min(dense, (size_t)(n / cluster_neurons)) : 0;
 }
 
+uint32_t st_hybrid_share(const struct st_neurons *n, const struct st_hybrid_rates *rates,
+                         float share, uint32_t layer, size_t b) {
+    uint32_t dense = st_neurons_dense(n, layer, (size_t)1 << b);
+    if (share > 0.0f) return (uint32_t)(share * (float)dense + 0.5f);
+    return st_hybrid_clusters(rates, st_neurons_expected(n, layer, (size_t)1 << b), dense,
+                              n->plan.cluster_entries * n->model->neurons.layout.per_entry);
+}
+
 // ---- Measuring
 
 typedef stint_status run_fn(struct st_bounded *bounded, struct st_pool *pool, uint32_t layer,
@@ -40,6 +48,17 @@ static stint_status run_host(struct st_bounded *r, struct st_pool *pool, uint32_
     size_t row = st_int8_padded_k(r->neurons.model->config.hidden) + ST_DEVICE_PAD;
     st_sparse_begin(&r->block, r->prediction.quantized, row, ZERO, 1);
     return st_neurons_run(&r->neurons, layer, s->clusters, NULL, &r->block, pool, true);
+}
+
+static stint_status run_threads(struct st_bounded *r, struct st_pool *pool, uint32_t layer,
+                                const struct st_hybrid_segment *s) {
+    size_t row = st_int8_padded_k(r->neurons.model->config.hidden) + ST_DEVICE_PAD;
+    uint32_t n;
+    (void)pool;
+    st_sparse_begin(&r->block, r->prediction.quantized, row, ZERO, 1);
+    ST_TRY(st_hybrid_begin_threads(r, layer, s->clusters.end, &n));
+    if (n) st_hybrid_end_threads(r);
+    return STINT_OK;
 }
 
 static double median(double *seconds) {
@@ -89,6 +108,7 @@ static void set_up(struct st_bounded *r, uint32_t layer, atomic_size_t *clipped)
 static stint_status time_device(struct st_bounded *r, uint32_t layer, uint32_t n_clusters,
                                 struct st_hybrid_segment *s, double *seconds) {
     *s = (struct st_hybrid_segment){.clusters = {0, n_clusters}};
+    if (r->hybrid.threads.worker) return time_run(r, NULL, layer, s, run_threads, seconds);
     stint_status status = st_hybrid_open_segment(r, layer, s);
     if (status == STINT_OK && !s->graph)
         status = st_fail(STINT_E_LIMIT, "device '%s': no room for a cluster of neurons",
@@ -132,18 +152,21 @@ stint_status st_hybrid_measure(struct st_bounded *r, struct st_pool *pool) {
     atomic_size_t clipped = 0;
     if (dense == 0) return STINT_OK;
     uint64_t computed = n->computed, hits = n->hot.hits, misses = n->hot.misses;
+    uint64_t on_npu = r->hybrid.computed;
     set_up(r, layer, &clipped);
     stint_status status = time_all(r, pool, layer, dense);
     n->computed = computed;
+    r->hybrid.computed = on_npu;
     n->hot.hits = hits;
     n->hot.misses = misses;
     r->block.up = r->block.down = NULL;
     r->block.clipped = NULL;
     if (status == STINT_OK)
         st_log(STINT_LOG_DEBUG,
-               "device '%s': a block takes %.1f us and %.3f us for each neuron; on the host a "
-               "neuron takes %.3f us",
-               st_device_caps(r->hybrid.device)->name, r->hybrid.rates.device_block * 1e6,
-               r->hybrid.rates.device_neuron * 1e6, r->hybrid.rates.host_neuron * 1e6);
+               "%s: a block takes %.1f us and %.3f us for each neuron; on the host a neuron takes "
+               "%.3f us",
+               r->hybrid.device ? st_device_caps(r->hybrid.device)->name : "threads of the NPU",
+               r->hybrid.rates.device_block * 1e6, r->hybrid.rates.device_neuron * 1e6,
+               r->hybrid.rates.host_neuron * 1e6);
     return status;
 }

@@ -26,7 +26,9 @@ struct forecast {
     float *rates;     // [n_layers, n_entries] how often a token uses each
     uint32_t *first;  // [n_layers] entries in hot clusters
     double *misses;   // [n_layers]
-    double *computed; // [n_layers] neurons per token
+    double *computed; // [n_layers] neurons per token,
+    double *on_npu;   // [n_layers] and of these, the second processor's
+    float npu_hot;
     stint_memory_layer *layers;
     struct st_slices_used fixed, experts; // that a token may use
     double slice_misses, expert_misses, dense_bytes;
@@ -86,6 +88,7 @@ static void lay_out(struct forecast *f, struct st_arena *a) {
     f->first = ST_TAKE(a, uint32_t, layers);
     f->misses = ST_TAKE(a, double, layers);
     f->computed = ST_TAKE(a, double, layers);
+    f->on_npu = ST_TAKE(a, double, layers);
 }
 
 static bool predicts(const struct forecast *f, uint32_t layer) {
@@ -134,6 +137,31 @@ static void forecast_layer(struct forecast *f, uint32_t layer, const struct st_c
     out->hit_rate = hot + wanted > 0.0 ? 1.0 - f->misses[layer] / (hot + wanted) : 1.0;
 }
 
+// The clusters that a session would give to a second processor with the same measured times.
+static void forecast_hybrid(struct forecast *f) {
+    const stint_storage *s = &f->storage;
+    const struct st_hybrid_rates rates = {s->npu_block_seconds, s->npu_neuron_seconds,
+                                          s->cpu_neuron_seconds};
+    double on_npu = 0.0, computed = 0.0;
+    if (!(rates.host_neuron > 0.0) || f->npu_hot < 0.0f) return;
+    for (uint32_t i = 0; i < f->model->config.n_layers; i++) {
+        size_t first;
+        struct st_clusters part = {0, st_hybrid_share(&f->neurons, &rates, f->npu_hot, i, 0)};
+        f->on_npu[i] = st_dense_neurons(&f->neurons, part, &first);
+        on_npu += f->on_npu[i];
+        computed += f->computed[i];
+    }
+    f->out.on_npu = computed > 0.0 ? on_npu / computed : 0.0;
+}
+
+// The longer of what both processors take for a layer.
+static double neurons_seconds(const struct forecast *f, uint32_t layer) {
+    const stint_storage *s = &f->storage;
+    double host = (f->computed[layer] - f->on_npu[layer]) * s->neuron_seconds;
+    double device = s->npu_block_seconds + f->on_npu[layer] * s->npu_neuron_seconds;
+    return f->on_npu[layer] > 0.0 ? fmax(host, device) : host;
+}
+
 static void forecast_neurons(struct forecast *f) {
     const struct st_neuron_layout *l = &f->model->neurons.layout;
     const struct st_neurons_plan *p = &f->neurons.plan;
@@ -164,6 +192,7 @@ static void forecast_neurons(struct forecast *f) {
     out->computed = computed / (double)out->neurons;
     out->reads_per_token += missed;
     out->bytes_per_token += missed * (double)l->entry_bytes;
+    forecast_hybrid(f);
 }
 
 // ---- Speeds
@@ -272,7 +301,7 @@ static void forecast_time(struct forecast *f) {
         for (uint32_t i = 0; i < f->model->config.n_layers; i++) {
             missed += f->misses[i];
             out->wait_seconds += -expm1(-f->misses[i]) * random_seconds(s, 1, entry);
-            out->compute_seconds += f->computed[i] * s->neuron_seconds;
+            out->compute_seconds += neurons_seconds(f, i);
         }
         out->read_seconds += missed * random_seconds(s, ST_LOADER_THREADS, entry);
         bytes += predictor_bytes(f) * (all_there ? 1 : 2);
@@ -355,6 +384,7 @@ stint_status stint_session_plan(const stint_model *model, const stint_session_op
     st_schedule_close(&schedule);
     ST_TRY(st_bounded_plan(model, &bound, &f.bounded));
     if (storage) memcpy(&f.storage, storage, st_min(storage->size, sizeof f.storage));
+    f.npu_hot = o.npu_hot;
     f.out.size = plan->size;
     stint_status status = forecast_all(&f);
     if (status == STINT_OK) memcpy(plan, &f.out, st_min(plan->size, sizeof f.out));

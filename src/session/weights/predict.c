@@ -54,8 +54,8 @@ stint_status st_bounded_attach(struct st_bounded *r, struct st_device *device,
         ST_TRY(st_mirror_open(device, r->arena.base, r->arena.used, &r->made.mirror));
     ST_TRY(st_hybrid_open(r, second));
     if (!r->sparse || r->leave_out & STINT_LEAVE_PREDICTOR) return STINT_OK;
-    n->device = device;
-    ST_TRY(st_mirror_open(device, r->arena.base, r->arena.used, &n->mirror));
+    n->device = r->hybrid.threads.worker ? r->hybrid.threads.device : device;
+    ST_TRY(st_mirror_open(n->device, r->arena.base, r->arena.used, &n->mirror));
     for (uint32_t i = 0; i < r->neurons.model->config.n_layers; i++)
         for (int j = 0; j < 2 && r->neurons.model->neurons.layers[i].predicted; j++)
             ST_TRY(compile(r, i, j));
@@ -122,7 +122,8 @@ static stint_status run_host(const struct st_run *run, const float *x, size_t n_
     const struct st_clusters part = {first, r->neurons.plan.n_clusters};
     const float *scores;
     ST_TRY(name_neurons(run, run->layer, x, n_tokens, &scores));
-    return st_neurons_run(&r->neurons, run->layer, part, scores, &r->block, run->group->pool,
+    return st_neurons_run(&r->neurons, run->layer, part, scores, &r->block,
+                          st_hybrid_pool(&r->hybrid, run->group->pool),
                           !(r->leave_out & STINT_LEAVE_PIPELINE));
 }
 

@@ -121,6 +121,12 @@ static stint_status open_dense(struct measuring *m, struct st_pool *pool, struct
         .linear_ops = {*m->linear}, .n_linear_ops = 1, .in_parts = true};
     struct st_device_options options = {.name = m->options.device, .workers = pool};
     ST_TRY(st_device_open(&options, &d->device));
+    if (!st_device_caps(d->device)->host_memory) { // then the host computes what is streamed
+        st_device_close(d->device);
+        d->device = NULL;
+        options.name = "cpu";
+        ST_TRY(st_device_open(&options, &d->device));
+    }
     ST_TRY(st_mirror_open(d->device, m->arena.base, m->arena.used, &d->mirror));
     ST_TRY(st_device_import_weights(d->device, &m->linear->weight, true, &d->weights));
     return st_device_compile(d->device, &subgraph, &d->weights, 1, &d->graph);
@@ -201,6 +207,25 @@ static stint_status measure_neurons(struct measuring *m, struct st_pool *pool) {
     return STINT_OK;
 }
 
+// As a session times its processors when it opens.
+static stint_status measure_processors(struct measuring *m) {
+    const stint_session_options *given = m->options.session;
+    stint_session_options o = {0};
+    stint_memory_info info = {.size = sizeof info};
+    stint_session *s = NULL;
+    if (!given || !m->model->neurons.layers) return STINT_OK;
+    memcpy(&o, given, st_min(given->size, sizeof o));
+    if (o.npu_hot < 0.0f || !(o.device || o.npu_threads || o.cpu_threads)) return STINT_OK;
+    o.npu_hot = 0.0f;
+    ST_TRY(stint_session_open(m->model, &o, &s));
+    stint_status status = stint_session_memory(s, &info);
+    stint_session_close(s);
+    m->out.npu_block_seconds = info.npu_block_seconds;
+    m->out.npu_neuron_seconds = info.npu_neuron_seconds;
+    m->out.cpu_neuron_seconds = info.cpu_neuron_seconds;
+    return status;
+}
+
 // ---- All measurements
 
 // The larger one of a layer's linears that give floats.
@@ -262,6 +287,7 @@ stint_status stint_storage_measure(const stint_model *model, const stint_storage
     m.out.file_bytes = model->checkpoint.maps->bytes;
     stint_status status = measure_all(&m);
     st_arena_close(&m.arena);
+    if (status == STINT_OK) status = measure_processors(&m);
     if (status != STINT_OK) return status;
     m.out.seconds = (double)(st_now_ns() - begun) * 1e-9;
     memcpy(storage, &m.out, st_min(storage->size, sizeof m.out));

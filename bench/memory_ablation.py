@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What each part of a memory-bounded session gains (PowerInfer-2's ablation): rounds of
+`stint bench --ablation --memory`, which runs all rows one after another; medians over the rounds,
+and of the rounds' own ratios to the row before.
+
+    bench/memory_ablation.py MODEL.stint --memory 40M --rounds 7 [-- --npu-threads 1 ...]
+
+What stands behind -- goes to stint bench, e.g. --device sim:speed=N or --predictor off.
+"""
+import argparse
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+
+
+def one_round(options):
+    done = subprocess.run(
+        [options.stint, "bench", options.model, "--ablation", "--json", "-p", "16", "-n",
+         str(options.tokens), "-r", "1", "--memory", options.memory, "--threads",
+         str(options.threads), *options.more], check=True, capture_output=True, text=True)
+    return json.loads(done.stdout)["ablation"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model")
+    parser.add_argument("--memory", required=True)
+    parser.add_argument("--stint", default="build/stint")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--tokens", type=int, default=64)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("more", nargs="*")
+    options = parser.parse_args()
+    rounds = []
+    for number in range(options.rounds):
+        print(f"round {number + 1} of {options.rounds}, load "
+              f"{pathlib.Path('/proc/loadavg').read_text().split()[0]}", file=sys.stderr)
+        rounds.append(one_round(options))
+    print("| | tokens/s | times the row before | hit rate | hidden | on the second processor |")
+    print("|---" * 6 + "|")
+    for i, row in enumerate(rounds[0]):
+        samples = [r[i] for r in rounds]
+        rates = [s["tokens_per_second"] for s in samples]
+        before = [r[i - 1]["tokens_per_second"] for r in rounds]
+        times = f"{statistics.median(b / a for a, b in zip(before, rates)):.2f}" if i else ""
+        shares = (f"{100 * statistics.median(s[key] for s in samples):.0f} %"
+                  for key in ("hit_rate", "hidden_fraction", "on_npu"))
+        print(f"| {row['step']} | {statistics.median(rates):.3g} | {times} | " +
+              " | ".join(shares) + " |")
+
+
+if __name__ == "__main__":
+    main()
