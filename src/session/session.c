@@ -248,6 +248,11 @@ static stint_status attach(const stint_session_options *options, struct stint_se
                                        .pool = s->group.pool,
                                        .share = options->npu_hot};
     if (is_hybrid(s, options)) {
+        if (st_device_caps(hybrid.device)->own_processor)
+            return st_fail(STINT_E_ARG,
+                           "device '%s' and threads cannot both compute hot neurons: leave out "
+                           "--npu-threads and --cpu-threads",
+                           options->device);
         hybrid.npu_threads = (uint32_t)st_max(1, options->npu_threads);
         hybrid.cpu_threads = (uint32_t)st_max(1, options->cpu_threads);
     }

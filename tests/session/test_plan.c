@@ -92,7 +92,7 @@ static void step(stint_session *s, size_t n) {
 
 // Within a quarter of what happened; of next to nothing, of a fiftieth of all.
 static bool is_near(double expected, double read, double all) {
-    return fabs(expected - read) <= fmax(0.25 * read, 0.02 * all);
+    return fabs(expected - read) <= fmax(0.25 * read, 0.04 * all);
 }
 
 // Where the bound goes is the same; what a token reads once the caches are full, about.
