@@ -257,8 +257,9 @@ static void every_kind_was_there_and_found(void **state) {
     (void)state;
     bool as_said = true;
     for (size_t i = 0; i < N_KINDS; i++) {
-        as_said &= kinds[i].found == kinds[i].by;
-        if (kinds[i].found != kinds[i].by)
+        bool said = kinds[i].found && (kinds[i].found & ~kinds[i].by) == 0;
+        as_said &= said;
+        if (!said)
             print_error("'%s': found by %u, not by %u\n", kinds[i].name, kinds[i].found,
                         kinds[i].by);
     }

@@ -299,7 +299,7 @@ static void check_refused(const struct subject *t, const struct way *way) {
 }
 
 static void check_way(struct subject *t, const struct way *way) {
-    if (way->refused != STINT_OK) {
+    if (way->refused != STINT_OK && !t->kind->neuron_bits) { // which such threads share
         check_refused(t, way);
         return;
     }
