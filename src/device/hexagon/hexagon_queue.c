@@ -65,20 +65,26 @@ void st_hexagon_cancel(struct st_device *device, struct st_job *job) {
     pthread_mutex_unlock(&device->mutex);
 }
 
-// With the mutex held: takes a job out of those that run; NULL: none of them has ended.
+// With the mutex held: takes a job out of those that run; NULL: none of them has ended. The program
+// runs them in order, and so they end: who has joined one may drop what those before it used.
 static struct st_job *take_ended(struct hexagon_device *d, struct wire_result *result) {
+    struct st_job *oldest = NULL;
+    uint32_t at = 0;
     bool canceled = false;
     for (uint32_t slot = 0; slot < WIRE_SLOTS; slot++) {
         struct st_job *job = d->running[slot];
-        const struct wire_result *written = &d->queue->dsp.results[slot];
         if (!job) continue;
-        if (d->gone || load(&written->sequence) == job->number) {
-            *result = *written;
-            d->running[slot] = NULL;
-            d->n_running--;
-            return job;
-        }
         canceled = canceled || job->canceled;
+        if (oldest && (int32_t)(job->number - oldest->number) > 0) continue;
+        oldest = job;
+        at = slot;
+    }
+    const struct wire_result *written = &d->queue->dsp.results[at];
+    if (oldest && (d->gone || load(&written->sequence) == oldest->number)) {
+        *result = *written;
+        d->running[at] = NULL;
+        d->n_running--;
+        return oldest;
     }
     if (!canceled) d->cancel_until_ns = 0;
     return NULL;
