@@ -163,6 +163,26 @@ static void integers_are_exact(void **state) {
     each(check_integers);
 }
 
+// Powers of two of MXFP4's blocks, subnormal ones too, with inputs that are as far on the other
+// side of 1. Of the last three, 12 times a scale is not finite.
+static void check_exponents(const struct st_blocks *row, enum st_dtype dtype) {
+    size_t block = st_dtype_traits(dtype)->block_bytes;
+    for (int e = 0; e <= 252 && dtype == ST_DTYPE_MXFP4; e++) {
+        struct product p = make(dtype, 3, K, 1 + (size_t)e % 3);
+        const struct halves inputs = {1, 63, ldexpf(1.0f, e < 220 ? 100 - e : -120)};
+        for (size_t b = 0; b < p.w.bytes; b += block) ((unsigned char *)p.w.data)[b] = (uint8_t)e;
+        set_whole_inputs(&p, &inputs, false, 0);
+        multiply(&p, row);
+        compare_integers(&p, row->name);
+        discard(&p, row->name);
+    }
+}
+
+static void any_exponent_is_exact(void **state) {
+    (void)state;
+    each(check_exponents);
+}
+
 // ---- Floats
 
 // The product of floats with what the inputs were quantized to, and a bound of its roundings: 2^-20
@@ -321,6 +341,7 @@ static void part_sums_are_those_of_the_codes(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(integers_are_exact),
+        cmocka_unit_test(any_exponent_is_exact),
         cmocka_unit_test(any_number_of_columns_is_right),
         cmocka_unit_test(any_shape_is_right),
         cmocka_unit_test(outputs_do_not_depend_on_their_neighbours),
