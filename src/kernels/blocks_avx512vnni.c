@@ -11,7 +11,7 @@
 
 #define NAME(type) st_blocks_##type##_avx512vnni
 
-enum { SIGNED_CODES = false, PAIRS_OF_CHUNK = ST_BLOCKS_PARTS / 2 };
+enum { SIGNED_CODES = false };
 
 typedef __m512i codes;
 typedef __m512 wide;
@@ -176,11 +176,11 @@ INLINE two two_of(const float *p) {
     return _mm512_broadcast_f32x8(_mm256_loadu_ps(p));
 }
 INLINE two two_add(two sum, const codes *first, const codes *second, two scale, two minimum,
-                   const struct st_blocks_chunk *x) {
+                   size_t n_pairs, const struct st_blocks_chunk *x) {
     const __m512i even =
         _mm512_setr_epi32(0, 8, 1, 9, 2, 10, 3, 11, 16, 24, 17, 25, 18, 26, 19, 27);
     const __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(4));
-    __m512i a = sixteen_sums(first, PAIRS_OF_CHUNK, x), b = sixteen_sums(second, PAIRS_OF_CHUNK, x);
+    __m512i a = sixteen_sums(first, n_pairs, x), b = sixteen_sums(second, n_pairs, x);
     __m512i exact = _mm512_add_epi32(_mm512_permutex2var_epi32(a, even, b),
                                      _mm512_permutex2var_epi32(a, odd, b));
     sum = _mm512_fmadd_ps(_mm512_cvtepi32_ps(exact), _mm512_mul_ps(scale, two_of(x->scale)), sum);

@@ -315,7 +315,7 @@ INLINE void two_rows(const struct type *t, const unsigned char *first, const uns
         prefetch(first + i * t->chunk_bytes, t->chunk_bytes);
         prefetch(second + i * t->chunk_bytes, t->chunk_bytes);
         sum = two_add(sum, u.code, v.code, two_halves(u.scale, v.scale),
-                      two_halves(u.minimum, v.minimum), x + i);
+                      two_halves(u.minimum, v.minimum), PAIRS, x + i);
     }
     two_split(sum, &a, &b);
     if (t->items < ST_BLOCKS_CHUNK) {

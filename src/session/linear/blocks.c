@@ -7,9 +7,9 @@
 #include "session/linear/rows.h"
 
 enum {
-    MIN_ROWS = 16,     // that a worker takes at a time, and bytes, as far as all have some then:
-    MIN_BYTES = 65536, // a stream costs time to begin
-    FAIR_SHARES = 4,   // of a worker
+    MIN_ROWS = 16,     // that a worker takes at a time
+    MIN_BYTES = 65536, // the same, because a stream costs time to begin; but fewer where
+    FAIR_SHARES = 4,   // that would leave a worker less than so many turns
     ALONE_CHUNKS = 32, // of an input, that one thread quantizes as fast as several
 };
 
