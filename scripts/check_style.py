@@ -49,6 +49,7 @@ CONFORMANCE = "tests/device/test_conformance.c"
 WALKED = {"src/sched/policies/": "tests/sched/test_schedule.c", "src/device/*/": CONFORMANCE}
 COVERED = {
     "src/base/direct.c": "tests/base/test_loader.c",
+    "src/base/thread_start.c": "tests/base/test_thread.c",
     "src/kernels/linear_tile.c": "tests/kernels/check_linear.c",
     "src/kernels/neuron_levels.c": "tests/kernels/check_neuron.c",
     "src/model/config_state.c": "tests/session/test_state.c",

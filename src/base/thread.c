@@ -13,10 +13,10 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/size.h"
+#include "base/thread_start.h"
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -53,14 +53,6 @@ struct worker {
     size_t index;
 };
 
-static void relax(void) {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
-
 static size_t range_after(const struct loop *l, size_t from) {
     size_t left = l->n_items - from, share = l->shares ? left / l->shares : 0;
     return st_min(left, st_max(l->least, share));
@@ -90,7 +82,7 @@ static uint32_t wait_for_loop(struct st_pool *pool, uint32_t seen) {
     for (unsigned turn = 1;; turn++) {
         uint32_t now = number_of(atomic_load_explicit(&pool->gate, memory_order_acquire));
         if (now != seen) return now;
-        relax();
+        st_thread_relax();
         if (turn % 64 == 0 && st_now_ns() > until) break;
     }
     pthread_mutex_lock(&pool->mutex);
@@ -136,24 +128,11 @@ static void announce(struct st_pool *pool, uint64_t open) {
     pthread_mutex_unlock(&pool->mutex);
 }
 
-// A worker takes no signal that is sent to the process, which would fall to whichever thread lets
-// it through: those are for the program's own threads. Those that a worker's own faults raise stay.
-static int create_deaf_thread(pthread_t *thread, void *argument) {
-    static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGPROF};
-    sigset_t deaf, before;
-    sigfillset(&deaf);
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++) sigdelset(&deaf, own[i]);
-    pthread_sigmask(SIG_SETMASK, &deaf, &before);
-    int error = pthread_create(thread, NULL, work, argument);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error;
-}
-
 static stint_status start_worker(struct st_pool *pool, size_t index, size_t n_threads) {
     struct worker *worker = malloc(sizeof *worker);
     if (!worker) return st_fail(STINT_E_NOMEM, "no memory for a thread");
     *worker = (struct worker){pool, index};
-    int error = create_deaf_thread(&pool->threads[index - 1], worker);
+    int error = st_thread_start(&pool->threads[index - 1], work, worker);
     if (error != 0) {
         free(worker);
         return st_fail(STINT_E_NOMEM,
@@ -208,7 +187,7 @@ static void run(struct st_pool *pool, const struct loop *loop) {
     atomic_fetch_and_explicit(&pool->gate, ~OPEN, memory_order_relaxed);
     for (unsigned turn = 1; atomic_load_explicit(&pool->gate, memory_order_acquire) & INSIDE;
          turn++) {
-        relax();
+        st_thread_relax();
         if (turn % 4096 == 0) sched_yield(); // more threads than cores: let them finish
     }
 }

@@ -3,11 +3,10 @@
 #include "base/worker.h"
 
 #include "base/clock.h"
+#include "base/thread_start.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -24,20 +23,12 @@ struct st_worker {
     void *context;
 };
 
-static void relax(void) {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
-
 // Waits until the state is no longer `from`; returns it.
 static int leave(struct st_worker *w, int from) {
     uint64_t until = st_now_ns() + SPIN_NS;
     int state;
     for (unsigned turn = 1; (state = atomic_load(&w->state)) == from; turn++) {
-        relax();
+        st_thread_relax();
         if (turn % TURNS == 0 && st_now_ns() > until) break;
     }
     if (state != from) return state;
@@ -63,24 +54,12 @@ static void *work(void *argument) {
     return NULL;
 }
 
-// As a pool's workers it takes no signal that is sent to the process.
-static bool start(struct st_worker *w) {
-    static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGPROF};
-    sigset_t deaf, before;
-    sigfillset(&deaf);
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++) sigdelset(&deaf, own[i]);
-    pthread_sigmask(SIG_SETMASK, &deaf, &before);
-    bool ok = pthread_create(&w->thread, NULL, work, w) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return ok;
-}
-
 stint_status st_worker_open(struct st_worker **worker) {
     struct st_worker *w = calloc(1, sizeof *w);
     if (!w) return st_fail(STINT_E_NOMEM, "no memory for a thread");
     pthread_mutex_init(&w->mutex, NULL);
     pthread_cond_init(&w->changed, NULL);
-    if (!start(w)) {
+    if (st_thread_start(&w->thread, work, w) != 0) {
         pthread_cond_destroy(&w->changed);
         pthread_mutex_destroy(&w->mutex);
         free(w);
