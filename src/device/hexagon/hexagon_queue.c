@@ -90,9 +90,10 @@ static struct st_job *take_ended(struct hexagon_device *d, struct wire_result *r
     return NULL;
 }
 
+// Not while it closes: what waits then is told that the program is gone, which may serve others.
 static void lose(struct hexagon_device *d, const char *why) {
     pthread_mutex_lock(&d->base.mutex);
-    bool known = d->gone;
+    bool known = d->gone || d->closing;
     d->gone = true;
     pthread_mutex_unlock(&d->base.mutex);
     if (known) return;
