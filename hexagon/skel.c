@@ -1,27 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program as a shared object that FastRPC loads into a process on a phone's DSP
 // (device/hexagon/fastrpc_api.h). Its one function is called with the number of what is wanted.
-// Jobs run in the queue's own thread, which calls on_packet. What is declared here is what the
-// DSP's system has. Never run on such a DSP; tests/mock_system.c stands in for its system.
-#include "device/hexagon/fastrpc_api.h"
+// Jobs run in the queue's own thread, which calls on_packet. Never run on such a DSP;
+// tests/mock_system.c stands in for its system.
 #include "program.h"
+#include "skel.h"
 
 enum { LINE = 32, UNSUPPORTED = 0x14, BAD_PARAMETER = 0xe };
-enum { OPEN_CALL = 0x00020001, CLOSE_CALL = 0x01000010 }; // with handles out and in
-
-int dspqueue_import(uint64_t id, fastrpc_queue_fn *on_packet, fastrpc_queue_fn *on_error,
-                    void *context, struct fastrpc_queue **queue);
-int dspqueue_close(struct fastrpc_queue *queue);
-int dspqueue_read_noblock(struct fastrpc_queue *queue, uint32_t *flags, uint32_t max_buffers,
-                          uint32_t *n_buffers, struct fastrpc_buffer *buffers, uint32_t max_bytes,
-                          uint32_t *bytes, uint8_t *message);
-int dspqueue_write(struct fastrpc_queue *queue, uint32_t flags, uint32_t n_buffers,
-                   struct fastrpc_buffer *buffers, uint32_t bytes, const uint8_t *message,
-                   uint32_t timeout_us);
-int HAP_mmap_get(int file, void **data, uint64_t *physical);
-int HAP_mmap_put(int file);
-
-int stint_skel_handle_invoke(uint64_t handle, uint32_t call, union fastrpc_argument *arguments);
 
 static struct {
     struct dsp dsp;

@@ -2,25 +2,11 @@
 // Stands in for the DSP's system around skel.c: FastRPC's end, a queue, shared memory. It runs
 // under QEMU as the process that tests/device/mock_cdsprpc.c starts, with the memory as file 3 and
 // the bells as file 0. The call that starts the program is made here, as the host made it there.
-#include "device/hexagon/fastrpc_api.h"
 #include "program.h"
 #include "runtime.h"
+#include "skel.h"
 
-enum { BELL = 0, MEMORY_FILE = 3, OPEN_CALL = 0x00020001, CLOSE_CALL = 0x01000010 };
-enum { QUEUE_NAME = 0x51 };
-
-int stint_skel_handle_invoke(uint64_t handle, uint32_t call, union fastrpc_argument *arguments);
-int dspqueue_import(uint64_t id, fastrpc_queue_fn *on_packet, fastrpc_queue_fn *on_error,
-                    void *context, struct fastrpc_queue **queue);
-int dspqueue_close(struct fastrpc_queue *queue);
-int dspqueue_read_noblock(struct fastrpc_queue *queue, uint32_t *flags, uint32_t max_buffers,
-                          uint32_t *n_buffers, struct fastrpc_buffer *buffers, uint32_t max_bytes,
-                          uint32_t *bytes, uint8_t *message);
-int dspqueue_write(struct fastrpc_queue *queue, uint32_t flags, uint32_t n_buffers,
-                   struct fastrpc_buffer *buffers, uint32_t bytes, const uint8_t *message,
-                   uint32_t timeout_us);
-int HAP_mmap_get(int file, void **data, uint64_t *physical);
-int HAP_mmap_put(int file);
+enum { BELL = 0, MEMORY_FILE = 3, QUEUE_NAME = 0x51 };
 
 struct fastrpc_queue {
     fastrpc_queue_fn *on_packet;

@@ -4,6 +4,7 @@ a small one for what any weights show."""
 import json
 import os
 import pathlib
+import re
 import subprocess
 
 COMMAND = os.environ["STINT_COMMAND"]
@@ -19,6 +20,13 @@ def stint(*arguments, text=None, timeout=PATIENCE, **options):
     """Runs the command; standard input is `text`, never the terminal."""
     return subprocess.run([COMMAND, *map(str, arguments)], input=text or "", capture_output=True,
                           encoding="utf-8", timeout=timeout, check=False, **options)
+
+
+def code_blocks(page, language):
+    """What stands in the fenced blocks of a document."""
+    found = re.findall(rf"^```{language}\n(.*?)^```", page, re.M | re.S)
+    assert found, language
+    return found
 
 
 def stint_json(*arguments, **options):

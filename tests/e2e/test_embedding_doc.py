@@ -9,7 +9,7 @@ import tempfile
 import unittest
 
 from built import BUILD, LIBRARY, call, setting, skip_under_sanitizers
-from command import SOURCE
+from command import SOURCE, code_blocks
 
 PAGE = (SOURCE / "docs/EMBEDDING.md").read_text(encoding="utf-8")
 CC = setting("CMAKE_C_COMPILER") or "cc"
@@ -25,12 +25,6 @@ BODY = """int main(void) {
     return 0;
 }
 """
-
-
-def blocks(language):
-    found = re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.M | re.S)
-    assert found, language
-    return found
 
 
 class Page(unittest.TestCase):
@@ -54,7 +48,7 @@ class Page(unittest.TestCase):
 
     def test_c(self):
         outs = []
-        for i, block in enumerate(blocks("c")):
+        for i, block in enumerate(code_blocks(PAGE, "c")):
             with self.subTest(block=block):
                 source = self.work / f"block{i}.c"
                 whole = block if "main(" in block else BODY % block
@@ -68,10 +62,10 @@ class Page(unittest.TestCase):
         self.assertRegex("".join(outs), r"\d+\.\d MiB\n")
 
     def test_building(self):
-        (self.work / "embed.c").write_text(blocks("c")[0])
-        for block in blocks("sh"):
+        (self.work / "embed.c").write_text(code_blocks(PAGE, "c")[0])
+        for block in code_blocks(PAGE, "sh"):
             self.call("sh", "-ec", block)
-        (self.work / "CMakeLists.txt").write_text(blocks("cmake")[0])
+        (self.work / "CMakeLists.txt").write_text(code_blocks(PAGE, "cmake")[0])
         self.call("cmake", "-S", ".", "-B", "with-cmake", f"-DCMAKE_PREFIX_PATH={self.prefix}",
                   f"-DCMAKE_C_COMPILER={CC}")
         self.call("cmake", "--build", "with-cmake")
@@ -81,7 +75,7 @@ class Page(unittest.TestCase):
 
     def test_python(self):
         source = self.work / "blocks.py"
-        source.write_text("\n".join(blocks("python")))
+        source.write_text("\n".join(code_blocks(PAGE, "python")))
         self.environment |= {"STINT_LIBRARY": str(LIBRARY),
                              "PYTHONPATH": str(SOURCE / "bindings/python")}
         out = self.call(sys.executable, source)

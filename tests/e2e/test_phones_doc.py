@@ -12,7 +12,7 @@ import tempfile
 import unittest
 
 import real_models
-from command import MODEL, PROMPT, QUICKLY, SMALL, SOURCE, stint
+from command import MODEL, PROMPT, QUICKLY, SMALL, SOURCE, code_blocks, stint
 
 BUILD = pathlib.Path(os.environ["STINT_BUILD_DIR"])
 PAGE = (SOURCE / "docs/PHONES.md").read_text(encoding="utf-8")
@@ -37,12 +37,6 @@ shell)
 esac
 """
 NOT_HERE = ("make phone", "cmake --preset android", "cmake --build --preset android")
-
-
-def blocks():
-    found = re.findall(r"^```sh\n(.*?)^```", PAGE, re.M | re.S)
-    assert found
-    return found
 
 
 class Page(unittest.TestCase):
@@ -92,7 +86,7 @@ class Page(unittest.TestCase):
         return done.stdout
 
     def test_commands(self):
-        outs, lines = {}, [line for block in blocks() for line in block.splitlines()]
+        outs, lines = {}, [line for block in code_blocks(PAGE, "sh") for line in block.splitlines()]
         if real_models.SMOLLM2:
             (self.work / "smollm2-135m.gguf").symlink_to(real_models.SMOLLM2)
         for line in lines:

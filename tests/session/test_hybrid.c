@@ -17,27 +17,9 @@ static const struct ts_bounded_variant variants[] = {
     {"hybrid, 4 bits", "models/novels-2-drelu", 4, 512, 0, 0},
 };
 
-enum { MAX_NEURONS = 4096 };
-
-// Trained models of this size have few neurons that are active often: here the first eighth of each
-// layer's is for one row, more are for two, and for four.
-static void make_hot(void) {
-    static float rates[ST_NEURON_RATES * MAX_NEURONS];
-    const struct stint_model *m = ts_bounded.lazy;
-    size_t n = m->neurons.layout.n;
-    assert_true(n <= MAX_NEURONS);
-    for (size_t b = 0; b < ST_NEURON_RATES; b++)
-        for (size_t i = 0; i < n; i++) rates[b * n + i] = i * 8 < n * (b + 1) ? 0.9f : 0.1f;
-    for (uint32_t i = 0; i < m->config.n_layers; i++) m->neurons.layers[i].rates = rates;
-}
-
-static size_t logits_bytes(void) {
-    return TS_BOUNDED_IDS * ts_bounded_vocab() * sizeof(float);
-}
-
 static stint_session *open_with_share(const stint_model *model, const char *device, uint64_t memory,
                                       uint64_t npu_memory, bool predict, float share) {
-    make_hot();
+    ts_bounded_make_hot();
     stint_session_options o = {.size = sizeof o,
                                .n_threads = 2,
                                .n_context = TS_BOUNDED_CONTEXT,
@@ -58,26 +40,19 @@ static stint_session *open_on(const stint_model *model, const char *device, uint
     return open_with_share(model, device, memory, npu_memory, predict, 1.0f);
 }
 
-static void assert_same(stint_session *s, const float *wanted, const char *what) {
-    float *got = calloc(1, logits_bytes());
-    if (ts_bounded_eval(s, got) != STINT_OK) fail_msg("%s: %s", what, stint_error_text());
-    if (memcmp(got, wanted, logits_bytes()) != 0) fail_msg("%s: other bits", what);
-    free(got);
-}
-
 // Without a predictor all neurons are computed, so all ways agree.
 static void host_device_and_both_agree(void **state) {
     (void)state;
     stint_session *s = open_on(ts_bounded.whole, "sim:delay=0", 0, 0, false);
-    assert_same(s, ts_bounded.wanted, "device only");
+    ts_bounded_assert_same(s, ts_bounded.wanted, "device only");
     stint_session_close(s);
     const uint64_t bounds[] = {200 << 20, ts_bounded_min(1)};
     for (size_t i = 0; i < 2; i++) {
         s = open_on(ts_bounded.lazy, NULL, bounds[i], 0, false);
-        assert_same(s, ts_bounded.wanted, "host only");
+        ts_bounded_assert_same(s, ts_bounded.wanted, "host only");
         stint_session_close(s);
         s = open_on(ts_bounded.lazy, "sim", bounds[i], 0, false);
-        assert_same(s, ts_bounded.wanted, "hybrid");
+        ts_bounded_assert_same(s, ts_bounded.wanted, "hybrid");
         assert_true(i || s->bounded->hybrid.computed > 0);
         assert_int_equal(s->npus.faults, 0);
         stint_session_close(s);
@@ -93,12 +68,12 @@ static void the_host_alone(float *logits, uint64_t memory) {
 // What a predictor leaves out is left out by both.
 static void predictions_count_the_same(void **state) {
     (void)state;
-    float *wanted = malloc(logits_bytes());
+    float *wanted = malloc(ts_bounded_logits_bytes());
     const uint64_t bounds[] = {200 << 20, ts_bounded_min(1)};
     for (size_t i = 0; i < 2; i++) {
         the_host_alone(wanted, bounds[i]);
         stint_session *s = open_on(ts_bounded.lazy, "sim:delay=300", bounds[i], 0, true);
-        assert_same(s, wanted, "hybrid");
+        ts_bounded_assert_same(s, wanted, "hybrid");
         assert_true(i || s->bounded->hybrid.computed > 0);
         stint_session_close(s);
     }
@@ -130,13 +105,13 @@ static void a_measured_share_gives_the_same(void **state) {
     } ways[] = {{"sim:delay=0", 0.0f, true, true},
                 {"sim:delay=0,fail=2", 0.0f, false, false},
                 {"sim:delay=0", -1.0f, false, false}};
-    float *wanted = malloc(logits_bytes());
+    float *wanted = malloc(ts_bounded_logits_bytes());
     the_host_alone(wanted, 200 << 20);
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         stint_session *s =
             open_with_share(ts_bounded.lazy, ways[i].device, 200 << 20, 0, true, ways[i].share);
         stint_memory_info info = {.size = sizeof info};
-        assert_same(s, wanted, ways[i].device);
+        ts_bounded_assert_same(s, wanted, ways[i].device);
         assert_int_equal(stint_session_memory(s, &info), STINT_OK);
         assert_int_equal(info.cpu_neuron_seconds > 0.0, ways[i].measured);
         assert_int_equal(s->bounded->hybrid.device != NULL, ways[i].used);
@@ -149,17 +124,17 @@ static void a_measured_share_gives_the_same(void **state) {
 // What the device has no room for, the host computes.
 static void little_memory_of_the_device_is_enough(void **state) {
     (void)state;
-    float *wanted = malloc(logits_bytes());
+    float *wanted = malloc(ts_bounded_logits_bytes());
     the_host_alone(wanted, 200 << 20);
     stint_session *s = open_on(ts_bounded.lazy, "sim:delay=0", 200 << 20, 0, true);
     uint64_t all = st_device_used_bytes(s->group.npu[ST_NPU_DEVICE]->device);
-    assert_same(s, wanted, "hybrid");
+    ts_bounded_assert_same(s, wanted, "hybrid");
     uint64_t computed = s->bounded->hybrid.computed;
     stint_session_close(s);
     uint64_t some = all - all / 8;
     s = open_on(ts_bounded.lazy, "sim:delay=0", 200 << 20, some, true);
     assert_true(st_device_used_bytes(s->group.npu[ST_NPU_DEVICE]->device) <= some);
-    assert_same(s, wanted, "hybrid");
+    ts_bounded_assert_same(s, wanted, "hybrid");
     assert_true(s->bounded->hybrid.computed < computed);
     stint_session_close(s);
     free(wanted);
@@ -170,9 +145,9 @@ static bool survives(const char *fault, int n, const float *wanted) {
     char device[64];
     snprintf(device, sizeof device, "sim:delay=0,%s=%d", fault, n);
     stint_session *s = open_on(ts_bounded.lazy, device, 200 << 20, 0, true);
-    assert_same(s, wanted, device);
+    ts_bounded_assert_same(s, wanted, device);
     bool struck = s->npus.faults > 0;
-    assert_same(s, wanted, "afterwards");
+    ts_bounded_assert_same(s, wanted, "afterwards");
     stint_session_close(s);
     return struck;
 }
@@ -180,11 +155,11 @@ static bool survives(const char *fault, int n, const float *wanted) {
 static void a_failed_job_is_done_by_the_host(void **state) {
     (void)state;
     static const char *const faults[] = {"fail", "oom", "lose", "timeout=5,hang"};
-    float *wanted = malloc(logits_bytes());
+    float *wanted = malloc(ts_bounded_logits_bytes());
     the_host_alone(wanted, 200 << 20);
     int n_jobs = 0;
     stint_session *s = open_on(ts_bounded.lazy, "sim:delay=0", 200 << 20, 0, true);
-    assert_same(s, wanted, "hybrid");
+    ts_bounded_assert_same(s, wanted, "hybrid");
     n_jobs = (int)s->group.npu[ST_NPU_DEVICE]->device->n_submits;
     stint_session_close(s);
     assert_true(n_jobs > 4);
@@ -195,14 +170,14 @@ static void a_failed_job_is_done_by_the_host(void **state) {
 // A device has copies. Where its job fails, the host reads what it has not: the damage is found.
 static void damaged_clusters_are_found(void **state) {
     (void)state;
-    float *wanted = malloc(logits_bytes()), *got = malloc(logits_bytes());
+    float *wanted = malloc(ts_bounded_logits_bytes()), *got = malloc(ts_bounded_logits_bytes());
     static const char *const devices[] = {"sim:delay=0", "sim:delay=0,fail=1"};
     the_host_alone(wanted, 200 << 20);
     for (size_t i = 0; i < 2; i++) {
         stint_session *s = open_on(ts_bounded.lazy, devices[i], 200 << 20, 0, true);
         ts_bounded_flip("layers.0.neurons", 100);
         if (i == 0) {
-            assert_same(s, wanted, "with copies");
+            ts_bounded_assert_same(s, wanted, "with copies");
         } else {
             assert_int_equal(ts_bounded_eval(s, got), STINT_E_FORMAT);
             assert_non_null(strstr(stint_error_text(), "section 'layers.0.neurons'"));
@@ -213,7 +188,7 @@ static void damaged_clusters_are_found(void **state) {
         assert_int_equal(stint_session_open(ts_bounded.lazy, &o, &other), STINT_E_FORMAT);
         assert_non_null(strstr(stint_error_text(), "section 'layers.0.neurons'"));
         ts_bounded_flip("layers.0.neurons", 100);
-        assert_same(s, wanted, "whole again");
+        ts_bounded_assert_same(s, wanted, "whole again");
         stint_session_close(s);
     }
     free(wanted);

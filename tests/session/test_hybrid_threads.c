@@ -16,34 +16,9 @@ static const struct ts_bounded_variant variants[] = {
     {"threads, 4 bits", "models/novels-2-drelu", 4, 512, 0, 0},
 };
 
-enum { MAX_NEURONS = 4096 };
-
-// Trained models of this size have few neurons that are active often: here the first eighth of each
-// layer's is for one row, more are for two, and for four.
-static void make_hot(void) {
-    static float rates[ST_NEURON_RATES * MAX_NEURONS];
-    const struct stint_model *m = ts_bounded.lazy;
-    size_t n = m->neurons.layout.n;
-    assert_true(n <= MAX_NEURONS);
-    for (size_t b = 0; b < ST_NEURON_RATES; b++)
-        for (size_t i = 0; i < n; i++) rates[b * n + i] = i * 8 < n * (b + 1) ? 0.9f : 0.1f;
-    for (uint32_t i = 0; i < m->config.n_layers; i++) m->neurons.layers[i].rates = rates;
-}
-
-static size_t logits_bytes(void) {
-    return TS_BOUNDED_IDS * ts_bounded_vocab() * sizeof(float);
-}
-
-static void assert_same(stint_session *s, const float *wanted, const char *what) {
-    float *got = calloc(1, logits_bytes());
-    if (ts_bounded_eval(s, got) != STINT_OK) fail_msg("%s: %s", what, stint_error_text());
-    if (memcmp(got, wanted, logits_bytes()) != 0) fail_msg("%s: other bits", what);
-    free(got);
-}
-
 static stint_session *open_with_threads(uint64_t memory, uint32_t npu, uint32_t cpu, float share,
                                         bool predict) {
-    make_hot();
+    ts_bounded_make_hot();
     stint_session_options o = {.size = sizeof o,
                                .n_threads = 2,
                                .n_context = TS_BOUNDED_CONTEXT,
@@ -66,7 +41,7 @@ static void threads_give_the_same(void **state) {
         float share;
     } ways[] = {{1, 1, 1.0f}, {2, 1, 0.4f}, {1, 2, 0.0f}, {1, 0, -1.0f}};
     const uint64_t bounds[] = {200 << 20, ts_bounded_min(1)};
-    float *wanted = malloc(logits_bytes());
+    float *wanted = malloc(ts_bounded_logits_bytes());
     for (size_t b = 0; b < 2; b++) {
         stint_session *alone = open_with_threads(bounds[b], 0, 0, 0.0f, true);
         assert_int_equal(ts_bounded_eval(alone, wanted), STINT_OK);
@@ -75,7 +50,7 @@ static void threads_give_the_same(void **state) {
             stint_session *s =
                 open_with_threads(bounds[b], ways[i].npu, ways[i].cpu, ways[i].share, true);
             stint_memory_info info = {.size = sizeof info};
-            assert_same(s, wanted, "threads");
+            ts_bounded_assert_same(s, wanted, "threads");
             assert_int_equal(stint_session_memory(s, &info), STINT_OK);
             if (b == 0 && ways[i].share != 0.0f) // what is measured may be none
                 assert_true((info.on_npu > 0.0) == (ways[i].share > 0.0f));
@@ -84,7 +59,7 @@ static void threads_give_the_same(void **state) {
             stint_session_close(s);
         }
         stint_session *s = open_with_threads(bounds[b], 1, 1, 0.5f, false);
-        assert_same(s, ts_bounded.wanted, "all neurons");
+        ts_bounded_assert_same(s, ts_bounded.wanted, "all neurons");
         stint_session_close(s);
     }
     free(wanted);
@@ -157,7 +132,7 @@ static void both_processors_are_timed_for_a_plan(void **state) {
     stint_storage_options o = {
         .size = sizeof o, .device = session.device, .seconds = 0.02, .session = &session};
     stint_storage storage = {.size = sizeof storage};
-    make_hot();
+    ts_bounded_make_hot();
     if (stint_storage_measure(ts_bounded.lazy, &o, &storage) != STINT_OK)
         fail_msg("%s", stint_error_text());
     assert_true(storage.cpu_neuron_seconds > 0.0 && storage.npu_block_seconds >= 0.0);

@@ -121,6 +121,28 @@ static int close_models(void **state) {
     return 0;
 }
 
+size_t ts_bounded_logits_bytes(void) {
+    return TS_BOUNDED_IDS * ts_bounded_vocab() * sizeof(float);
+}
+
+void ts_bounded_assert_same(stint_session *s, const float *wanted, const char *what) {
+    float *got = calloc(1, ts_bounded_logits_bytes());
+    if (ts_bounded_eval(s, got) != STINT_OK) fail_msg("%s: %s", what, stint_error_text());
+    if (memcmp(got, wanted, ts_bounded_logits_bytes()) != 0) fail_msg("%s: other bits", what);
+    free(got);
+}
+
+void ts_bounded_make_hot(void) {
+    enum { MAX_NEURONS = 4096 };
+    static float rates[ST_NEURON_RATES * MAX_NEURONS];
+    const struct stint_model *m = ts_bounded.lazy;
+    size_t n = m->neurons.layout.n;
+    assert_true(n <= MAX_NEURONS);
+    for (size_t b = 0; b < ST_NEURON_RATES; b++)
+        for (size_t i = 0; i < n; i++) rates[b * n + i] = i * 8 < n * (b + 1) ? 0.9f : 0.1f;
+    for (uint32_t i = 0; i < m->config.n_layers; i++) m->neurons.layers[i].rates = rates;
+}
+
 // The mean of many steps: what is read ahead may arrive in the step before its own or in its own.
 uint64_t ts_bounded_step_bytes(stint_session *s, unsigned precision, uint32_t sequence) {
     enum { BEFORE = 4, STEPS = TS_BOUNDED_STEPS - BEFORE };

@@ -34,7 +34,8 @@ int ts_bounded_run(const struct ts_bounded_variant *variant, bool laws,
                    const struct CMUnitTest *tests, size_t n);
 
 size_t ts_bounded_vocab(void);
-const char *ts_bounded_source(void); // the path of the variant's model
+size_t ts_bounded_logits_bytes(void); // of what ts_bounded_eval() writes
+const char *ts_bounded_source(void);  // the path of the variant's model
 bool ts_bounded_is_nested(void);
 const char *ts_bounded_schedule(void); // NULL: of a variant without nested weights
 
@@ -44,6 +45,13 @@ stint_session *ts_bounded_session(const stint_model *model, uint64_t memory, boo
 
 // From an empty sequence 0: a prompt, then batches of tokens, then single ones; logits of all.
 stint_status ts_bounded_eval(stint_session *s, float *logits);
+
+// Fails unless ts_bounded_eval() gives these bits.
+void ts_bounded_assert_same(stint_session *s, const float *wanted, const char *what);
+
+// Trained models of this size have few neurons that are active often: here the first eighth of each
+// layer's is for one row, more are for two, and for four.
+void ts_bounded_make_hot(void);
 
 // The bytes that a step of one token reads once slices have settled; takes this many steps.
 enum { TS_BOUNDED_STEPS = 20 };
