@@ -22,9 +22,11 @@ bool dsp_attach(struct dsp *dsp, void *memory, uint32_t bytes);
 // Runs all jobs of the ring; then the host rings for the next one.
 void dsp_drain(struct dsp *dsp);
 
-// What main.c or skel.c has: a bell for the host; and for tests, an end of all work and of the
-// program.
+// What main.c or skel.c has: a bell for the host; a clock that wraps; and for tests, an end of all
+// work and of the program.
 void dsp_ring(void);
+extern const uint32_t dsp_clock_hz;
+uint32_t dsp_ticks(void);
 void dsp_sleep(void) __attribute__((noreturn));
 void dsp_die(void) __attribute__((noreturn));
 // What the host has written is seen, what was written here is shown to it. The range must not share

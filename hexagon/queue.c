@@ -18,6 +18,7 @@ bool dsp_attach(struct dsp *dsp, void *memory, uint32_t bytes) {
         bytes < WIRE_MEMORY)
         return false;
     *dsp = (struct dsp){memory, bytes, &queue->host, &queue->dsp};
+    dsp->own->clock_hz = dsp_clock_hz;
     dsp->own->ready = WIRE_READY;
     dsp_sync(dsp->own, sizeof *dsp->own);
     dsp_ring();
@@ -25,10 +26,12 @@ bool dsp_attach(struct dsp *dsp, void *memory, uint32_t bytes) {
 }
 
 // Says how a job ended: its sequence is written last.
-static void finish(struct dsp *dsp, uint32_t slot, uint32_t status, uint32_t n_clipped) {
+static void finish(struct dsp *dsp, uint32_t slot, uint32_t status, uint32_t n_clipped,
+                   uint32_t ticks) {
     volatile struct wire_result *result = &dsp->own->results[slot];
     result->status = status;
     result->n_clipped = n_clipped;
+    result->ticks = ticks;
     fence();
     dsp_sync(result, sizeof *result); // seen before its sequence
     result->sequence = dsp->host->jobs[slot].sequence;
@@ -63,7 +66,7 @@ static bool meet_fault(struct dsp *dsp, uint32_t slot) {
     case WIRE_NO_FAULT:
         return false;
     case WIRE_FAIL:
-        finish(dsp, slot, WIRE_FAILED, 0);
+        finish(dsp, slot, WIRE_FAILED, 0, 0);
         return true;
     case WIRE_DIE:
         dsp_die();
@@ -77,7 +80,7 @@ static bool meet_fault(struct dsp *dsp, uint32_t slot) {
     case WIRE_LIST:
         if (!job->outliers.offset) return false;
         write_list(dsp, job);
-        finish(dsp, slot, WIRE_DONE, 0);
+        finish(dsp, slot, WIRE_DONE, 0, 0);
         return true;
     }
     return false;
@@ -91,11 +94,11 @@ static bool follows_failure(const struct dsp *dsp, const volatile struct wire_jo
 
 static void run_slot(struct dsp *dsp, uint32_t slot) {
     const struct wire_job *job = (const struct wire_job *)&dsp->host->jobs[slot];
-    uint32_t n_clipped = 0;
+    uint32_t n_clipped = 0, begun = dsp_ticks();
     if (meet_fault(dsp, slot)) return;
     bool runs = dsp->host->canceled[slot] != job->sequence && !follows_failure(dsp, job);
     if (runs && !dsp_run_job(dsp, job, &n_clipped)) runs = false;
-    finish(dsp, slot, runs ? WIRE_DONE : WIRE_CANCELED, n_clipped);
+    finish(dsp, slot, runs ? WIRE_DONE : WIRE_CANCELED, n_clipped, dsp_ticks() - begun);
 }
 
 static void run_all(struct dsp *dsp) {

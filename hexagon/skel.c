@@ -20,6 +20,15 @@ void dsp_ring(void) {
                          (const uint8_t *)&bell, 0);
 }
 
+// The counter that all processors of the chip share.
+const uint32_t dsp_clock_hz = 19200000;
+
+uint32_t dsp_ticks(void) {
+    uint32_t ticks;
+    __asm__ volatile("%0 = utimerlo" : "=r"(ticks) : : "memory");
+    return ticks;
+}
+
 void dsp_die(void) {
     __builtin_trap();
 }

@@ -550,6 +550,8 @@ typedef struct stint_prefill_info {
     double bubble_rate;    /* share of the time in which the busiest of them was idle */
     const char *order;     /* execution order of a split prefill, else NULL. Static */
     double second_seconds; /* busy time of the second of two devices; npu_seconds is the first's */
+    /* The same of the prefill as it runs by the clocks of emulated devices; 0: there are none. */
+    double clock_seconds, clock_bubble_rate;
 } stint_prefill_info;
 
 /* Fills *info, whose size must be set, with the last prompt's prefill; zeros before the first. */

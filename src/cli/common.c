@@ -310,6 +310,14 @@ json_t *st_cli_schedule(const stint_session *session) {
         json_decref(json);
         return NULL;
     }
+    if (json != NULL && info.clock_seconds > 0.0) {
+        json_t *clock = json_pack("{s:f, s:f}", "seconds", info.clock_seconds, "bubble_rate",
+                                  info.clock_bubble_rate);
+        if (json_object_set_new(json, "device_clock", clock) != 0) {
+            json_decref(json);
+            return NULL;
+        }
+    }
     return json;
 }
 

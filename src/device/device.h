@@ -44,6 +44,7 @@ struct st_device_caps {
     bool own_processor;    // computes beside the host's threads: a submit does not wait
     bool row_scales;       // quantizes each row of an input with a scale of its own
     bool sums;             // runs graphs that end in exact sums (ST_EPILOGUE_SUMS)
+    bool virtual_clock;    // st_job_result.device_ns is time of a processor that is emulated here
     uint64_t memory_limit; // bytes of allocated buffers and weights; 0: none
     size_t max_rows;       // of one submit
 };

@@ -29,12 +29,15 @@ struct st_executor {
 static void run_node(struct st_executor *e, uint32_t node) {
     const struct st_execution *run = e->run;
     pthread_mutex_unlock(&e->lock);
+    struct st_node_time time = {0};
     uint64_t begin = st_now_ns();
-    stint_status status = run->fn(run->context, &run->dag->nodes[node]);
+    stint_status status = run->fn(run->context, &run->dag->nodes[node], &time);
     uint64_t end = st_now_ns();
     pthread_mutex_lock(&e->lock);
-    run->timeline->events[run->timeline->n++] = st_timeline_event(
-        run->dag, node, (double)(begin - e->begun) * 1e-9, (double)(end - e->begun) * 1e-9);
+    struct st_event *event = &run->timeline->events[run->timeline->n++];
+    *event = st_timeline_event(run->dag, node, (double)(begin - e->begun) * 1e-9,
+                               (double)(end - e->begun) * 1e-9);
+    event->time = time;
     if (status == STINT_OK) {
         st_schedule_done(run->schedule, node);
     } else if (!e->failed) {

@@ -9,7 +9,9 @@
 struct st_executor;
 
 // Runs one node on the thread of its processor. The results of the nodes that it needs are visible.
-typedef stint_status st_node_fn(void *context, const struct st_node *node);
+// time: zeros, for what devices say.
+typedef stint_status st_node_fn(void *context, const struct st_node *node,
+                                struct st_node_time *time);
 
 // Processor 0 runs on the thread that calls st_executor_run(). Each other processor has a thread of
 // its own, which sleeps between runs.

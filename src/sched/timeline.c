@@ -48,6 +48,20 @@ void st_timeline_simulate(struct st_schedule *schedule, const struct st_dag *dag
     while (advance(&c, schedule, timeline));
 }
 
+bool st_timeline_replay(struct st_schedule *schedule, struct st_dag *dag,
+                        const struct st_policy *policy, const struct st_timeline *timeline,
+                        struct st_timeline *replay) {
+    bool differs = false;
+    for (uint32_t i = 0; i < timeline->n; i++) {
+        const struct st_event *e = &timeline->events[i];
+        dag->nodes[e->node].seconds = fmaxf(0.0f, (float)(e->end - e->begin) - e->time.excess);
+        differs = differs || fabsf(e->time.excess) > 0.0f;
+    }
+    replay->n = 0;
+    if (differs) st_timeline_simulate(schedule, dag, policy, replay);
+    return differs;
+}
+
 static double simulated_seconds(struct st_schedule *schedule, const struct st_dag *dag,
                                 const struct st_policy *policy, struct st_timeline *timeline) {
     st_timeline_simulate(schedule, dag, policy, timeline);
@@ -66,7 +80,13 @@ const struct st_policy *st_timeline_settle(struct st_schedule *schedule, const s
 struct st_event st_timeline_event(const struct st_dag *dag, uint32_t node, double begin,
                                   double end) {
     const struct st_node *n = &dag->nodes[node];
-    return (struct st_event){node, n->chunk, n->layer, n->kind, n->processor, begin, end};
+    return (struct st_event){.node = node,
+                             .chunk = n->chunk,
+                             .layer = n->layer,
+                             .kind = n->kind,
+                             .processor = n->processor,
+                             .begin = begin,
+                             .end = end};
 }
 
 struct st_timeline_sums st_timeline_add_up(const struct st_timeline *timeline) {

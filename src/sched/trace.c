@@ -9,28 +9,37 @@ const char *st_trace_kind(uint8_t kind) {
     return kind == ST_SUBGRAPH_SHADOW ? "shadow" : st_subgraphs[kind].name;
 }
 
-static void write_event(FILE *file, const struct st_event *e) {
+static void write_event(FILE *file, int process, const struct st_event *e) {
     const char *kind = st_trace_kind(e->kind);
     fprintf(file,
-            ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%u,\"name\":\"%s\",\"cat\":\"%s\",\"ts\":%.3f,"
-            "\"dur\":%.3f,\"args\":{\"chunk\":%u,\"layer\":%u}}",
-            e->processor + 1u, kind, e->processor == ST_PROCESSOR_CPU ? "cpu" : "npu",
+            ",\n{\"ph\":\"X\",\"pid\":%d,\"tid\":%u,\"name\":\"%s\",\"cat\":\"%s\",\"ts\":%.3f,"
+            "\"dur\":%.3f,\"args\":{\"chunk\":%u,\"layer\":%u",
+            process, e->processor + 1u, kind, e->processor == ST_PROCESSOR_CPU ? "cpu" : "npu",
             e->begin * 1e6, (e->end - e->begin) * 1e6, e->chunk, e->layer);
+    if (e->time.device > 0.0f)
+        fprintf(file, ",\"device_us\":%.3f,\"sync_us\":%.3f", (double)e->time.device * 1e6,
+                (double)e->time.sync * 1e6);
+    fputs("}}", file);
 }
 
-void st_trace_write_json(FILE *file, const struct st_trace *trace) {
+static void write_timeline(FILE *file, const struct st_trace *trace, int process, const char *clock,
+                           const struct st_timeline *timeline) {
     fprintf(file,
-            "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"
-            "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"%s\"}}",
-            trace->title);
+            "%s{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_name\",\"args\":{\"name\":\"%s%s\"}}",
+            process > 1 ? ",\n" : "", process, trace->title, clock);
     for (unsigned p = 0; p < ST_MAX_PROCESSORS; p++)
         if (trace->processors[p])
             fprintf(file,
-                    ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%u,\"name\":\"thread_name\",\"args\":"
+                    ",\n{\"ph\":\"M\",\"pid\":%d,\"tid\":%u,\"name\":\"thread_name\",\"args\":"
                     "{\"name\":\"%s\"}}",
-                    p + 1, trace->processors[p]);
-    for (uint32_t i = 0; i < trace->timeline->n; i++)
-        write_event(file, &trace->timeline->events[i]);
+                    process, p + 1, trace->processors[p]);
+    for (uint32_t i = 0; i < timeline->n; i++) write_event(file, process, &timeline->events[i]);
+}
+
+void st_trace_write_json(FILE *file, const struct st_trace *trace) {
+    fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", file);
+    write_timeline(file, trace, 1, "", trace->timeline);
+    if (trace->replay) write_timeline(file, trace, 2, ", by the devices' clocks", trace->replay);
     fputs("\n]}\n", file);
 }
 

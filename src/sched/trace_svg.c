@@ -115,8 +115,8 @@ static void draw_lanes(const struct chart *c, const struct st_trace *trace) {
 }
 
 void st_trace_write_svg(FILE *file, const struct st_trace *trace) {
-    struct chart c = {
-        .file = file, .timeline = trace->timeline, .sums = st_timeline_add_up(trace->timeline)};
+    const struct st_timeline *timeline = trace->replay ? trace->replay : trace->timeline;
+    struct chart c = {.file = file, .timeline = timeline, .sums = st_timeline_add_up(timeline)};
     int bottom = TOP;
     c.begin = INFINITY;
     for (uint32_t i = 0; i < c.timeline->n; i++)
@@ -137,9 +137,10 @@ void st_trace_write_svg(FILE *file, const struct st_trace *trace) {
             "fill=\"#fff\"/>\n",
             WIDTH, bottom + 30, WIDTH, bottom + 30);
     fprintf(file,
-            "<text x=\"%d\" y=\"20\">%s: %.2f ms, bubbles %.1f %% of the busiest processor's "
+            "<text x=\"%d\" y=\"20\">%s%s: %.2f ms, bubbles %.1f %% of the busiest processor's "
             "time</text>\n",
-            LEFT, trace->title, c.sums.seconds * 1e3, 100 * c.sums.bubble_rate);
+            LEFT, trace->title, trace->replay ? ", by the devices' clocks" : "",
+            c.sums.seconds * 1e3, 100 * c.sums.bubble_rate);
     draw_legend(file);
     draw_axis(&c, bottom);
     draw_lanes(&c, trace);

@@ -100,6 +100,7 @@ struct st_chunk_buffers {
     float *shared_gate;                 // [chunk_len]
     uint8_t *in8, *attended8, *middle8; // quantized, as the device has them
     enum st_npu_kind quantized_on;      // the device that did it last
+    struct st_node_time jobs;           // of jobs since somebody took it
     struct st_shadow shadow;
     struct st_nested_input nested;  // of one linear
     struct st_blocks_chunk *blocks; // [ST_BLOCKS_MAX_COLUMNS, chunks of k] of one linear's input
@@ -120,7 +121,8 @@ struct st_split {
     const struct st_policy *policy;
     struct st_dag dag;
     struct st_schedule schedule;
-    float *seconds; // [chunks, ST_NODE_KINDS]
+    struct st_timeline replay; // of the last prompt, by the devices' clocks; empty: by the host's
+    float *seconds;            // [chunks, ST_NODE_KINDS]
     uint8_t shadowed[ST_MAX_LAYERS * ST_N_SUBGRAPHS];
     uint8_t ordered[ST_MAX_LAYERS]; // chunks pass the layer's state one after another
     // Seconds of each kind, of a first chunk, on each processor.

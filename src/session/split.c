@@ -12,6 +12,7 @@
 #include "sched/trace.h"
 #include "session/linear/int8.h"
 
+#include <math.h>
 #include <string.h>
 
 // Of the time of qkv: what a shadow takes about, which depends on what is met.
@@ -37,6 +38,7 @@ void st_split_lay_out(struct stint_session *s, struct st_arena *arena) {
     struct st_prefill_plan plan = plan_of(s, st_session_max_chunks(s));
     st_dag_lay_out(&s->split.dag, st_prefill_nodes(&plan), st_prefill_edges(&plan), arena);
     st_schedule_lay_out(&s->split.schedule, st_prefill_nodes(&plan), arena);
+    st_timeline_lay_out(&s->split.replay, st_prefill_nodes(&plan), arena);
     s->split.seconds = ST_TAKE(arena, float, (size_t)st_session_max_chunks(s) * ST_NODE_KINDS);
     if (s->split.n_groups > 2)
         s->split.processors =
@@ -45,7 +47,7 @@ void st_split_lay_out(struct stint_session *s, struct st_arena *arena) {
 }
 
 // Seconds of each kind of subgraph in the first layer, over what is in the buffers, with the static
-// ones on this processor.
+// ones on this processor: of devices that are emulated, by their own clocks.
 static stint_status profile_on(struct stint_session *s, uint8_t processor) {
     struct st_batch batch = {.n = s->chunk_len, .n_total = s->chunk_len};
     struct st_run run = st_session_run(s, ST_PHASE_PREFILL, ST_PRECISION_INT8, &batch);
@@ -57,14 +59,19 @@ static stint_status profile_on(struct stint_session *s, uint8_t processor) {
         uint8_t on = is_static ? processor : (uint8_t)ST_PROCESSOR_CPU;
         run.group = &s->split.groups[on];
         uint64_t begun = st_now_ns();
+        run.buffers->jobs = (struct st_node_time){0};
         ST_TRY(st_pass_subgraph(&run, (enum st_subgraph_kind)kind));
-        s->split.profile[on][kind] = (float)(st_now_ns() - begun) * 1e-9f;
+        float seconds = (float)(st_now_ns() - begun) * 1e-9f - run.buffers->jobs.excess;
+        s->split.profile[on][kind] = fmaxf(seconds, 1e-9f);
     }
     memset(run.buffers->x, 0, batch.n * s->model->config.hidden * sizeof *run.buffers->x);
     return STINT_OK;
 }
 
 static stint_status profile(struct stint_session *s) {
+    for (uint32_t p = 0; s->model->int8.layers && p < s->split.n_groups; p++)
+        for (int kind = 0; kind < ST_N_NPUS; kind++)
+            if (s->split.groups[p].npu[kind]) st_npu_measure_sync(s->split.groups[p].npu[kind]);
     for (uint32_t p = 0; s->split.processors && p < s->split.n_groups; p++)
         ST_TRY(profile_on(s, (uint8_t)p));
     return s->split.processors ? STINT_OK : profile_on(s, ST_PROCESSOR_NPU);
@@ -130,12 +137,13 @@ static struct st_batch batch_of(const struct prompt *p, uint32_t chunk) {
     return batch;
 }
 
-static stint_status run_node(void *context, const struct st_node *node) {
+static stint_status compute_node(void *context, const struct st_node *node,
+                                 struct st_chunk_buffers *buffers) {
     const struct prompt *p = context;
     struct st_batch batch = batch_of(p, node->chunk);
     struct stint_session *s = p->run->s;
     struct st_run run = *p->run;
-    run.buffers = &s->buffers[node->chunk % s->n_buffers];
+    run.buffers = buffers;
     run.group = &s->split.groups[node->processor];
     run.batch = &batch;
     run.layer = node->layer;
@@ -152,6 +160,16 @@ static stint_status run_node(void *context, const struct st_node *node) {
     return st_pass_subgraph(&run, (enum st_subgraph_kind)node->kind);
 }
 
+static stint_status run_node(void *context, const struct st_node *node, struct st_node_time *time) {
+    const struct prompt *p = context;
+    const struct stint_session *s = p->run->s;
+    struct st_chunk_buffers *buffers = &s->buffers[node->chunk % s->n_buffers];
+    buffers->jobs = (struct st_node_time){0};
+    stint_status status = compute_node(context, node, buffers);
+    *time = buffers->jobs;
+    return status;
+}
+
 stint_status st_split_forward(const struct st_run *run, const int32_t *ids) {
     struct stint_session *s = run->s;
     struct st_split *split = &s->split;
@@ -165,8 +183,12 @@ stint_status st_split_forward(const struct st_run *run, const int32_t *ids) {
         st_timeline_settle(&split->schedule, &split->dag, split->policy, &s->timeline);
     struct st_execution execution = {&split->dag,  policy,   &split->schedule,
                                      &s->timeline, run_node, &prompt};
+    split->replay.n = 0;
     stint_status status = st_executor_run(split->executor, &execution);
-    if (status == STINT_OK) return STINT_OK;
+    if (status == STINT_OK) {
+        st_timeline_replay(&split->schedule, &split->dag, policy, &s->timeline, &split->replay);
+        return STINT_OK;
+    }
     struct st_error why;
     st_error_save(&why);
     for (size_t i = 0; i < s->n_buffers; i++) st_shadow_abandon(&s->buffers[i].shadow);

@@ -49,10 +49,11 @@ struct watch {
     int fail_at; // node, or -1
 };
 
-static stint_status run_node(void *context, const struct st_node *node) {
+static stint_status run_node(void *context, const struct st_node *node, struct st_node_time *time) {
     struct watch *w = context;
     uint32_t i = node->layer;
     int sum = 1;
+    time->sync = (float)i;
     assert_int_equal(atomic_fetch_add(&w->running[node->processor], 1), 0);
     for (uint32_t e = 0; e < room.dag.n_added; e++) {
         if (room.dag.to[e] != i) continue;
@@ -78,8 +79,11 @@ static void every_node_runs_once_in_order(void **state) {
             assert_int_equal(st_executor_run(executor, &run), STINT_OK);
             assert_int_equal(w.n_run, NODES);
             assert_int_equal(room.timeline.n, NODES);
-            for (uint32_t e = 0; e < NODES; e++)
-                assert_true(room.timeline.events[e].end >= room.timeline.events[e].begin);
+            for (uint32_t e = 0; e < NODES; e++) {
+                const struct st_event *event = &room.timeline.events[e];
+                assert_true(event->end >= event->begin);
+                assert_true(event->time.sync == (float)event->node && event->time.device == 0.0f);
+            }
         }
         st_executor_close(executor);
     }

@@ -7,6 +7,7 @@
 #include "support/kinds.h"
 #include "support/support.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -187,6 +188,35 @@ static void a_prompt_says_who_was_busy(void **state) {
     assert_int_equal(stint_session_prefill(s, &info), STINT_OK);
     assert_true(info.cpu_seconds > 0.0 && info.npu_seconds > 0.0 && info.second_seconds > 0.0);
     assert_true(info.bubble_rate >= 0.0 && info.bubble_rate < 1.0);
+    assert_true(info.clock_seconds == 0.0); // all clocks are the host's
+    stint_session_close(s);
+}
+
+static void emulated_devices_state_their_own_time(void **state) {
+    (void)state;
+    if (!are_here()) skip();
+    stint_session *s = opened(0, "hexagon+opencl", 0);
+    stint_prefill_info info = {.size = sizeof info};
+    assert_true(s->group.npu[ST_NPU_DEVICE]->sync_seconds > 0.0f);
+    assert_true(s->group.npu[ST_NPU_SECOND]->sync_seconds == 0.0f); // its clock is the host's
+    for (int p = 0; p < ST_MAX_PROCESSORS; p++)
+        for (int kind = 0; kind < ST_N_SUBGRAPHS; kind++) s->split.profile[p][kind] = 1e-6f;
+    gives_the_same(s, 0);
+    size_t n[ST_MAX_PROCESSORS] = {0};
+    for (uint32_t i = 0; i < s->timeline.n; i++) {
+        const struct st_event *e = &s->timeline.events[i];
+        if (e->processor == ST_PROCESSOR_CPU || e->kind == ST_SUBGRAPH_SHADOW) continue;
+        bool emulated = e->processor == ST_PROCESSOR_NPU;
+        n[e->processor]++;
+        assert_true(e->time.device > 0.0f && e->time.sync > 0.0f);
+        assert_int_equal(fabsf(e->time.excess) > 0.0f, emulated);
+        assert_true((double)e->time.device - (e->end - e->begin) < (emulated ? HUGE_VAL : 0.0));
+    }
+    assert_true(n[ST_PROCESSOR_NPU] > 0 && n[ST_PROCESSOR_SECOND] > 0);
+    assert_int_equal(stint_session_prefill(s, &info), STINT_OK);
+    assert_int_equal(s->split.replay.n, s->timeline.n);
+    assert_true(info.clock_seconds > 0.0);
+    assert_true(info.clock_bubble_rate >= 0.0 && info.clock_bubble_rate < 1.0);
     stint_session_close(s);
 }
 
@@ -270,6 +300,7 @@ int main(void) {
         cmocka_unit_test(any_order_gives_the_same_bits),
         cmocka_unit_test(any_order_on_hexagon_and_opencl_too),
         cmocka_unit_test(a_prompt_says_who_was_busy),
+        cmocka_unit_test(emulated_devices_state_their_own_time),
         cmocka_unit_test(a_limit_leaves_units_to_the_host),
         cmocka_unit_test(the_others_go_on_without_a_failed_device),
         cmocka_unit_test(pairs_are_two_devices_beside_the_host),

@@ -123,6 +123,7 @@ static stint_status open_device(const struct st_device_ops *ops,
     st_cond_init(&d->work);
     uint64_t limit = options->memory_limit ? options->memory_limit : transport->default_bytes;
     d->base.caps = (struct st_device_caps){.own_processor = true,
+                                           .virtual_clock = transport->virtual_clock,
                                            .memory_limit = st_min(limit, ST_HEXAGON_MAX_BYTES),
                                            .max_rows = UINT32_MAX};
     d->base.timeout_ms = read.timeout_ms;

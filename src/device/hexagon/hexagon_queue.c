@@ -101,6 +101,12 @@ static void lose(struct hexagon_device *d, const char *why) {
     d->transport->ops->kill(d->transport);
 }
 
+// 0: it has no clock.
+static uint64_t device_ns(const struct hexagon_device *d, const struct wire_result *result) {
+    uint32_t hz = load(&d->queue->dsp.clock_hz);
+    return hz ? result->ticks * UINT64_C(1000000000) / hz : 0;
+}
+
 static void end_jobs(struct hexagon_device *d) {
     static const enum st_job_failure failures[] = {[WIRE_DONE] = ST_FAILURE_NONE,
                                                    [WIRE_FAILED] = ST_FAILURE_FAULT,
@@ -114,6 +120,7 @@ static void end_jobs(struct hexagon_device *d) {
         if (!job) return;
         bool sane = gone || st_hexagon_job_is_sane(d, job, &result);
         if (!sane) lose(d, "its program wrote what cannot be");
+        if (!gone && sane) job->device_ns = device_ns(d, &result);
         if (gone || !sane)
             st_job_finish(job, ST_FAILURE_CANCELED, 0);
         else

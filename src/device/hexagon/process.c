@@ -246,6 +246,7 @@ static void close_transport(struct st_hexagon_transport *t) {
 const struct st_hexagon_transport_ops st_hexagon_process = {
     .name = "process",
     .default_bytes = (size_t)1 << 31, // of pages that exist once they are written
+    .virtual_clock = true,
     .present = is_present,
     .open = open_transport,
     .start = start,

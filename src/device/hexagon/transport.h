@@ -21,6 +21,7 @@ enum st_hexagon_event { ST_HEXAGON_BELL, ST_HEXAGON_NOTHING, ST_HEXAGON_GONE };
 struct st_hexagon_transport_ops {
     const char *name;
     size_t default_bytes; // what models may use where nobody says
+    bool virtual_clock;   // the program's clock is not that of the host
     bool (*present)(void);
     // Reserves the memory. STINT_E_NOMEM, E_DEVICE.
     stint_status (*open)(size_t bytes, struct st_hexagon_transport **transport);

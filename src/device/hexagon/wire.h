@@ -16,7 +16,7 @@
 enum {
     WIRE_MAGIC = 0x68787374,
     WIRE_READY = 0x64737021, // what the program writes when it has read the host's part
-    WIRE_VERSION = 2,
+    WIRE_VERSION = 3,
     WIRE_SLOTS = 64,
     WIRE_AFTER = 8,
     WIRE_PARTS = 3,
@@ -80,7 +80,7 @@ struct wire_job {
 struct wire_result {
     uint32_t status, n_clipped;
     uint32_t sequence; // of the job that has ended
-    uint32_t unused;
+    uint32_t ticks;    // that it took by the program's clock
 };
 
 // Written by the host.
@@ -104,7 +104,8 @@ struct wire_dsp {
     uint32_t sleeps;   // it wants a bell when there is a job
     uint32_t progress; // moves on with every block of a job
     uint32_t wakes;    // how often a bell has woken it
-    uint32_t unused[11];
+    uint32_t clock_hz; // ticks of its clock a second, at most 1e9
+    uint32_t unused[10];
     struct wire_result results[WIRE_SLOTS];
 };
 

@@ -56,9 +56,22 @@ static struct st_outlier_slice list_slice(const struct st_run *r, const struct s
         .buffer = at.buffer, .offset = at.offset, .capacity = r->buffers->shadow.capacity};
 }
 
-static stint_status join(const struct st_run *r, struct st_job *job) {
+// What a job took, from its submit to now.
+static void count_time(const struct st_run *r, const struct st_npu *npu, uint64_t begun,
+                       uint64_t device_ns) {
+    struct st_node_time *t = &r->buffers->jobs;
+    float all = (float)(st_now_ns() - begun) * 1e-9f, device = (float)device_ns * 1e-9f;
+    if (device_ns == 0) return;
+    t->device += device;
+    t->sync += st_device_caps(npu->device)->virtual_clock ? npu->sync_seconds : all - device;
+    if (st_device_caps(npu->device)->virtual_clock) t->excess += all - device - npu->sync_seconds;
+}
+
+static stint_status join(const struct st_run *r, const struct st_npu *npu, uint64_t begun,
+                         struct st_job *job) {
     struct st_job_result result;
     stint_status status = st_job_join(job, &result);
+    count_time(r, npu, begun, result.device_ns);
     if (result.n_clipped)
         atomic_fetch_add_explicit(&r->s->npus.clipped, result.n_clipped, memory_order_relaxed);
     return status;
@@ -81,8 +94,9 @@ static stint_status quantize_on(const struct st_run *r, const struct st_operands
                                     .outliers = list_slice(r, npu, list)};
     struct st_job *job;
     ST_TRY(st_mirror_push(&npu->mirror, o->x, o->n * n * sizeof(float)));
+    uint64_t begun = st_now_ns();
     ST_TRY(st_device_quantize(npu->device, &args, NULL, 0, &job));
-    ST_TRY(join(r, job));
+    ST_TRY(join(r, npu, begun, job));
     r->buffers->quantized_on = kind;
     return list ? st_mirror_pull_outliers(&npu->mirror, list) : STINT_OK;
 }
@@ -119,36 +133,38 @@ static stint_status pull_output(const struct st_npu *npu, const struct st_operan
     return st_buffer_unmap(&map);
 }
 
-static stint_status submit(const struct st_run *r, struct st_graph *graph,
+static stint_status submit(const struct st_run *r, const struct st_npu *npu, struct st_graph *graph,
                            const struct st_graph_args *args) {
     struct st_job *job;
+    uint64_t begun = st_now_ns();
     ST_TRY(st_device_submit(graph, args, NULL, 0, &job));
-    return join(r, job);
+    return join(r, npu, begun, job);
 }
 
 // One linear of a graph as far as its weights are there, then the next part.
-static stint_status submit_parts(const struct st_run *r, struct st_linear_id id, uint32_t linear_op,
-                                 struct st_graph *graph, struct st_graph_args *args) {
+static stint_status submit_parts(const struct st_run *r, const struct st_npu *npu,
+                                 struct st_linear_id id, uint32_t linear_op, struct st_graph *graph,
+                                 struct st_graph_args *args) {
     const struct st_weight_source *source = r->s->source;
     struct st_linear_op_part part = {.linear_op = linear_op};
     size_t n_groups = st_linear_op_groups(st_run_linear_op(r, id.role, id.expert));
     args->part = &part;
     for (; part.group < n_groups; part.group += part.n_groups) {
         ST_TRY(source->acquire(r, id, &part));
-        ST_TRY(submit(r, graph, args));
+        ST_TRY(submit(r, npu, graph, args));
         args->outliers.append = true;
         source->release(r, id, &part);
     }
     return STINT_OK;
 }
 
-static stint_status submit_all(const struct st_run *r, const struct st_operands *o,
-                               uint32_t n_linear_ops, struct st_graph *graph,
-                               struct st_graph_args *args) {
+static stint_status submit_all(const struct st_run *r, const struct st_npu *npu,
+                               const struct st_operands *o, uint32_t n_linear_ops,
+                               struct st_graph *graph, struct st_graph_args *args) {
     struct st_linear_id id = {o->role, r->layer, o->expert};
-    if (!r->s->source->acquire) return submit(r, graph, args);
+    if (!r->s->source->acquire) return submit(r, npu, graph, args);
     for (uint32_t i = 0; i < n_linear_ops; i++, id.role++)
-        ST_TRY(submit_parts(r, id, i, graph, args));
+        ST_TRY(submit_parts(r, npu, id, i, graph, args));
     return STINT_OK;
 }
 
@@ -179,8 +195,8 @@ static stint_status run_on(const struct st_run *r, const struct st_operands *o, 
         }
     }
     for (size_t i = 0; i < ST_LINEAR_OP_PARTS; i++) args.out[i] = output_slice(npu, o, i);
-    ST_TRY(
-        submit_all(r, o, n_linear_ops, st_npu_graph(r, npu, o->role, o->expert, two_term), &args));
+    struct st_graph *graph = st_npu_graph(r, npu, o->role, o->expert, two_term);
+    ST_TRY(submit_all(r, npu, o, n_linear_ops, graph, &args));
     for (size_t i = 0; i < ST_LINEAR_OP_PARTS; i++) ST_TRY(pull_output(npu, o, i));
     return list ? st_mirror_pull_outliers(&npu->mirror, list) : STINT_OK;
 }

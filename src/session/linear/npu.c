@@ -284,6 +284,37 @@ stint_status st_npu_open(struct stint_session *s, const struct st_npu_options *o
     return o->quantizes ? STINT_OK : compile(s, group, ST_NPU_HOST);
 }
 
+// One quantized row, from its submit to its end.
+static stint_status time_job(const struct st_npu *npu, struct st_buffer *buffer, float *seconds) {
+    enum { N = 64 };
+    const struct st_quantize_args args = {.x = {buffer, 0, N * sizeof(float)},
+                                          .quantized = {buffer, N * sizeof(float), 0},
+                                          .n_rows = 1,
+                                          .n = N,
+                                          .scale = 1.0f};
+    struct st_job *job;
+    struct st_job_result result;
+    uint64_t begun = st_now_ns();
+    ST_TRY(st_device_quantize(npu->device, &args, NULL, 0, &job));
+    ST_TRY(st_job_join(job, &result));
+    *seconds = (float)(st_now_ns() - begun) * 1e-9f;
+    return STINT_OK;
+}
+
+// The least of several: others may have kept the cores.
+void st_npu_measure_sync(struct st_npu *npu) {
+    enum { TIMES = 16, BYTES = 1024 };
+    struct st_buffer *buffer;
+    if (!st_device_caps(npu->device)->virtual_clock || npu->sync_seconds > 0.0f) return;
+    if (st_buffer_allocate(npu->device, BYTES, &buffer) != STINT_OK) return;
+    for (int i = 0; i < TIMES; i++) {
+        float seconds;
+        if (time_job(npu, buffer, &seconds) != STINT_OK) break;
+        if (i == 0 || seconds < npu->sync_seconds) npu->sync_seconds = seconds;
+    }
+    st_buffer_free(buffer);
+}
+
 void st_npu_close(const struct stint_session *s, struct st_worker_group *group) {
     for (int kind = 0; kind < ST_N_NPUS; kind++) {
         struct st_npu *npu = &group->own[kind];

@@ -29,6 +29,8 @@ struct st_npu {
     struct st_buffer *outside;          // stands for outputs in the caller's memory
     struct st_device_weights **weights; // [n_linears]; NULL: this one runs no graphs
     struct st_graph **graphs;           // [2, n_units]: with inputs in one term, in two
+    float sync_seconds; // of a job's submit and end, where the device has a virtual clock; 0: not
+                        // measured
 };
 
 // What they have in common.
@@ -60,6 +62,8 @@ stint_status st_npu_read_names(const char *names, char buffer[ST_NPU_NAME_BYTES]
 // Opens the group's devices and compiles the model's subgraphs.
 stint_status st_npu_open(struct stint_session *s, const struct st_npu_options *options,
                          struct st_worker_group *group);
+// Measures sync_seconds with jobs of one row. Failures are left to the jobs that come.
+void st_npu_measure_sync(struct st_npu *npu);
 void st_npu_close(const struct stint_session *s, struct st_worker_group *group);
 
 // Where the unit that begins with this linear runs now.
