@@ -16,7 +16,8 @@ file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/hexagon_flags.txt CONTENT "$<JOIN:${hex
 file(GLOB hexagon_headers CONFIGURE_DEPENDS hexagon/*.h hexagon/*/*.h src/base/size.h
   src/kernels/elementwise*.h src/kernels/vec*.h src/kernels/int8.h src/device/*.h
   src/device/hexagon/*.h)
-set(HEXAGON_KERNELS hexagon/runtime.c hexagon/divide.c hexagon/elementwise.c hexagon/product_hvx.c)
+set(HEXAGON_KERNELS hexagon/runtime.c hexagon/divide.c hexagon/norm.c hexagon/elementwise.c
+  hexagon/product_hvx.c)
 set(HEXAGON_QUEUE hexagon/queue.c hexagon/job.c ${HEXAGON_KERNELS} src/device/epilogue.c
   src/device/outliers.c)
 

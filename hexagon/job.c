@@ -47,6 +47,21 @@ static bool goes_on(struct dsp *dsp, const struct wire_job *job) {
 
 // ---- Quantizing
 
+// Between two linears, where it stands in floats.
+static bool norm_rows(struct dsp *dsp, const struct wire_job *job, const struct wire_linear *w) {
+    const float *weight = at(dsp, w->norm);
+    uint8_t *row = at(dsp, job->floats.offset);
+    uint32_t lanes = dsp->host->norm_lanes;
+    if (!weight) return true;
+    if (lanes == 0 || lanes > DSP_MAX_LANES) return false;
+    for (uint32_t t = 0; t < job->n_rows; t++, row += job->floats.row_bytes) {
+        float *x = (float *)(void *)row;
+        if (!goes_on(dsp, job)) return false;
+        dsp_rmsnorm(x, weight, w->norm_epsilon, w->n_in, lanes, x);
+    }
+    return true;
+}
+
 static bool quantize_rows(struct dsp *dsp, const struct wire_job *job, const struct wire_slice *x,
                           const struct st_quantized *to, uint32_t n, float scale,
                           struct st_outliers *list, uint32_t *n_clipped) {
@@ -160,7 +175,8 @@ static bool run_graph(struct dsp *dsp, const struct wire_job *job, uint32_t *n_c
         struct linear l;
         connect(dsp, job, g, i, &l);
         if (i == 1 && st_int8_row_scales(&l.op.weight) &&
-            !quantize_rows(dsp, job, &job->floats, &l.x, l.op.weight.n_in, 0.0f, NULL, n_clipped))
+            (!norm_rows(dsp, job, &g->linears[1]) ||
+             !quantize_rows(dsp, job, &job->floats, &l.x, l.op.weight.n_in, 0.0f, NULL, n_clipped)))
             return false;
         if (!run_linear(dsp, job, &l, n_clipped)) return false;
     }
@@ -185,6 +201,7 @@ static void sync_linear(const struct dsp *dsp, const struct wire_linear *w) {
     sync_at(dsp, w->groups, groups * TILE_GROUP * tile_padded_k(w->n_in));
     sync_at(dsp, w->factor, floats);
     sync_at(dsp, w->bias, floats);
+    sync_at(dsp, w->norm, w->n_in * (uint32_t)sizeof(float));
 }
 
 static void sync_graph(const struct dsp *dsp, const struct wire_job *job, bool before) {

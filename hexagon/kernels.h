@@ -24,6 +24,15 @@ void dsp_pack_rows(const int8_t *x, uint32_t x_row, uint32_t n_rows, uint32_t n,
 // From host memory to VTCM. bytes: a multiple of a vector; both aligned by one.
 void dsp_copy_group(void *to, const void *from, uint32_t bytes);
 
+// y[i] = x[i] * weight[i] / root(mean(x^2) + epsilon); sums as the host's vectors of 4, 8 or 16
+// lanes add them. y may be x.
+enum { DSP_MAX_LANES = 16 };
+typedef void dsp_rmsnorm_fn(const float *x, const float *weight, float epsilon, uint32_t n,
+                            uint32_t lanes, float *y);
+dsp_rmsnorm_fn dsp_rmsnorm;
+// The square root, correctly rounded to nearest even; a number that has none is returned.
+float dsp_root(float x);
+
 // Quantization, activations and what device/epilogue.c needs; the rest is NULL.
 extern const struct st_elementwise dsp_elementwise;
 

@@ -32,6 +32,8 @@ bool check_rows(check_pack_fn *pack, dsp_product_fn *product); // against plain 
 bool check_hmx(check_hmx_fn *product);                         // against the scalar one
 bool check_divide(check_divide_fn *divide);                    // against division by digits
 bool check_digits(check_divide_fn *divide);                    // against products and known bits
+bool check_root(float (*root)(float x));                       // against squares
+bool check_norm(dsp_rmsnorm_fn *norm);                         // against the definition
 bool check_quantize(check_quantize_fn *quantize);              // against the definition
 
 #endif

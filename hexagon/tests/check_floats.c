@@ -87,3 +87,58 @@ bool check_quantize(check_quantize_fn *quantize) {
     }
     return holds;
 }
+
+// Between the squares of the two numbers half-way to the next ones: in whole numbers, exactly.
+bool check_root(float (*root)(float x)) {
+    bool holds = root(0.0f) == 0.0f && root(0x1p-140f) == 0x1p-70f && root(4.0f) == 2.0f;
+    for (int i = 0; i < 20000; i++) {
+        uint32_t mantissa = (check_random() & 0x7fffff) | 0x800000, odd = check_below(2);
+        float x = (float)mantissa * (odd ? 2.0f : 1.0f) * 0x1p-24f; // in [1/2, 2)
+        uint64_t y = (uint64_t)(root(x) * 0x1p25f);                 // a whole number
+        uint64_t square = (uint64_t)mantissa << (odd ? 27 : 26);    // x 2^50
+        uint64_t half = y >= (1u << 25) ? 2 : 1;                    // of its last place
+        holds &= y % (2 * half) == 0 && (y - half) * (y - half) < square &&
+                 square < (y + half) * (y + half);
+    }
+    return holds;
+}
+
+// Sum of what one lane of one of the four vectors gets.
+static float lane_sum(const float *x, uint32_t n, uint32_t lanes, uint32_t vector, uint32_t lane) {
+    float sum = 0.0f;
+    for (uint32_t i = lane; i < n; i += lanes) {
+        bool whole = i < n / (4 * lanes) * 4 * lanes;
+        if ((whole ? i / lanes % 4 : 0) == vector) sum = __builtin_fmaf(x[i], x[i], sum);
+    }
+    return sum;
+}
+
+static float sum_of_lanes(const float *x, uint32_t n, uint32_t lanes, uint32_t lane,
+                          uint32_t step) {
+    if (step == lanes)
+        return (lane_sum(x, n, lanes, 0, lane) + lane_sum(x, n, lanes, 1, lane)) +
+               (lane_sum(x, n, lanes, 2, lane) + lane_sum(x, n, lanes, 3, lane));
+    uint32_t other = lanes == 4 ? lane + 2 / step : lane + step;
+    return sum_of_lanes(x, n, lanes, lane, 2 * step) + sum_of_lanes(x, n, lanes, other, 2 * step);
+}
+
+bool check_norm(dsp_rmsnorm_fn *norm) {
+    static const uint8_t all_lanes[] = {4, 8, 16};
+    float x[N], weight[N], y[N + 1];
+    bool holds = true;
+    for (uint32_t round = 0; round < 60; round++) {
+        uint32_t lanes = all_lanes[round % 3], n = round < 6 ? 1 + round : 1 + check_below(N);
+        float epsilon = round % 2 ? 1e-5f : 0.5f;
+        for (uint32_t i = 0; i < n; i++) {
+            x[i] = ((float)check_below(1 << 20) - 524288.0f) * 0x1p-18f;
+            weight[i] = (float)(1 + check_below(1 << 20)) * 0x1p-19f;
+        }
+        y[n] = 99.0f;
+        norm(x, weight, epsilon, n, lanes, y);
+        float sum = sum_of_lanes(x, n, lanes, 0, 1);
+        float factor = 1.0f / dsp_root(sum / (float)n + epsilon);
+        for (uint32_t i = 0; i < n; i++) holds &= same(y[i], x[i] * factor * weight[i]);
+        holds &= same(y[n], 99.0f);
+    }
+    return holds;
+}

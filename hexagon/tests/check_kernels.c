@@ -12,6 +12,8 @@ static void check_right_ones(void) {
     check_that("division", check_digits(__hexagon_divsf3), true);
     check_that("division, any floats", check_divide(__hexagon_divsf3), true);
     check_that("quantization", check_quantize(dsp_elementwise.quantize), true);
+    check_that("square root", check_root(dsp_root), true);
+    check_that("norm", check_norm(dsp_rmsnorm), true);
 }
 
 static void check_wrong_ones(void) {
@@ -30,6 +32,10 @@ static void check_wrong_ones(void) {
     check_that("found: halves away from zero", check_quantize(wrong_half_away), false);
     check_that("found: rounding of a reciprocal", check_quantize(wrong_by_reciprocal), false);
     check_that("found: clipped elements miscounted", check_quantize(wrong_count), false);
+    check_that("found: root truncated", check_root(wrong_root), false);
+    check_that("found: norm summed in another order", check_norm(wrong_order), false);
+    check_that("found: epsilon outside the root", check_norm(wrong_epsilon), false);
+    check_that("found: norm of the last element missed", check_norm(wrong_last_element), false);
 }
 
 int dsp_main(int n_arguments, char **arguments, char **environment) {

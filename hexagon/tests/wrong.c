@@ -113,3 +113,25 @@ size_t wrong_count(const float *x, size_t n, float step, uint8_t zero, uint8_t *
     size_t clipped = dsp_elementwise.quantize(x, n, step, zero, q);
     return clipped ? clipped - 1 : clipped;
 }
+
+float wrong_root(float x) {
+    float root = dsp_root(x);
+    return __builtin_fmaf(-root, root, x) < 0.0f ? dsp_float(dsp_bits(root) - 1) : root;
+}
+
+void wrong_order(const float *x, const float *weight, float epsilon, uint32_t n, uint32_t lanes,
+                 float *y) {
+    dsp_rmsnorm(x, weight, epsilon, n, lanes == 8 ? 16 : lanes, y);
+}
+
+void wrong_epsilon(const float *x, const float *weight, float epsilon, uint32_t n, uint32_t lanes,
+                   float *y) {
+    dsp_rmsnorm(x, weight, epsilon * epsilon, n, lanes, y);
+}
+
+void wrong_last_element(const float *x, const float *weight, float epsilon, uint32_t n,
+                        uint32_t lanes, float *y) {
+    float last = x[n - 1];
+    dsp_rmsnorm(x, weight, epsilon, n, lanes, y);
+    y[n - 1] = last;
+}

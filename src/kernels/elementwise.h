@@ -34,6 +34,8 @@ enum st_act {
 struct st_elementwise {
     const char *name;
     uint64_t isa;
+    // Lanes of the four vectors in which rmsnorm sums a row; 0: it sums in double.
+    uint32_t sum_lanes;
     // y[i] = x[i] * weight[i] / sqrt(mean(x^2) + epsilon)
     void (*rmsnorm)(const float *x, const float *weight, float epsilon, size_t n, float *y);
     // y[i] = (x[i] - mean) / sqrt(variance + epsilon) * weight[i] + bias[i]; weight and bias may be

@@ -314,6 +314,7 @@ static bool is_finite(const float *x, size_t n) {
 
 const struct st_elementwise ELEMENTWISE = {.name = ELEMENTWISE_NAME,
                                            .isa = ELEMENTWISE_ISA,
+                                           .sum_lanes = VF_LANES,
                                            .rmsnorm = rmsnorm,
                                            .layernorm = layernorm,
                                            .act = act,

@@ -82,6 +82,7 @@ static stint_status start_program(struct hexagon_device *d, const struct setting
     host->queue_bytes = sizeof(struct wire_queue);
     host->memory_bytes = d->memory_bytes;
     host->vtcm_bytes = TILE_VTCM_BYTES;
+    host->norm_lanes = st_elementwise_select(st_cpu_flags())->sum_lanes;
     host->fault = settings->fault;
     host->fault_at = settings->fault_at;
     ST_TRY(d->transport->ops->start(d->transport));
@@ -174,6 +175,7 @@ const struct st_device_ops st_device_hexagon = {
     .name = "hexagon",
     .what = "a Hexagon DSP with HVX, of a Snapdragon or emulated by qemu-hexagon",
     .row_scales = true,
+    .norms = true,
     .present = is_present,
     .open = open_device,
     .close = close_device,

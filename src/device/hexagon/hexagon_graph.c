@@ -14,6 +14,7 @@ bool st_hexagon_supports(const struct st_device *device,
     for (uint32_t i = 0; i < subgraph->n_linear_ops; i++)
         if (!tile_plan_make(subgraph->linear_ops[i].weight.n_in, TILE_VTCM_BYTES, &plan))
             return false;
+    if (subgraph->linear_ops[1].norm && !d->queue->host.norm_lanes) return false;
     return subgraph->n_linear_ops == 1 || d->exact_acts ||
            st_act_is_exact(subgraph->linear_ops[0].act);
 }
@@ -23,7 +24,9 @@ stint_status st_hexagon_compile(struct st_device *device, const struct st_device
     struct hexagon_device *d = (struct hexagon_device *)device;
     struct hexagon_graph *g = calloc(1, sizeof *g);
     if (!g) return st_fail(STINT_E_NOMEM, "device 'hexagon': no memory for a graph");
-    stint_status status = st_hexagon_take(d, sizeof(struct wire_graph), &g->range);
+    const struct st_linear_op *last = &subgraph->linear_ops[subgraph->n_linear_ops - 1];
+    size_t norm_bytes = last->norm ? last->weight.n_in * sizeof(float) : 0;
+    stint_status status = st_hexagon_take(d, sizeof(struct wire_graph) + norm_bytes, &g->range);
     if (status != STINT_OK) {
         free(g);
         return status;
@@ -38,6 +41,11 @@ stint_status st_hexagon_compile(struct st_device *device, const struct st_device
         linear->n_parts = op->n_parts;
         memcpy(linear->rows, op->rows, sizeof linear->rows);
         linear->two_term = subgraph->two_term[i];
+    }
+    if (last->norm) {
+        wire.linears[1].norm = g->range->offset + (uint32_t)sizeof wire;
+        wire.linears[1].norm_epsilon = last->norm_epsilon;
+        memcpy(st_hexagon_at(d, g->range) + sizeof wire, last->norm, norm_bytes);
     }
     memcpy(st_hexagon_at(d, g->range), &wire, sizeof wire);
     g->base.subgraph = *subgraph;

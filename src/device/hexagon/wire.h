@@ -16,7 +16,7 @@
 enum {
     WIRE_MAGIC = 0x68787374,
     WIRE_READY = 0x64737021, // what the program writes when it has read the host's part
-    WIRE_VERSION = 3,
+    WIRE_VERSION = 4,
     WIRE_SLOTS = 64,
     WIRE_AFTER = 8,
     WIRE_PARTS = 3,
@@ -56,6 +56,9 @@ struct wire_linear {
     uint32_t epilogue, act; // enum st_epilogue, st_act
     uint32_t n_parts, rows[WIRE_PARTS];
     uint32_t two_term;
+    // Of the second linear: RMSNorm of its input, [n_in] floats
+    uint32_t norm;
+    float norm_epsilon;
 };
 
 struct wire_graph {
@@ -88,9 +91,10 @@ struct wire_host {
     uint32_t magic, version, queue_bytes, memory_bytes;
     uint32_t vtcm_bytes;
     uint32_t fault, fault_at;
-    uint32_t head;  // jobs that were put into the ring
-    uint32_t waits; // it wants a bell when a job ends
-    uint32_t unused[7];
+    uint32_t head;       // jobs that were put into the ring
+    uint32_t waits;      // it wants a bell when a job ends
+    uint32_t norm_lanes; // of its vectors, which say in what order norms add; 0: no norms
+    uint32_t unused[6];
     uint32_t ring[WIRE_SLOTS];
     uint32_t canceled[WIRE_SLOTS]; // sequences
     struct wire_job jobs[WIRE_SLOTS];
@@ -114,7 +118,7 @@ struct wire_queue {
     struct wire_dsp dsp;
 };
 
-_Static_assert(sizeof(struct wire_linear) == 52 && sizeof(struct wire_graph) == 108, "wire layout");
+_Static_assert(sizeof(struct wire_linear) == 60 && sizeof(struct wire_graph) == 124, "wire layout");
 _Static_assert(sizeof(struct wire_job) == 140 && sizeof(struct wire_result) == 16, "wire layout");
 _Static_assert(offsetof(struct wire_host, ring) == 64, "wire layout");
 _Static_assert(offsetof(struct wire_host, jobs) == 576, "wire layout");
