@@ -914,7 +914,7 @@ typedef struct stint_eval_result {
     double seconds;
 } stint_eval_result;
 
-/* The score of one item. */
+/* The score of one item. Later versions may add fields at its end. */
 typedef struct stint_eval_item {
     uint64_t index;
     uint32_t n_choices, answer;
@@ -924,6 +924,8 @@ typedef struct stint_eval_item {
     /* For the task "generate" alone, else NULL and 0. */
     const char *text;
     double rouge_l, token_f1;
+    uint64_t tokens; /* scored, where items are windows ("ppl", "agreement"); else 0 */
+    stint_eval_metric metrics[STINT_EVAL_METRICS]; /* of a window: the result of it alone */
 } stint_eval_item;
 
 typedef struct stint_eval_options {

@@ -115,22 +115,36 @@ static void show_running(void *context, const stint_eval_result *result) {
     fflush(stderr);
 }
 
-static void write_item(void *context, const stint_eval_item *item) {
-    struct watcher *w = context;
-    if (w->writer == NULL || w->failed) return;
+static json_t *describe_choices(const stint_eval_item *item) {
     json_t *scores = json_array(), *lengths = json_array();
     for (uint32_t i = 0; i < item->n_choices; i++) {
         json_array_append_new(scores, json_real(item->log_likelihood[i]));
         json_array_append_new(lengths, json_integer(item->lengths[i]));
     }
-    json_t *object = json_pack("{s:I, s:o, s:o, s:I, s:b}", "item", (json_int_t)item->index,
-                               "log_likelihood", scores, "characters", lengths, "answer",
-                               (json_int_t)item->answer, "greedy", item->greedy);
-    if (item->text != NULL) {
-        json_decref(object);
-        object = json_pack("{s:I, s:s+, s:f, s:f}", "item", (json_int_t)item->index, "text",
-                           item->text, "", "rouge_l", item->rouge_l, "token_f1", item->token_f1);
-    }
+    return json_pack("{s:I, s:o, s:o, s:I, s:b}", "item", (json_int_t)item->index, "log_likelihood",
+                     scores, "characters", lengths, "answer", (json_int_t)item->answer, "greedy",
+                     item->greedy);
+}
+
+static json_t *describe_window(const stint_eval_item *item) {
+    json_t *object = json_pack("{s:I, s:I}", "item", (json_int_t)item->index, "tokens",
+                               (json_int_t)item->tokens);
+    for (size_t i = 0; i < STINT_EVAL_METRICS && item->metrics[i].name != NULL; i++)
+        json_object_set_new(object, item->metrics[i].name, json_real(item->metrics[i].value));
+    return object;
+}
+
+static json_t *describe_item(const stint_eval_item *item) {
+    if (item->n_choices > 0) return describe_choices(item);
+    if (item->text == NULL) return describe_window(item);
+    return json_pack("{s:I, s:s+, s:f, s:f}", "item", (json_int_t)item->index, "text", item->text,
+                     "", "rouge_l", item->rouge_l, "token_f1", item->token_f1);
+}
+
+static void write_item(void *context, const stint_eval_item *item) {
+    struct watcher *w = context;
+    if (w->writer == NULL || w->failed) return;
+    json_t *object = describe_item(item);
     char *line = object != NULL ? json_dumps(object, JSON_COMPACT) : NULL;
     w->failed = line == NULL || !st_cli_writer_put(w->writer, line, strlen(line)) ||
                 !st_cli_writer_put(w->writer, "\n", 1);

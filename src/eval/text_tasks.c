@@ -84,6 +84,13 @@ static void free_text(struct text *t) {
     st_ids_free(&t->first);
 }
 
+// Tells of a window, whose metrics and tokens are set.
+static void show_window(const struct st_eval *eval, stint_eval_item *item) {
+    const stint_eval_options *o = eval->options;
+    item->index = eval->result.items;
+    if (o->item) o->item(o->context, item);
+}
+
 // ---- Perplexity
 
 struct perplexity {
@@ -92,27 +99,34 @@ struct perplexity {
     struct st_mean windows; // of the windows' mean losses
     double loss;
     size_t n;
-    double window_loss;
+    struct st_mean window; // of its tokens' losses
 };
+
+static stint_eval_metric perplexity_of(double loss, double error) {
+    double ppl = fmin(exp(loss), 1e300);
+    return (stint_eval_metric){"ppl", ppl, ppl * error};
+}
 
 static void add_loss(void *context, const float *logits, size_t vocab, int32_t next, size_t i) {
     struct perplexity *p = context;
     (void)i;
-    p->window_loss -= st_log_probability(logits, vocab, next);
+    st_mean_add(&p->window, -st_log_probability(logits, vocab, next));
 }
 
 static stint_status score_window(void *context, const struct window *w) {
     struct perplexity *p = context;
-    size_t n = w->n - w->scored;
-    p->window_loss = 0.0;
+    stint_eval_item item = {.tokens = w->n - w->scored};
+    p->window = (struct st_mean){0};
     ST_TRY(st_score_rows(&p->scorer, w->ids, w->n, w->scored - 1, add_loss, p));
-    p->loss += p->window_loss;
-    p->n += n;
-    st_mean_add(&p->windows, p->window_loss / (double)n);
-    double ppl = fmin(exp(p->loss / (double)p->n), 1e300);
+    double mean = st_mean_value(&p->window);
+    p->loss += p->window.sum;
+    p->n += item.tokens;
+    st_mean_add(&p->windows, mean);
+    item.metrics[0] = perplexity_of(mean, st_mean_error(&p->window));
+    show_window(p->eval, &item);
     p->eval->result.items++;
     p->eval->result.tokens = p->n;
-    p->eval->result.metrics[0] = (stint_eval_metric){"ppl", ppl, ppl * st_mean_error(&p->windows)};
+    p->eval->result.metrics[0] = perplexity_of(p->loss / (double)p->n, st_mean_error(&p->windows));
     return STINT_OK;
 }
 
@@ -133,13 +147,31 @@ stint_status st_eval_perplexity(struct st_eval *eval, const struct st_task *task
 
 // ---- Agreement
 
+struct means {
+    struct st_mean same, divergence, lost; // lost: of the log likelihood
+};
+
 struct agreement {
     struct st_eval *eval;
     struct st_scorer scorer, reference;
     float *kept; // [window, vocab] logits of the reference
     size_t base; // position of its first row
-    struct st_mean same, divergence, lost; // lost: of the log likelihood
+    struct means all, window;
 };
+
+static void add_row(struct means *m, bool same, double divergence, double lost) {
+    st_mean_add(&m->same, same);
+    st_mean_add(&m->divergence, divergence);
+    st_mean_add(&m->lost, lost);
+}
+
+static void put_metrics(const struct means *m, stint_eval_metric metrics[STINT_EVAL_METRICS]) {
+    double ratio = fmin(exp(st_mean_value(&m->lost)), 1e300);
+    metrics[0] = (stint_eval_metric){"top1", st_mean_value(&m->same), st_mean_error(&m->same)};
+    metrics[1] =
+        (stint_eval_metric){"kl", st_mean_value(&m->divergence), st_mean_error(&m->divergence)};
+    metrics[2] = (stint_eval_metric){"ppl_ratio", ratio, ratio * st_mean_error(&m->lost)};
+}
 
 static void keep_row(void *context, const float *logits, size_t vocab, int32_t next, size_t i) {
     struct agreement *a = context;
@@ -155,25 +187,25 @@ static void compare_row(void *context, const float *logits, size_t vocab, int32_
         if (logits[v] > logits[best]) best = v;
         if (exact[v] > exact[best_exact]) best_exact = v;
     }
-    st_mean_add(&a->same, best == best_exact);
-    st_mean_add(&a->divergence, st_divergence(exact, logits, vocab));
-    st_mean_add(&a->lost, (double)exact[next] - st_log_sum(exact, vocab) -
-                              ((double)logits[next] - st_log_sum(logits, vocab)));
+    double divergence = st_divergence(exact, logits, vocab);
+    double lost = st_log_probability(exact, vocab, next) - st_log_probability(logits, vocab, next);
+    add_row(&a->all, best == best_exact, divergence, lost);
+    add_row(&a->window, best == best_exact, divergence, lost);
 }
 
 static stint_status compare_window(void *context, const struct window *w) {
     struct agreement *a = context;
     a->base = w->scored - 1;
+    a->window = (struct means){0};
     ST_TRY(st_score_rows(&a->reference, w->ids, w->n, a->base, keep_row, a));
     ST_TRY(st_score_rows(&a->scorer, w->ids, w->n, a->base, compare_row, a));
+    stint_eval_item item = {.tokens = (uint64_t)a->window.same.n};
+    put_metrics(&a->window, item.metrics);
+    show_window(a->eval, &item);
     stint_eval_result *r = &a->eval->result;
     r->items++;
-    r->tokens = (uint64_t)a->same.n;
-    r->metrics[0] = (stint_eval_metric){"top1", st_mean_value(&a->same), st_mean_error(&a->same)};
-    r->metrics[1] =
-        (stint_eval_metric){"kl", st_mean_value(&a->divergence), st_mean_error(&a->divergence)};
-    double ratio = fmin(exp(st_mean_value(&a->lost)), 1e300);
-    r->metrics[2] = (stint_eval_metric){"ppl_ratio", ratio, ratio * st_mean_error(&a->lost)};
+    r->tokens = (uint64_t)a->all.same.n;
+    put_metrics(&a->all, r->metrics);
     return STINT_OK;
 }
 

@@ -202,6 +202,25 @@ class Eval(unittest.TestCase):
         self.assertAlmostEqual(report["metrics"]["ppl_ratio"], both[0] / both[1], delta=1e-5)
         self.assertNotAlmostEqual(report["metrics"]["ppl_ratio"], 1, delta=1e-5)
 
+    def test_windows_are_items(self):
+        """Weighted by their tokens, they are the whole."""
+        common = ("--data", DATA / "novels" / "Corelli_Satan_1895.txt", "--limit", 3, "--window",
+                  128, "--stride", 50, "--method", "w8a8")
+        out = self.folder / "items.jsonl"
+        ppl = []
+        for task, names in (("ppl", ["ppl"]), ("agreement", ["top1", "kl", "ppl_ratio"])):
+            report = self.evaluate("--task", task, *common, "--items", out)
+            items = [json.loads(line) for line in out.read_text().splitlines()]
+            self.assertEqual([item["item"] for item in items], [0, 1, 2])
+            self.assertEqual(items[1]["tokens"], 50)
+            self.assertEqual(sum(item["tokens"] for item in items), report["tokens"])
+            self.assertEqual(list(report["metrics"]), names)
+            for name in names:
+                by = math.log if name.startswith("ppl") else float
+                mean = sum(by(item[name]) * item["tokens"] for item in items) / report["tokens"]
+                self.assertAlmostEqual(by(report["metrics"][name]), mean, delta=1e-9)
+                self.assertNotEqual(items[0][name], items[1][name])
+
     def test_methods_are_compared(self):
         names = ("float", "w8a8", "clip", "shadow", "smoothquant", "int8()", "group", "rotation",
                  "prefix")
