@@ -13,24 +13,32 @@ const struct st_blocks st_blocks_kernels[] = {
     {"blocks_avx512vnni",
      ST_CPU_AVX512 | ST_CPU_AVX512VNNI,
      st_blocks_quantize_avx2,
+     NULL,
      {ST_BLOCK_TYPES(ENTRY, avx512vnni)}},
     {"blocks_avxvnni",
      ST_CPU_AVX2 | ST_CPU_AVXVNNI,
      st_blocks_quantize_avx2,
+     st_blocks_arrange_avx2,
      {ST_BLOCK_TYPES(ENTRY, avxvnni)}},
-    {"blocks_avx2", ST_CPU_AVX2, st_blocks_quantize_avx2, {ST_BLOCK_TYPES(ENTRY, avx2)}},
+    {"blocks_avx2",
+     ST_CPU_AVX2,
+     st_blocks_quantize_avx2,
+     st_blocks_arrange_avx2,
+     {ST_BLOCK_TYPES(ENTRY, avx2)}},
 #elif defined(__aarch64__)
     {"blocks_i8mm",
      ST_CPU_NEON | ST_CPU_DOTPROD | ST_CPU_I8MM,
      st_blocks_quantize_neon,
+     NULL,
      {ST_BLOCK_TYPES(ENTRY, i8mm)}},
     {"blocks_dotprod",
      ST_CPU_NEON | ST_CPU_DOTPROD,
      st_blocks_quantize_neon,
+     NULL,
      {ST_BLOCK_TYPES(ENTRY, dotprod)}},
-    {"blocks_neon", ST_CPU_NEON, st_blocks_quantize_neon, {ST_BLOCK_TYPES(ENTRY, neon)}},
+    {"blocks_neon", ST_CPU_NEON, st_blocks_quantize_neon, NULL, {ST_BLOCK_TYPES(ENTRY, neon)}},
 #endif
-    {"blocks_scalar", 0, st_blocks_quantize_plain, {ST_BLOCK_TYPES(ENTRY, scalar)}},
+    {"blocks_scalar", 0, st_blocks_quantize_plain, NULL, {ST_BLOCK_TYPES(ENTRY, scalar)}},
     {0},
 };
 
@@ -52,4 +60,5 @@ void st_blocks_quantize(const struct st_blocks *kernel, const float *x, size_t k
         kernel->quantize(x + first + part * ST_BLOCKS_PART, to->high + part * ST_BLOCKS_PART,
                          to->low + part * ST_BLOCKS_PART, to->q + part * ST_BLOCKS_PART,
                          to->scale + part, to->sum + part, to->half_sum + 2 * part);
+    if (kernel->arrange && n == ST_BLOCKS_CHUNK) kernel->arrange(to);
 }

@@ -32,6 +32,8 @@ struct st_blocks_chunk {
     float scale[ST_BLOCKS_PARTS];
     float sum[ST_BLOCKS_PARTS];          // scale times the part's sum of q
     float half_sum[2 * ST_BLOCKS_PARTS]; // the same of 16 elements each
+    // high and low of a whole chunk again, in two orders, for kernels that arrange codes.
+    int8_t by_blocks[2][ST_BLOCKS_CHUNK], by_pairs[2][ST_BLOCKS_CHUNK];
 };
 
 static inline size_t st_blocks_chunks(size_t k) {
@@ -52,10 +54,14 @@ typedef void st_blocks_quantize_fn(const float *restrict x, int8_t *restrict hig
                                    int8_t *restrict low, int16_t *restrict q, float *restrict scale,
                                    float *restrict sum, float *restrict half_sum);
 
+// Sets by_blocks and by_pairs (blocks_arranged.h).
+typedef void st_blocks_arrange_fn(struct st_blocks_chunk *x);
+
 struct st_blocks {
     const char *name;
     uint64_t isa;
     st_blocks_quantize_fn *quantize;
+    st_blocks_arrange_fn *arrange; // NULL: its kernels read neither order
     st_blocks_fn *fn[ST_N_DTYPES]; // NULL: not a type of blocks
 };
 

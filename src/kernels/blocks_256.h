@@ -98,6 +98,8 @@ INLINE codes codes_digits(codes v, const uint8_t factor[64]) {
     return v;
 }
 
+#include "kernels/blocks_arranged.h"
+
 // ---- Sixteen floats
 
 INLINE __m256 floats_of(__m256i v) {
@@ -111,6 +113,19 @@ INLINE wide wide_of_bytes(uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
 INLINE wide wide_of_signed(const unsigned char *p) {
     __m128i low = _mm_loadl_epi64((const void *)p), high = _mm_loadl_epi64((const void *)(p + 8));
     return (wide){{floats_of(_mm256_cvtepi8_epi32(low)), floats_of(_mm256_cvtepi8_epi32(high))}};
+}
+#define WIDE_OF_K
+INLINE wide wide_of_k(const unsigned char *b) {
+    const __m128i low_bits = _mm_setr_epi32(0x3f3f3f3f, 0x0f0f0f0f, 0x3f3f3f3f, 0x0f0f0f0f);
+    const __m128i high_bits = _mm_setr_epi32(0, 0x30303030, 0, 0x30303030);
+    __m128i v = _mm_loadu_si128((const void *)b);
+    __m128i low = _mm_srlv_epi32(_mm_shuffle_epi32(v, 0xed), _mm_setr_epi32(0, 0, 0, 4));
+    __m128i high = _mm_srlv_epi32(_mm_shuffle_epi32(v, 0xa5), _mm_setr_epi32(0, 2, 0, 2));
+    __m128i six = _mm_or_si128(_mm_and_si128(low, low_bits), _mm_and_si128(high, high_bits));
+    __m128 by = _mm_cvtph_ps(v);
+    return (wide){{_mm256_mul_ps(floats_of(_mm256_cvtepu8_epi32(six)), _mm256_broadcastss_ps(by)),
+                   _mm256_mul_ps(floats_of(_mm256_cvtepu8_epi32(_mm_srli_si128(six, 8))),
+                                 _mm256_broadcastss_ps(_mm_movehdup_ps(by)))}};
 }
 INLINE wide wide_times(wide v, float low, float high) {
     return (wide){{halves_times(v.of[0], low), halves_times(v.of[1], high)}};
@@ -149,14 +164,23 @@ INLINE __m256i eight_sums(const codes *code, size_t i, size_t n_pairs,
     return add_neighbours_64(add_neighbours_32(exact[0], exact[1]),
                              add_neighbours_32(exact[2], exact[3]));
 }
+typedef __m256i part_sums; // exact, of 8 parts
+INLINE void sums_add_parts(sums *sum, part_sums parts, halves scale, halves minimum,
+                           const struct st_blocks_chunk *x, bool minima) {
+    __m256 scales = _mm256_mul_ps(scale, _mm256_loadu_ps(x->scale));
+    sum->of[0] = _mm256_fmadd_ps(floats_of(parts), scales, sum->of[0]);
+    if (minima) sum->of[0] = _mm256_fnmadd_ps(minimum, _mm256_loadu_ps(x->sum), sum->of[0]);
+}
 INLINE void sums_add_32(sums *sum, const codes *code, halves scale, halves minimum, size_t n_pairs,
                         const struct st_blocks_chunk *x, int bits, bool minima) {
     __m256i a = eight_sums(code, 0, n_pairs, x, bits), b = eight_sums(code, 2, n_pairs, x, bits);
     __m256i parts = _mm256_add_epi32(_mm256_permute2x128_si256(a, b, 0x20),
                                      _mm256_permute2x128_si256(a, b, 0x31));
-    __m256 scales = _mm256_mul_ps(scale, _mm256_loadu_ps(x->scale));
-    sum->of[0] = _mm256_fmadd_ps(floats_of(parts), scales, sum->of[0]);
-    if (minima) sum->of[0] = _mm256_fnmadd_ps(minimum, _mm256_loadu_ps(x->sum), sum->of[0]);
+    sums_add_parts(sum, parts, scale, minimum, x, minima);
+}
+INLINE part_sums arranged_sums(const arranged *v, const struct st_blocks_chunk *x, int bits,
+                               bool by_pairs) {
+    return by_pairs ? arranged_by_pairs(v, x) : arranged_by_blocks(v, x, bits);
 }
 INLINE void sums_add_16(sums *sum, const codes *code, wide scale, wide minimum, size_t n_pairs,
                         const struct st_blocks_chunk *x, int bits) {

@@ -60,10 +60,22 @@ INLINE void dots_add(dots *d, lanes w, const struct st_blocks_chunk *x, size_t f
     __asm__("vpaddd %1, %0, %0" : "+x"(d->of[0]) : "x"(even));
     __asm__("vpaddd %1, %0, %0" : "+x"(d->of[1]) : "x"(odd));
 }
+INLINE void dots_add_bytes(dots *d, __m256i w, __m256i high, __m256i low) {
+    d->of[0] = _mm256_add_epi16(d->of[0], _mm256_maddubs_epi16(w, high));
+    d->of[1] = _mm256_add_epi16(d->of[1], _mm256_maddubs_epi16(w, low));
+}
+INLINE __m256i dots_exact(const dots *d) {
+    return widen(d->of[0], d->of[1]);
+}
 INLINE __m256 dots_total(const dots *d, int bits) {
-    return _mm256_cvtepi32_ps(bits == 4 ? widen(d->of[0], d->of[1])
-                                        : _mm256_add_epi32(d->of[0], d->of[1]));
+    return _mm256_cvtepi32_ps(bits == 4 ? dots_exact(d) : _mm256_add_epi32(d->of[0], d->of[1]));
 }
 
 #include "kernels/blocks_256.h"
+
+void st_blocks_arrange_avx2(struct st_blocks_chunk *x) {
+    arrange_halves(x->high, x->by_blocks[0], x->by_pairs[0]);
+    arrange_halves(x->low, x->by_blocks[1], x->by_pairs[1]);
+}
+
 #include "kernels/blocks_quantize.h"

@@ -24,16 +24,22 @@ typedef struct {
 INLINE dots dots_zero(void) {
     return (dots){_mm256_setzero_si256(), _mm256_setzero_si256()};
 }
+INLINE void dots_add_bytes(dots *d, lanes w, lanes high, lanes low) {
+    d->high = _mm256_dpbusd_avx_epi32(d->high, w, high);
+    d->low = _mm256_dpbusd_avx_epi32(d->low, w, low);
+}
 INLINE void dots_add(dots *d, lanes w, const struct st_blocks_chunk *x, size_t first, size_t i,
                      int bits) {
     size_t group = first + i;
     (void)bits;
-    d->high = _mm256_dpbusd_avx_epi32(d->high, w, eight_of(x->high + 4 * group));
-    d->low = _mm256_dpbusd_avx_epi32(d->low, w, eight_of(x->low + 4 * group));
+    dots_add_bytes(d, w, eight_of(x->high + 4 * group), eight_of(x->low + 4 * group));
+}
+INLINE __m256i dots_exact(const dots *d) {
+    return _mm256_add_epi32(_mm256_slli_epi32(d->high, 7), d->low);
 }
 INLINE __m256 dots_total(const dots *d, int bits) {
     (void)bits;
-    return _mm256_cvtepi32_ps(_mm256_add_epi32(_mm256_slli_epi32(d->high, 7), d->low));
+    return _mm256_cvtepi32_ps(dots_exact(d));
 }
 
 #include "kernels/blocks_256.h"

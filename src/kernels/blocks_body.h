@@ -30,8 +30,19 @@ struct unpacked {
 // of them, rounded up, and a constant where this is called.
 typedef void unpack_fn(const unsigned char *b, size_t n, size_t n_pairs, struct unpacked *u);
 
+// The codes of a whole chunk at b in the order of blocks_arranged.h; other instruction sets have
+// none.
+#ifdef ARRANGED
+typedef arranged arrange_fn(const unsigned char *b);
+#define ARRANGE(type) arrange_##type
+#else
+typedef void arrange_fn(void);
+#define ARRANGE(type) NULL
+#endif
+
 struct type {
     unpack_fn *unpack;
+    arrange_fn *arrange;       // NULL: codes are multiplied part by part
     size_t items, chunk_bytes; // of a block, of a chunk
     bool by_16;                // parts of 16
     int bits;                  // of a code: at most 4, 5, 6 or 8
@@ -250,6 +261,27 @@ UNPACK(tq2_0) {
     u->scale = u->minimum = halves_set1(half_at(b + 64));
 }
 
+#ifdef ARRANGED
+INLINE arranged arrange_q4_0(const unsigned char *b) {
+    return nibbles_by_blocks(b + 2, 18);
+}
+INLINE arranged arrange_q4_1(const unsigned char *b) {
+    return nibbles_by_blocks(b + 4, 20);
+}
+INLINE arranged arrange_q5_0(const unsigned char *b) {
+    return with_fifths(nibbles_by_blocks(b + 6, 22), b + 2, 22);
+}
+INLINE arranged arrange_q5_1(const unsigned char *b) {
+    return with_fifths(nibbles_by_blocks(b + 8, 24), b + 4, 24);
+}
+INLINE arranged arrange_mxfp4(const unsigned char *b) {
+    return with_table(nibbles_by_blocks(b + 1, 17), mxfp4_codes);
+}
+INLINE arranged arrange_q4_k(const unsigned char *b) {
+    return nibbles_by_pairs(b + 16);
+}
+#endif
+
 // ---- Rows
 
 // Adds one chunk times a column, n_pairs of its pairs.
@@ -259,6 +291,28 @@ INLINE void add_chunk(const struct type *t, const struct unpacked *u, size_t n_p
         sums_add_16(sum, u->code, u->scales, u->minima, n_pairs, x, t->bits);
     else
         sums_add_32(sum, u->code, u->scale, u->minimum, n_pairs, x, t->bits, t->minima);
+}
+
+// Adds a whole chunk at b times columns.
+INLINE void add_whole(const struct type *t, const unsigned char *b, const struct st_blocks_chunk *x,
+                      size_t x_col, size_t n_columns, sums *sum) {
+    struct unpacked u;
+    prefetch(b, t->chunk_bytes);
+#ifdef ARRANGED
+    if (t->arrange) {
+        const bool by_pairs = t->items == ST_BLOCKS_CHUNK;
+        arranged v = t->arrange(b);
+        part_sums parts[ST_BLOCKS_MAX_COLUMNS];
+        for (size_t c = 0; c < n_columns; c++)
+            parts[c] = arranged_sums(&v, x + c * x_col, t->bits, by_pairs);
+        t->unpack(b, ST_BLOCKS_PARTS, PAIRS, &u); // its scales, late, as registers are few
+        for (size_t c = 0; c < n_columns; c++)
+            sums_add_parts(&sum[c], parts[c], u.scale, u.minimum, x + c * x_col, true);
+        return;
+    }
+#endif
+    t->unpack(b, ST_BLOCKS_PARTS, PAIRS, &u);
+    for (size_t c = 0; c < n_columns; c++) add_chunk(t, &u, PAIRS, x + c * x_col, &sum[c]);
 }
 
 // What is left of a row behind its whole chunks: n parts.
@@ -289,13 +343,8 @@ INLINE void one_row(const struct type *t, const unsigned char *w, size_t k,
     size_t n_chunks = st_blocks_chunks(k), whole = k / ST_BLOCKS_CHUNK;
     sums sum[ST_BLOCKS_MAX_COLUMNS];
     for (size_t c = 0; c < n_columns; c++) sum[c] = sums_zero();
-    for (size_t i = 0; i < whole; i++) {
-        struct unpacked u;
-        t->unpack(w + i * t->chunk_bytes, ST_BLOCKS_PARTS, PAIRS, &u);
-        prefetch(w + i * t->chunk_bytes, t->chunk_bytes);
-        for (size_t c = 0; c < n_columns; c++)
-            add_chunk(t, &u, PAIRS, x + c * n_chunks + i, &sum[c]);
-    }
+    for (size_t i = 0; i < whole; i++)
+        add_whole(t, w + i * t->chunk_bytes, x + i, n_chunks, n_columns, sum);
     if (t->items < ST_BLOCKS_CHUNK)
         add_any_tail(t, w + whole * t->chunk_bytes, k % ST_BLOCKS_CHUNK / ST_BLOCKS_PART, x + whole,
                      n_chunks, n_columns, sum);
@@ -359,11 +408,12 @@ INLINE void stream_rows(const struct type *t, const unsigned char *w, size_t row
 #include "kernels/blocks_panels.h"
 
 // What the rest is built for: its type, and one column, a few or many.
-#define PRODUCT(id, type_name, by_16, bits, minima, kind)                                          \
+#define PRODUCT(id, type_name, by_16, bits, minima, kind, arrange)                                 \
     void NAME(type_name)(const void *w, size_t row_bytes, size_t n_rows, size_t k,                 \
                          const struct st_blocks_chunk *x, size_t n_columns, float *y,              \
                          size_t y_col) {                                                           \
         const struct type type = {unpack_##type_name,                                              \
+                                  arrange,                                                         \
                                   ST_##id##_ITEMS,                                                 \
                                   ST_BLOCKS_CHUNK / ST_##id##_ITEMS * ST_##id##_BYTES,             \
                                   by_16,                                                           \
@@ -383,18 +433,18 @@ INLINE void stream_rows(const struct type *t, const unsigned char *w, size_t row
             one_row(&type, row + r * row_bytes, k, x, n_columns, y + r, y_col);                    \
     }
 
-PRODUCT(Q4_0, q4_0, false, 4, true, parts_of_4_bits)
-PRODUCT(Q4_1, q4_1, false, 4, true, parts_of_4_bits)
-PRODUCT(Q5_0, q5_0, false, 5, true, parts_of_5_bits)
-PRODUCT(Q5_1, q5_1, false, 5, true, parts_of_5_bits)
-PRODUCT(Q8_0, q8_0, false, 8, !SIGNED_CODES, parts_of_8_bits)
-PRODUCT(Q2_K, q2_k, true, 4, true, halves_of_4_bits)
-PRODUCT(Q3_K, q3_k, true, 4, true, halves_of_4_bits)
-PRODUCT(Q4_K, q4_k, false, 4, true, parts_of_4_bits)
-PRODUCT(Q5_K, q5_k, false, 5, true, parts_of_5_bits)
-PRODUCT(Q6_K, q6_k, true, 6, true, halves_of_6_bits)
-PRODUCT(IQ4_NL, iq4_nl, false, 8, !SIGNED_CODES, parts_of_8_bits)
-PRODUCT(IQ4_XS, iq4_xs, false, 8, !SIGNED_CODES, parts_of_8_bits)
-PRODUCT(TQ1_0, tq1_0, false, 4, true, parts_of_4_bits)
-PRODUCT(TQ2_0, tq2_0, false, 4, true, parts_of_4_bits)
-PRODUCT(MXFP4, mxfp4, false, 5, true, parts_of_5_bits)
+PRODUCT(Q4_0, q4_0, false, 4, true, parts_of_4_bits, ARRANGE(q4_0))
+PRODUCT(Q4_1, q4_1, false, 4, true, parts_of_4_bits, ARRANGE(q4_1))
+PRODUCT(Q5_0, q5_0, false, 5, true, parts_of_5_bits, ARRANGE(q5_0))
+PRODUCT(Q5_1, q5_1, false, 5, true, parts_of_5_bits, ARRANGE(q5_1))
+PRODUCT(Q8_0, q8_0, false, 8, !SIGNED_CODES, parts_of_8_bits, NULL)
+PRODUCT(Q2_K, q2_k, true, 4, true, halves_of_4_bits, NULL)
+PRODUCT(Q3_K, q3_k, true, 4, true, halves_of_4_bits, NULL)
+PRODUCT(Q4_K, q4_k, false, 4, true, parts_of_4_bits, ARRANGE(q4_k))
+PRODUCT(Q5_K, q5_k, false, 5, true, parts_of_5_bits, NULL)
+PRODUCT(Q6_K, q6_k, true, 6, true, halves_of_6_bits, NULL)
+PRODUCT(IQ4_NL, iq4_nl, false, 8, !SIGNED_CODES, parts_of_8_bits, NULL)
+PRODUCT(IQ4_XS, iq4_xs, false, 8, !SIGNED_CODES, parts_of_8_bits, NULL)
+PRODUCT(TQ1_0, tq1_0, false, 4, true, parts_of_4_bits, NULL)
+PRODUCT(TQ2_0, tq2_0, false, 4, true, parts_of_4_bits, NULL)
+PRODUCT(MXFP4, mxfp4, false, 5, true, parts_of_5_bits, ARRANGE(mxfp4))

@@ -19,5 +19,6 @@ ST_BLOCK_TYPES(DECLARE, i8mm)
 st_blocks_quantize_fn st_blocks_quantize_plain;
 st_blocks_quantize_fn st_blocks_quantize_avx2;
 st_blocks_quantize_fn st_blocks_quantize_neon;
+st_blocks_arrange_fn st_blocks_arrange_avx2;
 
 #endif

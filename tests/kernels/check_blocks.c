@@ -103,7 +103,8 @@ static size_t word_of(size_t i) {
 }
 
 // Signs: 0 for any, else all codes of a half have that one, so that neighbours add up.
-static void set_whole_inputs(struct product *p, const struct halves *h, bool extreme, int sign) {
+static void set_whole_inputs(struct product *p, const struct st_blocks *row, const struct halves *h,
+                             bool extreme, int sign) {
     struct st_blocks_chunk *x = p->chunks.data;
     for (size_t c = 0; c < p->n_columns; c++, x++) {
         memset(x, 0, sizeof *x);
@@ -118,6 +119,7 @@ static void set_whole_inputs(struct product *p, const struct halves *h, bool ext
             x->scale[part] = h->scale;
             x->sum[part] = x->half_sum[2 * part] + x->half_sum[2 * part + 1];
         }
+        if (row->arrange) row->arrange(x);
     }
 }
 
@@ -151,7 +153,7 @@ static void check_integers(const struct st_blocks *row, enum st_dtype dtype) {
         if (extreme) memset(w, i % 4 == 1 ? 0xff : i % 8 == 3 ? 0x88 : 0x00, p.w.bytes);
         if (extreme && dtype == ST_DTYPE_Q8_0) memset(w, i % 4 == 1 ? 0x80 : 0x7f, p.w.bytes);
         for (size_t b = 0; b < p.w.bytes; b += traits->block_bytes) set_whole_scales(dtype, w + b);
-        set_whole_inputs(&p, &halves[i % N_OF(halves)], extreme, signs[i / 4 % N_OF(signs)]);
+        set_whole_inputs(&p, row, &halves[i % N_OF(halves)], extreme, signs[i / 4 % N_OF(signs)]);
         multiply(&p, row);
         compare_integers(&p, row->name);
         discard(&p, row->name);
@@ -171,7 +173,7 @@ static void check_exponents(const struct st_blocks *row, enum st_dtype dtype) {
         struct product p = make(dtype, 3, K, 1 + (size_t)e % 3);
         const struct halves inputs = {1, 63, ldexpf(1.0f, e < 220 ? 100 - e : -120)};
         for (size_t b = 0; b < p.w.bytes; b += block) ((unsigned char *)p.w.data)[b] = (uint8_t)e;
-        set_whole_inputs(&p, &inputs, false, 0);
+        set_whole_inputs(&p, row, &inputs, false, 0);
         multiply(&p, row);
         compare_integers(&p, row->name);
         discard(&p, row->name);
@@ -290,6 +292,19 @@ static void not_finite_stays_in_its_column(void **state) {
 
 // ---- Inputs
 
+// The orders of blocks_arranged.h, register by register and lane by lane.
+static void check_arranged(const struct st_blocks_chunk *x) {
+    for (size_t at = 0; at < ST_BLOCKS_CHUNK; at++) {
+        size_t j = at / 64, n = at / 32 % 2, half = at / 16 % 2, lane = at / 4 % 4, i = at % 4;
+        size_t block = 32 * (2 * lane + half) + 16 * n + 4 * j + i;
+        size_t pair = 32 * (2 * lane + n) + 16 * half + 4 * j + i;
+        assert_int_equal(x->by_blocks[0][at], x->high[block]);
+        assert_int_equal(x->by_blocks[1][at], x->low[block]);
+        assert_int_equal(x->by_pairs[0][at], x->high[pair]);
+        assert_int_equal(x->by_pairs[1][at], x->low[pair]);
+    }
+}
+
 static void check_quantized(const struct st_blocks *row, float range) {
     enum { N = ST_BLOCKS_CHUNK + 96 };
     struct kc_array x = kc_floats(N, range);
@@ -299,7 +314,8 @@ static void check_quantized(const struct st_blocks *row, float range) {
         memset(&wanted, 0x5a, sizeof wanted);
         st_blocks_quantize(row, x.data, N, chunk, &got);
         st_blocks_quantize(st_blocks_select(0), x.data, N, chunk, &wanted);
-        assert_memory_equal(&got, &wanted, sizeof got);
+        assert_memory_equal(&got, &wanted, offsetof(struct st_blocks_chunk, by_blocks));
+        if (row->arrange && chunk == 0) check_arranged(&got);
         for (size_t i = 0; i < ST_BLOCKS_CHUNK; i++) {
             size_t from = chunk * ST_BLOCKS_CHUNK + i;
             float value = from < N ? ((float *)x.data)[from] : 0.0f;

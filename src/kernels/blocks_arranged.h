@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Codes in an order in which a lane of 4 belongs to one part, and a register has lanes of all
+// eight: products are summed lane by lane, and only a chunk's sums cross lanes. That pays for codes
+// of 4 bits as the file has them, two in a byte: as bytes are put into that order before they are
+// split, each moves two codes. Inputs are put into it once for all rows.
+//
+// Blocks of 32 elements have elements e and 16 + e of one part in a byte, those of 256 have
+// element e of two parts. So there are two orders. Register 2 j + n has
+//   by blocks:  lanes of parts 0, 2, 4, 6 | 1, 3, 5, 7 with the elements from 16 n + 4 j on
+//   by pairs:   lanes of parts n, 2 + n, 4 + n, 6 + n with those from 4 j, and again from 16 + 4 j
+//
+// The including file has dots_add_bytes(), which adds the products of 32 codes with as many halves
+// of an input to dots, and dots_exact(), their sums.
+
+#define ARRANGED
+typedef struct {
+    __m256i bytes[4]; // j: the codes of registers 2 j and 2 j + 1
+    bool has_fifths;
+    __m256i fifths;       // by blocks: a part's 32 fifth bits in its lane
+    const uint8_t *table; // if not NULL: of 16 codes
+} arranged;
+
+// Of four registers, as rows of 4 lanes in each half: their columns.
+INLINE void transpose_lanes(__m256i v[4]) {
+    __m256i a = _mm256_unpacklo_epi32(v[0], v[1]), b = _mm256_unpackhi_epi32(v[0], v[1]);
+    __m256i c = _mm256_unpacklo_epi32(v[2], v[3]), d = _mm256_unpackhi_epi32(v[2], v[3]);
+    v[0] = _mm256_unpacklo_epi64(a, c);
+    v[1] = _mm256_unpackhi_epi64(a, c);
+    v[2] = _mm256_unpacklo_epi64(b, d);
+    v[3] = _mm256_unpackhi_epi64(b, d);
+}
+
+// ---- Codes
+
+// By blocks: part p has its 16 bytes at b + p * stride.
+INLINE arranged nibbles_by_blocks(const unsigned char *b, size_t stride) {
+    arranged v = {.table = NULL};
+    UNROLLED for (size_t i = 0; i < 4; i++) {
+        __m128i even = _mm_loadu_si128((const void *)(b + 2 * i * stride));
+        __m128i odd = _mm_loadu_si128((const void *)(b + (2 * i + 1) * stride));
+        v.bytes[i] = _mm256_inserti128_si256(_mm256_castsi128_si256(even), odd, 1);
+    }
+    transpose_lanes(v.bytes);
+    return v;
+}
+// By pairs: parts 2 i and 2 i + 1 have 32 bytes at b + 32 * i.
+INLINE arranged nibbles_by_pairs(const unsigned char *b) {
+    arranged v = {.table = NULL};
+    UNROLLED for (size_t i = 0; i < 4; i++) v.bytes[i] = load(b + 32 * i);
+    transpose_lanes(v.bytes);
+    return v;
+}
+// By blocks: each code gets its bit of the 32 at b + p * stride as its fifth.
+INLINE arranged with_fifths(arranged v, const unsigned char *b, size_t stride) {
+    int p[ST_BLOCKS_PARTS];
+    UNROLLED for (size_t i = 0; i < ST_BLOCKS_PARTS; i++) p[i] = (int)u32_at(b + i * stride);
+    v.has_fifths = true;
+    v.fifths = _mm256_setr_epi32(p[0], p[2], p[4], p[6], p[1], p[3], p[5], p[7]);
+    return v;
+}
+INLINE arranged with_table(arranged v, const uint8_t table[16]) {
+    v.table = table;
+    return v;
+}
+// 16 where the element's fifth bit is set, in register i.
+INLINE __m256i fifths_of(const arranged *v, size_t i) {
+    const __m256i lane = _mm256_setr_epi32(0, 0x04040404, 0x08080808, 0x0c0c0c0c, 0, 0x04040404,
+                                           0x08080808, 0x0c0c0c0c);
+    const __m256i bit = _mm256_set1_epi32((int)0x80402010);
+    const __m256i byte = _mm256_set1_epi8((char)(i % 2 * 2 + i / 4));
+    __m256i eight = _mm256_shuffle_epi8(v->fifths, _mm256_or_si256(lane, byte));
+    if (i / 2 % 2 == 0) eight = _mm256_slli_epi16(eight, 4);
+    return _mm256_min_epu8(_mm256_and_si256(eight, bit), _mm256_set1_epi8(16));
+}
+// Register i.
+INLINE __m256i arranged_code(const arranged *v, size_t i) {
+    __m256i code = keep(shift(v->bytes[i / 2], i % 2 ? 4 : 0), 15);
+    if (v->has_fifths) code = _mm256_or_si256(code, fifths_of(v, i));
+    if (!v->table) return code;
+    __m128i values = _mm_loadu_si128((const void *)v->table);
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(values), code);
+}
+
+// ---- Products
+
+INLINE void dots_add_code(dots *d, const arranged *v, const int8_t x[2][ST_BLOCKS_CHUNK],
+                          size_t i) {
+    dots_add_bytes(d, arranged_code(v, i), load_256(x[0] + 32 * i), load_256(x[1] + 32 * i));
+}
+// Sums of each part. Of codes with 4 bits eight products fit into dots, of 5 bits four.
+INLINE __m256i arranged_by_blocks(const arranged *v, const struct st_blocks_chunk *x, int bits) {
+    const __m256i in_order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    dots first = dots_zero(), second = dots_zero();
+    UNROLLED for (size_t i = 0; i < 4; i++) dots_add_code(&first, v, x->by_blocks, i);
+    UNROLLED for (size_t i = 4; i < 8; i++)
+        dots_add_code(bits <= 4 ? &first : &second, v, x->by_blocks, i);
+    __m256i exact = dots_exact(&first);
+    if (bits > 4) exact = _mm256_add_epi32(exact, dots_exact(&second));
+    return _mm256_permutevar8x32_epi32(exact, in_order);
+}
+INLINE __m256i arranged_by_pairs(const arranged *v, const struct st_blocks_chunk *x) {
+    dots of[2] = {dots_zero(), dots_zero()}; // of even and of odd parts
+    UNROLLED for (size_t i = 0; i < 8; i++) dots_add_code(&of[i % 2], v, x->by_pairs, i);
+    __m256i even = dots_exact(&of[0]), odd = dots_exact(&of[1]);
+    __m256i a = _mm256_unpacklo_epi32(even, odd), b = _mm256_unpackhi_epi32(even, odd);
+    return _mm256_add_epi32(_mm256_permute2x128_si256(a, b, 0x20),
+                            _mm256_permute2x128_si256(a, b, 0x31));
+}
+
+// ---- Inputs
+
+INLINE void arrange_halves(const int8_t x[ST_BLOCKS_CHUNK], int8_t *by_blocks, int8_t *by_pairs) {
+    __m256i v[2][4]; // of even parts, of odd parts
+    UNROLLED for (size_t n = 0; n < 2; n++) {
+        UNROLLED for (size_t i = 0; i < 4; i++) v[n][i] = load_256(x + 32 * (2 * i + n));
+        transpose_lanes(v[n]);
+    }
+    UNROLLED for (size_t j = 0; j < 4; j++) {
+        __m256i a = _mm256_permute2x128_si256(v[0][j], v[1][j], 0x20);
+        __m256i b = _mm256_permute2x128_si256(v[0][j], v[1][j], 0x31);
+        _mm256_storeu_si256((void *)(by_blocks + 64 * j), a);
+        _mm256_storeu_si256((void *)(by_blocks + 64 * j + 32), b);
+        _mm256_storeu_si256((void *)(by_pairs + 64 * j), v[0][j]);
+        _mm256_storeu_si256((void *)(by_pairs + 64 * j + 32), v[1][j]);
+    }
+}
