@@ -38,6 +38,9 @@ static stint_status map_file(const char *path, int file, size_t bytes, int prote
         if (data == MAP_FAILED)
             return st_fail(STINT_E_IO, "%s: cannot be mapped: %s", path, strerror(errno));
         out.data = data;
+        // Linux then reads a file of 2 MiB and more in pages of that size, where the file system
+        // can.
+        madvise(data, bytes, MADV_HUGEPAGE);
     }
     *map = out;
     return STINT_OK;
@@ -111,7 +114,9 @@ void st_map_close(struct st_map *map) {
 }
 
 void st_map_scatter(const struct st_map *map) {
-    if (map->data) madvise((void *)map->data, map->bytes, MADV_RANDOM);
+    if (!map->data) return;
+    madvise((void *)map->data, map->bytes, MADV_NOHUGEPAGE); // a row would read a large page
+    madvise((void *)map->data, map->bytes, MADV_RANDOM);
 }
 
 void st_map_forget(const void *data, size_t bytes) {
