@@ -319,6 +319,8 @@ stint_status st_session_open_layerwise(const struct stint_model *model,
 
 void stint_session_close(stint_session *session) {
     if (!session) return;
+    for (size_t i = 0; session->buffers && i < session->n_buffers; i++)
+        st_int8_abandon(&session->buffers[i]);
     st_split_close(session);
     st_bounded_close(session->bounded);
     st_npu_close(session, &session->group);

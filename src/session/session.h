@@ -100,6 +100,7 @@ struct st_chunk_buffers {
     float *shared_gate;                 // [chunk_len]
     uint8_t *in8, *attended8, *middle8; // quantized, as the device has them
     enum st_npu_kind quantized_on;      // the device that did it last
+    struct st_job *quantizing;          // what it has not been waited for; or NULL
     struct st_node_time jobs;           // of jobs since somebody took it
     struct st_shadow shadow;
     struct st_nested_input nested;  // of one linear

@@ -191,6 +191,9 @@ stint_status st_split_forward(const struct st_run *run, const int32_t *ids) {
     }
     struct st_error why;
     st_error_save(&why);
-    for (size_t i = 0; i < s->n_buffers; i++) st_shadow_abandon(&s->buffers[i].shadow);
+    for (size_t i = 0; i < s->n_buffers; i++) {
+        st_shadow_abandon(&s->buffers[i].shadow);
+        st_int8_abandon(&s->buffers[i]);
+    }
     return st_error_restore(&why);
 }

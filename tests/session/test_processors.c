@@ -3,7 +3,8 @@
 // of them, in hundreds of random orders, with the bits of the host's cores; also where a device has
 // room for a part of the model, and where one or both of them fail.
 #include "device/driver.h"
-#include "session/session.h"
+#include "session/linear/int8.h"
+#include "session/pass.h"
 #include "support/kinds.h"
 #include "support/support.h"
 
@@ -220,6 +221,28 @@ static void emulated_devices_state_their_own_time(void **state) {
     stint_session_close(s);
 }
 
+// One wait for a quantization and the product that reads it, unless the shadow reads outliers.
+static void a_quantized_input_is_not_waited_for(void **state) {
+    (void)state;
+    for (int kind = 0; kind < N_KINDS; kind++) {
+        stint_session *s = opened(kind, "sim", 0);
+        struct st_batch batch = {.n = CHUNK, .n_total = CHUNK};
+        struct st_run run = st_session_run(s, ST_PHASE_PREFILL, ST_PRECISION_INT8, &batch);
+        bool shadowed = st_run_linear_op(&run, ST_INT8_QKV, 0)->weight.shadowed;
+        struct st_job *const *job = &run.buffers->quantizing;
+        st_pass_rotations(&run);
+        for (int i = 0; i < ST_DEVICE_JOBS + 1; i++) { // each gives up the one before it
+            assert_int_equal(st_pass_subgraph(&run, ST_SUBGRAPH_ATTN_NORM), STINT_OK);
+            assert_int_equal(*job == NULL, shadowed);
+        }
+        assert_int_equal(st_pass_subgraph(&run, ST_SUBGRAPH_QKV), STINT_OK);
+        assert_null(*job);
+        assert_int_equal(s->npus.faults, 0);
+        assert_int_equal(st_pass_subgraph(&run, ST_SUBGRAPH_ATTN_NORM), STINT_OK);
+        stint_session_close(s); // with a job that nobody has waited for
+    }
+}
+
 // ---- Room for a part of the model
 
 static size_t units_on(const stint_session *s, enum st_npu_kind kind) {
@@ -301,6 +324,7 @@ int main(void) {
         cmocka_unit_test(any_order_on_hexagon_and_opencl_too),
         cmocka_unit_test(a_prompt_says_who_was_busy),
         cmocka_unit_test(emulated_devices_state_their_own_time),
+        cmocka_unit_test(a_quantized_input_is_not_waited_for),
         cmocka_unit_test(a_limit_leaves_units_to_the_host),
         cmocka_unit_test(the_others_go_on_without_a_failed_device),
         cmocka_unit_test(pairs_are_two_devices_beside_the_host),

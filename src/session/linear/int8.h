@@ -9,6 +9,9 @@
 size_t st_int8_lay_out(const struct stint_session *s, struct st_chunk_buffers *buffers,
                        struct st_arena *arena);
 
+// Gives up an input that is quantized for a graph that will not run.
+void st_int8_abandon(struct st_chunk_buffers *buffers);
+
 static inline const struct st_linear_op *st_run_linear_op(const struct st_run *r,
                                                           enum st_int8_role role, uint32_t expert) {
     return st_int8_linear_op(&r->s->model->int8, role, r->layer, expert);
