@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What GGUF files of known models hold, for random_gguf.py: keys, and tensors with their sizes. A
-tensor is ("linear", rows, k), ("experts", n, rows, k) or ("floats", dims, value); a value of None
-stands for random ones."""
+tensor is ("linear", rows, k[, spread]), ("experts", type, n, rows, k), where a type of None is that
+of linears, ("router", seed, n, k) or ("floats", dims, value); a value of None stands for random
+ones."""
 from gguf import RopeScalingType
 
 
@@ -52,7 +53,7 @@ def gpt_oss(layers, hidden, heads, kv_heads, dim, ffn, experts, used, vocab):
     layer.update({name.replace("weight", "bias"): zeros(rows)
                   for name, (_, rows, _) in list(layer.items())})
     for name, rows, k in (("gate", ffn, hidden), ("up", ffn, hidden), ("down", hidden, ffn)):
-        layer[f"ffn_{name}_exps.weight"] = ("experts", experts, rows, k)
+        layer[f"ffn_{name}_exps.weight"] = ("experts", "MXFP4", experts, rows, k)
         layer[f"ffn_{name}_exps.bias"] = zeros(experts, rows)
     layer.update({"ffn_gate_inp.weight": ("floats", (experts, hidden), None),
                   "ffn_gate_inp.bias": zeros(experts), "attn_sinks.weight": zeros(heads),
@@ -63,6 +64,22 @@ def gpt_oss(layers, hidden, heads, kv_heads, dim, ffn, experts, used, vocab):
             "sliding_window": 128, "rope_scaling_type": RopeScalingType.YARN,
             "rope_scaling_factor": 32.0, "rope_scaling_orig_ctx_len": 4096}
     return "gpt-oss", vocab, keys, ends(hidden, vocab, False), layers * [layer]
+
+
+def qwen3moe(layers, hidden, heads, kv_heads, dim, ffn, experts, used, vocab):
+    layer = {**attention(hidden, heads, kv_heads, dim), "attn_q_norm.weight": norm(dim),
+             "attn_k_norm.weight": norm(dim), "attn_norm.weight": norm(hidden),
+             "ffn_norm.weight": norm(hidden)}
+    for name, rows, k in (("gate", ffn, hidden), ("up", ffn, hidden), ("down", hidden, ffn)):
+        layer[f"ffn_{name}_exps.weight"] = ("experts", None, experts, rows, k)
+    keys = {**common(layers, hidden, heads, 32768, 1e6), "head_count_kv": kv_heads,
+            "feed_forward_length": ffn, "expert_feed_forward_length": ffn, "key_length": dim,
+            "value_length": dim, "expert_count": experts, "expert_used_count": used}
+    # Else what blocks add, which all tokens share, would decide about experts after one layer.
+    top = {**ends(hidden, vocab, False), "token_embd.weight": ("linear", vocab, hidden, 1.0)}
+    return ("qwen3moe", vocab, keys, top,
+            [{**layer, "ffn_gate_inp.weight": ("router", i, experts, hidden)}
+             for i in range(layers)])
 
 
 def lfm2(layers, hidden, heads, kv_heads, ffn, vocab, attends):
@@ -142,6 +159,8 @@ def gemma4(layers, hidden, heads, kv_heads, ffn, vocab, every, n_shared):
 SHAPES = {
     "qwen1.5-1.8b": lambda: qwen2(24, 2048, 16, 16, 5504, 151936),
     "gpt-oss-20b": lambda: gpt_oss(24, 2880, 64, 8, 64, 2880, 32, 4, 201088),
+    # 12 of 48 layers: 8.1 G parameters
+    "qwen3-30b-a3b-12": lambda: qwen3moe(12, 2048, 32, 4, 128, 768, 128, 8, 151936),
     "lfm2.5-1.2b": lambda: lfm2(16, 2048, 32, 8, 8192, 65536, (2, 5, 8, 10, 12, 14)),
     "qwen3.5-0.8b": lambda: qwen35(24, 1024, 8, 2, 3584, 248320, 16),
     "qwen3.5-4b": lambda: qwen35(32, 2560, 16, 4, 9216, 248320, 32),
