@@ -33,8 +33,10 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--tokens", type=int, default=64)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("more", nargs="*")
-    options = parser.parse_args()
+    given = sys.argv[1:] + ["--"]  # argparse takes nothing behind options for a list of arguments
+    own = given.index("--")
+    options = parser.parse_args(given[:own])
+    options.more = given[own + 1:-1]
     rounds = []
     for number in range(options.rounds):
         print(f"round {number + 1} of {options.rounds}, load "
