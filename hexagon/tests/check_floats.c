@@ -71,7 +71,7 @@ bool check_quantize(check_quantize_fn *quantize) {
     float x[N];
     uint8_t q[N + 1];
     bool holds = true;
-    for (int round = 0; round < 24; round++) {
+    for (int round = 0; round < 72; round++) {
         float step = round % 3 ? (float)(1 + check_below(1000)) * 0x1.5p-12f : 0x1p-7f;
         size_t clipped = 0;
         for (int i = 0; i < N; i++) {
@@ -126,7 +126,7 @@ bool check_norm(dsp_rmsnorm_fn *norm) {
     static const uint8_t all_lanes[] = {4, 8, 16};
     float x[N], weight[N], y[N + 1];
     bool holds = true;
-    for (uint32_t round = 0; round < 60; round++) {
+    for (uint32_t round = 0; round < 600; round++) {
         uint32_t lanes = all_lanes[round % 3], n = round < 6 ? 1 + round : 1 + check_below(N);
         float epsilon = round % 2 ? 1e-5f : 0.5f;
         for (uint32_t i = 0; i < n; i++) {
