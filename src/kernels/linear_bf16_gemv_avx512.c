@@ -5,6 +5,8 @@
 
 #include <immintrin.h>
 
+#define UNROLL _Pragma("GCC unroll 8")
+
 enum {
     STEP = 64,          // elements per row and step: two registers, four sums
     AHEAD = 4096,       // bytes
@@ -32,12 +34,14 @@ void st_linear_bf16_gemv_pack(const struct st_linear_kernels *kernels, const flo
         }
 }
 
-// sum[0] += even elements, sum[1] += odd ones, of 32 weights.
-static inline __attribute__((always_inline)) void add_32(__m512i w, const float *x, __m512 *sum) {
-    __m512i even = _mm512_slli_epi32(w, 16);
-    __m512i odd = _mm512_and_si512(w, _mm512_set1_epi32((int)0xffff0000));
-    sum[0] = _mm512_fmadd_ps(_mm512_castsi512_ps(even), _mm512_loadu_ps(x), sum[0]);
-    sum[1] = _mm512_fmadd_ps(_mm512_castsi512_ps(odd), _mm512_loadu_ps(x + 16), sum[1]);
+// 64 weights as floats: even and odd ones of the first 32, and of the others.
+static inline __attribute__((always_inline)) void take_apart(const unsigned char *at, __m512 *w) {
+    const __m512i mask = _mm512_set1_epi32((int)0xffff0000);
+    UNROLL for (size_t h = 0; h < 2; h++) {
+        __m512i pairs = _mm512_loadu_si512(at + 64 * h);
+        w[2 * h] = _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16));
+        w[2 * h + 1] = _mm512_castsi512_ps(_mm512_and_si512(pairs, mask));
+    }
 }
 
 static inline __attribute__((always_inline)) float total(const __m512 *sum) {
@@ -55,28 +59,31 @@ struct block {
 };
 
 // n_rows, n_columns and ahead are constants where this is called. An output's sums are the same
-// whatever is computed beside it.
+// whatever is computed beside it. Sums and the weights of all rows are in registers: of 32, two
+// rows by two columns take 24.
 static inline __attribute__((always_inline)) void add_rows(const struct block *b, size_t n_rows,
                                                            size_t n_columns, size_t ahead) {
     __m512 sum[2][2][4];
-    for (size_t r = 0; r < n_rows; r++)
-        for (size_t c = 0; c < n_columns; c++)
-            for (size_t i = 0; i < 4; i++) sum[r][c][i] = _mm512_setzero_ps();
-    for (size_t i = 0; i < b->k; i += STEP)
-        for (size_t r = 0; r < n_rows; r++) {
+    UNROLL for (size_t r = 0; r < n_rows; r++) UNROLL for (size_t c = 0; c < n_columns; c++)
+        UNROLL for (size_t i = 0; i < 4; i++) sum[r][c][i] = _mm512_setzero_ps();
+    for (size_t i = 0; i < b->k; i += STEP) {
+        __m512 w[2][4];
+        UNROLL for (size_t r = 0; r < n_rows; r++) {
             const unsigned char *at = b->w + r * b->stride + i * 2;
             if (ahead) {
                 __builtin_prefetch(at + ahead, 0, 2);
                 __builtin_prefetch(at + ahead + 64, 0, 2);
             }
-            __m512i first = _mm512_loadu_si512(at), second = _mm512_loadu_si512(at + 64);
-            for (size_t c = 0; c < n_columns; c++) {
-                add_32(first, b->x + c * b->k + i, sum[r][c]);
-                add_32(second, b->x + c * b->k + i + 32, sum[r][c] + 2);
-            }
+            take_apart(at, w[r]);
         }
-    for (size_t r = 0; r < n_rows; r++)
-        for (size_t c = 0; c < n_columns; c++) b->y[r * b->y_row + c * b->y_col] = total(sum[r][c]);
+        UNROLL for (size_t c = 0; c < n_columns; c++) UNROLL for (size_t j = 0; j < 4; j++) {
+            __m512 x = _mm512_loadu_ps(b->x + c * b->k + i + 16 * j);
+            UNROLL for (size_t r = 0; r < n_rows; r++) sum[r][c][j] =
+                _mm512_fmadd_ps(w[r][j], x, sum[r][c][j]);
+        }
+    }
+    UNROLL for (size_t r = 0; r < n_rows; r++) UNROLL for (size_t c = 0; c < n_columns; c++)
+        b->y[r * b->y_row + c * b->y_col] = total(sum[r][c]);
 }
 
 // All columns: the first ones bring the rows into the cache.
