@@ -73,6 +73,11 @@ double st_draft_average(double old, double seconds) {
                          : old + 0.1 * (fmin(seconds, 2.0 * old) - old);
 }
 
+double st_draft_undisturbed(double seconds, double expected) {
+    const double scatter = 1.5;
+    return expected > 0.0 ? fmin(seconds, scatter * expected) : seconds;
+}
+
 struct line {
     double rows, seconds, slope; // through this point
 };
@@ -110,10 +115,12 @@ static void fit(struct st_draft_costs *c, double rows, double seconds) {
 }
 
 void st_draft_measure(struct st_draft_costs *c, const struct st_draft_step *step) {
-    double rows = (double)step->n_rows, seconds = step->seconds + step->drafting;
+    double rows = (double)step->n_rows;
     if (step->bits != c->bits)
         *c = (struct st_draft_costs){.always = c->always, .total = c->total, .gain = c->gain};
     c->bits = step->bits;
+    double expected = c->plain[1] > 0.0 ? st_draft_cost(c, step->n_rows) : 0.0;
+    double seconds = st_draft_undisturbed(step->seconds, expected) + step->drafting;
     c->total += seconds;
     if (step->n_rows > c->longest) c->longest = step->n_rows;
     if (step->n_rows > 1) fit(c, rows, step->seconds);

@@ -52,6 +52,10 @@ void st_draft_measure(struct st_draft_costs *costs, const struct st_draft_step *
 // Takes a measured time into an average, 0 if none was. A disturbance makes a step slower, never
 // faster.
 double st_draft_average(double old, double seconds);
+// A measured time without what a disturbance may have added, where a step was expected to take
+// `expected` seconds, 0 if nothing is known. Else drafts would be blamed for all disturbances that
+// come while they are computed, and single tokens for none.
+double st_draft_undisturbed(double seconds, double expected);
 // The estimated seconds of a step of n_rows > 0. 0: nothing was measured.
 double st_draft_cost(const struct st_draft_costs *costs, size_t n_rows);
 // The seconds that drafts of one step of n_texts other rows may lose.

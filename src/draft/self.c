@@ -59,12 +59,6 @@ static double mean_chance(const struct st_self_draft *d) {
 
 // ---- What they cost
 
-void st_self_draft_measure(struct st_self_draft *d, size_t n_rows, double seconds) {
-    d->seconds[n_rows] = st_draft_average(d->seconds[n_rows], seconds);
-    d->n_idle = 0;
-    if (d->n_trusted < TRUSTED) d->n_trusted++;
-}
-
 static bool is_known(const struct st_self_draft *d) {
     return d->n_trusted >= TRUSTED;
 }
@@ -77,6 +71,18 @@ static double seconds_of(const struct st_self_draft *d, const struct st_draft_co
     double hoped = 0.5 * st_draft_cost(costs, n_texts), known = d->seconds[n];
     if (n < n_texts) known *= st_draft_cost(costs, n_texts) / st_draft_cost(costs, n);
     return known > 0.0 && (is_known(d) || known < hoped) ? known : hoped;
+}
+
+double st_self_draft_measure(struct st_self_draft *d, const struct st_draft_costs *costs,
+                             size_t n_rows, double seconds) {
+    double expected = seconds_of(d, costs, n_rows), *known = &d->seconds[n_rows];
+    if (is_known(d) || *known <= 0.0)
+        *known = st_draft_average(*known, seconds);
+    else
+        *known = fmin(*known, seconds);
+    d->n_idle = 0;
+    if (d->n_trusted < TRUSTED) d->n_trusted++;
+    return st_draft_undisturbed(seconds, expected);
 }
 
 // Of a step that verifies, with n_rows.

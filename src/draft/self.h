@@ -38,7 +38,10 @@ void st_self_draft_at(struct st_self_draft *draft, unsigned bits, unsigned targe
 // largest other one.
 double st_self_draft_chance(const struct st_self_draft *draft, float margin);
 void st_self_draft_observe(struct st_self_draft *draft, float margin, bool right);
-void st_self_draft_measure(struct st_self_draft *draft, size_t n_rows, double seconds);
+// A step that drafted. Returns what it is to count for: its time without disturbances, to which the
+// first steps belong, which read weights into the caches or from a file.
+double st_self_draft_measure(struct st_self_draft *draft, const struct st_draft_costs *costs,
+                             size_t n_rows, double seconds);
 
 struct st_self_plan {
     double rate; // tokens a second that are expected; 0: drafting would not pay

@@ -82,8 +82,7 @@ static stint_status step(struct stint_session *s, struct st_rows *rows, struct c
     else
         ST_TRY(st_session_step(s, s->self_draft.bits, sequences, ids, c->n, c->logits));
     double seconds = (double)(st_now_ns() - begun) * 1e-9;
-    st_self_draft_measure(&s->self_draft, c->n, seconds);
-    rows->drafting += seconds;
+    rows->drafting += st_self_draft_measure(&s->self_draft, &s->draft_costs, c->n, seconds);
     c->room -= c->n;
     size_t n = 0;
     for (size_t i = 0; i < c->n; i++) {

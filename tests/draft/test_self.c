@@ -38,8 +38,7 @@ static size_t draft(struct st_self_draft *d, const struct st_draft_costs *costs,
     }
     do {
         double took = disturbed(w->draft);
-        st_self_draft_measure(d, 1, took);
-        *seconds += took;
+        *seconds += st_self_draft_measure(d, costs, 1, took);
         chance *= st_self_draft_chance(d, 1.5f);
     } while (++n < plan.max && st_self_draft_goes_on(d, costs, plan.rate, chance, 1));
     return n;
@@ -130,7 +129,7 @@ static void it_goes_on_while_the_next_draft_pays(void **state) {
     const double seconds = 0.25, chance = 0.8;
     struct st_self_draft d = {.bits = 4, .target = 8};
     struct st_draft_costs costs = {0}; // so further rows cost nothing
-    for (int i = 0; i < 3; i++) st_self_draft_measure(&d, 1, seconds);
+    for (int i = 0; i < 3; i++) st_self_draft_measure(&d, &costs, 1, seconds);
     for (int i = 0; i < 200; i++) st_self_draft_observe(&d, 1.5f, i % 2 == 0);
     double most = chance * 0.5 / seconds; // half of the drafts were right
     assert_true(st_self_draft_goes_on(&d, &costs, 0.9 * most, chance, 1));
