@@ -3,7 +3,9 @@
 #ifndef ST_KERNELS_BLOCK_TYPES_H
 #define ST_KERNELS_BLOCK_TYPES_H
 
+#ifndef __OPENCL_VERSION__
 #include "base/dtype.h"
+#endif
 
 // X(id of the dtype, name in functions, isa)
 #define ST_BLOCK_TYPES(X, isa)                                                                     \
