@@ -65,6 +65,18 @@ stint_status st_device_has_row_scales(const char *name, bool *row_scales) {
     return STINT_OK;
 }
 
+stint_status st_device_has_stored(const char *name, bool *stored) {
+    const struct st_device_ops *ops = NULL;
+    ST_TRY(find(name, false, &ops));
+    *stored = ops->import_stored != NULL;
+    return STINT_OK;
+}
+
+stint_status st_device_check_present(const char *name) {
+    const struct st_device_ops *ops = NULL;
+    return find(name, true, &ops);
+}
+
 void st_device_close(struct st_device *device) {
     if (device) device->ops->close(device);
 }

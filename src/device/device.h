@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device interface: the code behind a processor that runs static INT8 subgraphs. It is made for
+// The device interface: the code behind a processor that runs static INT8 subgraphs, and perhaps
+// linears as they are stored. It is made for
 // a second processor with memory of its own; the host's cores are one more device behind it
 // (device/pool), and `sim` (device/sim) has none of their advantages.
 //
@@ -20,11 +21,13 @@
 
 #include "base/status.h"
 #include "device/outliers.h"
+#include "device/stored.h"
 #include "device/subgraph.h"
 
 struct st_device;
 struct st_buffer;
 struct st_device_weights;
+struct st_device_stored;
 struct st_graph;
 struct st_job;
 struct st_pool;
@@ -66,6 +69,10 @@ stint_status st_device_open(const struct st_device_options *options, struct st_d
 void st_device_close(struct st_device *device);
 // caps.row_scales of a device that need not be opened, or present. STINT_E_ARG as above.
 stint_status st_device_has_row_scales(const char *name, bool *row_scales);
+// Likewise whether it may take stored linears.
+stint_status st_device_has_stored(const char *name, bool *stored);
+// STINT_E_DEVICE: this machine has none. STINT_E_ARG as above.
+stint_status st_device_check_present(const char *name);
 
 const struct st_device_caps *st_device_caps(const struct st_device *device);
 bool st_device_is_lost(struct st_device *device);
@@ -145,6 +152,17 @@ void st_device_free_graph(struct st_graph *graph); // accepts NULL
 // Bytes that it holds beside its weights.
 size_t st_graph_bytes(const struct st_graph *graph);
 
+// ---- Stored linears (device/stored.h)
+
+// False: the host computes it.
+bool st_device_takes_stored(const struct st_device *device, const struct st_stored_linear *linear);
+// Takes its weights at all precisions; those of a device that reads the host's memory stay where
+// they are, *borrowed* until freed. STINT_E_NOMEM, E_LIMIT, E_UNSUPPORTED.
+stint_status st_device_import_stored(struct st_device *device,
+                                     const struct st_stored_linear *linear,
+                                     struct st_device_stored **stored);
+void st_device_free_stored(struct st_device_stored *stored); // accepts NULL
+
 // ---- Jobs
 
 enum st_job_state { ST_JOB_PENDING, ST_JOB_DONE, ST_JOB_FAILED };
@@ -208,6 +226,16 @@ struct st_graph_args {
     const struct st_linear_op_part *part;
 };
 
+// y [n, n_out] = W x: sums of integers are exact, and the floats between them are added in the
+// order of the scalar kernel of the form; those of floats in any order. Neither bias nor outliers.
+struct st_multiply_args {
+    struct st_slice x; // st_stored_input_bytes(), one behind the other
+    struct st_slice y; // floats
+    size_t n;
+    size_t terms;  // of a nested input, 1 or 2; else 1
+    unsigned bits; // of nested codes
+};
+
 // Starts a job after the n_after others, which are jobs of this device that have not been
 // released. Jobs that do not wait for each other run in any order. The caller owns *job and
 // releases it; buffers and graphs must stay until it has ended. STINT_E_DEVICE, E_LIMIT (release
@@ -216,6 +244,9 @@ stint_status st_device_quantize(struct st_device *device, const struct st_quanti
                                 struct st_job *const *after, size_t n_after, struct st_job **job);
 stint_status st_device_submit(struct st_graph *graph, const struct st_graph_args *args,
                               struct st_job *const *after, size_t n_after, struct st_job **job);
+stint_status st_device_multiply(struct st_device_stored *stored,
+                                const struct st_multiply_args *args, struct st_job *const *after,
+                                size_t n_after, struct st_job **job);
 
 enum st_job_state st_job_poll(struct st_job *job);
 // Returns when the job has ended and the device touches its buffers no more. A job that takes

@@ -9,7 +9,7 @@
 
 #include <pthread.h>
 
-enum st_job_kind { ST_JOB_QUANTIZE, ST_JOB_GRAPH };
+enum st_job_kind { ST_JOB_QUANTIZE, ST_JOB_GRAPH, ST_JOB_MULTIPLY };
 
 enum st_job_ready { ST_READY_RUN, ST_READY_WAIT, ST_READY_NEVER };
 
@@ -18,10 +18,14 @@ struct st_job {
     struct st_device *device;
     uint32_t number; // of this device's submits, from 1
     enum st_job_kind kind;
-    struct st_graph *graph; // of ST_JOB_GRAPH
+    union {
+        struct st_graph *graph;          // of ST_JOB_GRAPH
+        struct st_device_stored *stored; // of ST_JOB_MULTIPLY
+    };
     union {
         struct st_quantize_args quantize;
         struct st_graph_args args;
+        struct st_multiply_args multiply;
     };
     enum st_job_ready ready; // when it was submitted
     struct st_job *after[ST_JOB_AFTER];
@@ -62,6 +66,12 @@ struct st_device_weights {
     uint32_t n_in, n_panels;
     size_t bytes; // counted
     bool in_parts;
+};
+
+struct st_device_stored {
+    struct st_device *device;
+    struct st_stored_linear linear; // its pointers are the host's until it is imported
+    size_t bytes;                   // counted
 };
 
 struct st_graph {
@@ -108,6 +118,13 @@ struct st_device_ops {
     void (*free_graph)(struct st_graph *graph);
     size_t (*graph_bytes)(const struct st_graph *graph);
 
+    // (optional, all or none) Of a linear that is well formed.
+    bool (*takes_stored)(const struct st_device *device, const struct st_stored_linear *linear);
+    size_t (*stored_bytes)(const struct st_stored_linear *linear);
+    stint_status (*import_stored)(struct st_device *device, const struct st_stored_linear *linear,
+                                  struct st_device_stored **stored);
+    void (*free_stored)(struct st_device_stored *stored);
+
     // Starts a job, which ends with one st_job_finish(), maybe before this returns.
     void (*start)(struct st_device *device, struct st_job *job);
     // (optional) A job is to end soon: job->canceled is set. A device that cannot take a job back
@@ -136,8 +153,13 @@ stint_status st_device_check(struct st_device *device);
 // Counts bytes against the limit, or gives them back. STINT_E_LIMIT names `what`.
 stint_status st_device_count(struct st_device *device, size_t bytes, const char *what);
 void st_device_uncount(struct st_device *device, size_t bytes);
-// jobs.c, for graphs.c: takes a job, which gets a copy of its arguments, and starts it.
-stint_status st_job_start(struct st_device *device, struct st_graph *graph, const void *args,
-                          struct st_job *const *after, size_t n_after, struct st_job **job);
+// jobs.c, for graphs.c and stored.c: takes a job, which gets a copy of its arguments, and starts
+// it. `subject`: the graph, the stored linear, or NULL.
+stint_status st_job_start(struct st_device *device, enum st_job_kind kind, void *subject,
+                          const void *args, struct st_job *const *after, size_t n_after,
+                          struct st_job **job);
+// graphs.c: whether n_rows rows of `bytes` each lie in a buffer of the device.
+bool st_slice_fits(const struct st_device *device, const struct st_slice *slice, size_t n_rows,
+                   size_t bytes, size_t alignment);
 
 #endif

@@ -120,9 +120,8 @@ size_t st_graph_bytes(const struct st_graph *graph) {
 
 // ---- Arguments
 
-// n_rows rows of `bytes` each.
-static bool fits(const struct st_device *device, const struct st_slice *s, size_t n_rows,
-                 size_t bytes, size_t alignment) {
+bool st_slice_fits(const struct st_device *device, const struct st_slice *s, size_t n_rows,
+                   size_t bytes, size_t alignment) {
     const struct st_buffer *b = s->buffer;
     size_t all;
     if (!b || b->device != device || s->offset % alignment || s->row_bytes % alignment)
@@ -135,13 +134,14 @@ static bool fits(const struct st_device *device, const struct st_slice *s, size_
 
 static bool floats_fit(const struct st_device *device, const struct st_slice *s, size_t n_rows,
                        size_t n) {
-    return fits(device, s, n_rows, n * sizeof(float), sizeof(float));
+    return st_slice_fits(device, s, n_rows, n * sizeof(float), sizeof(float));
 }
 
 static bool quantized_fits(const struct st_device *device, const struct st_slice *s, size_t n_rows,
                            size_t n, bool two_term) {
     size_t bytes = n_rows ? st_quantized_bytes(n_rows, n, two_term) : 0;
-    return fits(device, &(struct st_slice){s->buffer, s->offset, 0}, 1, bytes, ST_DEVICE_ALIGNMENT);
+    return st_slice_fits(device, &(struct st_slice){s->buffer, s->offset, 0}, 1, bytes,
+                         ST_DEVICE_ALIGNMENT);
 }
 
 static bool outliers_fit(const struct st_device *device, const struct st_outlier_slice *s) {
@@ -149,8 +149,8 @@ static bool outliers_fit(const struct st_device *device, const struct st_outlier
     if (!s->buffer) return true;
     return s->capacity <= UINT32_MAX &&
            st_size_mul(s->capacity, sizeof(struct st_outlier), &bytes) &&
-           fits(device, &(struct st_slice){s->buffer, s->offset, 0}, 1,
-                st_outliers_bytes(s->capacity), ST_DEVICE_ALIGNMENT);
+           st_slice_fits(device, &(struct st_slice){s->buffer, s->offset, 0}, 1,
+                         st_outliers_bytes(s->capacity), ST_DEVICE_ALIGNMENT);
 }
 
 static bool part_fits(const struct st_graph *g, const struct st_linear_op_part *p) {
@@ -165,7 +165,7 @@ static bool part_fits(const struct st_graph *g, const struct st_linear_op_part *
         size_t panels =
             st_min(last * (ST_DEVICE_GROUP / ST_INT8_PANEL), linear_op->weight.n_panels) -
             first * (ST_DEVICE_GROUP / ST_INT8_PANEL);
-        if (!fits(g->device, &p->slices[i], 1, panels * panel, 1)) return false;
+        if (!st_slice_fits(g->device, &p->slices[i], 1, panels * panel, 1)) return false;
     }
     return true;
 }
@@ -174,7 +174,7 @@ static bool added_fits(const struct st_graph *g, const struct st_graph_args *a) 
     if (!a->add.buffer) return true;
     return g->subgraph.n_linear_ops == 2 &&
            floats_fit(g->device, &a->add, 1, st_linear_op_rows(&g->subgraph.linear_ops[0])) &&
-           fits(g->device, &a->add_row, 1, a->n_rows * sizeof(int32_t), sizeof(int32_t)) &&
+           st_slice_fits(g->device, &a->add_row, 1, a->n_rows * sizeof(int32_t), sizeof(int32_t)) &&
            a->add.row_bytes % sizeof(float) == 0;
 }
 
@@ -204,7 +204,7 @@ stint_status st_device_submit(struct st_graph *graph, const struct st_graph_args
                               struct st_job *const *after, size_t n_after, struct st_job **job) {
     const char *wrong = check_args(graph, args);
     if (wrong) return broken(graph->device, wrong);
-    return st_job_start(graph->device, graph, args, after, n_after, job);
+    return st_job_start(graph->device, ST_JOB_GRAPH, graph, args, after, n_after, job);
 }
 
 stint_status st_device_quantize(struct st_device *device, const struct st_quantize_args *args,
@@ -216,5 +216,5 @@ stint_status st_device_quantize(struct st_device *device, const struct st_quanti
         !quantized_fits(device, &args->quantized, args->n_rows, args->n, args->two_term) ||
         !outliers_fit(device, &args->outliers))
         return broken(device, "an argument of quantizing outside its buffer");
-    return st_job_start(device, NULL, args, after, n_after, job);
+    return st_job_start(device, ST_JOB_QUANTIZE, NULL, args, after, n_after, job);
 }

@@ -29,14 +29,26 @@ enum st_job_ready st_job_is_ready(const struct st_job *job) {
     return ready;
 }
 
-static void set_up(struct st_job *job, struct st_graph *graph, const void *args) {
-    job->number = ++job->device->n_submits;
-    job->graph = graph;
-    job->kind = graph ? ST_JOB_GRAPH : ST_JOB_QUANTIZE;
-    if (graph)
-        job->args = *(const struct st_graph_args *)args;
-    else
+static void take_args(struct st_job *job, enum st_job_kind kind, void *subject, const void *args) {
+    job->kind = kind;
+    job->graph = NULL;
+    switch (kind) {
+    case ST_JOB_QUANTIZE:
         job->quantize = *(const struct st_quantize_args *)args;
+        break;
+    case ST_JOB_GRAPH:
+        job->graph = subject;
+        job->args = *(const struct st_graph_args *)args;
+        break;
+    case ST_JOB_MULTIPLY:
+        job->stored = subject;
+        job->multiply = *(const struct st_multiply_args *)args;
+        break;
+    }
+}
+
+static void set_up(struct st_job *job) {
+    job->number = ++job->device->n_submits;
     job->n_references = 2;
     job->state = ST_JOB_PENDING;
     job->failure = ST_FAILURE_NONE;
@@ -67,8 +79,9 @@ static void come_after(struct st_job *job, struct st_job *const *after, size_t n
     job->ready = st_job_is_ready(job);
 }
 
-stint_status st_job_start(struct st_device *device, struct st_graph *graph, const void *args,
-                          struct st_job *const *after, size_t n_after, struct st_job **job) {
+stint_status st_job_start(struct st_device *device, enum st_job_kind kind, void *subject,
+                          const void *args, struct st_job *const *after, size_t n_after,
+                          struct st_job **job) {
     struct st_job *j = NULL;
     if (n_after > ST_JOB_AFTER)
         return st_fail(STINT_E_INTERNAL, "device '%s': a job after %zu others, at most %d",
@@ -80,7 +93,8 @@ stint_status st_job_start(struct st_device *device, struct st_graph *graph, cons
     pthread_mutex_lock(&device->mutex);
     stint_status status = take(device, &j);
     if (status == STINT_OK) {
-        set_up(j, graph, args);
+        take_args(j, kind, subject, args);
+        set_up(j);
         come_after(j, after, n_after);
     }
     pthread_mutex_unlock(&device->mutex);

@@ -13,6 +13,7 @@ typedef uint32_t ocl_u32;
 typedef uint64_t ocl_u64;
 #endif
 
+enum { OCL_STORED_ROWS = 8, OCL_STORED_COLUMNS = 4 };   // stored.cl
 enum { OCL_PANEL = 16, OCL_GROUP = 64, OCL_PARTS = 3 }; // kernels/int8.h, device/subgraph.h
 
 struct ocl_rows {
@@ -61,6 +62,17 @@ struct ocl_linear {
     struct ocl_outliers outliers;
     float next_scale;
     ocl_u32 unused;
+};
+
+// A stored linear and its inputs, one behind the other from x on.
+struct ocl_multiply {
+    ocl_u64 x, y, y_row;
+    ocl_u64 scale, sums;  // of nested inputs; `scale` also of a chunk of blocks' input
+    ocl_u64 w, row_bytes; // of floats and blocks
+    ocl_u32 n_out, k, n_columns, terms;
+    ocl_u32 bits, first_row; // of nested codes; of their rows' floats
+    // Of blocks: bytes of 256 elements of a row, of an input; and where in these parts lie.
+    ocl_u32 chunk_bytes, chunk, high, low, half_sums, unused;
 };
 
 #endif

@@ -162,6 +162,10 @@ const struct st_device_ops st_device_opencl = {
     .compile = st_opencl_compile,
     .free_graph = st_opencl_free_graph,
     .graph_bytes = st_opencl_graph_bytes,
+    .takes_stored = st_opencl_takes_stored,
+    .stored_bytes = st_opencl_stored_bytes,
+    .import_stored = st_opencl_import_stored,
+    .free_stored = st_opencl_free_stored,
     .start = st_opencl_start,
     .cancel = st_opencl_cancel,
 };

@@ -21,6 +21,7 @@ enum {
     ST_OPENCL_CANCEL_MS = 500, // a canceled job ends in this time, or the device is lost
     ST_OPENCL_MAX_ITEMS = 1024,
     ST_OPENCL_MAX_TOKENS = 64,
+    ST_OPENCL_MAX_LANES = 32, // items that share a row of a stored linear
 };
 
 struct opencl_settings {
@@ -33,7 +34,9 @@ enum opencl_kernel {
     OPENCL_QUANTIZE_ROWS,
     OPENCL_LINEAR_FLOAT,
     OPENCL_LINEAR_ACTIVATED,
-    OPENCL_N_KERNELS
+    OPENCL_MULTIPLY_NESTED,
+    OPENCL_MULTIPLY, // and one for each other type of floats and blocks
+    OPENCL_N_KERNELS = OPENCL_MULTIPLY + ST_N_DTYPES
 };
 
 // A job in the queue; it has the same index as the job among the device's.
@@ -59,6 +62,8 @@ struct opencl_device {
     cl_mem counters; // [ST_DEVICE_JOBS]
     bool exact_acts; // the host's activations have the program's bits
     bool unified;    // the device reads the host's memory in place
+    bool stored;     // groups are large enough for stored linears
+    uint32_t lanes;  // of these
     uint64_t max_allocation;
     atomic_uint n_calls;
     pthread_mutex_t submitting; // kernels' arguments, and the order in the queue
@@ -80,6 +85,13 @@ struct opencl_weights {
     struct st_device_weights base;
     cl_mem panels, values;
     bool has_bias;
+};
+
+struct opencl_stored {
+    struct st_device_stored base;
+    cl_mem rows; // of floats and blocks from `offset` on; or the floats of nested rows
+    size_t offset;
+    cl_mem planes[ST_NESTED_HIGHEST + 1], groups[ST_NESTED_HIGHEST + 1]; // of nested codes
 };
 
 struct opencl_graph {
@@ -129,9 +141,33 @@ stint_status st_opencl_compile(struct st_device *device, const struct st_device_
 void st_opencl_free_graph(struct st_graph *graph);
 size_t st_opencl_graph_bytes(const struct st_graph *graph);
 
+// opencl_stored.c
+bool st_opencl_takes_stored(const struct st_device *device, const struct st_stored_linear *linear);
+size_t st_opencl_stored_bytes(const struct st_stored_linear *linear);
+stint_status st_opencl_import_stored(struct st_device *device,
+                                     const struct st_stored_linear *linear,
+                                     struct st_device_stored **stored);
+void st_opencl_free_stored(struct st_device_stored *stored);
+// The commands of such a job.
+cl_int st_opencl_multiply(struct opencl_ticket *ticket);
+
 // opencl_job.c: puts a job's commands into the queue. With `submitting` held. CL_SUCCESS, or the
 // error that ended it early: the commands before it still run.
 cl_int st_opencl_enqueue(struct opencl_ticket *ticket);
+// Puts one kernel into it.
+struct opencl_argument {
+    size_t bytes;
+    const void *value;
+};
+#define OPENCL_VALUE(variable)                                                                     \
+    { sizeof(variable), &(variable) }
+struct opencl_launch {
+    unsigned kernel; // enum opencl_kernel
+    size_t group;    // items of a group
+    size_t groups, rows;
+};
+cl_int st_opencl_launch(struct opencl_ticket *ticket, const struct opencl_launch *launch,
+                        const struct opencl_argument *arguments, cl_uint n);
 
 // opencl_queue.c
 void st_opencl_start(struct st_device *device, struct st_job *job);

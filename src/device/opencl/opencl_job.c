@@ -50,27 +50,27 @@ static void keep(struct opencl_ticket *t, cl_event event) {
     t->last = event;
 }
 
-struct argument {
-    size_t bytes;
-    const void *value;
-};
-#define VALUE(variable)                                                                            \
-    { sizeof(variable), &(variable) }
+cl_int st_opencl_launch(struct opencl_ticket *t, const struct opencl_launch *l,
+                        const struct opencl_argument *arguments, cl_uint n) {
+    struct opencl_device *d = t->device;
+    cl_kernel kernel = d->kernels[l->kernel];
+    const size_t local[2] = {l->group, 1}, global[2] = {l->groups * l->group, l->rows};
+    cl_event event;
+    for (cl_uint i = 0; i < n; i++)
+        TRY(OPENCL_CALL(d, clSetKernelArg, kernel, i, arguments[i].bytes, arguments[i].value));
+    TRY(OPENCL_CALL(d, clEnqueueNDRangeKernel, d->queue, kernel, 2, NULL, global, local, 0, NULL,
+                    &event));
+    keep(t, event);
+    return CL_SUCCESS;
+}
 
 // items: in all of the first dimension, rounded up to groups; `rows` of the second.
 static cl_int launch(struct opencl_ticket *t, enum opencl_kernel which,
-                     const struct argument *arguments, cl_uint n, size_t items, size_t rows) {
-    struct opencl_device *d = t->device;
-    const size_t local[2] = {d->settings.items, 1};
-    const size_t global[2] = {st_round_up(items, local[0]), rows};
-    cl_event event;
-    for (cl_uint i = 0; i < n; i++)
-        TRY(OPENCL_CALL(d, clSetKernelArg, d->kernels[which], i, arguments[i].bytes,
-                        arguments[i].value));
-    TRY(OPENCL_CALL(d, clEnqueueNDRangeKernel, d->queue, d->kernels[which], 2, NULL, global, local,
-                    0, NULL, &event));
-    keep(t, event);
-    return CL_SUCCESS;
+                     const struct opencl_argument *arguments, cl_uint n, size_t items,
+                     size_t rows) {
+    size_t group = t->device->settings.items;
+    const struct opencl_launch l = {which, group, st_ceil_div(items, group), rows};
+    return st_opencl_launch(t, &l, arguments, n);
 }
 
 static cl_int fill(struct opencl_ticket *t, cl_mem memory, const cl_uint *words, size_t bytes,
@@ -113,8 +113,9 @@ static cl_int quantize(struct opencl_ticket *t, const struct st_quantize_args *a
                                       .scale = a->scale};
     cl_mem x = memory_of(d, a->x.buffer), to = memory_of(d, a->quantized.buffer);
     cl_mem lists = memory_of(d, a->outliers.buffer);
-    const struct argument arguments[] = {VALUE(args), VALUE(x), VALUE(to), VALUE(lists),
-                                         VALUE(d->counters)};
+    const struct opencl_argument arguments[] = {OPENCL_VALUE(args), OPENCL_VALUE(x),
+                                                OPENCL_VALUE(to), OPENCL_VALUE(lists),
+                                                OPENCL_VALUE(d->counters)};
     if (a->scale <= 0.0f)
         return launch(t, OPENCL_QUANTIZE_ROWS, arguments, 3, d->settings.items, a->n_rows);
     TRY(begin_counting(t, &a->outliers));
@@ -153,9 +154,10 @@ static cl_int run_last(struct opencl_ticket *t, uint32_t i) {
     const struct ocl_linear l = linear_of(t, i);
     cl_mem x = memory_of(d, (i ? &a->middle : &a->in)->buffer), out[ST_LINEAR_OP_PARTS];
     for (int p = 0; p < ST_LINEAR_OP_PARTS; p++) out[p] = memory_of(d, a->out[p].buffer);
-    const struct argument arguments[] = {VALUE(l),         VALUE(x),      VALUE(w->panels),
-                                         VALUE(w->values), VALUE(out[0]), VALUE(out[1]),
-                                         VALUE(out[2])};
+    const struct opencl_argument arguments[] = {OPENCL_VALUE(l),         OPENCL_VALUE(x),
+                                                OPENCL_VALUE(w->panels), OPENCL_VALUE(w->values),
+                                                OPENCL_VALUE(out[0]),    OPENCL_VALUE(out[1]),
+                                                OPENCL_VALUE(out[2])};
     return launch(t, OPENCL_LINEAR_FLOAT, arguments, 7, l.packed_rows, token_tiles(t));
 }
 
@@ -166,9 +168,11 @@ static cl_int launch_activated(struct opencl_ticket *t, const struct ocl_linear 
     cl_mem x = memory_of(d, a->in.buffer), next = memory_of(d, a->middle.buffer);
     cl_mem add = memory_of(d, a->add.buffer), add_row = memory_of(d, a->add_row.buffer);
     cl_mem floats = memory_of(d, a->floats.buffer), lists = memory_of(d, a->outliers.buffer);
-    const struct argument arguments[] = {
-        VALUE(*l),      VALUE(x),    VALUE(w->panels), VALUE(w->values), VALUE(add),
-        VALUE(add_row), VALUE(next), VALUE(floats),    VALUE(lists),     VALUE(d->counters)};
+    const struct opencl_argument arguments[] = {OPENCL_VALUE(*l),        OPENCL_VALUE(x),
+                                                OPENCL_VALUE(w->panels), OPENCL_VALUE(w->values),
+                                                OPENCL_VALUE(add),       OPENCL_VALUE(add_row),
+                                                OPENCL_VALUE(next),      OPENCL_VALUE(floats),
+                                                OPENCL_VALUE(lists),     OPENCL_VALUE(d->counters)};
     return launch(t, OPENCL_LINEAR_ACTIVATED, arguments, 10, l->rows[0], token_tiles(t));
 }
 
@@ -214,12 +218,17 @@ static cl_int hang(struct opencl_ticket *t) {
     return CL_SUCCESS;
 }
 
+static size_t n_rows_of(const struct st_job *job) {
+    if (job->kind == ST_JOB_MULTIPLY) return job->multiply.n;
+    return job->kind == ST_JOB_GRAPH ? job->args.n_rows : job->quantize.n_rows;
+}
+
 cl_int st_opencl_enqueue(struct opencl_ticket *t) {
     const struct st_job *job = t->job;
-    size_t n_rows = job->kind == ST_JOB_GRAPH ? job->args.n_rows : job->quantize.n_rows;
     if (job->number == t->device->settings.hang) TRY(hang(t));
-    if (n_rows == 0) return CL_SUCCESS;
+    if (n_rows_of(job) == 0) return CL_SUCCESS;
     if (job->kind == ST_JOB_QUANTIZE) return quantize(t, &job->quantize);
+    if (job->kind == ST_JOB_MULTIPLY) return st_opencl_multiply(t);
     uint32_t last = job->graph->subgraph.n_linear_ops - 1;
     if (last) TRY(run_first(t));
     return run_last(t, last);

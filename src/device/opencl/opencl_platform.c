@@ -110,6 +110,9 @@ static stint_status tune(struct opencl_device *d) {
     if (!d->settings.items) d->settings.items = tuning.items;
     if (!d->settings.tokens) d->settings.tokens = tuning.tokens;
     d->settings.items = (uint32_t)st_min(d->settings.items, most);
+    d->stored = most >= OCL_STORED_ROWS;
+    d->lanes =
+        (uint32_t)st_max(1, st_min(d->settings.items / OCL_STORED_ROWS, ST_OPENCL_MAX_LANES));
     return STINT_OK;
 }
 

@@ -13,15 +13,16 @@ static_assert((int)OCL_PANEL == ST_INT8_PANEL && (int)OCL_GROUP == ST_DEVICE_GRO
                   (int)OCL_PARTS == ST_LINEAR_OP_PARTS,
               "both sides know the layout");
 static_assert(sizeof(struct ocl_quantized) == 40 && sizeof(struct ocl_outliers) == 24 &&
-                  sizeof(struct ocl_quantize) == 96 && sizeof(struct ocl_linear) == 248,
+                  sizeof(struct ocl_quantize) == 96 && sizeof(struct ocl_linear) == 248 &&
+                  sizeof(struct ocl_multiply) == 104,
               "no padding, so that two compilers agree");
 
+#define STORED(id, type, ...) [OPENCL_MULTIPLY + ST_DTYPE_##id] = "multiply_" type,
 static const char *const kernel_names[OPENCL_N_KERNELS] = {
-    [OPENCL_QUANTIZE_STATIC] = "quantize_static",
-    [OPENCL_QUANTIZE_ROWS] = "quantize_rows",
-    [OPENCL_LINEAR_FLOAT] = "linear_float",
-    [OPENCL_LINEAR_ACTIVATED] = "linear_activated",
-};
+    [OPENCL_QUANTIZE_STATIC] = "quantize_static", [OPENCL_QUANTIZE_ROWS] = "quantize_rows",
+    [OPENCL_LINEAR_FLOAT] = "linear_float",       [OPENCL_LINEAR_ACTIVATED] = "linear_activated",
+    [OPENCL_MULTIPLY_NESTED] = "multiply_nested", ST_DTYPE_LIST(STORED)};
+#undef STORED
 
 // Numbers that the texts take from headers with more in them than OpenCL C understands.
 static const char definitions[] = "enum {"
@@ -55,8 +56,9 @@ static stint_status make_program(struct opencl_device *d) {
     cl_int error;
     for (; st_opencl_program[n - 1].name && n < MAX_TEXTS; n++)
         texts[n] = st_opencl_program[n - 1].text;
-    snprintf(options, sizeof options, "-cl-std=CL1.2 -DITEMS=%u -DTOKENS=%u -DST_TERM_STEPS=%af %s",
-             d->settings.items, d->settings.tokens, (double)ST_TERM_STEPS,
+    snprintf(options, sizeof options,
+             "-cl-std=CL1.2 -DITEMS=%u -DTOKENS=%u -DLANES=%u -DST_TERM_STEPS=%af %s",
+             d->settings.items, d->settings.tokens, d->lanes, (double)ST_TERM_STEPS,
              d->settings.steps ? "-DDIVIDE_IN_STEPS" : "-cl-fp32-correctly-rounded-divide-sqrt");
     d->program = OPENCL_MAKE(d, &error, clCreateProgramWithSource, d->context, n, texts, NULL);
     ST_TRY(st_opencl_status(d, error, "clCreateProgramWithSource"));

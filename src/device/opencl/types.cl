@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// What kernels/dequantize_layout.h and block_parts.h need of C and of base/half.h. Behind this come
+// they and kernels/block_types.h.
+typedef uchar uint8_t;
+typedef ushort uint16_t;
+typedef uint uint32_t;
+typedef char int8_t;
+
+INLINE float st_float_from_bits(uint32_t u) {
+    return as_float(u);
+}
+INLINE float st_f32_from_f16(uint16_t h) {
+    return vload_half(0, (const half *)&h);
+}
