@@ -74,6 +74,7 @@ COVERED = {
     "src/session/norm.c": "tests/session/test_executions.c",
     "src/session/precision/schedule_json.c": "tests/session/test_precision.c",
     "src/session/linear/blocks.c": "tests/session/test_executions.c",
+    "src/session/linear/stored.c": "tests/golden/test_devices.py",
     "src/session/linear/table.c": "tests/session/test_executions.c",
     "src/session/linear/rows.c": "tests/session/test_executions.c",
     "src/sched/simulate.c": "tests/sched/test_soc.c",

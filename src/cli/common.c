@@ -24,8 +24,9 @@ const struct st_cli_option st_cli_common_rows[] = {
      .names = stint_device_name,
      .help =
          "device that computes INT8; hexagon is a DSP in an emulator, opencl a GPU where stint "
-         "was built with OpenCL, sim a second processor for tests, with --memory of hot neurons; "
-         "A+B are two beside the CPU; without it the best one of this machine",
+         "was built with OpenCL, for all other linears too, sim a second processor for tests, with "
+         "--memory of hot neurons; A+B are two beside the CPU; without it the best one of this "
+         "machine",
      .offset = offsetof(struct st_cli_common, device)},
     {.name = "threads",
      .often = true,

@@ -210,8 +210,10 @@ stint_status stint_session_measure(const stint_model *model, const stint_session
 static void name_devices(struct stint_session *s) {
     const struct st_npu *npu = s->group.npu[ST_NPU_DEVICE], *second = s->group.npu[ST_NPU_SECOND];
     snprintf(s->device_name, sizeof s->device_name, "%s%s%s",
-             npu ? st_device_caps(npu->device)->name : "cpu", second ? "+" : "",
-             second ? st_device_caps(second->device)->name : "");
+             npu                ? st_device_caps(npu->device)->name
+             : s->stored.device ? st_device_caps(s->stored.device)->name
+                                : "cpu",
+             second ? "+" : "", second ? st_device_caps(second->device)->name : "");
 }
 
 static stint_status open_schedule(const stint_session_options *options, struct stint_session *s) {
@@ -259,6 +261,16 @@ static stint_status attach(const stint_session_options *options, struct stint_se
     return st_bounded_attach(s->bounded, s->group.npu[ST_NPU_HOST]->device, &hybrid);
 }
 
+// A device that this machine lacks; of two both must be there.
+static stint_status leave_out_absent(struct st_npu_options *npu) {
+    if (!npu->device || npu->second) return STINT_OK;
+    stint_status status = st_device_check_present(npu->device);
+    if (status != STINT_E_DEVICE) return status;
+    st_log(STINT_LOG_WARNING, "%s: the CPU computes everything", stint_error_text());
+    npu->device = NULL;
+    return STINT_OK;
+}
+
 static stint_status open_in(const stint_model *model, const stint_session_options *options,
                             struct stint_session *s) {
     ST_TRY(apply_options(model, options, s));
@@ -283,7 +295,9 @@ static stint_status open_in(const stint_model *model, const stint_session_option
     char first[ST_NPU_NAME_BYTES];
     struct st_npu_options npu = {.memory = options->npu_memory};
     ST_TRY(st_npu_read_names(options->device, first, &npu));
+    ST_TRY(leave_out_absent(&npu));
     if (model->int8.layers) ST_TRY(st_npu_open(s, &npu, &s->group));
+    ST_TRY(st_stored_open(s, &npu));
     name_devices(s);
     if (s->bounded && model->int8.layers) ST_TRY(attach(options, s));
     if (s->tune_chunk) ST_TRY(st_session_tune(s));
@@ -323,6 +337,7 @@ void stint_session_close(stint_session *session) {
         st_int8_abandon(&session->buffers[i]);
     st_split_close(session);
     st_bounded_close(session->bounded);
+    st_stored_close(session);
     st_npu_close(session, &session->group);
     for (size_t i = 0; i < session->n_buffers && session->buffers; i++)
         st_shadow_close(&session->buffers[i].shadow);

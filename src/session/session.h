@@ -18,6 +18,7 @@
 #include "session/kv/cache.h"
 #include "session/linear/npu.h"
 #include "session/linear/shadow.h"
+#include "session/linear/stored.h"
 #include "session/precision/schedule.h"
 
 #include <stdatomic.h>
@@ -164,6 +165,7 @@ struct stint_session {
     float *logits; // [st_session_logits_rows(), vocab]
     float *draws;  // [2, vocab] scratch of src/generate
     struct st_npus npus;
+    struct st_stored stored;
     char device_name[64];   // "A+B" where there are two
     size_t quantized_bytes; // of all buffers
     bool tune_chunk;        // its length is to be chosen by measuring

@@ -19,8 +19,11 @@ struct job {
     size_t k, n_chunks, n; // of a column; columns
     const struct st_operands *operands;
     size_t column, n_columns; // of the operands: the first one here; all
+    uint32_t on_device;       // bits of the operands whose products a device has computed
     bool quantized;           // all columns, which stay in the buffers
-    size_t n_linears;
+    const struct st_linear_weight *const *all; // of the operands
+    size_t n_all;
+    size_t n_linears; // of them, those that are blocks
     const struct st_linear_weight *weights[ST_MAX_LINEARS];
     size_t place[ST_MAX_LINEARS];         // of each among the operands
     const struct st_rows *rows;           // of each, those at hand
@@ -50,9 +53,10 @@ static void multiply(const void *context, size_t i, size_t row, size_t row1) {
     const struct st_rows *rows = &job->rows[i];
     size_t y_row = job->operands->y_row[job->place[i]];
     float *y = job->operands->y[job->place[i]] + job->column * y_row + rows->first;
-    job->run->s->kernels.blocks->fn[w->dtype](rows->data + row * w->row_bytes, w->row_bytes,
-                                              row1 - row, w->n_in, job->run->buffers->blocks,
-                                              job->n, y + row, y_row);
+    if (!(job->on_device >> job->place[i] & 1))
+        job->run->s->kernels.blocks->fn[w->dtype](rows->data + row * w->row_bytes, w->row_bytes,
+                                                  row1 - row, w->n_in, job->run->buffers->blocks,
+                                                  job->n, y + row, y_row);
     for (size_t t = 0; t < job->n; t++) {
         float *to = y + t * y_row;
         for (size_t r = row; r < row1 && w->bias; r++) to[r] += w->bias[rows->first + r];
@@ -73,6 +77,12 @@ static size_t least_rows(const struct job *job) {
     return st_max(MIN_ROWS, st_min(MIN_BYTES / widest, fair));
 }
 
+static uint32_t run_on_device(const struct job *job) {
+    const struct st_stored_input input = {
+        .form = ST_STORED_BLOCKS, .chunks = job->run->buffers->blocks, .n = job->n, .k = job->k};
+    return st_stored_multiply(job->run, job->operands, job->column, job->all, job->n_all, &input);
+}
+
 // Of more columns than the buffers hold, the rows at hand meet all before the next rows come.
 static void run_rows(void *context, const struct st_rows *rows) {
     struct job *job = context;
@@ -84,6 +94,7 @@ static void run_rows(void *context, const struct st_rows *rows) {
         job->x = x + job->column * job->k;
         if (!job->quantized) quantize(job);
         job->quantized = job->n == job->n_columns;
+        job->on_device = run_on_device(job);
         st_pool_run_ranges(job->run->group->pool, multiply_range, job,
                            job->first_row[job->n_linears], least_rows(job));
     }
@@ -94,8 +105,13 @@ static void run_rows(void *context, const struct st_rows *rows) {
 static stint_status run_some(const struct st_run *r, const struct st_operands *o, const float *x,
                              const struct st_linear_weight *const *weights, size_t first,
                              size_t end) {
-    struct job job = {
-        .run = r, .x = x, .k = weights[first]->n_in, .operands = o, .n_columns = o->n};
+    struct job job = {.run = r,
+                      .x = x,
+                      .k = weights[first]->n_in,
+                      .operands = o,
+                      .n_columns = o->n,
+                      .all = weights,
+                      .n_all = end};
     job.n_chunks = st_blocks_chunks(job.k);
     for (size_t i = first; i < end; i++) {
         const struct st_linear_weight *w = weights[i];

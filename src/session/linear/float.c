@@ -14,6 +14,7 @@ struct job {
     size_t n_tokens, k;
     const struct st_linear_weight *const *weights;
     size_t n_linears, selecting; // tokens
+    uint32_t on_device;          // bits of the linears whose products a device has computed
     struct st_linear_kernels kernels;
     const struct st_rows *rows;            // of each linear, those at hand
     size_t block_rows[ST_MAX_LINEARS];     // of one item of each linear
@@ -35,6 +36,12 @@ static void scale_rows(const struct job *job, const struct st_linear_args *args,
     }
 }
 
+// To what a device has computed.
+static void add_bias(const struct st_linear_args *args, size_t n, size_t row, size_t end) {
+    for (size_t t = 0; t < n && args->bias; t++)
+        for (size_t r = row; r < end; r++) args->y[t * args->y_row + r] += args->bias[r];
+}
+
 static void rows_item(void *context, size_t item, size_t worker) {
     const struct job *job = context;
     size_t i = 0;
@@ -54,7 +61,10 @@ static void rows_item(void *context, size_t item, size_t worker) {
         .y = job->operands->y[i] + rows->first,
         .y_row = job->operands->y_row[i],
     };
-    job->path->rows(&job->kernels, &args, row, end, job->run->group->workers[worker].linear);
+    if (job->on_device >> i & 1)
+        add_bias(&args, job->operands->n, row, end);
+    else
+        job->path->rows(&job->kernels, &args, row, end, job->run->group->workers[worker].linear);
     if (w->scale != 0.0f) scale_rows(job, &args, w->scale, row, end);
 }
 
@@ -105,6 +115,12 @@ static void run_rows(void *context, const struct st_rows *rows) {
     st_pool_run(job->run->group->pool, rows_item, job, job->first_item[job->n_linears]);
 }
 
+static uint32_t run_on_device(const struct job *job) {
+    const struct st_stored_input input = {
+        .form = ST_STORED_FLOATS, .x = job->x, .n = job->operands->n, .k = job->k};
+    return st_stored_multiply(job->run, job->operands, 0, job->weights, job->n_linears, &input);
+}
+
 stint_status st_float_linears(const struct st_run *r, const struct st_operands *o,
                               const struct st_linear_weight *const *weights, size_t n_linears) {
     const struct stint_session *s = r->s;
@@ -126,7 +142,8 @@ stint_status st_float_linears(const struct st_run *r, const struct st_operands *
                                   st_pairs_select(s->kernels.cpu_flags),
                                   st_dequantize_bf16_select(s->kernels.cpu_flags),
                                   st_int16_select(s->kernels.cpu_flags)}};
-    if (job.path->pack)
+    job.on_device = run_on_device(&job);
+    if (job.path->pack && job.on_device != (1u << n_linears) - 1)
         st_pool_run(r->group->pool, pack_item, &job,
                     st_ceil_div(n_tokens, job.path->block_tokens(&job.kernels)));
     return st_rows_each(r, weights, n_linears, run_rows, &job);

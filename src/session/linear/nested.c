@@ -17,6 +17,7 @@ struct job {
     const struct st_run *run;
     const struct st_operands *operands;
     size_t k, n_linears;
+    uint32_t on_device; // bits of the operands whose products a device has computed
     struct st_nested_input input;
     // Those that are at hand.
     const struct st_nested_weight *nested[ST_MAX_LINEARS];
@@ -61,7 +62,8 @@ static void multiply(const void *context, size_t i, size_t panel, size_t panel1)
     size_t row = panel * ST_NESTED_PANEL, row1 = st_min(panel1 * ST_NESTED_PANEL, w->n_out);
     size_t y_row = o->y_row[job->place[i]];
     float *y = o->y[job->place[i]] + job->first_row;
-    job->run->s->kernels.nested->fn(w, bits, &job->input, panel, panel1, y, y_row);
+    if (!(job->on_device >> job->place[i] & 1))
+        job->run->s->kernels.nested->fn(w, bits, &job->input, panel, panel1, y, y_row);
     st_nested_add_outliers(w, bits, o->x, o->n, row, row1, y, y_row);
     add_bias(bias ? bias + job->first_row : NULL, o->n, row, row1, y, y_row);
 }
@@ -114,6 +116,19 @@ static bool is_turned(const struct st_linear_weight *const *weights, size_t n) {
     return n > 1 && weights[1]->nested->index < weights[0]->nested->index;
 }
 
+static uint32_t run_on_device(const struct job *job, const struct st_linear_weight *const *weights,
+                              size_t n) {
+    const struct st_run *r = job->run;
+    unsigned bits[ST_MAX_LINEARS];
+    const struct st_stored_input input = {.form = ST_STORED_NESTED,
+                                          .nested = &job->input,
+                                          .n = job->operands->n,
+                                          .k = job->k,
+                                          .bits = bits};
+    for (size_t i = 0; i < n; i++) bits[i] = weights[i]->nested->bits[r->bits];
+    return st_stored_multiply(r, job->operands, 0, weights, n, &input);
+}
+
 // The linears that are in memory run first, while the others are read.
 static stint_status run(const struct st_run *r, const struct st_operands *o) {
     const struct st_linear_weight *weights[ST_MAX_LINEARS];
@@ -123,6 +138,7 @@ static stint_status run(const struct st_run *r, const struct st_operands *o) {
     job.input.terms = terms_of(r, weights, n);
     job.input.n_tokens = job.input.terms * o->n;
     st_pool_run(r->group->pool, quantize_token, &job, o->n);
+    job.on_device = run_on_device(&job, weights, n);
     for (size_t i = 0; i < n; i++) {
         const struct st_nested_weight *nested = r->s->source->nested(r, weights[i]->nested);
         in_place[i] = nested != NULL;
