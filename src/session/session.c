@@ -288,7 +288,8 @@ static stint_status open_in(const stint_model *model, const stint_session_option
     ST_TRY(st_pool_open(s->group.n_threads, &s->group.pool));
     for (size_t i = 0; i < s->n_buffers; i++)
         ST_TRY(st_shadow_open(&s->buffers[i].shadow, model, s->kernels.elementwise,
-                              s->bounded ? s->bounded->loader : NULL));
+                              s->bounded ? s->bounded->loader : NULL,
+                              s->bounded ? &s->bounded->columns : NULL));
     s->source = s->bounded ? &st_source_bounded : &st_source_mapped;
     st_op_table_fill(s);
     s->newest_bits = model->int8.layers ? s->precision.prefill : 0;

@@ -233,7 +233,16 @@ static void time_follows_from_speeds(void **state) {
     assert_true(is_sparse() ? dense > 0 : fabs(dense - all) < 1e-6 * all);
 }
 
-// Every linear with cold columns has to wait for them, whatever is in memory.
+// The smallest bound, in whole MiB, in which all slices stay.
+static uint64_t memory_of_slices(void) {
+    uint64_t memory = min_memory();
+    for (;; memory += 1 << 20) {
+        stint_memory_plan plan = plan_for(memory, STINT_LEAVE_PREDICTOR, NULL, NULL);
+        if (plan.slices == plan.resident_slices) return memory;
+    }
+}
+
+// Every linear with cold columns has to wait for those that do not stay, whatever else does.
 static void columns_take_time(void **state) {
     (void)state;
     stint_storage slow = {.size = sizeof slow,
@@ -243,8 +252,8 @@ static void columns_take_time(void **state) {
                           .random_depth = {1, 32},
                           .random_per_second = {{100}, {100}},
                           .dense_bytes_per_second = 1e9};
-    uint64_t ample = min_memory() + (100 << 20);
-    stint_memory_plan plan = plan_for(ample, STINT_LEAVE_PREDICTOR, &slow, NULL);
+    uint64_t enough = memory_of_slices();
+    stint_memory_plan plan = plan_for(enough, STINT_LEAVE_PREDICTOR, &slow, NULL);
     assert_true(plan.slices == plan.resident_slices && plan.reads_per_token > 0);
     assert_true(plan.reads_per_token <= plan.shadow_columns);
     assert_true(plan.bytes_per_token >= plan.shadow_columns * 256);
@@ -253,12 +262,14 @@ static void columns_take_time(void **state) {
     double seconds = plan.compute_seconds + plan.wait_seconds;
     assert_true(fabs(plan.tokens_per_second * seconds - 1) < 1e-9);
     slow.random_per_second[0][0] = slow.random_per_second[1][0] = 200;
-    stint_memory_plan faster = plan_for(ample, STINT_LEAVE_PREDICTOR, &slow, NULL);
+    stint_memory_plan faster = plan_for(enough, STINT_LEAVE_PREDICTOR, &slow, NULL);
     assert_true(fabs(faster.wait_seconds * 2 - plan.wait_seconds) < 1e-9);
-    // More memory holds more slices, not more columns.
+    // More memory holds more slices, and then columns too.
     stint_memory_plan min = plan_for(min_memory(), STINT_LEAVE_PREDICTOR, &slow, NULL);
-    assert_true(min.shadow_columns == plan.shadow_columns);
+    assert_true(min.shadow_columns >= plan.shadow_columns);
     assert_true(min.reads_per_token > plan.reads_per_token);
+    stint_memory_plan all = plan_for(enough + (100 << 20), STINT_LEAVE_PREDICTOR, &slow, NULL);
+    assert_true(all.shadow_columns == 0 && all.reads_per_token == 0 && all.wait_seconds == 0);
 }
 
 static void what_cannot_be_planned(void **state) {

@@ -105,9 +105,11 @@ static stint_status must_have_checks(const struct stint_model *model) {
 }
 
 stint_status st_shadow_open(struct st_shadow *s, const struct stint_model *model,
-                            const struct st_elementwise *elementwise, struct st_loader *loader) {
+                            const struct st_elementwise *elementwise, struct st_loader *loader,
+                            const struct st_columns *columns) {
     const struct st_checkpoint *c = &model->checkpoint;
     if (!s->any) return STINT_OK;
+    s->columns = columns;
     s->elementwise = elementwise;
     if (!c->package) return STINT_OK;
     s->checkpoint = c;
@@ -204,8 +206,12 @@ static uint64_t column_offset(const struct st_shadow *s, size_t i) {
     return (uintptr_t)(w->columns + s->channels[i] * packed_rows(s->linear_op)) - s->file_base;
 }
 
-static bool is_hot(const struct st_int8_weight *w, uint32_t channel) {
-    return w->hot && w->hot[channel] >= 0;
+// The column of a hot channel, or one that is kept; NULL: it must be read.
+static const int8_t *find_column(const struct st_shadow *s, uint32_t channel) {
+    const struct st_int8_weight *w = &s->linear_op->weight;
+    if (w->hot && w->hot[channel] >= 0)
+        return w->hot_columns + (size_t)w->hot[channel] * packed_rows(s->linear_op);
+    return s->kept ? st_columns_find(s->kept, channel) : NULL;
 }
 
 // Adds the column of channel i to the load before it if their blocks are adjacent; else requests
@@ -233,13 +239,11 @@ static struct st_load *add_to_load(struct st_shadow *s, struct st_load *load, si
 
 // Requests the cold columns of the channels up to `end`.
 static void ask(struct st_shadow *s, size_t end) {
-    const struct st_int8_weight *w = &s->linear_op->weight;
     size_t rows = packed_rows(s->linear_op);
     uint64_t before = s->counts.cold_reads;
     struct st_load *load = NULL;
     for (; s->asked < end; s->asked++) {
-        uint32_t channel = s->channels[s->asked];
-        if (is_hot(w, channel)) {
+        if (find_column(s, s->channels[s->asked])) {
             s->counts.hot_hits++;
             continue;
         }
@@ -280,7 +284,7 @@ static stint_status wait_for(struct st_shadow *s, size_t end) {
     const struct st_int8_weight *w = &s->linear_op->weight;
     for (; s->loaded < end; s->loaded++) {
         uint32_t channel = s->channels[s->loaded];
-        if (is_hot(w, channel)) continue;
+        if (find_column(s, channel)) continue;
         stint_status status =
             st_loader_wait(s->loader, &s->loads[s->load_of[s->loaded % (2 * s->wave)]]);
         if (status == STINT_OK && !st_int8_column_is_whole(w, channel, loaded_column(s, s->loaded),
@@ -306,6 +310,7 @@ void st_shadow_begin(struct st_shadow *s, const struct st_linear_op *linear_op,
     s->n_tokens = n_tokens;
     sort(s, list, n);
     list_channels(s, n);
+    s->kept = s->columns ? st_columns_of(s->columns, &linear_op->weight) : NULL;
     s->counts.channels += s->n_channels;
     s->asked = s->loaded = 0;
     ask(s, st_min(2 * s->wave, s->n_channels));
@@ -371,8 +376,8 @@ static void add_wave(struct st_shadow *s, const struct job *j) {
     size_t rows = packed_rows(s->linear_op);
     for (size_t i = j->wave; i < j->wave_end; i++) {
         uint32_t channel = s->channels[i];
-        s->column[i - j->wave] = is_hot(w, channel)
-                                     ? w->hot_columns + (size_t)w->hot[channel] * rows
+        const int8_t *found = find_column(s, channel);
+        s->column[i - j->wave] = found       ? found
                                  : s->loader ? loaded_column(s, i)
                                  : s->reader ? cold_slot(s, i)
                                              : w->columns + channel * rows;
@@ -383,6 +388,17 @@ static void add_wave(struct st_shadow *s, const struct job *j) {
         while (s->next[t] < s->first[t + 1] && s->sorted[s->next[t]].channel <= last) s->next[t]++;
 }
 
+// Keeps the columns of a wave that were read. A run of more of them than there is room for, as of
+// a prompt, would only push out what steps use.
+static void keep_columns(struct st_shadow *s, const struct job *j) {
+    for (size_t i = j->wave; i < j->wave_end; i++) {
+        bool is_full = s->kept->n_taken == s->kept->n_room;
+        if (is_full && s->n_channels > s->kept->n_room) return;
+        if (find_column(s, s->channels[i])) continue;
+        st_columns_keep(s->kept, s->channels[i], s->column[i - j->wave], s->seen);
+    }
+}
+
 static stint_status add_all(struct st_shadow *s, float *const *out, const size_t *out_row) {
     for (size_t wave = 0; wave < s->n_channels; wave += s->wave) {
         struct job j = {s, wave, st_min(wave + s->wave, s->n_channels), out, out_row};
@@ -390,6 +406,7 @@ static stint_status add_all(struct st_shadow *s, float *const *out, const size_t
         if (s->loader) ST_TRY(wait_for(s, j.wave_end));
         if (wave > 0) ask(s, st_min(j.wave_end + s->wave, s->n_channels));
         add_wave(s, &j);
+        if (s->kept) keep_columns(s, &j);
     }
     return STINT_OK;
 }

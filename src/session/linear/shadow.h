@@ -2,7 +2,8 @@
 // Shadow outlier execution (llm.npu, section 3.3; docs/NUMERICS.md): elements that are too large
 // for INT8 are multiplied in float and added to the device's product. The columns of hot channels
 // are in memory. The others are read from the package while the device computes: by a thread of
-// their own, or, under a memory bound, by the session's loader, which checks the hash of each.
+// their own, or, under a memory bound, by the session's loader, which checks the hash of each; some
+// of them stay (session/linear/columns.h).
 #ifndef ST_SESSION_SHADOW_H
 #define ST_SESSION_SHADOW_H
 
@@ -13,6 +14,7 @@
 #include "device/outliers.h"
 #include "device/subgraph.h"
 #include "model/model.h"
+#include "session/linear/columns.h"
 
 // Maximum of channels at a time. Twice this is at most ST_READER_DEPTH.
 enum { ST_SHADOW_WAVE = 256 };
@@ -38,6 +40,7 @@ struct st_shadow {
     const struct st_elementwise *elementwise;
     struct st_reader *reader; // both NULL: all columns are in memory
     struct st_loader *loader;
+    const struct st_columns *columns; // that stay, where there is a loader; or NULL
     const struct st_checkpoint *checkpoint;
     uint64_t file_base;              // address of the package's first byte
     size_t capacity;                 // of each list: every element of an input fits
@@ -59,6 +62,7 @@ struct st_shadow {
     bool pending; // begun, not finished
     struct st_pool *pool;
     const struct st_linear_op *linear_op;
+    struct st_kept *kept; // columns of this linear that stay; or NULL
     size_t n_tokens, n_channels;
     size_t asked, loaded; // channels whose columns were requested; that have arrived
 };
@@ -67,9 +71,11 @@ struct st_shadow {
 void st_shadow_lay_out(struct st_shadow *shadow, const struct stint_model *model, size_t chunk_len,
                        struct st_arena *arena);
 // Borrows all until close. STINT_E_NOMEM.
-// `loader`: reads the package under a memory bound; NULL without one.
+// `loader` and `columns`: read the package under a memory bound, and what stays of it; NULL without
+// one.
 stint_status st_shadow_open(struct st_shadow *shadow, const struct stint_model *model,
-                            const struct st_elementwise *elementwise, struct st_loader *loader);
+                            const struct st_elementwise *elementwise, struct st_loader *loader,
+                            const struct st_columns *columns);
 void st_shadow_close(struct st_shadow *shadow); // accepts a zeroed one
 
 // `list`, if quantizing the input of this linear must fill it; NULL where it is not shadowed.

@@ -8,6 +8,7 @@
 #include "device/mirror.h"
 #include "neuron/neurons.h"
 #include "neuron/slices.h"
+#include "session/linear/columns.h"
 #include "session/weights/hybrid.h"
 #include "session/weights/made.h"
 #include "session/weights/pinned.h"
@@ -20,8 +21,9 @@ struct st_budget {
     uint64_t bound;
     uint64_t process; // the program itself, threads, the open model
     uint64_t kv, scratch;
-    uint64_t nested; // pinned weights
-    uint64_t tables; // of the caches; scales, sums and norms in the file
+    uint64_t nested;  // pinned weights
+    uint64_t columns; // of shadow execution, that stay
+    uint64_t tables;  // of the caches; scales, sums and norms in the file
     uint64_t regions[ST_N_REGIONS];
     uint64_t hot, cold; // neurons
 };
@@ -58,6 +60,7 @@ struct st_bounded {
     struct st_cache rows[ST_N_TABLES];
     uint64_t *row_checks[ST_N_TABLES]; // [entries, strips] the hash of each; 0: not known yet
     struct st_made made;
+    struct st_columns columns;
     uint32_t leave_out; // STINT_LEAVE_*
     bool sparse;        // a model with neurons; what follows is unset without
     struct st_neurons neurons;
@@ -93,7 +96,7 @@ void st_bounded_close(struct st_bounded *bounded); // accepts NULL
 
 // The bytes that are always in use.
 static inline uint64_t st_budget_fixed(const struct st_budget *b) {
-    return b->process + b->scratch + b->tables + b->nested;
+    return b->process + b->scratch + b->tables + b->nested + b->columns;
 }
 
 // budget.c: divides the bound, and lays out what a session has of its own in `arena`.

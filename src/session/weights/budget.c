@@ -52,6 +52,7 @@ static stint_status too_small(const struct st_bounded *r, uint64_t needed) {
 void st_bounded_lay_out(const struct stint_model *m, struct st_bounded *r, struct st_arena *a) {
     st_token_rows_lay_out(m, r, a);
     st_made_lay_out(m, &r->made, a);
+    st_columns_lay_out(&r->columns, m, a);
     r->parts = ST_TAKE(a, struct st_slice,
                        st_max(r->plan.n_ids[ST_REGION_FIXED], r->plan.n_ids[ST_REGION_STREAM]));
     if (!r->sparse) return;
@@ -90,6 +91,12 @@ static uint64_t tables_bytes(const struct stint_model *m, struct st_bounded *r) 
 static unsigned steps_of(const struct st_bounded *r) {
     if (!r->needs.int8_steps) return 0;
     return r->sparse ? ST_STEPS_REST : ST_STEPS_REST | ST_STEPS_FFN;
+}
+
+// Of which linears steps use the shadow columns: those that run INT8, as single neurons do.
+static unsigned shadowed_steps(const struct st_bounded *r) {
+    unsigned all = r->needs.int8_steps ? ST_STEPS_REST | ST_STEPS_FFN : 0;
+    return r->sparse ? all | ST_STEPS_FFN : all;
 }
 
 // Cuts into slices what is not pinned. `within`: as it was with fewer pins, or NULL.
@@ -146,7 +153,8 @@ static stint_status pin(const struct stint_model *m, struct st_bounded *r, uint6
 }
 
 // Tables are sized as if everything were in memory. Then every region gets its minimum, and the
-// remaining bytes are divided by how often a byte of a region is used.
+// remaining bytes are divided by how often a byte of a region is used. Shadow columns come last:
+// with a byte of theirs fewer reads are saved than with one of a neuron.
 stint_status st_bounded_divide(const struct stint_model *m, struct st_bounded *r) {
     struct st_budget *b = &r->budget;
     struct st_neurons_plan *n = &r->neurons.plan;
@@ -177,6 +185,8 @@ stint_status st_bounded_divide(const struct stint_model *m, struct st_bounded *r
         grow_neurons(m, r, &left);
     else
         grow(r, ST_REGION_STREAM, r->plan.n_ids[ST_REGION_STREAM], &left);
+    b->columns = st_min(st_columns_bytes(m, shadowed_steps(r)), left);
+    st_columns_plan(m, shadowed_steps(r), b->columns, &r->columns);
     for (int i = 0; i < ST_N_REGIONS; i++)
         b->regions[i] = (uint64_t)r->plan.n_entries[i] * r->plan.entry_bytes[i];
     b->hot = n->n_hot * n->cluster_bytes;

@@ -32,7 +32,9 @@ struct forecast {
     stint_memory_layer *layers;
     struct st_slices_used fixed, experts; // that a token may use
     double slice_misses, expert_misses, dense_bytes;
-    // For shadow execution: the time of the reads, and how much of it a token waits.
+    // For shadow execution: the shares of channels for which `prepare` says how much they cover;
+    // the time of the reads, and how much of it a token waits.
+    const json_t *shares;
     double column_read_seconds, column_wait_seconds;
 };
 
@@ -226,6 +228,35 @@ static double noted_number(const json_t *noted, const char *key) {
     return fmax(json_number_value(json_object_get(noted, key)), 0.0);
 }
 
+// The part of a linear's outliers that its n most used channels have, between the points that are
+// noted.
+static double covered_by(const struct forecast *f, const json_t *noted, double n, double n_in) {
+    const json_t *covers = json_object_get(noted, "cover");
+    double share = 0.0, cover = 0.0;
+    for (size_t i = 0; i < json_array_size(f->shares); i++) {
+        double next = json_number_value(json_array_get(f->shares, i));
+        double then = json_number_value(json_array_get(covers, i));
+        if (next * n_in >= n)
+            return next > share ? cover + (then - cover) * (n / n_in - share) / (next - share)
+                                : then;
+        share = next;
+        cover = then;
+    }
+    return cover;
+}
+
+// The columns that a token needs and finds neither among the hot ones nor among those that stay:
+// about the most used ones.
+static double missed_columns(const struct forecast *f, const json_t *noted,
+                             const struct st_int8_weight *w) {
+    double columns = fmin(noted_number(noted, "cold_per_token"), w->n_in);
+    double cold = st_columns_cold(w), room = st_columns_room(&f->bounded.columns, w);
+    double hot = w->n_in - cold, rest = 1.0 - covered_by(f, noted, hot, w->n_in);
+    if (room >= cold || rest <= 0.0) return room >= cold ? 0.0 : columns;
+    double stays = 1.0 - covered_by(f, noted, hot + room, w->n_in);
+    return columns * fmin(1.0, stays / rest);
+}
+
 // The columns of a linear are read while it is computed. This ends long before the reads do, and
 // few reads progress while all cores are busy. So all of the reading time counts as waiting.
 static stint_status forecast_columns_of(void *context, struct st_linear_id id) {
@@ -235,11 +266,12 @@ static stint_status forecast_columns_of(void *context, struct st_linear_id id) {
         &st_int8_linear_op(&f->model->int8, id.role, id.layer, id.expert)->weight;
     const stint_storage *s = &f->storage;
     char name[ST_INT8_NAME_BYTES];
-    if (!w->shadowed || (st_int8_is_ffn(id.role) && f->bounded.sparse)) return STINT_OK;
+    unsigned step = st_int8_is_ffn(id.role) ? ST_STEPS_FFN : ST_STEPS_REST;
+    if (!w->shadowed || !(f->bounded.columns.steps & step)) return STINT_OK;
     st_int8_name(id.role, c, id.layer, id.expert, name);
     size_t rows = (size_t)w->n_panels * ST_INT8_PANEL;
     const json_t *noted = find_noted(f->linears, name);
-    double columns = fmin(noted_number(noted, "cold_per_token"), w->n_in);
+    double columns = missed_columns(f, noted, w);
     double used = st_int8_is_ffn(id.role) && st_config_is_routed(c, id.layer, id.expert)
                       ? (double)c->n_experts_used / c->n_experts
                       : 1.0;
@@ -260,7 +292,7 @@ static stint_status forecast_columns_of(void *context, struct st_linear_id id) {
 
 static void forecast_columns(struct forecast *f) {
     const struct st_config *c = &f->model->config;
-    if (!f->bounded.needs.int8_steps || !f->model->int8.layers) return;
+    if (!f->model->int8.layers) return;
     st_linears_each(c, (uint32_t)st_max(1, c->n_experts), forecast_columns_of, f);
 }
 
@@ -338,6 +370,7 @@ static stint_status forecast_all(struct forecast *f) {
     lay_out(f, &f->arena);
     if (text) ST_TRY(st_json_parse(ST_PACKAGE_META, text, bytes, &notes));
     f->linears = json_object_get(notes, "linears");
+    f->shares = json_object_get(notes, "cover_shares");
     forecast_budget(f);
     forecast_slices(f);
     if (f->bounded.sparse) {
@@ -348,7 +381,7 @@ static stint_status forecast_all(struct forecast *f) {
     }
     forecast_columns(f);
     json_decref(notes);
-    f->notes = f->linears = NULL;
+    f->notes = f->linears = f->shares = NULL;
     forecast_time(f);
     return STINT_OK;
 }
