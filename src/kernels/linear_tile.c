@@ -4,20 +4,24 @@
 #include "base/size.h"
 #include "kernels/prefetch.h"
 
+#include <assert.h>
 #include <string.h>
 
 // K_BLOCK x m floats of weights stay in the first-level cache, K_BLOCK x width of the input pass
-// through it from the second; a multiple of every block_items, as is ST_INT16_BLOCK. Rows of pairs
-// are a line more than a power of two apart, or they would fall into the same sets of that cache.
+// through it from the second; a multiple of every block_items, as are BF16_BLOCK, whose elements
+// take half the room, and ST_INT16_BLOCK. Rows of pairs are a line more than a power of two apart,
+// or they would fall into the same sets of that cache.
 enum {
     K_BLOCK = 512,
-    PAIR_ROW = K_BLOCK / 2 + 16,
+    BF16_BLOCK = 2 * K_BLOCK,
+    BF16_ROW = BF16_BLOCK / 2 + 16,
     INT16_ROW = ST_INT16_BLOCK / 2 + 16,
     MAX_M = ST_PAIRS_MAX_M
 };
+static_assert(BF16_ROW >= K_BLOCK && BF16_ROW >= INT16_ROW, "the widest row of a panel");
 
 size_t st_linear_tile_scratch_floats(const struct st_tile *tile, size_t n_tokens) {
-    return K_BLOCK + MAX_M * K_BLOCK +
+    return K_BLOCK + MAX_M * BF16_ROW +
            st_linear_whole_rows(tile) * (st_tile_padded(tile, n_tokens) + 16);
 }
 
@@ -112,7 +116,7 @@ static void multiply_block(const struct columns *c, size_t row0, size_t row1, fl
     struct panel panel = {.floats = scratch, .weights = scratch + K_BLOCK};
     // Rows a power of two apart would fall into the same cache sets.
     size_t sum_row = st_tile_padded(tile, a->n_tokens) + 16;
-    float *sums = panel.weights + MAX_M * K_BLOCK;
+    float *sums = panel.weights + MAX_M * BF16_ROW;
     memset(sums, 0, st_round_up(row1 - row0, c->form->m) * sum_row * sizeof *sums);
     for (; panel.k0 < a->k; panel.k0 += panel.n) {
         panel.n = st_min(c->form->k_block, a->k - panel.k0);
@@ -189,7 +193,7 @@ static void add_bf16(const struct columns *c, const struct panel *p, size_t t, s
                      float *sums, size_t sum_row) {
     const struct st_pairs *pairs = c->kernels->pairs;
     pairs->fn[width / pairs->lanes - 1](p->n / 2, (const uint32_t *)(const void *)p->weights,
-                                        PAIR_ROW, 1, packed_pairs(c, p, t, width), sums, sum_row);
+                                        BF16_ROW, 1, packed_pairs(c, p, t, width), sums, sum_row);
 }
 
 void st_linear_tile_bf16_pack(const struct st_linear_kernels *kernels, const float *x,
@@ -205,7 +209,7 @@ void st_linear_tile_bf16_pack(const struct st_linear_kernels *kernels, const flo
 void st_linear_tile_bf16_rows(const struct st_linear_kernels *kernels,
                               const struct st_linear_args *a, size_t row0, size_t row1,
                               float *scratch) {
-    const struct form bf16 = {kernels->pairs->m, K_BLOCK, PAIR_ROW, read_bf16, add_bf16};
+    const struct form bf16 = {kernels->pairs->m, BF16_BLOCK, BF16_ROW, read_bf16, add_bf16};
     kernels->pairs->begin();
     multiply(&(struct columns){kernels, a, &bf16}, row0, row1, scratch);
     kernels->pairs->end();
