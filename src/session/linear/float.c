@@ -96,12 +96,28 @@ static const struct st_linear_path *select_path(const struct st_run *r, size_t n
     return path;
 }
 
+// Of a prompt: as many rows as one call takes, or down to half of them where that leaves threads
+// waiting for the last one for a shorter time.
+static size_t even_rows(const struct st_tile *tile, size_t n_threads, size_t n_out) {
+    size_t most = st_linear_whole_rows(tile), best = most, least_time = SIZE_MAX;
+    for (size_t rows = most; rows >= most / 2; rows -= tile->m) {
+        size_t time = st_ceil_div(st_ceil_div(n_out, rows), n_threads) * rows;
+        bool is_whole = rows % tile->lanes == 0; // else sums are transposed one by one
+        if (time < least_time && is_whole) {
+            least_time = time;
+            best = rows;
+        }
+    }
+    return best;
+}
+
 // Prompts take small blocks, whose weights stay in the cache. Decoding streams through the weights,
 // the faster the longer a stream goes on, but every thread must get some of them.
 static size_t block_rows(const struct st_run *r, size_t n_tokens, size_t n_out) {
     enum { ITEMS_PER_THREAD = 4, LONGEST = 256 };
-    size_t share = n_out / (ITEMS_PER_THREAD * st_pool_threads(r->group->pool));
-    if (n_tokens > ST_LINEAR_FEW_TOKENS) return st_linear_whole_rows(r->s->kernels.tile);
+    size_t n_threads = st_pool_threads(r->group->pool),
+           share = n_out / (ITEMS_PER_THREAD * n_threads);
+    if (n_tokens > ST_LINEAR_FEW_TOKENS) return even_rows(r->s->kernels.tile, n_threads, n_out);
     return st_max(ST_ROW_BLOCK, st_min(LONGEST, share / ST_ROW_BLOCK * ST_ROW_BLOCK));
 }
 
