@@ -4,7 +4,8 @@
 // for those inside alone, so a worker that wakes up late delays nobody. Workers look for the next
 // loop for a while, then sleep on a condition variable.
 //
-// Items are handed out in ranges: of one item each, or guided (st_pool_run_ranges).
+// Items are handed out in ranges that shrink: guided self-scheduling (Polychronopoulos and Kuck
+// 1987).
 //
 // gate = number of the loop << 32 | OPEN | workers inside. Invariant: loop and next are written
 // only while the loop is closed and nobody is inside.
@@ -32,8 +33,7 @@ struct loop {
     st_pool_range_fn *fn;
     void *context;
     size_t n_items;
-    size_t least;  // of a range
-    size_t shares; // a range is one of so many of what is left, if that is more; 0: never
+    size_t least; // of a range
 };
 
 struct st_pool {
@@ -53,9 +53,9 @@ struct worker {
     size_t index;
 };
 
-static size_t range_after(const struct loop *l, size_t from) {
-    size_t left = l->n_items - from, share = l->shares ? left / l->shares : 0;
-    return st_min(left, st_max(l->least, share));
+static size_t range_after(const struct st_pool *pool, size_t from) {
+    size_t left = pool->loop.n_items - from;
+    return st_min(left, st_max(pool->loop.least, left / (SHARES_PER_THREAD * pool->n_threads)));
 }
 
 static void take_items(struct st_pool *pool, size_t worker) {
@@ -64,7 +64,7 @@ static void take_items(struct st_pool *pool, size_t worker) {
     for (;;) {
         do {
             if (from == l->n_items) return;
-            to = from + range_after(l, from);
+            to = from + range_after(pool, from);
         } while (!atomic_compare_exchange_weak_explicit(
             &pool->next, &from, to, memory_order_relaxed, memory_order_relaxed));
         l->fn(l->context, from, to, worker);
@@ -194,7 +194,7 @@ static void run(struct st_pool *pool, const struct loop *loop) {
 
 void st_pool_run_ranges(struct st_pool *pool, st_pool_range_fn *fn, void *context, size_t n,
                         size_t least) {
-    const struct loop loop = {fn, context, n, least, SHARES_PER_THREAD * pool->n_threads};
+    const struct loop loop = {fn, context, n, least};
     if (pool->n_threads > 1 && n > least)
         run(pool, &loop);
     else if (n > 0)
@@ -213,9 +213,5 @@ static void run_items(void *context, size_t from, size_t to, size_t worker) {
 
 void st_pool_run(struct st_pool *pool, st_pool_fn *fn, void *context, size_t n_items) {
     struct items items = {fn, context};
-    const struct loop loop = {run_items, &items, n_items, 1, 0};
-    if (pool->n_threads > 1 && n_items > 1)
-        run(pool, &loop);
-    else
-        run_items(&items, 0, n_items, 0);
+    st_pool_run_ranges(pool, run_items, &items, n_items, 1);
 }

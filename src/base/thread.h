@@ -19,17 +19,16 @@ void st_pool_close(struct st_pool *pool); // accepts NULL
 
 size_t st_pool_threads(const struct st_pool *pool);
 
-// Runs fn over all items, handed out one by one in ascending order, and returns when all are done.
-// Allocates nothing. A pool with one thread runs them in the caller. One caller at a time; not
-// reentrant.
+// Runs fn over all items, handed out in ascending order, and returns when all are done. A worker
+// gets several at once as long as many are left (guided self-scheduling, Polychronopoulos and Kuck
+// 1987): few streams begin, workers seldom meet, and all end together. Allocates nothing. A pool
+// with one thread runs them in the caller. One caller at a time; not reentrant.
 void st_pool_run(struct st_pool *pool, st_pool_fn *fn, void *context, size_t n_items);
 
 // Called for ranges [from, to) that make up [0, n).
 typedef void st_pool_range_fn(void *context, size_t from, size_t to, size_t worker);
 
-// The same for work that streams through memory: long ranges first, each a share of what is left
-// (guided self-scheduling, Polychronopoulos and Kuck 1987), so that few streams begin, and at last
-// ranges of `least` items, so that all workers end together. pre: least > 0.
+// The same in ranges of at least `least` items, but for the last. pre: least > 0.
 void st_pool_run_ranges(struct st_pool *pool, st_pool_range_fn *fn, void *context, size_t n,
                         size_t least);
 
