@@ -479,7 +479,7 @@ void st_neurons_end(struct st_neurons *n) {
 }
 
 bool st_neurons_may_miss(const struct st_neurons *n) {
-    return n->cold.n_entries < n->cold.n_ids;
+    return n->cold.n_entries < st_neurons_single(n->model, &n->plan);
 }
 
 void st_neurons_expect(struct st_neurons *n, uint32_t layer, const float *scores, size_t n_tokens) {

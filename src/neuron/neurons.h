@@ -5,6 +5,7 @@
 #ifndef ST_NEURON_NEURONS_H
 #define ST_NEURON_NEURONS_H
 
+#include "base/size.h"
 #include "model/model.h"
 #include "neuron/cache.h"
 #include "neuron/sparse.h"
@@ -41,6 +42,16 @@ uint64_t st_neurons_fixed_bytes(const struct stint_model *model,
 // The number of clusters worth running dense for batches of n_tokens, if memory were unlimited.
 uint32_t st_neurons_hot_clusters(const struct stint_model *model,
                                  const struct st_neurons_plan *plan, size_t n_tokens);
+
+// Entries of all layers that are in no hot cluster if n_hot of them stay, at most: more room for
+// single neurons is of no use. A layer's last cluster may be smaller.
+static inline uint64_t st_neurons_single(const struct stint_model *model,
+                                         const struct st_neurons_plan *plan) {
+    uint64_t n = model->neurons.layout.n_entries, layers = model->config.n_layers;
+    uint64_t hot = (uint64_t)plan->n_hot * plan->cluster_entries;
+    uint64_t missing = layers * ((uint64_t)plan->n_clusters * plan->cluster_entries - n);
+    return layers * n - st_min(layers * n, hot - st_min(hot, missing));
+}
 
 // Decides which clusters are hot for each batch size and which cold entries are evicted last: fills
 // hot_clusters and kept. `neurons` is zeroed except for model and plan.

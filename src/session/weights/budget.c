@@ -70,11 +70,11 @@ static uint64_t own_bytes(const struct stint_model *m, struct st_bounded *r) {
 // neurons.
 static void grow_neurons(const struct stint_model *m, struct st_bounded *r, uint64_t *left) {
     struct st_neurons_plan *n = &r->neurons.plan;
-    uint64_t all = (uint64_t)m->config.n_layers * m->neurons.layout.n_entries;
     uint32_t wanted = st_neurons_hot_clusters(m, n, ST_NEURON_TOKENS);
     uint64_t hot = (uint64_t)((double)*left * hot_share) / n->cluster_bytes;
     n->n_hot = r->leave_out & STINT_LEAVE_HOT ? 0 : (uint32_t)st_min(wanted, hot);
     *left -= n->n_hot * n->cluster_bytes;
+    uint64_t all = st_neurons_single(m, n);
     if (r->leave_out & STINT_LEAVE_CACHE) all = m->neurons.layout.n_entries;
     uint64_t cold = st_min(*left / n->entry_bytes, all - st_min(all, n->n_cold));
     n->n_cold += (uint32_t)cold;

@@ -328,8 +328,8 @@ static void forecast_time(struct forecast *f) {
     st_step_weights_each(f->model, step_bits(f), add_dense, f);
     bytes = f->dense_bytes;
     if (f->bounded.sparse) {
-        bool all_there = f->neurons.plan.n_cold >=
-                         f->model->config.n_layers * f->model->neurons.layout.n_entries;
+        const struct st_neurons_plan *p = &f->neurons.plan;
+        bool all_there = p->n_cold >= st_neurons_single(f->model, p);
         for (uint32_t i = 0; i < f->model->config.n_layers; i++) {
             missed += f->misses[i];
             out->wait_seconds += -expm1(-f->misses[i]) * random_seconds(s, 1, entry);
