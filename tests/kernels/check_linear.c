@@ -133,12 +133,12 @@ static void every_path_equals_the_definition(void **state) {
     (void)state;
     const uint64_t sets[] = {0, ST_CPU_AVX2, UINT64_MAX};
     const size_t tokens[] = {1, 4, 5, 17, 48, 50, 100}, rows[] = {1, 7, 64, 65, 130};
-    const size_t lengths[] = {32, 96, 544};
+    const size_t lengths[] = {32, 96, 544, 1056}; // the last two are longer than blocks of k
     for (size_t s = 0; s < sizeof sets / sizeof *sets; s++) {
         uint64_t flags = st_cpu_flags() & sets[s];
         struct st_linear_kernels kernels = kernels_for(flags);
         for (const struct st_linear_path *path = st_linear_paths; path->name; path++)
-            for (size_t i = 0; i < 7 * 5 * 3; i++) {
+            for (size_t i = 0; i < 7 * 5 * 4; i++) {
                 size_t n = tokens[i % 7], r = rows[i / 7 % 5], k = lengths[i / 35];
                 if (st_linear_path_fits(path, flags, true, ST_DTYPE_BF16, k, n))
                     check(path, &kernels, ST_DTYPE_BF16, n, k, r);
@@ -162,6 +162,7 @@ static void quantized_types_equal_the_definition(void **state) {
                     check(path, &kernels, (enum st_dtype)dtype, tokens[i],
                           items * (1 + i * 96 / items), rows[i % 3]);
                 check(path, &kernels, (enum st_dtype)dtype, 512, items, 3);
+                check(path, &kernels, (enum st_dtype)dtype, 49, items * (1 + 1024 / items), 9);
             }
     }
 }
