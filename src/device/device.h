@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The device interface: the code behind a processor that runs static INT8 subgraphs, and perhaps
-// linears as they are stored. It is made for
-// a second processor with memory of its own; the host's cores are one more device behind it
-// (device/pool), and `sim` (device/sim) has none of their advantages.
+// linears as they are stored. It is made for a second processor with memory of its own; the host's
+// cores are one more device behind it (device/pool), and `sim` (device/sim) has none of their
+// advantages.
 //
 // What never crosses it: host pointers in a submit, thread pools (but for the loan at open), the
 // byte that stands for zero, the layout of quantized inputs and of weights. Integer results are the

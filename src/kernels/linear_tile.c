@@ -14,6 +14,7 @@
 enum {
     K_BLOCK = 512,
     BF16_BLOCK = 2 * K_BLOCK,
+    BF16_PANEL = 32 * K_BLOCK, // elements, of more rows fewer each
     BF16_ROW = BF16_BLOCK / 2 + 16,
     INT16_ROW = ST_INT16_BLOCK / 2 + 16,
     MAX_M = ST_PAIRS_MAX_M
@@ -209,7 +210,8 @@ void st_linear_tile_bf16_pack(const struct st_linear_kernels *kernels, const flo
 void st_linear_tile_bf16_rows(const struct st_linear_kernels *kernels,
                               const struct st_linear_args *a, size_t row0, size_t row1,
                               float *scratch) {
-    const struct form bf16 = {kernels->pairs->m, BF16_BLOCK, BF16_ROW, read_bf16, add_bf16};
+    size_t m = kernels->pairs->m, k_block = st_min(BF16_BLOCK, BF16_PANEL / m);
+    const struct form bf16 = {m, k_block, BF16_ROW, read_bf16, add_bf16};
     kernels->pairs->begin();
     multiply(&(struct columns){kernels, a, &bf16}, row0, row1, scratch);
     kernels->pairs->end();

@@ -96,13 +96,15 @@ static const struct st_linear_path *select_path(const struct st_run *r, size_t n
     return path;
 }
 
-// Of a prompt: as many rows as one call takes, or down to half of them where that leaves threads
-// waiting for the last one for a shorter time.
-static size_t even_rows(const struct st_tile *tile, size_t n_threads, size_t n_out) {
-    size_t most = st_linear_whole_rows(tile), best = most, least_time = SIZE_MAX;
-    for (size_t rows = most; rows >= most / 2; rows -= tile->m) {
+// Of a prompt: as many rows as one call takes, or down to more than half of them where that leaves
+// threads waiting for the last one for a shorter time. Only whole tiles: with those of AMX, which
+// have 32 rows, as many as one call takes.
+static size_t even_rows(const struct st_linear_kernels *k, size_t n_threads, size_t n_out) {
+    size_t most = st_linear_whole_rows(k->tile), best = most, least_time = SIZE_MAX;
+    size_t m = k->pairs ? k->pairs->m : k->tile->m;
+    for (size_t rows = most; rows > most / 2; rows--) {
         size_t time = st_ceil_div(st_ceil_div(n_out, rows), n_threads) * rows;
-        bool is_whole = rows % tile->lanes == 0; // else sums are transposed one by one
+        bool is_whole = rows % m == 0 && rows % k->tile->lanes == 0; // lanes: sums are transposed
         if (time < least_time && is_whole) {
             least_time = time;
             best = rows;
@@ -113,11 +115,11 @@ static size_t even_rows(const struct st_tile *tile, size_t n_threads, size_t n_o
 
 // Prompts take small blocks, whose weights stay in the cache. Decoding streams through the weights,
 // the faster the longer a stream goes on, but every thread must get some of them.
-static size_t block_rows(const struct st_run *r, size_t n_tokens, size_t n_out) {
+static size_t block_rows(const struct job *job, size_t n_out) {
     enum { ITEMS_PER_THREAD = 4, LONGEST = 256 };
-    size_t n_threads = st_pool_threads(r->group->pool),
-           share = n_out / (ITEMS_PER_THREAD * n_threads);
-    if (n_tokens > ST_LINEAR_FEW_TOKENS) return even_rows(r->s->kernels.tile, n_threads, n_out);
+    size_t n_threads = st_pool_threads(job->run->group->pool);
+    if (job->selecting > ST_LINEAR_FEW_TOKENS) return even_rows(&job->kernels, n_threads, n_out);
+    size_t share = n_out / (ITEMS_PER_THREAD * n_threads);
     return st_max(ST_ROW_BLOCK, st_min(LONGEST, share / ST_ROW_BLOCK * ST_ROW_BLOCK));
 }
 
@@ -125,7 +127,7 @@ static void run_rows(void *context, const struct st_rows *rows) {
     struct job *job = context;
     job->rows = rows;
     for (size_t i = 0; i < job->n_linears; i++) {
-        job->block_rows[i] = block_rows(job->run, job->selecting, rows[i].n);
+        job->block_rows[i] = block_rows(job, rows[i].n);
         job->first_item[i + 1] = job->first_item[i] + st_ceil_div(rows[i].n, job->block_rows[i]);
     }
     st_pool_run(job->run->group->pool, rows_item, job, job->first_item[job->n_linears]);
