@@ -41,18 +41,17 @@ static float add_lanes(float *sum, uint32_t lanes) {
 }
 
 static float square_sum(const float *x, uint32_t n, uint32_t lanes) {
-    float sums[N_SUMS][DSP_MAX_LANES] = {{0.0f}};
-    uint32_t i = 0;
-    for (; i + N_SUMS * lanes <= n; i += N_SUMS * lanes)
-        for (uint32_t j = 0; j < N_SUMS * lanes; j++) {
-            float *sum = &sums[j / lanes][j % lanes];
-            *sum = __builtin_fmaf(x[i + j], x[i + j], *sum);
-        }
-    for (uint32_t l = 0; i < n; i++, l = (l + 1) % lanes)
-        sums[0][l] = __builtin_fmaf(x[i], x[i], sums[0][l]);
-    for (uint32_t l = 0; l < lanes; l++)
-        sums[0][l] = (sums[0][l] + sums[1][l]) + (sums[2][l] + sums[3][l]);
-    return add_lanes(sums[0], lanes);
+    float sums[N_SUMS * DSP_MAX_LANES] = {0.0f}; // those of a vector side by side
+    uint32_t i = 0, step = N_SUMS * lanes;
+    for (; i + step <= n; i += step)
+        for (uint32_t j = 0; j < step; j++) sums[j] = __builtin_fmaf(x[i + j], x[i + j], sums[j]);
+    for (uint32_t l = 0; i < n; i++, l = l + 1 < lanes ? l + 1 : 0)
+        sums[l] = __builtin_fmaf(x[i], x[i], sums[l]);
+    for (uint32_t l = 0; l < lanes; l++) {
+        float *sum = sums + l;
+        *sum = (sum[0] + sum[lanes]) + (sum[2 * lanes] + sum[3 * lanes]);
+    }
+    return add_lanes(sums, lanes);
 }
 
 void dsp_rmsnorm(const float *x, const float *weight, float epsilon, uint32_t n, uint32_t lanes,
