@@ -47,17 +47,26 @@ static bool goes_on(struct dsp *dsp, const struct wire_job *job) {
 
 // ---- Quantizing
 
-// Between two linears, where it stands in floats.
-static bool norm_rows(struct dsp *dsp, const struct wire_job *job, const struct wire_linear *w) {
-    const float *weight = at(dsp, w->norm);
-    uint8_t *row = at(dsp, job->floats.offset);
+struct norm {
+    uint32_t weight, n; // offset of [n] floats
+    float epsilon;
+};
+
+// To where the job has room for floats, which may be where x lies.
+static bool norm_rows(struct dsp *dsp, const struct wire_job *job, const struct wire_slice *x,
+                      const struct norm *norm) {
+    const float *weight = at(dsp, norm->weight);
+    const uint8_t *from = at(dsp, x->offset);
+    uint8_t *to = at(dsp, job->floats.offset);
     uint32_t lanes = dsp->host->norm_lanes;
     if (!weight) return true;
-    if (lanes == 0 || lanes > DSP_MAX_LANES) return false;
-    for (uint32_t t = 0; t < job->n_rows; t++, row += job->floats.row_bytes) {
-        float *x = (float *)(void *)row;
+    if (!to || lanes == 0 || lanes > DSP_MAX_LANES) return false;
+    for (uint32_t t = 0; t < job->n_rows; t++) {
         if (!goes_on(dsp, job)) return false;
-        dsp_rmsnorm(x, weight, w->norm_epsilon, w->n_in, lanes, x);
+        dsp_rmsnorm((const float *)(const void *)from, weight, norm->epsilon, norm->n, lanes,
+                    (float *)(void *)to);
+        from += x->row_bytes;
+        to += job->floats.row_bytes;
     }
     return true;
 }
@@ -174,8 +183,10 @@ static bool run_graph(struct dsp *dsp, const struct wire_job *job, uint32_t *n_c
     for (uint32_t i = 0; i < g->n_linears && i < 2; i++) {
         struct linear l;
         connect(dsp, job, g, i, &l);
+        const struct wire_linear *w = &g->linears[i];
+        const struct norm norm = {w->norm, w->n_in, w->norm_epsilon};
         if (i == 1 && st_int8_row_scales(&l.op.weight) &&
-            (!norm_rows(dsp, job, &g->linears[1]) ||
+            (!norm_rows(dsp, job, &job->floats, &norm) ||
              !quantize_rows(dsp, job, &job->floats, &l.x, l.op.weight.n_in, 0.0f, NULL, n_clipped)))
             return false;
         if (!run_linear(dsp, job, &l, n_clipped)) return false;
@@ -231,6 +242,8 @@ static void sync_job(const struct dsp *dsp, const struct wire_job *job, bool bef
         sync_graph(dsp, job, before);
     } else {
         sync_at(dsp, job->in.offset, job->n_rows * job->in.row_bytes);
+        sync_at(dsp, job->norm, job->n * (uint32_t)sizeof(float));
+        sync_at(dsp, job->floats.offset, job->n_rows * job->floats.row_bytes);
         sync_quantized(dsp, &job->quantized, job->n_rows, job->n, job->two_term);
     }
     sync_at(dsp, job->outliers.offset, (uint32_t)st_outliers_bytes(job->outliers.capacity));
@@ -239,7 +252,9 @@ static void sync_job(const struct dsp *dsp, const struct wire_job *job, bool bef
 static bool run(struct dsp *dsp, const struct wire_job *job, uint32_t *n_clipped) {
     if (job->kind == WIRE_GRAPH) return run_graph(dsp, job, n_clipped);
     struct st_quantized to = quantized_at(dsp, &job->quantized, job->n, job->two_term);
-    return quantize_rows(dsp, job, &job->in, &to, job->n, job->scale,
+    const struct norm norm = {job->norm, job->n, job->norm_epsilon};
+    if (!norm_rows(dsp, job, &job->in, &norm)) return false;
+    return quantize_rows(dsp, job, job->norm ? &job->floats : &job->in, &to, job->n, job->scale,
                          outliers_at(dsp, &job->outliers), n_clipped);
 }
 

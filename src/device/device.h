@@ -47,6 +47,7 @@ struct st_device_caps {
     bool own_processor;    // computes beside the host's threads: a submit does not wait
     bool row_scales;       // quantizes each row of an input with a scale of its own
     bool sums;             // runs graphs that end in exact sums (ST_EPILOGUE_SUMS)
+    bool row_norms;        // normalises what it quantizes, with the host's bits
     bool virtual_clock;    // st_job_result.device_ns is time of a processor that is emulated here
     uint64_t memory_limit; // bytes of allocated buffers and weights; 0: none
     size_t max_rows;       // of one submit
@@ -199,6 +200,10 @@ struct st_quantize_args {
     float scale; // 0: row scales, which need caps.row_scales and clip nothing
     bool two_term;
     struct st_outlier_slice outliers;
+    // RMSNorm of each row before it is quantized, which needs caps.row_norms: [n] floats, and where
+    // the normalised rows go, [n_rows, n]. No buffer: x is quantized as it stands.
+    struct st_slice norm, normed;
+    float norm_epsilon;
 };
 
 // Groups [group, group + n_groups) of one linear op's packed rows, whose weights lie in slices of

@@ -207,6 +207,10 @@ stint_status st_device_submit(struct st_graph *graph, const struct st_graph_args
     return st_job_start(graph->device, ST_JOB_GRAPH, graph, args, after, n_after, job);
 }
 
+static bool norm_fits(const struct st_device *device, const struct st_quantize_args *a) {
+    return floats_fit(device, &a->norm, 1, a->n) && floats_fit(device, &a->normed, a->n_rows, a->n);
+}
+
 stint_status st_device_quantize(struct st_device *device, const struct st_quantize_args *args,
                                 struct st_job *const *after, size_t n_after, struct st_job **job) {
     if (args->n_rows > device->caps.max_rows || args->n == 0 || args->n > ST_INT8_MAX_K ||
@@ -216,5 +220,7 @@ stint_status st_device_quantize(struct st_device *device, const struct st_quanti
         !quantized_fits(device, &args->quantized, args->n_rows, args->n, args->two_term) ||
         !outliers_fit(device, &args->outliers))
         return broken(device, "an argument of quantizing outside its buffer");
+    if (args->norm.buffer && !(device->caps.row_norms && norm_fits(device, args)))
+        return broken(device, "an input that cannot be normalised");
     return st_job_start(device, ST_JOB_QUANTIZE, NULL, args, after, n_after, job);
 }

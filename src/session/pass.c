@@ -5,6 +5,7 @@
 #include "session/pass.h"
 
 #include "base/clock.h"
+#include "session/linear/input_norm.h"
 #include "session/linear/op.h"
 #include "session/weights/source.h"
 
@@ -80,6 +81,17 @@ static stint_status prepare(const struct st_run *r, enum st_unit unit) {
     return op->prepare(r, &o);
 }
 
+// A norm whose result meets this unit alone may be the op's: then it is done.
+static bool leaves_norm(const struct st_run *r, enum st_unit unit) {
+    return st_op_of(r, unit)->prepare_normed && st_input_norm_is_left(r, st_unit_role(unit));
+}
+
+static stint_status prepare_normed(const struct st_run *r, enum st_unit unit,
+                                   const struct st_norm_weight *norm) {
+    struct st_operands o = operands_of(r, unit);
+    return st_op_of(r, unit)->prepare_normed(r, &o, norm);
+}
+
 // The end of a unit, and what follows it in a layer.
 static stint_status finish(const struct st_run *r, enum st_unit unit, const struct st_op *op,
                            const struct st_operands *o) {
@@ -109,10 +121,11 @@ static stint_status compute(const struct st_run *r, enum st_unit unit) {
 
 static stint_status attn_norm(const struct st_run *r) {
     uint32_t n_streams = r->s->model->config.n_streams;
+    const struct st_norm_weight *norm = &r->s->model->weights.layers[r->layer].attn_norm;
+    if (leaves_norm(r, ST_UNIT_QKV)) return prepare_normed(r, ST_UNIT_QKV, norm);
     if (n_streams) ST_TRY(st_streams_predict(r));
     // A second mixer of the same input finds that where the first one has left it.
-    if (!r->s->model->config.joined[r->layer])
-        block_norm(r, &r->s->model->weights.layers[r->layer].attn_norm);
+    if (!r->s->model->config.joined[r->layer]) block_norm(r, norm);
     if (n_streams) ST_TRY(st_laurel_make(r));
     return prepare(r, ST_UNIT_QKV);
 }
@@ -138,10 +151,11 @@ static stint_status o(const struct st_run *r) {
 }
 
 static stint_status ffn_norm(const struct st_run *r) {
+    const struct st_norm_weight *norm = &r->s->model->weights.layers[r->layer].ffn_norm;
     if (st_config_blocks(&r->s->model->config, r->layer) == 0) return STINT_OK;
+    if (leaves_norm(r, ST_UNIT_FFN)) return prepare_normed(r, ST_UNIT_FFN, norm);
     // A parallel block's feed-forward part works on the first norm's result.
-    if (r->s->model->config.block != ST_BLOCK_PARALLEL)
-        block_norm(r, &r->s->model->weights.layers[r->layer].ffn_norm);
+    if (r->s->model->config.block != ST_BLOCK_PARALLEL) block_norm(r, norm);
     return prepare(r, ST_UNIT_FFN);
 }
 

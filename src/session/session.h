@@ -95,14 +95,15 @@ struct st_chunk_buffers {
     // Of tokens with several hidden states: all but the first, [n_streams - 1, chunk_len, hidden],
     // the first as it was predicted, factors, and the residual sum of low rank.
     float *streams, *predicted, *stream_routes, *laurel_rank, *laurel;
-    float *route;                       // [chunk_len, n_experts]
-    float *expert_in, *expert_out;      // [chunk_len, hidden]
-    int32_t *expert_tokens;             // [chunk_len] tokens of the expert at hand
-    float *shared_gate;                 // [chunk_len]
-    uint8_t *in8, *attended8, *middle8; // quantized, as the device has them
-    enum st_npu_kind quantized_on;      // the device that did it last
-    struct st_job *quantizing;          // what it has not been waited for; or NULL
-    struct st_node_time jobs;           // of jobs since somebody took it
+    float *route;                           // [chunk_len, n_experts]
+    float *expert_in, *expert_out;          // [chunk_len, hidden]
+    int32_t *expert_tokens;                 // [chunk_len] tokens of the expert at hand
+    float *shared_gate;                     // [chunk_len]
+    uint8_t *in8, *attended8, *middle8;     // quantized, as the device has them
+    enum st_npu_kind quantized_on;          // the device that did it last
+    struct st_job *quantizing;              // what it has not been waited for; or NULL
+    const struct st_norm_weight *norm_left; // of x, which the host has not computed; or NULL
+    struct st_node_time jobs;               // of jobs since somebody took it
     struct st_shadow shadow;
     struct st_nested_input nested;  // of one linear
     struct st_blocks_chunk *blocks; // [ST_BLOCKS_MAX_COLUMNS, chunks of k] of one linear's input

@@ -29,7 +29,7 @@ static stint_status no_memory(void) {
 // ---- Opening
 
 struct settings {
-    uint32_t timeout_ms, patience_ms;
+    uint32_t timeout_ms, patience_ms, host_norms;
     enum wire_fault fault;
     uint32_t fault_at;
 };
@@ -38,13 +38,15 @@ static stint_status read_settings(const char *text, struct settings *s) {
     uint32_t at[WIRE_LIST + 1] = {0};
     *s = (struct settings){.patience_ms = ST_HEXAGON_PATIENCE_MS};
     const struct st_device_setting rows[] = {
-        {"fail", &at[WIRE_FAIL]},      {"die", &at[WIRE_DIE]},         {"spin", &at[WIRE_SPIN]},
-        {"sleep", &at[WIRE_SLEEP]},    {"garbage", &at[WIRE_GARBAGE]}, {"list", &at[WIRE_LIST]},
-        {"patience", &s->patience_ms}, {"timeout", &s->timeout_ms}};
+        {"fail", &at[WIRE_FAIL]},       {"die", &at[WIRE_DIE]},
+        {"spin", &at[WIRE_SPIN]},       {"sleep", &at[WIRE_SLEEP]},
+        {"garbage", &at[WIRE_GARBAGE]}, {"list", &at[WIRE_LIST]},
+        {"patience", &s->patience_ms},  {"timeout", &s->timeout_ms},
+        {"host_norms", &s->host_norms}};
     ST_TRY(st_device_read_settings(
         "hexagon", text, rows, sizeof rows / sizeof *rows,
         "fail, die, spin, sleep, garbage, list (what the program does in place of the N-th job, "
-        "from 1), patience or timeout (milliseconds)"));
+        "from 1), patience or timeout (milliseconds), host_norms (1: norms stay on the CPU)"));
     for (uint32_t fault = 1; fault <= WIRE_LIST; fault++) {
         if (!at[fault]) continue;
         s->fault = (enum wire_fault)fault;
@@ -129,7 +131,9 @@ static stint_status open_device(const struct st_device_ops *ops,
                                            .max_rows = UINT32_MAX};
     d->base.timeout_ms = read.timeout_ms;
     d->patience_ms = read.patience_ms;
-    d->exact_acts = st_elementwise_select(st_cpu_flags())->isa != 0;
+    const struct st_elementwise *elementwise = st_elementwise_select(st_cpu_flags());
+    d->exact_acts = elementwise->isa != 0;
+    d->base.caps.row_norms = elementwise->sum_lanes > 0 && !read.host_norms;
     stint_status status = start_program(d, &read, transport);
     if (status == STINT_OK)
         *device = &d->base;

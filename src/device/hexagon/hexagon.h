@@ -5,8 +5,9 @@
 // before it is believed.
 //
 // Settings, separated by commas. patience=MS (600): how long the program may get nowhere;
-// timeout=MS: how long a waiter waits. For tests: fail=N, die=N, spin=N, sleep=N, garbage=N,
-// list=N: what the program does in place of the N-th job (wire.h).
+// timeout=MS: how long a waiter waits. host_norms=1: the CPU normalises inputs. For tests: fail=N,
+// die=N, spin=N, sleep=N, garbage=N, list=N: what the program does in place of the N-th job
+// (wire.h).
 #ifndef ST_DEVICE_HEXAGON_HEXAGON_H
 #define ST_DEVICE_HEXAGON_HEXAGON_H
 

@@ -39,6 +39,9 @@ static void write_quantize_args(const struct st_job *job, struct wire_job *w) {
     w->in = slice_of(&a->x);
     w->quantized = slice_of(&a->quantized);
     w->outliers = outliers_of(&a->outliers);
+    w->norm = offset_of(a->norm.buffer, a->norm.offset);
+    w->norm_epsilon = a->norm_epsilon;
+    if (w->norm) w->floats = slice_of(&a->normed);
 }
 
 void st_hexagon_write_job(const struct hexagon_device *d, const struct st_job *job,

@@ -16,7 +16,7 @@
 enum {
     WIRE_MAGIC = 0x68787374,
     WIRE_READY = 0x64737021, // what the program writes when it has read the host's part
-    WIRE_VERSION = 4,
+    WIRE_VERSION = 5,
     WIRE_SLOTS = 64,
     WIRE_AFTER = 8,
     WIRE_PARTS = 3,
@@ -76,8 +76,12 @@ struct wire_job {
     uint32_t n_after, after[WIRE_AFTER]; // slots
     struct wire_slice in;                // floats of WIRE_QUANTIZE, else quantized
     struct wire_slice quantized;         // the result of WIRE_QUANTIZE, else the middle
-    struct wire_slice floats, add, add_row, out[WIRE_PARTS];
+    struct wire_slice floats;            // of WIRE_QUANTIZE what the norm gives, else the middle's
+    struct wire_slice add, add_row, out[WIRE_PARTS];
     struct wire_outliers outliers;
+    // Of WIRE_QUANTIZE: RMSNorm of its input, [n] floats, or 0
+    uint32_t norm;
+    float norm_epsilon;
 };
 
 struct wire_result {
@@ -119,12 +123,12 @@ struct wire_queue {
 };
 
 _Static_assert(sizeof(struct wire_linear) == 60 && sizeof(struct wire_graph) == 124, "wire layout");
-_Static_assert(sizeof(struct wire_job) == 140 && sizeof(struct wire_result) == 16, "wire layout");
+_Static_assert(sizeof(struct wire_job) == 148 && sizeof(struct wire_result) == 16, "wire layout");
 _Static_assert(offsetof(struct wire_host, ring) == 64, "wire layout");
 _Static_assert(offsetof(struct wire_host, jobs) == 576, "wire layout");
-_Static_assert(offsetof(struct wire_queue, dsp) == 9600, "wire layout");
+_Static_assert(offsetof(struct wire_queue, dsp) == 10112, "wire layout");
 _Static_assert(offsetof(struct wire_dsp, results) == 64, "wire layout");
-_Static_assert(sizeof(struct wire_queue) == 10688, "wire layout");
+_Static_assert(sizeof(struct wire_queue) == 11200, "wire layout");
 _Static_assert(sizeof(struct wire_queue) <= WIRE_MEMORY, "the queue lies before the memory");
 
 #endif

@@ -26,7 +26,8 @@ static stint_status open_device(const struct st_device_ops *ops,
     struct sim_device *d = calloc(1, sizeof *d);
     if (!d) return no_memory();
     st_device_begin(&d->base, ops);
-    d->base.caps = (struct st_device_caps){.own_processor = true, .max_rows = UINT32_MAX};
+    d->base.caps =
+        (struct st_device_caps){.own_processor = true, .row_norms = true, .max_rows = UINT32_MAX};
     d->settings = read;
     d->base.timeout_ms = read.timeout;
     d->elementwise = st_elementwise_select(st_cpu_flags());

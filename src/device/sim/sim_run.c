@@ -17,6 +17,10 @@ static void *data_of(const struct st_slice *s) {
     return s->buffer ? data_at(s->buffer, s->offset) : NULL;
 }
 
+static float *row_of(const struct st_slice *s, size_t t) {
+    return (float *)((char *)data_of(s) + t * s->row_bytes);
+}
+
 static struct st_quantized quantized_at(const struct st_slice *s, size_t n_rows, size_t n,
                                         bool two_term) {
     return (struct st_quantized){
@@ -41,8 +45,13 @@ static bool quantize(struct sim_device *d, const struct st_job *job, size_t *n_c
     struct st_quantized to = quantized_at(&a->quantized, a->n_rows, a->n, a->two_term);
     struct st_outliers *outliers = outliers_at(&a->outliers);
     for (size_t t = 0; t < a->n_rows; t++) {
-        const float *x = (const float *)((const char *)data_of(&a->x) + t * a->x.row_bytes);
+        const float *x = row_of(&a->x, t);
         if (is_over(d, job)) return false;
+        if (a->norm.buffer) {
+            float *normed = row_of(&a->normed, t);
+            d->elementwise->rmsnorm(x, data_of(&a->norm), a->norm_epsilon, a->n, normed);
+            x = normed;
+        }
         *n_clipped += st_quantize_row(d->elementwise, &to, x, a->n, a->scale, t, 0, outliers);
     }
     return true;

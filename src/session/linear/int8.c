@@ -12,7 +12,9 @@
 
 #include "base/clock.h"
 #include "base/size.h"
+#include "session/linear/input_norm.h"
 #include "session/linear/npu.h"
+#include "session/pass.h"
 #include "session/weights/source.h"
 
 #include <string.h>
@@ -77,6 +79,28 @@ static stint_status join(const struct st_run *r, struct st_job *job, uint64_t *d
     return status;
 }
 
+// What is quantized: x, or what x is the norm of where the device computes that. Else the host
+// computes the norm that was left.
+static const float *input_on(const struct st_run *r, const struct st_operands *o,
+                             const struct st_npu *npu, struct st_quantize_args *args) {
+    struct st_chunk_buffers *b = r->buffers;
+    size_t row = args->n * sizeof(float);
+    const float *x = o->x;
+    if (b->norm_left) {
+        args->norm = st_input_norm_slice(r, npu, o->role);
+        args->norm_epsilon = r->s->model->config.norm_epsilon;
+        args->normed = st_mirror_slice(&npu->mirror, b->normed, row);
+        if (args->norm.buffer) {
+            x = b->x;
+        } else {
+            st_pass_norm(r, b->norm_left, b->x, o->n, b->normed);
+            b->norm_left = NULL;
+        }
+    }
+    args->x = st_mirror_slice(&npu->mirror, x, row);
+    return x;
+}
+
 static stint_status quantize_on(const struct st_run *r, const struct st_operands *o, bool two_term,
                                 enum st_npu_kind kind) {
     const struct st_npu *npu = npu_of(r, kind);
@@ -84,8 +108,7 @@ static stint_status quantize_on(const struct st_run *r, const struct st_operands
     struct st_shadow *shadow = &r->buffers->shadow;
     struct st_outliers *list = st_shadow_list(shadow, linear_op, shadow->in);
     size_t n = linear_op->weight.n_in;
-    struct st_quantize_args args = {.x = st_mirror_slice(&npu->mirror, o->x, n * sizeof(float)),
-                                    .quantized =
+    struct st_quantize_args args = {.quantized =
                                         st_mirror_slice(&npu->mirror, input_of(r, o->role), 0),
                                     .n_rows = o->n,
                                     .n = n,
@@ -93,9 +116,10 @@ static stint_status quantize_on(const struct st_run *r, const struct st_operands
                                     .two_term = two_term || linear_op->weight.two_term,
                                     .outliers = list_slice(r, npu, list)};
     struct st_job *job;
-    ST_TRY(st_mirror_push(&npu->mirror, o->x, o->n * n * sizeof(float)));
+    st_int8_abandon(r->buffers); // it may still read what is written next
+    const float *x = input_on(r, o, npu, &args);
+    ST_TRY(st_mirror_push(&npu->mirror, x, o->n * n * sizeof(float)));
     uint64_t begun = st_now_ns(), device_ns = 0;
-    st_int8_abandon(r->buffers);
     ST_TRY(st_device_quantize(npu->device, &args, NULL, 0, &job));
     r->buffers->quantized_on = kind;
     // Nobody reads what it makes but the graph, which comes after it.
@@ -114,8 +138,11 @@ void st_int8_abandon(struct st_chunk_buffers *buffers) {
     if (job) (void)st_job_join(job, NULL);
 }
 
-static stint_status quantize(const struct st_run *r, const struct st_operands *o, bool two_term) {
+// norm: of x where that is still to be computed; or NULL
+static stint_status quantize(const struct st_run *r, const struct st_operands *o, bool two_term,
+                             const struct st_norm_weight *norm) {
     enum st_npu_kind kind = st_npu_select(r, o->role, o->expert);
+    r->buffers->norm_left = norm;
     stint_status status = quantize_on(r, o, two_term, kind);
     if (!st_npu_takes_over(r, kind, status)) return status;
     return quantize_on(r, o, two_term, ST_NPU_HOST);
@@ -229,11 +256,16 @@ static stint_status run_unit(const struct st_run *r, const struct st_operands *o
 // ---- Steps of the ops
 
 static stint_status prepare(const struct st_run *r, const struct st_operands *o) {
-    return quantize(r, o, false);
+    return quantize(r, o, false, NULL);
+}
+
+static stint_status prepare_normed(const struct st_run *r, const struct st_operands *o,
+                                   const struct st_norm_weight *norm) {
+    return quantize(r, o, false, norm);
 }
 
 static stint_status prepare_two_term(const struct st_run *r, const struct st_operands *o) {
-    return quantize(r, o, true);
+    return quantize(r, o, true, NULL);
 }
 
 static void count_shadow(const struct st_run *r, uint64_t *begun) {
@@ -298,8 +330,12 @@ static stint_status run_two_term_head(const struct st_run *r, const struct st_op
     return run_head_with(r, o, &st_op_two_term, st_session_step_rows(r->s));
 }
 
-const struct st_op st_op_int8 = {
-    .name = "int8", .prepare = prepare, .run = run, .finish = finish, .apart = linear_apart};
+const struct st_op st_op_int8 = {.name = "int8",
+                                 .prepare = prepare,
+                                 .prepare_normed = prepare_normed,
+                                 .run = run,
+                                 .finish = finish,
+                                 .apart = linear_apart};
 const struct st_op st_op_two_term = {
     .name = "two-term int8", .prepare = prepare_two_term, .run = run_two_term, .finish = finish};
 const struct st_op st_op_int8_head = {.name = "int8", .run = run_head};
@@ -355,6 +391,7 @@ static uint8_t ffn_apart(const struct stint_model *m, uint32_t layer, enum st_in
 
 const struct st_op st_op_int8_ffn = {.name = "int8",
                                      .prepare = prepare,
+                                     .prepare_normed = prepare_normed,
                                      .before = st_int8_before_ffn,
                                      .run = run_ffn,
                                      .finish = st_int8_finish_ffn,

@@ -6,6 +6,7 @@
 #include "base/size.h"
 #include "device/placement.h"
 #include "device/weight_set.h"
+#include "session/linear/input_norm.h"
 #include "session/session.h"
 
 #include <stdlib.h>
@@ -205,7 +206,8 @@ static stint_status open_memory(const struct stint_session *s, struct st_npu *np
     ST_TRY(st_mirror_open(npu->device, s->arena.base, s->arena.used, &npu->mirror));
     if (npu->mirror.shared) // until it stands for something else
         return st_buffer_import(npu->device, s->arena.base, ST_DEVICE_ALIGNMENT, &npu->outside);
-    return st_buffer_allocate(npu->device, ST_NPU_OUTSIDE_ROWS * vocab_bytes, &npu->outside);
+    ST_TRY(st_buffer_allocate(npu->device, ST_NPU_OUTSIDE_ROWS * vocab_bytes, &npu->outside));
+    return st_input_norms_open(s, npu);
 }
 
 static stint_status open_one(struct stint_session *s, const struct st_npu_options *o,
@@ -323,6 +325,7 @@ void st_npu_close(const struct stint_session *s, struct st_worker_group *group) 
         for (size_t i = 0; npu->weights && i < s->npus.n_linears; i++)
             st_device_free_weights(npu->weights[i]);
         st_buffer_free(npu->outside);
+        st_buffer_free(npu->norms);
         st_mirror_close(&npu->mirror);
         st_device_close(npu->device);
         *npu = (struct st_npu){0};

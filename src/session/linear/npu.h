@@ -27,6 +27,7 @@ struct st_npu {
     struct st_device *device;           // NULL: not open
     struct st_mirror mirror;            // of the session's scratch
     struct st_buffer *outside;          // stands for outputs in the caller's memory
+    struct st_buffer *norms;            // [n_layers, 2, hidden] (input_norm.h); or NULL
     struct st_device_weights **weights; // [n_linears]; NULL: this one runs no graphs
     struct st_graph **graphs;           // [2, n_units]: with inputs in one term, in two
     float sync_seconds; // of a job's submit and end, where the device has a virtual clock; 0: not

@@ -34,7 +34,11 @@ typedef stint_status st_op_fn(const struct st_run *run, const struct st_operands
 struct st_op {
     const char *name;
     st_op_fn *prepare; // once x is known: quantizes it
-    st_op_fn *before;  // shadow execution of a linear that is followed by an activation
+    // The same before it is known: x, which is buffers->normed, is this norm of buffers->x. NULL:
+    // the op wants x.
+    stint_status (*prepare_normed)(const struct st_run *run, const struct st_operands *operands,
+                                   const struct st_norm_weight *norm);
+    st_op_fn *before; // shadow execution of a linear that is followed by an activation
     st_op_fn *run;
     st_op_fn *finish; // shadow execution of the last linear
     // Of `before` and `finish`, those that have work in this layer and can be subgraphs of their
