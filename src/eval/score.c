@@ -6,6 +6,7 @@
 #include "base/buffer.h"
 #include "base/log_sum.h"
 #include "base/size.h"
+#include "session/session.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -50,13 +51,22 @@ double st_log_probability(const float *logits, size_t vocab, int32_t id) {
     return (double)logits[id] - st_log_sum(logits, vocab);
 }
 
+// Appends ids, [n, vocab] logits where they are wanted. At the precision of prompts, as steps would
+// be computed: what is measured stands for them.
+static stint_status append(struct st_scorer *s, const int32_t *ids, size_t n, float *logits) {
+    struct st_eval_request e = st_eval_request_of(s->session, 0, ids, n);
+    e.all = e.as_steps = true;
+    e.logits = logits;
+    return st_session_eval(s->session, &e);
+}
+
 // Makes the session hold ids[0, n), reusing what it holds already.
 static stint_status hold(struct st_scorer *s, const int32_t *ids, size_t n) {
     size_t same = 0;
     while (same < n && same < s->last.count && s->last.data[same] == ids[same]) same++;
     same = st_min(same, stint_session_length(s->session, 0) - s->n_prefix);
     ST_TRY(stint_session_truncate(s->session, 0, s->n_prefix + same));
-    if (same < n) ST_TRY(stint_session_eval(s->session, 0, ids + same, n - same, false, NULL));
+    if (same < n) ST_TRY(append(s, ids + same, n - same, NULL));
     s->last.count = 0;
     for (size_t i = 0; i < n; i++) ST_TRY(st_ids_append(&s->last, ids[i]));
     return STINT_OK;
@@ -68,7 +78,7 @@ stint_status st_score_rows(struct st_scorer *s, const int32_t *ids, size_t n, si
     ST_TRY(hold(s, ids, from));
     for (size_t i = from; i + 1 < n; i += ST_SCORE_ROWS) {
         size_t rows = st_min(ST_SCORE_ROWS, n - 1 - i);
-        ST_TRY(stint_session_eval(s->session, 0, ids + i, rows, true, s->logits));
+        ST_TRY(append(s, ids + i, rows, s->logits));
         for (size_t r = 0; r < rows; r++) {
             ST_TRY(st_ids_append(&s->last, ids[i + r]));
             fn(context, s->logits + r * vocab, vocab, ids[i + r + 1], i + r);

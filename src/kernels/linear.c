@@ -67,8 +67,18 @@ const struct st_linear_path st_linear_paths[] = {
     {0},
 };
 
+static bool runs_on(const struct st_linear_path *path, uint64_t cpu_flags) {
+    return (path->isa & cpu_flags) == path->isa && !(path->without & cpu_flags);
+}
+
 bool st_linear_path_fits(const struct st_linear_path *path, uint64_t cpu_flags, bool fast,
                          enum st_dtype dtype, size_t k, size_t n_tokens) {
-    bool runs = (path->isa & cpu_flags) == path->isa && !(path->without & cpu_flags);
-    return runs && (fast || path->rounding == ST_LINEAR_EXACT) && path->takes(dtype, k, n_tokens);
+    return runs_on(path, cpu_flags) && (fast || path->rounding == ST_LINEAR_EXACT) &&
+           path->takes(dtype, k, n_tokens);
+}
+
+const struct st_linear_path *st_linear_nested_path(uint64_t cpu_flags) {
+    for (const struct st_linear_path *path = st_linear_paths; path->name; path++)
+        if (path->rounding != ST_LINEAR_EXACT && runs_on(path, cpu_flags)) return path;
+    return NULL;
 }

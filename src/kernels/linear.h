@@ -8,6 +8,7 @@
 #include "kernels/dequantize.h"
 #include "kernels/gemv.h"
 #include "kernels/int16.h"
+#include "kernels/nested_values.h"
 #include "kernels/pairs.h"
 #include "kernels/tile.h"
 
@@ -25,12 +26,15 @@ struct st_linear_kernels {
     const struct st_pairs *pairs; // NULL where no path in BF16 is selected
     const struct st_dequantize_bf16 *dequantize_bf16;
     const struct st_int16 *int16; // NULL where no path in 16-bit integers is selected
+    const struct st_nested_values *nested;
 };
 
 struct st_linear_args {
     const void *w; // row 0, as stored
     size_t row_bytes;
     enum st_dtype dtype;
+    const struct st_nested_weight *nested; // instead of those three, for st_linear_nested_path
+    unsigned bits;                         // of nested weights
     size_t k;
     size_t n_tokens;
     const float *x;    // packed by the path, or [n_tokens, k] where it does not pack
@@ -62,6 +66,10 @@ extern const struct st_linear_path st_linear_paths[];
 // True if the CPU can run it and it takes such a linear, exactly or, with `fast`, in any way.
 bool st_linear_path_fits(const struct st_linear_path *path, uint64_t cpu_flags, bool fast,
                          enum st_dtype dtype, size_t k, size_t n_tokens);
+
+// The path that rounds nested weights to numbers of 16 bits, or NULL where integer products of
+// their codes (kernels/nested.h) are better.
+const struct st_linear_path *st_linear_nested_path(uint64_t cpu_flags);
 
 // Most rows of a call whose tiles are all full.
 static inline size_t st_linear_whole_rows(const struct st_tile *tile) {

@@ -46,9 +46,8 @@ struct columns;
 // What weights and inputs are converted to.
 struct form {
     size_t m, k_block, row; // row: floats from one row of a panel to the next
-    // Row m of the panel from the row that is stored at w.
-    void (*read)(const struct st_linear_kernels *kernels, enum st_dtype dtype, const void *w,
-                 struct panel *panel, size_t m, float *to);
+    // Row m of the panel from row `row` of the weights.
+    void (*read)(const struct columns *c, size_t row, struct panel *panel, size_t m, float *to);
     // sums[m, width] += panel * x[k0.., t..]
     void (*add_tile)(const struct columns *c, const struct panel *panel, size_t t, size_t width,
                      float *sums, size_t sum_row);
@@ -63,20 +62,19 @@ struct columns {
 
 // Rows from `row` on; those past row1 are zeros.
 static void read_rows(const struct columns *c, size_t row, size_t row1, struct panel *panel) {
-    const struct st_linear_args *a = c->args;
-    const unsigned char *w = (const unsigned char *)a->w + row * a->row_bytes;
     float *to = panel->weights;
     size_t rows = st_min(c->form->m, row1 - row), m = 0;
-    for (; m < rows; m++, to += c->form->row, w += a->row_bytes)
-        c->form->read(c->kernels, a->dtype, w, panel, m, to);
+    for (; m < rows; m++, to += c->form->row) c->form->read(c, row + m, panel, m, to);
     memset(panel->scales + m, 0, (c->form->m - m) * sizeof *panel->scales);
     memset(to, 0, (c->form->m - m) * c->form->row * sizeof *to);
 }
 
 // What read_rows reads next comes from memory while tokens meet what it wrote: rows lie too
-// far apart for the processor's own prefetchers. Past row1 nothing is prefetched.
+// far apart for the processor's own prefetchers. Past row1 nothing is prefetched, and nothing of
+// nested weights, whose rows lie eight and eight together.
 static void prefetch_rows(const struct columns *c, size_t row, size_t row1, size_t k0) {
     const struct st_linear_args *a = c->args;
+    if (a->nested) return;
     const struct st_dtype_traits *type = st_dtype_traits(a->dtype);
     size_t n = st_min(c->form->k_block, a->k - k0);
     size_t first = k0 / type->block_items * type->block_bytes;
@@ -144,10 +142,17 @@ static struct tokens tokens_of(const struct st_tile *tile, size_t n_tokens, size
 
 // ---- Floats
 
-static void read_floats(const struct st_linear_kernels *kernels, enum st_dtype dtype, const void *w,
-                        struct panel *p, size_t m, float *to) {
+static const void *stored_row(const struct st_linear_args *a, size_t row) {
+    return (const unsigned char *)a->w + row * a->row_bytes;
+}
+
+static void read_floats(const struct columns *c, size_t row, struct panel *p, size_t m, float *to) {
     (void)m;
-    kernels->dequantize->fn[dtype](w, p->k0, p->n, to);
+    const struct st_linear_args *a = c->args;
+    if (a->nested)
+        c->kernels->nested->floats(a->nested, a->bits, row, p->k0, p->n, to);
+    else
+        c->kernels->dequantize->fn[a->dtype](stored_row(a, row), p->k0, p->n, to);
 }
 
 static void add_floats(const struct columns *c, const struct panel *p, size_t t, size_t width,
@@ -184,10 +189,14 @@ static void pack_pairs(const struct st_linear_kernels *kernels, struct tokens t,
 
 // ---- BF16
 
-static void read_bf16(const struct st_linear_kernels *kernels, enum st_dtype dtype, const void *w,
-                      struct panel *p, size_t m, float *to) {
+static void read_bf16(const struct columns *c, size_t row, struct panel *p, size_t m, float *to) {
     (void)m;
-    kernels->dequantize_bf16->fn[dtype](w, p->k0, p->n, (uint16_t *)(void *)to);
+    const struct st_linear_args *a = c->args;
+    uint16_t *bf16 = (uint16_t *)(void *)to;
+    if (a->nested)
+        c->kernels->nested->bf16(a->nested, a->bits, row, p->k0, p->n, bf16);
+    else
+        c->kernels->dequantize_bf16->fn[a->dtype](stored_row(a, row), p->k0, p->n, bf16);
 }
 
 static void add_bf16(const struct columns *c, const struct panel *p, size_t t, size_t width,
@@ -224,11 +233,10 @@ static size_t input_scales(const struct st_tile *tile, size_t n_tokens, size_t k
     return st_tile_padded(tile, n_tokens) * k + t * st_ceil_div(k, ST_INT16_BLOCK);
 }
 
-static void read_int16(const struct st_linear_kernels *kernels, enum st_dtype dtype, const void *w,
-                       struct panel *p, size_t m, float *to) {
-    kernels->dequantize->fn[dtype](w, p->k0, p->n, p->floats);
+static void read_int16(const struct columns *c, size_t row, struct panel *p, size_t m, float *to) {
+    read_floats(c, row, p, m, p->floats);
     p->scales[m] =
-        kernels->int16->quantize(p->floats, p->n, ST_INT16_MAX_WEIGHT, (int16_t *)(void *)to);
+        c->kernels->int16->quantize(p->floats, p->n, ST_INT16_MAX_WEIGHT, (int16_t *)(void *)to);
 }
 
 static void add_int16(const struct columns *c, const struct panel *p, size_t t, size_t width,

@@ -245,8 +245,10 @@ static void restore_states(const struct st_calibration *c, const struct st_run *
 
 static struct st_run run_of(const struct st_calibration *c, const struct st_batch *batch) {
     bool prompt = c->n_sequence > ST_SHORT_TEXT;
-    return st_session_run(c->session, prompt ? ST_PHASE_PREFILL : ST_PHASE_DECODE,
-                          c->bits ? c->bits : ST_PRECISION_INT8, batch);
+    struct st_run run = st_session_run(c->session, prompt ? ST_PHASE_PREFILL : ST_PHASE_DECODE,
+                                       c->bits ? c->bits : ST_PRECISION_INT8, batch);
+    run.as_steps = true;
+    return run;
 }
 
 static stint_status embed(struct st_calibration *c, const struct st_batch *batch, size_t first,

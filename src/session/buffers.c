@@ -30,7 +30,7 @@ void st_buffers_lay_out_worker(struct stint_session *s, struct st_arena *a, stru
     if (w) *w = worker;
 }
 
-// Of the linears that run in float.
+// Of the linears that take packed floats: those in float, and nested ones of prompts.
 static size_t widest_input(const struct stint_session *s) {
     const struct st_config *c = &s->model->config;
     const struct st_weights *w = &s->model->weights;
@@ -39,6 +39,8 @@ static size_t widest_input(const struct stint_session *s) {
     widest = st_max(widest, st_max(c->layer_input, c->laurel));
     widest = st_max(widest, st_max(latent->query_rank, st_max(latent->plain, latent->rank)));
     if (s->ahead.on) widest = st_max(widest, w->ahead.join.n_in);
+    if (s->model->nested.high && st_linear_nested_path(s->kernels.cpu_flags))
+        widest = st_max(widest, st_nested_widest(c));
     for (uint32_t i = 0; i < c->n_layers && !s->model->int8.layers; i++) {
         const struct st_layer *l = &w->layers[i];
         widest = st_max(widest, st_max(l->q.n_in, l->o.n_in));

@@ -85,6 +85,7 @@ static stint_status eval_batches(struct stint_session *s, const struct st_eval_r
     size_t vocab = s->model->config.vocab;
     struct st_sequence *held = &s->sequences[e->sequence];
     struct st_run run = st_session_run(s, ST_PHASE_DECODE, e->precision, NULL);
+    run.as_steps = e->as_steps;
     if (e->phase == ST_PHASE_PREFILL) {
         s->timeline.n = 0;
         s->begun = held->length;

@@ -241,6 +241,7 @@ struct st_run {
     // [n_layers, ST_N_SUBGRAPHS] of this chunk (struct st_split); NULL: units run where they lie
     const uint8_t *processors;
     bool shadows_apart; // shadows are subgraphs of their own (st_npu_shadow)
+    bool as_steps; // nested linears of prompts round as those of steps, for which this text stands
 };
 
 // Of the session's first buffers and its own threads. `precision`: bits of the weights, 8 for INT8.
@@ -348,6 +349,7 @@ struct st_eval_request {
     enum st_phase phase;
     unsigned precision; // bits of the weights, 8 for INT8
     bool all;
+    bool as_steps;            // of struct st_run
     uint64_t n_total;         // tokens of the prompt with what came before it
     float *logits;            // [n, vocab] where `all`, else [vocab] of the last one; NULL: none
     struct st_pooled *pooled; // takes in all ids; NULL: none

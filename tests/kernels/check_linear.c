@@ -30,12 +30,15 @@ static const struct st_linear_path emulated = {"bf16_amx emulated",
 
 static struct st_linear_kernels kernels_for(uint64_t flags) {
     return (struct st_linear_kernels){
-        st_tile_select(flags),  st_dequantize_select(flags),      st_gemv_select(flags),
-        st_pairs_select(flags), st_dequantize_bf16_select(flags), st_int16_select(flags)};
+        st_tile_select(flags),         st_dequantize_select(flags),      st_gemv_select(flags),
+        st_pairs_select(flags),        st_dequantize_bf16_select(flags), st_int16_select(flags),
+        st_nested_values_select(flags)};
 }
 
 struct product {
     enum st_dtype dtype;
+    struct st_nested_weight nested; // of `bits`, instead; 0: none
+    unsigned bits;
     size_t n_tokens, k, n_rows, row_bytes;
     struct kc_array x, w, bias, y, packed, scratch;
 };
@@ -64,6 +67,8 @@ static void run(const struct st_linear_path *path, const struct st_linear_kernel
     struct st_linear_args args = {.w = p->w.data,
                                   .row_bytes = p->row_bytes,
                                   .dtype = p->dtype,
+                                  .nested = p->bits ? &p->nested : NULL,
+                                  .bits = p->bits,
                                   .k = p->k,
                                   .n_tokens = p->n_tokens,
                                   .x = path->pack ? p->packed.data : p->x.data,
@@ -90,6 +95,15 @@ static void round_row(enum st_linear_rounding rounding, int max_q, float *x, siz
     }
 }
 
+static void read_row(const struct st_linear_kernels *kernels, const struct product *p, size_t r,
+                     float *row) {
+    if (p->bits)
+        st_nested_values_select(0)->floats(&p->nested, p->bits, r, 0, p->k, row);
+    else
+        kernels->dequantize->fn[p->dtype]((unsigned char *)p->w.data + r * p->row_bytes, 0, p->k,
+                                          row);
+}
+
 // Of all rows; returns the largest magnitude of a weight, but at least 1.
 static float define(const struct st_linear_path *path, const struct st_linear_kernels *kernels,
                     const struct product *p, float *y) {
@@ -98,8 +112,7 @@ static float define(const struct st_linear_path *path, const struct st_linear_ke
     for (size_t t = 0; t < p->n_tokens; t++)
         round_row(path->rounding, ST_INT16_MAX_INPUT, x + t * p->k, p->k);
     for (size_t r = 0; r < p->n_rows; r++) {
-        kernels->dequantize->fn[p->dtype]((unsigned char *)p->w.data + r * p->row_bytes, 0, p->k,
-                                          row);
+        read_row(kernels, p, r, row);
         largest = fmaxf(largest, st_max_magnitude(row, p->k));
         round_row(path->rounding, ST_INT16_MAX_WEIGHT, row, p->k);
         for (size_t t = 0; t < p->n_tokens; t++) {
@@ -113,19 +126,24 @@ static float define(const struct st_linear_path *path, const struct st_linear_ke
     return largest;
 }
 
+static void check_product(const struct st_linear_path *path,
+                          const struct st_linear_kernels *kernels, struct product *p) {
+    float *wanted = calloc(p->n_tokens * p->n_rows, sizeof *wanted);
+    float largest = define(path, kernels, p, wanted);
+    run(path, kernels, p, p->n_rows);
+    // 16 bits of mantissa and random signs: far below what BF16 activations would give.
+    kc_near(p->y.data, wanted, p->n_tokens * p->n_rows,
+            (2e-5f * sqrtf((float)p->k) + 1e-5f) * largest, path->name);
+    memcpy(wanted, p->y.data, p->y.bytes);
+    run(path, kernels, p, ST_LINEAR_ROWS); // in other pieces: not a bit may change
+    assert_memory_equal(p->y.data, wanted, p->y.bytes);
+    free(wanted);
+}
+
 static void check(const struct st_linear_path *path, const struct st_linear_kernels *kernels,
                   enum st_dtype dtype, size_t n_tokens, size_t k, size_t n_rows) {
     struct product p = make(dtype, n_tokens, k, n_rows, kernels);
-    float *wanted = calloc(n_tokens * n_rows, sizeof *wanted);
-    float largest = define(path, kernels, &p, wanted);
-    run(path, kernels, &p, n_rows);
-    // 16 bits of mantissa and random signs: far below what BF16 activations would give.
-    kc_near(p.y.data, wanted, n_tokens * n_rows, (2e-5f * sqrtf((float)k) + 1e-5f) * largest,
-            path->name);
-    memcpy(wanted, p.y.data, p.y.bytes);
-    run(path, kernels, &p, ST_LINEAR_ROWS); // in other pieces: not a bit may change
-    assert_memory_equal(p.y.data, wanted, p.y.bytes);
-    free(wanted);
+    check_product(path, kernels, &p);
     done(&p, path->name);
 }
 
@@ -167,6 +185,45 @@ static void quantized_types_equal_the_definition(void **state) {
     }
 }
 
+// Random codes and groups.
+static void check_nested(const struct st_linear_path *path, const struct st_linear_kernels *kernels,
+                         unsigned bits, size_t n_tokens, size_t k, size_t n_rows) {
+    struct product p = make(ST_DTYPE_BF16, n_tokens, k, n_rows, kernels);
+    struct kc_array codes = kc_make(st_nested_code_bytes(n_rows, k, bits), 5);
+    struct kc_array groups = kc_make(st_nested_group_bytes(n_rows, k), 3);
+    struct kc_array rows = kc_floats(2 * st_nested_padded_rows(n_rows), 0.01f);
+    ts_random_bytes(codes.data, codes.bytes);
+    ts_random_bytes(groups.data, groups.bytes);
+    p.bits = bits;
+    p.nested = (struct st_nested_weight){.codes = codes.data,
+                                         .rows = rows.data,
+                                         .n_out = (uint32_t)n_rows,
+                                         .n_in = (uint32_t)k,
+                                         .low = (uint8_t)bits,
+                                         .high = (uint8_t)bits};
+    p.nested.groups[bits] = groups.data;
+    check_product(path, kernels, &p);
+    kc_free(&codes, path->name);
+    kc_free(&groups, path->name);
+    kc_free(&rows, path->name);
+    done(&p, path->name);
+}
+
+static void nested_weights_equal_the_definition(void **state) {
+    (void)state;
+    const uint64_t sets[] = {ST_CPU_AVX2, UINT64_MAX};
+    const size_t tokens[] = {1, 5, 33, 64}, rows[] = {1, 9, 67}, lengths[] = {62, 576, 1100, 2114};
+    for (size_t s = 0; s < sizeof sets / sizeof *sets; s++) {
+        uint64_t flags = st_cpu_flags() & sets[s];
+        const struct st_linear_path *path = st_linear_nested_path(flags);
+        struct st_linear_kernels kernels = kernels_for(flags);
+        for (size_t i = 0; i < 4 * 3 * 4 && path; i++)
+            check_nested(path, &kernels, 2 + i % 6, tokens[i % 4], lengths[i / 12],
+                         rows[i / 4 % 3]);
+    }
+    assert_null(st_linear_nested_path(0));
+}
+
 static void exact_arithmetic_does_not_round(void **state) {
     (void)state;
     for (const struct st_linear_path *path = st_linear_paths; path->name; path++)
@@ -193,6 +250,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_path_equals_the_definition),
         cmocka_unit_test(quantized_types_equal_the_definition),
+        cmocka_unit_test(nested_weights_equal_the_definition),
         cmocka_unit_test(exact_arithmetic_does_not_round),
         cmocka_unit_test(emulated_tiles_equal_the_definition),
     };

@@ -2,8 +2,9 @@
 // Every kernel of nested weights that this CPU has: against the weights as floats, and against the
 // scalar one where all sums are integers that a float holds, bit for bit.
 #include "base/cpu.h"
+#include "base/half.h"
 #include "kernel_check.h"
-#include "kernels/nested.h"
+#include "kernels/nested_values.h"
 
 struct problem {
     unsigned low, high;
@@ -216,6 +217,54 @@ static void test_codes(void **state) {
     free_data(&d);
 }
 
+// Elements [first, first + n) of a row from every kernel, the first as good as st_nested_value()
+// and the others its equals.
+static void check_values(const struct data *d, unsigned bits, size_t row, size_t first, size_t n) {
+    size_t room = st_round_up(n, ST_NESTED_BLOCK);
+    const struct st_nested_values *plain = st_nested_values_select(0);
+    struct kc_array floats = kc_make(room * sizeof(float), 4), bf16 = kc_make(room * 2, 2);
+    float *wanted = calloc(room, sizeof *wanted);
+    uint16_t *rounded = calloc(room, sizeof *rounded);
+    plain->floats(&d->w, bits, row, first, n, wanted);
+    plain->bf16(&d->w, bits, row, first, n, rounded);
+    for (size_t i = 0; i < n; i++) {
+        float value = st_nested_value(&d->w, row, first + i, bits);
+        assert_true(fabsf(wanted[i] - value) <= 1e-2f); // terms are up to 32,385
+        assert_int_equal(rounded[i], st_bf16_from_f32(wanted[i]));
+    }
+    for (const struct st_nested_values *v = st_nested_values; v->name; v++) {
+        if ((v->isa & st_cpu_flags()) != v->isa) continue;
+        if (v->floats) v->floats(&d->w, bits, row, first, n, floats.data);
+        if (v->floats) assert_memory_equal(floats.data, wanted, n * sizeof(float));
+        if (v->bf16) v->bf16(&d->w, bits, row, first, n, bf16.data);
+        if (v->bf16) assert_memory_equal(bf16.data, rounded, n * sizeof(uint16_t));
+    }
+    kc_free(&floats, "values");
+    kc_free(&bf16, "values");
+    free(wanted);
+    free(rounded);
+}
+
+static void test_values(void **state) {
+    (void)state;
+    const size_t lengths[] = {1, 63, 64, 65, 128, 192, 200, 256, 448, 576, 1000};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        const struct problem p = {2, 7, 1 + ts_random_below(30), lengths[i], 1, false, 1};
+        struct data d;
+        fill_weights(&p, &d);
+        fill_input(&p, &d);
+        for (unsigned bits = 2; bits <= 7; bits++)
+            for (size_t row = 0; row < p.n_out; row++) {
+                check_values(&d, bits, row, 0, p.k);
+                size_t first = ts_random_below((uint32_t)st_ceil_div(p.k, ST_NESTED_BLOCK));
+                size_t left = p.k - first * ST_NESTED_BLOCK;
+                size_t n = st_min(left, (1 + ts_random_below(3)) * ST_NESTED_BLOCK);
+                check_values(&d, bits, row, first * ST_NESTED_BLOCK, n);
+            }
+        free_data(&d);
+    }
+}
+
 static void test_quantize(void **state) {
     (void)state;
     float x[300];
@@ -288,8 +337,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kernels),      cmocka_unit_test(test_edges),
         cmocka_unit_test(test_tokens_alone), cmocka_unit_test(test_panels),
-        cmocka_unit_test(test_codes),        cmocka_unit_test(test_quantize),
-        cmocka_unit_test(test_rest),         cmocka_unit_test(test_quantizers),
+        cmocka_unit_test(test_codes),        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_quantize),     cmocka_unit_test(test_rest),
+        cmocka_unit_test(test_quantizers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

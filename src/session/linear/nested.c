@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linears over nested weights at the precision of the run (PMPD, section 4): the input is quantized
-// token by token as it comes, so a result depends neither on the batch nor on threads. From four
-// bits on, what quantizing leaves of a token is quantized once more: 8 bits would cost as much as
-// the weights' 4. At 3 and 2 bits the weights lose twenty times as much, and one term is faster.
+// Linears over nested weights at the precision of the run (PMPD, section 4). Over codes the input
+// is quantized token by token as it comes, so a result depends neither on the batch nor on threads.
+// From four bits on, what quantizing leaves of a token is quantized once more: 8 bits would cost as
+// much as the weights' 4. At 3 and 2 bits the weights lose twenty times as much, and one term is
+// faster.
 #include "session/linear/op.h"
 
 #include "base/size.h"
-#include "session/weights/source.h"
+#include "session/linear/paths.h"
 
 enum {
     MIN_PANELS = 8,   // that a worker takes at a time
@@ -16,15 +17,12 @@ enum {
 struct job {
     const struct st_run *run;
     const struct st_operands *operands;
+    const struct st_linear_weight *const *weights;
     size_t k, n_linears;
     uint32_t on_device; // bits of the operands whose products a device has computed
     struct st_nested_input input;
-    // Those that are at hand.
-    const struct st_nested_weight *nested[ST_MAX_LINEARS];
-    const struct st_linear_weight *weights[ST_MAX_LINEARS];
-    size_t place[ST_MAX_LINEARS];           // of each among the operands
-    size_t first_row;                       // of its panels in the linear
-    size_t first_panel[ST_MAX_LINEARS + 1]; // of each linear, if they lay one after another
+    const struct st_rows *rows;             // of each linear, those at hand
+    size_t first_panel[ST_MAX_LINEARS + 1]; // of each, if they lay one after another
 };
 
 void st_nested_lay_out(const struct stint_session *s, struct st_chunk_buffers *buffers,
@@ -52,20 +50,20 @@ static void add_bias(const float *bias, size_t n, size_t row, size_t row1, float
         for (size_t r = row; r < row1; r++) y[t * y_row + r] += bias[r];
 }
 
-// Panels [panel, panel1) of one linear.
+// Panels [panel, panel1) of those at hand of one linear.
 static void multiply(const void *context, size_t i, size_t panel, size_t panel1) {
     const struct job *job = context;
     const struct st_operands *o = job->operands;
-    const struct st_nested_weight *w = job->nested[i];
+    const struct st_rows *rows = &job->rows[i];
     const float *bias = job->weights[i]->bias;
     unsigned bits = job->weights[i]->nested->bits[job->run->bits];
-    size_t row = panel * ST_NESTED_PANEL, row1 = st_min(panel1 * ST_NESTED_PANEL, w->n_out);
-    size_t y_row = o->y_row[job->place[i]];
-    float *y = o->y[job->place[i]] + job->first_row;
-    if (!(job->on_device >> job->place[i] & 1))
-        job->run->s->kernels.nested->fn(w, bits, &job->input, panel, panel1, y, y_row);
-    st_nested_add_outliers(w, bits, o->x, o->n, row, row1, y, y_row);
-    add_bias(bias ? bias + job->first_row : NULL, o->n, row, row1, y, y_row);
+    size_t row = panel * ST_NESTED_PANEL, row1 = st_min(panel1 * ST_NESTED_PANEL, rows->n);
+    size_t y_row = o->y_row[i];
+    float *y = o->y[i] + rows->first;
+    if (!(job->on_device >> i & 1))
+        job->run->s->kernels.nested->fn(rows->nested, bits, &job->input, panel, panel1, y, y_row);
+    st_nested_add_outliers(rows->nested, bits, o->x, o->n, row, row1, y, y_row);
+    add_bias(bias ? bias + rows->first : NULL, o->n, row, row1, y, y_row);
 }
 
 static void multiply_range(void *context, size_t from, size_t to, size_t worker) {
@@ -74,34 +72,13 @@ static void multiply_range(void *context, size_t from, size_t to, size_t worker)
     st_linears_between(job->first_panel, job->n_linears, from, to, multiply, job);
 }
 
-static void add(struct job *job, size_t place, const struct st_linear_weight *weight,
-                const struct st_nested_weight *nested) {
-    size_t i = job->n_linears++;
-    job->place[i] = place;
-    job->weights[i] = weight;
-    job->nested[i] = nested;
-    job->first_panel[i + 1] = job->first_panel[i] + st_ceil_div(nested->n_out, ST_NESTED_PANEL);
-}
-
-static void multiply_all(struct job *job) {
+static void multiply_rows(void *context, const struct st_rows *rows) {
+    struct job *job = context;
+    job->rows = rows;
+    for (size_t i = 0; i < job->n_linears; i++)
+        job->first_panel[i + 1] = job->first_panel[i] + st_ceil_div(rows[i].n, ST_NESTED_PANEL);
     st_pool_run_ranges(job->run->group->pool, multiply_range, job, job->first_panel[job->n_linears],
                        MIN_PANELS);
-}
-
-static stint_status stream(const struct job *all, size_t place,
-                           const struct st_linear_weight *weight) {
-    const struct st_run *r = all->run;
-    size_t n_panels = st_ceil_div(weight->n_out, ST_NESTED_PANEL);
-    for (struct st_panels panels = {.first = 0}; panels.first < n_panels;
-         panels.first += panels.n) {
-        struct job job = {.run = r, .operands = all->operands, .k = all->k, .input = all->input};
-        ST_TRY(r->s->source->acquire_panels(r, weight->nested, &panels));
-        job.first_row = panels.first * ST_NESTED_PANEL;
-        add(&job, place, weight, &panels.weight);
-        multiply_all(&job);
-        r->s->source->release_panels(r, weight->nested, &panels);
-    }
-    return STINT_OK;
 }
 
 static size_t terms_of(const struct st_run *r, const struct st_linear_weight *const *weights,
@@ -109,11 +86,6 @@ static size_t terms_of(const struct st_run *r, const struct st_linear_weight *co
     for (size_t i = 0; i < n; i++)
         if (weights[i]->nested->bits[r->bits] > ONE_TERM_BITS) return ST_TWO_TERMS;
     return 1;
-}
-
-// Linears are prefetched in the order of the package, which has gate before up.
-static bool is_turned(const struct st_linear_weight *const *weights, size_t n) {
-    return n > 1 && weights[1]->nested->index < weights[0]->nested->index;
 }
 
 static uint32_t run_on_device(const struct job *job, const struct st_linear_weight *const *weights,
@@ -129,27 +101,43 @@ static uint32_t run_on_device(const struct job *job, const struct st_linear_weig
     return st_stored_multiply(r, job->operands, 0, weights, n, &input);
 }
 
-// The linears that are in memory run first, while the others are read.
-static stint_status run(const struct st_run *r, const struct st_operands *o) {
-    const struct st_linear_weight *weights[ST_MAX_LINEARS];
-    bool in_place[ST_MAX_LINEARS];
-    size_t n = st_operands_linears(r, o, weights);
-    struct job job = {.run = r, .operands = o, .k = weights[0]->n_in, .input = r->buffers->nested};
+static stint_status run_codes(const struct st_run *r, const struct st_operands *o,
+                              const struct st_linear_weight *const *weights, size_t n) {
+    struct job job = {.run = r,
+                      .operands = o,
+                      .weights = weights,
+                      .k = weights[0]->n_in,
+                      .n_linears = n,
+                      .input = r->buffers->nested};
     job.input.terms = terms_of(r, weights, n);
     job.input.n_tokens = job.input.terms * o->n;
     st_pool_run(r->group->pool, quantize_token, &job, o->n);
     job.on_device = run_on_device(&job, weights, n);
-    for (size_t i = 0; i < n; i++) {
-        const struct st_nested_weight *nested = r->s->source->nested(r, weights[i]->nested);
-        in_place[i] = nested != NULL;
-        if (nested) add(&job, i, weights[i], nested);
-    }
-    if (job.n_linears) multiply_all(&job);
-    for (size_t j = 0; j < n; j++) {
-        size_t i = is_turned(weights, n) ? n - 1 - j : j;
-        if (!in_place[i]) ST_TRY(stream(&job, i, weights[i]));
-    }
-    return STINT_OK;
+    return st_nested_rows_each(r, weights, n, multiply_rows, &job);
+}
+
+// Prompts, where the CPU multiplies numbers of 16 bits faster than codes with inputs in two terms.
+// A device that has the weights takes codes.
+static const struct st_linear_path *path_of(const struct st_run *r, size_t k) {
+    bool codes = r->phase == ST_PHASE_DECODE || r->as_steps || r->s->stored.device || k % 2 != 0;
+    return codes ? NULL : st_linear_nested_path(r->s->kernels.cpu_flags);
+}
+
+static stint_status run(const struct st_run *r, const struct st_operands *o) {
+    const struct st_linear_weight *weights[ST_MAX_LINEARS];
+    size_t n = st_operands_linears(r, o, weights);
+    struct st_path_product product = {.run = r,
+                                      .path = path_of(r, weights[0]->n_in),
+                                      .operands = o,
+                                      .x = o->x,
+                                      .n_tokens = o->n,
+                                      .k = weights[0]->n_in,
+                                      .weights = weights,
+                                      .n_linears = n,
+                                      .selecting = SIZE_MAX};
+    if (!product.path) return run_codes(r, o, weights, n);
+    st_path_begin(&product);
+    return st_nested_rows_each(r, weights, n, st_path_rows, &product);
 }
 
 const struct st_op st_op_nested = {.name = "nested", .run = run};
