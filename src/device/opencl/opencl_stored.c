@@ -32,7 +32,9 @@ size_t st_opencl_stored_bytes(const struct st_stored_linear *l) {
 }
 
 // In place the buffer begins where a line of the host's memory does, and *offset says how far
-// behind that; NULL: the region must begin there. Buffers may share a line, which nobody writes. A
+// behind that; NULL: the region must begin there. So the rows of two linears may share a line,
+// which nobody writes. OpenCL leaves commands undefined that get buffers with common memory: a
+// command here gets the rows of one linear, and all that it gets beside them begins at a line. A
 // driver may not want a file's pages: then it gets a copy too.
 static stint_status make(struct opencl_device *d, struct region from, cl_mem *memory,
                          size_t *offset) {
