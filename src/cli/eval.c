@@ -43,7 +43,7 @@ static const struct st_cli_option rows[] = {
      .kind = ST_CLI_TEXT,
      .value = "NAME",
      .help = "quantize a float model first: float, w8a8, clip, shadow, smoothquant, int8(), group, "
-             "rotation or prefix",
+             "awq, rotation or prefix",
      .offset = offsetof(struct eval_options, method)},
     {.name = "methods",
      .kind = ST_CLI_TEXT,

@@ -3,6 +3,7 @@
 
 #include "base/cpu.h"
 #include "base/size.h"
+#include "eval/awq.h"
 #include "eval/fake_quantize.h"
 #include "prepare/calibration_tokens.h"
 
@@ -26,6 +27,9 @@ struct input {
     float *max;       // [n] on the calibration text
     float *factors;   // [n] or NULL
     float *token_max; // [calibration tokens], while prefixes are looked for
+    float *sum;       // [n] of magnitudes, and some tokens [ST_AWQ_SAMPLES, n], for AWQ; or NULL
+    float *samples;
+    size_t n_met, sample_step, n_samples;
     struct st_rotation *rotation;
 };
 
@@ -78,11 +82,27 @@ static struct input *input_of(struct st_baseline *b, enum st_int8_role role, uin
 
 // ---- Calibration
 
+// Of tokens met so far one in 2^k is kept, at most ST_AWQ_SAMPLES: whenever these are full, every
+// second one makes room.
+static void keep_sample(struct input *input, const float *x) {
+    for (size_t i = 0; i < input->n; i++) input->sum[i] += fabsf(x[i]);
+    if (input->n_samples == ST_AWQ_SAMPLES) {
+        for (size_t i = 0; i < ST_AWQ_SAMPLES; i += 2)
+            memcpy(input->samples + i / 2 * input->n, input->samples + i * input->n,
+                   input->n * sizeof *x);
+        input->n_samples /= 2;
+        input->sample_step *= 2;
+    }
+    if (input->n_met++ % input->sample_step == 0)
+        memcpy(input->samples + input->n_samples++ * input->n, x, input->n * sizeof *x);
+}
+
 static const float *collect(void *context, const struct st_linear_input *in) {
     struct st_baseline *b = context;
     struct input *input = input_of(b, in->role, in->layer, in->expert);
     for (size_t t = 0; t < in->n_tokens; t++) {
         float token_max = 0.0f;
+        if (input->sum) keep_sample(input, in->x + t * in->n);
         for (size_t i = 0; i < in->n; i++) {
             float magnitude = fabsf(in->x[t * in->n + i]);
             input->max[i] = fmaxf(input->max[i], magnitude);
@@ -224,6 +244,35 @@ static stint_status set_factors(const struct st_baseline *b, struct input *input
     return STINT_OK;
 }
 
+// Of linears that share an input.
+static stint_status set_awq_factors(const struct st_baseline *b, struct input *input,
+                                    const struct parts *parts) {
+    struct st_awq awq = {.n = input->n,
+                         .group = b->method.group,
+                         .x = input->samples,
+                         .n_samples = input->n_samples,
+                         .mean = input->sum};
+    float *floats = malloc((ST_AWQ_GRID + 2) * input->n * sizeof *floats);
+    input->factors = calloc(input->n, sizeof *input->factors);
+    if (!floats || !input->factors) {
+        free(floats);
+        return no_memory();
+    }
+    float *w = floats + input->n;
+    awq.row = floats;
+    awq.factors = w + input->n;
+    for (size_t i = 0; i < input->n; i++) input->sum[i] /= (float)st_max(1, input->n_met);
+    st_awq_begin(&awq);
+    for (size_t p = 0; p < parts->n; p++)
+        for (size_t r = 0; r < parts->part[p]->n_out; r += ST_AWQ_ROW_STEP) {
+            st_linear_dequantize_row(b->dequantize, parts->part[p], r, 0, input->n, w);
+            st_awq_try(&awq, w);
+        }
+    memcpy(input->factors, st_awq_best(&awq), input->n * sizeof *floats);
+    free(floats);
+    return STINT_OK;
+}
+
 static stint_status find_rotation(struct st_baseline *b, size_t n, struct st_rotation **rotation) {
     for (size_t i = 0; i < WIDTHS; i++) {
         struct st_rotation *r = &b->rotations[i];
@@ -236,6 +285,10 @@ static stint_status find_rotation(struct st_baseline *b, size_t n, struct st_rot
 
 static void quantize_row(const struct st_baseline *b, const struct input *input, float *x) {
     size_t group = b->method.group ? b->method.group : input->n;
+    if (b->method.awq) {
+        st_awq_quantize(input->factors, input->n, group, x);
+        return;
+    }
     for (size_t i = 0; i < input->n && input->factors; i++) x[i] *= input->factors[i];
     if (input->rotation) st_rotation_apply(input->rotation, x, b->scratch);
     st_fake_int8_groups(x, input->n, group, x);
@@ -265,6 +318,8 @@ static stint_status quantize_linear(struct st_baseline *b, enum st_int8_role rol
     struct input *input = input_of(b, role, layer, expert);
     bool from_norm = role == ST_INT8_QKV || role == ST_INT8_UP || role == ST_INT8_HEAD;
     float max = 0.0f;
+    if (b->method.awq && role == ST_INT8_HEAD) return STINT_OK;
+    if (b->method.awq) ST_TRY(set_awq_factors(b, input, &parts));
     if (b->method.smooth && from_norm) ST_TRY(set_factors(b, input, &parts));
     if (b->method.rotate) ST_TRY(find_rotation(b, input->n, &input->rotation));
     for (size_t i = 0; i < input->n; i++)
@@ -302,6 +357,12 @@ static stint_status take_input(struct st_baseline *b, enum st_int8_role role, ui
     input->width = b->method.outliers ? 2 * input->n : input->n;
     b->widest = st_max(b->widest, input->width);
     input->max = calloc(input->n, sizeof *input->max);
+    input->sample_step = 1;
+    if (b->method.awq && role != ST_INT8_HEAD) {
+        input->sum = calloc((1 + ST_AWQ_SAMPLES) * input->n, sizeof *input->sum);
+        if (!input->sum) return no_memory();
+        input->samples = input->sum + input->n;
+    }
     return input->max ? STINT_OK : no_memory();
 }
 
@@ -353,7 +414,7 @@ stint_status st_baseline_open(const struct st_baseline_method *method,
     b->dequantize = st_dequantize_select(st_cpu_flags());
     stint_status status = copy_model(b);
     if (status == STINT_OK && method->prefix) status = find_prefix(b, options);
-    if (status == STINT_OK && (method->static_scale || method->smooth))
+    if (status == STINT_OK && (method->static_scale || method->smooth || method->awq))
         status = calibrate(b, options);
     if (status == STINT_OK) status = quantize_all(b);
     if (status != STINT_OK) {
@@ -369,6 +430,7 @@ void st_baseline_close(struct st_baseline *b) {
     for (size_t i = 0; i < b->n_inputs && b->inputs; i++) {
         free(b->inputs[i].max);
         free(b->inputs[i].factors);
+        free(b->inputs[i].sum);
     }
     for (size_t i = 0; i < b->n_weights; i++) free(b->weights[i]);
     for (size_t i = 0; i < WIDTHS; i++) st_rotation_close(&b->rotations[i]);
@@ -429,6 +491,7 @@ stint_status st_baseline_attach(struct st_baseline *b, struct stint_session *ses
     b->x = calloc(rows * b->widest, sizeof *b->x);
     if (!b->x) return no_memory();
     ST_TRY(run_prefix(b, session));
+    if (b->method.awq) return STINT_OK; // inputs stay as they are
     session->observe = quantize_input;
     session->observe_context = b;
     return STINT_OK;

@@ -20,6 +20,7 @@ struct st_baseline_method {
     // Tokens with far larger inputs than all others are placed at the start of the KV cache, in
     // float (PrefixQuant, Chen et al. 2024, section 4).
     bool prefix;
+    bool awq;          // weights alone, in 4 bits (eval/awq.h); the head stays in float
     bool static_scale; // one scale per linear, from calibration; else one per token
     size_t group;      // elements that share a scale, of weights and inputs; 0: a row
 };

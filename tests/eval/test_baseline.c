@@ -72,6 +72,7 @@ static void what_surrounds_quantization_changes_nothing(void **state) {
         {.group = 1, .smooth = true},
         {.group = 1, .rotate = true},
         {.group = 1, .outliers = true},
+        {.group = 1, .awq = true},
         {.group = 1, .smooth = true, .rotate = true},
     };
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)

@@ -223,8 +223,8 @@ class Eval(unittest.TestCase):
                 self.assertNotEqual(items[0][name], items[1][name])
 
     def test_methods_are_compared(self):
-        names = ("float", "w8a8", "clip", "shadow", "smoothquant", "int8()", "group", "rotation",
-                 "prefix")
+        names = ("float", "w8a8", "clip", "shadow", "smoothquant", "int8()", "group", "awq",
+                 "rotation", "prefix")
         data = DATA / "novels" / "Corelli_Satan_1895.txt"
         calibration = self.folder / "calibration"
         calibration.write_bytes(data.read_bytes()[100000:103000])
