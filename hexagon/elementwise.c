@@ -24,9 +24,15 @@ static void dequantize(const int32_t *sums, const int32_t *row_sums, int32_t zer
     }
 }
 
-static void join_two(const float *product, const float *rest, const float *bias, size_t n,
-                     float *y) {
-    for (size_t i = 0; i < n; i++) y[i] = joined(product[i], rest[i], bias ? bias[i] : 0.0f);
+static void dequantize_two(const int32_t *first, const int32_t *second, const int32_t *row_sums,
+                           int32_t zero, const float *factor, const float *bias, size_t n,
+                           float *y) {
+    (void)row_sums;
+    (void)zero; // as above
+    for (size_t i = 0; i < n; i++) {
+        int64_t sum = (int64_t)ST_TERM_STEPS * first[i] + second[i];
+        y[i] = joined((float)sum, factor[i], bias ? bias[i] : 0.0f);
+    }
 }
 
 // round(x / step), clamped. Where x times 1 / step is not near the middle of two numbers, the
@@ -75,6 +81,6 @@ const struct st_elementwise dsp_elementwise = {.name = "elementwise_hexagon",
                                                .scale = scale,
                                                .quantize = quantize,
                                                .quantize_two = quantize_two,
-                                               .join_two = join_two,
+                                               .dequantize_two = dequantize_two,
                                                .max_magnitude = max_magnitude,
                                                .dequantize = dequantize};

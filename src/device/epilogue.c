@@ -47,17 +47,6 @@ INLINE const float *factor_of(const struct st_epilogue_run *r, size_t t, size_t 
     return own;
 }
 
-// One row in two terms: the bias is added once.
-static void join_terms(const struct st_epilogue_run *r, const float *factor, size_t row,
-                       size_t n_rows, const float *bias, float *y, const int32_t *sums) {
-    const struct st_int8_weight *w = &r->linear_op->weight;
-    float rest[ST_DEVICE_GROUP];
-    r->elementwise->dequantize(sums, w->row_sums + row, r->zero, factor, NULL, n_rows, y);
-    r->elementwise->dequantize(sums + ST_DEVICE_GROUP, w->row_sums + row, r->zero, factor, NULL,
-                               n_rows, rest);
-    r->elementwise->join_two(y, rest, bias, n_rows, y);
-}
-
 // Of the rows of input from `token` on; y [n, y_row].
 INLINE void to_floats(const struct st_epilogue_run *r, bool two_term, size_t row, size_t n_rows,
                       size_t token, size_t n, float *y, size_t y_row, const int32_t *sums) {
@@ -67,8 +56,10 @@ INLINE void to_floats(const struct st_epilogue_run *r, bool two_term, size_t row
         float own[ST_DEVICE_GROUP];
         const float *factor = factor_of(r, token + t, row, n_rows, own);
         if (two_term)
-            join_terms(r, factor, row, n_rows, bias, y + t * y_row,
-                       sums + ST_TWO_TERMS * t * ST_DEVICE_GROUP);
+            r->elementwise->dequantize_two(sums + ST_TWO_TERMS * t * ST_DEVICE_GROUP,
+                                           sums + (ST_TWO_TERMS * t + 1) * ST_DEVICE_GROUP,
+                                           w->row_sums + row, r->zero, factor, bias, n_rows,
+                                           y + t * y_row);
         else
             r->elementwise->dequantize(sums + t * ST_DEVICE_GROUP, w->row_sums + row, r->zero,
                                        factor, bias, n_rows, y + t * y_row);

@@ -73,8 +73,9 @@ INLINE vf left_over(vf x, vf q, vf step, vf edge) {
     return vf_select(vf_lt(edge, vf_abs(x)), vf_zero(), vf_sub(x, vf_mul(step, q)));
 }
 
-INLINE vf joined(vf product, vf rest, vf bias) {
-    return vf_add(vf_add(product, vf_div(rest, vf_set1(ST_TERM_STEPS))), bias);
+// sum: ST_TERM_STEPS times that of the first terms, plus that of the second ones.
+INLINE vf joined(vf sum, vf scale, vf bias) {
+    return vf_add(vf_div(vf_mul(sum, scale), vf_set1(ST_TERM_STEPS)), bias);
 }
 
 #endif

@@ -71,16 +71,16 @@ struct st_elementwise {
     // scale / ST_TERM_STEPS, rounded likewise, 0 where x[i] was clipped. Returns how many were.
     size_t (*quantize_two)(const float *x, size_t n, float scale, uint8_t zero, uint8_t *q,
                            uint8_t *rest);
-    // y[i] = product[i] + rest[i] / ST_TERM_STEPS + bias[i], rounded after each step; bias may be
-    // NULL.
-    void (*join_two)(const float *product, const float *rest, const float *bias, size_t n,
-                     float *y);
     // The largest |x[i]|; 0 where n is 0. NaN never wins.
     float (*max_magnitude)(const float *x, size_t n);
     // y[i] = (float)(sums[i] - zero * row_sums[i]) * scale[i] + bias[i], rounded after the product
     // and after the sum, so that every row gives the same bits; bias may be NULL.
     void (*dequantize)(const int32_t *sums, const int32_t *row_sums, int32_t zero,
                        const float *scale, const float *bias, size_t n, float *y);
+    // The same of two-term INT8: y[i] = (float)(ST_TERM_STEPS * first[i] + second[i]) * scale[i] /
+    // ST_TERM_STEPS + bias[i], where both are less zero * row_sums[i]. The whole number is exact.
+    void (*dequantize_two)(const int32_t *first, const int32_t *second, const int32_t *row_sums,
+                           int32_t zero, const float *scale, const float *bias, size_t n, float *y);
     // y[i] += a * x[i] * scale[i], rounded after each step, so that every row gives the same bits.
     void (*axpy_int8)(float a, const int8_t *x, const float *scale, size_t n, float *y);
     // The largest element's index, the lowest one of equals; NaN never wins. n >= 1.

@@ -199,19 +199,6 @@ static size_t quantize_two(const float *x, size_t n, float step, uint8_t zero, u
     return clipped;
 }
 
-static void join_two(const float *product, const float *rest, const float *bias, size_t n,
-                     float *y) {
-    size_t i = 0;
-    for (; i + VF_LANES <= n; i += VF_LANES)
-        vf_store(y + i, joined(vf_load(product + i), vf_load(rest + i),
-                               bias ? vf_load(bias + i) : vf_zero()));
-    if (i < n)
-        vf_store_n(y + i,
-                   joined(vf_load_n(product + i, n - i), vf_load_n(rest + i, n - i),
-                          bias ? vf_load_n(bias + i, n - i) : vf_zero()),
-                   n - i);
-}
-
 // The second operand of max is the one that is kept where the first is NaN.
 static float max_magnitude(const float *x, size_t n) {
     vf best[4] = {vf_zero(), vf_zero(), vf_zero(), vf_zero()};
@@ -253,6 +240,36 @@ static void dequantize(const int32_t *sums, const int32_t *row_sums, int32_t zer
         dequantize_by(sums, row_sums, zero, factor, NULL, n, y);
     else
         dequantize_by(sums, row_sums, zero, factor, bias, n, y);
+}
+
+// As doubles, which hold every sum; the loop's constant length lets compilers use vectors.
+INLINE vf wide_sums(const int32_t *first, const int32_t *second, const int32_t *row_sums,
+                    int32_t zero) {
+    float sums[VF_LANES];
+    for (size_t i = 0; i < VF_LANES; i++) {
+        double more = (double)(zero * row_sums[i]);
+        sums[i] =
+            (float)((double)ST_TERM_STEPS * ((double)first[i] - more) + ((double)second[i] - more));
+    }
+    return vf_load(sums);
+}
+
+static void dequantize_two(const int32_t *first, const int32_t *second, const int32_t *row_sums,
+                           int32_t zero, const float *factor, const float *bias, size_t n,
+                           float *y) {
+    size_t i = 0;
+    for (; i + VF_LANES <= n; i += VF_LANES)
+        vf_store(y + i, joined(wide_sums(first + i, second + i, row_sums + i, zero),
+                               vf_load(factor + i), bias ? vf_load(bias + i) : vf_zero()));
+    if (i == n) return;
+    int32_t ends[3][VF_LANES] = {0};
+    memcpy(ends[0], first + i, (n - i) * sizeof *first);
+    memcpy(ends[1], second + i, (n - i) * sizeof *second);
+    memcpy(ends[2], row_sums + i, (n - i) * sizeof *row_sums);
+    vf_store_n(y + i,
+               joined(wide_sums(ends[0], ends[1], ends[2], zero), vf_load_n(factor + i, n - i),
+                      bias ? vf_load_n(bias + i, n - i) : vf_zero()),
+               n - i);
 }
 
 static void axpy_int8(float a, const int8_t *x, const float *scale, size_t n, float *y) {
@@ -328,7 +345,7 @@ const struct st_elementwise ELEMENTWISE = {.name = ELEMENTWISE_NAME,
                                            .rope = rope,
                                            .quantize = quantize,
                                            .quantize_two = quantize_two,
-                                           .join_two = join_two,
+                                           .dequantize_two = dequantize_two,
                                            .max_magnitude = max_magnitude,
                                            .dequantize = dequantize,
                                            .axpy_int8 = axpy_int8,

@@ -121,14 +121,6 @@ static size_t quantize_two(const float *x, size_t n, float step, uint8_t zero, u
     return clipped;
 }
 
-static void join_two(const float *product, const float *rest, const float *bias, size_t n,
-                     float *y) {
-    for (size_t i = 0; i < n; i++) {
-        y[i] = product[i] + rest[i] / ST_TERM_STEPS;
-        if (bias) y[i] += bias[i];
-    }
-}
-
 static float max_magnitude(const float *x, size_t n) {
     float max = 0.0f;
     for (size_t i = 0; i < n; i++) max = fabsf(x[i]) > max ? fabsf(x[i]) : max;
@@ -140,6 +132,16 @@ static void dequantize(const int32_t *sums, const int32_t *row_sums, int32_t zer
     for (size_t i = 0; i < n; i++) {
         y[i] = (float)(sums[i] - zero * row_sums[i]) * factor[i];
         if (bias) y[i] += bias[i];
+    }
+}
+
+static void dequantize_two(const int32_t *first, const int32_t *second, const int32_t *row_sums,
+                           int32_t zero, const float *factor, const float *bias, size_t n,
+                           float *y) {
+    for (size_t i = 0; i < n; i++) {
+        int64_t more = (int64_t)zero * row_sums[i];
+        int64_t sum = (int64_t)ST_TERM_STEPS * (first[i] - more) + (second[i] - more);
+        y[i] = (float)sum * factor[i] / ST_TERM_STEPS + (bias ? bias[i] : 0.0f);
     }
 }
 
@@ -177,7 +179,7 @@ const struct st_elementwise st_elementwise_scalar = {.name = "elementwise_scalar
                                                      .rope = rope,
                                                      .quantize = quantize,
                                                      .quantize_two = quantize_two,
-                                                     .join_two = join_two,
+                                                     .dequantize_two = dequantize_two,
                                                      .max_magnitude = max_magnitude,
                                                      .dequantize = dequantize,
                                                      .axpy_int8 = axpy_int8,

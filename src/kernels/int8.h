@@ -42,6 +42,11 @@ struct st_int8_kernel {
     uint8_t zero; // the byte that stands for 0: 0 where the input is signed, 128 where unsigned
     uint8_t panels, tokens; // most of one call
     st_int8_tile_fn *tile;
+    // Where it is faster, or NULL: the same of two-term inputs (kernels/elementwise.h), whose rows
+    // are q and rest in turns, at most two_rows. Of each two sums only ST_TERM_STEPS times the
+    // first plus the second is exact. zero is 0.
+    st_int8_tile_fn *two;
+    uint8_t two_rows;
 };
 
 extern const struct st_int8_kernel st_int8_kernels[]; // best first; ends with a NULL name

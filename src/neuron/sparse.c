@@ -11,7 +11,6 @@ void st_sparse_lay_out(struct st_sparse *s, struct st_arena *arena) {
     s->sums = ST_TAKE(arena, int32_t, s->n_threads * rows * k);
     s->q_sums = ST_TAKE(arena, int32_t, s->n_threads * rows);
     s->total = ST_TAKE(arena, int32_t, rows * k);
-    s->products = ST_TAKE(arena, float, rows *k);
 }
 
 void st_sparse_begin(struct st_sparse *s, const uint8_t *x, size_t x_row, uint8_t zero,
@@ -38,7 +37,6 @@ void st_sparse_share(struct st_sparse *s, const struct st_sparse *begun) {
     s->sums = own.sums;
     s->q_sums = own.q_sums;
     s->total = own.total;
-    s->products = own.products;
     s->n_others = 0;
 }
 
@@ -62,7 +60,7 @@ static void to_floats(const struct cluster *c, size_t token, size_t row, float *
     const struct st_sparse *s = c->s;
     const struct st_int8_weight *w = &s->up->weight;
     int32_t sums[ST_TWO_TERMS][CLUSTER], row_sums[CLUSTER];
-    float factor[CLUSTER], bias[CLUSTER], products[ST_TWO_TERMS][CLUSTER];
+    float factor[CLUSTER], bias[CLUSTER];
     for (size_t i = 0; i < c->n; i++) {
         size_t packed = st_sparse_packed_row(s->up, c->refs[i].neuron, row);
         for (size_t part = 0; part < ST_TWO_TERMS; part++)
@@ -71,10 +69,8 @@ static void to_floats(const struct cluster *c, size_t token, size_t row, float *
         factor[i] = w->factor[packed];
         bias[i] = w->bias ? w->bias[packed] : 0.0f;
     }
-    for (size_t part = 0; part < ST_TWO_TERMS; part++)
-        s->elementwise->dequantize(sums[part], row_sums, s->kernel->zero, factor, NULL, c->n,
-                                   products[part]);
-    s->elementwise->join_two(products[0], products[1], w->bias ? bias : NULL, c->n, y);
+    s->elementwise->dequantize_two(sums[0], sums[1], row_sums, s->kernel->zero, factor,
+                                   w->bias ? bias : NULL, c->n, y);
     if (!s->add || s->add_row[token] < 0) return;
     const float *add = s->add + (size_t)s->add_row[token] * w->n_panels * ST_INT8_PANEL;
     for (size_t i = 0; i < c->n; i++)
@@ -188,16 +184,13 @@ const int32_t *st_sparse_sums(struct st_sparse *s) {
     return s->total;
 }
 
-// A row of `down` as floats.
+// A row's sums of `down`.
 static void end_row(const struct st_sparse *s, size_t row) {
-    const struct st_int8_weight *w = &s->down->weight;
     size_t k = s->layout.k;
     join_sums(s, row, s->total + row * k);
     for (size_t i = 0; i < s->n_others; i++)
         for (size_t n = 0; n < s->down->rows[0]; n++)
             s->total[row * k + n] += s->others[i][row * s->down->rows[0] + n];
-    s->elementwise->dequantize(s->total + row * k, w->row_sums, 0, w->factor, NULL,
-                               s->down->rows[0], s->products + row * k);
 }
 
 static void end_token(void *context, size_t t, size_t worker) {
@@ -207,8 +200,9 @@ static void end_token(void *context, size_t t, size_t worker) {
     size_t k = s->layout.k, row = t * ST_TWO_TERMS;
     end_row(s, row);
     end_row(s, row + 1);
-    s->elementwise->join_two(s->products + row * k, s->products + (row + 1) * k,
-                             s->down->weight.bias, s->down->rows[0], e->y + t * e->y_row);
+    const struct st_int8_weight *w = &s->down->weight;
+    s->elementwise->dequantize_two(s->total + row * k, s->total + (row + 1) * k, w->row_sums, 0,
+                                   w->factor, w->bias, s->down->rows[0], e->y + t * e->y_row);
 }
 
 void st_sparse_end(struct st_sparse *s, struct st_pool *pool, float *y, size_t y_row) {

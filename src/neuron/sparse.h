@@ -35,7 +35,6 @@ struct st_sparse {
     int32_t *sums;   // [n_threads, ST_SPARSE_ROWS, k]
     int32_t *q_sums; // [n_threads, ST_SPARSE_ROWS]
     int32_t *total;  // [ST_SPARSE_ROWS, k]
-    float *products; // [ST_SPARSE_ROWS, k] of the end
     // The block at hand.
     const struct st_linear_op *up, *down;
     size_t n_tokens, first_token; // the first one's index among outliers; set by the caller

@@ -55,19 +55,22 @@ static void two_terms_come_near(void **state) {
     }
 }
 
+// Also where neither a float nor 32 bits hold the sum of both.
 static void products_are_joined(void **state) {
     (void)state;
-    const float product[] = {1.0f, -2.0f, 0.0f}, rest[] = {254.0f, 127.0f, -254.0f};
-    const float bias[] = {0.25f, 0.5f, 1.0f}, plain[] = {2.0f, -1.5f, -1.0f};
-    const float whole[] = {2.25f, -1.0f, 0.0f};
-    float y[3];
+    const int32_t first[] = {10, -2, 300000000, 128}, second[] = {127, 254, 1, 254};
+    const int32_t row_sums[] = {1, 0, 0, 1};
+    const float scale[] = {1.0f, 2.0f, 1.0f, 1.0f}, bias[] = {0.25f, 0.5f, 0.0f, 1.0f};
     for (const struct st_elementwise *const *e = st_elementwises; *e; e++) {
         if (((*e)->isa & st_cpu_flags()) != (*e)->isa) continue;
-        (*e)->join_two(product, rest, NULL, 3, y);
-        assert_memory_equal(y, plain, sizeof y);
-        memcpy(y, product, sizeof y);
-        (*e)->join_two(y, rest, bias, 3, y);
-        assert_memory_equal(y, whole, sizeof y);
+        float y[4], plain[4];
+        (*e)->dequantize_two(first, second, row_sums, 0, scale, NULL, 4, plain);
+        assert_true(plain[0] == 10.5f && plain[1] == -2.0f);
+        assert_true(plain[2] == 76200000001.0f / 254.0f && plain[3] == 129.0f);
+        (*e)->dequantize_two(first, second, row_sums, 0, scale, bias, 4, y);
+        for (size_t i = 0; i < 4; i++) assert_true(y[i] == plain[i] + bias[i]);
+        (*e)->dequantize_two(first, second, row_sums, 128, scale, bias, 4, y);
+        assert_true(y[3] == (254.0f * 0.0f + 126.0f) / 254.0f + 1.0f);
     }
 }
 

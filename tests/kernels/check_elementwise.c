@@ -85,7 +85,10 @@ static void integers(const struct st_elementwise *row, size_t n) {
         kc_free(&rest, row->name);
         kc_free(&wanted_rest, row->name);
         struct kc_array sums = kc_make(4 * n, 4), rows = kc_make(4 * n, 0);
+        struct kc_array others = kc_make(4 * n, 8);
         ts_random_bytes(sums.data, sums.bytes);
+        ts_random_bytes(others.data, others.bytes);
+        for (size_t i = 0; i < n; i++) ((int32_t *)others.data)[i] >>= 2;
         ts_random_bytes(rows.data, rows.bytes);
         for (size_t i = 0; i < n; i++) ((int32_t *)rows.data)[i] >>= 10;
         for (size_t i = 0; i < n; i++) ((int32_t *)sums.data)[i] >>= 2;
@@ -94,13 +97,15 @@ static void integers(const struct st_elementwise *row, size_t n) {
             row->dequantize(sums.data, rows.data, zero, a.data, b1, n, got.data);
             scalar()->dequantize(sums.data, rows.data, zero, a.data, b1, n, wanted.data);
             if (n) assert_memory_equal(got.data, wanted.data, n * sizeof(float));
-            row->join_two(a.data, b.data, bias ? a.data : NULL, n, got.data);
-            scalar()->join_two(a.data, b.data, bias ? a.data : NULL, n, wanted.data);
+            row->dequantize_two(sums.data, others.data, rows.data, zero, a.data, b1, n, got.data);
+            scalar()->dequantize_two(sums.data, others.data, rows.data, zero, a.data, b1, n,
+                                     wanted.data);
             if (n) assert_memory_equal(got.data, wanted.data, n * sizeof(float));
         }
         kc_free(&q, row->name);
         kc_free(&r, row->name);
         kc_free(&sums, row->name);
+        kc_free(&others, row->name);
         kc_free(&rows, row->name);
         end(n, 0.0f, row->name);
     }

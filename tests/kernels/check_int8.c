@@ -15,7 +15,7 @@
 
 static const struct st_int8_kernel emulated[] = {
 #if defined(__x86_64__)
-    {"int8_amx, emulated", 0, 0, 2, 32, emulated_amx_tile},
+    {"int8_amx, emulated", 0, 0, 2, 32, emulated_amx_tile, NULL, 0},
 #endif
     {0},
 };
@@ -92,6 +92,56 @@ static void check(const struct st_int8_kernel *kernel, const struct problem *p) 
     kc_free(&sums, kernel->name);
 }
 
+// Rows 2 t and 2 t + 1 are an input's terms: of their sums only 254 times the first plus the second
+// is given.
+static void check_joint(const struct st_int8_kernel *kernel, const struct problem *p) {
+    size_t n_panels = st_ceil_div(p->rows, ST_INT8_PANEL), padded = st_int8_padded_k(p->k);
+    size_t width = n_panels * ST_INT8_PANEL, sum_row = width + ts_random_below(5);
+    struct kc_array panels = kc_make(n_panels * st_int8_panel_bytes(p->k), 0);
+    struct kc_array input = kc_make((p->n_tokens - 1) * p->x_row + padded, ts_random_below(64));
+    struct kc_array sums = kc_make(((p->n_tokens - 1) * sum_row + width) * sizeof(int32_t), 4);
+    int8_t *w = malloc(p->rows * p->k), *x = malloc(p->n_tokens * p->k);
+    int32_t *row_sums = malloc(width * sizeof *row_sums), *got = sums.data;
+    for (size_t i = 0; i < p->rows * p->k; i++) w[i] = random_int8(p->ends);
+    for (size_t i = 0; i < p->n_tokens * p->k; i++) x[i] = random_int8(p->ends);
+    if (p->ends) memset(w, 127, p->rows * p->k), memset(x, 127, p->n_tokens * p->k);
+    pack(p, w, panels.data, row_sums);
+    ts_random_bytes(input.data, input.bytes);
+    for (size_t t = 0; t < p->n_tokens; t++)
+        memcpy((uint8_t *)input.data + t * p->x_row, x + t * p->k, p->k);
+    kernel->two(panels.data, n_panels, input.data, p->x_row, p->n_tokens, padded, got, sum_row);
+    int32_t *wanted = plain_product(p, w, x);
+    for (size_t t = 0; t < p->n_tokens; t += 2)
+        for (size_t r = 0; r < p->rows; r++) {
+            const int32_t *sum = got + t * sum_row + r, *both = wanted + t * p->rows + r;
+            assert_true((int64_t)254 * sum[0] + sum[sum_row] ==
+                        (int64_t)254 * both[0] + both[p->rows]);
+        }
+    free(wanted);
+    free(row_sums);
+    free(w);
+    free(x);
+    kc_free(&panels, kernel->name);
+    kc_free(&input, kernel->name);
+    kc_free(&sums, kernel->name);
+}
+
+static void check_two_terms(const struct st_int8_kernel *kernel) {
+    const size_t lengths[] = {1, 64, 65, 500, 512, 513, 1100, 5504};
+    if (!kernel->two) return;
+    assert_int_equal(kernel->zero, 0);
+    for (size_t i = 0; i < 8 * (size_t)kernel->two_rows / 2; i++)
+        for (size_t panels = 1; panels <= kernel->panels; panels++) {
+            size_t k = lengths[i % 8];
+            struct problem p = {.rows = panels * ST_INT8_PANEL - ts_random_below(ST_INT8_PANEL),
+                                .n_tokens = 2 * (1 + i / 8),
+                                .k = k,
+                                .x_row = st_int8_padded_k(k) + 16 * ts_random_below(5),
+                                .ends = i % 3 == 0};
+            check_joint(kernel, &p);
+        }
+}
+
 static void check_all_sizes(const struct st_int8_kernel *kernel) {
     for (size_t n = 1; n <= kernel->tokens; n++)
         for (size_t panels = 1; panels <= kernel->panels; panels++) {
@@ -133,6 +183,11 @@ static void check_longest(const struct st_int8_kernel *kernel) {
     free(w);
     free(panel);
     free(x);
+}
+
+static void two_terms_are_exact_together(void **state) {
+    (void)state;
+    for_kernels(check_two_terms);
 }
 
 static void every_size_is_exact(void **state) {
@@ -180,6 +235,7 @@ static void a_panel_interleaves_its_rows(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_terms_are_exact_together),
         cmocka_unit_test(every_size_is_exact),
         cmocka_unit_test(edges_are_exact),
         cmocka_unit_test(the_longest_sum_fits),

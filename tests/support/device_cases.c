@@ -232,8 +232,9 @@ static float product(const struct ts_linear *l, const struct input *in, size_t t
     const int8_t *w = l->w + row * n;
     float scale = in->scales ? in->scales[t] : l->linear_op.weight.input_scale;
     float factor = scale * l->scale[row];
-    float y = (float)dot(in->q + t * n, w, n) * factor;
-    if (in->rest) y = y + (float)dot(in->rest + t * n, w, n) * factor / 254.0f;
+    int64_t sum = dot(in->q + t * n, w, n);
+    float y = (float)sum * factor;
+    if (in->rest) y = (float)(254 * sum + dot(in->rest + t * n, w, n)) * factor / 254.0f;
     return l->linear_op.weight.bias ? y + l->bias[row] : y;
 }
 

@@ -30,7 +30,7 @@ INLINE void multiply(const struct ocl_linear *a, global const char *x, global co
 // y[i]: the floats of a packed row.
 INLINE void product_of(const struct ocl_linear *a, global const char *x, global const char *w,
                        global const float *values, uint row, uint token, float *y) {
-    int sums[TOKENS], rest[TOKENS];
+    int sums[TOKENS], rest[TOKENS] = {0};
     float bias = a->has_bias ? values[a->packed_rows + row] : 0.0f;
     x += a->x.rows.offset;
     multiply(a, x, w, row, token, sums);
@@ -40,11 +40,9 @@ INLINE void product_of(const struct ocl_linear *a, global const char *x, global 
         float factor = values[row];
         if (a->row_scales)
             factor = *(global const float *)(x + t * a->x.rows.row + a->x.scale) * factor;
-        y[i] = (float)sums[i] * factor;
-        if (a->x.two_term)
-            y[i] = joined(y[i], (float)rest[i] * factor, bias);
-        else if (a->has_bias)
-            y[i] += bias;
+        long both = (long)ST_TERM_STEPS * sums[i] + rest[i];
+        y[i] = a->x.two_term ? joined((float)both, factor, bias) : (float)sums[i] * factor;
+        if (a->has_bias && !a->x.two_term) y[i] += bias;
     }
 }
 

@@ -88,16 +88,24 @@ static size_t quantize(const struct pool_device *d, const struct st_quantize_arg
 
 // ---- Products
 
+// Both terms at once, where that is faster and the sums of each are not asked for. A step's few
+// rows wait for weights from memory, which the other tile prefetches.
+static bool is_joint(const struct run *r) {
+    const struct st_int8_kernel *kernel = r->device->kernel;
+    return r->epilogue.two_term && kernel->two && r->n_x > kernel->tokens &&
+           r->epilogue.linear_op->epilogue != ST_EPILOGUE_SUMS;
+}
+
 // Sums of n_panels panels for some rows of input, [n, ST_DEVICE_GROUP].
 static void multiply(const struct run *r, const int8_t *panels, size_t n_panels, size_t at,
                      size_t n, int32_t *sums) {
     const struct st_int8_kernel *kernel = r->device->kernel;
     size_t k = st_int8_padded_k(r->epilogue.linear_op->weight.n_in),
            panel_bytes = k * ST_INT8_PANEL;
+    st_int8_tile_fn *tile = is_joint(r) ? kernel->two : kernel->tile;
     for (size_t p = 0; p < n_panels; p += kernel->panels)
-        kernel->tile(panels + p * panel_bytes, st_min(kernel->panels, n_panels - p),
-                     r->x + at * r->x_row, r->x_row, n, k, sums + p * ST_INT8_PANEL,
-                     ST_DEVICE_GROUP);
+        tile(panels + p * panel_bytes, st_min(kernel->panels, n_panels - p), r->x + at * r->x_row,
+             r->x_row, n, k, sums + p * ST_INT8_PANEL, ST_DEVICE_GROUP);
 }
 
 // Made in this worker's cache, where they stay until all rows of input have passed.
@@ -165,7 +173,8 @@ static void run_groups(void *context, size_t from, size_t to, size_t worker) {
     const struct st_linear_op *linear_op = r->epilogue.linear_op;
     size_t n_panels = linear_op->weight.n_panels, per_group = ST_DEVICE_GROUP / ST_INT8_PANEL;
     unsigned shift = r->epilogue.two_term ? 1 : 0; // two rows of the kernels for one
-    size_t most = r->device->kernel->tokens >> shift << shift, clipped = 0;
+    const struct st_int8_kernel *kernel = r->device->kernel;
+    size_t most = is_joint(r) ? kernel->two_rows : kernel->tokens >> shift << shift, clipped = 0;
     _Alignas(64) int32_t sums[ST_INT8_SUMS];
     for (size_t group = r->group + from; group < r->group + to; group++) {
         size_t here = st_min(per_group, n_panels - group * per_group);
