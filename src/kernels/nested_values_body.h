@@ -26,8 +26,8 @@ INLINE void put_four(unsigned bits, const struct source *s, const struct row *ro
     size_t r = half ? row->in_panel % HALF_ROWS : row->in_panel;
     const uint8_t *scale = s->groups + r * ST_NESTED_GROUPS + 2 * a;
     size_t to_minimum = ST_NESTED_GROUP_BYTES / (half ? 4 : 2);
-    struct place place = {row->in_panel * PART_BYTES, r * PART_BYTES, a};
-    if (!half) place.pair += a * ST_NESTED_PLANE;
+    struct place place = place_of(half, row->in_panel, a);
+    place.a = a; // the same, but a constant
     struct four v = codes_of(bits, s, place);
     put_group(row, scale, to_minimum, v.f0, v.f1, to);
     put_group(row, scale + 1, to_minimum, v.f2, v.f3, to + ST_NESTED_HALF / 2);

@@ -35,7 +35,8 @@ static int8_t random_int8(bool ends) {
 
 struct problem {
     size_t rows, n_tokens, k, x_row;
-    bool ends;
+    bool ends, largest; // all of one sign
+    bool joint;         // rows of input are terms in turns
 };
 
 static int32_t *plain_product(const struct problem *p, const int8_t *w, const int8_t *x) {
@@ -53,6 +54,31 @@ static void pack(const struct problem *p, const int8_t *w, int8_t *panels, int32
                            panels + r / ST_INT8_PANEL * st_int8_panel_bytes(p->k), row_sums + r);
 }
 
+// The sums of the tile, less what stands for zero.
+static void check_sums(const struct st_int8_kernel *kernel, const struct problem *p,
+                       const int32_t *got, size_t sum_row, const int32_t *row_sums,
+                       const int32_t *wanted) {
+    for (size_t t = 0; t < p->n_tokens; t++)
+        for (size_t r = 0; r < p->rows; r++) {
+            int32_t sum = got[t * sum_row + r] - kernel->zero * row_sums[r];
+            if (sum != wanted[t * p->rows + r])
+                fail_msg("%s: k %zu, token %zu, row %zu: %d, expected %d", kernel->name, p->k, t, r,
+                         sum, wanted[t * p->rows + r]);
+        }
+}
+
+// Rows 2 t and 2 t + 1 are an input's terms: of their sums only 254 times the first plus the second
+// is given.
+static void check_joint_sums(const struct problem *p, const int32_t *got, size_t sum_row,
+                             const int32_t *wanted) {
+    for (size_t t = 0; t < p->n_tokens; t += 2)
+        for (size_t r = 0; r < p->rows; r++) {
+            const int32_t *sum = got + t * sum_row + r, *both = wanted + t * p->rows + r;
+            assert_true((int64_t)254 * sum[0] + sum[sum_row] ==
+                        (int64_t)254 * both[0] + both[p->rows]);
+        }
+}
+
 static void check(const struct st_int8_kernel *kernel, const struct problem *p) {
     size_t n_panels = st_ceil_div(p->rows, ST_INT8_PANEL), padded = st_int8_padded_k(p->k);
     size_t width = n_panels * ST_INT8_PANEL, sum_row = width + ts_random_below(5);
@@ -63,60 +89,25 @@ static void check(const struct st_int8_kernel *kernel, const struct problem *p) 
     int32_t *row_sums = malloc(width * sizeof *row_sums);
     for (size_t i = 0; i < p->rows * p->k; i++) w[i] = random_int8(p->ends);
     for (size_t i = 0; i < p->n_tokens * p->k; i++) x[i] = random_int8(p->ends);
+    if (p->largest) memset(w, 127, p->rows * p->k), memset(x, 127, p->n_tokens * p->k);
     pack(p, w, panels.data, row_sums);
     ts_random_bytes(input.data, input.bytes); // what pads k may be anything
     for (size_t t = 0; t < p->n_tokens; t++)
         for (size_t i = 0; i < p->k; i++)
             ((uint8_t *)input.data)[t * p->x_row + i] = (uint8_t)(x[t * p->k + i] + kernel->zero);
     memset(sums.data, 0x5a, sums.bytes);
-    kernel->tile(panels.data, n_panels, input.data, p->x_row, p->n_tokens, padded, sums.data,
-                 sum_row);
+    (p->joint ? kernel->two : kernel->tile)(panels.data, n_panels, input.data, p->x_row,
+                                            p->n_tokens, padded, sums.data, sum_row);
     int32_t *wanted = plain_product(p, w, x), *got = sums.data;
+    if (p->joint)
+        check_joint_sums(p, got, sum_row, wanted);
+    else
+        check_sums(kernel, p, got, sum_row, row_sums, wanted);
     for (size_t t = 0; t < p->n_tokens; t++) {
-        for (size_t r = 0; r < p->rows; r++) {
-            int32_t sum = got[t * sum_row + r] - kernel->zero * row_sums[r];
-            if (sum != wanted[t * p->rows + r])
-                fail_msg("%s: k %zu, token %zu, row %zu: %d, expected %d", kernel->name, p->k, t, r,
-                         sum, wanted[t * p->rows + r]);
-        }
         for (size_t r = p->rows; r < width; r++) assert_int_equal(got[t * sum_row + r], 0);
         for (size_t r = width; r < sum_row && t + 1 < p->n_tokens; r++)
             assert_int_equal(got[t * sum_row + r], 0x5a5a5a5a);
     }
-    free(wanted);
-    free(row_sums);
-    free(w);
-    free(x);
-    kc_free(&panels, kernel->name);
-    kc_free(&input, kernel->name);
-    kc_free(&sums, kernel->name);
-}
-
-// Rows 2 t and 2 t + 1 are an input's terms: of their sums only 254 times the first plus the second
-// is given.
-static void check_joint(const struct st_int8_kernel *kernel, const struct problem *p) {
-    size_t n_panels = st_ceil_div(p->rows, ST_INT8_PANEL), padded = st_int8_padded_k(p->k);
-    size_t width = n_panels * ST_INT8_PANEL, sum_row = width + ts_random_below(5);
-    struct kc_array panels = kc_make(n_panels * st_int8_panel_bytes(p->k), 0);
-    struct kc_array input = kc_make((p->n_tokens - 1) * p->x_row + padded, ts_random_below(64));
-    struct kc_array sums = kc_make(((p->n_tokens - 1) * sum_row + width) * sizeof(int32_t), 4);
-    int8_t *w = malloc(p->rows * p->k), *x = malloc(p->n_tokens * p->k);
-    int32_t *row_sums = malloc(width * sizeof *row_sums), *got = sums.data;
-    for (size_t i = 0; i < p->rows * p->k; i++) w[i] = random_int8(p->ends);
-    for (size_t i = 0; i < p->n_tokens * p->k; i++) x[i] = random_int8(p->ends);
-    if (p->ends) memset(w, 127, p->rows * p->k), memset(x, 127, p->n_tokens * p->k);
-    pack(p, w, panels.data, row_sums);
-    ts_random_bytes(input.data, input.bytes);
-    for (size_t t = 0; t < p->n_tokens; t++)
-        memcpy((uint8_t *)input.data + t * p->x_row, x + t * p->k, p->k);
-    kernel->two(panels.data, n_panels, input.data, p->x_row, p->n_tokens, padded, got, sum_row);
-    int32_t *wanted = plain_product(p, w, x);
-    for (size_t t = 0; t < p->n_tokens; t += 2)
-        for (size_t r = 0; r < p->rows; r++) {
-            const int32_t *sum = got + t * sum_row + r, *both = wanted + t * p->rows + r;
-            assert_true((int64_t)254 * sum[0] + sum[sum_row] ==
-                        (int64_t)254 * both[0] + both[p->rows]);
-        }
     free(wanted);
     free(row_sums);
     free(w);
@@ -137,8 +128,9 @@ static void check_two_terms(const struct st_int8_kernel *kernel) {
                                 .n_tokens = 2 * (1 + i / 8),
                                 .k = k,
                                 .x_row = st_int8_padded_k(k) + 16 * ts_random_below(5),
-                                .ends = i % 3 == 0};
-            check_joint(kernel, &p);
+                                .largest = i % 3 == 0,
+                                .joint = true};
+            check(kernel, &p);
         }
 }
 
