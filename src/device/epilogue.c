@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each epilogue is compiled for one term and for two, so that neither pays for the other's rows.
+// Each epilogue is compiled for each form of sums, so that none pays for the others' rows.
 #include "device/epilogue.h"
 
 #include "device/two_term.h"
@@ -7,6 +7,13 @@
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
+
+enum form { ONE_TERM, TWO_TERMS, JOINT };
+
+struct sums { // of the form that goes with them
+    const int32_t *each;
+    const double *joint;
+};
 
 INLINE size_t quantize_row(const struct st_elementwise *e, const struct st_quantized *to,
                            bool two_term, const float *x, size_t n, float scale, size_t t,
@@ -47,36 +54,37 @@ INLINE const float *factor_of(const struct st_epilogue_run *r, size_t t, size_t 
     return own;
 }
 
-// Of the rows of input from `token` on; y [n, y_row].
-INLINE void to_floats(const struct st_epilogue_run *r, bool two_term, size_t row, size_t n_rows,
-                      size_t token, size_t n, float *y, size_t y_row, const int32_t *sums) {
+// Of row `token` of input, whose sums are row t of those given, from `first` on.
+INLINE void to_floats(const struct st_epilogue_run *r, enum form form, size_t row, size_t n_rows,
+                      size_t token, const struct sums *sums, size_t t, size_t first, float *y) {
     const struct st_int8_weight *w = &r->linear_op->weight;
     const float *bias = w->bias ? w->bias + row : NULL;
-    for (size_t t = 0; t < n; t++) {
-        float own[ST_DEVICE_GROUP];
-        const float *factor = factor_of(r, token + t, row, n_rows, own);
-        if (two_term)
-            r->elementwise->dequantize_two(sums + ST_TWO_TERMS * t * ST_DEVICE_GROUP,
-                                           sums + (ST_TWO_TERMS * t + 1) * ST_DEVICE_GROUP,
-                                           w->row_sums + row, r->zero, factor, bias, n_rows,
-                                           y + t * y_row);
-        else
-            r->elementwise->dequantize(sums + t * ST_DEVICE_GROUP, w->row_sums + row, r->zero,
-                                       factor, bias, n_rows, y + t * y_row);
+    float own[ST_DEVICE_GROUP];
+    const float *factor = factor_of(r, token, row, n_rows, own);
+    if (form == JOINT) {
+        r->elementwise->dequantize_joint(sums->joint + t * ST_DEVICE_GROUP + first, factor, bias,
+                                         n_rows, y);
+        return;
     }
+    size_t terms = form == TWO_TERMS ? ST_TWO_TERMS : 1;
+    const int32_t *each = sums->each + t * terms * ST_DEVICE_GROUP + first;
+    if (form == TWO_TERMS)
+        r->elementwise->dequantize_two(each, each + ST_DEVICE_GROUP, w->row_sums + row, r->zero,
+                                       factor, bias, n_rows, y);
+    else
+        r->elementwise->dequantize(each, w->row_sums + row, r->zero, factor, bias, n_rows, y);
 }
 
 // The group's rows [row, row1), part by part.
-INLINE void float_epilogue(const struct st_epilogue_run *r, bool two_term, size_t row, size_t row1,
-                           size_t token, size_t n, const int32_t *sums) {
+INLINE void float_epilogue(const struct st_epilogue_run *r, enum form form, size_t row, size_t row1,
+                           size_t token, size_t n, const struct sums *sums) {
     size_t start = 0;
     for (uint32_t i = 0; i < r->linear_op->n_parts; i++) {
         size_t rows = r->linear_op->rows[i];
         size_t from = st_max(row, start), to = st_min(row1, start + rows);
-        if (from < to)
-            to_floats(r, two_term, from, to - from, token, n,
-                      r->out[i] + token * r->out_row[i] + (from - start), r->out_row[i],
-                      sums + (from - row));
+        for (size_t t = 0; t < n && from < to; t++)
+            to_floats(r, form, from, to - from, token + t, sums, t, from - row,
+                      r->out[i] + (token + t) * r->out_row[i] + (from - start));
         start += st_round_up(rows, ST_INT8_PANEL);
     }
 }
@@ -105,18 +113,17 @@ static const float *added(const struct st_epilogue_run *r, size_t token, size_t 
 }
 
 // Floats of one row of input at a time, activated and quantized.
-INLINE size_t act_epilogue(const struct st_epilogue_run *r, bool two_term, size_t row,
-                           size_t n_rows, size_t token, size_t n, const int32_t *sums) {
+INLINE size_t act_epilogue(const struct st_epilogue_run *r, enum form form, size_t row,
+                           size_t n_rows, size_t token, size_t n, const struct sums *sums) {
     const struct st_elementwise *e = r->elementwise;
     const struct st_linear_op *linear_op = r->linear_op;
     bool gated = linear_op->epilogue == ST_EPILOGUE_GATED;
     size_t first = gated ? row / 2 : row, clipped = 0;
-    size_t sums_row = (two_term ? ST_TWO_TERMS : 1) * ST_DEVICE_GROUP;
     if (first >= linear_op->rows[0]) return 0;
     size_t n_out = st_min(gated ? ST_GATED_GROUP : n_rows, linear_op->rows[0] - first);
     for (size_t t = 0; t < n; t++) {
         float y[ST_DEVICE_GROUP];
-        to_floats(r, two_term, row, n_rows, token + t, 1, y, 0, sums + t * sums_row);
+        to_floats(r, form, row, n_rows, token + t, sums, t, 0, y);
         const float *add = added(r, token + t, row);
         if (add) e->add(add, n_rows, y);
         if (gated)
@@ -132,20 +139,27 @@ INLINE size_t act_epilogue(const struct st_epilogue_run *r, bool two_term, size_
     return clipped;
 }
 
-INLINE size_t run(const struct st_epilogue_run *r, bool two_term, size_t row, size_t n_rows,
-                  size_t token, size_t n, const int32_t *sums) {
-    if (r->linear_op->epilogue == ST_EPILOGUE_SUMS) {
-        sums_epilogue(r, row, row + n_rows, token, n, sums);
-        return 0;
-    }
+INLINE size_t run(const struct st_epilogue_run *r, enum form form, size_t row, size_t n_rows,
+                  size_t token, size_t n, const struct sums *sums) {
     if (r->linear_op->epilogue != ST_EPILOGUE_FLOAT)
-        return act_epilogue(r, two_term, row, n_rows, token, n, sums);
-    float_epilogue(r, two_term, row, row + n_rows, token, n, sums);
+        return act_epilogue(r, form, row, n_rows, token, n, sums);
+    float_epilogue(r, form, row, row + n_rows, token, n, sums);
     return 0;
 }
 
 size_t st_epilogue(const struct st_epilogue_run *r, size_t row, size_t n_rows, size_t token,
-                   size_t n, const int32_t *sums) {
-    return r->two_term ? run(r, true, row, n_rows, token, n, sums)
-                       : run(r, false, row, n_rows, token, n, sums);
+                   size_t n, const int32_t *each) {
+    const struct sums sums = {.each = each};
+    if (r->linear_op->epilogue == ST_EPILOGUE_SUMS) {
+        sums_epilogue(r, row, row + n_rows, token, n, each);
+        return 0;
+    }
+    return r->two_term ? run(r, TWO_TERMS, row, n_rows, token, n, &sums)
+                       : run(r, ONE_TERM, row, n_rows, token, n, &sums);
+}
+
+size_t st_epilogue_joint(const struct st_epilogue_run *r, size_t row, size_t n_rows, size_t token,
+                         size_t n, const double *joint) {
+    const struct sums sums = {.joint = joint};
+    return run(r, JOINT, row, n_rows, token, n, &sums);
 }

@@ -81,6 +81,10 @@ struct st_elementwise {
     // ST_TERM_STEPS + bias[i], where both are less zero * row_sums[i]. The whole number is exact.
     void (*dequantize_two)(const int32_t *first, const int32_t *second, const int32_t *row_sums,
                            int32_t zero, const float *scale, const float *bias, size_t n, float *y);
+    // The same of both terms' sums as one: y[i] = (float)sums[i] * scale[i] / ST_TERM_STEPS +
+    // bias[i]. NULL where no INT8 kernel has such sums.
+    void (*dequantize_joint)(const double *sums, const float *scale, const float *bias, size_t n,
+                             float *y);
     // y[i] += a * x[i] * scale[i], rounded after each step, so that every row gives the same bits.
     void (*axpy_int8)(float a, const int8_t *x, const float *scale, size_t n, float *y);
     // The largest element's index, the lowest one of equals; NaN never wins. n >= 1.

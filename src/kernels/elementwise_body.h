@@ -272,6 +272,27 @@ static void dequantize_two(const int32_t *first, const int32_t *second, const in
                n - i);
 }
 
+INLINE vf narrow(const double *sums) {
+    float to[VF_LANES];
+    for (size_t i = 0; i < VF_LANES; i++) to[i] = (float)sums[i];
+    return vf_load(to);
+}
+
+static void dequantize_joint(const double *sums, const float *factor, const float *bias, size_t n,
+                             float *y) {
+    size_t i = 0;
+    for (; i + VF_LANES <= n; i += VF_LANES)
+        vf_store(y + i, joined(narrow(sums + i), vf_load(factor + i),
+                               bias ? vf_load(bias + i) : vf_zero()));
+    if (i == n) return;
+    double end[VF_LANES] = {0};
+    memcpy(end, sums + i, (n - i) * sizeof *sums);
+    vf_store_n(y + i,
+               joined(narrow(end), vf_load_n(factor + i, n - i),
+                      bias ? vf_load_n(bias + i, n - i) : vf_zero()),
+               n - i);
+}
+
 static void axpy_int8(float a, const int8_t *x, const float *scale, size_t n, float *y) {
     vf factor = vf_set1(a);
     size_t i = 0;
@@ -346,6 +367,7 @@ const struct st_elementwise ELEMENTWISE = {.name = ELEMENTWISE_NAME,
                                            .quantize = quantize,
                                            .quantize_two = quantize_two,
                                            .dequantize_two = dequantize_two,
+                                           .dequantize_joint = dequantize_joint,
                                            .max_magnitude = max_magnitude,
                                            .dequantize = dequantize,
                                            .axpy_int8 = axpy_int8,

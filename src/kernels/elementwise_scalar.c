@@ -145,6 +145,12 @@ static void dequantize_two(const int32_t *first, const int32_t *second, const in
     }
 }
 
+static void dequantize_joint(const double *sums, const float *factor, const float *bias, size_t n,
+                             float *y) {
+    for (size_t i = 0; i < n; i++)
+        y[i] = (float)sums[i] * factor[i] / ST_TERM_STEPS + (bias ? bias[i] : 0.0f);
+}
+
 static void axpy_int8(float a, const int8_t *x, const float *scale, size_t n, float *y) {
     for (size_t i = 0; i < n; i++) {
         float product = a * (float)x[i];
@@ -180,6 +186,7 @@ const struct st_elementwise st_elementwise_scalar = {.name = "elementwise_scalar
                                                      .quantize = quantize,
                                                      .quantize_two = quantize_two,
                                                      .dequantize_two = dequantize_two,
+                                                     .dequantize_joint = dequantize_joint,
                                                      .max_magnitude = max_magnitude,
                                                      .dequantize = dequantize,
                                                      .axpy_int8 = axpy_int8,

@@ -36,17 +36,21 @@ static inline size_t st_int8_panel_bytes(size_t k) {
 typedef void st_int8_tile_fn(const int8_t *w, size_t n_panels, const uint8_t *x, size_t x_row,
                              size_t n_tokens, size_t k, int32_t *sums, size_t sum_row);
 
+// The same of two-term inputs (kernels/elementwise.h), whose rows are q and rest in turns: both
+// terms are one number, and sums[t * sum_row + 16 p + i] = sum over k of (ST_TERM_STEPS * q +
+// rest)[t, k]
+// * w[16 p + i, k], exactly. What they hold for zero is 0. n_inputs in [1, two_inputs].
+typedef void st_int8_two_fn(const int8_t *w, size_t n_panels, const uint8_t *x, size_t x_row,
+                            size_t n_inputs, size_t k, double *sums, size_t sum_row);
+
 struct st_int8_kernel {
     const char *name;
     uint64_t isa;
     uint8_t zero; // the byte that stands for 0: 0 where the input is signed, 128 where unsigned
     uint8_t panels, tokens; // most of one call
     st_int8_tile_fn *tile;
-    // Where it is faster, or NULL: the same of two-term inputs (kernels/elementwise.h), whose rows
-    // are q and rest in turns, at most two_rows. Of each two sums only ST_TERM_STEPS times the
-    // first plus the second is exact. zero is 0.
-    st_int8_tile_fn *two;
-    uint8_t two_rows;
+    st_int8_two_fn *two; // where it is faster than two rows of `tile`, or NULL; zero is 0
+    uint8_t two_inputs;
 };
 
 extern const struct st_int8_kernel st_int8_kernels[]; // best first; ends with a NULL name

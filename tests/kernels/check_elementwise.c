@@ -92,6 +92,9 @@ static void integers(const struct st_elementwise *row, size_t n) {
         ts_random_bytes(rows.data, rows.bytes);
         for (size_t i = 0; i < n; i++) ((int32_t *)rows.data)[i] >>= 10;
         for (size_t i = 0; i < n; i++) ((int32_t *)sums.data)[i] >>= 2;
+        struct kc_array wide = kc_make(8 * n, 8);
+        for (size_t i = 0; i < n; i++)
+            ((double *)wide.data)[i] = 254.0 * ((int32_t *)sums.data)[i] + (double)i;
         for (int bias = 0; bias < 2; bias++) {
             const float *b1 = bias ? b.data : NULL;
             row->dequantize(sums.data, rows.data, zero, a.data, b1, n, got.data);
@@ -101,7 +104,11 @@ static void integers(const struct st_elementwise *row, size_t n) {
             scalar()->dequantize_two(sums.data, others.data, rows.data, zero, a.data, b1, n,
                                      wanted.data);
             if (n) assert_memory_equal(got.data, wanted.data, n * sizeof(float));
+            row->dequantize_joint(wide.data, a.data, b1, n, got.data);
+            scalar()->dequantize_joint(wide.data, a.data, b1, n, wanted.data);
+            if (n) assert_memory_equal(got.data, wanted.data, n * sizeof(float));
         }
+        kc_free(&wide, row->name);
         kc_free(&q, row->name);
         kc_free(&r, row->name);
         kc_free(&sums, row->name);

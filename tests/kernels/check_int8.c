@@ -36,7 +36,6 @@ static int8_t random_int8(bool ends) {
 struct problem {
     size_t rows, n_tokens, k, x_row;
     bool ends, largest; // all of one sign
-    bool joint;         // rows of input are terms in turns
 };
 
 static int32_t *plain_product(const struct problem *p, const int8_t *w, const int8_t *x) {
@@ -54,83 +53,100 @@ static void pack(const struct problem *p, const int8_t *w, int8_t *panels, int32
                            panels + r / ST_INT8_PANEL * st_int8_panel_bytes(p->k), row_sums + r);
 }
 
-// The sums of the tile, less what stands for zero.
-static void check_sums(const struct st_int8_kernel *kernel, const struct problem *p,
-                       const int32_t *got, size_t sum_row, const int32_t *row_sums,
-                       const int32_t *wanted) {
-    for (size_t t = 0; t < p->n_tokens; t++)
-        for (size_t r = 0; r < p->rows; r++) {
-            int32_t sum = got[t * sum_row + r] - kernel->zero * row_sums[r];
-            if (sum != wanted[t * p->rows + r])
-                fail_msg("%s: k %zu, token %zu, row %zu: %d, expected %d", kernel->name, p->k, t, r,
-                         sum, wanted[t * p->rows + r]);
-        }
-}
+// A problem's operands as a kernel takes them, and its answer.
+struct made {
+    size_t n_panels, width, padded;
+    struct kc_array panels, input;
+    int32_t *row_sums, *wanted;
+};
 
-// Rows 2 t and 2 t + 1 are an input's terms: of their sums only 254 times the first plus the second
-// is given.
-static void check_joint_sums(const struct problem *p, const int32_t *got, size_t sum_row,
-                             const int32_t *wanted) {
-    for (size_t t = 0; t < p->n_tokens; t += 2)
-        for (size_t r = 0; r < p->rows; r++) {
-            const int32_t *sum = got + t * sum_row + r, *both = wanted + t * p->rows + r;
-            assert_true((int64_t)254 * sum[0] + sum[sum_row] ==
-                        (int64_t)254 * both[0] + both[p->rows]);
-        }
-}
-
-static void check(const struct st_int8_kernel *kernel, const struct problem *p) {
-    size_t n_panels = st_ceil_div(p->rows, ST_INT8_PANEL), padded = st_int8_padded_k(p->k);
-    size_t width = n_panels * ST_INT8_PANEL, sum_row = width + ts_random_below(5);
-    struct kc_array panels = kc_make(n_panels * st_int8_panel_bytes(p->k), 0);
-    struct kc_array input = kc_make((p->n_tokens - 1) * p->x_row + padded, ts_random_below(64));
-    struct kc_array sums = kc_make(((p->n_tokens - 1) * sum_row + width) * sizeof(int32_t), 4);
+static struct made make(const struct st_int8_kernel *kernel, const struct problem *p) {
+    struct made m = {.n_panels = st_ceil_div(p->rows, ST_INT8_PANEL),
+                     .padded = st_int8_padded_k(p->k)};
+    m.width = m.n_panels * ST_INT8_PANEL;
+    m.panels = kc_make(m.n_panels * st_int8_panel_bytes(p->k), 0);
+    m.input = kc_make((p->n_tokens - 1) * p->x_row + m.padded, ts_random_below(64));
     int8_t *w = malloc(p->rows * p->k), *x = malloc(p->n_tokens * p->k);
-    int32_t *row_sums = malloc(width * sizeof *row_sums);
+    m.row_sums = malloc(m.width * sizeof *m.row_sums);
     for (size_t i = 0; i < p->rows * p->k; i++) w[i] = random_int8(p->ends);
     for (size_t i = 0; i < p->n_tokens * p->k; i++) x[i] = random_int8(p->ends);
     if (p->largest) memset(w, 127, p->rows * p->k), memset(x, 127, p->n_tokens * p->k);
-    pack(p, w, panels.data, row_sums);
-    ts_random_bytes(input.data, input.bytes); // what pads k may be anything
+    pack(p, w, m.panels.data, m.row_sums);
+    ts_random_bytes(m.input.data, m.input.bytes); // what pads k may be anything
     for (size_t t = 0; t < p->n_tokens; t++)
         for (size_t i = 0; i < p->k; i++)
-            ((uint8_t *)input.data)[t * p->x_row + i] = (uint8_t)(x[t * p->k + i] + kernel->zero);
-    memset(sums.data, 0x5a, sums.bytes);
-    (p->joint ? kernel->two : kernel->tile)(panels.data, n_panels, input.data, p->x_row,
-                                            p->n_tokens, padded, sums.data, sum_row);
-    int32_t *wanted = plain_product(p, w, x), *got = sums.data;
-    if (p->joint)
-        check_joint_sums(p, got, sum_row, wanted);
-    else
-        check_sums(kernel, p, got, sum_row, row_sums, wanted);
-    for (size_t t = 0; t < p->n_tokens; t++) {
-        for (size_t r = p->rows; r < width; r++) assert_int_equal(got[t * sum_row + r], 0);
-        for (size_t r = width; r < sum_row && t + 1 < p->n_tokens; r++)
-            assert_int_equal(got[t * sum_row + r], 0x5a5a5a5a);
-    }
-    free(wanted);
-    free(row_sums);
+            ((uint8_t *)m.input.data)[t * p->x_row + i] = (uint8_t)(x[t * p->k + i] + kernel->zero);
+    m.wanted = plain_product(p, w, x);
     free(w);
     free(x);
-    kc_free(&panels, kernel->name);
-    kc_free(&input, kernel->name);
+    return m;
+}
+
+static void free_made(struct made *m, const char *name) {
+    free(m->wanted);
+    free(m->row_sums);
+    kc_free(&m->panels, name);
+    kc_free(&m->input, name);
+}
+
+// What stands for zero is taken from the sums.
+static void check(const struct st_int8_kernel *kernel, const struct problem *p) {
+    struct made m = make(kernel, p);
+    size_t sum_row = m.width + ts_random_below(5);
+    struct kc_array sums = kc_make(((p->n_tokens - 1) * sum_row + m.width) * sizeof(int32_t), 4);
+    int32_t *got = sums.data;
+    memset(got, 0x5a, sums.bytes);
+    kernel->tile(m.panels.data, m.n_panels, m.input.data, p->x_row, p->n_tokens, m.padded, got,
+                 sum_row);
+    for (size_t t = 0; t < p->n_tokens; t++) {
+        for (size_t r = 0; r < p->rows; r++) {
+            int32_t sum = got[t * sum_row + r] - kernel->zero * m.row_sums[r];
+            if (sum != m.wanted[t * p->rows + r])
+                fail_msg("%s: k %zu, token %zu, row %zu: %d, expected %d", kernel->name, p->k, t, r,
+                         sum, m.wanted[t * p->rows + r]);
+        }
+        for (size_t r = p->rows; r < m.width; r++) assert_int_equal(got[t * sum_row + r], 0);
+        for (size_t r = m.width; r < sum_row && t + 1 < p->n_tokens; r++)
+            assert_int_equal(got[t * sum_row + r], 0x5a5a5a5a);
+    }
     kc_free(&sums, kernel->name);
+    free_made(&m, kernel->name);
+}
+
+// Rows 2 t and 2 t + 1 are input t's terms.
+static void check_joint(const struct st_int8_kernel *kernel, const struct problem *p) {
+    struct made m = make(kernel, p);
+    size_t n = p->n_tokens / 2, sum_row = m.width + ts_random_below(5);
+    struct kc_array sums = kc_make(((n - 1) * sum_row + m.width) * sizeof(double), 8);
+    double *got = sums.data;
+    for (size_t i = 0; i < sums.bytes / sizeof *got; i++) got[i] = 0.5;
+    kernel->two(m.panels.data, m.n_panels, m.input.data, p->x_row, n, m.padded, got, sum_row);
+    for (size_t t = 0; t < n; t++) {
+        for (size_t r = 0; r < p->rows; r++) {
+            const int32_t *both = m.wanted + 2 * t * p->rows + r;
+            assert_true(got[t * sum_row + r] == 254.0 * both[0] + both[p->rows]);
+        }
+        for (size_t r = p->rows; r < m.width; r++) assert_true(got[t * sum_row + r] == 0.0);
+        for (size_t r = m.width; r < sum_row && t + 1 < n; r++)
+            assert_true(got[t * sum_row + r] == 0.5);
+    }
+    kc_free(&sums, kernel->name);
+    free_made(&m, kernel->name);
 }
 
 static void check_two_terms(const struct st_int8_kernel *kernel) {
     const size_t lengths[] = {1, 64, 65, 500, 512, 513, 1100, 5504};
     if (!kernel->two) return;
     assert_int_equal(kernel->zero, 0);
-    for (size_t i = 0; i < 8 * (size_t)kernel->two_rows / 2; i++)
+    for (size_t i = 0; i < 8 * (size_t)kernel->two_inputs; i++)
         for (size_t panels = 1; panels <= kernel->panels; panels++) {
             size_t k = lengths[i % 8];
             struct problem p = {.rows = panels * ST_INT8_PANEL - ts_random_below(ST_INT8_PANEL),
                                 .n_tokens = 2 * (1 + i / 8),
                                 .k = k,
                                 .x_row = st_int8_padded_k(k) + 16 * ts_random_below(5),
-                                .largest = i % 3 == 0,
-                                .joint = true};
-            check(kernel, &p);
+                                .largest = i % 3 == 0};
+            check_joint(kernel, &p);
         }
 }
 

@@ -88,24 +88,41 @@ static size_t quantize(const struct pool_device *d, const struct st_quantize_arg
 
 // ---- Products
 
-// Both terms at once, where that is faster and the sums of each are not asked for. A step's few
-// rows wait for weights from memory, which the other tile prefetches.
+// Both terms at once, where that is faster and the sums of each are not asked for.
 static bool is_joint(const struct run *r) {
     const struct st_int8_kernel *kernel = r->device->kernel;
-    return r->epilogue.two_term && kernel->two && r->n_x > kernel->tokens &&
+    return r->epilogue.two_term && kernel->two &&
            r->epilogue.linear_op->epilogue != ST_EPILOGUE_SUMS;
 }
 
-// Sums of n_panels panels for some rows of input, [n, ST_DEVICE_GROUP].
-static void multiply(const struct run *r, const int8_t *panels, size_t n_panels, size_t at,
-                     size_t n, int32_t *sums) {
+// One group's panels times n rows of input from `at` on. Returns how many elements were clipped.
+static size_t multiply(const struct run *r, const int8_t *panels, size_t group, size_t n_panels,
+                       size_t at, size_t n) {
+    const struct st_int8_kernel *kernel = r->device->kernel;
+    size_t k = st_int8_padded_k(r->epilogue.linear_op->weight.n_in),
+           panel_bytes = k * ST_INT8_PANEL, terms = r->epilogue.two_term ? ST_TWO_TERMS : 1;
+    _Alignas(64) int32_t sums[ST_INT8_SUMS];
+    for (size_t p = 0; p < n_panels; p += kernel->panels)
+        kernel->tile(panels + p * panel_bytes, st_min(kernel->panels, n_panels - p),
+                     r->x + at * r->x_row, r->x_row, n, k, sums + p * ST_INT8_PANEL,
+                     ST_DEVICE_GROUP);
+    return st_epilogue(&r->epilogue, group * ST_DEVICE_GROUP, n_panels * ST_INT8_PANEL, at / terms,
+                       n / terms, sums);
+}
+
+// The same of two terms at once, n rows of each.
+static size_t multiply_joint(const struct run *r, const int8_t *panels, size_t group,
+                             size_t n_panels, size_t at, size_t n) {
     const struct st_int8_kernel *kernel = r->device->kernel;
     size_t k = st_int8_padded_k(r->epilogue.linear_op->weight.n_in),
            panel_bytes = k * ST_INT8_PANEL;
-    st_int8_tile_fn *tile = is_joint(r) ? kernel->two : kernel->tile;
+    _Alignas(64) double sums[ST_INT8_SUMS / 2];
     for (size_t p = 0; p < n_panels; p += kernel->panels)
-        tile(panels + p * panel_bytes, st_min(kernel->panels, n_panels - p), r->x + at * r->x_row,
-             r->x_row, n, k, sums + p * ST_INT8_PANEL, ST_DEVICE_GROUP);
+        kernel->two(panels + p * panel_bytes, st_min(kernel->panels, n_panels - p),
+                    r->x + ST_TWO_TERMS * at * r->x_row, r->x_row, n, k, sums + p * ST_INT8_PANEL,
+                    ST_DEVICE_GROUP);
+    return st_epilogue_joint(&r->epilogue, group * ST_DEVICE_GROUP, n_panels * ST_INT8_PANEL, at, n,
+                             sums);
 }
 
 // Made in this worker's cache, where they stay until all rows of input have passed.
@@ -171,20 +188,18 @@ static void run_groups(void *context, size_t from, size_t to, size_t worker) {
     }
     struct run *r = context;
     const struct st_linear_op *linear_op = r->epilogue.linear_op;
-    size_t n_panels = linear_op->weight.n_panels, per_group = ST_DEVICE_GROUP / ST_INT8_PANEL;
-    unsigned shift = r->epilogue.two_term ? 1 : 0; // two rows of the kernels for one
     const struct st_int8_kernel *kernel = r->device->kernel;
-    size_t most = is_joint(r) ? kernel->two_rows : kernel->tokens >> shift << shift, clipped = 0;
-    _Alignas(64) int32_t sums[ST_INT8_SUMS];
+    size_t n_panels = linear_op->weight.n_panels, per_group = ST_DEVICE_GROUP / ST_INT8_PANEL;
+    size_t terms = r->epilogue.two_term ? ST_TWO_TERMS : 1, clipped = 0;
+    bool joint = is_joint(r);
+    size_t most = joint ? kernel->two_inputs : kernel->tokens / terms * terms;
+    size_t n_x = joint ? r->n_x / ST_TWO_TERMS : r->n_x;
     for (size_t group = r->group + from; group < r->group + to; group++) {
         size_t here = st_min(per_group, n_panels - group * per_group);
         const int8_t *panels = group_panels(r, group, here, worker);
-        for (size_t at = 0; at < r->n_x; at += most) {
-            size_t n = st_min(most, r->n_x - at);
-            multiply(r, panels, here, at, n, sums);
-            clipped += st_epilogue(&r->epilogue, group * ST_DEVICE_GROUP, here * ST_INT8_PANEL,
-                                   at >> shift, n >> shift, sums);
-        }
+        for (size_t at = 0; at < n_x; at += most)
+            clipped += (joint ? multiply_joint : multiply)(r, panels, group, here, at,
+                                                           st_min(most, n_x - at));
     }
     if (clipped) atomic_fetch_add_explicit(&r->n_clipped, clipped, memory_order_relaxed);
 }
