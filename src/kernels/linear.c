@@ -54,6 +54,8 @@ const struct st_linear_path st_linear_paths[] = {
      st_linear_tile_block_tokens, st_linear_tile_bf16_pack, st_linear_tile_bf16_rows},
     {"tile_int16", ST_CPU_AVX2, ST_CPU_AVX512, ST_LINEAR_INT16, quantized,
      st_linear_tile_block_tokens, st_linear_tile_int16_pack, st_linear_tile_int16_rows},
+    {"bf16_few_amx", ST_CPU_AMX_BF16, 0, ST_LINEAR_EXACT, st_linear_bf16_few_amx_takes,
+     st_linear_bf16_few_amx_block_tokens, st_linear_bf16_few_amx_pack, st_linear_bf16_few_amx_rows},
     {"bf16_gemv", ST_CPU_AVX512, 0, ST_LINEAR_EXACT, st_linear_bf16_gemv_takes,
      st_linear_bf16_gemv_block_tokens, st_linear_bf16_gemv_pack, st_linear_bf16_gemv_rows},
 #endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/linear_amx.h"
 
-#include "base/half.h"
 #include "base/size.h"
 #include "kernels/amx_tile.h"
 
@@ -23,20 +22,17 @@ size_t st_linear_bf16_amx_block_tokens(const struct st_linear_kernels *kernels) 
 void st_linear_bf16_amx_pack(const struct st_linear_kernels *kernels, const float *x,
                              size_t n_tokens, size_t k, size_t block, float *out) {
     (void)kernels;
-    uint16_t *items = (uint16_t *)(void *)out + block * ST_AMX_TOKENS * k * ST_AMX_TERMS;
-    for (size_t t = 0; t < ST_AMX_TOKENS; t++) {
-        size_t token = block * ST_AMX_TOKENS + t;
-        uint16_t *first = items + t / 16 * TILE_ITEMS + t % 16 * 2;
-        for (size_t i = 0; i < k; i++) {
-            size_t at = i / ST_AMX_K * STEP_ITEMS + i % ST_AMX_K / 2 * 32 + i % 2;
-            float value = token < n_tokens ? x[token * k + i] : 0.0f;
-            for (size_t term = 0; term < ST_AMX_TERMS; term++) {
-                uint16_t *part = first + term * 2 * TILE_ITEMS + at;
-                *part = st_bf16_from_f32(value);
-                value -= st_f32_from_bf16(*part);
-            }
+    uint32_t *pairs = (uint32_t *)(void *)out + block * ST_AMX_TOKENS * k / 2 * ST_AMX_TERMS;
+    for (size_t i = 0; i < k; i += ST_AMX_K, pairs += STEP_ITEMS / 2)
+        for (size_t t = 0; t < ST_AMX_TOKENS; t++) {
+            size_t token = block * ST_AMX_TOKENS + t;
+            uint32_t parts[ST_AMX_TERMS][ST_AMX_K / 2] = {{0}};
+            if (token < n_tokens) st_amx_split(x + token * k + i, parts);
+            for (size_t term = 0; term < ST_AMX_TERMS; term++)
+                for (size_t pair = 0; pair < ST_AMX_K / 2; pair++)
+                    pairs[(2 * term + t / 16) * TILE_ITEMS / 2 + pair * 16 + t % 16] =
+                        parts[term][pair];
         }
-    }
 }
 
 // What one pass works on: 32 rows and 32 tokens over one block of k.
@@ -47,14 +43,6 @@ struct block {
     float *sums;       // [32, 32], rows sum_row apart
     size_t sum_row;
 };
-
-// The next 32 x 32 weights where fewer rows are left: copied, zeros below them.
-static const unsigned char *copy_rows(const struct block *b, size_t k, unsigned char *copy) {
-    memset(copy, 0, ST_AMX_ROWS * 64);
-    for (size_t r = 0; r < b->n_rows; r++)
-        memcpy(copy + r * 64, b->w + r * b->row_bytes + k * 2, 64);
-    return copy;
-}
 
 static void add_block(const struct block *b) {
     unsigned char copy[ST_AMX_ROWS * 64];
@@ -67,7 +55,8 @@ static void add_block(const struct block *b) {
     for (size_t k = 0; k < b->n_k; k += ST_AMX_K, x += STEP_ITEMS) {
         bool whole = b->n_rows == ST_AMX_ROWS;
         size_t row_bytes = whole ? b->row_bytes : 64;
-        const unsigned char *w = whole ? b->w + k * 2 : copy_rows(b, k, copy);
+        const unsigned char *w =
+            whole ? b->w + k * 2 : st_amx_copy_rows(b->w + k * 2, b->row_bytes, b->n_rows, copy);
         st_amx_load(4, w, row_bytes);
         st_amx_load(5, w + 16 * row_bytes, row_bytes);
         for (size_t term = 0; term < ST_AMX_TERMS; term++) {

@@ -2,15 +2,24 @@
 // Every path of a linear against a plain loop in double precision; the tile unit's also in
 // emulation, so that it is tested on CPUs that have none.
 #define ST_AMX_EMULATED
-#define st_linear_bf16_amx_takes        emulated_takes
-#define st_linear_bf16_amx_block_tokens emulated_block_tokens
-#define st_linear_bf16_amx_pack         emulated_pack
-#define st_linear_bf16_amx_rows         emulated_rows
+#define st_linear_bf16_amx_takes            emulated_takes
+#define st_linear_bf16_amx_block_tokens     emulated_block_tokens
+#define st_linear_bf16_amx_pack             emulated_pack
+#define st_linear_bf16_amx_rows             emulated_rows
+#define st_linear_bf16_few_amx_takes        few_takes
+#define st_linear_bf16_few_amx_block_tokens few_block_tokens
+#define st_linear_bf16_few_amx_pack         few_pack
+#define st_linear_bf16_few_amx_rows         few_rows
 #include "../../src/kernels/linear_bf16_amx.c"
+#include "../../src/kernels/linear_bf16_few_amx.c"
 #undef st_linear_bf16_amx_takes
 #undef st_linear_bf16_amx_block_tokens
 #undef st_linear_bf16_amx_pack
 #undef st_linear_bf16_amx_rows
+#undef st_linear_bf16_few_amx_takes
+#undef st_linear_bf16_few_amx_block_tokens
+#undef st_linear_bf16_few_amx_pack
+#undef st_linear_bf16_few_amx_rows
 
 #include "base/cpu.h"
 #include "block_weights.h"
@@ -27,6 +36,10 @@ static const struct st_linear_path emulated = {"bf16_amx emulated",
                                                emulated_block_tokens,
                                                emulated_pack,
                                                emulated_rows};
+
+static const struct st_linear_path emulated_few = {
+    "bf16_few_amx emulated", 0,        0,       ST_LINEAR_EXACT, few_takes,
+    few_block_tokens,        few_pack, few_rows};
 
 static struct st_linear_kernels kernels_for(uint64_t flags) {
     return (struct st_linear_kernels){
@@ -246,6 +259,36 @@ static void emulated_tiles_equal_the_definition(void **state) {
     assert_false(emulated.takes(ST_DTYPE_F16, 32, 100));
 }
 
+// A step has up to 16 tokens; each gets the bits that it gets alone.
+static void check_tokens_alone(const struct st_linear_path *path, size_t n, size_t k, size_t rows) {
+    struct st_linear_kernels kernels = kernels_for(0);
+    struct product p = make(ST_DTYPE_BF16, n, k, rows, &kernels);
+    check_product(path, &kernels, &p);
+    float *together = malloc(p.y.bytes);
+    memcpy(together, p.y.data, p.y.bytes);
+    p.n_tokens = 1;
+    for (size_t t = 0; t < n; t++) {
+        memmove(p.x.data, (float *)p.x.data + (t > 0) * k, (n - t) * k * sizeof(float));
+        run(path, &kernels, &p, rows);
+        assert_memory_equal(p.y.data, together + t * rows, rows * sizeof(float));
+    }
+    free(together);
+    p.n_tokens = n;
+    done(&p, path->name);
+}
+
+static void emulated_tiles_of_few_tokens_equal_the_definition(void **state) {
+    (void)state;
+    const size_t rows[] = {1, 31, 32, 65, 130}, lengths[] = {32, 288};
+    for (size_t n = 1; n <= 16; n++)
+        for (size_t i = 0; i < 10; i++)
+            check_tokens_alone(&emulated_few, n, lengths[i / 5], rows[i % 5]);
+    assert_true(emulated_few.takes(ST_DTYPE_BF16, 64, 4));
+    assert_false(emulated_few.takes(ST_DTYPE_BF16, 64, 5));
+    assert_false(emulated_few.takes(ST_DTYPE_BF16, 33, 1));
+    assert_false(emulated_few.takes(ST_DTYPE_F16, 32, 1));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_path_equals_the_definition),
@@ -253,6 +296,7 @@ int main(void) {
         cmocka_unit_test(nested_weights_equal_the_definition),
         cmocka_unit_test(exact_arithmetic_does_not_round),
         cmocka_unit_test(emulated_tiles_equal_the_definition),
+        cmocka_unit_test(emulated_tiles_of_few_tokens_equal_the_definition),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
