@@ -123,11 +123,12 @@ def main():
     parser.add_argument("--drafts", type=int, default=15)
     parser.add_argument("--draft-bits", type=int, default=4)
     parser.add_argument("--schedule")
+    parser.add_argument("--nested", help="package whose nested weights draft, of a checkpoint")
     options = parser.parse_args()
     print("| | gain, median (quarters) | worst | of all tokens | processor time | tokens a step | "
           "drafted | of these by the weights | right | same text |\n"
           "|---|---|---|---|---|---|---|---|---|---|")
-    with stint.Model.open(options.model) as model:
+    with stint.Model.open(options.model, nested=options.nested) as model:
         for kind in options.kinds.split(","):
             prompts = [p for p, _ in zip(KINDS[kind](options.data), range(options.prompts))]
             measure(model, options, kind, prompts)

@@ -105,6 +105,7 @@ typedef struct stint_model_options {
     bool lazy;
     /* For a model preset in INT8: also random nested weights of 2 to 7 bits; default none. */
     uint32_t nested_low, nested_high;
+    const char *nested; /* of a checkpoint: a package made from it, whose nested weights run, too */
 } stint_model_options;
 
 /* Opens a Hugging Face folder (config.json, *.safetensors, tokenizer) or a .gguf file. Weights are
@@ -342,8 +343,7 @@ enum {
 typedef struct stint_session_options {
     size_t size;
     uint32_t n_threads; /* default 0: one per core that this process may run on */
-    uint32_t n_context; /* max tokens of prompt and answer together; default 0: the model's context,
-                           at most 4096 */
+    uint32_t n_context; /* max tokens of prompt and answer; default: the model's, at most 4096 */
     uint32_t chunk_len; /* prompt tokens computed together; default 0: 256, STINT_CHUNK_AUTO: the
                            length that is measured to be fastest. Results are the same */
     const char *kv;     /* type of the KV cache, a stint_kv_name(); default NULL: f16.
@@ -985,8 +985,7 @@ typedef struct stint_schedule_options {
                               divergence from the reference behind its answer; less is better */
     uint64_t limit;        /* max items; default 0: all; to train: samples, default 256 */
     uint32_t n_tokens;     /* max tokens of an answer; default 64 */
-    uint32_t n_candidates; /* steps at which a precision may begin, spread over the answer;
-                              default 4 */
+    uint32_t n_candidates; /* steps of an answer at which a precision may begin; default 4 */
     double epsilon;        /* share of the quality that may be lost, for "kl" the divergence;
                               default 0.01 */
     uint32_t high, low;    /* to train and compare: the two precisions to switch between; default:

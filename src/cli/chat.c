@@ -312,8 +312,8 @@ const struct st_cli_command st_cli_chat_command = {
         "from a terminal or a pipe; /help lists the commands. Ctrl-C stops an answer, Ctrl-D "
         "ends the chat.",
     .example = "stint chat models/novels-10m -n 40 --system \"You write like Dickens.\"",
-    .common = ST_CLI_COMMON_SESSION | ST_CLI_COMMON_DRAFTS | ST_CLI_COMMON_QUALITY |
-              ST_CLI_COMMON_SCHEDULE | ST_CLI_COMMON_ANSWER,
+    .common = ST_CLI_COMMON_SESSION | ST_CLI_COMMON_DRAFTS | ST_CLI_COMMON_NESTED |
+              ST_CLI_COMMON_QUALITY | ST_CLI_COMMON_SCHEDULE | ST_CLI_COMMON_ANSWER,
     .samples = ST_CLI_SAMPLES_AS_THE_MODEL,
     .options = rows,
     .options_bytes = sizeof(struct chat_options),

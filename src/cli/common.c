@@ -189,6 +189,12 @@ const struct st_cli_option st_cli_common_rows[] = {
              "'prepare' measured, or all (exact); auto: high, with --memory exact; --schedule "
              "says it in bits",
      .offset = offsetof(struct st_cli_common, quality)},
+    {.name = "nested",
+     .kind = ST_CLI_TEXT,
+     .value = "PACKAGE",
+     .help = "of a checkpoint in float: a package made from it, whose nested weights run where "
+             "drafts or a schedule want fewer bits",
+     .offset = offsetof(struct st_cli_common, nested)},
     {.name = NULL}};
 
 static void print_log(void *context, stint_log_level level, const char *text) {
@@ -225,7 +231,8 @@ stint_model_options st_cli_model_options(const struct st_cli_common *common,
                                  .progress = st_cli_progress_show,
                                  .progress_context = progress,
                                  .exec = (stint_exec)common->exec,
-                                 .lazy = common->memory != 0};
+                                 .lazy = common->memory != 0,
+                                 .nested = common->nested};
 }
 
 stint_model *st_cli_open_model(const struct st_cli_command *command,

@@ -36,6 +36,7 @@ struct st_cli_common {
     const char *json_schema, *tools, *tool;
     uint32_t thinking;             // as stint_thinking
     uint32_t n_drafts, draft_bits; // UINT32_MAX: auto
+    const char *nested;
 };
 
 extern const struct st_cli_option st_cli_common_rows[];
@@ -61,6 +62,7 @@ enum {
     ST_CLI_COMMON_NPU_MEMORY = 1 << 21,
     ST_CLI_COMMON_DRAFTS = 3 << 22,
     ST_CLI_COMMON_QUALITY = 1 << 24,
+    ST_CLI_COMMON_NESTED = 1 << 25,
     ST_CLI_COMMON_SESSION = 127 + ST_CLI_COMMON_VERBOSE + ST_CLI_COMMON_SPLIT +
                             ST_CLI_COMMON_PREDICTOR + ST_CLI_COMMON_NPU_MEMORY
 };

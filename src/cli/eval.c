@@ -328,7 +328,7 @@ const struct st_cli_command st_cli_eval_command = {
              "same, the mean divergence, and the ratio of perplexities.",
     .example = "stint eval models/novels-10m --task ppl --data README.md --window 256",
     .common = (ST_CLI_COMMON_SESSION & ~ST_CLI_COMMON_CONTEXT) | ST_CLI_COMMON_JSON |
-              ST_CLI_COMMON_SCHEDULE,
+              ST_CLI_COMMON_SCHEDULE | ST_CLI_COMMON_NESTED,
     .options = rows,
     .options_bytes = sizeof(struct eval_options),
     .run = run};

@@ -129,7 +129,8 @@ const struct st_cli_command st_cli_logits_command = {
     .common = ST_CLI_COMMON_EXEC | ST_CLI_COMMON_DEVICE | ST_CLI_COMMON_THREADS |
               ST_CLI_COMMON_MEMORY | ST_CLI_COMMON_PREDICTOR | ST_CLI_COMMON_KV |
               ST_CLI_COMMON_CHUNK | ST_CLI_COMMON_VERBOSE | ST_CLI_COMMON_JSON |
-              ST_CLI_COMMON_SPLIT | ST_CLI_COMMON_SCHEDULE | ST_CLI_COMMON_NPU_MEMORY,
+              ST_CLI_COMMON_SPLIT | ST_CLI_COMMON_SCHEDULE | ST_CLI_COMMON_NESTED |
+              ST_CLI_COMMON_NPU_MEMORY,
     .options = rows,
     .options_bytes = sizeof(struct logits_options),
     .run = run};

@@ -348,9 +348,9 @@ const struct st_cli_command st_cli_run_command = {
     .about = "Streams the continuation of a prompt to standard output and ends with one line of "
              "figures on standard error. Ctrl-C stops the text; a second Ctrl-C ends the program.",
     .example = "stint run models/novels-10m \"It was a cold evening\" -n 64 --temp 0.7 --seed 7",
-    .common = ST_CLI_COMMON_SESSION | ST_CLI_COMMON_DRAFTS | ST_CLI_COMMON_QUALITY |
-              ST_CLI_COMMON_JSON | ST_CLI_COMMON_TRACE | ST_CLI_COMMON_SCHEDULE |
-              ST_CLI_COMMON_ANSWER | ST_CLI_COMMON_TOOLS,
+    .common = ST_CLI_COMMON_SESSION | ST_CLI_COMMON_DRAFTS | ST_CLI_COMMON_NESTED |
+              ST_CLI_COMMON_QUALITY | ST_CLI_COMMON_JSON | ST_CLI_COMMON_TRACE |
+              ST_CLI_COMMON_SCHEDULE | ST_CLI_COMMON_ANSWER | ST_CLI_COMMON_TOOLS,
     .samples = ST_CLI_SAMPLES_GREEDY,
     .options = rows,
     .options_bytes = sizeof(struct run_options),

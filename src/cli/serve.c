@@ -380,8 +380,8 @@ const struct st_cli_command st_cli_serve_command = {
         "each is loaded when a request names it. Ctrl-C or SIGTERM ends the server when running "
         "answers have finished, a second one at once. docs/SERVER.md has the details.",
     .example = "stint serve models/novels-10m --port 8080 --slots 4",
-    .common = ST_CLI_COMMON_SESSION | ST_CLI_COMMON_DRAFTS | ST_CLI_COMMON_QUALITY |
-              ST_CLI_COMMON_SCHEDULE,
+    .common = ST_CLI_COMMON_SESSION | ST_CLI_COMMON_DRAFTS | ST_CLI_COMMON_NESTED |
+              ST_CLI_COMMON_QUALITY | ST_CLI_COMMON_SCHEDULE,
     .samples = ST_CLI_SAMPLES_AS_THE_MODEL,
     .options = rows,
     .options_bytes = sizeof(struct serve_options),

@@ -7,6 +7,7 @@
 #include "base/size.h"
 #include "chat/harmony.h"
 #include "kernels/blocks.h"
+#include "model/nested_from.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -208,6 +209,8 @@ stint_status stint_model_open(const char *path, const stint_model_options *optio
     if (status == STINT_OK) status = bind(m);
     if (status == STINT_OK) status = select_fast(options, m);
     if (status != STINT_OK) return finish_open(status, path, m, model);
+    status = options && options->nested ? st_nested_from_open(options->nested, m) : STINT_OK;
+    if (status != STINT_OK) return finish_open(status, NULL, m, model); // names its file itself
     if (!(options && options->no_tokenizer)) status = open_tokenizer(path, m);
     if (status == STINT_OK) status = adopt_tokenizer(m);
     if (status == STINT_OK) status = read_pooling(path, m);
@@ -278,6 +281,7 @@ void stint_model_close(stint_model *model) {
     if (!model) return;
     st_chat_close(model->chat);
     st_tokenizer_close(model->tokenizer);
+    st_nested_from_close(model);
     st_preset_weights_close(model->preset_weights);
     st_preset_int8_close(model->preset_int8);
     st_arena_close(&model->arena);

@@ -28,6 +28,7 @@ struct stint_model {
     struct st_weights_neurons neurons; // layers NULL: none
     bool fast; // steps multiply its quantized blocks in integers, prompts may be rounded
     struct st_nested_range nested;            // precisions of its nested weights
+    struct stint_model *nested_from;          // the package that lends them; or NULL: its own
     struct st_preset_weights *preset_weights; // ST_SOURCE_PRESET only
     struct st_preset_int8 *preset_int8;       // the same, where it computes in INT8
     uint64_t held_bytes; // memory that opening took, of a model whose weights are read on demand

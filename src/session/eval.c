@@ -115,7 +115,10 @@ static stint_status eval_batches(struct stint_session *s, const struct st_eval_r
 // they change. A package's that are read on demand are checked by their hashes.
 static stint_status check_files(const struct stint_session *s) {
     const struct st_checkpoint *c = &s->model->checkpoint;
-    return c->lazy && c->package ? STINT_OK : st_checkpoint_check(c);
+    if (c->lazy && c->package) return STINT_OK;
+    ST_TRY(st_checkpoint_check(c));
+    return s->model->nested_from ? st_checkpoint_check(&s->model->nested_from->checkpoint)
+                                 : STINT_OK;
 }
 
 stint_status st_session_eval(struct stint_session *s, const struct st_eval_request *e) {
@@ -125,7 +128,7 @@ stint_status st_session_eval(struct stint_session *s, const struct st_eval_reque
     size_t before = held->length;
     stint_status status = eval_batches(s, e);
     if (status == STINT_OK) status = check_files(s);
-    if (status == STINT_OK) s->newest_bits = s->model->int8.layers ? e->precision : 0;
+    if (status == STINT_OK) s->newest_bits = st_session_bits_of(s->model, e->precision);
     if (status != STINT_OK) st_sequence_truncate(held, before);
     if (s->source->end) s->source->end(s, status);
     return status;
@@ -239,7 +242,7 @@ stint_status st_session_step(struct stint_session *s, unsigned precision, const 
         }
         append(s, sequences + done, ids + done, m);
     }
-    s->newest_bits = s->model->int8.layers ? precision : 0;
+    s->newest_bits = st_session_bits_of(s->model, precision);
     return STINT_OK;
 }
 

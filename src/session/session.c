@@ -292,7 +292,7 @@ static stint_status open_in(const stint_model *model, const stint_session_option
                               s->bounded ? &s->bounded->columns : NULL));
     s->source = s->bounded ? &st_source_bounded : &st_source_mapped;
     st_op_table_fill(s);
-    s->newest_bits = model->int8.layers ? s->precision.prefill : 0;
+    s->newest_bits = st_session_bits_of(model, s->precision.prefill);
     char first[ST_NPU_NAME_BYTES];
     struct st_npu_options npu = {.memory = options->npu_memory};
     ST_TRY(st_npu_read_names(options->device, first, &npu));

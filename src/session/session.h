@@ -244,6 +244,11 @@ struct st_run {
     bool as_steps; // nested linears of prompts round as those of steps, for which this text stands
 };
 
+// As `newest_bits`: 0 where this precision is float.
+static inline unsigned st_session_bits_of(const struct stint_model *model, unsigned precision) {
+    return model->int8.layers || st_nested_has(&model->nested, precision) ? precision : 0;
+}
+
 // Of the session's first buffers and its own threads. `precision`: bits of the weights, 8 for INT8.
 static inline struct st_run st_session_run(struct stint_session *s, enum st_phase phase,
                                            unsigned precision, const struct st_batch *batch) {

@@ -15,6 +15,7 @@
 enum { CONTEXT = 400, N_PROMPT = 40, N_IDS = 40 };
 
 static stint_model *nested, *hybrid, *lazy; // novels-2; a delta net; the first one once more
+static stint_model *floats;                 // the checkpoint with the first one's nested weights
 
 static int open_models(void **state) {
     (void)state;
@@ -25,6 +26,9 @@ static int open_models(void **state) {
     nested = ts_package(ts_built("models/novels-2"), "nested", &o);
     snprintf(path, sizeof path, "%s/nested.stint", ts_temp_folder());
     if (stint_model_open(path, &on_demand, &lazy) != STINT_OK) fail_msg("%s", stint_error_text());
+    stint_model_options beside = {.size = sizeof beside, .nested = path};
+    if (stint_model_open(ts_built("models/novels-2"), &beside, &floats) != STINT_OK)
+        fail_msg("%s", stint_error_text());
     for (int i = 0; i < 128; i++) ids[i] = (int32_t)ts_random_below(48);
     o.ids = ids;
     o.n_ids = 128;
@@ -37,6 +41,7 @@ static int close_models(void **state) {
     stint_model_close(nested);
     stint_model_close(lazy);
     stint_model_close(hybrid);
+    stint_model_close(floats);
     return 0;
 }
 
@@ -137,6 +142,15 @@ static void recurrent_state_goes_back(void **state) {
 }
 
 // All weights, INT8 and nested ones, are read on demand or pinned, as the bound has room.
+static void a_package_drafts_for_its_checkpoint(void **state) {
+    (void)state;
+    const stint_sampling warm = {.size = sizeof warm, .temperature = 1.0f, .seed = 3};
+    const struct variant exact = {NULL, 0, 15, 4}, fewer = {"uniform:4", 0, 7, 3};
+    assert_true(compare(floats, &exact, NULL) > 0);
+    assert_true(compare(floats, &exact, &warm) > 0);
+    assert_true(compare(floats, &fewer, NULL) > 0);
+}
+
 static void memory_may_be_bounded(void **state) {
     (void)state;
     struct variant tight = {NULL, 0, 5, 2}, loose = {"uniform:4", 0, 15, 3};
@@ -191,6 +205,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_text_is_that_of_plain_decoding),
         cmocka_unit_test(recurrent_state_goes_back),
+        cmocka_unit_test(a_package_drafts_for_its_checkpoint),
         cmocka_unit_test(memory_may_be_bounded),
         cmocka_unit_test(precisions_must_be_there),
         cmocka_unit_test(what_was_picked_is_learned),

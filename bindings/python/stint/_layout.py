@@ -39,6 +39,7 @@ class ModelOptions(Sized):
         ("lazy", c_bool),
         ("nested_low", c_uint32),
         ("nested_high", c_uint32),
+        ("nested", c_char_p),
     ]
 
 

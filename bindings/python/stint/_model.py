@@ -27,11 +27,13 @@ class Model:
 
     @classmethod
     def open(cls, path: Path, *, exec: str = "default", tokenizer: bool = True,
-             lazy: bool = False, progress: Optional[Progress] = None) -> "Model":
-        """A Hugging Face folder, a .gguf file, or a package of prepare()."""
+             lazy: bool = False, nested: Optional[Path] = None,
+             progress: Optional[Progress] = None) -> "Model":
+        """A Hugging Face folder, a .gguf file, or a package of prepare(). nested: of a checkpoint,
+        a package made from it, whose nested weights run drafts and schedules."""
         return cls._open(lib.stint_model_open, c_string(path), progress,
                          exec=choice("STINT_EXEC_", exec), no_tokenizer=not tokenizer,
-                         lazy=lazy)
+                         lazy=lazy, nested=c_string(nested) if nested else None)
 
     @classmethod
     def open_preset(cls, name: str, *, exec: str = "default",

@@ -143,6 +143,10 @@ stint_status st_stored_open(struct stint_session *s, const struct st_npu_options
     if (s->bounded || !has_any(s)) return STINT_OK;
     ST_TRY(find_name(o, &name, &second));
     if (!name) return STINT_OK;
+    if (s->model->nested_from) { // a linear is stored on a device in one form
+        st_log(STINT_LOG_WARNING, "%s: the CPU computes a model with --nested", name);
+        return STINT_OK;
+    }
     const struct st_npu *npu = s->group.npu[second ? ST_NPU_SECOND : ST_NPU_DEVICE];
     s->stored.second = second;
     if (npu)

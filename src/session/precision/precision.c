@@ -6,15 +6,16 @@
 
 static stint_status check_bits(const struct stint_model *m, uint32_t bits) {
     if (st_nested_has(&m->nested, bits)) return STINT_OK;
-    if (bits == ST_PRECISION_INT8 && m->int8.layers) return STINT_OK;
+    if (bits == ST_PRECISION_INT8 && (m->int8.layers || m->nested.high)) return STINT_OK;
     if (!m->nested.high)
         return st_fail(STINT_E_UNSUPPORTED,
                        "precision %u: this model has no nested weights; make a package that has "
                        "them with 'stint prepare SRC -o OUT.stint --bits 2..4'",
                        bits);
-    return st_fail(STINT_E_ARG,
-                   "precision %u: this package has %u to %u bits, and 8 for its INT8 weights", bits,
-                   m->nested.low, m->nested.high);
+    return st_fail(
+        STINT_E_ARG,
+        "precision %u: this model has %u to %u bits, and 8 for its INT8 or float weights", bits,
+        m->nested.low, m->nested.high);
 }
 
 static stint_status check_signal(const stint_precision *p) {

@@ -101,7 +101,7 @@ stint_status stint_session_set_precision(stint_session *session, const stint_pre
     st_learned_close(session->learned);
     session->learned = NULL;
     session->precision = p;
-    session->newest_bits = session->model->int8.layers ? p.prefill : 0;
+    session->newest_bits = st_session_bits_of(session->model, p.prefill);
     return STINT_OK;
 }
 

@@ -8,7 +8,8 @@
 #include <string.h>
 
 void st_schedule_fingerprint(const struct stint_model *model, char text[ST_FINGERPRINT_BYTES]) {
-    const struct st_package *package = model->checkpoint.package;
+    const struct stint_model *owner = model->nested_from ? model->nested_from : model;
+    const struct st_package *package = owner->checkpoint.package;
     snprintf(text, ST_FINGERPRINT_BYTES, "%016llx",
              package ? (unsigned long long)st_package_hash(package) : 0ull);
 }
