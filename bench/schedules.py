@@ -138,7 +138,9 @@ def calibrate(runs, mixture, targets):
         name = "static" if kind == "none" else kind
         moving = [point for point in points if point["name"] != "pair"]
         found = [(f"{name}-{bits}", nearest(moving, bits)) for bits in targets]
-        good = [point for point in points if point["quality"] <= runs.options.epsilon]
+        # As `solve` has it: other prompts are to keep it, too.
+        good = [point for point in points
+                if point["quality"] + 1.64 * point["error"] <= runs.options.epsilon]
         if good:
             found.append((f"{name}-epsilon", min(good, key=lambda p: p["true_bits"])))
         for stem, point in found:

@@ -36,9 +36,17 @@ static stint_status try_pairs(struct st_points *s, stint_schedule_result *out) {
     }
     ST_TRY(st_points_try(s, false));
     out->quality = s->points[1].out.quality;
-    for (size_t i = 0; i < s->n; i++)
+    for (size_t i = 0; i < s->n; i++) {
+        const stint_schedule_point *tried = &s->points[i].out;
         assert_int_equal(st_point_is_good(s, &s->points[i]),
-                         s->points[i].out.quality <= s->run.epsilon);
+                         tried->quality + 1.64 * tried->error <= s->run.epsilon);
+    }
+    // Its mean alone would be within epsilon.
+    double epsilon = s->run.epsilon;
+    assert_true(s->points[3].out.error > 0.0);
+    s->run.epsilon = s->points[3].out.quality;
+    assert_false(st_point_is_good(s, &s->points[3]));
+    s->run.epsilon = epsilon;
     s->points[1].dropped = true;
     assert_false(st_point_is_good(s, &s->points[1]));
     // Tried later, it finds the same reference.
