@@ -372,8 +372,8 @@ typedef struct stint_session_options {
      * what followed the same words before, or a layer of the checkpoint predicts. Same text.
      * STINT_MAX_STEP_ROWS - 1 at most; default 0: none. Without effect if neurons are predicted. */
     uint32_t n_drafts;
-    /* Where nothing was like the text's end, steps with so many bits of the nested weights, or the
-     * next fewer that are below the text's precision, draft. Default 0: none do. */
+    /* Where nothing was like the text's end, steps of so many bits of the nested weights draft, or
+     * of fewer: those below the text's precision that measure faster. Default 0: none do. */
     uint32_t draft_bits;
     /* Under a memory bound, of a model with neurons, on a device with a processor of its own: the
      * share of the hot clusters that it computes while the CPU computes other neurons, up to 1. 0,

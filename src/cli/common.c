@@ -176,8 +176,8 @@ const struct st_cli_option st_cli_common_rows[] = {
      .preset = "auto",
      .max = 7,
      .help = "of --drafts: where nothing was like the text's end, draft with so many bits of a "
-             "package's nested weights, or the next fewer that are below the text's precision; 0: "
-             "do not; auto: 4, with --memory 0",
+             "package's nested weights, or the next fewer where that measures faster, below the "
+             "text's precision; 0: do not; auto: 4, with --memory 0",
      .offset = offsetof(struct st_cli_common, draft_bits)},
     {.name = "quality",
      .often = true,

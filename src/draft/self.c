@@ -47,13 +47,16 @@ void st_self_draft_observe(struct st_self_draft *d, float margin, bool right) {
     d->right[c] /= 2.0f;
 }
 
+static float tries_of(const struct st_self_draft *d) {
+    float tried = 0.0f;
+    for (int c = 0; c < ST_SELF_CLASSES; c++) tried += d->tried[c];
+    return tried;
+}
+
 // Of a token whose margin is not known yet.
 static double mean_chance(const struct st_self_draft *d) {
-    double right = (double)PRIOR_RIGHT, tried = (double)PRIOR_TRIES;
-    for (int c = 0; c < ST_SELF_CLASSES; c++) {
-        right += (double)d->right[c];
-        tried += (double)d->tried[c];
-    }
+    double right = (double)PRIOR_RIGHT, tried = (double)(PRIOR_TRIES + tries_of(d));
+    for (int c = 0; c < ST_SELF_CLASSES; c++) right += (double)d->right[c];
     return right / tried;
 }
 
@@ -116,6 +119,18 @@ struct st_self_plan st_self_draft_plan(const struct st_self_draft *d,
         if (tokens / seconds > best) best = plan.rate = tokens / seconds;
     }
     return plan;
+}
+
+size_t st_self_draft_select(const struct st_self_draft drafts[ST_SELF_WAYS],
+                            const struct st_self_plan plans[ST_SELF_WAYS], uint32_t turn) {
+    enum { OFTEN = 16, SELDOM = 128 }; // turns from one trial to the next
+    const float enough = 48.0f;        // tries
+    if (!drafts[1].bits) return 0;
+    bool unknown = tries_of(&drafts[1]) < enough;
+    size_t best = !unknown && plans[1].rate > plans[0].rate;
+    uint32_t every = unknown ? OFTEN : SELDOM;
+    size_t other = 1 - best;
+    return turn % every == every - 1 && plans[other].rate > 0.0 ? other : best;
 }
 
 bool st_self_draft_goes_on(const struct st_self_draft *d, const struct st_draft_costs *costs,

@@ -12,6 +12,7 @@
 enum {
     ST_SELF_CLASSES = 6, // of margins
     ST_SELF_AHEAD = 64,  // in place of bits: the checkpoint's own layer drafts (session/ahead.h)
+    ST_SELF_WAYS = 2,    // precisions that are compared: the highest allowed, the next fewer bits
 };
 
 // Of one session. Zero-initialise.
@@ -50,6 +51,11 @@ struct st_self_plan {
 struct st_self_plan st_self_draft_plan(const struct st_self_draft *draft,
                                        const struct st_draft_costs *costs,
                                        const struct st_self_case *about);
+// Which of two ways drafts next: the one that expects more tokens a second; now and then the other
+// one, often while little is known of the second. Its `bits` are 0 where there is none. turn: steps
+// that drafted before.
+size_t st_self_draft_select(const struct st_self_draft drafts[ST_SELF_WAYS],
+                            const struct st_self_plan plans[ST_SELF_WAYS], uint32_t turn);
 // Whether a text should draft another token beside n_texts - 1 other ones, where `rate` is expected
 // and all tokens that it has drafted are right with probability `chance`; up to the plan's `max`.
 bool st_self_draft_goes_on(const struct st_self_draft *draft, const struct st_draft_costs *costs,

@@ -184,7 +184,9 @@ struct stint_session {
     struct st_draft *drafts;    // [n_sequences], where n_drafts is not 0
     uint32_t draft_bits;        // most bits of steps that draft; 0: none do
     struct st_draft_costs draft_costs;
-    struct st_self_draft self_draft;
+    struct st_self_draft self_drafts[ST_SELF_WAYS];
+    uint32_t self_way;  // of them, the one that drafted last
+    uint32_t self_turn; // steps that drafted
     struct st_ahead ahead;
     unsigned newest_bits;   // of the weights that gave the newest logits; 0: float
     st_observe_fn *observe; // or NULL

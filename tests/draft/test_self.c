@@ -137,6 +137,30 @@ static void it_goes_on_while_the_next_draft_pays(void **state) {
     assert_false(st_self_draft_goes_on(&d, &costs, 0.9 * most, 0.8 * chance, 1));
 }
 
+// Of two precisions the faster one drafts, and the other one now and then.
+static void the_faster_way_drafts(void **state) {
+    (void)state;
+    struct st_self_draft drafts[ST_SELF_WAYS] = {{.bits = 4}, {.bits = 0}};
+    struct st_self_plan plans[ST_SELF_WAYS] = {{.rate = 2.0}, {.rate = 3.0}};
+    size_t n[ST_SELF_WAYS] = {0};
+    for (uint32_t turn = 0; turn < 256; turn++)
+        assert_int_equal(st_self_draft_select(drafts, plans, turn), 0); // there is no other one
+    drafts[1].bits = 3;
+    for (uint32_t turn = 0; turn < 256; turn++) n[st_self_draft_select(drafts, plans, turn)]++;
+    assert_int_equal(n[1], 16); // not known yet: trials alone
+    for (int i = 0; i < 60; i++) st_self_draft_observe(&drafts[1], 3.0f, true);
+    n[0] = n[1] = 0;
+    for (uint32_t turn = 0; turn < 256; turn++) n[st_self_draft_select(drafts, plans, turn)]++;
+    assert_int_equal(n[1], 254);
+    plans[1].rate = 1.0;
+    n[0] = n[1] = 0;
+    for (uint32_t turn = 0; turn < 256; turn++) n[st_self_draft_select(drafts, plans, turn)]++;
+    assert_int_equal(n[0], 254);
+    plans[1].rate = 0.0; // would not pay: not even tried
+    for (uint32_t turn = 0; turn < 256; turn++)
+        assert_int_equal(st_self_draft_select(drafts, plans, turn), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_pays_is_done),
@@ -145,6 +169,7 @@ int main(void) {
         cmocka_unit_test(margins_are_learned_apart),
         cmocka_unit_test(it_goes_on_while_the_next_draft_pays),
         cmocka_unit_test(another_target_is_not_drafted_for),
+        cmocka_unit_test(the_faster_way_drafts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -190,14 +190,14 @@ static void what_was_picked_is_learned(void **state) {
     const float margins[] = {0.2f, 1.5f, 8.0f};
     memcpy(rows.margins + 5, margins, sizeof margins);
     double before[3];
-    for (int i = 0; i < 3; i++) before[i] = st_self_draft_chance(&s->self_draft, margins[i]);
+    for (int i = 0; i < 3; i++) before[i] = st_self_draft_chance(&s->self_drafts[0], margins[i]);
     st_self_drafts_learn(s, &rows);
-    assert_true(st_self_draft_chance(&s->self_draft, margins[0]) > before[0]);
-    assert_true(st_self_draft_chance(&s->self_draft, margins[1]) < before[1]);
-    assert_true(st_self_draft_chance(&s->self_draft, margins[2]) == before[2]);
+    assert_true(st_self_draft_chance(&s->self_drafts[0], margins[0]) > before[0]);
+    assert_true(st_self_draft_chance(&s->self_drafts[0], margins[1]) < before[1]);
+    assert_true(st_self_draft_chance(&s->self_drafts[0], margins[2]) == before[2]);
     rows.texts[1].n_taken = 3; // all were right
     st_self_drafts_learn(s, &rows);
-    assert_true(st_self_draft_chance(&s->self_draft, margins[2]) > before[2]);
+    assert_true(st_self_draft_chance(&s->self_drafts[0], margins[2]) > before[2]);
     stint_session_close(s);
 }
 
