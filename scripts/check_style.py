@@ -61,6 +61,7 @@ COVERED = {
     "src/session/weights/hybrid_block.c": "tests/session/test_hybrid.c",
     "src/session/weights/hybrid_segment.c": "tests/session/test_hybrid.c",
     "src/session/weights/hybrid_plan.c": "tests/session/test_hybrid.c",
+    "src/session/weights/hybrid_share.c": "tests/session/test_hybrid.c",
     "src/neuron/slices.c": "tests/session/test_bounded.c",
     "src/neuron/sparse.c": "tests/session/test_predict.c",
     "src/prepare/adam.c": "tests/prepare/test_predictor.c",

@@ -81,11 +81,11 @@ void st_hybrid_close(struct st_bounded *bounded);
 
 // hybrid_plan.c: measures the rates. Uses the block and the predictor's scratch.
 stint_status st_hybrid_measure(struct st_bounded *bounded, struct st_pool *pool);
-// Of `dense` clusters of a block in which `neurons` are computed: those that the device computes
-// while the host computes the others.
+
+// hybrid_share.c: of `dense` clusters of a block in which `neurons` are computed, those that the
+// device computes while the host computes the others.
 uint32_t st_hybrid_clusters(const struct st_hybrid_rates *rates, double neurons, uint32_t dense,
                             uint32_t cluster_neurons);
-
 // The end of the device's clusters among those that are hot for batches of 1 << b rows; share: as
 // in struct st_hybrid_options.
 uint32_t st_hybrid_share(const struct st_neurons *neurons, const struct st_hybrid_rates *rates,
