@@ -22,9 +22,9 @@ size_t st_rows_group(const struct stint_session *s, const unsigned *bits, uint64
 // What session, context, answer and precision allow.
 static size_t max_drafts(const struct stint_session *s, const struct st_rows_text *text) {
     const struct st_generator *g = text->generator;
-    size_t max = st_min(s->n_drafts, s->n_context - s->sequences[text->sequence].length - 1);
+    size_t max = st_min(s->drafting.n, s->n_context - s->sequences[text->sequence].length - 1);
     if (g->options.max_tokens > 0) max = st_min(max, g->options.max_tokens - g->n_generated - 1);
-    size_t n = 0, step = g->n_generated; // of the first draft
+    size_t n = 0, step = g->n_generated;                        // of the first draft
     if (text->precision->signal != STINT_SIGNAL_NONE) return 0; // what it will need is not known
     unsigned bits = st_precision_at(text->precision, step - 1, 0.0f);
     while (n < max && st_precision_at(text->precision, step + n, 0.0f) == bits) n++;
@@ -34,7 +34,7 @@ static size_t max_drafts(const struct stint_session *s, const struct st_rows_tex
 static void propose(struct stint_session *s, const struct st_rows_text *text,
                     struct st_proposal *p) {
     struct st_sequence *held = &s->sequences[text->sequence];
-    struct st_draft *draft = &s->drafts[text->sequence];
+    struct st_draft *draft = &s->drafting.texts[text->sequence];
     held->history[held->length] = text->newest; // where the step puts it
     st_draft_follow(draft, held->history, held->length + 1, text->generator->n_generated);
     p->max = max_drafts(s, text);
@@ -61,7 +61,7 @@ static void select_drafts(const struct stint_session *s, const struct st_rows *r
         chances[n] = p->chances[p->n_selected++];
         order[n++] = p;
     }
-    size_t selected = st_draft_select(&s->draft_costs, rows->bits, rows->n_texts, chances, n);
+    size_t selected = st_draft_select(&s->drafting.costs, rows->bits, rows->n_texts, chances, n);
     while (n > selected) order[--n]->n_selected--;
 }
 
@@ -83,9 +83,9 @@ stint_status st_rows_draft(struct stint_session *s, struct st_rows *rows, float 
     for (size_t i = 0; i < rows->n_texts; i++) {
         proposals[i].n = proposals[i].n_selected = 0;
         rows->texts[i].self = false;
-        if (s->n_drafts) propose(s, &rows->texts[i], &proposals[i]);
+        if (s->drafting.n) propose(s, &rows->texts[i], &proposals[i]);
     }
-    if (s->n_drafts) {
+    if (s->drafting.n) {
         select_drafts(s, rows, proposals);
         ST_TRY(st_self_drafts_add(s, rows, proposals, logits));
     }
@@ -115,13 +115,13 @@ bool st_rows_take(struct stint_session *s, struct st_rows *rows, size_t text, in
 void st_rows_end(struct stint_session *s, const struct st_rows *rows) {
     size_t n_tokens = rows->n_texts;
     for (size_t i = 0; i < rows->n_texts; i++) n_tokens += rows->texts[i].n_taken;
-    if (!s->n_drafts) return;
+    if (!s->drafting.n) return;
     const struct st_draft_step step = {.bits = rows->bits,
                                        .n_texts = rows->n_texts,
                                        .n_rows = rows->n,
                                        .n_tokens = n_tokens,
                                        .seconds = rows->seconds,
                                        .drafting = rows->drafting};
-    st_draft_measure(&s->draft_costs, &step);
+    st_draft_measure(&s->drafting.costs, &step);
     st_self_drafts_learn(s, rows);
 }

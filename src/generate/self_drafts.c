@@ -7,18 +7,18 @@
 static unsigned kept_below(const struct stint_session *s, unsigned most, unsigned bits) {
     unsigned drafts = st_precision_below(s->model, most, bits);
     bool kept = !s->bounded || s->bounded->pins.precisions >> drafts & 1;
-    return s->n_drafts && drafts && kept ? drafts : 0;
+    return s->drafting.n && drafts && kept ? drafts : 0;
 }
 
 unsigned st_self_drafts_bits(const struct stint_session *s, unsigned bits) {
-    return kept_below(s, s->draft_bits, bits);
+    return kept_below(s, s->drafting.bits, bits);
 }
 
 // What steps of this precision may be drafted with, the second by fewer bits than the first.
 static void set_ways(struct stint_session *s, unsigned target, unsigned bits) {
-    unsigned fewer = s->ahead.on ? 0 : kept_below(s, s->draft_bits, bits);
-    st_self_draft_at(&s->self_drafts[0], bits, target);
-    st_self_draft_at(&s->self_drafts[1], fewer, target);
+    unsigned fewer = s->ahead.on ? 0 : kept_below(s, s->drafting.bits, bits);
+    st_self_draft_at(&s->drafting.selfs[0], bits, target);
+    st_self_draft_at(&s->drafting.selfs[1], fewer, target);
 }
 
 // The texts that draft, in a step of their own.
@@ -35,11 +35,11 @@ struct chain {
 static void select_way(struct stint_session *s, const struct st_self_case *about, struct chain *c) {
     struct st_self_plan plans[ST_SELF_WAYS];
     for (size_t i = 0; i < ST_SELF_WAYS; i++)
-        plans[i] = st_self_draft_plan(&s->self_drafts[i], &s->draft_costs, about);
-    s->self_way = (uint32_t)st_self_draft_select(s->self_drafts, plans, s->self_turn);
-    c->draft = &s->self_drafts[s->self_way];
-    c->plan = plans[s->self_way];
-    if (s->draft_costs.always) c->plan.max = about->max;
+        plans[i] = st_self_draft_plan(&s->drafting.selfs[i], &s->drafting.costs, about);
+    s->drafting.way = (uint32_t)st_self_draft_select(s->drafting.selfs, plans, s->drafting.turn);
+    c->draft = &s->drafting.selfs[s->drafting.way];
+    c->plan = plans[s->drafting.way];
+    if (s->drafting.costs.always) c->plan.max = about->max;
 }
 
 static void begin(struct stint_session *s, struct st_rows *rows, struct st_proposal *proposals,
@@ -64,11 +64,11 @@ static void begin(struct stint_session *s, struct st_rows *rows, struct st_propo
     }
     about.max = st_min(about.max, c->room / c->n);
     select_way(s, &about, c);
-    if (c->plan.rate > 0.0 || s->draft_costs.always) {
-        s->self_turn++;
+    if (c->plan.rate > 0.0 || s->drafting.costs.always) {
+        s->drafting.turn++;
         return;
     }
-    for (size_t i = 0; i < ST_SELF_WAYS; i++) st_self_draft_idle(&s->self_drafts[i]);
+    for (size_t i = 0; i < ST_SELF_WAYS; i++) st_self_draft_idle(&s->drafting.selfs[i]);
     c->n = 0;
 }
 
@@ -85,7 +85,7 @@ static bool take(struct stint_session *s, const struct st_rows *rows, const stru
     p->chances[n] = (n ? p->chances[n - 1] : 1.0) * st_self_draft_chance(c->draft, p->margins[n]);
     text->self = true;
     return p->n_selected < st_min(p->max, c->plan.max) && !st_model_stops(s->model, p->ids[n]) &&
-           st_self_draft_goes_on(c->draft, &s->draft_costs, c->plan.rate, p->chances[n], c->n);
+           st_self_draft_goes_on(c->draft, &s->drafting.costs, c->plan.rate, p->chances[n], c->n);
 }
 
 // One step; the texts that go on stay.
@@ -104,7 +104,7 @@ static stint_status step(struct stint_session *s, struct st_rows *rows, struct c
     else
         ST_TRY(st_session_step(s, c->draft->bits, sequences, ids, c->n, c->logits));
     double seconds = (double)(st_now_ns() - begun) * 1e-9;
-    rows->drafting += st_self_draft_measure(c->draft, &s->draft_costs, c->n, seconds);
+    rows->drafting += st_self_draft_measure(c->draft, &s->drafting.costs, c->n, seconds);
     c->room -= c->n;
     size_t n = 0;
     for (size_t i = 0; i < c->n; i++) {
@@ -138,7 +138,7 @@ void st_self_drafts_learn(struct stint_session *s, const struct st_rows *rows) {
         const struct st_rows_text *t = &rows->texts[i];
         size_t seen = t->self ? st_min(t->n - 1, t->n_taken + 1) : 0; // what follows is unknown
         for (size_t k = 0; k < seen; k++)
-            st_self_draft_observe(&s->self_drafts[s->self_way], rows->margins[t->first + 1 + k],
-                                  k < t->n_taken);
+            st_self_draft_observe(&s->drafting.selfs[s->drafting.way],
+                                  rows->margins[t->first + 1 + k], k < t->n_taken);
     }
 }

@@ -9,7 +9,7 @@
 
 bool st_ahead_applies(const struct stint_session *s) {
     const struct stint_model *m = s->model;
-    return s->n_drafts && m->weights.ahead.join.data && !m->checkpoint.lazy && !s->split.on &&
+    return s->drafting.n && m->weights.ahead.join.data && !m->checkpoint.lazy && !s->split.on &&
            !s->kv.layerwise && st_key_bias_dims(m, s->kv.type) == 0;
 }
 

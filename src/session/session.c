@@ -49,12 +49,12 @@ static void lay_out_sequences(struct stint_session *s, struct st_arena *a) {
         int32_t *history = ST_TAKE(a, int32_t, s->n_context);
         if (s->sequences) s->sequences[i].history = history;
     }
-    if (!s->n_drafts) return;
-    s->drafts = ST_TAKE(a, struct st_draft, s->n_sequences);
+    if (!s->drafting.n) return;
+    s->drafting.texts = ST_TAKE(a, struct st_draft, s->n_sequences);
     for (uint32_t i = 0; i < s->n_sequences; i++) {
         struct st_draft draft = {0};
         st_draft_lay_out(&draft, s->n_context, a);
-        if (s->drafts) s->drafts[i] = draft;
+        if (s->drafting.texts) s->drafting.texts[i] = draft;
     }
 }
 
@@ -159,13 +159,13 @@ static stint_status apply_options(const struct stint_model *model,
     s->n_sequences = st_max(1, o.n_sequences);
     s->n_context = o.n_context ? o.n_context : st_min(context, 4096);
     s->chunk_len = st_min(o.chunk_len ? o.chunk_len : 256, s->n_context);
-    s->n_drafts = (uint32_t)st_min(o.n_drafts, s->chunk_len - 1);
-    if (s->n_drafts && model->neurons.layers && model->checkpoint.lazy) {
+    s->drafting.n = (uint32_t)st_min(o.n_drafts, s->chunk_len - 1);
+    if (s->drafting.n && model->neurons.layers && model->checkpoint.lazy) {
         st_log(STINT_LOG_WARNING, "drafts are off: the neurons that a memory-bounded step predicts "
                                   "depend on its rows");
-        s->n_drafts = 0;
+        s->drafting.n = 0;
     }
-    s->draft_bits = s->n_drafts ? o.draft_bits : 0;
+    s->drafting.bits = s->drafting.n ? o.draft_bits : 0;
     s->tune_chunk = tune && model->int8.layers;
     s->kernels = select_kernels();
     s->kernels.pairs = select_pairs(s);
@@ -241,7 +241,7 @@ static stint_status open_bounded(const stint_model *model, const stint_session_o
                                    .n_threads = s->group.n_threads,
                                    .leave_out = options->leave_out,
                                    .needs = st_schedule_needs(model, &s->precision, s->learned)};
-    st_precision_needs_of_drafts(model, &s->precision, s->draft_bits, &o.needs);
+    st_precision_needs_of_drafts(model, &s->precision, s->drafting.bits, &o.needs);
     return st_bounded_open(model, &o, &s->bounded);
 }
 

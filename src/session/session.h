@@ -146,6 +146,17 @@ struct st_linear_input {
 // quantization that are only compared.
 typedef const float *st_observe_fn(void *context, const struct st_linear_input *input);
 
+// What a session knows about its drafts.
+struct st_drafting {
+    uint32_t n;             // most tokens drafted for a sequence and step
+    uint32_t bits;          // most bits of steps that draft; 0: none do
+    struct st_draft *texts; // [n_sequences], where n is not 0
+    struct st_draft_costs costs;
+    struct st_self_draft selfs[ST_SELF_WAYS];
+    uint32_t way;  // of these, the one that drafted last
+    uint32_t turn; // steps that drafted
+};
+
 struct st_op;
 struct st_pooled;
 struct st_bounded;
@@ -180,13 +191,7 @@ struct stint_session {
     size_t begun; // length before that prompt
     stint_precision precision;
     struct st_learned *learned; // chooses `precision` after each prompt; or NULL
-    uint32_t n_drafts;          // most tokens drafted for a sequence and step
-    struct st_draft *drafts;    // [n_sequences], where n_drafts is not 0
-    uint32_t draft_bits;        // most bits of steps that draft; 0: none do
-    struct st_draft_costs draft_costs;
-    struct st_self_draft self_drafts[ST_SELF_WAYS];
-    uint32_t self_way;  // of them, the one that drafted last
-    uint32_t self_turn; // steps that drafted
+    struct st_drafting drafting;
     struct st_ahead ahead;
     unsigned newest_bits;   // of the weights that gave the newest logits; 0: float
     st_observe_fn *observe; // or NULL
@@ -263,7 +268,7 @@ static inline struct st_run st_session_run(struct stint_session *s, enum st_phas
 }
 // Rows of session->logits: most that are picked from at once.
 static inline size_t st_session_logits_rows(const struct stint_session *s) {
-    return st_min(STINT_MAX_STEP_ROWS, (size_t)s->n_sequences * (1 + s->n_drafts));
+    return st_min(STINT_MAX_STEP_ROWS, (size_t)s->n_sequences * (1 + s->drafting.n));
 }
 // Most rows of a step: the session's sequences with their drafts, or a short text. What only steps
 // need has room for so many, so that a session of few sequences takes no more memory than it uses.

@@ -54,7 +54,7 @@ static stint_session *open_session(const stint_model *m, uint32_t n, uint32_t n_
                                .n_sequences = n,
                                .n_drafts = n_drafts};
     if (stint_session_open(m, &o, &s) != STINT_OK) fail_msg("%s", stint_error_text());
-    s->draft_costs.always = true;
+    s->drafting.costs.always = true;
     return s;
 }
 

@@ -87,7 +87,7 @@ static struct counts count(const stint_sampling *sampling, uint32_t n_drafts) {
                                .draft_bits = n_drafts ? 3 : 0};
     assert_non_null(c.of = calloc(model->config.vocab, sizeof *c.of));
     if (stint_session_open(model, &o, &s) != STINT_OK) fail_msg("%s", stint_error_text());
-    s->draft_costs.always = n_drafts > 0;
+    s->drafting.costs.always = n_drafts > 0;
     sample(s, sampling, &c);
     stint_session_close(s);
     return c;

@@ -28,7 +28,7 @@ static stint_session *open_session(const stint_model *m, uint32_t n_drafts, cons
                                .n_sequences = 2,
                                .n_drafts = n_drafts};
     if (stint_session_open(m, &o, &s) != STINT_OK) fail_msg("%s", stint_error_text());
-    s->draft_costs.always = true;
+    s->drafting.costs.always = true;
     return s;
 }
 
@@ -322,8 +322,8 @@ static double chi_square(const struct cells *c) {
 }
 
 // Adds how many samples took a draft, and how many cells were compared.
-static void compare_distributions(struct experiment *e, stint_sampling sampling,
-                                  size_t *n_drafted, size_t *n_cells) {
+static void compare_distributions(struct experiment *e, stint_sampling sampling, size_t *n_drafted,
+                                  size_t *n_cells) {
     static struct cells cells;
     int32_t ids[CONTEXT];
     uint64_t seed = ts_random();

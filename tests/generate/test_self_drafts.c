@@ -93,7 +93,7 @@ static void answer(const stint_model *m, const struct variant *v, const stint_sa
                    struct answer *a) {
     stint_session *s = open_session(m, v, v->memory);
     if (!s) fail_msg("%s", stint_error_text());
-    s->draft_costs.always = true;
+    s->drafting.costs.always = true;
     generate(s, sampling, a);
     stint_session_close(s);
 }
@@ -190,14 +190,14 @@ static void what_was_picked_is_learned(void **state) {
     const float margins[] = {0.2f, 1.5f, 8.0f};
     memcpy(rows.margins + 5, margins, sizeof margins);
     double before[3];
-    for (int i = 0; i < 3; i++) before[i] = st_self_draft_chance(&s->self_drafts[0], margins[i]);
+    for (int i = 0; i < 3; i++) before[i] = st_self_draft_chance(&s->drafting.selfs[0], margins[i]);
     st_self_drafts_learn(s, &rows);
-    assert_true(st_self_draft_chance(&s->self_drafts[0], margins[0]) > before[0]);
-    assert_true(st_self_draft_chance(&s->self_drafts[0], margins[1]) < before[1]);
-    assert_true(st_self_draft_chance(&s->self_drafts[0], margins[2]) == before[2]);
+    assert_true(st_self_draft_chance(&s->drafting.selfs[0], margins[0]) > before[0]);
+    assert_true(st_self_draft_chance(&s->drafting.selfs[0], margins[1]) < before[1]);
+    assert_true(st_self_draft_chance(&s->drafting.selfs[0], margins[2]) == before[2]);
     rows.texts[1].n_taken = 3; // all were right
     st_self_drafts_learn(s, &rows);
-    assert_true(st_self_draft_chance(&s->self_drafts[0], margins[2]) > before[2]);
+    assert_true(st_self_draft_chance(&s->drafting.selfs[0], margins[2]) > before[2]);
     stint_session_close(s);
 }
 

@@ -145,7 +145,7 @@ static void answer(const struct combination *c, size_t first, struct answer *ans
     stint_session_options o = session_of(c);
     if (st_slots_open(model, &o, &slots) != STINT_OK)
         fail_msg("%s: %s", c->schedule, stint_error_text());
-    slots.session->draft_costs.always = true;
+    slots.session->drafting.costs.always = true;
     for (uint32_t i = 0; i < c->n_texts; i++) {
         memset(&answers[i], 0, sizeof answers[i]);
         begin(&slots, model, i, first + i, &answers[i]);

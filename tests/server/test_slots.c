@@ -106,7 +106,7 @@ static void answer_all(const stint_model *model, uint32_t n_drafts,
                                .n_drafts = n_drafts,
                                .draft_bits = 3};
     assert_int_equal(st_slots_open(model, &o, &slots), STINT_OK);
-    slots.session->draft_costs.always = true;
+    slots.session->drafting.costs.always = true;
     memset(answers, 0, N_ANSWERS * sizeof *answers);
     for (uint32_t i = 0; i < N_ANSWERS; i++) {
         struct st_scheduler_request r = requests[i];

@@ -149,7 +149,7 @@ static void generate(const stint_model *m, uint32_t n_drafts, const stint_sampli
         .size = sizeof g, .sampling = sampling, .n_tokens = N_IDS, .ignore_eos = true};
     memset(a, 0, sizeof *a);
     a->result.size = sizeof a->result;
-    s->draft_costs.always = true;
+    s->drafting.costs.always = true;
     ok(stint_generate(s, tokens, 30, &g, a->ids, N_IDS, &a->result));
     stint_session_close(s);
 }
