@@ -119,7 +119,9 @@ void st_draft_measure(struct st_draft_costs *c, const struct st_draft_step *step
     if (step->bits != c->bits)
         *c = (struct st_draft_costs){.always = c->always, .total = c->total, .gain = c->gain};
     c->bits = step->bits;
-    double expected = c->plain[1] > 0.0 ? st_draft_cost(c, step->n_rows) : 0.0;
+    // Of more rows than ever nothing is expected: slower may be what they cost.
+    bool known = c->plain[1] > 0.0 && step->n_rows <= c->longest;
+    double expected = known ? st_draft_cost(c, step->n_rows) : 0.0;
     double seconds = st_draft_undisturbed(step->seconds, expected) + step->drafting;
     c->total += seconds;
     if (step->n_rows > c->longest) c->longest = step->n_rows;

@@ -12,10 +12,9 @@ static stint_status check_bits(const struct stint_model *m, uint32_t bits) {
                        "precision %u: this model has no nested weights; make a package that has "
                        "them with 'stint prepare SRC -o OUT.stint --bits 2..4'",
                        bits);
-    return st_fail(
-        STINT_E_ARG,
-        "precision %u: this model has %u to %u bits, and 8 for its INT8 or float weights", bits,
-        m->nested.low, m->nested.high);
+    return st_fail(STINT_E_ARG, "precision %u: this package has %u to %u bits, and 8 for %s", bits,
+                   m->nested.low, m->nested.high,
+                   m->int8.layers ? "its INT8 weights" : "the checkpoint's floats");
 }
 
 static stint_status check_signal(const stint_precision *p) {
