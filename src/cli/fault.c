@@ -22,7 +22,10 @@ static void print(const char *text) {
     (void)n; // there is nobody to tell
 }
 
+// Several threads may meet the same fault at once: the first one tells of it.
 void st_cli_fault_end(void) {
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    while (atomic_flag_test_and_set(&told)) pause();
     const char *const parts[] = {"stint: ", fault_command,     ": ", fault_model,
                                  ": ",      st_cli_fault_text, "\n"};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) print(parts[i]);
