@@ -28,6 +28,7 @@ stint_model *st_cli_open_reference(const struct st_cli_command *command,
     }
     other.model = path;
     other.exec = STINT_EXEC_DEFAULT;
+    other.nested = NULL; // is of the model that is compared
     stint_model *model = st_cli_open_exact(command, &other);
     free(path);
     return model;

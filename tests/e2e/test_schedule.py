@@ -42,6 +42,21 @@ class Schedules(unittest.TestCase):
         for piece in pieces:
             self.assertIn(piece, done.stderr)
 
+    def test_a_checkpoint_runs_with_its_packages_bits(self):
+        options = ["-p", PROMPT, "-n", "24", "--ignore-eos", "--temp", "0"]
+        plain = stint_json("run", MODEL, *options, "--drafts", "0")
+        drafted = stint_json("run", MODEL, *options, "--nested", self.package)
+        self.assertEqual(drafted["text"], plain["text"])
+        fewer = stint_json("run", MODEL, *options, "--nested", self.package, "--schedule",
+                           "uniform:3")
+        self.assertEqual(fewer["average_bits"], 3)
+        # The reference is the package alone, which would refuse --nested.
+        compared = stint_json("eval", MODEL, "--nested", self.package, "-t", "agreement",
+                              "--reference", self.package, "-d", self.text, "--limit", "1")
+        self.assertEqual(compared["items"], 1)
+        self.assert_refused(stint("run", self.package, "-p", "x", "--nested", self.package),
+                            "nested weights of its own")
+
     def test_solve_finds_what_run_follows(self):
         out = self.folder / "fast.json"
         found = self.schedule("solve", "-d", self.prompts, "-m", "agreement", "--epsilon", "0.6",
