@@ -2,15 +2,17 @@
 // stint eval: measures the quality of a model, or its distance from another one.
 #include "cli/commands.h"
 #include "cli/common.h"
+#include "cli/eval_report.h"
 #include "cli/file.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/reference.h"
+#include "cli/words.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { TEXT_MAX_BYTES = 64 << 20 };
@@ -26,13 +28,22 @@ static const struct st_cli_option rows[] = {
      .letter = 't',
      .kind = ST_CLI_TEXT,
      .value = "NAME",
-     .help = "ppl, agreement, lambada, hellaswag, winogrande, openbookqa, mmlu or generate",
+     .help = "ppl, agreement, lambada, hellaswag, winogrande, openbookqa, mmlu or generate; "
+             "several with commas: a table",
+     .offset = offsetof(struct eval_options, task)},
+    {.name = "tasks",
+     .kind = ST_CLI_TEXT,
+     .value = "NAME,NAME...",
+     .help = "the same as --task",
      .offset = offsetof(struct eval_options, task)},
     {.name = "data",
      .letter = 'd',
      .kind = ST_CLI_TEXT,
      .value = "FILE",
-     .help = "the text, or the file of the data set (for mmlu also the folder of its subjects)",
+     .help =
+         "the text, or the file of the data set (for mmlu also the folder of its subjects); for "
+         "several tasks a file each, with commas, or a folder that holds lambada/, "
+         "hellaswag/, ...",
      .offset = offsetof(struct eval_options, data)},
     {.name = "reference",
      .kind = ST_CLI_TEXT,
@@ -92,6 +103,7 @@ static const struct st_cli_option rows[] = {
 struct watcher {
     struct st_cli_progress progress;
     struct st_cli_writer *writer; // NULL: items are not written
+    const char *task;             // NULL: the only one
     bool failed, live;
     double shown;
 };
@@ -107,7 +119,8 @@ static void show_running(void *context, const stint_eval_result *result) {
     double now = st_cli_seconds();
     if (!w->live || now - w->shown < 0.2) return;
     w->shown = now;
-    fprintf(stderr, "\r%llu items", (unsigned long long)result->items);
+    fprintf(stderr, "\r%s%s%llu items", w->task != NULL ? w->task : "", w->task != NULL ? ": " : "",
+            (unsigned long long)result->items);
     for (size_t i = 0; i < STINT_EVAL_METRICS && result->metrics[i].name != NULL; i++)
         fprintf(stderr, ", %s %.4g +- %.2g", result->metrics[i].name, result->metrics[i].value,
                 result->metrics[i].error);
@@ -115,36 +128,10 @@ static void show_running(void *context, const stint_eval_result *result) {
     fflush(stderr);
 }
 
-static json_t *describe_choices(const stint_eval_item *item) {
-    json_t *scores = json_array(), *lengths = json_array();
-    for (uint32_t i = 0; i < item->n_choices; i++) {
-        json_array_append_new(scores, json_real(item->log_likelihood[i]));
-        json_array_append_new(lengths, json_integer(item->lengths[i]));
-    }
-    return json_pack("{s:I, s:o, s:o, s:I, s:b}", "item", (json_int_t)item->index, "log_likelihood",
-                     scores, "characters", lengths, "answer", (json_int_t)item->answer, "greedy",
-                     item->greedy);
-}
-
-static json_t *describe_window(const stint_eval_item *item) {
-    json_t *object = json_pack("{s:I, s:I}", "item", (json_int_t)item->index, "tokens",
-                               (json_int_t)item->tokens);
-    for (size_t i = 0; i < STINT_EVAL_METRICS && item->metrics[i].name != NULL; i++)
-        json_object_set_new(object, item->metrics[i].name, json_real(item->metrics[i].value));
-    return object;
-}
-
-static json_t *describe_item(const stint_eval_item *item) {
-    if (item->n_choices > 0) return describe_choices(item);
-    if (item->text == NULL) return describe_window(item);
-    return json_pack("{s:I, s:s+, s:f, s:f}", "item", (json_int_t)item->index, "text", item->text,
-                     "", "rouge_l", item->rouge_l, "token_f1", item->token_f1);
-}
-
 static void write_item(void *context, const stint_eval_item *item) {
     struct watcher *w = context;
     if (w->writer == NULL || w->failed) return;
-    json_t *object = describe_item(item);
+    json_t *object = st_cli_eval_item(w->task, item);
     char *line = object != NULL ? json_dumps(object, JSON_COMPACT) : NULL;
     w->failed = line == NULL || !st_cli_writer_put(w->writer, line, strlen(line)) ||
                 !st_cli_writer_put(w->writer, "\n", 1);
@@ -156,18 +143,21 @@ static void write_item(void *context, const stint_eval_item *item) {
 struct subject {
     const struct eval_options *options;
     const stint_model *model, *reference;
-    char *text; // calibration text; NULL: stint's own
+    struct st_cli_words tasks, data, methods; // data: one for all tasks, or one each
+    char *text;                               // calibration text; NULL: stint's own
     size_t text_bytes;
+    struct st_cli_writer *writer; // NULL: items are not written
 };
 
-static bool evaluate(const struct st_cli_command *command, const struct subject *subject,
-                     const char *method, struct st_cli_writer *writer, stint_eval_result *result) {
+static bool evaluate(const struct st_cli_command *command, const struct subject *subject, size_t t,
+                     const char *method, stint_eval_result *result) {
     const struct eval_options *options = subject->options;
+    const char *task = subject->tasks.at[t], *shown = subject->tasks.n > 1 ? task : NULL;
     stint_session_options session = st_cli_session_options(&options->common);
-    struct watcher w = {.live = isatty(STDERR_FILENO), .writer = writer};
+    struct watcher w = {.live = isatty(STDERR_FILENO), .writer = subject->writer, .task = shown};
     stint_eval_options eval = {.size = sizeof eval,
-                               .task = options->task,
-                               .data = options->data,
+                               .task = task,
+                               .data = subject->data.at[subject->data.n > 1 ? t : 0],
                                .reference = subject->reference,
                                .limit = options->limit,
                                .window = options->window,
@@ -182,87 +172,62 @@ static bool evaluate(const struct st_cli_command *command, const struct subject 
                                .item = write_item,
                                .canceled = st_cli_interrupted,
                                .context = &w};
+    *result = (stint_eval_result){.size = sizeof *result};
     st_cli_interrupt_note();
     bool ok = stint_eval(subject->model, &eval, result) == STINT_OK;
     st_cli_interrupt_watch(NULL);
     st_cli_progress_end(&w.progress);
     if (w.shown > 0) fputs("\r\033[K", stderr);
-    if (!ok) st_cli_failed(command);
+    if (!ok && shown != NULL) st_cli_failed_with(command, shown);
+    if (!ok && shown == NULL) st_cli_failed(command);
     return ok && !w.failed;
 }
 
-static json_t *describe(const struct subject *subject, const char *method,
-                        const stint_eval_result *result) {
-    stint_model_info info = {.size = sizeof info};
-    const char *exec =
-        stint_model_describe(subject->model, &info) == STINT_OK ? stint_exec_name(info.exec) : "";
-    json_t *values = json_object(), *errors = json_object();
-    for (size_t i = 0; i < STINT_EVAL_METRICS && result->metrics[i].name != NULL; i++) {
-        json_object_set_new(values, result->metrics[i].name, json_real(result->metrics[i].value));
-        json_object_set_new(errors, result->metrics[i].name, json_real(result->metrics[i].error));
+// One task with all methods. Adds the results to `table`, and prints those of the only task.
+static bool run_task(const struct st_cli_command *command, const struct subject *subject, size_t t,
+                     stint_eval_result *results, json_t *table) {
+    const struct st_cli_words *methods = &subject->methods;
+    bool prints = !subject->options->common.json && subject->tasks.n == 1;
+    for (size_t m = 0; m < methods->n; m++) {
+        const struct st_cli_eval_run one = {subject->model, subject->options->common.model,
+                                            subject->tasks.at[t], methods->at[m]};
+        if (!evaluate(command, subject, t, methods->at[m], &results[m])) return false;
+        json_array_append_new(table, st_cli_eval_describe(&one, &results[m]));
+        if (prints && subject->options->methods != NULL)
+            st_cli_eval_print_row(methods->at[m], m == 0, &results[m]);
+        else if (prints)
+            st_cli_eval_print(&results[m]);
     }
-    return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:f}", "model",
-                     subject->options->common.model, "exec", exec, "task", subject->options->task,
-                     "method",
-                     method != NULL                ? method
-                     : info.exec == STINT_EXEC_NPU ? "shadow"
-                                                   : exec,
-                     "items", (json_int_t)result->items, "tokens", (json_int_t)result->tokens,
-                     "metrics", values, "stderr", errors, "seconds", result->seconds);
-}
-
-static void print_metrics(const stint_eval_result *result) {
-    for (size_t i = 0; i < STINT_EVAL_METRICS && result->metrics[i].name != NULL; i++)
-        printf("%-10s %.6g +- %.2g\n", result->metrics[i].name, result->metrics[i].value,
-               result->metrics[i].error);
-    fflush(stdout);
-    fprintf(stderr, "%llu items, %llu tokens scored in %.1f s\n", (unsigned long long)result->items,
-            (unsigned long long)result->tokens, result->seconds);
-}
-
-// One line of the table; the first one also prints the column titles.
-static void print_row(const char *method, bool first, const stint_eval_result *result) {
-    const stint_eval_metric *m = result->metrics;
-    if (first) {
-        printf("%-12s", "method");
-        for (size_t i = 0; i < STINT_EVAL_METRICS && m[i].name != NULL; i++)
-            printf(" %20s", m[i].name);
-        putchar('\n');
-    }
-    printf("%-12s", method);
-    for (size_t i = 0; i < STINT_EVAL_METRICS && m[i].name != NULL; i++)
-        printf(" %10.5g +- %-6.2g", m[i].value, m[i].error);
-    putchar('\n');
-    fflush(stdout);
-}
-
-static bool run_one(const struct st_cli_command *command, const struct subject *subject,
-                    struct st_cli_writer *writer) {
-    stint_eval_result result = {.size = sizeof result};
-    const char *method = subject->options->method;
-    if (!evaluate(command, subject, method, writer, &result)) return false;
-    if (subject->options->common.json)
-        return st_cli_print_json(command->name, describe(subject, method, &result));
-    print_metrics(&result);
     return true;
 }
 
-static bool run_methods(const struct st_cli_command *command, const struct subject *subject,
-                        struct st_cli_writer *writer) {
-    char *names = strdup(subject->options->methods), *rest = NULL;
-    bool json = subject->options->common.json, ok = names != NULL;
-    json_t *table = json_array();
-    for (char *name = ok ? strtok_r(names, ",", &rest) : NULL; name != NULL && ok;
-         name = strtok_r(NULL, ",", &rest)) {
-        stint_eval_result result = {.size = sizeof result};
-        ok = evaluate(command, subject, name, writer, &result);
-        if (ok && !json) print_row(name, json_array_size(table) == 0, &result);
-        if (ok) json_array_append_new(table, describe(subject, name, &result));
+static void print_titles(const struct subject *subject) {
+    const char *titles[ST_CLI_WORDS_MAX];
+    for (size_t m = 0; m < subject->methods.n; m++)
+        titles[m] = st_cli_eval_method(
+            &(struct st_cli_eval_run){.model = subject->model, .method = subject->methods.at[m]});
+    st_cli_eval_print_titles(titles, subject->methods.n);
+}
+
+static bool run_tasks(const struct st_cli_command *command, const struct subject *subject,
+                      json_t *table) {
+    stint_eval_result results[ST_CLI_WORDS_MAX];
+    bool prints = !subject->options->common.json && subject->tasks.n > 1;
+    if (prints) print_titles(subject);
+    for (size_t t = 0; t < subject->tasks.n; t++) {
+        if (!run_task(command, subject, t, results, table)) return false;
+        if (prints) st_cli_eval_print_task(subject->tasks.at[t], results, subject->methods.n);
     }
-    free(names);
-    if (ok && json) return st_cli_print_json(command->name, json_pack("{s:o}", "rows", table));
-    json_decref(table);
-    return ok;
+    return true;
+}
+
+// A single result is an object of its own, several are rows.
+static bool report(const struct st_cli_command *command, const struct subject *subject,
+                   json_t *table) {
+    bool several = subject->tasks.n > 1 || subject->options->methods != NULL;
+    json_t *object =
+        several ? json_pack("{s:O}", "rows", table) : json_incref(json_array_get(table, 0));
+    return st_cli_print_json(command->name, object);
 }
 
 static bool open_all(const struct st_cli_command *command, const struct eval_options *options,
@@ -286,15 +251,72 @@ static bool open_all(const struct st_cli_command *command, const struct eval_opt
 }
 
 // With --items: writes to a file that is either complete or missing.
-static bool run_all(const struct st_cli_command *command, const struct subject *subject) {
+static bool run_all(const struct st_cli_command *command, struct subject *subject) {
     const struct eval_options *options = subject->options;
     struct st_cli_writer writer = {0};
     bool writing = options->items != NULL;
     if (writing && !st_cli_writer_open(&writer, command->name, options->items)) return false;
-    struct st_cli_writer *to = writing ? &writer : NULL;
-    bool ok = options->methods != NULL ? run_methods(command, subject, to)
-                                       : run_one(command, subject, to);
+    subject->writer = writing ? &writer : NULL;
+    json_t *table = json_array();
+    bool ok = run_tasks(command, subject, table);
+    if (ok && options->common.json) ok = report(command, subject, table);
+    json_decref(table);
     return writing ? st_cli_writer_close(&writer, ok) && ok : ok;
+}
+
+static bool is_folder(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+static bool is_task(const char *name) {
+    const char *known;
+    for (size_t i = 0; (known = stint_eval_task(i, NULL)) != NULL; i++)
+        if (strcmp(known, name) == 0) return true;
+    return false;
+}
+
+// The first of several tasks that is not known, before the others take their time; NULL: none.
+static const char *unknown_task(const struct st_cli_words *tasks) {
+    for (size_t t = 0; tasks->n > 1 && t < tasks->n; t++)
+        if (!is_task(tasks->at[t])) return tasks->at[t];
+    return NULL;
+}
+
+// Splits the lists of tasks, data and methods; false with a usage error printed.
+static bool split_lists(const struct st_cli_command *command, const struct eval_options *options,
+                        struct subject *subject) {
+    struct st_cli_words *tasks = &subject->tasks, *data = &subject->data;
+    bool fits = st_cli_words_split(options->task, tasks);
+    st_cli_words_one(options->data, data);
+    if (tasks->n > 1 && !is_folder(options->data))
+        fits = st_cli_words_split(options->data, data) && fits;
+    st_cli_words_one(options->method, &subject->methods);
+    if (options->methods != NULL)
+        fits = st_cli_words_split(options->methods, &subject->methods) && fits;
+    if (!fits)
+        st_cli_error(command->name, "a list of tasks, files or methods has at most %d",
+                     ST_CLI_WORDS_MAX);
+    else if (tasks->n == 0 || subject->methods.n == 0)
+        st_cli_error(command->name, "the list of %s is empty",
+                     tasks->n == 0 ? "--task" : "--methods");
+    else if (unknown_task(tasks) != NULL)
+        st_cli_error(command->name, "--task: '%s' is not known; 'stint eval --help' lists them",
+                     unknown_task(tasks));
+    else if (tasks->n > 1 && data->n != tasks->n && !is_folder(options->data))
+        st_cli_error(command->name,
+                     "--data: %zu files for %zu tasks; give one for each, or a folder of data sets",
+                     data->n, tasks->n);
+    else
+        return true;
+    return false;
+}
+
+static void free_subject(struct subject *subject) {
+    free(subject->text);
+    st_cli_words_free(&subject->tasks);
+    st_cli_words_free(&subject->data);
+    st_cli_words_free(&subject->methods);
 }
 
 static int run(const struct st_cli_command *command, void *target) {
@@ -310,9 +332,13 @@ static int run(const struct st_cli_command *command, void *target) {
     }
     stint_model *model = NULL, *reference = NULL;
     struct subject subject = {0};
+    if (!split_lists(command, options, &subject)) {
+        free_subject(&subject);
+        return ST_CLI_USAGE;
+    }
     bool ok =
         open_all(command, options, &model, &reference, &subject) && run_all(command, &subject);
-    free(subject.text);
+    free_subject(&subject);
     stint_model_close(reference);
     stint_model_close(model);
     return ok ? ST_CLI_DONE : ST_CLI_FAILED;

@@ -6,25 +6,61 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static const struct st_task tasks[] = {
-    {"ppl", "perplexity of a text", NULL, st_eval_perplexity},
-    {"agreement", "a text: same first choice as the reference, divergence from it", NULL,
-     st_eval_agreement},
-    {"lambada", "the last word of passages (JSONL)", st_items_read_lambada, st_eval_last_word},
-    {"hellaswag", "how a story goes on (six lines an item)", st_items_read_hellaswag,
-     st_eval_choices},
-    {"winogrande", "whom a sentence means (JSONL or CSV)", st_items_read_winogrande,
-     st_eval_choices},
-    {"openbookqa", "elementary science (JSONL)", st_items_read_openbookqa, st_eval_choices},
-    {"mmlu", "exam questions of many subjects (CSV, or a folder of them)", st_items_read_mmlu,
-     st_eval_choices},
-    {"generate", "what is written after prompts, against references (JSONL)", st_items_read_prompts,
-     st_eval_generate},
+    {"ppl", "perplexity of a text", NULL, st_eval_perplexity, {"wikitext-2/wiki.test.raw"}, false},
+    {"agreement",
+     "a text: same first choice as the reference, divergence from it",
+     NULL,
+     st_eval_agreement,
+     {"wikitext-2/wiki.test.raw"},
+     false},
+    {"lambada",
+     "the last word of passages (JSONL)",
+     st_items_read_lambada,
+     st_eval_last_word,
+     {"lambada/lambada_test.jsonl"},
+     false},
+    {"hellaswag",
+     "how a story goes on (six lines an item)",
+     st_items_read_hellaswag,
+     st_eval_choices,
+     {"hellaswag/hellaswag_val.txt", "hellaswag/hellaswag_val_full.txt"},
+     false},
+    {"winogrande",
+     "whom a sentence means (JSONL or CSV)",
+     st_items_read_winogrande,
+     st_eval_choices,
+     {"winogrande/dev.jsonl", "winogrande/winogrande-eval.csv"},
+     false},
+    {"openbookqa",
+     "elementary science (JSONL)",
+     st_items_read_openbookqa,
+     st_eval_choices,
+     {"openbookqa/test.jsonl"},
+     false},
+    {"mmlu",
+     "exam questions of many subjects (CSV, or a folder of them)",
+     st_items_read_mmlu,
+     st_eval_choices,
+     {"mmlu/test"},
+     true},
+    {"generate",
+     "what is written after prompts, against references (JSONL)",
+     st_items_read_prompts,
+     st_eval_generate,
+     {NULL},
+     false},
 };
 
 enum { N_TASKS = sizeof tasks / sizeof *tasks };
+
+const struct st_task *st_task_at(size_t i) {
+    return i < N_TASKS ? &tasks[i] : NULL;
+}
 
 const char *stint_eval_task(size_t i, const char **about) {
     if (i >= N_TASKS) return NULL;
@@ -33,7 +69,7 @@ const char *stint_eval_task(size_t i, const char **about) {
 }
 
 static stint_status find(const char *name, const struct st_task **task) {
-    char known[256] = "";
+    char known[320] = "";
     size_t used = 0;
     for (size_t i = 0; i < N_TASKS; i++) {
         if (name && strcmp(name, tasks[i].name) == 0) {
@@ -45,6 +81,43 @@ static stint_status find(const char *name, const struct st_task **task) {
     }
     return st_fail(STINT_E_ARG, "task '%.64s' is not known; known are: %s", name ? name : "",
                    known);
+}
+
+static bool exists(const char *path) {
+    struct stat info;
+    return path && stat(path, &info) == 0;
+}
+
+static bool is_folder(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+// The place below the folder of all data sets, or below the task's own; NULL if it is in neither.
+static char *look_below(const char *folder, const char *place) {
+    for (const char *rest = place; rest; rest = strchr(rest, '/')) {
+        rest += *rest == '/';
+        char *path = NULL;
+        if (asprintf(&path, "%s/%s", folder, rest) < 0) return NULL;
+        if (exists(path)) return path;
+        free(path);
+    }
+    return NULL;
+}
+
+stint_status st_task_data(const struct st_task *task, const char *given, char **path) {
+    char *found = NULL;
+    bool folder = is_folder(given);
+    for (size_t i = 0; folder && !found && i < ST_TASK_PLACES && task->places[i]; i++)
+        found = look_below(given, task->places[i]);
+    if (!found && folder && !task->folders && !task->places[0])
+        return st_fail(STINT_E_IO, "%s: is a folder; task '%s' needs a file", given, task->name);
+    if (!found && folder && !task->folders)
+        return st_fail(STINT_E_IO, "%s: is a folder without %s", given, task->places[0]);
+    if (!found) found = strdup(given);
+    if (!found) return st_fail(STINT_E_NOMEM, "no memory for a path");
+    *path = found;
+    return STINT_OK;
 }
 
 stint_status st_eval_step(struct st_eval *eval, uint64_t done, uint64_t total) {
@@ -84,10 +157,14 @@ stint_status stint_eval(const stint_model *model, const stint_eval_options *opti
     if (o.method && !o.reference) o.reference = model;
     struct st_eval eval = {.options = &o, .result = {.size = result->size}};
     uint64_t begun = st_now_ns();
-    ST_TRY(st_subject_open(model, &o, &eval.subject));
+    char *path = NULL;
+    ST_TRY(st_task_data(task, o.data, &path));
+    o.data = path;
+    stint_status status = st_subject_open(model, &o, &eval.subject);
     eval.model = eval.subject.model;
-    stint_status status = task->run(&eval, task);
+    if (status == STINT_OK) status = task->run(&eval, task);
     st_subject_close(&eval.subject);
+    free(path);
     ST_TRY(status);
     eval.result.seconds = (double)(st_now_ns() - begun) * 1e-9;
     memcpy(result, &eval.result, st_min(result->size, sizeof *result));

@@ -12,11 +12,24 @@ struct st_eval {
     stint_eval_result result;
 };
 
+enum { ST_TASK_PLACES = 2 };
+
 struct st_task {
     const char *name, *about;
     st_items_read_fn *read; // NULL: the data is a text
     stint_status (*run)(struct st_eval *eval, const struct st_task *task);
+    const char *places[ST_TASK_PLACES]; // its data in a folder of data sets; NULL: nowhere
+    bool folders;                       // it also reads a folder
 };
+
+// The i-th task; NULL past the last.
+const struct st_task *st_task_at(size_t i);
+
+// *Returns* the path of the task's data, malloc'ed: `given`, or where that is a folder, the first
+// of the task's places in it. A place is looked for below the folder of all data sets and below the
+// task's own one ("lambada/lambada_test.jsonl" and "lambada_test.jsonl"). STINT_E_IO if a folder
+// has none and the task reads none.
+stint_status st_task_data(const struct st_task *task, const char *given, char **path);
 
 stint_status st_eval_choices(struct st_eval *eval, const struct st_task *task);
 stint_status st_eval_generate(struct st_eval *eval, const struct st_task *task);

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""stint eval as a person meets it: several tasks in one run, on data written here."""
+import json
+import pathlib
+import tempfile
+import unittest
+
+from command import SMALL, stint, stint_json
+
+
+class Tasks(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.data = pathlib.Path(folder.name)
+
+    def write(self, name, text):
+        path = self.data / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def jsonl(self, name, *objects):
+        return self.write(name, "".join(json.dumps(item) + "\n" for item in objects))
+
+
+class Several(Tasks):
+    def setUp(self):
+        super().setUp()
+        self.lambada = self.jsonl("lambada/lambada_test.jsonl", {"text": "the old man was here"},
+                                  {"text": "she went to the house"})
+        self.winogrande = self.jsonl(
+            "winogrande/dev.jsonl",
+            {"sentence": "The man saw the dog, as _ was near.", "option1": "the man",
+             "option2": "the dog", "answer": "2"})
+
+    def test_a_folder_holds_the_data_of_each(self):
+        for name in ("--task", "--tasks"):
+            rows = stint_json("eval", SMALL, name, "lambada, winogrande", "-d",
+                              self.data)["rows"]
+            self.assertEqual([row["task"] for row in rows], ["lambada", "winogrande"])
+            self.assertEqual([row["items"] for row in rows], [2, 1])
+        for row, path in zip(rows, (self.lambada, self.winogrande)):
+            one = stint_json("eval", SMALL, "-t", row["task"], "-d", path)
+            self.assertEqual(one["metrics"], row["metrics"])
+            own = stint_json("eval", SMALL, "-t", row["task"], "-d", path.parent)
+            self.assertEqual(own["metrics"], row["metrics"])
+
+    def test_a_list_of_files_is_in_the_order_of_tasks(self):
+        out = self.data / "items"
+        done = stint("eval", SMALL, "-t", "winogrande,lambada", "-d",
+                     f"{self.winogrande},{self.lambada}", "--items", out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        titles, *lines = done.stdout.splitlines()
+        self.assertRegex(titles, r"^task +metric +\w+$")
+        self.assertEqual([line.split()[:2] for line in lines],
+                         [["winogrande", "acc"], ["winogrande", "acc_norm"], ["lambada", "acc"],
+                          ["lambada", "ppl"]])
+        items = [json.loads(line) for line in out.read_text().splitlines()]
+        self.assertEqual([(item["task"], item["item"]) for item in items],
+                         [("winogrande", 0), ("lambada", 0), ("lambada", 1)])
+
+    def test_tasks_and_methods_make_one_table(self):
+        options = ("eval", SMALL, "-t", "lambada,winogrande", "-d", self.data, "--methods",
+                   "float,w8a8")
+        rows = stint_json(*options)["rows"]
+        self.assertEqual([(row["task"], row["method"]) for row in rows],
+                         [("lambada", "float"), ("lambada", "w8a8"), ("winogrande", "float"),
+                          ("winogrande", "w8a8")])
+        titles, *lines = stint(*options).stdout.splitlines()
+        self.assertEqual(titles.split(), ["task", "metric", "float", "w8a8"])
+        self.assertEqual([line.split()[:2] for line in lines],
+                         [["lambada", "acc"], ["lambada", "ppl"], ["winogrande", "acc"],
+                          ["winogrande", "acc_norm"]])
+        self.assertEqual([line.count("+-") for line in lines], [2] * 4)
+
+    def test_what_is_wrong_names_task_and_file(self):
+        bad = self.write("bad", "{\n")
+        both = "lambada,winogrande"
+        for tasks, data, status, pieces in (
+                (both, f"{self.lambada},{bad}", 1, ("winogrande: ", f"{bad}: line 1: ")),
+                ("lambada,hellaswag", self.data, 1, ("hellaswag: ", "hellaswag_val.txt")),
+                (both, f"{self.lambada},/no/such", 1, ("winogrande: ", "/no/such")),
+                (both, self.lambada, 2, ("1 files for 2 tasks",)),
+                (both, ",".join(["x"] * 33), 2, ("at most 32",)),
+                ("lambada,quiz", self.data, 2, ("'quiz' is not known",)),
+                (" , ", self.data, 2, ("--task is empty",))):
+            done = stint("eval", SMALL, "-t", tasks, "-d", data, "--json")
+            self.assertEqual((done.returncode, done.stdout), (status, ""), done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1)
+            for piece in pieces:
+                self.assertIn(piece, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
