@@ -28,8 +28,8 @@ static const struct st_cli_option rows[] = {
      .letter = 't',
      .kind = ST_CLI_TEXT,
      .value = "NAME",
-     .help = "ppl, agreement, lambada, hellaswag, winogrande, openbookqa, mmlu or generate; "
-             "several with commas: a table",
+     .help = "ppl, agreement, lambada, hellaswag, winogrande, openbookqa, arc_easy, arc_challenge, "
+             "piqa, mmlu or generate; several with commas: a table",
      .offset = offsetof(struct eval_options, task)},
     {.name = "tasks",
      .kind = ST_CLI_TEXT,

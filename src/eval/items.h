@@ -34,7 +34,9 @@ typedef stint_status st_items_read_fn(const char *path, size_t limit, struct st_
 st_items_read_fn st_items_read_lambada;    // JSONL {"text"}: the last word is the ending
 st_items_read_fn st_items_read_hellaswag;  // six lines: context, answer, four endings
 st_items_read_fn st_items_read_winogrande; // JSONL or CSV: a sentence with _, two options
-st_items_read_fn st_items_read_openbookqa; // JSONL or TSV: stem, four choices
+st_items_read_fn st_items_read_openbookqa; // JSONL: stem, two to eight choices
+st_items_read_fn st_items_read_arc;        // the same
+st_items_read_fn st_items_read_piqa; // JSONL: a goal, two solutions; labels in it or beside it
 st_items_read_fn st_items_read_mmlu; // CSV: question, A, B, C, D, letter or number; or a folder
 
 st_items_read_fn st_items_read_prompts; // JSONL: prompts and the references after them

@@ -178,34 +178,6 @@ stint_status st_items_read_winogrande(const char *path, size_t limit, struct st_
     return read_either(path, limit, winogrande_object, ',', winogrande_fields, items);
 }
 
-// ---- OpenBookQA
-
-static stint_status openbookqa_object(const struct st_lines *lines, const json_t *object,
-                                      struct st_items *items) {
-    const json_t *question = json_object_get(object, "question");
-    const json_t *choices = json_object_get(question, "choices");
-    const char *stem = text_of(question, "stem"), *key = text_of(object, "answerKey");
-    size_t n = json_array_size(choices);
-    struct st_item item = {.n_choices = (uint32_t)n, .answer = ST_EVAL_CHOICES};
-    if (!stem || !key || n < 2 || n > ST_EVAL_CHOICES)
-        return st_lines_fail(lines, "has no question with stem, choices and 'answerKey'");
-    for (size_t i = 0; i < n; i++) {
-        const json_t *choice = json_array_get(choices, i);
-        const char *text = text_of(choice, "text"), *label = text_of(choice, "label");
-        if (label && strcmp(label, key) == 0) item.answer = (uint32_t)i;
-        item.context[i] = strdup(stem);
-        item.ending[i] = text ? format(" %s", text) : NULL;
-    }
-    if (item.answer < ST_EVAL_CHOICES) return st_items_add(items, &item);
-    item.n_choices = ST_EVAL_CHOICES; // so that all texts are freed
-    st_items_add(items, &item);
-    return st_lines_fail(lines, "no choice has the label that 'answerKey' says");
-}
-
-stint_status st_items_read_openbookqa(const char *path, size_t limit, struct st_items *items) {
-    return read_either(path, limit, openbookqa_object, 0, NULL, items);
-}
-
 // ---- MMLU
 
 static stint_status mmlu_fields(const struct st_lines *lines, char **f, size_t n,

@@ -93,5 +93,51 @@ class Several(Tasks):
                 self.assertIn(piece, done.stderr)
 
 
+class Choices(Tasks):
+    """Every ending of one word is scored as the last word of a passage (LAMBADA) is."""
+
+    def test_arc_and_piqa_are_sums_over_the_ending(self):
+        arc = [{"question": {"stem": "Which one is wet?", "choices": [
+                   {"text": word, "label": label} for label, word in zip("ABCDE", words)]},
+                "answerKey": key}
+               for words, key in ((("rain", "sand", "fire"), "A"),
+                                  (("dust", "snow", "salt", "wood", "rain"), "E"))]
+        piqa = [{"goal": "To dry it.", "sol1": "sun", "sol2": "rain", "label": 0}]
+        self.jsonl("arc/ARC-Easy/ARC-Easy-Test.jsonl", *arc)
+        self.jsonl("arc/ARC-Challenge/ARC-Challenge-Test.jsonl", *arc[:1])
+        self.jsonl("piqa/valid.jsonl", *piqa)
+        out = self.data / "items"
+        rows = stint_json("eval", SMALL, "-t", "arc_easy,arc_challenge,piqa", "-d", self.data,
+                          "--items", out)["rows"]
+        self.assertEqual([row["items"] for row in rows], [2, 1, 1])
+        items = [json.loads(line) for line in out.read_text().splitlines()]
+        self.assertEqual([item["answer"] for item in items], [0, 4, 0, 0])
+        passages = [f"Question: {question}\nAnswer: {word}" for question, word in (
+            *(("Which one is wet?", choice["text"])
+              for item in (*arc, arc[0]) for choice in item["question"]["choices"]),
+            ("To dry it.", "sun"), ("To dry it.", "rain"))]
+        self.jsonl("lambada/lambada_test.jsonl", *({"text": text} for text in passages))
+        words = self.data / "words"
+        stint_json("eval", SMALL, "-t", "lambada", "-d", self.data, "--items", words)
+        alone = [json.loads(line)["log_likelihood"][0] for line in words.read_text().splitlines()]
+        together = [value for item in items for value in item["log_likelihood"]]
+        self.assertEqual(len(alone), len(together))
+        for a, b in zip(alone, together):
+            self.assertAlmostEqual(a, b, delta=1e-4)
+
+    def test_labels_may_be_in_their_own_file(self):
+        piqa = [{"goal": f"goal {i}", "sol1": "a", "sol2": "b"} for i in range(3)]
+        path = self.jsonl("piqa/valid.jsonl", *piqa)
+        labels = self.write("piqa/valid-labels.lst", "1\n0\n1\n")
+        out = self.data / "items"
+        stint_json("eval", SMALL, "-t", "piqa", "-d", self.data, "--items", out)
+        self.assertEqual([json.loads(line)["answer"] for line in out.read_text().splitlines()],
+                         [1, 0, 1])
+        labels.write_text("1\n0\n")
+        done = stint("eval", SMALL, "-t", "piqa", "-d", path)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"{labels}: has 2 labels for 3 items", done.stderr)
+
+
 if __name__ == "__main__":
     unittest.main()

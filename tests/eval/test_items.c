@@ -5,35 +5,13 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "eval/items.h"
+#include "eval/expect_items.h"
 #include "eval/tasks.h"
-#include "format/expect.h"
 #include "support/support.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static struct st_items read_all(st_items_read_fn *read, const char *text, size_t limit) {
-    struct st_items items = {0};
-    if (read(ts_write_text("data", text), limit, &items) != STINT_OK)
-        fail_msg("%s", st_error_text());
-    return items;
-}
-
-static void refuse(st_items_read_fn *read, const char *text, const char *piece) {
-    struct st_items items = {0};
-    assert_failure(read(ts_write_text("data", text), 0, &items), STINT_E_FORMAT, piece);
-    assert_failure(STINT_E_FORMAT, STINT_E_FORMAT, "/data: line ");
-    st_items_free(&items);
-}
-
-static void assert_choice(const struct st_item *item, size_t i, const char *context,
-                          const char *ending) {
-    assert_true(i < item->n_choices);
-    assert_string_equal(item->context[i], context);
-    assert_string_equal(item->ending[i], ending);
-}
 
 static void lambada(void **state) {
     (void)state;
@@ -156,8 +134,9 @@ static void a_folder_gives_of_every_subject(void **state) {
 // Whatever a file holds: a status, and nothing leaks or is read past its end.
 static void any_bytes(void **state) {
     (void)state;
-    st_items_read_fn *const readers[] = {st_items_read_lambada, st_items_read_hellaswag,
+    st_items_read_fn *const readers[] = {st_items_read_lambada,    st_items_read_hellaswag,
                                          st_items_read_winogrande, st_items_read_openbookqa,
+                                         st_items_read_arc,        st_items_read_piqa,
                                          st_items_read_mmlu};
     const char letters[] = "a,\"\n\r0123_{}:[ ";
     for (int round = 0; round < 2000; round++) {
