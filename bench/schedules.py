@@ -6,8 +6,9 @@ prompts that calibration did not see. Prints markdown. For the tables of docs/BE
     bench/schedules.py build/stint PACKAGE SOURCE DATA [--items 200] [--keep FOLDER]
 
 SOURCE is the checkpoint that the package was made from; its float answers are the reference. DATA
-holds dialogsum, iwslt2017, spec_bench and wikitext-2. Thresholds and static schedules come from a
-mixture of all tasks' first items, the learned scheduler from wikitext-2's validation text.
+holds dialogsum, iwslt2017, mt_bench, spec_bench and wikitext-2. Thresholds and static schedules
+come from a mixture of all tasks' first items, the learned scheduler from wikitext-2's validation
+text.
 Bits are those that a weight has on average (`stint inspect` tells them), as precisions are budgets.
 --keep writes what each command said, and reads it again the next time. Prompts run in shards, the
 tasks in turn, so that a stopped run leaves all tasks equally far; --report makes the tables of what
@@ -42,15 +43,24 @@ def translations(data):
             yield f"Translate French to English: {source.strip()}", target.strip()
 
 
+SPEC_BENCH = ("rag", "math_reasoning", "qa", "summarization", "translation")
+
+
 def answers(data):
-    for line in (data / "spec_bench" / "question.jsonl").read_text("utf-8").splitlines():
-        item = json.loads(line)
-        if item["category"] not in ("rag", "math_reasoning"):
-            continue
-        reference = item["reference"][0]
-        while isinstance(reference, list):
-            reference = reference[0]
-        yield item["turns"][0][-3000:], reference
+    """Spec-Bench's prompts with sources and in mathematics, then those without references (""):
+    its questions, and the first turns of MT-Bench."""
+    lines = (data / "spec_bench" / "question.jsonl").read_text("utf-8").splitlines()
+    items = [json.loads(line) for line in lines]
+    for item in items:
+        if item["category"] in ("rag", "math_reasoning"):
+            reference = item["reference"][0]
+            while isinstance(reference, list):
+                reference = reference[0]
+            yield item["turns"][0][-3000:], reference
+    lines = (data / "mt_bench" / "question.jsonl").read_text("utf-8").splitlines()
+    for item in items + [json.loads(line) for line in lines]:
+        if item["category"] == "qa" or item["category"] not in SPEC_BENCH:
+            yield item["turns"][0], ""
 
 
 TASKS = (("summaries", summaries, "rouge-l"), ("translations", translations, "rouge-l"),
@@ -263,7 +273,8 @@ class Comparison:
     """One task under one metric, shard by shard."""
 
     def __init__(self, runs, task, metric, items):
-        self.runs, self.task, self.metric, self.items = runs, task, metric, items
+        self.runs, self.task, self.metric = runs, task, metric
+        self.items = [item for item in items if item[1] or metric == "kl"]
         size = runs.options.shard
         self.starts = range(0, len(items), size)
 
