@@ -8,7 +8,8 @@ and without drafts, in turn. Prints markdown. For the table of docs/BENCHMARKS.m
 DATA holds mt_bench, humaneval and spec_bench. Answers are greedy and must be the same token by
 token. A gain is the time of a decoded token without drafts over that with them: elapsed, and of
 all processors, which says more on a machine that others use. "quarters" are those of the prompts'
-gains; "worst" is the prompt that lost most."""
+gains; "worst" is the prompt that lost most. With --rounds each prompt is answered so many times by
+each, in turn, and the medians of its times count: "worst" of one round is mostly chance."""
 import argparse
 import json
 import pathlib
@@ -59,6 +60,7 @@ class Side:
         self.session = model.session(threads=options.threads, context=options.context,
                                      schedule=options.schedule, **drafts)
         self.seconds, self.cpu, self.results, self.ids = [], [], [], []
+        self.rounds, self.same = [], True
 
     def answer(self, ids, tokens):
         # The prompt's last token is the first of the step, so that only decoding is measured.
@@ -68,10 +70,19 @@ class Side:
         answer, = self.session.answers(1, ids[-1:], max_tokens=tokens,
                                        sampling=stint.Sampling(temperature=0.0))
         n = max(1, len(answer.ids))
-        self.cpu.append((processor_seconds() - before) / n)
-        self.seconds.append((answer.result.decode_seconds + answer.result.prefill_seconds) / n)
-        self.results.append(answer.result)
-        self.ids.append(answer.ids)
+        cpu = (processor_seconds() - before) / n
+        seconds = (answer.result.decode_seconds + answer.result.prefill_seconds) / n
+        self.rounds.append((cpu, seconds))
+        if len(self.results) == len(self.cpu):
+            self.results.append(answer.result)
+            self.ids.append(answer.ids)
+        self.same &= answer.ids == self.ids[-1]
+
+    def end_prompt(self):
+        cpu, seconds = zip(*self.rounds)
+        self.cpu.append(statistics.median(cpu))
+        self.seconds.append(statistics.median(seconds))
+        self.rounds = []
 
 
 def share(results, name, of):
@@ -82,7 +93,7 @@ def row(kind, plain, drafted):
     gains = [a / b for a, b in zip(plain.seconds, drafted.seconds)]
     cpu = [a / b for a, b in zip(plain.cpu, drafted.cpu)]
     low, middle, high = statistics.quantiles(gains, n=4)
-    same = sum(a == b for a, b in zip(plain.ids, drafted.ids))
+    same = sum(a == b for a, b in zip(plain.ids, drafted.ids)) * (plain.same and drafted.same)
     steps = share(drafted.results, "generated_tokens", "decode_steps")
     taken = share(drafted.results, "accepted_tokens", "drafted_tokens")
     drafts = share(drafted.results, "drafted_tokens", "generated_tokens")
@@ -103,8 +114,13 @@ def measure(model, options, kind, prompts):
         ids = model.tokenize(text)
         if len(ids) + options.tokens + 16 > options.context:
             continue
-        for side in sides if i % 2 else reversed(sides):
-            side.answer(ids, options.tokens)
+        for turn in range(i, i + options.rounds):
+            for side in sides if turn % 2 else reversed(sides):
+                side.answer(ids, options.tokens)
+        for side in sides:
+            side.end_prompt()
+        if options.each:
+            print(f"{kind} {i}: {plain.seconds[-1] / drafted.seconds[-1]:.2f}", flush=True)
     print(row(kind, plain, drafted), flush=True)
     for side in sides:
         side.session.close()
@@ -117,6 +133,8 @@ def main():
     parser.add_argument("data", type=pathlib.Path)
     parser.add_argument("--kinds", default=",".join(KINDS))
     parser.add_argument("--prompts", type=int, default=50, help="of each kind")
+    parser.add_argument("--rounds", type=int, default=1, help="answers to each prompt")
+    parser.add_argument("--each", action="store_true", help="a line for each prompt first")
     parser.add_argument("--tokens", type=int, default=128, help="longest answer")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--context", type=int, default=2048)

@@ -11,9 +11,11 @@ come from a mixture of all tasks' first items, the learned scheduler from wikite
 text.
 Bits are those that a weight has on average (`stint inspect` tells them), as precisions are budgets.
 --keep writes what each command said, and reads it again the next time. Prompts run in shards, the
-tasks in turn, so that a stopped run leaves all tasks equally far; --report makes the tables of what
-is there. --dns NAME=PACKAGE:BITS:MORE adds another package of the same source at one precision;
-MORE are the bits that its outliers add to a weight."""
+tasks in turn, so that a stopped run leaves all tasks equally far; --report makes the table of what
+is there, --plot a drawing of all its points. In brackets is the gain over the best mixture of other
+uniform and random rows at the same bits, prompt by prompt, in standard errors.
+--dns NAME=PACKAGE:BITS:MORE adds another package of the same source at one precision; MORE are the
+bits that its outliers add to a weight."""
 import argparse
 import json
 import math
@@ -205,41 +207,107 @@ def oracle_at(points, bits):
 
 
 def label(point):
+    """What a point does: "static: 4, 3 from step 12", "entropy: 4, 3 (epsilon)"."""
     decode = point["schedule"] and point["schedule"]["decode"]
     if point["name"] == "uniform":
         return f"uniform {decode[0][0]}"
-    return pathlib.Path(point["name"]).stem  # of a file
+    stem = pathlib.Path(point["name"]).stem  # of a file
+    kind, _, choice = stem.partition("-")
+    if kind not in ("static", "entropy", "margin"):
+        return stem
+    steps = [f"{bits} from step {start}" if start else f"{bits}" for bits, start in decode]
+    return f"{kind}: {', '.join(steps)}" + (" (epsilon)" if choice == "epsilon" else "")
 
 
-def row_of(point, base, free, sign):
-    """One line: bits and quality, and the gain over the best simple mixture of other points at
-    these bits."""
-    if point["name"] == "reference":
-        return [""] * 7
-    row = [f"{point['average_bits']:.2f}", f"{sign * mean(point['scores']):.4f}",
-           f"{error(point['scores']):.4f}"]
-    simple = mixture_at([other for other in base if other is not point], point["average_bits"])
-    if simple is None:
-        return row + ["", "", "", ""]
+SIMPLE = ("uniform", "int8", "random", "random steps", "in turn")
+
+
+def simple_mixture(point, points):
+    """Scores of the best mixture of other uniform and random points at this one's bits."""
+    base = [other for other in points if other["name"] in SIMPLE and other is not point]
+    return mixture_at(base, point["average_bits"])
+
+
+def gain_of(point, points):
+    """(mean, standard error) of the gain over the best simple mixture; None without one."""
+    simple = simple_mixture(point, points)
+    if simple is None or point["name"] == "int8":
+        return None
     gains = [x - y for x, y in zip(point["scores"], simple)]
-    gain, spread = mean(gains), error(gains)
-    best = oracle_at(free, point["average_bits"])
-    return row + [f"{sign * mean(simple):.4f}", f"{gain:+.4f} +- {spread:.4f}",
-                  f"{gain / spread if spread else 0:+.1f}", f"{sign * best:.4f}"]
+    return mean(gains), error(gains)
 
 
-def table(curve, less):
-    """Rows of one metric; where less is better, scores change sign, so that a gain is positive."""
-    sign = -1.0 if less else 1.0
-    points = [{**point, "scores": [sign * score for score in point["scores"]]} for point in curve]
-    base = [point for point in points
-            if point["name"] in ("uniform", "int8", "random", "random steps", "in turn")]
-    free = [point for point in points if point["name"] != "reference"]
-    print("| | bits | quality | +- | best mixture of uniform and random | gain | standard errors |"
-          " best per prompt |\n|---|---|---|---|---|---|---|---|")
-    for point in points:
-        print("| " + " | ".join([label(point)] + row_of(point, base, free, sign)) + " |")
+def cell(point, points, sign):
+    """The quality of one task, and in brackets the gain in standard errors."""
+    text = f"{sign * mean(point['scores']):.4f} +- {error(point['scores']):.4f}"
+    gain = gain_of(point, points)
+    return text + (f" ({gain[0] / gain[1]:+.1f})" if gain and gain[1] else "")
+
+
+def row_of(i, columns, sign):
+    """Point i in all columns, the last of which has all prompts: bits, quality, the gain, and
+    what the best point for each prompt would have."""
+    point, points = columns[-1][i], columns[-1]
+    row = [label(point), f"{point['average_bits']:.2f}"]
+    row += [cell(column[i], column, sign) for column in columns]
+    gain = gain_of(point, points)
+    if not gain:
+        return row + ["", ""]
+    best = oracle_at([other for other in points if other["name"] != "reference"],
+                     point["average_bits"])
+    return row + [f"{gain[0]:+.4f} +- {gain[1]:.4f}", f"{sign * best:.4f}"]
+
+
+def table(columns, heads, sign):
+    cells = [f"{head}, {len(column[-1]['scores'])} prompts" for head, column in zip(heads, columns)]
+    print("\n| | bits | " + " | ".join(cells) + " | gain | best per prompt |\n"
+          + "|---" * (len(cells) + 4) + "|")
+    for i, point in enumerate(columns[-1]):
+        if point["name"] != "reference":
+            print("| " + " | ".join(row_of(i, columns, sign)) + " |")
     print()
+
+
+# ---- Plot
+
+FAMILIES = {"static": "o", "entropy": "s", "margin": "^", "learned": "P", "DNS: ": "X"}
+
+
+def family(point):
+    stem = label(point)
+    return next((name for name in FAMILIES if stem.startswith(name)), None)
+
+
+def plot(points, sign, path):
+    """Bits against quality of all prompts: points with two standard errors, the line of the best
+    simple mixtures, and that of the best point for each prompt."""
+    from matplotlib import pyplot  # only who draws needs it
+
+    pyplot.rcParams["svg.fonttype"] = "none"  # text stays text: a small file
+    figure, axes = pyplot.subplots(figsize=(8, 5))
+    free = [point for point in points if point["name"] != "reference"]
+    simple = [point for point in free if point["name"] in SIMPLE]
+    low, high = (edge(point["average_bits"] for point in simple if point["name"] != "int8")
+                 for edge in (min, max))
+    bits = [low + (high - low) * i / 200 for i in range(201)]
+    axes.plot(bits, [sign * mean(mixture_at(simple, at)) for at in bits], color="0.5",
+              label="best mixture of uniform and random")
+    axes.plot(bits, [sign * oracle_at(free, at) for at in bits], color="0.5", linestyle=":",
+              label="best for each prompt")
+    shown = [point for point in free if low <= point["average_bits"] <= high]
+    groups = [(name.strip(": "), mark, [p for p in shown if family(p) == name])
+              for name, mark in FAMILIES.items()]
+    groups += [("uniform, random, thirds", ".", [p for p in shown if family(p) is None])]
+    for name, mark, group in groups:
+        if group:
+            axes.errorbar([p["average_bits"] for p in group],
+                          [sign * mean(p["scores"]) for p in group],
+                          yerr=[2 * error(p["scores"]) for p in group], fmt=mark, label=name)
+    axes.set_yscale("log")
+    axes.set_xlabel("bits of a weight, on average")
+    axes.set_ylabel("divergence from the reference" if sign < 0 else "quality")
+    axes.legend()
+    figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
 
 
 # ---- All of it
@@ -313,21 +381,34 @@ def sparse_point(runs, word, curves):
                 if point["name"] == "uniform" and point["schedule"]["decode"][0][0] == bits)
 
 
-def report(runs, comparisons, sparse=()):
-    """One table of all prompts that these comparisons have, under all of `sparse`."""
+def signed(curve, sign):
+    """Points whose greater scores are better."""
+    return [{**point, "scores": [sign * score for score in point["scores"]]} for point in curve]
+
+
+def column(runs, kept, sparse):
+    """The points of these shards, [{suffix: curve}]."""
+    points = weigh(join([shard[""] for shard in kept]), runs.weight_bits)
+    return points + [sparse_point(runs, word, [shard["-" + dense_and_sparse(word)[0]]
+                                               for shard in kept]) for word in sparse]
+
+
+def report(runs, comparisons, path, sparse=()):
+    """One table of all prompts that these comparisons have under all of `sparse`, and a plot."""
     suffixes = [""] + ["-" + dense_and_sparse(word)[0] for word in sparse]
-    kept = [{suffix: each.kept(suffix) for suffix in suffixes} for each in comparisons]
-    shards = [{suffix: of[suffix][start] for suffix in suffixes} for of in kept
-              for start in of[""] if all(start in of[suffix] for suffix in suffixes)]
-    if not shards:
+    tasks = []
+    for each in comparisons:
+        kept = {suffix: each.kept(suffix) for suffix in suffixes}
+        tasks.append([{suffix: kept[suffix][start] for suffix in suffixes} for start in kept[""]
+                      if all(start in kept[suffix] for suffix in suffixes)])
+    if not all(tasks):
         return
-    curve = weigh(join([shard[""] for shard in shards]), runs.weight_bits)
-    curve += [sparse_point(runs, word, [shard[suffix] for shard in shards])
-              for word, suffix in zip(sparse, suffixes[1:])]
-    metric = comparisons[0].metric
-    tasks = ", ".join(each.task for each in comparisons)
-    print(f"\n{tasks}; {metric}, {len(curve[0]['scores'])} prompts:\n")
-    table(curve, metric == "kl")
+    sign = -1.0 if comparisons[0].metric == "kl" else 1.0
+    groups = tasks + [sum(tasks, [])]
+    columns = [signed(column(runs, group, sparse), sign) for group in groups]
+    table(columns, [each.task for each in comparisons] + ["all"], sign)
+    if path:
+        plot(columns[-1], sign, path)
 
 
 def parse():
@@ -351,6 +432,7 @@ def parse():
     parser.add_argument("--metrics", default="kl")
     parser.add_argument("--tasks", default="", help="only these run")
     parser.add_argument("--report", action="store_true", help="run nothing")
+    parser.add_argument("--plot", metavar="FILE.svg", help="draw it too; needs matplotlib")
     parser.add_argument("--keep", default="schedules.kept")
     return parser.parse_args()
 
@@ -397,13 +479,11 @@ def main():
                    for metric in options.metrics.split(",") for name, _, own in TASKS]
     if not options.report:
         run_all(comparisons, given, options.tasks)
-    for each in comparisons:
-        report(runs, [each])
     for metric in {each.metric for each in comparisons}:
         alike = [each for each in comparisons if each.metric == metric]
-        report(runs, alike)
+        report(runs, alike, options.plot)
         if options.dns:
-            report(runs, alike, options.dns)
+            report(runs, alike, None, options.dns)
 
 
 if __name__ == "__main__":
