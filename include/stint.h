@@ -921,11 +921,11 @@ typedef struct stint_eval_item {
     double log_likelihood[STINT_EVAL_MAX_CHOICES];
     uint32_t lengths[STINT_EVAL_MAX_CHOICES]; /* of the endings, in characters */
     bool greedy;                              /* every token of the answer was the likeliest one */
-    /* For the task "generate" alone, else NULL and 0. */
+    /* For tasks that generate, else NULL and 0; rouge_l for "generate" alone. */
     const char *text;
     double rouge_l, token_f1;
     uint64_t tokens; /* scored, where items are windows ("ppl", "agreement"); else 0 */
-    stint_eval_metric metrics[STINT_EVAL_METRICS]; /* of a window: the result of it alone */
+    stint_eval_metric metrics[STINT_EVAL_METRICS]; /* of a window or an answer alone */
 } stint_eval_item;
 
 typedef struct stint_eval_options {
@@ -936,7 +936,7 @@ typedef struct stint_eval_options {
     uint64_t limit;               /* max items or windows; default 0: all */
     uint32_t window;   /* tokens evaluated together; default 0: 512, or the model's context */
     uint32_t stride;   /* tokens from window to window; default 0: non-overlapping windows */
-    uint32_t n_tokens; /* max tokens of an answer of "generate"; default 0: 64 */
+    uint32_t n_tokens; /* max tokens of an answer; default 0: 64, or what the task has */
     const stint_session_options *session; /* default NULL */
     const char *method; /* see stint_eval_method(); default NULL: the model as it is. Needs a model
                            in float; all methods but "float" are calibrated on `text` */

@@ -29,7 +29,7 @@ static const struct st_cli_option rows[] = {
      .kind = ST_CLI_TEXT,
      .value = "NAME",
      .help = "ppl, agreement, lambada, hellaswag, winogrande, openbookqa, arc_easy, arc_challenge, "
-             "piqa, mmlu or generate; several with commas: a table",
+             "piqa, mmlu, generate or longqa; several with commas: a table",
      .offset = offsetof(struct eval_options, task)},
     {.name = "tasks",
      .kind = ST_CLI_TEXT,
@@ -88,9 +88,9 @@ static const struct st_cli_option rows[] = {
      .letter = 'n',
      .kind = ST_CLI_UINT,
      .value = "N",
-     .preset = "64",
      .max = 4096,
-     .help = "generate: maximum tokens of an answer, which ends with its line",
+     .help = "maximum tokens of a generated answer; without it 64 for generate, whose answers "
+             "end with their line, 32 for longqa",
      .offset = offsetof(struct eval_options, n_tokens)},
     {.name = "items",
      .kind = ST_CLI_TEXT,

@@ -14,19 +14,29 @@ static json_t *describe_choices(const stint_eval_item *item) {
                      item->greedy);
 }
 
-static json_t *describe_window(const stint_eval_item *item) {
-    json_t *object = json_pack("{s:I, s:I}", "item", (json_int_t)item->index, "tokens",
-                               (json_int_t)item->tokens);
+static json_t *add_metrics(const stint_eval_item *item, json_t *object) {
     for (size_t i = 0; i < STINT_EVAL_METRICS && item->metrics[i].name != NULL; i++)
         json_object_set_new(object, item->metrics[i].name, json_real(item->metrics[i].value));
     return object;
 }
 
+static json_t *describe_window(const stint_eval_item *item) {
+    return add_metrics(item, json_pack("{s:I, s:I}", "item", (json_int_t)item->index, "tokens",
+                                       (json_int_t)item->tokens));
+}
+
+// A generated text with its own metrics, or with those of "generate".
+static json_t *describe_text(const stint_eval_item *item) {
+    json_t *object = json_pack("{s:I, s:s}", "item", (json_int_t)item->index, "text", item->text);
+    if (item->metrics[0].name != NULL) return add_metrics(item, object);
+    json_object_set_new(object, "rouge_l", json_real(item->rouge_l));
+    json_object_set_new(object, "token_f1", json_real(item->token_f1));
+    return object;
+}
+
 static json_t *describe_item(const stint_eval_item *item) {
     if (item->n_choices > 0) return describe_choices(item);
-    if (item->text == NULL) return describe_window(item);
-    return json_pack("{s:I, s:s+, s:f, s:f}", "item", (json_int_t)item->index, "text", item->text,
-                     "", "rouge_l", item->rouge_l, "token_f1", item->token_f1);
+    return item->text == NULL ? describe_window(item) : describe_text(item);
 }
 
 json_t *st_cli_eval_item(const char *task, const stint_eval_item *item) {

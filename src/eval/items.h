@@ -40,6 +40,16 @@ st_items_read_fn st_items_read_piqa; // JSONL: a goal, two solutions; labels in 
 st_items_read_fn st_items_read_mmlu; // CSV: question, A, B, C, D, letter or number; or a folder
 
 st_items_read_fn st_items_read_prompts; // JSONL: prompts and the references after them
+st_items_read_fn st_items_read_longqa;  // JSONL: context, input, answers; or a folder
+
+// Reads a file with fn, or all files of a folder whose names end so, in the order of their names. A
+// limit is divided among them.
+stint_status st_items_read_folder(const char *path, const char *ending, st_items_read_fn *fn,
+                                  size_t limit, struct st_items *items);
+
+// Adds one text, or all texts of a list, as endings of an item, each with an empty context; at most
+// ST_EVAL_CHOICES. Their number.
+uint32_t st_items_add_references(const json_t *value, struct st_item *item);
 
 // ---- Reading lines
 

@@ -120,11 +120,24 @@ static bool is_article(const char *word) {
     return strcmp(word, "a") == 0 || strcmp(word, "an") == 0 || strcmp(word, "the") == 0;
 }
 
+// Writes one character of `text` in lower case, nothing for ASCII punctuation, and returns its
+// bytes in the text.
+static size_t put_lower(const char *text, char **to) {
+    utf8proc_int32_t code;
+    utf8proc_ssize_t n = utf8proc_iterate((const utf8proc_uint8_t *)text, -1, &code);
+    if (n <= 1) {
+        char c = *text;
+        if ((unsigned char)c >= 128 || !ispunct((unsigned char)c))
+            *(*to)++ = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+        return 1;
+    }
+    *to += utf8proc_encode_char(utf8proc_tolower(code), (utf8proc_uint8_t *)*to);
+    return (size_t)n;
+}
+
 static stint_status squad_words(const char *text, struct words *w) {
-    char *out = strdup(text), *to = out;
-    for (const char *c = text; out && *c; c++)
-        if (!((unsigned char)*c < 128 && ispunct((unsigned char)*c)))
-            *to++ = *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
+    char *out = malloc(2 * strlen(text) + 1), *to = out; // "\u023a" grows from two bytes to three
+    for (const char *c = text; out && *c;) c += put_lower(c, &to);
     if (out) *to = '\0';
     ST_TRY(split(out, w));
     size_t kept = 0;

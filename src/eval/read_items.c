@@ -5,13 +5,10 @@
 #include "base/json.h"
 #include "eval/items.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 // NULL if there is no memory.
 static char *format(const char *text, ...) __attribute__((format(printf, 1, 2)));
@@ -203,30 +200,6 @@ static stint_status mmlu_file(const char *path, size_t limit, struct st_items *i
     return status;
 }
 
-static int is_csv(const struct dirent *file) {
-    size_t n = strlen(file->d_name);
-    return n > 4 && strcmp(file->d_name + n - 4, ".csv") == 0;
-}
-
-// Reads the subjects in the order of their names; a limit is divided among them.
 stint_status st_items_read_mmlu(const char *path, size_t limit, struct st_items *items) {
-    struct stat info;
-    struct dirent **files;
-    if (stat(path, &info) != 0) return st_fail(STINT_E_IO, "%s: %s", path, strerror(errno));
-    if (!S_ISDIR(info.st_mode)) return mmlu_file(path, limit, items);
-    int n = scandir(path, &files, is_csv, alphasort);
-    if (n < 0) return st_fail(STINT_E_IO, "%s: %s", path, strerror(errno));
-    stint_status status =
-        n ? STINT_OK : st_fail(STINT_E_IO, "%s: has no .csv files of subjects", path);
-    for (int i = 0; i < n; i++) {
-        size_t until = limit * (size_t)(i + 1) / (size_t)n;
-        char *file = format("%s/%s", path, files[i]->d_name);
-        bool wanted = limit == 0 || until > items->n;
-        if (status == STINT_OK && !file) status = st_fail(STINT_E_NOMEM, "no memory for a path");
-        if (status == STINT_OK && wanted) status = mmlu_file(file, limit ? until : 0, items);
-        free(file);
-        free(files[i]);
-    }
-    free(files);
-    return status;
+    return st_items_read_folder(path, ".csv", mmlu_file, limit, items);
 }

@@ -22,8 +22,7 @@ static const char *text_of(const json_t *object, const char *key) {
     return key ? json_string_value(json_object_get(object, key)) : "";
 }
 
-// Adds one text, or all texts of a list.
-static uint32_t take_references(const json_t *value, struct st_item *item) {
+uint32_t st_items_add_references(const json_t *value, struct st_item *item) {
     const json_t *list = json_is_array(value) ? value : NULL;
     size_t n = list ? json_array_size(list) : 1;
     for (size_t i = 0; i < n && item->n_choices < ST_EVAL_CHOICES; i++) {
@@ -43,7 +42,7 @@ static stint_status take(const struct st_lines *lines, const json_t *object,
         struct st_item item = {0};
         char *prompt;
         if (!first || !second) continue;
-        if (take_references(json_object_get(object, s->references), &item) == 0) continue;
+        if (st_items_add_references(json_object_get(object, s->references), &item) == 0) continue;
         if (asprintf(&prompt, "%s%s%s%s", first, s->between, second, s->after) < 0) prompt = NULL;
         free(item.context[0]);
         item.context[0] = prompt;

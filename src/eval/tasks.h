@@ -20,6 +20,8 @@ struct st_task {
     stint_status (*run)(struct st_eval *eval, const struct st_task *task);
     const char *places[ST_TASK_PLACES]; // its data in a folder of data sets; NULL: nowhere
     bool folders;                       // it also reads a folder
+    bool chats;                         // prompts are what a user says, in the chat template
+    uint32_t n_tokens;                  // of a generated answer, unless the options say it
 };
 
 // The i-th task; NULL past the last.
@@ -33,6 +35,7 @@ stint_status st_task_data(const struct st_task *task, const char *given, char **
 
 stint_status st_eval_choices(struct st_eval *eval, const struct st_task *task);
 stint_status st_eval_generate(struct st_eval *eval, const struct st_task *task);
+stint_status st_eval_longqa(struct st_eval *eval, const struct st_task *task);
 stint_status st_eval_last_word(struct st_eval *eval, const struct st_task *task);
 stint_status st_eval_perplexity(struct st_eval *eval, const struct st_task *task);
 stint_status st_eval_agreement(struct st_eval *eval, const struct st_task *task);

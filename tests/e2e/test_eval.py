@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """stint eval as a person meets it: several tasks in one run, on data written here."""
+import collections
 import json
 import pathlib
+import re
+import string
 import tempfile
 import unittest
 
@@ -137,6 +140,52 @@ class Choices(Tasks):
         done = stint("eval", SMALL, "-t", "piqa", "-d", path)
         self.assertEqual(done.returncode, 1)
         self.assertIn(f"{labels}: has 2 labels for 3 items", done.stderr)
+
+
+def words_of(text):
+    """As SQuAD's evaluation script and LongBench's compare them."""
+    plain = "".join(c for c in text.lower() if c not in string.punctuation)
+    return re.sub(r"\b(a|an|the)\b", " ", plain).split()
+
+
+def token_f1(text, reference):
+    ours, theirs = words_of(text), words_of(reference)
+    same = sum((collections.Counter(ours) & collections.Counter(theirs)).values())
+    return 2 * same / (len(ours) + len(theirs)) if same else 0.0
+
+
+class Answers(Tasks):
+    def test_questions_are_scored_by_the_best_answer(self):
+        """References that are words of the answer itself, so that there is something to score."""
+        question = {"context": "The old man sat in the garden.", "input": "Where did he sit?"}
+        self.jsonl("longqa/a.jsonl", question | {"answers": ["x"]})
+        out = self.data / "items"
+        first = stint_json("eval", SMALL, "-t", "longqa", "-d", self.data, "--items", out)
+        self.assertEqual((first["items"], list(first["metrics"])), (1, ["token_f1"]))
+        self.assertLessEqual(first["tokens"], 32)
+        text = json.loads(out.read_text())["text"]
+        words = text.split()
+        self.assertGreater(len(words), 4)
+        answers = [" ".join(words[:2]).upper(), "The " + " ".join(words[1:5]) + "!", "no"]
+        self.jsonl("longqa/b.jsonl", question | {"answers": answers})
+        report = stint_json("eval", SMALL, "-t", "longqa", "-d", self.data, "--items", out)
+        a, b = (json.loads(line) for line in out.read_text().splitlines())
+        self.assertEqual((a["text"], b["text"]), (text, text))
+        self.assertEqual(set(b), {"item", "text", "token_f1"})
+        wanted = max(token_f1(text, answer) for answer in answers)
+        self.assertGreater(wanted, 0)
+        self.assertAlmostEqual(b["token_f1"], wanted)
+        self.assertAlmostEqual(report["metrics"]["token_f1"], (a["token_f1"] + wanted) / 2)
+        longer = stint_json("eval", SMALL, "-t", "longqa", "-d", self.data, "-n", 40)
+        self.assertEqual(longer["items"], 2)
+
+    def test_data_that_are_no_questions(self):
+        path = self.jsonl("bad.jsonl", {"context": "c", "answers": ["a"]})
+        done = stint("eval", SMALL, "-t", "longqa", "-d", path)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"{path}: line 1: has no 'context' and 'input'", done.stderr)
+        done = stint("eval", SMALL, "-t", "longqa", "-d", path, "-n", 5000)
+        self.assertEqual(done.returncode, 2)
 
 
 if __name__ == "__main__":

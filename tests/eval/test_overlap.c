@@ -69,7 +69,26 @@ static void values_are_those_of_the_definitions(void **state) {
     assert_true(st_bleu_value(&(struct st_bleu){0}) == 0.0);
 }
 
+// As Python's str.lower(), also where a letter grows: U+023A has two bytes, U+2C65 three.
+static void letters_of_all_scripts_have_lower_case(void **state) {
+    (void)state;
+    static const char *const pairs[][2] = {
+        {"\u00c9COLE \u00c5ngstr\u00f6m", "\u00e9cole \u00c5NGSTR\u00d6M"},
+        {"\u0394\u0415", "\u03b4\u0435"},
+        {"\u023a\u023a\u023a\u023a", "\u2c65\u2c65\u2c65\u2c65"},
+        {"\xc3(\xff", "\xc3\xff"}, // not UTF-8
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        char *reference = strdup(pairs[i][1]);
+        double f1;
+        assert_int_equal(st_token_f1(pairs[i][0], &reference, 1, &f1), STINT_OK);
+        assert_true(f1 == 1.0);
+        free(reference);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(values_are_those_of_the_definitions)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(values_are_those_of_the_definitions),
+                                       cmocka_unit_test(letters_of_all_scripts_have_lower_case)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
