@@ -29,7 +29,7 @@ static const struct st_cli_option rows[] = {
      .kind = ST_CLI_TEXT,
      .value = "NAME",
      .help = "ppl, agreement, lambada, hellaswag, winogrande, openbookqa, arc_easy, arc_challenge, "
-             "piqa, mmlu, generate or longqa; several with commas: a table",
+             "piqa, mmlu, generate, longqa or droidtask; several with commas: a table",
      .offset = offsetof(struct eval_options, task)},
     {.name = "tasks",
      .kind = ST_CLI_TEXT,
@@ -90,7 +90,7 @@ static const struct st_cli_option rows[] = {
      .value = "N",
      .max = 4096,
      .help = "maximum tokens of a generated answer; without it 64 for generate, whose answers "
-             "end with their line, 32 for longqa",
+             "end with their line, 32 for longqa, 512 for droidtask",
      .offset = offsetof(struct eval_options, n_tokens)},
     {.name = "items",
      .kind = ST_CLI_TEXT,

@@ -17,6 +17,7 @@ struct st_item {
     char *context[ST_EVAL_CHOICES], *ending[ST_EVAL_CHOICES]; // owned
     uint32_t n_choices;
     uint32_t answer; // the correct one
+    bool ends;       // a step of a task: the last one
 };
 
 struct st_items {
@@ -41,6 +42,8 @@ st_items_read_fn st_items_read_mmlu; // CSV: question, A, B, C, D, letter or num
 
 st_items_read_fn st_items_read_prompts; // JSONL: prompts and the references after them
 st_items_read_fn st_items_read_longqa;  // JSONL: context, input, answers; or a folder
+// A folder, or its file of prompts. The endings are the element's id and the text to type.
+st_items_read_fn st_items_read_droidtask;
 
 // Reads a file with fn, or all files of a folder whose names end so, in the order of their names. A
 // limit is divided among them.

@@ -73,6 +73,14 @@ static const struct st_task tasks[] = {
      .folders = true,
      .chats = true,
      .n_tokens = 32},
+    {.name = "droidtask",
+     .about = "steps of tasks on a phone (a folder of two JSON files)",
+     .read = st_items_read_droidtask,
+     .run = st_eval_droidtask,
+     .places = {"droidtask"},
+     .folders = true,
+     .chats = true,
+     .n_tokens = 512},
 };
 
 enum { N_TASKS = sizeof tasks / sizeof *tasks };

@@ -34,6 +34,7 @@ const struct st_task *st_task_at(size_t i);
 stint_status st_task_data(const struct st_task *task, const char *given, char **path);
 
 stint_status st_eval_choices(struct st_eval *eval, const struct st_task *task);
+stint_status st_eval_droidtask(struct st_eval *eval, const struct st_task *task);
 stint_status st_eval_generate(struct st_eval *eval, const struct st_task *task);
 stint_status st_eval_longqa(struct st_eval *eval, const struct st_task *task);
 stint_status st_eval_last_word(struct st_eval *eval, const struct st_task *task);

@@ -179,6 +179,31 @@ class Answers(Tasks):
         longer = stint_json("eval", SMALL, "-t", "longqa", "-d", self.data, "-n", 40)
         self.assertEqual(longer["items"], 2)
 
+    def test_steps_on_a_phone(self):
+        """The model knows nothing of elements: what counts is who is asked what."""
+        prompts = {"clock": {"a": ["Tap it.", "Is it done?"], "b": ["Type it."]}}
+        label = lambda element, text: {"label": [element, text]}
+        truth = {"clock": {"a": {"profile": [label(3, "null"), label(-1, "null")]},
+                           "b": {"profile": [label(0, "John")]}}}
+        self.write("droidtask/prompts_data.json", json.dumps(prompts))
+        labels = self.write("droidtask/ground_truth.json", json.dumps(truth))
+        out = self.data / "items"
+        report = stint_json("eval", SMALL, "-t", "droidtask", "-d", self.data, "-n", 8, "--items",
+                            out)
+        self.assertEqual((report["items"], report["tokens"]), (3, 24))
+        self.assertEqual(report["metrics"], {"acc": 0.0, "answered": 0.0, "task_acc": 0.0})
+        items = [json.loads(line) for line in out.read_text().splitlines()]
+        self.assertEqual([set(item) for item in items], [{"item", "text", "acc"}] * 3)
+        done = stint("run", SMALL, "--chat", "-p", "Tap it.", "-n", 8, "--temp", 0, "--json")
+        self.assertEqual(json.loads(done.stdout)["text"].strip(), items[0]["text"])
+        one = stint_json("eval", SMALL, "-t", "droidtask", "-d",
+                         self.data / "droidtask" / "prompts_data.json", "--limit", 1, "-n", 8)
+        self.assertEqual(list(one["metrics"]), ["acc", "answered"]) # no task has ended
+        labels.write_text("{}")
+        done = stint("eval", SMALL, "-t", "droidtask", "-d", self.data)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"{labels}: clock, task 'a': 'profile' has not one step", done.stderr)
+
     def test_data_that_are_no_questions(self):
         path = self.jsonl("bad.jsonl", {"context": "c", "answers": ["a"]})
         done = stint("eval", SMALL, "-t", "longqa", "-d", path)
