@@ -22,10 +22,11 @@ static void check(const struct st_items *items) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static st_items_read_fn *const readers[] = {
-        st_items_read_lambada,    st_items_read_hellaswag, st_items_read_winogrande,
-        st_items_read_openbookqa, st_items_read_arc,       st_items_read_piqa,
-        st_items_read_mmlu,       st_items_read_prompts,   st_items_read_longqa};
+    static st_items_read_fn *const readers[] = {st_items_read_lambada,    st_items_read_hellaswag,
+                                                st_items_read_winogrande, st_items_read_openbookqa,
+                                                st_items_read_arc,        st_items_read_piqa,
+                                                st_items_read_mmlu,       st_items_read_prompts,
+                                                st_items_read_longqa,     st_items_read_mt_bench};
     char path[64];
     int file = memfd_create("items", 0);
     if (file < 0 || (size && write(file, data, size) != (ssize_t)size)) abort();

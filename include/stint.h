@@ -921,7 +921,7 @@ typedef struct stint_eval_item {
     double log_likelihood[STINT_EVAL_MAX_CHOICES];
     uint32_t lengths[STINT_EVAL_MAX_CHOICES]; /* of the endings, in characters */
     bool greedy;                              /* every token of the answer was the likeliest one */
-    /* For tasks that generate, else NULL and 0; rouge_l for "generate" alone. */
+    /* For tasks that generate, else NULL and 0. "mt_bench": a JSON list; index is the question's */
     const char *text;
     double rouge_l, token_f1;
     uint64_t tokens; /* scored, where items are windows ("ppl", "agreement"); else 0 */

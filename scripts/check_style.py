@@ -107,6 +107,7 @@ COVERED = {
     "src/eval/score.c": "tests/golden/test_eval.py",
     "src/eval/generate_task.c": "tests/golden/test_eval.py",
     "src/eval/droid_task.c": "tests/e2e/test_eval.py",
+    "src/eval/mt_bench_task.c": "tests/eval/test_answers.c",
     "src/eval/read_prompts.c": "tests/eval/test_items.c",
     "src/eval/quality.c": "tests/e2e/test_schedule.py",
     "src/eval/schedule_run.c": "tests/e2e/test_schedule.py",

@@ -29,7 +29,7 @@ static const struct st_cli_option rows[] = {
      .kind = ST_CLI_TEXT,
      .value = "NAME",
      .help = "ppl, agreement, lambada, hellaswag, winogrande, openbookqa, arc_easy, arc_challenge, "
-             "piqa, mmlu, generate, longqa or droidtask; several with commas: a table",
+             "piqa, mmlu, generate, longqa, droidtask or mt_bench; several with commas: a table",
      .offset = offsetof(struct eval_options, task)},
     {.name = "tasks",
      .kind = ST_CLI_TEXT,
@@ -90,12 +90,13 @@ static const struct st_cli_option rows[] = {
      .value = "N",
      .max = 4096,
      .help = "maximum tokens of a generated answer; without it 64 for generate, whose answers "
-             "end with their line, 32 for longqa, 512 for droidtask",
+             "end with their line, 32 for longqa, 512 for droidtask, 1024 for mt_bench",
      .offset = offsetof(struct eval_options, n_tokens)},
     {.name = "items",
      .kind = ST_CLI_TEXT,
      .value = "FILE.jsonl",
-     .help = "write the scores of each item, one JSON object per line",
+     .help = "write the scores of each item, one JSON object per line; for mt_bench the answers, "
+             "as FastChat's judge reads them",
      .offset = offsetof(struct eval_options, items)},
     {.name = NULL}};
 
@@ -104,6 +105,7 @@ struct watcher {
     struct st_cli_progress progress;
     struct st_cli_writer *writer; // NULL: items are not written
     const char *task;             // NULL: the only one
+    const struct st_cli_eval_run *run;
     bool failed, live;
     double shown;
 };
@@ -128,10 +130,16 @@ static void show_running(void *context, const stint_eval_result *result) {
     fflush(stderr);
 }
 
+// Its items are answers, in a file that another program judges.
+static bool is_for_judge(const char *task) {
+    return strcmp(task, "mt_bench") == 0;
+}
+
 static void write_item(void *context, const stint_eval_item *item) {
     struct watcher *w = context;
     if (w->writer == NULL || w->failed) return;
-    json_t *object = st_cli_eval_item(w->task, item);
+    json_t *object = is_for_judge(w->run->task) ? st_cli_eval_answers(w->run, item)
+                                                : st_cli_eval_item(w->task, item);
     char *line = object != NULL ? json_dumps(object, JSON_COMPACT) : NULL;
     w->failed = line == NULL || !st_cli_writer_put(w->writer, line, strlen(line)) ||
                 !st_cli_writer_put(w->writer, "\n", 1);
@@ -150,13 +158,14 @@ struct subject {
 };
 
 static bool evaluate(const struct st_cli_command *command, const struct subject *subject, size_t t,
-                     const char *method, stint_eval_result *result) {
+                     const struct st_cli_eval_run *run, stint_eval_result *result) {
     const struct eval_options *options = subject->options;
-    const char *task = subject->tasks.at[t], *shown = subject->tasks.n > 1 ? task : NULL;
+    const char *shown = subject->tasks.n > 1 ? run->task : NULL;
     stint_session_options session = st_cli_session_options(&options->common);
-    struct watcher w = {.live = isatty(STDERR_FILENO), .writer = subject->writer, .task = shown};
+    struct watcher w = {
+        .live = isatty(STDERR_FILENO), .writer = subject->writer, .task = shown, .run = run};
     stint_eval_options eval = {.size = sizeof eval,
-                               .task = task,
+                               .task = run->task,
                                .data = subject->data.at[subject->data.n > 1 ? t : 0],
                                .reference = subject->reference,
                                .limit = options->limit,
@@ -164,7 +173,7 @@ static bool evaluate(const struct st_cli_command *command, const struct subject 
                                .stride = options->stride,
                                .n_tokens = options->n_tokens,
                                .session = &session,
-                               .method = method,
+                               .method = run->method,
                                .text = subject->text,
                                .text_bytes = subject->text_bytes,
                                .progress = show_progress,
@@ -191,7 +200,7 @@ static bool run_task(const struct st_cli_command *command, const struct subject 
     for (size_t m = 0; m < methods->n; m++) {
         const struct st_cli_eval_run one = {subject->model, subject->options->common.model,
                                             subject->tasks.at[t], methods->at[m]};
-        if (!evaluate(command, subject, t, methods->at[m], &results[m])) return false;
+        if (!evaluate(command, subject, t, &one, &results[m])) return false;
         json_array_append_new(table, st_cli_eval_describe(&one, &results[m]));
         if (prints && subject->options->methods != NULL)
             st_cli_eval_print_row(methods->at[m], m == 0, &results[m]);
@@ -283,6 +292,14 @@ static const char *unknown_task(const struct st_cli_words *tasks) {
     return NULL;
 }
 
+// Answers for a judge need a file of their own, of one model.
+static bool judged_wrongly(const struct eval_options *options, const struct subject *subject) {
+    bool alone = subject->tasks.n == 1 && subject->methods.n == 1 && options->items != NULL;
+    for (size_t t = 0; t < subject->tasks.n; t++)
+        if (is_for_judge(subject->tasks.at[t])) return !alone;
+    return false;
+}
+
 // Splits the lists of tasks, data and methods; false with a usage error printed.
 static bool split_lists(const struct st_cli_command *command, const struct eval_options *options,
                         struct subject *subject) {
@@ -303,6 +320,9 @@ static bool split_lists(const struct st_cli_command *command, const struct eval_
     else if (unknown_task(tasks) != NULL)
         st_cli_error(command->name, "--task: '%s' is not known; 'stint eval --help' lists them",
                      unknown_task(tasks));
+    else if (judged_wrongly(options, subject))
+        st_cli_error(command->name,
+                     "mt_bench is answered alone: one task, one method, --items FILE.jsonl");
     else if (tasks->n > 1 && data->n != tasks->n && !is_folder(options->data))
         st_cli_error(command->name,
                      "--data: %zu files for %zu tasks; give one for each, or a folder of data sets",

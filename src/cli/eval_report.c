@@ -2,6 +2,8 @@
 #include "cli/eval_report.h"
 
 #include <stdio.h>
+#include <string.h>
+#include <time.h>
 
 static json_t *describe_choices(const stint_eval_item *item) {
     json_t *scores = json_array(), *lengths = json_array();
@@ -43,6 +45,32 @@ json_t *st_cli_eval_item(const char *task, const stint_eval_item *item) {
     json_t *object = describe_item(item);
     if (object != NULL && task != NULL) json_object_set_new(object, "task", json_string(task));
     return object;
+}
+
+// The last part of a path, without the ending of a model file.
+static void name_model(const struct st_cli_eval_run *run, char *name, size_t bytes) {
+    size_t n = strlen(run->path);
+    while (n > 1 && run->path[n - 1] == '/') n--;
+    size_t from = n;
+    while (from > 0 && run->path[from - 1] != '/') from--;
+    const char *const endings[] = {".gguf", ".stint"};
+    for (size_t i = 0; i < 2; i++) {
+        size_t length = strlen(endings[i]);
+        if (n - from > length && memcmp(run->path + n - length, endings[i], length) == 0)
+            n -= length;
+    }
+    snprintf(name, bytes, "%.*s%s%s", (int)(n - from), run->path + from,
+             run->method != NULL ? "-" : "", run->method != NULL ? run->method : "");
+}
+
+json_t *st_cli_eval_answers(const struct st_cli_eval_run *run, const stint_eval_item *item) {
+    char model[256], id[300];
+    json_int_t question = (json_int_t)item->index;
+    name_model(run, model, sizeof model);
+    snprintf(id, sizeof id, "%s-%lld", model, (long long)question);
+    return json_pack("{s:I, s:s, s:s, s:[{s:i, s:o}], s:f}", "question_id", question, "answer_id",
+                     id, "model_id", model, "choices", "index", 0, "turns",
+                     json_loads(item->text, 0, NULL), "tstamp", (double)time(NULL));
 }
 
 const char *st_cli_eval_method(const struct st_cli_eval_run *run) {

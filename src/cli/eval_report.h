@@ -25,5 +25,8 @@ void st_cli_eval_print_task(const char *task, const stint_eval_result *results, 
 
 // A line of --items: the item's scores, with its task where there are several (else NULL).
 json_t *st_cli_eval_item(const char *task, const stint_eval_item *item);
+// The same for "mt_bench": a line of an answer file of FastChat, whose model is named after the
+// file of the model, and the method if there is one.
+json_t *st_cli_eval_answers(const struct st_cli_eval_run *run, const stint_eval_item *item);
 
 #endif

@@ -18,6 +18,7 @@ struct st_item {
     uint32_t n_choices;
     uint32_t answer; // the correct one
     bool ends;       // a step of a task: the last one
+    uint64_t id;     // of a question, where the data set numbers them
 };
 
 struct st_items {
@@ -40,8 +41,9 @@ st_items_read_fn st_items_read_arc;        // the same
 st_items_read_fn st_items_read_piqa; // JSONL: a goal, two solutions; labels in it or beside it
 st_items_read_fn st_items_read_mmlu; // CSV: question, A, B, C, D, letter or number; or a folder
 
-st_items_read_fn st_items_read_prompts; // JSONL: prompts and the references after them
-st_items_read_fn st_items_read_longqa;  // JSONL: context, input, answers; or a folder
+st_items_read_fn st_items_read_prompts;  // JSONL: prompts and the references after them
+st_items_read_fn st_items_read_longqa;   // JSONL: context, input, answers; or a folder
+st_items_read_fn st_items_read_mt_bench; // JSONL: the contexts are the turns of a conversation
 // A folder, or its file of prompts. The endings are the element's id and the text to type.
 st_items_read_fn st_items_read_droidtask;
 

@@ -81,6 +81,13 @@ static const struct st_task tasks[] = {
      .folders = true,
      .chats = true,
      .n_tokens = 512},
+    {.name = "mt_bench",
+     .about = "conversations of two turns, to be judged elsewhere (JSONL)",
+     .read = st_items_read_mt_bench,
+     .run = st_eval_mt_bench,
+     .places = {"mt_bench/question.jsonl"},
+     .chats = true,
+     .n_tokens = 1024},
 };
 
 enum { N_TASKS = sizeof tasks / sizeof *tasks };

@@ -38,6 +38,7 @@ stint_status st_eval_droidtask(struct st_eval *eval, const struct st_task *task)
 stint_status st_eval_generate(struct st_eval *eval, const struct st_task *task);
 stint_status st_eval_longqa(struct st_eval *eval, const struct st_task *task);
 stint_status st_eval_last_word(struct st_eval *eval, const struct st_task *task);
+stint_status st_eval_mt_bench(struct st_eval *eval, const struct st_task *task);
 stint_status st_eval_perplexity(struct st_eval *eval, const struct st_task *task);
 stint_status st_eval_agreement(struct st_eval *eval, const struct st_task *task);
 

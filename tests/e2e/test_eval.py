@@ -204,6 +204,36 @@ class Answers(Tasks):
         self.assertEqual(done.returncode, 1)
         self.assertIn(f"{labels}: clock, task 'a': 'profile' has not one step", done.stderr)
 
+    def test_answers_for_a_judge(self):
+        """As FastChat's gen_model_answer.py writes them and its judge reads them."""
+        self.jsonl("mt_bench/question.jsonl",
+                   {"question_id": 81, "category": "writing", "turns": ["Write.", "Again."]},
+                   {"question_id": 160, "category": "stem", "turns": ["Why?", "How?"]})
+        out = self.data / "answers.jsonl"
+        options = ("eval", SMALL, "-t", "mt_bench", "-d", self.data, "-n", 8)
+        report = stint_json(*options, "--items", out)
+        self.assertEqual((report["items"], report["tokens"]), (2, 32))
+        self.assertEqual(report["metrics"], {"answer_tokens": 8.0})
+        answers = [json.loads(line) for line in out.read_text().splitlines()]
+        self.assertEqual([answer["question_id"] for answer in answers], [81, 160])
+        for answer in answers:
+            self.assertEqual(set(answer),
+                             {"question_id", "answer_id", "model_id", "choices", "tstamp"})
+            self.assertEqual(answer["model_id"], "novels-2")
+            self.assertEqual([choice["index"] for choice in answer["choices"]], [0])
+            self.assertEqual(len(answer["choices"][0]["turns"]), 2)
+        done = stint("run", SMALL, "--chat", "-p", "Why?", "-n", 8, "--temp", 0, "--json")
+        self.assertEqual(json.loads(done.stdout)["text"].strip(),
+                         answers[1]["choices"][0]["turns"][0])
+        stint_json(*options, "--items", out, "--method", "w8a8", "--limit", 1)
+        self.assertEqual(json.loads(out.read_text())["model_id"], "novels-2-w8a8")
+        for wrong in ((), ("--items", out, "--methods", "float,w8a8")):
+            done = stint(*options, *wrong)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("mt_bench is answered alone", done.stderr)
+        done = stint("eval", SMALL, "-t", "mt_bench,lambada", "-d", self.data, "--items", out)
+        self.assertEqual(done.returncode, 2)
+
     def test_data_that_are_no_questions(self):
         path = self.jsonl("bad.jsonl", {"context": "c", "answers": ["a"]})
         done = stint("eval", SMALL, "-t", "longqa", "-d", path)

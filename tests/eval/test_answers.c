@@ -63,14 +63,17 @@ static char *write_after(const int32_t *ids, size_t n) {
     return text;
 }
 
-static struct st_ids chat_ids(const char *content) {
-    const stint_message message = {.role = "user", .content = content};
+static struct st_ids ids_of(const stint_message *messages, size_t n) {
     struct st_ids ids = {0};
     char *text;
-    assert_int_equal(stint_chat_format(model, &message, 1, NULL, &text, NULL), STINT_OK);
+    assert_int_equal(stint_chat_format(model, messages, n, NULL, &text, NULL), STINT_OK);
     assert_int_equal(st_tokenizer_encode(model->tokenizer, text, strlen(text), 0, &ids), STINT_OK);
     stint_free(text);
     return ids;
+}
+
+static struct st_ids chat_ids(const char *content) {
+    return ids_of(&(stint_message){.role = "user", .content = content}, 1);
 }
 
 static const char *trimmed(char *text) {
@@ -140,6 +143,33 @@ static void lines_end_answers_after_prompts(void **state) {
     free(text);
 }
 
+// The second turn follows the first one and its answer.
+static void turns_are_one_conversation(void **state) {
+    (void)state;
+    char *text;
+    const char *data = ts_write_text(
+        "q.jsonl",
+        "{\"question_id\": 81, \"turns\": [\"Tell me of the sea.\", \"And the hills?\"]}");
+    assert_int_equal(run("mt_bench", data, TOKENS, &text), STINT_OK);
+    json_t *answers = json_loads(text, 0, NULL);
+    assert_int_equal(json_array_size(answers), 2);
+    stint_message messages[] = {
+        {.role = "user", .content = "Tell me of the sea."},
+        {.role = "assistant", .content = json_string_value(json_array_get(answers, 0))},
+        {.role = "user", .content = "And the hills?"},
+    };
+    for (size_t turn = 0; turn < 2; turn++) {
+        struct st_ids ids = ids_of(messages, 2 * turn + 1);
+        char *written = write_after(ids.data, ids.count);
+        assert_true(*trimmed(written));
+        assert_string_equal(json_string_value(json_array_get(answers, turn)), trimmed(written));
+        free(written);
+        st_ids_free(&ids);
+    }
+    json_decref(answers);
+    free(text);
+}
+
 static void what_is_wrong_is_said(void **state) {
     (void)state;
     char *text;
@@ -155,6 +185,7 @@ int main(void) {
         cmocka_unit_test(questions_are_chats),
         cmocka_unit_test(long_questions_lose_their_middle),
         cmocka_unit_test(lines_end_answers_after_prompts),
+        cmocka_unit_test(turns_are_one_conversation),
         cmocka_unit_test(what_is_wrong_is_said),
     };
     return cmocka_run_group_tests(tests, open_model, close_model);
