@@ -21,7 +21,8 @@ from server import Server
 
 DATA = pathlib.Path(os.environ["STINT_SHARED_DATA"]) / "data"
 LONG = os.environ.get("STINT_CI_LONG") == "1"
-ITEMS = {"openbookqa": 60, "hellaswag": 12, "lambada": 40, "winogrande": 20}
+ITEMS = {"openbookqa": 60, "hellaswag": 12, "lambada": 40, "winogrande": 20, "arc_easy": 60,
+         "piqa": 60}
 if LONG:
     ITEMS = dict.fromkeys(ITEMS, 200)
 os.environ.update(HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1", TQDM_DISABLE="1")
@@ -55,6 +56,35 @@ def winogrande():
         before, _, after = item["sentence"].partition("_")
         yield {"answer": int(item["answer"]) - 1, "context": after.strip(),
                "choices": [before + item["option1"], before + item["option2"]]}
+
+
+def arc_easy():
+    """OpenBookQA's questions as rows of ARC, which its file has the form of."""
+    for item in openbookqa():
+        labels = "ABCD"[:len(item["choices"])]
+        yield {"question": item["context"], "answerKey": labels[item["answer"]],
+               "choices": {"text": item["choices"], "label": list(labels)}}
+
+
+def piqa():
+    """Their right choice and another one as rows of PIQA."""
+    for i, item in enumerate(openbookqa()):
+        right, n = item["answer"], len(item["choices"])
+        two = [item["choices"][right], item["choices"][(right + 1 + i % (n - 1)) % n]]
+        yield {"goal": item["context"], "sol1": two[i % 2], "sol2": two[1 - i % 2], "label": i % 2}
+
+
+def task_of_harness(folder, name, items, path):
+    """A task as the harness has it, prompts and all, with data from a local file."""
+    import lm_eval
+    import yaml
+    task = yaml.safe_load((pathlib.Path(lm_eval.__file__).parent / "tasks" / folder /
+                           f"{name}.yaml").read_text())
+    path.write_text("".join(json.dumps(item) + "\n" for item in items))
+    task.update(dataset_path="json", dataset_name=None, test_split="test", training_split=None,
+                validation_split=None, dataset_kwargs={"data_files": {"test": str(path)}})
+    task.pop("tag", None)
+    return task
 
 
 def task_of(name, items, path):
@@ -96,6 +126,9 @@ class Harness(unittest.TestCase):
         tasks = [task_of(read.__name__, list(read())[:ITEMS[read.__name__]],
                          self.folder / f"{read.__name__}.jsonl")
                  for read in (openbookqa, hellaswag, lambada, winogrande)]
+        tasks += [task_of_harness(folder, read.__name__, list(read())[:ITEMS[read.__name__]],
+                                  self.folder / f"{read.__name__}.jsonl")
+                  for folder, read in (("arc", arc_easy), ("piqa", piqa))]
         with Server("--slots", 4, model=model) as server:
             return lm_eval.simple_evaluate(
                 model="local-completions", batch_size=4, tasks=tasks, bootstrap_iters=0,
@@ -104,12 +137,11 @@ class Harness(unittest.TestCase):
             )["results"]
 
     def compare(self, model, ppl_delta):
-        files = {"openbookqa": "test.jsonl", "hellaswag": "hellaswag_val.txt",
-                 "lambada": "lambada_test.jsonl", "winogrande": "dev.jsonl"}
+        files = {"arc_easy": DATA / "openbookqa" / "test.jsonl", "piqa": self.folder / "piqa.jsonl"}
         got = self.harness(model)
         for name, n in ITEMS.items():
-            ours = stint_json("eval", model, "--task", name, "--data",
-                              DATA / name / files[name], "--limit", n)["metrics"]
+            ours = stint_json("eval", model, "--task", name, "--data", files.get(name, DATA),
+                              "--limit", n)["metrics"]
             theirs = {key.partition(",")[0]: value for key, value in got[name].items()}
             with self.subTest(name):
                 for metric in ("acc", "acc_norm"):
