@@ -156,12 +156,14 @@ def calibrate(runs, mixture, targets):
         if good:
             found.append((f"{name}-epsilon", min(good, key=lambda p: p["true_bits"])))
         for stem, point in found:
-            path = runs.folder / f"{stem}.json"
-            path.write_text(json.dumps({"stint_schedule": 1, "package": package,
-                                        **point["schedule"]}), "utf-8")
             print(f"{stem}: {json.dumps(point['schedule'])}; in calibration "
                   f"{point['true_bits']:.2f} bits, divergence {point['quality']:.4f} +- "
                   f"{point['error']:.4f}")
+            if len(point["schedule"]["decode"]) == 1:  # one that is compared anyway
+                continue
+            path = runs.folder / f"{stem}.json"
+            path.write_text(json.dumps({"stint_schedule": 1, "package": package,
+                                        **point["schedule"]}), "utf-8")
             given.append((stem, path))
     path = runs.folder / "static-half.json"  # as the paper's small models: 3, then 2
     path.write_text(json.dumps({"stint_schedule": 1, "package": package, "prefill": 8,
@@ -213,6 +215,8 @@ def label(point):
         return f"uniform {decode[0][0]}"
     stem = pathlib.Path(point["name"]).stem  # of a file
     kind, _, choice = stem.partition("-")
+    if kind == "learned":
+        return f"learned: {choice.replace('-', ', ')}"
     if kind not in ("static", "entropy", "margin"):
         return stem
     steps = [f"{bits} from step {start}" if start else f"{bits}" for bits, start in decode]
@@ -425,6 +429,8 @@ def parse():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--high", type=int, default=4)
     parser.add_argument("--low", type=int, default=2)
+    parser.add_argument("--learned", metavar="HIGH:LOW,...",
+                        help="pairs that learned schedules switch between (--high:--low)")
     parser.add_argument("--bits", default="3.55,3.85", help="averages to compare at")
     parser.add_argument("--epsilon", type=float, default=0.02,
                         help="divergence that schedules may have in calibration")
@@ -447,16 +453,17 @@ def read_tasks(options, data):
     return held_out, mixed
 
 
-def train(runs, data):
-    learned = runs.folder / "learned.stint"
-    options = runs.options
-    report = runs.schedule("train", "train", "-d", data / "wikitext-2" / "wiki.valid.tokens",
-                           "--limit", options.samples, "--high", options.high, "--low",
-                           options.low, "--candidates", options.candidates, "--seed", 1, "-o",
-                           learned)
-    print(f"learned: {100 * report['validation_accuracy']:.0f} % of held-out samples right; the "
-          f"most frequent choice {100 * report['majority']:.0f} %")
-    return learned
+def train(runs, data, high, low):
+    """(name, package) of the learned schedule from `high` to `low`."""
+    options, name = runs.options, f"learned-{high}-{low}"
+    package = runs.folder / f"{name}.stint"
+    found = runs.schedule(f"train-{high}-{low}", "train", "-d", data / "wikitext-2" /
+                          "wiki.valid.tokens", "--limit", options.samples, "--high", high,
+                          "--low", low, "--candidates", options.candidates, "--seed", 1, "-o",
+                          package)
+    print(f"{name}: {100 * found['validation_accuracy']:.0f} % of held-out samples right; the "
+          f"most frequent choice {100 * found['majority']:.0f} %")
+    return name, package
 
 
 def run_all(comparisons, given, only):
@@ -474,7 +481,8 @@ def main():
     held_out, mixed = read_tasks(options, data)
     given = calibrate(runs, runs.prompts("mixture", mixed),
                       [float(bits) for bits in options.bits.split(",")])
-    given.append(("learned", train(runs, data)))
+    pairs = options.learned or f"{options.high}:{options.low}"
+    given += [train(runs, data, *map(int, pair.split(":"))) for pair in pairs.split(",")]
     comparisons = [Comparison(runs, name, own if metric == "task" else metric, held_out[name])
                    for metric in options.metrics.split(",") for name, _, own in TASKS]
     if not options.report:
