@@ -6,8 +6,9 @@
 
 #include <string.h>
 
+#define INLINE static inline __attribute__((always_inline)) // `rows` is a constant in each copy
+
 enum {
-    ROWS = ST_DESCENT_ROWS,
     GROUP = 32, // elements whose slopes are computed together
     SLOPE_ROWS = GROUP + ST_TILE_MAX_M,
     SWEEPS = 2,
@@ -22,39 +23,39 @@ struct work {
     float slope[SLOPE_ROWS * ST_TILE_MAX_WIDTH]; // [elements, lanes] half the gradient
 };
 
-size_t st_descent_scratch(const struct st_tile *tile, size_t k) {
-    return k * st_tile_padded(tile, ROWS);
+size_t st_descent_scratch(const struct st_tile *tile, size_t k, size_t n_rows) {
+    return k * st_tile_padded(tile, n_rows);
 }
 
 // Adds changes[r] to the errors of an element.
-static void add_errors(struct work *w, size_t element, const float changes[ROWS]) {
+INLINE void add_errors(struct work *w, size_t rows, size_t element, const float *changes) {
     const struct st_descent *d = w->d;
-    for (size_t t = 0, width; t < ROWS; t += width) {
-        width = st_tile_width(d->tile, ROWS, t);
+    for (size_t t = 0, width; t < rows; t += width) {
+        width = st_tile_width(d->tile, rows, t);
         float *errors = w->errors + t * d->k + element * width;
-        for (size_t r = 0; r < st_min(width, ROWS - t); r++) errors[r] += changes[t + r];
+        for (size_t r = 0; r < st_min(width, rows - t); r++) errors[r] += changes[t + r];
     }
 }
 
-static void set_errors(struct work *w) {
+INLINE void set_errors(struct work *w, size_t rows) {
     const struct st_descent *d = w->d;
-    float errors[ROWS];
+    float errors[ST_DESCENT_ROWS];
     memset(w->errors, 0, d->k * w->lanes * sizeof *w->errors);
     for (size_t i = 0; i < d->k; i++) {
-        for (size_t r = 0; r < ROWS; r++) errors[r] = d->w[i * ROWS + r] - d->value[i * ROWS + r];
-        add_errors(w, i, errors);
+        for (size_t r = 0; r < rows; r++) errors[r] = d->w[i * rows + r] - d->value[i * rows + r];
+        add_errors(w, rows, i, errors);
     }
 }
 
 // H times the errors of the elements within reach.
-static void find_slopes(struct work *w) {
+INLINE void find_slopes(struct work *w, size_t rows) {
     const struct st_descent *d = w->d;
     const struct st_tile *tile = d->tile;
     size_t from = w->first > ST_MOMENTS_REACH - GROUP ? w->first + GROUP - ST_MOMENTS_REACH : 0;
     size_t n = st_min(d->k, w->first + ST_MOMENTS_REACH) - from;
     memset(w->slope, 0, sizeof w->slope);
-    for (size_t t = 0, width; t < ROWS; t += width) {
-        width = st_tile_width(tile, ROWS, t);
+    for (size_t t = 0, width; t < rows; t += width) {
+        width = st_tile_width(tile, rows, t);
         for (size_t i = 0; i < w->n; i += tile->m)
             tile->fn[width / tile->lanes - 1](n, d->moments + (w->first + i) * d->k + from, d->k, 1,
                                               w->errors + t * d->k + from * width,
@@ -64,30 +65,39 @@ static void find_slopes(struct work *w) {
 
 // The code of an element that is best with all others as they are. Moments do not count a few
 // tokens as loud as they are; so each element's own error counts for the loudest token too.
-static void renew(struct work *w, size_t i) {
+INLINE void renew(struct work *w, size_t rows, size_t i) {
     const struct st_descent *d = w->d;
     const float *h = d->moments + (w->first + i) * d->k + w->first;
-    float *value = d->value + (w->first + i) * ROWS, target[ROWS], change[ROWS];
+    float *value = d->value + (w->first + i) * rows;
+    float target[ST_DESCENT_ROWS], change[ST_DESCENT_ROWS];
     float loudest = d->max[w->first + i] * d->max[w->first + i];
-    for (size_t r = 0; r < ROWS; r++) {
-        float error = d->w[(w->first + i) * ROWS + r] - value[r];
+    for (size_t r = 0; r < rows; r++) {
+        float error = d->w[(w->first + i) * rows + r] - value[r];
         change[r] = value[r];
         target[r] = value[r] + (w->slope[i * w->lanes + r] + loudest * error) / (h[i] + loudest);
     }
     d->select(d->context, w->first + i, target, value);
-    for (size_t r = 0; r < ROWS; r++) change[r] -= value[r];
-    add_errors(w, w->first + i, change);
+    for (size_t r = 0; r < rows; r++) change[r] -= value[r];
+    add_errors(w, rows, w->first + i, change);
     for (size_t j = i + 1; j < w->n; j++)
-        for (size_t r = 0; r < ROWS; r++) w->slope[j * w->lanes + r] += h[j] * change[r];
+        for (size_t r = 0; r < rows; r++) w->slope[j * w->lanes + r] += h[j] * change[r];
+}
+
+INLINE void run(struct work *w, size_t rows) {
+    size_t k = w->d->k;
+    set_errors(w, rows);
+    for (size_t sweep = 0; sweep < SWEEPS; sweep++)
+        for (w->first = 0; w->first < k; w->first += GROUP) {
+            w->n = st_min(GROUP, k - w->first);
+            find_slopes(w, rows);
+            for (size_t i = 0; i < w->n; i++) renew(w, rows, i);
+        }
 }
 
 void st_descent_run(const struct st_descent *d, float *scratch) {
-    struct work w = {.d = d, .lanes = st_tile_padded(d->tile, ROWS), .errors = scratch};
-    set_errors(&w);
-    for (size_t sweep = 0; sweep < SWEEPS; sweep++)
-        for (w.first = 0; w.first < d->k; w.first += GROUP) {
-            w.n = st_min(GROUP, d->k - w.first);
-            find_slopes(&w);
-            for (size_t i = 0; i < w.n; i++) renew(&w, i);
-        }
+    struct work w = {.d = d, .lanes = st_tile_padded(d->tile, d->n_rows), .errors = scratch};
+    if (d->n_rows == ST_DESCENT_ROWS)
+        run(&w, ST_DESCENT_ROWS);
+    else
+        run(&w, ST_DESCENT_ROWS / 2);
 }

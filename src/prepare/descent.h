@@ -9,27 +9,27 @@
 
 #include <stddef.h>
 
-enum { ST_DESCENT_ROWS = 8 }; // side by side: element i of row r is at i * ST_DESCENT_ROWS + r
+// Most rows side by side: element i of row r is at i * n_rows + r.
+enum { ST_DESCENT_ROWS = 16 };
 
 // Takes codes for an element of all rows. value[r]: what the present code stands for; becomes what
 // the one nearest to target[r] stands for.
-typedef void st_descent_select_fn(void *context, size_t element,
-                                  const float target[ST_DESCENT_ROWS],
-                                  float value[ST_DESCENT_ROWS]);
+typedef void st_descent_select_fn(void *context, size_t element, const float *target, float *value);
 
 struct st_descent {
-    const float *w; // [k, rows] the source's weights
+    size_t n_rows;  // 8 or 16, which are faster; a row has the same bits in both
+    const float *w; // [k, n_rows] the source's weights
     size_t k;
     const float *moments; // [k, k] by st_moments_finish()
     const float *max;     // [k] largest magnitudes of the inputs
     const struct st_tile *tile;
     st_descent_select_fn *select;
     void *context;
-    float *value; // [k, rows] of the codes: in, and out
+    float *value; // [k, n_rows] of the codes: in, and out
 };
 
-// Floats of the scratch for rows of k weights.
-size_t st_descent_scratch(const struct st_tile *tile, size_t k);
+// Floats of the scratch for n_rows of k weights.
+size_t st_descent_scratch(const struct st_tile *tile, size_t k, size_t n_rows);
 // The same bits on all instruction sets but for the products of the tile.
 void st_descent_run(const struct st_descent *descent, float *scratch);
 

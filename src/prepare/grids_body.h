@@ -85,8 +85,8 @@ static void fit_group(const struct st_panel *p, size_t first, size_t n, struct s
         m.w += p->importance[i];
         for (size_t r = 0; r < ROWS; r++) {
             float v = p->w[i * ROWS + r];
-            min[r] = fminf(min[r], v);
-            max[r] = fmaxf(max[r], v);
+            min[r] = v < min[r] ? v : min[r];
+            max[r] = v > max[r] ? v : max[r];
             x[r][0] += p->importance[i] * v;
             x[r][1] += p->importance[i] * v * v;
         }

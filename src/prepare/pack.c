@@ -59,7 +59,7 @@ static void lay_out(struct st_packer *p, struct st_arena *arena) {
     for (size_t i = 0; i < PARTS; i++) {
         p->exact[i] = ST_TAKE(arena, float, k *ST_DESCENT_ROWS);
         p->value[i] = ST_TAKE(arena, float, k *ST_DESCENT_ROWS);
-        p->scratch[i] = ST_TAKE(arena, float, st_descent_scratch(p->tile, k));
+        p->scratch[i] = ST_TAKE(arena, float, st_descent_scratch(p->tile, k, ST_DESCENT_ROWS));
     }
     p->scale = ST_TAKE(arena, float, rows);
     p->sums = ST_TAKE(arena, int32_t, rows);
@@ -180,11 +180,18 @@ static void round_block(const struct packing *j, size_t n_rows) {
 
 // ---- Descent
 
-static void select_nearest(void *context, size_t element, const float target[ST_DESCENT_ROWS],
-                           float value[ST_DESCENT_ROWS]) {
+// Of a number within 2^22, halves to even.
+static float nearest(float x) {
+    const float whole = 0x1.8p23f; // floats from 2^23 to 2^24 have no bits behind the point
+    return (x + whole) - whole;
+}
+
+static void select_nearest(void *context, size_t element, const float *target, float *value) {
     (void)context, (void)element;
-    for (size_t r = 0; r < ST_DESCENT_ROWS; r++)
-        value[r] = fminf(fmaxf(rintf(target[r]), -127.0f), 127.0f);
+    for (size_t r = 0; r < ST_DESCENT_ROWS; r++) {
+        float x = target[r] > -127.0f ? target[r] : -127.0f;
+        value[r] = nearest(x < 127.0f ? x : 127.0f);
+    }
 }
 
 static void descend_part(void *context, size_t part, size_t worker) {
@@ -193,7 +200,8 @@ static void descend_part(void *context, size_t part, size_t worker) {
     size_t k = j->linear_op.weight.n_in;
     int8_t *rows = j->p->rows + part * ST_DESCENT_ROWS * k;
     float *value = j->p->value[part];
-    struct st_descent d = {.w = j->p->exact[part],
+    struct st_descent d = {.n_rows = ST_DESCENT_ROWS,
+                           .w = j->p->exact[part],
                            .k = k,
                            .moments = j->source->moments,
                            .max = j->source->max,

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = ST_DESCENT_ROWS };
-static_assert((int)ROWS == ST_NESTED_PANEL, "a panel descends at once");
+enum { ROWS = ST_NESTED_PANEL };
+static_assert(2 * (int)ROWS == ST_DESCENT_ROWS, "a panel descends at once");
 
 static int clamp(int x, int least, int most) {
     return x < least ? least : x > most ? most : x;
@@ -53,7 +53,7 @@ static int8_t refine_element(const struct panel *p, size_t i, size_t r, float wa
 }
 
 // A whole number that is within a half is the nearest.
-static void select_code(void *context, size_t i, const float target[ROWS], float value[ROWS]) {
+static void select_code(void *context, size_t i, const float *target, float *value) {
     const struct panel *p = context;
     const struct st_nested_weight *w = p->r->weight;
     for (size_t r = 0; r < p->r->n_rows; r++) {
@@ -79,13 +79,14 @@ static void begin(struct panel *p, float *value) {
 }
 
 size_t st_refine_scratch(const struct st_tile *tile, size_t k) {
-    return k * ROWS + st_descent_scratch(tile, k);
+    return k * ROWS + st_descent_scratch(tile, k, ROWS);
 }
 
 void st_refine_panel(const struct st_refined *x, float *scratch) {
     struct panel p = {.r = x};
     size_t k = x->weight->n_in;
-    struct st_descent d = {.w = x->w,
+    struct st_descent d = {.n_rows = ROWS,
+                           .w = x->w,
                            .k = k,
                            .moments = x->moments,
                            .max = x->max,

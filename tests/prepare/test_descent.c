@@ -16,21 +16,21 @@
 enum { MAX_K = 120, ROWS = ST_DESCENT_ROWS, TOKENS = 300 };
 
 struct case_of {
-    size_t k;
+    size_t k, n_rows;
     float w[MAX_K * ROWS], value[MAX_K * ROWS], x[TOKENS * MAX_K], *h;
 };
 
-static void select_whole(void *context, size_t element, const float target[ROWS],
-                         float value[ROWS]) {
+static void select_whole(void *context, size_t element, const float *target, float *value) {
     const struct case_of *c = context;
     assert_true(element < c->k);
-    for (size_t r = 0; r < ROWS; r++) value[r] = rintf(target[r]);
+    for (size_t r = 0; r < c->n_rows; r++) value[r] = rintf(target[r]);
 }
 
 // `common`: how far what all channels share reaches.
 static struct case_of *make(size_t k, float common) {
     struct case_of *c = calloc(1, sizeof *c);
     c->k = k;
+    c->n_rows = ROWS;
     c->h = calloc(st_moments_floats(k), sizeof *c->h);
     for (size_t i = 0; i < k * ROWS; i++) {
         c->w[i] = ts_random_float(-9.0f, 9.0f);
@@ -52,9 +52,10 @@ static void drop(struct case_of *c) {
 }
 
 static void run(struct case_of *c, const struct st_tile *tile) {
-    float *scratch = malloc(st_descent_scratch(tile, c->k) * sizeof *scratch);
+    float *scratch = malloc(st_descent_scratch(tile, c->k, c->n_rows) * sizeof *scratch);
     const float max[MAX_K] = {0};
-    struct st_descent d = {.w = c->w,
+    struct st_descent d = {.n_rows = c->n_rows,
+                           .w = c->w,
                            .k = c->k,
                            .moments = c->h,
                            .max = max,
@@ -113,10 +114,38 @@ static void nothing_to_gain_changes_nothing(void **state) {
     drop(c);
 }
 
+static void take_rows(const float *from, size_t k, size_t first, float *to) {
+    for (size_t i = 0; i < k; i++)
+        memcpy(to + i * ROWS / 2, from + i * ROWS + first, ROWS / 2 * sizeof *to);
+}
+
+static void half_as_many_rows_have_the_same_bits(void **state) {
+    (void)state;
+    for (const struct st_tile *tile = st_tiles; tile->name; tile++) {
+        if ((tile->isa & st_cpu_flags()) != tile->isa) continue;
+        struct case_of *whole = make(MAX_K - 3, 2.0f), *half = calloc(1, sizeof *half);
+        float expected[MAX_K * ROWS];
+        for (size_t first = 0; first < ROWS; first += ROWS / 2) {
+            struct case_of all = *whole;
+            *half = *whole;
+            half->n_rows = ROWS / 2;
+            take_rows(all.w, all.k, first, half->w);
+            take_rows(all.value, all.k, first, half->value);
+            run(&all, tile);
+            run(half, tile);
+            take_rows(all.value, all.k, first, expected);
+            assert_memory_equal(half->value, expected, all.k * ROWS / 2 * sizeof(float));
+        }
+        free(half);
+        drop(whole);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_error_of_outputs_falls),
         cmocka_unit_test(nothing_to_gain_changes_nothing),
+        cmocka_unit_test(half_as_many_rows_have_the_same_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
