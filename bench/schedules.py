@@ -18,11 +18,12 @@ uniform and random rows at the same bits, prompt by prompt, in standard errors.
 bits that its outliers add to a weight."""
 import argparse
 import json
-import math
 import os
 import pathlib
 import re
 import subprocess
+
+from schedule_tables import join, label, plot, signed, table, weigh
 
 
 def summaries(data):
@@ -171,175 +172,7 @@ def calibrate(runs, mixture, targets):
     return given + [("static-half", path)]
 
 
-# ---- Statistics
-
-def mean(values):
-    return sum(values) / len(values)
-
-
-def error(values):
-    middle = mean(values)
-    return math.sqrt(sum((value - middle) ** 2 for value in values) / (len(values) - 1)
-                     / len(values))
-
-
-def mixture_at(points, bits):
-    """Scores of the best mixture of two uniform precisions, selected at random for each prompt,
-    that has these bits on average; None outside them."""
-    best = None
-    for low in points:
-        for high in points:
-            a, b = low["average_bits"], high["average_bits"]
-            if not a <= bits <= b:
-                continue
-            weight = (bits - a) / (b - a) if b > a else 0.0
-            scores = [x + weight * (y - x) for x, y in zip(low["scores"], high["scores"])]
-            if best is None or mean(scores) > mean(best):
-                best = scores
-    return best
-
-
-def oracle_at(points, bits):
-    """The best mean score if each prompt takes the point that suits it, at these bits on average:
-    the least bound over all prices of a bit."""
-    n = len(points[0]["scores"])
-    prices = [0.0] + [10 ** (power / 8) for power in range(-40, 9)]
-    return min(sum(max(p["scores"][i] - price * p["bits"][i] for p in points)
-                   for i in range(n)) / n + price * bits for price in prices)
-
-
-def label(point):
-    """What a point does: "static: 4, 3 from step 12", "entropy: 4, 3 (epsilon)"."""
-    decode = point["schedule"] and point["schedule"]["decode"]
-    if point["name"] == "uniform":
-        return f"uniform {decode[0][0]}"
-    stem = pathlib.Path(point["name"]).stem  # of a file
-    kind, _, choice = stem.partition("-")
-    if kind == "learned":
-        return f"learned: {choice.replace('-', ', ')}"
-    if kind not in ("static", "entropy", "margin"):
-        return stem
-    steps = [f"{bits} from step {start}" if start else f"{bits}" for bits, start in decode]
-    return f"{kind}: {', '.join(steps)}" + (" (epsilon)" if choice == "epsilon" else "")
-
-
-SIMPLE = ("uniform", "int8", "random", "random steps", "in turn")
-
-
-def simple_mixture(point, points):
-    """Scores of the best mixture of other uniform and random points at this one's bits."""
-    base = [other for other in points if other["name"] in SIMPLE and other is not point]
-    return mixture_at(base, point["average_bits"])
-
-
-def gain_of(point, points):
-    """(mean, standard error) of the gain over the best simple mixture; None without one."""
-    simple = simple_mixture(point, points)
-    if simple is None or point["name"] == "int8":
-        return None
-    gains = [x - y for x, y in zip(point["scores"], simple)]
-    return mean(gains), error(gains)
-
-
-def cell(point, points, sign):
-    """The quality of one task, and in brackets the gain in standard errors."""
-    text = f"{sign * mean(point['scores']):.4f} +- {error(point['scores']):.4f}"
-    gain = gain_of(point, points)
-    return text + (f" ({gain[0] / gain[1]:+.1f})" if gain and gain[1] else "")
-
-
-def row_of(i, columns, sign):
-    """Point i in all columns, the last of which has all prompts: bits, quality, the gain, and
-    what the best point for each prompt would have."""
-    point, points = columns[-1][i], columns[-1]
-    row = [label(point), f"{point['average_bits']:.2f}"]
-    row += [cell(column[i], column, sign) for column in columns]
-    gain = gain_of(point, points)
-    if not gain:
-        return row + ["", ""]
-    best = oracle_at([other for other in points if other["name"] != "reference"],
-                     point["average_bits"])
-    return row + [f"{gain[0]:+.4f} +- {gain[1]:.4f}", f"{sign * best:.4f}"]
-
-
-def table(columns, heads, sign):
-    cells = [f"{head}, {len(column[-1]['scores'])} prompts" for head, column in zip(heads, columns)]
-    print("\n| | bits | " + " | ".join(cells) + " | gain | best per prompt |\n"
-          + "|---" * (len(cells) + 4) + "|")
-    for i, point in enumerate(columns[-1]):
-        if point["name"] != "reference":
-            print("| " + " | ".join(row_of(i, columns, sign)) + " |")
-    print()
-
-
-# ---- Plot
-
-FAMILIES = {"static": "o", "entropy": "s", "margin": "^", "learned": "P", "DNS: ": "X"}
-
-
-def family(point):
-    stem = label(point)
-    return next((name for name in FAMILIES if stem.startswith(name)), None)
-
-
-def plot(points, sign, path):
-    """Bits against quality of all prompts: points with two standard errors, the line of the best
-    simple mixtures, and that of the best point for each prompt."""
-    from matplotlib import pyplot  # only who draws needs it
-
-    pyplot.rcParams["svg.fonttype"] = "none"  # text stays text: a small file
-    figure, axes = pyplot.subplots(figsize=(8, 5))
-    free = [point for point in points if point["name"] != "reference"]
-    simple = [point for point in free if point["name"] in SIMPLE]
-    low, high = (edge(point["average_bits"] for point in simple if point["name"] != "int8")
-                 for edge in (min, max))
-    bits = [low + (high - low) * i / 200 for i in range(201)]
-    axes.plot(bits, [sign * mean(mixture_at(simple, at)) for at in bits], color="0.5",
-              label="best mixture of uniform and random")
-    axes.plot(bits, [sign * oracle_at(free, at) for at in bits], color="0.5", linestyle=":",
-              label="best for each prompt")
-    shown = [point for point in free if low <= point["average_bits"] <= high]
-    groups = [(name.strip(": "), mark, [p for p in shown if family(p) == name])
-              for name, mark in FAMILIES.items()]
-    groups += [("uniform, random, thirds", ".", [p for p in shown if family(p) is None])]
-    for name, mark, group in groups:
-        if group:
-            axes.errorbar([p["average_bits"] for p in group],
-                          [sign * mean(p["scores"]) for p in group],
-                          yerr=[2 * error(p["scores"]) for p in group], fmt=mark, label=name)
-    axes.set_yscale("log")
-    axes.set_xlabel("bits of a weight, on average")
-    axes.set_ylabel("divergence from the reference" if sign < 0 else "quality")
-    axes.legend()
-    figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
-
-
 # ---- All of it
-
-def weigh(curve, weight_bits):
-    """Bits of each prompt as the weights truly have them, and their mean."""
-    for point in curve:
-        point["bits"] = [sum(n * weight_bits.get(bits, 0.0) for bits, n in enumerate(steps))
-                         / max(1, sum(steps)) for steps in point["steps"]]
-        point["average_bits"] = mean(point["bits"])
-    return curve
-
-
-def join(curves):
-    """The points of several shards as one curve, without prompts that had no step."""
-    joined = []
-    for points in zip(*curves):
-        one = {"name": points[0]["name"], "schedule": points[0]["schedule"]}
-        for key in ("scores", "steps"):
-            one[key] = [value for point in points for value in point[key]]
-        joined.append(one)
-    stepped = [any(sum(point["steps"][i]) for point in joined[1:])
-               for i in range(len(joined[0]["scores"]))]
-    for point in joined:
-        for key in ("scores", "steps"):
-            point[key] = [value for value, keep in zip(point[key], stepped) if keep]
-    return joined
-
 
 class Comparison:
     """One task under one metric, shard by shard."""
@@ -385,11 +218,6 @@ def sparse_point(runs, word, curves):
                 if point["name"] == "uniform" and point["schedule"]["decode"][0][0] == bits)
 
 
-def signed(curve, sign):
-    """Points whose greater scores are better."""
-    return [{**point, "scores": [sign * score for score in point["scores"]]} for point in curve]
-
-
 def column(runs, kept, sparse):
     """The points of these shards, [{suffix: curve}]."""
     points = weigh(join([shard[""] for shard in kept]), runs.weight_bits)
@@ -410,6 +238,8 @@ def report(runs, comparisons, path, sparse=()):
     sign = -1.0 if comparisons[0].metric == "kl" else 1.0
     groups = tasks + [sum(tasks, [])]
     columns = [signed(column(runs, group, sparse), sign) for group in groups]
+    for point in sum(columns, []):
+        point["label"] = label(point, runs.options.high, runs.options.low)
     table(columns, [each.task for each in comparisons] + ["all"], sign)
     if path:
         plot(columns[-1], sign, path)
