@@ -97,18 +97,23 @@ static void compare(const char *name, const char *file, uint32_t leave_out,
     stint_model_close(lazy);
 }
 
+// With some random prompts a small model finds all that it foresees in the cache.
 static void the_logits_are_those_of_the_mapped_model(void **state) {
     (void)state;
+    const size_t n = sizeof mixtures / sizeof *mixtures;
+    size_t n_foreseen = 0;
     stint_memory_info info;
-    for (size_t i = 0; i < sizeof mixtures / sizeof *mixtures; i++) {
+    for (size_t i = 0; i < n; i++) {
         compare(mixtures[i].name, mixtures[i].file, 0, &info);
+        n_foreseen += info.foreseen > 0.0 && info.foreseen_used > 0.0;
         if (!(info.hit_rate > 0.0 && info.hit_rate < 1.0 && info.bytes_per_step > 0.0 &&
-              info.foreseen > 0.0 && info.foreseen <= 1.0 && info.foreseen_used > 0.0 &&
+              info.foreseen >= 0.0 && info.foreseen <= 1.0 && info.foreseen_used >= 0.0 &&
               info.foreseen_used <= 1.0))
             fail_msg("%s/%s: hit rate %f, %f bytes per step, foreseen %f, used %f",
                      mixtures[i].name, mixtures[i].file, info.hit_rate, info.bytes_per_step,
                      info.foreseen, info.foreseen_used);
     }
+    assert_true(2 * n_foreseen > n);
 }
 
 static void without_the_pipeline_nothing_is_foreseen(void **state) {
