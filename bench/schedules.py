@@ -76,8 +76,11 @@ class Runs:
     def __init__(self, options, folder):
         self.options, self.folder = options, folder
         self.weight_bits = self.read_weight_bits(options.package)
-        # Only bits are asked for here: stated times save measuring them in each command.
-        self.times = ",".join(f"{bits}:1:{mean}" for bits, mean in self.weight_bits.items())
+
+    def times_of(self, package):
+        """Only bits are asked for here: stated times save measuring them in each command."""
+        bits = self.read_weight_bits(package) if package else self.weight_bits
+        return ",".join(f"{name}:1:{mean}" for name, mean in bits.items())
 
     def read_weight_bits(self, package):
         """{precision: bits of a weight on average}"""
@@ -93,7 +96,7 @@ class Runs:
                        "-n", self.options.tokens, "--threads", self.options.threads, *arguments,
                        "--json"]
             if action != "train":
-                command += ["--times", self.times]
+                command += ["--times", self.times_of(package)]
             done = subprocess.run([str(word) for word in command], check=True,
                                   capture_output=True, encoding="utf-8")
             whole = path.with_suffix(f".{os.getpid()}")  # a stopped run leaves no half report
