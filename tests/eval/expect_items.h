@@ -23,6 +23,21 @@ static inline void refuse(st_items_read_fn *read, const char *text, const char *
     st_items_free(&items);
 }
 
+// Each allocation that reading `path` takes fails once. Nothing leaks, and the last round succeeds.
+static inline void fail_allocations(st_items_read_fn *read, const char *path) {
+    for (size_t n = 1; n < 400; n++) {
+        struct st_items items = {0};
+        ts_fail_allocation(n);
+        stint_status status = read(path, 0, &items);
+        bool failed = ts_allocation_failed();
+        ts_fail_allocation(0);
+        st_items_free(&items);
+        assert_true(failed || status == STINT_OK);
+        if (!failed) return;
+    }
+    fail_msg("allocations do not end");
+}
+
 static inline void assert_choice(const struct st_item *item, size_t i, const char *context,
                                  const char *ending) {
     assert_true(i < item->n_choices);

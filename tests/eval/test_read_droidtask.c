@@ -6,8 +6,7 @@
 #include <cmocka.h>
 
 #include "eval/droidtask.h"
-#include "format/expect.h"
-#include "support/support.h"
+#include "eval/expect_items.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -90,17 +89,7 @@ static void memory_fails(void **state) {
     (void)state;
     ts_write_text("ground_truth.json", labels);
     const char *path = ts_write_text("prompts_data.json", prompts);
-    for (size_t n = 1; n < 400; n++) {
-        struct st_items items = {0};
-        ts_fail_allocation(n);
-        stint_status status = st_items_read_droidtask(path, 0, &items);
-        bool failed = ts_allocation_failed();
-        ts_fail_allocation(0);
-        st_items_free(&items);
-        assert_true(failed || status == STINT_OK);
-        if (!failed) return;
-    }
-    fail_msg("allocations do not end");
+    fail_allocations(st_items_read_droidtask, path);
 }
 
 int main(void) {
