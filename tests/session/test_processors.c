@@ -203,17 +203,18 @@ static void emulated_devices_state_their_own_time(void **state) {
     for (int p = 0; p < ST_MAX_PROCESSORS; p++)
         for (int kind = 0; kind < ST_N_SUBGRAPHS; kind++) s->split.profile[p][kind] = 1e-6f;
     gives_the_same(s, 0);
-    size_t n[ST_MAX_PROCESSORS] = {0};
+    size_t n[ST_MAX_PROCESSORS] = {0}, longer = 0; // on the device than on the host
     for (uint32_t i = 0; i < s->timeline.n; i++) {
         const struct st_event *e = &s->timeline.events[i];
         if (e->processor == ST_PROCESSOR_CPU || e->kind == ST_SUBGRAPH_SHADOW) continue;
         bool emulated = e->processor == ST_PROCESSOR_NPU;
         n[e->processor]++;
-        assert_true(e->time.device > 0.0f && e->time.sync > 0.0f);
+        assert_true(e->time.device > 0.0f && e->time.sync >= 0.0f);
         assert_int_equal(fabsf(e->time.excess) > 0.0f, emulated);
-        assert_true((double)e->time.device - (e->end - e->begin) < (emulated ? HUGE_VAL : 0.0));
+        longer += !emulated && (double)e->time.device > e->end - e->begin;
     }
     assert_true(n[ST_PROCESSOR_NPU] > 0 && n[ST_PROCESSOR_SECOND] > 0);
+    assert_true(2 * longer < n[ST_PROCESSOR_SECOND]); // few, whose inputs were early
     assert_int_equal(stint_session_prefill(s, &info), STINT_OK);
     assert_int_equal(s->split.replay.n, s->timeline.n);
     assert_true(info.clock_seconds > 0.0);

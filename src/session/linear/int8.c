@@ -17,6 +17,7 @@
 #include "session/pass.h"
 #include "session/weights/source.h"
 
+#include <math.h>
 #include <string.h>
 
 // ---- Memory
@@ -58,14 +59,15 @@ static struct st_outlier_slice list_slice(const struct st_run *r, const struct s
         .buffer = at.buffer, .offset = at.offset, .capacity = r->buffers->shadow.capacity};
 }
 
-// What a job took, from its submit to now.
+// What a job took, from its submit to now. A device may have begun on its input before that.
 static void count_time(const struct st_run *r, const struct st_npu *npu, uint64_t begun,
                        uint64_t device_ns) {
     struct st_node_time *t = &r->buffers->jobs;
     float all = (float)(st_now_ns() - begun) * 1e-9f, device = (float)device_ns * 1e-9f;
     if (device_ns == 0) return;
     t->device += device;
-    t->sync += st_device_caps(npu->device)->virtual_clock ? npu->sync_seconds : all - device;
+    t->sync +=
+        st_device_caps(npu->device)->virtual_clock ? npu->sync_seconds : fmaxf(0.0f, all - device);
     if (st_device_caps(npu->device)->virtual_clock) t->excess += all - device - npu->sync_seconds;
 }
 
