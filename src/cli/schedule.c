@@ -6,6 +6,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/reference.h"
+#include "cli/words.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -237,17 +238,6 @@ static void take_point(void *context, const stint_schedule_point *point) {
            point->error, 1e3 * point->seconds, (unsigned long long)point->items);
 }
 
-// Splits --schedules at its commas, in place.
-static size_t split(char *list, const char **names, size_t max) {
-    size_t n = 0;
-    for (char *name = list, *end; name != NULL && *name != 0 && n < max; name = end) {
-        end = strchr(name, ',');
-        if (end != NULL) *end++ = '\0';
-        names[n++] = name;
-    }
-    return n;
-}
-
 typedef stint_status schedule_fn(const stint_model *model, const stint_schedule_options *options,
                                  stint_schedule_result *result);
 
@@ -292,13 +282,16 @@ static bool find_signal(const char *name, stint_signal *signal) {
 
 static int call(const struct st_cli_command *command, const char *action, schedule_fn *fn,
                 const struct schedule_options *o) {
-    const char *names[16];
+    struct st_cli_words names = {0};
     stint_signal signal;
     if (!find_signal(o->signal, &signal)) {
         st_cli_error(command->name, "--signal '%s' is not one of none, entropy, margin", o->signal);
         return ST_CLI_USAGE;
     }
-    char *list = o->schedules != NULL ? strdup(o->schedules) : NULL;
+    if (o->schedules != NULL && !st_cli_words_split(o->schedules, &names)) {
+        st_cli_error(command->name, "--schedules: more than %d files", ST_CLI_WORDS_MAX);
+        return ST_CLI_USAGE;
+    }
     stint_model *model = st_cli_open_model(command, &o->common, NULL, NULL);
     stint_model *reference = NULL;
     if (model != NULL && o->reference != NULL)
@@ -317,8 +310,8 @@ static int call(const struct st_cli_command *command, const char *action, schedu
                                       .low = o->low,
                                       .seed = o->seed,
                                       .epochs = o->epochs,
-                                      .schedules = names,
-                                      .n_schedules = split(list, names, 16),
+                                      .schedules = names.at,
+                                      .n_schedules = names.n,
                                       .output = o->output,
                                       .session = &session,
                                       .progress = show_progress,
@@ -341,7 +334,7 @@ static int call(const struct st_cli_command *command, const char *action, schedu
     else if (opened)
         st_cli_failed(command);
     if (!ok) json_decref(w.curve);
-    free(list);
+    st_cli_words_free(&names);
     stint_model_close(reference);
     stint_model_close(model);
     return status;
