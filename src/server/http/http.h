@@ -7,6 +7,7 @@
 
 #include "server/api/handlers.h"
 #include "server/api/state.h"
+#include "server/http/accept.h"
 #include "server/http/watch.h"
 #include "server/http/workers.h"
 
@@ -28,7 +29,7 @@ enum {
 struct st_http {
     struct st_server *server;
     struct MHD_Daemon *daemon;
-    MHD_socket listening; // valid once no more connections are accepted
+    struct st_accept *accept;
     struct st_watch *watch;
     struct st_workers *workers;
     size_t max_body;

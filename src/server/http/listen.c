@@ -31,8 +31,8 @@ static uint16_t port_of(int file) {
 // A socket, or -1 with errno.
 static int listen_on(const struct addrinfo *address) {
     int one = 1;
-    int file =
-        socket(address->ai_family, address->ai_socktype | SOCK_CLOEXEC, address->ai_protocol);
+    int file = socket(address->ai_family, address->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
+                      address->ai_protocol);
     if (file < 0) return -1;
     setsockopt(file, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     if (bind(file, address->ai_addr, address->ai_addrlen) == 0 && listen(file, SOMAXCONN) == 0)

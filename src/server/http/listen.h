@@ -5,8 +5,8 @@
 
 #include "base/status.h"
 
-// Binds and listens on a name or address; port 0: a free one. *port and *socket are filled in.
-// STINT_E_IO with the reason.
+// Binds and listens on a name or address; port 0: a free one. *port and *socket, which does not
+// block, are filled in. STINT_E_IO with the reason.
 stint_status st_listen(const char *host, uint16_t port, uint16_t *bound, int *socket);
 
 // True if every address of this name belongs to this machine only; false if it has no address.
