@@ -406,7 +406,9 @@ stint_status st_calibration_head_again(struct st_calibration *c) {
 static void keep_likeliest(const float *logits, size_t n, double log_all,
                            struct st_predicted *out) {
     size_t kept = 0;
+    float last = -INFINITY; // logit
     for (size_t v = 0; v < n; v++) {
+        if (kept == ST_PREDICTED && logits[v] <= last) continue;
         float log_p = (float)((double)logits[v] - log_all);
         if (kept == ST_PREDICTED && log_p <= out->log_p[kept - 1]) continue;
         size_t at = kept < ST_PREDICTED ? kept++ : kept - 1;
@@ -416,6 +418,7 @@ static void keep_likeliest(const float *logits, size_t n, double log_all,
         }
         out->id[at] = (int32_t)v;
         out->log_p[at] = log_p;
+        last = logits[out->id[kept - 1]];
     }
     for (; kept < ST_PREDICTED; kept++) out->log_p[kept] = -INFINITY;
 }

@@ -63,6 +63,10 @@ INLINE void find_slopes(struct work *w, size_t rows) {
     }
 }
 
+INLINE void add_scaled(float *restrict sum, float factor, const float *restrict x, size_t n) {
+    for (size_t i = 0; i < n; i++) sum[i] += factor * x[i];
+}
+
 // The code of an element that is best with all others as they are. Moments do not count a few
 // tokens as loud as they are; so each element's own error counts for the loudest token too.
 INLINE void renew(struct work *w, size_t rows, size_t i) {
@@ -79,8 +83,7 @@ INLINE void renew(struct work *w, size_t rows, size_t i) {
     d->select(d->context, w->first + i, target, value);
     for (size_t r = 0; r < rows; r++) change[r] -= value[r];
     add_errors(w, rows, w->first + i, change);
-    for (size_t j = i + 1; j < w->n; j++)
-        for (size_t r = 0; r < rows; r++) w->slope[j * w->lanes + r] += h[j] * change[r];
+    for (size_t j = i + 1; j < w->n; j++) add_scaled(w->slope + j * w->lanes, h[j], change, rows);
 }
 
 INLINE void run(struct work *w, size_t rows) {
@@ -99,5 +102,5 @@ void st_descent_run(const struct st_descent *d, float *scratch) {
     if (d->n_rows == ST_DESCENT_ROWS)
         run(&w, ST_DESCENT_ROWS);
     else
-        run(&w, ST_DESCENT_ROWS / 2);
+        run(&w, ST_DESCENT_FEW_ROWS);
 }

@@ -9,15 +9,16 @@
 
 #include <stddef.h>
 
-// Most rows side by side: element i of row r is at i * n_rows + r.
-enum { ST_DESCENT_ROWS = 16 };
+// Rows side by side: element i of row r is at i * n_rows + r. Three vectors of 16 lanes or six of 8
+// are whole tiles, which read second moments once for all of them.
+enum { ST_DESCENT_ROWS = 48, ST_DESCENT_FEW_ROWS = 8 };
 
 // Takes codes for an element of all rows. value[r]: what the present code stands for; becomes what
 // the one nearest to target[r] stands for.
 typedef void st_descent_select_fn(void *context, size_t element, const float *target, float *value);
 
 struct st_descent {
-    size_t n_rows;  // 8 or 16, which are faster; a row has the same bits in both
+    size_t n_rows;  // 48, or 8, which are slower; a row has the same bits in both
     const float *w; // [k, n_rows] the source's weights
     size_t k;
     const float *moments; // [k, k] by st_moments_finish()

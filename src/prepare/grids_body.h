@@ -15,7 +15,12 @@ static const float shrinks[][2] = {{0.0f, 0.0f},  {0.04f, 0.04f}, {0.08f, 0.08f}
 
 // Weighted sums over a group.
 struct moments {
-    float w, x, xx, c[MAX][ROWS], cc[MAX][ROWS], xc[MAX][ROWS];
+    float w, x[ROWS], xx[ROWS], c[MAX][ROWS], cc[MAX][ROWS], xc[MAX][ROWS];
+};
+
+// Uniform steps, of the highest precision.
+struct steps {
+    float low[ROWS], step[ROWS];
 };
 
 static float code_of(float x, float inverse, float top) {
@@ -24,58 +29,107 @@ static float code_of(float x, float inverse, float top) {
     return code < top ? code : top;
 }
 
-// Sums of the codes that the group [first, first + n) has on uniform steps from low[r].
-static void add_codes(const struct st_panel *p, size_t first, size_t n, const float *low,
-                      const float *inverse, struct moments *m) {
-    unsigned n_bits = st_panel_precisions(p);
-    float top = (float)((1u << p->high) - 1);
-    memset(m->c, 0, sizeof m->c);
-    memset(m->cc, 0, sizeof m->cc);
-    memset(m->xc, 0, sizeof m->xc);
-    for (size_t i = first; i < first + n; i++) {
-        const float *x = p->w + i * ROWS;
-        float importance = p->importance[i];
-        int32_t code[ROWS];
-        for (size_t r = 0; r < ROWS; r++)
-            code[r] = (int32_t)code_of(x[r] - low[r], inverse[r], top);
-        for (unsigned b = 0; b < n_bits; b++)
-            for (size_t r = 0; r < ROWS; r++) {
-                float c = (float)(code[r] >> (n_bits - 1 - b)), weighted = importance * c;
-                m->c[b][r] += weighted;
-                m->cc[b][r] += weighted * c;
-                m->xc[b][r] += weighted * x[r];
-            }
+// a where the mask has all bits, b where it has none. No branch, which would keep compilers from
+// making vectors.
+static float pick(uint32_t mask, float a, float b) {
+    uint32_t x, y;
+    memcpy(&x, &a, sizeof x);
+    memcpy(&y, &b, sizeof y);
+    x = (x & mask) | (y & ~mask);
+    memcpy(&a, &x, sizeof a);
+    return a;
+}
+
+// Sums over the weights and codes of a group, of which the lower bits do not count.
+static void add_codes(const float (*restrict x)[ROWS], const int32_t (*restrict codes)[ROWS],
+                      const float *restrict importance, size_t n, unsigned n_lower,
+                      float sum_c[restrict ROWS], float sum_cc[restrict ROWS],
+                      float sum_xc[restrict ROWS]) {
+    float s[ROWS] = {0}, cc[ROWS] = {0}, xc[ROWS] = {0};
+    for (size_t i = 0; i < n; i++)
+        for (size_t r = 0; r < ROWS; r++) {
+            float c = (float)(codes[i][r] >> n_lower), weighted = importance[i] * c;
+            s[r] += weighted;
+            cc[r] += weighted * c;
+            xc[r] += weighted * x[i][r];
+        }
+    for (size_t r = 0; r < ROWS; r++) {
+        sum_c[r] = s[r];
+        sum_cc[r] = cc[r];
+        sum_xc[r] = xc[r];
     }
 }
 
-// Least squares for each precision; where the codes do not determine it, the steps themselves.
-// Returns the weighted error of all precisions.
-static float solve(const struct st_panel *p, const struct moments *m, size_t r, const float *x,
-                   float low, float step, float scale[MAX], float minimum[MAX]) {
+// For the codes that the group [first, first + n) has on uniform steps.
+static void sum_codes(const struct st_panel *p, size_t first, size_t n, const struct steps *steps,
+                      struct moments *m) {
     unsigned n_bits = st_panel_precisions(p);
-    float error = 0.0f;
-    for (unsigned b = 0; b < n_bits; b++) {
-        float steps = (float)(1u << (n_bits - 1 - b));
-        float det = m->w * m->cc[b][r] - m->c[b][r] * m->c[b][r];
-        float s = (m->w * m->xc[b][r] - m->c[b][r] * x[0]) / det;
-        if (!(det > 1e-6f * m->w * m->cc[b][r]) || !(s > 0.0f)) {
-            scale[b] = step * steps;
-            minimum[b] = low + step * (steps - 1.0f) / 2.0f;
-        } else {
-            scale[b] = s;
-            minimum[b] = (x[0] - s * m->c[b][r]) / m->w;
-        }
-        float n = minimum[b], c = scale[b];
-        float squares = x[1] - 2.0f * (n * x[0] + c * m->xc[b][r]) + n * n * m->w +
-                        2.0f * n * c * m->c[b][r] + c * c * m->cc[b][r];
-        error += st_panel_share(p, b) * squares;
+    float top = (float)((1u << p->high) - 1), inverse[ROWS];
+    const float(*x)[ROWS] = (const float(*)[ROWS])(p->w + first * ROWS);
+    int32_t codes[GROUP][ROWS];
+    for (size_t r = 0; r < ROWS; r++)
+        inverse[r] = steps->step[r] > 0.0f ? 1.0f / steps->step[r] : 0.0f;
+    for (size_t i = 0; i < n; i++)
+        for (size_t r = 0; r < ROWS; r++)
+            codes[i][r] = (int32_t)code_of(x[i][r] - steps->low[r], inverse[r], top);
+    for (unsigned b = 0; b < n_bits; b++)
+        add_codes(x, codes, p->importance + first, n, n_bits - 1 - b, m->c[b], m->cc[b], m->xc[b]);
+}
+
+// Least squares for precision low + b, one of whose steps is n_steps of the highest one's; where
+// the codes do not determine it, the steps themselves. Adds `share` of the weighted errors.
+static void solve(const struct moments *m, unsigned b, float share, float n_steps,
+                  const struct steps *steps, float scale[restrict ROWS],
+                  float minimum[restrict ROWS], float errors[restrict ROWS]) {
+    uint32_t large[ROWS], positive[ROWS];
+    for (size_t r = 0; r < ROWS; r++) {
+        float sum_c = m->c[b][r], cc = m->cc[b][r], det = m->w * cc - sum_c * sum_c;
+        scale[r] = (m->w * m->xc[b][r] - sum_c * m->x[r]) / det;
+        minimum[r] = (m->x[r] - scale[r] * sum_c) / m->w;
+        large[r] = -(uint32_t)(det > 1e-6f * m->w * cc);
+        positive[r] = -(uint32_t)(scale[r] > 0.0f);
     }
-    return error;
+    for (size_t r = 0; r < ROWS; r++) {
+        float sum_c = m->c[b][r], cc = m->cc[b][r], xc = m->xc[b][r], x = m->x[r];
+        float same_s = steps->step[r] * n_steps;
+        float same_n = steps->low[r] + steps->step[r] * (n_steps - 1.0f) / 2.0f;
+        uint32_t solved = large[r] & positive[r];
+        float s = pick(solved, scale[r], same_s), n = pick(solved, minimum[r], same_n);
+        float squares =
+            m->xx[r] - 2.0f * (n * x + s * xc) + n * n * m->w + 2.0f * n * s * sum_c + s * s * cc;
+        scale[r] = s;
+        minimum[r] = n;
+        errors[r] += share * squares;
+    }
+}
+
+static void keep_less(const float errors[restrict ROWS], const float best[restrict ROWS],
+                      const float from[restrict ROWS], float to[restrict ROWS]) {
+    for (size_t r = 0; r < ROWS; r++) {
+        int32_t less = -(int32_t)(errors[r] < best[r]);
+        float before = to[r];
+        to[r] = less ? from[r] : before;
+    }
+}
+
+// Tries steps for a group; best [r] is the least error so far.
+static void try_steps(const struct st_panel *p, size_t first, size_t n, const struct steps *steps,
+                      struct moments *m, float best[ROWS], struct st_grid *grid) {
+    unsigned n_bits = st_panel_precisions(p);
+    float scale[MAX][ROWS], minimum[MAX][ROWS], errors[ROWS] = {0};
+    sum_codes(p, first, n, steps, m);
+    for (unsigned b = 0; b < n_bits; b++)
+        solve(m, b, st_panel_share(p, b), (float)(1u << (n_bits - 1 - b)), steps, scale[b],
+              minimum[b], errors);
+    for (unsigned b = 0; b < n_bits; b++) {
+        keep_less(errors, best, scale[b], grid->scale[b]);
+        keep_less(errors, best, minimum[b], grid->minimum[b]);
+    }
+    for (size_t r = 0; r < ROWS; r++) best[r] = errors[r] < best[r] ? errors[r] : best[r];
 }
 
 static void fit_group(const struct st_panel *p, size_t first, size_t n, struct st_grid *grid) {
-    unsigned n_bits = st_panel_precisions(p);
-    float min[ROWS], max[ROWS], best[ROWS], x[ROWS][2] = {{0}};
+    float min[ROWS], max[ROWS], best[ROWS];
     struct moments m = {0};
     for (size_t r = 0; r < ROWS; r++) {
         min[r] = best[r] = INFINITY;
@@ -87,29 +141,18 @@ static void fit_group(const struct st_panel *p, size_t first, size_t n, struct s
             float v = p->w[i * ROWS + r];
             min[r] = v < min[r] ? v : min[r];
             max[r] = v > max[r] ? v : max[r];
-            x[r][0] += p->importance[i] * v;
-            x[r][1] += p->importance[i] * v * v;
+            m.x[r] += p->importance[i] * v;
+            m.xx[r] += p->importance[i] * v * v;
         }
     }
     for (size_t s = 0; s < sizeof shrinks / sizeof *shrinks; s++) {
-        float low[ROWS], step[ROWS], inverse[ROWS];
+        struct steps steps;
         for (size_t r = 0; r < ROWS; r++) {
             float range = max[r] - min[r], share = 1.0f - shrinks[s][0] - shrinks[s][1];
-            low[r] = min[r] + shrinks[s][0] * range;
-            step[r] = share * range / (float)((1u << p->high) - 1);
-            inverse[r] = step[r] > 0.0f ? 1.0f / step[r] : 0.0f;
+            steps.low[r] = min[r] + shrinks[s][0] * range;
+            steps.step[r] = share * range / (float)((1u << p->high) - 1);
         }
-        add_codes(p, first, n, low, inverse, &m);
-        for (size_t r = 0; r < ROWS; r++) {
-            float scale[MAX], minimum[MAX];
-            float error = solve(p, &m, r, x[r], low[r], step[r], scale, minimum);
-            if (!(error < best[r])) continue;
-            best[r] = error;
-            for (unsigned b = 0; b < n_bits; b++) {
-                grid->scale[b][r] = scale[b];
-                grid->minimum[b][r] = minimum[b];
-            }
-        }
+        try_steps(p, first, n, &steps, &m, best, grid);
     }
 }
 

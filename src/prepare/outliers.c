@@ -3,6 +3,7 @@
 
 #include "base/sort.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -26,17 +27,22 @@ stint_status st_outlier_scales(struct st_input_stats *stats, const char *name) {
     return STINT_OK;
 }
 
-// The first threshold that the magnitude exceeds; thresholds are in descending order.
-static int level(const struct st_input_stats *stats, float magnitude) {
-    int low = 0, high = ST_CLIP_CANDIDATES;
-    while (low < high) {
-        int middle = (low + high) / 2;
-        if (magnitude > 127.0f * stats->scales[middle])
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
+enum { LEVELS = 64 }; // a power of 2, at least ST_CLIP_CANDIDATES
+static_assert((int)ST_CLIP_CANDIDATES < (int)LEVELS, "thresholds, and one that all exceed");
+
+// In descending order; below them ones that all magnitudes exceed.
+static void set_thresholds(const struct st_input_stats *stats, float thresholds[LEVELS]) {
+    for (int i = 0; i < LEVELS; i++)
+        thresholds[i] = i < ST_CLIP_CANDIDATES ? 127.0f * stats->scales[i] : -1.0f;
+}
+
+// The first threshold that the magnitude exceeds; as many steps for every magnitude, none of which
+// a processor has to guess.
+static unsigned level(const float thresholds[LEVELS], float magnitude) {
+    unsigned n = 0; // of those that it does not exceed
+    for (unsigned half = LEVELS / 2; half > 0; half /= 2)
+        n += magnitude > thresholds[n + half - 1] ? 0 : half;
+    return n;
 }
 
 static void add_errors(struct st_input_stats *stats, const float *x) {
@@ -54,9 +60,11 @@ static void add_errors(struct st_input_stats *stats, const float *x) {
 }
 
 void st_outlier_count(struct st_input_stats *stats, const float *x, bool errors) {
+    float thresholds[LEVELS];
+    set_thresholds(stats, thresholds);
     for (size_t i = 0; i < stats->n; i++) {
-        int l = level(stats, fabsf(x[i]));
-        if (l < ST_CLIP_CANDIDATES) stats->beyond[i * ST_CLIP_CANDIDATES + (size_t)l]++;
+        unsigned l = level(thresholds, fabsf(x[i]));
+        if (l < ST_CLIP_CANDIDATES) stats->beyond[i * ST_CLIP_CANDIDATES + l]++;
     }
     stats->n_tokens++;
     if (errors) add_errors(stats, x);

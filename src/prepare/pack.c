@@ -8,16 +8,19 @@
 #include "kernels/tile.h"
 #include "prepare/descent.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    PANELS = 4,
+    PANELS = 12,
     BLOCK = PANELS * ST_INT8_PANEL, // rows at a time
     PARTS = BLOCK / ST_DESCENT_ROWS,
 };
+
+static_assert((int)BLOCK % ST_DESCENT_ROWS == 0 && (int)BLOCK % ST_NEURON_K == 0, "whole parts");
 
 struct st_packer {
     const struct st_config *config;
@@ -165,6 +168,14 @@ static stint_status pack_row(const struct packing *j, size_t packed, int8_t *q) 
     return STINT_OK;
 }
 
+// What fills a part of a block up.
+static void clear_row(const struct packing *j, size_t r) {
+    float *exact = j->p->exact[r / ST_DESCENT_ROWS] + r % ST_DESCENT_ROWS;
+    size_t k = j->linear_op.weight.n_in;
+    memset(j->p->rows + r * k, 0, k);
+    for (size_t i = 0; i < k; i++) exact[i * ST_DESCENT_ROWS] = 0.0f;
+}
+
 // A neuron's rows are rows of `up`, and its column is one of `down`, of which BLOCK rows are in
 // memory.
 static void round_block(const struct packing *j, size_t n_rows) {
@@ -172,7 +183,9 @@ static void round_block(const struct packing *j, size_t n_rows) {
     int8_t *rows = j->p->rows;
     size_t k = j->linear_op.weight.n_in;
     if (j->source->role == ST_INT8_DOWN)
-        for (size_t i = 0; i < k; i++) st_levels_round(levels, rows + i, n_rows, k);
+        for (size_t r = 0; r < n_rows; r += ST_NEURON_K)
+            for (size_t i = 0; i < k; i++)
+                st_levels_round(levels, rows + r * k + i, st_min(ST_NEURON_K, n_rows - r), k);
     for (size_t r = 0; r < n_rows && j->source->role == ST_INT8_UP; r++)
         for (size_t i = 0; i < k; i += ST_NEURON_K)
             st_levels_round(levels, rows + r * k + i, st_min(ST_NEURON_K, k - i), 1);
@@ -217,6 +230,12 @@ static void descend_part(void *context, size_t part, size_t worker) {
             rows[r * k + i] = (int8_t)value[i * ST_DESCENT_ROWS + r];
 }
 
+static void descend(const struct packing *j, size_t n_rows) {
+    size_t parts = st_ceil_div(n_rows, ST_DESCENT_ROWS);
+    for (size_t r = n_rows; r < parts * ST_DESCENT_ROWS; r++) clear_row(j, r);
+    st_pool_run(j->source->pool, descend_part, (void *)(uintptr_t)j, parts);
+}
+
 static stint_status write_panels(const struct packing *j, struct st_package_writer *writer) {
     size_t k = j->linear_op.weight.n_in,
            rows = (size_t)j->linear_op.weight.n_panels * ST_INT8_PANEL;
@@ -226,9 +245,7 @@ static stint_status write_panels(const struct packing *j, struct st_package_writ
             ST_TRY(pack_row(j, first + r, j->p->rows + r * k));
             if (j->source->moments) keep_row(j, r, j->p->scale[first + r]);
         }
-        if (j->source->moments)
-            st_pool_run(j->source->pool, descend_part, (void *)(uintptr_t)j,
-                        st_ceil_div(n, ST_DESCENT_ROWS));
+        if (j->source->moments) descend(j, n);
         if (j->source->levels) round_block(j, n);
         for (size_t r = 0; r < n; r += ST_INT8_PANEL) {
             st_int8_pack_panel(j->p->rows + r * k, ST_INT8_PANEL, k, j->p->panel,

@@ -7,11 +7,15 @@
 // 2023, QuantEase), over all precisions that a code serves together.
 #include "prepare/grids_body.h"
 
+#include <assert.h>
+
 enum {
     LANES = MAX * ROWS,                // of a column: its precisions, of each the rows
     TILE_ROWS = GROUP + ST_TILE_MAX_M, // a group's columns in whole tiles
     SWEEPS = 2,
+    TOGETHER = 4, // columns
 };
+static_assert((int)GROUP % (int)TOGETHER == 0, "there is room for a group past the last row");
 
 // What is worked on.
 struct work {
@@ -36,18 +40,51 @@ static void add_code_errors(const float target[restrict ROWS], const float minim
         }
 }
 
-// The first code of least error.
-static void find_least(const float (*restrict errors)[ROWS], int32_t n_codes,
-                       int32_t selected[restrict ROWS]) {
-    float best[ROWS];
-    for (size_t r = 0; r < ROWS; r++) best[r] = INFINITY;
-    for (size_t r = 0; r < ROWS; r++) selected[r] = 0;
-    for (int32_t c = 0; c < n_codes; c++)
+// Of two and two codes the one of less error, of equal ones the first. Rows take masks, as no store
+// may depend on data.
+static void pair(int32_t n, const float (*restrict errors)[ROWS],
+                 float (*restrict less_errors)[ROWS], int32_t (*restrict less_codes)[ROWS]) {
+    int32_t c = 0;
+    do
         for (size_t r = 0; r < ROWS; r++) {
-            int32_t less = -(int32_t)(errors[c][r] < best[r]); // a mask: no store depends on it
-            selected[r] = (selected[r] & ~less) | (c & less);
-            best[r] = less ? errors[c][r] : best[r];
+            float first = errors[2 * c][r], second = errors[2 * c + 1][r];
+            int32_t less = -(int32_t)(second < first);
+            less_errors[c][r] = less ? second : first;
+            less_codes[c][r] = 2 * c - less;
         }
+    while (++c < n);
+}
+
+// The same of codes that are left.
+static void halve(int32_t n, const float (*restrict errors)[ROWS],
+                  const int32_t (*restrict codes)[ROWS], float (*restrict less_errors)[ROWS],
+                  int32_t (*restrict less_codes)[ROWS]) {
+    for (int32_t c = 0; c < n; c++)
+        for (size_t r = 0; r < ROWS; r++) {
+            float first = errors[2 * c][r], second = errors[2 * c + 1][r];
+            int32_t less = -(int32_t)(second < first);
+            less_errors[c][r] = less ? second : first;
+            less_codes[c][r] = (codes[2 * c][r] & ~less) | (codes[2 * c + 1][r] & less);
+        }
+}
+
+// The first code of least error of errors[from], of which errors[!from] is scratch.
+static void find_least(float errors[2][1 << ST_NESTED_HIGHEST][ROWS], unsigned from,
+                       int32_t n_codes, int32_t selected[restrict ROWS]) {
+    int32_t codes[2][1 << ST_NESTED_HIGHEST][ROWS];
+    pair(n_codes / 2, errors[from], errors[!from], codes[!from]);
+    from = !from;
+    for (int32_t n = n_codes / 4; n > 0; n /= 2, from = !from)
+        halve(n, errors[from], codes[from], errors[!from], codes[!from]);
+    for (size_t r = 0; r < ROWS; r++) selected[r] = codes[from][0][r];
+}
+
+// What the upper bits of codes stand for.
+static void put_values(const float minimum[restrict ROWS], const float scale[restrict ROWS],
+                       const int32_t codes[restrict ROWS], unsigned n_lower,
+                       float values[restrict ROWS]) {
+    for (size_t r = 0; r < ROWS; r++)
+        values[r] = minimum[r] + scale[r] * (float)(codes[r] >> n_lower);
 }
 
 // The code of least error over all precisions of eight targets, and the values it stands for.
@@ -60,11 +97,9 @@ static void select_codes(const struct st_panel *p, const struct st_grid *grid,
     for (unsigned b = 0; b < n_bits; b++)
         add_code_errors(targets[b], grid->minimum[b], grid->scale[b], st_panel_share(p, b),
                         1 << (p->low + b), errors[(b + 1) % 2], errors[b % 2]);
-    find_least(errors[(n_bits - 1) % 2], 1 << p->high, selected);
+    find_least(errors, (n_bits - 1) % 2, 1 << p->high, selected);
     for (unsigned b = 0; b < n_bits; b++)
-        for (size_t r = 0; r < ROWS; r++)
-            values[b][r] =
-                grid->minimum[b][r] + grid->scale[b][r] * (float)(selected[r] >> (n_bits - 1 - b));
+        put_values(grid->minimum[b], grid->scale[b], selected, n_bits - 1 - b, values[b]);
     for (size_t r = 0; r < ROWS; r++) code[r] = (uint8_t)selected[r];
 }
 
@@ -89,17 +124,24 @@ static void begin_group(struct work *w, size_t group) {
     w->n = st_min(GROUP, w->p->k - w->first);
 }
 
+static void subtract(const float a[restrict ROWS], const float b[restrict ROWS],
+                     float out[restrict ROWS]) {
+    for (size_t r = 0; r < ROWS; r++) out[r] = a[r] - b[r];
+}
+
 // What the codes miss of column i of the group.
 static void set_errors(struct work *w, size_t i) {
     const struct st_panel *p = w->p;
     const struct st_grid *grid = &w->grids[w->group];
     const uint8_t *code = p->code + (w->first + i) * ROWS;
     const float *x = p->w + (w->first + i) * ROWS;
-    for (unsigned b = 0; b < st_panel_precisions(p); b++)
-        for (size_t r = 0; r < ROWS; r++)
-            w->error[i][b * ROWS + r] =
-                x[r] - (grid->minimum[b][r] +
-                        grid->scale[b][r] * (float)(code[r] >> (p->high - p->low - b)));
+    int32_t codes[ROWS];
+    for (size_t r = 0; r < ROWS; r++) codes[r] = code[r];
+    for (unsigned b = 0; b < st_panel_precisions(p); b++) {
+        float values[ROWS];
+        put_values(grid->minimum[b], grid->scale[b], codes, p->high - p->low - b, values);
+        subtract(x, values, &w->error[i][b * ROWS]);
+    }
 }
 
 static void store_errors(struct work *w) {
@@ -133,6 +175,14 @@ static void add_rows(float sum[restrict ROWS], float factor, const float rows[re
     for (size_t r = 0; r < ROWS; r++) sum[r] += factor * rows[r];
 }
 
+static void renew_errors(const float x[restrict ROWS], const float values[restrict ROWS],
+                         float errors[restrict ROWS], float change[restrict ROWS]) {
+    for (size_t r = 0; r < ROWS; r++) {
+        change[r] = x[r] - values[r] - errors[r];
+        errors[r] += change[r];
+    }
+}
+
 // The code of column i that is best with all others as they are.
 static void renew_code(struct work *w, size_t i) {
     struct st_panel *p = w->p;
@@ -150,11 +200,7 @@ static void renew_code(struct work *w, size_t i) {
     select_codes(p, &w->grids[w->group], targets, code, values);
     if (memcmp(before, code, sizeof before) == 0) return;
     for (unsigned b = 0; b < n_bits; b++)
-        for (size_t r = 0; r < ROWS; r++) {
-            size_t lane = b * ROWS + r;
-            change[lane] = x[r] - values[b][r] - w->error[i][lane];
-            w->error[i][lane] += change[lane];
-        }
+        renew_errors(x, values[b], &w->error[i][b * ROWS], change + b * ROWS);
     for (size_t j = 0; j < w->n; j++)
         for (unsigned b = 0; b < n_bits; b++)
             add_rows(w->slope[j] + b * ROWS, h[j], change + b * ROWS);
@@ -165,28 +211,52 @@ struct normal {
     float cc[ROWS], c1[ROWS], cg[ROWS], g1[ROWS], ones;
 };
 
+// out[i] = H's row i times c for the rows from h on: several at once, as each waits for itself.
+static void multiply_codes(const float *h, size_t h_row, size_t n, const float (*restrict c)[ROWS],
+                           float (*restrict out)[ROWS]) {
+    float a[ROWS] = {0}, b[ROWS] = {0}, d[ROWS] = {0}, e[ROWS] = {0};
+    for (size_t j = 0; j < n; j++) {
+        add_rows(a, h[j], c[j]);
+        add_rows(b, h[h_row + j], c[j]);
+        add_rows(d, h[2 * h_row + j], c[j]);
+        add_rows(e, h[3 * h_row + j], c[j]);
+    }
+    for (size_t r = 0; r < ROWS; r++) out[0][r] = a[r];
+    for (size_t r = 0; r < ROWS; r++) out[1][r] = b[r];
+    for (size_t r = 0; r < ROWS; r++) out[2][r] = d[r];
+    for (size_t r = 0; r < ROWS; r++) out[3][r] = e[r];
+}
+
+static void add_products(float sum[restrict ROWS], const float a[restrict ROWS],
+                         const float b[restrict ROWS]) {
+    for (size_t r = 0; r < ROWS; r++) sum[r] += a[r] * b[r];
+}
+
+// But for `ones`.
 static void find_normal(const struct work *w, unsigned b, struct normal *m) {
     const struct st_panel *p = w->p;
-    float c[GROUP][ROWS];
+    const float *h = p->moments + w->first * p->k + w->first, one[ROWS] = {1, 1, 1, 1, 1, 1, 1, 1};
+    float c[GROUP][ROWS], hc[GROUP][ROWS];
     memset(m, 0, sizeof *m);
     for (size_t i = 0; i < w->n; i++)
         for (size_t r = 0; r < ROWS; r++)
             c[i][r] = (float)(p->code[(w->first + i) * ROWS + r] >> (p->high - p->low - b));
+    for (size_t i = 0; i < w->n; i += TOGETHER) multiply_codes(h + i * p->k, p->k, w->n, c, hc + i);
     for (size_t i = 0; i < w->n; i++) {
-        const float *h = p->moments + (w->first + i) * p->k + w->first;
-        float hc[ROWS] = {0};
-        for (size_t j = 0; j < w->n; j++) {
-            add_rows(hc, h[j], c[j]);
-            m->ones += h[j];
-        }
-        for (size_t r = 0; r < ROWS; r++) {
-            float slope = w->slope[i][b * ROWS + r];
-            m->cc[r] += c[i][r] * hc[r];
-            m->c1[r] += hc[r];
-            m->cg[r] += c[i][r] * slope;
-            m->g1[r] += slope;
-        }
+        const float *slope = &w->slope[i][b * ROWS];
+        add_products(m->cc, c[i], hc[i]);
+        add_products(m->c1, one, hc[i]);
+        add_products(m->cg, c[i], slope);
+        add_products(m->g1, one, slope);
     }
+}
+
+static float sum_moments(const struct work *w) {
+    const float *h = w->p->moments + w->first * w->p->k + w->first;
+    float sum = 0.0f;
+    for (size_t i = 0; i < w->n; i++)
+        for (size_t j = 0; j < w->n; j++) sum += h[i * w->p->k + j];
+    return sum;
 }
 
 // Least squares for the grid of a row, then rounded; kept if the error is less even so.
@@ -211,9 +281,11 @@ static void renew_group(struct work *w, size_t group) {
     for (size_t i = 0; i < w->n; i++) set_errors(w, i);
     find_slopes(w);
     for (size_t i = 0; i < w->n; i++) renew_code(w, i);
+    float ones = sum_moments(w);
     for (unsigned b = 0; b < st_panel_precisions(w->p); b++) {
         struct normal normal;
         find_normal(w, b, &normal);
+        normal.ones = ones;
         for (size_t r = 0; r < ROWS; r++) renew_grid(w, b, r, &normal);
     }
     for (size_t i = 0; i < w->n; i++) set_errors(w, i);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum { ROWS = ST_NESTED_PANEL };
-static_assert(2 * (int)ROWS == ST_DESCENT_ROWS, "a panel descends at once");
+static_assert((int)ROWS == ST_DESCENT_FEW_ROWS, "a panel descends at once");
 
 static int clamp(int x, int least, int most) {
     return x < least ? least : x > most ? most : x;
