@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opening and closing; buffers.
+// Opening and closing.
 #include "base/clock.h"
 #include "device/opencl/opencl.h"
 #include "device/settings.h"
@@ -71,79 +71,6 @@ static stint_status open_device(const struct st_device_ops *ops,
     return status;
 }
 
-// ---- Buffers
-
-static stint_status wait_and_release(struct opencl_device *d, cl_event event, const char *call) {
-    cl_int error = OPENCL_CALL(d, clWaitForEvents, 1, &event);
-    if (error) d->cl.clWaitForEvents(1, &event); // it was only said to have failed, or fails again
-    d->cl.clReleaseEvent(event);
-    return st_opencl_status(d, error, call);
-}
-
-static stint_status clear(struct opencl_device *d, cl_mem memory, size_t bytes) {
-    const cl_uchar zero = 0;
-    cl_event event;
-    cl_int error = OPENCL_CALL(d, clEnqueueFillBuffer, d->transfers, memory, &zero, sizeof zero, 0,
-                               bytes, 0, NULL, &event);
-    ST_TRY(st_opencl_status(d, error, "clEnqueueFillBuffer"));
-    return wait_and_release(d, event, "clEnqueueFillBuffer");
-}
-
-static stint_status allocate(struct st_device *device, size_t bytes, struct st_buffer **buffer) {
-    struct opencl_device *d = (struct opencl_device *)device;
-    struct opencl_buffer *b = calloc(1, sizeof *b);
-    if (!b) return no_memory();
-    cl_int error;
-    bytes = st_max(bytes, 1);
-    b->memory = OPENCL_MAKE(d, &error, clCreateBuffer, d->context,
-                            CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes, NULL);
-    stint_status status = st_opencl_status(d, error, "clCreateBuffer");
-    if (status == STINT_OK) status = clear(d, b->memory, bytes);
-    if (status == STINT_OK) {
-        *buffer = &b->base;
-        return STINT_OK;
-    }
-    if (b->memory) d->cl.clReleaseMemObject(b->memory);
-    free(b);
-    return status;
-}
-
-static void free_buffer(struct st_buffer *buffer) {
-    struct opencl_buffer *b = (struct opencl_buffer *)buffer;
-    const struct opencl_device *d = (const struct opencl_device *)buffer->device;
-    d->cl.clReleaseMemObject(b->memory);
-    free(b);
-}
-
-// OpenCL maps no part of no bytes.
-static stint_status map(struct st_mapping *m) {
-    struct opencl_device *d = (struct opencl_device *)m->buffer->device;
-    cl_map_flags how = m->how & ST_MAP_READ ? CL_MAP_READ : CL_MAP_WRITE_INVALIDATE_REGION;
-    cl_int error;
-    if (m->bytes == 0) return STINT_OK;
-    if ((m->how & (ST_MAP_READ | ST_MAP_WRITE)) == (ST_MAP_READ | ST_MAP_WRITE))
-        how |= CL_MAP_WRITE;
-    m->data = OPENCL_MAKE(d, &error, clEnqueueMapBuffer, d->transfers,
-                          ((struct opencl_buffer *)m->buffer)->memory, CL_TRUE, how, m->offset,
-                          m->bytes, 0, NULL, NULL);
-    return st_opencl_status(d, error, "clEnqueueMapBuffer");
-}
-
-static stint_status unmap(struct st_mapping *m) {
-    struct opencl_device *d = (struct opencl_device *)m->buffer->device;
-    cl_event event;
-    void *data = m->data;
-    m->data = NULL;
-    if (!data) return STINT_OK;
-    cl_mem memory = ((struct opencl_buffer *)m->buffer)->memory;
-    cl_int error =
-        OPENCL_CALL(d, clEnqueueUnmapMemObject, d->transfers, memory, data, 0, NULL, &event);
-    // What stays mapped is never freed.
-    if (error) d->cl.clEnqueueUnmapMemObject(d->transfers, memory, data, 0, NULL, NULL);
-    ST_TRY(st_opencl_status(d, error, "clEnqueueUnmapMemObject"));
-    return wait_and_release(d, event, "clEnqueueUnmapMemObject");
-}
-
 const struct st_device_ops st_device_opencl = {
     .name = "opencl",
     .what = "a GPU, or another processor, through OpenCL",
@@ -151,10 +78,10 @@ const struct st_device_ops st_device_opencl = {
     .present = st_opencl_present,
     .open = open_device,
     .close = close_device,
-    .allocate = allocate,
-    .free_buffer = free_buffer,
-    .map = map,
-    .unmap = unmap,
+    .allocate = st_opencl_allocate,
+    .free_buffer = st_opencl_free_buffer,
+    .map = st_opencl_map,
+    .unmap = st_opencl_unmap,
     .weights_bytes = st_opencl_weights_bytes,
     .import_weights = st_opencl_import_weights,
     .free_weights = st_opencl_free_weights,

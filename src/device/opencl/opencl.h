@@ -79,6 +79,8 @@ struct opencl_device {
 struct opencl_buffer {
     struct st_buffer base;
     cl_mem memory;
+    cl_mem staging;      // of a device with a memory of its own, else NULL
+    unsigned char *host; // and where it is mapped
 };
 
 struct opencl_weights {
@@ -127,6 +129,12 @@ stint_status st_opencl_tuning(const char *platform, const char *device,
                               struct opencl_tuning *tuning);
 // opencl_program.c: context, queues and kernels. What was made before a failure is the caller's.
 stint_status st_opencl_build(struct opencl_device *d);
+
+// opencl_buffers.c
+stint_status st_opencl_allocate(struct st_device *device, size_t bytes, struct st_buffer **buffer);
+void st_opencl_free_buffer(struct st_buffer *buffer);
+stint_status st_opencl_map(struct st_mapping *mapping);
+stint_status st_opencl_unmap(struct st_mapping *mapping);
 
 // opencl_weights.c
 size_t st_opencl_weights_bytes(const struct st_device *device, const struct st_int8_weight *weight);

@@ -23,6 +23,7 @@
     X(clEnqueueNDRangeKernel)                                                                      \
     X(clEnqueueReadBuffer)                                                                         \
     X(clEnqueueUnmapMemObject)                                                                     \
+    X(clEnqueueWriteBuffer)                                                                        \
     X(clFlush)                                                                                     \
     X(clGetDeviceIDs)                                                                              \
     X(clGetDeviceInfo)                                                                             \
