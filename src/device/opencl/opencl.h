@@ -62,6 +62,7 @@ struct opencl_device {
     cl_mem counters; // [ST_DEVICE_JOBS]
     bool exact_acts; // the host's activations have the program's bits
     bool unified;    // the device reads the host's memory in place
+    bool dp4a;       // NVIDIA's instruction for INT8
     bool stored;     // groups are large enough for stored linears
     uint32_t lanes;  // of these
     uint64_t max_allocation;

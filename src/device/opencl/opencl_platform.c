@@ -93,6 +93,16 @@ static stint_status read_limits(struct opencl_device *d) {
     return STINT_OK;
 }
 
+// Whether it is NVIDIA's and has the instruction dp4a, since compute capability 6.1. Others do not
+// know the question.
+static bool has_dp4a(const struct opencl_device *d) {
+    enum { MAJOR = 0x4000, MINOR = 0x4001 }; // cl_nv_device_attribute_query
+    cl_uint major = 0, minor = 0;
+    return d->cl.clGetDeviceInfo(d->id, MAJOR, sizeof major, &major, NULL) == CL_SUCCESS &&
+           d->cl.clGetDeviceInfo(d->id, MINOR, sizeof minor, &minor, NULL) == CL_SUCCESS &&
+           10 * major + minor >= 61;
+}
+
 static stint_status tune(struct opencl_device *d) {
     char device[NAME_BYTES] = "", platform[NAME_BYTES] = "";
     struct opencl_tuning tuning;
@@ -110,6 +120,7 @@ static stint_status tune(struct opencl_device *d) {
     if (!d->settings.items) d->settings.items = tuning.items;
     if (!d->settings.tokens) d->settings.tokens = tuning.tokens;
     d->settings.items = (uint32_t)st_min(d->settings.items, most);
+    d->dp4a = has_dp4a(d);
     d->stored = most >= OCL_STORED_ROWS;
     d->lanes =
         (uint32_t)st_max(1, st_min(d->settings.items / OCL_STORED_ROWS, ST_OPENCL_MAX_LANES));

@@ -57,8 +57,9 @@ static stint_status make_program(struct opencl_device *d) {
     for (; st_opencl_program[n - 1].name && n < MAX_TEXTS; n++)
         texts[n] = st_opencl_program[n - 1].text;
     snprintf(options, sizeof options,
-             "-cl-std=CL1.2 -DITEMS=%u -DTOKENS=%u -DLANES=%u -DST_TERM_STEPS=%af %s",
+             "-cl-std=CL1.2 -DITEMS=%u -DTOKENS=%u -DLANES=%u -DST_TERM_STEPS=%af %s %s",
              d->settings.items, d->settings.tokens, d->lanes, (double)ST_TERM_STEPS,
+             d->dp4a ? "-DDP4A" : "",
              d->settings.steps ? "-DDIVIDE_IN_STEPS" : "-cl-fp32-correctly-rounded-divide-sqrt");
     d->program = OPENCL_MAKE(d, &error, clCreateProgramWithSource, d->context, n, texts, NULL);
     ST_TRY(st_opencl_status(d, error, "clCreateProgramWithSource"));

@@ -3,28 +3,46 @@
 // has one output (two packed rows where a gate belongs to it) and TOKENS rows of input; items of a
 // group read neighbouring rows of a panel, 4 bytes each (kernels/int8.h).
 
+// sum + the products of four bytes of a and b.
 #if defined(__opencl_c_integer_dot_product_input_4x8bit)
 #pragma OPENCL EXTENSION cl_khr_integer_dot_product : enable
-#define dot4(a, b) dot(a, b)
+INLINE int add_dot4(int sum, int a, int b) {
+    return sum + dot(as_char4(a), as_char4(b));
+}
+#elif defined(DP4A) // NVIDIA has the instruction, but not the extension
+INLINE int add_dot4(int sum, int a, int b) {
+    asm("dp4a.s32.s32 %0, %1, %2, %0;" : "+r"(sum) : "r"(a), "r"(b));
+    return sum;
+}
 #else
-INLINE int dot4(char4 a, char4 b) {
-    int4 product = convert_int4(a) * convert_int4(b);
-    return product.x + product.y + product.z + product.w;
+INLINE int add_dot4(int sum, int a, int b) {
+    int4 product = convert_int4(as_char4(a)) * convert_int4(as_char4(b));
+    return sum + product.x + product.y + product.z + product.w;
 }
 #endif
 
 // sums[i] of packed row `row` and row token + i of the input; that of the last one where it ends.
 INLINE void multiply(const struct ocl_linear *a, global const char *x, global const char *w,
                      uint row, uint token, int *sums) {
-    w += (ulong)(row / OCL_PANEL) * OCL_PANEL * a->x.k + row % OCL_PANEL * 4;
-    for (uint i = 0; i < TOKENS; i++) sums[i] = 0;
-    for (uint k = 0; k < a->x.k; k += 4) {
-        char4 weights = vload4(0, w + (ulong)k * OCL_PANEL);
-        for (uint i = 0; i < TOKENS; i++) {
-            uint t = min(token + i, a->n_rows - 1);
-            sums[i] += dot4(weights, vload4(0, x + t * a->x.rows.row + k));
-        }
+    global const int *weights =
+        (global const int *)(w + (ulong)(row / OCL_PANEL) * OCL_PANEL * a->x.k) + row % OCL_PANEL;
+    global const int *rows[TOKENS];
+    const uint steps = a->x.k / 4, aligned = a->x.rest % 16 == 0 ? steps / 4 * 4 : 0;
+    uint k = 0;
+    for (uint i = 0; i < TOKENS; i++) {
+        rows[i] = (global const int *)(x + min(token + i, a->n_rows - 1) * a->x.rows.row);
+        sums[i] = 0;
     }
+    for (; k < aligned; k += 4, weights += 4 * OCL_PANEL)
+        for (uint i = 0; i < TOKENS; i++) {
+            int4 input = *(global const int4 *)(rows[i] + k);
+            sums[i] = add_dot4(sums[i], weights[0], input.x);
+            sums[i] = add_dot4(sums[i], weights[OCL_PANEL], input.y);
+            sums[i] = add_dot4(sums[i], weights[2 * OCL_PANEL], input.z);
+            sums[i] = add_dot4(sums[i], weights[3 * OCL_PANEL], input.w);
+        }
+    for (; k < steps; k++, weights += OCL_PANEL)
+        for (uint i = 0; i < TOKENS; i++) sums[i] = add_dot4(sums[i], weights[0], rows[i][k]);
 }
 
 // y[i]: the floats of a packed row.

@@ -36,25 +36,31 @@ INLINE struct nested_place place_of(uint k, uint row, uint b) {
     return p;
 }
 
+// 16 bytes of a region, four in each number.
+INLINE uint4 codes_at(global const uchar *region, ulong at) {
+    return *(global const uint4 *)(region + at);
+}
+
 INLINE void nested_codes(const struct regions *w, const struct nested_place *p, uint bits,
-                         uchar16 *code) {
+                         uint4 *code) {
     for (uint v = 0; v < VECTORS; v++)
         if (v < p->vectors)
-            code[v] =
-                vload16(0, w->plane[2] + p->top + v / 4 * 128) >> (uchar)(v % 4 * 2) & (uchar)3;
+            code[v] = codes_at(w->plane[2], p->top + v / 4 * 128) >> v % 4 * 2 & 0x03030303u;
     for (uint bit = 3; bit <= bits; bit++) {
-        uchar16 plane = vload16(0, w->plane[bit] + p->plane);
+        uint4 plane = codes_at(w->plane[bit], p->plane);
         for (uint v = 0; v < VECTORS; v++) {
-            uchar at = (uchar)(v % 4 * 2 + v / 4 + p->further);
-            if (v < p->vectors) code[v] = code[v] << (uchar)1 | (plane >> at & (uchar)1);
+            uint at = v % 4 * 2 + v / 4 + p->further;
+            if (v < p->vectors) code[v] = code[v] << 1 | (plane >> at & 0x01010101u);
         }
     }
 }
 
-INLINE int dot16(uchar16 codes, char16 q) {
-    char16 c = as_char16(codes); // 7 bits
-    return dot4(c.s0123, q.s0123) + dot4(c.s4567, q.s4567) + dot4(c.s89ab, q.s89ab) +
-           dot4(c.scdef, q.scdef);
+INLINE int dot16(uint4 codes, int4 q) { // codes have 7 bits
+    int4 c = as_int4(codes);
+    int sum = add_dot4(0, c.x, q.x);
+    sum = add_dot4(sum, c.y, q.y);
+    sum = add_dot4(sum, c.z, q.z);
+    return add_dot4(sum, c.w, q.w);
 }
 
 // The exact sums of a row and n columns over a block: of codes, of minima.
@@ -63,12 +69,12 @@ INLINE void nested_sums(const struct regions *w, uint k, uint row, uint b, uint 
                         int *minima) {
     const struct nested_place p = place_of(k, row, b);
     global const uchar *group = w->groups + p.group;
-    uchar16 code[VECTORS];
+    uint4 code[VECTORS];
     nested_codes(w, &p, bits, code);
     for (uint c = 0; c < COLUMNS; c++) codes[c] = minima[c] = 0;
     for (uint v = 0; v < VECTORS; v++)
         for (uint c = 0; c < n && v < p.vectors; c++)
-            codes[c] += group[v / 2] * dot16(code[v], vload16(0, q + c * 128 + v * 16));
+            codes[c] += group[v / 2] * dot16(code[v], *(global const int4 *)(q + c * 128 + v * 16));
     for (uint g = 0; g < p.vectors / 2; g++)
         for (uint c = 0; c < n; c++) minima[c] += (char)group[p.minimum + g] * sums[c * 4 + g];
 }
