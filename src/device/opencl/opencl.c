@@ -40,7 +40,7 @@ static void release_all(struct opencl_device *d) {
     if (d->context) d->cl.clReleaseContext(d->context);
 }
 
-// What a device that hangs still works on stays behind: callbacks may yet come.
+// What a device that hangs still works on stays behind, and the thread that waits for it.
 static void close_device(struct st_device *device) {
     struct opencl_device *d = (struct opencl_device *)device;
     if (!st_opencl_drain(d)) return;
@@ -48,6 +48,11 @@ static void close_device(struct st_device *device) {
     pthread_mutex_destroy(&d->submitting);
     st_device_end(device);
     free(d);
+}
+
+static stint_status begin_to_wait(struct opencl_device *d) {
+    d->has_waiter = pthread_create(&d->waiter, NULL, st_opencl_wait, d) == 0;
+    return d->has_waiter ? STINT_OK : st_fail(STINT_E_NOMEM, "device 'opencl': no thread");
 }
 
 static stint_status open_device(const struct st_device_ops *ops,
@@ -64,6 +69,7 @@ static stint_status open_device(const struct st_device_ops *ops,
     d->base.timeout_ms = read.timeout;
     stint_status status = st_opencl_select(d);
     if (status == STINT_OK) status = st_opencl_build(d);
+    if (status == STINT_OK) status = begin_to_wait(d);
     if (status == STINT_OK)
         *device = &d->base;
     else

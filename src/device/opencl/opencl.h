@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A GPU, or whatever else OpenCL 1.2 reaches (docs/OPENCL.md). Jobs are put into an in-order queue
-// when they are submitted; a callback of the last of a job's commands ends it, in the same order. A
-// second queue maps buffers, so that mapping waits for no job.
+// when they are submitted; a thread waits for the last of a job's commands and ends it, in the same
+// order. A second queue moves buffers, so that mapping waits for no job.
 //
 // Settings, separated by commas. device=N: the N-th of all OpenCL devices, GPUs first; items=N,
 // tokens=N: in place of the device file's (share/opencl); copy=1: weights are copied even where the
@@ -67,12 +67,15 @@ struct opencl_device {
     uint32_t lanes;  // of these
     uint64_t max_allocation;
     atomic_uint n_calls;
+    pthread_t waiter;
+    bool has_waiter;
     pthread_mutex_t submitting; // kernels' arguments, and the order in the queue
     // Guarded by base.mutex:
     struct opencl_ticket tickets[ST_DEVICE_JOBS];
     struct opencl_ticket *order[ST_DEVICE_JOBS]; // pending, oldest first
-    unsigned n_pending, n_callbacks;
-    bool ending; // a thread ends jobs
+    unsigned n_pending;
+    bool ending;            // a thread ends jobs
+    bool waiting, stopping; // the waiter waits; is to end
     bool closing;
     cl_event hold; // what a job that is to hang waits for
 };
@@ -181,7 +184,9 @@ cl_int st_opencl_launch(struct opencl_ticket *ticket, const struct opencl_launch
 // opencl_queue.c
 void st_opencl_start(struct st_device *device, struct st_job *job);
 void st_opencl_cancel(struct st_device *device, struct st_job *job);
-// Waits until no command and no callback is left. False: the device keeps some.
+// The waiter's thread. Takes the device.
+void *st_opencl_wait(void *device);
+// Waits until no command is left, and ends the waiter. False: the device keeps some.
 bool st_opencl_drain(struct opencl_device *d);
 
 // The texts of the program in their order, and the device files, as the build embeds them; each

@@ -27,6 +27,7 @@
     X(clFlush)                                                                                     \
     X(clGetDeviceIDs)                                                                              \
     X(clGetDeviceInfo)                                                                             \
+    X(clGetEventInfo)                                                                              \
     X(clGetEventProfilingInfo)                                                                     \
     X(clGetMemObjectInfo)                                                                          \
     X(clGetPlatformIDs)                                                                            \
@@ -38,7 +39,7 @@
     X(clReleaseKernel)                                                                             \
     X(clReleaseMemObject)                                                                          \
     X(clReleaseProgram)                                                                            \
-    X(clSetEventCallback)                                                                          \
+    X(clRetainEvent)                                                                               \
     X(clSetKernelArg)                                                                              \
     X(clSetUserEventStatus)                                                                        \
     X(clWaitForEvents)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs in the queue, from their submit to their end. OpenCL runs them in their order, but may say
-// so in another one: a job whose last command has ended waits here for those before it.
+// Jobs in the queue, from their submit to their end. A thread waits for the last command of the
+// oldest one: NVIDIA's driver takes up to 20 ms until it calls back.
 #include "base/clock.h"
 #include "device/opencl/opencl.h"
 
@@ -61,47 +61,52 @@ static void end_jobs(struct opencl_device *d) {
     pthread_mutex_unlock(&d->base.mutex);
 }
 
-static void mark_ended(struct opencl_ticket *t, enum st_job_failure failure) {
-    pthread_mutex_lock(&t->device->base.mutex);
-    if (t->failure == ST_FAILURE_NONE) t->failure = failure;
-    t->ended = true;
-    pthread_mutex_unlock(&t->device->base.mutex);
+// ---- The thread that waits
+
+// What the wait was for, if it is still pending: another thread may have given it up.
+static struct opencl_ticket *still_pending(struct opencl_device *d, cl_event event) {
+    struct opencl_ticket *t = d->n_pending ? d->order[0] : NULL;
+    return t && (t->first == event || t->last == event) ? t : NULL;
 }
 
-static void CL_CALLBACK last_has_ended(cl_event event, cl_int status, void *ticket) {
-    struct opencl_ticket *t = ticket;
-    struct opencl_device *d = t->device;
-    (void)event;
-    mark_ended(t, status < 0 ? st_opencl_failure(d, status) : ST_FAILURE_NONE);
-    end_jobs(d);
+// With the mutex held, as before and after; not while it waits.
+static void wait_for_oldest(struct opencl_device *d) {
+    const struct opencl_ticket *oldest = d->order[0];
+    cl_event event = oldest->last ? oldest->last : oldest->first;
+    cl_int status = CL_COMPLETE;
+    d->cl.clRetainEvent(event);
+    d->waiting = true;
+    pthread_mutex_unlock(&d->base.mutex);
+    cl_int error = OPENCL_CALL(d, clWaitForEvents, 1, &event);
+    if (error) d->cl.clWaitForEvents(1, &event); // it was only said to have failed, or fails again
+    d->cl.clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL);
+    enum st_job_failure failure = st_opencl_failure(d, status < 0 ? status : error);
     pthread_mutex_lock(&d->base.mutex);
-    d->n_callbacks--;
+    struct opencl_ticket *t = still_pending(d, event);
+    if (t && t->failure == ST_FAILURE_NONE) t->failure = failure;
+    if (t) t->ended = true;
+    d->waiting = false;
     pthread_cond_broadcast(&d->base.changed);
     pthread_mutex_unlock(&d->base.mutex);
+    d->cl.clReleaseEvent(event);
+    end_jobs(d);
+    pthread_mutex_lock(&d->base.mutex);
+}
+
+void *st_opencl_wait(void *device) {
+    struct opencl_device *d = device;
+    pthread_mutex_lock(&d->base.mutex);
+    while (!d->stopping) {
+        if (d->n_pending && !d->order[0]->ended)
+            wait_for_oldest(d);
+        else
+            pthread_cond_wait(&d->base.changed, &d->base.mutex);
+    }
+    pthread_mutex_unlock(&d->base.mutex);
+    return NULL;
 }
 
 // ---- Submits
-
-static void count_callback(struct opencl_device *d, int n) {
-    pthread_mutex_lock(&d->base.mutex);
-    d->n_callbacks += (unsigned)n;
-    pthread_mutex_unlock(&d->base.mutex);
-}
-
-// What was put into the queue runs, and says when it has ended; or is waited for here.
-static void let_run(struct opencl_ticket *t) {
-    struct opencl_device *d = t->device;
-    cl_event last = t->last ? t->last : t->first;
-    cl_int error = OPENCL_CALL(d, clFlush, d->queue);
-    if (error == CL_SUCCESS) {
-        count_callback(d, 1);
-        error = OPENCL_CALL(d, clSetEventCallback, last, CL_COMPLETE, last_has_ended, t);
-        if (error == CL_SUCCESS) return;
-        count_callback(d, -1);
-    }
-    d->cl.clWaitForEvents(1, &last);
-    mark_ended(t, st_opencl_failure(d, error));
-}
 
 void st_opencl_start(struct st_device *device, struct st_job *job) {
     struct opencl_device *d = (struct opencl_device *)device;
@@ -109,12 +114,13 @@ void st_opencl_start(struct st_device *device, struct st_job *job) {
     pthread_mutex_lock(&d->submitting);
     *t = (struct opencl_ticket){.device = d, .job = job};
     cl_int error = job->ready == ST_READY_NEVER ? CL_SUCCESS : st_opencl_enqueue(t);
-    t->failure = st_opencl_failure(d, error);
+    cl_int flushed = t->first ? OPENCL_CALL(d, clFlush, d->queue) : CL_SUCCESS;
+    t->failure = st_opencl_failure(d, error ? error : flushed);
     pthread_mutex_lock(&device->mutex);
     t->ended = t->first == NULL;
     d->order[d->n_pending++] = t;
+    pthread_cond_broadcast(&device->changed);
     pthread_mutex_unlock(&device->mutex);
-    if (t->first) let_run(t);
     pthread_mutex_unlock(&d->submitting);
     end_jobs(d);
 }
@@ -124,7 +130,7 @@ void st_opencl_start(struct st_device *device, struct st_job *job) {
 // With the mutex held: whether all is over in time.
 static bool wait_until(struct opencl_device *d, const struct st_job *job, uint64_t until) {
     for (;;) {
-        bool over = job ? job->state != ST_JOB_PENDING : !d->n_callbacks && !d->n_pending;
+        bool over = job ? job->state != ST_JOB_PENDING : !d->waiting && !d->n_pending;
         if (over && (job || !d->ending)) return true;
         if (!st_cond_wait_until(&d->base.changed, &d->base.mutex, until)) return false;
     }
@@ -157,6 +163,9 @@ bool st_opencl_drain(struct opencl_device *d) {
     d->closing = true;
     bool over = wait_until(d, NULL, patience());
     while (!over && !d->base.lost) over = wait_until(d, NULL, patience());
+    d->stopping = over;
+    pthread_cond_broadcast(&d->base.changed);
     pthread_mutex_unlock(&d->base.mutex);
+    if (over && d->has_waiter) pthread_join(d->waiter, NULL);
     return over;
 }
