@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers. A device with the host's memory maps them. Any other one has a copy of each in
-// page-locked memory, and only the mapped part travels: a driver may copy the whole buffer for a
-// part of it.
+// Buffers. A device with the host's memory maps them. Any other one has them in its own memory,
+// which CL_MEM_ALLOC_HOST_PTR need not give, and a copy of each in page-locked memory of the host;
+// only the mapped part travels.
 #include "device/opencl/opencl.h"
 
 #include <stdlib.h>
