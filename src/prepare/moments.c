@@ -81,3 +81,13 @@ bool st_moments_finish(float *h, size_t k, uint64_t n_tokens, double damp) {
     }
     return true;
 }
+
+void st_moments_ones(const float *h, size_t k, float *ones) {
+    for (size_t first = 0; first < k; first += ST_NESTED_GROUP) {
+        size_t end = st_min(k, first + ST_NESTED_GROUP);
+        float sum = 0.0f;
+        for (size_t i = first; i < end; i++)
+            for (size_t j = first; j < end; j++) sum += h[i * k + j];
+        ones[first / ST_NESTED_GROUP] = sum;
+    }
+}

@@ -40,6 +40,7 @@ struct st_nested_packer {
     struct st_arena arena;
     struct worker *workers;
     float *importance; // [widest k]
+    float *ones;       // [groups of the widest k]
     double outlier_share;
     unsigned low, high; // bits of the current linear, like the next ones
     uint8_t *codes;
@@ -72,6 +73,7 @@ static void lay_out(struct st_nested_packer *p, struct st_arena *arena) {
         if (p->workers) p->workers[i] = w;
     }
     p->importance = ST_TAKE(arena, float, k);
+    p->ones = ST_TAKE(arena, float, st_ceil_div(k, ST_NESTED_GROUP));
 }
 
 static stint_status fail_unknown(const char *quantizer) {
@@ -231,6 +233,7 @@ static void quantize_panel(void *context, size_t panel, size_t worker) {
                            .k = l->n_in,
                            .importance = p->importance,
                            .moments = j->moments,
+                           .ones = p->ones,
                            .low = p->low,
                            .high = p->high,
                            .tile = p->tile,
@@ -390,6 +393,7 @@ stint_status st_nested_pack(struct st_nested_packer *p, const struct st_pack_sou
         .p = p, .source = source, .moments = p->quantizer->moments ? stats->products : NULL};
     struct st_refined_parts parts;
     st_nested_importance(stats, p->importance);
+    if (j.moments) st_moments_ones(j.moments, stats->n, p->ones);
     ST_TRY(st_refined_parts_open(p->config, source, scales, &parts));
     stint_status status = pack_parts(&j, source, &parts, writer);
     st_refined_parts_close(&parts);

@@ -18,6 +18,7 @@ struct st_panel {
     size_t k;
     const float *importance; // [k] weight of the squared error: E[x^2] of the input
     const float *moments;    // [k, k] by st_moments_finish(), or NULL: codes are rounded
+    const float *ones;       // [groups] st_moments_ones() of these
     unsigned low, high;      // bits
     const struct st_tile *tile;
     uint8_t *code;                          // [k, rows] out: of `high` bits
@@ -70,5 +71,8 @@ void st_moments_add(float *h, size_t k, const float *x, const float *shares, siz
 // multiplied by n / (n + 4 k), n being the tokens in the sum: of few tokens, correlations are
 // mostly chance (Ledoit and Wolf 2004). False if the diagonal is not finite and positive even so.
 bool st_moments_finish(float *h, size_t k, uint64_t n_tokens, double damp);
+
+// Of each group of ST_NESTED_GROUP channels, 1^T H 1.
+void st_moments_ones(const float *h, size_t k, float *ones);
 
 #endif

@@ -251,14 +251,6 @@ static void find_normal(const struct work *w, unsigned b, struct normal *m) {
     }
 }
 
-static float sum_moments(const struct work *w) {
-    const float *h = w->p->moments + w->first * w->p->k + w->first;
-    float sum = 0.0f;
-    for (size_t i = 0; i < w->n; i++)
-        for (size_t j = 0; j < w->n; j++) sum += h[i * w->p->k + j];
-    return sum;
-}
-
 // Least squares for the grid of a row, then rounded; kept if the error is less even so.
 static void renew_grid(struct work *w, unsigned b, size_t r, const struct normal *m) {
     struct st_panel *p = w->p;
@@ -281,7 +273,7 @@ static void renew_group(struct work *w, size_t group) {
     for (size_t i = 0; i < w->n; i++) set_errors(w, i);
     find_slopes(w);
     for (size_t i = 0; i < w->n; i++) renew_code(w, i);
-    float ones = sum_moments(w);
+    float ones = w->p->ones[w->group];
     for (unsigned b = 0; b < st_panel_precisions(w->p); b++) {
         struct normal normal;
         find_normal(w, b, &normal);

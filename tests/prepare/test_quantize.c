@@ -15,7 +15,7 @@
 enum { MAX_K = 300, ROWS = ST_NESTED_PANEL, TOKENS = 400 };
 
 struct quantized {
-    float w[MAX_K * ROWS], importance[MAX_K], *scratch;
+    float w[MAX_K * ROWS], importance[MAX_K], ones[MAX_K], *scratch;
     uint8_t code[MAX_K * ROWS], groups[ST_PANEL_PRECISIONS][8 * ST_NESTED_GROUP_BYTES];
     struct st_panel panel;
 };
@@ -34,6 +34,8 @@ static void run_with(struct quantized *q, const float *moments, const struct st_
     p->w = q->w;
     p->importance = q->importance;
     p->moments = moments;
+    if (moments) st_moments_ones(moments, p->k, q->ones);
+    p->ones = q->ones;
     p->tile = tile;
     p->code = q->code;
     for (unsigned b = p->low; b <= p->high; b++) p->groups[b] = q->groups[b - p->low];
