@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BATCH_TOKENS = 256, LOGIT_ROWS = 16, COUNT_TOKENS = 1024, ERROR_EVERY = 8 };
+enum { BATCH_TOKENS = 256, LOGIT_ROWS = 48, COUNT_TOKENS = 1024, ERROR_EVERY = 8 };
 enum { LOUDEST = 4 }; // times the median energy that a token may count
 
 // ---- Memory
