@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What it costs to switch the precision between two steps:
 //
-//     bench_switch PACKAGE [ROUNDS [THREADS]]
+//     bench_switch PACKAGE [ROUNDS [THREADS [MIB]]]
 //
 // Steps run at two precisions, in runs of 4 each: high, high, high, high, low, low, ... The time of
 // the first step of a run, which follows a switch, is compared with that of the others of the same
 // precision. Prints for each pair the medians in ms, their difference, and the time of the call
-// that sets the precision. The two kinds of step alternate, so a busy machine slows both.
+// that sets the precision. The two kinds of step alternate, so a busy machine slows both. MIB of
+// other memory are read before each step: more than the caches hold, and no step finds weights
+// there, as on a device whose caches are smaller than the weights.
 #include "stint.h"
 
 #include <stdbool.h>
@@ -18,6 +20,8 @@
 enum { PROMPT = 64, RUN = 4, CONTEXT = 512 };
 
 static float *logits; // [vocab]
+static unsigned char *other;
+static size_t n_other;
 
 static double now_ms(void) {
     struct timespec t;
@@ -40,11 +44,17 @@ struct times {
     size_t n_first, n_others, n_set;
 };
 
+static void empty_caches(void) {
+    static volatile unsigned sum;
+    for (size_t i = 0; i < n_other; i += 64) sum += other[i]++;
+}
+
 static bool step(stint_session *s, uint32_t bits, double *set, double *ms) {
     const stint_precision p = {
         .size = sizeof p, .prefill = bits, .n_steps = 1, .steps = {{bits, 0}}};
     const uint32_t sequence = 0;
     const int32_t id = 11;
+    empty_caches();
     double begun = now_ms();
     if (stint_session_set_precision(s, &p) != STINT_OK) return false;
     double ready = now_ms();
@@ -117,11 +127,15 @@ int main(int argc, char **argv) {
               stint_model_describe(model, &info) == STINT_OK && info.nested_high &&
               stint_session_open(model, &o, &session) == STINT_OK;
     logits = ok ? calloc(info.vocab, sizeof *logits) : NULL;
-    ok = logits != NULL;
+    n_other = argc > 4 ? (size_t)strtoul(argv[4], NULL, 10) << 20 : 0;
+    other = calloc(n_other + 1, 1);
+    ok = logits && other;
     for (uint32_t low = info.nested_high; ok && low >= info.nested_low; low--)
         ok = report(session, low == info.nested_high ? 8 : low + 1, low, rounds);
-    if (!ok) fprintf(stderr, "bench_switch PACKAGE [ROUNDS [THREADS]]: %s\n", stint_error_text());
+    if (!ok)
+        fprintf(stderr, "bench_switch PACKAGE [ROUNDS [THREADS [MIB]]]: %s\n", stint_error_text());
     free(logits);
+    free(other);
     stint_session_close(session);
     stint_model_close(model);
     return ok ? 0 : 1;
