@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shadow execution where it is needed: twins of a trained model whose linears meet outliers, on
 text that neither training nor calibration saw. Without shadow execution they are ruined.
-STINT_CI_LONG=1 adds a twin whose outermost linears alone meet them, and all targets for each."""
+STINT_CI_LONG=1 adds a twin whose outermost linears alone meet them, and all targets for each, and
+calibrates on twice as much text."""
 import json
 import os
 import pathlib
@@ -16,9 +17,9 @@ import test_models as golden
 TEXT = golden.SHARED / "data" / "novels" / "Corelli_Satan_1895.txt"
 MODEL = golden.SHARED / "models" / "novels-10m"
 PLANT = pathlib.Path(__file__).parent.parent / "tools" / "plant_outliers.py"
-WINDOWS, LENGTH, CALIBRATION = 5, 256, 2048
-TWINS = [(16, 1), (128, 1)]  # strength of the outliers, share of the linears
 LONG = os.environ.get("STINT_CI_LONG") == "1"
+WINDOWS, LENGTH, CALIBRATION = 5, 256, 2048 if LONG else 1024
+TWINS = [(16, 1), (128, 1)]  # strength of the outliers, share of the linears
 if LONG:
     TWINS.append((128, 0.15))
 
