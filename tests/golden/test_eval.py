@@ -107,6 +107,12 @@ class Eval(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
 
+    def calibration(self):
+        """A short text; the one that ships with stint takes longer than what is tested here."""
+        path = self.folder / "calibration"
+        path.write_bytes((DATA / "novels" / "Corelli_Satan_1895.txt").read_bytes()[100000:103000])
+        return path
+
     def bos(self):
         """What a prompt of this model begins with."""
         text = "a"
@@ -195,7 +201,7 @@ class Eval(unittest.TestCase):
     def test_the_ratio_is_that_of_perplexities(self):
         common = ("--data", DATA / "novels" / "Corelli_Satan_1895.txt", "--limit", 2, "--window",
                   128)
-        coarse = (*common, "--method", "w8a8")
+        coarse = (*common, "--method", "w8a8", "--calib", self.calibration())
         both = [self.evaluate("--task", "ppl", *options)["metrics"]["ppl"]
                 for options in (coarse, common)]
         report = self.evaluate("--task", "agreement", "--reference", MODEL, *coarse)
@@ -205,7 +211,7 @@ class Eval(unittest.TestCase):
     def test_windows_are_items(self):
         """Weighted by their tokens, they are the whole."""
         common = ("--data", DATA / "novels" / "Corelli_Satan_1895.txt", "--limit", 3, "--window",
-                  128, "--stride", 50, "--method", "w8a8")
+                  128, "--stride", 50, "--method", "w8a8", "--calib", self.calibration())
         out = self.folder / "items.jsonl"
         ppl = []
         for task, names in (("ppl", ["ppl"]), ("agreement", ["top1", "kl", "ppl_ratio"])):
@@ -226,10 +232,8 @@ class Eval(unittest.TestCase):
         names = ("float", "w8a8", "clip", "shadow", "smoothquant", "int8()", "group", "awq",
                  "rotation", "prefix")
         data = DATA / "novels" / "Corelli_Satan_1895.txt"
-        calibration = self.folder / "calibration"
-        calibration.write_bytes(data.read_bytes()[100000:103000])
         common = ("--task", "agreement", "--data", data, "--limit", 2, "--window", 128, "--calib",
-                  calibration)
+                  self.calibration())
         rows = self.evaluate(*common, "--methods", ",".join(names))["rows"]
         self.assertEqual([row["method"] for row in rows], list(names))
         for row in rows:
