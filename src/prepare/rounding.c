@@ -99,9 +99,10 @@ static struct miss store(const struct st_rounder *r, const struct worker *w,
                          const struct st_panel *p, size_t first) {
     struct miss miss = {0.0, 0.0};
     size_t k = r->linear->n_in;
+    struct st_nested_group group = {0};
     for (size_t i = 0; i < st_min(ROWS, r->linear->n_out - first); i++)
         for (size_t c = 0; c < k; c++) {
-            struct st_nested_group group = st_nested_group(w->groups, k, i, c);
+            if (c % ST_NESTED_GROUP == 0) group = st_nested_group(w->groups, k, i, c);
             float value = p->rows[0][i].scale * (float)(group.scale * w->code[c * ROWS + i]) +
                           p->rows[0][i].minimum * (float)group.minimum;
             float was = w->w[c * ROWS + i], error = was - value;
