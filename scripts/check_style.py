@@ -174,6 +174,7 @@ COVERED = {
     "src/prepare/convert.c": "tests/prepare/test_prepare.c",
     "src/prepare/plan.c": "tests/prepare/test_outliers.c",
     "src/prepare/calibration_tokens.c": "tests/prepare/test_calibrate.c",
+    "src/prepare/predictions.c": "tests/prepare/test_calibrate.c",
     "src/prepare/calibration_text.c": "tests/prepare/test_calibrate.c",
     "src/format/package_writer.c": "tests/format/test_package.c",
     "src/model/arch.c": "tests/model/test_config.c",

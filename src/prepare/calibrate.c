@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prepare/calibrate.h"
 
-#include "base/log_sum.h"
 #include "base/size.h"
 #include "kernels/linear.h"
 #include "prepare/calibration_tokens.h"
@@ -14,7 +13,6 @@
 
 enum { BATCH_TOKENS = 256, LOGIT_ROWS = 48, COUNT_TOKENS = 1024, ERROR_EVERY = 8 };
 enum { LOUDEST = 4 }; // times the median energy that a token may count
-enum { LOGITS_TOGETHER = 32 };
 
 // ---- Memory
 
@@ -411,76 +409,18 @@ stint_status st_calibration_head_again(struct st_calibration *c) {
 
 // ---- Predictions
 
-// Whether one of the logits is above the last one that is kept. No branch: compilers make vectors.
-static bool any_beats(const float logits[LOGITS_TOGETHER], float last) {
-    int beats = 0;
-    for (size_t i = 0; i < LOGITS_TOGETHER; i++) beats |= !(logits[i] <= last);
-    return beats;
-}
-
-// Sorted insertion: few tokens of a vocabulary beat the last one.
-static void keep_likeliest(const float *logits, size_t n, double log_all,
-                           struct st_predicted *out) {
-    size_t kept = 0;
-    float last = -INFINITY; // logit
-    for (size_t v = 0; v < n; v++) {
-        bool together = v % LOGITS_TOGETHER == 0 && v + LOGITS_TOGETHER <= n;
-        if (together && kept == ST_PREDICTED && !any_beats(logits + v, last)) {
-            v += LOGITS_TOGETHER - 1;
-            continue;
-        }
-        if (kept == ST_PREDICTED && logits[v] <= last) continue;
-        float log_p = (float)((double)logits[v] - log_all);
-        if (kept == ST_PREDICTED && log_p <= out->log_p[kept - 1]) continue;
-        size_t at = kept < ST_PREDICTED ? kept++ : kept - 1;
-        for (; at > 0 && out->log_p[at - 1] < log_p; at--) {
-            out->id[at] = out->id[at - 1];
-            out->log_p[at] = out->log_p[at - 1];
-        }
-        out->id[at] = (int32_t)v;
-        out->log_p[at] = log_p;
-        last = logits[out->id[kept - 1]];
-    }
-    for (; kept < ST_PREDICTED; kept++) out->log_p[kept] = -INFINITY;
-}
-
-static double divergence(const struct st_predicted *exact, const float *logits, double log_all) {
-    double sum = 0.0, rest_p = 1.0, rest_q = 1.0;
-    for (size_t i = 0; i < ST_PREDICTED && isfinite(exact->log_p[i]); i++) {
-        double log_p = (double)exact->log_p[i], log_q = (double)logits[exact->id[i]] - log_all;
-        sum += exp(log_p) * (log_p - log_q);
-        rest_p -= exp(log_p);
-        rest_q -= exp(log_q);
-    }
-    rest_p = fmax(rest_p, 1e-9);
-    rest_q = fmax(rest_q, 1e-9);
-    return sum + rest_p * log(rest_p / rest_q);
-}
-
-static void predict_row(const struct st_calibration *c, const float *logits, int32_t wanted,
-                        struct st_predictions *p) {
-    size_t vocab = c->model->config.vocab;
-    double log_all = st_log_sum(logits, vocab);
-    keep_likeliest(logits, vocab, log_all, &p->at[p->n]);
-    p->loss += log_all - (double)logits[wanted];
-    if (p->exact) {
-        p->divergence += divergence(&p->exact->at[p->n], logits, log_all);
-        p->n_same += p->exact->at[p->n].id[0] == p->at[p->n].id[0];
-    }
-    p->n++;
-}
-
 // Rows [row, row + n) of the text. The token after a sequence's last one is not known.
 static stint_status predict_rows(struct st_calibration *c, size_t row, size_t n, float *logits,
                                  struct st_predictions *p) {
     struct st_run run = run_of(c, NULL);
+    size_t vocab = c->model->config.vocab;
     memcpy(run.buffers->x, hidden_of(c, row), n * row_bytes(c));
     c->session->observe = NULL;
     ST_TRY(st_pass_logits(&run, 0, n, logits));
     for (size_t t = 0; t < n; t++) {
         size_t next = row + t + 1;
         if (next == c->n_ids || next % c->n_sequence == 0) continue;
-        predict_row(c, logits + t * c->model->config.vocab, c->ids[next], p);
+        st_predictions_add(p, logits + t * vocab, vocab, c->ids[next]);
     }
     return STINT_OK;
 }
@@ -501,8 +441,4 @@ stint_status st_calibration_predict(struct st_calibration *c, size_t first,
     }
     st_arena_close(&arena);
     return status;
-}
-
-double st_predictions_perplexity(const struct st_predictions *p) {
-    return fmin(exp(p->loss / (double)p->n), 1e300);
 }

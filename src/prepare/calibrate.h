@@ -6,6 +6,7 @@
 #define ST_PREPARE_CALIBRATE_H
 
 #include "prepare/outliers.h"
+#include "prepare/predictions.h"
 #include "session/pass.h"
 
 // The statistics of the current layer, by role and expert, and of the head.
@@ -62,28 +63,6 @@ stint_status st_calibration_layer_again(struct st_calibration *calibration, uint
 // The same two passes for the final norm, whose output the head reads.
 stint_status st_calibration_head(struct st_calibration *calibration);
 stint_status st_calibration_head_again(struct st_calibration *calibration);
-
-enum { ST_PREDICTED = 32 };
-
-// The most likely tokens at one position, in descending order.
-struct st_predicted {
-    int32_t id[ST_PREDICTED];
-    float log_p[ST_PREDICTED];
-};
-
-// A model's predictions of the next token at each position.
-struct st_predictions {
-    struct st_predicted *at; // [n]; capacity: the number of ids
-    size_t n;
-    double loss;                        // sum of -ln p of the tokens that follow
-    const struct st_predictions *exact; // the reference; or NULL
-    double divergence; // sum of Kullback-Leibler divergences from the reference, over its most
-                       // likely tokens and all others together
-    size_t n_same;     // positions whose most likely token is the same
-};
-
-// At most 1e300: JSON has no infinity.
-double st_predictions_perplexity(const struct st_predictions *predictions);
 
 // Call after the last layer. Predicts from id number `first` on and sets all but `at` and `exact`.
 stint_status st_calibration_predict(struct st_calibration *calibration, size_t first,
