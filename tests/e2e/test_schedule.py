@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import unittest
 
-from command import COMMAND, MODEL, PROMPT, SMALL, SOURCE, stint, stint_json
+from command import COMMAND, PROMPT, SMALL, SOURCE, stint, stint_json
 
 TEXT = (SOURCE / "README.md").read_text(encoding="utf-8")
 LONG = os.environ.get("STINT_CI_LONG") == "1"
@@ -23,7 +23,7 @@ class Schedules(unittest.TestCase):
         cls.holder = tempfile.TemporaryDirectory()
         cls.folder = pathlib.Path(cls.holder.name)
         cls.package = cls.folder / "novels.stint"
-        cls.summary = stint_json("prepare", MODEL, "-o", cls.package, "--calib-tokens", "1024")
+        cls.summary = stint_json("prepare", SMALL, "-o", cls.package, "--calib-tokens", "1024")
         cls.prompts = cls.folder / "prompts.jsonl"
         lines = [line for line in TEXT.splitlines() if len(line) > 40][:6]
         cls.prompts.write_text("".join(json.dumps({"prompt": line[:30], "reference": line[30:]})
@@ -46,14 +46,14 @@ class Schedules(unittest.TestCase):
 
     def test_a_checkpoint_runs_with_its_packages_bits(self):
         options = ["-p", PROMPT, "-n", "24", "--ignore-eos", "--temp", "0"]
-        plain = stint_json("run", MODEL, *options, "--drafts", "0")
-        drafted = stint_json("run", MODEL, *options, "--nested", self.package)
+        plain = stint_json("run", SMALL, *options, "--drafts", "0")
+        drafted = stint_json("run", SMALL, *options, "--nested", self.package)
         self.assertEqual(drafted["text"], plain["text"])
-        fewer = stint_json("run", MODEL, *options, "--nested", self.package, "--schedule",
+        fewer = stint_json("run", SMALL, *options, "--nested", self.package, "--schedule",
                            "uniform:3")
         self.assertEqual(fewer["average_bits"], 3)
         # The reference is the package alone, which would refuse --nested.
-        compared = stint_json("eval", MODEL, "--nested", self.package, "-t", "agreement",
+        compared = stint_json("eval", SMALL, "--nested", self.package, "-t", "agreement",
                               "--reference", self.package, "-d", self.text, "--limit", "1")
         self.assertEqual(compared["items"], 1)
         self.assert_refused(stint("run", self.package, "-p", "x", "--nested", self.package),
@@ -110,7 +110,7 @@ class Schedules(unittest.TestCase):
 
     def test_the_reference_may_be_in_float(self):
         found = self.schedule("solve", "-d", self.prompts, "--limit", "3", "-n", "8", "-m", "kl",
-                              "--epsilon", "0.05", "--reference", MODEL, "--minimize", "bits",
+                              "--epsilon", "0.05", "--reference", SMALL, "--minimize", "bits",
                               "--candidates", "2")
         curve = found["curve"]
         self.assertEqual(curve[0]["name"], "reference")
@@ -203,23 +203,23 @@ class Schedules(unittest.TestCase):
         self.assert_refused(stint("run", other, "-p", "x", "--schedule", out), "another package")
         self.assert_refused(stint("run", other, "-p", "x", "--schedule", "uniform:2"),
                             "precision 2: this package has 3 to 4 bits")
-        self.assert_refused(stint("run", MODEL, "-p", "x", "--schedule", "uniform:4"),
+        self.assert_refused(stint("run", SMALL, "-p", "x", "--schedule", "uniform:4"),
                             "no nested weights", "--bits 2..4")
         self.assert_refused(stint("run", self.package, "-p", "x", "--schedule", self.package),
                             "not a precision schedule")
         for words in (("schedule", self.package), ("schedule", self.package, "solve"),
                       ("schedule", self.package, "sing", "-d", "x"),
                       ("schedule", self.package, "show"),
-                      ("prepare", MODEL, "-o", out, "--bits", "4..2"),
-                      ("prepare", MODEL, "-o", out, "--bits", "1..4")):
+                      ("prepare", SMALL, "-o", out, "--bits", "4..2"),
+                      ("prepare", SMALL, "-o", out, "--bits", "1..4")):
             self.assert_refused(stint(*words), code=2)
-        self.assert_refused(stint("schedule", MODEL, "solve", "-d", self.prompts), "--bits 2..4")
+        self.assert_refused(stint("schedule", SMALL, "solve", "-d", self.prompts), "--bits 2..4")
         self.assert_refused(stint("schedule", self.package, "solve", "-d", "/no/file"), "/no/file")
         self.assert_refused(stint("schedule", self.package, "solve", "-d", self.prompts, "-m",
                                   "beauty"), "'beauty' is not known")
         self.assert_refused(stint("schedule", self.package, "train", "-d", self.text, "--low", "4"),
                             "nothing to choose")
-        self.assert_refused(stint("prepare", MODEL, "-o", out, "--quantizer", "x"), "descent")
+        self.assert_refused(stint("prepare", SMALL, "-o", out, "--quantizer", "x"), "descent")
         stint_json("prepare", SMALL, "-o", other, "--calib-tokens", "64", "--bits", "2..8",
                    "--quantizer", "uniform")
         self.assertIn("2 to 7 bits", stint("inspect", other).stdout)
@@ -274,7 +274,7 @@ class Schedules(unittest.TestCase):
                               "--limit", "6", "--schedule", how, *options)["metrics"]
         ppl = [metrics("ppl", how)["ppl"] for how in ("none", "uniform:4")]
         self.assertLess(ppl[1] / ppl[0], 1.1)
-        near, far = (metrics("agreement", how, "--reference", MODEL)
+        near, far = (metrics("agreement", how, "--reference", SMALL)
                      for how in ("uniform:4", "uniform:2"))
         self.assertGreater(near["top1"], 0.7)
         self.assertGreater(near["top1"], far["top1"])
@@ -282,9 +282,9 @@ class Schedules(unittest.TestCase):
 
     def test_nesting_costs_little_space(self):
         alone, flat = self.folder / "alone.stint", self.folder / "flat.stint"
-        one = stint_json("prepare", MODEL, "-o", alone, "--calib-tokens", "64", "--bits", "4..4",
+        one = stint_json("prepare", SMALL, "-o", alone, "--calib-tokens", "64", "--bits", "4..4",
                          "--quantizer", "uniform")
-        none = stint_json("prepare", MODEL, "-o", flat, "--calib-tokens", "64", "--bits", "none")
+        none = stint_json("prepare", SMALL, "-o", flat, "--calib-tokens", "64", "--bits", "none")
         self.assertLess(none["bytes"], one["bytes"])
         self.assertLess(self.summary["bytes"], 1.1 * one["bytes"])
         self.assertIn("2 to 4 bits", stint("inspect", self.package).stdout)
