@@ -112,11 +112,12 @@ static void a_signal_selects_for_each_token(void **state) {
                          .thresholds = {0.6f, 0.2f}};
     stint_generation g = {.size = sizeof g, .n_tokens = TOKENS};
     stint_generation_result r = {.size = sizeof r};
-    for (int i = 0; i < N; i++) prompt[i] = (int32_t)(3 + ts_random_below(4000));
     assert_int_equal(stint_session_open(model, NULL, &session), STINT_OK);
     assert_int_equal(st_fork_open(model, NULL, 64, TOKENS, false, &fork), STINT_OK);
     fork.watches = true;
+    int n_mixed = 0; // an answer may be all of one precision
     for (int i = 0; i < 4; i++) {
+        for (int t = 0; t < N; t++) prompt[t] = (int32_t)(3 + ts_random_below(4000));
         const stint_precision other = random_schedule();
         p.signal = i < 2 ? STINT_SIGNAL_MARGIN : STINT_SIGNAL_ENTROPY;
         p.thresholds[0] = i < 2 ? 0.6f : 3.0f;
@@ -130,8 +131,10 @@ static void a_signal_selects_for_each_token(void **state) {
         assert_memory_equal(fork.ids, ids, fork.n * sizeof *ids);
         double bits = (double)st_fork_sum_bits(&fork) / (double)st_fork_steps(&fork);
         assert_float_equal(bits, r.average_bits, 1e-6);
-        assert_true(bits > 2.0 && bits < 4.0);
+        assert_true(bits >= 2.0 && bits <= 4.0);
+        n_mixed += bits > 2.0 && bits < 4.0;
     }
+    assert_true(n_mixed > 0);
     st_fork_close(&fork);
     stint_session_close(session);
 }
