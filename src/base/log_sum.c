@@ -3,28 +3,16 @@
 // added up in doubles.
 #include "base/log_sum.h"
 
+#include "base/half.h"
+
 #include <math.h>
-#include <stdint.h>
-#include <string.h>
 
 enum { BLOCK = 16 }; // logits at a time
-
-static inline uint32_t bits_of(float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-static inline float float_of(uint32_t bits) {
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
 
 // a if it is greater, else b. A mask, as branches keep compilers from making vectors.
 static inline float greater_of(float a, float b) {
     uint32_t greater = -(uint32_t)(a > b);
-    return float_of((bits_of(a) & greater) | (bits_of(b) & ~greater));
+    return st_float_from_bits((st_float_bits(a) & greater) | (st_float_bits(b) & ~greater));
 }
 
 // e^x for x <= 0 as in kernels/vec_exp.h, at most 2 ulp off; 0 below -87; NaN stays NaN.
@@ -39,8 +27,8 @@ static inline float exp_of(float x) {
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
     p = (p * (r * r) + r) + 1.0f;
-    float power = p * float_of((bits_of(shifted) + 127) << 23); // 2^n
-    return float_of(bits_of(power) & ~-(uint32_t)(x < -87.0f));
+    float power = p * st_float_from_bits((st_float_bits(shifted) + 127) << 23); // 2^n
+    return st_float_from_bits(st_float_bits(power) & ~-(uint32_t)(x < -87.0f));
 }
 
 static float max_of(const float *logits, size_t n) {
