@@ -18,6 +18,12 @@ static inline uint32_t st_float_bits(float f) {
     return u;
 }
 
+// a where the mask has all bits, b where it has none. A branch would keep compilers from making
+// vectors.
+static inline float st_float_select(uint32_t mask, float a, float b) {
+    return st_float_from_bits((st_float_bits(a) & mask) | (st_float_bits(b) & ~mask));
+}
+
 static inline float st_f32_from_bf16(uint16_t h) {
     return st_float_from_bits((uint32_t)h << 16);
 }

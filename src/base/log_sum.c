@@ -9,10 +9,8 @@
 
 enum { BLOCK = 16 }; // logits at a time
 
-// a if it is greater, else b. A mask, as branches keep compilers from making vectors.
 static inline float greater_of(float a, float b) {
-    uint32_t greater = -(uint32_t)(a > b);
-    return st_float_from_bits((st_float_bits(a) & greater) | (st_float_bits(b) & ~greater));
+    return st_float_select(-(uint32_t)(a > b), a, b);
 }
 
 // e^x for x <= 0 as in kernels/vec_exp.h, at most 2 ulp off; 0 below -87; NaN stays NaN.

@@ -2,6 +2,7 @@
 // Included by quantize_body.h: fits the grids of a panel's groups to its weights.
 #include "prepare/grids.h"
 
+#include "base/half.h"
 #include "base/size.h"
 
 #include <math.h>
@@ -27,17 +28,6 @@ static float code_of(float x, float inverse, float top) {
     float code = rintf(x * inverse);
     code = code > 0.0f ? code : 0.0f;
     return code < top ? code : top;
-}
-
-// a where the mask has all bits, b where it has none. No branch, which would keep compilers from
-// making vectors.
-static float pick(uint32_t mask, float a, float b) {
-    uint32_t x, y;
-    memcpy(&x, &a, sizeof x);
-    memcpy(&y, &b, sizeof y);
-    x = (x & mask) | (y & ~mask);
-    memcpy(&a, &x, sizeof a);
-    return a;
 }
 
 // Sums over the weights and codes of a group, of which the lower bits do not count.
@@ -94,7 +84,8 @@ static void solve(const struct moments *m, unsigned b, float share, float n_step
         float same_s = steps->step[r] * n_steps;
         float same_n = steps->low[r] + steps->step[r] * (n_steps - 1.0f) / 2.0f;
         uint32_t solved = large[r] & positive[r];
-        float s = pick(solved, scale[r], same_s), n = pick(solved, minimum[r], same_n);
+        float s = st_float_select(solved, scale[r], same_s),
+              n = st_float_select(solved, minimum[r], same_n);
         float squares =
             m->xx[r] - 2.0f * (n * x + s * xc) + n * n * m->w + 2.0f * n * s * sum_c + s * s * cc;
         scale[r] = s;

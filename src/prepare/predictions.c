@@ -26,7 +26,6 @@ static void keep_likeliest(const float *logits, size_t n, double log_all,
             v += LOGITS_TOGETHER - 1;
             continue;
         }
-        if (kept == ST_PREDICTED && logits[v] <= last) continue;
         float log_p = (float)((double)logits[v] - log_all);
         if (kept == ST_PREDICTED && log_p <= out->log_p[kept - 1]) continue;
         size_t at = kept < ST_PREDICTED ? kept++ : kept - 1;

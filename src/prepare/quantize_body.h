@@ -235,7 +235,7 @@ static void add_products(float sum[restrict ROWS], const float a[restrict ROWS],
 // But for `ones`.
 static void find_normal(const struct work *w, unsigned b, struct normal *m) {
     const struct st_panel *p = w->p;
-    const float *h = p->moments + w->first * p->k + w->first, one[ROWS] = {1, 1, 1, 1, 1, 1, 1, 1};
+    const float *h = p->moments + w->first * p->k + w->first;
     float c[GROUP][ROWS], hc[GROUP][ROWS];
     memset(m, 0, sizeof *m);
     for (size_t i = 0; i < w->n; i++)
@@ -245,9 +245,9 @@ static void find_normal(const struct work *w, unsigned b, struct normal *m) {
     for (size_t i = 0; i < w->n; i++) {
         const float *slope = &w->slope[i][b * ROWS];
         add_products(m->cc, c[i], hc[i]);
-        add_products(m->c1, one, hc[i]);
+        add_rows(m->c1, 1.0f, hc[i]);
         add_products(m->cg, c[i], slope);
-        add_products(m->g1, one, slope);
+        add_rows(m->g1, 1.0f, slope);
     }
 }
 

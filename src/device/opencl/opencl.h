@@ -115,6 +115,8 @@ cl_int st_opencl_fault(struct opencl_device *d);
     })
 #define OPENCL_MAKE(d, error, fn, ...)                                                             \
     ((*(error) = st_opencl_fault(d)) != CL_SUCCESS ? NULL : (d)->cl.fn(__VA_ARGS__, error))
+// Returns when the event's command has ended, also with an error.
+cl_int st_opencl_wait_for(struct opencl_device *d, cl_event event);
 // What an error means for a job; a device that is gone is lost from then on.
 enum st_job_failure st_opencl_failure(struct opencl_device *d, cl_int error);
 // The status for everything else, with the call's name. STINT_OK where there is no error.

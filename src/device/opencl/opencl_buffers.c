@@ -11,8 +11,7 @@ static stint_status no_memory(void) {
 }
 
 static stint_status wait_and_release(struct opencl_device *d, cl_event event, const char *call) {
-    cl_int error = OPENCL_CALL(d, clWaitForEvents, 1, &event);
-    if (error) d->cl.clWaitForEvents(1, &event); // it was only said to have failed, or fails again
+    cl_int error = st_opencl_wait_for(d, event);
     d->cl.clReleaseEvent(event);
     return st_opencl_status(d, error, call);
 }

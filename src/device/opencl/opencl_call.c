@@ -43,6 +43,12 @@ cl_int st_opencl_fault(struct opencl_device *d) {
     return n == d->settings.error ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
 }
 
+cl_int st_opencl_wait_for(struct opencl_device *d, cl_event event) {
+    cl_int error = OPENCL_CALL(d, clWaitForEvents, 1, &event);
+    if (error) d->cl.clWaitForEvents(1, &event); // it was only said to have failed, or fails again
+    return error;
+}
+
 enum st_job_failure st_opencl_failure(struct opencl_device *d, cl_int error) {
     switch (error) {
     case CL_SUCCESS:

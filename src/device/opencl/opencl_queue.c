@@ -77,8 +77,7 @@ static void wait_for_oldest(struct opencl_device *d) {
     d->cl.clRetainEvent(event);
     d->waiting = true;
     pthread_mutex_unlock(&d->base.mutex);
-    cl_int error = OPENCL_CALL(d, clWaitForEvents, 1, &event);
-    if (error) d->cl.clWaitForEvents(1, &event); // it was only said to have failed, or fails again
+    cl_int error = st_opencl_wait_for(d, event);
     d->cl.clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL);
     enum st_job_failure failure = st_opencl_failure(d, status < 0 ? status : error);
     pthread_mutex_lock(&d->base.mutex);
