@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum { PROMPT_TOKENS = 2048, ITEMS_BEFORE_PRUNING = 16 };
-static const double certain = 3.0, safe = 1.64; // standard errors
+static const double certain = 3.0; // standard errors
 
 struct st_point *st_points_add(struct st_points *s, const char *name, enum st_rule rule,
                                const stint_precision *precision) {
@@ -192,7 +192,7 @@ bool st_point_is_good(const struct st_points *s, const struct st_point *p) {
     double reference = st_quality_value(&s->points->quality, s->metric);
     double value = st_quality_value(&p->quality, s->metric);
     if (p->dropped) return false;
-    if (s->metric == ST_KL) return value + safe * st_mean_error(&p->quality.mean) <= s->run.epsilon;
+    if (s->metric == ST_KL) return st_mean_bound(&p->quality.mean) <= s->run.epsilon;
     return value >= reference * (1.0 - s->run.epsilon);
 }
 

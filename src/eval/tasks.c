@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/size.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -160,22 +159,6 @@ stint_status st_eval_step(struct st_eval *eval, uint64_t done, uint64_t total) {
     if (o->running) o->running(o->context, &eval->result);
     if (o->canceled && o->canceled(o->context)) return st_fail(STINT_E_CANCELED, "canceled");
     return STINT_OK;
-}
-
-void st_mean_add(struct st_mean *mean, double value) {
-    mean->n += 1.0;
-    mean->sum += value;
-    mean->squares += value * value;
-}
-
-double st_mean_value(const struct st_mean *mean) {
-    return mean->n > 0.0 ? mean->sum / mean->n : 0.0;
-}
-
-double st_mean_error(const struct st_mean *mean) {
-    if (mean->n < 2.0) return 0.0;
-    double value = st_mean_value(mean);
-    return sqrt(fmax(mean->squares / mean->n - value * value, 0.0) / (mean->n - 1.0));
 }
 
 stint_status stint_eval(const stint_model *model, const stint_eval_options *options,

@@ -3,6 +3,7 @@
 #ifndef ST_EVAL_TASKS_H
 #define ST_EVAL_TASKS_H
 
+#include "eval/mean.h"
 #include "eval/score.h"
 
 struct st_eval {
@@ -45,13 +46,5 @@ stint_status st_eval_agreement(struct st_eval *eval, const struct st_task *task)
 // Call after each item: reports progress and the result so far. STINT_E_CANCELED if the caller asks
 // to stop.
 stint_status st_eval_step(struct st_eval *eval, uint64_t done, uint64_t total);
-
-// A mean and its standard error, updated one value at a time.
-struct st_mean {
-    double n, sum, squares;
-};
-void st_mean_add(struct st_mean *mean, double value);
-double st_mean_value(const struct st_mean *mean);
-double st_mean_error(const struct st_mean *mean); // 0 with fewer than two values
 
 #endif
