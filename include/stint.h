@@ -986,8 +986,7 @@ typedef struct stint_schedule_options {
     uint64_t limit;        /* max items; default 0: all; to train: samples, default 256 */
     uint32_t n_tokens;     /* max tokens of an answer; default 64 */
     uint32_t n_candidates; /* steps of an answer at which a precision may begin; default 4 */
-    double epsilon;        /* share of the quality that may be lost, for "kl" the divergence;
-                              default 0.01 */
+    double epsilon;        /* share of quality to lose, for "kl" the divergence; default 0.01 */
     uint32_t high, low;    /* to train and compare: the two precisions to switch between; default:
                               the highest nested one and the one below it. To solve: steps begin at
                               `high`; default: at the cheapest precision that is good enough */
@@ -1008,6 +1007,7 @@ typedef struct stint_schedule_options {
     const char *minimize; /* to solve: "time" (default) or "bits" of a step */
     const char *times;    /* "BITS:MS:MS,...": of a prompt's token and of a step at every precision
                              that the package has; default: they are measured */
+    bool only;            /* to compare: nothing beside `schedules` */
 } stint_schedule_options;
 
 typedef struct stint_schedule_result {
@@ -1036,7 +1036,7 @@ STINT_API stint_status stint_schedule_solve(const stint_model *model,
 STINT_API stint_status stint_schedule_train(const stint_model *model,
                                             const stint_schedule_options *options,
                                             stint_schedule_result *result);
-/* Evaluates options->schedules and, for comparison: INT8, each precision throughout, random
+/* Evaluates options->schedules and, without `only`: INT8, each precision throughout, random
  * switches and steps, high and low in turn, and high in the first, the middle or the last third. */
 STINT_API stint_status stint_schedule_compare(const stint_model *model,
                                               const stint_schedule_options *options,

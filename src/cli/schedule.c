@@ -15,7 +15,7 @@
 struct schedule_options {
     struct st_cli_common common;
     const char *data, *metric, *output, *schedules, *reference, *minimize, *times, *signal;
-    bool chat;
+    bool chat, only;
     uint32_t limit, n_tokens, n_candidates, high, low, epochs;
     float epsilon;
     uint64_t seed;
@@ -111,6 +111,10 @@ static const struct st_cli_option rows[] = {
      .value = "FILE,FILE",
      .help = "compare: these",
      .offset = offsetof(struct schedule_options, schedules)},
+    {.name = "only",
+     .kind = ST_CLI_FLAG,
+     .help = "compare: nothing beside --schedules",
+     .offset = offsetof(struct schedule_options, only)},
     {.name = "high",
      .kind = ST_CLI_UINT,
      .value = "B",
@@ -322,7 +326,8 @@ static int call(const struct st_cli_command *command, const char *action, schedu
                                       .chat = o->chat,
                                       .minimize = o->minimize,
                                       .times = o->times,
-                                      .signal = signal};
+                                      .signal = signal,
+                                      .only = o->only};
     stint_schedule_result result = {.size = sizeof result};
     int status = ST_CLI_FAILED;
     st_cli_interrupt_note();

@@ -44,10 +44,12 @@ static stint_status compare(struct st_points *s, stint_schedule_result *out) {
         return st_fail(STINT_E_ARG, "low %u is above high %u", s->run.low, s->run.high);
     p.steps[0].bits = s->run.low;
     ST_TRY(st_precision_check(s->run.model, &p));
+    if (s->run.options.only && s->run.options.n_schedules == 0)
+        return st_fail(STINT_E_ARG, "nothing to compare: no schedules are given");
     s->keeps_scores = true;
-    add_uniform(s);
+    if (!s->run.options.only) add_uniform(s);
     ST_TRY(add_given(s));
-    add_mixed(s);
+    if (!s->run.options.only) add_mixed(s);
     ST_TRY(st_points_try(s, false));
     out->reference = s->points->out.quality;
     return STINT_OK;

@@ -52,20 +52,24 @@ static void take_point(void *context, const stint_schedule_point *point) {
     seen->n++;
 }
 
-static void compare(const char *metric, const stint_model *reference, struct seen *seen) {
+static stint_schedule_options options_of(const char *metric, struct seen *seen) {
     static const char *const schedules[] = {"uniform:3"};
-    stint_schedule_options o = {.size = sizeof o,
-                                .data = prompts,
-                                .metric = metric,
-                                .n_tokens = N_TOKENS,
-                                .high = 4,
-                                .low = 2,
-                                .schedules = schedules,
-                                .n_schedules = 1,
-                                .reference = reference,
-                                .times = "8:1:8,4:1:4,3:1:3,2:1:2",
-                                .point = take_point,
-                                .context = seen};
+    return (stint_schedule_options){.size = sizeof(stint_schedule_options),
+                                    .data = prompts,
+                                    .metric = metric,
+                                    .n_tokens = N_TOKENS,
+                                    .high = 4,
+                                    .low = 2,
+                                    .schedules = schedules,
+                                    .n_schedules = 1,
+                                    .times = "8:1:8,4:1:4,3:1:3,2:1:2",
+                                    .point = take_point,
+                                    .context = seen};
+}
+
+static void compare(const char *metric, const stint_model *reference, struct seen *seen) {
+    stint_schedule_options o = options_of(metric, seen);
+    o.reference = reference;
     stint_schedule_result result = {.size = sizeof result};
     seen->n = 0;
     if (stint_schedule_compare(model, &o, &result) != STINT_OK) fail_msg("%s", stint_error_text());
@@ -135,6 +139,22 @@ static void scores_bits_and_times_are_told_for_each_prompt(void **state) {
     assert_true(find(&seen, "uniform", 4)->error > 0.0);
 }
 
+static void given_schedules_are_compared_alone(void **state) {
+    (void)state;
+    static struct seen all, alone;
+    stint_schedule_options o = options_of("kl", &alone);
+    stint_schedule_result result = {.size = sizeof result};
+    compare("kl", NULL, &all);
+    o.only = true;
+    assert_int_equal(stint_schedule_compare(model, &o, &result), STINT_OK);
+    assert_int_equal(alone.n, 2);
+    assert_string_equal(alone.points[0].name, "int8"); // the reference
+    assert_string_equal(alone.points[1].name, "uniform:3");
+    assert_float_equal(alone.points[1].quality, find(&all, "uniform:3", 0)->quality, 0.0);
+    o.n_schedules = 0;
+    assert_int_equal(stint_schedule_compare(model, &o, &result), STINT_E_ARG);
+}
+
 static void a_reference_is_another_model(void **state) {
     (void)state;
     static struct seen seen;
@@ -162,6 +182,7 @@ int main(void) {
         cmocka_unit_test(divergence_rises_as_bits_fall),
         cmocka_unit_test(steps_are_counted_by_precision),
         cmocka_unit_test(scores_bits_and_times_are_told_for_each_prompt),
+        cmocka_unit_test(given_schedules_are_compared_alone),
         cmocka_unit_test(a_reference_is_another_model),
     };
     return cmocka_run_group_tests(tests, open_model, close_model);
