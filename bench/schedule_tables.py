@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables and drawings of what bench/schedules.py compares. A point has scores and bits, prompt by
 prompt, greater scores being better, and a label."""
+import json
 import math
 import pathlib
 
@@ -15,6 +16,11 @@ def error(values):
     middle = mean(values)
     return math.sqrt(sum((value - middle) ** 2 for value in values) / (len(values) - 1)
                      / len(values))
+
+
+def bound(value, standard_error, n):
+    """The true mean is below it with a certainty of 95 %, as `solve` has it: Student's t."""
+    return value + (1.645 + 1.524 / (n - 1) + 1.42 / (n - 1) ** 2) * standard_error
 
 
 def mixture_at(points, bits):
@@ -165,13 +171,22 @@ def weigh(curve, weight_bits):
     return curve
 
 
+def identity(point):
+    """The same in all shards, also if the files of schedules were moved."""
+    return pathlib.PurePath(point["name"]).name, json.dumps(point["schedule"])
+
+
 def join(curves):
-    """The points of several shards as one curve, without prompts that had no step."""
+    """The points that all of these shards have as one curve, without prompts that had no step."""
     joined = []
-    for points in zip(*curves):
+    shards = [{identity(point): point for point in curve} for curve in curves]
+    for key in shards[0]:
+        if not all(key in shard for shard in shards):
+            continue
+        points = [shard[key] for shard in shards]
         one = {"name": points[0]["name"], "schedule": points[0]["schedule"]}
-        for key in ("scores", "steps"):
-            one[key] = [value for point in points for value in point[key]]
+        for part in ("scores", "steps"):
+            one[part] = [value for point in points for value in point[part]]
         joined.append(one)
     stepped = [any(sum(point["steps"][i]) for point in joined[1:])
                for i in range(len(joined[0]["scores"]))]

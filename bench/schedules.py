@@ -10,7 +10,8 @@ holds dialogsum, iwslt2017, mt_bench, spec_bench and wikitext-2. Thresholds and 
 come from a mixture of all tasks' first items, the learned scheduler from wikitext-2's validation
 text.
 Bits are those that a weight has on average (`stint inspect` tells them), as precisions are budgets.
---keep writes what each command said, and reads it again the next time. Prompts run in shards, the
+--keep writes what each command said, and reads it again the next time; schedules that were not
+compared then run alone and join it. Prompts run in shards, the
 tasks in turn, so that a stopped run leaves all tasks equally far; --report makes the table of what
 is there, --plot a drawing of all its points. In brackets is the gain over the best mixture of other
 uniform and random rows at the same bits, prompt by prompt, in standard errors.
@@ -23,7 +24,7 @@ import pathlib
 import re
 import subprocess
 
-from schedule_tables import join, label, plot, signed, table, weigh
+from schedule_tables import bound, join, label, plot, signed, table, weigh
 
 
 def summaries(data):
@@ -89,19 +90,25 @@ class Runs:
         losses = json.loads(done.stdout)["nested"]["losses"]
         return {8: 8.0} | {loss["bits"]: loss["mean_bits"] for loss in losses}
 
+    def call(self, action, *arguments, package=None):
+        command = [self.options.stint, "schedule", package or self.options.package, action,
+                   "-n", self.options.tokens, "--threads", self.options.threads, *arguments,
+                   "--json"]
+        if action != "train":
+            command += ["--times", self.times_of(package)]
+        done = subprocess.run([str(word) for word in command], check=True,
+                              capture_output=True, encoding="utf-8")
+        return json.loads(done.stdout)
+
+    def keep(self, path, report):
+        whole = path.with_suffix(f".{os.getpid()}")  # a stopped run leaves no half report
+        whole.write_text(json.dumps(report), "utf-8")
+        whole.rename(path)
+
     def schedule(self, name, action, *arguments, package=None):
         path = self.folder / f"{name}.json"
         if not path.exists():
-            command = [self.options.stint, "schedule", package or self.options.package, action,
-                       "-n", self.options.tokens, "--threads", self.options.threads, *arguments,
-                       "--json"]
-            if action != "train":
-                command += ["--times", self.times_of(package)]
-            done = subprocess.run([str(word) for word in command], check=True,
-                                  capture_output=True, encoding="utf-8")
-            whole = path.with_suffix(f".{os.getpid()}")  # a stopped run leaves no half report
-            whole.write_text(done.stdout, "utf-8")
-            whole.rename(path)
+            self.keep(path, self.call(action, *arguments, package=package))
         return json.loads(path.read_text("utf-8"))
 
     def prompts(self, name, items):
@@ -134,11 +141,12 @@ def add_true_bits(points, high, runs):
 def solved(runs, kind, mixture):
     """The points that were tried, and the package they belong to."""
     example = runs.folder / f"{kind}.solved"
-    # An epsilon that all keep: each point is needed.
+    # To compare at given bits, each point is needed: an epsilon that all keep.
+    epsilon = 1 if runs.options.bits else runs.options.epsilon
     found = runs.schedule(f"solve-{kind}", "solve", "-d", mixture, "-m", "kl", "--chat",
                           "--reference", runs.options.source, "--high", runs.options.high,
                           "--signal", kind, "--candidates", runs.options.candidates,
-                          "--epsilon", 1, "--minimize", "bits", "--seed", 1, "-o", example)
+                          "--epsilon", epsilon, "--minimize", "bits", "--seed", 1, "-o", example)
     points = [point for point in found["curve"] if point["name"] in ("schedule", "signal", "pair")
               and point["items"] == found["items"] and point["schedule"]["prefill"] == 8]
     add_true_bits(points, runs.options.high, runs)
@@ -154,9 +162,9 @@ def calibrate(runs, mixture, targets):
         name = "static" if kind == "none" else kind
         moving = [point for point in points if point["name"] != "pair"]
         found = [(f"{name}-{bits}", nearest(moving, bits)) for bits in targets]
-        # As `solve` has it: other prompts are to keep it, too.
-        good = [point for point in points
-                if point["quality"] + 1.64 * point["error"] <= runs.options.epsilon]
+        good = [point for point in points  # other prompts are to keep it, too
+                if bound(point["quality"], point["error"], point["items"])
+                <= runs.options.epsilon]
         if good:
             found.append((f"{name}-epsilon", min(good, key=lambda p: p["true_bits"])))
         for stem, point in found:
@@ -177,6 +185,26 @@ def calibrate(runs, mixture, targets):
 
 # ---- All of it
 
+def names_of(given):
+    return ",".join(str(path) for _, path in given)
+
+
+def is_of(point, path):
+    """True if a point is that of a schedule as its file is now."""
+    if pathlib.PurePath(point["name"]).name != path.name:
+        return False
+    now = json.loads(path.read_text("utf-8")) if path.suffix == ".json" else {}
+    return all(now.get(key) == value for key, value in (point["schedule"] or {}).items())
+
+
+def with_more(curve, more):
+    """A curve whose points of given schedules are replaced by newer ones of the same files."""
+    names = {pathlib.PurePath(point["name"]).name for point in more}
+    curve = [point for point in curve if pathlib.PurePath(point["name"]).name not in names]
+    end = next(i for i, point in enumerate(curve) if point["name"] == "random")
+    return curve[:end] + more + curve[end:]
+
+
 class Comparison:
     """One task under one metric, shard by shard."""
 
@@ -187,14 +215,21 @@ class Comparison:
         self.starts = range(0, len(items), size)
 
     def run(self, start, given):
+        """All schedules on one shard. Those that its kept report lacks run alone and join it."""
         runs = self.runs
         name = f"{self.task}-{start}"
         data = runs.prompts(name, self.items[start:start + runs.options.shard])
         arguments = ["-d", data, "-m", self.metric, "--chat", "--reference", runs.options.source,
                      "--seed", 1 + start]
-        runs.schedule(f"{name}-{self.metric}", "compare", *arguments, "-s",
-                      ",".join(str(path) for _, path in given), "--high", runs.options.high,
-                      "--low", runs.options.low)
+        whole = f"{name}-{self.metric}"
+        report = runs.schedule(whole, "compare", *arguments, "-s", names_of(given), "--high",
+                               runs.options.high, "--low", runs.options.low)
+        lacking = [(stem, path) for stem, path in given
+                   if not any(is_of(point, path) for point in report["curve"])]
+        if lacking:
+            more = runs.call("compare", *arguments, "-s", names_of(lacking), "--only")["curve"]
+            runs.keep(runs.folder / f"{whole}.json",
+                      {**report, "curve": with_more(report["curve"], more[1:])})
         for other, package, _, _ in map(dense_and_sparse, runs.options.dns):
             runs.schedule(f"{name}-{self.metric}-{other}", "compare", *arguments, package=package)
 
@@ -256,6 +291,8 @@ def parse():
     parser.add_argument("--items", type=int, default=200, help="prompts of each task")
     parser.add_argument("--shard", type=int, default=4, help="prompts that run together")
     parser.add_argument("--calibration", type=int, default=8, help="prompts of each task, before")
+    parser.add_argument("--calibration-behind", type=int, default=0, metavar="N",
+                        help="and more behind the held-out ones, spread evenly over what is left")
     parser.add_argument("--samples", type=int, default=128, help="to train on")
     parser.add_argument("--tokens", type=int, default=24, help="longest answer")
     parser.add_argument("--candidates", type=int, default=5)
@@ -263,8 +300,8 @@ def parse():
     parser.add_argument("--high", type=int, default=4)
     parser.add_argument("--low", type=int, default=2)
     parser.add_argument("--learned", metavar="HIGH:LOW,...",
-                        help="pairs that learned schedules switch between (--high:--low)")
-    parser.add_argument("--bits", default="3.55,3.85", help="averages to compare at")
+                        help="pairs to switch between (--high:--low); '' for none")
+    parser.add_argument("--bits", default="3.55,3.85", help="averages to compare at; '' for none")
     parser.add_argument("--epsilon", type=float, default=0.02,
                         help="divergence that schedules may have in calibration")
     parser.add_argument("--dns", action="append", default=[])
@@ -276,13 +313,20 @@ def parse():
     return parser.parse_args()
 
 
+def spread(items, n):
+    """n of these, evenly apart."""
+    return [items[i * len(items) // n] for i in range(min(n, len(items)))]
+
+
 def read_tasks(options, data):
-    """{task: held-out items}, and the calibration's mixture of all tasks."""
+    """{task: held-out items}, and the calibration's mixture of all tasks: of each the first ones,
+    and more from behind the held-out ones."""
     held_out, mixed = {}, []
-    for name, items, _ in TASKS:
-        source = [item for item, _ in zip(items(data), range(options.calibration + options.items))]
-        mixed += source[:options.calibration]
-        held_out[name] = source[options.calibration:]
+    for name, read, _ in TASKS:
+        items = list(read(data))
+        end = options.calibration + options.items
+        mixed += items[:options.calibration] + spread(items[end:], options.calibration_behind)
+        held_out[name] = items[options.calibration:end]
     return held_out, mixed
 
 
@@ -313,9 +357,9 @@ def main():
     runs = Runs(options, folder)
     held_out, mixed = read_tasks(options, data)
     given = calibrate(runs, runs.prompts("mixture", mixed),
-                      [float(bits) for bits in options.bits.split(",")])
-    pairs = options.learned or f"{options.high}:{options.low}"
-    given += [train(runs, data, *map(int, pair.split(":"))) for pair in pairs.split(",")]
+                      [float(bits) for bits in options.bits.split(",") if bits])
+    pairs = f"{options.high}:{options.low}" if options.learned is None else options.learned
+    given += [train(runs, data, *map(int, pair.split(":"))) for pair in pairs.split(",") if pair]
     comparisons = [Comparison(runs, name, own if metric == "task" else metric, held_out[name])
                    for metric in options.metrics.split(",") for name, _, own in TASKS]
     if not options.report:
