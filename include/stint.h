@@ -970,7 +970,7 @@ typedef struct stint_schedule_point {
     uint64_t items; /* fewer than all: stopped early because it was too bad */
     double error;   /* standard error of the quality; 0: not known ("bleu") */
     double seconds; /* of an answer and its prompt, on average, by the times of the precisions */
-    /* When comparing: quality and average bits of each prompt, valid during the call; else NULL. */
+    /* Comparing: each prompt's quality (its own BLEU) and average bits, in the call; else NULL. */
     const double *scores, *bits;
     /* With them: its steps at each precision, those of prompt i at b bits in steps[9 * i + b]. */
     const uint32_t *steps;

@@ -27,13 +27,9 @@ static json_t *describe_window(const stint_eval_item *item) {
                                        (json_int_t)item->tokens));
 }
 
-// A generated text with its own metrics, or with those of "generate".
 static json_t *describe_text(const stint_eval_item *item) {
-    json_t *object = json_pack("{s:I, s:s}", "item", (json_int_t)item->index, "text", item->text);
-    if (item->metrics[0].name != NULL) return add_metrics(item, object);
-    json_object_set_new(object, "rouge_l", json_real(item->rouge_l));
-    json_object_set_new(object, "token_f1", json_real(item->token_f1));
-    return object;
+    return add_metrics(
+        item, json_pack("{s:I, s:s}", "item", (json_int_t)item->index, "text", item->text));
 }
 
 static json_t *describe_item(const stint_eval_item *item) {

@@ -53,6 +53,11 @@ static stint_status compare(void *context, struct st_answers *a, const struct st
     item->text = a->text;
     ST_TRY(st_rouge_l(a->text, read->ending, read->n_choices, &item->rouge_l));
     ST_TRY(st_token_f1(a->text, read->ending, read->n_choices, &item->token_f1));
+    double bleu;
+    ST_TRY(st_sentence_bleu(a->text, read->ending, read->n_choices, &bleu));
+    item->metrics[0] = (stint_eval_metric){.name = "rouge_l", .value = item->rouge_l};
+    item->metrics[1] = (stint_eval_metric){.name = "token_f1", .value = item->token_f1};
+    item->metrics[2] = (stint_eval_metric){.name = "bleu", .value = bleu};
     struct st_bleu before = g->bleu;
     ST_TRY(st_bleu_add(&g->bleu, a->text, read->ending, read->n_choices));
     g->each[i] = without(&g->bleu, &before);

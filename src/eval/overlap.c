@@ -302,10 +302,11 @@ stint_status st_bleu_add(struct st_bleu *bleu, const char *text, char *const *re
     return status;
 }
 
-double st_bleu_value(const struct st_bleu *bleu) {
+// From n-grams up to `order`, of each of which the text has at least one.
+static double bleu_of(const struct st_bleu *bleu, size_t order) {
     double sum = 0.0, smooth = 1.0;
-    for (size_t i = 0; i < ST_BLEU_ORDER; i++) {
-        if (bleu->total[i] == 0) return 0.0;
+    if (bleu->same[0] == 0) return 0.0;
+    for (size_t i = 0; i < order; i++) {
         double same = (double)bleu->same[i];
         if (bleu->same[i] == 0) same = 1.0 / (smooth *= 2.0);
         sum += log(same / (double)bleu->total[i]);
@@ -313,5 +314,19 @@ double st_bleu_value(const struct st_bleu *bleu) {
     double brevity = bleu->written < bleu->expected
                          ? exp(1.0 - (double)bleu->expected / (double)bleu->written)
                          : 1.0;
-    return bleu->same[0] ? brevity * exp(sum / ST_BLEU_ORDER) : 0.0;
+    return brevity * exp(sum / (double)order);
+}
+
+double st_bleu_value(const struct st_bleu *bleu) {
+    return bleu->total[ST_BLEU_ORDER - 1] ? bleu_of(bleu, ST_BLEU_ORDER) : 0.0;
+}
+
+stint_status st_sentence_bleu(const char *text, char *const *references, size_t n, double *value) {
+    struct st_bleu bleu = {0};
+    size_t order = ST_BLEU_ORDER;
+    *value = 0.0;
+    ST_TRY(st_bleu_add(&bleu, text, references, n));
+    while (order > 0 && bleu.total[order - 1] == 0) order--;
+    if (order > 0) *value = bleu_of(&bleu, order);
+    return STINT_OK;
 }

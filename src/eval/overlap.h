@@ -8,7 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// All set *value to the best score over the references, in [0, 1]. STINT_E_NOMEM.
+// All set *value to a score in [0, 1]: the best over the references, but for BLEU, which counts
+// them together. STINT_E_NOMEM.
 
 // ROUGE-L (Lin 2004): F1 of the longest common subsequence of lower-case words of letters and
 // digits, as the rouge_score package defines them.
@@ -26,5 +27,8 @@ struct st_bleu {
 };
 stint_status st_bleu_add(struct st_bleu *bleu, const char *text, char *const *references, size_t n);
 double st_bleu_value(const struct st_bleu *bleu); // [0, 1]
+// BLEU of a single text, as sacrebleu's sentence_bleu: orders of which it has no n-gram do not
+// count.
+stint_status st_sentence_bleu(const char *text, char *const *references, size_t n, double *value);
 
 #endif

@@ -21,9 +21,10 @@ stint_status st_quality_find(const char *name, enum st_quality_metric *metric) {
 stint_status st_quality_add(struct st_quality *q, enum st_quality_metric metric,
                             const struct st_quality_of_item *item) {
     const struct st_fork *fork = item->fork;
-    if (metric == ST_BLEU)
+    if (metric == ST_BLEU) {
         ST_TRY(st_bleu_add(&q->bleu, fork->text, item->expected, item->n));
-    else if (metric == ST_TOKEN_F1)
+        ST_TRY(st_sentence_bleu(fork->text, item->expected, item->n, &q->last));
+    } else if (metric == ST_TOKEN_F1)
         ST_TRY(st_token_f1(fork->text, item->expected, item->n, &q->last));
     else if (metric == ST_KL)
         q->last = st_fork_divergence(fork);

@@ -69,6 +69,31 @@ static void values_are_those_of_the_definitions(void **state) {
     assert_true(st_bleu_value(&(struct st_bleu){0}) == 0.0);
 }
 
+// Texts of fewer than four words have no n-grams of each order.
+static void bleu_of_a_sentence_is_sacrebleus(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *reference;
+        double bleu;
+    } sentences[] = {
+        {"The cat sat on the mat.", "The cat is sitting on a mat.", 0.17026116978186884},
+        {"Paris", "The city of Paris", 0.049787068367863951},
+        {"Yes, Paris", "Yes, Paris!", 0.7165313105737896},
+        {"No way", "no", 0.0},
+        {"", "nothing", 0.0},
+    };
+    for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++) {
+        char *reference = strdup(sentences[i].reference);
+        double value;
+        assert_int_equal(st_sentence_bleu(sentences[i].text, &reference, 1, &value), STINT_OK);
+        assert_float_equal(value, sentences[i].bleu, 1e-9);
+        free(reference);
+    }
+    double value;
+    assert_int_equal(st_sentence_bleu("text", NULL, 0, &value), STINT_OK);
+    assert_true(value == 0.0);
+}
+
 // As Python's str.lower(), also where a letter grows: U+023A has two bytes, U+2C65 three.
 static void letters_of_all_scripts_have_lower_case(void **state) {
     (void)state;
@@ -89,6 +114,7 @@ static void letters_of_all_scripts_have_lower_case(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(values_are_those_of_the_definitions),
+                                       cmocka_unit_test(bleu_of_a_sentence_is_sacrebleus),
                                        cmocka_unit_test(letters_of_all_scripts_have_lower_case)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

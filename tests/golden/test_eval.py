@@ -182,6 +182,7 @@ class Eval(unittest.TestCase):
         scores = []
         for line, (prompt, reference) in zip(out.read_text().splitlines(), prompts):
             item = json.loads(line)
+            self.assertEqual(set(item), {"item", "text", "rouge_l", "token_f1", "bleu"})
             done = golden.run("run", MODEL, "-p", prompt, "-n", 12, "--json")
             written = json.loads(done.stdout)["text"]
             self.assertEqual(item["text"], written.strip("\n ").split("\n")[0])
