@@ -306,7 +306,7 @@ def parse():
                         help="divergence that schedules may have in calibration")
     parser.add_argument("--dns", action="append", default=[])
     parser.add_argument("--metrics", default="kl")
-    parser.add_argument("--tasks", default="", help="only these run")
+    parser.add_argument("--tasks", default="", help="only these")
     parser.add_argument("--report", action="store_true", help="run nothing")
     parser.add_argument("--plot", metavar="FILE.svg", help="draw it too; needs matplotlib")
     parser.add_argument("--keep", default="schedules.kept")
@@ -343,11 +343,17 @@ def train(runs, data, high, low):
     return name, package
 
 
-def run_all(comparisons, given, only):
+def run_all(comparisons, given):
     for start in max((each.starts for each in comparisons), key=len):
         for each in comparisons:
-            if start in each.starts and (not only or each.task in only.split(",")):
+            if start in each.starts:
                 each.run(start, given)
+
+
+def compared(options, runs, held_out):
+    tasks = options.tasks.split(",") if options.tasks else [name for name, _, _ in TASKS]
+    return [Comparison(runs, name, own if metric == "task" else metric, held_out[name])
+            for metric in options.metrics.split(",") for name, _, own in TASKS if name in tasks]
 
 
 def main():
@@ -360,10 +366,9 @@ def main():
                       [float(bits) for bits in options.bits.split(",") if bits])
     pairs = f"{options.high}:{options.low}" if options.learned is None else options.learned
     given += [train(runs, data, *map(int, pair.split(":"))) for pair in pairs.split(",") if pair]
-    comparisons = [Comparison(runs, name, own if metric == "task" else metric, held_out[name])
-                   for metric in options.metrics.split(",") for name, _, own in TASKS]
+    comparisons = compared(options, runs, held_out)
     if not options.report:
-        run_all(comparisons, given, options.tasks)
+        run_all(comparisons, given)
     for metric in {each.metric for each in comparisons}:
         alike = [each for each in comparisons if each.metric == metric]
         report(runs, alike, options.plot)
