@@ -3,6 +3,7 @@
 #include "device/sim/sim.h"
 
 #include "base/cpu.h"
+#include "device/two_term.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,7 @@ static stint_status open_device(const struct st_device_ops *ops,
     d->settings = read;
     d->base.timeout_ms = read.timeout;
     d->elementwise = st_elementwise_select(st_cpu_flags());
+    if (read.speed) d->kernel = st_int8_select(st_cpu_flags());
     int error = pthread_create(&d->thread, NULL, st_sim_thread, d);
     if (error != 0) {
         st_device_end(&d->base);
@@ -112,17 +114,28 @@ static stint_status compile(struct st_device *device, const struct st_device_sub
     void *memory;
     ST_TRY(st_sim_allocate((struct sim_device *)device, sizeof(struct sim_graph), &memory));
     struct sim_graph *g = memory;
+    size_t widest = 0;
     g->base.subgraph = *subgraph;
     for (uint32_t i = 0; i < subgraph->n_linear_ops; i++) {
         const struct sim_weights *w = (const struct sim_weights *)weights[i];
         g->base.subgraph.linear_ops[i].weight = w->weight;
         g->blocks[i] = w->blocks;
+        widest = st_max(widest, w->weight.n_in);
+    }
+    if (((struct sim_device *)device)->kernel) {
+        size_t rows = ST_TWO_TERMS * ST_SIM_TOKENS;
+        g->x = calloc(rows, st_sim_kernel_row(widest));
+        if (!g->x) {
+            free(g);
+            return no_memory();
+        }
     }
     *graph = &g->base;
     return STINT_OK;
 }
 
 static void free_graph(struct st_graph *graph) {
+    free(((struct sim_graph *)graph)->x);
     free(graph);
 }
 

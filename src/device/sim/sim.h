@@ -7,14 +7,18 @@
 // Settings, separated by commas: fail=N, oom=N, hang=N, lose=N: the N-th submit, from 1, fails,
 // finds no memory, never ends, or loses the device; nomem=N: the N-th allocation fails;
 // delay=US: how late jobs run, at least (20). timeout=MS: how long a waiter waits. speed=N: a graph
-// takes the time of N million weights a second, or longer if this machine is slower.
+// takes the time of N million weights a second, or longer if this machine is slower; so that it
+// rarely is, its weights then lie as the kernels of this machine want them.
 #ifndef ST_DEVICE_SIM_SIM_H
 #define ST_DEVICE_SIM_SIM_H
 
 #include "device/list.h"
 #include "device/epilogue.h"
 
-enum { ST_SIM_BLOCK = 8 }; // packed rows whose weights lie together, channel by channel
+enum {
+    ST_SIM_BLOCK = 8,   // packed rows whose weights lie together, channel by channel
+    ST_SIM_TOKENS = 16, // rows of input that meet a group's weights at a time
+};
 
 struct sim_settings {
     uint32_t fail, oom, hang, lose, nomem, delay, timeout, speed;
@@ -24,6 +28,7 @@ struct sim_device {
     struct st_device base;
     struct sim_settings settings;
     const struct st_elementwise *elementwise;
+    const struct st_int8_kernel *kernel; // NULL: plain loops
     pthread_t thread;
     // Guarded:
     struct st_job *queue; // pending, newest first
@@ -41,7 +46,7 @@ struct sim_buffer {
 struct sim_weights {
     struct st_device_weights base;
     struct st_int8_weight weight; // without panels: values per packed row
-    int8_t *blocks;               // [packed rows / ST_SIM_BLOCK, n_in, ST_SIM_BLOCK]
+    int8_t *blocks;               // [packed rows / ST_SIM_BLOCK, n_in, ST_SIM_BLOCK], or panels
     float *floats;                // of weight
     int32_t *sums;
 };
@@ -49,6 +54,7 @@ struct sim_weights {
 struct sim_graph {
     struct st_graph base;
     const int8_t *blocks[2]; // of each linear
+    uint8_t *x;              // [ST_TWO_TERMS * ST_SIM_TOKENS, padded n_in] for a kernel, or NULL
 };
 
 // sim_settings.c. STINT_E_ARG.
@@ -67,6 +73,14 @@ bool st_sim_run(struct sim_device *device, const struct st_job *job, size_t *n_c
 void st_sim_start(struct st_device *device, struct st_job *job);
 void st_sim_cancel(struct st_device *device, struct st_job *job);
 void *st_sim_thread(void *device);
+
+// sim_kernel.c: products with the device's kernel. The bytes of a row of input; of n rows from
+// `token` on, in the order of sums, and the sums of one group's rows [row, row + n_rows) with them.
+size_t st_sim_kernel_row(size_t n_in);
+void st_sim_kernel_input(const struct st_int8_kernel *kernel, const struct st_quantized *from,
+                         size_t n_in, size_t token, size_t n, uint8_t *x);
+void st_sim_kernel_sums(const struct st_int8_kernel *kernel, const int8_t *panels, size_t n_in,
+                        size_t row, size_t n_rows, const uint8_t *x, size_t n_x, int32_t *sums);
 
 // The next allocation, which may be the one that is to fail.
 stint_status st_sim_allocate(struct sim_device *device, size_t bytes, void **memory);

@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-enum { TOKENS = 16 }; // rows of input that meet a group's weights at a time
-
 static unsigned char *data_at(struct st_buffer *buffer, size_t offset) {
     return ((struct sim_buffer *)buffer)->memory + offset;
 }
@@ -67,16 +65,20 @@ static void multiply_block(const int8_t *w, const int8_t *x, size_t n, int32_t *
 
 struct product {
     struct st_epilogue_run epilogue;
+    const struct st_int8_kernel *kernel; // or NULL
     const int8_t *blocks;
     struct st_quantized x;
+    uint8_t *kernel_x; // of the rows at hand
 };
 
 // Rows [row, row + n_rows) of the packed ones for n rows of input.
 static size_t run_group(const struct product *p, size_t row, size_t n_rows, size_t token,
                         size_t n) {
     size_t terms = p->x.two_term ? ST_TWO_TERMS : 1, n_in = p->epilogue.linear_op->weight.n_in;
-    int32_t sums[ST_TWO_TERMS * TOKENS * ST_DEVICE_GROUP];
-    for (size_t i = 0; i < n * terms; i++) {
+    _Alignas(64) int32_t sums[ST_TWO_TERMS * ST_SIM_TOKENS * ST_DEVICE_GROUP];
+    if (p->kernel)
+        st_sim_kernel_sums(p->kernel, p->blocks, n_in, row, n_rows, p->kernel_x, n * terms, sums);
+    for (size_t i = 0; i < n * terms && !p->kernel; i++) {
         const uint8_t *x = p->x.data + (token + i / terms) * p->x.row + i % terms * p->x.rest;
         for (size_t r = 0; r < n_rows; r += ST_SIM_BLOCK)
             multiply_block(p->blocks + (row + r) * n_in, (const int8_t *)x, n_in,
@@ -88,11 +90,15 @@ static size_t run_group(const struct product *p, size_t row, size_t n_rows, size
 static bool run_product(struct sim_device *d, const struct st_job *job, const struct product *p,
                         size_t *n_clipped) {
     size_t rows = st_linear_op_rows(p->epilogue.linear_op), n_rows = job->args.n_rows;
-    for (size_t row = 0; row < rows; row += ST_DEVICE_GROUP) {
-        if (is_over(d, job)) return false;
-        for (size_t t = 0; t < n_rows; t += TOKENS)
-            *n_clipped += run_group(p, row, st_min(ST_DEVICE_GROUP, rows - row), t,
-                                    st_min(TOKENS, n_rows - t));
+    for (size_t t = 0; t < n_rows; t += ST_SIM_TOKENS) {
+        size_t n = st_min(ST_SIM_TOKENS, n_rows - t);
+        if (p->kernel)
+            st_sim_kernel_input(p->kernel, &p->x, p->epilogue.linear_op->weight.n_in, t, n,
+                                p->kernel_x);
+        for (size_t row = 0; row < rows; row += ST_DEVICE_GROUP) {
+            if (is_over(d, job)) return false;
+            *n_clipped += run_group(p, row, st_min(ST_DEVICE_GROUP, rows - row), t, n);
+        }
     }
     return true;
 }
@@ -101,11 +107,14 @@ static struct product product_of(const struct sim_device *d, const struct st_job
                                  uint32_t linear_op) {
     const struct st_device_subgraph *s = &job->graph->subgraph;
     const struct st_graph_args *a = &job->args;
-    struct product p = {.blocks = ((const struct sim_graph *)job->graph)->blocks[linear_op]};
+    const struct sim_graph *graph = (const struct sim_graph *)job->graph;
+    struct product p = {
+        .kernel = d->kernel, .blocks = graph->blocks[linear_op], .kernel_x = graph->x};
     struct st_epilogue_run *e = &p.epilogue;
     e->elementwise = d->elementwise;
     e->linear_op = &s->linear_ops[linear_op];
     e->two_term = s->two_term[linear_op];
+    e->zero = d->kernel ? d->kernel->zero : 0;
     p.x = quantized_at(linear_op ? &a->middle : &a->in, a->n_rows, e->linear_op->weight.n_in,
                        e->two_term);
     if (linear_op + 1 == s->n_linear_ops) {

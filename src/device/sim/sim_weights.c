@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Weights in the device's own layout: blocks of 8 packed rows, in a block channel by channel, 8
-// bytes each, without padding.
+// bytes each, without padding; or the package's panels, for a kernel.
 #include "device/sim/sim.h"
 
 #include <stdlib.h>
@@ -10,10 +10,13 @@ static size_t packed_rows(const struct st_int8_weight *w) {
     return (size_t)w->n_panels * ST_INT8_PANEL;
 }
 
+static size_t row_bytes(const struct st_device *device, const struct st_int8_weight *w) {
+    return ((const struct sim_device *)device)->kernel ? st_int8_padded_k(w->n_in) : w->n_in;
+}
+
 size_t st_sim_weights_bytes(const struct st_device *device, const struct st_int8_weight *w) {
-    (void)device;
     size_t values = sizeof(int32_t) + sizeof(float) * (w->bias ? 2 : 1);
-    return packed_rows(w) * (w->n_in + values);
+    return packed_rows(w) * (row_bytes(device, w) + values);
 }
 
 // One row of a panel of the package (kernels/int8.h) at channel k.
@@ -45,9 +48,9 @@ static void copy_values(const struct st_int8_weight *from, struct sim_weights *w
 stint_status st_sim_import_weights(struct st_device *device, const struct st_int8_weight *weight,
                                    bool in_parts, struct st_device_weights **weights) {
     (void)in_parts; // never: there is no host memory
-    size_t rows = packed_rows(weight);
+    size_t rows = packed_rows(weight), bytes = rows * row_bytes(device, weight);
     void *memory;
-    ST_TRY(st_sim_allocate((struct sim_device *)device, rows * weight->n_in, &memory));
+    ST_TRY(st_sim_allocate((struct sim_device *)device, bytes, &memory));
     struct sim_weights *w = calloc(1, sizeof *w);
     if (w) {
         w->blocks = memory;
@@ -59,7 +62,10 @@ stint_status st_sim_import_weights(struct st_device *device, const struct st_int
         if (!w) free(memory);
         return st_fail(STINT_E_NOMEM, "device 'sim': no memory for weights");
     }
-    lay_out(weight, w->blocks);
+    if (((const struct sim_device *)device)->kernel)
+        memcpy(w->blocks, weight->panels, bytes);
+    else
+        lay_out(weight, w->blocks);
     copy_values(weight, w);
     *weights = &w->base;
     return STINT_OK;
