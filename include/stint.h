@@ -376,9 +376,9 @@ typedef struct stint_session_options {
      * of fewer: those below the text's precision that measure faster. Default 0: none do. */
     uint32_t draft_bits;
     /* Under a memory bound, of a model with neurons, on a device with a processor of its own: the
-     * share of the hot clusters that it computes while the CPU computes other neurons, up to 1. 0,
-     * the default: what both are measured to end at the same time with; negative: none. Results are
-     * the same. */
+     * share of the hot clusters that it computes while the CPU computes other neurons; above 1 that
+     * of the others, too: 1.5 is all hot ones and half of the others. 0, the default: with what
+     * both are measured to end at the same time; negative: none. Results are the same. */
     float npu_hot;
 } stint_session_options;
 

@@ -4,161 +4,17 @@
 #include "base/size.h"
 #include "neuron/section.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
 
-enum { CLUSTER_BYTES = 256 << 10, EXPECT_SHARE = 4, PREDICTED_PER_ACTIVE = 3 };
-// A neuron that is active so often costs less when it runs no_predictors.
-static const float hot_rate = 0.6f;
+enum { EXPECT_SHARE = 4 }; // of the cold region, for what is expected
 // To be read before it is certain to be needed a neuron must score more than the threshold: about
 // e to this more likely than those that are named.
 static const float likely = 4.0f;
 
-// ---- Sizes
-
 static const struct st_neuron_layout *layout_of(const struct st_neurons *n) {
     return &n->model->neurons.layout;
-}
-
-void st_neurons_plan(const struct stint_model *model, struct st_neurons_plan *plan) {
-    const struct st_neuron_layout *l = &model->neurons.layout;
-    uint32_t entries = (uint32_t)st_max(1, CLUSTER_BYTES / l->entry_bytes);
-    entries = (uint32_t)st_min(entries, st_max(1, l->n_entries / 16));
-    *plan = (struct st_neurons_plan){.cluster_entries = entries,
-                                     .n_clusters = (uint32_t)st_ceil_div(l->n_entries, entries),
-                                     .entry_bytes = l->entry_bytes,
-                                     .cluster_bytes = entries * l->entry_bytes};
-}
-
-static size_t rate_index(size_t n_tokens) {
-    size_t i = 0;
-    while (i + 1 < ST_NEURON_RATES && ((size_t)1 << i) < n_tokens) i++;
-    return i;
-}
-
-// How often a cluster's neurons are active, on average.
-static float cluster_rate(const struct stint_model *m, const struct st_neurons_plan *plan,
-                          uint32_t layer, uint32_t cluster, size_t index) {
-    const struct st_neuron_layout *l = &m->neurons.layout;
-    const float *rates = m->neurons.layers[layer].rates + index * l->n;
-    size_t step = (size_t)plan->cluster_entries * l->per_entry, first = cluster * step;
-    size_t end = st_min(l->n, first + step);
-    double sum = 0.0;
-    for (size_t i = first; i < end; i++) sum += (double)rates[i];
-    return end > first ? (float)(sum / (double)(end - first)) : 0.0f;
-}
-
-// Of a layer: the clusters from the first on that are above `min`.
-static uint32_t leading_clusters(const struct stint_model *m, const struct st_neurons_plan *plan,
-                                 uint32_t layer, size_t index, float min) {
-    uint32_t n = 0;
-    while (n < plan->n_clusters && cluster_rate(m, plan, layer, n, index) > min) n++;
-    return n;
-}
-
-uint32_t st_neurons_hot_clusters(const struct stint_model *m, const struct st_neurons_plan *plan,
-                                 size_t n_tokens) {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < m->config.n_layers; i++)
-        n += leading_clusters(m, plan, i, rate_index(n_tokens), hot_rate);
-    return n;
-}
-
-// How many leading pieces of a layer are active more often than `rate`.
-typedef uint32_t count_fn(const struct st_neurons *n, uint32_t layer, size_t index, float rate);
-
-static uint32_t count_clusters(const struct st_neurons *n, uint32_t layer, size_t index,
-                               float rate) {
-    return leading_clusters(n->model, &n->plan, layer, index, rate);
-}
-
-uint32_t st_neurons_dense(const struct st_neurons *n, uint32_t layer, size_t n_tokens) {
-    return n->hot_clusters[rate_index(n_tokens) * n->model->config.n_layers + layer];
-}
-
-uint32_t st_neurons_resident_clusters(const struct st_neurons *n, uint32_t layer) {
-    return st_neurons_dense(n, layer, ST_NEURON_TOKENS);
-}
-
-static uint32_t count_entries(const struct st_neurons *n, uint32_t layer, size_t index,
-                              float rate) {
-    const struct st_neuron_layout *l = layout_of(n);
-    const float *rates = n->model->neurons.layers[layer].rates + index * l->n;
-    uint32_t first = st_neurons_resident_clusters(n, layer) * n->plan.cluster_entries, e = first;
-    while (e < l->n_entries && rates[(size_t)e * l->per_entry] > rate) e++;
-    return e - first;
-}
-
-// The lowest rate, from `low` on, above which there are no more pieces than there is room for.
-static float rate_bound(const struct st_neurons *n, count_fn *count, size_t index, float low,
-                        uint64_t room) {
-    float high = 1.0f;
-    for (int step = 0; step < 20; step++) {
-        float middle = step ? (low + high) / 2 : low;
-        uint64_t pieces = 0;
-        for (uint32_t i = 0; i < n->model->config.n_layers; i++)
-            pieces += count(n, i, index, middle);
-        if (pieces <= room)
-            high = middle;
-        else
-            low = middle;
-        if (high == low) break;
-    }
-    return high;
-}
-
-// How often an entry is wanted, about: a predictor names a few times more than are active.
-static double wanted_rate(const struct st_neurons *n, uint32_t layer, uint32_t entry) {
-    const struct st_neuron_layout *l = layout_of(n);
-    const struct st_layer_neurons *neurons = &n->model->neurons.layers[layer];
-    double rate = (double)neurons->rates[(size_t)entry * l->per_entry];
-    if (n->plan.no_predictors || !neurons->predicted) return 1.0;
-    return fmin(1.0, PREDICTED_PER_ACTIVE * rate * l->per_entry);
-}
-
-double st_neurons_expected(const struct st_neurons *n, uint32_t layer, size_t n_tokens) {
-    const struct st_neuron_layout *l = layout_of(n);
-    const struct st_layer_neurons *neurons = &n->model->neurons.layers[layer];
-    const float *rates = neurons->rates + rate_index(n_tokens) * l->n;
-    size_t dense = (size_t)st_neurons_dense(n, layer, n_tokens) * n->plan.cluster_entries;
-    size_t first = st_min(l->n, dense * l->per_entry);
-    bool all = n->plan.no_predictors || !neurons->predicted;
-    double sum = (double)first;
-    for (size_t i = first; i < l->n; i++)
-        sum += all ? 1.0 : fmin(1.0, PREDICTED_PER_ACTIVE * (double)rates[i]);
-    return sum;
-}
-
-// The most entries that a layer takes, while it runs, beside those that stay.
-static uint32_t passing_entries(const struct st_neurons *n) {
-    double max = 0.0;
-    for (uint32_t i = 0; i < n->model->config.n_layers; i++) {
-        double sum = 0.0;
-        for (uint32_t e = n->kept[i]; e < layout_of(n)->n_entries; e++) sum += wanted_rate(n, i, e);
-        max = fmax(max, sum);
-    }
-    return (uint32_t)max;
-}
-
-static void keep(struct st_neurons *n, uint32_t room) {
-    float bound = rate_bound(n, count_entries, 0, -1.0f, room);
-    for (uint32_t i = 0; i < n->model->config.n_layers; i++)
-        n->kept[i] = st_neurons_resident_clusters(n, i) * n->plan.cluster_entries +
-                     count_entries(n, i, 0, bound);
-}
-
-void st_neurons_divide(struct st_neurons *n) {
-    uint32_t layers = n->model->config.n_layers;
-    for (size_t b = 0; b < ST_NEURON_RATES; b++) {
-        float bound = rate_bound(n, count_clusters, b, hot_rate, n->plan.n_hot);
-        for (uint32_t i = 0; i < layers; i++)
-            n->hot_clusters[b * layers + i] = count_clusters(n, i, b, bound);
-    }
-    keep(n, n->plan.n_cold);
-    for (int step = 0; step < 4; step++)
-        keep(n, n->plan.n_cold - (uint32_t)st_min(n->plan.n_cold, passing_entries(n)));
 }
 
 // ---- Opening
@@ -180,6 +36,7 @@ static void lay_out(struct st_neurons *n, struct st_arena *a) {
     st_cache_lay_out(&n->hot, a);
     st_cache_lay_out(&n->cold, a);
     n->hot_clusters = ST_TAKE(a, uint32_t, (size_t)ST_NEURON_RATES * layers);
+    n->elsewhere = ST_TAKE(a, uint32_t, (size_t)ST_NEURON_RATES * layers);
     n->kept = ST_TAKE(a, uint32_t, layers);
     n->predictors = st_arena_take(a, layers, sizeof *n->predictors);
     n->refs = ST_TAKE(a, struct st_neuron_ref, l->n);
@@ -280,10 +137,8 @@ struct run {
 
 static bool is_named(const struct run *r, size_t place) {
     size_t neurons = layout_of(r->n)->n;
-    bool named = r->scores == NULL || place < r->dense;
-    for (size_t t = 0; t < r->sparse->n_tokens && r->scores; t++)
-        named |= r->scores[t * neurons + place] > r->min;
-    return named;
+    return r->scores == NULL || place < r->dense ||
+           st_neurons_names(r->scores, r->sparse->n_tokens, neurons, place, r->min);
 }
 
 // The neurons of an entry; of a cold one, those that are named.
@@ -485,7 +340,7 @@ bool st_neurons_may_miss(const struct st_neurons *n) {
 void st_neurons_expect(struct st_neurons *n, uint32_t layer, const float *scores, size_t n_tokens) {
     struct st_sparse few = {.n_tokens = n_tokens};
     struct run r = {.n = n, .sparse = &few, .scores = scores, .min = likely, .layer = layer};
-    size_t first = (size_t)st_neurons_resident_clusters(n, layer) * n->plan.cluster_entries;
+    size_t first = st_neurons_first_cold(n, layer);
     size_t max = n->cold.n_entries / EXPECT_SHARE;
     mark(&r, first, layout_of(n)->n_entries);
     for (size_t e = first; e < layout_of(n)->n_entries && n->n_expected < max; e++) {

@@ -24,6 +24,7 @@ struct st_neurons {
     struct st_arena arena;
     struct st_cache hot, cold;
     uint32_t *hot_clusters; // [ST_NEURON_RATES, n_layers] of each layer, by size of the batch
+    uint32_t *elsewhere;    // the same: clusters, from the first on, that the host does not compute
     uint32_t *kept;         // [n_layers] cold entries up to here stay, the others make room first
     struct st_linear_op (*predictors)[2]; // [n_layers] with weights in memory
     struct st_neuron_ref *refs;           // [neurons of a layer]
@@ -34,6 +35,11 @@ struct st_neurons {
     uint64_t computed, possible; // neurons; of dense blocks
 };
 
+// Clusters [first, end) of a layer, hot ones and those behind them.
+struct st_clusters {
+    uint32_t first, end;
+};
+
 // The size of hot clusters.
 void st_neurons_plan(const struct stint_model *model, struct st_neurons_plan *plan);
 // Bytes of predictors and tables, which do not depend on n_hot and n_cold.
@@ -42,6 +48,10 @@ uint64_t st_neurons_fixed_bytes(const struct stint_model *model,
 // The number of clusters worth running dense for batches of n_tokens, if memory were unlimited.
 uint32_t st_neurons_hot_clusters(const struct stint_model *model,
                                  const struct st_neurons_plan *plan, size_t n_tokens);
+
+// The most entries that a step of one row takes of a layer, on average, if none are in hot
+// clusters.
+uint64_t st_neurons_passing(const struct stint_model *model, const struct st_neurons_plan *plan);
 
 // Entries of all layers that are in no hot cluster if n_hot of them stay, at most: more room for
 // single neurons is of no use. A layer's last cluster may be smaller.
@@ -56,24 +66,37 @@ static inline uint64_t st_neurons_single(const struct stint_model *model,
 // Decides which clusters are hot for each batch size and which cold entries are evicted last: fills
 // hot_clusters and kept. `neurons` is zeroed except for model and plan.
 void st_neurons_divide(struct st_neurons *neurons);
+// Only `kept` anew, after a change of `elsewhere`.
+void st_neurons_keep(struct st_neurons *neurons);
+// The place of a batch's size in hot_clusters and `elsewhere`.
+size_t st_neurons_batch(size_t n_tokens);
 // Clusters of a layer that stay in memory: the hot ones of the largest sparse batch.
 uint32_t st_neurons_resident_clusters(const struct st_neurons *neurons, uint32_t layer);
+
+// Entries of a layer from this one on may be in the cold region: those before it stay in hot
+// clusters, or another processor has them.
+uint32_t st_neurons_first_cold(const struct st_neurons *neurons, uint32_t layer);
 
 // Clusters of a layer that run dense in a batch of n_tokens, from the first on.
 uint32_t st_neurons_dense(const struct st_neurons *neurons, uint32_t layer, size_t n_tokens);
 
-// Neurons of a layer that such a batch computes, on average: these, and those that are predicted.
-double st_neurons_expected(const struct st_neurons *neurons, uint32_t layer, size_t n_tokens);
+// Neurons of some clusters that such a batch computes, on average: of the dense ones all, of the
+// others those that are predicted.
+double st_neurons_expected(const struct st_neurons *neurons, uint32_t layer,
+                           struct st_clusters clusters, size_t n_tokens);
 
 // Reads the predictors. Borrows model and loader until close. STINT_E_IO, E_FORMAT, E_NOMEM.
 stint_status st_neurons_open(const struct stint_model *model, const struct st_neurons_plan *plan,
                              struct st_loader *loader, struct st_neurons *neurons);
 void st_neurons_close(struct st_neurons *neurons); // accepts a zeroed one
 
-// Clusters [first, end) of a layer, hot ones and those behind them.
-struct st_clusters {
-    uint32_t first, end;
-};
+// Whether the scores of any token name the neuron of a place: whether one is above `min`.
+static inline bool st_neurons_names(const float *scores, size_t n_tokens, size_t neurons,
+                                    size_t place, float min) {
+    bool named = false;
+    for (size_t t = 0; t < n_tokens; t++) named |= scores[t * neurons + place] > min;
+    return named;
+}
 
 // Adds neurons of a layer to the block that has begun: the hot ones, and those that scores
 // [n_tokens, neurons] predict; NULL: all. Scores are ordered by place. Computes while it reads,

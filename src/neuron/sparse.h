@@ -17,7 +17,7 @@
 
 enum {
     ST_SPARSE_ROWS = ST_TWO_TERMS * ST_NEURON_TOKENS,
-    ST_SPARSE_OTHERS = 4, // sums of others, at most
+    ST_SPARSE_OTHERS = 6, // sums of others, at most
 };
 
 // A neuron and where its bundle lies.

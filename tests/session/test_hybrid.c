@@ -69,30 +69,66 @@ static void the_host_alone(float *logits, uint64_t memory) {
 static void predictions_count_the_same(void **state) {
     (void)state;
     float *wanted = malloc(ts_bounded_logits_bytes());
+    static const float shares[] = {0.5f, 1.0f, 1.4f, 2.0f};
     const uint64_t bounds[] = {200 << 20, ts_bounded_min(1)};
-    for (size_t i = 0; i < 2; i++) {
-        the_host_alone(wanted, bounds[i]);
-        stint_session *s = open_on(ts_bounded.lazy, "sim:delay=300", bounds[i], 0, true);
+    uint64_t before = 0;
+    for (size_t i = 0; i < 8; i++) {
+        uint64_t bound = bounds[i / 4];
+        if (i % 4 == 0) {
+            the_host_alone(wanted, bound);
+            before = 0;
+        }
+        stint_session *s =
+            open_with_share(ts_bounded.lazy, "sim:delay=300", bound, 0, true, shares[i % 4]);
         ts_bounded_assert_same(s, wanted, "hybrid");
-        assert_true(i || s->bounded->hybrid.computed > 0);
+        assert_true(s->bounded->hybrid.computed > before || (i / 4 && shares[i % 4] <= 1.0f));
+        before = s->bounded->hybrid.computed;
         stint_session_close(s);
     }
     free(wanted);
 }
 
+// With all clusters on the device, the host computes none, and what the device adds is only what is
+// named: more neurons are computed, and the result is the same.
+static void a_device_leaves_out_what_is_not_named(void **state) {
+    (void)state;
+    float *wanted = malloc(ts_bounded_logits_bytes()), *got = malloc(ts_bounded_logits_bytes());
+    the_host_alone(wanted, 200 << 20);
+    stint_session *s = open_with_share(ts_bounded.lazy, "sim:delay=0", 200 << 20, 0, true, 2.0f);
+    ts_bounded_assert_same(s, wanted, "all clusters");
+    struct st_neurons *n = &s->bounded->neurons;
+    assert_true(s->bounded->hybrid.computed > 0);
+    assert_int_equal(s->bounded->hybrid.computed, n->computed);
+    assert_int_equal(n->computed, n->possible);
+    stint_session_close(s);
+    s = open_with_share(ts_bounded.lazy, "sim:delay=0", 200 << 20, 0, false, 2.0f);
+    assert_int_equal(ts_bounded_eval(s, got), STINT_OK);
+    assert_true(memcmp(got, wanted, ts_bounded_logits_bytes()) != 0); // something is left out
+    stint_session_close(s);
+    free(wanted);
+    free(got);
+}
+
 static void the_share_follows_the_speeds(void **state) {
     (void)state;
+    const float all[] = {10, 10, 10, 10, 10, 10, 10, 10, 10, 10};
+    const float few[] = {10, 9, 6, 3, 2, 1, 1, 1, 1, 1};
     struct st_hybrid_rates rates = {.device_neuron = 1.0, .host_neuron = 1.0};
-    assert_int_equal(st_hybrid_clusters(&rates, 100.0, 10, 10), 5);
-    assert_int_equal(st_hybrid_clusters(&rates, 100.0, 3, 10), 3);
+    assert_int_equal(st_hybrid_clusters(&rates, all, 10, 10), 5);
+    assert_int_equal(st_hybrid_clusters(&rates, few, 10, 10), 2);
+    assert_int_equal(st_hybrid_clusters(&rates, all, 0, 10), 0);
     rates.device_neuron = 4.0;
-    assert_int_equal(st_hybrid_clusters(&rates, 100.0, 10, 10), 2);
-    rates.device_block = 51.0;
-    assert_int_equal(st_hybrid_clusters(&rates, 100.0, 10, 10), 0);
+    assert_int_equal(st_hybrid_clusters(&rates, all, 10, 10), 2);
+    assert_int_equal(st_hybrid_clusters(&rates, few, 10, 10), 0); // 40 against 35 in all
+    rates.device_neuron = 0.01;
+    assert_int_equal(st_hybrid_clusters(&rates, all, 10, 10), 10);
+    rates.device_neuron = 4.0;
+    rates.device_block = 61.0; // a cluster more, and it is the longer one
+    assert_int_equal(st_hybrid_clusters(&rates, all, 10, 10), 0);
     rates.device_block = 1000.0;
-    assert_int_equal(st_hybrid_clusters(&rates, 100.0, 10, 10), 0);
+    assert_int_equal(st_hybrid_clusters(&rates, all, 10, 10), 0);
     rates = (struct st_hybrid_rates){0};
-    assert_int_equal(st_hybrid_clusters(&rates, 100.0, 10, 10), 0);
+    assert_int_equal(st_hybrid_clusters(&rates, all, 10, 10), 0);
 }
 
 // Whatever is measured; and of a device that fails meanwhile, nothing is.
@@ -144,7 +180,7 @@ static void little_memory_of_the_device_is_enough(void **state) {
 static bool survives(const char *fault, int n, const float *wanted) {
     char device[64];
     snprintf(device, sizeof device, "sim:delay=0,%s=%d", fault, n);
-    stint_session *s = open_on(ts_bounded.lazy, device, 200 << 20, 0, true);
+    stint_session *s = open_with_share(ts_bounded.lazy, device, 200 << 20, 0, true, 1.2f);
     ts_bounded_assert_same(s, wanted, device);
     bool struck = s->npus.faults > 0;
     ts_bounded_assert_same(s, wanted, "afterwards");
@@ -158,7 +194,7 @@ static void a_failed_job_is_done_by_the_host(void **state) {
     float *wanted = malloc(ts_bounded_logits_bytes());
     the_host_alone(wanted, 200 << 20);
     int n_jobs = 0;
-    stint_session *s = open_on(ts_bounded.lazy, "sim:delay=0", 200 << 20, 0, true);
+    stint_session *s = open_with_share(ts_bounded.lazy, "sim:delay=0", 200 << 20, 0, true, 1.2f);
     ts_bounded_assert_same(s, wanted, "hybrid");
     n_jobs = (int)s->group.npu[ST_NPU_DEVICE]->device->n_submits;
     stint_session_close(s);
@@ -199,6 +235,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(host_device_and_both_agree),
         cmocka_unit_test(predictions_count_the_same),
+        cmocka_unit_test(a_device_leaves_out_what_is_not_named),
         cmocka_unit_test(the_share_follows_the_speeds),
         cmocka_unit_test(a_measured_share_gives_the_same),
         cmocka_unit_test(little_memory_of_the_device_is_enough),
@@ -206,6 +243,6 @@ int main(void) {
         cmocka_unit_test(a_failed_job_is_done_by_the_host),
     };
     // Every job is made to fail where there are few.
-    return ts_bounded_run(&variants[0], false, tests, 6) |
-           ts_bounded_run(&variants[1], false, tests, 7);
+    return ts_bounded_run(&variants[0], false, tests, 7) |
+           ts_bounded_run(&variants[1], false, tests, 8);
 }

@@ -10,10 +10,6 @@ enum {
     STREAM_ENTRIES = 12, // for what is read again in each pass, if there is room
     FEWEST_COLD = 64,    // neurons
 };
-// Shares of the remaining bytes: what neurons get before dense linears, and the maximum of hot
-// clusters in the neurons' share.
-static const double neuron_share = 0.1, hot_share = 0.75;
-
 static uint64_t region_bytes(const struct st_bounded *r) {
     const struct st_neurons_plan *n = &r->neurons.plan;
     uint64_t bytes = n->n_hot * n->cluster_bytes + n->n_cold * n->entry_bytes;
@@ -66,12 +62,18 @@ static uint64_t own_bytes(const struct stint_model *m, struct st_bounded *r) {
     return measure.used;
 }
 
+// The single neurons that a step takes of one layer, which must pass even where none stay.
+static uint64_t passing_bytes(const struct stint_model *m, const struct st_bounded *r) {
+    const struct st_neurons_plan *n = &r->neurons.plan;
+    return st_neurons_passing(m, n) * n->entry_bytes;
+}
+
 // The remaining bytes go to neurons: hot clusters, as many as larger batches use, and single cold
 // neurons.
 static void grow_neurons(const struct stint_model *m, struct st_bounded *r, uint64_t *left) {
     struct st_neurons_plan *n = &r->neurons.plan;
     uint32_t wanted = st_neurons_hot_clusters(m, n, ST_NEURON_TOKENS);
-    uint64_t hot = (uint64_t)((double)*left * hot_share) / n->cluster_bytes;
+    uint64_t hot = (*left - st_min(*left, passing_bytes(m, r))) / n->cluster_bytes;
     n->n_hot = r->leave_out & STINT_LEAVE_HOT ? 0 : (uint32_t)st_min(wanted, hot);
     *left -= n->n_hot * n->cluster_bytes;
     uint64_t all = st_neurons_single(m, n);
@@ -176,7 +178,7 @@ stint_status st_bounded_divide(const struct stint_model *m, struct st_bounded *r
     ST_TRY(pin(m, r, &needed));
     if (needed > b->bound) return too_small(r, needed);
     uint64_t left = b->bound - needed;
-    uint64_t kept = r->sparse ? (uint64_t)((double)left * neuron_share) : 0;
+    uint64_t kept = r->sparse ? st_min(left / 2, passing_bytes(m, r)) : 0;
     left -= kept;
     grow(r, ST_REGION_STREAM, STREAM_ENTRIES, &left);
     grow(r, ST_REGION_FIXED, r->plan.n_ids[ST_REGION_FIXED], &left);

@@ -10,20 +10,17 @@
 
 // ---- Memory
 
-// The most neurons of a layer that are hot at a time.
-static size_t most_hot(const struct st_neurons *n) {
-    size_t most = 1, first;
-    for (uint32_t i = 0; i < n->model->config.n_layers; i++)
-        for (size_t b = 0; b < ST_HYBRID_SEGMENTS; b++) {
-            struct st_clusters hot = {0, st_neurons_dense(n, i, (size_t)1 << b)};
-            most = st_max(most, st_dense_neurons(n, hot, &first));
-        }
+// The most neurons of a layer that the device gets.
+static size_t most_given(const struct st_neurons *n) {
+    size_t most = 1, first, all = (size_t)ST_NEURON_RATES * n->model->config.n_layers;
+    for (size_t i = 0; i < all; i++)
+        most = st_max(most, st_dense_neurons(n, (struct st_clusters){0, n->elsewhere[i]}, &first));
     return most;
 }
 
 static void lay_out(const struct st_bounded *r, struct st_hybrid *h, struct st_arena *a) {
     const struct st_config *c = &r->neurons.model->config;
-    size_t tokens = ST_NEURON_TOKENS, all = most_hot(&r->neurons);
+    size_t tokens = ST_NEURON_TOKENS, all = h->most;
     h->segments = st_arena_take(a, c->n_layers, sizeof *h->segments);
     h->x = ST_TAKE(a, float, tokens * c->hidden);
     h->quantized = ST_TAKE(a, uint8_t, st_quantized_bytes(tokens, c->hidden, true));
@@ -39,35 +36,78 @@ static void lay_out(const struct st_bounded *r, struct st_hybrid *h, struct st_a
     }
 }
 
-static stint_status open_memory(struct st_bounded *r, struct st_hybrid *h) {
+static void close_memory(struct st_hybrid *h) {
+    st_mirror_close(&h->mirror);
+    st_arena_close(&h->arena);
+}
+
+// For segments of up to so many neurons.
+static stint_status open_memory(struct st_bounded *r, struct st_hybrid *h, size_t most) {
     struct st_arena measure = st_arena_measure();
+    h->most = most;
     lay_out(r, h, &measure);
     ST_TRY(st_arena_check(&measure, "hybrid steps"));
     ST_TRY(st_arena_open(&h->arena, measure.used));
     lay_out(r, h, &h->arena);
-    return st_mirror_open(h->device, h->arena.base, h->arena.used, &h->mirror);
+    ST_TRY(st_mirror_open(h->device, h->arena.base, h->arena.used, &h->mirror));
+    for (int32_t t = 0; t < ST_NEURON_TOKENS; t++) h->add_row[t] = t;
+    return st_mirror_push(&h->mirror, h->add_row, sizeof *h->add_row * ST_NEURON_TOKENS);
 }
 
 // ---- Graphs
 
-// Clusters that are hot for one row, those that are for two as well, and so on.
+static uint32_t given(const struct st_neurons *n, uint32_t layer, size_t b) {
+    return n->elsewhere[b * n->model->config.n_layers + layer];
+}
+
+// Where a layer's segments end, in order: each batch ends with one, and so do its hot clusters.
+static void cut(const struct st_neurons *n, uint32_t layer, uint32_t ends[ST_HYBRID_SEGMENTS]) {
+    for (size_t b = 0; b < ST_HYBRID_BATCHES; b++) {
+        ends[2 * b] = given(n, layer, b);
+        ends[2 * b + 1] = (uint32_t)st_min(ends[2 * b], st_neurons_dense(n, layer, (size_t)1 << b));
+    }
+    for (size_t i = 1; i < ST_HYBRID_SEGMENTS; i++)
+        for (size_t j = i; j > 0 && ends[j - 1] > ends[j]; j--) {
+            uint32_t other = ends[j];
+            ends[j] = ends[j - 1];
+            ends[j - 1] = other;
+        }
+}
+
 static stint_status open_segments(struct st_bounded *r, struct st_hybrid *h) {
+    ST_TRY(open_memory(r, h, most_given(&r->neurons)));
     for (uint32_t i = 0; i < r->neurons.model->config.n_layers; i++) {
-        uint32_t first = 0;
-        for (size_t b = 0; b < ST_HYBRID_SEGMENTS; b++) {
-            uint32_t end =
-                (uint32_t)st_max(first, st_hybrid_share(&r->neurons, &h->rates, h->share, i, b));
-            h->segments[i][b].clusters = (struct st_clusters){first, end};
-            ST_TRY(st_hybrid_open_segment(r, i, &h->segments[i][b]));
-            first = end;
+        uint32_t first = 0, ends[ST_HYBRID_SEGMENTS];
+        cut(&r->neurons, i, ends);
+        for (size_t j = 0; j < ST_HYBRID_SEGMENTS; j++) {
+            h->segments[i][j].clusters = (struct st_clusters){first, ends[j]};
+            ST_TRY(st_hybrid_open_segment(r, i, &h->segments[i][j]));
+            first = ends[j];
         }
     }
+    st_neurons_keep(&r->neurons);
     return STINT_OK;
 }
 
 static stint_status open_threads(struct st_bounded *r, const struct st_hybrid_options *o) {
     ST_TRY(st_hybrid_open_threads(r, o));
-    return o->share > 0.0f ? STINT_OK : st_hybrid_measure(r, r->hybrid.threads.cpu);
+    if (!(o->share > 0.0f)) ST_TRY(st_hybrid_measure(r, r->hybrid.threads.cpu));
+    return st_hybrid_assign(&r->neurons, &r->hybrid.rates, o->share, true);
+}
+
+static stint_status measure(struct st_bounded *r, const struct st_hybrid_options *o) {
+    struct st_hybrid *h = &r->hybrid;
+    ST_TRY(open_memory(r, h, r->neurons.model->neurons.layout.n));
+    stint_status status = st_hybrid_measure(r, o->pool);
+    close_memory(h);
+    h->segments = NULL;
+    return status;
+}
+
+static stint_status open_device(struct st_bounded *r, const struct st_hybrid_options *o) {
+    if (!(o->share > 0.0f)) ST_TRY(measure(r, o));
+    ST_TRY(st_hybrid_assign(&r->neurons, &r->hybrid.rates, o->share, false));
+    return open_segments(r, &r->hybrid);
 }
 
 stint_status st_hybrid_open(struct st_bounded *r, const struct st_hybrid_options *o) {
@@ -78,10 +118,8 @@ stint_status st_hybrid_open(struct st_bounded *r, const struct st_hybrid_options
     if (o->npu_threads) return open_threads(r, o);
     if (!caps->own_processor || !caps->sums) return STINT_OK;
     h->device = o->device;
-    ST_TRY(open_memory(r, h));
-    if (h->share > 0.0f) return open_segments(r, h);
-    stint_status status = st_hybrid_measure(r, o->pool);
-    if (status == STINT_OK) return open_segments(r, h);
+    stint_status status = open_device(r, o);
+    if (status == STINT_OK || h->share > 0.0f) return status;
     st_hybrid_close(r);
     if (status != STINT_E_DEVICE && status != STINT_E_NOMEM && status != STINT_E_LIMIT)
         return status;
@@ -94,7 +132,6 @@ void st_hybrid_close(struct st_bounded *r) {
     st_hybrid_close_threads(&h->threads);
     for (uint32_t i = 0; h->segments && i < r->neurons.model->config.n_layers; i++)
         for (size_t b = 0; b < ST_HYBRID_SEGMENTS; b++) st_hybrid_drop(&h->segments[i][b]);
-    st_mirror_close(&h->mirror);
-    st_arena_close(&h->arena);
+    close_memory(h);
     *h = (struct st_hybrid){0};
 }

@@ -3,9 +3,14 @@
 // processor, while the host predicts, reads and computes the other neurons. Both sums are exact
 // integers and are added in the end, so bits do not depend on who computed what, or first.
 //
-// Larger batches have more hot clusters. A layer's are cut into segments, one for each size of the
-// batch, and each has a graph of its own: a step runs the segments that are hot for its batch. The
-// device computes only what the host would compute too, so where it fails, the host does.
+// A device that is fast gets clusters that are not hot, too. It computes them whole, but only the
+// neurons that the predictor names count: the gates of the others become so small that their
+// activation is 0. So what a block gives does not depend on the share, which follows from measured
+// speeds.
+//
+// Larger batches have more hot clusters, and another share. A layer's clusters are cut into
+// segments, each with a graph of its own, and a step runs the first ones. The device computes only
+// what the host would compute too, so where it fails, the host does.
 #ifndef ST_SESSION_WEIGHTS_HYBRID_H
 #define ST_SESSION_WEIGHTS_HYBRID_H
 
@@ -13,7 +18,11 @@
 #include "device/mirror.h"
 #include "neuron/dense.h"
 
-enum { ST_HYBRID_SEGMENTS = 3 }; // batches of 1, of 2, and of up to ST_NEURON_TOKENS rows
+enum {
+    ST_HYBRID_BATCHES = 3, // of 1, of 2, and of up to ST_NEURON_TOKENS rows
+    // For each batch one that is hot, and one that is the device's.
+    ST_HYBRID_SEGMENTS = 2 * ST_HYBRID_BATCHES,
+};
 
 struct st_bounded;
 struct st_run;
@@ -59,6 +68,7 @@ struct st_hybrid {
     struct st_hybrid_threads threads;
     float share;
     struct st_hybrid_rates rates;
+    size_t most;                                              // neurons of a segment
     struct st_mirror mirror;                                  // of the arena
     struct st_arena arena;                                    // what follows
     struct st_hybrid_segment (*segments)[ST_HYBRID_SEGMENTS]; // [n_layers]
@@ -68,10 +78,10 @@ struct st_hybrid {
     struct st_outliers *in, *lists[ST_HYBRID_SEGMENTS];
     size_t in_capacity, capacity;                // of `in`, and of each of the lists
     float *add[ST_HYBRID_SEGMENTS];              // [ST_NEURON_TOKENS, packed rows]
-    int32_t *add_row;                            // [ST_NEURON_TOKENS]
+    int32_t *add_row;                            // [ST_NEURON_TOKENS] 0, 1, 2..
     struct st_job *jobs[ST_HYBRID_SEGMENTS + 1]; // of the block at hand; the first one quantizes
-    size_t n_jobs;
-    uint64_t computed; // neurons, by the device
+    size_t n_jobs, n_begun;                      // and the segments that these jobs run
+    uint64_t computed;                           // neurons, by the device
 };
 
 // Gives the device its share of the hot clusters, as far as it has room. One that fails while it is
@@ -82,14 +92,17 @@ void st_hybrid_close(struct st_bounded *bounded);
 // hybrid_plan.c: measures the rates. Uses the block and the predictor's scratch.
 stint_status st_hybrid_measure(struct st_bounded *bounded, struct st_pool *pool);
 
-// hybrid_share.c: of `dense` clusters of a block in which `neurons` are computed, those that the
-// device computes while the host computes the others.
-uint32_t st_hybrid_clusters(const struct st_hybrid_rates *rates, double neurons, uint32_t dense,
+// hybrid_share.c: how many of n clusters the device computes, from the first on, while the host
+// computes the others. named [n]: the neurons of each that the host would compute.
+uint32_t st_hybrid_clusters(const struct st_hybrid_rates *rates, const float *named, uint32_t n,
                             uint32_t cluster_neurons);
-// The end of the device's clusters among those that are hot for batches of 1 << b rows; share: as
-// in struct st_hybrid_options.
+// The same for batches of 1 << b rows of a layer; hot_only: of those that are hot then. `share`: as
+// in struct st_hybrid_options. named: room for all clusters of a layer.
 uint32_t st_hybrid_share(const struct st_neurons *neurons, const struct st_hybrid_rates *rates,
-                         float share, uint32_t layer, size_t b);
+                         float share, bool hot_only, uint32_t layer, size_t b, float *named);
+// That of all layers and batches, into neurons->elsewhere. STINT_E_NOMEM.
+stint_status st_hybrid_assign(struct st_neurons *neurons, const struct st_hybrid_rates *rates,
+                              float share, bool hot_only);
 
 // hybrid_segment.c: gives the device a segment whose clusters are set, if there are any; it stays
 // without a graph where there is no room. The second call takes it back.
@@ -114,12 +127,17 @@ void st_hybrid_end_threads(struct st_bounded *bounded);
 // The threads that compute the host's part of a block.
 struct st_pool *st_hybrid_pool(const struct st_hybrid *hybrid, struct st_pool *all);
 
-// Starts the device on its clusters of a block with the input x [n_tokens, hidden]: [0, *n). 0:
-// there are none, or it failed. pre: the block has begun
+// Starts the device on the hot ones of its clusters of a block with the input x [n_tokens, hidden].
+// *n: all of its clusters, [0, *n); 0: there are none, or it failed. pre: the block has begun
 stint_status st_hybrid_begin(const struct st_run *run, const float *x, size_t n_tokens,
+                             uint32_t *n);
+// Starts it on the others, of which only what `scores` name counts (neuron/neurons.h). *n becomes 0
+// if it failed.
+stint_status st_hybrid_go_on(const struct st_run *run, const float *scores, size_t n_tokens,
                              uint32_t *n);
 // Waits for the device and adds its sums to the block; where it failed, the host computes the
 // clusters [0, n). `status`: how the host's part ended; what is returned after a failure.
-stint_status st_hybrid_end(const struct st_run *run, stint_status status, uint32_t n);
+stint_status st_hybrid_end(const struct st_run *run, stint_status status, const float *scores,
+                           uint32_t n);
 
 #endif

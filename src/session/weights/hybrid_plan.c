@@ -12,7 +12,11 @@
 #include <math.h>
 #include <string.h>
 
-enum { ROUNDS = 5, ZERO = 128 }; // of which the median counts; the byte that stands for 0
+enum {
+    ROUNDS = 5,       // of which the median counts
+    ZERO = 128,       // the byte that stands for 0
+    FEW_CLUSTERS = 32, // at least so many are timed
+};
 
 typedef stint_status run_fn(struct st_bounded *bounded, struct st_pool *pool, uint32_t layer,
                             const struct st_hybrid_segment *segment);
@@ -130,6 +134,7 @@ stint_status st_hybrid_measure(struct st_bounded *r, struct st_pool *pool) {
     struct st_neurons *n = &r->neurons;
     uint32_t layer = hottest(n, ST_NEURON_TOKENS);
     uint32_t dense = st_neurons_dense(n, layer, ST_NEURON_TOKENS);
+    if (r->hybrid.device) dense = (uint32_t)st_max(dense, st_min(FEW_CLUSTERS, n->plan.n_clusters));
     atomic_size_t clipped = 0;
     if (dense == 0) return STINT_OK;
     uint64_t computed = n->computed, hits = n->hot.hits, misses = n->hot.misses;

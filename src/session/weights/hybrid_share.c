@@ -1,21 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many hot clusters a second processor gets: as many as it computes in the time in which the
-// host computes the other neurons of the block (PowerInfer-2, section 5).
+// How many clusters a second processor gets: as many as it computes in the time in which the host
+// computes the other neurons of the block (PowerInfer-2, section 5). It computes clusters whole, so
+// that it takes on more neurons than the host is rid of: the most active ones come first.
 #include "base/size.h"
 #include "session/weights/hybrid.h"
 
-uint32_t st_hybrid_clusters(const struct st_hybrid_rates *rates, double neurons, uint32_t dense,
+#include <math.h>
+#include <stdlib.h>
+
+uint32_t st_hybrid_clusters(const struct st_hybrid_rates *rates, const float *named, uint32_t n,
                             uint32_t cluster_neurons) {
-    double all = rates->host_neuron + rates->device_neuron;
-    if (!(all > 0.0)) return 0;
-    double n = (rates->host_neuron * neurons - rates->device_block) / all;
-    return n > 0.0 ? (uint32_t)st_min(dense, (size_t)(n / cluster_neurons)) : 0;
+    double host = 0.0, device = rates->device_block, best;
+    uint32_t n_best = 0;
+    for (uint32_t i = 0; i < n; i++) host += rates->host_neuron * (double)named[i];
+    best = host;
+    for (uint32_t i = 0; i < n && device < best; i++) {
+        host -= rates->host_neuron * (double)named[i];
+        device += rates->device_neuron * cluster_neurons;
+        double longer = fmax(host, device);
+        if (longer >= best) continue;
+        best = longer;
+        n_best = i + 1;
+    }
+    return n_best;
+}
+
+static uint32_t given_share(float share, uint32_t hot, uint32_t all) {
+    float others = share > 1.0f ? share - 1.0f : 0.0f;
+    return (uint32_t)((share - others) * (float)hot + 0.5f) +
+           (uint32_t)(fminf(others, 1.0f) * (float)(all - hot) + 0.5f);
 }
 
 uint32_t st_hybrid_share(const struct st_neurons *n, const struct st_hybrid_rates *rates,
-                         float share, uint32_t layer, size_t b) {
-    uint32_t dense = st_neurons_dense(n, layer, (size_t)1 << b);
-    if (share > 0.0f) return (uint32_t)(share * (float)dense + 0.5f);
-    return st_hybrid_clusters(rates, st_neurons_expected(n, layer, (size_t)1 << b), dense,
-                              n->plan.cluster_entries * n->model->neurons.layout.per_entry);
+                         float share, bool hot_only, uint32_t layer, size_t b, float *named) {
+    size_t tokens = (size_t)1 << b;
+    uint32_t hot = st_neurons_dense(n, layer, tokens);
+    uint32_t all = hot_only ? hot : n->plan.n_clusters;
+    if (share > 0.0f) return given_share(share, hot, all);
+    for (uint32_t i = 0; i < n->plan.n_clusters; i++)
+        named[i] = (float)st_neurons_expected(n, layer, (struct st_clusters){i, i + 1}, tokens);
+    return (uint32_t)st_min(
+        all, st_hybrid_clusters(rates, named, n->plan.n_clusters,
+                                n->plan.cluster_entries * n->model->neurons.layout.per_entry));
+}
+
+stint_status st_hybrid_assign(struct st_neurons *n, const struct st_hybrid_rates *rates,
+                              float share, bool hot_only) {
+    uint32_t layers = n->model->config.n_layers;
+    float *named = malloc(n->plan.n_clusters * sizeof *named);
+    if (!named) return st_fail(STINT_E_NOMEM, "no memory to plan hybrid steps");
+    for (size_t b = 0; b < ST_NEURON_RATES; b++)
+        for (uint32_t i = 0; i < layers; i++)
+            n->elsewhere[b * layers + i] = st_hybrid_share(n, rates, share, hot_only, i,
+                                                           st_min(b, ST_HYBRID_BATCHES - 1), named);
+    free(named);
+    return STINT_OK;
 }

@@ -27,8 +27,10 @@ struct forecast {
     uint32_t *first;  // [n_layers] entries in hot clusters
     double *misses;   // [n_layers]
     double *computed; // [n_layers] neurons per token,
-    double *on_npu;   // [n_layers] and of these, the second processor's
+    double *on_npu;   // [n_layers] those of the second processor, which computes clusters whole
+    double *rid;      // [n_layers] and those that the host is rid of for that
     float npu_hot;
+    bool hot_only; // the second processor is threads
     stint_memory_layer *layers;
     struct st_slices_used fixed, experts; // that a token may use
     double slice_misses, expert_misses, dense_bytes;
@@ -85,12 +87,14 @@ static void lay_out(struct forecast *f, struct st_arena *a) {
     f->layers = ST_TAKE(a, stint_memory_layer, layers);
     if (!f->bounded.sparse) return;
     f->neurons.hot_clusters = ST_TAKE(a, uint32_t, ST_NEURON_RATES * layers);
+    f->neurons.elsewhere = ST_TAKE(a, uint32_t, ST_NEURON_RATES * layers);
     f->neurons.kept = ST_TAKE(a, uint32_t, layers);
     f->rates = ST_TAKE(a, float, layers * f->model->neurons.layout.n_entries);
     f->first = ST_TAKE(a, uint32_t, layers);
     f->misses = ST_TAKE(a, double, layers);
     f->computed = ST_TAKE(a, double, layers);
     f->on_npu = ST_TAKE(a, double, layers);
+    f->rid = ST_TAKE(a, double, layers);
 }
 
 static bool predicts(const struct forecast *f, uint32_t layer) {
@@ -112,7 +116,8 @@ static void want_entries(struct forecast *f, uint32_t layer, stint_memory_layer 
     bool predicted = predicts(f, layer);
     if (predicted && share >= 0.0) exponent = st_expect_exponent(rates, l->n, share);
     uint32_t hot = f->neurons.hot_clusters[layer] * f->neurons.plan.cluster_entries;
-    f->computed[layer] = 0.0;
+    uint32_t on_npu = f->neurons.elsewhere[layer] * f->neurons.plan.cluster_entries;
+    f->computed[layer] = f->rid[layer] = 0.0;
     for (uint32_t e = 0; e < l->n_entries; e++) {
         double none = 1.0; // the probability that none of its neurons is used
         for (size_t i = e * (size_t)l->per_entry; i < st_min(l->n, (e + 1) * (size_t)l->per_entry);
@@ -122,6 +127,7 @@ static void want_entries(struct forecast *f, uint32_t layer, stint_memory_layer 
             named += one;
             active += fmin(fmax((double)rates[i], 0.0), 1.0);
             f->computed[layer] += e < hot ? 1.0 : one;
+            if (e < on_npu) f->rid[layer] += e < hot ? 1.0 : one;
         }
         f->rates[(size_t)layer * l->n_entries + e] = (float)(1.0 - none);
     }
@@ -140,41 +146,49 @@ static void forecast_layer(struct forecast *f, uint32_t layer, const struct st_c
 }
 
 // The clusters that a session would give to a second processor with the same measured times.
-static void forecast_hybrid(struct forecast *f) {
+static stint_status assign(struct forecast *f) {
     const stint_storage *s = &f->storage;
     const struct st_hybrid_rates rates = {s->npu_block_seconds, s->npu_neuron_seconds,
                                           s->cpu_neuron_seconds};
-    double on_npu = 0.0, computed = 0.0;
-    if (!(rates.host_neuron > 0.0) || f->npu_hot < 0.0f) return;
+    if (!(rates.host_neuron > 0.0) || f->npu_hot < 0.0f) return STINT_OK;
+    ST_TRY(st_hybrid_assign(&f->neurons, &rates, f->npu_hot, f->hot_only));
+    st_neurons_keep(&f->neurons);
     for (uint32_t i = 0; i < f->model->config.n_layers; i++) {
         size_t first;
-        struct st_clusters part = {0, st_hybrid_share(&f->neurons, &rates, f->npu_hot, i, 0)};
+        struct st_clusters part = {0, f->neurons.elsewhere[i]};
         f->on_npu[i] = st_dense_neurons(&f->neurons, part, &first);
-        on_npu += f->on_npu[i];
-        computed += f->computed[i];
     }
-    f->out.on_npu = computed > 0.0 ? on_npu / computed : 0.0;
+    return STINT_OK;
+}
+
+// As the session counts it, whose second processor computes clusters whole.
+static double share_on_npu(const struct forecast *f) {
+    double on_npu = 0.0, host = 0.0;
+    for (uint32_t i = 0; i < f->model->config.n_layers; i++) {
+        on_npu += f->on_npu[i];
+        host += f->computed[i] - f->rid[i];
+    }
+    return on_npu > 0.0 ? on_npu / (on_npu + host) : 0.0;
 }
 
 // The longer of what both processors take for a layer.
 static double neurons_seconds(const struct forecast *f, uint32_t layer) {
     const stint_storage *s = &f->storage;
-    double host = (f->computed[layer] - f->on_npu[layer]) * s->neuron_seconds;
+    double host = (f->computed[layer] - f->rid[layer]) * s->neuron_seconds;
     double device = s->npu_block_seconds + f->on_npu[layer] * s->npu_neuron_seconds;
     return f->on_npu[layer] > 0.0 ? fmax(host, device) : host;
 }
 
-static void forecast_neurons(struct forecast *f) {
+static stint_status forecast_neurons(struct forecast *f) {
     const struct st_neuron_layout *l = &f->model->neurons.layout;
     const struct st_neurons_plan *p = &f->neurons.plan;
     uint32_t n_layers = f->model->config.n_layers;
     double taken = 0.0, missed = 0.0, computed = 0.0;
     st_neurons_divide(&f->neurons);
+    ST_TRY(assign(f));
     struct st_cold_region cold = {f->rates, n_layers, l->n_entries, f->first, f->neurons.kept};
     for (uint32_t i = 0; i < n_layers; i++) {
-        f->first[i] =
-            (uint32_t)st_min(l->n_entries, (uint64_t)st_neurons_resident_clusters(&f->neurons, i) *
-                                               p->cluster_entries);
+        f->first[i] = st_neurons_first_cold(&f->neurons, i);
         f->neurons.kept[i] = (uint32_t)st_min(l->n_entries, f->neurons.kept[i]);
         want_entries(f, i, &f->layers[i]);
     }
@@ -194,7 +208,8 @@ static void forecast_neurons(struct forecast *f) {
     out->computed = computed / (double)out->neurons;
     out->reads_per_token += missed;
     out->bytes_per_token += missed * (double)l->entry_bytes;
-    forecast_hybrid(f);
+    out->on_npu = share_on_npu(f);
+    return STINT_OK;
 }
 
 // ---- Speeds
@@ -364,6 +379,7 @@ static stint_status forecast_all(struct forecast *f) {
     size_t bytes = 0;
     const char *text = stint_model_notes(f->model, &bytes);
     json_t *notes = NULL;
+    stint_status status = STINT_OK;
     lay_out(f, &measure);
     ST_TRY(st_arena_check(&measure, "a plan"));
     ST_TRY(st_arena_open(&f->arena, measure.used));
@@ -377,13 +393,15 @@ static stint_status forecast_all(struct forecast *f) {
         f->neurons.model = f->model;
         f->neurons.plan = f->bounded.neurons.plan;
         f->notes = json_object_get(notes, "neurons");
-        forecast_neurons(f);
+        status = forecast_neurons(f);
     }
-    forecast_columns(f);
+    if (status == STINT_OK) {
+        forecast_columns(f);
+        forecast_time(f);
+    }
     json_decref(notes);
     f->notes = f->linears = f->shares = NULL;
-    forecast_time(f);
-    return STINT_OK;
+    return status;
 }
 
 static stint_status check(const stint_model *model, const stint_session_options *o,
@@ -418,6 +436,7 @@ stint_status stint_session_plan(const stint_model *model, const stint_session_op
     ST_TRY(st_bounded_plan(model, &bound, &f.bounded));
     if (storage) memcpy(&f.storage, storage, st_min(storage->size, sizeof f.storage));
     f.npu_hot = o.npu_hot;
+    f.hot_only = o.npu_threads || o.cpu_threads;
     f.out.size = plan->size;
     stint_status status = forecast_all(&f);
     if (status == STINT_OK) memcpy(plan, &f.out, st_min(plan->size, sizeof f.out));

@@ -116,12 +116,9 @@ static stint_status name_neurons(const struct st_run *run, uint32_t layer, const
 }
 
 // What the host computes: the clusters from this one on.
-static stint_status run_host(const struct st_run *run, const float *x, size_t n_tokens,
-                             uint32_t first) {
+static stint_status run_host(const struct st_run *run, const float *scores, uint32_t first) {
     struct st_bounded *r = run->s->bounded;
     const struct st_clusters part = {first, r->neurons.plan.n_clusters};
-    const float *scores;
-    ST_TRY(name_neurons(run, run->layer, x, n_tokens, &scores));
     return st_neurons_run(&r->neurons, run->layer, part, scores, &r->block,
                           st_hybrid_pool(&r->hybrid, run->group->pool),
                           !(r->leave_out & STINT_LEAVE_PIPELINE));
@@ -131,9 +128,12 @@ stint_status st_bounded_block(const struct st_run *run, const float *x, size_t n
     struct st_neurons *n = &run->s->bounded->neurons;
     uint32_t device;
     n->possible += n->model->neurons.layout.n;
+    const float *scores = NULL;
     ST_TRY(st_hybrid_begin(run, x, n_tokens, &device));
-    stint_status status = run_host(run, x, n_tokens, device);
-    return st_hybrid_end(run, status, device);
+    stint_status status = name_neurons(run, run->layer, x, n_tokens, &scores);
+    if (status == STINT_OK) status = st_hybrid_go_on(run, scores, n_tokens, &device);
+    if (status == STINT_OK) status = run_host(run, scores, device);
+    return st_hybrid_end(run, status, scores, device);
 }
 
 // Tokens [first, first + n).
