@@ -161,6 +161,7 @@ SHAPES = {
     "gpt-oss-20b": lambda: gpt_oss(24, 2880, 64, 8, 64, 2880, 32, 4, 201088),
     # the matrices of sparse_model.py's shape of this name, dense, in 8 layers: 2.0 G parameters
     "turbosparse-7b-8": lambda: qwen2(8, 4096, 32, 8, 14336, 32000),
+    "turbosparse-7b-16": lambda: qwen2(16, 4096, 32, 8, 14336, 32000),
     # 12 of 48 layers: 8.1 G parameters
     "qwen3-30b-a3b-12": lambda: qwen3moe(12, 2048, 32, 4, 128, 768, 128, 8, 151936),
     "lfm2.5-1.2b": lambda: lfm2(16, 2048, 32, 8, 8192, 65536, (2, 5, 8, 10, 12, 14)),

@@ -109,6 +109,30 @@ static void a_device_leaves_out_what_is_not_named(void **state) {
     free(got);
 }
 
+static bool is_here(const char *name) {
+    for (size_t i = 0; st_devices[i]; i++)
+        if (strcmp(st_devices[i]->name, name) == 0) return st_devices[i]->present();
+    return false;
+}
+
+// A DSP under emulation.
+static void a_dsp_gives_the_same(void **state) {
+    (void)state;
+    static const float shares[] = {1.0f, 1.3f, 0.0f};
+    if (!is_here("hexagon")) skip();
+    float *wanted = malloc(ts_bounded_logits_bytes());
+    the_host_alone(wanted, 200 << 20);
+    for (size_t i = 0; i < 3; i++) {
+        stint_session *s =
+            open_with_share(ts_bounded.lazy, "hexagon", 200 << 20, 0, true, shares[i]);
+        ts_bounded_assert_same(s, wanted, "hexagon");
+        assert_true(s->bounded->hybrid.computed > 0 || shares[i] <= 0.0f);
+        assert_int_equal(s->npus.faults, 0);
+        stint_session_close(s);
+    }
+    free(wanted);
+}
+
 static void the_share_follows_the_speeds(void **state) {
     (void)state;
     const float all[] = {10, 10, 10, 10, 10, 10, 10, 10, 10, 10};
@@ -237,12 +261,13 @@ int main(void) {
         cmocka_unit_test(predictions_count_the_same),
         cmocka_unit_test(a_device_leaves_out_what_is_not_named),
         cmocka_unit_test(the_share_follows_the_speeds),
+        cmocka_unit_test(a_dsp_gives_the_same),
         cmocka_unit_test(a_measured_share_gives_the_same),
         cmocka_unit_test(little_memory_of_the_device_is_enough),
         cmocka_unit_test(damaged_clusters_are_found),
         cmocka_unit_test(a_failed_job_is_done_by_the_host),
     };
     // Every job is made to fail where there are few.
-    return ts_bounded_run(&variants[0], false, tests, 7) |
-           ts_bounded_run(&variants[1], false, tests, 8);
+    return ts_bounded_run(&variants[0], false, tests, 8) |
+           ts_bounded_run(&variants[1], false, tests, 9);
 }

@@ -180,6 +180,7 @@ const struct st_device_ops st_device_hexagon = {
     .what = "a Hexagon DSP with HVX, of a Snapdragon or emulated by qemu-hexagon",
     .row_scales = true,
     .norms = true,
+    .sums = true,
     .present = is_present,
     .open = open_device,
     .close = close_device,
