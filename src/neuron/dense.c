@@ -113,10 +113,12 @@ static void shape(struct packing *p) {
     d->up.weight = (struct st_int8_weight){.n_in = p->ffn->up.weight.n_in,
                                            .n_panels = (uint32_t)(rows / ST_INT8_PANEL),
                                            .bias = p->ffn->up.weight.bias,
+                                           .fleeting = true,
                                            .input_scale = p->ffn->up.weight.input_scale};
     d->down = p->ffn->down;
     d->down.epilogue = ST_EPILOGUE_SUMS;
     d->down.weight = (struct st_int8_weight){.n_in = d->n,
+                                             .fleeting = true,
                                              .n_panels = p->ffn->down.weight.n_panels,
                                              .factor = p->ffn->down.weight.factor,
                                              .input_scale = p->ffn->down.weight.input_scale};

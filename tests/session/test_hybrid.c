@@ -115,18 +115,20 @@ static bool is_here(const char *name) {
     return false;
 }
 
-// A DSP under emulation.
-static void a_dsp_gives_the_same(void **state) {
+// A DSP under emulation, and what OpenCL finds.
+static void dsp_and_gpu_give_the_same(void **state) {
     (void)state;
+    static const char *const devices[] = {"hexagon", "opencl"};
     static const float shares[] = {1.0f, 1.3f, 0.0f};
-    if (!is_here("hexagon")) skip();
     float *wanted = malloc(ts_bounded_logits_bytes());
     the_host_alone(wanted, 200 << 20);
-    for (size_t i = 0; i < 3; i++) {
-        stint_session *s =
-            open_with_share(ts_bounded.lazy, "hexagon", 200 << 20, 0, true, shares[i]);
-        ts_bounded_assert_same(s, wanted, "hexagon");
-        assert_true(s->bounded->hybrid.computed > 0 || shares[i] <= 0.0f);
+    for (size_t i = 0; i < 6; i++) {
+        const char *device = devices[i / 3];
+        float share = shares[i % 3];
+        if (!is_here(device)) continue;
+        stint_session *s = open_with_share(ts_bounded.lazy, device, 200 << 20, 0, true, share);
+        ts_bounded_assert_same(s, wanted, device);
+        assert_true(s->bounded->hybrid.computed > 0 || share <= 0.0f);
         assert_int_equal(s->npus.faults, 0);
         stint_session_close(s);
     }
@@ -261,7 +263,7 @@ int main(void) {
         cmocka_unit_test(predictions_count_the_same),
         cmocka_unit_test(a_device_leaves_out_what_is_not_named),
         cmocka_unit_test(the_share_follows_the_speeds),
-        cmocka_unit_test(a_dsp_gives_the_same),
+        cmocka_unit_test(dsp_and_gpu_give_the_same),
         cmocka_unit_test(a_measured_share_gives_the_same),
         cmocka_unit_test(little_memory_of_the_device_is_enough),
         cmocka_unit_test(damaged_clusters_are_found),

@@ -17,6 +17,7 @@ const struct st_device_ops st_device_opencl = {
     .name = "opencl",
     .what = "OpenCL, which this build of stint is without",
     .row_scales = true,
+    .sums = true,
     .present = is_present,
     .open = open_device,
 };

@@ -48,7 +48,7 @@ struct ocl_quantize {
 // The values of a linear are [packed_rows] factors, then as many biases where has_bias.
 struct ocl_linear {
     struct ocl_quantized x;
-    struct ocl_rows out[OCL_PARTS]; // floats
+    struct ocl_rows out[OCL_PARTS]; // floats; with `sums` int32, in two terms two rows of each
     ocl_u32 n_parts, rows[OCL_PARTS];
     ocl_u32 n_rows, packed_rows;
     ocl_u32 row_scales, has_bias;
@@ -61,7 +61,7 @@ struct ocl_linear {
     ocl_u64 add_row;
     struct ocl_outliers outliers;
     float next_scale;
-    ocl_u32 unused;
+    ocl_u32 sums; // of the last linear
 };
 
 // A stored linear and its inputs, one behind the other from x on.

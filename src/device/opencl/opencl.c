@@ -81,6 +81,7 @@ const struct st_device_ops st_device_opencl = {
     .name = "opencl",
     .what = "a GPU, or another processor, through OpenCL",
     .row_scales = true,
+    .sums = true,
     .present = st_opencl_present,
     .open = open_device,
     .close = close_device,

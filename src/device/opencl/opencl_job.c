@@ -134,6 +134,7 @@ static struct ocl_linear linear_of(const struct opencl_ticket *t, uint32_t i) {
         .n_parts = op->n_parts,
         .n_rows = (ocl_u32)a->n_rows,
         .packed_rows = (ocl_u32)st_linear_op_rows(op),
+        .sums = op->epilogue == ST_EPILOGUE_SUMS,
         .row_scales = st_int8_row_scales(&op->weight),
         .has_bias = g->weights[i]->has_bias};
     for (uint32_t p = 0; p < op->n_parts; p++) {

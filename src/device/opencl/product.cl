@@ -45,14 +45,21 @@ INLINE void multiply(const struct ocl_linear *a, global const char *x, global co
         for (uint i = 0; i < TOKENS; i++) sums[i] = add_dot4(sums[i], weights[0], rows[i][k]);
 }
 
+// The same in both terms; of one term, rest is 0.
+INLINE void multiply_terms(const struct ocl_linear *a, global const char *x, global const char *w,
+                           uint row, uint token, int *sums, int *rest) {
+    x += a->x.rows.offset;
+    multiply(a, x, w, row, token, sums);
+    if (a->x.two_term) multiply(a, x + a->x.rest, w, row, token, rest);
+}
+
 // y[i]: the floats of a packed row.
 INLINE void product_of(const struct ocl_linear *a, global const char *x, global const char *w,
                        global const float *values, uint row, uint token, float *y) {
     int sums[TOKENS], rest[TOKENS] = {0};
     float bias = a->has_bias ? values[a->packed_rows + row] : 0.0f;
+    multiply_terms(a, x, w, row, token, sums, rest);
     x += a->x.rows.offset;
-    multiply(a, x, w, row, token, sums);
-    if (a->x.two_term) multiply(a, x + a->x.rest, w, row, token, rest);
     for (uint i = 0; i < TOKENS; i++) {
         uint t = min(token + i, a->n_rows - 1);
         float factor = values[row];
@@ -61,6 +68,18 @@ INLINE void product_of(const struct ocl_linear *a, global const char *x, global 
         long both = (long)ST_TERM_STEPS * sums[i] + rest[i];
         y[i] = a->x.two_term ? joined((float)both, factor, bias) : (float)sums[i] * factor;
         if (a->has_bias && !a->x.two_term) y[i] += bias;
+    }
+}
+
+// The exact sums of a packed row as they are: of a token's terms one behind the other.
+INLINE void put_sums(const struct ocl_linear *a, global const char *x, global const char *w,
+                     uint row, uint token, global char *out, ulong out_row) {
+    int sums[TOKENS], rest[TOKENS] = {0};
+    uint terms = a->x.two_term ? 2 : 1;
+    multiply_terms(a, x, w, row, token, sums, rest);
+    for (uint i = 0; i < TOKENS && token + i < a->n_rows; i++) {
+        *(global int *)(out + (token + i) * terms * out_row) = sums[i];
+        if (terms == 2) *(global int *)(out + ((token + i) * terms + 1) * out_row) = rest[i];
     }
 }
 
@@ -76,8 +95,12 @@ linear_float(const struct ocl_linear a, global const char *x, global const char 
         start = next;
     }
     if (row - start >= a.rows[part]) return;
-    product_of(&a, x, w, values, row, token, y);
     global char *out = (part == 0 ? out0 : part == 1 ? out1 : out2) + a.out[part].offset;
+    if (a.sums) {
+        put_sums(&a, x, w, row, token, out + (row - start) * 4ul, a.out[part].row);
+        return;
+    }
+    product_of(&a, x, w, values, row, token, y);
     for (uint i = 0; i < TOKENS && token + i < a.n_rows; i++)
         *(global float *)(out + (token + i) * a.out[part].row + (row - start) * 4ul) = y[i];
 }
