@@ -27,12 +27,18 @@ import stint  # noqa: E402 (after the path is set)
 SHARES = {"CPU": -1.0, "device": 2.0, "hybrid": 0.0}
 
 
-def steps(session, ids):
-    """Tokens a second, one by one."""
+def steps(session, ids, answers):
+    """Tokens a second, one by one; or of so many answers that are a batch."""
+    session.truncate(0)
+    session.eval(ids[:1])
     begun = time.perf_counter()
-    for token in ids:
+    if answers > 1:
+        session.answers(answers, ids[1:2], max_tokens=len(ids), ignore_eos=True,
+                        sampling=stint.Sampling(temperature=1.0, seed=ids[0]))
+        return answers * len(ids) / (time.perf_counter() - begun)
+    for token in ids[1:]:
         session.eval([token])
-    return len(ids) / (time.perf_counter() - begun)
+    return (len(ids) - 1) / (time.perf_counter() - begun)
 
 
 def main():
@@ -45,21 +51,23 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--tokens", type=int, default=16, help="of a turn")
-    parser.add_argument("--warm", type=int, default=32, help="before the first one")
+    parser.add_argument("--warm", type=int, default=96, help="before the first one")
+    parser.add_argument("--answers", type=int, default=1, help="at a time")
     options = parser.parse_args()
     drawn = random.Random(1)
     with stint.Model.open(options.model, tokenizer=False, lazy=True) as model:
-        vocab, context = model.describe().vocab, options.warm + options.rounds * options.tokens + 8
+        vocab, context = model.describe().vocab, max(options.warm, options.tokens) + 8
         sessions = {name: model.session(context=context, memory=options.memory << 20, chunk=32,
                                         threads=options.threads, device=options.device,
-                                        schedule=options.schedule, npu_hot=share)
+                                        schedule=options.schedule, npu_hot=share,
+                                        sequences=options.answers)
                     for name, share in SHARES.items()}
         rates = {name: [] for name in sessions}
         for number in range(options.rounds + 1):
             n = options.tokens if number else options.warm
             ids = [drawn.randrange(vocab) for _ in range(n)]
             for name, session in sessions.items():
-                rates[name].append(steps(session, ids))
+                rates[name].append(steps(session, ids, options.answers))
         memories = {name: session.memory() for name, session in sessions.items()}
         for session in sessions.values():
             session.close()

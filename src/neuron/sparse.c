@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "neuron/sparse.h"
 
+#include "kernels/prefetch.h"
+
 #include <string.h>
 
 enum { CLUSTER = 16 }; // neurons of an item
@@ -129,11 +131,13 @@ static void add_group(const struct cluster *c, const size_t *which, size_t n, si
 static void multiply(struct cluster *c) {
     const struct st_sparse *s = c->s;
     size_t k = s->layout.k, n_rows = ST_TWO_TERMS * s->n_tokens;
-    for (size_t i = 0; i < c->n; i++)
+    for (size_t i = 0; i < c->n; i++) {
+        if (i + 1 < c->n) st_prefetch_soon(c->refs[i + 1].bundle, c->n_rows * s->layout.row_bytes);
         for (size_t row = 0; row < n_rows; row += ST_NEURON_TOKENS)
             s->kernel->dot[s->layout.code](c->refs[i].bundle, c->n_rows, k, s->x + row * k, k,
                                            st_min(ST_NEURON_TOKENS, n_rows - row),
                                            c->sums[i] + row * c->n_rows);
+    }
 }
 
 static void run_cluster(void *context, size_t item, size_t worker) {
@@ -147,6 +151,7 @@ static void run_cluster(void *context, size_t item, size_t worker) {
     for (size_t t = 0; t < s->n_tokens; t++) activate(&c, t);
     for (size_t i = 0; i < c.n; i++) {
         if (!is_active(&c, i)) continue;
+        st_prefetch_soon(c.refs[i].bundle + c.n_rows * s->layout.row_bytes, s->layout.row_bytes);
         which[n++] = i;
         if (n < ST_NEURON_GROUP) continue;
         add_group(&c, which, n, worker);

@@ -92,7 +92,7 @@ static stint_status open_segments(struct st_bounded *r, struct st_hybrid *h) {
 static stint_status open_threads(struct st_bounded *r, const struct st_hybrid_options *o) {
     ST_TRY(st_hybrid_open_threads(r, o));
     if (!(o->share > 0.0f)) ST_TRY(st_hybrid_measure(r, r->hybrid.threads.cpu));
-    return st_hybrid_assign(&r->neurons, &r->hybrid.rates, o->share, true);
+    return st_hybrid_assign(&r->neurons, r->hybrid.rates, o->share, true);
 }
 
 static stint_status measure(struct st_bounded *r, const struct st_hybrid_options *o) {
@@ -106,7 +106,7 @@ static stint_status measure(struct st_bounded *r, const struct st_hybrid_options
 
 static stint_status open_device(struct st_bounded *r, const struct st_hybrid_options *o) {
     if (!(o->share > 0.0f)) ST_TRY(measure(r, o));
-    ST_TRY(st_hybrid_assign(&r->neurons, &r->hybrid.rates, o->share, false));
+    ST_TRY(st_hybrid_assign(&r->neurons, r->hybrid.rates, o->share, false));
     return open_segments(r, &r->hybrid);
 }
 

@@ -36,8 +36,7 @@ struct st_hybrid_segment {
     struct st_graph *graph;
 };
 
-// Seconds of a block of one row: on the device for itself, and for each neuron; on the host for
-// each neuron.
+// Seconds of a block: on the device for itself, and for each neuron; on the host for each neuron.
 struct st_hybrid_rates {
     double device_block, device_neuron, host_neuron;
 };
@@ -67,7 +66,7 @@ struct st_hybrid {
     struct st_device *device; // NULL: there is no second processor, or it is threads
     struct st_hybrid_threads threads;
     float share;
-    struct st_hybrid_rates rates;
+    struct st_hybrid_rates rates[ST_HYBRID_BATCHES];
     size_t most;                                              // neurons of a segment
     struct st_mirror mirror;                                  // of the arena
     struct st_arena arena;                                    // what follows
@@ -100,7 +99,8 @@ uint32_t st_hybrid_clusters(const struct st_hybrid_rates *rates, const float *na
 // in struct st_hybrid_options. named: room for all clusters of a layer.
 uint32_t st_hybrid_share(const struct st_neurons *neurons, const struct st_hybrid_rates *rates,
                          float share, bool hot_only, uint32_t layer, size_t b, float *named);
-// That of all layers and batches, into neurons->elsewhere. STINT_E_NOMEM.
+// That of all layers and batches, into neurons->elsewhere. rates: [ST_HYBRID_BATCHES].
+// STINT_E_NOMEM.
 stint_status st_hybrid_assign(struct st_neurons *neurons, const struct st_hybrid_rates *rates,
                               float share, bool hot_only);
 
@@ -109,7 +109,7 @@ stint_status st_hybrid_assign(struct st_neurons *neurons, const struct st_hybrid
 stint_status st_hybrid_open_segment(struct st_bounded *bounded, uint32_t layer,
                                     struct st_hybrid_segment *segment);
 void st_hybrid_drop(struct st_hybrid_segment *segment);
-// Runs a segment alone, of the block that has been set up, with the input x [1, hidden].
+// Runs a segment alone, of the block that has been set up, with the input x [its tokens, hidden].
 stint_status st_hybrid_try(struct st_bounded *bounded, const float *x,
                            const struct st_hybrid_segment *segment);
 

@@ -253,8 +253,9 @@ stint_status st_hybrid_end(const struct st_run *run, stint_status host, const fl
 stint_status st_hybrid_try(struct st_bounded *r, const float *x,
                            const struct st_hybrid_segment *s) {
     struct st_hybrid *h = &r->hybrid;
-    size_t clipped, bytes = ST_TWO_TERMS * (size_t)r->block.down->rows[0] * sizeof *h->sums[0];
-    stint_status status = submit_input(r, h, x, 1);
+    size_t clipped, n_tokens = r->block.n_tokens;
+    size_t bytes = ST_TWO_TERMS * n_tokens * r->block.down->rows[0] * sizeof *h->sums[0];
+    stint_status status = submit_input(r, h, x, n_tokens);
     if (status == STINT_OK) status = submit_segment(r, h, s, NULL, 0);
     struct st_error error = {0};
     if (status != STINT_OK) st_error_save(&error);

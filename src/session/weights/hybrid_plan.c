@@ -13,8 +13,8 @@
 #include <string.h>
 
 enum {
-    ROUNDS = 5,       // of which the median counts
-    ZERO = 128,       // the byte that stands for 0
+    ROUNDS = 5,        // of which the median counts
+    ZERO = 128,        // the byte that stands for 0
     FEW_CLUSTERS = 32, // at least so many are timed
 };
 
@@ -30,17 +30,15 @@ static stint_status run_device(struct st_bounded *r, struct st_pool *pool, uint3
 
 static stint_status run_host(struct st_bounded *r, struct st_pool *pool, uint32_t layer,
                              const struct st_hybrid_segment *s) {
-    size_t row = st_int8_padded_k(r->neurons.model->config.hidden) + ST_DEVICE_PAD;
-    st_sparse_begin(&r->block, r->prediction.quantized, row, ZERO, 1);
+    st_sparse_begin(&r->block, r->prediction.quantized, 0, ZERO, r->block.n_tokens);
     return st_neurons_run(&r->neurons, layer, s->clusters, NULL, &r->block, pool, true);
 }
 
 static stint_status run_threads(struct st_bounded *r, struct st_pool *pool, uint32_t layer,
                                 const struct st_hybrid_segment *s) {
-    size_t row = st_int8_padded_k(r->neurons.model->config.hidden) + ST_DEVICE_PAD;
     uint32_t n;
     (void)pool;
-    st_sparse_begin(&r->block, r->prediction.quantized, row, ZERO, 1);
+    st_sparse_begin(&r->block, r->prediction.quantized, 0, ZERO, r->block.n_tokens);
     ST_TRY(st_hybrid_begin_threads(r, layer, s->clusters.end, &n));
     if (n) st_hybrid_end_threads(r);
     return STINT_OK;
@@ -70,7 +68,7 @@ static stint_status time_run(struct st_bounded *r, struct st_pool *pool, uint32_
     return STINT_OK;
 }
 
-// A block of one row in which nothing is clipped.
+// A block in which nothing is clipped. All of its rows are the same.
 static void set_up(struct st_bounded *r, uint32_t layer, atomic_size_t *clipped) {
     const struct st_ffn_int8 *ffn = r->neurons.model->int8.layers[layer].ffn;
     size_t n = r->neurons.model->config.hidden;
@@ -79,13 +77,13 @@ static void set_up(struct st_bounded *r, uint32_t layer, atomic_size_t *clipped)
     r->block.add = NULL;
     r->block.outliers = NULL;
     r->block.clipped = clipped;
-    r->block.n_tokens = 1;
     r->block.first_token = 0;
-    memset(r->prediction.quantized, ZERO, ST_TWO_TERMS * (st_int8_padded_k(n) + ST_DEVICE_PAD));
+    memset(r->prediction.quantized, ZERO, st_int8_padded_k(n));
     for (size_t i = 0; i < n; i++) {
         int q = (int)(i * 37 % 65) - 32;
         r->prediction.quantized[i] = (uint8_t)(ZERO + q);
-        r->prediction.guess[i] = (float)q * ffn->up.weight.input_scale;
+        for (size_t t = 0; t < ST_NEURON_TOKENS; t++)
+            r->prediction.guess[t * n + i] = (float)q * ffn->up.weight.input_scale;
     }
 }
 
@@ -103,9 +101,8 @@ static stint_status time_device(struct st_bounded *r, uint32_t layer, uint32_t n
     return status;
 }
 
-static stint_status time_all(struct st_bounded *r, struct st_pool *pool, uint32_t layer,
-                             uint32_t n) {
-    struct st_hybrid_rates *rates = &r->hybrid.rates;
+static stint_status time_all(struct st_bounded *r, struct st_pool *pool, uint32_t layer, uint32_t n,
+                             struct st_hybrid_rates *rates) {
     struct st_hybrid_segment one, all;
     double few = 0.0, many, host;
     size_t first, one_neurons = st_dense_neurons(&r->neurons, (struct st_clusters){0, 1}, &first);
@@ -140,19 +137,23 @@ stint_status st_hybrid_measure(struct st_bounded *r, struct st_pool *pool) {
     uint64_t computed = n->computed, hits = n->hot.hits, misses = n->hot.misses;
     uint64_t on_npu = r->hybrid.computed;
     set_up(r, layer, &clipped);
-    stint_status status = time_all(r, pool, layer, dense);
+    stint_status status = STINT_OK;
+    for (size_t b = 0; b < ST_HYBRID_BATCHES && status == STINT_OK; b++) {
+        r->block.n_tokens = (size_t)1 << b;
+        status = time_all(r, pool, layer, dense, &r->hybrid.rates[b]);
+    }
     n->computed = computed;
     r->hybrid.computed = on_npu;
     n->hot.hits = hits;
     n->hot.misses = misses;
     r->block.up = r->block.down = NULL;
     r->block.clipped = NULL;
-    if (status == STINT_OK)
+    for (size_t b = 0; b < ST_HYBRID_BATCHES && status == STINT_OK; b++)
         st_log(STINT_LOG_DEBUG,
-               "%s: a block takes %.1f us and %.3f us for each neuron; on the host a neuron takes "
-               "%.3f us",
+               "%s: a block of %zu rows takes %.1f us and %.3f us for each neuron; on the host a "
+               "neuron takes %.3f us",
                r->hybrid.device ? st_device_caps(r->hybrid.device)->name : "threads of the NPU",
-               r->hybrid.rates.device_block * 1e6, r->hybrid.rates.device_neuron * 1e6,
-               r->hybrid.rates.host_neuron * 1e6);
+               (size_t)1 << b, r->hybrid.rates[b].device_block * 1e6,
+               r->hybrid.rates[b].device_neuron * 1e6, r->hybrid.rates[b].host_neuron * 1e6);
     return status;
 }

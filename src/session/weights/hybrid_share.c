@@ -49,10 +49,12 @@ stint_status st_hybrid_assign(struct st_neurons *n, const struct st_hybrid_rates
     uint32_t layers = n->model->config.n_layers;
     float *named = malloc(n->plan.n_clusters * sizeof *named);
     if (!named) return st_fail(STINT_E_NOMEM, "no memory to plan hybrid steps");
-    for (size_t b = 0; b < ST_NEURON_RATES; b++)
+    for (size_t at = 0; at < ST_NEURON_RATES; at++) {
+        size_t b = st_min(at, ST_HYBRID_BATCHES - 1);
         for (uint32_t i = 0; i < layers; i++)
-            n->elsewhere[b * layers + i] = st_hybrid_share(n, rates, share, hot_only, i,
-                                                           st_min(b, ST_HYBRID_BATCHES - 1), named);
+            n->elsewhere[at * layers + i] =
+                st_hybrid_share(n, &rates[b], share, hot_only, i, b, named);
+    }
     free(named);
     return STINT_OK;
 }

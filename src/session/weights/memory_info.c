@@ -44,9 +44,9 @@ static void describe(const struct st_bounded *r, stint_memory_info *out) {
     out->hit_rate = r->sparse ? neurons_hit_rate(&r->neurons) : slices_hit_rate(&r->slices);
     if (r->sparse) out->computed = share(r->neurons.computed, r->neurons.possible);
     if (r->sparse) out->on_npu = share(r->hybrid.computed, r->neurons.computed);
-    out->npu_block_seconds = r->hybrid.rates.device_block;
-    out->npu_neuron_seconds = r->hybrid.rates.device_neuron;
-    out->cpu_neuron_seconds = r->hybrid.rates.host_neuron;
+    out->npu_block_seconds = r->hybrid.rates[0].device_block;
+    out->npu_neuron_seconds = r->hybrid.rates[0].device_neuron;
+    out->cpu_neuron_seconds = r->hybrid.rates[0].host_neuron;
     out->hidden_fraction = 1.0;
     if (counts.busy_ns)
         out->hidden_fraction = 1.0 - fmin(1.0, (double)counts.waited_ns / (double)counts.busy_ns);

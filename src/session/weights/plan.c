@@ -148,10 +148,12 @@ static void forecast_layer(struct forecast *f, uint32_t layer, const struct st_c
 // The clusters that a session would give to a second processor with the same measured times.
 static stint_status assign(struct forecast *f) {
     const stint_storage *s = &f->storage;
-    const struct st_hybrid_rates rates = {s->npu_block_seconds, s->npu_neuron_seconds,
-                                          s->cpu_neuron_seconds};
-    if (!(rates.host_neuron > 0.0) || f->npu_hot < 0.0f) return STINT_OK;
-    ST_TRY(st_hybrid_assign(&f->neurons, &rates, f->npu_hot, f->hot_only));
+    struct st_hybrid_rates rates[ST_HYBRID_BATCHES]; // a step of one row is what counts here
+    for (int b = 0; b < ST_HYBRID_BATCHES; b++)
+        rates[b] = (struct st_hybrid_rates){s->npu_block_seconds, s->npu_neuron_seconds,
+                                            s->cpu_neuron_seconds};
+    if (!(rates[0].host_neuron > 0.0) || f->npu_hot < 0.0f) return STINT_OK;
+    ST_TRY(st_hybrid_assign(&f->neurons, rates, f->npu_hot, f->hot_only));
     st_neurons_keep(&f->neurons);
     for (uint32_t i = 0; i < f->model->config.n_layers; i++) {
         size_t first;
