@@ -159,7 +159,7 @@ def gemma4(layers, hidden, heads, kv_heads, ffn, vocab, every, n_shared):
 SHAPES = {
     "qwen1.5-1.8b": lambda: qwen2(24, 2048, 16, 16, 5504, 151936),
     "gpt-oss-20b": lambda: gpt_oss(24, 2880, 64, 8, 64, 2880, 32, 4, 201088),
-    # the matrices of sparse_model.py's shape of this name, dense, in 8 layers: 2.0 G parameters
+    # the matrices of sparse_model.py's shape of this name, dense: 2.0 and 3.75 G parameters
     "turbosparse-7b-8": lambda: qwen2(8, 4096, 32, 8, 14336, 32000),
     "turbosparse-7b-16": lambda: qwen2(16, 4096, 32, 8, 14336, 32000),
     # 12 of 48 layers: 8.1 G parameters
