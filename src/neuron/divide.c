@@ -69,6 +69,10 @@ uint32_t st_neurons_dense(const struct st_neurons *n, uint32_t layer, size_t n_t
     return n->hot_clusters[st_neurons_batch(n_tokens) * n->model->config.n_layers + layer];
 }
 
+uint32_t st_neurons_elsewhere(const struct st_neurons *n, uint32_t layer, size_t n_tokens) {
+    return n->elsewhere[st_neurons_batch(n_tokens) * n->model->config.n_layers + layer];
+}
+
 uint32_t st_neurons_resident_clusters(const struct st_neurons *n, uint32_t layer) {
     return st_neurons_dense(n, layer, ST_NEURON_TOKENS);
 }

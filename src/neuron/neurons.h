@@ -77,6 +77,9 @@ uint32_t st_neurons_resident_clusters(const struct st_neurons *neurons, uint32_t
 // clusters, or another processor has them.
 uint32_t st_neurons_first_cold(const struct st_neurons *neurons, uint32_t layer);
 
+// Clusters of a layer, from the first on, that another processor computes in a batch of n_tokens.
+uint32_t st_neurons_elsewhere(const struct st_neurons *neurons, uint32_t layer, size_t n_tokens);
+
 // Clusters of a layer that run dense in a batch of n_tokens, from the first on.
 uint32_t st_neurons_dense(const struct st_neurons *neurons, uint32_t layer, size_t n_tokens);
 

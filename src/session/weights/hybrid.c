@@ -56,14 +56,10 @@ static stint_status open_memory(struct st_bounded *r, struct st_hybrid *h, size_
 
 // ---- Graphs
 
-static uint32_t given(const struct st_neurons *n, uint32_t layer, size_t b) {
-    return n->elsewhere[b * n->model->config.n_layers + layer];
-}
-
 // Where a layer's segments end, in order: each batch ends with one, and so do its hot clusters.
 static void cut(const struct st_neurons *n, uint32_t layer, uint32_t ends[ST_HYBRID_SEGMENTS]) {
     for (size_t b = 0; b < ST_HYBRID_BATCHES; b++) {
-        ends[2 * b] = given(n, layer, b);
+        ends[2 * b] = st_neurons_elsewhere(n, layer, (size_t)1 << b);
         ends[2 * b + 1] = (uint32_t)st_min(ends[2 * b], st_neurons_dense(n, layer, (size_t)1 << b));
     }
     for (size_t i = 1; i < ST_HYBRID_SEGMENTS; i++)

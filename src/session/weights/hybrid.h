@@ -95,12 +95,8 @@ stint_status st_hybrid_measure(struct st_bounded *bounded, struct st_pool *pool)
 // computes the others. named [n]: the neurons of each that the host would compute.
 uint32_t st_hybrid_clusters(const struct st_hybrid_rates *rates, const float *named, uint32_t n,
                             uint32_t cluster_neurons);
-// The same for batches of 1 << b rows of a layer; hot_only: of those that are hot then. `share`: as
-// in struct st_hybrid_options. named: room for all clusters of a layer.
-uint32_t st_hybrid_share(const struct st_neurons *neurons, const struct st_hybrid_rates *rates,
-                         float share, bool hot_only, uint32_t layer, size_t b, float *named);
-// That of all layers and batches, into neurons->elsewhere. rates: [ST_HYBRID_BATCHES].
-// STINT_E_NOMEM.
+// That of all layers and batches, into neurons->elsewhere; hot_only: of the hot clusters. share: as
+// in struct st_hybrid_options. rates: [ST_HYBRID_BATCHES]. STINT_E_NOMEM.
 stint_status st_hybrid_assign(struct st_neurons *neurons, const struct st_hybrid_rates *rates,
                               float share, bool hot_only);
 

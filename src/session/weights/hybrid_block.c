@@ -98,12 +98,6 @@ static stint_status submit_segment(const struct st_bounded *r, struct st_hybrid 
     return STINT_OK;
 }
 
-// The clusters of a layer that the second processor computes in such a batch.
-static uint32_t given(const struct st_bounded *r, uint32_t layer, size_t n_tokens) {
-    const struct st_neurons *n = &r->neurons;
-    return n->elsewhere[st_neurons_batch(n_tokens) * n->model->config.n_layers + layer];
-}
-
 // Segments of a layer, from the first on, that end there, and that the device has if there is
 // anything in them.
 static size_t n_segments(const struct st_bounded *r, uint32_t layer, uint32_t end) {
@@ -153,9 +147,11 @@ stint_status st_hybrid_begin(const struct st_run *run, const float *x, size_t n_
     struct st_hybrid *h = &r->hybrid;
     *n = 0;
     if (h->threads.worker)
-        return st_hybrid_begin_threads(r, run->layer, given(r, run->layer, n_tokens), n);
+        return st_hybrid_begin_threads(r, run->layer,
+                                       st_neurons_elsewhere(&r->neurons, run->layer, n_tokens), n);
     if (!h->device || st_device_is_lost(h->device)) return STINT_OK;
-    size_t segments = n_segments(r, run->layer, given(r, run->layer, n_tokens));
+    size_t segments =
+        n_segments(r, run->layer, st_neurons_elsewhere(&r->neurons, run->layer, n_tokens));
     const struct st_hybrid_segment *s = h->segments[run->layer];
     if (segments == 0 || s[segments - 1].clusters.end == 0) return STINT_OK;
     uint32_t hot = st_neurons_dense(&r->neurons, run->layer, n_tokens);
@@ -174,7 +170,8 @@ stint_status st_hybrid_go_on(const struct st_run *run, const float *scores, size
     struct st_bounded *r = run->s->bounded;
     struct st_hybrid *h = &r->hybrid;
     if (*n == 0 || h->threads.worker) return STINT_OK;
-    size_t segments = n_segments(r, run->layer, given(r, run->layer, n_tokens));
+    size_t segments =
+        n_segments(r, run->layer, st_neurons_elsewhere(&r->neurons, run->layer, n_tokens));
     stint_status status = submit_segments(r, h, run->layer, scores, segments);
     if (status == STINT_OK) return STINT_OK;
     *n = 0;

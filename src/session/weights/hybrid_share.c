@@ -31,7 +31,8 @@ static uint32_t given_share(float share, uint32_t hot, uint32_t all) {
            (uint32_t)(fminf(others, 1.0f) * (float)(all - hot) + 0.5f);
 }
 
-uint32_t st_hybrid_share(const struct st_neurons *n, const struct st_hybrid_rates *rates,
+// Of a layer, for batches of 1 << b rows. named: room for all of its clusters.
+static uint32_t share_of(const struct st_neurons *n, const struct st_hybrid_rates *rates,
                          float share, bool hot_only, uint32_t layer, size_t b, float *named) {
     size_t tokens = (size_t)1 << b;
     uint32_t hot = st_neurons_dense(n, layer, tokens);
@@ -52,8 +53,7 @@ stint_status st_hybrid_assign(struct st_neurons *n, const struct st_hybrid_rates
     for (size_t at = 0; at < ST_NEURON_RATES; at++) {
         size_t b = st_min(at, ST_HYBRID_BATCHES - 1);
         for (uint32_t i = 0; i < layers; i++)
-            n->elsewhere[at * layers + i] =
-                st_hybrid_share(n, &rates[b], share, hot_only, i, b, named);
+            n->elsewhere[at * layers + i] = share_of(n, &rates[b], share, hot_only, i, b, named);
     }
     free(named);
     return STINT_OK;
