@@ -14,7 +14,7 @@ set(hexagon_flags --target=hexagon-unknown-linux-musl -mcpu=hexagonv67 -mhvx -mh
 # For tests/hexagon/test_product.py.
 file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/hexagon_flags.txt CONTENT "$<JOIN:${hexagon_flags},\n>\n")
 file(GLOB hexagon_headers CONFIGURE_DEPENDS hexagon/*.h hexagon/*/*.h src/base/size.h
-  src/kernels/elementwise*.h src/kernels/vec*.h src/kernels/int8.h src/device/*.h
+  src/base/half.h src/kernels/elementwise*.h src/kernels/vec*.h src/kernels/int8.h src/device/*.h
   src/device/hexagon/*.h)
 set(HEXAGON_KERNELS hexagon/runtime.c hexagon/divide.c hexagon/norm.c hexagon/elementwise.c
   hexagon/product_hvx.c)

@@ -137,8 +137,9 @@ static void devices_have_the_hosts_bits_or_refuse(void **state) {
 static void who_adds_in_the_hosts_order_says_so(void **state) {
     (void)state;
     bool lanes = st_elementwise_select(st_cpu_flags())->sum_lanes > 0;
-    const char *const names[] = {"sim", "hexagon", "hexagon:host_norms=1"};
-    const bool has[] = {true, lanes, false};
+    const char *const names[] = {"sim", "hexagon", "hexagon:host_norms=1", "opencl",
+                                 "opencl:host_norms=1"};
+    const bool has[] = {true, lanes, false, lanes, false};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct st_device_options options = {.name = names[i]};
         struct st_device *device;

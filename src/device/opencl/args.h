@@ -45,6 +45,15 @@ struct ocl_quantize {
     ocl_u32 unused;
 };
 
+// Rows of n floats and the weights of their norm.
+struct ocl_norm {
+    struct ocl_rows x, y;
+    ocl_u64 weight;
+    ocl_u32 n, lanes; // of the host's vectors
+    float epsilon;
+    ocl_u32 unused;
+};
+
 // The values of a linear are [packed_rows] factors, then as many biases where has_bias.
 struct ocl_linear {
     struct ocl_quantized x;

@@ -15,14 +15,16 @@ static stint_status no_memory(void) {
 
 static stint_status read_settings(const char *text, struct opencl_settings *s) {
     const struct st_device_setting rows[] = {
-        {"device", &s->device}, {"items", &s->items}, {"tokens", &s->tokens},
-        {"copy", &s->copy},     {"steps", &s->steps}, {"timeout", &s->timeout},
-        {"error", &s->error},   {"lose", &s->lose},   {"hang", &s->hang}};
+        {"device", &s->device},   {"items", &s->items}, {"tokens", &s->tokens},
+        {"copy", &s->copy},       {"steps", &s->steps}, {"host_norms", &s->host_norms},
+        {"timeout", &s->timeout}, {"error", &s->error}, {"lose", &s->lose},
+        {"hang", &s->hang}};
     *s = (struct opencl_settings){0};
     ST_TRY(st_device_read_settings(
         "opencl", text, rows, sizeof rows / sizeof *rows,
         "device (the N-th of all, from 1), items, tokens (of a work group, of an item), copy, "
-        "steps (1: weights are copied, division is in software), timeout (milliseconds), error, "
+        "steps (1: weights are copied, division is in software), host_norms (1: norms "
+        "stay on the CPU), timeout (milliseconds), error, "
         "lose (the N-th call fails) or hang (the N-th job)"));
     if (s->items <= ST_OPENCL_MAX_ITEMS && s->tokens <= ST_OPENCL_MAX_TOKENS) return STINT_OK;
     return st_fail(STINT_E_ARG, "device 'opencl': items is at most %d, tokens %d",
@@ -82,6 +84,7 @@ const struct st_device_ops st_device_opencl = {
     .what = "a GPU, or another processor, through OpenCL",
     .row_scales = true,
     .sums = true,
+    .norms = true,
     .present = st_opencl_present,
     .open = open_device,
     .close = close_device,

@@ -5,9 +5,9 @@
 //
 // Settings, separated by commas. device=N: the N-th of all OpenCL devices, GPUs first; items=N,
 // tokens=N: in place of the device file's (share/opencl); copy=1: weights are copied even where the
-// device reads the host's memory; steps=1: division in software; timeout=MS: how long a waiter
-// waits. For tests: error=N, lose=N: the N-th call of OpenCL fails, or finds no device any more;
-// hang=N: the N-th job never ends.
+// device reads the host's memory; steps=1: division in software; host_norms=1: the CPU normalises
+// inputs; timeout=MS: how long a waiter waits. For tests: error=N, lose=N: the N-th call of OpenCL
+// fails, or finds no device any more; hang=N: the N-th job never ends.
 #ifndef ST_DEVICE_OPENCL_OPENCL_H
 #define ST_DEVICE_OPENCL_OPENCL_H
 
@@ -25,13 +25,14 @@ enum {
 };
 
 struct opencl_settings {
-    uint32_t device, items, tokens, copy, steps, timeout;
+    uint32_t device, items, tokens, copy, steps, host_norms, timeout;
     uint32_t error, lose, hang;
 };
 
 enum opencl_kernel {
     OPENCL_QUANTIZE_STATIC,
     OPENCL_QUANTIZE_ROWS,
+    OPENCL_NORM_ROWS,
     OPENCL_LINEAR_FLOAT,
     OPENCL_LINEAR_ACTIVATED,
     OPENCL_MULTIPLY_NESTED,
@@ -59,12 +60,13 @@ struct opencl_device {
     cl_command_queue queue, transfers;
     cl_program program;
     cl_kernel kernels[OPENCL_N_KERNELS];
-    cl_mem counters; // [ST_DEVICE_JOBS]
-    bool exact_acts; // the host's activations have the program's bits
-    bool unified;    // the device reads the host's memory in place
-    bool dp4a;       // NVIDIA's instruction for INT8
-    bool stored;     // groups are large enough for stored linears
-    uint32_t lanes;  // of these
+    cl_mem counters;     // [ST_DEVICE_JOBS]
+    bool exact_acts;     // the host's activations have the program's bits
+    bool unified;        // the device reads the host's memory in place
+    bool dp4a;           // NVIDIA's instruction for INT8
+    bool stored;         // groups are large enough for stored linears
+    uint32_t lanes;      // of these
+    uint32_t norm_lanes; // of the host's vectors, in whose order norms add; 0: no norms
     uint64_t max_allocation;
     atomic_uint n_calls;
     pthread_t waiter;
@@ -103,6 +105,7 @@ struct opencl_stored {
 struct opencl_graph {
     struct st_graph base;
     const struct opencl_weights *weights[2];
+    cl_mem norm; // of what lies between them; or NULL
 };
 
 // opencl_call.c. Every call of OpenCL that an open device makes goes through one of these two; both

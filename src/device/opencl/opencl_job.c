@@ -101,6 +101,29 @@ static cl_int end_counting(struct opencl_ticket *t) {
     return CL_SUCCESS;
 }
 
+// ---- Norms
+
+struct norm {
+    struct st_slice x, y;
+    cl_mem weights;
+    size_t weight, n_rows, n;
+    float epsilon;
+};
+
+static cl_int norm_rows(struct opencl_ticket *t, const struct norm *norm) {
+    const struct opencl_device *d = t->device;
+    const struct ocl_norm args = {.x = rows_of(&norm->x),
+                                  .y = rows_of(&norm->y),
+                                  .weight = norm->weight,
+                                  .n = (ocl_u32)norm->n,
+                                  .lanes = d->norm_lanes,
+                                  .epsilon = norm->epsilon};
+    cl_mem x = memory_of(d, norm->x.buffer), y = memory_of(d, norm->y.buffer);
+    const struct opencl_argument arguments[] = {OPENCL_VALUE(args), OPENCL_VALUE(x),
+                                                OPENCL_VALUE(norm->weights), OPENCL_VALUE(y)};
+    return launch(t, OPENCL_NORM_ROWS, arguments, 4, d->settings.items, norm->n_rows);
+}
+
 // ---- Quantizing
 
 static cl_int quantize(struct opencl_ticket *t, const struct st_quantize_args *a) {
@@ -121,6 +144,20 @@ static cl_int quantize(struct opencl_ticket *t, const struct st_quantize_args *a
     TRY(begin_counting(t, &a->outliers));
     TRY(launch(t, OPENCL_QUANTIZE_STATIC, arguments, 5, a->n, a->n_rows));
     return end_counting(t);
+}
+
+static cl_int norm_and_quantize(struct opencl_ticket *t) {
+    struct st_quantize_args a = t->job->quantize;
+    if (!a.norm.buffer) return quantize(t, &a);
+    TRY(norm_rows(t, &(struct norm){.x = a.x,
+                                    .y = a.normed,
+                                    .weights = memory_of(t->device, a.norm.buffer),
+                                    .weight = a.norm.offset,
+                                    .n_rows = a.n_rows,
+                                    .n = a.n,
+                                    .epsilon = a.norm_epsilon}));
+    a.x = a.normed;
+    return quantize(t, &a);
 }
 
 // ---- Products
@@ -199,6 +236,14 @@ static cl_int run_first(struct opencl_ticket *t) {
         return end_counting(t);
     }
     TRY(launch_activated(t, &l));
+    const struct opencl_graph *g = (const struct opencl_graph *)t->job->graph;
+    if (g->norm)
+        TRY(norm_rows(t, &(struct norm){.x = a->floats,
+                                        .y = a->floats,
+                                        .weights = g->norm,
+                                        .n_rows = a->n_rows,
+                                        .n = second->n_in,
+                                        .epsilon = s->linear_ops[1].norm_epsilon}));
     return quantize(t, &(struct st_quantize_args){.x = a->floats,
                                                   .quantized = a->middle,
                                                   .n_rows = a->n_rows,
@@ -228,7 +273,7 @@ cl_int st_opencl_enqueue(struct opencl_ticket *t) {
     const struct st_job *job = t->job;
     if (job->number == t->device->settings.hang) TRY(hang(t));
     if (n_rows_of(job) == 0) return CL_SUCCESS;
-    if (job->kind == ST_JOB_QUANTIZE) return quantize(t, &job->quantize);
+    if (job->kind == ST_JOB_QUANTIZE) return norm_and_quantize(t);
     if (job->kind == ST_JOB_MULTIPLY) return st_opencl_multiply(t);
     uint32_t last = job->graph->subgraph.n_linear_ops - 1;
     if (last) TRY(run_first(t));

@@ -88,7 +88,10 @@ static stint_status read_limits(struct opencl_device *d) {
         .own_processor = true, .memory_limit = memory, .max_rows = UINT32_MAX};
     d->max_allocation = allocation;
     d->unified = unified && !d->settings.copy;
-    d->exact_acts = st_elementwise_select(st_cpu_flags())->isa != 0;
+    const struct st_elementwise *host = st_elementwise_select(st_cpu_flags());
+    d->exact_acts = host->isa != 0;
+    d->norm_lanes = host->sum_lanes;
+    d->base.caps.row_norms = d->norm_lanes > 0 && !d->settings.host_norms;
     if (!(floats & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT)) d->settings.steps = 1;
     return STINT_OK;
 }

@@ -7,21 +7,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_TEXTS = 16, LOG_BYTES = 400 };
+enum { MAX_TEXTS = 20, LOG_BYTES = 400 };
 
 static_assert((int)OCL_PANEL == ST_INT8_PANEL && (int)OCL_GROUP == ST_DEVICE_GROUP &&
                   (int)OCL_PARTS == ST_LINEAR_OP_PARTS,
               "both sides know the layout");
 static_assert(sizeof(struct ocl_quantized) == 40 && sizeof(struct ocl_outliers) == 24 &&
-                  sizeof(struct ocl_quantize) == 96 && sizeof(struct ocl_linear) == 248 &&
-                  sizeof(struct ocl_multiply) == 104,
+                  sizeof(struct ocl_quantize) == 96 && sizeof(struct ocl_norm) == 56 &&
+                  sizeof(struct ocl_linear) == 248 && sizeof(struct ocl_multiply) == 104,
               "no padding, so that two compilers agree");
 
 #define STORED(id, type, ...) [OPENCL_MULTIPLY + ST_DTYPE_##id] = "multiply_" type,
 static const char *const kernel_names[OPENCL_N_KERNELS] = {
-    [OPENCL_QUANTIZE_STATIC] = "quantize_static", [OPENCL_QUANTIZE_ROWS] = "quantize_rows",
-    [OPENCL_LINEAR_FLOAT] = "linear_float",       [OPENCL_LINEAR_ACTIVATED] = "linear_activated",
-    [OPENCL_MULTIPLY_NESTED] = "multiply_nested", ST_DTYPE_LIST(STORED)};
+    [OPENCL_QUANTIZE_STATIC] = "quantize_static",
+    [OPENCL_QUANTIZE_ROWS] = "quantize_rows",
+    [OPENCL_NORM_ROWS] = "norm_rows",
+    [OPENCL_LINEAR_FLOAT] = "linear_float",
+    [OPENCL_LINEAR_ACTIVATED] = "linear_activated",
+    [OPENCL_MULTIPLY_NESTED] = "multiply_nested",
+    ST_DTYPE_LIST(STORED)};
 #undef STORED
 
 // Numbers that the texts take from headers with more in them than OpenCL C understands.
