@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "session/weights/bounded.h"
 
+#include "base/clock.h"
 #include "base/cpu.h"
 #include "base/process.h"
 #include "base/size.h"
@@ -122,6 +123,7 @@ static void reach(struct stint_session *s, uint32_t sequence, size_t n_tokens) {
 static void begin(struct stint_session *s, enum st_phase phase, unsigned bits) {
     unsigned plain = phase == ST_PHASE_PREFILL ? ST_PASS_PROMPT : ST_PASS_STEP;
     s->bounded->steps.now = phase == ST_PHASE_DECODE;
+    s->bounded->steps.begun = st_now_ns();
     st_slices_pass(&s->bounded->slices, bits ? st_pass_nested(bits) : plain);
 }
 
@@ -226,6 +228,8 @@ static void count_step(struct st_bounded *r) {
 static void end(struct stint_session *s, stint_status status) {
     struct st_bounded *r = s->bounded;
     count_step(r);
+    if (r->steps.now && status == STINT_OK)
+        st_trial_note(&r->expecting, (double)(st_now_ns() - r->steps.begun) * 1e-9);
     if (status != STINT_OK) {
         st_slices_reset(&r->slices);
         if (r->sparse) st_neurons_reset(&r->neurons);

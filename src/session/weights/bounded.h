@@ -12,6 +12,7 @@
 #include "session/weights/hybrid.h"
 #include "session/weights/made.h"
 #include "session/weights/pinned.h"
+#include "session/weights/trial.h"
 #include "session/precision/schedule.h"
 
 struct st_run;
@@ -66,10 +67,12 @@ struct st_bounded {
     struct st_neurons neurons;
     struct st_sparse block;
     struct st_prediction prediction;
+    struct st_trial expecting; // whether neurons are foreseen for the next block
     struct st_hybrid hybrid;
     uint64_t peak_bytes;
     struct {
         bool now;                   // the batch is one, not a prompt's
+        uint64_t begun;             // ns
         uint64_t n, bytes, counted; // bytes read by steps; read by all that has ended
     } steps;
     struct st_slice *parts;    // [slices of a linear op]

@@ -156,8 +156,9 @@ const float *st_bounded_guess(const struct st_run *run, const float *x, size_t n
 }
 
 stint_status st_bounded_expect_neurons(const struct st_run *run) {
+    const struct st_bounded *r = run->s->bounded;
     size_t n = run->batch->n;
-    if (!st_neurons_may_miss(&run->s->bounded->neurons)) return STINT_OK;
+    if (!st_trial_next(&r->expecting) || !st_neurons_may_miss(&r->neurons)) return STINT_OK;
     for (size_t t = 0; t < n; t += ST_NEURON_TOKENS)
         ST_TRY(expect_group(run, t, st_min(ST_NEURON_TOKENS, n - t)));
     return STINT_OK;
