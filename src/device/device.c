@@ -40,12 +40,17 @@ static stint_status find(const char *name, bool present, const struct st_device_
                    (int)st_min(n, NAME_BYTES), name, known);
 }
 
+// What stands behind the colon of a name, or NULL.
+static const char *settings_of(const char *name) {
+    const char *colon = name ? strchr(name, ':') : NULL;
+    return colon ? colon + 1 : NULL;
+}
+
 stint_status st_device_open(const struct st_device_options *options, struct st_device **device) {
     const struct st_device_ops *ops = NULL;
     struct st_device *d = NULL;
     ST_TRY(find(options->name, true, &ops));
-    const char *settings = options->name ? strchr(options->name, ':') : NULL;
-    ST_TRY(ops->open(ops, options, settings ? settings + 1 : NULL, &d));
+    ST_TRY(ops->open(ops, options, settings_of(options->name), &d));
     d->caps.name = ops->name;
     d->caps.what = ops->what;
     d->caps.row_scales = ops->row_scales;
@@ -68,7 +73,7 @@ stint_status st_device_has_row_scales(const char *name, bool *row_scales) {
 stint_status st_device_has_stored(const char *name, bool *stored) {
     const struct st_device_ops *ops = NULL;
     ST_TRY(find(name, false, &ops));
-    *stored = ops->import_stored != NULL;
+    *stored = ops->has_stored ? ops->has_stored(settings_of(name)) : ops->import_stored != NULL;
     return STINT_OK;
 }
 

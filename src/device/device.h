@@ -48,6 +48,7 @@ struct st_device_caps {
     bool row_scales;       // quantizes each row of an input with a scale of its own
     bool sums;             // runs graphs that end in exact sums (ST_EPILOGUE_SUMS)
     bool row_norms;        // normalises what it quantizes, with the host's bits
+    bool host_products;    // its products of stored linears have the bits of the host's kernels
     bool virtual_clock;    // st_job_result.device_ns is time of a processor that is emulated here
     uint64_t memory_limit; // bytes of allocated buffers and weights; 0: none
     size_t max_rows;       // of one submit
@@ -181,6 +182,7 @@ struct st_job_result {
     enum st_job_failure failure;
     size_t n_clipped;   // elements beyond INT8 that this job met while it quantized
     uint64_t device_ns; // from its begin to its end by the device's own clock; 0: it has none
+    uint64_t ended_ns;  // when it ended, by st_now_ns()
 };
 
 // Where outliers go: `capacity` entries of a struct st_outliers, which needs
@@ -232,13 +234,15 @@ struct st_graph_args {
 };
 
 // y [n, n_out] = W x: sums of integers are exact, and the floats between them are added in the
-// order of the scalar kernel of the form; those of floats in any order. Neither bias nor outliers.
+// order of the scalar kernel of the form, or of the host's (caps.host_products); those of floats in
+// any order. Neither bias nor outliers.
 struct st_multiply_args {
     struct st_slice x; // st_stored_input_bytes(), one behind the other
     struct st_slice y; // floats
     size_t n;
     size_t terms;  // of a nested input, 1 or 2; else 1
     unsigned bits; // of nested codes
+    size_t n_out;  // only the first rows of W, which needs caps.host_products; 0: all
 };
 
 // Starts a job after the n_after others, which are jobs of this device that have not been

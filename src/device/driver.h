@@ -36,6 +36,7 @@ struct st_job {
     enum st_job_failure failure; // guarded
     size_t n_clipped;            // guarded
     uint64_t device_ns;          // set by the device before the job ends, or 0
+    uint64_t ended_ns;           // guarded
     bool canceled, timed_out;    // guarded: asked for
 };
 
@@ -73,6 +74,12 @@ struct st_device_stored {
     struct st_stored_linear linear; // its pointers are the host's until it is imported
     size_t bytes;                   // counted
 };
+
+// The rows of a product.
+static inline size_t st_multiply_rows(const struct st_device_stored *stored,
+                                      const struct st_multiply_args *args) {
+    return args->n_out ? args->n_out : stored->linear.n_out;
+}
 
 struct st_graph {
     struct st_device *device;
@@ -118,6 +125,9 @@ struct st_device_ops {
     void (*free_graph)(struct st_graph *graph);
     size_t (*graph_bytes)(const struct st_graph *graph);
 
+    // (optional) Whether it may take stored linears with these settings; NULL: always, if it has
+    // what follows.
+    bool (*has_stored)(const char *settings);
     // (optional, all or none) Of a linear that is well formed.
     bool (*takes_stored)(const struct st_device *device, const struct st_stored_linear *linear);
     size_t (*stored_bytes)(const struct st_stored_linear *linear);

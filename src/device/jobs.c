@@ -112,6 +112,7 @@ void st_job_finish(struct st_job *job, enum st_job_failure failure, size_t n_cli
     job->state = failure == ST_FAILURE_NONE ? ST_JOB_DONE : ST_JOB_FAILED;
     job->failure = failure;
     job->n_clipped = n_clipped;
+    job->ended_ns = st_now_ns();
     for (size_t i = 0; i < job->n_after; i++) drop_reference(job->after[i]);
     job->n_after = 0;
     drop_reference(job);
@@ -168,7 +169,7 @@ static stint_status wait_for(struct st_job *job, bool release, struct st_job_res
         pthread_mutex_lock(&d->mutex);
         while (job->state == ST_JOB_PENDING) pthread_cond_wait(&d->changed, &d->mutex);
     }
-    struct st_job_result now = {job->failure, job->n_clipped, job->device_ns};
+    struct st_job_result now = {job->failure, job->n_clipped, job->device_ns, job->ended_ns};
     if (release) drop_reference(job);
     pthread_mutex_unlock(&d->mutex);
     if (result) *result = now;

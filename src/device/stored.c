@@ -53,11 +53,13 @@ static const char *check_args(const struct st_device_stored *s, const struct st_
     if (a->terms < 1 || a->terms > (nested ? 2 : 1)) return "an input of too many terms";
     if (nested && (a->bits < l->nested->low || a->bits > l->nested->high))
         return "a precision that its weights do not have";
+    if (a->n_out > (s->device->caps.host_products ? l->n_out : 0)) return "rows that it has not";
     size_t bytes = st_stored_input_bytes(l->form, l->n_in, a->n, a->terms);
     const struct st_slice x = {a->x.buffer, a->x.offset, 0};
     if (!st_slice_fits(s->device, &x, 1, bytes, ST_DEVICE_ALIGNMENT))
         return "an input outside its buffer";
-    if (!st_slice_fits(s->device, &a->y, a->n, l->n_out * sizeof(float), sizeof(float)))
+    if (!st_slice_fits(s->device, &a->y, a->n, st_multiply_rows(s, a) * sizeof(float),
+                       sizeof(float)))
         return "an output outside its buffer";
     return NULL;
 }

@@ -2,6 +2,7 @@
 // Linears as they are stored, on devices that take them: integers exactly, and floats added in the
 // order of the scalar kernels, so that every output has their bits. Floats in any order. The
 // drivers compile kernels for each size of a group: STINT_CI_LONG=1 has more sizes.
+#include "base/cpu.h"
 #include "device/driver.h"
 #include "kernels/block_weights.h"
 #include "kernels/dequantize.h"
@@ -37,7 +38,8 @@ struct problem {
     unsigned char *input;
     size_t n, terms;
     unsigned bits;
-    float *wanted; // [n, n_out]
+    uint32_t rows_wanted; // 0: all
+    float *wanted;        // [n, rows wanted]
 };
 
 static void skip_without(void) {
@@ -117,12 +119,17 @@ static struct st_nested_input nested_input(const struct problem *p) {
                                     .terms = p->terms};
 }
 
-static void use_bits(struct problem *p, unsigned bits) {
+static uint32_t n_rows(const struct problem *p) {
+    return p->rows_wanted ? p->rows_wanted : p->linear.n_out;
+}
+
+// flags: the kernel whose bits are wanted.
+static void use_bits(struct problem *p, unsigned bits, uint64_t flags) {
     const struct st_nested_input x = nested_input(p);
     p->bits = bits;
     p->linear.nested = &p->nested;
-    st_nested_select(0)->fn(&p->nested, bits, &x, 0, st_ceil_div(p->linear.n_out, ST_NESTED_PANEL),
-                            p->wanted, p->linear.n_out);
+    st_nested_select(flags)->fn(&p->nested, bits, &x, 0, st_ceil_div(n_rows(p), ST_NESTED_PANEL),
+                                p->wanted, n_rows(p));
 }
 
 static void make_nested(struct problem *p) {
@@ -201,12 +208,13 @@ enum { GAP = 3 }; // floats between rows of the output
 
 static stint_status with_buffers(const struct problem *p, struct st_device_stored *stored,
                                  struct st_buffer *in, struct st_buffer *out, float *got) {
-    size_t row = (p->linear.n_out + GAP) * sizeof(float);
+    size_t row = (n_rows(p) + GAP) * sizeof(float);
     const struct st_multiply_args args = {.x = {.buffer = in, .offset = ST_DEVICE_ALIGNMENT},
                                           .y = {out, 0, row},
                                           .n = p->n,
                                           .terms = p->terms,
-                                          .bits = p->bits};
+                                          .bits = p->bits,
+                                          .n_out = p->rows_wanted};
     struct st_mapping map;
     struct st_job *job;
     size_t bytes = st_stored_input_bytes(p->linear.form, p->linear.n_in, p->n, p->terms);
@@ -217,10 +225,10 @@ static stint_status with_buffers(const struct problem *p, struct st_device_store
     ST_TRY(st_job_join(job, NULL));
     ST_TRY(st_buffer_map(out, 0, p->n * row, ST_MAP_READ, &map));
     for (size_t t = 0; t < p->n; t++) {
-        const float *from = (const float *)map.data + t * (p->linear.n_out + GAP);
-        memcpy(got + t * p->linear.n_out, from, p->linear.n_out * sizeof *got);
+        const float *from = (const float *)map.data + t * (n_rows(p) + GAP);
+        memcpy(got + t * n_rows(p), from, n_rows(p) * sizeof *got);
         for (size_t i = 0; i < GAP; i++)
-            assert_true(from[p->linear.n_out + i] == 0.0f); // nothing behind a row is written
+            assert_true(from[n_rows(p) + i] == 0.0f); // nothing behind a row is written
     }
     return st_buffer_unmap(&map);
 }
@@ -232,7 +240,7 @@ static stint_status run_on(struct st_device *device, const struct problem *p, fl
     stint_status status = st_device_import_stored(device, &p->linear, &stored);
     if (status == STINT_OK) status = st_buffer_allocate(device, ST_DEVICE_ALIGNMENT + bytes, &in);
     if (status == STINT_OK)
-        status = st_buffer_allocate(device, p->n * (p->linear.n_out + GAP) * sizeof(float), &out);
+        status = st_buffer_allocate(device, p->n * (n_rows(p) + GAP) * sizeof(float), &out);
     if (status == STINT_OK) status = with_buffers(p, stored, in, out, got);
     st_buffer_free(in);
     st_buffer_free(out);
@@ -241,7 +249,7 @@ static stint_status run_on(struct st_device *device, const struct problem *p, fl
 }
 
 static bool is_close(const struct problem *p, const float *got) {
-    for (size_t i = 0; i < p->n * p->linear.n_out; i++)
+    for (size_t i = 0; i < p->n * n_rows(p); i++)
         if (!(fabsf(got[i] - p->wanted[i]) <= 1e-5f * sqrtf((float)p->linear.n_in) * 20.0f))
             return false;
     return true;
@@ -249,11 +257,11 @@ static bool is_close(const struct problem *p, const float *got) {
 
 static bool is_right(const struct problem *p, const float *got) {
     if (p->linear.form == ST_STORED_FLOATS) return is_close(p, got);
-    return memcmp(got, p->wanted, p->n * p->linear.n_out * sizeof *got) == 0;
+    return memcmp(got, p->wanted, p->n * n_rows(p) * sizeof *got) == 0;
 }
 
 static void check(struct st_device *device, const char *way, const struct problem *p) {
-    float *got = malloc(p->n * p->linear.n_out * sizeof *got);
+    float *got = malloc(p->n * n_rows(p) * sizeof *got);
     if (run_on(device, p, got) != STINT_OK) fail_msg("%s: %s", way, st_error_text());
     if (!is_right(p, got))
         fail_msg("%s: form %d, type %d, bits %u of %u: %u x %u with %zu inputs of %zu terms", way,
@@ -273,13 +281,35 @@ static void nested_codes_have_the_scalar_kernels_bits(void **state) {
             struct problem p;
             make_nested(&p);
             for (unsigned bits = p.nested.low; bits <= p.nested.high; bits++) {
-                use_bits(&p, bits);
+                use_bits(&p, bits, 0);
                 check(device, ways[w], &p);
             }
             drop(&p);
         }
         st_device_close(device);
     }
+}
+
+// Where the products are the host's, some of the rows may be.
+static void rows_have_the_host_kernels_bits(void **state) {
+    (void)state;
+    struct st_device *device = must_open("sim:speed=1000000,delay=0");
+    for (int i = 0; i < 60; i++) {
+        struct problem p;
+        float got[9 * 48];
+        make_nested(&p);
+        uint32_t panels = ts_random_below(p.linear.n_out / ST_NESTED_PANEL + 1);
+        p.rows_wanted = ST_NESTED_PANEL * panels;
+        for (unsigned bits = p.nested.low; bits <= p.nested.high; bits++) {
+            use_bits(&p, bits, st_cpu_flags());
+            check(device, "sim", &p);
+        }
+        p.rows_wanted = p.linear.n_out + 1;
+        assert_int_equal(run_on(device, &p, got), STINT_E_INTERNAL);
+        assert_non_null(strstr(st_error_text(), "rows that it has not"));
+        drop(&p);
+    }
+    st_device_close(device);
 }
 
 static void blocks_have_the_scalar_kernels_bits(void **state) {
@@ -340,7 +370,7 @@ static void the_limit_of_memory_holds(void **state) {
     struct st_device_stored *one = NULL, *two = NULL;
     struct problem p;
     make_nested(&p);
-    use_bits(&p, p.nested.low);
+    use_bits(&p, p.nested.low, 0);
     device->caps.memory_limit = st_device_used_bytes(device) + device->ops->stored_bytes(&p.linear);
     assert_int_equal(st_device_import_stored(device, &p.linear, &one), STINT_OK);
     assert_int_equal(st_device_import_stored(device, &p.linear, &two), STINT_E_LIMIT);
@@ -361,7 +391,7 @@ static void wrong_arguments_are_refused(void **state) {
     struct st_job *job;
     struct problem p;
     make_nested(&p);
-    use_bits(&p, p.nested.high);
+    use_bits(&p, p.nested.high, 0);
     assert_int_equal(st_device_import_stored(device, &p.linear, &stored), STINT_OK);
     size_t bytes = st_stored_input_bytes(ST_STORED_NESTED, p.linear.n_in, 1, 1);
     assert_int_equal(st_buffer_allocate(device, st_max(bytes, p.linear.n_out * 4), &buffer),
@@ -392,7 +422,7 @@ static void every_call_may_fail(void **state) {
     skip_without();
     struct problem p;
     make_nested(&p);
-    use_bits(&p, p.nested.high);
+    use_bits(&p, p.nested.high, 0);
     float *got = malloc(p.n * p.linear.n_out * sizeof *got);
     unsigned n_failed = 0;
     for (unsigned n = 30; n < MAX_FAULTS; n++) {
@@ -423,11 +453,13 @@ static void other_devices_leave_it_to_the_host(void **state) {
     struct problem p;
     bool has = true;
     make_nested(&p);
-    use_bits(&p, p.nested.high);
+    use_bits(&p, p.nested.high, 0);
     assert_false(st_device_takes_stored(device, &p.linear));
     assert_int_equal(st_device_import_stored(device, &p.linear, &stored), STINT_E_UNSUPPORTED);
     assert_int_equal(st_device_has_stored("sim", &has), STINT_OK);
     assert_false(has);
+    assert_int_equal(st_device_has_stored("sim:delay=0,speed=5", &has), STINT_OK);
+    assert_true(has);
     assert_int_equal(st_device_has_stored("what", &has), STINT_E_ARG);
     st_device_close(device);
     drop(&p);
@@ -436,6 +468,7 @@ static void other_devices_leave_it_to_the_host(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nested_codes_have_the_scalar_kernels_bits),
+        cmocka_unit_test(rows_have_the_host_kernels_bits),
         cmocka_unit_test(blocks_have_the_scalar_kernels_bits),
         cmocka_unit_test(floats_are_close),
         cmocka_unit_test(weights_may_lie_anywhere),

@@ -174,6 +174,19 @@ static void any_order_on_hexagon_and_opencl_too(void **state) {
 
 // ---- What is measured, and said
 
+// On a busy machine a prompt may end before each processor has met work: then there is another.
+static void all_take_part(stint_session *s) {
+    for (int prompt = 0; prompt < 100; prompt++) {
+        bool busy[ST_MAX_PROCESSORS] = {false};
+        gives_the_same(s, 0);
+        for (uint32_t i = 0; i < s->timeline.n; i++)
+            busy[s->timeline.events[i].processor] |=
+                s->timeline.events[i].kind != ST_SUBGRAPH_SHADOW;
+        if (busy[ST_PROCESSOR_CPU] && busy[ST_PROCESSOR_NPU] && busy[ST_PROCESSOR_SECOND]) return;
+    }
+    fail_msg("%s: of 100 prompts none had work for all processors", stint_session_device(s));
+}
+
 static void a_prompt_says_who_was_busy(void **state) {
     (void)state;
     stint_session *s = opened(0, "sim+sim", 0);
@@ -185,7 +198,7 @@ static void a_prompt_says_who_was_busy(void **state) {
             assert_int_equal(s->split.profile[p][kind] > 0.0f, runs);
             s->split.profile[p][kind] = 1e-6f; // so that all of them take part
         }
-    gives_the_same(s, 0);
+    all_take_part(s);
     assert_int_equal(stint_session_prefill(s, &info), STINT_OK);
     assert_true(info.cpu_seconds > 0.0 && info.npu_seconds > 0.0 && info.second_seconds > 0.0);
     assert_true(info.bubble_rate >= 0.0 && info.bubble_rate < 1.0);
@@ -202,7 +215,7 @@ static void emulated_devices_state_their_own_time(void **state) {
     assert_true(s->group.npu[ST_NPU_SECOND]->sync_seconds == 0.0f); // its clock is the host's
     for (int p = 0; p < ST_MAX_PROCESSORS; p++)
         for (int kind = 0; kind < ST_N_SUBGRAPHS; kind++) s->split.profile[p][kind] = 1e-6f;
-    gives_the_same(s, 0);
+    all_take_part(s);
     size_t n[ST_MAX_PROCESSORS] = {0}, longer = 0; // on the device than on the host
     for (uint32_t i = 0; i < s->timeline.n; i++) {
         const struct st_event *e = &s->timeline.events[i];

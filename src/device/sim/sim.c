@@ -27,12 +27,13 @@ static stint_status open_device(const struct st_device_ops *ops,
     struct sim_device *d = calloc(1, sizeof *d);
     if (!d) return no_memory();
     st_device_begin(&d->base, ops);
-    d->base.caps =
-        (struct st_device_caps){.own_processor = true, .row_norms = true, .max_rows = UINT32_MAX};
+    d->base.caps = (struct st_device_caps){
+        .own_processor = true, .row_norms = true, .host_products = true, .max_rows = UINT32_MAX};
     d->settings = read;
     d->base.timeout_ms = read.timeout;
     d->elementwise = st_elementwise_select(st_cpu_flags());
     if (read.speed) d->kernel = st_int8_select(st_cpu_flags());
+    d->nested = st_nested_select(st_cpu_flags());
     int error = pthread_create(&d->thread, NULL, st_sim_thread, d);
     if (error != 0) {
         st_device_end(&d->base);
@@ -161,6 +162,11 @@ const struct st_device_ops st_device_sim = {
     .compile = compile,
     .free_graph = free_graph,
     .graph_bytes = graph_bytes,
+    .has_stored = st_sim_has_stored,
+    .takes_stored = st_sim_takes_stored,
+    .stored_bytes = st_sim_stored_bytes,
+    .import_stored = st_sim_import_stored,
+    .free_stored = st_sim_free_stored,
     .start = st_sim_start,
     .cancel = st_sim_cancel,
     .sums = true,

@@ -8,7 +8,8 @@
 // finds no memory, never ends, or loses the device; nomem=N: the N-th allocation fails;
 // delay=US: how late jobs run, at least (20). timeout=MS: how long a waiter waits. speed=N: a graph
 // takes the time of N million weights a second, or longer if this machine is slower; so that it
-// rarely is, its weights then lie as the kernels of this machine want them.
+// rarely is, its weights then lie as the kernels of this machine want them, and it takes stored
+// linears.
 #ifndef ST_DEVICE_SIM_SIM_H
 #define ST_DEVICE_SIM_SIM_H
 
@@ -29,6 +30,7 @@ struct sim_device {
     struct sim_settings settings;
     const struct st_elementwise *elementwise;
     const struct st_int8_kernel *kernel; // NULL: plain loops
+    const struct st_nested_kernel *nested;
     pthread_t thread;
     // Guarded:
     struct st_job *queue; // pending, newest first
@@ -66,7 +68,18 @@ stint_status st_sim_import_weights(struct st_device *device, const struct st_int
                                    bool in_parts, struct st_device_weights **weights);
 void st_sim_free_weights(struct st_device_weights *weights);
 
-// sim_run.c: all of a job's work; counts the elements that were clipped. False if it stopped early
+// sim_stored.c. The last function is a job's work; false: it was canceled.
+bool st_sim_has_stored(const char *settings);
+bool st_sim_takes_stored(const struct st_device *device, const struct st_stored_linear *linear);
+size_t st_sim_stored_bytes(const struct st_stored_linear *linear);
+stint_status st_sim_import_stored(struct st_device *device, const struct st_stored_linear *linear,
+                                  struct st_device_stored **stored);
+void st_sim_free_stored(struct st_device_stored *stored);
+bool st_sim_multiply(struct sim_device *device, const struct st_job *job);
+
+// sim_run.c: whether a job was canceled, or will never end.
+bool st_sim_is_over(struct sim_device *device, const struct st_job *job);
+// All of a job's work; counts the elements that were clipped. False if it stopped early
 // because the job was canceled.
 bool st_sim_run(struct sim_device *device, const struct st_job *job, size_t *n_clipped);
 // sim_queue.c: the device's thread.

@@ -61,14 +61,20 @@ static enum st_job_failure meet_fault(struct sim_device *d, const struct st_job 
     return job->number == s->fail ? ST_FAILURE_FAULT : ST_FAILURE_NONE;
 }
 
-// How long the device says that a job takes; 0: it does not say.
-static uint64_t stated_ns(const struct sim_device *d, const struct st_job *job) {
-    uint64_t weights = 0;
-    if (d->settings.speed == 0 || job->kind != ST_JOB_GRAPH) return 0;
+static uint64_t weights_of(const struct st_job *job) {
+    if (job->kind == ST_JOB_QUANTIZE) return 0;
+    if (job->kind == ST_JOB_MULTIPLY)
+        return (uint64_t)st_multiply_rows(job->stored, &job->multiply) * job->stored->linear.n_in;
     const struct st_device_subgraph *s = &job->graph->subgraph;
+    uint64_t weights = 0;
     for (uint32_t i = 0; i < s->n_linear_ops; i++)
         weights += (uint64_t)st_linear_op_rows(&s->linear_ops[i]) * s->linear_ops[i].weight.n_in;
-    return weights * 1000 / d->settings.speed;
+    return weights;
+}
+
+// How long the device says that a job takes; 0: it does not say.
+static uint64_t stated_ns(const struct sim_device *d, const struct st_job *job) {
+    return d->settings.speed ? weights_of(job) * 1000 / d->settings.speed : 0;
 }
 
 static void run_job(struct sim_device *d, struct st_job *job) {

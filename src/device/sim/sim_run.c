@@ -31,7 +31,7 @@ static struct st_outliers *outliers_at(const struct st_outlier_slice *s) {
     return list;
 }
 
-static bool is_over(struct sim_device *d, const struct st_job *job) {
+bool st_sim_is_over(struct sim_device *d, const struct st_job *job) {
     pthread_mutex_lock(&d->base.mutex);
     bool over = job->canceled || d->closing || d->base.lost;
     pthread_mutex_unlock(&d->base.mutex);
@@ -44,7 +44,7 @@ static bool quantize(struct sim_device *d, const struct st_job *job, size_t *n_c
     struct st_outliers *outliers = outliers_at(&a->outliers);
     for (size_t t = 0; t < a->n_rows; t++) {
         const float *x = row_of(&a->x, t);
-        if (is_over(d, job)) return false;
+        if (st_sim_is_over(d, job)) return false;
         if (a->norm.buffer) {
             float *normed = row_of(&a->normed, t);
             d->elementwise->rmsnorm(x, data_of(&a->norm), a->norm_epsilon, a->n, normed);
@@ -96,7 +96,7 @@ static bool run_product(struct sim_device *d, const struct st_job *job, const st
             st_sim_kernel_input(p->kernel, &p->x, p->epilogue.linear_op->weight.n_in, t, n,
                                 p->kernel_x);
         for (size_t row = 0; row < rows; row += ST_DEVICE_GROUP) {
-            if (is_over(d, job)) return false;
+            if (st_sim_is_over(d, job)) return false;
             *n_clipped += run_group(p, row, st_min(ST_DEVICE_GROUP, rows - row), t, n);
         }
     }
@@ -135,6 +135,7 @@ static struct product product_of(const struct sim_device *d, const struct st_job
 
 bool st_sim_run(struct sim_device *d, const struct st_job *job, size_t *n_clipped) {
     if (job->kind == ST_JOB_QUANTIZE) return quantize(d, job, n_clipped);
+    if (job->kind == ST_JOB_MULTIPLY) return st_sim_multiply(d, job);
     for (uint32_t i = 0; i < job->graph->subgraph.n_linear_ops; i++) {
         const struct product p = product_of(d, job, i);
         if (!run_product(d, job, &p, n_clipped)) return false;

@@ -5,6 +5,7 @@
 
 #include "base/size.h"
 #include "session/linear/rows.h"
+#include "session/linear/stored_run.h"
 
 enum {
     MIN_ROWS = 16,     // that a worker takes at a time

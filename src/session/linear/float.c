@@ -2,6 +2,7 @@
 // Linears over float weights.
 #include "base/size.h"
 #include "session/linear/paths.h"
+#include "session/linear/stored_run.h"
 
 // The number of tokens that a path is selected for. A step of sequences has the same path whatever
 // their number, so that a sequence does not notice when others come or leave: not the one for a

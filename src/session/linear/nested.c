@@ -8,6 +8,8 @@
 
 #include "base/size.h"
 #include "session/linear/paths.h"
+#include "session/linear/stored_run.h"
+#include "session/weights/source.h"
 
 enum {
     MIN_PANELS = 8,   // that a worker takes at a time
@@ -21,8 +23,10 @@ struct job {
     size_t k, n_linears;
     uint32_t on_device; // bits of the operands whose products a device has computed
     struct st_nested_input input;
-    const struct st_rows *rows;             // of each linear, those at hand
-    size_t first_panel[ST_MAX_LINEARS + 1]; // of each, if they lay one after another
+    const struct st_rows *rows; // of each linear, those at hand
+    // Of each, the panels that are computed now, as far as there are so many.
+    size_t from[ST_MAX_LINEARS], to[ST_MAX_LINEARS];
+    size_t first_panel[ST_MAX_LINEARS + 1]; // of each, if these lay one after another
 };
 
 void st_nested_lay_out(const struct stint_session *s, struct st_chunk_buffers *buffers,
@@ -50,9 +54,10 @@ static void add_bias(const float *bias, size_t n, size_t row, size_t row1, float
         for (size_t r = row; r < row1; r++) y[t * y_row + r] += bias[r];
 }
 
-// Panels [panel, panel1) of those at hand of one linear.
-static void multiply(const void *context, size_t i, size_t panel, size_t panel1) {
+// Panels [at, at1) behind the first that is computed now, of one linear.
+static void multiply(const void *context, size_t i, size_t at, size_t at1) {
     const struct job *job = context;
+    size_t panel = job->from[i] + at, panel1 = job->from[i] + at1;
     const struct st_operands *o = job->operands;
     const struct st_rows *rows = &job->rows[i];
     const float *bias = job->weights[i]->bias;
@@ -75,8 +80,10 @@ static void multiply_range(void *context, size_t from, size_t to, size_t worker)
 static void multiply_rows(void *context, const struct st_rows *rows) {
     struct job *job = context;
     job->rows = rows;
-    for (size_t i = 0; i < job->n_linears; i++)
-        job->first_panel[i + 1] = job->first_panel[i] + st_ceil_div(rows[i].n, ST_NESTED_PANEL);
+    for (size_t i = 0; i < job->n_linears; i++) {
+        size_t to = st_min(job->to[i], st_ceil_div(rows[i].n, ST_NESTED_PANEL));
+        job->first_panel[i + 1] = job->first_panel[i] + (to - st_min(job->from[i], to));
+    }
     st_pool_run_ranges(job->run->group->pool, multiply_range, job, job->first_panel[job->n_linears],
                        MIN_PANELS);
 }
@@ -88,17 +95,20 @@ static size_t terms_of(const struct st_run *r, const struct st_linear_weight *co
     return 1;
 }
 
-static uint32_t run_on_device(const struct job *job, const struct st_linear_weight *const *weights,
-                              size_t n) {
+// What a device has computed meanwhile gets bias and outliers; if it failed, all of it is computed.
+static void end_on_device(struct job *job, struct st_stored_call *call) {
     const struct st_run *r = job->run;
-    unsigned bits[ST_MAX_LINEARS];
-    const struct st_stored_input input = {.form = ST_STORED_NESTED,
-                                          .nested = &job->input,
-                                          .n = job->operands->n,
-                                          .k = job->k,
-                                          .bits = bits};
-    for (size_t i = 0; i < n; i++) bits[i] = weights[i]->nested->bits[r->bits];
-    return st_stored_multiply(r, job->operands, 0, weights, n, &input);
+    struct st_rows rows[ST_MAX_LINEARS] = {0};
+    bool done = st_stored_end(call);
+    for (size_t i = 0; i < job->n_linears; i++) {
+        job->to[i] = job->from[i];
+        job->from[i] = 0;
+        if (job->to[i] == 0) continue;
+        const struct st_nested_weight *nested = r->s->source->nested(r, job->weights[i]->nested);
+        rows[i] = (struct st_rows){.n = nested->n_out, .nested = nested};
+        if (done) job->on_device |= 1u << i;
+    }
+    multiply_rows(job, rows);
 }
 
 static stint_status run_codes(const struct st_run *r, const struct st_operands *o,
@@ -112,14 +122,29 @@ static stint_status run_codes(const struct st_run *r, const struct st_operands *
     job.input.terms = terms_of(r, weights, n);
     job.input.n_tokens = job.input.terms * o->n;
     st_pool_run(r->group->pool, quantize_token, &job, o->n);
-    job.on_device = run_on_device(&job, weights, n);
-    return st_nested_rows_each(r, weights, n, multiply_rows, &job);
+    unsigned bits[ST_MAX_LINEARS];
+    const struct st_stored_input input = {
+        .form = ST_STORED_NESTED, .nested = &job.input, .n = o->n, .k = job.k, .bits = bits};
+    for (size_t i = 0; i < n; i++) {
+        bits[i] = weights[i]->nested->bits[r->bits];
+        job.to[i] = SIZE_MAX;
+    }
+    job.on_device = st_stored_multiply(r, o, 0, weights, n, &input);
+    struct st_stored_call call;
+    st_stored_begin(r, o, weights, n, &input, &call);
+    for (size_t i = 0; i < call.n_linears; i++)
+        job.from[call.place[i]] = st_ceil_div(call.rows[i], ST_NESTED_PANEL);
+    stint_status status = st_nested_rows_each(r, weights, n, multiply_rows, &job);
+    if (call.n_linears) end_on_device(&job, &call);
+    return status;
 }
 
 // Prompts, where the CPU multiplies numbers of 16 bits faster than codes with inputs in two terms.
-// A device that has the weights takes codes.
+// A device that computes them instead takes codes.
 static const struct st_linear_path *path_of(const struct st_run *r, size_t k) {
-    bool codes = r->phase == ST_PHASE_DECODE || r->as_steps || r->s->stored.device || k % 2 != 0;
+    const struct st_stored *stored = &r->s->stored;
+    bool codes = r->phase == ST_PHASE_DECODE || r->as_steps || k % 2 != 0;
+    codes = codes || (stored->device && !stored->shares);
     return codes ? NULL : st_linear_nested_path(r->s->kernels.cpu_flags);
 }
 

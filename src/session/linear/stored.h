@@ -3,18 +3,23 @@
 // quantized blocks and nested codes. The device gets the inputs as the host's kernels would;
 // biases, outliers and what it has no room for stay with the host, which also goes on where it
 // fails. Only where all weights are in memory.
+//
+// A device with the bits of the host's products (caps.host_products) computes the first rows of
+// nested linears in steps while the host computes the others. Its share follows what both have
+// taken so far (session/linear/share.h), so no bit may depend on it.
 #ifndef ST_SESSION_LINEAR_STORED_H
 #define ST_SESSION_LINEAR_STORED_H
 
 #include "device/device.h"
 #include "model/weights_nested.h"
+#include "session/linear/share.h"
 
 #include <pthread.h>
 
 struct stint_session;
-struct st_run;
-struct st_operands;
 struct st_npu_options;
+
+enum { ST_STORED_ROWS = STINT_MAX_STEP_ROWS }; // of inputs at a time
 
 struct st_stored_slot {
     const struct st_linear_weight *weight;
@@ -26,6 +31,9 @@ struct st_stored {
     struct st_device *device; // NULL: there is none
     bool own;                 // not that of the INT8 subgraphs
     bool second;              // it is the second of two
+    bool shares;              // it computes beside the host, else instead of it
+    bool whole;               // it takes all rows, although it could share them
+    struct st_share share;
     size_t n_slots;
     struct st_stored_slot *slots; // by layer, role, expert and part
     struct st_buffer *in, *out;
@@ -34,24 +42,14 @@ struct st_stored {
 
 // Takes the session's devices, or opens the first that `options` name and that can do this, and
 // gives it all linears that it has room for. One that cannot be opened for them alone is one
-// warning.
-stint_status st_stored_open(struct stint_session *s, const struct st_npu_options *options);
+// warning. npu_hot: as in stint_session_options; negative: no rows are shared, 2: the device gets
+// all.
+stint_status st_stored_open(struct stint_session *s, const struct st_npu_options *options,
+                            float npu_hot);
 void st_stored_close(struct stint_session *s);
 
-// Inputs of linears, quantized where `form` says so.
-struct st_stored_input {
-    enum st_stored_form form;
-    const float *x;                       // [n, k]
-    const struct st_blocks_chunk *chunks; // [n, chunks of k]
-    const struct st_nested_input *nested; // of n * terms tokens
-    size_t n, k;
-    const unsigned *bits; // of nested codes: of each linear
-};
-// Computes those of the operands' linears that the device has in this form: y[i] gets products
-// without bias and outliers, from row `first` on. Returns a set of bits: of the linears that are
-// done.
-uint32_t st_stored_multiply(const struct st_run *run, const struct st_operands *operands,
-                            size_t first, const struct st_linear_weight *const *weights,
-                            size_t n_linears, const struct st_stored_input *input);
+// Those of a unit's linears, [ST_MAX_LINEARS].
+struct st_stored_slot *st_stored_slots(const struct stint_session *s,
+                                       const struct st_linear_id *unit);
 
 #endif

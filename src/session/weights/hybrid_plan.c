@@ -16,6 +16,7 @@ enum {
     ROUNDS = 5,        // of which the median counts
     ZERO = 128,        // the byte that stands for 0
     FEW_CLUSTERS = 32, // at least so many are timed
+    APART = 5,         // neurons of the host's that are named: one of so many, or fewer
 };
 
 typedef stint_status run_fn(struct st_bounded *bounded, struct st_pool *pool, uint32_t layer,
@@ -68,12 +69,17 @@ static stint_status time_run(struct st_bounded *r, struct st_pool *pool, uint32_
     return STINT_OK;
 }
 
+static void set_layer(struct st_bounded *r, uint32_t layer) {
+    const struct st_ffn_int8 *ffn = r->neurons.model->int8.layers[layer].ffn;
+    r->block.up = &ffn->up;
+    r->block.down = &ffn->down;
+}
+
 // A block in which nothing is clipped. All of its rows are the same.
 static void set_up(struct st_bounded *r, uint32_t layer, atomic_size_t *clipped) {
     const struct st_ffn_int8 *ffn = r->neurons.model->int8.layers[layer].ffn;
     size_t n = r->neurons.model->config.hidden;
-    r->block.up = &ffn->up;
-    r->block.down = &ffn->down;
+    set_layer(r, layer);
     r->block.add = NULL;
     r->block.outliers = NULL;
     r->block.clipped = clipped;
@@ -101,21 +107,63 @@ static stint_status time_device(struct st_bounded *r, uint32_t layer, uint32_t n
     return status;
 }
 
+// Scores that name neurons of one layer, so few that those of all rounds find room twice.
+static void name_some(struct st_bounded *r) {
+    const struct st_neuron_layout *l = &r->neurons.model->neurons.layout;
+    size_t room = st_max(1, (size_t)r->neurons.plan.n_cold * l->per_entry / (2 * ROUNDS));
+    size_t apart = st_max(APART, st_ceil_div(l->n, room));
+    for (size_t i = 0; i < r->block.n_tokens * l->n; i++)
+        r->prediction.scores[i] = i % l->n % apart ? -1.0f : 1.0f;
+}
+
+// The time of a neuron on the host, that lies anywhere and is in no cache of the processor: each
+// round has another layer. 0: all neurons are hot.
+static stint_status time_sparse(struct st_bounded *r, struct st_pool *pool, double *seconds) {
+    struct st_neurons *n = &r->neurons;
+    double all[ROUNDS] = {0};
+    name_some(r);
+    for (uint32_t i = 0; i < 2 * ROUNDS; i++) { // the first half reads what is missing
+        uint32_t layer = i % ROUNDS % n->model->config.n_layers;
+        struct st_clusters cold = {st_neurons_dense(n, layer, r->block.n_tokens),
+                                   n->plan.n_clusters};
+        uint64_t computed = n->computed, begun = st_now_ns();
+        set_layer(r, layer);
+        st_sparse_begin(&r->block, r->prediction.quantized, 0, ZERO, r->block.n_tokens);
+        ST_TRY(st_neurons_run(n, layer, cold, r->prediction.scores, &r->block, pool, true));
+        all[i % ROUNDS] =
+            (double)(st_now_ns() - begun) * 1e-9 / (double)st_max(1, n->computed - computed);
+        if (n->computed == computed) all[i % ROUNDS] = 0.0;
+    }
+    *seconds = median(all);
+    return STINT_OK;
+}
+
+static stint_status time_host(struct st_bounded *r, struct st_pool *pool, uint32_t layer,
+                              const struct st_hybrid_segment *s, size_t neurons, double *seconds) {
+    *seconds = 0.0;
+    if (r->hybrid.device) ST_TRY(time_sparse(r, pool, seconds));
+    set_layer(r, layer);
+    if (*seconds > 0.0) return STINT_OK;
+    double all;
+    ST_TRY(time_run(r, pool, layer, s, run_host, &all));
+    *seconds = all / (double)neurons;
+    return STINT_OK;
+}
+
 static stint_status time_all(struct st_bounded *r, struct st_pool *pool, uint32_t layer, uint32_t n,
                              struct st_hybrid_rates *rates) {
     struct st_hybrid_segment one, all;
-    double few = 0.0, many, host;
+    double few = 0.0, many;
     size_t first, one_neurons = st_dense_neurons(&r->neurons, (struct st_clusters){0, 1}, &first);
     size_t neurons = st_dense_neurons(&r->neurons, (struct st_clusters){0, n}, &first);
     ST_TRY(time_device(r, layer, n, &all, &many));
     if (n > 1) ST_TRY(time_device(r, layer, 1, &one, &few));
     all.clusters = (struct st_clusters){0, n};
-    ST_TRY(time_run(r, pool, layer, &all, run_host, &host));
+    ST_TRY(time_host(r, pool, layer, &all, neurons, &rates->host_neuron));
     double more = many > few && n > 1 ? (many - few) / (double)(neurons - one_neurons) : 0.0;
     rates->device_neuron = more;
     // Noise may make the slope too steep; a block is never less than free.
     rates->device_block = fmax(0.0, many - more * (double)neurons);
-    rates->host_neuron = host / (double)neurons;
     return STINT_OK;
 }
 
