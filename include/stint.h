@@ -378,8 +378,8 @@ typedef struct stint_session_options {
     /* Under a memory bound, of a model with neurons, on a device with a processor of its own: the
      * share of the hot clusters that it computes while the CPU computes other neurons; above 1 that
      * of the others, too: 1.5 is all hot ones and half of the others. 0, the default: with what
-     * both are measured to end at the same time; negative: none. Results are the same. If its nested
-     * products have the CPU's bits, it shares those of steps likewise, by times, or at 2 has all. */
+     * both are measured to end at the same time; negative: none. If its nested products have the
+     * CPU's bits, it shares those of steps likewise, and at 2 has all. Results are the same. */
     float npu_hot;
 } stint_session_options;
 

@@ -78,6 +78,7 @@ COVERED = {
     "src/session/linear/blocks.c": "tests/session/test_executions.c",
     "src/session/linear/paths.c": "tests/session/test_executions.c",
     "src/session/linear/stored.c": "tests/golden/test_devices.py",
+    "src/session/linear/stored_run.c": "tests/session/test_share.c",
     "src/session/linear/table.c": "tests/session/test_executions.c",
     "src/session/linear/rows.c": "tests/session/test_executions.c",
     "src/sched/simulate.c": "tests/sched/test_soc.c",
