@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { FILL_LOADS = 16 }; // at the same time
+
 // The ring's two ends meet in an entry that does not exist.
 static uint32_t anchor(const struct st_cache *c) {
     return c->n_laid_out;
@@ -163,6 +165,35 @@ int32_t st_cache_take_all(struct st_cache *c, uint32_t id, const struct st_exten
     c->held[e] = true;
     prefetch(c, e, id, extents, n);
     return (int32_t)e;
+}
+
+// What one load has read.
+static void publish(struct st_cache *c, uint32_t e, uint32_t id, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++, e++, id++) {
+        c->id_of[e] = (int32_t)id;
+        c->entry_of[id] = (int32_t)e;
+        c->fresh[e] = true;
+    }
+}
+
+void st_cache_fill(struct st_cache *c, uint32_t id, uint32_t n, struct st_extent first) {
+    struct st_load loads[FILL_LOADS] = {0};
+    uint32_t begin = c->n_used, each;
+    n = (uint32_t)st_min(n, c->n_entries - begin);
+    each = (uint32_t)st_ceil_div(n, FILL_LOADS);
+    c->n_used += n;
+    for (uint32_t i = 0; i * each < n; i++) {
+        loads[i].offset = first.offset + (uint64_t)i * each * first.bytes;
+        loads[i].bytes = st_min(each, n - i * each) * first.bytes;
+        loads[i].file = first.file;
+        loads[i].to = st_cache_data(c, (int32_t)(begin + i * each));
+        loads[i].apart = c->entry_bytes % ST_LOAD_BLOCK != 0;
+        st_loader_prefetch(c->loader, &loads[i]);
+    }
+    for (uint32_t e = begin; e < begin + n; e++) link_entry(c, e, ST_EVICT_LAST);
+    for (uint32_t i = 0; i * each < n; i++)
+        if (st_loader_wait(c->loader, &loads[i]) == STINT_OK)
+            publish(c, begin + i * each, id + i * each, (uint32_t)st_min(each, n - i * each));
 }
 
 stint_status st_cache_wait(struct st_cache *c, int32_t entry, bool *fresh) {

@@ -58,6 +58,10 @@ int32_t st_cache_take(struct st_cache *cache, uint32_t id, struct st_extent exte
 // The same for what lies in n places, up to max_loads.
 int32_t st_cache_take_all(struct st_cache *cache, uint32_t id, const struct st_extent *extents,
                           uint32_t n);
+// Reads n pieces, the ids from `id` on, that lie one behind the other from `first` on and have no
+// entry, into entries that never held anything, as far as there are such. They count as neither hit
+// nor miss. What cannot be read is left out.
+void st_cache_fill(struct st_cache *cache, uint32_t id, uint32_t n, struct st_extent first);
 // Waits until the entry is loaded. *fresh: it was read since the last wait, so it must be checked.
 // On failure the entry is given back, empty.
 stint_status st_cache_wait(struct st_cache *cache, int32_t entry, bool *fresh);

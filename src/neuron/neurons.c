@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "neuron/neurons.h"
 
+#include "base/clock.h"
 #include "base/size.h"
 #include "neuron/section.h"
 
@@ -8,7 +9,10 @@
 #include <string.h>
 #include <xxhash.h>
 
-enum { EXPECT_SHARE = 4 }; // of the cold region, for what is expected
+enum {
+    EXPECT_SHARE = 4, // of the cold region, for what is expected
+    FILL_PARTS = 4,   // of a layer's entries, each of which all layers get before the next
+};
 // To be read before it is certain to be needed a neuron must score more than the threshold: about
 // e to this more likely than those that are named.
 static const float likely = 4.0f;
@@ -117,6 +121,28 @@ void st_neurons_reset(struct st_neurons *n) {
     if (n->hot.n_entries) st_cache_give_all(&n->hot);
     if (n->cold.n_entries) st_cache_give_all(&n->cold);
     n->n_expected = 0;
+}
+
+// Cold entries [first, end) of a layer, which no step has asked for yet.
+static void fill_layer(struct st_neurons *n, uint32_t layer, size_t first, size_t end) {
+    const struct st_neuron_layout *l = layout_of(n);
+    uint64_t bundles = offset_of(n, n->model->neurons.layers[layer].bundles);
+    struct st_extent extent = {.offset = bundles + first * l->entry_bytes, .bytes = l->entry_bytes};
+    st_cache_fill(&n->cold, layer * l->n_entries + (uint32_t)first, (uint32_t)(end - first),
+                  extent);
+}
+
+void st_neurons_fill(struct st_neurons *n, double seconds) {
+    uint32_t layers = n->model->config.n_layers;
+    if (n->cold.n_used > 0) st_cache_open(&n->cold, n->cold.loader);
+    uint64_t until = st_now_ns() + (uint64_t)(seconds * 1e9);
+    for (size_t part = 0; part < FILL_PARTS; part++)
+        for (uint32_t i = 0; i < layers && st_now_ns() < until; i++) {
+            size_t first = st_neurons_first_cold(n, i), all = n->kept[i] - first;
+            size_t from = first + all * part / FILL_PARTS,
+                   to = first + all * (part + 1) / FILL_PARTS;
+            if (to > from) fill_layer(n, i, from, to);
+        }
 }
 
 // ---- Running

@@ -92,6 +92,10 @@ double st_neurons_expected(const struct st_neurons *neurons, uint32_t layer,
 stint_status st_neurons_open(const struct stint_model *model, const struct st_neurons_plan *plan,
                              struct st_loader *loader, struct st_neurons *neurons);
 void st_neurons_close(struct st_neurons *neurons); // accepts a zeroed one
+// Reads ahead, the most active ones first, the cold entries that stay: one behind the other as they
+// lie in the file, which is faster than one by one as steps ask for them. Forgets those that are
+// there, and stops after `seconds`. pre: no step has run
+void st_neurons_fill(struct st_neurons *neurons, double seconds);
 
 // Whether the scores of any token name the neuron of a place: whether one is above `min`.
 static inline bool st_neurons_names(const float *scores, size_t n_tokens, size_t neurons,

@@ -100,6 +100,59 @@ static void what_was_used_last_stays(void **state) {
     close_world(&w);
 }
 
+static void fill(struct world *w, uint32_t id, uint32_t n) {
+    st_cache_fill(&w->cache, id, n,
+                  (struct st_extent){.offset = (uint64_t)id * entry_bytes, .bytes = entry_bytes});
+}
+
+// Each is checked at its first use, like any other that was read.
+static void assert_filled(struct world *w, uint32_t id, uint32_t end) {
+    for (; id < end; id++) {
+        bool fresh;
+        assert_true(st_cache_has(&w->cache, id));
+        int32_t entry = take(w, id);
+        assert_true(st_cache_is_there(&w->cache, entry));
+        assert_int_equal(st_cache_wait(&w->cache, entry, &fresh), STINT_OK);
+        assert_true(fresh);
+        assert_memory_equal(st_cache_data(&w->cache, entry), w->data + id * entry_bytes,
+                            entry_bytes);
+        st_cache_give(&w->cache, entry, ST_EVICT_LAST);
+        assert_true(use(w, id, ST_EVICT_LAST));
+    }
+}
+
+static void neighbours_fill_it(void **state) {
+    (void)state;
+    struct world w = open_world();
+    fill(&w, 5, 3);
+    fill(&w, 20, 0);
+    fill(&w, 20, ENTRIES); // there is room for the first five
+    assert_int_equal(w.cache.misses, 0);
+    assert_filled(&w, 5, 8);
+    assert_filled(&w, 20, 25);
+    assert_false(st_cache_has(&w.cache, 25));
+    fill(&w, 30, 2); // there is none
+    assert_false(st_cache_has(&w.cache, 30));
+    assert_false(use(&w, 0, ST_EVICT_LAST)); // makes room as ever
+    assert_false(st_cache_has(&w.cache, 5));
+    close_world(&w);
+}
+
+// What is not there is not read, and there is room for others.
+static void what_cannot_be_read_does_not_fill_it(void **state) {
+    (void)state;
+    struct world w = open_world();
+    fill(&w, IDS - 2, 2);
+    assert_filled(&w, IDS - 2, IDS);
+    st_cache_open(&w.cache, w.loader);
+    assert_int_equal(truncate(w.path, (off_t)(10 * entry_bytes)), 0);
+    fill(&w, 9, 3);
+    assert_filled(&w, 9, 10);
+    for (uint32_t id = 10; id < 12; id++) assert_false(st_cache_has(&w.cache, id));
+    for (uint32_t id = 0; id < ENTRIES; id++) assert_false(use(&w, id, ST_EVICT_LAST));
+    close_world(&w);
+}
+
 static bool use_counted(struct world *w, uint32_t id) {
     bool was_there = use(w, id, ST_EVICT_LAST);
     st_cache_use(&w->cache, id);
@@ -210,9 +263,14 @@ static void what_shrank_holds_less(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_used_last_stays), cmocka_unit_test(what_is_used_often_stays),
-        cmocka_unit_test(a_scan_keeps_what_fits),   cmocka_unit_test(what_is_held_stays),
-        cmocka_unit_test(what_failed_is_not_kept),  cmocka_unit_test(what_shrank_holds_less),
+        cmocka_unit_test(neighbours_fill_it),
+        cmocka_unit_test(what_cannot_be_read_does_not_fill_it),
+        cmocka_unit_test(what_was_used_last_stays),
+        cmocka_unit_test(what_is_used_often_stays),
+        cmocka_unit_test(a_scan_keeps_what_fits),
+        cmocka_unit_test(what_is_held_stays),
+        cmocka_unit_test(what_failed_is_not_kept),
+        cmocka_unit_test(what_shrank_holds_less),
     };
     int failed = 0;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {

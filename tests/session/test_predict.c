@@ -2,6 +2,7 @@
 // Neurons that are read one by one: the laws of a bound with all of them, and what predictors leave
 // out.
 #include "kernels/neuron.h"
+#include "session/weights/bounded.h"
 #include "support/bounded.h"
 
 #include <setjmp.h>
@@ -43,6 +44,34 @@ static void predictors_compute_less(void **state) {
     assert_true(same >= 7); // of 10
     free(got);
     free(again);
+}
+
+// What stays is there before the first step, unless nothing is to stay.
+static void a_session_opens_with_what_stays(void **state) {
+    (void)state;
+    static const uint32_t leave_out[] = {0, STINT_LEAVE_CACHE};
+    for (size_t i = 0; i < 2; i++) {
+        stint_session_options o = {.size = sizeof o,
+                                   .n_context = TS_BOUNDED_CONTEXT,
+                                   .chunk_len = TS_BOUNDED_CHUNK,
+                                   .memory = 200 << 20,
+                                   .schedule = ts_bounded_schedule(),
+                                   .leave_out = leave_out[i] | STINT_LEAVE_PREDICTOR};
+        stint_session *s;
+        stint_memory_info info = {.size = sizeof info};
+        assert_int_equal(stint_session_open(ts_bounded.lazy, &o, &s), STINT_OK);
+        const struct st_neurons *n = &s->bounded->neurons;
+        uint32_t entries = n->model->neurons.layout.n_entries, all = 0;
+        for (uint32_t layer = 0; layer < n->model->config.n_layers && i == 0; layer++)
+            for (uint32_t e = st_neurons_first_cold(n, layer); e < n->kept[layer]; e++, all++)
+                assert_true(st_cache_has(&n->cold, layer * entries + e));
+        assert_int_equal(n->cold.n_used, all);
+        assert_int_equal(all > 0, i == 0);
+        assert_int_equal(stint_session_memory(s, &info), STINT_OK);
+        assert_true(info.bytes_per_step == 0.0); // opening is no step
+        ts_bounded_assert_same(s, ts_bounded.wanted, "filled");
+        stint_session_close(s);
+    }
 }
 
 // Rows of a step are named neurons in groups: a larger batch gives what the groups by themselves
@@ -90,7 +119,8 @@ static void larger_steps_give_the_same(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(larger_steps_give_the_same),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_session_opens_with_what_stays),
+                                       cmocka_unit_test(larger_steps_give_the_same),
                                        cmocka_unit_test(predictors_compute_less)};
     // Of few layers, too little may be left out.
     return ts_bounded_run(&variants[0], true, tests, 2) |

@@ -96,6 +96,8 @@ void st_bounded_plan_close(struct st_bounded *planned);
 stint_status st_bounded_open(const struct stint_model *model,
                              const struct st_bounded_options *options, struct st_bounded **bounded);
 void st_bounded_close(struct st_bounded *bounded); // accepts NULL
+// What was read so far is no step's.
+void st_bounded_count_opening(struct st_bounded *bounded);
 
 // The bytes that are always in use.
 static inline uint64_t st_budget_fixed(const struct st_budget *b) {

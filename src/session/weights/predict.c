@@ -10,6 +10,9 @@
 
 #include <string.h>
 
+// The longest that opening waits for neurons that steps will probably need.
+static const double fill_seconds = 2.0;
+
 static size_t widest_rank(const struct stint_model *m) {
     size_t widest = 1;
     for (uint32_t i = 0; i < m->config.n_layers; i++)
@@ -53,6 +56,9 @@ stint_status st_bounded_attach(struct st_bounded *r, struct st_device *device,
     if (r->made.panels)
         ST_TRY(st_mirror_open(device, r->arena.base, r->arena.used, &r->made.mirror));
     ST_TRY(st_hybrid_open(r, second));
+    if (r->sparse && !(r->leave_out & (STINT_LEAVE_CACHE | STINT_LEAVE_PIPELINE)))
+        st_neurons_fill(&r->neurons, fill_seconds);
+    st_bounded_count_opening(r);
     if (!r->sparse || r->leave_out & STINT_LEAVE_PREDICTOR) return STINT_OK;
     n->device = r->hybrid.threads.worker ? r->hybrid.threads.device : device;
     ST_TRY(st_mirror_open(n->device, r->arena.base, r->arena.used, &n->mirror));
