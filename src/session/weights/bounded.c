@@ -71,12 +71,6 @@ static stint_status open_in(const struct stint_model *m, struct st_bounded *r) {
     return r->sparse ? st_neurons_open(m, &neurons, r->loader, &r->neurons) : STINT_OK;
 }
 
-void st_bounded_count_opening(struct st_bounded *r) {
-    struct st_loader_counts counts;
-    st_loader_count(r->loader, &counts);
-    r->steps.counted = counts.bytes;
-}
-
 stint_status st_bounded_open(const struct stint_model *model, const struct st_bounded_options *o,
                              struct st_bounded **bounded) {
     struct st_bounded *r = calloc(1, sizeof *r);

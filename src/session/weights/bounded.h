@@ -97,7 +97,11 @@ stint_status st_bounded_open(const struct stint_model *model,
                              const struct st_bounded_options *options, struct st_bounded **bounded);
 void st_bounded_close(struct st_bounded *bounded); // accepts NULL
 // What was read so far is no step's.
-void st_bounded_count_opening(struct st_bounded *bounded);
+static inline void st_bounded_count_opening(struct st_bounded *bounded) {
+    struct st_loader_counts counts;
+    st_loader_count(bounded->loader, &counts);
+    bounded->steps.counted = counts.bytes;
+}
 
 // The bytes that are always in use.
 static inline uint64_t st_budget_fixed(const struct st_budget *b) {
