@@ -32,6 +32,21 @@ stint_status st_buffer_import(struct st_device *device, void *data, size_t bytes
     return adopt(device, bytes, true, b, buffer);
 }
 
+stint_status st_buffer_borrow(struct st_device *device, void *data, size_t bytes,
+                              struct st_buffer **buffer) {
+    struct st_buffer *b = NULL;
+    bool in_place = device->caps.reads_host;
+    ST_TRY(st_device_check(device));
+    if (!device->ops->borrow)
+        return st_fail(STINT_E_UNSUPPORTED, "device '%s': it borrows no host memory",
+                       device->ops->name);
+    ST_TRY(st_device_count(device, in_place ? 0 : bytes, "buffers"));
+    stint_status status = device->ops->borrow(device, data, bytes, &b);
+    if (status == STINT_OK) return adopt(device, bytes, in_place, b, buffer);
+    st_device_uncount(device, in_place ? 0 : bytes);
+    return status;
+}
+
 void st_buffer_rebind(struct st_buffer *buffer, void *data, size_t bytes) {
     if (!buffer->imported) return;
     (void)buffer->device->ops->import(buffer->device, data, &buffer);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The device interface: the code behind a processor that runs static INT8 subgraphs, and perhaps
-// linears as they are stored. It is made for a second processor with memory of its own; the host's
-// cores are one more device behind it (device/pool), and `sim` (device/sim) has none of their
-// advantages.
+// linears as they are stored, and attention. It is made for a second processor with memory of its
+// own; the host's cores are one more device behind it (device/pool), and `sim` (device/sim) has
+// none of their advantages.
 //
 // What never crosses it: host pointers in a submit, thread pools (but for the loan at open), the
 // byte that stands for zero, the layout of quantized inputs and of weights. Integer results are the
@@ -20,6 +20,7 @@
 #define ST_DEVICE_DEVICE_H
 
 #include "base/status.h"
+#include "device/attention.h"
 #include "device/outliers.h"
 #include "device/stored.h"
 #include "device/subgraph.h"
@@ -49,6 +50,7 @@ struct st_device_caps {
     bool sums;             // runs graphs that end in exact sums (ST_EPILOGUE_SUMS)
     bool row_norms;        // normalises what it quantizes, with the host's bits
     bool host_products;    // its products of stored linears have the bits of the host's kernels
+    bool reads_host;       // reads borrowed memory where it lies (st_buffer_borrow)
     bool virtual_clock;    // st_job_result.device_ns is time of a processor that is emulated here
     uint64_t memory_limit; // bytes of allocated buffers and weights; 0: none
     size_t max_rows;       // of one submit
@@ -88,6 +90,12 @@ stint_status st_buffer_allocate(struct st_device *device, size_t bytes, struct s
 // caps.host_memory. Does not count against the limit. Two devices with the same name may import the
 // same memory and read each other's quantized inputs.
 stint_status st_buffer_import(struct st_device *device, void *data, size_t bytes,
+                              struct st_buffer **buffer);
+// Host memory that jobs only read, *borrowed* until the buffer is freed: in place where the device
+// can, else it has a copy, which counts against the limit. A mapping's data is the host memory
+// itself; what the host has written there is the device's once it is mapped for writing and
+// unmapped. STINT_E_UNSUPPORTED, E_NOMEM, E_LIMIT.
+stint_status st_buffer_borrow(struct st_device *device, void *data, size_t bytes,
                               struct st_buffer **buffer);
 // Lets an imported buffer stand for other memory. Allocates nothing.
 void st_buffer_rebind(struct st_buffer *buffer, void *data, size_t bytes);
@@ -164,6 +172,11 @@ stint_status st_device_import_stored(struct st_device *device,
                                      const struct st_stored_linear *linear,
                                      struct st_device_stored **stored);
 void st_device_free_stored(struct st_device_stored *stored); // accepts NULL
+
+// ---- Attention (device/attention.h)
+
+// False: the host computes it.
+bool st_device_attends(const struct st_device *device, const struct st_device_attention *attention);
 
 // ---- Jobs
 
@@ -245,6 +258,14 @@ struct st_multiply_args {
     size_t n_out;  // only the first rows of W, which needs caps.host_products; 0: all
 };
 
+// Queries at positions [position, position + n) of a text, rows of [n_heads, dim]; `out` likewise.
+struct st_attend_args {
+    struct st_device_attention shape;
+    struct st_slice q, out;       // floats
+    struct st_slice keys, values; // rows of the cache from position 0 on, for each key-value head
+    size_t position, n;
+};
+
 // Starts a job after the n_after others, which are jobs of this device that have not been
 // released. Jobs that do not wait for each other run in any order. The caller owns *job and
 // releases it; buffers and graphs must stay until it has ended. STINT_E_DEVICE, E_LIMIT (release
@@ -256,6 +277,10 @@ stint_status st_device_submit(struct st_graph *graph, const struct st_graph_args
 stint_status st_device_multiply(struct st_device_stored *stored,
                                 const struct st_multiply_args *args, struct st_job *const *after,
                                 size_t n_after, struct st_job **job);
+
+// Also STINT_E_UNSUPPORTED.
+stint_status st_device_attend(struct st_device *device, const struct st_attend_args *args,
+                              struct st_job *const *after, size_t n_after, struct st_job **job);
 
 enum st_job_state st_job_poll(struct st_job *job);
 // Returns when the job has ended and the device touches its buffers no more. A job that takes

@@ -9,7 +9,7 @@
 
 #include <pthread.h>
 
-enum st_job_kind { ST_JOB_QUANTIZE, ST_JOB_GRAPH, ST_JOB_MULTIPLY };
+enum st_job_kind { ST_JOB_QUANTIZE, ST_JOB_GRAPH, ST_JOB_MULTIPLY, ST_JOB_ATTEND };
 
 enum st_job_ready { ST_READY_RUN, ST_READY_WAIT, ST_READY_NEVER };
 
@@ -26,6 +26,7 @@ struct st_job {
         struct st_quantize_args quantize;
         struct st_graph_args args;
         struct st_multiply_args multiply;
+        struct st_attend_args attend;
     };
     enum st_job_ready ready; // when it was submitted
     struct st_job *after[ST_JOB_AFTER];
@@ -108,6 +109,9 @@ struct st_device_ops {
     stint_status (*allocate)(struct st_device *device, size_t bytes, struct st_buffer **buffer);
     // (optional) The same function takes the buffer's next memory where *buffer is not NULL.
     stint_status (*import)(struct st_device *device, void *data, struct st_buffer **buffer);
+    // (optional) In place where caps.reads_host, else a copy; map gives the host memory.
+    stint_status (*borrow)(struct st_device *device, void *data, size_t bytes,
+                           struct st_buffer **buffer);
     void (*free_buffer)(struct st_buffer *buffer);
     // Sets map->data.
     stint_status (*map)(struct st_mapping *map);
@@ -134,6 +138,9 @@ struct st_device_ops {
     stint_status (*import_stored)(struct st_device *device, const struct st_stored_linear *linear,
                                   struct st_device_stored **stored);
     void (*free_stored)(struct st_device_stored *stored);
+
+    // (optional) Of attention that is well formed.
+    bool (*attends)(const struct st_device *device, const struct st_device_attention *attention);
 
     // Starts a job, which ends with one st_job_finish(), maybe before this returns.
     void (*start)(struct st_device *device, struct st_job *job);

@@ -44,6 +44,9 @@ static void take_args(struct st_job *job, enum st_job_kind kind, void *subject, 
         job->stored = subject;
         job->multiply = *(const struct st_multiply_args *)args;
         break;
+    case ST_JOB_ATTEND:
+        job->attend = *(const struct st_attend_args *)args;
+        break;
     }
 }
 

@@ -30,8 +30,10 @@ static uint32_t take(struct assigning *a) {
     return node;
 }
 
-static bool is_static(const struct st_node *node) {
-    return node->kind < ST_N_SUBGRAPHS && st_subgraph_is_static((enum st_subgraph_kind)node->kind);
+static float seconds_on(const struct st_assignment *to, const struct st_node *node, uint32_t p) {
+    float seconds = to->seconds[p][node->kind];
+    return to->growth && st_subgraphs[node->kind].dynamic ? seconds * to->growth[node->chunk]
+                                                          : seconds;
 }
 
 static void select_processor(const struct assigning *a, struct st_node *node, float ready) {
@@ -39,18 +41,18 @@ static void select_processor(const struct assigning *a, struct st_node *node, fl
     uint8_t can = to->can[node->layer * ST_N_SUBGRAPHS + node->kind];
     float least = INFINITY;
     for (uint32_t p = 0; p < to->n_processors; p++) {
-        float end = fmaxf(ready, a->free_at[p]) + to->seconds[p][node->kind];
+        float seconds = seconds_on(to, node, p), end = fmaxf(ready, a->free_at[p]) + seconds;
         if (!(can >> p & 1) || end >= least) continue;
         least = end;
         node->processor = (uint8_t)p;
-        node->seconds = to->seconds[p][node->kind];
+        node->seconds = seconds;
     }
 }
 
 static void place(struct assigning *a, uint32_t index) {
     struct st_node *node = &a->dag->nodes[index];
     float ready = a->s->rank[index];
-    if (is_static(node)) select_processor(a, node, ready);
+    if (node->kind < ST_N_SUBGRAPHS) select_processor(a, node, ready);
     float end = fmaxf(ready, a->free_at[node->processor]) + node->seconds;
     a->free_at[node->processor] = end;
     for (uint32_t e = 0; e < node->n_edges; e++) {

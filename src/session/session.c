@@ -299,6 +299,7 @@ static stint_status open_in(const stint_model *model, const stint_session_option
     ST_TRY(leave_out_absent(&npu));
     if (model->int8.layers) ST_TRY(st_npu_open(s, &npu, &s->group));
     ST_TRY(st_stored_open(s, &npu, options->npu_hot));
+    st_kv_device_open(s);
     name_devices(s);
     if (s->bounded && model->int8.layers) ST_TRY(attach(options, s));
     if (s->tune_chunk) ST_TRY(st_session_tune(s));
@@ -337,6 +338,7 @@ void stint_session_close(stint_session *session) {
     for (size_t i = 0; session->buffers && i < session->n_buffers; i++)
         st_int8_abandon(&session->buffers[i]);
     st_split_close(session);
+    st_kv_device_close(session);
     st_stored_close(session);
     st_bounded_close(session->bounded);
     st_npu_close(session, &session->group);

@@ -130,8 +130,9 @@ struct st_split {
     uint8_t ordered[ST_MAX_LAYERS]; // chunks pass the layer's state one after another
     // Seconds of each kind, of a first chunk, on each processor.
     float profile[ST_MAX_PROCESSORS][ST_N_SUBGRAPHS];
-    // [chunks, n_layers, ST_N_SUBGRAPHS] of a prompt over three: which processor runs each.
+    // [chunks, n_layers, ST_N_SUBGRAPHS] of a prompt with a choice: which processor runs each.
     uint8_t *processors;
+    float *growth; // [chunks] times that attention takes of a first chunk's
     uint8_t can[ST_MAX_LAYERS * ST_N_SUBGRAPHS]; // bit p: processor p can run it
 };
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A prompt over two processors (llm.npu, section 3.4): its chunks are under way at the same time,
 // each in buffers of its own, and a policy decides which ready subgraph the NPU's threads and the
-// CPU's take next. With two devices there are three processors, and a static subgraph of a chunk
-// goes to the one that would end it first. What a subgraph computes depends neither on when it runs
-// nor on where, so neither do the results.
+// CPU's take next. With two devices there are three processors, and a subgraph of a chunk goes to
+// the one of those that can run it that would end it first; so does attention where one device
+// computes it, too. What a subgraph computes depends neither on when it runs nor on where, so
+// neither do the results.
 #include "session/pass.h"
 
 #include "base/clock.h"
@@ -40,23 +41,44 @@ void st_split_lay_out(struct stint_session *s, struct st_arena *arena) {
     st_schedule_lay_out(&s->split.schedule, st_prefill_nodes(&plan), arena);
     st_timeline_lay_out(&s->split.replay, st_prefill_nodes(&plan), arena);
     s->split.seconds = ST_TAKE(arena, float, (size_t)st_session_max_chunks(s) * ST_NODE_KINDS);
-    if (s->split.n_groups > 2)
-        s->split.processors =
-            ST_TAKE(arena, uint8_t,
-                    st_session_max_chunks(s) * (size_t)s->model->config.n_layers * ST_N_SUBGRAPHS);
+    s->split.growth = ST_TAKE(arena, float, st_session_max_chunks(s));
+    s->split.processors =
+        ST_TAKE(arena, uint8_t,
+                st_session_max_chunks(s) * (size_t)s->model->config.n_layers * ST_N_SUBGRAPHS);
 }
 
-// Seconds of each kind of subgraph in the first layer, over what is in the buffers, with the static
-// ones on this processor: of devices that are emulated, by their own clocks.
+// Whether there is a choice of processors.
+static bool chooses(const struct stint_session *s) {
+    return s->split.n_groups > 2 || s->kv.device.device;
+}
+
+// Bit p: processor p can run it. Beside one device the CPU's threads have no graphs.
+static uint8_t processors_of(const struct stint_session *s, uint32_t layer,
+                             enum st_subgraph_kind kind) {
+    if (kind == ST_SUBGRAPH_ATTENTION) return st_kv_processors(s, layer);
+    if (!st_subgraph_is_static(kind)) return 1u << ST_PROCESSOR_CPU;
+    return s->split.n_groups > 2 ? st_npu_processors(s, layer, kind) : 1u << ST_PROCESSOR_NPU;
+}
+
+// Where a subgraph of the first layer is profiled for this processor. Static ones also on a device
+// that has no room for this layer's: it may have others.
+static uint8_t profiled_on(const struct stint_session *s, enum st_subgraph_kind kind,
+                           uint8_t processor) {
+    if (st_subgraph_is_static(kind))
+        return s->split.n_groups > 2 ? processor : (uint8_t)ST_PROCESSOR_NPU;
+    return processors_of(s, 0, kind) >> processor & 1 ? processor : (uint8_t)ST_PROCESSOR_CPU;
+}
+
+// Seconds of each kind of subgraph in the first layer, over what is in the buffers, with those that
+// can on this processor: of devices that are emulated, by their own clocks.
 static stint_status profile_on(struct stint_session *s, uint8_t processor) {
     struct st_batch batch = {.n = s->chunk_len, .n_total = s->chunk_len};
     struct st_run run = st_session_run(s, ST_PHASE_PREFILL, ST_PRECISION_INT8, &batch);
-    if (s->split.processors) memset(s->split.processors, processor, ST_N_SUBGRAPHS);
-    run.processors = s->split.processors;
+    if (chooses(s)) run.processors = s->split.processors;
     st_pass_rotations(&run);
     for (int kind = 0; kind < ST_N_SUBGRAPHS; kind++) {
-        bool is_static = st_subgraph_is_static((enum st_subgraph_kind)kind);
-        uint8_t on = is_static ? processor : (uint8_t)ST_PROCESSOR_CPU;
+        uint8_t on = profiled_on(s, (enum st_subgraph_kind)kind, processor);
+        s->split.processors[kind] = on;
         run.group = &s->split.groups[on];
         uint64_t begun = st_now_ns();
         run.buffers->jobs = (struct st_node_time){0};
@@ -72,9 +94,9 @@ static stint_status profile(struct stint_session *s) {
     for (uint32_t p = 0; s->model->int8.layers && p < s->split.n_groups; p++)
         for (int kind = 0; kind < ST_N_NPUS; kind++)
             if (s->split.groups[p].npu[kind]) st_npu_measure_sync(s->split.groups[p].npu[kind]);
-    for (uint32_t p = 0; s->split.processors && p < s->split.n_groups; p++)
+    for (uint32_t p = 0; chooses(s) && p < s->split.n_groups; p++)
         ST_TRY(profile_on(s, (uint8_t)p));
-    return s->split.processors ? STINT_OK : profile_on(s, ST_PROCESSOR_NPU);
+    return chooses(s) ? STINT_OK : profile_on(s, ST_PROCESSOR_NPU);
 }
 
 stint_status st_split_open(struct stint_session *s, const struct st_npu_options *npu) {
@@ -105,22 +127,23 @@ static void set_seconds(struct stint_session *s, uint32_t n_chunks, size_t posit
         float chunks = (float)position / (float)s->chunk_len + (float)i;
         for (int kind = 0; kind < ST_N_SUBGRAPHS; kind++)
             seconds[kind] = s->split.profile[st_subgraphs[kind].processor][kind];
-        seconds[ST_SUBGRAPH_ATTENTION] *= 1.0f + 2.0f * chunks;
+        s->split.growth[i] = 1.0f + 2.0f * chunks;
+        seconds[ST_SUBGRAPH_ATTENTION] *= s->split.growth[i];
         seconds[ST_SUBGRAPH_SHADOW] = shadow_share * seconds[ST_SUBGRAPH_QKV];
     }
 }
 
-// The static subgraphs of a prompt, over three processors.
+// The subgraphs of a prompt, over the processors that can run them.
 static void spread(struct stint_session *s) {
     struct st_split *split = &s->split;
     uint32_t n_layers = s->model->config.n_layers;
     for (uint32_t i = 0; i < n_layers; i++)
         for (uint32_t k = 0; k < ST_N_SUBGRAPHS; k++) {
             enum st_subgraph_kind kind = (enum st_subgraph_kind)k;
-            split->can[i * ST_N_SUBGRAPHS + k] =
-                st_subgraph_is_static(kind) ? st_npu_processors(s, i, kind) : 1;
+            split->can[i * ST_N_SUBGRAPHS + k] = processors_of(s, i, kind);
         }
-    const struct st_assignment assignment = {split->profile, split->can, n_layers, split->n_groups};
+    const struct st_assignment assignment = {split->profile, split->can, n_layers, split->n_groups,
+                                             split->growth};
     st_assign(&assignment, &split->dag, &split->schedule, split->processors);
 }
 
@@ -148,7 +171,7 @@ static stint_status compute_node(void *context, const struct st_node *node,
     run.batch = &batch;
     run.layer = node->layer;
     run.shadows_apart = true;
-    if (s->split.processors)
+    if (chooses(s))
         run.processors =
             s->split.processors + (size_t)node->chunk * s->model->config.n_layers * ST_N_SUBGRAPHS;
     if (node->layer == 0 && node->kind == ST_SUBGRAPH_ATTN_NORM) {
@@ -178,7 +201,7 @@ stint_status st_split_forward(const struct st_run *run, const int32_t *ids) {
     struct st_prefill_plan plan = plan_of(s, n_chunks);
     set_seconds(s, n_chunks, run->batch->position);
     st_prefill_dag(&plan, &split->dag);
-    if (split->processors) spread(s);
+    if (chooses(s)) spread(s);
     const struct st_policy *policy =
         st_timeline_settle(&split->schedule, &split->dag, split->policy, &s->timeline);
     struct st_execution execution = {&split->dag,  policy,   &split->schedule,

@@ -270,6 +270,7 @@ static void a_device_file_is_found_by_name(void **state) {
     assert_int_equal(st_opencl_tuning("a portable computing language", "", &gpu), STINT_OK);
     assert_true(pocl.items != other.items && gpu.items == pocl.items);
     assert_true(other.items > 0 && other.tokens > 0);
+    assert_true(other.attention == 1 && pocl.attention == 0);
 }
 
 int main(void) {

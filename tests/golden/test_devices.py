@@ -72,18 +72,19 @@ class Device:
         run = ("run", self.package, "-p", "It was a cold evening in November, and the old man",
                "-n", "1", "--temp", "0", "--json")
         wanted = json.loads(golden.run(*run, "--device", "cpu").stdout)
+        name, settings = self.name.partition(":")[::2]
         for options in (("--chunk", "6"), ("--npu-memory", "20M", "--threads", "2")):
             done = golden.run(*run, "--device", self.name, *options)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertNotIn("takes over", done.stderr)
             got = json.loads(done.stdout)
-            self.assertEqual((got["text"], got["device"]), (wanted["text"], self.name))
+            self.assertEqual((got["text"], got["device"]), (wanted["text"], name))
 
         for fault, why in self.faults:
-            done = golden.run(*run, "--device", f"{self.name}:{fault}")
+            done = golden.run(*run, "--device", f"{self.name}{',' if settings else ':'}{fault}")
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(json.loads(done.stdout)["text"], wanted["text"])
-            self.assertEqual(done.stderr.count(f"device '{self.name}'"), 1, done.stderr)
+            self.assertEqual(done.stderr.count(f"device '{name}'"), 1, done.stderr)
             self.assertRegex(done.stderr, f"{why}.*: the CPU takes over")
 
 
@@ -91,6 +92,15 @@ class Hexagon(Device, unittest.TestCase):
     name, hint = "hexagon", "no Hexagon program or emulator: scripts/bootstrap hexagon"
     faults = (("die=9", "its program has ended"), ("spin=9", "does not get on"),
               ("garbage=9", "wrote what cannot be"))
+
+
+class Attention(Device, unittest.TestCase):
+    """Attention of prompts on the device, too; none of these is so long that the CPU's kernels
+    would round to BF16 (docs/OPENCL.md)."""
+    name, hint = "opencl:attention=1", "OpenCL finds no device: scripts/bootstrap opencl"
+    faults = (("lose=900", "CL_DEVICE_NOT_AVAILABLE"),
+              ("error=900", "(CL_OUT_OF_RESOURCES|found no memory)"),
+              ("hang=3,timeout=50", "does not end a job"))
 
 
 class OpenCL(Device, unittest.TestCase):
@@ -125,10 +135,11 @@ class Stored(unittest.TestCase):
         for name, model, tokens, logits, _ in golden.checkpoints():
             if os.environ.get("STINT_CI_LONG") != "1" and name not in {*SOME, "mixtral", "phi2"}:
                 continue
-            for chunk in ("256", "1"):
-                with self.subTest(name, chunk=chunk):
+            for device, chunk in (("opencl", "256"), ("opencl", "1"),
+                                  ("opencl:attention=1", "256"), ("opencl:attention=1", "7")):
+                with self.subTest(name, device=device, chunk=chunk):
                     got = golden.logits(model, tokens, "--exec", "float", "--chunk", chunk,
-                                        "--device", "opencl")
+                                        "--device", device)
                     worst = golden.worst_difference(got, golden.read_floats(logits))
                     self.assertLess(worst, golden.TOLERANCE)
 

@@ -152,7 +152,8 @@ static void check_orders(int kind, const char *device, int n_orders) {
     assert_true(seen.n_orders > (size_t)n_orders * 9 / 10);
     for (int p = 0; p < ST_MAX_PROCESSORS; p++)
         for (int k = 0; k < ST_N_SUBGRAPHS; k++) {
-            bool runs = p == ST_PROCESSOR_CPU || st_subgraphs[k].processor == ST_PROCESSOR_NPU;
+            bool runs = p == ST_PROCESSOR_CPU || st_subgraphs[k].processor == ST_PROCESSOR_NPU ||
+                        (k == ST_SUBGRAPH_ATTENTION && st_kv_processors(s, 0) >> p & 1);
             if (n_orders == N_ORDERS || !runs) // a few may leave one out
                 assert_int_equal(seen.n[p][k] > 0, runs);
         }
@@ -170,6 +171,7 @@ static void any_order_on_hexagon_and_opencl_too(void **state) {
     if (!are_here()) skip();
     check_orders(0, "hexagon+opencl", N_ORDERS);
     check_orders(1, "opencl+hexagon", 10);
+    check_orders(0, "hexagon+opencl:attention=1", N_ORDERS);
 }
 
 // ---- What is measured, and said

@@ -14,6 +14,7 @@ typedef uint64_t ocl_u64;
 #endif
 
 enum { OCL_STORED_ROWS = 8, OCL_STORED_COLUMNS = 4 };   // stored.cl
+enum { OCL_ATTEND_LANES = 8, OCL_KEY_TILE = 64 };       // attend.cl
 enum { OCL_PANEL = 16, OCL_GROUP = 64, OCL_PARTS = 3 }; // kernels/int8.h, device/subgraph.h
 
 struct ocl_rows {
@@ -52,6 +53,16 @@ struct ocl_norm {
     ocl_u32 n, lanes; // of the host's vectors
     float epsilon;
     ocl_u32 unused;
+};
+
+// Queries of n tokens at positions from `position` on, rows of token_bytes, and what they attend
+// to; `shared` heads of them have the same keys. window 0: there is none.
+struct ocl_attend {
+    ocl_u64 q, out, keys, values;
+    ocl_u64 key_head, value_head; // distances of key-value heads
+    ocl_u32 row_bytes, token_bytes;
+    ocl_u32 n, position, window, shared, dim;
+    float scale, softcap, to_cap; // 2 / softcap
 };
 
 // The values of a linear are [packed_rows] factors, then as many biases where has_bias.

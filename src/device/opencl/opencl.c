@@ -15,16 +15,17 @@ static stint_status no_memory(void) {
 
 static stint_status read_settings(const char *text, struct opencl_settings *s) {
     const struct st_device_setting rows[] = {
-        {"device", &s->device},   {"items", &s->items}, {"tokens", &s->tokens},
-        {"copy", &s->copy},       {"steps", &s->steps}, {"host_norms", &s->host_norms},
-        {"timeout", &s->timeout}, {"error", &s->error}, {"lose", &s->lose},
-        {"hang", &s->hang}};
-    *s = (struct opencl_settings){0};
+        {"device", &s->device},   {"items", &s->items},        {"tokens", &s->tokens},
+        {"copy", &s->copy},       {"steps", &s->steps},        {"host_norms", &s->host_norms},
+        {"timeout", &s->timeout}, {"error", &s->error},        {"lose", &s->lose},
+        {"hang", &s->hang},       {"attention", &s->attention}};
+    *s = (struct opencl_settings){.attention = OPENCL_UNSET};
     ST_TRY(st_device_read_settings(
         "opencl", text, rows, sizeof rows / sizeof *rows,
         "device (the N-th of all, from 1), items, tokens (of a work group, of an item), copy, "
         "steps (1: weights are copied, division is in software), host_norms (1: norms "
-        "stay on the CPU), timeout (milliseconds), error, "
+        "stay on the CPU), attention (0, 1: prompts attend on the device), timeout (milliseconds), "
+        "error, "
         "lose (the N-th call fails) or hang (the N-th job)"));
     if (s->items <= ST_OPENCL_MAX_ITEMS && s->tokens <= ST_OPENCL_MAX_TOKENS) return STINT_OK;
     return st_fail(STINT_E_ARG, "device 'opencl': items is at most %d, tokens %d",
@@ -89,6 +90,7 @@ const struct st_device_ops st_device_opencl = {
     .open = open_device,
     .close = close_device,
     .allocate = st_opencl_allocate,
+    .borrow = st_opencl_borrow,
     .free_buffer = st_opencl_free_buffer,
     .map = st_opencl_map,
     .unmap = st_opencl_unmap,
@@ -103,6 +105,7 @@ const struct st_device_ops st_device_opencl = {
     .stored_bytes = st_opencl_stored_bytes,
     .import_stored = st_opencl_import_stored,
     .free_stored = st_opencl_free_stored,
+    .attends = st_opencl_attends,
     .start = st_opencl_start,
     .cancel = st_opencl_cancel,
 };

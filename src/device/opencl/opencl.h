@@ -6,8 +6,9 @@
 // Settings, separated by commas. device=N: the N-th of all OpenCL devices, GPUs first; items=N,
 // tokens=N: in place of the device file's (share/opencl); copy=1: weights are copied even where the
 // device reads the host's memory; steps=1: division in software; host_norms=1: the CPU normalises
-// inputs; timeout=MS: how long a waiter waits. For tests: error=N, lose=N: the N-th call of OpenCL
-// fails, or finds no device any more; hang=N: the N-th job never ends.
+// inputs; attention=0 or 1: in place of the device file's; timeout=MS: how long a waiter waits. For
+// tests: error=N, lose=N: the N-th call of OpenCL fails, or finds no device any more; hang=N: the
+// N-th job never ends.
 #ifndef ST_DEVICE_OPENCL_OPENCL_H
 #define ST_DEVICE_OPENCL_OPENCL_H
 
@@ -17,6 +18,8 @@
 
 #include <stdatomic.h>
 
+#define OPENCL_UNSET UINT32_MAX // of a setting whose 0 says something
+
 enum {
     ST_OPENCL_CANCEL_MS = 500, // a canceled job ends in this time, or the device is lost
     ST_OPENCL_MAX_ITEMS = 1024,
@@ -25,7 +28,7 @@ enum {
 };
 
 struct opencl_settings {
-    uint32_t device, items, tokens, copy, steps, host_norms, timeout;
+    uint32_t device, items, tokens, copy, steps, host_norms, attention, timeout;
     uint32_t error, lose, hang;
 };
 
@@ -35,7 +38,8 @@ enum opencl_kernel {
     OPENCL_NORM_ROWS,
     OPENCL_LINEAR_FLOAT,
     OPENCL_LINEAR_ACTIVATED,
-    OPENCL_MULTIPLY_NESTED,
+    OPENCL_ATTEND, // and one for each other type of the cache
+    OPENCL_MULTIPLY_NESTED = OPENCL_ATTEND + ST_N_KV_TYPES,
     OPENCL_MULTIPLY, // and one for each other type of floats and blocks
     OPENCL_N_KERNELS = OPENCL_MULTIPLY + ST_N_DTYPES
 };
@@ -67,7 +71,7 @@ struct opencl_device {
     bool stored;         // groups are large enough for stored linears
     uint32_t lanes;      // of these
     uint32_t norm_lanes; // of the host's vectors, in whose order norms add; 0: no norms
-    uint64_t max_allocation;
+    uint64_t max_allocation, local_memory;
     atomic_uint n_calls;
     pthread_t waiter;
     bool has_waiter;
@@ -86,7 +90,7 @@ struct opencl_buffer {
     struct st_buffer base;
     cl_mem memory;
     cl_mem staging;      // of a device with a memory of its own, else NULL
-    unsigned char *host; // and where it is mapped
+    unsigned char *host; // and where it is mapped; or the host memory that was borrowed
 };
 
 struct opencl_weights {
@@ -133,6 +137,7 @@ stint_status st_opencl_select(struct opencl_device *d);
 // opencl_tuning.c: of a device with these names. STINT_E_FORMAT: a file is wrong.
 struct opencl_tuning {
     uint32_t items, tokens;
+    uint32_t attention; // 1: prompts attend here
 };
 stint_status st_opencl_tuning(const char *platform, const char *device,
                               struct opencl_tuning *tuning);
@@ -141,6 +146,8 @@ stint_status st_opencl_build(struct opencl_device *d);
 
 // opencl_buffers.c
 stint_status st_opencl_allocate(struct st_device *device, size_t bytes, struct st_buffer **buffer);
+stint_status st_opencl_borrow(struct st_device *device, void *data, size_t bytes,
+                              struct st_buffer **buffer);
 void st_opencl_free_buffer(struct st_buffer *buffer);
 stint_status st_opencl_map(struct st_mapping *mapping);
 stint_status st_opencl_unmap(struct st_mapping *mapping);
@@ -167,6 +174,11 @@ stint_status st_opencl_import_stored(struct st_device *device,
 void st_opencl_free_stored(struct st_device_stored *stored);
 // The commands of such a job.
 cl_int st_opencl_multiply(struct opencl_ticket *ticket);
+
+// opencl_attend.c
+bool st_opencl_attends(const struct st_device *device, const struct st_device_attention *attention);
+// The commands of such a job.
+cl_int st_opencl_attend(struct opencl_ticket *ticket);
 
 // opencl_job.c: puts a job's commands into the queue. With `submitting` held. CL_SUCCESS, or the
 // error that ended it early: the commands before it still run.

@@ -47,7 +47,8 @@ static stint_status make_buffer(struct opencl_device *d, size_t bytes, struct op
 }
 
 static void release(const struct opencl_device *d, struct opencl_buffer *b) {
-    if (b->host) d->cl.clEnqueueUnmapMemObject(d->transfers, b->staging, b->host, 0, NULL, NULL);
+    if (b->staging && b->host)
+        d->cl.clEnqueueUnmapMemObject(d->transfers, b->staging, b->host, 0, NULL, NULL);
     if (b->staging) d->cl.clReleaseMemObject(b->staging);
     if (b->memory) d->cl.clReleaseMemObject(b->memory);
     free(b);
@@ -63,6 +64,26 @@ stint_status st_opencl_allocate(struct st_device *device, size_t bytes, struct s
     else
         release(d, b);
     return status;
+}
+
+// A write from where a buffer's own host memory lies tells the device what the host has put there.
+stint_status st_opencl_borrow(struct st_device *device, void *data, size_t bytes,
+                              struct st_buffer **buffer) {
+    struct opencl_device *d = (struct opencl_device *)device;
+    cl_mem_flags where = d->unified ? CL_MEM_USE_HOST_PTR : 0;
+    cl_int error;
+    if (bytes > d->max_allocation)
+        return st_fail(STINT_E_LIMIT, "device 'opencl': no buffer of %zu bytes", bytes);
+    struct opencl_buffer *b = calloc(1, sizeof *b);
+    if (!b) return no_memory();
+    b->host = data;
+    b->memory = OPENCL_MAKE(d, &error, clCreateBuffer, d->context, CL_MEM_READ_ONLY | where, bytes,
+                            d->unified ? data : NULL);
+    if (b->memory)
+        *buffer = &b->base;
+    else
+        free(b);
+    return st_opencl_status(d, error, "clCreateBuffer");
 }
 
 void st_opencl_free_buffer(struct st_buffer *buffer) {

@@ -266,6 +266,7 @@ static cl_int hang(struct opencl_ticket *t) {
 
 static size_t n_rows_of(const struct st_job *job) {
     if (job->kind == ST_JOB_MULTIPLY) return job->multiply.n;
+    if (job->kind == ST_JOB_ATTEND) return job->attend.n;
     return job->kind == ST_JOB_GRAPH ? job->args.n_rows : job->quantize.n_rows;
 }
 
@@ -275,6 +276,7 @@ cl_int st_opencl_enqueue(struct opencl_ticket *t) {
     if (n_rows_of(job) == 0) return CL_SUCCESS;
     if (job->kind == ST_JOB_QUANTIZE) return norm_and_quantize(t);
     if (job->kind == ST_JOB_MULTIPLY) return st_opencl_multiply(t);
+    if (job->kind == ST_JOB_ATTEND) return st_opencl_attend(t);
     uint32_t last = job->graph->subgraph.n_linear_ops - 1;
     if (last) TRY(run_first(t));
     return run_last(t, last);

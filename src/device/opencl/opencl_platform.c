@@ -76,18 +76,21 @@ bool st_opencl_present(void) {
     OPENCL_CALL(d, clGetDeviceInfo, id, what, sizeof *(value), value, NULL)
 
 static stint_status read_limits(struct opencl_device *d) {
-    cl_ulong memory = 0, allocation = 0;
+    cl_ulong memory = 0, allocation = 0, local = 0;
     cl_bool unified = CL_FALSE;
     cl_device_fp_config floats = 0;
     cl_int error = ASK(d, d->id, CL_DEVICE_GLOBAL_MEM_SIZE, &memory);
     if (!error) error = ASK(d, d->id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, &allocation);
+    if (!error) error = ASK(d, d->id, CL_DEVICE_LOCAL_MEM_SIZE, &local);
     if (!error) error = ASK(d, d->id, CL_DEVICE_HOST_UNIFIED_MEMORY, &unified);
     if (!error) error = ASK(d, d->id, CL_DEVICE_SINGLE_FP_CONFIG, &floats);
     ST_TRY(st_opencl_status(d, error, "clGetDeviceInfo"));
     d->base.caps = (struct st_device_caps){
         .own_processor = true, .memory_limit = memory, .max_rows = UINT32_MAX};
     d->max_allocation = allocation;
+    d->local_memory = local;
     d->unified = unified && !d->settings.copy;
+    d->base.caps.reads_host = d->unified;
     const struct st_elementwise *host = st_elementwise_select(st_cpu_flags());
     d->exact_acts = host->isa != 0;
     d->norm_lanes = host->sum_lanes;
@@ -122,6 +125,7 @@ static stint_status tune(struct opencl_device *d) {
     ST_TRY(st_opencl_tuning(platform, device, &tuning));
     if (!d->settings.items) d->settings.items = tuning.items;
     if (!d->settings.tokens) d->settings.tokens = tuning.tokens;
+    if (d->settings.attention == OPENCL_UNSET) d->settings.attention = tuning.attention;
     d->settings.items = (uint32_t)st_min(d->settings.items, most);
     d->dp4a = has_dp4a(d);
     d->stored = most >= OCL_STORED_ROWS;

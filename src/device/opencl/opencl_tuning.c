@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device files (share/opencl): how large a work group is, and how much an item does.
+// Device files (share/opencl): how large a work group is, how much an item does, and whether
+// prompts attend on the device.
 #include "device/opencl/opencl.h"
 
 #include <errno.h>
@@ -12,11 +13,11 @@ struct reader {
     char match[64];
 };
 
-static bool read_number(const char *text, uint32_t max, uint32_t *value) {
+static bool read_number(const char *text, uint32_t min, uint32_t max, uint32_t *value) {
     char *end;
     errno = 0;
     unsigned long n = strtoul(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end || errno || n < 1 || n > max) return false;
+    if (*text < '0' || *text > '9' || *end || errno || n < min || n > max) return false;
     *value = (uint32_t)n;
     return true;
 }
@@ -28,11 +29,15 @@ static int take(void *context, const char *section, const char *name, const char
         memcpy(r->match, value, strlen(value) + 1);
         return 1;
     }
-    if (strcmp(section, "product") != 0) return 0;
-    if (strcmp(name, "items") == 0)
-        return read_number(value, ST_OPENCL_MAX_ITEMS, &r->tuning.items);
-    if (strcmp(name, "tokens") == 0)
-        return read_number(value, ST_OPENCL_MAX_TOKENS, &r->tuning.tokens);
+    const struct {
+        const char *section, *name;
+        uint32_t min, max, *value;
+    } numbers[] = {{"product", "items", 1, ST_OPENCL_MAX_ITEMS, &r->tuning.items},
+                   {"product", "tokens", 1, ST_OPENCL_MAX_TOKENS, &r->tuning.tokens},
+                   {"attention", "on", 0, 1, &r->tuning.attention}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (strcmp(section, numbers[i].section) == 0 && strcmp(name, numbers[i].name) == 0)
+            return read_number(value, numbers[i].min, numbers[i].max, numbers[i].value);
     return 0;
 }
 

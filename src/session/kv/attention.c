@@ -180,6 +180,15 @@ static void store_token(void *context, size_t t, size_t worker) {
     }
 }
 
+// What a device knows of these rows is no longer so.
+static void forget(const struct st_run *r) {
+    size_t n = r->batch->places ? r->batch->n : 1;
+    for (size_t t = 0; t < n; t++) {
+        struct st_place place = st_batch_place(r->batch, t);
+        st_kv_device_forget_layer(r->s, place.sequence, r->layer, place.position);
+    }
+}
+
 stint_status st_kv_append(const struct st_run *r) {
     struct job job = job_of(r);
     if (r->s->model->config.cache_back[r->layer]) {
@@ -188,6 +197,7 @@ stint_status st_kv_append(const struct st_run *r) {
     }
     if (is_gated(r)) st_gate_take(r);
     st_pool_run(r->group->pool, append_token, &job, r->batch->n);
+    forget(r);
     return STINT_OK;
 }
 
@@ -206,9 +216,9 @@ void st_kv_attend(const struct st_run *r) {
 
 void st_kv_attend_rotated(const struct st_run *r) {
     struct job job = job_of(r);
-    if (r->phase == ST_PHASE_PREFILL)
-        st_kv_attend_prompt(r);
-    else
+    if (r->phase != ST_PHASE_PREFILL)
         decode(&job);
+    else if (!st_kv_device_attend(r))
+        st_kv_attend_prompt(r);
     if (is_gated(r)) st_gate_apply(r);
 }

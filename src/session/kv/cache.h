@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "kernels/kv_types.h"
+#include "session/kv/device_attention.h"
 #include "session/kv/key_bias.h"
 #include "session/kv/state.h"
 
@@ -28,6 +29,7 @@ struct st_kv_cache {
     unsigned char *keys, *values; // [sequences] of sequence_bytes
     struct st_key_bias bias;      // that quantized keys leave out
     struct st_state_cache state;  // of layers without attention
+    struct st_kv_device device;   // that attends in prompts
 };
 
 // STINT_E_ARG with the names there are if it is none of them.

@@ -20,6 +20,7 @@ void st_session_copy(struct stint_session *s, uint32_t from, uint32_t to, size_t
             memcpy(st_kv_row(&s->kv, caches[i % 2], to, i / 2, h, 0),
                    st_kv_row(&s->kv, caches[i % 2], from, i / 2, h, 0),
                    n * s->kv.layers[i / 2].row_bytes);
+    st_kv_device_forget(s, to, 0);
     memcpy(held->history, source->history, n * sizeof *held->history);
     held->length = n;
     held->prompted = st_min(n, source->prompted);

@@ -335,6 +335,7 @@ static stint_status read_package(struct stint_session *s, uint32_t sequence,
     // it reach so far (st_session_reach).
     held->length = n; // from here on nothing fails
     if (has_states(s)) st_state_reset(s, sequence, n, states.ways);
+    st_kv_device_forget(s, sequence, 0);
     ST_TRY(read_layers(s, sequence, package, n, &states, true));
     memcpy(held->history, ids, n * sizeof(int32_t));
     held->prompted = (size_t)prompted;

@@ -378,15 +378,19 @@ uint8_t st_npu_processors(const struct stint_session *s, uint32_t layer,
     return (uint8_t)can;
 }
 
+void st_npu_count_failure(struct stint_session *s, enum st_npu_kind kind) {
+    atomic_fetch_add_explicit(&s->npus.faults, 1, memory_order_relaxed);
+    if (!atomic_exchange_explicit(&s->npus.told[kind], true, memory_order_relaxed))
+        st_log(STINT_LOG_WARNING, "%s: the CPU takes over", stint_error_text());
+}
+
 // Also of a job that was canceled: a caller who cancels is heard between subgraphs (pass.c).
 bool st_npu_takes_over(const struct st_run *r, enum st_npu_kind kind, stint_status status) {
     struct st_npu *const *npu = r->group->npu;
     if (status == STINT_OK || status == STINT_E_INTERNAL || kind == ST_NPU_HOST ||
         npu[ST_NPU_DEVICE] == npu[ST_NPU_HOST])
         return false;
-    atomic_fetch_add_explicit(&r->s->npus.faults, 1, memory_order_relaxed);
-    if (!atomic_exchange_explicit(&r->s->npus.told[kind], true, memory_order_relaxed))
-        st_log(STINT_LOG_WARNING, "%s: the CPU takes over", stint_error_text());
+    st_npu_count_failure(r->s, kind);
     return true;
 }
 

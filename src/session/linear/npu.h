@@ -72,6 +72,8 @@ enum st_npu_kind st_npu_select(const struct st_run *run, enum st_int8_role role,
 // Bit p: enum st_processor p can run this static subgraph, or of a mixture some of it.
 uint8_t st_npu_processors(const struct stint_session *s, uint32_t layer,
                           enum st_subgraph_kind kind);
+// Counts a job that the host takes over; the first of a device is a warning.
+void st_npu_count_failure(struct stint_session *s, enum st_npu_kind kind);
 // True if the host is to do again what a device failed at; counts it.
 bool st_npu_takes_over(const struct st_run *run, enum st_npu_kind kind, stint_status status);
 struct st_graph *st_npu_graph(const struct st_run *run, const struct st_npu *npu,

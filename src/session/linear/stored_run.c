@@ -2,7 +2,6 @@
 #include "session/linear/stored_run.h"
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/size.h"
 
 #include <string.h>
@@ -112,13 +111,9 @@ static stint_status run(struct st_stored_call *call) {
     return STINT_OK;
 }
 
-// The host computes it; a warning says so once.
+// The host computes it.
 static void note_failure(const struct st_run *r) {
-    struct st_npus *npus = &r->s->npus;
-    size_t kind = r->s->stored.second ? ST_NPU_SECOND : ST_NPU_DEVICE;
-    atomic_fetch_add_explicit(&npus->faults, 1, memory_order_relaxed);
-    if (!atomic_exchange_explicit(&npus->told[kind], true, memory_order_relaxed))
-        st_log(STINT_LOG_WARNING, "%s: the CPU takes over", stint_error_text());
+    st_npu_count_failure(r->s, r->s->stored.second ? ST_NPU_SECOND : ST_NPU_DEVICE);
 }
 
 static struct st_stored_call call_of(const struct st_run *r, const struct st_operands *o,
