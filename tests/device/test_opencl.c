@@ -264,13 +264,19 @@ static void bad_settings_are_refused(void **state) {
 
 static void a_device_file_is_found_by_name(void **state) {
     (void)state;
-    struct opencl_tuning pocl, other, gpu;
+    struct opencl_tuning pocl, other, gpu, phone;
     assert_int_equal(st_opencl_tuning("Portable Computing Language", "pthread-x", &pocl), STINT_OK);
     assert_int_equal(st_opencl_tuning("a platform", "a device", &other), STINT_OK);
     assert_int_equal(st_opencl_tuning("a portable computing language", "", &gpu), STINT_OK);
     assert_true(pocl.items != other.items && gpu.items == pocl.items);
     assert_true(other.items > 0 && other.tokens > 0);
     assert_true(other.attention == 1 && pocl.attention == 0);
+    const char *const phones[][2] = {{"QUALCOMM Snapdragon(TM)", "QUALCOMM Adreno(TM)"},
+                                     {"ARM Platform", "Mali-G715"}};
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(st_opencl_tuning(phones[i][0], phones[i][1], &phone), STINT_OK);
+        assert_int_equal(phone.attention, 1 - i);
+    }
 }
 
 int main(void) {
