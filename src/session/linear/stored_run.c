@@ -146,7 +146,7 @@ uint32_t st_stored_multiply(const struct st_run *r, const struct st_operands *o,
 
 // ---- Sharing rows with the host
 
-// The device's rows of each linear, in whole panels; none of what is left is without any.
+// The device's rows of each linear, in whole panels; a linear of which it gets none is taken out.
 static void divide(const struct st_stored *all, struct st_stored_call *call) {
     double share = st_share_of_device(&all->share);
     size_t n = 0, all_rows = floats_of(call, 1);
