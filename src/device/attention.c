@@ -2,10 +2,6 @@
 // The arguments of attention: what is the same on every device.
 #include "device/driver.h"
 
-static stint_status broken(const struct st_device *device, const char *what) {
-    return st_fail(STINT_E_INTERNAL, "device '%s': %s", device->ops->name, what);
-}
-
 static bool is_well_formed(const struct st_device_attention *a) {
     return a->type < ST_N_KV_TYPES && a->dim && a->n_kv && a->n_heads &&
            a->n_heads % a->n_kv == 0 && !(a->softcap < 0.0f);
@@ -38,6 +34,6 @@ stint_status st_device_attend(struct st_device *device, const struct st_attend_a
         return st_fail(STINT_E_UNSUPPORTED, "device '%s': it does not compute this attention",
                        device->ops->name);
     const char *wrong = check_args(device, args);
-    if (wrong) return broken(device, wrong);
+    if (wrong) return st_device_broken(device, wrong);
     return st_job_start(device, ST_JOB_ATTEND, NULL, args, after, n_after, job);
 }

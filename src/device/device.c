@@ -77,6 +77,10 @@ stint_status st_device_has_stored(const char *name, bool *stored) {
     return STINT_OK;
 }
 
+stint_status st_device_broken(const struct st_device *device, const char *what) {
+    return st_fail(STINT_E_INTERNAL, "device '%s': %s", device->ops->name, what);
+}
+
 stint_status st_device_check_present(const char *name) {
     const struct st_device_ops *ops = NULL;
     return find(name, true, &ops);

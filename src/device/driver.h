@@ -167,6 +167,8 @@ void st_device_lose(struct st_device *device, const char *why);
 stint_status st_device_say_lost(const struct st_device *device);
 // The same if the device is lost.
 stint_status st_device_check(struct st_device *device);
+// STINT_E_INTERNAL: a user of the device broke its rules.
+stint_status st_device_broken(const struct st_device *device, const char *what);
 // Counts bytes against the limit, or gives them back. STINT_E_LIMIT names `what`.
 stint_status st_device_count(struct st_device *device, size_t bytes, const char *what);
 void st_device_uncount(struct st_device *device, size_t bytes);

@@ -3,10 +3,6 @@
 #include "device/driver.h"
 #include "device/two_term.h"
 
-static stint_status broken(const struct st_device *device, const char *what) {
-    return st_fail(STINT_E_INTERNAL, "device '%s': %s", device->ops->name, what);
-}
-
 // ---- Weights
 
 size_t st_device_weights_bytes(const struct st_device *device,
@@ -19,7 +15,7 @@ stint_status st_device_import_weights(struct st_device *device, const struct st_
     struct st_device_weights *w = NULL;
     ST_TRY(st_device_check(device));
     if (weight->n_in == 0 || weight->n_in > ST_INT8_MAX_K || weight->n_panels == 0)
-        return broken(device, "weights of an impossible shape");
+        return st_device_broken(device, "weights of an impossible shape");
     if (in_parts && !device->caps.host_memory)
         return st_fail(STINT_E_UNSUPPORTED, "device '%s': it runs no linears in parts",
                        device->ops->name);
@@ -90,16 +86,16 @@ stint_status st_device_compile(struct st_device *device, const struct st_device_
     struct st_graph *g = NULL;
     ST_TRY(st_device_check(device));
     if (!is_well_formed(subgraph))
-        return broken(device, "a graph whose linears do not fit their weights");
+        return st_device_broken(device, "a graph whose linears do not fit their weights");
     for (uint32_t i = 0; i < subgraph->n_linear_ops; i++) {
         const struct st_device_weights *w = weights[i];
         if (w->device != device || w->n_in != subgraph->linear_ops[i].weight.n_in ||
             w->n_panels != subgraph->linear_ops[i].weight.n_panels ||
             (w->in_parts && !subgraph->in_parts))
-            return broken(device, "a graph with weights of another one");
+            return st_device_broken(device, "a graph with weights of another one");
     }
     if (max_rows == 0 || max_rows > device->caps.max_rows)
-        return broken(device, "a graph for too many rows");
+        return st_device_broken(device, "a graph for too many rows");
     if (!st_device_supports(device, subgraph))
         return st_fail(STINT_E_UNSUPPORTED, "device '%s': it does not run this subgraph",
                        device->ops->name);
@@ -203,7 +199,7 @@ static const char *check_args(const struct st_graph *g, const struct st_graph_ar
 stint_status st_device_submit(struct st_graph *graph, const struct st_graph_args *args,
                               struct st_job *const *after, size_t n_after, struct st_job **job) {
     const char *wrong = check_args(graph, args);
-    if (wrong) return broken(graph->device, wrong);
+    if (wrong) return st_device_broken(graph->device, wrong);
     return st_job_start(graph->device, ST_JOB_GRAPH, graph, args, after, n_after, job);
 }
 
@@ -215,12 +211,12 @@ stint_status st_device_quantize(struct st_device *device, const struct st_quanti
                                 struct st_job *const *after, size_t n_after, struct st_job **job) {
     if (args->n_rows > device->caps.max_rows || args->n == 0 || args->n > ST_INT8_MAX_K ||
         !(args->scale > 0.0f || (args->scale >= 0.0f && device->caps.row_scales)))
-        return broken(device, "an input that cannot be quantized");
+        return st_device_broken(device, "an input that cannot be quantized");
     if (!floats_fit(device, &args->x, args->n_rows, args->n) ||
         !quantized_fits(device, &args->quantized, args->n_rows, args->n, args->two_term) ||
         !outliers_fit(device, &args->outliers))
-        return broken(device, "an argument of quantizing outside its buffer");
+        return st_device_broken(device, "an argument of quantizing outside its buffer");
     if (args->norm.buffer && !(device->caps.row_norms && norm_fits(device, args)))
-        return broken(device, "an input that cannot be normalised");
+        return st_device_broken(device, "an input that cannot be normalised");
     return st_job_start(device, ST_JOB_QUANTIZE, NULL, args, after, n_after, job);
 }

@@ -2,10 +2,6 @@
 // Stored linears and the arguments of their products: what is the same on every device.
 #include "device/driver.h"
 
-static stint_status broken(const struct st_device *device, const char *what) {
-    return st_fail(STINT_E_INTERNAL, "device '%s': %s", device->ops->name, what);
-}
-
 static bool is_well_formed(const struct st_stored_linear *l) {
     if (l->n_out == 0 || l->n_in == 0) return false;
     if (l->form == ST_STORED_NESTED)
@@ -67,6 +63,6 @@ static const char *check_args(const struct st_device_stored *s, const struct st_
 stint_status st_device_multiply(struct st_device_stored *s, const struct st_multiply_args *args,
                                 struct st_job *const *after, size_t n_after, struct st_job **job) {
     const char *wrong = check_args(s, args);
-    if (wrong) return broken(s->device, wrong);
+    if (wrong) return st_device_broken(s->device, wrong);
     return st_job_start(s->device, ST_JOB_MULTIPLY, s, args, after, n_after, job);
 }

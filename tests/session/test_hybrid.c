@@ -20,15 +20,11 @@ static const struct ts_bounded_variant variants[] = {
 static stint_session *open_with_share(const stint_model *model, const char *device, uint64_t memory,
                                       uint64_t npu_memory, bool predict, float share) {
     ts_bounded_make_hot();
-    stint_session_options o = {.size = sizeof o,
-                               .n_threads = 2,
-                               .n_context = TS_BOUNDED_CONTEXT,
-                               .chunk_len = TS_BOUNDED_CHUNK,
-                               .memory = memory,
-                               .device = device,
-                               .npu_memory = npu_memory,
-                               .npu_hot = share,
-                               .leave_out = predict ? 0 : STINT_LEAVE_PREDICTOR};
+    stint_session_options o = ts_bounded_options(memory);
+    o.device = device;
+    o.npu_memory = npu_memory;
+    o.npu_hot = share;
+    o.leave_out = predict ? 0 : STINT_LEAVE_PREDICTOR;
     stint_session *s = NULL;
     if (stint_session_open(model, &o, &s) != STINT_OK)
         fail_msg("%s: %s", device, stint_error_text());

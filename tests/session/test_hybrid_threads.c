@@ -19,15 +19,11 @@ static const struct ts_bounded_variant variants[] = {
 static stint_session *open_with_threads(uint64_t memory, uint32_t npu, uint32_t cpu, float share,
                                         bool predict) {
     ts_bounded_make_hot();
-    stint_session_options o = {.size = sizeof o,
-                               .n_threads = 2,
-                               .n_context = TS_BOUNDED_CONTEXT,
-                               .chunk_len = TS_BOUNDED_CHUNK,
-                               .memory = memory,
-                               .npu_threads = npu,
-                               .cpu_threads = cpu,
-                               .npu_hot = share,
-                               .leave_out = predict ? 0 : STINT_LEAVE_PREDICTOR};
+    stint_session_options o = ts_bounded_options(memory);
+    o.npu_threads = npu;
+    o.cpu_threads = cpu;
+    o.npu_hot = share;
+    o.leave_out = predict ? 0 : STINT_LEAVE_PREDICTOR;
     stint_session *s = NULL;
     if (stint_session_open(ts_bounded.lazy, &o, &s) != STINT_OK) fail_msg("%s", stint_error_text());
     return s;

@@ -51,12 +51,8 @@ static void a_session_opens_with_what_stays(void **state) {
     (void)state;
     static const uint32_t leave_out[] = {0, STINT_LEAVE_CACHE};
     for (size_t i = 0; i < 2; i++) {
-        stint_session_options o = {.size = sizeof o,
-                                   .n_context = TS_BOUNDED_CONTEXT,
-                                   .chunk_len = TS_BOUNDED_CHUNK,
-                                   .memory = 200 << 20,
-                                   .schedule = ts_bounded_schedule(),
-                                   .leave_out = leave_out[i] | STINT_LEAVE_PREDICTOR};
+        stint_session_options o = ts_bounded_options(200 << 20);
+        o.leave_out = leave_out[i] | STINT_LEAVE_PREDICTOR;
         stint_session *s;
         stint_memory_info info = {.size = sizeof info};
         assert_int_equal(stint_session_open(ts_bounded.lazy, &o, &s), STINT_OK);

@@ -41,15 +41,19 @@ static void write_schedule(void) {
         assert_int_equal(st_schedule_write(ts_bounded.whole, &p, ts_bounded.schedule), STINT_OK);
 }
 
+stint_session_options ts_bounded_options(uint64_t memory) {
+    return (stint_session_options){.size = sizeof(stint_session_options),
+                                   .n_threads = 2,
+                                   .n_context = TS_BOUNDED_CONTEXT,
+                                   .chunk_len = TS_BOUNDED_CHUNK,
+                                   .memory = memory,
+                                   .schedule = ts_bounded_schedule()};
+}
+
 stint_status ts_bounded_try(const stint_model *model, uint64_t memory, bool predict,
                             stint_session **session) {
-    stint_session_options o = {.size = sizeof o,
-                               .n_threads = 2,
-                               .n_context = TS_BOUNDED_CONTEXT,
-                               .chunk_len = TS_BOUNDED_CHUNK,
-                               .memory = memory,
-                               .schedule = ts_bounded_schedule(),
-                               .leave_out = predict ? 0 : STINT_LEAVE_PREDICTOR};
+    stint_session_options o = ts_bounded_options(memory);
+    o.leave_out = predict ? 0 : STINT_LEAVE_PREDICTOR;
     return stint_session_open(model, &o, session);
 }
 
@@ -159,13 +163,8 @@ uint64_t ts_bounded_step_bytes(stint_session *s, unsigned precision, uint32_t se
 }
 
 uint64_t ts_bounded_min(uint32_t n_sequences) {
-    stint_session_options o = {.size = sizeof o,
-                               .n_context = TS_BOUNDED_CONTEXT,
-                               .chunk_len = TS_BOUNDED_CHUNK,
-                               .n_threads = 2,
-                               .memory = 1,
-                               .schedule = ts_bounded_schedule(),
-                               .n_sequences = n_sequences};
+    stint_session_options o = ts_bounded_options(1);
+    o.n_sequences = n_sequences;
     stint_session *s = NULL;
     unsigned long long min = 0;
     assert_int_equal(stint_session_open(ts_bounded.lazy, &o, &s), STINT_E_LIMIT);

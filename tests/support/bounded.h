@@ -39,6 +39,8 @@ const char *ts_bounded_source(void);  // the path of the variant's model
 bool ts_bounded_is_nested(void);
 const char *ts_bounded_schedule(void); // NULL: of a variant without nested weights
 
+// The options of all sessions of a variant, with a bound.
+stint_session_options ts_bounded_options(uint64_t memory);
 stint_status ts_bounded_try(const stint_model *model, uint64_t memory, bool predict,
                             stint_session **session); // untouched on failure
 stint_session *ts_bounded_session(const stint_model *model, uint64_t memory, bool predict);
